@@ -1,0 +1,53 @@
+package wire
+
+import "strconv"
+
+const version = `{"jsonrpc":"2.0"`
+
+// AppendRequest appends a request. params may be nil; extra are further members
+// of the envelope as [Message] holds them, and may be nil.
+func AppendRequest(dst []byte, id ID, method string, params, extra []byte) []byte {
+	dst = append(append(dst, version...), `,"id":`...)
+	dst = append(id.Append(dst), `,"method":`...)
+	dst = appendMember(AppendString(dst, method), "params", params)
+	return appendExtra(dst, extra)
+}
+
+// AppendNotification appends a notification. params may be nil.
+func AppendNotification(dst []byte, method string, params, extra []byte) []byte {
+	dst = append(append(dst, version...), `,"method":`...)
+	dst = appendMember(AppendString(dst, method), "params", params)
+	return appendExtra(dst, extra)
+}
+
+// AppendResult appends a successful response.
+func AppendResult(dst []byte, id ID, result, extra []byte) []byte {
+	dst = append(append(dst, version...), `,"id":`...)
+	dst = appendMember(id.Append(dst), "result", result)
+	return appendExtra(dst, extra)
+}
+
+// AppendError appends a failed response; a zero id is written as null, which
+// JSON-RPC demands where the id could not be read.
+func AppendError(dst []byte, id ID, e *Error) []byte {
+	dst = append(append(dst, version...), `,"id":`...)
+	dst = append(id.Append(dst), `,"error":{"code":`...)
+	dst = append(strconv.AppendInt(dst, e.Code, 10), `,"message":`...)
+	dst = appendMember(AppendString(dst, e.Message), "data", e.Data)
+	return append(dst, "}}"...)
+}
+
+func appendMember(dst []byte, name string, value []byte) []byte {
+	if value == nil {
+		return dst
+	}
+	dst = append(append(append(dst, ',', '"'), name...), `":`...)
+	return append(dst, value...)
+}
+
+func appendExtra(dst, extra []byte) []byte {
+	if len(extra) > 0 {
+		dst = append(append(dst, ','), extra...)
+	}
+	return append(dst, '}')
+}

@@ -1,0 +1,197 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// A Kind tells what a message is.
+type Kind uint8
+
+// The kinds of message.
+const (
+	Request Kind = iota + 1
+	Notification
+	Response
+)
+
+// A Message is one JSON-RPC message. Its texts alias what it was parsed from.
+type Message struct {
+	ID     ID     // zero for a notification, and for an error that answers nobody
+	Method string // empty for a response
+
+	Params json.RawMessage // an object, or nil if absent
+	Result json.RawMessage // nil unless the response is a success
+	Error  *Error          // nil unless the response is a failure
+
+	// Extra holds the members that JSON-RPC does not name, as they were written,
+	// joined by commas: "a":1,"b":2. They survive the trip.
+	Extra []byte
+
+	nullID bool // "id": null was written
+}
+
+// Kind tells what m is.
+func (m *Message) Kind() Kind {
+	switch {
+	case m.Method == "":
+		return Response
+	case m.ID.IsZero():
+		return Notification
+	}
+	return Request
+}
+
+// An Error is a JSON-RPC error, and a Go error whose text is its message.
+type Error struct {
+	Code    int64           `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s (code %d)", e.Message, e.Code) }
+
+// Errorf returns an Error with a formatted message and no data.
+func Errorf(code int64, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// An EnvelopeError says that a text is JSON but not a JSON-RPC message that MCP
+// allows.
+type EnvelopeError struct {
+	Reason string
+}
+
+func (e *EnvelopeError) Error() string { return "invalid JSON-RPC message: " + e.Reason }
+
+func invalid(format string, args ...any) error {
+	return &EnvelopeError{fmt.Sprintf(format, args...)}
+}
+
+// Options bound what Parse accepts.
+type Options struct {
+	// MaxDepth bounds nesting; zero means [DefaultMaxDepth].
+	MaxDepth int
+	// UniqueParams refuses duplicate member names in params and in params._meta
+	// too, not in the envelope alone. Fronts set it: what they check and what the
+	// upstream acts on must be the same member.
+	UniqueParams bool
+}
+
+// Parse reads one message. It returns a [*SyntaxError] if data is not strict
+// JSON, and an [*EnvelopeError] if it is not a message; with the latter the
+// Message holds the id and the method as far as they could be read, so that the
+// answer can carry them. A batch is an EnvelopeError: see [IsArray].
+func Parse(data []byte, opts Options) (Message, error) {
+	var m Message
+	if err := Check(data, opts.MaxDepth); err != nil {
+		return m, err
+	}
+	if !IsObject(data) {
+		return m, invalid("want one object")
+	}
+	if err := CheckUnique(data); err != nil {
+		return m, invalid("%v", err)
+	}
+	return m, m.fill(data, opts)
+}
+
+func (m *Message) fill(data []byte, opts Options) error {
+	var first error
+	note := func(err error) {
+		if first == nil {
+			first = err
+		}
+	}
+	var version, method []byte
+	for k, v := range Members(data) {
+		switch {
+		case k.Is("jsonrpc"):
+			version = v
+		case k.Is("id"):
+			note(m.setID(v))
+		case k.Is("method"):
+			if method = v; v[0] != '"' || len(v) == 2 {
+				note(invalid("method is not a name"))
+			}
+		case k.Is("params"):
+			if m.Params = v; v[0] != '{' {
+				note(invalid("params is not an object"))
+			}
+		case k.Is("result"):
+			m.Result = v
+		case k.Is("error"):
+			note(m.setError(v))
+		default:
+			m.addExtra(k, v)
+		}
+	}
+	m.Method = Unquote(method)
+	note(m.checkShape(version))
+	if opts.UniqueParams {
+		note(uniqueParams(m.Params))
+	}
+	return first
+}
+
+// checkShape holds the members against each other.
+func (m *Message) checkShape(version []byte) error {
+	switch {
+	case string(version) != `"2.0"`:
+		return invalid(`jsonrpc is not "2.0"`)
+	case m.nullID && m.Error == nil:
+		return invalid("%v", ErrBadID)
+	case m.Method != "" && (m.Result != nil || m.Error != nil):
+		return invalid("method beside result or error")
+	case m.Method != "":
+		return nil
+	case m.Result == nil && m.Error == nil:
+		return invalid("neither method nor result nor error")
+	case m.Result != nil && m.Error != nil:
+		return invalid("both result and error")
+	case m.Result != nil && m.ID.IsZero():
+		return invalid("result without id")
+	}
+	return nil
+}
+
+// setID takes null for absent: JSON-RPC answers so what it could not read. That
+// it stands nowhere else is checkShape's to say.
+func (m *Message) setID(v []byte) error {
+	if m.nullID = IsNull(v); m.nullID {
+		return nil
+	}
+	id, err := ParseID(v)
+	if err != nil {
+		return invalid("%v", err)
+	}
+	m.ID = id
+	return nil
+}
+
+func (m *Message) setError(v []byte) error {
+	code, message := Get(v, "code"), Get(v, "message")
+	e := &Error{Message: Unquote(message), Data: Get(v, "data")}
+	m.Error = e
+	if len(message) == 0 || message[0] != '"' || json.Unmarshal(code, &e.Code) != nil {
+		return invalid("error without an integer code and a message")
+	}
+	return nil
+}
+
+func (m *Message) addExtra(k Key, v []byte) {
+	if len(m.Extra) > 0 {
+		m.Extra = append(m.Extra, ',')
+	}
+	m.Extra = append(append(append(m.Extra, k...), ':'), v...)
+}
+
+func uniqueParams(params []byte) error {
+	if err := CheckUnique(params); err != nil {
+		return invalid("params: %v", err)
+	}
+	if err := CheckUnique(Get(params, "_meta")); err != nil {
+		return invalid("params._meta: %v", err)
+	}
+	return nil
+}

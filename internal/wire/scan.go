@@ -1,0 +1,264 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"unicode/utf8"
+)
+
+// DefaultMaxDepth is how deeply arrays and objects may nest where a limit of
+// zero is given. encoding/json, for comparison, allows 10,000.
+const DefaultMaxDepth = 128
+
+// A SyntaxError says that a text is not one strict JSON value: RFC 8259, in
+// valid UTF-8, nothing behind it, not nested too deeply.
+type SyntaxError struct {
+	Offset int // of the first byte that can't stand where it is
+	Reason string
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("invalid JSON at byte %d: %s", e.Offset, e.Reason)
+}
+
+// Check reports whether data is one strict JSON value, as a [*SyntaxError] if it
+// is not. Space around the value is allowed. maxDepth bounds nesting; zero means
+// [DefaultMaxDepth].
+func Check(data []byte, maxDepth int) error {
+	if maxDepth <= 0 {
+		maxDepth = DefaultMaxDepth
+	}
+	c := checker{data: data, depth: maxDepth}
+	end := c.value(c.space(0))
+	if c.err == nil {
+		if end = c.space(end); end != len(data) {
+			c.fail(end, "text behind the value")
+		}
+	}
+	if c.err != nil {
+		return c.err
+	}
+	return nil
+}
+
+// checker walks a text once. Its methods take the offset to begin at and return
+// the offset behind what they read; after the first failure err is set and
+// offsets mean nothing.
+type checker struct {
+	data  []byte
+	depth int // levels left
+	err   *SyntaxError
+}
+
+func (c *checker) fail(at int, reason string) int {
+	if c.err == nil {
+		c.err = &SyntaxError{Offset: min(at, len(c.data)), Reason: reason}
+	}
+	return len(c.data)
+}
+
+func (c *checker) space(i int) int { return skipSpace(c.data, i) }
+
+func (c *checker) value(i int) int {
+	if i >= len(c.data) {
+		return c.fail(i, "text ends where a value is wanted")
+	}
+	switch b := c.data[i]; {
+	case b == '"':
+		return c.str(i)
+	case b == '{' || b == '[':
+		if c.depth--; c.depth < 0 {
+			return c.fail(i, "nested too deeply")
+		}
+		if b == '{' {
+			i = c.object(i + 1)
+		} else {
+			i = c.array(i + 1)
+		}
+		c.depth++
+		return i
+	case b == '-' || '0' <= b && b <= '9':
+		return c.number(i)
+	case b == 't':
+		return c.literal(i, "true")
+	case b == 'f':
+		return c.literal(i, "false")
+	case b == 'n':
+		return c.literal(i, "null")
+	}
+	return c.fail(i, "a value can't begin so")
+}
+
+func (c *checker) object(i int) int {
+	if i = c.space(i); i < len(c.data) && c.data[i] == '}' {
+		return i + 1
+	}
+	for c.err == nil {
+		if i >= len(c.data) || c.data[i] != '"' {
+			return c.fail(i, "want a member name")
+		}
+		if i = c.space(c.str(i)); i >= len(c.data) || c.data[i] != ':' {
+			return c.fail(i, "want a colon")
+		}
+		if i = c.space(c.value(c.space(i + 1))); i >= len(c.data) {
+			break
+		}
+		switch c.data[i] {
+		case '}':
+			return i + 1
+		case ',':
+			i = c.space(i + 1)
+		default:
+			return c.fail(i, "want a comma or }")
+		}
+	}
+	return c.fail(len(c.data), "object without end")
+}
+
+func (c *checker) array(i int) int {
+	if i = c.space(i); i < len(c.data) && c.data[i] == ']' {
+		return i + 1
+	}
+	for c.err == nil {
+		if i = c.space(c.value(i)); i >= len(c.data) {
+			break
+		}
+		switch c.data[i] {
+		case ']':
+			return i + 1
+		case ',':
+			i = c.space(i + 1)
+		default:
+			return c.fail(i, "want a comma or ]")
+		}
+	}
+	return c.fail(len(c.data), "array without end")
+}
+
+func (c *checker) literal(i int, word string) int {
+	if !bytes.HasPrefix(c.data[i:], []byte(word)) {
+		return c.fail(i, "a value can't begin so")
+	}
+	return i + len(word)
+}
+
+func (c *checker) number(i int) int {
+	if c.data[i] == '-' {
+		i++
+	}
+	if i < len(c.data) && c.data[i] == '0' {
+		i++
+	} else if i = c.digits(i); c.err != nil {
+		return i
+	}
+	if i < len(c.data) && c.data[i] == '.' {
+		i = c.digits(i + 1)
+	}
+	if c.err == nil && i < len(c.data) && (c.data[i] == 'e' || c.data[i] == 'E') {
+		if i++; i < len(c.data) && (c.data[i] == '+' || c.data[i] == '-') {
+			i++
+		}
+		i = c.digits(i)
+	}
+	return i
+}
+
+func (c *checker) digits(i int) int {
+	from := i
+	for i < len(c.data) && '0' <= c.data[i] && c.data[i] <= '9' {
+		i++
+	}
+	if i == from {
+		return c.fail(i, "want a digit")
+	}
+	return i
+}
+
+// str reads a string whose opening quote is at i.
+func (c *checker) str(i int) int {
+	for i++; ; {
+		i = plain(c.data, i)
+		if i >= len(c.data) {
+			return c.fail(i, "string without end")
+		}
+		switch b := c.data[i]; {
+		case b == '"':
+			return i + 1
+		case b == '\\':
+			if i = c.escape(i + 1); c.err != nil {
+				return i
+			}
+		case b < 0x20:
+			return c.fail(i, "control character in a string")
+		default:
+			r, n := utf8.DecodeRune(c.data[i:])
+			if r == utf8.RuneError && n == 1 {
+				return c.fail(i, "invalid UTF-8")
+			}
+			i += n
+		}
+	}
+}
+
+func (c *checker) escape(i int) int {
+	if i >= len(c.data) {
+		return c.fail(i, "string without end")
+	}
+	switch c.data[i] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return i + 1
+	case 'u':
+		for n := 1; n <= 4; n++ {
+			if i+n >= len(c.data) || !isHex(c.data[i+n]) {
+				return c.fail(i+n, "want four hexadecimal digits")
+			}
+		}
+		return i + 5
+	}
+	return c.fail(i, "unknown escape")
+}
+
+func isHex(b byte) bool {
+	return '0' <= b && b <= '9' || 'a' <= b|0x20 && b|0x20 <= 'f'
+}
+
+func skipSpace(data []byte, i int) int {
+	for i < len(data) && (data[i] == ' ' || data[i] == '\n' || data[i] == '\r' || data[i] == '\t') {
+		i++
+	}
+	return i
+}
+
+// Eight copies of a byte, for looking at eight bytes at a time.
+const (
+	lows   = 0x0101010101010101
+	highs  = 0x8080808080808080
+	quotes = '"' * lows
+	slants = '\\' * lows
+	spaces = 0x20 * lows
+)
+
+// plain returns the offset of the first byte at or behind i that a string can't
+// hold as it is: a quote, a backslash, a control character, or one outside
+// ASCII. Long strings dominate big results, so it takes eight bytes a step: each
+// term sets the high bit of the bytes it looks for, and only the lowest bit set
+// is relied on, since a borrow can spoil those above it.
+func plain(data []byte, i int) int {
+	for ; i+8 <= len(data); i += 8 {
+		w := binary.LittleEndian.Uint64(data[i:])
+		q, s := w^quotes, w^slants
+		odd := w | (w - spaces) | (q - lows) | (s - lows)
+		if odd&highs != 0 {
+			odd = (w | (w-spaces)&^w | (q-lows)&^q | (s-lows)&^s) & highs
+			if odd != 0 {
+				return i + bits.TrailingZeros64(odd)/8
+			}
+		}
+	}
+	for i < len(data) && data[i] != '"' && data[i] != '\\' && 0x20 <= data[i] && data[i] < utf8.RuneSelf {
+		i++
+	}
+	return i
+}

@@ -119,10 +119,7 @@ func AppendEdited(dst, text []byte, edits ...Edit) []byte {
 			dst = append(append(dst, e.Value...), ',')
 		}
 	}
-	if dst[len(dst)-1] == ',' {
-		dst = dst[:len(dst)-1]
-	}
-	return append(dst, '}')
+	return closeList(dst, '}')
 }
 
 func find(edits []Edit, k Key) int {

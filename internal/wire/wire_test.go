@@ -242,3 +242,15 @@ func BenchmarkParse(b *testing.B) {
 		})
 	}
 }
+
+func TestAppendCanonical(t *testing.T) {
+	const want = `{"":null,"a":[1,{"x":1.50,"y":"é"},[]],"b":{}}`
+	for _, in := range []string{
+		`{"b":{},"a":[1,{"y":"é","x":1.50},[]],"":null}`,
+		" { \"\" : null , \"a\" : [ 1 , {\"x\":1.50, \"y\":\"é\"},[ ] ],\n\"b\" : { } } ",
+	} {
+		if got := string(AppendCanonical(nil, []byte(in))); got != want {
+			t.Errorf("AppendCanonical(%s) = %s, want %s", in, got, want)
+		}
+	}
+}

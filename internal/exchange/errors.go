@@ -1,0 +1,40 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A Refusal is an error of the gateway itself about what was asked: the upstream
+// has not been troubled. Over HTTP it has a status of its own, where an error
+// that the upstream's handler returned is a successful exchange.
+type Refusal struct {
+	Err *wire.Error
+}
+
+func (e *Refusal) Error() string { return e.Err.Error() }
+
+// Unwrap returns the wire error.
+func (e *Refusal) Unwrap() error { return e.Err }
+
+// Refuse returns a [*Refusal] with a formatted message.
+func Refuse(code int64, format string, args ...any) error {
+	return &Refusal{wire.Errorf(code, format, args...)}
+}
+
+// WireError returns what a client is told of err: the wire error in its chain,
+// or an internal error with err's text. Backs write their errors for people and
+// keep secrets out of them.
+func WireError(err error) *wire.Error {
+	var we *wire.Error
+	switch {
+	case errors.As(err, &we):
+		return we
+	case errors.Is(err, context.Canceled):
+		return wire.Errorf(spec.CodeInternal, "request cancelled")
+	}
+	return wire.Errorf(spec.CodeInternal, "%v", err)
+}

@@ -1,0 +1,85 @@
+# What can be done with this tree. `make help` lists it.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK ?= golang.org/x/vuln/cmd/govulncheck@latest
+FUZZTIME ?= 5s
+BENCHTIME ?= 1s
+WATCH := bin/rules watch
+
+# Packages with tests that race instrumentation would falsify (ratios, sizes).
+NORACE = $(shell grep -rlE '^//go:build.*!race' --include='*_test.go' --exclude-dir=interop . | xargs -r dirname | sort -u)
+
+.PHONY: help
+help: ## list the targets
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+.PHONY: build
+build: ## build bin/mcpbridge
+	$(GO) build -o bin/mcpbridge ./cmd/mcpbridge
+
+.PHONY: check
+check: lint cross test ## everything that needs only Go: format, vet, staticcheck, cross builds, tests with -race
+
+.PHONY: lint
+lint: ## gofmt, go vet and staticcheck, on the peers' harness too
+	@bad=$$(gofmt -l $$(find . -name '*.go' -not -path '*/node_modules/*')); \
+	  if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+	$(GO) -C interop/go vet ./...
+	cd interop/go && $(GO) run $(STATICCHECK) ./...
+
+.PHONY: cross
+cross: ## build for the other systems
+	GOOS=darwin $(GO) build ./...
+	GOOS=windows $(GO) build ./...
+
+.PHONY: test
+test: bin/rules ## go test -race ./..., and without -race what excludes itself from it
+	$(GO) test -race -timeout 8m -json ./... | $(WATCH) -o bin/race.json
+	@if [ -n "$(NORACE)" ]; then set -x; \
+	  $(GO) test -timeout 5m -json $(NORACE) | $(WATCH) -o bin/norace.json; \
+	  else : > bin/norace.json; fi
+
+.PHONY: rules
+rules: bin/rules ## which rules of docs/rules.md the last `make test` and `make interop` prove
+	@for f in bin/race.json; do [ -s $$f ] || $(MAKE) --no-print-directory test; done
+	@bin/rules judge -list docs/rules.md $$(for f in bin/race.json bin/norace.json bin/interop.json; do [ ! -s $$f ] || echo $$f; done)
+
+.PHONY: interop
+interop: bin/rules ## real clients and servers, and the conformance suite, through mcpbridge (needs node and npm)
+	interop/build
+	cd interop/go && $(GO) test -count=1 -timeout 10m -json ./... | ../../$(WATCH) -v -o ../../bin/interop.json
+
+.PHONY: bench
+bench: ## the benchmarks beside the code
+	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) ./...
+
+.PHONY: soak
+soak: ## tests behind the build tag soak: minutes, not seconds
+	$(GO) test -tags soak -timeout 60m -run Soak -v ./...
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for FUZZTIME
+	@grep -rnoE '^func (Fuzz[A-Za-z0-9_]+)' --include='*_test.go' --exclude-dir=interop . | \
+	  while IFS=: read -r file _ func; do name=$${func#func }; \
+	    echo "== $$(dirname $$file) $$name"; \
+	    $(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) $$(dirname $$file) </dev/null; \
+	  done
+
+.PHONY: govulncheck
+govulncheck: ## known vulnerabilities in what the binary calls
+	$(GO) run $(GOVULNCHECK) ./...
+
+.PHONY: clean
+clean: ## remove what was built and fetched
+	rm -rf bin interop/bin interop/node/node_modules
+
+bin/rules: $(wildcard internal/rules/*.go internal/rules/cmd/*.go)
+	@mkdir -p bin
+	$(GO) build -o $@ ./internal/rules/cmd

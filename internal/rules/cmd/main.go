@@ -1,0 +1,104 @@
+// Command cmd is the program behind "make check" and "make rules".
+//
+//	cmd watch -o FILE [-v]       reads "go test -json" from standard input, keeps it
+//	                             in FILE and prints it for people; fails if a test did
+//	cmd judge -list FILE [-v] RECORD...
+//	                             prints which rules of the list the records prove;
+//	                             fails if one that is due is not among them
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/mcpbridge/mcpbridge/internal/rules"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "rules:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, in io.Reader, out io.Writer) error {
+	if len(args) == 0 {
+		return errors.New("want watch or judge")
+	}
+	switch args[0] {
+	case "watch":
+		return watch(args[1:], in, out)
+	case "judge":
+		return judge(args[1:], out)
+	}
+	return fmt.Errorf("unknown command %q, want watch or judge", args[0])
+}
+
+func watch(args []string, in io.Reader, out io.Writer) error {
+	flags := flag.NewFlagSet("watch", flag.ContinueOnError)
+	file := flags.String("o", "", "`file` to keep the record in")
+	tests := flags.Bool("v", false, "print a line per test")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	record, err := os.Create(*file)
+	if err != nil {
+		return err
+	}
+	w := rules.NewWatcher(out, *tests)
+	err = rules.Events(io.TeeReader(in, record), w.Event)
+	return errors.Join(err, record.Close(), w.Err())
+}
+
+func judge(args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("judge", flag.ContinueOnError)
+	list := flags.String("list", "", "`file` with the list of rules")
+	verbose := flags.Bool("v", false, "list the tests of each rule")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	want, err := readList(*list)
+	if err != nil {
+		return err
+	}
+	rec := rules.NewRecord()
+	for _, name := range flags.Args() {
+		if err := readRecord(rec, name); err != nil {
+			return err
+		}
+	}
+	report := rules.Judge(want, rec)
+	report.Print(out, *verbose)
+	if n := len(report.Missing()); n > 0 {
+		return fmt.Errorf("%d rules are due and proven by no test", n)
+	}
+	return nil
+}
+
+func readList(name string) ([]rules.Rule, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	list, err := rules.ReadList(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return list, nil
+}
+
+func readRecord(rec *rules.Record, name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := rec.Read(f); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package rules
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A Watcher turns the events of a run into lines for people while the run
+// goes on: one per package and skipped test, and everything that a failed or
+// skipped test printed.
+type Watcher struct {
+	w      io.Writer
+	tests  bool                      // a line per top-level test and subtest too
+	output map[test]*strings.Builder // what each unfinished test printed
+	failed map[string]bool           // packages and builds
+}
+
+// NewWatcher returns a Watcher that writes to w. With tests it also prints a
+// line for every test as it ends, for runs in which one package takes minutes.
+func NewWatcher(w io.Writer, tests bool) *Watcher {
+	return &Watcher{w: w, tests: tests, output: make(map[test]*strings.Builder), failed: make(map[string]bool)}
+}
+
+// Event takes the next event.
+func (wa *Watcher) Event(e Event) error {
+	key := test{e.Package, e.Test}
+	switch e.Action {
+	case "output":
+		return wa.keep(key, e.Output)
+	case "build-output":
+		_, err := io.WriteString(wa.w, e.Output)
+		return err
+	case "build-fail":
+		wa.failed[e.ImportPath] = true
+	case "pass", "fail", "skip":
+		return wa.end(key, e)
+	}
+	return nil
+}
+
+// keep holds what a test or package printed until it is known how it ended.
+func (wa *Watcher) keep(key test, text string) error {
+	if key == (test{}) {
+		_, err := io.WriteString(wa.w, text)
+		return err
+	}
+	if wa.output[key] == nil {
+		wa.output[key] = new(strings.Builder)
+	}
+	wa.output[key].WriteString(text)
+	return nil
+}
+
+func (wa *Watcher) end(key test, e Event) error {
+	defer delete(wa.output, key)
+	if e.Action == "fail" {
+		wa.failed[e.Package] = true
+	}
+	if err := wa.replay(key, e.Action); err != nil {
+		return err
+	}
+	if key.name != "" && e.Action != "skip" && !wa.tests {
+		return nil
+	}
+	_, err := fmt.Fprintf(wa.w, "%s %s (%.1fs)\n", e.Action, strings.TrimSpace(e.Package+" "+e.Test), e.Elapsed)
+	return err
+}
+
+// replay prints what was kept if the test failed, or was skipped and says why.
+func (wa *Watcher) replay(key test, action string) error {
+	kept := wa.output[key]
+	if kept == nil || action == "pass" || action == "skip" && key.name == "" {
+		return nil
+	}
+	_, err := io.WriteString(wa.w, kept.String())
+	return err
+}
+
+// Err returns an error that names what failed, or nil.
+func (wa *Watcher) Err() error {
+	if len(wa.failed) == 0 {
+		return nil
+	}
+	return fmt.Errorf("failed: %s", strings.Join(slices.Sorted(maps.Keys(wa.failed)), ", "))
+}

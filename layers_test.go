@@ -1,0 +1,209 @@
+// Package mcpbridge_test holds what is true of the tree as a whole: which
+// package may import which. See TestLayers.
+package mcpbridge_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/mcpbridge/mcpbridge"
+
+// The groups of the table. A package imports what lies below it, never a
+// neighbour of its own row.
+var (
+	bottom = []string{"index", "internal/wire", "internal/spec", "internal/sse", "internal/fanout"}
+	waist  = []string{"internal/exchange", "internal/transport"}
+	eras   = []string{"legacy", "modern"}
+	top    = []string{"gateway", "internal/admin", "internal/config", "internal/metrics"}
+)
+
+// layers says which packages of this module each package may import. Changing
+// it is a commit of its own with a reason. A package that is not named here
+// may not exist.
+var layers = map[string][]string{
+	"cmd/mcpbridge": slices.Concat(top, eras, waist, bottom, []string{"internal/notebook"}),
+
+	"gateway":          slices.Concat(eras, waist, bottom),
+	"internal/admin":   slices.Concat(eras, waist, bottom),
+	"internal/config":  slices.Concat(eras, waist, bottom),
+	"internal/metrics": slices.Concat(eras, waist, bottom),
+
+	"legacy": slices.Concat(waist, bottom),
+	"modern": slices.Concat(waist, bottom),
+
+	"internal/exchange":  bottom,
+	"internal/transport": bottom,
+
+	"index":           nil,
+	"internal/wire":   nil,
+	"internal/spec":   nil,
+	"internal/sse":    nil,
+	"internal/fanout": nil,
+
+	// Beside the layers: the demo server, what only tests use, what make uses.
+	"internal/notebook":   {"internal/transport", "internal/wire", "internal/spec", "internal/sse"},
+	"internal/bridgetest": slices.Concat(waist, bottom),
+	"internal/rules":      nil,
+	"internal/rules/cmd":  {"internal/rules"},
+
+	".": nil,
+}
+
+// testLayers says what the test files of a package may import beyond that.
+// Every package's tests may import the package itself and internal/bridgetest.
+var testLayers = map[string][]string{
+	"cmd/mcpbridge": {"internal/bridgetest"},
+	"gateway":       {"internal/notebook"},
+	"legacy":        {"internal/notebook"},
+}
+
+// libraries lists the imports that are kept to a few packages, by prefix: the
+// rest of the tree must not learn where its options come from.
+var libraries = map[string][]string{
+	"github.com/knadh/koanf": {"internal/config"},
+	"github.com/spf13/cobra": {"cmd/mcpbridge", "internal/config"},
+	"github.com/spf13/pflag": {"cmd/mcpbridge", "internal/config"},
+}
+
+// emptyNames are the names that say nothing about what a package or file holds.
+var emptyNames = []string{"util", "utils", "common", "helper", "helpers", "manager", "types"}
+
+// edge is one import: the importing folder, what it imports, and where.
+type edge struct {
+	from, to string // from is a folder below the module's root; to is an import path
+	test     bool   // the import stands in a _test.go file
+}
+
+func TestLayers(t *testing.T) {
+	edges, names := readTree(t, ".")
+	for _, e := range edges {
+		if why := e.refusal(); why != "" {
+			t.Errorf("%s imports %s: %s", e.from, e.to, why)
+		}
+	}
+	for _, name := range names {
+		if slices.Contains(emptyNames, path.Base(strings.TrimSuffix(name, ".go"))) {
+			t.Errorf("%s: the name says nothing", name)
+		}
+	}
+}
+
+// TestRefusal proves that the check can fail.
+func TestRefusal(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		e       edge
+		refused bool
+	}{
+		{"down", edge{from: "legacy", to: module + "/internal/exchange"}, false},
+		{"up", edge{from: "internal/exchange", to: module + "/legacy"}, true},
+		{"sideways between eras", edge{from: "legacy", to: module + "/modern"}, true},
+		{"sideways at the bottom", edge{from: "index", to: module + "/internal/wire"}, true},
+		{"unknown folder", edge{from: "internal/misc", to: module + "/internal/wire"}, true},
+		{"test support in a test", edge{from: "modern", to: module + "/internal/bridgetest", test: true}, false},
+		{"test support in the product", edge{from: "modern", to: module + "/internal/bridgetest"}, true},
+		{"itself in an external test", edge{from: "index", to: module + "/index", test: true}, false},
+		{"koanf where it belongs", edge{from: "internal/config", to: "github.com/knadh/koanf/v2"}, false},
+		{"koanf elsewhere", edge{from: "gateway", to: "github.com/knadh/koanf/v2"}, true},
+		{"pflag in a test elsewhere", edge{from: "gateway", to: "github.com/spf13/pflag", test: true}, true},
+		{"standard library", edge{from: "index", to: "sync"}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.e.refusal(); (got != "") != tt.refused {
+				t.Errorf("refusal(%+v) = %q, want refused = %v", tt.e, got, tt.refused)
+			}
+		})
+	}
+}
+
+// refusal returns why the import is not allowed, or "".
+func (e edge) refusal() string {
+	for prefix, homes := range libraries {
+		if strings.HasPrefix(e.to, prefix) && !slices.Contains(homes, e.from) {
+			return "only " + strings.Join(homes, " and ") + " may"
+		}
+	}
+	to, ours := strings.CutPrefix(e.to, module+"/")
+	if !ours {
+		return ""
+	}
+	allowed, known := layers[e.from]
+	switch {
+	case !known:
+		return "the importing folder is not in the table of layers_test.go"
+	case slices.Contains(allowed, to):
+		return ""
+	case e.test && (to == e.from || to == "internal/bridgetest" || slices.Contains(testLayers[e.from], to)):
+		return ""
+	}
+	return "imports point down, never sideways (the table of layers_test.go)"
+}
+
+// readTree parses the import clauses of every Go file of the module, whatever
+// its build tags, and returns them with the names of all folders and files.
+func readTree(t *testing.T, root string) (edges []edge, names []string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		if d.IsDir() {
+			return enter(name)
+		}
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		names = append(names, path.Dir(name), name)
+		found, err := imports(name)
+		edges = append(edges, found...)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("reading the tree: %v", err)
+	}
+	if len(edges) == 0 {
+		t.Fatal("found no imports: not run from the module's root?")
+	}
+	return edges, names
+}
+
+// enter skips what the go command skips, and modules of their own.
+func enter(dir string) error {
+	base := path.Base(dir)
+	if dir == "." {
+		return nil
+	}
+	if base == "testdata" || base == "node_modules" || base[0] == '.' || base[0] == '_' {
+		return fs.SkipDir
+	}
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+func imports(name string) ([]edge, error) {
+	f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+	if err != nil {
+		return nil, err
+	}
+	var edges []edge
+	for _, spec := range f.Imports {
+		to, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return nil, err
+		}
+		edges = append(edges, edge{from: path.Dir(name), to: to, test: strings.HasSuffix(name, "_test.go")})
+	}
+	return edges, nil
+}

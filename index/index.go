@@ -1,0 +1,162 @@
+package index
+
+import (
+	"hash/maphash"
+	"math/bits"
+)
+
+// DefaultShards is how many independently locked parts an [Index] has unless
+// told otherwise: enough that a few dozen CPUs rarely meet, and few enough that
+// a subscriber of one key doesn't notice them in Prune.
+const DefaultShards = 64
+
+// maxShards bounds what Options may ask for: every shard is visited by Prune.
+const maxShards = 1 << 16
+
+// Options configures an [Index]. The zero value is ready to use.
+type Options struct {
+	// Shards is the number of independently locked parts, rounded up to a power
+	// of two. Zero or less means DefaultShards; more than 65,536 means 65,536.
+	Shards int
+}
+
+// An Index is a set of pairs of a key and a subscriber, entered from either
+// end. All methods may be called concurrently.
+//
+// Subscribe, Unsubscribe, Has and Contains take constant time however many
+// subscribers a key has and however many keys a subscriber has. The index keeps
+// the key that the first Subscribe named, and its strings with it, until the
+// key's last subscriber has gone: a string cut out of a larger buffer should be
+// cloned first.
+//
+// Keys and subscribers must equal themselves (a floating-point NaN does not).
+type Index[K, S comparable] struct {
+	// Set by New, read-only after.
+	seed   maphash.Seed
+	mask   uint64
+	shards []shard[K, S]
+}
+
+// New returns an empty Index.
+func New[K, S comparable](opts Options) *Index[K, S] {
+	n := opts.Shards
+	if n <= 0 {
+		n = DefaultShards
+	}
+	n = 1 << bits.Len(uint(min(n, maxShards)-1))
+	return &Index[K, S]{
+		seed:   maphash.MakeSeed(),
+		mask:   uint64(n - 1),
+		shards: make([]shard[K, S], n),
+	}
+}
+
+// Subscribe adds the pair of key and sub, and reports whether it is the first
+// of its key. Adding a pair that is there already changes nothing and reports
+// false; whether a pair was added at all is for the owner of sub to ask
+// Contains, before.
+func (x *Index[K, S]) Subscribe(key K, sub S) (first bool) {
+	sh := x.shard(key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.addLocked(key, sub)
+}
+
+// Unsubscribe removes the pair of key and sub, and reports whether it was the
+// last of its key. Removing a pair that is not there changes nothing and
+// reports false.
+func (x *Index[K, S]) Unsubscribe(key K, sub S) (last bool) {
+	sh := x.shard(key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.removeLocked(key, sub)
+}
+
+// Released is a key that a pruned subscriber held.
+type Released[K comparable] struct {
+	Key  K
+	Last bool // the subscriber was the key's last
+}
+
+// Prune removes every pair of sub and returns the keys it held, in no
+// particular order. It takes time in proportion to these and to the number of
+// shards, whatever else the index holds.
+//
+// Prune is atomic for each key, not for all of them: a Subscribe of the same
+// subscriber that runs meanwhile may be kept or released. To leave nothing
+// behind, the subscriber's owner lets its last Subscribe return before it
+// prunes.
+func (x *Index[K, S]) Prune(sub S) []Released[K] {
+	var released []Released[K]
+	for i := range x.shards {
+		released = x.shards[i].prune(released, sub)
+	}
+	return released
+}
+
+// AppendSubscribers appends the subscribers of key to dst, in no particular
+// order, and returns the extended slice. It allocates only to grow dst.
+func (x *Index[K, S]) AppendSubscribers(dst []S, key K) []S {
+	sh := x.shard(key)
+	sh.mu.RLock()
+	defer sh.mu.RUnlock()
+	return append(dst, sh.keys[key].subs...)
+}
+
+// AppendKeys appends the keys that sub holds to dst, in no particular order,
+// and returns the extended slice. It allocates only to grow dst. Like Prune it
+// visits every shard, one at a time.
+func (x *Index[K, S]) AppendKeys(dst []K, sub S) []K {
+	for i := range x.shards {
+		dst = x.shards[i].appendKeys(dst, sub)
+	}
+	return dst
+}
+
+// Has reports whether key has any subscriber.
+func (x *Index[K, S]) Has(key K) bool {
+	sh := x.shard(key)
+	sh.mu.RLock()
+	defer sh.mu.RUnlock()
+	_, ok := sh.keys[key]
+	return ok
+}
+
+// Contains reports whether sub is a subscriber of key.
+func (x *Index[K, S]) Contains(key K, sub S) bool {
+	sh := x.shard(key)
+	sh.mu.RLock()
+	defer sh.mu.RUnlock()
+	_, ok := sh.findLocked(key, sub)
+	return ok
+}
+
+// Len returns the number of keys that have a subscriber, and the number of
+// pairs. It visits every shard, one at a time, and counts nothing one by one.
+func (x *Index[K, S]) Len() (keys, pairs int) {
+	for i := range x.shards {
+		sh := &x.shards[i]
+		sh.mu.RLock()
+		keys += len(sh.keys)
+		pairs += len(sh.links)
+		sh.mu.RUnlock()
+	}
+	return keys, pairs
+}
+
+// Snapshot returns a copy of the index, for people and tests: each key that has
+// subscribers, with these in no particular order. Shards are copied one after
+// the other, so that the copy is exact for each key, not across keys.
+func (x *Index[K, S]) Snapshot() map[K][]S {
+	keys, _ := x.Len()
+	all := make(map[K][]S, keys)
+	for i := range x.shards {
+		x.shards[i].snapshot(all)
+	}
+	return all
+}
+
+// shard returns the part of the index that holds every pair of key.
+func (x *Index[K, S]) shard(key K) *shard[K, S] {
+	return &x.shards[maphash.Comparable(x.seed, key)&x.mask]
+}

@@ -1,0 +1,56 @@
+package config
+
+import (
+	"strings"
+
+	"github.com/knadh/koanf/providers/posflag"
+	"github.com/knadh/koanf/v2"
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+)
+
+// named writes servers of the command line as the file would have them.
+func named(servers []Server) (*yaml.Node, []string) {
+	scalar := func(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
+	all := &yaml.Node{Kind: yaml.MappingNode}
+	var names []string
+	for _, s := range servers {
+		n := &yaml.Node{Kind: yaml.MappingNode}
+		for _, kv := range [][2]string{{"builtin", s.Builtin}, {"command", s.Command}, {"url", s.URL}} {
+			if kv[1] != "" {
+				n.Content = append(n.Content, scalar(kv[0]), scalar(kv[1]))
+			}
+		}
+		if len(s.Args) > 0 {
+			args := &yaml.Node{Kind: yaml.SequenceNode}
+			for _, a := range s.Args {
+				args.Content = append(args.Content, scalar(a))
+			}
+			n.Content = append(n.Content, scalar("args"), args)
+		}
+		all.Content = append(all.Content, scalar(s.Name), n)
+		names = append(names, s.Name)
+	}
+	return &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{scalar("servers"), all}}, names
+}
+
+// flagLayer reads the flags that were set and have a key.
+func flagLayer(rep *report, o Options) koanf.Provider {
+	return posflag.ProviderWithFlag(o.Flags, delim, nil, func(f *pflag.Flag) (string, any) {
+		dotted, ok := o.FlagKeys[f.Name]
+		if !ok || !f.Changed {
+			return "", nil
+		}
+		path, k := "", schema
+		for _, name := range strings.Split(dotted, ".") {
+			path, k = join(path, name), k.fields[name]
+		}
+		w := &walker{rep: rep, where: "--" + f.Name}
+		n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: f.Value.String()}
+		v, ok := w.value(n, k, path)
+		if !ok {
+			return "", nil
+		}
+		return path, v
+	})
+}

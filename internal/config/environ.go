@@ -1,0 +1,132 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/knadh/koanf/providers/env/v2"
+	"github.com/knadh/koanf/v2"
+	"go.yaml.in/yaml/v3"
+)
+
+// Prefix begins the names of the environment variables that set a key.
+const Prefix = "MCPBRIDGE_"
+
+// environLayer reads MCPBRIDGE_…: two underscores separate levels, so
+// MCPBRIDGE_SERVERS__DOCS__URL sets servers.docs.url. Lists are YAML. Values
+// are taken as they are: they have been expanded by a shell if by anyone.
+func environLayer(rep *report, environ []string, given *koanf.Koanf) koanf.Provider {
+	return env.Provider(delim, env.Opt{
+		Prefix:      Prefix,
+		EnvironFunc: func() []string { return environ },
+		TransformFunc: func(name, value string) (string, any) {
+			path, k := resolve(strings.Split(strings.TrimPrefix(name, Prefix), "__"), given)
+			at := place{where: name}
+			if k == nil {
+				// Only a warning: Kubernetes sets MCPBRIDGE_PORT and its like
+				// for a Service that is named mcpbridge.
+				rep.warn(at, "", "names no key of the configuration and has no effect; levels are separated by __")
+				return "", nil
+			}
+			n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
+			if k.kind == list {
+				if n = parseList(value); n == nil {
+					rep.fail(at, path, "want a list, as in [a, b]")
+					return "", nil
+				}
+			}
+			w := &walker{rep: rep, where: name, private: true}
+			v, ok := w.value(n, k, path)
+			if !ok {
+				return "", nil
+			}
+			return path, v
+		},
+	})
+}
+
+func parseList(value string) *yaml.Node {
+	var doc yaml.Node
+	if err := yaml.Unmarshal([]byte(value), &doc); err != nil || len(doc.Content) != 1 {
+		return nil
+	}
+	return doc.Content[0]
+}
+
+// resolve finds the key that levels name, whatever its case and punctuation.
+// A name chosen by the user is taken from given where it is there, so that
+// AUTHORIZATION replaces the file's Authorization and does not join it. The
+// key is nil if there is none, or if it holds keys of its own.
+func resolve(levels []string, given *koanf.Koanf) (path string, k *key) {
+	k = schema
+	for _, level := range levels {
+		if level == "" {
+			return "", nil
+		}
+		var name string
+		name, k = k.child(level, given.MapKeys(path))
+		if k == nil {
+			return "", nil
+		}
+		path = join(path, name)
+	}
+	if k.kind == group || k.kind == table || k.kind == dict {
+		return "", nil
+	}
+	return path, k
+}
+
+// child returns the key below k that level names; there lists the names that
+// users have chosen already.
+func (k *key) child(level string, there []string) (string, *key) {
+	switch k.kind {
+	case group:
+		name, ok := folded(level, keysOf(k.fields))
+		if !ok {
+			return "", nil
+		}
+		f := k.fields[name]
+		if f.same != "" {
+			name = f.same
+		}
+		return name, f
+	case table:
+		name, ok := folded(level, append(there, k.names...))
+		if !ok && len(k.names) > 0 {
+			return "", nil
+		}
+		return orLower(name, level, ok), &key{kind: group, fields: k.fields}
+	case dict:
+		if name, ok := folded(level, there); ok {
+			return name, &key{kind: text}
+		}
+		return level, &key{kind: text}
+	}
+	return "", nil
+}
+
+func orLower(name, level string, ok bool) string {
+	if ok {
+		return name
+	}
+	return strings.ToLower(level)
+}
+
+// folded finds the one of names that differs from level in case and
+// punctuation at most.
+func folded(level string, names []string) (string, bool) {
+	i := slices.IndexFunc(names, func(n string) bool { return fold(n) == fold(level) })
+	if i < 0 {
+		return "", false
+	}
+	return names[i], true
+}
+
+func fold(s string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("-./", r) {
+			return '_'
+		}
+		return r
+	}, strings.ToLower(s))
+}

@@ -1,0 +1,99 @@
+package config
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const exampleFile = "../../config.example.yaml"
+
+// The example runs as it is: the notebook, and defaults for all else.
+func TestExampleAsItIs(t *testing.T) {
+	c, warnings, err := Load(Options{Path: exampleFile})
+	if err != nil || len(warnings) != 0 {
+		t.Fatalf("Load = %v, %v, want no mistake", warnings, err)
+	}
+	want, _, err := Load(Options{Servers: []Server{{Name: "notebook", Builtin: "notebook"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("the example gives %+v, want the defaults, %+v", c, want)
+	}
+}
+
+// With every # taken away the example still loads strictly, shows each key's
+// true default, and leaves no key out.
+func TestExampleUncommented(t *testing.T) {
+	data, err := os.ReadFile(exampleFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := regexp.MustCompile(`(?m)^#( *[^\s#])`).ReplaceAllStringFunc(string(data), func(s string) string {
+		if s[1] == ' ' && s[2] != ' ' {
+			return s // prose
+		}
+		return s[1:]
+	})
+	path := write(t, open)
+	c, warnings, err := Load(Options{Path: path, Environ: []string{"HOME=/home/ada", "DOCS_TOKEN=x"}})
+	if err != nil || len(warnings) != 0 {
+		t.Fatalf("Load = %v, %v, want no mistake", warnings, err)
+	}
+	if got := len(c.Servers); got != 3 {
+		t.Fatalf("%d servers, want 3", got)
+	}
+	var doc map[string]any
+	if err := yaml.Unmarshal([]byte(open), &doc); err != nil {
+		t.Fatal(err)
+	}
+	documented(t, "", schema.fields, doc)
+	servers := doc["servers"].(map[string]any)
+	all := make(map[string]any)
+	for _, s := range servers {
+		for k, v := range s.(map[string]any) {
+			all[k] = v
+		}
+	}
+	documented(t, "servers.*.", serverFields, all)
+}
+
+// documented checks that doc has each of fields, with its default.
+func documented(t *testing.T, path string, fields map[string]*key, doc map[string]any) {
+	t.Helper()
+	for _, name := range keysOf(fields) {
+		k := fields[name]
+		if k.same != "" {
+			continue
+		}
+		v, ok := doc[name]
+		if !ok {
+			t.Errorf("%s%s is not in the example", path, name)
+			continue
+		}
+		switch {
+		case k.kind == group:
+			documented(t, path+name+".", k.fields, v.(map[string]any))
+		case k.kind == table && name != "servers":
+			for entry, below := range v.(map[string]any) {
+				if !slices.Contains(k.names, entry) {
+					t.Errorf("%s%s.%s is not a name of the schema", path, name, entry)
+				}
+				documented(t, path+name+"."+entry+".", k.fields, below.(map[string]any))
+			}
+		case k.def != nil:
+			n := new(yaml.Node)
+			if err := n.Encode(v); err != nil {
+				t.Fatal(err)
+			}
+			if got, problem := k.read(n.Value, n.Value); problem != "" || got != k.def {
+				t.Errorf("%s%s is %v in the example, want the default %v", path, name, v, k.def)
+			}
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-viper/mapstructure/v2"
+	"github.com/knadh/koanf/providers/confmap"
+	"github.com/knadh/koanf/v2"
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+)
+
+// Options say where a configuration comes from. The zero value is the
+// defaults with no server.
+type Options struct {
+	// Path is the file to read, YAML or JSON; empty for none.
+	Path string
+	// Servers were named on the command line instead of in a file; their
+	// Name, Builtin, Command, Args and URL are read.
+	Servers []Server
+	// Environ holds KEY=VALUE entries, as os.Environ returns them. It sets
+	// keys by MCPBRIDGE_… and is where ${VAR} looks.
+	Environ []string
+	// Flags override everything; FlagKeys names the key of each flag that
+	// sets one, levels separated by dots. Unchanged flags set nothing.
+	Flags    *pflag.FlagSet
+	FlagKeys map[string]string
+}
+
+// Load reads all layers and checks the result. Warnings are for people to
+// read; they may come with an error too. The error is an [*Error] that lists
+// every mistake, or wraps the reason why the file can't be read.
+func Load(o Options) (*Config, []Problem, error) {
+	rep := newReport()
+	given, order, err := layers(o, rep)
+	if err != nil {
+		return nil, nil, err
+	}
+	inOrder(rep.warnings)
+	c, err := decode(given, order, rep)
+	if err != nil {
+		return nil, rep.warnings, err
+	}
+	c.check(rep, o.name())
+	if err := rep.err(); err != nil {
+		return nil, rep.warnings, err
+	}
+	return c, rep.warnings, nil
+}
+
+// name is what the configuration as a whole is called in messages.
+func (o Options) name() string {
+	if o.Path == "" {
+		return "command line"
+	}
+	return o.Path
+}
+
+// layers loads what was given, without defaults: file, command line,
+// environment, flags. Order is the servers' order.
+func layers(o Options, rep *report) (given *koanf.Koanf, order []string, err error) {
+	given = koanf.New(delim)
+	lookup := environment(o.Environ)
+	if o.Path != "" {
+		root, err := readFile(o.Path, rep)
+		if err != nil {
+			return nil, nil, err
+		}
+		w := &walker{rep: rep, where: o.Path, file: true, lookup: lookup}
+		if err := load(given, w, root); err != nil {
+			return nil, nil, err
+		}
+		order = serverNames(root)
+	}
+	if len(o.Servers) > 0 {
+		root, names := named(o.Servers)
+		if err := load(given, &walker{rep: rep, where: "command line"}, root); err != nil {
+			return nil, nil, err
+		}
+		order = append(order, names...)
+	}
+	if err := given.Load(environLayer(rep, o.Environ, given), nil); err != nil {
+		return nil, nil, fmt.Errorf("reading the environment: %v", err)
+	}
+	if o.Flags != nil {
+		if err := given.Load(flagLayer(rep, o), nil); err != nil {
+			return nil, nil, fmt.Errorf("reading flags: %v", err)
+		}
+	}
+	return given, order, nil
+}
+
+func load(into *koanf.Koanf, w *walker, root *yaml.Node) error {
+	v, ok := w.value(root, schema, "")
+	if !ok {
+		return nil // reported
+	}
+	return into.Load(confmap.Provider(v.(map[string]any), ""), nil)
+}
+
+// decode fills defaults in and makes the typed Config.
+func decode(given *koanf.Koanf, order []string, rep *report) (*Config, error) {
+	all := koanf.New(delim)
+	base := filled(schema, given.Raw())
+	if err := all.Load(confmap.Provider(base, ""), nil); err != nil {
+		return nil, fmt.Errorf("loading defaults: %v", err)
+	}
+	if err := all.Merge(given); err != nil {
+		return nil, fmt.Errorf("merging layers: %v", err)
+	}
+	var doc struct {
+		Config  `koanf:",squash"`
+		Servers map[string]Server `koanf:"servers"`
+	}
+	// The walk has checked every key; ErrorUnused keeps the schema and the
+	// structs from drifting apart.
+	strict := koanf.UnmarshalConf{Tag: "koanf", DecoderConfig: &mapstructure.DecoderConfig{ErrorUnused: true}}
+	if err := all.UnmarshalWithConf("", &doc, strict); err != nil {
+		return nil, fmt.Errorf("decoding the configuration: %v", err)
+	}
+	c := doc.Config
+	c.Servers = inFileOrder(doc.Servers, order, rep)
+	if c.Admin == "off" {
+		c.Admin = ""
+	}
+	return &c, nil
+}
+
+// filled returns the defaults below k, for the names that given has.
+func filled(k *key, given map[string]any) map[string]any {
+	out := defaults(k.fields)
+	for name, f := range k.fields {
+		entries, ok := given[name].(map[string]any)
+		if f.kind != table || !ok {
+			continue
+		}
+		t := make(map[string]any, len(entries))
+		for entry, v := range entries {
+			below, _ := v.(map[string]any)
+			t[entry] = filled(f, below)
+		}
+		out[name] = t
+	}
+	return out
+}
+
+// inFileOrder lists servers as the file does; those that only the environment
+// names come last, by name.
+func inFileOrder(servers map[string]Server, order []string, rep *report) []Server {
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		if !slices.Contains(order, name) {
+			order = append(order, name)
+		}
+	}
+	var out []Server
+	for _, name := range order {
+		s, ok := servers[name]
+		if !ok {
+			continue // refused, and reported
+		}
+		delete(servers, name)
+		s.Name = name
+		if strings.HasPrefix(s.Type, "streamable") {
+			s.Type = "http"
+		}
+		s.written = rep.written(join(join("servers", name), "args"), len(s.Args))
+		out = append(out, s)
+	}
+	return out
+}
+
+// written returns the texts of a list's items before expansion.
+func (r *report) written(path string, n int) []string {
+	var out []string
+	for i := range n {
+		out = append(out, r.places[join(path, strconv.Itoa(i))].text)
+	}
+	return out
+}

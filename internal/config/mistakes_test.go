@@ -1,0 +1,170 @@
+package config
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// Every mistake has a message of its own that says where, which key, and what
+// to do. The whole message is compared: it is what the user gets.
+func TestMistakes(t *testing.T) {
+	server := func(s string) string { return "servers:\n  a:\n    " + s + "\n" }
+	for _, tt := range []struct{ name, in, want string }{
+		{"unknown key", "lisen: x\n" + notebook, "c.yaml:1: lisen: unknown key; did you mean listen?"},
+		{"unknown key, case", "Listen: x\n" + notebook, "c.yaml:1: Listen: unknown key; did you mean listen?"},
+		{"unknown key, nothing near", notebook + "log: {colour: red}", "c.yaml:2: log.colour: unknown key; known here: format, level"},
+		{"unknown server key", server("builtin: notebook\n    isolaton: shared"), "c.yaml:4: servers.a.isolaton: unknown key; did you mean isolation?"},
+		{"key of a desktop client's near miss", server("builtin: notebook\n    timeout: 60"), "c.yaml:4: servers.a.timeout: unknown key; did you mean timeouts?"},
+		{"server's key at the top", "command: x\n" + notebook, "c.yaml:1: command: belongs to a server; move it below servers and the server's name"},
+		{"key of a later version", "state_keys: [x]\n" + notebook, "c.yaml:1: state_keys: not supported yet (server questions are not bridged yet); remove it"},
+		{"server key of a later version", server("builtin: notebook\n    synthesize: {tools: 30s}"), "c.yaml:4: servers.a.synthesize: not supported yet (servers that can't notify are not watched yet); remove it"},
+
+		{"duration without a unit", "drain: 10\n" + notebook, `c.yaml:1: drain: "10" has no unit; write one such as 300ms, 10s or 5m`},
+		{"not a duration", "drain: soon\n" + notebook, `c.yaml:1: drain: "soon" is not a duration; write one such as 300ms, 10s or 5m`},
+		{"negative duration", "drain: -1s\n" + notebook, `c.yaml:1: drain: "-1s" is too small; write at least 0s`},
+		{"duration too small", "write_timeout: 1ms\n" + notebook, `c.yaml:1: write_timeout: "1ms" is too small; write at least 100ms`},
+		{"duration too large", "keep_alive: 2h\n" + notebook, `c.yaml:1: keep_alive: "2h" is too large; write at most 1h`},
+		{"not a size", "limits: {body: 4 MegaByte}\n" + notebook, `c.yaml:1: limits.body: "4 MegaByte" is not a size; write one such as 65536, 64KiB or 4MiB`},
+		{"size that was meant in MiB", "limits: {body: 4}\n" + notebook, `c.yaml:1: limits.body: "4" is too small; write at least 1KiB`},
+		{"size that overflows", "limits: {body: 99999999999GiB}\n" + notebook, `c.yaml:1: limits.body: "99999999999GiB" is not a size; write one such as 65536, 64KiB or 4MiB`},
+		{"not a number", "limits: {sessions: many}\n" + notebook, `c.yaml:1: limits.sessions: "many" is not a whole number`},
+		{"number out of range", "limits: {sessions: 0}\n" + notebook, `c.yaml:1: limits.sessions: "0" is too small; write at least 1`},
+		{"not a boolean", "allow_anonymous: yes\n" + notebook, `c.yaml:1: allow_anonymous: "yes" is neither true nor false`},
+		{"unknown log level", "log: {level: verbose}\n" + notebook, `c.yaml:1: log.level: "verbose" is unknown; write debug, info, warn or error`},
+		{"no value", "listen:\n" + notebook, `c.yaml:1: listen: has no value; remove the key, or write "" for an empty one`},
+		{"list for a value", "listen: [a]\n" + notebook, "c.yaml:1: listen: want a single value; found a list"},
+		{"value for a list", server("command: x\n    args: -y"), "c.yaml:4: servers.a.args: want a list, as in [a, b]; found a single value"},
+		{"value for a mapping", "limits: 5\n" + notebook, "c.yaml:1: limits: want keys with values below it, as in {key: value}; found a single value"},
+		{"list for a mapping", "servers: [a]", "c.yaml:1: servers: want keys with values below it, as in {key: value}; found a list"},
+
+		{"unknown era", server("builtin: notebook\n    era: moderm"), `c.yaml:4: servers.a.era: "moderm" is unknown; write auto or legacy`},
+		{"modern era", server("url: http://h\n    era: modern"), "c.yaml:4: servers.a.era: servers of the modern era are not supported yet; remove the server, or write legacy if it serves 2025-11-25 or earlier too"},
+		{"unknown isolation", server("builtin: notebook\n    isolation: none"), `c.yaml:4: servers.a.isolation: "none" is unknown; write principal, shared or request`},
+		{"unknown builtin", server("builtin: notes"), `c.yaml:3: servers.a.builtin: "notes" is unknown; write notebook`},
+		{"unknown type", server("url: http://h\n    type: grpc"), `c.yaml:4: servers.a.type: "grpc" is unknown; write stdio, http, streamable-http or streamableHttp`},
+		{"type sse", server("url: http://h\n    type: sse"), "c.yaml:4: servers.a.type: HTTP+SSE servers are not supported yet; use the server's Streamable HTTP URL with type: http, if it has one"},
+		{"type ws", server("url: http://h\n    type: ws"), "c.yaml:4: servers.a.type: WebSocket servers are not supported yet; use the server's Streamable HTTP URL with type: http, if it has one"},
+		{"type of another transport", server("url: http://h\n    type: stdio"), "c.yaml:4: servers.a.type: stdio does not fit a server with url; remove it"},
+
+		{"two transports", server("command: x\n    url: http://h"), "c.yaml:2: servers.a: command and url are both set; a server is reached in one way, so remove one of them"},
+		{"no transport", server("era: auto"), "c.yaml:2: servers.a: nothing says how to reach the server; set builtin, command or url"},
+		{"server without anything", "servers:\n  a:\n", "c.yaml:2: servers.a: nothing says how to reach the server; set builtin, command or url"},
+		{"args without a command", server("url: http://h\n    args: [x]"), "c.yaml:4: servers.a.args: belongs to servers with command; this one has url, so remove it"},
+		{"headers without a url", server("command: x\n    headers: {A: b}"), "c.yaml:4: servers.a.headers: belongs to servers with url; this one has command, so remove it"},
+		{"two spellings", server("url: http://h\n    serverUrl: http://i"), "c.yaml:4: servers.a.serverUrl: means the same as url, which is set too; remove one of them"},
+		{"two spellings of servers", notebook + "mcpServers: {b: {builtin: notebook}}", "c.yaml:2: mcpServers: means the same as servers, which is set too; remove one of them"},
+		{"duplicate key", "drain: 1s\ndrain: 2s\n" + notebook, "c.yaml:2: drain: is already there on line 1; remove or rename one of them"},
+		{"duplicate server", server("builtin: notebook\n  a: {builtin: notebook}"), "c.yaml:4: servers.a: is already there on line 2; remove or rename one of them"},
+		{"merge key", "servers:\n  a: &a {builtin: notebook}\n  b: {<<: *a}", "c.yaml:3: servers.b: YAML's << is not supported; repeat the keys, or use an anchor for a whole value"},
+		{"server's name", "servers: {my server: {builtin: notebook}}", "c.yaml:1: servers.my server: a server's name is part of its endpoint's path; use letters, digits, dots, - and _, at most 64"},
+		{"no servers", "servers:\n", "c.yaml:1: servers: no servers; add one, for example notebook: {builtin: notebook}"},
+		{"empty file", "", "c.yaml: servers: no servers; add one, for example notebook: {builtin: notebook}"},
+		{"only disabled servers", "servers: {a: {builtin: notebook, disabled: true}}", "c.yaml:1: servers: every server is disabled; enable one"},
+
+		{"missing variable", server("url: http://h\n    headers: {Authorization: 'Bearer ${NONE}'}"), "c.yaml:4: servers.a.headers.Authorization: environment variable NONE is not set; set it, or write ${NONE:-default}"},
+		{"unclosed variable", server("command: x${Y"), "c.yaml:3: servers.a.command: ${ has no closing }; write $${ for a literal ${"},
+		{"not a variable", server("command: x${s3cret!}"), "c.yaml:3: servers.a.command: what stands in ${…} is not the name of an environment variable; write $${ for a literal ${"},
+		{"desktop client's input", server("command: x\n    env: {K: '${input:key}'}"), "c.yaml:4: servers.a.env.K: ${input:…} asks the user of a desktop client; write an environment variable such as ${TOKEN}"},
+
+		{"listen is no address", "listen: 2526\n" + notebook, `c.yaml:1: listen: "2526" is not an address; write host:port, as in 127.0.0.1:2526`},
+		{"port out of range", "listen: localhost:70000\n" + notebook, `c.yaml:1: listen: "localhost:70000" is not an address; write host:port, as in 127.0.0.1:2526`},
+		{"beyond loopback", "listen: 0.0.0.0:2526\n" + notebook, `c.yaml:1: listen: "0.0.0.0:2526" can be reached from other machines, and clients are not authenticated yet; listen on 127.0.0.1, or set allow_anonymous: true`},
+		{"all addresses", "listen: ':2526'\n" + notebook, `c.yaml:1: listen: ":2526" can be reached from other machines, and clients are not authenticated yet; listen on 127.0.0.1, or set allow_anonymous: true`},
+		{"admin beyond loopback", "admin: example.com:1\n" + notebook, `c.yaml:1: admin: "example.com:1" can be reached from other machines, and clients are not authenticated yet; listen on 127.0.0.1, or set allow_anonymous: true`},
+		{"admin on listen", "admin: 127.0.0.1:2526\n" + notebook, "c.yaml:1: admin: is the same address as listen; choose another port, or write off"},
+		{"origin", "allowed_origins:\n- https://ok.example\n- example.com\n" + notebook, `c.yaml:3: allowed_origins.1: "example.com" is not an origin; write scheme://host, as in https://app.example.com`},
+		{"host", "allowed_hosts: [http://h]\n" + notebook, `c.yaml:1: allowed_hosts.0: "http://h" is not a host; write a name as in mcp.example.com, or name:port`},
+
+		{"not an HTTP URL", server("url: ftp://h/s3cret"), "c.yaml:3: servers.a.url: is not a URL of an MCP server; write one such as https://docs.example.com/mcp"},
+		{"unreadable URL", server("url: 'http://h/%zz?key=s3cret'"), "c.yaml:3: servers.a.url: is not a URL of an MCP server; write one such as https://docs.example.com/mcp"},
+		{"password in a URL", server("url: http://u:s3cret@h"), "c.yaml:3: servers.a.url: holds a user name or password, which end up in logs; put them below headers, as Authorization"},
+		{"fragment in a URL", server("url: http://h/#x"), "c.yaml:3: servers.a.url: has a fragment (#…), which is never sent; remove it"},
+		{"header's name", server("url: http://h\n    headers: {'X Key': s3cret}"), "c.yaml:4: servers.a.headers.X Key: is not a header's name; use letters, digits and -"},
+		{"the transport's header", server("url: http://h\n    headers: {Mcp-Session-Id: x}"), "c.yaml:4: servers.a.headers.Mcp-Session-Id: is set by mcpbridge itself; remove it"},
+		{"line break in a header", server("url: http://h\n    headers: {X: \"s3cret\\n\"}"), "c.yaml:4: servers.a.headers.X: holds a line break or another control character, which no header can; check where the value comes from"},
+		{"impossible environment", server("command: x\n    env: {A=B: s3cret}"), "c.yaml:4: servers.a.env: holds an entry that no environment can have: an empty name, = or a zero byte"},
+		{"request over max", server("builtin: notebook\n    timeouts:\n      request: 2m\n      max: 1m"), "c.yaml:4: servers.a.timeouts: request (2m) is longer than max (1m); max bounds a request whatever its progress"},
+		{"cache of another method", server("builtin: notebook\n    cache: {tools/lists: {ttl: 1s}}"), "c.yaml:4: servers.a.cache.tools/lists: unknown name; did you mean tools/list?"},
+		{"cache scope", server("builtin: notebook\n    cache: {tools/list: {scope: all}}"), `c.yaml:4: servers.a.cache.tools/list.scope: "all" is unknown; write private or public`},
+
+		{"not YAML", "servers:\n  a: {builtin: notebook\n", "c.yaml:1: not readable as YAML or JSON: did not find expected ',' or '}'"},
+		{"two documents", notebook + "---\n" + notebook, "c.yaml:2: a second YAML document begins here; keep one"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, _, err := Load(Options{Path: write(t, tt.in)})
+			if err == nil {
+				t.Fatalf("Load(%q) = nil, want %q", tt.in, tt.want)
+			}
+			if got := err.Error(); got != tt.want {
+				t.Errorf("Load(%q) =\n%s\nwant\n%s", tt.in, got, tt.want)
+			}
+			if strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("Load(%q) = %q: it repeats a secret", tt.in, err)
+			}
+		})
+	}
+}
+
+// All mistakes come at once, in the order of the file.
+func TestAllMistakesAtOnce(t *testing.T) {
+	_, _, err := Load(Options{Path: write(t, `lissten: x
+drain: 10
+servers:
+  a:
+    command: x
+    url: http://h
+  b:
+    url: ${NONE}
+`)})
+	want := `c.yaml:1: lissten: unknown key; did you mean listen?
+c.yaml:2: drain: "10" has no unit; write one such as 300ms, 10s or 5m
+c.yaml:4: servers.a: command and url are both set; a server is reached in one way, so remove one of them
+c.yaml:8: servers.b.url: environment variable NONE is not set; set it, or write ${NONE:-default}`
+	if err == nil || err.Error() != want {
+		t.Errorf("Load =\n%v\nwant\n%s", err, want)
+	}
+	if e := new(Error); !errors.As(err, &e) || len(e.Problems) != 4 {
+		t.Errorf("Load = %T with %d problems, want an *Error with 4", err, len(e.Problems))
+	}
+}
+
+// A mistake in the environment is named by its variable, and its value, which
+// is often a secret, is not repeated.
+func TestMistakesInTheEnvironment(t *testing.T) {
+	path := write(t, notebook)
+	for _, tt := range []struct{ env, want string }{
+		{"MCPBRIDGE_DRAIN=77", "MCPBRIDGE_DRAIN: drain: the value has no unit; write one such as 300ms, 10s or 5m"},
+		{"MCPBRIDGE_LOG__LEVEL=s3cret", "MCPBRIDGE_LOG__LEVEL: log.level: the value is unknown; write debug, info, warn or error"},
+		{"MCPBRIDGE_ALLOWED_HOSTS=a", "MCPBRIDGE_ALLOWED_HOSTS: allowed_hosts: want a list, as in [a, b]; found a single value"},
+		{"MCPBRIDGE_LISTEN=0.0.0.0:1", `MCPBRIDGE_LISTEN: listen: "0.0.0.0:1" can be reached from other machines, and clients are not authenticated yet; listen on 127.0.0.1, or set allow_anonymous: true`},
+	} {
+		_, _, err := Load(Options{Path: path, Environ: []string{tt.env}})
+		if err == nil || err.Error() != tt.want {
+			t.Errorf("Load with %s =\n%v\nwant\n%s", tt.env, err, tt.want)
+		}
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	_, warnings, err := Load(Options{
+		Path:    write(t, "inputs: [{id: x}]\nservers:\n  a:\n    builtin: notebook\n    autoApprove: [x]\n    alwaysAllow: []\n"),
+		Environ: []string{"MCPBRIDGE_PORT=tcp://10.0.0.1:2526", "MCPBRIDGE_SERVERS={}", "MCPBRIDGE_LIMITS__=1"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, w := range warnings {
+		got = append(got, w.String())
+	}
+	want := `MCPBRIDGE_PORT: names no key of the configuration and has no effect; levels are separated by __
+MCPBRIDGE_SERVERS: names no key of the configuration and has no effect; levels are separated by __
+MCPBRIDGE_LIMITS__: names no key of the configuration and has no effect; levels are separated by __
+c.yaml:1: inputs: belongs to desktop clients and has no effect here
+c.yaml:5: servers.a.autoApprove: belongs to desktop clients and has no effect here
+c.yaml:6: servers.a.alwaysAllow: belongs to desktop clients and has no effect here`
+	if s := strings.Join(got, "\n"); s != want {
+		t.Errorf("warnings =\n%s\nwant\n%s", s, want)
+	}
+}

@@ -1,0 +1,110 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Problem is one mistake, with what to do about it. It never holds a value
+// that came from a variable, a header or an environment entry.
+type Problem struct {
+	// Where is file:line, the name of an environment variable, a flag, or
+	// "command line".
+	Where string
+	// Key is the dotted path of the key; empty where the file as a whole is
+	// meant.
+	Key     string
+	Message string
+
+	line int // orders problems of one file; 0 elsewhere
+}
+
+func (p Problem) String() string {
+	if p.Key == "" {
+		return p.Where + ": " + p.Message
+	}
+	return p.Where + ": " + p.Key + ": " + p.Message
+}
+
+// An Error reports everything that keeps a configuration from being used, in
+// the order of the file. Problems is never empty.
+type Error struct{ Problems []Problem }
+
+func (e *Error) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// A place is where a value was written. Its text is what may be shown of it.
+type place struct {
+	where string
+	line  int
+	text  string
+}
+
+// report collects what a load finds wrong.
+type report struct {
+	errors, warnings []Problem
+	places           map[string]place // by path, of every value seen; later layers win
+}
+
+func newReport() *report { return &report{places: make(map[string]place)} }
+
+func (r *report) fail(at place, path, format string, args ...any) {
+	r.errors = append(r.errors, problem(at, path, format, args...))
+}
+
+func (r *report) warn(at place, path, format string, args ...any) {
+	r.warnings = append(r.warnings, problem(at, path, format, args...))
+}
+
+func problem(at place, path, format string, args ...any) Problem {
+	return Problem{Where: at.where, Key: shown(path), Message: fmt.Sprintf(format, args...), line: at.line}
+}
+
+// find returns the place of path, or of the nearest key above it that was
+// written: a missing key has no place of its own.
+func (r *report) find(path, fallback string) place {
+	for p := path; p != ""; p = parent(p) {
+		if at, ok := r.places[p]; ok {
+			return at
+		}
+	}
+	return place{where: fallback}
+}
+
+func (r *report) err() error {
+	if len(r.errors) == 0 {
+		return nil
+	}
+	inOrder(r.errors)
+	return &Error{Problems: r.errors}
+}
+
+func inOrder(ps []Problem) {
+	slices.SortStableFunc(ps, func(a, b Problem) int { return cmp.Compare(a.line, b.line) })
+}
+
+// delim separates the levels of a path. It is not a dot because server names,
+// headers and methods contain dots.
+const delim = "\x1f"
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + delim + name
+}
+
+func parent(path string) string {
+	i := strings.LastIndex(path, delim)
+	return path[:max(i, 0)]
+}
+
+// shown is path as people write it.
+func shown(path string) string { return strings.ReplaceAll(path, delim, ".") }

@@ -1,0 +1,161 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// scalar expands n's variables and reads it as k.
+func (w *walker) scalar(n *yaml.Node, k *key, path string) (any, bool) {
+	if n.Kind != yaml.ScalarNode {
+		w.rep.fail(w.place(n), path, "want a single value; found %s", describe(n))
+		return nil, false
+	}
+	if n.Tag == "!!null" {
+		w.rep.fail(w.place(n), path, "has no value; remove the key, or write \"\" for an empty one")
+		return nil, false
+	}
+	s := n.Value
+	if w.lookup != nil {
+		expanded, err := expand(s, w.lookup)
+		if err != nil {
+			if !w.disabled {
+				w.rep.fail(w.place(n), path, "%v", err)
+			}
+			return nil, false
+		}
+		s = expanded
+	}
+	v, problem := k.read(s, w.quote(n))
+	if problem != "" {
+		w.rep.fail(w.place(n), path, "%s", problem)
+		return nil, false
+	}
+	return v, true
+}
+
+// quote is how messages show n: as it was written, never expanded.
+func (w *walker) quote(n *yaml.Node) string {
+	if w.private {
+		return "the value"
+	}
+	if len(n.Value) > 40 {
+		return strconv.Quote(n.Value[:40]) + "…"
+	}
+	return strconv.Quote(n.Value)
+}
+
+// read converts s; problem says what is wrong with it, calling it quoted.
+func (k *key) read(s, quoted string) (v any, problem string) {
+	switch k.kind {
+	case flag:
+		return readFlag(s, quoted)
+	case count:
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			return nil, quoted + " is not a whole number"
+		}
+		return n, k.within(n, quoted, func(n int64) string { return strconv.FormatInt(n, 10) })
+	case size:
+		n, ok := bytesOf(s)
+		if !ok {
+			return nil, quoted + " is not a size; write one such as 65536, 64KiB or 4MiB"
+		}
+		return n, k.within(n, quoted, sizeText)
+	case span:
+		return k.readSpan(s, quoted)
+	}
+	return k.readText(s, quoted)
+}
+
+func readFlag(s, quoted string) (any, string) {
+	switch strings.ToLower(s) {
+	case "true":
+		return true, ""
+	case "false":
+		return false, ""
+	}
+	return nil, quoted + " is neither true nor false"
+}
+
+func (k *key) readText(s, quoted string) (any, string) {
+	if why, ok := k.instead[s]; ok {
+		return nil, why
+	}
+	if len(k.oneOf) == 0 || slices.Contains(k.oneOf, s) {
+		return s, ""
+	}
+	return nil, fmt.Sprintf("%s is unknown; write %s", quoted, either(k.oneOf))
+}
+
+var bareNumber = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]+)?$`)
+
+// readSpan demands a unit: `drain: 10` would otherwise be ten nanoseconds or
+// ten seconds, depending on who reads it.
+func (k *key) readSpan(s, quoted string) (any, string) {
+	d, err := time.ParseDuration(s)
+	if err != nil && bareNumber.MatchString(s) {
+		return nil, quoted + " has no unit; write one such as 300ms, 10s or 5m"
+	}
+	if err != nil {
+		return nil, quoted + " is not a duration; write one such as 300ms, 10s or 5m"
+	}
+	return d, k.within(int64(d), quoted, func(n int64) string { return spanText(time.Duration(n)) })
+}
+
+func (k *key) within(n int64, quoted string, show func(int64) string) string {
+	switch {
+	case n < k.min:
+		return fmt.Sprintf("%s is too small; write at least %s", quoted, show(k.min))
+	case k.max > 0 && n > k.max:
+		return fmt.Sprintf("%s is too large; write at most %s", quoted, show(k.max))
+	}
+	return ""
+}
+
+var units = []struct {
+	name   string
+	factor int64
+}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"KB", 1e3}, {"B", 1}, {"", 1}}
+
+// bytesOf reads a size: a whole number, alone or with a unit.
+func bytesOf(s string) (int64, bool) {
+	for _, u := range units {
+		digits, ok := strings.CutSuffix(s, u.name)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
+		return n * u.factor, err == nil && n >= 0 && n <= math.MaxInt64/u.factor
+	}
+	return 0, false
+}
+
+// sizeText writes n bytes as people do, exactly.
+func sizeText(n int64) string {
+	for _, u := range units[:3] {
+		if n > 0 && n%u.factor == 0 {
+			return strconv.FormatInt(n/u.factor, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// spanText writes d without the zero tail of Duration.String: 30m, not 30m0s.
+func spanText(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

@@ -1,0 +1,154 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// A kind says how a key's value is read.
+type kind int
+
+const (
+	text  kind = iota // a string
+	flag              // true or false
+	count             // a whole number
+	size              // bytes, with an optional unit
+	span              // a duration, unit required
+	list              // of strings
+	dict              // string to string, both chosen by the user
+	group             // keys named in fields
+	table             // names chosen by the user, each a group of fields
+)
+
+// A key describes one key of the configuration.
+type key struct {
+	kind   kind
+	def    any      // the default, of the value's own type; nil for none
+	oneOf  []string // the values a text may have; empty for any
+	min    int64    // least count, bytes or nanoseconds
+	max    int64    // most; 0 for no bound
+	fields map[string]*key
+	names  []string // of a table: the names it may use; empty for any
+	same   string   // the key that this one is another spelling of
+	// instead maps values that are understood and can't be served to what
+	// to do about it.
+	instead map[string]string
+}
+
+const (
+	second = int64(time.Second)
+	hour   = int64(time.Hour)
+)
+
+// schema is the table of every key. config.example.yaml documents it and a
+// test holds the two together.
+var schema = &key{kind: group, fields: map[string]*key{
+	"listen":          {kind: text, def: "127.0.0.1:2526"},
+	"admin":           {kind: text, def: "127.0.0.1:2527"},
+	"allow_anonymous": {kind: flag, def: false},
+	"allowed_origins": {kind: list},
+	"allowed_hosts":   {kind: list},
+	"write_timeout":   {kind: span, def: 10 * time.Second, min: second / 10, max: hour},
+	"keep_alive":      {kind: span, def: 15 * time.Second, min: second / 10, max: hour},
+	"drain":           {kind: span, def: 10 * time.Second, min: 0, max: hour},
+	"limits": {kind: group, fields: map[string]*key{
+		"body":             {kind: size, def: int64(4 << 20), min: 1 << 10, max: 1 << 30},
+		"depth":            {kind: count, def: int64(128), min: 8, max: 10_000},
+		"upstream_message": {kind: size, def: int64(64 << 20), min: 1 << 10, max: 1 << 30},
+		"sessions":         {kind: count, def: int64(1000), min: 1, max: 1_000_000},
+		"listen_streams":   {kind: count, def: int64(20_000), min: 1, max: 1_000_000},
+		"stream_topics":    {kind: count, def: int64(1024), min: 1, max: 1_000_000},
+	}},
+	"log": {kind: group, fields: map[string]*key{
+		"level":  {kind: text, def: "info", oneOf: []string{"debug", "info", "warn", "error"}},
+		"format": {kind: text, def: "auto", oneOf: []string{"auto", "text", "json"}},
+	}},
+	"servers":    {kind: table, fields: serverFields},
+	"mcpServers": {kind: table, fields: serverFields, same: "servers"},
+}}
+
+var serverFields = map[string]*key{
+	"disabled":  {kind: flag, def: false},
+	"builtin":   {kind: text, oneOf: []string{"notebook"}},
+	"command":   {kind: text},
+	"args":      {kind: list},
+	"env":       {kind: dict},
+	"cwd":       {kind: text},
+	"url":       {kind: text},
+	"serverUrl": {kind: text, same: "url"},
+	"baseUrl":   {kind: text, same: "url"},
+	"headers":   {kind: dict},
+	"type": {
+		kind: text, oneOf: []string{"stdio", "http", "streamable-http", "streamableHttp"},
+		instead: map[string]string{
+			"sse": "HTTP+SSE servers are not supported yet; use the server's Streamable HTTP URL with type: http, if it has one",
+			"ws":  "WebSocket servers are not supported yet; use the server's Streamable HTTP URL with type: http, if it has one",
+		},
+	},
+	"era": {
+		kind: text, def: "auto", oneOf: []string{"auto", "legacy"},
+		instead: map[string]string{
+			"modern": "servers of the modern era are not supported yet; remove the server, or write legacy if it serves 2025-11-25 or earlier too",
+		},
+	},
+	"isolation":    {kind: text, def: "principal", oneOf: []string{"principal", "shared", "request"}},
+	"client_info":  {kind: text, def: "gateway", oneOf: []string{"gateway", "client"}},
+	"subresources": {kind: text, def: "parent", oneOf: []string{"parent", "as-sent", "off"}},
+	"idle":         {kind: span, def: 5 * time.Minute, min: second, max: 24 * hour},
+	"linger":       {kind: span, def: 2 * time.Second, min: 0, max: hour},
+	"timeouts": {kind: group, fields: map[string]*key{
+		"connect": {kind: span, def: 10 * time.Second, min: second / 10, max: hour},
+		"request": {kind: span, def: 60 * time.Second, min: second / 10, max: 24 * hour},
+		"max":     {kind: span, def: 30 * time.Minute, min: second / 10, max: 24 * hour},
+	}},
+	// The six methods whose results carry cache hints.
+	// Spec: 2026-07-28, schema, CacheableResult.
+	"cache": {kind: table, names: []string{
+		spec.MethodDiscover, spec.MethodToolsList, spec.MethodPromptsList,
+		spec.MethodResourcesList, spec.MethodResourcesTemplates, spec.MethodResourcesRead,
+	}, fields: map[string]*key{
+		"ttl":   {kind: span, def: time.Duration(0), min: 0, max: 365 * 24 * hour},
+		"scope": {kind: text, def: "private", oneOf: []string{"private", "public"}},
+	}},
+}
+
+// later names keys that the design has and this version does not act on. To
+// accept one silently would promise what is not done.
+var later = map[string]string{
+	"state_keys": "server questions are not bridged yet",
+	"lanes":      "server questions are not bridged yet",
+	"gather":     "server questions are not bridged yet",
+	"parked_ttl": "server questions are not bridged yet",
+	"roots":      "server questions are not bridged yet",
+	"synthesize": "servers that can't notify are not watched yet",
+}
+
+// foreign names keys of desktop clients' files that mean nothing to a
+// gateway. Users paste such files, so these warn where others are errors.
+var foreign = []string{
+	"$schema", "alwaysAllow", "autoApprove", "chat", "description", "dev", "disabledTools", "gallery",
+	"globalShortcut", "icon", "inputs", "preferences", "trust", "version", "watchPaths",
+}
+
+// serverKeys are keys that belong to a server; found at the top level they
+// deserve a better word than "unknown".
+func serverKeys() []string { return keysOf(serverFields) }
+
+func keysOf(fields map[string]*key) []string { return slices.Sorted(maps.Keys(fields)) }
+
+// defaults returns the values that k's fields have when nobody sets them.
+func defaults(fields map[string]*key) map[string]any {
+	out := make(map[string]any)
+	for name, k := range fields {
+		switch {
+		case k.kind == group:
+			out[name] = defaults(k.fields)
+		case k.def != nil:
+			out[name] = k.def
+		}
+	}
+	return out
+}

@@ -1,0 +1,85 @@
+package config
+
+import (
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Masked stands where a value is not shown.
+const Masked = "***"
+
+// Target says in one line how the server is reached, fit to be shown and
+// logged: variables appear as they were written, and what looks like a
+// credential is masked.
+func (s *Server) Target() string {
+	switch {
+	case s.Builtin != "":
+		return "builtin " + s.Builtin
+	case s.Command != "":
+		return strings.Join(append([]string{s.Command}, s.maskedArgs()...), " ")
+	}
+	return maskedURL(s.URL)
+}
+
+// HeaderNames returns the names of the configured headers, in order.
+func (s *Server) HeaderNames() []string { return sortedNames(s.Headers) }
+
+// EnvNames returns the names of the configured environment, in order.
+func (s *Server) EnvNames() []string { return sortedNames(s.Env) }
+
+func sortedNames(m map[string]string) []string {
+	return slices.Sorted(maps.Keys(m))
+}
+
+var credential = regexp.MustCompile(`(?i)key|token|secret|passw|credential|auth|bearer|cookie`)
+
+// maskedArgs masks what follows or is assigned to a name that sounds like a
+// credential's: --token x, --token=x, API_KEY=x, "Authorization: x".
+func (s *Server) maskedArgs() []string {
+	args := slices.Clone(s.Args)
+	next := false
+	for i, a := range args {
+		if written := s.writtenArg(i); strings.Contains(written, "${") {
+			args[i] = written
+		}
+		end := strings.IndexAny(a, "=:")
+		sounds := credential.MatchString(a[:max(end, 0)]) || end < 0 && credential.MatchString(a)
+		switch {
+		case next:
+			args[i] = Masked
+		case end >= 0 && sounds:
+			args[i] = a[:end+1] + Masked
+		}
+		next = sounds && end < 0 && strings.HasPrefix(a, "-")
+	}
+	return args
+}
+
+func (s *Server) writtenArg(i int) string {
+	if i < len(s.written) {
+		return s.written[i]
+	}
+	return ""
+}
+
+// maskedURL hides a URL's query values and password.
+func maskedURL(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return Masked
+	}
+	query := u.Query()
+	u.RawQuery, u.User = "", nil
+	shown := u.String()
+	for i, name := range slices.Sorted(maps.Keys(query)) {
+		sep := "&"
+		if i == 0 {
+			sep = "?"
+		}
+		shown += sep + url.QueryEscape(name) + "=" + Masked
+	}
+	return shown
+}

@@ -1,0 +1,204 @@
+package config
+
+import (
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A checker finds what single keys can't show: values that only make sense
+// together. It knows paths; the report knows where they were written.
+type checker struct {
+	rep      *report
+	fallback string
+}
+
+func (c *checker) fail(path, format string, args ...any) {
+	c.rep.fail(c.rep.find(path, c.fallback), path, format, args...)
+}
+
+// check reports what is wrong with c as a whole; name is what to call it
+// where nothing narrower can be named.
+func (cfg *Config) check(rep *report, name string) {
+	c := &checker{rep: rep, fallback: name}
+	c.addresses(cfg)
+	c.origins(cfg)
+	if len(cfg.Servers) == 0 && len(rep.errors) == 0 {
+		c.fail("servers", "no servers; add one, for example notebook: {builtin: notebook}")
+	}
+	enabled := 0
+	for i := range cfg.Servers {
+		s := &cfg.Servers[i]
+		c.name(s)
+		if !s.Disabled {
+			enabled++
+			c.server(s)
+		}
+	}
+	if enabled == 0 && len(cfg.Servers) > 0 {
+		c.fail("servers", "every server is disabled; enable one")
+	}
+}
+
+func (c *checker) addresses(cfg *Config) {
+	c.address("listen", cfg.Listen, cfg.AllowAnonymous)
+	if cfg.Admin == "" {
+		return
+	}
+	c.address("admin", cfg.Admin, cfg.AllowAnonymous)
+	if cfg.Admin == cfg.Listen && !strings.HasSuffix(cfg.Admin, ":0") {
+		c.fail("admin", "is the same address as listen; choose another port, or write off")
+	}
+}
+
+func (c *checker) address(key, addr string, anonymous bool) {
+	host, port, err := net.SplitHostPort(addr)
+	if n, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil || n > 65535 {
+		c.fail(key, "%q is not an address; write host:port, as in 127.0.0.1:2526", addr)
+		return
+	}
+	if !loopback(host) && !anonymous {
+		c.fail(key, "%q can be reached from other machines, and clients are not authenticated yet; listen on 127.0.0.1, or set allow_anonymous: true", addr)
+	}
+}
+
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
+func (c *checker) origins(cfg *Config) {
+	for i, o := range cfg.AllowedOrigins {
+		u, err := url.Parse(o)
+		if err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
+			c.fail(join("allowed_origins", strconv.Itoa(i)), "%q is not an origin; write scheme://host, as in https://app.example.com", o)
+		}
+	}
+	for i, h := range cfg.AllowedHosts {
+		if h == "" || strings.ContainsAny(h, "/ @*") {
+			c.fail(join("allowed_hosts", strconv.Itoa(i)), "%q is not a host; write a name as in mcp.example.com, or name:port", h)
+		}
+	}
+}
+
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+func (c *checker) name(s *Server) {
+	if !nameForm.MatchString(s.Name) {
+		c.fail(join("servers", s.Name), "a server's name is part of its endpoint's path; use letters, digits, dots, - and _, at most 64")
+	}
+}
+
+func (c *checker) server(s *Server) {
+	path := join("servers", s.Name)
+	c.transport(s, path)
+	if s.URL != "" {
+		c.url(s, path)
+	}
+	for name := range s.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(s.Env[name], "\x00") {
+			c.fail(join(path, "env"), "holds an entry that no environment can have: an empty name, = or a zero byte")
+		}
+	}
+	if t := s.Timeouts; t.Request > t.Max {
+		c.fail(join(path, "timeouts"), "request (%s) is longer than max (%s); max bounds a request whatever its progress", spanText(t.Request), spanText(t.Max))
+	}
+}
+
+// transport checks that the server is reached in exactly one way, and that
+// nothing is set which belongs to another.
+func (c *checker) transport(s *Server, path string) {
+	var ways []string
+	for _, w := range [][2]string{{"builtin", s.Builtin}, {"command", s.Command}, {"url", s.URL}} {
+		if w[1] != "" {
+			ways = append(ways, w[0])
+		}
+	}
+	switch {
+	case len(ways) == 0 && c.mistaken(path):
+		return // its transport was refused before
+	case len(ways) == 0:
+		c.fail(path, "nothing says how to reach the server; set builtin, command or url")
+		return
+	case len(ways) > 1:
+		c.fail(path, "%s are both set; a server is reached in one way, so remove one of them", strings.Join(ways, " and "))
+		return
+	}
+	if want := map[string]string{"command": "stdio", "url": "http"}[ways[0]]; s.Type != "" && s.Type != want {
+		c.fail(join(path, "type"), "%s does not fit a server with %s; remove it", s.Type, ways[0])
+	}
+	c.belongs(path, "command", ways[0], map[string]bool{"args": len(s.Args) > 0, "env": len(s.Env) > 0, "cwd": s.Cwd != ""})
+	c.belongs(path, "url", ways[0], map[string]bool{"headers": len(s.Headers) > 0})
+}
+
+func (c *checker) belongs(path, owner, way string, set map[string]bool) {
+	for _, name := range keysSet(set) {
+		if owner != way {
+			c.fail(join(path, name), "belongs to servers with %s; this one has %s, so remove it", owner, way)
+		}
+	}
+}
+
+func keysSet(set map[string]bool) []string {
+	var out []string
+	for name, isSet := range set {
+		if isSet {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// mistaken reports whether a mistake at path or below it is known.
+func (c *checker) mistaken(path string) bool {
+	here := shown(path)
+	return slices.ContainsFunc(c.rep.errors, func(p Problem) bool {
+		return p.Key == here || strings.HasPrefix(p.Key, here+".")
+	})
+}
+
+// url never shows the URL: its query may hold a key.
+func (c *checker) url(s *Server, path string) {
+	here := join(path, "url")
+	u, err := url.Parse(s.URL)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		c.fail(here, "is not a URL of an MCP server; write one such as https://docs.example.com/mcp")
+	case u.User != nil:
+		c.fail(here, "holds a user name or password, which end up in logs; put them below headers, as Authorization")
+	case u.Fragment != "":
+		c.fail(here, "has a fragment (#…), which is never sent; remove it")
+	}
+	for name, value := range s.Headers {
+		c.header(join(join(path, "headers"), name), name, value)
+	}
+}
+
+// reserved headers are the transport's own.
+//
+// Spec: 2025-11-25, basic/transports, Streamable HTTP.
+var reserved = []string{
+	"accept", "connection", "content-length", "content-type", "host", "last-event-id",
+	"mcp-protocol-version", "mcp-session-id", "transfer-encoding",
+}
+
+// headerName is a token. Spec: RFC 9110, 5.1.
+var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+
+func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+
+func (c *checker) header(path, name, value string) {
+	switch {
+	case !headerName.MatchString(name):
+		c.fail(path, "is not a header's name; use letters, digits and -")
+	case slices.Contains(reserved, strings.ToLower(name)):
+		c.fail(path, "is set by mcpbridge itself; remove it")
+	case strings.ContainsFunc(value, isControl):
+		c.fail(path, "holds a line break or another control character, which no header can; check where the value comes from")
+	}
+}

@@ -1,0 +1,194 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A walker checks one layer's YAML against the schema and turns it into plain
+// values of the kinds the schema names.
+type walker struct {
+	rep *report
+	// where names the layer; for a file the line is added.
+	where string
+	file  bool
+	// lookup expands variables; nil leaves ${…} alone.
+	lookup func(string) (string, bool)
+	// private layers' values are never shown: environment variables often
+	// are secrets.
+	private bool
+	// disabled is set below a disabled server, whose variables may be missing.
+	disabled bool
+}
+
+func (w *walker) place(n *yaml.Node) place {
+	at := place{where: w.where, text: n.Value}
+	if w.file {
+		at.where, at.line = fmt.Sprintf("%s:%d", w.where, n.Line), n.Line
+	}
+	return at
+}
+
+// value checks n as k and returns its plain value; ok is false if there is
+// none, because of a mistake that has been reported.
+func (w *walker) value(n *yaml.Node, k *key, path string) (v any, ok bool) {
+	// The schema's depth bounds the walk, so an alias that contains itself
+	// can't make it endless.
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if _, seen := w.rep.places[path]; !seen || !w.file {
+		w.rep.places[path] = w.place(n)
+	}
+	switch k.kind {
+	case group:
+		return w.group(n, k, path)
+	case table:
+		return w.table(n, k, path)
+	case list:
+		return w.list(n, path)
+	case dict:
+		return w.dict(n, path)
+	}
+	return w.scalar(n, k, path)
+}
+
+func (w *walker) group(n *yaml.Node, k *key, path string) (any, bool) {
+	out := make(map[string]any)
+	set := make(map[string]string) // canonical name to the spelling used
+	ok := w.pairs(n, path, func(name string, kn, vn *yaml.Node) {
+		f, known := k.fields[name]
+		if !known {
+			w.unknown(kn, k, path)
+			return
+		}
+		canonical := name
+		if f.same != "" {
+			canonical = f.same
+		}
+		if before, twice := set[canonical]; twice {
+			w.rep.fail(w.place(kn), join(path, name), "means the same as %s, which is set too; remove one of them", before)
+			return
+		}
+		set[canonical] = name
+		w.rep.places[join(path, canonical)] = w.place(kn)
+		if v, ok := w.value(vn, f, join(path, canonical)); ok {
+			out[canonical] = v
+		}
+	})
+	return out, ok
+}
+
+func (w *walker) table(n *yaml.Node, k *key, path string) (any, bool) {
+	out := make(map[string]any)
+	ok := w.pairs(n, path, func(name string, kn, vn *yaml.Node) {
+		here := join(path, name)
+		w.rep.places[here] = w.place(kn)
+		if len(k.names) > 0 && !slices.Contains(k.names, name) {
+			w.rep.fail(w.place(kn), here, "unknown name; %s", suggest(name, k.names))
+			return
+		}
+		w.disabled = w.disabled || isDisabled(vn)
+		if v, ok := w.value(vn, &key{kind: group, fields: k.fields}, here); ok {
+			out[name] = v
+		}
+		w.disabled = w.disabled && path != "servers"
+	})
+	return out, ok
+}
+
+func (w *walker) list(n *yaml.Node, path string) (any, bool) {
+	if n.Kind != yaml.SequenceNode {
+		w.rep.fail(w.place(n), path, "want a list, as in [a, b]; found %s", describe(n))
+		return nil, false
+	}
+	out := make([]string, 0, len(n.Content))
+	for i, item := range n.Content {
+		if v, ok := w.value(item, &key{kind: text}, join(path, strconv.Itoa(i))); ok {
+			out = append(out, v.(string))
+		}
+	}
+	return out, true
+}
+
+func (w *walker) dict(n *yaml.Node, path string) (any, bool) {
+	out := make(map[string]any)
+	ok := w.pairs(n, path, func(name string, _, vn *yaml.Node) {
+		if v, ok := w.value(vn, &key{kind: text}, join(path, name)); ok {
+			out[name] = v
+		}
+	})
+	return out, ok
+}
+
+// pairs calls f for each key and value of n, once per key. A missing value is
+// an empty mapping, so that `servers:` with everything below commented out
+// means what it seems to.
+func (w *walker) pairs(n *yaml.Node, path string, f func(name string, kn, vn *yaml.Node)) bool {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		return true
+	}
+	if n.Kind != yaml.MappingNode {
+		w.rep.fail(w.place(n), path, "want keys with values below it, as in {key: value}; found %s", describe(n))
+		return false
+	}
+	lines := make(map[string]int)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		kn, vn := n.Content[i], n.Content[i+1]
+		switch before, twice := lines[kn.Value]; {
+		case kn.Kind != yaml.ScalarNode:
+			w.rep.fail(w.place(kn), path, "a key must be a word; found %s", describe(kn))
+		case kn.Tag == "!!merge":
+			w.rep.fail(w.place(kn), path, "YAML's << is not supported; repeat the keys, or use an anchor for a whole value")
+		case twice:
+			w.rep.fail(w.place(kn), join(path, kn.Value), "is already there on line %d; remove or rename one of them", before)
+		default:
+			lines[kn.Value] = kn.Line
+			f(kn.Value, kn, vn)
+		}
+	}
+	return true
+}
+
+// unknown reports a key that k's fields don't have.
+func (w *walker) unknown(kn *yaml.Node, k *key, path string) {
+	at, here, name := w.place(kn), join(path, kn.Value), kn.Value
+	isTop := path == ""
+	isServer := parent(path) == "servers"
+	switch why, isLater := later[name]; {
+	case (isTop || isServer) && slices.Contains(foreign, name):
+		w.rep.warn(at, here, "belongs to desktop clients and has no effect here")
+	case (isTop || isServer) && isLater:
+		w.rep.fail(at, here, "not supported yet (%s); remove it", why)
+	case isTop && slices.Contains(serverKeys(), name):
+		w.rep.fail(at, here, "belongs to a server; move it below servers and the server's name")
+	default:
+		w.rep.fail(at, here, "unknown key; %s", suggest(name, keysOf(k.fields)))
+	}
+}
+
+// isDisabled reports whether n, a server, says `disabled: true`.
+func isDisabled(n *yaml.Node) bool {
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == "disabled" {
+			return strings.EqualFold(n.Content[i+1].Value, "true")
+		}
+	}
+	return false
+}
+
+func describe(n *yaml.Node) string {
+	switch {
+	case n.Kind == yaml.MappingNode:
+		return "keys with values"
+	case n.Kind == yaml.SequenceNode:
+		return "a list"
+	case n.Tag == "!!null":
+		return "nothing"
+	}
+	return "a single value"
+}

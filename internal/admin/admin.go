@@ -1,0 +1,102 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+)
+
+// A State says how the gateway stands with a server.
+type State string
+
+// The states. A server is Untried only until the first attempt has ended.
+const (
+	Untried State = "untried"
+	Up      State = "up"
+	Down    State = "down" // the last attempt failed; it is being retried
+)
+
+// A Server is what the gateway knows of one server.
+type Server struct {
+	Name  string `json:"name"`
+	State State  `json:"state"`
+	// Reason says why the server is down, fit to be shown; else empty.
+	Reason string `json:"reason,omitempty"`
+}
+
+// A Snapshot is the state of the process at one moment.
+type Snapshot struct {
+	Draining bool     // the process is about to end
+	Servers  []Server // in the order of the configuration
+}
+
+// A Source tells the state of the process. It is asked once per request, from
+// any goroutine, and must not block.
+type Source interface {
+	Snapshot() Snapshot
+}
+
+// Options configure a Handler. All fields are required.
+type Options struct {
+	Source  Source
+	Metrics http.Handler // serves /metrics
+}
+
+// NewHandler returns the handler of the admin address:
+//
+//   - /healthz is 200 for as long as the process serves at all: a restart
+//     would not bring back a server that is down, so none of them counts.
+//   - /readyz is 200 once each server has been tried, reached or not, and 503
+//     before that and while the process drains. A server that is down does not
+//     make the process unready: the others are served, and its own clients
+//     get an error that says more than a refused connection. The body is
+//     JSON and lists the servers.
+//   - /metrics is Options.Metrics.
+func NewHandler(opts Options) (http.Handler, error) {
+	if opts.Source == nil || opts.Metrics == nil {
+		return nil, errors.New("admin: NewHandler: source and metrics are required")
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", healthz)
+	mux.Handle("GET /readyz", readyz{opts.Source})
+	mux.Handle("GET /metrics", opts.Metrics)
+	return mux, nil
+}
+
+func healthz(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, struct {
+		Status string `json:"status"`
+	}{"ok"})
+}
+
+type readyz struct{ source Source }
+
+// ServeHTTP implements [http.Handler].
+func (h readyz) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	s := h.source.Snapshot()
+	status, code := s.readiness()
+	answer(w, code, struct {
+		Status  string   `json:"status"`
+		Servers []Server `json:"servers"`
+	}{status, s.Servers})
+}
+
+func (s Snapshot) readiness() (status string, code int) {
+	if s.Draining {
+		return "draining", http.StatusServiceUnavailable
+	}
+	for _, server := range s.Servers {
+		if server.State == Untried {
+			return "starting", http.StatusServiceUnavailable
+		}
+	}
+	return "ready", http.StatusOK
+}
+
+func answer(w http.ResponseWriter, code int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	// An error means that the client has gone; there is nobody to tell.
+	_ = json.NewEncoder(w).Encode(body)
+}

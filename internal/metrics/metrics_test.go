@@ -1,0 +1,92 @@
+package metrics
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+func scrape(t *testing.T, m *Metrics) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	if w.Code != 200 {
+		t.Fatalf("status %d, want 200: %s", w.Code, w.Body)
+	}
+	return w.Body.String()
+}
+
+func TestCounters(t *testing.T) {
+	m := New()
+	m.Request("docs", "tools/call", "modern", "ok", 20*time.Millisecond)
+	m.Request("docs", "subscriptions/listen", "modern", "ok", time.Hour)
+	m.Dropped("docs", "unattributed")
+	m.Dropped("docs", "unattributed")
+	m.LimitHit("listen_streams")
+	m.ListenOpened("docs")
+	m.ListenOpened("docs")
+	m.ListenClosed("docs")
+	for range 3 {
+		m.SessionOpened("docs")
+	}
+	m.SessionClosed("docs", false)
+	m.SessionClosed("docs", true)
+	m.Subscribed("docs", 5)
+	m.Subscribed("docs", -2)
+	m.CommandRestarted("files")
+	m.Delivered(7)
+	m.Coalesced(4)
+	m.WatchIndex(func() (int, int) { return 10, 30 })
+
+	got := scrape(t, m)
+	for _, want := range []string{
+		`mcpbridge_requests_total{era="modern",method="tools/call",outcome="ok",server="docs"} 1`,
+		`mcpbridge_request_duration_seconds_bucket{method="tools/call",server="docs",le="0.01"} 0`,
+		`mcpbridge_request_duration_seconds_bucket{method="tools/call",server="docs",le="0.05"} 1`,
+		`mcpbridge_notifications_dropped_total{reason="unattributed",server="docs"} 2`,
+		`mcpbridge_limits_hit_total{limit="listen_streams"} 1`,
+		`mcpbridge_listen_streams{server="docs"} 1`,
+		`mcpbridge_upstream_sessions{server="docs"} 1`,
+		`mcpbridge_upstream_sessions_opened_total{server="docs"} 3`,
+		`mcpbridge_upstream_sessions_lost_total{server="docs"} 1`,
+		`mcpbridge_upstream_subscriptions{server="docs"} 3`,
+		`mcpbridge_command_restarts_total{server="files"} 1`,
+		"mcpbridge_events_delivered_total 7",
+		"mcpbridge_events_coalesced_total 4",
+		"mcpbridge_index_topics 10",
+		"mcpbridge_index_pairs 30",
+		"go_goroutines ",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, `request_duration_seconds_count{method="subscriptions/listen"`) {
+		t.Error("a listen stream's lifetime counts as a request's duration")
+	}
+}
+
+// A client that invents methods must not make the process grow.
+func TestInventedMethodsShareOneSeries(t *testing.T) {
+	m := New()
+	for i := range 1000 {
+		m.Request("docs", fmt.Sprintf("x/%d", i), "modern", "refused", 0)
+	}
+	series := regexp.MustCompile(`(?m)^mcpbridge_requests_total\{.*`).FindAllString(scrape(t, m), -1)
+	want := `mcpbridge_requests_total{era="modern",method="other",outcome="refused",server="docs"} 1000`
+	if len(series) != 1 || series[0] != want {
+		t.Errorf("series = %q, want only %q", series, want)
+	}
+}
+
+// Two gateways in one process count apart.
+func TestNoPackageState(t *testing.T) {
+	a, b := New(), New()
+	a.LimitHit("body")
+	if got := scrape(t, b); strings.Contains(got, "limits_hit_total{") {
+		t.Errorf("the second counts what the first was told:\n%s", got)
+	}
+}

@@ -15,8 +15,8 @@ type Config struct {
 	// AllowedOrigins are the Origin headers that browsers may send, beyond
 	// the loopback ones; each is scheme://host[:port].
 	AllowedOrigins []string `koanf:"allowed_origins"`
-	// AllowedHosts are Host headers accepted on a loopback listener, beyond
-	// the loopback names.
+	// AllowedHosts are Host headers, without port, accepted on a loopback
+	// listener beyond the loopback names.
 	AllowedHosts []string `koanf:"allowed_hosts"`
 
 	// WriteTimeout is how long a stream may refuse to take bytes before it

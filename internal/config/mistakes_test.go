@@ -74,7 +74,7 @@ func TestMistakes(t *testing.T) {
 		{"admin beyond loopback", "admin: example.com:1\n" + notebook, `c.yaml:1: admin: "example.com:1" can be reached from other machines, and clients are not authenticated yet; listen on 127.0.0.1, or set allow_anonymous: true`},
 		{"admin on listen", "admin: 127.0.0.1:2526\n" + notebook, "c.yaml:1: admin: is the same address as listen; choose another port, or write off"},
 		{"origin", "allowed_origins:\n- https://ok.example\n- example.com\n" + notebook, `c.yaml:3: allowed_origins.1: "example.com" is not an origin; write scheme://host, as in https://app.example.com`},
-		{"host", "allowed_hosts: [http://h]\n" + notebook, `c.yaml:1: allowed_hosts.0: "http://h" is not a host; write a name as in mcp.example.com, or name:port`},
+		{"host", "allowed_hosts: [http://h]\n" + notebook, `c.yaml:1: allowed_hosts.0: "http://h" is not a host name; write one such as mcp.example.com, without a port`},
 
 		{"not an HTTP URL", server("url: ftp://h/s3cret"), "c.yaml:3: servers.a.url: is not a URL of an MCP server; write one such as https://docs.example.com/mcp"},
 		{"unreadable URL", server("url: 'http://h/%zz?key=s3cret'"), "c.yaml:3: servers.a.url: is not a URL of an MCP server; write one such as https://docs.example.com/mcp"},

@@ -98,7 +98,7 @@ var serverFields = map[string]*key{
 	"client_info":  {kind: text, def: "gateway", oneOf: []string{"gateway", "client"}},
 	"subresources": {kind: text, def: "parent", oneOf: []string{"parent", "as-sent", "off"}},
 	"idle":         {kind: span, def: 5 * time.Minute, min: second, max: 24 * hour},
-	"linger":       {kind: span, def: 2 * time.Second, min: 0, max: hour},
+	"linger":       {kind: span, def: 2 * time.Second, min: second / 1000, max: hour},
 	"timeouts": {kind: group, fields: map[string]*key{
 		"connect": {kind: span, def: 10 * time.Second, min: second / 10, max: hour},
 		"request": {kind: span, def: 60 * time.Second, min: second / 10, max: 24 * hour},

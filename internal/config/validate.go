@@ -79,8 +79,8 @@ func (c *checker) origins(cfg *Config) {
 		}
 	}
 	for i, h := range cfg.AllowedHosts {
-		if h == "" || strings.ContainsAny(h, "/ @*") {
-			c.fail(join("allowed_hosts", strconv.Itoa(i)), "%q is not a host; write a name as in mcp.example.com, or name:port", h)
+		if _, err := netip.ParseAddr(h); err != nil && (h == "" || strings.ContainsAny(h, "/:@* ")) {
+			c.fail(join("allowed_hosts", strconv.Itoa(i)), "%q is not a host name; write one such as mcp.example.com, without a port", h)
 		}
 	}
 }

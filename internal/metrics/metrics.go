@@ -17,22 +17,22 @@ type Metrics struct {
 	registry *prometheus.Registry
 
 	// What clients do.
-	requests      *prometheus.CounterVec   // server, method, era, outcome
-	durations     *prometheus.HistogramVec // server, method
-	listenStreams *prometheus.GaugeVec     // server
-	limits        *prometheus.CounterVec   // limit
+	requests  *prometheus.CounterVec   // server, method, era, outcome
+	durations *prometheus.HistogramVec // server, method
+	streams   prometheus.Gauge
+	limits    *prometheus.CounterVec // server, limit
 
 	// What servers do.
 	dropped         *prometheus.CounterVec // server, reason
 	sessions        *prometheus.GaugeVec   // server
 	sessionsOpened  *prometheus.CounterVec // server
-	sessionsLost    *prometheus.CounterVec // server
+	sessionsEnded   *prometheus.CounterVec // server, why
 	subscriptions   *prometheus.GaugeVec   // server
 	commandRestarts *prometheus.CounterVec // server
 
 	// What reaches listen streams.
-	delivered prometheus.Counter
-	coalesced prometheus.Counter
+	delivered *prometheus.CounterVec // server
+	coalesced *prometheus.CounterVec // server
 }
 
 // seconds are the bounds of the duration histogram: from what the gateway adds
@@ -42,29 +42,31 @@ var seconds = []float64{.001, .005, .01, .05, .1, .5, 1, 5, 15, 60, 300, 1800}
 // New returns counters at zero, beside those of the Go runtime and the process.
 func New() *Metrics {
 	m := &Metrics{
-		registry:      prometheus.NewRegistry(),
-		requests:      counter("requests_total", "Requests of clients, by how they ended.", "server", "method", "era", "outcome"),
-		listenStreams: gauge("listen_streams", "Open subscriptions/listen streams.", "server"),
-		limits:        counter("limits_hit_total", "Requests and messages refused because a configured limit was reached.", "limit"),
+		registry: prometheus.NewRegistry(),
+		requests: counter("requests_total", "Requests of clients, by how they ended.", "server", "method", "era", "outcome"),
+		limits:   counter("limits_hit_total", "Requests and messages refused, and streams ended, at a configured limit.", "server", "limit"),
+		streams: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: "mcpbridge", Name: "listen_streams", Help: "Open subscriptions/listen streams.",
+		}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "mcpbridge", Name: "request_duration_seconds",
 			Help: "Time from a client's request to the end of its answer; listen streams excluded.", Buckets: seconds,
 		}, []string{"server", "method"}),
 
-		dropped:         counter("notifications_dropped_total", "Notifications of servers that reached nobody, by reason.", "server", "reason"),
+		dropped:         counter("messages_dropped_total", "Messages that reached nobody, by reason.", "server", "reason"),
 		sessions:        gauge("upstream_sessions", "Open sessions with servers.", "server"),
 		sessionsOpened:  counter("upstream_sessions_opened_total", "Sessions opened with servers.", "server"),
-		sessionsLost:    counter("upstream_sessions_lost_total", "Sessions that ended without having been closed.", "server"),
+		sessionsEnded:   counter("upstream_sessions_ended_total", "Sessions with servers that ended, by why.", "server", "why"),
 		subscriptions:   gauge("upstream_subscriptions", "Resources subscribed to at servers.", "server"),
 		commandRestarts: counter("command_restarts_total", "Starts of a server's command after its first.", "server"),
 
-		delivered: single("events_delivered_total", "Change notifications written to listen streams."),
-		coalesced: single("events_coalesced_total", "Change notifications joined with one that was still waiting for its stream."),
+		delivered: counter("events_delivered_total", "Change notifications written to listen streams.", "server"),
+		coalesced: counter("events_coalesced_total", "Change notifications joined with one that was still waiting for its stream.", "server"),
 	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.requests, m.durations, m.listenStreams, m.limits,
-		m.dropped, m.sessions, m.sessionsOpened, m.sessionsLost, m.subscriptions, m.commandRestarts,
+		m.requests, m.durations, m.streams, m.limits,
+		m.dropped, m.sessions, m.sessionsOpened, m.sessionsEnded, m.subscriptions, m.commandRestarts,
 		m.delivered, m.coalesced,
 	)
 	return m
@@ -76,10 +78,6 @@ func counter(name, help string, labels ...string) *prometheus.CounterVec {
 
 func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
 	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "mcpbridge", Name: name, Help: help}, labels)
-}
-
-func single(name, help string) prometheus.Counter {
-	return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "mcpbridge", Name: name, Help: help})
 }
 
 // Handler serves the counters in the formats that Prometheus reads.
@@ -97,32 +95,37 @@ func (m *Metrics) Request(server, method, era, outcome string, took time.Duratio
 	}
 }
 
-// Dropped counts a server's notification that reached nobody.
+// Dropped counts a message that reached nobody.
 func (m *Metrics) Dropped(server, reason string) { m.dropped.WithLabelValues(server, reason).Inc() }
 
-// LimitHit counts a refusal; limit is the key in the configuration.
-func (m *Metrics) LimitHit(limit string) { m.limits.WithLabelValues(limit).Inc() }
+// Limit counts a refusal at a limit, by the limit's name.
+func (m *Metrics) Limit(server, name string) { m.limits.WithLabelValues(server, name).Inc() }
 
-// ListenOpened counts a listen stream in, ListenClosed counts it out.
-func (m *Metrics) ListenOpened(server string) { m.listenStreams.WithLabelValues(server).Inc() }
+// Streams adds delta, which may be negative, to the open listen streams.
+func (m *Metrics) Streams(delta int) { m.streams.Add(float64(delta)) }
 
-// ListenClosed counts a listen stream out.
-func (m *Metrics) ListenClosed(server string) { m.listenStreams.WithLabelValues(server).Dec() }
+// Delivered counts n change notifications written to listen streams.
+func (m *Metrics) Delivered(server string, n int) {
+	m.delivered.WithLabelValues(server).Add(float64(n))
+}
 
-// SessionOpened counts a session with a server in. Exactly one SessionClosed
+// Coalesced counts n change notifications that joined a waiting one.
+func (m *Metrics) Coalesced(server string, n int) {
+	m.coalesced.WithLabelValues(server).Add(float64(n))
+}
+
+// SessionOpened counts a session with a server in. Exactly one SessionEnded
 // follows.
 func (m *Metrics) SessionOpened(server string) {
 	m.sessions.WithLabelValues(server).Inc()
 	m.sessionsOpened.WithLabelValues(server).Inc()
 }
 
-// SessionClosed counts a session out; lost says that it was not the gateway
-// who ended it.
-func (m *Metrics) SessionClosed(server string, lost bool) {
+// SessionEnded counts a session out. Why is a word of the caller's, from a
+// fixed few.
+func (m *Metrics) SessionEnded(server, why string) {
 	m.sessions.WithLabelValues(server).Dec()
-	if lost {
-		m.sessionsLost.WithLabelValues(server).Inc()
-	}
+	m.sessionsEnded.WithLabelValues(server, why).Inc()
 }
 
 // Subscribed adds n, which may be negative, to the resources subscribed to at
@@ -133,12 +136,6 @@ func (m *Metrics) Subscribed(server string, n int) {
 
 // CommandRestarted counts a start of a server's command after its first.
 func (m *Metrics) CommandRestarted(server string) { m.commandRestarts.WithLabelValues(server).Inc() }
-
-// Delivered counts n change notifications written to listen streams.
-func (m *Metrics) Delivered(n int) { m.delivered.Add(float64(n)) }
-
-// Coalesced counts n change notifications that joined a waiting one.
-func (m *Metrics) Coalesced(n int) { m.coalesced.Add(float64(n)) }
 
 // WatchIndex makes the index's sizes readable: size is called at each scrape
 // and returns the distinct topics and the (topic, subscriber) pairs. It may be

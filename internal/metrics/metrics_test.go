@@ -25,20 +25,19 @@ func TestCounters(t *testing.T) {
 	m.Request("docs", "subscriptions/listen", "modern", "ok", time.Hour)
 	m.Dropped("docs", "unattributed")
 	m.Dropped("docs", "unattributed")
-	m.LimitHit("listen_streams")
-	m.ListenOpened("docs")
-	m.ListenOpened("docs")
-	m.ListenClosed("docs")
+	m.Limit("docs", "listen_streams")
+	m.Streams(2)
+	m.Streams(-1)
 	for range 3 {
 		m.SessionOpened("docs")
 	}
-	m.SessionClosed("docs", false)
-	m.SessionClosed("docs", true)
+	m.SessionEnded("docs", "idle")
+	m.SessionEnded("docs", "lost")
 	m.Subscribed("docs", 5)
 	m.Subscribed("docs", -2)
 	m.CommandRestarted("files")
-	m.Delivered(7)
-	m.Coalesced(4)
+	m.Delivered("docs", 7)
+	m.Coalesced("docs", 4)
 	m.WatchIndex(func() (int, int) { return 10, 30 })
 
 	got := scrape(t, m)
@@ -46,16 +45,16 @@ func TestCounters(t *testing.T) {
 		`mcpbridge_requests_total{era="modern",method="tools/call",outcome="ok",server="docs"} 1`,
 		`mcpbridge_request_duration_seconds_bucket{method="tools/call",server="docs",le="0.01"} 0`,
 		`mcpbridge_request_duration_seconds_bucket{method="tools/call",server="docs",le="0.05"} 1`,
-		`mcpbridge_notifications_dropped_total{reason="unattributed",server="docs"} 2`,
-		`mcpbridge_limits_hit_total{limit="listen_streams"} 1`,
-		`mcpbridge_listen_streams{server="docs"} 1`,
+		`mcpbridge_messages_dropped_total{reason="unattributed",server="docs"} 2`,
+		`mcpbridge_limits_hit_total{limit="listen_streams",server="docs"} 1`,
+		"mcpbridge_listen_streams 1",
 		`mcpbridge_upstream_sessions{server="docs"} 1`,
 		`mcpbridge_upstream_sessions_opened_total{server="docs"} 3`,
-		`mcpbridge_upstream_sessions_lost_total{server="docs"} 1`,
+		`mcpbridge_upstream_sessions_ended_total{server="docs",why="lost"} 1`,
 		`mcpbridge_upstream_subscriptions{server="docs"} 3`,
 		`mcpbridge_command_restarts_total{server="files"} 1`,
-		"mcpbridge_events_delivered_total 7",
-		"mcpbridge_events_coalesced_total 4",
+		`mcpbridge_events_delivered_total{server="docs"} 7`,
+		`mcpbridge_events_coalesced_total{server="docs"} 4`,
 		"mcpbridge_index_topics 10",
 		"mcpbridge_index_pairs 30",
 		"go_goroutines ",
@@ -85,7 +84,7 @@ func TestInventedMethodsShareOneSeries(t *testing.T) {
 // Two gateways in one process count apart.
 func TestNoPackageState(t *testing.T) {
 	a, b := New(), New()
-	a.LimitHit("body")
+	a.Limit("docs", "body")
 	if got := scrape(t, b); strings.Contains(got, "limits_hit_total{") {
 		t.Errorf("the second counts what the first was told:\n%s", got)
 	}

@@ -40,8 +40,8 @@ type Limits struct {
 	Depth           int64 `koanf:"depth"`            // nested objects and arrays in a message
 	UpstreamMessage int64 `koanf:"upstream_message"` // bytes of one message of a server
 	Sessions        int64 `koanf:"sessions"`         // sessions per server, all profiles together
-	ListenStreams   int64 `koanf:"listen_streams"`   // open subscriptions/listen requests in all
-	StreamTopics    int64 `koanf:"stream_topics"`    // resources one listen stream may name
+	Streams         int64 `koanf:"streams"`          // open subscriptions/listen requests in all
+	ListenTopics    int64 `koanf:"listen_topics"`    // resources one listen stream may name
 }
 
 // Log says what is logged and for whom.

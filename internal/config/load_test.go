@@ -33,7 +33,7 @@ func TestDefaults(t *testing.T) {
 	want := &Config{
 		Listen: "127.0.0.1:2526", Admin: "127.0.0.1:2527",
 		WriteTimeout: 10 * time.Second, KeepAlive: 15 * time.Second, Drain: 10 * time.Second,
-		Limits: Limits{Body: 4 << 20, Depth: 128, UpstreamMessage: 64 << 20, Sessions: 1000, ListenStreams: 20_000, StreamTopics: 1024},
+		Limits: Limits{Body: 4 << 20, Depth: 128, UpstreamMessage: 64 << 20, Sessions: 1000, Streams: 20_000, ListenTopics: 1024},
 		Log:    Log{Level: "info", Format: "auto"},
 		Servers: []Server{{
 			Name: "notebook", Builtin: "notebook", Era: "auto", Isolation: "principal", ClientInfo: "gateway",

@@ -59,8 +59,8 @@ var schema = &key{kind: group, fields: map[string]*key{
 		"depth":            {kind: count, def: int64(128), min: 8, max: 10_000},
 		"upstream_message": {kind: size, def: int64(64 << 20), min: 1 << 10, max: 1 << 30},
 		"sessions":         {kind: count, def: int64(1000), min: 1, max: 1_000_000},
-		"listen_streams":   {kind: count, def: int64(20_000), min: 1, max: 1_000_000},
-		"stream_topics":    {kind: count, def: int64(1024), min: 1, max: 1_000_000},
+		"streams":          {kind: count, def: int64(20_000), min: 1, max: 1_000_000},
+		"listen_topics":    {kind: count, def: int64(1024), min: 1, max: 1_000_000},
 	}},
 	"log": {kind: group, fields: map[string]*key{
 		"level":  {kind: text, def: "info", oneOf: []string{"debug", "info", "warn", "error"}},

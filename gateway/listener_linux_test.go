@@ -1,0 +1,41 @@
+package gateway
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func option(t *testing.T, c *net.TCPConn, level, name int) int {
+	t.Helper()
+	raw, err := c.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v int
+	var gerr error
+	if err := raw.Control(func(fd uintptr) { v, gerr = unix.GetsockoptInt(int(fd), level, name) }); err != nil {
+		t.Fatal(err)
+	}
+	if gerr != nil {
+		t.Fatal(gerr)
+	}
+	return v
+}
+
+// The kernel gives up on a peer that acknowledges nothing after exactly the
+// write time-out, and holds 64 KiB for it (which Linux reports doubled).
+func TestM2L39SocketOptions(t *testing.T) {
+	server, _ := accepted(t, 7*time.Second)
+	if got := option(t, server, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT); got != 7000 {
+		t.Errorf("TCP_USER_TIMEOUT = %d ms, want 7000", got)
+	}
+	if got := option(t, server, unix.SOL_SOCKET, unix.SO_SNDBUF); got != 2*sendBuffer {
+		t.Errorf("SO_SNDBUF = %d, want %d", got, 2*sendBuffer)
+	}
+	if got := option(t, server, unix.SOL_SOCKET, unix.SO_KEEPALIVE); got == 0 {
+		t.Error("SO_KEEPALIVE is off: a silent peer that is gone would never be found")
+	}
+}

@@ -1,0 +1,57 @@
+package gateway
+
+import (
+	"errors"
+	"net"
+	"os"
+	"testing"
+	"time"
+)
+
+// accepted returns both ends of a connection made through Listen.
+func accepted(t *testing.T, timeout time.Duration) (server, client *net.TCPConn) {
+	t.Helper()
+	l, err := Listen(t.Context(), "127.0.0.1:0", timeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _, _ = l.Close(), c.Close(), s.Close() })
+	return s.(*net.TCPConn), c.(*net.TCPConn)
+}
+
+// A reader that has stalled must block a write soon. Without the bound the
+// kernel's send buffer alone takes megabytes on loopback.
+func TestM2L39StalledReaderBlocksAWrite(t *testing.T) {
+	server, client := accepted(t, time.Minute)
+	if err := client.SetReadBuffer(4 << 10); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.SetWriteDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	const most = 512 << 10
+	n, err := server.Write(make([]byte, 16<<20))
+	if !errors.Is(err, os.ErrDeadlineExceeded) || n > most {
+		t.Errorf("a stalled reader took %d bytes, then %v; want at most %d and a deadline", n, err, most)
+	}
+}
+
+func TestListenNamesTheAddress(t *testing.T) {
+	l, err := Listen(t.Context(), "127.0.0.1:0", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	if again, err := Listen(t.Context(), l.Addr().String(), 0); err == nil {
+		_ = again.Close()
+		t.Error("Listen on a taken address = nil, want an error")
+	}
+}

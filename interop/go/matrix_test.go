@@ -1,0 +1,233 @@
+package interop
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+)
+
+// Matrix is matrix.json: what the servers have, and what proves it.
+type Matrix struct {
+	Features []string           // the rows, in order
+	Servers  map[string]*Server // by the name they have in mcpbridge's config
+}
+
+// Server is a column of the table.
+type Server struct {
+	Like  string            // a server whose lacks and cells it has where its own don't differ
+	Lacks map[string]string // why a feature has no cell, by feature
+	Cells map[string][]Step // what proves a feature, by feature
+}
+
+// Step is one thing a client does and what it expects.
+type Step struct {
+	Op     string // discover, list, pages, call, read, prompt, complete, watch
+	Params json.RawMessage
+	Want   any // a pattern for the result (see mismatch)
+	Error  any // a pattern for {code, message} of a JSON-RPC error that is expected instead
+
+	// For list and pages: which list, and the exact names (URIs for
+	// resources, in any order) or the number of pages.
+	Of    string
+	Names []string
+	Pages int
+
+	// For call: the progress notifications expected, in order; the log level
+	// asked for; the log messages expected, in order, or patterns of which each
+	// must match one.
+	Progress []any
+	Log      string
+	Messages []any
+	Some     []any
+
+	// For watch: the resource or the list kind listened to; what makes it
+	// change, once or until the change was heard.
+	URI     string
+	Trigger *Step
+	Once    bool
+}
+
+// empty reports whether the step would be content with anything.
+func (s Step) empty() bool {
+	return s.Want == nil && s.Error == nil && s.Names == nil && s.Pages == 0 && s.Op != "watch"
+}
+
+func loadMatrix() (*Matrix, error) {
+	text, err := os.ReadFile("../matrix.json")
+	if err != nil {
+		return nil, err
+	}
+	m := new(Matrix)
+	d := json.NewDecoder(strings.NewReader(string(text)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(m); err != nil {
+		return nil, fmt.Errorf("matrix.json: %w", err)
+	}
+	m.inherit()
+	return m, m.validate()
+}
+
+// inherit fills in the columns that are like another.
+func (m *Matrix) inherit() {
+	for _, s := range m.Servers {
+		if s.Like == "" {
+			continue
+		}
+		own := *s
+		*s = Server{Lacks: maps.Clone(m.Servers[s.Like].Lacks), Cells: maps.Clone(m.Servers[s.Like].Cells)}
+		for f, why := range own.Lacks {
+			s.Lacks[f] = why
+			delete(s.Cells, f)
+		}
+		for f, steps := range own.Cells {
+			s.Cells[f] = steps
+			delete(s.Lacks, f)
+		}
+	}
+}
+
+// steps returns the steps of a cell with the placeholders {client} and {dir}
+// filled in.
+func (s *Server) steps(feature, client, dir string) ([]Step, error) {
+	text, err := json.Marshal(s.Cells[feature])
+	if err != nil {
+		return nil, err
+	}
+	filled := strings.NewReplacer("{client}", client, "{dir}", dir).Replace(string(text))
+	var steps []Step
+	return steps, json.Unmarshal([]byte(filled), &steps)
+}
+
+// validate holds that every cell is filled or has a reason, and never both.
+func (m *Matrix) validate() error {
+	for name, s := range m.Servers {
+		for _, f := range m.Features {
+			if (len(s.Cells[f]) > 0) == (s.Lacks[f] != "") {
+				return fmt.Errorf("matrix.json: %s, %s: want either steps or a reason", name, f)
+			}
+		}
+		for f, steps := range s.Cells {
+			if !slices.Contains(m.Features, f) {
+				return fmt.Errorf("matrix.json: %s: unknown feature %q", name, f)
+			}
+			if slices.ContainsFunc(steps, Step.empty) {
+				return fmt.Errorf("matrix.json: %s, %s: a step that expects nothing", name, f)
+			}
+		}
+		for f := range s.Lacks {
+			if !slices.Contains(m.Features, f) {
+				return fmt.Errorf("matrix.json: %s: unknown feature %q", name, f)
+			}
+		}
+	}
+	return nil
+}
+
+// TestEveryCellHasAReason proves that a hole in the table is an error.
+func TestEveryCellHasAReason(t *testing.T) {
+	steps := map[string][]Step{"prompt": {{Op: "prompt", Want: "x"}}}
+	for _, tt := range []struct {
+		name string
+		s    Server
+		ok   bool
+	}{
+		{"steps", Server{Cells: steps}, true},
+		{"reason", Server{Lacks: map[string]string{"prompt": "has none"}}, true},
+		{"nothing", Server{}, false},
+		{"a step without an expectation", Server{Cells: map[string][]Step{"prompt": {{Op: "prompt"}}}}, false},
+		{"empty reason", Server{Lacks: map[string]string{"prompt": ""}}, false},
+		{"both", Server{Cells: steps, Lacks: map[string]string{"prompt": "has none"}}, false},
+		{"unknown row", Server{Cells: steps, Lacks: map[string]string{"dance": "has none"}}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := Matrix{Features: []string{"prompt"}, Servers: map[string]*Server{"x": &tt.s}}
+			if err := m.validate(); (err == nil) != tt.ok {
+				t.Errorf("validate() = %v, want ok = %v", err, tt.ok)
+			}
+		})
+	}
+}
+
+// outcomes collects what the clients found: "ok" or what went wrong, by
+// client, server and feature.
+type outcomes struct {
+	mu    sync.Mutex
+	found map[[3]string]string
+}
+
+func (o *outcomes) set(client, server, feature, outcome string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.found == nil {
+		o.found = make(map[[3]string]string)
+	}
+	o.found[[3]string{client, server, feature}] = outcome
+}
+
+// table prints what was found, a row per feature, and the reasons for what is
+// lacking. It returns the cells that ought to have been tried and were not.
+func (o *outcomes) table(m *Matrix, clients []string) (text string, untried []string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	servers := m.names()
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "\t%s\n", strings.Join(servers, "\t"))
+	for _, f := range m.Features {
+		fmt.Fprint(w, f)
+		for _, s := range servers {
+			cell := "-"
+			if m.Servers[s].Lacks[f] == "" {
+				cell = o.cell(clients, s, f)
+			}
+			if strings.Contains(cell, "untried") {
+				untried = append(untried, s+", "+f)
+			}
+			fmt.Fprintf(w, "\t%s", cell)
+		}
+		fmt.Fprintln(w)
+	}
+	w.Flush()
+	fmt.Fprintf(&b, "\nok: with %s\n", strings.Join(clients, " and "))
+	for _, s := range servers {
+		for _, f := range m.Features {
+			if why := m.Servers[s].Lacks[f]; why != "" {
+				fmt.Fprintf(&b, "-: %s, %s: %s\n", s, f, why)
+			}
+		}
+	}
+	return b.String(), untried
+}
+
+// cell returns "ok", or what each client that isn't content found.
+func (o *outcomes) cell(clients []string, server, feature string) string {
+	var bad []string
+	for _, c := range clients {
+		switch o.found[[3]string{c, server, feature}] {
+		case "ok":
+		case "":
+			bad = append(bad, c+" untried")
+		default:
+			bad = append(bad, c+" FAILED")
+		}
+	}
+	if len(bad) == 0 {
+		return "ok"
+	}
+	return strings.Join(bad, ", ")
+}
+
+func (m *Matrix) names() []string {
+	var names []string
+	for name := range m.Servers {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -53,46 +53,49 @@ type test struct{ pkg, name string }
 
 // Record is what is known of every test of one or more runs.
 type Record struct {
-	passed map[test]bool
-	spoilt map[test]bool // failed, was skipped, or has a descendant that was
+	passed map[test]bool // in at least one run
+	failed map[test]bool // in at least one run
 }
 
 // NewRecord returns an empty record.
 func NewRecord() *Record {
-	return &Record{passed: make(map[test]bool), spoilt: make(map[test]bool)}
+	return &Record{passed: make(map[test]bool), failed: make(map[test]bool)}
 }
 
-// Read adds a run. A test counts as passed only if it passed in every run that
-// has it and neither it nor a test within it failed or was skipped.
+// Read adds a run. A test counts as passed if it passed in some run in which
+// neither it nor a test within it was skipped, and failed in none.
 //
 // Read returns an error if r holds no event of a test: an empty record proves
 // nothing, and is a mistake in whoever wrote it.
 func (rec *Record) Read(r io.Reader) error {
 	tests := 0
+	passed, skipped := make(map[test]bool), make(map[test]bool)
 	err := Events(r, func(e Event) error {
-		if e.Test != "" {
-			tests++
-			rec.add(e)
+		if e.Test == "" {
+			return nil
+		}
+		tests++
+		switch e.Action {
+		case "pass":
+			passed[test{e.Package, e.Test}] = true
+		case "fail":
+			rec.failed[test{e.Package, e.Test}] = true
+		case "skip":
+			for name := e.Test; name != ""; name = parent(name) {
+				skipped[test{e.Package, name}] = true
+			}
 		}
 		return nil
 	})
+	for t := range passed {
+		if !skipped[t] {
+			rec.passed[t] = true
+		}
+	}
 	if err == nil && tests == 0 {
 		err = errors.New("the record holds no test")
 	}
 	return err
-}
-
-func (rec *Record) add(e Event) {
-	switch e.Action {
-	case "pass":
-		rec.passed[test{e.Package, e.Test}] = true
-	case "fail":
-		rec.spoilt[test{e.Package, e.Test}] = true
-	case "skip":
-		for name := e.Test; name != ""; name = parent(name) {
-			rec.spoilt[test{e.Package, name}] = true
-		}
-	}
 }
 
 // parent returns the name of the test that ran a subtest, "" for a top one.
@@ -104,7 +107,7 @@ func parent(name string) string {
 // Passed calls do with the name of every test that counts as passed.
 func (rec *Record) Passed(do func(name string)) {
 	for t := range rec.passed {
-		if !rec.spoilt[t] {
+		if !rec.failed[t] {
 			do(t.name)
 		}
 	}

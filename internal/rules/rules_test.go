@@ -95,6 +95,7 @@ func TestJudge(t *testing.T) {
 		{"skipped", []string{run("skip TestF01")}, true},
 		{"a subtest of it skipped", []string{run("skip TestF01/x", "pass TestF01")}, true},
 		{"passed once, failed once", []string{run("pass TestF01"), run("fail TestF01")}, true},
+		{"skipped under race, passed without", []string{run("skip TestF01"), run("pass TestF01")}, false},
 		{"another rule", []string{run("pass TestF02")}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 type Source interface {
 	// Watch makes the upstream report changes of want for the profile, and
 	// returns the topics for which it does: the others were refused or are not
-	// offered. It returns once each is settled, or after the bound that the
+	// offered. Their order is kept. It returns once each is settled, or after the bound that the
 	// rules set; ctx ends the wait, not the interest.
 	//
 	// From before Watch is called until after release, the caller counts as

@@ -1,0 +1,185 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern"
+)
+
+func (g *Gateway) serveNamed(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	if s := g.servers[name]; s != nil {
+		g.serve(w, r, s)
+		return
+	}
+	modern.WriteError(w, http.StatusNotFound, wire.ID{}, g.unknownServer(name))
+}
+
+func (g *Gateway) serveOnly(w http.ResponseWriter, r *http.Request) {
+	if len(g.order) == 1 {
+		g.serve(w, r, g.servers[g.order[0]])
+		return
+	}
+	modern.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+		"which server? The endpoints are /mcp/NAME; there are: %v", g.order))
+}
+
+func (g *Gateway) serveElsewhere(w http.ResponseWriter, r *http.Request) {
+	modern.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+		"nothing is served at %s; the endpoints are /mcp/NAME; there are: %v", r.URL.Path, g.order))
+}
+
+// serve checks what both eras demand of an HTTP request, and reads its message.
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, s *server) {
+	if refused := g.checkOrigin(w, r); refused {
+		return
+	}
+	if r.Method != http.MethodPost {
+		serveOther(w, r)
+		return
+	}
+	if typ, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || typ != "application/json" {
+		modern.WriteError(w, http.StatusUnsupportedMediaType, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+			"Content-Type is %q, want application/json", r.Header.Get("Content-Type")))
+		return
+	}
+	body, ok := g.readBody(w, r, s)
+	if !ok {
+		return
+	}
+	s.route(w, r, body)
+}
+
+func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, s *server) ([]byte, bool) {
+	limited := http.MaxBytesReader(w, r.Body, g.opts.MaxBody)
+	var body []byte
+	var err error
+	if n := r.ContentLength; n >= 0 && n <= g.opts.MaxBody {
+		body = make([]byte, n)
+		_, err = io.ReadFull(limited, body)
+	} else {
+		body, err = io.ReadAll(limited)
+	}
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		g.opts.Metrics.Limit(s.name, "body")
+		g.opts.Logger.Warn("request refused: body too large", "upstream", s.name, "downstream", r.RemoteAddr, "limit", g.opts.MaxBody)
+		modern.WriteError(w, http.StatusRequestEntityTooLarge, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+			"the request body is over %d bytes; send less, or raise limits.body", g.opts.MaxBody))
+	case err != nil:
+		modern.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeParse, "reading the request body: %v", err))
+	}
+	return body, err == nil
+}
+
+// route reads the message and decides its era: by its envelope, else by its
+// header. initialize without an envelope is legacy by definition.
+//
+// Spec: 2026-07-28, basic/versioning, Backward Compatibility with
+// Initialization-Based Versions.
+func (s *server) route(w http.ResponseWriter, r *http.Request, body []byte) {
+	opts := wire.Options{MaxDepth: s.g.opts.MaxDepth, UniqueParams: true}
+	header := headerEra(r.Header)
+	if err := wire.Check(body, opts.MaxDepth); err == nil && wire.IsArray(body) {
+		s.refuseBatch(w, body, header)
+		return
+	}
+	m, err := wire.Parse(body, opts)
+	if err != nil {
+		modern.WriteError(w, http.StatusBadRequest, m.ID, parseError(err))
+		return
+	}
+	switch claims := claimsRevision(m.Params); {
+	case m.Kind() == wire.Response:
+		s.refuseResponse(w, header)
+	case m.Method == spec.MethodInitialize && !claims && header == spec.Modern:
+		modern.WriteError(w, http.StatusBadRequest, m.ID, wire.Errorf(spec.CodeHeaderMismatch,
+			"initialize belongs to revisions before %s, the %s header says %q; leave the header out, or send %s",
+			spec.Rev20260728, spec.HeaderProtocolVersion, r.Header.Get(spec.HeaderProtocolVersion), spec.MethodDiscover))
+	case claims || header == spec.Modern:
+		s.front.ServeMessage(w, r, &m, authenticate(r))
+	default:
+		s.refuseLegacy(w, r, &m)
+	}
+}
+
+// claimsRevision reports whether params carry a modern envelope's first sign.
+func claimsRevision(params []byte) bool {
+	return wire.Get(wire.Get(params, "_meta"), spec.MetaProtocolVersion) != nil
+}
+
+func headerEra(h http.Header) spec.Era {
+	return spec.Revision(h.Get(spec.HeaderProtocolVersion)).Era()
+}
+
+func parseError(err error) *wire.Error {
+	if syntax := (*wire.SyntaxError)(nil); errors.As(err, &syntax) {
+		return wire.Errorf(spec.CodeParse, "%v", err)
+	}
+	return wire.Errorf(spec.CodeInvalidRequest, "%v", err)
+}
+
+// refuseBatch answers a batch, which only a legacy revision has.
+func (s *server) refuseBatch(w http.ResponseWriter, body []byte, header spec.Era) {
+	isModern := header == spec.Modern
+	for m := range wire.Elements(body) {
+		isModern = isModern || claimsRevision(wire.Get(m, "params"))
+	}
+	if isModern {
+		modern.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+			"revision %s has no batches; send each message in a POST of its own", spec.Rev20260728))
+		return
+	}
+	modern.WriteError(w, http.StatusBadRequest, wire.ID{}, legacyRefusal(""))
+}
+
+// refuseResponse answers a posted response, which only a legacy server waits for.
+func (s *server) refuseResponse(w http.ResponseWriter, header spec.Era) {
+	if header == spec.Modern {
+		modern.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+			"revision %s has no responses from clients; answer input_required by sending the request again with inputResponses", spec.Rev20260728))
+		return
+	}
+	modern.WriteError(w, http.StatusBadRequest, wire.ID{}, legacyRefusal(""))
+}
+
+// refuseLegacy answers a legacy message as long as there is no legacy front.
+func (s *server) refuseLegacy(w http.ResponseWriter, r *http.Request, m *wire.Message) {
+	requested, _ := wire.GetString(m.Params, "protocolVersion")
+	if requested == "" {
+		requested = r.Header.Get(spec.HeaderProtocolVersion)
+	}
+	s.g.opts.Metrics.Request(s.name, m.Method, spec.Legacy.String(), "refused", 0)
+	modern.WriteError(w, http.StatusBadRequest, m.ID, legacyRefusal(spec.Revision(requested)))
+}
+
+func legacyRefusal(requested spec.Revision) *wire.Error {
+	e := *exchange.WireError(modern.Unsupported(requested, spec.Revisions(spec.Modern)))
+	e.Message = "legacy clients are not served yet: " + e.Message
+	return &e
+}
+
+// serveOther answers what is not POST. GET and DELETE belong to legacy sessions,
+// of which there are none.
+func serveOther(w http.ResponseWriter, r *http.Request) {
+	isSession := r.Method == http.MethodGet || r.Method == http.MethodDelete
+	switch {
+	case !isSession || headerEra(r.Header) == spec.Modern:
+		w.Header().Set("Allow", http.MethodPost)
+		modern.WriteError(w, http.StatusMethodNotAllowed, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+			"%s is not served here; POST each message", r.Method))
+	case r.Header.Get(spec.HeaderSession) == "":
+		modern.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+			"%s needs an %s header", r.Method, spec.HeaderSession))
+	default:
+		modern.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound,
+			"no such session; initialize anew"))
+	}
+}

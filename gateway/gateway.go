@@ -1,0 +1,211 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+)
+
+// Defaults of Options.
+const (
+	DefaultMaxBody    = 4 << 20
+	DefaultMaxStreams = 100_000
+)
+
+// A Back is an upstream with a life: legacy.Back is one.
+type Back interface {
+	exchange.Upstream
+	// Start connects in the background, and keeps trying, so that the state of
+	// the server is known before the first request.
+	Start()
+	// Err returns nil once the upstream was reached, else why it was not yet:
+	// [ErrStarting] until the first attempt has ended.
+	Err() error
+	// Close ends everything upstream and joins what runs. ctx bounds how
+	// politely.
+	Close(ctx context.Context) error
+}
+
+// ErrStarting says that an upstream has not been tried to its end yet.
+var ErrStarting = errors.New("starting")
+
+// Metrics counts what a gateway does. All methods are quick and safe for
+// concurrent use.
+type Metrics interface {
+	Request(server, method, era, outcome string, d time.Duration)
+	Dropped(server, reason string)
+	Limit(server, name string)
+	Delivered(server string, n int)
+	Streams(delta int)
+}
+
+// ServerOptions describe one server.
+type ServerOptions struct {
+	// Name is the endpoint's last path segment. Required.
+	Name string
+	// Open builds the back, which reports changes to c. Required.
+	Open func(c exchange.Changes) (Back, error)
+	// Isolation says who may share upstream state. Empty means IsolatePrincipal.
+	Isolation Isolation
+	// ForwardClientInfo tells the upstream the client's own name, which then
+	// joins the profile.
+	ForwardClientInfo bool
+}
+
+// Isolation says which requests may share an upstream session.
+type Isolation string
+
+// The isolation modes.
+const (
+	IsolatePrincipal Isolation = "principal" // those of one principal
+	IsolateRequest   Isolation = "request"   // none
+	IsolateNothing   Isolation = "shared"    // all
+)
+
+// Options configure a Gateway.
+type Options struct {
+	Servers []ServerOptions
+
+	// MaxBody bounds a request body in bytes. Zero means DefaultMaxBody.
+	MaxBody int64
+	// MaxDepth bounds how deeply JSON may nest. Zero means the wire package's
+	// default.
+	MaxDepth int
+	// MaxStreams bounds the open listen streams. Zero means DefaultMaxStreams.
+	MaxStreams int
+	// MaxTopics bounds the filter of one listen stream. Zero means the front's
+	// default.
+	MaxTopics int
+	// WriteTimeout and KeepAlive are those of the fronts; zero means theirs.
+	WriteTimeout, KeepAlive time.Duration
+
+	// AllowedHosts are the Host names, without port, that are served besides
+	// loopback names on a loopback listener. AllowedOrigins are the Origins
+	// served besides loopback ones.
+	AllowedHosts, AllowedOrigins []string
+
+	Logger  *slog.Logger // nil discards
+	Metrics Metrics      // nil counts nothing
+}
+
+// A Gateway serves the MCP endpoints of all servers.
+type Gateway struct {
+	opts Options
+	hub  *hub
+	mux  *http.ServeMux
+
+	// Set by New, read-only after.
+	servers map[string]*server
+	order   []string
+
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// New builds a Gateway and all its servers. It starts nothing.
+func New(opts Options) (*Gateway, error) {
+	opts.MaxBody = cmp.Or(opts.MaxBody, DefaultMaxBody)
+	opts.MaxStreams = cmp.Or(opts.MaxStreams, DefaultMaxStreams)
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Metrics == nil {
+		opts.Metrics = noMetrics{}
+	}
+	g := &Gateway{opts: opts, hub: newHub(opts), mux: http.NewServeMux(), servers: make(map[string]*server)}
+	for _, so := range opts.Servers {
+		if g.servers[so.Name] != nil {
+			return nil, fmt.Errorf("gateway: two servers are called %q", so.Name)
+		}
+		s, err := newServer(g, so)
+		if err != nil {
+			return nil, fmt.Errorf("gateway: server %s: %w", so.Name, err)
+		}
+		g.servers[so.Name] = s
+		g.order = append(g.order, so.Name)
+	}
+	g.mux.HandleFunc("/mcp/{name}", g.serveNamed)
+	g.mux.HandleFunc("/mcp", g.serveOnly)
+	g.mux.HandleFunc("/", g.serveElsewhere)
+	return g, nil
+}
+
+// Start connects to all servers in the background.
+func (g *Gateway) Start() {
+	for _, name := range g.order {
+		g.servers[name].back.Start()
+	}
+}
+
+// ServeHTTP serves the endpoints /mcp/NAME, and /mcp where there is one server.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.mux.ServeHTTP(w, r) }
+
+// EndStreams ends all listen streams gracefully and refuses new ones. It is the
+// first step of shutting down: the HTTP server waits for open responses.
+func (g *Gateway) EndStreams() { g.hub.close() }
+
+// Close ends all servers. ctx bounds how politely. Requests must have ended.
+func (g *Gateway) Close(ctx context.Context) error {
+	g.closeOnce.Do(func() {
+		g.hub.close()
+		errs := make([]error, len(g.order))
+		var wg sync.WaitGroup
+		for i, name := range g.order {
+			wg.Go(func() { errs[i] = g.servers[name].back.Close(ctx) })
+		}
+		wg.Wait()
+		g.closeErr = errors.Join(errs...)
+	})
+	return g.closeErr
+}
+
+// A Snapshot tells people and tests how a gateway stands.
+type Snapshot struct {
+	Draining bool             `json:"draining"`
+	Streams  int              `json:"streams"` // open listen streams
+	Topics   int              `json:"topics"`  // distinct topics someone listens to
+	Pairs    int              `json:"pairs"`   // (topic, stream) pairs
+	Servers  []ServerSnapshot `json:"servers"`
+}
+
+// A ServerSnapshot tells how one server stands.
+type ServerSnapshot struct {
+	Name  string `json:"name"`
+	State string `json:"state"` // "starting", "ready" or "down"
+	Error string `json:"error,omitempty"`
+}
+
+// Snapshot returns a copy of the gateway's state.
+func (g *Gateway) Snapshot() Snapshot {
+	snap := g.hub.snapshot()
+	for _, name := range g.order {
+		ss := ServerSnapshot{Name: name, State: "ready"}
+		switch err := g.servers[name].back.Err(); {
+		case errors.Is(err, ErrStarting):
+			ss.State = "starting"
+		case err != nil:
+			ss.State, ss.Error = "down", err.Error()
+		}
+		snap.Servers = append(snap.Servers, ss)
+	}
+	return snap
+}
+
+// Names returns the names of the servers in the order they were given.
+func (g *Gateway) Names() []string { return slices.Clone(g.order) }
+
+type noMetrics struct{}
+
+func (noMetrics) Request(string, string, string, string, time.Duration) {}
+func (noMetrics) Dropped(string, string)                                {}
+func (noMetrics) Limit(string, string)                                  {}
+func (noMetrics) Delivered(string, int)                                 {}
+func (noMetrics) Streams(int)                                           {}

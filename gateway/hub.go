@@ -1,0 +1,166 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/mcpbridge/mcpbridge/index"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// ErrShutdown is why streams end when the gateway does.
+var ErrShutdown = errors.New("the gateway is shutting down")
+
+// A hub carries changes from backs to streams: bus, index, mailboxes. It is the
+// exchange.Changes of every back. Safe for concurrent use.
+type hub struct {
+	index   *index.Index[fanout.Topic, *fanout.Mailbox]
+	bus     fanout.Bus
+	logger  *slog.Logger
+	metrics Metrics
+	max     int // open streams
+	leave   func()
+
+	// mu guards open and closed. It is held for map work only.
+	mu     sync.Mutex
+	open   map[*fanout.Mailbox]struct{}
+	closed bool
+
+	scratch sync.Pool // *[]*fanout.Mailbox, for deliver
+}
+
+func newHub(opts Options) *hub {
+	h := &hub{
+		index:   index.New[fanout.Topic, *fanout.Mailbox](index.Options{}),
+		bus:     fanout.NewBus(fanout.BusOptions{Logger: opts.Logger}),
+		logger:  opts.Logger,
+		metrics: opts.Metrics,
+		max:     opts.MaxStreams,
+		open:    make(map[*fanout.Mailbox]struct{}),
+		scratch: sync.Pool{New: func() any { return new([]*fanout.Mailbox) }},
+	}
+	h.leave = h.bus.Subscribe(h.deliver)
+	return h
+}
+
+// listen registers mail before it asks the upstream, so that no change falls
+// between the upstream's answer and the registration, and takes back what the
+// upstream did not grant.
+func (h *hub) listen(ctx context.Context, s *server, p exchange.Profile, want exchange.Filter, mail *fanout.Mailbox) (exchange.Filter, func(), error) {
+	if err := h.enter(s.name, mail); err != nil {
+		return exchange.Filter{}, nil, err
+	}
+	topics := want.Topics(p.Scope)
+	for _, t := range topics {
+		h.index.Subscribe(t, mail)
+	}
+	honored, release, err := s.back.Watch(ctx, p, topics)
+	if err != nil {
+		h.exit(mail)
+		return exchange.Filter{}, nil, err
+	}
+	if len(honored) < len(topics) {
+		h.narrow(mail, topics, honored)
+	}
+	return want.Narrow(honored), func() { h.exit(mail); release() }, nil
+}
+
+// narrow takes the topics that were not granted off mail, pending ones too.
+// honored is a part of topics in the same order.
+func (h *hub) narrow(mail *fanout.Mailbox, topics, honored []fanout.Topic) {
+	var refused []fanout.Topic
+	for _, t := range topics {
+		if len(honored) > 0 && honored[0] == t {
+			honored = honored[1:]
+			continue
+		}
+		h.index.Unsubscribe(t, mail)
+		refused = append(refused, t)
+	}
+	mail.Refuse(refused...)
+}
+
+// enter counts a stream in, or refuses it.
+func (h *hub) enter(server string, mail *fanout.Mailbox) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.closed:
+		return exchange.Refuse(spec.CodeInternal, "%v; listen again in a moment", ErrShutdown)
+	case len(h.open) >= h.max:
+		h.metrics.Limit(server, "streams")
+		h.logger.Warn("listen stream refused: too many are open", "upstream", server, "limit", h.max)
+		return exchange.Refuse(spec.CodeInternal, "%d listen streams are open, the limit; close some, or raise limits.streams", h.max)
+	}
+	h.open[mail] = struct{}{}
+	h.metrics.Streams(1)
+	return nil
+}
+
+// exit prunes a stream: nothing of it is left.
+func (h *hub) exit(mail *fanout.Mailbox) {
+	h.index.Prune(mail)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.open, mail)
+	h.metrics.Streams(-1)
+}
+
+// close ends all streams and refuses new ones.
+func (h *hub) close() {
+	h.mu.Lock()
+	first := !h.closed
+	h.closed = true
+	open := make([]*fanout.Mailbox, 0, len(h.open))
+	for mail := range h.open {
+		open = append(open, mail)
+	}
+	h.mu.Unlock()
+	for _, mail := range open {
+		mail.End(ErrShutdown)
+	}
+	if first {
+		h.leave()
+	}
+}
+
+// Publish puts an event on the bus.
+func (h *hub) Publish(ev fanout.Event) {
+	if err := h.bus.Publish(context.Background(), ev); err != nil {
+		h.logger.Warn("change not published", "topic", ev.Topic, "err", err)
+	}
+}
+
+// Wanted reports whether any stream holds the topic.
+func (h *hub) Wanted(t fanout.Topic) bool { return h.index.Has(t) }
+
+// End ends the streams that hold the topic.
+func (h *hub) End(t fanout.Topic, reason error) {
+	h.each(t, func(mail *fanout.Mailbox) { mail.End(reason) })
+}
+
+// deliver marks an event in the mailbox of each stream that holds its topic.
+func (h *hub) deliver(ev fanout.Event) {
+	h.each(ev.Topic, func(mail *fanout.Mailbox) { mail.Put(ev) })
+}
+
+func (h *hub) each(t fanout.Topic, do func(*fanout.Mailbox)) {
+	buf := h.scratch.Get().(*[]*fanout.Mailbox)
+	*buf = h.index.AppendSubscribers((*buf)[:0], t)
+	for _, mail := range *buf {
+		do(mail)
+	}
+	clear(*buf) // the pool must not keep streams alive
+	h.scratch.Put(buf)
+}
+
+func (h *hub) snapshot() Snapshot {
+	topics, pairs := h.index.Len()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return Snapshot{Draining: h.closed, Streams: len(h.open), Topics: topics, Pairs: pairs}
+}

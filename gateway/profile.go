@@ -1,0 +1,85 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// maxProfiles bounds how many profiles are remembered. Forgetting one costs its
+// computation, no more.
+const maxProfiles = 4096
+
+// A profiler puts requests of one server into profiles. Safe for concurrent use.
+type profiler struct {
+	server     string
+	isolation  Isolation
+	clientInfo bool
+	known      *lru.Cache[profileKey, exchange.Profile]
+}
+
+// profileKey is what a profile is made of, as it came: two spellings of one
+// profile are two keys.
+type profileKey struct {
+	principal          exchange.Principal
+	capabilities, info string
+}
+
+func newProfiler(so ServerOptions) (*profiler, error) {
+	known, err := lru.New[profileKey, exchange.Profile](maxProfiles)
+	isolation := so.Isolation
+	if isolation == "" {
+		isolation = IsolatePrincipal
+	}
+	return &profiler{server: so.Name, isolation: isolation, clientInfo: so.ForwardClientInfo, known: known}, err
+}
+
+// admit sets the request's profile.
+func (p *profiler) admit(req *exchange.Request) error {
+	key := profileKey{capabilities: string(req.Capabilities)}
+	if p.isolation != IsolateNothing {
+		key.principal = req.Principal
+	}
+	if p.clientInfo {
+		key.info = string(req.ClientInfo)
+	}
+	prof, ok := p.known.Get(key)
+	if !ok {
+		prof = p.profile(key)
+		p.known.Add(key, prof)
+	}
+	req.Profile = prof
+	return nil
+}
+
+// profile computes a profile. Its scope is a digest, not the parts: it stands in
+// logs and on the bus, and a principal may be a secret.
+func (p *profiler) profile(key profileKey) exchange.Profile {
+	prof := exchange.Profile{
+		Capabilities: canonical(key.capabilities, "{}"),
+		ClientInfo:   canonical(key.info, ""),
+		Single:       p.isolation == IsolateRequest,
+	}
+	h := sha256.New()
+	for _, part := range []string{string(key.principal), string(prof.Capabilities), string(prof.ClientInfo)} {
+		// Quotes keep the parts from running into each other.
+		h.Write(wire.AppendString(nil, part))
+	}
+	prof.Scope = p.server + "/" + hex.EncodeToString(h.Sum(nil)[:12])
+	return prof
+}
+
+func canonical(text, empty string) json.RawMessage {
+	if text == "" {
+		text = empty
+	}
+	if text == "" {
+		return nil
+	}
+	return wire.AppendCanonical(nil, []byte(text))
+}

@@ -1,0 +1,153 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern"
+)
+
+// A server is one entry of the table: its front, its back, and what stands
+// between them.
+type server struct {
+	g        *Gateway
+	name     string
+	back     Back
+	front    *modern.Front
+	profiles *profiler
+}
+
+var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+func newServer(g *Gateway, so ServerOptions) (*server, error) {
+	if !validName.MatchString(so.Name) {
+		return nil, errors.New("a name is letters, digits, '.', '_' and '-', and begins with a letter or digit")
+	}
+	profiles, err := newProfiler(so)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{g: g, name: so.Name, profiles: profiles}
+	if s.back, err = so.Open(g.hub); err != nil {
+		return nil, err
+	}
+	s.front, err = modern.NewFront(modern.FrontOptions{
+		Name:         so.Name,
+		Handler:      s,
+		Describer:    s,
+		Feed:         s,
+		Admit:        s.profiles.admit,
+		WriteTimeout: g.opts.WriteTimeout,
+		KeepAlive:    g.opts.KeepAlive,
+		MaxTopics:    g.opts.MaxTopics,
+		Logger:       g.opts.Logger,
+		Metrics:      serverMetrics{g.opts.Metrics, so.Name},
+	})
+	return s, err
+}
+
+// Serve passes a request to the back, and tells of it in one line.
+func (s *server) Serve(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+	begin := time.Now()
+	res, err := s.back.Serve(ctx, req, x)
+	s.report(ctx, req, begin, err)
+	return res, err
+}
+
+// Describe passes discovery to the back, and tells of it in one line.
+func (s *server) Describe(ctx context.Context, req *exchange.Request) (*exchange.Description, error) {
+	if req.Method != spec.MethodDiscover {
+		return s.back.Describe(ctx, req)
+	}
+	begin := time.Now()
+	d, err := s.back.Describe(ctx, req)
+	s.report(ctx, req, begin, err)
+	return d, err
+}
+
+// Listen opens a stream on the hub. The line it logs tells how long opening took;
+// closing tells how long the stream was open.
+func (s *server) Listen(ctx context.Context, req *exchange.Request, want exchange.Filter, mail *fanout.Mailbox) (exchange.Filter, func(), error) {
+	begin := time.Now()
+	honored, leave, err := s.g.hub.listen(ctx, s, req.Profile, want, mail)
+	s.report(ctx, req, begin, err)
+	if err != nil {
+		return honored, nil, err
+	}
+	return honored, func() {
+		leave()
+		reason, _ := mail.Ended()
+		s.g.opts.Logger.Info("listen stream closed", "upstream", s.name, "open", time.Since(begin).Round(time.Millisecond), "reason", endReason(ctx, reason))
+	}, nil
+}
+
+func endReason(ctx context.Context, reason error) string {
+	switch {
+	case reason != nil:
+		return reason.Error()
+	case ctx.Err() != nil:
+		return "client left"
+	}
+	return "client does not read"
+}
+
+// report writes the one line a request gets, and counts it.
+func (s *server) report(ctx context.Context, req *exchange.Request, begin time.Time, err error) {
+	took := time.Since(begin)
+	result := outcome(ctx, err)
+	s.g.opts.Metrics.Request(s.name, req.Method, req.Era.String(), result, took)
+	level := slog.LevelInfo
+	if result == "failed" {
+		level = slog.LevelWarn
+	}
+	attrs := []slog.Attr{
+		slog.String("upstream", s.name), slog.String("method", req.Method),
+		slog.String("era", req.Era.String()), slog.Duration("took", took), slog.String("outcome", result),
+	}
+	if err != nil {
+		attrs = append(attrs, slog.String("err", err.Error()))
+	}
+	s.g.opts.Logger.LogAttrs(ctx, level, "request", attrs...)
+}
+
+// outcome sorts how a request ended: "ok", "cancelled", "refused" by the gateway,
+// "error" from the upstream's handler, or "failed" on the way.
+func outcome(ctx context.Context, err error) string {
+	var refusal *exchange.Refusal
+	var we *wire.Error
+	switch {
+	case err == nil:
+		return "ok"
+	case ctx.Err() != nil:
+		return "cancelled"
+	case errors.As(err, &refusal):
+		return "refused"
+	case errors.As(err, &we):
+		return "error"
+	}
+	return "failed"
+}
+
+// serverMetrics puts a server's name to what its front counts.
+type serverMetrics struct {
+	m    Metrics
+	name string
+}
+
+func (s serverMetrics) Dropped(reason string) { s.m.Dropped(s.name, reason) }
+func (s serverMetrics) Limit(name string)     { s.m.Limit(s.name, name) }
+func (s serverMetrics) Delivered(n int)       { s.m.Delivered(s.name, n) }
+
+// unknownServer names what there is: a person who mistyped sees it at once.
+func (g *Gateway) unknownServer(name string) *wire.Error {
+	return wire.Errorf(spec.CodeInvalidRequest, "no server is called %q here; there are: %s", name, cmp.Or(fmt.Sprint(g.order), "none"))
+}

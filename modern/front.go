@@ -1,0 +1,171 @@
+package modern
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// Defaults of FrontOptions.
+const (
+	DefaultWriteTimeout = 10 * time.Second
+	DefaultKeepAlive    = 15 * time.Second
+	DefaultMaxTopics    = 1000
+)
+
+// Metrics counts what a front does. All methods are quick and safe for
+// concurrent use.
+type Metrics interface {
+	// Dropped counts a message that had nowhere to go.
+	Dropped(reason string)
+	// Limit counts a request refused, or a stream ended, at a limit.
+	Limit(name string)
+	// Delivered counts change notifications written to listen streams.
+	Delivered(n int)
+}
+
+// FrontOptions configure a Front.
+type FrontOptions struct {
+	// Name is the server's, for errors and logs. Required.
+	Name string
+	// Handler serves requests, Describer discovery, Feed listen streams.
+	// Required.
+	Handler   exchange.Handler
+	Describer exchange.Describer
+	Feed      exchange.Feed
+	// Admit puts a checked request into its profile, or refuses it. Required.
+	Admit func(*exchange.Request) error
+
+	// Revisions are all that the endpoint serves, newest first, for discovery
+	// and for refusals. Empty means the modern ones.
+	Revisions []spec.Revision
+
+	// WriteTimeout is how long a write to a client may take before the client
+	// counts as stale. Zero means DefaultWriteTimeout.
+	WriteTimeout time.Duration
+	// KeepAlive is the time between comments on a stream that has nothing else
+	// to say. Zero means DefaultKeepAlive.
+	KeepAlive time.Duration
+	// MaxTopics bounds the filter of one listen stream. Zero means
+	// DefaultMaxTopics.
+	MaxTopics int
+
+	Logger  *slog.Logger // nil discards
+	Metrics Metrics      // nil counts nothing
+}
+
+// A Front serves modern clients of one server.
+type Front struct {
+	opts    FrontOptions
+	schemas *schemaCache
+}
+
+// NewFront returns a Front. It starts nothing.
+func NewFront(opts FrontOptions) (*Front, error) {
+	if opts.Name == "" || opts.Handler == nil || opts.Describer == nil || opts.Feed == nil || opts.Admit == nil {
+		return nil, errors.New("modern: NewFront: name, handler, describer, feed and admit are required")
+	}
+	if len(opts.Revisions) == 0 {
+		opts.Revisions = spec.Revisions(spec.Modern)
+	}
+	opts.WriteTimeout = cmp.Or(opts.WriteTimeout, DefaultWriteTimeout)
+	opts.KeepAlive = cmp.Or(opts.KeepAlive, DefaultKeepAlive)
+	opts.MaxTopics = cmp.Or(opts.MaxTopics, DefaultMaxTopics)
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Metrics == nil {
+		opts.Metrics = noMetrics{}
+	}
+	schemas, err := newSchemaCache()
+	if err != nil {
+		return nil, err
+	}
+	return &Front{opts: opts, schemas: schemas}, nil
+}
+
+// ServeMessage serves one posted request or notification whose envelope or
+// header is modern. principal is whoever posted it. It returns when the answer
+// was written: for a listen stream, when the stream has ended.
+//
+// Spec: 2026-07-28, basic/transports/streamable-http, Sending Messages.
+func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Message, principal exchange.Principal) {
+	if m.Kind() == wire.Notification {
+		// Nothing a client can notify over HTTP means anything here: to cancel
+		// is to close the response, and ids in notifications/cancelled are
+		// everybody's (all SDKs count from the same number).
+		f.opts.Metrics.Dropped("client notification")
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	p := newReply(f, w, r, m.ID)
+	defer p.finish()
+	req, err := f.admit(r, m)
+	if err == nil {
+		req.Principal = principal
+		err = f.opts.Admit(req)
+	}
+	if err == nil {
+		err = f.serve(r.Context(), req, p)
+	}
+	if err != nil {
+		p.fail(err)
+	}
+}
+
+// admit checks a request against its own envelope and headers.
+func (f *Front) admit(r *http.Request, m *wire.Message) (*exchange.Request, error) {
+	if err := checkVersionHeader(r.Header, m); err != nil {
+		return nil, err
+	}
+	req, err := f.readEnvelope(m)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkHeaders(r.Header, m); err != nil {
+		return nil, err
+	}
+	if spec.LegacyOnly(m.Method) || strings.HasPrefix(m.Method, spec.MethodTasksPrefix) {
+		return nil, exchange.Refuse(spec.CodeMethodNotFound,
+			"method %q does not exist in revision %s", m.Method, req.Revision)
+	}
+	return req, nil
+}
+
+func (f *Front) serve(ctx context.Context, req *exchange.Request, p *reply) error {
+	if !p.acceptable(req.Method) {
+		p.notAcceptable()
+		return nil
+	}
+	switch req.Method {
+	case spec.MethodListen:
+		return f.listen(ctx, req, p)
+	case spec.MethodDiscover:
+		return f.discover(ctx, req, p)
+	}
+	if err := f.schemas.check(p.r.Header, req); err != nil {
+		return err
+	}
+	stop := p.keepAlive()
+	res, err := f.opts.Handler.Serve(ctx, req, p)
+	stop()
+	if err != nil {
+		return err
+	}
+	defer res.Release()
+	return p.result(req, res)
+}
+
+type noMetrics struct{}
+
+func (noMetrics) Dropped(string) {}
+func (noMetrics) Limit(string)   {}
+func (noMetrics) Delivered(int)  {}

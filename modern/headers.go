@@ -1,0 +1,108 @@
+package modern
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// checkHeaders holds Mcp-Method and Mcp-Name against the body.
+//
+// Spec: 2026-07-28, basic/transports/streamable-http, Server Validation.
+func checkHeaders(h http.Header, m *wire.Message) error {
+	if err := checkHeader(h, spec.HeaderMethod, m.Method); err != nil {
+		return err
+	}
+	member := spec.Named(m.Method)
+	if member == "" {
+		return nil
+	}
+	name, ok := wire.GetString(m.Params, member)
+	if !ok {
+		return exchange.Refuse(spec.CodeInvalidParams, "params.%s is missing or not a string", member)
+	}
+	got, err := single(h, spec.HeaderName)
+	if err != nil {
+		return err
+	}
+	// Some SDKs send names outside ASCII as raw UTF-8, and compare them so.
+	if value, ok := decode(got); got != name && (!ok || value != name) {
+		return mismatch(spec.HeaderName, got, name)
+	}
+	return nil
+}
+
+// checkHeader wants exactly one header, and its value equal to want.
+func checkHeader(h http.Header, name, want string) error {
+	got, err := single(h, name)
+	if err == nil && got != want {
+		err = mismatch(name, got, want)
+	}
+	return err
+}
+
+func single(h http.Header, name string) (string, error) {
+	switch values := h[name]; len(values) {
+	case 0:
+		return "", exchange.Refuse(spec.CodeHeaderMismatch, "header %s is missing", name)
+	case 1:
+		return values[0], nil
+	default:
+		return "", exchange.Refuse(spec.CodeHeaderMismatch, "header %s is there %d times, want it once", name, len(values))
+	}
+}
+
+func mismatch(name, got, want string) error {
+	return exchange.Refuse(spec.CodeHeaderMismatch, "header %s says %q, the body says %q", name, got, want)
+}
+
+// Markers of a header value that ASCII can't hold.
+//
+// Spec: 2026-07-28, basic/transports/streamable-http, Value Encoding.
+const (
+	encodedPrefix = "=?base64?"
+	encodedSuffix = "?="
+)
+
+// decode returns what a header value says, and whether it says anything: a value
+// with the markers but no base64 between them does not.
+func decode(value string) (string, bool) {
+	body, ok := strings.CutPrefix(value, encodedPrefix)
+	if ok {
+		body, ok = strings.CutSuffix(body, encodedSuffix)
+	}
+	if !ok {
+		return value, true
+	}
+	raw, err := base64.StdEncoding.DecodeString(body)
+	return string(raw), err == nil
+}
+
+// EncodeHeader returns value as a header can carry it: as it is where that is
+// safe, else in base64 between markers.
+//
+// Spec: 2026-07-28, basic/transports/streamable-http, Value Encoding.
+func EncodeHeader(value string) string {
+	if headerSafe(value) {
+		return value
+	}
+	return encodedPrefix + base64.StdEncoding.EncodeToString([]byte(value)) + encodedSuffix
+}
+
+// headerSafe also refuses tabs, which the specification allows: some clients and
+// proxies turn them into spaces.
+func headerSafe(value string) bool {
+	if value == "" || value[0] == ' ' || value[len(value)-1] == ' ' || strings.HasPrefix(value, encodedPrefix) {
+		return false
+	}
+	for i := range len(value) {
+		if value[i] < 0x20 || value[i] > 0x7e {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,280 @@
+package modern
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/sse"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// listen serves subscriptions/listen: it returns when the stream has ended.
+//
+// Spec: 2026-07-28, basic/patterns/subscriptions.
+func (f *Front) listen(ctx context.Context, req *exchange.Request, p *reply) error {
+	want, err := readFilter(wire.Get(req.Params, "notifications"))
+	if err != nil {
+		return err
+	}
+	if n := len(want.URIs); n > f.opts.MaxTopics {
+		f.opts.Metrics.Limit("listen_topics")
+		f.opts.Logger.Warn("listen stream refused: too many resources", "upstream", f.opts.Name, "want", n, "limit", f.opts.MaxTopics)
+		return exchange.Refuse(spec.CodeInvalidParams, "%d resources in one listen request, the limit is %d; open several streams", n, f.opts.MaxTopics)
+	}
+	if err := p.openStream(); err != nil {
+		return nil // the client has gone
+	}
+	s := &stream{f: f, p: p, req: req, mail: fanout.NewMailbox(fanout.MailboxOptions{})}
+	honored, leave, err := f.opts.Feed.Listen(ctx, req, want, s.mail)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := s.run(ctx, honored); errors.Is(err, os.ErrDeadlineExceeded) {
+		f.opts.Metrics.Limit("write_timeout")
+		f.opts.Logger.Warn("listen stream closed: its client does not read", "upstream", f.opts.Name,
+			"downstream", p.r.RemoteAddr, "limit", f.opts.WriteTimeout)
+	}
+	return nil
+}
+
+// A stream is one open listen stream. Its goroutine is its request's; others
+// reach it through mail alone.
+type stream struct {
+	f    *Front
+	p    *reply
+	req  *exchange.Request
+	mail *fanout.Mailbox
+}
+
+// run writes the acknowledgment and then what arrives, until the client leaves
+// (an error) or the stream is ended (its result was written).
+func (s *stream) run(ctx context.Context, honored exchange.Filter) error {
+	if err := s.send(appendAck(nil, honored, s.p.id)); err != nil {
+		return err
+	}
+	tick := time.NewTicker(s.f.opts.KeepAlive)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+			if err := s.comment(); err != nil {
+				return err
+			}
+		case <-s.mail.Ready():
+			if ended, err := s.drain(ctx); ended || err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// drain writes what is pending, gathered into few writes.
+func (s *stream) drain(ctx context.Context) (ended bool, err error) {
+	out, msg := buffers.get(), buffers.get()
+	defer buffers.put(out)
+	defer buffers.put(msg)
+	*out = (*out)[:0]
+	n := 0
+	for ev, ok := s.mail.Next(); ok; ev, ok = s.mail.Next() {
+		n++
+		*msg = appendChange((*msg)[:0], ev, s.p.id)
+		if *out = appendFrame(*out, *msg); len(*out) >= maxBatch {
+			if err := s.flush(*out); err != nil {
+				return false, err
+			}
+			*out = (*out)[:0]
+		}
+	}
+	if _, ended = s.mail.Ended(); ended {
+		*out = appendFrame(*out, s.appendEnd(ctx, (*msg)[:0]))
+	}
+	if err = s.flush(*out); err == nil {
+		s.f.opts.Metrics.Delivered(n)
+	}
+	return ended, err
+}
+
+// maxBatch is how many bytes of frames are gathered before they are written.
+const maxBatch = 32 << 10
+
+func (s *stream) send(msg []byte) error { return s.flush(appendFrame(nil, msg)) }
+
+func (s *stream) flush(frames []byte) error {
+	if len(frames) == 0 {
+		return nil
+	}
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	if err := s.p.openLocked(); err != nil {
+		return err
+	}
+	if _, err := s.p.w.Write(frames); err != nil {
+		return err
+	}
+	return s.p.rc.Flush()
+}
+
+func (s *stream) comment() error { return s.flush([]byte(":\n\n")) }
+
+// openStream sends the headers and a comment, before any upstream work: some
+// clients wait for the headers without a bound, and some proxies hold a response
+// back until its first byte.
+func (p *reply) openStream() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.openLocked(); err != nil {
+		return err
+	}
+	if err := sse.NewWriter(p.w).Comment(""); err != nil {
+		return err
+	}
+	return p.rc.Flush()
+}
+
+// readFilter reads the filter of a listen request. What is false or empty is as
+// good as absent, and a URI given twice is one.
+//
+// Spec: 2026-07-28, basic/patterns/subscriptions, Notification Filter.
+func readFilter(text []byte) (exchange.Filter, error) {
+	var f exchange.Filter
+	if !wire.IsObject(text) {
+		return f, exchange.Refuse(spec.CodeInvalidParams, "params.notifications is missing or not an object")
+	}
+	for k, v := range wire.Members(text) {
+		var err error
+		switch {
+		case k.Is("toolsListChanged"):
+			f.Tools, err = readBool(k, v)
+		case k.Is("promptsListChanged"):
+			f.Prompts, err = readBool(k, v)
+		case k.Is("resourcesListChanged"):
+			f.Resources, err = readBool(k, v)
+		case k.Is("resourceSubscriptions"):
+			f.URIs, err = readURIs(v)
+		}
+		if err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+func readBool(k wire.Key, v []byte) (bool, error) {
+	switch string(v) {
+	case "true":
+		return true, nil
+	case "false", "null":
+		return false, nil
+	}
+	return false, exchange.Refuse(spec.CodeInvalidParams, "notifications.%s is not a boolean", k)
+}
+
+func readURIs(v []byte) ([]string, error) {
+	if wire.IsNull(v) {
+		return nil, nil
+	}
+	if !wire.IsArray(v) {
+		return nil, exchange.Refuse(spec.CodeInvalidParams, "notifications.resourceSubscriptions is not an array")
+	}
+	var uris []string
+	seen := make(map[string]bool)
+	for e := range wire.Elements(v) {
+		if e[0] != '"' {
+			return nil, exchange.Refuse(spec.CodeInvalidParams, "notifications.resourceSubscriptions has an element that is not a string")
+		}
+		if uri := wire.Unquote(e); uri != "" && !seen[uri] {
+			seen[uri] = true
+			uris = append(uris, uri)
+		}
+	}
+	return uris, nil
+}
+
+// appendFrame appends msg as an event.
+func appendFrame(dst, msg []byte) []byte {
+	dst, _ = sse.AppendEvent(dst, "message", "", msg) // fails on bad types and ids only
+	return dst
+}
+
+func appendAck(dst []byte, honored exchange.Filter, id wire.ID) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":`...)
+	dst = appendFilter(dst, honored)
+	return append(appendStamp(append(dst, ','), nil, id), "}}"...)
+}
+
+func appendFilter(dst []byte, f exchange.Filter) []byte {
+	dst = append(dst, '{')
+	for _, m := range []struct {
+		on   bool
+		name string
+	}{{f.Tools, "toolsListChanged"}, {f.Prompts, "promptsListChanged"}, {f.Resources, "resourcesListChanged"}} {
+		if m.on {
+			dst = append(wire.AppendString(dst, m.name), ":true,"...)
+		}
+	}
+	if len(f.URIs) > 0 {
+		dst = append(dst, `"resourceSubscriptions":[`...)
+		for _, uri := range f.URIs {
+			dst = append(wire.AppendString(dst, uri), ',')
+		}
+		dst = append(closeArray(dst), ',')
+	}
+	if dst[len(dst)-1] == ',' {
+		dst = dst[:len(dst)-1]
+	}
+	return append(dst, '}')
+}
+
+// appendChange appends the notification that tells of ev.
+func appendChange(dst []byte, ev fanout.Event, id wire.ID) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","method":"`...)
+	dst = append(append(dst, changeMethod(ev.Topic.Kind)...), `","params":{`...)
+	if ev.Topic.Kind == fanout.ResourceUpdated {
+		dst = append(wire.AppendString(append(dst, `"uri":`...), ev.URI), ',')
+	}
+	return append(appendStamp(dst, ev.Meta, id), "}}"...)
+}
+
+func changeMethod(k fanout.Kind) string {
+	switch k {
+	case fanout.ToolsListChanged:
+		return spec.NotifyToolsListChanged
+	case fanout.PromptsListChanged:
+		return spec.NotifyPromptsListChanged
+	case fanout.ResourcesListChanged:
+		return spec.NotifyResourcesListChanged
+	}
+	return spec.NotifyResourceUpdated
+}
+
+// appendStamp appends the _meta member that every frame of a stream carries: the
+// sender's own and the id of the listen request.
+func appendStamp(dst, foreign []byte, id wire.ID) []byte {
+	dst = append(dst, `"_meta":`...)
+	if foreign != nil {
+		return wire.AppendEdited(dst, foreign, wire.Edit{Name: spec.MetaSubscriptionID, Value: id.Append(nil)})
+	}
+	dst = append(dst, `{"`+spec.MetaSubscriptionID+`":`...)
+	return append(id.Append(dst), '}')
+}
+
+// appendEnd appends the result of the listen request, which says that the server
+// ended the stream on purpose.
+//
+// Spec: 2026-07-28, basic/patterns/subscriptions, Graceful Closure.
+func (s *stream) appendEnd(ctx context.Context, dst []byte) []byte {
+	dst = append(s.p.id.Append(append(dst, `{"jsonrpc":"2.0","id":`...)), `,"result":{"resultType":"complete",`...)
+	var info []byte
+	if d, err := s.f.opts.Describer.Describe(ctx, s.req); err == nil && d.ServerInfo != nil {
+		info = wire.AppendEdited(nil, nil, wire.Edit{Name: spec.MetaServerInfo, Value: d.ServerInfo})
+	}
+	return append(appendStamp(dst, info, s.p.id), "}}"...)
+}

@@ -54,7 +54,7 @@ func TestConformance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := runSuite(t.Context(), w.endpoint("everything-go"), t.TempDir())
+	got, err := runSuite(t.Context(), w.bridge.endpoint("everything-go"), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ const (
 	everythingGo    = "../bin/everything-v1.6.1"
 	nodeBinary      = "../node/node_modules/.bin/node"
 	everythingNode  = "../node/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
+	listenNode      = "../node/listen.mjs"
 	roundNode       = "../node/round.mjs"
 	filesNode       = "../node/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"
 	conformanceNode = "../node/node_modules/@modelcontextprotocol/conformance/dist/index.js"
@@ -28,11 +29,9 @@ const (
 // world is everything that runs: the servers behind HTTP, and one mcpbridge in
 // front of them and of the servers behind stdio.
 type world struct {
-	dir     string // the folder that the files server shows; marks the children's command lines
-	listen  string // mcpbridge's address
-	urls    map[string]string
+	urls    map[string]string // of the servers behind HTTP, by name
 	servers []*process
-	bridge  *process
+	bridge  *bridge
 }
 
 var w = world{urls: make(map[string]string)}
@@ -47,42 +46,27 @@ func TestMain(m *testing.M) {
 }
 
 func runWorld(m *testing.M) (code int, err error) {
-	if w.dir, err = os.MkdirTemp("", "mcpbridge-interop-"); err != nil {
+	dir, err := os.MkdirTemp("", "mcpbridge-interop-")
+	if err != nil {
 		return 1, err
 	}
-	defer os.RemoveAll(w.dir)
+	defer os.RemoveAll(dir)
 	defer func() { err = errors.Join(err, w.stop()) }()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := w.start(ctx); err != nil {
+	if err := w.startServers(ctx); err != nil {
+		return 1, err
+	}
+	if w.bridge, err = startBridge(ctx, dir, w.urls); err != nil {
 		return 1, err
 	}
 	return m.Run(), nil
 }
 
-func (w *world) start(ctx context.Context) error {
-	if err := errors.Join(testFiles(w.dir), w.startServers(ctx)); err != nil {
-		return err
-	}
-	config, admin, err := w.config()
-	if err != nil {
-		return err
-	}
-	if w.bridge, err = start("mcpbridge", nil, bridgeBinary, "serve", "-c", config); err != nil {
-		return err
-	}
-	return w.bridge.ready(ctx, "http://"+admin+"/readyz", 200)
-}
-
-// stop ends mcpbridge, then the servers, and looks for what is left of them.
 func (w *world) stop() error {
 	var errs []error
 	if w.bridge != nil {
-		errs = append(errs, w.bridge.stop(20*time.Second))
-		left, err := withMark(w.dir)
-		if errs = append(errs, err); len(left) > 0 {
-			errs = append(errs, fmt.Errorf("mcpbridge left children behind: %q", left))
-		}
+		errs = append(errs, w.bridge.stop())
 	}
 	for _, p := range w.servers {
 		errs = append(errs, p.stop(10*time.Second))
@@ -123,18 +107,43 @@ func (w *world) startServers(ctx context.Context) error {
 	return nil
 }
 
-// config writes the one configuration that has all servers, and returns its
-// file and the admin address.
-func (w *world) config() (file, admin string, err error) {
-	if w.listen, err = freeAddr(); err != nil {
-		return "", "", err
+// bridge is an mcpbridge that serves all the servers.
+type bridge struct {
+	dir    string // the folder that the files server shows; marks the children's command lines
+	listen string // the address
+	*process
+}
+
+// startBridge starts mcpbridge and returns when it says that it is ready. dir
+// is for its configuration and the files server's files.
+func startBridge(ctx context.Context, dir string, urls map[string]string) (*bridge, error) {
+	listen, err := freeAddr()
+	if err != nil {
+		return nil, err
 	}
-	if admin, err = freeAddr(); err != nil {
-		return "", "", err
+	admin, err := freeAddr()
+	if err != nil {
+		return nil, err
 	}
+	b := &bridge{dir: dir, listen: listen}
+	config := filepath.Join(dir, "mcpbridge.yaml")
+	if err := errors.Join(testFiles(dir), b.writeConfig(config, admin, urls)); err != nil {
+		return nil, err
+	}
+	if b.process, err = start("mcpbridge", nil, bridgeBinary, "serve", "-c", config); err != nil {
+		return nil, err
+	}
+	if err := b.ready(ctx, "http://"+admin+"/readyz", 200); err != nil {
+		return nil, errors.Join(err, b.stop())
+	}
+	return b, nil
+}
+
+// writeConfig writes the one configuration that has all servers.
+func (b *bridge) writeConfig(file, admin string, urls map[string]string) error {
 	node, err := absolute(nodeBinary, everythingNode, filesNode)
 	if err != nil {
-		return "", "", err
+		return err
 	}
 	text := fmt.Sprintf(`listen: %s
 admin: %s
@@ -144,9 +153,21 @@ servers:
   everything-http: {url: %q}
   everything-stdio: {command: %q, args: [%q, stdio, %q]}
   files: {command: %q, args: [%q, %q]}
-`, w.listen, admin, w.urls["everything-go"], w.urls["everything-http"], node[0], node[1], w.dir, node[0], node[2], w.dir)
-	file = filepath.Join(w.dir, "mcpbridge.yaml")
-	return file, admin, os.WriteFile(file, []byte(text), 0o600)
+`, b.listen, admin, urls["everything-go"], urls["everything-http"], node[0], node[1], b.dir, node[0], node[2], b.dir)
+	return os.WriteFile(file, []byte(text), 0o600)
+}
+
+// endpoint is where the bridge serves a server.
+func (b *bridge) endpoint(server string) string { return "http://" + b.listen + "/mcp/" + server }
+
+// stop ends the bridge, and looks for children it left.
+func (b *bridge) stop() error {
+	err := b.process.stop(20 * time.Second)
+	left, err2 := withMark(b.dir)
+	if len(left) > 0 {
+		err2 = fmt.Errorf("mcpbridge left children behind: %q", left)
+	}
+	return errors.Join(err, err2)
 }
 
 func absolute(paths ...string) ([]string, error) {
@@ -160,9 +181,6 @@ func absolute(paths ...string) ([]string, error) {
 	}
 	return out, nil
 }
-
-// endpoint is where mcpbridge serves a server.
-func (w *world) endpoint(server string) string { return "http://" + w.listen + "/mcp/" + server }
 
 // testFiles is what the files server has to show.
 func testFiles(dir string) error {

@@ -60,7 +60,7 @@ func (o *outcomes) check(t *testing.T, client, server, feature, problem string) 
 func goRound(t *testing.T, m *Matrix, server string, o *outcomes) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	c, err := newGoClient(ctx, &mcp.StreamableClientTransport{Endpoint: w.endpoint(server)})
+	c, err := newGoClient(ctx, &mcp.StreamableClientTransport{Endpoint: w.bridge.endpoint(server)})
 	if err != nil {
 		t.Fatalf("connecting to %s: %v", server, err)
 	}
@@ -69,7 +69,7 @@ func goRound(t *testing.T, m *Matrix, server string, o *outcomes) {
 		t.Fatalf("the client negotiated %s, want %s", got, revision)
 	}
 	for _, feature := range m.Features {
-		steps, err := m.Servers[server].steps(feature, "go", w.dir)
+		steps, err := m.Servers[server].steps(feature, "go", w.bridge.dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,9 +109,9 @@ type (
 // nodeRound takes the TypeScript client through one column, in a process of
 // its own that prints a line per cell.
 func nodeRound(t *testing.T, m *Matrix, server string, o *outcomes) {
-	r := round{URL: w.endpoint(server), Server: server, Revision: revision}
+	r := round{URL: w.bridge.endpoint(server), Server: server, Revision: revision}
 	for _, f := range m.Features {
-		steps, err := m.Servers[server].steps(f, "typescript", w.dir)
+		steps, err := m.Servers[server].steps(f, "typescript", w.bridge.dir)
 		if err != nil {
 			t.Fatal(err)
 		}

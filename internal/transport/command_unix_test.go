@@ -1,0 +1,166 @@
+//go:build unix
+
+package transport
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// openFiles counts the descriptors of this process.
+func openFiles(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// alive reports whether a process runs. One that has ended and that nobody
+// waited for does not.
+func alive(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return !errors.Is(err, os.ErrNotExist) || !procFS()
+	}
+	_, state, _ := bytes.Cut(stat, []byte(") "))
+	return !bytes.HasPrefix(state, []byte("Z"))
+}
+
+func procFS() bool {
+	_, err := os.Stat("/proc/self/stat")
+	return err == nil
+}
+
+func TestCommandStartErrors(t *testing.T) {
+	for _, opts := range []CommandOptions{
+		{},
+		{Argv: []string{""}},
+		{Argv: []string{"/nonexistent/server"}},
+		{Argv: []string{os.Args[0]}, Dir: "/nonexistent"},
+		{Argv: []string{os.Args[0]}, WriteTimeout: -1},
+	} {
+		before := openFiles(t)
+		if c, err := StartCommand(opts); err == nil {
+			c.Close()
+			t.Errorf("StartCommand(%q) = nil error", opts.Argv)
+		}
+		if after := openFiles(t); after != before {
+			t.Errorf("StartCommand(%q) left %d files open", opts.Argv, after-before)
+		}
+	}
+	_, err := StartCommand(CommandOptions{Argv: []string{"mcpbridge-no-such-program"}})
+	if !errors.Is(err, exec.ErrNotFound) {
+		t.Errorf("StartCommand of an unknown program = %v, want exec.ErrNotFound", err)
+	}
+}
+
+// readPID reads a child's first message, which says which process it is.
+func readPID(t *testing.T, c *Command) int {
+	t.Helper()
+	var m struct{ PID int }
+	if err := json.Unmarshal([]byte(mustRead(t, c)), &m); err != nil || m.PID == 0 {
+		t.Fatalf("no pid: %v", err)
+	}
+	return m.PID
+}
+
+func TestM2L02CloseEndsChild(t *testing.T) {
+	const grace = 100 * time.Millisecond
+	for _, tt := range []struct {
+		name, child, say string
+		wantErr, status  string
+	}{
+		{"SIGTERM", "deaf", "", "terminated", "signal: terminated"},
+		{"SIGKILL", "stubborn", "", "killed", "signal: killed"},
+		{"grandchild of a living child", "parent", "stay", "killed", "signal: terminated"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := startChild(t, tt.child, CommandOptions{CloseGrace: grace, Env: map[string]string{"SAY": tt.say}})
+			pid := readPID(t, c)
+			start := time.Now()
+			err := c.Close()
+			if err == nil || !strings.Contains(err.Error(), tt.wantErr) {
+				t.Errorf("Close = %v, want it to say %s", err, tt.wantErr)
+			}
+			if took := time.Since(start); took < grace {
+				t.Errorf("Close took %v, want the child to have had %v", took, grace)
+			}
+			var exit *ExitError
+			if !errors.As(c.Err(), &exit) || exit.Status != tt.status {
+				t.Errorf("Err = %v, want %s", c.Err(), tt.status)
+			}
+			if alive(pid) {
+				t.Errorf("process %d still runs after Close", pid)
+			}
+			if again := c.Close(); again != err {
+				t.Errorf("second Close = %v, want %v", again, err)
+			}
+		})
+	}
+}
+
+func TestM2L02GrandchildOfDeadChild(t *testing.T) {
+	c := startChild(t, "parent", CommandOptions{})
+	pid := readPID(t, c)
+	if err := c.Write([]byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Read(); err != io.EOF {
+		t.Errorf("Read after the child's end = %v, want EOF", err)
+	}
+	waitDone(t, c)
+	if alive(pid) {
+		t.Errorf("grandchild %d outlived the child", pid)
+	}
+	if err := c.Close(); err != nil {
+		t.Errorf("Close = %v, want nil", err)
+	}
+}
+
+func TestM2L02NothingLeftOpen(t *testing.T) {
+	before := openFiles(t)
+	for range 5 {
+		c := startChild(t, "echo", CommandOptions{})
+		c.Close()
+		c = startChild(t, "crash", CommandOptions{})
+		waitDone(t, c)
+		c.Close()
+	}
+	if after := openFiles(t); after != before {
+		t.Errorf("%d files open after closing all children, %d before", after, before)
+	}
+}
+
+// A process that left the group can't be ended, but is not waited for either.
+func TestCommandEscapedDescendant(t *testing.T) {
+	script := `setsid sh -c 'exec sleep 3' & echo '{"id":1}'; echo '{"id":2}'`
+	c, err := StartCommand(CommandOptions{Argv: []string{"sh", "-c", script}, Environ: os.Environ()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	waitDone(t, c)
+	for _, want := range []string{`{"id":1}`, `{"id":2}`} {
+		if got := mustRead(t, c); got != want {
+			t.Errorf("Read after the child's end = %s, want %s", got, want)
+		}
+	}
+	start := time.Now()
+	if _, err := c.Read(); err != io.EOF || time.Since(start) > 2*time.Second {
+		t.Errorf("last Read = %v after %v, want EOF without waiting for the descendant", err, time.Since(start))
+	}
+}

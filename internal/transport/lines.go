@@ -1,0 +1,130 @@
+package transport
+
+import (
+	"bytes"
+	"io"
+)
+
+const (
+	initialLine = 4 << 10
+	keptLine    = 64 << 10 // a larger buffer is let go once it stands idle
+	longStart   = 256      // how much of a line that is too long is kept
+)
+
+// lineReader splits a stream into lines ended by LF, or by the stream's end.
+type lineReader struct {
+	src   io.Reader
+	limit int // bytes of a line
+
+	buf     []byte
+	start   int   // first byte of the current line
+	scanned int   // buf[start:scanned] has no LF
+	err     error // what src ended with
+}
+
+// next returns the next line without its LF; the caller owns it. partial says
+// that the stream ended before the LF. For a line longer than the limit, next
+// returns a [*TooLongError] and goes on after it.
+func (l *lineReader) next() (line []byte, partial bool, err error) {
+	for {
+		if i := bytes.IndexByte(l.buf[l.scanned:], '\n'); i >= 0 {
+			line, err := l.cut(l.scanned+i, 1)
+			return line, false, err
+		}
+		l.scanned = len(l.buf)
+		switch {
+		case len(l.buf)-l.start > l.limit:
+			return nil, false, l.skip()
+		case l.err != nil && l.start < len(l.buf):
+			line, err := l.cut(len(l.buf), 0)
+			return line, true, err
+		case l.err != nil:
+			return nil, false, l.err
+		}
+		l.fill()
+	}
+}
+
+// cut returns a copy of the line that reaches to end and begins the next,
+// ending bytes further. Copying from a buffer that stays is cheaper than handing
+// the buffer out and growing another for the next long line.
+func (l *lineReader) cut(end, ending int) ([]byte, error) {
+	line := l.buf[l.start:end]
+	l.start = end + ending
+	l.scanned = l.start
+	if len(line) > l.limit {
+		return nil, l.tooLong(line)
+	}
+	owned := bytes.Clone(line)
+	if l.start == len(l.buf) {
+		l.reset(len(line))
+	}
+	return owned, nil
+}
+
+// reset empties the buffer after a line of the given size, and lets it go if it
+// was grown for a line that was an exception.
+func (l *lineReader) reset(size int) {
+	if cap(l.buf) > keptLine && size < cap(l.buf)/16 {
+		l.buf = nil
+	}
+	l.buf, l.start, l.scanned = l.buf[:0], 0, 0
+}
+
+// skip passes over the rest of a line that is too long without storing it.
+func (l *lineReader) skip() error {
+	tooLong := l.tooLong(l.buf[l.start:])
+	l.buf, l.start, l.scanned = make([]byte, 0, initialLine), 0, 0
+	for l.err == nil {
+		l.fill()
+		if i := bytes.IndexByte(l.buf, '\n'); i >= 0 {
+			l.start, l.scanned = i+1, i+1
+			break
+		}
+		l.buf = l.buf[:0]
+	}
+	return tooLong
+}
+
+func (l *lineReader) tooLong(line []byte) error {
+	return &TooLongError{Limit: l.limit, Start: bytes.Clone(line[:min(len(line), longStart)])}
+}
+
+// fill reads once, after making room: at the front if the current line leaves
+// at least half of the buffer, else in one twice as large.
+func (l *lineReader) fill() {
+	if len(l.buf) == cap(l.buf) {
+		to := l.buf[:0]
+		if l.start < cap(l.buf)/2 || l.start == 0 {
+			to = make([]byte, 0, max(initialLine, min(2*cap(l.buf), l.start+l.limit+initialLine)))
+		}
+		l.scanned -= l.start
+		l.buf, l.start = append(to, l.buf[l.start:]...), 0
+	}
+	n, err := l.src.Read(l.buf[len(l.buf):cap(l.buf)])
+	l.buf, l.err = l.buf[:len(l.buf)+n], err
+}
+
+// oneLine returns msg as it goes on a line of its own: without surrounding
+// white space, which some servers take for an error, and with its line breaks
+// replaced. JSON strings can't hold raw ones, so these are white space. It
+// leaves msg as it is, and returns a part of it where nothing has to change.
+func oneLine(msg []byte) []byte {
+	msg = bytes.TrimSpace(msg)
+	if bytes.IndexByte(msg, '\n') < 0 && bytes.IndexByte(msg, '\r') < 0 {
+		return msg
+	}
+	msg = bytes.Clone(msg)
+	for i, c := range msg {
+		if c == '\n' || c == '\r' {
+			msg[i] = ' '
+		}
+	}
+	return msg
+}
+
+// looksLikeMessage reports whether a line without surrounding white space can
+// be JSON-RPC: an object, or a batch of them.
+func looksLikeMessage(line []byte) bool {
+	return len(line) > 0 && (line[0] == '{' || line[0] == '[')
+}

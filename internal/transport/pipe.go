@@ -1,0 +1,88 @@
+package transport
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// pipeDepth is how many messages wait in each direction before Write does.
+const pipeDepth = 64
+
+// NewPipe returns the two ends of a connection in memory. What one end writes
+// the other reads; a few messages are queued, then Write waits for up to
+// [DefaultWriteTimeout]. Closing an end lets the other read what was written
+// before, then io.EOF; its writes fail with [io.ErrClosedPipe].
+func NewPipe() (Conn, Conn) {
+	ab, ba := make(chan []byte, pipeDepth), make(chan []byte, pipeDepth)
+	a := &pipe{in: ba, out: ab, done: make(chan struct{})}
+	b := &pipe{in: ab, out: ba, done: make(chan struct{}), peerDone: a.done}
+	a.peerDone = b.done
+	return a, b
+}
+
+// pipe is one end. The message channels are never closed: the end that closes
+// may not be the one that sends.
+type pipe struct {
+	in       <-chan []byte
+	out      chan<- []byte
+	once     sync.Once
+	done     chan struct{} // closed by Close
+	peerDone <-chan struct{}
+}
+
+func (p *pipe) Read() ([]byte, error) {
+	select {
+	case <-p.done:
+		return nil, ErrClosed
+	default:
+	}
+	select {
+	case msg := <-p.in:
+		return msg, nil
+	case <-p.done:
+		return nil, ErrClosed
+	case <-p.peerDone:
+	}
+	select {
+	case msg := <-p.in: // written before the peer closed
+		return msg, nil
+	default:
+		return nil, io.EOF
+	}
+}
+
+func (p *pipe) Write(msg []byte) error {
+	select {
+	case <-p.done:
+		return ErrClosed
+	case <-p.peerDone:
+		return io.ErrClosedPipe
+	default:
+	}
+	msg = bytes.Clone(bytes.TrimSpace(msg))
+	select {
+	case p.out <- msg:
+		return nil
+	default:
+	}
+	timer := time.NewTimer(DefaultWriteTimeout)
+	defer timer.Stop()
+	select {
+	case p.out <- msg:
+		return nil
+	case <-p.done:
+		return ErrClosed
+	case <-p.peerDone:
+		return io.ErrClosedPipe
+	case <-timer.C:
+		return fmt.Errorf("writing to pipe: %w after %v", ErrWriteTimeout, DefaultWriteTimeout)
+	}
+}
+
+func (p *pipe) Close() error {
+	p.once.Do(func() { close(p.done) })
+	return nil
+}

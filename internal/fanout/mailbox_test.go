@@ -1,0 +1,271 @@
+package fanout
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+var (
+	tools = Topic{Scope: "notebook", Kind: ToolsListChanged}
+	todo  = Topic{Scope: "notebook", Kind: ResourceUpdated, URI: "note://todo"}
+	diary = Topic{Scope: "notebook", Kind: ResourceUpdated, URI: "note://diary"}
+)
+
+// under is an event of topic that names uri and carries meta.
+func under(topic Topic, uri, meta string) Event {
+	ev := Event{Topic: topic, URI: uri}
+	if meta != "" {
+		ev.Meta = json.RawMessage(meta)
+	}
+	return ev
+}
+
+func drain(m *Mailbox) (events []Event) {
+	for ev, ok := m.Next(); ok; ev, ok = m.Next() {
+		events = append(events, ev)
+	}
+	return events
+}
+
+// line is a short form of events: kind or URI, and the meta.
+func line(events []Event) string {
+	words := make([]string, len(events))
+	for i, ev := range events {
+		if words[i] = ev.URI; ev.URI == "" {
+			words[i] = ev.Topic.Kind.String()
+		}
+		words[i] += string(ev.Meta)
+	}
+	return strings.Join(words, " ")
+}
+
+func TestM2L35Coalescing(t *testing.T) {
+	other := todo
+	other.Scope = "files"
+	for _, tt := range []struct {
+		name string
+		max  int
+		put  []Event
+		want string
+	}{
+		{"nothing", 0, nil, ""},
+		{"in order", 0, []Event{under(todo, "", ""), under(tools, "", ""), under(diary, "", "")}, "note://todo toolsListChanged note://diary"},
+		{"a pending topic keeps its place", 0, []Event{under(todo, "", ""), under(tools, "", ""), under(todo, "", "")}, "note://todo toolsListChanged"},
+		{"the latest meta travels", 0, []Event{under(todo, "", "{1}"), under(todo, "", "{2}")}, "note://todo{2}"},
+		{"so does its absence", 0, []Event{under(todo, "", "{1}"), under(todo, "", "")}, "note://todo"},
+		{"the topic's URI named or not is the same", 0, []Event{under(todo, "", ""), under(todo, todo.URI, "")}, "note://todo"},
+		{"scopes are apart", 0, []Event{under(todo, "", "{1}"), under(other, "", "{2}")}, "note://todo{1} note://todo{2}"},
+		{"a sub-resource is apart from its topic", 0, []Event{under(todo, "note://todo/1", ""), under(todo, "", "")}, "note://todo/1 note://todo"},
+		{"sub-resources coalesce by URI", 2, []Event{under(todo, "a", "{1}"), under(todo, "b", ""), under(todo, "a", "{2}")}, "a{2} b"},
+		{"one too many collapses", 2, []Event{under(todo, "a", ""), under(tools, "", ""), under(todo, "b", ""), under(todo, "c", "{3}")}, "note://todo{3} toolsListChanged"},
+		{"into what is pending", 2, []Event{under(todo, "a", ""), under(tools, "", ""), under(todo, "", ""), under(todo, "b", ""), under(todo, "c", "{3}")}, "toolsListChanged note://todo{3}"},
+		{"and stays collapsed", 2, []Event{under(todo, "a", ""), under(todo, "b", ""), under(todo, "c", ""), under(todo, "d", ""), under(todo, "a", "{5}")}, "note://todo{5}"},
+		{"each topic has its own bound", 2, []Event{under(todo, "a", ""), under(todo, "b", ""), under(diary, "a", ""), under(diary, "b", "")}, "a b a b"},
+		{"negative collapses at once", -1, []Event{under(todo, "a", ""), under(tools, "", ""), under(todo, "b", "{2}")}, "note://todo{2} toolsListChanged"},
+		{"an invalid kind is nothing", 0, []Event{{URI: "a"}, {Topic: Topic{Kind: 9}}}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := NewMailbox(MailboxOptions{MaxSubresources: tt.max})
+			for _, ev := range tt.put {
+				m.Put(ev)
+			}
+			n := m.Len()
+			got := drain(m)
+			if line(got) != tt.want || n != len(got) {
+				t.Errorf("%d pending, drained %q, want %q", n, line(got), tt.want)
+			}
+			if m.Len() != 0 {
+				t.Errorf("Len = %d after draining", m.Len())
+			}
+		})
+	}
+}
+
+func TestM2L35SixtyFourSubresources(t *testing.T) {
+	m := NewMailbox(MailboxOptions{})
+	for round := range 2 { // draining starts afresh
+		for i := range 64 {
+			m.Put(under(todo, fmt.Sprint("note://todo/", i), ""))
+		}
+		if m.Len() != 64 {
+			t.Fatalf("round %d: %d of 64 sub-resources pending", round, m.Len())
+		}
+		for i := range 1000 {
+			m.Put(under(todo, fmt.Sprint("note://todo/more/", i), fmt.Sprint(i)))
+		}
+		if got := line(drain(m)); got != "note://todo999" {
+			t.Fatalf("round %d: drained %q, want the topic's own URI alone", round, got)
+		}
+	}
+}
+
+// A writer that is stuck costs no more memory than the topics it has, whatever
+// is put and dropped meanwhile.
+func TestM2L35StuckWriterIsBounded(t *testing.T) {
+	m := NewMailbox(MailboxOptions{})
+	for i := range 20_000 {
+		m.Put(under(tools, "", ""))
+		m.Put(under(todo, "", ""))
+		m.Put(under(diary, fmt.Sprint("note://diary/", i), ""))
+		m.Drop(todo)
+	}
+	if m.Len() != 2 || cap(m.queue) > 4*DefaultMaxSubresources {
+		t.Errorf("%d events pending in room for %d, want 2 in little", m.Len(), cap(m.queue))
+	}
+}
+
+func TestMovedEventsAreNotKeptAlive(t *testing.T) {
+	m := NewMailbox(MailboxOptions{})
+	for _, uri := range []string{"a", "b", "c", "d"} {
+		m.Put(under(Topic{"s", ResourceUpdated, uri}, "", ""))
+	}
+	m.Next()
+	m.Next()
+	m.Put(under(todo, "", "")) // there is room in front
+	if len(m.queue) != 3 || m.queue[:4][3].URI != "" {
+		t.Errorf("queue = %v of %v, want three events and no trace of a fourth", m.queue, m.queue[:cap(m.queue)])
+	}
+}
+
+func TestDropAndRefuse(t *testing.T) {
+	for _, n := range []int{0, 100} { // with and without an index of places
+		m := NewMailbox(MailboxOptions{})
+		fill := func() {
+			m.Put(under(todo, "", ""))
+			m.Put(under(todo, "note://todo/1", ""))
+			for i := range n {
+				m.Put(under(Topic{"s", ResourceUpdated, fmt.Sprint(i)}, "", ""))
+			}
+			m.Put(under(tools, "", ""))
+		}
+		fill()
+		if m.Drop(todo, diary); m.Len() != n+1 {
+			t.Errorf("with %d others: Len after Drop = %d, want %d", n, m.Len(), n+1)
+		}
+		if fill(); m.Len() != n+3 {
+			t.Errorf("with %d others: Len after putting again = %d, want %d", n, m.Len(), n+3)
+		}
+		m.Refuse(todo)
+		if fill(); m.Len() != n+1 {
+			t.Errorf("with %d others: Len after Refuse = %d, want %d", n, m.Len(), n+1)
+		}
+		for _, ev := range drain(m) {
+			if ev.Topic == todo {
+				t.Errorf("with %d others: refused topic came out", n)
+			}
+		}
+	}
+}
+
+func TestReadyWakesForTheFirstMarkAndTheEnd(t *testing.T) {
+	m := NewMailbox(MailboxOptions{})
+	woken := func() bool {
+		select {
+		case <-m.Ready():
+			return true
+		default:
+			return false
+		}
+	}
+	if woken() {
+		t.Error("an empty mailbox is ready")
+	}
+	m.Put(under(todo, "", ""))
+	m.Put(under(tools, "", ""))
+	if !woken() || woken() {
+		t.Error("two events should wake the writer once")
+	}
+	m.Put(under(todo, "", "{}"))
+	if woken() {
+		t.Error("a repeated event wakes the writer")
+	}
+	m.End(nil)
+	if !woken() {
+		t.Error("the end doesn't wake the writer")
+	}
+}
+
+func TestEnd(t *testing.T) {
+	m, why := NewMailbox(MailboxOptions{}), errors.New("shutting down")
+	m.Put(under(todo, "", ""))
+	if _, ended := m.Ended(); ended {
+		t.Error("ended before End")
+	}
+	m.End(why)
+	m.End(errors.New("another"))
+	m.Put(under(tools, "", ""))
+	if _, ended := m.Ended(); ended {
+		t.Error("ended before what was pending is drained")
+	}
+	if got := line(drain(m)); got != "note://todo" {
+		t.Errorf("drained %q after End, want what was pending before", got)
+	}
+	if reason, ended := m.Ended(); !ended || reason != why {
+		t.Errorf("Ended = %v, %v, want the first reason", reason, ended)
+	}
+}
+
+// TestM2L35ConcurrentPut has many put and one drain until the end. Whatever was
+// coalesced, the last that each producer put must come out.
+func TestM2L35ConcurrentPut(t *testing.T) {
+	const producers, puts = 6, 5_000
+	m := NewMailbox(MailboxOptions{MaxSubresources: 2})
+	told := make(map[Topic]bool)
+	done := make(chan struct{})
+	go func() { // ends when the mailbox has ended
+		defer close(done)
+		for ended := false; !ended; _, ended = m.Ended() {
+			<-m.Ready()
+			for ev, ok := m.Next(); ok; ev, ok = m.Next() {
+				told[ev.Topic] = told[ev.Topic] || string(ev.Meta) == "last"
+			}
+		}
+	}()
+	topic := func(p int) Topic { return Topic{"s", ResourceUpdated, fmt.Sprint(p)} }
+	var wg sync.WaitGroup
+	for p := range producers {
+		wg.Go(func() {
+			for i := range puts {
+				m.Put(under(topic(p), fmt.Sprint(p, "/", i%4), fmt.Sprint(i)))
+				if i%100 == 0 {
+					m.Drop(diary)
+					m.Len()
+				}
+			}
+			m.Put(under(topic(p), "", "last"))
+		})
+	}
+	wg.Wait()
+	m.End(nil)
+	<-done
+	for p := range producers {
+		if !told[topic(p)] {
+			t.Errorf("the last event of producer %d never came out", p)
+		}
+	}
+}
+
+func TestEventIsDrainedInPutOrderAcrossGrowth(t *testing.T) {
+	m := NewMailbox(MailboxOptions{})
+	var want, got []string
+	for i := range 1000 { // two in, one out: the queue grows while it is consumed
+		for j := range 2 {
+			uri := fmt.Sprint(i, "/", j)
+			m.Put(under(Topic{"s", ResourceUpdated, uri}, "", ""))
+			want = append(want, uri)
+		}
+		ev, _ := m.Next()
+		got = append(got, ev.URI)
+	}
+	for _, ev := range drain(m) {
+		got = append(got, ev.URI)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("events came out of order, or not at all: %d of %d", len(got), len(want))
+	}
+}

@@ -1,0 +1,194 @@
+package legacy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// describeTimeout bounds how long Describe waits for a server that starts: some
+// clients give up at 5 s and take the server for a legacy one for good.
+const describeTimeout = 4 * time.Second
+
+// A Back serves requests of any client from one legacy server. It is an
+// [exchange.Upstream]. Its methods are safe for concurrent use.
+type Back struct {
+	// Set by NewBack, read-only after.
+	opts     Options
+	log      *slog.Logger
+	endpoint *endpoint // nil if the server is not reached over HTTP
+	pool     *pool
+	watches  *watches
+	health   *health
+
+	stop    context.CancelFunc // of what Start started; nil before
+	running sync.WaitGroup     // that, too
+
+	// mu guards known.
+	mu    sync.Mutex
+	known *simplelru.LRU[string, *exchange.Description] // the last, by scope
+}
+
+var _ exchange.Upstream = (*Back)(nil)
+
+// NewBack checks opts and fills in defaults. It starts nothing; see
+// [Back.Start]. Whoever gets a Back calls Close.
+func NewBack(opts Options) (*Back, error) {
+	if err := opts.check(); err != nil {
+		return nil, err
+	}
+	opts.fill()
+	b := &Back{opts: opts, log: opts.Logger, endpoint: newEndpoint(&opts), health: newHealth(opts.Logger)}
+	known, err := simplelru.NewLRU[string, *exchange.Description](opts.MaxSessions, nil)
+	if err != nil {
+		return nil, fmt.Errorf("legacy: NewBack: server %q: %w", opts.Name, err)
+	}
+	b.known = known
+	if b.pool, err = newPool(&b.opts, b.connect); err != nil {
+		return nil, err
+	}
+	b.watches = newWatches(b.watchOptions())
+	return b, nil
+}
+
+// Serve implements [exchange.Handler].
+//
+// A request is sent a second time only if the first can't have had an effect:
+// nothing was sent, the server refused it unseen because it has lost the
+// session, or the method only reads.
+func (b *Back) Serve(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+	for repeated := false; ; repeated = true {
+		res, err := b.serveOnce(ctx, req, x)
+		if err == nil {
+			return res, nil
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		f := asFailure(err)
+		if f == nil || repeated || !f.lost && !f.again || !f.repeatable(req.Method) {
+			return nil, b.clientError(req.Method, err)
+		}
+		b.log.Info("repeating request", "method", req.Method, "cause", f)
+	}
+}
+
+func (b *Back) serveOnce(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+	s, release, err := b.pool.get(ctx, req.Profile, req.Profile.Single)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	res, err := s.serve(ctx, req, x)
+	if f := asFailure(err); f != nil && f.fate == notSent && !f.lost && ctx.Err() == nil {
+		b.health.report(f)
+	}
+	return res, err
+}
+
+// connect opens a session for the pool and takes note of how that went.
+func (b *Back) connect(ctx context.Context, p exchange.Profile) (*session, error) {
+	s, err := b.open(ctx, p)
+	if context.Cause(ctx) != errClosed {
+		b.health.report(err)
+	}
+	return s, err
+}
+
+// Describe implements [exchange.Describer]: it tells what the server answered to
+// initialize. It waits at most 4 s for a server that is starting.
+func (b *Back) Describe(ctx context.Context, req *exchange.Request) (*exchange.Description, error) {
+	short, cancel := context.WithTimeout(ctx, describeTimeout)
+	defer cancel()
+	s, release, err := b.pool.get(short, req.Profile, req.Profile.Single)
+	if err == nil {
+		defer release()
+		return b.remember(req.Profile.Scope, s), nil
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	for _, scope := range []string{req.Profile.Scope, b.probeProfile().Scope} {
+		if d := b.lastKnown(scope); d != nil {
+			return d, nil
+		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, wire.Errorf(spec.CodeInternal, "server %q is still starting; try again in a few seconds", b.opts.Name)
+	}
+	return nil, b.clientError(spec.MethodDiscover, err)
+}
+
+// remember keeps and returns what a scope's session tells of the server.
+func (b *Back) remember(scope string, s *session) *exchange.Description {
+	d := s.describe(b.opts.HideExtensions)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.known.Add(scope, d)
+	return d
+}
+
+// lastKnown returns what was remembered of a scope, or nil. A scope is never
+// told what another's session said: it may depend on who asked.
+func (b *Back) lastKnown(scope string) *exchange.Description {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d, _ := b.known.Get(scope)
+	return d
+}
+
+// Watch implements [exchange.Source].
+func (b *Back) Watch(ctx context.Context, p exchange.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
+	return b.watches.watch(ctx, p, want)
+}
+
+func (b *Back) watchOf(scope string) *watch { return b.watches.of(scope) }
+
+func (b *Back) watchOptions() watchOptions {
+	return watchOptions{
+		name:         b.opts.Name,
+		hold:         b.watchSession,
+		changes:      b.opts.Changes,
+		metrics:      b.opts.Metrics,
+		logger:       b.opts.Logger,
+		subresources: b.opts.Subresources,
+		linger:       b.opts.Linger,
+		request:      b.opts.Timeouts.Request,
+	}
+}
+
+// watchSession gives a watch the session that the profile's requests share. A
+// profile of single requests has none but the watch's, which ends with it.
+func (b *Back) watchSession(ctx context.Context, p exchange.Profile) (watched, func(), error) {
+	s, release, err := b.pool.get(ctx, p, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, release, nil
+}
+
+// Close ends every session upstream and waits for all that the Back started.
+// Requests in flight fail. ctx bounds the wait; what remains then ends by
+// itself within seconds.
+func (b *Back) Close(ctx context.Context) error {
+	if b.stop != nil {
+		b.stop()
+	}
+	b.watches.close()
+	b.running.Wait()
+	err := b.pool.close(ctx)
+	if b.endpoint != nil {
+		b.endpoint.close()
+	}
+	return err
+}

@@ -1,0 +1,193 @@
+package legacy
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// maxNotes bounds the messages that wait for a slow caller.
+const maxNotes = 256
+
+// A call is one request in flight on a session.
+type call struct {
+	// Set by session.begin, read-only after.
+	id     int64
+	method string
+	level  spec.LogLevel     // of the messages its caller wants
+	token  json.RawMessage   // its caller's progress token; nil: no progress
+	x      exchange.Exchange // nil for the gateway's own requests
+	ctx    context.Context   // its caller's, for x alone: a call is made and ends with it, as an http.Request does
+	cancel context.CancelCauseFunc
+	clock  *clock // nil: the context alone bounds the call
+
+	// wake has capacity 1. It tells the goroutine that serves the call of notes;
+	// nil where that goroutine can't be told, see link.wakes.
+	wake chan struct{}
+
+	// mu guards the fields below. It is held for the moment only.
+	mu       sync.Mutex
+	answered bool
+	ended    bool // x must not be used any more
+	answer   answer
+	notes    []exchange.Notification // not yet given to x
+	draining bool                    // somebody is giving notes to x
+	progress float64                 // the last value; meaningless unless moved
+	moved    bool
+
+	drains sync.WaitGroup // goroutines started for notes from another stream
+}
+
+// An answer is a response as far as it is not about ids.
+type answer struct {
+	result  json.RawMessage
+	err     *wire.Error
+	extra   []byte
+	release func() // gives the bytes back; may be nil
+}
+
+// settle takes the response. It reports false, and leaves a to its caller, if
+// there was one before.
+func (c *call) settle(a answer) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.answered {
+		return false
+	}
+	c.answered, c.answer = true, a
+	return true
+}
+
+// settled returns the response, if there is one yet.
+func (c *call) settled() (answer, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.answer, c.answered
+}
+
+// advance takes a progress value and reports whether it may be told: it must be
+// greater than the last. Any progress starts the clock anew.
+//
+// Spec: 2026-07-28, basic/utilities/progress.
+func (c *call) advance(value []byte) bool {
+	v, err := strconv.ParseFloat(string(value), 64)
+	if err != nil {
+		return false
+	}
+	if c.clock != nil {
+		c.clock.restart()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.moved && v <= c.progress || c.answered {
+		return false
+	}
+	c.progress, c.moved = v, true
+	return true
+}
+
+// note queues a message for the caller and reports whether there was room. When
+// there is none the newest progress takes the place of the progress before it,
+// which it outdates.
+func (c *call) note(method string, params []byte) bool {
+	n := exchange.Notification{Method: method, Params: params}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.answered || c.ended:
+		return false
+	case len(c.notes) < maxNotes:
+		c.notes = append(c.notes, n)
+		return true
+	case method != spec.NotifyProgress:
+		return false
+	}
+	for i := len(c.notes) - 1; i >= 0; i-- {
+		if c.notes[i].Method == method {
+			c.notes = append(append(c.notes[:i], c.notes[i+1:]...), n)
+			return true
+		}
+	}
+	return false
+}
+
+// drain gives the queued notes to the caller, in order, unless somebody else is
+// at it: then that one gives these too.
+func (c *call) drain() {
+	for first := true; ; first = false {
+		c.mu.Lock()
+		if first && c.draining || len(c.notes) == 0 {
+			if !first {
+				c.draining = false
+			}
+			c.mu.Unlock()
+			return
+		}
+		c.draining = true
+		notes := c.notes
+		c.notes = nil
+		c.mu.Unlock()
+		for _, n := range notes {
+			// A caller that can't be reached is no reason to stop: ctx says so too.
+			_ = c.x.Notify(c.ctx, n)
+		}
+	}
+}
+
+// drainSoon starts drain for notes that came on a stream which the goroutine
+// serving the call does not read. It ends when the notes are given; end waits
+// for it.
+func (c *call) drainSoon() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended && !c.draining {
+		c.drains.Go(c.drain)
+	}
+}
+
+// end stops the clock, gives the caller what waits for it, and returns the
+// response if there is one. x is not used after.
+func (c *call) end() (answer, bool) {
+	if c.clock != nil {
+		c.clock.stop()
+	}
+	c.drain()
+	c.mu.Lock()
+	c.ended = true
+	c.notes = nil
+	c.mu.Unlock()
+	c.drains.Wait()
+	return c.settled()
+}
+
+// clock bounds the wait for one answer: d after the last progress, but at most
+// until end.
+type clock struct {
+	timer *time.Timer
+	d     time.Duration
+	end   time.Time
+}
+
+func startClock(t Timeouts, expired func()) *clock {
+	return &clock{timer: time.AfterFunc(t.Request, expired), d: t.Request, end: time.Now().Add(t.Max)}
+}
+
+// restart begins the wait anew. A clock that has run down stays so.
+func (k *clock) restart() {
+	if k.timer.Stop() {
+		k.timer.Reset(min(k.d, time.Until(k.end)))
+	}
+}
+
+func (k *clock) stop() { k.timer.Stop() }
+
+// ownToken returns a copy of params with the caller's own progress token.
+func (c *call) ownToken(params []byte) []byte {
+	return wire.AppendEdited(nil, params, wire.Edit{Name: spec.MetaProgressToken, Value: c.token})
+}

@@ -1,0 +1,114 @@
+package legacy
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// serverCapabilities is what a server's capabilities decide here.
+type serverCapabilities struct {
+	raw json.RawMessage // as the server wrote them; an object
+
+	tools, prompts, resources bool // listChanged
+	subscribe                 bool // resources.subscribe
+	logging                   bool
+}
+
+func readCapabilities(raw json.RawMessage) serverCapabilities {
+	is := func(group, member string) bool {
+		return string(wire.Get(wire.Get(raw, group), member)) == "true"
+	}
+	return serverCapabilities{
+		raw:       raw,
+		tools:     is("tools", "listChanged"),
+		prompts:   is("prompts", "listChanged"),
+		resources: is("resources", "listChanged"),
+		subscribe: is("resources", "subscribe"),
+		logging:   declares(raw, "logging"),
+	}
+}
+
+// declares reports whether capabilities have a member called name.
+func declares(capabilities []byte, name string) bool {
+	v := wire.Get(capabilities, name)
+	return v != nil && !wire.IsNull(v)
+}
+
+// declares reports whether the server declared what method needs. A method of
+// no capability, an extension's say, is declared by nothing.
+func (c *serverCapabilities) declares(method string) bool {
+	name := spec.Capability(method)
+	return name != "" && declares(c.raw, name)
+}
+
+// askable returns the part of a client's capabilities that a server may rely on
+// through the Back. Elicitation and sampling stay out: the client can't be asked
+// yet, and a server fails its tools when a question is refused that it was told
+// it may ask, where it would have gone another way had it been told nothing.
+// Roots stay, without listChanged: the answer is an empty list.
+func askable(capabilities json.RawMessage, hide []string) json.RawMessage {
+	var edits []wire.Edit
+	for k, v := range wire.Members(capabilities) {
+		switch name := k.String(); name {
+		case "roots":
+			edits = append(edits, wire.Edit{Name: name, Value: []byte("{}")})
+		case "experimental", "extensions":
+			edits = append(edits, wire.Edit{Name: name, Value: visible(v, hide)})
+		default:
+			edits = append(edits, wire.Edit{Name: name})
+		}
+	}
+	return wire.AppendEdited(nil, capabilities, edits...)
+}
+
+// describable returns a server's capabilities as modern clients are told of
+// them: 2025's tasks, which are not the extension of that name, and what the
+// config hides are left out; nothing is added.
+func describable(capabilities json.RawMessage, hide []string) json.RawMessage {
+	edits := []wire.Edit{{Name: "tasks"}}
+	for _, name := range []string{"experimental", "extensions"} {
+		if v := wire.Get(capabilities, name); v != nil {
+			edits = append(edits, wire.Edit{Name: name, Value: visible(v, hide)})
+		}
+	}
+	return wire.AppendEdited(nil, capabilities, edits...)
+}
+
+// visible returns a set of extensions without those that don't cross. It returns
+// nil, which leaves the set out, if that emptied it.
+func visible(set []byte, hide []string) []byte {
+	if !wire.IsObject(set) {
+		return set
+	}
+	var edits []wire.Edit
+	left := 0
+	for k := range wire.Members(set) {
+		if name := k.String(); name == spec.ExtensionTasks || slices.Contains(hide, name) {
+			edits = append(edits, wire.Edit{Name: name})
+		} else {
+			left++
+		}
+	}
+	if len(edits) == 0 {
+		return set
+	}
+	if left == 0 {
+		return nil
+	}
+	return wire.AppendEdited(nil, set, edits...)
+}
+
+// describe is what a modern client is told of the server behind the session.
+//
+// Spec: 2026-07-28, server/discover.
+func (s *session) describe(hide []string) *exchange.Description {
+	return &exchange.Description{
+		Capabilities: describable(s.caps.raw, hide),
+		ServerInfo:   s.serverInfo,
+		Instructions: s.instructions,
+	}
+}

@@ -1,0 +1,152 @@
+package legacy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A connLink is a session over one connection of messages: a child process's
+// standard streams, or a pipe. The connection's end is the session's.
+type connLink struct {
+	s      *session
+	conn   transport.Conn
+	done   chan struct{}   // closed when read has returned
+	closed <-chan struct{} // the session's gone
+}
+
+// newConnLink starts to read conn for s, until conn ends or close closes it.
+func newConnLink(ctx context.Context, s *session, conn transport.Conn) *connLink {
+	l := &connLink{s: s, conn: conn, done: make(chan struct{}), closed: s.gone}
+	s.link = l
+	go l.read(context.WithoutCancel(ctx))
+	return l
+}
+
+// read hands every message to the session until the connection ends.
+func (l *connLink) read(ctx context.Context) {
+	defer close(l.done)
+	for {
+		text, err := l.conn.Read()
+		var long *transport.TooLongError
+		switch {
+		case err == nil:
+			l.s.receiveText(ctx, text, nil)
+		case errors.As(err, &long):
+			l.s.tooLong(long)
+		default:
+			err = connEnded(err)
+			l.s.fail(err)
+			l.s.failCalls(err)
+			return
+		}
+	}
+}
+
+// connEnded names the end of a connection for people.
+func connEnded(err error) error {
+	if errors.Is(err, io.EOF) {
+		return errors.New("it closed the connection, or exited")
+	}
+	return fmt.Errorf("its connection broke: %w", err)
+}
+
+// exchange implements link. Its goroutine gives the notes of c to the caller, so
+// that a slow caller holds up nobody else.
+func (l *connLink) exchange(ctx context.Context, c *call, frame []byte) error {
+	if err := context.Cause(ctx); err != nil {
+		return &failure{cause: err, fate: notSent}
+	}
+	if err := l.conn.Write(frame); err != nil {
+		return l.writeFailed(err)
+	}
+	for {
+		select {
+		case <-c.wake:
+			c.drain()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// writeFailed says what a failed Write means. Half a line reached nobody, but a
+// connection that takes no more is of no use.
+func (l *connLink) writeFailed(err error) error {
+	err = fmt.Errorf("writing to it: %w", err)
+	l.s.fail(err)
+	l.s.failCalls(err)
+	return &failure{cause: err, fate: notSent, lost: true}
+}
+
+// send implements link. Write is bounded by the connection itself.
+func (l *connLink) send(_ context.Context, frame []byte) error { return l.conn.Write(frame) }
+
+// A connection is open both ways from the first.
+func (l *connLink) listen(context.Context)      {}
+func (l *connLink) initialized(context.Context) {}
+func (l *connLink) wakes() bool                 { return true }
+
+func (l *connLink) open() bool { return l.s.alive() }
+
+// close implements link. A connection's Close is polite by itself: it lets a
+// child exit before it makes it.
+func (l *connLink) close(context.Context) {
+	if err := l.conn.Close(); err != nil && !errors.Is(err, transport.ErrClosed) {
+		l.s.log.Debug("closing connection to server", "error", err)
+	}
+	<-l.done
+}
+
+// tooLong fails the call that a message beyond the limit answers, as far as its
+// beginning tells; otherwise it is logged and skipped.
+func (s *session) tooLong(e *transport.TooLongError) {
+	if c := s.call(leadingID(e.Start)); c != nil {
+		err := wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; raise limits.message if that is normal for it",
+			s.opts.Name, c.method, e.Limit)
+		if c.settle(answer{err: err}) {
+			c.cancel(errAnswered)
+			return
+		}
+	}
+	s.drop("too long")
+	s.log.Warn("skipping message of server beyond the limit", "bytes", e.Limit)
+}
+
+// leadingID returns the id that stands in the first bytes of a response, if its
+// members before the result tell. start is cut off somewhere, and not checked.
+func leadingID(start []byte) wire.ID {
+	for cut := len(start); cut > 0; cut-- {
+		if start[cut-1] != ',' {
+			continue
+		}
+		head := append(append([]byte(nil), start[:cut-1]...), '}')
+		if wire.Check(head, 0) == nil {
+			if wire.Get(head, "method") != nil {
+				return wire.ID{}
+			}
+			id, _ := wire.ParseID(wire.Get(head, "id"))
+			return id
+		}
+	}
+	return wire.ID{}
+}
+
+var _ link = (*connLink)(nil)
+
+// dialConn opens a connection that outlives ctx's end, within the time ctx has.
+func (b *Back) dialConn(ctx context.Context) (transport.Conn, error) {
+	start := time.Now()
+	conn, err := b.opts.Dial(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("starting it: %w", err)
+	}
+	b.log.Debug("connected", "took", time.Since(start))
+	return conn, nil
+}

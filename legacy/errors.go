@@ -1,0 +1,152 @@
+package legacy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// Causes with which a call's context ends, beside its caller's own.
+var (
+	errAnswered = errors.New("answered on another stream")
+	errTooLong  = errors.New("request time-out")
+)
+
+// errClosed says that the gateway is ending its sessions.
+var errClosed = errors.New("mcpbridge is shutting down")
+
+// fate says what a server may have done with a request that got no answer.
+type fate uint8
+
+const (
+	mayHaveRun fate = iota
+	refused         // the server turned it away before looking at it
+	notSent
+)
+
+// A failure says that a request got no answer, and what may have become of it.
+type failure struct {
+	cause error
+	fate  fate
+	lost  bool // the session is gone with it
+	again bool // the next try may fare better though the session is not gone
+}
+
+func (f *failure) Error() string { return f.cause.Error() }
+
+// repeatable reports whether sending a request of method again can't do twice
+// what the client asked for once.
+func (f *failure) repeatable(method string) bool {
+	return f.fate != mayHaveRun || spec.Repeatable(method)
+}
+
+// asFailure returns the failure in err's chain, or nil.
+func asFailure(err error) *failure {
+	var f *failure
+	if errors.As(err, &f) {
+		return f
+	}
+	return nil
+}
+
+// clientError turns what prevented an answer into what a client is told: the
+// server's name, the cause, the next step. Errors of the caller's own context
+// and wire errors pass.
+func (b *Back) clientError(method string, err error) error {
+	var we *wire.Error
+	if errors.As(err, &we) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	f := asFailure(err)
+	switch {
+	case errors.Is(err, errTooLong):
+		return wire.Errorf(spec.CodeInternal, "server %q did not answer %s in time (%v, at most %v with progress); raise timeouts.request or timeouts.max if that is normal for it",
+			b.opts.Name, method, b.opts.Timeouts.Request, b.opts.Timeouts.Max)
+	case f != nil && f.fate == mayHaveRun && !spec.Repeatable(method):
+		return wire.Errorf(spec.CodeInternal, "server %q was lost while it ran %s: %v; the request may have taken effect and was not repeated: check before sending it again",
+			b.opts.Name, method, cause(err))
+	}
+	return wire.Errorf(spec.CodeInternal, "server %q can't be reached: %v; check that it runs, then try again", b.opts.Name, cause(err))
+}
+
+// cause strips from a transport error what repeats the URL: it may hold a
+// secret.
+func cause(err error) error {
+	var ue *url.Error
+	if errors.As(err, &ue) {
+		return ue.Err
+	}
+	var ne *net.OpError
+	if errors.As(err, &ne) {
+		return ne
+	}
+	return err
+}
+
+// upstreamError turns a legacy server's error into the modern one that means the
+// same. declared says whether the server declared the method's capability.
+//
+// Spec: 2026-07-28, basic/index, Error Codes; server/resources, Error Handling.
+func upstreamError(req *exchange.Request, e *wire.Error, declared bool) error {
+	switch {
+	case e.Code == spec.CodeResourceNotFound:
+		return &wire.Error{Code: spec.CodeInvalidParams, Message: e.Message, Data: withURI(e.Data, wire.Get(req.Params, "uri"))}
+	case spec.Reserved(e.Code):
+		return &wire.Error{Code: spec.CodeInternal, Message: e.Message, Data: wrapCode(e)}
+	case e.Code == spec.CodeMethodNotFound && !declared:
+		return &exchange.Refusal{Err: e}
+	}
+	return e
+}
+
+// withURI returns error data that has the member uri, added if data lacks it.
+func withURI(data, uri []byte) []byte {
+	if uri == nil || wire.Get(data, "uri") != nil {
+		return data
+	}
+	edits := []wire.Edit{{Name: "uri", Value: uri}}
+	if data != nil && !wire.IsObject(data) {
+		edits = append(edits, wire.Edit{Name: "data", Value: data})
+	}
+	return wire.AppendEdited(nil, data, edits...)
+}
+
+// wrapCode keeps the code and data of an error whose code means something else
+// to modern clients.
+func wrapCode(e *wire.Error) []byte {
+	code := strconv.AppendInt(nil, e.Code, 10)
+	return wire.AppendEdited(nil, nil, wire.Edit{Name: "code", Value: code}, wire.Edit{Name: "data", Value: e.Data})
+}
+
+// wait returns after d, or with ctx's cause when ctx ends first.
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// statusError is an HTTP answer that is none to a JSON-RPC message.
+type statusError struct {
+	code int
+	note string // what the server's own error said, if it is one
+}
+
+func (e *statusError) Error() string {
+	if e.note == "" {
+		return fmt.Sprintf("HTTP %d %s", e.code, statusText(e.code))
+	}
+	return fmt.Sprintf("HTTP %d %s: %s", e.code, statusText(e.code), e.note)
+}

@@ -1,0 +1,233 @@
+package legacy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/sse"
+)
+
+const (
+	// streamWait bounds how long the handshake waits for the GET stream: some
+	// servers send no headers before the first message.
+	streamWait = 2 * time.Second
+	maxBackoff = 30 * time.Second
+	// steady is how long a stream lives before its end counts as the first.
+	steady = 10 * time.Second
+)
+
+// A getStream is the standalone stream of a session, on which the server sends
+// what belongs to no request. It is opened again whenever it ends, and tells the
+// profile's watch what may have been missed meanwhile.
+//
+// Spec: 2025-11-25, basic/transports, Listening for Messages from the Server.
+type getStream struct {
+	l       *httpLink
+	stop    context.CancelFunc
+	done    chan struct{} // closed when run has returned
+	settled chan struct{} // capacity 1: an attempt was answered
+	again   chan struct{} // closed by retryRefused
+	up      atomic.Bool
+	no      atomic.Bool // the first attempt was refused
+}
+
+// startStream starts to ask for the stream. It ends with close, or when the
+// server does not offer one.
+func startStream(ctx context.Context, l *httpLink) *getStream {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	g := &getStream{
+		l:       l,
+		stop:    stop,
+		done:    make(chan struct{}),
+		settled: make(chan struct{}, 1),
+		again:   make(chan struct{}),
+	}
+	go g.run(ctx)
+	return g
+}
+
+// await returns when the attempt under way is answered, or after streamWait.
+func (g *getStream) await(ctx context.Context) {
+	t := time.NewTimer(streamWait)
+	defer t.Stop()
+	select {
+	case <-g.settled:
+	case <-g.done:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+func (g *getStream) isOpen() bool { return g.up.Load() }
+
+// retryRefused asks once more, and awaits the outcome, if the server has refused
+// before.
+func (g *getStream) retryRefused(ctx context.Context) {
+	close(g.again)
+	if g.no.Load() {
+		g.await(ctx)
+	}
+}
+
+func (g *getStream) close() {
+	g.stop()
+	<-g.done
+}
+
+// run keeps the stream open until ctx ends or the server does not want it.
+func (g *getStream) run(ctx context.Context) {
+	defer close(g.done)
+	cut, err := g.first(ctx)
+	for pause := cut.retry; err == nil && ctx.Err() == nil; {
+		if wait(ctx, jitter(pause)) != nil {
+			return
+		}
+		before := cut
+		if cut, err = g.serve(ctx, before); cut.trusted || cut.lasted >= steady {
+			pause = cut.retry
+		} else {
+			pause = max(cut.retry, backoff(pause))
+		}
+	}
+}
+
+// first asks before notifications/initialized, and once more after it if the
+// server refused.
+func (g *getStream) first(ctx context.Context) (streamCut, error) {
+	cut, err := g.serve(ctx, streamCut{})
+	if !errors.Is(err, errNoStream) {
+		return cut, err
+	}
+	g.no.Store(true)
+	g.announce()
+	select {
+	case <-g.again:
+		return g.serve(ctx, streamCut{})
+	case <-ctx.Done():
+		return streamCut{}, context.Cause(ctx)
+	}
+}
+
+// A streamCut says how a stream ended and from where it can go on.
+type streamCut struct {
+	opened bool // any stream of the session was open before
+	lastID string
+	retry  time.Duration
+	lasted time.Duration
+	// trusted says that nothing is missed if the server replays: it gave ids and
+	// closed the stream itself, having said when to come back.
+	trusted bool
+}
+
+// serve opens the stream once and reads it to its end. The error says that there
+// is no point in another attempt.
+func (g *getStream) serve(ctx context.Context, before streamCut) (streamCut, error) {
+	begun := time.Now()
+	resp, err := g.l.e.bare(ctx, http.MethodGet, g.l.getAfter(before.lastID))
+	if err != nil {
+		before.trusted = false
+		before.retry, before.lasted = defaultRetry, 0
+		g.l.s.log.Debug("opening the server's stream", "error", cause(err))
+		return before, context.Cause(ctx)
+	}
+	if resp.StatusCode != http.StatusOK || mediaType(resp.Header) != "text/event-stream" {
+		discard(resp)
+		return g.refused(before, resp.StatusCode)
+	}
+	g.opened(before)
+	cut := g.read(ctx, resp, before)
+	cut.opened, cut.lasted = true, time.Since(begun)
+	g.closed()
+	return cut, context.Cause(ctx)
+}
+
+// refused decides what a server means that answers without a stream.
+func (g *getStream) refused(before streamCut, code int) (streamCut, error) {
+	status := &statusError{code: code, note: "the server's stream"}
+	before.trusted, before.lasted, before.retry = false, 0, defaultRetry
+	switch {
+	case before.opened && code == http.StatusNotFound && g.l.id != "":
+		g.l.s.fail(status)
+		return before, status
+	case code >= 500, code == http.StatusConflict, code == http.StatusTooManyRequests:
+		return before, nil // the last one is not noticed gone, say
+	case before.lastID != "":
+		before.lastID = "" // it may be that it has forgotten
+		return before, nil
+	}
+	return before, fmt.Errorf("%w: %w", errNoStream, status)
+}
+
+// read hands every message of an open stream to the session until it ends.
+func (g *getStream) read(ctx context.Context, resp *http.Response, before streamCut) streamCut {
+	defer resp.Body.Close()
+	rd := sse.NewReader(resp.Body, sse.ReaderOptions{MaxEventSize: g.l.s.opts.MaxMessage})
+	var err error
+	for err == nil {
+		if _, err = rd.Next(); err == nil {
+			g.l.s.receiveText(ctx, rd.Take(), nil)
+		}
+	}
+	cut := streamCut{lastID: rd.LastEventID(), retry: defaultRetry}
+	retry, told := rd.Retry()
+	if told {
+		cut.retry = retry
+	}
+	cut.trusted = told && cut.lastID != "" && err == io.EOF
+	var large *sse.TooLargeError
+	switch {
+	case errors.As(err, &large):
+		cut.lastID = "" // or it would come again
+		g.l.s.drop("too long")
+	case cut.lastID == "":
+		cut.lastID = before.lastID
+	}
+	return cut
+}
+
+// opened tells that the stream is open: first that it is, then what the time
+// without it may have hidden.
+func (g *getStream) opened(before streamCut) {
+	g.up.Store(true)
+	g.announce()
+	w := g.l.s.watch()
+	if w == nil {
+		return
+	}
+	w.channel(true)
+	if before.opened && !before.trusted {
+		w.gap()
+	}
+}
+
+func (g *getStream) closed() {
+	g.up.Store(false)
+	if w := g.l.s.watch(); w != nil {
+		w.channel(false)
+	}
+}
+
+// announce wakes who awaits the outcome of an attempt.
+func (g *getStream) announce() {
+	select {
+	case g.settled <- struct{}{}:
+	default: // nobody takes them any more
+	}
+}
+
+// backoff doubles a pause, from a tenth of a second to maxBackoff.
+func backoff(pause time.Duration) time.Duration {
+	return min(max(2*pause, 100*time.Millisecond), maxBackoff)
+}
+
+// jitter lengthens a pause by up to a quarter, so that many sessions that lost
+// one server don't come back as one.
+func jitter(pause time.Duration) time.Duration {
+	return pause + time.Duration(rand.Int64N(int64(max(pause, 0))/4+1))
+}

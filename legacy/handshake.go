@@ -1,0 +1,114 @@
+package legacy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A revisionMismatch says that a server answered initialize with a revision that
+// is not one of the legacy era.
+type revisionMismatch struct {
+	server string
+	got    string
+}
+
+func (e *revisionMismatch) Error() string {
+	return fmt.Sprintf("server %q answered initialize with revision %q, want one of %q",
+		e.server, e.got, spec.Revisions(spec.Legacy))
+}
+
+// open opens a session for a profile: the connection, initialize, the stream for
+// what the server sends unasked, notifications/initialized. ctx bounds all of
+// it; the session outlives ctx. What was opened is closed again on failure.
+//
+// Spec: 2025-11-25, basic/lifecycle, Initialization.
+func (b *Back) open(ctx context.Context, p exchange.Profile) (*session, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeouts.Connect)
+	defer cancel()
+	s := newSession(&b.opts, func() *watch { return b.watchOf(p.Scope) })
+	if b.endpoint != nil {
+		newHTTPLink(s, b.endpoint)
+	} else {
+		conn, err := b.dialConn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		newConnLink(ctx, s, conn)
+	}
+	if err := s.handshake(ctx, p); err != nil {
+		s.abort(ctx)
+		return nil, connectError(ctx, err)
+	}
+	return s, nil
+}
+
+// abort closes a session whose handshake failed.
+func (s *session) abort(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeTimeout)
+	defer cancel()
+	s.close(ctx)
+}
+
+// connectError says "time-out" where the time was up.
+func connectError(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return errors.New("it did not finish initialize within timeouts.connect")
+	}
+	return err
+}
+
+func (s *session) handshake(ctx context.Context, p exchange.Profile) error {
+	result, err := s.request(ctx, spec.MethodInitialize, s.initializeParams(p))
+	if err != nil {
+		return fmt.Errorf("initialize: %w", err)
+	}
+	if err := s.negotiated(result); err != nil {
+		return err
+	}
+	// Before initialized: some servers drop what they send while nobody listens,
+	// and send at once.
+	s.link.listen(ctx)
+	if err := s.notify(ctx, spec.NotifyInitialized, nil); err != nil {
+		return fmt.Errorf("notifications/initialized: %w", err)
+	}
+	s.link.initialized(ctx)
+	return nil
+}
+
+func (s *session) initializeParams(p exchange.Profile) []byte {
+	info := p.ClientInfo
+	if info == nil {
+		info = s.opts.ClientInfo
+	}
+	return wire.AppendEdited(nil, nil,
+		wire.Edit{Name: "protocolVersion", Value: wire.Quote(string(spec.LatestLegacy))},
+		wire.Edit{Name: "capabilities", Value: askable(p.Capabilities, s.opts.HideExtensions)},
+		wire.Edit{Name: "clientInfo", Value: info})
+}
+
+// negotiated takes in the result of initialize.
+func (s *session) negotiated(result []byte) error {
+	version, _ := wire.GetString(result, "protocolVersion")
+	s.revision = spec.Revision(version)
+	if !slices.Contains(spec.Revisions(spec.Legacy), s.revision) {
+		return &revisionMismatch{server: s.opts.Name, got: version}
+	}
+	caps := wire.Get(result, "capabilities")
+	if !wire.IsObject(caps) {
+		caps = []byte("{}")
+	}
+	s.caps = readCapabilities(caps)
+	if info := wire.Get(result, "serverInfo"); wire.IsObject(info) {
+		s.serverInfo = info
+	}
+	if text := wire.Get(result, "instructions"); len(text) > 0 && text[0] == '"' {
+		s.instructions = text
+	}
+	return nil
+}

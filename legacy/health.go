@@ -1,0 +1,150 @@
+package legacy
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+)
+
+// A State says whether a server is there.
+type State string
+
+// The states of a server.
+const (
+	StateStarting State = "starting" // nothing is known yet
+	StateUp       State = "up"       // the last attempt to reach it succeeded
+	StateDown     State = "down"     // it failed
+)
+
+const (
+	firstProbe = time.Second // between the first two attempts to reach a server
+	maxProbe   = 30 * time.Second
+)
+
+// A Snapshot is what a Back tells people and pages of its server.
+type Snapshot struct {
+	Server   string
+	State    State
+	Since    time.Time // when State began
+	Err      string    // why it is down; empty otherwise
+	Sessions int       // open, or being opened
+	// Description is the server's account of itself; nil if it was never reached.
+	Description *exchange.Description
+}
+
+// health is the state of a server, reported once for each change.
+type health struct {
+	log  *slog.Logger
+	fell chan struct{} // capacity 1: the server went down
+
+	// mu guards the fields below.
+	mu    sync.Mutex
+	state State
+	since time.Time
+	err   error
+}
+
+func newHealth(log *slog.Logger) *health {
+	return &health{log: log, fell: make(chan struct{}, 1), state: StateStarting, since: time.Now()}
+}
+
+// report takes the outcome of an attempt to reach the server.
+func (h *health) report(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	state := StateUp
+	if err != nil {
+		state = StateDown
+	}
+	h.err = err
+	if state == h.state {
+		return
+	}
+	h.state, h.since = state, time.Now()
+	if err == nil {
+		h.log.Info("server is up")
+		return
+	}
+	h.log.Warn("server is down, trying again until it is up", "error", err)
+	select {
+	case h.fell <- struct{}{}:
+	default: // nobody has heard of the last time yet
+	}
+}
+
+func (h *health) read() (State, time.Time, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.state, h.since, h.err
+}
+
+// Err returns nil if the last attempt to reach the server succeeded, else why it
+// failed: [exchange.ErrStarting] before the first has ended.
+func (b *Back) Err() error {
+	switch state, _, err := b.health.read(); state {
+	case StateStarting:
+		return exchange.ErrStarting
+	case StateDown:
+		return cause(err)
+	}
+	return nil
+}
+
+// Start tries to reach the server in the background, now and whenever it is
+// down, until Close. A server that is away so is reported before anybody asks
+// for it. Start is called at most once.
+func (b *Back) Start() {
+	ctx, stop := context.WithCancel(context.Background())
+	b.stop = stop
+	b.running.Go(func() { b.supervise(ctx) }) // ends with stop, called by Close
+}
+
+func (b *Back) supervise(ctx context.Context) {
+	for {
+		b.reach(ctx)
+		for up := true; up; {
+			select {
+			case <-b.health.fell: // it may be up again by now
+				state, _, _ := b.health.read()
+				up = state == StateUp
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// reach opens a session, and ends it, again and again until that succeeds.
+func (b *Back) reach(ctx context.Context) {
+	p := b.probeProfile()
+	for pause := firstProbe; ctx.Err() == nil; pause = min(2*pause, maxProbe) {
+		s, release, err := b.pool.get(ctx, p, true)
+		if err == nil {
+			b.remember(p.Scope, s)
+			release()
+			return
+		}
+		if wait(ctx, jitter(pause)) != nil {
+			return
+		}
+	}
+}
+
+// probeProfile is a profile that no client has.
+func (b *Back) probeProfile() exchange.Profile {
+	return exchange.Profile{Scope: b.opts.Name + "/probe", Single: true}
+}
+
+// Snapshot returns the state of the server at this moment.
+func (b *Back) Snapshot() Snapshot {
+	state, since, err := b.health.read()
+	snap := Snapshot{Server: b.opts.Name, State: state, Since: since, Sessions: b.pool.size()}
+	if err != nil {
+		snap.Err = cause(err).Error()
+	}
+	snap.Description = b.lastKnown(b.probeProfile().Scope)
+	return snap
+}

@@ -1,0 +1,272 @@
+package legacy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+const (
+	acceptPost = "application/json, text/event-stream" // some servers compare it literally
+	acceptGet  = "text/event-stream"
+
+	// acceptedTimeout bounds the wait for an answer on the GET stream after a
+	// request was merely accepted.
+	acceptedTimeout = 5 * time.Second
+	// maxRejection bounds how much of an HTTP error's body is looked at.
+	maxRejection = 64 << 10
+)
+
+// An httpLink is a session over Streamable HTTP. A call's goroutine posts the
+// request and reads its answer by itself; only the GET stream has a goroutine.
+//
+// Spec: 2025-11-25, basic/transports, Streamable HTTP.
+type httpLink struct {
+	s *session
+	e *endpoint
+
+	// Set when initialize is answered, read-only after.
+	id   string // Mcp-Session-Id; empty if the server gave none
+	post http.Header
+	get  http.Header
+
+	stream *getStream // nil before listen
+
+	// slowTails counts the answers in a row whose stream stayed open after them.
+	slowTails atomic.Int32
+}
+
+func newHTTPLink(s *session, e *endpoint) *httpLink {
+	l := &httpLink{s: s, e: e, post: e.header(acceptPost, "", "")}
+	s.link = l
+	return l
+}
+
+// exchange implements link.
+func (l *httpLink) exchange(ctx context.Context, c *call, frame []byte) error {
+	resp, sent, err := l.e.post(ctx, l.post, frame)
+	if err != nil {
+		f := &failure{cause: cause(err), fate: mayHaveRun, again: true}
+		if !sent {
+			f.fate, f.again = notSent, false
+		}
+		return f
+	}
+	if c.method == spec.MethodInitialize {
+		l.id = resp.Header.Get(spec.HeaderSession)
+	}
+	at, err := l.reply(ctx, c, resp)
+	if err != nil || at.settled {
+		return err
+	}
+	return l.resume(ctx, c, at)
+}
+
+// reply reads the answer to the request c. If it is a stream that ended before
+// the answer, the position tells where to resume.
+func (l *httpLink) reply(ctx context.Context, c *call, resp *http.Response) (position, error) {
+	switch kind := mediaType(resp.Header); {
+	case resp.StatusCode < 200 || resp.StatusCode > 299:
+		return position{settled: true}, l.rejected(c, resp)
+	case kind == "text/event-stream":
+		return l.readStream(ctx, c, resp)
+	case kind == "application/json" && resp.StatusCode != http.StatusAccepted:
+		return position{settled: true}, l.readJSON(ctx, c, resp)
+	case resp.StatusCode == http.StatusAccepted, resp.StatusCode == http.StatusNoContent:
+		discard(resp)
+		return position{settled: true}, l.accepted(ctx)
+	default:
+		discard(resp)
+		return position{settled: true}, &failure{cause: fmt.Errorf("it answered with Content-Type %q", kind), fate: mayHaveRun}
+	}
+}
+
+// accepted waits a little for the answer to a request that was accepted like a
+// notification: it may come on the GET stream.
+func (l *httpLink) accepted(ctx context.Context) error {
+	if l.open() {
+		if err := wait(ctx, acceptedTimeout); err != nil {
+			return err
+		}
+	}
+	return &failure{cause: errors.New("it accepted the request without answering it"), fate: mayHaveRun}
+}
+
+// readJSON takes the answer from a JSON body. The body is read to its end: the
+// connection is free before the caller is done with the answer.
+func (l *httpLink) readJSON(ctx context.Context, c *call, resp *http.Response) error {
+	text, err := readAll(resp.Body, l.expect(resp), l.s.opts.MaxMessage)
+	_ = resp.Body.Close() // it was read
+	if err != nil {
+		putBuffer(text)
+		return readFailure(ctx, err)
+	}
+	l.e.size.Store(int64(len(text)))
+	m, err := wire.Parse(text, wire.Options{})
+	switch {
+	case err == nil && m.Kind() == wire.Response && (c.is(m.ID) || m.ID.IsZero()):
+		c.settle(answerOf(&m, func() { putBuffer(text) }))
+		return nil
+	case err == nil || isEnvelope(err) && wire.IsArray(text):
+		l.s.receiveText(ctx, text, c) // it keeps text
+	default:
+		c.settle(answer{err: l.s.badAnswer(err)})
+		putBuffer(text)
+		return nil
+	}
+	return &failure{cause: errors.New("it answered something else"), fate: mayHaveRun}
+}
+
+// is reports whether id is the call's.
+func (c *call) is(id wire.ID) bool {
+	n, ok := id.Int()
+	return ok && n == c.id
+}
+
+// expect guesses how long an answer will be, in bytes.
+func (l *httpLink) expect(resp *http.Response) int {
+	if resp.ContentLength >= 0 {
+		return int(min(resp.ContentLength, int64(l.s.opts.MaxMessage)))
+	}
+	return int(l.e.size.Load())
+}
+
+// readFailure tells a broken answer from one that nobody waits for any more.
+func readFailure(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var large *tooLargeError
+	return &failure{
+		cause: fmt.Errorf("reading its answer: %w", cause(err)),
+		fate:  mayHaveRun,
+		again: !errors.As(err, &large),
+	}
+}
+
+// rejected reads an HTTP error: a JSON-RPC error that answers the request, or
+// the news that the session is gone, or a failure.
+//
+// Spec: 2025-11-25, basic/transports, Session Management. Many servers say 400
+// where it says 404.
+func (l *httpLink) rejected(c *call, resp *http.Response) error {
+	text, err := readAll(resp.Body, l.expect(resp), maxRejection)
+	_ = resp.Body.Close() // whatever came is all there is
+	var m wire.Message
+	if err == nil {
+		m, err = wire.Parse(text, wire.Options{})
+	}
+	isError := err == nil && m.Error != nil
+	sessionError := resp.StatusCode == http.StatusNotFound && isError && m.Error.Code == spec.CodeSessionNotFound
+	if isError && c.is(m.ID) && !sessionError {
+		c.settle(answerOf(&m, nil))
+		return nil
+	}
+	status := &statusError{code: resp.StatusCode}
+	if isError {
+		status.note = shorten(m.Error.Message)
+	}
+	if l.id != "" && (resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest) {
+		l.s.fail(status)
+		return &failure{cause: status, fate: refused, lost: true}
+	}
+	return &failure{cause: status, fate: statusFate(resp.StatusCode)}
+}
+
+// statusFate says what a server that answered with an HTTP error did with the
+// request: a client error is a refusal, anything else may have come after.
+func statusFate(code int) fate {
+	if code >= 300 && code <= 499 {
+		return refused
+	}
+	return mayHaveRun
+}
+
+// shorten bounds what of a server's words goes into a message.
+func shorten(text string) string {
+	const most = 200
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
+
+// send implements link.
+func (l *httpLink) send(ctx context.Context, frame []byte) error {
+	resp, _, err := l.e.post(ctx, l.post, frame)
+	if err != nil {
+		return cause(err)
+	}
+	discard(resp)
+	if resp.StatusCode > 299 {
+		return &statusError{code: resp.StatusCode}
+	}
+	return nil
+}
+
+// listen implements link: it asks for the GET stream.
+func (l *httpLink) listen(ctx context.Context) {
+	l.post = l.e.header(acceptPost, l.id, l.s.revision)
+	l.get = l.e.header(acceptGet, l.id, l.s.revision)
+	l.get.Del("Content-Type")
+	l.stream = startStream(ctx, l)
+	l.stream.await(ctx)
+}
+
+// initialized implements link: a GET stream that was refused is asked for once
+// more.
+func (l *httpLink) initialized(ctx context.Context) {
+	l.stream.retryRefused(ctx)
+}
+
+func (l *httpLink) open() bool  { return l.stream != nil && l.stream.isOpen() }
+func (l *httpLink) wakes() bool { return false }
+
+// close implements link.
+//
+// Spec: 2025-11-25, basic/transports, Session Management.
+func (l *httpLink) close(ctx context.Context) {
+	if l.stream != nil {
+		l.stream.close()
+	}
+	var lost *statusError
+	if l.id == "" || errors.As(l.s.err, &lost) {
+		return // nothing there to end
+	}
+	h := l.get
+	if h == nil { // initialize was answered and could not be used
+		h = l.e.header(acceptGet, l.id, l.s.revision)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeTimeout)
+	defer cancel()
+	resp, err := l.e.bare(ctx, http.MethodDelete, h)
+	if err != nil {
+		l.s.log.Debug("ending session upstream", "error", cause(err))
+		return
+	}
+	discard(resp) // 405 says that this server has no DELETE
+}
+
+// mediaType returns the media type of a response without its parameters.
+func mediaType(h http.Header) string {
+	v := h.Get("Content-Type")
+	switch v { // the usual, without an allocation
+	case "application/json", "text/event-stream":
+		return v
+	}
+	kind, _, err := mime.ParseMediaType(v)
+	if err != nil {
+		return strings.ToLower(v)
+	}
+	return kind
+}
+
+var _ link = (*httpLink)(nil)

@@ -1,0 +1,186 @@
+package legacy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// receiveText takes what the server sent in one piece: a message, or a batch,
+// which 2025-03-26 allows and which is taken apart. text is the session's from
+// then on. from is the call on whose own stream it came, nil if it came where
+// messages arrive unasked. What can't be read is logged and skipped, unless it is
+// the answer to a call.
+func (s *session) receiveText(ctx context.Context, text []byte, from *call) {
+	m, err := wire.Parse(text, wire.Options{})
+	switch {
+	case err == nil:
+		s.receive(ctx, &m, from)
+	case isEnvelope(err) && wire.IsArray(text):
+		for e := range wire.Elements(text) {
+			if !wire.IsArray(e) {
+				s.receiveText(ctx, e, from)
+			}
+		}
+	default:
+		s.unreadable(&m, err)
+	}
+}
+
+// receive takes one message of the server.
+func (s *session) receive(ctx context.Context, m *wire.Message, from *call) {
+	switch m.Kind() {
+	case wire.Response:
+		s.respond(m)
+	case wire.Request:
+		s.question(ctx, m)
+	case wire.Notification:
+		s.notification(ctx, m, from)
+	}
+}
+
+// respond hands a response to the call that waits for it elsewhere than on its
+// own stream.
+func (s *session) respond(m *wire.Message) {
+	c := s.call(m.ID)
+	if c == nil || !c.settle(answerOf(m, nil)) {
+		s.drop("late answer")
+		return
+	}
+	c.cancel(errAnswered)
+}
+
+// answerOf returns the response in m; release, which may be nil, gives back the
+// text that m aliases.
+func answerOf(m *wire.Message, release func()) answer {
+	return answer{result: m.Result, err: m.Error, extra: m.Extra, release: release}
+}
+
+// unreadable fails the call that an unreadable message answers. If it answers
+// none it is logged and skipped.
+func (s *session) unreadable(m *wire.Message, err error) {
+	if m.Method == "" {
+		if c := s.call(m.ID); c != nil && c.settle(answer{err: s.badAnswer(err)}) {
+			c.cancel(errAnswered)
+			return
+		}
+	}
+	s.drop("unreadable")
+	s.log.Warn("skipping unreadable message of server", "error", err)
+}
+
+func (s *session) badAnswer(err error) *wire.Error {
+	return wire.Errorf(spec.CodeInternal, "server %q sent an answer that can't be read: %v", s.opts.Name, err)
+}
+
+// question answers a request of the server at once: some servers serve nothing
+// until their roots/list is answered.
+func (s *session) question(ctx context.Context, m *wire.Message) {
+	var frame []byte
+	switch m.Method {
+	case spec.MethodPing:
+		frame = wire.AppendResult(nil, m.ID, []byte("{}"), nil)
+	case spec.MethodRootsList:
+		frame = wire.AppendResult(nil, m.ID, []byte(`{"roots":[]}`), nil)
+	case spec.MethodElicit, spec.MethodSample:
+		frame = wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeMethodNotFound,
+			"%s: the client behind mcpbridge can't be asked yet, and did not declare that it can", m.Method))
+	default:
+		frame = wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeMethodNotFound, "method not found: %s", m.Method))
+	}
+	s.sendLater(ctx, frame)
+}
+
+func (s *session) notification(ctx context.Context, m *wire.Message, from *call) {
+	switch m.Method {
+	case spec.NotifyProgress:
+		s.progress(ctx, m, from)
+	case spec.NotifyMessage:
+		s.logMessage(ctx, m, from)
+	case spec.NotifyToolsListChanged:
+		s.changed(fanout.ToolsListChanged, m)
+	case spec.NotifyPromptsListChanged:
+		s.changed(fanout.PromptsListChanged, m)
+	case spec.NotifyResourcesListChanged:
+		s.changed(fanout.ResourcesListChanged, m)
+	case spec.NotifyResourceUpdated:
+		s.changed(fanout.ResourceUpdated, m)
+	case spec.NotifyCancelled: // of a question, which was answered at once
+	default:
+		s.drop("unknown notification")
+	}
+}
+
+// progress hands progress to the request whose token it bears, if that wants
+// any.
+func (s *session) progress(ctx context.Context, m *wire.Message, from *call) {
+	token, err := wire.ParseID(wire.Get(m.Params, spec.MetaProgressToken))
+	var c *call
+	if err == nil {
+		c = s.call(token)
+	}
+	if c == nil || c.token == nil {
+		s.drop("progress")
+		return
+	}
+	if c.advance(wire.Get(m.Params, "progress")) {
+		s.tell(ctx, c, from, m.Method, c.ownToken(m.Params))
+	}
+}
+
+// logMessage hands a log message to the request on whose stream it came, else
+// to the only one in flight; to neither unless it asked for that level.
+func (s *session) logMessage(ctx context.Context, m *wire.Message, from *call) {
+	c := from
+	if c == nil || c.x == nil {
+		c = s.soleCall()
+	}
+	level, _ := wire.GetString(m.Params, "level")
+	if c == nil || !c.level.Allows(spec.LogLevel(level)) {
+		s.drop("log message")
+		return
+	}
+	s.tell(ctx, c, from, m.Method, m.Params)
+}
+
+// tell hands a notification to a call. On the call's own stream this is its
+// goroutine, which waits for a slow caller and so slows the server down; on any
+// other, nobody waits.
+func (s *session) tell(ctx context.Context, c, from *call, method string, params json.RawMessage) {
+	if !c.note(method, params) {
+		s.drop("slow caller")
+		return
+	}
+	if c == from {
+		c.drain()
+		return
+	}
+	if c.wake == nil {
+		c.drainSoon()
+		return
+	}
+	select {
+	case c.wake <- struct{}{}:
+	default: // it knows
+	}
+}
+
+// changed tells the profile's watch, whichever stream or session of the profile
+// the news came on.
+func (s *session) changed(kind fanout.Kind, m *wire.Message) {
+	uri, _ := wire.GetString(m.Params, "uri")
+	if w := s.watch(); w != nil {
+		w.changed(kind, uri, wire.Get(m.Params, "_meta"))
+	}
+}
+
+func (s *session) drop(what string) { s.opts.Metrics.Dropped(s.opts.Name, what) }
+
+func isEnvelope(err error) bool {
+	var e *wire.EnvelopeError
+	return errors.As(err, &e)
+}

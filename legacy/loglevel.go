@@ -1,0 +1,90 @@
+package legacy
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// levelTimeout bounds the wait for logging/setLevel: a server that is slow with
+// it must not hold up the request that asked for messages.
+const levelTimeout = 5 * time.Second
+
+// raiseLevel makes the upstream's log level the most verbose of the requests in
+// flight, c among them, before c is sent. It does nothing if c wants no
+// messages or the server has no logging; a refusal is logged and not asked for
+// again. The error is that of ctx, or a session's that failed.
+//
+// Spec: 2025-11-25, server/utilities/logging, Setting Log Level.
+func (s *session) raiseLevel(ctx context.Context, c *call) error {
+	if c.level == "" || !s.caps.logging || s.levelWanted() == "" {
+		return nil
+	}
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-s.turn }()
+	want := s.levelWanted()
+	if want == "" {
+		return nil
+	}
+	return s.setLevel(ctx, want)
+}
+
+// setLevel asks for a level. Only the holder of turn calls it.
+func (s *session) setLevel(ctx context.Context, want spec.LogLevel) error {
+	bounded, cancel := context.WithTimeout(ctx, levelTimeout)
+	defer cancel()
+	params := wire.AppendEdited(nil, nil, wire.Edit{Name: "level", Value: wire.Quote(string(want))})
+	_, err := s.request(bounded, spec.MethodSetLevel, params)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case asFailure(err) != nil:
+		return err
+	case err != nil:
+		s.log.Warn("server refused log level", "level", want, "error", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.level = want
+	return nil
+}
+
+// levelWanted returns the most verbose level of the requests in flight, or ""
+// if that is the upstream's already.
+func (s *session) levelWanted() spec.LogLevel {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var want spec.LogLevel
+	for _, c := range s.calls {
+		want = want.MoreVerbose(c.level)
+	}
+	if want == s.level {
+		return ""
+	}
+	return want
+}
+
+// soleCall returns the only client request in flight, or nil if there is none
+// or more than one: then a message that names no request can't be told whose it
+// is.
+func (s *session) soleCall() *call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var sole *call
+	for _, c := range s.calls {
+		switch {
+		case c.x == nil:
+		case sole != nil:
+			return nil
+		default:
+			sole = c
+		}
+	}
+	return sole
+}

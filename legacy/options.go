@@ -1,0 +1,174 @@
+package legacy
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+)
+
+// Defaults of Options.
+const (
+	DefaultConnectTimeout = 10 * time.Second
+	DefaultRequestTimeout = 60 * time.Second
+	DefaultMaxTimeout     = 30 * time.Minute
+	DefaultIdle           = 5 * time.Minute
+	DefaultLinger         = 2 * time.Second
+	DefaultMaxSessions    = 1024
+	DefaultMaxMessage     = 64 << 20
+)
+
+// Options describe one upstream server and how to treat it.
+type Options struct {
+	// Name is the server's name in the configuration: it stands in every message
+	// to people and in every error. Required.
+	Name string
+
+	// Where the server is: exactly one of URL and Dial.
+
+	// URL is the server's MCP endpoint over Streamable HTTP.
+	URL string
+	// Headers go with every HTTP request, credentials among them. They can't
+	// replace the headers the protocol defines.
+	Headers http.Header
+	// RoundTripper sends HTTP requests; nil means a transport of the Back's own.
+	// It must not follow redirects: credentials go to URL's origin alone.
+	RoundTripper http.RoundTripper
+	// Dial opens a connection of messages: a child process started, a pipe. Each
+	// call gives a fresh one, which the Back closes. ctx bounds the opening, not
+	// the connection.
+	Dial func(ctx context.Context) (transport.Conn, error)
+
+	// What the server is told.
+
+	// ClientInfo is the gateway's own name and version, an Implementation object.
+	// Required.
+	ClientInfo json.RawMessage
+	// HideExtensions are names of extensions and experimental capabilities that
+	// cross in neither direction.
+	HideExtensions []string
+
+	// How long and how much. Zero means the default; negative is an error.
+
+	Timeouts Timeouts
+	// Idle is how long an unused session is kept.
+	Idle time.Duration
+	// Linger is how long an upstream subscription outlives its last subscriber.
+	Linger time.Duration
+	// MaxSessions bounds the sessions open at a time.
+	MaxSessions int
+	// MaxMessage bounds one message of the server, in bytes.
+	MaxMessage int
+
+	// Subresources says what becomes of an update for a URI below a subscribed
+	// one. Empty means [SubresourcesParent].
+	Subresources Subresources
+	// Cache gives the hint for complete results per method; a missing method is
+	// not to be cached.
+	Cache map[string]exchange.CacheHint
+
+	// Whom the Back tells.
+
+	Logger  *slog.Logger     // nil discards
+	Metrics Metrics          // nil counts nothing
+	Changes exchange.Changes // nil tells nobody of changes
+}
+
+// Timeouts bound the waiting for a server. Zero means the default.
+type Timeouts struct {
+	Connect time.Duration // opening a session, the handshake included
+	Request time.Duration // one request; progress starts it anew
+	Max     time.Duration // one request, whatever progress it makes
+}
+
+// Subresources says what becomes of an update for a URI to which nobody
+// subscribed, while somebody did to an ancestor of it.
+type Subresources string
+
+// The values of Subresources.
+const (
+	SubresourcesParent Subresources = "parent"  // told as an update of the ancestor
+	SubresourcesAsSent Subresources = "as-sent" // told with the URI as it was sent
+	SubresourcesOff    Subresources = "off"     // dropped
+)
+
+// Metrics counts what a Back does. Methods are quick and safe for concurrent
+// use. server is Options.Name.
+type Metrics interface {
+	// SessionOpened counts a session opened upstream.
+	SessionOpened(server string)
+	// SessionEnded counts a session that ended, why: "idle", "evicted",
+	// "released", "lost" or "closed".
+	SessionEnded(server, why string)
+	// Dropped counts a message of the server that reached nobody; what tells
+	// which kind.
+	Dropped(server, what string)
+}
+
+// check reports the first fault of o.
+func (o *Options) check() error {
+	switch {
+	case o.Name == "":
+		return errors.New("legacy: NewBack: no Name")
+	case (o.URL == "") == (o.Dial == nil):
+		return fmt.Errorf("legacy: NewBack: server %q: want exactly one of URL and Dial", o.Name)
+	case len(o.ClientInfo) == 0:
+		return fmt.Errorf("legacy: NewBack: server %q: no ClientInfo", o.Name)
+	case o.Timeouts.Connect < 0, o.Timeouts.Request < 0, o.Timeouts.Max < 0:
+		return fmt.Errorf("legacy: NewBack: server %q: negative time-out", o.Name)
+	case o.Idle < 0, o.Linger < 0, o.MaxSessions < 0, o.MaxMessage < 0:
+		return fmt.Errorf("legacy: NewBack: server %q: negative limit", o.Name)
+	}
+	switch o.Subresources {
+	case "", SubresourcesParent, SubresourcesAsSent, SubresourcesOff:
+	default:
+		return fmt.Errorf("legacy: NewBack: server %q: unknown Subresources %q", o.Name, o.Subresources)
+	}
+	return o.checkURL()
+}
+
+func (o *Options) checkURL() error {
+	if o.URL == "" {
+		return nil
+	}
+	// The parse error would repeat the URL, which may hold a secret.
+	u, err := url.Parse(o.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("legacy: NewBack: server %q: URL is no absolute http or https URL", o.Name)
+	}
+	return nil
+}
+
+// fill replaces zero values by their defaults.
+func (o *Options) fill() {
+	o.Timeouts.Connect = cmp.Or(o.Timeouts.Connect, DefaultConnectTimeout)
+	o.Timeouts.Request = cmp.Or(o.Timeouts.Request, DefaultRequestTimeout)
+	o.Timeouts.Max = max(cmp.Or(o.Timeouts.Max, DefaultMaxTimeout), o.Timeouts.Request)
+	o.Idle = cmp.Or(o.Idle, DefaultIdle)
+	o.Linger = cmp.Or(o.Linger, DefaultLinger)
+	o.MaxSessions = cmp.Or(o.MaxSessions, DefaultMaxSessions)
+	o.MaxMessage = cmp.Or(o.MaxMessage, DefaultMaxMessage)
+	o.Subresources = cmp.Or(o.Subresources, SubresourcesParent)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Logger = o.Logger.With("upstream", o.Name, "era", spec.Legacy.String())
+	if o.Metrics == nil {
+		o.Metrics = noMetrics{}
+	}
+}
+
+type noMetrics struct{}
+
+func (noMetrics) SessionOpened(string)        {}
+func (noMetrics) SessionEnded(string, string) {}
+func (noMetrics) Dropped(string, string)      {}

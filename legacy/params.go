@@ -1,0 +1,59 @@
+package legacy
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// upstreamParams returns the params of a modern request as a legacy server gets
+// them: without what only modern servers understand, the progress token replaced
+// by token, or taken away if token is zero. All other members keep their bytes,
+// traceparent and the keys of extensions among them. It returns nil where there
+// were none and none are needed.
+//
+// Spec: 2026-07-28, basic/index, _meta.
+func upstreamParams(params json.RawMessage, token int64) json.RawMessage {
+	meta := wire.Edit{Name: "_meta", Value: upstreamMeta(wire.Get(params, "_meta"), token)}
+	if params == nil && meta.Value == nil {
+		return nil
+	}
+	return wire.AppendEdited(make([]byte, 0, len(params)+48), params, meta,
+		wire.Edit{Name: "inputResponses"},
+		wire.Edit{Name: "requestState"},
+		wire.Edit{Name: "task"}) // 2025's tasks are the gateway's to ask for
+}
+
+// upstreamMeta returns what is left of _meta, nil if nothing is that the client
+// itself put there.
+func upstreamMeta(meta []byte, token int64) []byte {
+	if meta != nil && !wire.IsObject(meta) {
+		return meta // not ours to judge
+	}
+	progress := wire.Edit{Name: spec.MetaProgressToken}
+	if token != 0 {
+		progress.Value = strconv.AppendInt(nil, token, 10)
+	}
+	if meta == nil && token == 0 {
+		return nil
+	}
+	out := wire.AppendEdited(make([]byte, 0, len(meta)+24), meta, progress,
+		wire.Edit{Name: spec.MetaProtocolVersion},
+		wire.Edit{Name: spec.MetaClientInfo},
+		wire.Edit{Name: spec.MetaClientCapabilities},
+		wire.Edit{Name: spec.MetaLogLevel})
+	if string(out) == "{}" && !emptyObject(meta) {
+		return nil
+	}
+	return out
+}
+
+// emptyObject reports whether text is an object without members.
+func emptyObject(text []byte) bool {
+	for range wire.Members(text) {
+		return false
+	}
+	return wire.IsObject(text)
+}

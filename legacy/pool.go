@@ -1,0 +1,341 @@
+package legacy
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// Why a session ends, for Metrics.
+const (
+	endIdle     = "idle"
+	endEvicted  = "evicted"
+	endReleased = "released"
+	endLost     = "lost"
+	endClosed   = "closed"
+)
+
+// A pool keeps the sessions of one upstream, one per profile. A session with a
+// request in flight or a watch on it is in use; the others are idle, and end
+// after a while, or earlier, the least recently used first, when there are too
+// many.
+type pool struct {
+	// Set by newPool, read-only after.
+	opts *Options
+	dial func(context.Context, exchange.Profile) (*session, error)
+
+	// mu guards the fields below and the entries. It is held for map work only.
+	mu     sync.Mutex
+	shared map[string]*entry                  // by scope; nil after close
+	idle   *simplelru.LRU[*entry, struct{}]   // those of shared that nobody uses
+	all    map[*entry]struct{}                // not ended, private ones among them
+	rests  *simplelru.LRU[string, *rest]      // scopes whose server failed lately
+	stops  map[*entry]context.CancelCauseFunc // dials under way
+
+	running sync.WaitGroup // dials and goodbyes
+}
+
+// An entry is one session, or the attempt to open one.
+type entry struct {
+	scope   string
+	private bool          // not in shared: of one request
+	ready   chan struct{} // closed when the dial has ended
+
+	// Written before ready is closed, read-only after.
+	s   *session
+	err error
+
+	// Guarded by pool.mu.
+	uses  int
+	since time.Time
+	timer *time.Timer // nil unless idle
+	ended bool
+}
+
+// A rest keeps a server that fails from being started again and again.
+type rest struct {
+	until time.Time
+	pause time.Duration // zero after the first failure: one is no habit
+	err   error
+}
+
+const (
+	firstRest = 200 * time.Millisecond
+	maxRest   = 5 * time.Second
+	// maxRestWait is how much rest a request waits for; it fails over more.
+	maxRestWait = time.Second
+	// stable is how long a session lives before its loss is no sign of a server
+	// that can't stand.
+	stable = 10 * time.Second
+)
+
+func newPool(opts *Options, dial func(context.Context, exchange.Profile) (*session, error)) (*pool, error) {
+	idle, err := simplelru.NewLRU[*entry, struct{}](math.MaxInt32, nil)
+	if err != nil {
+		return nil, fmt.Errorf("legacy: making session pool: %w", err)
+	}
+	rests, err := simplelru.NewLRU[string, *rest](opts.MaxSessions, nil)
+	if err != nil {
+		return nil, fmt.Errorf("legacy: making session pool: %w", err)
+	}
+	return &pool{
+		opts:   opts,
+		dial:   dial,
+		shared: make(map[string]*entry),
+		idle:   idle,
+		all:    make(map[*entry]struct{}),
+		rests:  rests,
+		stops:  make(map[*entry]context.CancelCauseFunc),
+	}, nil
+}
+
+// get returns a session of the profile and uses it until release is called.
+// private asks for one of its own, ended by release. The dial is shared by all
+// who wait for it and does not end with the first of them.
+func (p *pool) get(ctx context.Context, profile exchange.Profile, private bool) (*session, func(), error) {
+	e, err := p.enter(ctx, profile, private)
+	if err != nil {
+		return nil, nil, err
+	}
+	select {
+	case <-e.ready:
+	case <-ctx.Done():
+		p.leave(e)
+		return nil, nil, context.Cause(ctx)
+	}
+	if e.err != nil {
+		p.leave(e)
+		return nil, nil, e.err
+	}
+	return e.s, sync.OnceFunc(func() { p.leave(e) }), nil
+}
+
+// enter finds or makes the entry, and uses it.
+func (p *pool) enter(ctx context.Context, profile exchange.Profile, private bool) (*entry, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shared == nil {
+		return nil, errClosed
+	}
+	if e := p.shared[profile.Scope]; e != nil && !private {
+		if e.s == nil || e.s.alive() {
+			p.useLocked(e)
+			return e, nil
+		}
+		p.endLocked(e, endLost)
+	}
+	pause, err := p.admitLocked(profile.Scope)
+	if err != nil {
+		return nil, err
+	}
+	e := &entry{scope: profile.Scope, private: private || profile.Single, ready: make(chan struct{}), uses: 1}
+	p.all[e] = struct{}{}
+	if !private {
+		p.shared[e.scope] = e
+	}
+	// It ends with connect's time-out, or by close.
+	dialCtx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	p.stops[e] = stop
+	p.running.Go(func() { p.open(dialCtx, e, profile, pause) })
+	return e, nil
+}
+
+// admitLocked makes room for a session and says how long its server has still to
+// rest, or why there is no session to be had.
+func (p *pool) admitLocked(scope string) (time.Duration, error) {
+	var pause time.Duration
+	if r, ok := p.rests.Get(scope); ok {
+		if pause = time.Until(r.until); pause > maxRestWait {
+			return 0, &failure{cause: r.err, fate: notSent}
+		}
+	}
+	if len(p.all) < p.opts.MaxSessions {
+		return pause, nil
+	}
+	e, _, ok := p.idle.GetOldest()
+	if !ok {
+		p.opts.Logger.Warn("session limit reached", "limit", p.opts.MaxSessions)
+		p.opts.Metrics.Dropped(p.opts.Name, "session limit")
+		return 0, wire.Errorf(spec.CodeInternal, "server %q: all %d sessions are in use; try again later, or raise limits.sessions", p.opts.Name, p.opts.MaxSessions)
+	}
+	p.endLocked(e, endEvicted)
+	return pause, nil
+}
+
+// open dials for e after a pause.
+func (p *pool) open(ctx context.Context, e *entry, profile exchange.Profile, pause time.Duration) {
+	var s *session
+	err := wait(ctx, pause)
+	if err == nil {
+		s, err = p.dial(ctx, profile)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stops[e](nil)
+	delete(p.stops, e)
+	e.s, e.err, e.since = s, err, time.Now()
+	close(e.ready)
+	switch {
+	case err != nil:
+		p.restLocked(e.scope, err)
+		p.endLocked(e, endLost)
+	case e.ended || p.shared == nil: // the pool was closed meanwhile
+		p.opts.Metrics.SessionOpened(p.opts.Name)
+		e.ended = false
+		p.endLocked(e, endClosed)
+	default:
+		p.opts.Metrics.SessionOpened(p.opts.Name)
+		if e.uses == 0 {
+			p.restIdleLocked(e)
+		}
+	}
+}
+
+// restLocked notes that a scope's server failed. After the first failure in a
+// while it gets no rest.
+func (p *pool) restLocked(scope string, err error) {
+	r, ok := p.rests.Get(scope)
+	switch {
+	case !ok || time.Since(r.until) > stable:
+		r = &rest{}
+		p.rests.Add(scope, r)
+	default:
+		r.pause = min(max(2*r.pause, firstRest), maxRest)
+	}
+	r.until, r.err = time.Now().Add(r.pause), err
+}
+
+func (p *pool) useLocked(e *entry) {
+	if e.uses++; e.timer != nil {
+		e.timer.Stop()
+		e.timer = nil
+		p.idle.Remove(e)
+	}
+}
+
+// leave ends a use of e.
+func (p *pool) leave(e *entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.uses--
+	if e.uses > 0 || e.ended || !e.opened() {
+		return
+	}
+	p.restIdleLocked(e)
+}
+
+// opened reports whether the dial has ended.
+func (e *entry) opened() bool {
+	select {
+	case <-e.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// restIdleLocked decides what becomes of an entry that nobody uses.
+func (p *pool) restIdleLocked(e *entry) {
+	switch {
+	case !e.s.alive():
+		p.endLocked(e, endLost)
+	case e.private:
+		p.endLocked(e, endReleased)
+	default:
+		p.idle.Add(e, struct{}{})
+		e.timer = time.AfterFunc(p.opts.Idle, func() { p.expire(e) })
+	}
+}
+
+// expire ends an entry whose timer fired, unless it was taken into use at that
+// moment.
+func (p *pool) expire(e *entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e.timer != nil && e.uses == 0 {
+		p.endLocked(e, endIdle)
+	}
+}
+
+// endLocked takes e off the pool and ends its session upstream, in a goroutine
+// that close waits for.
+func (p *pool) endLocked(e *entry, why string) {
+	if e.ended {
+		return
+	}
+	e.ended = true
+	delete(p.all, e)
+	if e.timer != nil {
+		e.timer.Stop()
+		e.timer = nil
+	}
+	p.idle.Remove(e)
+	if p.shared[e.scope] == e {
+		delete(p.shared, e.scope)
+	}
+	if e.opened() && e.s != nil {
+		p.opts.Metrics.SessionEnded(p.opts.Name, why)
+		p.noteLossLocked(e, why)
+		// Bounded by goodbyeTimeout, and by what a connection grants a child.
+		p.running.Go(e.s.goodbye)
+	}
+}
+
+// noteLossLocked says that a server lost a session. One that lived a short while
+// only makes the next wait: a child that can't stand must not be started in a
+// loop.
+func (p *pool) noteLossLocked(e *entry, why string) {
+	if why != endLost {
+		return
+	}
+	p.opts.Logger.Warn("server lost its session", "error", e.s.err)
+	if time.Since(e.since) < stable {
+		p.restLocked(e.scope, e.s.err)
+	}
+}
+
+// goodbye ends a session that nobody uses any more.
+func (s *session) goodbye() {
+	ctx, cancel := context.WithTimeout(context.Background(), goodbyeTimeout)
+	defer cancel()
+	s.close(ctx)
+}
+
+// size returns how many sessions there are.
+func (p *pool) size() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.all)
+}
+
+// close ends every session, used or not, and waits for all of it.
+func (p *pool) close(ctx context.Context) error {
+	p.mu.Lock()
+	for _, stop := range p.stops {
+		stop(errClosed)
+	}
+	for e := range p.all {
+		p.endLocked(e, endClosed)
+	}
+	p.shared = nil
+	p.mu.Unlock()
+	done := make(chan struct{})
+	go func() { // ends when the last goodbye is said, each of which is bounded
+		p.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

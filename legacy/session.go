@@ -1,0 +1,342 @@
+package legacy
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+const (
+	// goodbyeTimeout bounds a message that nobody waits for, and the end of a
+	// session.
+	goodbyeTimeout = 5 * time.Second
+	// maxBackground bounds the messages being sent that nobody waits for, answers
+	// to the server's questions among them.
+	maxBackground = 64
+)
+
+// A link carries the messages of one session. Its methods are safe for
+// concurrent use; what arrives goes to session.receive.
+type link interface {
+	// exchange sends frame, the request c, and returns once c is settled, ctx
+	// has ended, or it is known that no answer will come. The error tells why,
+	// if c is not settled: a *failure, or ctx's cause.
+	exchange(ctx context.Context, c *call, frame []byte) error
+	// send sends a notification or a response.
+	send(ctx context.Context, frame []byte) error
+	// listen opens a way for what the server sends unasked, if initialize has not
+	// done so. It returns when the way is open, or will not be for a while.
+	listen(ctx context.Context)
+	// initialized is told that notifications/initialized was sent.
+	initialized(ctx context.Context)
+	// open reports whether there is such a way at the moment.
+	open() bool
+	// wakes reports whether exchange gives the notes of its call to the caller
+	// when told through call.wake. If not it waits for what can't be woken.
+	wakes() bool
+	// close ends the session upstream as far as it still exists and joins what
+	// the link started. ctx bounds the politeness.
+	close(ctx context.Context)
+}
+
+// A session is one handshake with a server and what goes on under it.
+type session struct {
+	// Set before the session is handed out, read-only after.
+	opts         *Options
+	log          *slog.Logger
+	link         link
+	watch        func() *watch // the profile's watch, or nil
+	revision     spec.Revision
+	caps         serverCapabilities
+	serverInfo   json.RawMessage // nil if the server gave none
+	instructions json.RawMessage // nil if the server gave none
+
+	gone chan struct{} // closed when the session is lost or ended
+	// turn has capacity 1: who has put something in may set the upstream's log
+	// level.
+	turn chan struct{}
+
+	// mu guards the fields below. It is held for map work only, and may be held
+	// when a call's mu is taken.
+	mu         sync.Mutex
+	lastID     int64
+	calls      map[int64]*call
+	level      spec.LogLevel // the upstream's; empty if never set
+	err        error         // why gone is closed
+	background int           // messages being sent that nobody waits for
+	sealed     bool          // no more of these may start
+
+	sending sync.WaitGroup // counts background
+}
+
+func newSession(opts *Options, watch func() *watch) *session {
+	return &session{
+		opts:  opts,
+		log:   opts.Logger,
+		watch: watch,
+		gone:  make(chan struct{}),
+		turn:  make(chan struct{}, 1),
+		calls: make(map[int64]*call),
+	}
+}
+
+// done is closed when the session is lost or ended.
+func (s *session) done() <-chan struct{} { return s.gone }
+
+// alive reports whether the session was neither lost nor ended.
+func (s *session) alive() bool {
+	select {
+	case <-s.gone:
+		return false
+	default:
+		return true
+	}
+}
+
+// serve runs one request of a client. The error is the server's own as a
+// *wire.Error, a *failure, or why ctx or the request's time ended.
+func (s *session) serve(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+	c := &call{method: req.Method, level: req.LogLevel, token: req.ProgressToken, x: x}
+	ctx, err := s.begin(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.raiseLevel(ctx, c); err != nil {
+		c.end()
+		return nil, s.abandon(ctx, c, &failure{cause: err, fate: notSent})
+	}
+	token := c.id
+	if c.token == nil {
+		token = 0
+	}
+	params := upstreamParams(req.Params, token)
+	frame := make([]byte, 0, len(params)+len(req.Method)+len(req.Extra)+64)
+	a, err := s.exchange(ctx, c, wire.AppendRequest(frame, wire.NumberID(c.id), req.Method, params, req.Extra))
+	if err != nil {
+		return nil, err
+	}
+	if a.err != nil {
+		a.free()
+		return nil, upstreamError(req, a.err, s.caps.declares(req.Method))
+	}
+	res := exchange.NewResult(a.result, a.release)
+	res.Extra, res.ServerInfo, res.Cache = a.extra, s.serverInfo, s.opts.Cache[req.Method]
+	return res, nil
+}
+
+// request runs a request of the gateway's own. The result is the caller's.
+func (s *session) request(ctx context.Context, method string, params []byte) (json.RawMessage, error) {
+	c := &call{method: method}
+	ctx, err := s.begin(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	a, err := s.exchange(ctx, c, wire.AppendRequest(nil, wire.NumberID(c.id), method, params, nil))
+	if err != nil {
+		return nil, err
+	}
+	defer a.free()
+	if a.err != nil {
+		return nil, a.err
+	}
+	return append(json.RawMessage(nil), a.result...), nil
+}
+
+// notify sends a notification and waits until it has left.
+func (s *session) notify(ctx context.Context, method string, params []byte) error {
+	return s.link.send(ctx, wire.AppendNotification(nil, method, params, nil))
+}
+
+// begin registers c under an id of its own. The context it returns ends with
+// ctx, with the session, and, for a client's request, when its time is up.
+//
+// Ids are small and count from 1: some servers ignore others without a word.
+func (s *session) begin(ctx context.Context, c *call) (context.Context, error) {
+	if s.link.wakes() {
+		c.wake = make(chan struct{}, 1)
+	}
+	c.ctx = ctx
+	ctx, c.cancel = context.WithCancelCause(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		c.cancel(nil)
+		return ctx, &failure{cause: s.err, fate: notSent, lost: true}
+	}
+	if c.x != nil {
+		c.clock = startClock(s.opts.Timeouts, func() { c.cancel(errTooLong) })
+	}
+	s.lastID++
+	c.id = s.lastID
+	s.calls[c.id] = c
+	return ctx, nil
+}
+
+// exchange sends the request c and waits for its answer. Whoever gets an answer
+// frees it.
+func (s *session) exchange(ctx context.Context, c *call, frame []byte) (answer, error) {
+	err := s.link.exchange(ctx, c, frame)
+	a, ok := c.end()
+	if !ok {
+		return a, s.abandon(ctx, c, err)
+	}
+	s.forget(c)
+	release := a.release
+	a.release = func() {
+		if release != nil {
+			release()
+		}
+		c.cancel(nil) // not earlier: a stream may have to be read to its end
+	}
+	return a, nil
+}
+
+// abandon gives up on c, tells the server if the request may be running there,
+// and returns why there is no answer.
+//
+// Spec: 2025-11-25, basic/utilities/cancellation.
+func (s *session) abandon(ctx context.Context, c *call, err error) error {
+	s.forget(c)
+	cause := context.Cause(ctx)
+	c.cancel(nil)
+	if f := asFailure(cause); f != nil {
+		return f // the session went away
+	}
+	f := asFailure(err)
+	if f != nil && f.lost || cause == nil {
+		return err
+	}
+	if c.method != spec.MethodInitialize && (f == nil || f.fate == mayHaveRun) {
+		s.sendLater(ctx, wire.AppendNotification(nil, spec.NotifyCancelled, cancelledParams(c.id, cause), nil))
+	}
+	return cause
+}
+
+func cancelledParams(id int64, cause error) []byte {
+	reason := "the client cancelled the request"
+	if cause == errTooLong || cause == context.DeadlineExceeded {
+		reason = "time-out"
+	}
+	return wire.AppendEdited(nil, nil,
+		wire.Edit{Name: "requestId", Value: wire.NumberID(id).Append(nil)},
+		wire.Edit{Name: "reason", Value: wire.Quote(reason)})
+}
+
+// forget makes later answers to c late ones.
+func (s *session) forget(c *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.calls, c.id)
+}
+
+// call returns the request in flight with an id that the server wrote, or nil.
+func (s *session) call(id wire.ID) *call {
+	n, ok := id.Int()
+	if !ok {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[n]
+}
+
+// sendLater sends a message that nobody waits for. It never blocks: when too
+// many are under way the message is dropped.
+func (s *session) sendLater(ctx context.Context, frame []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sealed || s.background >= maxBackground {
+		s.opts.Metrics.Dropped(s.opts.Name, "outgoing")
+		return
+	}
+	s.background++
+	// It ends when the message has left or goodbyeTimeout is over; close waits.
+	s.sending.Go(func() { s.sendOne(context.WithoutCancel(ctx), frame) })
+}
+
+func (s *session) sendOne(ctx context.Context, frame []byte) {
+	ctx, cancel := context.WithTimeout(ctx, goodbyeTimeout)
+	defer cancel()
+	if err := s.link.send(ctx, frame); err != nil {
+		s.log.Debug("sending to server", "error", cause(err))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.background--
+}
+
+// fail says that the session is gone, and ends every call under it that waits
+// for more than its own stream.
+func (s *session) fail(err error) {
+	s.mu.Lock()
+	if s.err != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.err = err
+	close(s.gone)
+	s.mu.Unlock()
+}
+
+// failCalls ends the calls in flight: no answer will come.
+func (s *session) failCalls(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.calls {
+		c.cancel(&failure{cause: err, fate: mayHaveRun, lost: true})
+	}
+}
+
+// close ends the session upstream. Calls still in flight fail. ctx bounds the
+// politeness, not the joining.
+func (s *session) close(ctx context.Context) {
+	s.fail(errClosed)
+	s.failCalls(errClosed)
+	s.mu.Lock()
+	s.sealed = true
+	s.mu.Unlock()
+	s.sending.Wait() // each bounded by goodbyeTimeout
+	s.link.close(ctx)
+}
+
+// free gives the answer's bytes back.
+func (a *answer) free() {
+	if a.release != nil {
+		a.release()
+	}
+}
+
+// subscribe implements watched.
+func (s *session) subscribe(ctx context.Context, uri string) error {
+	_, err := s.request(ctx, spec.MethodSubscribe, uriParams(uri))
+	return err
+}
+
+// unsubscribe implements watched.
+func (s *session) unsubscribe(ctx context.Context, uri string) error {
+	_, err := s.request(ctx, spec.MethodUnsubscribe, uriParams(uri))
+	return err
+}
+
+func uriParams(uri string) []byte {
+	return wire.AppendEdited(nil, nil, wire.Edit{Name: "uri", Value: wire.Quote(uri)})
+}
+
+// offers implements watched.
+func (s *session) offers() offers {
+	return offers{
+		tools:     s.caps.tools,
+		prompts:   s.caps.prompts,
+		resources: s.caps.resources,
+		subscribe: s.caps.subscribe,
+		channel:   s.link.open(),
+	}
+}
+
+var _ watched = (*session)(nil)

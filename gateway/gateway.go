@@ -27,15 +27,12 @@ type Back interface {
 	// the server is known before the first request.
 	Start()
 	// Err returns nil once the upstream was reached, else why it was not yet:
-	// [ErrStarting] until the first attempt has ended.
+	// [exchange.ErrStarting] until the first attempt has ended.
 	Err() error
 	// Close ends everything upstream and joins what runs. ctx bounds how
 	// politely.
 	Close(ctx context.Context) error
 }
-
-// ErrStarting says that an upstream has not been tried to its end yet.
-var ErrStarting = errors.New("starting")
 
 // Metrics counts what a gateway does. All methods are quick and safe for
 // concurrent use.
@@ -189,7 +186,7 @@ func (g *Gateway) Snapshot() Snapshot {
 	for _, name := range g.order {
 		ss := ServerSnapshot{Name: name, State: "ready"}
 		switch err := g.servers[name].back.Err(); {
-		case errors.Is(err, ErrStarting):
+		case errors.Is(err, exchange.ErrStarting):
 			ss.State = "starting"
 		case err != nil:
 			ss.State, ss.Error = "down", err.Error()

@@ -8,6 +8,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
+// ErrStarting says that an upstream has not been tried to its end yet.
+var ErrStarting = errors.New("starting")
+
 // A Refusal is an error of the gateway itself about what was asked: the upstream
 // has not been troubled. Over HTTP it has a status of its own, where an error
 // that the upstream's handler returned is a successful exchange.

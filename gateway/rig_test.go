@@ -1,0 +1,317 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy"
+)
+
+func TestMain(m *testing.M) { os.Exit(bridgetest.Main(m)) }
+
+// A peer is a scripted legacy server on loopback. It answers the handshake and
+// subscriptions by itself, and other requests with what the test says.
+type peer struct {
+	*httptest.Server
+	capabilities string
+
+	mu      sync.Mutex
+	answers map[string]string // method -> result JSON, or an error object {"code":…}
+	before  map[string][]string
+	got     []string // messages received, as they came
+	streams map[chan string]bool
+	hold    map[string]chan struct{} // method -> closed when it may be answered
+}
+
+const everyCapability = `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"logging":{},"completions":{}}`
+
+func newPeer(t *testing.T) *peer {
+	p := &peer{capabilities: everyCapability, answers: map[string]string{}, before: map[string][]string{},
+		streams: map[chan string]bool{}, hold: map[string]chan struct{}{}}
+	p.Server = httptest.NewServer(http.HandlerFunc(p.serve))
+	t.Cleanup(p.Close)
+	return p
+}
+
+func (p *peer) serve(w http.ResponseWriter, r *http.Request) {
+	switch r.Method {
+	case http.MethodGet:
+		p.serveStream(w, r)
+		return
+	case http.MethodDelete:
+		return
+	}
+	body, _ := io.ReadAll(r.Body)
+	m, err := wire.Parse(body, wire.Options{})
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	p.mu.Lock()
+	p.got = append(p.got, string(body))
+	answer, ok := p.answers[m.Method]
+	before, hold := p.before[m.Method], p.hold[m.Method]
+	p.mu.Unlock()
+	if m.Kind() != wire.Request {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	if !ok {
+		answer = p.usual(m.Method)
+	}
+	reply := wire.AppendResult(nil, m.ID, []byte(answer), nil)
+	if strings.HasPrefix(answer, `{"code":`) {
+		reply = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, m.ID, answer)
+	}
+	w.Header().Set("Mcp-Session-Id", "s1")
+	if hold != nil {
+		select {
+		case <-hold:
+		case <-r.Context().Done():
+			return
+		}
+	}
+	if len(before) == 0 {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(reply)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	token := wire.Get(wire.Get(m.Params, "_meta"), "progressToken")
+	for _, msg := range before {
+		fmt.Fprintf(w, "data: %s\n\n", strings.ReplaceAll(msg, "TOKEN", string(token)))
+		_ = http.NewResponseController(w).Flush()
+	}
+	fmt.Fprintf(w, "data: %s\n\n", reply)
+}
+
+func (p *peer) usual(method string) string {
+	if method == "initialize" {
+		return `{"protocolVersion":"2025-11-25","capabilities":` + p.capabilities + `,"serverInfo":{"name":"peer","version":"7"},"instructions":"be kind"}`
+	}
+	return `{}`
+}
+
+// serveStream keeps a GET stream open and sends what the test pushes.
+func (p *peer) serveStream(w http.ResponseWriter, r *http.Request) {
+	push := make(chan string, 64)
+	p.mu.Lock()
+	p.streams[push] = true
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.streams, push)
+	}()
+	w.Header().Set("Content-Type", "text/event-stream")
+	_ = http.NewResponseController(w).Flush()
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case msg := <-push:
+			fmt.Fprintf(w, "data: %s\n\n", msg)
+			_ = http.NewResponseController(w).Flush()
+		}
+	}
+}
+
+// push sends a message on every open GET stream.
+func (p *peer) push(msg string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for ch := range p.streams {
+		ch <- msg
+	}
+}
+
+func (p *peer) answer(method, result string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answers[method] = result
+}
+
+// sent returns the messages of a method that the peer received.
+func (p *peer) sent(method string) (out []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, msg := range p.got {
+		if strings.Contains(msg, `"method":"`+method+`"`) {
+			out = append(out, msg)
+		}
+	}
+	return out
+}
+
+// A rig is a gateway on loopback with one server, reached through the legacy
+// back.
+type rig struct {
+	*httptest.Server
+	g    *Gateway
+	peer *peer
+	logs *syncBuffer
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func newRig(t *testing.T, change func(*Options)) *rig {
+	r := &rig{peer: newPeer(t), logs: &syncBuffer{}}
+	opts := Options{Logger: slog.New(slog.NewTextHandler(r.logs, nil))}
+	opts.Servers = []ServerOptions{{Name: "peer", Open: func(c exchange.Changes) (Back, error) {
+		return legacy.NewBack(legacy.Options{Name: "peer", URL: r.peer.URL, Changes: c, Logger: opts.Logger, Linger: time.Millisecond,
+			ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
+	}}}
+	if change != nil {
+		change(&opts)
+	}
+	g, err := New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.g = g
+	r.Server = httptest.NewServer(g)
+	t.Cleanup(func() {
+		g.EndStreams()
+		r.Server.Close()
+		if err := g.Close(context.Background()); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+		r.peer.CloseClientConnections()
+	})
+	return r
+}
+
+// An answer is what came back for one request.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (a answer) code() int64 {
+	var e struct{ Error struct{ Code int64 } }
+	_ = json.Unmarshal([]byte(a.body), &e)
+	return e.Error.Code
+}
+
+// send sends a request over a real socket. A header without value is left out.
+func (r *rig) send(t *testing.T, method, body string, header http.Header) answer {
+	t.Helper()
+	res := r.open(t, method, body, header)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatalf("reading the answer: %v", err)
+	}
+	return answer{res.StatusCode, res.Header, string(text)}
+}
+
+func (r *rig) open(t *testing.T, method, body string, header http.Header) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, r.URL+"/mcp/peer", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = header.Clone()
+	if host := header.Get("Host"); host != "" {
+		req.Host = host
+	}
+	res, err := r.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// modernHeaders returns what a modern client sends beside its body.
+func modernHeaders(method, name string) http.Header {
+	h := http.Header{
+		"Content-Type":         {"application/json"},
+		"Accept":               {"application/json, text/event-stream"},
+		"Mcp-Protocol-Version": {"2026-07-28"},
+		"Mcp-Method":           {method},
+	}
+	if name != "" {
+		h.Set("Mcp-Name", name)
+	}
+	return h
+}
+
+const envelope = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"c","version":"0"}}`
+
+// modernBody returns a request with a complete envelope. rest are further
+// members of params.
+func modernBody(id, method, rest string) string {
+	if rest != "" {
+		rest = "," + rest
+	}
+	return `{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":{` + envelope + rest + `}}`
+}
+
+// call sends a well-formed modern request.
+func (r *rig) call(t *testing.T, id, method, name, rest string) answer {
+	t.Helper()
+	return r.send(t, http.MethodPost, modernBody(id, method, rest), modernHeaders(method, name))
+}
+
+// frames reads the events of a stream as they come.
+type frames struct {
+	t   *testing.T
+	res *http.Response
+	r   *bufio.Reader
+}
+
+func (r *rig) listen(t *testing.T, id, filter string) *frames {
+	t.Helper()
+	res := r.open(t, http.MethodPost, modernBody(id, "subscriptions/listen", `"notifications":`+filter), modernHeaders("subscriptions/listen", ""))
+	t.Cleanup(func() { res.Body.Close() })
+	if res.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(res.Body)
+		t.Fatalf("listen = %d %s", res.StatusCode, text)
+	}
+	return &frames{t, res, bufio.NewReader(res.Body)}
+}
+
+// next returns the data of the next event, or "" at the end of the stream.
+func (f *frames) next() string {
+	f.t.Helper()
+	for {
+		line, err := f.r.ReadString('\n')
+		if err != nil {
+			return ""
+		}
+		if data, ok := strings.CutPrefix(line, "data: "); ok {
+			return strings.TrimSpace(data)
+		}
+	}
+}

@@ -23,12 +23,12 @@ type Metrics struct {
 	limits    *prometheus.CounterVec // server, limit
 
 	// What servers do.
-	dropped         *prometheus.CounterVec // server, reason
-	sessions        *prometheus.GaugeVec   // server
-	sessionsOpened  *prometheus.CounterVec // server
-	sessionsEnded   *prometheus.CounterVec // server, why
-	subscriptions   *prometheus.GaugeVec   // server
-	commandRestarts *prometheus.CounterVec // server
+	dropped        *prometheus.CounterVec // server, reason
+	sessions       *prometheus.GaugeVec   // server
+	sessionsOpened *prometheus.CounterVec // server
+	sessionsEnded  *prometheus.CounterVec // server, why
+	subscriptions  *prometheus.GaugeVec   // server
+	commandStarts  *prometheus.CounterVec // server
 
 	// What reaches listen streams.
 	delivered *prometheus.CounterVec // server
@@ -53,12 +53,12 @@ func New() *Metrics {
 			Help: "Time from a client's request to the end of its answer; listen streams excluded.", Buckets: seconds,
 		}, []string{"server", "method"}),
 
-		dropped:         counter("messages_dropped_total", "Messages that reached nobody, by reason.", "server", "reason"),
-		sessions:        gauge("upstream_sessions", "Open sessions with servers.", "server"),
-		sessionsOpened:  counter("upstream_sessions_opened_total", "Sessions opened with servers.", "server"),
-		sessionsEnded:   counter("upstream_sessions_ended_total", "Sessions with servers that ended, by why.", "server", "why"),
-		subscriptions:   gauge("upstream_subscriptions", "Resources subscribed to at servers.", "server"),
-		commandRestarts: counter("command_restarts_total", "Starts of a server's command after its first.", "server"),
+		dropped:        counter("messages_dropped_total", "Messages that reached nobody, by reason.", "server", "reason"),
+		sessions:       gauge("upstream_sessions", "Open sessions with servers.", "server"),
+		sessionsOpened: counter("upstream_sessions_opened_total", "Sessions opened with servers.", "server"),
+		sessionsEnded:  counter("upstream_sessions_ended_total", "Sessions with servers that ended, by why.", "server", "why"),
+		subscriptions:  gauge("upstream_subscriptions", "Resources subscribed to at servers.", "server"),
+		commandStarts:  counter("command_starts_total", "Starts of a server's command.", "server"),
 
 		delivered: counter("events_delivered_total", "Change notifications written to listen streams.", "server"),
 		coalesced: counter("events_coalesced_total", "Change notifications joined with one that was still waiting for its stream.", "server"),
@@ -66,7 +66,7 @@ func New() *Metrics {
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		m.requests, m.durations, m.streams, m.limits,
-		m.dropped, m.sessions, m.sessionsOpened, m.sessionsEnded, m.subscriptions, m.commandRestarts,
+		m.dropped, m.sessions, m.sessionsOpened, m.sessionsEnded, m.subscriptions, m.commandStarts,
 		m.delivered, m.coalesced,
 	)
 	return m
@@ -134,8 +134,8 @@ func (m *Metrics) Subscribed(server string, n int) {
 	m.subscriptions.WithLabelValues(server).Add(float64(n))
 }
 
-// CommandRestarted counts a start of a server's command after its first.
-func (m *Metrics) CommandRestarted(server string) { m.commandRestarts.WithLabelValues(server).Inc() }
+// CommandStarted counts a start of a server's command.
+func (m *Metrics) CommandStarted(server string) { m.commandStarts.WithLabelValues(server).Inc() }
 
 // WatchIndex makes the index's sizes readable: size is called at each scrape
 // and returns the distinct topics and the (topic, subscriber) pairs. It may be

@@ -35,7 +35,7 @@ func TestCounters(t *testing.T) {
 	m.SessionEnded("docs", "lost")
 	m.Subscribed("docs", 5)
 	m.Subscribed("docs", -2)
-	m.CommandRestarted("files")
+	m.CommandStarted("files")
 	m.Delivered("docs", 7)
 	m.Coalesced("docs", 4)
 	m.WatchIndex(func() (int, int) { return 10, 30 })
@@ -52,7 +52,7 @@ func TestCounters(t *testing.T) {
 		`mcpbridge_upstream_sessions_opened_total{server="docs"} 3`,
 		`mcpbridge_upstream_sessions_ended_total{server="docs",why="lost"} 1`,
 		`mcpbridge_upstream_subscriptions{server="docs"} 3`,
-		`mcpbridge_command_restarts_total{server="files"} 1`,
+		`mcpbridge_command_starts_total{server="files"} 1`,
 		`mcpbridge_events_delivered_total{server="docs"} 7`,
 		`mcpbridge_events_coalesced_total{server="docs"} 4`,
 		"mcpbridge_index_topics 10",

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/config"
+)
+
+// announcement is what serve prints once it serves.
+type announcement struct {
+	Endpoints []announcedEndpoint `json:"endpoints"`
+	Admin     string              `json:"admin,omitempty"`
+}
+
+type announcedEndpoint struct {
+	Name string `json:"name"`
+	URL  string `json:"url"`
+}
+
+// announce prints the endpoints, and what to try next as it can be typed.
+func (d *daemon) announce() error {
+	addr := d.mcp.listener.Addr().String()
+	var a announcement
+	if d.admin != nil {
+		a.Admin = "http://" + reachable(d.admin.listener.Addr().String())
+	}
+	var example *config.Server
+	for i := range d.config.Servers {
+		s := &d.config.Servers[i]
+		if s.Disabled {
+			continue
+		}
+		a.Endpoints = append(a.Endpoints, announcedEndpoint{s.Name, endpoint(addr, s.Name)})
+		if example == nil || s.Builtin != "" && example.Builtin == "" {
+			example = s
+		}
+	}
+	if d.asJSON {
+		return printJSON(d.stdout, a)
+	}
+	_, err := fmt.Fprint(d.stdout, a.text()+try(d.self(), endpoint(addr, example.Name), example.Builtin))
+	return err
+}
+
+func (a announcement) text() string {
+	var b strings.Builder
+	b.WriteString("mcpbridge serves MCP clients of revision 2026-07-28 at\n")
+	for _, e := range a.Endpoints {
+		fmt.Fprintf(&b, "  %s\n", e.URL)
+	}
+	if a.Admin != "" {
+		fmt.Fprintf(&b, "and metrics and health at\n  %[1]s/metrics  %[1]s/readyz\n", a.Admin)
+	}
+	return b.String()
+}
+
+// try says what a newcomer may type next. The notebook can be followed and
+// edited; of other servers only the tools are sure to be there.
+func try(self, url, builtin string) string {
+	if builtin != "notebook" {
+		return fmt.Sprintf("\nIn a second terminal, see its tools, or follow them:\n  %s call %s\n  %s listen %s --tools\n", self, url, self, url)
+	}
+	return fmt.Sprintf("\nIn a second terminal, follow a note:\n  %s listen %s --resource note://todo\nIn a third, edit it:\n  %s call %s edit_note name=todo text=x\n", self, url, self, url)
+}

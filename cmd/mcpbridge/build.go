@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/mcpbridge/mcpbridge/gateway"
+	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/metrics"
+	"github.com/mcpbridge/mcpbridge/internal/notebook"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/legacy"
+)
+
+// newGateway turns a configuration into a gateway with all its servers. It
+// starts nothing.
+func newGateway(c *config.Config, environ []string, log *slog.Logger, m *metrics.Metrics) (*gateway.Gateway, error) {
+	o := gateway.Options{
+		MaxBody:        c.Limits.Body,
+		MaxDepth:       int(c.Limits.Depth),
+		MaxStreams:     int(c.Limits.Streams),
+		MaxTopics:      int(c.Limits.ListenTopics),
+		WriteTimeout:   c.WriteTimeout,
+		KeepAlive:      c.KeepAlive,
+		AllowedHosts:   c.AllowedHosts,
+		AllowedOrigins: c.AllowedOrigins,
+		Logger:         log,
+		Metrics:        m,
+	}
+	for i := range c.Servers {
+		if s := &c.Servers[i]; !s.Disabled {
+			b := &builder{config: c, server: s, environ: environ, log: log, metrics: m}
+			o.Servers = append(o.Servers, gateway.ServerOptions{
+				Name:              s.Name,
+				Open:              b.open,
+				Isolation:         gateway.Isolation(s.Isolation),
+				ForwardClientInfo: s.ClientInfo == "client",
+			})
+		}
+	}
+	g, err := gateway.New(o)
+	if err != nil {
+		return nil, fmt.Errorf("building the gateway: %w", err)
+	}
+	return g, nil
+}
+
+// A builder builds the back of one server.
+type builder struct {
+	config  *config.Config
+	server  *config.Server
+	environ []string
+	log     *slog.Logger
+	metrics *metrics.Metrics
+}
+
+func (b *builder) open(changes exchange.Changes) (gateway.Back, error) {
+	o := b.options()
+	o.Changes = changes
+	back, err := legacy.NewBack(o)
+	if err != nil {
+		return nil, err // and no typed nil in the interface
+	}
+	return back, nil
+}
+
+func (b *builder) options() legacy.Options {
+	s := b.server
+	o := legacy.Options{
+		Name:         s.Name,
+		URL:          s.URL,
+		ClientInfo:   implementation(),
+		Timeouts:     legacy.Timeouts{Connect: s.Timeouts.Connect, Request: s.Timeouts.Request, Max: s.Timeouts.Max},
+		Idle:         s.Idle,
+		Linger:       s.Linger,
+		MaxSessions:  int(b.config.Limits.Sessions),
+		MaxMessage:   int(b.config.Limits.UpstreamMessage),
+		Subresources: legacy.Subresources(s.Subresources),
+		Cache:        cacheHints(s.Cache),
+		Logger:       b.log,
+		Metrics:      b.metrics,
+	}
+	switch {
+	case s.Builtin == "notebook":
+		o.Dial = (&builtin{notebook.New(notebook.Options{Version: version(), Logger: b.log.With("upstream", s.Name)})}).dial
+	case s.Command != "":
+		o.Dial = b.startCommand
+	default:
+		o.Headers = make(http.Header)
+		for name, value := range s.Headers {
+			o.Headers.Set(name, value)
+		}
+	}
+	return o
+}
+
+// startCommand starts the server's command, which lives as long as the
+// connection.
+func (b *builder) startCommand(context.Context) (transport.Conn, error) {
+	c, err := transport.StartCommand(transport.CommandOptions{
+		Argv:       append([]string{b.server.Command}, b.server.Args...),
+		Dir:        b.server.Cwd,
+		Environ:    b.environ,
+		Env:        b.server.Env,
+		Name:       b.server.Name,
+		Logger:     b.log,
+		MaxMessage: int(b.config.Limits.UpstreamMessage),
+	})
+	if err != nil {
+		return nil, err // and no typed nil in the interface
+	}
+	b.metrics.CommandStarted(b.server.Name)
+	return c, nil
+}
+
+func cacheHints(from map[string]config.CacheHint) map[string]exchange.CacheHint {
+	hints := make(map[string]exchange.CacheHint, len(from))
+	for method, h := range from {
+		hints[method] = exchange.CacheHint{TTL: h.TTL.Milliseconds(), Public: h.Scope == spec.ScopePublic}
+	}
+	return hints
+}

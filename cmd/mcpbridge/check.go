@@ -1,0 +1,137 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/mcpbridge/mcpbridge/internal/config"
+)
+
+func newCheckCommand(p process) *cobra.Command {
+	var path string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check -c FILE",
+		Short: "Check a configuration and say what would be served",
+		Long: `Reads a configuration as serve does, environment included, and prints what
+would be served, credentials masked, or every mistake with its line. Nothing is
+started or dialled.
+
+Exit codes: 0 the configuration can be used; 2 it can't.`,
+		Example: `  mcpbridge check -c config.yaml
+  mcpbridge check -c ~/.config/claude/mcp.json --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if path == "" {
+				return usageError("which file? Write check -c FILE")
+			}
+			c, warnings, err := loadConfig(config.Options{Path: path, Environ: p.environ})
+			warn(p.stderr, warnings)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(p.stdout, summarize(c))
+			}
+			return printSummary(p.stdout, path, summarize(c))
+		},
+	}
+	cmd.Flags().StringVarP(&path, "config", "c", "", "the file to check")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// flagKeys names the key that each flag of serve sets.
+var flagKeys = map[string]string{"listen": "listen", "admin": "admin", "log-level": "log.level"}
+
+// loadConfig loads a configuration; a mistake in it is wrong usage.
+func loadConfig(o config.Options) (*config.Config, []config.Problem, error) {
+	c, warnings, err := config.Load(o)
+	if err != nil {
+		return nil, warnings, &exitError{exitUsage, err}
+	}
+	return c, warnings, nil
+}
+
+func configFlags(fs *pflag.FlagSet) {
+	fs.String("listen", "", "host:port of the endpoints (default 127.0.0.1:2526)")
+	fs.String("admin", "", "host:port of /metrics, /healthz and /readyz, or off (default 127.0.0.1:2527)")
+	fs.String("log-level", "", "debug, info, warn or error (default info)")
+}
+
+func warn(w io.Writer, warnings []config.Problem) {
+	for _, p := range warnings {
+		_, _ = fmt.Fprintf(w, "mcpbridge: warning: %s\n", p) // nowhere else to say it
+	}
+}
+
+// A summary is what would be served, fit to be shown.
+type summary struct {
+	Listen  string          `json:"listen"`
+	Admin   string          `json:"admin,omitempty"`
+	Servers []serverSummary `json:"servers"`
+}
+
+type serverSummary struct {
+	Name      string   `json:"name"`
+	Endpoint  string   `json:"endpoint,omitempty"` // empty if disabled
+	Target    string   `json:"target"`
+	Era       string   `json:"era"`
+	Isolation string   `json:"isolation"`
+	Headers   []string `json:"headers,omitempty"` // names only
+	Env       []string `json:"env,omitempty"`     // names only
+	Disabled  bool     `json:"disabled,omitempty"`
+}
+
+func summarize(c *config.Config) summary {
+	out := summary{Listen: c.Listen, Admin: c.Admin, Servers: []serverSummary{}}
+	for i := range c.Servers {
+		s := &c.Servers[i]
+		sum := serverSummary{
+			Name: s.Name, Target: s.Target(), Era: s.Era, Isolation: s.Isolation,
+			Headers: s.HeaderNames(), Env: s.EnvNames(), Disabled: s.Disabled,
+		}
+		if !s.Disabled {
+			sum.Endpoint = endpoint(c.Listen, s.Name)
+		}
+		out.Servers = append(out.Servers, sum)
+	}
+	return out
+}
+
+// endpoint is the URL of a server's endpoint as a client on this machine
+// reaches it.
+func endpoint(addr, name string) string { return "http://" + reachable(addr) + "/mcp/" + name }
+
+// reachable replaces the addresses that mean all interfaces: nobody can dial
+// them everywhere.
+func reachable(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return addr
+}
+
+func printSummary(w io.Writer, path string, s summary) error {
+	admin := s.Admin
+	if admin == "" {
+		admin = "off"
+	}
+	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	_, _ = fmt.Fprintf(tw, "%s can be used.\n\nlisten\t%s\nadmin\t%s\n\n", path, s.Listen, admin)
+	_, _ = fmt.Fprintln(tw, "SERVER\tENDPOINT\tREACHED BY\tERA\tISOLATION")
+	for _, server := range s.Servers {
+		at := server.Endpoint
+		if server.Disabled {
+			at = "disabled"
+		}
+		_, _ = fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", server.Name, at, server.Target, server.Era, server.Isolation)
+	}
+	return tw.Flush() // the writes above end up here, and so does their error
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/sse"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern"
+)
+
+// maxAnswer bounds a JSON answer, in bytes, as the SSE reader bounds an event.
+const maxAnswer = sse.DefaultMaxEventSize
+
+// errLost says that a response stream ended before its response.
+var errLost = errors.New("the connection was lost")
+
+// A client sends requests of the modern revision to one endpoint: what listen
+// and call need, and no more. It answers no questions and says so.
+type client struct {
+	url  string
+	http *http.Client
+	info []byte // clientInfo, an Implementation object
+}
+
+// newClient checks the endpoint's URL, which people type.
+func newClient(endpoint string) (*client, error) {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, usageError("%q is not the URL of an endpoint; write one such as http://127.0.0.1:2526/mcp/notebook", endpoint)
+	}
+	// A transport of its own: closing it leaves no connection behind.
+	return &client{url: endpoint, http: &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment}}, info: implementation()}, nil
+}
+
+func (c *client) close() { c.http.CloseIdleConnections() }
+
+// A call is one request.
+type call struct {
+	id     wire.ID
+	method string
+	name   string // Mcp-Name; empty for methods without one
+	params []byte // an object; _meta is added
+	meta   []wire.Edit
+	header http.Header // Mcp-Param-*; may be nil
+	// notify is called for each notification before the response, with the
+	// message as it came; it may be nil.
+	notify func(m *wire.Message, raw []byte) error
+}
+
+// do sends a request and reads until its response, which it returns as it came
+// too. The error is a [*wire.Error] if the endpoint said no, and wraps errLost
+// if the stream ended first.
+func (c *client) do(ctx context.Context, q call) (m wire.Message, raw []byte, err error) {
+	resp, err := c.post(ctx, q)
+	if err != nil {
+		return wire.Message{}, nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	switch typ, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); typ {
+	case "text/event-stream":
+		m, raw, err = q.readStream(resp.Body)
+	case "application/json":
+		m, raw, err = readJSON(resp.Body)
+	default:
+		return wire.Message{}, nil, c.noAnswer(resp)
+	}
+	if err != nil && ctx.Err() != nil {
+		return m, raw, context.Cause(ctx)
+	}
+	if err != nil {
+		return m, raw, fmt.Errorf("%s: %w", c.url, err)
+	}
+	if m.Error != nil {
+		return m, raw, m.Error
+	}
+	return m, raw, nil
+}
+
+// post sends the request with the headers that mirror it.
+//
+// Spec: 2026-07-28, basic/transports/streamable-http, Request Metadata.
+func (c *client) post(ctx context.Context, q call) (*http.Response, error) {
+	edits := append([]wire.Edit{
+		{Name: spec.MetaProtocolVersion, Value: wire.Quote(string(spec.LatestModern))},
+		{Name: spec.MetaClientInfo, Value: c.info},
+		{Name: spec.MetaClientCapabilities, Value: []byte("{}")},
+	}, q.meta...)
+	meta := wire.AppendEdited(nil, nil, edits...)
+	params := wire.AppendEdited(nil, q.params, wire.Edit{Name: "_meta", Value: meta})
+	body := wire.AppendRequest(nil, q.id, q.method, params, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("asking %s: %v", c.url, err)
+	}
+	for name, values := range q.header {
+		req.Header[name] = values
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	req.Header.Set(spec.HeaderProtocolVersion, string(spec.LatestModern))
+	req.Header.Set(spec.HeaderMethod, q.method)
+	if q.name != "" {
+		req.Header.Set(spec.HeaderName, modern.EncodeHeader(q.name))
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.unreachable(ctx, err)
+	}
+	return resp, nil
+}
+
+// unreachable takes the request's text off the error of net/http, and says what
+// to do.
+func (c *client) unreachable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if ue := (*url.Error)(nil); errors.As(err, &ue) {
+		err = ue.Err
+	}
+	return fmt.Errorf("reaching %s: %v; is mcpbridge serve running there?", c.url, err)
+}
+
+// noAnswer describes a response that is no JSON-RPC: most likely the endpoint
+// is something else.
+func (c *client) noAnswer(resp *http.Response) error {
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 200))
+	line, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
+	return fmt.Errorf("%s answered %s %q, which is not MCP; is the path right, as in /mcp/NAME?", c.url, resp.Status, line)
+}
+
+func readJSON(body io.Reader) (wire.Message, []byte, error) {
+	raw, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
+	if err != nil {
+		return wire.Message{}, nil, fmt.Errorf("%w: %v", errLost, err)
+	}
+	if len(raw) > maxAnswer {
+		return wire.Message{}, nil, fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
+	}
+	m, err := wire.Parse(raw, wire.Options{})
+	return m, raw, err
+}
+
+// readStream reads an event stream until the response.
+func (q *call) readStream(body io.Reader) (wire.Message, []byte, error) {
+	r := sse.NewReader(body, sse.ReaderOptions{})
+	for {
+		_, err := r.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return wire.Message{}, nil, errLost
+		case err != nil:
+			return wire.Message{}, nil, fmt.Errorf("%w: %v", errLost, err)
+		}
+		raw := r.Take()
+		m, err := wire.Parse(raw, wire.Options{})
+		if err != nil {
+			return m, nil, err
+		}
+		if m.Kind() == wire.Response && (m.ID == q.id || m.ID.IsZero()) {
+			return m, raw, nil
+		}
+		if m.Kind() == wire.Notification && q.notify != nil {
+			if err := q.notify(&m, raw); err != nil {
+				return m, nil, err
+			}
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/gateway"
+	"github.com/mcpbridge/mcpbridge/internal/admin"
+	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/metrics"
+)
+
+const (
+	// headerTimeout bounds a request's headers, idleTimeout a connection
+	// without a request. Neither touches a response in progress.
+	headerTimeout = 10 * time.Second
+	idleTimeout   = 2 * time.Minute
+	// maxHeader bounds a request's headers, in bytes.
+	maxHeader = 64 << 10
+)
+
+// A daemon is one run of serve.
+type daemon struct {
+	process
+	config *config.Config
+	log    *slog.Logger
+	asJSON bool
+
+	gateway *gateway.Gateway
+	mcp     *httpServer
+	admin   *httpServer // nil if off
+}
+
+// run serves until ctx ends, and drains. Nothing of it is left when it returns.
+func (d *daemon) run(ctx context.Context) error {
+	if err := d.open(ctx); err != nil {
+		return err
+	}
+	d.gateway.Start()
+	d.mcp.start()
+	if d.admin != nil {
+		d.admin.start()
+	}
+	err := d.announce()
+	if err == nil {
+		err = d.wait(ctx)
+	}
+	return errors.Join(err, d.drain(ctx))
+}
+
+// open builds everything and takes the addresses. It leaves nothing behind if
+// it fails.
+func (d *daemon) open(ctx context.Context) (err error) {
+	counts := metrics.New()
+	if d.gateway, err = newGateway(d.config, d.environ, d.log, counts); err != nil {
+		return err
+	}
+	counts.WatchIndex(func() (topics, pairs int) {
+		s := d.gateway.Snapshot()
+		return s.Topics, s.Pairs
+	})
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.gateway.Close(ctx))
+		}
+	}()
+	l, err := gateway.Listen(ctx, d.config.Listen, d.config.WriteTimeout)
+	if err != nil {
+		return fmt.Errorf("%w; choose another address with --listen", err)
+	}
+	d.mcp = newHTTPServer(l, d.gateway, d.log)
+	if d.config.Admin == "" {
+		return nil
+	}
+	h, err := admin.NewHandler(admin.Options{Source: states{d.gateway}, Metrics: counts.Handler()})
+	if err == nil {
+		l, err = gateway.Listen(ctx, d.config.Admin, d.config.WriteTimeout)
+	}
+	if err != nil {
+		_ = d.mcp.listener.Close()
+		return fmt.Errorf("admin: %w; choose another address with --admin, or --admin off", err)
+	}
+	d.admin = newHTTPServer(l, h, d.log)
+	return nil
+}
+
+// wait returns nil when ctx ends, or the reason why an address is no longer
+// served.
+func (d *daemon) wait(ctx context.Context) error {
+	var adminDone chan struct{} // nil: never
+	if d.admin != nil {
+		adminDone = d.admin.done
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-d.mcp.done:
+		return d.mcp.err
+	case <-adminDone:
+		return d.admin.err
+	}
+}
+
+// drain ends listen streams with their result, waits for calls in flight, ends
+// the servers' sessions and commands, and the admin address last: readiness
+// says meanwhile that the process is draining.
+func (d *daemon) drain(ctx context.Context) error {
+	d.log.Info("draining", "at most", d.config.Drain)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.config.Drain)
+	defer cancel()
+	d.gateway.EndStreams()
+	err := d.mcp.shutdown(ctx)
+	err = errors.Join(err, d.gateway.Close(ctx))
+	if d.admin != nil {
+		// Scrapes are short; one that is not is cut off.
+		_ = d.admin.shutdown(ctx)
+	}
+	d.log.Info("stopped")
+	return err
+}
+
+// An httpServer is a net/http server on a listener, with the goroutine that
+// serves.
+type httpServer struct {
+	*http.Server
+	listener net.Listener
+	done     chan struct{} // closed when Serve has returned
+	err      error         // why; read only after done is closed
+}
+
+func newHTTPServer(l net.Listener, h http.Handler, log *slog.Logger) *httpServer {
+	return &httpServer{
+		listener: l,
+		done:     make(chan struct{}),
+		Server: &http.Server{
+			Handler:           h,
+			ReadHeaderTimeout: headerTimeout,
+			IdleTimeout:       idleTimeout,
+			MaxHeaderBytes:    maxHeader,
+			// Broken handshakes and the like: a client's business, not ours.
+			ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		},
+	}
+}
+
+// start serves in the background; shutdown ends it.
+func (s *httpServer) start() { go s.serve() }
+
+func (s *httpServer) serve() {
+	defer close(s.done)
+	if err := s.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+		s.err = fmt.Errorf("serving %s: %w", s.listener.Addr(), err)
+	}
+}
+
+// shutdown waits until no request is in flight, or cuts them off when ctx ends.
+func (s *httpServer) shutdown(ctx context.Context) error {
+	err := s.Shutdown(ctx)
+	if err != nil {
+		err = fmt.Errorf("requests were still in flight at the end of the drain and were cut off: %w", err)
+		err = errors.Join(err, s.Close())
+	}
+	<-s.done
+	return err
+}
+
+// states shows a gateway to the admin address.
+type states struct{ g *gateway.Gateway }
+
+// Snapshot implements [admin.Source].
+func (s states) Snapshot() admin.Snapshot {
+	from := s.g.Snapshot()
+	out := admin.Snapshot{Draining: from.Draining, Servers: []admin.Server{}}
+	for _, server := range from.Servers {
+		state := admin.Up
+		switch server.State {
+		case "starting":
+			state = admin.Untried
+		case "down":
+			state = admin.Down
+		}
+		out.Servers = append(out.Servers, admin.Server{Name: server.Name, State: state, Reason: server.Error})
+	}
+	return out
+}

@@ -1,0 +1,109 @@
+// Command mcpbridge is a gateway between two eras of the Model Context
+// Protocol: it serves servers of one era to clients of the other.
+//
+// The package ties the pieces to a configuration and a terminal. Everything
+// that reads flags, the environment, files or signals is here or in
+// internal/config; nothing below knows of them.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes, as the help texts have them.
+const (
+	exitFailure = 1 // what was asked could not be done
+	exitUsage   = 2 // the command line or the configuration is wrong
+	exitLost    = 3 // listen: the stream broke off
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal asks; after it the default action is back, so that the
+	// second ends the process at once.
+	context.AfterFunc(ctx, stop)
+	p := process{args: os.Args, environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr}
+	os.Exit(exitCode(p.run(ctx), os.Stderr))
+}
+
+// A process is what a program is given when it starts.
+type process struct {
+	args, environ  []string
+	stdout, stderr io.Writer
+}
+
+// run runs the command that the arguments name until it is done or ctx is.
+func (p process) run(ctx context.Context) error {
+	root := &cobra.Command{
+		Use:   "mcpbridge",
+		Short: "A gateway between two eras of the Model Context Protocol",
+		Long: `mcpbridge serves MCP servers of the session era (revisions 2024-11-05 to
+2025-11-25) to clients of the stateless one (2026-07-28), live change
+notifications included.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 listen lost
+its stream.`,
+		Example: `  mcpbridge serve
+  mcpbridge serve -c config.yaml
+  mcpbridge listen http://127.0.0.1:2526/mcp/notebook --resource note://todo
+  mcpbridge call http://127.0.0.1:2526/mcp/notebook edit_note name=todo text="buy milk"`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError("%v; see %s --help", err, cmd.CommandPath())
+	})
+	root.AddCommand(newServeCommand(p), newCheckCommand(p), newListenCommand(), newCallCommand(), newVersionCommand())
+	root.SetArgs(p.args[1:])
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	return root.ExecuteContext(ctx)
+}
+
+// self is how to call this program again, as people would type it.
+func (p process) self() string {
+	if strings.Contains(filepath.ToSlash(p.args[0]), "/go-build") {
+		return "go run ./cmd/mcpbridge"
+	}
+	return p.args[0]
+}
+
+// An exitError ends the process with a code of its own.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+
+// Unwrap returns what went wrong.
+func (e *exitError) Unwrap() error { return e.err }
+
+func usageError(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// exitCode tells people of err and returns the code to exit with.
+func exitCode(err error, stderr io.Writer) int {
+	if err == nil {
+		return 0
+	}
+	for line := range strings.SplitSeq(printable(err.Error()), "\n") {
+		_, _ = fmt.Fprintf(stderr, "mcpbridge: %s\n", line) // nowhere else to say it
+	}
+	if e := (*exitError)(nil); errors.As(err, &e) {
+		return e.code
+	}
+	return exitFailure
+}

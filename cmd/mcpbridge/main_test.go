@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(bridgetest.Main(m)) }
+
+func TestWrongUsage(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"unknown flag", []string{"serve", "--lisen", "x"}, "mcpbridge: unknown flag: --lisen; see mcpbridge serve --help"},
+		{"unknown command", []string{"sevre"}, "mcpbridge: unknown command \"sevre\" for \"mcpbridge\"\nmcpbridge: \nmcpbridge: Did you mean this?\nmcpbridge: \tserve\nmcpbridge:"},
+		{"serve a file and a URL", []string{"serve", "-c", "f.yaml", "http://h"}, "mcpbridge: a file and a server are both given; write the server into f.yaml, or leave -c out"},
+		{"serve a word", []string{"serve", "npx"}, `mcpbridge: "npx" is neither a URL nor a command; write https://HOST/PATH, or -- and the command`},
+		{"serve two words", []string{"serve", "npx", "-y"}, "mcpbridge: unknown shorthand flag: 'y' in -y; see mcpbridge serve --help"},
+		{"serve no command", []string{"serve", "--"}, "mcpbridge: want a URL, or -- and a command with its arguments; see mcpbridge serve --help"},
+		{"check nothing", []string{"check"}, "mcpbridge: which file? Write check -c FILE"},
+		{"listen nowhere", []string{"listen"}, "mcpbridge: want one argument, the endpoint's URL; see mcpbridge listen --help"},
+		{"listen to nothing", []string{"listen", "http://h"}, "mcpbridge: nothing to listen to; add --tools, --prompts, --resources or --resource URI"},
+		{"call no URL", []string{"call", "localhost:2526"}, `mcpbridge: "localhost:2526" is not the URL of an endpoint; write one such as http://127.0.0.1:2526/mcp/notebook`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := runCommand(t.Context(), nil, tt.args...)
+			if strings.TrimSpace(got.err) != tt.want || got.code == 0 || got.out != "" {
+				t.Errorf("%q = %d, %q, %q, want the error %q", tt.args, got.code, got.out, got.err, tt.want)
+			}
+		})
+	}
+}
+
+func TestExitCode(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		code int
+	}{
+		{nil, 0}, {errors.New("x"), exitFailure}, {usageError("x"), exitUsage}, {&exitError{exitLost, errLost}, exitLost},
+	} {
+		if got := exitCode(tt.err, &buffer{}); got != tt.code {
+			t.Errorf("exitCode(%v) = %d, want %d", tt.err, got, tt.code)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	got := runCommand(t.Context(), nil, "version")
+	for _, want := range []string{"mcpbridge ", "clients of revision 2026-07-28\n", "servers of revision 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05\n"} {
+		if !strings.Contains(got.out, want) {
+			t.Errorf("version = %q, want %q in it", got.out, want)
+		}
+	}
+	if got := runCommand(t.Context(), nil, "version", "--json"); !strings.Contains(got.out, `"2026-07-28"`) || got.out[0] != '{' {
+		t.Errorf("version --json = %q", got.out)
+	}
+}
+
+func TestSelf(t *testing.T) {
+	for arg, want := range map[string]string{
+		"./bin/mcpbridge":                     "./bin/mcpbridge",
+		"/tmp/go-build12/b001/exe/mcpbridge":  "go run ./cmd/mcpbridge",
+		"/root/.cache/go-build/x-d/mcpbridge": "go run ./cmd/mcpbridge",
+	} {
+		if got := (process{args: []string{arg}}).self(); got != want {
+			t.Errorf("self() of %q = %q, want %q", arg, got, want)
+		}
+	}
+}

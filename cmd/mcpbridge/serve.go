@@ -1,0 +1,107 @@
+package main
+
+import (
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpbridge/mcpbridge/internal/config"
+)
+
+func newServeCommand(p process) *cobra.Command {
+	var path string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "serve [-c FILE | URL | -- COMMAND ARGS...]",
+		Short: "Serve MCP servers to clients of revision 2026-07-28",
+		Long: `Serves the servers of a configuration, or one server given by its URL or
+command; given nothing, a small notebook server that is built in. Each server
+has an endpoint http://ADDRESS/mcp/NAME. A server that is down is retried while
+the others are served.
+
+The environment sets configuration keys too: MCPBRIDGE_LISTEN,
+MCPBRIDGE_LIMITS__SESSIONS. Flags win over it, and it wins over the file.
+
+SIGINT and SIGTERM end listen streams with their result, wait for calls in
+flight and stop commands, within the configured drain; a second signal ends
+the process at once.`,
+		Example: `  mcpbridge serve
+  mcpbridge serve -c config.yaml --listen 127.0.0.1:8000
+  mcpbridge serve https://docs.example.com/mcp
+  mcpbridge serve -- npx -y @modelcontextprotocol/server-filesystem ~/notes`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := serveOptions(cmd, path, args, p.environ)
+			if err != nil {
+				return err
+			}
+			c, warnings, err := loadConfig(o)
+			warn(p.stderr, warnings)
+			if err != nil {
+				return err
+			}
+			d := &daemon{process: p, config: c, log: newLogger(p.stderr, c.Log), asJSON: asJSON}
+			return d.run(cmd.Context())
+		},
+	}
+	configFlags(cmd.Flags())
+	cmd.Flags().StringVarP(&path, "config", "c", "", "YAML or JSON file, as config.example.yaml has it")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the endpoints as JSON")
+	return cmd
+}
+
+// serveOptions decides what is served: a file, a server named by the arguments,
+// or the notebook.
+func serveOptions(cmd *cobra.Command, path string, args, environ []string) (config.Options, error) {
+	o := config.Options{Path: path, Environ: environ, Flags: cmd.Flags(), FlagKeys: flagKeys}
+	switch dash := cmd.ArgsLenAtDash(); {
+	case path != "" && len(args) > 0:
+		return o, usageError("a file and a server are both given; write the server into %s, or leave -c out", path)
+	case dash == 0 && len(args) > 0:
+		o.Servers = []config.Server{{Name: commandName(args[0]), Command: args[0], Args: args[1:]}}
+	case len(args) == 1 && dash < 0:
+		return urlServer(o, args[0])
+	case len(args) > 0 || dash == 0:
+		return o, usageError("want a URL, or -- and a command with its arguments; see %s --help", cmd.CommandPath())
+	case path == "" && !slices.ContainsFunc(environ, namesServer):
+		o.Servers = []config.Server{{Name: "notebook", Builtin: "notebook"}}
+	}
+	return o, nil
+}
+
+func namesServer(entry string) bool {
+	return strings.HasPrefix(strings.ToUpper(entry), config.Prefix+"SERVERS__")
+}
+
+func urlServer(o config.Options, arg string) (config.Options, error) {
+	u, err := url.Parse(arg)
+	if err != nil || u.Host == "" {
+		return o, usageError("%q is neither a URL nor a command; write https://HOST/PATH, or -- and the command", arg)
+	}
+	o.Servers = []config.Server{{Name: endpointName(u.Hostname()), URL: arg}}
+	return o, nil
+}
+
+// commandName is a command's name without folder and extension.
+func commandName(command string) string {
+	if runtime.GOOS == "windows" {
+		command = filepath.ToSlash(command)
+	}
+	base := command[strings.LastIndexByte(command, '/')+1:]
+	return endpointName(strings.TrimSuffix(base, filepath.Ext(base)))
+}
+
+var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]+|^[._-]+`)
+
+// endpointName makes a server's name of s.
+func endpointName(s string) string {
+	name := strings.Trim(notInNames.ReplaceAllString(s, "-"), "-._")
+	if name == "" {
+		return "server"
+	}
+	return name[:min(len(name), 64)]
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// version returns the module's version as the go command stamped it.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(devel)"
+	}
+	return cmp.Or(info.Main.Version, "(devel)")
+}
+
+// implementation is what both peers are told of us.
+//
+// Spec: 2026-07-28, schema, Implementation.
+func implementation() []byte {
+	return wire.AppendEdited(nil, nil,
+		wire.Edit{Name: "name", Value: wire.Quote("mcpbridge")},
+		wire.Edit{Name: "version", Value: wire.Quote(version())})
+}
+
+// versionInfo is what version prints.
+type versionInfo struct {
+	Version  string          `json:"version"`
+	Go       string          `json:"go"`
+	Platform string          `json:"platform"`
+	Clients  []spec.Revision `json:"clients"` // revisions served to clients
+	Servers  []spec.Revision `json:"servers"` // revisions spoken with servers
+}
+
+func newVersionCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version and the revisions of MCP that are served",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return printVersion(cmd.OutOrStdout(), asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func printVersion(w io.Writer, asJSON bool) error {
+	v := versionInfo{
+		Version: version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Clients: spec.Revisions(spec.Modern), Servers: spec.Revisions(spec.Legacy),
+	}
+	if asJSON {
+		return printJSON(w, v)
+	}
+	_, err := fmt.Fprintf(w, "mcpbridge %s (%s, %s)\nclients of revision %s\nservers of revision %s\n",
+		v.Version, v.Go, v.Platform, revisions(v.Clients), revisions(v.Servers))
+	return err
+}
+
+func revisions(rs []spec.Revision) string {
+	words := make([]string, len(rs))
+	for i, r := range rs {
+		words[i] = string(r)
+	}
+	return strings.Join(words, ", ")
+}
+
+// printJSON writes v as people pipe it: indented, one value.
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}

@@ -2,6 +2,7 @@
 // anything still running, and how do two peers meet without a real network?
 //
 // [Main] and [CheckLeaks] fail a package, or one test, that leaves goroutines
-// behind. The package is imported by tests only. It knows nothing of the
+// behind. [Listen] makes a network in memory that works in synctest bubbles,
+// net/http's client and server included. The package is imported by tests only. It knows nothing of the
 // protocol: scripted peers write their bytes themselves.
 package bridgetest

@@ -109,6 +109,7 @@ func (b *builder) startCommand(context.Context) (transport.Conn, error) {
 		Name:       b.server.Name,
 		Logger:     b.log,
 		MaxMessage: int(b.config.Limits.UpstreamMessage),
+		CloseGrace: closeGrace(b.config.Drain),
 	})
 	if err != nil {
 		return nil, err // and no typed nil in the interface

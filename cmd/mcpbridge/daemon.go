@@ -109,19 +109,40 @@ func (d *daemon) wait(ctx context.Context) error {
 // drain ends listen streams with their result, waits for calls in flight, ends
 // the servers' sessions and commands, and the admin address last: readiness
 // says meanwhile that the process is draining.
+//
+// Calls that do not end leave the servers their part of the time: a command
+// that is not waited for would outlive the process.
 func (d *daemon) drain(ctx context.Context) error {
-	d.log.Info("draining", "at most", d.config.Drain)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.config.Drain)
+	ctx = context.WithoutCancel(ctx)
+	d.log.Info("draining", "bound", d.config.Drain)
+	calls, cancel := context.WithTimeout(ctx, d.config.Drain-closing(d.config.Drain))
 	defer cancel()
 	d.gateway.EndStreams()
-	err := d.mcp.shutdown(ctx)
-	err = errors.Join(err, d.gateway.Close(ctx))
+	err := d.mcp.shutdown(calls)
+
+	servers, cancel := context.WithTimeout(ctx, closing(d.config.Drain)+killTime)
+	defer cancel()
+	if cerr := d.gateway.Close(servers); cerr != nil {
+		err = errors.Join(err, fmt.Errorf("ending the servers' sessions: %w", cerr))
+	}
 	if d.admin != nil {
 		// Scrapes are short; one that is not is cut off.
-		_ = d.admin.shutdown(ctx)
+		_ = d.admin.shutdown(servers)
 	}
 	d.log.Info("stopped")
 	return err
+}
+
+// killTime is what killing commands takes at most once patience has ended.
+const killTime = 2 * time.Second
+
+// closing is the part of the drain that is kept for ending servers.
+func closing(drain time.Duration) time.Duration { return min(drain/2, 6*time.Second) }
+
+// closeGrace is how long a command may take over each of the two polite steps
+// of its end, so that both fit into closing.
+func closeGrace(drain time.Duration) time.Duration {
+	return max(closing(drain)/3, 10*time.Millisecond)
 }
 
 // An httpServer is a net/http server on a listener, with the goroutine that

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/modern"
 )
 
 // Defaults of Options.
@@ -52,6 +53,8 @@ type ServerOptions struct {
 	Open func(c exchange.Changes) (Back, error)
 	// Isolation says who may share upstream state. Empty means IsolatePrincipal.
 	Isolation Isolation
+	// Gather and ParkedTTL are those of the front; zero means its defaults.
+	Gather, ParkedTTL time.Duration
 	// ForwardClientInfo tells the upstream the client's own name, which then
 	// joins the profile.
 	ForwardClientInfo bool
@@ -81,6 +84,12 @@ type Options struct {
 	// MaxTopics bounds the filter of one listen stream. Zero means the front's
 	// default.
 	MaxTopics int
+	// MaxParked bounds the calls of a server that wait for answers, MaxParkedEach
+	// those of one principal. Zero means the front's defaults.
+	MaxParked, MaxParkedEach int
+	// StateKeys are the secrets that protect requestStates: the first is used for
+	// new ones. Empty means a random one for the life of the Gateway.
+	StateKeys []string
 	// WriteTimeout and KeepAlive are those of the fronts; zero means theirs.
 	WriteTimeout, KeepAlive time.Duration
 
@@ -95,9 +104,10 @@ type Options struct {
 
 // A Gateway serves the MCP endpoints of all servers.
 type Gateway struct {
-	opts Options
-	hub  *hub
-	mux  *http.ServeMux
+	opts   Options
+	hub    *hub
+	mux    *http.ServeMux
+	sealer *modern.Sealer
 
 	// Set by New, read-only after.
 	servers map[string]*server
@@ -117,7 +127,11 @@ func New(opts Options) (*Gateway, error) {
 	if opts.Metrics == nil {
 		opts.Metrics = noMetrics{}
 	}
-	g := &Gateway{opts: opts, hub: newHub(opts), mux: http.NewServeMux(), servers: make(map[string]*server)}
+	sealer, err := modern.NewSealer(opts.StateKeys...)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	g := &Gateway{opts: opts, hub: newHub(opts), mux: http.NewServeMux(), sealer: sealer, servers: make(map[string]*server)}
 	for _, so := range opts.Servers {
 		if g.servers[so.Name] != nil {
 			return nil, fmt.Errorf("gateway: two servers are called %q", so.Name)
@@ -156,7 +170,7 @@ func (g *Gateway) Close(ctx context.Context) error {
 		errs := make([]error, len(g.order))
 		var wg sync.WaitGroup
 		for i, name := range g.order {
-			wg.Go(func() { errs[i] = g.servers[name].back.Close(ctx) })
+			wg.Go(func() { errs[i] = g.servers[name].close(ctx) })
 		}
 		wg.Wait()
 		g.closeErr = errors.Join(errs...)

@@ -41,18 +41,29 @@ func newServer(g *Gateway, so ServerOptions) (*server, error) {
 		return nil, err
 	}
 	s.front, err = modern.NewFront(modern.FrontOptions{
-		Name:         so.Name,
-		Handler:      s,
-		Describer:    s,
-		Feed:         s,
-		Admit:        s.profiles.admit,
-		WriteTimeout: g.opts.WriteTimeout,
-		KeepAlive:    g.opts.KeepAlive,
-		MaxTopics:    g.opts.MaxTopics,
-		Logger:       g.opts.Logger,
-		Metrics:      serverMetrics{g.opts.Metrics, so.Name},
+		Name:          so.Name,
+		Handler:       s,
+		Describer:     s,
+		Feed:          s,
+		Admit:         s.profiles.admit,
+		WriteTimeout:  g.opts.WriteTimeout,
+		KeepAlive:     g.opts.KeepAlive,
+		MaxParked:     g.opts.MaxParked,
+		MaxParkedEach: g.opts.MaxParkedEach,
+		MaxTopics:     g.opts.MaxTopics,
+		Gather:        so.Gather,
+		ParkedTTL:     so.ParkedTTL,
+		Sealer:        g.sealer,
+		Logger:        g.opts.Logger,
+		Metrics:       serverMetrics{g.opts.Metrics, so.Name},
 	})
 	return s, err
+}
+
+// close ends the front's calls and then the back.
+func (s *server) close(ctx context.Context) error {
+	s.front.Close()
+	return s.back.Close(ctx)
 }
 
 // Serve passes a request to the back, and tells of it in one line.

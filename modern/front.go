@@ -19,6 +19,11 @@ const (
 	DefaultWriteTimeout = 10 * time.Second
 	DefaultKeepAlive    = 15 * time.Second
 	DefaultMaxTopics    = 1000
+
+	DefaultGather        = 20 * time.Millisecond
+	DefaultParkedTTL     = 10 * time.Minute
+	DefaultMaxParked     = 10_000
+	DefaultMaxParkedEach = 5_000
 )
 
 // Metrics counts what a front does. All methods are quick and safe for
@@ -58,6 +63,18 @@ type FrontOptions struct {
 	// DefaultMaxTopics.
 	MaxTopics int
 
+	// Gather is how long questions of a server are collected before they go out
+	// together. Zero means DefaultGather.
+	Gather time.Duration
+	// ParkedTTL is how long a call waits for its client's answers. Zero means
+	// DefaultParkedTTL.
+	ParkedTTL time.Duration
+	// MaxParked bounds the calls that wait for answers, MaxParkedEach those of
+	// one principal. Zero means the defaults.
+	MaxParked, MaxParkedEach int
+	// Sealer seals requestStates. Nil means one with a random key.
+	Sealer *Sealer
+
 	Logger  *slog.Logger // nil discards
 	Metrics Metrics      // nil counts nothing
 }
@@ -66,6 +83,7 @@ type FrontOptions struct {
 type Front struct {
 	opts    FrontOptions
 	schemas *schemaCache
+	hangar  *hangar
 }
 
 // NewFront returns a Front. It starts nothing.
@@ -85,12 +103,30 @@ func NewFront(opts FrontOptions) (*Front, error) {
 	if opts.Metrics == nil {
 		opts.Metrics = noMetrics{}
 	}
+	opts.Gather = cmp.Or(opts.Gather, DefaultGather)
+	opts.ParkedTTL = cmp.Or(opts.ParkedTTL, DefaultParkedTTL)
+	opts.MaxParked = cmp.Or(opts.MaxParked, DefaultMaxParked)
+	opts.MaxParkedEach = cmp.Or(opts.MaxParkedEach, DefaultMaxParkedEach)
+	var err error
+	if opts.Sealer == nil {
+		if opts.Sealer, err = NewSealer(); err != nil {
+			return nil, err
+		}
+	}
 	schemas, err := newSchemaCache()
 	if err != nil {
 		return nil, err
 	}
-	return &Front{opts: opts, schemas: schemas}, nil
+	f := &Front{opts: opts, schemas: schemas}
+	f.hangar = newHangar(f)
+	return f, nil
 }
+
+// Close ends the calls that wait for their clients' answers, and waits for them.
+// Requests must have ended.
+func (f *Front) Close() { f.hangar.close(errShutdown) }
+
+var errShutdown = errors.New("the gateway is shutting down")
 
 // ServeMessage serves one posted request or notification whose envelope or
 // header is modern. principal is whoever posted it. It returns when the answer
@@ -153,6 +189,9 @@ func (f *Front) serve(ctx context.Context, req *exchange.Request, p *reply) erro
 	}
 	if err := f.schemas.check(p.r.Header, req); err != nil {
 		return err
+	}
+	if askable(req) || wire.Get(req.Params, "requestState") != nil && spec.Named(req.Method) != "" {
+		return f.serveAskable(ctx, req, p)
 	}
 	stop := p.keepAlive()
 	res, err := f.opts.Handler.Serve(ctx, req, p)

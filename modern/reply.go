@@ -63,7 +63,7 @@ func (p *reply) Notify(_ context.Context, n exchange.Notification) error {
 	return p.eventLocked(*buf)
 }
 
-// Ask is refused: questions to modern clients are not carried yet.
+// Ask is refused: who can be asked has a flight for an Exchange.
 func (p *reply) Ask(context.Context, []exchange.Question) ([]exchange.Answer, error) {
 	return nil, exchange.ErrCannotAsk
 }
@@ -77,9 +77,14 @@ func (p *reply) keepAlive() (stop func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.timer = time.AfterFunc(p.f.opts.KeepAlive, p.comment)
-	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
+	return p.silence
+}
+
+// silence ends the keep-alives. It may be called again.
+func (p *reply) silence() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer != nil {
 		p.timer.Stop()
 		p.timer = nil
 	}
@@ -111,6 +116,13 @@ func (p *reply) result(req *exchange.Request, res *exchange.Result) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.lastLocked(http.StatusOK, body)
+}
+
+// message writes a whole response and finishes the reply.
+func (p *reply) message(msg []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lastLocked(http.StatusOK, msg)
 }
 
 // fail writes an error as the answer and finishes the reply. A reply that has
@@ -151,13 +163,10 @@ func (p *reply) notAcceptable() {
 
 // finish says that the handler returns: the writer is net/http's again.
 func (p *reply) finish() {
+	p.silence()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.state = finished
-	if p.timer != nil {
-		p.timer.Stop()
-		p.timer = nil
-	}
 }
 
 // lastLocked writes the response message in the form that is still open.

@@ -1,0 +1,81 @@
+package modern
+
+import (
+	"context"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// serveAskable serves a request whose handler may ask back: the first of its
+// kind, or the retry that brings answers.
+//
+// Spec: 2026-07-28, basic/patterns/mrtr, Basic Workflow.
+func (f *Front) serveAskable(ctx context.Context, req *exchange.Request, p *reply) error {
+	if wire.Get(req.Params, "requestState") == nil {
+		fl, err := f.hangar.depart(ctx, req, p)
+		if err != nil {
+			return err
+		}
+		return fl.attend(ctx, req, p)
+	}
+	fl, st, err := f.hangar.find(req)
+	if err == nil {
+		err = fl.resume(req, st.Round, p)
+	}
+	if err != nil {
+		f.opts.Logger.Info("requestState refused", "upstream", f.opts.Name, "method", req.Method, "err", err)
+		return stateRefusal(err)
+	}
+	return fl.attend(ctx, req, p)
+}
+
+// appendInputRequired appends the response that ends a round with questions.
+//
+// Spec: 2026-07-28, basic/patterns/mrtr, InputRequiredResult.
+func appendInputRequired(dst []byte, id wire.ID, open []*inquiry, state string, info []byte) []byte {
+	dst = append(id.Append(append(dst, `{"jsonrpc":"2.0","id":`...)), `,"result":{"resultType":"input_required","inputRequests":{`...)
+	for i, q := range open {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(wire.AppendString(dst, q.key), `:{"method":`...)
+		dst = wire.AppendString(dst, q.question.Method)
+		if q.question.Params != nil {
+			dst = append(append(dst, `,"params":`...), q.question.Params...)
+		}
+		dst = append(dst, '}')
+	}
+	dst = wire.AppendString(append(dst, `},"requestState":`...), state)
+	if info != nil {
+		dst = append(append(dst, `,"_meta":{"`+spec.MetaServerInfo+`":`...), info...)
+		dst = append(dst, '}')
+	}
+	return append(dst, "}}"...)
+}
+
+// wellFormed reports whether text can be the answer to a question of method.
+//
+// Spec: 2026-07-28, schema, InputResponse.
+func wellFormed(method string, text []byte) bool {
+	if !wire.IsObject(text) {
+		return false
+	}
+	switch method {
+	case spec.MethodElicit:
+		switch action, _ := wire.GetString(text, "action"); action {
+		case "accept", "decline", "cancel":
+			content := wire.Get(text, "content")
+			return content == nil || wire.IsObject(content)
+		}
+		return false
+	case spec.MethodSample:
+		_, ok := wire.GetString(text, "role")
+		content := wire.Get(text, "content")
+		return ok && (wire.IsObject(content) || wire.IsArray(content))
+	case spec.MethodRootsList:
+		return wire.IsArray(wire.Get(text, "roots"))
+	}
+	return true
+}

@@ -99,10 +99,14 @@ func (b *Back) serveOnce(ctx context.Context, req *exchange.Request, x exchange.
 // connect opens a session for the pool and takes note of how that went.
 func (b *Back) connect(ctx context.Context, p exchange.Profile) (*session, error) {
 	s, err := b.open(ctx, p)
-	if context.Cause(ctx) != errClosed {
-		b.health.report(err)
+	if context.Cause(ctx) == errClosed {
+		return s, err
 	}
-	return s, err
+	b.health.report(err)
+	if err != nil {
+		return nil, &failure{cause: err, fate: notSent}
+	}
+	return s, nil
 }
 
 // Describe implements [exchange.Describer]: it tells what the server answered to

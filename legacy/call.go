@@ -130,13 +130,12 @@ func (c *call) drain() {
 			return
 		}
 		c.draining = true
-		notes := c.notes
-		c.notes = nil
+		n := c.notes[0]
+		c.notes[0] = exchange.Notification{}
+		c.notes = c.notes[1:]
 		c.mu.Unlock()
-		for _, n := range notes {
-			// A caller that can't be reached is no reason to stop: ctx says so too.
-			_ = c.x.Notify(c.ctx, n)
-		}
+		// A caller that can't be reached is no reason to stop: ctx says so too.
+		_ = c.x.Notify(c.ctx, n)
 	}
 }
 

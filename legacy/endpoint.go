@@ -1,12 +1,16 @@
 package legacy
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
@@ -46,6 +50,9 @@ func ownTransport() *http.Transport {
 	t.DisableCompression = true
 	t.MaxIdleConns = 0
 	t.MaxIdleConnsPerHost = 256
+	// Shorter than what servers grant (Node: 5 s): a request that meets the end of
+	// its connection may have run, and tools/call can't be sent again.
+	t.IdleConnTimeout = 4 * time.Second
 	return t
 }
 
@@ -72,24 +79,37 @@ func (e *endpoint) header(accept string, session string, revision spec.Revision)
 	return h
 }
 
-// post sends frame. sent tells, on failure, whether any of it can have reached
-// the server. h is shared: RoundTrippers don't change it.
-func (e *endpoint) post(ctx context.Context, h http.Header, frame []byte) (resp *http.Response, sent bool, err error) {
-	body := &frameBody{touched: new(atomic.Bool), frame: frame}
-	req := (&http.Request{
+// post sends frame. h is shared: RoundTrippers don't change it.
+//
+// The body is of a type that net/http knows to be in memory: it then writes
+// headers and body at once, and by itself repeats a request of which nothing
+// left on a connection that the server had closed.
+func (e *endpoint) post(ctx context.Context, h http.Header, frame []byte) (*http.Response, error) {
+	body := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(frame)), nil }
+	first, _ := body() // never fails
+	return e.rt.RoundTrip((&http.Request{
 		Method:        http.MethodPost,
 		URL:           e.url,
 		Host:          e.url.Host,
 		Header:        h,
-		Body:          body,
-		GetBody:       body.again,
+		Body:          first,
+		GetBody:       body,
 		ContentLength: int64(len(frame)),
 		Proto:         "HTTP/1.1",
 		ProtoMajor:    1,
 		ProtoMinor:    1,
-	}).WithContext(ctx)
-	resp, err = e.rt.RoundTrip(req)
-	return resp, body.touched.Load(), err
+	}).WithContext(ctx))
+}
+
+// unsent reports whether a RoundTrip that failed with err had no connection to
+// send anything on.
+func unsent(err error) bool {
+	var op *net.OpError
+	var dns *net.DNSError
+	var cert *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	return errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect") ||
+		errors.As(err, &dns) || errors.As(err, &cert) || errors.As(err, &record)
 }
 
 // bare sends a request without a body.
@@ -110,30 +130,6 @@ func (e *endpoint) close() {
 	if e.own != nil {
 		e.own.CloseIdleConnections()
 	}
-}
-
-// A frameBody is a request's body that knows whether anybody began to read it.
-// Headers alone are no request: a frame never touched never ran.
-type frameBody struct {
-	touched *atomic.Bool
-	frame   []byte
-	read    int
-}
-
-func (b *frameBody) Read(p []byte) (int, error) {
-	b.touched.Store(true)
-	if b.read == len(b.frame) {
-		return 0, io.EOF
-	}
-	n := copy(p, b.frame[b.read:])
-	b.read += n
-	return n, nil
-}
-
-func (b *frameBody) Close() error { return nil }
-
-func (b *frameBody) again() (io.ReadCloser, error) {
-	return &frameBody{touched: b.touched, frame: b.frame}, nil
 }
 
 // discard reads the little that is left of a response nobody wants, so that the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -42,6 +43,8 @@ type failure struct {
 
 func (f *failure) Error() string { return f.cause.Error() }
 
+func (f *failure) Unwrap() error { return f.cause }
+
 // repeatable reports whether sending a request of method again can't do twice
 // what the client asked for once.
 func (f *failure) repeatable(method string) bool {
@@ -66,13 +69,22 @@ func (b *Back) clientError(method string, err error) error {
 		return err
 	}
 	f := asFailure(err)
+	var mismatch *revisionMismatch
 	switch {
+	case errors.Is(err, errClosed):
+		return wire.Errorf(spec.CodeInternal, "server %q: %v", b.opts.Name, errClosed)
+	case errors.As(err, &mismatch):
+		return wire.Errorf(spec.CodeInternal, "%v; upgrade mcpbridge, or set the server's era", mismatch)
 	case errors.Is(err, errTooLong):
 		return wire.Errorf(spec.CodeInternal, "server %q did not answer %s in time (%v, at most %v with progress); raise timeouts.request or timeouts.max if that is normal for it",
 			b.opts.Name, method, b.opts.Timeouts.Request, b.opts.Timeouts.Max)
 	case f != nil && f.fate == mayHaveRun && !spec.Repeatable(method):
 		return wire.Errorf(spec.CodeInternal, "server %q was lost while it ran %s: %v; the request may have taken effect and was not repeated: check before sending it again",
 			b.opts.Name, method, cause(err))
+	}
+	var status *statusError
+	if errors.As(err, &status) {
+		return wire.Errorf(spec.CodeInternal, "server %q refused %s: %v%s", b.opts.Name, method, cause(err), status.advice())
 	}
 	return wire.Errorf(spec.CodeInternal, "server %q can't be reached: %v; check that it runs, then try again", b.opts.Name, cause(err))
 }
@@ -149,4 +161,16 @@ func (e *statusError) Error() string {
 		return fmt.Sprintf("HTTP %d %s", e.code, statusText(e.code))
 	}
 	return fmt.Sprintf("HTTP %d %s: %s", e.code, statusText(e.code), e.note)
+}
+
+// advice is what to do about a status that configuration causes, after a
+// semicolon.
+func (e *statusError) advice() string {
+	switch {
+	case e.code == http.StatusUnauthorized, e.code == http.StatusForbidden:
+		return "; check the credentials in the server's headers"
+	case e.code >= 300 && e.code <= 399:
+		return "; redirects are not followed: configure the URL it leads to"
+	}
+	return ""
 }

@@ -152,7 +152,7 @@ func (g *getStream) refused(before streamCut, code int) (streamCut, error) {
 	status := &statusError{code: code, note: "the server's stream"}
 	before.trusted, before.lasted, before.retry = false, 0, defaultRetry
 	switch {
-	case before.opened && code == http.StatusNotFound && g.l.id != "":
+	case before.opened && code == http.StatusNotFound && g.l.id() != "":
 		g.l.s.fail(status)
 		return before, status
 	case code >= 500, code == http.StatusConflict, code == http.StatusTooManyRequests:
@@ -197,9 +197,6 @@ func (g *getStream) opened(before streamCut) {
 	g.up.Store(true)
 	g.announce()
 	w := g.l.s.watch()
-	if w == nil {
-		return
-	}
 	w.channel(true)
 	if before.opened && !before.trusted {
 		w.gap()
@@ -208,9 +205,7 @@ func (g *getStream) opened(before streamCut) {
 
 func (g *getStream) closed() {
 	g.up.Store(false)
-	if w := g.l.s.watch(); w != nil {
-		w.channel(false)
-	}
+	g.l.s.watch().channel(false)
 }
 
 // announce wakes who awaits the outcome of an attempt.

@@ -42,8 +42,9 @@ func (b *Back) open(ctx context.Context, p exchange.Profile) (*session, error) {
 		newConnLink(ctx, s, conn)
 	}
 	if err := s.handshake(ctx, p); err != nil {
+		why := connectError(ctx, err)
 		s.abort(ctx)
-		return nil, connectError(ctx, err)
+		return nil, why
 	}
 	return s, nil
 }
@@ -55,10 +56,15 @@ func (s *session) abort(ctx context.Context) {
 	s.close(ctx)
 }
 
-// connectError says "time-out" where the time was up.
+// connectError says "time-out" where the time was up, and takes a server's
+// refusal out of the chain: it was not the client's request that it refused.
 func connectError(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return errors.New("it did not finish initialize within timeouts.connect")
+	}
+	var refusal *wire.Error
+	if errors.As(err, &refusal) {
+		return fmt.Errorf("%v", err)
 	}
 	return err
 }

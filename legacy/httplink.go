@@ -33,10 +33,9 @@ type httpLink struct {
 	s *session
 	e *endpoint
 
-	// Set when initialize is answered, read-only after.
-	id   string // Mcp-Session-Id; empty if the server gave none
-	post http.Header
-	get  http.Header
+	// names is replaced twice: when initialize is answered, and when the revision
+	// is settled.
+	names atomic.Pointer[names]
 
 	stream *getStream // nil before listen
 
@@ -44,24 +43,45 @@ type httpLink struct {
 	slowTails atomic.Int32
 }
 
+// names are the session's id and the headers that carry it. They are shared by
+// all requests and never changed.
+type names struct {
+	id        string // Mcp-Session-Id; empty if the server gave none
+	post, get http.Header
+}
+
 func newHTTPLink(s *session, e *endpoint) *httpLink {
-	l := &httpLink{s: s, e: e, post: e.header(acceptPost, "", "")}
+	l := &httpLink{s: s, e: e}
+	l.adopt("", "")
 	s.link = l
 	return l
 }
 
+// adopt makes requests carry a session id and a revision.
+func (l *httpLink) adopt(id string, revision spec.Revision) {
+	n := &names{
+		id:   id,
+		post: l.e.header(acceptPost, id, revision),
+		get:  l.e.header(acceptGet, id, revision),
+	}
+	n.get.Del("Content-Type")
+	l.names.Store(n)
+}
+
+// id returns the Mcp-Session-Id, empty if there is none.
+func (l *httpLink) id() string { return l.names.Load().id }
+
 // exchange implements link.
 func (l *httpLink) exchange(ctx context.Context, c *call, frame []byte) error {
-	resp, sent, err := l.e.post(ctx, l.post, frame)
+	resp, err := l.e.post(ctx, l.names.Load().post, frame)
+	if err != nil && unsent(err) {
+		return &failure{cause: cause(err), fate: notSent}
+	}
 	if err != nil {
-		f := &failure{cause: cause(err), fate: mayHaveRun, again: true}
-		if !sent {
-			f.fate, f.again = notSent, false
-		}
-		return f
+		return &failure{cause: cause(err), fate: mayHaveRun, again: true}
 	}
 	if c.method == spec.MethodInitialize {
-		l.id = resp.Header.Get(spec.HeaderSession)
+		l.adopt(resp.Header.Get(spec.HeaderSession), "")
 	}
 	at, err := l.reply(ctx, c, resp)
 	if err != nil || at.settled {
@@ -174,7 +194,7 @@ func (l *httpLink) rejected(c *call, resp *http.Response) error {
 	if isError {
 		status.note = shorten(m.Error.Message)
 	}
-	if l.id != "" && (resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest) {
+	if l.id() != "" && (resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest) {
 		l.s.fail(status)
 		return &failure{cause: status, fate: refused, lost: true}
 	}
@@ -201,7 +221,7 @@ func shorten(text string) string {
 
 // send implements link.
 func (l *httpLink) send(ctx context.Context, frame []byte) error {
-	resp, _, err := l.e.post(ctx, l.post, frame)
+	resp, err := l.e.post(ctx, l.names.Load().post, frame)
 	if err != nil {
 		return cause(err)
 	}
@@ -214,9 +234,7 @@ func (l *httpLink) send(ctx context.Context, frame []byte) error {
 
 // listen implements link: it asks for the GET stream.
 func (l *httpLink) listen(ctx context.Context) {
-	l.post = l.e.header(acceptPost, l.id, l.s.revision)
-	l.get = l.e.header(acceptGet, l.id, l.s.revision)
-	l.get.Del("Content-Type")
+	l.adopt(l.id(), l.s.revision)
 	l.stream = startStream(ctx, l)
 	l.stream.await(ctx)
 }
@@ -238,16 +256,12 @@ func (l *httpLink) close(ctx context.Context) {
 		l.stream.close()
 	}
 	var lost *statusError
-	if l.id == "" || errors.As(l.s.err, &lost) {
+	if l.id() == "" || errors.As(l.s.err, &lost) {
 		return // nothing there to end
-	}
-	h := l.get
-	if h == nil { // initialize was answered and could not be used
-		h = l.e.header(acceptGet, l.id, l.s.revision)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeTimeout)
 	defer cancel()
-	resp, err := l.e.bare(ctx, http.MethodDelete, h)
+	resp, err := l.e.bare(ctx, http.MethodDelete, l.names.Load().get)
 	if err != nil {
 		l.s.log.Debug("ending session upstream", "error", cause(err))
 		return

@@ -173,9 +173,7 @@ func (s *session) tell(ctx context.Context, c, from *call, method string, params
 // the news came on.
 func (s *session) changed(kind fanout.Kind, m *wire.Message) {
 	uri, _ := wire.GetString(m.Params, "uri")
-	if w := s.watch(); w != nil {
-		w.changed(kind, uri, wire.Get(m.Params, "_meta"))
-	}
+	s.watch().changed(kind, uri, wire.Get(m.Params, "_meta"))
 }
 
 func (s *session) drop(what string) { s.opts.Metrics.Dropped(s.opts.Name, what) }

@@ -165,6 +165,9 @@ func (o *Options) fill() {
 	if o.Metrics == nil {
 		o.Metrics = noMetrics{}
 	}
+	if o.Changes == nil {
+		o.Changes = noChanges{}
+	}
 }
 
 type noMetrics struct{}

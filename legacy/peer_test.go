@@ -135,9 +135,10 @@ type connPeer struct {
 }
 
 // pipeBack returns a Back over pipes, and the far end of each connection that it
-// dials.
+// dials; the channel is closed after the Back is.
 func pipeBack(t testing.TB, opts Options) (*Back, <-chan *connPeer) {
 	peers := make(chan *connPeer, 16)
+	t.Cleanup(func() { close(peers) }) // after the Back is closed
 	opts.Dial = func(context.Context) (transport.Conn, error) {
 		near, far := transport.NewPipe()
 		t.Cleanup(func() { _ = far.Close() })

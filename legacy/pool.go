@@ -126,11 +126,11 @@ func (p *pool) enter(ctx context.Context, profile exchange.Profile, private bool
 		return nil, errClosed
 	}
 	if e := p.shared[profile.Scope]; e != nil && !private {
-		if e.s == nil || e.s.alive() {
+		if !e.opened() || e.s.alive() {
 			p.useLocked(e)
 			return e, nil
 		}
-		p.endLocked(e, endLost)
+		p.partLocked(e)
 	}
 	pause, err := p.admitLocked(profile.Scope)
 	if err != nil {
@@ -193,9 +193,33 @@ func (p *pool) open(ctx context.Context, e *entry, profile exchange.Profile, pau
 		p.endLocked(e, endClosed)
 	default:
 		p.opts.Metrics.SessionOpened(p.opts.Name)
+		p.running.Go(func() { p.mourn(e) }) // ends with the session
 		if e.uses == 0 {
 			p.restIdleLocked(e)
 		}
+	}
+}
+
+// mourn parts with a session once it is lost: a child that exited is waited for
+// though nobody asks for it.
+func (p *pool) mourn(e *entry) {
+	<-e.s.done()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !e.ended {
+		p.partLocked(e)
+	}
+}
+
+// partLocked makes the next get open another session than e's, which was lost.
+// It ends when its last user leaves: over HTTP, what runs under a lost session
+// may still be answered.
+func (p *pool) partLocked(e *entry) {
+	if p.shared[e.scope] == e {
+		delete(p.shared, e.scope)
+	}
+	if e.uses == 0 {
+		p.endLocked(e, endLost)
 	}
 }
 

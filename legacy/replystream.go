@@ -180,7 +180,7 @@ func (l *httpLink) reopen(ctx context.Context, c *call, at position) (position, 
 	case resp.StatusCode >= 500:
 		at.cause = status
 		return at, nil
-	case resp.StatusCode == http.StatusNotFound && l.id != "":
+	case resp.StatusCode == http.StatusNotFound && l.id() != "":
 		l.s.fail(status)
 		return at, &failure{cause: status, fate: mayHaveRun, lost: true}
 	}
@@ -189,10 +189,11 @@ func (l *httpLink) reopen(ctx context.Context, c *call, at position) (position, 
 
 // getAfter returns the headers of a GET that resumes behind an event.
 func (l *httpLink) getAfter(lastID string) http.Header {
+	h := l.names.Load().get
 	if lastID == "" {
-		return l.get
+		return h
 	}
-	h := l.get.Clone()
+	h = h.Clone()
 	h.Set(spec.HeaderLastEventID, lastID)
 	return h
 }

@@ -51,7 +51,7 @@ type session struct {
 	opts         *Options
 	log          *slog.Logger
 	link         link
-	watch        func() *watch // the profile's watch, or nil
+	watch        func() *watch // the profile's; nil, which hears nothing, if none
 	revision     spec.Revision
 	caps         serverCapabilities
 	serverInfo   json.RawMessage // nil if the server gave none

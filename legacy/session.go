@@ -1,6 +1,7 @@
 package legacy
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -122,8 +123,7 @@ func (s *session) serve(ctx context.Context, req *exchange.Request, x exchange.E
 		return nil, err
 	}
 	if a.err != nil {
-		a.free()
-		return nil, upstreamError(req, a.err, s.caps.declares(req.Method))
+		return nil, upstreamError(req, a.takeError(), s.caps.declares(req.Method))
 	}
 	res := exchange.NewResult(a.result, a.release)
 	res.Extra, res.ServerInfo, res.Cache = a.extra, s.serverInfo, s.opts.Cache[req.Method]
@@ -141,11 +141,11 @@ func (s *session) request(ctx context.Context, method string, params []byte) (js
 	if err != nil {
 		return nil, err
 	}
-	defer a.free()
 	if a.err != nil {
-		return nil, a.err
+		return nil, a.takeError()
 	}
-	return append(json.RawMessage(nil), a.result...), nil
+	defer a.free()
+	return bytes.Clone(a.result), nil
 }
 
 // notify sends a notification and waits until it has left.
@@ -303,6 +303,15 @@ func (s *session) close(ctx context.Context) {
 	s.mu.Unlock()
 	s.sending.Wait() // each bounded by goodbyeTimeout
 	s.link.close(ctx)
+}
+
+// takeError gives the answer's bytes back and returns its error, which does not
+// alias them any more.
+func (a *answer) takeError() *wire.Error {
+	e := *a.err
+	e.Data = bytes.Clone(e.Data)
+	a.free()
+	return &e
 }
 
 // free gives the answer's bytes back.

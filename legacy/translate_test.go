@@ -242,3 +242,33 @@ func TestF07ResultBytes(t *testing.T) {
 		res.Release()
 	}
 }
+
+// What an error says stays what it was when the buffer it came in is used again.
+func TestErrorDataIsTheCallers(t *testing.T) {
+	p := newHTTPPeer(t)
+	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		name, _ := wire.GetString(m.Params, "name")
+		text := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":1,"message":"m","data":"%s"}}`, m.ID, strings.Repeat(name, 100))
+		if name == "b" {
+			startSSE(w)("%s", text)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, text)
+	}
+	b := newTestBack(t, Options{URL: p.URL})
+	var errs []*wire.Error
+	for i := range 60 { // a pool gives no promise when it reuses
+		_, err := b.Serve(t.Context(), ask("tools/call", `{"name":"`+string(rune('a'+i%3))+`"}`), &caller{})
+		var we *wire.Error
+		if !errors.As(err, &we) {
+			t.Fatal(err)
+		}
+		errs = append(errs, we)
+	}
+	for i, e := range errs {
+		if want := `"` + strings.Repeat(string(rune('a'+i%3)), 100) + `"`; string(e.Data) != want {
+			t.Fatalf("error %d has data %.20s…, want %.20s…", i, e.Data, want)
+		}
+	}
+}

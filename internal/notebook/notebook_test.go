@@ -282,6 +282,7 @@ func TestNoCueBeforeInitialized(t *testing.T) {
 	c, editor := connect(t, nb), open(t, nb)
 	defer c.close()
 	defer editor.close()
+	c.call("ping", `{}`) // answered: the session is there
 	editor.edit("new", "x")
 	c.call("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"0"}}`)
 	c.call("ping", `{}`)

@@ -31,8 +31,8 @@ lint: ## gofmt, go vet and staticcheck, on the peers' harness too
 	  if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
-	$(GO) -C interop/go vet ./...
-	cd interop/go && $(GO) run $(STATICCHECK) ./...
+	@set -x; for m in interop/go interop/legacy-go; do \
+	  $(GO) -C $$m vet ./...; (cd $$m && $(GO) run $(STATICCHECK) ./...); done
 
 .PHONY: cross
 cross: ## build for the other systems
@@ -49,12 +49,18 @@ test: bin/rules ## go test -race ./..., and without -race what excludes itself f
 .PHONY: rules
 rules: bin/rules ## which rules of docs/rules.md the last `make test` and `make interop` prove
 	@for f in bin/race.json; do [ -s $$f ] || $(MAKE) --no-print-directory test; done
-	@bin/rules judge -list docs/rules.md $$(for f in bin/race.json bin/norace.json bin/interop.json; do [ ! -s $$f ] || echo $$f; done)
+	@bin/rules judge -list docs/rules.md $$(for f in bin/race.json bin/norace.json bin/interop.json bin/trunk.json; do [ ! -s $$f ] || echo $$f; done)
 
 .PHONY: interop
 interop: bin/rules ## real clients and servers, and the conformance suite, through mcpbridge (needs node and npm)
 	interop/build
-	cd interop/go && $(GO) test -count=1 -timeout 10m -json ./... | ../../$(WATCH) -v -o ../../bin/interop.json
+	@rm -f interop/bin/*.txt; rc=0; \
+	  $(GO) -C interop/go test -count=1 -timeout 10m -json . | $(WATCH) -v -o bin/interop.json || rc=$$?; \
+	  cat interop/bin/matrix.txt interop/bin/conformance.txt || rc=1; exit $$rc
+
+.PHONY: trunk
+trunk: bin/rules ## listen streams under numbers and faults, through mcpbridge as a process
+	$(GO) -C interop/go test -count=1 -timeout 20m -json ./trunk | $(WATCH) -v -o bin/trunk.json
 
 .PHONY: bench
 bench: ## the benchmarks beside the code

@@ -16,22 +16,24 @@ import (
 	"time"
 )
 
-// How a scenario of the suite went, worst first.
+// How a scenario of the suite went.
 const (
 	failed = "fail"  // a check failed
 	passed = "pass"  // none failed, but some warned or none was made
 	clean  = "clean" // no warnings either
 )
 
-var ranks = []string{failed, passed, clean}
-
 // scenario is what the suite found: how many checks ended how.
 type scenario struct {
 	name   string
 	scored bool           // counts for the revision
 	checks map[string]int // by status: SUCCESS, WARNING, FAILURE, ...
-	faults []string       // what failed or warned
+	faults []fault        // what failed or warned
+	note   string         // for the table
 }
+
+// fault is a check that failed or warned.
+type fault struct{ id, status, message string }
 
 func (s *scenario) outcome() string {
 	switch {
@@ -43,12 +45,13 @@ func (s *scenario) outcome() string {
 	return clean
 }
 
-// expectation is a line of expected.txt.
-type expectation struct{ outcome, reason string }
+// expectations are the faults that each scenario has, with their reasons, by
+// the scenario's name and the check's id.
+type expectations map[string]map[string]string
 
 // TestConformance runs the official suite's server scenarios of the modern
 // revision through mcpbridge on go-sdk v1.6.1's stock server, which is legacy,
-// and holds them against conformance/expected.txt: none may fare worse.
+// and holds every check against conformance/expected.txt.
 func TestConformance(t *testing.T) {
 	want, err := readExpected("../conformance/expected.txt")
 	if err != nil {
@@ -59,10 +62,14 @@ func TestConformance(t *testing.T) {
 		t.Fatal(err)
 	}
 	got = slices.DeleteFunc(got, func(s *scenario) bool {
-		return !s.scored && want[s.name] == (expectation{}) // nothing is claimed of it
+		return !s.scored && want[s.name] == nil // nothing is claimed of it
 	})
 	for _, s := range got {
-		t.Run(s.name, func(t *testing.T) { judge(t, s, want[s.name]) })
+		t.Run(s.name, func(t *testing.T) {
+			for _, problem := range s.judge(want[s.name]) {
+				t.Error(problem)
+			}
+		})
 		delete(want, s.name)
 	}
 	for name := range want {
@@ -73,45 +80,55 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-func judge(t *testing.T, s *scenario, want expectation) {
-	outcome := s.outcome()
-	if want.outcome == "" {
-		t.Fatalf("%s is not in expected.txt; it is %s now", s.name, outcome)
+// judge returns the faults that are not expected, and notes for the table why
+// the others are, and which are gone.
+func (s *scenario) judge(want map[string]string) (problems []string) {
+	if want == nil {
+		return []string{fmt.Sprintf("%s is not in expected.txt; it is %s now, with %v", s.name, s.outcome(), s.faults)}
 	}
-	switch is, was := slices.Index(ranks, outcome), slices.Index(ranks, want.outcome); {
-	case is < was:
-		t.Errorf("%s is %s, was %s:\n%s", s.name, outcome, want.outcome, strings.Join(s.faults, "\n"))
-	case is > was:
-		s.faults = append(s.faults, fmt.Sprintf("better than expected.txt, which has %s (%s): mend the file", want.outcome, want.reason))
+	reasons, gone := []string{}, maps.Clone(want)
+	for _, f := range s.faults {
+		reason, known := want[f.id]
+		if !known {
+			problems = append(problems, fmt.Sprintf("%s %s: %s", f.status, f.id, f.message))
+			reason = "NEW: " + f.id
+		}
+		if !slices.Contains(reasons, reason) {
+			reasons = append(reasons, reason)
+		}
+		delete(gone, f.id)
 	}
-	if outcome != clean && want.reason == "" {
-		t.Errorf("%s is %s, and expected.txt gives no reason", s.name, outcome)
+	for id := range gone {
+		reasons = append(reasons, "BETTER than expected.txt, mend it: "+id)
 	}
-	if outcome == want.outcome && want.reason != "" {
-		s.faults = []string{want.reason}
-	}
+	s.note = strings.Join(reasons, "; ")
+	return problems
 }
 
-// readExpected reads lines of scenario, outcome and, where it isn't clean, the
-// reason.
-func readExpected(name string) (map[string]expectation, error) {
+// readExpected reads the scenarios, a line each, and under a scenario that is
+// not clean its faults, indented: the check's id, then the reason.
+func readExpected(name string) (expectations, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	want := make(map[string]expectation)
+	want := make(expectations)
+	var at map[string]string // the faults of the scenario above
 	lines := bufio.NewScanner(f)
 	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
-		if line == "" || line[0] == '#' {
-			continue
+		line := lines.Text()
+		id, reason, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch {
+		case id == "" || line[0] == '#':
+		case line[0] != ' ' && want[id] == nil && reason == "":
+			at = make(map[string]string)
+			want[id] = at
+		case line[0] == ' ' && at != nil && at[id] == "" && reason != "":
+			at[id] = strings.TrimSpace(reason)
+		default:
+			return nil, fmt.Errorf("%s:%d: want a scenario, or indented a check and a reason, and each once", name, n)
 		}
-		words := strings.Fields(line)
-		if len(words) < 2 || !slices.Contains(ranks, words[1]) || want[words[0]] != (expectation{}) {
-			return nil, fmt.Errorf("%s:%d: want a scenario once, one of %q, and a reason", name, n, ranks)
-		}
-		want[words[0]] = expectation{words[1], strings.Join(words[2:], " ")}
 	}
 	return want, lines.Err()
 }
@@ -185,7 +202,7 @@ func (s *scenario) read(name string) error {
 	for _, c := range checks {
 		s.checks[c.Status]++
 		if c.Status == "FAILURE" || c.Status == "WARNING" {
-			s.faults = append(s.faults, fmt.Sprintf("%s %s: %s", c.Status, c.ID, c.ErrorMessage))
+			s.faults = append(s.faults, fault{c.ID, c.Status, c.ErrorMessage})
 		}
 	}
 	return nil
@@ -197,40 +214,69 @@ func suiteTable(got []*scenario) string {
 	count := make(map[string]int)
 	scored := 0
 	for _, s := range got {
-		note := ""
+		name := s.name
 		if s.scored {
 			scored++
 			count[s.outcome()]++
 		} else {
-			note = "not scored "
+			name += " (not scored)"
 		}
-		fmt.Fprintf(&b, "%-5s  %-46s %2d ok %d failed %d warned  %s%s\n", s.outcome(), s.name,
-			s.checks["SUCCESS"], s.checks["FAILURE"], s.checks["WARNING"], note, strings.Join(s.faults, "; "))
+		fmt.Fprintf(&b, "%-5s  %-46s %2d ok %d failed %d warned  %s\n", s.outcome(), name,
+			s.checks["SUCCESS"], s.checks["FAILURE"], s.checks["WARNING"], s.note)
 	}
 	fmt.Fprintf(&b, "conformance %s: %d of %d pass, %d of them clean\n", revision, count[passed]+count[clean], scored, count[clean])
 	return b.String()
 }
 
-// TestExpectations proves that a scenario that fares worse is a failure.
-func TestExpectations(t *testing.T) {
+// TestReadExpected proves that the file is read strictly.
+func TestReadExpected(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "expected.txt")
 	for _, tt := range []struct {
 		name, text string
-		want       map[string]expectation
+		want       expectations
 	}{
-		{"comment, blank, clean and fail", "# x\n\na clean\nb fail for want of c\n",
-			map[string]expectation{"a": {clean, ""}, "b": {failed, "for want of c"}}},
-		{"unknown outcome", "a good\n", nil},
-		{"twice", "a clean\na clean\n", nil},
-		{"no outcome", "a\n", nil},
+		{"clean and not", "# x\n\na\nb\n  c  for want of d\n", expectations{"a": {}, "b": {"c": "for want of d"}}},
+		{"scenario twice", "a\na\n", nil},
+		{"check twice", "a\n  c x\n  c y\n", nil},
+		{"check without a reason", "a\n  c\n", nil},
+		{"check without a scenario", "  c x\n", nil},
+		{"scenario with a reason", "a x\n", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if err := os.WriteFile(name, []byte(tt.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			got, err := readExpected(name)
-			if (err != nil) != (tt.want == nil) || err == nil && !maps.Equal(got, tt.want) {
+			if (err != nil) != (tt.want == nil) || err == nil && !maps.EqualFunc(got, tt.want, maps.Equal) {
 				t.Errorf("readExpected(%q) = %v, %v, want %v", tt.text, got, err, tt.want)
+			}
+		})
+	}
+}
+
+// TestJudge proves that a new fault is a failure, also in a scenario that has
+// others.
+func TestJudge(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		faults   []string
+		want     map[string]string
+		problems int
+	}{
+		{"clean as expected", nil, map[string]string{}, 0},
+		{"not in the file", nil, nil, 1},
+		{"fault as expected", []string{"a"}, map[string]string{"a": "why"}, 0},
+		{"new fault", []string{"a"}, map[string]string{}, 1},
+		{"new fault beside another", []string{"a", "b"}, map[string]string{"a": "why"}, 1},
+		{"fault gone", nil, map[string]string{"a": "why"}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := &scenario{name: "x", checks: map[string]int{"SUCCESS": 1}}
+			for _, id := range tt.faults {
+				s.faults = append(s.faults, fault{id: id, status: "FAILURE"})
+			}
+			if got := s.judge(tt.want); len(got) != tt.problems {
+				t.Errorf("judge(%v) = %q, want %d problems", tt.want, got, tt.problems)
 			}
 		})
 	}

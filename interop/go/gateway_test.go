@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/pprof"
 	"testing"
 	"time"
 )
@@ -60,7 +61,18 @@ func runWorld(m *testing.M) (code int, err error) {
 	if w.bridge, err = startBridge(ctx, dir, w.urls); err != nil {
 		return 1, err
 	}
+	defer time.AfterFunc(testTime, w.abort).Stop()
 	return m.Run(), nil
+}
+
+// testTime bounds the whole run. The go command's own bound would end this
+// process and leave the others.
+const testTime = 8 * time.Minute
+
+func (w *world) abort() {
+	pprof.Lookup("goroutine").WriteTo(os.Stdout, 1)
+	fmt.Printf("FAIL: not done after %v: %v\n", testTime, w.stop())
+	os.Exit(1)
 }
 
 func (w *world) stop() error {
@@ -148,7 +160,8 @@ func (b *bridge) writeConfig(file, admin string, urls map[string]string) error {
 	text := fmt.Sprintf(`listen: %s
 admin: %s
 servers:
-  notebook: {builtin: notebook}
+  notebook-go: {builtin: notebook}
+  notebook-typescript: {builtin: notebook}
   everything-go: {url: %q}
   everything-http: {url: %q}
   everything-stdio: {command: %q, args: [%q, stdio, %q]}

@@ -23,9 +23,9 @@ const (
 // A goClient is go-sdk's client on one server.
 type goClient struct {
 	cs       *mcp.ClientSession
-	progress chan any
-	messages chan any
-	changed  chan string // "tools", "prompts", "resources", or the URI of a resource
+	progress *inbox[any]
+	messages *inbox[any]
+	changed  *inbox[string] // "tools", "prompts", "resources", or the URI of a resource
 }
 
 // newGoClient connects over t. The client is left as the SDK makes it: modern
@@ -33,23 +33,23 @@ type goClient struct {
 // everything, so that it opens its listen stream for the lists by itself.
 func newGoClient(ctx context.Context, t mcp.Transport) (*goClient, error) {
 	c := &goClient{
-		progress: make(chan any, 100),
-		messages: make(chan any, 100),
-		changed:  make(chan string, 100),
+		progress: newInbox[any](),
+		messages: newInbox[any](),
+		changed:  newInbox[string](),
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "interop-go", Version: "1"}, &mcp.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
-			c.progress <- wire(r.Params)
+			c.progress.put(wire(r.Params))
 		},
 		//lint:ignore SA1019 deprecated in 2026-07-28, and still to be carried over
 		LoggingMessageHandler: func(_ context.Context, r *mcp.LoggingMessageRequest) {
-			c.messages <- wire(r.Params)
+			c.messages.put(wire(r.Params))
 		},
-		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { c.changed <- "tools" },
-		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) { c.changed <- "prompts" },
-		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { c.changed <- "resources" },
+		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { c.changed.put("tools") },
+		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) { c.changed.put("prompts") },
+		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { c.changed.put("resources") },
 		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
-			c.changed <- r.Params.URI
+			c.changed.put(r.Params.URI)
 		},
 	})
 	var err error
@@ -130,8 +130,8 @@ func (c *goClient) call(ctx context.Context, s *Step) error {
 	if err := json.Unmarshal(s.Params, p); err != nil {
 		return err
 	}
-	drain(c.progress)
-	drain(c.messages)
+	c.progress.clear()
+	c.messages.clear()
 	if s.Log != "" {
 		p.Meta = mcp.Meta{"io.modelcontextprotocol/logLevel": s.Log}
 	}
@@ -148,45 +148,17 @@ func (c *goClient) progressed(s *Step) error {
 	if s.Progress == nil {
 		return nil
 	}
-	return reject(mismatch("progress", s.Progress, collect(c.progress, len(s.Progress))))
+	return reject(mismatch("progress", s.Progress, c.progress.collect(len(s.Progress))))
 }
 
 func (c *goClient) logged(s *Step) error {
 	if s.Messages != nil {
-		return reject(mismatch("messages", s.Messages, collect(c.messages, len(s.Messages))))
+		return reject(mismatch("messages", s.Messages, c.messages.collect(len(s.Messages))))
 	}
 	if s.Some != nil {
-		return reject(mismatch("messages", map[string]any{"$has": s.Some}, collect(c.messages, len(s.Some))))
+		return reject(mismatch("messages", map[string]any{"$has": s.Some}, c.messages.collect(len(s.Some))))
 	}
 	return nil
-}
-
-// collect takes n values, and those that come on their heels.
-func collect(from <-chan any, n int) any {
-	got := []any{}
-	late := time.After(2 * time.Second)
-	for {
-		wait := late
-		if len(got) >= n {
-			wait = time.After(100 * time.Millisecond)
-		}
-		select {
-		case v := <-from:
-			got = append(got, v)
-		case <-wait:
-			return got
-		}
-	}
-}
-
-func drain[T any](from <-chan T) {
-	for {
-		select {
-		case <-from:
-		default:
-			return
-		}
-	}
 }
 
 // list reads a whole list through the SDK's iterator, which follows the pages.
@@ -225,10 +197,13 @@ func all[T any](seq func(yield func(T, error) bool)) ([]any, error) {
 	return items, nil
 }
 
-// named checks that a list holds exactly the items it should. A tool that
+// named checks that a list holds the items it should and no others. A tool that
 // server-everything adds for clients that declare roots, as this one does, may
 // be among them.
 func (s *Step) named(items []any) error {
+	if s.Count != 0 && len(items) != s.Count {
+		return fmt.Errorf("there are %d %s, want %d", len(items), s.Of, s.Count)
+	}
 	if s.Names == nil {
 		return nil
 	}
@@ -280,7 +255,7 @@ func (c *goClient) pages(ctx context.Context, s *Step) error {
 
 // watch listens, makes the change happen, and waits to hear of it.
 func (c *goClient) watch(ctx context.Context, s *Step) error {
-	drain(c.changed)
+	c.changed.clear()
 	want := s.Of // the client's own listen stream is open for the lists
 	if s.URI != "" {
 		want = s.URI
@@ -289,24 +264,21 @@ func (c *goClient) watch(ctx context.Context, s *Step) error {
 		}
 		defer c.cs.Unsubscribe(context.WithoutCancel(ctx), &mcp.UnsubscribeParams{URI: s.URI})
 	}
-	end := time.After(noticeTime)
-	for try := 0; ; try++ {
+	end := time.Now().Add(noticeTime)
+	for try := 0; time.Now().Before(end); try++ {
 		if s.Trigger != nil && (try == 0 || !s.Once) {
 			if err := c.call(ctx, s.Trigger); err != nil {
 				return fmt.Errorf("making a change: %w", err)
 			}
 		}
-		select {
-		case got := <-c.changed:
+		for got, ok := c.changed.take(againTime); ok; got, ok = c.changed.take(againTime) {
 			if got == want {
 				return nil
 			}
 			if s.URI != "" && got != "tools" && got != "prompts" && got != "resources" {
 				return fmt.Errorf("an update for %s arrived, subscribed was %s", got, want)
 			}
-		case <-time.After(againTime):
-		case <-end:
-			return fmt.Errorf("no change of %s within %v of making one", want, noticeTime)
 		}
 	}
+	return fmt.Errorf("no change of %s within %v of making one", want, noticeTime)
 }

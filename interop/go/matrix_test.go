@@ -1,11 +1,13 @@
 package interop
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +23,7 @@ type Matrix struct {
 // Server is a column of the table.
 type Server struct {
 	Like  string            // a server whose lacks and cells it has where its own don't differ
+	Each  bool              // every client has one of its own, NAME-CLIENT: what one does shows for good
 	Lacks map[string]string // why a feature has no cell, by feature
 	Cells map[string][]Step // what proves a feature, by feature
 }
@@ -33,10 +36,14 @@ type Step struct {
 	Error  any // a pattern for {code, message} of a JSON-RPC error that is expected instead
 
 	// For list and pages: which list, and the exact names (URIs for
-	// resources, in any order) or the number of pages.
+	// resources, in any order), the number of items or of pages.
 	Of    string
 	Names []string
+	Count int
 	Pages int
+
+	// How often to take the step, with {n} counting from 0; 0 means once.
+	Times int
 
 	// For call: the progress notifications expected, in order; the log level
 	// asked for; the log messages expected, in order, or patterns of which each
@@ -80,7 +87,7 @@ func (m *Matrix) inherit() {
 			continue
 		}
 		own := *s
-		*s = Server{Lacks: maps.Clone(m.Servers[s.Like].Lacks), Cells: maps.Clone(m.Servers[s.Like].Cells)}
+		*s = Server{Each: own.Each, Lacks: maps.Clone(m.Servers[s.Like].Lacks), Cells: maps.Clone(m.Servers[s.Like].Cells)}
 		for f, why := range own.Lacks {
 			s.Lacks[f] = why
 			delete(s.Cells, f)
@@ -101,7 +108,31 @@ func (s *Server) steps(feature, client, dir string) ([]Step, error) {
 	}
 	filled := strings.NewReplacer("{client}", client, "{dir}", dir).Replace(string(text))
 	var steps []Step
-	return steps, json.Unmarshal([]byte(filled), &steps)
+	if err := json.Unmarshal([]byte(filled), &steps); err != nil {
+		return nil, err
+	}
+	return repeat(steps), nil
+}
+
+// repeat writes out the steps that are to be taken several times.
+func repeat(steps []Step) []Step {
+	var all []Step
+	for _, s := range steps {
+		for n := range max(s.Times, 1) {
+			one := s
+			one.Params = bytes.ReplaceAll(s.Params, []byte("{n}"), []byte(strconv.Itoa(n)))
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// at returns the name under which a client finds the server.
+func (s *Server) at(name, client string) string {
+	if s.Each {
+		return name + "-" + client
+	}
+	return name
 }
 
 // validate holds that every cell is filled or has a reason, and never both.

@@ -60,7 +60,8 @@ func (o *outcomes) check(t *testing.T, client, server, feature, problem string) 
 func goRound(t *testing.T, m *Matrix, server string, o *outcomes) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	c, err := newGoClient(ctx, &mcp.StreamableClientTransport{Endpoint: w.bridge.endpoint(server)})
+	at := m.Servers[server].at(server, "go")
+	c, err := newGoClient(ctx, &mcp.StreamableClientTransport{Endpoint: w.bridge.endpoint(at)})
 	if err != nil {
 		t.Fatalf("connecting to %s: %v", server, err)
 	}
@@ -109,7 +110,8 @@ type (
 // nodeRound takes the TypeScript client through one column, in a process of
 // its own that prints a line per cell.
 func nodeRound(t *testing.T, m *Matrix, server string, o *outcomes) {
-	r := round{URL: w.bridge.endpoint(server), Server: server, Revision: revision}
+	at := m.Servers[server].at(server, "typescript")
+	r := round{URL: w.bridge.endpoint(at), Server: server, Revision: revision}
 	for _, f := range m.Features {
 		steps, err := m.Servers[server].steps(f, "typescript", w.bridge.dir)
 		if err != nil {

@@ -77,10 +77,8 @@ const lists = {
   prompts: async () => (await client.listPrompts()).prompts,
 };
 
-const pagers = {
-  tools: (params) => client.listTools(params),
-  resources: (params) => client.listResources(params),
-};
+/** page reads one page: the SDK's own list methods read all. */
+const page = (of, cursor) => client.request({ method: `${of}/list`, params: cursor === undefined ? {} : { cursor } });
 
 const ops = {
   discover: async (s) => {
@@ -95,6 +93,7 @@ const ops = {
   },
   list: async (s) => {
     const items = await lists[s.Of]();
+    if (s.Count && items.length !== s.Count) return `there are ${items.length} ${s.Of}, want ${s.Count}`;
     if (s.Names) {
       const got = items.map((i) => i.uri ?? i.uriTemplate ?? i.name).sort();
       const want = [...s.Names].sort();
@@ -104,7 +103,7 @@ const ops = {
   },
   pages: async (s) => {
     let n = 0;
-    for (let cursor; n === 0 || cursor !== undefined; n++) cursor = (await pagers[s.Of]({ cursor: cursor ?? undefined })).nextCursor;
+    for (let cursor; n === 0 || cursor !== undefined; n++) cursor = (await page(s.Of, cursor)).nextCursor;
     return n === s.Pages ? "" : `${s.Of} came in ${n} pages, want ${s.Pages}`;
   },
   read: (s) => ask(s, () => client.readResource(s.Params)),
@@ -121,7 +120,7 @@ async function ask(s, request) {
     result = await request();
   } catch (e) {
     if (!s.Error) throw e;
-    return mismatch("error", s.Error, { code: e.code, message: e.message });
+    return mismatch("error", s.Error, { code: e.code, message: e.message, data: e.data });
   }
   if (s.Error) return `got result ${brief(result)}, want an error like ${brief(s.Error)}`;
   return mismatch("result", s.Want, result);

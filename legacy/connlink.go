@@ -64,7 +64,7 @@ func (l *connLink) exchange(ctx context.Context, c *call, frame []byte) error {
 		return &failure{cause: err, fate: notSent}
 	}
 	if err := l.conn.Write(frame); err != nil {
-		return l.writeFailed(err)
+		return l.writeFailed(c, err)
 	}
 	for {
 		select {
@@ -76,10 +76,12 @@ func (l *connLink) exchange(ctx context.Context, c *call, frame []byte) error {
 	}
 }
 
-// writeFailed says what a failed Write means. Half a line reached nobody, but a
-// connection that takes no more is of no use.
-func (l *connLink) writeFailed(err error) error {
+// writeFailed says what a failed Write means for c: half a line reached nobody.
+// The others under way may have run; a connection that takes no more is of no
+// use to them either.
+func (l *connLink) writeFailed(c *call, err error) error {
 	err = fmt.Errorf("writing to it: %w", err)
+	l.s.forget(c)
 	l.s.fail(err)
 	l.s.failCalls(err)
 	return &failure{cause: err, fate: notSent, lost: true}

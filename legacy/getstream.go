@@ -102,6 +102,7 @@ func (g *getStream) run(ctx context.Context) {
 func (g *getStream) first(ctx context.Context) (streamCut, error) {
 	cut, err := g.serve(ctx, streamCut{})
 	if !errors.Is(err, errNoStream) {
+		g.announce() // in case it was never open: nobody need wait for the next
 		return cut, err
 	}
 	g.no.Store(true)

@@ -94,6 +94,21 @@ func TestM2L32OnceMoreAfterInitialized(t *testing.T) {
 	}
 }
 
+// A server that fails here is asked again later; the handshake does not wait.
+func TestM2L32FailingStreamDelaysNothing(t *testing.T) {
+	p := newHTTPPeer(t)
+	p.get = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }
+	p.on["tools/list"] = listOnce
+	b := newTestBack(t, Options{URL: p.URL})
+	start := time.Now()
+	if err := serveOne(t, b, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took > streamWait/2 {
+		t.Errorf("the handshake took %v", took)
+	}
+}
+
 // A server that sends no headers before its first message delays the handshake
 // by the bound and no more; when it does open, that is seen.
 func TestM2L32LateStream(t *testing.T) {

@@ -1,13 +1,16 @@
 package legacy
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -124,6 +127,11 @@ func TestM2L03CallThatMayHaveRunIsNotRepeated(t *testing.T) {
 			if n := len(p.requests("tools/call")); n != 1 {
 				t.Errorf("sent %d times, want once", n)
 			}
+			for _, get := range p.requests("GET") { // there is no event to resume behind
+				if v := get.header.Values("Last-Event-Id"); v != nil {
+					t.Errorf("resumed behind %q", v)
+				}
+			}
 		})
 	}
 }
@@ -234,6 +242,71 @@ func TestM2L03CallAfterTheChildExited(t *testing.T) {
 		synctest.Wait()
 		if _, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &caller{})); err != nil {
 			t.Errorf("Serve after the child exited = %v", err)
+		}
+	})
+}
+
+// A deafConn is the near end of a connection whose peer stopped taking anything,
+// which shows in writing before it shows in reading.
+type deafConn struct {
+	transport.Conn
+	deaf atomic.Bool
+}
+
+func (c *deafConn) Write(msg []byte) error {
+	if c.deaf.Load() {
+		return io.ErrClosedPipe
+	}
+	return c.Conn.Write(msg)
+}
+
+// Half a line reached nobody: even tools/call goes to the next child.
+func TestM2L03FailedWriteWasNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var conns []*deafConn
+		b := newTestBack(t, Options{Dial: func(context.Context) (transport.Conn, error) {
+			near, far := transport.NewPipe()
+			conns = append(conns, &deafConn{Conn: near})
+			go func() { // ends with the connection
+				p := &connPeer{t, far}
+				p.handshake(everything)
+				for text, err := far.Read(); err == nil; text, err = far.Read() {
+					m, _ := wire.Parse(text, wire.Options{})
+					p.result(m.ID, `{"content":[]}`)
+				}
+			}()
+			return conns[len(conns)-1], nil
+		}})
+		for range 2 {
+			if _, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &caller{})); err != nil {
+				t.Fatal(err)
+			}
+			conns[0].deaf.Store(true)
+		}
+		if len(conns) != 2 {
+			t.Errorf("%d connections, want 2", len(conns))
+		}
+	})
+}
+
+// A session taken into use at the moment its idle timer fired stays.
+func TestM2L02TimerMeetsUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, peers := pipeBack(t, Options{})
+		go func() { (<-peers).run() }()
+		w, release, err := b.watchSession(t.Context(), ask("", "").Profile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer release()
+		for e := range b.pool.all {
+			b.pool.expire(e)
+		}
+		synctest.Wait()
+		select {
+		case <-w.done():
+			t.Error("the session ended while in use")
+		default:
 		}
 	})
 }

@@ -34,6 +34,12 @@ type peer struct {
 	answers map[string]string // method -> result JSON, or an error object {"code":…}
 	before  map[string][]string
 	got     []string // messages received, as they came
+	handle  map[string]func(*peerCall) string
+	replies map[string]chan wire.Message // by the id of the peer's question
+	lastID  int
+
+	onInitialized, onRootsChanged func(*peer) // run for these notifications, if set
+
 	streams map[chan string]bool
 	hold    map[string]chan struct{} // method -> closed when it may be answered
 }
@@ -42,6 +48,7 @@ const everyCapability = `{"tools":{"listChanged":true},"prompts":{"listChanged":
 
 func newPeer(t *testing.T) *peer {
 	p := &peer{capabilities: everyCapability, answers: map[string]string{}, before: map[string][]string{},
+		handle: map[string]func(*peerCall) string{}, replies: map[string]chan wire.Message{},
 		streams: map[chan string]bool{}, hold: map[string]chan struct{}{}}
 	p.Server = httptest.NewServer(http.HandlerFunc(p.serve))
 	t.Cleanup(p.Close)
@@ -65,18 +72,31 @@ func (p *peer) serve(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	p.got = append(p.got, string(body))
 	answer, ok := p.answers[m.Method]
-	before, hold := p.before[m.Method], p.hold[m.Method]
+	before, hold, handle := p.before[m.Method], p.hold[m.Method], p.handle[m.Method]
+	reply := p.replies[m.ID.String()]
 	p.mu.Unlock()
 	if m.Kind() != wire.Request {
+		switch {
+		case m.Kind() == wire.Response && reply != nil:
+			reply <- m
+		case m.Method == "notifications/initialized" && p.onInitialized != nil:
+			go p.onInitialized(p)
+		case m.Method == "notifications/roots/list_changed" && p.onRootsChanged != nil:
+			go p.onRootsChanged(p)
+		}
 		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	if handle != nil {
+		p.serveCall(w, r, m, handle)
 		return
 	}
 	if !ok {
 		answer = p.usual(m.Method)
 	}
-	reply := wire.AppendResult(nil, m.ID, []byte(answer), nil)
+	text := wire.AppendResult(nil, m.ID, []byte(answer), nil)
 	if strings.HasPrefix(answer, `{"code":`) {
-		reply = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, m.ID, answer)
+		text = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, m.ID, answer)
 	}
 	w.Header().Set("Mcp-Session-Id", "s1")
 	if hold != nil {
@@ -88,7 +108,7 @@ func (p *peer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	if len(before) == 0 {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(reply)
+		_, _ = w.Write(text)
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -97,7 +117,60 @@ func (p *peer) serve(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "data: %s\n\n", strings.ReplaceAll(msg, "TOKEN", string(token)))
 		_ = http.NewResponseController(w).Flush()
 	}
-	fmt.Fprintf(w, "data: %s\n\n", reply)
+	fmt.Fprintf(w, "data: %s\n\n", text)
+}
+
+// A peerCall is a request that the peer serves with a function of the test.
+type peerCall struct {
+	p   *peer
+	w   http.ResponseWriter
+	ctx context.Context
+	m   wire.Message
+	mu  sync.Mutex
+}
+
+// serveCall answers a request with what handle returns: a result, or an error
+// object, on a stream on which handle may ask before.
+func (p *peer) serveCall(w http.ResponseWriter, r *http.Request, m wire.Message, handle func(*peerCall) string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	_ = http.NewResponseController(w).Flush()
+	c := &peerCall{p: p, w: w, ctx: r.Context(), m: m}
+	answer := handle(c)
+	member := "result"
+	if strings.HasPrefix(answer, `{"code":`) {
+		member = "error"
+	}
+	c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%q:%s}`, m.ID, member, answer))
+}
+
+func (c *peerCall) send(msg string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fmt.Fprintf(c.w, "data: %s\n\n", msg)
+	_ = http.NewResponseController(c.w).Flush()
+}
+
+// ask puts a question on the call's stream and returns what is posted for it, as
+// text: the result, or the error's code and message.
+func (c *peerCall) ask(method, params string) string { return c.p.ask(c.ctx, c.send, method, params) }
+
+func (p *peer) ask(ctx context.Context, send func(string), method, params string) string {
+	p.mu.Lock()
+	p.lastID++
+	id := fmt.Sprint(p.lastID)
+	reply := make(chan wire.Message, 1)
+	p.replies[id] = reply
+	p.mu.Unlock()
+	send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method, params))
+	select {
+	case m := <-reply:
+		if m.Error != nil {
+			return fmt.Sprintf("error %d %s", m.Error.Code, m.Error.Message)
+		}
+		return string(m.Result)
+	case <-ctx.Done():
+		return "gone"
+	}
 }
 
 func (p *peer) usual(method string) string {

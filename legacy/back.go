@@ -2,9 +2,11 @@ package legacy
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,13 +32,15 @@ type Back struct {
 	pool     *pool
 	watches  *watches
 	health   *health
+	lanes    *lanes
 
 	stop    context.CancelFunc // of what Start started; nil before
 	running sync.WaitGroup     // that, too
 
-	// mu guards known.
+	// mu guards the fields below.
 	mu    sync.Mutex
 	known *simplelru.LRU[string, *exchange.Description] // the last, by scope
+	roots *simplelru.LRU[string, json.RawMessage]       // the last answer to roots/list, by scope
 }
 
 var _ exchange.Upstream = (*Back)(nil)
@@ -54,6 +58,10 @@ func NewBack(opts Options) (*Back, error) {
 		return nil, fmt.Errorf("legacy: NewBack: server %q: %w", opts.Name, err)
 	}
 	b.known = known
+	if b.roots, err = simplelru.NewLRU[string, json.RawMessage](opts.MaxSessions, nil); err != nil {
+		return nil, fmt.Errorf("legacy: NewBack: server %q: %w", opts.Name, err)
+	}
+	b.lanes = newLanes(&b.opts)
 	if b.pool, err = newPool(&b.opts, b.connect); err != nil {
 		return nil, err
 	}
@@ -84,12 +92,20 @@ func (b *Back) Serve(ctx context.Context, req *exchange.Request, x exchange.Exch
 }
 
 func (b *Back) serveOnce(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
-	s, release, err := b.pool.get(ctx, req.Profile, req.Profile.Single)
+	lane, leave, err := b.lanes.enter(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	s, release, err := b.pool.get(ctx, laneProfile(req.Profile, lane), req.Profile.Single)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	res, err := s.serve(ctx, req, x)
+	if b.opts.KeepLane {
+		leave = nil
+	}
+	res, err := s.serve(ctx, req, x, leave)
 	if f := asFailure(err); f != nil && f.fate == notSent && !f.lost && ctx.Err() == nil {
 		b.health.report(f)
 	}
@@ -106,12 +122,20 @@ func (b *Back) connect(ctx context.Context, p exchange.Profile) (*session, error
 	if err != nil {
 		return nil, &failure{cause: err, fate: notSent}
 	}
+	scope, _, _ := strings.Cut(p.Scope, laneMark)
+	b.remember(scope, s)
 	return s, nil
 }
 
 // Describe implements [exchange.Describer]: it tells what the server answered to
 // initialize. It waits at most 4 s for a server that is starting.
 func (b *Back) Describe(ctx context.Context, req *exchange.Request) (*exchange.Description, error) {
+	if ctx.Err() != nil {
+		if d := b.lastKnown(req.Profile.Scope); d != nil {
+			return d, nil
+		}
+		return nil, context.Cause(ctx)
+	}
 	short, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
 	s, release, err := b.pool.get(short, req.Profile, req.Profile.Single)

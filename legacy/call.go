@@ -27,6 +27,12 @@ type call struct {
 	cancel context.CancelCauseFunc
 	clock  *clock // nil: the context alone bounds the call
 
+	capabilities json.RawMessage // its client's
+	mayBeAsked   bool            // the server's questions may belong to it
+	leaveLane    func()          // nil, or lets the next call run; may be called again
+	asking       context.Context // ends with the call: its open questions do, too
+	stopAsking   context.CancelFunc
+
 	// wake has capacity 1. It tells the goroutine that serves the call of notes;
 	// nil where that goroutine can't be told, see link.wakes.
 	wake chan struct{}
@@ -40,7 +46,10 @@ type call struct {
 	draining bool                    // somebody is giving notes to x
 	progress float64                 // the last value; meaningless unless moved
 	moved    bool
+	parked   int    // questions that are with the caller
+	missing  []byte // the capability that a refused question needed; nil if none was
 
+	asks   sync.WaitGroup // questions that are with the caller
 	drains sync.WaitGroup // goroutines started for notes from another stream
 }
 
@@ -161,16 +170,81 @@ func (c *call) end() (answer, bool) {
 	c.ended = true
 	c.notes = nil
 	c.mu.Unlock()
+	if c.stopAsking != nil {
+		c.stopAsking()
+	}
+	c.asks.Wait()
 	c.drains.Wait()
 	return c.settled()
 }
 
+// park says that the caller is being asked: until leave, the call's time does not
+// count, and its lane is free. It reports false once the call has ended. The
+// context ends with ctx and with the call.
+func (c *call) park(ctx context.Context) (_ context.Context, leave func(), ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.answered || c.ended {
+		return nil, nil, false
+	}
+	c.asks.Add(1)
+	if c.parked++; c.parked == 1 && c.clock != nil {
+		c.clock.pause()
+	}
+	if c.leaveLane != nil {
+		c.leaveLane()
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(c.asking, func() { cancel(context.Canceled) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+		c.unpark()
+	}, true
+}
+
+func (c *call) unpark() {
+	defer c.asks.Done()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.parked--; c.parked == 0 && c.clock != nil {
+		c.clock.resume()
+	}
+}
+
+// running reports whether the server is at work on the call, and not its caller.
+func (c *call) running() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.answered && !c.ended && c.parked == 0
+}
+
+// lack notes that a question was refused for want of a capability.
+func (c *call) lack(need []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.missing == nil {
+		c.missing = need
+	}
+}
+
+func (c *call) lacks() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.missing
+}
+
 // clock bounds the wait for one answer: d after the last progress, but at most
-// until end.
+// until end. Pauses don't count. Safe for concurrent use.
 type clock struct {
 	timer *time.Timer
 	d     time.Duration
-	end   time.Time
+
+	// mu guards the fields below, and the timer's being set anew.
+	mu     sync.Mutex
+	end    time.Time
+	paused time.Time // zero while it runs
+	over   bool      // it was stopped
 }
 
 func startClock(t Timeouts, expired func()) *clock {
@@ -179,12 +253,39 @@ func startClock(t Timeouts, expired func()) *clock {
 
 // restart begins the wait anew. A clock that has run down stays so.
 func (k *clock) restart() {
-	if k.timer.Stop() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.paused.IsZero() && k.timer.Stop() {
 		k.timer.Reset(min(k.d, time.Until(k.end)))
 	}
 }
 
-func (k *clock) stop() { k.timer.Stop() }
+func (k *clock) pause() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.timer.Stop() {
+		k.paused = time.Now()
+	}
+}
+
+// resume goes on after a pause, with the wait for one answer begun anew.
+func (k *clock) resume() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.paused.IsZero() || k.over {
+		return
+	}
+	k.end = k.end.Add(time.Since(k.paused))
+	k.paused = time.Time{}
+	k.timer.Reset(min(k.d, time.Until(k.end)))
+}
+
+func (k *clock) stop() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.over = true
+	k.timer.Stop()
+}
 
 // ownToken returns a copy of params with the caller's own progress token.
 func (c *call) ownToken(params []byte) []byte {

@@ -45,22 +45,19 @@ func (c *serverCapabilities) declares(method string) bool {
 	return name != "" && declares(c.raw, name)
 }
 
-// askable returns the part of a client's capabilities that a server may rely on
-// through the Back. Elicitation and sampling stay out: the client can't be asked
-// yet, and a server fails its tools when a question is refused that it was told
-// it may ask, where it would have gone another way had it been told nothing.
-// Roots stay, without listChanged: the answer is an empty list.
-func askable(capabilities json.RawMessage, hide []string) json.RawMessage {
-	var edits []wire.Edit
-	for k, v := range wire.Members(capabilities) {
-		switch name := k.String(); name {
-		case "roots":
-			edits = append(edits, wire.Edit{Name: name, Value: []byte("{}")})
-		case "experimental", "extensions":
-			edits = append(edits, wire.Edit{Name: name, Value: visible(v, hide)})
-		default:
-			edits = append(edits, wire.Edit{Name: name})
+// declaredTo returns what a server is told that its client can do: what the client
+// declared, without what does not cross. roots get listChanged, since the Back
+// tells a server when it learns more of them, and are declared for a client that
+// has none if the config has some.
+func declaredTo(capabilities json.RawMessage, opts *Options) json.RawMessage {
+	edits := []wire.Edit{{Name: "tasks"}}
+	for _, name := range []string{"experimental", "extensions"} {
+		if v := wire.Get(capabilities, name); v != nil {
+			edits = append(edits, wire.Edit{Name: name, Value: visible(v, opts.HideExtensions)})
 		}
+	}
+	if declares(capabilities, "roots") || opts.Roots != nil {
+		edits = append(edits, wire.Edit{Name: "roots", Value: []byte(`{"listChanged":true}`)})
 	}
 	return wire.AppendEdited(nil, capabilities, edits...)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -31,7 +32,11 @@ func (e *revisionMismatch) Error() string {
 func (b *Back) open(ctx context.Context, p exchange.Profile) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeouts.Connect)
 	defer cancel()
-	s := newSession(&b.opts, func() *watch { return b.watchOf(p.Scope) })
+	scope, _, _ := strings.Cut(p.Scope, laneMark)
+	s := newSession(&b.opts, func() *watch { return b.watchOf(scope) })
+	s.onAmbiguous = func() { b.lanes.ambiguous(scope) }
+	s.roots = profileRoots{b, scope}
+	s.asksRoots = declares(p.Capabilities, "roots")
 	if b.endpoint != nil {
 		newHTTPLink(s, b.endpoint)
 	} else {
@@ -94,7 +99,7 @@ func (s *session) initializeParams(p exchange.Profile) []byte {
 	}
 	return wire.AppendEdited(nil, nil,
 		wire.Edit{Name: "protocolVersion", Value: wire.Quote(string(spec.LatestLegacy))},
-		wire.Edit{Name: "capabilities", Value: askable(p.Capabilities, s.opts.HideExtensions)},
+		wire.Edit{Name: "capabilities", Value: declaredTo(p.Capabilities, s.opts)},
 		wire.Edit{Name: "clientInfo", Value: info})
 }
 

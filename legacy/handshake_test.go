@@ -32,9 +32,9 @@ func TestM2L01Handshake(t *testing.T) {
 			want:         `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"ada","version":"7"}}`,
 		},
 		{
-			name:         "only what can be honoured",
+			name:         "what the client declared, but for tasks",
 			capabilities: `{"elicitation":{},"experimental":{"x":{"n":1.50}},"extensions":{"io.modelcontextprotocol/tasks":{},"e/y":{}},"roots":{"listChanged":true},"sampling":{"tools":{}}}`,
-			want:         `{"protocolVersion":"2025-11-25","capabilities":{"experimental":{"x":{"n":1.50}},"extensions":{"e/y":{}},"roots":{}},"clientInfo":` + testInfo + `}`,
+			want:         `{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{},"experimental":{"x":{"n":1.50}},"extensions":{"e/y":{}},"roots":{"listChanged":true},"sampling":{"tools":{}}},"clientInfo":` + testInfo + `}`,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -173,8 +173,8 @@ func TestM2L15QuestionsAreAnsweredAtOnce(t *testing.T) {
 		for _, q := range []struct{ id, method, want string }{
 			{`0`, "roots/list", `{"roots":[]} 0`},
 			{`"x"`, "ping", `{} 0`},
-			{`9007199254740993`, "elicitation/create", ` -32601`},
-			{`3`, "sampling/createMessage", ` -32601`},
+			{`9007199254740993`, "elicitation/create", ` -32600`},
+			{`3`, "sampling/createMessage", ` -32600`},
 			{`4`, "no/such", ` -32601`},
 		} {
 			p.write(`{"jsonrpc":"2.0","id":%s,"method":%q}`, q.id, q.method)

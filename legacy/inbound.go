@@ -37,7 +37,7 @@ func (s *session) receive(ctx context.Context, m *wire.Message, from *call) {
 	case wire.Response:
 		s.respond(m)
 	case wire.Request:
-		s.question(ctx, m)
+		s.question(ctx, m, from)
 	case wire.Notification:
 		s.notification(ctx, m, from)
 	}
@@ -77,22 +77,16 @@ func (s *session) badAnswer(err error) *wire.Error {
 	return wire.Errorf(spec.CodeInternal, "server %q sent an answer that can't be read: %v", s.opts.Name, err)
 }
 
-// question answers a request of the server at once: some servers serve nothing
-// until their roots/list is answered.
-func (s *session) question(ctx context.Context, m *wire.Message) {
-	var frame []byte
+// question takes a request of the server.
+func (s *session) question(ctx context.Context, m *wire.Message, from *call) {
 	switch m.Method {
+	case spec.MethodRootsList, spec.MethodElicit, spec.MethodSample:
+		s.inquire(ctx, m, from)
 	case spec.MethodPing:
-		frame = wire.AppendResult(nil, m.ID, []byte("{}"), nil)
-	case spec.MethodRootsList:
-		frame = wire.AppendResult(nil, m.ID, []byte(`{"roots":[]}`), nil)
-	case spec.MethodElicit, spec.MethodSample:
-		frame = wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeMethodNotFound,
-			"%s: the client behind mcpbridge can't be asked yet, and did not declare that it can", m.Method))
+		s.sendLater(ctx, wire.AppendResult(nil, m.ID, []byte("{}"), nil))
 	default:
-		frame = wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeMethodNotFound, "method not found: %s", m.Method))
+		s.sendLater(ctx, wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeMethodNotFound, "method not found: %s", m.Method)))
 	}
-	s.sendLater(ctx, frame)
 }
 
 func (s *session) notification(ctx context.Context, m *wire.Message, from *call) {
@@ -109,7 +103,10 @@ func (s *session) notification(ctx context.Context, m *wire.Message, from *call)
 		s.changed(fanout.ResourcesListChanged, m)
 	case spec.NotifyResourceUpdated:
 		s.changed(fanout.ResourceUpdated, m)
-	case spec.NotifyCancelled: // of a question, which was answered at once
+	case spec.NotifyCancelled:
+		s.withdraw(m)
+	case spec.NotifyElicitationComplete:
+		s.visited(m)
 	default:
 		s.drop("unknown notification")
 	}

@@ -57,6 +57,16 @@ type Options struct {
 	// cross in neither direction.
 	HideExtensions []string
 
+	// Roots are the roots that every client has for this server, an array as in
+	// the result of roots/list. Nil means each client's own.
+	Roots json.RawMessage
+	// Lanes bounds the sessions of one profile for calls that may be asked back,
+	// where nothing tells whose a question is. Zero means 4 for a URL and 1
+	// otherwise: a second child has a state of its own.
+	Lanes int
+	// KeepLane makes a call keep its lane while its client is being asked.
+	KeepLane bool
+
 	// How long and how much. Zero means the default; negative is an error.
 
 	Timeouts Timeouts
@@ -157,6 +167,12 @@ func (o *Options) fill() {
 	o.Linger = cmp.Or(o.Linger, DefaultLinger)
 	o.MaxSessions = cmp.Or(o.MaxSessions, DefaultMaxSessions)
 	o.MaxMessage = cmp.Or(o.MaxMessage, DefaultMaxMessage)
+	if o.Lanes == 0 {
+		o.Lanes = 1
+		if o.URL != "" {
+			o.Lanes = 4
+		}
+	}
 	o.Subresources = cmp.Or(o.Subresources, SubresourcesParent)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

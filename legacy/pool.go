@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -331,6 +332,19 @@ func (s *session) goodbye() {
 	ctx, cancel := context.WithTimeout(context.Background(), goodbyeTimeout)
 	defer cancel()
 	s.close(ctx)
+}
+
+// sessions returns the open sessions of a scope, those of its lanes among them.
+func (p *pool) sessions(scope string) []*session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []*session
+	for e := range p.all {
+		if base, _, _ := strings.Cut(e.scope, laneMark); base == scope && e.opened() && e.s != nil {
+			out = append(out, e.s)
+		}
+	}
+	return out
 }
 
 // size returns how many sessions there are.

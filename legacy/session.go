@@ -58,7 +58,14 @@ type session struct {
 	serverInfo   json.RawMessage // nil if the server gave none
 	instructions json.RawMessage // nil if the server gave none
 
+	onAmbiguous func()       // told when streams don't tell whose a question is
+	roots       profileRoots // the profile's
+	asksRoots   bool         // the client declared roots
+
 	gone chan struct{} // closed when the session is lost or ended
+	// rootsTurn has capacity 1: who has put something in puts the server right
+	// about roots.
+	rootsTurn chan struct{}
 	// turn has capacity 1: who has put something in may set the upstream's log
 	// level.
 	turn chan struct{}
@@ -73,7 +80,13 @@ type session struct {
 	background int           // messages being sent that nobody waits for
 	sealed     bool          // no more of these may start
 
-	sending sync.WaitGroup // counts background
+	questions  map[wire.ID]context.CancelCauseFunc // open ones of the server, by its id
+	changes    chan struct{}                       // closed when calls end or park; nil if nobody waits
+	rootsFor   *call                               // whose caller the next roots/list is for
+	rootsStale bool                                // the server was answered provisionally
+	visits     map[string]chan struct{}            // by elicitationId; closed when done
+
+	sending sync.WaitGroup // counts background, and questions
 }
 
 func newSession(opts *Options, watch func() *watch) *session {
@@ -84,6 +97,9 @@ func newSession(opts *Options, watch func() *watch) *session {
 		gone:  make(chan struct{}),
 		turn:  make(chan struct{}, 1),
 		calls: make(map[int64]*call),
+
+		rootsTurn: make(chan struct{}, 1),
+		questions: make(map[wire.ID]context.CancelCauseFunc),
 	}
 }
 
@@ -100,17 +116,50 @@ func (s *session) alive() bool {
 	}
 }
 
-// serve runs one request of a client. The error is the server's own as a
-// *wire.Error, a *failure, or why ctx or the request's time ended.
-func (s *session) serve(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
-	c := &call{method: req.Method, level: req.LogLevel, token: req.ProgressToken, x: x}
+// serve runs one request of a client. leaveLane, which may be nil, lets the next
+// call run. The error is the server's own as a *wire.Error, a *failure, or why
+// ctx or the request's time ended.
+func (s *session) serve(ctx context.Context, req *exchange.Request, x exchange.Exchange, leaveLane func()) (*exchange.Result, error) {
+	for visits := 0; ; visits++ {
+		c := &call{
+			method: req.Method, level: req.LogLevel, token: req.ProgressToken, x: x,
+			capabilities: req.Profile.Capabilities, mayBeAsked: eligible(req.Method), leaveLane: leaveLane,
+		}
+		a, err := s.attempt(ctx, req, c)
+		switch {
+		case err != nil:
+			return nil, err
+		case a.err == nil:
+			return s.result(req, c, a)
+		}
+		failed := a.takeError()
+		need := c.lacks()
+		switch {
+		case failed.Code == spec.CodeURLElicitation && c.mayBeAsked && visits < maxVisits:
+			if err := s.visit(ctx, req, x, failed); err != nil {
+				return nil, err
+			}
+		case need != nil:
+			return nil, lacking(need, failed.Message)
+		default:
+			return nil, upstreamError(req, failed, s.caps.declares(req.Method))
+		}
+	}
+}
+
+// attempt sends a client's request and waits for the answer.
+func (s *session) attempt(ctx context.Context, req *exchange.Request, c *call) (answer, error) {
 	ctx, err := s.begin(ctx, c)
 	if err != nil {
-		return nil, err
+		return answer{}, err
 	}
-	if err := s.raiseLevel(ctx, c); err != nil {
+	err = s.refreshRoots(ctx, c)
+	if err == nil {
+		err = s.raiseLevel(ctx, c)
+	}
+	if err != nil {
 		c.end()
-		return nil, s.abandon(ctx, c, &failure{cause: err, fate: notSent})
+		return answer{}, s.abandon(ctx, c, &failure{cause: err, fate: notSent})
 	}
 	token := c.id
 	if c.token == nil {
@@ -118,15 +167,19 @@ func (s *session) serve(ctx context.Context, req *exchange.Request, x exchange.E
 	}
 	params := upstreamParams(req.Params, token)
 	frame := make([]byte, 0, len(params)+len(req.Method)+len(req.Extra)+64)
-	a, err := s.exchange(ctx, c, wire.AppendRequest(frame, wire.NumberID(c.id), req.Method, params, req.Extra))
-	if err != nil {
-		return nil, err
-	}
-	if a.err != nil {
-		return nil, upstreamError(req, a.takeError(), s.caps.declares(req.Method))
+	return s.exchange(ctx, c, wire.AppendRequest(frame, wire.NumberID(c.id), req.Method, params, req.Extra))
+}
+
+// result makes the client's result of an answer.
+func (s *session) result(req *exchange.Request, c *call, a answer) (*exchange.Result, error) {
+	if need := c.lacks(); need != nil {
+		if text, failed := failedText(a.result); failed {
+			a.free()
+			return nil, lacking(need, text)
+		}
 	}
 	res := exchange.NewResult(a.result, a.release)
-	res.Extra, res.ServerInfo, res.Cache = a.extra, s.serverInfo, s.opts.Cache[req.Method]
+	res.Era, res.Extra, res.ServerInfo, res.Cache = spec.Legacy, a.extra, s.serverInfo, s.opts.Cache[req.Method]
 	return res, nil
 }
 
@@ -162,6 +215,9 @@ func (s *session) begin(ctx context.Context, c *call) (context.Context, error) {
 		c.wake = make(chan struct{}, 1)
 	}
 	c.ctx = ctx
+	if c.mayBeAsked {
+		c.asking, c.stopAsking = context.WithCancel(context.WithoutCancel(ctx))
+	}
 	ctx, c.cancel = context.WithCancelCause(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,6 +289,7 @@ func (s *session) forget(c *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.calls, c.id)
+	s.shiftedLocked()
 }
 
 // call returns the request in flight with an id that the server wrote, or nil.
@@ -300,6 +357,9 @@ func (s *session) close(ctx context.Context) {
 	s.failCalls(errClosed)
 	s.mu.Lock()
 	s.sealed = true
+	for _, cancel := range s.questions {
+		cancel(errClosed)
+	}
 	s.mu.Unlock()
 	s.sending.Wait() // each bounded by goodbyeTimeout
 	s.link.close(ctx)

@@ -99,8 +99,8 @@ func TestM2L07Capabilities(t *testing.T) {
 		t.Errorf("describable of tasks alone = %s, want {}", got)
 	}
 	const client = `{"extensions":{"io.modelcontextprotocol/tasks":{},"e/y":{"n": 1},"hidden/e":{}},"experimental":{}}`
-	if got, want := string(askable([]byte(client), []string{"hidden/e"})), `{"extensions":{"e/y":{"n": 1}},"experimental":{}}`; got != want {
-		t.Errorf("askable = %s, want %s", got, want)
+	if got, want := string(declaredTo([]byte(client), &Options{HideExtensions: []string{"hidden/e"}})), `{"extensions":{"e/y":{"n": 1}},"experimental":{}}`; got != want {
+		t.Errorf("declaredTo = %s, want %s", got, want)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestM2L10Errors(t *testing.T) {
 		},
 		{name: "reserved, first", method: "tools/call", in: `{"code":-32020,"message":"m","data":{"a":1}}`, want: `-32603 m {"code":-32020,"data":{"a":1}}`},
 		{name: "reserved, last", method: "tools/call", in: `{"code":-32099,"message":"m"}`, want: `-32603 m {"code":-32099}`},
-		{name: "URL elicitation", method: "tools/call", in: `{"code":-32042,"message":"m","data":{"elicitations":[]}}`, want: `-32603 m {"code":-32042,"data":{"elicitations":[]}}`},
+		{name: "URL elicitation", method: "tools/list", in: `{"code":-32042,"message":"m","data":{"elicitations":[]}}`, want: `-32603 m {"code":-32042,"data":{"elicitations":[]}}`},
 		{name: "beside the range", method: "tools/call", in: `{"code":-32019,"message":"m","data":2}`, want: `-32019 m 2`},
 		{name: "beside the range, below", method: "tools/call", in: `{"code":-32100,"message":"m"}`, want: `-32100 m `},
 		{name: "code of zero", method: "tools/call", in: `{"code":0,"message":"m"}`, want: `0 m `},

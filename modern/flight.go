@@ -54,6 +54,9 @@ type inquiry struct {
 	answer   chan exchange.Answer // capacity 1
 }
 
+// expiryGrace is how long a call that expired has to end by itself.
+const expiryGrace = time.Second
+
 // errExpired is the cause with which a flight ends that nobody came back for.
 var errExpired = errors.New("the client did not answer in time")
 
@@ -232,6 +235,15 @@ func (fl *flight) land(req *exchange.Request, p *reply) error {
 func (fl *flight) expire() {
 	fl.hangar.f.opts.Logger.Info("parked call expired", "upstream", fl.hangar.f.opts.Name, "method", fl.req.Method)
 	fl.hangar.f.opts.Metrics.Dropped("parked call expired")
+	fl.close(errExpired)
+	// The server hears that nobody will answer before it hears that nobody wants
+	// the result.
+	t := time.NewTimer(expiryGrace)
+	defer t.Stop()
+	select {
+	case <-fl.done:
+	case <-t.C:
+	}
 	fl.abandon(errExpired)
 }
 

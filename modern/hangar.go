@@ -159,8 +159,8 @@ func (h *hangar) close(cause error) {
 	h.running.Wait()
 }
 
-// serverInfo returns what the upstream says of itself, as far as it is known
-// without waiting.
+// serverInfo returns what the upstream has said of itself. A context that has
+// ended asks for what is known, without troubling the upstream.
 func (h *hangar) serverInfo(req *exchange.Request) json.RawMessage {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

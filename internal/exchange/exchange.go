@@ -145,7 +145,8 @@ type Description struct {
 }
 
 // A Describer tells what an upstream is and can do, connecting to it if it has
-// to. When the upstream is away the last known answer stands.
+// to. When the upstream is away the last known answer stands, and so it does
+// when ctx has ended already: then nothing is connected.
 type Describer interface {
 	Describe(ctx context.Context, req *Request) (*Description, error)
 }

@@ -34,6 +34,7 @@ const (
 	NotifyPromptsListChanged   = "notifications/prompts/list_changed"
 	NotifyResourcesListChanged = "notifications/resources/list_changed"
 	NotifyResourceUpdated      = "notifications/resources/updated"
+	NotifyElicitationComplete  = "notifications/elicitation/complete" // 2025-11-25 only
 	NotifyRootsListChanged     = "notifications/roots/list_changed"
 	NotifyAcknowledged         = "notifications/subscriptions/acknowledged"
 )

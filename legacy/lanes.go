@@ -1,0 +1,143 @@
+package legacy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// lanes give calls that may ask back a session to themselves where nothing on
+// the wire tells whose question a question is: always on a connection of
+// messages, over HTTP once a server was seen to ask elsewhere than on the call's
+// own stream. Who finds no lane free waits in line. Safe for concurrent use.
+type lanes struct {
+	max    int
+	always bool
+
+	// mu guards the sets. It is held for list work only.
+	mu   sync.Mutex
+	sets map[string]*laneSet // by scope; absent where nobody needs one
+}
+
+type laneSet struct {
+	ambiguous bool
+	busy      []bool     // by lane
+	waiting   []chan int // first come, first served; capacity 1
+}
+
+func newLanes(opts *Options) *lanes {
+	return &lanes{max: opts.Lanes, always: opts.URL == "", sets: make(map[string]*laneSet)}
+}
+
+// enter returns the lane that a request is to take and how to leave it, which may
+// be done again. Requests that need none take the first.
+func (l *lanes) enter(ctx context.Context, req *exchange.Request) (int, func(), error) {
+	if req.Profile.Single || !wantsLane(req) {
+		return 0, func() {}, nil
+	}
+	lane, turn := l.take(req.Profile.Scope)
+	if turn != nil {
+		select {
+		case lane = <-turn:
+		case <-ctx.Done():
+			l.giveUp(req.Profile.Scope, turn)
+			return 0, nil, context.Cause(ctx)
+		}
+	}
+	if lane < 0 {
+		return 0, func() {}, nil
+	}
+	return lane, sync.OnceFunc(func() { l.leave(req.Profile.Scope, lane) }), nil
+}
+
+// wantsLane reports whether a request may be asked what only its own client can
+// answer.
+func wantsLane(req *exchange.Request) bool {
+	return eligible(req.Method) && (declares(req.Profile.Capabilities, "elicitation") || declares(req.Profile.Capabilities, "sampling"))
+}
+
+// take returns a free lane, or a place in the line, or -1 where none is needed.
+func (l *lanes) take(scope string) (int, chan int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	set := l.sets[scope]
+	if set == nil {
+		if !l.always {
+			return -1, nil
+		}
+		set = &laneSet{}
+		l.sets[scope] = set
+	}
+	if i := slices.Index(set.busy, false); i >= 0 {
+		set.busy[i] = true
+		return i, nil
+	}
+	if len(set.busy) < l.max {
+		set.busy = append(set.busy, true)
+		return len(set.busy) - 1, nil
+	}
+	turn := make(chan int, 1)
+	set.waiting = append(set.waiting, turn)
+	return 0, turn
+}
+
+// leave gives a lane to the next in line.
+func (l *lanes) leave(scope string, lane int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	set := l.sets[scope]
+	if len(set.waiting) > 0 {
+		set.waiting[0] <- lane
+		set.waiting = set.waiting[1:]
+		return
+	}
+	set.busy[lane] = false
+	if !set.ambiguous && !slices.Contains(set.busy, true) {
+		delete(l.sets, scope)
+	}
+}
+
+// giveUp leaves the line, or the lane that was given at that very moment.
+func (l *lanes) giveUp(scope string, turn chan int) {
+	l.mu.Lock()
+	set := l.sets[scope]
+	i := slices.Index(set.waiting, turn)
+	if i >= 0 {
+		set.waiting = slices.Delete(set.waiting, i, i+1)
+	}
+	l.mu.Unlock()
+	if i < 0 {
+		l.leave(scope, <-turn)
+	}
+}
+
+// ambiguous notes that a scope's streams don't tell whose a question is.
+func (l *lanes) ambiguous(scope string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sets[scope] == nil {
+		l.sets[scope] = &laneSet{}
+	}
+	l.sets[scope].ambiguous = true
+}
+
+// laneMark parts a scope from the number of a lane.
+const laneMark = "#"
+
+// laneProfile is the profile that a lane's session is pooled under. The first is
+// the profile's own, which subscriptions stay on.
+func laneProfile(p exchange.Profile, lane int) exchange.Profile {
+	if lane > 0 {
+		p.Scope = fmt.Sprintf("%s%s%d", p.Scope, laneMark, lane)
+	}
+	return p
+}
+
+// eligible reports whether requests of a method may be answered with questions.
+//
+// Spec: 2026-07-28, basic/patterns/mrtr, Supported Requests.
+func eligible(method string) bool { return spec.Named(method) != "" }

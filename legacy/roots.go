@@ -1,0 +1,151 @@
+package legacy
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// rootsTimeout bounds the wait for a server to ask again after it was told that
+// the roots have changed.
+const rootsTimeout = time.Second
+
+// answerRoots answers roots/list: from the config, from the caller of c, or,
+// where there is no call to ask, with the profile's last answer. That last one
+// is provisional; see refreshRoots.
+func (s *session) answerRoots(ctx context.Context, q *question, c *call) (exchange.Answer, error) {
+	if s.opts.Roots != nil {
+		return exchange.Answer{Result: rootsResult(s.opts.Roots)}, nil
+	}
+	if c == nil || missingCapability(c.capabilities, q.m.Method, nil) != nil {
+		return exchange.Answer{Result: s.provisionalRoots()}, nil
+	}
+	a, err := s.ask(ctx, c, q)
+	if err == nil && a.Err == nil {
+		q.fresh = true
+		s.roots.put(s, a.Result)
+	}
+	return a, err
+}
+
+// rootsSettled says that the server has heard the client's own roots: calls that
+// waited for that may go.
+func (s *session) rootsSettled() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rootsStale = false
+	s.shiftedLocked()
+}
+
+func rootsResult(roots []byte) []byte {
+	return wire.AppendEdited(nil, nil, wire.Edit{Name: "roots", Value: roots})
+}
+
+func (s *session) provisionalRoots() json.RawMessage {
+	s.mu.Lock()
+	s.rootsStale = s.asksRoots
+	s.mu.Unlock()
+	if last := s.roots.last(); last != nil {
+		return last
+	}
+	return rootsResult([]byte("[]"))
+}
+
+// refreshRoots puts a server right that was answered provisionally: before the
+// call c is sent, the server is told that the roots have changed, and its
+// question goes to c's caller.
+func (s *session) refreshRoots(ctx context.Context, c *call) error {
+	if !c.mayBeAsked || !s.rootsDue() {
+		return nil
+	}
+	select {
+	case s.rootsTurn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-s.rootsTurn }()
+	if !s.rootsDue() {
+		return nil
+	}
+	s.mu.Lock()
+	s.rootsFor = c
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		// A server that does not ask again is not told for every call.
+		s.rootsFor, s.rootsStale = nil, false
+	}()
+	if err := s.notify(ctx, spec.NotifyRootsListChanged, nil); err != nil {
+		return err
+	}
+	return s.awaitRoots(ctx, c)
+}
+
+func (s *session) rootsDue() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rootsStale && s.opts.Roots == nil
+}
+
+// awaitRoots returns when the server was answered, or has not asked for a while.
+func (s *session) awaitRoots(ctx context.Context, c *call) error {
+	t := time.NewTimer(rootsTimeout)
+	defer t.Stop()
+	for {
+		_, changed := s.stillRunning(nil)
+		switch parked := !c.running(); {
+		case !s.rootsDue():
+			return nil
+		case parked:
+			t.Reset(rootsTimeout)
+		}
+		select {
+		case <-changed:
+		case <-t.C:
+			if c.running() {
+				return nil
+			}
+			t.Reset(rootsTimeout)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// profileRoots is the last answer to roots/list of a profile, for all its
+// sessions. Safe for concurrent use.
+type profileRoots struct {
+	b     *Back
+	scope string
+}
+
+func (p profileRoots) last() json.RawMessage {
+	p.b.mu.Lock()
+	defer p.b.mu.Unlock()
+	r, _ := p.b.roots.Get(p.scope)
+	return r
+}
+
+// put keeps an answer and announces a changed one to the other sessions of the
+// profile.
+func (p profileRoots) put(from *session, answer json.RawMessage) {
+	answer = bytes.Clone(answer)
+	p.b.mu.Lock()
+	before, _ := p.b.roots.Get(p.scope)
+	p.b.roots.Add(p.scope, answer)
+	p.b.mu.Unlock()
+	if before == nil || bytes.Equal(before, answer) {
+		return
+	}
+	for _, s := range p.b.pool.sessions(p.scope) {
+		if s != from && s.asksRoots {
+			s.sendLater(context.Background(), wire.AppendNotification(nil, spec.NotifyRootsListChanged, nil, nil))
+		}
+	}
+}

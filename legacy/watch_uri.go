@@ -1,0 +1,176 @@
+package legacy
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// maxAncestors bounds the search for a subscribed ancestor, in path segments: a
+// server must not make us look up each of the million ancestors of one URI.
+const maxAncestors = 128
+
+// changed takes a notification of the server: of a list, or of the resource uri.
+// meta is its _meta object as it came, or nil; it is not kept. changed never
+// blocks: sessions call it while reading.
+//
+// What was promised is published. What is being asked for at the moment is kept
+// until the server has agreed, since its answer and its notification may come in
+// any order. The rest goes to the nearest ancestor or is dropped (M2L-33).
+func (w *watch) changed(kind fanout.Kind, uri string, meta json.RawMessage) {
+	if w == nil {
+		return
+	}
+	meta = foreignMeta(meta)
+	if kind != fanout.ResourceUpdated {
+		w.listChanged(kind, meta)
+		return
+	}
+	if w.hear(uri, "", meta) {
+		return
+	}
+	if w.opts.subresources != SubresourcesOff && w.ancestorHears(uri, meta) {
+		return
+	}
+	w.opts.metrics.Dropped(w.opts.name, "unsubscribed update")
+}
+
+func (w *watch) listChanged(kind fanout.Kind, meta json.RawMessage) {
+	w.mu.Lock()
+	e := w.lists[kind]
+	ok := e != nil && e.acked
+	w.mu.Unlock()
+	if ok {
+		w.opts.changes.Publish(fanout.Event{Topic: e.topic, Meta: meta})
+	}
+}
+
+// ancestorHears tells the nearest subscribed ancestor of uri, and reports
+// whether there is one.
+func (w *watch) ancestorHears(uri string, meta json.RawMessage) bool {
+	as := ""
+	if w.opts.subresources == SubresourcesAsSent {
+		as = uri
+	}
+	at, ok := parentURI(uri)
+	for range 2 * maxAncestors { // with and without the slash at the end
+		if !ok {
+			return false
+		}
+		if w.hear(at, as, meta) {
+			return true
+		}
+		at, ok = parentURI(at)
+	}
+	return false
+}
+
+// hear publishes a change under the topic of the URI at, and reports whether
+// that was promised to somebody. as is the URI to tell of, empty for at itself.
+func (w *watch) hear(at, as string, meta json.RawMessage) bool {
+	w.mu.Lock()
+	e := w.uris[at]
+	if e == nil || !e.acked {
+		if e != nil && e.asking {
+			e.keepRaced(as, meta)
+		}
+		w.mu.Unlock()
+		return false
+	}
+	topic, fading := e.topic, e.fading // e.topic.URI: at may hold on to more
+	w.mu.Unlock()
+	if fading && !w.opts.changes.Wanted(topic) {
+		return false // it lingers: to an ancestor it is as if it were gone
+	}
+	if as == "" {
+		as = topic.URI
+	}
+	w.opts.changes.Publish(fanout.Event{Topic: topic, URI: as, Meta: meta})
+	return true
+}
+
+// keepRaced keeps a change until the server has agreed to tell of it. The latest
+// stands for all; where they are about different URIs, the topic's own does.
+// watch.mu is held.
+func (e *tracked) keepRaced(as string, meta json.RawMessage) {
+	if as == "" || e.raced != nil && e.raced.URI != as {
+		as = e.topic.URI
+	}
+	e.raced = &fanout.Event{Topic: e.topic, URI: as, Meta: meta}
+}
+
+// parentURI returns the next ancestor of a URI: the URI up to and including the
+// last slash of its path, or without that slash if nothing follows it. So
+// file:///a/b, file:///a/, file:///a, file:/// and file:// follow each other.
+//
+// Only slashes of the path separate segments: not those of a query or fragment,
+// which belong to the last segment, nor escaped ones. The authority has no
+// ancestor. URIs are otherwise taken as they are, nothing is normalized.
+func parentURI(uri string) (string, bool) {
+	path, hasAuthority := pathOf(uri)
+	end := len(uri)
+	if i := strings.IndexAny(uri[path:], "?#"); i >= 0 {
+		end = path + i
+	}
+	i := strings.LastIndexByte(uri[path:end], '/')
+	if i < 0 {
+		return "", false
+	}
+	cut := path + i + 1
+	if cut == len(uri) {
+		cut--
+	}
+	if cut == path && !hasAuthority {
+		return "", false // a scheme alone is no resource
+	}
+	return uri[:cut], true
+}
+
+// pathOf returns the offset of a URI's path, and whether an authority precedes
+// it.
+//
+// Spec: RFC 3986, section 3.
+func pathOf(uri string) (offset int, hasAuthority bool) {
+	i := strings.IndexAny(uri, ":/?#")
+	if i < 0 || uri[i] != ':' {
+		return 0, false // no scheme
+	}
+	rest := uri[i+1:]
+	if !strings.HasPrefix(rest, "//") {
+		return i + 1, false
+	}
+	if n := strings.IndexAny(rest[2:], "/?#"); n >= 0 {
+		return i + 3 + n, true
+	}
+	return len(uri), true
+}
+
+// envelopeMeta are the keys of _meta that belong to the protocol's envelope.
+// They were not meant for whoever hears of the change, if a legacy server sent
+// them at all.
+var envelopeMeta = []wire.Edit{
+	{Name: spec.MetaProtocolVersion},
+	{Name: spec.MetaClientInfo},
+	{Name: spec.MetaClientCapabilities},
+	{Name: spec.MetaLogLevel},
+	{Name: spec.MetaSubscriptionID},
+	{Name: spec.MetaServerInfo},
+	{Name: spec.MetaProgressToken},
+}
+
+// foreignMeta returns a copy of meta without the keys of the envelope, nil if
+// nothing is left.
+func foreignMeta(meta json.RawMessage) json.RawMessage {
+	if len(meta) == 0 || !wire.IsObject(meta) {
+		return nil
+	}
+	out := wire.AppendEdited(make([]byte, 0, len(meta)), meta, envelopeMeta...)
+	if bytes.Equal(out, []byte("{}")) {
+		return nil
+	}
+	return out
+}

@@ -53,18 +53,14 @@ func newHealth(log *slog.Logger) *health {
 
 // report takes the outcome of an attempt to reach the server.
 func (h *health) report(err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	state := StateUp
 	if err != nil {
 		state = StateDown
 	}
-	h.err = err
-	if state == h.state {
+	switch {
+	case !h.become(state, err):
 		return
-	}
-	h.state, h.since = state, time.Now()
-	if err == nil {
+	case err == nil:
 		h.log.Info("server is up")
 		return
 	}
@@ -73,6 +69,18 @@ func (h *health) report(err error) {
 	case h.fell <- struct{}{}:
 	default: // nobody has heard of the last time yet
 	}
+}
+
+// become reports whether state is another than before.
+func (h *health) become(state State, err error) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.err = err
+	if state == h.state {
+		return false
+	}
+	h.state, h.since = state, time.Now()
+	return true
 }
 
 func (h *health) read() (State, time.Time, error) {

@@ -2,6 +2,7 @@ package legacy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -68,6 +69,9 @@ type rest struct {
 	err   error
 }
 
+// errFull says that every session that may be open is, and is in use.
+var errFull = errors.New("session limit reached")
+
 const (
 	firstRest = 200 * time.Millisecond
 	maxRest   = 5 * time.Second
@@ -103,6 +107,10 @@ func newPool(opts *Options, dial func(context.Context, exchange.Profile) (*sessi
 // who wait for it and does not end with the first of them.
 func (p *pool) get(ctx context.Context, profile exchange.Profile, private bool) (*session, func(), error) {
 	e, err := p.enter(ctx, profile, private)
+	if errors.Is(err, errFull) {
+		p.opts.Logger.Warn("session limit reached", "limit", p.opts.MaxSessions)
+		return nil, nil, wire.Errorf(spec.CodeInternal, "server %q: all %d sessions are in use; try again later, or raise limits.sessions", p.opts.Name, p.opts.MaxSessions)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -163,9 +171,8 @@ func (p *pool) admitLocked(scope string) (time.Duration, error) {
 	}
 	e, _, ok := p.idle.GetOldest()
 	if !ok {
-		p.opts.Logger.Warn("session limit reached", "limit", p.opts.MaxSessions)
 		p.opts.Metrics.Dropped(p.opts.Name, "session limit")
-		return 0, wire.Errorf(spec.CodeInternal, "server %q: all %d sessions are in use; try again later, or raise limits.sessions", p.opts.Name, p.opts.MaxSessions)
+		return 0, errFull
 	}
 	p.endLocked(e, endEvicted)
 	return pause, nil
@@ -308,23 +315,21 @@ func (p *pool) endLocked(e *entry, why string) {
 	}
 	if e.opened() && e.s != nil {
 		p.opts.Metrics.SessionEnded(p.opts.Name, why)
-		p.noteLossLocked(e, why)
+		if why == endLost && time.Since(e.since) < stable {
+			// A child that can't stand must not be started in a loop.
+			p.restLocked(e.scope, e.s.err)
+		}
 		// Bounded by goodbyeTimeout, and by what a connection grants a child.
-		p.running.Go(e.s.goodbye)
+		p.running.Go(func() { p.bury(e.s, why) })
 	}
 }
 
-// noteLossLocked says that a server lost a session. One that lived a short while
-// only makes the next wait: a child that can't stand must not be started in a
-// loop.
-func (p *pool) noteLossLocked(e *entry, why string) {
-	if why != endLost {
-		return
+// bury ends a session upstream, and says so if the server lost it.
+func (p *pool) bury(s *session, why string) {
+	if why == endLost {
+		p.opts.Logger.Warn("server lost its session", "error", s.err)
 	}
-	p.opts.Logger.Warn("server lost its session", "error", e.s.err)
-	if time.Since(e.since) < stable {
-		p.restLocked(e.scope, e.s.err)
-	}
+	s.goodbye()
 }
 
 // goodbye ends a session that nobody uses any more.

@@ -173,7 +173,9 @@ func TestM2L10TransportFailures(t *testing.T) {
 		want   []string
 	}{
 		{"unauthorized", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, []string{"HTTP 401", "credentials"}},
-		{"redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", 307) }, []string{"HTTP 307", "redirects are not followed"}},
+		{"redirect", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/other", http.StatusTemporaryRedirect)
+		}, []string{"HTTP 307", "redirects are not followed"}},
 		{"bad gateway page", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
 			w.WriteHeader(502)

@@ -128,6 +128,7 @@ func TestM2L02FullPoolSaysSo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait() // for the server to have read it all
 		err = serveOne(t, b, "other")
 		if err == nil || !strings.Contains(err.Error(), `server "scripted"`) || !strings.Contains(err.Error(), "limits.sessions") {
 			t.Errorf("Serve beyond MaxSessions = %v", err)

@@ -63,8 +63,9 @@ trunk: bin/rules ## listen streams under numbers and faults, through mcpbridge a
 	$(GO) -C interop/go test -count=1 -timeout 20m -json ./trunk | $(WATCH) -v -o bin/trunk.json
 
 .PHONY: bench
-bench: ## the benchmarks beside the code
-	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) ./...
+bench: ## the benchmarks beside the code, then mcpbridge beside other programs; fails over a budget
+	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
+	$(GO) run ./internal/bench
 
 .PHONY: soak
 soak: ## tests behind the build tag soak: minutes, not seconds

@@ -1,0 +1,129 @@
+//go:build linux
+
+package main
+
+import "fmt"
+
+// A callSize is a size of results with its budgets.
+type callSize struct {
+	name        string
+	bytes       int
+	calls       int // in each round, for a quarter of a second or so
+	conns       int
+	http, stdio row // budgets
+}
+
+var callSizes = []callSize{
+	{"small", 100, 2500, 8, row{most: 1, goal: 0.6}, row{most: 0.75, goal: 0.5}},
+	{"64 KiB", 64 << 10, 700, 8, row{most: 1.3, goal: 0.8}, row{most: 1.3, goal: 0.8}},
+	{"1 MiB", 1 << 20, 60, 4, row{most: 1.3, goal: 0.8}, row{most: 1.3, goal: 0.8}},
+}
+
+// callers are the processes that the parts about calls need.
+type callers struct {
+	crew
+	upstream, proxy, gateway *child
+}
+
+func (b *bench) hireCallers() (c *callers, err error) {
+	c = &callers{}
+	defer func() {
+		if err != nil {
+			_ = c.stop(b.ctx) // the first error is the one that counts
+		}
+	}()
+	if c.upstream, err = c.hire(b, "upstream"); err != nil {
+		return c, err
+	}
+	if c.proxy, err = c.hire(b, "proxy", "-upstream", c.upstream.addr); err != nil {
+		return c, err
+	}
+	c.gateway, err = c.hire(b, "gateway", "-upstream", c.upstream.addr)
+	return c, err
+}
+
+// calls measures the CPU that a call costs the party in the middle.
+func (b *bench) calls() error {
+	c, err := b.hireCallers()
+	if err != nil {
+		return err
+	}
+	for _, s := range callSizes {
+		if err := b.callsOf(c, s); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return c.stop(b.ctx)
+}
+
+// A way is a route of calls through the gateway, against the same through the
+// proxy.
+type way struct {
+	name           string
+	ours, theirs   string // paths
+	budget         row
+	gateway, proxy *target
+	took           pairs
+}
+
+func (b *bench) callsOf(c *callers, s callSize) (err error) {
+	ways := []*way{
+		{name: "HTTP→HTTP", ours: "/mcp/http", theirs: "/mcp", budget: s.http},
+		{name: "HTTP→stdio", ours: "/mcp/stdio", theirs: "/mcp", budget: s.stdio},
+		{name: "HTTP→HTTP, answered by a stream", ours: "/mcp/stream", theirs: "/stream"},
+	}
+	for _, w := range ways {
+		if w.gateway, err = newTarget(c.gateway, c.gateway.addr, modernCall(c.gateway.addr, w.ours, s.bytes), s.bytes, s.conns); err != nil {
+			return err
+		}
+		defer w.gateway.close()
+		if w.proxy, err = newTarget(c.proxy, c.proxy.addr, legacyCall(c.proxy.addr, w.theirs, s.bytes), s.bytes, s.conns); err != nil {
+			return err
+		}
+		defer w.proxy.close()
+	}
+	for i := -1; i < b.o.rounds; i++ { // the first round warms up
+		for _, w := range ways {
+			if err := w.round(s.calls, i); err != nil {
+				return err
+			}
+		}
+	}
+	for _, w := range ways {
+		if err := b.profiled(c.gateway, fmt.Sprintf("call-%s-%d", w.ours[len("/mcp/"):], s.bytes), func() error { return w.profile(b, s.calls) }); err != nil {
+			return err
+		}
+		r := w.budget
+		r.what, r.unit = "CPU of a call, "+w.name+", "+s.name, "×"
+		r.got, r.detail = w.took.ratio(), w.took.detail("ReverseProxy")
+		b.table.add(r)
+	}
+	return nil
+}
+
+// round measures both sides, in another order each time.
+func (w *way) round(calls, i int) error {
+	var ours, theirs float64
+	var err error
+	if i%2 == 0 {
+		ours, err = w.gateway.cpuPerCall(calls)
+	}
+	if err == nil {
+		theirs, err = w.proxy.cpuPerCall(calls)
+	}
+	if err == nil && i%2 != 0 {
+		ours, err = w.gateway.cpuPerCall(calls)
+	}
+	if err == nil && i >= 0 {
+		w.took.add(ours, theirs)
+	}
+	return err
+}
+
+// profile gives a CPU profile something to look at.
+func (w *way) profile(b *bench, calls int) error {
+	if b.o.profile == "" {
+		return nil
+	}
+	return w.gateway.run(20 * calls)
+}

@@ -1,0 +1,82 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+
+	"github.com/mcpbridge/mcpbridge/gateway"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/metrics"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/legacy"
+)
+
+// runGateway is mcpbridge with three servers: the upstream over HTTP, the same
+// answering with streams, and one over stdio.
+func runGateway(c *control, o roleOptions) error {
+	r := &rig{metrics: metrics.New()}
+	var err error
+	if r.log, err = newLog(o.log); err != nil {
+		return err
+	}
+	g, err := gateway.New(gateway.Options{Logger: r.log, Metrics: r.metrics, Servers: []gateway.ServerOptions{
+		r.server("http", legacy.Options{URL: "http://" + o.upstream + "/mcp"}),
+		r.server("stream", legacy.Options{URL: "http://" + o.upstream + "/stream"}),
+		r.server("stdio", legacy.Options{Dial: r.startStdio}),
+	}})
+	if err != nil {
+		return err
+	}
+	l, err := gateway.Listen(context.Background(), "127.0.0.1:0", 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = g.Close(context.Background()) }() // the child process ends with it
+	return c.serve(l, g)
+}
+
+// A rig is what the gateway's backs have in common.
+type rig struct {
+	log     *slog.Logger
+	metrics *metrics.Metrics
+}
+
+func (r *rig) server(name string, o legacy.Options) gateway.ServerOptions {
+	o.Name, o.Logger, o.Metrics = name, r.log, r.metrics
+	o.ClientInfo = []byte(`{"name":"mcpbridge","version":"bench"}`)
+	return gateway.ServerOptions{Name: name, Open: func(ch exchange.Changes) (gateway.Back, error) {
+		o.Changes = ch
+		b, err := legacy.NewBack(o)
+		if err != nil {
+			return nil, err // and no typed nil in the interface
+		}
+		return b, nil
+	}}
+}
+
+func (r *rig) startStdio(context.Context) (transport.Conn, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := transport.StartCommand(transport.CommandOptions{
+		Argv: []string{self, "-role", "stdio"}, Environ: os.Environ(), Name: "stdio", Logger: r.log,
+	})
+	if err != nil {
+		return nil, err // and no typed nil in the interface
+	}
+	return conn, nil
+}
+
+// newLog returns the log that serve writes where no person looks on.
+func newLog(level string) (*slog.Logger, error) {
+	if level == "off" {
+		return slog.New(slog.DiscardHandler), nil
+	}
+	var l slog.Level
+	err := l.UnmarshalText([]byte(level))
+	return slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: l})), err
+}

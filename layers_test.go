@@ -50,7 +50,6 @@ var layers = map[string][]string{
 	"internal/fanout": nil,
 
 	// Beside the layers: the demo server, what only tests use, what make uses.
-	"internal/bench":      slices.Concat(top, eras, waist, bottom),
 	"internal/notebook":   {"internal/transport", "internal/wire", "internal/spec", "internal/sse"},
 	"internal/bridgetest": slices.Concat(waist, bottom),
 	"internal/rules":      nil,

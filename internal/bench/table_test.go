@@ -46,7 +46,7 @@ func TestPairs(t *testing.T) {
 
 // An event counts once, however the reads fall.
 func TestReadersCount(t *testing.T) {
-	const stream = "HTTP/1.1 200 OK\r\n\r\n5\r\ndata: {}\n\n:\n\nevent: message\n\ndata: \"data: x\"\n\n"
+	const stream = "HTTP/1.1 200 OK\r\n\r\n5\r\ndata: {}\n\n:\n\nevent: message\ndata: \"data: x\"\n\n"
 	for cut := range len(stream) {
 		r := &readers{there: make(chan time.Time, 1)}
 		r.expect(2)

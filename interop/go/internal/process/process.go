@@ -1,0 +1,151 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A Process is a program that runs in a process group of its own.
+type Process struct {
+	name string
+	cmd  *exec.Cmd
+	log  tail
+	done chan struct{} // closed when the process has been waited for
+	err  error         // how it ended; read only after done is closed
+}
+
+// Start runs a program. env is added to the test's own environment. Whoever gets
+// a Process calls Stop or Kill.
+func Start(name string, env []string, argv ...string) (*Process, error) {
+	p := &Process{name: name, cmd: exec.Command(argv[0], argv[1:]...), done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// A grandchild that kept the pipe would hold up Wait after the child's end.
+	p.cmd.WaitDelay = 2 * time.Second
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	go p.wait() // ends with the process
+	return p, nil
+}
+
+func (p *Process) wait() {
+	defer close(p.done)
+	p.err = p.cmd.Wait()
+}
+
+// Log returns the last 32 KiB that the process wrote.
+func (p *Process) Log() string { return p.log.String() }
+
+// Kill ends the process group as kill -9 does, and waits for the process.
+func (p *Process) Kill() {
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // it may have ended by itself
+	<-p.done
+}
+
+// Stop asks the process to end, and kills its group if it has not within d. It
+// returns an error if that was needed, or if the process ended otherwise than by
+// the signal or with status 0.
+func (p *Process) Stop(d time.Duration) error {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case <-p.done:
+		return p.ending()
+	case <-time.After(d):
+		p.Kill()
+		return fmt.Errorf("%s did not end within %v of SIGTERM; its log ends:\n%s", p.name, d, p.Log())
+	}
+}
+
+func (p *Process) ending() error {
+	var exit *exec.ExitError
+	if errors.As(p.err, &exit) {
+		if s, ok := exit.Sys().(syscall.WaitStatus); ok && s.Signaled() && s.Signal() == syscall.SIGTERM {
+			return nil
+		}
+		return fmt.Errorf("%s ended with %v; its log ends:\n%s", p.name, p.err, p.Log())
+	}
+	return p.err
+}
+
+// Ready waits until an HTTP GET of url is answered, whatever the status, or with
+// the status want if that is not 0.
+func (p *Process) Ready(ctx context.Context, url string, want int) error {
+	for {
+		status, err := get(ctx, url)
+		if err == nil && (want == 0 || status == want) {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return fmt.Errorf("%s ended before it was ready: %v; its log ends:\n%s", p.name, p.err, p.Log())
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready: status %d, %v; its log ends:\n%s", p.name, status, err, p.Log())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func get(ctx context.Context, url string) (status int, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	return res.StatusCode, res.Body.Close()
+}
+
+// FreeAddr returns a loopback address that nobody listens on at the moment. Its
+// port is below those that Linux gives to clients: none of them may have taken it
+// when a server that was killed wants it again.
+func FreeAddr() (string, error) {
+	var last error
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.N(12_000)))
+		if err == nil {
+			return l.Addr().String(), l.Close()
+		}
+		last = err
+	}
+	return "", fmt.Errorf("finding a free port: %w", last)
+}
+
+// tail keeps the last bytes written to it.
+type tail struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+const tailSize = 32 << 10
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf.Write(b)
+	if over := t.buf.Len() - tailSize; over > 0 {
+		t.buf.Next(over)
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.buf.String()
+}

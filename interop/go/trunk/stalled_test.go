@@ -1,0 +1,180 @@
+package trunk
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	readers      = 5
+	stalled      = 5
+	burst        = 2000
+	bursts       = 5 // in one run: one fills the stalled sockets, the rest find them full
+	runs         = 5 // of each kind
+	writeTimeout = 2 * time.Second
+)
+
+// bulkyID makes every frame of a stream 2 KiB long, so that bursts fill the
+// buffers between mcpbridge and a client that does not read.
+func bulkyID(i int) string { return fmt.Sprintf(`"%d %s"`, i, strings.Repeat("x", 2<<10)) }
+
+// TestM2L35StalledReaders has five of ten clients stop reading under bursts of
+// updates. The others don't feel it, mcpbridge's memory hardly does, and the
+// stalled streams are gone after the write time-out.
+//
+// The same run without the stalled ones comes before each with them: the machine
+// is not equally busy at all times.
+func TestM2L35StalledReaders(t *testing.T) {
+	w := newWorld(t, setup{config: fmt.Sprintf("write_timeout: %v", writeTimeout)})
+	w.stalledRun(0) // caches, connections, the heap
+	var without, with []stallRun
+	for range runs {
+		without = append(without, w.stalledRun(0))
+		with = append(with, w.stalledRun(stalled))
+	}
+	if a, b := lowP99(without), lowP99(with); b > a*3/2 {
+		t.Errorf("the readers' p99 is %v beside stalled ones, %v without, want at most 1.5 times that", b, a)
+	} else {
+		t.Logf("the readers' p99: %v without, %v beside stalled ones: %.2f times", a, b, float64(b)/float64(a))
+	}
+	grown := (peak(with) - peak(without)) / stalled / (1 << 20)
+	if t.Logf("resident: %.2f MiB more for a stalled stream", grown); grown >= 1 {
+		t.Errorf("mcpbridge grows by %.2f MiB for a stalled stream, want less than 1", grown)
+	}
+	if n := w.gauges()[`mcpbridge_limits_hit_total{limit="write_timeout",server="legacy"}`]; n != runs*stalled {
+		t.Errorf("%v streams were counted as stalled, want %d", n, runs*stalled)
+	}
+}
+
+// A stallRun is what was measured in one run.
+type stallRun struct {
+	p99    []time.Duration // of each burst
+	memory float64         // the most that was resident, in bytes
+}
+
+// lowP99 returns the first quartile of what the bursts had. All of this runs
+// flat out on the same few cores, with whatever else they do, which only ever
+// adds: readers that wait for stalled ones would wait in every burst.
+func lowP99(runs []stallRun) time.Duration {
+	var all []time.Duration
+	for _, r := range runs {
+		all = append(all, r.p99...)
+	}
+	slices.Sort(all)
+	return all[len(all)/4]
+}
+
+// peak returns the most that was resident in any of the runs.
+func peak(runs []stallRun) (most float64) {
+	for _, r := range runs {
+		most = max(most, r.memory)
+	}
+	return most
+}
+
+// stalledRun opens five streams that are read and so many that are not, and
+// measures under bursts.
+func (w *world) stalledRun(stuck int) (r stallRun) {
+	w.t.Helper()
+	all := filter{Tools: true}
+	for i := range 60 {
+		all.URIs = append(all.URIs, item(i))
+	}
+	var reading []*stream
+	for i := range readers {
+		s := w.open(bulkyID(i), all)
+		defer s.close()
+		w.wantAck(s)
+		reading = append(reading, s)
+	}
+	for i := range stuck {
+		w.stall(bulkyID(readers+i), all)
+	}
+	pairs := float64(len(all.topics()))
+	w.want(recovery, "all streams are there", map[string]float64{"mcpbridge_index_pairs": pairs * float64(readers+stuck)})
+
+	begun := time.Now()
+	for range bursts {
+		touches := w.server.touch(burst/len(all.URIs)+1, all.URIs...)
+		until(w.t, recovery, "the last update", func() string { return missing(reading, touches) })
+		r.p99 = append(r.p99, percentile(latencies(reading, touches), 99).Round(10*time.Microsecond))
+		r.memory = max(r.memory, w.gauges()[resident])
+	}
+	if open := w.gauges()["mcpbridge_listen_streams"]; time.Since(begun) < writeTimeout && open != float64(readers+stuck) {
+		w.t.Errorf("%v streams are open %v after the burst began, want all", open, time.Since(begun))
+	}
+	w.want(2*writeTimeout, "stalled streams are pruned", map[string]float64{
+		"mcpbridge_listen_streams": readers, "mcpbridge_index_pairs": pairs * readers,
+	})
+	w.t.Logf("%d stalled: p99 %v, resident %.1f MiB, none left %v after the first burst began", stuck, r.p99,
+		r.memory/(1<<20), time.Since(begun).Round(time.Millisecond))
+	w.wantOpen(reading)
+	return r
+}
+
+// stall opens a stream that is read up to its acknowledgment and not any
+// further, nor closed.
+func (w *world) stall(id string, want filter) {
+	w.t.Helper()
+	conn, err := dialRaw(&net.Dialer{Control: smallWindow}, w.listen, id, want)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { conn.Close() })
+	var got []byte
+	buf := make([]byte, 1)
+	for !strings.Contains(string(got), "acknowledged") {
+		if _, err := conn.Read(buf); err != nil {
+			w.t.Fatalf("reading the acknowledgment: %v", err)
+		}
+		got = append(got, buf[0])
+	}
+}
+
+// missing says which stream was not told of a URI after its last touch.
+func missing(streams []*stream, touches []entry) string {
+	last := make(map[string]int64)
+	for _, e := range touches {
+		last[e.URI] = e.At
+	}
+	for _, s := range streams {
+		for uri, at := range last {
+			if end, problems := s.status(); !s.told(uri, at) {
+				return fmt.Sprintf("stream %.10s (%s, %.200q) was not told of %s", s.id, end, problems, uri)
+			}
+		}
+	}
+	return ""
+}
+
+// latencies returns for each update and stream how long it took until a
+// notification of the URI came: one may stand for several.
+func latencies(streams []*stream, touches []entry) (out []time.Duration) {
+	byURI := make(map[string][]int64)
+	for _, e := range touches {
+		byURI[e.URI] = append(byURI[e.URI], e.At)
+	}
+	for _, s := range streams {
+		s.mu.Lock()
+		due := make(map[string]int) // per URI, how many touches were told of
+		for _, f := range s.frames {
+			at := byURI[f.topic]
+			for due[f.topic] < len(at) && at[due[f.topic]] <= f.at {
+				out = append(out, time.Duration(f.at-at[due[f.topic]]))
+				due[f.topic]++
+			}
+		}
+		s.mu.Unlock()
+	}
+	slices.Sort(out)
+	return out
+}
+
+// percentile of what is sorted.
+func percentile(sorted []time.Duration, p int) time.Duration {
+	return sorted[(len(sorted)-1)*p/100]
+}

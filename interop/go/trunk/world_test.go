@@ -1,0 +1,159 @@
+package trunk
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/interop/internal/process"
+)
+
+// A world is a legacy server and an mcpbridge in front of it.
+type world struct {
+	t      *testing.T
+	server *server
+	bridge *process.Process
+	listen string // mcpbridge's address for clients
+	admin  string // and that for us
+	http   *http.Client
+}
+
+// A setup says what kind of world is wanted.
+type setup struct {
+	stdio    bool // the server is mcpbridge's child
+	eventIDs bool
+	config   string // further lines of mcpbridge's configuration
+}
+
+func (s setup) String() string {
+	switch {
+	case s.stdio:
+		return "stdio"
+	case s.eventIDs:
+		return "http with event ids"
+	}
+	return "http"
+}
+
+const linger = 200 * time.Millisecond
+
+func newWorld(t *testing.T, s setup) *world {
+	t.Helper()
+	w := &world{t: t, listen: freeAddr(t), admin: freeAddr(t), http: &http.Client{Timeout: 20 * time.Second}}
+	dir := t.TempDir()
+	w.server = newServer(t, dir, s, w.http)
+	w.startBridge(dir, s)
+	t.Cleanup(w.close)
+	w.wantSubscribed(20*time.Second, nil) // mcpbridge starts a child when it is needed
+	return w
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	addr, err := process.FreeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return addr
+}
+
+func (w *world) startBridge(dir string, s setup) {
+	w.t.Helper()
+	server := fmt.Sprintf("url: %q", "http://"+w.server.addr+"/mcp")
+	if s.stdio {
+		args, err := json.Marshal(w.server.args)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		server = fmt.Sprintf("command: %q, args: %s", serverBinary, args)
+	}
+	config := fmt.Sprintf("listen: %s\nadmin: %s\nlog: {level: warn}\n%s\nservers:\n  legacy: {%s, linger: %v}\n", w.listen, w.admin, s.config, server, linger)
+	file := filepath.Join(dir, "mcpbridge.yaml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	var err error
+	if w.bridge, err = process.Start("mcpbridge", nil, bridgeBinary, "serve", "-c", file); err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
+	defer cancel()
+	if err := w.bridge.Ready(ctx, "http://"+w.admin+"/readyz", http.StatusOK); err != nil {
+		w.bridge.Kill()
+		w.t.Fatal(err)
+	}
+}
+
+// close ends mcpbridge, which must not be dead, nor need to be killed.
+func (w *world) close() {
+	w.http.CloseIdleConnections()
+	if w.t.Failed() {
+		w.t.Logf("mcpbridge's log ends:\n%s", w.bridge.Log())
+	}
+	if err := w.bridge.Stop(20 * time.Second); err != nil {
+		w.t.Error(err)
+	}
+	w.server.close()
+}
+
+// gauges returns the samples of /metrics, by name with labels.
+func (w *world) gauges() map[string]float64 {
+	w.t.Helper()
+	text := request(w.t, w.http, http.MethodGet, "http://"+w.admin+"/metrics", nil, nil)
+	out := make(map[string]float64)
+	for line := range strings.Lines(string(text)) {
+		name, value, ok := strings.Cut(strings.TrimSpace(line), " ")
+		var v float64
+		if _, err := fmt.Sscan(value, &v); ok && name != "#" && err == nil {
+			out[name] = v
+		}
+	}
+	return out
+}
+
+// want waits until the gauges have the values.
+func (w *world) want(d time.Duration, what string, want map[string]float64) {
+	w.t.Helper()
+	until(w.t, d, what, func() string {
+		got := w.gauges()
+		for name, v := range want {
+			if got[name] != v {
+				return fmt.Sprintf("%s = %v, want %v", name, got[name], v)
+			}
+		}
+		return ""
+	})
+}
+
+// subscriptions asks the server, through mcpbridge, what it is subscribed to.
+func (w *world) subscriptions() (subs subscriptions, problem string) {
+	w.t.Helper()
+	return callTool[subscriptions](w, "subscriptions")
+}
+
+// wantSubscribed waits until the server has one subscription to each of the
+// URIs, on one session, and no other.
+func (w *world) wantSubscribed(d time.Duration, uris map[string]bool) {
+	w.t.Helper()
+	until(w.t, d, "upstream subscriptions", func() string {
+		subs, problem := w.subscriptions()
+		if problem != "" {
+			return problem
+		}
+		for uri := range uris {
+			if subs.URIs[uri] != 1 {
+				return fmt.Sprintf("%s is subscribed to by %d sessions, want 1", uri, subs.URIs[uri])
+			}
+		}
+		if subs.Total != len(uris) {
+			return fmt.Sprintf("there are %d subscriptions, want %d", subs.Total, len(uris))
+		}
+		return ""
+	})
+}

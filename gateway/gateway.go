@@ -19,6 +19,9 @@ import (
 const (
 	DefaultMaxBody    = 4 << 20
 	DefaultMaxStreams = 100_000
+
+	DefaultCacheEntries = 10_000
+	DefaultCacheBytes   = 64 << 20
 )
 
 // A Back is an upstream with a life: legacy.Back is one.
@@ -41,8 +44,21 @@ type Metrics interface {
 	Request(server, method, era, outcome string, d time.Duration)
 	Dropped(server, reason string)
 	Limit(server, name string)
-	Delivered(server string, n int)
 	Streams(delta int)
+
+	// Offered counts changes, once for each listen stream that is to hear of
+	// them; Delivered those that were written. What is missing was joined with
+	// one that still waited, or its stream has ended.
+	Offered(server string, n int)
+	Delivered(server string, n int)
+
+	// CacheLooked counts a request for a result that may be kept, and whether it
+	// was. CacheEvicted counts a result that left the cache because it was
+	// "changed", "expired", "full", "replaced" or "closed". CacheBytes adds
+	// delta, which may be negative, to the bytes that are kept.
+	CacheLooked(server, method string, hit bool)
+	CacheEvicted(server, why string)
+	CacheBytes(server string, delta int)
 }
 
 // ServerOptions describe one server.
@@ -55,6 +71,10 @@ type ServerOptions struct {
 	Isolation Isolation
 	// Gather and ParkedTTL are those of the front; zero means its defaults.
 	Gather, ParkedTTL time.Duration
+	// Keep names the methods whose public results the gateway keeps, and serves
+	// again to the same profile, for as long as their hints say. Only lists and
+	// resources/read can be kept.
+	Keep []string
 	// ForwardClientInfo tells the upstream the client's own name, which then
 	// joins the profile.
 	ForwardClientInfo bool
@@ -87,6 +107,9 @@ type Options struct {
 	// MaxParked bounds the calls of a server that wait for answers, MaxParkedEach
 	// those of one principal. Zero means the front's defaults.
 	MaxParked, MaxParkedEach int
+	// CacheEntries and CacheBytes bound the results that are kept, over all
+	// servers. Zero means DefaultCacheEntries and DefaultCacheBytes.
+	CacheEntries, CacheBytes int
 	// StateKeys are the secrets that protect requestStates: the first is used for
 	// new ones. Empty means a random one for the life of the Gateway.
 	StateKeys []string
@@ -121,6 +144,8 @@ type Gateway struct {
 func New(opts Options) (*Gateway, error) {
 	opts.MaxBody = cmp.Or(opts.MaxBody, DefaultMaxBody)
 	opts.MaxStreams = cmp.Or(opts.MaxStreams, DefaultMaxStreams)
+	opts.CacheEntries = cmp.Or(opts.CacheEntries, DefaultCacheEntries)
+	opts.CacheBytes = cmp.Or(opts.CacheBytes, DefaultCacheBytes)
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -131,7 +156,11 @@ func New(opts Options) (*Gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	g := &Gateway{opts: opts, hub: newHub(opts), mux: http.NewServeMux(), sealer: sealer, servers: make(map[string]*server)}
+	kept, err := cacheFor(opts)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	g := &Gateway{opts: opts, hub: newHub(opts, kept), mux: http.NewServeMux(), sealer: sealer, servers: make(map[string]*server)}
 	for _, so := range opts.Servers {
 		if g.servers[so.Name] != nil {
 			return nil, fmt.Errorf("gateway: two servers are called %q", so.Name)
@@ -184,6 +213,7 @@ type Snapshot struct {
 	Streams  int              `json:"streams"` // open listen streams
 	Topics   int              `json:"topics"`  // distinct topics someone listens to
 	Pairs    int              `json:"pairs"`   // (topic, stream) pairs
+	Cache    CacheSnapshot    `json:"cache"`
 	Servers  []ServerSnapshot `json:"servers"`
 }
 
@@ -218,5 +248,9 @@ type noMetrics struct{}
 func (noMetrics) Request(string, string, string, string, time.Duration) {}
 func (noMetrics) Dropped(string, string)                                {}
 func (noMetrics) Limit(string, string)                                  {}
-func (noMetrics) Delivered(string, int)                                 {}
 func (noMetrics) Streams(int)                                           {}
+func (noMetrics) Offered(string, int)                                   {}
+func (noMetrics) Delivered(string, int)                                 {}
+func (noMetrics) CacheLooked(string, string, bool)                      {}
+func (noMetrics) CacheEvicted(string, string)                           {}
+func (noMetrics) CacheBytes(string, int)                                {}

@@ -20,6 +20,7 @@ var ErrShutdown = errors.New("the gateway is shutting down")
 type hub struct {
 	index   *index.Index[fanout.Topic, *fanout.Mailbox]
 	bus     fanout.Bus
+	cache   *cache // nil if nothing is kept
 	logger  *slog.Logger
 	metrics Metrics
 	max     int // open streams
@@ -33,10 +34,11 @@ type hub struct {
 	scratch sync.Pool // *[]*fanout.Mailbox, for deliver
 }
 
-func newHub(opts Options) *hub {
+func newHub(opts Options, c *cache) *hub {
 	h := &hub{
 		index:   index.New[fanout.Topic, *fanout.Mailbox](index.Options{}),
 		bus:     fanout.NewBus(fanout.BusOptions{Logger: opts.Logger}),
+		cache:   c,
 		logger:  opts.Logger,
 		metrics: opts.Metrics,
 		max:     opts.MaxStreams,
@@ -125,6 +127,7 @@ func (h *hub) close() {
 	}
 	if first {
 		h.leave()
+		h.cache.close()
 	}
 }
 
@@ -144,23 +147,33 @@ func (h *hub) End(t fanout.Topic, reason error) {
 }
 
 // deliver marks an event in the mailbox of each stream that holds its topic.
+// Results that the change made stale leave the cache before: whoever hears of
+// the change and asks again must get the new ones. On a bus of several replicas
+// this happens on each of them.
 func (h *hub) deliver(ev fanout.Event) {
-	h.each(ev.Topic, func(mail *fanout.Mailbox) { mail.Put(ev) })
+	h.cache.evict(ev)
+	n := h.each(ev.Topic, func(mail *fanout.Mailbox) { mail.Put(ev) })
+	if n > 0 {
+		h.metrics.Offered(serverOf(ev.Topic.Scope), n)
+	}
 }
 
-func (h *hub) each(t fanout.Topic, do func(*fanout.Mailbox)) {
+// each calls do for the streams that hold the topic, and returns their number.
+func (h *hub) each(t fanout.Topic, do func(*fanout.Mailbox)) int {
 	buf := h.scratch.Get().(*[]*fanout.Mailbox)
 	*buf = h.index.AppendSubscribers((*buf)[:0], t)
+	n := len(*buf)
 	for _, mail := range *buf {
 		do(mail)
 	}
 	clear(*buf) // the pool must not keep streams alive
 	h.scratch.Put(buf)
+	return n
 }
 
 func (h *hub) snapshot() Snapshot {
 	topics, pairs := h.index.Len()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return Snapshot{Draining: h.closed, Streams: len(h.open), Topics: topics, Pairs: pairs}
+	return Snapshot{Draining: h.closed, Streams: len(h.open), Topics: topics, Pairs: pairs, Cache: h.cache.snapshot()}
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"strings"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
@@ -72,6 +73,12 @@ func (p *profiler) profile(key profileKey) exchange.Profile {
 	}
 	prof.Scope = p.server + "/" + hex.EncodeToString(h.Sum(nil)[:12])
 	return prof
+}
+
+// serverOf returns the name of the server that a scope belongs to.
+func serverOf(scope string) string {
+	name, _, _ := strings.Cut(scope, "/") // no server's name has one
+	return name
 }
 
 func canonical(text, empty string) json.RawMessage {

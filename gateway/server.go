@@ -22,6 +22,7 @@ type server struct {
 	g        *Gateway
 	name     string
 	back     Back
+	handler  exchange.Handler // the back, behind what keeps its results
 	front    *modern.Front
 	profiles *profiler
 }
@@ -40,6 +41,7 @@ func newServer(g *Gateway, so ServerOptions) (*server, error) {
 	if s.back, err = so.Open(g.hub); err != nil {
 		return nil, err
 	}
+	s.handler = newKeeper(g, so, s.back)
 	s.front, err = modern.NewFront(modern.FrontOptions{
 		Name:          so.Name,
 		Handler:       s,
@@ -66,10 +68,10 @@ func (s *server) close(ctx context.Context) error {
 	return s.back.Close(ctx)
 }
 
-// Serve passes a request to the back, and tells of it in one line.
+// Serve has a request served, and tells of it in one line.
 func (s *server) Serve(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
 	begin := time.Now()
-	res, err := s.back.Serve(ctx, req, x)
+	res, err := s.handler.Serve(ctx, req, x)
 	s.report(ctx, req, begin, err)
 	return res, err
 }

@@ -27,12 +27,16 @@ type Metrics struct {
 	sessions       *prometheus.GaugeVec   // server
 	sessionsOpened *prometheus.CounterVec // server
 	sessionsEnded  *prometheus.CounterVec // server, why
-	subscriptions  *prometheus.GaugeVec   // server
 	commandStarts  *prometheus.CounterVec // server
 
 	// What reaches listen streams.
+	offered   *prometheus.CounterVec // server
 	delivered *prometheus.CounterVec // server
-	coalesced *prometheus.CounterVec // server
+
+	// What is kept of results.
+	cacheRequests *prometheus.CounterVec // server, method, outcome
+	cacheEvicted  *prometheus.CounterVec // server, why
+	cacheBytes    *prometheus.GaugeVec   // server
 }
 
 // seconds are the bounds of the duration histogram: from what the gateway adds
@@ -57,17 +61,21 @@ func New() *Metrics {
 		sessions:       gauge("upstream_sessions", "Open sessions with servers.", "server"),
 		sessionsOpened: counter("upstream_sessions_opened_total", "Sessions opened with servers.", "server"),
 		sessionsEnded:  counter("upstream_sessions_ended_total", "Sessions with servers that ended, by why.", "server", "why"),
-		subscriptions:  gauge("upstream_subscriptions", "Resources subscribed to at servers.", "server"),
 		commandStarts:  counter("command_starts_total", "Starts of a server's command.", "server"),
 
+		offered:   counter("events_offered_total", "Changes, once for each listen stream that is to hear of them. Those not delivered were joined with one that still waited.", "server"),
 		delivered: counter("events_delivered_total", "Change notifications written to listen streams.", "server"),
-		coalesced: counter("events_coalesced_total", "Change notifications joined with one that was still waiting for its stream.", "server"),
+
+		cacheRequests: counter("cache_requests_total", "Requests for results that may be kept, by whether one was (hit or miss).", "server", "method", "outcome"),
+		cacheEvicted:  counter("cache_evicted_total", "Results that left the cache, by why.", "server", "why"),
+		cacheBytes:    gauge("cache_bytes", "Bytes of results that are kept.", "server"),
 	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		m.requests, m.durations, m.streams, m.limits,
-		m.dropped, m.sessions, m.sessionsOpened, m.sessionsEnded, m.subscriptions, m.commandStarts,
-		m.delivered, m.coalesced,
+		m.dropped, m.sessions, m.sessionsOpened, m.sessionsEnded, m.commandStarts,
+		m.offered, m.delivered,
+		m.cacheRequests, m.cacheEvicted, m.cacheBytes,
 	)
 	return m
 }
@@ -109,9 +117,28 @@ func (m *Metrics) Delivered(server string, n int) {
 	m.delivered.WithLabelValues(server).Add(float64(n))
 }
 
-// Coalesced counts n change notifications that joined a waiting one.
-func (m *Metrics) Coalesced(server string, n int) {
-	m.coalesced.WithLabelValues(server).Add(float64(n))
+// Offered counts changes, once for each of the n listen streams that are to hear
+// of them.
+func (m *Metrics) Offered(server string, n int) {
+	m.offered.WithLabelValues(server).Add(float64(n))
+}
+
+// CacheLooked counts a request for a result that may be kept.
+func (m *Metrics) CacheLooked(server, method string, hit bool) {
+	outcome := "miss"
+	if hit {
+		outcome = "hit"
+	}
+	m.cacheRequests.WithLabelValues(server, bounded(method), outcome).Inc()
+}
+
+// CacheEvicted counts a result that left the cache. Why is a word of the
+// caller's, from a fixed few.
+func (m *Metrics) CacheEvicted(server, why string) { m.cacheEvicted.WithLabelValues(server, why).Inc() }
+
+// CacheBytes adds delta, which may be negative, to the bytes that are kept.
+func (m *Metrics) CacheBytes(server string, delta int) {
+	m.cacheBytes.WithLabelValues(server).Add(float64(delta))
 }
 
 // SessionOpened counts a session with a server in. Exactly one SessionEnded
@@ -126,12 +153,6 @@ func (m *Metrics) SessionOpened(server string) {
 func (m *Metrics) SessionEnded(server, why string) {
 	m.sessions.WithLabelValues(server).Dec()
 	m.sessionsEnded.WithLabelValues(server, why).Inc()
-}
-
-// Subscribed adds n, which may be negative, to the resources subscribed to at
-// a server.
-func (m *Metrics) Subscribed(server string, n int) {
-	m.subscriptions.WithLabelValues(server).Add(float64(n))
 }
 
 // CommandStarted counts a start of a server's command.

@@ -33,11 +33,15 @@ func TestCounters(t *testing.T) {
 	}
 	m.SessionEnded("docs", "idle")
 	m.SessionEnded("docs", "lost")
-	m.Subscribed("docs", 5)
-	m.Subscribed("docs", -2)
 	m.CommandStarted("files")
 	m.Delivered("docs", 7)
-	m.Coalesced("docs", 4)
+	m.Offered("docs", 11)
+	m.CacheLooked("docs", "tools/list", false)
+	m.CacheLooked("docs", "tools/list", true)
+	m.CacheLooked("docs", "tools/list", true)
+	m.CacheEvicted("docs", "changed")
+	m.CacheBytes("docs", 700)
+	m.CacheBytes("docs", -200)
 	m.WatchIndex(func() (int, int) { return 10, 30 })
 
 	got := scrape(t, m)
@@ -51,10 +55,13 @@ func TestCounters(t *testing.T) {
 		`mcpbridge_upstream_sessions{server="docs"} 1`,
 		`mcpbridge_upstream_sessions_opened_total{server="docs"} 3`,
 		`mcpbridge_upstream_sessions_ended_total{server="docs",why="lost"} 1`,
-		`mcpbridge_upstream_subscriptions{server="docs"} 3`,
 		`mcpbridge_command_starts_total{server="files"} 1`,
 		`mcpbridge_events_delivered_total{server="docs"} 7`,
-		`mcpbridge_events_coalesced_total{server="docs"} 4`,
+		`mcpbridge_events_offered_total{server="docs"} 11`,
+		`mcpbridge_cache_requests_total{method="tools/list",outcome="hit",server="docs"} 2`,
+		`mcpbridge_cache_requests_total{method="tools/list",outcome="miss",server="docs"} 1`,
+		`mcpbridge_cache_evicted_total{server="docs",why="changed"} 1`,
+		`mcpbridge_cache_bytes{server="docs"} 500`,
 		"mcpbridge_index_topics 10",
 		"mcpbridge_index_pairs 30",
 		"go_goroutines ",

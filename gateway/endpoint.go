@@ -5,6 +5,8 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -56,6 +58,17 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, s *server) {
 	s.route(w, r, body)
 }
 
+// boundBody sets the deadline by which the body has to be there. It is set before
+// anything is refused, since net/http reads the rest of a body before it answers.
+// Whoever has read all of the body takes the deadline back, or it would end
+// responses that live longer.
+func (g *Gateway) boundBody(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		// A writer without deadlines (a test's recorder) can't stall either.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.opts.BodyTimeout))
+	}
+}
+
 func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, s *server) ([]byte, bool) {
 	limited := http.MaxBytesReader(w, r.Body, g.opts.MaxBody)
 	var body []byte
@@ -68,12 +81,20 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, s *server) ([
 	}
 	var tooLarge *http.MaxBytesError
 	switch {
+	case err == nil:
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		g.opts.Metrics.Limit(s.name, "body_timeout")
+		g.opts.Logger.Warn("request refused: body too slow", "upstream", s.name, "downstream", r.RemoteAddr, "limit", g.opts.BodyTimeout)
+		w.Header().Set("Connection", "close")
+		modern.WriteError(w, http.StatusRequestTimeout, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+			"the request body did not arrive within %v; send it faster, or raise body_timeout", g.opts.BodyTimeout))
 	case errors.As(err, &tooLarge):
 		g.opts.Metrics.Limit(s.name, "body")
 		g.opts.Logger.Warn("request refused: body too large", "upstream", s.name, "downstream", r.RemoteAddr, "limit", g.opts.MaxBody)
 		modern.WriteError(w, http.StatusRequestEntityTooLarge, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"the request body is over %d bytes; send less, or raise limits.body", g.opts.MaxBody))
-	case err != nil:
+	default:
 		modern.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeParse, "reading the request body: %v", err))
 	}
 	return body, err == nil

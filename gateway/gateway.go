@@ -22,6 +22,8 @@ const (
 
 	DefaultCacheEntries = 10_000
 	DefaultCacheBytes   = 64 << 20
+
+	DefaultBodyTimeout = 30 * time.Second
 )
 
 // A Back is an upstream with a life: legacy.Back is one.
@@ -113,6 +115,9 @@ type Options struct {
 	// StateKeys are the secrets that protect requestStates: the first is used for
 	// new ones. Empty means a random one for the life of the Gateway.
 	StateKeys []string
+	// BodyTimeout bounds the time in which a request's body arrives. Zero means
+	// DefaultBodyTimeout.
+	BodyTimeout time.Duration
 	// WriteTimeout and KeepAlive are those of the fronts; zero means theirs.
 	WriteTimeout, KeepAlive time.Duration
 
@@ -146,6 +151,7 @@ func New(opts Options) (*Gateway, error) {
 	opts.MaxStreams = cmp.Or(opts.MaxStreams, DefaultMaxStreams)
 	opts.CacheEntries = cmp.Or(opts.CacheEntries, DefaultCacheEntries)
 	opts.CacheBytes = cmp.Or(opts.CacheBytes, DefaultCacheBytes)
+	opts.BodyTimeout = cmp.Or(opts.BodyTimeout, DefaultBodyTimeout)
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -186,7 +192,10 @@ func (g *Gateway) Start() {
 }
 
 // ServeHTTP serves the endpoints /mcp/NAME, and /mcp where there is one server.
-func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.mux.ServeHTTP(w, r) }
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.boundBody(w, r)
+	g.mux.ServeHTTP(w, r)
+}
 
 // EndStreams ends all listen streams gracefully and refuses new ones. It is the
 // first step of shutting down: the HTTP server waits for open responses.

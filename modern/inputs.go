@@ -1,6 +1,7 @@
 package modern
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
@@ -41,11 +42,10 @@ func appendInputRequired(dst []byte, id wire.ID, open []*inquiry, state string, 
 			dst = append(dst, ',')
 		}
 		dst = append(wire.AppendString(dst, q.key), `:{"method":`...)
-		dst = wire.AppendString(dst, q.question.Method)
-		if q.question.Params != nil {
-			dst = append(append(dst, `,"params":`...), q.question.Params...)
-		}
-		dst = append(dst, '}')
+		dst = append(wire.AppendString(dst, q.question.Method), `,"params":`...)
+		// TypeScript servers ask roots/list without params, which may be left
+		// out; go-sdk v1.8.0's client can't read a question that has none.
+		dst = append(append(dst, cmp.Or(string(q.question.Params), "{}")...), '}')
 	}
 	dst = wire.AppendString(append(dst, `},"requestState":`...), state)
 	if info != nil {

@@ -83,6 +83,9 @@ func (b *Back) clientError(method string, err error) error {
 			b.opts.Name, method, cause(err))
 	}
 	var status *statusError
+	if errors.As(err, &status) && status.code == http.StatusBadRequest && !spec.Defined(method) {
+		return exchange.Refuse(spec.CodeMethodNotFound, "server %q does not know method %q: it answered %v", b.opts.Name, method, status)
+	}
 	if errors.As(err, &status) {
 		return wire.Errorf(spec.CodeInternal, "server %q refused %s: %v%s", b.opts.Name, method, cause(err), status.advice())
 	}

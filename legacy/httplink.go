@@ -95,7 +95,7 @@ func (l *httpLink) exchange(ctx context.Context, c *call, frame []byte) error {
 func (l *httpLink) reply(ctx context.Context, c *call, resp *http.Response) (position, error) {
 	switch kind := mediaType(resp.Header); {
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
-		return position{settled: true}, l.rejected(c, resp)
+		return position{settled: true}, l.rejected(ctx, c, resp)
 	case kind == "text/event-stream":
 		return l.readStream(ctx, c, resp)
 	case kind == "application/json" && resp.StatusCode != http.StatusAccepted:
@@ -176,8 +176,9 @@ func readFailure(ctx context.Context, err error) error {
 // the news that the session is gone, or a failure.
 //
 // Spec: 2025-11-25, basic/transports, Session Management. Many servers say 400
-// where it says 404.
-func (l *httpLink) rejected(c *call, resp *http.Response) error {
+// where it says 404; but some say it of a method that they don't know, too, so a
+// 400 alone does not end a session that still answers.
+func (l *httpLink) rejected(ctx context.Context, c *call, resp *http.Response) error {
 	text, err := readAll(resp.Body, l.expect(resp), maxRejection)
 	_ = resp.Body.Close() // whatever came is all there is
 	var m wire.Message
@@ -194,11 +195,28 @@ func (l *httpLink) rejected(c *call, resp *http.Response) error {
 	if isError {
 		status.note = shorten(m.Error.Message)
 	}
-	if l.id() != "" && (resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest) {
+	isGone := resp.StatusCode == http.StatusNotFound ||
+		resp.StatusCode == http.StatusBadRequest && !l.s.answersPing(ctx, c.method)
+	if l.id() != "" && isGone {
 		l.s.fail(status)
 		return &failure{cause: status, fate: refused, lost: true}
 	}
 	return &failure{cause: status, fate: statusFate(resp.StatusCode)}
+}
+
+// pingTimeout bounds the wait for a sign of life.
+const pingTimeout = 2 * time.Second
+
+// answersPing reports whether the session is alive in spite of what became of a
+// request of method. Of ping itself nothing else can be asked.
+func (s *session) answersPing(ctx context.Context, method string) bool {
+	if method == spec.MethodPing || method == spec.MethodInitialize {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	_, err := s.request(ctx, spec.MethodPing, nil)
+	return err == nil
 }
 
 // statusFate says what a server that answered with an HTTP error did with the

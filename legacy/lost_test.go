@@ -2,6 +2,7 @@ package legacy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -46,6 +48,7 @@ func TestM2L03LostSessionOverHTTP(t *testing.T) {
 				w.WriteHeader(tt.status)
 				fmt.Fprint(w, text)
 			}
+			p.on["ping"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(tt.status) }
 			b := newTestBack(t, Options{URL: p.URL})
 			got, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &caller{}))
 			if tt.lost {
@@ -61,6 +64,30 @@ func TestM2L03LostSessionOverHTTP(t *testing.T) {
 				t.Errorf("Serve = %v after %d calls, want the server's error after 1", err, calls.Load())
 			}
 		})
+	}
+}
+
+// Some servers say 400 of a method that they don't know. Nobody may end a session
+// with that.
+func TestM2L03RefusedMethodKeepsTheSession(t *testing.T) {
+	p := newHTTPPeer(t)
+	p.on["no/such"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+		http.Error(w, `JSON RPC not handled: "no/such" unsupported`, http.StatusBadRequest)
+	}
+	p.on["tools/call"] = p.on["no/such"]
+	p.on["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, `{}`) }
+	b := newTestBack(t, Options{URL: p.URL})
+	_, err := body(b.Serve(t.Context(), ask("no/such", ""), &caller{}))
+	var refusal *exchange.Refusal
+	if !errors.As(err, &refusal) || refusal.Err.Code != -32601 || !strings.Contains(err.Error(), `"no/such"`) {
+		t.Errorf("Serve(no/such) = %v, want -32601 that names the method", err)
+	}
+	_, err = body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &caller{}))
+	if err == nil || !strings.Contains(err.Error(), "400") {
+		t.Errorf("Serve(tools/call) = %v, want the status", err)
+	}
+	if n := len(p.requests("initialize")); n != 1 {
+		t.Errorf("%d sessions, want 1", n)
 	}
 }
 

@@ -127,6 +127,12 @@ func LegacyOnly(method string) bool {
 	return false
 }
 
+// Defined reports whether the specification, in any revision, has requests of
+// method from clients to servers.
+func Defined(method string) bool {
+	return Capability(method) != "" || LegacyOnly(method) || method == MethodDiscover || method == MethodListen
+}
+
 // Capability returns the server capability that a method needs, or "" for a
 // method that needs none or is not the specification's.
 func Capability(method string) string {

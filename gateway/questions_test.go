@@ -108,7 +108,7 @@ func TestM2L16QuestionsEndTheResponse(t *testing.T) {
 		t.Errorf("body = %s, want serverInfo", first.body)
 	}
 	got := r.tool(t, `"second"`, allQuestions, rd.retry(map[string]string{"elicitation/create": accept, "sampling/createMessage": sampled}))
-	if !strings.HasPrefix(got.body, `{"jsonrpc":"2.0","id":"second"`) || !strings.Contains(got.body, string(wire.Quote(accept+sampled))[1:20]) {
+	if !strings.HasPrefix(got.body, `{"jsonrpc":"2.0","id":"second"`) || !strings.Contains(got.body, string(wire.Quote(accept + sampled))[1:20]) {
 		t.Errorf("retry = %s, want the answers under the retry's id", got.body)
 	}
 	if n := len(r.peer.sent("tools/call")); n != 1 {
@@ -349,7 +349,9 @@ func TestM2L22URLElicitationRequired(t *testing.T) {
 		t.Errorf("params = %s", got)
 	}
 	done := make(chan answer)
-	go func() { done <- r.tool(t, "2", allQuestions, rd.retry(map[string]string{"elicitation/create": `{"action":"accept"}`})) }()
+	go func() {
+		done <- r.tool(t, "2", allQuestions, rd.retry(map[string]string{"elicitation/create": `{"action":"accept"}`}))
+	}()
 	select {
 	case got := <-done:
 		t.Fatalf("answered before the server said that the visit is done: %s", got.body)

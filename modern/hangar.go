@@ -135,14 +135,6 @@ func (h *hangar) remove(fl *flight) {
 	}
 }
 
-// len returns how many flights there are, and how many have been asked for
-// answers.
-func (h *hangar) len() (flights, booked int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.flights), len(h.booked)
-}
-
 // close cancels all flights and waits for their handlers.
 func (h *hangar) close(cause error) {
 	h.mu.Lock()

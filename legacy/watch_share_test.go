@@ -40,7 +40,7 @@ func TestM2L34StreamsShareOneSubscription(t *testing.T) {
 		late.close()
 		time.Sleep(DefaultLinger - 1)
 		st.wantCalls("subscribe a")
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		st.wantCalls("subscribe a", "unsubscribe a")
 		st.wantEnded()
 	})
@@ -86,7 +86,7 @@ func TestM2L34LingerCountsFromTheLast(t *testing.T) {
 		b.close()
 		time.Sleep(DefaultLinger - 1)
 		st.wantCalls("subscribe a")
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		st.wantCalls("subscribe a", "unsubscribe a")
 	})
 }

@@ -148,12 +148,17 @@ func (g *getStream) serve(ctx context.Context, before streamCut) (streamCut, err
 	return cut, context.Cause(ctx)
 }
 
-// refused decides what a server means that answers without a stream.
+// refused decides what a server means that answers without a stream. One that
+// offered it under this session and does not any more has lost the session: the
+// specification's word for that is 404, many servers say 400.
+//
+// Spec: 2025-11-25, basic/transports, Session Management.
 func (g *getStream) refused(before streamCut, code int) (streamCut, error) {
 	status := &statusError{code: code, note: "the server's stream"}
 	before.trusted, before.lasted, before.retry = false, 0, defaultRetry
+	lost := before.opened && g.l.id() != ""
 	switch {
-	case before.opened && code == http.StatusNotFound && g.l.id() != "":
+	case lost && code == http.StatusNotFound:
 		g.l.s.fail(status)
 		return before, status
 	case code >= 500, code == http.StatusConflict, code == http.StatusTooManyRequests:
@@ -161,6 +166,9 @@ func (g *getStream) refused(before streamCut, code int) (streamCut, error) {
 	case before.lastID != "":
 		before.lastID = "" // it may be that it has forgotten
 		return before, nil
+	case lost:
+		g.l.s.fail(status)
+		return before, status
 	}
 	return before, fmt.Errorf("%w: %w", errNoStream, status)
 }

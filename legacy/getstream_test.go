@@ -210,17 +210,31 @@ func TestM2L37TrustedReplay(t *testing.T) {
 	}
 }
 
-// A GET that says 404 after it was open says that the session is gone.
+// A GET that is refused after it was open says that the session is gone: with 404,
+// or as many servers do with 400, at once or when it is not about replay.
 func TestM2L03GetStreamFindsTheSessionLost(t *testing.T) {
+	for _, tt := range []struct {
+		name, stream string
+		status       int
+	}{
+		{"404", "retry: 1\nid: 1\ndata:\n\n", http.StatusNotFound},
+		{"400", "retry: 1\n\n", http.StatusBadRequest},
+		{"400 twice, behind an id", "retry: 1\nid: 1\ndata:\n\n", http.StatusBadRequest},
+	} {
+		t.Run(tt.name, func(t *testing.T) { testStreamFindsTheSessionLost(t, tt.stream, tt.status) })
+	}
+}
+
+func testStreamFindsTheSessionLost(t *testing.T, stream string, status int) {
 	p := newHTTPPeer(t)
 	var gets atomic.Int32
 	p.get = func(w http.ResponseWriter, r *http.Request) {
 		if gets.Add(1) > 1 {
-			w.WriteHeader(http.StatusNotFound)
+			w.WriteHeader(status)
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprint(w, "retry: 1\nid: 1\ndata:\n\n")
+		fmt.Fprint(w, stream)
 	}
 	p.on["tools/list"] = listOnce
 	b := newTestBack(t, Options{URL: p.URL})
@@ -228,7 +242,11 @@ func TestM2L03GetStreamFindsTheSessionLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-w.done()
+	select {
+	case <-w.done():
+	case <-time.After(5 * time.Second):
+		t.Error("the session is not lost within 5s")
+	}
 	release()
 	if err := serveOne(t, b, "test/1"); err != nil {
 		t.Fatal(err)

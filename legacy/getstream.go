@@ -20,6 +20,9 @@ const (
 	maxBackoff = 30 * time.Second
 	// steady is how long a stream lives before its end counts as the first.
 	steady = 10 * time.Second
+	// maxMissed is how long a stream that was open may be missed: after it the
+	// session counts as lost, since nobody would say so if the server is gone.
+	maxMissed = 30 * time.Second
 )
 
 // A getStream is the standalone stream of a session, on which the server sends
@@ -94,6 +97,10 @@ func (g *getStream) run(ctx context.Context) {
 		} else {
 			pause = max(cut.retry, backoff(pause))
 		}
+		if err == nil && cut.missed() > maxMissed {
+			g.l.s.fail(fmt.Errorf("its stream could not be opened again for %v", maxMissed))
+			return
+		}
 	}
 }
 
@@ -117,13 +124,22 @@ func (g *getStream) first(ctx context.Context) (streamCut, error) {
 
 // A streamCut says how a stream ended and from where it can go on.
 type streamCut struct {
-	opened bool // any stream of the session was open before
+	opened bool      // any stream of the session was open before
+	ended  time.Time // when the last of them did; zero if none was
 	lastID string
 	retry  time.Duration
 	lasted time.Duration
 	// trusted says that nothing is missed if the server replays: it gave ids and
 	// closed the stream itself, having said when to come back.
 	trusted bool
+}
+
+// missed returns for how long there has been no stream where one was.
+func (c streamCut) missed() time.Duration {
+	if !c.opened {
+		return 0
+	}
+	return time.Since(c.ended)
 }
 
 // serve opens the stream once and reads it to its end. The error says that there
@@ -143,7 +159,7 @@ func (g *getStream) serve(ctx context.Context, before streamCut) (streamCut, err
 	}
 	g.opened(before)
 	cut := g.read(ctx, resp, before)
-	cut.opened, cut.lasted = true, time.Since(begun)
+	cut.opened, cut.ended, cut.lasted = true, time.Now(), time.Since(begun)
 	g.closed()
 	return cut, context.Cause(ctx)
 }

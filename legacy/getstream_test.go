@@ -6,7 +6,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // eventually waits for something that another goroutine over a real socket does.
@@ -260,4 +265,36 @@ func testStreamFindsTheSessionLost(t *testing.T, stream string, status int) {
 	if strings.Contains(p.order(), "cancelled") {
 		t.Errorf("order = %s", p.order())
 	}
+}
+
+// An HTTP server that is gone for good never says that the session is lost. What
+// follows it hears of the end all the same, when it is certain enough.
+func TestM2L38UnreachableServerOverHTTP(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := bridgetest.Listen()
+		p := &httpPeer{t: t, capabilities: everything, revision: "2025-11-25", session: "sess-1"}
+		p.get = func(w http.ResponseWriter, r *http.Request) {
+			startSSE(w)
+			<-r.Context().Done()
+		}
+		p.on = map[string]func(http.ResponseWriter, *http.Request, wire.Message){
+			"resources/subscribe": func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, `{}`) },
+		}
+		server := &http.Server{Handler: p}
+		go func() { _ = server.Serve(l) }() // ends with Close
+		rt := l.Transport()
+		t.Cleanup(rt.CloseIdleConnections)
+		aud := newAudience(&journal{})
+		b := newTestBack(t, Options{URL: "http://127.0.0.1/mcp", RoundTripper: rt, Changes: aud})
+		honored, release := watchOn(t, b, aud, listTopic(fanout.ToolsListChanged), uriTopic("note://a"))
+		defer release()
+		if honored != "toolsListChanged note://a" {
+			t.Errorf("honored %q, want both", honored)
+		}
+		_ = server.Close() // it was in memory
+		time.Sleep(DefaultUnreachable)
+		wantJournal(t, aud.log)
+		time.Sleep(2 * maxMissed)
+		wantJournal(t, aud.log, "end toolsListChanged", "end note://a")
+	})
 }

@@ -50,14 +50,29 @@ func (s *scenario) outcome() string {
 type expectations map[string]map[string]string
 
 // TestConformance runs the official suite's server scenarios of the modern
-// revision through mcpbridge on go-sdk v1.6.1's stock server, which is legacy,
-// and holds every check against conformance/expected.txt.
+// revision through mcpbridge on two legacy servers, go-sdk v1.6.1's stock one and
+// one with the tools that the scenarios name, and holds every check against the
+// server's file in conformance/.
 func TestConformance(t *testing.T) {
-	want, err := readExpected("../conformance/expected.txt")
+	var tables strings.Builder
+	for _, server := range []string{"everything-go", "legacy-2026"} {
+		t.Run(server, func(t *testing.T) {
+			fmt.Fprintf(&tables, "on %s:\n%s\n", server, conform(t, server))
+		})
+	}
+	if err := os.WriteFile("../bin/conformance.txt", []byte(tables.String()), 0o600); err != nil {
+		t.Error(err)
+	}
+}
+
+// conform runs the suite on one server and returns the table.
+func conform(t *testing.T, server string) string {
+	file := "../conformance/" + server + ".txt"
+	want, err := readExpected(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := runSuite(t.Context(), w.bridge.endpoint("everything-go"), t.TempDir())
+	got, err := runSuite(t.Context(), w.bridge.endpoint(server), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,18 +88,16 @@ func TestConformance(t *testing.T) {
 		delete(want, s.name)
 	}
 	for name := range want {
-		t.Errorf("expected.txt has %s, which the suite did not run", name)
+		t.Errorf("%s has %s, which the suite did not run", file, name)
 	}
-	if err := os.WriteFile("../bin/conformance.txt", []byte(suiteTable(got)), 0o600); err != nil {
-		t.Error(err)
-	}
+	return suiteTable(got)
 }
 
 // judge returns the faults that are not expected, and notes for the table why
 // the others are, and which are gone.
 func (s *scenario) judge(want map[string]string) (problems []string) {
 	if want == nil {
-		return []string{fmt.Sprintf("%s is not in expected.txt; it is %s now, with %v", s.name, s.outcome(), s.faults)}
+		return []string{fmt.Sprintf("%s is not in the file; it is %s now, with %v", s.name, s.outcome(), s.faults)}
 	}
 	reasons, gone := []string{}, maps.Clone(want)
 	for _, f := range s.faults {
@@ -99,7 +112,7 @@ func (s *scenario) judge(want map[string]string) (problems []string) {
 		delete(gone, f.id)
 	}
 	for id := range gone {
-		reasons = append(reasons, "BETTER than expected.txt, mend it: "+id)
+		reasons = append(reasons, "BETTER than its file says, mend that: "+id)
 	}
 	s.note = strings.Join(reasons, "; ")
 	return problems

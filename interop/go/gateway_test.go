@@ -19,6 +19,7 @@ const revision = "2026-07-28"
 const (
 	bridgeBinary    = "../bin/mcpbridge"
 	everythingGo    = "../bin/everything-v1.6.1"
+	legacy2026      = "../bin/legacy-2026"
 	nodeBinary      = "../node/node_modules/.bin/node"
 	everythingNode  = "../node/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
 	listenNode      = "../node/listen.mjs"
@@ -96,6 +97,9 @@ func (w *world) startServers(ctx context.Context) error {
 		{"everything-go", func(addr, _ string) (env, argv []string) {
 			return nil, []string{everythingGo, "-http", addr}
 		}, ""},
+		{"legacy-2026", func(addr, _ string) (env, argv []string) {
+			return nil, []string{legacy2026, "-http", addr}
+		}, ""},
 		{"everything-http", func(_, port string) (env, argv []string) {
 			return []string{"PORT=" + port}, []string{nodeBinary, everythingNode, "streamableHttp"}
 		}, "/mcp"},
@@ -163,10 +167,11 @@ servers:
   notebook-go: {builtin: notebook}
   notebook-typescript: {builtin: notebook}
   everything-go: {url: %q}
+  legacy-2026: {url: %q}
   everything-http: {url: %q}
   everything-stdio: {command: %q, args: [%q, stdio, %q]}
   files: {command: %q, args: [%q, %q]}
-`, b.listen, admin, urls["everything-go"], urls["everything-http"], node[0], node[1], b.dir, node[0], node[2], b.dir)
+`, b.listen, admin, urls["everything-go"], urls["legacy-2026"], urls["everything-http"], node[0], node[1], b.dir, node[0], node[2], b.dir)
 	return os.WriteFile(file, []byte(text), 0o600)
 }
 

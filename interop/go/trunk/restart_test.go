@@ -111,7 +111,7 @@ func (w *world) wantHealed(streams []*stream, since time.Time) {
 // again, and the second time it stays away for a while, unless mcpbridge itself
 // starts it.
 func TestM2L37ServerKilled(t *testing.T) {
-	for _, setup := range []setup{{}, {eventIDs: true}, {stdio: true}} {
+	for _, setup := range []setup{{}, {eventIDs: true}, {proxy: true}, {stdio: true}} {
 		t.Run(setup.String(), func(t *testing.T) {
 			w := newWorld(t, setup)
 			streams := w.fan()
@@ -131,7 +131,7 @@ func TestM2L37ServerKilled(t *testing.T) {
 // Only the stream that carries notifications upstream is cut, and what changes
 // meanwhile is not to be lost.
 func TestM2L37GetStreamCut(t *testing.T) {
-	for _, setup := range []setup{{}, {eventIDs: true}} {
+	for _, setup := range []setup{{}, {eventIDs: true}, {proxy: true}} {
 		for _, how := range []string{"abrupt", "clean"} {
 			t.Run(setup.String()+" "+how, func(t *testing.T) {
 				w := newWorld(t, setup)

@@ -4,7 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,6 +33,7 @@ type world struct {
 type setup struct {
 	stdio    bool // the server is mcpbridge's child
 	eventIDs bool
+	proxy    bool // HTTP goes through one, and unknown sessions are 400
 	config   string // further lines of mcpbridge's configuration
 }
 
@@ -37,6 +43,8 @@ func (s setup) String() string {
 		return "stdio"
 	case s.eventIDs:
 		return "http with event ids"
+	case s.proxy:
+		return "http through a proxy"
 	}
 	return "http"
 }
@@ -65,7 +73,11 @@ func freeAddr(t *testing.T) string {
 
 func (w *world) startBridge(dir string, s setup) {
 	w.t.Helper()
-	server := fmt.Sprintf("url: %q", "http://"+w.server.addr+"/mcp")
+	base := "http://" + w.server.addr
+	if s.proxy {
+		base = newProxy(w.t, base)
+	}
+	server := fmt.Sprintf("url: %q", base+"/mcp")
 	if s.stdio {
 		args, err := json.Marshal(w.server.args)
 		if err != nil {
@@ -88,6 +100,32 @@ func (w *world) startBridge(dir string, s setup) {
 		w.bridge.Kill()
 		w.t.Fatal(err)
 	}
+}
+
+// newProxy returns the URL of a reverse proxy before base. It answers 502 while
+// the server is away, and 400 where the server says 404: as many servers answer
+// for a session that they don't know.
+func newProxy(t *testing.T, base string) string {
+	t.Helper()
+	to, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(to) },
+		FlushInterval: -1, // at once
+		ErrorLog:      log.New(io.Discard, "", 0),
+		ModifyResponse: func(r *http.Response) error {
+			if r.StatusCode == http.StatusNotFound {
+				r.StatusCode = http.StatusBadRequest
+			}
+			return nil
+		},
+	}
+	s := httptest.NewServer(p)
+	s.Config.ErrorLog = p.ErrorLog
+	t.Cleanup(s.Close)
+	return s.URL
 }
 
 // close ends mcpbridge, which must not be dead, nor need to be killed.

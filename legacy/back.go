@@ -41,6 +41,7 @@ type Back struct {
 	mu    sync.Mutex
 	known *simplelru.LRU[string, *exchange.Description] // the last, by scope
 	roots *simplelru.LRU[string, json.RawMessage]       // the last answer to roots/list, by scope
+	tools *simplelru.LRU[string, *toolbox]              // by scope
 }
 
 var _ exchange.Upstream = (*Back)(nil)
@@ -61,7 +62,12 @@ func NewBack(opts Options) (*Back, error) {
 	if b.roots, err = simplelru.NewLRU[string, json.RawMessage](opts.MaxSessions, nil); err != nil {
 		return nil, fmt.Errorf("legacy: NewBack: server %q: %w", opts.Name, err)
 	}
-	b.lanes = newLanes(&b.opts)
+	if b.tools, err = simplelru.NewLRU[string, *toolbox](opts.MaxSessions, nil); err != nil {
+		return nil, fmt.Errorf("legacy: NewBack: server %q: %w", opts.Name, err)
+	}
+	if b.lanes, err = newLanes(&b.opts); err != nil {
+		return nil, err
+	}
 	if b.pool, err = newPool(&b.opts, b.connect); err != nil {
 		return nil, err
 	}
@@ -92,6 +98,16 @@ func (b *Back) Serve(ctx context.Context, req *exchange.Request, x exchange.Exch
 }
 
 func (b *Back) serveOnce(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+	for range maxVisits {
+		if res, err := b.serveInLane(ctx, req, x); err != errVisited {
+			return res, err
+		}
+	}
+	return nil, wire.Errorf(spec.CodeInternal, "server %q wants a URL visited for the %dth time", b.opts.Name, maxVisits+1)
+}
+
+// serveInLane sends the request, once it has a lane if it needs one.
+func (b *Back) serveInLane(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
 	lane, leave, err := b.lanes.enter(ctx, req)
 	if err != nil {
 		return nil, err
@@ -102,10 +118,14 @@ func (b *Back) serveOnce(ctx context.Context, req *exchange.Request, x exchange.
 		return nil, err
 	}
 	defer release()
+	free := leave
 	if b.opts.KeepLane {
-		leave = nil
+		free = nil
 	}
-	res, err := s.serve(ctx, req, x, leave)
+	res, err := s.serve(ctx, req, x, free)
+	for visits := 1; err == errVisited && req.Profile.Single && visits < maxVisits; visits++ {
+		res, err = s.serve(ctx, req, x, free) // the visit may be the session's
+	}
 	if f := asFailure(err); f != nil && f.fate == notSent && !f.lost && ctx.Err() == nil {
 		b.health.report(f)
 	}
@@ -173,6 +193,18 @@ func (b *Back) lastKnown(scope string) *exchange.Description {
 	defer b.mu.Unlock()
 	d, _ := b.known.Get(scope)
 	return d
+}
+
+// toolbox returns what is known of a scope's tools.
+func (b *Back) toolbox(scope string) *toolbox {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	tools, ok := b.tools.Get(scope)
+	if !ok {
+		tools = newToolbox()
+		b.tools.Add(scope, tools)
+	}
+	return tools
 }
 
 // Watch implements [exchange.Source].

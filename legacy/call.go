@@ -32,6 +32,8 @@ type call struct {
 	leaveLane    func()          // nil, or lets the next call run; may be called again
 	asking       context.Context // ends with the call: its open questions do, too
 	stopAsking   context.CancelFunc
+	hosts        bool  // it is never sent itself: requests of the gateway are its parts
+	owner        *call // the client's call that this request of the gateway is a part of; nil if none
 
 	// wake has capacity 1. It tells the goroutine that serves the call of notes;
 	// nil where that goroutine can't be told, see link.wakes.
@@ -46,8 +48,13 @@ type call struct {
 	draining bool                    // somebody is giving notes to x
 	progress float64                 // the last value; meaningless unless moved
 	moved    bool
-	parked   int    // questions that are with the caller
-	missing  []byte // the capability that a refused question needed; nil if none was
+	asked    int       // questions that are with the caller
+	waits    int       // of these, those that the server is taken to wait for
+	lastAsks time.Time // when the last of them came
+	sent     bool      // the server may have heard of it
+	strayed  bool      // the server may still be at work on it though nobody waits
+	named    bool      // its questions name it: those that don't are not its own
+	missing  []byte    // the capability that a refused question needed; nil if none was
 
 	asks   sync.WaitGroup // questions that are with the caller
 	drains sync.WaitGroup // goroutines started for notes from another stream
@@ -178,45 +185,124 @@ func (c *call) end() (answer, bool) {
 	return c.settled()
 }
 
-// park says that the caller is being asked: until leave, the call's time does not
-// count, and its lane is free. It reports false once the call has ended. The
-// context ends with ctx and with the call.
-func (c *call) park(ctx context.Context) (_ context.Context, leave func(), ok bool) {
+// park says that the caller is about to be asked: until unpark, the call's time
+// does not count. waits says that the server does nothing for the call meanwhile,
+// came when it asked.
+// It reports false once the call has ended. Whoever parks a call has asks.Done
+// called when x is not used any more.
+func (c *call) park(waits bool, came time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.answered || c.ended {
-		return nil, nil, false
+		return false
 	}
 	c.asks.Add(1)
-	if c.parked++; c.parked == 1 && c.clock != nil {
+	if c.asked++; c.asked == 1 && c.clock != nil {
 		c.clock.pause()
 	}
+	if waits {
+		c.waits++
+		c.lastAsks = came
+	}
+	return true
+}
+
+// unpark says that the server has been answered, or does not want to be.
+func (c *call) unpark(waits bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asked--; c.asked == 0 && c.clock != nil {
+		c.clock.resume()
+	}
+	if waits {
+		c.waits--
+	}
+}
+
+// A callStage is what a call is at, as far as questions without a name go.
+type callStage uint8
+
+const (
+	atEnd  callStage = iota // or never to be asked so
+	atWork                  // the server is at work on it
+	atRest                  // its caller is asked: the server waits
+)
+
+func (c *call) stage() callStage {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case !c.sent || c.answered || c.ended || c.named || !c.mayBeAsked:
+		return atEnd
+	case c.waits == 0:
+		return atWork
+	}
+	return atRest
+}
+
+// leaves says that the call is on its way to the server.
+func (c *call) leaves() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sent = true
+}
+
+// stray says that nobody waits for the call any more, and the server may not know.
+func (c *call) stray() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.strayed = true
+}
+
+func (c *call) hasStrayed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.strayed
+}
+
+// beingAsked reports whether a question is with the caller.
+func (c *call) beingAsked() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asked > 0
+}
+
+// host returns the client's call that c is, or is a part of; nil for nil.
+func (c *call) host() *call {
+	if c != nil && c.owner != nil {
+		return c.owner
+	}
+	return c
+}
+
+// mayHaveAsked reports whether the call can be that of a question which came at a
+// time and was not answered yet: unless it has ended, or has asked since, or waits
+// for the answer to an earlier question. What comes on one breath is not told
+// apart.
+func (c *call) mayHaveAsked(came time.Time) bool {
+	switch c.stage() {
+	case atEnd:
+		return false
+	case atRest:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return came.Sub(c.lastAsks).Abs() <= breath
+	}
+	return true
+}
+
+// name says that the call's questions name it from now on.
+func (c *call) name() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.named = true
+}
+
+// freeLane lets the next call run.
+func (c *call) freeLane() {
 	if c.leaveLane != nil {
 		c.leaveLane()
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.asking, func() { cancel(context.Canceled) })
-	return ctx, func() {
-		stop()
-		cancel(nil)
-		c.unpark()
-	}, true
-}
-
-func (c *call) unpark() {
-	defer c.asks.Done()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.parked--; c.parked == 0 && c.clock != nil {
-		c.clock.resume()
-	}
-}
-
-// running reports whether the server is at work on the call, and not its caller.
-func (c *call) running() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.answered && !c.ended && c.parked == 0
 }
 
 // lack notes that a question was refused for want of a capability.
@@ -285,6 +371,15 @@ func (k *clock) stop() {
 	defer k.mu.Unlock()
 	k.over = true
 	k.timer.Stop()
+}
+
+// upstreamToken returns the progress token that the server is given, zero for
+// none.
+func (c *call) upstreamToken() int64 {
+	if c.token == nil {
+		return 0
+	}
+	return c.id
 }
 
 // ownToken returns a copy of params with the caller's own progress token.

@@ -16,6 +16,7 @@ type serverCapabilities struct {
 	tools, prompts, resources bool // listChanged
 	subscribe                 bool // resources.subscribe
 	logging                   bool
+	taskCalls                 bool // tasks.requests.tools.call
 }
 
 func readCapabilities(raw json.RawMessage) serverCapabilities {
@@ -29,6 +30,7 @@ func readCapabilities(raw json.RawMessage) serverCapabilities {
 		resources: is("resources", "listChanged"),
 		subscribe: is("resources", "subscribe"),
 		logging:   declares(raw, "logging"),
+		taskCalls: declares(wire.Get(wire.Get(wire.Get(raw, "tasks"), "requests"), "tools"), "call"),
 	}
 }
 
@@ -107,5 +109,6 @@ func (s *session) describe(hide []string) *exchange.Description {
 		Capabilities: describable(s.caps.raw, hide),
 		ServerInfo:   s.serverInfo,
 		Instructions: s.instructions,
+		Cache:        s.opts.Cache[spec.MethodDiscover],
 	}
 }

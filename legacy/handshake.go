@@ -32,10 +32,11 @@ func (e *revisionMismatch) Error() string {
 func (b *Back) open(ctx context.Context, p exchange.Profile) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeouts.Connect)
 	defer cancel()
-	scope, _, _ := strings.Cut(p.Scope, laneMark)
+	scope, _, lane := strings.Cut(p.Scope, laneMark)
 	s := newSession(&b.opts, func() *watch { return b.watchOf(scope) })
 	s.onAmbiguous = func() { b.lanes.ambiguous(scope) }
-	s.roots = profileRoots{b, scope}
+	s.roots = profileRoots{b, scope, lane}
+	s.tools = b.toolbox(scope)
 	s.asksRoots = declares(p.Capabilities, "roots")
 	if b.endpoint != nil {
 		newHTTPLink(s, b.endpoint)

@@ -33,6 +33,7 @@ func (s *session) receiveText(ctx context.Context, text []byte, from *call) {
 
 // receive takes one message of the server.
 func (s *session) receive(ctx context.Context, m *wire.Message, from *call) {
+	from = from.host()
 	switch m.Kind() {
 	case wire.Response:
 		s.respond(m)
@@ -96,6 +97,7 @@ func (s *session) notification(ctx context.Context, m *wire.Message, from *call)
 	case spec.NotifyMessage:
 		s.logMessage(ctx, m, from)
 	case spec.NotifyToolsListChanged:
+		s.tools.forget()
 		s.changed(fanout.ToolsListChanged, m)
 	case spec.NotifyPromptsListChanged:
 		s.changed(fanout.PromptsListChanged, m)
@@ -107,6 +109,8 @@ func (s *session) notification(ctx context.Context, m *wire.Message, from *call)
 		s.withdraw(m)
 	case spec.NotifyElicitationComplete:
 		s.visited(m)
+	case notifyTaskStatus:
+		s.taskStatus(m)
 	default:
 		s.drop("unknown notification")
 	}

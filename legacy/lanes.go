@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
@@ -18,19 +20,23 @@ type lanes struct {
 	max    int
 	always bool
 
-	// mu guards the sets. It is held for list work only.
-	mu   sync.Mutex
-	sets map[string]*laneSet // by scope; absent where nobody needs one
+	// mu guards the fields below. It is held for list work only, and is a leaf.
+	mu      sync.Mutex
+	sets    map[string]*laneSet              // by scope; absent where no lane is busy
+	unclear *simplelru.LRU[string, struct{}] // scopes whose streams don't tell
 }
 
 type laneSet struct {
-	ambiguous bool
-	busy      []bool     // by lane
-	waiting   []chan int // first come, first served; capacity 1
+	busy    []bool     // by lane
+	waiting []chan int // first come, first served; capacity 1
 }
 
-func newLanes(opts *Options) *lanes {
-	return &lanes{max: opts.Lanes, always: opts.URL == "", sets: make(map[string]*laneSet)}
+func newLanes(opts *Options) (*lanes, error) {
+	unclear, err := simplelru.NewLRU[string, struct{}](opts.MaxSessions, nil)
+	if err != nil {
+		return nil, fmt.Errorf("legacy: making lanes: %w", err)
+	}
+	return &lanes{max: opts.Lanes, always: opts.URL == "", sets: make(map[string]*laneSet), unclear: unclear}, nil
 }
 
 // enter returns the lane that a request is to take and how to leave it, which may
@@ -66,7 +72,7 @@ func (l *lanes) take(scope string) (int, chan int) {
 	defer l.mu.Unlock()
 	set := l.sets[scope]
 	if set == nil {
-		if !l.always {
+		if !l.always && !l.unclear.Contains(scope) {
 			return -1, nil
 		}
 		set = &laneSet{}
@@ -91,12 +97,13 @@ func (l *lanes) leave(scope string, lane int) {
 	defer l.mu.Unlock()
 	set := l.sets[scope]
 	if len(set.waiting) > 0 {
-		set.waiting[0] <- lane
+		set.waiting[0] <- lane // never blocks: nobody else sends there
+		set.waiting[0] = nil
 		set.waiting = set.waiting[1:]
 		return
 	}
 	set.busy[lane] = false
-	if !set.ambiguous && !slices.Contains(set.busy, true) {
+	if !slices.Contains(set.busy, true) {
 		delete(l.sets, scope)
 	}
 }
@@ -104,10 +111,11 @@ func (l *lanes) leave(scope string, lane int) {
 // giveUp leaves the line, or the lane that was given at that very moment.
 func (l *lanes) giveUp(scope string, turn chan int) {
 	l.mu.Lock()
-	set := l.sets[scope]
-	i := slices.Index(set.waiting, turn)
-	if i >= 0 {
-		set.waiting = slices.Delete(set.waiting, i, i+1)
+	i := -1
+	if set := l.sets[scope]; set != nil {
+		if i = slices.Index(set.waiting, turn); i >= 0 {
+			set.waiting = slices.Delete(set.waiting, i, i+1)
+		}
 	}
 	l.mu.Unlock()
 	if i < 0 {
@@ -119,10 +127,7 @@ func (l *lanes) giveUp(scope string, turn chan int) {
 func (l *lanes) ambiguous(scope string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.sets[scope] == nil {
-		l.sets[scope] = &laneSet{}
-	}
-	l.sets[scope].ambiguous = true
+	l.unclear.Add(scope, struct{}{})
 }
 
 // laneMark parts a scope from the number of a lane.

@@ -3,7 +3,6 @@ package legacy
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
@@ -11,77 +10,77 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-const (
-	// holdTimeout bounds how long a question waits until it is clear whose it is.
-	holdTimeout = 10 * time.Second
-	// maxQuestions bounds the open questions of a session.
-	maxQuestions = 256
-)
+// maxQuestions bounds the open questions of a session. Whoever lets calls park
+// bounds them in earnest; this is against servers that ask without end.
+const maxQuestions = 16 << 10
 
-// Causes with which a question ends without an answer for the server.
+// errWithdrawn is the cause with which a question ends that the server took back.
 var errWithdrawn = errors.New("the server withdrew its question")
-
-// inquire takes a question that a client may answer. It never blocks: some
-// servers serve nothing until they are answered, and the reader must go on.
-func (s *session) inquire(ctx context.Context, m *wire.Message, from *call) {
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.sealed || len(s.questions) >= maxQuestions || s.questions[m.ID] != nil {
-		cancel(nil)
-		s.drop("question")
-		return
-	}
-	asked := &question{m: *m, candidates: s.candidatesLocked(m, from)}
-	s.questions[m.ID] = cancel
-	// It ends when the question is answered or withdrawn, its call has ended, or
-	// the session has; close waits.
-	s.sending.Go(func() {
-		defer s.answered(m.ID, cancel)
-		s.resolve(ctx, asked)
-	})
-}
 
 // A question is a request of the server on its way to a client.
 type question struct {
-	m          wire.Message
-	candidates []*call // in flight when it came; it belongs to one of them, or to none
+	m      wire.Message
+	cancel context.CancelCauseFunc
+	came   time.Time
+	task   string // the task it names; empty if none
+
+	candidates []*call // it belongs to one of them, or to none
+	told       bool    // something tells whose it is
+	doubtful   bool    // it may be that of a call that was cancelled a moment ago
+	refresh    bool    // it was provoked by refreshRoots
 	fresh      bool    // answered with roots that the client gave for it
+	waits      bool    // the server is taken to do nothing else for the call meanwhile
+	parked     bool    // a call was parked for it
+
+	// Guarded by session.mu.
+	asked *call // whose caller is being asked; nil before and after
 }
 
-// candidatesLocked returns the calls that a question may belong to: the one on
-// whose stream it came; else those that run and may be asked. roots/list is not
-// about a call: any will do.
-func (s *session) candidatesLocked(m *wire.Message, from *call) []*call {
-	isRoots := m.Method == spec.MethodRootsList
-	switch {
-	case isRoots && s.rootsFor != nil:
-		return []*call{s.rootsFor}
-	case from != nil && from.mayBeAsked:
-		return []*call{from}
-	case from != nil && from.x != nil:
-		return nil
+// inquire takes a question that a client may answer. It never blocks: some
+// servers serve nothing until they are answered, and the reader must go on.
+//
+// Whose it is is decided here where it can be: with the next message, more calls
+// may run.
+func (s *session) inquire(ctx context.Context, m *wire.Message, from *call) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	q := &question{m: *m, cancel: cancel, came: time.Now()}
+	q.task, _ = wire.GetString(wire.Get(wire.Get(m.Params, "_meta"), metaRelatedTask), "taskId")
+	if s.admit(ctx, q, from) {
+		return
 	}
-	var out []*call
-	for _, c := range s.calls {
-		if c.mayBeAsked && c.running() {
-			out = append(out, c)
-		}
-	}
-	slices.SortFunc(out, func(a, b *call) int { return int(a.id - b.id) })
-	if isRoots && len(out) > 1 {
-		out = out[:1]
-	}
-	if len(out) > 0 && !s.link.wakes() && !isRoots {
-		s.onAmbiguous() // its streams don't tell: from now on calls queue for lanes
-	}
-	return out
+	cancel(nil)
+	s.drop("question")
+	s.sendLater(ctx, wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeInternal, "%s: too many questions are open", m.Method)))
 }
 
-// resolve finds out whose question it is, has it answered, and tells the server.
-func (s *session) resolve(ctx context.Context, q *question) {
+// admit takes a question in, if there is room for it.
+func (s *session) admit(ctx context.Context, q *question, from *call) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sealed || len(s.questions) >= maxQuestions || s.questions[q.m.ID] != nil {
+		return false
+	}
+	s.questions[q.m.ID] = q
+	s.nominateLocked(q, from)
+	var c *call
+	if len(q.candidates) == 1 && !q.doubtful {
+		c = q.candidates[0]
+		s.assignLocked(q, c)
+	}
+	// It ends when the question is answered or withdrawn, its call has ended, or
+	// the session has; close waits.
+	s.sending.Go(func() {
+		defer s.answered(q)
+		s.resolve(ctx, q, c)
+	})
+	return true
+}
+
+// resolve has a question answered, by the caller of c if that is known already,
+// and tells the server.
+func (s *session) resolve(ctx context.Context, q *question, c *call) {
 	var frame []byte
-	switch a, err := s.consult(ctx, q); {
+	switch a, err := s.consult(ctx, q, c); {
 	case context.Cause(ctx) != nil:
 		return // withdrawn: nobody waits for an answer
 	case err != nil:
@@ -89,7 +88,7 @@ func (s *session) resolve(ctx context.Context, q *question) {
 	case a.Err != nil:
 		frame = wire.AppendError(nil, q.m.ID, a.Err)
 	default:
-		frame = wire.AppendResult(nil, q.m.ID, a.Result, nil)
+		frame = wire.AppendResult(nil, q.m.ID, q.related(a.Result), nil)
 	}
 	ctx, cancel := context.WithTimeout(ctx, goodbyeTimeout)
 	defer cancel()
@@ -111,93 +110,46 @@ func refusalOf(err error) *wire.Error {
 	return wire.Errorf(spec.CodeInternal, "no answer from the client: %v", err)
 }
 
-func (s *session) consult(ctx context.Context, q *question) (exchange.Answer, error) {
-	c, err := s.attribute(ctx, q)
-	if err != nil {
-		return exchange.Answer{}, err
+func (s *session) consult(ctx context.Context, q *question, c *call) (exchange.Answer, error) {
+	if c == nil && q.m.Method != spec.MethodRootsList {
+		if err := s.unaskable(q); err != nil {
+			return exchange.Answer{}, err
+		}
+		var err error
+		if c, err = s.attribute(ctx, q); err != nil {
+			return exchange.Answer{}, err
+		}
 	}
 	if q.m.Method == spec.MethodRootsList {
 		return s.answerRoots(ctx, q, c)
 	}
-	if c == nil {
-		return exchange.Answer{}, wire.Errorf(spec.CodeInvalidRequest,
-			"%s: no call is under way that the question could belong to; mcpbridge can ask a client only while it runs one", q.m.Method)
-	}
 	if need := missingCapability(c.capabilities, q.m.Method, q.m.Params); need != nil {
 		c.lack(need)
-		return exchange.Answer{}, wire.Errorf(spec.CodeInvalidRequest, "%s: the client did not declare %s", q.m.Method, need)
+		return exchange.Answer{}, undeclared(q, need)
 	}
 	return s.ask(ctx, c, q)
 }
 
-// attribute returns the call that a question belongs to, or nil if there is
-// none. With several candidates it waits until one is left: the others have
-// ended, or are waiting for their own clients' answers.
-func (s *session) attribute(ctx context.Context, q *question) (*call, error) {
-	timeout := time.NewTimer(holdTimeout)
-	defer timeout.Stop()
-	for {
-		left, changed := s.stillRunning(q.candidates)
-		switch len(left) {
-		case 0:
-			return nil, nil
-		case 1:
-			return left[0], nil
-		}
-		select {
-		case <-changed:
-		case <-timeout.C:
-			s.drop("ambiguous question")
-			s.log.Warn("question refused: it may belong to several calls", "method", q.m.Method, "calls", len(left))
-			return nil, wire.Errorf(spec.CodeInternal, "%s: %d calls are under way and nothing tells which one asks; run them one at a time", q.m.Method, len(left))
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
+func undeclared(q *question, need []byte) error {
+	return wire.Errorf(spec.CodeInvalidRequest, "%s: the client did not declare %s", q.m.Method, need)
 }
 
-// stillRunning returns those of calls that can still be asked, and a channel
-// that is closed when that may have changed.
-func (s *session) stillRunning(calls []*call) ([]*call, <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var left []*call
-	for _, c := range calls {
-		if len(calls) == 1 && s.calls[c.id] == c || s.calls[c.id] == c && c.running() {
-			left = append(left, c)
-		}
-	}
-	if s.changes == nil {
-		s.changes = make(chan struct{})
-	}
-	return left, s.changes
-}
-
-// shifted wakes questions that wait for calls to end or to park.
-func (s *session) shifted() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.shiftedLocked()
-}
-
-func (s *session) shiftedLocked() {
-	if s.changes != nil {
-		close(s.changes)
-		s.changes = nil
-	}
-}
-
-// ask puts a question to the caller of c and waits for the answer. Meanwhile the
-// call is parked: its clock stands still, and its lane is free for others.
+// ask puts a question to the caller of c, which is parked, and waits for the
+// answer. Meanwhile the call's lane is free for others.
 func (s *session) ask(ctx context.Context, c *call, q *question) (exchange.Answer, error) {
-	ctx, leave, ok := c.park(ctx)
-	if !ok {
+	if !q.parked {
 		return exchange.Answer{}, errors.New("the call has ended")
 	}
-	defer leave()
-	s.shifted()
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	unlink := context.AfterFunc(c.asking, cancel)
+	defer unlink()
+	stop := c.breathe(q)
 	out := exchange.Question{Method: q.m.Method, Params: questionParams(c.capabilities, q.m.Params)}
-	answers, err := c.x.Ask(ctx, []exchange.Question{out})
+	answers, err := c.x.Ask(asking, []exchange.Question{out})
+	c.asks.Done()
+	stop()
+	s.unpark(q)
 	if err != nil {
 		return exchange.Answer{}, err
 	}
@@ -205,14 +157,20 @@ func (s *session) ask(ctx context.Context, c *call, q *question) (exchange.Answe
 }
 
 // answered forgets a question.
-func (s *session) answered(id wire.ID, cancel context.CancelCauseFunc) {
+func (s *session) answered(q *question) {
+	q.cancel(nil)
 	s.mu.Lock()
-	delete(s.questions, id)
-	s.mu.Unlock()
-	cancel(nil)
+	defer s.mu.Unlock()
+	s.unparkLocked(q)
+	delete(s.questions, q.m.ID)
+	if q.refresh {
+		s.rootsOpen--
+	}
+	s.shiftedLocked()
 }
 
-// withdraw takes back a question that the server has cancelled.
+// withdraw takes back a question that the server has cancelled. Its call is at
+// work again from the next message on.
 //
 // Spec: 2025-11-25, basic/utilities/cancellation.
 func (s *session) withdraw(m *wire.Message) {
@@ -222,9 +180,22 @@ func (s *session) withdraw(m *wire.Message) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if cancel := s.questions[id]; cancel != nil {
-		cancel(errWithdrawn)
+	if q := s.questions[id]; q != nil {
+		s.unparkLocked(q)
+		q.cancel(errWithdrawn)
 	}
+}
+
+// related returns an answer that names the task of its question.
+//
+// Spec: 2025-11-25, basic/utilities/tasks, Related Task Metadata.
+func (q *question) related(result []byte) []byte {
+	if q.task == "" {
+		return result
+	}
+	task := wire.AppendEdited(nil, nil, wire.Edit{Name: "taskId", Value: wire.Quote(q.task)})
+	meta := wire.AppendEdited(nil, wire.Get(result, "_meta"), wire.Edit{Name: metaRelatedTask, Value: task})
+	return wire.AppendEdited(nil, result, wire.Edit{Name: "_meta", Value: meta})
 }
 
 // questionParams returns the params of a question as modern clients know them.
@@ -234,7 +205,7 @@ func questionParams(capabilities, params []byte) []byte {
 	}
 	edits := []wire.Edit{{Name: "task"}, {Name: "elicitationId"}}
 	if meta := wire.Get(params, "_meta"); wire.IsObject(meta) {
-		meta = wire.AppendEdited(nil, meta, wire.Edit{Name: spec.MetaProgressToken})
+		meta = wire.AppendEdited(nil, meta, wire.Edit{Name: spec.MetaProgressToken}, wire.Edit{Name: metaRelatedTask})
 		if emptyObject(meta) {
 			meta = nil
 		}

@@ -46,11 +46,15 @@ func rootsResult(roots []byte) []byte {
 	return wire.AppendEdited(nil, nil, wire.Edit{Name: "roots", Value: roots})
 }
 
+// provisionalRoots is the answer where there is nobody to ask. That makes the next
+// call put the server right, but for a further lane of a profile whose client has
+// answered.
 func (s *session) provisionalRoots() json.RawMessage {
+	last := s.roots.last()
 	s.mu.Lock()
-	s.rootsStale = s.asksRoots
+	s.rootsStale = s.asksRoots && !(s.roots.lane && last != nil)
 	s.mu.Unlock()
-	if last := s.roots.last(); last != nil {
+	if last != nil {
 		return last
 	}
 	return rootsResult([]byte("[]"))
@@ -58,13 +62,17 @@ func (s *session) provisionalRoots() json.RawMessage {
 
 // refreshRoots puts a server right that was answered provisionally: before the
 // call c is sent, the server is told that the roots have changed, and its
-// question goes to c's caller.
+// question goes to c's caller. Other calls wait for that a moment only.
 func (s *session) refreshRoots(ctx context.Context, c *call) error {
 	if !c.mayBeAsked || !s.rootsDue() {
 		return nil
 	}
+	t := time.NewTimer(rootsTimeout)
+	defer t.Stop()
 	select {
 	case s.rootsTurn <- struct{}{}:
+	case <-t.C:
+		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -72,19 +80,18 @@ func (s *session) refreshRoots(ctx context.Context, c *call) error {
 	if !s.rootsDue() {
 		return nil
 	}
-	s.mu.Lock()
-	s.rootsFor = c
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		// A server that does not ask again is not told for every call.
-		s.rootsFor, s.rootsStale = nil, false
-	}()
+	s.setRootsFor(c)
+	defer s.setRootsFor(nil)
 	if err := s.notify(ctx, spec.NotifyRootsListChanged, nil); err != nil {
 		return err
 	}
-	return s.awaitRoots(ctx, c)
+	return s.awaitRoots(ctx)
+}
+
+func (s *session) setRootsFor(c *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rootsFor = c
 }
 
 func (s *session) rootsDue() bool {
@@ -94,28 +101,46 @@ func (s *session) rootsDue() bool {
 }
 
 // awaitRoots returns when the server was answered, or has not asked for a while.
-func (s *session) awaitRoots(ctx context.Context, c *call) error {
+// A server that does not ask again is not told for every call.
+func (s *session) awaitRoots(ctx context.Context) error {
 	t := time.NewTimer(rootsTimeout)
 	defer t.Stop()
-	for {
-		_, changed := s.stillRunning(nil)
-		switch parked := !c.running(); {
-		case !s.rootsDue():
+	for asked := false; ; {
+		open, changed := s.openRoots()
+		if asked && !open {
 			return nil
-		case parked:
-			t.Reset(rootsTimeout)
+		}
+		asked = open
+		late := t.C
+		if open {
+			late = nil
 		}
 		select {
 		case <-changed:
-		case <-t.C:
-			if c.running() {
-				return nil
-			}
-			t.Reset(rootsTimeout)
+		case <-late:
+			s.rootsSettled()
+			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// openRoots reports whether the server's question is open, and returns a channel
+// that is closed when that may have changed.
+func (s *session) openRoots() (bool, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rootsOpen > 0, s.changesLocked()
+}
+
+// tellRoots has the server ask for the roots that another session of the profile
+// has learnt.
+func (s *session) tellRoots() {
+	s.mu.Lock()
+	s.rootsNews = true
+	s.mu.Unlock()
+	s.sendLater(context.Background(), wire.AppendNotification(nil, spec.NotifyRootsListChanged, nil, nil))
 }
 
 // profileRoots is the last answer to roots/list of a profile, for all its
@@ -123,6 +148,7 @@ func (s *session) awaitRoots(ctx context.Context, c *call) error {
 type profileRoots struct {
 	b     *Back
 	scope string
+	lane  bool // the session is not the profile's first
 }
 
 func (p profileRoots) last() json.RawMessage {
@@ -145,7 +171,7 @@ func (p profileRoots) put(from *session, answer json.RawMessage) {
 	}
 	for _, s := range p.b.pool.sessions(p.scope) {
 		if s != from && s.asksRoots {
-			s.sendLater(context.Background(), wire.AppendNotification(nil, spec.NotifyRootsListChanged, nil, nil))
+			s.tellRoots()
 		}
 	}
 }

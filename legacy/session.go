@@ -19,7 +19,7 @@ const (
 	goodbyeTimeout = 5 * time.Second
 	// maxBackground bounds the messages being sent that nobody waits for, answers
 	// to the server's questions among them.
-	maxBackground = 64
+	maxBackground = 1024
 )
 
 // A link carries the messages of one session. Its methods are safe for
@@ -61,6 +61,7 @@ type session struct {
 	onAmbiguous func()       // told when streams don't tell whose a question is
 	roots       profileRoots // the profile's
 	asksRoots   bool         // the client declared roots
+	tools       *toolbox     // the profile's
 
 	gone chan struct{} // closed when the session is lost or ended
 	// rootsTurn has capacity 1: who has put something in puts the server right
@@ -80,11 +81,17 @@ type session struct {
 	background int           // messages being sent that nobody waits for
 	sealed     bool          // no more of these may start
 
-	questions  map[wire.ID]context.CancelCauseFunc // open ones of the server, by its id
-	changes    chan struct{}                       // closed when calls end or park; nil if nobody waits
-	rootsFor   *call                               // whose caller the next roots/list is for
-	rootsStale bool                                // the server was answered provisionally
-	visits     map[string]chan struct{}            // by elicitationId; closed when done
+	// What the server asks.
+	questions map[wire.ID]*question // the open ones, by the server's id
+	changes   chan struct{}         // closed when calls end, park or resume; nil if nobody waits
+	haunted   time.Time             // until then a question may be a cancelled call's
+	tasks     map[string]*taskRun   // under way, by their ids
+	visits    map[string]*visited   // awaited, by elicitationId
+
+	rootsFor   *call // whose caller the next roots/list is for
+	rootsOpen  int   // questions that came because of rootsFor
+	rootsStale bool  // the server was answered provisionally
+	rootsNews  bool  // the next roots/list asks for what is known
 
 	sending sync.WaitGroup // counts background, and questions
 }
@@ -99,7 +106,9 @@ func newSession(opts *Options, watch func() *watch) *session {
 		calls: make(map[int64]*call),
 
 		rootsTurn: make(chan struct{}, 1),
-		questions: make(map[wire.ID]context.CancelCauseFunc),
+		questions: make(map[wire.ID]*question),
+		tasks:     make(map[string]*taskRun),
+		visits:    make(map[string]*visited),
 	}
 }
 
@@ -117,34 +126,33 @@ func (s *session) alive() bool {
 }
 
 // serve runs one request of a client. leaveLane, which may be nil, lets the next
-// call run. The error is the server's own as a *wire.Error, a *failure, or why
-// ctx or the request's time ended.
+// call run. The error is the server's own as a *wire.Error, a *failure, why ctx or
+// the request's time ended, or errVisited if the request is to be sent anew.
 func (s *session) serve(ctx context.Context, req *exchange.Request, x exchange.Exchange, leaveLane func()) (*exchange.Result, error) {
-	for visits := 0; ; visits++ {
-		c := &call{
-			method: req.Method, level: req.LogLevel, token: req.ProgressToken, x: x,
-			capabilities: req.Profile.Capabilities, mayBeAsked: eligible(req.Method), leaveLane: leaveLane,
-		}
-		a, err := s.attempt(ctx, req, c)
-		switch {
-		case err != nil:
-			return nil, err
-		case a.err == nil:
-			return s.result(req, c, a)
-		}
-		failed := a.takeError()
-		need := c.lacks()
-		switch {
-		case failed.Code == spec.CodeURLElicitation && c.mayBeAsked && visits < maxVisits:
-			if err := s.visit(ctx, req, x, failed); err != nil {
-				return nil, err
-			}
-		case need != nil:
-			return nil, lacking(need, failed.Message)
-		default:
-			return nil, upstreamError(req, failed, s.caps.declares(req.Method))
-		}
+	c := &call{
+		method: req.Method, level: req.LogLevel, token: req.ProgressToken, x: x,
+		capabilities: req.Profile.Capabilities, mayBeAsked: eligible(req.Method), leaveLane: leaveLane,
 	}
+	run := s.attempt
+	if s.needsTask(ctx, req) {
+		run = s.runTask
+	}
+	a, err := run(ctx, req, c)
+	switch {
+	case err != nil:
+		return nil, err
+	case a.err == nil:
+		return s.result(req, c, a)
+	}
+	failed := a.takeError()
+	switch need := c.lacks(); {
+	case failed.Code == spec.CodeURLElicitation && c.mayBeAsked:
+		c.freeLane()
+		return nil, s.visit(ctx, req, x, failed)
+	case need != nil:
+		return nil, lacking(need, failed.Message)
+	}
+	return nil, upstreamError(req, failed, s.caps.declares(req.Method))
 }
 
 // attempt sends a client's request and waits for the answer.
@@ -153,21 +161,26 @@ func (s *session) attempt(ctx context.Context, req *exchange.Request, c *call) (
 	if err != nil {
 		return answer{}, err
 	}
-	err = s.refreshRoots(ctx, c)
+	if err := s.prepare(ctx, c); err != nil {
+		c.end()
+		return answer{}, s.abandon(ctx, c, err)
+	}
+	params := upstreamParams(req.Params, c.upstreamToken())
+	frame := make([]byte, 0, len(params)+len(req.Method)+len(req.Extra)+64)
+	return s.exchange(ctx, c, wire.AppendRequest(frame, wire.NumberID(c.id), req.Method, params, req.Extra))
+}
+
+// prepare does what must be done before the server hears of a client's request.
+func (s *session) prepare(ctx context.Context, c *call) error {
+	err := s.refreshRoots(ctx, c)
 	if err == nil {
 		err = s.raiseLevel(ctx, c)
 	}
 	if err != nil {
-		c.end()
-		return answer{}, s.abandon(ctx, c, &failure{cause: err, fate: notSent})
+		return &failure{cause: err, fate: notSent}
 	}
-	token := c.id
-	if c.token == nil {
-		token = 0
-	}
-	params := upstreamParams(req.Params, token)
-	frame := make([]byte, 0, len(params)+len(req.Method)+len(req.Extra)+64)
-	return s.exchange(ctx, c, wire.AppendRequest(frame, wire.NumberID(c.id), req.Method, params, req.Extra))
+	c.leaves()
+	return nil
 }
 
 // result makes the client's result of an answer.
@@ -178,6 +191,9 @@ func (s *session) result(req *exchange.Request, c *call, a answer) (*exchange.Re
 			return nil, lacking(need, text)
 		}
 	}
+	if s.caps.taskCalls && req.Method == spec.MethodToolsList {
+		s.tools.learn(a.result)
+	}
 	res := exchange.NewResult(a.result, a.release)
 	res.Era, res.Extra, res.ServerInfo, res.Cache = spec.Legacy, a.extra, s.serverInfo, s.opts.Cache[req.Method]
 	return res, nil
@@ -185,7 +201,13 @@ func (s *session) result(req *exchange.Request, c *call, a answer) (*exchange.Re
 
 // request runs a request of the gateway's own. The result is the caller's.
 func (s *session) request(ctx context.Context, method string, params []byte) (json.RawMessage, error) {
-	c := &call{method: method}
+	return s.requestFor(ctx, nil, method, params)
+}
+
+// requestFor is request for a part of a client's call, which may be nil: what
+// comes on its stream is the call's.
+func (s *session) requestFor(ctx context.Context, owner *call, method string, params []byte) (json.RawMessage, error) {
+	c := &call{method: method, owner: owner}
 	ctx, err := s.begin(ctx, c)
 	if err != nil {
 		return nil, err
@@ -211,7 +233,7 @@ func (s *session) notify(ctx context.Context, method string, params []byte) erro
 //
 // Ids are small and count from 1: some servers ignore others without a word.
 func (s *session) begin(ctx context.Context, c *call) (context.Context, error) {
-	if s.link.wakes() {
+	if s.link.wakes() && !c.hosts {
 		c.wake = make(chan struct{}, 1)
 	}
 	c.ctx = ctx
@@ -258,20 +280,36 @@ func (s *session) exchange(ctx context.Context, c *call, frame []byte) (answer, 
 //
 // Spec: 2025-11-25, basic/utilities/cancellation.
 func (s *session) abandon(ctx context.Context, c *call, err error) error {
-	s.forget(c)
 	cause := context.Cause(ctx)
+	f := asFailure(err)
+	mayRun := asFailure(cause) == nil && cause != nil && (f == nil || !f.lost && f.fate == mayHaveRun)
+	if mayRun {
+		s.haunt(c) // before others see that it is gone
+	}
+	s.forget(c)
 	c.cancel(nil)
 	if f := asFailure(cause); f != nil {
 		return f // the session went away
 	}
-	f := asFailure(err)
 	if f != nil && f.lost || cause == nil {
 		return err
 	}
-	if c.method != spec.MethodInitialize && (f == nil || f.fate == mayHaveRun) {
+	if c.method != spec.MethodInitialize && mayRun {
 		s.sendLater(ctx, wire.AppendNotification(nil, spec.NotifyCancelled, cancelledParams(c.id, cause), nil))
 	}
 	return cause
+}
+
+// haunt notes that a call was cancelled which may still be heard: the server may
+// not know yet.
+func (s *session) haunt(c *call) {
+	if !c.mayBeAsked {
+		return
+	}
+	c.stray()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.haunted = time.Now().Add(hauntTime)
 }
 
 func cancelledParams(id int64, cause error) []byte {
@@ -303,29 +341,34 @@ func (s *session) call(id wire.ID) *call {
 	return s.calls[n]
 }
 
-// sendLater sends a message that nobody waits for. It never blocks: when too
-// many are under way the message is dropped.
+// sendLater sends a message that nobody waits for.
 func (s *session) sendLater(ctx context.Context, frame []byte) {
+	s.later(ctx, func(ctx context.Context) {
+		if err := s.link.send(ctx, frame); err != nil {
+			s.log.Debug("sending to server", "error", cause(err))
+		}
+	})
+}
+
+// later runs send, for which nobody waits. It never blocks: when too many are
+// under way the message is dropped.
+func (s *session) later(ctx context.Context, send func(context.Context)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sealed || s.background >= maxBackground {
-		s.opts.Metrics.Dropped(s.opts.Name, "outgoing")
+		s.drop("outgoing")
 		return
 	}
 	s.background++
 	// It ends when the message has left or goodbyeTimeout is over; close waits.
-	s.sending.Go(func() { s.sendOne(context.WithoutCancel(ctx), frame) })
-}
-
-func (s *session) sendOne(ctx context.Context, frame []byte) {
-	ctx, cancel := context.WithTimeout(ctx, goodbyeTimeout)
-	defer cancel()
-	if err := s.link.send(ctx, frame); err != nil {
-		s.log.Debug("sending to server", "error", cause(err))
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.background--
+	s.sending.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeTimeout)
+		defer cancel()
+		send(ctx)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.background--
+	})
 }
 
 // fail says that the session is gone, and ends every call under it that waits
@@ -357,8 +400,8 @@ func (s *session) close(ctx context.Context) {
 	s.failCalls(errClosed)
 	s.mu.Lock()
 	s.sealed = true
-	for _, cancel := range s.questions {
-		cancel(errClosed)
+	for _, q := range s.questions {
+		q.cancel(errClosed)
 	}
 	s.mu.Unlock()
 	s.sending.Wait() // each bounded by goodbyeTimeout

@@ -3,6 +3,7 @@ package legacy
 import (
 	"bytes"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
@@ -17,6 +18,10 @@ const (
 	// maxVisits bounds how often one call can ask for visits.
 	maxVisits = 8
 )
+
+// errVisited says that a call is to be sent anew: its user went where the server
+// wanted.
+var errVisited = errors.New("the server wanted a URL visited first")
 
 // A visit is one URL that a user must go to before a call can succeed.
 type visit struct {
@@ -40,8 +45,15 @@ func visits(e *wire.Error) []visit {
 	return out
 }
 
-// visit has the caller's user go where a -32042 demands. It returns nil once the
-// call may be sent anew. The call that failed is over: nothing waits upstream.
+// A visited is a visit of which the server will say that it is done. Several calls
+// may wait for one.
+type visited struct {
+	done    chan struct{} // closed when it is
+	waiters int
+}
+
+// visit has the caller's user go where a -32042 demands. It returns errVisited once
+// the call may be sent anew. The call that failed is over: nothing waits upstream.
 func (s *session) visit(ctx context.Context, req *exchange.Request, x exchange.Exchange, e *wire.Error) error {
 	need := []byte(`{"elicitation":{"url":{}}}`)
 	all := visits(e)
@@ -66,37 +78,39 @@ func (s *session) visit(ctx context.Context, req *exchange.Request, x exchange.E
 			return wire.Errorf(spec.CodeInternal, "server %q: %s; the user did not agree to it", s.opts.Name, e.Message)
 		}
 	}
-	return awaitVisits(ctx, done)
+	return s.awaitVisits(ctx, done)
 }
 
 // expectVisits begins to watch for the server's word. It may come before the
 // client's.
-func (s *session) expectVisits(all []visit) []chan struct{} {
+func (s *session) expectVisits(all []visit) []*visited {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var done []chan struct{}
+	var out []*visited
 	for _, v := range all {
 		if v.id == "" {
 			continue
 		}
-		ch := s.visits[v.id]
-		if ch == nil {
-			ch = make(chan struct{})
-			if s.visits == nil {
-				s.visits = make(map[string]chan struct{})
-			}
-			s.visits[v.id] = ch
+		w := s.visits[v.id]
+		if w == nil {
+			w = &visited{done: make(chan struct{})}
+			s.visits[v.id] = w
 		}
-		done = append(done, ch)
+		w.waiters++
+		out = append(out, w)
 	}
-	return done
+	return out
 }
 
 func (s *session) forgetVisits(all []visit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, v := range all {
-		delete(s.visits, v.id)
+		if w := s.visits[v.id]; w != nil {
+			if w.waiters--; w.waiters == 0 {
+				delete(s.visits, v.id)
+			}
+		}
 	}
 }
 
@@ -105,28 +119,35 @@ func (s *session) visited(m *wire.Message) {
 	id, _ := wire.GetString(m.Params, "elicitationId")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ch := s.visits[id]
-	if ch == nil {
+	w := s.visits[id]
+	if w == nil {
 		s.drop("unknown visit")
 		return
 	}
-	delete(s.visits, id)
-	close(ch)
+	select {
+	case <-w.done: // it says so again
+	default:
+		close(w.done)
+	}
 }
 
-func awaitVisits(ctx context.Context, done []chan struct{}) error {
+// awaitVisits returns errVisited when the server has said that all is done. A
+// server that says nothing for long will say whether it is content.
+func (s *session) awaitVisits(ctx context.Context, all []*visited) error {
 	t := time.NewTimer(visitTimeout)
 	defer t.Stop()
-	for _, ch := range done {
+	for _, w := range all {
 		select {
-		case <-ch:
+		case <-w.done:
+		case <-s.gone:
+			return errVisited
 		case <-t.C:
-			return nil // the server will say whether it is content
+			return errVisited
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
-	return nil
+	return errVisited
 }
 
 // lacking is what a client is told whose request failed because it can't be

@@ -36,6 +36,7 @@ type askerCall struct {
 	*asker
 	m         wire.Message
 	cancelled chan struct{} // closed by notifications/cancelled
+	ended     chan struct{} // closed when it was answered
 }
 
 // who is the argument by which tests tell calls apart.
@@ -100,7 +101,7 @@ func (a *asker) take(m wire.Message) {
 		}
 		a.send(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, initResult("2025-11-25", capabilities))
 	case m.Method == "tools/call":
-		c := &askerCall{asker: a, m: m, cancelled: make(chan struct{})}
+		c := &askerCall{asker: a, m: m, cancelled: make(chan struct{}), ended: make(chan struct{})}
 		a.calls[m.ID.String()] = c
 		a.running.Go(c.run)
 	case a.on[m.Method] != nil:
@@ -111,7 +112,8 @@ func (a *asker) take(m wire.Message) {
 }
 
 func (c *askerCall) run() {
-	result := c.call(c)
+	defer close(c.ended)
+	result := c.asker.call(c)
 	c.mu.Lock()
 	delete(c.calls, c.m.ID.String())
 	c.mu.Unlock()

@@ -30,8 +30,11 @@ func (s *session) nominateLocked(q *question, from *call) {
 	isRoots := q.m.Method == spec.MethodRootsList
 	if c, told := s.toldLocked(q, from); told {
 		q.told = true
-		if c != nil {
+		switch {
+		case c != nil:
 			q.candidates = []*call{c}
+		case isRoots && !q.news:
+			s.provisionalLocked()
 		}
 		return
 	}
@@ -41,6 +44,9 @@ func (s *session) nominateLocked(q *question, from *call) {
 	}
 	if isRoots {
 		q.candidates = running[:min(1, len(running))]
+		if len(running) == 0 {
+			s.provisionalLocked()
+		}
 		return
 	}
 	q.candidates = running
@@ -59,6 +65,7 @@ func (s *session) toldLocked(q *question, from *call) (*call, bool) {
 		return s.tasks[q.task].c, true
 	case isRoots && s.rootsNews:
 		s.rootsNews = false // it asks because another session's client has answered
+		q.news = true
 		return nil, true
 	case isRoots && s.rootsFor != nil:
 		q.refresh = true

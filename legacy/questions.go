@@ -27,6 +27,7 @@ type question struct {
 	candidates []*call // it belongs to one of them, or to none
 	told       bool    // something tells whose it is
 	doubtful   bool    // it may be that of a call that was cancelled a moment ago
+	news       bool    // it was provoked by tellRoots
 	refresh    bool    // it was provoked by refreshRoots
 	fresh      bool    // answered with roots that the client gave for it
 	waits      bool    // the server is taken to do nothing else for the call meanwhile

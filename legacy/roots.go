@@ -11,9 +11,14 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// rootsTimeout bounds the wait for a server to ask again after it was told that
-// the roots have changed.
-const rootsTimeout = time.Second
+const (
+	// rootsTimeout bounds the wait for a server to ask again after it was told that
+	// the roots have changed.
+	rootsTimeout = time.Second
+	// strayTime is how much later than an answer on one stream a question may come
+	// on another that was sent before.
+	strayTime = 50 * time.Millisecond
+)
 
 // answerRoots answers roots/list: from the config, from the caller of c, or,
 // where there is no call to ask, with the profile's last answer. That last one
@@ -46,25 +51,29 @@ func rootsResult(roots []byte) []byte {
 	return wire.AppendEdited(nil, nil, wire.Edit{Name: "roots", Value: roots})
 }
 
-// provisionalRoots is the answer where there is nobody to ask. That makes the next
-// call put the server right, but for a further lane of a profile whose client has
-// answered.
+// provisionalRoots is the answer where there is nobody to ask.
 func (s *session) provisionalRoots() json.RawMessage {
-	last := s.roots.last()
-	s.mu.Lock()
-	s.rootsStale = s.asksRoots && !(s.roots.lane && last != nil)
-	s.mu.Unlock()
-	if last != nil {
+	if last := s.roots.last(); last != nil {
 		return last
 	}
 	return rootsResult([]byte("[]"))
 }
 
+// provisionalLocked notes that the server gets a provisional answer: the next call
+// is to put it right. A further lane of a profile whose client has answered is
+// content with that.
+func (s *session) provisionalLocked() {
+	s.rootsStale = s.asksRoots && !(s.roots.lane && s.roots.last() != nil)
+}
+
 // refreshRoots puts a server right that was answered provisionally: before the
 // call c is sent, the server is told that the roots have changed, and its
 // question goes to c's caller. Other calls wait for that a moment only.
+//
+// The first call of a session waits to see whether the server asks as it starts,
+// which some do and deny everything until they are answered.
 func (s *session) refreshRoots(ctx context.Context, c *call) error {
-	if !c.mayBeAsked || !s.rootsDue() {
+	if !c.mayBeAsked || !s.asksRoots || s.opts.Roots != nil || s.greeted.Load() && !s.rootsDue() {
 		return nil
 	}
 	t := time.NewTimer(rootsTimeout)
@@ -77,8 +86,8 @@ func (s *session) refreshRoots(ctx context.Context, c *call) error {
 		return context.Cause(ctx)
 	}
 	defer func() { <-s.rootsTurn }()
-	if !s.rootsDue() {
-		return nil
+	if err := s.greet(ctx); err != nil || !s.rootsDue() {
+		return err
 	}
 	s.setRootsFor(c)
 	defer s.setRootsFor(nil)
@@ -86,6 +95,28 @@ func (s *session) refreshRoots(ctx context.Context, c *call) error {
 		return err
 	}
 	return s.awaitRoots(ctx)
+}
+
+// greet returns when the server has done what it does on notifications/initialized:
+// what it asks then precedes its answer to a ping.
+func (s *session) greet(ctx context.Context) error {
+	if s.greeted.Load() {
+		return nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, rootsTimeout)
+	defer cancel()
+	_, err := s.request(bounded, spec.MethodPing, nil)
+	if err == nil && !s.link.wakes() && s.link.open() && !s.rootsDue() {
+		err = wait(bounded, strayTime)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		s.log.Debug("greeting server", "error", cause(err))
+	}
+	s.greeted.Store(true)
+	return nil
 }
 
 func (s *session) setRootsFor(c *call) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
@@ -67,6 +68,7 @@ type session struct {
 	// rootsTurn has capacity 1: who has put something in puts the server right
 	// about roots.
 	rootsTurn chan struct{}
+	greeted   atomic.Bool // the server has had the time to ask as it starts
 	// turn has capacity 1: who has put something in may set the upstream's log
 	// level.
 	turn chan struct{}

@@ -25,6 +25,6 @@ func (f *Front) discover(ctx context.Context, req *exchange.Request, p *reply) e
 		return err
 	}
 	res := exchange.NewResult(body, nil)
-	res.ServerInfo = d.ServerInfo
+	res.ServerInfo, res.Cache = d.ServerInfo, d.Cache
 	return p.result(req, res)
 }

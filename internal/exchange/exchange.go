@@ -142,6 +142,9 @@ type Description struct {
 	Capabilities json.RawMessage // an object
 	ServerInfo   json.RawMessage // nil if the upstream gave none
 	Instructions json.RawMessage // a string; nil if the upstream gave none
+	// Cache is how long and by whom the description may be kept, where the
+	// upstream's era has no way to say so.
+	Cache CacheHint
 }
 
 // A Describer tells what an upstream is and can do, connecting to it if it has

@@ -13,33 +13,19 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/notebook"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy"
 )
 
 // newGateway turns a configuration into a gateway with all its servers. It
 // starts nothing.
 func newGateway(c *config.Config, environ []string, log *slog.Logger, m *metrics.Metrics) (*gateway.Gateway, error) {
-	o := gateway.Options{
-		MaxBody:        c.Limits.Body,
-		MaxDepth:       int(c.Limits.Depth),
-		MaxStreams:     int(c.Limits.Streams),
-		MaxTopics:      int(c.Limits.ListenTopics),
-		WriteTimeout:   c.WriteTimeout,
-		KeepAlive:      c.KeepAlive,
-		AllowedHosts:   c.AllowedHosts,
-		AllowedOrigins: c.AllowedOrigins,
-		Logger:         log,
-		Metrics:        m,
-	}
+	o := gatewayOptions(c)
+	o.Logger, o.Metrics = log, m
 	for i := range c.Servers {
 		if s := &c.Servers[i]; !s.Disabled {
 			b := &builder{config: c, server: s, environ: environ, log: log, metrics: m}
-			o.Servers = append(o.Servers, gateway.ServerOptions{
-				Name:              s.Name,
-				Open:              b.open,
-				Isolation:         gateway.Isolation(s.Isolation),
-				ForwardClientInfo: s.ClientInfo == "client",
-			})
+			o.Servers = append(o.Servers, b.serverOptions())
 		}
 	}
 	g, err := gateway.New(o)
@@ -47,6 +33,26 @@ func newGateway(c *config.Config, environ []string, log *slog.Logger, m *metrics
 		return nil, fmt.Errorf("building the gateway: %w", err)
 	}
 	return g, nil
+}
+
+// gatewayOptions are what the servers have in common.
+func gatewayOptions(c *config.Config) gateway.Options {
+	return gateway.Options{
+		MaxBody:        c.Limits.Body,
+		MaxDepth:       int(c.Limits.Depth),
+		MaxStreams:     int(c.Limits.Streams),
+		MaxTopics:      int(c.Limits.ListenTopics),
+		MaxParked:      int(c.Limits.Parked),
+		MaxParkedEach:  int(c.Limits.ParkedEach),
+		CacheEntries:   int(c.Limits.CacheEntries),
+		CacheBytes:     int(c.Limits.Cache),
+		StateKeys:      c.StateKeys,
+		BodyTimeout:    c.BodyTimeout,
+		WriteTimeout:   c.WriteTimeout,
+		KeepAlive:      c.KeepAlive,
+		AllowedHosts:   c.AllowedHosts,
+		AllowedOrigins: c.AllowedOrigins,
+	}
 }
 
 // A builder builds the back of one server.
@@ -58,8 +64,21 @@ type builder struct {
 	metrics *metrics.Metrics
 }
 
+func (b *builder) serverOptions() gateway.ServerOptions {
+	s := b.server
+	return gateway.ServerOptions{
+		Name:              s.Name,
+		Open:              b.open,
+		Isolation:         gateway.Isolation(s.Isolation),
+		Gather:            s.Gather,
+		ParkedTTL:         s.ParkedTTL,
+		Keep:              s.Kept(),
+		ForwardClientInfo: s.ClientInfo == "client",
+	}
+}
+
 func (b *builder) open(changes exchange.Changes) (gateway.Back, error) {
-	o := b.options()
+	o := b.backOptions()
 	o.Changes = changes
 	back, err := legacy.NewBack(o)
 	if err != nil {
@@ -68,12 +87,15 @@ func (b *builder) open(changes exchange.Changes) (gateway.Back, error) {
 	return back, nil
 }
 
-func (b *builder) options() legacy.Options {
+func (b *builder) backOptions() legacy.Options {
 	s := b.server
 	o := legacy.Options{
 		Name:         s.Name,
 		URL:          s.URL,
 		ClientInfo:   implementation(),
+		Roots:        roots(s.Roots),
+		Lanes:        int(s.Lanes.Stdio),
+		KeepLane:     s.Isolation == string(gateway.IsolateNothing),
 		Timeouts:     legacy.Timeouts{Connect: s.Timeouts.Connect, Request: s.Timeouts.Request, Max: s.Timeouts.Max},
 		Idle:         s.Idle,
 		Linger:       s.Linger,
@@ -90,6 +112,7 @@ func (b *builder) options() legacy.Options {
 	case s.Command != "":
 		o.Dial = b.startCommand
 	default:
+		o.Lanes = int(s.Lanes.HTTP)
 		o.Headers = make(http.Header)
 		for name, value := range s.Headers {
 			o.Headers.Set(name, value)
@@ -116,6 +139,22 @@ func (b *builder) startCommand(context.Context) (transport.Conn, error) {
 	}
 	b.metrics.CommandStarted(b.server.Name)
 	return c, nil
+}
+
+// roots returns what roots/list is answered with, or nil for what each client
+// answers.
+//
+// Spec: 2025-11-25, client/roots, Root.
+func roots(uris []string) []byte {
+	if len(uris) == 0 {
+		return nil
+	}
+	var text []byte
+	for _, uri := range uris {
+		text = append(wire.AppendString(append(text, `,{"uri":`...), uri), '}')
+	}
+	text[0] = '['
+	return append(text, ']')
 }
 
 func cacheHints(from map[string]config.CacheHint) map[string]exchange.CacheHint {

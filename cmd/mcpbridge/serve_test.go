@@ -42,6 +42,26 @@ func TestServeNotebook(t *testing.T) {
 	}
 }
 
+// A list that may be kept is asked for once.
+func TestM2L08ServeKeeps(t *testing.T) {
+	path := configFile(t, "servers: {notebook: {builtin: notebook, cache: {tools/list: {ttl: 1m, scope: public}}}}\n")
+	s := serve(t, nil, "-c", path)
+	first := runCommand(t.Context(), nil, "call", s.Endpoints[0].URL)
+	if again := runCommand(t.Context(), nil, "call", s.Endpoints[0].URL); first.code != 0 || again != first {
+		t.Errorf("call = %+v, then %+v, want the same tools", first, again)
+	}
+	_, counts := get(t, s.Admin+"/metrics")
+	for _, want := range []string{
+		`mcpbridge_cache_requests_total{method="tools/list",outcome="hit",server="notebook"} 1`,
+		`mcpbridge_cache_requests_total{method="tools/list",outcome="miss",server="notebook"} 1`,
+		`mcpbridge_cache_bytes{server="notebook"} `,
+	} {
+		if !strings.Contains(counts, want) {
+			t.Errorf("no %s in /metrics:\n%s", want, counts)
+		}
+	}
+}
+
 // A server that is down is reported, and the others are served.
 func TestServeWhileAServerIsDown(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())

@@ -1,6 +1,12 @@
 package config
 
-import "time"
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
 
 // A Config is everything that was configured, defaults filled in. It is read
 // only once Load has returned it, and may be shared between goroutines.
@@ -19,6 +25,12 @@ type Config struct {
 	// listener beyond the loopback names.
 	AllowedHosts []string `koanf:"allowed_hosts"`
 
+	// StateKeys are the secrets that protect requestState: the first seals, all
+	// open. Empty means a random one for the life of the process.
+	StateKeys []string `koanf:"state_keys"`
+
+	// BodyTimeout bounds the time in which a request's body arrives.
+	BodyTimeout time.Duration `koanf:"body_timeout"`
 	// WriteTimeout is how long a stream may refuse to take bytes before it
 	// counts as stale. KeepAlive is the pause between comments on an open
 	// stream. Drain bounds the shutdown.
@@ -42,6 +54,10 @@ type Limits struct {
 	Sessions        int64 `koanf:"sessions"`         // sessions per server, all profiles together
 	Streams         int64 `koanf:"streams"`          // open subscriptions/listen requests in all
 	ListenTopics    int64 `koanf:"listen_topics"`    // resources one listen stream may name
+	Parked          int64 `koanf:"parked"`           // calls of one server that wait for answers
+	ParkedEach      int64 `koanf:"parked_each"`      // of them, those of one principal
+	Cache           int64 `koanf:"cache"`            // bytes of results that are kept, over all servers
+	CacheEntries    int64 `koanf:"cache_entries"`    // results that are kept
 }
 
 // Log says what is logged and for whom.
@@ -70,6 +86,10 @@ type Server struct {
 	Isolation    string               `koanf:"isolation"`    // principal, shared or request
 	ClientInfo   string               `koanf:"client_info"`  // gateway or client
 	Subresources string               `koanf:"subresources"` // parent, as-sent or off
+	Lanes        Lanes                `koanf:"lanes"`        // sessions of one profile for calls that may ask
+	Gather       time.Duration        `koanf:"gather"`       // questions of a server are collected this long
+	ParkedTTL    time.Duration        `koanf:"parked_ttl"`   // a call waits for its client's answers this long
+	Roots        []string             `koanf:"roots"`        // file URIs; empty means each client's own
 	Idle         time.Duration        `koanf:"idle"`         // a session unused this long is ended
 	Linger       time.Duration        `koanf:"linger"`       // a topic nobody wants is kept this long
 	Timeouts     Timeouts             `koanf:"timeouts"`
@@ -78,6 +98,13 @@ type Server struct {
 	// written holds the arguments as the user wrote them, before variables
 	// were expanded: what may be shown to people.
 	written []string
+}
+
+// Lanes are the sessions of one profile for calls that may ask their client
+// something, by how the server is reached.
+type Lanes struct {
+	Stdio int64 `koanf:"stdio"`
+	HTTP  int64 `koanf:"http"`
 }
 
 // Timeouts of one server's requests.
@@ -93,4 +120,35 @@ type Timeouts struct {
 type CacheHint struct {
 	TTL   time.Duration `koanf:"ttl"`
 	Scope string        `koanf:"scope"` // private or public
+	// Keep says whether the gateway keeps the results, too; nil is the default
+	// of the method.
+	Keep *bool `koanf:"keep"`
+}
+
+// kept reports whether the gateway keeps results of method. Those that may be
+// are lists by default: reads go stale without a word unless somebody follows
+// their resource. Discovery is answered from what is known anyway.
+func (h CacheHint) kept(method string) bool {
+	if !h.keepable(method) {
+		return false
+	}
+	if h.Keep == nil {
+		return method != spec.MethodResourcesRead
+	}
+	return *h.Keep
+}
+
+func (h CacheHint) keepable(method string) bool {
+	return h.Scope == spec.ScopePublic && h.TTL > 0 && method != spec.MethodDiscover
+}
+
+// Kept returns the methods whose results the gateway keeps, in order.
+func (s *Server) Kept() []string {
+	var out []string
+	for _, method := range slices.Sorted(maps.Keys(s.Cache)) {
+		if s.Cache[method].kept(method) {
+			out = append(out, method)
+		}
+	}
+	return out
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -32,12 +33,16 @@ func TestDefaults(t *testing.T) {
 	}
 	want := &Config{
 		Listen: "127.0.0.1:2526", Admin: "127.0.0.1:2527",
-		WriteTimeout: 10 * time.Second, KeepAlive: 15 * time.Second, Drain: 10 * time.Second,
-		Limits: Limits{Body: 4 << 20, Depth: 128, UpstreamMessage: 64 << 20, Sessions: 1000, Streams: 20_000, ListenTopics: 1024},
-		Log:    Log{Level: "info", Format: "auto"},
+		BodyTimeout: 30 * time.Second, WriteTimeout: 10 * time.Second, KeepAlive: 15 * time.Second, Drain: 10 * time.Second,
+		Limits: Limits{
+			Body: 4 << 20, Depth: 128, UpstreamMessage: 64 << 20, Sessions: 1000, Streams: 20_000, ListenTopics: 1024,
+			Parked: 10_000, ParkedEach: 5_000, Cache: 64 << 20, CacheEntries: 10_000,
+		},
+		Log: Log{Level: "info", Format: "auto"},
 		Servers: []Server{{
 			Name: "notebook", Builtin: "notebook", Era: "auto", Isolation: "principal", ClientInfo: "gateway",
-			Subresources: "parent", Idle: 5 * time.Minute, Linger: 2 * time.Second,
+			Subresources: "parent", Lanes: Lanes{Stdio: 1, HTTP: 4}, Gather: 20 * time.Millisecond, ParkedTTL: 10 * time.Minute,
+			Idle: 5 * time.Minute, Linger: 2 * time.Second,
 			Timeouts: Timeouts{Connect: 10 * time.Second, Request: time.Minute, Max: 30 * time.Minute},
 		}},
 	}
@@ -79,6 +84,9 @@ func TestSpellings(t *testing.T) {
 		{"sizes", notebook + "limits: {body: 64KiB, upstream_message: 2048}", func(c *Config) any {
 			return []int64{c.Limits.Body, c.Limits.UpstreamMessage}
 		}, []int64{65536, 2048}},
+		{"state keys", notebook + "state_keys: ['${TOKEN}-and-ten-more', another-of-sixteen]", func(c *Config) any { return c.StateKeys }, []string{"s3cret-and-ten-more", "another-of-sixteen"}},
+		{"roots", "servers: {a: {builtin: notebook, roots: ['file://${HOME:-/home/ada}/my%20notes']}}", func(c *Config) any { return c.Servers[0].Roots }, []string{"file:///home/ada/my%20notes"}},
+		{"one of the lanes", "servers: {a: {builtin: notebook, lanes: {stdio: 3}}}", func(c *Config) any { return c.Servers[0].Lanes }, Lanes{Stdio: 3, HTTP: 4}},
 		{"zero needs no unit", notebook + "drain: 0", func(c *Config) any { return c.Drain }, time.Duration(0)},
 		{"admin off", notebook + "admin: off", func(c *Config) any { return c.Admin }, ""},
 		{"admin empty", notebook + "admin: ''", func(c *Config) any { return c.Admin }, ""},
@@ -95,6 +103,36 @@ func TestSpellings(t *testing.T) {
 				t.Errorf("Load(%q) gives %#v, want %#v", tt.in, got, tt.want)
 			}
 		})
+	}
+}
+
+// What the gateway keeps is public and has a ttl; reads have to be named.
+func TestM2L08Kept(t *testing.T) {
+	const all = "servers: {a: {builtin: notebook, cache: {server/discover: %[1]s, tools/list: %[1]s, resources/read: %[1]s, prompts/list: {}}}}"
+	for _, tt := range []struct {
+		hint string
+		want []string
+	}{
+		{"{}", nil},
+		{"{ttl: 1m}", nil},
+		{"{scope: public}", nil},
+		{"{ttl: 1m, scope: public}", []string{"tools/list"}},
+		{"{ttl: 1m, scope: public, keep: false}", nil},
+	} {
+		c, _, err := Load(Options{Path: write(t, fmt.Sprintf(all, tt.hint))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Servers[0].Kept(); !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("cache of %s: kept %q, want %q", tt.hint, got, tt.want)
+		}
+	}
+	c, _, err := Load(Options{Path: write(t, "servers: {a: {builtin: notebook, cache: {resources/read: {ttl: 1m, scope: public, keep: true}}}}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Servers[0].Kept(); !reflect.DeepEqual(got, []string{"resources/read"}) {
+		t.Errorf("reads asked for: kept %q", got)
 	}
 }
 

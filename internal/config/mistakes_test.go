@@ -17,7 +17,9 @@ func TestMistakes(t *testing.T) {
 		{"unknown server key", server("builtin: notebook\n    isolaton: shared"), "c.yaml:4: servers.a.isolaton: unknown key; did you mean isolation?"},
 		{"key of a desktop client's near miss", server("builtin: notebook\n    timeout: 60"), "c.yaml:4: servers.a.timeout: unknown key; did you mean timeouts?"},
 		{"server's key at the top", "command: x\n" + notebook, "c.yaml:1: command: belongs to a server; move it below servers and the server's name"},
-		{"key of a later version", "state_keys: [x]\n" + notebook, "c.yaml:1: state_keys: not supported yet (server questions are not bridged yet); remove it"},
+		{"state key too short", "state_keys: [0123456789abcdef, s3cret]\n" + notebook, "c.yaml:1: state_keys.1: is shorter than 16 characters; write a random secret, as openssl rand -base64 32 prints one"},
+		{"state keys are a list", "state_keys: s3cret0123456789\n" + notebook, "c.yaml:1: state_keys: want a list, as in [a, b]; found a single value"},
+		{"state key that is none", "state_keys: [{s3cret0123456789: x}]\n" + notebook, "c.yaml:1: state_keys.0: want a single value; found keys with values"},
 		{"server key of a later version", server("builtin: notebook\n    synthesize: {tools: 30s}"), "c.yaml:4: servers.a.synthesize: not supported yet (servers that can't notify are not watched yet); remove it"},
 
 		{"duration without a unit", "drain: 10\n" + notebook, `c.yaml:1: drain: "10" has no unit; write one such as 300ms, 10s or 5m`},
@@ -85,6 +87,13 @@ func TestMistakes(t *testing.T) {
 		{"line break in a header", server("url: http://h\n    headers: {X: \"s3cret\\n\"}"), "c.yaml:4: servers.a.headers.X: holds a line break or another control character, which no header can; check where the value comes from"},
 		{"impossible environment", server("command: x\n    env: {A=B: s3cret}"), "c.yaml:4: servers.a.env: holds an entry that no environment can have: an empty name, = or a zero byte"},
 		{"request over max", server("builtin: notebook\n    timeouts:\n      request: 2m\n      max: 1m"), "c.yaml:4: servers.a.timeouts: request (2m) is longer than max (1m); max bounds a request whatever its progress"},
+		{"root that is a path", server("builtin: notebook\n    roots: [file:///ok, /home/ada]"), "c.yaml:4: servers.a.roots.1: is not a file URI; write one such as file:///home/ada/notes, a space as %20"},
+		{"root with a space", server("builtin: notebook\n    roots: [file:///my notes]"), "c.yaml:4: servers.a.roots.0: is not a file URI; write one such as file:///home/ada/notes, a space as %20"},
+		{"no lanes", server("builtin: notebook\n    lanes: {http: 0}"), `c.yaml:4: servers.a.lanes.http: "0" is too small; write at least 1`},
+		{"lanes of another transport", server("builtin: notebook\n    lanes: {ws: 1}"), "c.yaml:4: servers.a.lanes.ws: unknown key; known here: http, stdio"},
+		{"keeping private results", server("builtin: notebook\n    cache: {tools/list: {ttl: 1m, keep: true}}"), "c.yaml:4: servers.a.cache.tools/list.keep: only public results are kept, and for their ttl; set scope: public and a ttl, or remove it"},
+		{"keeping for no time", server("builtin: notebook\n    cache: {tools/list: {scope: public, keep: true}}"), "c.yaml:4: servers.a.cache.tools/list.keep: only public results are kept, and for their ttl; set scope: public and a ttl, or remove it"},
+		{"keeping discovery", server("builtin: notebook\n    cache: {server/discover: {ttl: 1m, scope: public, keep: true}}"), "c.yaml:4: servers.a.cache.server/discover.keep: the gateway answers server/discover itself, so there is nothing to keep; remove it"},
 		{"cache of another method", server("builtin: notebook\n    cache: {tools/lists: {ttl: 1s}}"), "c.yaml:4: servers.a.cache.tools/lists: unknown name; did you mean tools/list?"},
 		{"cache scope", server("builtin: notebook\n    cache: {tools/list: {scope: all}}"), `c.yaml:4: servers.a.cache.tools/list.scope: "all" is unknown; write private or public`},
 
@@ -137,6 +146,8 @@ func TestMistakesInTheEnvironment(t *testing.T) {
 		{"MCPBRIDGE_DRAIN=77", "MCPBRIDGE_DRAIN: drain: the value has no unit; write one such as 300ms, 10s or 5m"},
 		{"MCPBRIDGE_LOG__LEVEL=s3cret", "MCPBRIDGE_LOG__LEVEL: log.level: the value is unknown; write debug, info, warn or error"},
 		{"MCPBRIDGE_ALLOWED_HOSTS=a", "MCPBRIDGE_ALLOWED_HOSTS: allowed_hosts: want a list, as in [a, b]; found a single value"},
+		{"MCPBRIDGE_STATE_KEYS=[s3cret]", "MCPBRIDGE_STATE_KEYS: state_keys.0: is shorter than 16 characters; write a random secret, as openssl rand -base64 32 prints one"},
+		{"MCPBRIDGE_STATE_KEYS=s3cret", "MCPBRIDGE_STATE_KEYS: state_keys: want a list, as in [a, b]; found a single value"},
 		{"MCPBRIDGE_LISTEN=0.0.0.0:1", `MCPBRIDGE_LISTEN: listen: "0.0.0.0:1" can be reached from other machines, and clients are not authenticated yet; listen on 127.0.0.1, or set allow_anonymous: true`},
 	} {
 		_, _, err := Load(Options{Path: path, Environ: []string{tt.env}})

@@ -51,6 +51,8 @@ var schema = &key{kind: group, fields: map[string]*key{
 	"allow_anonymous": {kind: flag, def: false},
 	"allowed_origins": {kind: list},
 	"allowed_hosts":   {kind: list},
+	"state_keys":      {kind: list},
+	"body_timeout":    {kind: span, def: 30 * time.Second, min: second / 10, max: hour},
 	"write_timeout":   {kind: span, def: 10 * time.Second, min: second / 10, max: hour},
 	"keep_alive":      {kind: span, def: 15 * time.Second, min: second / 10, max: hour},
 	"drain":           {kind: span, def: 10 * time.Second, min: 0, max: hour},
@@ -61,6 +63,10 @@ var schema = &key{kind: group, fields: map[string]*key{
 		"sessions":         {kind: count, def: int64(1000), min: 1, max: 1_000_000},
 		"streams":          {kind: count, def: int64(20_000), min: 1, max: 1_000_000},
 		"listen_topics":    {kind: count, def: int64(1024), min: 1, max: 1_000_000},
+		"parked":           {kind: count, def: int64(10_000), min: 1, max: 1_000_000},
+		"parked_each":      {kind: count, def: int64(5_000), min: 1, max: 1_000_000},
+		"cache":            {kind: size, def: int64(64 << 20), min: 64 << 10, max: 1 << 34},
+		"cache_entries":    {kind: count, def: int64(10_000), min: 1, max: 1_000_000},
 	}},
 	"log": {kind: group, fields: map[string]*key{
 		"level":  {kind: text, def: "info", oneOf: []string{"debug", "info", "warn", "error"}},
@@ -97,8 +103,15 @@ var serverFields = map[string]*key{
 	"isolation":    {kind: text, def: "principal", oneOf: []string{"principal", "shared", "request"}},
 	"client_info":  {kind: text, def: "gateway", oneOf: []string{"gateway", "client"}},
 	"subresources": {kind: text, def: "parent", oneOf: []string{"parent", "as-sent", "off"}},
-	"idle":         {kind: span, def: 5 * time.Minute, min: second, max: 24 * hour},
-	"linger":       {kind: span, def: 2 * time.Second, min: second / 1000, max: hour},
+	"lanes": {kind: group, fields: map[string]*key{
+		"stdio": {kind: count, def: int64(1), min: 1, max: 1000},
+		"http":  {kind: count, def: int64(4), min: 1, max: 1000},
+	}},
+	"gather":     {kind: span, def: 20 * time.Millisecond, min: second / 1000, max: 10 * second},
+	"parked_ttl": {kind: span, def: 10 * time.Minute, min: second, max: 24 * hour},
+	"roots":      {kind: list},
+	"idle":       {kind: span, def: 5 * time.Minute, min: second, max: 24 * hour},
+	"linger":     {kind: span, def: 2 * time.Second, min: second / 1000, max: hour},
 	"timeouts": {kind: group, fields: map[string]*key{
 		"connect": {kind: span, def: 10 * time.Second, min: second / 10, max: hour},
 		"request": {kind: span, def: 60 * time.Second, min: second / 10, max: 24 * hour},
@@ -112,17 +125,13 @@ var serverFields = map[string]*key{
 	}, fields: map[string]*key{
 		"ttl":   {kind: span, def: time.Duration(0), min: 0, max: 365 * 24 * hour},
 		"scope": {kind: text, def: "private", oneOf: []string{"private", "public"}},
+		"keep":  {kind: flag}, // the default depends on the rest: see Server.Kept
 	}},
 }
 
 // later names keys that the design has and this version does not act on. To
 // accept one silently would promise what is not done.
 var later = map[string]string{
-	"state_keys": "server questions are not bridged yet",
-	"lanes":      "server questions are not bridged yet",
-	"gather":     "server questions are not bridged yet",
-	"parked_ttl": "server questions are not bridged yet",
-	"roots":      "server questions are not bridged yet",
 	"synthesize": "servers that can't notify are not watched yet",
 }
 

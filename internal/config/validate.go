@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
 // A checker finds what single keys can't show: values that only make sense
@@ -27,6 +30,7 @@ func (cfg *Config) check(rep *report, name string) {
 	c := &checker{rep: rep, fallback: name}
 	c.addresses(cfg)
 	c.origins(cfg)
+	c.stateKeys(cfg)
 	if len(cfg.Servers) == 0 && len(rep.errors) == 0 {
 		c.fail("servers", "no servers; add one, for example notebook: {builtin: notebook}")
 	}
@@ -85,6 +89,18 @@ func (c *checker) origins(cfg *Config) {
 	}
 }
 
+// minStateKey is the shortest secret that is one, in bytes.
+const minStateKey = 16
+
+// stateKeys never shows a key.
+func (c *checker) stateKeys(cfg *Config) {
+	for i, k := range cfg.StateKeys {
+		if len(k) < minStateKey {
+			c.fail(join("state_keys", strconv.Itoa(i)), "is shorter than %d characters; write a random secret, as openssl rand -base64 32 prints one", minStateKey)
+		}
+	}
+}
+
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 func (c *checker) name(s *Server) {
@@ -104,8 +120,36 @@ func (c *checker) server(s *Server) {
 			c.fail(join(path, "env"), "holds an entry that no environment can have: an empty name, = or a zero byte")
 		}
 	}
+	c.roots(s, path)
+	c.cache(s, path)
 	if t := s.Timeouts; t.Request > t.Max {
 		c.fail(join(path, "timeouts"), "request (%s) is longer than max (%s); max bounds a request whatever its progress", spanText(t.Request), spanText(t.Max))
+	}
+}
+
+// roots are file URIs. Spec: 2025-11-25, client/roots, Root.
+func (c *checker) roots(s *Server, path string) {
+	for i, root := range s.Roots {
+		u, err := url.Parse(root)
+		if err != nil || u.Scheme != "file" || !strings.HasPrefix(u.Path, "/") || strings.ContainsFunc(root, func(r rune) bool { return r <= ' ' }) {
+			c.fail(join(join(path, "roots"), strconv.Itoa(i)), "is not a file URI; write one such as file:///home/ada/notes, a space as %%20")
+		}
+	}
+}
+
+// cache finds what the gateway is told to keep and can't.
+func (c *checker) cache(s *Server, path string) {
+	for _, method := range slices.Sorted(maps.Keys(s.Cache)) {
+		h := s.Cache[method]
+		if h.Keep == nil || !*h.Keep || h.keepable(method) {
+			continue
+		}
+		here := join(join(join(path, "cache"), method), "keep")
+		if method == spec.MethodDiscover {
+			c.fail(here, "the gateway answers %s itself, so there is nothing to keep; remove it", method)
+		} else {
+			c.fail(here, "only public results are kept, and for their ttl; set scope: public and a ttl, or remove it")
+		}
 	}
 }
 

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"log/slog"
+	"net/http"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/gateway"
+	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/legacy"
+)
+
+// Every key arrives where it is meant to: each has a value here that is not its
+// default.
+func TestConfigArrives(t *testing.T) {
+	path := configFile(t, `
+allowed_origins: [https://app.example.com]
+allowed_hosts: [mcp.example.com]
+state_keys: [0123456789abcdef]
+body_timeout: 1s
+write_timeout: 2s
+keep_alive: 3s
+limits: {body: 2KiB, depth: 9, upstream_message: 3KiB, sessions: 4, streams: 5, listen_topics: 6, parked: 7, parked_each: 8, cache: 1MiB, cache_entries: 10}
+servers:
+  web:
+    url: https://docs.example.com/mcp
+    headers: {X-Key: k}
+    isolation: shared
+    client_info: client
+    subresources: as-sent
+    lanes: {stdio: 2, http: 3}
+    gather: 11ms
+    parked_ttl: 12s
+    roots: ["file:///a", "file:///b%20c"]
+    idle: 13s
+    linger: 14s
+    timeouts: {connect: 15s, request: 16s, max: 17s}
+    cache: {tools/list: {ttl: 18s, scope: public}}
+  child: {command: x, lanes: {stdio: 2, http: 3}}
+`)
+	c, warnings, err := config.Load(config.Options{Path: path})
+	if err != nil || len(warnings) != 0 {
+		t.Fatalf("Load = %v, %v", warnings, err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	web := &builder{config: c, server: &c.Servers[0], log: log}
+	child := &builder{config: c, server: &c.Servers[1], log: log}
+
+	if got, want := gatewayOptions(c), (gateway.Options{
+		MaxBody: 2 << 10, MaxDepth: 9, MaxStreams: 5, MaxTopics: 6, MaxParked: 7, MaxParkedEach: 8,
+		CacheEntries: 10, CacheBytes: 1 << 20, StateKeys: []string{"0123456789abcdef"},
+		BodyTimeout: time.Second, WriteTimeout: 2 * time.Second, KeepAlive: 3 * time.Second,
+		AllowedHosts: []string{"mcp.example.com"}, AllowedOrigins: []string{"https://app.example.com"},
+	}); !reflect.DeepEqual(got, want) {
+		t.Errorf("gateway options = %+v\nwant %+v", got, want)
+	}
+
+	server := web.serverOptions()
+	server.Open = nil // functions don't compare
+	if want := (gateway.ServerOptions{
+		Name: "web", Isolation: gateway.IsolateNothing, Gather: 11 * time.Millisecond, ParkedTTL: 12 * time.Second,
+		Keep: []string{"tools/list"}, ForwardClientInfo: true,
+	}); !reflect.DeepEqual(server, want) {
+		t.Errorf("server options = %+v\nwant %+v", server, want)
+	}
+
+	back := web.backOptions()
+	back.Logger, back.Metrics = nil, nil
+	if want := (legacy.Options{
+		Name: "web", URL: "https://docs.example.com/mcp", Headers: http.Header{"X-Key": {"k"}}, ClientInfo: implementation(),
+		Roots: []byte(`[{"uri":"file:///a"},{"uri":"file:///b%20c"}]`), Lanes: 3, KeepLane: true,
+		Timeouts: legacy.Timeouts{Connect: 15 * time.Second, Request: 16 * time.Second, Max: 17 * time.Second},
+		Idle:     13 * time.Second, Linger: 14 * time.Second, MaxSessions: 4, MaxMessage: 3 << 10,
+		Subresources: legacy.SubresourcesAsSent,
+		Cache:        map[string]exchange.CacheHint{"tools/list": {TTL: 18_000, Public: true}},
+	}); !reflect.DeepEqual(back, want) {
+		t.Errorf("back options = %+v\nwant %+v", back, want)
+	}
+	if got := child.backOptions(); got.Lanes != 2 || got.KeepLane || got.Roots != nil {
+		t.Errorf("back options of a command: %d lanes, kept %v, roots %s, want 2, false, none", got.Lanes, got.KeepLane, got.Roots)
+	}
+}

@@ -34,7 +34,7 @@ func (s *session) nominateLocked(q *question, from *call) {
 		case c != nil:
 			q.candidates = []*call{c}
 		case isRoots && !q.news:
-			s.provisionalLocked()
+			s.provisionalLocked(q)
 		}
 		return
 	}
@@ -45,7 +45,7 @@ func (s *session) nominateLocked(q *question, from *call) {
 	if isRoots {
 		q.candidates = running[:min(1, len(running))]
 		if len(running) == 0 {
-			s.provisionalLocked()
+			s.provisionalLocked(q)
 		}
 		return
 	}
@@ -68,8 +68,7 @@ func (s *session) toldLocked(q *question, from *call) (*call, bool) {
 		q.news = true
 		return nil, true
 	case isRoots && s.rootsFor != nil:
-		q.refresh = true
-		s.rootsOpen++
+		s.openRootsLocked(q)
 		return s.rootsFor, true
 	case from != nil && from.mayBeAsked:
 		return from, true

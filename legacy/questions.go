@@ -28,7 +28,7 @@ type question struct {
 	told       bool    // something tells whose it is
 	doubtful   bool    // it may be that of a call that was cancelled a moment ago
 	news       bool    // it was provoked by tellRoots
-	refresh    bool    // it was provoked by refreshRoots
+	counted    bool    // it is about roots and counted in session.rootsOpen
 	fresh      bool    // answered with roots that the client gave for it
 	waits      bool    // the server is taken to do nothing else for the call meanwhile
 	parked     bool    // a call was parked for it
@@ -164,7 +164,7 @@ func (s *session) answered(q *question) {
 	defer s.mu.Unlock()
 	s.unparkLocked(q)
 	delete(s.questions, q.m.ID)
-	if q.refresh {
+	if q.counted {
 		s.rootsOpen--
 	}
 	s.shiftedLocked()

@@ -15,8 +15,10 @@ const (
 	// rootsTimeout bounds the wait for a server to ask again after it was told that
 	// the roots have changed.
 	rootsTimeout = time.Second
-	// strayTime is how much later than an answer on one stream a question may come
-	// on another that was sent before.
+	forever      = 1<<63 - 1 // where something else bounds a wait
+	// strayTime is how much later than its answer to a ping a question of a server
+	// may come that it had begun to put before: on another stream, or by another
+	// thread.
 	strayTime = 50 * time.Millisecond
 )
 
@@ -62,7 +64,8 @@ func (s *session) provisionalRoots() json.RawMessage {
 // provisionalLocked notes that the server gets a provisional answer: the next call
 // is to put it right. A further lane of a profile whose client has answered is
 // content with that.
-func (s *session) provisionalLocked() {
+func (s *session) provisionalLocked(q *question) {
+	s.openRootsLocked(q)
 	s.rootsStale = s.asksRoots && !(s.roots.lane && s.roots.last() != nil)
 }
 
@@ -89,6 +92,10 @@ func (s *session) refreshRoots(ctx context.Context, c *call) error {
 	if err := s.greet(ctx); err != nil || !s.rootsDue() {
 		return err
 	}
+	// An earlier answer must not come after the right one.
+	if _, err := s.rootsOpenWithin(ctx, false, rootsTimeout); err != nil {
+		return err
+	}
 	s.setRootsFor(c)
 	defer s.setRootsFor(nil)
 	if err := s.notify(ctx, spec.NotifyRootsListChanged, nil); err != nil {
@@ -98,7 +105,7 @@ func (s *session) refreshRoots(ctx context.Context, c *call) error {
 }
 
 // greet returns when the server has done what it does on notifications/initialized:
-// what it asks then precedes its answer to a ping.
+// what it asks then precedes its answer to a ping, or follows it closely.
 func (s *session) greet(ctx context.Context) error {
 	if s.greeted.Load() {
 		return nil
@@ -106,7 +113,7 @@ func (s *session) greet(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, rootsTimeout)
 	defer cancel()
 	_, err := s.request(bounded, spec.MethodPing, nil)
-	if err == nil && !s.link.wakes() && s.link.open() && !s.rootsDue() {
+	if err == nil && !s.rootsDue() {
 		err = wait(bounded, strayTime)
 	}
 	if ctx.Err() != nil {
@@ -134,30 +141,45 @@ func (s *session) rootsDue() bool {
 // awaitRoots returns when the server was answered, or has not asked for a while.
 // A server that does not ask again is not told for every call.
 func (s *session) awaitRoots(ctx context.Context) error {
-	t := time.NewTimer(rootsTimeout)
+	asked, err := s.rootsOpenWithin(ctx, true, rootsTimeout)
+	switch {
+	case err != nil:
+		return err
+	case !asked:
+		s.rootsSettled()
+		return nil
+	}
+	_, err = s.rootsOpenWithin(ctx, false, forever)
+	return err
+}
+
+// rootsOpenWithin waits until a question about roots is open, or none is, and
+// reports whether that came to be in time.
+func (s *session) rootsOpenWithin(ctx context.Context, want bool, d time.Duration) (bool, error) {
+	t := time.NewTimer(d)
 	defer t.Stop()
-	for asked := false; ; {
+	for {
 		open, changed := s.openRoots()
-		if asked && !open {
-			return nil
-		}
-		asked = open
-		late := t.C
-		if open {
-			late = nil
+		if open == want || want && !s.rootsDue() { // it was answered before we looked
+			return true, nil
 		}
 		select {
 		case <-changed:
-		case <-late:
-			s.rootsSettled()
-			return nil
+		case <-t.C:
+			return false, nil
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return false, context.Cause(ctx)
 		}
 	}
 }
 
-// openRoots reports whether the server's question is open, and returns a channel
+func (s *session) openRootsLocked(q *question) {
+	q.counted = true
+	s.rootsOpen++
+	s.shiftedLocked()
+}
+
+// openRoots reports whether a question of the server is open, and returns a channel
 // that is closed when that may have changed.
 func (s *session) openRoots() (bool, <-chan struct{}) {
 	s.mu.Lock()

@@ -91,7 +91,7 @@ type session struct {
 	visits    map[string]*visited   // awaited, by elicitationId
 
 	rootsFor   *call // whose caller the next roots/list is for
-	rootsOpen  int   // questions that came because of rootsFor
+	rootsOpen  int   // open questions about roots that belong to no call that was sent
 	rootsStale bool  // the server was answered provisionally
 	rootsNews  bool  // the next roots/list asks for what is known
 

@@ -20,8 +20,9 @@ const (
 	maxBackoff = 30 * time.Second
 	// steady is how long a stream lives before its end counts as the first.
 	steady = 10 * time.Second
-	// maxMissed is how long a stream that was open may be missed: after it the
-	// session counts as lost, since nobody would say so if the server is gone.
+	// maxMissed is how long a stream that was open, or a server that answers, may
+	// be missed: after it the session counts as lost, since nobody would say so if
+	// the server is gone.
 	maxMissed = 30 * time.Second
 )
 
@@ -97,7 +98,7 @@ func (g *getStream) run(ctx context.Context) {
 		} else {
 			pause = max(cut.retry, backoff(pause))
 		}
-		if err == nil && cut.missed() > maxMissed {
+		if err == nil && cut.missed() {
 			g.l.s.fail(fmt.Errorf("its stream could not be opened again for %v", maxMissed))
 			return
 		}
@@ -125,7 +126,9 @@ func (g *getStream) first(ctx context.Context) (streamCut, error) {
 // A streamCut says how a stream ended and from where it can go on.
 type streamCut struct {
 	opened bool      // any stream of the session was open before
-	ended  time.Time // when the last of them did; zero if none was
+	asked  bool      // opened, or the server was asked before and did not say no
+	silent bool      // it was not even answered
+	since  time.Time // when the stream ended, or the server was last heard of without one
 	lastID string
 	retry  time.Duration
 	lasted time.Duration
@@ -134,12 +137,10 @@ type streamCut struct {
 	trusted bool
 }
 
-// missed returns for how long there has been no stream where one was.
-func (c streamCut) missed() time.Duration {
-	if !c.opened {
-		return 0
-	}
-	return time.Since(c.ended)
+// missed reports whether it is time to give up. A server that keeps answering
+// that it has no stream yet may go on so.
+func (c streamCut) missed() bool {
+	return (c.opened || c.silent) && time.Since(c.since) > maxMissed
 }
 
 // serve opens the stream once and reads it to its end. The error says that there
@@ -148,8 +149,8 @@ func (g *getStream) serve(ctx context.Context, before streamCut) (streamCut, err
 	begun := time.Now()
 	resp, err := g.l.e.bare(ctx, http.MethodGet, g.l.getAfter(before.lastID))
 	if err != nil {
-		before.trusted = false
-		before.retry, before.lasted = defaultRetry, 0
+		before = before.again(begun)
+		before.silent = true
 		g.l.s.log.Debug("opening the server's stream", "error", cause(err))
 		return before, context.Cause(ctx)
 	}
@@ -159,20 +160,30 @@ func (g *getStream) serve(ctx context.Context, before streamCut) (streamCut, err
 	}
 	g.opened(before)
 	cut := g.read(ctx, resp, before)
-	cut.opened, cut.ended, cut.lasted = true, time.Now(), time.Since(begun)
+	cut.opened, cut.asked, cut.since, cut.lasted = true, true, time.Now(), time.Since(begun)
 	g.closed()
 	return cut, context.Cause(ctx)
 }
 
+// again returns where to go on from after an attempt that had no stream.
+func (c streamCut) again(now time.Time) streamCut {
+	if c.since.IsZero() || !c.opened && !c.silent {
+		c.since = now
+	}
+	c.trusted, c.lasted, c.retry = false, 0, defaultRetry
+	c.asked, c.silent = true, false
+	return c
+}
+
 // refused decides what a server means that answers without a stream. One that
-// offered it under this session and does not any more has lost the session: the
-// specification's word for that is 404, many servers say 400.
+// offered it under this session, or did not say no, and does so now has lost the
+// session: the specification's word for that is 404, many servers say 400.
 //
 // Spec: 2025-11-25, basic/transports, Session Management.
 func (g *getStream) refused(before streamCut, code int) (streamCut, error) {
 	status := &statusError{code: code, note: "the server's stream"}
-	before.trusted, before.lasted, before.retry = false, 0, defaultRetry
-	lost := before.opened && g.l.id() != ""
+	lost := before.asked && g.l.id() != ""
+	before = before.again(time.Now())
 	switch {
 	case lost && code == http.StatusNotFound:
 		g.l.s.fail(status)

@@ -215,16 +215,18 @@ func TestM2L37TrustedReplay(t *testing.T) {
 	}
 }
 
-// A GET that is refused after it was open says that the session is gone: with 404,
-// or as many servers do with 400, at once or when it is not about replay.
+// A GET that is refused after it was open, or put off, says that the session is
+// gone: with 404, or as many servers do with 400, at once or when it is not about
+// replay.
 func TestM2L03GetStreamFindsTheSessionLost(t *testing.T) {
 	for _, tt := range []struct {
-		name, stream string
+		name, stream string // empty: 503
 		status       int
 	}{
 		{"404", "retry: 1\nid: 1\ndata:\n\n", http.StatusNotFound},
 		{"400", "retry: 1\n\n", http.StatusBadRequest},
 		{"400 twice, behind an id", "retry: 1\nid: 1\ndata:\n\n", http.StatusBadRequest},
+		{"404 after 503", "", http.StatusNotFound},
 	} {
 		t.Run(tt.name, func(t *testing.T) { testStreamFindsTheSessionLost(t, tt.stream, tt.status) })
 	}
@@ -236,6 +238,10 @@ func testStreamFindsTheSessionLost(t *testing.T, stream string, status int) {
 	p.get = func(w http.ResponseWriter, r *http.Request) {
 		if gets.Add(1) > 1 {
 			w.WriteHeader(status)
+			return
+		}
+		if stream == "" {
+			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -270,13 +276,23 @@ func testStreamFindsTheSessionLost(t *testing.T, stream string, status int) {
 // An HTTP server that is gone for good never says that the session is lost. What
 // follows it hears of the end all the same, when it is certain enough.
 func TestM2L38UnreachableServerOverHTTP(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := bridgetest.Listen()
-		p := &httpPeer{t: t, capabilities: everything, revision: "2025-11-25", session: "sess-1"}
-		p.get = func(w http.ResponseWriter, r *http.Request) {
+	t.Run("its stream was open", func(t *testing.T) {
+		testUnreachableOverHTTP(t, func(w http.ResponseWriter, r *http.Request) {
 			startSSE(w)
 			<-r.Context().Done()
-		}
+		}, "toolsListChanged", "note://a")
+	})
+	t.Run("its stream was put off", func(t *testing.T) {
+		testUnreachableOverHTTP(t, func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}, "note://a")
+	})
+}
+
+func testUnreachableOverHTTP(t *testing.T, get http.HandlerFunc, topics ...string) {
+	synctest.Test(t, func(t *testing.T) {
+		l := bridgetest.Listen()
+		p := &httpPeer{t: t, capabilities: everything, revision: "2025-11-25", session: "sess-1", get: get}
 		p.on = map[string]func(http.ResponseWriter, *http.Request, wire.Message){
 			"resources/subscribe": func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, `{}`) },
 		}
@@ -288,13 +304,17 @@ func TestM2L38UnreachableServerOverHTTP(t *testing.T) {
 		b := newTestBack(t, Options{URL: "http://127.0.0.1/mcp", RoundTripper: rt, Changes: aud})
 		honored, release := watchOn(t, b, aud, listTopic(fanout.ToolsListChanged), uriTopic("note://a"))
 		defer release()
-		if honored != "toolsListChanged note://a" {
-			t.Errorf("honored %q, want both", honored)
+		if want := strings.Join(topics, " "); honored != want {
+			t.Errorf("honored %q, want %q", honored, want)
 		}
 		_ = server.Close() // it was in memory
 		time.Sleep(DefaultUnreachable)
 		wantJournal(t, aud.log)
 		time.Sleep(2 * maxMissed)
-		wantJournal(t, aud.log, "end toolsListChanged", "end note://a")
+		var want []string
+		for _, topic := range topics {
+			want = append(want, "end "+topic)
+		}
+		wantJournal(t, aud.log, want...)
 	})
 }

@@ -192,3 +192,21 @@ func (w *world) wantGraceful(streams []*stream) {
 		}
 	}
 }
+
+// A session may be made, and die, while the server puts off the stream that would
+// tell of it.
+func TestM2L37KilledBeforeTheStream(t *testing.T) {
+	for _, setup := range []setup{{}, {proxy: true}} {
+		t.Run(setup.String(), func(t *testing.T) {
+			w := newWorld(t, setup)
+			streams := w.fan()
+			w.server.restart(0)
+			w.server.cut("abrupt", recovery)
+			// A call finds the session lost; the next one is put off, not refused.
+			w.wantSubscribed(recovery, union(streams))
+			killed := time.Now()
+			w.server.restart(0)
+			w.wantHealed(streams, killed)
+		})
+	}
+}

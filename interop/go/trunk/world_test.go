@@ -33,7 +33,7 @@ type world struct {
 type setup struct {
 	stdio    bool // the server is mcpbridge's child
 	eventIDs bool
-	proxy    bool // HTTP goes through one, and unknown sessions are 400
+	proxy    bool   // HTTP goes through one, and unknown sessions are 400
 	config   string // further lines of mcpbridge's configuration
 }
 

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpbridge/mcpbridge/interop/internal/process"
 )
 
 const answersNode = "../node/answers.mjs"
@@ -216,7 +218,7 @@ func nodeErrand(t *testing.T, e errand) []errandOutcome {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, nodeBinary, answersNode)
-	var log tail
+	var log process.Tail
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), &log
 	out, err := cmd.Output()
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"runtime/pprof"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/interop/internal/process"
 )
 
 const revision = "2026-07-28"
@@ -32,7 +34,7 @@ const (
 // front of them and of the servers behind stdio.
 type world struct {
 	urls    map[string]string // of the servers behind HTTP, by name
-	servers []*process
+	servers []*process.Process
 	bridge  *bridge
 }
 
@@ -82,7 +84,7 @@ func (w *world) stop() error {
 		errs = append(errs, w.bridge.stop())
 	}
 	for _, p := range w.servers {
-		errs = append(errs, p.stop(10*time.Second))
+		errs = append(errs, p.Stop(10*time.Second))
 	}
 	return errors.Join(errs...)
 }
@@ -104,19 +106,19 @@ func (w *world) startServers(ctx context.Context) error {
 			return []string{"PORT=" + port}, []string{nodeBinary, everythingNode, "streamableHttp"}
 		}, "/mcp"},
 	} {
-		addr, err := freeAddr()
+		addr, err := process.FreeAddr()
 		if err != nil {
 			return err
 		}
 		_, port, _ := net.SplitHostPort(addr)
 		env, argv := s.argv(addr, port)
-		p, err := start(s.name, env, argv...)
+		p, err := process.Start(s.name, env, argv...)
 		if err != nil {
 			return err
 		}
 		w.servers = append(w.servers, p)
 		w.urls[s.name] = "http://" + addr + s.path
-		if err := p.ready(ctx, w.urls[s.name], 0); err != nil {
+		if err := p.Ready(ctx, w.urls[s.name], 0); err != nil {
 			return err
 		}
 	}
@@ -127,17 +129,17 @@ func (w *world) startServers(ctx context.Context) error {
 type bridge struct {
 	dir    string // the folder that the files server shows; marks the children's command lines
 	listen string // the address
-	*process
+	*process.Process
 }
 
 // startBridge starts mcpbridge and returns when it says that it is ready. dir
 // is for its configuration and the files server's files.
 func startBridge(ctx context.Context, dir string, urls map[string]string) (*bridge, error) {
-	listen, err := freeAddr()
+	listen, err := process.FreeAddr()
 	if err != nil {
 		return nil, err
 	}
-	admin, err := freeAddr()
+	admin, err := process.FreeAddr()
 	if err != nil {
 		return nil, err
 	}
@@ -146,10 +148,10 @@ func startBridge(ctx context.Context, dir string, urls map[string]string) (*brid
 	if err := errors.Join(testFiles(dir), b.writeConfig(config, admin, urls)); err != nil {
 		return nil, err
 	}
-	if b.process, err = start("mcpbridge", nil, bridgeBinary, "serve", "-c", config); err != nil {
+	if b.Process, err = process.Start("mcpbridge", nil, bridgeBinary, "serve", "-c", config); err != nil {
 		return nil, err
 	}
-	if err := b.ready(ctx, "http://"+admin+"/readyz", 200); err != nil {
+	if err := b.Ready(ctx, "http://"+admin+"/readyz", 200); err != nil {
 		return nil, errors.Join(err, b.stop())
 	}
 	return b, nil
@@ -180,8 +182,8 @@ func (b *bridge) endpoint(server string) string { return "http://" + b.listen + 
 
 // stop ends the bridge, and looks for children it left.
 func (b *bridge) stop() error {
-	err := b.process.stop(20 * time.Second)
-	left, err2 := withMark(b.dir)
+	err := b.Process.Stop(20 * time.Second)
+	left, err2 := process.WithMark(b.dir)
 	if len(left) > 0 {
 		err2 = fmt.Errorf("mcpbridge left children behind: %q", left)
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpbridge/mcpbridge/interop/internal/process"
 )
 
 var clients = []string{"go", "typescript"}
@@ -128,7 +130,7 @@ func nodeRound(t *testing.T, m *Matrix, server string, o *outcomes) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, nodeBinary, roundNode)
-	var log tail
+	var log process.Tail
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), &log
 	out, err := cmd.StdoutPipe()
 	if err != nil {

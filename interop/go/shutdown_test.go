@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/interop/internal/process"
 )
 
 // TestM2L38ShutdownEndsStreams ends an mcpbridge of its own while a client
@@ -42,7 +44,7 @@ func TestM2L38ShutdownEndsStreams(t *testing.T) {
 func listen(t *testing.T, ctx context.Context, url, uri string) *bufio.Scanner {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, nodeBinary, listenNode, url, revision, uri)
-	var log tail
+	var log process.Tail
 	cmd.Stderr = &log
 	out, err := cmd.StdoutPipe()
 	if err != nil {

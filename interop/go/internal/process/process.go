@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -19,7 +20,7 @@ import (
 type Process struct {
 	name string
 	cmd  *exec.Cmd
-	log  tail
+	log  Tail
 	done chan struct{} // closed when the process has been waited for
 	err  error         // how it ended; read only after done is closed
 }
@@ -111,6 +112,21 @@ func get(ctx context.Context, url string) (status int, err error) {
 	return res.StatusCode, res.Body.Close()
 }
 
+// WithMark returns the running processes whose command line holds the mark.
+func WithMark(mark string) ([]string, error) {
+	out, err := exec.Command("ps", "-axww", "-o", "pid=,args=").Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing processes: %w", err)
+	}
+	var found []string
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, mark) {
+			found = append(found, strings.TrimSpace(line))
+		}
+	}
+	return found, nil
+}
+
 // FreeAddr returns a loopback address that nobody listens on at the moment. Its
 // port is below those that Linux gives to clients: none of them may have taken it
 // when a server that was killed wants it again.
@@ -126,15 +142,17 @@ func FreeAddr() (string, error) {
 	return "", fmt.Errorf("finding a free port: %w", last)
 }
 
-// tail keeps the last bytes written to it.
-type tail struct {
+// A Tail is a writer that keeps the last 32 KiB written to it. Safe for concurrent
+// use.
+type Tail struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
 const tailSize = 32 << 10
 
-func (t *tail) Write(b []byte) (int, error) {
+// Write keeps b.
+func (t *Tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.buf.Write(b)
@@ -144,7 +162,8 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (t *tail) String() string {
+// String returns what is kept.
+func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.buf.String()

@@ -212,7 +212,8 @@ func says(answers map[string]string) func(context.Context, exchange.Question) (e
 }
 
 const (
-	canBeAsked = `{"elicitation":{},"roots":{},"sampling":{}}`
+	canBeAsked = `{"elicitation":{},"sampling":{}}`
+	hasRoots   = `{"elicitation":{},"roots":{},"sampling":{}}`
 	accepted   = `{"action":"accept","content":{"me":"Ada"}}`
 	adasRoots  = `{"roots":[{"uri":"file:///ada"}]}`
 )

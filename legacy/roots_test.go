@@ -31,7 +31,7 @@ func onNote(a *asker, method string, do func()) {
 func TestM2L23AServerThatBlocksOnItsRoots(t *testing.T) {
 	for _, tt := range []struct{ name, capabilities string }{
 		{"the client has none", `{}`},
-		{"the client declares roots", canBeAsked},
+		{"the client declares roots", hasRoots},
 	} {
 		t.Run("M2L-23 "+tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -80,8 +80,8 @@ func TestM2L23StaticRoots(t *testing.T) {
 			onNote(a, "notifications/roots/list_changed", func() { t.Error("static roots were said to have changed") })
 		})
 		b.pool.dial = spyCapabilities(b, &caps)
-		for _, capabilities := range []string{`{}`, canBeAsked} { // a profile each
-			req := askable("ada")
+		for _, capabilities := range []string{`{}`, hasRoots} { // a profile each
+			req := rooted("ada")
 			req.Profile.Scope += capabilities
 			req.Profile.Capabilities = json.RawMessage(capabilities)
 			if _, err := body(b.Serve(t.Context(), req, &client{ask: never})); err != nil {
@@ -111,6 +111,13 @@ func spyCapabilities(b *Back, caps *string) func(context.Context, exchange.Profi
 		*caps = string(declaredTo(p.Capabilities, &b.opts))
 		return b.connect(ctx, p)
 	}
+}
+
+// rooted returns a call of a client that has roots.
+func rooted(who string) *exchange.Request {
+	r := askable(who)
+	r.Profile.Capabilities = json.RawMessage(hasRoots)
+	return r
 }
 
 // rootsServer asks for roots when it starts and whenever it is told to, and notes
@@ -146,15 +153,15 @@ func TestM2L23TheFirstCallPutsTheServerRight(t *testing.T) {
 		r := &rootsServer{}
 		b := newAsker(t, Options{}, r.play)
 		x := &client{ask: says(map[string]string{"roots/list": adasRoots})}
-		list := askable("ada")
+		list := rooted("ada")
 		list.Method = "tools/list"
 		if _, err := body(b.Serve(t.Context(), list, x)); err != nil {
 			t.Error(err)
 		}
-		if got, err := body(b.Serve(t.Context(), askable("ada"), x)); err != nil || got != said(adasRoots) {
+		if got, err := body(b.Serve(t.Context(), rooted("ada"), x)); err != nil || got != said(adasRoots) {
 			t.Errorf("the first call found %s, %v, want the client's roots", got, err)
 		}
-		if got, err := body(b.Serve(t.Context(), askable("ada"), &client{ask: never})); err != nil || got != said(adasRoots) {
+		if got, err := body(b.Serve(t.Context(), rooted("ada"), &client{ask: never})); err != nil || got != said(adasRoots) {
 			t.Errorf("the second call found %s, %v, want no more questions", got, err)
 		}
 	})
@@ -168,11 +175,11 @@ func TestM2L23ACallThatEndsUnansweredChangesNothing(t *testing.T) {
 		b := newAsker(t, Options{}, r.play)
 		ctx, leave := context.WithTimeout(t.Context(), time.Minute/2)
 		defer leave()
-		if _, err := b.Serve(ctx, askable("leaves"), &client{ask: never}); err == nil {
+		if _, err := b.Serve(ctx, rooted("leaves"), &client{ask: never}); err == nil {
 			t.Error("a call was sent whose client was being asked for roots")
 		}
 		x := &client{ask: says(map[string]string{"roots/list": adasRoots})}
-		if got, err := body(b.Serve(t.Context(), askable("ada"), x)); err != nil || got != said(adasRoots) {
+		if got, err := body(b.Serve(t.Context(), rooted("ada"), x)); err != nil || got != said(adasRoots) {
 			t.Errorf("the next call found %s, %v, want its client's roots", got, err)
 		}
 	})
@@ -184,7 +191,7 @@ func TestM2L23OthersGoOn(t *testing.T) {
 		r := &rootsServer{}
 		b := newAsker(t, Options{}, r.play)
 		request := func() *exchange.Request {
-			req := askable("ada")
+			req := rooted("ada")
 			req.Profile.Capabilities = json.RawMessage(`{"roots":{}}`) // needs no lane
 			return req
 		}
@@ -227,7 +234,7 @@ func TestM2L23OtherLanesAreTold(t *testing.T) {
 			return exchange.Answer{Result: []byte(roots)}, nil
 		}}
 		serve := func(who string) {
-			if _, err := body(b.Serve(t.Context(), askable(who), x)); err != nil {
+			if _, err := body(b.Serve(t.Context(), rooted(who), x)); err != nil {
 				t.Error(err)
 			}
 		}

@@ -16,6 +16,9 @@ const (
 	// the roots have changed.
 	rootsTimeout = time.Second
 	forever      = 1<<63 - 1 // where something else bounds a wait
+	// rootsDigest is how long a server has to act on an answer about roots before
+	// the call that waited for it is sent.
+	rootsDigest = 100 * time.Millisecond
 	// strayTime is how much later than its answer to a ping a question of a server
 	// may come that it had begun to put before: on another stream, or by another
 	// thread.
@@ -149,8 +152,12 @@ func (s *session) awaitRoots(ctx context.Context) error {
 		s.rootsSettled()
 		return nil
 	}
-	_, err = s.rootsOpenWithin(ctx, false, forever)
-	return err
+	if _, err = s.rootsOpenWithin(ctx, false, forever); err != nil {
+		return err
+	}
+	// Servers look at the directories before they act on the answer, and nothing
+	// tells when they have: a call right behind it would still meet the old ones.
+	return wait(ctx, rootsDigest)
 }
 
 // rootsOpenWithin waits until a question about roots is open, or none is, and

@@ -153,3 +153,16 @@ func TestWithin(t *testing.T) {
 		}
 	}
 }
+
+// A change that nobody listens for makes a kept list old all the same.
+func TestM2L08UnwatchedChangesEvict(t *testing.T) {
+	r := newKeepingRig(t, nil)
+	r.peer.answer("tools/list", toolNamed("old"))
+	r.list(t, "")
+	r.peer.answer("tools/list", toolNamed("new"))
+	if got := r.list(t, ""); got != "[{old}]" {
+		t.Fatalf("before the change: %s, want the kept list", got)
+	}
+	r.peer.push(toolsChanged)
+	r.eventually(t, "the kept list is gone", func() bool { return r.list(t, "") == "[{new}]" })
+}

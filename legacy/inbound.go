@@ -174,7 +174,12 @@ func (s *session) tell(ctx context.Context, c, from *call, method string, params
 // the news came on.
 func (s *session) changed(kind fanout.Kind, m *wire.Message) {
 	uri, _ := wire.GetString(m.Params, "uri")
-	s.watch().changed(kind, uri, wire.Get(m.Params, "_meta"))
+	meta := wire.Get(m.Params, "_meta")
+	if !s.watch().changed(kind, uri, meta) && kind != fanout.ResourceUpdated {
+		// Nobody was promised to hear of it, but what is kept of the list is old.
+		topic := fanout.Topic{Scope: s.roots.scope, Kind: kind}
+		s.opts.Changes.Publish(fanout.Event{Topic: topic, Meta: foreignMeta(meta)})
+	}
 }
 
 func (s *session) drop(what string) { s.opts.Metrics.Dropped(s.opts.Name, what) }

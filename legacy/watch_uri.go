@@ -20,26 +20,25 @@ const maxAncestors = 128
 //
 // What was promised is published. What is being asked for at the moment is kept
 // until the server has agreed, since its answer and its notification may come in
-// any order. The rest goes to the nearest ancestor or is dropped (M2L-33).
-func (w *watch) changed(kind fanout.Kind, uri string, meta json.RawMessage) {
+// any order. The rest goes to the nearest ancestor or is dropped (M2L-33). The
+// result tells whether anybody was or will be told.
+func (w *watch) changed(kind fanout.Kind, uri string, meta json.RawMessage) bool {
 	if w == nil {
-		return
+		return false
 	}
 	meta = foreignMeta(meta)
-	if kind != fanout.ResourceUpdated {
-		w.listChanged(kind, meta)
-		return
-	}
-	if w.hear(uri, "", meta) {
-		return
-	}
-	if w.opts.subresources != SubresourcesOff && w.ancestorHears(uri, meta) {
-		return
+	switch {
+	case kind != fanout.ResourceUpdated:
+		return w.listChanged(kind, meta)
+	case w.hear(uri, "", meta),
+		w.opts.subresources != SubresourcesOff && w.ancestorHears(uri, meta):
+		return true
 	}
 	w.opts.metrics.Dropped(w.opts.name, "unsubscribed update")
+	return false
 }
 
-func (w *watch) listChanged(kind fanout.Kind, meta json.RawMessage) {
+func (w *watch) listChanged(kind fanout.Kind, meta json.RawMessage) bool {
 	w.mu.Lock()
 	e := w.lists[kind]
 	ok := e != nil && e.acked
@@ -47,6 +46,7 @@ func (w *watch) listChanged(kind fanout.Kind, meta json.RawMessage) {
 	if ok {
 		w.opts.changes.Publish(fanout.Event{Topic: e.topic, Meta: meta})
 	}
+	return ok
 }
 
 // ancestorHears tells the nearest subscribed ancestor of uri, and reports

@@ -140,7 +140,7 @@ func (b *Back) connect(ctx context.Context, p exchange.Profile) (*session, error
 	}
 	b.health.report(err)
 	if err != nil {
-		return nil, &failure{cause: err, fate: notSent}
+		return nil, &failure{cause: err, fate: notSent, spoke: saidNo(err)}
 	}
 	scope, _, _ := strings.Cut(p.Scope, laneMark)
 	b.remember(scope, s)

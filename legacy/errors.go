@@ -39,6 +39,7 @@ type failure struct {
 	fate  fate
 	lost  bool // the session is gone with it
 	again bool // the next try may fare better though the session is not gone
+	spoke bool // the server is there: it said no
 }
 
 func (f *failure) Error() string { return f.cause.Error() }

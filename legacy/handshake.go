@@ -62,17 +62,32 @@ func (s *session) abort(ctx context.Context) {
 	s.close(ctx)
 }
 
+// A handshakeRefusal says that a server answered the handshake with an error. The
+// error is not in its chain: it was not the client's request that was refused.
+type handshakeRefusal struct{ text string }
+
+func (e *handshakeRefusal) Error() string { return e.text }
+
 // connectError says "time-out" where the time was up, and takes a server's
-// refusal out of the chain: it was not the client's request that it refused.
+// refusal out of the chain.
 func connectError(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return errors.New("it did not finish initialize within timeouts.connect")
 	}
 	var refusal *wire.Error
 	if errors.As(err, &refusal) {
-		return fmt.Errorf("%v", err)
+		return &handshakeRefusal{err.Error()}
 	}
 	return err
+}
+
+// saidNo reports whether a handshake failed because the server refused it, and so
+// may refuse this client alone.
+func saidNo(err error) bool {
+	var refusal *handshakeRefusal
+	var mismatch *revisionMismatch
+	var status *statusError
+	return errors.As(err, &refusal) || errors.As(err, &mismatch) || errors.As(err, &status) && status.code < 500
 }
 
 func (s *session) handshake(ctx context.Context, p exchange.Profile) error {

@@ -39,7 +39,7 @@ type pool struct {
 	shared map[string]*entry                  // by scope; nil after close
 	idle   *simplelru.LRU[*entry, struct{}]   // those of shared that nobody uses
 	all    map[*entry]struct{}                // not ended, private ones among them
-	rests  *simplelru.LRU[string, *rest]      // scopes whose server failed lately
+	rests  *simplelru.LRU[string, *rest]      // by scope whose server failed lately; see allScopes
 	stops  map[*entry]context.CancelCauseFunc // dials under way
 
 	running sync.WaitGroup // dials and goodbyes
@@ -62,12 +62,19 @@ type entry struct {
 	ended bool
 }
 
-// A rest keeps a server that fails from being started again and again.
+// A rest keeps a server that fails from being started again and again, and those
+// who ask for it from waiting again and again.
 type rest struct {
+	noted time.Time // when it last failed
 	until time.Time
 	pause time.Duration // zero after the first failure: one is no habit
 	err   error
+	trial bool // an attempt is under way for all who ask
 }
+
+// allScopes is the scope of failures that are the server's, whoever asks: it can't
+// be reached, started or waited for.
+const allScopes = ""
 
 // errFull says that every session that may be open is, and is in use.
 var errFull = errors.New("session limit reached")
@@ -75,7 +82,8 @@ var errFull = errors.New("session limit reached")
 const (
 	firstRest = 200 * time.Millisecond
 	maxRest   = 5 * time.Second
-	// maxRestWait is how much rest a request waits for; it fails over more.
+	// maxRestWait is how much rest a request waits for; it fails over more. It is
+	// also how long a request waits for a server that has made a habit of failing.
 	maxRestWait = time.Second
 	// stable is how long a session lives before its loss is no sign of a server
 	// that can't stand.
@@ -106,7 +114,7 @@ func newPool(opts *Options, dial func(context.Context, exchange.Profile) (*sessi
 // private asks for one of its own, ended by release. The dial is shared by all
 // who wait for it and does not end with the first of them.
 func (p *pool) get(ctx context.Context, profile exchange.Profile, private bool) (*session, func(), error) {
-	e, err := p.enter(ctx, profile, private)
+	e, habit, err := p.enter(ctx, profile, private)
 	if errors.Is(err, errFull) {
 		p.opts.Logger.Warn("session limit reached", "limit", p.opts.MaxSessions)
 		return nil, nil, wire.Errorf(spec.CodeInternal, "server %q: all %d sessions are in use; try again later, or raise limits.sessions", p.opts.Name, p.opts.MaxSessions)
@@ -114,38 +122,63 @@ func (p *pool) get(ctx context.Context, profile exchange.Profile, private bool) 
 	if err != nil {
 		return nil, nil, err
 	}
-	select {
-	case <-e.ready:
-	case <-ctx.Done():
+	if err := e.await(ctx, habit); err != nil {
 		p.leave(e)
-		return nil, nil, context.Cause(ctx)
-	}
-	if e.err != nil {
-		p.leave(e)
-		return nil, nil, e.err
+		return nil, nil, err
 	}
 	return e.s, sync.OnceFunc(func() { p.leave(e) }), nil
 }
 
-// enter finds or makes the entry, and uses it.
-func (p *pool) enter(ctx context.Context, profile exchange.Profile, private bool) (*entry, error) {
+// await returns when the dial has ended. The dial to a server that has made a habit
+// of failing, which is not nil then, goes on without those who asked for it.
+func (e *entry) await(ctx context.Context, habit error) error {
+	var late <-chan time.Time
+	if habit != nil {
+		t := time.NewTimer(maxRestWait)
+		defer t.Stop()
+		late = t.C
+	}
+	select {
+	case <-e.ready:
+		return e.err
+	case <-late:
+		return &failure{cause: cause(habit), fate: notSent}
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// enter finds or makes the entry, and uses it. habit is the server's last failure,
+// if failing is what it does.
+func (p *pool) enter(ctx context.Context, profile exchange.Profile, private bool) (e *entry, habit, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shared == nil {
-		return nil, errClosed
+		return nil, nil, errClosed
+	}
+	r, ok := p.rests.Get(allScopes)
+	if !ok {
+		r = &rest{}
+	}
+	if r.pause > 0 {
+		habit = r.err
 	}
 	if e := p.shared[profile.Scope]; e != nil && !private {
 		if !e.opened() || e.s.alive() {
 			p.useLocked(e)
-			return e, nil
+			return e, habit, nil
 		}
 		p.partLocked(e)
 	}
+	if habit != nil && r.trial {
+		return nil, nil, &failure{cause: cause(habit), fate: notSent}
+	}
 	pause, err := p.admitLocked(profile.Scope)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	e := &entry{scope: profile.Scope, private: private || profile.Single, ready: make(chan struct{}), uses: 1}
+	r.trial = true
+	e = &entry{scope: profile.Scope, private: private || profile.Single, ready: make(chan struct{}), uses: 1}
 	p.all[e] = struct{}{}
 	if !private {
 		p.shared[e.scope] = e
@@ -154,16 +187,20 @@ func (p *pool) enter(ctx context.Context, profile exchange.Profile, private bool
 	dialCtx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	p.stops[e] = stop
 	p.running.Go(func() { p.open(dialCtx, e, profile, pause) })
-	return e, nil
+	return e, habit, nil
 }
 
 // admitLocked makes room for a session and says how long its server has still to
 // rest, or why there is no session to be had.
 func (p *pool) admitLocked(scope string) (time.Duration, error) {
 	var pause time.Duration
-	if r, ok := p.rests.Get(scope); ok {
-		if pause = time.Until(r.until); pause > maxRestWait {
-			return 0, &failure{cause: r.err, fate: notSent}
+	for _, key := range []string{allScopes, scope} {
+		r, ok := p.rests.Get(key)
+		if !ok {
+			continue
+		}
+		if pause = max(pause, time.Until(r.until)); pause > maxRestWait {
+			return 0, &failure{cause: cause(r.err), fate: notSent}
 		}
 	}
 	if len(p.all) < p.opts.MaxSessions {
@@ -182,6 +219,7 @@ func (p *pool) admitLocked(scope string) (time.Duration, error) {
 func (p *pool) open(ctx context.Context, e *entry, profile exchange.Profile, pause time.Duration) {
 	var s *session
 	err := wait(ctx, pause)
+	begun := time.Now()
 	if err == nil {
 		s, err = p.dial(ctx, profile)
 	}
@@ -193,13 +231,19 @@ func (p *pool) open(ctx context.Context, e *entry, profile exchange.Profile, pau
 	close(e.ready)
 	switch {
 	case err != nil:
-		p.restLocked(e.scope, err)
+		key := allScopes
+		if f := asFailure(err); f != nil && f.spoke {
+			p.rests.Remove(allScopes)
+			key = e.scope
+		}
+		p.restLocked(key, begun, err)
 		p.endLocked(e, endLost)
 	case e.ended || p.shared == nil: // the pool was closed meanwhile
 		p.opts.Metrics.SessionOpened(p.opts.Name)
 		e.ended = false
 		p.endLocked(e, endClosed)
 	default:
+		p.rests.Remove(allScopes)
 		p.opts.Metrics.SessionOpened(p.opts.Name)
 		p.running.Go(func() { p.mourn(e) }) // ends with the session
 		if e.uses == 0 {
@@ -231,18 +275,23 @@ func (p *pool) partLocked(e *entry) {
 	}
 }
 
-// restLocked notes that a scope's server failed. After the first failure in a
-// while it gets no rest.
-func (p *pool) restLocked(scope string, err error) {
-	r, ok := p.rests.Get(scope)
+// restLocked notes that an attempt failed which began at a time. After the first
+// failure in a while the server gets no rest; attempts that began before it was
+// known to fail tell nothing more.
+func (p *pool) restLocked(key string, begun time.Time, err error) {
+	r, ok := p.rests.Get(key)
 	switch {
-	case !ok || time.Since(r.until) > stable:
+	case !ok || begun.Sub(r.until) > stable:
 		r = &rest{}
-		p.rests.Add(scope, r)
+		p.rests.Add(key, r)
+	case begun.Before(r.noted):
+		r.err, r.trial = err, false
+		return
 	default:
 		r.pause = min(max(2*r.pause, firstRest), maxRest)
 	}
-	r.until, r.err = time.Now().Add(r.pause), err
+	r.noted, r.trial = time.Now(), false
+	r.until, r.err = r.noted.Add(r.pause), err
 }
 
 func (p *pool) useLocked(e *entry) {
@@ -317,7 +366,7 @@ func (p *pool) endLocked(e *entry, why string) {
 		p.opts.Metrics.SessionEnded(p.opts.Name, why)
 		if why == endLost && time.Since(e.since) < stable {
 			// A child that can't stand must not be started in a loop.
-			p.restLocked(e.scope, e.s.err)
+			p.restLocked(e.scope, time.Now(), e.s.err)
 		}
 		// Bounded by goodbyeTimeout, and by what a connection grants a child.
 		p.running.Go(func() { p.bury(e.s, why) })

@@ -125,7 +125,7 @@ func (s *server) route(w http.ResponseWriter, r *http.Request, body []byte) {
 			"initialize belongs to revisions before %s, the %s header says %q; leave the header out, or send %s",
 			spec.Rev20260728, spec.HeaderProtocolVersion, r.Header.Get(spec.HeaderProtocolVersion), spec.MethodDiscover))
 	case claims || header == spec.Modern:
-		s.front.ServeMessage(w, r, &m, authenticate(r))
+		s.front.ServeMessage(w, r, &m, s.g.authenticate(r))
 	default:
 		s.refuseLegacy(w, r, &m)
 	}

@@ -54,6 +54,10 @@ type Metrics interface {
 	Offered(server string, n int)
 	Delivered(server string, n int)
 
+	// Parked adds delta, which may be negative, to the calls that wait for their
+	// clients' answers.
+	Parked(server string, delta int)
+
 	// CacheLooked counts a request for a result that may be kept, and whether it
 	// was. CacheEvicted counts a result that left the cache because it was
 	// "changed", "expired", "full", "replaced" or "closed". CacheBytes adds
@@ -125,6 +129,13 @@ type Options struct {
 	// loopback names on a loopback listener. AllowedOrigins are the Origins
 	// served besides loopback ones.
 	AllowedHosts, AllowedOrigins []string
+
+	// Authenticate says whose request a request is; what differs in that shares
+	// nothing but what the options say is shared. It is for programs that embed a
+	// Gateway and know their clients: whoever they refuse must not get here. It is
+	// called at once for many requests. Nil, or no principal, means
+	// [exchange.Anonymous].
+	Authenticate func(*http.Request) exchange.Principal
 
 	Logger  *slog.Logger // nil discards
 	Metrics Metrics      // nil counts nothing
@@ -260,6 +271,7 @@ func (noMetrics) Limit(string, string)                                  {}
 func (noMetrics) Streams(int)                                           {}
 func (noMetrics) Offered(string, int)                                   {}
 func (noMetrics) Delivered(string, int)                                 {}
+func (noMetrics) Parked(string, int)                                    {}
 func (noMetrics) CacheLooked(string, string, bool)                      {}
 func (noMetrics) CacheEvicted(string, string)                           {}
 func (noMetrics) CacheBytes(string, int)                                {}

@@ -159,6 +159,7 @@ type serverMetrics struct {
 func (s serverMetrics) Dropped(reason string) { s.m.Dropped(s.name, reason) }
 func (s serverMetrics) Limit(name string)     { s.m.Limit(s.name, name) }
 func (s serverMetrics) Delivered(n int)       { s.m.Delivered(s.name, n) }
+func (s serverMetrics) Parked(delta int)      { s.m.Parked(s.name, delta) }
 
 // unknownServer names what there is: a person who mistyped sees it at once.
 func (g *Gateway) unknownServer(name string) *wire.Error {

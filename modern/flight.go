@@ -41,10 +41,10 @@ type flight struct {
 	reply  *reply          // nil while parked
 	token  json.RawMessage // the progress token of the last request attached
 	open   []*inquiry
-	keys   int    // made so far
-	round  uint32 // the last one put to the client
-	expiry *time.Timer
-	ended  error // why no more questions are taken; nil in flight
+	keys   int         // made so far
+	round  uint32      // the last one put to the client
+	expiry *time.Timer // nil unless parked
+	ended  error       // why no more questions are taken; nil in flight
 }
 
 // An inquiry is one question that waits for its answer.
@@ -187,6 +187,7 @@ func (fl *flight) park() []byte {
 	fl.round++
 	ttl := fl.hangar.f.opts.ParkedTTL
 	fl.expiry = time.AfterFunc(ttl, fl.expire)
+	fl.hangar.f.opts.Metrics.Parked(1)
 	state := fl.hangar.f.opts.Sealer.Seal(State{
 		Call: fl.id, Round: fl.round, Binding: fl.bind,
 		Expires: time.Now().Add(ttl + time.Second), // whole seconds must not end before expiry
@@ -204,6 +205,7 @@ func (fl *flight) resume(req *exchange.Request, round uint32, p *reply) error {
 		return ErrBadState
 	}
 	fl.expiry = nil
+	fl.hangar.f.opts.Metrics.Parked(-1)
 	fl.reply, fl.token = p, req.ProgressToken
 	fl.open = slices.DeleteFunc(fl.open, func(q *inquiry) bool {
 		text := wire.Get(responses, q.key)
@@ -267,6 +269,8 @@ func (fl *flight) close(cause error) {
 	fl.reply = nil
 	if fl.expiry != nil {
 		fl.expiry.Stop()
+		fl.expiry = nil
+		fl.hangar.f.opts.Metrics.Parked(-1)
 	}
 	for _, q := range fl.open {
 		q.answer <- unanswered(q.question.Method, cause)

@@ -35,6 +35,9 @@ type Metrics interface {
 	Limit(name string)
 	// Delivered counts change notifications written to listen streams.
 	Delivered(n int)
+	// Parked adds delta, which may be negative, to the calls that wait for their
+	// clients' answers.
+	Parked(delta int)
 }
 
 // FrontOptions configure a Front.
@@ -208,3 +211,4 @@ type noMetrics struct{}
 func (noMetrics) Dropped(string) {}
 func (noMetrics) Limit(string)   {}
 func (noMetrics) Delivered(int)  {}
+func (noMetrics) Parked(int)     {}

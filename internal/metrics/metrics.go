@@ -20,6 +20,7 @@ type Metrics struct {
 	requests  *prometheus.CounterVec   // server, method, era, outcome
 	durations *prometheus.HistogramVec // server, method
 	streams   prometheus.Gauge
+	parked    *prometheus.GaugeVec   // server
 	limits    *prometheus.CounterVec // server, limit
 
 	// What servers do.
@@ -52,6 +53,7 @@ func New() *Metrics {
 		streams: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: "mcpbridge", Name: "listen_streams", Help: "Open subscriptions/listen streams.",
 		}),
+		parked: gauge("parked_calls", "Calls that wait for their clients' answers.", "server"),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "mcpbridge", Name: "request_duration_seconds",
 			Help: "Time from a client's request to the end of its answer; listen streams excluded.", Buckets: seconds,
@@ -72,7 +74,7 @@ func New() *Metrics {
 	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.requests, m.durations, m.streams, m.limits,
+		m.requests, m.durations, m.streams, m.parked, m.limits,
 		m.dropped, m.sessions, m.sessionsOpened, m.sessionsEnded, m.commandStarts,
 		m.offered, m.delivered,
 		m.cacheRequests, m.cacheEvicted, m.cacheBytes,
@@ -111,6 +113,12 @@ func (m *Metrics) Limit(server, name string) { m.limits.WithLabelValues(server, 
 
 // Streams adds delta, which may be negative, to the open listen streams.
 func (m *Metrics) Streams(delta int) { m.streams.Add(float64(delta)) }
+
+// Parked adds delta, which may be negative, to the calls that wait for their
+// clients' answers.
+func (m *Metrics) Parked(server string, delta int) {
+	m.parked.WithLabelValues(server).Add(float64(delta))
+}
 
 // Delivered counts n change notifications written to listen streams.
 func (m *Metrics) Delivered(server string, n int) {

@@ -28,6 +28,8 @@ func TestCounters(t *testing.T) {
 	m.Limit("docs", "listen_streams")
 	m.Streams(2)
 	m.Streams(-1)
+	m.Parked("docs", 3)
+	m.Parked("docs", -1)
 	for range 3 {
 		m.SessionOpened("docs")
 	}
@@ -52,6 +54,7 @@ func TestCounters(t *testing.T) {
 		`mcpbridge_messages_dropped_total{reason="unattributed",server="docs"} 2`,
 		`mcpbridge_limits_hit_total{limit="listen_streams",server="docs"} 1`,
 		"mcpbridge_listen_streams 1",
+		`mcpbridge_parked_calls{server="docs"} 2`,
 		`mcpbridge_upstream_sessions{server="docs"} 1`,
 		`mcpbridge_upstream_sessions_opened_total{server="docs"} 3`,
 		`mcpbridge_upstream_sessions_ended_total{server="docs",why="lost"} 1`,

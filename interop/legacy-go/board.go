@@ -52,7 +52,7 @@ func newBoard(l *ledger, refuse string) *board {
 	b.server.AddSendingMiddleware(b.note)
 	for i := range itemCount {
 		uri := itemURI(i)
-		b.versions[uri] = 1
+		b.versions[uri] = max(l.former[uri], 1)
 		b.server.AddResource(&mcp.Resource{URI: uri, Name: fmt.Sprintf("item %02d", i), MIMEType: "text/plain"}, b.read)
 	}
 	b.addPrompt()

@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"time"
@@ -13,7 +15,7 @@ type entry struct {
 	Seq int   `json:"seq"` // from 1, of one process
 	At  int64 `json:"at"`  // Unix time in nanoseconds
 	// What is start, touch, change, sent, unsent (the SDK had no way to send),
-	// subscribe, unsubscribe, refuse or cut.
+	// subscribe, unsubscribe, refuse, cut, call or answer.
 	What    string `json:"what"`
 	PID     int    `json:"pid,omitempty"`     // of start
 	Method  string `json:"method,omitempty"`  // of sent and unsent
@@ -21,6 +23,8 @@ type entry struct {
 	URI     string `json:"uri,omitempty"`     //
 	Version int    `json:"version,omitempty"` // of touch: what a read returns from then on
 	Session string `json:"session,omitempty"` // see board.label
+	Nonce   string `json:"nonce,omitempty"`   // of call and answer: what the call was given
+	Answer  string `json:"answer,omitempty"`  // of answer: the nonce that the client gave, or else its action
 	Err     string `json:"err,omitempty"`
 }
 
@@ -31,17 +35,32 @@ type ledger struct {
 	mu      sync.Mutex
 	entries []entry
 	file    *os.File // nil if the ledger is kept in memory alone
+	// former are the last versions of what processes before this one touched.
+	// Set by openLedger, read-only after.
+	former map[string]int
 }
 
 func openLedger(name string) (*ledger, error) {
 	if name == "" {
 		return &ledger{}, nil
 	}
-	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening the ledger: %w", err)
 	}
-	return &ledger{file: f}, nil
+	l := &ledger{file: f, former: make(map[string]int)}
+	lines := json.NewDecoder(f)
+	for {
+		var e entry
+		switch err := lines.Decode(&e); {
+		case errors.Is(err, io.EOF):
+			return l, nil
+		case err != nil:
+			return nil, errors.Join(fmt.Errorf("reading the ledger: %w", err), f.Close())
+		case e.What == "touch":
+			l.former[e.URI] = e.Version
+		}
+	}
 }
 
 // add numbers and dates e and keeps it. It is in the kernel's hands when add

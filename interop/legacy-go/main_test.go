@@ -202,3 +202,50 @@ func testCut(t *testing.T, opts *mcp.StreamableHTTPOptions, how string) {
 		t.Errorf("subscriptions after the cut = %+v, want one", subs)
 	}
 }
+
+// A server started anew on the ledger of another has its versions.
+func TestVersionsSurvive(t *testing.T) {
+	w := newWorld(t, nil)
+	w.call("touch", touchArgs{URI: itemURI(4), Times: 3})
+	l, err := openLedger(w.ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	next := newBoard(l, "")
+	if got, other := next.versions[itemURI(4)], next.versions[itemURI(5)]; got != 4 || other != 1 {
+		t.Errorf("versions = %d and %d, want 4 and 1", got, other)
+	}
+}
+
+func TestNonces(t *testing.T) {
+	w := newWorld(t, nil)
+	c := mcp.NewClient(&mcp.Implementation{Name: "test"}, &mcp.ClientOptions{
+		ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"nonce": "re " + r.Params.Message}}, nil
+		},
+	})
+	cs, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: w.url + "/mcp"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cs.Close()
+	for name, want := range map[string]string{
+		"mark": `{"answers":[],"nonce":"n"}`,
+		"ask":  `{"answers":["re n","re n"],"nonce":"n"}`,
+	} {
+		res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: nonceArgs{Nonce: "n", Times: 2}})
+		if err != nil || res.IsError || res.Content[0].(*mcp.TextContent).Text != want {
+			t.Errorf("%s = %+v, %v, want %s", name, res, err, want)
+		}
+	}
+	calls := 0
+	for _, e := range w.b.ledger.after(0) {
+		if e.What == "call" && e.Nonce == "n" {
+			calls++
+		}
+	}
+	if calls != 2 {
+		t.Errorf("the ledger tells of %d calls, want 2", calls)
+	}
+}

@@ -52,6 +52,8 @@ func (b *board) addTools() {
 			return nil, entries{b.ledger.after(a.After)}, nil
 		})
 	b.addText()
+	b.addMark()
+	b.addAsk()
 }
 
 func (b *board) addText() {

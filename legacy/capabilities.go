@@ -106,7 +106,7 @@ func visible(set []byte, hide []string) []byte {
 // Spec: 2026-07-28, server/discover.
 func (s *session) describe(hide []string) *exchange.Description {
 	return &exchange.Description{
-		Capabilities: describable(s.caps.raw, hide),
+		Capabilities: s.synthesized(describable(s.caps.raw, hide)),
 		ServerInfo:   s.serverInfo,
 		Instructions: s.instructions,
 		Cache:        s.opts.Cache[spec.MethodDiscover],

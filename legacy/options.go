@@ -82,6 +82,8 @@ type Options struct {
 	// Subresources says what becomes of an update for a URI below a subscribed
 	// one. Empty means [SubresourcesParent].
 	Subresources Subresources
+	// Synthesize has the Back look for changes by itself.
+	Synthesize Synthesize
 	// Cache gives the hint for complete results per method; a missing method is
 	// not to be cached.
 	Cache map[string]exchange.CacheHint
@@ -135,7 +137,9 @@ func (o *Options) check() error {
 		return fmt.Errorf("legacy: NewBack: server %q: no ClientInfo", o.Name)
 	case o.Timeouts.Connect < 0, o.Timeouts.Request < 0, o.Timeouts.Max < 0:
 		return fmt.Errorf("legacy: NewBack: server %q: negative time-out", o.Name)
-	case o.Idle < 0, o.Linger < 0, o.MaxSessions < 0, o.MaxMessage < 0:
+	case o.Synthesize.negative():
+		return fmt.Errorf("legacy: NewBack: server %q: negative interval in Synthesize", o.Name)
+	case o.Idle < 0, o.Linger < 0, o.MaxSessions < 0, o.MaxMessage < 0, o.Lanes < 0:
 		return fmt.Errorf("legacy: NewBack: server %q: negative limit", o.Name)
 	}
 	switch o.Subresources {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -63,6 +64,7 @@ type session struct {
 	roots       profileRoots // the profile's
 	asksRoots   bool         // the client declared roots
 	tools       *toolbox     // the profile's
+	polls       *poller
 
 	gone chan struct{} // closed when the session is lost or ended
 	// rootsTurn has capacity 1: who has put something in puts the server right
@@ -99,7 +101,7 @@ type session struct {
 }
 
 func newSession(opts *Options, watch func() *watch) *session {
-	return &session{
+	s := &session{
 		opts:  opts,
 		log:   opts.Logger,
 		watch: watch,
@@ -112,6 +114,8 @@ func newSession(opts *Options, watch func() *watch) *session {
 		tasks:     make(map[string]*taskRun),
 		visits:    make(map[string]*visited),
 	}
+	s.polls = newPoller(s)
+	return s
 }
 
 // done is closed when the session is lost or ended.
@@ -373,6 +377,18 @@ func (s *session) later(ctx context.Context, send func(context.Context)) {
 	})
 }
 
+// start runs f, which ends with the session; close waits. It reports false if the
+// session has ended.
+func (s *session) start(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sealed {
+		return false
+	}
+	s.sending.Go(f)
+	return true
+}
+
 // fail says that the session is gone, and ends every call under it that waits
 // for more than its own stream.
 func (s *session) fail(err error) {
@@ -426,18 +442,6 @@ func (a *answer) free() {
 	}
 }
 
-// subscribe implements watched.
-func (s *session) subscribe(ctx context.Context, uri string) error {
-	_, err := s.request(ctx, spec.MethodSubscribe, uriParams(uri))
-	return err
-}
-
-// unsubscribe implements watched.
-func (s *session) unsubscribe(ctx context.Context, uri string) error {
-	_, err := s.request(ctx, spec.MethodUnsubscribe, uriParams(uri))
-	return err
-}
-
 func uriParams(uri string) []byte {
 	return wire.AppendEdited(nil, nil, wire.Edit{Name: "uri", Value: wire.Quote(uri)})
 }
@@ -448,8 +452,9 @@ func (s *session) offers() offers {
 		tools:     s.caps.tools,
 		prompts:   s.caps.prompts,
 		resources: s.caps.resources,
-		subscribe: s.caps.subscribe,
+		subscribe: s.caps.subscribe || s.synthesizes().has(fanout.ResourceUpdated),
 		channel:   s.link.open(),
+		polls:     s.synthesizes(),
 	}
 }
 

@@ -36,6 +36,11 @@ type watched interface {
 	subscribe(ctx context.Context, uri string) error
 	// unsubscribe is the same for resources/unsubscribe.
 	unsubscribe(ctx context.Context, uri string) error
+	// watchList has the session look for changes of a list, for those that offers
+	// says are looked at. It fails as subscribe does.
+	watchList(ctx context.Context, k fanout.Kind) error
+	// unwatchList undoes it.
+	unwatchList(k fanout.Kind)
 	// offers tells what the server declared and whether it could tell of changes
 	// at this moment. What it says of the channel is so before the watch is told.
 	offers() offers
@@ -50,7 +55,15 @@ type offers struct {
 	// channel: a way for messages that answer nothing is open. Over stdio it
 	// always is, over HTTP it is the GET stream.
 	channel bool
+	polls   kinds // of whose changes the gateway finds out by itself
 }
+
+// kinds is a set of kinds of change.
+type kinds uint8
+
+func (ks kinds) has(k fanout.Kind) bool { return ks&(1<<k) != 0 }
+
+func (ks kinds) with(k fanout.Kind) kinds { return ks | 1<<k }
 
 // list reports whether changes of a list can be reported, once there is a way.
 func (o offers) list(k fanout.Kind) bool {

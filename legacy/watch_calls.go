@@ -140,10 +140,17 @@ func (w *watch) start(ctx context.Context, e *tracked, step step) {
 func (w *watch) call(ctx context.Context, s watched, c *watchCall) error {
 	ctx, cancel := context.WithTimeout(ctx, w.opts.request)
 	defer cancel()
-	if c.step == stepSubscribe {
-		return s.subscribe(ctx, c.e.topic.URI)
+	switch topic, on := c.e.topic, c.step == stepSubscribe; {
+	case c.e.isList() && on:
+		return s.watchList(ctx, topic.Kind)
+	case c.e.isList():
+		s.unwatchList(topic.Kind)
+		return nil
+	case on:
+		return s.subscribe(ctx, topic.URI)
+	default:
+		return s.unsubscribe(ctx, topic.URI)
 	}
-	return s.unsubscribe(ctx, c.e.topic.URI)
 }
 
 // reported takes the outcome of a call.

@@ -142,6 +142,14 @@ func (ss *scriptedSession) unsubscribe(ctx context.Context, uri string) error {
 	return ss.call(ctx, "unsubscribe", uri)
 }
 
+func (ss *scriptedSession) watchList(ctx context.Context, k fanout.Kind) error {
+	return ss.call(ctx, "watch", k.String())
+}
+
+func (ss *scriptedSession) unwatchList(k fanout.Kind) {
+	_ = ss.call(context.Background(), "unwatch", k.String())
+}
+
 func (ss *scriptedSession) call(ctx context.Context, method, uri string) error {
 	s := ss.s
 	s.mu.Lock()

@@ -211,7 +211,7 @@ func (w *watch) sessionTick(now time.Duration) {
 	}
 	if w.muteFrom != 0 && w.muteFrom+w.opts.unreachable <= now {
 		w.muteFrom = now // in case something is promised meanwhile
-		w.giveUp((*tracked).isList, errNoChannel)
+		w.giveUp(w.fromServer, errNoChannel)
 	}
 }
 

@@ -137,12 +137,18 @@ func (w *watch) next(e *tracked) step {
 		return stepRest
 	case w.now() < e.due && !(wanted && e.fading): // due is about ending it then
 		return stepWait
-	case e.isList():
+	case w.fromServer(e):
 		return stepForget
 	case wanted:
 		return stepSubscribe
 	}
 	return stepUnsubscribe
+}
+
+// fromServer reports whether e is a list of whose changes the server tells without
+// being asked: there is nothing to subscribe to.
+func (w *watch) fromServer(e *tracked) bool {
+	return e.isList() && !w.offers.polls.has(e.topic.Kind)
 }
 
 // look brings e nearer to its desired state. It may be called at any time.
@@ -164,9 +170,9 @@ func (w *watch) look(e *tracked) {
 func (w *watch) serve(e *tracked) {
 	switch {
 	case w.session == nil: // restore will
-	case e.isList():
+	case w.fromServer(e):
 		w.serveList(e)
-	case !w.offers.subscribe:
+	case !e.isList() && !w.offers.subscribe:
 		w.refuse(e, errNotOffered)
 	case e.standing == stOn && e.phase != phCalling:
 		w.accept(e)

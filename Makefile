@@ -59,8 +59,8 @@ interop: bin/rules ## real clients and servers, and the conformance suite, throu
 	  cat interop/bin/matrix.txt interop/bin/conformance.txt || rc=1; exit $$rc
 
 .PHONY: trunk
-trunk: bin/rules ## listen streams under numbers and faults, through mcpbridge as a process
-	$(GO) -C interop/go test -count=1 -timeout 20m -json ./trunk | $(WATCH) -v -o bin/trunk.json
+trunk: bin/rules ## listen streams and calls under numbers and faults, through mcpbridge as a process
+	$(GO) -C interop/go test -count=1 -timeout 20m -p 1 -json ./trunk ./chaos | $(WATCH) -v -o bin/trunk.json
 
 .PHONY: bench
 bench: ## the benchmarks beside the code, then mcpbridge beside other programs; fails over a budget
@@ -68,8 +68,8 @@ bench: ## the benchmarks beside the code, then mcpbridge beside other programs; 
 	$(GO) run ./internal/bench
 
 .PHONY: soak
-soak: ## tests behind the build tag soak: minutes, not seconds
-	$(GO) test -tags soak -timeout 60m -run Soak -v ./...
+soak: ## the same in numbers that CI has no time for
+	STREAMS=10000 KILLS=1000 $(GO) -C interop/go test -count=1 -timeout 60m -p 1 -v ./trunk ./chaos
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME

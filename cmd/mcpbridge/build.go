@@ -96,6 +96,7 @@ func (b *builder) backOptions() legacy.Options {
 		Roots:        roots(s.Roots),
 		Lanes:        int(s.Lanes.Stdio),
 		KeepLane:     s.Isolation == string(gateway.IsolateNothing),
+		Synthesize:   legacy.Synthesize(s.Synthesize),
 		Timeouts:     legacy.Timeouts{Connect: s.Timeouts.Connect, Request: s.Timeouts.Request, Max: s.Timeouts.Max},
 		Idle:         s.Idle,
 		Linger:       s.Linger,

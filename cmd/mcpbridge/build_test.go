@@ -37,6 +37,7 @@ servers:
     roots: ["file:///a", "file:///b%20c"]
     idle: 13s
     linger: 14s
+    synthesize: {tools: 19s, prompts: 20s, resources: 21s, updates: 22s}
     timeouts: {connect: 15s, request: 16s, max: 17s}
     cache: {tools/list: {ttl: 18s, scope: public}}
   child: {command: x, lanes: {stdio: 2, http: 3}}
@@ -72,8 +73,9 @@ servers:
 	if want := (legacy.Options{
 		Name: "web", URL: "https://docs.example.com/mcp", Headers: http.Header{"X-Key": {"k"}}, ClientInfo: implementation(),
 		Roots: []byte(`[{"uri":"file:///a"},{"uri":"file:///b%20c"}]`), Lanes: 3, KeepLane: true,
-		Timeouts: legacy.Timeouts{Connect: 15 * time.Second, Request: 16 * time.Second, Max: 17 * time.Second},
-		Idle:     13 * time.Second, Linger: 14 * time.Second, MaxSessions: 4, MaxMessage: 3 << 10,
+		Synthesize: legacy.Synthesize{Tools: 19 * time.Second, Prompts: 20 * time.Second, Resources: 21 * time.Second, Updates: 22 * time.Second},
+		Timeouts:   legacy.Timeouts{Connect: 15 * time.Second, Request: 16 * time.Second, Max: 17 * time.Second},
+		Idle:       13 * time.Second, Linger: 14 * time.Second, MaxSessions: 4, MaxMessage: 3 << 10,
 		Subresources: legacy.SubresourcesAsSent,
 		Cache:        map[string]exchange.CacheHint{"tools/list": {TTL: 18_000, Public: true}},
 	}); !reflect.DeepEqual(back, want) {

@@ -116,7 +116,7 @@ func TestServeOneServer(t *testing.T) {
 			t.Errorf("name = %q, want sh", s.Endpoints[0].Name)
 		}
 		got := runCommand(t.Context(), nil, "call", s.Endpoints[0].URL)
-		if !strings.Contains(got.err, `"sh"`) || !strings.Contains(got.err, "exited") {
+		if !strings.Contains(got.err, `"sh"`) || !strings.Contains(got.err, "exit status 3") {
 			t.Errorf("call = %+v, want an error that names the server and what became of it", got)
 		}
 	})

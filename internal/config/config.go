@@ -92,6 +92,7 @@ type Server struct {
 	Roots        []string             `koanf:"roots"`        // file URIs; empty means each client's own
 	Idle         time.Duration        `koanf:"idle"`         // a session unused this long is ended
 	Linger       time.Duration        `koanf:"linger"`       // a topic nobody wants is kept this long
+	Synthesize   Synthesize           `koanf:"synthesize"`
 	Timeouts     Timeouts             `koanf:"timeouts"`
 	Cache        map[string]CacheHint `koanf:"cache"` // by method
 
@@ -105,6 +106,15 @@ type Server struct {
 type Lanes struct {
 	Stdio int64 `koanf:"stdio"`
 	HTTP  int64 `koanf:"http"`
+}
+
+// Synthesize says how often the gateway looks for changes by itself. Zero means
+// never.
+type Synthesize struct {
+	Tools     time.Duration `koanf:"tools"`     // the list of tools
+	Prompts   time.Duration `koanf:"prompts"`   // the list of prompts
+	Resources time.Duration `koanf:"resources"` // the list of resources
+	Updates   time.Duration `koanf:"updates"`   // each resource that a client follows
 }
 
 // Timeouts of one server's requests.

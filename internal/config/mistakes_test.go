@@ -20,7 +20,7 @@ func TestMistakes(t *testing.T) {
 		{"state key too short", "state_keys: [0123456789abcdef, s3cret]\n" + notebook, "c.yaml:1: state_keys.1: is shorter than 16 characters; write a random secret, as openssl rand -base64 32 prints one"},
 		{"state keys are a list", "state_keys: s3cret0123456789\n" + notebook, "c.yaml:1: state_keys: want a list, as in [a, b]; found a single value"},
 		{"state key that is none", "state_keys: [{s3cret0123456789: x}]\n" + notebook, "c.yaml:1: state_keys.0: want a single value; found keys with values"},
-		{"server key of a later version", server("builtin: notebook\n    synthesize: {tools: 30s}"), "c.yaml:4: servers.a.synthesize: not supported yet (servers that can't notify are not watched yet); remove it"},
+		{"interval without a unit", server("builtin: notebook\n    synthesize: {tools: 30}"), `c.yaml:4: servers.a.synthesize.tools: "30" has no unit; write one such as 300ms, 10s or 5m`},
 
 		{"duration without a unit", "drain: 10\n" + notebook, `c.yaml:1: drain: "10" has no unit; write one such as 300ms, 10s or 5m`},
 		{"not a duration", "drain: soon\n" + notebook, `c.yaml:1: drain: "soon" is not a duration; write one such as 300ms, 10s or 5m`},

@@ -112,6 +112,12 @@ var serverFields = map[string]*key{
 	"roots":      {kind: list},
 	"idle":       {kind: span, def: 5 * time.Minute, min: second, max: 24 * hour},
 	"linger":     {kind: span, def: 2 * time.Second, min: second / 1000, max: hour},
+	"synthesize": {kind: group, fields: map[string]*key{
+		"tools":     {kind: span, def: time.Duration(0), min: 0, max: 24 * hour},
+		"prompts":   {kind: span, def: time.Duration(0), min: 0, max: 24 * hour},
+		"resources": {kind: span, def: time.Duration(0), min: 0, max: 24 * hour},
+		"updates":   {kind: span, def: time.Duration(0), min: 0, max: 24 * hour},
+	}},
 	"timeouts": {kind: group, fields: map[string]*key{
 		"connect": {kind: span, def: 10 * time.Second, min: second / 10, max: hour},
 		"request": {kind: span, def: 60 * time.Second, min: second / 10, max: 24 * hour},
@@ -127,12 +133,6 @@ var serverFields = map[string]*key{
 		"scope": {kind: text, def: "private", oneOf: []string{"private", "public"}},
 		"keep":  {kind: flag}, // the default depends on the rest: see Server.Kept
 	}},
-}
-
-// later names keys that the design has and this version does not act on. To
-// accept one silently would promise what is not done.
-var later = map[string]string{
-	"synthesize": "servers that can't notify are not watched yet",
 }
 
 // foreign names keys of desktop clients' files that mean nothing to a

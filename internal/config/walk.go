@@ -159,11 +159,9 @@ func (w *walker) unknown(kn *yaml.Node, k *key, path string) {
 	at, here, name := w.place(kn), join(path, kn.Value), kn.Value
 	isTop := path == ""
 	isServer := parent(path) == "servers"
-	switch why, isLater := later[name]; {
+	switch {
 	case (isTop || isServer) && slices.Contains(foreign, name):
 		w.rep.warn(at, here, "belongs to desktop clients and has no effect here")
-	case (isTop || isServer) && isLater:
-		w.rep.fail(at, here, "not supported yet (%s); remove it", why)
 	case isTop && slices.Contains(serverKeys(), name):
 		w.rep.fail(at, here, "belongs to a server; move it below servers and the server's name")
 	default:

@@ -12,6 +12,12 @@
 //	Back ── pool ── session ─┬─ httpLink ── POST, GET stream, DELETE
 //	     └─ watch (changes)  └─ connLink ── child process or in-memory pipe
 //
+// What the server asks is put to the client whose call it asks for. Where nothing
+// on the wire tells which call that is, few calls run at a time (lanes), and a
+// question that may belong to several waits or is refused: it never reaches the
+// wrong client. While a client is asked its call is parked: a goroutine waits in
+// [exchange.Exchange]'s Ask, the call's time stands still, its lane is free.
+//
 // A session is one handshake: it is never revived. When the server has lost it,
 // the pool opens another, and the Back repeats the request if that is safe.
 //

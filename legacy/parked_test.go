@@ -52,12 +52,19 @@ func parking(t *testing.T, b *Back, n int) {
 		close(turns[i])
 	}
 	calls.Wait()
-	for _, s := range b.pool.sessions("test/1") {
-		s.mu.Lock()
-		if len(s.calls)+len(s.questions) > 0 {
-			t.Errorf("%d calls and %d questions were left behind", len(s.calls), len(s.questions))
+	left := func() (n int) {
+		for _, s := range b.pool.sessions("test/1") {
+			s.mu.Lock()
+			n += len(s.calls) + len(s.questions)
+			s.mu.Unlock()
 		}
-		s.mu.Unlock()
+		return n
+	}
+	for end := time.Now().Add(5 * time.Second); left() > 0 && time.Now().Before(end); { // an answer's last moment
+		_ = wait(t.Context(), time.Millisecond)
+	}
+	if n := left(); n > 0 {
+		t.Errorf("%d calls and questions were left behind", n)
 	}
 }
 

@@ -130,7 +130,7 @@ func (l *httpLink) readJSON(ctx context.Context, c *call, resp *http.Response) e
 		return readFailure(ctx, err)
 	}
 	l.e.size.Store(int64(len(text)))
-	m, err := wire.Parse(text, wire.Options{})
+	m, err := wire.Parse(text, reading)
 	switch {
 	case err == nil && m.Kind() == wire.Response && (c.is(m.ID) || m.ID.IsZero()):
 		c.settle(answerOf(&m, func() { putBuffer(text) }))
@@ -183,7 +183,7 @@ func (l *httpLink) rejected(ctx context.Context, c *call, resp *http.Response) e
 	_ = resp.Body.Close() // whatever came is all there is
 	var m wire.Message
 	if err == nil {
-		m, err = wire.Parse(text, wire.Options{})
+		m, err = wire.Parse(text, reading)
 	}
 	isError := err == nil && m.Error != nil
 	sessionError := resp.StatusCode == http.StatusNotFound && isError && m.Error.Code == spec.CodeSessionNotFound

@@ -10,13 +10,17 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
+// reading is how a server's texts are read: a client may find an escape that does
+// not exist in a result, as it would on a direct connection.
+var reading = wire.Options{AnyEscape: true}
+
 // receiveText takes what the server sent in one piece: a message, or a batch,
 // which 2025-03-26 allows and which is taken apart. text is the session's from
 // then on. from is the call on whose own stream it came, nil if it came where
 // messages arrive unasked. What can't be read is logged and skipped, unless it is
 // the answer to a call.
 func (s *session) receiveText(ctx context.Context, text []byte, from *call) {
-	m, err := wire.Parse(text, wire.Options{})
+	m, err := wire.Parse(text, reading)
 	switch {
 	case err == nil:
 		s.receive(ctx, &m, from)
@@ -58,7 +62,7 @@ func (s *session) respond(m *wire.Message) {
 // answerOf returns the response in m; release, which may be nil, gives back the
 // text that m aliases.
 func answerOf(m *wire.Message, release func()) answer {
-	return answer{result: m.Result, err: m.Error, extra: m.Extra, release: release}
+	return answer{result: m.Result, outline: m.Outline, err: m.Error, extra: m.Extra, release: release}
 }
 
 // unreadable fails the call that an unreadable message answers. If it answers

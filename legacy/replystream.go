@@ -50,7 +50,7 @@ func (l *httpLink) readStream(ctx context.Context, c *call, resp *http.Response)
 		if err != nil {
 			return st.ended(ctx, err)
 		}
-		if m, err := wire.Parse(ev.Data, wire.Options{}); err == nil && m.Kind() == wire.Response && c.is(m.ID) {
+		if m, err := wire.Parse(ev.Data, reading); err == nil && m.Kind() == wire.Response && c.is(m.ID) {
 			l.e.size.Store(int64(len(ev.Data)))
 			// The answer aliases the reader's buffer, which stands still until
 			// finish.
@@ -75,7 +75,7 @@ func (st *replyStream) ended(ctx context.Context, err error) (position, error) {
 	}
 	// Some servers append an answer that came late as it is, without framing.
 	rest := bytes.Clone(st.rd.Rest())
-	if m, err := wire.Parse(rest, wire.Options{}); err == nil && m.Kind() == wire.Response && st.c.is(m.ID) {
+	if m, err := wire.Parse(rest, reading); err == nil && m.Kind() == wire.Response && st.c.is(m.ID) {
 		st.c.settle(answerOf(&m, nil))
 		return position{settled: true}, nil
 	}

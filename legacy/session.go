@@ -201,6 +201,7 @@ func (s *session) result(req *exchange.Request, c *call, a answer) (*exchange.Re
 		s.tools.learn(a.result)
 	}
 	res := exchange.NewResult(a.result, a.release)
+	res.Outline = a.outline
 	res.Era, res.Extra, res.ServerInfo, res.Cache = spec.Legacy, a.extra, s.serverInfo, s.opts.Cache[req.Method]
 	return res, nil
 }

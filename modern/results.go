@@ -48,7 +48,7 @@ type stamper struct {
 // ends with a comma.
 func (s *stamper) members(dst []byte) []byte {
 	list := listOf(s.req.Method)
-	for k, v := range wire.Members(s.res.Body) {
+	for k, v := range s.res.Outline.Members(s.res.Body) {
 		switch {
 		case k.Is("_meta"):
 			s.meta = v
@@ -162,7 +162,7 @@ func (s *stamper) list(dst []byte, list resultList, v []byte) []byte {
 	case s.req.Method == spec.MethodToolsList:
 		s.front.schemas.learn(s.req.Profile.Scope, v)
 		return s.tools(dst, v)
-	case !bytes.Contains(v, []byte("null")):
+	case !s.res.Outline.MayHaveNulls(s.res.Body):
 		return append(dst, v...)
 	}
 	dst = append(dst, '[')

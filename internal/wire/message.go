@@ -28,6 +28,9 @@ type Message struct {
 	// joined by commas: "a":1,"b":2. They survive the trip.
 	Extra []byte
 
+	// Outline is that of Params or Result.
+	Outline Outline
+
 	nullID bool // "id": null was written
 }
 
@@ -76,6 +79,12 @@ type Options struct {
 	// too, not in the envelope alone. Fronts set it: what they check and what the
 	// upstream acts on must be the same member.
 	UniqueParams bool
+	// AnyEscape takes whatever follows a backslash in a string, at a fraction of
+	// the cost. Where a string ends, control characters and UTF-8 are checked as
+	// ever, so that such a text can't be taken for two, but a reader behind may
+	// still refuse it. For texts of a server that are passed on; what a client
+	// sends is checked in full.
+	AnyEscape bool
 }
 
 // Parse reads one message. It returns a [*SyntaxError] if data is not strict
@@ -84,19 +93,27 @@ type Options struct {
 // answer can carry them. A batch is an EnvelopeError: see [IsArray].
 func Parse(data []byte, opts Options) (Message, error) {
 	var m Message
-	if err := Check(data, opts.MaxDepth); err != nil {
+	var seen notes
+	c := checker{data: data, depth: opts.MaxDepth, anyEscape: opts.AnyEscape}
+	if c.depth <= 0 {
+		c.depth = DefaultMaxDepth
+	}
+	if err := c.text(&seen); err != nil {
 		return m, err
 	}
 	if !IsObject(data) {
 		return m, invalid("want one object")
 	}
-	if err := CheckUnique(data); err != nil {
+	var envelope Outline
+	envelope.fill(data, 0, &seen.of[0])
+	m.Outline = seen.body
+	if err := envelope.checkUnique(data); err != nil {
 		return m, invalid("%v", err)
 	}
-	return m, m.fill(data, opts)
+	return m, m.fill(data, &envelope, opts)
 }
 
-func (m *Message) fill(data []byte, opts Options) error {
+func (m *Message) fill(data []byte, envelope *Outline, opts Options) error {
 	var first error
 	note := func(err error) {
 		if first == nil {
@@ -104,7 +121,7 @@ func (m *Message) fill(data []byte, opts Options) error {
 		}
 	}
 	var version, method []byte
-	for k, v := range Members(data) {
+	for k, v := range envelope.Members(data) {
 		switch {
 		case k.Is("jsonrpc"):
 			version = v
@@ -129,7 +146,7 @@ func (m *Message) fill(data []byte, opts Options) error {
 	m.Method = Unquote(method)
 	note(m.checkShape(version))
 	if opts.UniqueParams {
-		note(uniqueParams(m.Params))
+		note(m.uniqueParams())
 	}
 	return first
 }
@@ -186,11 +203,11 @@ func (m *Message) addExtra(k Key, v []byte) {
 	m.Extra = append(append(append(m.Extra, k...), ':'), v...)
 }
 
-func uniqueParams(params []byte) error {
-	if err := CheckUnique(params); err != nil {
+func (m *Message) uniqueParams() error {
+	if err := m.Outline.checkUnique(m.Params); err != nil {
 		return invalid("params: %v", err)
 	}
-	if err := CheckUnique(Get(params, "_meta")); err != nil {
+	if err := CheckUnique(m.Outline.Get(m.Params, "_meta")); err != nil {
 		return invalid("params._meta: %v", err)
 	}
 	return nil

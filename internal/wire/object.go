@@ -135,11 +135,13 @@ func find(edits []Edit, k Key) int {
 // twice in the object in text. Two parties that pick different ones of two
 // members would disagree about what was asked. The text must have passed
 // [Check].
-func CheckUnique(text []byte) error {
+func CheckUnique(text []byte) error { return new(Outline).checkUnique(text) }
+
+func (o *Outline) checkUnique(text []byte) error {
 	var few [16]Key
 	names := few[:0]
 	var many map[string]bool
-	for k := range Members(text) {
+	for k := range o.Members(text) {
 		if many == nil && len(names) == cap(few) {
 			many = make(map[string]bool)
 			for _, n := range names {

@@ -31,25 +31,38 @@ func Check(data []byte, maxDepth int) error {
 		maxDepth = DefaultMaxDepth
 	}
 	c := checker{data: data, depth: maxDepth}
-	end := c.value(c.space(0))
-	if c.err == nil {
-		if end = c.space(end); end != len(data) {
-			c.fail(end, "text behind the value")
-		}
-	}
-	if c.err != nil {
-		return c.err
-	}
-	return nil
+	return c.text(nil)
 }
 
 // checker walks a text once. Its methods take the offset to begin at and return
 // the offset behind what they read; after the first failure err is set and
 // offsets mean nothing.
 type checker struct {
-	data  []byte
-	depth int // levels left
-	err   *SyntaxError
+	data      []byte
+	depth     int  // levels left
+	anyEscape bool // see Options
+	err       *SyntaxError
+	nulls     int // values that were null so far
+}
+
+// text reads all there is, which is one value; if that is an object, o
+// takes notes of it unless o is nil.
+func (c *checker) text(o *notes) error {
+	i := c.space(0)
+	if i < len(c.data) && c.data[i] == '{' {
+		i = c.nested(i, o)
+	} else {
+		i = c.value(i)
+	}
+	if c.err == nil {
+		if i = c.space(i); i != len(c.data) {
+			c.fail(i, "text behind the value")
+		}
+	}
+	if c.err != nil {
+		return c.err
+	}
+	return nil
 }
 
 func (c *checker) fail(at int, reason string) int {
@@ -69,16 +82,7 @@ func (c *checker) value(i int) int {
 	case b == '"':
 		return c.str(i)
 	case b == '{' || b == '[':
-		if c.depth--; c.depth < 0 {
-			return c.fail(i, "nested too deeply")
-		}
-		if b == '{' {
-			i = c.object(i + 1)
-		} else {
-			i = c.array(i + 1)
-		}
-		c.depth++
-		return i
+		return c.nested(i, nil)
 	case b == '-' || '0' <= b && b <= '9':
 		return c.number(i)
 	case b == 't':
@@ -86,12 +90,27 @@ func (c *checker) value(i int) int {
 	case b == 'f':
 		return c.literal(i, "false")
 	case b == 'n':
+		c.nulls++
 		return c.literal(i, "null")
 	}
 	return c.fail(i, "a value can't begin so")
 }
 
-func (c *checker) object(i int) int {
+// nested reads the object or array at i.
+func (c *checker) nested(i int, o *notes) int {
+	if c.depth--; c.depth < 0 {
+		return c.fail(i, "nested too deeply")
+	}
+	if c.data[i] == '{' {
+		i = c.object(i+1, o)
+	} else {
+		i = c.array(i + 1)
+	}
+	c.depth++
+	return i
+}
+
+func (c *checker) object(i int, o *notes) int {
 	if i = c.space(i); i < len(c.data) && c.data[i] == '}' {
 		return i + 1
 	}
@@ -99,10 +118,16 @@ func (c *checker) object(i int) int {
 		if i >= len(c.data) || c.data[i] != '"' {
 			return c.fail(i, "want a member name")
 		}
-		if i = c.space(c.str(i)); i >= len(c.data) || c.data[i] != ':' {
+		name, nameEnd := i, c.str(i)
+		if i = c.space(nameEnd); i >= len(c.data) || c.data[i] != ':' {
 			return c.fail(i, "want a colon")
 		}
-		if i = c.space(c.value(c.space(i + 1))); i >= len(c.data) {
+		if i = c.space(i + 1); o == nil {
+			i = c.value(i)
+		} else {
+			i = c.member(o, name, nameEnd, i)
+		}
+		if i = c.space(i); i >= len(c.data) {
 			break
 		}
 		switch c.data[i] {
@@ -178,6 +203,9 @@ func (c *checker) digits(i int) int {
 
 // str reads a string whose opening quote is at i.
 func (c *checker) str(i int) int {
+	if c.anyEscape {
+		return c.looseStr(i)
+	}
 	for i++; ; {
 		i = plain(c.data, i)
 		if i >= len(c.data) {
@@ -218,6 +246,72 @@ func (c *checker) escape(i int) int {
 		return i + 5
 	}
 	return c.fail(i, "unknown escape")
+}
+
+// looseStr reads a string like str, but takes every escape: it looks for the
+// closing quote alone, and then for bytes that are no plain ASCII, which are looked
+// at more closely where there are some.
+func (c *checker) looseStr(i int) int {
+	end := skipString(c.data, i)
+	if end-i < 2 || c.data[end-1] != '"' || isEscaped(c.data, i+1, end-1) {
+		return c.fail(len(c.data), "string without end")
+	}
+	text := c.data[i+1 : end-1]
+	if isPlain(text) {
+		return end
+	}
+	if at := control(text); at >= 0 {
+		return c.fail(i+1+at, "control character in a string")
+	}
+	if !utf8.Valid(text) {
+		return c.fail(i+1, "invalid UTF-8")
+	}
+	return end
+}
+
+// isPlain reports whether text has neither control characters nor what is not
+// ASCII. Borrows can't spoil the answer: only a control character causes one.
+func isPlain(text []byte) bool {
+	var odd uint64
+	for ; len(text) >= 32; text = text[32:] {
+		a, b := binary.LittleEndian.Uint64(text), binary.LittleEndian.Uint64(text[8:])
+		d, e := binary.LittleEndian.Uint64(text[16:]), binary.LittleEndian.Uint64(text[24:])
+		odd |= ((a | (a - spaces)) | (b | (b - spaces))) | ((d | (d - spaces)) | (e | (e - spaces)))
+	}
+	for ; len(text) >= 8; text = text[8:] {
+		w := binary.LittleEndian.Uint64(text)
+		odd |= w | (w - spaces)
+	}
+	for _, b := range text {
+		odd |= uint64(b) | (uint64(b) - 0x20)
+	}
+	return odd&highs == 0
+}
+
+// isEscaped reports whether an odd number of backslashes stands before i, none
+// of them before from.
+func isEscaped(data []byte, from, i int) bool {
+	back := i
+	for back > from && data[back-1] == '\\' {
+		back--
+	}
+	return (i-back)%2 != 0
+}
+
+// control returns the offset of the first control character in text, or -1.
+func control(text []byte) int {
+	i := 0
+	for ; i+8 <= len(text); i += 8 {
+		if w := binary.LittleEndian.Uint64(text[i:]); (w-spaces)&^w&highs != 0 {
+			break
+		}
+	}
+	for ; i < len(text); i++ {
+		if text[i] < 0x20 {
+			return i
+		}
+	}
+	return -1
 }
 
 func isHex(b byte) bool {

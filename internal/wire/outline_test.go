@@ -1,0 +1,182 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// flat is what a walk over members says, for comparison.
+func flat(text []byte, members func(func(Key, []byte) bool)) (all []string) {
+	members(func(k Key, v []byte) bool {
+		all = append(all, string(k)+":"+string(v))
+		return true
+	})
+	return all
+}
+
+// sameAsWalk fails unless the outline of a message says what a walk says.
+func sameAsWalk(t *testing.T, text []byte) {
+	t.Helper()
+	for _, loose := range []bool{false, true} {
+		m, err := Parse(text, Options{AnyEscape: loose})
+		if err != nil {
+			return
+		}
+		for _, body := range [][]byte{m.Params, m.Result, bytes.Clone(m.Result), nil} {
+			if got, want := flat(body, m.Outline.Members(body)), flat(body, Members(body)); !slices.Equal(got, want) {
+				t.Errorf("outline of %q has %q, want %q", body, got, want)
+			}
+			if hasNull(body) && !m.Outline.MayHaveNulls(body) {
+				t.Errorf("outline of %q knows no null", body)
+			}
+		}
+	}
+}
+
+// hasNull looks at a text in another way than the package does.
+func hasNull(text []byte) bool {
+	d := json.NewDecoder(bytes.NewReader(text))
+	for {
+		switch tok, err := d.Token(); {
+		case err != nil:
+			return false
+		case tok == nil:
+			return true
+		}
+	}
+}
+
+func TestOutlineIsWhatAWalkFinds(t *testing.T) {
+	many := `{"k0":0`
+	for i := range 2 * maxOutline {
+		many += fmt.Sprintf(`,"m%d":[%d]`, i, i)
+	}
+	for _, tt := range []struct{ name, body string }{
+		{"empty", `{}`},
+		{"one", `{"a":1}`},
+		{"space everywhere", ` { "a" : 1 , "b" : [ 1 ] } `},
+		{"nested names", `{"result":{"params":{"result":{}}},"params":{"a":{"b":1}}}`},
+		{"null inside", `{"a":[{"b":null}],"c":"x"}`},
+		{"null in a string", `{"a":"null"}`},
+		{"escaped names", `{"\u0061":"\"}","b\\":2}`},
+		{"too many", many + `}`},
+		{"an array", `[{"a":1},{"b":2}]`},
+		{"a null", `null`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, frame := range []string{
+				`{"jsonrpc":"2.0","id":1,"result":%s}`,
+				`{"result": %s ,"id":1,"other":{"z":null},"jsonrpc":"2.0"}`,
+				`{"jsonrpc":"2.0","id":1,"\u0072esult":%s,"params":{"p":null}}`,
+				`{"jsonrpc":"2.0","id":1,"params":{"p":null},"result":%s}`,
+			} {
+				sameAsWalk(t, fmt.Appendf(nil, frame, tt.body))
+			}
+		})
+	}
+}
+
+func TestOutlineKnowsThatThereIsNoNull(t *testing.T) {
+	m, err := Parse([]byte(`{"a":null,"jsonrpc":"2.0","id":1,"result":{"text":"null"}}`), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Outline.MayHaveNulls(m.Result) {
+		t.Error("MayHaveNulls = true for a null in a string and one outside of the result")
+	}
+	if !m.Outline.MayHaveNulls([]byte(`{"text":"null"}`)) {
+		t.Error("MayHaveNulls = false for a text that was not parsed")
+	}
+}
+
+// Members of a text must be those that Parse checked, never where they would be in
+// another text: whoever edits a result has the outline of what it was.
+func TestOutlineStandsForItsTextAlone(t *testing.T) {
+	m, err := Parse([]byte(`{"jsonrpc":"2.0","id":1,"result":{"a":1,"b":2}}`), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := AppendEdited(nil, m.Result, Edit{"a", []byte(`"xx"`)}, Edit{"b", nil})
+	if got := string(m.Outline.Get(edited, "a")); got != `"xx"` {
+		t.Errorf("Get(edited, a) = %s, want \"xx\"", got)
+	}
+	if got := m.Outline.Get(edited, "b"); got != nil {
+		t.Errorf("Get(edited, b) = %s, want nothing", got)
+	}
+}
+
+func TestAnyEscape(t *testing.T) {
+	pad := strings.Repeat("a", 19)
+	for _, tt := range []struct {
+		name, text string
+		ok         bool
+	}{
+		{"plain", `"` + pad + `"`, true},
+		{"escaped quotes", `"` + pad + `\"` + pad + `\\\""`, true},
+		{"backslash at the end", `"` + pad + `\\"`, true},
+		{"unknown escape", `"\q` + pad + `"`, true},
+		{"short unicode escape", `"\u12"`, true},
+		{"non-ASCII", `"` + pad + `é世界🎉` + pad + `"`, true},
+		{"line feed", "\"" + pad + "\n\"", false},
+		{"line feed in the first bytes", "\"\n" + pad + "\"", false},
+		{"escaped line feed", "\"\\\n" + pad + "\"", false},
+		{"line feed behind the last word", "\"" + pad + pad + "\x1f\"", false},
+		{"NUL", "\"" + pad + "\x00" + pad + "\"", false},
+		{"invalid UTF-8", "\"" + pad + "\xff" + pad + "\"", false},
+		{"overlong UTF-8", "\"\xc0\x80" + pad + "\"", false},
+		{"UTF-8 surrogate", "\"\xed\xa0\x80" + pad + "\"", false},
+		{"cut in a rune", "\"" + pad + "\xe4\xb8\"", false},
+		{"open", `"` + pad, false},
+		{"open behind an escaped quote", `"` + pad + `\"`, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for shift := range 9 { // every place in a word
+				text := `{"jsonrpc":"2.0","id":1,"result":[` + strings.Repeat(" ", shift) + tt.text + `,"` + pad + `"]}`
+				if !strings.HasPrefix(tt.name, "open") {
+					text += strings.Repeat(" ", shift)
+				} else {
+					text = text[:strings.Index(text, tt.text)+len(tt.text)]
+				}
+				if _, err := Parse([]byte(text), Options{AnyEscape: true}); (err == nil) != tt.ok {
+					t.Errorf("Parse(%q) = %v, want ok = %v", text, err, tt.ok)
+				}
+			}
+		})
+	}
+}
+
+func TestParseAllocatesForTheIDAlone(t *testing.T) {
+	text := resultOf(100)
+	if n := testing.AllocsPerRun(100, func() { _, _ = Parse(text, Options{AnyEscape: true}) }); n > 1 {
+		t.Errorf("Parse allocates %v times, want once", n)
+	}
+}
+
+// FuzzParse holds the outline against a walk, and loose strings against strict
+// ones: what is refused loosely is refused strictly, and what is taken loosely
+// differs from it in escapes alone.
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{
+		`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a\n\"b\""}],"x":null}}`,
+		`{"jsonrpc":"2.0","id":"x","params":{"_meta":{},"a":[1,{"b":null}]},"method":"m","result":1}`,
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"\xff\\q\":\"\\u00\"}}",
+		`{"jsonrpc":"2.0","id":1,"result":{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"h":8,"i":9}}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		sameAsWalk(t, data)
+		_, strict := Parse(data, Options{})
+		_, loose := Parse(data, Options{AnyEscape: true})
+		if strict == nil && loose != nil {
+			t.Errorf("Parse(%q) = %v with AnyEscape, nil without", data, loose)
+		}
+		if _, wrong := strict.(*SyntaxError); wrong && loose == nil && !strings.Contains(strict.Error(), "escape") && !strings.Contains(strict.Error(), "hexadecimal") {
+			t.Errorf("Parse(%q) = nil with AnyEscape, %v without", data, strict)
+		}
+	})
+}

@@ -85,3 +85,19 @@ servers:
 		t.Errorf("back options of a command: %d lanes, kept %v, roots %s, want 2, false, none", got.Lanes, got.KeepLane, got.Roots)
 	}
 }
+
+func TestWhoTunesTheCollectorGetsNoBallast(t *testing.T) {
+	for _, tt := range []struct {
+		environ []string
+		want    bool
+	}{
+		{nil, true},
+		{[]string{"HOME=/root", "XGOGC=1"}, true},
+		{[]string{"HOME=/root", "GOGC=50"}, false},
+		{[]string{"GOMEMLIMIT=64MiB"}, false},
+	} {
+		if got := roomForGarbage(tt.environ) != nil; got != tt.want {
+			t.Errorf("roomForGarbage(%q) gives a ballast: %v, want %v", tt.environ, got, tt.want)
+		}
+	}
+}

@@ -7,6 +7,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway"
@@ -38,6 +41,7 @@ type daemon struct {
 
 // run serves until ctx ends, and drains. Nothing of it is left when it returns.
 func (d *daemon) run(ctx context.Context) error {
+	defer runtime.KeepAlive(roomForGarbage(d.environ))
 	if err := d.open(ctx); err != nil {
 		return err
 	}
@@ -87,6 +91,17 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	}
 	d.admin = newHTTPServer(l, h, d.log)
 	return nil
+}
+
+// roomForGarbage returns a ballast, or nil where the user tunes the collector.
+func roomForGarbage(environ []string) *gateway.Ballast {
+	tuned := func(entry string) bool {
+		return strings.HasPrefix(entry, "GOGC=") || strings.HasPrefix(entry, "GOMEMLIMIT=")
+	}
+	if slices.ContainsFunc(environ, tuned) {
+		return nil
+	}
+	return gateway.NewBallast()
 }
 
 // wait returns nil when ctx ends, or the reason why an address is no longer

@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"runtime"
 
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
@@ -17,6 +18,7 @@ import (
 // runGateway is mcpbridge with three servers: the upstream over HTTP, the same
 // answering with streams, and one over stdio.
 func runGateway(c *control, o roleOptions) error {
+	defer runtime.KeepAlive(gateway.NewBallast())
 	r := &rig{metrics: metrics.New()}
 	var err error
 	if r.log, err = newLog(o.log); err != nil {

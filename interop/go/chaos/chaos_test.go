@@ -194,34 +194,6 @@ func (c *chaos) touch() {
 	}
 }
 
-// settle makes a last change of everything, and waits until all have it.
-func (c *chaos) settle() {
-	c.t.Helper()
-	until(c.t, recovery, "the server is there", func() string {
-		res, err := c.us.Get("http://" + c.addr + "/admin/subscriptions")
-		if err != nil {
-			return err.Error()
-		}
-		_ = res.Body.Close() // that it came is all we want to know
-		return ""
-	})
-	for range 10 {
-		c.touch()
-	}
-	for _, e := range c.entries() {
-		if e.What == "touch" {
-			c.last[e.URI] = e.Version
-		}
-	}
-	begun := time.Now()
-	until(c.t, 2*recovery, "all listeners have the last values", func() string {
-		return c.behind()
-	})
-	c.t.Logf("%d listeners had the last values %v after the last change", len(c.listeners), time.Since(begun).Round(time.Millisecond))
-	c.stopCalls()
-	c.callsDone.Wait()
-}
-
 // judge holds what clients were told against what the server did.
 func (c *chaos) judge() {
 	c.t.Helper()

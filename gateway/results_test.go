@@ -131,3 +131,32 @@ func TestF02ParameterHeaders(t *testing.T) {
 		})
 	}
 }
+
+// Large members are not copied on their way to a JSON body: they must arrive in
+// their place all the same, in either form of the answer.
+func TestLargeResultsArriveWhole(t *testing.T) {
+	r := newRig(t, nil)
+	for _, n := range []int{64 << 10, 127 << 10, 128 << 10, 300 << 10} {
+		large := `{"type":"text","text":"` + strings.Repeat("x", n) + `"}`
+		for _, tt := range []struct{ name, sent, want string }{
+			{"list", `{"content":[` + large + `],"isError":false}`, `{"content":[` + large + `],"isError":false,`},
+			{"two", `{"content":[` + large + `],"structuredContent":` + large + `}`, `{"content":[` + large + `],"structuredContent":` + large + `,`},
+			{"with a null to remove", `{"content":[{"title":null,` + large[1:] + `]}`, `{"content":[` + large + `],`},
+		} {
+			t.Run(fmt.Sprintf("%s of %d bytes", tt.name, n), func(t *testing.T) {
+				r.peer.answer("tools/call", tt.sent)
+				want := tt.want + `"resultType":"complete",` + serverInfo + `}`
+				for _, accept := range []string{"application/json, text/event-stream", "text/event-stream"} {
+					h := modernHeaders("tools/call", "a")
+					h.Set("Accept", accept)
+					a := r.send(t, http.MethodPost, modernBody("1", "tools/call", `"name":"a"`), h)
+					_, a.body, _ = strings.Cut("data: "+strings.TrimPrefix(a.body, "event: message\ndata: "), "data: ")
+					got := a.result(t)
+					if string(got) != want {
+						t.Errorf("accepting %s: result has %d bytes, want %d; it begins %.80s", accept, len(got), len(want), got)
+					}
+				}
+			})
+		}
+	}
+}

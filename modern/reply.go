@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -108,21 +109,21 @@ func (p *reply) comment() {
 func (p *reply) result(req *exchange.Request, res *exchange.Result) error {
 	buf := buffers.get()
 	defer buffers.put(buf)
-	body, err := p.f.stamp((*buf)[:0], p.id, req, res)
+	msg, err := p.f.stamp((*buf)[:0], p.id, req, res)
 	if err != nil {
 		return err
 	}
-	*buf = body
+	*buf = msg.text
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.lastLocked(http.StatusOK, body)
+	return p.lastLocked(http.StatusOK, msg)
 }
 
 // message writes a whole response and finishes the reply.
 func (p *reply) message(msg []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.lastLocked(http.StatusOK, msg)
+	return p.lastLocked(http.StatusOK, message{text: msg})
 }
 
 // fail writes an error as the answer and finishes the reply. A reply that has
@@ -135,7 +136,7 @@ func (p *reply) fail(err error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if e := p.lastLocked(status, wire.AppendError(nil, p.id, we)); e != nil && !errors.Is(e, errFinished) {
+	if e := p.lastLocked(status, message{text: wire.AppendError(nil, p.id, we)}); e != nil && !errors.Is(e, errFinished) {
 		p.f.opts.Logger.Debug("answer not delivered", "downstream", p.r.RemoteAddr, "err", e)
 	}
 }
@@ -170,13 +171,13 @@ func (p *reply) finish() {
 }
 
 // lastLocked writes the response message in the form that is still open.
-func (p *reply) lastLocked(status int, msg []byte) error {
+func (p *reply) lastLocked(status int, msg message) error {
 	if p.state == undecided && p.forms.json {
 		p.state = finished
 		p.deadlineLocked()
 		return writeJSON(p.w, status, msg)
 	}
-	err := p.eventLocked(msg)
+	err := p.eventLocked(msg.whole())
 	if err == nil {
 		p.state = finished
 	}
@@ -221,16 +222,43 @@ func (p *reply) deadlineLocked() {
 // WriteError writes a JSON-RPC error as a whole HTTP response.
 func WriteError(w http.ResponseWriter, status int, id wire.ID, e *wire.Error) {
 	// The client is gone if this fails, and its context says so.
-	_ = writeJSON(w, status, wire.AppendError(nil, id, e))
+	_ = writeJSON(w, status, message{text: wire.AppendError(nil, id, e)})
 }
 
-func writeJSON(w http.ResponseWriter, status int, msg []byte) error {
+func writeJSON(w http.ResponseWriter, status int, msg message) error {
 	h := w.Header()
 	h.Set("Content-Type", typeJSON)
-	h.Set("Content-Length", strconv.Itoa(len(msg)))
+	h.Set("Content-Length", strconv.Itoa(len(msg.text)+len(msg.large)))
 	w.WriteHeader(status)
-	_, err := w.Write(msg)
-	return err
+	if len(msg.large) == 0 {
+		_, err := w.Write(msg.text)
+		return err
+	}
+	for _, part := range [][]byte{msg.text[:msg.at], msg.large, msg.text[msg.at:]} {
+		if _, err := w.Write(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A message is a response on its way. What is large in it stays where it was read,
+// since a copy would cost more than a write.
+type message struct {
+	text  []byte
+	large []byte // belongs at text[at:]; may be empty
+	at    int
+}
+
+// minLarge is how many bytes are cheaper to write apart than to copy.
+const minLarge = 128 << 10
+
+// whole returns the message in one piece.
+func (m *message) whole() []byte {
+	if len(m.large) == 0 {
+		return m.text
+	}
+	return slices.Concat(m.text[:m.at], m.large, m.text[m.at:])
 }
 
 // buffers lends out buffers for messages on their way.

@@ -14,22 +14,23 @@ import (
 // stamp appends the response that carries res: the members that the revision
 // demands are added, and what strict clients of it would reject is repaired. A
 // modern upstream's own stamps stay; a legacy one's members of the same names are
-// not meant as stamps (some dual-era servers leak theirs) and are replaced.
+// not meant as stamps (some dual-era servers leak theirs) and are replaced. The
+// message may share memory with res.
 //
 // Spec: 2026-07-28, basic/index, Result Responses; server/utilities/caching.
-func (f *Front) stamp(dst []byte, id wire.ID, req *exchange.Request, res *exchange.Result) ([]byte, error) {
+func (f *Front) stamp(dst []byte, id wire.ID, req *exchange.Request, res *exchange.Result) (message, error) {
 	if !wire.IsObject(res.Body) {
-		return dst, fmt.Errorf("server %s answered %s with a result that is no object", f.opts.Name, req.Method)
+		return message{text: dst}, fmt.Errorf("server %s answered %s with a result that is no object", f.opts.Name, req.Method)
 	}
 	s := stamper{front: f, req: req, res: res, own: res.Era == spec.Modern}
-	dst = slices.Grow(dst, len(res.Body)+len(res.ServerInfo)+512)
+	dst = slices.Grow(dst, min(len(res.Body), minLarge)+len(res.ServerInfo)+512)
 	dst = append(id.Append(append(dst, `{"jsonrpc":"2.0","id":`...)), `,"result":{`...)
 	dst = s.tail(s.members(dst))
 	dst = append(dst, '}')
 	if len(res.Extra) > 0 {
 		dst = append(append(dst, ','), res.Extra...)
 	}
-	return append(dst, '}'), nil
+	return message{append(dst, '}'), s.large, s.at}, nil
 }
 
 // A stamper copies one result member by member.
@@ -42,6 +43,9 @@ type stamper struct {
 	meta                          []byte // the result's _meta; nil if none
 	hasType, hasTTL, hasScope, ok bool   // ok: the list that the method demands was there
 	incomplete                    bool   // the upstream says so itself
+
+	large []byte // the member that is not copied; nil if all were
+	at    int    // where it belongs
 }
 
 // members copies what the upstream sent, but for what tail writes. Each member
@@ -71,8 +75,17 @@ func (s *stamper) members(dst []byte) []byte {
 		}
 		s.incomplete = s.incomplete || k.Is("resultType") && string(v) != `"`+spec.ResultComplete+`"`
 		dst = append(append(dst, k...), ':')
-		dst = append(append(dst, v...), ',')
+		dst = append(s.copy(dst, v), ',')
 	}
+	return dst
+}
+
+// copy appends v as it is, or leaves its place to it.
+func (s *stamper) copy(dst, v []byte) []byte {
+	if len(v) < minLarge || s.large != nil {
+		return append(dst, v...)
+	}
+	s.large, s.at = v, len(dst)
 	return dst
 }
 
@@ -158,12 +171,12 @@ func (s *stamper) list(dst []byte, list resultList, v []byte) []byte {
 	case wire.IsNull(v):
 		return append(dst, "[]"...)
 	case !wire.IsArray(v):
-		return append(dst, v...)
+		return s.copy(dst, v)
 	case s.req.Method == spec.MethodToolsList:
 		s.front.schemas.learn(s.req.Profile.Scope, v)
 		return s.tools(dst, v)
 	case !s.res.Outline.MayHaveNulls(s.res.Body):
-		return append(dst, v...)
+		return s.copy(dst, v)
 	}
 	dst = append(dst, '[')
 	for item := range wire.Elements(v) {

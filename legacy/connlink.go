@@ -39,7 +39,7 @@ func (l *connLink) read(ctx context.Context) {
 		var long *transport.TooLongError
 		switch {
 		case err == nil:
-			l.s.receiveText(ctx, text, nil)
+			l.s.receiveText(ctx, text, nil, func() { transport.PutBuffer(text) })
 		case errors.As(err, &long):
 			l.s.tooLong(long)
 		default:

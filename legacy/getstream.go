@@ -207,7 +207,7 @@ func (g *getStream) read(ctx context.Context, resp *http.Response, before stream
 	var err error
 	for err == nil {
 		if _, err = rd.Next(); err == nil {
-			g.l.s.receiveText(ctx, rd.Take(), nil)
+			g.l.s.receiveText(ctx, rd.Take(), nil, nil)
 		}
 	}
 	cut := streamCut{lastID: rd.LastEventID(), retry: defaultRetry}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -126,20 +127,20 @@ func (l *httpLink) readJSON(ctx context.Context, c *call, resp *http.Response) e
 	text, err := readAll(resp.Body, l.expect(resp), l.s.opts.MaxMessage)
 	_ = resp.Body.Close() // it was read
 	if err != nil {
-		putBuffer(text)
+		transport.PutBuffer(text)
 		return readFailure(ctx, err)
 	}
 	l.e.size.Store(int64(len(text)))
 	m, err := wire.Parse(text, reading)
 	switch {
 	case err == nil && m.Kind() == wire.Response && (c.is(m.ID) || m.ID.IsZero()):
-		c.settle(answerOf(&m, func() { putBuffer(text) }))
+		c.settle(answerOf(&m, func() { transport.PutBuffer(text) }))
 		return nil
 	case err == nil || isEnvelope(err) && wire.IsArray(text):
-		l.s.receiveText(ctx, text, c) // it keeps text
+		l.s.receiveText(ctx, text, c, nil) // it keeps text
 	default:
 		c.settle(answer{err: l.s.badAnswer(err)})
-		putBuffer(text)
+		transport.PutBuffer(text)
 		return nil
 	}
 	return &failure{cause: errors.New("it answered something else"), fate: mayHaveRun}

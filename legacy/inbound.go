@@ -18,16 +18,19 @@ var reading = wire.Options{AnyEscape: true}
 // which 2025-03-26 allows and which is taken apart. text is the session's from
 // then on. from is the call on whose own stream it came, nil if it came where
 // messages arrive unasked. What can't be read is logged and skipped, unless it is
-// the answer to a call.
-func (s *session) receiveText(ctx context.Context, text []byte, from *call) {
+// the answer to a call. release, which may be nil, gives text back; it is called
+// for a single response only, of which nothing is kept.
+func (s *session) receiveText(ctx context.Context, text []byte, from *call, release func()) {
 	m, err := wire.Parse(text, reading)
 	switch {
+	case err == nil && m.Kind() == wire.Response:
+		s.respond(&m, release)
 	case err == nil:
 		s.receive(ctx, &m, from)
 	case isEnvelope(err) && wire.IsArray(text):
 		for e := range wire.Elements(text) {
 			if !wire.IsArray(e) {
-				s.receiveText(ctx, e, from)
+				s.receiveText(ctx, e, from, nil)
 			}
 		}
 	default:
@@ -35,24 +38,21 @@ func (s *session) receiveText(ctx context.Context, text []byte, from *call) {
 	}
 }
 
-// receive takes one message of the server.
+// receive takes one request or notification of the server.
 func (s *session) receive(ctx context.Context, m *wire.Message, from *call) {
 	from = from.host()
-	switch m.Kind() {
-	case wire.Response:
-		s.respond(m)
-	case wire.Request:
+	if m.Kind() == wire.Request {
 		s.question(ctx, m, from)
-	case wire.Notification:
+	} else {
 		s.notification(ctx, m, from)
 	}
 }
 
 // respond hands a response to the call that waits for it elsewhere than on its
-// own stream.
-func (s *session) respond(m *wire.Message) {
+// own stream. release gives back the text that m aliases; it may be nil.
+func (s *session) respond(m *wire.Message, release func()) {
 	c := s.call(m.ID)
-	if c == nil || !c.settle(answerOf(m, nil)) {
+	if c == nil || !c.settle(answerOf(m, release)) {
 		s.drop("late answer")
 		return
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/sse"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -37,12 +38,12 @@ type replyStream struct {
 	c    *call
 	body io.ReadCloser
 	rd   *sse.Reader
-	buf  []byte // the reader's first
+	buf  []byte // the reader's first; nil once it may have gone with an event
 }
 
 // readStream reads a call's stream until the answer or its end.
 func (l *httpLink) readStream(ctx context.Context, c *call, resp *http.Response) (position, error) {
-	buf := getBuffer(l.expect(resp))
+	buf := transport.GetBuffer(l.expect(resp))
 	st := &replyStream{l: l, c: c, body: resp.Body, buf: buf}
 	st.rd = sse.NewReader(resp.Body, sse.ReaderOptions{MaxEventSize: l.s.opts.MaxMessage, Buffer: buf})
 	for {
@@ -59,7 +60,7 @@ func (l *httpLink) readStream(ctx context.Context, c *call, resp *http.Response)
 			}
 			return position{settled: true}, nil
 		}
-		l.s.receiveText(ctx, st.rd.Take(), c)
+		l.s.receiveText(ctx, st.take(), c, nil)
 		if ctx.Err() != nil { // answered by a batch, say
 			st.close()
 			return position{}, context.Cause(ctx)
@@ -111,13 +112,20 @@ func (st *replyStream) finish(ctx context.Context) {
 			st.l.slowTails.Add(1)
 			return
 		}
-		st.l.s.receiveText(ctx, st.rd.Take(), st.c)
+		st.l.s.receiveText(ctx, st.take(), st.c, nil)
 	}
+}
+
+// take returns the last event's data for keeps: a question in it outlives the
+// stream.
+func (st *replyStream) take() []byte {
+	st.buf = nil
+	return st.rd.Take()
 }
 
 func (st *replyStream) close() {
 	_ = st.body.Close() // read as far as anybody wants
-	putBuffer(st.buf)
+	transport.PutBuffer(st.buf)
 }
 
 // resume goes on with a stream that ended at a position before the answer, again

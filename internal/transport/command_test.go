@@ -232,8 +232,8 @@ func TestCommandTooLong(t *testing.T) {
 		if got := mustRead(t, c); got != `{"id":8}` {
 			t.Errorf("message after one of %d bytes = %s, want id 8", size, got)
 		}
-		if got := cap(c.lines.buf); got > limit+initialLine {
-			t.Errorf("buffer = %d bytes, want at most the limit", got)
+		if got, want := cap(c.lines.buf), cap(GetBuffer(limit)); got > want {
+			t.Errorf("buffer = %d bytes, want at most %d for the limit", got, want)
 		}
 		wg.Wait()
 	}

@@ -26,7 +26,7 @@ var (
 // A Conn carries whole JSON-RPC messages, in order, both ways.
 type Conn interface {
 	// Read returns the next message without surrounding white space; the
-	// caller owns it. It blocks until there is one, the peer ends the
+	// caller owns it, and may give it to PutBuffer. It blocks until there is one, the peer ends the
 	// connection (io.EOF), or Close (ErrClosed). One goroutine reads at a time.
 	//
 	// A [*TooLongError] concerns one message: the next Read goes on after it.

@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	initialLine = 4 << 10
-	keptLine    = 64 << 10 // a larger buffer is let go once it stands idle
-	longStart   = 256      // how much of a line that is too long is kept
+	copiedLine = 4 << 10   // up to this size a line is copied
+	idleBuffer = 128 << 10 // the most that is held while nothing comes
+	longStart  = 256       // how much of a line that is too long is kept
 )
 
 // lineReader splits a stream into lines ended by LF, or by the stream's end.
@@ -45,36 +45,50 @@ func (l *lineReader) next() (line []byte, partial bool, err error) {
 	}
 }
 
-// cut returns a copy of the line that reaches to end and begins the next,
-// ending bytes further. Copying from a buffer that stays is cheaper than handing
-// the buffer out and growing another for the next long line.
+// cut returns the line that reaches to end and begins the next, ending bytes
+// further. A short line is copied; with a long one goes the buffer, and what stands
+// behind it is copied.
 func (l *lineReader) cut(end, ending int) ([]byte, error) {
 	line := l.buf[l.start:end]
 	l.start = end + ending
 	l.scanned = l.start
-	if len(line) > l.limit {
+	switch {
+	case len(line) > l.limit:
 		return nil, l.tooLong(line)
+	case len(line) > copiedLine:
+		l.move(max(len(l.buf)-l.start, min(len(line), idleBuffer)))
+		return line, nil
 	}
-	owned := bytes.Clone(line)
+	line = bytes.Clone(line)
 	if l.start == len(l.buf) {
-		l.reset(len(line))
+		l.reset()
 	}
-	return owned, nil
+	return line, nil
 }
 
-// reset empties the buffer after a line of the given size, and lets it go if it
-// was grown for a line that was an exception.
-func (l *lineReader) reset(size int) {
-	if cap(l.buf) > keptLine && size < cap(l.buf)/16 {
+// reset empties the buffer, and lets it go if it was grown for a line that was an
+// exception.
+func (l *lineReader) reset() {
+	if cap(l.buf) > idleBuffer {
+		PutBuffer(l.buf)
 		l.buf = nil
 	}
 	l.buf, l.start, l.scanned = l.buf[:0], 0, 0
 }
 
+// move goes on in another buffer, of at least so many bytes, and leaves the old one
+// as it is.
+func (l *lineReader) move(size int) {
+	to := GetBuffer(size)
+	l.scanned -= l.start
+	l.buf, l.start = append(to, l.buf[l.start:]...), 0
+}
+
 // skip passes over the rest of a line that is too long without storing it.
 func (l *lineReader) skip() error {
 	tooLong := l.tooLong(l.buf[l.start:])
-	l.buf, l.start, l.scanned = make([]byte, 0, initialLine), 0, 0
+	PutBuffer(l.buf)
+	l.buf, l.start, l.scanned = GetBuffer(0), 0, 0
 	for l.err == nil {
 		l.fill()
 		if i := bytes.IndexByte(l.buf, '\n'); i >= 0 {
@@ -94,12 +108,15 @@ func (l *lineReader) tooLong(line []byte) error {
 // at least half of the buffer, else in one twice as large.
 func (l *lineReader) fill() {
 	if len(l.buf) == cap(l.buf) {
-		to := l.buf[:0]
-		if l.start < cap(l.buf)/2 || l.start == 0 {
-			to = make([]byte, 0, max(initialLine, min(2*cap(l.buf), l.start+l.limit+initialLine)))
+		old := l.buf
+		if l.start > 0 && l.start >= cap(old)/2 {
+			l.buf = append(old[:0], old[l.start:]...)
+			l.scanned -= l.start
+			l.start = 0
+		} else {
+			l.move(min(2*cap(old), len(old)-l.start+l.limit))
+			PutBuffer(old)
 		}
-		l.scanned -= l.start
-		l.buf, l.start = append(to, l.buf[l.start:]...), 0
 	}
 	n, err := l.src.Read(l.buf[len(l.buf):cap(l.buf)])
 	l.buf, l.err = l.buf[:len(l.buf)+n], err

@@ -51,7 +51,7 @@ func FuzzLines(f *testing.F) {
 
 func TestLinesAreTheCallers(t *testing.T) {
 	var in strings.Builder
-	sizes := []int{10, keptLine, 10, 3 * keptLine, 100, keptLine / 2, 10}
+	sizes := []int{10, idleBuffer, 10, 3 * idleBuffer, 100, idleBuffer / 2, 10}
 	for i, n := range sizes {
 		in.WriteString(strings.Repeat(string(rune('a'+i)), n) + "\n")
 	}
@@ -80,9 +80,11 @@ func BenchmarkLines(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(line)))
 			for b.Loop() {
-				if got, _, err := l.next(); err != nil || len(got) != n {
+				got, _, err := l.next()
+				if err != nil || len(got) != n {
 					b.Fatal(len(got), err)
 				}
+				PutBuffer(got)
 			}
 		})
 	}

@@ -63,7 +63,7 @@ type call struct {
 // An answer is a response as far as it is not about ids.
 type answer struct {
 	result  json.RawMessage
-	outline wire.Outline // of result
+	outline *wire.Outline // of result; may be nil
 	err     *wire.Error
 	extra   []byte
 	release func() // gives the bytes back; may be nil

@@ -17,30 +17,38 @@ import (
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions.
 func (f *Front) listen(ctx context.Context, req *exchange.Request, p *reply) error {
-	want, err := readFilter(wire.Get(req.Params, "notifications"))
+	want, err := f.readFilter(req)
 	if err != nil {
 		return err
-	}
-	if n := len(want.URIs); n > f.opts.MaxTopics {
-		f.opts.Metrics.Limit("listen_topics")
-		f.opts.Logger.Warn("listen stream refused: too many resources", "upstream", f.opts.Name, "want", n, "limit", f.opts.MaxTopics)
-		return exchange.Refuse(spec.CodeInvalidParams, "%d resources in one listen request, the limit is %d; open several streams", n, f.opts.MaxTopics)
 	}
 	if err := p.openStream(); err != nil {
 		return nil // the client has gone
 	}
-	s := &stream{f: f, p: p, req: req, mail: fanout.NewMailbox(fanout.MailboxOptions{})}
+	s := &stream{f: f, p: p, principal: req.Principal, profile: req.Profile, mail: fanout.NewMailbox(fanout.MailboxOptions{})}
 	honored, leave, err := f.opts.Feed.Listen(ctx, req, want, s.mail)
 	if err != nil {
 		return err
 	}
 	defer leave()
+	s.travelLight()
 	if err := s.run(ctx, honored); errors.Is(err, os.ErrDeadlineExceeded) {
-		f.opts.Metrics.Limit("write_timeout")
-		f.opts.Logger.Warn("listen stream closed: its client does not read", "upstream", f.opts.Name,
-			"downstream", p.r.RemoteAddr, "limit", f.opts.WriteTimeout)
+		s.reportStale()
 	}
 	return nil
+}
+
+// readFilter returns the filter of a listen request, or refuses it.
+func (f *Front) readFilter(req *exchange.Request) (exchange.Filter, error) {
+	want, err := readFilter(wire.Get(req.Params, "notifications"))
+	if err != nil {
+		return want, err
+	}
+	if n := len(want.URIs); n > f.opts.MaxTopics {
+		f.opts.Metrics.Limit("listen_topics")
+		f.opts.Logger.Warn("listen stream refused: too many resources", "upstream", f.opts.Name, "want", n, "limit", f.opts.MaxTopics)
+		return want, exchange.Refuse(spec.CodeInvalidParams, "%d resources in one listen request, the limit is %d; open several streams", n, f.opts.MaxTopics)
+	}
+	return want, nil
 }
 
 // A stream is one open listen stream. Its goroutine is its request's; others
@@ -48,8 +56,27 @@ func (f *Front) listen(ctx context.Context, req *exchange.Request, p *reply) err
 type stream struct {
 	f    *Front
 	p    *reply
-	req  *exchange.Request
 	mail *fanout.Mailbox
+
+	// Whose it is.
+	principal exchange.Principal
+	profile   exchange.Profile
+}
+
+// travelLight lets go of what nobody asks for any more, which would wait for as long
+// as the stream is open: headers, with which net/http is done since the response's
+// are out. The request's text goes when listen does not refer to it any more.
+func (s *stream) travelLight() {
+	s.p.r.Header = nil
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	clear(s.p.w.Header())
+}
+
+func (s *stream) reportStale() {
+	s.f.opts.Metrics.Limit("write_timeout")
+	s.f.opts.Logger.Warn("listen stream closed: its client does not read", "upstream", s.f.opts.Name,
+		"downstream", s.p.r.RemoteAddr, "limit", s.f.opts.WriteTimeout)
 }
 
 // run writes the acknowledgment and then what arrives, until the client leaves
@@ -273,7 +300,8 @@ func appendStamp(dst, foreign []byte, id wire.ID) []byte {
 func (s *stream) appendEnd(ctx context.Context, dst []byte) []byte {
 	dst = append(s.p.id.Append(append(dst, `{"jsonrpc":"2.0","id":`...)), `,"result":{"resultType":"complete",`...)
 	var info []byte
-	if d, err := s.f.opts.Describer.Describe(ctx, s.req); err == nil && d.ServerInfo != nil {
+	req := &exchange.Request{Method: spec.MethodListen, Era: spec.Modern, Principal: s.principal, Profile: s.profile}
+	if d, err := s.f.opts.Describer.Describe(ctx, req); err == nil && d.ServerInfo != nil {
 		info = wire.AppendEdited(nil, nil, wire.Edit{Name: spec.MetaServerInfo, Value: d.ServerInfo})
 	}
 	return append(appendStamp(dst, info, s.p.id), "}}"...)

@@ -58,8 +58,8 @@ type Profile struct {
 type Result struct {
 	Body  json.RawMessage // an object
 	Extra []byte          // unknown members of the envelope, as in wire.Message
-	// Outline spares whoever looks into Body a walk; zero is fine.
-	Outline wire.Outline
+	// Outline spares whoever looks into Body a walk; it may be nil.
+	Outline *wire.Outline
 
 	// Era is the upstream's: it says which members the body can be trusted to
 	// have on purpose.

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
+	"sync"
 )
 
 // A Kind tells what a message is.
@@ -28,8 +29,9 @@ type Message struct {
 	// joined by commas: "a":1,"b":2. They survive the trip.
 	Extra []byte
 
-	// Outline is that of Params or Result.
-	Outline Outline
+	// Outline is that of Params or Result where it spares a walk worth mentioning;
+	// nil for a small message.
+	Outline *Outline
 
 	nullID bool // "id": null was written
 }
@@ -93,27 +95,49 @@ type Options struct {
 // answer can carry them. A batch is an EnvelopeError: see [IsArray].
 func Parse(data []byte, opts Options) (Message, error) {
 	var m Message
-	var seen notes
-	c := checker{data: data, depth: opts.MaxDepth, anyEscape: opts.AnyEscape}
-	if c.depth <= 0 {
-		c.depth = DefaultMaxDepth
-	}
-	if err := c.text(&seen); err != nil {
-		return m, err
-	}
-	if !IsObject(data) {
-		return m, invalid("want one object")
-	}
-	var envelope Outline
-	envelope.fill(data, 0, &seen.of[0])
-	m.Outline = seen.body
-	if err := envelope.checkUnique(data); err != nil {
-		return m, invalid("%v", err)
-	}
-	return m, m.fill(data, &envelope, opts)
+	p := parsers.Get().(*parser)
+	err := m.parse(p, data, opts)
+	*p = parser{} // it must not keep data
+	parsers.Put(p)
+	return m, err
 }
 
-func (m *Message) fill(data []byte, envelope *Outline, opts Options) error {
+// A parser is what Parse works with. It is too large for the stack of a goroutine
+// that parses once and then serves a stream for hours.
+type parser struct {
+	checker
+	notes
+	envelope Outline
+}
+
+var parsers = sync.Pool{New: func() any { return new(parser) }}
+
+func (m *Message) parse(p *parser, data []byte, opts Options) error {
+	p.checker = checker{data: data, depth: opts.MaxDepth, anyEscape: opts.AnyEscape}
+	if p.depth <= 0 {
+		p.depth = DefaultMaxDepth
+	}
+	if err := p.text(&p.notes); err != nil {
+		return err
+	}
+	if !IsObject(data) {
+		return invalid("want one object")
+	}
+	p.envelope.fill(data, 0, &p.of[0])
+	if err := p.envelope.checkUnique(data); err != nil {
+		return invalid("%v", err)
+	}
+	err := m.fill(data, &p.envelope)
+	if opts.UniqueParams && err == nil {
+		err = p.body.uniqueParams(m.Params)
+	}
+	if len(data) >= minOutline {
+		m.Outline = new(p.body)
+	}
+	return err
+}
+
+func (m *Message) fill(data []byte, envelope *Outline) error {
 	var first error
 	note := func(err error) {
 		if first == nil {
@@ -145,9 +169,6 @@ func (m *Message) fill(data []byte, envelope *Outline, opts Options) error {
 	}
 	m.Method = Unquote(method)
 	note(m.checkShape(version))
-	if opts.UniqueParams {
-		note(m.uniqueParams())
-	}
 	return first
 }
 
@@ -203,11 +224,11 @@ func (m *Message) addExtra(k Key, v []byte) {
 	m.Extra = append(append(append(m.Extra, k...), ':'), v...)
 }
 
-func (m *Message) uniqueParams() error {
-	if err := m.Outline.checkUnique(m.Params); err != nil {
+func (o *Outline) uniqueParams(params []byte) error {
+	if err := o.checkUnique(params); err != nil {
 		return invalid("params: %v", err)
 	}
-	if err := CheckUnique(m.Outline.Get(m.Params, "_meta")); err != nil {
+	if err := CheckUnique(o.Get(params, "_meta")); err != nil {
 		return invalid("params._meta: %v", err)
 	}
 	return nil

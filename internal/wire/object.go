@@ -135,34 +135,50 @@ func find(edits []Edit, k Key) int {
 // twice in the object in text. Two parties that pick different ones of two
 // members would disagree about what was asked. The text must have passed
 // [Check].
-func CheckUnique(text []byte) error { return new(Outline).checkUnique(text) }
-
-func (o *Outline) checkUnique(text []byte) error {
-	var few [16]Key
-	names := few[:0]
-	var many map[string]bool
-	for k := range o.Members(text) {
-		if many == nil && len(names) == cap(few) {
-			many = make(map[string]bool)
-			for _, n := range names {
-				many[n.String()] = true
-			}
+func CheckUnique(text []byte) error {
+	var all names
+	for k := range Members(text) {
+		if err := all.add(k); err != nil {
+			return err
 		}
-		if many != nil {
-			if name := k.String(); many[name] {
-				return duplicate(k)
-			} else {
-				many[name] = true
-			}
-			continue
-		}
-		for _, n := range names {
-			if bytes.Equal(n, k) || escaped(n, k) && n.String() == k.String() {
-				return duplicate(k)
-			}
-		}
-		names = append(names, k)
 	}
+	return nil
+}
+
+// names are those of an object so far.
+type names struct {
+	n    int
+	few  [8]Key
+	many map[string]bool // nil while few has room
+}
+
+// add returns an error if k is there already.
+func (s *names) add(k Key) error {
+	if s.many != nil || s.n == len(s.few) {
+		return s.addMany(k)
+	}
+	for _, n := range s.few[:s.n] {
+		if bytes.Equal(n, k) || escaped(n, k) && n.String() == k.String() {
+			return duplicate(k)
+		}
+	}
+	s.few[s.n] = k
+	s.n++
+	return nil
+}
+
+func (s *names) addMany(k Key) error {
+	if s.many == nil {
+		s.many = make(map[string]bool)
+		for _, n := range s.few {
+			s.many[n.String()] = true
+		}
+	}
+	name := k.String()
+	if s.many[name] {
+		return duplicate(k)
+	}
+	s.many[name] = true
 	return nil
 }
 

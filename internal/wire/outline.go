@@ -7,13 +7,17 @@ import (
 )
 
 // maxOutline is how many members an outline takes: as many as results and params
-// have that are not maps. It is small since outlines travel by value.
+// have that are not maps.
 const maxOutline = 8
+
+// minOutline is how long a message must be for an outline to be worth keeping: a
+// small one is walked as quickly as an outline is allocated.
+const minOutline = 1 << 10
 
 // An Outline is what [Parse] found out about an object in passing, so that nobody
 // has to walk a large one again. It stands for the very bytes that were parsed:
 // asked about any other text, a copy included, it says what the package's functions
-// of the same names say. The zero Outline knows nothing.
+// of the same names say. The zero Outline and nil know nothing.
 type Outline struct {
 	text    []byte
 	nonNull bool // no value in text is null, at any depth
@@ -29,7 +33,7 @@ type place struct{ name, nameEnd, value, end uint32 }
 // Members is [Members] of text.
 func (o *Outline) Members(text []byte) iter.Seq2[Key, []byte] {
 	return func(yield func(Key, []byte) bool) {
-		if !o.known || !o.isOf(text) {
+		if !o.isOf(text) || !o.known {
 			Members(text)(yield)
 			return
 		}
@@ -51,6 +55,20 @@ func (o *Outline) Get(text []byte, name string) []byte {
 	return nil
 }
 
+// checkUnique is CheckUnique of text.
+func (o *Outline) checkUnique(text []byte) error {
+	if !o.isOf(text) || !o.known {
+		return CheckUnique(text)
+	}
+	var all names
+	for _, m := range o.at[:o.n] {
+		if err := all.add(Key(text[m.name:m.nameEnd])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // MayHaveNulls reports whether null may be a value in text, at any depth.
 func (o *Outline) MayHaveNulls(text []byte) bool {
 	if o.isOf(text) {
@@ -60,7 +78,7 @@ func (o *Outline) MayHaveNulls(text []byte) bool {
 }
 
 func (o *Outline) isOf(text []byte) bool {
-	return len(text) > 0 && len(text) == len(o.text) && &text[0] == &o.text[0]
+	return o != nil && len(text) > 0 && len(text) == len(o.text) && &text[0] == &o.text[0]
 }
 
 // notes are what a checker takes down: of the envelope, at level 0, and of each of

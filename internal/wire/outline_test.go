@@ -74,14 +74,16 @@ func TestOutlineIsWhatAWalkFinds(t *testing.T) {
 				`{"jsonrpc":"2.0","id":1,"\u0072esult":%s,"params":{"p":null}}`,
 				`{"jsonrpc":"2.0","id":1,"params":{"p":null},"result":%s}`,
 			} {
-				sameAsWalk(t, fmt.Appendf(nil, frame, tt.body))
+				text := fmt.Appendf(nil, frame, tt.body)
+				sameAsWalk(t, text)
+				sameAsWalk(t, append(bytes.Repeat([]byte(" "), minOutline), text...)) // has an outline
 			}
 		})
 	}
 }
 
 func TestOutlineKnowsThatThereIsNoNull(t *testing.T) {
-	m, err := Parse([]byte(`{"a":null,"jsonrpc":"2.0","id":1,"result":{"text":"null"}}`), Options{})
+	m, err := Parse([]byte(`{"a":null,"jsonrpc":"2.0","id":1,"result":{"text":"null"},"b":"`+strings.Repeat("x", minOutline)+`"}`), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +98,7 @@ func TestOutlineKnowsThatThereIsNoNull(t *testing.T) {
 // Members of a text must be those that Parse checked, never where they would be in
 // another text: whoever edits a result has the outline of what it was.
 func TestOutlineStandsForItsTextAlone(t *testing.T) {
-	m, err := Parse([]byte(`{"jsonrpc":"2.0","id":1,"result":{"a":1,"b":2}}`), Options{})
+	m, err := Parse([]byte(`{"jsonrpc":"2.0","id":1,"result":{"a":1,"b":2},"x":"`+strings.Repeat("x", minOutline)+`"}`), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +171,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		sameAsWalk(t, data)
+		sameAsWalk(t, append(bytes.Repeat([]byte(" "), minOutline), data...))
 		_, strict := Parse(data, Options{})
 		_, loose := Parse(data, Options{AnyEscape: true})
 		if strict == nil && loose != nil {

@@ -46,7 +46,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, s *server) {
 		serveOther(w, r)
 		return
 	}
-	if typ, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || typ != "application/json" {
+	if !isJSON(r.Header.Get("Content-Type")) {
 		modern.WriteError(w, http.StatusUnsupportedMediaType, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"Content-Type is %q, want application/json", r.Header.Get("Content-Type")))
 		return
@@ -56,6 +56,14 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, s *server) {
 		return
 	}
 	s.route(w, r, body)
+}
+
+func isJSON(contentType string) bool {
+	if contentType == "application/json" { // the usual, spared the parsing
+		return true
+	}
+	typ, _, err := mime.ParseMediaType(contentType)
+	return err == nil && typ == "application/json"
 }
 
 // boundBody sets the deadline by which the body has to be there. It is set before

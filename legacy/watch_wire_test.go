@@ -124,8 +124,9 @@ type getScript struct {
 }
 
 func (g *getScript) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	n := int(g.n.Add(1)) - 1 // before the client can know of the stream
 	startSSE(w)
-	if n := int(g.n.Add(1)) - 1; n < len(g.turns) {
+	if n < len(g.turns) {
 		fmt.Fprint(w, g.turns[n])
 		flush(w)
 	}

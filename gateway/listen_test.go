@@ -159,16 +159,3 @@ func TestM2L39CommentsKeepStreamsOpen(t *testing.T) {
 		}
 	}
 }
-
-func TestM2L35CoalescedWhileNobodyReads(t *testing.T) {
-	r := newRig(t, nil)
-	f := r.listen(t, "7", `{"resourceSubscriptions":["note://todo"]}`)
-	f.next()
-	for range 50 {
-		r.peer.push(updated("note://todo"))
-	}
-	r.peer.push(updated("note://todo"))
-	if got := f.next(); !strings.Contains(got, "note://todo") {
-		t.Errorf("frame = %s", got)
-	}
-}

@@ -26,6 +26,11 @@ type Request struct {
 	Principal Principal
 	Profile   Profile // set by the gateway
 
+	// Session names the legacy session that the request came in, by a name that
+	// grants nothing; empty for a modern client. Legacy upstreams get a session
+	// for each.
+	Session string
+
 	// What the caller wants to hear meanwhile.
 	LogLevel      spec.LogLevel   // empty: no log messages
 	ProgressToken json.RawMessage // nil: no progress
@@ -151,7 +156,8 @@ type Description struct {
 
 // A Describer tells what an upstream is and can do, connecting to it if it has
 // to. When the upstream is away the last known answer stands, and so it does
-// when ctx has ended already: then nothing is connected.
+// when ctx has ended already: then nothing is connected. An error that wraps
+// [ErrStarting] says that asking again will soon be worth it.
 type Describer interface {
 	Describe(ctx context.Context, req *Request) (*Description, error)
 }

@@ -231,6 +231,7 @@ func (g *Gateway) Close(ctx context.Context) error {
 type Snapshot struct {
 	Draining bool             `json:"draining"`
 	Streams  int              `json:"streams"` // open listen streams
+	Members  int              `json:"members"` // legacy sessions that can subscribe
 	Topics   int              `json:"topics"`  // distinct topics someone listens to
 	Pairs    int              `json:"pairs"`   // (topic, stream) pairs
 	Cache    CacheSnapshot    `json:"cache"`

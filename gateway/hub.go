@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/mcpbridge/mcpbridge/index"
@@ -26,10 +28,11 @@ type hub struct {
 	max     int // open streams
 	leave   func()
 
-	// mu guards open and closed. It is held for map work only.
-	mu     sync.Mutex
-	open   map[*fanout.Mailbox]struct{}
-	closed bool
+	// mu guards the fields below. It is held for map work only.
+	mu      sync.Mutex
+	open    map[*fanout.Mailbox]struct{}    // listen streams
+	members map[*fanout.Mailbox]*membership // legacy sessions
+	closed  bool
 
 	scratch sync.Pool // *[]*fanout.Mailbox, for deliver
 }
@@ -43,6 +46,7 @@ func newHub(opts Options, c *cache) *hub {
 		metrics: opts.Metrics,
 		max:     opts.MaxStreams,
 		open:    make(map[*fanout.Mailbox]struct{}),
+		members: make(map[*fanout.Mailbox]*membership),
 		scratch: sync.Pool{New: func() any { return new([]*fanout.Mailbox) }},
 	}
 	h.leave = h.bus.Subscribe(h.deliver)
@@ -117,10 +121,7 @@ func (h *hub) close() {
 	h.mu.Lock()
 	first := !h.closed
 	h.closed = true
-	open := make([]*fanout.Mailbox, 0, len(h.open))
-	for mail := range h.open {
-		open = append(open, mail)
-	}
+	open := slices.AppendSeq(slices.Collect(maps.Keys(h.open)), maps.Keys(h.members))
 	h.mu.Unlock()
 	for _, mail := range open {
 		mail.End(ErrShutdown)
@@ -141,9 +142,15 @@ func (h *hub) Publish(ev fanout.Event) {
 // Wanted reports whether any stream holds the topic.
 func (h *hub) Wanted(t fanout.Topic) bool { return h.index.Has(t) }
 
-// End ends the streams that hold the topic.
+// End ends the listen streams that hold the topic; sessions only lose it.
 func (h *hub) End(t fanout.Topic, reason error) {
-	h.each(t, func(mail *fanout.Mailbox) { mail.End(reason) })
+	h.each(t, func(mail *fanout.Mailbox) {
+		if m := h.member(mail); m != nil {
+			m.lose(t, reason)
+		} else {
+			mail.End(reason)
+		}
+	})
 }
 
 // deliver marks an event in the mailbox of each stream that holds its topic.
@@ -175,5 +182,5 @@ func (h *hub) snapshot() Snapshot {
 	topics, pairs := h.index.Len()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return Snapshot{Draining: h.closed, Streams: len(h.open), Topics: topics, Pairs: pairs, Cache: h.cache.snapshot()}
+	return Snapshot{Draining: h.closed, Streams: len(h.open), Members: len(h.members), Topics: topics, Pairs: pairs, Cache: h.cache.snapshot()}
 }

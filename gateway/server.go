@@ -103,6 +103,15 @@ func (s *server) Listen(ctx context.Context, req *exchange.Request, want exchang
 	}, nil
 }
 
+// Join opens a session's place on the hub.
+func (s *server) Join(req *exchange.Request, mail *fanout.Mailbox) (exchange.Membership, error) {
+	m, err := s.g.hub.join(s, req.Profile, mail)
+	if err != nil {
+		return nil, err // and no typed nil in the interface
+	}
+	return m, nil
+}
+
 func endReason(ctx context.Context, reason error) string {
 	switch {
 	case reason != nil:

@@ -150,6 +150,15 @@ func (m *Mailbox) Refuse(topics ...Topic) {
 	m.dropLocked(dropped)
 }
 
+// Accept takes back what Refuse said of topics. What was dropped stays dropped.
+func (m *Mailbox) Accept(topics ...Topic) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, t := range topics {
+		delete(m.refused, t)
+	}
+}
+
 // End says that nothing more will come, and why. What is pending stays to be
 // drained. The first reason counts; reason may be nil.
 func (m *Mailbox) End(reason error) {

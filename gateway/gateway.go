@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/modern"
 )
 
@@ -32,6 +33,8 @@ type Back interface {
 	// Start connects in the background, and keeps trying, so that the state of
 	// the server is known before the first request.
 	Start()
+	// Era is the upstream's; spec.Unknown as long as it is not known.
+	Era() spec.Era
 	// Err returns nil once the upstream was reached, else why it was not yet:
 	// [exchange.ErrStarting] until the first attempt has ended.
 	Err() error

@@ -116,6 +116,17 @@ func (h *hub) exit(mail *fanout.Mailbox) {
 	h.metrics.Streams(-1)
 }
 
+// endServer ends all streams and sessions of one server that have a topic.
+func (h *hub) endServer(name string, reason error) {
+	for topic, mails := range h.index.Snapshot() {
+		if serverOf(topic.Scope) == name {
+			for _, mail := range mails {
+				mail.End(reason)
+			}
+		}
+	}
+}
+
 // close ends all streams and refuses new ones.
 func (h *hub) close() {
 	h.mu.Lock()

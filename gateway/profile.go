@@ -9,6 +9,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -21,6 +22,7 @@ type profiler struct {
 	server     string
 	isolation  Isolation
 	clientInfo bool
+	era        func() spec.Era // the upstream's; set before the first admit
 	known      *lru.Cache[profileKey, exchange.Profile]
 }
 
@@ -29,6 +31,11 @@ type profiler struct {
 type profileKey struct {
 	principal          exchange.Principal
 	capabilities, info string
+
+	// Of legacy clients of a legacy server, or of one that may be: each session has
+	// one upstream, of its own revision.
+	session  string
+	revision spec.Revision
 }
 
 func newProfiler(so ServerOptions) (*profiler, error) {
@@ -37,7 +44,7 @@ func newProfiler(so ServerOptions) (*profiler, error) {
 	if isolation == "" {
 		isolation = IsolatePrincipal
 	}
-	return &profiler{server: so.Name, isolation: isolation, clientInfo: so.ForwardClientInfo, known: known}, err
+	return &profiler{server: so.Name, isolation: isolation, clientInfo: so.ForwardClientInfo, era: func() spec.Era { return spec.Unknown }, known: known}, err
 }
 
 // admit sets the request's profile.
@@ -46,7 +53,10 @@ func (p *profiler) admit(req *exchange.Request) error {
 	if p.isolation != IsolateNothing {
 		key.principal = req.Principal
 	}
-	if p.clientInfo {
+	if req.Session != "" && p.era() != spec.Modern {
+		key.session, key.revision = req.Session, req.Revision
+	}
+	if p.clientInfo || key.session != "" {
 		key.info = string(req.ClientInfo)
 	}
 	prof, ok := p.known.Get(key)
@@ -64,10 +74,11 @@ func (p *profiler) profile(key profileKey) exchange.Profile {
 	prof := exchange.Profile{
 		Capabilities: canonical(key.capabilities, "{}"),
 		ClientInfo:   canonical(key.info, ""),
-		Single:       p.isolation == IsolateRequest,
+		Single:       p.isolation == IsolateRequest && key.session == "",
+		Revision:     key.revision,
 	}
 	h := sha256.New()
-	for _, part := range []string{string(key.principal), string(prof.Capabilities), string(prof.ClientInfo)} {
+	for _, part := range []string{string(key.principal), string(prof.Capabilities), string(prof.ClientInfo), key.session, string(key.revision)} {
 		// Quotes keep the parts from running into each other.
 		h.Write(wire.AppendString(nil, part))
 	}

@@ -41,6 +41,10 @@ func newServer(g *Gateway, so ServerOptions) (*server, error) {
 	if s.back, err = so.Open(g.hub); err != nil {
 		return nil, err
 	}
+	s.profiles.era = s.back.Era
+	if d, ok := s.back.(*Detector); ok {
+		d.whenSwapped(func(reason error) { g.hub.endServer(s.name, reason) })
+	}
 	s.handler = newKeeper(g, so, s.back)
 	s.front, err = modern.NewFront(modern.FrontOptions{
 		Name:          so.Name,

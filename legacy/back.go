@@ -75,6 +75,9 @@ func NewBack(opts Options) (*Back, error) {
 	return b, nil
 }
 
+// Era returns spec.Legacy.
+func (b *Back) Era() spec.Era { return spec.Legacy }
+
 // Serve implements [exchange.Handler].
 //
 // A request is sent a second time only if the first can't have had an effect:
@@ -172,7 +175,7 @@ func (b *Back) Describe(ctx context.Context, req *exchange.Request) (*exchange.D
 		}
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, wire.Errorf(spec.CodeInternal, "server %q is still starting; try again in a few seconds", b.opts.Name)
+		return nil, fmt.Errorf("server %q is still %w; try again in a few seconds", b.opts.Name, exchange.ErrStarting)
 	}
 	return nil, b.clientError(spec.MethodDiscover, err)
 }

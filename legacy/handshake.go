@@ -1,6 +1,7 @@
 package legacy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,7 +115,7 @@ func (s *session) initializeParams(p exchange.Profile) []byte {
 		info = s.opts.ClientInfo
 	}
 	return wire.AppendEdited(nil, nil,
-		wire.Edit{Name: "protocolVersion", Value: wire.Quote(string(spec.LatestLegacy))},
+		wire.Edit{Name: "protocolVersion", Value: wire.Quote(string(cmp.Or(p.Revision, spec.LatestLegacy)))},
 		wire.Edit{Name: "capabilities", Value: declaredTo(p.Capabilities, s.opts)},
 		wire.Edit{Name: "clientInfo", Value: info})
 }

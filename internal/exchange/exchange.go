@@ -54,6 +54,8 @@ type Profile struct {
 	// ClientInfo is what the upstream is told of its client; nil for the
 	// gateway's own.
 	ClientInfo json.RawMessage
+	// Revision is what a session upstream is opened with; empty for the newest.
+	Revision spec.Revision
 	// Single asks for upstream state of the request's own, ended with it.
 	Single bool
 }

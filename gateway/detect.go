@@ -1,0 +1,348 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// Defaults of DetectOptions.
+const (
+	DefaultProbeTimeout = 10 * time.Second
+	DefaultHorizon      = 24 * time.Hour
+)
+
+const (
+	// describePatience is how long a client that asks what a server is waits for
+	// the verdict: some give up at 5 s, and take the server for a legacy one.
+	describePatience = 4 * time.Second
+	// firstRetry is the time after a probe without evidence, which doubles up to
+	// lastRetry.
+	firstRetry = time.Second
+	lastRetry  = 30 * time.Second
+	// minDoubt is the least time between two probes that doubts lead to.
+	minDoubt = 10 * time.Second
+	// farewell bounds how long the back of the wrong era takes to end.
+	farewell = 10 * time.Second
+)
+
+// A Finding is what one probe found.
+type Finding struct {
+	Era spec.Era // spec.Unknown: no evidence
+	Why string   // for people: what the server answered
+}
+
+// DetectOptions configure a Detector.
+type DetectOptions struct {
+	// Name is the server's. Required.
+	Name string
+	// Probe asks the server once, in a connection of its own. Required.
+	Probe func(ctx context.Context) Finding
+	// Open builds the back of an era. Required.
+	Open func(spec.Era) (Back, error)
+	// Timeout bounds one probe; a command that has said nothing by then is taken
+	// for a legacy server. Zero means DefaultProbeTimeout.
+	Timeout time.Duration
+	// Patience bounds how long a request waits for the first verdict. Zero means
+	// twice Timeout.
+	Patience time.Duration
+	// Horizon is how long a legacy verdict stands unchecked: nothing fails when it
+	// is out of date. Zero means DefaultHorizon.
+	Horizon time.Duration
+	// Logger hears of verdicts; nil means nobody.
+	Logger *slog.Logger
+}
+
+// A Detector is the back of a server whose era is found out by asking it.
+//
+// Spec: 2026-07-28, basic/versioning, Backward Compatibility.
+type Detector struct {
+	opts DetectOptions
+	log  *slog.Logger
+
+	begin   sync.Once
+	stop    context.CancelFunc // set under begin
+	closing chan struct{}      // closed by Close
+	doubts  chan string        // capacity 1
+	running sync.WaitGroup     // run, and the ends of backs that were wrong
+
+	// mu guards the fields below.
+	mu      sync.Mutex
+	back    Back // of the verdict; nil before there is one
+	era     spec.Era
+	err     error         // why there is none; ErrStarting before the first probe has ended
+	changed chan struct{} // closed when back or err become others
+	onSwap  func(error)
+	closed  bool
+}
+
+// Detect returns a Detector. Nothing is started before its Start, or the first
+// request.
+func Detect(o DetectOptions) (*Detector, error) {
+	if o.Name == "" || o.Probe == nil || o.Open == nil {
+		return nil, errors.New("gateway: Detect: name, probe and open are required")
+	}
+	o.Timeout = cmp.Or(o.Timeout, DefaultProbeTimeout)
+	o.Patience = cmp.Or(o.Patience, 2*o.Timeout)
+	o.Horizon = cmp.Or(o.Horizon, DefaultHorizon)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Detector{
+		opts:    o,
+		log:     o.Logger.With("upstream", o.Name),
+		closing: make(chan struct{}),
+		doubts:  make(chan string, 1),
+		err:     exchange.ErrStarting,
+		changed: make(chan struct{}),
+		onSwap:  func(error) {},
+	}, nil
+}
+
+// Start implements [Back].
+func (d *Detector) Start() {
+	d.begin.Do(func() {
+		ctx, stop := context.WithCancel(context.Background())
+		d.stop = stop
+		d.running.Go(func() { d.run(ctx) }) // ends with stop, called by Close
+	})
+}
+
+// Doubt says that something happened that the verdict does not explain: the
+// server is asked again. It does not block.
+func (d *Detector) Doubt(why string) {
+	select {
+	case d.doubts <- why:
+	default: // it is about to be asked
+	}
+}
+
+// Era returns the verdict, or spec.Unknown before there is one.
+func (d *Detector) Era() spec.Era {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.era
+}
+
+// Err implements [Back].
+func (d *Detector) Err() error {
+	d.mu.Lock()
+	back, err := d.back, d.err
+	d.mu.Unlock()
+	if back != nil {
+		return back.Err()
+	}
+	return err
+}
+
+// Serve implements [exchange.Handler].
+func (d *Detector) Serve(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+	back, err := d.await(ctx, d.opts.Patience)
+	if err != nil {
+		return nil, err
+	}
+	return back.Serve(ctx, req, x)
+}
+
+// Describe implements [exchange.Describer].
+func (d *Detector) Describe(ctx context.Context, req *exchange.Request) (*exchange.Description, error) {
+	back, err := d.await(ctx, describePatience)
+	if err != nil {
+		return nil, err
+	}
+	return back.Describe(ctx, req)
+}
+
+// Watch implements [exchange.Source].
+func (d *Detector) Watch(ctx context.Context, p exchange.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
+	back, err := d.await(ctx, d.opts.Patience)
+	if err != nil {
+		return nil, nil, err
+	}
+	return back.Watch(ctx, p, want)
+}
+
+// Close implements [Back].
+func (d *Detector) Close(ctx context.Context) error {
+	d.begin.Do(func() { d.stop = func() {} }) // and no start any more
+	d.stop()
+	d.mu.Lock()
+	back := d.back
+	if !d.closed {
+		close(d.closing)
+		d.closed = true
+	}
+	d.mu.Unlock()
+	var err error
+	if back != nil {
+		err = back.Close(ctx)
+	}
+	d.running.Wait()
+	return err
+}
+
+// await returns the back of the verdict. It waits as long as nothing is known of
+// the server; when it is known to be away, it says so at once.
+func (d *Detector) await(ctx context.Context, patience time.Duration) (Back, error) {
+	d.mu.Lock()
+	if back := d.back; back != nil {
+		d.mu.Unlock()
+		return back, nil
+	}
+	d.mu.Unlock()
+	d.Start()
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for {
+		d.mu.Lock()
+		back, err, changed := d.back, d.err, d.changed
+		d.mu.Unlock()
+		switch {
+		case back != nil:
+			return back, nil
+		case !errors.Is(err, exchange.ErrStarting):
+			return nil, fmt.Errorf("server %q can't be used: %w", d.opts.Name, err)
+		}
+		select {
+		case <-changed:
+		case <-late.C:
+			return nil, fmt.Errorf("server %q is still %w; try again in a few seconds", d.opts.Name, exchange.ErrStarting)
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-d.closing:
+			return nil, ErrShutdown
+		}
+	}
+}
+
+// run asks until there is a verdict, and again when it is old or in doubt.
+func (d *Detector) run(ctx context.Context) {
+	for {
+		era := d.decide(ctx)
+		if ctx.Err() != nil || !d.rest(era) {
+			return
+		}
+	}
+}
+
+// decide probes until there is evidence; a verdict that stands needs none.
+func (d *Detector) decide(ctx context.Context) spec.Era {
+	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
+		short, cancel := context.WithTimeout(ctx, d.opts.Timeout)
+		f := d.opts.Probe(short)
+		cancel()
+		if ctx.Err() != nil {
+			return spec.Unknown
+		}
+		era, settled := d.take(f)
+		if settled {
+			return era
+		}
+		select {
+		case <-d.doubts: // that is what is being looked into
+		case <-time.After(pause + rand.N(pause/2)):
+		case <-d.closing:
+			return spec.Unknown
+		}
+	}
+}
+
+// rest waits until the verdict has to be looked into again.
+func (d *Detector) rest(era spec.Era) bool {
+	var old <-chan time.Time
+	if era == spec.Legacy {
+		old = time.After(d.opts.Horizon + rand.N(d.opts.Horizon/10+1))
+	}
+	select {
+	case <-time.After(minDoubt):
+	case <-d.closing:
+		return false
+	}
+	select {
+	case why := <-d.doubts:
+		d.log.Info("asking the server again which era it is of", "verdict", era.String(), "reason", why)
+	case <-old:
+		d.log.Debug("asking the server again which era it is of", "verdict", era.String(), "reason", "the verdict is old")
+	case <-d.closing:
+		return false
+	}
+	return true
+}
+
+// take makes a finding the verdict, and reports whether there is one.
+func (d *Detector) take(f Finding) (spec.Era, bool) {
+	d.mu.Lock()
+	was := d.era
+	if f.Era == was || f.Era == spec.Unknown {
+		first := was == spec.Unknown && d.err.Error() != f.Why
+		if first {
+			d.err = errors.New(f.Why)
+			d.announceLocked()
+		}
+		d.mu.Unlock()
+		if first {
+			d.log.Warn("server does not tell its era, asking until it does", "error", f.Why)
+		}
+		return was, was != spec.Unknown
+	}
+	d.mu.Unlock()
+	back, err := d.opts.Open(f.Era)
+	if err != nil {
+		d.log.Error("server can't be served", "era", f.Era.String(), "error", err)
+		return was, was != spec.Unknown
+	}
+	d.adopt(f, back)
+	return f.Era, true
+}
+
+// adopt puts a back in the place of the one before, which ends in the background.
+func (d *Detector) adopt(f Finding, back Back) {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		d.end(back)
+		return
+	}
+	former, was := d.back, d.era
+	d.back, d.era, d.err = back, f.Era, nil
+	d.announceLocked()
+	swapped := d.onSwap
+	d.mu.Unlock()
+	d.log.Info("server's era is known", "era", f.Era.String(), "reason", f.Why)
+	back.Start()
+	if former != nil {
+		swapped(fmt.Errorf("server %q was found to be %s, not %s", d.opts.Name, f.Era, was))
+		d.running.Go(func() { d.end(former) }) // ends by its time-out
+	}
+}
+
+func (d *Detector) end(back Back) {
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	if err := back.Close(ctx); err != nil {
+		d.log.Warn("ending what served the server as of another era", "error", err)
+	}
+}
+
+// announceLocked wakes those who wait for a verdict.
+func (d *Detector) announceLocked() {
+	close(d.changed)
+	d.changed = make(chan struct{})
+}
+
+// whenSwapped has f called after a verdict was replaced by the opposite one: what
+// clients know of the server is void.
+func (d *Detector) whenSwapped(f func(reason error)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.onSwap = f
+}

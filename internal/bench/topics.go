@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/metrics"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
 // topicURIs returns n URIs from the one with a number on.
@@ -113,6 +114,7 @@ func (s *source) Watch(_ context.Context, p exchange.Profile, want []fanout.Topi
 }
 
 func (s *source) Start()                      {}
+func (s *source) Era() spec.Era               { return spec.Legacy }
 func (s *source) Err() error                  { return nil }
 func (s *source) Close(context.Context) error { return nil }
 

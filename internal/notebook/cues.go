@@ -20,8 +20,9 @@ type cues struct {
 	waiting map[cue]struct{}
 }
 
-func newCues() *cues {
-	return &cues{ready: make(chan struct{}, 1), waiting: make(map[cue]struct{})}
+// newCues returns cues that signal ready, which several may share.
+func newCues(ready chan struct{}) *cues {
+	return &cues{ready: ready, waiting: make(map[cue]struct{})}
 }
 
 // mark adds a cue unless it waits already. It never blocks.

@@ -42,12 +42,19 @@ type Notebook struct {
 	version string
 	log     *slog.Logger
 
-	// mu guards the fields below, and the subs of every session. A session's
-	// cues have a lock of their own, which is never taken under this one.
-	mu       sync.Mutex
-	notes    map[string]string
-	search   bool // the search tool is there
-	sessions map[*session]struct{}
+	// mu guards the fields below, and the subs of every ear. Its cues have a lock
+	// of their own, which is never taken under this one.
+	mu     sync.Mutex
+	notes  map[string]string
+	search bool // the search tool is there
+	ears   map[*ear]struct{}
+}
+
+// An ear is what hears of changes: a session, or a listen stream.
+type ear struct {
+	cues  *cues
+	lists map[string]bool     // the list changes it hears of, by method; nil for all
+	subs  map[string]struct{} // the URIs
 }
 
 // New returns a Notebook. It starts nothing.
@@ -57,10 +64,10 @@ func New(opts Options) *Notebook {
 		notes = map[string]string{"todo": "buy milk", "journal": "day one"}
 	}
 	return &Notebook{
-		version:  cmp.Or(opts.Version, "dev"),
-		log:      cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)),
-		notes:    notes,
-		sessions: make(map[*session]struct{}),
+		version: cmp.Or(opts.Version, "dev"),
+		log:     cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)),
+		notes:   notes,
+		ears:    make(map[*ear]struct{}),
 	}
 }
 
@@ -137,57 +144,60 @@ func (n *Notebook) searchEnabled() bool {
 	return n.search
 }
 
-// subscribe adds uri to what s hears of. It reports whether there was room.
-func (n *Notebook) subscribe(s *session, uri string) bool {
+// subscribe adds uri to what e hears of. It reports whether there was room.
+func (n *Notebook) subscribe(e *ear, uri string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if _, there := s.subs[uri]; !there && len(s.subs) >= maxSubscriptions {
+	if _, there := e.subs[uri]; !there && len(e.subs) >= maxSubscriptions {
 		return false
 	}
-	s.subs[uri] = struct{}{}
+	e.subs[uri] = struct{}{}
 	return true
 }
 
-func (n *Notebook) unsubscribe(s *session, uri string) {
+func (n *Notebook) unsubscribe(e *ear, uri string) {
 	n.mu.Lock()
-	delete(s.subs, uri)
+	delete(e.subs, uri)
 	n.mu.Unlock()
-	s.cues.drop(cue{spec.NotifyResourceUpdated, uri})
+	e.cues.drop(cue{spec.NotifyResourceUpdated, uri})
 }
 
-func (n *Notebook) add(s *session) {
+func (n *Notebook) add(e *ear) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.sessions[s] = struct{}{}
+	n.ears[e] = struct{}{}
 }
 
-func (n *Notebook) remove(s *session) {
+func (n *Notebook) remove(e *ear) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.sessions, s)
+	delete(n.ears, e)
 }
 
-// tellAll leaves a cue with every session.
+// tellAll leaves a cue with everyone who hears of that list.
 func (n *Notebook) tellAll(c cue) {
-	n.mu.Lock()
-	all := slices.Collect(maps.Keys(n.sessions))
-	n.mu.Unlock()
-	for _, s := range all {
-		s.cues.mark(c)
-	}
+	n.tell(c, func(e *ear) bool { return e.lists == nil || e.lists[c.method] })
 }
 
-// tellSubscribers leaves a cue with the sessions subscribed to exactly uri.
+// tellSubscribers leaves a cue with those subscribed to exactly uri.
 func (n *Notebook) tellSubscribers(uri string) {
+	n.tell(cue{spec.NotifyResourceUpdated, uri}, func(e *ear) bool {
+		_, ok := e.subs[uri]
+		return ok
+	})
+}
+
+// tell leaves a cue with the ears that hear it.
+func (n *Notebook) tell(c cue, hears func(*ear) bool) {
 	n.mu.Lock()
-	var subscribed []*session
-	for s := range n.sessions {
-		if _, ok := s.subs[uri]; ok {
-			subscribed = append(subscribed, s)
+	var found []*ear
+	for e := range n.ears {
+		if hears(e) {
+			found = append(found, e)
 		}
 	}
 	n.mu.Unlock()
-	for _, s := range subscribed {
-		s.cues.mark(cue{spec.NotifyResourceUpdated, uri})
+	for _, e := range found {
+		e.cues.mark(c)
 	}
 }

@@ -168,8 +168,8 @@ func TestUpdatesReachSubscribersOnly(t *testing.T) {
 			t.Errorf("Serve = %v, want nil", err)
 		}
 	}
-	if len(nb.sessions) != 0 { // Serve has returned: nobody else looks
-		t.Errorf("%d sessions left, want none", len(nb.sessions))
+	if len(nb.ears) != 0 { // Serve has returned: nobody else looks
+		t.Errorf("%d sessions left, want none", len(nb.ears))
 	}
 }
 
@@ -304,7 +304,7 @@ func TestStuckSession(t *testing.T) {
 			synctest.Wait() // so that the stuck session's pipe fills
 		}
 		nb.mu.Lock()
-		for s := range nb.sessions {
+		for s := range nb.ears {
 			s.cues.mu.Lock()
 			if n := len(s.cues.order); n > 1 {
 				t.Errorf("%d cues wait in one session, want one for its one topic", n)

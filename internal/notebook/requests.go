@@ -22,6 +22,19 @@ func (s *session) handle(m *wire.Message) (any, *wire.Error) {
 		return nil, wire.Errorf(spec.CodeInvalidRequest, "%s before initialize", m.Method)
 	}
 	switch m.Method {
+	case spec.MethodSubscribe:
+		return s.subscribe(m.Params)
+	case spec.MethodUnsubscribe:
+		return s.unsubscribe(m.Params)
+	case spec.MethodSetLevel:
+		return s.setLevel(m.Params)
+	}
+	return s.feature(m)
+}
+
+// feature serves the requests that both eras have.
+func (s *session) feature(m *wire.Message) (any, *wire.Error) {
+	switch m.Method {
 	case spec.MethodToolsList:
 		return s.listTools(m.Params)
 	case spec.MethodToolsCall:
@@ -32,18 +45,12 @@ func (s *session) handle(m *wire.Message) (any, *wire.Error) {
 		return s.listTemplates(m.Params)
 	case spec.MethodResourcesRead:
 		return s.readResource(m.Params)
-	case spec.MethodSubscribe:
-		return s.subscribe(m.Params)
-	case spec.MethodUnsubscribe:
-		return s.unsubscribe(m.Params)
 	case spec.MethodPromptsList:
 		return s.listPrompts(m.Params)
 	case spec.MethodPromptsGet:
 		return s.getPrompt(m.Params)
 	case spec.MethodComplete:
 		return s.complete(m.Params)
-	case spec.MethodSetLevel:
-		return s.setLevel(m.Params)
 	}
 	return nil, wire.Errorf(spec.CodeMethodNotFound, "unknown method %q", m.Method)
 }
@@ -100,14 +107,20 @@ func (s *session) initialize(params []byte) (any, *wire.Error) {
 	}
 	return initializeResult{
 		ProtocolVersion: s.revision,
-		Capabilities: capabilities{
-			Tools:     listChanged{true},
-			Resources: subscribable{Subscribe: true, ListChanged: true},
-		},
-		ServerInfo:   implementation{"notebook", "Notebook", s.nb.version},
-		Instructions: "A notebook for trying things out. Read and subscribe to note://NAME; edit_note changes a note; enable_search adds a tool.",
+		Capabilities:    offered,
+		ServerInfo:      s.nb.info(),
+		Instructions:    instructions,
 	}, nil
 }
+
+var offered = capabilities{
+	Tools:     listChanged{true},
+	Resources: subscribable{Subscribe: true, ListChanged: true},
+}
+
+const instructions = "A notebook for trying things out. Read and subscribe to note://NAME; edit_note changes a note; enable_search adds a tool."
+
+func (n *Notebook) info() implementation { return implementation{"notebook", "Notebook", n.version} }
 
 // setLevel sets how severe a message must be to be sent.
 //

@@ -102,7 +102,7 @@ func (s *session) subscribe(params []byte) (any, *wire.Error) {
 		return nil, missing("uri")
 	case checkNote(strings.TrimPrefix(uri, uriPrefix), "") != nil || !strings.HasPrefix(uri, uriPrefix):
 		return nil, notFound(uri)
-	case !s.nb.subscribe(s, uri):
+	case !s.nb.subscribe(&s.ear, uri):
 		return nil, wire.Errorf(spec.CodeInternal, "a session has at most %d subscriptions", maxSubscriptions)
 	}
 	return none{}, nil
@@ -113,7 +113,7 @@ func (s *session) unsubscribe(params []byte) (any, *wire.Error) {
 	if !ok {
 		return nil, missing("uri")
 	}
-	s.nb.unsubscribe(s, uri)
+	s.nb.unsubscribe(&s.ear, uri)
 	return none{}, nil
 }
 

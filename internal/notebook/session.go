@@ -21,9 +21,8 @@ const repliesDepth = 64
 type session struct {
 	nb   *Notebook
 	conn transport.Conn
-	cues *cues
-
-	subs map[string]struct{} // guarded by nb.mu
+	ear  ear   // of a legacy client
+	desk *desk // of a modern client; else nil
 
 	// Owned by the reader.
 	revision spec.Revision // empty before initialize
@@ -38,27 +37,34 @@ type session struct {
 // client does not take what it is sent within the conn's write time-out. It
 // closes conn, and returns nil only if the client ended the session.
 func (n *Notebook) Serve(ctx context.Context, conn transport.Conn) error {
-	s := &session{
+	s := newSession(n, conn)
+	n.add(&s.ear)
+	defer n.remove(&s.ear)
+	return s.serve(ctx)
+}
+
+func newSession(n *Notebook, conn transport.Conn) *session {
+	return &session{
 		nb:      n,
 		conn:    conn,
-		cues:    newCues(),
-		subs:    make(map[string]struct{}),
+		ear:     ear{cues: newCues(make(chan struct{}, 1)), subs: make(map[string]struct{})},
 		replies: make(chan []byte, repliesDepth),
 		written: make(chan struct{}),
 	}
-	n.add(s)
-	defer n.remove(s)
-	stop := closeWith(ctx, conn)
+}
+
+func (s *session) serve(ctx context.Context) error {
+	stop := closeWith(ctx, s.conn)
 	defer stop()
 
 	go s.write() // ends when replies is closed, or a write fails
 	err := s.read()
 	close(s.replies)
 	if err != nil { // nobody is left to read what is queued
-		conn.Close()
+		s.conn.Close()
 	}
 	<-s.written
-	conn.Close()
+	s.conn.Close()
 	return s.outcome(ctx, err)
 }
 
@@ -123,17 +129,28 @@ func (s *session) receive(data []byte) bool {
 	case wire.Request:
 		return s.answer(&m)
 	case wire.Notification:
-		if m.Method == spec.NotifyInitialized && s.revision != "" {
-			s.cues.release()
-		}
+		s.heed(&m)
 	}
 	// Responses answer nothing: the notebook asks no questions. Neither does it
-	// need notifications/cancelled, being done when that could arrive.
+	// need notifications/cancelled for calls, being done when that could arrive.
 	return true
+}
+
+// heed takes a notification.
+func (s *session) heed(m *wire.Message) {
+	switch {
+	case s.desk != nil && m.Method == spec.NotifyCancelled:
+		s.hangUp(wire.Get(m.Params, "requestId"))
+	case m.Method == spec.NotifyInitialized && s.revision != "":
+		s.ear.cues.release()
+	}
 }
 
 // answer replies to one request.
 func (s *session) answer(m *wire.Message) bool {
+	if s.desk != nil {
+		return s.answerModern(m)
+	}
 	result, failure := s.handle(m)
 	if failure == nil {
 		body, err := json.Marshal(result)
@@ -174,7 +191,7 @@ func (s *session) write() {
 				return
 			}
 			s.writeErr = s.conn.Write(msg)
-		case <-s.cues.ready:
+		case <-s.ear.cues.ready:
 			s.writeErr = s.writeCues()
 		}
 		if s.writeErr != nil {
@@ -185,7 +202,10 @@ func (s *session) write() {
 }
 
 func (s *session) writeCues() error {
-	for q, ok := s.cues.next(); ok; q, ok = s.cues.next() {
+	if s.desk != nil {
+		return s.writeEvents()
+	}
+	for q, ok := s.ear.cues.next(); ok; q, ok = s.ear.cues.next() {
 		var params []byte
 		if q.uri != "" {
 			params = append(wire.AppendString([]byte(`{"uri":`), q.uri), '}')

@@ -1,0 +1,145 @@
+// Puts the client of a TypeScript SDK 1.x under remote control: the package
+// interop/remote says how. The SDK is named by the folder it was fetched to:
+// node remote.mjs sdk-1.32.2
+import { createInterface } from "node:readline";
+
+const sdk = process.argv[2];
+const types = await import(`${sdk}/types.js`);
+const { Client } = await import(`${sdk}/client/index.js`);
+
+const timeout = 60_000;
+const running = new Map(); // AbortController by the command's id
+const asked = new Map(); // {resolve, reject} by the question's number
+let client;
+let roots = { roots: [] };
+let asks = 0;
+
+const write = (line) => process.stdout.write(JSON.stringify(line) + "\n");
+const asError = (e) => ({ code: Number.isInteger(e?.code) ? e.code : 0, message: String(e?.message ?? e), data: e?.data });
+
+/** ask puts a question of the server to the test and waits for the answer. */
+function ask({ method, params }, { signal }) {
+  const number = ++asks;
+  return new Promise((resolve, reject) => {
+    asked.set(number, { resolve, reject });
+    signal?.addEventListener("abort", () => {
+      if (!asked.delete(number)) return;
+      write({ ask: number, method: "notifications/cancelled" });
+      reject(new Error("the server took the question back"));
+    });
+    write({ ask: number, method, params });
+  });
+}
+
+function answer({ of, result, error }) {
+  const question = asked.get(of);
+  asked.delete(of);
+  if (error) question?.reject(new types.McpError(error.code, error.message, error.data));
+  else question?.resolve(result);
+}
+
+async function transport({ transport, url, argv }) {
+  switch (transport) {
+    case "http": {
+      const { StreamableHTTPClientTransport } = await import(`${sdk}/client/streamableHttp.js`);
+      const reconnectionOptions = { initialReconnectionDelay: 200, maxReconnectionDelay: 2_000, reconnectionDelayGrowFactor: 1.5, maxRetries: 5 };
+      return new StreamableHTTPClientTransport(new URL(url), { reconnectionOptions });
+    }
+    case "sse": {
+      const { SSEClientTransport } = await import(`${sdk}/client/sse.js`);
+      return new SSEClientTransport(new URL(url));
+    }
+    case "ws": {
+      const { WebSocketClientTransport } = await import(`${sdk}/client/websocket.js`);
+      return new WebSocketClientTransport(new URL(url));
+    }
+    case "stdio": {
+      const { StdioClientTransport } = await import(`${sdk}/client/stdio.js`);
+      return new StdioClientTransport({ command: argv[0], args: argv.slice(1), stderr: "inherit" });
+    }
+  }
+  throw new Error(`the SDK has no transport ${transport}`);
+}
+
+/** overhear returns what tells the revision that the server chose: the SDK checks it and keeps it to itself. */
+function overhear(over) {
+  const start = over.start.bind(over);
+  let revision;
+  over.start = async () => {
+    const { onmessage } = over; // the client's own
+    over.onmessage = (message, ...rest) => {
+      revision ??= message.result?.protocolVersion;
+      onmessage(message, ...rest);
+    };
+    await start();
+  };
+  return () => revision;
+}
+
+async function initialize(target) {
+  const { capabilities } = target;
+  roots = target.roots ?? roots;
+  client = new Client({ name: `interop-${sdk}`, version: "1" }, { capabilities });
+  if (capabilities.sampling) client.setRequestHandler(types.CreateMessageRequestSchema, ask);
+  if (capabilities.elicitation && types.ElicitRequestSchema) client.setRequestHandler(types.ElicitRequestSchema, ask);
+  if (capabilities.roots) client.setRequestHandler(types.ListRootsRequestSchema, () => roots);
+  client.fallbackNotificationHandler = async ({ method, params }) => write({ method, params: params ?? {} });
+  client.onerror = (e) => console.error(String(e?.stack ?? e));
+  const over = await transport(target);
+  const revision = overhear(over);
+  await client.connect(over, { timeout });
+  return {
+    protocolVersion: revision(),
+    serverInfo: client.getServerVersion(),
+    capabilities: client.getServerCapabilities(),
+    instructions: client.getInstructions?.(),
+  };
+}
+
+const methods = {
+  initialize,
+  ping: (_, o) => client.ping(o),
+  "tools/list": (p, o) => client.listTools(p, o),
+  "resources/list": (p, o) => client.listResources(p, o),
+  "resources/templates/list": (p, o) => client.listResourceTemplates(p, o),
+  "prompts/list": (p, o) => client.listPrompts(p, o),
+  "tools/call": (p, o) => client.callTool(p, undefined, o),
+  "resources/read": (p, o) => client.readResource(p, o),
+  "prompts/get": (p, o) => client.getPrompt(p, o),
+  "completion/complete": (p, o) => client.complete(p, o),
+  "logging/setLevel": (p, o) => client.setLoggingLevel(p.level, o),
+  "resources/subscribe": (p, o) => client.subscribeResource(p, o),
+  "resources/unsubscribe": (p, o) => client.unsubscribeResource(p, o),
+  "notifications/roots/list_changed": async (p) => {
+    roots = p;
+    await client.sendRootsListChanged();
+    return {};
+  },
+};
+
+async function run({ id, method, params, progress }) {
+  const abort = new AbortController();
+  running.set(id, abort);
+  const options = { timeout, signal: abort.signal, ...(progress && { onprogress: (p) => write({ method: "notifications/progress", of: id, params: p }) }) };
+  try {
+    if (!methods[method]) throw new Error(`unknown command ${method}`);
+    write({ id, result: (await methods[method](params ?? {}, options)) ?? {} });
+  } catch (e) {
+    write({ id, error: asError(e) });
+  }
+  running.delete(id);
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const command = JSON.parse(line);
+  if (command.method === "close") {
+    await client?.transport?.terminateSession?.();
+    await client?.close();
+    write({ id: command.id, result: {} });
+    break;
+  }
+  if (command.method === "cancel") running.get(command.of)?.abort("the user gave up");
+  else if (command.method === "answer") answer(command);
+  else void run(command); // writes its own failures
+}
+process.exit(0);

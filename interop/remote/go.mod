@@ -1,0 +1,3 @@
+module github.com/mcpbridge/mcpbridge/interop/remote
+
+go 1.26.0

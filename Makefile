@@ -11,6 +11,10 @@ FUZZTIME ?= 5s
 BENCHTIME ?= 1s
 WATCH := bin/rules watch
 
+# The published schemas of all revisions, REVISION.json each, for the proofs that
+# hold messages against them. Those fail without.
+export MCP_SCHEMAS ?= $(abspath ../shared/schema)
+
 # Packages with tests that race instrumentation would falsify (ratios, sizes).
 NORACE = $(shell grep -rlE '^//go:build.*!race' --include='*_test.go' --exclude-dir=interop . | xargs -r dirname | sort -u)
 
@@ -55,7 +59,7 @@ rules: bin/rules ## which rules of docs/rules.md the last `make test` and `make 
 interop: bin/rules ## real clients and servers, and the conformance suite, through mcpbridge (needs node and npm)
 	interop/build
 	@rm -f interop/bin/*.txt; rc=0; \
-	  $(GO) -C interop/go test -count=1 -timeout 10m -json . | $(WATCH) -v -o bin/interop.json || rc=$$?; \
+	  $(GO) -C interop/go test -count=1 -timeout 10m -json . ./internal/... | $(WATCH) -v -o bin/interop.json || rc=$$?; \
 	  cat interop/bin/matrix.txt interop/bin/conformance.txt || rc=1; exit $$rc
 
 .PHONY: trunk

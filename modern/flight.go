@@ -139,7 +139,7 @@ func (fl *flight) run(ctx context.Context) {
 // when its questions have ended the response, or when the client has gone,
 // which cancels the request.
 func (fl *flight) attend(ctx context.Context, req *exchange.Request, p *reply) error {
-	stop := p.keepAlive()
+	stop := p.out.keepAlive()
 	defer stop()
 	for {
 		select {

@@ -145,58 +145,60 @@ func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Mes
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	p := newReply(f, w, r, m.ID)
+	p := newResponse(f, w, r, m.ID)
 	defer p.finish()
-	req, err := f.admit(r, m)
-	if err == nil {
-		req.Principal = principal
-		err = f.opts.Admit(req)
+	req, err := f.admit(r.Header, m, principal)
+	if err == nil && !p.acceptable(req.Method) {
+		p.notAcceptable()
+		return
 	}
 	if err == nil {
-		err = f.serve(r.Context(), req, p)
+		err = f.schemas.check(r.Header, req)
+	}
+	if err == nil {
+		err = f.serve(r.Context(), req, &p.reply)
 	}
 	if err != nil {
 		p.fail(err)
 	}
 }
 
-// admit checks a request against its own envelope and headers.
-func (f *Front) admit(r *http.Request, m *wire.Message) (*exchange.Request, error) {
-	if err := checkVersionHeader(r.Header, m); err != nil {
-		return nil, err
+// admit checks a request against its own envelope and headers, and puts it into
+// its profile. h is nil where messages have no headers.
+func (f *Front) admit(h http.Header, m *wire.Message, principal exchange.Principal) (*exchange.Request, error) {
+	if h != nil {
+		if err := checkVersionHeader(h, m); err != nil {
+			return nil, err
+		}
 	}
 	req, err := f.readEnvelope(m)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkHeaders(r.Header, m); err != nil {
+	if err := checkTarget(h, m); err != nil {
 		return nil, err
 	}
 	if spec.LegacyOnly(m.Method) || strings.HasPrefix(m.Method, spec.MethodTasksPrefix) {
 		return nil, exchange.Refuse(spec.CodeMethodNotFound,
 			"method %q does not exist in revision %s", m.Method, req.Revision)
 	}
-	return req, nil
+	req.Principal = principal
+	return req, f.opts.Admit(req)
 }
 
+// serve has an admitted request served. An error is the response, unless there was
+// one already.
 func (f *Front) serve(ctx context.Context, req *exchange.Request, p *reply) error {
-	if !p.acceptable(req.Method) {
-		p.notAcceptable()
-		return nil
-	}
 	switch req.Method {
 	case spec.MethodListen:
 		return f.listen(ctx, req, p)
 	case spec.MethodDiscover:
 		return f.discover(ctx, req, p)
 	}
-	if err := f.schemas.check(p.r.Header, req); err != nil {
-		return err
-	}
 	if askable(req) || wire.Get(req.Params, "requestState") != nil && spec.Named(req.Method) != "" {
 		return f.serveAskable(ctx, req, p)
 	}
-	stop := p.keepAlive()
+	stop := p.out.keepAlive()
 	res, err := f.opts.Handler.Serve(ctx, req, p)
 	stop()
 	if err != nil {

@@ -10,12 +10,15 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// checkHeaders holds Mcp-Method and Mcp-Name against the body.
+// checkTarget holds Mcp-Method and Mcp-Name against the body, and the body against
+// what its method demands. h is nil where messages have no headers.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Server Validation.
-func checkHeaders(h http.Header, m *wire.Message) error {
-	if err := checkHeader(h, spec.HeaderMethod, m.Method); err != nil {
-		return err
+func checkTarget(h http.Header, m *wire.Message) error {
+	if h != nil {
+		if err := checkHeader(h, spec.HeaderMethod, m.Method); err != nil {
+			return err
+		}
 	}
 	member := spec.Named(m.Method)
 	if member == "" {
@@ -24,6 +27,9 @@ func checkHeaders(h http.Header, m *wire.Message) error {
 	name, ok := wire.GetString(m.Params, member)
 	if !ok {
 		return exchange.Refuse(spec.CodeInvalidParams, "params.%s is missing or not a string", member)
+	}
+	if h == nil {
+		return nil
 	}
 	got, err := single(h, spec.HeaderName)
 	if err != nil {

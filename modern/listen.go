@@ -9,7 +9,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/sse"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -21,16 +20,15 @@ func (f *Front) listen(ctx context.Context, req *exchange.Request, p *reply) err
 	if err != nil {
 		return err
 	}
-	if err := p.openStream(); err != nil {
+	s := &stream{f: f, p: p, principal: req.Principal, profile: req.Profile, mail: fanout.NewMailbox(fanout.MailboxOptions{})}
+	if err := p.out.begin(s.mail); err != nil {
 		return nil // the client has gone
 	}
-	s := &stream{f: f, p: p, principal: req.Principal, profile: req.Profile, mail: fanout.NewMailbox(fanout.MailboxOptions{})}
 	honored, leave, err := f.opts.Feed.Listen(ctx, req, want, s.mail)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	s.travelLight()
 	if err := s.run(ctx, honored); errors.Is(err, os.ErrDeadlineExceeded) {
 		s.reportStale()
 	}
@@ -63,26 +61,16 @@ type stream struct {
 	profile   exchange.Profile
 }
 
-// travelLight lets go of what nobody asks for any more, which would wait for as long
-// as the stream is open: headers, with which net/http is done since the response's
-// are out. The request's text goes when listen does not refer to it any more.
-func (s *stream) travelLight() {
-	s.p.r.Header = nil
-	s.p.mu.Lock()
-	defer s.p.mu.Unlock()
-	clear(s.p.w.Header())
-}
-
 func (s *stream) reportStale() {
 	s.f.opts.Metrics.Limit("write_timeout")
 	s.f.opts.Logger.Warn("listen stream closed: its client does not read", "upstream", s.f.opts.Name,
-		"downstream", s.p.r.RemoteAddr, "limit", s.f.opts.WriteTimeout)
+		"downstream", s.p.out.peer(), "limit", s.f.opts.WriteTimeout)
 }
 
 // run writes the acknowledgment and then what arrives, until the client leaves
 // (an error) or the stream is ended (its result was written).
 func (s *stream) run(ctx context.Context, honored exchange.Filter) error {
-	if err := s.send(appendAck(nil, honored, s.p.id)); err != nil {
+	if err := s.p.send(appendAck(nil, honored, s.p.id)); err != nil {
 		return err
 	}
 	tick := time.NewTicker(s.f.opts.KeepAlive)
@@ -92,7 +80,7 @@ func (s *stream) run(ctx context.Context, honored exchange.Filter) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-tick.C:
-			if err := s.comment(); err != nil {
+			if err := s.p.out.comment(); err != nil {
 				return err
 			}
 		case <-s.mail.Ready():
@@ -105,65 +93,24 @@ func (s *stream) run(ctx context.Context, honored exchange.Filter) error {
 
 // drain writes what is pending, gathered into few writes.
 func (s *stream) drain(ctx context.Context) (ended bool, err error) {
-	out, msg := buffers.get(), buffers.get()
-	defer buffers.put(out)
+	msg := buffers.get()
 	defer buffers.put(msg)
-	*out = (*out)[:0]
 	n := 0
 	for ev, ok := s.mail.Next(); ok; ev, ok = s.mail.Next() {
 		n++
 		*msg = appendChange((*msg)[:0], ev, s.p.id)
-		if *out = appendFrame(*out, *msg); len(*out) >= maxBatch {
-			if err := s.flush(*out); err != nil {
-				return false, err
-			}
-			*out = (*out)[:0]
+		if err := s.p.out.put(*msg); err != nil {
+			return false, err
 		}
 	}
-	if _, ended = s.mail.Ended(); ended {
-		*out = appendFrame(*out, s.appendEnd(ctx, (*msg)[:0]))
+	if err := s.p.out.flush(); err != nil {
+		return false, err
 	}
-	if err = s.flush(*out); err == nil {
-		s.f.opts.Metrics.Delivered(n)
+	s.f.opts.Metrics.Delivered(n)
+	if _, ended = s.mail.Ended(); ended {
+		err = s.p.message(s.appendEnd(ctx, (*msg)[:0]))
 	}
 	return ended, err
-}
-
-// maxBatch is how many bytes of frames are gathered before they are written.
-const maxBatch = 32 << 10
-
-func (s *stream) send(msg []byte) error { return s.flush(appendFrame(nil, msg)) }
-
-func (s *stream) flush(frames []byte) error {
-	if len(frames) == 0 {
-		return nil
-	}
-	s.p.mu.Lock()
-	defer s.p.mu.Unlock()
-	if err := s.p.openLocked(); err != nil {
-		return err
-	}
-	if _, err := s.p.w.Write(frames); err != nil {
-		return err
-	}
-	return s.p.rc.Flush()
-}
-
-func (s *stream) comment() error { return s.flush([]byte(":\n\n")) }
-
-// openStream sends the headers and a comment, before any upstream work: some
-// clients wait for the headers without a bound, and some proxies hold a response
-// back until its first byte.
-func (p *reply) openStream() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := p.openLocked(); err != nil {
-		return err
-	}
-	if err := sse.NewWriter(p.w).Comment(""); err != nil {
-		return err
-	}
-	return p.rc.Flush()
 }
 
 // readFilter reads the filter of a listen request. What is false or empty is as
@@ -223,12 +170,6 @@ func readURIs(v []byte) ([]string, error) {
 		}
 	}
 	return uris, nil
-}
-
-// appendFrame appends msg as an event.
-func appendFrame(dst, msg []byte) []byte {
-	dst, _ = sse.AppendEvent(dst, "message", "", msg) // fails on bad types and ids only
-	return dst
 }
 
 func appendAck(dst []byte, honored exchange.Filter, id wire.ID) []byte {

@@ -1,0 +1,232 @@
+package modern
+
+import (
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/sse"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A response is the outlet of a request that came over HTTP. It stays undecided
+// between a JSON body and a stream until something has to go before the result, so
+// that errors keep a status of their own as long as they can.
+type response struct {
+	reply // of which it is the outlet
+	r     *http.Request
+	forms forms
+
+	// mu guards what follows, and serializes writes to w: a slow client makes
+	// its own notifications wait, and nobody else's.
+	mu    sync.Mutex
+	w     http.ResponseWriter
+	rc    *http.ResponseController
+	state responseState
+	timer *time.Timer // sends keep-alives; nil before keepAlive
+	batch *[]byte     // events that wait for flush; nil if there are none
+}
+
+type responseState uint8
+
+const (
+	undecided responseState = iota
+	streaming
+	finished // nothing can be written any more
+)
+
+func newResponse(f *Front, w http.ResponseWriter, r *http.Request, id wire.ID) *response {
+	p := &response{reply: reply{f: f, id: id}, r: r, forms: accepted(r.Header), w: w, rc: http.NewResponseController(w)}
+	p.out = p
+	return p
+}
+
+func (p *response) streams() bool { return p.forms.stream }
+func (p *response) peer() string  { return p.r.RemoteAddr }
+
+// keepAlive comments on the response as long as it is open and silent, until
+// stop, which the caller calls.
+func (p *response) keepAlive() (stop func()) {
+	if !p.forms.stream {
+		return func() {}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.timer = time.AfterFunc(p.f.opts.KeepAlive, p.remind)
+	return p.silence
+}
+
+// silence ends the keep-alives. It may be called again.
+func (p *response) silence() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
+	}
+}
+
+// remind runs on the timer's goroutine; that the timer was stopped meanwhile is
+// told by its absence.
+func (p *response) remind() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer == nil || p.commentLocked() != nil {
+		return // the request's context ends with its connection
+	}
+	p.timer.Reset(p.f.opts.KeepAlive)
+}
+
+func (p *response) comment() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.commentLocked()
+}
+
+// begin sends the headers and a comment, before any upstream work: some clients
+// wait for the headers without a bound, and some proxies hold a response back until
+// its first byte. It lets go of what nobody asks for any more, which would wait for
+// as long as the stream is open: headers, with which net/http is done then.
+func (p *response) begin(*fanout.Mailbox) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.commentLocked(); err != nil {
+		return err
+	}
+	p.r.Header = nil
+	clear(p.w.Header())
+	return nil
+}
+
+// maxBatch is how many bytes of events are gathered before they are written.
+const maxBatch = 32 << 10
+
+func (p *response) put(msg []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.batch == nil {
+		p.batch = buffers.get()
+		*p.batch = (*p.batch)[:0]
+	}
+	*p.batch, _ = sse.AppendEvent(*p.batch, "message", "", msg) // fails on bad types and ids only
+	if len(*p.batch) < maxBatch {
+		return nil
+	}
+	return p.flushLocked()
+}
+
+func (p *response) flush() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.batch == nil {
+		return nil
+	}
+	return p.flushLocked()
+}
+
+func (p *response) flushLocked() error {
+	batch := p.batch
+	p.batch = nil
+	defer buffers.put(batch)
+	return p.writeLocked(*batch)
+}
+
+func (p *response) commentLocked() error { return p.writeLocked([]byte(":\n\n")) }
+
+// writeLocked writes events, opening the stream first if need be.
+func (p *response) writeLocked(events []byte) error {
+	if err := p.openLocked(); err != nil {
+		return err
+	}
+	if _, err := p.w.Write(events); err != nil {
+		return err
+	}
+	return p.rc.Flush()
+}
+
+// respond writes the response in the form that is still open.
+func (p *response) respond(status int, msg message) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state == undecided && p.forms.json {
+		p.state = finished
+		p.deadlineLocked()
+		return writeJSON(p.w, status, msg)
+	}
+	err := p.openLocked()
+	if err == nil {
+		err = sse.NewWriter(p.w).Event("message", "", msg.whole())
+	}
+	if err == nil {
+		err = p.rc.Flush()
+	}
+	if err == nil {
+		p.state = finished
+	}
+	return err
+}
+
+func (p *response) notAcceptable() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.state = finished
+	WriteError(p.w, http.StatusNotAcceptable, p.id, wire.Errorf(spec.CodeInvalidRequest,
+		"the Accept header takes no form that this answer has; send Accept: %s, %s", typeJSON, typeStream))
+}
+
+// finish says that the handler returns: the writer is net/http's again.
+func (p *response) finish() {
+	p.silence()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.state = finished
+}
+
+// openLocked turns an undecided response into a stream, and sets the deadline of
+// the write to come.
+func (p *response) openLocked() error {
+	switch p.state {
+	case finished:
+		return errFinished
+	case undecided:
+		p.state = streaming
+		h := p.w.Header()
+		h.Set("Content-Type", typeStream)
+		h.Set("Cache-Control", "no-cache, no-transform")
+		h.Set("X-Accel-Buffering", "no")
+		p.w.WriteHeader(http.StatusOK)
+	}
+	p.deadlineLocked()
+	return nil
+}
+
+func (p *response) deadlineLocked() {
+	// A writer without deadlines (a test's recorder) can't stall either.
+	_ = p.rc.SetWriteDeadline(time.Now().Add(p.f.opts.WriteTimeout))
+}
+
+// WriteError writes a JSON-RPC error as a whole HTTP response.
+func WriteError(w http.ResponseWriter, status int, id wire.ID, e *wire.Error) {
+	// The client is gone if this fails, and its context says so.
+	_ = writeJSON(w, status, message{text: wire.AppendError(nil, id, e)})
+}
+
+func writeJSON(w http.ResponseWriter, status int, msg message) error {
+	h := w.Header()
+	h.Set("Content-Type", typeJSON)
+	h.Set("Content-Length", strconv.Itoa(len(msg.text)+len(msg.large)))
+	w.WriteHeader(status)
+	if len(msg.large) == 0 {
+		_, err := w.Write(msg.text)
+		return err
+	}
+	for _, part := range [][]byte{msg.text[:msg.at], msg.large, msg.text[msg.at:]} {
+		if _, err := w.Write(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}

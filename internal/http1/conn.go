@@ -1,0 +1,188 @@
+package http1
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+)
+
+// errNoResponse is wrapped by the error of an exchange on a connection that the
+// server closed without a byte in response.
+var errNoResponse = errors.New("the server closed the connection without a response")
+
+// maxInterim bounds the interim responses (1xx) before a response.
+const maxInterim = 16
+
+// A conn is a connection that carries one exchange at a time: who holds it is
+// the only one to use it, but for the end of the request's context, which closes
+// it.
+type conn struct {
+	t    *Transport
+	addr string
+	nc   net.Conn
+	br   *bufio.Reader
+
+	raw  syscall.RawConn // nil: it can't be asked whether it is still open
+	look func(fd uintptr) bool
+	open bool      // what look found
+	idle time.Time // since when nobody uses it
+}
+
+func newConn(t *Transport, addr string, nc net.Conn) *conn {
+	c := &conn{t: t, addr: addr, nc: nc, br: bufio.NewReader(nc)}
+	if sc, ok := nc.(syscall.Conn); ok {
+		c.raw, _ = sc.SyscallConn() // without it the connection is used once
+	}
+	c.look = func(fd uintptr) bool {
+		c.open = isOpen(fd)
+		return true
+	}
+	return c
+}
+
+// isOpen reports whether the server has neither closed the idle connection nor
+// said anything unasked.
+func (c *conn) isOpen() bool {
+	c.open = false
+	return c.raw.Read(c.look) == nil && c.open
+}
+
+// exchange sends out and returns the response, whose body holds the connection
+// until it is read to its end or closed.
+func (c *conn) exchange(out *outgoing) (*http.Response, error) {
+	x := &exchange{c: c}
+	x.body.x = x
+	x.ctx = out.req.Context()
+	if x.ctx.Done() != nil {
+		x.release = context.AfterFunc(x.ctx, func() { _ = c.nc.Close() }) // what reads or writes tells
+	}
+	err := x.write(out)
+	if err == nil {
+		err = x.read(out.req)
+	}
+	if err != nil {
+		x.end(false)
+		return nil, x.failure(err)
+	}
+	if x.body.left == 0 && x.body.chunks == nil {
+		x.end(true)
+	}
+	return &x.resp, nil
+}
+
+// An exchange is a request, and the response to it as long as that is read.
+type exchange struct {
+	c       *conn
+	ctx     context.Context // the request's: an exchange is made and ends with it
+	release func() bool     // ends the watch over ctx; nil if it never ends
+	writer  *writer         // of a large request; nil if it was written at once
+	last    bool            // the connection can't be used again
+	body    body
+	resp    http.Response
+}
+
+// write sends a small request, or begins to send a large one.
+func (x *exchange) write(out *outgoing) error {
+	if out.rest != nil {
+		x.writer = startWriter(x.c.nc, *out.text, out.rest, out.req.ContentLength)
+		return nil
+	}
+	n, err := x.c.nc.Write(*out.text)
+	switch {
+	case err == nil:
+		return nil
+	case n == 0:
+		return fmt.Errorf("http1: %w: %w", ErrNotSent, err)
+	}
+	return err
+}
+
+// read reads the response up to its body.
+func (x *exchange) read(req *http.Request) error {
+	h, err := x.readFinal()
+	if err != nil {
+		return err
+	}
+	f, err := h.frame()
+	if err != nil {
+		return err
+	}
+	x.last = f.last || req.Close
+	x.resp = http.Response{
+		Status: h.status, StatusCode: h.code,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: h.minor,
+		Header: h.header, Body: &x.body, ContentLength: f.length, Close: x.last, Request: req,
+	}
+	if h.minor == 0 {
+		x.resp.Proto = "HTTP/1.0"
+	}
+	if f.chunked {
+		x.resp.TransferEncoding = []string{"chunked"}
+	}
+	x.body.frame(f)
+	return nil
+}
+
+// readFinal passes over interim responses.
+//
+// Spec: RFC 9110, 15.2.
+func (x *exchange) readFinal() (*head, error) {
+	if _, err := x.c.br.Peek(1); err != nil {
+		return nil, x.silence(err)
+	}
+	for range maxInterim {
+		h, err := readHead(x.c.br, x.c.t.maxHeader)
+		switch {
+		case err == io.EOF:
+			return nil, io.ErrUnexpectedEOF
+		case err != nil:
+			return nil, err
+		case h.code == http.StatusSwitchingProtocols:
+			return nil, malformed("it switches protocols unasked")
+		case h.code >= 200:
+			return h, nil
+		}
+	}
+	return nil, malformed("too many interim responses")
+}
+
+// silence says that not a byte of a response came.
+func (x *exchange) silence(err error) error {
+	if err == io.EOF || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		return fmt.Errorf("http1: %w: %w", errNoResponse, err)
+	}
+	return err
+}
+
+// failure adds to why there is no response what kept the request from being sent.
+func (x *exchange) failure(err error) error {
+	if x.writer == nil || x.writer.err == nil {
+		return err
+	}
+	if x.writer.sent == 0 {
+		return fmt.Errorf("http1: %w: %w", ErrNotSent, x.writer.err)
+	}
+	return fmt.Errorf("http1: sending the request: %w", x.writer.err)
+}
+
+// end gives the connection back, or closes it if the response is not whole or
+// something stands in the way. It returns when nothing uses the connection any
+// more. It is called once.
+func (x *exchange) end(whole bool) {
+	keep := whole && !x.last && x.writer.settled() && x.c.br.Buffered() == 0 && x.c.raw != nil
+	if x.release != nil && !x.release() {
+		keep = false // ctx has ended, and closes the connection
+	}
+	if keep {
+		x.c.t.pool.put(x.c)
+		return
+	}
+	_ = x.c.nc.Close() // it may be closed already
+	x.writer.join()
+}

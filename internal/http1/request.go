@@ -1,0 +1,250 @@
+package http1
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+const (
+	// gathered is the most bytes that a request may have to be written at once,
+	// which the buffers of any two kernels take. A larger one is written beside
+	// the reading of its response: the server may answer before it has read it.
+	gathered = 32 << 10
+
+	userAgent = "Go-http-client/1.1" // what http.Transport says
+)
+
+// ErrNotSent is wrapped by the error of a request of which not a byte left.
+var ErrNotSent = errors.New("nothing was sent")
+
+// serves reports whether req is one that this package sends itself.
+func (t *Transport) serves(req *http.Request) bool {
+	u := req.URL
+	switch {
+	case !canPeek, u == nil || u.Scheme != "http" || u.Host == "" || !isPlainHost(u.Host):
+		return false
+	case req.Method == http.MethodConnect, req.Method == http.MethodHead, !isToken(req.Method):
+		return false
+	case len(req.TransferEncoding) > 0, len(req.Trailer) > 0, hasBody(req) && req.ContentLength <= 0:
+		return false
+	case req.Header == nil, req.Header["Expect"] != nil, req.Header["Connection"] != nil, req.Header["Upgrade"] != nil:
+		return false
+	}
+	if t.other.Proxy == nil {
+		return true
+	}
+	proxy, err := t.other.Proxy(req)
+	return proxy == nil && err == nil
+}
+
+func hasBody(req *http.Request) bool { return req.Body != nil && req.Body != http.NoBody }
+
+// isPlainHost leaves out names to be encoded, and zones, which servers don't
+// want to hear of.
+func isPlainHost(host string) bool {
+	for _, b := range []byte(host) {
+		if b <= ' ' || b >= 0x7f || b == '%' {
+			return false
+		}
+	}
+	return true
+}
+
+// An outgoing is a request on its way.
+type outgoing struct {
+	req *http.Request
+	// text is the header, and the body behind it where that is small. It is of
+	// buffers.
+	text *[]byte
+	rest io.ReadCloser // a body that is not in text; nil if none
+}
+
+var buffers = sync.Pool{New: func() any { return new(make([]byte, 0, 4<<10)) }}
+
+// newOutgoing reads a small body, and closes it.
+func newOutgoing(req *http.Request, close bool) (*outgoing, error) {
+	out := &outgoing{req: req, text: buffers.Get().(*[]byte)}
+	var err error
+	if *out.text, err = appendHead((*out.text)[:0], req, close); err != nil {
+		out.done()
+		return nil, err
+	}
+	if !hasBody(req) {
+		return out, nil
+	}
+	if req.ContentLength > gathered {
+		out.rest = req.Body
+		return out, nil
+	}
+	defer closeBody(req)
+	head, n := len(*out.text), int(req.ContentLength)
+	*out.text = slices.Grow(*out.text, n)[:head+n]
+	if _, err := io.ReadFull(req.Body, (*out.text)[head:]); err != nil {
+		out.done()
+		return nil, fmt.Errorf("http1: reading the request's body of %d bytes: %w", n, err)
+	}
+	return out, nil
+}
+
+// addr is the address to dial.
+func (out *outgoing) addr() string {
+	u := out.req.URL
+	if u.Port() != "" {
+		return u.Host
+	}
+	return strings.TrimSuffix(u.Host, ":") + ":80"
+}
+
+// mayRepeat reports whether the request may be sent again after an exchange on a
+// connection that was used before failed with err.
+func (out *outgoing) mayRepeat(err error) bool {
+	if out.req.Context().Err() != nil {
+		return false
+	}
+	if errors.Is(err, ErrNotSent) {
+		return true
+	}
+	return errors.Is(err, errNoResponse) && isSafe(out.req.Method)
+}
+
+// isSafe reports whether a request of method changes nothing.
+//
+// Spec: RFC 9110, 9.2.1.
+func isSafe(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodOptions, http.MethodTrace:
+		return true
+	}
+	return false
+}
+
+// rewind makes the request ready to be sent again.
+func (out *outgoing) rewind() error {
+	if out.rest == nil {
+		return nil
+	}
+	if out.req.GetBody == nil {
+		return errors.New("http1: the body can't be read again")
+	}
+	var err error
+	out.rest, err = out.req.GetBody()
+	return err
+}
+
+// drop closes the body of a request that is not sent.
+func (out *outgoing) drop() {
+	if out.rest != nil {
+		_ = out.rest.Close() // the failure to send is told
+	}
+}
+
+// done gives the buffer back.
+func (out *outgoing) done() {
+	if cap(*out.text) <= 2*gathered {
+		buffers.Put(out.text)
+	}
+	out.text = nil
+}
+
+// appendHead appends the request line and the header.
+//
+// Spec: RFC 9112, 3 and 5.
+func appendHead(dst []byte, req *http.Request, close bool) ([]byte, error) {
+	target := req.URL.RequestURI()
+	host := req.Host
+	if host == "" {
+		host = req.URL.Host
+	}
+	if strings.ContainsAny(target, " \r\n\t\x00") || !isPlainHost(host) {
+		return dst, errors.New("http1: request URL or host with characters that can't be sent")
+	}
+	dst = append(append(append(dst, req.Method...), ' '), target...)
+	dst = append(append(append(dst, " HTTP/1.1\r\nHost: "...), host...), "\r\n"...)
+	if _, ok := req.Header["User-Agent"]; !ok {
+		dst = append(dst, "User-Agent: "+userAgent+"\r\n"...)
+	}
+	switch {
+	case hasBody(req):
+		dst = appendLength(dst, req.ContentLength)
+	case req.Method == http.MethodPost || req.Method == http.MethodPut || req.Method == http.MethodPatch:
+		dst = appendLength(dst, 0)
+	}
+	if close || req.Close {
+		dst = append(dst, "Connection: close\r\n"...)
+	}
+	dst, err := appendFields(dst, req.Header)
+	return append(dst, "\r\n"...), err
+}
+
+func appendLength(dst []byte, n int64) []byte {
+	return append(strconv.AppendInt(append(dst, "Content-Length: "...), n, 10), "\r\n"...)
+}
+
+// appendFields appends the fields of h, but those that appendHead writes, by
+// name.
+func appendFields(dst []byte, h http.Header) ([]byte, error) {
+	var few [16]string
+	names := few[:0]
+	for name := range h {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		switch name {
+		case "Host", "Content-Length", "Transfer-Encoding", "Trailer":
+			continue
+		}
+		if !isToken(name) {
+			return dst, fmt.Errorf("http1: invalid header name %q", name)
+		}
+		for _, v := range h[name] {
+			if !isValue(v) {
+				return dst, fmt.Errorf("http1: invalid value of header %s", name) // it may be a secret
+			}
+			if name == "User-Agent" && v == "" {
+				continue // the caller wants none
+			}
+			dst = append(append(append(append(dst, name...), ": "...), strings.Trim(v, " \t")...), "\r\n"...)
+		}
+	}
+	return dst, nil
+}
+
+// isToken reports whether s is a token.
+//
+// Spec: RFC 9110, 5.6.2.
+func isToken(s string) bool {
+	for i := range len(s) {
+		if !tokens[s[i]] {
+			return false
+		}
+	}
+	return s != ""
+}
+
+var tokens = func() (t [256]bool) {
+	for b := range byte(0x7f) {
+		t[b] = b > ' ' && bytes.IndexByte([]byte(`"(),/:;<=>?@[\]{}`), b) < 0
+	}
+	return t
+}()
+
+// isValue reports whether s can be a field's value. A line break in it would
+// begin another field.
+//
+// Spec: RFC 9110, 5.5. CWE-113.
+func isValue(s string) bool {
+	for i := range len(s) {
+		if b := s[i]; b < ' ' && b != '\t' || b == 0x7f {
+			return false
+		}
+	}
+	return true
+}

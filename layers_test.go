@@ -20,7 +20,7 @@ const module = "github.com/mcpbridge/mcpbridge"
 // The groups of the table. A package imports what lies below it, never a
 // neighbour of its own row.
 var (
-	bottom = []string{"index", "internal/wire", "internal/spec", "internal/sse", "internal/fanout"}
+	bottom = []string{"index", "internal/wire", "internal/spec", "internal/sse", "internal/fanout", "internal/http1"}
 	waist  = []string{"internal/exchange", "internal/transport"}
 	eras   = []string{"legacy", "modern"}
 	top    = []string{"gateway", "internal/admin", "internal/config", "internal/metrics"}
@@ -48,6 +48,7 @@ var layers = map[string][]string{
 	"internal/spec":   nil,
 	"internal/sse":    nil,
 	"internal/fanout": nil,
+	"internal/http1":  nil,
 
 	// Beside the layers: the demo server, what only tests use, what make uses.
 	"internal/notebook":   {"internal/transport", "internal/wire", "internal/spec", "internal/sse"},

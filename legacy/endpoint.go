@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/http1"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -19,8 +20,8 @@ import (
 type endpoint struct {
 	rt      http.RoundTripper
 	url     *url.URL
-	headers http.Header     // the config's
-	own     *http.Transport // rt, if the Back made it itself
+	headers http.Header      // the config's
+	own     *http1.Transport // rt, if the Back made it itself
 
 	size atomic.Int64 // of the last answer: what the next is expected to take
 }
@@ -33,16 +34,15 @@ func newEndpoint(o *Options) *endpoint {
 	}
 	e := &endpoint{rt: o.RoundTripper, url: u, headers: o.Headers}
 	if e.rt == nil {
-		e.own = ownTransport()
+		e.own = http1.NewTransport(forOrigin())
 		e.rt = e.own
 	}
 	return e
 }
 
-// ownTransport is net/http's transport for one origin with many requests at a
-// time. Bodies pass as they are: unpacking them costs more than loopback and
-// data centres save.
-func ownTransport() *http.Transport {
+// forOrigin is a transport for one origin with many requests at a time. Bodies
+// pass as they are: unpacking them costs more than loopback and data centres save.
+func forOrigin() *http.Transport {
 	t := &http.Transport{}
 	if d, ok := http.DefaultTransport.(*http.Transport); ok {
 		t = d.Clone()
@@ -81,9 +81,9 @@ func (e *endpoint) header(accept string, session string, revision spec.Revision)
 
 // post sends frame. h is shared: RoundTrippers don't change it.
 //
-// The body is of a type that net/http knows to be in memory: it then writes
-// headers and body at once, and by itself repeats a request of which nothing
-// left on a connection that the server had closed.
+// The body is of a type that net/http knows to be in memory, and can be read
+// again: the transport then writes headers and body at once, and by itself repeats
+// a request of which nothing left on a connection that the server had closed.
 func (e *endpoint) post(ctx context.Context, h http.Header, frame []byte) (*http.Response, error) {
 	body := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(frame)), nil }
 	first, _ := body() // never fails
@@ -102,14 +102,14 @@ func (e *endpoint) post(ctx context.Context, h http.Header, frame []byte) (*http
 }
 
 // unsent reports whether a RoundTrip that failed with err had no connection to
-// send anything on.
+// send anything on, or found it closed before the first byte.
 func unsent(err error) bool {
 	var op *net.OpError
 	var dns *net.DNSError
 	var cert *tls.CertificateVerificationError
 	var record tls.RecordHeaderError
 	return errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect") ||
-		errors.As(err, &dns) || errors.As(err, &cert) || errors.As(err, &record)
+		errors.Is(err, http1.ErrNotSent) || errors.As(err, &dns) || errors.As(err, &cert) || errors.As(err, &record)
 }
 
 // bare sends a request without a body.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/http1"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -308,12 +309,13 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 	p.on["tools/list"] = listOnce
 	var conns atomic.Int32
-	rt := ownTransport()
-	defer rt.CloseIdleConnections()
-	rt.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+	settings := forOrigin()
+	settings.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conns.Add(1)
 		return (&net.Dialer{}).DialContext(ctx, network, addr)
 	}
+	rt := http1.NewTransport(settings)
+	defer rt.CloseIdleConnections()
 	b := newTestBack(t, Options{URL: p.URL, RoundTripper: rt})
 	for i := range 20 {
 		if _, err := body(b.Serve(t.Context(), ask([]string{"tools/call", "tools/list"}[i%2], `{}`), &caller{})); err != nil {

@@ -49,15 +49,35 @@ func (s *scenario) outcome() string {
 // the scenario's name and the check's id.
 type expectations map[string]map[string]string
 
-// TestConformance runs the official suite's server scenarios of the modern
-// revision through mcpbridge on two legacy servers, go-sdk v1.6.1's stock one and
-// one with the tools that the scenarios name, and holds every check against the
-// server's file in conformance/.
+// A suiteRun is one run of the official suite's server scenarios. Every check is
+// held against conformance/NAME.txt.
+type suiteRun struct {
+	name     string // of the table, and of the file
+	revision string // whose scenarios
+	url      func() string
+}
+
+func through(server string) func() string { return func() string { return w.bridge.endpoint(server) } }
+
+func directly(server string) func() string { return func() string { return w.urls[server] } }
+
+// suiteRuns are the runs through mcpbridge, and the direct ones that say what
+// the suite makes of the servers themselves.
+var suiteRuns = []suiteRun{
+	{"everything-go", "2026-07-28", through("everything-go")},
+	{"legacy-2026", "2026-07-28", through("legacy-2026")},
+	{"everything-go-directly", "2025-11-25", directly("everything-go")},
+	{"modern-go-directly", "2026-07-28", directly("modern-go")},
+	{"modern-typescript-directly", "2026-07-28", directly("modern-typescript")},
+}
+
+// TestConformance makes the runs, and leaves what came of them in
+// bin/conformance.txt.
 func TestConformance(t *testing.T) {
 	var tables strings.Builder
-	for _, server := range []string{"everything-go", "legacy-2026"} {
-		t.Run(server, func(t *testing.T) {
-			fmt.Fprintf(&tables, "on %s:\n%s\n", server, conform(t, server))
+	for _, run := range suiteRuns {
+		t.Run(run.name, func(t *testing.T) {
+			fmt.Fprintf(&tables, "on %s:\n%s\n", run.name, run.conform(t))
 		})
 	}
 	if err := os.WriteFile("../bin/conformance.txt", []byte(tables.String()), 0o600); err != nil {
@@ -65,14 +85,14 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// conform runs the suite on one server and returns the table.
-func conform(t *testing.T, server string) string {
-	file := "../conformance/" + server + ".txt"
+// conform makes one run and returns the table.
+func (r *suiteRun) conform(t *testing.T) string {
+	file := "../conformance/" + r.name + ".txt"
 	want, err := readExpected(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := runSuite(t.Context(), w.bridge.endpoint(server), t.TempDir())
+	got, err := r.run(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +110,7 @@ func conform(t *testing.T, server string) string {
 	for name := range want {
 		t.Errorf("%s has %s, which the suite did not run", file, name)
 	}
-	return suiteTable(got)
+	return suiteTable(r.revision, got)
 }
 
 // judge returns the faults that are not expected, and notes for the table why
@@ -146,12 +166,12 @@ func readExpected(name string) (expectations, error) {
 	return want, lines.Err()
 }
 
-// runSuite runs the suite against url and reads what it left in dir.
-func runSuite(ctx context.Context, url, dir string) ([]*scenario, error) {
+// run runs the suite and reads what it left in dir.
+func (r *suiteRun) run(ctx context.Context, dir string) ([]*scenario, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, nodeBinary, conformanceNode, "server",
-		"--requirements", revision, "--url", url, "--timeout", "30000", "-o", dir)
+		"--requirements", r.revision, "--url", r.url(), "--timeout", "30000", "-o", dir)
 	out, err := cmd.CombinedOutput() // the status says only that something failed
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("the suite did not end: %v\n%s", err, out)
@@ -164,7 +184,7 @@ func runSuite(ctx context.Context, url, dir string) ([]*scenario, error) {
 }
 
 var (
-	unscoredLine = regexp.MustCompile(`(?m)^\s+[✓✗] (\S+) \((?:extension|pending|draft)\)`)
+	unscoredLine = regexp.MustCompile(`(?m)^\s+[✓✗] (\S+) \((?:extension|pending|draft|added-after-release)\)`)
 	resultFolder = regexp.MustCompile(`^server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$`)
 )
 
@@ -222,7 +242,7 @@ func (s *scenario) read(name string) error {
 }
 
 // suiteTable is for people: a line per scenario, and the counts.
-func suiteTable(got []*scenario) string {
+func suiteTable(revision string, got []*scenario) string {
 	var b strings.Builder
 	count := make(map[string]int)
 	scored := 0

@@ -22,10 +22,12 @@ const (
 	bridgeBinary    = "../bin/mcpbridge"
 	everythingGo    = "../bin/everything-v1.6.1"
 	legacy2026      = "../bin/legacy-2026"
+	modernGo        = "../bin/modern-go"
 	nodeBinary      = "../node/node_modules/.bin/node"
 	everythingNode  = "../node/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
 	listenNode      = "../node/listen.mjs"
 	roundNode       = "../node/round.mjs"
+	modernNode      = "../node/modern-server.mjs"
 	filesNode       = "../node/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"
 	conformanceNode = "../node/node_modules/@modelcontextprotocol/conformance/dist/index.js"
 )
@@ -101,6 +103,12 @@ func (w *world) startServers(ctx context.Context) error {
 		}, ""},
 		{"legacy-2026", func(addr, _ string) (env, argv []string) {
 			return nil, []string{legacy2026, "-http", addr}
+		}, ""},
+		{"modern-go", func(addr, _ string) (env, argv []string) {
+			return nil, []string{modernGo, "-http", addr}
+		}, ""},
+		{"modern-typescript", func(addr, _ string) (env, argv []string) {
+			return nil, []string{nodeBinary, modernNode, "--http", addr}
 		}, ""},
 		{"everything-http", func(_, port string) (env, argv []string) {
 			return []string{"PORT=" + port}, []string{nodeBinary, everythingNode, "streamableHttp"}

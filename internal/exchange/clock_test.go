@@ -1,0 +1,50 @@
+package exchange
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestClock(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		play func(k *Clock)
+		want time.Duration // after the start; zero: never
+	}{
+		{"nothing happens", func(*Clock) {}, time.Minute},
+		{"a sign of life", func(k *Clock) { time.Sleep(50 * time.Second); k.Restart() }, 110 * time.Second},
+		{"signs of life for ever", func(k *Clock) {
+			for range 9 {
+				time.Sleep(30 * time.Second)
+				k.Restart()
+			}
+		}, 5 * time.Minute},
+		{"a pause", func(k *Clock) { k.Pause(); k.Pause(); time.Sleep(time.Hour); k.Resume() }, time.Hour + time.Minute},
+		{"the maximum stands still in a pause", func(k *Clock) {
+			k.Pause()
+			time.Sleep(time.Hour)
+			k.Resume()
+			for range 9 {
+				time.Sleep(30 * time.Second)
+				k.Restart()
+			}
+		}, time.Hour + 5*time.Minute},
+		{"stopped", func(k *Clock) { k.Stop(); k.Restart() }, 0},
+		{"stopped in a pause", func(k *Clock) { k.Pause(); k.Stop(); k.Resume() }, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				var rang time.Duration
+				k := StartClock(time.Minute, 5*time.Minute, func() { rang = time.Since(start) })
+				tt.play(k)
+				time.Sleep(24 * time.Hour)
+				synctest.Wait()
+				if rang != tt.want {
+					t.Errorf("expired after %v, want %v", rang, tt.want)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,195 @@
+package modern
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// forget drops what is known of a scope's tools.
+func (c *schemaCache) forget(scope string) {
+	if c.tools.Len() == 0 {
+		return
+	}
+	for _, key := range c.tools.Keys() {
+		if key.scope == scope {
+			c.tools.Remove(key)
+		}
+	}
+}
+
+// of returns the parameters of a tool that headers mirror, as far as is known.
+func (c *schemaCache) of(scope, tool string) []mirror {
+	mirrors, _ := c.tools.Get(toolKey{scope, tool})
+	return mirrors
+}
+
+// mirrors returns the parameters that headers have to mirror in a request.
+func (b *Back) mirrors(method, scope string, params []byte) []mirror {
+	if method != spec.MethodToolsCall || b.tools.tools.Len() == 0 {
+		return nil
+	}
+	name, _ := wire.GetString(params, "name")
+	return b.tools.of(scope, name)
+}
+
+// learn takes over what a page of tools/list says of headers, and returns the page
+// without the tools whose annotations are invalid: the revision demands it of
+// whoever speaks to the server over HTTP.
+//
+// Spec: 2026-07-28, basic/transports/streamable-http, Schema Extension.
+func (b *Back) learn(scope string, page []byte) []byte {
+	if !b.overHTTP() {
+		return page
+	}
+	tools := wire.Get(page, "tools")
+	if bytes.Contains(tools, []byte(headerAnnotation)) {
+		if valid, some := b.withoutInvalid(tools); some {
+			tools = valid
+			page = wire.AppendEdited(nil, page, wire.Edit{Name: "tools", Value: tools})
+		}
+	}
+	b.tools.learn(scope, tools)
+	return page
+}
+
+// withoutInvalid returns the tools whose annotations are valid, and whether any is
+// not.
+func (b *Back) withoutInvalid(tools []byte) ([]byte, bool) {
+	some, valid := false, []byte{'['}
+	for tool := range wire.Elements(tools) {
+		if reason := annotationFault(wire.Get(tool, "inputSchema")); reason != "" {
+			name, _ := wire.GetString(tool, "name")
+			b.log.Warn("tool left out of the list", "tool", name, "reason", reason)
+			some = true
+			continue
+		}
+		valid = append(append(valid, tool...), ',')
+	}
+	return closeArray(valid), some
+}
+
+// annotationFault returns what is wrong with the header annotations of a schema, or
+// "".
+func annotationFault(schema []byte) string {
+	w := annotations{seen: make(map[string]bool)}
+	w.schema(schema, "", true)
+	return w.fault
+}
+
+// annotations walks a schema for header annotations.
+type annotations struct {
+	seen  map[string]bool // the names so far, in lower case
+	fault string          // the first
+}
+
+// schema looks at a schema and those in it. at is its place, for people; reachable
+// says that properties alone lead there.
+func (w *annotations) schema(schema []byte, at string, reachable bool) {
+	for k, v := range wire.Members(schema) {
+		switch name := k.String(); name {
+		case headerAnnotation:
+			w.annotation(schema, v, at, reachable)
+		case "properties":
+			w.each(v, at, reachable)
+		case "patternProperties", "$defs", "definitions", "dependentSchemas":
+			w.each(v, at+"/"+name, false)
+		case "items", "prefixItems", "additionalItems", "contains", "unevaluatedItems",
+			"additionalProperties", "propertyNames", "unevaluatedProperties",
+			"allOf", "anyOf", "oneOf", "not", "if", "then", "else":
+			w.schema(v, at+"/"+name, false)
+			for e := range wire.Elements(v) {
+				w.schema(e, at+"/"+name, false)
+			}
+		}
+	}
+}
+
+// each looks at the schemas that an object holds by name.
+func (w *annotations) each(schemas []byte, at string, reachable bool) {
+	for k, v := range wire.Members(schemas) {
+		w.schema(v, at+"/"+k.String(), reachable)
+	}
+}
+
+func (w *annotations) annotation(schema, v []byte, at string, reachable bool) {
+	if w.fault != "" {
+		return
+	}
+	name := wire.Unquote(v)
+	typ, _ := wire.GetString(schema, "type")
+	switch {
+	case at == "" || !reachable:
+		w.fault = fmt.Sprintf("%s at %q, where no chain of properties leads", headerAnnotation, at)
+	case !isToken(name):
+		w.fault = fmt.Sprintf("%s of %q is %s, which is no name of a header", headerAnnotation, at, shorten(string(v)))
+	case !slices.Contains([]string{"string", "integer", "boolean"}, typ):
+		w.fault = fmt.Sprintf("%s of %q, whose type is neither string nor integer nor boolean", headerAnnotation, at)
+	case w.seen[strings.ToLower(name)]:
+		w.fault = fmt.Sprintf("%s %q stands twice", headerAnnotation, name)
+	}
+	w.seen[strings.ToLower(name)] = true
+}
+
+// isToken reports whether s can be a part of a header's name.
+//
+// Spec: RFC 9110, 5.6.2.
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
+		if !letter && (c < '0' || c > '9') && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// maxPages bounds how far a list is followed to find one tool.
+const maxPages = 64
+
+// relist asks for the tools again, up to the one that is called, and reports
+// whether other headers are known to be wanted for it than before.
+//
+// Spec: 2026-07-28, basic/transports/streamable-http, Client Behavior.
+func (b *Back) relist(ctx context.Context, p exchange.Profile, tool string) bool {
+	before := b.tools.of(p.Scope, tool)
+	b.tools.forget(p.Scope)
+	params := []byte(`{}`)
+	for range maxPages {
+		page, err := b.request(ctx, spec.MethodToolsList, params, p)
+		if err != nil {
+			b.log.Info("listing tools again", "error", err)
+			return false
+		}
+		b.learn(p.Scope, page)
+		if hasTool(page, tool) {
+			return !slices.EqualFunc(before, b.tools.of(p.Scope, tool), sameMirror)
+		}
+		cursor := wire.Get(page, "nextCursor")
+		if len(cursor) == 0 || cursor[0] != '"' {
+			break
+		}
+		params = wire.AppendEdited(nil, nil, wire.Edit{Name: "cursor", Value: cursor})
+	}
+	return len(before) > 0
+}
+
+func hasTool(page []byte, name string) bool {
+	for tool := range wire.Elements(wire.Get(page, "tools")) {
+		if n, _ := wire.GetString(tool, "name"); n == name {
+			return true
+		}
+	}
+	return false
+}
+
+func sameMirror(a, b mirror) bool {
+	return a.header == b.header && slices.Equal(a.path, b.path)
+}

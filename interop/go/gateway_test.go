@@ -27,6 +27,7 @@ const (
 	everythingNode  = "../node/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
 	listenNode      = "../node/listen.mjs"
 	roundNode       = "../node/round.mjs"
+	driveNode       = "../node/drive.mjs"
 	modernNode      = "../node/modern-server.mjs"
 	filesNode       = "../node/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"
 	conformanceNode = "../node/node_modules/@modelcontextprotocol/conformance/dist/index.js"

@@ -83,9 +83,7 @@ type Command struct {
 
 	lines *lineReader // owned by Read
 
-	writing chan struct{} // holds a token while a message is written
-	wbuf    []byte        // owned by whoever holds the token
-	broken  error         // why no more can be written; likewise
+	out lineWriter // to its standard input; see [Command.start]
 
 	closing  chan struct{} // closed when Close begins
 	once     sync.Once
@@ -113,7 +111,6 @@ func StartCommand(opts CommandOptions) (*Command, error) {
 		opts:    opts,
 		log:     cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)).With("upstream", name),
 		words:   &lastWords{done: make(chan struct{})},
-		writing: make(chan struct{}, 1),
 		closing: make(chan struct{}),
 		done:    make(chan struct{}),
 	}
@@ -147,6 +144,12 @@ func (c *Command) start() error {
 	}
 	c.stdin, c.stdout, c.stderr = p.inW, p.outR, p.errR
 	c.lines = &lineReader{src: drainer{c.stdout}, limit: c.opts.MaxMessage}
+	c.out = lineWriter{
+		f: c.stdin, timeout: c.opts.WriteTimeout, doing: "writing to server " + c.name,
+		cut:     func() { killGroup(c.cmd.Process.Pid) },
+		closing: c.closing, gone: c.done, goneErr: c.gone,
+		turn: make(chan struct{}, 1),
+	}
 	go c.words.drain(c.stderr, c.log)
 	go c.wait()
 	return nil

@@ -10,10 +10,7 @@ import (
 	"time"
 )
 
-const (
-	gatherMessage = 64 << 10 // messages up to this size go out in one write with their LF
-	loggedNoise   = 256      // how much of a skipped line is logged
-)
+const loggedNoise = 256 // how much of a skipped line is logged
 
 // Write sends one message on a line of its own; see [Conn]. Where the child has
 // taken part of a message when the time is up, no other can follow, and the
@@ -23,83 +20,7 @@ func (c *Command) Write(msg []byte) error {
 	if !looksLikeMessage(line) {
 		return fmt.Errorf("writing to server %s: not a JSON object", c.name)
 	}
-	if err := c.acquireWrite(); err != nil {
-		return err
-	}
-	defer func() { <-c.writing }()
-	if c.broken != nil {
-		return c.broken
-	}
-	return c.writeLine(line)
-}
-
-// acquireWrite takes the token, unless the connection is over.
-func (c *Command) acquireWrite() error {
-	switch {
-	case isClosed(c.closing):
-		return ErrClosed
-	case isClosed(c.done):
-		return c.gone()
-	}
-	timer := time.NewTimer(c.opts.WriteTimeout)
-	defer timer.Stop()
-	select {
-	case c.writing <- struct{}{}:
-		return nil
-	case <-timer.C:
-		return fmt.Errorf("writing to server %s: %w after %v", c.name, ErrWriteTimeout, c.opts.WriteTimeout)
-	case <-c.closing:
-		return ErrClosed
-	case <-c.done:
-		return c.gone()
-	}
-}
-
-// writeLine writes a line and its LF within the write time-out. The caller
-// holds the token.
-func (c *Command) writeLine(line []byte) error {
-	disarm := c.armWrite()
-	defer disarm()
-	var n int
-	var err error
-	if len(line) < gatherMessage {
-		c.wbuf = append(append(c.wbuf[:0], line...), '\n')
-		n, err = c.stdin.Write(c.wbuf)
-	} else if n, err = c.stdin.Write(line); err == nil {
-		_, err = c.stdin.Write([]byte{'\n'})
-	}
-	if err == nil {
-		return nil
-	}
-	return c.writeError(n, err)
-}
-
-// armWrite bounds the writes until disarm is called. Where a pipe has no
-// deadlines the child is killed, which ends the write as well.
-func (c *Command) armWrite() (disarm func()) {
-	if c.stdin.SetWriteDeadline(time.Now().Add(c.opts.WriteTimeout)) == nil {
-		return func() {}
-	}
-	timer := time.AfterFunc(c.opts.WriteTimeout, func() { killGroup(c.cmd.Process.Pid) })
-	return func() { timer.Stop() }
-}
-
-// writeError says why a write failed of which n bytes went out.
-func (c *Command) writeError(n int, err error) error {
-	switch {
-	case isClosed(c.closing):
-		return ErrClosed
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = fmt.Errorf("writing to server %s: %w after %v", c.name, ErrWriteTimeout, c.opts.WriteTimeout)
-		if n == 0 {
-			return err
-		}
-		killGroup(c.cmd.Process.Pid)
-	default:
-		err = fmt.Errorf("writing to server %s: %v", c.name, err)
-	}
-	c.broken = err
-	return err
+	return c.out.write(line)
 }
 
 // gone is the error of a Write to a child that has ended.

@@ -336,7 +336,7 @@ func TestCommandWriteTimeoutBetweenMessages(t *testing.T) {
 	if !errors.Is(err, ErrWriteTimeout) {
 		t.Fatalf("Write to a full pipe = %v, want ErrWriteTimeout", err)
 	}
-	if isClosed(c.Done()) || c.broken != nil {
+	if isClosed(c.Done()) || c.out.broken != nil {
 		t.Error("a message of which nothing was written broke the connection")
 	}
 }
@@ -369,7 +369,7 @@ func TestCommandCloseUnblocksWrite(t *testing.T) {
 	for range cap(errs) { // end when Close unblocks Write
 		go func() { errs <- c.Write([]byte("[" + strings.Repeat(" ", 1<<20) + "]")) }()
 	}
-	for len(c.writing) == 0 {
+	for len(c.out.turn) == 0 {
 		time.Sleep(time.Millisecond) // until one of them holds the token
 	}
 	c.Close()

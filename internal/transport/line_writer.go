@@ -1,0 +1,113 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+const gatherMessage = 64 << 10 // messages up to this size go out in one write with their LF
+
+// A lineWriter writes messages to a file, one at a time and one to a line. It waits
+// for nobody longer than its time-out.
+type lineWriter struct {
+	f       *os.File
+	timeout time.Duration
+	doing   string // what it does, for errors: "writing to server files"
+	// cut ends a write that has no deadline, and whatever hears of the file: where a
+	// part of a message was taken no other can follow.
+	cut func()
+
+	closing <-chan struct{} // closed when nobody wants to write any more
+	gone    <-chan struct{} // closed when nobody reads any more; nil if that is not known
+	goneErr func() error    // why; called once gone is closed
+
+	turn   chan struct{} // holds a token while a message is written
+	buf    []byte        // owned by whoever holds the token
+	broken error         // why no more can be written; likewise
+}
+
+// write writes one line within the time-out, with its LF.
+func (w *lineWriter) write(line []byte) error {
+	if err := w.acquire(); err != nil {
+		return err
+	}
+	defer func() { <-w.turn }()
+	if w.broken != nil {
+		return w.broken
+	}
+	return w.writeLine(line)
+}
+
+// acquire takes the token, unless the connection is over.
+func (w *lineWriter) acquire() error {
+	switch {
+	case isClosed(w.closing):
+		return ErrClosed
+	case isClosed(w.gone):
+		return w.goneErr()
+	}
+	select {
+	case w.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	timer := time.NewTimer(w.timeout)
+	defer timer.Stop()
+	select {
+	case w.turn <- struct{}{}:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("%s: %w after %v", w.doing, ErrWriteTimeout, w.timeout)
+	case <-w.closing:
+		return ErrClosed
+	case <-w.gone:
+		return w.goneErr()
+	}
+}
+
+// writeLine writes a line and its LF. The caller holds the token.
+func (w *lineWriter) writeLine(line []byte) error {
+	disarm := w.arm()
+	defer disarm()
+	var n int
+	var err error
+	if len(line) < gatherMessage {
+		w.buf = append(append(w.buf[:0], line...), '\n')
+		n, err = w.f.Write(w.buf)
+	} else if n, err = w.f.Write(line); err == nil {
+		_, err = w.f.Write([]byte{'\n'})
+	}
+	if err == nil {
+		return nil
+	}
+	return w.failed(n, err)
+}
+
+// arm bounds the writes until disarm is called.
+func (w *lineWriter) arm() (disarm func()) {
+	if w.f.SetWriteDeadline(time.Now().Add(w.timeout)) == nil {
+		return func() {}
+	}
+	timer := time.AfterFunc(w.timeout, w.cut)
+	return func() { timer.Stop() }
+}
+
+// failed says why a write failed of which n bytes went out.
+func (w *lineWriter) failed(n int, err error) error {
+	switch {
+	case isClosed(w.closing):
+		return ErrClosed
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = fmt.Errorf("%s: %w after %v", w.doing, ErrWriteTimeout, w.timeout)
+		if n == 0 {
+			return err
+		}
+		w.cut()
+	default:
+		err = fmt.Errorf("%s: %v", w.doing, err)
+	}
+	w.broken = err
+	return err
+}

@@ -1,0 +1,158 @@
+package transport
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// StdioOptions say which files a client is reached by. The zero value of what is not
+// required is useful. Negative limits are errors.
+type StdioOptions struct {
+	// In is read, Out written: os.Stdin and os.Stdout. Required. They are the conn's
+	// from then on.
+	In, Out *os.File
+
+	MaxMessage   int           // bytes of a message read; zero means DefaultMaxMessage
+	WriteTimeout time.Duration // of one message; zero means DefaultWriteTimeout
+}
+
+// A Stdio is a Conn to the client that started this process, one message per line.
+// What is on a line is the reader's to judge.
+//
+// Where the system can't interrupt a read of a file (a terminal, anything on Windows)
+// Close leaves one behind, which ends with the file or the process; and a write of
+// one that nobody reads lasts, though others do not wait for it beyond their time.
+//
+// Spec: 2026-07-28, basic/transports/stdio.
+type Stdio struct {
+	in, out *os.File
+	lines   *lineReader // owned by Read
+	w       lineWriter
+
+	closing chan struct{} // closed by Close
+	once    sync.Once
+}
+
+// OpenStdio returns a conn over the process's own standard streams, or two other
+// files.
+func OpenStdio(opts StdioOptions) (*Stdio, error) {
+	if opts.In == nil || opts.Out == nil {
+		return nil, errors.New("transport: OpenStdio: nil file")
+	}
+	if opts.MaxMessage < 0 || opts.WriteTimeout < 0 {
+		return nil, errors.New("transport: OpenStdio: negative limit")
+	}
+	in, err := interruptible(opts.In)
+	if err != nil {
+		return nil, fmt.Errorf("opening standard input: %w", err)
+	}
+	out, err := interruptible(opts.Out)
+	if err != nil {
+		closeAll(in)
+		return nil, fmt.Errorf("opening standard output: %w", err)
+	}
+	s := &Stdio{in: in, out: out, closing: make(chan struct{})}
+	s.lines = &lineReader{src: s.source(), limit: cmp.Or(opts.MaxMessage, DefaultMaxMessage)}
+	s.w = lineWriter{
+		f: out, timeout: cmp.Or(opts.WriteTimeout, DefaultWriteTimeout), doing: "writing to standard output",
+		cut: func() {}, closing: s.closing, turn: make(chan struct{}, 1),
+	}
+	return s, nil
+}
+
+// source returns what lines are read from: the file, or what passes its text on if
+// its reads can't be interrupted.
+func (s *Stdio) source() io.Reader {
+	if s.in.SetReadDeadline(time.Time{}) == nil {
+		return s.in
+	}
+	p := &pump{f: s.in, closing: s.closing, parts: make(chan part)}
+	go p.run() // ends with its file, or with the first text after Close
+	return p
+}
+
+// Read returns the next line that is not blank; see [Conn]. The last may lack its
+// line feed.
+func (s *Stdio) Read() ([]byte, error) {
+	for {
+		line, _, err := s.lines.next()
+		switch tooLong := (*TooLongError)(nil); {
+		case err == nil:
+			if msg := bytes.TrimSpace(line); len(msg) > 0 {
+				return msg, nil
+			}
+		case errors.As(err, &tooLong) || err == io.EOF:
+			return nil, err
+		case isClosed(s.closing):
+			return nil, ErrClosed
+		default:
+			return nil, fmt.Errorf("reading from standard input: %w", err)
+		}
+	}
+}
+
+// Write sends one message on a line of its own; see [Conn]. Where a part of a message
+// was taken when the time was up, no other can follow.
+func (s *Stdio) Write(msg []byte) error { return s.w.write(oneLine(msg)) }
+
+// Close ends the connection; see [Conn]. The client sees the end of the output when
+// the process ends.
+func (s *Stdio) Close() error {
+	s.once.Do(func() {
+		close(s.closing)
+		closeAll(s.in, s.out)
+	})
+	return nil
+}
+
+// A pump reads a file whose reads can't be interrupted, in a goroutine of its own. It
+// is a reader of what the file has.
+type pump struct {
+	f       *os.File
+	closing <-chan struct{}
+	parts   chan part
+
+	rest part // of what was received and is yet to be read; owned by Read
+}
+
+type part struct {
+	text []byte
+	err  error
+}
+
+func (p *pump) run() {
+	for {
+		buf := make([]byte, copiedLine)
+		n, err := p.f.Read(buf)
+		select {
+		case p.parts <- part{buf[:n], err}:
+		case <-p.closing:
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// Read returns os.ErrClosed once closing is closed.
+func (p *pump) Read(b []byte) (int, error) {
+	if len(p.rest.text) == 0 && p.rest.err == nil {
+		select {
+		case p.rest = <-p.parts:
+		case <-p.closing:
+			return 0, os.ErrClosed
+		}
+	}
+	n := copy(b, p.rest.text)
+	if p.rest.text = p.rest.text[n:]; len(p.rest.text) > 0 {
+		return n, nil
+	}
+	return n, p.rest.err
+}

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package transport
+
+import "os"
+
+// interruptible returns f: there is nothing better.
+func interruptible(f *os.File) (*os.File, error) { return f, nil }

@@ -1,0 +1,49 @@
+//go:build unix
+
+package transport
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// interruptible returns another file for what f refers to, with deadlines if it is a
+// pipe or a socket. Those are ours: a terminal is others' too, who do not expect that
+// it stops waiting for them. The number is another, since a write that fails on
+// standard output's own ends the process by a signal.
+func interruptible(f *os.File) (*os.File, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	fd, err := dup(f)
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode()&(os.ModeNamedPipe|os.ModeSocket) != 0 {
+		if err := syscall.SetNonblock(fd, true); err != nil {
+			_ = syscall.Close(fd)
+			return nil, os.NewSyscallError("setnonblock", err)
+		}
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
+}
+
+func dup(f *os.File) (fd int, err error) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	cerr := conn.Control(func(from uintptr) {
+		syscall.ForkLock.RLock() // a child must not get it
+		defer syscall.ForkLock.RUnlock()
+		if fd, err = syscall.Dup(int(from)); err == nil {
+			syscall.CloseOnExec(fd)
+		}
+	})
+	if err = errors.Join(cerr, os.NewSyscallError("dup", err)); err != nil {
+		return 0, err
+	}
+	return fd, nil
+}

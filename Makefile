@@ -35,7 +35,7 @@ lint: ## gofmt, go vet and staticcheck, on the peers' harness too
 	  if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
-	@set -x; for m in interop/go interop/legacy-go interop/remote interop/client-go161 interop/client-mcpgo; do \
+	@set -x; for m in interop/go interop/legacy-go interop/modern-go interop/remote interop/client-go161 interop/client-mcpgo; do \
 	  $(GO) -C $$m vet ./...; (cd $$m && $(GO) run $(STATICCHECK) ./...); done
 
 .PHONY: cross
@@ -58,6 +58,7 @@ rules: bin/rules ## which rules of docs/rules.md the last `make test` and `make 
 .PHONY: interop
 interop: bin/rules ## real clients and servers, and the conformance suite, through mcpbridge (needs node and npm)
 	interop/build
+	@set -x; for m in legacy-2026 legacy-go modern-go; do $(GO) -C interop/$$m test -count=1 -timeout 2m .; done
 	@rm -f interop/bin/*.txt; rc=0; \
 	  $(GO) -C interop/go test -count=1 -timeout 10m -json . ./internal/... | $(WATCH) -v -o bin/interop.json || rc=$$?; \
 	  cat interop/bin/matrix.txt interop/bin/conformance.txt || rc=1; exit $$rc

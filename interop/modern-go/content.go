@@ -65,6 +65,7 @@ func addContentTools(s *mcp.Server) {
 	})
 	addTool(s, "test_tool_with_logging", "logs three messages", logThrice)
 	addTool(s, "test_tool_with_progress", "reports progress thrice", progressThrice)
+	addTool(s, "test_reconnection", "takes longer than a client waits for the first byte", takeLong)
 	addTool(s, "test_all_levels", "logs a message of each level", logAll)
 }
 
@@ -75,6 +76,17 @@ func logThrice(ctx context.Context, r *mcp.CallToolRequest) ([]mcp.Content, erro
 		}
 	}
 	return text("logged"), nil
+}
+
+// takeLong lasts long enough for a bridge to begin a stream that can be taken up
+// again; what a server of the legacy era does then, end it, is not ours to do.
+func takeLong(ctx context.Context, _ *mcp.CallToolRequest) ([]mcp.Content, error) {
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(1500 * time.Millisecond):
+		return text("it took long"), nil
+	}
 }
 
 func logAll(ctx context.Context, r *mcp.CallToolRequest) ([]mcp.Content, error) {

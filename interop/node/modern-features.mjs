@@ -189,6 +189,11 @@ function addTools(s, world) {
   });
   for (const tool of ["test_tool_with_logging", "test_logging_tool"]) plain(tool, logThrice);
   plain("test_tool_with_progress", progressThrice);
+  // Long enough for a bridge to begin a stream that can be taken up again.
+  plain("test_reconnection", async (ctx) => {
+    await sleep(1500, undefined, { signal: ctx.mcpReq.signal });
+    return content(text("it took long"));
+  });
   for (const [tool, [rounds, state, say]] of Object.entries(dialogs)) plain(tool, (ctx) => converse(ctx, rounds, state, filled(say)));
   plain("test_input_required_result_capabilities", askWhatIsDeclared);
   plain("test_trigger_tool_change", () => changed(world, "tools"));

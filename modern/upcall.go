@@ -52,6 +52,7 @@ type answer struct {
 	outline *wire.Outline // of result; may be nil
 	err     *wire.Error
 	extra   []byte
+	status  int    // of the HTTP response, if it was an error; else zero
 	release func() // gives the bytes back; may be nil
 }
 

@@ -68,11 +68,17 @@ func (e *statusError) Error() string {
 	return text
 }
 
+// aboutUs reports whether the status is about the gateway's own credentials, of which
+// a client knows nothing.
+func (e *statusError) aboutUs() bool {
+	return e.code == http.StatusUnauthorized || e.code == http.StatusForbidden
+}
+
 // advice is what to do about a status that configuration causes, after a
 // semicolon.
 func (e *statusError) advice() string {
 	switch {
-	case e.code == http.StatusUnauthorized, e.code == http.StatusForbidden:
+	case e.aboutUs():
 		return "; check the credentials in the server's headers"
 	case e.code >= 300 && e.code <= 399:
 		return "; redirects are not followed: configure the URL it leads to"

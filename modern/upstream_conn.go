@@ -172,6 +172,13 @@ func (l *connLink) restLocked(begun time.Time, err error) {
 	l.restUntil, l.lastErr = now.Add(l.rest), err
 }
 
+// connected reports whether a connection was ever had.
+func (l *connLink) connected() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.pipe != nil
+}
+
 // ended notes that a connection has ended by itself.
 func (l *connLink) ended(p *pipe, err error) {
 	l.opts.Logger.Info("connection to server ended", "error", err)

@@ -184,17 +184,16 @@ func (l *httpLink) rejected(ctx context.Context, end func(), c *upcall, resp *ht
 		m, err = wire.Parse(text, reading)
 	}
 	status := &statusError{code: resp.StatusCode}
-	if err != nil || m.Error == nil {
-		if status.legacyLooking() {
-			l.opts.Doubt("it answered " + c.method + " with " + status.Error())
-		}
-		return answer{}, &failure{cause: status, fate: status.fate()}
-	}
-	if c.is(m.ID) || m.ID.IsZero() && isModernError(m.Error.Code) {
+	isError := err == nil && m.Error != nil
+	if isError && !status.aboutUs() && (c.is(m.ID) || m.ID.IsZero() && isModernError(m.Error.Code)) {
 		end()
-		return answerOf(&m, nil), nil
+		a := answerOf(&m, nil)
+		a.status = resp.StatusCode
+		return a, nil
 	}
-	status.note = shorten(m.Error.Message)
+	if isError {
+		status.note = shorten(m.Error.Message)
+	}
 	if status.legacyLooking() {
 		l.opts.Doubt("it answered " + c.method + " with " + status.Error())
 	}

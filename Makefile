@@ -61,7 +61,7 @@ interop: bin/rules ## real clients and servers, and the conformance suite, throu
 	@set -x; for m in legacy-2026 legacy-go modern-go; do $(GO) -C interop/$$m test -count=1 -timeout 2m .; done
 	@rm -f interop/bin/*.txt; rc=0; \
 	  $(GO) -C interop/go test -count=1 -timeout 10m -json . ./internal/... | $(WATCH) -v -o bin/interop.json || rc=$$?; \
-	  cat interop/bin/matrix.txt interop/bin/conformance.txt || rc=1; exit $$rc
+	  cat interop/bin/matrix.txt interop/bin/legacy-direct.txt interop/bin/conformance.txt || rc=1; exit $$rc
 
 .PHONY: trunk
 trunk: bin/rules ## listen streams and calls under numbers and faults, through mcpbridge as a process

@@ -2,6 +2,7 @@ package interop
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -14,10 +15,20 @@ import (
 	"text/tabwriter"
 )
 
-// Matrix is matrix.json: what the servers have, and what proves it.
+// Matrix is matrix.json, with or without legacy.json: what the servers have, and
+// what proves it.
 type Matrix struct {
 	Features []string           // the rows, in order
 	Servers  map[string]*Server // by the name they have in mcpbridge's config
+	Clients  map[string]*Client // those that can't do everything
+}
+
+// Client is a client of one revision.
+type Client struct {
+	Revision     string
+	Capabilities json.RawMessage
+	NoErrorData  bool              // the SDK keeps an error's data to itself
+	Lacks        map[string]string // why it can't try a feature, by feature or "server, feature"
 }
 
 // Server is a column of the table.
@@ -30,7 +41,7 @@ type Server struct {
 
 // Step is one thing a client does and what it expects.
 type Step struct {
-	Op     string // discover, list, pages, call, read, prompt, complete, watch
+	Op     string // discover, list, pages, call, read, prompt, complete, watch; and those of legacyOps
 	Params json.RawMessage
 	Want   any // a pattern for the result (see mismatch)
 	Error  any // a pattern for {code, message} of a JSON-RPC error that is expected instead
@@ -58,26 +69,51 @@ type Step struct {
 	URI     string
 	Trigger *Step
 	Once    bool
+
+	// For legacy clients: the method of a request; the answers to questions, by
+	// method, and a pattern for the questions, {method, params} each; what is
+	// tried until it succeeds, before and after (see legacyOps); another URI.
+	Method        string
+	Answers       map[string]json.RawMessage
+	Asked         any
+	Before, Until *Step
+	Other         string
+
+	// The step is for clients whose revision is not older, or is older.
+	Since, Unless string
+}
+
+// fits reports whether the step is for a client of the revision.
+func (s *Step) fits(revision string) bool {
+	return revision >= s.Since && (s.Unless == "" || revision < s.Unless)
 }
 
 // empty reports whether the step would be content with anything.
 func (s Step) empty() bool {
-	return s.Want == nil && s.Error == nil && s.Names == nil && s.Pages == 0 && s.Op != "watch"
+	return s.Want == nil && s.Error == nil && s.Names == nil && s.Pages == 0 && !slices.Contains([]string{"watch", "unwatch", "gap", "cancel"}, s.Op)
 }
 
 func loadMatrix() (*Matrix, error) {
-	text, err := os.ReadFile("../matrix.json")
+	m, err := readMatrix("../matrix.json")
+	if err != nil {
+		return nil, err
+	}
+	m.inherit()
+	return m, m.validate()
+}
+
+func readMatrix(file string) (*Matrix, error) {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
 	m := new(Matrix)
-	d := json.NewDecoder(strings.NewReader(string(text)))
+	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(m); err != nil {
-		return nil, fmt.Errorf("matrix.json: %w", err)
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	m.inherit()
-	return m, m.validate()
+	return m, nil
 }
 
 // inherit fills in the columns that are like another.
@@ -125,6 +161,17 @@ func repeat(steps []Step) []Step {
 		}
 	}
 	return all
+}
+
+// lack says why there is nothing to try, or "".
+func (m *Matrix) lack(client, server, feature string) string {
+	if why := m.Servers[server].Lacks[feature]; why != "" {
+		return why
+	}
+	if c := m.Clients[client]; c != nil {
+		return cmp.Or(c.Lacks[feature], c.Lacks[server+", "+feature])
+	}
+	return ""
 }
 
 // at returns the name under which a client finds the server.
@@ -213,10 +260,7 @@ func (o *outcomes) table(m *Matrix, clients []string) (text string, untried []st
 	for _, f := range m.Features {
 		fmt.Fprint(w, f)
 		for _, s := range servers {
-			cell := "-"
-			if m.Servers[s].Lacks[f] == "" {
-				cell = o.cell(clients, s, f)
-			}
+			cell := o.cell(m, clients, s, f)
 			if strings.Contains(cell, "untried") {
 				untried = append(untried, s+", "+f)
 			}
@@ -233,13 +277,26 @@ func (o *outcomes) table(m *Matrix, clients []string) (text string, untried []st
 			}
 		}
 	}
+	for _, name := range clients {
+		if c := m.Clients[name]; c != nil {
+			for _, f := range slices.Sorted(maps.Keys(c.Lacks)) {
+				fmt.Fprintf(&b, "-: with %s, %s: %s\n", name, f, c.Lacks[f])
+			}
+		}
+	}
 	return b.String(), untried
 }
 
-// cell returns "ok", or what each client that isn't content found.
-func (o *outcomes) cell(clients []string, server, feature string) string {
+// cell returns "ok", or what each client that isn't content found, or "-" if there
+// is nothing to try for any.
+func (o *outcomes) cell(m *Matrix, clients []string, server, feature string) string {
 	var bad []string
+	tried := 0
 	for _, c := range clients {
+		if m.lack(c, server, feature) != "" {
+			continue
+		}
+		tried++
 		switch o.found[[3]string{c, server, feature}] {
 		case "ok":
 		case "":
@@ -248,7 +305,10 @@ func (o *outcomes) cell(clients []string, server, feature string) string {
 			bad = append(bad, c+" FAILED")
 		}
 	}
-	if len(bad) == 0 {
+	switch {
+	case tried == 0:
+		return "-"
+	case len(bad) == 0:
 		return "ok"
 	}
 	return strings.Join(bad, ", ")

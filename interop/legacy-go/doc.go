@@ -3,13 +3,14 @@
 // or with -http ADDR stateful Streamable HTTP at /mcp.
 //
 // It has 60 resources res://item/00 … res://item/59, two items to a page, and
-// the tools touch, change_lists, subscriptions, ledger, text, mark and ask. It
+// the tools touch, change_lists, subscriptions, ledger, text, mark, wait and ask. It
 // writes down what it sent and what it was asked, in memory and, with -ledger
 // FILE, as a line of JSON each that survives kill -9. A server started anew goes
 // on with the versions of its resources that FILE tells of.
 //
 // mark and ask write down that they run, and for which nonce. ask then puts an
-// elicitation to the client that repeats the nonce, and returns the answer.
+// elicitation to the client that repeats the nonce, and returns the answer. wait
+// reports progress, and writes down when it is cancelled.
 //
 // Beside MCP, on the HTTP address and with -admin ADDR on one of its own, it
 // listens to the test itself:

@@ -15,7 +15,7 @@ type entry struct {
 	Seq int   `json:"seq"` // from 1, of one process
 	At  int64 `json:"at"`  // Unix time in nanoseconds
 	// What is start, touch, change, sent, unsent (the SDK had no way to send),
-	// subscribe, unsubscribe, refuse, cut, call or answer.
+	// subscribe, unsubscribe, refuse, cut, call, answer or cancelled (of wait).
 	What    string `json:"what"`
 	PID     int    `json:"pid,omitempty"`     // of start
 	Method  string `json:"method,omitempty"`  // of sent and unsent
@@ -23,7 +23,7 @@ type entry struct {
 	URI     string `json:"uri,omitempty"`     //
 	Version int    `json:"version,omitempty"` // of touch: what a read returns from then on
 	Session string `json:"session,omitempty"` // see board.label
-	Nonce   string `json:"nonce,omitempty"`   // of call and answer: what the call was given
+	Nonce   string `json:"nonce,omitempty"`   // of call, answer and cancelled: what the call was given
 	Answer  string `json:"answer,omitempty"`  // of answer: the nonce that the client gave, or else its action
 	Err     string `json:"err,omitempty"`
 }

@@ -15,6 +15,10 @@ type (
 		Delay int    `json:"delay,omitempty" jsonschema:"milliseconds of work"`
 		Times int    `json:"times,omitempty" jsonschema:"how often to ask; once if absent"`
 	}
+	waitArgs struct {
+		Nonce string `json:"nonce" jsonschema:"tells this call from all others"`
+		MS    int    `json:"ms" jsonschema:"how long, in milliseconds"`
+	}
 	// nonceResult is what mark and ask return.
 	nonceResult struct {
 		Nonce   string   `json:"nonce"`   // the call's
@@ -27,6 +31,30 @@ func (b *board) addMark() {
 		func(ctx context.Context, req *mcp.CallToolRequest, a nonceArgs) (*mcp.CallToolResult, nonceResult, error) {
 			b.ledger.add(entry{What: "call", Nonce: a.Nonce, Session: b.label(req.Session)})
 			return nil, nonceResult{a.Nonce, []string{}}, a.work(ctx)
+		})
+}
+
+// addWait adds a tool that reports progress each 20 ms, if that is wanted.
+func (b *board) addWait() {
+	mcp.AddTool(b.server, &mcp.Tool{Name: "wait", Description: "reports progress until its time is over or it is cancelled"},
+		func(ctx context.Context, req *mcp.CallToolRequest, a waitArgs) (*mcp.CallToolResult, any, error) {
+			b.ledger.add(entry{What: "call", Nonce: a.Nonce, Session: b.label(req.Session)})
+			step := &nonceArgs{Delay: 20}
+			token := req.Params.GetProgressToken()
+			for done := 1; done*step.Delay <= a.MS; done++ {
+				if step.work(ctx) != nil {
+					b.ledger.add(entry{What: "cancelled", Nonce: a.Nonce, Session: b.label(req.Session)})
+					return nil, nil, context.Cause(ctx)
+				}
+				if token == nil {
+					continue
+				}
+				p := &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(done)}
+				if err := req.Session.NotifyProgress(ctx, p); err != nil {
+					return nil, nil, err
+				}
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "waited"}}}, nil, nil
 		})
 }
 

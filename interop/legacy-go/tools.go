@@ -53,6 +53,7 @@ func (b *board) addTools() {
 		})
 	b.addText()
 	b.addMark()
+	b.addWait()
 	b.addAsk()
 }
 

@@ -232,10 +232,8 @@ func TestL2M09Errors(t *testing.T) {
 
 func TestL2M11Renegotiates(t *testing.T) {
 	p := newUpPeer(t)
-	first := true
 	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-		if first {
-			first = false
+		if len(p.requests("tools/call")) == 1 {
 			upFail(w, 400, m.ID, -32022, `{"supported":["2025-11-25","2026-07-28"],"requested":"2026-07-28"}`)
 			return
 		}
@@ -285,9 +283,8 @@ func TestRepeats(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newUpPeer(t)
-			left := tt.times
 			p.on[tt.method] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-				if left--; left >= 0 {
+				if len(p.requests(tt.method)) <= tt.times {
 					tt.how(w)
 					return
 				}

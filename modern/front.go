@@ -19,6 +19,7 @@ const (
 	DefaultWriteTimeout = 10 * time.Second
 	DefaultKeepAlive    = 15 * time.Second
 	DefaultMaxTopics    = 1000
+	DefaultMaxInFlight  = 1000
 
 	DefaultGather        = 20 * time.Millisecond
 	DefaultParkedTTL     = 10 * time.Minute
@@ -65,6 +66,13 @@ type FrontOptions struct {
 	// MaxTopics bounds the filter of one listen stream. Zero means
 	// DefaultMaxTopics.
 	MaxTopics int
+	// MaxInFlight bounds the requests, listen streams among them, that one Pipe has
+	// in flight. Zero means DefaultMaxInFlight.
+	MaxInFlight int
+
+	// Upstream tells the era of what is behind Handler, spec.Unknown as long as that
+	// is not known. Nil means legacy.
+	Upstream func() spec.Era
 
 	// Gather is how long questions of a server are collected before they go out
 	// together. Zero means DefaultGather.
@@ -100,6 +108,10 @@ func NewFront(opts FrontOptions) (*Front, error) {
 	opts.WriteTimeout = cmp.Or(opts.WriteTimeout, DefaultWriteTimeout)
 	opts.KeepAlive = cmp.Or(opts.KeepAlive, DefaultKeepAlive)
 	opts.MaxTopics = cmp.Or(opts.MaxTopics, DefaultMaxTopics)
+	opts.MaxInFlight = cmp.Or(opts.MaxInFlight, DefaultMaxInFlight)
+	if opts.Upstream == nil {
+		opts.Upstream = func() spec.Era { return spec.Legacy }
+	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -195,7 +207,7 @@ func (f *Front) serve(ctx context.Context, req *exchange.Request, p *reply) erro
 	case spec.MethodDiscover:
 		return f.discover(ctx, req, p)
 	}
-	if askable(req) || wire.Get(req.Params, "requestState") != nil && spec.Named(req.Method) != "" {
+	if f.parks(ctx, req) {
 		return f.serveAskable(ctx, req, p)
 	}
 	stop := p.out.keepAlive()

@@ -37,14 +37,8 @@ func newHangar(f *Front) *hangar {
 	}
 }
 
-// askable reports whether a request may be answered with questions, by its
-// method and by what its client can be asked.
-//
-// Spec: 2026-07-28, basic/patterns/mrtr, Supported Requests.
+// askable reports whether a client can be asked anything.
 func askable(req *exchange.Request) bool {
-	if spec.Named(req.Method) == "" {
-		return false
-	}
 	for k := range wire.Members(req.Capabilities) {
 		if k.Is("elicitation") || k.Is("sampling") || k.Is("roots") {
 			return true

@@ -9,6 +9,29 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
+// parks reports whether a request may wait here for its client's answers, or
+// brings them to one that does. Nothing waits before a modern server: its questions
+// and the answers to them pass, with its own requestState.
+//
+// Spec: 2026-07-28, basic/patterns/mrtr, Supported Requests.
+func (f *Front) parks(ctx context.Context, req *exchange.Request) bool {
+	if spec.Named(req.Method) == "" {
+		return false
+	}
+	isRetry := wire.Get(req.Params, "requestState") != nil
+	if !isRetry && !askable(req) {
+		return false
+	}
+	era := f.opts.Upstream()
+	if era == spec.Unknown && isRetry {
+		// Whose the state is depends on the server's era, for which this waits; if
+		// it can't be told, the state is taken for one of ours.
+		_, _ = f.opts.Describer.Describe(ctx, req)
+		era = f.opts.Upstream()
+	}
+	return era != spec.Modern
+}
+
 // serveAskable serves a request whose handler may ask back: the first of its
 // kind, or the retry that brings answers.
 //

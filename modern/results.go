@@ -13,9 +13,10 @@ import (
 
 // stamp appends the response that carries res: the members that the revision
 // demands are added, and what strict clients of it would reject is repaired. A
-// modern upstream's own stamps stay; a legacy one's members of the same names are
-// not meant as stamps (some dual-era servers leak theirs) and are replaced. The
-// message may share memory with res.
+// modern upstream's own stamps stay, and a result that it says is not complete is
+// left alone; a legacy one's members of the same names are not meant as stamps (some
+// dual-era servers leak theirs) and are replaced. The message may share memory with
+// res.
 //
 // Spec: 2026-07-28, basic/index, Result Responses; server/utilities/caching.
 func (f *Front) stamp(dst []byte, id wire.ID, req *exchange.Request, res *exchange.Result) (message, error) {
@@ -23,6 +24,9 @@ func (f *Front) stamp(dst []byte, id wire.ID, req *exchange.Request, res *exchan
 		return message{text: dst}, fmt.Errorf("server %s answered %s with a result that is no object", f.opts.Name, req.Method)
 	}
 	s := stamper{front: f, req: req, res: res, own: res.Era == spec.Modern}
+	if s.own && !completes(res) {
+		return message{text: wire.AppendResult(dst, id, res.Body, res.Extra)}, nil
+	}
 	dst = slices.Grow(dst, min(len(res.Body), minLarge)+len(res.ServerInfo)+512)
 	dst = append(id.Append(append(dst, `{"jsonrpc":"2.0","id":`...)), `,"result":{`...)
 	dst = s.tail(s.members(dst))
@@ -31,6 +35,12 @@ func (f *Front) stamp(dst []byte, id wire.ID, req *exchange.Request, res *exchan
 		dst = append(append(dst, ','), res.Extra...)
 	}
 	return message{append(dst, '}'), s.large, s.at}, nil
+}
+
+// completes reports whether a modern upstream's result ends its request.
+func completes(res *exchange.Result) bool {
+	typ := res.Outline.Get(res.Body, "resultType")
+	return typ == nil || string(typ) == `"`+spec.ResultComplete+`"`
 }
 
 // A stamper copies one result member by member.
@@ -42,7 +52,6 @@ type stamper struct {
 
 	meta                          []byte // the result's _meta; nil if none
 	hasType, hasTTL, hasScope, ok bool   // ok: the list that the method demands was there
-	incomplete                    bool   // the upstream says so itself
 
 	large []byte // the member that is not copied; nil if all were
 	at    int    // where it belongs
@@ -73,7 +82,6 @@ func (s *stamper) members(dst []byte) []byte {
 		case wire.IsNull(v) && (k.Is("nextCursor") || k.Is("isError") || k.Is("description") && s.req.Method == spec.MethodPromptsGet):
 			continue
 		}
-		s.incomplete = s.incomplete || k.Is("resultType") && string(v) != `"`+spec.ResultComplete+`"`
 		dst = append(append(dst, k...), ':')
 		dst = append(s.copy(dst, v), ',')
 	}
@@ -97,13 +105,13 @@ func (s *stamper) stamped(has *bool) bool {
 
 // tail writes the stamps, _meta last.
 func (s *stamper) tail(dst []byte) []byte {
-	if list := listOf(s.req.Method); list.name != "" && !s.ok && !s.incomplete {
+	if list := listOf(s.req.Method); list.name != "" && !s.ok {
 		dst = append(wire.AppendString(dst, list.name), ":[],"...)
 	}
 	if !s.hasType {
 		dst = append(dst, `"resultType":"complete",`...)
 	}
-	if spec.Cacheable(s.req.Method) && !s.incomplete {
+	if spec.Cacheable(s.req.Method) {
 		dst = s.hints(dst)
 	}
 	dst = append(dst, `"_meta":`...)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -313,9 +314,9 @@ func TestL2M13RoundIsBounded(t *testing.T) {
 
 func TestM2L14ClockStandsStillWhileAsking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := 0
+		var n atomic.Int32
 		b, end := bubbleBack(t, BackOptions{Timeouts: Timeouts{Request: time.Minute, Max: 2 * time.Minute}}, func(w http.ResponseWriter, r *http.Request, m wire.Message) {
-			if n++; n <= 3 {
+			if n.Add(1) <= 3 {
 				upAnswer(w, m.ID, `{"resultType":"input_required","inputRequests":{"k":{"method":"roots/list"}}}`)
 				return
 			}

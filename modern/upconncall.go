@@ -32,42 +32,42 @@ func newConnCall(c *upcall) *connCall {
 }
 
 // settle ends the call. It reports false if it had ended before.
-func (pc *connCall) settle(a answer, err error) bool {
-	pc.mu.Lock()
-	defer pc.mu.Unlock()
-	if pc.settled {
+func (cc *connCall) settle(a answer, err error) bool {
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	if cc.settled {
 		return false
 	}
-	pc.settled, pc.answer, pc.err = true, a, err
-	close(pc.done)
+	cc.settled, cc.answer, cc.err = true, a, err
+	close(cc.done)
 	return true
 }
 
 // queue makes a message wait for the caller and reports whether there was room.
 // When there is none the newest progress takes the place of the progress before it,
 // which it outdates.
-func (pc *connCall) queue(n exchange.Notification) bool {
-	pc.mu.Lock()
-	defer pc.mu.Unlock()
-	if pc.settled {
+func (cc *connCall) queue(n exchange.Notification) bool {
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	if cc.settled {
 		return false
 	}
-	if len(pc.notes) >= maxNotes && !pc.outdateLocked(n.Method) {
+	if len(cc.notes) >= maxNotes && !cc.outdateLocked(n.Method) {
 		return false
 	}
-	pc.notes = append(pc.notes, n)
+	cc.notes = append(cc.notes, n)
 	select {
-	case pc.wake <- struct{}{}:
+	case cc.wake <- struct{}{}:
 	default: // it knows
 	}
 	return true
 }
 
 // outdateLocked takes back the last progress that waits, if n is progress too.
-func (pc *connCall) outdateLocked(method string) bool {
-	for i := len(pc.notes) - 1; i >= 0 && method == spec.NotifyProgress; i-- {
-		if pc.notes[i].Method == method {
-			pc.notes = append(pc.notes[:i], pc.notes[i+1:]...)
+func (cc *connCall) outdateLocked(method string) bool {
+	for i := len(cc.notes) - 1; i >= 0 && method == spec.NotifyProgress; i-- {
+		if cc.notes[i].Method == method {
+			cc.notes = append(cc.notes[:i], cc.notes[i+1:]...)
 			return true
 		}
 	}
@@ -75,19 +75,19 @@ func (pc *connCall) outdateLocked(method string) bool {
 }
 
 // drain gives what waits to the caller, in order.
-func (pc *connCall) drain(ctx context.Context) {
+func (cc *connCall) drain(ctx context.Context) {
 	for {
-		pc.mu.Lock()
-		notes := pc.notes
-		pc.notes = nil
-		pc.mu.Unlock()
-		if len(notes) == 0 {
+		cc.mu.Lock()
+		if len(cc.notes) == 0 {
+			cc.mu.Unlock()
 			return
 		}
-		for _, n := range notes {
-			// A caller that can't be reached is no reason to stop: ctx says so too.
-			_ = pc.of.x.Notify(ctx, n)
-		}
+		n := cc.notes[0]
+		cc.notes[0] = exchange.Notification{}
+		cc.notes = cc.notes[1:]
+		cc.mu.Unlock()
+		// A caller that can't be reached is no reason to stop: ctx says so too.
+		_ = cc.of.x.Notify(ctx, n)
 	}
 }
 

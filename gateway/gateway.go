@@ -125,6 +125,9 @@ type Options struct {
 	// BodyTimeout bounds the time in which a request's body arrives. Zero means
 	// DefaultBodyTimeout.
 	BodyTimeout time.Duration
+	// Drain is how long [Gateway.ServeConn] waits for the calls in flight when a
+	// connection ends. Zero means DefaultDrain.
+	Drain time.Duration
 	// WriteTimeout and KeepAlive are those of the fronts; zero means theirs.
 	WriteTimeout, KeepAlive time.Duration
 
@@ -166,6 +169,7 @@ func New(opts Options) (*Gateway, error) {
 	opts.CacheEntries = cmp.Or(opts.CacheEntries, DefaultCacheEntries)
 	opts.CacheBytes = cmp.Or(opts.CacheBytes, DefaultCacheBytes)
 	opts.BodyTimeout = cmp.Or(opts.BodyTimeout, DefaultBodyTimeout)
+	opts.Drain = cmp.Or(opts.Drain, DefaultDrain)
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}

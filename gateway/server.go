@@ -52,6 +52,7 @@ func newServer(g *Gateway, so ServerOptions) (*server, error) {
 		Describer:     s,
 		Feed:          s,
 		Admit:         s.profiles.admit,
+		Upstream:      s.back.Era,
 		WriteTimeout:  g.opts.WriteTimeout,
 		KeepAlive:     g.opts.KeepAlive,
 		MaxParked:     g.opts.MaxParked,

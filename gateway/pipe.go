@@ -1,0 +1,175 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern"
+)
+
+// DefaultDrain is how long the calls of a connection may take to end.
+const DefaultDrain = 5 * time.Second
+
+// lastWords is how long calls that were cut off may take to tell their client so. A
+// client that does not read is not waited for.
+const lastWords = 200 * time.Millisecond
+
+// A pipe is the connection of one client while it is served.
+type pipe struct {
+	s      *server
+	conn   transport.Conn
+	modern *modern.Pipe
+	lose   context.CancelCauseFunc // says why the client can't be reached any more
+}
+
+// ServeConn serves one client over a connection of messages, which it closes. server
+// is a server's name; empty means the only one. The envelope of each message decides
+// its era, and nothing locks it: clients probe, and then initialize on the same
+// connection.
+//
+// It returns when the connection has ended. When the client has nothing more to send
+// (io.EOF), and when ctx ends, listen streams end with their result and calls in
+// flight are given [Options.Drain]; then ServeConn returns nil. When the connection is
+// lost, calls are cancelled at once, and ServeConn returns why: a client that does not
+// read is lost, too.
+//
+// Spec: 2026-07-28, basic/transports/stdio; basic/versioning, Backward Compatibility
+// with Initialization-Based Versions.
+func (g *Gateway) ServeConn(ctx context.Context, conn transport.Conn, server string) error {
+	if server == "" && len(g.order) == 1 {
+		server = g.order[0]
+	}
+	s := g.servers[server]
+	if s == nil {
+		return errors.Join(g.unknownServer(server), conn.Close())
+	}
+	return s.serveConn(ctx, conn, exchange.Anonymous)
+}
+
+func (s *server) serveConn(ctx context.Context, conn transport.Conn, principal exchange.Principal) error {
+	reachable, lose := context.WithCancelCause(context.Background())
+	defer lose(nil)
+	p := &pipe{s: s, conn: conn, lose: lose}
+	p.modern = s.front.OpenPipe(p.send, principal)
+	read := make(chan struct{})
+	go p.read(read) // ends with the connection
+	select {
+	case <-read:
+	case <-ctx.Done():
+	case <-reachable.Done():
+	}
+	p.drain(reachable)
+	err := context.Cause(reachable)
+	_ = conn.Close() // what it has to say of a client that is gone helps nobody
+	<-read
+	return err
+}
+
+// drain ends what is in flight, in order.
+func (p *pipe) drain(reachable context.Context) {
+	ctx, cancel := context.WithTimeout(reachable, p.s.g.opts.Drain)
+	defer cancel()
+	if p.modern.Shutdown(ctx) != nil {
+		late := time.AfterFunc(lastWords, func() { _ = p.conn.Close() })
+		defer late.Stop()
+	}
+	p.modern.Close()
+}
+
+// send sends one message. A client that can't be sent one is lost.
+func (p *pipe) send(msg []byte) error {
+	err := p.conn.Write(msg)
+	if err != nil {
+		p.lose(fmt.Errorf("sending to the client: %w", err))
+	}
+	return err
+}
+
+// read takes the client's messages until the connection ends.
+func (p *pipe) read(done chan<- struct{}) {
+	defer close(done)
+	for {
+		text, err := p.conn.Read()
+		switch tooLong := (*transport.TooLongError)(nil); {
+		case err == nil:
+			p.receive(text)
+		case errors.As(err, &tooLong):
+			p.refuseTooLong(tooLong)
+		case errors.Is(err, io.EOF):
+			return
+		default:
+			p.lose(fmt.Errorf("receiving from the client: %w", err))
+			return
+		}
+	}
+}
+
+// receive takes one message, or a batch.
+func (p *pipe) receive(text []byte) {
+	m, err := wire.Parse(text, wire.Options{MaxDepth: p.s.g.opts.MaxDepth, UniqueParams: true})
+	switch envelope := (*wire.EnvelopeError)(nil); {
+	case err == nil:
+		p.route(&m)
+	case errors.As(err, &envelope) && wire.IsArray(text):
+		p.batch(text)
+	default:
+		p.refuse(m.ID, parseError(err))
+	}
+}
+
+// batch takes a batch, which only a legacy revision has.
+func (p *pipe) batch(text []byte) {
+	for m := range wire.Elements(text) {
+		if claimsRevision(wire.Get(m, "params")) {
+			p.refuse(wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "revision %s has no batches; send each message by itself", spec.Rev20260728))
+			return
+		}
+	}
+	p.serveLegacyBatch(text)
+}
+
+// route decides whose a message is. A cancellation that names no era is of the one
+// whose request it names.
+func (p *pipe) route(m *wire.Message) {
+	switch {
+	case p.s.isModern(m, claimsRevision(m.Params), spec.Unknown):
+		p.modern.Serve(m)
+	case m.Method == spec.NotifyCancelled && p.modern.Cancel(m):
+	default:
+		p.serveLegacy(m)
+	}
+}
+
+// serveLegacy takes a message without an envelope. As long as there is no legacy
+// front, ping alone is served.
+func (p *pipe) serveLegacy(m *wire.Message) {
+	switch {
+	case m.Kind() != wire.Request:
+		p.s.g.opts.Metrics.Dropped(p.s.name, "legacy message")
+	case m.Method == spec.MethodPing:
+		_ = p.send(wire.AppendResult(nil, m.ID, []byte("{}"), nil)) // lost if it fails
+	default:
+		requested, _ := wire.GetString(m.Params, "protocolVersion")
+		p.s.g.opts.Metrics.Request(p.s.name, m.Method, spec.Legacy.String(), "refused", 0)
+		p.refuse(m.ID, legacyRefusal(spec.Revision(requested)))
+	}
+}
+
+func (p *pipe) serveLegacyBatch([]byte) { p.refuse(wire.ID{}, legacyRefusal("")) }
+
+func (p *pipe) refuseTooLong(e *transport.TooLongError) {
+	p.s.g.opts.Metrics.Limit(p.s.name, "body")
+	p.s.g.opts.Logger.Warn("message refused: too large", "upstream", p.s.name, "limit", e.Limit)
+	p.refuse(wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "the message is over %d bytes; send less, or raise limits.body", e.Limit))
+}
+
+func (p *pipe) refuse(id wire.ID, e *wire.Error) {
+	_ = p.send(wire.AppendError(nil, id, e)) // lost if it fails
+}

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
 
 // TestM2L20QuestionsFindTheirCalls has many calls ask on one connection on which
@@ -19,7 +21,7 @@ func TestM2L20QuestionsFindTheirCalls(t *testing.T) {
 		leavers int // of a hundred clients
 	}{{"all stay", 0}, {"some leave", 4}} {
 		t.Run(tt.name, func(t *testing.T) {
-			a := &asking{world: newWorld(t, setup{stdio: true, server: ", parked_ttl: 60s, gather: 2ms"}), seed: seed(t), leavers: tt.leavers}
+			a := &asking{world: newWorld(t, setup{stdio: true, server: ", parked_ttl: 60s, gather: 2ms"}), seed: rig.Seed(t), leavers: tt.leavers}
 			inParallel(t.Context(), calls, a.call)
 			t.Logf("%d calls: %d answered, %d refused for doubt, %d left, %d questions put", calls, a.answered.Load(), a.refused.Load(), a.left.Load(), a.put.Load())
 			if a.left.Load() == 0 && a.refused.Load() > 0 || a.refused.Load() > calls/4 {

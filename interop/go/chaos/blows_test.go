@@ -3,6 +3,8 @@ package chaos
 import (
 	"net/http"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
 
 // settle deals some last blows, each with changes that nobody is told of, and
@@ -39,7 +41,7 @@ func (c *chaos) settle() {
 // wantServer waits for the server, which mcpbridge may have to start.
 func (c *chaos) wantServer() {
 	c.t.Helper()
-	until(c.t, recovery, "the server is there", func() string {
+	rig.Until(c.t, recovery, "the server is there", func() string {
 		res, err := c.us.Get("http://" + c.addr + "/admin/subscriptions")
 		if err != nil {
 			return err.Error()
@@ -59,7 +61,7 @@ func (c *chaos) wantLast(what string) {
 		}
 	}
 	begun := time.Now()
-	until(c.t, recovery, "all listeners have the last values after "+what, c.behind)
+	rig.Until(c.t, recovery, "all listeners have the last values after "+what, c.behind)
 	c.t.Logf("after %s %d listeners had the last values within %v", what, len(c.listeners), time.Since(begun).Round(time.Millisecond))
 }
 

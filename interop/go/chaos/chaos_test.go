@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
 
 const (
@@ -32,7 +34,7 @@ func TestM2L37Chaos(t *testing.T) {
 			var p *proxy
 			s := setup{stdio: stdio, server: ", linger: 200ms, parked_ttl: 5s, gather: 2ms, timeouts: {connect: 2s, request: 2s}"}
 			s.before = func(base string) string { p = newProxy(t, base); return p.URL }
-			c := &chaos{world: newWorld(t, s), proxy: p, rng: rand.New(rand.NewPCG(seed(t), 1)), last: make(map[string]int),
+			c := &chaos{world: newWorld(t, s), proxy: p, rng: rand.New(rand.NewPCG(rig.Seed(t), 1)), last: make(map[string]int),
 				calls: make(map[string]string), done: make(map[weather]int)}
 			c.tool(t.Context(), "mark", map[string]any{"nonce": "warm"}, "")
 			for i := range items {
@@ -42,7 +44,7 @@ func TestM2L37Chaos(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			wait := c.begin(ctx)
-			c.storm(int(envInt(t, "KILLS", 8)))
+			c.storm(int(rig.Int(t, "KILLS", 8)))
 			c.settle()
 			stop()
 			wait()
@@ -90,7 +92,7 @@ func (c *chaos) begin(ctx context.Context) (wait func()) {
 	for i := range callers + askers {
 		c.callsDone.Go(func() { c.call(calling, i, i >= callers) })
 	}
-	until(c.t, recovery, "listeners have what is there", func() string {
+	rig.Until(c.t, recovery, "listeners have what is there", func() string {
 		return c.behind()
 	})
 	return wg.Wait

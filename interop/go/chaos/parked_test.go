@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
 
 const (
@@ -25,7 +27,7 @@ func TestM2L17ManyParkedCalls(t *testing.T) {
 		count int
 	}{{setup{server: ", parked_ttl: 2m"}, 1000}, {setup{stdio: true, server: ", parked_ttl: 2m"}, 50}} {
 		t.Run(tt.String(), func(t *testing.T) {
-			rng := rand.New(rand.NewPCG(seed(t), 1))
+			rng := rand.New(rand.NewPCG(rig.Seed(t), 1))
 			w := newWorld(t, tt.setup)
 			w.ordinary(ordinaryEach) // caches, connections, the heap
 			w.resume(w.park("warm", tt.count))

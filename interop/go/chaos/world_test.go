@@ -5,16 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/interop/internal/process"
+	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
 
 // A world is a legacy server and an mcpbridge in front of it.
@@ -54,7 +53,7 @@ const recovery = 30 * time.Second
 func newWorld(t *testing.T, s setup) *world {
 	t.Helper()
 	dir := t.TempDir()
-	w := &world{t: t, setup: s, ledger: filepath.Join(dir, "ledger"), listen: freeAddr(t), admin: freeAddr(t), addr: freeAddr(t),
+	w := &world{t: t, setup: s, ledger: filepath.Join(dir, "ledger"), listen: rig.FreeAddr(t), admin: rig.FreeAddr(t), addr: rig.FreeAddr(t),
 		clients: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4096, IdleConnTimeout: 5 * time.Second}},
 		us:      &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{}}}
 	server := fmt.Sprintf("url: %q", "http://"+w.addr+"/mcp")
@@ -69,7 +68,7 @@ func newWorld(t *testing.T, s setup) *world {
 		if err != nil {
 			t.Fatal(err)
 		}
-		server = fmt.Sprintf("command: %q, args: %s", serverBinary, args)
+		server = fmt.Sprintf("command: %q, args: %s", binaries.Server, args)
 	case s.before != nil:
 		server = fmt.Sprintf("url: %q", s.before("http://"+w.addr)+"/mcp")
 		fallthrough
@@ -77,9 +76,9 @@ func newWorld(t *testing.T, s setup) *world {
 		w.startServer()
 	}
 	t.Cleanup(w.closeServer)
-	w.startBridge(dir, server+s.server)
+	w.startBridge(server + s.server)
 	t.Cleanup(w.close)
-	until(t, recovery, "a first call", func() string {
+	rig.Until(t, recovery, "a first call", func() string {
 		if got := w.tool(t.Context(), "mark", map[string]any{"nonce": fmt.Sprint("first ", time.Now().UnixNano())}, ""); got.problem() != "" {
 			return got.problem()
 		}
@@ -88,19 +87,10 @@ func newWorld(t *testing.T, s setup) *world {
 	return w
 }
 
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	addr, err := process.FreeAddr()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return addr
-}
-
 func (w *world) startServer() {
 	w.t.Helper()
 	var err error
-	if w.own, err = process.Start("legacy-go", nil, append([]string{serverBinary}, w.args...)...); err != nil {
+	if w.own, err = process.Start("legacy-go", nil, append([]string{binaries.Server}, w.args...)...); err != nil {
 		w.t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(w.t.Context(), recovery)
@@ -110,23 +100,10 @@ func (w *world) startServer() {
 	}
 }
 
-func (w *world) startBridge(dir, server string) {
+func (w *world) startBridge(server string) {
 	w.t.Helper()
 	config := fmt.Sprintf("listen: %s\nadmin: %s\nlog: {level: warn}\nservers:\n  legacy: {%s}\n", w.listen, w.admin, server)
-	file := filepath.Join(dir, "mcpbridge.yaml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
-	var err error
-	if w.bridge, err = process.Start("mcpbridge", nil, bridgeBinary, "serve", "-c", file); err != nil {
-		w.t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(w.t.Context(), recovery)
-	defer cancel()
-	if err := w.bridge.Ready(ctx, "http://"+w.admin+"/readyz", http.StatusOK); err != nil {
-		w.bridge.Kill()
-		w.t.Fatal(err)
-	}
+	w.bridge = binaries.StartBridge(w.t, config, w.admin)
 }
 
 // close ends mcpbridge, which must not be dead, nor need to be killed.
@@ -208,24 +185,7 @@ func (w *world) ran() (calls map[string]int, restarts int) {
 // gauges returns the samples of /metrics, by name with labels.
 func (w *world) gauges() map[string]float64 {
 	w.t.Helper()
-	res, err := w.us.Get("http://" + w.admin + "/metrics")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	out := make(map[string]float64)
-	for line := range strings.Lines(string(text)) {
-		name, value, ok := strings.Cut(strings.TrimSpace(line), " ")
-		var v float64
-		if _, err := fmt.Sscan(value, &v); ok && name != "#" && err == nil {
-			out[name] = v
-		}
-	}
-	return out
+	return rig.Gauges(w.t, w.us, w.admin)
 }
 
 const (
@@ -242,7 +202,7 @@ const slack = 6
 // take a while to end.
 func (w *world) wantNoMore(before map[string]float64, names ...string) {
 	w.t.Helper()
-	until(w.t, recovery, "nothing is left behind", func() string {
+	rig.Until(w.t, recovery, "nothing is left behind", func() string {
 		w.clients.CloseIdleConnections()
 		now := w.gauges()
 		for _, name := range names {
@@ -263,7 +223,7 @@ func (w *world) wantNoMore(before map[string]float64, names ...string) {
 func (w *world) quiet() map[string]float64 {
 	w.t.Helper()
 	last, since := w.gauges(), time.Now()
-	until(w.t, recovery, "mcpbridge comes to rest", func() string {
+	rig.Until(w.t, recovery, "mcpbridge comes to rest", func() string {
 		w.clients.CloseIdleConnections()
 		now := w.gauges()
 		if now[goroutines] < last[goroutines] || now[files] < last[files] {

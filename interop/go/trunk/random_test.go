@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
 
 const (
@@ -31,7 +33,7 @@ func TestM2L34RandomRounds(t *testing.T) {
 	for _, setup := range []setup{{}, {eventIDs: true}, {proxy: true}, {stdio: true}} {
 		t.Run(setup.String(), func(t *testing.T) {
 			t.Parallel() // most of the time servers rest that were killed too often
-			n := seed(t)
+			n := rig.Seed(t)
 			c := &chaos{world: newWorld(t, setup), rng: rand.New(rand.NewPCG(n, 1)), setup: setup,
 				refused: []string{item(0), item(7)}, done: make(map[string]int)}
 			c.server.refuseThese(c.refused...)
@@ -122,7 +124,7 @@ func (c *chaos) leave() {
 	s := c.open[at]
 	c.open = slices.Delete(c.open, at, at+1)
 	if c.rng.IntN(2) == 0 {
-		until(c.t, settling, "what a stream is owed before it leaves", func() string { return c.owed(s, c.server.entries()) })
+		rig.Until(c.t, settling, "what a stream is owed before it leaves", func() string { return c.owed(s, c.server.entries()) })
 	}
 	s.close()
 }
@@ -159,7 +161,7 @@ func clock(at int64) string { return time.Unix(0, at).Format("15:04:05.000000") 
 // server has one subscription for each URI that they were granted.
 func (c *chaos) settle() {
 	c.t.Helper()
-	until(c.t, settling, "what the streams are owed", func() string {
+	rig.Until(c.t, settling, "what the streams are owed", func() string {
 		ledger := c.server.entries()
 		for _, s := range c.open {
 			if owed := c.owed(s, ledger); owed != "" {

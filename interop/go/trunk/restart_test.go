@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
 
 const (
@@ -69,7 +71,7 @@ func union(streams []*stream) map[string]bool {
 // wantTold waits until every stream was told of each of its topics since then.
 func (w *world) wantTold(streams []*stream, since time.Time) {
 	w.t.Helper()
-	until(w.t, recovery, "synthetic notifications", func() string {
+	rig.Until(w.t, recovery, "synthetic notifications", func() string {
 		for _, s := range streams {
 			if untold := s.untold(since.UnixNano()); len(untold) > 0 {
 				end, problems := s.status()

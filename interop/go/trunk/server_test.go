@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/interop/internal/process"
+	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
 
 // A server is interop/legacy-go: a process of ours over HTTP, mcpbridge's child
@@ -50,7 +51,7 @@ func item(i int) string { return fmt.Sprintf("res://item/%02d", i) }
 
 func newServer(t *testing.T, dir string, setup setup, c *http.Client) *server {
 	t.Helper()
-	s := &server{t: t, http: c, stdio: setup.stdio, addr: freeAddr(t),
+	s := &server{t: t, http: c, stdio: setup.stdio, addr: rig.FreeAddr(t),
 		ledger: filepath.Join(dir, "ledger"), refuse: filepath.Join(dir, "refuse")}
 	flag := "-http"
 	if s.stdio {
@@ -69,7 +70,7 @@ func newServer(t *testing.T, dir string, setup setup, c *http.Client) *server {
 func (s *server) start() {
 	s.t.Helper()
 	var err error
-	if s.own, err = process.Start("legacy-go", nil, append([]string{serverBinary}, s.args...)...); err != nil {
+	if s.own, err = process.Start("legacy-go", nil, append([]string{binaries.Server}, s.args...)...); err != nil {
 		s.t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
@@ -125,7 +126,7 @@ func (s *server) restart(down time.Duration) {
 		s.start()
 		return
 	}
-	until(s.t, 20*time.Second, "mcpbridge starts the child anew", func() string {
+	rig.Until(s.t, 20*time.Second, "mcpbridge starts the child anew", func() string {
 		if now, err := s.pid(); err != nil || now == before {
 			return fmt.Sprintf("pid %d, %v", now, err)
 		}

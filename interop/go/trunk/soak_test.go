@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
 
 const (
@@ -19,8 +21,8 @@ const (
 // still come, and leaves them in random order. Then nothing is left of them: in
 // the index, upstream, or in the process.
 func TestM2L36ManyStreams(t *testing.T) {
-	count := int(envInt(t, "STREAMS", 2000))
-	rng := rand.New(rand.NewPCG(seed(t), 3))
+	count := int(rig.Int(t, "STREAMS", 2000))
+	rng := rand.New(rand.NewPCG(rig.Seed(t), 3))
 	w := newWorld(t, setup{config: fmt.Sprintf("limits: {streams: %d}", count+openers)})
 	w.warmUp()
 	before := w.gauges()
@@ -122,7 +124,7 @@ func (w *world) comeAndGo(rng *rand.Rand, count int) (stay []*stream) {
 func (w *world) wantNoMore(before map[string]float64, names ...string) {
 	w.t.Helper()
 	for _, name := range names {
-		until(w.t, 100*time.Second, name+" is back where it was", func() string {
+		rig.Until(w.t, 100*time.Second, name+" is back where it was", func() string {
 			if now := w.gauges()[name]; now > before[name] {
 				return fmt.Sprintf("%v, and was %v", now, before[name])
 			}

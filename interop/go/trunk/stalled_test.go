@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
 
 const (
@@ -100,7 +102,7 @@ func (w *world) stalledRun(stuck int) (r stallRun) {
 	begun := time.Now()
 	for range bursts {
 		touches := w.server.touch(burst/len(all.URIs)+1, all.URIs...)
-		until(w.t, recovery, "the last update", func() string { return missing(reading, touches) })
+		rig.Until(w.t, recovery, "the last update", func() string { return missing(reading, touches) })
 		r.p99 = append(r.p99, percentile(latencies(reading, touches), 99).Round(10*time.Microsecond))
 		r.memory = max(r.memory, w.gauges()[resident])
 	}

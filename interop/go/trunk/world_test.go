@@ -1,7 +1,6 @@
 package trunk
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,13 +9,11 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/interop/internal/process"
+	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
 
 // A world is a legacy server and an mcpbridge in front of it.
@@ -53,25 +50,16 @@ const linger = 200 * time.Millisecond
 
 func newWorld(t *testing.T, s setup) *world {
 	t.Helper()
-	w := &world{t: t, listen: freeAddr(t), admin: freeAddr(t), http: &http.Client{Timeout: 20 * time.Second}}
+	w := &world{t: t, listen: rig.FreeAddr(t), admin: rig.FreeAddr(t), http: &http.Client{Timeout: 20 * time.Second}}
 	dir := t.TempDir()
 	w.server = newServer(t, dir, s, w.http)
-	w.startBridge(dir, s)
+	w.startBridge(s)
 	t.Cleanup(w.close)
 	w.wantSubscribed(20*time.Second, nil) // mcpbridge starts a child when it is needed
 	return w
 }
 
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	addr, err := process.FreeAddr()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return addr
-}
-
-func (w *world) startBridge(dir string, s setup) {
+func (w *world) startBridge(s setup) {
 	w.t.Helper()
 	base := "http://" + w.server.addr
 	if s.proxy {
@@ -83,23 +71,10 @@ func (w *world) startBridge(dir string, s setup) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		server = fmt.Sprintf("command: %q, args: %s", serverBinary, args)
+		server = fmt.Sprintf("command: %q, args: %s", binaries.Server, args)
 	}
 	config := fmt.Sprintf("listen: %s\nadmin: %s\nlog: {level: warn}\n%s\nservers:\n  legacy: {%s, linger: %v}\n", w.listen, w.admin, s.config, server, linger)
-	file := filepath.Join(dir, "mcpbridge.yaml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
-	var err error
-	if w.bridge, err = process.Start("mcpbridge", nil, bridgeBinary, "serve", "-c", file); err != nil {
-		w.t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
-	defer cancel()
-	if err := w.bridge.Ready(ctx, "http://"+w.admin+"/readyz", http.StatusOK); err != nil {
-		w.bridge.Kill()
-		w.t.Fatal(err)
-	}
+	w.bridge = binaries.StartBridge(w.t, config, w.admin)
 }
 
 // newProxy returns the URL of a reverse proxy before base. It answers 502 while
@@ -143,22 +118,13 @@ func (w *world) close() {
 // gauges returns the samples of /metrics, by name with labels.
 func (w *world) gauges() map[string]float64 {
 	w.t.Helper()
-	text := request(w.t, w.http, http.MethodGet, "http://"+w.admin+"/metrics", nil, nil)
-	out := make(map[string]float64)
-	for line := range strings.Lines(string(text)) {
-		name, value, ok := strings.Cut(strings.TrimSpace(line), " ")
-		var v float64
-		if _, err := fmt.Sscan(value, &v); ok && name != "#" && err == nil {
-			out[name] = v
-		}
-	}
-	return out
+	return rig.Gauges(w.t, w.http, w.admin)
 }
 
 // want waits until the gauges have the values.
 func (w *world) want(d time.Duration, what string, want map[string]float64) {
 	w.t.Helper()
-	until(w.t, d, what, func() string {
+	rig.Until(w.t, d, what, func() string {
 		got := w.gauges()
 		for name, v := range want {
 			if got[name] != v {
@@ -179,7 +145,7 @@ func (w *world) subscriptions() (subs subscriptions, problem string) {
 // URIs, on one session, and no other.
 func (w *world) wantSubscribed(d time.Duration, uris map[string]bool) {
 	w.t.Helper()
-	until(w.t, d, "upstream subscriptions", func() string {
+	rig.Until(w.t, d, "upstream subscriptions", func() string {
 		subs, problem := w.subscriptions()
 		if problem != "" {
 			return problem

@@ -30,17 +30,18 @@ type Back struct {
 	tools  *schemaCache
 	health *upHealth
 
-	stop    context.CancelFunc // of what Start started; nil before
-	running sync.WaitGroup     // that, and what Describe started
+	running sync.WaitGroup // what Start and Describe started
 
 	lastID     atomic.Int64 // of requests upstream: ids are unique over all connections
 	negotiated atomic.Value // spec.Revision; empty before the server rejected the default
 	rawNames   atomic.Bool  // the server compares names outside ASCII unencoded
 
 	// mu guards the fields below.
-	mu    sync.Mutex
-	known *simplelru.LRU[string, *described] // the last answers to server/discover, by scope
-	asks  map[string]*asking                 // requests for these under way, by scope; nil after Close
+	mu     sync.Mutex
+	known  *simplelru.LRU[string, *described] // the last answers to server/discover, by scope
+	asks   map[string]*asking                 // requests for these under way, by scope
+	stop   context.CancelFunc                 // of what Start started; nil before
+	closed bool
 }
 
 // NewBack checks opts and fills in defaults. It starts nothing; see
@@ -61,7 +62,7 @@ func NewBack(opts BackOptions) (*Back, error) {
 	if opts.URL != "" {
 		b.link = newHTTPLink(&b.opts, b.news)
 	} else {
-		b.link = newConnLink(&b.opts, b.news)
+		b.link = newConnLink(&b.opts, b.news, b.health.report)
 	}
 	return b, nil
 }
@@ -75,12 +76,13 @@ func (b *Back) overHTTP() bool { return b.opts.URL != "" }
 // Close ends everything upstream and waits for all that the Back started. Requests
 // in flight fail. ctx bounds the politeness.
 func (b *Back) Close(ctx context.Context) error {
-	if b.stop != nil {
-		b.stop()
-	}
 	b.mu.Lock()
-	b.asks = nil
+	b.closed = true
+	stop := b.stop
 	b.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
 	err := b.link.close(ctx)
 	b.running.Wait()
 	return err

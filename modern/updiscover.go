@@ -59,8 +59,9 @@ func (b *Back) refresh(ctx context.Context, p exchange.Profile) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if state, err := b.health.read(); state == down && b.stop != nil {
-		return b.clientError(spec.MethodDiscover, err) // it is being tried already
+	if state, err := b.health.read(); state == down && b.supervised() {
+		b.health.miss()
+		return b.clientError(spec.MethodDiscover, err)
 	}
 	a := b.asking(p)
 	if a == nil {
@@ -86,8 +87,11 @@ func (b *Back) refresh(ctx context.Context, p exchange.Profile) error {
 func (b *Back) asking(p exchange.Profile) *asking {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.asks == nil || b.asks[p.Scope] != nil {
-		return b.asks[p.Scope]
+	if b.closed {
+		return nil
+	}
+	if a := b.asks[p.Scope]; a != nil {
+		return a
 	}
 	a := &asking{done: make(chan struct{})}
 	b.asks[p.Scope] = a

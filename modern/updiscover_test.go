@@ -167,13 +167,48 @@ func TestL2M01DownIsSaidAtOnce(t *testing.T) {
 			t.Errorf("%d dials in 5 minutes, want it tried with backoff up to 30 s", n)
 		}
 		alive.Store(true)
-		time.Sleep(time.Minute)
+		_, _ = b.Describe(t.Context(), ofScope("a")) // somebody wants it
+		time.Sleep(5 * time.Second)
 		if err := b.Err(); err != nil {
-			t.Errorf("Err() = %v, want the server found again", err)
+			t.Errorf("Err() = %v, want the server found again soon", err)
 		}
 		if _, err := b.Describe(t.Context(), ofScope("a")); err != nil {
 			t.Errorf("Describe = %v", err)
 		}
+	})
+}
+
+// TestCrashedCommandIsStartedAgain proves that a command which dies is started
+// again though nobody asks for it, and that this is said.
+func TestCrashedCommandIsStartedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		peers := make(chan *linePeer, 8)
+		var log logbook
+		b, err := NewBack(BackOptions{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Logger: log.logger(), Dial: func(context.Context) (transport.Conn, error) {
+			near, far := transport.NewPipe()
+			peers <- &linePeer{t, far}
+			return near, nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Start()
+		for range 2 {
+			p := <-peers
+			p.result(p.want("server/discover").ID, discovery(0, "private"))
+			synctest.Wait()
+			if err := b.Err(); err != nil {
+				t.Errorf("Err() = %v", err)
+			}
+			time.Sleep(time.Minute)
+			_ = p.conn.Close()
+		}
+		p := <-peers
+		if n := strings.Count(log.String(), "server is down"); n != 2 {
+			t.Errorf("the log says %d times that the server is down, want 2:\n%s", n, &log)
+		}
+		b.Close(context.Background())
+		_ = p.conn.Close()
 	})
 }
 

@@ -187,6 +187,7 @@ func withURI(data, uri []byte) []byte {
 // A foreignRevision says that a server speaks no revision that is spoken here.
 type foreignRevision struct {
 	supported string // as the server listed them; empty if it did not
+	ours      bool   // one of them is, and it is refused all the same
 }
 
 func newForeignRevision(list []byte) *foreignRevision {
@@ -194,11 +195,14 @@ func newForeignRevision(list []byte) *foreignRevision {
 	for v := range wire.Elements(list) {
 		names = append(names, wire.Unquote(v))
 	}
-	return &foreignRevision{shorten(strings.Join(names, ", "))}
+	return &foreignRevision{shorten(strings.Join(names, ", ")), mutual(list) != ""}
 }
 
 func (e *foreignRevision) Error() string {
-	if e.supported == "" {
+	switch {
+	case e.ours:
+		return fmt.Sprintf("refuses requests in revision %s, though it lists %s", spec.LatestModern, e.supported)
+	case e.supported == "":
 		return "does not speak revision " + string(spec.LatestModern)
 	}
 	return fmt.Sprintf("speaks revisions %s, mcpbridge needs %s", e.supported, spec.LatestModern)

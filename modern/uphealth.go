@@ -29,6 +29,7 @@ const (
 type upHealth struct {
 	log  *slog.Logger
 	fell chan struct{} // capacity 1: the server went down
+	asks chan struct{} // capacity 1: somebody asks for a server that is down
 
 	// mu guards the fields below.
 	mu    sync.Mutex
@@ -37,7 +38,7 @@ type upHealth struct {
 }
 
 func newUpHealth(log *slog.Logger) *upHealth {
-	return &upHealth{log: log, fell: make(chan struct{}, 1)}
+	return &upHealth{log: log, fell: make(chan struct{}, 1), asks: make(chan struct{}, 1)}
 }
 
 // note takes the outcome of a request: only that the server could not be reached
@@ -72,6 +73,14 @@ func (h *upHealth) report(err error) {
 	}
 }
 
+// miss says that somebody asks for a server that is down: it is tried soon.
+func (h *upHealth) miss() {
+	select {
+	case h.asks <- struct{}{}:
+	default: // so did another
+	}
+}
+
 // become reports whether state is another than before.
 func (h *upHealth) become(state upState, err error) bool {
 	h.mu.Lock()
@@ -102,11 +111,23 @@ func (b *Back) Err() error {
 
 // Start tries to reach the server in the background, now and whenever it is down,
 // until Close. A server that is away so is reported before anybody asks for it.
-// Start is called at most once, and before any other method.
+// Start is called at most once.
 func (b *Back) Start() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	b.stop = stop
 	b.running.Go(func() { b.supervise(ctx) }) // ends with stop, called by Close
+}
+
+// supervised reports whether somebody tries to reach the server by itself.
+func (b *Back) supervised() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.stop != nil
 }
 
 func (b *Back) supervise(ctx context.Context) {
@@ -124,16 +145,21 @@ func (b *Back) supervise(ctx context.Context) {
 	}
 }
 
-// reach asks the server what it is, again and again until it answers.
+// reach asks the server what it is, again and again until it answers: ever more
+// seldom, unless somebody wants it.
 func (b *Back) reach(ctx context.Context) {
 	p := b.probeProfile()
-	for d := firstReach; ctx.Err() == nil; d = min(2*d, maxReach) {
-		if b.discover(ctx, p) == nil {
+	for rest := firstReach; ctx.Err() == nil; rest = min(2*rest, maxReach) {
+		if b.discover(ctx, p) == nil || pause(ctx, firstReach) != nil {
 			return
 		}
-		if pause(ctx, d+rand.N(d/2)) != nil {
-			return
+		t := time.NewTimer(rest - firstReach + rand.N(rest/2))
+		select {
+		case <-t.C:
+		case <-b.health.asks:
+		case <-ctx.Done():
 		}
+		t.Stop()
 	}
 }
 

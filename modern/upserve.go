@@ -135,7 +135,7 @@ func resultType(a *answer) (string, bool) {
 // complete takes a look at a last answer.
 func (s *serving) complete(a answer) answer {
 	if s.req.Method == spec.MethodToolsList {
-		if page := s.b.learn(s.req.Profile.Scope, a.result); len(page) != len(a.result) {
+		if page, changed := s.b.learn(s.req.Profile.Scope, a.result); changed {
 			a.result, a.outline = page, nil
 		}
 	}

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -313,6 +315,48 @@ func TestUnreachableServer(t *testing.T) {
 	if b.Err() == nil {
 		t.Error("Err() = nil, want why the server is away")
 	}
+}
+
+// TestBreaker proves that a server which takes long to take no connection does not
+// hold up everybody who asks, and is found again.
+func TestBreaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var away atomic.Bool
+		var dials atomic.Int32
+		b, end := bubbleBack(t, BackOptions{}, func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+			upAnswer(w, m.ID, said("ok"))
+		})
+		defer end()
+		tr := b.opts.RoundTripper.(*http.Transport)
+		dial := tr.DialContext
+		tr.DisableKeepAlives = true
+		tr.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			dials.Add(1)
+			if !away.Load() {
+				return dial(ctx, network, addr)
+			}
+			time.Sleep(10 * time.Second)
+			return nil, &net.OpError{Op: "dial", Err: errors.New("i/o timeout")}
+		}
+		serve := func(wantErr bool, wantTook time.Duration, wantDials int32) {
+			t.Helper()
+			start, before := time.Now(), dials.Load()
+			_, err := upBody(b.Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{}))
+			if took := time.Since(start); (err != nil) != wantErr || took != wantTook || dials.Load()-before != wantDials {
+				t.Errorf("Serve = %v after %v and %d dials, want an error: %v, %v and %d", err, took, dials.Load()-before, wantErr, wantTook, wantDials)
+			}
+		}
+		serve(false, 0, 1)
+		away.Store(true)
+		serve(true, 10*time.Second, 1)
+		serve(true, 0, 0)
+		time.Sleep(6 * time.Second)
+		serve(true, 10*time.Second, 1)
+		away.Store(false)
+		time.Sleep(6 * time.Second)
+		serve(false, 0, 1)
+		serve(false, 0, 1)
+	})
 }
 
 func TestAnswersOfAnyForm(t *testing.T) {

@@ -29,6 +29,7 @@ const (
 type connLink struct {
 	opts *BackOptions
 	news func(c *upcall, m *wire.Message)
+	lost func(error) // told when the connection ended by itself
 
 	stop context.CancelCauseFunc
 	live context.Context // ends with close
@@ -54,8 +55,8 @@ type opening struct {
 	err  error
 }
 
-func newConnLink(opts *BackOptions, news func(*upcall, *wire.Message)) *connLink {
-	l := &connLink{opts: opts, news: news}
+func newConnLink(opts *BackOptions, news func(*upcall, *wire.Message), lost func(error)) *connLink {
+	l := &connLink{opts: opts, news: news, lost: lost}
 	l.live, l.stop = context.WithCancelCause(context.Background())
 	return l
 }
@@ -181,12 +182,12 @@ func (l *connLink) connected() bool {
 
 // ended notes that a connection has ended by itself.
 func (l *connLink) ended(p *pipe, err error) {
-	l.opts.Logger.Info("connection to server ended", "error", err)
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	if time.Since(p.born) < stable {
 		l.restLocked(p.born, err)
 	}
+	l.mu.Unlock()
+	l.lost(err)
 }
 
 // close implements link. A connection's Close is polite by itself: it lets a child

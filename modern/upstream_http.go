@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/http1"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -36,6 +37,8 @@ type httpLink struct {
 
 	size      atomic.Int64 // of the last answer: what the next is expected to take
 	slowTails atomic.Int32 // answers in a row whose stream stayed open after them
+
+	breaker breaker
 
 	stop context.CancelCauseFunc // ends what is open, see live
 	live context.Context         // ends with close
@@ -75,6 +78,10 @@ func (l *httpLink) exchange(ctx context.Context, c *upcall) (answer, error) {
 // memory: it then writes headers and body at once, and by itself repeats a request
 // of which nothing left on a connection that the server had closed.
 func (l *httpLink) post(ctx context.Context, c *upcall) (*http.Response, error) {
+	if err := l.breaker.open(); err != nil {
+		return nil, &failure{cause: err, fate: notSent}
+	}
+	began := time.Now()
 	h := maps.Clone(l.base)
 	maps.Copy(h, c.header)
 	body := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.frame)), nil }
@@ -93,12 +100,14 @@ func (l *httpLink) post(ctx context.Context, c *upcall) (*http.Response, error) 
 	}).WithContext(ctx))
 	switch {
 	case err == nil:
+		l.breaker.heal()
 		return resp, nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case errors.Is(err, http1.ErrNotSent):
 		return nil, &failure{cause: transport.Cause(err), fate: notSent, again: true}
 	case transport.Unsent(err):
+		l.breaker.trip(began, transport.Cause(err))
 		return nil, &failure{cause: transport.Cause(err), fate: notSent}
 	}
 	return nil, &failure{cause: transport.Cause(err), fate: mayHaveRun, again: true}

@@ -39,24 +39,24 @@ func (b *Back) mirrors(method, scope string, params []byte) []mirror {
 	return b.tools.of(scope, name)
 }
 
-// learn takes over what a page of tools/list says of headers, and returns the page
-// without the tools whose annotations are invalid: the revision demands it of
-// whoever speaks to the server over HTTP.
+// learn takes over what a page of tools/list says of headers. It returns the page
+// without the tools whose annotations are invalid, which the revision demands of
+// whoever speaks to the server over HTTP, and whether there were any.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Schema Extension.
-func (b *Back) learn(scope string, page []byte) []byte {
+func (b *Back) learn(scope string, page []byte) ([]byte, bool) {
 	if !b.overHTTP() {
-		return page
+		return page, false
 	}
-	tools := wire.Get(page, "tools")
+	tools, some := wire.Get(page, "tools"), false
 	if bytes.Contains(tools, []byte(headerAnnotation)) {
-		if valid, some := b.withoutInvalid(tools); some {
-			tools = valid
-			page = wire.AppendEdited(nil, page, wire.Edit{Name: "tools", Value: tools})
-		}
+		tools, some = b.withoutInvalid(tools)
 	}
 	b.tools.learn(scope, tools)
-	return page
+	if !some {
+		return page, false
+	}
+	return wire.AppendEdited(nil, page, wire.Edit{Name: "tools", Value: tools}), true
 }
 
 // withoutInvalid returns the tools whose annotations are valid, and whether any is

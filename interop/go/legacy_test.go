@@ -1,10 +1,14 @@
 package interop
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -67,11 +71,15 @@ func (m *Matrix) validateClients() error {
 	return nil
 }
 
+// paths are where a server is found, by transport. A client whose transport has
+// none does not go there.
+type paths map[string]string
+
 // A legacySpot is a server where legacy clients find it.
 type legacySpot struct {
 	name string // in legacy.json
 	base string // URL without path
-	path string
+	paths
 	// impure servers send what the revision has not; mcpbridge never does.
 	impure bool
 }
@@ -79,28 +87,48 @@ type legacySpot struct {
 // TestLegacyDirect takes each legacy client through the round on servers of its
 // own era: what fails here is no fault of mcpbridge's.
 func TestLegacyDirect(t *testing.T) {
+	addr, port := freeAddr(t), freeAddr(t)
+	run(t, "http://"+addr+"/admin/subscriptions", 200, nil, "../bin/legacy-go", "-http", addr, "-event-ids")
+	_, sse, _ := net.SplitHostPort(port)
+	run(t, "http://"+port+"/", 0, []string{"PORT=" + sse}, nodeBinary, everythingNode, "sse")
+	legacyRounds(t, "../bin/legacy-direct.txt", []legacySpot{
+		{name: "legacy-go", base: "http://" + addr, paths: paths{"http": "/mcp"}},
+		{name: "everything-go", base: w.urls["everything-go"], paths: paths{"http": "/"}},
+		{name: "everything-http", base: strings.TrimSuffix(w.urls["everything-http"], "/mcp"), paths: paths{"http": "/mcp"}, impure: true},
+		{name: "everything-sse", base: "http://" + port, paths: paths{"sse": "/sse"}, impure: true},
+	})
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
 	addr, err := process.FreeAddr()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := process.Start("legacy-go", nil, "../bin/legacy-go", "-http", addr, "-event-ids")
+	return addr
+}
+
+// run starts a program, which ends with the test, and returns when a GET of ready
+// has the status, or any if that is 0.
+func run(t *testing.T, ready string, status int, env []string, argv ...string) {
+	t.Helper()
+	p, err := process.Start(filepath.Base(argv[0]), env, argv...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := p.Stop(10 * time.Second); err != nil {
+		if t.Failed() {
+			t.Logf("%s wrote:\n%s", argv[0], p.Log())
+		}
+		if err := p.Stop(20 * time.Second); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := p.Ready(t.Context(), "http://"+addr+"/admin/subscriptions", 200); err != nil {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := p.Ready(ctx, ready, status); err != nil {
 		t.Fatal(err)
 	}
-	everything, everythingHTTP := w.urls["everything-go"], w.urls["everything-http"]
-	legacyRounds(t, "../bin/legacy-direct.txt", []legacySpot{
-		{name: "legacy-go", base: "http://" + addr, path: "/mcp"},
-		{name: "everything-go", base: everything, path: "/"},
-		{name: "everything-http", base: strings.TrimSuffix(everythingHTTP, "/mcp"), path: "/mcp", impure: true},
-	})
 }
 
 // legacyRounds takes every legacy client to every spot, and leaves what came of
@@ -118,7 +146,6 @@ func legacyRounds(t *testing.T, file string, spots []legacySpot) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clients := slices.Sorted(maps.Keys(m.Clients))
 	maps.DeleteFunc(m.Servers, func(name string, _ *Server) bool {
 		return !slices.ContainsFunc(spots, func(s legacySpot) bool { return s.name == name })
 	})
@@ -127,13 +154,17 @@ func legacyRounds(t *testing.T, file string, spots []legacySpot) {
 		for _, s := range spots {
 			t.Run(s.name, func(t *testing.T) {
 				t.Parallel()
-				for _, client := range clients { // in turn: what one toggles would reach the other
+				for _, client := range s.clients(m) { // in turn: what one toggles would reach the other
 					t.Run(client, func(t *testing.T) { legacyRoundOn(t, m, s, client, schemas, &o) })
 				}
 			})
 		}
 	})
-	text, untried := o.table(m, clients)
+	visits := make(map[string][]string)
+	for _, s := range spots {
+		visits[s.name] = s.clients(m)
+	}
+	text, untried := o.table(m, visits)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Error(err)
 	}
@@ -141,6 +172,18 @@ func legacyRounds(t *testing.T, file string, spots []legacySpot) {
 		t.Errorf("nobody tried: %q", untried)
 	}
 }
+
+// clients are those that go to the spot.
+func (s *legacySpot) clients(m *Matrix) (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(m.Clients)) {
+		if s.paths[m.Clients[name].transport()] != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (c *Client) transport() string { return cmp.Or(c.Transport, "http") }
 
 // legacyRoundOn takes one client through one column, with a tap in between.
 func legacyRoundOn(t *testing.T, m *Matrix, s legacySpot, client string, schemas *tap.Schemas, o *outcomes) {
@@ -151,8 +194,9 @@ func legacyRoundOn(t *testing.T, m *Matrix, s legacySpot, client string, schemas
 	t.Cleanup(between.Close)
 	c := m.Clients[client]
 	roots := fmt.Appendf(nil, `{"roots": [{"uri": "file:///%s", "name": "root of %[1]s"}]}`, client)
+	target := remote.Target{Transport: c.transport(), URL: between.URL(s.paths[c.transport()]), Capabilities: c.Capabilities, Roots: roots}
 	r := &legacyRound{
-		remoteClient: startRemote(t, client, remote.Target{Transport: "http", URL: between.URL(s.path), Capabilities: c.Capabilities, Roots: roots}),
+		remoteClient: startRemote(t, client, target),
 		client:       c,
 		cut:          func(get bool) int { return between.Cut(&get) },
 		resumed:      func() int { return len(between.Resumed()) },

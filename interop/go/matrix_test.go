@@ -10,9 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"text/tabwriter"
 )
 
 // Matrix is matrix.json, with or without legacy.json: what the servers have, and
@@ -26,6 +24,7 @@ type Matrix struct {
 // Client is a client of one revision.
 type Client struct {
 	Revision     string
+	Transport    string // of remote.Target; http if empty
 	Capabilities json.RawMessage
 	NoErrorData  bool              // the SDK keeps an error's data to itself
 	Lacks        map[string]string // why it can't try a feature, by feature or "server, feature"
@@ -232,86 +231,13 @@ func TestEveryCellHasAReason(t *testing.T) {
 	}
 }
 
-// outcomes collects what the clients found: "ok" or what went wrong, by
-// client, server and feature.
-type outcomes struct {
-	mu    sync.Mutex
-	found map[[3]string]string
-}
-
-func (o *outcomes) set(client, server, feature, outcome string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.found == nil {
-		o.found = make(map[[3]string]string)
+// by returns that all clients try all servers.
+func (m *Matrix) by(clients []string) map[string][]string {
+	visits := make(map[string][]string)
+	for _, s := range m.names() {
+		visits[s] = clients
 	}
-	o.found[[3]string{client, server, feature}] = outcome
-}
-
-// table prints what was found, a row per feature, and the reasons for what is
-// lacking. It returns the cells that ought to have been tried and were not.
-func (o *outcomes) table(m *Matrix, clients []string) (text string, untried []string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	servers := m.names()
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "\t%s\n", strings.Join(servers, "\t"))
-	for _, f := range m.Features {
-		fmt.Fprint(w, f)
-		for _, s := range servers {
-			cell := o.cell(m, clients, s, f)
-			if strings.Contains(cell, "untried") {
-				untried = append(untried, s+", "+f)
-			}
-			fmt.Fprintf(w, "\t%s", cell)
-		}
-		fmt.Fprintln(w)
-	}
-	w.Flush()
-	fmt.Fprintf(&b, "\nok: with %s\n", strings.Join(clients, " and "))
-	for _, s := range servers {
-		for _, f := range m.Features {
-			if why := m.Servers[s].Lacks[f]; why != "" {
-				fmt.Fprintf(&b, "-: %s, %s: %s\n", s, f, why)
-			}
-		}
-	}
-	for _, name := range clients {
-		if c := m.Clients[name]; c != nil {
-			for _, f := range slices.Sorted(maps.Keys(c.Lacks)) {
-				fmt.Fprintf(&b, "-: with %s, %s: %s\n", name, f, c.Lacks[f])
-			}
-		}
-	}
-	return b.String(), untried
-}
-
-// cell returns "ok", or what each client that isn't content found, or "-" if there
-// is nothing to try for any.
-func (o *outcomes) cell(m *Matrix, clients []string, server, feature string) string {
-	var bad []string
-	tried := 0
-	for _, c := range clients {
-		if m.lack(c, server, feature) != "" {
-			continue
-		}
-		tried++
-		switch o.found[[3]string{c, server, feature}] {
-		case "ok":
-		case "":
-			bad = append(bad, c+" untried")
-		default:
-			bad = append(bad, c+" FAILED")
-		}
-	}
-	switch {
-	case tried == 0:
-		return "-"
-	case len(bad) == 0:
-		return "ok"
-	}
-	return strings.Join(bad, ", ")
+	return visits
 }
 
 func (m *Matrix) names() []string {

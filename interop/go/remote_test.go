@@ -21,6 +21,7 @@ import (
 var remotes = map[string][]string{
 	"sdk-1.32.2": {nodeBinary, "../node/remote.mjs", "sdk-1.32.2"},
 	"sdk-1.12.3": {nodeBinary, "../node/remote.mjs", "sdk-1.12.3"},
+	"sdk-1.9.0":  {nodeBinary, "../node/remote.mjs", "sdk-1.9.0"},
 	"go-1.6.1":   {"../bin/client-go161"},
 	"mcpgo":      {"../bin/client-mcpgo"},
 }

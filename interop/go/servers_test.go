@@ -35,7 +35,7 @@ func TestServers(t *testing.T) {
 			})
 		}
 	})
-	text, untried := o.table(m, clients)
+	text, untried := o.table(m, m.by(clients))
 	if err := os.WriteFile("../bin/matrix.txt", []byte(text), 0o600); err != nil {
 		t.Error(err)
 	}

@@ -15,6 +15,15 @@ import (
 // then. Linux doubles the figure for its own bookkeeping.
 const sendBuffer = 64 << 10
 
+const (
+	// largeBuffer is how many bytes it may hold of a large result meanwhile. Each
+	// time the buffer runs full costs a turn of both sides, and the result is in
+	// memory anyway.
+	largeBuffer = 208 << 10
+	// largeWrite is from how many bytes on a write is one of those.
+	largeWrite = 256 << 10
+)
+
 // Listen listens on addr (host:port) for clients. The connections it accepts
 // have a small send buffer, so that the write of a stream to a reader that has
 // stalled blocks and runs into its deadline, and notice a peer that is gone
@@ -47,8 +56,11 @@ func (l *listener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		tcp, ok := c.(*net.TCPConn)
-		if !ok || bound(tcp, l.timeout) == nil {
+		if !ok {
 			return c, nil
+		}
+		if bound(tcp, l.timeout) == nil {
+			return &clientConn{tcp}, nil
 		}
 		_ = c.Close()
 	}
@@ -59,4 +71,16 @@ func bound(c *net.TCPConn, timeout time.Duration) error {
 		return err
 	}
 	return setUserTimeout(c, timeout)
+}
+
+// A clientConn is a connection with a small send buffer. One goroutine writes at a
+// time.
+type clientConn struct{ *net.TCPConn }
+
+// Write implements [net.Conn].
+func (c *clientConn) Write(p []byte) (int, error) {
+	if len(p) >= largeWrite && c.SetWriteBuffer(largeBuffer) == nil {
+		defer func() { _ = c.SetWriteBuffer(sendBuffer) }() // it was, just before
+	}
+	return c.TCPConn.Write(p)
 }

@@ -1,14 +1,15 @@
 package gateway
 
 import (
-	"net"
+	"io"
+	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-func option(t *testing.T, c *net.TCPConn, level, name int) int {
+func option(t *testing.T, c syscall.Conn, level, name int) int {
 	t.Helper()
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -38,4 +39,25 @@ func TestM2L39SocketOptions(t *testing.T) {
 	if got := option(t, server, unix.SOL_SOCKET, unix.SO_KEEPALIVE); got == 0 {
 		t.Error("SO_KEEPALIVE is off: a silent peer that is gone would never be found")
 	}
+}
+
+// The room for a large result is there for as long as it is written.
+func TestM2L39LargeWriteLeavesTheBufferSmall(t *testing.T) {
+	server, client := accepted(t, time.Minute)
+	during := make(chan int, 1)
+	go func() {
+		_, _ = io.ReadFull(client, make([]byte, 1<<20))
+		during <- option(t, server, unix.SOL_SOCKET, unix.SO_SNDBUF)
+		_, _ = io.Copy(io.Discard, client)
+		close(during)
+	}()
+	if _, err := server.Write(make([]byte, 32<<20)); err != nil {
+		t.Fatal(err)
+	}
+	after := option(t, server, unix.SOL_SOCKET, unix.SO_SNDBUF)
+	if got := <-during; got <= 2*sendBuffer || after != 2*sendBuffer {
+		t.Errorf("SO_SNDBUF = %d while writing and %d after, want more than %d and just that", got, after, 2*sendBuffer)
+	}
+	_ = server.Close()
+	<-during
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // accepted returns both ends of a connection made through Listen.
-func accepted(t *testing.T, timeout time.Duration) (server, client *net.TCPConn) {
+func accepted(t *testing.T, timeout time.Duration) (server *clientConn, client *net.TCPConn) {
 	t.Helper()
 	l, err := Listen(t.Context(), "127.0.0.1:0", timeout)
 	if err != nil {
@@ -24,7 +24,7 @@ func accepted(t *testing.T, timeout time.Duration) (server, client *net.TCPConn)
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _, _ = l.Close(), c.Close(), s.Close() })
-	return s.(*net.TCPConn), c.(*net.TCPConn)
+	return s.(*clientConn), c.(*net.TCPConn)
 }
 
 // A reader that has stalled must block a write soon. Without the bound the
@@ -38,6 +38,27 @@ func TestM2L39StalledReaderBlocksAWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	const most = 512 << 10
+	n, err := 0, error(nil)
+	for err == nil && n <= most {
+		var m int
+		m, err = server.Write(make([]byte, 4<<10))
+		n += m
+	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) || n > most {
+		t.Errorf("a stalled reader took %d bytes, then %v; want at most %d and a deadline", n, err, most)
+	}
+}
+
+// A large result has more room in the kernel, but not without bound.
+func TestM2L39StalledReaderBlocksALargeWrite(t *testing.T) {
+	server, client := accepted(t, time.Minute)
+	if err := client.SetReadBuffer(4 << 10); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.SetWriteDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	const most = 768 << 10
 	n, err := server.Write(make([]byte, 16<<20))
 	if !errors.Is(err, os.ErrDeadlineExceeded) || n > most {
 		t.Errorf("a stalled reader took %d bytes, then %v; want at most %d and a deadline", n, err, most)

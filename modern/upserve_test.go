@@ -183,8 +183,8 @@ func TestL2M09ResultTypes(t *testing.T) {
 			if tt.ok && (err != nil || body != tt.result) {
 				t.Errorf("Serve = %s, %v, want %s", body, err, tt.result)
 			}
-			if !tt.ok && (err == nil || wireErr(t, err).Code != spec.CodeInternal) {
-				t.Errorf("Serve = %s, %v, want an error", body, err)
+			if e := exchange.WireError(err); !tt.ok && (err == nil || e.Code != spec.CodeInternal || !strings.Contains(e.Message, "a result of type")) {
+				t.Errorf("Serve = %s, %v, want an error that speaks of the type", body, err)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // eventually waits for something that another goroutine over a real socket does.
-func eventually(t *testing.T, what string, ok func() bool) {
+func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); !ok(); {
 		if time.Now().After(deadline) {

@@ -1,0 +1,200 @@
+package legacy
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/legacy/projection"
+)
+
+// Defaults of FrontOptions.
+const (
+	DefaultMaxDownstream     = 10_000
+	DefaultMaxDownstreamEach = 5_000
+	DefaultDownstreamIdle    = 30 * time.Minute
+	DefaultMaxStored         = 256 << 10
+	DefaultAskTimeout        = 10 * time.Minute
+	DefaultWriteTimeout      = 10 * time.Second
+	DefaultKeepAlive         = 15 * time.Second
+)
+
+const (
+	// maxCalls bounds the requests of one session that are in flight.
+	maxCalls = 1000
+	// maxToolboxes bounds the scopes of which the shapes of tools are remembered.
+	maxToolboxes = 1024
+)
+
+// FrontMetrics counts what a front does. All methods are quick and safe for
+// concurrent use.
+type FrontMetrics interface {
+	// Dropped counts a message that had nowhere to go.
+	Dropped(reason string)
+	// Limit counts a request refused, or a session ended, at a limit.
+	Limit(name string)
+	// Delivered counts change notifications written to sessions.
+	Delivered(n int)
+	// Sessions adds delta, which may be negative, to the sessions of clients.
+	Sessions(delta int)
+}
+
+// FrontOptions configure a Front.
+type FrontOptions struct {
+	// Name is the server's, for errors and logs; it stands in for the name of a
+	// server that gives none. Required.
+	Name string
+	// Handler serves requests, Describer says what initialize answers, Roster tells
+	// of changes. Required.
+	Handler   exchange.Handler
+	Describer exchange.Describer
+	Roster    exchange.Roster
+	// Admit puts a request into its profile, or refuses it. Required.
+	Admit func(*exchange.Request) error
+
+	// Instance begins session ids and event ids, so that replicas can tell whose
+	// they are. Empty means a random one.
+	Instance string
+
+	// MaxSessions bounds the sessions of clients over Streamable HTTP,
+	// MaxSessionsEach those of one principal. Past it the one that has been idle
+	// longest ends. Zero means the defaults.
+	MaxSessions, MaxSessionsEach int
+	// Idle is how long a session lasts that has no stream open and no call in
+	// flight. Zero means DefaultDownstreamIdle.
+	Idle time.Duration
+	// MaxStored bounds the bytes of events that a session keeps for clients that
+	// come back. Zero means DefaultMaxStored.
+	MaxStored int
+	// AskTimeout bounds the wait for a client's answers to questions that were
+	// asked together, time without a connection included. Zero means
+	// DefaultAskTimeout.
+	AskTimeout time.Duration
+	// WriteTimeout is how long a write to a client may take before its session
+	// counts as stuck. Zero means DefaultWriteTimeout.
+	WriteTimeout time.Duration
+	// KeepAlive is the time between comments on a stream that has nothing else to
+	// say. Zero means DefaultKeepAlive.
+	KeepAlive time.Duration
+	// LogLevel is that of sessions that did not set one. Empty means no messages.
+	LogLevel spec.LogLevel
+
+	Logger  *slog.Logger // nil discards
+	Metrics FrontMetrics // nil counts nothing
+}
+
+// A Front serves legacy clients of one server.
+type Front struct {
+	opts  FrontOptions
+	log   *slog.Logger
+	tools *lru.Cache[string, *projection.Tools] // by scope
+
+	sessions *roll
+
+	// mu guards the fields below.
+	mu    sync.Mutex
+	pipes map[*Pipe]struct{} // nil after Close
+
+	ending  chan struct{} // closed when GET streams have to end
+	endOnce sync.Once
+}
+
+// errShutdown is why sessions end with the gateway.
+var errShutdown = errors.New("the gateway is shutting down")
+
+// NewFront returns a Front. It starts nothing.
+func NewFront(opts FrontOptions) (*Front, error) {
+	if opts.Name == "" || opts.Handler == nil || opts.Describer == nil || opts.Roster == nil || opts.Admit == nil {
+		return nil, errors.New("legacy: NewFront: name, handler, describer, roster and admit are required")
+	}
+	opts.fill()
+	tools, err := lru.New[string, *projection.Tools](maxToolboxes)
+	if err != nil {
+		return nil, err
+	}
+	f := &Front{
+		opts:   opts,
+		log:    opts.Logger.With("upstream", opts.Name, "era", spec.Legacy.String()),
+		tools:  tools,
+		pipes:  make(map[*Pipe]struct{}),
+		ending: make(chan struct{}),
+	}
+	f.sessions = newRoll(f)
+	return f, nil
+}
+
+// fill replaces zero values by their defaults.
+func (o *FrontOptions) fill() {
+	o.Instance = cmp.Or(o.Instance, rand.Text()[:8])
+	o.MaxSessions = cmp.Or(o.MaxSessions, DefaultMaxDownstream)
+	o.MaxSessionsEach = cmp.Or(o.MaxSessionsEach, DefaultMaxDownstreamEach)
+	o.Idle = cmp.Or(o.Idle, DefaultDownstreamIdle)
+	o.MaxStored = cmp.Or(o.MaxStored, DefaultMaxStored)
+	o.AskTimeout = cmp.Or(o.AskTimeout, DefaultAskTimeout)
+	o.WriteTimeout = cmp.Or(o.WriteTimeout, DefaultWriteTimeout)
+	o.KeepAlive = cmp.Or(o.KeepAlive, DefaultKeepAlive)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Metrics == nil {
+		o.Metrics = noFrontMetrics{}
+	}
+}
+
+// EndStreams ends the GET streams, and refuses new ones. Calls in flight go on.
+func (f *Front) EndStreams() { f.endOnce.Do(func() { close(f.ending) }) }
+
+// Close ends all sessions and pipes, and waits for what runs for them. ctx bounds
+// the wait.
+func (f *Front) Close(ctx context.Context) error {
+	f.EndStreams()
+	f.mu.Lock()
+	pipes := f.pipes
+	f.pipes = nil
+	f.mu.Unlock()
+	done := make(chan struct{})
+	go func() { // ends when all calls have; ctx bounds only the wait
+		defer close(done)
+		for p := range pipes {
+			p.Close()
+		}
+		f.sessions.close()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Sessions returns the number of sessions over Streamable HTTP.
+func (f *Front) Sessions() int { return f.sessions.size() }
+
+// toolsOf returns what is known of the tools of a scope.
+func (f *Front) toolsOf(scope string) *projection.Tools {
+	if t, ok := f.tools.Get(scope); ok {
+		return t
+	}
+	t := projection.NewTools()
+	t.LeftOut = func(tool, reason string) { f.log.Warn("tool left out", "tool", tool, "reason", reason) }
+	if former, ok, _ := f.tools.PeekOrAdd(scope, t); ok {
+		return former
+	}
+	return t
+}
+
+type noFrontMetrics struct{}
+
+func (noFrontMetrics) Dropped(string) {}
+func (noFrontMetrics) Limit(string)   {}
+func (noFrontMetrics) Delivered(int)  {}
+func (noFrontMetrics) Sessions(int)   {}

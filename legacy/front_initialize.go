@@ -1,0 +1,92 @@
+package legacy
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/projection"
+)
+
+// startTimeout bounds how long initialize waits for a server that starts.
+const startTimeout = 30 * time.Second
+
+// startPoll is the pause before a server that starts is asked again.
+const startPoll = 100 * time.Millisecond
+
+// initialize answers a handshake from what the upstream says of itself, and returns
+// the session that it opens.
+//
+// Spec: 2025-11-25, basic/lifecycle, Initialization.
+func (f *Front) initialize(ctx context.Context, id DownstreamID, m *wire.Message, principal exchange.Principal) (*downstream, []byte, error) {
+	h, err := readHandshake(m.Params)
+	if err != nil {
+		return nil, nil, err
+	}
+	d := f.newDownstream(id, rand.Text()[:12], principal, h)
+	req := d.request(m)
+	if err := f.opts.Admit(req); err != nil {
+		return nil, nil, err
+	}
+	desc, err := f.describe(ctx, req)
+	if err != nil {
+		return nil, nil, err
+	}
+	d.offered = readCapabilities(desc.Capabilities)
+	return d, wire.AppendResult(nil, m.ID, f.initializeResult(h.revision, desc), nil), nil
+}
+
+// readHandshake settles the revision: the client's if it is a legacy one we know,
+// else the newest, which the client may refuse.
+func readHandshake(params []byte) (handshake, error) {
+	version, ok := wire.GetString(params, "protocolVersion")
+	if !ok {
+		return handshake{}, wire.Errorf(spec.CodeInvalidParams, "initialize lacks params.protocolVersion, a string such as %q", spec.LatestLegacy)
+	}
+	h := handshake{revision: spec.Revision(version), info: wire.Get(params, "clientInfo")}
+	if !slices.Contains(spec.Revisions(spec.Legacy), h.revision) {
+		h.revision = spec.LatestLegacy
+	}
+	if !wire.IsObject(h.info) {
+		h.info = nil
+	}
+	capabilities := wire.Get(params, "capabilities")
+	if !wire.IsObject(capabilities) {
+		capabilities = []byte("{}")
+	}
+	h.capabilities = projection.AppendClientCapabilities(nil, h.revision, capabilities)
+	return h, nil
+}
+
+// describe waits for a server that starts; one that is known to be away is an
+// error at once.
+func (f *Front) describe(ctx context.Context, req *exchange.Request) (*exchange.Description, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for {
+		desc, err := f.opts.Describer.Describe(ctx, req)
+		if err == nil || !errors.Is(err, exchange.ErrStarting) || wait(ctx, startPoll) != nil {
+			return desc, err
+		}
+		if err := f.opts.Admit(req); err != nil { // more may be known of the server by now
+			return nil, err
+		}
+	}
+}
+
+func (f *Front) initializeResult(revision spec.Revision, desc *exchange.Description) []byte {
+	info := desc.ServerInfo
+	if !wire.IsObject(info) {
+		info = wire.AppendEdited(nil, nil, wire.Edit{Name: "name", Value: wire.Quote(f.opts.Name)}, wire.Edit{Name: "version", Value: []byte(`"0"`)})
+	}
+	return wire.AppendEdited(nil, nil,
+		wire.Edit{Name: "protocolVersion", Value: wire.Quote(string(revision))},
+		wire.Edit{Name: "capabilities", Value: projection.AppendServerCapabilities(nil, revision, desc.Capabilities)},
+		wire.Edit{Name: "serverInfo", Value: info},
+		wire.Edit{Name: "instructions", Value: desc.Instructions})
+}

@@ -1,0 +1,226 @@
+package legacy
+
+import (
+	"context"
+	"sync"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A Pipe is one legacy client on a connection of messages: stdio, a WebSocket. It
+// has at most one session, which initialize opens.
+//
+// Spec: 2025-11-25, basic/transports, stdio.
+type Pipe struct {
+	f         *Front
+	send      func([]byte) error
+	principal exchange.Principal
+
+	ctx    context.Context // of the handshake; ends with Close
+	cancel context.CancelFunc
+
+	// mu guards the fields below.
+	mu     sync.Mutex
+	opened bool // initialize came
+	d      *downstream
+	closed bool
+
+	running sync.WaitGroup // the handshake
+}
+
+// OpenPipe returns a Pipe for principal. send writes one message; it is called from
+// several goroutines, and returns an error once the client can't be reached. Whoever
+// opened the Pipe closes it.
+func (f *Front) OpenPipe(send func(msg []byte) error, principal exchange.Principal) *Pipe {
+	p := &Pipe{f: f, send: send, principal: principal}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.pipes == nil {
+		p.closed = true
+	} else {
+		f.pipes[p] = struct{}{}
+	}
+	return p
+}
+
+// Serve takes one message. It does not wait for the answer. Before initialize only
+// ping is served.
+func (p *Pipe) Serve(m *wire.Message) {
+	d := p.session()
+	switch {
+	case d == nil && m.Kind() == wire.Request:
+		p.serveEarly(m)
+	case d == nil:
+		p.f.opts.Metrics.Dropped("message before initialize")
+	case m.Kind() == wire.Request:
+		d.begin(m, &pipeOutlet{p})
+	default:
+		d.take(m)
+	}
+}
+
+func (p *Pipe) session() *downstream {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.d
+}
+
+// serveEarly serves a request that came before there is a session.
+func (p *Pipe) serveEarly(m *wire.Message) {
+	switch m.Method {
+	case spec.MethodPing:
+		_ = p.send(empty(m.ID)) // nobody is left to tell
+	case spec.MethodInitialize:
+		if p.open() {
+			go p.initialize(m) // ends with the handshake, which close cuts short
+			return
+		}
+		fallthrough
+	default:
+		_ = p.send(wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeInvalidRequest,
+			"%s came before the handshake was done; send initialize first, or _meta with %s", m.Method, spec.MetaProtocolVersion)))
+	}
+}
+
+// open reports whether a handshake may begin, which is then waited for.
+func (p *Pipe) open() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.opened || p.closed {
+		return false
+	}
+	p.opened = true
+	p.running.Add(1)
+	return true
+}
+
+func (p *Pipe) initialize(m *wire.Message) {
+	defer p.running.Done()
+	d, answer, err := p.f.initialize(p.ctx, "", m, p.principal)
+	p.mu.Lock()
+	if err == nil {
+		p.d = d
+	} else {
+		p.opened = false // the client may try again
+	}
+	p.mu.Unlock()
+	if err != nil {
+		_ = p.send(wire.AppendError(nil, m.ID, exchange.WireError(err))) // nobody is left to tell
+		return
+	}
+	p.f.opts.Metrics.Sessions(1)
+	if p.send(answer) == nil {
+		d.spawn(func() { p.tell(d) }) // ends when the session does
+	}
+}
+
+// tell sends changes until the session ends.
+func (p *Pipe) tell(d *downstream) {
+	for {
+		select {
+		case <-d.subs.mail.Ready():
+		case <-p.ctx.Done():
+			return
+		}
+		for ev, ok := d.subs.mail.Next(); ok; ev, ok = d.subs.mail.Next() {
+			if p.send(appendChange(nil, ev)) != nil {
+				return // the connection is lost, and Close follows
+			}
+			p.f.opts.Metrics.Delivered(1)
+		}
+	}
+}
+
+// ServeBatch takes a batch.
+func (p *Pipe) ServeBatch(body []byte) {
+	d := p.session()
+	if d == nil {
+		_ = p.send(wire.AppendError(nil, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "a batch came before the handshake was done"))) // nobody is left to tell
+		return
+	}
+	b, err := d.readBatch(body)
+	if err != nil {
+		_ = p.send(wire.AppendError(nil, wire.ID{}, err)) // nobody is left to tell
+		return
+	}
+	for _, m := range b.others {
+		d.take(m)
+	}
+	if len(b.requests)+len(b.refusals) == 0 {
+		return
+	}
+	out := &batchOutlet{p: p, pending: len(b.requests) + len(b.refusals)}
+	for _, refusal := range b.refusals {
+		out.answer(refusal)
+	}
+	for _, m := range b.requests {
+		d.begin(m, out)
+	}
+}
+
+// Shutdown waits until no request is in flight, or ctx ends: then it returns ctx's
+// cause.
+func (p *Pipe) Shutdown(ctx context.Context) error {
+	d := p.session()
+	if d == nil {
+		return nil
+	}
+	return d.settle(ctx)
+}
+
+// Close ends the session, and waits for all that runs for it. It may be called
+// again.
+func (p *Pipe) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.cancel()
+	p.running.Wait()
+	p.f.mu.Lock()
+	delete(p.f.pipes, p) // of nil too
+	p.f.mu.Unlock()
+	p.mu.Lock()
+	d := p.d
+	p.d = nil
+	p.mu.Unlock()
+	if d != nil {
+		d.close(endedByClient)
+		p.f.opts.Metrics.Sessions(-1)
+	}
+}
+
+// A pipeOutlet sends what belongs to one request.
+type pipeOutlet struct{ p *Pipe }
+
+func (o *pipeOutlet) message(_ context.Context, msg []byte) error { return o.p.send(msg) }
+func (o *pipeOutlet) answer(msg []byte)                           { _ = o.p.send(msg) } // nobody is left to tell
+func (o *pipeOutlet) silent()                                     {}
+
+// A batchOutlet sends the answers of a batch together.
+type batchOutlet struct {
+	p *Pipe
+
+	mu      sync.Mutex // guards the fields below
+	pending int
+	answers [][]byte
+}
+
+func (o *batchOutlet) message(_ context.Context, msg []byte) error { return o.p.send(msg) }
+func (o *batchOutlet) answer(msg []byte)                           { o.settle(msg) }
+func (o *batchOutlet) silent()                                     { o.settle(nil) }
+
+func (o *batchOutlet) settle(msg []byte) {
+	o.mu.Lock()
+	if msg != nil {
+		o.answers = append(o.answers, msg)
+	}
+	o.pending--
+	done := o.pending == 0 && len(o.answers) > 0
+	o.mu.Unlock()
+	if done {
+		_ = o.p.send(joined(o.answers)) // nobody is left to tell
+	}
+}

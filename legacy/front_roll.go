@@ -1,0 +1,189 @@
+package legacy
+
+import (
+	"crypto/rand"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// A DownstreamID is the Mcp-Session-Id that a client holds. Whoever has it has the
+// session: it is never logged.
+type DownstreamID string
+
+// idVersion begins session ids and event ids, so that a later form can be told
+// from this one.
+const idVersion = "1"
+
+// newDownstreamID returns an id with 130 random bits.
+func (f *Front) newDownstreamID() DownstreamID {
+	return DownstreamID(idVersion + f.opts.Instance + "-" + rand.Text())
+}
+
+// Why a session of a client ended.
+const (
+	endedByClient = "its client ended it"
+	endedIdle     = "it was idle"
+	endedEvicted  = "there were too many sessions"
+	endedStuck    = "its client does not read"
+	endedClosed   = "the gateway is shutting down"
+)
+
+// A roll is the sessions of a front, over Streamable HTTP. One that nobody uses is
+// idle, and ends after a while, or earlier, the least recently used first, when
+// there are too many.
+type roll struct {
+	f *Front
+
+	// mu guards the fields below. It is held for map work only.
+	mu   sync.Mutex
+	byID map[DownstreamID]*downstream // nil after close
+	each map[exchange.Principal]int
+	idle *simplelru.LRU[*downstream, *time.Timer]
+
+	running sync.WaitGroup // sessions that end
+}
+
+func newRoll(f *Front) *roll {
+	idle, err := simplelru.NewLRU[*downstream, *time.Timer](math.MaxInt32, nil)
+	if err != nil {
+		panic(err) // only a size that is not positive is an error
+	}
+	return &roll{f: f, byID: make(map[DownstreamID]*downstream), each: make(map[exchange.Principal]int), idle: idle}
+}
+
+// add enters a session, which is in use until leave is called.
+func (r *roll) add(d *downstream) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byID == nil {
+		return exchange.Refuse(spec.CodeInternal, "%v; initialize again in a moment", errShutdown)
+	}
+	if r.each[d.principal] >= r.f.opts.MaxSessionsEach && !r.evictLocked(func(o *downstream) bool { return o.principal == d.principal }) {
+		return r.full("client_sessions_each", r.f.opts.MaxSessionsEach)
+	}
+	if len(r.byID) >= r.f.opts.MaxSessions && !r.evictLocked(func(*downstream) bool { return true }) {
+		return r.full("client_sessions", r.f.opts.MaxSessions)
+	}
+	r.byID[d.id] = d
+	r.each[d.principal]++
+	d.uses = 1
+	r.f.opts.Metrics.Sessions(1)
+	return nil
+}
+
+func (r *roll) full(limit string, n int) error {
+	r.f.opts.Metrics.Limit(limit)
+	r.f.log.Warn("session refused: all are in use", "limit", n)
+	return exchange.Refuse(spec.CodeInternal, "all %d sessions are in use; try again later, or raise limits.%s", n, limit)
+}
+
+// evictLocked ends the session that has been idle longest among those that may.
+func (r *roll) evictLocked(may func(*downstream) bool) bool {
+	for _, d := range r.idle.Keys() { // oldest first
+		if may(d) {
+			r.endLocked(d, endedEvicted)
+			return true
+		}
+	}
+	return false
+}
+
+// use returns the session, in use until leave is called. A foreign principal's is
+// as unknown as one that never was.
+func (r *roll) use(id DownstreamID, principal exchange.Principal) *downstream {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	d := r.byID[id]
+	if d == nil || d.principal != principal {
+		return nil
+	}
+	r.useLocked(d)
+	return d
+}
+
+// again is for who uses the session already, and starts something that uses it too.
+func (r *roll) again(d *downstream) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.useLocked(d)
+}
+
+func (r *roll) useLocked(d *downstream) {
+	if t, ok := r.idle.Peek(d); ok {
+		t.Stop()
+		r.idle.Remove(d)
+	}
+	d.uses++
+}
+
+// leave says that one use has ended.
+func (r *roll) leave(d *downstream) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if d.uses--; d.uses > 0 || r.byID[d.id] != d {
+		return
+	}
+	r.idle.Add(d, time.AfterFunc(r.f.opts.Idle, func() { r.expire(d) }))
+}
+
+func (r *roll) expire(d *downstream) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, ok := r.idle.Peek(d); ok {
+		r.endLocked(d, endedIdle)
+	}
+}
+
+// end ends a session. It may be called again.
+func (r *roll) end(d *downstream, why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byID[d.id] == d {
+		r.endLocked(d, why)
+	}
+}
+
+// endLocked takes the session off the roll: requests for it find nothing from here
+// on. The rest of its end is done by a goroutine that close waits for.
+func (r *roll) endLocked(d *downstream, why string) {
+	delete(r.byID, d.id)
+	if r.each[d.principal]--; r.each[d.principal] == 0 {
+		delete(r.each, d.principal)
+	}
+	if t, ok := r.idle.Peek(d); ok {
+		t.Stop()
+		r.idle.Remove(d)
+	}
+	r.f.opts.Metrics.Sessions(-1)
+	switch why {
+	case endedEvicted:
+		r.f.opts.Metrics.Limit("client_sessions")
+	case endedStuck:
+		r.f.opts.Metrics.Limit("write_timeout")
+	}
+	r.f.log.Info("client session ended", "session", d.name, "reason", why)
+	r.running.Go(func() { d.close(why) }) // ends when its calls have
+}
+
+// close ends all sessions and waits for their ends.
+func (r *roll) close() {
+	r.mu.Lock()
+	for _, d := range r.byID {
+		r.endLocked(d, endedClosed)
+	}
+	r.byID = nil
+	r.mu.Unlock()
+	r.running.Wait()
+}
+
+func (r *roll) size() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.byID)
+}

@@ -1,0 +1,218 @@
+package legacy
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// maxStreams bounds the streams of one session that are remembered. Past it the
+// oldest that is done goes.
+const maxStreams = 256
+
+// streams are the event streams of a session over Streamable HTTP: one for each
+// call that was answered by one, and one for each GET. What was sent on them is
+// kept for clients that come back, in a bounded store.
+//
+// Spec: 2025-11-25, basic/transports, Resumability and Redelivery.
+type streams struct {
+	d *downstream
+
+	// mu guards the fields below and those of every stream.
+	mu     sync.Mutex
+	last   uint64 // the last stream's number
+	open   map[uint64]*eventStream
+	order  []*eventStream // oldest first
+	stored int            // bytes
+	room   chan struct{}  // closed when bytes are written or a writer leaves
+	get    *eventStream   // the one that changes go to; nil if none is attached
+	ended  bool
+}
+
+// An eventStream is a sequence of events, numbered from 1. At most one connection
+// writes them at a time.
+type eventStream struct {
+	s  *streams
+	n  uint64
+	id wire.ID // of the call; zero for a GET stream
+
+	// Guarded by streams.mu.
+	events  []event
+	next    uint64 // the number of the event to come
+	done    bool   // nothing more will come
+	lost    bool   // the response was evicted before it was written
+	written uint64 // the last event that a connection took
+	writer  *writer
+	wake    chan struct{} // closed when there is something new to write
+}
+
+// An event is one message that was, or will be, sent.
+type event struct {
+	n      uint64
+	text   []byte // empty to give a client an id to come back with
+	answer bool   // it is the response
+}
+
+func (s *streams) init(d *downstream) {
+	s.d = d
+	s.open = make(map[uint64]*eventStream)
+	s.room = make(chan struct{})
+}
+
+// add opens a stream; a GET's has no call.
+func (s *streams) add(id wire.ID) *eventStream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last++
+	st := &eventStream{s: s, n: s.last, id: id, next: 1, wake: make(chan struct{})}
+	if s.ended {
+		st.done = true
+		return st
+	}
+	s.open[st.n] = st
+	s.order = append(s.order, st)
+	for i := 0; len(s.order) > maxStreams && i < len(s.order); {
+		if old := s.order[i]; old.done && old.writer == nil || old.id.IsZero() && old != st && old.writer == nil {
+			s.removeLocked(old)
+		} else {
+			i++
+		}
+	}
+	return st
+}
+
+// removeLocked forgets a stream.
+func (s *streams) removeLocked(st *eventStream) {
+	delete(s.open, st.n)
+	for i, o := range s.order {
+		if o == st {
+			s.order = append(s.order[:i], s.order[i+1:]...)
+			break
+		}
+	}
+	for _, ev := range st.events {
+		s.stored -= len(ev.text)
+	}
+	st.events = nil
+}
+
+// find returns the stream that an event id names, and the event's number.
+func (s *streams) find(id string) (*eventStream, uint64) {
+	parts := strings.Split(id, ".")
+	if len(parts) != 4 || parts[0] != idVersion || parts[1] != s.d.f.opts.Instance {
+		return nil, 0
+	}
+	n, err := strconv.ParseUint(parts[2], 10, 64)
+	seq, err2 := strconv.ParseUint(parts[3], 10, 64)
+	if err != nil || err2 != nil {
+		return nil, 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open[n], seq
+}
+
+// eventID names an event of the stream.
+func (st *eventStream) eventID(n uint64) string {
+	return idVersion + "." + st.s.d.f.opts.Instance + "." + strconv.FormatUint(st.n, 10) + "." + strconv.FormatUint(n, 10)
+}
+
+// put appends an event. While a connection is behind by more than the store holds,
+// it waits: what nobody has read is not thrown away as long as somebody reads.
+func (st *eventStream) put(ctx context.Context, text []byte, answer bool) error {
+	s := st.s
+	s.mu.Lock()
+	for st.writer != nil && !answer && st.unwrittenLocked() > s.d.f.opts.MaxStored {
+		room := s.room
+		s.mu.Unlock()
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		s.mu.Lock()
+	}
+	defer s.mu.Unlock()
+	if st.done || s.ended {
+		return errCut
+	}
+	st.events = append(st.events, event{st.next, text, answer})
+	st.next++
+	st.done = answer
+	s.stored += len(text)
+	s.evictLocked()
+	st.wakeLocked()
+	return nil
+}
+
+// finish says that nothing more will come.
+func (st *eventStream) finish() {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	st.done = true
+	st.wakeLocked()
+}
+
+func (st *eventStream) wakeLocked() {
+	close(st.wake)
+	st.wake = make(chan struct{})
+}
+
+func (st *eventStream) unwrittenLocked() int {
+	n := 0
+	for _, ev := range st.events {
+		if ev.n > st.written {
+			n += len(ev.text)
+		}
+	}
+	return n
+}
+
+// evictLocked makes room: first what was written, oldest streams first, then what
+// nobody is there to read.
+func (s *streams) evictLocked() {
+	for _, written := range []bool{true, false} {
+		for i := 0; i < len(s.order) && s.stored > s.d.f.opts.MaxStored; i++ {
+			s.order[i].evictLocked(written)
+		}
+	}
+}
+
+// evictLocked drops events from the front. A response that goes unread is told of
+// by an error, when its client comes for it.
+func (st *eventStream) evictLocked(written bool) {
+	s := st.s
+	for len(st.events) > 0 && s.stored > s.d.f.opts.MaxStored {
+		ev := st.events[0]
+		if ev.n > st.written && (written || st.writer != nil) {
+			return
+		}
+		st.lost = st.lost || ev.answer
+		s.stored -= len(ev.text)
+		st.events = st.events[1:]
+		if ev.n > st.written {
+			s.d.f.opts.Metrics.Limit("stored_events")
+		}
+	}
+}
+
+// close ends all streams: their connections end, and nothing is kept.
+func (s *streams) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	for _, st := range s.order {
+		st.done = true
+		st.wakeLocked()
+	}
+}
+
+// evicted is the answer for a response that is not stored any more.
+func (st *eventStream) evicted() []byte {
+	return wire.AppendError(nil, st.id, wire.Errorf(spec.CodeInternal,
+		"the answer is not kept any more: its client was away too long; send the request again if that is safe"))
+}

@@ -1,0 +1,177 @@
+package legacy
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// subscriptions are the changes that a session hears of. They wait in its mailbox
+// until a stream is there to take them.
+type subscriptions struct {
+	d    *downstream
+	mail *fanout.Mailbox
+
+	joined sync.Once
+	member exchange.Membership // nil if joining failed; read after joined only
+	err    error
+	scope  string
+
+	// mu guards the fields below.
+	mu    sync.Mutex
+	begun bool
+	lists exchange.Filter     // what is held, without URIs
+	uris  map[string]struct{} // what is held
+}
+
+func (s *subscriptions) init(d *downstream) {
+	s.d = d
+	s.mail = fanout.NewMailbox(fanout.MailboxOptions{})
+	s.uris = make(map[string]struct{})
+}
+
+// join enters the session where changes are told. It is done when the first topic
+// is wanted: most sessions have none.
+func (s *subscriptions) join() (exchange.Membership, error) {
+	s.joined.Do(func() {
+		req := s.d.request(&wire.Message{Method: spec.MethodSubscribe})
+		if s.err = s.d.f.opts.Admit(req); s.err == nil {
+			s.scope = req.Profile.Scope
+			s.member, s.err = s.d.f.opts.Roster.Join(req, s.mail)
+		}
+	})
+	return s.member, s.err
+}
+
+// begin asks for the list kinds that the server offers, once the client is ready
+// to hear of them.
+func (s *subscriptions) begin() {
+	want := exchange.Filter{Tools: s.d.offered.tools, Prompts: s.d.offered.prompts, Resources: s.d.offered.resources}
+	if !want.Tools && !want.Prompts && !want.Resources {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.begun {
+		return
+	}
+	s.begun = true
+	s.d.spawn(func() { s.beginWith(want) }) // ends with the session
+}
+
+func (s *subscriptions) beginWith(want exchange.Filter) {
+	ctx, cancel := s.d.life()
+	defer cancel()
+	member, err := s.join()
+	if err == nil {
+		var held exchange.Filter
+		held, err = member.Add(ctx, want)
+		s.mu.Lock()
+		s.lists = held
+		s.mu.Unlock()
+	}
+	if err != nil && ctx.Err() == nil {
+		s.d.f.log.Warn("changes of lists will not be told", "session", s.d.name, "error", err)
+	}
+}
+
+// subscribe returns when the upstream has acknowledged the URI.
+//
+// Spec: 2025-11-25, server/resources, Subscriptions.
+func (s *subscriptions) subscribe(ctx context.Context, m *wire.Message) error {
+	uri, err := s.uriOf(m)
+	if err != nil {
+		return err
+	}
+	member, err := s.join()
+	if err != nil {
+		return err
+	}
+	held, err := member.Add(ctx, exchange.Filter{URIs: []string{uri}})
+	switch {
+	case err != nil:
+		return fmt.Errorf("subscribing to %s on server %q: %w", uri, s.d.f.opts.Name, err)
+	case len(held.URIs) == 0:
+		e := wire.Errorf(spec.CodeInvalidParams, "server %q does not take a subscription to %s", s.d.f.opts.Name, uri)
+		e.Data = wire.AppendEdited(nil, nil, wire.Edit{Name: "uri", Value: wire.Quote(uri)})
+		return e
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.uris[uri] = struct{}{}
+	return nil
+}
+
+// unsubscribe gives a URI up, which may be done twice.
+func (s *subscriptions) unsubscribe(m *wire.Message) error {
+	uri, err := s.uriOf(m)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	delete(s.uris, uri)
+	s.mu.Unlock()
+	if member, err := s.join(); err == nil {
+		member.Remove(uri)
+	}
+	return nil
+}
+
+func (s *subscriptions) uriOf(m *wire.Message) (string, error) {
+	if !s.d.offered.subscribe {
+		return "", wire.Errorf(spec.CodeMethodNotFound, "server %q has no subscriptions to resources", s.d.f.opts.Name)
+	}
+	uri, ok := wire.GetString(m.Params, "uri")
+	if !ok || uri == "" {
+		return "", wire.Errorf(spec.CodeInvalidParams, "params lack uri, a string")
+	}
+	return uri, nil
+}
+
+// cueAll marks all that is held as changed: nobody knows what the client missed.
+func (s *subscriptions) cueAll() {
+	s.mu.Lock()
+	all := s.lists
+	all.URIs = slices.Sorted(maps.Keys(s.uris))
+	s.mu.Unlock()
+	for _, t := range all.Topics(s.scope) {
+		s.mail.Put(fanout.Event{Topic: t})
+	}
+}
+
+// close leaves nothing of the session where changes are told.
+func (s *subscriptions) close() {
+	s.joined.Do(func() { s.err = errSessionEnded })
+	if s.member != nil {
+		s.member.Close()
+	}
+}
+
+// listMethods are the notifications of the list kinds.
+var listMethods = map[fanout.Kind]string{
+	fanout.ToolsListChanged:     spec.NotifyToolsListChanged,
+	fanout.PromptsListChanged:   spec.NotifyPromptsListChanged,
+	fanout.ResourcesListChanged: spec.NotifyResourcesListChanged,
+}
+
+// appendChange appends the notification that ev is to a legacy client.
+func appendChange(dst []byte, ev fanout.Event) []byte {
+	if method := listMethods[ev.Topic.Kind]; method != "" {
+		var params []byte
+		if ev.Meta != nil {
+			params = wire.AppendEdited(nil, nil, wire.Edit{Name: "_meta", Value: ev.Meta})
+		}
+		return wire.AppendNotification(dst, method, params, nil)
+	}
+	params := wire.AppendEdited(nil, nil,
+		wire.Edit{Name: "uri", Value: wire.Quote(ev.URI)},
+		wire.Edit{Name: "_meta", Value: ev.Meta})
+	return wire.AppendNotification(dst, spec.NotifyResourceUpdated, params, nil)
+}

@@ -48,6 +48,7 @@ func gatewayOptions(c *config.Config) gateway.Options {
 		CacheBytes:     int(c.Limits.Cache),
 		StateKeys:      c.StateKeys,
 		BodyTimeout:    c.BodyTimeout,
+		Drain:          c.Drain - closing(c.Drain),
 		WriteTimeout:   c.WriteTimeout,
 		KeepAlive:      c.KeepAlive,
 		AllowedHosts:   c.AllowedHosts,

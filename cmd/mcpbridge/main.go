@@ -32,13 +32,14 @@ func main() {
 	// The first signal asks; after it the default action is back, so that the
 	// second ends the process at once.
 	context.AfterFunc(ctx, stop)
-	p := process{args: os.Args, environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr}
+	p := process{args: os.Args, environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	os.Exit(exitCode(p.run(ctx), os.Stderr))
 }
 
 // A process is what a program is given when it starts.
 type process struct {
 	args, environ  []string
+	stdin          *os.File // may be nil
 	stdout, stderr io.Writer
 }
 
@@ -55,6 +56,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 listen lost
 its stream.`,
 		Example: `  mcpbridge serve
   mcpbridge serve -c config.yaml
+  mcpbridge wrap -- npx -y @modelcontextprotocol/server-filesystem ~/notes
   mcpbridge listen http://127.0.0.1:2526/mcp/notebook --resource note://todo
   mcpbridge call http://127.0.0.1:2526/mcp/notebook edit_note name=todo text="buy milk"`,
 		SilenceErrors: true,
@@ -64,7 +66,7 @@ its stream.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%v; see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(newServeCommand(p), newCheckCommand(p), newListenCommand(), newCallCommand(), newVersionCommand())
+	root.AddCommand(newServeCommand(p), newWrapCommand(p), newCheckCommand(p), newListenCommand(), newCallCommand(), newVersionCommand())
 	root.SetArgs(p.args[1:])
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)

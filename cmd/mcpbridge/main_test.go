@@ -9,7 +9,14 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 )
 
-func TestMain(m *testing.M) { os.Exit(bridgetest.Main(m)) }
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && children[os.Args[1]] != nil {
+		os.Exit(children[os.Args[1]](os.Args[2:]))
+	}
+	code := bridgetest.Main(m)
+	removeBinary()
+	os.Exit(code)
+}
 
 func TestWrongUsage(t *testing.T) {
 	for _, tt := range []struct {
@@ -23,6 +30,9 @@ func TestWrongUsage(t *testing.T) {
 		{"serve a word", []string{"serve", "npx"}, `mcpbridge: "npx" is neither a URL nor a command; write https://HOST/PATH, or -- and the command`},
 		{"serve two words", []string{"serve", "npx", "-y"}, "mcpbridge: unknown shorthand flag: 'y' in -y; see mcpbridge serve --help"},
 		{"serve no command", []string{"serve", "--"}, "mcpbridge: want a URL, or -- and a command with its arguments; see mcpbridge serve --help"},
+		{"wrap nothing", []string{"wrap"}, "mcpbridge: want a URL, or -- and a command with its arguments; see mcpbridge wrap --help"},
+		{"wrap a word", []string{"wrap", "npx"}, `mcpbridge: "npx" is neither a URL nor a command; write https://HOST/PATH, or -- and the command`},
+		{"wrap without files", []string{"wrap", "--log-level", "error", "http://127.0.0.1:1"}, "mcpbridge: standard input and output are not files"},
 		{"check nothing", []string{"check"}, "mcpbridge: which file? Write check -c FILE"},
 		{"listen nowhere", []string{"listen"}, "mcpbridge: want one argument, the endpoint's URL; see mcpbridge listen --help"},
 		{"listen to nothing", []string{"listen", "http://h"}, "mcpbridge: nothing to listen to; add --tools, --prompts, --resources or --resource URI"},

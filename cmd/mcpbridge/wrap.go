@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/metrics"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+)
+
+// wrapDrain bounds the end of wrap where the configuration says nothing. Clients kill
+// what has not ended 4 s after they closed its input (TypeScript's and Python's SDKs),
+// and a server that is still there then would outlive them all.
+const wrapDrain = 3 * time.Second
+
+func newWrapCommand(p process) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "wrap URL | -- COMMAND ARGS...",
+		Short: "Serve one MCP server on standard input and output",
+		Long: `Serves one server, given by its URL or its command, to the client that starts
+mcpbridge: write it into a desktop client's configuration in front of what is
+there. Every message may be of another revision.
+
+Logs go to standard error. The end of the input, SIGINT or SIGTERM ends listen
+streams with their result, waits for calls in flight and stops the command with
+all that it started, within 3s unless MCPBRIDGE_DRAIN says otherwise; a second
+signal ends the process at once.
+
+The command gets the environment of mcpbridge, which the client has chosen for
+it. MCPBRIDGE_… sets configuration keys as for serve; the server is called as its
+command is, or its host: MCPBRIDGE_SERVERS__DOCS_EXAMPLE_COM__HEADERS__AUTHORIZATION
+is sent with every request to docs.example.com.`,
+		Example: `  mcpbridge wrap -- npx -y @modelcontextprotocol/server-filesystem ~/notes
+  mcpbridge wrap https://docs.example.com/mcp
+
+  in a desktop client's configuration, before and after:
+  "files": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "/notes"]}
+  "files": {"command": "mcpbridge", "args": ["wrap", "--",
+            "npx", "-y", "@modelcontextprotocol/server-filesystem", "/notes"]}`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := wrapOptions(cmd, args, p.environ)
+			if err != nil {
+				return err
+			}
+			c, warnings, err := loadConfig(o)
+			warn(p.stderr, warnings)
+			if err != nil {
+				return err
+			}
+			if !slices.ContainsFunc(p.environ, setsDrain) {
+				c.Drain = wrapDrain
+			}
+			name := o.Servers[0].Name
+			c.Servers = slices.DeleteFunc(c.Servers, func(s config.Server) bool { return s.Name != name })
+			inherit(&c.Servers[0], p.environ)
+			w := &wrapping{process: p, config: c, log: newLogger(p.stderr, c.Log)}
+			return w.run(cmd.Context(), name)
+		},
+	}
+	cmd.Flags().String("log-level", "", "debug, info, warn or error (default info)")
+	return cmd
+}
+
+// wrapOptions reads the one server that the arguments name.
+func wrapOptions(cmd *cobra.Command, args, environ []string) (config.Options, error) {
+	o := config.Options{Environ: environ, Flags: cmd.Flags(), FlagKeys: flagKeys}
+	switch dash := cmd.ArgsLenAtDash(); {
+	case dash == 0 && len(args) > 0:
+		o.Servers = []config.Server{{Name: commandName(args[0]), Command: args[0], Args: args[1:]}}
+		return o, nil
+	case len(args) == 1 && dash < 0:
+		return urlServer(o, args[0])
+	}
+	return o, usageError("want a URL, or -- and a command with its arguments; see %s --help", cmd.CommandPath())
+}
+
+// inherit gives the server's command the environment, as it would have without
+// mcpbridge: who started us has chosen it. Our own keys are none of its business.
+func inherit(s *config.Server, environ []string) {
+	env := make(map[string]string, len(environ))
+	for _, entry := range environ {
+		name, value, ok := strings.Cut(entry, "=")
+		if ok && name != "" && !strings.HasPrefix(strings.ToUpper(name), config.Prefix) {
+			env[name] = value
+		}
+	}
+	maps.Copy(env, s.Env)
+	s.Env = env
+}
+
+func setsDrain(entry string) bool {
+	return strings.HasPrefix(strings.ToUpper(entry), config.Prefix+"DRAIN=")
+}
+
+// A wrapping is one run of wrap.
+type wrapping struct {
+	process
+	config *config.Config
+	log    *slog.Logger
+}
+
+// run serves until the client or ctx ends it. Nothing of it is left when it returns.
+func (w *wrapping) run(ctx context.Context, server string) error {
+	// A client that is gone must not end the process by a signal, before the server's
+	// command is ended: writes of the log fail, too.
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
+
+	conn, err := w.open()
+	if err != nil {
+		return err
+	}
+	g, err := newGateway(w.config, w.environ, w.log, metrics.New())
+	if err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	g.Start()
+	err = g.ServeConn(ctx, conn, server)
+	w.log.Info("draining", "bound", w.config.Drain)
+
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing(w.config.Drain)+killTime)
+	defer cancel()
+	if cerr := g.Close(ctx); cerr != nil {
+		err = errors.Join(err, fmt.Errorf("ending the server: %w", cerr))
+	}
+	w.log.Info("stopped")
+	return err
+}
+
+// open returns the connection to the client.
+func (w *wrapping) open() (*transport.Stdio, error) {
+	out, ok := w.stdout.(*os.File)
+	if w.stdin == nil || !ok {
+		return nil, errors.New("standard input and output are not files")
+	}
+	return transport.OpenStdio(transport.StdioOptions{
+		In: w.stdin, Out: out, MaxMessage: int(w.config.Limits.Body), WriteTimeout: w.config.WriteTimeout,
+	})
+}

@@ -1,0 +1,271 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/notebook"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// children are programs that the test binary can be, by its first argument.
+var children = map[string]func(args []string) int{
+	// notebook-on-stdio is a server of the older era.
+	"notebook-on-stdio": func([]string) int {
+		conn, err := transport.OpenStdio(transport.StdioOptions{In: os.Stdin, Out: os.Stdout})
+		if err == nil {
+			err = notebook.New(notebook.Options{}).Serve(context.Background(), conn)
+		}
+		return exitCode(err, os.Stderr)
+	},
+	// client starts a program over pipes, has it answer one request, says its
+	// process id, and does nothing more.
+	"client": func(args []string) int {
+		cmd := exec.Command(args[0], args[1:]...)
+		in, _ := cmd.StdinPipe()
+		out, _ := cmd.StdoutPipe()
+		_, _ = cmd.StderrPipe() // which breaks with us
+		if err := cmd.Start(); err != nil {
+			return exitCode(err, os.Stderr)
+		}
+		fmt.Fprintln(in, modernRequest("1", "tools/list", ""))
+		line, err := bufio.NewReader(out).ReadString('\n')
+		fmt.Printf("%d %v %s", cmd.Process.Pid, err, line)
+		time.Sleep(time.Hour)
+		return 0
+	},
+}
+
+// binary is mcpbridge as it is built for users.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "mcpbridge-test-")
+	if err != nil {
+		return "", err
+	}
+	binaryDir = dir
+	bin := filepath.Join(dir, "mcpbridge")
+	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %v\n%s", err, out)
+	}
+	return bin, nil
+})
+
+var binaryDir string // empty until binary is called
+
+func removeBinary() {
+	if binaryDir != "" {
+		_ = os.RemoveAll(binaryDir)
+	}
+}
+
+// modernRequest returns a request with an envelope. rest are further members of
+// params, and begin with a comma.
+func modernRequest(id, method, rest string) string {
+	return `{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+		`"io.modelcontextprotocol/clientInfo":{"name":"c","version":"0"},"io.modelcontextprotocol/clientCapabilities":{}}` + rest + `}}`
+}
+
+// A wrapped is a process of mcpbridge wrap, and its client's ends of the pipes.
+type wrapped struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  io.ReadCloser
+	read chan string // lines of standard output; closed at their end
+	log  *buffer
+}
+
+// wrap starts mcpbridge wrap with args, and env in its environment.
+func wrap(t *testing.T, env []string, args ...string) *wrapped {
+	t.Helper()
+	bin, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wrapped{t: t, cmd: exec.Command(bin, append([]string{"wrap"}, args...)...), read: make(chan string, 100), log: &buffer{}}
+	// A race build takes a second over its exit unless told otherwise.
+	w.cmd.Env = append(append(os.Environ(), "GORACE=atexit_sleep_ms=0"), env...)
+	w.cmd.Stderr = w.log
+	if w.in, err = w.cmd.StdinPipe(); err == nil {
+		w.out, err = w.cmd.StdoutPipe()
+	}
+	if err == nil {
+		err = w.cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	go w.pour() // ends with the process's output
+	t.Cleanup(func() {
+		_ = w.cmd.Process.Kill() // errors if it has ended, as it should have
+		_ = w.cmd.Wait()
+	})
+	return w
+}
+
+func (w *wrapped) pour() {
+	defer close(w.read)
+	for s := bufio.NewScanner(w.out); s.Scan(); {
+		w.read <- s.Text()
+	}
+}
+
+func (w *wrapped) send(text string) {
+	w.t.Helper()
+	if _, err := io.WriteString(w.in, text+"\n"); err != nil {
+		w.t.Fatalf("writing %s: %v", text, err)
+	}
+}
+
+// want reads the next line, which has to be one message with every part in it.
+func (w *wrapped) want(parts ...string) {
+	w.t.Helper()
+	select {
+	case line, ok := <-w.read:
+		if _, err := wire.Parse([]byte(line), wire.Options{}); err != nil || !ok {
+			w.t.Fatalf("standard output = %q, %v, want a message with %q; it logged %s", line, err, parts, w.log)
+		}
+		for _, part := range parts {
+			if !strings.Contains(line, part) {
+				w.t.Errorf("standard output = %s, want %s in it", line, part)
+			}
+		}
+	case <-time.After(10 * time.Second):
+		w.t.Fatalf("nothing was written for 10s; it logged %s", w.log)
+	}
+}
+
+// end waits for the end of the process, whose output must have ended.
+func (w *wrapped) end() error {
+	w.t.Helper()
+	select {
+	case line, ok := <-w.read:
+		if ok {
+			w.t.Errorf("standard output = %s, want nothing more", line)
+		}
+	case <-time.After(10 * time.Second):
+		w.t.Fatalf("still running after 10s; it logged %s", w.log)
+	}
+	return w.cmd.Wait()
+}
+
+func (w *wrapped) edit(id, text string) {
+	w.t.Helper()
+	w.send(modernRequest(id, "tools/call", `,"name":"edit_note","arguments":{"name":"todo","text":"`+text+`"}`))
+}
+
+const todo = `,"notifications":{"resourceSubscriptions":["note://todo"]}`
+
+// What a client of the newer revision does over the pipes of the binary, with a
+// server of the older era behind it.
+func TestM2L40Wrap(t *testing.T) {
+	w := wrap(t, nil, "--", os.Args[0], "notebook-on-stdio")
+	w.send(modernRequest(`"probe"`, "server/discover", ""))
+	w.want(`"id":"probe"`, `"supportedVersions"`, `"subscribe":true`)
+	for _, id := range []string{"1", `"1"`} {
+		w.send(modernRequest(id, "subscriptions/listen", todo))
+		w.want("acknowledged", "note://todo", `"io.modelcontextprotocol/subscriptionId":`+id+"}")
+	}
+	w.send(`{"jsonrpc":"2.0","id":2,"method":"ping"}`) // of no era
+	w.want(`{"jsonrpc":"2.0","id":2,"result":{}}`)
+
+	w.edit("3", "a")
+	w.wantAll(`"id":3,"result"`, `"io.modelcontextprotocol/subscriptionId":1}`, `"io.modelcontextprotocol/subscriptionId":"1"}`)
+	w.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+	w.send(modernRequest("1", "subscriptions/listen", `,"notifications":{"toolsListChanged":true}`)) // the id is free again
+	w.want("acknowledged", "toolsListChanged", `"io.modelcontextprotocol/subscriptionId":1}`)
+	w.edit("4", "b")
+	w.wantAll(`"id":4,"result"`, `"io.modelcontextprotocol/subscriptionId":"1"}`)
+
+	if err := w.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.wantAll(`"id":1,"result":{"resultType":"complete"`, `"id":"1","result":{"resultType":"complete"`)
+	if err := w.end(); err != nil {
+		t.Errorf("wrap ended with %v, want 0; it logged %s", err, w.log)
+	}
+}
+
+// wantAll reads as many lines as there are parts, each of which has one of them, in
+// any order.
+func (w *wrapped) wantAll(parts ...string) {
+	w.t.Helper()
+	var all []string
+	for range parts {
+		select {
+		case line := <-w.read:
+			all = append(all, line)
+		case <-time.After(10 * time.Second):
+			w.t.Fatalf("standard output = %q, want %q", all, parts)
+		}
+	}
+	for _, part := range parts {
+		if text := strings.Join(all, "\n"); strings.Count(text, part) != 1 {
+			w.t.Errorf("standard output = %s\nwant %s once in it", text, part)
+		}
+	}
+}
+
+// SIGTERM ends a stream with its result, and the process with 0.
+func TestM2L38WrapTerminated(t *testing.T) {
+	w := wrap(t, nil, "--", os.Args[0], "notebook-on-stdio")
+	w.send(modernRequest(`"s"`, "subscriptions/listen", todo))
+	w.want("acknowledged")
+	if err := w.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	w.want(`{"jsonrpc":"2.0","id":"s","result":{"resultType":"complete"`)
+	if err := w.end(); err != nil {
+		t.Errorf("wrap ended with %v, want 0; it logged %s", err, w.log)
+	}
+}
+
+// A server that can't be started is an answer, not the end.
+func TestWrapWithoutAServer(t *testing.T) {
+	w := wrap(t, nil, "--", "/no/such/program")
+	w.send(modernRequest("1", "tools/list", ""))
+	w.want(`"id":1,"error":{"code":-32603`, "program")
+	w.send(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+	w.want(`"id":2,"result"`)
+	_ = w.in.Close()
+	if err := w.end(); err != nil {
+		t.Errorf("wrap ended with %v, want 0; it logged %s", err, w.log)
+	}
+}
+
+// A client that does not read is given up, while it writes on.
+func TestWrapStuckClient(t *testing.T) {
+	w := wrap(t, []string{"MCPBRIDGE_WRITE_TIMEOUT=200ms"}, "--", os.Args[0], "notebook-on-stdio")
+	for begin, err := time.Now(), error(nil); err == nil; {
+		if time.Since(begin) > 10*time.Second {
+			t.Fatal("a client that does not read is served for 10s")
+		}
+		_, err = io.WriteString(w.in, strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n", 1000))
+	}
+	for range w.read { // what was written before
+	}
+	if err := w.cmd.Wait(); err == nil || !strings.Contains(w.log.String(), "write timed out") {
+		t.Errorf("wrap ended with %v, want an error; it logged %s", err, w.log)
+	}
+}
+
+// The command has the environment that the client chose, but for our own keys.
+func TestWrapEnvironment(t *testing.T) {
+	s := config.Server{Env: map[string]string{"A": "config"}}
+	inherit(&s, []string{"A=env", "API_KEY=k=v", "MCPBRIDGE_DRAIN=1s", "mcpbridge_log__level=debug", "=C:=x", "EMPTY="})
+	if len(s.Env) != 3 || s.Env["A"] != "config" || s.Env["API_KEY"] != "k=v" {
+		t.Errorf("env = %v, want A of the configuration, API_KEY and EMPTY", s.Env)
+	}
+}

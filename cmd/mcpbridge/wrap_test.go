@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -227,6 +229,37 @@ func TestM2L38WrapTerminated(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.want(`{"jsonrpc":"2.0","id":"s","result":{"resultType":"complete"`)
+	if err := w.end(); err != nil {
+		t.Errorf("wrap ended with %v, want 0; it logged %s", err, w.log)
+	}
+}
+
+// A server behind a URL, and the environment that says what it is sent.
+func TestWrapURL(t *testing.T) {
+	answers := map[string]string{
+		"initialize": `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"far","version":"1"}}`,
+		"tools/list": `{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}`,
+	}
+	far := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		m, err := wire.Parse(body, wire.Options{})
+		switch answer := answers[m.Method]; {
+		case r.Header.Get("Authorization") != "Bearer secret":
+			rw.WriteHeader(http.StatusUnauthorized)
+		case r.Method != http.MethodPost || err != nil:
+			rw.WriteHeader(http.StatusMethodNotAllowed)
+		case answer == "":
+			rw.WriteHeader(http.StatusAccepted)
+		default:
+			rw.Header().Set("Content-Type", "application/json")
+			_, _ = rw.Write(wire.AppendResult(nil, m.ID, []byte(answer), nil))
+		}
+	}))
+	defer far.Close()
+	w := wrap(t, []string{"MCPBRIDGE_SERVERS__127_0_0_1__HEADERS__AUTHORIZATION=Bearer secret"}, far.URL)
+	w.send(modernRequest("1", "tools/list", ""))
+	w.want(`"id":1,"result":{"tools":[{"name":"a"`, `"name":"far"`)
+	_ = w.in.Close()
 	if err := w.end(); err != nil {
 		t.Errorf("wrap ended with %v, want 0; it logged %s", err, w.log)
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern"
@@ -43,7 +42,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, s *server) {
 		return
 	}
 	if r.Method != http.MethodPost {
-		serveOther(w, r)
+		s.serveOther(w, r)
 		return
 	}
 	if !isJSON(r.Header.Get("Content-Type")) {
@@ -119,7 +118,7 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, s *server) ([
 // stream would have 8 KiB more.
 func (s *server) route(w http.ResponseWriter, r *http.Request, body []byte) {
 	header := headerEra(r.Header)
-	m := s.read(w, body, header)
+	m := s.read(w, r, body, header)
 	if m == nil {
 		return
 	}
@@ -130,15 +129,15 @@ func (s *server) route(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 }
 
-// read returns nil if it answered what can't be read.
-func (s *server) read(w http.ResponseWriter, body []byte, header spec.Era) *wire.Message {
+// read returns nil if it answered what can't be read, or what is not one message.
+func (s *server) read(w http.ResponseWriter, r *http.Request, body []byte, header spec.Era) *wire.Message {
 	m, err := wire.Parse(body, wire.Options{MaxDepth: s.g.opts.MaxDepth, UniqueParams: true})
 	var envelope *wire.EnvelopeError
 	switch {
 	case err == nil:
 		return &m
 	case errors.As(err, &envelope) && wire.IsArray(body):
-		s.refuseBatch(w, body, header)
+		s.serveBatch(w, r, body, header)
 	default:
 		modern.WriteError(w, http.StatusBadRequest, m.ID, parseError(err))
 	}
@@ -152,16 +151,19 @@ func (s *server) isModern(m *wire.Message, claims bool, header spec.Era) bool {
 	return claims || header == spec.Modern
 }
 
+// refuse answers what is not modern although its header is, and has the rest served
+// as legacy.
 func (s *server) refuse(w http.ResponseWriter, r *http.Request, m *wire.Message, claims bool, header spec.Era) {
 	switch {
-	case m.Kind() == wire.Response:
-		s.refuseResponse(w, header)
+	case m.Kind() == wire.Response && header == spec.Modern:
+		modern.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+			"revision %s has no responses from clients; answer input_required by sending the request again with inputResponses", spec.Rev20260728))
 	case m.Method == spec.MethodInitialize && !claims && header == spec.Modern:
 		modern.WriteError(w, http.StatusBadRequest, m.ID, wire.Errorf(spec.CodeHeaderMismatch,
 			"initialize belongs to revisions before %s, the %s header says %q; leave the header out, or send %s",
 			spec.Rev20260728, spec.HeaderProtocolVersion, r.Header.Get(spec.HeaderProtocolVersion), spec.MethodDiscover))
 	default:
-		s.refuseLegacy(w, r, m)
+		s.former.ServePost(w, r, nil, m, s.g.authenticate(r))
 	}
 }
 
@@ -181,8 +183,8 @@ func parseError(err error) *wire.Error {
 	return wire.Errorf(spec.CodeInvalidRequest, "%v", err)
 }
 
-// refuseBatch answers a batch, which only a legacy revision has.
-func (s *server) refuseBatch(w http.ResponseWriter, body []byte, header spec.Era) {
+// serveBatch serves a batch, which only a legacy revision has.
+func (s *server) serveBatch(w http.ResponseWriter, r *http.Request, body []byte, header spec.Era) {
 	isModern := header == spec.Modern
 	for m := range wire.Elements(body) {
 		isModern = isModern || claimsRevision(wire.Get(m, "params"))
@@ -192,49 +194,24 @@ func (s *server) refuseBatch(w http.ResponseWriter, body []byte, header spec.Era
 			"revision %s has no batches; send each message in a POST of its own", spec.Rev20260728))
 		return
 	}
-	modern.WriteError(w, http.StatusBadRequest, wire.ID{}, legacyRefusal(""))
+	s.former.ServePost(w, r, body, nil, s.g.authenticate(r))
 }
 
-// refuseResponse answers a posted response, which only a legacy server waits for.
-func (s *server) refuseResponse(w http.ResponseWriter, header spec.Era) {
-	if header == spec.Modern {
-		modern.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
-			"revision %s has no responses from clients; answer input_required by sending the request again with inputResponses", spec.Rev20260728))
-		return
-	}
-	modern.WriteError(w, http.StatusBadRequest, wire.ID{}, legacyRefusal(""))
-}
-
-// refuseLegacy answers a legacy message as long as there is no legacy front.
-func (s *server) refuseLegacy(w http.ResponseWriter, r *http.Request, m *wire.Message) {
-	requested, _ := wire.GetString(m.Params, "protocolVersion")
-	if requested == "" {
-		requested = r.Header.Get(spec.HeaderProtocolVersion)
-	}
-	s.g.opts.Metrics.Request(s.name, m.Method, spec.Legacy.String(), "refused", 0)
-	modern.WriteError(w, http.StatusBadRequest, m.ID, legacyRefusal(spec.Revision(requested)))
-}
-
-func legacyRefusal(requested spec.Revision) *wire.Error {
-	e := *exchange.WireError(modern.Unsupported(requested, spec.Revisions(spec.Modern)))
-	e.Message = "legacy clients are not served yet: " + e.Message
-	return &e
-}
-
-// serveOther answers what is not POST. GET and DELETE belong to legacy sessions,
-// of which there are none.
-func serveOther(w http.ResponseWriter, r *http.Request) {
-	isSession := r.Method == http.MethodGet || r.Method == http.MethodDelete
+// serveOther answers what is not POST. GET and DELETE belong to legacy sessions.
+func (s *server) serveOther(w http.ResponseWriter, r *http.Request) {
+	isModern := headerEra(r.Header) == spec.Modern
 	switch {
-	case !isSession || headerEra(r.Header) == spec.Modern:
-		w.Header().Set("Allow", http.MethodPost)
+	case r.Method == http.MethodGet && !isModern:
+		s.former.ServeGet(w, r, s.g.authenticate(r))
+	case r.Method == http.MethodDelete && !isModern:
+		s.former.ServeDelete(w, r, s.g.authenticate(r))
+	default:
+		allowed := http.MethodPost
+		if !isModern {
+			allowed = "GET, POST, DELETE"
+		}
+		w.Header().Set("Allow", allowed)
 		modern.WriteError(w, http.StatusMethodNotAllowed, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"%s is not served here; POST each message", r.Method))
-	case r.Header.Get(spec.HeaderSession) == "":
-		modern.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
-			"%s needs an %s header", r.Method, spec.HeaderSession))
-	default:
-		modern.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound,
-			"no such session; initialize anew"))
 	}
 }

@@ -184,7 +184,7 @@ func TestF05NoRequestsReachTheClient(t *testing.T) {
 func TestF03DiscoverNamesWhatIsServed(t *testing.T) {
 	r := newRig(t, nil)
 	got := string(r.call(t, `"d"`, "server/discover", "", "").result(t))
-	want := `{"supportedVersions":["2026-07-28"],"capabilities":` + everyCapability + `,"instructions":"be kind","resultType":"complete","ttlMs":0,"cacheScope":"private",` + serverInfo + `}`
+	want := `{"supportedVersions":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"capabilities":` + everyCapability + `,"instructions":"be kind","resultType":"complete","ttlMs":0,"cacheScope":"private",` + serverInfo + `}`
 	if got != want {
 		t.Errorf("discover = %s\nwant       %s", got, want)
 	}

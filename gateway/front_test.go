@@ -36,8 +36,8 @@ func TestFrontRefuses(t *testing.T) {
 	toCall := func(h http.Header) { h.Set("Mcp-Method", "tools/call"); h.Set("Mcp-Name", "echo") }
 	caps := `"io.modelcontextprotocol/clientCapabilities":{},`
 	for _, c := range []cell{
-		{"F-01 legacy initialize", "", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`, legacy, 400, -32022, "0", "2026-07-28"},
-		{"F-01 legacy request", "", `{"jsonrpc":"2.0","id":3,"method":"tools/list"}`, legacy, 400, -32022, "3", "2026-07-28"},
+		{"F-01 initialize without revision", "", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`, legacy, 200, -32602, "0", "protocolVersion"},
+		{"F-01 legacy request without session", "", `{"jsonrpc":"2.0","id":3,"method":"tools/list"}`, legacy, 400, -32600, "3", "Mcp-Session-Id"},
 		{"F-01 modern header without envelope", "", `{"jsonrpc":"2.0","id":3,"method":"tools/list","params":{}}`, nil, 400, -32602, "3", "protocolVersion"},
 		{"F-01 initialize with a modern header", "", `{"jsonrpc":"2.0","id":3,"method":"initialize","params":{}}`, nil, 400, -32020, "3", "server/discover"},
 		{"F-01 envelope names a legacy revision", "", swap(good, "2026-07-28", "2025-11-25"), set("Mcp-Protocol-Version", "2025-11-25"), 400, -32022, "1", "2025-11-25"},
@@ -74,10 +74,10 @@ func TestFrontRefuses(t *testing.T) {
 		{"F-04 tasks/get", "", modernBody("1", "tasks/get", ""), set("Mcp-Method", "tasks/get"), 404, -32601, "1", "tasks/get"},
 
 		{"F-05 response with a modern header", "", `{"jsonrpc":"2.0","id":1,"result":{}}`, nil, 400, -32600, "", "inputResponses"},
-		{"F-05 response without", "", `{"jsonrpc":"2.0","id":1,"result":{}}`, legacy, 400, -32022, "", "2026-07-28"},
+		{"F-05 response without", "", `{"jsonrpc":"2.0","id":1,"result":{}}`, legacy, 400, -32600, "", "Mcp-Session-Id"},
 		{"F-05 batch with a modern header", "", "[" + good + "]", nil, 400, -32600, "", "batch"},
 		{"F-05 batch with a modern member", "", `[{"jsonrpc":"2.0","id":1,"method":"ping"},` + good + "]", legacy, 400, -32600, "", "batch"},
-		{"F-05 legacy batch", "", `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, legacy, 400, -32022, "", "2026-07-28"},
+		{"F-05 legacy batch without session", "", `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, legacy, 400, -32600, "", "Mcp-Session-Id"},
 
 		{"F-06 GET with a modern header", "GET", "", nil, 405, -32600, "", "GET"},
 		{"F-06 DELETE with a modern header", "DELETE", "", nil, 405, -32600, "", "DELETE"},
@@ -136,10 +136,10 @@ func TestFrontRefuses(t *testing.T) {
 			if !strings.Contains(got.body, `"id":`+id+`,`) || !strings.Contains(got.body, c.text) {
 				t.Errorf("body = %s, want id %s and %q in the message", got.body, id, c.text)
 			}
-			if c.status == 405 && got.header.Get("Allow") != "POST" {
-				t.Errorf("Allow = %q, want POST", got.header.Get("Allow"))
+			if allow := map[bool]string{true: "GET, POST, DELETE", false: "POST"}[method == "PUT"]; c.status == 405 && got.header.Get("Allow") != allow {
+				t.Errorf("Allow = %q, want %s", got.header.Get("Allow"), allow)
 			}
-			if c.code == -32022 && !strings.Contains(got.body, `"supported":["2026-07-28"],"requested":`) {
+			if c.code == -32022 && !strings.Contains(got.body, `"supported":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"requested":`) {
 				t.Errorf("body = %s, want data with supported and requested", got.body)
 			}
 			if n := len(r.peer.sent("tools/call")) + len(r.peer.sent("tools/list")); n != 0 {

@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -61,6 +62,9 @@ type Metrics interface {
 	// clients' answers.
 	Parked(server string, delta int)
 
+	// Sessions adds delta, which may be negative, to the sessions of legacy clients.
+	Sessions(server string, delta int)
+
 	// CacheLooked counts a request for a result that may be kept, and whether it
 	// was. CacheEvicted counts a result that left the cache because it was
 	// "changed", "expired", "full", "replaced" or "closed". CacheBytes adds
@@ -84,6 +88,9 @@ type ServerOptions struct {
 	// again to the same profile, for as long as their hints say. Only lists and
 	// resources/read can be kept.
 	Keep []string
+	// LogLevel is that of legacy clients that did not set one; empty for no
+	// messages.
+	LogLevel spec.LogLevel
 	// ForwardClientInfo tells the upstream the client's own name, which then
 	// joins the profile.
 	ForwardClientInfo bool
@@ -116,6 +123,13 @@ type Options struct {
 	// MaxParked bounds the calls of a server that wait for answers, MaxParkedEach
 	// those of one principal. Zero means the front's defaults.
 	MaxParked, MaxParkedEach int
+	// MaxSessions bounds the sessions of legacy clients with one server,
+	// MaxSessionsEach those of one principal; SessionIdle is how long one lasts that
+	// is not used, MaxStored the bytes of events that it keeps for a client that
+	// comes back. Zero means the front's defaults.
+	MaxSessions, MaxSessionsEach int
+	SessionIdle                  time.Duration
+	MaxStored                    int
 	// CacheEntries and CacheBytes bound the results that are kept, over all
 	// servers. Zero means DefaultCacheEntries and DefaultCacheBytes.
 	CacheEntries, CacheBytes int
@@ -155,8 +169,9 @@ type Gateway struct {
 	sealer *modern.Sealer
 
 	// Set by New, read-only after.
-	servers map[string]*server
-	order   []string
+	instance string // begins ids of sessions and events
+	servers  map[string]*server
+	order    []string
 
 	closeOnce sync.Once
 	closeErr  error
@@ -184,7 +199,7 @@ func New(opts Options) (*Gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	g := &Gateway{opts: opts, hub: newHub(opts, kept), mux: http.NewServeMux(), sealer: sealer, servers: make(map[string]*server)}
+	g := &Gateway{opts: opts, hub: newHub(opts, kept), mux: http.NewServeMux(), sealer: sealer, instance: rand.Text()[:8], servers: make(map[string]*server)}
 	for _, so := range opts.Servers {
 		if g.servers[so.Name] != nil {
 			return nil, fmt.Errorf("gateway: two servers are called %q", so.Name)
@@ -217,12 +232,17 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // EndStreams ends all listen streams gracefully and refuses new ones. It is the
 // first step of shutting down: the HTTP server waits for open responses.
-func (g *Gateway) EndStreams() { g.hub.close() }
+func (g *Gateway) EndStreams() {
+	for _, s := range g.servers {
+		s.former.EndStreams()
+	}
+	g.hub.close()
+}
 
 // Close ends all servers. ctx bounds how politely. Requests must have ended.
 func (g *Gateway) Close(ctx context.Context) error {
 	g.closeOnce.Do(func() {
-		g.hub.close()
+		g.EndStreams()
 		errs := make([]error, len(g.order))
 		var wg sync.WaitGroup
 		for i, name := range g.order {
@@ -237,10 +257,11 @@ func (g *Gateway) Close(ctx context.Context) error {
 // A Snapshot tells people and tests how a gateway stands.
 type Snapshot struct {
 	Draining bool             `json:"draining"`
-	Streams  int              `json:"streams"` // open listen streams
-	Members  int              `json:"members"` // legacy sessions that can subscribe
-	Topics   int              `json:"topics"`  // distinct topics someone listens to
-	Pairs    int              `json:"pairs"`   // (topic, stream) pairs
+	Streams  int              `json:"streams"`  // open listen streams
+	Members  int              `json:"members"`  // legacy sessions that can hold topics
+	Sessions int              `json:"sessions"` // of legacy clients, over Streamable HTTP
+	Topics   int              `json:"topics"`   // distinct topics someone listens to
+	Pairs    int              `json:"pairs"`    // (topic, stream) pairs
 	Cache    CacheSnapshot    `json:"cache"`
 	Servers  []ServerSnapshot `json:"servers"`
 }
@@ -256,6 +277,7 @@ type ServerSnapshot struct {
 func (g *Gateway) Snapshot() Snapshot {
 	snap := g.hub.snapshot()
 	for _, name := range g.order {
+		snap.Sessions += g.servers[name].former.Sessions()
 		ss := ServerSnapshot{Name: name, State: "ready"}
 		switch err := g.servers[name].back.Err(); {
 		case errors.Is(err, exchange.ErrStarting):
@@ -280,6 +302,7 @@ func (noMetrics) Streams(int)                                           {}
 func (noMetrics) Offered(string, int)                                   {}
 func (noMetrics) Delivered(string, int)                                 {}
 func (noMetrics) Parked(string, int)                                    {}
+func (noMetrics) Sessions(string, int)                                  {}
 func (noMetrics) CacheLooked(string, string, bool)                      {}
 func (noMetrics) CacheEvicted(string, string)                           {}
 func (noMetrics) CacheBytes(string, int)                                {}

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy"
 	"github.com/mcpbridge/mcpbridge/modern"
 )
 
@@ -26,6 +27,7 @@ type pipe struct {
 	s      *server
 	conn   transport.Conn
 	modern *modern.Pipe
+	former *legacy.Pipe
 	lose   context.CancelCauseFunc // says why the client can't be reached any more
 }
 
@@ -58,6 +60,7 @@ func (s *server) serveConn(ctx context.Context, conn transport.Conn, principal e
 	defer lose(nil)
 	p := &pipe{s: s, conn: conn, lose: lose}
 	p.modern = s.front.OpenPipe(p.send, principal)
+	p.former = s.former.OpenPipe(p.send, principal)
 	read := make(chan struct{})
 	go p.read(read) // ends with the connection
 	select {
@@ -76,11 +79,12 @@ func (s *server) serveConn(ctx context.Context, conn transport.Conn, principal e
 func (p *pipe) drain(reachable context.Context) {
 	ctx, cancel := context.WithTimeout(reachable, p.s.g.opts.Drain)
 	defer cancel()
-	if p.modern.Shutdown(ctx) != nil {
+	if p.modern.Shutdown(ctx) != nil || p.former.Shutdown(ctx) != nil {
 		late := time.AfterFunc(lastWords, func() { _ = p.conn.Close() })
 		defer late.Stop()
 	}
 	p.modern.Close()
+	p.former.Close()
 }
 
 // send sends one message. A client that can't be sent one is lost.
@@ -147,22 +151,10 @@ func (p *pipe) route(m *wire.Message) {
 	}
 }
 
-// serveLegacy takes a message without an envelope. As long as there is no legacy
-// front, ping alone is served.
-func (p *pipe) serveLegacy(m *wire.Message) {
-	switch {
-	case m.Kind() != wire.Request:
-		p.s.g.opts.Metrics.Dropped(p.s.name, "legacy message")
-	case m.Method == spec.MethodPing:
-		_ = p.send(wire.AppendResult(nil, m.ID, []byte("{}"), nil)) // lost if it fails
-	default:
-		requested, _ := wire.GetString(m.Params, "protocolVersion")
-		p.s.g.opts.Metrics.Request(p.s.name, m.Method, spec.Legacy.String(), "refused", 0)
-		p.refuse(m.ID, legacyRefusal(spec.Revision(requested)))
-	}
-}
+// serveLegacy takes a message without an envelope.
+func (p *pipe) serveLegacy(m *wire.Message) { p.former.Serve(m) }
 
-func (p *pipe) serveLegacyBatch([]byte) { p.refuse(wire.ID{}, legacyRefusal("")) }
+func (p *pipe) serveLegacyBatch(text []byte) { p.former.ServeBatch(text) }
 
 func (p *pipe) refuseTooLong(e *transport.TooLongError) {
 	p.s.g.opts.Metrics.Limit(p.s.name, "body")

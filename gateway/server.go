@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy"
 	"github.com/mcpbridge/mcpbridge/modern"
 )
 
@@ -23,7 +25,8 @@ type server struct {
 	name     string
 	back     Back
 	handler  exchange.Handler // the back, behind what keeps its results
-	front    *modern.Front
+	front    *modern.Front    // of modern clients
+	former   *legacy.Front    // of legacy clients
 	profiles *profiler
 }
 
@@ -46,8 +49,38 @@ func newServer(g *Gateway, so ServerOptions) (*server, error) {
 		d.whenSwapped(func(reason error) { g.hub.endServer(s.name, reason) })
 	}
 	s.handler = newKeeper(g, so, s.back)
+	if err := s.openFronts(so); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// openFronts builds both fronts: one endpoint serves both eras.
+func (s *server) openFronts(so ServerOptions) (err error) {
+	g := s.g
+	s.former, err = legacy.NewFront(legacy.FrontOptions{
+		Name:            so.Name,
+		Handler:         s,
+		Describer:       s,
+		Roster:          s,
+		Admit:           s.profiles.admit,
+		Instance:        g.instance,
+		MaxSessions:     g.opts.MaxSessions,
+		MaxSessionsEach: g.opts.MaxSessionsEach,
+		Idle:            g.opts.SessionIdle,
+		MaxStored:       g.opts.MaxStored,
+		WriteTimeout:    g.opts.WriteTimeout,
+		KeepAlive:       g.opts.KeepAlive,
+		LogLevel:        so.LogLevel,
+		Logger:          g.opts.Logger,
+		Metrics:         serverMetrics{g.opts.Metrics, so.Name},
+	})
+	if err != nil {
+		return err
+	}
 	s.front, err = modern.NewFront(modern.FrontOptions{
 		Name:          so.Name,
+		Revisions:     slices.Concat(spec.Revisions(spec.Modern), spec.Revisions(spec.Legacy)),
 		Handler:       s,
 		Describer:     s,
 		Feed:          s,
@@ -64,13 +97,13 @@ func newServer(g *Gateway, so ServerOptions) (*server, error) {
 		Logger:        g.opts.Logger,
 		Metrics:       serverMetrics{g.opts.Metrics, so.Name},
 	})
-	return s, err
+	return err
 }
 
-// close ends the front's calls and then the back.
+// close ends the fronts' calls and then the back.
 func (s *server) close(ctx context.Context) error {
 	s.front.Close()
-	return s.back.Close(ctx)
+	return errors.Join(s.former.Close(ctx), s.back.Close(ctx))
 }
 
 // Serve has a request served, and tells of it in one line.
@@ -83,7 +116,7 @@ func (s *server) Serve(ctx context.Context, req *exchange.Request, x exchange.Ex
 
 // Describe passes discovery to the back, and tells of it in one line.
 func (s *server) Describe(ctx context.Context, req *exchange.Request) (*exchange.Description, error) {
-	if req.Method != spec.MethodDiscover {
+	if req.Method != spec.MethodDiscover && req.Method != spec.MethodInitialize {
 		return s.back.Describe(ctx, req)
 	}
 	begin := time.Now()
@@ -173,6 +206,7 @@ type serverMetrics struct {
 func (s serverMetrics) Dropped(reason string) { s.m.Dropped(s.name, reason) }
 func (s serverMetrics) Limit(name string)     { s.m.Limit(s.name, name) }
 func (s serverMetrics) Delivered(n int)       { s.m.Delivered(s.name, n) }
+func (s serverMetrics) Sessions(delta int)    { s.m.Sessions(s.name, delta) }
 func (s serverMetrics) Parked(delta int)      { s.m.Parked(s.name, delta) }
 
 // unknownServer names what there is: a person who mistyped sees it at once.

@@ -21,6 +21,7 @@ type Metrics struct {
 	durations *prometheus.HistogramVec // server, method
 	streams   prometheus.Gauge
 	parked    *prometheus.GaugeVec   // server
+	clients   *prometheus.GaugeVec   // server
 	limits    *prometheus.CounterVec // server, limit
 
 	// What servers do.
@@ -53,7 +54,8 @@ func New() *Metrics {
 		streams: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: "mcpbridge", Name: "listen_streams", Help: "Open subscriptions/listen streams.",
 		}),
-		parked: gauge("parked_calls", "Calls that wait for their clients' answers.", "server"),
+		parked:  gauge("parked_calls", "Calls that wait for their clients' answers.", "server"),
+		clients: gauge("client_sessions", "Open sessions of legacy clients.", "server"),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "mcpbridge", Name: "request_duration_seconds",
 			Help: "Time from a client's request to the end of its answer; listen streams excluded.", Buckets: seconds,
@@ -74,7 +76,7 @@ func New() *Metrics {
 	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.requests, m.durations, m.streams, m.parked, m.limits,
+		m.requests, m.durations, m.streams, m.parked, m.clients, m.limits,
 		m.dropped, m.sessions, m.sessionsOpened, m.sessionsEnded, m.commandStarts,
 		m.offered, m.delivered,
 		m.cacheRequests, m.cacheEvicted, m.cacheBytes,
@@ -147,6 +149,11 @@ func (m *Metrics) CacheEvicted(server, why string) { m.cacheEvicted.WithLabelVal
 // CacheBytes adds delta, which may be negative, to the bytes that are kept.
 func (m *Metrics) CacheBytes(server string, delta int) {
 	m.cacheBytes.WithLabelValues(server).Add(float64(delta))
+}
+
+// Sessions adds delta, which may be negative, to the sessions of legacy clients.
+func (m *Metrics) Sessions(server string, delta int) {
+	m.clients.WithLabelValues(server).Add(float64(delta))
 }
 
 // SessionOpened counts a session with a server in. Exactly one SessionEnded

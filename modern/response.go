@@ -154,7 +154,11 @@ func (p *response) respond(status int, msg message) error {
 	if p.state == undecided && p.forms.json {
 		p.state = finished
 		p.deadlineLocked()
-		return writeJSON(p.w, status, msg)
+		if err := writeJSON(p.w, status, msg); err != nil {
+			return err
+		}
+		_ = p.rc.Flush() // else it waits for the handler's end; a recorder can't
+		return nil
 	}
 	err := p.openLocked()
 	if err == nil {

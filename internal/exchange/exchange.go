@@ -86,6 +86,18 @@ func NewResult(body json.RawMessage, release func()) *Result {
 	return &Result{Body: body, release: release}
 }
 
+// OnRelease has f called when the Result is released, before its bytes are given
+// back: for what need not keep the client waiting.
+func (r *Result) OnRelease(f func()) {
+	before := r.release
+	r.release = func() {
+		f()
+		if before != nil {
+			before()
+		}
+	}
+}
+
 // Release gives the bytes back. The Result must not be used any more.
 func (r *Result) Release() {
 	if r != nil && r.release != nil {

@@ -1,0 +1,26 @@
+package exchange
+
+import (
+	"slices"
+	"testing"
+)
+
+// Who waits for the release of a result is called once, the last first, and its
+// bytes are given back after.
+func TestOnRelease(t *testing.T) {
+	var got []string
+	note := func(what string) func() { return func() { got = append(got, what) } }
+	r := NewResult([]byte("{}"), note("bytes"))
+	r.OnRelease(note("first"))
+	r.OnRelease(note("second"))
+	r.Release()
+	r.Release()
+	if want := []string{"second", "first", "bytes"}; !slices.Equal(got, want) {
+		t.Errorf("Release called %q, want %q", got, want)
+	}
+	r = NewResult(nil, nil)
+	r.OnRelease(note("alone"))
+	if r.Release(); !slices.Contains(got, "alone") {
+		t.Error("Release of a result without bytes of its own called nobody")
+	}
+}

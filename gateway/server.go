@@ -106,12 +106,18 @@ func (s *server) close(ctx context.Context) error {
 	return errors.Join(s.former.Close(ctx), s.back.Close(ctx))
 }
 
-// Serve has a request served, and tells of it in one line.
+// Serve has a request served, and tells of it in one line: of a result when it has
+// been written, since the client need not wait for a log.
 func (s *server) Serve(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
 	begin := time.Now()
 	res, err := s.handler.Serve(ctx, req, x)
-	s.report(ctx, req, begin, err)
-	return res, err
+	if err != nil {
+		s.report(ctx, req, begin, err)
+		return nil, err
+	}
+	took, result := s.count(ctx, req, begin, nil)
+	res.OnRelease(func() { s.log(ctx, req, took, result, nil) })
+	return res, nil
 }
 
 // Describe passes discovery to the back, and tells of it in one line.
@@ -162,9 +168,17 @@ func endReason(ctx context.Context, reason error) string {
 
 // report writes the one line a request gets, and counts it.
 func (s *server) report(ctx context.Context, req *exchange.Request, begin time.Time, err error) {
-	took := time.Since(begin)
-	result := outcome(ctx, err)
+	took, result := s.count(ctx, req, begin, err)
+	s.log(ctx, req, took, result, err)
+}
+
+func (s *server) count(ctx context.Context, req *exchange.Request, begin time.Time, err error) (took time.Duration, result string) {
+	took, result = time.Since(begin), outcome(ctx, err)
 	s.g.opts.Metrics.Request(s.name, req.Method, req.Era.String(), result, took)
+	return took, result
+}
+
+func (s *server) log(ctx context.Context, req *exchange.Request, took time.Duration, result string, err error) {
 	level := slog.LevelInfo
 	if result == "failed" {
 		level = slog.LevelWarn

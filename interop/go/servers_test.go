@@ -95,8 +95,12 @@ func (c *goClient) cell(ctx context.Context, steps []Step) string {
 // round is what node/round.mjs reads; check is a line that it prints.
 type (
 	round struct {
-		URL, Server, Revision string
-		Cells                 []cell
+		URL              string
+		Command          []string // instead of URL: the client starts it, and is served over its pipes
+		Server, Revision string
+		Cells            []cell
+
+		dir string // of the server's files
 	}
 	cell struct {
 		Feature string
@@ -113,9 +117,15 @@ type (
 // its own that prints a line per cell.
 func nodeRound(t *testing.T, m *Matrix, server string, o *outcomes) {
 	at := m.Servers[server].at(server, "typescript")
-	r := round{URL: w.bridge.endpoint(at), Server: server, Revision: revision}
+	r := round{URL: w.bridge.endpoint(at), Server: server, Revision: revision, dir: w.bridge.dir}
+	r.run(t, m, o)
+}
+
+// run fills in the cells and has them tried.
+func (r *round) run(t *testing.T, m *Matrix, o *outcomes) {
+	server := r.Server
 	for _, f := range m.Features {
-		steps, err := m.Servers[server].steps(f, "typescript", w.bridge.dir)
+		steps, err := m.Servers[server].steps(f, "typescript", r.dir)
 		if err != nil {
 			t.Fatal(err)
 		}

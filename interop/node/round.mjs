@@ -2,6 +2,7 @@
 // matrix.json that stand on standard input, and prints a line of JSON per cell:
 // {client, server, check, ok, detail}.
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { text } from "node:stream/consumers";
 import { brief, mismatch } from "./match.mjs";
 
@@ -52,6 +53,13 @@ const changed = new Inbox(); // "tools", "prompts", "resources", or the URI of a
 
 const round = JSON.parse(await text(process.stdin));
 
+/** transport leads to where the round is to be taken. */
+function transport() {
+  if (!round.Command) return new StreamableHTTPClientTransport(new URL(round.URL));
+  const [command, ...args] = round.Command;
+  return new StdioClientTransport({ command, args });
+}
+
 /** connect makes a client; one with listChanged listens for the lists by itself. */
 async function connect(listChanged) {
   const client = new Client(
@@ -60,7 +68,7 @@ async function connect(listChanged) {
   );
   client.setNotificationHandler("notifications/message", (n) => messages.put(n.params));
   client.setNotificationHandler("notifications/resources/updated", (n) => changed.put(n.params.uri));
-  await client.connect(new StreamableHTTPClientTransport(new URL(round.URL)), { timeout: answerTime });
+  await client.connect(transport(), { timeout: answerTime });
   return client;
 }
 

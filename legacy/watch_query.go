@@ -22,6 +22,8 @@ type watchQuery struct {
 	honor  []bool           // for each of want
 	left   int              // of want, not yet settled
 	closed bool             // answered
+
+	dropped sync.Once // the caller's
 }
 
 type watchAnswer struct {
@@ -86,7 +88,8 @@ func (w *watch) await(ctx context.Context, q *watchQuery) ([]fanout.Topic, func(
 		if a.err != nil {
 			return nil, nil, fmt.Errorf("watching %s: %w", w.opts.name, a.err)
 		}
-		return a.honored, sync.OnceFunc(func() { w.drop(q) }), nil
+		q.answer = nil // nothing comes any more, and q stays as long as the interest
+		return a.honored, func() { q.dropped.Do(func() { w.drop(q) }) }, nil
 	case <-ctx.Done():
 		w.drop(q)
 		return nil, nil, context.Cause(ctx)

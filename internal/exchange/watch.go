@@ -44,7 +44,8 @@ type Filter struct {
 // Topics returns the topics of the filter in scope, list kinds first, URIs in
 // order.
 func (f Filter) Topics(scope string) []fanout.Topic {
-	out := make([]fanout.Topic, 0, 3+len(f.URIs))
+	var few [3]fanout.Topic
+	lists := few[:0]
 	for _, k := range []struct {
 		on   bool
 		kind fanout.Kind
@@ -54,9 +55,11 @@ func (f Filter) Topics(scope string) []fanout.Topic {
 		{f.Resources, fanout.ResourcesListChanged},
 	} {
 		if k.on {
-			out = append(out, fanout.Topic{Scope: scope, Kind: k.kind})
+			lists = append(lists, fanout.Topic{Scope: scope, Kind: k.kind})
 		}
 	}
+	// No larger than need be: it is kept as long as a stream is open.
+	out := append(make([]fanout.Topic, 0, len(lists)+len(f.URIs)), lists...)
 	for _, uri := range f.URIs {
 		out = append(out, fanout.Topic{Scope: scope, Kind: fanout.ResourceUpdated, URI: uri})
 	}

@@ -21,11 +21,12 @@ type gate struct {
 	until time.Time // a listen is answered with 503 before
 }
 
-// newGate serves b's server: to each request a session of its own.
+// newGate serves b's server: to each request a session of its own, which ends with
+// its connection.
 func newGate(b *board) *gate {
 	server := func(*http.Request) *mcp.Server { return b.server }
 	return &gate{
-		next: refuseLegacy(mcp.NewStreamableHTTPHandler(server, &mcp.StreamableHTTPOptions{Stateless: true})),
+		next: refuseLegacy(mcp.NewStreamableHTTPHandler(server, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})),
 		open: make(map[*response]context.CancelFunc),
 	}
 }

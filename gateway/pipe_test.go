@@ -349,3 +349,76 @@ func TestServeConnUnknownServer(t *testing.T) {
 		t.Errorf("Read() = %v, want the connection closed", err)
 	}
 }
+
+// A client of both eras: it probes, opens a session, and uses both on one pipe. What
+// each hears is of its own era.
+func TestF11TwoErasOnOnePipe(t *testing.T) {
+	r := newRig(t, nil)
+	r.peer.answer("tools/call", say("done"))
+	near, far := newFiles(t, transport.StdioOptions{})
+	l := r.connectOver(t, near, far)
+	l.send(modernBody(`"probe"`, "server/discover", ""))
+	l.want(`"id":"probe","result"`)
+	l.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"old","version":"1"}}}`)
+	l.want(`"id":0,"result":`, `"protocolVersion":"2025-06-18"`)
+	l.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+
+	const legacyCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{}}}`
+	for range 3 { // in turns
+		l.send(legacyCall)
+		if got := l.next(); !strings.Contains(got, `"id":1,"result"`) || strings.Contains(got, "resultType") {
+			t.Errorf("sent = %s, want a legacy result", got)
+		}
+		l.send(modernBody(`"1"`, "tools/call", `"name":"a"`))
+		l.want(`"id":"1","result"`, `"resultType":"complete"`)
+	}
+
+	l.send(`{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"file:///a"}}`)
+	l.want(`"id":2,"result"`)
+	l.send(modernBody("3", "subscriptions/listen", `"notifications":{"resourceSubscriptions":["file:///a"]}`))
+	l.want("acknowledged", `"io.modelcontextprotocol/subscriptionId":3}`)
+	r.peer.push(updated("file:///a"))
+	tagged := 0
+	for range 2 {
+		msg := l.next()
+		tagged += strings.Count(msg, `"io.modelcontextprotocol/subscriptionId":3}`)
+		if !strings.Contains(msg, "notifications/resources/updated") {
+			t.Errorf("sent = %s, want an update", msg)
+		}
+	}
+	if tagged != 1 {
+		t.Errorf("%d of two updates are the listen stream's, want one", tagged)
+	}
+
+	// A cancellation without envelope reaches the request of either era.
+	r.peer.hold["tools/call"] = make(chan struct{})
+	for i, call := range []string{legacyCall, modernBody("4", "tools/call", `"name":"a"`)} {
+		before := len(r.peer.sent("tools/call"))
+		l.send(call)
+		r.eventually(t, "called", func() bool { return len(r.peer.sent("tools/call")) > before })
+		l.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + []string{"1", "4"}[i] + `}}`)
+		r.eventually(t, "cancelled upstream", func() bool { return len(r.peer.sent("notifications/cancelled")) == i+1 })
+	}
+	_ = near.in.Close()
+	l.want(`"id":3,"result":{"resultType":"complete"`) // and nothing for those that were cancelled
+	if err := l.end(); err != nil {
+		t.Errorf("ServeConn() = %v", err)
+	}
+	if s := r.g.Snapshot(); s.Streams != 0 || s.Members != 0 || s.Pairs != 0 {
+		t.Errorf("snapshot = %+v, want nothing left", s)
+	}
+}
+
+// A handshake that is the last that a client sends is answered, too.
+func TestPipeAnswersTheLastHandshake(t *testing.T) {
+	r := newRig(t, nil)
+	hold := make(chan struct{})
+	r.peer.hold["initialize"] = hold
+	near, far := newFiles(t, transport.StdioOptions{})
+	l := r.connectOver(t, near, far)
+	l.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"old","version":"1"}}}`)
+	r.eventually(t, "asked", func() bool { return len(r.peer.sent("initialize")) > 0 })
+	_ = near.in.Close()
+	close(hold)
+	l.want(`"id":0,"result":`)
+}

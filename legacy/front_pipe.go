@@ -26,8 +26,9 @@ type Pipe struct {
 	opened bool // initialize came
 	d      *downstream
 	closed bool
+	shaken chan struct{} // closed when the last handshake has ended; nil before the first
 
-	running sync.WaitGroup // the handshake
+	running sync.WaitGroup // handshakes
 }
 
 // OpenPipe returns a Pipe for principal. send writes one message; it is called from
@@ -93,12 +94,14 @@ func (p *Pipe) open() bool {
 		return false
 	}
 	p.opened = true
+	p.shaken = make(chan struct{})
 	p.running.Add(1)
 	return true
 }
 
 func (p *Pipe) initialize(m *wire.Message) {
 	defer p.running.Done()
+	defer close(p.shaken) // as it is: another handshake has its own
 	d, answer, err := p.f.initialize(p.ctx, "", m, p.principal)
 	p.mu.Lock()
 	if err == nil {
@@ -161,9 +164,20 @@ func (p *Pipe) ServeBatch(body []byte) {
 	}
 }
 
-// Shutdown waits until no request is in flight, or ctx ends: then it returns ctx's
-// cause.
+// Shutdown waits until no request is in flight, a handshake among them, or ctx ends:
+// then it returns ctx's cause.
 func (p *Pipe) Shutdown(ctx context.Context) error {
+	p.mu.Lock()
+	shaken := p.shaken
+	p.mu.Unlock()
+	if shaken == nil {
+		return nil
+	}
+	select {
+	case <-shaken:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	d := p.session()
 	if d == nil {
 		return nil

@@ -200,6 +200,27 @@ func TestM2L40Wrap(t *testing.T) {
 	}
 }
 
+// A client of the older era finds what it had without mcpbridge, and one that probes
+// first does, too.
+func TestF11Wrap(t *testing.T) {
+	w := wrap(t, nil, "--", os.Args[0], "notebook-on-stdio")
+	w.send(modernRequest(`"probe"`, "server/discover", ""))
+	w.want(`"id":"probe","result"`)
+	w.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"old","version":"1"}}}`)
+	w.want(`"id":0,"result":`, `"protocolVersion":"2025-11-25"`)
+	w.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	w.send(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"note://todo"}}`)
+	w.want(`"id":1,"result":`)
+	w.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"edit_note","arguments":{"name":"todo","text":"x"}}}`)
+	w.wantAll(`"id":2,"result":`, `"method":"notifications/resources/updated","params":{"uri":"note://todo"`)
+	w.edit("3", "y") // of the newer era, on the same pipe
+	w.want(`"id":3,"result":`, `"resultType":"complete"`)
+	_ = w.in.Close()
+	if err := w.end(); err != nil {
+		t.Errorf("wrap ended with %v, want 0; it logged %s", err, w.log)
+	}
+}
+
 // wantAll reads as many lines as there are parts, each of which has one of them, in
 // any order.
 func (w *wrapped) wantAll(parts ...string) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -103,14 +104,14 @@ type Timeouts struct {
 }
 
 // Subresources says what becomes of an update for a URI to which nobody
-// subscribed, while somebody did to an ancestor of it.
-type Subresources string
+// subscribed, below one to which somebody did.
+type Subresources = fanout.Subresources
 
 // The values of Subresources.
 const (
-	SubresourcesParent Subresources = "parent"  // told as an update of the ancestor
-	SubresourcesAsSent Subresources = "as-sent" // told with the URI as it was sent
-	SubresourcesOff    Subresources = "off"     // dropped
+	SubresourcesParent = fanout.SubresourcesParent
+	SubresourcesAsSent = fanout.SubresourcesAsSent
+	SubresourcesOff    = fanout.SubresourcesOff
 )
 
 // Metrics counts what a Back does. Methods are quick and safe for concurrent

@@ -3,16 +3,11 @@ package legacy
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
-
-// maxAncestors bounds the search for a subscribed ancestor, in path segments: a
-// server must not make us look up each of the million ancestors of one URI.
-const maxAncestors = 128
 
 // changed takes a notification of the server: of a list, or of the resource uri.
 // meta is its _meta object as it came, or nil; it is not kept. changed never
@@ -56,15 +51,10 @@ func (w *watch) ancestorHears(uri string, meta json.RawMessage) bool {
 	if w.opts.subresources == SubresourcesAsSent {
 		as = uri
 	}
-	at, ok := parentURI(uri)
-	for range 2 * maxAncestors { // with and without the slash at the end
-		if !ok {
-			return false
-		}
+	for at := range fanout.Ancestors(uri) {
 		if w.hear(at, as, meta) {
 			return true
 		}
-		at, ok = parentURI(at)
 	}
 	return false
 }
@@ -101,52 +91,6 @@ func (e *tracked) keepRaced(as string, meta json.RawMessage) {
 		as = e.topic.URI
 	}
 	e.raced = &fanout.Event{Topic: e.topic, URI: as, Meta: meta}
-}
-
-// parentURI returns the next ancestor of a URI: the URI up to and including the
-// last slash of its path, or without that slash if nothing follows it. So
-// file:///a/b, file:///a/, file:///a, file:/// and file:// follow each other.
-//
-// Only slashes of the path separate segments: not those of a query or fragment,
-// which belong to the last segment, nor escaped ones. The authority has no
-// ancestor. URIs are otherwise taken as they are, nothing is normalized.
-func parentURI(uri string) (string, bool) {
-	path, hasAuthority := pathOf(uri)
-	end := len(uri)
-	if i := strings.IndexAny(uri[path:], "?#"); i >= 0 {
-		end = path + i
-	}
-	i := strings.LastIndexByte(uri[path:end], '/')
-	if i < 0 {
-		return "", false
-	}
-	cut := path + i + 1
-	if cut == len(uri) {
-		cut--
-	}
-	if cut == path && !hasAuthority {
-		return "", false // a scheme alone is no resource
-	}
-	return uri[:cut], true
-}
-
-// pathOf returns the offset of a URI's path, and whether an authority precedes
-// it.
-//
-// Spec: RFC 3986, section 3.
-func pathOf(uri string) (offset int, hasAuthority bool) {
-	i := strings.IndexAny(uri, ":/?#")
-	if i < 0 || uri[i] != ':' {
-		return 0, false // no scheme
-	}
-	rest := uri[i+1:]
-	if !strings.HasPrefix(rest, "//") {
-		return i + 1, false
-	}
-	if n := strings.IndexAny(rest[2:], "/?#"); n >= 0 {
-		return i + 3 + n, true
-	}
-	return len(uri), true
 }
 
 // envelopeMeta are the keys of _meta that belong to the protocol's envelope.

@@ -1,20 +1,73 @@
 package projection
 
 import (
+	"fmt"
+	"strconv"
+	"strings"
+
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // Error returns what a client of rev is told instead of e, a modern server's
-// error in answer to a request of method. It returns e itself where rev knows it.
+// error in answer to a request of method. It returns e itself where the client
+// knows what e means.
 //
 // Spec: 2026-07-28, basic/index, Error Codes.
-func Error(rev spec.Revision, method string, e *wire.Error) *wire.Error {
+func Error(_ spec.Revision, method string, e *wire.Error) *wire.Error {
 	switch {
 	case e.Code == spec.CodeInvalidParams && method == spec.MethodResourcesRead && wire.Get(e.Data, "uri") != nil:
 		return &wire.Error{Code: spec.CodeResourceNotFound, Message: e.Message, Data: e.Data}
 	case spec.Reserved(e.Code):
-		return &wire.Error{Code: spec.CodeInternal, Message: e.Message}
+		code := strconv.AppendInt(nil, e.Code, 10)
+		kept := wire.AppendEdited(nil, nil, wire.Edit{Name: "code", Value: code}, wire.Edit{Name: "data", Value: e.Data})
+		return &wire.Error{Code: spec.CodeInternal, Message: e.Message + advice(e), Data: kept}
 	}
 	return e
+}
+
+// advice says what a person can do about an error of the modern revision, whose
+// code legacy clients would take for something else.
+func advice(e *wire.Error) string {
+	switch e.Code {
+	case spec.CodeMissingCapability:
+		if need := capabilityNames(wire.Get(e.Data, "requiredCapabilities")); need != "" {
+			return fmt.Sprintf("; take a client that declares the capability %s, or do without what needs it", need)
+		}
+		return "; take a client that can do more, or do without what needs it"
+	case spec.CodeUnsupportedVersion:
+		return fmt.Sprintf("; the server speaks %s: upgrade mcpbridge or the server, so that they have a revision in common", revisionNames(wire.Get(e.Data, "supported")))
+	case spec.CodeHeaderMismatch:
+		return "; the server refused the headers that mcpbridge made for the request: list the tools again, for their parameters may have changed"
+	}
+	return ""
+}
+
+// capabilityNames returns the names in a capabilities object: elicitation.url,
+// sampling.
+func capabilityNames(caps []byte) string {
+	var names []string
+	for k, v := range wire.Members(caps) {
+		if isEmpty(v) || !wire.IsObject(v) {
+			names = append(names, k.String())
+			continue
+		}
+		for sub := range wire.Members(v) {
+			names = append(names, k.String()+"."+sub.String())
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func revisionNames(list []byte) string {
+	var names []string
+	for v := range wire.Elements(list) {
+		if name := wire.Unquote(v); name != "" {
+			names = append(names, name)
+		}
+	}
+	if names == nil {
+		return "no revision that mcpbridge knows"
+	}
+	return strings.Join(names, ", ")
 }

@@ -1,11 +1,38 @@
 package projection
 
 import (
+	"bytes"
+	"slices"
+
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Notification returns n, which belongs to a request, as a client of rev gets it.
-func Notification(rev spec.Revision, n exchange.Notification) exchange.Notification {
+// Notification returns n, which belongs to a request, as a client of rev gets it. A
+// progress notification's message, which 2024-11-05 does not know, stays: it is a
+// member more.
+//
+// Spec: 2026-07-28, basic/utilities/progress; server/utilities/logging.
+func Notification(_ spec.Revision, n exchange.Notification) exchange.Notification {
+	if !mayHaveNulls(n.Params) && !bytes.Contains(n.Params, []byte(spec.MetaPrefix)) {
+		return n
+	}
+	out := append(make([]byte, 0, len(n.Params)), '{')
+	for k, v := range wire.Members(n.Params) {
+		switch {
+		case k.Is("_meta"):
+			out = appendMeta(out, v)
+		case wire.IsNull(v) && slices.Contains(noteMembers, k.String()):
+		default:
+			out = append(append(out, k...), ':')
+			out = append(append(out, v...), ',')
+		}
+	}
+	n.Params = closed(out, '}')
 	return n
 }
+
+// noteMembers are those of progress and log messages that may be absent but not
+// null.
+var noteMembers = []string{"total", "message", "logger"}

@@ -1,7 +1,10 @@
 package projection
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -12,12 +15,156 @@ import (
 // extended slice. t, which may be nil, remembers tools of the server's scope
 // between their list and their calls.
 //
-// body has passed [wire.Check]. The error says that body is no complete result.
+// body has passed [wire.Check]. An error says that it is no complete result; dst is
+// returned as it came.
+//
 // Spec: 2026-07-28, basic/index, Result Responses.
 func AppendResult(dst []byte, rev spec.Revision, method string, params, body []byte, t *Tools) ([]byte, error) {
-	if typ, ok := wire.GetString(body, "resultType"); ok && typ != spec.ResultComplete {
-		return dst, fmt.Errorf("result of type %q", typ)
+	if !wire.IsObject(body) {
+		return dst, errors.New("it is no object")
 	}
-	return wire.AppendEdited(dst, body,
-		wire.Edit{Name: "resultType"}, wire.Edit{Name: "ttlMs"}, wire.Edit{Name: "cacheScope"}), nil
+	p := projector{rev: rev, method: method, params: params, tools: t, list: listOf(method)}
+	out := p.members(append(dst, '{'), body)
+	if p.odd != nil {
+		return dst, fmt.Errorf("its resultType is %s, want %q", p.odd, spec.ResultComplete)
+	}
+	return closed(p.missing(out), '}'), nil
+}
+
+// A projector copies one result member by member.
+type projector struct {
+	rev    spec.Revision
+	method string
+	params []byte
+	tools  *Tools
+	list   resultList
+
+	odd        []byte // a resultType that is not complete
+	found      bool   // list was there
+	content    []byte // of a called tool; nil if none
+	structured []byte // likewise
+}
+
+// members copies what a client of the revision may see, each member with a comma
+// behind it. What a called tool returned is left for missing: its parts depend on
+// each other.
+func (p *projector) members(dst, body []byte) []byte {
+	calls := p.method == spec.MethodToolsCall
+	defined := spec.Defined(p.method)
+	for k, v := range wire.Members(body) {
+		switch name := plain(k); {
+		case string(name) == "resultType":
+			if string(v) != `"complete"` && wire.Unquote(v) != spec.ResultComplete {
+				p.odd = v
+			}
+		case string(name) == "_meta":
+			dst = appendMeta(dst, v)
+		case defined && (string(name) == "ttlMs" || string(name) == "cacheScope"):
+		case calls && string(name) == "content":
+			p.content = v
+		case calls && string(name) == "structuredContent":
+			p.structured = v
+		case p.list.name != "" && string(name) == p.list.name:
+			p.found = true
+			dst = append(append(dst, k...), ':')
+			dst = append(p.items(dst, v), ',')
+		case p.method == spec.MethodComplete && string(name) == "completion":
+			dst = append(append(dst, k...), ':')
+			dst = append(appendCompletion(dst, v), ',')
+		case defined && wire.IsNull(v) && slices.Contains(nonNull, string(name)):
+		default:
+			dst = append(append(dst, k...), ':')
+			dst = append(append(dst, v...), ',')
+		}
+	}
+	return dst
+}
+
+// nonNull names the members of results, beside those looked at one by one, that may
+// be absent but not null. TypeScript and Python clients refuse the result
+// otherwise.
+var nonNull = []string{"nextCursor", "isError", "description"}
+
+// missing adds what members left out, and what has to be there.
+func (p *projector) missing(dst []byte) []byte {
+	switch {
+	case p.method == spec.MethodToolsCall:
+		return p.outcome(dst)
+	case p.list.name != "" && !p.found:
+		return append(wire.AppendString(dst, p.list.name), ":[],"...)
+	}
+	return dst
+}
+
+// modernMeta is what the modern revision puts into _meta of results and
+// notifications.
+//
+// Spec: 2026-07-28, basic/index, _meta.
+var modernMeta = []wire.Edit{{Name: spec.MetaServerInfo}, {Name: spec.MetaSubscriptionID}}
+
+// appendMeta appends the member _meta, and a comma, if there is any left.
+func appendMeta(dst, meta []byte) []byte {
+	if wire.IsNull(meta) {
+		return dst
+	}
+	from := len(dst)
+	dst = append(dst, `"_meta":`...)
+	if !wire.IsObject(meta) {
+		return append(append(dst, meta...), ',')
+	}
+	at := len(dst)
+	dst = wire.AppendEdited(dst, meta, modernMeta...)
+	if string(dst[at:]) == "{}" && !isEmpty(meta) {
+		return dst[:from]
+	}
+	return append(dst, ',')
+}
+
+// maxCompletions is how many values a completion may have.
+//
+// Spec: 2025-11-25, server/utilities/completion.
+const maxCompletions = 100
+
+// appendCompletion cuts a completion that has more values than clients accept.
+func appendCompletion(dst, v []byte) []byte {
+	values, n := wire.Get(v, "values"), 0
+	for range wire.Elements(values) {
+		n++
+	}
+	if n <= maxCompletions {
+		return appendWithoutNulls(dst, v, completionMembers)
+	}
+	cut, left := []byte{'['}, maxCompletions
+	for value := range wire.Elements(values) {
+		if left--; left < 0 {
+			break
+		}
+		cut = append(append(cut, value...), ',')
+	}
+	return wire.AppendEdited(dst, v,
+		wire.Edit{Name: "values", Value: closed(cut, ']')},
+		wire.Edit{Name: "hasMore", Value: []byte("true")})
+}
+
+var completionMembers = []string{"total", "hasMore"}
+
+// plain returns the name that k spells, without quotes.
+func plain(k wire.Key) []byte {
+	if bytes.IndexByte(k, '\\') < 0 {
+		return k[1 : len(k)-1]
+	}
+	return []byte(k.String())
+}
+
+// closed ends a list whose elements have a comma behind them.
+func closed(dst []byte, end byte) []byte {
+	return append(bytes.TrimSuffix(dst, []byte{','}), end)
+}
+
+// isEmpty reports whether text is an object without members.
+func isEmpty(text []byte) bool {
+	for range wire.Members(text) {
+		return false
+	}
+	return wire.IsObject(text)
 }

@@ -1,0 +1,30 @@
+package projection
+
+import (
+	"errors"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// since20250326 takes away audio. In a result a text says so; a model that is asked
+// about what it can't hear would make something up.
+//
+// Spec: 2025-03-26, changelog.
+var since20250326 = boundary{
+	since: spec.Rev20250326,
+	blocks: map[string]func([]byte) string{"audio": func(block []byte) string {
+		what := "audio"
+		if typ, _ := wire.GetString(block, "mimeType"); typ != "" {
+			what = typ
+		}
+		return leftOut(what, "clients since revision 2025-03-26")
+	}},
+	question: func(q exchange.Question) (exchange.Question, error) {
+		if _, ok := hasBlock(wire.Get(q.Params, "messages"), "audio"); ok && q.Method == spec.MethodSample {
+			return q, errors.New("its messages have audio in them, which clients know since revision 2025-03-26")
+		}
+		return q, nil
+	},
+}

@@ -1,0 +1,50 @@
+package projection
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// since20250618 takes away elicitation and links to resources. Structured content
+// came then, too: to older clients it is a member more, and those who know it
+// whatever they agreed on (SDKs do) want it as it is for the newer.
+//
+// Spec: 2025-06-18, changelog.
+var since20250618 = boundary{
+	since:  spec.Rev20250618,
+	blocks: map[string]func([]byte) string{"resource_link": linkText},
+	question: func(q exchange.Question) (exchange.Question, error) {
+		if q.Method == spec.MethodElicit {
+			return q, errors.New("clients can be asked for input since revision 2025-06-18")
+		}
+		return q, nil
+	},
+	appendDeclared: func(dst, caps []byte) []byte {
+		return wire.AppendEdited(dst, caps, wire.Edit{Name: "elicitation"})
+	},
+}
+
+// linkText says what a link to a resource does, for people and models.
+func linkText(block []byte) string {
+	get := func(name string) string { s, _ := wire.GetString(block, name); return s }
+	var b strings.Builder
+	b.WriteString("Resource")
+	if name := get("title"); name != "" {
+		fmt.Fprintf(&b, " %q", name)
+	} else if name := get("name"); name != "" {
+		fmt.Fprintf(&b, " %q", name)
+	}
+	if typ := get("mimeType"); typ != "" {
+		fmt.Fprintf(&b, " (%s)", typ)
+	}
+	fmt.Fprintf(&b, ": %s", get("uri"))
+	if text := get("description"); text != "" {
+		b.WriteString("\n" + text)
+	}
+	return b.String()
+}

@@ -1,0 +1,156 @@
+package projection
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// since20251125 takes away elicitation by URL, choices with titles and choices of
+// several, defaults, and sampling with tools or several blocks in a message.
+//
+// Spec: 2025-11-25, changelog.
+var since20251125 = boundary{
+	since: spec.Rev20251125,
+	question: func(q exchange.Question) (exchange.Question, error) {
+		var err error
+		switch q.Method {
+		case spec.MethodElicit:
+			q.Params, err = plainForm(q.Params)
+		case spec.MethodSample:
+			q.Params, err = plainSampling(q.Params)
+		}
+		return q, err
+	},
+	appendDeclared: appendWithoutModes,
+}
+
+// errURL is one of the reasons why a question can't be asked.
+var errURL = errors.New("it sends the person to a URL, which clients do since revision 2025-11-25")
+
+// plainForm returns the params of an elicitation whose form any client can show
+// that knows forms.
+//
+// Spec: 2025-06-18, client/elicitation, Requested Schema.
+func plainForm(params []byte) ([]byte, error) {
+	if mode, _ := wire.GetString(params, "mode"); mode == "url" {
+		return params, errURL
+	}
+	schema := wire.Get(params, "requestedSchema")
+	fields := []byte{'{'}
+	for k, field := range wire.Members(wire.Get(schema, "properties")) {
+		plain, err := plainField(k.String(), field)
+		if err != nil {
+			return params, err
+		}
+		fields = append(append(fields, k...), ':')
+		fields = append(append(fields, plain...), ',')
+	}
+	if len(fields) == 1 {
+		return params, nil
+	}
+	schema = wire.AppendEdited(nil, schema, wire.Edit{Name: "properties", Value: closed(fields, '}')})
+	return wire.AppendEdited(nil, params, wire.Edit{Name: "requestedSchema", Value: schema}), nil
+}
+
+// plainField returns a field of a form: no default but for a truth value, titles of
+// choices in enumNames.
+func plainField(name string, field []byte) ([]byte, error) {
+	typ, _ := wire.GetString(field, "type")
+	if typ == "array" {
+		return nil, fmt.Errorf("its form lets the person choose several values of %q, which clients know since revision 2025-11-25", name)
+	}
+	var edits []wire.Edit
+	if typ != "boolean" {
+		edits = append(edits, wire.Edit{Name: "default"})
+	}
+	if choices := wire.Get(field, "oneOf"); wire.IsArray(choices) {
+		edits = append(edits, namedChoices(choices)...)
+	}
+	return wire.AppendEdited(nil, field, edits...), nil
+}
+
+// namedChoices returns what makes choices with titles a list with a list of names.
+func namedChoices(choices []byte) []wire.Edit {
+	values, names := []byte{'['}, []byte{'['}
+	for c := range wire.Elements(choices) {
+		value := wire.Get(c, "const")
+		if value == nil {
+			continue
+		}
+		name := wire.Get(c, "title")
+		if name == nil || wire.IsNull(name) {
+			name = value
+		}
+		values = append(append(values, value...), ',')
+		names = append(append(names, name...), ',')
+	}
+	return []wire.Edit{
+		{Name: "oneOf"},
+		{Name: "enum", Value: closed(values, ']')},
+		{Name: "enumNames", Value: closed(names, ']')},
+	}
+}
+
+// plainSampling returns the params of a sampling request whose messages have one
+// block of content each.
+//
+// Spec: 2025-06-18, client/sampling, Message Content.
+func plainSampling(params []byte) ([]byte, error) {
+	for _, name := range []string{"tools", "toolChoice"} {
+		if wire.Get(params, name) != nil {
+			return params, errors.New("it lets the model call tools, which clients do since revision 2025-11-25")
+		}
+	}
+	messages := wire.Get(params, "messages")
+	if typ, ok := hasBlock(messages, "tool_use", "tool_result"); ok {
+		return params, fmt.Errorf("its messages have content of type %q, which clients know since revision 2025-11-25", typ)
+	}
+	if !wire.IsArray(messages) {
+		return params, nil
+	}
+	return wire.AppendEdited(nil, params, wire.Edit{Name: "messages", Value: singleBlocks(messages)}), nil
+}
+
+// singleBlocks returns messages of one block of content each: one of several becomes
+// as many of the same role.
+func singleBlocks(messages []byte) []byte {
+	out := []byte{'['}
+	for m := range wire.Elements(messages) {
+		content := wire.Get(m, "content")
+		if !wire.IsArray(content) {
+			out = append(append(out, m...), ',')
+			continue
+		}
+		for block := range wire.Elements(content) {
+			out = append(wire.AppendEdited(out, m, wire.Edit{Name: "content", Value: block}), ',')
+		}
+	}
+	return closed(out, ']')
+}
+
+// appendWithoutModes appends capabilities without the sub-capabilities that older
+// clients can't be asked for. One that declared URLs and not forms loses elicitation
+// altogether: without the mode the rest would mean forms.
+func appendWithoutModes(dst, caps []byte) []byte {
+	var edits []wire.Edit
+	if e := wire.Get(caps, "elicitation"); declares(e, "url") {
+		without := wire.Edit{Name: "elicitation"}
+		if declares(e, "form") {
+			without.Value = wire.AppendEdited(nil, e, wire.Edit{Name: "url"})
+		}
+		edits = append(edits, without)
+	}
+	if s := wire.Get(caps, "sampling"); declares(s, "tools") {
+		edits = append(edits, wire.Edit{Name: "sampling", Value: wire.AppendEdited(nil, s, wire.Edit{Name: "tools"})})
+	}
+	return wire.AppendEdited(dst, caps, edits...)
+}
+
+func declares(caps []byte, name string) bool {
+	v := wire.Get(caps, name)
+	return v != nil && !wire.IsNull(v)
+}

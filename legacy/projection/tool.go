@@ -1,0 +1,133 @@
+package projection
+
+import (
+	"slices"
+
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// listTools copies a list of tools. One bad tool makes strict clients refuse the
+// whole list, so a tool that can't be repaired is left out.
+func (p *projector) listTools(dst, v []byte) []byte {
+	dst = append(dst, '[')
+	for tool := range wire.Elements(v) {
+		from := len(dst)
+		out, reason := p.tool(dst, tool)
+		if reason != "" {
+			name, _ := wire.GetString(tool, "name")
+			p.tools.leftOut(name, reason)
+			dst = dst[:from]
+			continue
+		}
+		dst = append(out, ',')
+	}
+	return closed(dst, ']')
+}
+
+// tool copies a tool as legacy clients know tools, or says why there is no such
+// form of it.
+func (p *projector) tool(dst, tool []byte) (_ []byte, reason string) {
+	if !wire.IsObject(tool) {
+		return dst, "it is no object"
+	}
+	name, ok := wire.GetString(tool, "name")
+	if !ok {
+		return dst, "it has no name"
+	}
+	dst = append(dst, '{')
+	input, wrapped := false, false
+	for k, v := range wire.Members(tool) {
+		switch {
+		case k.Is("inputSchema"):
+			if dst, reason = appendInput(append(dst, `"inputSchema":`...), v); reason != "" {
+				return dst, reason
+			}
+			dst, input = append(dst, ','), true
+		case k.Is("outputSchema"):
+			dst, wrapped = appendOutput(dst, v)
+		case k.Is("execution"): // of the tasks of 2025-11-25, which don't cross
+		case wire.IsNull(v) && slices.Contains(toolList.nonNull, k.String()):
+		default:
+			dst = append(append(dst, k...), ':')
+			dst = append(append(dst, v...), ',')
+		}
+	}
+	if !input {
+		dst = append(dst, `"inputSchema":{"type":"object"},`...)
+	}
+	p.tools.listed(name, wrapped)
+	return closed(dst, '}'), ""
+}
+
+// appendInput appends the schema of a tool's arguments, or says why there can't be
+// one: arguments are an object, and legacy clients want the schema's root to say
+// so.
+//
+// Spec: 2025-11-25, server/tools, Tool.
+func appendInput(dst, schema []byte) (_ []byte, reason string) {
+	if wire.IsNull(schema) {
+		return append(dst, `{"type":"object"}`...), ""
+	}
+	if !wire.IsObject(schema) {
+		return dst, "its inputSchema is no object"
+	}
+	typ := wire.Get(schema, "type")
+	switch {
+	case isObjectType(typ):
+		return appendSchema(dst, schema, ""), ""
+	case typ == nil || listsObject(typ):
+		typed := wire.AppendEdited(nil, schema, wire.Edit{Name: "type", Value: []byte(`"object"`)})
+		return appendSchema(dst, typed, ""), ""
+	}
+	return dst, "the root of its inputSchema is not of type object"
+}
+
+func isObjectType(typ []byte) bool {
+	return string(typ) == `"object"` || wire.Unquote(typ) == "object"
+}
+
+// listsObject reports whether typ is a list of types, object among them.
+func listsObject(typ []byte) bool {
+	for t := range wire.Elements(typ) {
+		if isObjectType(t) {
+			return true
+		}
+	}
+	return false
+}
+
+// appendOutput appends the member outputSchema, a comma behind it, and reports
+// whether the schema had to be wrapped: its root does not say that the tool returns
+// an object. What is no schema is left out.
+//
+// Spec: 2026-07-28, server/tools, Output Schema.
+func appendOutput(dst, schema []byte) (_ []byte, wrapped bool) {
+	switch {
+	case wire.IsObject(schema) && isObjectType(wire.Get(schema, "type")):
+		dst = appendSchema(append(dst, `"outputSchema":`...), schema, "")
+		return append(dst, ','), false
+	case wire.IsObject(schema) || isBool(schema):
+		dst = appendWrapped(append(dst, `"outputSchema":`...), schema)
+		return append(dst, ','), true
+	}
+	return dst, false
+}
+
+// appendWrapped appends the schema of {"result": …} where schema is that of the
+// dots. References from the root move with it, unless it has an identifier: then
+// they start there.
+func appendWrapped(dst, schema []byte) []byte {
+	dialect := wire.Get(schema, "$schema")
+	dst = append(dst, `{"type":"object","properties":{"result":`...)
+	if isBool(schema) {
+		dst = appendBool(dst, schema)
+	} else {
+		bare := wire.AppendEdited(nil, schema, wire.Edit{Name: "$schema"})
+		dst = appendSchema(dst, bare, "/properties/result")
+	}
+	dst = append(dst, `},"required":["result"]`...)
+	if len(dialect) > 0 && dialect[0] == '"' {
+		dst = append(append(dst, `,"$schema":`...), dialect...)
+	}
+	return append(dst, '}')
+}

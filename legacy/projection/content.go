@@ -7,24 +7,20 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// outcome writes what a called tool returned: content that the revision knows, with
-// a text where there is none but structuredContent, and that as an object. Both
-// members have a comma behind them.
+// content copies the content of a called tool: blocks that the revision knows, with
+// a text where there is none but structured content.
 //
 // Spec: 2025-11-25, server/tools, Structured Content.
-func (p *projector) outcome(dst []byte) []byte {
-	dst = append(dst, `"content":[`...)
-	dst, text := p.blocks(dst, p.content)
-	if !text && p.structured != nil {
+func (p *projector) content(dst, v []byte) []byte {
+	dst, text := p.blocks(append(dst, '['), v)
+	if text {
+		return closed(dst, ']')
+	}
+	if structured := wire.Get(p.body, "structuredContent"); structured != nil {
 		dst = append(dst, `{"type":"text","text":`...)
-		dst = append(appendQuoted(dst, p.structured), "},"...)
+		dst = append(appendQuoted(dst, structured), "},"...)
 	}
-	dst = append(closed(dst, ']'), ',')
-	if p.structured == nil {
-		return dst
-	}
-	dst = append(dst, `"structuredContent":`...)
-	return append(p.object(dst, p.structured), ',')
+	return closed(dst, ']')
 }
 
 // object copies structuredContent as the tool's clients have to see it.
@@ -44,7 +40,7 @@ func (p *projector) wrapped(v []byte) bool {
 // there was a text in what the server sent. What is no array counts as its only
 // element.
 func (p *projector) blocks(dst, content []byte) (_ []byte, text bool) {
-	if content == nil || wire.IsNull(content) {
+	if wire.IsNull(content) {
 		return dst, false
 	}
 	if !wire.IsArray(content) {
@@ -70,7 +66,7 @@ func (p *projector) block(dst, block []byte) (_ []byte, text bool) {
 	}
 	typ := wire.Get(block, "type")
 	if string(typ) == `"text"` { // most are
-		return appendWithoutNulls(dst, block, blockMembers), true
+		return appendWithoutNulls(dst, block, contentList.nonNull), true
 	}
 	name := wire.Unquote(typ)
 	for _, b := range crossed(p.rev) {
@@ -80,7 +76,7 @@ func (p *projector) block(dst, block []byte) (_ []byte, text bool) {
 	}
 	switch name {
 	case "text", "image", "audio", "resource", "resource_link":
-		return appendWithoutNulls(dst, block, blockMembers), name == "text"
+		return appendWithoutNulls(dst, block, contentList.nonNull), name == "text"
 	}
 	return appendText(dst, block, wire.Quote(leftOut(strconv.Quote(name), "no revision of the protocol"))), false
 }

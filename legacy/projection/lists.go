@@ -20,20 +20,18 @@ var (
 	promptList   = resultList{"prompts", []string{"_meta", "title", "description", "arguments", "icons"}}
 	resourceList = resultList{"resources", []string{"_meta", "title", "description", "mimeType", "annotations", "size", "icons"}}
 	templateList = resultList{"resourceTemplates", []string{"_meta", "title", "description", "mimeType", "annotations", "icons"}}
+	contentList  = resultList{"content", []string{"_meta", "annotations", "title", "description", "mimeType", "size", "icons"}}
 	contentsList = resultList{"contents", []string{"_meta", "mimeType", "text", "blob"}}
 	messageList  = resultList{"messages", []string{"_meta"}}
 )
 
-// blockMembers are the members of blocks of content that may be absent but not
-// null.
-var blockMembers = []string{"_meta", "annotations", "title", "description", "mimeType", "size", "icons"}
-
-// listOf returns the list that results of method consist of, if it is one. The
-// content of a called tool is none: see outcome.
+// listOf returns the list that results of method have, if there is one.
 func listOf(method string) resultList {
 	switch method {
 	case spec.MethodToolsList:
 		return toolList
+	case spec.MethodToolsCall:
+		return contentList
 	case spec.MethodPromptsList:
 		return promptList
 	case spec.MethodPromptsGet:
@@ -52,6 +50,8 @@ func listOf(method string) resultList {
 // be something to repair.
 func (p *projector) items(dst, v []byte) []byte {
 	switch {
+	case p.method == spec.MethodToolsCall:
+		return p.content(dst, v)
 	case wire.IsNull(v):
 		return append(dst, "[]"...)
 	case !wire.IsArray(v):

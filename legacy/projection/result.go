@@ -23,8 +23,8 @@ func AppendResult(dst []byte, rev spec.Revision, method string, params, body []b
 	if !wire.IsObject(body) {
 		return dst, errors.New("it is no object")
 	}
-	p := projector{rev: rev, method: method, params: params, tools: t, list: listOf(method)}
-	out := p.members(append(dst, '{'), body)
+	p := projector{rev: rev, method: method, params: params, body: body, tools: t, list: listOf(method)}
+	out := p.members(append(dst, '{'))
 	if p.odd != nil {
 		return dst, fmt.Errorf("its resultType is %s, want %q", p.odd, spec.ResultComplete)
 	}
@@ -36,22 +36,20 @@ type projector struct {
 	rev    spec.Revision
 	method string
 	params []byte
+	body   []byte
 	tools  *Tools
 	list   resultList
 
-	odd        []byte // a resultType that is not complete
-	found      bool   // list was there
-	content    []byte // of a called tool; nil if none
-	structured []byte // likewise
+	odd   []byte // a resultType that is not complete
+	found bool   // list was there
 }
 
 // members copies what a client of the revision may see, each member with a comma
-// behind it. What a called tool returned is left for missing: its parts depend on
-// each other.
-func (p *projector) members(dst, body []byte) []byte {
+// behind it.
+func (p *projector) members(dst []byte) []byte {
 	calls := p.method == spec.MethodToolsCall
 	defined := spec.Defined(p.method)
-	for k, v := range wire.Members(body) {
+	for k, v := range wire.Members(p.body) {
 		switch name := plain(k); {
 		case string(name) == "resultType":
 			if string(v) != `"complete"` && wire.Unquote(v) != spec.ResultComplete {
@@ -60,10 +58,9 @@ func (p *projector) members(dst, body []byte) []byte {
 		case string(name) == "_meta":
 			dst = appendMeta(dst, v)
 		case defined && (string(name) == "ttlMs" || string(name) == "cacheScope"):
-		case calls && string(name) == "content":
-			p.content = v
 		case calls && string(name) == "structuredContent":
-			p.structured = v
+			dst = append(append(dst, k...), ':')
+			dst = append(p.object(dst, v), ',')
 		case p.list.name != "" && string(name) == p.list.name:
 			p.found = true
 			dst = append(append(dst, k...), ':')
@@ -85,15 +82,13 @@ func (p *projector) members(dst, body []byte) []byte {
 // otherwise.
 var nonNull = []string{"nextCursor", "isError", "description"}
 
-// missing adds what members left out, and what has to be there.
+// missing adds the list that has to be there, if it was not.
 func (p *projector) missing(dst []byte) []byte {
-	switch {
-	case p.method == spec.MethodToolsCall:
-		return p.outcome(dst)
-	case p.list.name != "" && !p.found:
-		return append(wire.AppendString(dst, p.list.name), ":[],"...)
+	if p.list.name == "" || p.found {
+		return dst
 	}
-	return dst
+	dst = append(wire.AppendString(dst, p.list.name), ':')
+	return append(p.items(dst, []byte("null")), ',')
 }
 
 // modernMeta is what the modern revision puts into _meta of results and

@@ -111,8 +111,8 @@ func TestL2M06Content(t *testing.T) {
 			spec.Rev20241105: `{"content":[` + text + `,` + linkAsText + `]}`,
 		}},
 		{"audio", `{"content":[` + audio + `],"isError":false}`, map[spec.Revision]string{
-			"":               `{"isError":false,"content":[` + audio + `]}`,
-			spec.Rev20241105: `{"isError":false,"content":[` + audioAsText + `]}`,
+			"":               `{"content":[` + audio + `],"isError":false}`,
+			spec.Rev20241105: `{"content":[` + audioAsText + `],"isError":false}`,
 		}},
 		{"a type that nobody knows", `{"content":[{"type":"smell","data":"x"}]}`, map[spec.Revision]string{
 			"": `{"content":[{"type":"text","text":"[content of type \"smell\" was left out: it is known to no revision of the protocol]"}]}`,
@@ -122,8 +122,8 @@ func TestL2M06Content(t *testing.T) {
 			"": `{"content":[` + text + `],"structuredContent":{"a":1}}`,
 		}},
 		{"structured without text", `{"structuredContent":{"a" :"\"\\\u00e9",` + "\n\t\r" + `"n":1.0E+2},"content":[` + audio + `]}`, map[spec.Revision]string{
-			"":               `{"content":[` + audio + `,{"type":"text","text":"{\"a\" :\"\\\"\\\\\\u00e9\",\n\t\r\"n\":1.0E+2}"}],"structuredContent":{"a" :"\"\\\u00e9",` + "\n\t\r" + `"n":1.0E+2}}`,
-			spec.Rev20241105: `{"content":[` + audioAsText + `,{"type":"text","text":"{\"a\" :\"\\\"\\\\\\u00e9\",\n\t\r\"n\":1.0E+2}"}],"structuredContent":{"a" :"\"\\\u00e9",` + "\n\t\r" + `"n":1.0E+2}}`,
+			"":               `{"structuredContent":{"a" :"\"\\\u00e9",` + "\n\t\r" + `"n":1.0E+2},"content":[` + audio + `,{"type":"text","text":"{\"a\" :\"\\\"\\\\\\u00e9\",\n\t\r\"n\":1.0E+2}"}]}`,
+			spec.Rev20241105: `{"structuredContent":{"a" :"\"\\\u00e9",` + "\n\t\r" + `"n":1.0E+2},"content":[` + audioAsText + `,{"type":"text","text":"{\"a\" :\"\\\"\\\\\\u00e9\",\n\t\r\"n\":1.0E+2}"}]}`,
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -129,7 +129,7 @@ func TestL2M07Results(t *testing.T) {
 	check("changed", "any", `{"a":1}`, `{"a":1}`)
 
 	// With nothing but structured content, the text is what the server sent.
-	want := `{"content":[{"type":"text","text":"[1]"}],"structuredContent":{"result":[1]}}`
+	want := `{"structuredContent":{"result":[1]},"content":[{"type":"text","text":"[1]"}]}`
 	if got := project(t, spec.Rev20241105, "tools/call", `{"name":"any"}`, `{"structuredContent":[1]}`, tools); got != want {
 		t.Errorf("structured content alone became %s, want %s", got, want)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -24,11 +25,12 @@ const maxScopes = 1024
 // [exchange.Upstream]. Its methods are safe for concurrent use.
 type Back struct {
 	// Set by NewBack, read-only after.
-	opts   BackOptions
-	log    *slog.Logger
-	link   link
-	tools  *schemaCache
-	health *upHealth
+	opts    BackOptions
+	log     *slog.Logger
+	link    link
+	tools   *schemaCache
+	health  *upHealth
+	watches *watches
 
 	running sync.WaitGroup // what Start and Describe started
 
@@ -64,14 +66,35 @@ func NewBack(opts BackOptions) (*Back, error) {
 	} else {
 		b.link = newConnLink(&b.opts, b.news, b.health.report)
 	}
+	b.watches = newWatches(b.watchOptions())
 	return b, nil
 }
+
+var _ exchange.Upstream = (*Back)(nil)
 
 // Era returns spec.Modern.
 func (b *Back) Era() spec.Era { return spec.Modern }
 
 // overHTTP reports whether requests have headers, and each a stream of its own.
 func (b *Back) overHTTP() bool { return b.opts.URL != "" }
+
+// Watch implements [exchange.Source].
+func (b *Back) Watch(ctx context.Context, p exchange.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
+	return b.watches.watch(ctx, p, want)
+}
+
+func (b *Back) watchOptions() watchOptions {
+	return watchOptions{
+		name:         b.opts.Name,
+		open:         b.openListen,
+		single:       !b.overHTTP(),
+		changes:      b.opts.Changes,
+		metrics:      b.opts.Metrics,
+		logger:       b.log,
+		subresources: b.opts.Subresources,
+		linger:       b.opts.Linger,
+	}
+}
 
 // Close ends everything upstream and waits for all that the Back started. Requests
 // in flight fail. ctx bounds the politeness.
@@ -83,6 +106,7 @@ func (b *Back) Close(ctx context.Context) error {
 	if stop != nil {
 		stop()
 	}
+	b.watches.close()
 	err := b.link.close(ctx)
 	b.running.Wait()
 	return err

@@ -68,6 +68,10 @@ type BackOptions struct {
 	// MaxMessage bounds one message of the server, in bytes.
 	MaxMessage int
 
+	// Subresources says what becomes of an update for a URI below one that is
+	// wanted. Empty means [fanout.SubresourcesParent].
+	Subresources fanout.Subresources
+
 	// Whom the Back tells.
 
 	Logger  *slog.Logger     // nil discards
@@ -106,6 +110,8 @@ func (o *BackOptions) check() error {
 		return fmt.Errorf("modern: NewBack: server %q: unknown LogLevel %q", o.Name, o.LogLevel)
 	case o.Timeouts.Connect < 0, o.Timeouts.Request < 0, o.Timeouts.Max < 0:
 		return fmt.Errorf("modern: NewBack: server %q: negative time-out", o.Name)
+	case o.Subresources != "" && !o.Subresources.Valid():
+		return fmt.Errorf("modern: NewBack: server %q: unknown Subresources %q", o.Name, o.Subresources)
 	case o.Linger < 0, o.MaxMessage < 0:
 		return fmt.Errorf("modern: NewBack: server %q: negative limit", o.Name)
 	}

@@ -43,8 +43,8 @@ type listenStream interface {
 }
 
 // openListen opens a listen stream for want and returns once the server has
-// acknowledged it, within 10 s. ctx bounds the opening only. The error of a server
-// that refused has a [*wire.Error] in its chain.
+// acknowledged it, within 10 s. ctx bounds the opening only. The error has a
+// [*wire.Error] in its chain if the server refused, and only then.
 //
 // A server that ends the stream at once, before or after an acknowledgment, gives a
 // stream that next says has ended.
@@ -67,8 +67,19 @@ func (b *Back) openListen(ctx context.Context, p exchange.Profile, want exchange
 		case refusal != nil:
 			return nil, fmt.Errorf("server %q refused subscriptions/listen: %w", b.opts.Name, refusal)
 		}
-		return nil, b.clientError(spec.MethodListen, err)
+		return nil, b.missed(err)
 	}
+}
+
+// missed returns the error of a listen request that got no answer: what a client is
+// told, but not as the server's word.
+func (b *Back) missed(err error) error {
+	err = b.clientError(spec.MethodListen, err)
+	var we *wire.Error
+	if errors.As(err, &we) {
+		return errors.New(we.Message)
+	}
+	return err
 }
 
 // An evictingStream forgets what is known of tools when they change.

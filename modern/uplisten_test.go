@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -350,6 +352,93 @@ func TestListenIsBoundedOnAConnection(t *testing.T) {
 	if _, err := s.next(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestListenUnanswered proves that only what a server said counts as its refusal.
+func TestListenUnanswered(t *testing.T) {
+	gone := newUpPeer(t)
+	b := gone.back(BackOptions{})
+	gone.Close()
+	cannot, err := NewBack(BackOptions{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Dial: func(context.Context) (transport.Conn, error) {
+		return nil, errors.New("no such program")
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cannot.Close(context.Background())
+	broken := newUpPeer(t)
+	broken.on["subscriptions/listen"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { http.Error(w, "no", 503) }
+	for name, b := range map[string]*Back{"refused": b, "no such program": cannot, "503": broken.back(BackOptions{})} {
+		_, err := b.openListen(t.Context(), listenProfile, wantAll)
+		var refusal *wire.Error
+		if err == nil || errors.As(err, &refusal) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "scripted") {
+			t.Errorf("openListen = %v, want an error that names the server and %q, and is no refusal", err, name)
+		}
+	}
+}
+
+// published collects what a Back tells of changes.
+type published struct {
+	wanted map[fanout.Topic]*atomic.Bool // read-only
+	events chan fanout.Event
+}
+
+func (p *published) Publish(ev fanout.Event)    { p.events <- ev }
+func (p *published) End(fanout.Topic, error)    {}
+func (p *published) Wanted(t fanout.Topic) bool { return p.wanted[t] != nil && p.wanted[t].Load() }
+
+// TestBackWatches proves that topics are acknowledged, told of and given up over
+// either transport.
+func TestBackWatches(t *testing.T) {
+	a := fanout.Topic{Scope: "scripted/1", Kind: fanout.ResourceUpdated, URI: "file:///a"}
+	tools := fanout.Topic{Scope: "scripted/1", Kind: fanout.ToolsListChanged}
+	b := fanout.Topic{Scope: "scripted/1", Kind: fanout.ResourceUpdated, URI: "file:///b"}
+	watch := func(t *testing.T, opts BackOptions, back func(BackOptions) *Back, left <-chan struct{}) {
+		changes := &published{wanted: map[fanout.Topic]*atomic.Bool{a: {}, b: {}, tools: {}}, events: make(chan fanout.Event, 16)}
+		for _, w := range changes.wanted {
+			w.Store(true)
+		}
+		opts.Changes, opts.Linger = changes, time.Millisecond
+		honored, release, err := back(opts).Watch(t.Context(), listenProfile, []fanout.Topic{tools, a, b})
+		if err != nil || !slices.Equal(honored, []fanout.Topic{tools, a}) {
+			t.Fatalf("Watch = %v, %v, want what the server acknowledged", honored, err)
+		}
+		if ev := <-changes.events; ev.Topic != a || string(ev.Meta) != `{"v":1}` {
+			t.Errorf("told of %+v, want %v", ev, a)
+		}
+		for _, w := range changes.wanted {
+			w.Store(false)
+		}
+		release()
+		<-left // the test's time-out tells if the stream stays open
+	}
+	t.Run("http", func(t *testing.T) {
+		p := newUpPeer(t)
+		left := make(chan struct{})
+		p.on["subscriptions/listen"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+			send := upStream(w)
+			send(ackText, granted, m.ID)
+			send(uriText, "file:///a", m.ID)
+			<-r.Context().Done()
+			close(left)
+		}
+		watch(t, BackOptions{}, p.back, left)
+	})
+	t.Run("connection", func(t *testing.T) {
+		left := make(chan struct{})
+		watch(t, BackOptions{}, func(opts BackOptions) *Back {
+			back, peers := upLines(t, opts)
+			go func() { // ends with the stream
+				p := <-peers
+				m := p.want("subscriptions/listen")
+				p.write(ackText, granted, m.ID)
+				p.write(uriText, "file:///a", m.ID)
+				p.want("notifications/cancelled")
+				close(left)
+			}()
+			return back
+		}, left)
+	})
 }
 
 func TestBackCloseEndsListens(t *testing.T) {

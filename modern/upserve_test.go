@@ -17,6 +17,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -77,6 +78,30 @@ func rawOf(s string) json.RawMessage {
 		return nil
 	}
 	return json.RawMessage(s)
+}
+
+func TestNewBackRefuses(t *testing.T) {
+	good := BackOptions{Name: "files", URL: "https://files.example/mcp", ClientInfo: json.RawMessage(upInfo)}
+	if b, err := NewBack(good); err != nil || b.Close(t.Context()) != nil {
+		t.Fatalf("NewBack = %v", err)
+	}
+	for name, spoil := range map[string]func(o *BackOptions){
+		"no Name":      func(o *BackOptions) { o.Name = "" },
+		"URL and Dial": func(o *BackOptions) { o.URL = "" },
+		"exactly one":  func(o *BackOptions) { o.Dial = func(context.Context) (transport.Conn, error) { return nil, nil } },
+		"ClientInfo":   func(o *BackOptions) { o.ClientInfo = nil },
+		"LogLevel":     func(o *BackOptions) { o.LogLevel = "loud" },
+		"time-out":     func(o *BackOptions) { o.Timeouts.Request = -1 },
+		"limit":        func(o *BackOptions) { o.MaxMessage = -1 },
+		"Subresources": func(o *BackOptions) { o.Subresources = "some" },
+		"no absolute":  func(o *BackOptions) { o.URL = "ftp://secret@files.example" },
+	} {
+		o := good
+		spoil(&o)
+		if _, err := NewBack(o); err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("NewBack without %s = %v, want an error that says so", name, err)
+		}
+	}
 }
 
 func TestL2M10NoTasks(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 const (
 	defaultGather   = 5 * time.Millisecond
 	defaultSettle   = 2 * time.Second
-	defaultOverlap  = time.Second
+	defaultOverlap  = 500 * time.Millisecond
 	defaultRetryMin = 250 * time.Millisecond
 	defaultRetryMax = 10 * time.Second
 )

@@ -38,6 +38,7 @@ type watch struct {
 	topics map[fanout.Topic]*tracked
 
 	// The loop's own.
+	clock   time.Duration
 	waiting []*watchQuery // not yet answered, oldest first; answered ones between
 	awayErr error         // why the last attempt to open a stream failed; nil if it did not
 	topicState
@@ -69,8 +70,11 @@ func newWatch(ws *watches, p exchange.Profile) *watch {
 	}
 }
 
-// now is the time on the watch's clock. It is never 0, which means "not set".
-func (w *watch) now() time.Duration { return time.Since(w.born) + 1 }
+// now is the time on the watch's clock. It stands still between two waits, so that
+// what is due is the same to all who look. It is never 0, which means "not set".
+func (w *watch) now() time.Duration { return w.clock }
+
+func (w *watch) readClock() { w.clock = time.Since(w.born) + 1 }
 
 // run is the loop. It ends when nothing is promised or waited for any more, or with
 // ctx.
@@ -78,6 +82,7 @@ func (w *watch) run(ctx context.Context, first *watchQuery) {
 	defer w.end(ctx)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	w.readClock()
 	w.admit(first)
 	for {
 		w.tick()
@@ -90,14 +95,19 @@ func (w *watch) run(ctx context.Context, first *watchQuery) {
 		case <-ctx.Done():
 			return
 		case q := <-w.queries:
+			w.readClock()
 			w.admit(q)
 		case <-w.poked:
+			w.readClock()
 			w.takeDropped()
 		case r := <-w.reports:
+			w.readClock()
 			w.bidEnded(ctx, r)
 		case e := <-w.ends:
+			w.readClock()
 			w.streamEnded(e)
 		case <-timer.C:
+			w.readClock()
 		}
 	}
 }

@@ -92,7 +92,7 @@ func (sc *listenScript) listen(ctx context.Context, _ exchange.Profile, want exc
 	if a.err != nil {
 		return nil, a.err
 	}
-	s := &scriptedListen{sc: sc, events: make(chan fanout.Event, 1<<16), gone: make(chan struct{})}
+	s := &scriptedListen{sc: sc, events: make(chan fanout.Event, 1<<10), gone: make(chan struct{})}
 	var granted []fanout.Topic
 	for _, t := range want.Topics(watchScope) {
 		if !slices.Contains(a.omit, topicName(t)) {

@@ -3,8 +3,6 @@ package modern
 import (
 	"context"
 	"time"
-
-	"github.com/mcpbridge/mcpbridge/internal/fanout"
 )
 
 const (
@@ -125,7 +123,7 @@ func (w *watch) pay(e *tracked) {
 		return
 	}
 	e.owed = false
-	w.opts.changes.Publish(fanout.Event{Topic: e.topic, URI: e.topic.URI})
+	w.cue(e)
 }
 
 // payCues tells of all changes that may have been missed, if it is time. Of topics
@@ -138,7 +136,7 @@ func (w *watch) payCues(now time.Duration) {
 	for _, e := range w.topics {
 		if e.owed && e.promised && (len(e.on) > 0 || e.place == plBidding) {
 			e.owed = len(e.on) == 0
-			w.opts.changes.Publish(fanout.Event{Topic: e.topic, URI: e.topic.URI})
+			w.cue(e)
 		}
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 	"time"
-
-	"github.com/mcpbridge/mcpbridge/internal/fanout"
 )
 
 // gracefulRest is how long a server is left alone that ended a stream: it may be
@@ -14,10 +12,14 @@ const gracefulRest = time.Second
 
 // A sharedStream is one open listen stream.
 type sharedStream struct {
-	stream   listenStream
-	since    time.Duration // on the watch's clock
-	topics   []*tracked    // that it carries; the loop's own, see tracked.on
-	replaced bool          // a merge is on its way that makes it superfluous
+	stream listenStream
+	since  time.Duration // on the watch's clock
+	topics []*tracked    // that it carries; the loop's own, see tracked.on
+
+	// Of merges; the loop's own.
+	replaced   bool          // one makes it superfluous, or is about to
+	until      time.Duration // it is closed then; 0: it is not
+	youngUntil time.Duration // the streams that it replaces are
 }
 
 type streamEnd struct {
@@ -104,7 +106,7 @@ func (w *watch) streamEnded(end streamEnd) {
 				lost = append(lost, e)
 			}
 		case end.err != errEnded: // what was on its way is lost
-			w.opts.changes.Publish(fanout.Event{Topic: e.topic, URI: e.topic.URI})
+			w.cue(e)
 		}
 		if !e.promised {
 			w.look(e)

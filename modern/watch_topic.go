@@ -120,6 +120,11 @@ func (w *watch) answer(e *tracked, ok bool) {
 	}
 }
 
+// cue tells of changes of e that nobody has reported, but that may have been missed.
+func (w *watch) cue(e *tracked) {
+	w.opts.changes.Publish(fanout.Event{Topic: e.topic, URI: e.topic.URI})
+}
+
 // linger has the loop see at a time whether e is still wanted.
 func (w *watch) linger(e *tracked, at time.Duration) {
 	e.fadeAt = at

@@ -29,6 +29,12 @@ func checkEnd(t *testing.T, data []byte, open int) {
 	if end, odd := stringEnd(data, open); end != wantEnd || odd != wantOdd {
 		t.Errorf("stringEnd(%q, %d) = %d, %v, want %d, %v", data, open, end, odd, wantEnd, wantOdd)
 	}
+	if wantEnd < 0 {
+		wantEnd = len(data)
+	}
+	if end := skipString(data, open); end != wantEnd {
+		t.Errorf("skipString(%q, %d) = %d, want %d", data, open, end, wantEnd)
+	}
 }
 
 // What ends a string, or makes it odd, is found wherever it stands in a stretch,

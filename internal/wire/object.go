@@ -276,20 +276,20 @@ func skipNested(text []byte, i int) int {
 	return i
 }
 
-func skipString(text []byte, i int) int {
-	for i++; i < len(text); {
-		n := bytes.IndexByte(text[i:], '"')
+// skipString returns the offset behind the string whose opening quote is at open.
+// It goes through a long one as stringEnd does.
+func skipString(text []byte, open int) int {
+	for i := open + 1; i < len(text); {
+		near := text[i:min(i+skimmed, len(text))]
+		n := bytes.IndexByte(near, '"')
 		if n < 0 {
-			return len(text)
-		}
-		end := i + n
-		back := end
-		for back > i && text[back-1] == '\\' {
-			back--
-		}
-		if i = end + 1; (end-back)%2 == 0 {
+			i += len(near)
+		} else if i += n + 1; !isEscaped(text, open+1, i-1) {
 			return i
 		}
+		if len(text)-i >= skimmed {
+			i, _ = skim(text, i)
+		}
 	}
-	return i
+	return len(text)
 }

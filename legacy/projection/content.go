@@ -2,6 +2,7 @@ package projection
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -107,23 +108,20 @@ func appendText(dst, block, text []byte) []byte {
 // appendQuoted appends JSON as a JSON string. Strings in JSON have no control
 // characters, but the space between its tokens may be some.
 func appendQuoted(dst, text []byte) []byte {
-	dst = append(dst, '"')
-	from := 0
-	for i, b := range text {
-		if b != '"' && b != '\\' && b >= ' ' {
-			continue
+	dst = append(slices.Grow(dst, len(text)+len(text)/4+2), '"')
+	for _, b := range text {
+		switch {
+		case b == '"' || b == '\\':
+			dst = append(dst, '\\', b)
+		case b >= ' ':
+			dst = append(dst, b)
+		case b == '\n':
+			dst = append(dst, '\\', 'n')
+		case b == '\r':
+			dst = append(dst, '\\', 'r')
+		default: // the fourth kind of space
+			dst = append(dst, '\\', 't')
 		}
-		dst = append(append(dst, text[from:i]...), '\\')
-		from = i + 1
-		switch b {
-		case '\n':
-			b = 'n'
-		case '\r':
-			b = 'r'
-		case '\t':
-			b = 't'
-		}
-		dst = append(dst, b)
 	}
-	return append(append(dst, text[from:]...), '"')
+	return append(dst, '"')
 }

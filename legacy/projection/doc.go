@@ -3,12 +3,12 @@
 //
 // It turns modern results, errors, questions, capabilities and notifications into
 // those of a legacy revision, and answers back into modern ones. What a boundary
-// between two revisions takes away is in the file named after the newer one, and in
-// the table [boundaries] only by name.
+// between two revisions takes away is in the file named after the newer one; a table
+// lists the boundaries.
 //
 // A member that no boundary names keeps its bytes, also where the revision does not
-// know it: no published schema forbids additional members, and no client is known
-// that does. What clients do refuse is a member they know, of a type they don't.
+// know it: no published schema forbids additional members, and SDKs pass over them.
+// What strict clients refuse is a member they know, of a type they don't.
 //
 // All of it are functions of their arguments, but for [Tools], which remembers what
 // a list of tools said until the tools are called. The package refuses to know

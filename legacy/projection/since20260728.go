@@ -10,8 +10,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// since20260728 takes away what every legacy client stumbles over, in questions:
-// what it is in results is in result.go.
+// since20260728 is what all legacy clients lack. In questions these are tools with
+// any output schema, and pages to visit without an id; what they lack in results is
+// in result.go, content.go and tool.go.
 var since20260728 = boundary{
 	since: spec.Rev20260728,
 	question: func(q exchange.Question) (exchange.Question, error) {

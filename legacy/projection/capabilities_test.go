@@ -1,0 +1,62 @@
+package projection
+
+import (
+	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+func TestServerCapabilities(t *testing.T) {
+	for _, tt := range []struct{ name, in, want string }{
+		{"L2M-01 changes and logging are kept", `{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":false},"prompts":{},"logging":{},"completions":{}}`,
+			`{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":false},"prompts":{},"logging":{},"completions":{}}`},
+		{"M2L-07 extensions cross but for tasks", `{"extensions":{"io.modelcontextprotocol/tasks":{},"io.modelcontextprotocol/ui":{"a":1}},"experimental":{"x":{"b":[1]}}}`,
+			`{"extensions":{"io.modelcontextprotocol/ui":{"a":1}},"experimental":{"x":{"b":[1]}}}`},
+		{"M2L-07 nothing but tasks", `{"extensions":{"io.modelcontextprotocol/tasks":{}},"tasks":{"list":{}}}`, `{}`},
+		{"L2M-01 nulls go, unknown ones stay", `{"tools":null,"x":null}`, `{"x":null}`},
+		{"L2M-01 none", ``, `{}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, rev := range spec.Revisions(spec.Legacy) {
+				if got := string(AppendServerCapabilities([]byte("~"), rev, []byte(tt.in))); got != "~"+tt.want {
+					t.Errorf("AppendServerCapabilities(%s, %s) = %s, want %s", rev, tt.in, got, tt.want)
+				}
+			}
+		})
+	}
+}
+
+func TestL2M10ClientCapabilities(t *testing.T) {
+	for _, tt := range []struct {
+		name, in string
+		want     map[spec.Revision]string // where it differs from ""'s
+	}{
+		{"roots do not change", `{"roots":{"listChanged":true,"x":1},"sampling":{}}`, map[spec.Revision]string{"": `{"roots":{"x":1},"sampling":{}}`}},
+		{"no tasks", `{"tasks":{"list":{}},"extensions":{"io.modelcontextprotocol/tasks":{}},"experimental":{"a":{}}}`, map[spec.Revision]string{"": `{"experimental":{"a":{}}}`}},
+		{"forms", `{"elicitation":{}}`, map[spec.Revision]string{"": `{"elicitation":{}}`, spec.Rev20250326: `{}`, spec.Rev20241105: `{}`}},
+		{"forms and URLs", `{"elicitation":{"url":{},"form":{"applyDefaults":true}}}`, map[spec.Revision]string{
+			"": `{"elicitation":{"url":{},"form":{"applyDefaults":true}}}`, spec.Rev20250618: `{"elicitation":{"form":{"applyDefaults":true}}}`,
+			spec.Rev20250326: `{}`, spec.Rev20241105: `{}`,
+		}},
+		{"URLs alone", `{"elicitation":{"url":{}}}`, map[spec.Revision]string{
+			"": `{}`, spec.Rev20251125: `{"elicitation":{"url":{}}}`,
+		}},
+		{"sampling with tools", `{"sampling":{"tools":{},"context":{}}}`, map[spec.Revision]string{
+			"": `{"sampling":{"context":{}}}`, spec.Rev20251125: `{"sampling":{"tools":{},"context":{}}}`,
+		}},
+		{"nulls", `{"roots":null,"sampling":null,"elicitation":null,"x":null}`, map[spec.Revision]string{"": `{"x":null}`}},
+		{"none", ``, map[spec.Revision]string{"": `{}`}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, rev := range spec.Revisions(spec.Legacy) {
+				want, ok := tt.want[rev]
+				if !ok {
+					want = tt.want[""]
+				}
+				if got := string(AppendClientCapabilities([]byte("~"), rev, []byte(tt.in))); got != "~"+want {
+					t.Errorf("AppendClientCapabilities(%s, %s) = %s, want %s", rev, tt.in, got, want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,183 @@
+package projection
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+func form(field string) string {
+	return `{"mode":"form","message":"m","requestedSchema":{"type":"object","properties":{"f":` + field + `,"b":{"type":"boolean","default":true}},"required":["f"]}}`
+}
+
+// A row says what becomes of a question: want for clients of since and later, older
+// for those between down and it, and a reason for those before down.
+type questionRow struct {
+	name, method, in string
+	want             string
+	since            spec.Revision // "": all
+	older            string        // "": refused
+	down             spec.Revision
+	reason           string // part of why older clients can't be asked
+}
+
+func TestL2M08Questions(t *testing.T) {
+	const titled = `{"type":"string","title":"T","oneOf":[{"const":"r","title":"Red"},{"const":"g"}],"default":"g"}`
+	for _, tt := range []questionRow{
+		{name: "roots", method: "roots/list", in: `{"_meta":{"a":1}}`, want: `{"_meta":{"a":1}}`},
+		{
+			name: "a choice with titles", method: "elicitation/create", in: form(titled), want: form(titled), since: spec.Rev20251125,
+			older: form(`{"type":"string","title":"T","enum":["r","g"],"enumNames":["Red","g"]}`),
+			down:  spec.Rev20250618, reason: "since revision 2025-06-18",
+		},
+		{
+			name: "the default of a string", method: "elicitation/create", in: form(`{"type":"string","default":"x","format":"email"}`),
+			want: form(`{"type":"string","default":"x","format":"email"}`), since: spec.Rev20251125,
+			older: form(`{"type":"string","format":"email"}`), down: spec.Rev20250618, reason: "since revision 2025-06-18",
+		},
+		{
+			name: "the default of a number", method: "elicitation/create", in: form(`{"type":"number","default":1.0,"minimum":0}`),
+			want: form(`{"type":"number","default":1.0,"minimum":0}`), since: spec.Rev20251125,
+			older: form(`{"type":"number","minimum":0}`), down: spec.Rev20250618, reason: "since revision 2025-06-18",
+		},
+		{
+			name: "names for a choice, as ever", method: "elicitation/create", in: form(`{"type":"string","enum":["a"],"enumNames":["A"]}`),
+			want: form(`{"type":"string","enum":["a"],"enumNames":["A"]}`), since: spec.Rev20250618, reason: "since revision 2025-06-18",
+		},
+		{
+			name: "a choice of several", method: "elicitation/create", in: form(`{"type":"array","items":{"type":"string","enum":["a"]}}`),
+			want: form(`{"type":"array","items":{"type":"string","enum":["a"]}}`), since: spec.Rev20251125, reason: `several values of "f"`,
+		},
+		{
+			name: "a message of several blocks", method: "sampling/createMessage",
+			in:    `{"maxTokens":5,"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image","data":"","mimeType":"image/png"}],"x":1},{"role":"assistant","content":{"type":"text","text":"b"}},{"role":"user","content":[]}],"systemPrompt":null}`,
+			want:  `{"maxTokens":5,"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image","data":"","mimeType":"image/png"}],"x":1},{"role":"assistant","content":{"type":"text","text":"b"}},{"role":"user","content":[]}]}`,
+			since: spec.Rev20251125,
+			older: `{"maxTokens":5,"messages":[{"role":"user","content":{"type":"text","text":"a"},"x":1},{"role":"user","content":{"type":"image","data":"","mimeType":"image/png"},"x":1},{"role":"assistant","content":{"type":"text","text":"b"}}]}`,
+		},
+		{
+			name: "sampling with tools", method: "sampling/createMessage",
+			in:    `{"messages":[],"tools":[{"name":"t","inputSchema":{"type":"object","properties":{"a":true}},"outputSchema":{"type":"array"}}]}`,
+			want:  `{"messages":[],"tools":[{"name":"t","inputSchema":{"type":"object","properties":{"a":{}}},"outputSchema":{"type":"object","properties":{"result":{"type":"array"}},"required":["result"]}}]}`,
+			since: spec.Rev20251125, reason: "lets the model call tools",
+		},
+		{
+			name: "sampling with a choice of tools", method: "sampling/createMessage", in: `{"messages":[],"toolChoice":{"mode":"none"}}`,
+			want: `{"messages":[],"toolChoice":{"mode":"none"}}`, since: spec.Rev20251125, reason: "lets the model call tools",
+		},
+		{
+			name: "tools that are null", method: "sampling/createMessage", in: `{"messages":[],"tools":null,"toolChoice":null,"x":null}`,
+			want: `{"messages":[],"x":null}`,
+		},
+		{
+			name: "the result of a tool", method: "sampling/createMessage",
+			in:    `{"messages":[{"role":"user","content":{"type":"tool_result","toolUseId":"1","content":[],"structuredContent":[1]}},{"role":"user","content":[{"type":"tool_result","toolUseId":"2","content":[],"structuredContent":{"a":1}}]}]}`,
+			want:  `{"messages":[{"role":"user","content":{"type":"tool_result","toolUseId":"1","content":[],"structuredContent":{"result":[1]}}},{"role":"user","content":[{"type":"tool_result","toolUseId":"2","content":[],"structuredContent":{"a":1}}]}]}`,
+			since: spec.Rev20251125, reason: `content of type "tool_result"`,
+		},
+		{
+			name: "audio", method: "sampling/createMessage", in: `{"messages":[{"role":"user","content":{"type":"\u0061udio","data":"","mimeType":"audio/wav"}}]}`,
+			want:  `{"messages":[{"role":"user","content":{"type":"\u0061udio","data":"","mimeType":"audio/wav"}}]}`,
+			since: spec.Rev20250326, reason: "audio",
+		},
+		{name: "text that speaks of audio", method: "sampling/createMessage", in: `{"messages":[{"role":"user","content":{"type":"text","text":"audio"}}]}`,
+			want: `{"messages":[{"role":"user","content":{"type":"text","text":"audio"}}]}`},
+		{name: "what nobody asks", method: "acme/ask", in: `{}`, since: spec.Rev20260728, reason: "no client knows"},
+		{name: "a tool that is none", method: "sampling/createMessage", in: `{"messages":[],"tools":[{"name":"t","inputSchema":7}]}`, since: spec.Rev20260728, reason: ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, rev := range spec.Revisions(spec.Legacy) {
+				tt.check(t, rev)
+			}
+		})
+	}
+}
+
+func (r *questionRow) check(t *testing.T, rev spec.Revision) {
+	t.Helper()
+	in := exchange.Question{Method: r.method, Params: []byte(r.in)}
+	got, err := Question(rev, in)
+	want, refused := r.want, false
+	if rev < r.since {
+		want, refused = r.older, r.older == "" || rev < r.down
+	}
+	switch {
+	case refused && (err == nil || !strings.Contains(err.Error(), r.reason)):
+		t.Errorf("Question(%s, %s) = %s, %v, want an error with %q", rev, r.in, got.Params, err, r.reason)
+	case !refused && (err != nil || string(got.Params) != want || got.Method != r.method):
+		t.Errorf("Question(%s, %s)\n got %s, %v\nwant %s", rev, r.in, got.Params, err, want)
+	}
+	if string(in.Params) != r.in {
+		t.Errorf("Question(%s, …) wrote to what it was given: %s", rev, in.Params)
+	}
+}
+
+func TestElicitationID(t *testing.T) {
+	const in = `{"mode":"url","message":"m","url":"https://x/"}`
+	seen := make(map[string]bool)
+	for range 10 {
+		q, err := Question(spec.Rev20251125, exchange.Question{Method: "elicitation/create", Params: []byte(in)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, _ := wire.GetString(q.Params, "elicitationId")
+		if len(id) < 26 || seen[id] { // 128 bits in base 32
+			t.Errorf("elicitationId = %q, seen before: %v", id, seen[id])
+		}
+		seen[id] = true
+		if rest := wire.AppendEdited(nil, q.Params, wire.Edit{Name: "elicitationId"}); string(rest) != in {
+			t.Errorf("Question(%s) = %s beside the elicitationId", in, rest)
+		}
+	}
+	for _, rev := range []spec.Revision{spec.Rev20250618, spec.Rev20250326, spec.Rev20241105} {
+		if _, err := Question(rev, exchange.Question{Method: "elicitation/create", Params: []byte(in)}); err == nil {
+			t.Errorf("Question(%s, %s) has no error", rev, in)
+		}
+	}
+}
+
+func TestQuestionWithoutParams(t *testing.T) {
+	for _, rev := range spec.Revisions(spec.Legacy) {
+		q, err := Question(rev, exchange.Question{Method: "roots/list"})
+		if err != nil || q.Params != nil {
+			t.Errorf("Question(%s, roots/list) = %s, %v, want no params", rev, q.Params, err)
+		}
+	}
+}
+
+func TestL2M08Answers(t *testing.T) {
+	const asForm, asURL = `{"message":"m","requestedSchema":{}}`, `{"mode":"url","message":"m","url":"https://x/"}`
+	for _, tt := range []struct{ name, method, params, in, want string }{
+		{"a form", "elicitation/create", asForm, `{"action":"accept","content":{"a":null,"n":1.0}}`, `{"action":"accept","content":{"a":null,"n":1.0}}`},
+		{"a form declined", "elicitation/create", asForm, `{"action":"decline","content":null}`, `{"action":"decline"}`},
+		{"a form cancelled", "elicitation/create", asForm, `{"action":"cancel","content":{},"_meta":null}`, `{"action":"cancel"}`},
+		{"a form accepted without values", "elicitation/create", asForm, `{"action":"accept","content":null}`, `{"action":"accept"}`},
+		{"a URL", "elicitation/create", asURL, `{"action":"accept","content":{}}`, `{"action":"accept"}`},
+		{"a message", "sampling/createMessage", `{}`, `{"role":"assistant","model":"m","content":{"type":"text","text":"null"},"stopReason":null,"x":null}`,
+			`{"role":"assistant","model":"m","content":{"type":"text","text":"null"},"x":null}`},
+		{"a message of blocks", "sampling/createMessage", `{}`, `{"role":"assistant","model":"m","content":[{"type":"text","text":"t"}]}`,
+			`{"role":"assistant","model":"m","content":[{"type":"text","text":"t"}]}`},
+		{"roots", "roots/list", ``, `{"roots":[{"uri":"file:///a","name":"A"}],"_meta":{"a":1}}`, `{"roots":[{"uri":"file:///a","name":"A"}],"_meta":{"a":1}}`},
+		{"no roots", "roots/list", ``, `{"roots":null}`, `{"roots":[]}`},
+		{"roots missing", "roots/list", ``, `{}`, `{"roots":[]}`},
+		{"a root without name", "roots/list", ``, `{"roots":[{"uri":"file:///a","name":null}]}`, `{"roots":[{"uri":"file:///a"}]}`},
+		{"no object", "roots/list", ``, `[]`, `[]`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			q := exchange.Question{Method: tt.method, Params: []byte(tt.params)}
+			for _, rev := range spec.Revisions(spec.Legacy) {
+				a := Answer(rev, q, exchange.Answer{Result: []byte(tt.in)})
+				if string(a.Result) != tt.want || a.Err != nil {
+					t.Errorf("Answer(%s, %s) = %s, %v, want %s", rev, tt.in, a.Result, a.Err, tt.want)
+				}
+			}
+		})
+	}
+	failure := wire.Errorf(-1, "user said no")
+	if a := Answer(spec.Rev20250618, exchange.Question{Method: "elicitation/create"}, exchange.Answer{Err: failure}); a.Err != failure || a.Result != nil {
+		t.Errorf("a failure became %s, %v", a.Result, a.Err)
+	}
+}

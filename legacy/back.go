@@ -142,6 +142,9 @@ func (b *Back) connect(ctx context.Context, p exchange.Profile) (*session, error
 		return s, err
 	}
 	b.health.report(err)
+	if err != nil && saidNo(err) {
+		b.opts.Doubt(cause(err).Error())
+	}
 	if err != nil {
 		return nil, &failure{cause: err, fate: notSent, spoke: saidNo(err)}
 	}

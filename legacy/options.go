@@ -94,6 +94,10 @@ type Options struct {
 	Logger  *slog.Logger     // nil discards
 	Metrics Metrics          // nil counts nothing
 	Changes exchange.Changes // nil tells nobody of changes
+	// Doubt is called when the server may have become one of the other era: it
+	// refused the handshake, or lost a session. It must not block; nil means nobody
+	// wants to know.
+	Doubt func(why string)
 }
 
 // Timeouts bound the waiting for a server. Zero means the default.
@@ -188,6 +192,9 @@ func (o *Options) fill() {
 	}
 	if o.Changes == nil {
 		o.Changes = noChanges{}
+	}
+	if o.Doubt == nil {
+		o.Doubt = func(string) {}
 	}
 }
 

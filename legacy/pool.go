@@ -332,6 +332,7 @@ func (p *pool) endLocked(e *entry, why string) {
 // bury ends a session upstream, and says so if the server lost it.
 func (p *pool) bury(s *session, why string) {
 	if why == endLost {
+		p.opts.Doubt("a session was lost") // it does not block
 		p.opts.Logger.Warn("server lost its session", "error", s.err)
 	}
 	s.goodbye()

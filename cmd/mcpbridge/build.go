@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
@@ -38,21 +39,25 @@ func newGateway(c *config.Config, environ []string, log *slog.Logger, m *metrics
 // gatewayOptions are what the servers have in common.
 func gatewayOptions(c *config.Config) gateway.Options {
 	return gateway.Options{
-		MaxBody:        c.Limits.Body,
-		MaxDepth:       int(c.Limits.Depth),
-		MaxStreams:     int(c.Limits.Streams),
-		MaxTopics:      int(c.Limits.ListenTopics),
-		MaxParked:      int(c.Limits.Parked),
-		MaxParkedEach:  int(c.Limits.ParkedEach),
-		CacheEntries:   int(c.Limits.CacheEntries),
-		CacheBytes:     int(c.Limits.Cache),
-		StateKeys:      c.StateKeys,
-		BodyTimeout:    c.BodyTimeout,
-		Drain:          c.Drain - closing(c.Drain),
-		WriteTimeout:   c.WriteTimeout,
-		KeepAlive:      c.KeepAlive,
-		AllowedHosts:   c.AllowedHosts,
-		AllowedOrigins: c.AllowedOrigins,
+		MaxBody:         c.Limits.Body,
+		MaxDepth:        int(c.Limits.Depth),
+		MaxStreams:      int(c.Limits.Streams),
+		MaxTopics:       int(c.Limits.ListenTopics),
+		MaxParked:       int(c.Limits.Parked),
+		MaxParkedEach:   int(c.Limits.ParkedEach),
+		MaxSessions:     int(c.Limits.ClientSessions),
+		MaxSessionsEach: int(c.Limits.ClientSessionsEach),
+		SessionIdle:     c.ClientIdle,
+		MaxStored:       int(c.Limits.ClientEvents),
+		CacheEntries:    int(c.Limits.CacheEntries),
+		CacheBytes:      int(c.Limits.Cache),
+		StateKeys:       c.StateKeys,
+		BodyTimeout:     c.BodyTimeout,
+		Drain:           c.Drain - closing(c.Drain),
+		WriteTimeout:    c.WriteTimeout,
+		KeepAlive:       c.KeepAlive,
+		AllowedHosts:    c.AllowedHosts,
+		AllowedOrigins:  c.AllowedOrigins,
 	}
 }
 
@@ -74,18 +79,9 @@ func (b *builder) serverOptions() gateway.ServerOptions {
 		Gather:            s.Gather,
 		ParkedTTL:         s.ParkedTTL,
 		Keep:              s.Kept(),
+		LogLevel:          spec.LogLevel(strings.TrimPrefix(s.LogLevel, "none")),
 		ForwardClientInfo: s.ClientInfo == "client",
 	}
-}
-
-func (b *builder) open(changes exchange.Changes) (gateway.Back, error) {
-	o := b.backOptions()
-	o.Changes = changes
-	back, err := legacy.NewBack(o)
-	if err != nil {
-		return nil, err // and no typed nil in the interface
-	}
-	return back, nil
 }
 
 func (b *builder) backOptions() legacy.Options {
@@ -108,19 +104,32 @@ func (b *builder) backOptions() legacy.Options {
 		Logger:       b.log,
 		Metrics:      b.metrics,
 	}
-	switch {
-	case s.Builtin == "notebook":
-		o.Dial = (&builtin{notebook.New(notebook.Options{Version: version(), Logger: b.log.With("upstream", s.Name)})}).dial
-	case s.Command != "":
-		o.Dial = b.startCommand
-	default:
+	if o.Dial = b.dial(); o.Dial == nil {
 		o.Lanes = int(s.Lanes.HTTP)
-		o.Headers = make(http.Header)
-		for name, value := range s.Headers {
-			o.Headers.Set(name, value)
-		}
+		o.Headers = b.headers()
 	}
 	return o
+}
+
+// dial opens connections to a server that is no URL; it is nil for one that is.
+func (b *builder) dial() func(context.Context) (transport.Conn, error) {
+	switch {
+	case b.server.Builtin != "":
+		book := notebook.New(notebook.Options{Version: version(), Logger: b.log.With("upstream", b.server.Name)})
+		return (&builtin{book: book, modern: b.server.Builtin == modernNotebook}).dial
+	case b.server.Command != "":
+		return b.startCommand
+	}
+	return nil
+}
+
+// headers are the server's own, for one that is a URL.
+func (b *builder) headers() http.Header {
+	h := make(http.Header)
+	for name, value := range b.server.Headers {
+		h.Set(name, value)
+	}
+	return h
 }
 
 // startCommand starts the server's command, which lives as long as the

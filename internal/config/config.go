@@ -37,6 +37,8 @@ type Config struct {
 	WriteTimeout time.Duration `koanf:"write_timeout"`
 	KeepAlive    time.Duration `koanf:"keep_alive"`
 	Drain        time.Duration `koanf:"drain"`
+	// ClientIdle is how long the session of a legacy client lasts unused.
+	ClientIdle time.Duration `koanf:"client_idle"`
 
 	Limits Limits `koanf:"limits"`
 	Log    Log    `koanf:"log"`
@@ -48,16 +50,19 @@ type Config struct {
 // Limits bound what clients and servers can make the process hold. All are
 // positive.
 type Limits struct {
-	Body            int64 `koanf:"body"`             // bytes of a client's request
-	Depth           int64 `koanf:"depth"`            // nested objects and arrays in a message
-	UpstreamMessage int64 `koanf:"upstream_message"` // bytes of one message of a server
-	Sessions        int64 `koanf:"sessions"`         // sessions per server, all profiles together
-	Streams         int64 `koanf:"streams"`          // open subscriptions/listen requests in all
-	ListenTopics    int64 `koanf:"listen_topics"`    // resources one listen stream may name
-	Parked          int64 `koanf:"parked"`           // calls of one server that wait for answers
-	ParkedEach      int64 `koanf:"parked_each"`      // of them, those of one principal
-	Cache           int64 `koanf:"cache"`            // bytes of results that are kept, over all servers
-	CacheEntries    int64 `koanf:"cache_entries"`    // results that are kept
+	Body               int64 `koanf:"body"`                 // bytes of a client's request
+	Depth              int64 `koanf:"depth"`                // nested objects and arrays in a message
+	UpstreamMessage    int64 `koanf:"upstream_message"`     // bytes of one message of a server
+	Sessions           int64 `koanf:"sessions"`             // sessions per server, all profiles together
+	ClientSessions     int64 `koanf:"client_sessions"`      // of legacy clients, per server
+	ClientSessionsEach int64 `koanf:"client_sessions_each"` // of them, those of one principal
+	ClientEvents       int64 `koanf:"client_events"`        // bytes of events that one of them keeps
+	Streams            int64 `koanf:"streams"`              // open subscriptions/listen requests in all
+	ListenTopics       int64 `koanf:"listen_topics"`        // resources one listen stream may name
+	Parked             int64 `koanf:"parked"`               // calls of one server that wait for answers
+	ParkedEach         int64 `koanf:"parked_each"`          // of them, those of one principal
+	Cache              int64 `koanf:"cache"`                // bytes of results that are kept, over all servers
+	CacheEntries       int64 `koanf:"cache_entries"`        // results that are kept
 }
 
 // Log says what is logged and for whom.
@@ -82,8 +87,9 @@ type Server struct {
 	// agree with the transport and says nothing more.
 	Type string `koanf:"type"`
 
-	Era          string               `koanf:"era"`          // auto or legacy
+	Era          string               `koanf:"era"`          // auto, legacy or modern
 	Isolation    string               `koanf:"isolation"`    // principal, shared or request
+	LogLevel     string               `koanf:"log_level"`    // of legacy clients that set none; none for no messages
 	ClientInfo   string               `koanf:"client_info"`  // gateway or client
 	Subresources string               `koanf:"subresources"` // parent, as-sent or off
 	Lanes        Lanes                `koanf:"lanes"`        // sessions of one profile for calls that may ask

@@ -45,8 +45,8 @@ func TestExampleUncommented(t *testing.T) {
 	if err != nil || len(warnings) != 0 {
 		t.Fatalf("Load = %v, %v, want no mistake", warnings, err)
 	}
-	if got := len(c.Servers); got != 3 {
-		t.Fatalf("%d servers, want 3", got)
+	if got := len(c.Servers); got != 4 {
+		t.Fatalf("%d servers, want 4", got)
 	}
 	var doc map[string]any
 	if err := yaml.Unmarshal([]byte(open), &doc); err != nil {

@@ -34,13 +34,14 @@ func TestDefaults(t *testing.T) {
 	want := &Config{
 		Listen: "127.0.0.1:2526", Admin: "127.0.0.1:2527",
 		BodyTimeout: 30 * time.Second, WriteTimeout: 10 * time.Second, KeepAlive: 15 * time.Second, Drain: 10 * time.Second,
+		ClientIdle: 30 * time.Minute,
 		Limits: Limits{
-			Body: 4 << 20, Depth: 128, UpstreamMessage: 64 << 20, Sessions: 1000, Streams: 20_000, ListenTopics: 1024,
+			Body: 4 << 20, Depth: 128, UpstreamMessage: 64 << 20, Sessions: 1000, ClientSessions: 10_000, ClientSessionsEach: 5_000, ClientEvents: 256 << 10, Streams: 20_000, ListenTopics: 1024,
 			Parked: 10_000, ParkedEach: 5_000, Cache: 64 << 20, CacheEntries: 10_000,
 		},
 		Log: Log{Level: "info", Format: "auto"},
 		Servers: []Server{{
-			Name: "notebook", Builtin: "notebook", Era: "auto", Isolation: "principal", ClientInfo: "gateway",
+			Name: "notebook", Builtin: "notebook", Era: "auto", Isolation: "principal", LogLevel: "none", ClientInfo: "gateway",
 			Subresources: "parent", Lanes: Lanes{Stdio: 1, HTTP: 4}, Gather: 20 * time.Millisecond, ParkedTTL: 10 * time.Minute,
 			Idle: 5 * time.Minute, Linger: 2 * time.Second,
 			Timeouts: Timeouts{Connect: 10 * time.Second, Request: time.Minute, Max: 30 * time.Minute},

@@ -40,10 +40,9 @@ func TestMistakes(t *testing.T) {
 		{"value for a mapping", "limits: 5\n" + notebook, "c.yaml:1: limits: want keys with values below it, as in {key: value}; found a single value"},
 		{"list for a mapping", "servers: [a]", "c.yaml:1: servers: want keys with values below it, as in {key: value}; found a list"},
 
-		{"unknown era", server("builtin: notebook\n    era: moderm"), `c.yaml:4: servers.a.era: "moderm" is unknown; write auto or legacy`},
-		{"modern era", server("url: http://h\n    era: modern"), "c.yaml:4: servers.a.era: servers of the modern era are not supported yet; remove the server, or write legacy if it serves 2025-11-25 or earlier too"},
+		{"unknown era", server("builtin: notebook\n    era: moderm"), `c.yaml:4: servers.a.era: "moderm" is unknown; write auto, legacy or modern`},
 		{"unknown isolation", server("builtin: notebook\n    isolation: none"), `c.yaml:4: servers.a.isolation: "none" is unknown; write principal, shared or request`},
-		{"unknown builtin", server("builtin: notes"), `c.yaml:3: servers.a.builtin: "notes" is unknown; write notebook`},
+		{"unknown builtin", server("builtin: notes"), `c.yaml:3: servers.a.builtin: "notes" is unknown; write notebook or modern-notebook`},
 		{"unknown type", server("url: http://h\n    type: grpc"), `c.yaml:4: servers.a.type: "grpc" is unknown; write stdio, http, streamable-http or streamableHttp`},
 		{"type sse", server("url: http://h\n    type: sse"), "c.yaml:4: servers.a.type: HTTP+SSE servers are not supported yet; use the server's Streamable HTTP URL with type: http, if it has one"},
 		{"type ws", server("url: http://h\n    type: ws"), "c.yaml:4: servers.a.type: WebSocket servers are not supported yet; use the server's Streamable HTTP URL with type: http, if it has one"},

@@ -116,6 +116,30 @@ func TestL2M21ABurstOpensFewStreams(t *testing.T) {
 	}
 }
 
+// Whoever subscribes to one URI after the other waits for each, but not for merges.
+func TestL2M21OneAfterTheOther(t *testing.T) {
+	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+		st.server.says(func(exchange.Filter) scripted { return scripted{takes: 2 * time.Millisecond} })
+		start := time.Now()
+		var longest time.Duration
+		for i := range 200 {
+			begin := time.Now()
+			st.watch(uriTopic(fmt.Sprint(i))).wantHonored(fmt.Sprint(i))
+			longest = max(longest, time.Since(begin))
+		}
+		if took := time.Since(start); took > 5*time.Second || longest > time.Second {
+			t.Errorf("200 Watches took %v, the longest %v, want 5s and 1s at most", took, longest)
+		}
+		if most := st.server.peak(); most > maxOpen {
+			t.Errorf("%d streams were open at a time, want %d at most", most, maxOpen)
+		}
+		time.Sleep(10 * time.Second)
+		if got := st.server.carried(); len(got) != 1 {
+			t.Errorf("%d streams once settled, want one", len(got))
+		}
+	})
+}
+
 // A thousand sessions that come and go in any order, and a server that tells of
 // changes all the time: each is told once or twice to those who were promised it.
 func TestL2M21AThousandSessionsShareStreamsAndMissNothing(t *testing.T) {

@@ -66,6 +66,8 @@ func directly(server string) func() string { return func() string { return w.url
 var suiteRuns = []suiteRun{
 	{"everything-go", "2026-07-28", through("everything-go")},
 	{"legacy-2026", "2026-07-28", through("legacy-2026")},
+	{"modern-go", "2025-11-25", through("modern-go")},
+	{"modern-typescript", "2025-11-25", through("modern-typescript")},
 	{"everything-go-directly", "2025-11-25", directly("everything-go")},
 	{"modern-go-directly", "2026-07-28", directly("modern-go")},
 	{"modern-typescript-directly", "2026-07-28", directly("modern-typescript")},

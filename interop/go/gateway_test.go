@@ -179,10 +179,13 @@ servers:
   notebook-typescript: {builtin: notebook}
   everything-go: {url: %q}
   legacy-2026: {url: %q}
+  modern-go: {url: %q}
+  modern-typescript: {url: %q}
   everything-http: {url: %q}
   everything-stdio: {command: %q, args: [%q, stdio, %q]}
   files: {command: %q, args: [%q, %q]}
-`, b.listen, admin, urls["everything-go"], urls["legacy-2026"], urls["everything-http"], node[0], node[1], b.dir, node[0], node[2], b.dir)
+`, b.listen, admin, urls["everything-go"], urls["legacy-2026"], urls["modern-go"], urls["modern-typescript"],
+		urls["everything-http"], node[0], node[1], b.dir, node[0], node[2], b.dir)
 	return os.WriteFile(file, []byte(text), 0o600)
 }
 

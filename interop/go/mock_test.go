@@ -19,6 +19,13 @@ var mockRuns = []struct{ revision, name string }{
 	{"2025-11-25", "tools_call"},
 	{"2025-11-25", "elicitation-sep1034-client-defaults"},
 	{"2025-11-25", "M2L-15 sse-retry"},
+	{"2026-07-28", "tools_call"},
+	{"2026-07-28", "request-metadata"},
+	{"2026-07-28", "sep-2322-client-request-state"},
+	{"2026-07-28", "http-standard-headers"},
+	{"2026-07-28", "http-custom-headers"},
+	{"2026-07-28", "http-invalid-tool-headers"},
+	{"2026-07-28", "json-schema-ref-no-deref"},
 }
 
 // TestMockServers proves what the suite sees of mcpbridge as a client: each of

@@ -18,6 +18,7 @@ type writer struct {
 	rc   *http.ResponseController
 	out  *sse.Writer
 	gone chan struct{} // closed when another connection takes the stream
+	at   uint64        // the last event written, or had by the client before
 }
 
 var (
@@ -78,6 +79,7 @@ func (st *eventStream) attach(wr *writer, from uint64) {
 	st.replaceLocked()
 	st.writer = wr
 	st.written = min(from, st.next-1)
+	wr.at = st.written
 }
 
 // replaceLocked ends the stream's connection, if there is one.
@@ -97,21 +99,23 @@ func (st *eventStream) detach(wr *writer) {
 	st.s.signalRoomLocked()
 }
 
-// next returns the event to write, or what to wait for. done says that there will
-// be none, lost that the response has gone.
-func (st *eventStream) nextEvent() (ev event, ok, done, lost bool, wake <-chan struct{}) {
+// after returns the event that follows the one numbered at, or what to wait for. done
+// says that there will be none, lost that the response has gone.
+func (st *eventStream) after(at uint64) (ev event, ok, done, lost bool, wake <-chan struct{}) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
 	for _, ev := range st.events {
-		if ev.n > st.written {
+		if ev.n > at {
 			return ev, true, false, false, nil
 		}
 	}
-	return event{}, false, st.done, st.lost && st.written < st.next-1, st.wake
+	return event{}, false, st.done, st.lost && at < st.next-1, st.wake
 }
 
-// wrote takes down that an event is out.
+// wrote takes down that an event is out. A connection that was replaced meanwhile
+// says nothing about the stream any more.
 func (st *eventStream) wrote(wr *writer, n uint64) {
+	wr.at = n
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
 	if st.writer == wr {
@@ -168,8 +172,10 @@ func (wr *writer) run(ctx context.Context, st *eventStream, changes *subscriptio
 // done.
 func (wr *writer) drain(st *eventStream) (<-chan struct{}, error) {
 	for {
-		ev, ok, done, lost, wake := st.nextEvent()
+		ev, ok, done, lost, wake := st.after(wr.at)
 		switch {
+		case ok && wr.replaced():
+			return nil, errReplaced
 		case ok:
 			if err := wr.event(st, ev); err != nil {
 				return nil, err
@@ -194,10 +200,8 @@ func (st *eventStream) lastEvent() uint64 {
 // tell puts the pending changes on the stream.
 func (wr *writer) tell(st *eventStream, changes *subscriptions) error {
 	for {
-		select {
-		case <-wr.gone: // they are for the one that took the stream
+		if wr.replaced() { // they are for the one that took the stream
 			return errReplaced
-		default:
 		}
 		ev, ok := changes.mail.Next()
 		if !ok {
@@ -211,6 +215,15 @@ func (wr *writer) tell(st *eventStream, changes *subscriptions) error {
 			return err
 		}
 		wr.d.f.opts.Metrics.Delivered(1)
+	}
+}
+
+func (wr *writer) replaced() bool {
+	select {
+	case <-wr.gone:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -61,11 +61,11 @@ interop: bin/rules ## real clients and servers, and the conformance suite, throu
 	@set -x; for m in legacy-2026 legacy-go modern-go; do $(GO) -C interop/$$m test -count=1 -timeout 2m .; done
 	@rm -f interop/bin/*.txt; rc=0; \
 	  $(GO) -C interop/go test -count=1 -timeout 10m -json . ./internal/... | $(WATCH) -v -o bin/interop.json || rc=$$?; \
-	  cat interop/bin/matrix.txt interop/bin/legacy-direct.txt interop/bin/conformance.txt || rc=1; exit $$rc
+	  cat interop/bin/matrix.txt interop/bin/legacy-direct.txt interop/bin/legacy.txt interop/bin/conformance.txt || rc=1; exit $$rc
 
 .PHONY: trunk
 trunk: bin/rules ## listen streams and calls under numbers and faults, through mcpbridge as a process
-	$(GO) -C interop/go test -count=1 -timeout 20m -p 1 -json ./trunk ./chaos | $(WATCH) -v -o bin/trunk.json
+	$(GO) -C interop/go test -count=1 -timeout 20m -p 1 -json ./trunk ./chaos ./sessions | $(WATCH) -v -o bin/trunk.json
 
 .PHONY: bench
 bench: ## the benchmarks beside the code, then mcpbridge beside other programs; fails over a budget
@@ -74,7 +74,7 @@ bench: ## the benchmarks beside the code, then mcpbridge beside other programs; 
 
 .PHONY: soak
 soak: ## the same in numbers that CI has no time for
-	STREAMS=10000 KILLS=1000 $(GO) -C interop/go test -count=1 -timeout 60m -p 1 -v ./trunk ./chaos
+	STREAMS=10000 KILLS=1000 $(GO) -C interop/go test -count=1 -timeout 90m -p 1 -v ./trunk ./chaos ./sessions
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME

@@ -44,7 +44,7 @@ func TestM2L37Chaos(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			wait := c.begin(ctx)
-			c.storm(int(rig.Int(t, "KILLS", 8)))
+			c.storm(s.kills(t))
 			c.settle()
 			stop()
 			wait()
@@ -52,6 +52,17 @@ func TestM2L37Chaos(t *testing.T) {
 			c.wantNoMore(before, parked, "mcpbridge_listen_streams", "mcpbridge_index_topics", "mcpbridge_index_pairs", goroutines, files)
 		})
 	}
+}
+
+// kills is how often the server dies. A child that dies young is started again later
+// and later, up to half a minute, so that a thousand deaths would take a night: it
+// gets a tenth, and no fewer than CI's.
+func (s setup) kills(t *testing.T) int {
+	n := int(rig.Int(t, "KILLS", 8))
+	if s.stdio {
+		n = max(n/10, min(n, 8))
+	}
+	return n
 }
 
 // A chaos is a world in which all goes wrong.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
-	"slices"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
@@ -80,7 +79,7 @@ func (s *server) openFronts(so ServerOptions) (err error) {
 	}
 	s.front, err = modern.NewFront(modern.FrontOptions{
 		Name:          so.Name,
-		Revisions:     slices.Concat(spec.Revisions(spec.Modern), spec.Revisions(spec.Legacy)),
+		Revisions:     spec.AllRevisions(),
 		Handler:       s,
 		Describer:     s,
 		Feed:          s,

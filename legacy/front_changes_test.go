@@ -66,6 +66,18 @@ func TestL2M24ListKindsFromTheStart(t *testing.T) {
 	})
 }
 
+func TestL2M24AsksAgain(t *testing.T) {
+	st := newTheatre(t, nil)
+	st.away = 1
+	st.enter(t, "2025-11-25")
+	p := st.place(t)
+	eventually(t, "list kinds held after the server came back", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.lists.Tools
+	})
+}
+
 func TestL2M25OneStreamCarriesAChange(t *testing.T) {
 	st := newTheatre(t, nil)
 	g := st.enter(t, "2025-11-25")

@@ -6,11 +6,18 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// The pauses between attempts to hear of changes of lists.
+const (
+	firstAgain = time.Second
+	lastAgain  = time.Minute
 )
 
 // subscriptions are the changes that a session hears of. They wait in its mailbox
@@ -66,19 +73,27 @@ func (s *subscriptions) begin() {
 	s.d.spawn(func() { s.beginWith(want) }) // ends with the session
 }
 
+// beginWith asks again, ever more seldom, as long as the server can't be reached: the
+// client has been told that it will hear of changes.
 func (s *subscriptions) beginWith(want exchange.Filter) {
 	ctx, cancel := s.d.life()
 	defer cancel()
-	member, err := s.join()
-	if err == nil {
-		var held exchange.Filter
-		held, err = member.Add(ctx, want)
-		s.mu.Lock()
-		s.lists = held
-		s.mu.Unlock()
-	}
-	if err != nil && ctx.Err() == nil {
-		s.d.f.log.Warn("changes of lists will not be told", "session", s.d.name, "error", err)
+	for pause := firstAgain; ; pause = min(2*pause, lastAgain) {
+		member, err := s.join()
+		if err == nil {
+			var held exchange.Filter
+			held, err = member.Add(ctx, want)
+			s.mu.Lock()
+			s.lists = held
+			s.mu.Unlock()
+		}
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		s.d.f.log.Warn("changes of lists are not told yet, asking again", "session", s.d.name, "error", err)
+		if wait(ctx, jitter(pause)) != nil {
+			return
+		}
 	}
 }
 

@@ -29,6 +29,7 @@ type theatre struct {
 	handle   func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (string, error)
 	describe func() (*exchange.Description, error)
 	refused  map[string]bool // URIs
+	away     int             // so many times, the upstream can't be reached
 	members  []*place
 	got      []*exchange.Request
 	who      exchange.Principal
@@ -46,6 +47,13 @@ type place struct {
 }
 
 func (p *place) Add(_ context.Context, want exchange.Filter) (exchange.Filter, error) {
+	p.st.mu.Lock()
+	away := p.st.away > 0
+	p.st.away--
+	p.st.mu.Unlock()
+	if away {
+		return exchange.Filter{}, errors.New("nobody there")
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	honored := want

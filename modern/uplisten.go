@@ -183,7 +183,7 @@ func (l *httpLink) openListen(ctx context.Context, cancel context.CancelCauseFun
 		return nil, err
 	}
 	if resp.StatusCode != http.StatusOK || mediaType(resp.Header) != typeStream {
-		return l.answered(ctx, c, resp)
+		return l.answered(ctx, cancel, c, resp)
 	}
 	s := &httpListen{ctx: ctx, cancel: cancel}
 	s.st = l.newReplyStream(func() { cancel(errLeft) }, c, resp)
@@ -195,7 +195,7 @@ func (l *httpLink) openListen(ctx context.Context, cancel context.CancelCauseFun
 }
 
 // answered reads the answer of a server that opened no stream.
-func (l *httpLink) answered(ctx context.Context, c *upcall, resp *http.Response) (*httpListen, error) {
+func (l *httpLink) answered(ctx context.Context, cancel context.CancelCauseFunc, c *upcall, resp *http.Response) (*httpListen, error) {
 	a, err := l.reply(ctx, func() {}, c, resp)
 	switch {
 	case err != nil:
@@ -204,7 +204,7 @@ func (l *httpLink) answered(ctx context.Context, c *upcall, resp *http.Response)
 		return nil, a.takeError()
 	}
 	a.free()
-	return &httpListen{ctx: ctx, cancel: func(error) {}, err: errEnded}, nil
+	return &httpListen{ctx: ctx, cancel: cancel, err: errEnded}, nil
 }
 
 // An httpListen is a listen stream over HTTP. Closing its response is what ends it

@@ -45,7 +45,7 @@ func (d *daemon) announce() error {
 
 func (a announcement) text() string {
 	var b strings.Builder
-	b.WriteString("mcpbridge serves MCP clients of revision 2026-07-28 at\n")
+	b.WriteString("mcpbridge serves MCP clients of every revision at\n")
 	for _, e := range a.Endpoints {
 		fmt.Fprintf(&b, "  %s\n", e.URL)
 	}

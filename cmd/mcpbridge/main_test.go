@@ -62,7 +62,7 @@ func TestExitCode(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	got := runCommand(t.Context(), nil, "version")
-	for _, want := range []string{"mcpbridge ", "clients of revision 2026-07-28\n", "servers of revision 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05\n"} {
+	for _, want := range []string{"mcpbridge ", "clients of revision 2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05\n", "servers of revision 2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05\n"} {
 		if !strings.Contains(got.out, want) {
 			t.Errorf("version = %q, want %q in it", got.out, want)
 		}

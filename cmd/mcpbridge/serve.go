@@ -18,7 +18,7 @@ func newServeCommand(p process) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "serve [-c FILE | URL | -- COMMAND ARGS...]",
-		Short: "Serve MCP servers to clients of revision 2026-07-28",
+		Short: "Serve MCP servers of any revision to clients of any revision",
 		Long: `Serves the servers of a configuration, or one server given by its URL or
 command; given nothing, a small notebook server that is built in. Each server
 has an endpoint http://ADDRESS/mcp/NAME. A server that is down is retried while

@@ -59,7 +59,7 @@ func newVersionCommand() *cobra.Command {
 func printVersion(w io.Writer, asJSON bool) error {
 	v := versionInfo{
 		Version: version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		Clients: spec.Revisions(spec.Modern), Servers: spec.Revisions(spec.Legacy),
+		Clients: spec.AllRevisions(), Servers: spec.AllRevisions(),
 	}
 	if asJSON {
 		return printJSON(w, v)

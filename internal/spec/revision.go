@@ -107,6 +107,10 @@ func Revisions(e Era) []Revision {
 	return nil
 }
 
+// AllRevisions returns the published revisions, newest first. The slice is the
+// caller's.
+func AllRevisions() []Revision { return slices.Concat(modernRevisions, legacyRevisions) }
+
 // RevisionError says that a peer asked for a revision that is not served.
 //
 // Spec: 2026-07-28, basic/versioning, Protocol Version Negotiation.

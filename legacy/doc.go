@@ -21,6 +21,20 @@
 // A session is one handshake: it is never revived. When the server has lost it,
 // the pool opens another, and the Back repeats the request if that is safe.
 //
-// The package refuses to know what clients speak: results and errors leave it as
-// the server wrote them, error codes aside whose meaning changed between eras.
+// Its front answers the opposite: "what does a client that insists on a session see
+// of a server that may have none?". A [Front] holds the session (downstream), serves
+// its requests (incoming) from any exchange.Handler, puts questions to it on the
+// stream of their call, and tells it of changes.
+//
+//	Front ── roll ── downstream ─┬─ incoming ── post ── eventStream ── writer (HTTP)
+//	     └── Pipe ───────┘       │          └── pipeOutlet (a connection of messages)
+//	                             └─ subscriptions ── mailbox ── GET stream, or the pipe
+//
+// Over HTTP a call outlives its connection: what is sent on a stream is kept for a
+// client that comes back, within bounds. What of a modern server a client of an
+// older revision does not take, package projection turns into what it takes.
+//
+// Front and back refuse to know each other: results and errors leave the back as
+// the server wrote them, error codes aside whose meaning changed between eras, and
+// the front does not know whom it asks.
 package legacy

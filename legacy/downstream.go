@@ -72,7 +72,7 @@ func (f *Front) newDownstream(id DownstreamID, name string, principal exchange.P
 
 // close cancels what is in flight and waits for it, and leaves nothing of the
 // session behind.
-func (d *downstream) close(why string) {
+func (d *downstream) close() {
 	d.mu.Lock()
 	calls, cancels := d.calls, d.cancels
 	d.calls, d.cancels = nil, nil
@@ -166,7 +166,9 @@ func (d *downstream) enter(c *incoming) error {
 		return wire.Errorf(spec.CodeInvalidRequest, "a request with the id %s is in flight; take another id", c.id)
 	case len(d.calls) >= maxCalls:
 		d.f.opts.Metrics.Limit("client_calls")
-		d.f.log.Warn("request refused: too many in flight", "session", d.name, "limit", maxCalls)
+		d.running.Go(func() { // not under the lock
+			d.f.log.Warn("request refused: too many in flight", "session", d.name, "limit", maxCalls)
+		})
 		return wire.Errorf(spec.CodeInternal, "%d requests of this session are in flight, the limit; wait for some", maxCalls)
 	}
 	d.calls[c.id] = c

@@ -201,7 +201,7 @@ func (p *Pipe) Close() {
 	p.d = nil
 	p.mu.Unlock()
 	if d != nil {
-		d.close(endedByClient)
+		d.close()
 		p.f.opts.Metrics.Sessions(-1)
 	}
 }

@@ -79,7 +79,7 @@ func (r *roll) add(d *downstream) error {
 
 func (r *roll) full(limit string, n int) error {
 	r.f.opts.Metrics.Limit(limit)
-	r.f.log.Warn("session refused: all are in use", "limit", n)
+	r.running.Go(func() { r.f.log.Warn("session refused: all are in use", "limit", n) }) // not under the lock
 	return exchange.Refuse(spec.CodeInternal, "all %d sessions are in use; try again later, or raise limits.%s", n, limit)
 }
 
@@ -167,8 +167,10 @@ func (r *roll) endLocked(d *downstream, why string) {
 	case endedStuck:
 		r.f.opts.Metrics.Limit("write_timeout")
 	}
-	r.f.log.Info("client session ended", "session", d.name, "reason", why)
-	r.running.Go(func() { d.close(why) }) // ends when its calls have
+	r.running.Go(func() { // ends when its calls have
+		r.f.log.Info("client session ended", "session", d.name, "reason", why)
+		d.close()
+	})
 }
 
 // close ends all sessions and waits for their ends.

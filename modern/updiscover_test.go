@@ -86,7 +86,9 @@ func TestL2M01LastKnownAnswer(t *testing.T) {
 	if _, err := b.Describe(t.Context(), ofScope("a")); err != nil {
 		t.Fatal(err)
 	}
-	p.on["server/discover"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { http.Error(w, "no", 503) }
+	p.on["server/discover"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+		http.Error(w, "no", http.StatusServiceUnavailable)
+	}
 	if d, err := b.Describe(t.Context(), ofScope("a")); err != nil || string(d.ServerInfo) != upServerInfo {
 		t.Errorf("Describe while away = %v, %v, want the last known answer", d, err)
 	}
@@ -220,7 +222,7 @@ func TestDoubtsItsEra(t *testing.T) {
 	}{
 		{"modern", func(w http.ResponseWriter, m wire.Message) { upAnswer(w, m.ID, discovery(0, "private")) }, 0},
 		{"a handler's error", func(w http.ResponseWriter, m wire.Message) { upFail(w, 400, m.ID, -32021, "") }, 0},
-		{"away", func(w http.ResponseWriter, _ wire.Message) { http.Error(w, "no", 502) }, 0},
+		{"away", func(w http.ResponseWriter, _ wire.Message) { http.Error(w, "no", http.StatusBadGateway) }, 0},
 		{"only legacy versions", func(w http.ResponseWriter, m wire.Message) {
 			upAnswer(w, m.ID, `{"supportedVersions":["2025-11-25"],"capabilities":{}}`)
 		}, 1},

@@ -367,7 +367,9 @@ func TestListenUnanswered(t *testing.T) {
 	}
 	defer cannot.Close(context.Background())
 	broken := newUpPeer(t)
-	broken.on["subscriptions/listen"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { http.Error(w, "no", 503) }
+	broken.on["subscriptions/listen"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+		http.Error(w, "no", http.StatusServiceUnavailable)
+	}
 	for name, b := range map[string]*Back{"refused": b, "no such program": cannot, "503": broken.back(BackOptions{})} {
 		_, err := b.openListen(t.Context(), listenProfile, wantAll)
 		var refusal *wire.Error

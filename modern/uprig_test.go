@@ -208,7 +208,6 @@ type upPeer struct {
 	// rawNames: Mcp-Name is compared as it is, as go-sdk does.
 	rawNames bool
 	// strict is whether a mismatch of headers fails the test.
-	lenient bool
 
 	mu   sync.Mutex
 	seen []upSeen

@@ -306,7 +306,7 @@ func TestRepeats(t *testing.T) {
 		{"a list whose stream ends", "tools/list", endEarly, 1, 2, true},
 		{"a read that always fails", "resources/read", breakOff, 9, 2, false},
 		{"a prompt", "prompts/get", endEarly, 1, 2, true},
-		{"a refusal", "tools/list", func(w http.ResponseWriter) { http.Error(w, "no", 429) }, 1, 1, false},
+		{"a refusal", "tools/list", func(w http.ResponseWriter) { http.Error(w, "no", http.StatusTooManyRequests) }, 1, 1, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newUpPeer(t)

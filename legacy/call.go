@@ -25,7 +25,7 @@ type call struct {
 	x      exchange.Exchange // nil for the gateway's own requests
 	ctx    context.Context   // its caller's, for x alone: a call is made and ends with it, as an http.Request does
 	cancel context.CancelCauseFunc
-	clock  *clock // nil: the context alone bounds the call
+	clock  *exchange.Clock // nil: the context alone bounds the call
 
 	capabilities json.RawMessage // its client's
 	mayBeAsked   bool            // the server's questions may belong to it
@@ -98,7 +98,7 @@ func (c *call) advance(value []byte) bool {
 		return false
 	}
 	if c.clock != nil {
-		c.clock.restart()
+		c.clock.Restart()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,7 +171,7 @@ func (c *call) drainSoon() {
 // response if there is one. x is not used after.
 func (c *call) end() (answer, bool) {
 	if c.clock != nil {
-		c.clock.stop()
+		c.clock.Stop()
 	}
 	c.drain()
 	c.mu.Lock()
@@ -199,7 +199,7 @@ func (c *call) park(waits bool, came time.Time) bool {
 	}
 	c.asks.Add(1)
 	if c.asked++; c.asked == 1 && c.clock != nil {
-		c.clock.pause()
+		c.clock.Pause()
 	}
 	if waits {
 		c.waits++
@@ -213,7 +213,7 @@ func (c *call) unpark(waits bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.asked--; c.asked == 0 && c.clock != nil {
-		c.clock.resume()
+		c.clock.Resume()
 	}
 	if waits {
 		c.waits--

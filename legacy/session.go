@@ -255,7 +255,7 @@ func (s *session) begin(ctx context.Context, c *call) (context.Context, error) {
 		return ctx, &failure{cause: s.err, fate: notSent, lost: true}
 	}
 	if c.x != nil {
-		c.clock = startClock(s.opts.Timeouts, func() { c.cancel(errTooLong) })
+		c.clock = exchange.StartClock(s.opts.Timeouts.Request, s.opts.Timeouts.Max, func() { c.cancel(errTooLong) })
 	}
 	s.lastID++
 	c.id = s.lastID

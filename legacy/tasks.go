@@ -282,7 +282,7 @@ func (r *taskRun) look(ctx context.Context) error {
 	}
 	before := r.state
 	r.state = readTask(text)
-	r.c.clock.restart()
+	r.c.clock.Restart()
 	news := before.status != r.state.status || before.message != r.state.message || before.updated != r.state.updated
 	if news || time.Since(r.told) >= quietPoll {
 		r.tell()

@@ -48,9 +48,9 @@ func (p process) run(ctx context.Context) error {
 	root := &cobra.Command{
 		Use:   "mcpbridge",
 		Short: "A gateway between two eras of the Model Context Protocol",
-		Long: `mcpbridge serves MCP servers of the session era (revisions 2024-11-05 to
-2025-11-25) to clients of the stateless one (2026-07-28), live change
-notifications included.
+		Long: `mcpbridge stands between MCP clients and servers of two eras: servers of
+sessions (revisions 2024-11-05 to 2025-11-25) work with stateless clients
+(2026-07-28), and the other way round, live change notifications included.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 listen lost
 its stream.`,

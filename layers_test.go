@@ -37,8 +37,11 @@ var layers = map[string][]string{
 	"internal/config":  slices.Concat(eras, waist, bottom),
 	"internal/metrics": slices.Concat(eras, waist, bottom),
 
-	"legacy": slices.Concat(waist, bottom, []string{"legacy/projection"}),
-	"modern": slices.Concat(waist, bottom),
+	"legacy": slices.Concat(waist, bottom, []string{"legacy/projection", "internal/interest"}),
+	"modern": slices.Concat(waist, bottom, []string{"internal/interest"}),
+
+	// Who waits for which changes: the same for the backs of both eras.
+	"internal/interest": {"internal/exchange", "internal/fanout"},
 
 	// What changes from revision to revision, as functions: no I/O, no sessions.
 	"legacy/projection": {"internal/exchange", "internal/wire", "internal/spec"},

@@ -215,10 +215,10 @@ func (b *Back) toolbox(scope string) *toolbox {
 
 // Watch implements [exchange.Source].
 func (b *Back) Watch(ctx context.Context, p exchange.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
-	return b.watches.watch(ctx, p, want)
+	return b.watches.Watch(ctx, p, want)
 }
 
-func (b *Back) watchOf(scope string) *watch { return b.watches.of(scope) }
+func (b *Back) watchOf(scope string) *watch { return b.watches.Of(scope) }
 
 func (b *Back) watchOptions() watchOptions {
 	return watchOptions{
@@ -250,7 +250,7 @@ func (b *Back) Close(ctx context.Context) error {
 	if b.stop != nil {
 		b.stop()
 	}
-	b.watches.close()
+	b.watches.Close()
 	b.running.Wait()
 	err := b.pool.close(ctx)
 	if b.endpoint != nil {

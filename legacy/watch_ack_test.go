@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/interest"
 )
 
 func TestM2L31RefusedURINarrows(t *testing.T) {
@@ -65,8 +66,8 @@ func TestM2L31LateSubscribeIsUndone(t *testing.T) {
 		st.server.answer = delay("slow", 15*time.Second)
 		begun := time.Now()
 		s := st.listen(uriTopics("a", "slow", "z")...)
-		if took := time.Since(begun); took != settleWithin {
-			t.Errorf("Watch took %v, want %v", took, settleWithin)
+		if took := time.Since(begun); took != interest.Patience {
+			t.Errorf("Watch took %v, want %v", took, interest.Patience)
 		}
 		s.wantHonored("a z")
 		st.wantSubscribed("a", "slow", "z") // acted on, not answered
@@ -219,8 +220,8 @@ func TestWatchWaitsForAServerThatWasReached(t *testing.T) {
 		st.server.lose(errors.New("connection refused"))
 		begun := time.Now()
 		s := st.listen(uriTopic("b"))
-		if took := time.Since(begun); s.err == nil || !strings.Contains(s.err.Error(), "files") || took != settleWithin {
-			t.Errorf("Watch error = %v after %v, want one that names the server after %v", s.err, took, settleWithin)
+		if took := time.Since(begun); s.err == nil || !strings.Contains(s.err.Error(), "files") || took != interest.Patience {
+			t.Errorf("Watch error = %v after %v, want one that names the server after %v", s.err, took, interest.Patience)
 		}
 		again := st.goListen(uriTopic("b"))
 		time.Sleep(3 * time.Second)
@@ -250,12 +251,12 @@ func TestWatchAfterClose(t *testing.T) {
 		st.server.answer = delay("slow", time.Minute)
 		waiting := st.goListen(uriTopic("slow"))
 		synctest.Wait()
-		st.ws.close()
-		if s := <-waiting; !errors.Is(s.err, errWatchesClosed) {
-			t.Errorf("Watch that waited = %v, want %v", s.err, errWatchesClosed)
+		st.ws.Close()
+		if s := <-waiting; !errors.Is(s.err, interest.ErrClosed) {
+			t.Errorf("Watch that waited = %v, want %v", s.err, interest.ErrClosed)
 		}
-		if s := st.listen(uriTopic("a")); !errors.Is(s.err, errWatchesClosed) {
-			t.Errorf("Watch after close = %v, want %v", s.err, errWatchesClosed)
+		if s := st.listen(uriTopic("a")); !errors.Is(s.err, interest.ErrClosed) {
+			t.Errorf("Watch after close = %v, want %v", s.err, interest.ErrClosed)
 		}
 		st.wantEnded()
 	})
@@ -301,13 +302,13 @@ func TestWatchesAreApartByProfile(t *testing.T) {
 	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
 		other := fanout.Topic{Scope: "files/2", Kind: fanout.ResourceUpdated, URI: "a"}
 		st.aud.want(1, other)
-		honored, release, err := st.ws.watch(t.Context(), exchange.Profile{Scope: "files/2"}, []fanout.Topic{other})
+		honored, release, err := st.ws.Watch(t.Context(), exchange.Profile{Scope: "files/2"}, []fanout.Topic{other})
 		if err != nil || len(honored) != 1 {
 			t.Fatalf("Watch = %v, %v, want one topic", honored, err)
 		}
 		st.listen(uriTopic("a")).wantHonored("a")
 		st.log.take()
-		st.ws.of("files/2").changed(fanout.ResourceUpdated, "a", nil)
+		st.ws.Of("files/2").changed(fanout.ResourceUpdated, "a", nil)
 		st.aud.mu.Lock()
 		if n := len(st.aud.events); n != 1 || st.aud.events[0].Topic != other {
 			t.Errorf("events = %v, want one in scope files/2", st.aud.events)

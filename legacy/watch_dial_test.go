@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/interest"
 )
 
 // Sessions that die at once must not make us open others in a tight loop.
@@ -96,9 +97,9 @@ func TestWatchCloseWhileDialing(t *testing.T) {
 		st.server.dial, st.server.deaf = 5*time.Second, true
 		waiting := st.goListen(uriTopic("a"))
 		time.Sleep(time.Second)
-		st.ws.close()
-		if s := <-waiting; !errors.Is(s.err, errWatchesClosed) {
-			t.Errorf("Watch = %v, want %v", s.err, errWatchesClosed)
+		st.ws.Close()
+		if s := <-waiting; !errors.Is(s.err, interest.ErrClosed) {
+			t.Errorf("Watch = %v, want %v", s.err, interest.ErrClosed)
 		}
 		st.wantEnded() // the session that came after all was let go
 	})

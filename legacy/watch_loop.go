@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/interest"
 )
 
 // A watch keeps what one profile is subscribed to upstream equal to what the
@@ -15,21 +16,18 @@ import (
 // what to do, only that it is time to look again: so it does not matter in which
 // order news come.
 type watch struct {
-	// Set by newWatch and join, read-only after.
+	// Set by newWatch, read-only after.
 	table   *watches
 	opts    *watchOptions
 	profile exchange.Profile
 	born    time.Time // what the clock of durations counts from
-	stop    context.CancelCauseFunc
 
 	// How others reach the loop.
-	queries   chan *watchQuery          // from Watch; received from while the loop runs
 	snapshots chan chan<- WatchSnapshot //
 	poked     chan struct{}             // capacity 1
 	pokes     pokes
 	reports   chan callReport // capacity maxCalls: a worker never blocks
 	dials     chan dialReport // capacity 1: there is one dial at a time
-	done      chan struct{}   // closed when the loop has ended
 	workers   sync.WaitGroup  // calls and the dial
 
 	// mu guards the maps and the fields of their topics that say so, against
@@ -40,7 +38,7 @@ type watch struct {
 	lists map[fanout.Kind]*tracked
 
 	// The loop's own.
-	waiting []*watchQuery // not yet answered, oldest first
+	waiting []*interest.Query // not yet answered, oldest first
 	agenda  agenda
 	callState
 	sessionState
@@ -50,9 +48,9 @@ type watch struct {
 // alone.
 type pokes struct {
 	mu      sync.Mutex
-	dropped []*watchQuery // their callers have lost interest
-	gap     bool          // messages may have been missed
-	channel bool          // the way for messages has opened or closed
+	dropped []*interest.Query // their callers have lost interest
+	gap     bool              // messages may have been missed
+	channel bool              // the way for messages has opened or closed
 }
 
 func newWatch(ws *watches, p exchange.Profile) *watch {
@@ -61,11 +59,9 @@ func newWatch(ws *watches, p exchange.Profile) *watch {
 		opts:      &ws.opts,
 		profile:   p,
 		born:      time.Now(),
-		queries:   make(chan *watchQuery),
 		snapshots: make(chan chan<- WatchSnapshot),
 		poked:     make(chan struct{}, 1),
 		dials:     make(chan dialReport, 1),
-		done:      make(chan struct{}),
 		uris:      make(map[string]*tracked),
 		lists:     make(map[fanout.Kind]*tracked),
 	}
@@ -76,9 +72,10 @@ func newWatch(ws *watches, p exchange.Profile) *watch {
 // now is the time on the watch's clock. It is never 0, which means "not set".
 func (w *watch) now() time.Duration { return time.Since(w.born) + 1 }
 
-// run is the loop. It ends when nothing is tracked any more, or with ctx.
-func (w *watch) run(ctx context.Context, first *watchQuery) {
-	defer w.end(ctx)
+// Run implements [interest.Loop]. It ends when nothing is tracked any more, or with ctx.
+func (w *watch) Run(ctx context.Context, first *interest.Query, more <-chan *interest.Query) {
+	ctx, stop := context.WithCancel(ctx)
+	defer w.end(ctx, stop)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	w.admit(first)
@@ -91,7 +88,7 @@ func (w *watch) run(ctx context.Context, first *watchQuery) {
 		select {
 		case <-ctx.Done():
 			return
-		case q := <-w.queries:
+		case q := <-more:
 			w.admit(q)
 		case <-w.poked:
 			w.lookAround()
@@ -111,8 +108,8 @@ func (w *watch) run(ctx context.Context, first *watchQuery) {
 
 // end joins what the loop started and lets go of the session. Who waits is told
 // why.
-func (w *watch) end(ctx context.Context) {
-	w.stop(nil)
+func (w *watch) end(ctx context.Context, stop context.CancelFunc) {
+	stop()
 	w.workers.Wait()
 	select {
 	case d := <-w.dials:
@@ -120,13 +117,11 @@ func (w *watch) end(ctx context.Context) {
 	default:
 	}
 	for _, q := range w.waiting {
-		q.finish(context.Cause(ctx))
+		q.Finish(context.Cause(ctx))
 	}
 	if w.release != nil {
 		w.release()
 	}
-	w.table.remove(w)
-	close(w.done)
 }
 
 // poke wakes the loop. It never blocks.
@@ -175,7 +170,7 @@ func (w *watch) lookAround() {
 		w.makeUp()
 	}
 	for _, q := range dropped {
-		if !q.closed {
+		if !q.Closed() {
 			w.strip(q)
 		}
 		w.fade(q)
@@ -201,7 +196,7 @@ func (w *watch) tick() {
 func (w *watch) nextWake() time.Duration {
 	at := earliest(w.agenda.next(), w.nextSlow(), w.nextSession())
 	if len(w.waiting) > 0 {
-		at = earliest(at, w.waiting[0].until)
+		at = earliest(at, w.waiting[0].Until)
 	}
 	if at == 0 {
 		return time.Hour

@@ -1,103 +1,13 @@
 package legacy
 
 import (
-	"context"
-	"fmt"
-	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/interest"
 )
 
-// settleWithin is how long a Watch waits: what is not answered by then is left
-// out of the acknowledgment (M2L-31).
-const settleWithin = 10 * time.Second
-
-// A watchQuery is one call of Watch. After it was handed to the loop it belongs
-// to it, answer and want aside.
-type watchQuery struct {
-	want   []fanout.Topic   // read-only
-	answer chan watchAnswer // capacity 1, sent to once
-	until  time.Duration    // when the wait is over, on the watch's clock
-	honor  []bool           // for each of want
-	left   int              // of want, not yet settled
-	closed bool             // answered
-
-	dropped sync.Once // the caller's
-}
-
-type watchAnswer struct {
-	honored []fanout.Topic
-	err     error
-}
-
-// A waiter is one topic of a query that waits to be settled.
-type waiter struct {
-	q  *watchQuery
-	at int // in q.want
-}
-
-func newWatchQuery(want []fanout.Topic) *watchQuery {
-	return &watchQuery{
-		want:   want,
-		answer: make(chan watchAnswer, 1),
-		honor:  make([]bool, len(want)),
-		left:   len(want),
-	}
-}
-
-// settle answers for one topic, and the query if it was the last.
-func (wt waiter) settle(ok bool) {
-	q := wt.q
-	if q.closed {
-		return
-	}
-	q.honor[wt.at] = ok
-	if q.left--; q.left == 0 {
-		q.finish(nil)
-	}
-}
-
-// finish answers with what is honored so far, or with err.
-func (q *watchQuery) finish(err error) {
-	if q.closed {
-		return
-	}
-	q.closed = true
-	a := watchAnswer{err: err}
-	if err == nil {
-		a.honored = q.honored()
-	}
-	q.answer <- a
-}
-
-func (q *watchQuery) honored() []fanout.Topic {
-	out := make([]fanout.Topic, 0, len(q.want)-q.left)
-	for i, ok := range q.honor {
-		if ok {
-			out = append(out, q.want[i])
-		}
-	}
-	return out
-}
-
-// await waits for the answer to q, which the loop always gives.
-func (w *watch) await(ctx context.Context, q *watchQuery) ([]fanout.Topic, func(), error) {
-	select {
-	case a := <-q.answer:
-		if a.err != nil {
-			return nil, nil, fmt.Errorf("watching %s: %w", w.opts.name, a.err)
-		}
-		q.answer = nil // nothing comes any more, and q stays as long as the interest
-		return a.honored, func() { q.dropped.Do(func() { w.drop(q) }) }, nil
-	case <-ctx.Done():
-		w.drop(q)
-		return nil, nil, context.Cause(ctx)
-	}
-}
-
-// drop tells the loop that the caller of q has lost interest. It never blocks.
-func (w *watch) drop(q *watchQuery) {
+// Drop implements [interest.Loop].
+func (w *watch) Drop(q *interest.Query) {
 	w.pokes.mu.Lock()
 	w.pokes.dropped = append(w.pokes.dropped, q)
 	w.pokes.mu.Unlock()
@@ -105,40 +15,40 @@ func (w *watch) drop(q *watchQuery) {
 }
 
 // admit takes q in.
-func (w *watch) admit(q *watchQuery) {
-	q.until = w.now() + settleWithin
+func (w *watch) admit(q *interest.Query) {
+	q.Until = w.now() + interest.Patience
 	if w.refreshOffers() {
 		w.makeUp()
 	}
-	for i, t := range q.want {
+	for i, t := range q.Want {
 		if t.Scope != w.profile.Scope {
-			waiter{q, i}.settle(false)
+			interest.Waiter{Query: q, At: i}.Settle(false)
 			continue
 		}
 		e := w.track(t)
 		w.revive(e)
-		e.waiters = append(e.waiters, waiter{q, i})
+		e.waiters = append(e.waiters, interest.Waiter{Query: q, At: i})
 		w.serve(e)
 	}
-	if !q.closed {
+	if !q.Closed() {
 		w.waiting = append(w.waiting, q)
 	}
 }
 
 // expire ends the wait of the queries whose time is up.
 func (w *watch) expire(now time.Duration) {
-	for len(w.waiting) > 0 && (w.waiting[0].closed || w.waiting[0].until <= now) {
+	for len(w.waiting) > 0 && (w.waiting[0].Closed() || w.waiting[0].Until <= now) {
 		q := w.waiting[0]
 		w.waiting[0] = nil
 		w.waiting = w.waiting[1:]
-		if q.closed {
+		if q.Closed() {
 			continue
 		}
-		if w.session == nil && len(q.honored()) == 0 {
+		if w.session == nil && len(q.Honored()) == 0 {
 			w.failQuery(q, w.awayError())
 			continue
 		}
-		q.finish(nil)
+		q.Finish(nil)
 		w.strip(q)
 	}
 }
@@ -148,36 +58,29 @@ func (w *watch) failWaiting(err error) {
 	waiting := w.waiting
 	w.waiting = nil
 	for _, q := range waiting {
-		if !q.closed {
+		if !q.Closed() {
 			w.failQuery(q, err)
 		}
 	}
 }
 
 // failQuery answers q with err. Its caller has lost interest.
-func (w *watch) failQuery(q *watchQuery, err error) {
-	q.finish(err)
+func (w *watch) failQuery(q *interest.Query, err error) {
+	q.Finish(err)
 	w.strip(q)
 	w.fade(q)
 }
 
 // strip takes q off the topics that it waits for. Those that nobody else waits
 // for, and that were acknowledged to nobody, are undone.
-func (w *watch) strip(q *watchQuery) {
-	q.closed = true
-	for _, t := range q.want {
+func (w *watch) strip(q *interest.Query) {
+	q.GiveUp()
+	for _, t := range q.Want {
 		e := w.lookup(t)
 		if e == nil || len(e.waiters) == 0 {
 			continue
 		}
-		kept := e.waiters[:0]
-		for _, wt := range e.waiters {
-			if wt.q != q {
-				kept = append(kept, wt)
-			}
-		}
-		clear(e.waiters[len(kept):])
-		e.waiters = kept
+		e.waiters = interest.Without(e.waiters, q)
 		w.look(e)
 	}
 }
@@ -185,8 +88,8 @@ func (w *watch) strip(q *watchQuery) {
 // fade lets the topics of q linger. Whether they are wanted is looked at only
 // when that is over, so that it does not matter whether the caller left the
 // index before it called release or right after.
-func (w *watch) fade(q *watchQuery) {
-	for _, t := range q.want {
+func (w *watch) fade(q *interest.Query) {
+	for _, t := range q.Want {
 		e := w.lookup(t)
 		if e == nil {
 			continue

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/interest"
 )
 
 // sessionState is what the loop knows of the profile's session.
@@ -109,7 +111,7 @@ func (w *watch) restore(d dialReport) {
 	w.late = true
 	w.refreshOffers()
 
-	w.behind, w.behindUntil = 0, w.now()+settleWithin
+	w.behind, w.behindUntil = 0, w.now()+interest.Patience
 	for e := range w.all() {
 		if e.behind = e.acked; e.behind {
 			w.behind++

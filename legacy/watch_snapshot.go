@@ -27,20 +27,13 @@ type TopicSnapshot struct {
 
 // snapshot lists the watches of the upstream, by scope. ctx bounds the wait.
 func (ws *watches) snapshot(ctx context.Context) []WatchSnapshot {
-	ws.mu.Lock()
-	open := make([]*watch, 0, len(ws.open))
-	for _, w := range ws.open {
-		open = append(open, w)
-	}
-	ws.mu.Unlock()
-
 	var out []WatchSnapshot
-	for _, w := range open {
+	for _, l := range ws.Loops() {
 		c := make(chan WatchSnapshot, 1)
 		select {
-		case w.snapshots <- c:
+		case l.Loop.snapshots <- c:
 			out = append(out, <-c) // the loop answers at once
-		case <-w.done:
+		case <-l.Done:
 		case <-ctx.Done():
 			return out
 		}

@@ -26,7 +26,7 @@ func onStage(t *testing.T, opts watchOptions, test func(t *testing.T, st *stage)
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, opts)
 		defer func() {
-			st.ws.close()
+			st.ws.Close()
 			if n := st.server.count(func(s *script) int { return s.held }); n != 0 {
 				t.Errorf("after close: %d sessions held, want 0", n)
 			}
@@ -64,7 +64,7 @@ func (st *stage) listen(want ...fanout.Topic) *stream {
 func (st *stage) listenCtx(ctx context.Context, want ...fanout.Topic) *stream {
 	s := &stream{st: st}
 	st.aud.want(1, want...)
-	s.honored, s.release, s.err = st.ws.watch(ctx, exchange.Profile{Scope: testScope}, want)
+	s.honored, s.release, s.err = st.ws.Watch(ctx, exchange.Profile{Scope: testScope}, want)
 	for _, t := range want {
 		if !slices.Contains(s.honored, t) {
 			st.aud.want(-1, t)
@@ -137,9 +137,9 @@ func (st *stage) wantEnded() {
 	st.t.Helper()
 	synctest.Wait()
 	held := st.server.count(func(s *script) int { return s.held })
-	if w := st.ws.of(testScope); w != nil || held != 0 {
+	if w := st.ws.Of(testScope); w != nil || held != 0 {
 		st.t.Fatalf("watch %v, %d sessions held, want none", w != nil, held)
 	}
 }
 
-func (st *stage) watch() *watch { return st.ws.of(testScope) }
+func (st *stage) watch() *watch { return st.ws.Of(testScope) }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/interest"
 )
 
 // standing is what the upstream knows of a topic, as far as the watch knows.
@@ -45,7 +46,7 @@ type tracked struct {
 	behind   bool          // the restoration waits for it
 	tries    uint8         // calls that failed in a row
 	due      time.Duration // when to look again; 0: not on the agenda
-	waiters  []waiter
+	waiters  []interest.Waiter
 }
 
 func (e *tracked) isList() bool { return e.topic.Kind != fanout.ResourceUpdated }
@@ -229,7 +230,7 @@ func (w *watch) answer(e *tracked, ok bool) {
 	waiters := e.waiters
 	e.waiters = nil
 	for _, wt := range waiters {
-		wt.settle(ok)
+		wt.Settle(ok)
 	}
 }
 

@@ -80,7 +80,7 @@ func (b *Back) overHTTP() bool { return b.opts.URL != "" }
 
 // Watch implements [exchange.Source].
 func (b *Back) Watch(ctx context.Context, p exchange.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
-	return b.watches.watch(ctx, p, want)
+	return b.watches.Watch(ctx, p, want)
 }
 
 func (b *Back) watchOptions() watchOptions {
@@ -106,7 +106,7 @@ func (b *Back) Close(ctx context.Context) error {
 	if stop != nil {
 		stop()
 	}
-	b.watches.close()
+	b.watches.Close()
 	err := b.link.close(ctx)
 	b.running.Wait()
 	return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/interest"
 )
 
 func TestL2M27AStreamThatEndsIsReopenedAndEveryTopicCuedOnce(t *testing.T) {
@@ -86,8 +87,8 @@ func TestL2M27WatchersLiveOnWhileTheServerIsAway(t *testing.T) {
 				}
 				st.wantTold()
 				start := time.Now()
-				if s := st.watch(uriTopic("b")); !errors.Is(s.err, errScriptBroken) || time.Since(start) != settleWithin {
-					t.Errorf("Watch = %v after %v, want why the server is away after %v", s.err, time.Since(start), settleWithin)
+				if s := st.watch(uriTopic("b")); !errors.Is(s.err, errScriptBroken) || time.Since(start) != interest.Patience {
+					t.Errorf("Watch = %v after %v, want why the server is away after %v", s.err, time.Since(start), interest.Patience)
 				}
 				late := st.goWatch(uriTopic("c"))
 				time.Sleep(5 * time.Second)
@@ -120,12 +121,12 @@ func TestWatchesClose(t *testing.T) {
 		st.server.says(func(exchange.Filter) scripted { return scripted{takes: time.Hour} })
 		waits := st.goWatch(uriTopic("b"))
 		time.Sleep(time.Second)
-		st.ws.close()
-		if s := <-waits; !errors.Is(s.err, errWatchesClosed) {
-			t.Errorf("Watch under way = %v, want %v", s.err, errWatchesClosed)
+		st.ws.Close()
+		if s := <-waits; !errors.Is(s.err, interest.ErrClosed) {
+			t.Errorf("Watch under way = %v, want %v", s.err, interest.ErrClosed)
 		}
-		if s := st.watch(uriTopic("c")); !errors.Is(s.err, errWatchesClosed) {
-			t.Errorf("Watch after close = %v, want %v", s.err, errWatchesClosed)
+		if s := st.watch(uriTopic("c")); !errors.Is(s.err, interest.ErrClosed) {
+			t.Errorf("Watch after close = %v, want %v", s.err, interest.ErrClosed)
 		}
 		st.wantEnded()
 	})

@@ -135,7 +135,7 @@ func TestL2M21LedgerOverHTTP(t *testing.T) {
 	b := p.back(BackOptions{})
 	told := &tally{told: make(map[string]map[int]int)}
 	ws := newWatches(watchOptions{name: "scripted", open: b.openListen, changes: told, settle: 100 * time.Millisecond, overlap: 300 * time.Millisecond})
-	defer ws.close()
+	defer ws.Close()
 
 	names := make([]string, uris)
 	for i := range names {
@@ -164,7 +164,7 @@ func TestL2M21LedgerOverHTTP(t *testing.T) {
 					<-next // the first ones take their time
 				}
 				topic := uriTopic(names[i])
-				honored, _, err := ws.watch(t.Context(), listenProfile, []fanout.Topic{topic})
+				honored, _, err := ws.Watch(t.Context(), listenProfile, []fanout.Topic{topic})
 				if err != nil || len(honored) != 1 {
 					t.Errorf("Watch(%s) = %v, %v", topic.URI, honored, err)
 					return
@@ -255,7 +255,7 @@ func BenchmarkWatch(b *testing.B) {
 				for range sessions {
 					wg.Go(func() {
 						for _, i := range rand.Perm(uris) {
-							honored, release, err := ws.watch(b.Context(), exchange.Profile{Scope: watchScope}, uriTopics(strconv.Itoa(i)))
+							honored, release, err := ws.Watch(b.Context(), exchange.Profile{Scope: watchScope}, uriTopics(strconv.Itoa(i)))
 							if err != nil || len(honored) != 1 {
 								b.Errorf("Watch = %v, %v", honored, err)
 								return
@@ -266,7 +266,7 @@ func BenchmarkWatch(b *testing.B) {
 				}
 				wg.Wait()
 				b.StopTimer()
-				ws.close()
+				ws.Close()
 				b.StartTimer()
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*sessions*uris), "ns/sub")

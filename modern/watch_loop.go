@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/interest"
 )
 
 // A watch keeps the listen streams of one profile such that they carry what is
@@ -15,20 +16,17 @@ import (
 // opened and read beside it. Readers publish by themselves, so that no change waits
 // for the loop.
 type watch struct {
-	// Set by newWatch and join, read-only after.
+	// Set by newWatch, read-only after.
 	table   *watches
 	opts    *watchOptions
 	profile exchange.Profile
 	born    time.Time // what the clock of durations counts from
-	stop    context.CancelCauseFunc
 
 	// How others reach the loop.
-	queries chan *watchQuery // from Watch; received from while the loop runs
-	poked   chan struct{}    // capacity 1: look at drops
+	poked   chan struct{} // capacity 1: look at drops
 	drops   drops
 	reports chan bidReport // received from until the loop has ended
 	ends    chan streamEnd // the same
-	done    chan struct{}  // closed when the loop has ended
 	workers sync.WaitGroup // bids, readers, goodbyes
 
 	// mu guards the map and the fields of its topics that say so, against readers.
@@ -39,8 +37,8 @@ type watch struct {
 
 	// The loop's own.
 	clock   time.Duration
-	waiting []*watchQuery // not yet answered, oldest first; answered ones between
-	awayErr error         // why the last attempt to open a stream failed; nil if it did not
+	waiting []*interest.Query // not yet answered, oldest first; answered ones between
+	awayErr error             // why the last attempt to open a stream failed; nil if it did not
 	topicState
 	bidState
 	mergeState
@@ -52,7 +50,7 @@ type watch struct {
 // drops are the queries whose callers have lost interest. mu is a leaf.
 type drops struct {
 	mu      sync.Mutex
-	queries []*watchQuery
+	queries []*interest.Query
 }
 
 func newWatch(ws *watches, p exchange.Profile) *watch {
@@ -61,11 +59,9 @@ func newWatch(ws *watches, p exchange.Profile) *watch {
 		opts:    &ws.opts,
 		profile: p,
 		born:    time.Now(),
-		queries: make(chan *watchQuery),
 		poked:   make(chan struct{}, 1),
 		reports: make(chan bidReport),
 		ends:    make(chan streamEnd),
-		done:    make(chan struct{}),
 		topics:  make(map[fanout.Topic]*tracked),
 	}
 }
@@ -76,10 +72,11 @@ func (w *watch) now() time.Duration { return w.clock }
 
 func (w *watch) readClock() { w.clock = time.Since(w.born) + 1 }
 
-// run is the loop. It ends when nothing is promised or waited for any more, or with
+// Run implements [interest.Loop]. It ends when nothing is promised or waited for any more, or with
 // ctx.
-func (w *watch) run(ctx context.Context, first *watchQuery) {
-	defer w.end(ctx)
+func (w *watch) Run(ctx context.Context, first *interest.Query, more <-chan *interest.Query) {
+	ctx, stop := context.WithCancel(ctx)
+	defer w.end(ctx, stop)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	w.readClock()
@@ -94,7 +91,7 @@ func (w *watch) run(ctx context.Context, first *watchQuery) {
 		select {
 		case <-ctx.Done():
 			return
-		case q := <-w.queries:
+		case q := <-more:
 			w.readClock()
 			w.admit(q)
 		case <-w.poked:
@@ -113,17 +110,15 @@ func (w *watch) run(ctx context.Context, first *watchQuery) {
 }
 
 // end closes the streams and joins what the loop started. Who waits is told why.
-func (w *watch) end(ctx context.Context) {
+func (w *watch) end(ctx context.Context, stop context.CancelFunc) {
 	for _, s := range w.streams {
 		w.dismiss(s)
 	}
-	w.stop(nil)
+	stop()
 	w.workers.Wait()
 	for _, q := range w.waiting {
-		q.finish(context.Cause(ctx))
+		q.Finish(context.Cause(ctx))
 	}
-	w.table.remove(w)
-	close(w.done)
 }
 
 // idle reports whether nobody wants anything.
@@ -154,7 +149,7 @@ func (w *watch) pump(ctx context.Context) {
 func (w *watch) nextWake() time.Duration {
 	at := earliest(w.nextFade(), w.nextRest(), w.nextBid(), w.nextMerge(), w.nextCue())
 	if len(w.waiting) > 0 {
-		at = earliest(at, w.waiting[0].until)
+		at = earliest(at, w.waiting[0].Until)
 	}
 	if at == 0 {
 		return time.Hour

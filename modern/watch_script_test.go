@@ -257,7 +257,7 @@ func onWatchStage(t *testing.T, opts watchOptions, test func(t *testing.T, st *w
 		opts.name, opts.open, opts.changes, opts.metrics, opts.logger = "scripted", st.server.listen, st.aud, st.aud, st.log.logger()
 		st.ws = newWatches(opts)
 		defer func() {
-			st.ws.close()
+			st.ws.Close()
 			if st.server.left != 0 {
 				t.Errorf("after close: %d streams not closed, want none", st.server.left)
 			}
@@ -281,7 +281,7 @@ func (st *watchStage) watch(want ...fanout.Topic) *watcher {
 func (st *watchStage) watchCtx(ctx context.Context, want ...fanout.Topic) *watcher {
 	s := &watcher{st: st}
 	st.aud.want(1, want...)
-	s.honored, s.release, s.err = st.ws.watch(ctx, exchange.Profile{Scope: watchScope}, want)
+	s.honored, s.release, s.err = st.ws.Watch(ctx, exchange.Profile{Scope: watchScope}, want)
 	for _, t := range want {
 		if !slices.Contains(s.honored, t) {
 			st.aud.want(-1, t)
@@ -361,9 +361,7 @@ func (st *watchStage) wantRequests(n int) {
 func (st *watchStage) wantEnded() {
 	st.t.Helper()
 	synctest.Wait()
-	st.ws.mu.Lock()
-	n := len(st.ws.open)
-	st.ws.mu.Unlock()
+	n := len(st.ws.Loops())
 	if n != 0 || len(st.server.carried()) != 0 {
 		st.t.Fatalf("%d watches and streams %q, want none", n, st.server.carried())
 	}

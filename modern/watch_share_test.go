@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/interest"
 )
 
 func listTopic(k fanout.Kind) fanout.Topic { return fanout.Topic{Scope: watchScope, Kind: k} }
@@ -54,7 +55,7 @@ func TestS01WatchersOfOneProfileShareStreams(t *testing.T) {
 		other := exchange.Profile{Scope: "scripted/2"}
 		topic := fanout.Topic{Scope: "scripted/2", Kind: fanout.ResourceUpdated, URI: "a"}
 		st.watch(uriTopic("a")).wantHonored("a")
-		_, release, err := st.ws.watch(t.Context(), other, []fanout.Topic{topic})
+		_, release, err := st.ws.Watch(t.Context(), other, []fanout.Topic{topic})
 		if err != nil || len(st.server.carried()) != 2 {
 			t.Fatalf("Watch of another profile: %v, %d streams, want one of its own", err, len(st.server.carried()))
 		}
@@ -283,8 +284,8 @@ func TestL2M20WhatIsNotAcknowledgedIn10sIsNotHonored(t *testing.T) {
 		st.server.says(func(exchange.Filter) scripted { return scripted{takes: time.Hour} })
 		start := time.Now()
 		s := st.watch(uriTopics("a", "b")...).wantHonored("a")
-		if took := time.Since(start); took != settleWithin {
-			t.Errorf("Watch took %v, want %v", took, settleWithin)
+		if took := time.Since(start); took != interest.Patience {
+			t.Errorf("Watch took %v, want %v", took, interest.Patience)
 		}
 		s.close()
 	})

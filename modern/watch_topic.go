@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/interest"
 )
 
 // place is where a topic waits for a stream.
@@ -33,7 +34,7 @@ type tracked struct {
 	tries   uint8         // acknowledgments in a row that did
 	fadeAt  time.Duration // when it has lingered enough
 	inFades bool          // watch.fades has it
-	waiters []waiter
+	waiters []interest.Waiter
 }
 
 // needed reports whether the topic must have a stream.
@@ -116,7 +117,7 @@ func (w *watch) answer(e *tracked, ok bool) {
 	waiters := e.waiters
 	e.waiters = nil
 	for _, wt := range waiters {
-		wt.settle(ok)
+		wt.Settle(ok)
 	}
 }
 

@@ -29,22 +29,16 @@ func readCapabilities(raw json.RawMessage) serverCapabilities {
 		prompts:   is("prompts", "listChanged"),
 		resources: is("resources", "listChanged"),
 		subscribe: is("resources", "subscribe"),
-		logging:   declares(raw, "logging"),
-		taskCalls: declares(wire.Get(wire.Get(wire.Get(raw, "tasks"), "requests"), "tools"), "call"),
+		logging:   exchange.Declares(raw, "logging"),
+		taskCalls: exchange.Declares(wire.Get(wire.Get(wire.Get(raw, "tasks"), "requests"), "tools"), "call"),
 	}
-}
-
-// declares reports whether capabilities have a member called name.
-func declares(capabilities []byte, name string) bool {
-	v := wire.Get(capabilities, name)
-	return v != nil && !wire.IsNull(v)
 }
 
 // declares reports whether the server declared what method needs. A method of
 // no capability, an extension's say, is declared by nothing.
 func (c *serverCapabilities) declares(method string) bool {
 	name := spec.Capability(method)
-	return name != "" && declares(c.raw, name)
+	return name != "" && exchange.Declares(c.raw, name)
 }
 
 // declaredTo returns what a server is told that its client can do: what the client
@@ -58,7 +52,7 @@ func declaredTo(capabilities json.RawMessage, opts *Options) json.RawMessage {
 			edits = append(edits, wire.Edit{Name: name, Value: visible(v, opts.HideExtensions)})
 		}
 	}
-	if declares(capabilities, "roots") || opts.Roots != nil {
+	if exchange.Declares(capabilities, "roots") || opts.Roots != nil {
 		edits = append(edits, wire.Edit{Name: "roots", Value: []byte(`{"listChanged":true}`)})
 	}
 	return wire.AppendEdited(nil, capabilities, edits...)

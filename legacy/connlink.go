@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"regexp"
-	"strings"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -43,82 +40,12 @@ func (l *connLink) read(ctx context.Context) {
 		case errors.As(err, &long):
 			l.s.tooLong(long)
 		default:
-			err = connEnded(l.conn, err)
+			err = transport.Ending(l.conn, err)
 			l.s.fail(err)
 			l.s.failCalls(err)
 			return
 		}
 	}
-}
-
-// exitGrace is how long a connection that has ended may take to say how.
-const exitGrace = 500 * time.Millisecond
-
-// A mortal is a connection whose end has a story: a child process.
-type mortal interface {
-	Done() <-chan struct{} // closed when Err says how it ended
-	Err() error
-}
-
-// connEnded names the end of a connection for people.
-func connEnded(conn transport.Conn, err error) error {
-	if !errors.Is(err, io.EOF) {
-		return fmt.Errorf("its connection broke: %w", err)
-	}
-	if m, ok := conn.(mortal); ok {
-		t := time.NewTimer(exitGrace)
-		defer t.Stop()
-		select {
-		case <-m.Done():
-			if err := exited(m.Err()); err != nil {
-				return err
-			}
-		case <-t.C:
-		}
-	}
-	return errors.New("it closed the connection, or exited")
-}
-
-// exited says how a child ended, and its last words: they are the best hint there
-// is. nil says that it ended well, or did not say.
-func exited(err error) error {
-	var exit *transport.ExitError
-	if !errors.As(err, &exit) {
-		return nil
-	}
-	if len(exit.Stderr) == 0 {
-		return fmt.Errorf("it ended: %s", exit.Status)
-	}
-	words := withoutSecrets(strings.Join(exit.Stderr, "\n"))
-	return fmt.Errorf("it ended: %s; its last words: %q", exit.Status, lastPart(words))
-}
-
-// lastPart bounds what of a server's words goes into a message, from their end.
-func lastPart(text string) string {
-	const most = 300
-	if len(text) <= most {
-		return text
-	}
-	return "…" + strings.ToValidUTF8(text[len(text)-most:], "")
-}
-
-// secrets are what a server may write that is nobody's business who only calls
-// it: credentials in headers, in URLs, after their names, or by their looks.
-var secrets = []struct {
-	like *regexp.Regexp
-	as   string
-}{
-	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+\S+`), "$1 [hidden]"},
-	{regexp.MustCompile(`(://[^/\s:@]*:)[^/\s@]+@`), "$1[hidden]@"},
-	{regexp.MustCompile(`(?i)([\w-]*(?:token|secret|passw(?:or)?d|api[_-]?key|credential|authorization)[\w-]*["']?\s*[=:]\s*["']?)[^\s"',;]+`), "$1[hidden]"},
-	{regexp.MustCompile(`\b(?:sk|pk|ghp|gho|ghs|github_pat|xox[abp]|eyJ|AKIA|glpat)[-_A-Za-z0-9.]{12,}`), "[hidden]"},
-}
-
-func withoutSecrets(text string) string {
-	for _, s := range secrets {
-		text = s.like.ReplaceAllString(text, s.as)
-	}
-	return text
 }
 
 // exchange implements link. Its goroutine gives the notes of c to the caller, so
@@ -144,7 +71,7 @@ func (l *connLink) exchange(ctx context.Context, c *call, frame []byte) error {
 // The others under way may have run; a connection that takes no more is of no
 // use to them either.
 func (l *connLink) writeFailed(c *call, err error) error {
-	if how := exited(err); how != nil {
+	if how := transport.Exited(err); how != nil {
 		err = how
 	} else {
 		err = fmt.Errorf("writing to it: %w", err)

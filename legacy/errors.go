@@ -114,25 +114,13 @@ func cause(err error) error {
 func upstreamError(req *exchange.Request, e *wire.Error, declared bool) error {
 	switch {
 	case e.Code == spec.CodeResourceNotFound:
-		return &wire.Error{Code: spec.CodeInvalidParams, Message: e.Message, Data: withURI(e.Data, wire.Get(req.Params, "uri"))}
+		return &wire.Error{Code: spec.CodeInvalidParams, Message: e.Message, Data: exchange.WithURI(e.Data, wire.Get(req.Params, "uri"))}
 	case spec.Reserved(e.Code):
 		return &wire.Error{Code: spec.CodeInternal, Message: e.Message, Data: wrapCode(e)}
 	case e.Code == spec.CodeMethodNotFound && !declared:
 		return &exchange.Refusal{Err: e}
 	}
 	return e
-}
-
-// withURI returns error data that has the member uri, added if data lacks it.
-func withURI(data, uri []byte) []byte {
-	if uri == nil || wire.Get(data, "uri") != nil {
-		return data
-	}
-	edits := []wire.Edit{{Name: "uri", Value: uri}}
-	if data != nil && !wire.IsObject(data) {
-		edits = append(edits, wire.Edit{Name: "data", Value: data})
-	}
-	return wire.AppendEdited(nil, data, edits...)
 }
 
 // wrapCode keeps the code and data of an error whose code means something else

@@ -38,7 +38,7 @@ func (b *Back) open(ctx context.Context, p exchange.Profile) (*session, error) {
 	s.onAmbiguous = func() { b.lanes.ambiguous(scope) }
 	s.roots = profileRoots{b, scope, lane}
 	s.tools = b.toolbox(scope)
-	s.asksRoots = declares(p.Capabilities, "roots")
+	s.asksRoots = exchange.Declares(p.Capabilities, "roots")
 	if b.endpoint != nil {
 		newHTTPLink(s, b.endpoint)
 	} else {

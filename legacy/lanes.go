@@ -63,7 +63,7 @@ func (l *lanes) enter(ctx context.Context, req *exchange.Request) (int, func(), 
 // wantsLane reports whether a request may be asked what only its own client can
 // answer.
 func wantsLane(req *exchange.Request) bool {
-	return eligible(req.Method) && (declares(req.Profile.Capabilities, "elicitation") || declares(req.Profile.Capabilities, "sampling"))
+	return eligible(req.Method) && (exchange.Declares(req.Profile.Capabilities, "elicitation") || exchange.Declares(req.Profile.Capabilities, "sampling"))
 }
 
 // take returns a free lane, or a place in the line, or -1 where none is needed.

@@ -124,7 +124,7 @@ func (s *session) consult(ctx context.Context, q *question, c *call) (exchange.A
 	if q.m.Method == spec.MethodRootsList {
 		return s.answerRoots(ctx, q, c)
 	}
-	if need := missingCapability(c.capabilities, q.m.Method, q.m.Params); need != nil {
+	if need := exchange.MissingCapability(c.capabilities, q.m.Method, q.m.Params); need != nil {
 		c.lack(need)
 		return exchange.Answer{}, undeclared(q, need)
 	}
@@ -212,42 +212,10 @@ func questionParams(capabilities, params []byte) []byte {
 		}
 		edits = append(edits, wire.Edit{Name: "_meta", Value: meta})
 	}
-	if !declares(wire.Get(capabilities, "sampling"), "context") {
+	if !exchange.Declares(wire.Get(capabilities, "sampling"), "context") {
 		edits = append(edits, wire.Edit{Name: "includeContext"})
 	}
 	return wire.AppendEdited(nil, params, edits...)
-}
-
-// missingCapability returns the client capability that a question needs and the
-// client did not declare, as a capabilities object; nil if it may be asked.
-//
-// Spec: 2026-07-28, basic/patterns/mrtr, Server Requirements; client/elicitation,
-// Capabilities.
-func missingCapability(capabilities []byte, method string, params []byte) []byte {
-	switch method {
-	case spec.MethodElicit:
-		group := wire.Get(capabilities, "elicitation")
-		mode, _ := wire.GetString(params, "mode")
-		switch {
-		case mode == "url" && !declares(group, "url"):
-			return []byte(`{"elicitation":{"url":{}}}`)
-		case mode != "url" && (!wire.IsObject(group) || declares(group, "url") && !declares(group, "form")):
-			return []byte(`{"elicitation":{"form":{}}}`)
-		}
-	case spec.MethodSample:
-		group := wire.Get(capabilities, "sampling")
-		switch {
-		case !wire.IsObject(group):
-			return []byte(`{"sampling":{}}`)
-		case (declares(params, "tools") || declares(params, "toolChoice")) && !declares(group, "tools"):
-			return []byte(`{"sampling":{"tools":{}}}`)
-		}
-	case spec.MethodRootsList:
-		if !declares(capabilities, "roots") {
-			return []byte(`{"roots":{}}`)
-		}
-	}
-	return nil
 }
 
 // legacyAnswer returns a client's answer as the session's revision knows it.

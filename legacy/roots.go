@@ -32,7 +32,7 @@ func (s *session) answerRoots(ctx context.Context, q *question, c *call) (exchan
 	if s.opts.Roots != nil {
 		return exchange.Answer{Result: rootsResult(s.opts.Roots)}, nil
 	}
-	if c == nil || missingCapability(c.capabilities, q.m.Method, nil) != nil {
+	if c == nil || exchange.MissingCapability(c.capabilities, q.m.Method, nil) != nil {
 		return exchange.Answer{Result: s.provisionalRoots()}, nil
 	}
 	a, err := s.ask(ctx, c, q)

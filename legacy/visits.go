@@ -57,7 +57,7 @@ type visited struct {
 func (s *session) visit(ctx context.Context, req *exchange.Request, x exchange.Exchange, e *wire.Error) error {
 	need := []byte(`{"elicitation":{"url":{}}}`)
 	all := visits(e)
-	if !declares(wire.Get(req.Profile.Capabilities, "elicitation"), "url") {
+	if !exchange.Declares(wire.Get(req.Profile.Capabilities, "elicitation"), "url") {
 		return lacking(need, e.Message)
 	}
 	if len(all) == 0 {

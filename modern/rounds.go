@@ -131,7 +131,7 @@ func (s *serving) mayAsk(q exchange.Question) error {
 	default:
 		return wire.Errorf(spec.CodeInternal, "server %q asks the client for %q in the course of %s, which no client knows", s.b.opts.Name, shorten(q.Method), s.req.Method)
 	}
-	need := missingCapability(firstOf(s.req.Capabilities, s.req.Profile.Capabilities), q.Method, q.Params)
+	need := exchange.MissingCapability(firstOf(s.req.Capabilities, s.req.Profile.Capabilities), q.Method, q.Params)
 	if need == nil {
 		return nil
 	}
@@ -139,38 +139,6 @@ func (s *serving) mayAsk(q exchange.Question) error {
 		s.b.opts.Name, s.req.Method, q.Method, need)
 	e.Data = wire.AppendEdited(nil, nil, wire.Edit{Name: "requiredCapabilities", Value: need})
 	return &exchange.Refusal{Err: e}
-}
-
-// missingCapability returns the client capability that a question needs and the
-// client did not declare, as a capabilities object; nil if it may be asked. A bare
-// elicitation means forms.
-//
-// Spec: 2026-07-28, client/elicitation, Capabilities; client/sampling, Capabilities.
-func missingCapability(capabilities []byte, method string, params []byte) []byte {
-	switch method {
-	case spec.MethodElicit:
-		group := wire.Get(capabilities, "elicitation")
-		mode, _ := wire.GetString(params, "mode")
-		switch {
-		case mode == "url" && !declares(group, "url"):
-			return []byte(`{"elicitation":{"url":{}}}`)
-		case mode != "url" && (!wire.IsObject(group) || declares(group, "url") && !declares(group, "form")):
-			return []byte(`{"elicitation":{"form":{}}}`)
-		}
-	case spec.MethodSample:
-		group := wire.Get(capabilities, "sampling")
-		switch {
-		case !wire.IsObject(group):
-			return []byte(`{"sampling":{}}`)
-		case (declares(params, "tools") || declares(params, "toolChoice")) && !declares(group, "tools"):
-			return []byte(`{"sampling":{"tools":{}}}`)
-		}
-	case spec.MethodRootsList:
-		if !declares(capabilities, "roots") {
-			return []byte(`{"roots":{}}`)
-		}
-	}
-	return nil
 }
 
 // pause returns after d, or with ctx's cause when ctx ends first.

@@ -210,5 +210,5 @@ func (b *Back) lastKnown(scopes ...string) *described {
 func (b *Back) declares(scope, method string) bool {
 	name := spec.Capability(method)
 	d := b.lastKnown(scope, everybody, b.probeProfile().Scope)
-	return name != "" && (d == nil || declares(d.Capabilities, name))
+	return name != "" && (d == nil || exchange.Declares(d.Capabilities, name))
 }

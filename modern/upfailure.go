@@ -155,7 +155,7 @@ func (b *Back) upstreamError(req *exchange.Request, e *wire.Error) error {
 	switch e.Code {
 	case spec.CodeResourceNotFound:
 		if req.Method == spec.MethodResourcesRead {
-			return &wire.Error{Code: spec.CodeInvalidParams, Message: e.Message, Data: withURI(e.Data, wire.Get(req.Params, "uri"))}
+			return &wire.Error{Code: spec.CodeInvalidParams, Message: e.Message, Data: exchange.WithURI(e.Data, wire.Get(req.Params, "uri"))}
 		}
 	case spec.CodeHeaderMismatch:
 		// The headers are the gateway's: the client can do nothing about them.
@@ -170,18 +170,6 @@ func (b *Back) upstreamError(req *exchange.Request, e *wire.Error) error {
 		}
 	}
 	return e
-}
-
-// withURI returns error data that has the member uri, added if data lacks it.
-func withURI(data, uri []byte) []byte {
-	if uri == nil || wire.Get(data, "uri") != nil {
-		return data
-	}
-	edits := []wire.Edit{{Name: "uri", Value: uri}}
-	if data != nil && !wire.IsObject(data) {
-		edits = append(edits, wire.Edit{Name: "data", Value: data})
-	}
-	return wire.AppendEdited(nil, data, edits...)
 }
 
 // A foreignRevision says that a server speaks no revision that is spoken here.

@@ -148,9 +148,3 @@ func appendHidden(dst []wire.Edit, name string, set []byte, hide []string) []wir
 	}
 	return append(dst, wire.Edit{Name: name, Value: wire.AppendEdited(nil, set, edits...)})
 }
-
-// declares reports whether capabilities have a member called name.
-func declares(capabilities []byte, name string) bool {
-	v := wire.Get(capabilities, name)
-	return v != nil && !wire.IsNull(v)
-}

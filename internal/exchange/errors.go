@@ -41,3 +41,15 @@ func WireError(err error) *wire.Error {
 	}
 	return wire.Errorf(spec.CodeInternal, "%v", err)
 }
+
+// WithURI returns the data of an error that has the member uri, added if data lacks it.
+func WithURI(data, uri []byte) []byte {
+	if uri == nil || wire.Get(data, "uri") != nil {
+		return data
+	}
+	edits := []wire.Edit{{Name: "uri", Value: uri}}
+	if data != nil && !wire.IsObject(data) {
+		edits = append(edits, wire.Edit{Name: "data", Value: data})
+	}
+	return wire.AppendEdited(nil, data, edits...)
+}

@@ -1,0 +1,45 @@
+package exchange
+
+import (
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// Declares reports whether capabilities, an object or nil, have a member of that
+// name that is not null.
+func Declares(capabilities []byte, name string) bool {
+	v := wire.Get(capabilities, name)
+	return v != nil && !wire.IsNull(v)
+}
+
+// MissingCapability returns the client capability that a question needs and the
+// client did not declare, as a capabilities object; nil if it may be asked. A bare
+// elicitation means forms.
+//
+// Spec: 2026-07-28, client/elicitation, Capabilities; client/sampling, Capabilities.
+func MissingCapability(capabilities []byte, method string, params []byte) []byte {
+	switch method {
+	case spec.MethodElicit:
+		group := wire.Get(capabilities, "elicitation")
+		mode, _ := wire.GetString(params, "mode")
+		switch {
+		case mode == "url" && !Declares(group, "url"):
+			return []byte(`{"elicitation":{"url":{}}}`)
+		case mode != "url" && (!wire.IsObject(group) || Declares(group, "url") && !Declares(group, "form")):
+			return []byte(`{"elicitation":{"form":{}}}`)
+		}
+	case spec.MethodSample:
+		group := wire.Get(capabilities, "sampling")
+		switch {
+		case !wire.IsObject(group):
+			return []byte(`{"sampling":{}}`)
+		case (Declares(params, "tools") || Declares(params, "toolChoice")) && !Declares(group, "tools"):
+			return []byte(`{"sampling":{"tools":{}}}`)
+		}
+	case spec.MethodRootsList:
+		if !Declares(capabilities, "roots") {
+			return []byte(`{"roots":{}}`)
+		}
+	}
+	return nil
+}

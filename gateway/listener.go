@@ -60,7 +60,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			return c, nil
 		}
 		if bound(tcp, l.timeout) == nil {
-			return &clientConn{tcp}, nil
+			return &clientConn{TCPConn: tcp}, nil
 		}
 		_ = c.Close()
 	}
@@ -71,16 +71,4 @@ func bound(c *net.TCPConn, timeout time.Duration) error {
 		return err
 	}
 	return setUserTimeout(c, timeout)
-}
-
-// A clientConn is a connection with a small send buffer. One goroutine writes at a
-// time.
-type clientConn struct{ *net.TCPConn }
-
-// Write implements [net.Conn].
-func (c *clientConn) Write(p []byte) (int, error) {
-	if len(p) >= largeWrite && c.SetWriteBuffer(largeBuffer) == nil {
-		defer func() { _ = c.SetWriteBuffer(sendBuffer) }() // it was, just before
-	}
-	return c.TCPConn.Write(p)
 }

@@ -2,8 +2,10 @@ package gateway
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
+	"runtime"
 	"testing"
 	"time"
 )
@@ -74,5 +76,55 @@ func TestListenNamesTheAddress(t *testing.T) {
 	if again, err := Listen(t.Context(), l.Addr().String(), 0); err == nil {
 		_ = again.Close()
 		t.Error("Listen on a taken address = nil, want an error")
+	}
+}
+
+// A deadline that was set before a Read ends it, and so does one that is set while
+// it waits; one that was taken back does not.
+func TestReadDeadlines(t *testing.T) {
+	past := time.Unix(1, 0)
+	server, client := accepted(t, time.Minute)
+	read := func() error {
+		_, err := server.Read(make([]byte, 1))
+		return err
+	}
+	set := func(f func(time.Time) error, to time.Time) {
+		t.Helper()
+		if err := f(to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // the second finds it set
+		set(server.SetReadDeadline, past)
+		if err := read(); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("Read beyond its deadline = %v", err)
+		}
+	}
+	set(server.SetDeadline, time.Time{})
+	if _, err := client.Write([]byte("ab")); err != nil {
+		t.Fatal(err)
+	}
+	if err := read(); err != nil {
+		t.Errorf("Read without a deadline = %v", err)
+	}
+	set(server.SetDeadline, past)
+	if n, err := server.WriteTo(io.Discard); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("WriteTo beyond its deadline = %d, %v", n, err)
+	}
+	set(server.SetReadDeadline, time.Time{})
+	if err := read(); err != nil {
+		t.Errorf("Read after the deadline was taken back = %v", err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- read() }()
+	for reading := false; !reading; {
+		server.mu.Lock()
+		reading = server.readers > 0
+		server.mu.Unlock()
+		runtime.Gosched()
+	}
+	set(server.SetReadDeadline, past)
+	if err := <-done; !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("Read whose deadline came while it waited = %v", err)
 	}
 }

@@ -1,0 +1,97 @@
+package gateway
+
+import (
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// A clientConn is a connection with a small send buffer. One goroutine writes at a
+// time.
+//
+// net/http and we set eight read deadlines for each request, most of them for bytes
+// that are there already. Each takes the runtime's locks and moves a timer, so that
+// one is only noted until a Read has to keep it.
+type clientConn struct {
+	*net.TCPConn
+
+	// mu guards the fields below. A deadline is set under it, which never blocks.
+	mu      sync.Mutex
+	readers int       // Reads under way
+	noted   time.Time // the read deadline that was asked for
+	set     time.Time // the one that the connection has
+}
+
+// Write implements [net.Conn].
+func (c *clientConn) Write(p []byte) (int, error) {
+	if len(p) >= largeWrite && c.SetWriteBuffer(largeBuffer) == nil {
+		defer func() { _ = c.SetWriteBuffer(sendBuffer) }() // it was, just before
+	}
+	return c.TCPConn.Write(p)
+}
+
+// Read implements [net.Conn].
+func (c *clientConn) Read(p []byte) (int, error) {
+	if err := c.beginRead(); err != nil {
+		return 0, err
+	}
+	defer c.endRead()
+	return c.TCPConn.Read(p)
+}
+
+// WriteTo implements [io.WriterTo].
+func (c *clientConn) WriteTo(w io.Writer) (int64, error) {
+	if err := c.beginRead(); err != nil {
+		return 0, err
+	}
+	defer c.endRead()
+	return c.TCPConn.WriteTo(w)
+}
+
+// SetReadDeadline implements [net.Conn].
+func (c *clientConn) SetReadDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.noted = t
+	if c.readers == 0 {
+		return nil
+	}
+	return c.keepLocked()
+}
+
+// SetDeadline implements [net.Conn].
+func (c *clientConn) SetDeadline(t time.Time) error {
+	if err := c.SetWriteDeadline(t); err != nil {
+		return err
+	}
+	return c.SetReadDeadline(t)
+}
+
+func (c *clientConn) beginRead() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.keepLocked(); err != nil {
+		return err
+	}
+	c.readers++
+	return nil
+}
+
+func (c *clientConn) endRead() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.readers--
+}
+
+// keepLocked gives the connection the deadline that was noted.
+func (c *clientConn) keepLocked() error {
+	if c.set == c.noted {
+		return nil
+	}
+	if err := c.TCPConn.SetReadDeadline(c.noted); err != nil {
+		return err
+	}
+	c.set = c.noted
+	return nil
+}

@@ -58,7 +58,9 @@ type entry struct {
 	// Guarded by pool.mu.
 	uses  int
 	since time.Time
-	timer *time.Timer // nil unless idle
+	left  time.Time   // when it was last in use; meaningless before that
+	timer *time.Timer // nil before the first rest
+	armed bool        // the timer runs; it does so over uses, too
 	ended bool
 }
 
@@ -85,7 +87,7 @@ func newPool(opts *Options, dial func(context.Context, exchange.Profile) (*sessi
 	}, nil
 }
 
-// get returns a session of the profile and uses it until release is called.
+// get returns a session of the profile and uses it until release is called, once.
 // private asks for one of its own, ended by release. The dial is shared by all
 // who wait for it and does not end with the first of them.
 func (p *pool) get(ctx context.Context, profile exchange.Profile, private bool) (*session, func(), error) {
@@ -101,12 +103,15 @@ func (p *pool) get(ctx context.Context, profile exchange.Profile, private bool) 
 		p.leave(e)
 		return nil, nil, err
 	}
-	return e.s, sync.OnceFunc(func() { p.leave(e) }), nil
+	return e.s, func() { p.leave(e) }, nil
 }
 
 // await returns when the dial has ended. The dial to a server that has made a habit
 // of failing, which is not nil then, goes on without those who asked for it.
 func (e *entry) await(ctx context.Context, habit error) error {
+	if e.opened() {
+		return e.err
+	}
 	var late <-chan time.Time
 	if habit != nil {
 		t := time.NewTimer(maxRestWait)
@@ -131,11 +136,8 @@ func (p *pool) enter(ctx context.Context, profile exchange.Profile, private bool
 	if p.shared == nil {
 		return nil, nil, errClosed
 	}
-	r, ok := p.rests.Get(allScopes)
-	if !ok {
-		r = &rest{}
-	}
-	if r.pause > 0 {
+	r, _ := p.rests.Get(allScopes) // nil unless it failed lately
+	if r != nil && r.pause > 0 {
 		habit = r.err
 	}
 	if e := p.shared[profile.Scope]; e != nil && !private {
@@ -152,7 +154,9 @@ func (p *pool) enter(ctx context.Context, profile exchange.Profile, private bool
 	if err != nil {
 		return nil, nil, err
 	}
-	r.trial = true
+	if r != nil {
+		r.trial = true
+	}
 	e = &entry{scope: profile.Scope, private: private || profile.Single, ready: make(chan struct{}), uses: 1}
 	p.all[e] = struct{}{}
 	if !private {
@@ -251,9 +255,7 @@ func (p *pool) partLocked(e *entry) {
 }
 
 func (p *pool) useLocked(e *entry) {
-	if e.uses++; e.timer != nil {
-		e.timer.Stop()
-		e.timer = nil
+	if e.uses++; e.uses == 1 {
 		p.idle.Remove(e)
 	}
 }
@@ -279,7 +281,8 @@ func (e *entry) opened() bool {
 	}
 }
 
-// restIdleLocked decides what becomes of an entry that nobody uses.
+// restIdleLocked decides what becomes of an entry that nobody uses. Short uses come
+// one after the other: the timer is left alone meanwhile.
 func (p *pool) restIdleLocked(e *entry) {
 	switch {
 	case !e.s.alive():
@@ -288,18 +291,35 @@ func (p *pool) restIdleLocked(e *entry) {
 		p.endLocked(e, endReleased)
 	default:
 		p.idle.Add(e, struct{}{})
-		e.timer = time.AfterFunc(p.opts.Idle, func() { p.expire(e) })
+		e.left = time.Now()
+		if !e.armed {
+			p.armLocked(e, p.opts.Idle)
+		}
 	}
 }
 
-// expire ends an entry whose timer fired, unless it was taken into use at that
-// moment.
+func (p *pool) armLocked(e *entry, d time.Duration) {
+	e.armed = true
+	if e.timer == nil {
+		e.timer = time.AfterFunc(d, func() { p.expire(e) })
+		return
+	}
+	e.timer.Reset(d)
+}
+
+// expire ends an entry whose timer fired, unless it was in use since.
 func (p *pool) expire(e *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if e.timer != nil && e.uses == 0 {
-		p.endLocked(e, endIdle)
+	e.armed = false
+	if e.ended || e.uses > 0 {
+		return
 	}
+	if rest := p.opts.Idle - time.Since(e.left); rest > 0 {
+		p.armLocked(e, rest)
+		return
+	}
+	p.endLocked(e, endIdle)
 }
 
 // endLocked takes e off the pool and ends its session upstream, in a goroutine
@@ -312,7 +332,6 @@ func (p *pool) endLocked(e *entry, why string) {
 	delete(p.all, e)
 	if e.timer != nil {
 		e.timer.Stop()
-		e.timer = nil
 	}
 	p.idle.Remove(e)
 	if p.shared[e.scope] == e {

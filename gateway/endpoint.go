@@ -86,10 +86,12 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, s *server) ([
 	} else {
 		body, err = io.ReadAll(limited)
 	}
+	if err == nil {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+		return body, true
+	}
 	var tooLarge *http.MaxBytesError
 	switch {
-	case err == nil:
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		g.opts.Metrics.Limit(s.name, "body_timeout")
 		g.opts.Logger.Warn("request refused: body too slow", "upstream", s.name, "downstream", r.RemoteAddr, "limit", g.opts.BodyTimeout)
@@ -104,7 +106,7 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, s *server) ([
 	default:
 		modern.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeParse, "reading the request body: %v", err))
 	}
-	return body, err == nil
+	return nil, false
 }
 
 // route reads the message and decides its era: by its envelope, else by its
@@ -122,7 +124,7 @@ func (s *server) route(w http.ResponseWriter, r *http.Request, body []byte) {
 	if m == nil {
 		return
 	}
-	if claims := claimsRevision(m.Params); s.isModern(m, claims, header) {
+	if claims := claimsRevision(m.Meta); s.isModern(m, claims, header) {
 		s.front.ServeMessage(w, r, m, s.g.authenticate(r))
 	} else {
 		s.refuse(w, r, m, claims, header)
@@ -167,9 +169,10 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request, m *wire.Message,
 	}
 }
 
-// claimsRevision reports whether params carry a modern envelope's first sign.
-func claimsRevision(params []byte) bool {
-	return wire.Get(wire.Get(params, "_meta"), spec.MetaProtocolVersion) != nil
+// claimsRevision reports whether the _meta of params is a modern envelope, by its
+// first sign.
+func claimsRevision(meta []byte) bool {
+	return wire.Get(meta, spec.MetaProtocolVersion) != nil
 }
 
 func headerEra(h http.Header) spec.Era {
@@ -187,7 +190,7 @@ func parseError(err error) *wire.Error {
 func (s *server) serveBatch(w http.ResponseWriter, r *http.Request, body []byte, header spec.Era) {
 	isModern := header == spec.Modern
 	for m := range wire.Elements(body) {
-		isModern = isModern || claimsRevision(wire.Get(m, "params"))
+		isModern = isModern || claimsRevision(wire.Get(wire.Get(m, "params"), "_meta"))
 	}
 	if isModern {
 		modern.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,

@@ -131,7 +131,7 @@ func (p *pipe) receive(text []byte) {
 // batch takes a batch, which only a legacy revision has.
 func (p *pipe) batch(text []byte) {
 	for m := range wire.Elements(text) {
-		if claimsRevision(wire.Get(m, "params")) {
+		if claimsRevision(wire.Get(wire.Get(m, "params"), "_meta")) {
 			p.refuse(wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "revision %s has no batches; send each message by itself", spec.Rev20260728))
 			return
 		}
@@ -143,7 +143,7 @@ func (p *pipe) batch(text []byte) {
 // whose request it names.
 func (p *pipe) route(m *wire.Message) {
 	switch {
-	case p.s.isModern(m, claimsRevision(m.Params), spec.Unknown):
+	case p.s.isModern(m, claimsRevision(m.Meta), spec.Unknown):
 		p.modern.Serve(m)
 	case m.Method == spec.NotifyCancelled && p.modern.Cancel(m):
 	default:

@@ -195,11 +195,12 @@ func (s *server) log(ctx context.Context, req *exchange.Request, took time.Durat
 // outcome sorts how a request ended: "ok", "cancelled", "refused" by the gateway,
 // "error" from the upstream's handler, or "failed" on the way.
 func outcome(ctx context.Context, err error) string {
+	if err == nil {
+		return "ok" // most requests get here, and what follows is on the heap
+	}
 	var refusal *exchange.Refusal
 	var we *wire.Error
 	switch {
-	case err == nil:
-		return "ok"
 	case ctx.Err() != nil:
 		return "cancelled"
 	case errors.As(err, &refusal):

@@ -30,10 +30,8 @@ type call struct {
 	capabilities json.RawMessage // its client's
 	mayBeAsked   bool            // the server's questions may belong to it
 	leaveLane    func()          // nil, or lets the next call run; may be called again
-	asking       context.Context // ends with the call: its open questions do, too
-	stopAsking   context.CancelFunc
-	hosts        bool  // it is never sent itself: requests of the gateway are its parts
-	owner        *call // the client's call that this request of the gateway is a part of; nil if none
+	hosts        bool            // it is never sent itself: requests of the gateway are its parts
+	owner        *call           // the client's call that this request of the gateway is a part of; nil if none
 
 	// wake has capacity 1. It tells the goroutine that serves the call of notes;
 	// nil where that goroutine can't be told, see link.wakes.
@@ -48,13 +46,15 @@ type call struct {
 	draining bool                    // somebody is giving notes to x
 	progress float64                 // the last value; meaningless unless moved
 	moved    bool
-	asked    int       // questions that are with the caller
-	waits    int       // of these, those that the server is taken to wait for
-	lastAsks time.Time // when the last of them came
-	sent     bool      // the server may have heard of it
-	strayed  bool      // the server may still be at work on it though nobody waits
-	named    bool      // its questions name it: those that don't are not its own
-	missing  []byte    // the capability that a refused question needed; nil if none was
+	asked    int             // questions that are with the caller
+	waits    int             // of these, those that the server is taken to wait for
+	lastAsks time.Time       // when the last of them came
+	sent     bool            // the server may have heard of it
+	strayed  bool            // the server may still be at work on it though nobody waits
+	named    bool            // its questions name it: those that don't are not its own
+	life     context.Context // see lifetime; nil until somebody asks
+	die      context.CancelFunc
+	missing  []byte // the capability that a refused question needed; nil if none was
 
 	asks   sync.WaitGroup // questions that are with the caller
 	drains sync.WaitGroup // goroutines started for notes from another stream
@@ -177,13 +177,27 @@ func (c *call) end() (answer, bool) {
 	c.mu.Lock()
 	c.ended = true
 	c.notes = nil
+	die := c.die
 	c.mu.Unlock()
-	if c.stopAsking != nil {
-		c.stopAsking()
+	if die != nil {
+		die()
 	}
 	c.asks.Wait()
 	c.drains.Wait()
 	return c.settled()
+}
+
+// lifetime returns a context that ends with the call: its open questions do, too.
+func (c *call) lifetime() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.life == nil {
+		c.life, c.die = context.WithCancel(context.Background())
+		if c.ended {
+			c.die()
+		}
+	}
+	return c.life
 }
 
 // park says that the caller is about to be asked: until unpark, the call's time

@@ -54,6 +54,9 @@ func (f *failure) repeatable(method string) bool {
 
 // asFailure returns the failure in err's chain, or nil.
 func asFailure(err error) *failure {
+	if err == nil {
+		return nil // most calls get here, and f below is on the heap
+	}
 	var f *failure
 	if errors.As(err, &f) {
 		return f

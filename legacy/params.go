@@ -2,6 +2,7 @@ package legacy
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -12,23 +13,24 @@ import (
 // them: without what only modern servers understand, the progress token replaced
 // by token, or taken away if token is zero. All other members keep their bytes,
 // traceparent and the keys of extensions among them. It returns nil where there
-// were none and none are needed.
+// were none and none are needed. The result is in space if that has room.
 //
 // Spec: 2026-07-28, basic/index, _meta.
-func upstreamParams(params json.RawMessage, token int64) json.RawMessage {
-	meta := wire.Edit{Name: "_meta", Value: upstreamMeta(wire.Get(params, "_meta"), token)}
+func upstreamParams(space []byte, params json.RawMessage, token int64) json.RawMessage {
+	var few [256]byte // most have little else than what is taken away
+	meta := wire.Edit{Name: "_meta", Value: upstreamMeta(few[:0], wire.Get(params, "_meta"), token)}
 	if params == nil && meta.Value == nil {
 		return nil
 	}
-	return wire.AppendEdited(make([]byte, 0, len(params)+48), params, meta,
+	return wire.AppendEdited(slices.Grow(space, len(params)+48), params, meta,
 		wire.Edit{Name: "inputResponses"},
 		wire.Edit{Name: "requestState"},
 		wire.Edit{Name: "task"}) // 2025's tasks are the gateway's to ask for
 }
 
-// upstreamMeta returns what is left of _meta, nil if nothing is that the client
-// itself put there.
-func upstreamMeta(meta []byte, token int64) []byte {
+// upstreamMeta returns what is left of _meta, in space if that has room; nil if
+// nothing is left that the client itself put there.
+func upstreamMeta(space, meta []byte, token int64) []byte {
 	if meta != nil && !wire.IsObject(meta) {
 		return meta // not ours to judge
 	}
@@ -39,7 +41,7 @@ func upstreamMeta(meta []byte, token int64) []byte {
 	if meta == nil && token == 0 {
 		return nil
 	}
-	out := wire.AppendEdited(make([]byte, 0, len(meta)+24), meta, progress,
+	out := wire.AppendEdited(space, meta, progress,
 		wire.Edit{Name: spec.MetaProtocolVersion},
 		wire.Edit{Name: spec.MetaClientInfo},
 		wire.Edit{Name: spec.MetaClientCapabilities},

@@ -143,7 +143,7 @@ func (s *session) ask(ctx context.Context, c *call, q *question) (exchange.Answe
 	}
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
-	unlink := context.AfterFunc(c.asking, cancel)
+	unlink := context.AfterFunc(c.lifetime(), cancel)
 	defer unlink()
 	stop := c.breathe(q)
 	out := exchange.Question{Method: q.m.Method, Params: questionParams(c.capabilities, q.m.Params)}

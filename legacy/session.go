@@ -171,9 +171,15 @@ func (s *session) attempt(ctx context.Context, req *exchange.Request, c *call) (
 		c.end()
 		return answer{}, s.abandon(ctx, c, err)
 	}
-	params := upstreamParams(req.Params, c.upstreamToken())
+	return s.exchange(ctx, c, c.frame(req))
+}
+
+// frame returns the client's request as the server gets it.
+func (c *call) frame(req *exchange.Request) []byte {
+	var few [512]byte // most params are small
+	params := upstreamParams(few[:0], req.Params, c.upstreamToken())
 	frame := make([]byte, 0, len(params)+len(req.Method)+len(req.Extra)+64)
-	return s.exchange(ctx, c, wire.AppendRequest(frame, wire.NumberID(c.id), req.Method, params, req.Extra))
+	return wire.AppendRequest(frame, wire.NumberID(c.id), req.Method, params, req.Extra)
 }
 
 // prepare does what must be done before the server hears of a client's request.
@@ -244,9 +250,6 @@ func (s *session) begin(ctx context.Context, c *call) (context.Context, error) {
 		c.wake = make(chan struct{}, 1)
 	}
 	c.ctx = ctx
-	if c.mayBeAsked {
-		c.asking, c.stopAsking = context.WithCancel(context.WithoutCancel(ctx))
-	}
 	ctx, c.cancel = context.WithCancelCause(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()

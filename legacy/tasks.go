@@ -102,7 +102,7 @@ func (s *session) perform(ctx context.Context, req *exchange.Request, c *call) (
 		return nil, err
 	}
 	ttl := wire.AppendEdited(nil, nil, wire.Edit{Name: "ttl", Value: strconv.AppendInt(nil, s.opts.Timeouts.Max.Milliseconds(), 10)})
-	params := wire.AppendEdited(nil, upstreamParams(req.Params, c.upstreamToken()), wire.Edit{Name: "task", Value: ttl})
+	params := wire.AppendEdited(nil, upstreamParams(nil, req.Params, c.upstreamToken()), wire.Edit{Name: "task", Value: ttl})
 	created, err := s.requestFor(ctx, c, req.Method, params)
 	if err != nil {
 		return nil, err

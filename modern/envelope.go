@@ -16,7 +16,7 @@ import (
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Protocol Version Header.
 func checkVersionHeader(h http.Header, m *wire.Message) error {
-	version, ok := wire.GetString(wire.Get(m.Params, "_meta"), spec.MetaProtocolVersion)
+	version, ok := wire.GetString(m.Meta, spec.MetaProtocolVersion)
 	if !ok {
 		return nil // readEnvelope names what is missing
 	}
@@ -29,7 +29,7 @@ func checkVersionHeader(h http.Header, m *wire.Message) error {
 func (f *Front) readEnvelope(m *wire.Message) (*exchange.Request, error) {
 	req := &exchange.Request{Method: m.Method, Params: m.Params, Extra: m.Extra, Era: spec.Modern}
 	var version json.RawMessage
-	for k, v := range wire.Members(wire.Get(m.Params, "_meta")) {
+	for k, v := range wire.Members(m.Meta) {
 		switch {
 		case k.Is(spec.MetaProtocolVersion):
 			version = v
@@ -46,20 +46,19 @@ func (f *Front) readEnvelope(m *wire.Message) (*exchange.Request, error) {
 			req.ProgressToken = v
 		}
 	}
-	if err := f.checkRevision(version); err != nil {
+	req.Revision = spec.Revision(wire.Unquote(version))
+	if err := f.checkRevision(req.Revision, version); err != nil {
 		return nil, err
 	}
-	req.Revision = spec.Revision(wire.Unquote(version))
 	return req, checkEnvelope(req, version)
 }
 
-// checkRevision refuses a revision that this front does not speak. An absent one
+// checkRevision refuses a revision, written as version, that this front does not speak. An absent one
 // is checkEnvelope's to name.
-func (f *Front) checkRevision(version json.RawMessage) error {
+func (f *Front) checkRevision(r spec.Revision, version json.RawMessage) error {
 	if len(version) == 0 || version[0] != '"' {
 		return nil
 	}
-	r := spec.Revision(wire.Unquote(version))
 	if r.Era() == spec.Modern && r.Known() {
 		return nil
 	}

@@ -218,10 +218,13 @@ func WriteError(w http.ResponseWriter, status int, id wire.ID, e *wire.Error) {
 	_ = writeJSON(w, status, message{text: wire.AppendError(nil, id, e)})
 }
 
+// jsonType is the value of a header of all JSON answers. Nobody changes it.
+var jsonType = []string{typeJSON}
+
 func writeJSON(w http.ResponseWriter, status int, msg message) error {
 	h := w.Header()
-	h.Set("Content-Type", typeJSON)
-	h.Set("Content-Length", strconv.Itoa(len(msg.text)+len(msg.large)))
+	h["Content-Type"] = jsonType
+	h["Content-Length"] = []string{strconv.Itoa(len(msg.text) + len(msg.large))}
 	w.WriteHeader(status)
 	if len(msg.large) == 0 {
 		_, err := w.Write(msg.text)

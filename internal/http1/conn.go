@@ -28,6 +28,7 @@ type conn struct {
 	nc   net.Conn
 	br   *bufio.Reader
 
+	stop func()          // closes nc
 	raw  syscall.RawConn // nil: it can't be asked whether it is still open
 	look func(fd uintptr) bool
 	open bool      // what look found
@@ -36,6 +37,7 @@ type conn struct {
 
 func newConn(t *Transport, addr string, nc net.Conn) *conn {
 	c := &conn{t: t, addr: addr, nc: nc, br: bufio.NewReader(nc)}
+	c.stop = func() { _ = c.nc.Close() } // what reads or writes tells
 	if sc, ok := nc.(syscall.Conn); ok {
 		c.raw, _ = sc.SyscallConn() // without it the connection is used once
 	}
@@ -60,7 +62,7 @@ func (c *conn) exchange(out *outgoing) (*http.Response, error) {
 	x.body.x = x
 	x.ctx = out.req.Context()
 	if x.ctx.Done() != nil {
-		x.release = context.AfterFunc(x.ctx, func() { _ = c.nc.Close() }) // what reads or writes tells
+		x.release = context.AfterFunc(x.ctx, c.stop)
 	}
 	err := x.write(out)
 	if err == nil {
@@ -132,24 +134,24 @@ func (x *exchange) read(req *http.Request) error {
 // readFinal passes over interim responses.
 //
 // Spec: RFC 9110, 15.2.
-func (x *exchange) readFinal() (*head, error) {
+func (x *exchange) readFinal() (head, error) {
 	if _, err := x.c.br.Peek(1); err != nil {
-		return nil, x.silence(err)
+		return head{}, x.silence(err)
 	}
 	for range maxInterim {
 		h, err := readHead(x.c.br, x.c.t.maxHeader)
 		switch {
 		case err == io.EOF:
-			return nil, io.ErrUnexpectedEOF
+			return h, io.ErrUnexpectedEOF
 		case err != nil:
-			return nil, err
+			return h, err
 		case h.code == http.StatusSwitchingProtocols:
-			return nil, malformed("it switches protocols unasked")
+			return h, malformed("it switches protocols unasked")
 		case h.code >= 200:
 			return h, nil
 		}
 	}
-	return nil, malformed("too many interim responses")
+	return head{}, malformed("too many interim responses")
 }
 
 // silence says that not a byte of a response came.

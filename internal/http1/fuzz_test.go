@@ -29,11 +29,11 @@ func play(rd io.Reader) (*http.Response, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	out, err := newOutgoing(req, false)
-	if err != nil {
+	out := &outgoing{req: req, text: buffers.Get().(*[]byte)}
+	defer out.done()
+	if err := out.fill(false); err != nil {
 		return nil, "", err
 	}
-	defer out.done()
 	resp, err := c.exchange(out)
 	if err != nil {
 		return nil, "", err

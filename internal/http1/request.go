@@ -68,29 +68,26 @@ type outgoing struct {
 
 var buffers = sync.Pool{New: func() any { return new(make([]byte, 0, 4<<10)) }}
 
-// newOutgoing reads a small body, and closes it.
-func newOutgoing(req *http.Request, close bool) (*outgoing, error) {
-	out := &outgoing{req: req, text: buffers.Get().(*[]byte)}
-	var err error
+// fill writes the header, and reads and closes a small body.
+func (out *outgoing) fill(close bool) (err error) {
+	req := out.req
 	if *out.text, err = appendHead((*out.text)[:0], req, close); err != nil {
-		out.done()
-		return nil, err
+		return err
 	}
 	if !hasBody(req) {
-		return out, nil
+		return nil
 	}
 	if req.ContentLength > gathered {
 		out.rest = req.Body
-		return out, nil
+		return nil
 	}
 	defer closeBody(req)
 	head, n := len(*out.text), int(req.ContentLength)
 	*out.text = slices.Grow(*out.text, n)[:head+n]
 	if _, err := io.ReadFull(req.Body, (*out.text)[head:]); err != nil {
-		out.done()
-		return nil, fmt.Errorf("http1: reading the request's body of %d bytes: %w", n, err)
+		return fmt.Errorf("http1: reading the request's body of %d bytes: %w", n, err)
 	}
-	return out, nil
+	return nil
 }
 
 // addr is the address to dial.

@@ -26,10 +26,10 @@ type head struct {
 
 // readHead reads one head of at most limit bytes. It returns io.EOF only if there
 // is not a byte of one.
-func readHead(br *bufio.Reader, limit int) (*head, error) {
+func readHead(br *bufio.Reader, limit int) (head, error) {
 	text, err := readBlock(br, limit)
 	if err != nil {
-		return nil, err
+		return head{}, err
 	}
 	return parseHead(text)
 }
@@ -64,11 +64,10 @@ func readBlock(br *bufio.Reader, limit int) (string, error) {
 //
 // Spec: RFC 9112, 4 and 5. A line folded in two, which a gateway may refuse, is
 // refused.
-func parseHead(text string) (*head, error) {
+func parseHead(text string) (h head, err error) {
 	line, rest := cutLine(text)
-	h := &head{}
 	if err := h.parseStatus(line); err != nil {
-		return nil, err
+		return h, err
 	}
 	n := strings.Count(rest, "\n")
 	h.header = make(http.Header, n)
@@ -78,7 +77,7 @@ func parseHead(text string) (*head, error) {
 		name, value, ok := strings.Cut(line, ":")
 		value = strings.Trim(value, " \t")
 		if !ok || !isToken(name) || !isValue(value) {
-			return nil, malformed("a header line")
+			return h, malformed("a header line")
 		}
 		name = textproto.CanonicalMIMEHeaderKey(name)
 		if before := h.header[name]; before != nil {

@@ -73,13 +73,13 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return nil, context.Cause(ctx)
 	}
-	out, err := newOutgoing(req, t.pool.most < 0)
-	if err != nil {
+	out := outgoing{req: req, text: buffers.Get().(*[]byte)}
+	defer out.done()
+	if err := out.fill(t.pool.most < 0); err != nil {
 		closeBody(req)
 		return nil, err
 	}
-	defer out.done()
-	resp, err := t.send(out)
+	resp, err := t.send(&out)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}

@@ -22,6 +22,7 @@ type Message struct {
 	Method string // empty for a response
 
 	Params json.RawMessage // an object, or nil if absent
+	Meta   json.RawMessage // _meta of Params, or nil
 	Result json.RawMessage // nil unless the response is a success
 	Error  *Error          // nil unless the response is a failure
 
@@ -128,8 +129,9 @@ func (m *Message) parse(p *parser, data []byte, opts Options) error {
 		return invalid("%v", err)
 	}
 	err := m.fill(data, &p.envelope)
+	m.Meta = p.body.Get(m.Params, "_meta")
 	if opts.UniqueParams && err == nil {
-		err = p.body.uniqueParams(m.Params)
+		err = p.body.uniqueParams(m.Params, m.Meta)
 	}
 	if len(data) >= minOutline {
 		m.Outline = new(p.body)
@@ -224,11 +226,11 @@ func (m *Message) addExtra(k Key, v []byte) {
 	m.Extra = append(append(append(m.Extra, k...), ':'), v...)
 }
 
-func (o *Outline) uniqueParams(params []byte) error {
+func (o *Outline) uniqueParams(params, meta []byte) error {
 	if err := o.checkUnique(params); err != nil {
 		return invalid("params: %v", err)
 	}
-	if err := CheckUnique(o.Get(params, "_meta")); err != nil {
+	if err := CheckUnique(meta); err != nil {
 		return invalid("params._meta: %v", err)
 	}
 	return nil

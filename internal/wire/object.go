@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"strings"
 )
 
 // A Key is the name of a member as it was written, quotes and escapes included.
@@ -197,6 +198,10 @@ func Unquote(text []byte) string {
 	if bytes.IndexByte(text, '\\') < 0 {
 		return string(text[1 : len(text)-1])
 	}
+	return unescape(bytes.Clone(text)) // a copy, or all texts that are looked into would be on the heap
+}
+
+func unescape(text []byte) string {
 	var s string
 	if json.Unmarshal(text, &s) != nil {
 		return ""
@@ -210,6 +215,10 @@ func AppendString(dst []byte, s string) []byte {
 		dst = append(append(dst, '"'), s...)
 		return append(dst, '"')
 	}
+	return appendEscaped(dst, strings.Clone(s)) // a copy, as in Unquote
+}
+
+func appendEscaped(dst []byte, s string) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)

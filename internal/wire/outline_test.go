@@ -26,6 +26,9 @@ func sameAsWalk(t *testing.T, text []byte) {
 		if err != nil {
 			return
 		}
+		if want := Get(m.Params, "_meta"); !bytes.Equal(m.Meta, want) {
+			t.Errorf("_meta of %q is %q, want %q", m.Params, m.Meta, want)
+		}
 		for _, body := range [][]byte{m.Params, m.Result, bytes.Clone(m.Result), nil} {
 			if got, want := flat(body, m.Outline.Members(body)), flat(body, Members(body)); !slices.Equal(got, want) {
 				t.Errorf("outline of %q has %q, want %q", body, got, want)

@@ -147,7 +147,7 @@ type Options struct {
 
 	// AllowedHosts are the Host names, without port, that are served besides
 	// loopback names on a loopback listener. AllowedOrigins are the Origins
-	// served besides loopback ones.
+	// served besides loopback ones; pages of both may read the responses.
 	AllowedHosts, AllowedOrigins []string
 
 	// Authenticate says whose request a request is; what differs in that shares
@@ -227,6 +227,9 @@ func (g *Gateway) Start() {
 // ServeHTTP serves the endpoints /mcp/NAME, and /mcp where there is one server.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.boundBody(w, r)
+	if answered := g.shareOrigin(w, r); answered {
+		return
+	}
 	g.mux.ServeHTTP(w, r)
 }
 

@@ -300,7 +300,16 @@ func (a answer) code() int64 {
 // send sends a request over a real socket. A header without value is left out.
 func (r *rig) send(t *testing.T, method, body string, header http.Header) answer {
 	t.Helper()
-	res := r.open(t, method, body, header)
+	return r.sendTo(t, method, "/mcp/peer", body, "", header)
+}
+
+// sendTo is send to a path, and by a Host of its own if host is not empty.
+func (r *rig) sendTo(t *testing.T, method, path, body, host string, header http.Header) answer {
+	t.Helper()
+	if host != "" {
+		header.Set("Host", host)
+	}
+	res := r.openAt(t, method, path, body, header)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	if err != nil {
@@ -311,7 +320,12 @@ func (r *rig) send(t *testing.T, method, body string, header http.Header) answer
 
 func (r *rig) open(t *testing.T, method, body string, header http.Header) *http.Response {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, r.URL+"/mcp/peer", strings.NewReader(body))
+	return r.openAt(t, method, "/mcp/peer", body, header)
+}
+
+func (r *rig) openAt(t *testing.T, method, path, body string, header http.Header) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, r.URL+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,8 +29,11 @@ const (
 	// lastRetry.
 	firstRetry = time.Second
 	lastRetry  = 30 * time.Second
-	// minDoubt is the least time between two probes that doubts lead to.
+	// minDoubt is the least time between two probes that doubts lead to. It doubles
+	// with each that changed nothing, up to maxDoubt: there are servers that crash,
+	// and modern ones that answer like legacy ones.
 	minDoubt = 10 * time.Second
+	maxDoubt = time.Minute
 	// farewell bounds how long the back of the wrong era takes to end.
 	farewell = 10 * time.Second
 )
@@ -226,10 +229,23 @@ func (d *Detector) await(ctx context.Context, patience time.Duration) (Back, err
 
 // run asks until there is a verdict, and again when it is old or in doubt.
 func (d *Detector) run(ctx context.Context) {
-	for {
-		era := d.decide(ctx)
-		if ctx.Err() != nil || !d.rest(era) {
+	pause := minDoubt
+	for era := spec.Unknown; ; {
+		was := era
+		if era = d.decide(ctx); ctx.Err() != nil {
 			return
+		}
+		if era != was {
+			pause = minDoubt
+		}
+		calm, ok := d.rest(era, pause)
+		switch {
+		case !ok:
+			return
+		case calm:
+			pause = minDoubt
+		default:
+			pause = min(2*pause, maxDoubt)
 		}
 	}
 }
@@ -256,16 +272,18 @@ func (d *Detector) decide(ctx context.Context) spec.Era {
 	}
 }
 
-// rest waits until the verdict has to be looked into again.
-func (d *Detector) rest(era spec.Era) bool {
+// rest waits until the verdict has to be looked into again, for a pause at least. calm
+// says that nobody had doubts for long.
+func (d *Detector) rest(era spec.Era, pause time.Duration) (calm, ok bool) {
+	begun := time.Now()
 	var old <-chan time.Time
 	if era == spec.Legacy {
 		old = time.After(d.opts.Horizon + rand.N(d.opts.Horizon/10+1))
 	}
 	select {
-	case <-time.After(minDoubt):
+	case <-time.After(pause):
 	case <-d.closing:
-		return false
+		return false, false
 	}
 	select {
 	case why := <-d.doubts:
@@ -273,9 +291,9 @@ func (d *Detector) rest(era spec.Era) bool {
 	case <-old:
 		d.log.Debug("asking the server again which era it is of", "verdict", era.String(), "reason", "the verdict is old")
 	case <-d.closing:
-		return false
+		return false, false
 	}
-	return true
+	return time.Since(begun) > 2*maxDoubt, true
 }
 
 // take makes a finding the verdict, and reports whether there is one.
@@ -306,6 +324,7 @@ func (d *Detector) take(f Finding) (spec.Era, bool) {
 
 // adopt puts a back in the place of the one before, which ends in the background.
 func (d *Detector) adopt(f Finding, back Back) {
+	back.Start()
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()
@@ -318,7 +337,6 @@ func (d *Detector) adopt(f Finding, back Back) {
 	swapped := d.onSwap
 	d.mu.Unlock()
 	d.log.Info("server's era is known", "era", f.Era.String(), "reason", f.Why)
-	back.Start()
 	if former != nil {
 		swapped(fmt.Errorf("server %q was found to be %s, not %s", d.opts.Name, f.Era, was))
 		d.running.Go(func() { d.end(former) }) // ends by its time-out

@@ -183,6 +183,33 @@ func TestU02DoubtAsksAgain(t *testing.T) {
 	})
 }
 
+// A server that gives cause for doubt all the time is not asked all the time; one
+// that was calm is asked soon.
+func TestU02DoubtsThatChangeNothingAreRarer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, Finding{Era: spec.Legacy})
+		defer s.Close(t.Context())
+		s.Start()
+		for range 600 {
+			s.Doubt("a session was lost")
+			time.Sleep(time.Second)
+		}
+		if n := s.probes.Load(); n < 10 || n > 14 {
+			t.Errorf("%d probes in 10 minutes of doubt, want about one a minute", n)
+		}
+		time.Sleep(3 * maxDoubt)
+		s.finding.Store(&Finding{Era: spec.Legacy})
+		s.Doubt("calm until now")
+		synctest.Wait()
+		s.finding.Store(&Finding{Era: spec.Modern}) // upgraded in place
+		s.Doubt("a session was lost")
+		time.Sleep(minDoubt + time.Second)
+		if s.Era() != spec.Modern {
+			t.Errorf("era = %v after %v, want the upgrade noticed", s.Era(), minDoubt)
+		}
+	})
+}
+
 func TestU02VerdictOutlivesSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, Finding{Era: spec.Legacy})

@@ -196,6 +196,9 @@ func (l *httpLink) rejected(ctx context.Context, c *call, resp *http.Response) e
 	if isError {
 		status.note = shorten(m.Error.Message)
 	}
+	if isError && spec.ModernError(m.Error.Code) {
+		l.s.opts.Doubt("it answered " + c.method + " with " + status.Error())
+	}
 	isGone := resp.StatusCode == http.StatusNotFound ||
 		resp.StatusCode == http.StatusBadRequest && !l.s.answersPing(ctx, c.method)
 	if l.id() != "" && isGone {

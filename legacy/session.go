@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -151,6 +152,9 @@ func (s *session) serve(ctx context.Context, req *exchange.Request, x exchange.E
 		return s.result(req, c, a)
 	}
 	failed := a.takeError()
+	if spec.ModernError(failed.Code) {
+		s.opts.Doubt(fmt.Sprintf("it answered %s with %v", req.Method, shorten(failed.Error())))
+	}
 	switch need := c.lacks(); {
 	case failed.Code == spec.CodeURLElicitation && c.mayBeAsked:
 		c.freeLane()

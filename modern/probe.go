@@ -1,7 +1,9 @@
 package modern
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,120 +15,163 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A Verdict says of which era a server is, by its answer to one server/discover.
-type Verdict struct {
-	// Era is spec.Unknown if the answer is no evidence: asking again may bring some.
-	Era spec.Era
-	// Reason is what the server did, for people.
-	Reason string
-	// Revisions are those that the server named, as it named them.
-	Revisions []spec.Revision
-	// Description is the server's account of itself; nil if it gave none.
-	Description *exchange.Description
-	// Took is the time from the request to the answer.
-	Took time.Duration
-}
-
-// Probe asks a server, over a connection of its own, what it is. ctx bounds it: a
-// command that has said nothing by its deadline is of the legacy era, a URL that has
-// not is no evidence. The error says that o is unusable, or that ctx was cancelled.
+// Probe asks a server, over a connection of its own, what it is. The question is
+// bounded by o.Timeouts.Connect, each list by o.Timeouts.Request: a command that has
+// said nothing by then is of the legacy era, a URL that has not is no evidence. The
+// error says that o is unusable, or that ctx was cancelled.
 //
 // Spec: 2026-07-28, basic/versioning, Backward Compatibility with
 // Initialization-Based Versions.
-func Probe(ctx context.Context, o BackOptions) (Verdict, error) {
+func Probe(ctx context.Context, o BackOptions, how exchange.Probing) (exchange.Verdict, error) {
 	o.Doubt = nil // that is what is being found out
 	b, err := NewBack(o)
 	if err != nil {
-		return Verdict{}, err
+		return exchange.Verdict{}, err
 	}
 	// What a child leaves is ended before another is started.
 	defer func() { _ = b.Close(context.WithoutCancel(ctx)) }() // it served its purpose
 	begun := time.Now()
-	v := b.probe(ctx)
+	v := b.probe(ctx, how)
 	v.Took = time.Since(begun)
+	if v.Era == spec.Modern && v.Description != nil && how.Lists {
+		lists, steps := how.List(ctx, v.Description.Capabilities, b.opts.Timeouts.Request, func(ctx context.Context, method string, params []byte) (json.RawMessage, error) {
+			return b.request(ctx, method, params, b.probeProfile())
+		})
+		v.Lists, v.Steps = lists, append(v.Steps, steps...)
+	}
 	if err := ctx.Err(); errors.Is(err, context.Canceled) {
-		return Verdict{}, context.Cause(ctx)
+		return exchange.Verdict{}, context.Cause(ctx)
 	}
 	return v, nil
 }
 
 // probe asks until there is an answer that asks for no other revision: some servers
 // refuse whatever comes first.
-func (b *Back) probe(ctx context.Context) Verdict {
+func (b *Back) probe(ctx context.Context, how exchange.Probing) exchange.Verdict {
+	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeouts.Connect)
+	defer cancel()
+	var steps []exchange.Step
 	for again := false; ; again = true {
-		a, err := b.link.exchange(ctx, b.ownCall(spec.MethodDiscover, []byte("{}"), b.probeProfile()))
-		if err != nil {
-			return b.silence(ctx, err)
-		}
-		if a.err == nil {
-			defer a.free()
-			return b.discovered(keep(a.result))
-		}
-		status := &statusError{code: a.status}
-		e := a.takeError()
-		switch {
-		case b.renegotiated(e) && !again:
-		case a.status >= 400 && status.era() == spec.Unknown && !isModernError(e.Code):
-			status.note = shorten(e.Message)
-			return b.silence(ctx, status)
-		default:
-			return refusedAs(e)
+		var f finding
+		sent := fmt.Sprintf("%s in revision %s", spec.MethodDiscover, b.revision())
+		steps = append(steps, how.Take(sent, func() (answer, means string) {
+			a, err := b.link.exchange(ctx, b.ownCall(spec.MethodDiscover, []byte("{}"), b.probeProfile()))
+			f = b.judge(ctx, a, err, again)
+			return f.answer, f.means()
+		}))
+		if !f.again {
+			f.Steps = steps
+			return f.Verdict
 		}
 	}
+}
+
+// A finding is what one answer shows.
+type finding struct {
+	exchange.Verdict
+	answer string // what came, in short
+	again  bool   // it asks for another revision
+}
+
+func (f *finding) means() string {
+	switch {
+	case f.again:
+		return "asking once more: it names a revision that is spoken here"
+	case f.Era == spec.Unknown:
+		return "no evidence of an era"
+	}
+	return "the server is " + f.Era.String()
+}
+
+// judge says what came of the question. again says that it was the second.
+func (b *Back) judge(ctx context.Context, a answer, err error, again bool) finding {
+	if err != nil {
+		return b.silence(ctx, err)
+	}
+	if a.err == nil {
+		defer a.free()
+		return b.discovered(keep(a.result))
+	}
+	status := &statusError{code: a.status}
+	e := a.takeError()
+	switch {
+	case b.renegotiated(e) && !again:
+		f := refusedAs(e)
+		f.again = true
+		return f
+	case a.status >= 400 && status.era() == spec.Unknown && !spec.ModernError(e.Code):
+		status.note = shorten(e.Message)
+		return b.silence(ctx, status)
+	}
+	return refusedAs(e)
 }
 
 // discovered judges a result.
-func (b *Back) discovered(result []byte) Verdict {
+func (b *Back) discovered(result []byte) finding {
 	versions := wire.Get(result, "supportedVersions")
-	v := Verdict{Era: spec.Legacy, Revisions: revisionsOf(versions)}
+	var f finding
+	f.Era, f.Revisions = spec.Legacy, revisionsOf(versions)
+	f.answer = fmt.Sprintf("a result that names %s", cmp.Or(newForeignRevision(versions).supported, "no revisions"))
 	switch {
 	case mutual(versions) != "":
-		v.Era, v.Reason = spec.Modern, "it answered "+spec.MethodDiscover
+		f.Era, f.Reason = spec.Modern, "it answered "+spec.MethodDiscover
 		d := b.descriptionOf(result)
+		if caps := wire.Get(result, "capabilities"); wire.IsObject(caps) {
+			d.Capabilities = caps
+		}
 		d.Cache.TTL = ttlOf(wire.Get(result, "ttlMs")).Milliseconds()
-		v.Description = &d
-	case len(v.Revisions) > 0:
-		v.Reason = fmt.Sprintf("it answered %s, and %v", spec.MethodDiscover, newForeignRevision(versions))
+		f.Description = &d
+	case len(f.Revisions) > 0:
+		f.Reason = fmt.Sprintf("it answered %s, and %v", spec.MethodDiscover, newForeignRevision(versions))
 	default:
-		v.Reason = fmt.Sprintf("it answered %s with a result that names no revisions", spec.MethodDiscover)
+		f.Reason = fmt.Sprintf("it answered %s with a result that names no revisions", spec.MethodDiscover)
 	}
-	return v
+	return f
 }
 
 // refusedAs judges an error.
-func refusedAs(e *wire.Error) Verdict {
-	v := Verdict{Era: spec.Legacy, Reason: fmt.Sprintf("it refused %s: %s", spec.MethodDiscover, shorten(e.Error()))}
+func refusedAs(e *wire.Error) finding {
+	f := finding{answer: "error " + shorten(e.Error())}
+	f.Era, f.Reason = spec.Legacy, fmt.Sprintf("it refused %s: %s", spec.MethodDiscover, shorten(e.Error()))
 	switch e.Code {
 	case spec.CodeHeaderMismatch, spec.CodeMissingCapability:
-		v.Era = spec.Modern
+		f.Era = spec.Modern
 	case spec.CodeUnsupportedVersion:
 		supported := wire.Get(e.Data, "supported")
-		v.Revisions = revisionsOf(supported)
+		f.Revisions = revisionsOf(supported)
 		if mutual(supported) != "" {
-			v.Era = spec.Modern
+			f.Era = spec.Modern
 		}
 	}
-	return v
+	return f
 }
 
 // silence judges what is no answer.
-func (b *Back) silence(ctx context.Context, err error) Verdict {
-	v := Verdict{Reason: shorten(transport.Cause(err).Error())}
-	f := asFailure(err)
+func (b *Back) silence(ctx context.Context, err error) finding {
+	var f finding
+	f.answer = shorten(transport.Cause(err).Error())
+	f.Reason = f.answer
+	failed := asFailure(err)
 	var status *statusError
 	switch {
 	case errors.As(err, &status):
-		v.Reason = fmt.Sprintf("it answered %s with %v%s", spec.MethodDiscover, status, status.advice())
-		v.Era = status.era()
+		f.answer = status.Error()
+		f.Reason = fmt.Sprintf("it answered %s with %v%s", spec.MethodDiscover, status, status.advice())
+		f.Era, f.Status = status.era(), status.code
+		f.Inconclusive = status.code >= 500
 	case ctx.Err() != nil:
-		v.Reason = "it did not answer " + spec.MethodDiscover + " in time"
+		f.answer = "nothing in time"
+		f.Reason = "it did not answer " + spec.MethodDiscover + " in time"
+		f.Inconclusive = true
 		if b.wasConnected() {
-			v.Era = spec.Legacy
+			f.Era = spec.Legacy
 		}
-	case b.wasConnected(), f != nil && f.fate == mayHaveRun && !isNetwork(f):
-		v.Era = spec.Legacy
+	case b.wasConnected(), failed != nil && failed.fate == mayHaveRun && !isNetwork(failed):
+		f.Era = spec.Legacy
+	default:
+		f.Inconclusive = failed != nil && failed.fate == mayHaveRun // it was reached, and hung up
 	}
-	return v
+	return f
 }
 
 // wasConnected reports whether there was a command that ended, or is silent: so does

@@ -138,7 +138,7 @@ func (b *Back) discoverError(err error) error {
 	if !errors.As(err, &refusal) {
 		return err
 	}
-	if !isModernError(refusal.Code) {
+	if !spec.ModernError(refusal.Code) {
 		b.opts.Doubt(fmt.Sprintf("it answered %s with %v", spec.MethodDiscover, shorten(refusal.Error())))
 	}
 	return wire.Errorf(spec.CodeInternal, "server %q refused %s: %s", b.opts.Name, spec.MethodDiscover, shorten(refusal.Error()))

@@ -244,6 +244,23 @@ func TestDoubtsItsEra(t *testing.T) {
 	}
 }
 
+// Every result of this era says of which type it is.
+func TestU02UntypedResultsAreDoubted(t *testing.T) {
+	for result, want := range map[string]int{`{"tools":[]}`: 1, `{"resultType":"complete","tools":[]}`: 0} {
+		p := newUpPeer(t)
+		p.says("tools/list", result)
+		var d doubts
+		if res, err := p.back(BackOptions{Doubt: d.take}).Serve(t.Context(), upRequest("tools/list", `{}`), &upCaller{}); err != nil {
+			t.Errorf("Serve = %v", err)
+		} else {
+			res.Release()
+		}
+		if d.count() != want {
+			t.Errorf("%s was doubted %d times (%q), want %d", result, d.count(), d.all, want)
+		}
+	}
+}
+
 func TestF04MethodNotFoundByCapability(t *testing.T) {
 	p := newUpPeer(t) // knows no method but:
 	p.says("server/discover", discovery(0, "private"))

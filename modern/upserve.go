@@ -105,6 +105,9 @@ func (s *serving) run(ctx context.Context) (answer, error) {
 			return answer{}, s.b.upstreamError(s.req, a.takeError())
 		}
 		kind, typed := resultType(&a)
+		if !typed {
+			s.b.opts.Doubt("it answered " + s.req.Method + " with a result that does not say of which type it is")
+		}
 		switch {
 		case s.req.Era == spec.Modern || !typed || kind == spec.ResultComplete:
 			return s.complete(a), nil

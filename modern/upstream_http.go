@@ -194,7 +194,7 @@ func (l *httpLink) rejected(ctx context.Context, end func(), c *upcall, resp *ht
 	}
 	status := &statusError{code: resp.StatusCode}
 	isError := err == nil && m.Error != nil
-	if isError && !status.aboutUs() && (c.is(m.ID) || m.ID.IsZero() && isModernError(m.Error.Code)) {
+	if isError && !status.aboutUs() && (c.is(m.ID) || m.ID.IsZero() && spec.ModernError(m.Error.Code)) {
 		end()
 		a := answerOf(&m, nil)
 		a.status = resp.StatusCode
@@ -207,17 +207,6 @@ func (l *httpLink) rejected(ctx context.Context, end func(), c *upcall, resp *ht
 		l.opts.Doubt("it answered " + c.method + " with " + status.Error())
 	}
 	return answer{}, &failure{cause: status, fate: status.fate()}
-}
-
-// isModernError reports whether only a server of this era answers with code.
-//
-// Spec: 2026-07-28, basic/index, Error Codes.
-func isModernError(code int64) bool {
-	switch code {
-	case spec.CodeHeaderMismatch, spec.CodeMissingCapability, spec.CodeUnsupportedVersion:
-		return true
-	}
-	return false
 }
 
 // close implements link: what is open is closed, and idle connections are let go.

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -20,7 +18,7 @@ func (b *builder) open(changes exchange.Changes) (gateway.Back, error) {
 	doubt := func(why string) { d.Doubt(why) }
 	d, err := gateway.Detect(gateway.DetectOptions{
 		Name:    b.server.Name,
-		Probe:   b.probe,
+		Probe:   b.probe, // within Timeout, whatever it takes
 		Open:    func(era spec.Era) (gateway.Back, error) { return b.openAs(era, changes, doubt) },
 		Timeout: b.server.Timeouts.Connect,
 		Logger:  b.log,
@@ -61,17 +59,6 @@ func (b *builder) openAs(era spec.Era, changes exchange.Changes, doubt func(stri
 		return nil, err // and no typed nil in the interface
 	}
 	return back, nil
-}
-
-// probe asks the server once which era it is of, in a connection of its own: some
-// servers take their first request for what all others will be.
-func (b *builder) probe(ctx context.Context) gateway.Finding {
-	o := b.modernOptions()
-	v, err := modern.Probe(ctx, o)
-	if err != nil {
-		return gateway.Finding{Why: err.Error()}
-	}
-	return gateway.Finding{Era: v.Era, Why: v.Reason}
 }
 
 func (b *builder) modernOptions() modern.BackOptions {

@@ -26,3 +26,14 @@ const (
 func Reserved(code int64) bool {
 	return code <= -32020 && code >= -32099
 }
+
+// ModernError reports whether only a server of the modern era answers with code.
+//
+// Spec: 2026-07-28, basic/index, Error Codes.
+func ModernError(code int64) bool {
+	switch code {
+	case CodeHeaderMismatch, CodeMissingCapability, CodeUnsupportedVersion:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/gateway"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/legacy"
+	"github.com/mcpbridge/mcpbridge/modern"
+)
+
+// probe finds out which era the server is of, for the gateway.
+func (b *builder) probe(ctx context.Context) gateway.Finding {
+	v, err := b.detect(ctx, exchange.Probing{})
+	if err != nil {
+		return gateway.Finding{Why: err.Error()}
+	}
+	return gateway.Finding{Era: v.Era, Why: v.Reason}
+}
+
+// detect asks the server which era it is of, within timeouts.connect, in connections
+// of its own: some servers take their first request for what all others will be.
+//
+// A URL that fails at server/discover, or says nothing to it, is asked for a session:
+// some servers of the older era do so with whatever they don't know, and would never
+// be served. Of a command that is not said: its silence is evidence.
+func (b *builder) detect(ctx context.Context, how exchange.Probing) (exchange.Verdict, error) {
+	first, second := b.shares()
+	o := b.modernOptions()
+	o.Timeouts.Connect = first
+	v, err := modern.Probe(ctx, o, how)
+	if err != nil || v.Era != spec.Unknown || !v.Inconclusive || second == 0 {
+		return v, err
+	}
+	greeting, err := b.greet(ctx, second, how)
+	if err != nil {
+		return v, err
+	}
+	greeting.Steps = append(v.Steps, greeting.Steps...)
+	greeting.Took += v.Took
+	if greeting.Era == spec.Unknown {
+		greeting.Reason = v.Reason + "; asked for a session: " + greeting.Reason
+	}
+	return greeting, nil
+}
+
+// shares divides timeouts.connect between the questions that an era may take; the
+// second is zero where there is only one.
+func (b *builder) shares() (first, second time.Duration) {
+	all := b.server.Timeouts.Connect
+	if b.server.URL == "" {
+		return all, 0
+	}
+	second = all / 3
+	return all - second, second
+}
+
+// greet opens a session of the older era with the server, and ends it.
+func (b *builder) greet(ctx context.Context, within time.Duration, how exchange.Probing) (exchange.Verdict, error) {
+	o := b.backOptions()
+	o.Timeouts.Connect = within
+	return legacy.Probe(ctx, o, how)
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/metrics"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// detector returns what finds out the era of a server, as serve does.
+func detector(t *testing.T, s config.Server, bound time.Duration) *builder {
+	t.Helper()
+	s.Name = "odd"
+	c, _, err := loadConfig(config.Options{Servers: []config.Server{s}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Servers[0].Timeouts.Connect = bound
+	// A race build takes a second over its exit unless told otherwise.
+	c.Servers[0].Env = map[string]string{"GORACE": "atexit_sleep_ms=0"}
+	return &builder{config: c, server: &c.Servers[0], environ: os.Environ(), log: slog.New(slog.DiscardHandler), metrics: metrics.New()}
+}
+
+// judge wants a verdict, within the bound, and logs both.
+func judge(t *testing.T, b *builder, want spec.Era, slow bool, end time.Duration) exchange.Verdict {
+	t.Helper()
+	bound := b.server.Timeouts.Connect
+	begun := time.Now()
+	v, err := b.detect(t.Context(), exchange.Probing{})
+	total := time.Since(begun)
+	t.Logf("%s in %v, %v with the end of what was started: %s", v.Era, v.Took.Round(time.Millisecond), total.Round(time.Millisecond), v.Reason)
+	if err != nil || v.Era != want || v.Reason == "" {
+		t.Errorf("verdict %v, %q, %v, want %v", v.Era, v.Reason, err, want)
+	}
+	// A loaded machine may be late to notice that the time is up.
+	const late = time.Second
+	if v.Took > bound+late || total > bound+end+late {
+		t.Errorf("took %v, in all %v, want at most %v, and %v for the end", v.Took, total, bound, end)
+	}
+	if least := bound / 2; slow && v.Took < least {
+		t.Errorf("took %v, want it to wait for %v at least", v.Took, least)
+	}
+	if !slow && v.Took >= bound {
+		t.Errorf("took all of %v, want the verdict with the answer", bound)
+	}
+	return v
+}
+
+func TestU01OddURLs(t *testing.T) {
+	for _, tt := range oddURLs {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			url := tt.server.start(t)
+			judge(t, detector(t, config.Server{URL: url}, 1500*time.Millisecond), tt.want, tt.slow, 0)
+		})
+	}
+	t.Run("nobody listens", func(t *testing.T) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		url := "http://" + l.Addr().String() + "/mcp"
+		_ = l.Close()
+		judge(t, detector(t, config.Server{URL: url}, time.Second), spec.Unknown, false, 0)
+	})
+	t.Run("nobody accepts", func(t *testing.T) {
+		l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel takes the connection, nobody reads
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		judge(t, detector(t, config.Server{URL: "http://" + l.Addr().String() + "/mcp"}, time.Second), spec.Unknown, true, 0)
+	})
+}
+
+func TestU01OddCommands(t *testing.T) {
+	for _, tt := range oddCommands {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := detector(t, config.Server{Command: os.Args[0], Args: []string{"odd", tt.say}}, 3*time.Second)
+			// Each of the two polite steps of a command's end may take a grace.
+			judge(t, b, tt.want, tt.slow, 2*closeGrace(b.config.Drain)+killTime)
+		})
+	}
+	t.Run("no such program", func(t *testing.T) {
+		v := judge(t, detector(t, config.Server{Command: "/no/such/program"}, time.Second), spec.Unknown, false, 0)
+		if !strings.Contains(v.Reason, "no such file") {
+			t.Errorf("reason = %q, want the cause", v.Reason)
+		}
+	})
+}
+
+// A verdict says which steps led to it.
+func TestU01StepsAreKept(t *testing.T) {
+	refuses := &oddServer{status: 400, body: saysRefused + "\n---\n" + saysModern}
+	v := judge(t, detector(t, config.Server{URL: refuses.start(t)}, 2*time.Second), spec.Modern, false, 0)
+	if len(v.Steps) != 2 || !strings.Contains(v.Steps[0].Answer, "-32022") || !strings.Contains(v.Steps[1].Answer, "2026-07-28") {
+		t.Errorf("steps = %+v, want the refusal and the answer", v.Steps)
+	}
+	fails := &oddServer{status: 500, kind: "text/html", greets: true}
+	v = judge(t, detector(t, config.Server{URL: fails.start(t)}, 2*time.Second), spec.Legacy, false, 0)
+	if len(v.Steps) != 2 || !strings.Contains(v.Steps[0].Answer, "500") || v.Steps[1].Answer != "revision 2025-06-18" {
+		t.Errorf("steps = %+v, want the failure and the session", v.Steps)
+	}
+}
+
+// A command that takes its first request for what all others will be is probed in a
+// process of its own: the one that serves has not heard of it.
+func TestU02PinnedCommandIsServed(t *testing.T) {
+	s := serve(t, os.Environ(), "--", os.Args[0], "pinned")
+	got := runCommand(t.Context(), nil, "call", s.Endpoints[0].URL, "--json")
+	if got.code != 0 || got.out != "[]\n" {
+		t.Errorf("call = %+v, want the empty list of tools; serve logged %s", got, s.log)
+	}
+}
+
+// A server at a URL that fails at what it does not know is served all the same.
+func TestU01FailingURLIsServed(t *testing.T) {
+	odd := &oddServer{status: 500, kind: "text/html", body: "<h1>oops</h1>", greets: true}
+	s := serve(t, nil, odd.start(t))
+	got := runCommand(t.Context(), nil, "call", s.Endpoints[0].URL, "--json")
+	if got.code != 0 || got.out != "[]\n" {
+		t.Errorf("call = %+v, want the empty list of tools; serve logged %s", got, s.log)
+	}
+}

@@ -1,0 +1,92 @@
+package exchange
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// maxPages bounds a list that has no end.
+const maxPages = 1000
+
+var errPages = errors.New("the list has no end")
+
+// A Listing is what a server lists by one method.
+type Listing struct {
+	Method string
+	Items  []json.RawMessage // as far as they came
+	Pages  int
+	Err    error // why there are no more items; nil if these are all
+}
+
+// lists are the methods that list, and the member of their results that does.
+var lists = []struct{ method, member string }{
+	{spec.MethodToolsList, "tools"},
+	{spec.MethodPromptsList, "prompts"},
+	{spec.MethodResourcesList, "resources"},
+	{spec.MethodResourcesTemplates, "resourceTemplates"},
+}
+
+// List asks a server for what its capabilities say that it has, each list within
+// bound, and returns the lists with the steps that took.
+func (p Probing) List(ctx context.Context, capabilities []byte, bound time.Duration,
+	ask func(ctx context.Context, method string, params []byte) (json.RawMessage, error),
+) ([]Listing, []Step) {
+	var all []Listing
+	var steps []Step
+	for _, l := range lists {
+		if v := wire.Get(capabilities, spec.Capability(l.method)); v == nil || wire.IsNull(v) {
+			continue
+		}
+		found := Listing{Method: l.method}
+		steps = append(steps, p.Take(l.method, func() (answer, means string) {
+			ctx, cancel := context.WithTimeout(ctx, bound)
+			defer cancel()
+			found.read(ctx, l.member, ask)
+			return found.text(l.member), ""
+		}))
+		all = append(all, found)
+	}
+	return all, steps
+}
+
+// read asks for page after page.
+//
+// Spec: 2026-07-28, server/utilities/pagination.
+func (l *Listing) read(ctx context.Context, member string, ask func(context.Context, string, []byte) (json.RawMessage, error)) {
+	params := []byte("{}")
+	for range maxPages {
+		page, err := ask(ctx, l.Method, params)
+		if err != nil {
+			l.Err = err
+			return
+		}
+		l.Pages++
+		for item := range wire.Elements(wire.Get(page, member)) {
+			l.Items = append(l.Items, bytes.Clone(item))
+		}
+		cursor := wire.Get(page, "nextCursor")
+		if cursor == nil || wire.IsNull(cursor) || string(cursor) == `""` {
+			return
+		}
+		params = wire.AppendEdited(nil, nil, wire.Edit{Name: "cursor", Value: cursor})
+	}
+	l.Err = errPages
+}
+
+func (l *Listing) text(member string) string {
+	text := fmt.Sprintf("%d %s", len(l.Items), member)
+	if l.Pages > 1 {
+		text += fmt.Sprintf(" on %d pages", l.Pages)
+	}
+	if l.Err != nil {
+		text += fmt.Sprintf(", then: %v", l.Err)
+	}
+	return text
+}

@@ -80,7 +80,7 @@ func (f *finding) means() string {
 	case f.Era == spec.Unknown:
 		return "no evidence of an era"
 	}
-	return "the server is " + f.Era.String()
+	return fmt.Sprintf("so answers a %s server", f.Era)
 }
 
 // judge says what came of the question. again says that it was the second.

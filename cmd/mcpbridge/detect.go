@@ -42,6 +42,7 @@ func (b *builder) detect(ctx context.Context, how exchange.Probing) (exchange.Ve
 	greeting.Took += v.Took
 	if greeting.Era == spec.Unknown {
 		greeting.Reason = v.Reason + "; asked for a session: " + greeting.Reason
+		greeting.Inconclusive = true
 	}
 	return greeting, nil
 }

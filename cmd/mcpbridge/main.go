@@ -57,6 +57,7 @@ its stream.`,
 		Example: `  mcpbridge serve
   mcpbridge serve -c config.yaml
   mcpbridge wrap -- npx -y @modelcontextprotocol/server-filesystem ~/notes
+  mcpbridge probe https://docs.example.com/mcp
   mcpbridge listen http://127.0.0.1:2526/mcp/notebook --resource note://todo
   mcpbridge call http://127.0.0.1:2526/mcp/notebook edit_note name=todo text="buy milk"`,
 		SilenceErrors: true,
@@ -66,7 +67,7 @@ its stream.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%v; see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(newServeCommand(p), newWrapCommand(p), newCheckCommand(p), newListenCommand(), newCallCommand(), newVersionCommand())
+	root.AddCommand(newServeCommand(p), newWrapCommand(p), newCheckCommand(p), newProbeCommand(p), newListenCommand(), newCallCommand(), newVersionCommand())
 	root.SetArgs(p.args[1:])
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)

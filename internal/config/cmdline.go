@@ -28,6 +28,13 @@ func named(servers []Server) (*yaml.Node, []string) {
 			}
 			n.Content = append(n.Content, scalar("args"), args)
 		}
+		if len(s.Headers) > 0 {
+			headers := &yaml.Node{Kind: yaml.MappingNode}
+			for _, name := range s.HeaderNames() {
+				headers.Content = append(headers.Content, scalar(name), scalar(s.Headers[name]))
+			}
+			n.Content = append(n.Content, scalar("headers"), headers)
+		}
 		all.Content = append(all.Content, scalar(s.Name), n)
 		names = append(names, s.Name)
 	}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// What becomes of a feature on its way to clients of the other era.
+const (
+	refused = "refused" // they don't get it
+	changes = "changes" // they get it in another form
+	crosses = "crosses" // they get what clients of the server's era get
+)
+
+// A crossing says what becomes of one feature, and why.
+type crossing struct {
+	Feature string   `json:"feature"`
+	Items   []string `json:"items,omitempty"` // the tools, the extensions it is about
+	Outcome string   `json:"outcome"`
+	Why     string   `json:"why"`
+	Rule    string   `json:"rule"` // of docs/rules.md
+}
+
+// A passage is a row of a table: a crossing, and the servers it is about.
+type passage struct {
+	feature string
+	outcome string
+	rule    string
+	when    func(*subject) ([]string, bool)
+	why     string
+}
+
+// A subject is a server that was probed.
+type subject struct {
+	exchange.Verdict
+	http bool // a request is an HTTP request
+}
+
+// crossings returns what becomes of a server's features: first what does not cross.
+func (s *subject) crossings() []crossing {
+	table := toModern
+	if s.Era == spec.Modern {
+		table = toLegacy
+	}
+	out := []crossing{}
+	for _, p := range table {
+		if items, ok := p.when(s); ok {
+			out = append(out, crossing{p.feature, items, p.outcome, p.why, p.rule})
+		}
+	}
+	rank := []string{refused, changes, crosses}
+	slices.SortStableFunc(out, func(a, b crossing) int {
+		return slices.Index(rank, a.Outcome) - slices.Index(rank, b.Outcome)
+	})
+	return out
+}
+
+// capability returns what the server declared at a path, or nil.
+func (s *subject) capability(path string) []byte {
+	v := []byte(s.Description.Capabilities)
+	for name := range strings.SplitSeq(path, ".") {
+		if v = wire.Get(v, name); v == nil || wire.IsNull(v) {
+			return nil
+		}
+	}
+	return v
+}
+
+// declares reports whether a capability is there, and not false.
+func (s *subject) declares(path string) bool {
+	v := s.capability(path)
+	return v != nil && string(v) != "false"
+}
+
+// What the rows of the tables ask. Each returns a question.
+
+func always(*subject) ([]string, bool) { return nil, true }
+
+// has asks whether all capabilities are declared.
+func has(paths ...string) func(*subject) ([]string, bool) {
+	return func(s *subject) ([]string, bool) {
+		for _, path := range paths {
+			if !s.declares(path) {
+				return nil, false
+			}
+		}
+		return nil, true
+	}
+}
+
+// hasnt asks whether a group is declared without a member of it.
+func hasnt(group, member string) func(*subject) ([]string, bool) {
+	return func(s *subject) ([]string, bool) { return nil, s.declares(group) && !s.declares(group+"."+member) }
+}
+
+// lacks asks whether a capability is not declared.
+func lacks(path string) func(*subject) ([]string, bool) {
+	return func(s *subject) ([]string, bool) { return nil, !s.declares(path) }
+}
+
+// heard asks whether a capability is declared, and there is a way for what the
+// server sends unasked; unheard, whether there is none.
+func heard(path string) func(*subject) ([]string, bool) {
+	return func(s *subject) ([]string, bool) { return nil, s.declares(path) && s.Unasked }
+}
+
+func unheard(path string) func(*subject) ([]string, bool) {
+	return func(s *subject) ([]string, bool) { return nil, s.declares(path) && !s.Unasked }
+}
+
+// tools asks which tools are so.
+func tools(so func(tool []byte) bool) func(*subject) ([]string, bool) {
+	return func(s *subject) (names []string, _ bool) {
+		for _, l := range s.Lists {
+			for _, tool := range l.Items {
+				if l.Method == spec.MethodToolsList && so(tool) {
+					name, _ := wire.GetString(tool, "name")
+					names = append(names, name)
+				}
+			}
+		}
+		return names, len(names) > 0
+	}
+}
+
+// members asks for the names in a set of extensions: the one that does not cross, or
+// all others.
+func members(set string, tasks bool) func(*subject) ([]string, bool) {
+	return func(s *subject) (names []string, _ bool) {
+		for k := range wire.Members(s.capability(set)) {
+			if name := k.String(); (name == spec.ExtensionTasks) == tasks {
+				names = append(names, name)
+			}
+		}
+		return names, len(names) > 0
+	}
+}
+
+// both asks two questions; the items are the second's.
+func both(a, b func(*subject) ([]string, bool)) func(*subject) ([]string, bool) {
+	return func(s *subject) ([]string, bool) {
+		if _, ok := a(s); !ok {
+			return nil, false
+		}
+		return b(s)
+	}
+}
+
+func overHTTP(s *subject) ([]string, bool)    { return nil, s.http }
+func notOverHTTP(s *subject) ([]string, bool) { return nil, !s.http }
+
+// instructs asks whether the server says how to use it.
+func instructs(s *subject) ([]string, bool) { return nil, s.Description.Instructions != nil }
+
+// What tools are asked.
+
+// runsAsTask returns a question: does the tool have this taskSupport?
+func runsAsTask(support string) func(tool []byte) bool {
+	return func(tool []byte) bool {
+		v, _ := wire.GetString(wire.Get(tool, "execution"), "taskSupport")
+		return v == support
+	}
+}
+
+// hasOtherRoot returns a question: is the root of this schema declared, and no object?
+func hasOtherRoot(schema string) func(tool []byte) bool {
+	return func(tool []byte) bool {
+		typ := wire.Get(wire.Get(tool, schema), "type")
+		return typ != nil && wire.Unquote(typ) != "object"
+	}
+}
+
+// wrapsOutput asks whether older clients get the tool's results wrapped.
+func wrapsOutput(tool []byte) bool {
+	schema := wire.Get(tool, "outputSchema")
+	return schema != nil && !wire.IsNull(schema) && wire.Unquote(wire.Get(schema, "type")) != "object"
+}
+
+func hasOutput(tool []byte) bool { return wire.IsObject(wire.Get(tool, "outputSchema")) }
+
+// mirrors asks whether headers repeat parameters of the tool.
+func mirrors(tool []byte) bool { return mirrorsIn(wire.Get(tool, "inputSchema")) }
+
+func mirrorsIn(schema []byte) bool {
+	for _, p := range wire.Members(wire.Get(schema, "properties")) {
+		if wire.Get(p, "x-mcp-header") != nil || mirrorsIn(p) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,81 @@
+package main
+
+// toLegacy is what clients of 2025-11-25 and before get of a server of 2026-07-28.
+var toLegacy = []passage{
+	{"tools", crosses, "L2M-06", has("tools"),
+		"lists, calls and results, without what only the newer revision knows (resultType, ttlMs, cacheScope)"},
+	{"prompts", crosses, "L2M-06", has("prompts"),
+		"lists and prompts, without what only the newer revision knows"},
+	{"resources", crosses, "L2M-06", has("resources"),
+		"lists, templates and contents, without what only the newer revision knows"},
+	{"completion", crosses, "L2M-06", has("completions"),
+		"as the server answers"},
+	{"lists on several pages", crosses, "L2M-06", always,
+		"cursors are the server's own, in both directions"},
+	{"instructions", crosses, "L2M-01", instructs,
+		"part of the answer to initialize"},
+	{"progress", crosses, "L2M-09", always,
+		"under the client's token, over all rounds of a call"},
+	{"cancellation", crosses, "L2M-15", always,
+		"notifications/cancelled ends the request with the server"},
+
+	{"tools whose input schema is no object", refused, "L2M-07", tools(hasOtherRoot("inputSchema")),
+		"clients of 2025-11-25 and before refuse a list with them; they are left out"},
+	{"tools whose output schema is no object", changes, "L2M-07", tools(wrapsOutput),
+		`wrapped as {"result": …}, in the list and in every result`},
+	{"tools with parameters in headers (x-mcp-header)", changes, "L2M-11", both(overHTTP, tools(mirrors)),
+		"older clients send no Mcp-Param-*: the gateway does, by the tools' schemas"},
+	{"structured results", changes, "L2M-06", tools(hasOutput),
+		"clients before 2025-06-18 don't know them; where there is no text they get the JSON as text"},
+	{"audio", changes, "L2M-06", has("tools"),
+		"clients of 2024-11-05 get a line of text in its place"},
+	{"links to resources in results", changes, "L2M-06", has("tools"),
+		"clients before 2025-06-18 get a line of text in their place"},
+
+	{"questions to the client (input_required)", changes, "L2M-13", always,
+		"they become requests on the stream of the call (elicitation, sampling, roots), at most 10 rounds of them; then the gateway sends the call again with the answers"},
+	{"questions to a client that did not declare them", refused, "L2M-13", always,
+		"the call fails before anything is asked, with what the client would have to declare"},
+	{"pages to visit (elicitation by URL)", changes, "L2M-14", always,
+		"clients of 2025-11-25 that declared elicitation.url are asked, under an id made up for it; for others the call fails"},
+	{"choices of several, and sampling with tools", refused, "L2M-08", always,
+		"clients before 2025-11-25 have no form for them: the call fails with that reason"},
+
+	{"changes of the list of tools", crosses, "L2M-24", has("tools.listChanged"), whyOptedIn},
+	{"changes of the list of prompts", crosses, "L2M-24", has("prompts.listChanged"), whyOptedIn},
+	{"changes of the list of resources", crosses, "L2M-24", has("resources.listChanged"), whyOptedIn},
+	{"updates of resources", crosses, "L2M-20", has("resources.subscribe"),
+		"resources/subscribe is answered once the server has acknowledged the URI on a listen stream"},
+	{"changes of the list of tools", refused, "L2M-24", hasnt("tools", "listChanged"), whyNotOffered},
+	{"changes of the list of prompts", refused, "L2M-24", hasnt("prompts", "listChanged"), whyNotOffered},
+	{"changes of the list of resources", refused, "L2M-24", hasnt("resources", "listChanged"), whyNotOffered},
+	{"updates of resources", refused, "L2M-20", hasnt("resources", "subscribe"),
+		"the server does not offer them (resources.subscribe): resources/subscribe is an error"},
+	{"what is followed, while more is added", changes, "L2M-22", notOverHTTP,
+		"the connection has one listen stream at a time; when it is replaced, a change that was not can be reported once"},
+	{"what extensions let clients listen to", refused, "L2M-04", members("extensions", false),
+		"older clients have no request for it, and notifications that they don't know are dropped"},
+
+	{"extensions", crosses, "M2L-07", members("extensions", false),
+		"as the server declares them, and so do their requests; results of types of their own are errors (L2M-09)"},
+	{"the tasks extension", refused, "M2L-07", members("extensions", true),
+		"it is not the tasks of 2025-11-25, and is not carried across the eras"},
+	{"experimental capabilities", crosses, "M2L-07", members("experimental", false),
+		"as the server declares them, and so do their requests"},
+	{"tasks that a client holds (tasks/*)", refused, "L2M-10", always,
+		"a server of 2026-07-28 has none: -32601"},
+
+	{"log messages", changes, "L2M-12", has("logging"),
+		"logging/setLevel sets the level that the gateway puts on each request of the session"},
+	{"log messages", refused, "L2M-12", lacks("logging"),
+		"the server declares no logging"},
+	{"how long results may be kept (ttlMs, cacheScope)", changes, "L2M-06", always,
+		"older clients are not told; the gateway keeps results itself where cache says so"},
+	{"errors of the server's own", changes, "L2M-09", always,
+		"a missing resource is -32002 again; -32021 and -32022 become -32603 with words that a person can act on"},
+}
+
+const (
+	whyOptedIn    = "the gateway listens for every session, as soon as it is initialized"
+	whyNotOffered = "the server does not announce them"
+)

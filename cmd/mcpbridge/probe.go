@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/metrics"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+func newProbeCommand(p process) *cobra.Command {
+	var headers []string
+	var asJSON bool
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "probe URL | -- COMMAND ARGS...",
+		Short: "Find out what a server is, and what of it clients of the other era get",
+		Long: `Asks a server of which era it is, as serve does, and then for what it has. Prints
+the revisions, the transport, how each question was answered and how long that
+took, and what becomes of each feature on the way to clients of the other era,
+with the reason and the rule of the translation.
+
+A command is started anew for each era it is asked about, with the environment of
+mcpbridge, and is ended again. Nothing is called but lists. Credentials that are to
+stay off the command line come from the environment, as for wrap:
+MCPBRIDGE_SERVERS__DOCS_EXAMPLE_COM__HEADERS__AUTHORIZATION.
+
+Exit codes: 0 the server answered; 1 there is no verdict, and why; 2 wrong usage.`,
+		Example: `  mcpbridge probe https://docs.example.com/mcp -H "Authorization: Bearer $DOCS_TOKEN"
+  mcpbridge probe -- npx -y @modelcontextprotocol/server-filesystem ~/notes
+  mcpbridge probe --json http://127.0.0.1:3000/mcp | jq -r '.crossings[] | select(.outcome == "refused").feature'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			pr, err := newProber(p, cmd, args, headers, timeout)
+			if err != nil {
+				return err
+			}
+			return pr.run(cmd.Context(), cmd.OutOrStdout(), asJSON)
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringArrayVarP(&headers, "header", "H", nil, "`NAME: VALUE` to send to a URL; may be repeated")
+	fs.DurationVar(&timeout, "timeout", 0, "bound of each question (default timeouts.connect, 10s)")
+	fs.BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// A prober probes one server for a person.
+type prober struct {
+	builder
+	progress io.Writer // nil for nobody
+	begun    time.Time
+}
+
+// newProber reads the one server that the arguments name.
+func newProber(p process, cmd *cobra.Command, args, headers []string, timeout time.Duration) (*prober, error) {
+	o, err := wrapOptions(cmd, args, p.environ)
+	if err != nil {
+		return nil, err
+	}
+	o.Flags = nil // probe's are no keys
+	named := &o.Servers[0]
+	if named.Headers, err = readHeaders(headers); err != nil {
+		return nil, err
+	}
+	switch {
+	case named.URL == "" && len(headers) > 0:
+		return nil, usageError("a command gets no headers; leave --header out, or give a URL")
+	case timeout < 0:
+		return nil, usageError("--timeout %v is negative; leave it out for 10s", timeout)
+	}
+	c, warnings, err := loadConfig(o)
+	warn(p.stderr, warnings)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(c.Servers, func(s config.Server) bool { return s.Name == named.Name })
+	server := &c.Servers[at]
+	inherit(server, p.environ)
+	if timeout > 0 {
+		server.Timeouts.Connect, server.Timeouts.Request = timeout, timeout
+	}
+	pr := &prober{begun: time.Now()}
+	pr.builder = builder{config: c, server: server, environ: p.environ, log: slog.New(slog.DiscardHandler), metrics: metrics.New()}
+	if isTerminal(p.stderr) {
+		pr.progress = p.stderr
+	}
+	return pr, nil
+}
+
+// readHeaders reads headers as people write them for curl.
+func readHeaders(lines []string) (map[string]string, error) {
+	headers := make(map[string]string)
+	for _, line := range lines {
+		name, value, ok := strings.Cut(line, ":")
+		if name = strings.TrimSpace(name); !ok || name == "" {
+			// The line may be a credential, and is not repeated.
+			return nil, usageError("--header wants NAME: VALUE, as in 'Authorization: Bearer TOKEN'")
+		}
+		headers[name] = strings.TrimSpace(value)
+	}
+	return headers, nil
+}
+
+func (p *prober) run(ctx context.Context, out io.Writer, asJSON bool) error {
+	v, err := p.examine(ctx)
+	if err != nil {
+		return err
+	}
+	r := p.report(v)
+	if asJSON {
+		err = printJSON(out, r)
+	} else {
+		err = r.print(out)
+	}
+	if err == nil && v.Era == spec.Unknown {
+		err = fmt.Errorf("no verdict on %s: %s; %s", r.Target, v.Reason, r.Advice)
+	}
+	return err
+}
+
+// examine finds out the era and then asks the server, as one of that era, what it has.
+//
+// A transport of one era alone is a case here: it needs no detection.
+func (p *prober) examine(ctx context.Context) (exchange.Verdict, error) {
+	how := exchange.Probing{Lists: true, Begin: p.began}
+	v, err := p.detect(ctx, how)
+	if err != nil || v.Era != spec.Legacy || v.Description != nil {
+		return v, err
+	}
+	greeting, err := p.greet(ctx, p.server.Timeouts.Connect, how)
+	if err != nil {
+		return v, err
+	}
+	greeting.Took += v.Took
+	greeting.Steps = append(v.Steps, greeting.Steps...)
+	if greeting.Era == spec.Unknown {
+		// What looked like the older era may be no MCP at all.
+		greeting.Reason = v.Reason + "; asked for a session: " + greeting.Reason
+	}
+	return greeting, nil
+}
+
+// began tells a person who waits what for.
+func (p *prober) began(sent string) {
+	if p.progress != nil {
+		_, _ = fmt.Fprintf(p.progress, "%6.1fs  asking %s\n", time.Since(p.begun).Seconds(), sent) // it is a courtesy
+	}
+}
+
+// advice is what to do where there is no verdict.
+func advice(v *exchange.Verdict, s *config.Server) string {
+	switch {
+	case v.Status == 401 || v.Status == 403:
+		return "give it credentials: --header 'Authorization: Bearer …'"
+	case v.Status == 429:
+		return "it is busy: try again later"
+	case v.Status >= 500:
+		return "it fails at every question: look into its log"
+	case v.Status >= 300 && v.Status <= 399:
+		return "give the URL that it leads to"
+	case v.Status >= 400:
+		return "is the path right? Many servers are at /mcp"
+	case s.Command != "":
+		return "does the command run, and speak MCP on its standard output?"
+	case v.Inconclusive:
+		return "is it an MCP server? If it is slow, give it longer: --timeout 1m"
+	}
+	return "check that it runs, and is an MCP server"
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A probeReport is what probe prints. Durations are in seconds.
+type probeReport struct {
+	Target       string          `json:"target"` // credentials masked
+	Transport    string          `json:"transport"`
+	Era          string          `json:"era"` // legacy, modern or unknown
+	Reason       string          `json:"reason"`
+	Advice       string          `json:"advice,omitempty"`    // what to do, if the era is unknown
+	Revisions    []spec.Revision `json:"revisions,omitempty"` // as the server named them
+	Server       *probedServer   `json:"server,omitempty"`
+	Capabilities json.RawMessage `json:"capabilities,omitempty"` // as the server wrote them
+	Instructions string          `json:"instructions,omitempty"`
+	Seconds      float64         `json:"seconds"` // from the first question to the verdict
+	Steps        []probeStep     `json:"steps"`
+	Lists        map[string]int  `json:"lists,omitempty"` // how many, by method
+	// Crossings are for clients of the other era than the server's; absent where
+	// nothing is known of its features.
+	Crossings []crossing `json:"crossings,omitempty"`
+}
+
+type probedServer struct {
+	Name    string `json:"name"`
+	Title   string `json:"title,omitempty"`
+	Version string `json:"version,omitempty"`
+}
+
+type probeStep struct {
+	Sent    string  `json:"sent"`
+	Answer  string  `json:"answer"`
+	Means   string  `json:"means,omitempty"`
+	Seconds float64 `json:"seconds"`
+}
+
+func (p *prober) report(v exchange.Verdict) *probeReport {
+	r := &probeReport{
+		Target: p.server.Target(), Transport: transportOf(p.server),
+		Era: v.Era.String(), Reason: v.Reason, Revisions: v.Revisions, Seconds: v.Took.Seconds(),
+	}
+	for _, s := range v.Steps {
+		r.Steps = append(r.Steps, probeStep{s.Sent, s.Answer, s.Means, s.Took.Seconds()})
+	}
+	if v.Era == spec.Unknown {
+		r.Advice = advice(&v, p.server)
+	}
+	if v.Description == nil {
+		return r
+	}
+	r.Capabilities = v.Description.Capabilities
+	r.Instructions = wire.Unquote(v.Description.Instructions)
+	if info := v.Description.ServerInfo; info != nil {
+		str := func(name string) string { s, _ := wire.GetString(info, name); return s }
+		r.Server = &probedServer{str("name"), str("title"), str("version")}
+	}
+	r.Lists = make(map[string]int)
+	for _, l := range v.Lists {
+		r.Lists[l.Method] = len(l.Items)
+	}
+	s := &subject{v, p.server.URL != ""}
+	r.Crossings = s.crossings()
+	return r
+}
+
+// transportOf names the transport that a server is reached over.
+func transportOf(s *config.Server) string {
+	if s.URL != "" {
+		return "Streamable HTTP"
+	}
+	return "stdio"
+}
+
+// print writes the report for people.
+func (r *probeReport) print(w io.Writer) error {
+	var b strings.Builder
+	r.printHead(&b)
+	r.printSteps(&b)
+	r.printCrossings(&b)
+	_, err := io.WriteString(w, printable(b.String()))
+	return err
+}
+
+func (r *probeReport) printHead(b *strings.Builder) {
+	tw := tabwriter.NewWriter(b, 0, 8, 2, ' ', 0)
+	row := func(name, format string, args ...any) {
+		_, _ = fmt.Fprintf(tw, name+"\t"+format+"\n", args...) // it ends up in memory
+	}
+	row("server", "%s", r.Target)
+	if s := r.Server; s != nil {
+		row("name", "%s", strings.TrimSpace(cmp.Or(s.Title, s.Name)+" "+s.Version))
+	}
+	row("transport", "%s", r.Transport)
+	row("era", "%s: %s", r.Era, r.Reason)
+	if len(r.Revisions) > 0 {
+		row("revisions", "%s", revisions(r.Revisions))
+	}
+	if r.Capabilities != nil {
+		row("capabilities", "%s", cmp.Or(capabilityText(r.Capabilities), "none"))
+	}
+	row("verdict after", "%s", brief(r.Seconds))
+	_ = tw.Flush() // into memory
+}
+
+// capabilityText names capabilities, each with what it says of itself.
+func capabilityText(caps []byte) string {
+	var names []string
+	for k, v := range wire.Members(caps) {
+		name := k.String()
+		var more []string
+		for m, on := range wire.Members(v) {
+			if string(on) != "false" {
+				more = append(more, m.String())
+			}
+		}
+		if len(more) > 0 {
+			name += " (" + strings.Join(more, ", ") + ")"
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (r *probeReport) printSteps(b *strings.Builder) {
+	if len(r.Steps) == 0 {
+		return
+	}
+	b.WriteString("\nHow it answered\n")
+	tw := tabwriter.NewWriter(b, 0, 8, 2, ' ', 0)
+	for _, s := range r.Steps {
+		text := s.Answer
+		if s.Means != "" {
+			text += " → " + s.Means
+		}
+		_, _ = fmt.Fprintf(tw, "  %s\t%s\t%s\n", s.Sent, brief(s.Seconds), oneLine(text)) // into memory
+	}
+	_ = tw.Flush() // into memory
+}
+
+// oneLine keeps what a server said on its row of the table.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || r == '\v' || r == '\f' {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// maxItems is how many names a row has for people; JSON has all.
+const maxItems = 6
+
+func (r *probeReport) printCrossings(b *strings.Builder) {
+	if r.Crossings == nil {
+		return
+	}
+	clients := "2026-07-28"
+	if r.Era == spec.Modern.String() {
+		clients = "2025-11-25 and before"
+	}
+	fmt.Fprintf(b, "\nWhat clients of %s get of it, by mcpbridge\n", clients)
+	for _, c := range r.Crossings {
+		fmt.Fprintf(b, "  %s  %s%s\n           %s (%s)\n", c.Outcome, c.Feature, itemText(c.Items), c.Why, c.Rule)
+	}
+}
+
+func itemText(items []string) string {
+	if len(items) == 0 {
+		return ""
+	}
+	text := strings.Join(slices.Clone(items)[:min(len(items), maxItems)], ", ")
+	if more := len(items) - maxItems; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return ": " + oneLine(text)
+}
+
+// brief writes a time as exactly as people care.
+func brief(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	case d >= 10*time.Millisecond:
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(10 * time.Microsecond).String()
+}

@@ -1,0 +1,304 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/notebook"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata")
+
+func init() {
+	// modern-notebook-on-stdio is a server of 2026-07-28 alone.
+	children["modern-notebook-on-stdio"] = func([]string) int {
+		conn, err := transport.OpenStdio(transport.StdioOptions{In: os.Stdin, Out: os.Stdout})
+		if err == nil {
+			err = notebook.New(notebook.Options{}).ServeModern(context.Background(), conn)
+		}
+		return exitCode(err, os.Stderr)
+	}
+}
+
+var (
+	anyTime  = regexp.MustCompile(`\b\d+(\.\d+)?(µs|ms|s)(\s|$)`)
+	anyPort  = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+	anySpace = regexp.MustCompile(`(\S) {2,}`)
+)
+
+// steady takes out of a report what is another each time.
+func steady(text string) string {
+	text = strings.ReplaceAll(text, os.Args[0], "SERVER")
+	text = anyPort.ReplaceAllString(text, "HOST")
+	text = anyTime.ReplaceAllString(text, "TIME$3")
+	return anySpace.ReplaceAllString(text, "$1  ")
+}
+
+// What people read, of servers of both eras and of none.
+func TestProbePrints(t *testing.T) {
+	url := func(o *oddServer) func(*testing.T) []string {
+		return func(t *testing.T) []string { return []string{o.start(t)} }
+	}
+	for _, tt := range []struct {
+		name string
+		args func(*testing.T) []string
+		code int
+	}{
+		{"legacy", func(*testing.T) []string { return []string{"--", os.Args[0], "notebook-on-stdio"} }, 0},
+		{"modern", func(*testing.T) []string { return []string{"--", os.Args[0], "modern-notebook-on-stdio"} }, 0},
+		{"fails-then-greets", url(&oddServer{status: 500, kind: "text/html", greets: true}), 0},
+		{"credentials", url(&oddServer{status: 401, kind: "text/plain", body: "who?"}), exitFailure},
+		{"not-mcp", url(&oddServer{status: 404, kind: "text/html", body: "<h1>Not Found</h1>"}), exitFailure},
+		{"exits", func(*testing.T) []string { return []string{"--", os.Args[0], "odd", "exit"} }, exitFailure},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := runCommand(t.Context(), []string{"GORACE=atexit_sleep_ms=0"}, append([]string{"probe"}, tt.args(t)...)...)
+			if got.code != tt.code {
+				t.Errorf("exit code %d, want %d", got.code, tt.code)
+			}
+			text := steady(got.out + got.err)
+			file := filepath.Join("testdata", "probe", tt.name+".txt")
+			if *update {
+				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil || text != string(want) {
+				t.Errorf("probe printed\n%s\nwant, by %s (%v; -update rewrites it),\n%s", text, file, err, want)
+			}
+		})
+	}
+}
+
+// A featured is a server with what a table of crossings asks for.
+type featured struct {
+	modern             bool
+	capabilities, list string
+	headers            chan http.Header // of the first request
+}
+
+func (f *featured) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	text, _ := io.ReadAll(r.Body)
+	m, _ := wire.Parse(text, wire.Options{})
+	select {
+	case f.headers <- r.Header:
+	default: // it was not the first
+	}
+	answers := map[string]string{
+		spec.MethodInitialize: `{"protocolVersion":"2025-11-25","capabilities":` + f.capabilities + `,"serverInfo":{"name":"old","title":"Old","version":"1"},"instructions":"Be kind."}`,
+	}
+	if f.modern {
+		answers = map[string]string{
+			spec.MethodDiscover: `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":` + f.capabilities + `,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"new","version":"2"}}}`,
+		}
+	}
+	answers[spec.MethodToolsList] = `{"resultType":"complete","tools":` + f.list + `}`
+	switch answer := answers[m.Method]; {
+	case r.Method != http.MethodPost:
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	case m.ID.IsZero():
+		w.WriteHeader(http.StatusAccepted)
+	case answer == "":
+		reply(w, 200, "", saysUnknown, m.ID)
+	default:
+		reply(w, 200, "", `{"jsonrpc":"2.0","id":%s,"result":`+answer+`}`, m.ID)
+	}
+}
+
+// probeJSON runs probe --json and returns what it printed.
+func probeJSON(t *testing.T, args ...string) (*probeReport, ran) {
+	t.Helper()
+	got := runCommand(t.Context(), nil, append([]string{"probe", "--json"}, args...)...)
+	var r probeReport
+	dec := json.NewDecoder(strings.NewReader(got.out))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&r); err != nil {
+		t.Fatalf("probe --json printed %q, %q: %v", got.out, got.err, err)
+	}
+	return &r, got
+}
+
+// outcomes returns what becomes of each feature.
+func outcomes(r *probeReport) map[string]string {
+	out := make(map[string]string)
+	for _, c := range r.Crossings {
+		out[c.Feature] = strings.TrimSpace(c.Outcome + " " + strings.Join(c.Items, ","))
+	}
+	return out
+}
+
+func wantOutcomes(t *testing.T, r *probeReport, want map[string]string) {
+	t.Helper()
+	got := outcomes(r)
+	for feature, outcome := range want {
+		if got[feature] != outcome {
+			t.Errorf("%s: %q, want %q", feature, got[feature], outcome)
+		}
+	}
+	for i := 1; i < len(r.Crossings); i++ {
+		if a, b := r.Crossings[i-1].Outcome, r.Crossings[i].Outcome; a == crosses && b != crosses || b == refused && a != refused {
+			t.Errorf("%s comes after %s, want what does not cross first", b, a)
+		}
+	}
+}
+
+func TestProbeJSONOfALegacyServer(t *testing.T) {
+	f := &featured{headers: make(chan http.Header, 1),
+		capabilities: `{"tools":{"listChanged":true},"resources":{"listChanged":false},"tasks":{"requests":{}},"experimental":{"vendor/x":{}}}`,
+		list:         `[{"name":"a","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"}},{"name":"b","inputSchema":{"type":"array"},"execution":{"taskSupport":"optional"}}]`,
+	}
+	srv := httptest.NewServer(f)
+	defer srv.Close()
+	r, got := probeJSON(t, srv.URL, "-H", "Authorization: Bearer s3cret", "--header", "X-Team:blue")
+	if h := <-f.headers; h.Get("Authorization") != "Bearer s3cret" || h.Get("X-Team") != "blue" {
+		t.Errorf("headers = %v, want those given", h)
+	}
+	if strings.Contains(got.out+got.err, "s3cret") {
+		t.Error("the report repeats a credential")
+	}
+	if got.code != 0 || r.Era != "legacy" || r.Transport != "Streamable HTTP" || r.Target != srv.URL || r.Seconds <= 0 || r.Advice != "" ||
+		!slices.Equal(r.Revisions, []spec.Revision{"2025-11-25"}) || *r.Server != (probedServer{"old", "Old", "1"}) || r.Instructions != "Be kind." {
+		t.Errorf("report = %+v, server %+v, code %d", r, r.Server, got.code)
+	}
+	var caps struct{ Experimental map[string]any }
+	if err := json.Unmarshal(r.Capabilities, &caps); err != nil || caps.Experimental["vendor/x"] == nil {
+		t.Errorf("capabilities = %s, want them as the server wrote them", r.Capabilities)
+	}
+	want := []string{"server/discover in revision 2026-07-28", "initialize in revision 2025-11-25", "tools/list", "resources/list", "resources/templates/list"}
+	var sent []string
+	for _, s := range r.Steps {
+		if sent = append(sent, s.Sent); s.Answer == "" || s.Seconds <= 0 {
+			t.Errorf("step %+v, want an answer and its time", s)
+		}
+	}
+	if !slices.Equal(sent, want) || !reflect.DeepEqual(r.Lists, map[string]int{"tools/list": 2, "resources/list": 0, "resources/templates/list": 0}) {
+		t.Errorf("steps %q, lists %v", sent, r.Lists)
+	}
+	wantOutcomes(t, r, map[string]string{
+		"tools":                                                  "crosses",
+		"tools that must be run as tasks":                        "changes a",
+		"tools that may be run as tasks":                         "changes b",
+		"tools whose input schema is no object":                  "refused b",
+		"tasks that a client holds (tasks/*)":                    "refused",
+		"experimental capabilities":                              "crosses vendor/x",
+		"changes of the list of tools":                           "refused", // announced, without a stream
+		"changes of the list of resources":                       "refused",
+		"updates of resources":                                   "refused",
+		"changes of the list of prompts":                         "",
+		"completion":                                             "",
+		"log messages":                                           "changes",
+		"pages to visit (elicitation by URL)":                    "changes",
+		"responses that broke off":                               "changes",
+		"calls at the same time that may be asked back":          "",
+		"questions to the client (elicitation, sampling, roots)": "changes",
+	})
+}
+
+func TestProbeJSONOfAModernServer(t *testing.T) {
+	f := &featured{modern: true, headers: make(chan http.Header, 1),
+		capabilities: `{"tools":{"listChanged":true},"resources":{"subscribe":true},"extensions":{"io.modelcontextprotocol/tasks":{},"com.example/board":{}}}`,
+		list: `[{"name":"a","inputSchema":{"type":"object","properties":{"where":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}},"outputSchema":{"type":"array"}},` +
+			`{"name":"b","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}]`,
+	}
+	srv := httptest.NewServer(f)
+	defer srv.Close()
+	r, got := probeJSON(t, srv.URL)
+	if got.code != 0 || got.err != "" || r.Era != "modern" || !slices.Equal(r.Revisions, []spec.Revision{"2026-07-28"}) || *r.Server != (probedServer{Name: "new", Version: "2"}) {
+		t.Errorf("report = %+v, server %+v, %+v", r, r.Server, got)
+	}
+	if len(r.Steps) < 2 || r.Steps[0].Means != "so answers a modern server" || r.Steps[1].Answer != "2 tools" {
+		t.Errorf("steps = %+v", r.Steps)
+	}
+	wantOutcomes(t, r, map[string]string{
+		"tools with parameters in headers (x-mcp-header)": "changes a",
+		"tools whose output schema is no object":          "changes a",
+		"structured results":                              "changes a,b",
+		"the tasks extension":                             "refused io.modelcontextprotocol/tasks",
+		"extensions":                                      "crosses com.example/board",
+		"what extensions let clients listen to":           "refused com.example/board",
+		"changes of the list of tools":                    "crosses",
+		"changes of the list of resources":                "refused",
+		"updates of resources":                            "crosses",
+		"log messages":                                    "refused",
+		"questions to the client (input_required)":        "changes",
+		"audio":                                 "changes",
+		"what is followed, while more is added": "",
+		"how long results may be kept (ttlMs, cacheScope)": "changes",
+	})
+}
+
+// A report without a verdict is one, too, and what to do next is on standard error.
+func TestProbeWithoutAVerdict(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		server *oddServer
+		advice string
+	}{
+		{"401", &oddServer{status: 401, kind: "text/plain"}, "give it credentials: --header"},
+		{"403", &oddServer{status: 403, kind: "text/plain"}, "give it credentials: --header"},
+		{"429", &oddServer{status: 429, kind: "text/plain"}, "try again later"},
+		{"503", &oddServer{status: 503, kind: "text/plain"}, "look into its log"},
+		{"307", &oddServer{status: 307, kind: "text/plain"}, "give the URL that it leads to"},
+		{"404", &oddServer{status: 404, kind: "text/html"}, "is the path right?"},
+		{"silence", &oddServer{silent: true}, "--timeout 1m"},
+		{"200 with HTML", &oddServer{kind: "text/html"}, "is an MCP server"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			begun := time.Now()
+			r, got := probeJSON(t, "--timeout", "600ms", tt.server.start(t))
+			if r.Era != "unknown" || !strings.Contains(r.Advice, tt.advice) || r.Crossings != nil || r.Revisions != nil || len(r.Steps) == 0 {
+				t.Errorf("report = %+v, want no verdict and the advice %q", r, tt.advice)
+			}
+			if got.code != exitFailure || !strings.HasPrefix(got.err, "mcpbridge: no verdict on ") || !strings.HasSuffix(got.err, "; "+r.Advice+"\n") {
+				t.Errorf("probe = %d, %q, want %d and the advice", got.code, got.err, exitFailure)
+			}
+			if took := time.Since(begun); took > 4*time.Second {
+				t.Errorf("took %v with --timeout 600ms", took)
+			}
+		})
+	}
+}
+
+// Who waits at a terminal is told for what.
+func TestProbeTellsHowFarItIs(t *testing.T) {
+	var progress buffer
+	p := &prober{progress: &progress, begun: time.Now()}
+	exchange.Probing{Begin: p.began}.Take("server/discover in revision 2026-07-28", func() (string, string) { return "", "" })
+	if got := progress.String(); !strings.HasSuffix(got, "s  asking server/discover in revision 2026-07-28\n") {
+		t.Errorf("progress = %q", got)
+	}
+}
+
+// Each row names a rule of the list, and an outcome that there is.
+func TestCrossingsNameTheirRules(t *testing.T) {
+	text, err := os.ReadFile("../../docs/rules.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range slices.Concat(toModern, toLegacy) {
+		if !strings.Contains(string(text), "\n| "+p.rule+" | ") || p.why == "" || p.feature == "" {
+			t.Errorf("%s: rule %q is not in docs/rules.md, or there is no reason", p.feature, p.rule)
+		}
+		if !slices.Contains([]string{refused, changes, crosses}, p.outcome) {
+			t.Errorf("%s: outcome %q", p.feature, p.outcome)
+		}
+	}
+}

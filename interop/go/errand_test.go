@@ -19,6 +19,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpbridge/mcpbridge/interop/internal/match"
 	"github.com/mcpbridge/mcpbridge/interop/internal/process"
 )
 
@@ -78,7 +79,7 @@ func compare(t *testing.T, calls []errandCall, got []errandOutcome) {
 		if err := json.Unmarshal([]byte(c.asked), &want); err != nil {
 			t.Fatal(err)
 		}
-		if why := mismatch("asked", want, any(g.Asked)); why != "" {
+		if why := match.Mismatch("asked", want, any(g.Asked)); why != "" {
 			t.Errorf("call %d, %s: %s", i, c.Tool, why)
 		}
 	}
@@ -184,7 +185,7 @@ func (a *answerer) options() *mcp.ClientOptions {
 func reply[R any](a *answerer, method string, params any) (*R, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.asked = append(a.asked, map[string]any{"Method": method, "Params": wire(params)})
+	a.asked = append(a.asked, map[string]any{"Method": method, "Params": match.Wire(params)})
 	text, ok := a.call.Answers[method]
 	if !ok {
 		return nil, fmt.Errorf("%s asked %s, which nobody expects", a.call.Tool, method)

@@ -10,6 +10,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpbridge/mcpbridge/interop/internal/match"
+	"github.com/mcpbridge/mcpbridge/interop/internal/steer"
 )
 
 // The bounds of one step: an answer, and a notification that must come.
@@ -23,9 +26,9 @@ const (
 // A goClient is go-sdk's client on one server.
 type goClient struct {
 	cs       *mcp.ClientSession
-	progress *inbox[any]
-	messages *inbox[any]
-	changed  *inbox[string] // "tools", "prompts", "resources", or the URI of a resource
+	progress *steer.Inbox[any]
+	messages *steer.Inbox[any]
+	changed  *steer.Inbox[string] // "tools", "prompts", "resources", or the URI of a resource
 }
 
 // newGoClient connects over t. The client is left as the SDK makes it: modern
@@ -33,37 +36,28 @@ type goClient struct {
 // everything, so that it opens its listen stream for the lists by itself.
 func newGoClient(ctx context.Context, t mcp.Transport) (*goClient, error) {
 	c := &goClient{
-		progress: newInbox[any](),
-		messages: newInbox[any](),
-		changed:  newInbox[string](),
+		progress: steer.NewInbox[any](),
+		messages: steer.NewInbox[any](),
+		changed:  steer.NewInbox[string](),
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "interop-go", Version: "1"}, &mcp.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
-			c.progress.put(wire(r.Params))
+			c.progress.Put(match.Wire(r.Params))
 		},
 		//lint:ignore SA1019 deprecated in 2026-07-28, and still to be carried over
 		LoggingMessageHandler: func(_ context.Context, r *mcp.LoggingMessageRequest) {
-			c.messages.put(wire(r.Params))
+			c.messages.Put(match.Wire(r.Params))
 		},
-		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { c.changed.put("tools") },
-		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) { c.changed.put("prompts") },
-		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { c.changed.put("resources") },
+		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { c.changed.Put("tools") },
+		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) { c.changed.Put("prompts") },
+		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { c.changed.Put("resources") },
 		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
-			c.changed.put(r.Params.URI)
+			c.changed.Put(r.Params.URI)
 		},
 	})
 	var err error
 	c.cs, err = client.Connect(ctx, t, nil)
 	return c, err
-}
-
-// wire returns what stands on the wire for a value of the SDK.
-func wire(v any) any {
-	out, err := plain(v)
-	if err != nil {
-		return err.Error()
-	}
-	return out
 }
 
 // do takes one step and says what is wrong with what came of it.
@@ -108,14 +102,14 @@ func (s *Step) judge(res any, err error) error {
 	if s.Error != nil {
 		var e *jsonrpc.Error
 		if !errors.As(err, &e) {
-			return fmt.Errorf("got result %s and error %v, want a JSON-RPC error like %s", brief(wire(res)), err, brief(s.Error))
+			return fmt.Errorf("got result %s and error %v, want a JSON-RPC error like %s", match.Brief(match.Wire(res)), err, match.Brief(s.Error))
 		}
-		return reject(mismatch("error", s.Error, wire(e)))
+		return reject(match.Mismatch("error", s.Error, match.Wire(e)))
 	}
 	if err != nil {
 		return err
 	}
-	return reject(mismatch("result", s.Want, wire(res)))
+	return reject(match.Mismatch("result", s.Want, match.Wire(res)))
 }
 
 func reject(why string) error {
@@ -130,8 +124,8 @@ func (c *goClient) call(ctx context.Context, s *Step) error {
 	if err := json.Unmarshal(s.Params, p); err != nil {
 		return err
 	}
-	c.progress.clear()
-	c.messages.clear()
+	c.progress.Clear()
+	c.messages.Clear()
 	if s.Log != "" {
 		p.Meta = mcp.Meta{"io.modelcontextprotocol/logLevel": s.Log}
 	}
@@ -148,15 +142,15 @@ func (c *goClient) progressed(s *Step) error {
 	if s.Progress == nil {
 		return nil
 	}
-	return reject(mismatch("progress", s.Progress, c.progress.collect(len(s.Progress))))
+	return reject(match.Mismatch("progress", s.Progress, c.progress.Collect(len(s.Progress))))
 }
 
 func (c *goClient) logged(s *Step) error {
 	if s.Messages != nil {
-		return reject(mismatch("messages", s.Messages, c.messages.collect(len(s.Messages))))
+		return reject(match.Mismatch("messages", s.Messages, c.messages.Collect(len(s.Messages))))
 	}
 	if s.Some != nil {
-		return reject(mismatch("messages", map[string]any{"$has": s.Some}, c.messages.collect(len(s.Some))))
+		return reject(match.Mismatch("messages", map[string]any{"$has": s.Some}, c.messages.Collect(len(s.Some))))
 	}
 	return nil
 }
@@ -183,7 +177,7 @@ func (c *goClient) list(ctx context.Context, s *Step) error {
 	if err := s.named(items); err != nil || s.Want == nil {
 		return err
 	}
-	return reject(mismatch(s.Of, s.Want, items))
+	return reject(match.Mismatch(s.Of, s.Want, items))
 }
 
 func all[T any](seq func(yield func(T, error) bool)) ([]any, error) {
@@ -192,7 +186,7 @@ func all[T any](seq func(yield func(T, error) bool)) ([]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		items = append(items, wire(item))
+		items = append(items, match.Wire(item))
 	}
 	return items, nil
 }
@@ -255,7 +249,7 @@ func (c *goClient) pages(ctx context.Context, s *Step) error {
 
 // watch listens, makes the change happen, and waits to hear of it.
 func (c *goClient) watch(ctx context.Context, s *Step) error {
-	c.changed.clear()
+	c.changed.Clear()
 	want := s.Of // the client's own listen stream is open for the lists
 	if s.URI != "" {
 		want = s.URI
@@ -271,7 +265,7 @@ func (c *goClient) watch(ctx context.Context, s *Step) error {
 				return fmt.Errorf("making a change: %w", err)
 			}
 		}
-		for got, ok := c.changed.take(againTime); ok; got, ok = c.changed.take(againTime) {
+		for got, ok := c.changed.Take(againTime); ok; got, ok = c.changed.Take(againTime) {
 			if got == want {
 				return nil
 			}

@@ -42,7 +42,7 @@ type Server struct {
 type Step struct {
 	Op     string // discover, list, pages, call, read, prompt, complete, watch; and those of legacyOps
 	Params json.RawMessage
-	Want   any // a pattern for the result (see mismatch)
+	Want   any // a pattern for the result (see package match)
 	Error  any // a pattern for {code, message} of a JSON-RPC error that is expected instead
 
 	// For list and pages: which list, and the exact names (URIs for

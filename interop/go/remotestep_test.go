@@ -7,6 +7,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/interop/internal/match"
 	"github.com/mcpbridge/mcpbridge/interop/remote"
 )
 
@@ -68,11 +69,11 @@ func (r *legacyRound) judge(s *Step, res any, err error) error {
 		if err != nil {
 			return err
 		}
-		return reject(mismatch("result", s.Want, res))
+		return reject(match.Mismatch("result", s.Want, res))
 	}
 	var e *remote.Error
 	if !errors.As(err, &e) {
-		return fmt.Errorf("got result %s and error %v, want a JSON-RPC error like %s", brief(res), err, brief(s.Error))
+		return fmt.Errorf("got result %s and error %v, want a JSON-RPC error like %s", match.Brief(res), err, match.Brief(s.Error))
 	}
 	want := s.Error
 	if w, ok := want.(map[string]any); ok && r.client.NoErrorData {
@@ -80,7 +81,7 @@ func (r *legacyRound) judge(s *Step, res any, err error) error {
 		delete(w, "data")
 		want = w
 	}
-	return reject(mismatch("error", want, wire(e)))
+	return reject(match.Mismatch("error", want, match.Wire(e)))
 }
 
 // initialized checks what the client was told of the server. The revision in the
@@ -88,29 +89,19 @@ func (r *legacyRound) judge(s *Step, res any, err error) error {
 func (r *legacyRound) initialized(_ context.Context, s *Step) error {
 	want, ok := s.Want.(map[string]any)
 	if !ok {
-		return fmt.Errorf("want is %s, want an object", brief(s.Want))
+		return fmt.Errorf("want is %s, want an object", match.Brief(s.Want))
 	}
 	want = maps.Clone(want)
 	want["protocolVersion"] = r.client.Revision
-	return reject(mismatch("result", want, r.hello))
+	return reject(match.Mismatch("result", want, r.hello))
 }
 
 func asking(method string) func(*legacyRound, context.Context, *Step) error {
 	return func(r *legacyRound, ctx context.Context, s *Step) error {
-		r.expect(s)
-		res, err := r.request(ctx, method, s.Params)
+		r.Expect(s.Answers)
+		res, err := r.Request(ctx, method, s.Params)
 		return errors.Join(r.judge(s, res, err), r.questioned(s))
 	}
-}
-
-// expect gets ready for what a step brings.
-func (r *legacyRound) expect(s *Step) {
-	r.progress.clear()
-	r.messages.clear()
-	r.asked.clear()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.answers = s.Answers
 }
 
 func (r *legacyRound) questioned(s *Step) error {
@@ -118,16 +109,16 @@ func (r *legacyRound) questioned(s *Step) error {
 		return nil
 	}
 	want, _ := s.Asked.([]any)
-	return reject(mismatch("asked", s.Asked, r.asked.collect(len(want))))
+	return reject(match.Mismatch("asked", s.Asked, r.Asked.Collect(len(want))))
 }
 
 func (r *legacyRound) call(ctx context.Context, s *Step) error {
-	r.expect(s)
-	run, err := r.start("tools/call", s.Params, s.Progress != nil)
+	r.Expect(s.Answers)
+	run, err := r.Begin("tools/call", s.Params, s.Progress != nil)
 	if err != nil {
 		return err
 	}
-	res, err := r.wait(ctx, run)
+	res, err := r.Wait(ctx, run)
 	return errors.Join(r.judge(s, res, err), r.questioned(s), r.heardWith(s))
 }
 
@@ -135,13 +126,13 @@ func (r *legacyRound) call(ctx context.Context, s *Step) error {
 // after it.
 func (r *legacyRound) heardWith(s *Step) (err error) {
 	if s.Progress != nil {
-		err = reject(mismatch("progress", s.Progress, r.progress.collect(len(s.Progress))))
+		err = reject(match.Mismatch("progress", s.Progress, r.Progress.Collect(len(s.Progress))))
 	}
 	switch {
 	case s.Messages != nil:
-		return errors.Join(err, reject(mismatch("messages", s.Messages, r.messages.collect(len(s.Messages)))))
+		return errors.Join(err, reject(match.Mismatch("messages", s.Messages, r.Messages.Collect(len(s.Messages)))))
 	case s.Some != nil:
-		return errors.Join(err, reject(mismatch("messages", map[string]any{"$has": s.Some}, r.messages.collect(len(s.Some)))))
+		return errors.Join(err, reject(match.Mismatch("messages", map[string]any{"$has": s.Some}, r.Messages.Collect(len(s.Some)))))
 	}
 	return err
 }
@@ -156,14 +147,14 @@ func (r *legacyRound) readList(ctx context.Context, of string) (items []any, pag
 	items = []any{}
 	params := map[string]any{}
 	for {
-		res, err := r.request(ctx, listMethods[of], params)
+		res, err := r.Request(ctx, listMethods[of], params)
 		if err != nil {
 			return nil, pages, err
 		}
 		page, _ := res.(map[string]any)
 		some, ok := page[of].([]any)
 		if !ok {
-			return nil, pages, fmt.Errorf("a page of %s is %s", of, brief(res))
+			return nil, pages, fmt.Errorf("a page of %s is %s", of, match.Brief(res))
 		}
 		pages, items = pages+1, append(items, some...)
 		next, _ := page["nextCursor"].(string)
@@ -182,7 +173,7 @@ func (r *legacyRound) list(ctx context.Context, s *Step) error {
 	if err := s.named(items); err != nil || s.Want == nil {
 		return err
 	}
-	return reject(mismatch(s.Of, s.Want, items))
+	return reject(match.Mismatch(s.Of, s.Want, items))
 }
 
 func (r *legacyRound) pages(ctx context.Context, s *Step) error {
@@ -196,7 +187,7 @@ func (r *legacyRound) pages(ctx context.Context, s *Step) error {
 // watch subscribes, unless it is to a list, makes the change, and waits to hear of
 // it.
 func (r *legacyRound) watch(ctx context.Context, s *Step) error {
-	r.changed.clear()
+	r.Changed.Clear()
 	want := s.Of
 	if s.URI != "" {
 		want = s.URI
@@ -209,7 +200,7 @@ func (r *legacyRound) watch(ctx context.Context, s *Step) error {
 }
 
 func (r *legacyRound) subscribe(ctx context.Context, verb, uri string) error {
-	if _, err := r.request(ctx, "resources/"+verb, map[string]string{"uri": uri}); err != nil {
+	if _, err := r.Request(ctx, "resources/"+verb, map[string]string{"uri": uri}); err != nil {
 		return fmt.Errorf("resources/%s %s: %w", verb, uri, err)
 	}
 	return nil
@@ -224,7 +215,7 @@ func (r *legacyRound) hear(ctx context.Context, s *Step, want string) error {
 				return fmt.Errorf("making a change: %w", err)
 			}
 		}
-		for got, ok := r.changed.take(againTime); ok; got, ok = r.changed.take(againTime) {
+		for got, ok := r.Changed.Take(againTime); ok; got, ok = r.Changed.Take(againTime) {
 			if got == want {
 				return nil
 			}
@@ -237,7 +228,7 @@ func (r *legacyRound) hear(ctx context.Context, s *Step, want string) error {
 }
 
 func (r *legacyRound) unwatch(ctx context.Context, s *Step) error {
-	r.changed.clear()
+	r.Changed.Clear()
 	for _, uri := range []string{s.URI, s.Other} {
 		if err := r.subscribe(ctx, "subscribe", uri); err != nil {
 			return err
@@ -250,7 +241,7 @@ func (r *legacyRound) unwatch(ctx context.Context, s *Step) error {
 	if err := r.call(ctx, s.Trigger); err != nil {
 		return fmt.Errorf("making changes: %w", err)
 	}
-	heard := r.changed.collect(1)
+	heard := r.Changed.Collect(1)
 	for _, got := range heard {
 		if got != s.Other {
 			return fmt.Errorf("an update for %s arrived, want one for %s alone", got, s.Other)
@@ -268,11 +259,11 @@ func (r *legacyRound) gap(ctx context.Context, s *Step) error {
 		return err
 	}
 	defer r.subscribe(context.WithoutCancel(ctx), "unsubscribe", s.URI)
-	r.changed.clear()
+	r.Changed.Clear()
 	if err := r.hear(ctx, s, s.URI); err != nil {
 		return fmt.Errorf("before the gap: %w", err)
 	}
-	r.changed.clear()
+	r.Changed.Clear()
 	if n := r.cut(true); n == 0 {
 		return errors.New("the client had no GET stream to cut")
 	}
@@ -285,19 +276,19 @@ func (r *legacyRound) gap(ctx context.Context, s *Step) error {
 }
 
 func (r *legacyRound) resume(ctx context.Context, s *Step) error {
-	r.expect(s)
+	r.Expect(s.Answers)
 	before := r.resumed()
-	run, err := r.start("tools/call", s.Params, true)
+	run, err := r.Begin("tools/call", s.Params, true)
 	if err != nil {
 		return err
 	}
-	if _, ok := r.progress.take(answerTime); !ok {
+	if _, ok := r.Progress.Take(answerTime); !ok {
 		return errors.New("no progress to cut after")
 	}
 	if n := r.cut(false); n == 0 {
 		return errors.New("the call had no stream to cut")
 	}
-	res, err := r.wait(ctx, run)
+	res, err := r.Wait(ctx, run)
 	if err == nil && r.resumed() == before {
 		err = errors.New("the answer came, but nobody asked for it with Last-Event-ID")
 	}
@@ -305,19 +296,19 @@ func (r *legacyRound) resume(ctx context.Context, s *Step) error {
 }
 
 func (r *legacyRound) cancel(ctx context.Context, s *Step) error {
-	r.expect(s)
-	run, err := r.start("tools/call", s.Params, false)
+	r.Expect(s.Answers)
+	run, err := r.Begin("tools/call", s.Params, false)
 	if err != nil {
 		return err
 	}
 	if err := r.until(ctx, s.Before); err != nil {
 		return fmt.Errorf("the call did not begin: %w", err)
 	}
-	if err := r.send(&remote.Command{Method: remote.Cancel, Of: run.id}); err != nil {
+	if err := r.Send(&remote.Command{Method: remote.Cancel, Of: run.ID}); err != nil {
 		return err
 	}
-	if res, err := r.wait(ctx, run); err == nil {
-		return fmt.Errorf("the call that was given up returned %s", brief(res))
+	if res, err := r.Wait(ctx, run); err == nil {
+		return fmt.Errorf("the call that was given up returned %s", match.Brief(res))
 	}
 	if err := r.until(ctx, s.Until); err != nil {
 		return fmt.Errorf("the server did not hear of it: %w", err)
@@ -328,7 +319,7 @@ func (r *legacyRound) cancel(ctx context.Context, s *Step) error {
 // until takes a step until it succeeds.
 func (r *legacyRound) until(ctx context.Context, s *Step) (err error) {
 	for end := time.Now().Add(noticeTime); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		res, err2 := r.request(ctx, "tools/call", s.Params)
+		res, err2 := r.Request(ctx, "tools/call", s.Params)
 		if err = r.judge(s, res, err2); err == nil {
 			return nil
 		}

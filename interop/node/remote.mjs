@@ -1,42 +1,14 @@
 // Puts the client of a TypeScript SDK 1.x under remote control: the package
 // interop/remote says how. The SDK is named by the folder it was fetched to:
 // node remote.mjs sdk-1.32.2
-import { createInterface } from "node:readline";
+import { ask, control, notice, timeout } from "./control.mjs";
 
 const sdk = process.argv[2];
 const types = await import(`${sdk}/types.js`);
 const { Client } = await import(`${sdk}/client/index.js`);
 
-const timeout = 60_000;
-const running = new Map(); // AbortController by the command's id
-const asked = new Map(); // {resolve, reject} by the question's number
 let client;
 let roots = { roots: [] };
-let asks = 0;
-
-const write = (line) => process.stdout.write(JSON.stringify(line) + "\n");
-const asError = (e) => ({ code: Number.isInteger(e?.code) ? e.code : 0, message: String(e?.message ?? e), data: e?.data });
-
-/** ask puts a question of the server to the test and waits for the answer. */
-function ask({ method, params }, { signal }) {
-  const number = ++asks;
-  return new Promise((resolve, reject) => {
-    asked.set(number, { resolve, reject });
-    signal?.addEventListener("abort", () => {
-      if (!asked.delete(number)) return;
-      write({ ask: number, method: "notifications/cancelled" });
-      reject(new Error("the server took the question back"));
-    });
-    write({ ask: number, method, params });
-  });
-}
-
-function answer({ of, result, error }) {
-  const question = asked.get(of);
-  asked.delete(of);
-  if (error) question?.reject(new types.McpError(error.code, error.message, error.data));
-  else question?.resolve(result);
-}
 
 async function transport({ transport, url, argv }) {
   switch (transport) {
@@ -83,7 +55,7 @@ async function initialize(target) {
   if (capabilities.sampling) client.setRequestHandler(types.CreateMessageRequestSchema, ask);
   if (capabilities.elicitation && types.ElicitRequestSchema) client.setRequestHandler(types.ElicitRequestSchema, ask);
   if (capabilities.roots) client.setRequestHandler(types.ListRootsRequestSchema, () => roots);
-  client.fallbackNotificationHandler = async ({ method, params }) => write({ method, params: params ?? {} });
+  client.fallbackNotificationHandler = async ({ method, params }) => notice(method, params);
   client.onerror = (e) => console.error(String(e?.stack ?? e));
   const over = await transport(target);
   const revision = overhear(over);
@@ -117,29 +89,9 @@ const methods = {
   },
 };
 
-async function run({ id, method, params, progress }) {
-  const abort = new AbortController();
-  running.set(id, abort);
-  const options = { timeout, signal: abort.signal, ...(progress && { onprogress: (p) => write({ method: "notifications/progress", of: id, params: p }) }) };
-  try {
-    if (!methods[method]) throw new Error(`unknown command ${method}`);
-    write({ id, result: (await methods[method](params ?? {}, options)) ?? {} });
-  } catch (e) {
-    write({ id, error: asError(e) });
-  }
-  running.delete(id);
+async function end() {
+  await client?.transport?.terminateSession?.();
+  await client?.close();
 }
 
-for await (const line of createInterface({ input: process.stdin })) {
-  const command = JSON.parse(line);
-  if (command.method === "close") {
-    await client?.transport?.terminateSession?.();
-    await client?.close();
-    write({ id: command.id, result: {} });
-    break;
-  }
-  if (command.method === "cancel") running.get(command.of)?.abort("the user gave up");
-  else if (command.method === "answer") answer(command);
-  else void run(command); // writes its own failures
-}
-process.exit(0);
+await control({ methods, end, asRefusal: (e) => new types.McpError(e.code, e.message, e.data) });

@@ -22,7 +22,7 @@ import (
 const (
 	Cancel = "cancel" // gives up the command with the id Of
 	Answer = "answer" // answers the question Of
-	Close  = "close"  // ends the client's session
+	Close  = "close"  // ends the client's session; the next initialize opens another
 )
 
 // A Command is what the test wants: a request of the protocol, by its method and
@@ -97,8 +97,8 @@ func NewController(out io.Writer) *Controller {
 	return &Controller{out: json.NewEncoder(out), running: make(map[int]context.CancelFunc), asked: make(map[int]chan Command)}
 }
 
-// Run reads commands for c until in ends or one says so, and waits for those that
-// run.
+// Run reads commands for c until in ends, and waits for those that run. It begins
+// the next command only after a [Close] is done.
 func (r *Controller) Run(in io.Reader, c Client) error {
 	ctx, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -118,7 +118,6 @@ func (r *Controller) Run(in io.Reader, c Client) error {
 			r.answer(cmd)
 		case Close:
 			r.reply(cmd, struct{}{}, c.Close())
-			return nil
 		default:
 			ctx := r.begin(ctx, cmd)
 			all.Go(func() { r.run(ctx, cmd, c) }) // ends with the command, at the latest when stop is called

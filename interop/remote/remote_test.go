@@ -36,7 +36,7 @@ func TestController(t *testing.T) {
 	lines, out := io.Pipe()
 	ctl := NewController(out)
 	ended := make(chan error, 1)
-	go func() { ended <- ctl.Run(in, scripted{ctl}) }() // ends with close, below
+	go func() { ended <- ctl.Run(in, scripted{ctl}) }() // ends when commands is closed, below
 	got := bufio.NewScanner(lines)
 	for _, tt := range []struct{ name, command, want string }{
 		{"a request", `{"id":1,"method":"echo","params":{"n":9007199254740993}}`, `{"id":1,"result":{"n":9007199254740993}}`},
@@ -50,7 +50,8 @@ func TestController(t *testing.T) {
 		{"a question", `{"id":6,"method":"doubt"}`, `{"ask":3,"method":"elicitation/create","params":{"n":1}}`},
 		{"taken back", `{"method":"cancel","of":6}`, `{"ask":3,"method":"notifications/cancelled"}`},
 		{"with its request", ``, `{"id":6,"error":{"code":0,"message":"context canceled"}}`},
-		{"the end", `{"id":8,"method":"close"}`, `{"id":8,"result":{}}`},
+		{"the session's end", `{"id":8,"method":"close"}`, `{"id":8,"result":{}}`},
+		{"another session", `{"id":9,"method":"echo","params":{}}`, `{"id":9,"result":{}}`},
 	} {
 		if tt.command != "" {
 			if _, err := fmt.Fprintln(commands, tt.command); err != nil {
@@ -60,6 +61,9 @@ func TestController(t *testing.T) {
 		if !got.Scan() || got.Text() != tt.want {
 			t.Fatalf("%s: got %s, want %s", tt.name, got.Text(), tt.want)
 		}
+	}
+	if err := commands.Close(); err != nil {
+		t.Fatal(err)
 	}
 	if err := <-ended; err != nil {
 		t.Errorf("Run = %v, want nil", err)

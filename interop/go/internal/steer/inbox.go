@@ -1,22 +1,24 @@
-package interop
+package steer
 
 import (
 	"sync"
 	"time"
 )
 
-// An inbox holds what arrives until somebody takes it. It has no bound: a
+// An Inbox holds what arrives until somebody takes it. It has no bound: a
 // handler that blocks would stop the SDK's whole connection.
-type inbox[T any] struct {
+type Inbox[T any] struct {
 	ready chan struct{} // capacity 1: holds a token while there may be items
 
 	mu    sync.Mutex // guards items
 	items []T
 }
 
-func newInbox[T any]() *inbox[T] { return &inbox[T]{ready: make(chan struct{}, 1)} }
+// NewInbox returns an empty Inbox.
+func NewInbox[T any]() *Inbox[T] { return &Inbox[T]{ready: make(chan struct{}, 1)} }
 
-func (b *inbox[T]) put(item T) {
+// Put adds an item.
+func (b *Inbox[T]) Put(item T) {
 	b.mu.Lock()
 	b.items = append(b.items, item)
 	b.mu.Unlock()
@@ -26,13 +28,14 @@ func (b *inbox[T]) put(item T) {
 	}
 }
 
-func (b *inbox[T]) clear() {
+// Clear throws away what nobody took.
+func (b *Inbox[T]) Clear() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.items = nil
 }
 
-func (b *inbox[T]) pop() (item T, ok bool) {
+func (b *Inbox[T]) pop() (item T, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.items) == 0 {
@@ -43,8 +46,8 @@ func (b *inbox[T]) pop() (item T, ok bool) {
 	return item, true
 }
 
-// take returns the next item; ok is false if none came within d.
-func (b *inbox[T]) take(d time.Duration) (item T, ok bool) {
+// Take returns the next item; ok is false if none came within d.
+func (b *Inbox[T]) Take(d time.Duration) (item T, ok bool) {
 	late := time.After(d)
 	for {
 		if item, ok := b.pop(); ok {
@@ -58,8 +61,8 @@ func (b *inbox[T]) take(d time.Duration) (item T, ok bool) {
 	}
 }
 
-// collect takes n items, and those that come on their heels.
-func (b *inbox[T]) collect(n int) []any {
+// Collect takes n items, and those that come on their heels.
+func (b *Inbox[T]) Collect(n int) []any {
 	got := []any{}
 	end := time.Now().Add(2 * time.Second)
 	for {
@@ -67,7 +70,7 @@ func (b *inbox[T]) collect(n int) []any {
 		if len(got) >= n {
 			wait = 100 * time.Millisecond
 		}
-		item, ok := b.take(wait)
+		item, ok := b.Take(wait)
 		if !ok {
 			return got
 		}

@@ -60,8 +60,13 @@ interop: bin/rules ## real clients and servers, and the conformance suite, throu
 	interop/build
 	@set -x; for m in legacy-2026 legacy-go modern-go; do $(GO) -C interop/$$m test -count=1 -timeout 2m .; done
 	@rm -f interop/bin/*.txt; rc=0; \
-	  $(GO) -C interop/go test -count=1 -timeout 10m -json . ./internal/... | $(WATCH) -v -o bin/interop.json || rc=$$?; \
-	  cat interop/bin/matrix.txt interop/bin/legacy-direct.txt interop/bin/legacy.txt interop/bin/conformance.txt || rc=1; exit $$rc
+	  $(GO) -C interop/go test -count=1 -timeout 10m -p 1 -json . ./internal/... ./matrix | $(WATCH) -v -o bin/interop.json || rc=$$?; \
+	  cat interop/bin/pairings.txt interop/bin/matrix.txt interop/bin/legacy-direct.txt interop/bin/legacy.txt interop/bin/conformance.txt || rc=1; exit $$rc
+
+.PHONY: matrix
+matrix: ## every client with every server over every transport that both have (interop/matrix/table.json)
+	interop/build
+	MATRIX=all $(GO) -C interop/go test -count=1 -timeout 20m ./matrix || rc=$$?; cat interop/bin/pairings.txt; exit $${rc:-0}
 
 .PHONY: trunk
 trunk: bin/rules ## listen streams and calls under numbers and faults, through mcpbridge as a process

@@ -1,5 +1,6 @@
 // Command client-go161 puts the client of go-sdk v1.6.1, which knows no modern
-// revision, under remote control: see package remote.
+// revision, under remote control: see package remote. Built with
+// -modfile v1.8.0.mod it is the client of v1.8.0, which asks for 2026-07-28 first.
 package main
 
 import (
@@ -120,7 +121,7 @@ func (c *client) initialize(ctx context.Context, params json.RawMessage) (any, e
 	if err != nil {
 		return nil, err
 	}
-	c.mcp = mcp.NewClient(&mcp.Implementation{Name: "interop-go161", Version: "1"}, opts)
+	c.mcp = mcp.NewClient(&mcp.Implementation{Name: "interop-go", Version: "1"}, opts)
 	roots := new(mcp.ListRootsResult)
 	if len(to.Roots) > 0 {
 		if err := json.Unmarshal(to.Roots, roots); err != nil {

@@ -1,0 +1,80 @@
+// Puts the client of the TypeScript SDK 2.x, which finds out the server's era by
+// itself, under remote control: the package interop/remote says how. To subscribe
+// to a resource is to open a listen stream for it, where there are such.
+import { Client, SSEClientTransport, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { control, notice, timeout } from "./control.mjs";
+
+let client;
+const streams = new Map(); // listen streams by URI
+
+function transport({ transport, url, argv }) {
+  switch (transport) {
+    case "http":
+      return new StreamableHTTPClientTransport(new URL(url));
+    case "sse":
+      return new SSEClientTransport(new URL(url));
+    case "stdio":
+      return new StdioClientTransport({ command: argv[0], args: argv.slice(1), stderr: "inherit" });
+  }
+  throw new Error(`the SDK has no transport ${transport}`);
+}
+
+const changed = (of) => ({ debounceMs: 0, autoRefresh: false, onChanged: () => notice(`notifications/${of}/list_changed`) });
+
+async function initialize(target) {
+  client = new Client(
+    { name: "interop-2", version: "1" },
+    {
+      versionNegotiation: { mode: "auto" },
+      capabilities: target.capabilities,
+      listChanged: { tools: changed("tools"), prompts: changed("prompts"), resources: changed("resources") },
+    },
+  );
+  for (const method of ["notifications/message", "notifications/resources/updated"]) client.setNotificationHandler(method, (n) => notice(method, n.params));
+  client.onerror = (e) => console.error(String(e?.stack ?? e));
+  await client.connect(transport(target), { timeout });
+  return {
+    protocolVersion: client.getNegotiatedProtocolVersion(),
+    serverInfo: client.getServerVersion(),
+    capabilities: client.getServerCapabilities(),
+    instructions: client.getInstructions(),
+  };
+}
+
+const modern = () => client.getNegotiatedProtocolVersion() >= "2026-07-28";
+
+async function subscribe({ uri }, o) {
+  if (!modern()) return client.subscribeResource({ uri }, o);
+  const stream = await client.listen({ resourceSubscriptions: [uri] }, o);
+  const { resourceSubscriptions = [] } = stream.honoredFilter;
+  if (!resourceSubscriptions.includes(uri)) throw new Error(`the server did not grant ${uri}`);
+  streams.set(uri, stream);
+}
+
+async function unsubscribe({ uri }, o) {
+  if (!modern()) return client.unsubscribeResource({ uri }, o);
+  await streams.get(uri)?.close();
+  streams.delete(uri);
+}
+
+const methods = {
+  initialize,
+  "tools/list": (p, o) => client.listTools(p, o),
+  "resources/list": (p, o) => client.listResources(p, o),
+  "resources/templates/list": (p, o) => client.listResourceTemplates(p, o),
+  "prompts/list": (p, o) => client.listPrompts(p, o),
+  "tools/call": (p, o) => client.callTool(p, o),
+  "resources/read": (p, o) => client.readResource(p, o),
+  "prompts/get": (p, o) => client.getPrompt(p, o),
+  "completion/complete": (p, o) => client.complete(p, o),
+  "resources/subscribe": subscribe,
+  "resources/unsubscribe": unsubscribe,
+};
+
+async function end() {
+  streams.clear(); // they end with the client
+  await client?.close();
+}
+
+await control({ methods, end, asRefusal: (e) => Object.assign(new Error(e.message), e) });

@@ -1,10 +1,8 @@
 """Puts the client of the Python SDK 2.x under remote control: see remote.py.
 
 Its only argument is the mode: auto (the SDK's default), legacy, or a modern
-revision. The command subscriptions/listen, with the params of the protocol, opens
-a listen stream. It tells of notifications/subscriptions/acknowledged with what the
-server honored, then of each event, and ends with the stream, or when it is
-cancelled.
+revision. On a modern session it listens for the lists that the server declares to
+change; to subscribe to a resource is to open a listen stream for it.
 """
 
 import sys
@@ -13,11 +11,19 @@ from contextlib import asynccontextmanager
 from typing import Any, AsyncIterator
 
 import anyio
+import anyio.abc
 import mcp
 import mcp_types as types
 from mcp import MCPDeprecationWarning, StdioServerParameters
 from mcp.client.sse import sse_client
-from mcp.client.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
+from mcp.client.subscriptions import (
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    SubscriptionLost,
+    ToolsListChanged,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 from remote import Remote, plain
 
@@ -33,6 +39,8 @@ EVENTS = {
 class Client:
     def __init__(self, remote: Remote, target: dict, mode: str):
         self.remote = remote
+        self.streams: anyio.abc.TaskGroup  # listen streams, a task each
+        self.subscribed: dict[str, anyio.CancelScope] = {}  # ends the stream of a URI
         self.roots = target.get("roots") or {"roots": []}
         capabilities = target["capabilities"]
         sampling = capabilities.get("sampling")
@@ -78,7 +86,7 @@ class Client:
         """Tells of what the server sends by itself.
 
         Progress is told to the call that asked, and what came on a listen stream by
-        the command that opened it.
+        the task that reads it.
         """
         if isinstance(message, Exception | types.ProgressNotification):
             return
@@ -117,29 +125,44 @@ class Client:
             case "logging/setLevel":
                 return await sdk.set_logging_level(params["level"])
             case "resources/subscribe":
-                return await sdk.subscribe_resource(params["uri"])
+                return await (self.subscribe(params["uri"]) if self.modern else sdk.subscribe_resource(params["uri"]))
+            case "resources/unsubscribe" if self.modern:
+                return self.subscribed.pop(params["uri"]).cancel()
             case "resources/unsubscribe":
                 return await sdk.unsubscribe_resource(params["uri"])
-            case "subscriptions/listen":
-                return await self.listen(params["notifications"], command["id"])
             case "notifications/roots/list_changed":
                 self.roots = params
                 return await sdk.send_roots_list_changed()
         raise RuntimeError(f"unknown command {method}")
 
-    async def listen(self, want: dict, of: int) -> None:
-        """Tells what a listen stream brings, and returns when the server ends it in order."""
-        stream = self.sdk.listen(
-            tools_list_changed=want.get("toolsListChanged", False),
-            prompts_list_changed=want.get("promptsListChanged", False),
-            resources_list_changed=want.get("resourcesListChanged", False),
-            resource_subscriptions=want.get("resourceSubscriptions", ()),
-        )
-        async with stream as events:
-            self.remote.notice("notifications/subscriptions/acknowledged", {"notifications": plain(events.honored)}, of)
-            async for event in events:
-                params = {"uri": event.uri} if isinstance(event, ResourceUpdated) else {}
-                self.remote.notice(EVENTS[type(event)], params, of)
+    @property
+    def modern(self) -> bool:
+        return self.sdk.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    async def listen_for_lists(self) -> None:
+        has = self.sdk.server_capabilities
+        lists = {"tools": has.tools, "prompts": has.prompts, "resources": has.resources}
+        if want := {f"{kind}_list_changed": True for kind, of in lists.items() if of and of.list_changed}:
+            await self.streams.start(self.listen, want)
+
+    async def subscribe(self, uri: str) -> None:
+        stop, honored = await self.streams.start(self.listen, {"resource_subscriptions": [uri]})
+        if uri not in (honored.resource_subscriptions or ()):
+            stop.cancel()
+            raise RuntimeError(f"the server did not grant {uri}")
+        self.subscribed[uri] = stop
+
+    async def listen(self, want: dict, *, task_status: anyio.abc.TaskStatus) -> None:
+        """Opens a listen stream and tells what it brings, until it ends or is given up."""
+        with anyio.CancelScope() as stop:
+            async with self.sdk.listen(**want) as events:
+                task_status.started((stop, events.honored))
+                try:
+                    async for event in events:
+                        params = {"uri": event.uri} if isinstance(event, ResourceUpdated) else {}
+                        self.remote.notice(EVENTS[type(event)], params)
+                except SubscriptionLost as e:
+                    print("listening:", e, file=sys.stderr)
 
 
 def transport(target: dict) -> Any:
@@ -157,8 +180,11 @@ def transport(target: dict) -> Any:
 @asynccontextmanager
 async def connect(remote: Remote, target: dict) -> AsyncIterator[Client]:
     client = Client(remote, target, (sys.argv[1:] or ["auto"])[0])
-    async with client.sdk:
+    async with client.sdk, anyio.create_task_group() as client.streams:
+        if client.modern:
+            await client.listen_for_lists()
         yield client
+        client.streams.cancel_scope.cancel()
 
 
 warnings.simplefilter("ignore", MCPDeprecationWarning)  # what is deprecated is still to be carried over

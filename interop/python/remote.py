@@ -32,18 +32,20 @@ class Remote:
         self._asks = 0
 
     async def run(self, connect: Connect) -> None:
-        """Opens a session when the test says so, runs commands on it, and ends it.
+        """Opens a session when the test says so, runs commands on it, and ends it, until standard input ends.
 
-        Until the session is open no other command is read.
+        While a session is being opened no other command is read.
         """
-        command = await self._next()
-        if command and command["method"] != "close":
-            command = await self._session(command, connect)
-        if command:
-            self._write({"id": command["id"], "result": {}})
+        while command := await self._next():
+            if command["method"] == "initialize":
+                command = await self._session(command, connect)
+            if command and command["method"] == "close":
+                self._write({"id": command["id"], "result": {}})
+            elif command:
+                self._write({"id": command["id"], "error": as_error(RuntimeError("there is no session"))})
 
     async def _session(self, command: dict, connect: Connect) -> dict | None:
-        """Returns the command that ended the session, or None if the test has gone."""
+        """Returns the command that ended the session, or None if none did."""
         opened = False
         try:
             async with connect(self, command["params"]) as client:
@@ -54,9 +56,7 @@ class Remote:
             if opened:
                 raise
             self._write({"id": command["id"], "error": as_error(e)})
-        while (command := await self._next()) and command["method"] != "close":
-            self._write({"id": command["id"], "error": as_error(RuntimeError("there is no session"))})
-        return command
+            return None
 
     async def _serve(self, client: Client) -> dict | None:
         async with anyio.create_task_group() as tasks:

@@ -15,6 +15,10 @@ WATCH := bin/rules watch
 # hold messages against them. Those fail without.
 export MCP_SCHEMAS ?= $(abspath ../shared/schema)
 
+# The reference documents, whose programs are run as they stand there. The proofs
+# that do so fail without.
+export MCP_REFERENCES ?= $(abspath ../shared/references)
+
 # Packages with tests that race instrumentation would falsify (ratios, sizes).
 NORACE = $(shell grep -rlE '^//go:build.*!race' --include='*_test.go' --exclude-dir=interop . | xargs -r dirname | sort -u)
 
@@ -56,7 +60,7 @@ rules: bin/rules ## which rules of docs/rules.md the last `make test` and `make 
 	@bin/rules judge -list docs/rules.md $$(for f in bin/race.json bin/norace.json bin/interop.json bin/trunk.json; do [ ! -s $$f ] || echo $$f; done)
 
 .PHONY: interop
-interop: bin/rules ## real clients and servers, and the conformance suite, through mcpbridge (needs node and npm)
+interop: bin/rules ## real clients and servers, and the conformance suite, through mcpbridge (needs node, npm and python3)
 	interop/build
 	@set -x; for m in legacy-2026 legacy-go modern-go; do $(GO) -C interop/$$m test -count=1 -timeout 2m .; done
 	@rm -f interop/bin/*.txt; rc=0; \

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // Defaults of DetectOptions.
@@ -172,6 +173,18 @@ func (d *Detector) Watch(ctx context.Context, p exchange.Profile, want []fanout.
 		return nil, nil, err
 	}
 	return back.Watch(ctx, p, want)
+}
+
+// Link implements [exchange.Linker].
+func (d *Detector) Link(ctx context.Context, req *exchange.Request, m *wire.Message, h exchange.Hearer) (exchange.Link, []byte, error) {
+	back, err := d.await(ctx, describePatience)
+	if err != nil {
+		return nil, nil, err
+	}
+	if l, ok := back.(exchange.Linker); ok {
+		return l.Link(ctx, req, m, h)
+	}
+	return nil, nil, nil
 }
 
 // Close implements [Back].

@@ -36,7 +36,6 @@ func TestFrontRefuses(t *testing.T) {
 	toCall := func(h http.Header) { h.Set("Mcp-Method", "tools/call"); h.Set("Mcp-Name", "echo") }
 	caps := `"io.modelcontextprotocol/clientCapabilities":{},`
 	for _, c := range []cell{
-		{"F-01 initialize without revision", "", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`, legacy, 200, -32602, "0", "protocolVersion"},
 		{"F-01 legacy request without session", "", `{"jsonrpc":"2.0","id":3,"method":"tools/list"}`, legacy, 400, -32600, "3", "Mcp-Session-Id"},
 		{"F-01 modern header without envelope", "", `{"jsonrpc":"2.0","id":3,"method":"tools/list","params":{}}`, nil, 400, -32602, "3", "protocolVersion"},
 		{"F-01 initialize with a modern header", "", `{"jsonrpc":"2.0","id":3,"method":"initialize","params":{}}`, nil, 400, -32020, "3", "server/discover"},

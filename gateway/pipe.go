@@ -40,7 +40,7 @@ type pipe struct {
 // (io.EOF), and when ctx ends, listen streams end with their result and calls in
 // flight are given [Options.Drain]; then ServeConn returns nil. When the connection is
 // lost, calls are cancelled at once, and ServeConn returns why: a client that does not
-// read is lost, too.
+// read is lost, too, and so is one whose session upstream has ended.
 //
 // Spec: 2026-07-28, basic/transports/stdio; basic/versioning, Backward Compatibility
 // with Initialization-Based Versions.
@@ -66,6 +66,8 @@ func (s *server) serveConn(ctx context.Context, conn transport.Conn, principal e
 	select {
 	case <-read:
 	case <-ctx.Done():
+	case <-p.former.Lost():
+		lose(fmt.Errorf("server %q ended the session of this client", s.name))
 	case <-reachable.Done():
 	}
 	p.drain(reachable)

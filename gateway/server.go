@@ -62,6 +62,7 @@ func (s *server) openFronts(so ServerOptions) (err error) {
 		Handler:         s,
 		Describer:       s,
 		Roster:          s,
+		Linker:          s,
 		Admit:           s.profiles.admit,
 		Instance:        g.instance,
 		MaxSessions:     g.opts.MaxSessions,
@@ -201,7 +202,7 @@ func outcome(ctx context.Context, err error) string {
 	var refusal *exchange.Refusal
 	var we *wire.Error
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, errors.Is(err, exchange.ErrCancelled):
 		return "cancelled"
 	case errors.As(err, &refusal):
 		return "refused"

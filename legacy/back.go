@@ -141,16 +141,33 @@ func (b *Back) connect(ctx context.Context, p exchange.Profile) (*session, error
 	if context.Cause(ctx) == errClosed {
 		return s, err
 	}
-	b.health.report(err)
-	if err != nil && saidNo(err) {
-		b.opts.Doubt(cause(err).Error())
-	}
-	if err != nil {
-		return nil, &failure{cause: err, fate: notSent, spoke: saidNo(err)}
+	if err := b.connected(ctx, err); err != nil {
+		return nil, err
 	}
 	scope, _, _ := strings.Cut(p.Scope, laneMark)
 	b.remember(scope, s)
 	return s, nil
+}
+
+// connected takes note of how opening a session went, and returns what the pool has
+// to know of it. A server that refuses a client's own handshake is there.
+func (b *Back) connected(ctx context.Context, err error) error {
+	if context.Cause(ctx) == errClosed {
+		return err
+	}
+	var no *relayRefusal
+	if errors.As(err, &no) {
+		b.health.report(nil)
+	} else {
+		b.health.report(err)
+	}
+	if err == nil {
+		return nil
+	}
+	if saidNo(err) {
+		b.opts.Doubt(cause(err).Error())
+	}
+	return &failure{cause: err, fate: notSent, spoke: saidNo(err)}
 }
 
 // Describe implements [exchange.Describer]: it tells what the server answered to

@@ -31,6 +31,7 @@ type call struct {
 	mayBeAsked   bool            // the server's questions may belong to it
 	leaveLane    func()          // nil, or lets the next call run; may be called again
 	hosts        bool            // it is never sent itself: requests of the gateway are its parts
+	relayed      *relayed        // what passes under a relay; nil for other calls
 	owner        *call           // the client's call that this request of the gateway is a part of; nil if none
 
 	// wake has capacity 1. It tells the goroutine that serves the call of notes;
@@ -62,6 +63,7 @@ type call struct {
 
 // An answer is a response as far as it is not about ids.
 type answer struct {
+	text    []byte // as it came, for a relay; nil if it could not be read
 	result  json.RawMessage
 	outline *wire.Outline // of result; may be nil
 	err     *wire.Error
@@ -73,12 +75,15 @@ type answer struct {
 // there was one before.
 func (c *call) settle(a answer) bool {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.answered {
-		return false
+	first := !c.answered
+	if first {
+		c.answered, c.answer = true, a
 	}
-	c.answered, c.answer = true, a
-	return true
+	c.mu.Unlock()
+	if first && c.relayed != nil {
+		c.relayed.answered(a)
+	}
+	return first
 }
 
 // settled returns the response, if there is one yet.

@@ -20,6 +20,11 @@ type downstream struct {
 	principal exchange.Principal
 	handshake
 
+	// Set at the handshake too, of a session that is linked upstream.
+	link exchange.Link      // nil for others
+	send func([]byte) error // on a connection: what belongs to no call
+	told *eventStream       // over Streamable HTTP: likewise
+
 	subs subscriptions
 
 	uses int // guarded by roll.mu
@@ -28,6 +33,7 @@ type downstream struct {
 	mu        sync.Mutex
 	cancels   map[int]context.CancelFunc // of what life lent out
 	lives     int
+	last      uint64                // the last call's n
 	calls     map[wire.ID]*incoming // in flight; nil after close
 	questions map[int64]*inquiry
 	asked     int64 // the last question's id
@@ -85,6 +91,9 @@ func (d *downstream) close() {
 	}
 	d.subs.close()
 	d.streams.close()
+	if d.link != nil {
+		d.link.Close()
+	}
 	d.running.Wait()
 }
 
@@ -131,6 +140,10 @@ func (d *downstream) request(m *wire.Message) *exchange.Request {
 // begin serves a request on a goroutine of the session's: it does not end with the
 // connection that it came on. Its answer goes to out.
 func (d *downstream) begin(m *wire.Message, out outlet) {
+	if d.link != nil {
+		d.beginLinked(m, out)
+		return
+	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	c := &incoming{d: d, id: m.ID, out: out, cancel: cancel}
 	if err := d.enter(c); err != nil {
@@ -171,6 +184,8 @@ func (d *downstream) enter(c *incoming) error {
 		})
 		return wire.Errorf(spec.CodeInternal, "%d requests of this session are in flight, the limit; wait for some", maxCalls)
 	}
+	d.last++
+	c.n = d.last
 	d.calls[c.id] = c
 	d.running.Add(1) // here, where close is yet to look
 	return nil

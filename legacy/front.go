@@ -57,6 +57,8 @@ type FrontOptions struct {
 	Handler   exchange.Handler
 	Describer exchange.Describer
 	Roster    exchange.Roster
+	// Linker links sessions with an upstream of the same era; nil if there is none.
+	Linker exchange.Linker
 	// Admit puts a request into its profile, or refuses it. Required.
 	Admit func(*exchange.Request) error
 

@@ -36,6 +36,8 @@ func (f *Front) ServePost(w http.ResponseWriter, r *http.Request, body []byte, m
 		d.servePostedBatch(w, r, body)
 	case m.Kind() == wire.Request:
 		d.servePosted(w, r, []*wire.Message{m}, false)
+	case d.link != nil:
+		d.passPosted(w, r, m)
 	default:
 		d.take(m)
 		w.WriteHeader(http.StatusAccepted)
@@ -51,9 +53,12 @@ func idOf(m *wire.Message) wire.ID {
 
 // take takes what has no answer.
 func (d *downstream) take(m *wire.Message) {
-	if m.Kind() == wire.Response {
+	switch {
+	case d.link != nil:
+		d.pass(m)
+	case m.Kind() == wire.Response:
 		d.answered(m)
-	} else {
+	default:
 		d.hear(m)
 	}
 }
@@ -94,17 +99,27 @@ func (f *Front) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID, pr
 // serveInitialize opens a session.
 func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.Message, principal exchange.Principal) {
 	id := f.newDownstreamID()
-	d, answer, err := f.initialize(r.Context(), id, m, principal)
-	if err == nil {
-		err = f.sessions.add(d)
+	d, answer, err := f.initialize(r.Context(), id, m, principal, nil)
+	if d != nil {
+		if err = f.sessions.add(d); err != nil {
+			d.close()
+		}
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		writeFrontError(w, http.StatusOK, m.ID, exchange.WireError(err))
+		return
+	case d == nil: // refused upstream
+		f.writePlain(w, answer)
 		return
 	}
 	defer f.sessions.leave(d)
 	w.Header().Set(spec.HeaderSession, string(id))
 	f.writePlain(w, answer)
+	if d.link != nil {
+		d.follow(func() { f.sessions.end(d, endedUpstream) })
+		d.link.Start()
+	}
 }
 
 // ServeGet serves a GET: the stream of what the session is told unasked, or with
@@ -128,6 +143,8 @@ func (f *Front) ServeGet(w http.ResponseWriter, r *http.Request, principal excha
 	case st != nil && !st.id.IsZero():
 		d.writeStream(w, r, st, from)
 		return
+	case st == nil && d.link != nil:
+		st, from = d.told, d.told.position()
 	case st == nil && last != "":
 		d.subs.cueAll()
 	}
@@ -190,7 +207,10 @@ func accepts(h http.Header, want string) bool {
 }
 
 func writeFrontError(w http.ResponseWriter, status int, id wire.ID, e *wire.Error) {
-	body := wire.AppendError(nil, id, e)
+	writeBody(w, status, wire.AppendError(nil, id, e))
+}
+
+func writeBody(w http.ResponseWriter, status int, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))

@@ -19,19 +19,28 @@ const startTimeout = 30 * time.Second
 // startPoll is the pause before a server that starts is asked again.
 const startPoll = 100 * time.Millisecond
 
-// initialize answers a handshake from what the upstream says of itself, and returns
-// the session that it opens.
+// initialize answers a handshake from what the upstream says of itself, or has the
+// upstream answer it, and returns the session that it opens: nil if the upstream
+// refused. send, which may be nil, takes what the session is told on a connection.
 //
 // Spec: 2025-11-25, basic/lifecycle, Initialization.
-func (f *Front) initialize(ctx context.Context, id DownstreamID, m *wire.Message, principal exchange.Principal) (*downstream, []byte, error) {
-	h, err := readHandshake(m.Params)
-	if err != nil {
-		return nil, nil, err
-	}
+func (f *Front) initialize(ctx context.Context, id DownstreamID, m *wire.Message, principal exchange.Principal, send func([]byte) error) (*downstream, []byte, error) {
+	h, malformed := readHandshake(m.Params)
 	d := f.newDownstream(id, rand.Text()[:12], principal, h)
+	d.send = send
 	req := d.request(m)
 	if err := f.opts.Admit(req); err != nil {
 		return nil, nil, err
+	}
+	switch answer, err := f.linkUp(ctx, d, req, m); {
+	case err != nil:
+		return nil, nil, err
+	case d.link != nil:
+		return d, answer, nil
+	case answer != nil:
+		return nil, answer, nil
+	case malformed != nil:
+		return nil, nil, malformed
 	}
 	desc, err := f.describe(ctx, req)
 	if err != nil {
@@ -63,18 +72,26 @@ func readHandshake(params []byte) (handshake, error) {
 	return h, nil
 }
 
-// describe waits for a server that starts; one that is known to be away is an
-// error at once.
-func (f *Front) describe(ctx context.Context, req *exchange.Request) (*exchange.Description, error) {
+func (f *Front) describe(ctx context.Context, req *exchange.Request) (desc *exchange.Description, err error) {
+	err = f.whenStarted(ctx, req, func(ctx context.Context) error {
+		desc, err = f.opts.Describer.Describe(ctx, req)
+		return err
+	})
+	return desc, err
+}
+
+// whenStarted has ask wait for a server that starts; one that is known to be away is
+// an error at once.
+func (f *Front) whenStarted(ctx context.Context, req *exchange.Request, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for {
-		desc, err := f.opts.Describer.Describe(ctx, req)
+		err := ask(ctx)
 		if err == nil || !errors.Is(err, exchange.ErrStarting) || wait(ctx, startPoll) != nil {
-			return desc, err
+			return err
 		}
 		if err := f.opts.Admit(req); err != nil { // more may be known of the server by now
-			return nil, err
+			return err
 		}
 	}
 }

@@ -28,6 +28,8 @@ type Pipe struct {
 	closed bool
 	shaken chan struct{} // closed when the last handshake has ended; nil before the first
 
+	lost chan struct{} // closed when the session has ended upstream; see Lost
+
 	running sync.WaitGroup // handshakes
 }
 
@@ -35,7 +37,7 @@ type Pipe struct {
 // several goroutines, and returns an error once the client can't be reached. Whoever
 // opened the Pipe closes it.
 func (f *Front) OpenPipe(send func(msg []byte) error, principal exchange.Principal) *Pipe {
-	p := &Pipe{f: f, send: send, principal: principal}
+	p := &Pipe{f: f, send: send, principal: principal, lost: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,23 +104,30 @@ func (p *Pipe) open() bool {
 func (p *Pipe) initialize(m *wire.Message) {
 	defer p.running.Done()
 	defer close(p.shaken) // as it is: another handshake has its own
-	d, answer, err := p.f.initialize(p.ctx, "", m, p.principal)
+	d, answer, err := p.f.initialize(p.ctx, "", m, p.principal, p.send)
 	p.mu.Lock()
-	if err == nil {
-		p.d = d
-	} else {
-		p.opened = false // the client may try again
-	}
+	p.d = d
+	p.opened = d != nil // else the client may try again
 	p.mu.Unlock()
 	if err != nil {
-		_ = p.send(wire.AppendError(nil, m.ID, exchange.WireError(err))) // nobody is left to tell
-		return
+		answer = wire.AppendError(nil, m.ID, exchange.WireError(err))
 	}
-	p.f.opts.Metrics.Sessions(1)
-	if p.send(answer) == nil {
+	if d != nil {
+		p.f.opts.Metrics.Sessions(1)
+	}
+	switch err := p.send(answer); {
+	case d == nil:
+	case d.link != nil:
+		d.follow(func() { close(p.lost) })
+		d.link.Start()
+	case err == nil:
 		d.spawn(func() { p.tell(d) }) // ends when the session does
 	}
 }
+
+// Lost returns a channel that is closed when the session of the client has ended
+// upstream: as a direct connection would have ended then, this one should.
+func (p *Pipe) Lost() <-chan struct{} { return p.lost }
 
 // tell sends changes until the session ends.
 func (p *Pipe) tell(d *downstream) {

@@ -36,6 +36,7 @@ type post struct {
 	answers [][]byte
 	stream  *eventStream // nil while undecided
 	decided bool         // by plain or stream
+	lost    bool         // the session has ended upstream
 }
 
 func (d *downstream) newPost(first wire.ID, requests int, batch bool) *post {
@@ -138,6 +139,11 @@ func (p *post) serve(w http.ResponseWriter, r *http.Request) {
 	for {
 		select {
 		case body := <-p.plain:
+			if status := p.status(); status != http.StatusOK {
+				p.d.f.sessions.end(p.d, endedUpstream) // before the client knows
+				writeBody(w, status, body)
+				return
+			}
 			p.d.f.writePlain(w, body)
 			return
 		case <-p.turn:

@@ -60,6 +60,13 @@ func TestL2M01WaitsForAServerThatStarts(t *testing.T) {
 	}
 }
 
+func TestF01InitializeWithoutRevision(t *testing.T) {
+	st := newTheatre(t, nil)
+	if r := st.send(t, "POST", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`); r.code() != -32602 || !strings.Contains(r.body, "protocolVersion") {
+		t.Errorf("initialize = %d %s, want code -32602 that names protocolVersion", r.status, r.body)
+	}
+}
+
 // TestSessionStatuses is the table of what a session's requests can meet.
 func TestSessionStatuses(t *testing.T) {
 	st := newTheatre(t, func(o *FrontOptions) { o.Idle = 50 * time.Millisecond })

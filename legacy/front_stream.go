@@ -39,8 +39,8 @@ type eventStream struct {
 	s  *streams
 	n  uint64
 	id wire.ID // of the call; zero for a GET stream
-
 	// Guarded by streams.mu.
+	kept    bool // it is not forgotten while nobody reads it
 	events  []event
 	next    uint64 // the number of the event to come
 	done    bool   // nothing more will come
@@ -76,13 +76,29 @@ func (s *streams) add(id wire.ID) *eventStream {
 	s.open[st.n] = st
 	s.order = append(s.order, st)
 	for i := 0; len(s.order) > maxStreams && i < len(s.order); {
-		if old := s.order[i]; old.done && old.writer == nil || old.id.IsZero() && old != st && old.writer == nil {
+		if old := s.order[i]; old.done && old.writer == nil || old.id.IsZero() && old != st && !old.kept && old.writer == nil {
 			s.removeLocked(old)
 		} else {
 			i++
 		}
 	}
 	return st
+}
+
+// keep opens a stream of the session's that belongs to no call, and to no connection
+// more than to the next.
+func (s *streams) keep() *eventStream {
+	st := s.add(wire.ID{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st.kept = true
+	return st
+}
+
+func (s *streams) forget(st *eventStream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.removeLocked(st)
 }
 
 // removeLocked forgets a stream.
@@ -155,6 +171,20 @@ func (st *eventStream) finish() {
 	defer st.s.mu.Unlock()
 	st.done = true
 	st.wakeLocked()
+}
+
+// isRead reports whether a connection carries the stream.
+func (st *eventStream) isRead() bool {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	return st.writer != nil
+}
+
+// position returns the number of the last event that a connection took.
+func (st *eventStream) position() uint64 {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	return st.written
 }
 
 func (st *eventStream) wakeLocked() {

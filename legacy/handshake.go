@@ -39,14 +39,8 @@ func (b *Back) open(ctx context.Context, p exchange.Profile) (*session, error) {
 	s.roots = profileRoots{b, scope, lane}
 	s.tools = b.toolbox(scope)
 	s.asksRoots = exchange.Declares(p.Capabilities, "roots")
-	if b.endpoint != nil {
-		newHTTPLink(s, b.endpoint)
-	} else {
-		conn, err := b.dialConn(ctx)
-		if err != nil {
-			return nil, err
-		}
-		newConnLink(ctx, s, conn)
+	if err := b.carry(ctx, s); err != nil {
+		return nil, err
 	}
 	if err := s.handshake(ctx, p); err != nil {
 		why := connectError(ctx, err)
@@ -54,6 +48,19 @@ func (b *Back) open(ctx context.Context, p exchange.Profile) (*session, error) {
 		return nil, why
 	}
 	return s, nil
+}
+
+// carry gives a session its link.
+func (b *Back) carry(ctx context.Context, s *session) error {
+	if b.endpoint != nil {
+		newHTTPLink(s, b.endpoint)
+		return nil
+	}
+	conn, err := b.dialConn(ctx)
+	if err == nil {
+		newConnLink(ctx, s, conn)
+	}
+	return err
 }
 
 // abort closes a session whose handshake failed.
@@ -86,9 +93,10 @@ func connectError(ctx context.Context, err error) error {
 // may refuse this client alone.
 func saidNo(err error) bool {
 	var refusal *handshakeRefusal
+	var no *relayRefusal
 	var mismatch *revisionMismatch
 	var status *statusError
-	return errors.As(err, &refusal) || errors.As(err, &mismatch) || errors.As(err, &status) && status.code < 500
+	return errors.As(err, &refusal) || errors.As(err, &no) || errors.As(err, &mismatch) || errors.As(err, &status) && status.code < 500
 }
 
 func (s *session) handshake(ctx context.Context, p exchange.Profile) error {

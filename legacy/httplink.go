@@ -205,6 +205,10 @@ func (l *httpLink) rejected(ctx context.Context, c *call, resp *http.Response) e
 		l.s.fail(status)
 		return &failure{cause: status, fate: refused, lost: true}
 	}
+	if isError && c.relayed != nil && status.advice() == "" {
+		c.settle(answerOf(&m, nil)) // it says more than the status, if without an id
+		return nil
+	}
 	return &failure{cause: status, fate: statusFate(resp.StatusCode)}
 }
 

@@ -40,6 +40,10 @@ func (s *session) receiveText(ctx context.Context, text []byte, from *call, rele
 
 // receive takes one request or notification of the server.
 func (s *session) receive(ctx context.Context, m *wire.Message, from *call) {
+	if s.relay != nil {
+		s.relay.receive(ctx, m, from)
+		return
+	}
 	from = from.host()
 	if m.Kind() == wire.Request {
 		s.question(ctx, m, from)
@@ -62,7 +66,7 @@ func (s *session) respond(m *wire.Message, release func()) {
 // answerOf returns the response in m; release, which may be nil, gives back the
 // text that m aliases.
 func answerOf(m *wire.Message, release func()) answer {
-	return answer{result: m.Result, outline: m.Outline, err: m.Error, extra: m.Extra, release: release}
+	return answer{text: m.Text, result: m.Result, outline: m.Outline, err: m.Error, extra: m.Extra, release: release}
 }
 
 // unreadable fails the call that an unreadable message answers. If it answers

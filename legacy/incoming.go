@@ -30,6 +30,7 @@ type outlet interface {
 type incoming struct {
 	d      *downstream
 	id     wire.ID
+	n      uint64 // which of the session's calls it is
 	out    outlet
 	cancel context.CancelCauseFunc
 

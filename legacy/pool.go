@@ -32,7 +32,7 @@ const (
 type pool struct {
 	// Set by newPool, read-only after.
 	opts *Options
-	dial func(context.Context, exchange.Profile) (*session, error)
+	dial dialFunc
 
 	// mu guards the fields below and the entries. It is held for map work only.
 	mu     sync.Mutex
@@ -44,6 +44,9 @@ type pool struct {
 
 	running sync.WaitGroup // dials and goodbyes
 }
+
+// A dialFunc opens a session.
+type dialFunc func(context.Context, exchange.Profile) (*session, error)
 
 // An entry is one session, or the attempt to open one.
 type entry struct {
@@ -67,7 +70,7 @@ type entry struct {
 // errFull says that every session that may be open is, and is in use.
 var errFull = errors.New("session limit reached")
 
-func newPool(opts *Options, dial func(context.Context, exchange.Profile) (*session, error)) (*pool, error) {
+func newPool(opts *Options, dial dialFunc) (*pool, error) {
 	idle, err := simplelru.NewLRU[*entry, struct{}](math.MaxInt32, nil)
 	if err != nil {
 		return nil, fmt.Errorf("legacy: making session pool: %w", err)
@@ -91,7 +94,12 @@ func newPool(opts *Options, dial func(context.Context, exchange.Profile) (*sessi
 // private asks for one of its own, ended by release. The dial is shared by all
 // who wait for it and does not end with the first of them.
 func (p *pool) get(ctx context.Context, profile exchange.Profile, private bool) (*session, func(), error) {
-	e, habit, err := p.enter(ctx, profile, private)
+	return p.getBy(ctx, profile, private, p.dial)
+}
+
+// getBy is get with another way to open a session.
+func (p *pool) getBy(ctx context.Context, profile exchange.Profile, private bool, dial dialFunc) (*session, func(), error) {
+	e, habit, err := p.enter(ctx, profile, private, dial)
 	if errors.Is(err, errFull) {
 		p.opts.Logger.Warn("session limit reached", "limit", p.opts.MaxSessions)
 		return nil, nil, wire.Errorf(spec.CodeInternal, "server %q: all %d sessions are in use; try again later, or raise limits.sessions", p.opts.Name, p.opts.MaxSessions)
@@ -130,7 +138,7 @@ func (e *entry) await(ctx context.Context, habit error) error {
 
 // enter finds or makes the entry, and uses it. habit is the server's last failure,
 // if failing is what it does.
-func (p *pool) enter(ctx context.Context, profile exchange.Profile, private bool) (e *entry, habit, err error) {
+func (p *pool) enter(ctx context.Context, profile exchange.Profile, private bool, dial dialFunc) (e *entry, habit, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shared == nil {
@@ -165,7 +173,7 @@ func (p *pool) enter(ctx context.Context, profile exchange.Profile, private bool
 	// It ends with connect's time-out, or by close.
 	dialCtx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	p.stops[e] = stop
-	p.running.Go(func() { p.open(dialCtx, e, profile, pause) })
+	p.running.Go(func() { p.open(dialCtx, e, profile, dial, pause) })
 	return e, habit, nil
 }
 
@@ -195,12 +203,12 @@ func (p *pool) admitLocked(scope string) (time.Duration, error) {
 }
 
 // open dials for e after a pause.
-func (p *pool) open(ctx context.Context, e *entry, profile exchange.Profile, pause time.Duration) {
+func (p *pool) open(ctx context.Context, e *entry, profile exchange.Profile, dial dialFunc, pause time.Duration) {
 	var s *session
 	err := wait(ctx, pause)
 	begun := time.Now()
 	if err == nil {
-		s, err = p.dial(ctx, profile)
+		s, err = dial(ctx, profile)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -20,6 +20,8 @@ const (
 	// tailTimeout bounds the wait for the end of a stream whose answer came: its
 	// connection can be used again then.
 	tailTimeout = 100 * time.Millisecond
+	// relayTail is as long under a relay, where nobody waits for the connection.
+	relayTail = time.Second
 	// maxSlowTails is how many waits in vain it takes to stop waiting.
 	maxSlowTails = 3
 )
@@ -99,10 +101,16 @@ func (st *replyStream) ended(ctx context.Context, err error) (position, error) {
 // is not needed any more.
 func (st *replyStream) finish(ctx context.Context) {
 	defer st.close()
-	if ctx.Err() != nil || st.l.slowTails.Load() >= maxSlowTails {
+	patience := tailTimeout
+	if st.c.relayed != nil {
+		patience = relayTail
+	} else if st.l.slowTails.Load() >= maxSlowTails {
 		return
 	}
-	t := time.AfterFunc(tailTimeout, func() { st.c.cancel(nil) })
+	if ctx.Err() != nil {
+		return
+	}
+	t := time.AfterFunc(patience, func() { st.c.cancel(nil) })
 	defer t.Stop()
 	for {
 		if _, err := st.rd.Next(); err == io.EOF {

@@ -65,6 +65,7 @@ type session struct {
 	roots       profileRoots // the profile's
 	asksRoots   bool         // the client declared roots
 	tools       *toolbox     // the profile's
+	relay       *relay       // nil unless the session is one client's own
 	polls       *poller
 
 	gone chan struct{} // closed when the session is lost or ended

@@ -34,6 +34,9 @@ type Message struct {
 	// nil for a small message.
 	Outline *Outline
 
+	// Text is what was parsed; nil for a Message made otherwise.
+	Text []byte
+
 	nullID bool // "id": null was written
 }
 
@@ -128,6 +131,7 @@ func (m *Message) parse(p *parser, data []byte, opts Options) error {
 	if err := p.envelope.checkUnique(data); err != nil {
 		return invalid("%v", err)
 	}
+	m.Text = data
 	err := m.fill(data, &p.envelope)
 	m.Meta = p.body.Get(m.Params, "_meta")
 	if opts.UniqueParams && err == nil {

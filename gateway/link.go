@@ -1,0 +1,68 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// Link links a session with the server if both are legacy, and tells of it in one
+// line. What stands between the front and the back for single requests, the results
+// that are kept above all, has no part in such a session.
+func (s *server) Link(ctx context.Context, req *exchange.Request, m *wire.Message, h exchange.Hearer) (exchange.Link, []byte, error) {
+	linker, ok := s.back.(exchange.Linker)
+	if !ok {
+		return nil, nil, nil
+	}
+	begin := time.Now()
+	l, answer, err := linker.Link(ctx, req, m, h)
+	if l == nil && answer == nil && err == nil {
+		return nil, nil, nil // it is described instead
+	}
+	s.report(ctx, req, begin, err)
+	if l == nil {
+		return nil, answer, err
+	}
+	return &linked{l, s}, answer, nil
+}
+
+// A linked is a Link whose calls are counted and told of.
+type linked struct {
+	exchange.Link
+	s *server
+}
+
+// Call implements [exchange.Link].
+func (l *linked) Call(m *wire.Message, o exchange.Outcome) {
+	l.Link.Call(m, &linkedCall{o, l.s, m.Method, time.Now()})
+}
+
+type linkedCall struct {
+	exchange.Outcome
+	s      *server
+	method string
+	begin  time.Time
+}
+
+// Answer implements [exchange.Outcome].
+func (c *linkedCall) Answer(text []byte, failed *wire.Error) {
+	c.Outcome.Answer(text, failed)
+	if failed != nil {
+		c.report(failed)
+		return
+	}
+	c.report(nil)
+}
+
+// Lost implements [exchange.Outcome].
+func (c *linkedCall) Lost(err error) {
+	c.Outcome.Lost(err)
+	c.report(err)
+}
+
+func (c *linkedCall) report(err error) {
+	c.s.report(context.Background(), &exchange.Request{Method: c.method, Era: spec.Legacy}, c.begin, err)
+}

@@ -1,0 +1,222 @@
+package legacy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A relay is the upstream session of one legacy client. What passes under it is not
+// read beyond what ids and streams need.
+type relay struct {
+	b      *Back
+	s      *session        // its own; set when it is opened
+	to     exchange.Hearer // what belongs to no call goes there
+	answer []byte          // to initialize, for the client; set when it is opened
+	leave  func()          // gives s back to the pool
+
+	start   sync.Once
+	started chan struct{} // closed by Start
+	greet   sync.Once     // before notifications/initialized
+	greeted sync.Once     // after it
+
+	// mu guards the fields below. Nothing else is taken under it.
+	mu     sync.Mutex
+	first  *call                // initialize; nil before it is sent
+	calls  map[wire.ID]*relayed // in flight, by the client's ids
+	tokens map[wire.ID]*relayed // of these, by progress token
+	asked  map[wire.ID]wire.ID  // the server's open questions: its ids by those the client has
+	asks   map[wire.ID]wire.ID  // the other way round
+	lastID int64                // of a question
+}
+
+var _ exchange.Linker = (*Back)(nil)
+
+// Link implements [exchange.Linker].
+func (b *Back) Link(ctx context.Context, req *exchange.Request, m *wire.Message, h exchange.Hearer) (exchange.Link, []byte, error) {
+	r := &relay{
+		b: b, to: h, started: make(chan struct{}),
+		calls: make(map[wire.ID]*relayed), tokens: make(map[wire.ID]*relayed),
+		asked: make(map[wire.ID]wire.ID), asks: make(map[wire.ID]wire.ID),
+	}
+	_, leave, err := b.pool.getBy(ctx, req.Profile, true, func(ctx context.Context, _ exchange.Profile) (*session, error) {
+		s, err := b.openRelay(ctx, r, m)
+		return s, b.connected(ctx, err)
+	})
+	var no *relayRefusal
+	switch {
+	case err == nil:
+		r.leave = leave
+		return r, r.answer, nil
+	case errors.As(err, &no):
+		return nil, no.answer, nil
+	case ctx.Err() != nil:
+		return nil, nil, context.Cause(ctx)
+	}
+	return nil, nil, b.clientError(spec.MethodInitialize, err)
+}
+
+// A relayRefusal says that a server answered a client's own initialize with an
+// error.
+type relayRefusal struct {
+	answer []byte // for the client
+	text   string
+}
+
+func (e *relayRefusal) Error() string { return "initialize: " + e.text }
+
+// openRelay opens a session with the client's own handshake.
+func (b *Back) openRelay(ctx context.Context, r *relay, m *wire.Message) (*session, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeouts.Connect)
+	defer cancel()
+	s := newSession(&b.opts, func() *watch { return nil })
+	s.relay, r.s = r, s
+	err := b.carry(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.handshake(ctx, m); err != nil {
+		why := connectError(ctx, err)
+		s.abort(ctx)
+		return nil, why
+	}
+	return s, nil
+}
+
+func (r *relay) handshake(ctx context.Context, m *wire.Message) error {
+	c := &call{method: spec.MethodInitialize}
+	ctx, err := r.s.begin(ctx, c)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.first = c
+	r.mu.Unlock()
+	a, err := r.s.exchange(ctx, c, withID(r.declared(m), wire.NumberID(c.id)))
+	if err != nil {
+		return fmt.Errorf("initialize: %w", err)
+	}
+	answer := a.forClient(m.ID)
+	version, _ := wire.GetString(a.result, "protocolVersion")
+	failed := a.err
+	if !r.s.start(a.free) { // it reads the rest of a stream
+		a.free()
+	}
+	if failed != nil {
+		return &relayRefusal{answer, failed.Error()}
+	}
+	r.answer, r.s.revision = answer, spec.Revision(version)
+	return nil
+}
+
+// declared returns the client's initialize, with the roots of the config.
+func (r *relay) declared(m *wire.Message) []byte {
+	if r.b.opts.Roots == nil {
+		return m.Text
+	}
+	capabilities := wire.AppendEdited(nil, wire.Get(m.Params, "capabilities"), wire.Edit{Name: "roots", Value: []byte("{}")})
+	params := wire.AppendEdited(nil, m.Params, wire.Edit{Name: "capabilities", Value: capabilities})
+	return wire.AppendEdited(nil, m.Text, wire.Edit{Name: "params", Value: params})
+}
+
+// withID returns a copy of a message with another id.
+func withID(text []byte, id wire.ID) []byte {
+	return wire.AppendEdited(make([]byte, 0, len(text)+16), text, wire.Edit{Name: "id", Value: id.Append(nil)})
+}
+
+// withRequestID returns a copy of a cancellation of another request.
+func withRequestID(m *wire.Message, id wire.ID) []byte {
+	params := wire.AppendEdited(nil, m.Params, wire.Edit{Name: "requestId", Value: id.Append(nil)})
+	return wire.AppendEdited(nil, m.Text, wire.Edit{Name: "params", Value: params})
+}
+
+// forClient returns the response as it goes to a client whose request had an id.
+func (a *answer) forClient(id wire.ID) []byte {
+	if a.text == nil { // it could not be read
+		return wire.AppendError(nil, id, a.err)
+	}
+	return withID(a.text, id)
+}
+
+// Start implements [exchange.Link].
+func (r *relay) Start() { r.start.Do(func() { close(r.started) }) }
+
+// Done implements [exchange.Link].
+func (r *relay) Done() <-chan struct{} { return r.s.gone }
+
+// Close implements [exchange.Link].
+func (r *relay) Close() {
+	r.Start()
+	r.leave()
+}
+
+// Send implements [exchange.Link].
+func (r *relay) Send(ctx context.Context, m *wire.Message) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.b.opts.Timeouts.Connect)
+	defer cancel()
+	text := m.Text
+	switch {
+	case m.Kind() == wire.Response && !m.ID.IsZero():
+		id, ok := r.answered(m.ID)
+		if !ok {
+			r.s.drop("late answer of client")
+			return nil
+		}
+		text = withID(text, id)
+	case m.Method == spec.NotifyInitialized:
+		return r.initialized(ctx, text)
+	case m.Method == spec.NotifyCancelled:
+		return r.cancel(ctx, m)
+	case m.Method == spec.NotifyRootsListChanged && r.b.opts.Roots != nil:
+		return nil // they don't change
+	}
+	return r.send(ctx, text)
+}
+
+// initialized opens the way for what the server sends unasked before it tells the
+// server that it may.
+func (r *relay) initialized(ctx context.Context, text []byte) error {
+	r.greet.Do(func() { r.s.link.listen(ctx) })
+	err := r.send(ctx, text)
+	r.greeted.Do(func() { r.s.link.initialized(ctx) })
+	return err
+}
+
+// send sends what has no answer.
+func (r *relay) send(ctx context.Context, text []byte) error {
+	err := r.s.link.send(ctx, text)
+	if err == nil {
+		return nil
+	}
+	var status *statusError
+	if r.s.link.wakes() || errors.As(err, &status) && status.code == 404 {
+		r.s.fail(err)
+		r.s.failCalls(err)
+	}
+	if !r.s.alive() {
+		return fmt.Errorf("%w: %v", exchange.ErrLinkEnded, cause(err))
+	}
+	return wire.Errorf(spec.CodeInternal, "server %q did not take the message: %v; send it again if that is safe", r.b.opts.Name, cause(err))
+}
+
+// cancel passes a cancellation on, and ends the call that it names.
+//
+// Spec: 2025-11-25, basic/utilities/cancellation.
+func (r *relay) cancel(ctx context.Context, m *wire.Message) error {
+	id, err := wire.ParseID(wire.Get(m.Params, "requestId"))
+	r.mu.Lock()
+	x := r.calls[id]
+	r.mu.Unlock()
+	if err != nil || x == nil {
+		r.s.drop("late cancellation of client")
+		return nil
+	}
+	err = r.send(ctx, withRequestID(m, wire.NumberID(x.c.id)))
+	x.c.cancel(exchange.ErrCancelled)
+	return err
+}

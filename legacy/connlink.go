@@ -12,7 +12,7 @@ import (
 )
 
 // A connLink is a session over one connection of messages: a child process's
-// standard streams, or a pipe. The connection's end is the session's.
+// standard streams, a WebSocket, a pipe. The connection's end is the session's.
 type connLink struct {
 	s      *session
 	conn   transport.Conn
@@ -142,7 +142,7 @@ func (b *Back) dialConn(ctx context.Context) (transport.Conn, error) {
 	start := time.Now()
 	conn, err := b.opts.Dial(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("starting it: %w", err)
+		return nil, fmt.Errorf("connecting to it: %w", err)
 	}
 	b.log.Debug("connected", "took", time.Since(start))
 	return conn, nil

@@ -22,7 +22,7 @@ const (
 )
 
 // A connLink reaches a server over a connection of messages that all requests
-// share: a child's standard streams, or a pipe. It is opened by the first request
+// share: a child's standard streams, a WebSocket, a pipe. It is opened by the first request
 // and opened anew by the first after its end.
 //
 // Spec: 2026-07-28, basic/transports/stdio.
@@ -149,7 +149,7 @@ func (l *connLink) open(op *opening) {
 	l.opening = nil
 	switch {
 	case err != nil:
-		op.err = fmt.Errorf("starting it: %w", err)
+		op.err = fmt.Errorf("connecting to it: %w", err)
 		l.restLocked(begun, op.err)
 	case l.closed:
 		op.err = errBackClosed

@@ -144,12 +144,11 @@ func (c *Command) start() error {
 	}
 	c.stdin, c.stdout, c.stderr = p.inW, p.outR, p.errR
 	c.lines = &lineReader{src: drainer{c.stdout}, limit: c.opts.MaxMessage}
-	c.out = lineWriter{
-		f: c.stdin, timeout: c.opts.WriteTimeout, doing: "writing to server " + c.name,
-		cut:     func() { killGroup(c.cmd.Process.Pid) },
+	turns := turnstile{
+		turn: make(chan struct{}, 1), timeout: c.opts.WriteTimeout, doing: "writing to server " + c.name,
 		closing: c.closing, gone: c.done, goneErr: c.gone,
-		turn: make(chan struct{}, 1),
 	}
+	c.out = lineWriter{turnstile: turns, f: c.stdin, cut: func() { killGroup(c.cmd.Process.Pid) }}
 	go c.words.drain(c.stderr, c.log)
 	go c.wait()
 	return nil

@@ -26,10 +26,12 @@ var (
 // A Conn carries whole JSON-RPC messages, in order, both ways.
 type Conn interface {
 	// Read returns the next message without surrounding white space; the
-	// caller owns it, and may give it to PutBuffer. It blocks until there is one, the peer ends the
-	// connection (io.EOF), or Close (ErrClosed). One goroutine reads at a time.
+	// caller owns it, and may give it to PutBuffer. It blocks until there is one, the
+	// peer ends the connection, or Close (ErrClosed). io.EOF says that the peer has
+	// nothing more to say and may still listen. One goroutine reads at a time.
 	//
-	// A [*TooLongError] concerns one message: the next Read goes on after it.
+	// A [*TooLongError] concerns one message: the next Read goes on after it, or says
+	// that the connection ends for it.
 	Read() ([]byte, error)
 
 	// Write sends one message, and does not keep msg. It is safe for
@@ -43,8 +45,8 @@ type Conn interface {
 	Close() error
 }
 
-// A TooLongError says that the peer sent a message beyond the limit. The
-// message was skipped.
+// A TooLongError says that the peer sent a message beyond the limit, which nobody
+// reads.
 type TooLongError struct {
 	Limit int    // bytes
 	Start []byte // how it began, in case it names its request

@@ -21,6 +21,10 @@ type mortal interface {
 // Ending names the end of conn for people, err being what its Read returned.
 // Secrets that a child wrote in its last words are not in it.
 func Ending(conn Conn, err error) error {
+	var closed *CloseError
+	if errors.As(err, &closed) {
+		return closed
+	}
 	if !errors.Is(err, io.EOF) {
 		return fmt.Errorf("its connection broke: %w", err)
 	}

@@ -1,6 +1,11 @@
 package transport
 
-import "testing"
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+)
 
 func TestWithoutSecrets(t *testing.T) {
 	for _, tt := range []struct{ in, want string }{
@@ -13,6 +18,23 @@ func TestWithoutSecrets(t *testing.T) {
 	} {
 		if got := withoutSecrets(tt.in); got != tt.want {
 			t.Errorf("withoutSecrets(%q) = %q, want %q", tt.in, got, tt.want)
+		}
+	}
+}
+
+// What a server says as it closes a connection is shown, but for its secrets.
+func TestEndingOfClosed(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{&CloseError{Code: 1008, Reason: "token=abc is expired"}, "closed the WebSocket with code 1008 (policy violation): token=[hidden] is expired"},
+		{&CloseError{Code: 4001}, "code 4001"},
+		{errors.New("cut"), "its connection broke: cut"},
+		{io.EOF, "it closed the connection, or exited"},
+	} {
+		if got := Ending(nil, tt.err); !strings.HasSuffix(got.Error(), tt.want) {
+			t.Errorf("Ending(%v) = %v, want %q at its end", tt.err, got, tt.want)
 		}
 	}
 }

@@ -12,20 +12,14 @@ const gatherMessage = 64 << 10 // messages up to this size go out in one write w
 // A lineWriter writes messages to a file, one at a time and one to a line. It waits
 // for nobody longer than its time-out.
 type lineWriter struct {
-	f       *os.File
-	timeout time.Duration
-	doing   string // what it does, for errors: "writing to server files"
+	turnstile
+	f *os.File
 	// cut ends a write that has no deadline, and whatever hears of the file: where a
 	// part of a message was taken no other can follow.
 	cut func()
 
-	closing <-chan struct{} // closed when nobody wants to write any more
-	gone    <-chan struct{} // closed when nobody reads any more; nil if that is not known
-	goneErr func() error    // why; called once gone is closed
-
-	turn   chan struct{} // holds a token while a message is written
-	buf    []byte        // owned by whoever holds the token
-	broken error         // why no more can be written; likewise
+	buf    []byte // owned by whoever holds the token
+	broken error  // why no more can be written; likewise
 }
 
 // write writes one line within the time-out, with its LF.
@@ -33,38 +27,11 @@ func (w *lineWriter) write(line []byte) error {
 	if err := w.acquire(); err != nil {
 		return err
 	}
-	defer func() { <-w.turn }()
+	defer w.release()
 	if w.broken != nil {
 		return w.broken
 	}
 	return w.writeLine(line)
-}
-
-// acquire takes the token, unless the connection is over.
-func (w *lineWriter) acquire() error {
-	switch {
-	case isClosed(w.closing):
-		return ErrClosed
-	case isClosed(w.gone):
-		return w.goneErr()
-	}
-	select {
-	case w.turn <- struct{}{}:
-		return nil
-	default:
-	}
-	timer := time.NewTimer(w.timeout)
-	defer timer.Stop()
-	select {
-	case w.turn <- struct{}{}:
-		return nil
-	case <-timer.C:
-		return fmt.Errorf("%s: %w after %v", w.doing, ErrWriteTimeout, w.timeout)
-	case <-w.closing:
-		return ErrClosed
-	case <-w.gone:
-		return w.goneErr()
-	}
 }
 
 // writeLine writes a line and its LF. The caller holds the token.
@@ -100,7 +67,7 @@ func (w *lineWriter) failed(n int, err error) error {
 	case isClosed(w.closing):
 		return ErrClosed
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = fmt.Errorf("%s: %w after %v", w.doing, ErrWriteTimeout, w.timeout)
+		err = w.late()
 		if n == 0 {
 			return err
 		}

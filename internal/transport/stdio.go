@@ -59,10 +59,11 @@ func OpenStdio(opts StdioOptions) (*Stdio, error) {
 	}
 	s := &Stdio{in: in, out: out, closing: make(chan struct{})}
 	s.lines = &lineReader{src: s.source(), limit: cmp.Or(opts.MaxMessage, DefaultMaxMessage)}
-	s.w = lineWriter{
-		f: out, timeout: cmp.Or(opts.WriteTimeout, DefaultWriteTimeout), doing: "writing to standard output",
-		cut: func() {}, closing: s.closing, turn: make(chan struct{}, 1),
+	turns := turnstile{
+		turn: make(chan struct{}, 1), timeout: cmp.Or(opts.WriteTimeout, DefaultWriteTimeout), doing: "writing to standard output",
+		closing: s.closing,
 	}
+	s.w = lineWriter{turnstile: turns, f: out, cut: func() {}}
 	return s, nil
 }
 

@@ -1,0 +1,212 @@
+package transport
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gorilla/websocket"
+)
+
+const (
+	// Subprotocol is what a WebSocket that carries MCP is called in its handshake.
+	Subprotocol = "mcp"
+
+	// DefaultKeepAlive is how often a WebSocket's peer is asked whether it is there.
+	DefaultKeepAlive = 15 * time.Second
+)
+
+// ErrSilent is wrapped by the error of a Read that ended because nothing was heard
+// of the peer, not even an answer to a ping.
+var ErrSilent = errors.New("transport: peer is silent")
+
+// WebSocketOptions say how to treat a WebSocket. The zero value is useful; negative
+// values are errors.
+type WebSocketOptions struct {
+	MaxMessage   int           // bytes of a message read; zero means DefaultMaxMessage
+	WriteTimeout time.Duration // of one message; zero means DefaultWriteTimeout
+
+	// KeepAlive is how often the peer is pinged. When nothing was heard of it for
+	// twice that while somebody reads, the connection is lost. Zero means
+	// DefaultKeepAlive.
+	KeepAlive time.Duration
+}
+
+func (o *WebSocketOptions) fill() error {
+	if o.MaxMessage < 0 || o.WriteTimeout < 0 || o.KeepAlive < 0 {
+		return errors.New("transport: negative limit of a WebSocket")
+	}
+	o.MaxMessage = cmp.Or(o.MaxMessage, DefaultMaxMessage)
+	o.WriteTimeout = cmp.Or(o.WriteTimeout, DefaultWriteTimeout)
+	o.KeepAlive = cmp.Or(o.KeepAlive, DefaultKeepAlive)
+	return nil
+}
+
+// A WebSocket is a Conn over a WebSocket: each text message is a message. Binary
+// messages and text that is not UTF-8 are refused with a close code.
+//
+// Where the peer closes the connection nothing can be sent any more either, so Read
+// returns a [*CloseError] then, not io.EOF.
+//
+// Spec: RFC 6455. MCP leaves transports of one's own to those who agree on them
+// (2025-11-25, basic/transports, Custom Transports).
+type WebSocket struct {
+	// Set by newWebSocket, read-only after.
+	ws    *websocket.Conn
+	opts  WebSocketOptions
+	skips bool // what is too long is skipped; else it ends the connection
+
+	writing turnstile
+	reading chan struct{} // capacity 1: holds a token while somebody reads
+	tooLong bool          // Read has returned a TooLongError; owned by the token's holder
+
+	born    time.Time
+	heard   atomic.Int64 // when the peer was heard of last, since born
+	waiting atomic.Bool  // somebody waits for the peer
+
+	closing chan struct{} // closed when End begins
+	once    sync.Once     // of End
+
+	fall    sync.Once
+	done    chan struct{} // closed when the connection is over
+	err     error         // why; read only after done
+	running sync.WaitGroup
+}
+
+// newWebSocket takes over a connection, and starts to watch whether its peer is
+// there; that ends with the connection.
+func newWebSocket(ws *websocket.Conn, opts WebSocketOptions, skips bool) *WebSocket {
+	w := &WebSocket{
+		ws: ws, opts: opts, skips: skips, born: time.Now(),
+		reading: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{}),
+	}
+	w.writing = turnstile{
+		turn: make(chan struct{}, 1), timeout: opts.WriteTimeout, doing: "writing to the WebSocket",
+		closing: w.closing, gone: w.done, goneErr: func() error { return w.err },
+	}
+	w.listenToControl()
+	w.running.Go(w.watch)
+	return w
+}
+
+// Read returns the next message; see [Conn] and [WebSocket].
+//
+// After a [*TooLongError] the next Read of an accepted connection closes it with code
+// 1009, so that there is time to answer; that of a dialed one goes on.
+func (w *WebSocket) Read() ([]byte, error) {
+	select {
+	case w.reading <- struct{}{}:
+		defer func() { <-w.reading }()
+	case <-w.closing:
+		return nil, ErrClosed
+	}
+	w.hear()
+	w.waiting.Store(true)
+	defer w.waiting.Store(false)
+	for {
+		msg, err := w.next()
+		switch {
+		case !isClosed(w.closing):
+			return msg, err
+		case isClosed(w.done):
+			return nil, ErrClosed
+		}
+		PutBuffer(msg) // nobody wants it any more, but what comes after: the peer's farewell
+	}
+}
+
+// next reads one message. The caller holds the token.
+func (w *WebSocket) next() ([]byte, error) {
+	if w.tooLong {
+		return nil, w.refuse(CloseTooBig, fmt.Sprintf("the message is over %d bytes", w.opts.MaxMessage))
+	}
+	kind, r, err := w.ws.NextReader()
+	switch {
+	case err != nil:
+		return nil, w.broken(err)
+	case kind == websocket.BinaryMessage:
+		return nil, w.refuse(CloseUnsupported, "a message is text, not binary")
+	}
+	buf, err := ReadAll(earful{r, w}, 0, w.opts.MaxMessage)
+	switch long := (*TooLongError)(nil); {
+	case errors.As(err, &long):
+		long.Start = bytes.Clone(buf[:min(len(buf), longStart)])
+		PutBuffer(buf)
+		return nil, w.beyond(r, long)
+	case err != nil:
+		PutBuffer(buf)
+		return nil, w.broken(err)
+	case !utf8.Valid(buf):
+		PutBuffer(buf)
+		return nil, w.refuse(CloseInvalid, "a message is UTF-8")
+	}
+	return fitted(buf), nil
+}
+
+// fitted returns a message that was read into a buffer of GetBuffer: a short one does
+// not keep a large buffer from others.
+func fitted(buf []byte) []byte {
+	msg := bytes.TrimSpace(buf)
+	if len(msg) > copiedLine {
+		return msg
+	}
+	msg = bytes.Clone(msg)
+	PutBuffer(buf)
+	return msg
+}
+
+// beyond deals with a message over the limit: many share a connection that was dialed,
+// and must not lose it for one.
+func (w *WebSocket) beyond(rest io.Reader, long *TooLongError) error {
+	if !w.skips {
+		w.tooLong = true
+		return long
+	}
+	if _, err := io.Copy(io.Discard, earful{rest, w}); err != nil {
+		return w.broken(err)
+	}
+	return long
+}
+
+// Write sends one message as it is; see [Conn]. Where a part of it was taken when the
+// time was up no other can follow, and the connection ends.
+func (w *WebSocket) Write(msg []byte) error {
+	if err := w.writing.acquire(); err != nil {
+		return err
+	}
+	defer w.writing.release()
+	if err := w.ws.SetWriteDeadline(time.Now().Add(w.opts.WriteTimeout)); err != nil {
+		return w.sunk(err)
+	}
+	if err := w.ws.WriteMessage(websocket.TextMessage, msg); err != nil {
+		return w.sunk(err)
+	}
+	return nil
+}
+
+// sunk says why a write failed, and ends the connection, which is of no use then.
+func (w *WebSocket) sunk(err error) error {
+	var late net.Error
+	switch {
+	case isClosed(w.closing):
+		return ErrClosed
+	case errors.Is(err, websocket.ErrCloseSent): // whoever reads knows why
+		return fmt.Errorf("%s: it is being closed", w.writing.doing)
+	case errors.As(err, &late) && late.Timeout():
+		err = w.writing.late()
+	default:
+		err = fmt.Errorf("%s: %v", w.writing.doing, err)
+	}
+	w.over(err)
+	return err
+}
+
+// RemoteAddr returns the peer's network address.
+func (w *WebSocket) RemoteAddr() net.Addr { return w.ws.RemoteAddr() }

@@ -1,0 +1,81 @@
+package transport
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// hear notes that the peer is there.
+func (w *WebSocket) hear() { w.heard.Store(int64(time.Since(w.born))) }
+
+// silence is how long nothing was heard of the peer while somebody reads: where
+// nobody does nothing can be heard.
+func (w *WebSocket) silence() time.Duration {
+	if !w.waiting.Load() {
+		return 0
+	}
+	return time.Since(w.born) - time.Duration(w.heard.Load())
+}
+
+// listenToControl answers pings and hears pongs. Both are met by whoever reads.
+func (w *WebSocket) listenToControl() {
+	w.ws.SetPongHandler(func(string) error { w.hear(); return nil })
+	w.ws.SetPingHandler(func(data string) error {
+		w.hear()
+		// A peer that does not take it is found out by whoever writes, or by its silence.
+		_ = w.ws.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(w.opts.WriteTimeout))
+		return nil
+	})
+}
+
+// watch pings the peer, and ends the connection when it is silent for too long.
+func (w *WebSocket) watch() {
+	interval := w.opts.KeepAlive
+	next := time.Now().Add(interval)
+	timer := time.NewTimer(interval)
+	defer timer.Stop()
+	for {
+		select {
+		case <-w.done:
+			return
+		case <-timer.C:
+		}
+		silent := w.silence()
+		if silent >= 2*interval {
+			w.giveUp()
+			return
+		}
+		if now := time.Now(); !now.Before(next) {
+			next = now.Add(interval)
+			if err := w.ws.WriteControl(websocket.PingMessage, nil, now.Add(w.opts.WriteTimeout)); err != nil {
+				_ = w.sunk(err) // whoever reads hears of it
+			}
+		}
+		timer.Reset(min(time.Until(next), 2*interval-silent))
+	}
+}
+
+// giveUp ends the connection to a peer that is silent. One that is there all the same
+// learns why.
+func (w *WebSocket) giveUp() {
+	silence := 2 * w.opts.KeepAlive
+	_ = w.farewell(ClosePolicy, fmt.Sprintf("nothing was heard for %v", silence)) // most likely nobody is there
+	w.over(fmt.Errorf("%w: nothing was heard for %v", ErrSilent, silence))
+}
+
+// An earful is a message that is being read: each part of it is a sign of the peer.
+type earful struct {
+	r io.Reader
+	w *WebSocket
+}
+
+func (e earful) Read(p []byte) (int, error) {
+	n, err := e.r.Read(p)
+	if n > 0 {
+		e.w.hear()
+	}
+	return n, err
+}

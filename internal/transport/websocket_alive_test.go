@@ -1,0 +1,163 @@
+package transport
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+)
+
+// inBubble returns an accepted WebSocket and the client's end, in memory. Both are
+// ended by the function it returns, before the bubble ends.
+func inBubble(t *testing.T, o WebSocketOptions) (ws *websocket.Conn, c *WebSocket, end func()) {
+	t.Helper()
+	l := bridgetest.Listen()
+	conns := make(chan *WebSocket, 1)
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := AcceptWebSocket(w, r, AcceptOptions{WebSocketOptions: o})
+		if err != nil {
+			t.Error(err)
+		}
+		conns <- c
+	})}
+	go srv.Serve(l)
+	d := websocket.Dialer{NetDialContext: l.DialContext}
+	ws, _, err := d.DialContext(t.Context(), "ws://127.0.0.1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = <-conns
+	return ws, c, func() { _ = ws.Close(); _ = c.Close(); _ = srv.Close() }
+}
+
+// A peer that answers pings lives, however quiet it is; one that does not is lost
+// after twice the interval.
+func TestWebSocketLiveness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ws, c, end := inBubble(t, WebSocketOptions{KeepAlive: 10 * time.Second})
+		defer end()
+		read := make(chan error, 1)
+		go func() { _, err := c.Read(); read <- err }()
+		var pings atomic.Int32
+		stop := make(chan struct{})
+		ws.SetPingHandler(func(string) error {
+			pings.Add(1)
+			select {
+			case <-stop:
+				return nil
+			default:
+				return ws.WriteControl(websocket.PongMessage, nil, time.Time{})
+			}
+		})
+		go func() { _, _, _ = ws.ReadMessage() }() // ends with the connection
+		time.Sleep(time.Hour + time.Second)
+		synctest.Wait()
+		if len(read) > 0 {
+			t.Fatalf("lost after an hour: %v", <-read)
+		}
+		if n := pings.Load(); n != 360 {
+			t.Errorf("%d pings in an hour, want 360", n)
+		}
+		close(stop) // the last pong was a second ago
+		begin := time.Now()
+		if err := <-read; !errors.Is(err, ErrSilent) {
+			t.Errorf("Read() = %v, want %v", err, ErrSilent)
+		}
+		if d := time.Since(begin); d != 19*time.Second {
+			t.Errorf("lost after %v, want 19s", d)
+		}
+		if err := c.Write([]byte("{}")); !errors.Is(err, ErrSilent) {
+			t.Errorf("Write() = %v, want %v", err, ErrSilent)
+		}
+	})
+}
+
+// One that is silent but reads is told why it is given up.
+func TestWebSocketSilenceHasACode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ws, c, end := inBubble(t, WebSocketOptions{})
+		defer end()
+		go c.Read()
+		ws.SetPingHandler(func(string) error { return nil })
+		if code, reason := farewellOfSilent(t, ws); code != ClosePolicy || reason != "nothing was heard for 30s" {
+			t.Errorf("closed with %d %q", code, reason)
+		}
+	})
+}
+
+func farewellOfSilent(t *testing.T, ws *websocket.Conn) (int, string) {
+	_, _, err := ws.ReadMessage()
+	var closed *websocket.CloseError
+	if !errors.As(err, &closed) {
+		t.Fatalf("ReadMessage() = %v, want a close frame", err)
+	}
+	return closed.Code, closed.Text
+}
+
+// What is heard is bytes: a long message over a slow line is no silence.
+func TestWebSocketSlowMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ws, c, end := inBubble(t, WebSocketOptions{})
+		defer end()
+		go func() { // no pongs; ends with the message
+			w, _ := ws.NextWriter(websocket.TextMessage)
+			for range 10 {
+				time.Sleep(25 * time.Second)
+				_, _ = w.Write([]byte(strings.Repeat("x", 5000)))
+			}
+			_ = w.Close()
+		}()
+		if msg, err := c.Read(); len(msg) != 50_000 || err != nil {
+			t.Errorf("Read() = %d bytes, %v, want all", len(msg), err)
+		}
+	})
+}
+
+// Where nobody reads, nothing is heard: that says nothing about the peer.
+func TestWebSocketUnreadIsNotSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ws, c, end := inBubble(t, WebSocketOptions{})
+		defer end()
+		go func() { _, _, _ = ws.ReadMessage() }()
+		time.Sleep(time.Hour)
+		if err := ws.WriteMessage(websocket.TextMessage, []byte(`{"a":1}`)); err != nil {
+			t.Fatal(err)
+		}
+		if got := mustRead(t, c); got != `{"a":1}` {
+			t.Errorf("Read() = %q", got)
+		}
+	})
+}
+
+// A peer that says no farewell is not waited for longer than a second; what it sends
+// meanwhile is nobody's.
+func TestWebSocketCloseIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ws, c, end := inBubble(t, WebSocketOptions{})
+		defer end()
+		read := make(chan error, 1)
+		go func() { _, err := c.Read(); read <- err }()
+		synctest.Wait()
+		begin := time.Now()
+		closed := make(chan struct{})
+		go func() { _ = c.Close(); close(closed) }()
+		synctest.Wait()
+		if err := ws.WriteMessage(websocket.TextMessage, []byte(`{"late":true}`)); err != nil {
+			t.Fatal(err)
+		}
+		<-closed
+		if d := time.Since(begin); d != closeTime {
+			t.Errorf("Close took %v, want %v", d, closeTime)
+		}
+		if err := <-read; err != ErrClosed {
+			t.Errorf("Read() = %v, want %v", err, ErrClosed)
+		}
+	})
+}

@@ -1,0 +1,201 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// How much is read and written at once. A buffer to write is held while a message is
+// written; that of a server's side is small, since a long message goes out as it is.
+const (
+	readSize   = 4 << 10
+	dialedSize = 64 << 10
+	servedSize = 4 << 10
+)
+
+var dialedBuffers, servedBuffers sync.Pool
+
+// A HandshakeError says why there is no WebSocket.
+type HandshakeError struct {
+	Status int    // of the HTTP response that is or was due
+	Reason string // for people
+}
+
+func (e *HandshakeError) Error() string { return e.Reason }
+
+// DialOptions say where a WebSocket is opened, and how it is treated. URL is required;
+// the zero value of the rest is useful.
+type DialOptions struct {
+	WebSocketOptions
+	URL    string      // ws:// or wss://
+	Header http.Header // goes with the handshake, credentials among it
+	// Dial opens the network connection; nil means net's. Where it is set, proxies of
+	// the environment are not used.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// DialWebSocket opens a connection that offers the subprotocol mcp. A server that
+// chooses none is taken to speak it all the same. ctx bounds the opening, not the
+// connection. A server's answer that opens none is a [*HandshakeError].
+//
+// A message beyond the limit is skipped.
+func DialWebSocket(ctx context.Context, o DialOptions) (*WebSocket, error) {
+	if err := o.fill(); err != nil {
+		return nil, err
+	}
+	if u, err := url.Parse(o.URL); err != nil || u.Host == "" || u.Scheme != "ws" && u.Scheme != "wss" {
+		return nil, errors.New("transport: DialWebSocket: URL is no absolute ws or wss URL")
+	}
+	ws, err := o.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if chosen := ws.Subprotocol(); chosen != "" && chosen != Subprotocol {
+		_ = ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(CloseProtocol, "the subprotocol was not offered"), time.Now().Add(closeTime))
+		_ = ws.Close() // it was of no use
+		return nil, &HandshakeError{http.StatusSwitchingProtocols, fmt.Sprintf("the server chose the WebSocket subprotocol %q, which was not offered; want %q", chosen, Subprotocol)}
+	}
+	return newWebSocket(ws, o.WebSocketOptions, true), nil
+}
+
+// dial does the handshake. It ends with ctx, however ctx ends.
+func (o *DialOptions) dial(ctx context.Context) (*websocket.Conn, error) {
+	leash := &leash{ctx: ctx, dial: o.Dial}
+	d := websocket.Dialer{
+		NetDialContext:  leash.open,
+		Subprotocols:    []string{Subprotocol},
+		ReadBufferSize:  readSize,
+		WriteBufferSize: dialedSize,
+		WriteBufferPool: &dialedBuffers,
+	}
+	if o.Dial == nil {
+		leash.dial = (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext
+		d.Proxy = http.ProxyFromEnvironment
+	}
+	ws, resp, err := d.DialContext(ctx, o.URL, o.Header)
+	free := leash.slip()
+	switch {
+	case err == nil && free:
+		return ws, nil
+	case err == nil:
+		_ = ws.Close() // it was cut off
+		fallthrough
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case resp != nil:
+		return nil, refusedHandshake(resp)
+	}
+	return nil, fmt.Errorf("opening a WebSocket: %w", Cause(err))
+}
+
+// A leash ends a network connection with a context, until it is slipped: the
+// handshake waits for its deadline alone.
+type leash struct {
+	ctx  context.Context
+	dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	stop func() bool // nil before there is a connection
+}
+
+func (l *leash) open(ctx context.Context, network, addr string) (net.Conn, error) {
+	c, err := l.dial(ctx, network, addr)
+	if err == nil {
+		l.stop = context.AfterFunc(l.ctx, func() { _ = c.Close() })
+	}
+	return c, err
+}
+
+// slip reports whether the connection is free; else it was ended.
+func (l *leash) slip() bool { return l.stop == nil || l.stop() }
+
+// refusedHandshake says what a server answered to a handshake.
+func refusedHandshake(resp *http.Response) error {
+	reason := fmt.Sprintf("the server answered the WebSocket handshake with HTTP %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		reason += ", but not as RFC 6455 wants it"
+	}
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 200)) // as much as there is
+	if line := strings.Join(strings.Fields(strings.ToValidUTF8(string(text), "")), " "); line != "" {
+		reason += ": " + withoutSecrets(line)
+	}
+	switch code := resp.StatusCode; {
+	case code == http.StatusUnauthorized || code == http.StatusForbidden:
+		reason += "; check the credentials in the server's headers"
+	case code >= 300 && code <= 399:
+		reason += "; redirects are not followed: configure the URL it leads to"
+	}
+	return &HandshakeError{resp.StatusCode, reason}
+}
+
+// AcceptOptions say how a WebSocket of a client is treated.
+type AcceptOptions struct {
+	WebSocketOptions
+	// CheckOrigin reports whether a request may come from the page it names. Nil means
+	// that none may but those of the request's own host.
+	CheckOrigin func(*http.Request) bool
+}
+
+// IsUpgrade reports whether a request asks for a WebSocket.
+func IsUpgrade(r *http.Request) bool { return websocket.IsWebSocketUpgrade(r) }
+
+// AcceptWebSocket takes a client's connection over from net/http, which forgets it: its
+// end is the caller's business. A client that offers subprotocols and not mcp is
+// refused, one that offers none is served.
+//
+// Where it returns a [*HandshakeError] the response is still to be written. After other
+// errors the connection is gone.
+//
+// A message beyond the limit ends the connection; see [WebSocket.Read].
+func AcceptWebSocket(w http.ResponseWriter, r *http.Request, o AcceptOptions) (*WebSocket, error) {
+	if err := o.fill(); err != nil {
+		return nil, err
+	}
+	chosen := make(http.Header)
+	switch offered := subprotocols(r.Header); {
+	case slices.Contains(offered, Subprotocol):
+		chosen.Set("Sec-Websocket-Protocol", Subprotocol)
+	case len(offered) > 0:
+		return nil, &HandshakeError{http.StatusBadRequest, fmt.Sprintf("the WebSocket subprotocols %q are not served; offer %q, or none", offered, Subprotocol)}
+	}
+	var refused error
+	u := websocket.Upgrader{
+		HandshakeTimeout: o.WriteTimeout,
+		WriteBufferSize:  servedSize,
+		WriteBufferPool:  &servedBuffers,
+		CheckOrigin:      o.CheckOrigin,
+		Error: func(_ http.ResponseWriter, _ *http.Request, status int, why error) {
+			refused = &HandshakeError{status, why.Error()}
+		},
+	}
+	ws, err := u.Upgrade(w, r, chosen)
+	switch {
+	case refused != nil:
+		return nil, refused
+	case err != nil:
+		return nil, fmt.Errorf("accepting a WebSocket: %w", err)
+	}
+	return newWebSocket(ws, o.WebSocketOptions, false), nil
+}
+
+// subprotocols returns what a client offers, on however many lines.
+func subprotocols(h http.Header) []string {
+	var out []string
+	for _, line := range h.Values("Sec-Websocket-Protocol") {
+		for name := range strings.SplitSeq(line, ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}

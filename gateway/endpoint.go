@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern"
 )
@@ -42,6 +43,10 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, s *server) {
 		return
 	}
 	if r.Method != http.MethodPost {
+		if r.Method == http.MethodGet && transport.IsUpgrade(r) {
+			g.serveSocket(w, r, s)
+			return
+		}
 		s.serveOther(w, r)
 		return
 	}

@@ -130,6 +130,9 @@ type Options struct {
 	MaxSessions, MaxSessionsEach int
 	SessionIdle                  time.Duration
 	MaxStored                    int
+	// MaxSockets bounds the open WebSockets of clients, MaxSocketsEach those of one
+	// principal. Zero means DefaultMaxSockets and DefaultMaxSocketsEach.
+	MaxSockets, MaxSocketsEach int
 	// CacheEntries and CacheBytes bound the results that are kept, over all
 	// servers. Zero means DefaultCacheEntries and DefaultCacheBytes.
 	CacheEntries, CacheBytes int
@@ -139,8 +142,8 @@ type Options struct {
 	// BodyTimeout bounds the time in which a request's body arrives. Zero means
 	// DefaultBodyTimeout.
 	BodyTimeout time.Duration
-	// Drain is how long [Gateway.ServeConn] waits for the calls in flight when a
-	// connection ends. Zero means DefaultDrain.
+	// Drain is how long the calls in flight on a connection, of [Gateway.ServeConn] or
+	// a WebSocket, are waited for when it ends. Zero means DefaultDrain.
 	Drain time.Duration
 	// WriteTimeout and KeepAlive are those of the fronts; zero means theirs.
 	WriteTimeout, KeepAlive time.Duration
@@ -163,10 +166,11 @@ type Options struct {
 
 // A Gateway serves the MCP endpoints of all servers.
 type Gateway struct {
-	opts   Options
-	hub    *hub
-	mux    *http.ServeMux
-	sealer *modern.Sealer
+	opts    Options
+	hub     *hub
+	mux     *http.ServeMux
+	sealer  *modern.Sealer
+	sockets *sockets
 
 	// Set by New, read-only after.
 	instance string // begins ids of sessions and events
@@ -185,6 +189,8 @@ func New(opts Options) (*Gateway, error) {
 	opts.CacheBytes = cmp.Or(opts.CacheBytes, DefaultCacheBytes)
 	opts.BodyTimeout = cmp.Or(opts.BodyTimeout, DefaultBodyTimeout)
 	opts.Drain = cmp.Or(opts.Drain, DefaultDrain)
+	opts.MaxSockets = cmp.Or(opts.MaxSockets, DefaultMaxSockets)
+	opts.MaxSocketsEach = cmp.Or(opts.MaxSocketsEach, DefaultMaxSocketsEach)
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -199,7 +205,7 @@ func New(opts Options) (*Gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	g := &Gateway{opts: opts, hub: newHub(opts, kept), mux: http.NewServeMux(), sealer: sealer, instance: rand.Text()[:8], servers: make(map[string]*server)}
+	g := &Gateway{opts: opts, hub: newHub(opts, kept), mux: http.NewServeMux(), sealer: sealer, sockets: newSockets(opts), instance: rand.Text()[:8], servers: make(map[string]*server)}
 	for _, so := range opts.Servers {
 		if g.servers[so.Name] != nil {
 			return nil, fmt.Errorf("gateway: two servers are called %q", so.Name)
@@ -224,7 +230,8 @@ func (g *Gateway) Start() {
 	}
 }
 
-// ServeHTTP serves the endpoints /mcp/NAME, and /mcp where there is one server.
+// ServeHTTP serves the endpoints /mcp/NAME, and /mcp where there is one server. A
+// WebSocket asked for there outlives its request: see [Gateway.EndSockets].
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.boundBody(w, r)
 	if answered := g.shareOrigin(w, r); answered {
@@ -233,26 +240,38 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mux.ServeHTTP(w, r)
 }
 
-// EndStreams ends all listen streams gracefully and refuses new ones. It is the
-// first step of shutting down: the HTTP server waits for open responses.
+// EndStreams ends all listen streams gracefully and refuses new ones, and WebSockets
+// begin to end. It is the first step of shutting down: the HTTP server waits for open
+// responses.
 func (g *Gateway) EndStreams() {
+	g.sockets.stop()
 	for _, s := range g.servers {
 		s.former.EndStreams()
 	}
 	g.hub.close()
 }
 
-// Close ends all servers. ctx bounds how politely. Requests must have ended.
+// EndSockets refuses new WebSockets, and waits for the open ones, whose calls in flight
+// are given [Options.Drain]. When ctx ends they are cut off, and EndSockets returns its
+// cause. An HTTP server's Shutdown knows nothing of them.
+func (g *Gateway) EndSockets(ctx context.Context) error {
+	g.sockets.stop()
+	return g.sockets.wait(ctx)
+}
+
+// Close ends all WebSockets and servers. ctx bounds how politely. Requests must have
+// ended.
 func (g *Gateway) Close(ctx context.Context) error {
 	g.closeOnce.Do(func() {
 		g.EndStreams()
+		socketsErr := g.EndSockets(ctx)
 		errs := make([]error, len(g.order))
 		var wg sync.WaitGroup
 		for i, name := range g.order {
 			wg.Go(func() { errs[i] = g.servers[name].close(ctx) })
 		}
 		wg.Wait()
-		g.closeErr = errors.Join(errs...)
+		g.closeErr = errors.Join(append(errs, socketsErr)...)
 	})
 	return g.closeErr
 }
@@ -263,6 +282,7 @@ type Snapshot struct {
 	Streams  int              `json:"streams"`  // open listen streams
 	Members  int              `json:"members"`  // legacy sessions that can hold topics
 	Sessions int              `json:"sessions"` // of legacy clients, over Streamable HTTP
+	Sockets  int              `json:"sockets"`  // open WebSockets of clients
 	Topics   int              `json:"topics"`   // distinct topics someone listens to
 	Pairs    int              `json:"pairs"`    // (topic, stream) pairs
 	Cache    CacheSnapshot    `json:"cache"`
@@ -279,6 +299,7 @@ type ServerSnapshot struct {
 // Snapshot returns a copy of the gateway's state.
 func (g *Gateway) Snapshot() Snapshot {
 	snap := g.hub.snapshot()
+	snap.Sockets = g.sockets.len()
 	for _, name := range g.order {
 		snap.Sessions += g.servers[name].former.Sessions()
 		ss := ServerSnapshot{Name: name, State: "ready"}

@@ -18,6 +18,7 @@ type line struct {
 	t     *testing.T
 	conn  transport.Conn
 	read  chan string // what the gateway sent; closed at the end
+	last  error       // what ended it; read only after read is closed
 	ended chan error  // receives what ServeConn returned
 	stop  context.CancelFunc
 }
@@ -47,6 +48,7 @@ func (l *line) pour() {
 	for {
 		msg, err := l.conn.Read()
 		if err != nil {
+			l.last = err
 			return
 		}
 		l.read <- string(msg)
@@ -126,8 +128,11 @@ func newFiles(t *testing.T, opts transport.StdioOptions) (near *files, far *tran
 
 func TestF11EachEnvelopeDecides(t *testing.T) {
 	r := newRig(t, nil)
+	eachEnvelopeDecides(t, r, r.connect(t))
+}
+
+func eachEnvelopeDecides(t *testing.T, r *rig, l *line) {
 	r.peer.answer("tools/call", say("done"))
-	l := r.connect(t)
 	call := modernBody("1", "tools/call", `"name":"a"`)
 	for _, step := range []struct{ name, text, want string }{
 		{"ping before all", `{"jsonrpc":"2.0","id":0,"method":"ping"}`, `{"jsonrpc":"2.0","id":0,"result":{}}`},
@@ -354,9 +359,23 @@ func TestServeConnUnknownServer(t *testing.T) {
 // each hears is of its own era.
 func TestF11TwoErasOnOnePipe(t *testing.T) {
 	r := newRig(t, nil)
-	r.peer.answer("tools/call", say("done"))
 	near, far := newFiles(t, transport.StdioOptions{})
 	l := r.connectOver(t, near, far)
+	twoEras(t, r, l)
+	_ = near.in.Close()
+	l.want(`"id":3,"result":{"resultType":"complete"`) // and nothing for those that were cancelled
+	if err := l.end(); err != nil {
+		t.Errorf("ServeConn() = %v", err)
+	}
+	if s := r.g.Snapshot(); s.Streams != 0 || s.Members != 0 || s.Pairs != 0 {
+		t.Errorf("snapshot = %+v, want nothing left", s)
+	}
+}
+
+// twoEras probes, opens a session, and uses both eras in turns. It leaves a listen
+// stream open, with id 3, and two requests cancelled that are to stay unanswered.
+func twoEras(t *testing.T, r *rig, l *line) {
+	r.peer.answer("tools/call", say("done"))
 	l.send(modernBody(`"probe"`, "server/discover", ""))
 	l.want(`"id":"probe","result"`)
 	l.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"old","version":"1"}}}`)
@@ -398,14 +417,6 @@ func TestF11TwoErasOnOnePipe(t *testing.T) {
 		r.eventually(t, "called", func() bool { return len(r.peer.sent("tools/call")) > before })
 		l.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + []string{"1", "4"}[i] + `}}`)
 		r.eventually(t, "cancelled upstream", func() bool { return len(r.peer.sent("notifications/cancelled")) == i+1 })
-	}
-	_ = near.in.Close()
-	l.want(`"id":3,"result":{"resultType":"complete"`) // and nothing for those that were cancelled
-	if err := l.end(); err != nil {
-		t.Errorf("ServeConn() = %v", err)
-	}
-	if s := r.g.Snapshot(); s.Streams != 0 || s.Members != 0 || s.Pairs != 0 {
-		t.Errorf("snapshot = %+v, want nothing left", s)
 	}
 }
 

@@ -47,6 +47,8 @@ func gatewayOptions(c *config.Config) gateway.Options {
 		MaxParkedEach:   int(c.Limits.ParkedEach),
 		MaxSessions:     int(c.Limits.ClientSessions),
 		MaxSessionsEach: int(c.Limits.ClientSessionsEach),
+		MaxSockets:      int(c.Limits.WebSockets),
+		MaxSocketsEach:  int(c.Limits.WebSocketsEach),
 		SessionIdle:     c.ClientIdle,
 		MaxStored:       int(c.Limits.ClientEvents),
 		CacheEntries:    int(c.Limits.CacheEntries),

@@ -25,7 +25,7 @@ write_timeout: 2s
 keep_alive: 3s
 drain: 8s
 client_idle: 23s
-limits: {body: 2KiB, depth: 9, upstream_message: 3KiB, sessions: 4, client_sessions: 11, client_sessions_each: 12, client_events: 4KiB, streams: 5, listen_topics: 6, parked: 7, parked_each: 8, cache: 1MiB, cache_entries: 10}
+limits: {body: 2KiB, depth: 9, upstream_message: 3KiB, sessions: 4, client_sessions: 11, client_sessions_each: 12, client_events: 4KiB, websockets: 13, websockets_each: 14, streams: 5, listen_topics: 6, parked: 7, parked_each: 8, cache: 1MiB, cache_entries: 10}
 servers:
   web:
     url: https://docs.example.com/mcp
@@ -54,7 +54,7 @@ servers:
 
 	if got, want := gatewayOptions(c), (gateway.Options{
 		MaxBody: 2 << 10, MaxDepth: 9, MaxStreams: 5, MaxTopics: 6, MaxParked: 7, MaxParkedEach: 8,
-		MaxSessions: 11, MaxSessionsEach: 12, MaxStored: 4 << 10, SessionIdle: 23 * time.Second,
+		MaxSessions: 11, MaxSessionsEach: 12, MaxStored: 4 << 10, MaxSockets: 13, MaxSocketsEach: 14, SessionIdle: 23 * time.Second,
 		CacheEntries: 10, CacheBytes: 1 << 20, StateKeys: []string{"0123456789abcdef"},
 		BodyTimeout: time.Second, WriteTimeout: 2 * time.Second, KeepAlive: 3 * time.Second, Drain: 4 * time.Second,
 		AllowedHosts: []string{"mcp.example.com"}, AllowedOrigins: []string{"https://app.example.com"},

@@ -121,8 +121,8 @@ func (d *daemon) wait(ctx context.Context) error {
 	}
 }
 
-// drain ends listen streams with their result, waits for calls in flight, ends
-// the servers' sessions and commands, and the admin address last: readiness
+// drain ends listen streams with their result, waits for calls in flight, over HTTP and
+// WebSockets, ends the servers' sessions and commands, and the admin address last: readiness
 // says meanwhile that the process is draining.
 //
 // Calls that do not end leave the servers their part of the time: a command
@@ -134,6 +134,9 @@ func (d *daemon) drain(ctx context.Context) error {
 	defer cancel()
 	d.gateway.EndStreams()
 	err := d.mcp.shutdown(calls)
+	if serr := d.gateway.EndSockets(calls); serr != nil {
+		err = errors.Join(err, fmt.Errorf("WebSockets were still in use at the end of the drain and were cut off: %w", serr))
+	}
 
 	servers, cancel := context.WithTimeout(ctx, closing(d.config.Drain)+killTime)
 	defer cancel()

@@ -57,6 +57,8 @@ type Limits struct {
 	ClientSessions     int64 `koanf:"client_sessions"`      // of legacy clients, per server
 	ClientSessionsEach int64 `koanf:"client_sessions_each"` // of them, those of one principal
 	ClientEvents       int64 `koanf:"client_events"`        // bytes of events that one of them keeps
+	WebSockets         int64 `koanf:"websockets"`           // open ones of clients in all
+	WebSocketsEach     int64 `koanf:"websockets_each"`      // of them, those of one principal
 	Streams            int64 `koanf:"streams"`              // open subscriptions/listen requests in all
 	ListenTopics       int64 `koanf:"listen_topics"`        // resources one listen stream may name
 	Parked             int64 `koanf:"parked"`               // calls of one server that wait for answers

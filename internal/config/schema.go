@@ -65,6 +65,8 @@ var schema = &key{kind: group, fields: map[string]*key{
 		"client_sessions":      {kind: count, def: int64(10_000), min: 1, max: 1_000_000},
 		"client_sessions_each": {kind: count, def: int64(5_000), min: 1, max: 1_000_000},
 		"client_events":        {kind: size, def: int64(256 << 10), min: 1 << 10, max: 1 << 30},
+		"websockets":           {kind: count, def: int64(10_000), min: 1, max: 1_000_000},
+		"websockets_each":      {kind: count, def: int64(5_000), min: 1, max: 1_000_000},
 		"streams":              {kind: count, def: int64(20_000), min: 1, max: 1_000_000},
 		"listen_topics":        {kind: count, def: int64(1024), min: 1, max: 1_000_000},
 		"parked":               {kind: count, def: int64(10_000), min: 1, max: 1_000_000},

@@ -1,0 +1,197 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern"
+)
+
+// Defaults of Options.
+const (
+	DefaultMaxSockets     = 10_000
+	DefaultMaxSocketsEach = 5_000
+)
+
+// sockets are the WebSockets of all servers' clients. net/http forgets a connection
+// that is taken over from it, so they are the gateway's to end.
+type sockets struct {
+	// Set by newSockets, read-only after.
+	max, each int
+	live      context.Context // ends with the first stop
+	cancel    context.CancelFunc
+
+	running sync.WaitGroup // what serves them
+
+	// mu guards the fields below. It is held for map work only.
+	mu      sync.Mutex
+	open    map[*transport.WebSocket]struct{}
+	taken   int // those that are about to be opened, too
+	by      map[exchange.Principal]int
+	stopped bool
+}
+
+func newSockets(opts Options) *sockets {
+	s := &sockets{max: opts.MaxSockets, each: opts.MaxSocketsEach, open: make(map[*transport.WebSocket]struct{}), by: make(map[exchange.Principal]int)}
+	s.live, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// A full says which bound on WebSockets is reached.
+type full struct {
+	limit string // below limits
+	n     int
+}
+
+func (e *full) Error() string {
+	return fmt.Sprintf("%d WebSockets are open, the limit; close some, or raise limits.%s", e.n, e.limit)
+}
+
+// take takes a place for a principal's WebSocket, which is given back by leave. It
+// returns ErrShutdown or a [*full].
+func (s *sockets) take(principal exchange.Principal) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.stopped:
+		return ErrShutdown
+	case s.by[principal] >= s.each:
+		return &full{"websockets_each", s.each}
+	case s.taken >= s.max:
+		return &full{"websockets", s.max}
+	}
+	s.taken++
+	s.by[principal]++
+	s.running.Add(1)
+	return nil
+}
+
+// enter notes a WebSocket that has a place.
+func (s *sockets) enter(c *transport.WebSocket) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open[c] = struct{}{}
+}
+
+// leave gives a place back. c may be nil.
+func (s *sockets) leave(principal exchange.Principal, c *transport.WebSocket) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, c)
+	s.taken--
+	if s.by[principal]--; s.by[principal] == 0 {
+		delete(s.by, principal)
+	}
+	s.running.Done()
+}
+
+// stop has no WebSocket opened any more, and those that are open end in order.
+func (s *sockets) stop() {
+	s.mu.Lock()
+	s.stopped = true
+	s.mu.Unlock()
+	s.cancel()
+}
+
+// wait waits until all have ended, and cuts them off when ctx ends.
+func (s *sockets) wait(ctx context.Context) error {
+	ended := make(chan struct{})
+	go func() { // ends with the last of them, which is bounded once they are cut off
+		defer close(ended)
+		s.running.Wait()
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	open := slices.Collect(maps.Keys(s.open))
+	s.mu.Unlock()
+	var cuts sync.WaitGroup
+	for _, c := range open {
+		cuts.Go(func() { _ = goingAway{c}.Close() }) // who serves it hears of it
+	}
+	cuts.Wait()
+	<-ended
+	return context.Cause(ctx)
+}
+
+func (s *sockets) len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.open)
+}
+
+// serveSocket makes a WebSocket of a request, and has it served as [Gateway.ServeConn]
+// does. Whose requests they are is decided by this one.
+func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server) {
+	principal := g.authenticate(r)
+	if err := g.sockets.take(principal); err != nil {
+		s.refuseSocket(w, r, err)
+		return
+	}
+	c, err := transport.AcceptWebSocket(w, r, transport.AcceptOptions{
+		CheckOrigin: g.originAllowed,
+		WebSocketOptions: transport.WebSocketOptions{
+			MaxMessage: int(g.opts.MaxBody), WriteTimeout: g.opts.WriteTimeout, KeepAlive: g.opts.KeepAlive,
+		},
+	})
+	if err != nil {
+		g.sockets.leave(principal, nil)
+		s.failSocket(w, r, err)
+		return
+	}
+	g.sockets.enter(c)
+	go s.runSocket(c, principal) // ends with the connection, or with sockets.wait
+}
+
+// refuseSocket answers who asks for a WebSocket when there can't be one more.
+func (s *server) refuseSocket(w http.ResponseWriter, r *http.Request, err error) {
+	if f := (*full)(nil); errors.As(err, &f) {
+		s.g.opts.Metrics.Limit(s.name, f.limit)
+		s.g.opts.Logger.Warn("WebSocket refused: too many are open", "upstream", s.name, "downstream", r.RemoteAddr, "limit", f.n)
+	}
+	modern.WriteError(w, http.StatusServiceUnavailable, wire.ID{}, wire.Errorf(spec.CodeInternal, "%v", err))
+}
+
+// failSocket answers a handshake that is none.
+func (s *server) failSocket(w http.ResponseWriter, r *http.Request, err error) {
+	var refused *transport.HandshakeError
+	if !errors.As(err, &refused) {
+		s.g.opts.Logger.Info("WebSocket lost in its handshake", "upstream", s.name, "downstream", r.RemoteAddr, "err", err)
+		return
+	}
+	w.Header().Set("Sec-WebSocket-Version", "13") // RFC 6455, 4.4
+	modern.WriteError(w, refused.Status, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "%s", refused.Reason))
+}
+
+// runSocket serves a WebSocket until it ends.
+func (s *server) runSocket(c *transport.WebSocket, principal exchange.Principal) {
+	defer s.g.sockets.leave(principal, c)
+	begin, peer := time.Now(), c.RemoteAddr().String()
+	s.g.opts.Logger.Debug("WebSocket opened", "upstream", s.name, "downstream", peer)
+	err := s.serveConn(s.g.sockets.live, goingAway{c}, principal)
+	if err == nil {
+		err = ErrShutdown
+	}
+	s.g.opts.Logger.Info("WebSocket closed", "upstream", s.name, "downstream", peer, "open", time.Since(begin).Round(time.Millisecond), "reason", err)
+}
+
+// goingAway is a WebSocket that the gateway closes only when it ends itself: others
+// have ended before they are closed.
+type goingAway struct{ *transport.WebSocket }
+
+func (c goingAway) Close() error {
+	return c.End(transport.CloseGoingAway, ErrShutdown.Error())
+}

@@ -90,7 +90,6 @@ func (b *builder) backOptions() legacy.Options {
 	s := b.server
 	o := legacy.Options{
 		Name:         s.Name,
-		URL:          s.URL,
 		ClientInfo:   implementation(),
 		Roots:        roots(s.Roots),
 		Lanes:        int(s.Lanes.Stdio),
@@ -107,13 +106,16 @@ func (b *builder) backOptions() legacy.Options {
 		Metrics:      b.metrics,
 	}
 	if o.Dial = b.dial(); o.Dial == nil {
-		o.Lanes = int(s.Lanes.HTTP)
-		o.Headers = b.headers()
+		o.URL, o.Headers = s.URL, b.headers()
+	}
+	if s.URL != "" {
+		o.Lanes = int(s.Lanes.HTTP) // another connection finds the same server, another child is another one
 	}
 	return o
 }
 
-// dial opens connections to a server that is no URL; it is nil for one that is.
+// dial opens connections to a server that is not reached over HTTP; it is nil for one
+// that is.
 func (b *builder) dial() func(context.Context) (transport.Conn, error) {
 	switch {
 	case b.server.Builtin != "":
@@ -121,8 +123,26 @@ func (b *builder) dial() func(context.Context) (transport.Conn, error) {
 		return (&builtin{book: book, modern: b.server.Builtin == modernNotebook}).dial
 	case b.server.Command != "":
 		return b.startCommand
+	case b.server.OverWebSocket():
+		return b.dialSocket
 	}
 	return nil
+}
+
+// dialSocket opens a WebSocket to the server.
+func (b *builder) dialSocket(ctx context.Context) (transport.Conn, error) {
+	c, err := transport.DialWebSocket(ctx, transport.DialOptions{
+		URL:    b.server.URL,
+		Header: b.headers(),
+		WebSocketOptions: transport.WebSocketOptions{
+			MaxMessage: int(b.config.Limits.UpstreamMessage),
+			KeepAlive:  b.config.KeepAlive,
+		},
+	})
+	if err != nil {
+		return nil, err // and no typed nil in the interface
+	}
+	return c, nil
 }
 
 // headers are the server's own, for one that is a URL.

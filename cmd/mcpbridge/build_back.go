@@ -65,7 +65,6 @@ func (b *builder) modernOptions() modern.BackOptions {
 	s := b.server
 	o := modern.BackOptions{
 		Name:         s.Name,
-		URL:          s.URL,
 		ClientInfo:   implementation(),
 		Timeouts:     modern.Timeouts{Connect: s.Timeouts.Connect, Request: s.Timeouts.Request, Max: s.Timeouts.Max},
 		Linger:       s.Linger,
@@ -75,7 +74,7 @@ func (b *builder) modernOptions() modern.BackOptions {
 		Metrics:      b.metrics,
 	}
 	if o.Dial = b.dial(); o.Dial == nil {
-		o.Headers = b.headers()
+		o.URL, o.Headers = s.URL, b.headers()
 	}
 	return o
 }

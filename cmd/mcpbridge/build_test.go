@@ -43,6 +43,7 @@ servers:
     timeouts: {connect: 15s, request: 16s, max: 17s}
     cache: {tools/list: {ttl: 18s, scope: public}}
   child: {command: x, lanes: {stdio: 2, http: 3}}
+  socket: {url: "wss://docs.example.com/mcp", type: ws, headers: {X-Key: k}, lanes: {stdio: 2, http: 3}}
 `)
 	c, warnings, err := config.Load(config.Options{Path: path})
 	if err != nil || len(warnings) != 0 {
@@ -51,6 +52,7 @@ servers:
 	log := slog.New(slog.DiscardHandler)
 	web := &builder{config: c, server: &c.Servers[0], log: log}
 	child := &builder{config: c, server: &c.Servers[1], log: log}
+	socket := &builder{config: c, server: &c.Servers[2], log: log}
 
 	if got, want := gatewayOptions(c), (gateway.Options{
 		MaxBody: 2 << 10, MaxDepth: 9, MaxStreams: 5, MaxTopics: 6, MaxParked: 7, MaxParkedEach: 8,
@@ -86,6 +88,12 @@ servers:
 	}
 	if got := child.backOptions(); got.Lanes != 2 || got.KeepLane || got.Roots != nil {
 		t.Errorf("back options of a command: %d lanes, kept %v, roots %s, want 2, false, none", got.Lanes, got.KeepLane, got.Roots)
+	}
+	if got := socket.backOptions(); got.Lanes != 3 || got.Dial == nil || got.URL != "" || got.Headers != nil {
+		t.Errorf("back options of a WebSocket: %d lanes, URL %q, headers %v, want 3 and what dials", got.Lanes, got.URL, got.Headers)
+	}
+	if got := socket.modernOptions(); got.Dial == nil || got.URL != "" {
+		t.Errorf("modern options of a WebSocket: URL %q, want what dials", got.URL)
 	}
 }
 

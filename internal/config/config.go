@@ -3,6 +3,7 @@ package config
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -85,7 +86,7 @@ type Server struct {
 	Cwd     string            `koanf:"cwd"`
 	URL     string            `koanf:"url"`
 	Headers map[string]string `koanf:"headers"`
-	// Type is stdio or http where the user wrote it; it has been found to
+	// Type is stdio, http or ws where the user wrote it; it has been found to
 	// agree with the transport and says nothing more.
 	Type string `koanf:"type"`
 
@@ -107,6 +108,12 @@ type Server struct {
 	// written holds the arguments as the user wrote them, before variables
 	// were expanded: what may be shown to people.
 	written []string
+}
+
+// OverWebSocket reports whether the server is reached over a WebSocket.
+func (s *Server) OverWebSocket() bool {
+	scheme, _, _ := strings.Cut(s.URL, "://")
+	return strings.EqualFold(scheme, "ws") || strings.EqualFold(scheme, "wss")
 }
 
 // Lanes are the sessions of one profile for calls that may ask their client

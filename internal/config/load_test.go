@@ -194,7 +194,7 @@ func TestServersFromTheCommandLine(t *testing.T) {
 		t.Errorf("Args = %q, want %q: a shell has expanded them before", got, want)
 	}
 	_, _, err = Load(Options{Servers: []Server{{Name: "x", URL: "ftp://h"}}})
-	if got, want := err.Error(), "command line: servers.x.url: is not a URL of an MCP server; write one such as https://docs.example.com/mcp"; got != want {
+	if got, want := err.Error(), "command line: servers.x.url: is not a URL of an MCP server; write one such as https://docs.example.com/mcp, or wss://docs.example.com/mcp"; got != want {
 		t.Errorf("Load = %q, want %q", got, want)
 	}
 }

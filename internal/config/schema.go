@@ -94,10 +94,9 @@ var serverFields = map[string]*key{
 	"baseUrl":   {kind: text, same: "url"},
 	"headers":   {kind: dict},
 	"type": {
-		kind: text, oneOf: []string{"stdio", "http", "streamable-http", "streamableHttp"},
+		kind: text, oneOf: []string{"stdio", "http", "streamable-http", "streamableHttp", "ws"},
 		instead: map[string]string{
 			"sse": "HTTP+SSE servers are not supported yet; use the server's Streamable HTTP URL with type: http, if it has one",
-			"ws":  "WebSocket servers are not supported yet; use the server's Streamable HTTP URL with type: http, if it has one",
 		},
 	},
 	"era":          {kind: text, def: "auto", oneOf: []string{"auto", "legacy", "modern"}},

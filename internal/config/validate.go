@@ -172,11 +172,24 @@ func (c *checker) transport(s *Server, path string) {
 		c.fail(path, "%s are both set; a server is reached in one way, so remove one of them", strings.Join(ways, " and "))
 		return
 	}
-	if want := map[string]string{"command": "stdio", "url": "http"}[ways[0]]; s.Type != "" && s.Type != want {
-		c.fail(join(path, "type"), "%s does not fit a server with %s; remove it", s.Type, ways[0])
-	}
+	c.typ(s, path, ways[0])
 	c.belongs(path, "command", ways[0], map[string]bool{"args": len(s.Args) > 0, "env": len(s.Env) > 0, "cwd": s.Cwd != ""})
 	c.belongs(path, "url", ways[0], map[string]bool{"headers": len(s.Headers) > 0})
+}
+
+// typ checks that the type that was written is that of the way.
+func (c *checker) typ(s *Server, path, way string) {
+	want := map[string]string{"command": "stdio", "url": "http"}[way]
+	if s.OverWebSocket() {
+		want = "ws"
+	}
+	switch {
+	case s.Type == "" || s.Type == want:
+	case way == "url" && s.Type != "stdio":
+		c.fail(join(path, "type"), "%s does not fit the scheme of url; ws goes with ws:// and wss://, http with http:// and https://", s.Type)
+	default:
+		c.fail(join(path, "type"), "%s does not fit a server with %s; remove it", s.Type, way)
+	}
 }
 
 func (c *checker) belongs(path, owner, way string, set map[string]bool) {
@@ -211,8 +224,8 @@ func (c *checker) url(s *Server, path string) {
 	here := join(path, "url")
 	u, err := url.Parse(s.URL)
 	switch {
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		c.fail(here, "is not a URL of an MCP server; write one such as https://docs.example.com/mcp")
+	case err != nil || !s.OverWebSocket() && u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		c.fail(here, "is not a URL of an MCP server; write one such as https://docs.example.com/mcp, or wss://docs.example.com/mcp")
 	case u.User != nil:
 		c.fail(here, "holds a user name or password, which end up in logs; put them below headers, as Authorization")
 	case u.Fragment != "":
@@ -228,7 +241,8 @@ func (c *checker) url(s *Server, path string) {
 // Spec: 2025-11-25, basic/transports, Streamable HTTP.
 var reserved = []string{
 	"accept", "connection", "content-length", "content-type", "host", "last-event-id",
-	"mcp-protocol-version", "mcp-session-id", "transfer-encoding",
+	"mcp-protocol-version", "mcp-session-id", "sec-websocket-extensions", "sec-websocket-key",
+	"sec-websocket-protocol", "sec-websocket-version", "transfer-encoding", "upgrade",
 }
 
 // headerName is a token. Spec: RFC 9110, 5.1.

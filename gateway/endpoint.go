@@ -14,22 +14,24 @@ import (
 	"github.com/mcpbridge/mcpbridge/modern"
 )
 
-func (g *Gateway) serveNamed(w http.ResponseWriter, r *http.Request) {
-	name := r.PathValue("name")
-	if s := g.servers[name]; s != nil {
-		g.serve(w, r, s)
-		return
-	}
-	modern.WriteError(w, http.StatusNotFound, wire.ID{}, g.unknownServer(name))
-}
-
-func (g *Gateway) serveOnly(w http.ResponseWriter, r *http.Request) {
-	if len(g.order) == 1 {
-		g.serve(w, r, g.servers[g.order[0]])
-		return
-	}
-	modern.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
-		"which server? The endpoints are /mcp/NAME; there are: %v", g.order))
+// route serves path/NAME for each server, and path where there is one.
+func (g *Gateway) route(path string, serve func(*server, http.ResponseWriter, *http.Request)) {
+	g.mux.HandleFunc(path+"/{name}", func(w http.ResponseWriter, r *http.Request) {
+		name := r.PathValue("name")
+		if s := g.servers[name]; s != nil {
+			serve(s, w, r)
+			return
+		}
+		modern.WriteError(w, http.StatusNotFound, wire.ID{}, g.unknownServer(name))
+	})
+	g.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+		if len(g.order) == 1 {
+			serve(g.servers[g.order[0]], w, r)
+			return
+		}
+		modern.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+			"which server? The endpoints are %s/NAME; there are: %v", path, g.order))
+	})
 }
 
 func (g *Gateway) serveElsewhere(w http.ResponseWriter, r *http.Request) {
@@ -38,28 +40,36 @@ func (g *Gateway) serveElsewhere(w http.ResponseWriter, r *http.Request) {
 }
 
 // serve checks what both eras demand of an HTTP request, and reads its message.
-func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, s *server) {
-	if refused := g.checkOrigin(w, r); refused {
+func (s *server) serve(w http.ResponseWriter, r *http.Request) {
+	if refused := s.g.checkOrigin(w, r); refused {
 		return
 	}
 	if r.Method != http.MethodPost {
 		if r.Method == http.MethodGet && transport.IsUpgrade(r) {
-			g.serveSocket(w, r, s)
+			s.g.serveSocket(w, r, s)
 			return
 		}
 		s.serveOther(w, r)
 		return
 	}
-	if !isJSON(r.Header.Get("Content-Type")) {
-		modern.WriteError(w, http.StatusUnsupportedMediaType, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
-			"Content-Type is %q, want application/json", r.Header.Get("Content-Type")))
+	if !s.g.checkJSON(w, r) {
 		return
 	}
-	body, ok := g.readBody(w, r, s)
+	body, ok := s.g.readBody(w, r, s)
 	if !ok {
 		return
 	}
 	s.route(w, r, body)
+}
+
+// checkJSON answers 415 to a body that is not said to be JSON.
+func (g *Gateway) checkJSON(w http.ResponseWriter, r *http.Request) bool {
+	if isJSON(r.Header.Get("Content-Type")) {
+		return true
+	}
+	modern.WriteError(w, http.StatusUnsupportedMediaType, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+		"Content-Type is %q, want application/json", r.Header.Get("Content-Type")))
+	return false
 }
 
 func isJSON(contentType string) bool {
@@ -193,16 +203,25 @@ func parseError(err error) *wire.Error {
 
 // serveBatch serves a batch, which only a legacy revision has.
 func (s *server) serveBatch(w http.ResponseWriter, r *http.Request, body []byte, header spec.Era) {
-	isModern := header == spec.Modern
-	for m := range wire.Elements(body) {
-		isModern = isModern || claimsRevision(wire.Get(wire.Get(m, "params"), "_meta"))
-	}
-	if isModern {
-		modern.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
-			"revision %s has no batches; send each message in a POST of its own", spec.Rev20260728))
+	if hasModern(body, header) {
+		refuseModernBatch(w)
 		return
 	}
 	s.former.ServePost(w, r, body, nil, s.g.authenticate(r))
+}
+
+// hasModern reports whether the header of a batch is modern, or one of its members.
+func hasModern(batch []byte, header spec.Era) bool {
+	isModern := header == spec.Modern
+	for m := range wire.Elements(batch) {
+		isModern = isModern || claimsRevision(wire.Get(wire.Get(m, "params"), "_meta"))
+	}
+	return isModern
+}
+
+func refuseModernBatch(w http.ResponseWriter) {
+	modern.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+		"revision %s has no batches; send each message in a POST of its own", spec.Rev20260728))
 }
 
 // serveOther answers what is not POST. GET and DELETE belong to legacy sessions.

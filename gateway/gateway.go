@@ -142,8 +142,8 @@ type Options struct {
 	// BodyTimeout bounds the time in which a request's body arrives. Zero means
 	// DefaultBodyTimeout.
 	BodyTimeout time.Duration
-	// Drain is how long the calls in flight on a connection, of [Gateway.ServeConn] or
-	// a WebSocket, are waited for when it ends. Zero means DefaultDrain.
+	// Drain is how long the calls in flight on a connection, of [Gateway.ServeConn], a
+	// WebSocket or HTTP+SSE, are waited for when it ends. Zero means DefaultDrain.
 	Drain time.Duration
 	// WriteTimeout and KeepAlive are those of the fronts; zero means theirs.
 	WriteTimeout, KeepAlive time.Duration
@@ -217,8 +217,9 @@ func New(opts Options) (*Gateway, error) {
 		g.servers[so.Name] = s
 		g.order = append(g.order, so.Name)
 	}
-	g.mux.HandleFunc("/mcp/{name}", g.serveNamed)
-	g.mux.HandleFunc("/mcp", g.serveOnly)
+	g.route("/mcp", (*server).serve)
+	g.route(eventsPath, (*server).serveEvents)
+	g.route(messagesPath, (*server).serveMessages)
 	g.mux.HandleFunc("/", g.serveElsewhere)
 	return g, nil
 }
@@ -230,8 +231,9 @@ func (g *Gateway) Start() {
 	}
 }
 
-// ServeHTTP serves the endpoints /mcp/NAME, and /mcp where there is one server. A
-// WebSocket asked for there outlives its request: see [Gateway.EndSockets].
+// ServeHTTP serves the endpoints /mcp/NAME, and /sse/NAME for HTTP+SSE, each without
+// NAME, too, where there is one server. A WebSocket asked for at the first outlives its
+// request: see [Gateway.EndSockets].
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.boundBody(w, r)
 	if answered := g.shareOrigin(w, r); answered {
@@ -281,7 +283,7 @@ type Snapshot struct {
 	Draining bool             `json:"draining"`
 	Streams  int              `json:"streams"`  // open listen streams
 	Members  int              `json:"members"`  // legacy sessions that can hold topics
-	Sessions int              `json:"sessions"` // of legacy clients, over Streamable HTTP
+	Sessions int              `json:"sessions"` // of legacy clients, over HTTP
 	Sockets  int              `json:"sockets"`  // open WebSockets of clients
 	Topics   int              `json:"topics"`   // distinct topics someone listens to
 	Pairs    int              `json:"pairs"`    // (topic, stream) pairs

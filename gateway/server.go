@@ -71,6 +71,7 @@ func (s *server) openFronts(so ServerOptions) (err error) {
 		MaxStored:       g.opts.MaxStored,
 		WriteTimeout:    g.opts.WriteTimeout,
 		KeepAlive:       g.opts.KeepAlive,
+		Drain:           g.opts.Drain,
 		LogLevel:        so.LogLevel,
 		Logger:          g.opts.Logger,
 		Metrics:         serverMetrics{g.opts.Metrics, so.Name},

@@ -25,6 +25,7 @@ const (
 	DefaultAskTimeout        = 10 * time.Minute
 	DefaultWriteTimeout      = 10 * time.Second
 	DefaultKeepAlive         = 15 * time.Second
+	DefaultFrontDrain        = 5 * time.Second
 )
 
 const (
@@ -66,9 +67,9 @@ type FrontOptions struct {
 	// they are. Empty means a random one.
 	Instance string
 
-	// MaxSessions bounds the sessions of clients over Streamable HTTP,
-	// MaxSessionsEach those of one principal. Past it the one that has been idle
-	// longest ends. Zero means the defaults.
+	// MaxSessions bounds the sessions of clients over HTTP, MaxSessionsEach those of
+	// one principal. Past it the one over Streamable HTTP that has been idle longest
+	// ends. Zero means the defaults.
 	MaxSessions, MaxSessionsEach int
 	// Idle is how long a session lasts that has no stream open and no call in
 	// flight. Zero means DefaultDownstreamIdle.
@@ -86,6 +87,9 @@ type FrontOptions struct {
 	// KeepAlive is the time between comments on a stream that has nothing else to
 	// say. Zero means DefaultKeepAlive.
 	KeepAlive time.Duration
+	// Drain is how long calls in flight may take when the streams of HTTP+SSE end.
+	// Zero means DefaultFrontDrain.
+	Drain time.Duration
 	// LogLevel is that of sessions that did not set one. Empty means no messages.
 	LogLevel spec.LogLevel
 
@@ -102,8 +106,9 @@ type Front struct {
 	sessions *roll
 
 	// mu guards the fields below.
-	mu    sync.Mutex
-	pipes map[*Pipe]struct{} // nil after Close
+	mu     sync.Mutex
+	pipes  map[*Pipe]struct{} // nil after Close
+	events map[DownstreamID]*EventSession
 
 	ending  chan struct{} // closed when GET streams have to end
 	endOnce sync.Once
@@ -127,6 +132,7 @@ func NewFront(opts FrontOptions) (*Front, error) {
 		log:    opts.Logger.With("upstream", opts.Name, "era", spec.Legacy.String()),
 		tools:  tools,
 		pipes:  make(map[*Pipe]struct{}),
+		events: make(map[DownstreamID]*EventSession),
 		ending: make(chan struct{}),
 	}
 	f.sessions = newRoll(f)
@@ -143,6 +149,7 @@ func (o *FrontOptions) fill() {
 	o.AskTimeout = cmp.Or(o.AskTimeout, DefaultAskTimeout)
 	o.WriteTimeout = cmp.Or(o.WriteTimeout, DefaultWriteTimeout)
 	o.KeepAlive = cmp.Or(o.KeepAlive, DefaultKeepAlive)
+	o.Drain = cmp.Or(o.Drain, DefaultFrontDrain)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -151,7 +158,8 @@ func (o *FrontOptions) fill() {
 	}
 }
 
-// EndStreams ends the GET streams, and refuses new ones. Calls in flight go on.
+// EndStreams ends the GET streams, and refuses new ones. Calls in flight go on; those
+// of HTTP+SSE, whose answers come on the stream, for Drain.
 func (f *Front) EndStreams() { f.endOnce.Do(func() { close(f.ending) }) }
 
 // Close ends all sessions and pipes, and waits for what runs for them. ctx bounds
@@ -178,7 +186,7 @@ func (f *Front) Close(ctx context.Context) error {
 	}
 }
 
-// Sessions returns the number of sessions over Streamable HTTP.
+// Sessions returns the number of sessions over HTTP.
 func (f *Front) Sessions() int { return f.sessions.size() }
 
 // toolsOf returns what is known of the tools of a scope.

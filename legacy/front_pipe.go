@@ -20,6 +20,7 @@ type Pipe struct {
 
 	ctx    context.Context // of the handshake; ends with Close
 	cancel context.CancelFunc
+	untold chan struct{} // closed when no more changes will come although the session lasts
 
 	// mu guards the fields below.
 	mu     sync.Mutex
@@ -37,7 +38,7 @@ type Pipe struct {
 // several goroutines, and returns an error once the client can't be reached. Whoever
 // opened the Pipe closes it.
 func (f *Front) OpenPipe(send func(msg []byte) error, principal exchange.Principal) *Pipe {
-	p := &Pipe{f: f, send: send, principal: principal, lost: make(chan struct{})}
+	p := &Pipe{f: f, send: send, principal: principal, untold: make(chan struct{}), lost: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -142,6 +143,10 @@ func (p *Pipe) tell(d *downstream) {
 				return // the connection is lost, and Close follows
 			}
 			p.f.opts.Metrics.Delivered(1)
+		}
+		if _, ended := d.subs.mail.Ended(); ended {
+			close(p.untold)
+			return
 		}
 	}
 }

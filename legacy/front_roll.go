@@ -36,13 +36,14 @@ const (
 
 // A roll is the sessions of a front, over Streamable HTTP. One that nobody uses is
 // idle, and ends after a while, or earlier, the least recently used first, when
-// there are too many.
+// there are too many. Sessions that last as long as a connection only take places.
 type roll struct {
 	f *Front
 
 	// mu guards the fields below. It is held for map work only.
 	mu   sync.Mutex
 	byID map[DownstreamID]*downstream // nil after close
+	held int                          // places taken by hold
 	each map[exchange.Principal]int
 	idle *simplelru.LRU[*downstream, *time.Timer]
 
@@ -61,20 +62,53 @@ func newRoll(f *Front) *roll {
 func (r *roll) add(d *downstream) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.byID == nil {
-		return exchange.Refuse(spec.CodeInternal, "%v; initialize again in a moment", errShutdown)
-	}
-	if r.each[d.principal] >= r.f.opts.MaxSessionsEach && !r.evictLocked(func(o *downstream) bool { return o.principal == d.principal }) {
-		return r.full("client_sessions_each", r.f.opts.MaxSessionsEach)
-	}
-	if len(r.byID) >= r.f.opts.MaxSessions && !r.evictLocked(func(*downstream) bool { return true }) {
-		return r.full("client_sessions", r.f.opts.MaxSessions)
+	if err := r.takeLocked(d.principal); err != nil {
+		return err
 	}
 	r.byID[d.id] = d
-	r.each[d.principal]++
 	d.uses = 1
 	r.f.opts.Metrics.Sessions(1)
 	return nil
+}
+
+// hold takes a place for a session that its connection carries, until release.
+func (r *roll) hold(principal exchange.Principal) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.takeLocked(principal); err != nil {
+		return err
+	}
+	r.held++
+	return nil
+}
+
+func (r *roll) release(principal exchange.Principal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held--
+	r.giveLocked(principal)
+}
+
+// takeLocked counts a session of principal in, if need be in the place of one that
+// is idle.
+func (r *roll) takeLocked(principal exchange.Principal) error {
+	if r.byID == nil {
+		return exchange.Refuse(spec.CodeInternal, "%v; initialize again in a moment", errShutdown)
+	}
+	if r.each[principal] >= r.f.opts.MaxSessionsEach && !r.evictLocked(func(o *downstream) bool { return o.principal == principal }) {
+		return r.full("client_sessions_each", r.f.opts.MaxSessionsEach)
+	}
+	if len(r.byID)+r.held >= r.f.opts.MaxSessions && !r.evictLocked(func(*downstream) bool { return true }) {
+		return r.full("client_sessions", r.f.opts.MaxSessions)
+	}
+	r.each[principal]++
+	return nil
+}
+
+func (r *roll) giveLocked(principal exchange.Principal) {
+	if r.each[principal]--; r.each[principal] == 0 {
+		delete(r.each, principal)
+	}
 }
 
 func (r *roll) full(limit string, n int) error {
@@ -153,9 +187,7 @@ func (r *roll) end(d *downstream, why string) {
 // on. The rest of its end is done by a goroutine that close waits for.
 func (r *roll) endLocked(d *downstream, why string) {
 	delete(r.byID, d.id)
-	if r.each[d.principal]--; r.each[d.principal] == 0 {
-		delete(r.each, d.principal)
-	}
+	r.giveLocked(d.principal)
 	if t, ok := r.idle.Peek(d); ok {
 		t.Stop()
 		r.idle.Remove(d)
@@ -187,5 +219,5 @@ func (r *roll) close() {
 func (r *roll) size() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.byID)
+	return len(r.byID) + r.held
 }

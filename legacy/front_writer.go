@@ -28,6 +28,8 @@ var (
 	errEnding = errors.New("streams are ending")
 	// errNoChanges is why a GET stream ends when no more changes will come.
 	errNoChanges = errors.New("no more changes will come")
+	// errLostUpstream is why a stream that is a session ends with the server's.
+	errLostUpstream = errors.New("the server ended the session")
 )
 
 func (d *downstream) newWriter(w http.ResponseWriter) *writer {

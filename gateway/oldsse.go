@@ -1,0 +1,145 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy"
+	"github.com/mcpbridge/mcpbridge/modern"
+)
+
+// The paths of HTTP+SSE, each followed by /NAME where there are several servers.
+//
+// Spec: 2024-11-05, basic/transports, HTTP with SSE.
+const (
+	eventsPath   = "/sse"
+	messagesPath = "/message"
+)
+
+// serveEvents opens the stream of a client on HTTP+SSE.
+func (s *server) serveEvents(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case s.g.checkOrigin(w, r):
+	case r.Method != http.MethodGet:
+		notAllowed(w, http.MethodGet, "GET opens the event stream of HTTP+SSE, whose first event says where to POST; "+s.streamable())
+	case headerEra(r.Header) == spec.Modern:
+		modern.WriteError(w, http.StatusBadRequest, wire.ID{}, s.tooModern(spec.Revision(r.Header.Get(spec.HeaderProtocolVersion))))
+	default:
+		s.former.ServeEvents(w, r, messagesAt(r), s.g.authenticate(r))
+	}
+}
+
+// serveMessages takes a message that a client on HTTP+SSE posts. What is asked in it
+// is answered on the stream.
+func (s *server) serveMessages(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case s.g.checkOrigin(w, r):
+		return
+	case r.Method != http.MethodPost:
+		notAllowed(w, http.MethodPost, "clients of HTTP+SSE POST their messages here, after a GET of "+eventsPath+"/"+s.name+"; "+s.streamable())
+		return
+	}
+	session := s.eventSession(w, r)
+	if session == nil || !s.g.checkJSON(w, r) {
+		return
+	}
+	body, ok := s.g.readBody(w, r, s)
+	if !ok || !s.take(w, r, session, body) {
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(http.StatusAccepted)
+	_, _ = w.Write([]byte("Accepted")) // the client has gone if it fails
+}
+
+// eventSession returns nil if it answered why there is no session.
+func (s *server) eventSession(w http.ResponseWriter, r *http.Request) *legacy.EventSession {
+	id := r.URL.Query().Get(legacy.SessionParam)
+	if id == "" {
+		modern.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+			"the query lacks %s; GET %s/%s, and POST where its first event says", legacy.SessionParam, eventsPath, s.name))
+		return nil
+	}
+	session := s.former.EventSession(id, s.g.authenticate(r))
+	if session == nil {
+		modern.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound,
+			"no such session: it lasts as long as its event stream; GET %s/%s anew", eventsPath, s.name))
+	}
+	return session
+}
+
+// take gives the session what was posted, and reports false if it answered that it
+// can't be read.
+func (s *server) take(w http.ResponseWriter, r *http.Request, session *legacy.EventSession, body []byte) bool {
+	m, err := wire.Parse(body, wire.Options{MaxDepth: s.g.opts.MaxDepth, UniqueParams: true})
+	header := headerEra(r.Header)
+	switch envelope := (*wire.EnvelopeError)(nil); {
+	case err == nil && !s.isModern(&m, claimsRevision(m.Meta), header):
+		session.Serve(&m)
+	case err == nil && m.Kind() == wire.Request:
+		session.Refuse(m.ID, s.tooModern(requested(&m, r.Header)))
+	case err == nil:
+		s.g.opts.Metrics.Dropped(s.name, "client notification")
+	case errors.As(err, &envelope) && wire.IsArray(body) && !hasModern(body, header):
+		session.ServeBatch(body)
+	case errors.As(err, &envelope) && wire.IsArray(body):
+		refuseModernBatch(w)
+		return false
+	default:
+		modern.WriteError(w, http.StatusBadRequest, m.ID, parseError(err))
+		return false
+	}
+	return true
+}
+
+// tooModern lets clients that probe go on as legacy ones, and tells people where to
+// turn.
+func (s *server) tooModern(asked spec.Revision) *wire.Error {
+	supported := spec.Revisions(spec.Legacy)
+	e := *exchange.WireError(modern.Unsupported(asked, supported))
+	e.Message = fmt.Sprintf("HTTP+SSE carries only what an initialize has opened, and not %s; initialize one of %v, or else %s", asked, supported, s.streamable())
+	return &e
+}
+
+// requested returns the revision that a message names, in its envelope or its header.
+func requested(m *wire.Message, h http.Header) spec.Revision {
+	if version, ok := wire.GetString(wire.Get(m.Params, "_meta"), spec.MetaProtocolVersion); ok {
+		return spec.Revision(version)
+	}
+	return spec.Revision(h.Get(spec.HeaderProtocolVersion))
+}
+
+func (s *server) streamable() string { return "use Streamable HTTP, at /mcp/" + s.name }
+
+func notAllowed(w http.ResponseWriter, allowed, instead string) {
+	w.Header().Set("Allow", allowed)
+	modern.WriteError(w, http.StatusMethodNotAllowed, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "%s", instead))
+}
+
+// messagesAt returns the path that belongs to the one of a GET for events, as its
+// client sees it: what a mux around the gateway, or a proxy, has taken off the front
+// is put back. Clients take the path for that of the origin they know.
+func messagesAt(r *http.Request) string {
+	name := strings.TrimPrefix(r.URL.Path, eventsPath)
+	return prefixOf(r) + messagesPath + name
+}
+
+// prefixOf returns what stands before the path that the gateway was asked for, empty
+// or beginning with one slash.
+func prefixOf(r *http.Request) string {
+	prefix := r.Header.Get("X-Forwarded-Prefix")
+	if u, err := url.ParseRequestURI(r.RequestURI); prefix == "" && err == nil && strings.HasSuffix(u.Path, r.URL.Path) {
+		prefix = strings.TrimSuffix(u.Path, r.URL.Path)
+	}
+	prefix = strings.TrimRight(prefix, "/")
+	if !strings.HasPrefix(prefix, "/") || strings.HasPrefix(prefix, "//") {
+		return "" // "//host" would be another origin
+	}
+	return prefix
+}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -28,7 +29,8 @@ type Back struct {
 	// Set by NewBack, read-only after.
 	opts     Options
 	log      *slog.Logger
-	endpoint *endpoint // nil if the server is not reached over HTTP
+	endpoint *endpoint   // nil if the server is not reached over HTTP
+	older    atomic.Bool // it was found to speak HTTP+SSE
 	pool     *pool
 	watches  *watches
 	health   *health

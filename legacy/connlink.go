@@ -137,13 +137,14 @@ func leadingID(start []byte) wire.ID {
 
 var _ link = (*connLink)(nil)
 
-// dialConn opens a connection that outlives ctx's end, within the time ctx has.
-func (b *Back) dialConn(ctx context.Context) (transport.Conn, error) {
+// linkConn opens a connection for s that outlives ctx's end, within the time ctx has.
+func (b *Back) linkConn(ctx context.Context, s *session) error {
 	start := time.Now()
 	conn, err := b.opts.Dial(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to it: %w", err)
+		return fmt.Errorf("connecting to it: %w", err)
 	}
 	b.log.Debug("connected", "took", time.Since(start))
-	return conn, nil
+	newConnLink(ctx, s, conn)
+	return nil
 }

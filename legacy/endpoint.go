@@ -101,6 +101,19 @@ func (e *endpoint) post(ctx context.Context, h http.Header, frame []byte) (*http
 	}).WithContext(ctx))
 }
 
+// send posts a message that has no answer.
+func (e *endpoint) send(ctx context.Context, h http.Header, frame []byte) error {
+	resp, err := e.post(ctx, h, frame)
+	if err != nil {
+		return cause(err)
+	}
+	discard(resp)
+	if resp.StatusCode > 299 {
+		return &statusError{code: resp.StatusCode}
+	}
+	return nil
+}
+
 // unsent reports whether a RoundTrip that failed with err had no connection to
 // send anything on, or found it closed before the first byte.
 func unsent(err error) bool {

@@ -33,13 +33,29 @@ func (e *revisionMismatch) Error() string {
 func (b *Back) open(ctx context.Context, p exchange.Profile) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeouts.Connect)
 	defer cancel()
+	return b.overLink(func(to connector) (*session, error) { return b.openOver(ctx, p, to) })
+}
+
+// A connector gives a session its link.
+type connector func(ctx context.Context, s *session) error
+
+// overLink has open make a session over what the server is reached by.
+func (b *Back) overLink(open func(connector) (*session, error)) (*session, error) {
+	if b.endpoint != nil {
+		return b.overHTTP(open)
+	}
+	return open(b.linkConn)
+}
+
+// openOver opens a session over the link that connect gives it.
+func (b *Back) openOver(ctx context.Context, p exchange.Profile, connect connector) (*session, error) {
 	scope, _, lane := strings.Cut(p.Scope, laneMark)
 	s := newSession(&b.opts, func() *watch { return b.watchOf(scope) })
 	s.onAmbiguous = func() { b.lanes.ambiguous(scope) }
 	s.roots = profileRoots{b, scope, lane}
 	s.tools = b.toolbox(scope)
 	s.asksRoots = exchange.Declares(p.Capabilities, "roots")
-	if err := b.carry(ctx, s); err != nil {
+	if err := connect(ctx, s); err != nil {
 		return nil, err
 	}
 	if err := s.handshake(ctx, p); err != nil {
@@ -48,19 +64,6 @@ func (b *Back) open(ctx context.Context, p exchange.Profile) (*session, error) {
 		return nil, why
 	}
 	return s, nil
-}
-
-// carry gives a session its link.
-func (b *Back) carry(ctx context.Context, s *session) error {
-	if b.endpoint != nil {
-		newHTTPLink(s, b.endpoint)
-		return nil
-	}
-	conn, err := b.dialConn(ctx)
-	if err == nil {
-		newConnLink(ctx, s, conn)
-	}
-	return err
 }
 
 // abort closes a session whose handshake failed.

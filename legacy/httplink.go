@@ -40,6 +40,8 @@ type httpLink struct {
 
 	stream *getStream // nil before listen
 
+	refusal int // the status with which initialize was refused; 0 if it was not
+
 	// slowTails counts the answers in a row whose stream stayed open after them.
 	slowTails atomic.Int32
 }
@@ -83,6 +85,9 @@ func (l *httpLink) exchange(ctx context.Context, c *call, frame []byte) error {
 	}
 	if c.method == spec.MethodInitialize {
 		l.adopt(resp.Header.Get(spec.HeaderSession), "")
+		if resp.StatusCode > 299 {
+			l.refusal = resp.StatusCode
+		}
 	}
 	at, err := l.reply(ctx, c, resp)
 	if err != nil || at.settled {
@@ -96,7 +101,7 @@ func (l *httpLink) exchange(ctx context.Context, c *call, frame []byte) error {
 func (l *httpLink) reply(ctx context.Context, c *call, resp *http.Response) (position, error) {
 	switch kind := mediaType(resp.Header); {
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
-		return position{settled: true}, l.rejected(ctx, c, resp)
+		return position{settled: true}, l.s.rejected(ctx, c, resp, l.id() != "")
 	case kind == "text/event-stream":
 		return l.readStream(ctx, c, resp)
 	case kind == "application/json" && resp.StatusCode != http.StatusAccepted:
@@ -174,13 +179,14 @@ func readFailure(ctx context.Context, err error) error {
 }
 
 // rejected reads an HTTP error: a JSON-RPC error that answers the request, or
-// the news that the session is gone, or a failure.
+// the news that the session is gone, or a failure. named says that the request named
+// a session that the server may have lost.
 //
 // Spec: 2025-11-25, basic/transports, Session Management. Many servers say 400
 // where it says 404; but some say it of a method that they don't know, too, so a
 // 400 alone does not end a session that still answers.
-func (l *httpLink) rejected(ctx context.Context, c *call, resp *http.Response) error {
-	text, err := readAll(resp.Body, l.expect(resp), maxRejection)
+func (s *session) rejected(ctx context.Context, c *call, resp *http.Response, named bool) error {
+	text, err := readAll(resp.Body, int(max(0, min(resp.ContentLength, maxRejection))), maxRejection)
 	_ = resp.Body.Close() // whatever came is all there is
 	var m wire.Message
 	if err == nil {
@@ -197,12 +203,12 @@ func (l *httpLink) rejected(ctx context.Context, c *call, resp *http.Response) e
 		status.note = shorten(m.Error.Message)
 	}
 	if isError && spec.ModernError(m.Error.Code) {
-		l.s.opts.Doubt("it answered " + c.method + " with " + status.Error())
+		s.opts.Doubt("it answered " + c.method + " with " + status.Error())
 	}
 	isGone := resp.StatusCode == http.StatusNotFound ||
-		resp.StatusCode == http.StatusBadRequest && !l.s.answersPing(ctx, c.method)
-	if l.id() != "" && isGone {
-		l.s.fail(status)
+		resp.StatusCode == http.StatusBadRequest && !s.answersPing(ctx, c.method)
+	if named && isGone {
+		s.fail(status)
 		return &failure{cause: status, fate: refused, lost: true}
 	}
 	if isError && c.relayed != nil && status.advice() == "" {
@@ -247,15 +253,7 @@ func shorten(text string) string {
 
 // send implements link.
 func (l *httpLink) send(ctx context.Context, frame []byte) error {
-	resp, err := l.e.post(ctx, l.names.Load().post, frame)
-	if err != nil {
-		return cause(err)
-	}
-	discard(resp)
-	if resp.StatusCode > 299 {
-		return &statusError{code: resp.StatusCode}
-	}
-	return nil
+	return l.e.send(ctx, l.names.Load().post, frame)
 }
 
 // listen implements link: it asks for the GET stream.

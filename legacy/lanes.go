@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
@@ -14,11 +15,11 @@ import (
 
 // lanes give calls that may ask back a session to themselves where nothing on
 // the wire tells whose question a question is: always on a connection of
-// messages, over HTTP once a server was seen to ask elsewhere than on the call's
+// messages and over HTTP+SSE, over Streamable HTTP once a server was seen to ask elsewhere than on the call's
 // own stream. Who finds no lane free waits in line. Safe for concurrent use.
 type lanes struct {
 	max    int
-	always bool
+	always atomic.Bool // nothing tells
 
 	// mu guards the fields below. It is held for list work only, and is a leaf.
 	mu      sync.Mutex
@@ -36,7 +37,9 @@ func newLanes(opts *Options) (*lanes, error) {
 	if err != nil {
 		return nil, fmt.Errorf("legacy: making lanes: %w", err)
 	}
-	return &lanes{max: opts.Lanes, always: opts.URL == "", sets: make(map[string]*laneSet), unclear: unclear}, nil
+	l := &lanes{max: opts.Lanes, sets: make(map[string]*laneSet), unclear: unclear}
+	l.always.Store(opts.URL == "" || opts.Transport == TransportSSE)
+	return l, nil
 }
 
 // enter returns the lane that a request is to take and how to leave it, which may
@@ -72,7 +75,7 @@ func (l *lanes) take(scope string) (int, chan int) {
 	defer l.mu.Unlock()
 	set := l.sets[scope]
 	if set == nil {
-		if !l.always && !l.unclear.Contains(scope) {
+		if !l.always.Load() && !l.unclear.Contains(scope) {
 			return -1, nil
 		}
 		set = &laneSet{}

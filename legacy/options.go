@@ -41,6 +41,9 @@ type Options struct {
 	// Headers go with every HTTP request, credentials among them. They can't
 	// replace the headers the protocol defines.
 	Headers http.Header
+	// Transport says how the server at URL is reached. Empty means Streamable HTTP,
+	// and HTTP+SSE where the server refuses that with 400, 404 or 405.
+	Transport Transport
 	// RoundTripper sends HTTP requests; nil means a transport of the Back's own.
 	// It must not follow redirects: credentials go to URL's origin alone.
 	RoundTripper http.RoundTripper
@@ -100,6 +103,15 @@ type Options struct {
 	Doubt func(why string)
 }
 
+// A Transport is one of those that begin with a URL.
+type Transport string
+
+// The transports.
+const (
+	TransportHTTP Transport = "http" // Streamable HTTP
+	TransportSSE  Transport = "sse"  // HTTP+SSE, of 2024-11-05
+)
+
 // Timeouts bound the waiting for a server. Zero means the default.
 type Timeouts struct {
 	Connect time.Duration // opening a session, the handshake included
@@ -146,6 +158,11 @@ func (o *Options) check() error {
 		return fmt.Errorf("legacy: NewBack: server %q: negative interval in Synthesize", o.Name)
 	case o.Idle < 0, o.Linger < 0, o.MaxSessions < 0, o.MaxMessage < 0, o.Lanes < 0:
 		return fmt.Errorf("legacy: NewBack: server %q: negative limit", o.Name)
+	}
+	switch o.Transport {
+	case "", TransportHTTP, TransportSSE:
+	default:
+		return fmt.Errorf("legacy: NewBack: server %q: unknown Transport %q", o.Name, o.Transport)
 	}
 	switch o.Subresources {
 	case "", SubresourcesParent, SubresourcesAsSent, SubresourcesOff:

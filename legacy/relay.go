@@ -74,10 +74,14 @@ func (e *relayRefusal) Error() string { return "initialize: " + e.text }
 func (b *Back) openRelay(ctx context.Context, r *relay, m *wire.Message) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeouts.Connect)
 	defer cancel()
+	return b.overLink(func(to connector) (*session, error) { return b.relayOver(ctx, r, m, to) })
+}
+
+// relayOver opens a session over the link that connect gives it.
+func (b *Back) relayOver(ctx context.Context, r *relay, m *wire.Message, connect connector) (*session, error) {
 	s := newSession(&b.opts, func() *watch { return nil })
 	s.relay, r.s = r, s
-	err := b.carry(ctx, s)
-	if err != nil {
+	if err := connect(ctx, s); err != nil {
 		return nil, err
 	}
 	if err := r.handshake(ctx, m); err != nil {

@@ -106,7 +106,7 @@ func (b *builder) backOptions() legacy.Options {
 		Metrics:      b.metrics,
 	}
 	if o.Dial = b.dial(); o.Dial == nil {
-		o.URL, o.Headers = s.URL, b.headers()
+		o.URL, o.Headers, o.Transport = s.URL, b.headers(), legacy.Transport(s.Type)
 	}
 	if s.URL != "" {
 		o.Lanes = int(s.Lanes.HTTP) // another connection finds the same server, another child is another one

@@ -34,7 +34,7 @@ func (b *builder) era() spec.Era {
 	switch {
 	case b.server.Builtin == modernNotebook, b.server.Era == spec.Modern.String():
 		return spec.Modern
-	case b.server.Builtin != "", b.server.Era == spec.Legacy.String():
+	case b.server.Builtin != "", b.server.Era == spec.Legacy.String(), b.server.Type == string(legacy.TransportSSE):
 		return spec.Legacy
 	}
 	return spec.Unknown

@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/legacy"
 )
 
@@ -44,6 +45,7 @@ servers:
     cache: {tools/list: {ttl: 18s, scope: public}}
   child: {command: x, lanes: {stdio: 2, http: 3}}
   socket: {url: "wss://docs.example.com/mcp", type: ws, headers: {X-Key: k}, lanes: {stdio: 2, http: 3}}
+  old: {url: "https://docs.example.com/sse", type: sse}
 `)
 	c, warnings, err := config.Load(config.Options{Path: path})
 	if err != nil || len(warnings) != 0 {
@@ -85,6 +87,13 @@ servers:
 		Cache:        map[string]exchange.CacheHint{"tools/list": {TTL: 18_000, Public: true}},
 	}); !reflect.DeepEqual(back, want) {
 		t.Errorf("back options = %+v\nwant %+v", back, want)
+	}
+	old := &builder{config: c, server: &c.Servers[3], log: log}
+	if got, era := old.backOptions().Transport, old.era(); got != legacy.TransportSSE || era != spec.Legacy {
+		t.Errorf("of type sse: transport %q, era %v, want sse and legacy", got, era)
+	}
+	if got := web.era(); got != spec.Unknown {
+		t.Errorf("of no type: era %v, want it found out", got)
 	}
 	if got := child.backOptions(); got.Lanes != 2 || got.KeepLane || got.Roots != nil {
 		t.Errorf("back options of a command: %d lanes, kept %v, roots %s, want 2, false, none", got.Lanes, got.KeepLane, got.Roots)

@@ -86,8 +86,9 @@ type Server struct {
 	Cwd     string            `koanf:"cwd"`
 	URL     string            `koanf:"url"`
 	Headers map[string]string `koanf:"headers"`
-	// Type is stdio, http or ws where the user wrote it; it has been found to
-	// agree with the transport and says nothing more.
+	// Type is stdio, http, sse or ws where the user wrote it, and has been found to
+	// agree with the rest. A URL of HTTP without one may be of Streamable HTTP or
+	// HTTP+SSE.
 	Type string `koanf:"type"`
 
 	Era          string               `koanf:"era"`          // auto, legacy or modern

@@ -94,10 +94,7 @@ var serverFields = map[string]*key{
 	"baseUrl":   {kind: text, same: "url"},
 	"headers":   {kind: dict},
 	"type": {
-		kind: text, oneOf: []string{"stdio", "http", "streamable-http", "streamableHttp", "ws"},
-		instead: map[string]string{
-			"sse": "HTTP+SSE servers are not supported yet; use the server's Streamable HTTP URL with type: http, if it has one",
-		},
+		kind: text, oneOf: []string{"stdio", "http", "streamable-http", "streamableHttp", "sse", "ws"},
 	},
 	"era":          {kind: text, def: "auto", oneOf: []string{"auto", "legacy", "modern"}},
 	"isolation":    {kind: text, def: "principal", oneOf: []string{"principal", "shared", "request"}},

@@ -173,20 +173,23 @@ func (c *checker) transport(s *Server, path string) {
 		return
 	}
 	c.typ(s, path, ways[0])
+	if s.Type == "sse" && s.Era == spec.Modern.String() {
+		c.fail(join(path, "era"), "modern does not fit type sse, which servers had before; remove one of them")
+	}
 	c.belongs(path, "command", ways[0], map[string]bool{"args": len(s.Args) > 0, "env": len(s.Env) > 0, "cwd": s.Cwd != ""})
 	c.belongs(path, "url", ways[0], map[string]bool{"headers": len(s.Headers) > 0})
 }
 
 // typ checks that the type that was written is that of the way.
 func (c *checker) typ(s *Server, path, way string) {
-	want := map[string]string{"command": "stdio", "url": "http"}[way]
+	fit := map[string][]string{"command": {"stdio"}, "url": {"http", "sse"}}[way]
 	if s.OverWebSocket() {
-		want = "ws"
+		fit = []string{"ws"}
 	}
 	switch {
-	case s.Type == "" || s.Type == want:
+	case s.Type == "" || slices.Contains(fit, s.Type):
 	case way == "url" && s.Type != "stdio":
-		c.fail(join(path, "type"), "%s does not fit the scheme of url; ws goes with ws:// and wss://, http with http:// and https://", s.Type)
+		c.fail(join(path, "type"), "%s does not fit the scheme of url; ws goes with ws:// and wss://, http and sse with http:// and https://", s.Type)
 	default:
 		c.fail(join(path, "type"), "%s does not fit a server with %s; remove it", s.Type, way)
 	}

@@ -5,11 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
+
+// lastAnswer is how long a call that its client has cancelled is still heard: some
+// servers answer it, and who would have got that directly gets it.
+const lastAnswer = 2 * time.Second
 
 // A relay is the upstream session of one legacy client. What passes under it is not
 // read beyond what ids and streams need.
@@ -221,6 +226,7 @@ func (r *relay) cancel(ctx context.Context, m *wire.Message) error {
 		return nil
 	}
 	err = r.send(ctx, withRequestID(m, wire.NumberID(x.c.id)))
-	x.c.cancel(exchange.ErrCancelled)
+	x.cancelled.Store(true)
+	time.AfterFunc(lastAnswer, func() { x.c.cancel(exchange.ErrCancelled) })
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -18,6 +19,8 @@ type relayed struct {
 	id    wire.ID // the client's
 	token wire.ID // zero for no progress
 	out   exchange.Outcome
+
+	cancelled atomic.Bool // by the client; the server was told, or is about to be
 }
 
 // Call implements [exchange.Link].
@@ -61,19 +64,17 @@ func (r *relay) run(ctx context.Context, x *relayed, frame []byte) {
 		x.c.cancel(nil)
 		return
 	}
-	switch context.Cause(ctx) {
-	case exchange.ErrCancelled: // the server was told
+	if x.cancelled.Load() {
 		r.s.forget(x.c)
 		x.c.cancel(nil)
-		err = exchange.ErrCancelled
-	case errTooLong:
+		x.lost(exchange.ErrCancelled)
+		return
+	}
+	if context.Cause(ctx) == errTooLong {
 		r.s.drop("time limit")
 		r.s.log.Warn("call ended: it took too long", "method", x.c.method, "limit", r.b.opts.Timeouts.Max)
-		fallthrough
-	default:
-		err = r.s.abandon(ctx, x.c, err)
 	}
-	x.lost(err)
+	x.lost(r.s.abandon(ctx, x.c, err))
 }
 
 func (r *relay) enter(x *relayed) {

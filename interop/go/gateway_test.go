@@ -44,6 +44,13 @@ type world struct {
 var w = world{urls: make(map[string]string)}
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 3 && os.Args[1] == scribeFlag {
+		if err := scribe(os.Args[2], os.Args[3:]); err != nil {
+			fmt.Fprintln(os.Stderr, "scribe:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	code, err := runWorld(m)
 	if err != nil {
 		fmt.Println("FAIL:", err)

@@ -33,6 +33,19 @@ type Tap struct {
 	messages []Message
 	problems []string
 	resumed  []string
+	passed   []Passed
+	streams  map[string]string // by the ids of their events
+	posts    int
+}
+
+// A Passed is one message, or batch, that passed in either direction.
+type Passed struct {
+	// Stream names the response that it was on, or was the request for: "GET" for
+	// the streams of GET requests, else one name for each POST. What came after a
+	// resumption is on the stream that was resumed.
+	Stream string
+	Up     bool // from the client
+	Text   string
 }
 
 // A Message is what the server sent.
@@ -48,14 +61,14 @@ type response struct {
 	cut  bool // guarded by Tap.mu
 }
 
-// New returns a Tap before the server at base, which may have a path. Whoever
-// gets one calls Close.
+// New returns a Tap before the server at base, which may have a path. Without
+// schemas it judges nothing. Whoever gets one calls Close.
 func New(base string, s *Schemas) (*Tap, error) {
 	u, err := url.Parse(base)
 	if err != nil {
 		return nil, err
 	}
-	t := &Tap{base: u, schemas: s, sessions: make(map[string]*Session), open: make(map[*response]struct{})}
+	t := &Tap{base: u, schemas: s, sessions: make(map[string]*Session), open: make(map[*response]struct{}), streams: make(map[string]string)}
 	t.out = &http.Transport{MaxIdleConnsPerHost: 100, DisableCompression: true}
 	t.server = httptest.NewUnstartedServer(t)
 	t.server.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -86,6 +99,37 @@ func (t *Tap) Messages() []Message {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.messages)
+}
+
+// Passed are all messages of both directions, in the order in which they came.
+func (t *Tap) Passed() []Passed {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.passed)
+}
+
+// Forget forgets all that has passed.
+func (t *Tap) Forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.passed, t.messages, t.problems, t.resumed = nil, nil, nil, nil
+}
+
+// take notes what the client sends, and returns the name of the stream for what
+// answers it.
+func (t *Tap) take(r *http.Request, body []byte) (stream string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r.Method != http.MethodPost {
+		if stream = t.streams[r.Header.Get("Last-Event-ID")]; stream == "" {
+			stream = r.Method
+		}
+		return stream
+	}
+	t.posts++
+	stream = fmt.Sprintf("POST %d", t.posts)
+	t.passed = append(t.passed, Passed{stream, true, string(body)})
+	return stream
 }
 
 // Resumed are the values of Last-Event-ID that clients came back with.
@@ -146,6 +190,7 @@ func (t *Tap) pass(ctx context.Context, w http.ResponseWriter, r *http.Request) 
 	out.Header = r.Header.Clone()
 	s := t.session(r)
 	s.Asked(body)
+	stream := t.take(r, body)
 	res, err := t.out.RoundTrip(out)
 	if err != nil {
 		return false // the client sees a broken connection, as it would directly
@@ -159,11 +204,11 @@ func (t *Tap) pass(ctx context.Context, w http.ResponseWriter, r *http.Request) 
 	}
 	w.WriteHeader(res.StatusCode)
 	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind == "text/event-stream" {
-		return t.stream(w, res, s)
+		return t.stream(w, res, s, stream)
 	}
 	text, err := io.ReadAll(res.Body)
 	if res.StatusCode == http.StatusOK && len(text) > 0 { // errors of HTTP need no JSON-RPC
-		t.judge(s, text)
+		t.judge(s, text, stream)
 	}
 	_, err2 := w.Write(text)
 	return err == nil && err2 == nil
@@ -191,7 +236,7 @@ func (t *Tap) name(id string, s *Session) {
 }
 
 // stream passes an event stream on, piece by piece.
-func (t *Tap) stream(w http.ResponseWriter, res *http.Response, s *Session) (whole bool) {
+func (t *Tap) stream(w http.ResponseWriter, res *http.Response, s *Session, stream string) (whole bool) {
 	flush := http.NewResponseController(w)
 	if flush.Flush() != nil {
 		return false
@@ -200,7 +245,7 @@ func (t *Tap) stream(w http.ResponseWriter, res *http.Response, s *Session) (who
 	for piece := make([]byte, 32<<10); ; {
 		n, err := res.Body.Read(piece)
 		for _, e := range all.add(piece[:n]) {
-			t.event(s, e)
+			t.event(s, e, stream)
 		}
 		if _, err := w.Write(piece[:n]); err != nil || flush.Flush() != nil {
 			return false
@@ -213,7 +258,12 @@ func (t *Tap) stream(w http.ResponseWriter, res *http.Response, s *Session) (who
 
 // event judges what an event says. That of HTTP+SSE which says where to post
 // names the session.
-func (t *Tap) event(s *Session, e event) {
+func (t *Tap) event(s *Session, e event, stream string) {
+	if e.id != "" {
+		t.mu.Lock()
+		t.streams[e.id] = stream
+		t.mu.Unlock()
+	}
 	switch {
 	case e.name == "endpoint":
 		if at := string(e.data); strings.HasPrefix(at, "/") {
@@ -222,17 +272,20 @@ func (t *Tap) event(s *Session, e event) {
 			t.problem(fmt.Sprintf("the endpoint %s leads past the tap", at))
 		}
 	case len(e.data) > 0: // else it is there for its id
-		t.judge(s, e.data)
+		t.judge(s, e.data, stream)
 	}
 }
 
-func (t *Tap) judge(s *Session, text []byte) {
-	if err := s.Judge(text); err != nil {
-		t.problem(fmt.Sprintf("%s: %v", text, err))
+func (t *Tap) judge(s *Session, text []byte, stream string) {
+	if t.schemas != nil {
+		if err := s.Judge(text); err != nil {
+			t.problem(fmt.Sprintf("%s: %v", text, err))
+		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.messages = append(t.messages, Message{s.Revision(), string(text)})
+	t.passed = append(t.passed, Passed{stream, false, string(text)})
 }
 
 func (t *Tap) problem(text string) {

@@ -1,0 +1,499 @@
+package legacy
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// linkedTo returns a front whose sessions are linked with b's server.
+func linkedTo(t *testing.T, b *Back) *theatre {
+	return newTheatre(t, func(o *FrontOptions) { o.Linker = b })
+}
+
+// oddHello is an initialize that nobody would write so.
+const oddHello = `{"jsonrpc":"2.0","id":"h","method":"initialize","params":{"protocolVersion":"2024-10-07","capabilities":{"tasks":{"x":1},"experimental":{"e":{}},"roots":{}},"clientInfo":{"name":"odd","version":"0","title":"Odd"},"more":[1.0]},"extra":true}`
+
+// oddWelcome is a result of initialize of which we know little.
+const oddWelcome = `{"protocolVersion":"2024-10-07","capabilities":{"tasks":{"list":{}},"new":{"a":1e2}},"serverInfo":{"name":"s","version":"1","icons":[]},"instructions":"\u0062e kind","_meta":{"k":1.0}}`
+
+func TestS02HandshakeIsTheServersOwn(t *testing.T) {
+	p := newHTTPPeer(t)
+	n := 0
+	p.on["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		n++
+		w.Header().Set("Mcp-Session-Id", fmt.Sprintf("up-%d", n))
+		answerJSON(w, m.ID, oddWelcome)
+	}
+	st := linkedTo(t, newTestBack(t, Options{URL: p.URL}))
+	var ids []string
+	for range 2 {
+		r := st.send(t, "POST", oddHello)
+		if want := `{"jsonrpc":"2.0","id":"h","result":` + oddWelcome + `}`; r.status != 200 || r.body != want {
+			t.Fatalf("initialize = %d %s\nwant %s", r.status, r.body, want)
+		}
+		ids = append(ids, r.header.Get("Mcp-Session-Id"))
+	}
+	for _, got := range p.requests("initialize") {
+		if want := strings.Replace(oddHello, `"h"`, "1", 1); got.body != want {
+			t.Errorf("the server got %s\nwant         %s", got.body, want)
+		}
+	}
+	// Each has a session of its own upstream, which ends with it and not before.
+	for i, id := range ids {
+		st.send(t, "POST", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, "Mcp-Session-Id", id, "Mcp-Protocol-Version", "2024-10-07")
+		got := p.requests("notifications/initialized")
+		if len(got) != i+1 || got[i].header.Get("Mcp-Session-Id") != fmt.Sprintf("up-%d", i+1) || got[i].header.Get("Mcp-Protocol-Version") != "2024-10-07" {
+			t.Errorf("initialized of session %d came with %v", i+1, got)
+		}
+	}
+	if r := st.send(t, "DELETE", "", "Mcp-Session-Id", ids[1]); r.status != 204 {
+		t.Errorf("DELETE = %d", r.status)
+	}
+	eventually(t, "ended upstream", func() bool { return len(p.requests("DELETE")) == 1 })
+	if got := p.requests("DELETE")[0].header.Get("Mcp-Session-Id"); got != "up-2" {
+		t.Errorf("DELETE of %s, want up-2: the other client's goes on", got)
+	}
+}
+
+func TestS02RefusedHandshake(t *testing.T) {
+	p := newHTTPPeer(t)
+	const no = `{"code":-32602,"message":"Unsupported protocol version","data":{"supported":["2024-11-05"]},"more":1}`
+	p.on["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":%s}`, m.ID, no)
+	}
+	b := newTestBack(t, Options{URL: p.URL})
+	st := linkedTo(t, b)
+	r := st.send(t, "POST", oddHello)
+	if want := `{"jsonrpc":"2.0","id":"h","error":` + no + `}`; r.body != want || r.status != 200 || r.header.Get("Mcp-Session-Id") != "" {
+		t.Errorf("initialize = %d %s %s\nwant %s and no session", r.status, r.header.Get("Mcp-Session-Id"), r.body, want)
+	}
+	if st.front.Sessions() != 0 || b.Snapshot().State != StateUp {
+		t.Errorf("%d sessions, server is %s; want none, and up: it answered", st.front.Sessions(), b.Snapshot().State)
+	}
+}
+
+// Whatever a server answers reaches the client byte for byte, and what the client
+// sends the server: the id aside.
+func TestS02BytesPass(t *testing.T) {
+	for _, c := range []struct{ name, request, answer string }{
+		{"result", `"method":"tools/call","params":{"name":"a","arguments":{"n":9007199254740993,"f":1.50e+2},"_meta":{"progressToken":"t","x/y":null},"task":{"ttl":1}}`,
+			`"result":{"content":[{"type":"later","x":1.0}],"structuredContent":[1],"resultType":"complete","ttlMs":1,"_meta":{"io.modelcontextprotocol/serverInfo":{}}},"extra":{"a":1}`},
+		{"url elicitation", `"method":"tools/call","params":{"name":"b"}`,
+			`"error":{"code":-32042,"message":"visit","data":{"elicitations":[{"mode":"url","elicitationId":"e-1","url":"http://x","message":"m"}]},"more":true}`},
+		{"missing resource", `"method":"resources/read","params":{"uri":"a:b"}`, `"error":{"code":-32002,"message":"Resource not found"}`},
+		{"task", `"method":"tasks/get","params":{"taskId":"7"}`, `"result":{"taskId":"7","status":"working"}`},
+		{"level", `"method":"logging/setLevel","params":{"level":"debug"}`, `"result":{"was":"info"}`},
+		{"ping", `"method":"ping"`, `"result":{"pong":true}`},
+		{"subscribe", `"method":"resources/subscribe","params":{"uri":"a:b","deep":true}`, `"result":{}`},
+		{"unheard of", `"method":"vendor/odd","params":{}`, `"result":{"odd":1}`},
+		{"modern", `"method":"server/discover","params":{}`, `"error":{"code":-32601,"message":"Method not found"}`},
+	} {
+		t.Run("S-02 "+c.name, func(t *testing.T) {
+			b, peers := pipeBack(t, Options{})
+			st := linkedTo(t, b)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				p := <-peers
+				m := p.want("initialize")
+				p.result(m.ID, oddWelcome)
+				m = p.read()
+				if want := `{"jsonrpc":"2.0","id":2,` + c.request + `}`; string(m.Text) != want {
+					t.Errorf("the server got %s\nwant         %s", m.Text, want)
+				}
+				p.write(`{"jsonrpc":"2.0","id":%s,%s}`, m.ID, c.answer)
+			}()
+			id := st.send(t, "POST", oddHello).header.Get("Mcp-Session-Id")
+			r := st.send(t, "POST", `{"jsonrpc":"2.0","id":"q",`+c.request+`}`, "Mcp-Session-Id", id)
+			if want := `{"jsonrpc":"2.0","id":"q",` + c.answer + `}`; r.status != 200 || r.body != want {
+				t.Errorf("answer = %d %s\nwant     %s", r.status, r.body, want)
+			}
+			<-done
+		})
+	}
+}
+
+// Streams are as the server has them, over HTTP: what comes on a call's is the
+// call's, what comes on the GET stream is the session's. Questions have ids of the
+// client session's own, and answers find their way back.
+func TestS02StreamsAndQuestions(t *testing.T) {
+	p := newHTTPPeer(t)
+	answers, onGet := make(chan string, 4), make(chan string, 4)
+	p.get = func(w http.ResponseWriter, r *http.Request) {
+		event := startSSE(w)
+		for {
+			select {
+			case text := <-onGet:
+				event("%s", text)
+			case <-r.Context().Done():
+				return
+			}
+		}
+	}
+	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		event := startSSE(w)
+		event(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"debug","data":"before any setLevel"}}`)
+		event(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"mode":"url","elicitationId":"e-1","url":"http://x"}}`)
+		event(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok","progress":2}}`)
+		event(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok","progress":1}}`)
+		event(`{"jsonrpc":"2.0","id":%s,"result":{"content":[],"got":%s}}`, m.ID, <-answers)
+	}
+	p.on[""] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		answers <- string(m.Text)
+		w.WriteHeader(http.StatusAccepted)
+	}
+	st := linkedTo(t, newTestBack(t, Options{URL: p.URL}))
+	g := st.enter(t, "2025-06-18")
+	get := g.listen(t)
+	onGet <- `{"jsonrpc":"2.0","id":0,"method":"vendor/ask","params":{"a":1.0}}`
+	get.want(`{"jsonrpc":"2.0","id":1,"method":"vendor/ask","params":{"a":1.0}}`)
+	if r := g.post(t, `{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no","more":1}}`); r.status != 202 {
+		t.Errorf("posted answer = %d %s, want 202", r.status, r.body)
+	}
+	if got := <-answers; got != `{"jsonrpc":"2.0","id":0,"error":{"code":-1,"message":"no","more":1}}` {
+		t.Errorf("the server got %s", got)
+	}
+
+	f := read(t, st.open(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":"tok"}}}`, "Mcp-Session-Id", g.id))
+	f.want(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"debug","data":"before any setLevel"}}`)
+	f.want(`{"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":{"mode":"url","elicitationId":"e-1","url":"http://x"}}`)
+	f.want(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok","progress":2}}`)
+	f.want(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok","progress":1}}`)
+	g.post(t, `{"jsonrpc":"2.0","id":2,"result":{"action":"accept"}}`)
+	f.want(`{"jsonrpc":"2.0","id":1,"result":{"content":[],"got":{"jsonrpc":"2.0","id":"q","result":{"action":"accept"}}}}`)
+	f.ends()
+
+	onGet <- `{"jsonrpc":"2.0","id":"w","method":"roots/list"}`
+	get.want(`{"jsonrpc":"2.0","id":3,"method":"roots/list"}`)
+	onGet <- `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"w","reason":"r"}}`
+	get.want(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3,"reason":"r"}}`)
+	for _, text := range []string{
+		`{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"e-1"}}`,
+		`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"7","status":"working"}}`,
+		`{"jsonrpc":"2.0","method":"notifications/vendor","params":{"x":[1.0]},"extra":1}`,
+		`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"never:subscribed"}}`,
+	} {
+		onGet <- text
+		get.want(text)
+	}
+	get.res.Body.Close()
+}
+
+// What a client tells reaches the server, and without a GET stream what the server
+// tells waits for one.
+func TestS02Notifications(t *testing.T) {
+	b, peers := pipeBack(t, Options{})
+	st := linkedTo(t, b)
+	peer := make(chan *connPeer, 1)
+	go func() {
+		p := <-peers
+		p.handshake(everything)
+		peer <- p
+	}()
+	g := st.enter(t, "2025-11-25")
+	p := <-peer
+	for _, text := range []string{
+		`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`,
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"theirs","progress":0.5}}`,
+		`{"jsonrpc":"2.0","method":"notifications/vendor","params":{"x":1.0},"extra":1}`,
+	} {
+		if r := g.post(t, text); r.status != 202 || r.body != "" {
+			t.Errorf("posted notification = %d %s, want 202", r.status, r.body)
+		}
+		if m := p.read(); string(m.Text) != text {
+			t.Errorf("the server got %s\nwant         %s", m.Text, text)
+		}
+	}
+	const told = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":%d}}`
+	p.write(told, 1)
+	p.write(told, 2)
+	get := g.listen(t)
+	get.want(fmt.Sprintf(told, 1))
+	get.want(fmt.Sprintf(told, 2))
+	seen := get.last
+	get.res.Body.Close()
+	p.write(told, 3)
+	again := g.listen(t, "Last-Event-ID", seen)
+	again.want(fmt.Sprintf(told, 3))
+	again.res.Body.Close()
+}
+
+// One connection has no streams: progress goes with its call, and a question on a
+// call's stream where nothing else is open.
+func TestS02ConnectionToStreams(t *testing.T) {
+	b, peers := pipeBack(t, Options{})
+	st := linkedTo(t, b)
+	go func() {
+		p := <-peers
+		p.handshake(everything)
+		m := p.want("tools/call")
+		p.write(`{"jsonrpc":"2.0","id":0,"method":"sampling/createMessage","params":{}}`)
+		answer := p.read()
+		p.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok","progress":1}}`)
+		p.write(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		p.write(`{"jsonrpc":"2.0","id":%s,"result":{"said":%s}}`, m.ID, answer.Result)
+	}()
+	g := st.enter(t, "2025-11-25")
+	f := read(t, st.open(t, "POST", `{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"_meta":{"progressToken":"tok"}}}`, "Mcp-Session-Id", g.id))
+	f.want(`{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{}}`)
+	g.post(t, `{"jsonrpc":"2.0","id":1,"result":{"text":"hi"}}`)
+	f.want(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok","progress":1}}`)
+	f.want(`{"jsonrpc":"2.0","id":"c","result":{"said":{"text":"hi"}}}`)
+	f.ends()
+	get := g.listen(t)
+	get.want(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+	get.res.Body.Close()
+}
+
+// A pipe on either side keeps the order, what surrounds answers included.
+func TestS02PipeToPipe(t *testing.T) {
+	b, peers := pipeBack(t, Options{})
+	st := linkedTo(t, b)
+	sent := make(chan string, 32)
+	pipe := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, "ada")
+	t.Cleanup(pipe.Close)
+	serve := func(text string) {
+		m, err := wire.Parse([]byte(text), wire.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pipe.Serve(&m)
+	}
+	want := func(texts ...string) {
+		t.Helper()
+		for _, text := range texts {
+			if got := <-sent; got != text {
+				t.Errorf("sent %s\nwant %s", got, text)
+			}
+		}
+	}
+	early, late := `{"jsonrpc":"2.0","method":"notifications/early"}`, `{"jsonrpc":"2.0","method":"notifications/late"}`
+	serve(oddHello)
+	p := <-peers
+	m := p.want("initialize")
+	p.write("%s", early)
+	p.result(m.ID, oddWelcome)
+	p.write("%s", late)
+	want(early, `{"jsonrpc":"2.0","id":"h","result":`+oddWelcome+`}`, late)
+	// Messages leave in the order in which they came, requests among them.
+	for n := range 5 {
+		serve(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"n":%[1]d}}`, n))
+		serve(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/n","params":{"n":%d}}`, n))
+	}
+	for n := range 5 {
+		m := p.read()
+		if got := string(wire.Get(m.Params, "n")); m.Method != "tools/call" || got != fmt.Sprint(n) {
+			t.Errorf("the server got %s, want call %d", m.Text, n)
+		}
+		if m := p.read(); m.Method != "notifications/n" {
+			t.Errorf("the server got %s, want notification %d", m.Text, n)
+		}
+		p.write(`{"jsonrpc":"2.0","method":"notifications/before","params":{"n":%d}}`, n)
+		p.result(m.ID, fmt.Sprint(n))
+		p.write(`{"jsonrpc":"2.0","method":"notifications/after","params":{"n":%d}}`, n)
+	}
+	for n := range 5 {
+		want(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/before","params":{"n":%d}}`, n),
+			fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":%[1]d}`, n),
+			fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/after","params":{"n":%d}}`, n))
+	}
+	// The end of the pipe is the end of the server's connection.
+	pipe.Close()
+	if _, err := p.conn.Read(); err == nil {
+		t.Error("the server's connection is open after the client's has ended")
+	}
+}
+
+func TestS02Cancellation(t *testing.T) {
+	b, peers := pipeBack(t, Options{})
+	st := linkedTo(t, b)
+	cancelled := make(chan string, 2)
+	go func() {
+		p := <-peers
+		p.handshake(everything)
+		for _, answered := range []bool{true, false} {
+			m := p.want("tools/call")
+			c := p.want("notifications/cancelled")
+			cancelled <- strings.ReplaceAll(string(c.Text), `"requestId":`+m.ID.String(), `"requestId":THAT`)
+			if answered {
+				p.write(`{"jsonrpc":"2.0","id":%s,"result":{"isError":true}}`, m.ID)
+			}
+		}
+	}()
+	g := st.enter(t, "2025-06-18")
+	for _, c := range []struct{ name, answer string }{
+		{"answered all the same", `{"jsonrpc":"2.0","id":"c","result":{"isError":true}}`},
+		{"not answered", ""}, // but ended
+	} {
+		t.Run("S-02 "+c.name, func(t *testing.T) {
+			got := make(chan httpReply, 1)
+			go func() { got <- g.post(t, `{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{}}`) }()
+			d := st.only(t)
+			eventually(t, "called", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return len(d.calls) == 1 })
+			if r := g.post(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c","reason":"bored","x":1}}`); r.status != 202 {
+				t.Errorf("cancellation = %d %s", r.status, r.body)
+			}
+			if text := <-cancelled; text != `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":THAT,"reason":"bored","x":1}}` {
+				t.Errorf("the server got %s", text)
+			}
+			r := <-got
+			answer := r.body[max(0, strings.Index(r.body, "{")):] // a stream by now, maybe
+			if c.answer != answer && (c.answer != "" || strings.Contains(r.body, "jsonrpc")) {
+				t.Errorf("call = %d %q, want %q", r.status, r.body, c.answer)
+			}
+		})
+	}
+}
+
+// only returns the session of the only client.
+func (st *theatre) only(t *testing.T) *downstream {
+	t.Helper()
+	r := st.front.sessions
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, d := range r.byID {
+		return d
+	}
+	t.Fatal("there is no session")
+	return nil
+}
+
+// A session that its server has lost is lost to the client, too: what it stood for
+// can't be had again.
+func TestS02LostUpstream(t *testing.T) {
+	t.Run("S-02 404 over HTTP", func(t *testing.T) {
+		p := newHTTPPeer(t)
+		p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { w.WriteHeader(http.StatusNotFound) }
+		b := newTestBack(t, Options{URL: p.URL})
+		st := linkedTo(t, b)
+		g := st.enter(t, "2025-11-25")
+		get := g.listen(t)
+		if r := g.call(t, "tools/call", `{}`); r.status != 404 || r.code() != -32001 {
+			t.Errorf("call = %d %s, want 404", r.status, r.body)
+		}
+		get.ends()
+		if r := g.call(t, "ping", `{}`); r.status != 404 {
+			t.Errorf("ping = %d %s, want 404", r.status, r.body)
+		}
+		if st.enter(t, "2025-11-25").id == g.id {
+			t.Error("the new session has the id of the old one")
+		}
+	})
+	t.Run("S-02 a connection that ends", func(t *testing.T) {
+		b, peers := pipeBack(t, Options{})
+		st := linkedTo(t, b)
+		go func() {
+			p := <-peers
+			p.handshake(everything)
+			p.want("tools/call")
+			_ = p.conn.Close()
+		}()
+		g := st.enter(t, "2025-11-25")
+		if r := g.call(t, "tools/call", `{}`); r.status != 404 || r.code() != -32001 {
+			t.Errorf("call = %d %s, want 404", r.status, r.body)
+		}
+		if st.front.Sessions() != 0 {
+			t.Error("the client's session goes on without the server's")
+		}
+	})
+	t.Run("S-02 the client's connection", func(t *testing.T) {
+		b, peers := pipeBack(t, Options{})
+		st := linkedTo(t, b)
+		sent := make(chan string, 4)
+		pipe := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, "ada")
+		t.Cleanup(pipe.Close)
+		m, _ := wire.Parse([]byte(oddHello), wire.Options{})
+		pipe.Serve(&m)
+		p := <-peers
+		p.result(p.want("initialize").ID, oddWelcome)
+		<-sent
+		_ = p.conn.Close()
+		<-pipe.Lost()
+	})
+}
+
+// An idle end is an end for the server, too; a session in use is never ended to make
+// room, and the limits of the back hold.
+func TestS02Limits(t *testing.T) {
+	p := newHTTPPeer(t)
+	hold := make(chan struct{})
+	p.on["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		select {
+		case <-hold:
+		case <-r.Context().Done():
+		}
+	}
+	defer close(hold)
+	d := &drops{}
+	b := newTestBack(t, Options{URL: p.URL, MaxSessions: 1, Timeouts: Timeouts{Request: time.Millisecond, Max: 300 * time.Millisecond}, Metrics: d})
+	st := linkedTo(t, b)
+	g := st.enter(t, "2025-03-26")
+	if r := st.send(t, "POST", oddHello); r.code() != -32603 || !strings.Contains(r.body, "limits.sessions") || d.count("session limit") != 1 {
+		t.Errorf("initialize past the limit = %d %s, want an error that names it", r.status, r.body)
+	}
+	begin := time.Now()
+	r := g.call(t, "tools/call", `{}`)
+	if took := time.Since(begin); r.code() != -32603 || !strings.Contains(r.body, "timeouts.max") || d.count("time limit") != 1 || took < 300*time.Millisecond {
+		t.Errorf("call = %d %s after %v, want an error that names timeouts.max", r.status, r.body, took)
+	}
+	eventually(t, "cancelled upstream", func() bool { return len(p.requests("notifications/cancelled")) == 1 })
+	st.front.opts.Idle = 10 * time.Millisecond
+	g.call(t, "ping", `{}`)
+	eventually(t, "ended upstream", func() bool { return len(p.requests("DELETE")) == 1 && st.front.Sessions() == 0 })
+}
+
+// Roots of the config stand for the client's.
+func TestS02ConfiguredRoots(t *testing.T) {
+	b, peers := pipeBack(t, Options{Roots: []byte(`[{"uri":"file:///a"}]`)})
+	st := linkedTo(t, b)
+	answer := make(chan string, 1)
+	go func() {
+		p := <-peers
+		if params := p.handshake(everything); !strings.Contains(params, `"roots":{}`) {
+			t.Errorf("initialize = %s, want roots declared", params)
+		}
+		p.write(`{"jsonrpc":"2.0","id":5,"method":"roots/list"}`)
+		answer <- string(p.read().Text)
+	}()
+	st.enter(t, "2025-11-25")
+	if got := <-answer; got != `{"jsonrpc":"2.0","id":5,"result":{"roots":[{"uri":"file:///a"}]}}` {
+		t.Errorf("the server got %s", got)
+	}
+}
+
+// Nothing is left of a session that ends with all under way.
+func TestS02NothingIsLeft(t *testing.T) {
+	b, peers := pipeBack(t, Options{})
+	st := linkedTo(t, b)
+	go func() {
+		p := <-peers
+		p.handshake(everything)
+		p.want("tools/call")
+		p.write(`{"jsonrpc":"2.0","id":0,"method":"roots/list"}`)
+	}()
+	g := st.enter(t, "2025-11-25")
+	f := read(t, st.open(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "Mcp-Session-Id", g.id))
+	f.want(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
+	d := st.only(t)
+	st.send(t, "DELETE", "", "Mcp-Session-Id", g.id)
+	eventually(t, "the session upstream ended", func() bool { return b.Snapshot().Sessions == 0 })
+	r := d.link.(*relay)
+	eventually(t, "no call is left", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.calls)+len(r.tokens) == 0
+	})
+	f.res.Body.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := st.front.Close(ctx); err != nil {
+		t.Errorf("Close() = %v", err)
+	}
+}

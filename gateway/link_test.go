@@ -1,0 +1,131 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/legacy"
+)
+
+const hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"old","version":"1"}}}`
+
+// legacyHeaders returns what a legacy client sends beside its body.
+func legacyHeaders(session string) http.Header {
+	h := http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+	if session != "" {
+		h.Set("Mcp-Session-Id", session)
+	}
+	return h
+}
+
+// enter opens a legacy session.
+func (r *rig) enter(t *testing.T) (session string) {
+	t.Helper()
+	got := r.send(t, http.MethodPost, hello, legacyHeaders(""))
+	if session = got.header.Get("Mcp-Session-Id"); session == "" {
+		t.Fatalf("initialize = %d %s", got.status, got.body)
+	}
+	return session
+}
+
+// What is kept for modern clients is not served to a linked session, which asks the
+// server each time.
+func TestS02NothingIsKept(t *testing.T) {
+	r := newKeepingRig(t, nil)
+	r.peer.answer("tools/list", `{"tools":[]}`)
+	for range 2 {
+		r.list(t, "")
+	}
+	if n := len(r.peer.sent("tools/list")); n != 1 {
+		t.Fatalf("the server was asked %d times by modern clients, want once: nothing is kept here", n)
+	}
+	session := r.enter(t)
+	for n := range 2 {
+		const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+		if got := r.send(t, http.MethodPost, list, legacyHeaders(session)); got.body != `{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}` {
+			t.Errorf("tools/list = %d %s", got.status, got.body)
+		}
+		if asked := len(r.peer.sent("tools/list")); asked != n+2 {
+			t.Errorf("the server was asked %d times, want %d", asked, n+2)
+		}
+	}
+}
+
+// Isolation is for sessions that could be shared: each client has its own whatever
+// the mode, and requests are counted and told of.
+func TestS02EachItsOwn(t *testing.T) {
+	for _, mode := range []Isolation{IsolatePrincipal, IsolateNothing, IsolateRequest} {
+		t.Run("S-02 "+string(mode), func(t *testing.T) {
+			r := newRig(t, func(o *Options) { o.Servers[0].Isolation = mode })
+			for n := range 2 {
+				session := r.enter(t)
+				r.send(t, http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"a:b"}}`, legacyHeaders(session))
+				if got := len(r.peer.sent("initialize")); got != n+1 {
+					t.Errorf("%d sessions upstream of %d clients", got, n+1)
+				}
+				if got := len(r.peer.sent("resources/subscribe")); got != n+1 {
+					t.Errorf("%d of %d subscriptions reached the server", got, n+1)
+				}
+			}
+			if logs := r.logs.String(); strings.Count(logs, "method=resources/subscribe") != 2 || strings.Count(logs, "method=initialize") != 2 {
+				t.Errorf("logs = %s, want a line per request", logs)
+			}
+		})
+	}
+}
+
+// A server that is found to be of the other era takes its sessions with it; over a
+// connection that is the connection's end.
+func TestS02EndsWithTheVerdict(t *testing.T) {
+	era := make(chan spec.Era, 1)
+	era <- spec.Legacy
+	var d *Detector
+	p := newPeer(t)
+	r := newRig(t, func(o *Options) {
+		o.Servers[0].Open = func(c exchange.Changes) (Back, error) {
+			var err error
+			d, err = Detect(DetectOptions{Name: "peer",
+				Probe: func(ctx context.Context) Finding {
+					select {
+					case e := <-era:
+						return Finding{Era: e, Why: "the test says so"}
+					case <-ctx.Done():
+						return Finding{Why: "silence"}
+					}
+				},
+				Open: func(spec.Era) (Back, error) {
+					return legacy.NewBack(legacy.Options{Name: "peer", URL: p.URL, Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
+				}})
+			return d, err
+		}
+	})
+	r.peer = p
+	session := r.enter(t)
+	near, far := newFiles(t, transport.StdioOptions{})
+	l := r.connectOver(t, near, far)
+	l.send(hello)
+	l.want(`"id":0,"result":`)
+	d.adopt(Finding{Era: spec.Modern, Why: "it was upgraded"}, &eraBack{era: spec.Modern})
+	r.eventually(t, "the session ended", func() bool {
+		got := r.send(t, http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, legacyHeaders(session))
+		var e struct{ Error struct{ Code int64 } }
+		return got.status == http.StatusNotFound && json.Unmarshal([]byte(got.body), &e) == nil && e.Error.Code == spec.CodeSessionNotFound
+	})
+	select {
+	case err := <-l.ended:
+		if err == nil || !strings.Contains(err.Error(), "peer") {
+			t.Errorf("ServeConn() = %v, want an error that names the server", err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("the connection goes on without its session")
+	}
+	// The next session is one of the modern server's, translated.
+	r.enter(t)
+}

@@ -74,9 +74,10 @@ func TestS02EachItsOwn(t *testing.T) {
 					t.Errorf("%d of %d subscriptions reached the server", got, n+1)
 				}
 			}
-			if logs := r.logs.String(); strings.Count(logs, "method=resources/subscribe") != 2 || strings.Count(logs, "method=initialize") != 2 {
-				t.Errorf("logs = %s, want a line per request", logs)
-			}
+			r.eventually(t, "a line per request", func() bool { // written after the answer
+				logs := r.logs.String()
+				return strings.Count(logs, "method=resources/subscribe") == 2 && strings.Count(logs, "method=initialize") == 2
+			})
 		})
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy"
 )
@@ -37,6 +38,7 @@ type peer struct {
 	handle  map[string]func(*peerCall) string
 	replies map[string]chan wire.Message // by the id of the peer's question
 	lastID  int
+	deleted int // sessions ended by DELETE
 
 	onInitialized, onRootsChanged func(*peer) // run for these notifications, if set
 
@@ -61,6 +63,9 @@ func (p *peer) serve(w http.ResponseWriter, r *http.Request) {
 		p.serveStream(w, r)
 		return
 	case http.MethodDelete:
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.deleted++
 		return
 	}
 	body, _ := io.ReadAll(r.Body)
@@ -92,7 +97,7 @@ func (p *peer) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !ok {
-		answer = p.usual(m.Method)
+		answer = p.usual(&m)
 	}
 	text := wire.AppendResult(nil, m.ID, []byte(answer), nil)
 	if strings.HasPrefix(answer, `{"code":`) {
@@ -173,9 +178,13 @@ func (p *peer) ask(ctx context.Context, send func(string), method, params string
 	}
 }
 
-func (p *peer) usual(method string) string {
-	if method == "initialize" {
-		return `{"protocolVersion":"2025-11-25","capabilities":` + p.capabilities + `,"serverInfo":{"name":"peer","version":"7"},"instructions":"be kind"}`
+func (p *peer) usual(m *wire.Message) string {
+	if m.Method == "initialize" {
+		version, _ := wire.GetString(m.Params, "protocolVersion")
+		if spec.Revision(version).Era() != spec.Legacy {
+			version = "2025-11-25"
+		}
+		return `{"protocolVersion":"` + version + `","capabilities":` + p.capabilities + `,"serverInfo":{"name":"peer","version":"7"},"instructions":"be kind"}`
 	}
 	return `{}`
 }
@@ -217,6 +226,12 @@ func (p *peer) answer(method, result string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answers[method] = result
+}
+
+func (p *peer) ended() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.deleted
 }
 
 // sent returns the messages of a method that the peer received.

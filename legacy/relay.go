@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -161,7 +163,24 @@ func (r *relay) Done() <-chan struct{} { return r.s.gone }
 // Close implements [exchange.Link].
 func (r *relay) Close() {
 	r.Start()
+	r.cancelAll()
 	r.leave()
+}
+
+// cancelAll cancels what is in flight: not every server takes the end of a session
+// for that.
+func (r *relay) cancelAll() {
+	r.mu.Lock()
+	calls := slices.Collect(maps.Values(r.calls))
+	r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), goodbyeTimeout)
+	defer cancel()
+	for _, x := range calls {
+		if r.s.alive() {
+			_ = r.s.link.send(ctx, wire.AppendNotification(nil, spec.NotifyCancelled, cancelledParams(x.c.id, errClosed), nil)) // the session ends next
+		}
+		x.c.cancel(errClosed)
+	}
 }
 
 // Send implements [exchange.Link].

@@ -9,8 +9,9 @@
 // force. What the server sends meanwhile goes to the request it belongs to, or,
 // if it tells of a change, to the watch of the profile.
 //
-//	Back ── pool ── session ─┬─ httpLink ── POST, GET stream, DELETE
-//	     └─ watch (changes)  └─ connLink ── child process or in-memory pipe
+//	Back ── pool ── session ─┬─ httpLink ─── POST, GET stream, DELETE
+//	     └─ watch (changes)  ├─ eventLink ── HTTP+SSE: one stream, POST
+//	                         └─ connLink ─── child process or in-memory pipe
 //
 // What the server asks is put to the client whose call it asks for. Where nothing
 // on the wire tells which call that is, few calls run at a time (lanes), and a
@@ -29,6 +30,8 @@
 //	Front ── roll ── downstream ─┬─ incoming ── post ── eventStream ── writer (HTTP)
 //	     └── Pipe ───────┘       │          └── pipeOutlet (a connection of messages)
 //	                             └─ subscriptions ── mailbox ── GET stream, or the pipe
+//
+// A client on HTTP+SSE (EventSession) is a Pipe, too.
 //
 // Over HTTP a call outlives its connection: what is sent on a stream is kept for a
 // client that comes back, within bounds. What of a modern server a client of an

@@ -323,3 +323,30 @@ func TestWrapEnvironment(t *testing.T) {
 		t.Errorf("env = %v, want A of the configuration, API_KEY and EMPTY", s.Env)
 	}
 }
+
+// A client over pipes has a server that speaks HTTP+SSE alone, whose URL is all that
+// is known of it.
+func TestU03WrapHTTPSSE(t *testing.T) {
+	s := serve(t, nil)
+	url := strings.Replace(s.Endpoints[0].URL, "/mcp/", "/sse/", 1)
+	w := wrap(t, nil, url)
+	w.send(modernRequest("1", "subscriptions/listen", todo))
+	w.want("acknowledged", "note://todo")
+	w.edit("2", "milk")
+	w.wantAll(`"id":2,"result"`, "notifications/resources/updated")
+	w.send(`{"jsonrpc":"2.0","id":3,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}`)
+	w.want(`"id":3,"result"`, `"protocolVersion":"2025-06-18"`)
+	if err := w.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.want(`"id":1,"result":{"resultType":"complete"`)
+	if err := w.end(); err != nil {
+		t.Errorf("wrap ended with %v, want 0; it logged %s", err, w.log)
+	}
+	if log := w.log.String(); !strings.Contains(log, "HTTP+SSE") {
+		t.Errorf("it logged %s, want that the server was found to speak HTTP+SSE", log)
+	}
+	if code := s.stop(); code != 0 {
+		t.Errorf("serve ended with %d; it logged %s", code, s.log)
+	}
+}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpbridge/mcpbridge/interop/internal/match"
 	"github.com/mcpbridge/mcpbridge/interop/remote"
 )
 
@@ -104,7 +105,7 @@ func TestU03NotebookOverHTTPSSE(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), answerTime)
 		defer cancel()
 		c := startRemote(t, "sdk-1.9.0", remote.Target{Transport: "sse", URL: base + "/sse", Capabilities: []byte(`{}`), Roots: []byte(`{"roots":[]}`)})
-		if problem := mismatch("", map[string]any{"protocolVersion": "2024-11-05", "serverInfo": map[string]any{"name": "notebook"}}, c.hello); problem != "" {
+		if problem := match.Mismatch("", map[string]any{"protocolVersion": "2024-11-05", "serverInfo": map[string]any{"name": "notebook"}}, c.hello); problem != "" {
 			t.Errorf("initialize: %s", problem)
 		}
 		for _, step := range []struct {
@@ -116,11 +117,11 @@ func TestU03NotebookOverHTTPSSE(t *testing.T) {
 			{"tools/call", json.RawMessage(save), saved},
 			{"resources/read", map[string]any{"uri": "note://todo"}, note},
 		} {
-			got, err := c.request(ctx, step.method, step.params)
+			got, err := c.Request(ctx, step.method, step.params)
 			if err != nil {
 				t.Fatalf("%s: %v", step.method, err)
 			}
-			if problem := mismatch("", step.want, got); problem != "" {
+			if problem := match.Mismatch("", step.want, got); problem != "" {
 				t.Errorf("%s: %s", step.method, problem)
 			}
 		}

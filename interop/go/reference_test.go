@@ -7,154 +7,24 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/mcpbridge/mcpbridge/interop/internal/process"
-	"github.com/mcpbridge/mcpbridge/interop/internal/rig"
 )
 
-const python2 = "../bin/python-2/bin/python"
-
-// A document is a page of the Python SDK's documentation: its programs, which the
-// tests run, and the frames that it shows.
-type document struct {
-	server   string // one that changes notes
-	lowLevel string // the same on the SDK's low level
-	client   string // awaits one change
-	watcher  string // a function that awaits them all
-	frames   []any  // of a listen stream with the id 7
-}
-
-// location is the one line of the client that says where the server is.
-const location = "from .tutorial001 import mcp\n"
-
-// readDocument returns the page on subscriptions from the folder that
-// MCP_REFERENCES names. A test that needs it fails without.
-func readDocument(t *testing.T) *document {
-	t.Helper()
-	dir := os.Getenv("MCP_REFERENCES")
-	if dir == "" {
-		t.Fatal("MCP_REFERENCES does not name the folder of the reference documents")
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "python-sdk-subscriptions.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := string(text)
-	d := &document{
-		server:   listing(page, "\nserver.py\n", 1),
-		lowLevel: listing(page, "\nserver.py\n", 2),
-		client:   listing(page, "\nclient.py\n", 1),
-		watcher:  "async def watch(" + listing(page, "\nasync def watch(", 1),
-	}
-	for _, frame := range strings.Split(page, "\n\n") {
-		if !strings.HasPrefix(frame, `{"method"`) {
-			continue
-		}
-		var v map[string]any
-		if err := json.Unmarshal([]byte(frame), &v); err != nil {
-			t.Fatalf("the document's frame %s: %v", frame, err)
-		}
-		v["jsonrpc"] = "2.0" // which the document leaves out
-		d.frames = append(d.frames, v)
-	}
-	if len(d.frames) != 2 || strings.Count(d.client, location) != 1 || !strings.Contains(d.server, "MCPServer(") || !strings.Contains(d.lowLevel, "ListenHandler(") {
-		t.Fatalf("the document has changed: %+v", d)
-	}
-	return d
-}
-
-// listing returns the nth program that follows a mark, up to the next bullet.
-func listing(page, mark string, n int) string {
-	parts := strings.SplitN(page, mark, n+2)
-	if len(parts) <= n {
-		return ""
-	}
-	program, _, _ := strings.Cut(parts[n], "•")
-	return strings.TrimSpace(program) + "\n"
-}
-
-// A stand is the document's servers, and an mcpbridge before them and a notebook
-// of the legacy era.
-type stand struct {
-	dir    string // of the programs
-	addr   string // of the document's server
-	server *process.Process
-	admin  string
-	bridge string // URL
-}
-
-func startStand(t *testing.T, d *document) *stand {
-	t.Helper()
-	s := &stand{dir: t.TempDir(), addr: freeAddr(t), admin: freeAddr(t)}
-	listen, low := freeAddr(t), freeAddr(t)
-	s.bridge = "http://" + listen + "/mcp/"
-	python, err := filepath.Abs(python2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := fmt.Sprintf(`listen: %s
-admin: %s
-servers:
-  document: {url: "http://%s/mcp"}
-  low-level: {url: "http://%s/mcp"}
-  stdio: {command: %q, args: [-c, "from server import mcp; mcp.run()"], env: {PYTHONPATH: %q}}
-  notebook: {builtin: notebook}
-`, listen, s.admin, s.addr, low, python, s.dir)
-	for name, text := range map[string]string{"server.py": d.server, "lowlevel.py": d.lowLevel, "mcpbridge.yaml": config} {
-		err = errors.Join(err, os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(low)
-	s.serve(t)
-	t.Cleanup(func() { s.server.Stop(10 * time.Second) }) // of the last one
-	run(t, "http://"+low+"/mcp", 0, s.env(), python2, "-c",
-		"import uvicorn, lowlevel; uvicorn.run(lowlevel.server.streamable_http_app(), port="+port+")")
-	run(t, "http://"+s.admin+"/readyz", http.StatusOK, nil, bridgeBinary, "serve", "-c", filepath.Join(s.dir, "mcpbridge.yaml"))
-	return s
-}
-
-func (s *stand) env() []string { return []string{"PYTHONPATH=" + s.dir, "PYTHONDONTWRITEBYTECODE=1"} }
-
-// serve starts the document's server over HTTP.
-func (s *stand) serve(t *testing.T) {
-	t.Helper()
-	_, port, _ := net.SplitHostPort(s.addr)
-	var err error
-	s.server, err = process.Start("server.py", s.env(), python2, "-c", "from server import mcp; mcp.run('streamable-http', port="+port+")")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	if err := s.server.Ready(ctx, "http://"+s.addr+"/mcp", 0); err != nil {
-		s.server.Kill()
-		t.Fatal(err)
-	}
-}
-
-// program returns a program of the document, to be run with Python.
-func (s *stand) program(ctx context.Context, t *testing.T, text, entry string, args ...string) *exec.Cmd {
-	t.Helper()
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "client.py"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(ctx, python2, append([]string{"-c", entry}, args...)...)
-	cmd.Env = append(os.Environ(), "PYTHONPATH="+dir, "PYTHONDONTWRITEBYTECODE=1")
-	return cmd
+// TestReference proves what the document says, with its programs as they stand
+// there and mcpbridge between them.
+func TestReference(t *testing.T) {
+	d := readDocument(t)
+	s := startStand(t, d)
+	t.Run("client", func(t *testing.T) { s.testClient(t, d) })
+	t.Run("frames", func(t *testing.T) { s.testFrames(t, d) })
+	t.Run("search", s.testSearch)
+	t.Run("watcher", func(t *testing.T) { s.testWatcher(t, d) })
 }
 
 // editor is a client that changes notes.
@@ -175,17 +45,6 @@ func (c *goClient) edit(t *testing.T, text string) {
 	if err := c.do(t.Context(), s); err != nil {
 		t.Fatalf("editing the note: %v", err)
 	}
-}
-
-// TestReference proves what the document says, with its programs as they stand
-// there and mcpbridge between them.
-func TestReference(t *testing.T) {
-	d := readDocument(t)
-	s := startStand(t, d)
-	t.Run("client", func(t *testing.T) { s.testClient(t, d) })
-	t.Run("frames", func(t *testing.T) { s.testFrames(t, d) })
-	t.Run("search", s.testSearch)
-	t.Run("watcher", func(t *testing.T) { s.testWatcher(t, d) })
 }
 
 // testClient runs the document's client, with the line changed that says
@@ -251,13 +110,15 @@ func (s *stand) testFrames(t *testing.T, d *document) {
 }
 
 // listenFrames opens a listen stream with the id 7, and returns its frames. It
-// lasts as long as the test.
+// lasts as long as the test, at most answerTime.
 func listenFrames(t *testing.T, url, filter string) <-chan any {
 	t.Helper()
 	body := fmt.Sprintf(`{"jsonrpc": "2.0", "id": 7, "method": "subscriptions/listen", "params": {"notifications": {%s}, "_meta": {
 		"io.modelcontextprotocol/protocolVersion": %q, "io.modelcontextprotocol/clientCapabilities": {},
 		"io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"}}}}`, filter, revision)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	ctx, cancel := context.WithTimeout(t.Context(), answerTime)
+	t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +132,7 @@ func listenFrames(t *testing.T, url, filter string) <-chan any {
 		t.Fatalf("listening: %s", res.Status)
 	}
 	frames := make(chan any, 16) // more than any test waits for
-	go readFrames(res, frames)   // ends with the test's context
+	go readFrames(res, frames)   // ends with ctx
 	return frames
 }
 
@@ -310,7 +171,7 @@ func (s *stand) testSearch(t *testing.T) {
 }
 
 // printing surrounds the document's watcher with what it takes for granted, and
-// prints what it reads.
+// prints what it reads. What it reads first, it reads once it listens.
 const printing = `import sys
 import anyio
 import mcp
@@ -361,12 +222,6 @@ func (s *stand) testWatcher(t *testing.T, d *document) {
 		_ = cmd.Wait() // it was killed
 	}()
 	want("buy eggs")
-	rig.Until(t, answerTime, "the watcher listens", func() string {
-		if rig.Gauges(t, http.DefaultClient, s.admin)["mcpbridge_index_pairs"] == 0 {
-			return "nobody does"
-		}
-		return ""
-	})
 	c.edit(t, "buy bread")
 	want("buy bread")
 	s.server.Kill() // it does not end by itself while somebody listens

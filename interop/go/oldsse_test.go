@@ -125,7 +125,7 @@ func TestU03NotebookOverHTTPSSE(t *testing.T) {
 				t.Errorf("%s: %s", step.method, problem)
 			}
 		}
-		if uri, ok := c.changed.take(noticeTime); !ok || uri != "note://todo" {
+		if uri, ok := c.Changed.Take(noticeTime); !ok || uri != "note://todo" {
 			t.Errorf("the client heard of %q, want note://todo", uri)
 		}
 	})

@@ -49,8 +49,8 @@ func (o *WebSocketOptions) fill() error {
 	return nil
 }
 
-// A WebSocket is a Conn over a WebSocket: each text message is a message. Binary
-// messages and text that is not UTF-8 are refused with a close code.
+// A WebSocket is a Conn over a WebSocket: each text message, of one frame or several, is
+// a message. Binary messages and text that is not UTF-8 are refused with a close code.
 //
 // Where the peer closes the connection nothing can be sent any more either, so Read
 // returns a [*CloseError] then, not io.EOF.

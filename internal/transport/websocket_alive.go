@@ -62,8 +62,9 @@ func (w *WebSocket) watch() {
 // learns why.
 func (w *WebSocket) giveUp() {
 	silence := 2 * w.opts.KeepAlive
-	_ = w.farewell(ClosePolicy, fmt.Sprintf("nothing was heard for %v", silence)) // most likely nobody is there
-	w.over(fmt.Errorf("%w: nothing was heard for %v", ErrSilent, silence))
+	_ = w.overAfter(func() {
+		_ = w.farewell(ClosePolicy, fmt.Sprintf("nothing was heard for %v", silence)) // most likely nobody is there
+	}, fmt.Errorf("%w: nothing was heard for %v", ErrSilent, silence))
 }
 
 // An earful is a message that is being read: each part of it is a sign of the peer.

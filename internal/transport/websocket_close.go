@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -156,9 +155,14 @@ func (w *WebSocket) misread() {
 }
 
 // over ends the connection for good, and returns why it ended.
-func (w *WebSocket) over(err error) error {
+func (w *WebSocket) over(err error) error { return w.overAfter(func() {}, err) }
+
+// overAfter does one thing before it ends the connection, of which err is the reason
+// whatever comes of that. Others that end the connection wait.
+func (w *WebSocket) overAfter(last func(), err error) error {
 	w.fall.Do(func() {
-		w.err = cmp.Or(err, ErrClosed)
+		last()
+		w.err = err
 		close(w.done)
 		_ = w.ws.Close() // nothing more is expected of it
 	})

@@ -150,16 +150,31 @@ func (c *socketClient) until(parts ...string) string {
 	}
 }
 
-// updates waits until both the session and the listen stream, whose id is 5, have heard
-// of note://todo.
-func (c *socketClient) updates() {
+// edit changes note://todo, and waits for the answer and until both the session and the
+// listen stream, whose id is 5, have heard of it. What came before it is passed over.
+func (c *socketClient) edit(id, text string) {
 	c.t.Helper()
-	plain, tagged := false, false
-	for !plain || !tagged {
-		msg := c.until("notifications/resources/updated", "note://todo")
-		if strings.Contains(msg, `"io.modelcontextprotocol/subscriptionId":5`) {
+	for quiet := false; !quiet; {
+		select {
+		case _, ok := <-c.read:
+			if !ok {
+				c.t.Fatal("the connection ended")
+			}
+		case <-time.After(100 * time.Millisecond):
+			quiet = true
+		}
+	}
+	c.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"edit_note","arguments":{"name":"todo","text":"` + text + `"}}}`)
+	saved, plain, tagged := false, false, false
+	for !saved || !plain || !tagged {
+		switch msg := c.until(); {
+		case strings.Contains(msg, `"id":`+id+`,"result":`):
+			saved = strings.Contains(msg, "saved")
+		case !strings.Contains(msg, "notifications/resources/updated") || !strings.Contains(msg, "note://todo"):
+			c.t.Errorf("sent = %s, want an update or the answer", msg)
+		case strings.Contains(msg, `"io.modelcontextprotocol/subscriptionId":5`):
 			tagged = true
-		} else {
+		default:
 			plain = true
 		}
 	}
@@ -198,18 +213,12 @@ func TestU03WebSocketOnBothSides(t *testing.T) {
 			c.send(`{"jsonrpc":"2.0","id":6,"method":"resources/subscribe","params":{"uri":"note://todo"}}`)
 			c.until(`"id":6,"result":`)
 
-			edit := func(id, text string) {
-				c.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"edit_note","arguments":{"name":"todo","text":"` + text + `"}}}`)
-			}
-			edit("7", "one")
-			c.updates()
+			c.edit("7", "one")
 			before := server.asked(tt.subscribe)
 			server.end()
 			eventually(t, "subscribed again", func() bool { return server.asked(tt.subscribe) > before })
-			edit("8", "two")
-			c.until(`"id":8,"result":`, "saved")
-			edit("9", "three")
-			c.updates()
+			c.edit("8", "two")
+			c.edit("9", "three")
 			c.send(modernRequest("10", "resources/read", `,"uri":"note://todo"`))
 			c.until(`"id":10,"result":`, "three")
 

@@ -27,7 +27,8 @@ type downstream struct {
 
 	subs subscriptions
 
-	uses int // guarded by roll.mu
+	uses int           // guarded by roll.mu
+	over chan struct{} // closed by roll when the session's end is done
 
 	// mu guards the fields below. It is held for map work only.
 	mu        sync.Mutex
@@ -67,6 +68,7 @@ func (f *Front) newDownstream(id DownstreamID, name string, principal exchange.P
 		principal: principal,
 		handshake: h,
 		cancels:   make(map[int]context.CancelFunc),
+		over:      make(chan struct{}),
 		calls:     make(map[wire.ID]*incoming),
 		questions: make(map[int64]*inquiry),
 		level:     f.opts.LogLevel,

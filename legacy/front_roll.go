@@ -1,6 +1,7 @@
 package legacy
 
 import (
+	"context"
 	"crypto/rand"
 	"math"
 	"sync"
@@ -128,6 +129,30 @@ func (r *roll) evictLocked(may func(*downstream) bool) bool {
 	return false
 }
 
+// makeRoom ends the session that has been idle longest of those that are linked
+// upstream, and returns once that has room for another: false if all are in use.
+func (r *roll) makeRoom(ctx context.Context) bool {
+	r.mu.Lock()
+	var oldest *downstream
+	for _, d := range r.idle.Keys() { // oldest first
+		if d.link != nil {
+			oldest = d
+			r.endLocked(d, endedEvicted)
+			break
+		}
+	}
+	r.mu.Unlock()
+	if oldest == nil {
+		return false
+	}
+	select {
+	case <-oldest.over:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // use returns the session, in use until leave is called. A foreign principal's is
 // as unknown as one that never was.
 func (r *roll) use(id DownstreamID, principal exchange.Principal) *downstream {
@@ -202,6 +227,7 @@ func (r *roll) endLocked(d *downstream, why string) {
 	r.running.Go(func() { // ends when its calls have
 		r.f.log.Info("client session ended", "session", d.name, "reason", why)
 		d.close()
+		close(d.over)
 	})
 }
 

@@ -102,7 +102,8 @@ func (p *pool) getBy(ctx context.Context, profile exchange.Profile, private bool
 	e, habit, err := p.enter(ctx, profile, private, dial)
 	if errors.Is(err, errFull) {
 		p.opts.Logger.Warn("session limit reached", "limit", p.opts.MaxSessions)
-		return nil, nil, wire.Errorf(spec.CodeInternal, "server %q: all %d sessions are in use; try again later, or raise limits.sessions", p.opts.Name, p.opts.MaxSessions)
+		return nil, nil, fmt.Errorf("%w: %w", exchange.ErrFull, wire.Errorf(spec.CodeInternal,
+			"server %q: all %d sessions are in use; try again later, or raise limits.sessions", p.opts.Name, p.opts.MaxSessions))
 	}
 	if err != nil {
 		return nil, nil, err

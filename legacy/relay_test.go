@@ -435,9 +435,19 @@ func TestS02Limits(t *testing.T) {
 	b := newTestBack(t, Options{URL: p.URL, MaxSessions: 1, Timeouts: Timeouts{Request: time.Millisecond, Max: 300 * time.Millisecond}, Metrics: d})
 	st := linkedTo(t, b)
 	g := st.enter(t, "2025-03-26")
+	// One that has a stream open is in use, one that has not makes room.
+	get := read(t, st.open(t, "GET", "", "Mcp-Session-Id", g.id, "Accept", "text/event-stream"))
 	if r := st.send(t, "POST", oddHello); r.code() != -32603 || !strings.Contains(r.body, "limits.sessions") || d.count("session limit") != 1 {
 		t.Errorf("initialize past the limit = %d %s, want an error that names it", r.status, r.body)
 	}
+	get.res.Body.Close()
+	eventually(t, "idle", func() bool { return st.front.sessions.idleCount() == 1 })
+	former := g.id
+	g = st.enter(t, "2025-03-26")
+	if r := st.send(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Mcp-Session-Id", former); r.status != 404 || st.drops("limit client_sessions") != 1 {
+		t.Errorf("ping in the session that made room = %d %s, want 404, counted", r.status, r.body)
+	}
+	deleted := len(p.requests("DELETE"))
 	begin := time.Now()
 	r := g.call(t, "tools/call", `{}`)
 	if took := time.Since(begin); r.code() != -32603 || !strings.Contains(r.body, "timeouts.max") || d.count("time limit") != 1 || took < 300*time.Millisecond {
@@ -446,7 +456,13 @@ func TestS02Limits(t *testing.T) {
 	eventually(t, "cancelled upstream", func() bool { return len(p.requests("notifications/cancelled")) == 1 })
 	st.front.opts.Idle = 10 * time.Millisecond
 	g.call(t, "ping", `{}`)
-	eventually(t, "ended upstream", func() bool { return len(p.requests("DELETE")) == 1 && st.front.Sessions() == 0 })
+	eventually(t, "ended upstream", func() bool { return len(p.requests("DELETE")) == deleted+1 && st.front.Sessions() == 0 })
+}
+
+func (r *roll) idleCount() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.idle.Len()
 }
 
 // Roots of the config stand for the client's.

@@ -11,6 +11,9 @@ import (
 // ended.
 var ErrLinkEnded = errors.New("the session upstream has ended")
 
+// ErrFull says that a [Linker] has no room for another session.
+var ErrFull = errors.New("no room for another session upstream")
+
 // A Linker gives the session of a legacy client an upstream session of its own, under
 // which every message passes as it was written.
 type Linker interface {
@@ -19,7 +22,8 @@ type Linker interface {
 	//
 	// The link is nil if the server refused, which is in answer then; and answer is
 	// nil too if the upstream is of another era, whose sessions can't be linked. An
-	// error that wraps [ErrStarting] says that asking again will soon be worth it.
+	// error that wraps [ErrStarting] says that asking again will soon be worth it, and
+	// one that wraps [ErrFull] that it will be once another link was closed.
 	Link(ctx context.Context, req *Request, m *wire.Message, h Hearer) (l Link, answer []byte, err error)
 }
 

@@ -118,6 +118,9 @@ func (b *Back) news(c *upcall, m *wire.Message) {
 	if m.Method == spec.NotifyToolsListChanged {
 		b.tools.forget(c.scope)
 	}
+	if c.listens() {
+		return // its client hears of it
+	}
 	b.opts.Metrics.Dropped(b.opts.Name, droppedAs(m.Method))
 }
 
@@ -184,6 +187,11 @@ func (b *Back) call(id int64, req *exchange.Request, params []byte) *upcall {
 	c.frame = wire.AppendRequest(frame, wire.NumberID(id), req.Method, params, req.Extra)
 	if b.overHTTP() {
 		c.header = requestHeader(b.revision(), req.Method, params, b.mirrors(req.Method, c.scope, params), b.rawNames.Load())
+		for name, values := range req.ParamHeaders {
+			if c.header[name] == nil {
+				c.header[name] = values
+			}
+		}
 	}
 	return c
 }

@@ -168,6 +168,9 @@ func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Mes
 		err = f.schemas.check(r.Header, req)
 	}
 	if err == nil {
+		req.ParamHeaders = f.schemas.unverified(r.Header, req)
+	}
+	if err == nil {
 		err = f.serve(r.Context(), req, &p.reply)
 	}
 	if err != nil {

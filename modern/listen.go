@@ -20,6 +20,9 @@ func (f *Front) listen(ctx context.Context, req *exchange.Request, p *reply) err
 	if err != nil {
 		return err
 	}
+	if f.passesFilter(ctx, req) {
+		return f.listenThrough(ctx, req, p)
+	}
 	s := &stream{f: f, p: p, principal: req.Principal, profile: req.Profile, mail: fanout.NewMailbox(fanout.MailboxOptions{})}
 	if err := p.out.begin(s.mail); err != nil {
 		return nil // the client has gone

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math/big"
 	"net/http"
+	"strings"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
@@ -89,6 +90,29 @@ func (c *schemaCache) check(h http.Header, req *exchange.Request) error {
 		}
 	}
 	return nil
+}
+
+// unverified returns the parameter headers of a tools/call that nothing is known of.
+//
+// Spec: 2026-07-28, basic/transports/streamable-http, Server Behavior for Custom
+// Headers.
+func (c *schemaCache) unverified(h http.Header, req *exchange.Request) (headers map[string][]string) {
+	if req.Method != spec.MethodToolsCall {
+		return nil
+	}
+	for name, values := range h {
+		if !strings.HasPrefix(name, spec.HeaderParamPrefix) {
+			continue
+		}
+		if tool, _ := wire.GetString(req.Params, "name"); c.tools.Contains(toolKey{req.Profile.Scope, tool}) {
+			return nil // they are computed anew
+		}
+		if headers == nil {
+			headers = make(map[string][]string)
+		}
+		headers[name] = values
+	}
+	return headers
 }
 
 func (m mirror) check(h http.Header, value []byte) error {

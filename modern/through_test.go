@@ -119,3 +119,32 @@ func TestS01QuestionsPassBeforeTheVerdict(t *testing.T) {
 		t.Errorf("answer = %s, want %s", got, want)
 	}
 }
+
+// Headers of parameters that can't be judged here pass; all others are computed from
+// the body, whatever the client's are.
+func TestS01UnverifiedParamHeadersPass(t *testing.T) {
+	p := newUpPeer(t)
+	p.says("tools/call", said("hi"))
+	f, _ := before(t, p.back(BackOptions{}))
+	call := request("1", "tools/call", "{}", `,"name":"x","arguments":{"region":"eu"}`)
+	headers := map[string]string{"Mcp-Param-Region": "us", "Mcp-Param-Odd": "=?base64?4pyT?=", "Mcp-Other": "x", "X-Own": "y"}
+	if w := overHTTP(t, f, call, headers); w.Code != 200 {
+		t.Fatalf("answer = %d %s, want 200", w.Code, w.Body)
+	}
+	got := p.requests("tools/call")[0].header
+	for name, want := range map[string]string{"Mcp-Param-Region": "us", "Mcp-Param-Odd": "=?base64?4pyT?=", "Mcp-Other": "", "X-Own": "", "Mcp-Name": "x"} {
+		if got.Get(name) != want {
+			t.Errorf("the server got %s: %q, want %q", name, got.Get(name), want)
+		}
+	}
+	// What is known is computed from the arguments.
+	schema := []byte(`[{"name":"x","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]`)
+	f.schemas.learn("s/0", schema)
+	headers["Mcp-Param-Region"] = "eu"
+	if w := overHTTP(t, f, call, headers); w.Code != 200 {
+		t.Fatalf("answer = %d %s, want 200", w.Code, w.Body)
+	}
+	if got := p.requests("tools/call")[1].header; got.Get("Mcp-Param-Odd") != "" {
+		t.Errorf("the server got %v, want no header that the tool has not", got)
+	}
+}

@@ -45,6 +45,9 @@ func (c *upcall) is(id wire.ID) bool {
 	return ok && n == c.id
 }
 
+// listens reports whether it is a client's own listen request.
+func (c *upcall) listens() bool { return c.of != nil && c.of.listens }
+
 // An answer is a response as far as it is not about ids. Whoever gets one frees
 // it.
 type answer struct {
@@ -90,8 +93,15 @@ func (a *answer) takeError() *wire.Error {
 // Spec: 2026-07-28, basic/patterns/progress; server/utilities/logging.
 func (c *upcall) note(m *wire.Message) (exchange.Notification, bool) {
 	n := exchange.Notification{Method: m.Method, Params: m.Params}
-	if c.of == nil {
+	switch {
+	case c.of == nil:
 		return n, false
+	case c.of.listens && m.Method == spec.NotifyProgress && c.of.req.ProgressToken != nil:
+		n.Params = wire.AppendEdited(nil, m.Params, wire.Edit{Name: spec.MetaProgressToken, Value: c.of.req.ProgressToken})
+		return n, true
+	case c.of.listens:
+		n.Params = keep(m.Params)
+		return n, true
 	}
 	switch m.Method {
 	case spec.NotifyProgress:

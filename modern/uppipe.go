@@ -303,6 +303,10 @@ func (p *pipe) sole() *connCall {
 
 // notification hands a notification to the request, or the stream, that it names.
 func (p *pipe) notification(m *wire.Message) {
+	if pc := p.listener(m); pc != nil {
+		p.tellListener(pc, m)
+		return
+	}
 	switch m.Method {
 	case spec.NotifyProgress:
 		if id, ok := tokenOf(m); ok {

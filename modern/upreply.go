@@ -66,7 +66,7 @@ func (l *httpLink) readStream(ctx context.Context, end func(), c *upcall, resp *
 // tell hands a notification on a request's own stream to its caller, who so slows
 // the server down if it is slow itself.
 func (l *httpLink) tell(ctx context.Context, c *upcall, m *wire.Message) {
-	if m.Method == spec.NotifyProgress {
+	if m.Method == spec.NotifyProgress && !c.listens() {
 		if id, ok := tokenOf(m); !ok || id != c.id {
 			l.drop("foreign progress", c)
 			return
@@ -75,7 +75,9 @@ func (l *httpLink) tell(ctx context.Context, c *upcall, m *wire.Message) {
 	if n, ok := c.note(m); ok {
 		// A caller that can't be reached is no reason to stop: ctx says so too.
 		_ = c.of.x.Notify(ctx, n)
-		return
+		if !c.listens() || m.Method != spec.NotifyToolsListChanged {
+			return
+		}
 	}
 	l.news(c, m)
 }

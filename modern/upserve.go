@@ -20,6 +20,9 @@ type serving struct {
 	x     exchange.Exchange
 	level spec.LogLevel // of the messages its caller wants
 	clock *exchange.Clock
+	// listens says that it is a listen request, whose notifications are all its
+	// caller's. It has no clock.
+	listens bool
 
 	// mu guards the fields below. It is held for the moment only.
 	mu       sync.Mutex
@@ -36,6 +39,9 @@ type serving struct {
 func (b *Back) Serve(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
 	if err := refuseMethod(req.Method); err != nil {
 		return nil, err
+	}
+	if req.Method == spec.MethodListen {
+		return b.serveListen(ctx, req, x)
 	}
 	s := &serving{b: b, req: req, x: x, level: req.LogLevel}
 	if s.level == "" && req.Era != spec.Modern {

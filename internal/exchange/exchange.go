@@ -15,6 +15,9 @@ type Request struct {
 	Method string
 	Params json.RawMessage // an object as it came, or nil
 	Extra  []byte          // unknown members of the envelope, as in wire.Message
+	// ParamHeaders are headers that may mirror parameters of the tool that is called,
+	// whose schema is not known here: only the server can judge them. Read-only.
+	ParamHeaders map[string][]string
 
 	// Who asks, by its own account.
 	Era          spec.Era

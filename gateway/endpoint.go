@@ -92,14 +92,13 @@ func (g *Gateway) boundBody(w http.ResponseWriter, r *http.Request) {
 }
 
 func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, s *server) ([]byte, bool) {
-	limited := http.MaxBytesReader(w, r.Body, g.opts.MaxBody)
 	var body []byte
 	var err error
 	if n := r.ContentLength; n >= 0 && n <= g.opts.MaxBody {
 		body = make([]byte, n)
-		_, err = io.ReadFull(limited, body)
+		_, err = io.ReadFull(r.Body, body)
 	} else {
-		body, err = io.ReadAll(limited)
+		body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, g.opts.MaxBody))
 	}
 	if err == nil {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})

@@ -26,6 +26,7 @@ type server struct {
 	handler  exchange.Handler // the back, behind what keeps its results
 	front    *modern.Front    // of modern clients
 	former   *legacy.Front    // of legacy clients
+	lines    slog.Handler     // takes a line for each request; it knows the server's name
 	profiles *profiler
 }
 
@@ -39,7 +40,7 @@ func newServer(g *Gateway, so ServerOptions) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{g: g, name: so.Name, profiles: profiles}
+	s := &server{g: g, name: so.Name, profiles: profiles, lines: g.opts.Logger.With("upstream", so.Name).Handler()}
 	if s.back, err = so.Open(g.hub); err != nil {
 		return nil, err
 	}
@@ -179,19 +180,23 @@ func (s *server) count(ctx context.Context, req *exchange.Request, begin time.Ti
 	return took, result
 }
 
+// log writes the line past the Logger, which would look for its caller's place in
+// the source each time.
 func (s *server) log(ctx context.Context, req *exchange.Request, took time.Duration, result string, err error) {
 	level := slog.LevelInfo
 	if result == "failed" {
 		level = slog.LevelWarn
 	}
-	attrs := []slog.Attr{
-		slog.String("upstream", s.name), slog.String("method", req.Method),
-		slog.String("era", req.Era.String()), slog.Duration("took", took), slog.String("outcome", result),
+	if !s.lines.Enabled(ctx, level) {
+		return
 	}
+	line := slog.NewRecord(time.Now(), level, "request", 0)
+	line.AddAttrs(slog.String("method", req.Method), slog.String("era", req.Era.String()),
+		slog.Duration("took", took), slog.String("outcome", result))
 	if err != nil {
-		attrs = append(attrs, slog.String("err", err.Error()))
+		line.AddAttrs(slog.String("err", err.Error()))
 	}
-	s.g.opts.Logger.LogAttrs(ctx, level, "request", attrs...)
+	_ = s.lines.Handle(ctx, line) // as Logger does: there is nobody to tell
 }
 
 // outcome sorts how a request ended: "ok", "cancelled", "refused" by the gateway,

@@ -13,10 +13,10 @@ type Key []byte
 
 // Is reports whether the key spells name. Names are case-sensitive.
 func (k Key) Is(name string) bool {
-	if bytes.IndexByte(k, '\\') < 0 {
-		return len(k) == len(name)+2 && string(k[1:len(k)-1]) == name
+	if len(k) <= len(name)+2 { // escapes only make a name longer
+		return len(k) == len(name)+2 && string(k[1:len(k)-1]) == name && bytes.IndexByte(k, '\\') < 0
 	}
-	return k.String() == name
+	return bytes.IndexByte(k, '\\') >= 0 && k.String() == name
 }
 
 // String returns the name without quotes, its escapes resolved.

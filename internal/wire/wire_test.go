@@ -254,3 +254,17 @@ func TestAppendCanonical(t *testing.T) {
 		}
 	}
 }
+
+func TestKeyIs(t *testing.T) {
+	for _, key := range []string{`""`, `"a"`, `"\u0061"`, `"\\"`, `"\n"`, `"ab"`, `"é"`, `"\u00e9"`, `"\ud83d\ude00"`} {
+		for _, name := range []string{"", "a", "b", `\`, `\\`, "\n", `\n`, "ab", "é", "😀", `\u0061`} {
+			var want string
+			if err := json.Unmarshal([]byte(key), &want); err != nil {
+				t.Fatal(err)
+			}
+			if got := Key(key).Is(name); got != (want == name) {
+				t.Errorf("Key(%s).Is(%q) = %v", key, name, got)
+			}
+		}
+	}
+}

@@ -18,9 +18,10 @@ type clientConn struct {
 
 	// mu guards the fields below. A deadline is set under it, which never blocks.
 	mu      sync.Mutex
-	readers int       // Reads under way
 	noted   time.Time // the read deadline that was asked for
-	set     time.Time // the one that the connection has
+	readers int32     // Reads under way
+	due     bool      // the connection has another deadline than the one noted
+	bounded bool      // it has one
 }
 
 // Write implements [net.Conn].
@@ -53,7 +54,7 @@ func (c *clientConn) WriteTo(w io.Writer) (int64, error) {
 func (c *clientConn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.noted = t
+	c.noted, c.due = t, c.bounded || !t.IsZero()
 	if c.readers == 0 {
 		return nil
 	}
@@ -86,12 +87,12 @@ func (c *clientConn) endRead() {
 
 // keepLocked gives the connection the deadline that was noted.
 func (c *clientConn) keepLocked() error {
-	if c.set == c.noted {
+	if !c.due {
 		return nil
 	}
 	if err := c.TCPConn.SetReadDeadline(c.noted); err != nil {
 		return err
 	}
-	c.set = c.noted
+	c.due, c.bounded = false, !c.noted.IsZero()
 	return nil
 }

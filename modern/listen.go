@@ -73,7 +73,7 @@ func (s *stream) reportStale() {
 // run writes the acknowledgment and then what arrives, until the client leaves
 // (an error) or the stream is ended (its result was written).
 func (s *stream) run(ctx context.Context, honored exchange.Filter) error {
-	if err := s.p.send(appendAck(nil, honored, s.p.id)); err != nil {
+	if err := s.acknowledge(honored); err != nil {
 		return err
 	}
 	tick := time.NewTicker(s.f.opts.KeepAlive)
@@ -92,6 +92,13 @@ func (s *stream) run(ctx context.Context, honored exchange.Filter) error {
 			}
 		}
 	}
+}
+
+func (s *stream) acknowledge(honored exchange.Filter) error {
+	ack := buffers.get()
+	defer buffers.put(ack)
+	*ack = appendAck((*ack)[:0], honored, s.p.id)
+	return s.p.send(*ack)
 }
 
 // drain writes what is pending, gathered into few writes.

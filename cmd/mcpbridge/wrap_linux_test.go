@@ -65,7 +65,7 @@ func killLeft(t *testing.T, file string) {
 
 // A client that is killed leaves nothing behind: not mcpbridge, nor its server's
 // process group, however obstinate.
-func TestWrapUnderACrash(t *testing.T) {
+func TestU04WrapUnderACrash(t *testing.T) {
 	bin, err := binary()
 	if err != nil {
 		t.Fatal(err)
@@ -114,6 +114,24 @@ func TestWrapClosedPipes(t *testing.T) {
 	_ = w.in.Close()
 	_ = w.out.Close()
 	_ = w.cmd.Wait() // with an error if it could not write
+	if left := processes(t, file); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// What a set-up that failed half-way had started is ended with all that it started:
+// a command that says nothing to either era's first request, and has a child.
+func TestU04FailedSetupLeavesNothing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pid")
+	got := runCommand(t.Context(), os.Environ(), "probe", "--timeout", "300ms", "--", "sh", "-c", `echo $$ >> "$1"; sleep 60 & wait`, "sh", file)
+	killLeft(t, file)
+	if got.code != exitFailure || !strings.Contains(got.err, "no verdict") {
+		t.Errorf("probe = %+v, want no verdict", got)
+	}
+	text, err := os.ReadFile(file)
+	if n := len(strings.Fields(string(text))); err != nil || n != 2 {
+		t.Errorf("%d processes started, %v, want one for each era", n, err)
+	}
 	if left := processes(t, file); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
 	}

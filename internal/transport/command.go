@@ -149,6 +149,7 @@ func (c *Command) start() error {
 		closing: c.closing, gone: c.done, goneErr: c.gone,
 	}
 	c.out = lineWriter{turnstile: turns, f: c.stdin, cut: func() { killGroup(c.cmd.Process.Pid) }}
+	c.log.Info("command started", "pid", c.cmd.Process.Pid)
 	go c.words.drain(c.stderr, c.log)
 	go c.wait()
 	return nil
@@ -247,6 +248,9 @@ func (c *Command) wait() {
 	c.words.finish(c.stderr)
 	c.stdout.SetReadDeadline(time.Now()) // see drainer
 	c.exitErr = c.exitError(err)
+	if !isClosed(c.closing) {
+		c.log.Warn("command ended by itself", "pid", pid, "status", c.cmd.ProcessState.String())
+	}
 }
 
 // groupEnds waits for the group to lose its last process. There is nothing to

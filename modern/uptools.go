@@ -64,7 +64,7 @@ func (b *Back) learn(scope string, page []byte) ([]byte, bool) {
 func (b *Back) withoutInvalid(tools []byte) ([]byte, bool) {
 	some, valid := false, []byte{'['}
 	for tool := range wire.Elements(tools) {
-		if reason := annotationFault(wire.Get(tool, "inputSchema")); reason != "" {
+		if reason := AnnotationFault(wire.Get(tool, "inputSchema")); reason != "" {
 			name, _ := wire.GetString(tool, "name")
 			b.log.Warn("tool left out of the list", "tool", name, "reason", reason)
 			some = true
@@ -75,9 +75,11 @@ func (b *Back) withoutInvalid(tools []byte) ([]byte, bool) {
 	return closeArray(valid), some
 }
 
-// annotationFault returns what is wrong with the header annotations of a schema, or
-// "".
-func annotationFault(schema []byte) string {
+// AnnotationFault returns what is wrong with the header annotations of a tool's input
+// schema, or "". Over HTTP such a tool must be left out of the list.
+//
+// Spec: 2026-07-28, basic/transports/streamable-http, Schema Extension.
+func AnnotationFault(schema []byte) string {
 	w := annotations{seen: make(map[string]bool)}
 	w.schema(schema, "", true)
 	return w.fault

@@ -7,6 +7,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern"
 )
 
 // What becomes of a feature on its way to clients of the other era.
@@ -166,24 +167,45 @@ func runsAsTask(support string) func(tool []byte) bool {
 	}
 }
 
-// hasOtherRoot returns a question: is the root of this schema declared, and no object?
-func hasOtherRoot(schema string) func(tool []byte) bool {
-	return func(tool []byte) bool {
-		typ := wire.Get(wire.Get(tool, schema), "type")
-		return typ != nil && wire.Unquote(typ) != "object"
+// noInput asks whether a tool does not say that its arguments are an object.
+func noInput(tool []byte) bool {
+	schema := wire.Get(tool, "inputSchema")
+	return schema == nil || wire.IsNull(schema) || wire.IsObject(schema) && wire.Get(schema, "type") == nil
+}
+
+// otherInput asks whether a tool says that its arguments are something else, so that
+// clients of 2026-07-28 refuse it.
+func otherInput(tool []byte) bool {
+	typ := wire.Get(wire.Get(tool, "inputSchema"), "type")
+	return !noInput(tool) && wire.Unquote(typ) != "object"
+}
+
+// neverObject asks whether a tool says that its arguments can't be an object, so that
+// there is no form of it for older clients.
+func neverObject(tool []byte) bool {
+	typ := wire.Get(wire.Get(tool, "inputSchema"), "type")
+	for t := range wire.Elements(typ) {
+		if wire.Unquote(t) == "object" {
+			return false
+		}
 	}
+	return otherInput(tool)
 }
 
 // wrapsOutput asks whether older clients get the tool's results wrapped.
 func wrapsOutput(tool []byte) bool {
 	schema := wire.Get(tool, "outputSchema")
-	return schema != nil && !wire.IsNull(schema) && wire.Unquote(wire.Get(schema, "type")) != "object"
+	isSchema := wire.IsObject(schema) || string(schema) == "true" || string(schema) == "false"
+	return isSchema && wire.Unquote(wire.Get(schema, "type")) != "object"
 }
 
 func hasOutput(tool []byte) bool { return wire.IsObject(wire.Get(tool, "outputSchema")) }
 
-// mirrors asks whether headers repeat parameters of the tool.
-func mirrors(tool []byte) bool { return mirrorsIn(wire.Get(tool, "inputSchema")) }
+// mirrors asks whether headers repeat parameters of the tool, mismirrors whether
+// they can't, though it says so.
+func mirrors(tool []byte) bool { return !mismirrors(tool) && mirrorsIn(wire.Get(tool, "inputSchema")) }
+
+func mismirrors(tool []byte) bool { return modern.AnnotationFault(wire.Get(tool, "inputSchema")) != "" }
 
 func mirrorsIn(schema []byte) bool {
 	for _, p := range wire.Members(wire.Get(schema, "properties")) {

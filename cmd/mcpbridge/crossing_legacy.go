@@ -19,8 +19,10 @@ var toModern = []passage{
 	{"cancellation", crosses, "M2L-13", always,
 		"a client that closes its response has notifications/cancelled sent to the server"},
 
-	{"tools whose input schema is no object", refused, "M2L-09", tools(hasOtherRoot("inputSchema")),
+	{"tools whose input schema is no object", refused, "M2L-09", tools(otherInput),
 		"clients of 2026-07-28 refuse a list with them; they are left out"},
+	{"tools whose input schema names no type", changes, "M2L-09", tools(noInput),
+		"it gets the type object"},
 	{"tools that must be run as tasks", changes, "M2L-07", tools(runsAsTask("required")),
 		"the gateway runs them as tasks, polls, and answers the call with the result"},
 	{"tools that may be run as tasks", changes, "M2L-07", tools(runsAsTask("optional")),

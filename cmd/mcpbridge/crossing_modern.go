@@ -19,8 +19,12 @@ var toLegacy = []passage{
 	{"cancellation", crosses, "L2M-15", always,
 		"notifications/cancelled ends the request with the server"},
 
-	{"tools whose input schema is no object", refused, "L2M-07", tools(hasOtherRoot("inputSchema")),
+	{"tools whose input schema is no object", refused, "L2M-07", tools(neverObject),
 		"clients of 2025-11-25 and before refuse a list with them; they are left out"},
+	{"tools whose x-mcp-header can't be a header", refused, "L2M-11", both(overHTTP, tools(mismirrors)),
+		"whoever speaks to the server has to leave them out, the gateway too"},
+	{"tools whose input schema names no type", changes, "L2M-07", tools(noInput),
+		"it gets the type object"},
 	{"tools whose output schema is no object", changes, "L2M-07", tools(wrapsOutput),
 		`wrapped as {"result": …}, in the list and in every result`},
 	{"tools with parameters in headers (x-mcp-header)", changes, "L2M-11", both(overHTTP, tools(mirrors)),

@@ -286,19 +286,3 @@ func TestProbeTellsHowFarItIs(t *testing.T) {
 		t.Errorf("progress = %q", got)
 	}
 }
-
-// Each row names a rule of the list, and an outcome that there is.
-func TestCrossingsNameTheirRules(t *testing.T) {
-	text, err := os.ReadFile("../../docs/rules.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range slices.Concat(toModern, toLegacy) {
-		if !strings.Contains(string(text), "\n| "+p.rule+" | ") || p.why == "" || p.feature == "" {
-			t.Errorf("%s: rule %q is not in docs/rules.md, or there is no reason", p.feature, p.rule)
-		}
-		if !slices.Contains([]string{refused, changes, crosses}, p.outcome) {
-			t.Errorf("%s: outcome %q", p.feature, p.outcome)
-		}
-	}
-}

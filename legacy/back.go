@@ -166,10 +166,18 @@ func (b *Back) connected(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	if saidNo(err) {
+	if b.suspicious(err) {
 		b.opts.Doubt(cause(err).Error())
 	}
 	return &failure{cause: err, fate: notSent, spoke: saidNo(err)}
+}
+
+// suspicious reports whether a server of the other era may have failed a handshake so:
+// it refused, had nothing to say, or is a command that ended.
+func (b *Back) suspicious(err error) bool {
+	var never *unconnected
+	ended := b.endpoint == nil && !errors.As(err, &never) && !errors.Is(err, context.Canceled)
+	return ended || saidNo(err) || errors.Is(err, errSlowHandshake)
 }
 
 // Describe implements [exchange.Describer]: it tells what the server answered to

@@ -137,12 +137,21 @@ func leadingID(start []byte) wire.ID {
 
 var _ link = (*connLink)(nil)
 
+// An unconnected says that a connection could not be opened, or a command not be
+// started.
+type unconnected struct{ err error }
+
+func (e *unconnected) Error() string { return "connecting to it: " + e.err.Error() }
+
+// Unwrap returns why.
+func (e *unconnected) Unwrap() error { return e.err }
+
 // linkConn opens a connection for s that outlives ctx's end, within the time ctx has.
 func (b *Back) linkConn(ctx context.Context, s *session) error {
 	start := time.Now()
 	conn, err := b.opts.Dial(ctx)
 	if err != nil {
-		return fmt.Errorf("connecting to it: %w", err)
+		return &unconnected{err}
 	}
 	b.log.Debug("connected", "took", time.Since(start))
 	newConnLink(ctx, s, conn)

@@ -73,6 +73,8 @@ func (s *session) abort(ctx context.Context) {
 	s.close(ctx)
 }
 
+var errSlowHandshake = errors.New("it did not finish initialize within timeouts.connect")
+
 // A handshakeRefusal says that a server answered the handshake with an error. The
 // error is not in its chain: it was not the client's request that was refused.
 type handshakeRefusal struct{ text string }
@@ -83,7 +85,7 @@ func (e *handshakeRefusal) Error() string { return e.text }
 // refusal out of the chain.
 func connectError(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return errors.New("it did not finish initialize within timeouts.connect")
+		return errSlowHandshake
 	}
 	var refusal *wire.Error
 	if errors.As(err, &refusal) {

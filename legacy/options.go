@@ -98,7 +98,8 @@ type Options struct {
 	Metrics Metrics          // nil counts nothing
 	Changes exchange.Changes // nil tells nobody of changes
 	// Doubt is called when the server may have become one of the other era: it
-	// refused the handshake, or lost a session. It must not block; nil means nobody
+	// refused the handshake or left it unanswered, lost a session, or answered with
+	// an error of that era. It must not block; nil means nobody
 	// wants to know.
 	Doubt func(why string)
 }

@@ -9,10 +9,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -131,6 +133,42 @@ func TestU02ModernErrorsAreDoubted(t *testing.T) {
 			if n := int(doubts.Load()); n != tt.want {
 				t.Errorf("doubted %d times, want %d", n, tt.want)
 			}
+		})
+	}
+}
+
+// A command that leaves the handshake unanswered may have become one of the other
+// era; one that can't be started tells nothing.
+func TestU02UnansweredHandshakeIsDoubted(t *testing.T) {
+	for name, want := range map[string]int32{"silent": 1, "ends": 1, "cannot be started": 0} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				near, far := transport.NewPipe()
+				var doubts atomic.Int32
+				b, err := NewBack(Options{Name: "s", ClientInfo: json.RawMessage(testInfo), Doubt: func(string) { doubts.Add(1) },
+					Dial: func(context.Context) (transport.Conn, error) {
+						if name == "cannot be started" {
+							return nil, errors.New("no such program")
+						}
+						return near, nil
+					}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				go func() { // ends with what it reads, or the connection
+					if _, err := far.Read(); err == nil && name == "ends" {
+						_ = far.Close()
+					}
+				}()
+				if _, err := b.connect(t.Context(), b.probeProfile()); err == nil {
+					t.Error("connect succeeded")
+				}
+				if n := doubts.Load(); n != want {
+					t.Errorf("doubted %d times, want %d", n, want)
+				}
+				_ = b.Close(context.Background())
+				_ = far.Close()
+			})
 		})
 	}
 }

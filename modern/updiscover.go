@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -111,7 +112,7 @@ func (b *Back) discover(ctx context.Context, p exchange.Profile) error {
 	defer cancel()
 	result, err := b.request(ctx, spec.MethodDiscover, []byte("{}"), p)
 	if err != nil {
-		err = b.discoverError(err)
+		err = b.discoverError(ctx, err)
 		if ctx.Err() == nil || context.Cause(ctx) == errSlowDiscover {
 			b.health.report(err)
 		}
@@ -132,10 +133,16 @@ func (b *Back) discover(ctx context.Context, p exchange.Profile) error {
 }
 
 // discoverError says of a refusal that it was not the client's request that was
-// refused.
-func (b *Back) discoverError(err error) error {
+// refused. What only a server of the other era does is doubted: so does a command
+// that ends on the question, or has nothing to say to it.
+func (b *Back) discoverError(ctx context.Context, err error) error {
 	var refusal *wire.Error
 	if !errors.As(err, &refusal) {
+		f := asFailure(err)
+		silent := context.Cause(ctx) == errSlowDiscover
+		if b.wasConnected() && (silent || f != nil && f.fate == mayHaveRun) {
+			b.opts.Doubt(fmt.Sprintf("it did not answer %s: %v", spec.MethodDiscover, shorten(transport.Cause(err).Error())))
+		}
 		return err
 	}
 	if !spec.ModernError(refusal.Code) {

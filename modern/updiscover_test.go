@@ -244,6 +244,48 @@ func TestDoubtsItsEra(t *testing.T) {
 	}
 }
 
+// A command that ends on server/discover, or says nothing, may have become one of the
+// other era.
+func TestU02SilentCommandIsDoubted(t *testing.T) {
+	for name, want := range map[string]int{"silent": 1, "ends": 1, "answers": 0} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				near, far := transport.NewPipe()
+				var d doubts
+				b, err := NewBack(BackOptions{Name: "s", ClientInfo: json.RawMessage(upInfo), Doubt: d.take,
+					Dial: func(context.Context) (transport.Conn, error) { return near, nil }})
+				if err != nil {
+					t.Fatal(err)
+				}
+				go func() { // ends with the play
+					p := &linePeer{t, far}
+					switch m := p.want("server/discover"); name {
+					case "ends":
+						_ = far.Close()
+					case "answers":
+						p.result(m.ID, discovery(0, "private"))
+					}
+				}()
+				if err := b.discover(t.Context(), b.probeProfile()); (err == nil) != (name == "answers") {
+					t.Errorf("discover = %v", err)
+				}
+				if d.count() != want {
+					t.Errorf("doubted %d times (%q), want %d", d.count(), d.all, want)
+				}
+				_ = b.Close(context.Background())
+				_ = far.Close()
+			})
+		})
+	}
+	t.Run("cannot be started", func(t *testing.T) {
+		var d doubts
+		b := newUpBack(t, BackOptions{Doubt: d.take, Dial: func(context.Context) (transport.Conn, error) { return nil, errors.New("no such program") }})
+		if err := b.discover(t.Context(), b.probeProfile()); err == nil || d.count() != 0 {
+			t.Errorf("discover = %v, doubted %q, want an error that tells nothing of the era", err, d.all)
+		}
+	})
+}
+
 // Every result of this era says of which type it is.
 func TestU02UntypedResultsAreDoubted(t *testing.T) {
 	for result, want := range map[string]int{`{"tools":[]}`: 1, `{"resultType":"complete","tools":[]}`: 0} {

@@ -209,7 +209,8 @@ func (c *Command) end() error {
 		return nil
 	}
 	if terminateGroup(c.cmd.Process.Pid) && c.exits(c.opts.CloseGrace) {
-		return fmt.Errorf("closing server %s: it ignored the end of its input and was terminated", c.name)
+		c.log.Warn("command was terminated: it took no notice of the end of its input", "grace", c.opts.CloseGrace)
+		return nil
 	}
 	killGroup(c.cmd.Process.Pid)
 	if c.exits(c.opts.CloseGrace + 2*leftoverGrace) { // wait has graces of its own

@@ -34,6 +34,7 @@ func Probe(ctx context.Context, o Options, how exchange.Probing) (exchange.Verdi
 	v.Took, v.Steps = greet.Took, []exchange.Step{greet}
 	if s != nil {
 		defer s.goodbye()
+		_, v.Older = s.link.(*eventLink)
 		s.account(ctx, &v, how)
 	}
 	if err := ctx.Err(); errors.Is(err, context.Canceled) {

@@ -25,7 +25,7 @@ func (b *builder) probe(ctx context.Context) gateway.Finding {
 //
 // A URL that fails at server/discover, or says nothing to it, is asked for a session:
 // some servers of the older era do so with whatever they don't know, and would never
-// be served. Of a command that is not said: its silence is evidence.
+// be served. Of a connection that is not said: its silence is evidence.
 func (b *builder) detect(ctx context.Context, how exchange.Probing) (exchange.Verdict, error) {
 	first, second := b.shares()
 	o := b.modernOptions()
@@ -51,7 +51,7 @@ func (b *builder) detect(ctx context.Context, how exchange.Probing) (exchange.Ve
 // second is zero where there is only one.
 func (b *builder) shares() (first, second time.Duration) {
 	all := b.server.Timeouts.Connect
-	if b.server.URL == "" {
+	if b.dial() != nil {
 		return all, 0
 	}
 	second = all / 3

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/legacy"
 )
 
 func newProbeCommand(p process) *cobra.Command {
@@ -128,10 +129,11 @@ func (p *prober) run(ctx context.Context, out io.Writer, asJSON bool) error {
 }
 
 // examine finds out the era and then asks the server, as one of that era, what it has.
-//
-// A transport of one era alone is a case here: it needs no detection.
 func (p *prober) examine(ctx context.Context) (exchange.Verdict, error) {
 	how := exchange.Probing{Lists: true, Begin: p.began}
+	if p.server.Type == string(legacy.TransportSSE) {
+		return p.greet(ctx, p.server.Timeouts.Connect, how) // which has one era alone
+	}
 	v, err := p.detect(ctx, how)
 	if err != nil || v.Era != spec.Legacy || v.Description != nil {
 		return v, err

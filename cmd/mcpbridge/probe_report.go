@@ -50,7 +50,7 @@ type probeStep struct {
 
 func (p *prober) report(v exchange.Verdict) *probeReport {
 	r := &probeReport{
-		Target: p.server.Target(), Transport: transportOf(p.server),
+		Target: p.server.Target(), Transport: transportOf(p.server, &v),
 		Era: v.Era.String(), Reason: v.Reason, Revisions: v.Revisions, Seconds: v.Took.Seconds(),
 	}
 	for _, s := range v.Steps {
@@ -72,17 +72,22 @@ func (p *prober) report(v exchange.Verdict) *probeReport {
 	for _, l := range v.Lists {
 		r.Lists[l.Method] = len(l.Items)
 	}
-	s := &subject{v, p.server.URL != ""}
+	s := &subject{v, p.dial() == nil}
 	r.Crossings = s.crossings()
 	return r
 }
 
 // transportOf names the transport that a server is reached over.
-func transportOf(s *config.Server) string {
-	if s.URL != "" {
-		return "Streamable HTTP"
+func transportOf(s *config.Server, v *exchange.Verdict) string {
+	switch {
+	case s.URL == "":
+		return "stdio"
+	case s.OverWebSocket():
+		return "WebSocket"
+	case v.Older:
+		return "HTTP+SSE"
 	}
-	return "stdio"
+	return "Streamable HTTP"
 }
 
 // print writes the report for people.

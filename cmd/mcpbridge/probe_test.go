@@ -244,6 +244,22 @@ func TestProbeJSONOfAModernServer(t *testing.T) {
 	})
 }
 
+// The transports that a server can have beside the usual two.
+func TestProbeOtherTransports(t *testing.T) {
+	s := serve(t, nil)
+	url := s.Endpoints[0].URL
+	for _, tt := range []struct{ url, transport, era string }{
+		{url, "Streamable HTTP", "modern"},
+		{strings.Replace(url, "/mcp/", "/sse/", 1), "HTTP+SSE", "legacy"},
+		{strings.Replace(url, "http:", "ws:", 1), "WebSocket", "modern"},
+	} {
+		r, got := probeJSON(t, tt.url)
+		if got.code != 0 || r.Transport != tt.transport || r.Era != tt.era || r.Lists["tools/list"] != 2 {
+			t.Errorf("probe %s = %d, %s over %s, %d tools, want %s over %s; it says %s", tt.url, got.code, r.Era, r.Transport, r.Lists["tools/list"], tt.era, tt.transport, got.err)
+		}
+	}
+}
+
 // A report without a verdict is one, too, and what to do next is on standard error.
 func TestProbeWithoutAVerdict(t *testing.T) {
 	for _, tt := range []struct {

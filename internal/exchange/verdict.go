@@ -27,6 +27,8 @@ type Verdict struct {
 	Description *Description
 	// Unasked says that there is a way for what a legacy server sends unasked.
 	Unasked bool
+	// Older says that it is reached over HTTP+SSE, the transport of 2024-11-05.
+	Older bool
 	// Lists are what the server lists, if that was asked for.
 	Lists []Listing
 

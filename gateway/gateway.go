@@ -65,6 +65,9 @@ type Metrics interface {
 	// Sessions adds delta, which may be negative, to the sessions of legacy clients.
 	Sessions(server string, delta int)
 
+	// Sockets adds delta, which may be negative, to the open WebSockets of clients.
+	Sockets(server string, delta int)
+
 	// CacheLooked counts a request for a result that may be kept, and whether it
 	// was. CacheEvicted counts a result that left the cache because it was
 	// "changed", "expired", "full", "replaced" or "closed". CacheBytes adds
@@ -329,6 +332,7 @@ func (noMetrics) Offered(string, int)                                   {}
 func (noMetrics) Delivered(string, int)                                 {}
 func (noMetrics) Parked(string, int)                                    {}
 func (noMetrics) Sessions(string, int)                                  {}
+func (noMetrics) Sockets(string, int)                                   {}
 func (noMetrics) CacheLooked(string, string, bool)                      {}
 func (noMetrics) CacheEvicted(string, string)                           {}
 func (noMetrics) CacheBytes(string, int)                                {}

@@ -179,6 +179,8 @@ func (s *server) failSocket(w http.ResponseWriter, r *http.Request, err error) {
 // runSocket serves a WebSocket until it ends.
 func (s *server) runSocket(c *transport.WebSocket, principal exchange.Principal) {
 	defer s.g.sockets.leave(principal, c)
+	s.g.opts.Metrics.Sockets(s.name, 1)
+	defer s.g.opts.Metrics.Sockets(s.name, -1)
 	begin, peer := time.Now(), c.RemoteAddr().String()
 	s.g.opts.Logger.Debug("WebSocket opened", "upstream", s.name, "downstream", peer)
 	err := s.serveConn(s.g.sockets.live, goingAway{c}, principal)

@@ -22,6 +22,7 @@ type Metrics struct {
 	streams   prometheus.Gauge
 	parked    *prometheus.GaugeVec   // server
 	clients   *prometheus.GaugeVec   // server
+	sockets   *prometheus.GaugeVec   // server
 	limits    *prometheus.CounterVec // server, limit
 
 	// What servers do.
@@ -56,6 +57,7 @@ func New() *Metrics {
 		}),
 		parked:  gauge("parked_calls", "Calls that wait for their clients' answers.", "server"),
 		clients: gauge("client_sessions", "Open sessions of legacy clients.", "server"),
+		sockets: gauge("client_websockets", "Open WebSockets of clients.", "server"),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "mcpbridge", Name: "request_duration_seconds",
 			Help: "Time from a client's request to the end of its answer; listen streams excluded.", Buckets: seconds,
@@ -76,7 +78,7 @@ func New() *Metrics {
 	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.requests, m.durations, m.streams, m.parked, m.clients, m.limits,
+		m.requests, m.durations, m.streams, m.parked, m.clients, m.sockets, m.limits,
 		m.dropped, m.sessions, m.sessionsOpened, m.sessionsEnded, m.commandStarts,
 		m.offered, m.delivered,
 		m.cacheRequests, m.cacheEvicted, m.cacheBytes,
@@ -154,6 +156,11 @@ func (m *Metrics) CacheBytes(server string, delta int) {
 // Sessions adds delta, which may be negative, to the sessions of legacy clients.
 func (m *Metrics) Sessions(server string, delta int) {
 	m.clients.WithLabelValues(server).Add(float64(delta))
+}
+
+// Sockets adds delta, which may be negative, to the open WebSockets of clients.
+func (m *Metrics) Sockets(server string, delta int) {
+	m.sockets.WithLabelValues(server).Add(float64(delta))
 }
 
 // SessionOpened counts a session with a server in. Exactly one SessionEnded

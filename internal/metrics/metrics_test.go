@@ -30,6 +30,8 @@ func TestCounters(t *testing.T) {
 	m.Streams(-1)
 	m.Parked("docs", 3)
 	m.Parked("docs", -1)
+	m.Sockets("docs", 4)
+	m.Sockets("docs", -1)
 	for range 3 {
 		m.SessionOpened("docs")
 	}
@@ -55,6 +57,7 @@ func TestCounters(t *testing.T) {
 		`mcpbridge_limits_hit_total{limit="listen_streams",server="docs"} 1`,
 		"mcpbridge_listen_streams 1",
 		`mcpbridge_parked_calls{server="docs"} 2`,
+		`mcpbridge_client_websockets{server="docs"} 3`,
 		`mcpbridge_upstream_sessions{server="docs"} 1`,
 		`mcpbridge_upstream_sessions_opened_total{server="docs"} 3`,
 		`mcpbridge_upstream_sessions_ended_total{server="docs",why="lost"} 1`,

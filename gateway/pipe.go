@@ -67,7 +67,11 @@ func (s *server) serveConn(ctx context.Context, conn transport.Conn, principal e
 	case <-read:
 	case <-ctx.Done():
 	case <-p.former.Lost():
-		lose(fmt.Errorf("server %q ended the session of this client", s.name))
+		over := &sessionOver{s.name}
+		if m, ok := conn.(mourner); ok {
+			m.sessionIsOver(over)
+		}
+		lose(over)
 	case <-reachable.Done():
 	}
 	p.drain(reachable)
@@ -76,6 +80,16 @@ func (s *server) serveConn(ctx context.Context, conn transport.Conn, principal e
 	<-read
 	return err
 }
+
+// A sessionOver says that the session upstream has ended that was the client's own.
+type sessionOver struct{ server string }
+
+func (e *sessionOver) Error() string {
+	return fmt.Sprintf("server %q ended the session of this client; connect anew", e.server)
+}
+
+// A mourner is a connection that can tell its client why it is closed.
+type mourner interface{ sessionIsOver(why *sessionOver) }
 
 // drain ends what is in flight, in order.
 func (p *pipe) drain(reachable context.Context) {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
@@ -120,7 +121,7 @@ func (s *sockets) wait(ctx context.Context) error {
 	s.mu.Unlock()
 	var cuts sync.WaitGroup
 	for _, c := range open {
-		cuts.Go(func() { _ = goingAway{c}.Close() }) // who serves it hears of it
+		cuts.Go(func() { _ = (&socket{WebSocket: c}).Close() }) // who serves it hears of it
 	}
 	cuts.Wait()
 	<-ended
@@ -183,17 +184,26 @@ func (s *server) runSocket(c *transport.WebSocket, principal exchange.Principal)
 	defer s.g.opts.Metrics.Sockets(s.name, -1)
 	begin, peer := time.Now(), c.RemoteAddr().String()
 	s.g.opts.Logger.Debug("WebSocket opened", "upstream", s.name, "downstream", peer)
-	err := s.serveConn(s.g.sockets.live, goingAway{c}, principal)
+	err := s.serveConn(s.g.sockets.live, &socket{WebSocket: c}, principal)
 	if err == nil {
 		err = ErrShutdown
 	}
 	s.g.opts.Logger.Info("WebSocket closed", "upstream", s.name, "downstream", peer, "open", time.Since(begin).Round(time.Millisecond), "reason", err)
 }
 
-// goingAway is a WebSocket that the gateway closes only when it ends itself: others
-// have ended before they are closed.
-type goingAway struct{ *transport.WebSocket }
+// A socket is a WebSocket that the gateway closes when it ends itself, or when its
+// client's session is over: others have ended before they are closed.
+type socket struct {
+	*transport.WebSocket
+	over atomic.Pointer[sessionOver] // nil unless that is why
+}
 
-func (c goingAway) Close() error {
+// sessionIsOver implements [mourner].
+func (c *socket) sessionIsOver(why *sessionOver) { c.over.Store(why) }
+
+func (c *socket) Close() error {
+	if why := c.over.Load(); why != nil {
+		return c.End(transport.CloseRestart, why.Error())
+	}
 	return c.End(transport.CloseGoingAway, ErrShutdown.Error())
 }

@@ -177,9 +177,9 @@ func (r *relay) cancelAll() {
 	defer cancel()
 	for _, x := range calls {
 		if r.s.alive() {
-			_ = r.s.link.send(ctx, wire.AppendNotification(nil, spec.NotifyCancelled, cancelledParams(x.c.id, errClosed), nil)) // the session ends next
+			_ = r.s.link.send(ctx, wire.AppendNotification(nil, spec.NotifyCancelled, cancelledParams(x.c.id, errSessionEnded), nil)) // the session ends next
 		}
-		x.c.cancel(errClosed)
+		x.c.cancel(errSessionEnded)
 	}
 }
 

@@ -70,7 +70,13 @@ func (r *relay) run(ctx context.Context, x *relayed, frame []byte) {
 		x.lost(exchange.ErrCancelled)
 		return
 	}
-	if context.Cause(ctx) == errTooLong {
+	switch context.Cause(ctx) {
+	case errSessionEnded: // the server was told
+		r.s.forget(x.c)
+		x.c.cancel(nil)
+		x.lost(errSessionEnded)
+		return
+	case errTooLong:
 		r.s.drop("time limit")
 		r.s.log.Warn("call ended: it took too long", "method", x.c.method, "limit", r.b.opts.Timeouts.Max)
 	}
@@ -116,7 +122,7 @@ func (x *relayed) lost(err error) {
 	b, f := x.r.b, asFailure(err)
 	switch {
 	case err == exchange.ErrCancelled:
-	case f != nil && f.lost || errors.Is(err, errClosed):
+	case f != nil && f.lost || errors.Is(err, errClosed) || err == errSessionEnded:
 		err = fmt.Errorf("%w: %v", exchange.ErrLinkEnded, cause(err))
 	case errors.Is(err, errTooLong):
 		err = wire.Errorf(spec.CodeInternal, "server %q did not answer %s within %v; raise timeouts.max if that is normal for it", b.opts.Name, x.c.method, b.opts.Timeouts.Max)

@@ -150,38 +150,80 @@ func (c *socketClient) until(parts ...string) string {
 	}
 }
 
-// edit changes note://todo, and waits for the answer and until both the session and the
-// listen stream, whose id is 5, have heard of it. What came before it is passed over.
-func (c *socketClient) edit(id, text string) {
+// all reads until each of the texts has stood in a message, in any order.
+func (c *socketClient) all(texts ...string) {
 	c.t.Helper()
-	for quiet := false; !quiet; {
+	for len(texts) > 0 {
+		msg := c.until()
+		texts = slices.DeleteFunc(texts, func(text string) bool { return strings.Contains(msg, text) })
+	}
+}
+
+// pass reads what is on its way.
+func (c *socketClient) pass() {
+	c.t.Helper()
+	for {
 		select {
 		case _, ok := <-c.read:
 			if !ok {
 				c.t.Fatal("the connection ended")
 			}
 		case <-time.After(100 * time.Millisecond):
-			quiet = true
-		}
-	}
-	c.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"edit_note","arguments":{"name":"todo","text":"` + text + `"}}}`)
-	saved, plain, tagged := false, false, false
-	for !saved || !plain || !tagged {
-		switch msg := c.until(); {
-		case strings.Contains(msg, `"id":`+id+`,"result":`):
-			saved = strings.Contains(msg, "saved")
-		case !strings.Contains(msg, "notifications/resources/updated") || !strings.Contains(msg, "note://todo"):
-			c.t.Errorf("sent = %s, want an update or the answer", msg)
-		case strings.Contains(msg, `"io.modelcontextprotocol/subscriptionId":5`):
-			tagged = true
-		default:
-			plain = true
+			return
 		}
 	}
 }
 
-// WebSockets on both sides, with a server of either era that is found out: a client of
-// both eras goes through it, and what it follows survives the server's restart.
+// enter opens a legacy session that follows note://todo.
+func (c *socketClient) enter() {
+	c.t.Helper()
+	c.send(`{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"0"}}}`)
+	c.until(`"id":2,"result":`, `"protocolVersion":"2025-11-25"`)
+	c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	c.send(`{"jsonrpc":"2.0","id":3,"method":"tools/list"}`)
+	c.until(`"id":3,"result":`, `"edit_note"`)
+	c.send(`{"jsonrpc":"2.0","id":6,"method":"resources/subscribe","params":{"uri":"note://todo"}}`)
+	c.until(`"id":6,"result":`)
+}
+
+// What clients that follow note://todo hear of a change: a session, and the listen
+// stream 5.
+const (
+	plainUpdate  = `"method":"notifications/resources/updated","params":{"uri":"note://todo"}`
+	taggedUpdate = `"io.modelcontextprotocol/subscriptionId":5`
+)
+
+// edit changes note://todo in c's session. It waits for the answer, and until c's
+// session and the listen stream on l, which may be c, have heard of it.
+func (c *socketClient) edit(l *socketClient, id, text string) {
+	c.t.Helper()
+	l.pass()
+	c.pass()
+	c.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"edit_note","arguments":{"name":"todo","text":"` + text + `"}}}`)
+	saved := `"id":` + id + `,"result":{"content":[{"type":"text","text":"saved"}]`
+	if c == l {
+		c.all(saved, plainUpdate, taggedUpdate)
+		return
+	}
+	c.all(saved, plainUpdate)
+	l.all(taggedUpdate)
+}
+
+// wantClosed reads to the end of the connection.
+func (c *socketClient) wantClosed(code int, reason string) {
+	c.t.Helper()
+	for range c.read {
+	}
+	var closed *transport.CloseError
+	if _, err := c.conn.Read(); !errors.As(err, &closed) || closed.Code != code || !strings.Contains(closed.Reason, reason) {
+		c.t.Errorf("Read() = %v, want code %d and %q", err, code, reason)
+	}
+}
+
+// WebSockets on both sides, with a server of either era that is found out. What a
+// modern client follows survives the server's restart, and so does the session of a
+// legacy one with a modern server; with a legacy server it has a session of its own,
+// and ends with that.
 func TestU03WebSocketOnBothSides(t *testing.T) {
 	for _, tt := range []struct {
 		era       string
@@ -201,24 +243,26 @@ func TestU03WebSocketOnBothSides(t *testing.T) {
 				t.Errorf("log = %s, want the era found out", s.log)
 			}
 
-			c.send(`{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"0"}}}`)
-			c.until(`"id":2,"result":`, `"protocolVersion":"2025-11-25"`)
-			c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-			c.send(`{"jsonrpc":"2.0","id":3,"method":"tools/list"}`)
-			c.until(`"id":3,"result":`, `"edit_note"`)
 			c.send(modernRequest("4", "resources/read", `,"uri":"note://todo"`))
 			c.until(`"id":4,"result":`, `"uri":"note://todo"`)
 			c.send(modernRequest("5", "subscriptions/listen", `,"notifications":{"resourceSubscriptions":["note://todo"]}`))
 			c.until("acknowledged", "note://todo")
-			c.send(`{"jsonrpc":"2.0","id":6,"method":"resources/subscribe","params":{"uri":"note://todo"}}`)
-			c.until(`"id":6,"result":`)
-
-			c.edit("7", "one")
+			l := c
+			if !tt.modern {
+				l = dialSocket(t, s.Endpoints[0].URL)
+			}
+			l.enter()
+			l.edit(c, "7", "one")
 			before := server.asked(tt.subscribe)
 			server.end()
+			if !tt.modern {
+				l.wantClosed(transport.CloseRestart, `server "notes" ended the session of this client`)
+				l = dialSocket(t, s.Endpoints[0].URL)
+				l.enter()
+			}
 			eventually(t, "subscribed again", func() bool { return server.asked(tt.subscribe) > before })
-			c.edit("8", "two")
-			c.edit("9", "three")
+			l.edit(c, "8", "two")
+			l.edit(c, "9", "three")
 			c.send(modernRequest("10", "resources/read", `,"uri":"note://todo"`))
 			c.until(`"id":10,"result":`, "three")
 
@@ -229,10 +273,7 @@ func TestU03WebSocketOnBothSides(t *testing.T) {
 			if _, ok := <-c.read; ok {
 				t.Error("a message came after the last result")
 			}
-			var closed *transport.CloseError
-			if _, err := c.conn.Read(); !errors.As(err, &closed) || closed.Code != transport.CloseGoingAway {
-				t.Errorf("Read() = %v, want code 1001", err)
-			}
+			c.wantClosed(transport.CloseGoingAway, "")
 			if strings.Contains(s.log.String(), "s3cret") {
 				t.Errorf("log = %s, want nothing of the query", s.log)
 			}

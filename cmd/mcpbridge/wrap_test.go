@@ -334,7 +334,7 @@ func TestU03WrapHTTPSSE(t *testing.T) {
 	w.want("acknowledged", "note://todo")
 	w.edit("2", "milk")
 	w.wantAll(`"id":2,"result"`, "notifications/resources/updated")
-	w.send(`{"jsonrpc":"2.0","id":3,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}`)
+	w.send(`{"jsonrpc":"2.0","id":3,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"w","version":"0"}}}`)
 	w.want(`"id":3,"result"`, `"protocolVersion":"2025-06-18"`)
 	if err := w.in.Close(); err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ const (
 	CloseInvalid     = websocket.CloseInvalidFramePayloadData // 1007: text that is not UTF-8
 	ClosePolicy      = websocket.ClosePolicyViolation         // 1008: silence
 	CloseTooBig      = websocket.CloseMessageTooBig           // 1009: a message over the limit
+	CloseRestart     = websocket.CloseServiceRestart          // 1012: what it was for is over, and can be had anew
 	CloseInternal    = websocket.CloseInternalServerErr       // 1011: a fault of our own
 )
 
@@ -64,6 +65,8 @@ func closeName(code int) string {
 		return "policy violation"
 	case CloseTooBig:
 		return "message too big"
+	case CloseRestart:
+		return "restart"
 	case CloseInternal:
 		return "internal error"
 	}

@@ -156,7 +156,6 @@ func (d *downstream) begin(m *wire.Message, out outlet) {
 	go func() { // ends when the handler returns, which close makes it
 		defer d.running.Done()
 		defer cancel(nil)
-		defer d.leave(c)
 		c.serve(ctx, m)
 	}()
 }

@@ -147,3 +147,35 @@ func TestPipe(t *testing.T) {
 		t.Error("the session's topics are held after Close")
 	}
 }
+
+// Who has read an answer may use its id again at once.
+func TestPipeFreesTheIDBeforeItAnswers(t *testing.T) {
+	st := newTheatre(t, nil)
+	sent := make(chan string, 16)
+	ping, err := wire.Parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`), wire.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p *Pipe
+	left := 3
+	p = st.front.OpenPipe(func(msg []byte) error { // of one answer at a time, since each is the cause of the next
+		if left--; left > 0 && strings.HasPrefix(string(msg), `{"jsonrpc":"2.0","id":1,`) {
+			p.Serve(&ping)
+		}
+		sent <- string(msg)
+		return nil
+	}, "ada")
+	hello, err := wire.Parse([]byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}`), wire.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Serve(&hello)
+	<-sent
+	p.Serve(&ping)
+	for range 2 {
+		if got := <-sent; got != `{"jsonrpc":"2.0","id":1,"result":{}}` {
+			t.Errorf("sent %s, want the pings answered", got)
+		}
+	}
+	p.Close()
+}

@@ -40,9 +40,10 @@ type incoming struct {
 	begun    bool    // there was one
 }
 
-// serve answers the request.
+// serve answers the request, and has it leave.
 func (c *incoming) serve(ctx context.Context, m *wire.Message) {
 	msg, err := c.handle(ctx, m)
+	c.d.leave(c) // the client may use the id again at once
 	if ctx.Err() != nil && context.Cause(ctx) == errCancelledByClient {
 		c.out.silent()
 		return

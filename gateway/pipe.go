@@ -95,10 +95,13 @@ type mourner interface{ sessionIsOver(why *sessionOver) }
 func (p *pipe) drain(reachable context.Context) {
 	ctx, cancel := context.WithTimeout(reachable, p.s.g.opts.Drain)
 	defer cancel()
-	if p.modern.Shutdown(ctx) != nil || p.former.Shutdown(ctx) != nil {
-		late := time.AfterFunc(lastWords, func() { _ = p.conn.Close() })
-		defer late.Stop()
+	rest := time.Duration(0)
+	if p.modern.Shutdown(ctx) == nil && p.former.Shutdown(ctx) == nil {
+		deadline, _ := ctx.Deadline()
+		rest = time.Until(deadline) // for answers that are being written
 	}
+	late := time.AfterFunc(rest+lastWords, func() { _ = p.conn.Close() })
+	defer late.Stop()
 	p.modern.Close()
 	p.former.Close()
 }

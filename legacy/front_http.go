@@ -87,7 +87,7 @@ func (f *Front) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID, pr
 		writeFrontError(w, http.StatusNotFound, id, wire.Errorf(spec.CodeSessionNotFound, "no such session; initialize anew"))
 		return nil
 	}
-	if got := r.Header.Get(spec.HeaderProtocolVersion); got != "" && spec.Revision(got) != d.revision {
+	if got := r.Header.Get(spec.HeaderProtocolVersion); got != "" && spec.Revision(got) != d.revision && d.revision != "" {
 		f.sessions.leave(d)
 		writeFrontError(w, http.StatusBadRequest, id, wire.Errorf(spec.CodeInvalidRequest,
 			"the %s header says %q, and this session is of %s; send that, or leave the header out", spec.HeaderProtocolVersion, got, d.revision))

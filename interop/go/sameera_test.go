@@ -347,7 +347,8 @@ type transcript struct {
 	texts []string
 	// gone says that its client has cancelled it, and may not have waited for what
 	// came.
-	gone bool
+	gone     bool
+	answered bool
 }
 
 // received returns transcripts, joined, by their requests: of equal ones in a row one.
@@ -384,6 +385,13 @@ func (r *record) received(masked bool) map[string][]string {
 		case p.Up || masked && noise.MatchString(p.Text):
 		case m.Method == "" && answers[string(m.ID)] != nil:
 			answers[string(m.ID)].add(plain)
+			answers[string(m.ID)].answered = true
+		case strings.HasSuffix(p.Stream, tap.Again):
+			// SDKs resume a stream that ended with an error, and server-everything
+			// replays there what it sent on others since.
+			if x := streams[strings.TrimSuffix(p.Stream, tap.Again)]; x != nil && !x.answered {
+				x.add(plain)
+			}
 		case byClock.MatchString(p.Text):
 			at(streams, p.Stream+" by the clock", p.Stream+" by the clock").add(plain)
 		default:

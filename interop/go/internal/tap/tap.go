@@ -42,11 +42,15 @@ type Tap struct {
 type Passed struct {
 	// Stream names the response that it was on, or was the request for: "GET" for
 	// the streams of GET requests, else one name for each POST. What came after a
-	// resumption is on the stream that was resumed.
+	// resumption is on the stream that was resumed, for a POST's with [Again] behind
+	// its name.
 	Stream string
 	Up     bool // from the client
 	Text   string
 }
+
+// Again ends the names of POST streams that were resumed.
+const Again = " again"
 
 // A Message is what the server sent.
 type Message struct {
@@ -121,10 +125,11 @@ func (t *Tap) take(r *http.Request, body []byte) (stream string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if r.Method != http.MethodPost {
-		if stream = t.streams[r.Header.Get("Last-Event-ID")]; stream == "" {
-			stream = r.Method
+		switch stream = strings.TrimSuffix(t.streams[r.Header.Get("Last-Event-ID")], Again); stream {
+		case "", http.MethodGet:
+			return r.Method
 		}
-		return stream
+		return stream + Again
 	}
 	t.posts++
 	stream = fmt.Sprintf("POST %d", t.posts)

@@ -190,7 +190,7 @@ async def sse(port: int) -> None:
             await run(streams)
 
     async def route(scope: Any, receive: Any, send: Any) -> None:
-        serve = connect if scope["path"] == "/sse" else transport.handle_post_message
+        serve = connect if scope["method"] == "GET" else transport.handle_post_message
         await serve(scope, receive, send)
 
     await listen(route, port)

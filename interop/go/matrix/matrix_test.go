@@ -25,7 +25,7 @@ func TestMatrix(t *testing.T) {
 	var tours sync.WaitGroup
 	for i, client := range table.clients() {
 		cells := rotate(plan[client], i*len(plan[client])/len(table.Clients))
-		// All at once, not two by two as on two cores with t.Parallel: what they do most is wait.
+		// Not with t.Parallel, which would let as many run as there are cores: they wait a lot.
 		tours.Go(func() { t.Run(client, func(t *testing.T) { tour(t, w, client, cells, &found) }) })
 	}
 	tours.Wait()
@@ -102,11 +102,14 @@ func startClient(t *testing.T, w *world, client string) *steer.Client {
 // cellTime bounds a cell, once its turn has come.
 const cellTime = time.Minute
 
-// visit waits for the client's turn on the server, and takes the round there.
+// visit waits for the client's turn on the server, then until not too many others
+// are under way, and takes the round there.
 func visit(ctx context.Context, w *world, c *steer.Client, cell Cell) error {
 	turn := w.turns[spot{cell.Server, cell.Back}]
 	turn.Lock()
 	defer turn.Unlock()
+	w.slots <- struct{}{}
+	defer func() { <-w.slots }()
 	ctx, cancel := context.WithTimeout(ctx, cellTime)
 	defer cancel()
 	r := &round{Client: c, world: w, cell: cell, server: w.table.Servers[cell.Server]}

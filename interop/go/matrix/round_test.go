@@ -31,17 +31,22 @@ type round struct {
 
 // take goes through the steps of the cell, to the first that goes wrong.
 func (r *round) take(ctx context.Context) error {
-	if err := r.connect(ctx); err != nil {
+	hello, err := r.do(ctx, "initialize", r.world.target(r.cell))
+	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
-	err := r.rest(ctx)
+	err = r.rest(ctx, hello)
 	if _, err2 := r.do(ctx, remote.Close, nil); err2 != nil {
 		err = errors.Join(err, fmt.Errorf("closing the session: %w", err2))
 	}
 	return err
 }
 
-func (r *round) rest(ctx context.Context) error {
+func (r *round) rest(ctx context.Context, hello any) error {
+	want := map[string]any{"protocolVersion": r.world.table.Clients[r.cell.Client].Revisions[r.cell.Front], "serverInfo": r.server.Info}
+	if err := mismatch(want, hello); err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
 	for _, step := range steps[1:] {
 		if r.world.table.without(r.cell, step) != "" {
 			continue
@@ -73,15 +78,6 @@ func (r *round) do(ctx context.Context, method string, params any) (any, error) 
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	return r.Request(ctx, method, params)
-}
-
-func (r *round) connect(ctx context.Context) error {
-	got, err := r.do(ctx, "initialize", r.world.target(r.cell))
-	if err != nil {
-		return err
-	}
-	want := map[string]any{"protocolVersion": r.world.table.Clients[r.cell.Client].Revisions[r.cell.Front], "serverInfo": r.server.Info}
-	return mismatch(want, got)
 }
 
 func mismatch(want, got any) error {

@@ -49,6 +49,10 @@ type Back struct {
 	Argv []string
 	Env  map[string]string
 	Path string // of its URL, unless the back is stdio
+	// Linger is how long mcpbridge keeps what nobody wants any more; empty means as
+	// long as it does by default. Clients that share one process must not outstay
+	// each other: what one of them leaves is gone for all.
+	Linger string
 }
 
 // Asking is a request, and a pattern for its result (see package match). {cell}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -32,6 +33,7 @@ type world struct {
 	spots   map[spot]served
 
 	turns map[spot]*sync.Mutex // clients take turns on a server: some of them share what they start
+	slots chan struct{}        // holds a token for each cell under way
 }
 
 // A spot is one server behind one back; it has a name in mcpbridge's config.
@@ -46,12 +48,17 @@ type served struct {
 	Command string            `json:"command,omitempty"`
 	Args    []string          `json:"args,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`
+	Linger  string            `json:"linger,omitempty"`
+	// Timeouts are long: the machine may be busy.
+	Timeouts map[string]string `json:"timeouts"`
 }
+
+var patience = map[string]string{"connect": "30s"}
 
 // newWorld starts everything in dir. It returns a world to stop even if that went
 // wrong.
 func newWorld(ctx context.Context, t *Table, dir string) (*world, error) {
-	w := &world{table: t, dir: dir, spots: make(map[spot]served), turns: make(map[spot]*sync.Mutex)}
+	w := &world{table: t, dir: dir, spots: make(map[spot]served), turns: make(map[spot]*sync.Mutex), slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	for name, path := range map[string]string{"bin": "../../bin", "node": "../../node/node_modules/.bin/node", "npm": "../../node/node_modules", "interop": "../.."} {
 		abs, err := filepath.Abs(path)
 		if err != nil {
@@ -90,7 +97,7 @@ func (w *world) startServers(ctx context.Context) error {
 			if back == "ws" {
 				scheme = "ws://"
 			}
-			w.spots[spot{name, back}] = served{URL: scheme + addr + s.Backs[back].Path, Type: back}
+			w.spots[spot{name, back}] = served{URL: scheme + addr + s.Backs[back].Path, Type: back, Linger: s.Backs[back].Linger, Timeouts: patience}
 		}
 	}
 	for url, p := range ready {
@@ -119,7 +126,7 @@ func (w *world) prepare(at spot, s *Server) (addr string, err error) {
 	words := append(slices.Clone(w.words), "{addr}", addr, "{port}", port, "{dir}", dir)
 	pipe := strings.NewReplacer(words...).Replace(strings.Join(s.Backs["stdio"].Argv, " "))
 	r := strings.NewReplacer(append(words, "{stdio}", pipe)...)
-	made := served{Env: make(map[string]string)}
+	made := served{Env: make(map[string]string), Timeouts: patience}
 	for i, arg := range s.Backs[at.back].Argv {
 		if i == 0 {
 			made.Command = r.Replace(arg)

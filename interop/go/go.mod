@@ -7,7 +7,7 @@ require github.com/modelcontextprotocol/go-sdk v1.8.0
 require (
 	github.com/google/jsonschema-go v0.4.3 // indirect
 	github.com/mcpbridge/mcpbridge/interop/remote v0.0.0
-	github.com/santhosh-tekuri/jsonschema/v6 v6.0.2 // indirect
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.2
 	github.com/segmentio/asm v1.1.3 // indirect
 	github.com/segmentio/encoding v0.5.4 // indirect
 	github.com/yosida95/uritemplate/v3 v3.0.2 // indirect

@@ -3,6 +3,7 @@ module github.com/mcpbridge/mcpbridge/interop/modern-go
 go 1.26.0
 
 require github.com/modelcontextprotocol/go-sdk v1.8.0
+
 require (
 	github.com/google/jsonschema-go v0.4.3 // indirect
 	github.com/segmentio/asm v1.1.3 // indirect

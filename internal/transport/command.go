@@ -134,7 +134,6 @@ func (c *Command) start() error {
 	if err := p.open(); err != nil {
 		return err
 	}
-	widen(p.outR)
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = p.inR, p.outW, p.errW
 	err := c.cmd.Start()
 	closeAll(p.inR, p.outW, p.errW)

@@ -71,7 +71,7 @@ type pipes struct{ inR, inW, outR, outW, errR, errW *os.File }
 func (p *pipes) open() error {
 	var errs [3]error
 	p.inR, p.inW, errs[0] = os.Pipe()
-	p.outR, p.outW, errs[1] = os.Pipe()
+	p.outR, p.outW, errs[1] = openOutput()
 	p.errR, p.errW, errs[2] = os.Pipe()
 	err := errors.Join(errs[:]...)
 	if err != nil {

@@ -38,6 +38,10 @@ type call struct {
 	// nil where that goroutine can't be told, see link.wakes.
 	wake chan struct{}
 
+	// taken has capacity 1. It tells who wants to send more that the server has
+	// answered the POST of a call over HTTP+SSE; nil if nobody does.
+	taken chan struct{}
+
 	// mu guards the fields below. It is held for the moment only.
 	mu       sync.Mutex
 	answered bool

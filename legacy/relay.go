@@ -222,7 +222,7 @@ func (r *relay) send(ctx context.Context, text []byte) error {
 		return nil
 	}
 	var status *statusError
-	if r.s.link.wakes() || errors.As(err, &status) && status.code == 404 {
+	if r.isConn() || errors.As(err, &status) && status.code == 404 {
 		r.s.fail(err)
 		r.s.failCalls(err)
 	}

@@ -5,11 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
+
+// takeTime is how long the caller of a call over HTTP+SSE waits for the POST's answer,
+// so that what comes next leaves after it: some servers answer it only when they have
+// run the request.
+const takeTime = 200 * time.Millisecond
 
 // A relayed is a client's call under a relay. Whoever reads what the server sends
 // hands it on: so the order is kept.
@@ -27,7 +33,7 @@ type relayed struct {
 func (r *relay) Call(m *wire.Message, o exchange.Outcome) {
 	x := &relayed{r: r, id: m.ID, out: o}
 	x.token, _ = wire.ParseID(wire.Get(wire.Get(m.Params, "_meta"), spec.MetaProgressToken)) // zero if it is none
-	x.c = &call{method: m.Method, relayed: x}
+	x.c = &call{method: m.Method, relayed: x, taken: make(chan struct{}, 1)}
 	// It ends with x.c.cancel, which run calls.
 	ctx, stop := context.WithTimeoutCause(context.Background(), r.b.opts.Timeouts.Max, errTooLong)
 	ctx, err := r.s.begin(ctx, x.c)
@@ -38,7 +44,7 @@ func (r *relay) Call(m *wire.Message, o exchange.Outcome) {
 		return
 	}
 	frame := withID(m.Text, wire.NumberID(x.c.id))
-	if r.s.link.wakes() { // in the order of the calls
+	if r.isConn() { // in the order of the calls
 		err = r.send(ctx, frame)
 	}
 	if err != nil || !r.s.start(func() { r.run(ctx, x, frame); stop() }) {
@@ -46,13 +52,36 @@ func (r *relay) Call(m *wire.Message, o exchange.Outcome) {
 		x.c.cancel(nil)
 		stop()
 		x.lost(&failure{cause: errClosed, fate: notSent, lost: true})
+		return
+	}
+	x.awaitTaken(ctx)
+}
+
+// isConn reports whether messages leave on one connection, in order.
+func (r *relay) isConn() bool {
+	_, ok := r.s.link.(*connLink)
+	return ok
+}
+
+// awaitTaken waits until the server has answered the POST of the call, or the call,
+// but not for long.
+func (x *relayed) awaitTaken(ctx context.Context) {
+	if _, ok := x.r.s.link.(*eventLink); !ok {
+		return
+	}
+	late := time.NewTimer(takeTime)
+	defer late.Stop()
+	select {
+	case <-x.c.taken:
+	case <-ctx.Done():
+	case <-late.C:
 	}
 }
 
 // run waits for the end of a call.
 func (r *relay) run(ctx context.Context, x *relayed, frame []byte) {
 	var err error
-	if r.s.link.wakes() {
+	if r.isConn() {
 		<-ctx.Done()
 		err = context.Cause(ctx)
 	} else {

@@ -43,6 +43,11 @@ const (
 type Finding struct {
 	Era spec.Era // spec.Unknown: no evidence
 	Why string   // for people: what the server answered
+	// Description is the server's account of itself; nil if it gave none.
+	Description *exchange.Description
+	// End ends what the probe has left, a process say; nil if nothing is left. The
+	// Detector calls it once, and goes on meanwhile.
+	End func()
 }
 
 // DetectOptions configure a Detector.
@@ -51,8 +56,9 @@ type DetectOptions struct {
 	Name string
 	// Probe asks the server once, in a connection of its own. Required.
 	Probe func(ctx context.Context) Finding
-	// Open builds the back of an era. Required.
-	Open func(spec.Era) (Back, error)
+	// Open builds the back of the era that was found. gone is closed when what the
+	// probe left has ended. Required.
+	Open func(f Finding, gone <-chan struct{}) (Back, error)
 	// Timeout bounds one probe; a command that has said nothing by then is taken
 	// for a legacy server. Zero means DefaultProbeTimeout.
 	Timeout time.Duration
@@ -77,7 +83,7 @@ type Detector struct {
 	stop    context.CancelFunc // set under begin
 	closing chan struct{}      // closed by Close
 	doubts  chan string        // capacity 1
-	running sync.WaitGroup     // run, and the ends of backs that were wrong
+	running sync.WaitGroup     // run, and the ends of probes and of backs that were wrong
 
 	// mu guards the fields below.
 	mu      sync.Mutex
@@ -269,10 +275,11 @@ func (d *Detector) decide(ctx context.Context) spec.Era {
 		short, cancel := context.WithTimeout(ctx, d.opts.Timeout)
 		f := d.opts.Probe(short)
 		cancel()
+		gone := d.part(f)
 		if ctx.Err() != nil {
 			return spec.Unknown
 		}
-		era, settled := d.take(f)
+		era, settled := d.take(f, gone)
 		if settled {
 			return era
 		}
@@ -282,7 +289,22 @@ func (d *Detector) decide(ctx context.Context) spec.Era {
 		case <-d.closing:
 			return spec.Unknown
 		}
+		<-gone // Close waits for it, too
 	}
+}
+
+// part ends what a probe has left, in the background. gone is closed then.
+func (d *Detector) part(f Finding) (gone chan struct{}) {
+	gone = make(chan struct{})
+	if f.End == nil {
+		close(gone)
+		return gone
+	}
+	d.running.Go(func() { // ends by the bounds of what it ends
+		defer close(gone)
+		f.End()
+	})
+	return gone
 }
 
 // rest waits until the verdict has to be looked into again, for a pause at least. calm
@@ -310,7 +332,7 @@ func (d *Detector) rest(era spec.Era, pause time.Duration) (calm, ok bool) {
 }
 
 // take makes a finding the verdict, and reports whether there is one.
-func (d *Detector) take(f Finding) (spec.Era, bool) {
+func (d *Detector) take(f Finding, gone <-chan struct{}) (spec.Era, bool) {
 	d.mu.Lock()
 	was := d.era
 	if f.Era == was || f.Era == spec.Unknown {
@@ -326,7 +348,7 @@ func (d *Detector) take(f Finding) (spec.Era, bool) {
 		return was, was != spec.Unknown
 	}
 	d.mu.Unlock()
-	back, err := d.opts.Open(f.Era)
+	back, err := d.opts.Open(f, gone)
 	if err != nil {
 		d.log.Error("server can't be served", "era", f.Era.String(), "error", err)
 		return was, was != spec.Unknown

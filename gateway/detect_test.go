@@ -60,8 +60,8 @@ func newScene(t *testing.T, f Finding) *scene {
 				return Finding{Why: "silence"}
 			}
 		},
-		Open: func(era spec.Era) (Back, error) {
-			b := &eraBack{era: era}
+		Open: func(f Finding, _ <-chan struct{}) (Back, error) {
+			b := &eraBack{era: f.Era}
 			s.opened = append(s.opened, b)
 			return b, nil
 		},

@@ -91,8 +91,8 @@ func (h *house) detect(t *testing.T) (*Detector, func()) {
 			}
 			return Finding{Era: v.Era, Why: v.Reason}
 		},
-		Open: func(era spec.Era) (Back, error) {
-			if era == spec.Modern {
+		Open: func(f Finding, _ <-chan struct{}) (Back, error) {
+			if f.Era == spec.Modern {
 				return modern.NewBack(mo)
 			}
 			return legacy.NewBack(lo)

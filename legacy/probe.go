@@ -20,9 +20,14 @@ func Probe(ctx context.Context, o Options, how exchange.Probing) (exchange.Verdi
 	if err != nil {
 		return exchange.Verdict{}, err
 	}
-	defer func() { _ = b.Close(context.WithoutCancel(ctx)) }() // it served its purpose
 	var v exchange.Verdict
 	var s *session
+	defer how.Part(func() {
+		if s != nil {
+			s.goodbye()
+		}
+		_ = b.Close(context.WithoutCancel(ctx)) // it served its purpose
+	})
 	sent := fmt.Sprintf("%s in revision %s", spec.MethodInitialize, spec.LatestLegacy)
 	greet := how.Take(sent, func() (answer, means string) {
 		if s, err = b.open(ctx, b.probeProfile()); err != nil {
@@ -33,7 +38,6 @@ func Probe(ctx context.Context, o Options, how exchange.Probing) (exchange.Verdi
 	})
 	v.Took, v.Steps = greet.Took, []exchange.Step{greet}
 	if s != nil {
-		defer s.goodbye()
 		_, v.Older = s.link.(*eventLink)
 		s.account(ctx, &v, how)
 	}

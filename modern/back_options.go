@@ -60,6 +60,11 @@ type BackOptions struct {
 	// cross in neither direction.
 	HideExtensions []string
 
+	// Foretold is what a probe was answered a moment ago, its capabilities as the
+	// server wrote them: Describe tells it until the server was reached, or not. Nil
+	// for none.
+	Foretold *exchange.Description
+
 	// How long and how much. Zero means the default; negative is an error.
 
 	Timeouts Timeouts

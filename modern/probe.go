@@ -28,8 +28,7 @@ func Probe(ctx context.Context, o BackOptions, how exchange.Probing) (exchange.V
 	if err != nil {
 		return exchange.Verdict{}, err
 	}
-	// What a child leaves is ended before another is started.
-	defer func() { _ = b.Close(context.WithoutCancel(ctx)) }() // it served its purpose
+	defer how.Part(func() { _ = b.Close(context.WithoutCancel(ctx)) }) // it served its purpose
 	begun := time.Now()
 	v := b.probe(ctx, how)
 	v.Took = time.Since(begun)

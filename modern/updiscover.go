@@ -37,13 +37,17 @@ type asking struct {
 }
 
 // Describe implements [exchange.Describer]: it tells what the server answered to
-// server/discover, as long as the server said. It waits at most 4 s.
+// server/discover, as long as the server said. It waits at most 4 s, and not at all
+// where that is foretold.
 //
 // Spec: 2026-07-28, server/discover; server/utilities/caching.
 func (b *Back) Describe(ctx context.Context, req *exchange.Request) (*exchange.Description, error) {
 	scope := req.Profile.Scope
 	if d := b.lastKnown(scope, everybody); d != nil && time.Now().Before(d.until) {
 		return d.describe(), nil
+	}
+	if d := b.foretold(); d != nil {
+		return d, nil
 	}
 	err := b.refresh(ctx, req.Profile)
 	if d := b.lastKnown(scope, everybody, b.probeProfile().Scope); d != nil {
@@ -53,6 +57,18 @@ func (b *Back) Describe(ctx context.Context, req *exchange.Request) (*exchange.D
 		return nil, context.Cause(ctx)
 	}
 	return nil, err
+}
+
+// foretold returns what a probe was told, until something is known of the server
+// itself; then nil. It is not to be kept: the probe was another client.
+func (b *Back) foretold() *exchange.Description {
+	if state, _ := b.health.read(); b.opts.Foretold == nil || state != starting {
+		return nil
+	}
+	d := *b.opts.Foretold
+	d.Capabilities = describable(d.Capabilities, b.opts.HideExtensions)
+	d.Cache = exchange.CacheHint{}
+	return &d
 }
 
 // refresh asks the server anew, and waits for the answer as long as a client does.

@@ -13,11 +13,17 @@ import (
 
 // probe finds out which era the server is of, for the gateway.
 func (b *builder) probe(ctx context.Context) gateway.Finding {
-	v, err := b.detect(ctx, exchange.Probing{})
-	if err != nil {
-		return gateway.Finding{Why: err.Error()}
+	var ends []func()
+	end := func() {
+		for _, end := range ends {
+			end()
+		}
 	}
-	return gateway.Finding{Era: v.Era, Why: v.Reason}
+	v, err := b.detect(ctx, exchange.Probing{Leave: func(end func()) { ends = append(ends, end) }})
+	if err != nil {
+		return gateway.Finding{Why: err.Error(), End: end}
+	}
+	return gateway.Finding{Era: v.Era, Why: v.Reason, Description: v.Description, End: end}
 }
 
 // detect asks the server which era it is of, within timeouts.connect, in connections

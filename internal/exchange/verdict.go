@@ -53,6 +53,20 @@ type Probing struct {
 	Lists bool
 	// Begin, which may be nil, hears of each step before it is taken.
 	Begin func(sent string)
+	// Leave takes over the end of the connections that were opened, which may take
+	// seconds where that of a process is waited for: the verdict does not wait for it.
+	// Each end is called once. Nil means that they are ended before the verdict is
+	// returned.
+	Leave func(end func())
+}
+
+// Part ends a connection, or leaves that to who wants to do it.
+func (p Probing) Part(end func()) {
+	if p.Leave == nil {
+		end()
+		return
+	}
+	p.Leave(end)
 }
 
 // Take takes one step of a probe and returns it. ask returns what came, and what

@@ -142,7 +142,8 @@ func (c *goClient) progressed(s *Step) error {
 	if s.Progress == nil {
 		return nil
 	}
-	return reject(match.Mismatch("progress", s.Progress, c.progress.Collect(len(s.Progress))))
+	want := slices.Concat(s.Progress, s.Last)
+	return reject(match.Mismatch("progress", want, c.progress.Collect(len(want))))
 }
 
 func (c *goClient) logged(s *Step) error {

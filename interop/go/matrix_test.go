@@ -55,10 +55,12 @@ type Step struct {
 	// How often to take the step, with {n} counting from 0; 0 means once.
 	Times int
 
-	// For call: the progress notifications expected, in order; the log level
-	// asked for; the log messages expected, in order, or patterns of which each
-	// must match one.
+	// For call: the progress notifications expected, in order, and those that the
+	// server sends together with the result (TypeScript's SDK has forgotten the call
+	// by then if one read brings both); the log level asked for; the log messages
+	// expected, in order, or patterns of which each must match one.
 	Progress []any
+	Last     []any
 	Log      string
 	Messages []any
 	Some     []any

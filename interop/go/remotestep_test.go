@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/interop/internal/match"
@@ -126,7 +127,8 @@ func (r *legacyRound) call(ctx context.Context, s *Step) error {
 // after it.
 func (r *legacyRound) heardWith(s *Step) (err error) {
 	if s.Progress != nil {
-		err = reject(match.Mismatch("progress", s.Progress, r.Progress.Collect(len(s.Progress))))
+		want := slices.Concat(s.Progress, s.Last)
+		err = reject(match.Mismatch("progress", want, r.Progress.Collect(len(want))))
 	}
 	switch {
 	case s.Messages != nil:

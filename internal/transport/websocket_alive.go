@@ -50,12 +50,22 @@ func (w *WebSocket) watch() {
 		}
 		if now := time.Now(); !now.Before(next) {
 			next = now.Add(interval)
-			if err := w.ws.WriteControl(websocket.PingMessage, nil, now.Add(w.opts.WriteTimeout)); err != nil {
+			if err := w.ping(now); err != nil {
 				_ = w.sunk(err) // whoever reads hears of it
 			}
 		}
 		timer.Reset(min(time.Until(next), 2*interval-silent))
 	}
+}
+
+// ping asks the peer whether it is there. Where it takes its time over a message the
+// ping waits behind that, which is no silence of its: the write has a time-out.
+func (w *WebSocket) ping(now time.Time) error {
+	heard := w.heard.Load()
+	err := w.ws.WriteControl(websocket.PingMessage, nil, now.Add(w.opts.WriteTimeout))
+	waited := time.Since(now)
+	w.heard.CompareAndSwap(heard, min(heard+int64(waited), int64(time.Since(w.born)))) // else it was heard of meanwhile
+	return err
 }
 
 // giveUp ends the connection to a peer that is silent. One that is there all the same

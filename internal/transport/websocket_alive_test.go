@@ -161,3 +161,38 @@ func TestWebSocketCloseIsBounded(t *testing.T) {
 		}
 	})
 }
+
+// A peer on a slow line that is sent a long message can't answer the ping that waits
+// behind it: that it takes the message is a sign of life.
+func TestWebSocketSlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ws, c, end := inBubble(t, WebSocketOptions{KeepAlive: 5 * time.Second, WriteTimeout: time.Minute})
+		defer end()
+		read, wrote := make(chan error, 1), make(chan error, 1)
+		go func() { _, err := c.Read(); read <- err }()
+		go func() { wrote <- c.Write([]byte(strings.Repeat("x", 1<<20))) }()
+		got := make(chan int, 1)
+		go func() {
+			_, r, err := ws.NextReader()
+			n := 0
+			for buf := make([]byte, 32<<10); err == nil; time.Sleep(time.Second) {
+				var m int
+				m, err = r.Read(buf)
+				n += m
+			}
+			got <- n
+			_, _, _ = ws.ReadMessage() // and answers pings; ends with the connection
+		}()
+		if err := <-wrote; err != nil {
+			t.Errorf("Write() = %v", err)
+		}
+		if n := <-got; n != 1<<20 {
+			t.Errorf("the peer got %d bytes, want all", n)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(read) > 0 {
+			t.Errorf("lost although it reads: %v", <-read)
+		}
+	})
+}

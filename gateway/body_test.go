@@ -83,3 +83,27 @@ func TestBodyTimeoutEndsWithTheBody(t *testing.T) {
 		t.Errorf("%d requests cancelled, want none", n)
 	}
 }
+
+// A message over a WebSocket is held until its end, like a body, and as long.
+func TestWebSocketMessageTooSlow(t *testing.T) {
+	limits := &tally{}
+	r := newRig(t, func(o *Options) {
+		o.BodyTimeout, o.KeepAlive, o.Metrics = 100*time.Millisecond, 50*time.Millisecond, limits
+	})
+	ws, _ := r.raw(t, nil)
+	// A text frame that is not the last one, of which nothing follows.
+	if _, err := ws.NetConn().Write([]byte{0x01, 0x83, 0, 0, 0, 0, '{', ' ', ' '}); err != nil {
+		t.Fatal(err)
+	}
+	go func() { // pings are answered; ends with the connection
+		for err := error(nil); err == nil; {
+			_, _, err = ws.NextReader()
+		}
+	}()
+	r.eventually(t, "given up", func() bool {
+		return limits.limits("body_timeout") == 1 && r.g.Snapshot().Sockets == 0
+	})
+	if logs := r.logs.String(); !strings.Contains(logs, "a message came too slowly") || !strings.Contains(logs, "a message took longer than 100ms") {
+		t.Errorf("logs = %s, want the limit and why it was closed", logs)
+	}
+}

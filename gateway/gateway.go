@@ -142,8 +142,8 @@ type Options struct {
 	// StateKeys are the secrets that protect requestStates: the first is used for
 	// new ones. Empty means a random one for the life of the Gateway.
 	StateKeys []string
-	// BodyTimeout bounds the time in which a request's body arrives. Zero means
-	// DefaultBodyTimeout.
+	// BodyTimeout bounds the time in which a request's body arrives, or a message over
+	// a WebSocket. Zero means DefaultBodyTimeout.
 	BodyTimeout time.Duration
 	// Drain is how long the calls in flight on a connection, of [Gateway.ServeConn], a
 	// WebSocket or HTTP+SSE, are waited for when it ends. Zero means DefaultDrain.

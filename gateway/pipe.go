@@ -128,10 +128,18 @@ func (p *pipe) read(done chan<- struct{}) {
 		case errors.Is(err, io.EOF):
 			return
 		default:
+			if errors.Is(err, transport.ErrSlow) {
+				p.reportSlow()
+			}
 			p.lose(fmt.Errorf("receiving from the client: %w", err))
 			return
 		}
 	}
+}
+
+func (p *pipe) reportSlow() {
+	p.s.g.opts.Metrics.Limit(p.s.name, "body_timeout")
+	p.s.g.opts.Logger.Warn("connection given up: a message came too slowly", "upstream", p.s.name, "limit", p.s.g.opts.BodyTimeout)
 }
 
 // receive takes one message, or a batch.

@@ -146,6 +146,7 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server)
 		CheckOrigin: g.originAllowed,
 		WebSocketOptions: transport.WebSocketOptions{
 			MaxMessage: int(g.opts.MaxBody), WriteTimeout: g.opts.WriteTimeout, KeepAlive: g.opts.KeepAlive,
+			MessageTimeout: g.opts.BodyTimeout,
 		},
 	})
 	if err != nil {

@@ -27,6 +27,10 @@ const (
 // of the peer, not even an answer to a ping.
 var ErrSilent = errors.New("transport: peer is silent")
 
+// ErrSlow is wrapped by the error of a Read that ended because the peer took too long
+// over a message.
+var ErrSlow = errors.New("transport: peer is slow")
+
 // WebSocketOptions say how to treat a WebSocket. The zero value is useful; negative
 // values are errors.
 type WebSocketOptions struct {
@@ -37,10 +41,15 @@ type WebSocketOptions struct {
 	// twice that while somebody reads, the connection is lost. Zero means
 	// DefaultKeepAlive.
 	KeepAlive time.Duration
+
+	// MessageTimeout is how long a message may take from its first frame to its end,
+	// give or take a KeepAlive: what has come of it is held meanwhile. Zero means that
+	// only silence ends it.
+	MessageTimeout time.Duration
 }
 
 func (o *WebSocketOptions) fill() error {
-	if o.MaxMessage < 0 || o.WriteTimeout < 0 || o.KeepAlive < 0 {
+	if o.MaxMessage < 0 || o.WriteTimeout < 0 || o.KeepAlive < 0 || o.MessageTimeout < 0 {
 		return errors.New("transport: negative limit of a WebSocket")
 	}
 	o.MaxMessage = cmp.Or(o.MaxMessage, DefaultMaxMessage)
@@ -70,6 +79,7 @@ type WebSocket struct {
 	born    time.Time
 	heard   atomic.Int64 // when the peer was heard of last, since born
 	waiting atomic.Bool  // somebody waits for the peer
+	begun   atomic.Int64 // when the message that is being read began, since born; 0 for none
 
 	closing chan struct{} // closed when End begins
 	once    sync.Once     // of End
@@ -134,6 +144,8 @@ func (w *WebSocket) next() ([]byte, error) {
 	case kind == websocket.BinaryMessage:
 		return nil, w.refuse(CloseUnsupported, "a message is text, not binary")
 	}
+	w.begun.Store(max(1, int64(time.Since(w.born))))
+	defer w.begun.Store(0)
 	buf, err := ReadAll(earful{r, w}, 0, w.opts.MaxMessage)
 	switch long := (*TooLongError)(nil); {
 	case errors.As(err, &long):

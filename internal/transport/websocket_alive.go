@@ -20,6 +20,12 @@ func (w *WebSocket) silence() time.Duration {
 	return time.Since(w.born) - time.Duration(w.heard.Load())
 }
 
+// slow reports whether the peer takes too long over a message.
+func (w *WebSocket) slow() bool {
+	begun := time.Duration(w.begun.Load())
+	return w.opts.MessageTimeout > 0 && begun > 0 && time.Since(w.born)-begun >= w.opts.MessageTimeout
+}
+
 // listenToControl answers pings and hears pongs. Both are met by whoever reads.
 func (w *WebSocket) listenToControl() {
 	w.ws.SetPongHandler(func(string) error { w.hear(); return nil })
@@ -31,7 +37,8 @@ func (w *WebSocket) listenToControl() {
 	})
 }
 
-// watch pings the peer, and ends the connection when it is silent for too long.
+// watch pings the peer, and ends the connection when it is silent for too long, or
+// takes too long over a message.
 func (w *WebSocket) watch() {
 	interval := w.opts.KeepAlive
 	next := time.Now().Add(interval)
@@ -45,7 +52,12 @@ func (w *WebSocket) watch() {
 		}
 		silent := w.silence()
 		if silent >= 2*interval {
-			w.giveUp()
+			silence := 2 * interval
+			w.giveUp(fmt.Errorf("%w: nothing was heard for %v", ErrSilent, silence), fmt.Sprintf("nothing was heard for %v", silence))
+			return
+		}
+		if w.slow() {
+			w.giveUp(fmt.Errorf("%w: a message took longer than %v", ErrSlow, w.opts.MessageTimeout), fmt.Sprintf("the message took longer than %v", w.opts.MessageTimeout))
 			return
 		}
 		if now := time.Now(); !now.Before(next) {
@@ -68,13 +80,12 @@ func (w *WebSocket) ping(now time.Time) error {
 	return err
 }
 
-// giveUp ends the connection to a peer that is silent. One that is there all the same
-// learns why.
-func (w *WebSocket) giveUp() {
-	silence := 2 * w.opts.KeepAlive
+// giveUp ends the connection to a peer that is not waited for any more. One that is
+// there all the same learns the reason.
+func (w *WebSocket) giveUp(err error, reason string) {
 	_ = w.overAfter(func() {
-		_ = w.farewell(ClosePolicy, fmt.Sprintf("nothing was heard for %v", silence)) // most likely nobody is there
-	}, fmt.Errorf("%w: nothing was heard for %v", ErrSilent, silence))
+		_ = w.farewell(ClosePolicy, reason) // maybe nobody is there
+	}, err)
 }
 
 // An earful is a message that is being read: each part of it is a sign of the peer.

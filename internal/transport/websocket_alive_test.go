@@ -196,3 +196,40 @@ func TestWebSocketSlowReader(t *testing.T) {
 		}
 	})
 }
+
+// Each byte is a sign of the peer, but what has come of a message is held until its
+// end: one that trickles in must not be held for good, whole or in fragments.
+func TestWebSocketTrickle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ws, c, end := inBubble(t, WebSocketOptions{KeepAlive: 10 * time.Second, MessageTimeout: 30 * time.Second})
+		defer end()
+		begin := time.Now()
+		if err := ws.WriteMessage(websocket.TextMessage, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute) // between messages there is no hurry
+		ws.SetPingHandler(func(string) error { return nil })
+		left := make(chan error, 1)
+		go func() { _, _, err := ws.ReadMessage(); left <- err }()
+		trickled := make(chan struct{})
+		go func() { // ends with the connection
+			defer close(trickled)
+			w, _ := ws.NextWriter(websocket.TextMessage)
+			for err := error(nil); err == nil; time.Sleep(5 * time.Second) {
+				_, err = w.Write([]byte(strings.Repeat("x", 5000))) // a fragment or two
+			}
+		}()
+		msg, err := c.Read()
+		if took := time.Since(begin) - time.Minute; !errors.Is(err, ErrSlow) || took > 40*time.Second {
+			t.Errorf("Read() = %d bytes, %v after %v, want %v after 30s to 40s", len(msg), err, took, ErrSlow)
+		}
+		var closed *websocket.CloseError
+		if err := <-left; !errors.As(err, &closed) || closed.Code != ClosePolicy || closed.Text != "the message took longer than 30s" {
+			t.Errorf("the peer read %v", err)
+		}
+		<-trickled
+	})
+}

@@ -39,11 +39,9 @@ func (g *Gateway) serveElsewhere(w http.ResponseWriter, r *http.Request) {
 		"nothing is served at %s; the endpoints are /mcp/NAME; there are: %v", r.URL.Path, g.order))
 }
 
-// serve checks what both eras demand of an HTTP request, and reads its message.
+// serve checks what both eras demand of an HTTP request, its origin aside, and reads
+// its message.
 func (s *server) serve(w http.ResponseWriter, r *http.Request) {
-	if refused := s.g.checkOrigin(w, r); refused {
-		return
-	}
 	if r.Method != http.MethodPost {
 		if r.Method == http.MethodGet && transport.IsUpgrade(r) {
 			s.g.serveSocket(w, r, s)

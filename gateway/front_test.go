@@ -190,3 +190,24 @@ func TestFrontAccepts(t *testing.T) {
 		})
 	}
 }
+
+// A page of another origin, and one whose name was rebound to this machine, learn
+// nothing wherever they ask, the names of servers included.
+func TestF08OriginComesFirst(t *testing.T) {
+	r := newRig(t, func(o *Options) {
+		other := o.Servers[0]
+		other.Name = "other"
+		o.Servers = append(o.Servers, other)
+	})
+	for _, path := range []string{"/", "/mcp", "/mcp/peer", "/mcp/unknown", "/sse", "/sse/unknown", "/message", "/elsewhere"} {
+		for _, method := range []string{"GET", "POST", "DELETE", "OPTIONS", "PUT"} {
+			foreign := r.sendTo(t, method, path, "", "", http.Header{"Origin": {"https://evil.example"}})
+			rebound := r.sendTo(t, method, path, "", "evil.example", http.Header{})
+			for name, got := range map[string]answer{"Origin": foreign, "Host": rebound} {
+				if got.status != http.StatusForbidden || strings.Contains(got.body, "other") || got.header.Get("Access-Control-Allow-Origin") != "" {
+					t.Errorf("%s %s with a foreign %s = %d %s, want 403 and no names", method, path, name, got.status, got.body)
+				}
+			}
+		}
+	}
+}

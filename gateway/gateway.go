@@ -239,7 +239,10 @@ func (g *Gateway) Start() {
 // request: see [Gateway.EndSockets].
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.boundBody(w, r)
-	if answered := g.shareOrigin(w, r); answered {
+	if refused := g.checkOrigin(w, r); refused {
+		return
+	}
+	if answered := shareOrigin(w, r); answered {
 		return
 	}
 	g.mux.ServeHTTP(w, r)

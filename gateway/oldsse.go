@@ -25,7 +25,6 @@ const (
 // serveEvents opens the stream of a client on HTTP+SSE.
 func (s *server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	switch {
-	case s.g.checkOrigin(w, r):
 	case r.Method != http.MethodGet:
 		notAllowed(w, http.MethodGet, "GET opens the event stream of HTTP+SSE, whose first event says where to POST; "+s.streamable())
 	case headerEra(r.Header) == spec.Modern:
@@ -38,10 +37,7 @@ func (s *server) serveEvents(w http.ResponseWriter, r *http.Request) {
 // serveMessages takes a message that a client on HTTP+SSE posts. What is asked in it
 // is answered on the stream.
 func (s *server) serveMessages(w http.ResponseWriter, r *http.Request) {
-	switch {
-	case s.g.checkOrigin(w, r):
-		return
-	case r.Method != http.MethodPost:
+	if r.Method != http.MethodPost {
 		notAllowed(w, http.MethodPost, "clients of HTTP+SSE POST their messages here, after a GET of "+eventsPath+"/"+s.name+"; "+s.streamable())
 		return
 	}

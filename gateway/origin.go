@@ -13,7 +13,8 @@ import (
 )
 
 // checkOrigin answers 403 to requests that a web page of another origin, or a
-// name rebound to this machine, may have sent.
+// name rebound to this machine, may have sent. It comes before everything else: what
+// is served is nobody's business of theirs either.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Security & Endpoint.
 func (g *Gateway) checkOrigin(w http.ResponseWriter, r *http.Request) (refused bool) {

@@ -25,7 +25,12 @@ started or dialled.
 Exit codes: 0 the configuration can be used; 2 it can't.`,
 		Example: `  mcpbridge check -c config.yaml
   mcpbridge check -c ~/.config/claude/mcp.json --json`,
-		Args: cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError("which file? Write check -c %s", args[0])
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if path == "" {
 				return usageError("which file? Write check -c FILE")

@@ -71,7 +71,11 @@ its stream.`,
 	root.SetArgs(p.args[1:])
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
-	return root.ExecuteContext(ctx)
+	err := root.ExecuteContext(ctx)
+	if _, _, unknown := root.Find(p.args[1:]); err != nil && unknown != nil {
+		return usageError("%v", err)
+	}
+	return err
 }
 
 // self is how to call this program again, as people would type it.

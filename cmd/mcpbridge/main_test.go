@@ -33,6 +33,8 @@ func TestWrongUsage(t *testing.T) {
 		{"wrap nothing", []string{"wrap"}, "mcpbridge: want a URL, or -- and a command with its arguments; see mcpbridge wrap --help"},
 		{"wrap a word", []string{"wrap", "npx"}, `mcpbridge: "npx" is neither a URL nor a command; write https://HOST/PATH, or -- and the command`},
 		{"wrap without files", []string{"wrap", "--log-level", "error", "http://127.0.0.1:1"}, "mcpbridge: standard input and output are not files"},
+		{"version of something", []string{"version", "serve"}, `mcpbridge: version takes no arguments; leave "serve" out`},
+		{"check a word", []string{"check", "f.yaml"}, "mcpbridge: which file? Write check -c f.yaml"},
 		{"check nothing", []string{"check"}, "mcpbridge: which file? Write check -c FILE"},
 		{"probe nothing", []string{"probe"}, "mcpbridge: want a URL, or -- and a command with its arguments; see mcpbridge probe --help"},
 		{"probe with half a header", []string{"probe", "-H", "s3cret", "http://h"}, "mcpbridge: --header wants NAME: VALUE, as in 'Authorization: Bearer TOKEN'"},
@@ -45,10 +47,24 @@ func TestWrongUsage(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := runCommand(t.Context(), nil, tt.args...)
-			if strings.TrimSpace(got.err) != tt.want || got.code == 0 || got.out != "" {
-				t.Errorf("%q = %d, %q, %q, want the error %q", tt.args, got.code, got.out, got.err, tt.want)
+			code := exitUsage
+			if tt.name == "wrap without files" { // there is nothing wrong with its words
+				code = exitFailure
+			}
+			if strings.TrimSpace(got.err) != tt.want || got.code != code || got.out != "" {
+				t.Errorf("%q = %d, %q, %q, want %d and the error %q", tt.args, got.code, got.out, got.err, code, tt.want)
 			}
 		})
+	}
+}
+
+// Each command shows how it is used.
+func TestHelpHasExamples(t *testing.T) {
+	for _, command := range []string{"serve", "wrap", "check", "probe", "listen", "call", "version"} {
+		got := runCommand(t.Context(), nil, command, "--help")
+		if _, examples, _ := strings.Cut(got.out, "Examples:\n"); !strings.HasPrefix(examples, "  mcpbridge "+command) || got.code != 0 {
+			t.Errorf("%s --help = %d %s, want examples", command, got.code, got.out)
+		}
 	}
 }
 

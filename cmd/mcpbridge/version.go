@@ -47,7 +47,14 @@ func newVersionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version and the revisions of MCP that are served",
-		Args:  cobra.NoArgs,
+		Example: `  mcpbridge version
+  mcpbridge version --json | jq -r '.clients[]'`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError("version takes no arguments; leave %q out", args[0])
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return printVersion(cmd.OutOrStdout(), asJSON)
 		},

@@ -124,15 +124,16 @@ func refusedHandshake(resp *http.Response) error {
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		reason += ", but not as RFC 6455 wants it"
 	}
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 200)) // as much as there is
-	if line := strings.Join(strings.Fields(strings.ToValidUTF8(string(text), "")), " "); line != "" {
-		reason += ": " + withoutSecrets(line)
-	}
 	switch code := resp.StatusCode; {
+	case code >= 300 && code <= 399: // its body repeats that URL, which may hold a key
+		reason += "; redirects are not followed: configure the URL it leads to"
+		return &HandshakeError{code, reason}
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		reason += "; check the credentials in the server's headers"
-	case code >= 300 && code <= 399:
-		reason += "; redirects are not followed: configure the URL it leads to"
+	}
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 200)) // as much as there is
+	if line := strings.Join(strings.Fields(strings.ToValidUTF8(string(text), "")), " "); line != "" {
+		reason += "; it said: " + withoutSecrets(line)
 	}
 	return &HandshakeError{resp.StatusCode, reason}
 }

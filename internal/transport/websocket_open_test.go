@@ -32,14 +32,14 @@ func TestDialWebSocketRefused(t *testing.T) {
 	}{
 		{"not found", func(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "<h1>\nno such page</h1>", http.StatusNotFound)
-		}, 404, []string{"HTTP 404 Not Found: <h1> no such page</h1>"}},
+		}, 404, []string{"HTTP 404 Not Found; it said: <h1> no such page</h1>"}},
 		{"no credentials", func(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "token=abc is wrong", http.StatusUnauthorized)
 		}, 401, []string{"HTTP 401", "token=[hidden] is wrong", "check the credentials"}},
 		{"moved", func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "/there", http.StatusTemporaryRedirect)
+			http.Redirect(w, r, "https://elsewhere.example/?k=secret", http.StatusTemporaryRedirect)
 		}, 307, []string{"HTTP 307", "redirects are not followed"}},
-		{"served as HTTP", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "hello") }, 200, []string{"HTTP 200 OK: hello"}},
+		{"served as HTTP", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "hello") }, 200, []string{"HTTP 200 OK; it said: hello"}},
 		{"another subprotocol", func(w http.ResponseWriter, r *http.Request) {
 			r.Header.Set("Sec-Websocket-Protocol", "chat") // so that gorilla agrees with itself
 			upgrade(websocket.Upgrader{Subprotocols: []string{"chat"}})(w, r)

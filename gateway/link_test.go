@@ -130,3 +130,22 @@ func TestS02EndsWithTheVerdict(t *testing.T) {
 	// The next session is one of the modern server's, translated.
 	r.enter(t)
 }
+
+// A server that does not take what a client sends does not hold up the end: neither
+// that of the client's session, nor that of the gateway.
+func TestF09MessageThatIsNotTaken(t *testing.T) {
+	r := newRig(t, nil)
+	hold := make(chan struct{})
+	t.Cleanup(func() { close(hold) })
+	r.peer.hold["notifications/roots/list_changed"] = hold
+	l := r.shaken(t)
+	l.send(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
+	r.eventually(t, "sent", func() bool { return len(r.peer.sent("notifications/roots/list_changed")) == 1 })
+	begin := time.Now()
+	if err := r.g.EndSockets(t.Context()); err != nil {
+		t.Errorf("EndSockets() = %v", err)
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("the end took %v, want it not to wait for the server", took)
+	}
+}

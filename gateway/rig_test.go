@@ -81,6 +81,12 @@ func (p *peer) serve(w http.ResponseWriter, r *http.Request) {
 	reply := p.replies[m.ID.String()]
 	p.mu.Unlock()
 	if m.Kind() != wire.Request {
+		if hold != nil {
+			select {
+			case <-hold:
+			case <-r.Context().Done():
+			}
+		}
 		switch {
 		case m.Kind() == wire.Response && reply != nil:
 			reply <- m

@@ -137,7 +137,7 @@ func (p *post) status() int {
 
 // passPosted passes on what has no answer.
 func (d *downstream) passPosted(w http.ResponseWriter, r *http.Request, m *wire.Message) {
-	switch err := d.link.Send(r.Context(), m); {
+	switch err := d.link.Send(context.WithoutCancel(r.Context()), m); { // it is passed on though its sender leaves
 	case err == nil:
 		w.WriteHeader(http.StatusAccepted)
 	case errors.Is(err, exchange.ErrLinkEnded):
@@ -149,9 +149,12 @@ func (d *downstream) passPosted(w http.ResponseWriter, r *http.Request, m *wire.
 	}
 }
 
-// pass passes on what has no answer, where nobody could be told of a failure.
+// pass passes on what has no answer, where nobody could be told of a failure. The
+// session's end is not held up by a server that does not take it.
 func (d *downstream) pass(m *wire.Message) {
-	if err := d.link.Send(context.Background(), m); err != nil {
+	ctx, cancel := d.life()
+	defer cancel()
+	if err := d.link.Send(ctx, m); err != nil {
 		d.f.log.Warn("message of client was not delivered", "session", d.name, "error", err)
 	}
 }

@@ -185,7 +185,7 @@ func (r *relay) cancelAll() {
 
 // Send implements [exchange.Link].
 func (r *relay) Send(ctx context.Context, m *wire.Message) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.b.opts.Timeouts.Connect)
+	ctx, cancel := context.WithTimeout(ctx, r.b.opts.Timeouts.Connect)
 	defer cancel()
 	text := m.Text
 	switch {

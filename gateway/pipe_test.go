@@ -433,3 +433,29 @@ func TestPipeAnswersTheLastHandshake(t *testing.T) {
 	close(hold)
 	l.want(`"id":0,"result":`)
 }
+
+// A client that goes on calling does not keep its connection: what is asked of it once
+// that is to end is refused, pings aside, and what was asked before is answered.
+func TestPipeDrainTakesNoMore(t *testing.T) {
+	r := newRig(t, nil)
+	hold := make(chan struct{})
+	r.peer.hold["tools/call"] = hold
+	r.peer.answer("tools/call", say("done"))
+	l := r.connect(t)
+	l.send(initializeText)
+	l.want(`"id":0,"result":`)
+	l.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{}}}`)
+	r.eventually(t, "called", func() bool { return len(r.peer.sent("tools/call")) == 1 })
+	l.stop()
+	r.eventually(t, "refused", func() bool {
+		l.send(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
+		return strings.Contains(l.next(), "shutting down")
+	})
+	l.send(`{"jsonrpc":"2.0","id":3,"method":"ping"}`)
+	l.want(`"id":3,"result":{}`)
+	close(hold)
+	l.want(`"id":1,"result":`, "done")
+	if err := l.end(); err != nil {
+		t.Errorf("ServeConn() = %v", err)
+	}
+}

@@ -27,6 +27,7 @@ type Pipe struct {
 	opened bool // initialize came
 	d      *downstream
 	closed bool
+	ending bool          // Shutdown was called: no more requests are taken
 	shaken chan struct{} // closed when the last handshake has ended; nil before the first
 
 	lost chan struct{} // closed when the session has ended upstream; see Lost
@@ -53,8 +54,10 @@ func (f *Front) OpenPipe(send func(msg []byte) error, principal exchange.Princip
 // Serve takes one message. It does not wait for the answer. Before initialize only
 // ping is served.
 func (p *Pipe) Serve(m *wire.Message) {
-	d := p.session()
+	d, ending := p.session()
 	switch {
+	case ending && m.Kind() == wire.Request && m.Method != spec.MethodPing:
+		_ = p.send(wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeInternal, "%v", errShutdown))) // nobody is left to tell
 	case d == nil && m.Kind() == wire.Request:
 		p.serveEarly(m)
 	case d == nil:
@@ -66,10 +69,11 @@ func (p *Pipe) Serve(m *wire.Message) {
 	}
 }
 
-func (p *Pipe) session() *downstream {
+// session returns the session, nil if there is none, and whether it is to end.
+func (p *Pipe) session() (d *downstream, ending bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.d
+	return p.d, p.ending
 }
 
 // serveEarly serves a request that came before there is a session.
@@ -153,7 +157,7 @@ func (p *Pipe) tell(d *downstream) {
 
 // ServeBatch takes a batch.
 func (p *Pipe) ServeBatch(body []byte) {
-	d := p.session()
+	d, _ := p.session()
 	if d == nil {
 		_ = p.send(wire.AppendError(nil, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "a batch came before the handshake was done"))) // nobody is left to tell
 		return
@@ -178,10 +182,11 @@ func (p *Pipe) ServeBatch(body []byte) {
 	}
 }
 
-// Shutdown waits until no request is in flight, a handshake among them, or ctx ends:
-// then it returns ctx's cause.
+// Shutdown refuses further requests, and waits until none is in flight, a handshake
+// among them, or ctx ends: then it returns ctx's cause.
 func (p *Pipe) Shutdown(ctx context.Context) error {
 	p.mu.Lock()
+	p.ending = true
 	shaken := p.shaken
 	p.mu.Unlock()
 	if shaken == nil {
@@ -192,7 +197,7 @@ func (p *Pipe) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	d := p.session()
+	d, _ := p.session()
 	if d == nil {
 		return nil
 	}

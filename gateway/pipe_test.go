@@ -459,3 +459,31 @@ func TestPipeDrainTakesNoMore(t *testing.T) {
 		t.Errorf("ServeConn() = %v", err)
 	}
 }
+
+// What is sent without waiting for the answer to initialize is served after it, in
+// turn, as by a server that reads one message after the other.
+func TestPipeAllAtOnce(t *testing.T) {
+	r := newRig(t, nil)
+	hold := make(chan struct{})
+	r.peer.hold["initialize"] = hold
+	r.peer.answer("tools/list", `{"tools":[]}`)
+	near, far := newFiles(t, transport.StdioOptions{})
+	l := r.connectOver(t, near, far)
+	l.send(initializeText)
+	l.send(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
+	l.want(`"id":"p","result":{}`) // which need not wait
+	l.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	l.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	if err := near.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	close(hold)
+	l.want(`"id":0,"result":`)
+	l.want(`"id":1,"result":{"tools":[]}`)
+	if err := l.end(); err != nil {
+		t.Errorf("ServeConn() = %v", err)
+	}
+	if got := r.peer.sent("notifications/initialized"); len(got) != 1 {
+		t.Errorf("the server got %q, want that its client is initialized", got)
+	}
+}

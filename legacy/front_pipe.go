@@ -52,8 +52,12 @@ func (f *Front) OpenPipe(send func(msg []byte) error, principal exchange.Princip
 }
 
 // Serve takes one message. It does not wait for the answer. Before initialize only
-// ping is served.
+// ping is served. What comes while the handshake is under way waits for its end:
+// scripts send all they have to say at once, and servers of one's own read it in turn.
 func (p *Pipe) Serve(m *wire.Message) {
+	if m.Method != spec.MethodPing {
+		p.awaitHandshake()
+	}
 	d, ending := p.session()
 	switch {
 	case ending && m.Kind() == wire.Request && m.Method != spec.MethodPing:
@@ -66,6 +70,16 @@ func (p *Pipe) Serve(m *wire.Message) {
 		d.begin(m, &pipeOutlet{p})
 	default:
 		d.take(m)
+	}
+}
+
+// awaitHandshake waits for the end of a handshake that is under way, or of the Pipe.
+func (p *Pipe) awaitHandshake() {
+	p.mu.Lock()
+	shaken, under := p.shaken, p.opened && p.d == nil
+	p.mu.Unlock()
+	if under {
+		<-shaken // which Close cuts short
 	}
 }
 
@@ -157,6 +171,7 @@ func (p *Pipe) tell(d *downstream) {
 
 // ServeBatch takes a batch.
 func (p *Pipe) ServeBatch(body []byte) {
+	p.awaitHandshake()
 	d, _ := p.session()
 	if d == nil {
 		_ = p.send(wire.AppendError(nil, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "a batch came before the handshake was done"))) // nobody is left to tell

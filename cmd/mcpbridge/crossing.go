@@ -38,7 +38,8 @@ type passage struct {
 // A subject is a server that was probed.
 type subject struct {
 	exchange.Verdict
-	http bool // a request is an HTTP request
+	http    bool // a request is an HTTP request with its own response
+	command bool // it is a process of ours
 }
 
 // crossings returns what becomes of a server's features: first what does not cross.
@@ -153,6 +154,11 @@ func both(a, b func(*subject) ([]string, bool)) func(*subject) ([]string, bool) 
 
 func overHTTP(s *subject) ([]string, bool)    { return nil, s.http }
 func notOverHTTP(s *subject) ([]string, bool) { return nil, !s.http }
+
+// overStdio asks whether the server is a command; overConn, whether it is reached over
+// another connection that all requests share: a WebSocket, or HTTP+SSE.
+func overStdio(s *subject) ([]string, bool) { return nil, s.command }
+func overConn(s *subject) ([]string, bool)  { return nil, !s.http && !s.command }
 
 // instructs asks whether the server says how to use it.
 func instructs(s *subject) ([]string, bool) { return nil, s.Description.Instructions != nil }

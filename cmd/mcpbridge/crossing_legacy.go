@@ -67,8 +67,10 @@ var toModern = []passage{
 		"the server is refused; if its call fails for that, the client gets -32021 with the capabilities it takes"},
 	{"questions outside of a call", refused, "M2L-23", always,
 		"nobody is there to be asked: roots/list gets the configured roots, or those last known, others an error"},
-	{"calls at the same time that may be asked back", changes, "M2L-20", notOverHTTP,
+	{"calls at the same time that may be asked back", changes, "M2L-20", overStdio,
 		"nothing tells whose a question is, so they run one after the other; lanes.stdio allows for more processes"},
+	{"calls at the same time that may be asked back", changes, "M2L-20", overConn,
+		"nothing tells whose a question is, so each runs in a session of its own; lanes.http says in how many at most"},
 	{"pages to visit (elicitation by URL)", changes, "M2L-22", since(spec.Rev20251125),
 		"-32042 becomes input_required with the pages, and the retry sends the call anew once they were visited"},
 

@@ -124,3 +124,29 @@ func TestCrossingsLeaveOutWhatTheGatewayDoes(t *testing.T) {
 		}
 	})
 }
+
+// What is told of a transport is true of it: HTTP+SSE has one stream for all that a
+// server says, and resumes nothing.
+func TestCrossingsGoByTheTransport(t *testing.T) {
+	srv := httptest.NewServer(&featured{capabilities: `{"tools":{}}`, list: schemaTools(), headers: make(chan http.Header, 1)})
+	defer srv.Close()
+	gateway := serve(t, nil, srv.URL).Endpoints[0].URL
+	for _, tt := range []struct{ url, transport, lanes, resumes string }{
+		{srv.URL, "Streamable HTTP", "", "changes"},
+		{strings.Replace(gateway, "/mcp/", "/sse/", 1), "HTTP+SSE", "lanes.http", ""},
+	} {
+		r, _ := probeJSON(t, tt.url)
+		lanes, resumes := "", ""
+		for _, c := range r.Crossings {
+			switch c.Feature {
+			case "calls at the same time that may be asked back":
+				lanes = c.Why
+			case "responses that broke off":
+				resumes = c.Outcome
+			}
+		}
+		if r.Transport != tt.transport || !strings.Contains(lanes, tt.lanes) || (tt.lanes == "") != (lanes == "") || resumes != tt.resumes {
+			t.Errorf("%s: transport %s; of calls %q, of what broke off %q", tt.url, r.Transport, lanes, resumes)
+		}
+	}
+}

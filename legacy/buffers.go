@@ -13,7 +13,7 @@ type tooLargeError struct {
 }
 
 func (e *tooLargeError) Error() string {
-	return fmt.Sprintf("its answer is larger than %d bytes; raise limits.message if that is normal for it", e.limit)
+	return fmt.Sprintf("its answer is larger than %d bytes; raise limits.upstream_message if that is normal for it", e.limit)
 }
 
 // readAll reads src to its end into a buffer of transport.GetBuffer, size being what is

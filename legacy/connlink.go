@@ -105,7 +105,7 @@ func (l *connLink) close(context.Context) {
 // beginning tells; otherwise it is logged and skipped.
 func (s *session) tooLong(e *transport.TooLongError) {
 	if c := s.call(leadingID(e.Start)); c != nil {
-		err := wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; raise limits.message if that is normal for it",
+		err := wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; raise limits.upstream_message if that is normal for it",
 			s.opts.Name, c.method, e.Limit)
 		if c.settle(answer{err: err}) {
 			c.cancel(errAnswered)

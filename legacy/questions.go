@@ -91,6 +91,7 @@ func (s *session) resolve(ctx context.Context, q *question, c *call) {
 	default:
 		frame = wire.AppendResult(nil, q.m.ID, q.related(a.Result), nil)
 	}
+	s.freeID(q) // a server may use it again once it is answered
 	ctx, cancel := context.WithTimeout(ctx, goodbyeTimeout)
 	defer cancel()
 	if err := s.link.send(ctx, frame); err != nil {
@@ -157,13 +158,22 @@ func (s *session) ask(ctx context.Context, c *call, q *question) (exchange.Answe
 	return s.legacyAnswer(q.m.Method, answers[0]), nil
 }
 
+// freeID lets another question have the id of q.
+func (s *session) freeID(q *question) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.questions, q.m.ID)
+}
+
 // answered forgets a question.
 func (s *session) answered(q *question) {
 	q.cancel(nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unparkLocked(q)
-	delete(s.questions, q.m.ID)
+	if s.questions[q.m.ID] == q {
+		delete(s.questions, q.m.ID)
+	}
 	if q.counted {
 		s.rootsOpen--
 	}

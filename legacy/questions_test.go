@@ -131,6 +131,27 @@ func TestQuestionsAreBounded(t *testing.T) {
 	})
 }
 
+// A server that has read an answer may use the question's id again at once.
+func TestQuestionsFreeTheirIDs(t *testing.T) {
+	b := newAsker(t, Options{}, func(a *asker) {
+		a.call = func(c *askerCall) string {
+			for n := range 500 {
+				a.mu.Lock()
+				a.lastID = 0
+				a.mu.Unlock()
+				if m := c.elicit(); m.Error != nil {
+					t.Errorf("question %d with the id 1: %v", n, m.Error)
+					break
+				}
+			}
+			return said("done")
+		}
+	})
+	if _, err := body(b.Serve(t.Context(), askable("ada"), &client{ask: says(map[string]string{"elicitation/create": accepted})})); err != nil {
+		t.Error(err)
+	}
+}
+
 // A parked call keeps its stream: when the server ends it, having given an event
 // id, the answer is fetched from where it stood. The question is not asked anew.
 func TestM2L15ParkedCallsResume(t *testing.T) {

@@ -31,14 +31,18 @@ func (g *Gateway) checkOrigin(w http.ResponseWriter, r *http.Request) (refused b
 	return true
 }
 
-// hostAllowed guards loopback listeners alone: elsewhere the name says nothing.
-func (g *Gateway) hostAllowed(r *http.Request) bool {
+func (g *Gateway) hostAllowed(r *http.Request) bool { return HostAllowed(r, g.opts.AllowedHosts) }
+
+// HostAllowed reports whether a request may have come by its Host: on a loopback
+// listener a name that is neither this machine's nor allowed has been rebound to it,
+// by a web page that wants to read what is served. Elsewhere the name says nothing.
+func HostAllowed(r *http.Request, allowed []string) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok || !loopbackAddr(local) {
 		return true
 	}
 	host := hostname(r.Host)
-	return loopbackName(host) || slices.Contains(g.opts.AllowedHosts, host)
+	return loopbackName(host) || slices.Contains(allowed, host)
 }
 
 func (g *Gateway) originAllowed(r *http.Request) bool {

@@ -212,3 +212,25 @@ func TestBinaryFirstLight(t *testing.T) {
 		t.Errorf("listen ended with %v, %s, want a graceful end", err, follower.out)
 	}
 }
+
+// A web page whose name was rebound to this machine learns nothing of it.
+func TestAdminRefusesForeignHosts(t *testing.T) {
+	s := serve(t, nil)
+	for _, path := range []string{"/readyz", "/healthz", "/metrics"} {
+		for host, want := range map[string]int{"evil.example:2527": 403, "localhost:2527": 200} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.Admin+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Host = host
+			eventually(t, path+" as "+host, func() bool {
+				res, err := http.DefaultClient.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer res.Body.Close()
+				return res.StatusCode == want
+			})
+		}
+	}
+}

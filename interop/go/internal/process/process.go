@@ -87,12 +87,17 @@ func (p *Process) ending() error {
 func (p *Process) Ready(ctx context.Context, url string, want int) error {
 	for {
 		status, err := get(ctx, url)
-		if err == nil && (want == 0 || status == want) {
+		answered := err == nil && (want == 0 || status == want)
+		select {
+		case <-p.done: // whoever answered was another
+			return fmt.Errorf("%s ended before it was ready: %v; its log ends:\n%s", p.name, p.err, p.Log())
+		default:
+		}
+		if answered {
 			return nil
 		}
 		select {
 		case <-p.done:
-			return fmt.Errorf("%s ended before it was ready: %v; its log ends:\n%s", p.name, p.err, p.Log())
 		case <-ctx.Done():
 			return fmt.Errorf("%s is not ready: status %d, %v; its log ends:\n%s", p.name, status, err, p.Log())
 		case <-time.After(20 * time.Millisecond):
@@ -127,19 +132,41 @@ func WithMark(mark string) ([]string, error) {
 	return found, nil
 }
 
-// FreeAddr returns a loopback address that nobody listens on at the moment. Its
-// port is below those that Linux gives to clients: none of them may have taken it
-// when a server that was killed wants it again.
+// FreeAddr returns a loopback address that nobody listens on, and that no test of
+// any process is given again while this one runs: the UDP port of the same number
+// is kept until then as a sign for the others. The port is below those that Linux
+// gives to clients: none of them may have taken it when a server that was killed
+// wants it again.
 func FreeAddr() (string, error) {
 	var last error
 	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.N(12_000)))
-		if err == nil {
-			return l.Addr().String(), l.Close()
+		addr := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.N(12_000))
+		sign, err := net.ListenPacket("udp", addr)
+		if err != nil {
+			last = err
+			continue
 		}
-		last = err
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			last = errors.Join(err, sign.Close())
+			continue
+		}
+		keep(sign)
+		return addr, l.Close()
 	}
 	return "", fmt.Errorf("finding a free port: %w", last)
+}
+
+// signs are the ports that FreeAddr gave out: closed, they would be given out anew.
+var signs struct {
+	mu   sync.Mutex // guards kept
+	kept []net.PacketConn
+}
+
+func keep(sign net.PacketConn) {
+	signs.mu.Lock()
+	defer signs.mu.Unlock()
+	signs.kept = append(signs.kept, sign)
 }
 
 // A Tail is a writer that keeps the last 32 KiB written to it. Safe for concurrent

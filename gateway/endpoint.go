@@ -126,10 +126,6 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, s *server) ([
 //
 // Spec: 2026-07-28, basic/versioning, Backward Compatibility with
 // Initialization-Based Versions.
-//
-// A listen stream stands on this frame for hours. The runtime halves a stack of
-// which less than a quarter is used, so what refusals need is kept apart: every
-// stream would have 8 KiB more.
 func (s *server) route(w http.ResponseWriter, r *http.Request, body []byte) {
 	header := headerEra(r.Header)
 	m := s.read(w, r, body, header)

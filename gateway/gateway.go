@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/modern"
 )
 
@@ -174,6 +175,7 @@ type Gateway struct {
 	mux     *http.ServeMux
 	sealer  *modern.Sealer
 	sockets *sockets
+	streams transport.Streams // listen streams over HTTP
 
 	// Set by New, read-only after.
 	instance string // begins ids of sessions and events
@@ -235,8 +237,8 @@ func (g *Gateway) Start() {
 }
 
 // ServeHTTP serves the endpoints /mcp/NAME, and /sse/NAME for HTTP+SSE, each without
-// NAME, too, where there is one server. A WebSocket asked for at the first outlives its
-// request: see [Gateway.EndSockets].
+// NAME, too, where there is one server. WebSockets and listen streams outlive their
+// requests: see [Gateway.EndConnections].
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.boundBody(w, r)
 	if refused := g.checkOrigin(w, r); refused {
@@ -259,27 +261,32 @@ func (g *Gateway) EndStreams() {
 	g.hub.close()
 }
 
-// EndSockets refuses new WebSockets, and waits for the open ones, whose calls in flight
-// are given [Options.Drain]. When ctx ends they are cut off, and EndSockets returns its
-// cause. An HTTP server's Shutdown knows nothing of them.
-func (g *Gateway) EndSockets(ctx context.Context) error {
-	g.sockets.stop()
-	return g.sockets.wait(ctx)
+// EndConnections refuses new WebSockets, and waits for the open ones, whose calls in
+// flight are given [Options.Drain], and for listen streams, which EndStreams has ended.
+// When ctx ends they are cut off, and EndConnections returns its cause. An HTTP server's
+// Shutdown knows nothing of them.
+func (g *Gateway) EndConnections(ctx context.Context) error {
+	g.EndStreams()
+	var wg sync.WaitGroup
+	var streams error
+	wg.Go(func() { streams = g.streams.Wait(ctx) })
+	sockets := g.sockets.wait(ctx)
+	wg.Wait()
+	return cmp.Or(sockets, streams)
 }
 
-// Close ends all WebSockets and servers. ctx bounds how politely. Requests must have
-// ended.
+// Close ends all connections that outlive their requests, and servers. ctx bounds how
+// politely. Requests must have ended.
 func (g *Gateway) Close(ctx context.Context) error {
 	g.closeOnce.Do(func() {
-		g.EndStreams()
-		socketsErr := g.EndSockets(ctx)
+		cutErr := g.EndConnections(ctx)
 		errs := make([]error, len(g.order))
 		var wg sync.WaitGroup
 		for i, name := range g.order {
 			wg.Go(func() { errs[i] = g.servers[name].close(ctx) })
 		}
 		wg.Wait()
-		g.closeErr = errors.Join(append(errs, socketsErr)...)
+		g.closeErr = errors.Join(append(errs, cutErr)...)
 	})
 	return g.closeErr
 }

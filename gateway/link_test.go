@@ -142,8 +142,8 @@ func TestF09MessageThatIsNotTaken(t *testing.T) {
 	l.send(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
 	r.eventually(t, "sent", func() bool { return len(r.peer.sent("notifications/roots/list_changed")) == 1 })
 	begin := time.Now()
-	if err := r.g.EndSockets(t.Context()); err != nil {
-		t.Errorf("EndSockets() = %v", err)
+	if err := r.g.EndConnections(t.Context()); err != nil {
+		t.Errorf("EndConnections() = %v", err)
 	}
 	if took := time.Since(begin); took > 5*time.Second {
 		t.Errorf("the end took %v, want it not to wait for the server", took)

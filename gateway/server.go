@@ -90,6 +90,7 @@ func (s *server) openFronts(so ServerOptions) (err error) {
 		Upstream:      s.back.Era,
 		WriteTimeout:  g.opts.WriteTimeout,
 		KeepAlive:     g.opts.KeepAlive,
+		Streams:       &g.streams,
 		MaxParked:     g.opts.MaxParked,
 		MaxParkedEach: g.opts.MaxParkedEach,
 		MaxTopics:     g.opts.MaxTopics,

@@ -92,8 +92,8 @@ func TestF11TwoErasOnOneWebSocket(t *testing.T) {
 	if s := r.g.Snapshot(); s.Sockets != 1 || s.Streams != 1 {
 		t.Errorf("snapshot = %+v, want a WebSocket with a stream", s)
 	}
-	if err := r.g.EndSockets(t.Context()); err != nil {
-		t.Errorf("EndSockets() = %v", err)
+	if err := r.g.EndConnections(t.Context()); err != nil {
+		t.Errorf("EndConnections() = %v", err)
 	}
 	l.want(`"id":3,"result":{"resultType":"complete"`)
 	if got, want := l.closed(), (transport.CloseError{Code: 1001, Reason: goingAwayText}); got != want {
@@ -397,14 +397,14 @@ func TestWebSocketShutdown(t *testing.T) {
 			t.Errorf("a new one = %d, want 503", resp.StatusCode)
 		}
 		ended := make(chan error, 1)
-		go func() { ended <- r.g.EndSockets(t.Context()) }()
+		go func() { ended <- r.g.EndConnections(t.Context()) }()
 		close(hold)
 		l.want(`"id":1,"result":`, "done")
 		if got := l.closed(); got.Code != 1001 || got.Reason != goingAwayText {
 			t.Errorf("closed with %+v", got)
 		}
 		if err := <-ended; err != nil {
-			t.Errorf("EndSockets() = %v", err)
+			t.Errorf("EndConnections() = %v", err)
 		}
 	})
 	t.Run("or cut off", func(t *testing.T) {
@@ -416,8 +416,8 @@ func TestWebSocketShutdown(t *testing.T) {
 		late := errors.New("late")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, late)
 		defer cancel()
-		if err := r.g.EndSockets(ctx); !errors.Is(err, late) {
-			t.Errorf("EndSockets() = %v, want %v", err, late)
+		if err := r.g.EndConnections(ctx); !errors.Is(err, late) {
+			t.Errorf("EndConnections() = %v, want %v", err, late)
 		}
 		if got := l.closed(); got.Code != 1001 {
 			t.Errorf("closed with %+v", got)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -73,6 +74,11 @@ type FrontOptions struct {
 	// Upstream tells the era of what is behind Handler, spec.Unknown as long as that
 	// is not known. Nil means legacy.
 	Upstream func() spec.Era
+
+	// Streams makes listen streams over HTTP independent of their handlers, and of the
+	// memory that these take. Its owner waits for them before it closes the Front.
+	// Nil means that handlers return when their streams have ended.
+	Streams *transport.Streams
 
 	// Gather is how long questions of a server are collected before they go out
 	// together. Zero means DefaultGather.
@@ -138,14 +144,14 @@ func NewFront(opts FrontOptions) (*Front, error) {
 }
 
 // Close ends the calls that wait for their clients' answers, and waits for them.
-// Requests must have ended.
+// Requests and listen streams must have ended.
 func (f *Front) Close() { f.hangar.close(errShutdown) }
 
 var errShutdown = errors.New("the gateway is shutting down")
 
 // ServeMessage serves one posted request or notification whose envelope or
 // header is modern. principal is whoever posted it. It returns when the answer
-// was written: for a listen stream, when the stream has ended.
+// was written; a listen stream may go on, see [FrontOptions.Streams].
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Sending Messages.
 func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Message, principal exchange.Principal) {

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// listen serves subscriptions/listen: it returns when the stream has ended.
+// listen serves subscriptions/listen.
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions.
 func (f *Front) listen(ctx context.Context, req *exchange.Request, p *reply) error {
@@ -23,19 +23,19 @@ func (f *Front) listen(ctx context.Context, req *exchange.Request, p *reply) err
 	if f.passesFilter(ctx, req) {
 		return f.listenThrough(ctx, req, p)
 	}
-	s := &stream{f: f, p: p, principal: req.Principal, profile: req.Profile, mail: fanout.NewMailbox(fanout.MailboxOptions{})}
-	if err := p.out.begin(s.mail); err != nil {
-		return nil // the client has gone
-	}
-	honored, leave, err := f.opts.Feed.Listen(ctx, req, want, s.mail)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	if err := s.run(ctx, honored); errors.Is(err, os.ErrDeadlineExceeded) {
-		s.reportStale()
-	}
-	return nil
+	mail := fanout.NewMailbox(fanout.MailboxOptions{})
+	return p.out.listen(ctx, mail, func(ctx context.Context, p *reply) error {
+		s := &stream{f: f, p: p, principal: req.Principal, profile: req.Profile, mail: mail}
+		honored, leave, err := f.opts.Feed.Listen(ctx, req, want, mail)
+		if err != nil {
+			return err
+		}
+		defer leave()
+		if err := s.run(ctx, honored); errors.Is(err, os.ErrDeadlineExceeded) {
+			s.reportStale()
+		}
+		return nil
+	})
 }
 
 // readFilter returns the filter of a listen request, or refuses it.

@@ -43,10 +43,14 @@ func (f *Front) passesFilter(ctx context.Context, req *exchange.Request) bool {
 // listenThrough serves a listen request by a stream of its own upstream. Its messages
 // pass as they are, under the client's own subscription id.
 func (f *Front) listenThrough(ctx context.Context, req *exchange.Request, p *reply) error {
-	s := &throughStream{reply: p, mail: fanout.NewMailbox(fanout.MailboxOptions{})}
-	if err := p.out.begin(s.mail); err != nil {
-		return nil // the client has gone
-	}
+	mail := fanout.NewMailbox(fanout.MailboxOptions{})
+	return p.out.listen(ctx, mail, func(ctx context.Context, p *reply) error {
+		return (&throughStream{reply: p, mail: mail}).serve(ctx, req)
+	})
+}
+
+func (s *throughStream) serve(ctx context.Context, req *exchange.Request) error {
+	f, p := s.f, s.reply
 	// Without a topic the stream is counted, and ended with the others.
 	_, leave, err := f.opts.Feed.Listen(ctx, req, exchange.Filter{}, s.mail)
 	if err != nil {

@@ -59,15 +59,16 @@ func (c *pipeCall) respond(_ int, msg message) error {
 	return c.pipe.write(msg.whole())
 }
 
-// begin notes what ends the stream.
-func (c *pipeCall) begin(mail *fanout.Mailbox) error {
+// listen notes what ends the stream, and has it served.
+func (c *pipeCall) listen(ctx context.Context, mail *fanout.Mailbox, serve serveStream) error {
 	c.pipe.mu.Lock()
-	defer c.pipe.mu.Unlock()
 	c.mail = mail
-	if c.pipe.closed {
+	closed := c.pipe.closed
+	c.pipe.mu.Unlock()
+	if closed {
 		mail.End(errShutdown)
 	}
-	return nil
+	return serve(ctx, &c.reply)
 }
 
 // What a connection of one's own does without: every message is sent at once, and

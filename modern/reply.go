@@ -38,14 +38,19 @@ type outlet interface {
 	// shown, until stop.
 	keepAlive() (stop func())
 
-	// begin opens a listen stream, which ends when mail does.
-	begin(mail *fanout.Mailbox) error
+	// listen opens a listen stream, which ends when mail does, and has serve write
+	// it. It may return before serve has; an error of serve's is the response then.
+	listen(ctx context.Context, mail *fanout.Mailbox, serve serveStream) error
 	// comment shows that a listen stream is alive, where it has to be shown.
 	comment() error
 
 	// peer says who the client is, for logs.
 	peer() string
 }
+
+// A serveStream writes a listen stream until it has ended. p is where it writes to;
+// its outlet may be another than that of the reply that the request came with.
+type serveStream func(ctx context.Context, p *reply) error
 
 var errFinished = errors.New("the response is finished")
 

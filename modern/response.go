@@ -1,6 +1,7 @@
 package modern
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"sync"
@@ -27,7 +28,7 @@ type response struct {
 	rc    *http.ResponseController
 	state responseState
 	timer *time.Timer // sends keep-alives; nil before keepAlive
-	batch *[]byte     // events that wait for flush; nil if there are none
+	batch batch
 }
 
 type responseState uint8
@@ -86,52 +87,32 @@ func (p *response) comment() error {
 	return p.commentLocked()
 }
 
-// begin sends the headers and a comment, before any upstream work: some clients
+// listen sends the headers and a comment, before any upstream work: some clients
 // wait for the headers without a bound, and some proxies hold a response back until
-// its first byte. It lets go of what nobody asks for any more, which would wait for
-// as long as the stream is open: headers, with which net/http is done then.
-func (p *response) begin(*fanout.Mailbox) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := p.commentLocked(); err != nil {
-		return err
+// its first byte. The stream goes on without the handler where it can.
+func (p *response) listen(ctx context.Context, _ *fanout.Mailbox, serve serveStream) error {
+	if p.takeOver(serve) {
+		return nil
 	}
-	p.r.Header = nil
-	clear(p.w.Header())
-	return nil
+	if err := p.comment(); err != nil {
+		return nil // the client has gone
+	}
+	return serve(ctx, &p.reply)
 }
-
-// maxBatch is how many bytes of events are gathered before they are written.
-const maxBatch = 32 << 10
 
 func (p *response) put(msg []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.batch == nil {
-		p.batch = buffers.get()
-		*p.batch = (*p.batch)[:0]
-	}
-	*p.batch, _ = sse.AppendEvent(*p.batch, "message", "", msg) // fails on bad types and ids only
-	if len(*p.batch) < maxBatch {
+	if p.batch.add(msg) {
 		return nil
 	}
-	return p.flushLocked()
+	return p.batch.flush(p.writeLocked)
 }
 
 func (p *response) flush() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.batch == nil {
-		return nil
-	}
-	return p.flushLocked()
-}
-
-func (p *response) flushLocked() error {
-	batch := p.batch
-	p.batch = nil
-	defer buffers.put(batch)
-	return p.writeLocked(*batch)
+	return p.batch.flush(p.writeLocked)
 }
 
 func (p *response) commentLocked() error { return p.writeLocked([]byte(":\n\n")) }
@@ -197,14 +178,17 @@ func (p *response) openLocked() error {
 		return errFinished
 	case undecided:
 		p.state = streaming
-		h := p.w.Header()
-		h.Set("Content-Type", typeStream)
-		h.Set("Cache-Control", "no-cache, no-transform")
-		h.Set("X-Accel-Buffering", "no")
+		setStreamHeaders(p.w.Header())
 		p.w.WriteHeader(http.StatusOK)
 	}
 	p.deadlineLocked()
 	return nil
+}
+
+func setStreamHeaders(h http.Header) {
+	h.Set("Content-Type", typeStream)
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("X-Accel-Buffering", "no")
 }
 
 func (p *response) deadlineLocked() {

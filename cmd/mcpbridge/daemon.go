@@ -145,8 +145,8 @@ func (d *daemon) drain(ctx context.Context) error {
 	defer cancel()
 	d.gateway.EndStreams()
 	err := d.mcp.shutdown(calls)
-	if serr := d.gateway.EndSockets(calls); serr != nil {
-		err = errors.Join(err, fmt.Errorf("WebSockets were still in use at the end of the drain and were cut off: %w", serr))
+	if cerr := d.gateway.EndConnections(calls); cerr != nil {
+		err = errors.Join(err, fmt.Errorf("WebSockets or listen streams were still in use at the end of the drain and were cut off: %w", cerr))
 	}
 
 	servers, cancel := context.WithTimeout(ctx, closing(d.config.Drain)+killTime)

@@ -1,0 +1,114 @@
+package transport
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// errPastEnd is what a write after the end of a Stream returns.
+var errPastEnd = errors.New("the stream has ended")
+
+// A Stream is an HTTP response without an end in sight, on a connection that was
+// taken over from net/http: where nothing is said for hours, net/http's buffers and
+// goroutines are most of what a stream costs. One goroutine writes at a time.
+//
+// Spec: RFC 9112, 7.1 (chunks) and 9.6 (the connection ends with the response).
+type Stream struct {
+	conn net.Conn
+	head []byte // goes out before the first chunk; nil after
+	done bool   // the last chunk was written
+}
+
+// takeOver takes the connection of a request over. The response has status 200 and
+// the headers that w has. It fails, and has done nothing, where that can't be:
+// with a revision of HTTP that has no chunks, or no connection to each response.
+func takeOver(w http.ResponseWriter, r *http.Request) (*Stream, error) {
+	if r.ProtoMajor != 1 || r.ProtoMinor < 1 {
+		return nil, http.ErrNotSupported
+	}
+	// What has come after the request is of a next one, which the head declines.
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil, err
+	}
+	h := w.Header()
+	h.Set("Date", time.Now().UTC().Format(http.TimeFormat))
+	h.Set("Transfer-Encoding", "chunked")
+	h.Set("Connection", "close")
+	s := &Stream{conn: conn, head: append(GetBuffer(0), "HTTP/1.1 200 OK\r\n"...)}
+	_ = h.Write((*headWriter)(s))
+	s.head = append(s.head, "\r\n"...)
+	return s, nil
+}
+
+// A headWriter adds to the head of a Stream.
+type headWriter Stream
+
+func (w *headWriter) Write(p []byte) (int, error) {
+	w.head = append(w.head, p...)
+	return len(p), nil
+}
+
+// SetWriteDeadline bounds the writes to come.
+func (s *Stream) SetWriteDeadline(t time.Time) error { return s.conn.SetWriteDeadline(t) }
+
+// Write sends p at once, as a chunk of its own. After an error the stream may end in
+// the middle of it.
+func (s *Stream) Write(p []byte) (int, error) {
+	if s.done {
+		return 0, errPastEnd
+	}
+	if len(p) == 0 {
+		return 0, nil // an empty chunk is the last
+	}
+	const frame = len("0123456789abcdef\r\n\r\n")
+	buf := append(GetBuffer(len(s.head)+len(p)+frame), s.head...)
+	defer PutBuffer(buf)
+	PutBuffer(s.head)
+	s.head = nil
+	buf = append(strconv.AppendUint(buf, uint64(len(p)), 16), "\r\n"...)
+	buf = append(append(buf, p...), "\r\n"...)
+	if _, err := s.conn.Write(buf); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// End says that the response is whole.
+func (s *Stream) End() error {
+	if s.done {
+		return nil
+	}
+	s.done = true
+	_, err := s.conn.Write(append(s.head, "0\r\n\r\n"...))
+	return err
+}
+
+// await returns when the client has left, or close was called. What a client sends
+// meanwhile is dropped: it was told that its next request goes elsewhere.
+func (s *Stream) await() {
+	buf := make([]byte, 64)
+	for {
+		if _, err := s.conn.Read(buf); err != nil {
+			return
+		}
+	}
+}
+
+// lingerTime is how long a client may take to close a connection whose stream has
+// ended. A close with something unread would take the end of the stream with it.
+const lingerTime = 500 * time.Millisecond
+
+// linger has await return soon, if the stream has come to its end; else it closes.
+func (s *Stream) linger() {
+	half, ok := s.conn.(interface{ CloseWrite() error })
+	if !s.done || !ok || half.CloseWrite() != nil || s.conn.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+		s.close()
+	}
+}
+
+// close ends the connection, whatever was written. It may be called again.
+func (s *Stream) close() { _ = s.conn.Close() }

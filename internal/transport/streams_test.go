@@ -1,0 +1,250 @@
+package transport
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A streamServer is an HTTP server whose every response is a Stream, if it can be.
+type streamServer struct {
+	*httptest.Server
+	streams  Streams
+	taken    chan bool     // what Take returned
+	returned chan struct{} // gets one for each serve that has returned
+}
+
+func newStreamServer(t *testing.T, serve func(context.Context, *Stream)) *streamServer {
+	ss := &streamServer{taken: make(chan bool, 10), returned: make(chan struct{}, 10)}
+	ss.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Of-The-Handler", "kept")
+		taken := ss.streams.Take(w, r, func(ctx context.Context, s *Stream) {
+			defer func() { ss.returned <- struct{}{} }()
+			serve(ctx, s)
+		})
+		if !taken {
+			_, _ = io.WriteString(w, "not taken")
+		}
+		ss.taken <- taken
+	}))
+	ss.EnableHTTP2 = true
+	t.Cleanup(func() {
+		ss.Close()
+		if err := ss.streams.Wait(context.Background()); err != nil {
+			t.Errorf("Wait() = %v", err)
+		}
+	})
+	return ss
+}
+
+func (ss *streamServer) dial(t *testing.T) *net.TCPConn {
+	c, err := net.Dial("tcp", ss.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c.(*net.TCPConn)
+}
+
+const streamRequest = "GET / HTTP/1.1\r\nHost: test\r\n\r\n"
+
+func write(t *testing.T, w io.Writer, text string) {
+	t.Helper()
+	if _, err := io.WriteString(w, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStreamIsAResponse(t *testing.T) {
+	long := strings.Repeat("x", 100_000)
+	ss := newStreamServer(t, func(_ context.Context, s *Stream) {
+		for _, part := range []string{"one", "", long} {
+			if n, err := io.WriteString(s, part); n != len(part) || err != nil {
+				t.Errorf("Write() = %d, %v", n, err)
+			}
+		}
+		if err := errors.Join(s.End(), s.End()); err != nil {
+			t.Errorf("End() = %v", err)
+		}
+		if _, err := io.WriteString(s, "late"); err == nil {
+			t.Error("Write after End succeeded")
+		}
+	})
+	ss.Start()
+	res, err := ss.Client().Get(ss.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || string(body) != "one"+long {
+		t.Errorf("body = %d bytes, %v", len(body), err)
+	}
+	if !res.Close || len(res.TransferEncoding) != 1 || res.Header.Get("X-Of-The-Handler") != "kept" || res.Header.Get("Date") == "" {
+		t.Errorf("response = %+v", res)
+	}
+	if !<-ss.taken {
+		t.Error("Take() = false")
+	}
+}
+
+// A handler returns, and net/http lets go, while its stream is open.
+func TestStreamOutlivesItsHandler(t *testing.T) {
+	more := make(chan struct{})
+	ss := newStreamServer(t, func(_ context.Context, s *Stream) {
+		_, _ = io.WriteString(s, "one\n")
+		<-more
+		_, _ = io.WriteString(s, "two\n")
+		_ = s.End()
+	})
+	ss.Start()
+	res, err := ss.Client().Get(ss.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body := bufio.NewReader(res.Body)
+	if line, err := body.ReadString('\n'); line != "one\n" || err != nil {
+		t.Errorf("first = %q, %v", line, err)
+	}
+	<-ss.taken
+	if err := ss.Config.Shutdown(t.Context()); err != nil { // it waits for handlers
+		t.Errorf("Shutdown() = %v", err)
+	}
+	close(more)
+	if rest, err := io.ReadAll(body); string(rest) != "two\n" || err != nil {
+		t.Errorf("rest = %q, %v", rest, err)
+	}
+}
+
+func TestStreamEndsWithItsClient(t *testing.T) {
+	for name, leave := range map[string]func(*net.TCPConn) error{
+		"closes":     (*net.TCPConn).Close,
+		"half":       (*net.TCPConn).CloseWrite, // as net/http takes it
+		"resets":     func(c *net.TCPConn) error { return errors.Join(c.SetLinger(0), c.Close()) },
+		"after more": func(c *net.TCPConn) error { _, err := c.Write(make([]byte, 1<<20)); return errors.Join(err, c.Close()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cause := make(chan error, 1)
+			ss := newStreamServer(t, func(ctx context.Context, s *Stream) {
+				_, _ = io.WriteString(s, "one")
+				<-ctx.Done()
+				cause <- context.Cause(ctx)
+			})
+			ss.Start()
+			c := ss.dial(t)
+			write(t, c, streamRequest)
+			<-ss.taken
+			if err := leave(c); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-cause; !errors.Is(err, ErrClientLeft) {
+				t.Errorf("cause = %v", err)
+			}
+			if err := ss.streams.Wait(t.Context()); err != nil {
+				t.Errorf("Wait() = %v", err)
+			}
+		})
+	}
+}
+
+// What a client sends after its request must not make a reset of the stream's end.
+func TestStreamEndArrivesWhole(t *testing.T) {
+	ss := newStreamServer(t, func(_ context.Context, s *Stream) {
+		_, _ = io.WriteString(s, strings.Repeat("x", 50_000))
+		_ = s.End()
+	})
+	ss.Start()
+	c := ss.dial(t)
+	write(t, c, streamRequest+streamRequest)
+	<-ss.returned
+	write(t, c, streamRequest) // which nobody serves
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, err := io.ReadAll(res.Body); len(body) != 50_000 || err != nil {
+		t.Errorf("body = %d bytes, %v", len(body), err)
+	}
+	if len(ss.taken) != 1 {
+		t.Errorf("%d requests were served, want 1", len(ss.taken))
+	}
+	begin := time.Now() // and the connection does not stay for a client that keeps it
+	if err := ss.streams.Wait(t.Context()); err != nil || time.Since(begin) > 20*lingerTime {
+		t.Errorf("Wait() = %v after %v", err, time.Since(begin))
+	}
+}
+
+func TestStreamThatBreaksOffIsNotWhole(t *testing.T) {
+	ss := newStreamServer(t, func(_ context.Context, s *Stream) { _, _ = io.WriteString(s, "one") })
+	ss.Start()
+	res, err := ss.Client().Get(ss.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if body, err := io.ReadAll(res.Body); string(body) != "one" || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("body = %q, %v; want an unexpected end", body, err)
+	}
+}
+
+func TestStreamsAreCutOff(t *testing.T) {
+	ss := newStreamServer(t, func(ctx context.Context, s *Stream) {
+		_, _ = io.WriteString(s, "one")
+		<-ctx.Done()
+	})
+	ss.Start()
+	write(t, ss.dial(t), streamRequest)
+	<-ss.taken
+	late := errors.New("too late")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(late)
+	if err := ss.streams.Wait(ctx); !errors.Is(err, late) {
+		t.Errorf("Wait() = %v, want %v", err, late)
+	}
+	write(t, ss.dial(t), streamRequest)
+	if <-ss.taken {
+		t.Error("Take() = true after Wait")
+	}
+}
+
+func TestStreamsAreNotTaken(t *testing.T) {
+	serve := func(context.Context, *Stream) { t.Error("it was served") }
+	t.Run("HTTP/1.0", func(t *testing.T) {
+		ss := newStreamServer(t, serve)
+		ss.Start()
+		c := ss.dial(t)
+		write(t, c, "GET / HTTP/1.0\r\n\r\n")
+		if text, err := io.ReadAll(c); !strings.HasSuffix(string(text), "\r\n\r\nnot taken") || err != nil {
+			t.Errorf("response = %q, %v", text, err)
+		}
+	})
+	t.Run("HTTP/2", func(t *testing.T) {
+		ss := newStreamServer(t, serve)
+		ss.StartTLS()
+		res, err := ss.Client().Get(ss.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = res.Body.Close() }()
+		if body, err := io.ReadAll(res.Body); string(body) != "not taken" || res.ProtoMajor != 2 || err != nil {
+			t.Errorf("HTTP/%d, body = %q, %v", res.ProtoMajor, body, err)
+		}
+	})
+	t.Run("recorder", func(t *testing.T) {
+		var streams Streams
+		if streams.Take(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), serve) {
+			t.Error("Take() = true")
+		}
+		if err := streams.Wait(t.Context()); err != nil {
+			t.Errorf("Wait() = %v", err)
+		}
+	})
+}

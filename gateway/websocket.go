@@ -125,6 +125,9 @@ func (s *sockets) wait(ctx context.Context) error {
 	}
 	cuts.Wait()
 	<-ended
+	if len(open) == 0 {
+		return nil // they had ended just before
+	}
 	return context.Cause(ctx)
 }
 

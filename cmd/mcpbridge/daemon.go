@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway"
@@ -181,12 +183,18 @@ type httpServer struct {
 	listener net.Listener
 	done     chan struct{} // closed when Serve has returned
 	err      error         // why; read only after done is closed
+
+	// mu guards the fields below. It is held for map work only.
+	mu     sync.Mutex
+	silent map[net.Conn]struct{} // the connections that have sent nothing yet
+	hungUp bool                  // they were closed, and so are those to come
 }
 
 func newHTTPServer(l net.Listener, h http.Handler, log *slog.Logger) *httpServer {
-	return &httpServer{
+	s := &httpServer{
 		listener: l,
 		done:     make(chan struct{}),
+		silent:   make(map[net.Conn]struct{}),
 		Server: &http.Server{
 			Handler:           h,
 			ReadHeaderTimeout: headerTimeout,
@@ -195,6 +203,36 @@ func newHTTPServer(l net.Listener, h http.Handler, log *slog.Logger) *httpServer
 			// Broken handshakes and the like: a client's business, not ours.
 			ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		},
+	}
+	s.ConnState = s.note
+	return s
+}
+
+// note keeps the connections that have sent nothing yet. Once they are hung up on,
+// there are none any more.
+func (s *httpServer) note(c net.Conn, state http.ConnState) {
+	s.mu.Lock()
+	late := s.hungUp && state == http.StateNew
+	if state == http.StateNew {
+		s.silent[c] = struct{}{}
+	} else {
+		delete(s.silent, c)
+	}
+	s.mu.Unlock()
+	if late {
+		_ = c.Close()
+	}
+}
+
+// hangUp closes the connections that have sent nothing yet. Clients open some in
+// reserve, and Shutdown would wait five seconds for them.
+func (s *httpServer) hangUp() {
+	s.mu.Lock()
+	s.hungUp = true
+	silent := slices.Collect(maps.Keys(s.silent))
+	s.mu.Unlock()
+	for _, c := range silent {
+		_ = c.Close()
 	}
 }
 
@@ -210,6 +248,7 @@ func (s *httpServer) serve() {
 
 // shutdown waits until no request is in flight, or cuts them off when ctx ends.
 func (s *httpServer) shutdown(ctx context.Context) error {
+	s.hangUp()
 	err := s.Shutdown(ctx)
 	if err != nil {
 		err = fmt.Errorf("requests were still in flight at the end of the drain and were cut off: %w", err)

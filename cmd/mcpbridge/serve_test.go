@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -232,5 +233,27 @@ func TestAdminRefusesForeignHosts(t *testing.T) {
 				return res.StatusCode == want
 			})
 		}
+	}
+}
+
+// Clients open connections in reserve. One that has sent nothing is not waited for,
+// nor taken for a request that was cut off.
+func TestServeDrainsBesideSilentConnections(t *testing.T) {
+	s := serve(t, nil)
+	for _, at := range []string{s.Endpoints[0].URL, s.Admin} {
+		u, err := url.Parse(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := net.Dial("tcp", u.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close() }()
+		get(t, at) // has been accepted after it
+	}
+	begin := time.Now()
+	if code := s.stop(); code != 0 || time.Since(begin) > 4*time.Second {
+		t.Errorf("serve = %d after %v, want 0 within 4 s; it logged %s", code, time.Since(begin), s.log)
 	}
 }

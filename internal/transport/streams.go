@@ -81,6 +81,9 @@ func (ss *Streams) Wait(ctx context.Context) error {
 		s.close()
 	}
 	<-ended
+	if len(open) == 0 {
+		return nil // they had ended just before
+	}
 	return context.Cause(ctx)
 }
 

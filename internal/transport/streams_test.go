@@ -209,6 +209,9 @@ func TestStreamsAreCutOff(t *testing.T) {
 	if err := ss.streams.Wait(ctx); !errors.Is(err, late) {
 		t.Errorf("Wait() = %v, want %v", err, late)
 	}
+	if err := ss.streams.Wait(ctx); err != nil {
+		t.Errorf("Wait() = %v with nothing left to cut off", err)
+	}
 	write(t, ss.dial(t), streamRequest)
 	if <-ss.taken {
 		t.Error("Take() = true after Wait")

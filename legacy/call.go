@@ -184,8 +184,7 @@ func (c *call) end() (answer, bool) {
 	}
 	c.drain()
 	c.mu.Lock()
-	c.ended = true
-	c.notes = nil
+	c.ended = true // what is queued still is left to the goroutine that drains
 	die := c.die
 	c.mu.Unlock()
 	if die != nil {

@@ -491,3 +491,30 @@ func TestM2L14Timeouts(t *testing.T) {
 		})
 	}
 }
+
+// A slow caller gets all its notes before the response, also those that another
+// goroutine is giving to it when the response comes.
+func TestM2L11NotesComeBeforeTheResponse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &caller{hold: make(chan struct{})}
+		c := &call{x: slow, ctx: t.Context()}
+		for _, value := range []string{"1", "2", "3"} {
+			if !c.note(spec.NotifyProgress, []byte(value)) {
+				t.Fatal("there was no room")
+			}
+			c.drainSoon()
+		}
+		synctest.Wait() // the first is being given
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			c.end()
+		}()
+		synctest.Wait()
+		close(slow.hold)
+		<-ended
+		if got, want := slow.heard(), []string{"notifications/progress 1", "notifications/progress 2", "notifications/progress 3"}; !reflect.DeepEqual(got, want) {
+			t.Errorf("heard %q before the end, want %q", got, want)
+		}
+	})
+}

@@ -55,6 +55,7 @@ func (p *post) streamed() *eventStream {
 	if p.stream == nil {
 		p.stream = p.d.streams.add(p.first)
 		if !p.decided { // else the connection is gone, and nobody turns to it
+			p.stream.expect(true)
 			close(p.turn)
 		}
 		p.decided = true
@@ -173,6 +174,9 @@ func (p *post) forsake() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.decided = true
+	if p.stream != nil {
+		p.stream.expect(false)
+	}
 }
 
 // writePlain writes the answers as JSON. A request that was cancelled has none: its

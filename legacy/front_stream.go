@@ -41,6 +41,7 @@ type eventStream struct {
 	id wire.ID // of the call; zero for a GET stream
 	// Guarded by streams.mu.
 	kept    bool // it is not forgotten while nobody reads it
+	coming  bool // a connection is about to carry it: nothing is thrown away
 	events  []event
 	next    uint64 // the number of the event to come
 	done    bool   // nothing more will come
@@ -76,7 +77,7 @@ func (s *streams) add(id wire.ID) *eventStream {
 	s.open[st.n] = st
 	s.order = append(s.order, st)
 	for i := 0; len(s.order) > maxStreams && i < len(s.order); {
-		if old := s.order[i]; old.done && old.writer == nil || old.id.IsZero() && old != st && !old.kept && old.writer == nil {
+		if old := s.order[i]; old.done && old.writer == nil && !old.coming || old.id.IsZero() && old != st && !old.kept && old.writer == nil {
 			s.removeLocked(old)
 		} else {
 			i++
@@ -173,6 +174,15 @@ func (st *eventStream) finish() {
 	st.wakeLocked()
 }
 
+// expect says whether a connection is about to carry the stream. Until one does, or
+// will not, senders don't wait: it may be them that the connection waits for.
+func (st *eventStream) expect(coming bool) {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	st.coming = coming
+	st.s.evictLocked()
+}
+
 // isRead reports whether a connection carries the stream.
 func (st *eventStream) isRead() bool {
 	st.s.mu.Lock()
@@ -218,7 +228,7 @@ func (st *eventStream) evictLocked(written bool) {
 	s := st.s
 	for len(st.events) > 0 && s.stored > s.d.f.opts.MaxStored {
 		ev := st.events[0]
-		if ev.n > st.written && (written || st.writer != nil) {
+		if ev.n > st.written && (written || st.writer != nil || st.coming) {
 			return
 		}
 		st.lost = st.lost || ev.answer

@@ -79,7 +79,7 @@ func (st *eventStream) attach(wr *writer, from uint64) {
 		s.get = st
 	}
 	st.replaceLocked()
-	st.writer = wr
+	st.writer, st.coming = wr, false
 	st.written = min(from, st.next-1)
 	wr.at = st.written
 }

@@ -1,0 +1,37 @@
+package legacy
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// What a call's stream is to carry is there when its client's connection takes it up,
+// however large: nobody was away.
+func TestS02LargeMessages(t *testing.T) {
+	p := newHTTPPeer(t)
+	text := strings.Repeat("x", 2*DefaultMaxStored)
+	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		event := startSSE(w)
+		event(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"%s"}}`, text)
+		event(`{"jsonrpc":"2.0","id":%s,"result":{"text":"%s"}}`, m.ID, text)
+	}
+	st := linkedTo(t, newTestBack(t, Options{URL: p.URL}))
+	for _, revision := range []string{"2025-03-26", "2025-11-25"} {
+		t.Run("S-02 "+revision, func(t *testing.T) {
+			p.revision = revision
+			g := st.enter(t, revision)
+			for range 20 {
+				r := g.call(t, "tools/call", `{}`)
+				if n := strings.Count(r.body, text); n != 2 {
+					t.Fatalf("%d of 2 large messages came; the end is %q", n, r.body[max(0, len(r.body)-200):])
+				}
+			}
+		})
+	}
+	if n := st.drops("limit stored_events"); n != 0 {
+		t.Errorf("%d messages were not kept", n)
+	}
+}

@@ -92,10 +92,11 @@ func (d *downstream) close() {
 		c.cancel(errSessionEnded)
 	}
 	d.subs.close()
-	d.streams.close()
 	if d.link != nil {
 		d.link.Close()
+		d.running.Wait() // calls are told on their streams that there will be no answer
 	}
+	d.streams.close()
 	d.running.Wait()
 }
 

@@ -173,11 +173,9 @@ func (r *relay) cancelAll() {
 	r.mu.Lock()
 	calls := slices.Collect(maps.Values(r.calls))
 	r.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), goodbyeTimeout)
-	defer cancel()
 	for _, x := range calls {
 		if r.s.alive() {
-			_ = r.s.link.send(ctx, wire.AppendNotification(nil, spec.NotifyCancelled, cancelledParams(x.c.id, errSessionEnded), nil)) // the session ends next
+			r.s.sendLater(context.Background(), wire.AppendNotification(nil, spec.NotifyCancelled, cancelledParams(x.c.id, errSessionEnded), nil)) // the session ends next, and waits
 		}
 		x.c.cancel(errSessionEnded)
 	}

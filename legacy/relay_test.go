@@ -506,7 +506,10 @@ func TestS02NothingIsLeft(t *testing.T) {
 		defer r.mu.Unlock()
 		return len(r.calls)+len(r.tokens) == 0
 	})
-	f.res.Body.Close()
+	if got, ok := f.next(); !ok || !strings.Contains(got, "-32001") {
+		t.Errorf("event after the end = %q, %v; want an error", got, ok)
+	}
+	f.ends()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	if err := st.front.Close(ctx); err != nil {

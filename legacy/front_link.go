@@ -152,6 +152,14 @@ func (d *downstream) passPosted(w http.ResponseWriter, r *http.Request, m *wire.
 // pass passes on what has no answer, where nobody could be told of a failure. The
 // session's end is not held up by a server that does not take it.
 func (d *downstream) pass(m *wire.Message) {
+	sent := make(chan struct{})
+	if d.spawn(func() { d.deliver(m, sent) }) { // ends with the session, or as Send is bounded
+		d.link.Await(m, sent)
+	}
+}
+
+func (d *downstream) deliver(m *wire.Message, sent chan<- struct{}) {
+	defer close(sent)
 	ctx, cancel := d.life()
 	defer cancel()
 	if err := d.link.Send(ctx, m); err != nil {

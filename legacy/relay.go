@@ -30,6 +30,7 @@ type relay struct {
 	start   sync.Once
 	started chan struct{} // closed by Start
 	greet   sync.Once     // before notifications/initialized
+	listens chan struct{} // closed when that was done
 	greeted sync.Once     // after it
 
 	// mu guards the fields below. Nothing else is taken under it.
@@ -47,7 +48,7 @@ var _ exchange.Linker = (*Back)(nil)
 // Link implements [exchange.Linker].
 func (b *Back) Link(ctx context.Context, req *exchange.Request, m *wire.Message, h exchange.Hearer) (exchange.Link, []byte, error) {
 	r := &relay{
-		b: b, to: h, started: make(chan struct{}),
+		b: b, to: h, started: make(chan struct{}), listens: make(chan struct{}),
 		calls: make(map[wire.ID]*relayed), tokens: make(map[wire.ID]*relayed),
 		asked: make(map[wire.ID]wire.ID), asks: make(map[wire.ID]wire.ID),
 	}
@@ -204,10 +205,34 @@ func (r *relay) Send(ctx context.Context, m *wire.Message) error {
 	return r.send(ctx, text)
 }
 
+// Await implements [exchange.Link]. Over HTTP nothing overtakes
+// notifications/initialized, which leaves once there is a way for what the server says.
+func (r *relay) Await(m *wire.Message, sent <-chan struct{}) {
+	if r.isConn() {
+		<-sent
+		return
+	}
+	if m.Method == spec.NotifyInitialized {
+		select {
+		case <-r.listens:
+		case <-sent:
+		}
+	}
+	late := time.NewTimer(takeTime)
+	defer late.Stop()
+	select {
+	case <-sent:
+	case <-late.C:
+	}
+}
+
 // initialized opens the way for what the server sends unasked before it tells the
 // server that it may.
 func (r *relay) initialized(ctx context.Context, text []byte) error {
-	r.greet.Do(func() { r.s.link.listen(ctx) })
+	r.greet.Do(func() {
+		defer close(r.listens)
+		r.s.link.listen(ctx)
+	})
 	err := r.send(ctx, text)
 	r.greeted.Do(func() { r.s.link.initialized(ctx) })
 	return err

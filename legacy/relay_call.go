@@ -12,9 +12,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// takeTime is how long the caller of a call over HTTP+SSE waits for the POST's answer,
-// so that what comes next leaves after it: some servers answer it only when they have
-// run the request.
+// takeTime is how long a caller waits for the answer to the POST of a call over
+// HTTP+SSE, or of a notification or response over HTTP, so that what comes next leaves
+// after it: some servers answer it only when they have run what was posted.
 const takeTime = 200 * time.Millisecond
 
 // A relayed is a client's call under a relay. Whoever reads what the server sends

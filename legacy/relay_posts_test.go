@@ -79,3 +79,79 @@ func TestS02HTTPSSEPostsThatWait(t *testing.T) {
 	default:
 	}
 }
+
+// A server may answer the POST of a notification only when it has heard of it what it
+// wants to, from the client: whose other messages pass meanwhile.
+func TestS02NotificationsThatWait(t *testing.T) {
+	for _, method := range []string{"notifications/initialized", "notifications/roots/list_changed"} {
+		t.Run("S-02 "+method, func(t *testing.T) {
+			p := newHTTPPeer(t)
+			answers, answered := make(chan string, 1), make(chan struct{})
+			ask := make(chan struct{}, 1)
+			p.get = func(w http.ResponseWriter, r *http.Request) {
+				event := startSSE(w)
+				select {
+				case <-ask:
+					event(`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`)
+					<-r.Context().Done()
+				case <-r.Context().Done():
+				}
+			}
+			p.on[method] = func(w http.ResponseWriter, r *http.Request, _ wire.Message) {
+				ask <- struct{}{}
+				select {
+				case <-answered:
+					w.WriteHeader(http.StatusAccepted)
+				case <-r.Context().Done():
+				}
+			}
+			p.on[""] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+				answers <- string(m.Text)
+				close(answered)
+				w.WriteHeader(http.StatusAccepted)
+			}
+			l := pipeTo(t, linkedTo(t, newTestBack(t, Options{URL: p.URL})))
+			l.serve(oddHello)
+			<-l.sent
+			begun := time.Now()
+			l.serve(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			l.serve(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
+			if got, want := <-l.sent, `{"jsonrpc":"2.0","id":1,"method":"roots/list"}`; got != want {
+				t.Errorf("the client got %s, want %s", got, want)
+			}
+			l.serve(`{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}`)
+			if got, want := <-answers, `{"jsonrpc":"2.0","id":"q","result":{"roots":[]}}`; got != want {
+				t.Errorf("the server got %s, want %s", got, want)
+			}
+			if took := time.Since(begun); took > DefaultConnectTimeout/2 {
+				t.Errorf("it took %v", took)
+			}
+			if got := p.order(); !strings.Contains(got, "GET notifications/initialized notifications/roots/list_changed") {
+				t.Errorf("the server got %s, want the client's order", got)
+			}
+		})
+	}
+}
+
+// A lineClient is a client on a connection whose far end is a Pipe.
+type lineClient struct {
+	t    *testing.T
+	pipe *Pipe
+	sent chan string // to the client
+}
+
+func pipeTo(t *testing.T, st *theatre) *lineClient {
+	l := &lineClient{t: t, sent: make(chan string, 64)}
+	l.pipe = st.front.OpenPipe(func(msg []byte) error { l.sent <- string(msg); return nil }, "ada")
+	t.Cleanup(l.pipe.Close)
+	return l
+}
+
+func (l *lineClient) serve(text string) {
+	l.t.Helper()
+	m, err := wire.Parse([]byte(text), wire.Options{})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.pipe.Serve(&m)
+}

@@ -39,6 +39,10 @@ type Link interface {
 	// Send sends a notification or a response of the client. A cancellation ends the
 	// call that it names: its Outcome hears of that with [ErrCancelled].
 	Send(ctx context.Context, m *wire.Message) error
+	// Await returns when the caller's next message may follow m, which is with Send:
+	// sent is closed once that has returned. Where the order allows, a server that
+	// takes its time is not waited for, since it may wait for what comes next.
+	Await(m *wire.Message, sent <-chan struct{})
 	// Done is closed when the session has ended upstream, of whatever cause, or
 	// Close was called.
 	Done() <-chan struct{}

@@ -41,6 +41,7 @@ type relay struct {
 	asked  map[wire.ID]wire.ID  // the server's open questions: its ids by those the client has
 	asks   map[wire.ID]wire.ID  // the other way round
 	lastID int64                // of a question
+	oldest int64                // ids in asked are greater
 }
 
 var _ exchange.Linker = (*Back)(nil)
@@ -194,7 +195,11 @@ func (r *relay) Send(ctx context.Context, m *wire.Message) error {
 			r.s.drop("late answer of client")
 			return nil
 		}
-		text = withID(text, id)
+		err := r.send(ctx, withID(text, id))
+		if err != nil {
+			r.reask(m.ID, id) // its client may try again
+		}
+		return err
 	case m.Method == spec.NotifyInitialized:
 		return r.initialized(ctx, text)
 	case m.Method == spec.NotifyCancelled:

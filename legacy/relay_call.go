@@ -216,7 +216,7 @@ func (r *relay) deliver(ctx context.Context, m *wire.Message, from *call, text [
 	if x != nil {
 		return x.out.Message(ctx, text)
 	}
-	return r.to.Hear(ctx, text, isConn && m.Kind() == wire.Request)
+	return r.to.Hear(ctx, text, isConn && (m.Kind() == wire.Request || m.Method == spec.NotifyCancelled))
 }
 
 // question returns the server's request under an id of the client session's, nil if
@@ -228,20 +228,30 @@ func (r *relay) question(ctx context.Context, m *wire.Message) []byte {
 		return nil
 	}
 	r.mu.Lock()
-	full := len(r.asked) >= maxCalls
+	oldest, full := r.giveUpLocked()
 	r.lastID++
 	id := wire.NumberID(r.lastID)
-	if !full {
-		r.asked[id], r.asks[m.ID] = m.ID, id
-	}
+	r.asked[id], r.asks[m.ID] = m.ID, id
 	r.mu.Unlock()
 	if full {
 		r.s.drop("questions")
-		r.s.log.Warn("question of server refused: too many are open", "method", m.Method, "limit", maxCalls)
-		r.s.sendLater(ctx, wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeInternal, "%d questions to this client are open, the limit; wait for answers", maxCalls)))
-		return nil
+		r.s.log.Warn("question of server given up: too many are open", "limit", maxCalls)
+		r.s.sendLater(ctx, wire.AppendError(nil, oldest, wire.Errorf(spec.CodeInternal, "%d later questions to this client are open, the limit; it did not answer this one", maxCalls)))
 	}
 	return withID(m.Text, id)
+}
+
+// giveUpLocked makes room for a question: the one that has been open longest gives way
+// at the limit, and the server's id of it is returned. Some are never answered, such as
+// pings to a client that opens no stream for them.
+func (r *relay) giveUpLocked() (theirs wire.ID, full bool) {
+	for full = len(r.asked) >= maxCalls; full; {
+		r.oldest++
+		if theirs, ok := r.dropLocked(wire.NumberID(r.oldest)); ok {
+			return theirs, true
+		}
+	}
+	return wire.ID{}, false
 }
 
 // withdrawn returns the cancellation of a question, nil if that is not open.
@@ -265,10 +275,26 @@ func (r *relay) withdrawn(m *wire.Message) []byte {
 func (r *relay) answered(id wire.ID) (wire.ID, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	theirs, ok := r.asked[id]
+	return r.dropLocked(id)
+}
+
+func (r *relay) dropLocked(id wire.ID) (theirs wire.ID, ok bool) {
+	theirs, ok = r.asked[id]
 	delete(r.asked, id)
 	if r.asks[theirs] == id {
 		delete(r.asks, theirs)
 	}
 	return theirs, ok
+}
+
+// reask opens a question again whose answer did not reach the server.
+func (r *relay) reask(id, theirs wire.ID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.asks[theirs].IsZero() { // else it has asked another under its id
+		r.asked[id], r.asks[theirs] = theirs, id
+		if n, ok := id.Int(); ok {
+			r.oldest = min(r.oldest, n-1)
+		}
+	}
 }

@@ -68,8 +68,8 @@ type Outcome interface {
 
 // A Hearer takes what a server sends outside of calls.
 type Hearer interface {
-	// Hear takes one message, in order. anyway says that the server waits for an
-	// answer to it and had no choice of streams: it may go on that of a call. Hear
+	// Hear takes one message, in order. anyway says that it is a question, or takes one
+	// back, of a server that had no choice of streams: it may go on that of a call. Hear
 	// may wait for a slow client.
 	Hear(ctx context.Context, text []byte, anyway bool) error
 }

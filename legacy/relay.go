@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -124,6 +125,9 @@ func (r *relay) handshake(ctx context.Context, m *wire.Message) error {
 		return &relayRefusal{answer, failed.Error()}
 	}
 	r.answer, r.s.revision = answer, spec.Revision(version)
+	if l, ok := r.s.link.(*httpLink); ok {
+		l.adopt(l.id(), r.s.revision) // not every client says that it is initialized first
+	}
 	return nil
 }
 
@@ -250,7 +254,7 @@ func (r *relay) send(ctx context.Context, text []byte) error {
 		return nil
 	}
 	var status *statusError
-	if r.isConn() || errors.As(err, &status) && status.code == 404 {
+	if r.isConn() || r.isNamed() && errors.As(err, &status) && status.code == http.StatusNotFound {
 		r.s.fail(err)
 		r.s.failCalls(err)
 	}
@@ -258,6 +262,12 @@ func (r *relay) send(ctx context.Context, text []byte) error {
 		return fmt.Errorf("%w: %v", exchange.ErrLinkEnded, cause(err))
 	}
 	return wire.Errorf(spec.CodeInternal, "server %q did not take the message: %v; send it again if that is safe", r.b.opts.Name, cause(err))
+}
+
+// isNamed reports whether messages name the session, so that 404 is a word about it.
+func (r *relay) isNamed() bool {
+	l, ok := r.s.link.(*httpLink)
+	return !ok || l.id() != ""
 }
 
 // cancel passes a cancellation on, and ends the call that it names.

@@ -1,0 +1,74 @@
+package legacy
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A second initialize on a connection is the server's to refuse, and the session upstream
+// keeps its name whatever the refusal says.
+func TestS02SecondInitialize(t *testing.T) {
+	p := newHTTPPeer(t)
+	n := 0
+	p.on["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		if n++; n > 1 {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write(wire.AppendError(nil, m.ID, wire.Errorf(-32600, "initialized")))
+			return
+		}
+		w.Header().Set("Mcp-Session-Id", "up")
+		answerJSON(w, m.ID, initResult("2025-06-18", everything))
+	}
+	p.on["ping"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		answerJSON(w, m.ID, `{"session":"`+r.Header.Get("Mcp-Session-Id")+`","revision":"`+r.Header.Get("Mcp-Protocol-Version")+`"}`)
+	}
+	l := pipeTo(t, linkedTo(t, newTestBack(t, Options{URL: p.URL})))
+	l.serve(oddHello)
+	<-l.sent
+	l.serve(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	l.serve(strings.Replace(oddHello, `"h"`, `"i"`, 1))
+	if got, want := <-l.sent, `{"jsonrpc":"2.0","id":"i","error":{"code":-32600,"message":"initialized"}}`; got != want {
+		t.Errorf("second initialize = %s, want %s", got, want)
+	}
+	l.serve(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+	if got, want := <-l.sent, `{"jsonrpc":"2.0","id":2,"result":{"session":"up","revision":"2025-06-18"}}`; got != want {
+		t.Errorf("ping = %s, want %s", got, want)
+	}
+}
+
+// The revision goes along from the first message after initialize, whether or not that
+// is notifications/initialized.
+func TestS02RevisionGoesAlong(t *testing.T) {
+	p := newHTTPPeer(t)
+	p.revision = "2025-06-18"
+	p.on["ping"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		answerJSON(w, m.ID, `{"revision":"`+r.Header.Get("Mcp-Protocol-Version")+`"}`)
+	}
+	st := linkedTo(t, newTestBack(t, Options{URL: p.URL}))
+	id := st.send(t, "POST", oddHello).header.Get("Mcp-Session-Id")
+	r := st.send(t, "POST", `{"jsonrpc":"2.0","id":2,"method":"ping"}`, "Mcp-Session-Id", id)
+	if want := `{"jsonrpc":"2.0","id":2,"result":{"revision":"2025-06-18"}}`; r.body != want {
+		t.Errorf("ping = %s, want %s", r.body, want)
+	}
+}
+
+// Where a server has given no session, 404 for a notification says nothing of one.
+func TestS02RefusedWithoutSession(t *testing.T) {
+	p := newHTTPPeer(t)
+	p.session = ""
+	p.on["notifications/roots/list_changed"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+		w.WriteHeader(http.StatusNotFound)
+	}
+	p.on["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, `{}`) }
+	g := linkedTo(t, newTestBack(t, Options{URL: p.URL})).enter(t, "2025-11-25")
+	if r := g.post(t, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`); r.status != http.StatusBadGateway {
+		t.Errorf("notification = %d %s, want 502", r.status, r.body)
+	}
+	if r := g.call(t, "ping", `{}`); r.status != http.StatusOK || r.code() != 0 {
+		t.Errorf("ping after it = %d %s, want an answer", r.status, r.body)
+	}
+}

@@ -38,7 +38,7 @@ type httpLink struct {
 	// is settled.
 	names atomic.Pointer[names]
 
-	stream *getStream // nil before listen
+	stream atomic.Pointer[getStream] // nil before listen
 
 	refusal int // the status with which initialize was refused; 0 if it was not
 
@@ -259,25 +259,33 @@ func (l *httpLink) send(ctx context.Context, frame []byte) error {
 // listen implements link: it asks for the GET stream.
 func (l *httpLink) listen(ctx context.Context) {
 	l.adopt(l.id(), l.s.revision)
-	l.stream = startStream(ctx, l)
-	l.stream.await(ctx)
+	g := startStream(ctx, l)
+	l.stream.Store(g)
+	if !l.s.alive() {
+		g.close() // close may have looked before
+	}
+	g.await(ctx)
 }
 
 // initialized implements link: a GET stream that was refused is asked for once
 // more.
 func (l *httpLink) initialized(ctx context.Context) {
-	l.stream.retryRefused(ctx)
+	l.stream.Load().retryRefused(ctx)
 }
 
-func (l *httpLink) open() bool  { return l.stream != nil && l.stream.isOpen() }
+func (l *httpLink) open() bool {
+	g := l.stream.Load()
+	return g != nil && g.isOpen()
+}
+
 func (l *httpLink) wakes() bool { return false }
 
 // close implements link.
 //
 // Spec: 2025-11-25, basic/transports, Session Management.
 func (l *httpLink) close(ctx context.Context) {
-	if l.stream != nil {
-		l.stream.close()
+	if g := l.stream.Load(); g != nil {
+		g.close()
 	}
 	var lost *statusError
 	if l.id() == "" || errors.As(l.s.err, &lost) {

@@ -3,8 +3,10 @@ package legacy
 import (
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -71,4 +73,39 @@ func TestS02RefusedWithoutSession(t *testing.T) {
 	if r := g.call(t, "ping", `{}`); r.status != http.StatusOK || r.code() != 0 {
 		t.Errorf("ping after it = %d %s, want an answer", r.status, r.body)
 	}
+}
+
+// What a client says as its session ends opens no stream that nobody would end: a server
+// without DELETE keeps such a stream for ever.
+func TestS02InitializedAfterTheEnd(t *testing.T) {
+	p := newHTTPPeer(t)
+	p.on["DELETE"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	}
+	var open atomic.Int32
+	p.get = func(w http.ResponseWriter, r *http.Request) {
+		open.Add(1)
+		defer open.Add(-1)
+		startSSE(w)
+		<-r.Context().Done()
+	}
+	b := newTestBack(t, Options{URL: p.URL})
+	m, err := wire.Parse([]byte(oddHello), wire.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		l, _, err := b.Link(t.Context(), ask(spec.MethodInitialize, ""), &m, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := make(chan struct{})
+		go func() {
+			defer close(told)
+			_ = l.Send(t.Context(), &wire.Message{Method: spec.NotifyInitialized, Text: []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)})
+		}()
+		l.Close()
+		<-told
+	}
+	eventually(t, "no stream is left", func() bool { return b.Snapshot().Sessions == 0 && open.Load() == 0 })
 }

@@ -3,7 +3,9 @@ package legacy
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -49,16 +51,45 @@ func (d *downstream) Hear(ctx context.Context, text []byte, anyway bool) error {
 	return d.told.put(ctx, text, false)
 }
 
-// newestCall returns the call that came last of those in flight, or nil.
+// newestCall returns the call in flight whose client is likeliest to hear of it: the
+// last one that a connection waits for, else the last that a client may come back to. It
+// returns nil if there is neither.
 func (d *downstream) newestCall() (newest *incoming) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, c := range d.calls {
-		if newest == nil || c.n > newest.n {
-			newest = c
+	calls := slices.Collect(maps.Values(d.calls))
+	d.mu.Unlock()
+	best := unheard
+	for _, c := range calls {
+		p, ok := c.out.(*post)
+		if !ok {
+			continue // a connection's, which is not asked for
+		}
+		if at := p.hearing(); at > best || at == best && newest != nil && c.n > newest.n {
+			newest, best = c, at
 		}
 	}
 	return newest
+}
+
+// A hearing says whether what precedes the answer to a POST reaches the client.
+type hearing uint8
+
+const (
+	unheard hearing = iota // its connection has gone before there was a stream
+	resumed                // if the client comes back
+	heard
+)
+
+func (p *post) hearing() hearing {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.stream == nil && p.decided:
+		return unheard
+	case p.stream == nil || p.stream.isRead():
+		return heard
+	}
+	return resumed
 }
 
 // follow ends the session with its link: lost is called unless the session ends first.

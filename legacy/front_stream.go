@@ -183,11 +183,11 @@ func (st *eventStream) expect(coming bool) {
 	st.s.evictLocked()
 }
 
-// isRead reports whether a connection carries the stream.
+// isRead reports whether a connection carries the stream, or is about to.
 func (st *eventStream) isRead() bool {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
-	return st.writer != nil
+	return st.writer != nil || st.coming
 }
 
 // position returns the number of the last event that a connection took.

@@ -51,7 +51,7 @@ func (r *relay) Call(m *wire.Message, o exchange.Outcome) {
 		r.s.forget(x.c)
 		x.c.cancel(nil)
 		stop()
-		x.lost(&failure{cause: errClosed, fate: notSent, lost: true})
+		x.lost(&failure{cause: r.s.ending(), fate: notSent, lost: true})
 		return
 	}
 	x.awaitTaken(ctx)

@@ -411,6 +411,13 @@ func (s *session) fail(err error) {
 	s.mu.Unlock()
 }
 
+// ending returns why the session is gone, nil if it is not.
+func (s *session) ending() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
 // failCalls ends the calls in flight: no answer will come.
 func (s *session) failCalls(err error) {
 	s.mu.Lock()

@@ -38,7 +38,7 @@ func (l *connLink) read(ctx context.Context) {
 		case err == nil:
 			l.s.receiveText(ctx, text, nil, func() { transport.PutBuffer(text) })
 		case errors.As(err, &long):
-			l.s.tooLong(long)
+			l.s.tooLong(ctx, long)
 		default:
 			err = transport.Ending(l.conn, err)
 			l.s.fail(err)
@@ -101,38 +101,45 @@ func (l *connLink) close(context.Context) {
 	<-l.done
 }
 
-// tooLong fails the call that a message beyond the limit answers, as far as its
-// beginning tells; otherwise it is logged and skipped.
-func (s *session) tooLong(e *transport.TooLongError) {
-	if c := s.call(leadingID(e.Start)); c != nil {
+// tooLong fails the call that a message beyond the limit answers, or refuses the
+// question that it is, as far as its beginning tells; otherwise it is skipped.
+func (s *session) tooLong(ctx context.Context, e *transport.TooLongError) {
+	s.beyondLimit(e.Limit)
+	id, isQuestion := leadingID(e.Start)
+	if isQuestion {
+		s.sendLater(ctx, wire.AppendError(nil, id, wire.Errorf(spec.CodeInternal, "the request is of more than %d bytes, the limit; send less", e.Limit)))
+		return
+	}
+	if c := s.call(id); c != nil {
 		err := wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; raise limits.upstream_message if that is normal for it",
 			s.opts.Name, c.method, e.Limit)
 		if c.settle(answer{err: err}) {
 			c.cancel(errAnswered)
-			return
 		}
 	}
-	s.drop("too long")
-	s.log.Warn("skipping message of server beyond the limit", "bytes", e.Limit)
 }
 
-// leadingID returns the id that stands in the first bytes of a response, if its
-// members before the result tell. start is cut off somewhere, and not checked.
-func leadingID(start []byte) wire.ID {
+// beyondLimit counts and tells of a message that is not read.
+func (s *session) beyondLimit(limit int) {
+	s.drop("too long")
+	s.log.Warn("skipping message of server beyond the limit", "bytes", limit)
+}
+
+// leadingID returns the id that stands in the first bytes of a response, or of a
+// request, if its members before the result or the params tell. start is cut off
+// somewhere, and not checked.
+func leadingID(start []byte) (id wire.ID, isQuestion bool) {
 	for cut := len(start); cut > 0; cut-- {
 		if start[cut-1] != ',' {
 			continue
 		}
 		head := append(append([]byte(nil), start[:cut-1]...), '}')
 		if wire.Check(head, 0) == nil {
-			if wire.Get(head, "method") != nil {
-				return wire.ID{}
-			}
-			id, _ := wire.ParseID(wire.Get(head, "id"))
-			return id
+			id, _ = wire.ParseID(wire.Get(head, "id"))
+			return id, !id.IsZero() && wire.Get(head, "method") != nil
 		}
 	}
-	return wire.ID{}
+	return wire.ID{}, false
 }
 
 var _ link = (*connLink)(nil)

@@ -74,7 +74,10 @@ func (b *Back) clientError(method string, err error) error {
 	}
 	f := asFailure(err)
 	var mismatch *revisionMismatch
+	var large *tooLargeError
 	switch {
+	case errors.As(err, &large):
+		return wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; raise limits.upstream_message if that is normal for it", b.opts.Name, method, large.limit)
 	case errors.Is(err, errClosed):
 		return wire.Errorf(spec.CodeInternal, "server %q: %v", b.opts.Name, errClosed)
 	case errors.As(err, &mismatch):

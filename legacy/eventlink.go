@@ -126,6 +126,10 @@ func (l *eventLink) read(ctx context.Context) {
 	for {
 		ev, err := l.rd.Next()
 		if err != nil {
+			var large *sse.TooLargeError
+			if errors.As(err, &large) {
+				l.s.beyondLimit(large.Limit)
+			}
 			err = streamEnded(err)
 			l.s.fail(err)
 			l.s.failCalls(err)

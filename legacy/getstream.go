@@ -220,7 +220,7 @@ func (g *getStream) read(ctx context.Context, resp *http.Response, before stream
 	switch {
 	case errors.As(err, &large):
 		cut.lastID = "" // or it would come again
-		g.l.s.drop("too long")
+		g.l.s.beyondLimit(large.Limit)
 	case cut.lastID == "":
 		cut.lastID = before.lastID
 	}

@@ -133,7 +133,7 @@ func (l *httpLink) readJSON(ctx context.Context, c *call, resp *http.Response) e
 	_ = resp.Body.Close() // it was read
 	if err != nil {
 		transport.PutBuffer(text)
-		return readFailure(ctx, err)
+		return l.readFailure(ctx, err)
 	}
 	l.e.size.Store(int64(len(text)))
 	m, err := wire.Parse(text, reading)
@@ -166,15 +166,18 @@ func (l *httpLink) expect(resp *http.Response) int {
 }
 
 // readFailure tells a broken answer from one that nobody waits for any more.
-func readFailure(ctx context.Context, err error) error {
+func (l *httpLink) readFailure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	var large *tooLargeError
+	if errors.As(err, &large) {
+		l.s.beyondLimit(large.limit)
+	}
 	return &failure{
 		cause: fmt.Errorf("reading its answer: %w", cause(err)),
 		fate:  mayHaveRun,
-		again: !errors.As(err, &large),
+		again: large == nil,
 	}
 }
 

@@ -84,6 +84,7 @@ func (st *replyStream) ended(ctx context.Context, err error) (position, error) {
 	}
 	var large *sse.TooLargeError
 	if errors.As(err, &large) {
+		st.l.s.beyondLimit(large.Limit)
 		return position{}, &failure{cause: &tooLargeError{large.Limit}, fate: mayHaveRun}
 	}
 	at := position{lastID: st.rd.LastEventID(), retry: defaultRetry}

@@ -31,6 +31,8 @@ type streams struct {
 	room   chan struct{}  // closed when bytes are written or a writer leaves
 	get    *eventStream   // the one that changes go to; nil if none is attached
 	ended  bool
+
+	shed, told bool // an unread event was thrown away; which was told of, once
 }
 
 // An eventStream is a sequence of events, numbered from 1. At most one connection
@@ -142,6 +144,12 @@ func (st *eventStream) eventID(n uint64) string {
 // it waits: what nobody has read is not thrown away as long as somebody reads.
 func (st *eventStream) put(ctx context.Context, text []byte, answer bool) error {
 	s := st.s
+	var tell bool
+	defer func() { // not under the lock
+		if tell {
+			s.d.f.log.Warn("messages to client thrown away: more wait unread than are kept", "session", s.d.name, "limit", s.d.f.opts.MaxStored)
+		}
+	}()
 	s.mu.Lock()
 	for st.writer != nil && !answer && st.unwrittenLocked() > s.d.f.opts.MaxStored {
 		room := s.room
@@ -162,6 +170,7 @@ func (st *eventStream) put(ctx context.Context, text []byte, answer bool) error 
 	st.done = answer
 	s.stored += len(text)
 	s.evictLocked()
+	tell, s.told = s.shed && !s.told, s.shed
 	st.wakeLocked()
 	return nil
 }
@@ -236,6 +245,7 @@ func (st *eventStream) evictLocked(written bool) {
 		st.events = st.events[1:]
 		if ev.n > st.written {
 			s.d.f.opts.Metrics.Limit("stored_events")
+			s.shed = true
 		}
 	}
 }

@@ -108,3 +108,29 @@ func TestS02TooLongOverHTTPSSE(t *testing.T) {
 		t.Errorf("%d messages counted as too long, want 1, and a line", d.count("too long"))
 	}
 }
+
+// What waits for a GET stream that nobody opens is bounded, and that it is thrown away
+// is told once.
+func TestS02UnreadIsBounded(t *testing.T) {
+	logs := &logLines{n: make(map[string]int)}
+	b, peers := pipeBack(t, Options{})
+	st := newTheatre(t, func(o *FrontOptions) {
+		o.Linker, o.Logger, o.MaxStored = b, slog.New(logs), 2000
+	})
+	go func() {
+		p := <-peers
+		p.handshake(everything)
+		for range 100 {
+			p.write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"%s"}}`, strings.Repeat("x", 100))
+		}
+		p.result(p.want("ping").ID, `{}`)
+	}()
+	g := st.enter(t, "2025-06-18")
+	if r := g.call(t, "ping", `{}`); r.status != 200 || r.code() != 0 { // after all of them
+		t.Errorf("ping = %d %s", r.status, r.body)
+	}
+	const line = "messages to client thrown away: more wait unread than are kept"
+	if n := st.drops("limit stored_events"); n < 80 || logs.count(line) != 1 {
+		t.Errorf("%d messages thrown away and %d lines about it, want most, and one", n, logs.count(line))
+	}
+}

@@ -233,7 +233,8 @@ func (s *session) answersPing(ctx context.Context, method string) bool {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	_, err := s.request(ctx, spec.MethodPing, nil)
-	return err == nil
+	var unknown *wire.Error
+	return err == nil || errors.As(err, &unknown) && unknown.Code == spec.CodeMethodNotFound
 }
 
 // statusFate says what a server that answered with an HTTP error did with the

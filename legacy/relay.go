@@ -282,8 +282,8 @@ func (r *relay) cancel(ctx context.Context, m *wire.Message) error {
 		r.s.drop("late cancellation of client")
 		return nil
 	}
+	x.cancelled.Store(true) // it may end before the server has answered
 	err = r.send(ctx, withRequestID(m, wire.NumberID(x.c.id)))
-	x.cancelled.Store(true)
 	time.AfterFunc(lastAnswer, func() { x.c.cancel(exchange.ErrCancelled) })
 	return err
 }

@@ -3,10 +3,8 @@ package legacy
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"sync/atomic"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/http1"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
 // An endpoint is a server's URL and the way there, shared by all sessions.
@@ -47,6 +46,7 @@ func forOrigin() *http.Transport {
 	if d, ok := http.DefaultTransport.(*http.Transport); ok {
 		t = d.Clone()
 	}
+	t.OnProxyConnectResponse = transport.CheckProxy
 	t.DisableCompression = true
 	t.MaxIdleConns = 0
 	t.MaxIdleConnsPerHost = 256
@@ -117,12 +117,7 @@ func (e *endpoint) send(ctx context.Context, h http.Header, frame []byte) error 
 // unsent reports whether a RoundTrip that failed with err had no connection to
 // send anything on, or found it closed before the first byte.
 func unsent(err error) bool {
-	var op *net.OpError
-	var dns *net.DNSError
-	var cert *tls.CertificateVerificationError
-	var record tls.RecordHeaderError
-	return errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect") ||
-		errors.Is(err, http1.ErrNotSent) || errors.As(err, &dns) || errors.As(err, &cert) || errors.As(err, &record)
+	return errors.Is(err, http1.ErrNotSent) || transport.Unsent(err)
 }
 
 // bare sends a request without a body.

@@ -1,6 +1,7 @@
 package legacy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -96,7 +98,7 @@ func (b *Back) clientError(method string, err error) error {
 	if errors.As(err, &status) {
 		return wire.Errorf(spec.CodeInternal, "server %q refused %s: %v%s", b.opts.Name, method, cause(err), status.advice())
 	}
-	return wire.Errorf(spec.CodeInternal, "server %q can't be reached: %v; check that it runs, then try again", b.opts.Name, cause(err))
+	return wire.Errorf(spec.CodeInternal, "server %q can't be reached: %v; %s", b.opts.Name, cause(err), cmp.Or(transport.Advice(err), "check that it runs, then try again"))
 }
 
 // cause strips from a transport error what repeats the URL: it may hold a

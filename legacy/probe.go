@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
 // Probe opens a session with a server, asks for its lists if how says so, and ends
@@ -62,11 +63,17 @@ func (s *session) account(ctx context.Context, v *exchange.Verdict, how exchange
 
 // unopened judges why there is no session.
 func unopened(err error) exchange.Verdict {
-	v := exchange.Verdict{Reason: shorten(cause(err).Error())}
+	v := exchange.Verdict{Reason: shorten(cause(err).Error()), Cause: err}
 	var status *statusError
-	if errors.As(err, &status) {
+	var handshake *transport.HandshakeError
+	switch {
+	case errors.As(err, &status):
 		v.Status = status.code
 		v.Reason += status.advice()
+	case errors.As(err, &handshake):
+		v.Status = handshake.Status
+	case errors.Is(err, errSlowHandshake):
+		v.Cause = context.DeadlineExceeded
 	}
 	return v
 }

@@ -149,19 +149,22 @@ func refusedAs(e *wire.Error) finding {
 func (b *Back) silence(ctx context.Context, err error) finding {
 	var f finding
 	f.answer = shorten(transport.Cause(err).Error())
-	f.Reason = f.answer
+	f.Reason, f.Cause = f.answer, err
 	failed := asFailure(err)
 	var status *statusError
+	var handshake *transport.HandshakeError
 	switch {
 	case errors.As(err, &status):
 		f.answer = status.Error()
 		f.Reason = fmt.Sprintf("it answered %s with %v%s", spec.MethodDiscover, status, status.advice())
 		f.Era, f.Status = status.era(), status.code
 		f.Inconclusive = status.code >= 500
+	case errors.As(err, &handshake):
+		f.Status = handshake.Status
 	case ctx.Err() != nil:
 		f.answer = "nothing in time"
 		f.Reason = "it did not answer " + spec.MethodDiscover + " in time"
-		f.Inconclusive = true
+		f.Inconclusive, f.Cause = true, context.DeadlineExceeded
 		if b.wasConnected() {
 			f.Era = spec.Legacy
 		}

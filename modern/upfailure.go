@@ -1,6 +1,7 @@
 package modern
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -144,7 +145,7 @@ func (b *Back) clientError(method string, err error) error {
 		return wire.Errorf(spec.CodeInternal, "server %q was lost while it ran %s: %v; the request may have taken effect and was not repeated: check before sending it again",
 			name, method, transport.Cause(err))
 	}
-	return wire.Errorf(spec.CodeInternal, "server %q can't be reached: %v; check that it runs, then try again", name, transport.Cause(err))
+	return wire.Errorf(spec.CodeInternal, "server %q can't be reached: %v; %s", name, transport.Cause(err), cmp.Or(transport.Advice(err), "check that it runs, then try again"))
 }
 
 // upstreamError turns a server's error into what means the same to a client that

@@ -157,24 +157,3 @@ func (p *prober) began(sent string) {
 		_, _ = fmt.Fprintf(p.progress, "%6.1fs  asking %s\n", time.Since(p.begun).Seconds(), sent) // it is a courtesy
 	}
 }
-
-// advice is what to do where there is no verdict.
-func advice(v *exchange.Verdict, s *config.Server) string {
-	switch {
-	case v.Status == 401 || v.Status == 403:
-		return "give it credentials: --header 'Authorization: Bearer …'"
-	case v.Status == 429:
-		return "it is busy: try again later"
-	case v.Status >= 500:
-		return "it fails at every question: look into its log"
-	case v.Status >= 300 && v.Status <= 399:
-		return "give the URL that it leads to"
-	case v.Status >= 400:
-		return "is the path right? Many servers are at /mcp"
-	case s.Command != "":
-		return "does the command run, and speak MCP on its standard output?"
-	case v.Inconclusive:
-		return "is it an MCP server? If it is slow, give it longer: --timeout 1m"
-	}
-	return "check that it runs, and is an MCP server"
-}

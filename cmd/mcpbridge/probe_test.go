@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -33,6 +34,12 @@ func init() {
 			err = notebook.New(notebook.Options{}).ServeModern(context.Background(), conn)
 		}
 		return exitCode(err, os.Stderr)
+	}
+	// probe is the command, in an environment of its own.
+	children["probe"] = func(args []string) int {
+		got := runCommand(context.Background(), nil, append([]string{"probe"}, args...)...)
+		_, _ = io.WriteString(os.Stderr, got.err)
+		return got.code
 	}
 }
 
@@ -274,7 +281,10 @@ func TestProbeWithoutAVerdict(t *testing.T) {
 		{"307", &oddServer{status: 307, kind: "text/plain"}, "give the URL that it leads to"},
 		{"404", &oddServer{status: 404, kind: "text/html"}, "is the path right?"},
 		{"silence", &oddServer{silent: true}, "--timeout 1m"},
-		{"200 with HTML", &oddServer{kind: "text/html"}, "is an MCP server"},
+		{"400", &oddServer{status: 400, kind: "text/plain", body: "Client sent an HTTP request to an HTTPS server."}, "plain http:// what it wants?"},
+		{"407", &oddServer{status: 407, kind: "text/plain"}, "that is a proxy"},
+		{"hangs up", &oddServer{cut: true}, "asked by https://?"},
+		{"200 with HTML", &oddServer{kind: "text/html"}, "is it an MCP server, and the path right?"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -290,6 +300,59 @@ func TestProbeWithoutAVerdict(t *testing.T) {
 				t.Errorf("took %v with --timeout 600ms", took)
 			}
 		})
+	}
+}
+
+// The same over a WebSocket, where there is one question alone, and where nobody or
+// something else listens.
+func TestProbeAdvisesOnTheWay(t *testing.T) {
+	plain := func(status int) string {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		t.Cleanup(srv.Close)
+		return "ws" + strings.TrimPrefix(srv.URL, "http") + "/mcp"
+	}
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(secure.Close)
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	for _, tt := range []struct {
+		name, advice string
+		args         []string
+	}{
+		{"401 over a WebSocket", "give it credentials: --header", []string{plain(401)}},
+		{"403 over a WebSocket", "give it credentials: --header", []string{plain(403)}},
+		{"404 over a WebSocket", "is the path right?", []string{plain(404)}},
+		{"429 over a WebSocket", "try again later", []string{plain(429)}},
+		{"502 over a WebSocket", "look into its log", []string{plain(502)}},
+		{"200 over a WebSocket", "give its URL with http://", []string{plain(200)}},
+		{"a certificate of nobody's", "SSL_CERT_FILE", []string{secure.URL}},
+		{"the same over a WebSocket", "SSL_CERT_FILE", []string{"wss" + strings.TrimPrefix(secure.URL, "https")}},
+		{"nobody", "nothing listens there", []string{gone.URL}},
+		{"no such command", "give the path of a program", []string{"--", "./no-such-command"}},
+		{"not in PATH", "give the path of a program", []string{"--", "mcpbridge-no-such-command"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r, got := probeJSON(t, append([]string{"--timeout", "5s"}, tt.args...)...)
+			if got.code != exitFailure || r.Era != "unknown" || !strings.Contains(r.Advice, tt.advice) {
+				t.Errorf("probe = %d, %+v, want no verdict and the advice %q", got.code, r, tt.advice)
+			}
+		})
+	}
+}
+
+// A proxy of the environment that opens no way is named as what it is.
+func TestProbeNamesTheProxy(t *testing.T) {
+	proxy := httptest.NewServer(http.NotFoundHandler())
+	defer proxy.Close()
+	for _, scheme := range []string{"https", "wss", "ws"} {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "probe", scheme+"://docs.example.com/mcp")
+		cmd.Env = []string{"HTTPS_PROXY=" + proxy.URL, "HTTP_PROXY=" + proxy.URL}
+		out, err := cmd.CombinedOutput()
+		for _, part := range []string{"through proxy " + strings.TrimPrefix(proxy.URL, "http://"), "Not Found", "NO_PROXY"} {
+			if err == nil || !strings.Contains(string(out), part) {
+				t.Errorf("probe %s:// = %v, %s, want %q in it", scheme, err, out, part)
+			}
+		}
 	}
 }
 

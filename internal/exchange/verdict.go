@@ -16,9 +16,12 @@ type Verdict struct {
 	// bring evidence: it failed at this one, or kept silent. What it said was not
 	// about credentials or load.
 	Inconclusive bool
-	// Status is the HTTP status that the server answered with instead of a message;
-	// else zero.
+	// Status is the HTTP status that the server answered with instead of a message, or
+	// of a WebSocket; else zero.
 	Status int
+	// Cause is what came instead of an answer, context.DeadlineExceeded if nothing did;
+	// nil if the server answered.
+	Cause error
 
 	// Revisions are those that the server named, as it named them.
 	Revisions []spec.Revision

@@ -17,6 +17,7 @@ func NewHTTP(connect time.Duration) *http.Transport {
 	t := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
 	t.DialContext = (&net.Dialer{Timeout: connect, KeepAlive: 15 * time.Second}).DialContext
 	t.TLSHandshakeTimeout = connect
+	t.OnProxyConnectResponse = CheckProxy
 	t.DisableCompression = true
 	t.MaxIdleConnsPerHost = 256
 	// Shorter than what servers grant (Node: 5 s): a request that meets the end of
@@ -32,8 +33,9 @@ func Unsent(err error) bool {
 	var dns *net.DNSError
 	var cert *tls.CertificateVerificationError
 	var record tls.RecordHeaderError
+	var proxy *ProxyError
 	return errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect") ||
-		errors.As(err, &dns) || errors.As(err, &cert) || errors.As(err, &record)
+		errors.As(err, &dns) || errors.As(err, &cert) || errors.As(err, &record) || errors.As(err, &proxy)
 }
 
 // Cause strips from a RoundTrip's error what repeats the URL: it may hold a
@@ -42,6 +44,10 @@ func Cause(err error) error {
 	var ue *url.Error
 	if errors.As(err, &ue) {
 		return ue.Err
+	}
+	var proxy *ProxyError
+	if errors.As(err, &proxy) {
+		return proxy
 	}
 	var ne *net.OpError
 	if errors.As(err, &ne) {

@@ -81,7 +81,7 @@ func (o *DialOptions) dial(ctx context.Context) (*websocket.Conn, error) {
 	}
 	if o.Dial == nil {
 		leash.dial = (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext
-		d.Proxy = http.ProxyFromEnvironment
+		d.Proxy = leash.proxyOf
 	}
 	ws, resp, err := d.DialContext(ctx, o.URL, o.Header)
 	free := leash.slip()
@@ -96,7 +96,7 @@ func (o *DialOptions) dial(ctx context.Context) (*websocket.Conn, error) {
 	case resp != nil:
 		return nil, refusedHandshake(resp)
 	}
-	return nil, fmt.Errorf("opening a WebSocket: %w", Cause(err))
+	return nil, fmt.Errorf("opening a WebSocket: %w", leash.blame(err))
 }
 
 // A leash ends a network connection with a context, until it is slipped: the
@@ -105,6 +105,8 @@ type leash struct {
 	ctx  context.Context
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	stop func() bool // nil before there is a connection
+
+	proxy string // host:port of the one that is used; empty for none
 }
 
 func (l *leash) open(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -113,6 +115,24 @@ func (l *leash) open(ctx context.Context, network, addr string) (net.Conn, error
 		l.stop = context.AfterFunc(l.ctx, func() { _ = c.Close() })
 	}
 	return c, err
+}
+
+// proxyOf takes note of the proxy.
+func (l *leash) proxyOf(r *http.Request) (*url.URL, error) {
+	u, err := http.ProxyFromEnvironment(r)
+	if u != nil {
+		l.proxy = u.Host
+	}
+	return u, err
+}
+
+// blame names the proxy that was used: of the status that one answered with there is
+// only the bare text.
+func (l *leash) blame(err error) error {
+	if err = Cause(err); l.proxy == "" {
+		return err
+	}
+	return &ProxyError{l.proxy, err}
 }
 
 // slip reports whether the connection is free; else it was ended.

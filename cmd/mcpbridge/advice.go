@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+)
+
+// advice is what to do where probe has no verdict.
+func advice(v *exchange.Verdict, s *config.Server) string {
+	if way := transport.Advice(v.Cause); way != "" {
+		return way
+	}
+	switch {
+	case s.Command != "":
+		return commandAdvice(v.Cause)
+	case v.Status >= 300:
+		return statusAdvice(v.Status, s)
+	case s.OverWebSocket() && v.Status >= 200:
+		return "is the path right? Or has it Streamable HTTP alone: give its URL with http:// or https://"
+	case errors.Is(v.Cause, context.DeadlineExceeded):
+		return "is it an MCP server? If it is slow, give it longer: --timeout 1m"
+	case v.Inconclusive && strings.HasPrefix(s.URL, "http://"):
+		return "it hangs up: is it an MCP server, and not to be asked by https://?"
+	}
+	return "is it an MCP server, and the path right? Many servers are at /mcp"
+}
+
+// statusAdvice is what to do about an HTTP status.
+func statusAdvice(status int, s *config.Server) string {
+	plain := strings.HasPrefix(s.URL, "http:") || strings.HasPrefix(s.URL, "ws:")
+	switch {
+	case status == 401 || status == 403:
+		return "give it credentials: --header 'Authorization: Bearer …'"
+	case status == 407:
+		return "that is a proxy: give it the credentials in HTTPS_PROXY or HTTP_PROXY"
+	case status == 429:
+		return "it is busy: try again later"
+	case status >= 500:
+		return "it fails at every question: look into its log"
+	case status <= 399:
+		return "give the URL that it leads to"
+	case status == 400 && plain:
+		return "is the path right, and plain " + s.URL[:strings.IndexByte(s.URL, ':')] + ":// what it wants? Many servers are at /mcp"
+	}
+	return "is the path right? Many servers are at /mcp"
+}
+
+// commandAdvice is what to do about a command.
+func commandAdvice(err error) string {
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
+		return "give the path of a program that can be run"
+	}
+	return "does the command run, and speak MCP on its standard output?"
+}

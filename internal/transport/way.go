@@ -1,0 +1,62 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"syscall"
+)
+
+// A ProxyError says that there is no way through a proxy to a server.
+type ProxyError struct {
+	Proxy string // host:port
+	Err   error
+}
+
+func (e *ProxyError) Error() string { return "through proxy " + e.Proxy + ": " + e.Err.Error() }
+
+// Unwrap returns why.
+func (e *ProxyError) Unwrap() error { return e.Err }
+
+// CheckProxy is [http.Transport.OnProxyConnectResponse]: without it what a proxy
+// refuses is an error of the status's bare text.
+func CheckProxy(_ context.Context, proxy *url.URL, _ *http.Request, resp *http.Response) error {
+	if resp.StatusCode == http.StatusOK {
+		return nil
+	}
+	return &ProxyError{proxy.Host, fmt.Errorf("it answered CONNECT with HTTP %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))}
+}
+
+// Advice says what to do about an error on the way to a server, or "" if err is none
+// that it knows.
+func Advice(err error) string {
+	var proxy *ProxyError
+	var unknown x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var cert *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	var dns *net.DNSError
+	var op *net.OpError
+	switch {
+	case errors.As(err, &unknown):
+		return "trust who issued its certificate: add it to the certificates of this machine, or on Linux name its file in SSL_CERT_FILE"
+	case errors.As(err, &name):
+		return "give the URL with a name that its certificate is for"
+	case errors.As(err, &cert):
+		return "its certificate needs renewing, or the clock of this machine setting"
+	case errors.As(err, &record):
+		return "it does not speak TLS there: is it http:// (or ws://)?"
+	case errors.As(err, &op) && op.Op == "proxyconnect", errors.As(err, &proxy):
+		return "check the proxy in HTTPS_PROXY and HTTP_PROXY, or name the server's host in NO_PROXY"
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return "is the host's name right?"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nothing listens there: check that it runs, and the port"
+	}
+	return ""
+}

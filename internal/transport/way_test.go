@@ -1,0 +1,82 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What goes wrong on the way to a server has a next step of its own.
+func TestAdvice(t *testing.T) {
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	defer secure.Close()
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := l.Addr().String()
+	_ = l.Close()
+	for _, tt := range []struct{ name, url, want string }{
+		{"a certificate of nobody's", secure.URL, "SSL_CERT_FILE"},
+		{"no TLS", "https" + strings.TrimPrefix(plain.URL, "http"), "is it http://"},
+		{"nobody", "http://" + closed, "nothing listens there"},
+		{"no such host", "http://no.such.host.invalid", "is the host's name right?"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tr := NewHTTP(5 * time.Second)
+			tr.Proxy = nil
+			tr.DialContext = resolveNothing(tr.DialContext)
+			defer tr.CloseIdleConnections()
+			req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, tt.url, nil)
+			_, err := tr.RoundTrip(req)
+			if got := Advice(err); !strings.Contains(got, tt.want) || !Unsent(err) {
+				t.Errorf("Advice(%v) = %q, unsent %v, want %q and true", err, got, Unsent(err), tt.want)
+			}
+			ws := DialOptions{URL: "ws" + strings.TrimPrefix(tt.url, "http"), Dial: tr.DialContext}
+			_, err = DialWebSocket(t.Context(), ws)
+			if got := Advice(err); !strings.Contains(got, tt.want) {
+				t.Errorf("over a WebSocket Advice(%v) = %q, want %q", err, got, tt.want)
+			}
+		})
+	}
+	if got := Advice(errors.New("something else")); got != "" {
+		t.Errorf("Advice(something else) = %q, want none", got)
+	}
+}
+
+// resolveNothing spares tests the network.
+func resolveNothing(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if strings.Contains(addr, ".invalid:") {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "no such host", Name: addr, IsNotFound: true}}
+		}
+		return dial(ctx, network, addr)
+	}
+}
+
+// A proxy that opens no way is named, with what it said, and nothing was sent.
+func TestProxyThatRefuses(t *testing.T) {
+	proxy := httptest.NewServer(http.NotFoundHandler())
+	defer proxy.Close()
+	at, err := url.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := NewHTTP(5 * time.Second)
+	tr.Proxy = http.ProxyURL(at)
+	defer tr.CloseIdleConnections()
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://docs.example.com/mcp", nil)
+	_, err = tr.RoundTrip(req)
+	want := "through proxy " + at.Host + ": it answered CONNECT with HTTP 404 Not Found"
+	if err == nil || Cause(err).Error() != want || !Unsent(err) || !strings.Contains(Advice(err), "NO_PROXY") {
+		t.Errorf("RoundTrip() = %v (advice %q, unsent %v), want %s", err, Advice(err), Unsent(err), want)
+	}
+}

@@ -154,22 +154,53 @@ func (d *Detector) Err() error {
 	return err
 }
 
-// Serve implements [exchange.Handler].
+// Serve implements [exchange.Handler]. What a back was running when it was found to be
+// of the wrong era is run again by the right one, if it can't do twice what was asked
+// for once.
 func (d *Detector) Serve(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
-	back, err := d.await(ctx, d.opts.Patience)
-	if err != nil {
-		return nil, err
+	for {
+		back, err := d.await(ctx, d.opts.Patience)
+		if err != nil {
+			return nil, err
+		}
+		res, err := back.Serve(ctx, req, x)
+		if err == nil || !errors.Is(err, exchange.ErrClosed) || !d.replaced(back) {
+			return res, err
+		}
+		if !spec.Repeatable(req.Method) {
+			return nil, wire.Errorf(spec.CodeInternal, "server %q was found to be %s while it ran %s; the request may have taken effect and was not repeated: check before sending it again",
+				d.opts.Name, d.Era(), req.Method)
+		}
 	}
-	return back.Serve(ctx, req, x)
 }
 
-// Describe implements [exchange.Describer].
+// replaced reports whether there is another back in the place of this one.
+func (d *Detector) replaced(back Back) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.back != back && !d.closed
+}
+
+// Describe implements [exchange.Describer]. What the verdict took is no more left to the
+// back.
 func (d *Detector) Describe(ctx context.Context, req *exchange.Request) (*exchange.Description, error) {
-	back, err := d.await(ctx, describePatience)
+	d.mu.Lock()
+	back := d.back
+	d.mu.Unlock()
+	if back != nil {
+		return back.Describe(ctx, req)
+	}
+	short, cancel := context.WithTimeoutCause(ctx, describePatience, d.stillStarting())
+	defer cancel()
+	back, err := d.await(short, describePatience)
 	if err != nil {
 		return nil, err
 	}
-	return back.Describe(ctx, req)
+	return back.Describe(short, req)
+}
+
+func (d *Detector) stillStarting() error {
+	return fmt.Errorf("server %q is still %w; try again in a few seconds", d.opts.Name, exchange.ErrStarting)
 }
 
 // Watch implements [exchange.Source].
@@ -237,7 +268,7 @@ func (d *Detector) await(ctx context.Context, patience time.Duration) (Back, err
 		select {
 		case <-changed:
 		case <-late.C:
-			return nil, fmt.Errorf("server %q is still %w; try again in a few seconds", d.opts.Name, exchange.ErrStarting)
+			return nil, d.stillStarting()
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-d.closing:
@@ -333,28 +364,34 @@ func (d *Detector) rest(era spec.Era, pause time.Duration) (calm, ok bool) {
 
 // take makes a finding the verdict, and reports whether there is one.
 func (d *Detector) take(f Finding, gone <-chan struct{}) (spec.Era, bool) {
-	d.mu.Lock()
-	was := d.era
+	was := d.Era()
 	if f.Era == was || f.Era == spec.Unknown {
-		first := was == spec.Unknown && d.err.Error() != f.Why
-		if first {
-			d.err = errors.New(f.Why)
-			d.announceLocked()
-		}
-		d.mu.Unlock()
-		if first {
+		if was == spec.Unknown && d.fails(f.Why) {
 			d.log.Warn("server does not tell its era, asking until it does", "error", f.Why)
 		}
 		return was, was != spec.Unknown
 	}
-	d.mu.Unlock()
 	back, err := d.opts.Open(f, gone)
 	if err != nil {
-		d.log.Error("server can't be served", "era", f.Era.String(), "error", err)
+		if was != spec.Unknown || d.fails(err.Error()) {
+			d.log.Error("server can't be served", "era", f.Era.String(), "error", err)
+		}
 		return was, was != spec.Unknown
 	}
 	d.adopt(f, back)
 	return f.Era, true
+}
+
+// fails makes why the reason that nothing is served, and reports whether it was another.
+func (d *Detector) fails(why string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.err.Error() == why {
+		return false
+	}
+	d.err = errors.New(why)
+	d.announceLocked()
+	return true
 }
 
 // adopt puts a back in the place of the one before, which ends in the background.

@@ -23,12 +23,16 @@ import (
 // era, while it runs.
 type house struct {
 	modern   atomic.Bool
-	sessions bool // the program of the older era gives session ids
+	sessions bool                                 // the program of the older era gives session ids
+	hold     func(r *http.Request, method string) // waits before the answer; may be nil
 }
 
 func (h *house) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	text, _ := io.ReadAll(r.Body)
 	m, _ := wire.Parse(text, wire.Options{})
+	if h.hold != nil {
+		h.hold(r, m.Method)
+	}
 	w.Header().Set("Content-Type", "application/json")
 	switch {
 	case r.Method != http.MethodPost:

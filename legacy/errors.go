@@ -24,7 +24,7 @@ var (
 )
 
 // errClosed says that the gateway is ending its sessions.
-var errClosed = errors.New("mcpbridge is shutting down")
+var errClosed = exchange.ErrClosed
 
 // fate says what a server may have done with a request that got no answer.
 type fate uint8
@@ -81,7 +81,7 @@ func (b *Back) clientError(method string, err error) error {
 	case errors.As(err, &large):
 		return wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; raise limits.upstream_message if that is normal for it", b.opts.Name, method, large.limit)
 	case errors.Is(err, errClosed):
-		return wire.Errorf(spec.CodeInternal, "server %q: %v", b.opts.Name, errClosed)
+		return fmt.Errorf("server %q: %w", b.opts.Name, errClosed)
 	case errors.As(err, &mismatch):
 		return wire.Errorf(spec.CodeInternal, "%v; upgrade mcpbridge, or set the server's era", mismatch)
 	case errors.Is(err, errTooLong):

@@ -17,7 +17,7 @@ import (
 // Causes with which a call's context ends, beside its caller's own.
 var (
 	errTooLong    = errors.New("request time-out")
-	errBackClosed = errors.New("mcpbridge is shutting down")
+	errBackClosed = exchange.ErrClosed
 )
 
 // fate says what a server may have done with a request that got no answer.
@@ -131,7 +131,7 @@ func (b *Back) clientError(method string, err error) error {
 	var large *transport.TooLongError
 	switch {
 	case errors.Is(err, errBackClosed):
-		return wire.Errorf(spec.CodeInternal, "server %q: %v", name, errBackClosed)
+		return fmt.Errorf("server %q: %w", name, errBackClosed)
 	case errors.As(err, &foreign):
 		return wire.Errorf(spec.CodeInternal, "server %q %v; upgrade mcpbridge, or set the server's era", name, foreign)
 	case errors.Is(err, errTooLong):

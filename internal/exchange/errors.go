@@ -11,6 +11,10 @@ import (
 // ErrStarting says that an upstream has not been tried to its end yet.
 var ErrStarting = errors.New("starting")
 
+// ErrClosed says that an upstream was closed before it had an answer. What was asked of
+// it may have taken effect.
+var ErrClosed = errors.New("mcpbridge is shutting down")
+
 // A Refusal is an error of the gateway itself about what was asked: the upstream
 // has not been troubled. Over HTTP it has a status of its own, where an error
 // that the upstream's handler returned is a successful exchange.

@@ -1,0 +1,127 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// What is in flight when a server is found to be of the other era is run again if that
+// is safe, and else said to have been cut off. Nobody is told that the gateway ends.
+func TestSwapInFlight(t *testing.T) {
+	for _, tt := range []struct {
+		method string
+		to     spec.Era
+		want   string // what the result or the error says
+	}{
+		{spec.MethodToolsList, spec.Modern, `"era":"modern"`},
+		{spec.MethodToolsList, spec.Legacy, `"era":"legacy"`},
+		{spec.MethodToolsCall, spec.Modern, `server "s" was found to be modern while it ran tools/call; the request may have taken effect`},
+		{spec.MethodToolsCall, spec.Legacy, `server "s" was found to be legacy while it ran tools/call; the request may have taken effect`},
+	} {
+		t.Run(tt.method+" to "+tt.to.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &house{sessions: true}
+				h.modern.Store(tt.to == spec.Legacy)
+				first := make(chan struct{}, 1)
+				first <- struct{}{}
+				h.hold = func(r *http.Request, method string) {
+					if method != tt.method {
+						return
+					}
+					select {
+					case <-first:
+						<-r.Context().Done() // until its connection is cut
+					default:
+					}
+				}
+				d, end := h.detect(t)
+				defer end()
+				d.Start()
+				synctest.Wait()
+				got := make(chan string, 1)
+				go func() { got <- served(d, tt.method) }()
+				synctest.Wait()
+				h.modern.Store(tt.to == spec.Modern)
+				d.Doubt("it was replaced")
+				if text := <-got; !strings.Contains(text, tt.want) {
+					t.Errorf("%s = %s, want %s", tt.method, text, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// served returns the text of a request's result, or of its error.
+func served(d *Detector, method string) string {
+	req := &exchange.Request{
+		Method: method, Params: []byte(`{"name":"x"}`), Era: spec.Modern, Revision: spec.LatestModern,
+		Profile: exchange.Profile{Scope: "s/a", Capabilities: []byte("{}")},
+	}
+	res, err := d.Serve(context.Background(), req, nil)
+	if err != nil {
+		return err.Error()
+	}
+	defer res.Release()
+	return string(res.Body)
+}
+
+// A shyBack takes its time to tell what it is, as long as ctx lets it.
+type shyBack struct{ eraBack }
+
+func (b *shyBack) Describe(ctx context.Context, _ *exchange.Request) (*exchange.Description, error) {
+	select {
+	case <-time.After(describePatience):
+		return nil, exchange.ErrStarting
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// A client that gives up after 5 s waits for the verdict and for what the server says of
+// itself.
+func TestDescribeWaitsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, err := Detect(DetectOptions{
+			Name:  "s",
+			Probe: func(context.Context) Finding { time.Sleep(3 * time.Second); return Finding{Era: spec.Legacy} },
+			Open:  func(Finding, <-chan struct{}) (Back, error) { return &shyBack{}, nil },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close(t.Context())
+		begun := time.Now()
+		_, err = d.Describe(t.Context(), &exchange.Request{})
+		if took := time.Since(begun); !errors.Is(err, exchange.ErrStarting) || took != describePatience {
+			t.Errorf("Describe() = %v after %v, want ErrStarting after %v", err, took, describePatience)
+		}
+	})
+}
+
+// A server whose back can't be made is no server that starts.
+func TestDetectorSaysThatItCantServe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, err := Detect(DetectOptions{
+			Name:  "s",
+			Probe: func(context.Context) Finding { return Finding{Era: spec.Legacy} },
+			Open:  func(Finding, <-chan struct{}) (Back, error) { return nil, errors.New("no such thing") },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close(t.Context())
+		begun := time.Now()
+		_, err = d.Serve(t.Context(), &exchange.Request{Method: spec.MethodToolsList}, nil)
+		if err == nil || !strings.Contains(err.Error(), "no such thing") || time.Since(begun) > 0 || d.Err() == nil || d.Err().Error() != "no such thing" {
+			t.Errorf("Serve() = %v after %v, Err() = %v, want what prevents it, at once", err, time.Since(begun), d.Err())
+		}
+	})
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -59,7 +60,7 @@ func (b *Back) openOver(ctx context.Context, p exchange.Profile, connect connect
 		return nil, err
 	}
 	if err := s.handshake(ctx, p); err != nil {
-		why := connectError(ctx, err)
+		why := s.connectError(ctx, err)
 		s.abort(ctx)
 		return nil, why
 	}
@@ -83,8 +84,11 @@ func (e *handshakeRefusal) Error() string { return e.text }
 
 // connectError says "time-out" where the time was up, and takes a server's
 // refusal out of the chain.
-func connectError(ctx context.Context, err error) error {
+func (s *session) connectError(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		if l, ok := s.link.(*connLink); ok {
+			return fmt.Errorf("%w%s", errSlowHandshake, transport.Noise(l.conn))
+		}
 		return errSlowHandshake
 	}
 	var refusal *wire.Error

@@ -95,7 +95,7 @@ func (b *Back) relayOver(ctx context.Context, r *relay, m *wire.Message, connect
 		return nil, err
 	}
 	if err := r.handshake(ctx, m); err != nil {
-		why := connectError(ctx, err)
+		why := s.connectError(ctx, err)
 		s.abort(ctx)
 		return nil, why
 	}

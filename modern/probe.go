@@ -162,8 +162,8 @@ func (b *Back) silence(ctx context.Context, err error) finding {
 	case errors.As(err, &handshake):
 		f.Status = handshake.Status
 	case ctx.Err() != nil:
-		f.answer = "nothing in time"
-		f.Reason = "it did not answer " + spec.MethodDiscover + " in time"
+		f.answer = "nothing in time" + b.noise()
+		f.Reason = "it did not answer " + spec.MethodDiscover + " in time" + b.noise()
 		f.Inconclusive, f.Cause = true, context.DeadlineExceeded
 		if b.wasConnected() {
 			f.Era = spec.Legacy
@@ -181,6 +181,14 @@ func (b *Back) silence(ctx context.Context, err error) finding {
 func (b *Back) wasConnected() bool {
 	l, ok := b.link.(*connLink)
 	return ok && l.connected()
+}
+
+// noise says, after a semicolon, what a command wrote that is no message.
+func (b *Back) noise() string {
+	if l, ok := b.link.(*connLink); ok {
+		return l.noise()
+	}
+	return ""
 }
 
 // era is that of a server which answers with a status and no error of this era.

@@ -180,6 +180,17 @@ func (l *connLink) connected() bool {
 	return l.pipe != nil
 }
 
+// noise says, after a semicolon, what came on the last connection that is no message.
+func (l *connLink) noise() string {
+	l.mu.Lock()
+	p := l.pipe
+	l.mu.Unlock()
+	if p == nil {
+		return ""
+	}
+	return transport.Noise(p.conn)
+}
+
 // ended notes that a connection has ended by itself.
 func (l *connLink) ended(p *pipe, err error) {
 	l.mu.Lock()

@@ -340,6 +340,20 @@ func TestProbeAdvisesOnTheWay(t *testing.T) {
 	}
 }
 
+// A command that prints what is no message, and nothing else, is not just silent.
+func TestProbeSaysWhatACommandWrote(t *testing.T) {
+	r, got := probeJSON(t, "--timeout", "700ms", "--", os.Args[0], "odd", "noise")
+	const wrote = `it wrote "server is ready {not json" to its standard output, where only messages belong`
+	if got.code != exitFailure || len(r.Steps) != 2 {
+		t.Fatalf("probe = %d, %+v, want no verdict after two questions", got.code, r)
+	}
+	for _, s := range r.Steps {
+		if !strings.Contains(s.Answer, wrote) {
+			t.Errorf("%s: %q, want %s", s.Sent, s.Answer, wrote)
+		}
+	}
+}
+
 // A proxy of the environment that opens no way is named as what it is.
 func TestProbeNamesTheProxy(t *testing.T) {
 	proxy := httptest.NewServer(http.NotFoundHandler())

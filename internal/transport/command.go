@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -80,6 +81,7 @@ type Command struct {
 	stdout *os.File
 	stderr *os.File
 	words  *lastWords
+	noise  atomic.Pointer[string] // the first line that was skipped; nil before
 
 	lines *lineReader // owned by Read
 

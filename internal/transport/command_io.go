@@ -39,8 +39,9 @@ func (c *Command) message(line []byte, partial bool) ([]byte, bool) {
 		return nil, false
 	}
 	if !looksLikeMessage(msg) || partial && !json.Valid(msg) {
-		c.log.Info("skipping output that is not a message",
-			"line", string(msg[:min(len(msg), loggedNoise)]), "bytes", len(msg))
+		line := string(msg[:min(len(msg), loggedNoise)])
+		c.noise.CompareAndSwap(nil, &line)
+		c.log.Info("skipping output that is not a message", "line", line, "bytes", len(msg))
 		return nil, false
 	}
 	return msg, true

@@ -39,7 +39,30 @@ func Ending(conn Conn, err error) error {
 		case <-t.C:
 		}
 	}
-	return errors.New("it closed the connection, or exited")
+	return errors.New("it closed the connection, or exited" + Noise(conn))
+}
+
+// Noise says, after a semicolon, what a child has written to its standard output that
+// is no message: the best hint there is if it does not answer. It is empty if there was
+// nothing.
+func Noise(conn Conn) string {
+	c, ok := conn.(*Command)
+	if !ok {
+		return ""
+	}
+	line := c.noise.Load()
+	if line == nil {
+		return ""
+	}
+	return fmt.Sprintf("; it wrote %q to its standard output, where only messages belong", shortened(withoutSecrets(*line)))
+}
+
+func shortened(text string) string {
+	const most = 100
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // Exited says how a child ended, and its last words: they are the best hint there

@@ -276,6 +276,19 @@ func TestU04DrainsStderrToLog(t *testing.T) {
 	}
 }
 
+// Who writes to a child that is about to end hears how it did: the broken pipe says
+// nothing.
+func TestCommandCrashMeetsAWrite(t *testing.T) {
+	c := startChild(t, "faint", CommandOptions{})
+	if _, err := c.Read(); err != nil {
+		t.Fatal(err)
+	}
+	var exit *ExitError
+	if err := c.Write([]byte("{}")); !errors.As(err, &exit) || !slices.Equal(exit.Stderr, []string{"API_KEY is not set"}) {
+		t.Errorf("Write = %v, want the child's status and last words", err)
+	}
+}
+
 func TestCommandCrash(t *testing.T) {
 	c := startChild(t, "crash", CommandOptions{Env: map[string]string{
 		"SAY": "1\n2\n3\n4\n5\n6\n" + strings.Repeat("x", 3000) + "\n",

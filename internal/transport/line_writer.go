@@ -72,9 +72,28 @@ func (w *lineWriter) failed(n int, err error) error {
 			return err
 		}
 		w.cut()
+	case w.endsSoon():
+		return w.goneErr()
 	default:
 		err = fmt.Errorf("%s: %v", w.doing, err)
 	}
 	w.broken = err
 	return err
+}
+
+// endsSoon reports whether who read has ended, which is known a moment after its end of
+// the file is closed: how it ended says more than that.
+func (w *lineWriter) endsSoon() bool {
+	if w.gone == nil {
+		return false
+	}
+	late := time.NewTimer(exitGrace)
+	defer late.Stop()
+	select {
+	case <-w.gone:
+		return true
+	case <-w.closing:
+	case <-late.C:
+	}
+	return false
 }

@@ -48,6 +48,14 @@ var children = map[string]func(){
 	},
 	"say":   func() { fmt.Print(os.Getenv("SAY")) },
 	"crash": func() { fmt.Fprint(os.Stderr, os.Getenv("SAY")); os.Exit(3) },
+	// faint takes no more input a moment before it crashes.
+	"faint": func() {
+		_ = os.Stdin.Close()
+		fmt.Println("{}")
+		time.Sleep(50 * time.Millisecond)
+		fmt.Fprintln(os.Stderr, "API_KEY is not set")
+		os.Exit(3)
+	},
 	// deaf does not end with its input, but heeds SIGTERM.
 	"deaf": func() {
 		fmt.Println(`{"pid":` + fmt.Sprint(os.Getpid()) + `}`)

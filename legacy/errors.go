@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -101,19 +99,8 @@ func (b *Back) clientError(method string, err error) error {
 	return wire.Errorf(spec.CodeInternal, "server %q can't be reached: %v; %s", b.opts.Name, cause(err), cmp.Or(transport.Advice(err), "check that it runs, then try again"))
 }
 
-// cause strips from a transport error what repeats the URL: it may hold a
-// secret.
-func cause(err error) error {
-	var ue *url.Error
-	if errors.As(err, &ue) {
-		return ue.Err
-	}
-	var ne *net.OpError
-	if errors.As(err, &ne) {
-		return ne
-	}
-	return err
-}
+// cause strips from a transport error what is not for people; see [transport.Cause].
+func cause(err error) error { return transport.Cause(err) }
 
 // upstreamError turns a legacy server's error into the modern one that means the
 // same. declared says whether the server declared the method's capability.

@@ -32,6 +32,17 @@ func advice(v *exchange.Verdict, s *config.Server) string {
 	return "is it an MCP server, and the path right? Many servers are at /mcp"
 }
 
+// nextStep is what to do where serve has no verdict, "" if the reason says it.
+func nextStep(v *exchange.Verdict, s *config.Server) string {
+	switch {
+	case v.Status == 401, v.Status == 403, v.Status >= 300 && v.Status <= 399:
+		return ""
+	case errors.Is(v.Cause, context.DeadlineExceeded):
+		return "if it is slow, raise timeouts.connect"
+	}
+	return advice(v, s)
+}
+
 // statusAdvice is what to do about an HTTP status.
 func statusAdvice(status int, s *config.Server) string {
 	plain := strings.HasPrefix(s.URL, "http:") || strings.HasPrefix(s.URL, "ws:")

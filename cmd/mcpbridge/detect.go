@@ -23,7 +23,11 @@ func (b *builder) probe(ctx context.Context) gateway.Finding {
 	if err != nil {
 		return gateway.Finding{Why: err.Error(), End: end}
 	}
-	return gateway.Finding{Era: v.Era, Why: v.Reason, Description: v.Description, End: end}
+	f := gateway.Finding{Era: v.Era, Why: v.Reason, Description: v.Description, End: end}
+	if step := nextStep(&v, b.server); v.Era == spec.Unknown && step != "" {
+		f.Why += "; " + step
+	}
+	return f
 }
 
 // detect asks the server which era it is of, within timeouts.connect, in connections

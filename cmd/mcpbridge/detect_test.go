@@ -3,6 +3,8 @@ package main
 import (
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -128,5 +130,46 @@ func TestU01FailingURLIsServed(t *testing.T) {
 	got := runCommand(t.Context(), nil, "call", s.Endpoints[0].URL, "--json")
 	if got.code != 0 || got.out != "[]\n" {
 		t.Errorf("call = %+v, want the empty list of tools; serve logged %s", got, s.log)
+	}
+}
+
+// Clients, and who runs mcpbridge, are told what to do where there is no verdict; and
+// the same each time, so that the log does not repeat it.
+func TestFindingsNameTheNextStep(t *testing.T) {
+	nobody := httptest.NewServer(http.NotFoundHandler())
+	nobody.Close()
+	hangs := &oddServer{cut: true}
+	for _, tt := range []struct{ name, url, want string }{
+		{"nobody", nobody.URL, "nothing listens there"},
+		{"hangs up", hangs.start(t), "asked by https://?"},
+		{"fails", (&oddServer{status: 502, kind: "text/plain"}).start(t), "look into its log"},
+		{"silence", (&oddServer{silent: true}).start(t), "raise timeouts.connect"},
+		{"credentials", (&oddServer{status: 401, kind: "text/plain"}).start(t), "HTTP 401 Unauthorized; check the credentials in the server's headers"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := detector(t, config.Server{URL: tt.url}, time.Second)
+			var whys []string
+			for range 2 {
+				f := b.probe(t.Context())
+				f.End()
+				whys = append(whys, f.Why)
+			}
+			if !strings.Contains(whys[0], tt.want) || strings.Contains(whys[0], "--") || whys[1] != whys[0] {
+				t.Errorf("findings %q, want %q in both, and nothing of flags", whys, tt.want)
+			}
+		})
+	}
+}
+
+// A probe is no server that is down and tried again: its command's end is logged, and
+// the verdict.
+func TestProbeLogsNoServerThatIsDown(t *testing.T) {
+	b := detector(t, config.Server{Command: os.Args[0], Args: []string{"odd", "exit"}}, 5*time.Second)
+	var log buffer
+	b.log = slog.New(slog.NewTextHandler(&log, nil))
+	f := b.probe(t.Context())
+	f.End()
+	if text := log.String(); f.Era != spec.Legacy || !strings.Contains(text, "command ended by itself") || strings.Contains(text, "is down") {
+		t.Errorf("verdict %v, log\n%s\nwant the command's end, and no server that is down", f.Era, text)
 	}
 }

@@ -38,8 +38,8 @@ func Unsent(err error) bool {
 		errors.As(err, &dns) || errors.As(err, &cert) || errors.As(err, &record) || errors.As(err, &proxy)
 }
 
-// Cause strips from a RoundTrip's error what repeats the URL: it may hold a
-// secret.
+// Cause strips from a RoundTrip's error what repeats the URL, which may hold a secret,
+// and the port of this side, which makes each error another.
 func Cause(err error) error {
 	var ue *url.Error
 	if errors.As(err, &ue) {
@@ -51,7 +51,9 @@ func Cause(err error) error {
 	}
 	var ne *net.OpError
 	if errors.As(err, &ne) {
-		return ne
+		op := *ne
+		op.Source = nil
+		return &op
 	}
 	return err
 }

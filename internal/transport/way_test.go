@@ -3,11 +3,13 @@ package transport
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -78,5 +80,15 @@ func TestProxyThatRefuses(t *testing.T) {
 	want := "through proxy " + at.Host + ": it answered CONNECT with HTTP 404 Not Found"
 	if err == nil || Cause(err).Error() != want || !Unsent(err) || !strings.Contains(Advice(err), "NO_PROXY") {
 		t.Errorf("RoundTrip() = %v (advice %q, unsent %v), want %s", err, Advice(err), Unsent(err), want)
+	}
+}
+
+// The same failure is the same text twice: the port of this side is another each time.
+func TestCauseIsSteady(t *testing.T) {
+	at := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
+	err := &net.OpError{Op: "read", Net: "tcp", Source: at(40664), Addr: at(9115), Err: syscall.ECONNRESET}
+	got := Cause(fmt.Errorf("asking: %w", err))
+	if text := got.Error(); strings.Contains(text, "40664") || !strings.Contains(text, "127.0.0.1:9115") || !errors.Is(got, syscall.ECONNRESET) || err.Source == nil {
+		t.Errorf("Cause(%v) = %v, want it without this side's port, and err as it was", err, got)
 	}
 }

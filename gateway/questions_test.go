@@ -171,6 +171,44 @@ func TestM2L17ProgressFlowsOnTheRetry(t *testing.T) {
 	}
 }
 
+// What a server says while its call is parked waits for the retry, in order, and comes
+// before what it says then.
+func TestM2L17NotesWaitForTheRetry(t *testing.T) {
+	r := newRig(t, nil)
+	said := make(chan struct{})
+	r.peer.handle["tools/call"] = func(c *peerCall) string {
+		token := string(wire.Get(wire.Get(c.m.Params, "_meta"), "progressToken"))
+		progress := func(from, to int) {
+			for n := from; n <= to; n++ {
+				c.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":%d,"progressToken":%s}}`, n, token))
+			}
+		}
+		asked := make(chan string)
+		go func() { asked <- c.ask("elicitation/create", `{"message":"1"}`) }()
+		<-said // the client has the question
+		progress(1, 3)
+		c.send(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"meanwhile"}}`)
+		c.ask("ping", `{}`) // answered, it shows that what came before has been taken in
+		said <- struct{}{}
+		a := <-asked
+		progress(4, 5)
+		return say(a)
+	}
+	call := func(token, more string) answer {
+		body := askableBody("1", "tools/call", allQuestions, `"name":"a"`+more)
+		meta := `"_meta":{"io.modelcontextprotocol/logLevel":"info","progressToken":` + token + `,`
+		return r.send(t, http.MethodPost, strings.Replace(body, `"_meta":{`, meta, 1), modernHeaders("tools/call", "a"))
+	}
+	rd := call(`"one"`, "").round(t)
+	said <- struct{}{}
+	<-said
+	got := call(`"two"`, rd.retry(map[string]string{"elicitation/create": accept}))
+	order := regexp.MustCompile(`"progress":\d|meanwhile|"result"`).FindAllString(got.body, -1)
+	if want := `"progress":1 "progress":2 "progress":3 meanwhile "progress":4 "progress":5 "result"`; strings.Join(order, " ") != want {
+		t.Errorf("the retry had %s, want %s", order, want)
+	}
+}
+
 func TestM2L18BadStatesAreRefused(t *testing.T) {
 	r := newRig(t, nil)
 	r.peer.handle["tools/call"] = func(c *peerCall) string { return say(c.ask("elicitation/create", `{"message":"1"}`)) }

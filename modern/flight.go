@@ -39,6 +39,7 @@ type flight struct {
 	// when hangar.mu is taken.
 	mu     sync.Mutex
 	reply  *reply          // nil while parked
+	held   heldNotes       // what came while it was
 	token  json.RawMessage // the progress token of the last request attached
 	open   []*inquiry
 	keys   int         // made so far
@@ -61,11 +62,20 @@ const expiryGrace = time.Second
 var errExpired = errors.New("the client did not answer in time")
 
 // Notify passes a message on to the response of the moment, progress under the
-// token of its request. Between responses there is nobody to tell.
+// token of its request. Between responses it is held for the next.
 func (fl *flight) Notify(ctx context.Context, n exchange.Notification) error {
 	fl.mu.Lock()
 	p, token := fl.reply, fl.token
+	isHeld := fl.ended == nil && fl.held.take(n)
 	fl.mu.Unlock()
+	if isHeld {
+		return nil
+	}
+	return fl.tell(ctx, p, token, n)
+}
+
+// tell sends a message on a response, which may be nil.
+func (fl *flight) tell(ctx context.Context, p *reply, token json.RawMessage, n exchange.Notification) error {
 	isProgress := n.Method == spec.NotifyProgress
 	if p == nil || isProgress && token == nil {
 		fl.hangar.f.opts.Metrics.Dropped("call is parked")
@@ -75,6 +85,36 @@ func (fl *flight) Notify(ctx context.Context, n exchange.Notification) error {
 		n.Params = wire.AppendEdited(nil, n.Params, wire.Edit{Name: spec.MetaProgressToken, Value: token})
 	}
 	return p.Notify(ctx, n)
+}
+
+// deliver sends on a response what was held for it. What comes meanwhile waits its
+// turn.
+func (fl *flight) deliver(ctx context.Context, p *reply) {
+	for {
+		fl.mu.Lock()
+		token := fl.token
+		notes, lost := fl.held.release()
+		fl.mu.Unlock()
+		fl.reportLost(lost)
+		if len(notes) == 0 {
+			return
+		}
+		for _, n := range notes {
+			_ = fl.tell(ctx, p, token, n) // attend hears of a client that has gone
+		}
+	}
+}
+
+// reportLost tells of messages that reach nobody because the call was parked.
+func (fl *flight) reportLost(n int) {
+	if n == 0 {
+		return
+	}
+	for range n {
+		fl.hangar.f.opts.Metrics.Dropped("call is parked")
+	}
+	fl.hangar.f.opts.Logger.Warn("messages for a parked call were lost", "upstream", fl.hangar.f.opts.Name,
+		"method", fl.req.Method, "messages", n, "limit", maxHeld)
 }
 
 // Ask puts questions to the client with the next input_required and waits for
@@ -141,6 +181,7 @@ func (fl *flight) run(ctx context.Context) {
 func (fl *flight) attend(ctx context.Context, req *exchange.Request, p *reply) error {
 	stop := p.out.keepAlive()
 	defer stop()
+	fl.deliver(ctx, p)
 	for {
 		select {
 		case <-ctx.Done():
@@ -184,6 +225,7 @@ func (fl *flight) park() []byte {
 	}
 	p := fl.reply
 	fl.reply = nil
+	fl.held.on = true
 	fl.round++
 	ttl := fl.hangar.f.opts.ParkedTTL
 	fl.expiry = time.AfterFunc(ttl, fl.expire)
@@ -262,7 +304,10 @@ func (fl *flight) abandon(cause error) {
 // hears that nobody will.
 func (fl *flight) close(cause error) {
 	fl.mu.Lock()
+	notes, lost := fl.held.release()
+	defer fl.reportLost(len(notes) + lost)
 	defer fl.mu.Unlock()
+	fl.held.on = false
 	if fl.ended == nil {
 		fl.ended = cause
 	}

@@ -1,0 +1,55 @@
+package modern
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+func heldNote(method string, n int) exchange.Notification {
+	return exchange.Notification{Method: method, Params: fmt.Append(nil, n)}
+}
+
+// What waits for a parked call is bounded: the newest progress outdates the one before
+// it, and of the rest it is said how much was lost.
+func TestM2L17HeldNotesAreBounded(t *testing.T) {
+	var h heldNotes
+	if h.take(heldNote(spec.NotifyProgress, 0)) {
+		t.Error("a message was held although none are")
+	}
+	h.on = true
+	for n := range maxHeld - 1 {
+		h.take(heldNote(spec.NotifyMessage, n))
+	}
+	for n := range 3 {
+		h.take(heldNote(spec.NotifyProgress, n))
+	}
+	for range 2 {
+		h.take(heldNote(spec.NotifyMessage, -1))
+	}
+	notes, lost := h.release()
+	last := notes[len(notes)-1]
+	if len(notes) != maxHeld || lost != 2 || last.Method != spec.NotifyProgress || string(last.Params) != "2" {
+		t.Errorf("%d notes, %d lost, the last is %s %s; want %d, 2, and the newest progress", len(notes), lost, last.Method, last.Params, maxHeld)
+	}
+	if !h.take(heldNote(spec.NotifyMessage, 1)) {
+		t.Error("a message overtakes those that are being delivered")
+	}
+	h.release()
+	if notes, _ := h.release(); len(notes) != 0 || h.take(heldNote(spec.NotifyMessage, 2)) {
+		t.Error("messages are held although all were delivered")
+	}
+}
+
+// The sender may use its text again.
+func TestM2L17HeldNotesAreCopies(t *testing.T) {
+	h := heldNotes{on: true}
+	n := heldNote(spec.NotifyMessage, 1)
+	h.take(n)
+	n.Params[0] = 'x'
+	if notes, _ := h.release(); string(notes[0].Params) != "1" {
+		t.Errorf("held params became %s", notes[0].Params)
+	}
+}

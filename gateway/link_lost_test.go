@@ -1,0 +1,109 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy"
+)
+
+// mortal answers the handshake and dies when it has got calls requests, having asked one
+// question.
+func mortal(t *testing.T, conn transport.Conn, calls int) {
+	defer conn.Close()
+	for calls > 0 {
+		text, err := conn.Read()
+		if err != nil {
+			return
+		}
+		m, err := wire.Parse(text, wire.Options{})
+		switch {
+		case err != nil:
+			t.Error(err)
+		case m.Method == "initialize":
+			_ = conn.Write(wire.AppendResult(nil, m.ID, []byte(`{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"mortal","version":"0"}}`), nil))
+		case m.Kind() == wire.Request:
+			calls--
+		}
+	}
+	_ = conn.Write([]byte(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}`))
+}
+
+// Under a server that dies every call is answered, whatever its client came over, and
+// the client then sees the end of the session.
+func TestS02DeathIsToldEverywhere(t *testing.T) {
+	const calls = 5
+	r := newRig(t, func(o *Options) {
+		o.Servers[0].Open = func(c exchange.Changes) (Back, error) {
+			return legacy.NewBack(legacy.Options{Name: "peer", Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`),
+				Dial: func(context.Context) (transport.Conn, error) {
+					near, far := transport.NewPipe()
+					go mortal(t, far, calls)
+					return near, nil
+				}})
+		}
+	})
+	call := func(n int) string { return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{}}`, n) }
+	told := func(t *testing.T, next func() string) {
+		t.Helper()
+		answers := map[string]int{}
+		for len(answers) < calls {
+			text := next()
+			m, err := wire.Parse([]byte(text), wire.Options{})
+			switch {
+			case err != nil:
+				t.Fatalf("sent %q, want %d answers; there were %v", text, calls, answers)
+			case m.Kind() == wire.Response && (m.Error == nil || m.Error.Code != -32001):
+				t.Errorf("sent %s, want that the session is gone", text)
+			case m.Kind() == wire.Response:
+				answers[m.ID.String()]++
+			}
+		}
+		for id, n := range answers {
+			if n != 1 {
+				t.Errorf("%d answers to %s", n, id)
+			}
+		}
+	}
+	for range 10 {
+		t.Run("S-02 WebSocket", func(t *testing.T) {
+			l := r.shaken(t)
+			for n := range calls {
+				l.send(call(n))
+			}
+			told(t, l.next)
+			if got := l.closed(); !strings.Contains(got.Reason, "peer") {
+				t.Errorf("closed with %v, want the server's name", got)
+			}
+		})
+		t.Run("S-02 HTTP+SSE", func(t *testing.T) {
+			c := r.openEvents(t, "/sse", nil)
+			c.initialize("2025-06-18", `{}`)
+			for n := range calls {
+				c.send(call(n))
+			}
+			told(t, func() string { _, data := c.event(); return data })
+			if typ, data := c.event(); typ != "" {
+				t.Errorf("event = %s %s, want the end", typ, data)
+			}
+		})
+		t.Run("S-02 stdio", func(t *testing.T) {
+			near, far := newFiles(t, transport.StdioOptions{})
+			l := r.connectOver(t, near, far)
+			l.send(hello)
+			l.want(`"id":0,"result":`)
+			for n := range calls {
+				l.send(call(n))
+			}
+			told(t, l.next)
+			if err := l.end(); err == nil || !strings.Contains(err.Error(), "peer") {
+				t.Errorf("ServeConn() = %v, want an error that names the server", err)
+			}
+		})
+	}
+}

@@ -39,7 +39,7 @@ type call struct {
 	wake chan struct{}
 
 	// taken has capacity 1. It tells who wants to send more that the server has
-	// answered the POST of a call over HTTP+SSE; nil if nobody does.
+	// begun to answer the POST of a call; nil if nobody does.
 	taken chan struct{}
 
 	// mu guards the fields below. It is held for the moment only.
@@ -88,6 +88,14 @@ func (c *call) settle(a answer) bool {
 		c.relayed.answered(a)
 	}
 	return first
+}
+
+// wasTaken says that the server has begun to answer the call's POST.
+func (c *call) wasTaken() {
+	select {
+	case c.taken <- struct{}{}:
+	default: // nobody waits for it
+	}
 }
 
 // settled returns the response, if there is one yet.

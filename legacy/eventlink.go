@@ -172,10 +172,7 @@ func (l *eventLink) exchange(ctx context.Context, c *call, frame []byte) error {
 				return err
 			}
 			posted = nil
-			select {
-			case c.taken <- struct{}{}:
-			default: // nobody waits for it
-			}
+			c.wasTaken()
 		case <-c.wake:
 			c.drain()
 		case <-ctx.Done():

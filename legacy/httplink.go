@@ -83,6 +83,7 @@ func (l *httpLink) exchange(ctx context.Context, c *call, frame []byte) error {
 	if err != nil {
 		return &failure{cause: cause(err), fate: mayHaveRun, again: true}
 	}
+	c.wasTaken()
 	if c.method == spec.MethodInitialize && c.relayed == nil { // a second one, of a client's, opens nothing
 		l.adopt(resp.Header.Get(spec.HeaderSession), "")
 		if resp.StatusCode > 299 {

@@ -283,6 +283,9 @@ func (r *relay) cancel(ctx context.Context, m *wire.Message) error {
 		return nil
 	}
 	x.cancelled.Store(true) // it may end before the server has answered
+	if _, ok := r.s.link.(*httpLink); ok {
+		x.awaitTaken(ctx) // or it may overtake its call, which then runs on
+	}
 	err = r.send(ctx, withRequestID(m, wire.NumberID(x.c.id)))
 	time.AfterFunc(lastAnswer, func() { x.c.cancel(exchange.ErrCancelled) })
 	return err

@@ -25,13 +25,14 @@ type relayed struct {
 	id    wire.ID // the client's
 	token wire.ID // zero for no progress
 	out   exchange.Outcome
+	begun time.Time
 
 	cancelled atomic.Bool // by the client; the server was told, or is about to be
 }
 
 // Call implements [exchange.Link].
 func (r *relay) Call(m *wire.Message, o exchange.Outcome) {
-	x := &relayed{r: r, id: m.ID, out: o}
+	x := &relayed{r: r, id: m.ID, out: o, begun: time.Now()}
 	x.token, _ = wire.ParseID(wire.Get(wire.Get(m.Params, "_meta"), spec.MetaProgressToken)) // zero if it is none
 	x.c = &call{method: m.Method, relayed: x, taken: make(chan struct{}, 1)}
 	// It ends with x.c.cancel, which run calls.
@@ -54,7 +55,9 @@ func (r *relay) Call(m *wire.Message, o exchange.Outcome) {
 		x.lost(&failure{cause: r.s.ending(), fate: notSent, lost: true})
 		return
 	}
-	x.awaitTaken(ctx)
+	if _, ok := r.s.link.(*eventLink); ok {
+		x.awaitTaken(ctx)
+	}
 }
 
 // isConn reports whether messages leave on one connection, in order.
@@ -63,13 +66,10 @@ func (r *relay) isConn() bool {
 	return ok
 }
 
-// awaitTaken waits until the server has answered the POST of the call, or the call,
-// but not for long.
+// awaitTaken waits until the server has begun to answer the POST of the call, or has
+// answered the call, but not for long.
 func (x *relayed) awaitTaken(ctx context.Context) {
-	if _, ok := x.r.s.link.(*eventLink); !ok {
-		return
-	}
-	late := time.NewTimer(takeTime)
+	late := time.NewTimer(takeTime - time.Since(x.begun))
 	defer late.Stop()
 	select {
 	case <-x.c.taken:

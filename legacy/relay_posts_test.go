@@ -1,8 +1,10 @@
 package legacy
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -154,4 +156,36 @@ func (l *lineClient) serve(text string) {
 		l.t.Fatal(err)
 	}
 	l.pipe.Serve(&m)
+}
+
+// A cancellation right behind its call does not overtake it: the server would not know
+// what is cancelled, and run it.
+func TestS02CancellationFollowsItsCall(t *testing.T) {
+	p := newHTTPPeer(t)
+	var came sync.Map // requests, by id
+	p.on["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		came.Store(m.ID.String(), true)
+		startSSE(w)
+		<-r.Context().Done()
+	}
+	const calls = 40
+	order := make(chan bool, calls)
+	p.on["notifications/cancelled"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		_, ok := came.Load(string(wire.Get(m.Params, "requestId")))
+		order <- ok
+		w.WriteHeader(http.StatusAccepted)
+	}
+	l := pipeTo(t, linkedTo(t, newTestBack(t, Options{URL: p.URL})))
+	l.serve(oddHello)
+	<-l.sent
+	l.serve(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	for n := range calls {
+		l.serve(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{}}`, n))
+		l.serve(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, n))
+	}
+	for range calls {
+		if !<-order {
+			t.Error("a cancellation came before its call")
+		}
+	}
 }

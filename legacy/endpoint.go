@@ -141,10 +141,12 @@ func (e *endpoint) close() {
 }
 
 // discard reads the little that is left of a response nobody wants, so that the
-// connection can be used again, and closes it.
+// connection can be used again, and closes it. A stream may never end.
 func discard(resp *http.Response) {
-	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // a longer rest costs the connection
-	_ = resp.Body.Close()                         // nothing can be done about it
+	if mediaType(resp.Header) != "text/event-stream" {
+		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // a longer rest costs the connection
+	}
+	_ = resp.Body.Close() // nothing can be done about it
 }
 
 func statusText(code int) string {

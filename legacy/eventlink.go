@@ -261,7 +261,8 @@ func (b *Back) overHTTP(open func(connector) (*session, error)) (*session, error
 		l = newHTTPLink(s, b.endpoint)
 		return nil
 	})
-	if err == nil || b.opts.Transport == TransportHTTP || !looksOlder(l.refusal) {
+	var no *relayRefusal // by a server that has read the request
+	if err == nil || b.opts.Transport == TransportHTTP || !looksOlder(l.refusal) || errors.As(err, &no) {
 		return s, err
 	}
 	s, older := open(b.linkEvents)

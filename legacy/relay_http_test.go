@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -108,4 +109,42 @@ func TestS02InitializedAfterTheEnd(t *testing.T) {
 		<-told
 	}
 	eventually(t, "no stream is left", func() bool { return b.Snapshot().Sessions == 0 && open.Load() == 0 })
+}
+
+// A notification that is answered with a stream, which is not ours to read, has been
+// taken: its client does not wait for the stream's end.
+func TestS02NotificationAnsweredWithAStream(t *testing.T) {
+	p := newHTTPPeer(t)
+	p.on["notifications/roots/list_changed"] = func(w http.ResponseWriter, r *http.Request, _ wire.Message) {
+		startSSE(w)
+		<-r.Context().Done()
+	}
+	g := linkedTo(t, newTestBack(t, Options{URL: p.URL})).enter(t, "2025-06-18")
+	begun := time.Now()
+	r := g.post(t, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
+	if took := time.Since(begun); r.status != http.StatusAccepted || took > DefaultConnectTimeout/2 {
+		t.Errorf("notification = %d %s after %v, want 202 at once", r.status, r.body, took)
+	}
+}
+
+// A server that refuses initialize in its own words is not asked whether it is older:
+// its GET stream may be open to all, and never say where to post.
+func TestS02RefusalIsNoOlderTransport(t *testing.T) {
+	p := newHTTPPeer(t)
+	p.on["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = w.Write(wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeInvalidParams, "no such version")))
+	}
+	p.get = func(w http.ResponseWriter, r *http.Request) {
+		startSSE(w)
+		<-r.Context().Done()
+	}
+	st := linkedTo(t, newTestBack(t, Options{URL: p.URL}))
+	if r := st.send(t, "POST", oddHello); r.body != `{"jsonrpc":"2.0","id":"h","error":{"code":-32602,"message":"no such version"}}` {
+		t.Errorf("initialize = %d %s, want the server's refusal", r.status, r.body)
+	}
+	if got := p.order(); got != "initialize" {
+		t.Errorf("the server got %s, want initialize alone", got)
+	}
 }

@@ -12,10 +12,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy"
 )
 
-// mortal answers the handshake and dies when it has got calls requests, having asked one
-// question.
+// mortal answers the handshake, and asks a question once it has got calls requests, none
+// of which it answers. It is to die then.
 func mortal(t *testing.T, conn transport.Conn, calls int) {
-	defer conn.Close()
 	for calls > 0 {
 		text, err := conn.Read()
 		if err != nil {
@@ -34,6 +33,38 @@ func mortal(t *testing.T, conn transport.Conn, calls int) {
 	_ = conn.Write([]byte(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}`))
 }
 
+// An answer of a client that is over limits.body is not waited for: the server that asked
+// gets an error in its place, and the client hears why.
+func TestS02AnswerTooLong(t *testing.T) {
+	got := make(chan string, 1)
+	r := newRig(t, func(o *Options) {
+		o.Servers[0].Open = func(c exchange.Changes) (Back, error) {
+			return legacy.NewBack(legacy.Options{Name: "peer", Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`),
+				Dial: func(context.Context) (transport.Conn, error) {
+					near, far := transport.NewPipe()
+					go func() { // ends when it has the answer
+						mortal(t, far, 1)
+						text, _ := far.Read()
+						got <- string(text)
+						_ = far.Close()
+					}()
+					return near, nil
+				}})
+		}
+	})
+	near, far := newFiles(t, transport.StdioOptions{MaxMessage: 1000})
+	l := r.connectOver(t, near, far)
+	l.send(hello)
+	l.want(`"id":0,"result":`)
+	l.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`)
+	l.want(`{"jsonrpc":"2.0","id":1,"method":"elicitation/create"`)
+	l.send(`{"jsonrpc":"2.0","id":1,"result":{"text":"` + strings.Repeat("x", 1000) + `"}}`)
+	l.want(`"id":null,"error":`, "limits.body")
+	if text := <-got; !strings.Contains(text, `"id":"q","error":`) || !strings.Contains(text, "1000 bytes") {
+		t.Errorf("the server got %s, want an error that names the limit", text)
+	}
+}
+
 // Under a server that dies every call is answered, whatever its client came over, and
 // the client then sees the end of the session.
 func TestS02DeathIsToldEverywhere(t *testing.T) {
@@ -43,12 +74,17 @@ func TestS02DeathIsToldEverywhere(t *testing.T) {
 			return legacy.NewBack(legacy.Options{Name: "peer", Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`),
 				Dial: func(context.Context) (transport.Conn, error) {
 					near, far := transport.NewPipe()
-					go mortal(t, far, calls)
+					go func() { // ends with the connection, if not before
+						mortal(t, far, calls)
+						_ = far.Close()
+					}()
 					return near, nil
 				}})
 		}
 	})
-	call := func(n int) string { return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{}}`, n) }
+	call := func(n int) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{}}`, n)
+	}
 	told := func(t *testing.T, next func() string) {
 		t.Helper()
 		answers := map[string]int{}

@@ -186,7 +186,8 @@ func (p *pipe) serveLegacyBatch(text []byte) { p.former.ServeBatch(text) }
 func (p *pipe) refuseTooLong(e *transport.TooLongError) {
 	p.s.g.opts.Metrics.Limit(p.s.name, "body")
 	p.s.g.opts.Logger.Warn("message refused: too large", "upstream", p.s.name, "limit", e.Limit)
-	p.refuse(wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "the message is over %d bytes; send less, or raise limits.body", e.Limit))
+	why := wire.Errorf(spec.CodeInvalidRequest, "the message is over %d bytes; send less, or raise limits.body", e.Limit)
+	p.refuse(p.former.Unread(e.Start, why), why)
 }
 
 func (p *pipe) refuse(id wire.ID, e *wire.Error) {

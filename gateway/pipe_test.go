@@ -165,7 +165,8 @@ func TestF07PipesReadStrictly(t *testing.T) {
 		{"members twice", modernBody("1", "tools/list", `"cursor":"a","cursor":"b"`), `"id":1,"error":{"code":-32600`},
 		{"a batch with a modern member", `[` + modernBody("1", "tools/list", "") + `]`, `"id":null,"error":{"code":-32600`},
 		{"a batch", `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, `"id":null,"error":`},
-		{"too long", modernBody("1", "tools/list", `"x":"`+strings.Repeat("x", 1000)+`"`), `"id":null,"error":{"code":-32600`},
+		{"too long", modernBody("1", "tools/list", `"x":"`+strings.Repeat("x", 1000)+`"`), `"id":1,"error":{"code":-32600`},
+		{"too long, of whatever it is", `{"params":{"x":"` + strings.Repeat("x", 1000) + `"},"jsonrpc":"2.0","id":1,"method":"ping"}`, `"id":null,"error":{"code":-32600`},
 		{"and goes on", `{"jsonrpc":"2.0","id":9,"method":"ping"}`, `"id":9,"result"`},
 	} {
 		t.Run("F-07 "+tt.name, func(t *testing.T) {

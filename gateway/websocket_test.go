@@ -305,7 +305,7 @@ func TestF07WebSocketMessageTooLong(t *testing.T) {
 	go func() {
 		_ = l.conn.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"` + strings.Repeat("x", 1<<20) + `"}}`))
 	}()
-	l.want(`"id":null,"error":{"code":-32600`, "limits.body")
+	l.want(`"id":1,"error":{"code":-32600`, "limits.body")
 	if got, want := l.closed(), (transport.CloseError{Code: 1009, Reason: "the message is over 2000 bytes"}); got != want {
 		t.Errorf("closed with %+v, want %+v", got, want)
 	}

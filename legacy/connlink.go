@@ -1,6 +1,7 @@
 package legacy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -134,10 +135,17 @@ func leadingID(start []byte) (id wire.ID, isQuestion bool) {
 			continue
 		}
 		head := append(append([]byte(nil), start[:cut-1]...), '}')
-		if wire.Check(head, 0) == nil {
-			id, _ = wire.ParseID(wire.Get(head, "id"))
-			return id, !id.IsZero() && wire.Get(head, "method") != nil
+		if wire.Check(head, 0) != nil {
+			continue
 		}
+		id, _ = wire.ParseID(wire.Get(head, "id"))
+		switch rest := bytes.TrimLeft(start[cut:], " \t\r\n"); {
+		case wire.Get(head, "method") != nil:
+			return id, !id.IsZero()
+		case bytes.HasPrefix(rest, []byte(`"result"`)), bytes.HasPrefix(rest, []byte(`"error"`)):
+			return id, false
+		}
+		return wire.ID{}, false // a member that comes later may say that it is a request
 	}
 	return wire.ID{}, false
 }

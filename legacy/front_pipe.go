@@ -169,6 +169,20 @@ func (p *Pipe) tell(d *downstream) {
 	}
 }
 
+// Unread is told of a message that was refused for its size, of which start is the
+// beginning. If that shows a request it returns the id, else none; and whoever asked
+// what the client has answered with it gets why instead.
+func (p *Pipe) Unread(start []byte, why *wire.Error) wire.ID {
+	id, isRequest := leadingID(start)
+	if isRequest || id.IsZero() {
+		return id
+	}
+	if m, err := wire.Parse(wire.AppendError(nil, id, why), wire.Options{}); err == nil {
+		p.Serve(&m)
+	}
+	return wire.ID{}
+}
+
 // ServeBatch takes a batch.
 func (p *Pipe) ServeBatch(body []byte) {
 	p.awaitHandshake()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,15 +11,20 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/sse"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern"
 )
 
 // maxAnswer bounds a JSON answer, in bytes, as the SSE reader bounds an event.
 const maxAnswer = sse.DefaultMaxEventSize
+
+// shownAnswer bounds how much of what is no answer is shown, in bytes.
+const shownAnswer = 200
 
 // errLost says that a response stream ended before its response.
 var errLost = errors.New("the connection was lost")
@@ -38,7 +44,7 @@ func newClient(endpoint string) (*client, error) {
 		return nil, usageError("%q is not the URL of an endpoint; write one such as http://127.0.0.1:2526/mcp/notebook", endpoint)
 	}
 	// A transport of its own: closing it leaves no connection behind.
-	return &client{url: endpoint, http: &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment}}, info: implementation()}, nil
+	return &client{url: endpoint, http: &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, OnProxyConnectResponse: transport.CheckProxy}}, info: implementation()}, nil
 }
 
 func (c *client) close() { c.http.CloseIdleConnections() }
@@ -69,9 +75,12 @@ func (c *client) do(ctx context.Context, q call) (m wire.Message, raw []byte, er
 	case "text/event-stream":
 		m, raw, err = q.readStream(resp.Body)
 	case "application/json":
-		m, raw, err = readJSON(resp.Body)
+		if m, raw, err = readJSON(resp.Body); raw != nil && err != nil {
+			return wire.Message{}, nil, c.noAnswer(resp, raw)
+		}
 	default:
-		return wire.Message{}, nil, c.noAnswer(resp)
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, shownAnswer)) // as much as there is
+		return wire.Message{}, nil, c.noAnswer(resp, text)
 	}
 	if err != nil && ctx.Err() != nil {
 		return m, raw, context.Cause(ctx)
@@ -127,15 +136,22 @@ func (c *client) unreachable(ctx context.Context, err error) error {
 	if ue := (*url.Error)(nil); errors.As(err, &ue) {
 		err = ue.Err
 	}
-	return fmt.Errorf("reaching %s: %v; is mcpbridge serve running there?", c.url, err)
+	advice := "is mcpbridge serve running there?"
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		advice = cmp.Or(transport.Advice(err), advice)
+	}
+	return fmt.Errorf("reaching %s: %v; %s", c.url, err, advice)
 }
 
 // noAnswer describes a response that is no JSON-RPC: most likely the endpoint
 // is something else.
-func (c *client) noAnswer(resp *http.Response) error {
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 200))
-	line, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
-	return fmt.Errorf("%s answered %s %q, which is not MCP; is the path right, as in /mcp/NAME?", c.url, resp.Status, line)
+func (c *client) noAnswer(resp *http.Response, text []byte) error {
+	line, _, _ := strings.Cut(strings.TrimSpace(strings.ToValidUTF8(string(text[:min(len(text), shownAnswer)]), "")), "\n")
+	advice := "is the path right, as in /mcp/NAME?"
+	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
+		advice = "it wants credentials, which mcpbridge serve sends by the server's headers; ask by its endpoint, as in /mcp/NAME"
+	}
+	return fmt.Errorf("%s answered %s %q, which is not MCP; %s", c.url, resp.Status, line, advice)
 }
 
 func readJSON(body io.Reader) (wire.Message, []byte, error) {

@@ -115,6 +115,8 @@ func TestCallErrors(t *testing.T) {
 		{"error", 0, listing, reply(`"error":{"code":-32602,"message":"no such note"}`), "calling édit at URL: no such note (code -32602)"},
 		{"error on a status", 400, `{"jsonrpc":"2.0","id":1,"error":{"code":-32020,"message":"header"}}`, "", "listing the tools of URL: header (code -32020)"},
 		{"not MCP", 502, "Bad Gateway\nfrom somewhere", "", `listing the tools of URL: URL answered 502 Bad Gateway "Bad Gateway", which is not MCP; is the path right, as in /mcp/NAME?`},
+		{"JSON that is not MCP", 404, `{"error":"no such page"}`, "", `listing the tools of URL: URL answered 404 Not Found "{\"error\":\"no such page\"}", which is not MCP; is the path right, as in /mcp/NAME?`},
+		{"no credentials", 401, `{"error":"invalid_token"}`, "", `listing the tools of URL: URL answered 401 Unauthorized "{\"error\":\"invalid_token\"}", which is not MCP; it wants credentials, which mcpbridge serve sends by the server's headers; ask by its endpoint, as in /mcp/NAME`},
 		{"cut off", 0, listing, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{}}\n\n", "calling édit at URL: URL: the connection was lost"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -135,6 +137,16 @@ func TestCallUnreachable(t *testing.T) {
 	got := runCommand(t.Context(), nil, "call", srv.URL, "x")
 	if !strings.Contains(got.err, "reaching "+srv.URL+": ") || !strings.Contains(got.err, "is mcpbridge serve running there?") {
 		t.Errorf("call = %q, want an error that names the endpoint and the next step", got.err)
+	}
+}
+
+// What prevents the connection has a next step of its own.
+func TestCallUntrusted(t *testing.T) {
+	srv := httptest.NewTLSServer(http.NotFoundHandler())
+	defer srv.Close()
+	got := runCommand(t.Context(), nil, "call", srv.URL, "x")
+	if !strings.Contains(got.err, "reaching "+srv.URL+": ") || !strings.Contains(got.err, "SSL_CERT_FILE") {
+		t.Errorf("call = %q, want it to say how the certificate is trusted", got.err)
 	}
 }
 

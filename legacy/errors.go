@@ -94,7 +94,7 @@ func (b *Back) clientError(method string, err error) error {
 		return exchange.Refuse(spec.CodeMethodNotFound, "server %q does not know method %q: it answered %v", b.opts.Name, method, status)
 	}
 	if errors.As(err, &status) {
-		return wire.Errorf(spec.CodeInternal, "server %q refused %s: %v%s", b.opts.Name, method, cause(err), status.advice())
+		return wire.Errorf(spec.CodeInternal, "server %q refused %s: %v%s", b.opts.Name, method, cause(err), status.step())
 	}
 	return wire.Errorf(spec.CodeInternal, "server %q can't be reached: %v; %s", b.opts.Name, cause(err), cmp.Or(transport.Advice(err), "check that it runs, then try again"))
 }
@@ -160,4 +160,13 @@ func (e *statusError) advice() string {
 		return "; redirects are not followed: configure the URL it leads to"
 	}
 	return ""
+}
+
+// step is what to do about a status, after a semicolon: one that the server gave no
+// reasons for may come of a wrong path.
+func (e *statusError) step() string {
+	if e.note == "" && (e.code == http.StatusNotFound || e.code == http.StatusMethodNotAllowed) {
+		return "; check the path of its URL"
+	}
+	return e.advice()
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/sse"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
 // An eventLink is a session over HTTP+SSE, the transport of 2024-11-05: all that the
@@ -70,7 +71,7 @@ func (l *eventLink) ask(at *endpoint) error {
 		if resp.StatusCode != http.StatusOK {
 			return &statusError{code: resp.StatusCode}
 		}
-		return fmt.Errorf("it answered with Content-Type %q", kind)
+		return &transport.KindError{Kind: kind}
 	}
 	l.body = resp.Body
 	l.rd = sse.NewReader(resp.Body, sse.ReaderOptions{MaxEventSize: l.s.opts.MaxMessage})

@@ -112,7 +112,7 @@ func (l *httpLink) reply(ctx context.Context, c *call, resp *http.Response) (pos
 		return position{settled: true}, l.accepted(ctx)
 	default:
 		discard(resp)
-		return position{settled: true}, &failure{cause: fmt.Errorf("it answered with Content-Type %q", kind), fate: mayHaveRun}
+		return position{settled: true}, &failure{cause: &transport.KindError{Kind: kind}, fate: mayHaveRun}
 	}
 }
 

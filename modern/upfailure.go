@@ -87,6 +87,15 @@ func (e *statusError) advice() string {
 	return ""
 }
 
+// step is what to do about a status, after a semicolon: one that the server gave no
+// reasons for may come of a wrong path.
+func (e *statusError) step() string {
+	if e.note == "" && (e.code == http.StatusNotFound || e.code == http.StatusMethodNotAllowed) {
+		return "; check the path of its URL"
+	}
+	return e.advice()
+}
+
 // fate says what a server that answered with an HTTP error did with the request:
 // a client error is a refusal, anything else may have come after.
 func (e *statusError) fate() fate {
@@ -140,7 +149,7 @@ func (b *Back) clientError(method string, err error) error {
 	case errors.As(err, &large):
 		return wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; raise limits.upstream_message if that is normal for it", name, method, large.Limit)
 	case errors.As(err, &status):
-		return wire.Errorf(spec.CodeInternal, "server %q refused %s: %v%s", name, method, status, status.advice())
+		return wire.Errorf(spec.CodeInternal, "server %q refused %s: %v%s", name, method, status, status.step())
 	case f != nil && f.fate == mayHaveRun && !spec.Repeatable(method):
 		return wire.Errorf(spec.CodeInternal, "server %q was lost while it ran %s: %v; the request may have taken effect and was not repeated: check before sending it again",
 			name, method, transport.Cause(err))

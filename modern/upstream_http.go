@@ -129,7 +129,7 @@ func (l *httpLink) reply(ctx context.Context, end func(), c *upcall, resp *http.
 		return l.readJSON(ctx, end, c, resp)
 	default:
 		discard(resp)
-		return answer{}, &failure{cause: fmt.Errorf("it answered with Content-Type %q", kind), fate: mayHaveRun}
+		return answer{}, &failure{cause: &transport.KindError{Kind: kind}, fate: mayHaveRun}
 	}
 }
 

@@ -173,3 +173,30 @@ func TestProbeLogsNoServerThatIsDown(t *testing.T) {
 		t.Errorf("verdict %v, log\n%s\nwant the command's end, and no server that is down", f.Era, text)
 	}
 }
+
+// Whatever era the server is taken for, who calls it hears what to do about the usual
+// mistakes.
+func TestErrorsNameTheNextStep(t *testing.T) {
+	page := (&oddServer{kind: "text/html", body: "<h1>It works</h1>"}).start(t)
+	missing := (&oddServer{status: 404, kind: "text/html", body: "<h1>Not Found</h1>"}).start(t)
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	defer secure.Close()
+	nobody := httptest.NewServer(http.NotFoundHandler())
+	nobody.Close()
+	for _, tt := range []struct{ name, url, want string }{
+		{"a page", page, "is it an MCP server, and the path of its URL right?"},
+		{"a wrong path", missing, "check the path of its URL"},
+		{"a certificate of nobody's", secure.URL, "SSL_CERT_FILE"},
+		{"nobody", nobody.URL, "nothing listens there"},
+	} {
+		for _, era := range []string{"auto", "legacy", "modern"} {
+			t.Run(tt.name+" as "+era, func(t *testing.T) {
+				s := serve(t, []string{"MCPBRIDGE_SERVERS__ODD__URL=" + tt.url, "MCPBRIDGE_SERVERS__ODD__ERA=" + era})
+				got := runCommand(t.Context(), nil, "call", s.Endpoints[0].URL)
+				if got.code != exitFailure || !strings.Contains(got.err, `server "odd" `) || !strings.Contains(got.err, tt.want) {
+					t.Errorf("call = %d, %q, want it to name the server and say %q", got.code, got.err, tt.want)
+				}
+			})
+		}
+	}
+}

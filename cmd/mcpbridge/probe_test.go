@@ -284,7 +284,7 @@ func TestProbeWithoutAVerdict(t *testing.T) {
 		{"400", &oddServer{status: 400, kind: "text/plain", body: "Client sent an HTTP request to an HTTPS server."}, "plain http:// what it wants?"},
 		{"407", &oddServer{status: 407, kind: "text/plain"}, "that is a proxy"},
 		{"hangs up", &oddServer{cut: true}, "asked by https://?"},
-		{"200 with HTML", &oddServer{kind: "text/html"}, "is it an MCP server, and the path right?"},
+		{"200 with HTML", &oddServer{kind: "text/html"}, "is it an MCP server, and the path of its URL right?"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -32,6 +32,13 @@ func CheckProxy(_ context.Context, proxy *url.URL, _ *http.Request, resp *http.R
 	return &ProxyError{proxy.Host, fmt.Errorf("it answered CONNECT with HTTP %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))}
 }
 
+// A KindError says that a server answered with something else than MCP's messages.
+type KindError struct {
+	Kind string // the media type
+}
+
+func (e *KindError) Error() string { return fmt.Sprintf("it answered with Content-Type %q", e.Kind) }
+
 // Advice says what to do about an error on the way to a server, or "" if err is none
 // that it knows.
 func Advice(err error) string {
@@ -42,7 +49,10 @@ func Advice(err error) string {
 	var record tls.RecordHeaderError
 	var dns *net.DNSError
 	var op *net.OpError
+	var kind *KindError
 	switch {
+	case errors.As(err, &kind):
+		return "is it an MCP server, and the path of its URL right?"
 	case errors.As(err, &unknown):
 		return "trust who issued its certificate: add it to the certificates of this machine, or on Linux name its file in SSL_CERT_FILE"
 	case errors.As(err, &name):

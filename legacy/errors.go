@@ -141,6 +141,8 @@ func wait(ctx context.Context, d time.Duration) error {
 type statusError struct {
 	code int
 	note string // what the server's own error said, if it is one
+
+	slash bool // it leads to the same URL with a slash at its end
 }
 
 func (e *statusError) Error() string {
@@ -156,6 +158,8 @@ func (e *statusError) advice() string {
 	switch {
 	case e.code == http.StatusUnauthorized, e.code == http.StatusForbidden:
 		return "; check the credentials in the server's headers"
+	case e.slash:
+		return "; redirects are not followed: put a / at the end of its URL"
 	case e.code >= 300 && e.code <= 399:
 		return "; redirects are not followed: configure the URL it leads to"
 	}

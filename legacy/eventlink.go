@@ -69,7 +69,7 @@ func (l *eventLink) ask(at *endpoint) error {
 		l.stop(nil) // it may be a stream of something else
 		_ = resp.Body.Close()
 		if resp.StatusCode != http.StatusOK {
-			return &statusError{code: resp.StatusCode}
+			return &statusError{code: resp.StatusCode, slash: transport.WantsSlash(at.url, resp)}
 		}
 		return &transport.KindError{Kind: kind}
 	}

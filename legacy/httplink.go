@@ -203,6 +203,9 @@ func (s *session) rejected(ctx context.Context, c *call, resp *http.Response, na
 		return nil
 	}
 	status := &statusError{code: resp.StatusCode}
+	if l, ok := s.link.(*httpLink); ok { // HTTP+SSE posts to a URL of the session's own
+		status.slash = transport.WantsSlash(l.e.url, resp)
+	}
 	if isError {
 		status.note = shorten(m.Error.Message)
 	}

@@ -59,6 +59,8 @@ func asFailure(err error) *failure {
 type statusError struct {
 	code int
 	note string // what the server's own error said, if it is one
+
+	slash bool // it leads to the same URL with a slash at its end
 }
 
 func (e *statusError) Error() string {
@@ -81,6 +83,8 @@ func (e *statusError) advice() string {
 	switch {
 	case e.aboutUs():
 		return "; check the credentials in the server's headers"
+	case e.slash:
+		return "; redirects are not followed: put a / at the end of its URL"
 	case e.code >= 300 && e.code <= 399:
 		return "; redirects are not followed: configure the URL it leads to"
 	}

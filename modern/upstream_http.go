@@ -192,7 +192,7 @@ func (l *httpLink) rejected(ctx context.Context, end func(), c *upcall, resp *ht
 	if err == nil {
 		m, err = wire.Parse(text, reading)
 	}
-	status := &statusError{code: resp.StatusCode}
+	status := &statusError{code: resp.StatusCode, slash: transport.WantsSlash(l.url, resp)}
 	isError := err == nil && m.Error != nil
 	if isError && !status.aboutUs() && (c.is(m.ID) || m.ID.IsZero() && spec.ModernError(m.Error.Code)) {
 		end()

@@ -56,7 +56,7 @@ func statusAdvice(status int, s *config.Server) string {
 	case status >= 500:
 		return "it fails at every question: look into its log"
 	case status <= 399:
-		return "give the URL that it leads to"
+		return "give the URL that it leads to: curl -i says which"
 	case status == 400 && plain:
 		return "is the path right, and plain " + s.URL[:strings.IndexByte(s.URL, ':')] + ":// what it wants? Many servers are at /mcp"
 	}

@@ -16,6 +16,10 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
+// nobodyURL is where nobody listens. A port that was free a moment ago may be taken by
+// what is tested.
+const nobodyURL = "http://127.0.0.1:1/mcp"
+
 // detector returns what finds out the era of a server, as serve does.
 func detector(t *testing.T, s config.Server, bound time.Duration) *builder {
 	t.Helper()
@@ -136,11 +140,9 @@ func TestU01FailingURLIsServed(t *testing.T) {
 // Clients, and who runs mcpbridge, are told what to do where there is no verdict; and
 // the same each time, so that the log does not repeat it.
 func TestFindingsNameTheNextStep(t *testing.T) {
-	nobody := httptest.NewServer(http.NotFoundHandler())
-	nobody.Close()
 	hangs := &oddServer{cut: true}
 	for _, tt := range []struct{ name, url, want string }{
-		{"nobody", nobody.URL, "nothing listens there"},
+		{"nobody", nobodyURL, "nothing listens there"},
 		{"hangs up", hangs.start(t), "asked by https://?"},
 		{"fails", (&oddServer{status: 502, kind: "text/plain"}).start(t), "look into its log"},
 		{"silence", (&oddServer{silent: true}).start(t), "raise timeouts.connect"},
@@ -181,13 +183,16 @@ func TestErrorsNameTheNextStep(t *testing.T) {
 	missing := (&oddServer{status: 404, kind: "text/html", body: "<h1>Not Found</h1>"}).start(t)
 	secure := httptest.NewTLSServer(http.NotFoundHandler())
 	defer secure.Close()
-	nobody := httptest.NewServer(http.NotFoundHandler())
-	nobody.Close()
+	slash := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/mcp/?key=secret", http.StatusTemporaryRedirect)
+	}))
+	defer slash.Close()
 	for _, tt := range []struct{ name, url, want string }{
+		{"a slash too few", slash.URL + "/mcp", "HTTP 307 Temporary Redirect; redirects are not followed: put a / at the end of its URL"},
 		{"a page", page, "is it an MCP server, and the path of its URL right?"},
 		{"a wrong path", missing, "check the path of its URL"},
 		{"a certificate of nobody's", secure.URL, "SSL_CERT_FILE"},
-		{"nobody", nobody.URL, "nothing listens there"},
+		{"nobody", nobodyURL, "nothing listens there"},
 	} {
 		for _, era := range []string{"auto", "legacy", "modern"} {
 			t.Run(tt.name+" as "+era, func(t *testing.T) {

@@ -313,8 +313,6 @@ func TestProbeAdvisesOnTheWay(t *testing.T) {
 	}
 	secure := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(secure.Close)
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
 	for _, tt := range []struct {
 		name, advice string
 		args         []string
@@ -327,7 +325,7 @@ func TestProbeAdvisesOnTheWay(t *testing.T) {
 		{"200 over a WebSocket", "give its URL with http://", []string{plain(200)}},
 		{"a certificate of nobody's", "SSL_CERT_FILE", []string{secure.URL}},
 		{"the same over a WebSocket", "SSL_CERT_FILE", []string{"wss" + strings.TrimPrefix(secure.URL, "https")}},
-		{"nobody", "nothing listens there", []string{gone.URL}},
+		{"nobody", "nothing listens there", []string{nobodyURL}},
 		{"no such command", "give the path of a program", []string{"--", "./no-such-command"}},
 		{"not in PATH", "give the path of a program", []string{"--", "mcpbridge-no-such-command"}},
 	} {

@@ -58,6 +58,16 @@ func Cause(err error) error {
 	return err
 }
 
+// WantsSlash reports whether resp is a redirect from a URL to the same with a slash at
+// its end: the usual reason for one. Others may lead to what is a secret.
+func WantsSlash(from *url.URL, resp *http.Response) bool {
+	if resp.StatusCode < 300 || resp.StatusCode > 399 {
+		return false
+	}
+	to, err := from.Parse(resp.Header.Get("Location"))
+	return err == nil && to.Host == from.Host && to.Path == from.Path+"/"
+}
+
 // ReadAll reads a message that takes all of src into a buffer of [GetBuffer], size
 // being what is expected. It returns a [*TooLongError] beyond limit bytes. The
 // buffer is the caller's, on failure too.

@@ -92,3 +92,28 @@ func TestCauseIsSteady(t *testing.T) {
 		t.Errorf("Cause(%v) = %v, want it without this side's port, and err as it was", err, got)
 	}
 }
+
+// The slash that is missing is told from other redirects.
+func TestWantsSlash(t *testing.T) {
+	from, _ := url.Parse("http://127.0.0.1:8000/mcp?k=secret")
+	for _, tt := range []struct {
+		status   int
+		location string
+		want     bool
+	}{
+		{307, "/mcp/", true},
+		{308, "http://127.0.0.1:8000/mcp/?k=secret", true},
+		{301, "mcp/", true},
+		{307, "http://elsewhere.example/mcp/", false},
+		{307, "/mcp", false},
+		{302, "/login", false},
+		{304, "", false},
+		{307, "http://[", false},
+		{200, "/mcp/", false},
+	} {
+		resp := &http.Response{StatusCode: tt.status, Header: http.Header{"Location": {tt.location}}}
+		if got := WantsSlash(from, resp); got != tt.want {
+			t.Errorf("WantsSlash(%d, %q) = %v, want %v", tt.status, tt.location, got, tt.want)
+		}
+	}
+}

@@ -222,13 +222,32 @@ func (c *cache) close() {
 	defer c.mu.Unlock()
 	c.closed = true
 	for _, s := range c.shelves {
-		for l := range s.loads {
-			l.stale = true
-			c.unleadLocked(l)
+		c.clearLocked(s, "closed")
+	}
+}
+
+// forget takes out all of a server, and keeps nothing of what is on its way: it is
+// another server than it was.
+func (c *cache) forget(server string) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for scope, s := range c.shelves {
+		if serverOf(scope) == server {
+			c.clearLocked(s, "changed")
 		}
-		for e := range s.entries {
-			c.removeLocked(e, "closed")
-		}
+	}
+}
+
+func (c *cache) clearLocked(s *shelf, why string) {
+	for l := range s.loads {
+		l.stale = true
+		c.unleadLocked(l)
+	}
+	for e := range s.entries {
+		c.removeLocked(e, why)
 	}
 }
 

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
 func TestM2L08ChangesEvict(t *testing.T) {
@@ -165,4 +167,34 @@ func TestM2L08UnwatchedChangesEvict(t *testing.T) {
 	}
 	r.peer.push(toolsChanged)
 	r.eventually(t, "the kept list is gone", func() bool { return r.list(t, "") == "[{new}]" })
+}
+
+// What is kept of a server goes when it is found to be of the other era: its program was
+// replaced.
+func TestSwapEvicts(t *testing.T) {
+	var d *Detector
+	r := newKeepingRig(t, func(o *Options) {
+		open := o.Servers[0].Open
+		o.Servers[0].Open = func(c exchange.Changes) (_ Back, err error) {
+			d, err = Detect(DetectOptions{
+				Name:  "peer",
+				Probe: func(context.Context) Finding { return Finding{Era: spec.Legacy, Why: "it said so"} },
+				Open:  func(Finding, <-chan struct{}) (Back, error) { return open(c) },
+			})
+			return d, err
+		}
+	})
+	r.peer.answer("tools/list", toolNamed("old"))
+	for range 2 {
+		if got := r.list(t, ""); got != "[{old}]" || len(r.peer.sent("tools/list")) != 1 {
+			t.Fatalf("list = %s after %d requests, want it kept", got, len(r.peer.sent("tools/list")))
+		}
+	}
+	d.adopt(Finding{Era: spec.Modern, Why: "it was upgraded"}, &eraBack{era: spec.Modern})
+	if got := r.list(t, ""); got != "[]" {
+		t.Errorf("after the upgrade: %s, want what the new program says", got)
+	}
+	if s := r.g.Snapshot().Cache; s.Bytes != 0 || s.Entries != 0 {
+		t.Errorf("cache = %+v, want it empty", s)
+	}
 }

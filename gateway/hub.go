@@ -118,6 +118,7 @@ func (h *hub) exit(mail *fanout.Mailbox) {
 
 // endServer ends all streams and sessions of one server that have a topic.
 func (h *hub) endServer(name string, reason error) {
+	h.cache.forget(name) // before anybody hears of it and asks again
 	for topic, mails := range h.index.Snapshot() {
 		if serverOf(topic.Scope) == name {
 			for _, mail := range mails {

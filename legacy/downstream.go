@@ -151,7 +151,7 @@ func (d *downstream) begin(m *wire.Message, out outlet) {
 	c := &incoming{d: d, id: m.ID, out: out, cancel: cancel}
 	if err := d.enter(c); err != nil {
 		cancel(nil)
-		out.answer(wire.AppendError(nil, m.ID, exchange.WireError(err)))
+		c.refuse(exchange.WireError(err))
 		return
 	}
 	go func() { // ends when the handler returns, which close makes it

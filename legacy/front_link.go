@@ -109,7 +109,7 @@ func (d *downstream) follow(lost func()) {
 func (d *downstream) beginLinked(m *wire.Message, out outlet) {
 	c := &incoming{d: d, id: m.ID, out: out, cancel: func(error) {}}
 	if err := d.enter(c); err != nil {
-		out.answer(wire.AppendError(nil, m.ID, exchange.WireError(err)))
+		c.refuse(exchange.WireError(err))
 		return
 	}
 	d.link.Call(m, c)
@@ -140,6 +140,16 @@ func (c *incoming) Lost(err error) {
 	default:
 		c.out.answer(sessionGone(c.id, err))
 	}
+}
+
+// refuse answers a request that was not entered, which may have met its session's end.
+func (c *incoming) refuse(e *wire.Error) {
+	msg := wire.AppendError(nil, c.id, e)
+	if p, ok := c.out.(*post); ok && e.Code == spec.CodeSessionNotFound {
+		p.gone(msg)
+		return
+	}
+	c.out.answer(msg)
 }
 
 // sessionGone is what a client is told that has to initialize anew.

@@ -42,3 +42,19 @@ func TestS02LostUnderStreams(t *testing.T) {
 		wg.Wait()
 	}
 }
+
+// A request that finds its session, and then that it is about to end, hears 404 as the
+// next one would: clients heed nothing else.
+func TestS02RequestMeetsTheEnd(t *testing.T) {
+	b, peers := pipeBack(t, Options{})
+	st := linkedTo(t, b)
+	go func() { (<-peers).handshake(everything) }()
+	g := st.enter(t, "2025-11-25")
+	d := st.only(t)
+	d.mu.Lock()
+	d.calls = nil // as close does first
+	d.mu.Unlock()
+	if r := g.call(t, "ping", `{}`); r.status != 404 || r.code() != -32001 {
+		t.Errorf("ping = %d %s, want 404", r.status, r.body)
+	}
+}

@@ -42,11 +42,11 @@ func TestS02AnswerTooLong(t *testing.T) {
 			return legacy.NewBack(legacy.Options{Name: "peer", Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`),
 				Dial: func(context.Context) (transport.Conn, error) {
 					near, far := transport.NewPipe()
+					t.Cleanup(func() { _ = far.Close() })
 					go func() { // ends when it has the answer
 						mortal(t, far, 1)
 						text, _ := far.Read()
 						got <- string(text)
-						_ = far.Close()
 					}()
 					return near, nil
 				}})

@@ -27,7 +27,7 @@ func (b *builder) open(changes exchange.Changes) (gateway.Back, error) {
 	doubt := func(why string) { d.Doubt(why) }
 	d, err := gateway.Detect(gateway.DetectOptions{
 		Name:  b.server.Name,
-		Probe: b.probe, // within Timeout, whatever it takes
+		Probe: func(ctx context.Context) gateway.Finding { return b.probe(ctx, d.Era()) }, // within Timeout, whatever it takes
 		Open: func(f gateway.Finding, gone <-chan struct{}) (gateway.Back, error) {
 			return b.openAs(f, gone, changes, doubt)
 		},

@@ -11,15 +11,16 @@ import (
 	"github.com/mcpbridge/mcpbridge/modern"
 )
 
-// probe finds out which era the server is of, for the gateway.
-func (b *builder) probe(ctx context.Context) gateway.Finding {
+// probe finds out which era the server is of, for the gateway. standing is the verdict
+// so far.
+func (b *builder) probe(ctx context.Context, standing spec.Era) gateway.Finding {
 	var ends []func()
 	end := func() {
 		for _, end := range ends {
 			end()
 		}
 	}
-	v, err := b.detect(ctx, exchange.Probing{Leave: func(end func()) { ends = append(ends, end) }})
+	v, err := b.detect(ctx, standing, exchange.Probing{Leave: func(end func()) { ends = append(ends, end) }})
 	if err != nil {
 		return gateway.Finding{Why: err.Error(), End: end}
 	}
@@ -36,12 +37,18 @@ func (b *builder) probe(ctx context.Context) gateway.Finding {
 // A URL that fails at server/discover, or says nothing to it, is asked for a session:
 // some servers of the older era do so with whatever they don't know, and would never
 // be served. Of a connection that is not said: its silence is evidence.
-func (b *builder) detect(ctx context.Context, how exchange.Probing) (exchange.Verdict, error) {
-	first, second := b.shares()
+//
+// A standing verdict of the newer era falls by an answer alone: a command that crashes at
+// its start, and the page of a proxy whose server is being replaced, are no reason to end
+// what clients have open. One that is of the older era by now opens a session.
+func (b *builder) detect(ctx context.Context, standing spec.Era, how exchange.Probing) (exchange.Verdict, error) {
+	first, second := b.shares(standing)
 	o := b.modernOptions()
 	o.Timeouts.Connect = first
 	v, err := modern.Probe(ctx, o, how)
-	if err != nil || v.Era != spec.Unknown || !v.Inconclusive || second == 0 {
+	fallen := standing == spec.Modern && v.Era == spec.Legacy && v.Cause != nil
+	failed := v.Era == spec.Unknown && v.Inconclusive
+	if err != nil || second == 0 || !fallen && !failed {
 		return v, err
 	}
 	greeting, err := b.greet(ctx, second, how)
@@ -59,9 +66,9 @@ func (b *builder) detect(ctx context.Context, how exchange.Probing) (exchange.Ve
 
 // shares divides timeouts.connect between the questions that an era may take; the
 // second is zero where there is only one.
-func (b *builder) shares() (first, second time.Duration) {
+func (b *builder) shares(standing spec.Era) (first, second time.Duration) {
 	all := b.server.Timeouts.Connect
-	if b.dial() != nil {
+	if b.dial() != nil && standing != spec.Modern {
 		return all, 0
 	}
 	second = all / 3

@@ -39,7 +39,7 @@ func judge(t *testing.T, b *builder, want spec.Era, slow bool, end time.Duration
 	t.Helper()
 	bound := b.server.Timeouts.Connect
 	begun := time.Now()
-	v, err := b.detect(t.Context(), exchange.Probing{})
+	v, err := b.detect(t.Context(), spec.Unknown, exchange.Probing{})
 	total := time.Since(begun)
 	t.Logf("%s in %v, %v with the end of what was started: %s", v.Era, v.Took.Round(time.Millisecond), total.Round(time.Millisecond), v.Reason)
 	if err != nil || v.Era != want || v.Reason == "" {
@@ -152,7 +152,7 @@ func TestFindingsNameTheNextStep(t *testing.T) {
 			b := detector(t, config.Server{URL: tt.url}, time.Second)
 			var whys []string
 			for range 2 {
-				f := b.probe(t.Context())
+				f := b.probe(t.Context(), spec.Unknown)
 				f.End()
 				whys = append(whys, f.Why)
 			}
@@ -169,7 +169,7 @@ func TestProbeLogsNoServerThatIsDown(t *testing.T) {
 	b := detector(t, config.Server{Command: os.Args[0], Args: []string{"odd", "exit"}}, 5*time.Second)
 	var log buffer
 	b.log = slog.New(slog.NewTextHandler(&log, nil))
-	f := b.probe(t.Context())
+	f := b.probe(t.Context(), spec.Unknown)
 	f.End()
 	if text := log.String(); f.Era != spec.Legacy || !strings.Contains(text, "command ended by itself") || strings.Contains(text, "is down") {
 		t.Errorf("verdict %v, log\n%s\nwant the command's end, and no server that is down", f.Era, text)
@@ -203,5 +203,39 @@ func TestErrorsNameTheNextStep(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A server that was found to be of 2026-07-28 is not taken for one of the older era
+// because it crashes, keeps silent, or is behind a proxy that shows a page meanwhile; but
+// one that answers as only the older era does is.
+func TestU02StandingVerdictFallsByAnAnswer(t *testing.T) {
+	command := func(script string) config.Server {
+		return config.Server{Command: os.Args[0], Args: []string{"odd", script}}
+	}
+	url := func(o *oddServer) config.Server { return config.Server{URL: o.start(t)} }
+	for _, tt := range []struct {
+		name   string
+		server config.Server
+		want   spec.Era
+	}{
+		{"crashes at its start", command("quit"), spec.Unknown},
+		{"crashes on the question", command("exit"), spec.Unknown},
+		{"is silent", command(""), spec.Unknown},
+		{"a page with 404", url(&oddServer{status: 404, kind: "text/html", body: "default backend"}), spec.Unknown},
+		{"a page with 200", url(&oddServer{kind: "text/html", body: "We'll be back soon"}), spec.Unknown},
+		{"a page, and a session", url(&oddServer{status: 404, kind: "text/html", body: "no", greets: true}), spec.Legacy},
+		{"a legacy error", command("answer " + saysUnknown), spec.Legacy},
+		{"a command that takes one for the other", config.Server{Command: os.Args[0], Args: []string{"pinned"}}, spec.Legacy},
+		{"modern still", command("answer " + saysModern), spec.Modern},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := detector(t, tt.server, 3*time.Second)
+			f := b.probe(t.Context(), spec.Modern)
+			f.End()
+			if f.Era != tt.want || f.Why == "" {
+				t.Errorf("finding %v, %q, want %v", f.Era, f.Why, tt.want)
+			}
+		})
 	}
 }

@@ -18,7 +18,7 @@ import (
 func TestU02ProbeEndsAfterTheVerdict(t *testing.T) {
 	b := detector(t, config.Server{Command: os.Args[0], Args: []string{"odd", "answer " + saysModern + "\ndeaf"}}, 20*time.Second)
 	b.config.Drain = time.Second
-	f := b.probe(t.Context())
+	f := b.probe(t.Context(), spec.Unknown)
 	if f.Era != spec.Modern || f.Description == nil || string(f.Description.Capabilities) != `{"tools":{}}` {
 		t.Errorf("probe = %+v, want a modern server and what it said of itself", f)
 	}

@@ -134,7 +134,7 @@ func (p *prober) examine(ctx context.Context) (exchange.Verdict, error) {
 	if p.server.Type == string(legacy.TransportSSE) {
 		return p.greet(ctx, p.server.Timeouts.Connect, how) // which has one era alone
 	}
-	v, err := p.detect(ctx, how)
+	v, err := p.detect(ctx, spec.Unknown, how)
 	if err != nil || v.Era != spec.Legacy || v.Description != nil {
 		return v, err
 	}

@@ -454,7 +454,8 @@ func TestS02Limits(t *testing.T) {
 		t.Errorf("call = %d %s after %v, want an error that names timeouts.max", r.status, r.body, took)
 	}
 	eventually(t, "cancelled upstream", func() bool { return len(p.requests("notifications/cancelled")) == 1 })
-	st.front.opts.Idle = 10 * time.Millisecond
+	eventually(t, "idle", func() bool { return st.front.sessions.idleCount() == 1 })
+	st.front.sessions.idleAfter(10 * time.Millisecond)
 	g.call(t, "ping", `{}`)
 	eventually(t, "ended upstream", func() bool { return len(p.requests("DELETE")) == 2 && st.front.Sessions() == 0 })
 }
@@ -463,6 +464,12 @@ func (r *roll) idleCount() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.idle.Len()
+}
+
+func (r *roll) idleAfter(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.f.opts.Idle = d
 }
 
 // Roots of the config stand for the client's.

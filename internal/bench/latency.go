@@ -45,7 +45,7 @@ func (b *bench) latency() error {
 
 // p50s returns each target's median, in nanoseconds.
 func p50s(targets [targetCount]*target) (p50 [targetCount]float64, err error) {
-	const calls = 500
+	const calls = 2000
 	var took [targetCount][]float64
 	for range calls {
 		for i, t := range targets {

@@ -1,0 +1,171 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// run asks until there is a verdict, and again when it is old or in doubt.
+func (d *Detector) run(ctx context.Context) {
+	pause := minDoubt
+	for era := spec.Unknown; ; {
+		was := era
+		if era = d.decide(ctx); ctx.Err() != nil {
+			return
+		}
+		if era != was {
+			pause = minDoubt
+		}
+		calm, ok := d.rest(era, pause)
+		switch {
+		case !ok:
+			return
+		case calm:
+			pause = minDoubt
+		default:
+			pause = min(2*pause, maxDoubt)
+		}
+	}
+}
+
+// decide probes until there is evidence; a verdict that stands needs none.
+func (d *Detector) decide(ctx context.Context) spec.Era {
+	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
+		short, cancel := context.WithTimeout(ctx, d.opts.Timeout)
+		f := d.opts.Probe(short)
+		cancel()
+		gone := d.part(f)
+		if ctx.Err() != nil {
+			return spec.Unknown
+		}
+		era, settled := d.take(f, gone)
+		if settled {
+			return era
+		}
+		select {
+		case <-d.doubts: // that is what is being looked into
+		case <-time.After(pause + rand.N(pause/2)):
+		case <-d.closing:
+			return spec.Unknown
+		}
+		<-gone // Close waits for it, too
+	}
+}
+
+// part ends what a probe has left, in the background. gone is closed then.
+func (d *Detector) part(f Finding) (gone chan struct{}) {
+	gone = make(chan struct{})
+	if f.End == nil {
+		close(gone)
+		return gone
+	}
+	d.running.Go(func() { // ends by the bounds of what it ends
+		defer close(gone)
+		f.End()
+	})
+	return gone
+}
+
+// rest waits until the verdict has to be looked into again, for a pause at least. calm
+// says that nobody had doubts for long.
+func (d *Detector) rest(era spec.Era, pause time.Duration) (calm, ok bool) {
+	begun := time.Now()
+	var old <-chan time.Time
+	if era == spec.Legacy {
+		old = time.After(d.opts.Horizon + rand.N(d.opts.Horizon/10+1))
+	}
+	select {
+	case <-time.After(pause):
+	case <-d.closing:
+		return false, false
+	}
+	select {
+	case why := <-d.doubts:
+		d.log.Info("asking the server again which era it is of", "verdict", era.String(), "reason", why)
+	case <-old:
+		d.log.Debug("asking the server again which era it is of", "verdict", era.String(), "reason", "the verdict is old")
+	case <-d.closing:
+		return false, false
+	}
+	return time.Since(begun) > 2*maxDoubt, true
+}
+
+// take makes a finding the verdict, and reports whether there is one.
+func (d *Detector) take(f Finding, gone <-chan struct{}) (spec.Era, bool) {
+	was := d.Era()
+	if f.Era == was || f.Era == spec.Unknown {
+		if was == spec.Unknown && d.fails(f.Why) {
+			d.log.Warn("server does not tell its era, asking until it does", "error", f.Why)
+		}
+		return was, was != spec.Unknown
+	}
+	back, err := d.opts.Open(f, gone)
+	if err != nil {
+		if was != spec.Unknown || d.fails(err.Error()) {
+			d.log.Error("server can't be served", "era", f.Era.String(), "error", err)
+		}
+		return was, was != spec.Unknown
+	}
+	d.adopt(f, back)
+	return f.Era, true
+}
+
+// fails makes why the reason that nothing is served, and reports whether it was another.
+func (d *Detector) fails(why string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.err.Error() == why {
+		return false
+	}
+	d.err = errors.New(why)
+	d.announceLocked()
+	return true
+}
+
+// adopt puts a back in the place of the one before, which ends in the background.
+func (d *Detector) adopt(f Finding, back Back) {
+	back.Start()
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		d.end(back)
+		return
+	}
+	former, was := d.back, d.era
+	d.back, d.era, d.err = back, f.Era, nil
+	d.announceLocked()
+	swapped := d.onSwap
+	d.mu.Unlock()
+	d.log.Info("server's era is known", "era", f.Era.String(), "reason", f.Why)
+	if former != nil {
+		swapped(fmt.Errorf("server %q was found to be %s, not %s", d.opts.Name, f.Era, was))
+		d.running.Go(func() { d.end(former) }) // ends by its time-out
+	}
+}
+
+func (d *Detector) end(back Back) {
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	if err := back.Close(ctx); err != nil {
+		d.log.Warn("ending what served the server as of another era", "error", err)
+	}
+}
+
+// announceLocked wakes those who wait for a verdict.
+func (d *Detector) announceLocked() {
+	close(d.changed)
+	d.changed = make(chan struct{})
+}
+
+// whenSwapped has f called after a verdict was replaced by the opposite one: what
+// clients know of the server is void.
+func (d *Detector) whenSwapped(f func(reason error)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.onSwap = f
+}

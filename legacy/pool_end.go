@@ -1,0 +1,89 @@
+package legacy
+
+import (
+	"context"
+	"time"
+)
+
+// restIdleLocked decides what becomes of an entry that nobody uses. Short uses come
+// one after the other: the timer is left alone meanwhile.
+func (p *pool) restIdleLocked(e *entry) {
+	switch {
+	case !e.s.alive():
+		p.endLocked(e, endLost)
+	case e.private:
+		p.endLocked(e, endReleased)
+	default:
+		p.idle.Add(e, struct{}{})
+		e.left = time.Now()
+		if !e.armed {
+			p.armLocked(e, p.opts.Idle)
+		}
+	}
+}
+
+func (p *pool) armLocked(e *entry, d time.Duration) {
+	e.armed = true
+	if e.timer == nil {
+		e.timer = time.AfterFunc(d, func() { p.expire(e) })
+		return
+	}
+	e.timer.Reset(d)
+}
+
+// expire ends an entry whose timer fired, unless it was in use since.
+func (p *pool) expire(e *entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.armed = false
+	if e.ended || e.uses > 0 {
+		return
+	}
+	if rest := p.opts.Idle - time.Since(e.left); rest > 0 {
+		p.armLocked(e, rest)
+		return
+	}
+	p.endLocked(e, endIdle)
+}
+
+// endLocked takes e off the pool and ends its session upstream, in a goroutine
+// that close waits for.
+func (p *pool) endLocked(e *entry, why string) {
+	if e.ended {
+		return
+	}
+	e.ended = true
+	delete(p.all, e)
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+	p.idle.Remove(e)
+	if p.shared[e.scope] == e {
+		delete(p.shared, e.scope)
+	}
+	if e.opened() && e.s != nil {
+		p.opts.Metrics.SessionEnded(p.opts.Name, why)
+		if why == endLost && time.Since(e.since) < stable {
+			// A child that can't stand must not be started in a loop.
+			p.restLocked(e.scope, time.Now(), e.s.err)
+		}
+		// Bounded by goodbyeTimeout, and by what a connection grants a child.
+		p.running.Go(func() { p.bury(e.s, why) })
+	}
+}
+
+// bury ends a session upstream, and says so if the server lost it.
+func (p *pool) bury(s *session, why string) {
+	if why == endLost {
+		p.opts.Doubt("a session was lost") // it does not block
+		p.opts.Logger.Warn("server lost its session", "error", s.err)
+	}
+	s.goodbye()
+}
+
+// goodbye ends a session that nobody uses any more.
+func (s *session) goodbye() {
+	ctx, cancel := context.WithTimeout(context.Background(), goodbyeTimeout)
+	defer cancel()
+	s.close(ctx)
+}

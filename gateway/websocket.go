@@ -106,16 +106,11 @@ func (s *sockets) stop() {
 
 // wait waits until all have ended, and cuts them off when ctx ends.
 func (s *sockets) wait(ctx context.Context) error {
-	ended := make(chan struct{})
-	go func() { // ends with the last of them, which is bounded once they are cut off
-		defer close(ended)
-		s.running.Wait()
-	}()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-	}
+	return transport.Join(ctx, &s.running, s.cut)
+}
+
+// cut ends those that are open, and returns their number.
+func (s *sockets) cut() int {
 	s.mu.Lock()
 	open := slices.Collect(maps.Keys(s.open))
 	s.mu.Unlock()
@@ -124,11 +119,7 @@ func (s *sockets) wait(ctx context.Context) error {
 		cuts.Go(func() { _ = (&socket{WebSocket: c}).Close() }) // who serves it hears of it
 	}
 	cuts.Wait()
-	<-ended
-	if len(open) == 0 {
-		return nil // they had ended just before
-	}
-	return context.Cause(ctx)
+	return len(open)
 }
 
 func (s *sockets) len() int {

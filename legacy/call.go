@@ -12,9 +12,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// maxNotes bounds the messages that wait for a slow caller.
-const maxNotes = 256
-
 // A call is one request in flight on a session.
 type call struct {
 	// Set by session.begin, read-only after.
@@ -47,9 +44,9 @@ type call struct {
 	answered bool
 	ended    bool // x must not be used any more
 	answer   answer
-	notes    []exchange.Notification // not yet given to x
-	draining bool                    // somebody is giving notes to x
-	progress float64                 // the last value; meaningless unless moved
+	notes    exchange.Backlog // not yet given to x
+	draining bool             // somebody is giving notes to x
+	progress float64          // the last value; meaningless unless moved
 	moved    bool
 	asked    int             // questions that are with the caller
 	waits    int             // of these, those that the server is taken to wait for
@@ -126,29 +123,11 @@ func (c *call) advance(value []byte) bool {
 	return true
 }
 
-// note queues a message for the caller and reports whether there was room. When
-// there is none the newest progress takes the place of the progress before it,
-// which it outdates.
+// note queues a message for the caller and reports whether there was room.
 func (c *call) note(method string, params []byte) bool {
-	n := exchange.Notification{Method: method, Params: params}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.answered || c.ended:
-		return false
-	case len(c.notes) < maxNotes:
-		c.notes = append(c.notes, n)
-		return true
-	case method != spec.NotifyProgress:
-		return false
-	}
-	for i := len(c.notes) - 1; i >= 0; i-- {
-		if c.notes[i].Method == method {
-			c.notes = append(append(c.notes[:i], c.notes[i+1:]...), n)
-			return true
-		}
-	}
-	return false
+	return !c.answered && !c.ended && c.notes.Add(exchange.Notification{Method: method, Params: params})
 }
 
 // drain gives the queued notes to the caller, in order, unless somebody else is
@@ -156,7 +135,7 @@ func (c *call) note(method string, params []byte) bool {
 func (c *call) drain() {
 	for first := true; ; first = false {
 		c.mu.Lock()
-		if first && c.draining || len(c.notes) == 0 {
+		if first && c.draining || c.notes.Len() == 0 {
 			if !first {
 				c.draining = false
 			}
@@ -164,9 +143,7 @@ func (c *call) drain() {
 			return
 		}
 		c.draining = true
-		n := c.notes[0]
-		c.notes[0] = exchange.Notification{}
-		c.notes = c.notes[1:]
+		n, _ := c.notes.Next()
 		c.mu.Unlock()
 		// A caller that can't be reached is no reason to stop: ctx says so too.
 		_ = c.x.Notify(c.ctx, n)

@@ -191,7 +191,7 @@ func TestM2L11SlowCallerHoldsUpNobody(t *testing.T) {
 		p := <-peers
 		p.handshake(`{"tools":{}}`)
 		m := p.want("tools/call")
-		for i := range 3 * maxNotes {
+		for i := range 3 * exchange.MaxBacklog {
 			p.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d}}`, m.ID, i)
 		}
 		p.result(m.ID, `{}`)
@@ -206,8 +206,8 @@ func TestM2L11SlowCallerHoldsUpNobody(t *testing.T) {
 		if last := got[len(got)-1]; !strings.HasSuffix(last, `"progress":767}`) {
 			t.Errorf("the last the slow caller heard was %s, want the newest", last)
 		}
-		if len(got) > maxNotes+2 {
-			t.Errorf("%d messages were kept for a slow caller, want at most %d", len(got), maxNotes+2)
+		if len(got) > exchange.MaxBacklog+2 {
+			t.Errorf("%d messages were kept for a slow caller, want at most %d", len(got), exchange.MaxBacklog+2)
 		}
 	})
 }

@@ -38,13 +38,7 @@ func TestS02HTTPSSEPostsThatWait(t *testing.T) {
 	sent := make(chan string, 8)
 	pipe := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, "ada")
 	t.Cleanup(pipe.Close)
-	serve := func(text string) {
-		m, err := wire.Parse([]byte(text), wire.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		pipe.Serve(&m)
-	}
+	serve := speaker(t, pipe)
 	want := func(parts ...string) {
 		t.Helper()
 		select {

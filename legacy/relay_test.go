@@ -252,6 +252,18 @@ func TestS02ConnectionToStreams(t *testing.T) {
 	get.res.Body.Close()
 }
 
+// speaker returns what has a pipe serve a message.
+func speaker(t *testing.T, pipe *Pipe) func(text string) {
+	return func(text string) {
+		t.Helper()
+		m, err := wire.Parse([]byte(text), wire.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pipe.Serve(&m)
+	}
+}
+
 // A pipe on either side keeps the order, what surrounds answers included.
 func TestS02PipeToPipe(t *testing.T) {
 	b, peers := pipeBack(t, Options{})
@@ -259,13 +271,7 @@ func TestS02PipeToPipe(t *testing.T) {
 	sent := make(chan string, 32)
 	pipe := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, "ada")
 	t.Cleanup(pipe.Close)
-	serve := func(text string) {
-		m, err := wire.Parse([]byte(text), wire.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		pipe.Serve(&m)
-	}
+	serve := speaker(t, pipe)
 	want := func(texts ...string) {
 		t.Helper()
 		for _, text := range texts {

@@ -114,7 +114,7 @@ func (fl *flight) reportLost(n int) {
 		fl.hangar.f.opts.Metrics.Dropped("call is parked")
 	}
 	fl.hangar.f.opts.Logger.Warn("messages for a parked call were lost", "upstream", fl.hangar.f.opts.Name,
-		"method", fl.req.Method, "messages", n, "limit", maxHeld)
+		"method", fl.req.Method, "messages", n, "limit", exchange.MaxBacklog)
 }
 
 // Ask puts questions to the client with the next input_required and waits for

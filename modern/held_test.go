@@ -20,7 +20,7 @@ func TestM2L17HeldNotesAreBounded(t *testing.T) {
 		t.Error("a message was held although none are")
 	}
 	h.on = true
-	for n := range maxHeld - 1 {
+	for n := range exchange.MaxBacklog - 1 {
 		h.take(heldNote(spec.NotifyMessage, n))
 	}
 	for n := range 3 {
@@ -31,8 +31,8 @@ func TestM2L17HeldNotesAreBounded(t *testing.T) {
 	}
 	notes, lost := h.release()
 	last := notes[len(notes)-1]
-	if len(notes) != maxHeld || lost != 2 || last.Method != spec.NotifyProgress || string(last.Params) != "2" {
-		t.Errorf("%d notes, %d lost, the last is %s %s; want %d, 2, and the newest progress", len(notes), lost, last.Method, last.Params, maxHeld)
+	if len(notes) != exchange.MaxBacklog || lost != 2 || last.Method != spec.NotifyProgress || string(last.Params) != "2" {
+		t.Errorf("%d notes, %d lost, the last is %s %s; want %d, 2, and the newest progress", len(notes), lost, last.Method, last.Params, exchange.MaxBacklog)
 	}
 	if !h.take(heldNote(spec.NotifyMessage, 1)) {
 		t.Error("a message overtakes those that are being delivered")

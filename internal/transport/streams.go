@@ -64,25 +64,37 @@ func (ss *Streams) Wait(ctx context.Context) error {
 	ss.mu.Lock()
 	ss.closed = true
 	ss.mu.Unlock()
-	ended := make(chan struct{})
-	go func() { // ends with the last of them, which is soon once they are cut off
-		defer close(ended)
-		ss.running.Wait()
-	}()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-	}
+	return Join(ctx, &ss.running, ss.cut)
+}
+
+// cut ends those that are open, and returns their number.
+func (ss *Streams) cut() int {
 	ss.mu.Lock()
 	open := slices.Collect(maps.Keys(ss.open))
 	ss.mu.Unlock()
 	for _, s := range open {
 		s.close()
 	}
+	return len(open)
+}
+
+// Join waits for what runs. When ctx ends, cut has to end it soon, and returns how much
+// that was; Join returns the cause of ctx then, or nil if there was nothing left to cut.
+func Join(ctx context.Context, running *sync.WaitGroup, cut func() int) error {
+	ended := make(chan struct{})
+	go func() { // ends with the last, at the latest soon after cut
+		defer close(ended)
+		running.Wait()
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+	}
+	n := cut()
 	<-ended
-	if len(open) == 0 {
-		return nil // they had ended just before
+	if n == 0 {
+		return nil // it had ended just before
 	}
 	return context.Cause(ctx)
 }

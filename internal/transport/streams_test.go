@@ -212,6 +212,9 @@ func TestStreamsAreCutOff(t *testing.T) {
 	if err := ss.streams.Wait(ctx); !errors.Is(err, late) {
 		t.Errorf("Wait() = %v, want %v", err, late)
 	}
+	if len(ss.returned) != 1 {
+		t.Error("Wait returned before who writes the stream")
+	}
 	if err := ss.streams.Wait(ctx); err != nil {
 		t.Errorf("Wait() = %v with nothing left to cut off", err)
 	}

@@ -28,7 +28,7 @@ func Ending(conn Conn, err error) error {
 	if !errors.Is(err, io.EOF) {
 		return fmt.Errorf("its connection broke: %w", err)
 	}
-	if m, ok := conn.(mortal); ok {
+	if m, ok := innermost(conn).(mortal); ok {
 		t := time.NewTimer(exitGrace)
 		defer t.Stop()
 		select {
@@ -46,7 +46,7 @@ func Ending(conn Conn, err error) error {
 // is no message: the best hint there is if it does not answer. It is empty if there was
 // nothing.
 func Noise(conn Conn) string {
-	c, ok := conn.(*Command)
+	c, ok := innermost(conn).(*Command)
 	if !ok {
 		return ""
 	}

@@ -2,12 +2,14 @@ package transport
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"log/slog"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,7 +22,8 @@ const (
 // lastWords reads a child's standard error line by line: for the log, and the
 // last few for whoever asks why the child ended.
 type lastWords struct {
-	done chan struct{} // closed when drain has returned
+	done  chan struct{} // closed when drain has returned
+	quiet atomic.Bool   // lines are logged at debug level
 
 	mu    sync.Mutex // guards lines
 	lines []string   // at most keptWords, oldest first
@@ -33,13 +36,20 @@ func (w *lastWords) drain(r io.Reader, log *slog.Logger) {
 	for br := bufio.NewReaderSize(r, stderrLine); ; {
 		piece, _, err := br.ReadLine()
 		if line := strings.TrimRight(string(piece), " \t\r"); line != "" {
-			log.Info("server wrote to standard error", "line", line)
+			log.Log(context.Background(), w.level(), "server wrote to standard error", "line", line)
 			w.add(line)
 		}
 		if err != nil {
 			return
 		}
 	}
+}
+
+func (w *lastWords) level() slog.Level {
+	if w.quiet.Load() {
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
 }
 
 func (w *lastWords) add(line string) {

@@ -1,0 +1,274 @@
+package transport
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// silencePoll is how often AwaitSilence looks.
+const silencePoll = 20 * time.Millisecond
+
+// A Process is a Conn to one process of a server's command that changes hands: who
+// asked it something may leave it to who will use it.
+type Process struct {
+	l    *Launcher
+	conn Conn
+
+	reads sync.WaitGroup // reads that a borrower began
+	heard atomic.Int64   // messages that were read
+	told  atomic.Bool    // something was written
+
+	refused atomic.Bool  // see SetRefused
+	used    atomic.Int64 // the last id of a request; zero if none was sent
+
+	once     sync.Once
+	closeErr error // read only after once
+
+	// Set by launch, read-only after.
+	endedBefore  int // how many processes had ended when this one was started
+	startedAmong int // how many were ending
+
+	// Guarded by Launcher.mu.
+	taken chan struct{} // closed when the process is kept no more; nil if it never was
+
+	// mu guards pending. It is not held while a read lasts.
+	mu      sync.Mutex
+	pending chan received // a read that a borrower began and did not await; nil if none
+}
+
+type received struct {
+	msg []byte
+	err error
+}
+
+// Read implements [Conn].
+func (p *Process) Read() ([]byte, error) {
+	if r, ok := p.await(nil); ok {
+		return r.msg, r.err
+	}
+	msg, err := p.conn.Read()
+	p.heard.Add(1)
+	return msg, err
+}
+
+// await returns what a read brings that is under way; false if there is none, or if
+// done was closed first.
+func (p *Process) await(done <-chan struct{}) (received, bool) {
+	p.mu.Lock()
+	pending := p.pending
+	p.mu.Unlock()
+	if pending == nil {
+		return received{}, false
+	}
+	select {
+	case r := <-pending:
+		p.mu.Lock()
+		p.pending = nil
+		p.mu.Unlock()
+		return r, true
+	case <-done:
+		return received{}, false
+	}
+}
+
+// begin has a read under way.
+func (p *Process) begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pending != nil {
+		return
+	}
+	pending := make(chan received, 1)
+	p.pending = pending
+	p.reads.Go(func() { // ends with the next message, or with the connection; Close waits
+		msg, err := p.conn.Read()
+		p.heard.Add(1)
+		pending <- received{msg, err}
+	})
+}
+
+// Write implements [Conn].
+func (p *Process) Write(msg []byte) error {
+	err := p.conn.Write(msg)
+	if err == nil {
+		p.told.Store(true)
+	}
+	return err
+}
+
+// Close ends the process; see [Conn].
+func (p *Process) Close() error {
+	p.once.Do(func() {
+		p.l.mu.Lock()
+		p.l.alive--
+		p.l.ending++
+		p.l.mu.Unlock()
+		p.closeErr = p.conn.Close()
+		p.reads.Wait()
+		p.l.mu.Lock()
+		p.l.ending--
+		p.l.ended++
+		p.l.announceLocked()
+		p.l.mu.Unlock()
+	})
+	return p.closeErr
+}
+
+// LastID returns the highest id of a request that the process was sent, zero if it was
+// sent none: the next owner goes on from there.
+func (p *Process) LastID() int64 { return p.used.Load() }
+
+// SetLastID notes the highest id of a request that the process was sent.
+func (p *Process) SetLastID(id int64) { p.used.Store(max(id, p.used.Load())) }
+
+// SetRefused says whether the process has refused initialize, as one of a server of the
+// other era does.
+func (p *Process) SetRefused(refused bool) { p.refused.Store(refused) }
+
+// Done returns a channel that is closed once the process has ended; nil where that
+// can't be known.
+func (p *Process) Done() <-chan struct{} {
+	if m, ok := p.conn.(mortal); ok {
+		return m.Done()
+	}
+	return nil
+}
+
+// Err says how the process ended; see [Command.Err].
+func (p *Process) Err() error {
+	if m, ok := p.conn.(mortal); ok {
+		return m.Err()
+	}
+	return nil
+}
+
+func (p *Process) hasEnded() bool { return isClosed(p.Done()) }
+
+// EndsWithin reports whether the process has ended, or does so within d.
+func (p *Process) EndsWithin(d time.Duration) bool {
+	late := time.NewTimer(d)
+	defer late.Stop()
+	select {
+	case <-p.Done():
+		return true
+	case <-late.C:
+		return false
+	}
+}
+
+// Disturbed reports whether another process of the command has been ending since this
+// one was started: that may have been in its way.
+func (p *Process) Disturbed() bool {
+	p.l.mu.Lock()
+	defer p.l.mu.Unlock()
+	return p.startedAmong+p.l.ending > 0 || p.l.ended > p.endedBefore
+}
+
+// Beside returns how many other processes of the command there are.
+func (p *Process) Beside() int { return p.l.Alive() - 1 }
+
+// Unread returns how many bytes that were written the process has not read, and whether
+// the system tells.
+func (p *Process) Unread() (n int, known bool) {
+	if u, ok := p.conn.(interface{ Unread() (int, bool) }); ok {
+		return u.Unread()
+	}
+	return 0, false
+}
+
+// HasRead reports whether the process has read all that was written, as far as the system
+// tells, and something was.
+func (p *Process) HasRead() bool {
+	unread, _ := p.Unread()
+	return unread == 0 && p.told.Load()
+}
+
+// AwaitSilence returns true once the process has read all that was written, as far as
+// the system tells, and said nothing for d since; false when ctx ends.
+func (p *Process) AwaitSilence(ctx context.Context, d time.Duration) bool {
+	tick := time.NewTicker(silencePoll)
+	defer tick.Stop()
+	since, heard := time.Now(), p.heard.Load()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return false
+		}
+		unread, _ := p.Unread()
+		if now := p.heard.Load(); unread > 0 || now != heard {
+			since, heard = time.Now(), now
+		} else if time.Since(since) >= d {
+			return true
+		}
+	}
+}
+
+// SetQuiet says whether what the process writes to its standard error is of little
+// interest: it is logged at debug level then.
+func (p *Process) SetQuiet(quiet bool) {
+	if c, ok := p.conn.(*Command); ok {
+		c.words.quiet.Store(quiet)
+	}
+}
+
+// unwrap returns the connection that the process is reached by.
+func (p *Process) unwrap() Conn { return p.conn }
+
+// Borrow returns the process as a connection whose Close leaves the process as it is,
+// with what it says next, until Adopt.
+func (p *Process) Borrow() *Borrowed { return &Borrowed{p: p, done: make(chan struct{})} }
+
+// A Borrowed is a Conn to a process that may yet have another owner.
+type Borrowed struct {
+	p       *Process
+	done    chan struct{} // closed by Close
+	once    sync.Once
+	adopted atomic.Bool
+}
+
+// Read implements [Conn].
+func (b *Borrowed) Read() ([]byte, error) {
+	if b.adopted.Load() {
+		return b.p.Read()
+	}
+	b.p.begin()
+	if r, ok := b.p.await(b.done); ok {
+		return r.msg, r.err
+	}
+	return nil, ErrClosed
+}
+
+// Write implements [Conn].
+func (b *Borrowed) Write(msg []byte) error {
+	if isClosed(b.done) {
+		return ErrClosed
+	}
+	return b.p.Write(msg)
+}
+
+// Adopt makes the process the borrower's own: Close ends it from here on.
+func (b *Borrowed) Adopt() { b.adopted.Store(true) }
+
+// Close implements [Conn].
+func (b *Borrowed) Close() error {
+	var err error
+	if b.adopted.Load() {
+		err = b.p.Close()
+	}
+	b.once.Do(func() { close(b.done) })
+	return err
+}
+
+// unwrap returns the connection that the process is reached by.
+func (b *Borrowed) unwrap() Conn { return b.p.conn }
+
+// innermost returns what a connection that changes hands is reached by.
+func innermost(conn Conn) Conn {
+	if w, ok := conn.(interface{ unwrap() Conn }); ok {
+		return w.unwrap()
+	}
+	return conn
+}

@@ -179,7 +179,7 @@ func TestSwapEvicts(t *testing.T) {
 			d, err = Detect(DetectOptions{
 				Name:  "peer",
 				Probe: func(context.Context) Finding { return Finding{Era: spec.Legacy, Why: "it said so"} },
-				Open:  func(Finding, <-chan struct{}) (Back, error) { return open(c) },
+				Open:  func(Finding) (Back, error) { return open(c) },
 			})
 			return d, err
 		}

@@ -10,9 +10,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
-	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
 // Defaults of DetectOptions.
@@ -22,9 +21,6 @@ const (
 )
 
 const (
-	// describePatience is how long a client that asks what a server is waits for
-	// the verdict: some give up at 5 s, and take the server for a legacy one.
-	describePatience = 4 * time.Second
 	// firstRetry is the time after a probe without evidence, which doubles up to
 	// lastRetry.
 	firstRetry = time.Second
@@ -42,24 +38,37 @@ const (
 type Finding struct {
 	Era spec.Era // spec.Unknown: no evidence
 	Why string   // for people: what the server answered
+	// Starting says of a Finding without evidence that the server has not read the
+	// question yet, and is to be asked on.
+	Starting bool
 	// Description is the server's account of itself; nil if it gave none.
 	Description *exchange.Description
-	// End ends what the probe has left, a process say; nil if nothing is left. The
-	// Detector calls it once, and goes on meanwhile.
-	End func()
 }
 
 // DetectOptions configure a Detector.
 type DetectOptions struct {
 	// Name is the server's. Required.
 	Name string
-	// Probe asks the server once, in a connection of its own. Required.
+	// Era is the server's where it is known; then nothing is probed.
+	Era spec.Era
+	// Probe asks the server once. What it opens it ends, or leaves to the Launcher.
+	// Required, unless Era is known.
 	Probe func(ctx context.Context) Finding
-	// Open builds the back of the era that was found. gone is closed when what the
-	// probe left has ended. Required.
-	Open func(f Finding, gone <-chan struct{}) (Back, error)
-	// Timeout bounds one probe; a command that has said nothing by then is taken
-	// for a legacy server. Zero means DefaultProbeTimeout.
+	// Open builds the back of the era that was found. Required.
+	Open func(f Finding) (Back, error)
+	// ClientFirst says that the server has one client, who decides what it is asked:
+	// nothing is asked before that client asks, and the era of a legacy client is taken
+	// for the server's, unless the server refuses to open a session.
+	ClientFirst bool
+	// Launcher starts the server's processes; nil unless it is a command. Detectors of
+	// commands keep to the processes that serve: a verdict is looked into when one is
+	// started. The Detector closes it.
+	Launcher *transport.Launcher
+	// Memory is what is known of the server from earlier runs; nil for nothing.
+	Memory Memory
+	// Changes hears that what was remembered of the server has changed. Nil means nobody.
+	Changes exchange.Changes
+	// Timeout bounds one probe. Zero means DefaultProbeTimeout.
 	Timeout time.Duration
 	// Patience bounds how long a request waits for the first verdict. Zero means
 	// twice Timeout.
@@ -75,21 +84,27 @@ type DetectOptions struct {
 //
 // Spec: 2026-07-28, basic/versioning, Backward Compatibility.
 type Detector struct {
-	opts DetectOptions
-	log  *slog.Logger
+	opts   DetectOptions
+	log    *slog.Logger
+	recall *recall // nil if nothing is remembered
 
 	begin   sync.Once
-	stop    context.CancelFunc // set under begin
-	closing chan struct{}      // closed by Close
-	doubts  chan string        // capacity 1
-	running sync.WaitGroup     // run, and the ends of probes and of backs that were wrong
+	live    context.Context // ends with Close
+	stop    context.CancelFunc
+	closing chan struct{}  // closed by Close
+	doubts  chan string    // capacity 1
+	asks    chan struct{}  // capacity 1: somebody waits for a probe
+	running sync.WaitGroup // run, what is asked for a client that does not wait, and the ends of backs that were wrong
 
 	// mu guards the fields below.
 	mu      sync.Mutex
 	back    Back // of the verdict; nil before there is one
 	era     spec.Era
 	err     error         // why there is none; ErrStarting before the first probe has ended
-	changed chan struct{} // closed when back or err become others
+	probing bool          // a probe is under way
+	probed  int           // probes that have ended
+	notTill time.Time     // when a client may have a server asked again that failed
+	changed chan struct{} // closed when any of these become others
 	onSwap  func(error)
 	closed  bool
 }
@@ -97,8 +112,8 @@ type Detector struct {
 // Detect returns a Detector. Nothing is started before its Start, or the first
 // request.
 func Detect(o DetectOptions) (*Detector, error) {
-	if o.Name == "" || o.Probe == nil || o.Open == nil {
-		return nil, errors.New("gateway: Detect: name, probe and open are required")
+	if o.Name == "" || o.Open == nil || o.Probe == nil && o.Era == spec.Unknown {
+		return nil, errors.New("gateway: Detect: name, open, and a probe or an era are required")
 	}
 	o.Timeout = cmp.Or(o.Timeout, DefaultProbeTimeout)
 	o.Patience = cmp.Or(o.Patience, 2*o.Timeout)
@@ -106,24 +121,65 @@ func Detect(o DetectOptions) (*Detector, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Detector{
+	d := &Detector{
 		opts:    o,
 		log:     o.Logger.With("upstream", o.Name),
 		closing: make(chan struct{}),
 		doubts:  make(chan string, 1),
+		asks:    make(chan struct{}, 1),
 		err:     exchange.ErrStarting,
 		changed: make(chan struct{}),
 		onSwap:  func(error) {},
-	}, nil
+	}
+	d.live, d.stop = context.WithCancel(context.Background())
+	if o.Memory != nil {
+		recall, err := newRecall(d)
+		if err != nil {
+			return nil, fmt.Errorf("gateway: Detect: server %q: %w", o.Name, err)
+		}
+		d.recall = recall
+	}
+	return d, nil
 }
 
 // Start implements [Back].
 func (d *Detector) Start() {
 	d.begin.Do(func() {
-		ctx, stop := context.WithCancel(context.Background())
-		d.stop = stop
-		d.running.Go(func() { d.run(ctx) }) // ends with stop, called by Close
+		if known := d.foreknown(); known.Era != spec.Unknown {
+			d.settle(known)
+		} else if d.opts.ClientFirst && d.opts.Launcher != nil {
+			d.prestart()
+		}
+		if d.opts.Probe != nil {
+			d.running.Go(func() { d.run(d.live) }) // ends with stop, called by Close
+		}
 	})
+}
+
+// foreknown returns what is known of the server before it is asked. A modern one is
+// asked all the same: that costs nothing, and what it says counts.
+func (d *Detector) foreknown() Finding {
+	switch {
+	case d.opts.Era != spec.Unknown:
+		return Finding{Era: d.opts.Era, Why: "the configuration says so"}
+	case d.recall != nil && d.opts.Memory.Era() == spec.Legacy:
+		return Finding{Era: spec.Legacy, Why: "it was when it was last asked"}
+	}
+	return Finding{}
+}
+
+// prestart has the command started before the client says what it is to be asked.
+func (d *Detector) prestart() {
+	if err := d.opts.Launcher.Prestart(nil); err != nil {
+		d.log.Debug("starting command ahead of the first request", "error", err)
+	}
+}
+
+// Drain says that the process is shutting down: nothing is started any more.
+func (d *Detector) Drain() {
+	if d.opts.Launcher != nil {
+		d.opts.Launcher.Drain()
+	}
 }
 
 // Doubt says that something happened that the verdict does not explain: the
@@ -153,79 +209,10 @@ func (d *Detector) Err() error {
 	return err
 }
 
-// Serve implements [exchange.Handler]. What a back was running when it was found to be
-// of the wrong era is run again by the right one, if it can't do twice what was asked
-// for once.
-func (d *Detector) Serve(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
-	for {
-		back, err := d.await(ctx, d.opts.Patience)
-		if err != nil {
-			return nil, err
-		}
-		res, err := back.Serve(ctx, req, x)
-		if err == nil || !errors.Is(err, exchange.ErrClosed) || !d.replaced(back) {
-			return res, err
-		}
-		if !spec.Repeatable(req.Method) {
-			return nil, wire.Errorf(spec.CodeInternal, "server %q was found to be %s while it ran %s; the request may have taken effect and was not repeated: check before sending it again",
-				d.opts.Name, d.Era(), req.Method)
-		}
-	}
-}
-
-// replaced reports whether there is another back in the place of this one.
-func (d *Detector) replaced(back Back) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.back != back && !d.closed
-}
-
-// Describe implements [exchange.Describer]. What the verdict took is no more left to the
-// back.
-func (d *Detector) Describe(ctx context.Context, req *exchange.Request) (*exchange.Description, error) {
-	d.mu.Lock()
-	back := d.back
-	d.mu.Unlock()
-	if back != nil {
-		return back.Describe(ctx, req)
-	}
-	short, cancel := context.WithTimeoutCause(ctx, describePatience, d.stillStarting())
-	defer cancel()
-	back, err := d.await(short, describePatience)
-	if err != nil {
-		return nil, err
-	}
-	return back.Describe(short, req)
-}
-
-func (d *Detector) stillStarting() error {
-	return fmt.Errorf("server %q is still %w; try again in a few seconds", d.opts.Name, exchange.ErrStarting)
-}
-
-// Watch implements [exchange.Source].
-func (d *Detector) Watch(ctx context.Context, p exchange.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
-	back, err := d.await(ctx, d.opts.Patience)
-	if err != nil {
-		return nil, nil, err
-	}
-	return back.Watch(ctx, p, want)
-}
-
-// Link implements [exchange.Linker].
-func (d *Detector) Link(ctx context.Context, req *exchange.Request, m *wire.Message, h exchange.Hearer) (exchange.Link, []byte, error) {
-	back, err := d.await(ctx, describePatience)
-	if err != nil {
-		return nil, nil, err
-	}
-	if l, ok := back.(exchange.Linker); ok {
-		return l.Link(ctx, req, m, h)
-	}
-	return nil, nil, nil
-}
-
 // Close implements [Back].
 func (d *Detector) Close(ctx context.Context) error {
-	d.begin.Do(func() { d.stop = func() {} }) // and no start any more
+	d.begin.Do(func() {}) // and no start any more
+	d.Drain()
 	d.stop()
 	d.mu.Lock()
 	back := d.back
@@ -239,39 +226,8 @@ func (d *Detector) Close(ctx context.Context) error {
 		err = back.Close(ctx)
 	}
 	d.running.Wait()
+	if d.opts.Launcher != nil {
+		d.opts.Launcher.Close()
+	}
 	return err
-}
-
-// await returns the back of the verdict. It waits as long as nothing is known of
-// the server; when it is known to be away, it says so at once.
-func (d *Detector) await(ctx context.Context, patience time.Duration) (Back, error) {
-	d.mu.Lock()
-	if back := d.back; back != nil {
-		d.mu.Unlock()
-		return back, nil
-	}
-	d.mu.Unlock()
-	d.Start()
-	late := time.NewTimer(patience)
-	defer late.Stop()
-	for {
-		d.mu.Lock()
-		back, err, changed := d.back, d.err, d.changed
-		d.mu.Unlock()
-		switch {
-		case back != nil:
-			return back, nil
-		case !errors.Is(err, exchange.ErrStarting):
-			return nil, fmt.Errorf("server %q can't be used: %w", d.opts.Name, err)
-		}
-		select {
-		case <-changed:
-		case <-late.C:
-			return nil, d.stillStarting()
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-d.closing:
-			return nil, ErrShutdown
-		}
-	}
 }

@@ -13,66 +13,82 @@ import (
 // run asks until there is a verdict, and again when it is old or in doubt.
 func (d *Detector) run(ctx context.Context) {
 	pause := minDoubt
-	for era := spec.Unknown; ; {
-		was := era
-		if era = d.decide(ctx); ctx.Err() != nil {
-			return
+	for first := true; ; first = false {
+		was := d.Era()
+		if !first || d.opts.ClientFirst || was != spec.Unknown {
+			calm, ok := d.rest(was, pause)
+			switch {
+			case !ok:
+				return
+			case calm:
+				pause = minDoubt
+			default:
+				pause = min(2*pause, maxDoubt)
+			}
+			was = d.Era() // a client may have decided it
 		}
-		if era != was {
-			pause = minDoubt
-		}
-		calm, ok := d.rest(era, pause)
-		switch {
-		case !ok:
+		if era := d.decide(ctx); ctx.Err() != nil {
 			return
-		case calm:
+		} else if era != was {
 			pause = minDoubt
-		default:
-			pause = min(2*pause, maxDoubt)
 		}
 	}
 }
 
-// decide probes until there is evidence; a verdict that stands needs none.
+// decide probes until there is evidence; a verdict that stands needs none, and where the
+// client comes first it is its to ask again.
 func (d *Detector) decide(ctx context.Context) spec.Era {
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
-		short, cancel := context.WithTimeout(ctx, d.opts.Timeout)
-		f := d.opts.Probe(short)
-		cancel()
-		gone := d.part(f)
+		f := d.probe(ctx)
 		if ctx.Err() != nil {
 			return spec.Unknown
 		}
-		era, settled := d.take(f, gone)
-		if settled {
+		era, settled := d.take(f)
+		switch {
+		case settled || d.opts.ClientFirst && !f.Starting:
+			d.probeEnded(pause)
 			return era
+		case f.Starting:
+			d.probeEnded(0)
+			continue
 		}
+		d.probeEnded(pause)
 		select {
 		case <-d.doubts: // that is what is being looked into
 		case <-time.After(pause + rand.N(pause/2)):
 		case <-d.closing:
 			return spec.Unknown
 		}
-		<-gone // Close waits for it, too
 	}
 }
 
-// part ends what a probe has left, in the background. gone is closed then.
-func (d *Detector) part(f Finding) (gone chan struct{}) {
-	gone = make(chan struct{})
-	if f.End == nil {
-		close(gone)
-		return gone
+// probe asks the server once.
+func (d *Detector) probe(ctx context.Context) Finding {
+	d.mu.Lock()
+	d.probing = true
+	d.mu.Unlock()
+	select {
+	case <-d.asks: // whoever asked has it done
+	default:
 	}
-	d.running.Go(func() { // ends by the bounds of what it ends
-		defer close(gone)
-		f.End()
-	})
-	return gone
+	short, cancel := context.WithTimeout(ctx, d.opts.Timeout)
+	defer cancel()
+	return d.opts.Probe(short)
 }
 
-// rest waits until the verdict has to be looked into again, for a pause at least. calm
-// says that nobody had doubts for long.
+// probeEnded says that a probe has ended and what is known by it. A client may have the
+// next made after a pause.
+func (d *Detector) probeEnded(pause time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.probing = false
+	d.probed++
+	d.notTill = time.Now().Add(pause)
+	d.announceLocked()
+}
+
+// rest waits until the verdict has to be looked into again, for a pause at least, unless
+// somebody waits for that. calm says that nobody had doubts for long.
 func (d *Detector) rest(era spec.Era, pause time.Duration) (calm, ok bool) {
 	begun := time.Now()
 	var old <-chan time.Time
@@ -81,6 +97,8 @@ func (d *Detector) rest(era spec.Era, pause time.Duration) (calm, ok bool) {
 	}
 	select {
 	case <-time.After(pause):
+	case <-d.asks:
+		return false, true
 	case <-d.closing:
 		return false, false
 	}
@@ -89,6 +107,7 @@ func (d *Detector) rest(era spec.Era, pause time.Duration) (calm, ok bool) {
 		d.log.Info("asking the server again which era it is of", "verdict", era.String(), "reason", why)
 	case <-old:
 		d.log.Debug("asking the server again which era it is of", "verdict", era.String(), "reason", "the verdict is old")
+	case <-d.asks:
 	case <-d.closing:
 		return false, false
 	}
@@ -96,30 +115,44 @@ func (d *Detector) rest(era spec.Era, pause time.Duration) (calm, ok bool) {
 }
 
 // take makes a finding the verdict, and reports whether there is one.
-func (d *Detector) take(f Finding, gone <-chan struct{}) (spec.Era, bool) {
+func (d *Detector) take(f Finding) (spec.Era, bool) {
 	was := d.Era()
-	if f.Era == was || f.Era == spec.Unknown {
-		if was == spec.Unknown && d.fails(f.Why) {
-			d.log.Warn("server does not tell its era, asking until it does", "error", f.Why)
+	switch {
+	case f.Era == was && was != spec.Unknown:
+		return was, true
+	case f.Era != spec.Unknown:
+		if d.settle(f) && d.recall != nil {
+			d.recall.found(f)
 		}
-		return was, was != spec.Unknown
+		era := d.Era()
+		return era, era != spec.Unknown
+	case was == spec.Unknown && !f.Starting && d.fails(f.Why):
+		d.log.Warn("server does not tell its era, asking until it does", "error", f.Why)
 	}
-	back, err := d.opts.Open(f, gone)
-	if err != nil {
-		if was != spec.Unknown || d.fails(err.Error()) {
-			d.log.Error("server can't be served", "era", f.Era.String(), "error", err)
-		}
-		return was, was != spec.Unknown
+	return was, was != spec.Unknown
+}
+
+// settle makes a finding the verdict, and reports whether that could be done.
+func (d *Detector) settle(f Finding) bool {
+	back, err := d.opts.Open(f)
+	if err == nil {
+		d.adopt(f, back)
+		return true
 	}
-	d.adopt(f, back)
-	return f.Era, true
+	if d.Era() != spec.Unknown || d.fails(err.Error()) {
+		d.log.Error("server can't be served", "era", f.Era.String(), "error", err)
+	}
+	return false
 }
 
 // fails makes why the reason that nothing is served, and reports whether it was another.
 func (d *Detector) fails(why string) bool {
+	if d.recall != nil {
+		d.recall.failed()
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.err.Error() == why {
+	if d.err != nil && d.err.Error() == why {
 		return false
 	}
 	d.err = errors.New(why)
@@ -131,7 +164,7 @@ func (d *Detector) fails(why string) bool {
 func (d *Detector) adopt(f Finding, back Back) {
 	back.Start()
 	d.mu.Lock()
-	if d.closed {
+	if d.closed || d.era == f.Era { // a client's request was quicker
 		d.mu.Unlock()
 		d.end(back)
 		return

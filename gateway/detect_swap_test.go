@@ -73,46 +73,13 @@ func served(d *Detector, method string) string {
 	return string(res.Body)
 }
 
-// A shyBack takes its time to tell what it is, as long as ctx lets it.
-type shyBack struct{ eraBack }
-
-func (b *shyBack) Describe(ctx context.Context, _ *exchange.Request) (*exchange.Description, error) {
-	select {
-	case <-time.After(describePatience):
-		return nil, exchange.ErrStarting
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-// A client that gives up after 5 s waits for the verdict and for what the server says of
-// itself.
-func TestDescribeWaitsOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d, err := Detect(DetectOptions{
-			Name:  "s",
-			Probe: func(context.Context) Finding { time.Sleep(3 * time.Second); return Finding{Era: spec.Legacy} },
-			Open:  func(Finding, <-chan struct{}) (Back, error) { return &shyBack{}, nil },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer d.Close(t.Context())
-		begun := time.Now()
-		_, err = d.Describe(t.Context(), &exchange.Request{})
-		if took := time.Since(begun); !errors.Is(err, exchange.ErrStarting) || took != describePatience {
-			t.Errorf("Describe() = %v after %v, want ErrStarting after %v", err, took, describePatience)
-		}
-	})
-}
-
 // A server whose back can't be made is no server that starts.
 func TestDetectorSaysThatItCantServe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, err := Detect(DetectOptions{
 			Name:  "s",
 			Probe: func(context.Context) Finding { return Finding{Era: spec.Legacy} },
-			Open:  func(Finding, <-chan struct{}) (Back, error) { return nil, errors.New("no such thing") },
+			Open:  func(Finding) (Back, error) { return nil, errors.New("no such thing") },
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -60,7 +60,7 @@ func newScene(t *testing.T, f Finding) *scene {
 				return Finding{Why: "silence"}
 			}
 		},
-		Open: func(f Finding, _ <-chan struct{}) (Back, error) {
+		Open: func(f Finding) (Back, error) {
 			b := &eraBack{era: f.Era}
 			s.opened = append(s.opened, b)
 			return b, nil
@@ -123,14 +123,15 @@ func TestDetectorWithoutEvidenceKeepsAsking(t *testing.T) {
 
 func TestDetectorTellsThatItStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t, Finding{Era: spec.Modern})
+		s := newScene(t, Finding{Starting: true})
 		s.slow.Store(int64(8 * time.Second))
 		defer s.Close(t.Context())
 		begin := time.Now()
 		_, err := s.Describe(t.Context(), &exchange.Request{})
-		if took := time.Since(begin); !errors.Is(err, exchange.ErrStarting) || took != describePatience {
-			t.Errorf("Describe() = %v after %v, want ErrStarting after %v", err, took, describePatience)
+		if took := time.Since(begin); !errors.Is(err, exchange.ErrStarting) || took != s.opts.Patience || !strings.Contains(err.Error(), "raise timeouts.connect") {
+			t.Errorf("Describe() = %v after %v, want ErrStarting after %v, and what to do", err, took, s.opts.Patience)
 		}
+		s.finding.Store(&Finding{Era: spec.Modern})
 		if got, err := s.serve(t); err != nil {
 			t.Errorf("Serve() = %s, %v, want it to wait for the verdict", got, err)
 		}

@@ -86,6 +86,12 @@ type ServerOptions struct {
 	Open func(c exchange.Changes) (Back, error)
 	// Isolation says who may share upstream state. Empty means IsolatePrincipal.
 	Isolation Isolation
+	// Command says that each session upstream is a process of its own. With
+	// IsolateNothing all clients share one then, whatever they can do.
+	Command bool
+	// Patience is how long a legacy client's initialize waits for a server that starts.
+	// Zero means the front's default.
+	Patience time.Duration
 	// Gather and ParkedTTL are those of the front; zero means its defaults.
 	Gather, ParkedTTL time.Duration
 	// Keep names the methods whose public results the gateway keeps, and serves
@@ -251,11 +257,14 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // EndStreams ends all listen streams gracefully and refuses new ones, and WebSockets
-// begin to end. It is the first step of shutting down: the HTTP server waits for open
-// responses.
+// begin to end; no process of a command is started any more. It is the first step of
+// shutting down: the HTTP server waits for open responses.
 func (g *Gateway) EndStreams() {
 	g.sockets.stop()
 	for _, s := range g.servers {
+		if d, ok := s.back.(*Detector); ok {
+			d.Drain()
+		}
 		s.former.EndStreams()
 	}
 	g.hub.close()

@@ -14,7 +14,7 @@ import (
 // that are kept above all, has no part in such a session.
 func (s *server) Link(ctx context.Context, req *exchange.Request, m *wire.Message, h exchange.Hearer) (exchange.Link, []byte, error) {
 	linker, ok := s.back.(exchange.Linker)
-	if !ok {
+	if !ok || s.shared {
 		return nil, nil, nil
 	}
 	begin := time.Now()

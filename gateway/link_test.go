@@ -101,7 +101,7 @@ func TestS02EndsWithTheVerdict(t *testing.T) {
 						return Finding{Why: "silence"}
 					}
 				},
-				Open: func(Finding, <-chan struct{}) (Back, error) {
+				Open: func(Finding) (Back, error) {
 					return legacy.NewBack(legacy.Options{Name: "peer", URL: p.URL, Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
 				}})
 			return d, err

@@ -22,6 +22,7 @@ type profiler struct {
 	server     string
 	isolation  Isolation
 	clientInfo bool
+	one        bool            // there is one session upstream for all
 	era        func() spec.Era // the upstream's; set before the first admit
 	known      *lru.Cache[profileKey, exchange.Profile]
 }
@@ -44,7 +45,7 @@ func newProfiler(so ServerOptions) (*profiler, error) {
 	if isolation == "" {
 		isolation = IsolatePrincipal
 	}
-	return &profiler{server: so.Name, isolation: isolation, clientInfo: so.ForwardClientInfo, era: func() spec.Era { return spec.Unknown }, known: known}, err
+	return &profiler{server: so.Name, isolation: isolation, clientInfo: so.ForwardClientInfo, one: so.oneSession(), era: func() spec.Era { return spec.Unknown }, known: known}, err
 }
 
 // admit sets the request's profile.
@@ -53,7 +54,7 @@ func (p *profiler) admit(req *exchange.Request) error {
 	if p.isolation != IsolateNothing {
 		key.principal = req.Principal
 	}
-	if req.Session != "" && p.era() != spec.Modern {
+	if req.Session != "" && p.era() != spec.Modern && !p.one {
 		key.session, key.revision = req.Session, req.Revision
 	}
 	if p.clientInfo || key.session != "" {
@@ -77,6 +78,10 @@ func (p *profiler) profile(key profileKey) exchange.Profile {
 		Single:       p.isolation == IsolateRequest && key.session == "",
 		Revision:     key.revision,
 	}
+	if p.one {
+		prof.Scope = p.server + "/shared"
+		return prof
+	}
 	h := sha256.New()
 	for _, part := range []string{string(key.principal), string(prof.Capabilities), string(prof.ClientInfo), key.session, string(key.revision)} {
 		// Quotes keep the parts from running into each other.
@@ -84,6 +89,12 @@ func (p *profiler) profile(key profileKey) exchange.Profile {
 	}
 	prof.Scope = p.server + "/" + hex.EncodeToString(h.Sum(nil)[:12])
 	return prof
+}
+
+// oneSession reports whether all clients have one session upstream: a shared command has
+// one process.
+func (so *ServerOptions) oneSession() bool {
+	return so.Command && so.Isolation == IsolateNothing
 }
 
 // serverOf returns the name of the server that a scope belongs to.

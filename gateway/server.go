@@ -26,6 +26,7 @@ type server struct {
 	handler  exchange.Handler // the back, behind what keeps its results
 	front    *modern.Front    // of modern clients
 	former   *legacy.Front    // of legacy clients
+	shared   bool             // all clients have one session upstream
 	lines    slog.Handler     // takes a line for each request; it knows the server's name
 	profiles *profiler
 }
@@ -40,7 +41,7 @@ func newServer(g *Gateway, so ServerOptions) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{g: g, name: so.Name, profiles: profiles, lines: g.opts.Logger.With("upstream", so.Name).Handler()}
+	s := &server{g: g, name: so.Name, profiles: profiles, shared: so.oneSession(), lines: g.opts.Logger.With("upstream", so.Name).Handler()}
 	if s.back, err = so.Open(g.hub); err != nil {
 		return nil, err
 	}
@@ -73,6 +74,7 @@ func (s *server) openFronts(so ServerOptions) (err error) {
 		WriteTimeout:    g.opts.WriteTimeout,
 		KeepAlive:       g.opts.KeepAlive,
 		Drain:           g.opts.Drain,
+		StartTimeout:    so.Patience,
 		LogLevel:        so.LogLevel,
 		Logger:          g.opts.Logger,
 		Metrics:         serverMetrics{g.opts.Metrics, so.Name},

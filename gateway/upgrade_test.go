@@ -95,7 +95,7 @@ func (h *house) detect(t *testing.T) (*Detector, func()) {
 			}
 			return Finding{Era: v.Era, Why: v.Reason}
 		},
-		Open: func(f Finding, _ <-chan struct{}) (Back, error) {
+		Open: func(f Finding) (Back, error) {
 			if f.Era == spec.Modern {
 				return modern.NewBack(mo)
 			}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
@@ -18,10 +17,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
-
-// describeTimeout bounds how long Describe waits for a server that starts: some
-// clients give up at 5 s and take the server for a legacy one for good.
-const describeTimeout = 4 * time.Second
 
 // A Back serves requests of any client from one legacy server. It is an
 // [exchange.Upstream]. Its methods are safe for concurrent use.
@@ -158,7 +153,9 @@ func (b *Back) connected(ctx context.Context, err error) error {
 		return err
 	}
 	var no *relayRefusal
-	if errors.As(err, &no) {
+	var alone *oneProcessError
+	there := errors.As(err, &no) || errors.As(err, &alone)
+	if there {
 		b.health.report(nil)
 	} else {
 		b.health.report(err)
@@ -166,10 +163,10 @@ func (b *Back) connected(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	if b.suspicious(err) {
+	if b.suspicious(err) && alone == nil {
 		b.opts.Doubt(cause(err).Error())
 	}
-	return &failure{cause: err, fate: notSent, spoke: saidNo(err)}
+	return &failure{cause: err, fate: notSent, spoke: there || saidNo(err)}
 }
 
 // suspicious reports whether a server of the other era may have failed a handshake so:
@@ -181,7 +178,8 @@ func (b *Back) suspicious(err error) bool {
 }
 
 // Describe implements [exchange.Describer]: it tells what the server answered to
-// initialize. It waits at most 4 s for a server that is starting.
+// initialize. It waits for a server that starts as long as opening a session may take,
+// and for one that is known to be away not at all if there is an answer of earlier.
 func (b *Back) Describe(ctx context.Context, req *exchange.Request) (*exchange.Description, error) {
 	if ctx.Err() != nil {
 		if d := b.lastKnown(req.Profile.Scope); d != nil {
@@ -189,9 +187,9 @@ func (b *Back) Describe(ctx context.Context, req *exchange.Request) (*exchange.D
 		}
 		return nil, context.Cause(ctx)
 	}
-	short, cancel := context.WithTimeout(ctx, describeTimeout)
+	wait, cancel := b.describePatience(ctx, req.Profile)
 	defer cancel()
-	s, release, err := b.pool.get(short, req.Profile, req.Profile.Single)
+	s, release, err := b.pool.get(wait, req.Profile, req.Profile.Single)
 	if err == nil {
 		defer release()
 		return b.remember(req.Profile.Scope, s), nil
@@ -199,15 +197,28 @@ func (b *Back) Describe(ctx context.Context, req *exchange.Request) (*exchange.D
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	for _, scope := range []string{req.Profile.Scope, b.probeProfile().Scope} {
-		if d := b.lastKnown(scope); d != nil {
-			return d, nil
-		}
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, fmt.Errorf("server %q is still %w; try again in a few seconds", b.opts.Name, exchange.ErrStarting)
+	if d := b.lastTold(req.Profile); d != nil && !errors.Is(err, exchange.ErrOtherEra) {
+		return d, nil
 	}
 	return nil, b.clientError(spec.MethodDiscover, err)
+}
+
+// describePatience bounds the wait for a server that is known to be away, where there is
+// something to tell all the same.
+func (b *Back) describePatience(ctx context.Context, p exchange.Profile) (context.Context, context.CancelFunc) {
+	if state, _, _ := b.health.read(); state == StateDown && b.lastTold(p) != nil {
+		return context.WithTimeout(ctx, maxRestWait)
+	}
+	return ctx, func() {}
+}
+
+// lastTold returns what the server said of itself last to a profile, or to the gateway;
+// nil if nothing.
+func (b *Back) lastTold(p exchange.Profile) *exchange.Description {
+	if d := b.lastKnown(p.Scope); d != nil {
+		return d
+	}
+	return b.lastKnown(b.probeProfile().Scope)
 }
 
 // remember keeps and returns what a scope's session tells of the server.

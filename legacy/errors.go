@@ -66,8 +66,16 @@ func asFailure(err error) *failure {
 
 // clientError turns what prevented an answer into what a client is told: the
 // server's name, the cause, the next step. Errors of the caller's own context
-// and wire errors pass.
+// and wire errors pass, and so does [exchange.ErrOtherEra].
 func (b *Back) clientError(method string, err error) error {
+	told := b.toldError(method, err)
+	if errors.Is(err, exchange.ErrOtherEra) && !errors.Is(told, exchange.ErrOtherEra) {
+		return &otherEraError{told}
+	}
+	return told
+}
+
+func (b *Back) toldError(method string, err error) error {
 	var we *wire.Error
 	if errors.As(err, &we) || errors.Is(err, context.Canceled) {
 		return err
@@ -75,6 +83,7 @@ func (b *Back) clientError(method string, err error) error {
 	f := asFailure(err)
 	var mismatch *revisionMismatch
 	var large *tooLargeError
+	var alone *oneProcessError
 	switch {
 	case errors.As(err, &large):
 		return wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; raise limits.upstream_message if that is normal for it", b.opts.Name, method, large.limit)
@@ -85,6 +94,8 @@ func (b *Back) clientError(method string, err error) error {
 	case errors.Is(err, errTooLong):
 		return wire.Errorf(spec.CodeInternal, "server %q did not answer %s in time (%v, at most %v with progress); raise timeouts.request or timeouts.max if that is normal for it",
 			b.opts.Name, method, b.opts.Timeouts.Request, b.opts.Timeouts.Max)
+	case errors.As(err, &alone):
+		return wire.Errorf(spec.CodeInternal, "%v", alone)
 	case f != nil && f.fate == mayHaveRun && !spec.Repeatable(method):
 		return wire.Errorf(spec.CodeInternal, "server %q was lost while it ran %s: %v; the request may have taken effect and was not repeated: check before sending it again",
 			b.opts.Name, method, cause(err))

@@ -26,6 +26,7 @@ const (
 	DefaultWriteTimeout      = 10 * time.Second
 	DefaultKeepAlive         = 15 * time.Second
 	DefaultFrontDrain        = 5 * time.Second
+	DefaultStartTimeout      = time.Minute
 )
 
 const (
@@ -90,6 +91,9 @@ type FrontOptions struct {
 	// Drain is how long calls in flight may take when the streams of HTTP+SSE end.
 	// Zero means DefaultFrontDrain.
 	Drain time.Duration
+	// StartTimeout bounds how long initialize waits for a server that starts. Zero means
+	// DefaultStartTimeout.
+	StartTimeout time.Duration
 	// LogLevel is that of sessions that did not set one. Empty means no messages.
 	LogLevel spec.LogLevel
 
@@ -150,6 +154,7 @@ func (o *FrontOptions) fill() {
 	o.WriteTimeout = cmp.Or(o.WriteTimeout, DefaultWriteTimeout)
 	o.KeepAlive = cmp.Or(o.KeepAlive, DefaultKeepAlive)
 	o.Drain = cmp.Or(o.Drain, DefaultFrontDrain)
+	o.StartTimeout = cmp.Or(o.StartTimeout, DefaultStartTimeout)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -13,9 +13,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/projection"
 )
 
-// startTimeout bounds how long initialize waits for a server that starts.
-const startTimeout = 30 * time.Second
-
 // startPoll is the pause before a server that starts is asked again.
 const startPoll = 100 * time.Millisecond
 
@@ -73,6 +70,9 @@ func readHandshake(params []byte) (handshake, error) {
 }
 
 func (f *Front) describe(ctx context.Context, req *exchange.Request) (desc *exchange.Description, err error) {
+	if err := f.opts.Admit(req); err != nil { // the server's era may be known by now
+		return nil, err
+	}
 	err = f.whenStarted(ctx, req, func(ctx context.Context) error {
 		desc, err = f.opts.Describer.Describe(ctx, req)
 		return err
@@ -83,7 +83,7 @@ func (f *Front) describe(ctx context.Context, req *exchange.Request) (desc *exch
 // whenStarted has ask wait for a server that starts; one that is known to be away is
 // an error at once.
 func (f *Front) whenStarted(ctx context.Context, req *exchange.Request, ask func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, f.opts.StartTimeout+startPoll) // what is asked has that time, and says why it failed
 	defer cancel()
 	for {
 		err := ask(ctx)

@@ -51,6 +51,10 @@ func (d *downstream) Hear(ctx context.Context, text []byte, anyway bool) error {
 	return d.told.put(ctx, text, false)
 }
 
+// Idle implements [exchange.Hearer]. On a connection the client is there as long as that
+// is.
+func (d *downstream) Idle() bool { return d.send == nil && d.f.sessions.isIdle(d) }
+
 // newestCall returns the call in flight whose client is likeliest to hear of it: the
 // last one that a connection waits for, else the last that a client may come back to. It
 // returns nil if there is neither.

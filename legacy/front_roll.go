@@ -242,6 +242,13 @@ func (r *roll) close() {
 	r.running.Wait()
 }
 
+// isIdle reports whether nothing uses the session.
+func (r *roll) isIdle(d *downstream) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.idle.Contains(d)
+}
+
 func (r *roll) size() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -103,11 +103,25 @@ func (b *Back) Err() error {
 
 // Start tries to reach the server in the background, now and whenever it is
 // down, until Close. A server that is away so is reported before anybody asks
-// for it. Start is called at most once.
+// for it. A command is started, unless it runs, for the first session that needs a
+// process, and not greeted before. Start is called at most once.
 func (b *Back) Start() {
 	ctx, stop := context.WithCancel(context.Background())
 	b.stop = stop
+	if b.opts.Launcher != nil {
+		b.running.Go(b.prestart)
+		return
+	}
 	b.running.Go(func() { b.supervise(ctx) }) // ends with stop, called by Close
+}
+
+// prestart has the command started.
+func (b *Back) prestart() {
+	err := b.opts.Launcher.Prestart(func(err error) { b.health.report(err) })
+	if err != nil {
+		err = &unconnected{err}
+	}
+	b.health.report(err)
 }
 
 func (b *Back) supervise(ctx context.Context) {

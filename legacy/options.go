@@ -34,7 +34,7 @@ type Options struct {
 	// to people and in every error. Required.
 	Name string
 
-	// Where the server is: exactly one of URL and Dial.
+	// Where the server is: exactly one of URL, Dial and Launcher.
 
 	// URL is the server's MCP endpoint over Streamable HTTP.
 	URL string
@@ -51,6 +51,9 @@ type Options struct {
 	// call gives a fresh one, which the Back closes. ctx bounds the opening, not
 	// the connection.
 	Dial func(ctx context.Context) (transport.Conn, error)
+	// Launcher starts the processes of a command, each of which has one session. No
+	// more of them run at a time than are in use.
+	Launcher *transport.Launcher
 
 	// What the server is told.
 
@@ -149,8 +152,8 @@ func (o *Options) check() error {
 	switch {
 	case o.Name == "":
 		return errors.New("legacy: NewBack: no Name")
-	case (o.URL == "") == (o.Dial == nil):
-		return fmt.Errorf("legacy: NewBack: server %q: want exactly one of URL and Dial", o.Name)
+	case o.ways() != 1:
+		return fmt.Errorf("legacy: NewBack: server %q: want exactly one of URL, Dial and Launcher", o.Name)
 	case len(o.ClientInfo) == 0:
 		return fmt.Errorf("legacy: NewBack: server %q: no ClientInfo", o.Name)
 	case o.Timeouts.Connect < 0, o.Timeouts.Request < 0, o.Timeouts.Max < 0:
@@ -171,6 +174,16 @@ func (o *Options) check() error {
 		return fmt.Errorf("legacy: NewBack: server %q: unknown Subresources %q", o.Name, o.Subresources)
 	}
 	return o.checkURL()
+}
+
+// ways returns how many ways to the server are given.
+func (o *Options) ways() (n int) {
+	for _, given := range []bool{o.URL != "", o.Dial != nil, o.Launcher != nil} {
+		if given {
+			n++
+		}
+	}
+	return n
 }
 
 func (o *Options) checkURL() error {

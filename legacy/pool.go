@@ -42,6 +42,9 @@ type pool struct {
 	rests  *simplelru.LRU[string, *rest]      // by scope whose server failed lately; see allScopes
 	stops  map[*entry]context.CancelCauseFunc // dials under way
 
+	ending int           // sessions that are being ended
+	ended  chan struct{} // closed when ending becomes zero; nil if nobody waits
+
 	running sync.WaitGroup // dials and goodbyes
 }
 
@@ -51,7 +54,8 @@ type dialFunc func(context.Context, exchange.Profile) (*session, error)
 // An entry is one session, or the attempt to open one.
 type entry struct {
 	scope   string
-	private bool          // not in shared: of one request
+	private bool          // not in shared: of one request, or of one client
+	unused  func() bool   // whether the client that it is of has nothing open; may be nil
 	ready   chan struct{} // closed when the dial has ended
 
 	// Written before ready is closed, read-only after.
@@ -94,12 +98,13 @@ func newPool(opts *Options, dial dialFunc) (*pool, error) {
 // private asks for one of its own, ended by release. The dial is shared by all
 // who wait for it and does not end with the first of them.
 func (p *pool) get(ctx context.Context, profile exchange.Profile, private bool) (*session, func(), error) {
-	return p.getBy(ctx, profile, private, p.dial)
+	return p.getBy(ctx, profile, private, nil, p.dial)
 }
 
-// getBy is get with another way to open a session.
-func (p *pool) getBy(ctx context.Context, profile exchange.Profile, private bool, dial dialFunc) (*session, func(), error) {
-	e, habit, err := p.enter(ctx, profile, private, dial)
+// getBy is get with another way to open a session. unused, which may be nil, reports
+// whether the session may be ended all the same while it is used.
+func (p *pool) getBy(ctx context.Context, profile exchange.Profile, private bool, unused func() bool, dial dialFunc) (*session, func(), error) {
+	e, habit, err := p.enter(ctx, profile, private, unused, dial)
 	if errors.Is(err, errFull) {
 		p.opts.Logger.Warn("session limit reached", "limit", p.opts.MaxSessions)
 		return nil, nil, fmt.Errorf("%w: %w", exchange.ErrFull, wire.Errorf(spec.CodeInternal,
@@ -139,7 +144,7 @@ func (e *entry) await(ctx context.Context, habit error) error {
 
 // enter finds or makes the entry, and uses it. habit is the server's last failure,
 // if failing is what it does.
-func (p *pool) enter(ctx context.Context, profile exchange.Profile, private bool, dial dialFunc) (e *entry, habit, err error) {
+func (p *pool) enter(ctx context.Context, profile exchange.Profile, private bool, unused func() bool, dial dialFunc) (e *entry, habit, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shared == nil {
@@ -166,7 +171,7 @@ func (p *pool) enter(ctx context.Context, profile exchange.Profile, private bool
 	if r != nil {
 		r.trial = true
 	}
-	e = &entry{scope: profile.Scope, private: private || profile.Single, ready: make(chan struct{}), uses: 1}
+	e = &entry{scope: profile.Scope, private: private || profile.Single, unused: unused, ready: make(chan struct{}), uses: 1}
 	p.all[e] = struct{}{}
 	if !private {
 		p.shared[e.scope] = e

@@ -67,6 +67,7 @@ func (p *pool) endLocked(e *entry, why string) {
 			// A child that can't stand must not be started in a loop.
 			p.restLocked(e.scope, time.Now(), e.s.err)
 		}
+		p.ending++
 		// Bounded by goodbyeTimeout, and by what a connection grants a child.
 		p.running.Go(func() { p.bury(e.s, why) })
 	}
@@ -79,6 +80,57 @@ func (p *pool) bury(s *session, why string) {
 		p.opts.Logger.Warn("server lost its session", "error", s.err)
 	}
 	s.goodbye()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ending--; p.ending == 0 && p.ended != nil {
+		close(p.ended)
+		p.ended = nil
+	}
+}
+
+// endIdle ends the sessions that nobody uses, and waits until none is being ended any
+// more.
+func (p *pool) endIdle(ctx context.Context) error {
+	unused := p.unused()
+	p.mu.Lock()
+	for e := range p.all {
+		if e.opened() && (e.uses == 0 || unused[e]) {
+			p.endLocked(e, endEvicted)
+		}
+	}
+	if p.ending == 0 {
+		p.mu.Unlock()
+		return nil
+	}
+	if p.ended == nil {
+		p.ended = make(chan struct{})
+	}
+	ended := p.ended
+	p.mu.Unlock()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// unused returns the sessions that are one client's own which has nothing open. The
+// clients are asked outside of the lock.
+func (p *pool) unused() map[*entry]bool {
+	p.mu.Lock()
+	var own []*entry
+	for e := range p.all {
+		if e.unused != nil && e.opened() {
+			own = append(own, e)
+		}
+	}
+	p.mu.Unlock()
+	out := make(map[*entry]bool)
+	for _, e := range own {
+		out[e] = e.unused()
+	}
+	return out
 }
 
 // goodbye ends a session that nobody uses any more.

@@ -23,12 +23,12 @@ func Probe(ctx context.Context, o Options, how exchange.Probing) (exchange.Verdi
 	}
 	var v exchange.Verdict
 	var s *session
-	defer how.Part(func() {
+	defer func() {
 		if s != nil {
 			s.goodbye()
 		}
 		_ = b.Close(context.WithoutCancel(ctx)) // it served its purpose
-	})
+	}()
 	sent := fmt.Sprintf("%s in revision %s", spec.MethodInitialize, spec.LatestLegacy)
 	greet := how.Take(sent, func() (answer, means string) {
 		if s, err = b.open(ctx, b.probeProfile()); err != nil {

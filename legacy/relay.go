@@ -54,7 +54,7 @@ func (b *Back) Link(ctx context.Context, req *exchange.Request, m *wire.Message,
 		calls: make(map[wire.ID]*relayed), tokens: make(map[wire.ID]*relayed),
 		asked: make(map[wire.ID]wire.ID), asks: make(map[wire.ID]wire.ID),
 	}
-	_, leave, err := b.pool.getBy(ctx, req.Profile, true, func(ctx context.Context, _ exchange.Profile) (*session, error) {
+	_, leave, err := b.pool.getBy(ctx, req.Profile, true, func() bool { return h.Idle() }, func(ctx context.Context, _ exchange.Profile) (*session, error) {
 		s, err := b.openRelay(ctx, r, m)
 		return s, b.connected(ctx, err)
 	})
@@ -84,7 +84,7 @@ func (e *relayRefusal) Error() string { return "initialize: " + e.text }
 func (b *Back) openRelay(ctx context.Context, r *relay, m *wire.Message) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeouts.Connect)
 	defer cancel()
-	return b.overLink(func(to connector) (*session, error) { return b.relayOver(ctx, r, m, to) })
+	return b.overLink(ctx, func(ctx context.Context, to connector) (*session, error) { return b.relayOver(ctx, r, m, to) })
 }
 
 // relayOver opens a session over the link that connect gives it.

@@ -54,6 +54,7 @@ func NewBack(opts BackOptions) (*Back, error) {
 	}
 	opts.fill()
 	b := &Back{opts: opts, log: opts.Logger, health: newUpHealth(opts.Logger), asks: make(map[string]*asking)}
+	b.lastID.Store(opts.IDs)
 	var err error
 	if b.known, err = simplelru.NewLRU[string, *described](maxScopes, nil); err != nil {
 		return nil, fmt.Errorf("modern: NewBack: server %q: %w", opts.Name, err)

@@ -48,6 +48,10 @@ type BackOptions struct {
 	// sessions.
 	Dial func(ctx context.Context) (transport.Conn, error)
 
+	// IDs is the highest id of a request that a connection was sent before Dial returned
+	// it: those of the Back's own are greater.
+	IDs int64
+
 	// What the server is told.
 
 	// ClientInfo is the gateway's own name and version, an Implementation object,

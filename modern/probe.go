@@ -29,7 +29,7 @@ func Probe(ctx context.Context, o BackOptions, how exchange.Probing) (exchange.V
 	if err != nil {
 		return exchange.Verdict{}, err
 	}
-	defer how.Part(func() { _ = b.Close(context.WithoutCancel(ctx)) }) // it served its purpose
+	defer func() { _ = b.Close(context.WithoutCancel(ctx)) }() // it served its purpose
 	begun := time.Now()
 	v := b.probe(ctx, how)
 	v.Took = time.Since(begun)
@@ -55,7 +55,11 @@ func (b *Back) probe(ctx context.Context, how exchange.Probing) exchange.Verdict
 		var f finding
 		sent := fmt.Sprintf("%s in revision %s", spec.MethodDiscover, b.revision())
 		steps = append(steps, how.Take(sent, func() (answer, means string) {
-			a, err := b.link.exchange(ctx, b.ownCall(spec.MethodDiscover, []byte("{}"), b.probeProfile()))
+			ctx, done := how.Await(ctx)
+			defer done()
+			c := b.ownCall(spec.MethodDiscover, []byte("{}"), b.probeProfile())
+			c.probes = true
+			a, err := b.link.exchange(ctx, c)
 			f = b.judge(ctx, a, err, again)
 			return f.answer, f.means()
 		}))
@@ -165,7 +169,7 @@ func (b *Back) silence(ctx context.Context, err error) finding {
 	case ctx.Err() != nil:
 		f.answer = "nothing in time" + b.noise()
 		f.Reason = "it did not answer " + spec.MethodDiscover + " in time" + b.noise()
-		f.Inconclusive, f.Cause = true, context.DeadlineExceeded
+		f.Inconclusive, f.Cause = true, context.Cause(ctx)
 		if b.wasConnected() {
 			f.Era = spec.Legacy
 		}

@@ -37,6 +37,9 @@ type upcall struct {
 	header http.Header // beside those of every request; nil unless over HTTP
 	scope  string      // the profile's
 	of     *serving    // the client's request; nil for the gateway's own
+	// probes says that the server may not know the request: it is not sent a cancellation
+	// of it, which some servers don't survive.
+	probes bool
 }
 
 // is reports whether id is the call's.

@@ -15,11 +15,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// describePatience bounds how long Describe waits for a server that is slow to
-// answer: some clients give up at 5 s and take the server for a legacy one for
-// good.
-const describePatience = 4 * time.Second
-
 // everybody is the scope of a description that does not depend on who asks.
 const everybody = ""
 
@@ -37,8 +32,7 @@ type asking struct {
 }
 
 // Describe implements [exchange.Describer]: it tells what the server answered to
-// server/discover, as long as the server said. It waits at most 4 s, and not at all
-// where that is foretold.
+// server/discover, as long as the server said. It does not wait where that is foretold.
 //
 // Spec: 2026-07-28, server/discover; server/utilities/caching.
 func (b *Back) Describe(ctx context.Context, req *exchange.Request) (*exchange.Description, error) {
@@ -71,7 +65,7 @@ func (b *Back) foretold() *exchange.Description {
 	return &d
 }
 
-// refresh asks the server anew, and waits for the answer as long as a client does.
+// refresh asks the server anew, and waits for the answer as long as that may take.
 func (b *Back) refresh(ctx context.Context, p exchange.Profile) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -84,16 +78,12 @@ func (b *Back) refresh(ctx context.Context, p exchange.Profile) error {
 	if a == nil {
 		return b.clientError(spec.MethodDiscover, errBackClosed)
 	}
-	late := time.NewTimer(describePatience)
-	defer late.Stop()
 	select {
-	case <-a.done:
+	case <-a.done: // by its time-out, too
 		if a.err == nil {
 			return nil
 		}
 		return b.clientError(spec.MethodDiscover, a.err)
-	case <-late.C:
-		return fmt.Errorf("server %q is still %w; try again in a few seconds", b.opts.Name, exchange.ErrStarting)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

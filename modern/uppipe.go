@@ -152,7 +152,9 @@ func (p *pipe) abandon(ctx context.Context, pc *connCall) (answer, error) {
 		a.free() // it came, and nobody wants it
 		return answer{}, cause
 	}
-	p.cancel(pc.id, cause)
+	if !pc.probes {
+		p.cancel(pc.id, cause)
+	}
 	return answer{}, cause
 }
 

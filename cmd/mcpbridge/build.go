@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
@@ -19,13 +20,14 @@ import (
 )
 
 // newGateway turns a configuration into a gateway with all its servers. It
-// starts nothing.
-func newGateway(c *config.Config, environ []string, log *slog.Logger, m *metrics.Metrics) (*gateway.Gateway, error) {
+// starts nothing. clientFirst says that there is one client, who decides what a command
+// is asked first.
+func newGateway(c *config.Config, clientFirst bool, environ []string, log *slog.Logger, m *metrics.Metrics) (*gateway.Gateway, error) {
 	o := gatewayOptions(c)
 	o.Logger, o.Metrics = log, m
 	for i := range c.Servers {
 		if s := &c.Servers[i]; !s.Disabled {
-			b := &builder{config: c, server: s, environ: environ, log: log, metrics: m}
+			b := &builder{config: c, server: s, clientFirst: clientFirst, environ: environ, log: log, metrics: m}
 			o.Servers = append(o.Servers, b.serverOptions())
 		}
 	}
@@ -70,6 +72,12 @@ type builder struct {
 	environ []string
 	log     *slog.Logger
 	metrics *metrics.Metrics
+
+	clientFirst bool                // the server has one client, which decides what is asked first
+	launcher    *transport.Launcher // see processes
+
+	// found is what askProcess has found, until it is asked for.
+	found atomic.Pointer[gateway.Finding]
 }
 
 func (b *builder) serverOptions() gateway.ServerOptions {
@@ -77,6 +85,8 @@ func (b *builder) serverOptions() gateway.ServerOptions {
 	return gateway.ServerOptions{
 		Name:              s.Name,
 		Open:              b.open,
+		Command:           s.Command != "",
+		Patience:          s.Timeouts.Connect,
 		Isolation:         gateway.Isolation(s.Isolation),
 		Gather:            s.Gather,
 		ParkedTTL:         s.ParkedTTL,
@@ -105,7 +115,8 @@ func (b *builder) backOptions() legacy.Options {
 		Logger:       b.log,
 		Metrics:      b.metrics,
 	}
-	if o.Dial = b.dial(); o.Dial == nil {
+	o.Launcher, o.Dial = b.processes(), b.dial()
+	if o.Launcher == nil && o.Dial == nil {
 		o.URL, o.Headers, o.Transport = s.URL, b.headers(), legacy.Transport(s.Type)
 	}
 	if s.URL != "" {
@@ -114,20 +125,21 @@ func (b *builder) backOptions() legacy.Options {
 	return o
 }
 
-// dial opens connections to a server that is not reached over HTTP; it is nil for one
-// that is.
+// dial opens connections to a server that is neither a command nor reached over HTTP; it
+// is nil for these.
 func (b *builder) dial() func(context.Context) (transport.Conn, error) {
 	switch {
 	case b.server.Builtin != "":
 		book := notebook.New(notebook.Options{Version: version(), Logger: b.log.With("upstream", b.server.Name)})
 		return (&builtin{book: book, modern: b.server.Builtin == modernNotebook}).dial
-	case b.server.Command != "":
-		return b.startCommand
 	case b.server.OverWebSocket():
 		return b.dialSocket
 	}
 	return nil
 }
+
+// onConnection reports whether all messages of a session share one connection.
+func (b *builder) onConnection() bool { return b.server.Command != "" || b.dial() != nil }
 
 // dialSocket opens a WebSocket to the server.
 func (b *builder) dialSocket(ctx context.Context) (transport.Conn, error) {
@@ -156,7 +168,7 @@ func (b *builder) headers() http.Header {
 
 // startCommand starts the server's command, which lives as long as the
 // connection.
-func (b *builder) startCommand(context.Context) (transport.Conn, error) {
+func (b *builder) startCommand() (transport.Conn, error) {
 	c, err := transport.StartCommand(transport.CommandOptions{
 		Argv:       append([]string{b.server.Command}, b.server.Args...),
 		Dir:        b.server.Cwd,

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
@@ -13,27 +12,30 @@ import (
 	"github.com/mcpbridge/mcpbridge/modern"
 )
 
-// parting is how long a server's process waits for the end of the one that was probed:
-// two of them may be in each other's way. One that takes longer takes no notice of the
-// end of its input, and is given seconds.
-const parting = 200 * time.Millisecond
-
-// open builds the back of the server's era, or one that finds the era out.
+// open builds the back of the server's era, or one that finds the era out. That of a
+// command does both: it is also what keeps its processes few.
 func (b *builder) open(changes exchange.Changes) (gateway.Back, error) {
-	if era := b.era(); era != spec.Unknown {
-		return b.openAs(gateway.Finding{Era: era}, nil, changes, nil)
+	era := b.era()
+	if b.server.Command == "" && era != spec.Unknown {
+		return b.openAs(gateway.Finding{Era: era}, changes, nil)
 	}
 	var d *gateway.Detector
 	doubt := func(why string) { d.Doubt(why) }
-	d, err := gateway.Detect(gateway.DetectOptions{
-		Name:  b.server.Name,
-		Probe: func(ctx context.Context) gateway.Finding { return b.probe(ctx, d.Era()) }, // within Timeout, whatever it takes
-		Open: func(f gateway.Finding, gone <-chan struct{}) (gateway.Back, error) {
-			return b.openAs(f, gone, changes, doubt)
-		},
-		Timeout: b.server.Timeouts.Connect,
-		Logger:  b.log,
-	})
+	o := gateway.DetectOptions{
+		Name:        b.server.Name,
+		Era:         era,
+		ClientFirst: b.clientFirst && b.server.Command != "",
+		Launcher:    b.processes(),
+		Changes:     changes,
+		Open:        func(f gateway.Finding) (gateway.Back, error) { return b.openAs(f, changes, doubt) },
+		Timeout:     b.server.Timeouts.Connect,
+		Patience:    b.server.Timeouts.Connect,
+		Logger:      b.log,
+	}
+	if era == spec.Unknown {
+		o.Probe = func(ctx context.Context) gateway.Finding { return b.probe(ctx, d.Era()) } // within Timeout, whatever it takes
+	}
+	d, err := gateway.Detect(o)
 	if err != nil {
 		return nil, err // and no typed nil in the interface
 	}
@@ -51,14 +53,12 @@ func (b *builder) era() spec.Era {
 	return spec.Unknown
 }
 
-// openAs builds the back of the era that was found. gone, which may be nil, is closed
-// when what the probe left has ended. doubt, which may be nil, hears of what only a
-// server of the other era does.
-func (b *builder) openAs(f gateway.Finding, gone <-chan struct{}, changes exchange.Changes, doubt func(string)) (gateway.Back, error) {
+// openAs builds the back of the era that was found. doubt, which may be nil, hears of
+// what only a server of the other era does.
+func (b *builder) openAs(f gateway.Finding, changes exchange.Changes, doubt func(string)) (gateway.Back, error) {
 	if f.Era == spec.Modern {
 		o := b.modernOptions()
 		o.Changes, o.Doubt, o.Foretold = changes, doubt, f.Description
-		o.Dial = after(gone, o.Dial)
 		back, err := modern.NewBack(o)
 		if err != nil {
 			return nil, err // and no typed nil in the interface
@@ -67,30 +67,11 @@ func (b *builder) openAs(f gateway.Finding, gone <-chan struct{}, changes exchan
 	}
 	o := b.backOptions()
 	o.Changes, o.Doubt = changes, doubt
-	o.Dial = after(gone, o.Dial)
 	back, err := legacy.NewBack(o)
 	if err != nil {
 		return nil, err // and no typed nil in the interface
 	}
 	return back, nil
-}
-
-// after returns dial, which waits a little for what a probe left to end; nil for nil.
-func after(gone <-chan struct{}, dial func(context.Context) (transport.Conn, error)) func(context.Context) (transport.Conn, error) {
-	if gone == nil || dial == nil {
-		return dial
-	}
-	return func(ctx context.Context) (transport.Conn, error) {
-		late := time.NewTimer(parting)
-		defer late.Stop()
-		select {
-		case <-gone:
-		case <-late.C:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-		return dial(ctx)
-	}
 }
 
 func (b *builder) modernOptions() modern.BackOptions {
@@ -105,8 +86,24 @@ func (b *builder) modernOptions() modern.BackOptions {
 		Logger:       b.log,
 		Metrics:      b.metrics,
 	}
-	if o.Dial = b.dial(); o.Dial == nil {
+	switch l := b.processes(); {
+	case l != nil:
+		o.Dial = func(ctx context.Context) (transport.Conn, error) { return launched(ctx, l) }
+	default:
+		o.Dial = b.dial()
+	}
+	if o.Dial == nil {
 		o.URL, o.Headers = s.URL, b.headers()
 	}
 	return o
+}
+
+// launched takes a process for the server's only connection.
+func launched(ctx context.Context, l *transport.Launcher) (transport.Conn, error) {
+	p, err := l.Dial(ctx)
+	if err != nil {
+		return nil, err // and no typed nil in the interface
+	}
+	p.SetQuiet(false)
+	return p, nil
 }

@@ -69,7 +69,7 @@ servers:
 	server := web.serverOptions()
 	server.Open = nil // functions don't compare
 	if want := (gateway.ServerOptions{
-		Name: "web", Isolation: gateway.IsolateNothing, Gather: 11 * time.Millisecond, ParkedTTL: 12 * time.Second,
+		Name: "web", Isolation: gateway.IsolateNothing, Gather: 11 * time.Millisecond, ParkedTTL: 12 * time.Second, Patience: 15 * time.Second,
 		Keep: []string{"tools/list"}, ForwardClientInfo: true,
 	}); !reflect.DeepEqual(server, want) {
 		t.Errorf("server options = %+v\nwant %+v", server, want)

@@ -14,25 +14,28 @@ import (
 // probe finds out which era the server is of, for the gateway. standing is the verdict
 // so far.
 func (b *builder) probe(ctx context.Context, standing spec.Era) gateway.Finding {
-	var ends []func()
-	end := func() {
-		for _, end := range ends {
-			end()
-		}
+	if b.server.Command != "" {
+		return b.probeCommand(ctx, standing)
 	}
-	v, err := b.detect(ctx, standing, exchange.Probing{Leave: func(end func()) { ends = append(ends, end) }})
+	v, err := b.detect(ctx, standing, exchange.Probing{})
 	if err != nil {
-		return gateway.Finding{Why: err.Error(), End: end}
+		return gateway.Finding{Why: err.Error()}
 	}
-	f := gateway.Finding{Era: v.Era, Why: v.Reason, Description: v.Description, End: end}
-	if step := nextStep(&v, b.server); v.Era == spec.Unknown && step != "" {
+	return b.finding(&v)
+}
+
+// finding is a verdict as the gateway wants it, with the next step where there is none.
+func (b *builder) finding(v *exchange.Verdict) gateway.Finding {
+	f := gateway.Finding{Era: v.Era, Why: v.Reason, Description: v.Description, Starting: v.Starting}
+	if step := nextStep(v, b.server); v.Era == spec.Unknown && step != "" {
 		f.Why += "; " + step
 	}
 	return f
 }
 
-// detect asks the server which era it is of, within timeouts.connect, in connections
-// of its own: some servers take their first request for what all others will be.
+// detect asks the server which era it is of, within timeouts.connect: some servers take
+// their first request for what all others will be, so that a URL is asked in connections
+// that serve nobody, and a command in a process that is left to who serves it.
 //
 // A URL that fails at server/discover, or says nothing to it, is asked for a session:
 // some servers of the older era do so with whatever they don't know, and would never
@@ -43,9 +46,7 @@ func (b *builder) probe(ctx context.Context, standing spec.Era) gateway.Finding 
 // what clients have open. One that is of the older era by now opens a session.
 func (b *builder) detect(ctx context.Context, standing spec.Era, how exchange.Probing) (exchange.Verdict, error) {
 	first, second := b.shares(standing)
-	o := b.modernOptions()
-	o.Timeouts.Connect = first
-	v, err := modern.Probe(ctx, o, how)
+	v, err := b.discover(ctx, first, how)
 	fallen := standing == spec.Modern && v.Era == spec.Legacy && v.Cause != nil
 	failed := v.Era == spec.Unknown && v.Inconclusive
 	if err != nil || second == 0 || !fallen && !failed {
@@ -64,11 +65,21 @@ func (b *builder) detect(ctx context.Context, standing spec.Era, how exchange.Pr
 	return greeting, nil
 }
 
+// discover sends server/discover, within a time.
+func (b *builder) discover(ctx context.Context, within time.Duration, how exchange.Probing) (exchange.Verdict, error) {
+	if b.server.Command != "" {
+		return b.discoverCommand(ctx, within, how)
+	}
+	o := b.modernOptions()
+	o.Timeouts.Connect = within
+	return modern.Probe(ctx, o, how)
+}
+
 // shares divides timeouts.connect between the questions that an era may take; the
 // second is zero where there is only one.
 func (b *builder) shares(standing spec.Era) (first, second time.Duration) {
 	all := b.server.Timeouts.Connect
-	if b.dial() != nil && standing != spec.Modern {
+	if b.onConnection() && standing != spec.Modern {
 		return all, 0
 	}
 	second = all / 3

@@ -31,7 +31,11 @@ func detector(t *testing.T, s config.Server, bound time.Duration) *builder {
 	c.Servers[0].Timeouts.Connect = bound
 	// A race build takes a second over its exit unless told otherwise.
 	c.Servers[0].Env = map[string]string{"GORACE": "atexit_sleep_ms=0"}
-	return &builder{config: c, server: &c.Servers[0], environ: os.Environ(), log: slog.New(slog.DiscardHandler), metrics: metrics.New()}
+	b := &builder{config: c, server: &c.Servers[0], environ: os.Environ(), log: slog.New(slog.DiscardHandler), metrics: metrics.New()}
+	if l := b.processes(); l != nil {
+		t.Cleanup(l.Close)
+	}
+	return b
 }
 
 // judge wants a verdict, within the bound, and logs both.
@@ -117,8 +121,8 @@ func TestU01StepsAreKept(t *testing.T) {
 	}
 }
 
-// A command that takes its first request for what all others will be is probed in a
-// process of its own: the one that serves has not heard of it.
+// A command that takes its first request for what all others will be, and was asked what
+// it is, is started anew for whoever it serves.
 func TestU02PinnedCommandIsServed(t *testing.T) {
 	s := serve(t, os.Environ(), "--", os.Args[0], "pinned")
 	got := runCommand(t.Context(), nil, "call", s.Endpoints[0].URL, "--json")
@@ -153,7 +157,6 @@ func TestFindingsNameTheNextStep(t *testing.T) {
 			var whys []string
 			for range 2 {
 				f := b.probe(t.Context(), spec.Unknown)
-				f.End()
 				whys = append(whys, f.Why)
 			}
 			if !strings.Contains(whys[0], tt.want) || strings.Contains(whys[0], "--") || whys[1] != whys[0] {
@@ -170,7 +173,6 @@ func TestProbeLogsNoServerThatIsDown(t *testing.T) {
 	var log buffer
 	b.log = slog.New(slog.NewTextHandler(&log, nil))
 	f := b.probe(t.Context(), spec.Unknown)
-	f.End()
 	if text := log.String(); f.Era != spec.Legacy || !strings.Contains(text, "command ended by itself") || strings.Contains(text, "is down") {
 		t.Errorf("verdict %v, log\n%s\nwant the command's end, and no server that is down", f.Era, text)
 	}
@@ -232,7 +234,6 @@ func TestU02StandingVerdictFallsByAnAnswer(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := detector(t, tt.server, 3*time.Second)
 			f := b.probe(t.Context(), spec.Modern)
-			f.End()
 			if f.Era != tt.want || f.Why == "" {
 				t.Errorf("finding %v, %q, want %v", f.Era, f.Why, tt.want)
 			}

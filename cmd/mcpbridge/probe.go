@@ -30,8 +30,8 @@ the revisions, the transport, how each question was answered and how long that
 took, and what becomes of each feature on the way to clients of the other era,
 with the reason and the rule of the translation.
 
-A command is started anew for each era it is asked about, with the environment of
-mcpbridge, and is ended again. Nothing is called but lists. Credentials that are to
+A command is started with the environment of mcpbridge, and is ended again; it is
+started anew only if it ends, or says nothing more, when it is asked. Nothing is called but lists. Credentials that are to
 stay off the command line come from the environment, as for wrap:
 MCPBRIDGE_SERVERS__DOCS_EXAMPLE_COM__HEADERS__AUTHORIZATION.
 
@@ -113,6 +113,9 @@ func readHeaders(lines []string) (map[string]string, error) {
 
 func (p *prober) run(ctx context.Context, out io.Writer, asJSON bool) error {
 	v, err := p.examine(ctx)
+	if l := p.processes(); l != nil {
+		l.Close()
+	}
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func (p *prober) report(v exchange.Verdict) *probeReport {
 	for _, l := range v.Lists {
 		r.Lists[l.Method] = len(l.Items)
 	}
-	s := &subject{v, p.dial() == nil && !v.Older, p.server.Command != ""}
+	s := &subject{v, !p.onConnection() && !v.Older, p.server.Command != ""}
 	r.Crossings = s.crossings()
 	return r
 }

@@ -123,12 +123,13 @@ func (w *wrapping) run(ctx context.Context, server string) error {
 	if err != nil {
 		return err
 	}
-	g, err := newGateway(w.config, w.environ, w.log, metrics.New())
+	g, err := newGateway(w.config, true, w.environ, w.log, metrics.New())
 	if err != nil {
 		return errors.Join(err, conn.Close())
 	}
 	g.Start()
-	err = g.ServeConn(ctx, conn, server)
+	defer context.AfterFunc(ctx, g.EndStreams)()
+	err = g.ServeConn(ctx, &lastConn{conn, g.EndStreams}, server)
 	w.log.Info("draining", "bound", w.config.Drain)
 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing(w.config.Drain)+killTime)
@@ -138,6 +139,21 @@ func (w *wrapping) run(ctx context.Context, server string) error {
 	}
 	w.log.Info("stopped")
 	return err
+}
+
+// A lastConn is the connection to the only client.
+type lastConn struct {
+	*transport.Stdio
+	ended func() // called when the client has nothing more to send
+}
+
+// Read implements [transport.Conn].
+func (c *lastConn) Read() ([]byte, error) {
+	msg, err := c.Stdio.Read()
+	if tooLong := (*transport.TooLongError)(nil); err != nil && !errors.As(err, &tooLong) {
+		c.ended()
+	}
+	return msg, err
 }
 
 // open returns the connection to the client.

@@ -11,6 +11,10 @@ import (
 // ErrStarting says that an upstream has not been tried to its end yet.
 var ErrStarting = errors.New("starting")
 
+// ErrOtherEra says that a server refused to open a session, as one of the other era
+// does: it is to be asked which era it is of.
+var ErrOtherEra = errors.New("the server may be of another era")
+
 // ErrClosed says that an upstream was closed before it had an answer. What was asked of
 // it may have taken effect.
 var ErrClosed = errors.New("mcpbridge is shutting down")

@@ -72,4 +72,7 @@ type Hearer interface {
 	// back, of a server that had no choice of streams: it may go on that of a call. Hear
 	// may wait for a slow client.
 	Hear(ctx context.Context, text []byte, anyway bool) error
+	// Idle reports whether the client has nothing open in its session, neither a stream
+	// nor a call: it may have left without a word.
+	Idle() bool
 }

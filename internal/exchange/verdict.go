@@ -1,6 +1,9 @@
 package exchange
 
 import (
+	"context"
+	"errors"
+	"sync"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -16,6 +19,8 @@ type Verdict struct {
 	// bring evidence: it failed at this one, or kept silent. What it said was not
 	// about credentials or load.
 	Inconclusive bool
+	// Starting says of a server that did not answer that it has not read the question.
+	Starting bool
 	// Status is the HTTP status that the server answered with instead of a message, or
 	// of a WebSocket; else zero.
 	Status int
@@ -56,20 +61,28 @@ type Probing struct {
 	Lists bool
 	// Begin, which may be nil, hears of each step before it is taken.
 	Begin func(sent string)
-	// Leave takes over the end of the connections that were opened, which may take
-	// seconds where that of a process is waited for: the verdict does not wait for it.
-	// Each end is called once. Nil means that they are ended before the verdict is
-	// returned.
-	Leave func(end func())
+	// Silence, which may be nil, returns true when the server has been silent for so
+	// long that it will not answer, and false when ctx ends.
+	Silence func(ctx context.Context) bool
 }
 
-// Part ends a connection, or leaves that to who wants to do it.
-func (p Probing) Part(end func()) {
-	if p.Leave == nil {
-		end()
-		return
+// ErrSilent is why a question ends that [Probing.Silence] gives up on.
+var ErrSilent = errors.New("it has read the request and is silent")
+
+// Await returns a context for a question, which ends with ErrSilent when Silence says so.
+// Whoever has an answer calls done.
+func (p Probing) Await(ctx context.Context) (question context.Context, done func()) {
+	question, cancel := context.WithCancelCause(ctx)
+	if p.Silence == nil {
+		return question, func() { cancel(nil) }
 	}
-	p.Leave(end)
+	var watching sync.WaitGroup
+	watching.Go(func() { // ends with question
+		if p.Silence(question) {
+			cancel(ErrSilent)
+		}
+	})
+	return question, func() { cancel(nil); watching.Wait() }
 }
 
 // Take takes one step of a probe and returns it. ask returns what came, and what

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/gateway"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/modern"
+)
+
+const (
+	// silentTime is how long a command that has read server/discover may be silent
+	// before it is taken for one that does not know the request.
+	silentTime = 2 * time.Second
+	// exitTime is how long a command whose output has ended may take to exit.
+	exitTime = 500 * time.Millisecond
+)
+
+// processes returns what starts the processes of the server's command; nil if the server
+// is none.
+func (b *builder) processes() *transport.Launcher {
+	if b.server.Command != "" && b.launcher == nil {
+		b.launcher = transport.NewLauncher(b.startCommand, b.askProcess)
+	}
+	return b.launcher
+}
+
+// probeCommand asks the command which era it is of, in the process that is to serve. One
+// that has a verdict, and serves, is asked in the process that is started next, unless a
+// process has just refused to open a session.
+func (b *builder) probeCommand(ctx context.Context, standing spec.Era) gateway.Finding {
+	l := b.processes()
+	if f := b.found.Swap(nil); f != nil { // by askProcess
+		return *f
+	}
+	switch {
+	case standing == spec.Legacy && !l.HasRefused():
+		l.AskNext()
+		return gateway.Finding{Why: "it is asked when it is started next"}
+	case standing == spec.Unknown && l.InitializeFirst():
+		return gateway.Finding{Era: spec.Legacy, Why: "it ended, or stayed silent, when it was asked " + spec.MethodDiscover}
+	}
+	v, err := b.detect(ctx, standing, exchange.Probing{})
+	if err != nil {
+		return gateway.Finding{Why: err.Error()}
+	}
+	return b.finding(&v)
+}
+
+// askProcess asks a process which era it is of that was started for a legacy back. If
+// that is the other one it returns an error, and the process waits for who serves it.
+func (b *builder) askProcess(ctx context.Context, p *transport.Process) error {
+	v, err := b.ask(ctx, p, exchange.Probing{})
+	switch {
+	case err != nil:
+		return err
+	case v.Era == spec.Modern:
+		f := b.finding(&v)
+		b.found.Store(&f)
+		return exchange.ErrOtherEra
+	case b.launcher.Take(p):
+		return nil
+	}
+	return errors.New(v.Reason)
+}
+
+// discoverCommand asks a process of the command which era it is of, and leaves it to
+// the next who needs one.
+func (b *builder) discoverCommand(ctx context.Context, within time.Duration, how exchange.Probing) (exchange.Verdict, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	p, err := b.processes().Dial(ctx)
+	if err != nil {
+		return exchange.Verdict{Reason: "connecting to it: " + transport.Cause(err).Error(), Cause: err}, nil
+	}
+	return b.ask(ctx, p, how)
+}
+
+// ask asks a process which era it is of. It keeps the process unless that has ended.
+func (b *builder) ask(ctx context.Context, p *transport.Process, how exchange.Probing) (exchange.Verdict, error) {
+	p.SetQuiet(true)
+	o := b.modernOptions()
+	o.IDs = p.LastID()
+	o.Dial = func(context.Context) (transport.Conn, error) { return p.Borrow(), nil }
+	how.Silence = func(ctx context.Context) bool { return p.AwaitSilence(ctx, silentTime) }
+	v, err := modern.Probe(ctx, o, how)
+	p.SetLastID(p.LastID() + int64(len(v.Steps)))
+	if err != nil {
+		_ = p.Close()
+		return v, err
+	}
+	if v.Cause != nil {
+		b.unanswered(p, &v)
+		return v, nil
+	}
+	p.SetRefused(false)
+	b.launcher.Keep(p)
+	return v, nil
+}
+
+// unanswered judges a process that did not answer: by what it had read.
+func (b *builder) unanswered(p *transport.Process, v *exchange.Verdict) {
+	silent := errors.Is(v.Cause, exchange.ErrSilent) || errors.Is(v.Cause, context.DeadlineExceeded)
+	switch {
+	case !silent && p.EndsWithin(exitTime):
+		if p.HasRead() {
+			b.launcher.SetInitializeFirst()
+		} else {
+			v.Era = spec.Unknown
+		}
+		_ = p.Close()
+		return
+	case !p.HasRead():
+		v.Era, v.Starting = spec.Unknown, true
+		v.Reason = "it has not read its first request within timeouts.connect"
+	}
+	b.launcher.Keep(p)
+}

@@ -1,0 +1,200 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// Serve implements [exchange.Handler]. What a back was running when it was found to be
+// of the wrong era is run again by the right one, if it can't do twice what was asked
+// for once.
+func (d *Detector) Serve(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+	for {
+		back, err := d.await(ctx, req.Era)
+		if err != nil {
+			return nil, err
+		}
+		res, err := back.Serve(ctx, req, x)
+		switch {
+		case err == nil || !d.wasWrong(ctx, back, err):
+			return res, err
+		case !errors.Is(err, exchange.ErrOtherEra) && !spec.Repeatable(req.Method):
+			return nil, wire.Errorf(spec.CodeInternal, "server %q was found to be %s while it ran %s; the request may have taken effect and was not repeated: check before sending it again",
+				d.opts.Name, d.Era(), req.Method)
+		}
+	}
+}
+
+// Describe implements [exchange.Describer].
+func (d *Detector) Describe(ctx context.Context, req *exchange.Request) (*exchange.Description, error) {
+	if d.recall != nil {
+		if known := d.recall.describe(req); known != nil {
+			return known, nil
+		}
+	}
+	return d.describe(ctx, req)
+}
+
+// describe has the server describe itself.
+func (d *Detector) describe(ctx context.Context, req *exchange.Request) (*exchange.Description, error) {
+	for {
+		back, err := d.await(ctx, req.Era)
+		if err != nil {
+			return nil, err
+		}
+		desc, err := back.Describe(ctx, req)
+		if err == nil && d.recall != nil && back.Err() == nil {
+			d.recall.told(req, back.Era(), desc)
+		}
+		if err == nil || !d.wasWrong(ctx, back, err) {
+			return desc, err
+		}
+	}
+}
+
+// Watch implements [exchange.Source].
+func (d *Detector) Watch(ctx context.Context, p exchange.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
+	for {
+		back, err := d.await(ctx, spec.Unknown)
+		if err != nil {
+			return nil, nil, err
+		}
+		honored, release, err := back.Watch(ctx, p, want)
+		if err == nil || !errors.Is(err, exchange.ErrOtherEra) || !d.wasWrong(ctx, back, err) {
+			return honored, release, err
+		}
+	}
+}
+
+// Link implements [exchange.Linker].
+func (d *Detector) Link(ctx context.Context, req *exchange.Request, m *wire.Message, h exchange.Hearer) (exchange.Link, []byte, error) {
+	back, err := d.await(ctx, spec.Legacy)
+	if err != nil {
+		return nil, nil, err
+	}
+	linker, ok := back.(exchange.Linker)
+	if !ok {
+		return nil, nil, nil
+	}
+	l, answer, err := linker.Link(ctx, req, m, h)
+	refused := l == nil && err == nil && d.opts.Launcher != nil || errors.Is(err, exchange.ErrOtherEra)
+	switch {
+	case refused && d.asked(ctx, back) && d.Era() == spec.Modern:
+		return nil, nil, nil
+	case err == nil && l != nil && d.recall != nil:
+		d.recall.found(Finding{Era: spec.Legacy})
+	}
+	return l, answer, err
+}
+
+// wasWrong reports whether there is another back in the place of one that failed: the
+// server may have to be asked for that.
+func (d *Detector) wasWrong(ctx context.Context, back Back, err error) bool {
+	switch {
+	case errors.Is(err, exchange.ErrOtherEra):
+		return d.asked(ctx, back)
+	case errors.Is(err, exchange.ErrClosed):
+		return d.replaced(back)
+	}
+	return false
+}
+
+// replaced reports whether there is another back in the place of this one.
+func (d *Detector) replaced(back Back) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.back != back && !d.closed
+}
+
+// asked has the server asked again which era it is of, and reports whether another back
+// is in the place of this one then.
+func (d *Detector) asked(ctx context.Context, back Back) bool {
+	d.mu.Lock()
+	before := d.probed
+	d.mu.Unlock()
+	if d.opts.Probe == nil {
+		return false
+	}
+	d.ask()
+	for {
+		d.mu.Lock()
+		over, changed := d.back != back || d.probed > before, d.changed
+		d.mu.Unlock()
+		if over {
+			return d.replaced(back)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		case <-d.closing:
+			return false
+		}
+	}
+}
+
+// ask has the server asked without delay. It does not block.
+func (d *Detector) ask() {
+	select {
+	case d.asks <- struct{}{}:
+	default: // it is about to be asked
+	}
+}
+
+// await returns the back of the verdict. It waits as long as nothing is known of
+// the server; when it is known to be away, it says so at once. era is that of the
+// client, if it has one.
+func (d *Detector) await(ctx context.Context, era spec.Era) (Back, error) {
+	d.Start()
+	late := time.NewTimer(d.opts.Patience)
+	defer late.Stop()
+	for {
+		back, err, changed := d.look(era)
+		switch {
+		case back != nil:
+			return back, nil
+		case !errors.Is(err, exchange.ErrStarting):
+			return nil, fmt.Errorf("server %q can't be used: %w", d.opts.Name, err)
+		}
+		select {
+		case <-changed:
+		case <-late.C:
+			return nil, fmt.Errorf("server %q is still %w after %v; try again later, or raise timeouts.connect if it always takes that long", d.opts.Name, exchange.ErrStarting, d.opts.Patience)
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-d.closing:
+			return nil, ErrShutdown
+		}
+	}
+}
+
+// look returns the back, or why there is none, and a channel that is closed when that
+// may be another. Where the client comes first it has the server asked, or taken for one
+// of the client's era.
+func (d *Detector) look(era spec.Era) (Back, error, <-chan struct{}) {
+	d.mu.Lock()
+	back, err, changed := d.back, d.err, d.changed
+	undecided := back == nil && d.opts.ClientFirst && !d.probing && !time.Now().Before(d.notTill)
+	if undecided && era != spec.Legacy {
+		d.probing = true
+	}
+	d.mu.Unlock()
+	switch {
+	case !undecided:
+		return back, err, changed
+	case era != spec.Legacy:
+		d.ask()
+		return nil, exchange.ErrStarting, changed
+	}
+	d.settle(Finding{Era: spec.Legacy, Why: "its client is"})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.back, d.err, d.changed
+}

@@ -1,0 +1,145 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// maxRecalled bounds the scopes of which it is known whether they were told what is
+// remembered, or what the server said in this run.
+const maxRecalled = 1024
+
+// A Memory keeps what a server said of itself from one run to the next. Its methods are
+// safe for concurrent use.
+type Memory interface {
+	// Era returns the era that the server was of; spec.Unknown if that is not known.
+	Era() spec.Era
+	// Recall returns what the server said of itself to a client of these capabilities;
+	// nil if that is not known.
+	Recall(req *exchange.Request) *exchange.Description
+	// Found keeps the verdict on the server.
+	Found(f Finding)
+	// Told keeps what the server said of itself to such a client.
+	Told(req *exchange.Request, era spec.Era, d *exchange.Description)
+}
+
+// A recall answers server/discover from what a server said in an earlier run, as long as
+// it has not said anything in this one and nothing has failed.
+type recall struct {
+	d      *Detector
+	memory Memory
+
+	// mu guards the fields below. It is held for map work only.
+	mu     sync.Mutex
+	given  *lru.Cache[string, *exchange.Description] // what a scope was told from memory
+	spoken *lru.Cache[string, struct{}]              // scopes that the server has answered
+	off    bool                                      // the server could not be started, or asked
+}
+
+func newRecall(d *Detector) (*recall, error) {
+	given, err := lru.New[string, *exchange.Description](maxRecalled)
+	if err != nil {
+		return nil, err
+	}
+	spoken, err := lru.New[string, struct{}](maxRecalled)
+	if err != nil {
+		return nil, err
+	}
+	return &recall{d: d, memory: d.opts.Memory, given: given, spoken: spoken}, nil
+}
+
+// describe returns what is remembered, nil if the server itself is to say it. The first
+// of a scope has the server asked meanwhile.
+func (r *recall) describe(req *exchange.Request) *exchange.Description {
+	scope := req.Profile.Scope
+	if err := r.d.Err(); err != nil && !errors.Is(err, exchange.ErrStarting) {
+		r.failed()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.off || r.spoken.Contains(scope) {
+		return nil
+	}
+	if known, ok := r.given.Get(scope); ok {
+		return known
+	}
+	known := r.memory.Recall(req)
+	if known == nil {
+		return nil
+	}
+	r.given.Add(scope, known)
+	r.d.running.Go(func() { r.verify(req) }) // ends by its time-out, or with the Detector
+	return known
+}
+
+// verify asks the server what was told in its place.
+func (r *recall) verify(req *exchange.Request) {
+	ctx, cancel := context.WithTimeout(r.d.live, r.d.opts.Patience)
+	defer cancel()
+	if _, err := r.d.describe(ctx, req); err != nil && r.d.live.Err() == nil {
+		r.d.log.Warn("server was described as it was remembered, and can't be reached", "error", err)
+		r.failed()
+	}
+}
+
+// told takes what the server has said of itself. Where it is not what was remembered,
+// those who listen are told that the lists have changed.
+func (r *recall) told(req *exchange.Request, era spec.Era, d *exchange.Description) {
+	scope := req.Profile.Scope
+	r.mu.Lock()
+	given, _ := r.given.Get(scope)
+	first := !r.spoken.Contains(scope)
+	r.given.Remove(scope)
+	r.spoken.Add(scope, struct{}{})
+	r.mu.Unlock()
+	if !first {
+		return
+	}
+	r.memory.Told(req, era, d)
+	if given == nil || same(given, d) {
+		return
+	}
+	r.d.log.Info("server is not what it was remembered to be", "scope", scope)
+	if r.d.opts.Changes == nil {
+		return
+	}
+	for _, kind := range []fanout.Kind{fanout.ToolsListChanged, fanout.PromptsListChanged, fanout.ResourcesListChanged} {
+		r.d.opts.Changes.Publish(fanout.Event{Topic: fanout.Topic{Scope: scope, Kind: kind}})
+	}
+}
+
+// found keeps the verdict.
+func (r *recall) found(f Finding) { r.memory.Found(f) }
+
+// failed says that what is remembered is not to be relied on.
+func (r *recall) failed() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.off = true
+}
+
+func same(a, b *exchange.Description) bool {
+	for _, pair := range [][2]json.RawMessage{{a.Capabilities, b.Capabilities}, {a.ServerInfo, b.ServerInfo}, {a.Instructions, b.Instructions}} {
+		if !bytes.Equal(canonicalOf(pair[0]), canonicalOf(pair[1])) {
+			return false
+		}
+	}
+	return true
+}
+
+func canonicalOf(text json.RawMessage) []byte {
+	if text == nil {
+		return nil
+	}
+	return wire.AppendCanonical(nil, text)
+}

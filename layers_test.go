@@ -30,7 +30,7 @@ var (
 // it is a commit of its own with a reason. A package that is not named here
 // may not exist.
 var layers = map[string][]string{
-	"cmd/mcpbridge": slices.Concat(top, eras, waist, bottom, []string{"internal/notebook"}),
+	"cmd/mcpbridge": slices.Concat(top, eras, waist, bottom, []string{"internal/notebook", "internal/remember"}),
 
 	"gateway":          slices.Concat(eras, waist, bottom),
 	"internal/admin":   slices.Concat(eras, waist, bottom),
@@ -48,6 +48,9 @@ var layers = map[string][]string{
 
 	"internal/exchange":  bottom,
 	"internal/transport": bottom,
+
+	// What servers said in earlier runs: files alone, which only cmd knows of.
+	"internal/remember": {"internal/exchange", "internal/spec"},
 
 	"index":           nil,
 	"internal/wire":   nil,

@@ -1,0 +1,133 @@
+package remember
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// A Server is a command, and on whose behalf it is asked: all that its answer
+// may depend on.
+type Server struct {
+	Command string
+	Args    []string
+	Env     []string // KEY=VALUE, as the child gets it; of a name given twice the last counts
+	Dir     string   // the working directory; empty means ours
+
+	// Capabilities are those that the client declared, a JSON object; nil for
+	// none.
+	Capabilities json.RawMessage
+	Principal    string // who the client is
+}
+
+// A Key names the record of a server. It is a hash, from which nothing of the
+// server can be read back. The zero Key names nothing.
+type Key [sha256.Size]byte
+
+// String returns the key in hexadecimal.
+func (k Key) String() string { return hex.EncodeToString(k[:]) }
+
+// Key returns the key of s. It is another one as soon as the program's file has
+// changed. An error says that the program is not found, which starting it would
+// say, too.
+func (s Server) Key() (Key, error) {
+	dir, err := filepath.Abs(s.Dir)
+	if err != nil {
+		return Key{}, fmt.Errorf("finding the working directory: %w", err)
+	}
+	program, err := lookPath(s.Command, dir)
+	if err != nil {
+		return Key{}, err
+	}
+	info, err := os.Stat(program)
+	if err != nil {
+		return Key{}, err
+	}
+	h := hasher{sha256.New()}
+	h.number(format)
+	h.text(s.Command)
+	h.list(s.Args)
+	h.list(environment(s.Env))
+	h.text(dir)
+	h.text(program)
+	h.number(info.Size())
+	h.number(info.ModTime().UnixNano())
+	h.text(string(canonical(s.capabilities())))
+	h.text(s.Principal)
+	return Key(h.Sum(nil)), nil
+}
+
+func (s Server) capabilities() json.RawMessage {
+	if len(s.Capabilities) == 0 {
+		return json.RawMessage("{}")
+	}
+	return s.Capabilities
+}
+
+// lookPath returns the file that os/exec runs for command in dir: a bare name is
+// looked up in the PATH of this process, whatever that of the child is.
+func lookPath(command, dir string) (string, error) {
+	if filepath.Base(command) != command && !filepath.IsAbs(command) {
+		command = filepath.Join(dir, command)
+	}
+	return exec.LookPath(command)
+}
+
+// environment returns env as the child finds it: each name once, in order.
+func environment(env []string) []string {
+	last := make(map[string]string, len(env))
+	for _, entry := range env {
+		name, _, _ := strings.Cut(entry, "=")
+		if runtime.GOOS == "windows" {
+			name = strings.ToUpper(name)
+		}
+		last[name] = entry
+	}
+	return slices.Sorted(maps.Values(last))
+}
+
+// canonical returns raw with its members in order and without white space, to be
+// compared; what is no JSON stays as it is. It never goes to a peer.
+func canonical(raw json.RawMessage) []byte {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber() // a float64 would make different numbers equal
+	var v any
+	if err := d.Decode(&v); err != nil || d.More() {
+		return raw
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return raw
+	}
+	return out
+}
+
+// A hasher keeps what is written apart: each part begins with its length.
+type hasher struct{ hash.Hash }
+
+func (h hasher) number(n int64) {
+	_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(n))) // a hash takes everything
+}
+
+func (h hasher) text(s string) {
+	h.number(int64(len(s)))
+	_, _ = h.Write([]byte(s))
+}
+
+func (h hasher) list(items []string) {
+	h.number(int64(len(items)))
+	for _, item := range items {
+		h.text(item)
+	}
+}

@@ -1,0 +1,161 @@
+package remember
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// format is the version of the files. It is part of every key, so that two
+// versions of mcpbridge don't take each other's records away.
+const format = 1
+
+// A Record is what a server said of itself, and how it wants to be asked.
+type Record struct {
+	Era         spec.Era // legacy or modern
+	Revisions   []spec.Revision
+	Description *exchange.Description // nil if it gave none
+	Said        time.Time             // when; zero means when the record is kept
+
+	// InitializeFirst says that the server does not survive server/discover: it
+	// exits, or answers nothing any more. Its first request is to be initialize.
+	InitializeFirst bool
+}
+
+// Diff names what is differs in from was: "era", "revisions", "capabilities",
+// "serverInfo", "instructions", "initializeFirst". White space and the order of
+// members make no difference, and neither does the time.
+func Diff(was, is Record) []string {
+	a, b := was.description(), is.description()
+	var out []string
+	for _, part := range []struct {
+		name string
+		same bool
+	}{
+		{"era", was.Era == is.Era},
+		{"revisions", slices.Equal(was.Revisions, is.Revisions)},
+		{"capabilities", sameJSON(a.Capabilities, b.Capabilities)},
+		{"serverInfo", sameJSON(a.ServerInfo, b.ServerInfo)},
+		{"instructions", sameJSON(a.Instructions, b.Instructions)},
+		{"initializeFirst", was.InitializeFirst == is.InitializeFirst},
+	} {
+		if !part.same {
+			out = append(out, part.name)
+		}
+	}
+	return out
+}
+
+func (r *Record) description() exchange.Description {
+	if r.Description == nil {
+		return exchange.Description{}
+	}
+	return *r.Description
+}
+
+func sameJSON(a, b json.RawMessage) bool { return bytes.Equal(canonical(a), canonical(b)) }
+
+// fresh reports whether r may be used at the time now. One of the future was
+// written when the clock was wrong.
+func (r *Record) fresh(now time.Time) bool {
+	age := now.Sub(r.Said)
+	return age >= 0 && age <= MaxAge
+}
+
+// file is a record as it stands in its file.
+type file struct {
+	Format          int             `json:"format"`
+	Key             string          `json:"key"` // a file that was renamed is none
+	Said            time.Time       `json:"said"`
+	Era             string          `json:"era"`
+	Revisions       []spec.Revision `json:"revisions,omitempty"`
+	InitializeFirst bool            `json:"initializeFirst,omitempty"`
+	Description     *description    `json:"description,omitempty"`
+}
+
+type description struct {
+	Capabilities json.RawMessage `json:"capabilities,omitempty"`
+	ServerInfo   json.RawMessage `json:"serverInfo,omitempty"`
+	Instructions json.RawMessage `json:"instructions,omitempty"`
+	TTL          int64           `json:"ttlMs,omitempty"`
+	Public       bool            `json:"public,omitempty"`
+}
+
+// encode writes r for the file of k. An error says what no file may hold.
+func encode(k Key, r Record) ([]byte, error) {
+	f := file{
+		Format: format, Key: k.String(), Said: r.Said.UTC(), Era: r.Era.String(),
+		Revisions: r.Revisions, InitializeFirst: r.InitializeFirst,
+	}
+	if d := r.Description; d != nil {
+		f.Description = &description{d.Capabilities, d.ServerInfo, d.Instructions, d.Cache.TTL, d.Cache.Public}
+	}
+	if err := f.check(k); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false) // what the server wrote stays as it is, but for white space
+	if err := e.Encode(f); err != nil {
+		return nil, err
+	}
+	if out.Len() > maxFile {
+		return nil, fmt.Errorf("a record of %d bytes is too long, at most %d are kept", out.Len(), maxFile)
+	}
+	return out.Bytes(), nil
+}
+
+// decode reads what the file of k holds.
+func decode(k Key, data []byte) (Record, error) {
+	var f file
+	if err := json.Unmarshal(data, &f); err != nil {
+		return Record{}, err
+	}
+	if err := f.check(k); err != nil {
+		return Record{}, err
+	}
+	r := Record{Era: eras[f.Era], Revisions: f.Revisions, Said: f.Said, InitializeFirst: f.InitializeFirst}
+	if d := f.Description; d != nil {
+		r.Description = &exchange.Description{
+			Capabilities: d.Capabilities, ServerInfo: d.ServerInfo, Instructions: d.Instructions,
+			Cache: exchange.CacheHint{TTL: d.TTL, Public: d.Public},
+		}
+	}
+	return r, nil
+}
+
+var eras = map[string]spec.Era{spec.Legacy.String(): spec.Legacy, spec.Modern.String(): spec.Modern}
+
+// check finds what the rest of mcpbridge would trip over.
+func (f *file) check(k Key) error {
+	switch d := f.Description; {
+	case f.Format != format:
+		return fmt.Errorf("it is of format %d, not %d", f.Format, format)
+	case f.Key != k.String():
+		return errors.New("it is the record of another server")
+	case eras[f.Era] == spec.Unknown:
+		return fmt.Errorf("era %q is none", f.Era)
+	case d == nil:
+		return nil
+	case !begins(d.Capabilities, '{'):
+		return errors.New("the capabilities are no object")
+	case d.ServerInfo != nil && !begins(d.ServerInfo, '{'):
+		return errors.New("serverInfo is no object")
+	case d.Instructions != nil && !begins(d.Instructions, '"'):
+		return errors.New("the instructions are no string")
+	}
+	return nil
+}
+
+// begins reports whether raw, which is JSON or is refused by the encoder, is of the kind that
+// begins with c.
+func begins(raw json.RawMessage, c byte) bool {
+	text := bytes.TrimLeft(raw, " \t\r\n")
+	return len(text) > 0 && text[0] == c
+}

@@ -88,8 +88,10 @@ type serverSummary struct {
 	Target    string   `json:"target"`
 	Era       string   `json:"era"`
 	Isolation string   `json:"isolation"`
-	Headers   []string `json:"headers,omitempty"` // names only
-	Env       []string `json:"env,omitempty"`     // names only
+	Connect   float64  `json:"connect_seconds"`    // timeouts.connect, of which the default depends on the server
+	Remember  bool     `json:"remember,omitempty"` // of a command
+	Headers   []string `json:"headers,omitempty"`  // names only
+	Env       []string `json:"env,omitempty"`      // names only
 	Disabled  bool     `json:"disabled,omitempty"`
 }
 
@@ -99,6 +101,7 @@ func summarize(c *config.Config) summary {
 		s := &c.Servers[i]
 		sum := serverSummary{
 			Name: s.Name, Target: s.Target(), Era: s.Era, Isolation: s.Isolation,
+			Connect: s.Timeouts.Connect.Seconds(), Remember: s.Remember && s.Command != "",
 			Headers: s.HeaderNames(), Env: s.EnvNames(), Disabled: s.Disabled,
 		}
 		if !s.Disabled {
@@ -130,13 +133,13 @@ func printSummary(w io.Writer, path string, s summary) error {
 	}
 	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	_, _ = fmt.Fprintf(tw, "%s can be used.\n\nlisten\t%s\nadmin\t%s\n\n", path, s.Listen, admin)
-	_, _ = fmt.Fprintln(tw, "SERVER\tENDPOINT\tREACHED BY\tERA\tISOLATION")
+	_, _ = fmt.Fprintln(tw, "SERVER\tENDPOINT\tREACHED BY\tERA\tISOLATION\tCONNECT")
 	for _, server := range s.Servers {
 		at := server.Endpoint
 		if server.Disabled {
 			at = "disabled"
 		}
-		_, _ = fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", server.Name, at, server.Target, server.Era, server.Isolation)
+		_, _ = fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%gs\n", server.Name, at, server.Target, server.Era, server.Isolation, server.Connect)
 	}
 	return tw.Flush() // the writes above end up here, and so does their error
 }

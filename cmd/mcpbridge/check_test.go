@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,11 +17,32 @@ func TestCheckExample(t *testing.T) {
 listen  127.0.0.1:2526
 admin   127.0.0.1:2527
 
-SERVER    ENDPOINT                            REACHED BY        ERA   ISOLATION
-notebook  http://127.0.0.1:2526/mcp/notebook  builtin notebook  auto  principal
+SERVER    ENDPOINT                            REACHED BY        ERA   ISOLATION  CONNECT
+notebook  http://127.0.0.1:2526/mcp/notebook  builtin notebook  auto  principal  10s
 `
 	if got.code != 0 || got.err != "" || got.out != want {
 		t.Errorf("check = %d, %q,\n%s\nwant\n%s", got.code, got.err, got.out, want)
+	}
+}
+
+// How long a server may take depends on its kind, and whether it is remembered.
+func TestCheckShowsDefaultsOfKinds(t *testing.T) {
+	path := configFile(t, "servers: {a: {command: x}, b: {url: 'http://h'}, c: {command: x, remember: false, timeouts: {connect: 1500ms}}}")
+	got := runCommand(t.Context(), nil, "check", "-c", path)
+	for _, want := range []string{" x auto principal 60s ", " http://h auto principal 10s ", " x auto principal 1.5s "} {
+		if !strings.Contains(strings.Join(strings.Fields(got.out), " ")+" ", want) {
+			t.Errorf("check = %s, want %q in it", got.out, want)
+		}
+	}
+	got = runCommand(t.Context(), nil, "check", "-c", path, "--json")
+	var s summary
+	if err := json.Unmarshal([]byte(got.out), &s); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []serverSummary{{Connect: 60, Remember: true}, {Connect: 10}, {Connect: 1.5}} {
+		if is := s.Servers[i]; is.Connect != want.Connect || is.Remember != want.Remember {
+			t.Errorf("%s: connect %v, remember %v, want %v, %v", is.Name, is.Connect, is.Remember, want.Connect, want.Remember)
+		}
 	}
 }
 

@@ -40,7 +40,7 @@ func TestWrongUsage(t *testing.T) {
 		{"probe with half a header", []string{"probe", "-H", "s3cret", "http://h"}, "mcpbridge: --header wants NAME: VALUE, as in 'Authorization: Bearer TOKEN'"},
 		{"probe with a header of its own", []string{"probe", "-H", "Host: x", "http://h"}, `mcpbridge: command line: servers.h.headers.Host: is set by mcpbridge itself; remove it`},
 		{"probe a command with a header", []string{"probe", "-H", "A: b", "--", "x"}, "mcpbridge: a command gets no headers; leave --header out, or give a URL"},
-		{"probe for less than no time", []string{"probe", "--timeout", "-1s", "http://h"}, "mcpbridge: --timeout -1s is negative; leave it out for 10s"},
+		{"probe for less than no time", []string{"probe", "--timeout", "-1s", "http://h"}, "mcpbridge: --timeout -1s is negative; leave it out for 10s (a URL) or 60s (a command)"},
 		{"listen nowhere", []string{"listen"}, "mcpbridge: want one argument, the endpoint's URL; see mcpbridge listen --help"},
 		{"listen to nothing", []string{"listen", "http://h"}, "mcpbridge: nothing to listen to; add --tools, --prompts, --resources or --resource URI"},
 		{"call no URL", []string{"call", "localhost:2526"}, `mcpbridge: "localhost:2526" is not the URL of an endpoint; write one such as http://127.0.0.1:2526/mcp/notebook`},

@@ -49,7 +49,7 @@ Exit codes: 0 the server answered; 1 there is no verdict, and why; 2 wrong usage
 	}
 	fs := cmd.Flags()
 	fs.StringArrayVarP(&headers, "header", "H", nil, "`NAME: VALUE` to send to a URL; may be repeated")
-	fs.DurationVar(&timeout, "timeout", 0, "bound of each question (default timeouts.connect, 10s)")
+	fs.DurationVar(&timeout, "timeout", 0, "bound of each question (default timeouts.connect: 10s for a URL, 60s for a command)")
 	fs.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -76,7 +76,7 @@ func newProber(p process, cmd *cobra.Command, args, headers []string, timeout ti
 	case named.URL == "" && len(headers) > 0:
 		return nil, usageError("a command gets no headers; leave --header out, or give a URL")
 	case timeout < 0:
-		return nil, usageError("--timeout %v is negative; leave it out for 10s", timeout)
+		return nil, usageError("--timeout %v is negative; leave it out for 10s (a URL) or 60s (a command)", timeout)
 	}
 	c, warnings, err := loadConfig(o)
 	warn(p.stderr, warnings)

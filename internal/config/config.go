@@ -41,6 +41,9 @@ type Config struct {
 	// ClientIdle is how long the session of a legacy client lasts unused.
 	ClientIdle time.Duration `koanf:"client_idle"`
 
+	// Remember says to keep what commands said of themselves for the next run.
+	Remember bool `koanf:"remember"`
+
 	Limits Limits `koanf:"limits"`
 	Log    Log    `koanf:"log"`
 
@@ -84,8 +87,10 @@ type Server struct {
 	Args    []string          `koanf:"args"`
 	Env     map[string]string `koanf:"env"`
 	Cwd     string            `koanf:"cwd"`
-	URL     string            `koanf:"url"`
-	Headers map[string]string `koanf:"headers"`
+	// Remember is Config.Remember where the server has none of its own.
+	Remember bool              `koanf:"remember"`
+	URL      string            `koanf:"url"`
+	Headers  map[string]string `koanf:"headers"`
 	// Type is stdio, http, sse or ws where the user wrote it, and has been found to
 	// agree with the rest. A URL of HTTP without one may be of Streamable HTTP or
 	// HTTP+SSE.

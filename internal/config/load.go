@@ -105,7 +105,7 @@ func load(into *koanf.Koanf, w *walker, root *yaml.Node) error {
 // decode fills defaults in and makes the typed Config.
 func decode(given *koanf.Koanf, order []string, rep *report) (*Config, error) {
 	all := koanf.New(delim)
-	base := filled(schema, given.Raw())
+	base := filled(schema, setting{top: given.Raw()})
 	if err := all.Load(confmap.Provider(base, ""), nil); err != nil {
 		return nil, fmt.Errorf("loading defaults: %v", err)
 	}
@@ -130,18 +130,25 @@ func decode(given *koanf.Koanf, order []string, rep *report) (*Config, error) {
 	return &c, nil
 }
 
-// filled returns the defaults below k, for the names that given has.
-func filled(k *key, given map[string]any) map[string]any {
-	out := defaults(k.fields)
+// filled returns the defaults below k, for the names that s has there.
+func filled(k *key, s setting) map[string]any {
+	out := defaults(k.fields, s)
+	here := s.entry
+	if here == nil {
+		here = s.top
+	}
 	for name, f := range k.fields {
-		entries, ok := given[name].(map[string]any)
+		entries, ok := here[name].(map[string]any)
 		if f.kind != table || !ok {
 			continue
 		}
 		t := make(map[string]any, len(entries))
 		for entry, v := range entries {
 			below, _ := v.(map[string]any)
-			t[entry] = filled(f, below)
+			if below == nil {
+				below = make(map[string]any) // not at the top
+			}
+			t[entry] = filled(f, setting{s.top, below})
 		}
 		out[name] = t
 	}

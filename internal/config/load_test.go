@@ -34,7 +34,7 @@ func TestDefaults(t *testing.T) {
 	want := &Config{
 		Listen: "127.0.0.1:2526", Admin: "127.0.0.1:2527",
 		BodyTimeout: 30 * time.Second, WriteTimeout: 10 * time.Second, KeepAlive: 15 * time.Second, Drain: 10 * time.Second,
-		ClientIdle: 30 * time.Minute,
+		ClientIdle: 30 * time.Minute, Remember: true,
 		Limits: Limits{
 			Body: 4 << 20, Depth: 128, UpstreamMessage: 64 << 20, Sessions: 1000, ClientSessions: 10_000, ClientSessionsEach: 5_000, ClientEvents: 256 << 10,
 			WebSockets: 10_000, WebSocketsEach: 5_000, Streams: 20_000, ListenTopics: 1024,
@@ -44,7 +44,7 @@ func TestDefaults(t *testing.T) {
 		Servers: []Server{{
 			Name: "notebook", Builtin: "notebook", Era: "auto", Isolation: "principal", LogLevel: "none", ClientInfo: "gateway",
 			Subresources: "parent", Lanes: Lanes{Stdio: 1, HTTP: 4}, Gather: 20 * time.Millisecond, ParkedTTL: 10 * time.Minute,
-			Idle: 5 * time.Minute, Linger: 2 * time.Second,
+			Idle: 5 * time.Minute, Linger: 2 * time.Second, Remember: true,
 			Timeouts: Timeouts{Connect: 10 * time.Second, Request: time.Minute, Max: 30 * time.Minute},
 		}},
 	}
@@ -105,6 +105,50 @@ func TestSpellings(t *testing.T) {
 				t.Errorf("Load(%q) gives %#v, want %#v", tt.in, got, tt.want)
 			}
 		})
+	}
+}
+
+// Some defaults depend on the kind of the server, or on a key at the top.
+func TestDefaultsOfServers(t *testing.T) {
+	for _, tt := range []struct {
+		name, in string
+		connect  time.Duration
+		remember bool
+	}{
+		{"command", "servers: {a: {command: x}}", time.Minute, true},
+		{"url", "servers: {a: {url: 'http://h'}}", 10 * time.Second, true},
+		{"builtin", "servers: {a: {builtin: notebook}}", 10 * time.Second, true},
+		{"command, other timeouts set", "servers: {a: {command: x, timeouts: {request: 5s}}}", time.Minute, true},
+		{"command, set", "servers: {a: {command: x, timeouts: {connect: 5s}}}", 5 * time.Second, true},
+		{"remembering nothing", "remember: false\nservers: {a: {command: x}}", time.Minute, false},
+		{"not this one", "remember: true\nservers: {a: {command: x, remember: false}}", time.Minute, false},
+		{"this one alone", "remember: false\nservers: {a: {command: x, remember: true}}", time.Minute, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, _, err := Load(Options{Path: write(t, tt.in)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := c.Servers[0]; s.Timeouts.Connect != tt.connect || s.Remember != tt.remember {
+				t.Errorf("connect %v, remember %v, want %v, %v", s.Timeouts.Connect, s.Remember, tt.connect, tt.remember)
+			}
+		})
+	}
+}
+
+// The environment and the command line name commands as the file does.
+func TestDefaultsInAllLayers(t *testing.T) {
+	c, _, err := Load(Options{
+		Servers: []Server{{Name: "x", Command: "echo"}},
+		Environ: []string{"MCPBRIDGE_SERVERS__Y__COMMAND=echo", "MCPBRIDGE_REMEMBER=false", "MCPBRIDGE_SERVERS__Y__REMEMBER=true"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, remember := range []bool{false, true} {
+		if s := c.Servers[i]; s.Timeouts.Connect != time.Minute || s.Remember != remember {
+			t.Errorf("%s: connect %v, remember %v, want 1m, %v", s.Name, s.Timeouts.Connect, s.Remember, remember)
+		}
 	}
 }
 

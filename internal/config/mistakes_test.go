@@ -55,6 +55,8 @@ func TestMistakes(t *testing.T) {
 		{"no transport", server("era: auto"), "c.yaml:2: servers.a: nothing says how to reach the server; set builtin, command or url"},
 		{"server without anything", "servers:\n  a:\n", "c.yaml:2: servers.a: nothing says how to reach the server; set builtin, command or url"},
 		{"args without a command", server("url: http://h\n    args: [x]"), "c.yaml:4: servers.a.args: belongs to servers with command; this one has url, so remove it"},
+		{"remembering a URL", server("url: http://h\n    remember: true"), "c.yaml:4: servers.a.remember: belongs to servers with command; this one has url, so remove it"},
+		{"remembering how long", "remember: 1d\n" + notebook, `c.yaml:1: remember: "1d" is neither true nor false`},
 		{"headers without a url", server("command: x\n    headers: {A: b}"), "c.yaml:4: servers.a.headers: belongs to servers with url; this one has command, so remove it"},
 		{"two spellings", server("url: http://h\n    serverUrl: http://i"), "c.yaml:4: servers.a.serverUrl: means the same as url, which is set too; remove one of them"},
 		{"two spellings of servers", notebook + "mcpServers: {b: {builtin: notebook}}", "c.yaml:2: mcpServers: means the same as servers, which is set too; remove one of them"},

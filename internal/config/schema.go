@@ -25,14 +25,17 @@ const (
 
 // A key describes one key of the configuration.
 type key struct {
-	kind   kind
-	def    any      // the default, of the value's own type; nil for none
-	oneOf  []string // the values a text may have; empty for any
-	min    int64    // least count, bytes or nanoseconds
-	max    int64    // most; 0 for no bound
-	fields map[string]*key
-	names  []string // of a table: the names it may use; empty for any
-	same   string   // the key that this one is another spelling of
+	kind kind
+	def  any // the default, of the value's own type; nil for none
+	// ofCommand is the default for a server with a command, where that is another.
+	ofCommand any
+	inherits  string   // the key at the top whose value is the default
+	oneOf     []string // the values a text may have; empty for any
+	min       int64    // least count, bytes or nanoseconds
+	max       int64    // most; 0 for no bound
+	fields    map[string]*key
+	names     []string // of a table: the names it may use; empty for any
+	same      string   // the key that this one is another spelling of
 	// instead maps values that are understood and can't be served to what
 	// to do about it.
 	instead map[string]string
@@ -57,6 +60,7 @@ var schema = &key{kind: group, fields: map[string]*key{
 	"keep_alive":      {kind: span, def: 15 * time.Second, min: second / 10, max: hour},
 	"client_idle":     {kind: span, def: 30 * time.Minute, min: second, max: 24 * hour},
 	"drain":           {kind: span, def: 10 * time.Second, min: 0, max: hour},
+	"remember":        {kind: flag, def: true},
 	"limits": {kind: group, fields: map[string]*key{
 		"body":                 {kind: size, def: int64(4 << 20), min: 1 << 10, max: 1 << 30},
 		"depth":                {kind: count, def: int64(128), min: 8, max: 10_000},
@@ -89,6 +93,7 @@ var serverFields = map[string]*key{
 	"args":      {kind: list},
 	"env":       {kind: dict},
 	"cwd":       {kind: text},
+	"remember":  {kind: flag, inherits: "remember"},
 	"url":       {kind: text},
 	"serverUrl": {kind: text, same: "url"},
 	"baseUrl":   {kind: text, same: "url"},
@@ -117,7 +122,8 @@ var serverFields = map[string]*key{
 		"updates":   {kind: span, def: time.Duration(0), min: 0, max: 24 * hour},
 	}},
 	"timeouts": {kind: group, fields: map[string]*key{
-		"connect": {kind: span, def: 10 * time.Second, min: second / 10, max: hour},
+		// Fetching a package and starting it takes what it takes; clients wait as long.
+		"connect": {kind: span, def: 10 * time.Second, ofCommand: 60 * time.Second, min: second / 10, max: hour},
 		"request": {kind: span, def: 60 * time.Second, min: second / 10, max: 24 * hour},
 		"max":     {kind: span, def: 30 * time.Minute, min: second / 10, max: 24 * hour},
 	}},
@@ -146,16 +152,37 @@ func serverKeys() []string { return keysOf(serverFields) }
 
 func keysOf(fields map[string]*key) []string { return slices.Sorted(maps.Keys(fields)) }
 
-// defaults returns the values that k's fields have when nobody sets them.
-func defaults(fields map[string]*key) map[string]any {
+// A setting is what was given, without defaults, where a key stands: what its default
+// may depend on.
+type setting struct {
+	top   map[string]any // all that was given
+	entry map[string]any // of a server, or of a table below it; nil elsewhere
+}
+
+// defaults returns the values that fields have in s when nobody sets them.
+func defaults(fields map[string]*key, s setting) map[string]any {
 	out := make(map[string]any)
 	for name, k := range fields {
-		switch {
-		case k.kind == group:
-			out[name] = defaults(k.fields)
-		case k.def != nil:
-			out[name] = k.def
+		if k.kind == group {
+			out[name] = defaults(k.fields, s)
+		} else if v := k.defaultIn(s); v != nil {
+			out[name] = v
 		}
 	}
 	return out
+}
+
+// defaultIn returns the value that k has in s when nobody sets it, nil for none.
+func (k *key) defaultIn(s setting) any {
+	command, _ := s.entry["command"].(string)
+	switch {
+	case k.inherits != "":
+		if v, given := s.top[k.inherits]; given {
+			return v
+		}
+		return schema.fields[k.inherits].defaultIn(s)
+	case k.ofCommand != nil && command != "":
+		return k.ofCommand
+	}
+	return k.def
 }

@@ -35,6 +35,7 @@ type daemon struct {
 	config *config.Config
 	log    *slog.Logger
 	asJSON bool
+	screen *screen // nil if standard error is no terminal
 
 	gateway *gateway.Gateway
 	mcp     *httpServer
@@ -54,7 +55,9 @@ func (d *daemon) run(ctx context.Context) error {
 	}
 	err := d.announce()
 	if err == nil {
+		stop := d.showStarting(ctx)
 		err = d.wait(ctx)
+		stop()
 	}
 	return errors.Join(err, d.drain(ctx))
 }
@@ -115,6 +118,15 @@ func roomForGarbage(environ []string) *gateway.Ballast {
 		return nil
 	}
 	return gateway.NewBallast()
+}
+
+// showStarting shows a person who is still starting, until stop is called.
+func (d *daemon) showStarting(ctx context.Context) (stop func()) {
+	if d.screen == nil || d.asJSON || slices.Contains(d.environ, "TERM=dumb") {
+		return func() {}
+	}
+	servers := func() []gateway.ServerSnapshot { return d.gateway.Snapshot().Servers }
+	return watchStart(ctx, d.screen, servers).stop
 }
 
 // wait returns nil when ctx ends, or the reason why an address is no longer

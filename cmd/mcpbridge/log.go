@@ -42,6 +42,9 @@ func logLevel(name string) slog.Level {
 }
 
 func isTerminal(w io.Writer) bool {
+	if _, ok := w.(*screen); ok {
+		return true
+	}
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }

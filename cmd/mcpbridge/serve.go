@@ -44,7 +44,11 @@ the process at once.`,
 			if err != nil {
 				return err
 			}
-			d := &daemon{process: p, config: c, log: newLogger(p.stderr, c.Log), asJSON: asJSON}
+			d := &daemon{process: p, config: c, asJSON: asJSON}
+			if d.screen = screenOf(p.stderr); d.screen != nil {
+				d.stderr = d.screen // beside which nothing may write to the terminal
+			}
+			d.log = newLogger(d.stderr, c.Log)
 			return d.run(cmd.Context())
 		},
 	}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+
+	"golang.org/x/term"
+)
+
+// defaultColumns is how wide a terminal is taken to be that doesn't say.
+const defaultColumns = 80
+
+// A screen is a person's terminal. What is written to it scrolls; a status of some lines
+// stays below that and is kept up to date. It is safe for concurrent use.
+type screen struct {
+	w       io.Writer
+	columns func() int // people resize their terminals
+
+	// mu guards status and is held while the terminal is written to: a log line must
+	// not come between the erasing of the status and its drawing.
+	mu     sync.Mutex
+	status []string // as it was asked for
+	drawn  int      // its lines on the terminal
+}
+
+// screenOf returns the screen that w is, or nil if w is no terminal.
+func screenOf(w io.Writer) *screen {
+	if s, ok := w.(*screen); ok {
+		return s
+	}
+	if !isTerminal(w) {
+		return nil
+	}
+	f := w.(*os.File)
+	return &screen{w: f, columns: func() int {
+		columns, _, err := term.GetSize(int(f.Fd()))
+		if err != nil || columns <= 0 {
+			return defaultColumns
+		}
+		return columns
+	}}
+}
+
+// Write writes whole lines above the status.
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.w.Write(s.redrawn(p)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// show replaces the status; none removes it.
+func (s *screen) show(status []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.Equal(status, s.status) {
+		return
+	}
+	s.status = status
+	_, _ = s.w.Write(s.redrawn(nil)) // it is a courtesy
+}
+
+// redrawn returns what erases the status, writes p and draws the status anew. A line
+// that the terminal would wrap is cut: its rows have to be known to be erased.
+func (s *screen) redrawn(p []byte) []byte {
+	var b bytes.Buffer
+	if s.drawn > 0 {
+		fmt.Fprintf(&b, "\r\x1b[%dA\x1b[J", s.drawn)
+	}
+	b.Write(p)
+	for _, line := range s.status {
+		b.WriteString(line[:min(len(line), max(s.columns()-1, 0))])
+		b.WriteByte('\n')
+	}
+	s.drawn = len(s.status)
+	return b.Bytes()
+}

@@ -127,7 +127,7 @@ func StartCommand(opts CommandOptions) (*Command, error) {
 func (c *Command) start() error {
 	c.cmd = exec.Command(c.opts.Argv[0], c.opts.Argv[1:]...)
 	c.cmd.Dir = c.opts.Dir
-	c.cmd.Env = childEnv(c.opts.Environ, c.opts.Env)
+	c.cmd.Env = c.opts.ChildEnv()
 	newGroup(c.cmd)
 
 	// Pipes of our own rather than exec's: its Wait would close them before

@@ -19,6 +19,9 @@ var inheritedWindows = []string{
 	"TEMP", "TMP", "USERNAME", "USERPROFILE", "WINDIR",
 }
 
+// ChildEnv returns the environment that the command gets.
+func (o CommandOptions) ChildEnv() []string { return childEnv(o.Environ, o.Env) }
+
 // childEnv returns the environment of a child: of environ the inherited
 // variables, then all of extra, which wins.
 func childEnv(environ []string, extra map[string]string) []string {

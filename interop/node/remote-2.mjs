@@ -1,9 +1,14 @@
-// Puts the client of the TypeScript SDK 2.x, which finds out the server's era by
-// itself, under remote control: the package interop/remote says how. To subscribe
-// to a resource is to open a listen stream for it, where there are such.
+// Puts the client of the TypeScript SDK 2.x under remote control: the package
+// interop/remote says how. Its only argument is the mode: auto, in which it finds out
+// the server's era by itself and which is the default here, legacy, or the one modern
+// revision that it insists on. To subscribe to a resource is to open a listen stream
+// for it, where there are such.
 import { Client, SSEClientTransport, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { control, notice, timeout } from "./control.mjs";
+
+const [mode = "auto"] = process.argv.slice(2);
+const pinned = /^\d/.test(mode);
 
 let client;
 const streams = new Map(); // listen streams by URI
@@ -26,7 +31,7 @@ async function initialize(target) {
   client = new Client(
     { name: "interop-2", version: "1" },
     {
-      versionNegotiation: { mode: "auto" },
+      versionNegotiation: { mode: pinned ? { pin: mode } : mode },
       capabilities: target.capabilities,
       listChanged: { tools: changed("tools"), prompts: changed("prompts"), resources: changed("resources") },
     },

@@ -1,0 +1,3 @@
+module github.com/mcpbridge/mcpbridge/interop/odd
+
+go 1.26.0

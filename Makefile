@@ -64,7 +64,7 @@ interop: bin/rules ## real clients and servers, and the conformance suite, throu
 	interop/build
 	@set -x; for m in legacy-2026 legacy-go modern-go; do $(GO) -C interop/$$m test -count=1 -timeout 2m .; done
 	@rm -f interop/bin/*.txt; rc=0; \
-	  $(GO) -C interop/go test -count=1 -timeout 10m -p 1 -json . ./internal/... ./matrix | $(WATCH) -v -o bin/interop.json || rc=$$?; \
+	  $(GO) -C interop/go test -count=1 -timeout 10m -p 1 -json . ./internal/... ./matrix ./firststart | $(WATCH) -v -o bin/interop.json || rc=$$?; \
 	  cat interop/bin/pairings.txt interop/bin/matrix.txt interop/bin/legacy-direct.txt interop/bin/legacy.txt interop/bin/conformance.txt || rc=1; exit $$rc
 
 .PHONY: matrix
@@ -83,7 +83,8 @@ bench: ## the benchmarks beside the code, then mcpbridge beside other programs; 
 
 .PHONY: soak
 soak: ## the same in numbers that CI has no time for
-	STREAMS=10000 KILLS=1000 $(GO) -C interop/go test -count=1 -timeout 90m -p 1 -v ./trunk ./chaos ./sessions
+	interop/build
+	STREAMS=10000 KILLS=1000 FIRSTSTART=all $(GO) -C interop/go test -count=1 -timeout 90m -p 1 -v ./trunk ./chaos ./sessions ./firststart
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME

@@ -122,7 +122,7 @@ func (d *Detector) take(f Finding) (spec.Era, bool) {
 		return was, true
 	case f.Era != spec.Unknown:
 		if d.settle(f) && d.recall != nil {
-			d.recall.found(f)
+			d.recall.memory.Found(f.Era)
 		}
 		era := d.Era()
 		return era, era != spec.Unknown

@@ -89,7 +89,7 @@ func (d *Detector) Link(ctx context.Context, req *exchange.Request, m *wire.Mess
 	case refused && d.asked(ctx, back) && d.Era() == spec.Modern:
 		return nil, nil, nil
 	case err == nil && l != nil && d.recall != nil:
-		d.recall.found(Finding{Era: spec.Legacy})
+		d.recall.memory.Found(spec.Legacy)
 	}
 	return l, answer, err
 }

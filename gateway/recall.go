@@ -1,9 +1,7 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 
@@ -12,7 +10,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // maxRecalled bounds the scopes of which it is known whether they were told what is
@@ -28,9 +25,10 @@ type Memory interface {
 	// nil if that is not known.
 	Recall(req *exchange.Request) *exchange.Description
 	// Found keeps the verdict on the server.
-	Found(f Finding)
-	// Told keeps what the server said of itself to such a client.
-	Told(req *exchange.Request, era spec.Era, d *exchange.Description)
+	Found(era spec.Era)
+	// Told keeps what the server said of itself to such a client, and names what of that
+	// is not as it was remembered.
+	Told(req *exchange.Request, era spec.Era, d *exchange.Description) (differs []string)
 }
 
 // A recall answers server/discover from what a server said in an earlier run, as long as
@@ -105,11 +103,11 @@ func (r *recall) told(req *exchange.Request, era spec.Era, d *exchange.Descripti
 	if !first {
 		return
 	}
-	r.memory.Told(req, era, d)
-	if given == nil || same(given, d) {
+	differs := r.memory.Told(req, era, d)
+	if given == nil || len(differs) == 0 {
 		return
 	}
-	r.d.log.Info("server is not what it was remembered to be", "scope", scope)
+	r.d.log.Info("server is not as it was remembered", "differs", differs)
 	if r.d.opts.Changes == nil {
 		return
 	}
@@ -118,28 +116,9 @@ func (r *recall) told(req *exchange.Request, era spec.Era, d *exchange.Descripti
 	}
 }
 
-// found keeps the verdict.
-func (r *recall) found(f Finding) { r.memory.Found(f) }
-
 // failed says that what is remembered is not to be relied on.
 func (r *recall) failed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.off = true
-}
-
-func same(a, b *exchange.Description) bool {
-	for _, pair := range [][2]json.RawMessage{{a.Capabilities, b.Capabilities}, {a.ServerInfo, b.ServerInfo}, {a.Instructions, b.Instructions}} {
-		if !bytes.Equal(canonicalOf(pair[0]), canonicalOf(pair[1])) {
-			return false
-		}
-	}
-	return true
-}
-
-func canonicalOf(text json.RawMessage) []byte {
-	if text == nil {
-		return nil
-	}
-	return wire.AppendCanonical(nil, text)
 }

@@ -169,7 +169,16 @@ func (b *builder) headers() http.Header {
 // startCommand starts the server's command, which lives as long as the
 // connection.
 func (b *builder) startCommand() (transport.Conn, error) {
-	c, err := transport.StartCommand(transport.CommandOptions{
+	c, err := transport.StartCommand(b.commandOptions())
+	if err != nil {
+		return nil, err // and no typed nil in the interface
+	}
+	b.metrics.CommandStarted(b.server.Name)
+	return c, nil
+}
+
+func (b *builder) commandOptions() transport.CommandOptions {
+	return transport.CommandOptions{
 		Argv:       append([]string{b.server.Command}, b.server.Args...),
 		Dir:        b.server.Cwd,
 		Environ:    b.environ,
@@ -178,12 +187,7 @@ func (b *builder) startCommand() (transport.Conn, error) {
 		Logger:     b.log,
 		MaxMessage: int(b.config.Limits.UpstreamMessage),
 		CloseGrace: closeGrace(b.config.Drain),
-	})
-	if err != nil {
-		return nil, err // and no typed nil in the interface
 	}
-	b.metrics.CommandStarted(b.server.Name)
-	return c, nil
 }
 
 // roots returns what roots/list is answered with, or nil for what each client

@@ -26,6 +26,7 @@ func (b *builder) open(changes exchange.Changes) (gateway.Back, error) {
 		Era:         era,
 		ClientFirst: b.clientFirst && b.server.Command != "",
 		Launcher:    b.processes(),
+		Memory:      b.remembered(),
 		Changes:     changes,
 		Open:        func(f gateway.Finding) (gateway.Back, error) { return b.openAs(f, changes, doubt) },
 		Timeout:     b.server.Timeouts.Connect,

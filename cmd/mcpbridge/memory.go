@@ -1,0 +1,97 @@
+package main
+
+import (
+	"encoding/json"
+
+	"github.com/mcpbridge/mcpbridge/gateway"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/remember"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// A memory is what the store has of one command. It is a [gateway.Memory].
+type memory struct {
+	b     *builder
+	store *remember.Store // nil where nothing is remembered
+}
+
+// remembered returns what is known of the server from earlier runs; nil unless it is a
+// command whose configuration allows that. How it is to be asked is known from then on.
+func (b *builder) remembered() gateway.Memory {
+	if b.server.Command == "" || !b.server.Remember {
+		return nil
+	}
+	store := remember.Open(remember.Options{Dir: remember.Dir(b.environ), Logger: b.log})
+	if store == nil {
+		return nil // and no typed nil in the interface
+	}
+	m := &memory{b, store}
+	if r, ok := m.lookup(nil, ""); ok && r.InitializeFirst {
+		b.processes().SetInitializeFirst()
+	}
+	return m
+}
+
+// Era implements [gateway.Memory].
+func (m *memory) Era() spec.Era {
+	r, _ := m.lookup(nil, "")
+	return r.Era
+}
+
+// Recall implements [gateway.Memory].
+func (m *memory) Recall(req *exchange.Request) *exchange.Description {
+	r, ok := m.lookup(req.Profile.Capabilities, req.Principal)
+	if !ok || r.Description == nil {
+		return nil
+	}
+	d := *r.Description
+	d.Cache = exchange.CacheHint{}
+	return &d
+}
+
+// Found implements [gateway.Memory].
+func (m *memory) Found(era spec.Era) {
+	m.keep(nil, "", remember.Record{Era: era, InitializeFirst: m.b.processes().InitializeFirst()})
+}
+
+// Told implements [gateway.Memory].
+func (m *memory) Told(req *exchange.Request, era spec.Era, d *exchange.Description) []string {
+	is := remember.Record{Era: era, Description: d}
+	was, ok := m.lookup(req.Profile.Capabilities, req.Principal)
+	m.keep(req.Profile.Capabilities, req.Principal, is)
+	m.Found(era)
+	if !ok {
+		return nil
+	}
+	return remember.Diff(was, is)
+}
+
+func (m *memory) lookup(capabilities json.RawMessage, principal exchange.Principal) (remember.Record, bool) {
+	k, ok := m.key(capabilities, principal)
+	if !ok {
+		return remember.Record{}, false
+	}
+	return m.store.Lookup(k)
+}
+
+func (m *memory) keep(capabilities json.RawMessage, principal exchange.Principal, r remember.Record) {
+	k, ok := m.key(capabilities, principal)
+	if !ok {
+		return
+	}
+	if err := m.store.Keep(k, r); err != nil {
+		m.b.log.Debug("remembering server", "upstream", m.b.server.Name, "error", err)
+	}
+}
+
+// key returns what the server is remembered by, for clients of a principal with
+// capabilities. Without both it is the server itself. There is none if its program can't
+// be found.
+func (m *memory) key(capabilities json.RawMessage, principal exchange.Principal) (remember.Key, bool) {
+	o := m.b.commandOptions()
+	k, err := remember.Server{
+		Command: o.Argv[0], Args: o.Argv[1:], Env: o.ChildEnv(), Dir: o.Dir,
+		Capabilities: capabilities, Principal: string(principal),
+	}.Key()
+	return k, err == nil
+}

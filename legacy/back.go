@@ -69,6 +69,10 @@ func NewBack(opts Options) (*Back, error) {
 		return nil, err
 	}
 	b.watches = newWatches(b.watchOptions())
+	b.pool.lingers = func(scope string) bool {
+		w := b.watchOf(scope)
+		return w != nil && w.unwanted()
+	}
 	return b, nil
 }
 

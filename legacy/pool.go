@@ -33,6 +33,9 @@ type pool struct {
 	// Set by newPool, read-only after.
 	opts *Options
 	dial dialFunc
+	// lingers reports whether a scope's session is held by a watch that nobody wants any
+	// more.
+	lingers func(scope string) bool
 
 	// mu guards the fields below and the entries. It is held for map work only.
 	mu     sync.Mutex

@@ -94,7 +94,7 @@ func (p *pool) endIdle(ctx context.Context) error {
 	unused := p.unused()
 	p.mu.Lock()
 	for e := range p.all {
-		if e.opened() && (e.uses == 0 || unused[e]) {
+		if e.opened() && (e.uses == 0 || e.uses == 1 && unused[e]) {
 			p.endLocked(e, endEvicted)
 		}
 	}
@@ -115,20 +115,23 @@ func (p *pool) endIdle(ctx context.Context) error {
 	}
 }
 
-// unused returns the sessions that are one client's own which has nothing open. The
-// clients are asked outside of the lock.
+// unused returns the sessions that have one user which has no use for them: a client of
+// their own that has nothing open, or a watch that lingers. These are asked outside of the
+// lock.
 func (p *pool) unused() map[*entry]bool {
 	p.mu.Lock()
-	var own []*entry
+	var once []*entry
 	for e := range p.all {
-		if e.unused != nil && e.opened() {
-			own = append(own, e)
+		if e.uses == 1 && e.opened() {
+			once = append(once, e)
 		}
 	}
 	p.mu.Unlock()
 	out := make(map[*entry]bool)
-	for _, e := range own {
-		out[e] = e.unused()
+	for _, e := range once {
+		if e.unused != nil && e.unused() || e.unused == nil && !e.private && p.lingers(e.scope) {
+			out[e] = true
+		}
 	}
 	return out
 }

@@ -127,7 +127,6 @@ func (w *watch) restore(d dialReport) {
 
 // sessionLost forgets what the upstream knew. Streams stay open meanwhile.
 func (w *watch) sessionLost() {
-	w.opts.logger.Warn("session lost, its subscriptions will be made again", "topics", len(w.uris)+len(w.lists))
 	if w.now()-w.heldSince > w.opts.retryMax {
 		w.vain = 0
 	}
@@ -140,6 +139,22 @@ func (w *watch) sessionLost() {
 		w.look(e)
 	}
 	w.behind = 0
+	if !w.empty() {
+		w.opts.logger.Warn("session lost, its subscriptions will be made again", "topics", len(w.uris)+len(w.lists))
+	}
+}
+
+// unwanted reports whether nobody wants any more what is watched: the session is held for
+// the case that somebody soon does. It may be called from everywhere.
+func (w *watch) unwanted() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for e := range w.all() {
+		if w.opts.changes.Wanted(e.topic) {
+			return false
+		}
+	}
+	return true
 }
 
 // parted lets go of a lost session. Its calls end by themselves.

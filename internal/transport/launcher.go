@@ -25,15 +25,17 @@ type Launcher struct {
 
 	// mu guards the fields below, and those of processes that say so. It is held for
 	// list work only: never over a start or an end.
-	mu       sync.Mutex
-	kept     *Process // nil if there is none
-	alive    int      // processes that were started and that nobody closes yet
-	ending   int      // processes that are being closed
-	ended    int      // how many processes have been closed
-	changed  chan struct{}
-	lost     func(error) // told of a kept process that ended; may be nil
-	draining bool        // nothing is started any more
-	closed   bool        // and nothing is kept
+	mu      sync.Mutex
+	kept    *Process // nil if there is none
+	alive   int      // processes that were started, or are being, and that nobody closes yet
+	ending  int      // processes that are being closed
+	ended   int      // how many processes have been closed
+	changed chan struct{}
+	lost    func(error) // told of a kept process that ended; may be nil
+
+	prestarting bool
+	draining    bool // nothing is started any more
+	closed      bool // and nothing is kept
 }
 
 // NewLauncher returns a Launcher. start starts one process and returns the connection
@@ -88,9 +90,10 @@ func (l *Launcher) take() (*Process, <-chan struct{}, error) {
 		return p, nil, nil
 	case l.draining:
 		return nil, nil, ErrDraining
-	case l.ending > 0:
+	case l.ending > 0 || l.prestarting:
 		return nil, l.changed, nil
 	}
+	l.alive++ // see launch
 	return nil, nil, nil
 }
 
@@ -106,15 +109,17 @@ func (l *Launcher) launchAsked(ctx context.Context) (*Process, error) {
 	return p, nil
 }
 
-// launch starts a process.
+// launch starts a process, which the caller has counted as alive.
 func (l *Launcher) launch() (*Process, error) {
 	conn, err := l.start()
 	if err != nil {
+		l.mu.Lock()
+		l.alive--
+		l.mu.Unlock()
 		return nil, err
 	}
 	p := &Process{l: l, conn: conn}
 	l.mu.Lock()
-	l.alive++
 	p.endedBefore, p.startedAmong = l.ended, l.ending
 	draining := l.draining
 	l.mu.Unlock()
@@ -182,17 +187,22 @@ func (l *Launcher) watch(p *Process, taken <-chan struct{}) {
 func (l *Launcher) Prestart(lost func(error)) error {
 	l.mu.Lock()
 	l.lost = lost
-	needless := l.alive+l.ending > 0 || l.draining
-	l.mu.Unlock()
-	if needless {
+	if l.alive+l.ending > 0 || l.draining {
+		l.mu.Unlock()
 		return nil
 	}
+	l.alive++
+	l.prestarting = true // Dial waits for it
+	l.mu.Unlock()
 	p, err := l.launch()
-	if err != nil {
-		return err
+	if err == nil {
+		l.Keep(p)
 	}
-	l.Keep(p)
-	return nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.prestarting = false
+	l.announceLocked()
+	return err
 }
 
 // HasRefused reports whether the process that is kept has refused initialize.

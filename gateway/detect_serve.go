@@ -182,14 +182,15 @@ func (d *Detector) look(era spec.Era) (Back, error, <-chan struct{}) {
 	d.mu.Lock()
 	back, err, changed := d.back, d.err, d.changed
 	undecided := back == nil && d.opts.ClientFirst && !d.probing && !time.Now().Before(d.notTill)
-	if undecided && era != spec.Legacy {
+	discover := era != spec.Legacy || d.opts.Launcher != nil && d.opts.Launcher.First() == spec.MethodDiscover
+	if undecided && discover {
 		d.probing = true
 	}
 	d.mu.Unlock()
 	switch {
 	case !undecided:
 		return back, err, changed
-	case era != spec.Legacy:
+	case discover:
 		d.ask()
 		return nil, exchange.ErrStarting, changed
 	}

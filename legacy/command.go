@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
@@ -140,7 +141,7 @@ func (b *Back) parted(ctx context.Context, p *transport.Process, asked bool, err
 		b.opts.Launcher.Keep(p)
 		return false, &otherEraError{err}
 	case saidNo(err), errors.Is(err, errWedged):
-		b.opts.Launcher.SetInitializeFirst()
+		b.opts.Launcher.SetFirst(spec.MethodInitialize)
 		_ = p.Close()
 		return true, err
 	case !p.EndsWithin(exitTime):
@@ -152,7 +153,7 @@ func (b *Back) parted(ctx context.Context, p *transport.Process, asked bool, err
 	_ = p.Close()
 	switch {
 	case asked && read:
-		b.opts.Launcher.SetInitializeFirst()
+		b.opts.Launcher.SetFirst(spec.MethodInitialize)
 		return true, err
 	case disturbed:
 		return wait(ctx, firstProbe/4) == nil, err

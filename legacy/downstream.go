@@ -27,8 +27,9 @@ type downstream struct {
 
 	subs subscriptions
 
-	uses int           // guarded by roll.mu
-	over chan struct{} // closed by roll when the session's end is done
+	uses   int           // guarded by roll.mu
+	ending bool          // guarded by roll.mu
+	over   chan struct{} // closed by roll when the session's end is done
 
 	// mu guards the fields below. It is held for map work only.
 	mu        sync.Mutex

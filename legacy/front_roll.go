@@ -211,6 +211,7 @@ func (r *roll) end(d *downstream, why string) {
 // endLocked takes the session off the roll: requests for it find nothing from here
 // on. The rest of its end is done by a goroutine that close waits for.
 func (r *roll) endLocked(d *downstream, why string) {
+	d.ending = true
 	delete(r.byID, d.id)
 	r.giveLocked(d.principal)
 	if t, ok := r.idle.Peek(d); ok {
@@ -242,11 +243,11 @@ func (r *roll) close() {
 	r.running.Wait()
 }
 
-// isIdle reports whether nothing uses the session.
+// isIdle reports whether nothing uses the session, or it is ending.
 func (r *roll) isIdle(d *downstream) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.idle.Contains(d)
+	return d.ending || r.idle.Contains(d)
 }
 
 func (r *roll) size() int {

@@ -78,6 +78,8 @@ type builder struct {
 
 	// found is what askProcess has found, until it is asked for.
 	found atomic.Pointer[gateway.Finding]
+	// pinned says that it was tried whether the command's first request decides its era.
+	pinned atomic.Bool
 }
 
 func (b *builder) serverOptions() gateway.ServerOptions {

@@ -41,14 +41,31 @@ func (b *builder) probeCommand(ctx context.Context, standing spec.Era) gateway.F
 	case standing == spec.Legacy && !l.HasRefused():
 		l.AskNext()
 		return gateway.Finding{Why: "it is asked when it is started next"}
-	case standing == spec.Unknown && l.InitializeFirst():
+	case standing == spec.Unknown && l.First() == spec.MethodInitialize:
 		return gateway.Finding{Era: spec.Legacy, Why: "it ended, or stayed silent, when it was asked " + spec.MethodDiscover}
 	}
+	refused := l.HasRefused()
 	v, err := b.detect(ctx, standing, exchange.Probing{})
+	if err == nil && refused && v.Era == spec.Legacy && !b.pinned.Swap(true) {
+		v, err = b.detectAfresh(ctx)
+	}
 	if err != nil {
 		return gateway.Finding{Why: err.Error()}
 	}
 	return b.finding(&v)
+}
+
+// detectAfresh asks a new process of a command that has refused both eras: the first
+// request may have decided which era it serves.
+func (b *builder) detectAfresh(ctx context.Context) (exchange.Verdict, error) {
+	if p, err := b.launcher.Dial(ctx); err == nil {
+		_ = p.Close()
+	}
+	v, err := b.detect(ctx, spec.Unknown, exchange.Probing{})
+	if err == nil && v.Era == spec.Modern {
+		b.launcher.SetFirst(spec.MethodDiscover)
+	}
+	return v, err
 }
 
 // askProcess asks a process which era it is of that was started for a legacy back. If
@@ -108,7 +125,7 @@ func (b *builder) unanswered(p *transport.Process, v *exchange.Verdict) {
 	switch {
 	case !silent && p.EndsWithin(exitTime):
 		if p.HasRead() {
-			b.launcher.SetInitializeFirst()
+			b.launcher.SetFirst(spec.MethodInitialize)
 		} else {
 			v.Era = spec.Unknown
 		}

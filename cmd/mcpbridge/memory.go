@@ -26,8 +26,8 @@ func (b *builder) remembered() gateway.Memory {
 		return nil // and no typed nil in the interface
 	}
 	m := &memory{b, store}
-	if r, ok := m.lookup(nil, ""); ok && r.InitializeFirst {
-		b.processes().SetInitializeFirst()
+	if r, ok := m.lookup(nil, ""); ok {
+		b.processes().SetFirst(r.First)
 	}
 	return m
 }
@@ -51,7 +51,7 @@ func (m *memory) Recall(req *exchange.Request) *exchange.Description {
 
 // Found implements [gateway.Memory].
 func (m *memory) Found(era spec.Era) {
-	m.keep(nil, "", remember.Record{Era: era, InitializeFirst: m.b.processes().InitializeFirst()})
+	m.keep(nil, "", remember.Record{Era: era, First: m.b.processes().First()})
 }
 
 // Told implements [gateway.Memory].

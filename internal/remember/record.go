@@ -23,9 +23,9 @@ type Record struct {
 	Description *exchange.Description // nil if it gave none
 	Said        time.Time             // when; zero means when the record is kept
 
-	// InitializeFirst says that the server does not survive server/discover: it
-	// exits, or answers nothing any more. Its first request is to be initialize.
-	InitializeFirst bool
+	// First is the method that the server must be asked first, initialize or
+	// server/discover; empty if it takes either.
+	First string
 }
 
 // Diff names what is differs in from was: "era", "revisions", "capabilities",
@@ -43,7 +43,7 @@ func Diff(was, is Record) []string {
 		{"capabilities", sameJSON(a.Capabilities, b.Capabilities)},
 		{"serverInfo", sameJSON(a.ServerInfo, b.ServerInfo)},
 		{"instructions", sameJSON(a.Instructions, b.Instructions)},
-		{"initializeFirst", was.InitializeFirst == is.InitializeFirst},
+		{"first", was.First == is.First},
 	} {
 		if !part.same {
 			out = append(out, part.name)
@@ -70,13 +70,13 @@ func (r *Record) fresh(now time.Time) bool {
 
 // file is a record as it stands in its file.
 type file struct {
-	Format          int             `json:"format"`
-	Key             string          `json:"key"` // a file that was renamed is none
-	Said            time.Time       `json:"said"`
-	Era             string          `json:"era"`
-	Revisions       []spec.Revision `json:"revisions,omitempty"`
-	InitializeFirst bool            `json:"initializeFirst,omitempty"`
-	Description     *description    `json:"description,omitempty"`
+	Format      int             `json:"format"`
+	Key         string          `json:"key"` // a file that was renamed is none
+	Said        time.Time       `json:"said"`
+	Era         string          `json:"era"`
+	Revisions   []spec.Revision `json:"revisions,omitempty"`
+	First       string          `json:"first,omitempty"`
+	Description *description    `json:"description,omitempty"`
 }
 
 type description struct {
@@ -91,7 +91,7 @@ type description struct {
 func encode(k Key, r Record) ([]byte, error) {
 	f := file{
 		Format: format, Key: k.String(), Said: r.Said.UTC(), Era: r.Era.String(),
-		Revisions: r.Revisions, InitializeFirst: r.InitializeFirst,
+		Revisions: r.Revisions, First: r.First,
 	}
 	if d := r.Description; d != nil {
 		f.Description = &description{d.Capabilities, d.ServerInfo, d.Instructions, d.Cache.TTL, d.Cache.Public}
@@ -120,7 +120,7 @@ func decode(k Key, data []byte) (Record, error) {
 	if err := f.check(k); err != nil {
 		return Record{}, err
 	}
-	r := Record{Era: eras[f.Era], Revisions: f.Revisions, Said: f.Said, InitializeFirst: f.InitializeFirst}
+	r := Record{Era: eras[f.Era], Revisions: f.Revisions, Said: f.Said, First: f.First}
 	if d := f.Description; d != nil {
 		r.Description = &exchange.Description{
 			Capabilities: d.Capabilities, ServerInfo: d.ServerInfo, Instructions: d.Instructions,

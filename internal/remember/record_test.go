@@ -18,7 +18,7 @@ var aKey = Key{0xab, 31: 0xcd}
 
 func aRecord() Record {
 	return Record{
-		Era: spec.Modern, Revisions: []spec.Revision{spec.Rev20260728, "2027-01-01"}, Said: time.Unix(2e9, 5).UTC(), InitializeFirst: true,
+		Era: spec.Modern, Revisions: []spec.Revision{spec.Rev20260728, "2027-01-01"}, Said: time.Unix(2e9, 5).UTC(), First: spec.MethodInitialize,
 		Description: &exchange.Description{
 			Capabilities: json.RawMessage(`{"tools":{"n":9007199254740993,"z":1,"a":"<&>"}}`),
 			ServerInfo:   json.RawMessage(`{"name":"é\u00e9","version":"1"}`),
@@ -39,7 +39,7 @@ func TestRecordRoundTrip(t *testing.T) {
 		{"only capabilities", func(r *Record) {
 			r.Description = &exchange.Description{Capabilities: json.RawMessage("{}")}
 		}},
-		{"legacy, no revisions", func(r *Record) { r.Era, r.Revisions, r.InitializeFirst = spec.Legacy, nil, false }},
+		{"legacy, no revisions", func(r *Record) { r.Era, r.Revisions, r.First = spec.Legacy, nil, "" }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			want := aRecord()
@@ -125,7 +125,7 @@ func TestDiff(t *testing.T) {
 			r.Description.Capabilities = json.RawMessage(`{"tools":{"a":"<&>","z":1,"n":9007199254740992}}`)
 		}, []string{"capabilities"}},
 		{"no description", func(r *Record) { r.Description = nil }, []string{"capabilities", "serverInfo", "instructions"}},
-		{"era, revisions and habit", func(r *Record) { r.Era, r.Revisions, r.InitializeFirst = spec.Legacy, r.Revisions[:1], false }, []string{"era", "revisions", "initializeFirst"}},
+		{"era, revisions and habit", func(r *Record) { r.Era, r.Revisions, r.First = spec.Legacy, r.Revisions[:1], "" }, []string{"era", "revisions", "first"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			is := aRecord()

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
 // ErrDraining is why a Launcher starts nothing any more.
@@ -18,8 +20,8 @@ type Launcher struct {
 	start func() (Conn, error)
 	ask   func(context.Context, *Process) error // may be nil
 
-	initializeFirst atomic.Bool
-	due             atomic.Bool // the next process that is started is to be asked
+	first atomic.Value // string
+	due   atomic.Bool  // the next process that is started is to be asked
 
 	running sync.WaitGroup // watchers of kept processes, and processes being closed
 
@@ -49,12 +51,15 @@ func NewLauncher(start func() (Conn, error), ask func(context.Context, *Process)
 // it is given away.
 func (l *Launcher) AskNext() { l.due.Store(true) }
 
-// InitializeFirst reports whether a process must be greeted with initialize: one that
-// was asked something else has ended, or would not say anything any more.
-func (l *Launcher) InitializeFirst() bool { return l.initializeFirst.Load() }
+// First returns the method that a process must be asked first, since it ends, or is of no
+// use, after another; empty if none is known to be.
+func (l *Launcher) First() string {
+	first, _ := l.first.Load().(string)
+	return first
+}
 
-// SetInitializeFirst says that InitializeFirst is true from now on.
-func (l *Launcher) SetInitializeFirst() { l.initializeFirst.Store(true) }
+// SetFirst says what First returns from now on.
+func (l *Launcher) SetFirst(method string) { l.first.Store(method) }
 
 // Dial returns a process for the caller alone: the one that was kept, else a new one
 // once none is ending any more. The caller closes it, or gives it to Keep. ctx bounds
@@ -100,7 +105,7 @@ func (l *Launcher) take() (*Process, <-chan struct{}, error) {
 // launchAsked starts a process and has it asked if that is due.
 func (l *Launcher) launchAsked(ctx context.Context) (*Process, error) {
 	p, err := l.launch()
-	if err != nil || l.ask == nil || !l.due.Swap(false) || l.InitializeFirst() {
+	if err != nil || l.ask == nil || !l.due.Swap(false) || l.First() == spec.MethodInitialize {
 		return p, err
 	}
 	if err := l.ask(ctx, p); err != nil {

@@ -19,9 +19,6 @@ export MCP_SCHEMAS ?= $(abspath ../shared/schema)
 # that do so fail without.
 export MCP_REFERENCES ?= $(abspath ../shared/references)
 
-# Packages with tests that race instrumentation would falsify (ratios, sizes).
-NORACE = $(shell grep -rlE '^//go:build.*!race' --include='*_test.go' --exclude-dir=interop . | xargs -r dirname | sort -u)
-
 .PHONY: help
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -48,16 +45,13 @@ cross: ## build for the other systems
 	GOOS=windows $(GO) build ./...
 
 .PHONY: test
-test: bin/rules ## go test -race ./..., and without -race what excludes itself from it
+test: bin/rules ## go test -race ./...
 	$(GO) test -race -timeout 8m -json ./... | $(WATCH) -o bin/race.json
-	@if [ -n "$(NORACE)" ]; then set -x; \
-	  $(GO) test -timeout 5m -json $(NORACE) | $(WATCH) -o bin/norace.json; \
-	  else : > bin/norace.json; fi
 
 .PHONY: rules
 rules: bin/rules ## which rules of docs/rules.md the last `make test` and `make interop` prove
 	@for f in bin/race.json; do [ -s $$f ] || $(MAKE) --no-print-directory test; done
-	@bin/rules judge -list docs/rules.md $$(for f in bin/race.json bin/norace.json bin/interop.json bin/trunk.json; do [ ! -s $$f ] || echo $$f; done)
+	@bin/rules judge -list docs/rules.md $$(for f in bin/race.json bin/interop.json bin/trunk.json; do [ ! -s $$f ] || echo $$f; done)
 
 .PHONY: interop
 interop: bin/rules ## real clients and servers, and the conformance suite, through mcpbridge (needs node, npm and python3)
@@ -77,9 +71,12 @@ trunk: bin/rules ## listen streams and calls under numbers and faults, through m
 	$(GO) -C interop/go test -count=1 -timeout 20m -p 1 -json ./trunk ./chaos ./sessions | $(WATCH) -v -o bin/trunk.json
 
 .PHONY: bench
-bench: ## the benchmarks beside the code, then mcpbridge beside other programs; fails over a budget
-	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
-	$(GO) run ./internal/bench
+bench: ## the benchmarks beside the code, calls beside others that wait, then mcpbridge beside other programs; fails over a budget
+	$(GO) build -o bin/budget ./internal/bench/budget
+	@rc=0; set -x; \
+	  $(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./... | bin/budget || rc=1; \
+	  $(GO) -C interop/go test -run '^$$' -bench . -benchtime 1x -timeout 10m -p 1 ./chaos ./trunk | bin/budget || rc=1; \
+	  $(GO) run ./internal/bench || rc=1; exit $$rc
 
 .PHONY: soak
 soak: ## the same in numbers that CI has no time for

@@ -65,7 +65,8 @@ var layers = map[string][]string{
 	"internal/rules":      nil,
 	"internal/rules/cmd":  {"internal/rules"},
 	// The benchmarks put the gateway together as cmd/mcpbridge does.
-	"internal/bench": slices.Concat(top, eras, waist, bottom),
+	"internal/bench":        slices.Concat(top, eras, waist, bottom),
+	"internal/bench/budget": nil,
 
 	".": nil,
 }

@@ -3,9 +3,13 @@ package index
 import (
 	"fmt"
 	"testing"
+	"time"
 )
 
-const hot = "file:///hot"
+const (
+	hot     = "file:///hot"
+	million = 1_000_000
+)
 
 func BenchmarkAppendSubscribers(b *testing.B) {
 	for _, n := range []int{1, 100, 10_000} {
@@ -54,11 +58,7 @@ func BenchmarkPrune(b *testing.B) {
 // many, in the index and in a plain map.
 func BenchmarkEvent(b *testing.B) {
 	for _, n := range []int{10, million} {
-		uris := make([]string, n)
-		for i := range uris {
-			uris[i] = makeURI(i)
-		}
-		x := fill(uris, makeSubscribers(perKey), func(uri string) string { return uri })
+		x := fill(makeURIs(n), makeSubscribers(perKey), func(uri string) string { return uri })
 		plain, asked := x.Snapshot(), randomURIs(1<<16, n)
 		dst := make([]*subscriber, 0, perKey)
 		b.Run(fmt.Sprintf("index/uris=%d", n), func(b *testing.B) {
@@ -76,9 +76,42 @@ func BenchmarkEvent(b *testing.B) {
 	}
 }
 
+// BenchmarkLookupRatio compares the look-up of an event's subscribers with what a
+// program would do that had one plain map and no reverse direction. Both are asked
+// for the same URIs, in turns, and the best turn of each counts: noise on the
+// machine only ever adds time.
+func BenchmarkLookupRatio(b *testing.B) {
+	x := fill(makeURIs(million), makeSubscribers(perKey), func(uri string) string { return uri })
+	plain, asked, dst := x.Snapshot(), randomURIs(100_000, million), make([]*subscriber, 0, perKey)
+	indexed := func() {
+		for _, uri := range asked {
+			dst = x.AppendSubscribers(dst[:0], uri)
+		}
+	}
+	mapped := func() {
+		for _, uri := range asked {
+			dst = append(dst[:0], plain[uri]...)
+		}
+	}
+	best := [2]time.Duration{time.Hour, time.Hour}
+	for b.Loop() {
+		best[0] = min(best[0], timed(indexed))
+		best[1] = min(best[1], timed(mapped))
+	}
+	b.ReportMetric(0, "ns/op") // of both together: it says nothing
+	b.ReportMetric(float64(best[0])/float64(best[1]), "ratio")
+	b.ReportMetric(2, "at-most")
+}
+
+func timed(f func()) time.Duration {
+	start := time.Now()
+	f()
+	return time.Since(start)
+}
+
 // BenchmarkParallel mixes ten look-ups with one join and one leave.
 func BenchmarkParallel(b *testing.B) {
-	x := fill(makeURIs()[:10_000], makeSubscribers(100), func(uri string) string { return uri })
+	x := fill(makeURIs(10_000), makeSubscribers(100), func(uri string) string { return uri })
 	asked := randomURIs(1<<12, 10_000)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {

@@ -143,7 +143,7 @@ func TestM2L02ACrashingChildIsNotStartedInALoop(t *testing.T) {
 					t.Errorf("Serve = %v, want no secret", err)
 				}
 				// The machine may be busy.
-				if waited := time.Since(asked); waited > 2*maxRestWait {
+				if waited := time.Since(asked); waited > 10*maxRestWait {
 					t.Errorf("a caller waited %v", waited)
 				}
 				_ = wait(t.Context(), 50*time.Millisecond)

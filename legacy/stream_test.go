@@ -219,7 +219,7 @@ func TestM2L15AcceptedWithoutAStream(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "accepted the request without answering") {
 		t.Errorf("Serve = %v", err)
 	}
-	if took := time.Since(start); took > acceptedTimeout/2 {
+	if took := time.Since(start); took >= acceptedTimeout {
 		t.Errorf("Serve took %v", took)
 	}
 }
@@ -337,12 +337,13 @@ func TestStreamsLeftOpen(t *testing.T) {
 	}
 	b := newTestBack(t, Options{URL: p.URL})
 	start := time.Now()
-	for range 20 {
+	const calls = 100 // waited for each time, they would take twice what they may
+	for range calls {
 		if _, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &caller{})); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if took := time.Since(start); took > maxSlowTails*tailTimeout+time.Second {
-		t.Errorf("20 calls took %v", took)
+	if took := time.Since(start); took > calls*tailTimeout/2 {
+		t.Errorf("%d calls took %v", calls, took)
 	}
 }

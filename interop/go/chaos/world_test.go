@@ -18,7 +18,7 @@ import (
 
 // A world is a legacy server and an mcpbridge in front of it.
 type world struct {
-	t      *testing.T
+	t      testing.TB
 	setup  setup
 	bridge *process.Process
 	own    *process.Process // the server, unless it is mcpbridge's child
@@ -50,7 +50,7 @@ func (s setup) String() string {
 // recovery is what anything may take to be in order again.
 const recovery = 30 * time.Second
 
-func newWorld(t *testing.T, s setup) *world {
+func newWorld(t testing.TB, s setup) *world {
 	t.Helper()
 	dir := t.TempDir()
 	w := &world{t: t, setup: s, ledger: filepath.Join(dir, "ledger"), listen: rig.FreeAddr(t), admin: rig.FreeAddr(t), addr: rig.FreeAddr(t),

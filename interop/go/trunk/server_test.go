@@ -22,7 +22,7 @@ import (
 // A server is interop/legacy-go: a process of ours over HTTP, mcpbridge's child
 // over stdio.
 type server struct {
-	t      *testing.T
+	t      testing.TB
 	http   *http.Client
 	stdio  bool
 	addr   string // of /admin, and of /mcp unless stdio
@@ -49,7 +49,7 @@ type (
 
 func item(i int) string { return fmt.Sprintf("res://item/%02d", i) }
 
-func newServer(t *testing.T, dir string, setup setup, c *http.Client) *server {
+func newServer(t testing.TB, dir string, setup setup, c *http.Client) *server {
 	t.Helper()
 	s := &server{t: t, http: c, stdio: setup.stdio, addr: rig.FreeAddr(t),
 		ledger: filepath.Join(dir, "ledger"), refuse: filepath.Join(dir, "refuse")}
@@ -191,7 +191,7 @@ func (s *server) do(method, path string, into any) {
 }
 
 // request sends an HTTP request that must be answered with 200.
-func request(t *testing.T, c *http.Client, method, url string, header http.Header, body []byte) []byte {
+func request(t testing.TB, c *http.Client, method, url string, header http.Header, body []byte) []byte {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(body))
 	if err != nil {

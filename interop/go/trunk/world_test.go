@@ -18,7 +18,7 @@ import (
 
 // A world is a legacy server and an mcpbridge in front of it.
 type world struct {
-	t      *testing.T
+	t      testing.TB
 	server *server
 	bridge *process.Process
 	listen string // mcpbridge's address for clients
@@ -48,7 +48,7 @@ func (s setup) String() string {
 
 const linger = 200 * time.Millisecond
 
-func newWorld(t *testing.T, s setup) *world {
+func newWorld(t testing.TB, s setup) *world {
 	t.Helper()
 	w := &world{t: t, listen: rig.FreeAddr(t), admin: rig.FreeAddr(t), http: &http.Client{Timeout: 20 * time.Second}}
 	dir := t.TempDir()
@@ -80,7 +80,7 @@ func (w *world) startBridge(s setup) {
 // newProxy returns the URL of a reverse proxy before base. It answers 502 while
 // the server is away, and 400 where the server says 404: as many servers answer
 // for a session that they don't know.
-func newProxy(t *testing.T, base string) string {
+func newProxy(t testing.TB, base string) string {
 	t.Helper()
 	to, err := url.Parse(base)
 	if err != nil {

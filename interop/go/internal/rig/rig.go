@@ -104,7 +104,7 @@ func Seed(t *testing.T) uint64 {
 
 // Until polls: what is waited for happens in another process. It fails the test
 // with the last complaint if there still is one after d.
-func Until(t *testing.T, d time.Duration, what string, complaint func() string) {
+func Until(t testing.TB, d time.Duration, what string, complaint func() string) {
 	t.Helper()
 	var last string
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
@@ -115,8 +115,16 @@ func Until(t *testing.T, d time.Duration, what string, complaint func() string) 
 	t.Fatalf("%s: not within %v: %s", what, d, last)
 }
 
+// Judge reports a ratio and its budget as a benchmark's result. It fails nothing:
+// internal/bench/budget reads the results and says which are over.
+func Judge(b *testing.B, ratio, most float64) {
+	b.ReportMetric(0, "ns/op") // of the whole: it says nothing
+	b.ReportMetric(ratio, "ratio")
+	b.ReportMetric(most, "at-most")
+}
+
 // FreeAddr returns a loopback address that nobody listens on at the moment.
-func FreeAddr(t *testing.T) string {
+func FreeAddr(t testing.TB) string {
 	t.Helper()
 	addr, err := process.FreeAddr()
 	if err != nil {
@@ -127,7 +135,7 @@ func FreeAddr(t *testing.T) string {
 
 // StartBridge starts mcpbridge with a configuration, and returns when /readyz at
 // the address admin says that it is. Whoever gets it ends it.
-func (b *Binaries) StartBridge(t *testing.T, config, admin string) *process.Process {
+func (b *Binaries) StartBridge(t testing.TB, config, admin string) *process.Process {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "mcpbridge.yaml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
@@ -148,7 +156,7 @@ func (b *Binaries) StartBridge(t *testing.T, config, admin string) *process.Proc
 
 // Gauges returns the samples of /metrics at the address admin, by name with
 // labels.
-func Gauges(t *testing.T, c *http.Client, admin string) map[string]float64 {
+func Gauges(t testing.TB, c *http.Client, admin string) map[string]float64 {
 	t.Helper()
 	res, err := c.Get("http://" + admin + "/metrics")
 	if err != nil {

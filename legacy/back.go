@@ -15,7 +15,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // A Back serves requests of any client from one legacy server. It is an
@@ -85,8 +84,10 @@ func (b *Back) Era() spec.Era { return spec.Legacy }
 // nothing was sent, the server refused it unseen because it has lost the
 // session, or the method only reads.
 func (b *Back) Serve(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+	var v visitRounds
+	defer v.end()
 	for repeated := false; ; repeated = true {
-		res, err := b.serveOnce(ctx, req, x)
+		res, err := b.serveVisiting(ctx, req, x, &v)
 		if err == nil {
 			return res, nil
 		}
@@ -101,39 +102,61 @@ func (b *Back) Serve(ctx context.Context, req *exchange.Request, x exchange.Exch
 	}
 }
 
-func (b *Back) serveOnce(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
-	for range maxVisits {
-		if res, err := b.serveInLane(ctx, req, x); err != errVisited {
+// serveVisiting sends the request, and sends it anew after what the server wants
+// visited. The lane is others' meanwhile: nothing waits upstream.
+func (b *Back) serveVisiting(ctx context.Context, req *exchange.Request, x exchange.Exchange, v *visitRounds) (*exchange.Result, error) {
+	for {
+		res, err := b.serveInLane(ctx, req, x, v)
+		demand, ok := err.(*visitDemand)
+		if !ok {
 			return res, err
 		}
+		if err := v.meet(ctx, req, x, demand.err); err != nil {
+			return nil, err
+		}
 	}
-	return nil, wire.Errorf(spec.CodeInternal, "server %q wants a URL visited for the %dth time", b.opts.Name, maxVisits+1)
 }
 
-// serveInLane sends the request, once it has a lane if it needs one.
-func (b *Back) serveInLane(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
-	lane, leave, err := b.lanes.enter(ctx, req)
+// serveInLane sends the request, once it has a lane if it needs one. A session that
+// demands visits goes to v.
+func (b *Back) serveInLane(ctx context.Context, req *exchange.Request, x exchange.Exchange, v *visitRounds) (*exchange.Result, error) {
+	lane, leave, err := b.lanes.enter(ctx, req, v.lane)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	s, release, err := b.pool.get(ctx, laneProfile(req.Profile, lane), req.Profile.Single)
+	s, release, err := b.sessionFor(ctx, req, lane, v)
 	if err != nil {
 		return nil, err
 	}
-	defer release()
 	free := leave
 	if b.opts.KeepLane {
 		free = nil
 	}
+	held := false
+	defer func() {
+		if !held {
+			release()
+		}
+	}()
 	res, err := s.serve(ctx, req, x, free)
-	for visits := 1; err == errVisited && req.Profile.Single && visits < maxVisits; visits++ {
-		res, err = s.serve(ctx, req, x, free) // the visit may be the session's
+	if _, held = err.(*visitDemand); held {
+		v.hold(s, lane, release)
+		return nil, err
 	}
 	if f := asFailure(err); f != nil && f.fate == notSent && !f.lost && ctx.Err() == nil {
 		b.health.report(f)
 	}
 	return res, err
+}
+
+// sessionFor returns the session that a request goes to, and how to give it back. A
+// single request that has a session stays with it.
+func (b *Back) sessionFor(ctx context.Context, req *exchange.Request, lane int, v *visitRounds) (*session, func(), error) {
+	if s := v.session(); s != nil && req.Profile.Single {
+		return s, func() {}, nil
+	}
+	return b.pool.get(ctx, laneProfile(req.Profile, lane), req.Profile.Single)
 }
 
 // connect opens a session for the pool and takes note of how that went.

@@ -43,12 +43,13 @@ func newLanes(opts *Options) (*lanes, error) {
 }
 
 // enter returns the lane that a request is to take and how to leave it, which may
-// be done again. Requests that need none take the first.
-func (l *lanes) enter(ctx context.Context, req *exchange.Request) (int, func(), error) {
+// be done again. It is the preferred one if that is free. Requests that need none
+// take the first.
+func (l *lanes) enter(ctx context.Context, req *exchange.Request, prefer int) (int, func(), error) {
 	if req.Profile.Single || !wantsLane(req) {
 		return 0, func() {}, nil
 	}
-	lane, turn := l.take(req.Profile.Scope)
+	lane, turn := l.take(req.Profile.Scope, prefer)
 	if turn != nil {
 		select {
 		case lane = <-turn:
@@ -69,8 +70,9 @@ func wantsLane(req *exchange.Request) bool {
 	return eligible(req.Method) && (exchange.Declares(req.Profile.Capabilities, "elicitation") || exchange.Declares(req.Profile.Capabilities, "sampling"))
 }
 
-// take returns a free lane, or a place in the line, or -1 where none is needed.
-func (l *lanes) take(scope string) (int, chan int) {
+// take returns a free lane, the preferred one if that is, or a place in the line, or
+// -1 where none is needed.
+func (l *lanes) take(scope string, prefer int) (int, chan int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	set := l.sets[scope]
@@ -81,13 +83,20 @@ func (l *lanes) take(scope string) (int, chan int) {
 		set = &laneSet{}
 		l.sets[scope] = set
 	}
-	if i := slices.Index(set.busy, false); i >= 0 {
+	for len(set.busy) <= prefer { // it was taken before, so it is below max
+		set.busy = append(set.busy, false)
+	}
+	i := slices.Index(set.busy, false)
+	switch {
+	case !set.busy[prefer]:
+		i = prefer
+	case i < 0 && len(set.busy) < l.max:
+		set.busy = append(set.busy, false)
+		i = len(set.busy) - 1
+	}
+	if i >= 0 {
 		set.busy[i] = true
 		return i, nil
-	}
-	if len(set.busy) < l.max {
-		set.busy = append(set.busy, true)
-		return len(set.busy) - 1, nil
 	}
 	turn := make(chan int, 1)
 	set.waiting = append(set.waiting, turn)

@@ -90,7 +90,7 @@ type session struct {
 	changes   chan struct{}         // closed when calls end, park or resume; nil if nobody waits
 	haunted   time.Time             // until then a question may be a cancelled call's
 	tasks     map[string]*taskRun   // under way, by their ids
-	visits    map[string]*visited   // awaited, by elicitationId
+	visits    map[*visitWatch]struct{}
 
 	rootsFor   *call // whose caller the next roots/list is for
 	rootsOpen  int   // open questions about roots that belong to no call that was sent
@@ -112,7 +112,7 @@ func newSession(opts *Options, watch func() *watch) *session {
 		rootsTurn: make(chan struct{}, 1),
 		questions: make(map[wire.ID]*question),
 		tasks:     make(map[string]*taskRun),
-		visits:    make(map[string]*visited),
+		visits:    make(map[*visitWatch]struct{}),
 	}
 	s.polls = newPoller(s)
 	return s

@@ -14,7 +14,7 @@ import (
 
 // serve runs one request of a client. leaveLane, which may be nil, lets the next
 // call run. The error is the server's own as a *wire.Error, a *failure, why ctx or
-// the request's time ended, or errVisited if the request is to be sent anew.
+// the request's time ended, or a *visitDemand.
 func (s *session) serve(ctx context.Context, req *exchange.Request, x exchange.Exchange, leaveLane func()) (*exchange.Result, error) {
 	c := &call{
 		method: req.Method, level: req.LogLevel, token: req.ProgressToken, x: x,
@@ -37,8 +37,7 @@ func (s *session) serve(ctx context.Context, req *exchange.Request, x exchange.E
 	}
 	switch need := c.lacks(); {
 	case failed.Code == spec.CodeURLElicitation && c.mayBeAsked:
-		c.freeLane()
-		return nil, s.visit(ctx, req, x, failed)
+		return nil, &visitDemand{failed}
 	case need != nil:
 		return nil, lacking(need, failed.Message)
 	}

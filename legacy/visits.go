@@ -2,26 +2,21 @@ package legacy
 
 import (
 	"bytes"
-	"context"
-	"errors"
-	"time"
+	"maps"
+	"slices"
+	"sync"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-const (
-	// visitTimeout bounds the wait for the server's word that a visit is done,
-	// after the user said so.
-	visitTimeout = 45 * time.Second
-	// maxVisits bounds how often one call can ask for visits.
-	maxVisits = 8
-)
+// A visitDemand is a -32042 that a server answered a call with. The call is over;
+// it may succeed when it is sent anew, once its user has been where the server
+// wants.
+type visitDemand struct{ err *wire.Error }
 
-// errVisited says that a call is to be sent anew: its user went where the server
-// wanted.
-var errVisited = errors.New("the server wanted a URL visited first")
+func (e *visitDemand) Error() string { return e.err.Error() }
 
 // A visit is one URL that a user must go to before a call can succeed.
 type visit struct {
@@ -45,109 +40,88 @@ func visits(e *wire.Error) []visit {
 	return out
 }
 
-// A visited is a visit of which the server will say that it is done. Several calls
-// may wait for one.
-type visited struct {
-	done    chan struct{} // closed when it is
-	waiters int
+// key is what makes two demands for a visit the same.
+func (v visit) key() string {
+	if v.id != "" {
+		return "id " + v.id
+	}
+	return "params " + string(v.params)
 }
 
-// visit has the caller's user go where a -32042 demands. It returns errVisited once
-// the call may be sent anew. The call that failed is over: nothing waits upstream.
-func (s *session) visit(ctx context.Context, req *exchange.Request, x exchange.Exchange, e *wire.Error) error {
-	need := []byte(`{"elicitation":{"url":{}}}`)
-	all := visits(e)
-	if !exchange.Declares(wire.Get(req.Profile.Capabilities, "elicitation"), "url") {
-		return lacking(need, e.Message)
+// sameVisits reports whether two demands are for the same visits, in any order.
+func sameVisits(a, b []visit) bool {
+	keys := func(all []visit) map[string]bool {
+		out := make(map[string]bool, len(all))
+		for _, v := range all {
+			out[v.key()] = true
+		}
+		return out
 	}
-	if len(all) == 0 {
-		return upstreamError(req, e, true)
-	}
-	done := s.expectVisits(all)
-	defer s.forgetVisits(all)
-	questions := make([]exchange.Question, len(all))
-	for i, v := range all {
-		questions[i] = exchange.Question{Method: spec.MethodElicit, Params: v.params}
-	}
-	answers, err := x.Ask(ctx, questions)
-	if err != nil {
-		return err
-	}
-	for _, a := range answers {
-		if action, _ := wire.GetString(a.Result, "action"); action != "accept" {
-			return wire.Errorf(spec.CodeInternal, "server %q: %s; the user did not agree to it", s.opts.Name, e.Message)
+	return maps.Equal(keys(a), keys(b))
+}
+
+// A visitWatch waits for the server's word that visits are done. It may come on any
+// session that demanded them, and before the user's. Safe for concurrent use.
+type visitWatch struct {
+	done chan struct{} // closed when all are
+
+	// mu guards pending. It is a leaf.
+	mu      sync.Mutex
+	pending map[string]bool // elicitationIds: true until done
+}
+
+func newVisitWatch(all []visit) *visitWatch {
+	w := &visitWatch{done: make(chan struct{}), pending: make(map[string]bool)}
+	for _, v := range all {
+		if v.id != "" {
+			w.pending[v.id] = true
 		}
 	}
-	return s.awaitVisits(ctx, done)
+	return w
 }
 
-// expectVisits begins to watch for the server's word. It may come before the
-// client's.
-func (s *session) expectVisits(all []visit) []*visited {
+// complete takes the word that a visit is done. It reports whether the visit is
+// one of the watch's.
+func (w *visitWatch) complete(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	open, ok := w.pending[id]
+	if !open {
+		return ok
+	}
+	w.pending[id] = false
+	if !slices.Contains(slices.Collect(maps.Values(w.pending)), true) {
+		close(w.done)
+	}
+	return true
+}
+
+// expectVisits has a watch hear what the server says of visits.
+func (s *session) expectVisits(w *visitWatch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []*visited
-	for _, v := range all {
-		if v.id == "" {
-			continue
-		}
-		w := s.visits[v.id]
-		if w == nil {
-			w = &visited{done: make(chan struct{})}
-			s.visits[v.id] = w
-		}
-		w.waiters++
-		out = append(out, w)
-	}
-	return out
+	s.visits[w] = struct{}{}
 }
 
-func (s *session) forgetVisits(all []visit) {
+func (s *session) forgetVisits(w *visitWatch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, v := range all {
-		if w := s.visits[v.id]; w != nil {
-			if w.waiters--; w.waiters == 0 {
-				delete(s.visits, v.id)
-			}
-		}
-	}
+	delete(s.visits, w)
 }
 
 // visited takes notifications/elicitation/complete.
 func (s *session) visited(m *wire.Message) {
 	id, _ := wire.GetString(m.Params, "elicitationId")
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	w := s.visits[id]
-	if w == nil {
+	watches := slices.Collect(maps.Keys(s.visits))
+	s.mu.Unlock()
+	known := false
+	for _, w := range watches {
+		known = w.complete(id) || known
+	}
+	if !known {
 		s.drop("unknown visit")
-		return
 	}
-	select {
-	case <-w.done: // it says so again
-	default:
-		close(w.done)
-	}
-}
-
-// awaitVisits returns errVisited when the server has said that all is done. A
-// server that says nothing for long will say whether it is content.
-func (s *session) awaitVisits(ctx context.Context, all []*visited) error {
-	t := time.NewTimer(visitTimeout)
-	defer t.Stop()
-	for _, w := range all {
-		select {
-		case <-w.done:
-		case <-s.gone:
-			return errVisited
-		case <-t.C:
-			return errVisited
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	return errVisited
 }
 
 // lacking is what a client is told whose request failed because it can't be

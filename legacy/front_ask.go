@@ -27,7 +27,7 @@ func (c *incoming) Ask(ctx context.Context, qs []exchange.Question) ([]exchange.
 	asked := make([]exchange.Question, len(qs))
 	for i, q := range qs {
 		var err error
-		if asked[i], err = projection.Question(c.d.revision, q); err != nil {
+		if asked[i], err = projection.Question(c.d.revision, c.d.capabilities, q); err != nil {
 			return nil, fmt.Errorf("%s can't be put to a client of revision %s: %w", q.Method, c.d.revision, err)
 		}
 	}

@@ -72,7 +72,7 @@ var toModern = []passage{
 	{"calls at the same time that may be asked back", changes, "M2L-20", overConn,
 		"nothing tells whose a question is, so each runs in a session of its own; lanes.http says in how many at most"},
 	{"pages to visit (elicitation by URL)", changes, "M2L-22", since(spec.Rev20251125),
-		"-32042 becomes input_required with the pages, and the retry sends the call anew once they were visited"},
+		"-32042 becomes input_required with the pages, and the retry sends the call anew, several times if need be, until the server is content"},
 
 	{"the state of a session", changes, "M2L-01", always,
 		"clients of one principal with the same capabilities share a session with the server; isolation: request gives each request one of its own"},

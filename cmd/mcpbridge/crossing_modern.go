@@ -41,9 +41,9 @@ var toLegacy = []passage{
 	{"questions to a client that did not declare them", refused, "L2M-13", always,
 		"the call fails before anything is asked, with what the client would have to declare"},
 	{"pages to visit (elicitation by URL)", changes, "L2M-14", always,
-		"clients of 2025-11-25 that declared elicitation.url are asked, under an id made up for it; for others the call fails"},
+		"clients that declared elicitation.url are asked, under an id made up for it; for others the call fails"},
 	{"choices of several, and sampling with tools", refused, "L2M-08", always,
-		"clients before 2025-11-25 have no form for them: the call fails with that reason"},
+		"clients before 2025-11-25 have no form for them, unless they declare sampling.tools: the call fails with that reason"},
 
 	{"changes of the list of tools", crosses, "L2M-24", has("tools.listChanged"), whyOptedIn},
 	{"changes of the list of prompts", crosses, "L2M-24", has("prompts.listChanged"), whyOptedIn},
@@ -76,7 +76,7 @@ var toLegacy = []passage{
 	{"how long results may be kept (ttlMs, cacheScope)", changes, "L2M-06", always,
 		"older clients are not told; the gateway keeps results itself where cache says so"},
 	{"errors of the server's own", changes, "L2M-09", always,
-		"a missing resource is -32002 again; -32021 and -32022 become -32603 with words that a person can act on"},
+		"a missing resource is -32002 again; -32020, -32021 and -32022 become -32603 with words that a person can act on, -32042 becomes -32603, other codes stay"},
 }
 
 const (

@@ -14,11 +14,8 @@ type boundary struct {
 	// a block instead, as the text of a text block.
 	blocks map[string]func(block []byte) string
 	// question returns a question that newer clients can be asked as the older are
-	// asked, or why they can't be.
-	question func(q exchange.Question) (exchange.Question, error)
-	// appendDeclared appends what older clients may declare of capabilities; nil
-	// where that is all.
-	appendDeclared func(dst, caps []byte) []byte
+	// asked that declared caps, or why they can't be.
+	question func(caps []byte, q exchange.Question) (exchange.Question, error)
 }
 
 // boundaries are those between the revisions, newest first: a message crosses them

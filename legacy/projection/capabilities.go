@@ -36,17 +36,12 @@ var (
 )
 
 // AppendClientCapabilities appends to dst the capabilities that a modern server
-// is told of, for caps, those that a client of rev declared. What the client can't
-// be asked for in rev is left out, whatever it declared before the revision was
-// agreed on.
+// is told of, for caps, those that a client of rev declared. What is newer than rev
+// stays: SDKs declare what they can do whatever revision the transport has them
+// speak, and a client that says that it can be asked can be.
 //
 // Spec: 2026-07-28, basic/index, Client Capabilities.
-func AppendClientCapabilities(dst []byte, rev spec.Revision, caps []byte) []byte {
-	for _, b := range crossed(rev) {
-		if b.appendDeclared != nil {
-			caps = b.appendDeclared(nil, caps)
-		}
-	}
+func AppendClientCapabilities(dst []byte, _ spec.Revision, caps []byte) []byte {
 	dst = append(dst, '{')
 	for k, v := range wire.Members(caps) {
 		switch {

@@ -11,14 +11,15 @@ import (
 
 // Error returns what a client of rev is told instead of e, a modern server's
 // error in answer to a request of method. It returns e itself where the client
-// knows what e means.
+// knows what e means, and where it has to ask the server's author: a code of the
+// reserved range to which no revision gives a meaning is the server's own.
 //
 // Spec: 2026-07-28, basic/index, Error Codes.
 func Error(_ spec.Revision, method string, e *wire.Error) *wire.Error {
 	switch {
 	case e.Code == spec.CodeInvalidParams && method == spec.MethodResourcesRead && wire.Get(e.Data, "uri") != nil:
 		return &wire.Error{Code: spec.CodeResourceNotFound, Message: e.Message, Data: e.Data}
-	case spec.Reserved(e.Code):
+	case spec.ModernError(e.Code) || e.Code == spec.CodeURLElicitation:
 		code := strconv.AppendInt(nil, e.Code, 10)
 		kept := wire.AppendEdited(nil, nil, wire.Edit{Name: "code", Value: code}, wire.Edit{Name: "data", Value: e.Data})
 		return &wire.Error{Code: spec.CodeInternal, Message: e.Message + advice(e), Data: kept}
@@ -26,8 +27,7 @@ func Error(_ spec.Revision, method string, e *wire.Error) *wire.Error {
 	return e
 }
 
-// advice says what a person can do about an error of the modern revision, whose
-// code legacy clients would take for something else.
+// advice says what a person can do about an error of the modern revision.
 func advice(e *wire.Error) string {
 	switch e.Code {
 	case spec.CodeMissingCapability:

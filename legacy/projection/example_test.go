@@ -25,9 +25,9 @@ func ExampleAppendResult() {
 
 func ExampleQuestion() {
 	q := exchange.Question{Method: "elicitation/create", Params: []byte(`{"message":"?","requestedSchema":{"type":"object","properties":{"c":{"type":"string","oneOf":[{"const":"r","title":"Red"}]}}}}`)}
-	asked, err := projection.Question(spec.Rev20250618, q)
+	asked, err := projection.Question(spec.Rev20250618, []byte(`{"elicitation":{}}`), q)
 	fmt.Println(string(asked.Params), err)
-	_, err = projection.Question(spec.Rev20241105, q)
+	_, err = projection.Question(spec.Rev20241105, nil, q)
 	fmt.Println(err)
 	// Output:
 	// {"message":"?","requestedSchema":{"type":"object","properties":{"c":{"type":"string","enum":["r"],"enumNames":["Red"]}}}} <nil>

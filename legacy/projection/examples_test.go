@@ -179,7 +179,7 @@ func TestL2M08PublishedQuestions(t *testing.T) {
 	eachRevision(t, func(t *testing.T, rev spec.Revision, p *published) {
 		for _, name := range slices.Sorted(maps.Keys(questions)) {
 			in := questions[name]
-			out, err := Question(rev, in)
+			out, err := Question(rev, nil, in)
 			if want := impossible(rev, name, in); (err != nil) != want {
 				t.Errorf("%s: error %v, want one = %v", name, err, want)
 			}

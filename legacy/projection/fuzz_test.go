@@ -71,7 +71,7 @@ func FuzzQuestion(f *testing.F) {
 		}
 		rev := spec.Revisions(spec.Legacy)[pick>>6]
 		q := exchange.Question{Method: methods[int(pick)%len(methods)], Params: params}
-		if asked, err := Question(rev, q); err == nil && wire.Check(asked.Params, 2*wire.DefaultMaxDepth) != nil {
+		if asked, err := Question(rev, params, q); err == nil && wire.Check(asked.Params, 2*wire.DefaultMaxDepth) != nil {
 			t.Fatalf("Question(%s, %s, %s) = %s", rev, q.Method, params, asked.Params)
 		}
 		if a := Answer(rev, q, exchange.Answer{Result: params}); wire.Check(a.Result, 0) != nil {

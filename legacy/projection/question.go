@@ -8,12 +8,13 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Question returns q, a modern server's question, as a client of rev is asked. The
-// error says why it can't be: what it has that the client knows nothing of. That
-// the client declared what the question needs is for the caller to see to.
+// Question returns q, a modern server's question, as a client of rev is asked that
+// declared caps. The error says why it can't be: what it has that the client knows
+// nothing of, neither by its revision nor by what it declared. That the client
+// declared what every question of the kind needs is for the caller to see to.
 //
 // Spec: 2026-07-28, client/elicitation; client/sampling; client/roots.
-func Question(rev spec.Revision, q exchange.Question) (exchange.Question, error) {
+func Question(rev spec.Revision, caps []byte, q exchange.Question) (exchange.Question, error) {
 	switch q.Method {
 	case spec.MethodElicit, spec.MethodSample, spec.MethodRootsList:
 	default:
@@ -24,7 +25,7 @@ func Question(rev spec.Revision, q exchange.Question) (exchange.Question, error)
 			continue
 		}
 		var err error
-		if q, err = b.question(q); err != nil {
+		if q, err = b.question(caps, q); err != nil {
 			return q, err
 		}
 	}

@@ -99,7 +99,7 @@ func TestL2M08Questions(t *testing.T) {
 func (r *questionRow) check(t *testing.T, rev spec.Revision) {
 	t.Helper()
 	in := exchange.Question{Method: r.method, Params: []byte(r.in)}
-	got, err := Question(rev, in)
+	got, err := Question(rev, nil, in)
 	want, refused := r.want, false
 	if rev < r.since {
 		want, refused = r.older, r.older == "" || rev < r.down
@@ -119,7 +119,7 @@ func TestElicitationID(t *testing.T) {
 	const in = `{"mode":"url","message":"m","url":"https://x/"}`
 	seen := make(map[string]bool)
 	for range 10 {
-		q, err := Question(spec.Rev20251125, exchange.Question{Method: "elicitation/create", Params: []byte(in)})
+		q, err := Question(spec.Rev20251125, nil, exchange.Question{Method: "elicitation/create", Params: []byte(in)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestElicitationID(t *testing.T) {
 		}
 	}
 	for _, rev := range []spec.Revision{spec.Rev20250618, spec.Rev20250326, spec.Rev20241105} {
-		if _, err := Question(rev, exchange.Question{Method: "elicitation/create", Params: []byte(in)}); err == nil {
+		if _, err := Question(rev, nil, exchange.Question{Method: "elicitation/create", Params: []byte(in)}); err == nil {
 			t.Errorf("Question(%s, %s) has no error", rev, in)
 		}
 	}
@@ -141,7 +141,7 @@ func TestElicitationID(t *testing.T) {
 
 func TestQuestionWithoutParams(t *testing.T) {
 	for _, rev := range spec.Revisions(spec.Legacy) {
-		q, err := Question(rev, exchange.Question{Method: "roots/list"})
+		q, err := Question(rev, nil, exchange.Question{Method: "roots/list"})
 		if err != nil || q.Params != nil {
 			t.Errorf("Question(%s, roots/list) = %s, %v, want no params", rev, q.Params, err)
 		}
@@ -179,5 +179,29 @@ func TestL2M08Answers(t *testing.T) {
 	failure := wire.Errorf(-1, "user said no")
 	if a := Answer(spec.Rev20250618, exchange.Question{Method: "elicitation/create"}, exchange.Answer{Err: failure}); a.Err != failure || a.Result != nil {
 		t.Errorf("a failure became %s, %v", a.Result, a.Err)
+	}
+}
+
+// What a client declared counts, whatever its revision knew of it. The shape is
+// that of its revision where that has one.
+func TestL2M13DeclaredBeyondTheRevision(t *testing.T) {
+	const titled = `{"type":"string","title":"T","oneOf":[{"const":"r","title":"Red"}],"default":"r"}`
+	const tools = `{"messages":[{"role":"user","content":[{"type":"tool_result","toolUseId":"1","content":[]},{"type":"text","text":"t"}]}],"tools":[]}`
+	for _, tt := range []struct{ name, caps, method, in, want string }{
+		{"forms", `{"elicitation":{}}`, "elicitation/create", form(titled), form(`{"type":"string","title":"T","enum":["r"],"enumNames":["Red"]}`)},
+		{"URLs", `{"elicitation":{"url":{}}}`, "elicitation/create", `{"mode":"url","message":"m","url":"https://x/","elicitationId":"1"}`,
+			`{"mode":"url","message":"m","url":"https://x/","elicitationId":"1"}`},
+		{"URLs to a client of forms", `{"elicitation":{}}`, "elicitation/create", `{"mode":"url","message":"m","url":"https://x/"}`, ""},
+		{"tools", `{"sampling":{"tools":{}}}`, "sampling/createMessage", tools, tools},
+		{"tools to a client without", `{"sampling":{}}`, "sampling/createMessage", tools, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, rev := range []spec.Revision{spec.Rev20250618, spec.Rev20250326, spec.Rev20241105} {
+				got, err := Question(rev, []byte(tt.caps), exchange.Question{Method: tt.method, Params: []byte(tt.in)})
+				if refused := tt.want == ""; refused != (err != nil) || !refused && string(got.Params) != tt.want {
+					t.Errorf("Question(%s, %s, %s)\n got %s, %v\nwant %s", rev, tt.caps, tt.in, got.Params, err, tt.want)
+				}
+			}
+		})
 	}
 }

@@ -21,7 +21,7 @@ var since20250326 = boundary{
 		}
 		return leftOut(what, "clients since revision 2025-03-26")
 	}},
-	question: func(q exchange.Question) (exchange.Question, error) {
+	question: func(_ []byte, q exchange.Question) (exchange.Question, error) {
 		if _, ok := hasBlock(wire.Get(q.Params, "messages"), "audio"); ok && q.Method == spec.MethodSample {
 			return q, errors.New("its messages have audio in them, which clients know since revision 2025-03-26")
 		}

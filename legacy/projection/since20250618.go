@@ -18,14 +18,11 @@ import (
 var since20250618 = boundary{
 	since:  spec.Rev20250618,
 	blocks: map[string]func([]byte) string{"resource_link": linkText},
-	question: func(q exchange.Question) (exchange.Question, error) {
-		if q.Method == spec.MethodElicit {
+	question: func(caps []byte, q exchange.Question) (exchange.Question, error) {
+		if q.Method == spec.MethodElicit && !declares(caps, "elicitation") {
 			return q, errors.New("clients can be asked for input since revision 2025-06-18")
 		}
 		return q, nil
-	},
-	appendDeclared: func(dst, caps []byte) []byte {
-		return wire.AppendEdited(dst, caps, wire.Edit{Name: "elicitation"})
 	},
 }
 

@@ -15,28 +15,30 @@ import (
 // Spec: 2025-11-25, changelog.
 var since20251125 = boundary{
 	since: spec.Rev20251125,
-	question: func(q exchange.Question) (exchange.Question, error) {
+	question: func(caps []byte, q exchange.Question) (exchange.Question, error) {
 		var err error
 		switch q.Method {
 		case spec.MethodElicit:
-			q.Params, err = plainForm(q.Params)
+			q.Params, err = plainForm(caps, q.Params)
 		case spec.MethodSample:
-			q.Params, err = plainSampling(q.Params)
+			q.Params, err = plainSampling(caps, q.Params)
 		}
 		return q, err
 	},
-	appendDeclared: appendWithoutModes,
 }
 
 // errURL is one of the reasons why a question can't be asked.
 var errURL = errors.New("it sends the person to a URL, which clients do since revision 2025-11-25")
 
 // plainForm returns the params of an elicitation whose form any client can show
-// that knows forms.
+// that knows forms. A page to visit has one shape only.
 //
 // Spec: 2025-06-18, client/elicitation, Requested Schema.
-func plainForm(params []byte) ([]byte, error) {
+func plainForm(caps, params []byte) ([]byte, error) {
 	if mode, _ := wire.GetString(params, "mode"); mode == "url" {
+		if declares(wire.Get(caps, "elicitation"), "url") {
+			return params, nil
+		}
 		return params, errURL
 	}
 	schema := wire.Get(params, "requestedSchema")
@@ -96,10 +98,13 @@ func namedChoices(choices []byte) []wire.Edit {
 }
 
 // plainSampling returns the params of a sampling request whose messages have one
-// block of content each.
+// block of content each. A client that declared tools reads what came with them.
 //
 // Spec: 2025-06-18, client/sampling, Message Content.
-func plainSampling(params []byte) ([]byte, error) {
+func plainSampling(caps, params []byte) ([]byte, error) {
+	if declares(wire.Get(caps, "sampling"), "tools") {
+		return params, nil
+	}
 	for _, name := range []string{"tools", "toolChoice"} {
 		if wire.Get(params, name) != nil {
 			return params, errors.New("it lets the model call tools, which clients do since revision 2025-11-25")
@@ -130,24 +135,6 @@ func singleBlocks(messages []byte) []byte {
 		}
 	}
 	return closed(out, ']')
-}
-
-// appendWithoutModes appends capabilities without the sub-capabilities that older
-// clients can't be asked for. One that declared URLs and not forms loses elicitation
-// altogether: without the mode the rest would mean forms.
-func appendWithoutModes(dst, caps []byte) []byte {
-	var edits []wire.Edit
-	if e := wire.Get(caps, "elicitation"); declares(e, "url") {
-		without := wire.Edit{Name: "elicitation"}
-		if declares(e, "form") {
-			without.Value = wire.AppendEdited(nil, e, wire.Edit{Name: "url"})
-		}
-		edits = append(edits, without)
-	}
-	if s := wire.Get(caps, "sampling"); declares(s, "tools") {
-		edits = append(edits, wire.Edit{Name: "sampling", Value: wire.AppendEdited(nil, s, wire.Edit{Name: "tools"})})
-	}
-	return wire.AppendEdited(dst, caps, edits...)
 }
 
 func declares(caps []byte, name string) bool {

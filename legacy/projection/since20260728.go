@@ -15,7 +15,7 @@ import (
 // in result.go, content.go and tool.go.
 var since20260728 = boundary{
 	since: spec.Rev20260728,
-	question: func(q exchange.Question) (exchange.Question, error) {
+	question: func(_ []byte, q exchange.Question) (exchange.Question, error) {
 		q.Params = questionParams(q.Params)
 		switch q.Method {
 		case spec.MethodElicit:

@@ -54,7 +54,7 @@ rules: bin/rules ## which rules of docs/rules.md the last `make test` and `make 
 	@bin/rules judge -list docs/rules.md $$(for f in bin/race.json bin/interop.json bin/trunk.json; do [ ! -s $$f ] || echo $$f; done)
 
 .PHONY: interop
-interop: bin/rules ## real clients and servers, and the conformance suite, through mcpbridge (needs node, npm and python3)
+interop: bin/rules ## real clients and servers, and the conformance suite, through mcpbridge (needs node, npm and python3; a JDK and mvn for the Java SDK, or its recorded requests stand in)
 	interop/build
 	@set -x; for m in legacy-2026 legacy-go modern-go; do $(GO) -C interop/$$m test -count=1 -timeout 2m .; done
 	@rm -f interop/bin/*.txt; rc=0; \

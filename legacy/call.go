@@ -255,6 +255,13 @@ func (c *call) leaves() {
 	c.sent = true
 }
 
+// hasLeft reports whether the server may have heard of the call.
+func (c *call) hasLeft() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sent
+}
+
 // stray says that nobody waits for the call any more, and the server may not know.
 func (c *call) stray() {
 	c.mu.Lock()

@@ -142,14 +142,15 @@ func (s *session) progress(ctx context.Context, m *wire.Message, from *call) {
 }
 
 // logMessage hands a log message to the request on whose stream it came, else
-// to the only one in flight; to neither unless it asked for that level.
+// to the only one in flight; to neither unless it is a client's that asked for that
+// level.
 func (s *session) logMessage(ctx context.Context, m *wire.Message, from *call) {
 	c := from
-	if c == nil || c.x == nil {
+	if c == nil {
 		c = s.soleCall()
 	}
 	level, _ := wire.GetString(m.Params, "level")
-	if c == nil || !c.level.Allows(spec.LogLevel(level)) {
+	if c == nil || c.x == nil || !c.level.Allows(spec.LogLevel(level)) {
 		s.drop("log message")
 		return
 	}

@@ -70,16 +70,19 @@ func (s *session) levelWanted() spec.LogLevel {
 	return want
 }
 
-// soleCall returns the only client request in flight, or nil if there is none
-// or more than one: then a message that names no request can't be told whose it
-// is.
+// soleCall returns the client's request to which a message belongs that names none:
+// the only one that the server has been sent. There is none where there are several,
+// nor while the server may be speaking of the session itself.
 func (s *session) soleCall() *call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.settlingLocked() {
+		return nil
+	}
 	var sole *call
 	for _, c := range s.calls {
 		switch {
-		case c.x == nil:
+		case c.x == nil || !c.hasLeft():
 		case sole != nil:
 			return nil
 		default:
@@ -87,4 +90,10 @@ func (s *session) soleCall() *call {
 		}
 	}
 	return sole
+}
+
+// settlingLocked reports whether the session is being opened, or roots are
+// exchanged, or were a moment ago: many servers write of that to their log.
+func (s *session) settlingLocked() bool {
+	return s.greeting || s.rootsFor != nil || s.rootsBusy > 0 || time.Since(s.rootsDone) < rootsDigest
 }

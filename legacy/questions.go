@@ -62,6 +62,9 @@ func (s *session) admit(ctx context.Context, q *question, from *call) bool {
 		return false
 	}
 	s.questions[q.m.ID] = q
+	if q.m.Method == spec.MethodRootsList {
+		s.rootsBusy++
+	}
 	s.nominateLocked(q, from)
 	var c *call
 	if len(q.candidates) == 1 && !q.doubtful {
@@ -176,6 +179,10 @@ func (s *session) answered(q *question) {
 	}
 	if q.counted {
 		s.rootsOpen--
+	}
+	if q.m.Method == spec.MethodRootsList {
+		s.rootsBusy--
+		s.rootsDone = time.Now()
 	}
 	s.shiftedLocked()
 }

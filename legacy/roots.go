@@ -115,6 +115,8 @@ func (s *session) greet(ctx context.Context) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, rootsTimeout)
 	defer cancel()
+	s.setGreeting(true)
+	defer s.setGreeting(false)
 	_, err := s.request(bounded, spec.MethodPing, nil)
 	if err == nil && !s.rootsDue() {
 		err = wait(bounded, strayTime)
@@ -127,6 +129,12 @@ func (s *session) greet(ctx context.Context) error {
 	}
 	s.greeted.Store(true)
 	return nil
+}
+
+func (s *session) setGreeting(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.greeting = on
 }
 
 func (s *session) setRootsFor(c *call) {

@@ -97,6 +97,10 @@ type session struct {
 	rootsStale bool  // the server was answered provisionally
 	rootsNews  bool  // the next roots/list asks for what is known
 
+	greeting  bool      // greet waits for the server
+	rootsBusy int       // open questions about roots
+	rootsDone time.Time // when the last of them ended
+
 	sending sync.WaitGroup // counts background, and questions
 }
 

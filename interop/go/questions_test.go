@@ -56,6 +56,15 @@ func everythingErrands(root clientRoot) []errandCall {
 			asked:     `[{"Method": "elicitation/create", "Params": {"mode": "url", "message": "Please consent", "url": "https://example.com/consent"}}]`,
 		},
 		{
+			// M2L-22: -32042 at first, and an ordinary question once it is made anew.
+			Tool:      "trigger-url-elicitation",
+			Arguments: map[string]any{"url": "https://example.com/after", "message": "Please go on", "elicitationId": "e-2", "errorPath": true},
+			Answers:   answer(elicit, `{"action": "accept"}`),
+			want:      []string{"✅ User completed the URL elicitation flow.", "Elicitation ID: e-2"},
+			asked: `[{"Method": "elicitation/create", "Params": {"mode": "url"}},
+				{"Method": "elicitation/create", "Params": {"mode": "url", "message": "Please go on", "url": "https://example.com/after"}}]`,
+		},
+		{
 			Tool:      "trigger-sampling-request",
 			Arguments: map[string]any{"prompt": "a rhyme on gateways", "maxTokens": 17},
 			Answers:   answer(sample, `{"role": "assistant", "model": "a-model", "stopReason": "endTurn", "content": {"type": "text", "text": "straightaways"}}`),

@@ -207,13 +207,14 @@ func isolatedPlaces(w *tenants) {
 	w.ask(bob, "tools/call", "ask", elicits).round(w.t)
 }
 
-// What a client says of its roots answers the server outside of calls, too.
+// What a client says of its roots is never given for another client's: a server that asks
+// outside of calls may do so for anybody.
 func isolatedRoots(w *tenants) {
 	w.capabilities = `{"elicitation":{},"roots":{}}`
 	const asks = `"name":"ask","arguments":{"method":"roots/list"}`
 	rd := w.ask(alice, "tools/call", "ask", asks).round(w.t)
 	w.ask(alice, "tools/call", "ask", asks+rd.retry(map[string]string{"roots/list": someDir}))
-	for who, want := range map[string]string{bob: `{"roots":[]}`, alice: someDir} {
+	for who, want := range map[string]string{bob: `{"roots":[]}`, alice: `{"roots":[]}`} {
 		s := w.session(who)
 		s.stream <- `{"jsonrpc":"2.0","id":1,"method":"roots/list"}`
 		if got := soon(w.t, s.replies, "the roots"); got != want {

@@ -158,6 +158,9 @@ func (b *Back) parted(ctx context.Context, p *transport.Process, asked bool, err
 	case disturbed:
 		return wait(ctx, firstProbe/4) == nil, err
 	case beside > 0:
+		if how := transport.Exited(p.Err()); how != nil {
+			err = how
+		}
 		return b.leftAlone(ctx), &oneProcessError{b.opts.Name, err}
 	}
 	return false, err

@@ -67,6 +67,9 @@ type Options struct {
 	// Roots are the roots that every client has for this server, an array as in
 	// the result of roots/list. Nil means each client's own.
 	Roots json.RawMessage
+	// OneClient says that there is one client alone: what it answered to roots/list stands
+	// for it where it can't be asked. Else that would be given for another client.
+	OneClient bool
 	// Lanes bounds the sessions of one profile for calls that may be asked back,
 	// where nothing tells whose a question is. Zero means 4 for a URL and 1
 	// otherwise: a second child has a state of its own.

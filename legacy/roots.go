@@ -26,8 +26,8 @@ const (
 )
 
 // answerRoots answers roots/list: from the config, from the caller of c, or,
-// where there is no call to ask, with the profile's last answer. That last one
-// is provisional; see refreshRoots.
+// where there is no call to ask, with what the only client has answered last, else
+// nothing. That is provisional; see refreshRoots.
 func (s *session) answerRoots(ctx context.Context, q *question, c *call) (exchange.Answer, error) {
 	if s.opts.Roots != nil {
 		return exchange.Answer{Result: rootsResult(s.opts.Roots)}, nil
@@ -211,8 +211,8 @@ func (s *session) tellRoots() {
 	s.sendLater(context.Background(), wire.AppendNotification(nil, spec.NotifyRootsListChanged, nil, nil))
 }
 
-// profileRoots is the last answer to roots/list of a profile, for all its
-// sessions. Safe for concurrent use.
+// profileRoots is the last answer to roots/list of a profile that has one client, for all
+// its sessions. Safe for concurrent use.
 type profileRoots struct {
 	b     *Back
 	scope string
@@ -229,6 +229,9 @@ func (p profileRoots) last() json.RawMessage {
 // put keeps an answer and announces a changed one to the other sessions of the
 // profile.
 func (p profileRoots) put(from *session, answer json.RawMessage) {
+	if !p.b.opts.OneClient {
+		return
+	}
 	answer = bytes.Clone(answer)
 	p.b.mu.Lock()
 	before, _ := p.b.roots.Get(p.scope)

@@ -213,7 +213,7 @@ func TestM2L23OtherLanesAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var servers []*rootsServer
 		var asked int
-		b := newAsker(t, Options{Lanes: 2}, func(a *asker) {
+		b := newAsker(t, Options{Lanes: 2, OneClient: true}, func(a *asker) {
 			r := &rootsServer{}
 			servers = append(servers, r)
 			r.play(a)

@@ -104,6 +104,7 @@ func (b *builder) backOptions() legacy.Options {
 		Name:         s.Name,
 		ClientInfo:   implementation(),
 		Roots:        roots(s.Roots),
+		OneClient:    b.clientFirst,
 		Lanes:        int(s.Lanes.Stdio),
 		KeepLane:     s.Isolation == string(gateway.IsolateNothing),
 		Synthesize:   legacy.Synthesize(s.Synthesize),

@@ -33,9 +33,10 @@ type Process struct {
 	// Guarded by Launcher.mu.
 	taken chan struct{} // closed when the process is kept no more; nil if it never was
 
-	// mu guards pending. It is not held while a read lasts.
+	// mu guards the fields below. It is not held while a read lasts.
 	mu      sync.Mutex
 	pending chan received // a read that a borrower began and did not await; nil if none
+	closing bool          // no more reads are begun
 }
 
 type received struct {
@@ -82,6 +83,10 @@ func (p *Process) begin() {
 	}
 	pending := make(chan received, 1)
 	p.pending = pending
+	if p.closing {
+		pending <- received{nil, ErrClosed}
+		return
+	}
 	p.reads.Go(func() { // ends with the next message, or with the connection; Close waits
 		msg, err := p.conn.Read()
 		p.heard.Add(1)
@@ -105,6 +110,9 @@ func (p *Process) Close() error {
 		p.l.alive--
 		p.l.ending++
 		p.l.mu.Unlock()
+		p.mu.Lock()
+		p.closing = true
+		p.mu.Unlock()
 		p.closeErr = p.conn.Close()
 		p.reads.Wait()
 		p.l.mu.Lock()

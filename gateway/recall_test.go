@@ -1,0 +1,215 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// A notepad is a Memory of one record.
+type notepad struct {
+	era    spec.Era
+	was    *exchange.Description
+	differ []string
+	found  []spec.Era
+	told   int
+}
+
+func (n *notepad) Era() spec.Era                                  { return n.era }
+func (n *notepad) Recall(*exchange.Request) *exchange.Description { return n.was }
+func (n *notepad) Found(era spec.Era)                             { n.found = append(n.found, era) }
+
+func (n *notepad) Told(*exchange.Request, spec.Era, *exchange.Description) []string {
+	n.told++
+	return n.differ
+}
+
+// A tardyBack describes itself after a while.
+type tardyBack struct {
+	eraBack
+	takes time.Duration
+	err   error
+	asked atomic.Int32
+}
+
+func (b *tardyBack) Describe(ctx context.Context, _ *exchange.Request) (*exchange.Description, error) {
+	b.asked.Add(1)
+	select {
+	case <-time.After(b.takes):
+		return &exchange.Description{Capabilities: []byte(`{"tools":{}}`)}, b.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// published keeps what was published.
+type published struct{ events []fanout.Event }
+
+func (p *published) Publish(e fanout.Event)   { p.events = append(p.events, e) }
+func (p *published) Wanted(fanout.Topic) bool { return true }
+func (p *published) End(fanout.Topic, error)  {}
+
+func TestM2L05RememberedWhileItStarts(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		differ  []string
+		err     error
+		changes int
+		after   string // what the next discovery is answered with
+	}{
+		{"as it was", nil, nil, 0, `{"tools":{}}`},
+		{"another by now", []string{"capabilities"}, nil, 3, `{"tools":{}}`},
+		{"can't be started", nil, errors.New("exit status 1"), 0, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				memory := &notepad{era: spec.Legacy, was: &exchange.Description{Capabilities: []byte(`{"prompts":{}}`)}, differ: tt.differ}
+				back := &tardyBack{eraBack: eraBack{era: spec.Legacy}, takes: 9 * time.Second, err: tt.err}
+				changes := &published{}
+				d, err := Detect(DetectOptions{
+					Name: "s", Memory: memory, Changes: changes,
+					Probe: func(context.Context) Finding { t.Error("it was asked its era"); return Finding{} },
+					Open:  func(Finding) (Back, error) { return back, nil },
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer d.Close(t.Context())
+				d.Start()
+				req := &exchange.Request{Method: spec.MethodDiscover, Profile: exchange.Profile{Scope: "s/a"}}
+				begun := time.Now()
+				for range 2 {
+					if got, err := d.Describe(t.Context(), req); err != nil || string(got.Capabilities) != `{"prompts":{}}` || time.Since(begun) > 0 {
+						t.Errorf("Describe = %+v, %v after %v, want what is remembered at once", got, err, time.Since(begun))
+					}
+				}
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				if n := back.asked.Load(); n != 1 {
+					t.Errorf("the server was asked %d times, want once for both", n)
+				}
+				if len(changes.events) != tt.changes || tt.changes > 0 && changes.events[0].Topic.Scope != "s/a" {
+					t.Errorf("published %+v, want %d changes of lists", changes.events, tt.changes)
+				}
+				got, err := d.Describe(t.Context(), req)
+				if text := ""; err == nil {
+					if text = string(got.Capabilities); text != tt.after {
+						t.Errorf("described as %s later, want %s", text, tt.after)
+					}
+				} else if tt.after != "" {
+					t.Errorf("Describe = %v later", err)
+				}
+				if want := 1; tt.err == nil && memory.told != want {
+					t.Errorf("told %d times, want %d", memory.told, want)
+				}
+			})
+		})
+	}
+}
+
+// A verdict of the newer era is remembered, and asked for all the same.
+func TestU02ModernVerdictIsAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := &notepad{era: spec.Modern, was: &exchange.Description{Capabilities: []byte(`{}`)}}
+		var probes int
+		d, err := Detect(DetectOptions{
+			Name: "s", Memory: memory,
+			Probe: func(context.Context) Finding {
+				probes++
+				time.Sleep(time.Second)
+				return Finding{Era: spec.Legacy, Why: "it was replaced"}
+			},
+			Open: func(f Finding) (Back, error) { return &eraBack{era: f.Era}, nil },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close(t.Context())
+		d.Start()
+		if got, err := d.Describe(t.Context(), &exchange.Request{}); err != nil || d.Era() != spec.Unknown {
+			t.Errorf("Describe = %v, %v as %v, want an answer before the verdict", got, err, d.Era())
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if probes != 1 || d.Era() != spec.Legacy || !slices.Equal(memory.found, []spec.Era{spec.Legacy}) {
+			t.Errorf("%d probes, era %v, remembered %v, want what the server is by now", probes, d.Era(), memory.found)
+		}
+	})
+}
+
+// Where there is one client its era is taken for the server's, until that refuses.
+func TestU01ClientFirst(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		client spec.Era
+		want   spec.Era
+		probes int
+	}{
+		{"a legacy client", spec.Legacy, spec.Legacy, 0},
+		{"a modern client", spec.Modern, spec.Modern, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var probes int
+				d, err := Detect(DetectOptions{
+					Name: "s", ClientFirst: true,
+					Probe: func(context.Context) Finding { probes++; return Finding{Era: spec.Modern, Why: "it said so"} },
+					Open:  func(f Finding) (Back, error) { return &eraBack{era: f.Era}, nil },
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer d.Close(t.Context())
+				d.Start()
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if probes != 0 || d.Era() != spec.Unknown {
+					t.Errorf("%d probes, era %v before the client has asked", probes, d.Era())
+				}
+				if _, err := d.Describe(t.Context(), &exchange.Request{Era: tt.client}); err != nil || d.Era() != tt.want {
+					t.Errorf("Describe = %v, era %v, want %v", err, d.Era(), tt.want)
+				}
+				if synctest.Wait(); probes != tt.probes {
+					t.Errorf("%d probes, want %d", probes, tt.probes)
+				}
+			})
+		})
+	}
+}
+
+// A server that fails under its only client is asked again when the client asks again,
+// and not in a loop.
+func TestClientFirstAsksNoMoreThanTheClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var probes int
+		d, err := Detect(DetectOptions{
+			Name: "s", ClientFirst: true,
+			Probe: func(context.Context) Finding { probes++; return Finding{Why: "exit status 1"} },
+			Open:  func(f Finding) (Back, error) { return &eraBack{era: f.Era}, nil },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close(t.Context())
+		for n := 1; n <= 3; n++ {
+			for range 2 { // the second is too early
+				if _, err := d.Describe(t.Context(), &exchange.Request{Era: spec.Modern}); err == nil {
+					t.Error("Describe succeeded")
+				}
+			}
+			synctest.Wait()
+			if probes != n {
+				t.Errorf("%d probes, want %d", probes, n)
+			}
+			time.Sleep(time.Minute)
+		}
+	})
+}

@@ -91,12 +91,14 @@ func (e *sessionOver) Error() string {
 // A mourner is a connection that can tell its client why it is closed.
 type mourner interface{ sessionIsOver(why *sessionOver) }
 
-// drain ends what is in flight, in order.
+// drain ends what is in flight, in order. The last of its time is for telling the
+// client what was cut off.
 func (p *pipe) drain(reachable context.Context) {
-	ctx, cancel := context.WithTimeout(reachable, p.s.g.opts.Drain)
+	patience := p.s.g.opts.Drain
+	ctx, cancel := context.WithTimeout(reachable, patience-min(lastWords, patience/4))
 	defer cancel()
 	rest := time.Duration(0)
-	if p.modern.Shutdown(ctx) == nil && p.former.Shutdown(ctx) == nil {
+	if p.settle(ctx) {
 		deadline, _ := ctx.Deadline()
 		rest = time.Until(deadline) // for answers that are being written
 	}
@@ -104,6 +106,15 @@ func (p *pipe) drain(reachable context.Context) {
 	defer late.Stop()
 	p.modern.Close()
 	p.former.Close()
+}
+
+// settle has both eras refuse further requests, and reports whether those in flight
+// have ended before ctx has.
+func (p *pipe) settle(ctx context.Context) bool {
+	former := make(chan error, 1)
+	go func() { former <- p.former.Shutdown(ctx) }() // ends with ctx
+	modern := p.modern.Shutdown(ctx)
+	return <-former == nil && modern == nil
 }
 
 // send sends one message. A client that can't be sent one is lost.

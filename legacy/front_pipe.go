@@ -18,17 +18,17 @@ type Pipe struct {
 	send      func([]byte) error
 	principal exchange.Principal
 
-	ctx    context.Context // of the handshake; ends with Close
+	ctx    context.Context // of handshakes; ends with Close
 	cancel context.CancelFunc
 	untold chan struct{} // closed when no more changes will come although the session lasts
 
 	// mu guards the fields below.
 	mu     sync.Mutex
-	opened bool // initialize came
 	d      *downstream
 	closed bool
 	ending bool          // Shutdown was called: no more requests are taken
-	shaken chan struct{} // closed when the last handshake has ended; nil before the first
+	early  early         // what came during a handshake
+	shaken chan struct{} // closed when the last handshake has ended, and what came meanwhile is served; nil before the first
 
 	lost chan struct{} // closed when the session has ended upstream; see Lost
 
@@ -51,17 +51,26 @@ func (f *Front) OpenPipe(send func(msg []byte) error, principal exchange.Princip
 	return p
 }
 
-// Serve takes one message. It does not wait for the answer. Before initialize only
-// ping is served. What comes while the handshake is under way waits for its end:
+// Serve takes one message. It does not wait for the answer, nor for a handshake: the
+// end of the input and cancellations are behind it. Before initialize only ping is
+// served. What comes while the handshake is under way is served after it, in order:
 // scripts send all they have to say at once, and servers of one's own read it in turn.
 func (p *Pipe) Serve(m *wire.Message) {
-	if m.Method != spec.MethodPing {
-		p.awaitHandshake()
+	if m.Kind() == wire.Request && m.Method != spec.MethodPing && p.isEnding() {
+		p.refuse(m.ID, wire.Errorf(spec.CodeInternal, "%v", errShutdown))
+		return
 	}
-	d, ending := p.session()
+	if !p.keep(held{m: m}) {
+		p.serve(m)
+	}
+}
+
+// serve serves one message while no handshake is under way.
+func (p *Pipe) serve(m *wire.Message) {
+	d, closed := p.session()
 	switch {
-	case ending && m.Kind() == wire.Request && m.Method != spec.MethodPing:
-		_ = p.send(wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeInternal, "%v", errShutdown))) // nobody is left to tell
+	case d == nil && closed && m.Kind() == wire.Request:
+		p.refuse(m.ID, wire.Errorf(spec.CodeInternal, "%v", errShutdown))
 	case d == nil && m.Kind() == wire.Request:
 		p.serveEarly(m)
 	case d == nil:
@@ -73,21 +82,21 @@ func (p *Pipe) Serve(m *wire.Message) {
 	}
 }
 
-// awaitHandshake waits for the end of a handshake that is under way, or of the Pipe.
-func (p *Pipe) awaitHandshake() {
-	p.mu.Lock()
-	shaken, under := p.shaken, p.opened && p.d == nil
-	p.mu.Unlock()
-	if under {
-		<-shaken // which Close cuts short
-	}
-}
-
-// session returns the session, nil if there is none, and whether it is to end.
-func (p *Pipe) session() (d *downstream, ending bool) {
+func (p *Pipe) isEnding() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.d, p.ending
+	return p.ending
+}
+
+// session returns the session, nil if there is none, and whether the Pipe is closed.
+func (p *Pipe) session() (d *downstream, closed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.d, p.closed
+}
+
+func (p *Pipe) refuse(id wire.ID, e *wire.Error) {
+	_ = p.send(wire.AppendError(nil, id, e)) // nobody is left to tell
 }
 
 // serveEarly serves a request that came before there is a session.
@@ -96,43 +105,75 @@ func (p *Pipe) serveEarly(m *wire.Message) {
 	case spec.MethodPing:
 		_ = p.send(empty(m.ID)) // nobody is left to tell
 	case spec.MethodInitialize:
-		if p.open() {
-			go p.initialize(m) // ends with the handshake, which close cuts short
+		if ctx := p.open(m); ctx != nil {
+			go p.run(ctx, m) // ends with the handshake and what came meanwhile, which Close cuts short
 			return
 		}
 		fallthrough
 	default:
-		_ = p.send(wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeInvalidRequest,
-			"%s came before the handshake was done; send initialize first, or _meta with %s", m.Method, spec.MetaProtocolVersion)))
+		p.refuse(m.ID, wire.Errorf(spec.CodeInvalidRequest,
+			"%s came before the handshake was done; send initialize first, or _meta with %s", m.Method, spec.MetaProtocolVersion))
 	}
 }
 
-// open reports whether a handshake may begin, which is then waited for.
-func (p *Pipe) open() bool {
+// open begins the handshake of m, and returns its context; nil if there can't be one.
+func (p *Pipe) open(m *wire.Message) context.Context {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.opened || p.closed {
-		return false
+	if p.early.open || p.d != nil || p.closed {
+		return nil
 	}
-	p.opened = true
 	p.shaken = make(chan struct{})
 	p.running.Add(1)
-	return true
+	return p.early.begin(p.ctx, m.ID)
 }
 
-func (p *Pipe) initialize(m *wire.Message) {
+// run carries the handshake that m begins, and serves what came meanwhile. If the
+// upstream refused the client, that may be another handshake.
+func (p *Pipe) run(ctx context.Context, m *wire.Message) {
 	defer p.running.Done()
-	defer close(p.shaken) // as it is: another handshake has its own
-	d, answer, err := p.f.initialize(p.ctx, "", m, p.principal, p.send)
+	p.initialize(ctx, m)
+	for h, ok := p.nextHeld(); ok; h, ok = p.nextHeld() {
+		switch {
+		case h.m == nil:
+			p.serveBatch(h.batch)
+		case h.m.Method == spec.MethodInitialize:
+			p.retry(h.m)
+		default:
+			p.serve(h.m)
+		}
+	}
+}
+
+// retry serves an initialize that came while another was under way.
+func (p *Pipe) retry(m *wire.Message) {
 	p.mu.Lock()
-	p.d = d
-	p.opened = d != nil // else the client may try again
+	var ctx context.Context
+	if p.d == nil && !p.closed {
+		ctx = p.early.begin(p.ctx, m.ID)
+	}
 	p.mu.Unlock()
-	if err != nil {
-		answer = wire.AppendError(nil, m.ID, exchange.WireError(err))
+	if ctx == nil {
+		p.serve(m)
+		return
+	}
+	p.initialize(ctx, m)
+}
+
+func (p *Pipe) initialize(ctx context.Context, m *wire.Message) {
+	d, answer, err := p.f.initialize(ctx, "", m, p.principal, p.send)
+	if !p.adopt(d) {
+		d.close()
+		d, err = nil, wire.Errorf(spec.CodeInternal, "%v", errShutdown)
 	}
 	if d != nil {
 		p.f.opts.Metrics.Sessions(1)
+	}
+	if err != nil {
+		answer = wire.AppendError(nil, m.ID, exchange.WireError(err))
+	}
+	if d == nil && context.Cause(ctx) == errCancelledByClient {
+		return // it wants no answer
 	}
 	switch err := p.send(answer); {
 	case d == nil:
@@ -142,6 +183,19 @@ func (p *Pipe) initialize(m *wire.Message) {
 	case err == nil:
 		d.spawn(func() { p.tell(d) }) // ends when the session does
 	}
+}
+
+// adopt makes d, which may be nil, the session, unless the Pipe was closed meanwhile.
+func (p *Pipe) adopt(d *downstream) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.early.stop(nil)
+	p.early.stop = nil
+	if d != nil && p.closed {
+		return false
+	}
+	p.d = d // nil: the client may try again
+	return true
 }
 
 // Lost returns a channel that is closed when the session of the client has ended
@@ -185,15 +239,20 @@ func (p *Pipe) Unread(start []byte, why *wire.Error) wire.ID {
 
 // ServeBatch takes a batch.
 func (p *Pipe) ServeBatch(body []byte) {
-	p.awaitHandshake()
+	if !p.keep(held{batch: body}) {
+		p.serveBatch(body)
+	}
+}
+
+func (p *Pipe) serveBatch(body []byte) {
 	d, _ := p.session()
 	if d == nil {
-		_ = p.send(wire.AppendError(nil, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "a batch came before the handshake was done"))) // nobody is left to tell
+		p.refuse(wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "a batch came before the handshake was done"))
 		return
 	}
 	b, err := d.readBatch(body)
 	if err != nil {
-		_ = p.send(wire.AppendError(nil, wire.ID{}, err)) // nobody is left to tell
+		p.refuse(wire.ID{}, err)
 		return
 	}
 	for _, m := range b.others {
@@ -212,7 +271,7 @@ func (p *Pipe) ServeBatch(body []byte) {
 }
 
 // Shutdown refuses further requests, and waits until none is in flight, a handshake
-// among them, or ctx ends: then it returns ctx's cause.
+// and what came during it among them, or ctx ends: then it returns ctx's cause.
 func (p *Pipe) Shutdown(ctx context.Context) error {
 	p.mu.Lock()
 	p.ending = true
@@ -237,21 +296,18 @@ func (p *Pipe) Shutdown(ctx context.Context) error {
 // again.
 func (p *Pipe) Close() {
 	p.mu.Lock()
-	p.closed = true
+	d := p.d
+	p.closed, p.d = true, nil
 	p.mu.Unlock()
 	p.cancel()
+	if d != nil { // before its messages are waited for: the server may not take them
+		d.close()
+		p.f.opts.Metrics.Sessions(-1)
+	}
 	p.running.Wait()
 	p.f.mu.Lock()
 	delete(p.f.pipes, p) // of nil too
 	p.f.mu.Unlock()
-	p.mu.Lock()
-	d := p.d
-	p.d = nil
-	p.mu.Unlock()
-	if d != nil {
-		d.close()
-		p.f.opts.Metrics.Sessions(-1)
-	}
 }
 
 // A pipeOutlet sends what belongs to one request.

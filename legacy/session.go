@@ -18,6 +18,9 @@ const (
 	// goodbyeTimeout bounds a message that nobody waits for, and the end of a
 	// session.
 	goodbyeTimeout = 5 * time.Second
+	// partingTime is how long the last messages to a server on a connection may take,
+	// which end with the connection.
+	partingTime = 200 * time.Millisecond
 	// maxBackground bounds the messages being sent that nobody waits for, answers
 	// to the server's questions among them.
 	maxBackground = 1024
@@ -217,7 +220,16 @@ func (s *session) close(ctx context.Context) {
 		q.cancel(errClosed)
 	}
 	s.mu.Unlock()
-	s.sending.Wait() // each bounded by goodbyeTimeout
+	sent := make(chan struct{})
+	go func() { // ends with what is sent, which the link's end cuts short
+		defer close(sent)
+		s.sending.Wait() // each bounded by goodbyeTimeout
+	}()
+	if _, ok := s.link.(*connLink); ok { // a child that does not read is no reason to wait
+		late := time.AfterFunc(partingTime, func() { s.link.close(ctx) })
+		defer late.Stop()
+	}
+	<-sent
 	s.link.close(ctx)
 }
 

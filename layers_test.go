@@ -30,7 +30,7 @@ var (
 // it is a commit of its own with a reason. A package that is not named here
 // may not exist.
 var layers = map[string][]string{
-	"cmd/mcpbridge": slices.Concat(top, eras, waist, bottom, []string{"internal/notebook", "internal/remember"}),
+	"cmd/mcpbridge": slices.Concat(top, eras, waist, bottom, []string{"internal/notebook", "internal/remember", "internal/guard"}),
 
 	"gateway":          slices.Concat(eras, waist, bottom),
 	"internal/admin":   slices.Concat(eras, waist, bottom),
@@ -58,6 +58,11 @@ var layers = map[string][]string{
 	"internal/sse":    nil,
 	"internal/fanout": nil,
 	"internal/http1":  nil,
+
+	// What outlives this process to end its commands. The process imports nothing, since
+	// it has to be small; only who puts the program together knows of either.
+	"internal/guard":         {"internal/guard/process"},
+	"internal/guard/process": nil,
 
 	// Beside the layers: the demo server, what only tests use, what make uses.
 	"internal/notebook":   {"internal/transport", "internal/wire", "internal/spec", "internal/sse"},

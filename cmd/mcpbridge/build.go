@@ -19,15 +19,15 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy"
 )
 
-// newGateway turns a configuration into a gateway with all its servers. It
-// starts nothing. clientFirst says that there is one client, who decides what a command
-// is asked first.
-func newGateway(c *config.Config, clientFirst bool, environ []string, log *slog.Logger, m *metrics.Metrics) (*gateway.Gateway, error) {
+// newGateway turns a configuration into a gateway with all its servers, whose commands
+// keep minds. It starts nothing. clientFirst says that there is one client, who decides
+// what a command is asked first.
+func newGateway(c *config.Config, clientFirst bool, environ []string, log *slog.Logger, m *metrics.Metrics, keep transport.Guard) (*gateway.Gateway, error) {
 	o := gatewayOptions(c)
 	o.Logger, o.Metrics = log, m
 	for i := range c.Servers {
 		if s := &c.Servers[i]; !s.Disabled {
-			b := &builder{config: c, server: s, clientFirst: clientFirst, environ: environ, log: log, metrics: m}
+			b := &builder{config: c, server: s, clientFirst: clientFirst, environ: environ, log: log, metrics: m, guard: keep}
 			o.Servers = append(o.Servers, b.serverOptions())
 		}
 	}
@@ -72,6 +72,7 @@ type builder struct {
 	environ []string
 	log     *slog.Logger
 	metrics *metrics.Metrics
+	guard   transport.Guard // nil for nobody
 
 	clientFirst bool                // the server has one client, which decides what is asked first
 	launcher    *transport.Launcher // see processes
@@ -190,6 +191,7 @@ func (b *builder) commandOptions() transport.CommandOptions {
 		Logger:     b.log,
 		MaxMessage: int(b.config.Limits.UpstreamMessage),
 		CloseGrace: closeGrace(b.config.Drain),
+		Guard:      b.guard,
 	}
 }
 

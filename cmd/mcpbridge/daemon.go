@@ -17,6 +17,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/admin"
 	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/guard"
 	"github.com/mcpbridge/mcpbridge/internal/metrics"
 )
 
@@ -37,6 +38,7 @@ type daemon struct {
 	asJSON bool
 	screen *screen // nil if standard error is no terminal
 
+	guard   *guard.Guard
 	gateway *gateway.Gateway
 	mcp     *httpServer
 	admin   *httpServer // nil if off
@@ -45,6 +47,8 @@ type daemon struct {
 // run serves until ctx ends, and drains. Nothing of it is left when it returns.
 func (d *daemon) run(ctx context.Context) error {
 	defer runtime.KeepAlive(roomForGarbage(d.environ))
+	d.guard = guard.New(d.log)
+	defer d.guard.Close() // after all that it minds
 	if err := d.open(ctx); err != nil {
 		return err
 	}
@@ -66,7 +70,7 @@ func (d *daemon) run(ctx context.Context) error {
 // it fails.
 func (d *daemon) open(ctx context.Context) (err error) {
 	counts := metrics.New()
-	if d.gateway, err = newGateway(d.config, false, d.environ, d.log, counts); err != nil {
+	if d.gateway, err = newGateway(d.config, false, d.environ, d.log, counts, d.guard); err != nil {
 		return err
 	}
 	counts.WatchIndex(func() (topics, pairs int) {

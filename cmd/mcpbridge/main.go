@@ -28,12 +28,25 @@ const (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal()
 	// The first signal asks; after it the default action is back, so that the
 	// second ends the process at once.
 	context.AfterFunc(ctx, stop)
 	p := process{args: os.Args, environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	os.Exit(exitCode(p.run(ctx), os.Stderr))
+}
+
+// untilSignal returns a context that ends with the first signal that asks the process to
+// end. A closed terminal is one, unless the process was started to outlive it (nohup);
+// its signal may come twice, from the system and from the shell, and the second says
+// nothing more: it stays caught after stop.
+func untilSignal() (ctx context.Context, stop context.CancelFunc) {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
+	return signal.NotifyContext(context.Background(), signals...)
 }
 
 // A process is what a program is given when it starts.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/guard"
 	"github.com/mcpbridge/mcpbridge/internal/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/legacy"
@@ -44,6 +45,7 @@ Exit codes: 0 the server answered; 1 there is no verdict, and why; 2 wrong usage
 			if err != nil {
 				return err
 			}
+			defer pr.keep.Close() // after all that it minds
 			return pr.run(cmd.Context(), cmd.OutOrStdout(), asJSON)
 		},
 	}
@@ -57,6 +59,7 @@ Exit codes: 0 the server answered; 1 there is no verdict, and why; 2 wrong usage
 // A prober probes one server for a person.
 type prober struct {
 	builder
+	keep     *guard.Guard
 	progress io.Writer // nil for nobody
 	begun    time.Time
 }
@@ -89,8 +92,9 @@ func newProber(p process, cmd *cobra.Command, args, headers []string, timeout ti
 	if timeout > 0 {
 		server.Timeouts.Connect, server.Timeouts.Request = timeout, timeout
 	}
-	pr := &prober{begun: time.Now()}
-	pr.builder = builder{config: c, server: server, environ: p.environ, log: slog.New(slog.DiscardHandler), metrics: metrics.New()}
+	log := slog.New(slog.DiscardHandler)
+	pr := &prober{begun: time.Now(), keep: guard.New(log)}
+	pr.builder = builder{config: c, server: server, environ: p.environ, log: log, metrics: metrics.New(), guard: pr.keep}
 	if isTerminal(p.stderr) {
 		pr.progress = p.stderr
 	}

@@ -27,9 +27,10 @@ the others are served.
 The environment sets configuration keys too: MCPBRIDGE_LISTEN,
 MCPBRIDGE_LIMITS__SESSIONS. Flags win over it, and it wins over the file.
 
-SIGINT and SIGTERM end listen streams with their result, wait for calls in
-flight and stop commands, within the configured drain; a second signal ends
-the process at once.`,
+SIGINT, SIGTERM and a closed terminal (SIGHUP, unless it was ignored at the
+start, as by nohup) end listen streams with their result, wait for calls in
+flight and stop commands, within the configured drain; a second SIGINT or
+SIGTERM ends the process at once. Commands end with it however it ends.`,
 		Example: `  mcpbridge serve
   mcpbridge serve -c config.yaml --listen 127.0.0.1:8000
   mcpbridge serve https://docs.example.com/mcp

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/guard"
 	"github.com/mcpbridge/mcpbridge/internal/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -33,10 +34,12 @@ func newWrapCommand(p process) *cobra.Command {
 mcpbridge: write it into a desktop client's configuration in front of what is
 there. Every message may be of another revision.
 
-Logs go to standard error. The end of the input, SIGINT or SIGTERM ends listen
+Logs go to standard error. The end of the input, SIGINT, SIGTERM or a closed
+terminal (SIGHUP, unless it was ignored at the start, as by nohup) ends listen
 streams with their result, waits for calls in flight and stops the command with
 all that it started, within 3s unless MCPBRIDGE_DRAIN says otherwise; a second
-signal ends the process at once.
+SIGINT or SIGTERM ends the process at once. The command ends with it however it
+ends.
 
 The command gets the environment of mcpbridge, which the client has chosen for
 it. MCPBRIDGE_… sets configuration keys as for serve; the server is called as its
@@ -123,7 +126,9 @@ func (w *wrapping) run(ctx context.Context, server string) error {
 	if err != nil {
 		return err
 	}
-	g, err := newGateway(w.config, true, w.environ, w.log, metrics.New())
+	keep := guard.New(w.log)
+	defer keep.Close() // after all that it minds
+	g, err := newGateway(w.config, true, w.environ, w.log, metrics.New(), keep)
 	if err != nil {
 		return errors.Join(err, conn.Close())
 	}

@@ -49,7 +49,31 @@ type CommandOptions struct {
 	// CloseGrace is how long Close waits for the child to end after closing its
 	// standard input, and again after SIGTERM. Zero means DefaultCloseGrace.
 	CloseGrace time.Duration
+
+	// Guard ends what is left of the child should this process be killed; nil means
+	// nobody.
+	Guard Guard
 }
+
+// A Guard ends the process groups that this process has started and can't end itself.
+type Guard interface {
+	// Start calls start, which starts the leader of a group, whose id it returns, and
+	// who reads from stdin. An error that is not start's says that nothing may be
+	// started any more.
+	Start(stdin *os.File, start func() (leader int, err error)) error
+	// Ended says that nothing is left of a group.
+	Ended(leader int)
+}
+
+// noGuard is what there is where nobody needs one.
+type noGuard struct{}
+
+func (noGuard) Start(_ *os.File, start func() (int, error)) error {
+	_, err := start()
+	return err
+}
+
+func (noGuard) Ended(int) {}
 
 // An ExitError says how a child ended that was not asked to, or not well.
 type ExitError struct {
@@ -89,7 +113,8 @@ type Command struct {
 
 	closing  chan struct{} // closed when Close begins
 	once     sync.Once
-	closeErr error // read only after once
+	closeErr error       // read only after once
+	killed   atomic.Bool // the whole group, by Close
 
 	done    chan struct{} // closed when nothing of the child is left
 	exitErr error         // how it ended; read only after done
@@ -107,6 +132,7 @@ func StartCommand(opts CommandOptions) (*Command, error) {
 	opts.MaxMessage = cmp.Or(opts.MaxMessage, DefaultMaxMessage)
 	opts.WriteTimeout = cmp.Or(opts.WriteTimeout, DefaultWriteTimeout)
 	opts.CloseGrace = cmp.Or(opts.CloseGrace, DefaultCloseGrace)
+	opts.Guard = cmp.Or[Guard](opts.Guard, noGuard{})
 	name := cmp.Or(opts.Name, opts.Argv[0])
 	c := &Command{
 		name:    name,
@@ -137,7 +163,7 @@ func (c *Command) start() error {
 		return err
 	}
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = p.inR, p.outW, p.errW
-	err := c.cmd.Start()
+	err := c.opts.Guard.Start(p.inR, c.launch)
 	closeAll(p.inR, p.outW, p.errW)
 	if err != nil {
 		closeAll(p.inW, p.outR, p.errR)
@@ -154,6 +180,13 @@ func (c *Command) start() error {
 	go c.words.drain(c.stderr, c.log)
 	go c.wait()
 	return nil
+}
+
+func (c *Command) launch() (leader int, err error) {
+	if err := c.cmd.Start(); err != nil {
+		return 0, err
+	}
+	return c.cmd.Process.Pid, nil
 }
 
 // Read returns the next message; see [Conn]. When the child ends, Read returns
@@ -213,6 +246,7 @@ func (c *Command) end() error {
 		c.log.Warn("command was terminated: it took no notice of the end of its input", "grace", c.opts.CloseGrace)
 		return nil
 	}
+	c.killed.Store(true)
 	killGroup(c.cmd.Process.Pid)
 	if c.exits(c.opts.CloseGrace + 2*leftoverGrace) { // wait has graces of its own
 		return fmt.Errorf("closing server %s: it ignored the end of its input and was killed", c.name)
@@ -244,9 +278,11 @@ func (c *Command) wait() {
 	defer close(c.done)
 	err := c.cmd.Wait()
 	pid := c.cmd.Process.Pid
-	if groupAlive(pid) && terminateGroup(pid) && !groupEnds(pid) {
+	// What was killed counts as alive until whoever adopts orphans has looked.
+	if !c.killed.Load() && groupAlive(pid) && terminateGroup(pid) && !groupEnds(pid) {
 		killGroup(pid)
 	}
+	c.opts.Guard.Ended(pid) // at once: the number is free
 	c.words.finish(c.stderr)
 	c.stdout.SetReadDeadline(time.Now()) // see drainer
 	c.exitErr = c.exitError(err)

@@ -1,0 +1,244 @@
+//go:build unix
+
+package guard
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+)
+
+// stubborn is a command that nothing but SIGKILL ends, with a process beside it.
+const stubborn = `trap "" TERM HUP INT; sleep 60 & echo ready >&3; while :; do sleep 60; done`
+
+// TestMain makes the test a process that has commands and is killed.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && doomed[os.Args[1]] != nil {
+		doomed[os.Args[1]]()
+		select {}
+	}
+	os.Exit(bridgetest.Main(m))
+}
+
+// doomed are the ways to be killed. Each says which groups it has started.
+var doomed = map[string]func(){
+	"while commands run": func() {
+		g := New(slog.New(slog.DiscardHandler))
+		fmt.Println(startSleep(g), startShell(g, stubborn))
+	},
+	// The guard is yet to hear of the one that was just started.
+	"in a start": func() {
+		g := New(slog.New(slog.DiscardHandler))
+		first := startSleep(g)
+		r, w, _ := os.Pipe()
+		_ = g.Start(r, func() (int, error) {
+			cmd := shell(stubborn, r)
+			err := cmd.Start()
+			fmt.Println(first, cmd.Process.Pid)
+			time.Sleep(100 * time.Millisecond) // or it dies of SIGTERM before it ignores that
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			return 0, errors.Join(err, w.Close())
+		})
+	},
+}
+
+func shell(script string, stdin *os.File) *exec.Cmd {
+	cmd := exec.Command("sh", "-c", script)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Stdin = stdin
+	return cmd
+}
+
+// startShell starts a group under g and returns its id once the script has said that it
+// is ready.
+func startShell(g *Guard, script string) (leader int) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		panic(err)
+	}
+	ready, says, err := os.Pipe()
+	if err != nil {
+		panic(err)
+	}
+	cmd := shell(script, r)
+	cmd.ExtraFiles = []*os.File{says}
+	err = g.Start(r, func() (int, error) {
+		if err := cmd.Start(); err != nil {
+			return 0, err
+		}
+		return cmd.Process.Pid, nil
+	})
+	if err != nil {
+		panic(err)
+	}
+	_ = says.Close()
+	_, _ = ready.Read(make([]byte, 16))
+	_ = ready.Close()
+	go func() { // ends with the process
+		_ = cmd.Wait()
+		_, _ = r.Close(), w.Close()
+	}()
+	return cmd.Process.Pid
+}
+
+func startSleep(g *Guard) int { return startShell(g, "echo ready >&3; sleep 60") }
+
+// alive reports whether a group has a process that has not ended.
+func alive(leader int) bool {
+	out, _ := exec.Command("ps", "-axo", "pgid=,stat=").Output()
+	for line := range strings.Lines(string(out)) {
+		var group int
+		var state string
+		if _, err := fmt.Sscan(line, &group, &state); err == nil && group == leader && state[0] != 'Z' {
+			return true
+		}
+	}
+	return false
+}
+
+func eventually(t *testing.T, within time.Duration, what string, ok func() bool) {
+	t.Helper()
+	for begin := time.Now(); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Since(begin) > within {
+			t.Fatalf("after %v: still not %s", within, what)
+		}
+	}
+}
+
+func killLater(t *testing.T, leader int) {
+	t.Cleanup(func() { _ = syscall.Kill(-leader, syscall.SIGKILL) }) // as it should have ended
+}
+
+func testLog(t *testing.T) (*slog.Logger, *bytes.Buffer) {
+	out := new(bytes.Buffer)
+	return slog.New(slog.NewTextHandler(out, nil)), out
+}
+
+// A process that is killed leaves no group behind, whatever its members ignore.
+func TestU04KilledProcessLeavesNothing(t *testing.T) {
+	for how := range doomed {
+		t.Run(how, func(t *testing.T) {
+			cmd := exec.Command(os.Args[0], how)
+			var out bytes.Buffer
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd.Stdout = w
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			_ = w.Close()
+			var first, second int
+			buf := make([]byte, 64)
+			n, _ := r.Read(buf)
+			out.Write(buf[:n])
+			if _, err := fmt.Sscan(out.String(), &first, &second); err != nil {
+				t.Fatalf("it said %q: %v", &out, err)
+			}
+			killLater(t, first)
+			killLater(t, second)
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait() // it was killed
+			begin := time.Now()
+			// Who reads its output is not kept waiting by the guard.
+			if n, err := r.Read(buf); how == "while commands run" && (n > 0 || time.Since(begin) > time.Second) {
+				t.Errorf("its output ended after %v with %v", time.Since(begin), err)
+			}
+			eventually(t, 3*time.Second, "gone", func() bool { return !alive(first) && !alive(second) })
+			t.Logf("took %v", time.Since(begin))
+		})
+	}
+}
+
+// Close ends what is left, waits for the guard, and has nothing started any more. A
+// group that has ended is not touched: its number may be another one's.
+func TestU04CloseLeavesNothing(t *testing.T) {
+	log, out := testLog(t)
+	g := New(log)
+	left, ended := startShell(g, stubborn), startSleep(g)
+	killLater(t, left)
+	killLater(t, ended)
+	g.Ended(ended)
+	k := g.keeper
+	begin := time.Now()
+	g.Close()
+	if took := time.Since(begin); took > 3*time.Second {
+		t.Errorf("Close took %v", took)
+	}
+	if k.cmd.ProcessState == nil {
+		t.Error("the guard was not waited for")
+	}
+	eventually(t, time.Second, "gone", func() bool { return !alive(left) })
+	if !alive(ended) {
+		t.Error("a group that was said to have ended was ended")
+	}
+	err := g.Start(os.Stdin, func() (int, error) { t.Error("it was started after Close"); return 0, nil })
+	if !errors.Is(err, ErrClosed) {
+		t.Errorf("Start after Close = %v, want ErrClosed", err)
+	}
+	if out.Len() > 0 {
+		t.Errorf("the log says %s", out)
+	}
+}
+
+// A group that ends by itself costs the end no time.
+func TestU04CloseIsQuick(t *testing.T) {
+	log, _ := testLog(t)
+	g := New(log)
+	leader := startShell(g, "echo ready >&3")
+	eventually(t, 5*time.Second, "gone", func() bool { return syscall.Kill(-leader, 0) != nil })
+	g.Ended(leader)
+	begin := time.Now()
+	g.Close()
+	if took := time.Since(begin); took > 500*time.Millisecond {
+		t.Errorf("Close took %v with nothing left", took)
+	}
+}
+
+// A command that can't be started leaves the guard nothing to do, and its error.
+func TestU04FailedStart(t *testing.T) {
+	log, _ := testLog(t)
+	g := New(log)
+	defer g.Close()
+	want := errors.New("no such file")
+	if err := g.Start(os.Stdin, func() (int, error) { return 0, want }); err != want {
+		t.Errorf("Start = %v, want what start returned", err)
+	}
+	if k := g.keeper; len(k.groups)+len(k.marks) > 0 {
+		t.Errorf("the guard keeps %v and %v", k.groups, k.marks)
+	}
+}
+
+// What ends other processes does not end the guard. If it is killed, another takes its
+// place, and knows what it knew.
+func TestU04GuardStays(t *testing.T) {
+	log, _ := testLog(t)
+	g := New(log)
+	leader := startSleep(g)
+	killLater(t, leader)
+	first := g.keeper
+	time.Sleep(soon / 2) // until it ignores them
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT} {
+		if err := first.cmd.Process.Signal(sig); err != nil {
+			t.Errorf("%v: %v", sig, err)
+		}
+	}
+	time.Sleep(soon) // one that ends at once is not replaced
+	if err := first.cmd.Process.Signal(syscall.Signal(0)); err != nil {
+		t.Fatalf("the guard ended: %v", err)
+	}
+	_ = first.cmd.Process.Kill()
+	<-first.done
+	g.Close()
+	eventually(t, 3*time.Second, "gone", func() bool { return !alive(leader) })
+}

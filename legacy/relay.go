@@ -37,12 +37,16 @@ type relay struct {
 	// mu guards the fields below. Nothing else is taken under it.
 	mu     sync.Mutex
 	first  *call                // initialize; nil before it is sent
+	early  []heldBack           // what came before the answer to it, oldest first
 	calls  map[wire.ID]*relayed // in flight, by the client's ids
 	tokens map[wire.ID]*relayed // of these, by progress token
 	asked  map[wire.ID]wire.ID  // the server's open questions: its ids by those the client has
 	asks   map[wire.ID]wire.ID  // the other way round
 	lastID int64                // of a question
 	oldest int64                // ids in asked are greater
+
+	earlyBytes int  // of all in early
+	earlyTold  bool // the log has heard of their limit
 }
 
 var _ exchange.Linker = (*Back)(nil)
@@ -161,14 +165,19 @@ func (a *answer) forClient(id wire.ID) []byte {
 }
 
 // Start implements [exchange.Link].
-func (r *relay) Start() { r.start.Do(func() { close(r.started) }) }
+func (r *relay) Start() {
+	r.start.Do(func() {
+		r.passEarly() // before what waits for started
+		close(r.started)
+	})
+}
 
 // Done implements [exchange.Link].
 func (r *relay) Done() <-chan struct{} { return r.s.gone }
 
 // Close implements [exchange.Link].
 func (r *relay) Close() {
-	r.Start()
+	r.start.Do(func() { close(r.started) })
 	r.cancelAll()
 	r.leave()
 }

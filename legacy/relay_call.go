@@ -164,7 +164,19 @@ func (x *relayed) lost(err error) {
 // receive takes one request or notification of the server. from is the call on whose
 // own stream it came, nil if there is none.
 func (r *relay) receive(ctx context.Context, m *wire.Message, from *call) {
-	r.awaitStart(ctx)
+	if r.holdBack(ctx, m, from) {
+		return
+	}
+	select { // nothing overtakes the answer to initialize
+	case <-r.started:
+	case <-r.s.gone:
+	case <-ctx.Done():
+	}
+	r.pass(ctx, m, from)
+}
+
+// pass hands a request or notification of the server on.
+func (r *relay) pass(ctx context.Context, m *wire.Message, from *call) {
 	text := m.Text
 	switch {
 	case m.Kind() == wire.Request:
@@ -178,24 +190,6 @@ func (r *relay) receive(ctx context.Context, m *wire.Message, from *call) {
 	if err := r.deliver(ctx, m, from, text); err != nil {
 		r.s.drop("undelivered")
 		r.s.log.Debug("message of server was not delivered", "method", m.Method, "error", err)
-	}
-}
-
-// awaitStart lets nothing overtake the answer to initialize.
-func (r *relay) awaitStart(ctx context.Context) {
-	r.mu.Lock()
-	first := r.first
-	r.mu.Unlock()
-	if first == nil {
-		return
-	}
-	if _, ok := first.settled(); !ok {
-		return
-	}
-	select {
-	case <-r.started:
-	case <-r.s.gone:
-	case <-ctx.Done():
 	}
 }
 

@@ -287,7 +287,7 @@ func TestS02PipeToPipe(t *testing.T) {
 	p.write("%s", early)
 	p.result(m.ID, oddWelcome)
 	p.write("%s", late)
-	want(early, `{"jsonrpc":"2.0","id":"h","result":`+oddWelcome+`}`, late)
+	want(`{"jsonrpc":"2.0","id":"h","result":`+oddWelcome+`}`, early, late)
 	// Messages leave in the order in which they came, requests among them.
 	for n := range 5 {
 		serve(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"n":%[1]d}}`, n))

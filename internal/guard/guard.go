@@ -14,7 +14,8 @@ var ErrClosed = errors.New("mcpbridge is ending, and starts nothing any more")
 // methods are safe for concurrent use. Whoever makes one calls Close.
 type Guard struct {
 	log    *slog.Logger
-	starts sync.WaitGroup // calls of Start
+	launch func(lost func(*keeper, error)) (*keeper, error) // starts a keeper
+	starts sync.WaitGroup                                   // calls of Start
 
 	// turn has capacity 1: who has put something in may use the fields below. It is
 	// held while the keeper is started or told, which is bounded.
@@ -26,7 +27,7 @@ type Guard struct {
 
 // New returns a Guard. It starts nothing.
 func New(log *slog.Logger) *Guard {
-	return &Guard{log: log, turn: make(chan struct{}, 1)}
+	return &Guard{log: log, launch: newKeeper, turn: make(chan struct{}, 1)}
 }
 
 // Start calls start, which starts the leader of a process group and returns its id. The
@@ -76,7 +77,7 @@ func (g *Guard) announce(mark uint64) bool {
 	}
 	g.starts.Add(1)
 	if g.keeper == nil && !g.failed {
-		k, err := newKeeper(g.lost)
+		k, err := g.launch(g.lost)
 		if err != nil {
 			g.giveUp(err)
 		}
@@ -118,7 +119,7 @@ func (g *Guard) lost(k *keeper, err error) {
 		return
 	}
 	g.log.Warn("the guard of processes ended, another takes its place", "error", err)
-	next, err := newKeeper(g.lost)
+	next, err := g.launch(g.lost)
 	if err == nil {
 		err = next.inherit(k)
 	}

@@ -242,3 +242,32 @@ func TestU04GuardStays(t *testing.T) {
 	g.Close()
 	eventually(t, 3*time.Second, "gone", func() bool { return !alive(leader) })
 }
+
+// That there can't be a guard is a line in the log, and no more: neither where it can't be
+// started, nor where it ends at once, which is not tried again and again.
+func TestU04CommandsRunWithoutAGuard(t *testing.T) {
+	for name, launch := range map[string]func(lost func(*keeper, error)) (*keeper, error){
+		"not started": func(func(*keeper, error)) (*keeper, error) { return nil, errors.New("no memory") },
+		"ends at once": func(lost func(*keeper, error)) (*keeper, error) {
+			k, err := newKeeper(lost)
+			if err == nil {
+				_ = k.cmd.Process.Kill()
+			}
+			return k, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log, out := testLog(t)
+			g := New(log)
+			g.launch = launch
+			for range 2 {
+				killLater(t, startSleep(g))
+				eventually(t, 5*time.Second, "given up", func() bool { g.turn <- struct{}{}; defer func() { <-g.turn }(); return g.failed })
+			}
+			g.Close()
+			if n := strings.Count(out.String(), "commands outlive mcpbridge"); n != 1 {
+				t.Errorf("%d warnings, want 1:\n%s", n, out)
+			}
+		})
+	}
+}

@@ -3,6 +3,7 @@ package legacy
 import (
 	"context"
 
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -38,13 +39,96 @@ func (h *held) size() int {
 	return len(h.batch)
 }
 
-// keep takes h if a handshake is under way, and reports whether it has. Pings and
-// cancellations are served at once.
+// open begins the handshake of m, and returns its context; nil if there can't be one.
+func (p *Pipe) open(m *wire.Message) context.Context {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.early.open || p.d != nil || p.closed {
+		return nil
+	}
+	p.shaken = make(chan struct{})
+	p.running.Add(1)
+	return p.early.begin(p.ctx, m.ID)
+}
+
+// run carries the handshake that m begins, and serves what came meanwhile. If the
+// upstream refused the client, that may be another handshake.
+func (p *Pipe) run(ctx context.Context, m *wire.Message) {
+	defer p.running.Done()
+	p.initialize(ctx, m)
+	for h, ok := p.nextHeld(); ok; h, ok = p.nextHeld() {
+		switch {
+		case h.m == nil:
+			p.serveBatch(h.batch)
+		case h.m.Method == spec.MethodInitialize:
+			p.retry(h.m)
+		default:
+			p.serve(h.m)
+		}
+	}
+}
+
+// retry serves an initialize that came while another was under way.
+func (p *Pipe) retry(m *wire.Message) {
+	p.mu.Lock()
+	var ctx context.Context
+	if p.d == nil && !p.closed {
+		ctx = p.early.begin(p.ctx, m.ID)
+	}
+	p.mu.Unlock()
+	if ctx == nil {
+		p.serve(m)
+		return
+	}
+	p.initialize(ctx, m)
+}
+
+func (p *Pipe) initialize(ctx context.Context, m *wire.Message) {
+	d, answer, err := p.f.initialize(ctx, "", m, p.principal, p.send)
+	if !p.adopt(d) {
+		d.close()
+		d, err = nil, wire.Errorf(spec.CodeInternal, "%v", errShutdown)
+	}
+	if d != nil {
+		p.f.opts.Metrics.Sessions(1)
+	}
+	if err != nil {
+		answer = wire.AppendError(nil, m.ID, exchange.WireError(err))
+	}
+	if d == nil && context.Cause(ctx) == errCancelledByClient {
+		return // it wants no answer
+	}
+	switch err := p.send(answer); {
+	case d == nil:
+	case d.link != nil:
+		d.follow(func() { close(p.lost) })
+		d.link.Start()
+	case err == nil:
+		d.spawn(func() { p.tell(d) }) // ends when the session does
+	}
+}
+
+// adopt makes d, which may be nil, the session, unless the Pipe was closed meanwhile.
+func (p *Pipe) adopt(d *downstream) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.early.stop(nil)
+	p.early.stop = nil
+	if d != nil && p.closed {
+		return false
+	}
+	p.d = d // nil: the client may try again
+	return true
+}
+
+// keep takes h if a handshake is under way, or what came meanwhile is being served, and
+// reports whether it has. During the handshake pings are answered at once, and
+// cancellations of what waits are served at once.
 func (p *Pipe) keep(h held) bool {
 	p.mu.Lock()
 	for p.early.open {
 		switch {
-		case h.m != nil && h.m.Method == spec.MethodPing && h.m.Kind() == wire.Request:
+		case p.early.stop != nil && h.m != nil && h.m.Method == spec.MethodPing && h.m.Kind() == wire.Request:
 			p.mu.Unlock()
 			_ = p.send(empty(h.m.ID)) // nobody is left to tell
 			return true

@@ -225,9 +225,18 @@ func (d *Detector) Close(ctx context.Context) error {
 	if back != nil {
 		err = back.Close(ctx)
 	}
-	d.running.Wait()
-	if d.opts.Launcher != nil {
-		d.opts.Launcher.Close()
+	done := make(chan struct{})
+	go func() { // ends when what was started has, each of which is bounded
+		defer close(done)
+		d.running.Wait()
+		if d.opts.Launcher != nil {
+			d.opts.Launcher.Close()
+		}
+	}()
+	select {
+	case <-done:
+		return err
+	case <-ctx.Done():
+		return errors.Join(err, context.Cause(ctx))
 	}
-	return err
 }

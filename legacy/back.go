@@ -162,7 +162,7 @@ func (b *Back) sessionFor(ctx context.Context, req *exchange.Request, lane int, 
 // connect opens a session for the pool and takes note of how that went.
 func (b *Back) connect(ctx context.Context, p exchange.Profile) (*session, error) {
 	s, err := b.open(ctx, p)
-	if context.Cause(ctx) == errClosed {
+	if wasStopped(ctx) {
 		return s, err
 	}
 	if err := b.connected(ctx, err); err != nil {
@@ -173,10 +173,16 @@ func (b *Back) connect(ctx context.Context, p exchange.Profile) (*session, error
 	return s, nil
 }
 
+// wasStopped reports whether a dial was ended by us, which says nothing of the server.
+func wasStopped(ctx context.Context) bool {
+	why := context.Cause(ctx)
+	return why == errClosed || why == errUnwanted
+}
+
 // connected takes note of how opening a session went, and returns what the pool has
 // to know of it. A server that refuses a client's own handshake is there.
 func (b *Back) connected(ctx context.Context, err error) error {
-	if context.Cause(ctx) == errClosed {
+	if wasStopped(ctx) {
 		return err
 	}
 	var no *relayRefusal

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // A child is one process of a command, in memory: what it says is up to its script.
@@ -274,6 +275,30 @@ func TestCommandGivenUp(t *testing.T) {
 		r.end(t)
 		if n := r.alive(); n != 0 {
 			t.Errorf("%d processes left", n)
+		}
+	})
+}
+
+// A client that leaves while its own session is being opened leaves no process behind, and
+// the server is not blamed.
+func TestS02ClientLeavesDuringTheHandshake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newCommandRig(t, reads, serves)
+		defer r.end(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		req := ask("initialize", "")
+		m := wire.Message{ID: wire.NumberID(7), Method: "initialize", Text: []byte(`{"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}`)}
+		if _, _, err := r.Link(ctx, req, &m, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("Link = %v, want that its client left", err)
+		}
+		synctest.Wait()
+		if n := r.alive(); n != 0 {
+			t.Errorf("%d processes left", n)
+		}
+		begun := time.Now()
+		if _, err := r.Describe(t.Context(), ask("server/discover", "")); err != nil || time.Since(begun) > 0 {
+			t.Errorf("Describe = %v after %v, want the next client served at once", err, time.Since(begun))
 		}
 	})
 }

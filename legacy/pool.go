@@ -74,6 +74,9 @@ type entry struct {
 	ended bool
 }
 
+// errUnwanted is why a dial ends that nobody waits for any more.
+var errUnwanted = errors.New("nobody waits for the session any more")
+
 // errFull says that every session that may be open is, and is in use.
 var errFull = errors.New("session limit reached")
 
@@ -219,6 +222,7 @@ func (p *pool) open(ctx context.Context, e *entry, profile exchange.Profile, dia
 	if err == nil {
 		s, err = dial(ctx, profile)
 	}
+	stopped := wasStopped(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stops[e](nil)
@@ -226,6 +230,8 @@ func (p *pool) open(ctx context.Context, e *entry, profile exchange.Profile, dia
 	e.s, e.err, e.since = s, err, time.Now()
 	close(e.ready)
 	switch {
+	case err != nil && stopped:
+		p.endLocked(e, endLost)
 	case err != nil:
 		key := allScopes
 		if f := asFailure(err); f != nil && f.spoke {
@@ -282,10 +288,13 @@ func (p *pool) leave(e *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e.uses--
-	if e.uses > 0 || e.ended || !e.opened() {
-		return
+	switch {
+	case e.uses > 0 || e.ended:
+	case e.opened():
+		p.restIdleLocked(e)
+	case e.private:
+		p.stops[e](errUnwanted) // nobody else will use it
 	}
-	p.restIdleLocked(e)
 }
 
 // opened reports whether the dial has ended.

@@ -46,6 +46,9 @@ func (d *Detector) Describe(ctx context.Context, req *exchange.Request) (*exchan
 func (d *Detector) describe(ctx context.Context, req *exchange.Request) (*exchange.Description, error) {
 	for {
 		back, err := d.await(ctx, req.Era)
+		if err == nil {
+			err = d.letLink(ctx)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -75,6 +78,7 @@ func (d *Detector) Watch(ctx context.Context, p exchange.Profile, want []fanout.
 
 // Link implements [exchange.Linker].
 func (d *Detector) Link(ctx context.Context, req *exchange.Request, m *wire.Message, h exchange.Hearer) (exchange.Link, []byte, error) {
+	defer d.beginLink()()
 	back, err := d.await(ctx, spec.Legacy)
 	if err != nil {
 		return nil, nil, err
@@ -92,6 +96,41 @@ func (d *Detector) Link(ctx context.Context, req *exchange.Request, m *wire.Mess
 		d.recall.memory.Found(spec.Legacy)
 	}
 	return l, answer, err
+}
+
+// beginLink notes that a session is being linked, until the returned function is called.
+func (d *Detector) beginLink() (done func()) {
+	d.addLinking(1)
+	return func() { d.addLinking(-1) }
+}
+
+func (d *Detector) addLinking(n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.linking += n
+	d.announceLocked()
+}
+
+// letLink waits for the sessions that are being linked with a command: they need its
+// process, and who only asks what the server is can be told what they were. Some clients
+// open a session when they have waited for discovery for some seconds.
+func (d *Detector) letLink(ctx context.Context) error {
+	for d.opts.Launcher != nil {
+		d.mu.Lock()
+		linking, changed := d.linking, d.changed
+		d.mu.Unlock()
+		if linking == 0 {
+			break
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-d.closing:
+			return ErrShutdown
+		}
+	}
+	return nil
 }
 
 // wasWrong reports whether there is another back in the place of one that failed: the

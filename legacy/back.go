@@ -35,6 +35,7 @@ type Back struct {
 
 	// mu guards the fields below.
 	mu    sync.Mutex
+	links *simplelru.LRU[exchange.Principal, *relay]    // the last that was linked, by principal
 	known *simplelru.LRU[string, *exchange.Description] // the last, by scope
 	roots *simplelru.LRU[string, json.RawMessage]       // the last answer to roots/list, by scope
 	tools *simplelru.LRU[string, *toolbox]              // by scope
@@ -55,6 +56,9 @@ func NewBack(opts Options) (*Back, error) {
 		return nil, fmt.Errorf("legacy: NewBack: server %q: %w", opts.Name, err)
 	}
 	b.known = known
+	if b.links, err = simplelru.NewLRU[exchange.Principal, *relay](opts.MaxSessions, nil); err != nil {
+		return nil, fmt.Errorf("legacy: NewBack: server %q: %w", opts.Name, err)
+	}
 	if b.roots, err = simplelru.NewLRU[string, json.RawMessage](opts.MaxSessions, nil); err != nil {
 		return nil, fmt.Errorf("legacy: NewBack: server %q: %w", opts.Name, err)
 	}
@@ -220,6 +224,9 @@ func (b *Back) Describe(ctx context.Context, req *exchange.Request) (*exchange.D
 		}
 		return nil, context.Cause(ctx)
 	}
+	if d := b.toldByLink(req); d != nil {
+		return d, nil
+	}
 	wait, cancel := b.describePatience(ctx, req.Profile)
 	defer cancel()
 	s, release, err := b.pool.get(wait, req.Profile, req.Profile.Single)
@@ -234,6 +241,21 @@ func (b *Back) Describe(ctx context.Context, req *exchange.Request) (*exchange.D
 		return d, nil
 	}
 	return nil, b.clientError(spec.MethodDiscover, err)
+}
+
+// toldByLink returns what a command said of itself in a session that is linked for the
+// same principal, if a process would have to be started to ask; else nil.
+func (b *Back) toldByLink(req *exchange.Request) *exchange.Description {
+	if b.opts.Launcher == nil || b.opts.Launcher.HasKept() || len(b.pool.sessions(req.Profile.Scope)) > 0 {
+		return nil
+	}
+	b.mu.Lock()
+	r, ok := b.links.Get(req.Principal)
+	b.mu.Unlock()
+	if !ok || !r.s.alive() {
+		return nil
+	}
+	return r.describe()
 }
 
 // describePatience bounds the wait for a server that is known to be away, where there is

@@ -303,6 +303,41 @@ func TestS02ClientLeavesDuringTheHandshake(t *testing.T) {
 	})
 }
 
+// Who only asks what a server is has no process started beside that of a session which is
+// linked for the same principal: a client that has waited in vain may have opened it.
+func TestM2L05DescribedByALinkedSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newCommandRig(t, func(c *child) {
+			m := c.peer.want("initialize")
+			c.peer.result(m.ID, initResult("2025-11-25", everything))
+		}, serves)
+		defer r.end(t)
+		m := wire.Message{ID: wire.NumberID(7), Method: "initialize", Text: []byte(`{"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}`)}
+		own := ask("initialize", "")
+		own.Profile.Scope = "test/own"
+		l, _, err := r.Link(t.Context(), own, &m, &nobody{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := r.Describe(t.Context(), ask("server/discover", ""))
+		if err != nil || len(r.children) != 1 || !exchange.Declares(d.Capabilities, "tools") {
+			t.Errorf("Describe = %+v, %v with %d processes, want what the session was told", d, err, len(r.children))
+		}
+		other := ask("server/discover", "")
+		other.Principal = "somebody else"
+		if _, err := r.Describe(t.Context(), other); err != nil || len(r.children) != 2 {
+			t.Errorf("Describe = %v with %d processes, want another's answer to be its own", err, len(r.children))
+		}
+		l.Close()
+	})
+}
+
+// nobody hears nothing, and has something open.
+type nobody struct{}
+
+func (*nobody) Hear(context.Context, []byte, bool) error { return nil }
+func (*nobody) Idle() bool                               { return false }
+
 // handshakeAfter is handshake, with an answer that takes a while.
 func (p *connPeer) handshakeAfter(d time.Duration) {
 	m := p.want("initialize")

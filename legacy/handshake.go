@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -126,6 +127,9 @@ func (s *session) handshake(ctx context.Context, p exchange.Profile) error {
 		return fmt.Errorf("notifications/initialized: %w", err)
 	}
 	s.link.initialized(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opened = time.Now()
 	return nil
 }
 

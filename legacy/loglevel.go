@@ -95,5 +95,6 @@ func (s *session) soleCall() *call {
 // settlingLocked reports whether the session is being opened, or roots are
 // exchanged, or were a moment ago: many servers write of that to their log.
 func (s *session) settlingLocked() bool {
-	return s.greeting || s.rootsFor != nil || s.rootsBusy > 0 || time.Since(s.rootsDone) < rootsDigest
+	toGreet := s.asksRoots && s.opts.Roots == nil && !s.greeted.Load() && time.Since(s.opened) < strayTime
+	return toGreet || s.greeting || s.rootsFor != nil || s.rootsBusy > 0 || time.Since(s.rootsDone) < rootsDigest
 }

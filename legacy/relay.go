@@ -66,6 +66,9 @@ func (b *Back) Link(ctx context.Context, req *exchange.Request, m *wire.Message,
 	switch {
 	case err == nil:
 		r.leave = leave
+		b.mu.Lock()
+		b.links.Add(req.Principal, r)
+		b.mu.Unlock()
 		return r, r.answer, nil
 	case errors.As(err, &no):
 		return nil, no.answer, nil
@@ -133,6 +136,16 @@ func (r *relay) handshake(ctx context.Context, m *wire.Message) error {
 		l.adopt(l.id(), r.s.revision) // not every client says that it is initialized first
 	}
 	return nil
+}
+
+// describe tells what the server answered to initialize; nil if that is of no legacy
+// revision.
+func (r *relay) describe() *exchange.Description {
+	s := &session{opts: r.s.opts}
+	if s.negotiated(wire.Get(r.answer, "result")) != nil {
+		return nil
+	}
+	return s.describe(r.b.opts.HideExtensions)
 }
 
 // declared returns the client's initialize, with the roots of the config.

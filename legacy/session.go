@@ -100,6 +100,7 @@ type session struct {
 	rootsStale bool  // the server was answered provisionally
 	rootsNews  bool  // the next roots/list asks for what is known
 
+	opened    time.Time // when the handshake was done
 	greeting  bool      // greet waits for the server
 	rootsBusy int       // open questions about roots
 	rootsDone time.Time // when the last of them ended

@@ -24,6 +24,18 @@ type sdk struct {
 	argv     []string
 	revision string   // what it speaks with mcpbridge
 	directly []string // what stands in for it with a legacy server that it refuses, if it does
+	// asks is how long it waits for server/discover before it opens a session instead; zero
+	// means as long as it takes.
+	asks time.Duration
+}
+
+// speaks returns the revision that it speaks with mcpbridge in front of a command that
+// takes a while to start.
+func (k *sdk) speaks(start time.Duration) string {
+	if k.asks > 0 && start > k.asks {
+		return legacyRevision
+	}
+	return k.revision
 }
 
 func (k *sdk) modern() bool { return k.revision == modernRevision }
@@ -37,7 +49,7 @@ var (
 	go161            = &sdk{name: "go-1.6.1", argv: []string{"{bin}/client-go161"}, revision: legacyRevision}
 	go180            = &sdk{name: "go-1.8.0", argv: []string{"{bin}/client-go180"}, revision: modernRevision}
 	python1          = &sdk{name: "python-1", argv: []string{"{bin}/python-1/bin/python", "{interop}/python/client1.py"}, revision: legacyRevision}
-	python2          = &sdk{name: "python-2", argv: []string{"{bin}/python-2/bin/python", "{interop}/python/client2.py", "auto"}, revision: modernRevision}
+	python2          = &sdk{name: "python-2", argv: []string{"{bin}/python-2/bin/python", "{interop}/python/client2.py", "auto"}, revision: modernRevision, asks: 10 * time.Second}
 
 	sdks = []*sdk{typescript1, typescript2, typescriptPinned, go161, go180, python1, python2}
 )

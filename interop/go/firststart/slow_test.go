@@ -89,9 +89,9 @@ func sideBySide(t *testing.T, k *sdk, seconds int) *outcome {
 	}
 	o.direct = passage{name: "directly", at: slowMemory(t, seconds), client: start(t, k, argv, revision)}
 	o.direct.to = o.direct.at.direct()
-	o.wrap = passage{name: "wrap", at: slowMemory(t, seconds), client: start(t, k, k.argv, k.revision)}
+	o.wrap = passage{name: "wrap", at: slowMemory(t, seconds), client: start(t, k, k.argv, k.speaks(sleep))}
 	o.wrap.to = o.wrap.at.wrap()
-	o.serve = passage{name: "serve", at: slowMemory(t, seconds), client: start(t, k, k.argv, k.revision)}
+	o.serve = passage{name: "serve", at: slowMemory(t, seconds), client: start(t, k, k.argv, k.speaks(sleep))}
 	v := o.serve.at.serve()
 	o.serve.to, o.serve.began = v.to, v.began
 	o.run(ctx, t)

@@ -191,7 +191,7 @@ func (b *Back) connected(ctx context.Context, err error) error {
 	}
 	var no *relayRefusal
 	var alone *oneProcessError
-	there := errors.As(err, &no) || errors.As(err, &alone)
+	there := errors.As(err, &no) || errors.As(err, &alone) || errors.Is(err, exchange.ErrOtherEra)
 	if there {
 		b.health.report(nil)
 	} else {

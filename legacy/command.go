@@ -136,7 +136,7 @@ func (b *Back) parted(ctx context.Context, p *transport.Process, asked bool, err
 		return false, err
 	}
 	switch {
-	case saidNo(err) && !asked:
+	case saidNo(err) && (!asked || p.IsSilent()): // it was only slow to answer, maybe
 		p.SetRefused(true)
 		b.opts.Launcher.Keep(p)
 		return false, &otherEraError{err}

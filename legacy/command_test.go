@@ -202,6 +202,28 @@ func TestU01RefusedInitializeLeavesTheProcess(t *testing.T) {
 	})
 }
 
+// One that has not answered yet when initialize comes may only be slow: its refusal of
+// that is no reason to end it.
+func TestU01SlowToAnswerIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newCommandRig(t, refuses)
+		defer r.end(t)
+		p, err := r.launcher.Dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.SetLastID(1)
+		p.SetSilent(true)
+		r.launcher.Keep(p)
+		if _, err := r.Describe(t.Context(), ask("server/discover", "")); !errors.Is(err, exchange.ErrOtherEra) {
+			t.Errorf("Describe = %v, want the era in doubt", err)
+		}
+		if !r.launcher.HasRefused() || r.launcher.First() != "" || len(r.children) != 1 {
+			t.Errorf("refused %v, first %q, %d processes, want the process kept to be asked", r.launcher.HasRefused(), r.launcher.First(), len(r.children))
+		}
+	})
+}
+
 // Before a process is started, the sessions that nobody uses end.
 func TestM2L02IdleSessionsMakeWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -100,6 +100,7 @@ func (b *builder) discoverCommand(ctx context.Context, within time.Duration, how
 // ask asks a process which era it is of. It keeps the process unless that has ended.
 func (b *builder) ask(ctx context.Context, p *transport.Process, how exchange.Probing) (exchange.Verdict, error) {
 	p.SetQuiet(true)
+	p.SetSilent(false)
 	o := b.modernOptions()
 	o.IDs = p.LastID()
 	o.Dial = func(context.Context) (transport.Conn, error) { return p.Borrow(), nil }
@@ -135,5 +136,6 @@ func (b *builder) unanswered(p *transport.Process, v *exchange.Verdict) {
 		v.Era, v.Starting = spec.Unknown, true
 		v.Reason = "it has not read its first request within timeouts.connect"
 	}
+	p.SetSilent(true)
 	b.launcher.Keep(p)
 }

@@ -21,6 +21,7 @@ type Process struct {
 	told  atomic.Bool    // something was written
 
 	refused atomic.Bool  // see SetRefused
+	silent  atomic.Bool  // see SetSilent
 	used    atomic.Int64 // the last id of a request; zero if none was sent
 
 	once     sync.Once
@@ -134,6 +135,13 @@ func (p *Process) SetLastID(id int64) { p.used.Store(max(id, p.used.Load())) }
 // SetRefused says whether the process has refused initialize, as one of a server of the
 // other era does.
 func (p *Process) SetRefused(refused bool) { p.refused.Store(refused) }
+
+// SetSilent says whether the process has left unanswered what it was asked last: it may
+// yet turn out to know the request.
+func (p *Process) SetSilent(silent bool) { p.silent.Store(silent) }
+
+// IsSilent reports what SetSilent said last.
+func (p *Process) IsSilent() bool { return p.silent.Load() }
 
 // Done returns a channel that is closed once the process has ended; nil where that
 // can't be known.

@@ -195,7 +195,7 @@ func (d *Detector) await(ctx context.Context, era spec.Era) (Back, error) {
 	late := time.NewTimer(d.opts.Patience)
 	defer late.Stop()
 	for {
-		back, err, changed := d.look(era)
+		back, changed, err := d.look(era)
 		switch {
 		case back != nil:
 			return back, nil
@@ -217,7 +217,7 @@ func (d *Detector) await(ctx context.Context, era spec.Era) (Back, error) {
 // look returns the back, or why there is none, and a channel that is closed when that
 // may be another. Where the client comes first it has the server asked, or taken for one
 // of the client's era.
-func (d *Detector) look(era spec.Era) (Back, error, <-chan struct{}) {
+func (d *Detector) look(era spec.Era) (Back, <-chan struct{}, error) {
 	d.mu.Lock()
 	back, err, changed := d.back, d.err, d.changed
 	undecided := back == nil && d.opts.ClientFirst && !d.probing && !time.Now().Before(d.notTill)
@@ -228,13 +228,13 @@ func (d *Detector) look(era spec.Era) (Back, error, <-chan struct{}) {
 	d.mu.Unlock()
 	switch {
 	case !undecided:
-		return back, err, changed
+		return back, changed, err
 	case discover:
 		d.ask()
-		return nil, exchange.ErrStarting, changed
+		return nil, changed, exchange.ErrStarting
 	}
 	d.settle(Finding{Era: spec.Legacy, Why: "its client is"})
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.back, d.err, d.changed
+	return d.back, d.changed, d.err
 }

@@ -11,12 +11,13 @@ FUZZTIME ?= 5s
 BENCHTIME ?= 1s
 WATCH := bin/rules watch
 
-# The published schemas of all revisions, REVISION.json each, for the proofs that
-# hold messages against them. Those fail without.
+# For `make interop`: the published schemas of all revisions, REVISION.json each, with
+# the examples of 2026-07-28. Tests that hold messages against them are built under the
+# tag schemas, and fail without.
 export MCP_SCHEMAS ?= $(abspath ../shared/schema)
 
-# The reference documents, whose programs are run as they stand there. The proofs
-# that do so fail without.
+# For `make interop`, too: the reference documents, whose programs are run as they stand
+# there. The tests that do so fail without.
 export MCP_REFERENCES ?= $(abspath ../shared/references)
 
 .PHONY: help
@@ -34,8 +35,8 @@ check: lint cross test ## everything that needs only Go: format, vet, staticchec
 lint: ## gofmt, go vet and staticcheck, on the peers' harness too
 	@bad=$$(gofmt -l $$(find . -name '*.go' -not -path '*/node_modules/*')); \
 	  if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
-	$(GO) vet ./...
-	$(GO) run $(STATICCHECK) ./...
+	$(GO) vet -tags schemas ./...
+	$(GO) run $(STATICCHECK) -tags schemas ./...
 	@set -x; for m in interop/go interop/legacy-go interop/modern-go interop/odd interop/remote interop/client-go161 interop/client-mcpgo; do \
 	  $(GO) -C $$m vet ./...; (cd $$m && $(GO) run $(STATICCHECK) ./...); done
 
@@ -51,13 +52,15 @@ test: bin/rules ## go test -race ./...
 .PHONY: rules
 rules: bin/rules ## which rules of docs/rules.md the last `make test` and `make interop` prove
 	@for f in bin/race.json; do [ -s $$f ] || $(MAKE) --no-print-directory test; done
-	@bin/rules judge -list docs/rules.md $$(for f in bin/race.json bin/interop.json bin/trunk.json; do [ ! -s $$f ] || echo $$f; done)
+	@bin/rules judge -list docs/rules.md $$(for f in bin/race.json bin/schemas.json bin/interop.json bin/trunk.json; do [ ! -s $$f ] || echo $$f; done)
 
 .PHONY: interop
-interop: bin/rules ## real clients and servers, and the conformance suite, through mcpbridge (needs node, npm and python3; a JDK and mvn for the Java SDK, or its recorded requests stand in)
+interop: bin/rules ## real clients and servers, the conformance suite and the published schemas (needs node, npm, python3, MCP_SCHEMAS and MCP_REFERENCES; a JDK and mvn for the Java SDK, or its recorded requests stand in)
+	interop/require documents
 	interop/build
 	@set -x; for m in legacy-2026 legacy-go modern-go; do $(GO) -C interop/$$m test -count=1 -timeout 2m .; done
 	@rm -f interop/bin/*.txt; rc=0; \
+	  $(GO) test -count=1 -timeout 2m -tags schemas -json ./legacy/projection | $(WATCH) -o bin/schemas.json || rc=$$?; \
 	  $(GO) -C interop/go test -count=1 -timeout 10m -p 1 -json . ./internal/... ./matrix ./firststart | $(WATCH) -v -o bin/interop.json || rc=$$?; \
 	  cat interop/bin/pairings.txt interop/bin/matrix.txt interop/bin/legacy-direct.txt interop/bin/legacy.txt interop/bin/conformance.txt || rc=1; exit $$rc
 

@@ -1,3 +1,5 @@
+//go:build schemas
+
 package projection
 
 import (
@@ -100,25 +102,6 @@ func TestL2M06L2M07RoughResults(t *testing.T) {
 			}
 		}
 	})
-}
-
-// modernMembers returns what a legacy result of method must not have.
-func modernMembers(method string, text []byte) (left []string) {
-	names := []string{"resultType"}
-	if spec.Defined(method) {
-		names = append(names, "ttlMs", "cacheScope")
-	}
-	for _, name := range names {
-		if wire.Get(text, name) != nil {
-			left = append(left, name)
-		}
-	}
-	for _, name := range []string{spec.MetaServerInfo, spec.MetaSubscriptionID} {
-		if wire.Get(wire.Get(text, "_meta"), name) != nil {
-			left = append(left, name)
-		}
-	}
-	return left
 }
 
 // questionExamples are the published examples of questions, and of what goes into

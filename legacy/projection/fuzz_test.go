@@ -87,3 +87,22 @@ func FuzzQuestion(f *testing.F) {
 		}
 	})
 }
+
+// modernMembers returns what a legacy result of method must not have.
+func modernMembers(method string, text []byte) (left []string) {
+	names := []string{"resultType"}
+	if spec.Defined(method) {
+		names = append(names, "ttlMs", "cacheScope")
+	}
+	for _, name := range names {
+		if wire.Get(text, name) != nil {
+			left = append(left, name)
+		}
+	}
+	for _, name := range []string{spec.MetaServerInfo, spec.MetaSubscriptionID} {
+		if wire.Get(wire.Get(text, "_meta"), name) != nil {
+			left = append(left, name)
+		}
+	}
+	return left
+}

@@ -70,13 +70,7 @@ func TestF09ClosingTheResponseCancels(t *testing.T) {
 		res.Body.Close()
 		t.Fatalf("the call was answered with %d", res.StatusCode)
 	}
-	deadline := time.Now().Add(5 * time.Second)
-	for len(r.peer.sent("notifications/cancelled")) == 0 {
-		if time.Now().After(deadline) {
-			t.Fatal("the server was not told that the request is cancelled")
-		}
-		time.Sleep(time.Millisecond)
-	}
+	r.eventually(t, "the server is told that the request is cancelled", func() bool { return len(r.peer.sent("notifications/cancelled")) > 0 })
 }
 
 func TestF10FormOfTheAnswer(t *testing.T) {

@@ -124,7 +124,7 @@ func TestS02EndsWithTheVerdict(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "peer") {
 			t.Errorf("ServeConn() = %v, want an error that names the server", err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		t.Error("the connection goes on without its session")
 	}
 	// The next session is one of the modern server's, translated.

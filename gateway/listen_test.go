@@ -15,10 +15,10 @@ func updated(uri string) string {
 
 func (r *rig) eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(patience)
 	for !ok() {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within 5 s: %s; %+v", what, r.g.Snapshot())
+			t.Fatalf("not within %v: %s; %+v", patience, what, r.g.Snapshot())
 		}
 		time.Sleep(2 * time.Millisecond)
 	}

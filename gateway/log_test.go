@@ -34,7 +34,7 @@ func (s *slowLog) Write(p []byte) (int, error) {
 	if strings.Contains(string(p), "msg=request") {
 		select {
 		case <-s.answered:
-		case <-time.After(5 * time.Second):
+		case <-time.After(patience):
 			s.late = true
 		}
 	}

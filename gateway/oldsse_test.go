@@ -291,7 +291,7 @@ func TestF09HTTPSSESessionEndsWithItsStream(t *testing.T) {
 		if !strings.HasPrefix(got, "error ") && got != "gone" {
 			t.Errorf("the question was answered with %s, want it withdrawn", got)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Error("the question is still open")
 	}
 	if got := c.post(`{"jsonrpc":"2.0","id":3,"method":"ping"}`); got.status != 404 || got.code() != -32001 {

@@ -67,8 +67,8 @@ func (l *line) next() string {
 	select {
 	case msg := <-l.read:
 		return msg
-	case <-time.After(10 * time.Second):
-		l.t.Fatal("nothing was sent for 10s")
+	case <-time.After(patience):
+		l.t.Fatal("nothing was sent for long")
 		return ""
 	}
 }
@@ -90,8 +90,8 @@ func (l *line) end() error {
 	select {
 	case err := <-l.ended:
 		return err
-	case <-time.After(10 * time.Second):
-		l.t.Fatal("the connection is served for 10s more")
+	case <-time.After(patience):
+		l.t.Fatal("the connection is still served")
 		return nil
 	}
 }
@@ -337,7 +337,7 @@ func TestPipeStuckReader(t *testing.T) {
 		if !errors.Is(err, transport.ErrWriteTimeout) {
 			t.Errorf("ServeConn() = %v, want %v", err, transport.ErrWriteTimeout)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("a client that does not read is served for 10s")
 	}
 	if s := r.g.Snapshot(); s.Streams != 1 {

@@ -175,7 +175,7 @@ const (
 	whoHeader  = "Test-Principal"
 	// patience bounds what must come; what must not come is looked for after
 	// something that was sent later.
-	patience = 2 * time.Second
+	patience = 30 * time.Second
 )
 
 // tenants is a gateway with one server, and two principals before it.

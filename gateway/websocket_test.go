@@ -61,8 +61,8 @@ func (l *line) closed() transport.CloseError {
 				l.t.Fatalf("Read() = %v, want a close frame", l.last)
 			}
 			return *closed
-		case <-time.After(10 * time.Second):
-			l.t.Fatal("not closed after 10s")
+		case <-time.After(patience):
+			l.t.Fatalf("not closed after %v", patience)
 		}
 	}
 }
@@ -438,7 +438,7 @@ func TestF09SilentWebSocketIsLost(t *testing.T) {
 	if _, msg, err := ws.ReadMessage(); err != nil {
 		t.Fatalf("ReadMessage() = %s, %v", msg, err)
 	}
-	_ = ws.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = ws.SetReadDeadline(time.Now().Add(patience))
 	_, _, err := ws.ReadMessage()
 	var closed *websocket.CloseError
 	if !errors.As(err, &closed) || closed.Code != 1008 {

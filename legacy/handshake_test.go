@@ -221,12 +221,7 @@ func TestM2L15PingOverHTTP(t *testing.T) {
 	if _, err := body(b.Serve(t.Context(), ask("prompts/get", `{"name":"x"}`), &caller{})); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(5 * time.Second); !strings.Contains(p.order(), `{"jsonrpc":"2.0","id":8,"result":{}}`); {
-		if time.Now().After(deadline) {
-			t.Fatalf("the ping on the GET stream was not answered: %s", p.order())
-		}
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "the answer to the ping on the GET stream", func() bool { return strings.Contains(p.order(), `{"jsonrpc":"2.0","id":8,"result":{}}`) })
 	for _, s := range p.seen {
 		if strings.Contains(s.body, `"result":{}`) && s.header.Get("Mcp-Session-Id") != "sess-1" {
 			t.Errorf("%s was sent without the session", s.body)

@@ -60,7 +60,7 @@ func parking(t *testing.T, b *Back, n int) {
 		}
 		return n
 	}
-	for end := time.Now().Add(5 * time.Second); left() > 0 && time.Now().Before(end); { // an answer's last moment
+	for end := time.Now().Add(patience); left() > 0 && time.Now().Before(end); { // an answer's last moment
 		_ = wait(t.Context(), time.Millisecond)
 	}
 	if n := left(); n > 0 {

@@ -48,7 +48,7 @@ func TestS02HTTPSSEPostsThatWait(t *testing.T) {
 					t.Errorf("sent %s, want %s in it", got, part)
 				}
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			t.Fatalf("nothing sent, want %s", parts)
 		}
 	}

@@ -523,7 +523,7 @@ func TestS02NothingIsLeft(t *testing.T) {
 		t.Errorf("event after the end = %q, %v; want an error", got, ok)
 	}
 	f.ends()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := st.front.Close(ctx); err != nil {
 		t.Errorf("Close() = %v", err)

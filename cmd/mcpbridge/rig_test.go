@@ -96,12 +96,15 @@ func get(t *testing.T, url string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
+// patience bounds the wait for what must come: a busy machine may take seconds.
+const patience = 30 * time.Second
+
 // eventually waits for what other goroutines are about to do.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("after 10s: still not %s", what)
+			t.Fatalf("after %v: still not %s", patience, what)
 		}
 	}
 }

@@ -133,7 +133,7 @@ func (c *socketClient) send(text string) {
 // until reads to the first message that has all the parts, and returns it.
 func (c *socketClient) until(parts ...string) string {
 	c.t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(patience)
 	for {
 		select {
 		case msg, ok := <-c.read:
@@ -145,7 +145,7 @@ func (c *socketClient) until(parts ...string) string {
 				return msg
 			}
 		case <-late:
-			c.t.Fatalf("no %q within 20s", parts)
+			c.t.Fatalf("no %q within %v", parts, patience)
 		}
 	}
 }

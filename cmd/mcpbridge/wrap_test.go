@@ -144,8 +144,8 @@ func (w *wrapped) want(parts ...string) {
 				w.t.Errorf("standard output = %s, want %s in it", line, part)
 			}
 		}
-	case <-time.After(10 * time.Second):
-		w.t.Fatalf("nothing was written for 10s; it logged %s", w.log)
+	case <-time.After(patience):
+		w.t.Fatalf("nothing was written for %v; it logged %s", patience, w.log)
 	}
 }
 
@@ -157,8 +157,8 @@ func (w *wrapped) end() error {
 		if ok {
 			w.t.Errorf("standard output = %s, want nothing more", line)
 		}
-	case <-time.After(10 * time.Second):
-		w.t.Fatalf("still running after 10s; it logged %s", w.log)
+	case <-time.After(patience):
+		w.t.Fatalf("still running after %v; it logged %s", patience, w.log)
 	}
 	return w.cmd.Wait()
 }
@@ -230,7 +230,7 @@ func (w *wrapped) wantAll(parts ...string) {
 		select {
 		case line := <-w.read:
 			all = append(all, line)
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			w.t.Fatalf("standard output = %q, want %q", all, parts)
 		}
 	}
@@ -303,8 +303,8 @@ func TestWrapWithoutAServer(t *testing.T) {
 func TestWrapStuckClient(t *testing.T) {
 	w := wrap(t, []string{"MCPBRIDGE_WRITE_TIMEOUT=200ms"}, "--", os.Args[0], "notebook-on-stdio")
 	for begin, err := time.Now(), error(nil); err == nil; {
-		if time.Since(begin) > 10*time.Second {
-			t.Fatal("a client that does not read is served for 10s")
+		if time.Since(begin) > patience {
+			t.Fatalf("a client that does not read is served for %v", patience)
 		}
 		_, err = io.WriteString(w.in, strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n", 1000))
 	}

@@ -61,6 +61,8 @@ var children = map[string]func(){
 		fmt.Println(`{"pid":` + fmt.Sprint(os.Getpid()) + `}`)
 		time.Sleep(time.Hour)
 	},
+	// idle says nothing, and does not end by itself.
+	"idle": func() { time.Sleep(time.Hour) },
 	// stubborn ignores SIGTERM too.
 	"stubborn": func() {
 		signal.Ignore(syscall.SIGTERM)

@@ -125,7 +125,7 @@ func TestWebSocketOneMessageEach(t *testing.T) {
 // farewell reads until the close frame, and returns its code and reason.
 func farewellOf(t *testing.T, ws *websocket.Conn) (code int, reason string) {
 	t.Helper()
-	_ = ws.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = ws.SetReadDeadline(time.Now().Add(patience))
 	for {
 		if _, _, err := ws.ReadMessage(); err != nil {
 			var closed *websocket.CloseError

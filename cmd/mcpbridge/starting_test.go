@@ -183,8 +183,30 @@ func TestScreenConcurrent(t *testing.T) {
 	}
 }
 
+// stopOnceShown waits until the line is written, and where nobody wants it until it
+// would have been, and then stops the program. It ends with that.
+func (f *fakeTerminal) stopOnceShown(ctx context.Context, stop func(), line string, wanted bool) {
+	defer stop()
+	most := startQuiet + 1500*time.Millisecond
+	if wanted {
+		most = patience
+	}
+	for begin := time.Now(); ctx.Err() == nil && time.Since(begin) < most; time.Sleep(10 * time.Millisecond) {
+		if f.wasWritten(line) {
+			return
+		}
+	}
+}
+
+func (f *fakeTerminal) wasWritten(text string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return bytes.Contains(f.raw, []byte(text))
+}
+
 // Only a person at a terminal is shown anything, and nobody who wants JSON.
 func TestShowsStartingOnTerminalsAlone(t *testing.T) {
+	const line = "still starting: sleep ("
 	for _, tt := range []struct {
 		name    string
 		args    []string
@@ -199,16 +221,16 @@ func TestShowsStartingOnTerminalsAlone(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), startQuiet+1500*time.Millisecond)
+			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			term := new(fakeTerminal)
+			go term.stopOnceShown(ctx, cancel, line, tt.want)
 			args := slices.Concat([]string{"mcpbridge", "serve", "--listen", "127.0.0.1:0", "--admin", "off"}, tt.args, []string{"--", "sleep", "30"})
 			p := process{args: args, environ: append(tt.environ, "MCPBRIDGE_DRAIN=1s"), stdout: io.Discard, stderr: tt.stderr(term)}
 			if err := p.run(ctx); err != nil {
 				t.Fatal(err)
 			}
-			const line = "still starting: sleep ("
-			if got := bytes.Contains(term.raw, []byte(line)); got != tt.want {
+			if got := term.wasWritten(line); got != tt.want {
 				t.Errorf("shown: %v, want %v; written was %q", got, tt.want, term.raw)
 			}
 			if left := strings.Join(term.seen(), "\n"); strings.Contains(left, line) {

@@ -123,7 +123,7 @@ func TestWrapClosedPipes(t *testing.T) {
 // a command that reads nothing, and has a child.
 func TestU04FailedSetupLeavesNothing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
-	got := runCommand(t.Context(), os.Environ(), "probe", "--timeout", "300ms", "--", "sh", "-c", `echo $$ >> "$1"; sleep 60 & wait`, "sh", file)
+	got := runCommand(t.Context(), os.Environ(), "probe", "--timeout", "2s", "--", "sh", "-c", `echo $$ >> "$1"; sleep 60 & wait`, "sh", file)
 	killLeft(t, file)
 	if got.code != exitFailure || !strings.Contains(got.err, "no verdict") {
 		t.Errorf("probe = %+v, want no verdict", got)

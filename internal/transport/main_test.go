@@ -70,15 +70,18 @@ var children = map[string]func(){
 		time.Sleep(time.Hour)
 	},
 	// parent has a stubborn child that holds its output streams. It ends with
-	// its first input, or stays for as long as its child does.
+	// its first input, or stays for as long as its child does, stubborn or not.
 	"parent": func() {
+		if strings.HasSuffix(os.Getenv("SAY"), "stubborn") {
+			signal.Ignore(syscall.SIGTERM)
+		}
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), childVar+"=stubborn")
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		if err := cmd.Start(); err != nil {
 			panic(err)
 		}
-		if os.Getenv("SAY") == "stay" {
+		if strings.HasPrefix(os.Getenv("SAY"), "stay") {
 			cmd.Wait()
 		}
 		os.Stdin.Read(make([]byte, 1))

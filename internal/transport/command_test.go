@@ -122,7 +122,7 @@ func TestU04WritesExactlyOneLine(t *testing.T) {
 }
 
 func TestCommandLongMessages(t *testing.T) {
-	c := startChild(t, "echo", CommandOptions{})
+	c := startChild(t, "echo", CommandOptions{WriteTimeout: time.Minute})
 	var wg sync.WaitGroup
 	sizes := []int{1, gatherMessage - 3, gatherMessage, 1 << 20, 5 << 20, 10}
 	wg.Go(func() {

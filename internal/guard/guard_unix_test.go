@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -92,9 +93,30 @@ func startShell(g *Guard, script string) (leader int) {
 
 func startSleep(g *Guard) int { return startShell(g, "echo ready >&3; sleep 60") }
 
-// alive reports whether a group has a process that has not ended.
+// alive reports whether a group has a process that has not ended: /proc tells, or where
+// there is none the program ps.
 func alive(leader int) bool {
-	out, _ := exec.Command("ps", "-axo", "pgid=,stat=").Output()
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	if len(stats) == 0 {
+		return aliveByPS(leader)
+	}
+	for _, name := range stats {
+		text, _ := os.ReadFile(name)                    // its process may have ended by now
+		_, fields, _ := strings.Cut(string(text), ") ") // behind its name
+		var state string
+		var parent, group int
+		if _, err := fmt.Sscan(fields, &state, &parent, &group); err == nil && group == leader && state != "Z" {
+			return true
+		}
+	}
+	return false
+}
+
+func aliveByPS(leader int) bool {
+	out, err := exec.Command("ps", "-axo", "pgid=,stat=").Output()
+	if err != nil {
+		panic(err) // or every group would look as if it had ended
+	}
 	for line := range strings.Lines(string(out)) {
 		var group int
 		var state string

@@ -103,6 +103,7 @@ type Detector struct {
 	err     error         // why there is none; ErrStarting before the first probe has ended
 	probing bool          // a probe is under way
 	probed  int           // probes that have ended
+	waiting int           // requests that wait for a verdict
 	linking int           // clients whose sessions are being linked
 	notTill time.Time     // when a client may have a server asked again that failed
 	changed chan struct{} // closed when any of these become others

@@ -192,6 +192,7 @@ func (d *Detector) ask() {
 // client, if it has one.
 func (d *Detector) await(ctx context.Context, era spec.Era) (Back, error) {
 	d.Start()
+	defer d.wait()()
 	late := time.NewTimer(d.opts.Patience)
 	defer late.Stop()
 	for {
@@ -210,6 +211,39 @@ func (d *Detector) await(ctx context.Context, era spec.Era) (Back, error) {
 			return nil, context.Cause(ctx)
 		case <-d.closing:
 			return nil, ErrShutdown
+		}
+	}
+}
+
+// wait notes that a request waits for a verdict, until the returned function is called.
+func (d *Detector) wait() (done func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.back != nil {
+		return func() {} // nobody has to know
+	}
+	d.waiting++
+	d.announceLocked()
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.waiting--
+	}
+}
+
+// AwaitClient returns once a request waits for a verdict, or ctx ends.
+func (d *Detector) AwaitClient(ctx context.Context) {
+	for {
+		d.mu.Lock()
+		waiting, changed := d.waiting, d.changed
+		d.mu.Unlock()
+		if waiting > 0 {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
 		}
 	}
 }

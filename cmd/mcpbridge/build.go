@@ -76,6 +76,9 @@ type builder struct {
 
 	clientFirst bool                // the server has one client, which decides what is asked first
 	launcher    *transport.Launcher // see processes
+	// awaitClient returns once a client waits for what is found out, or ctx ends; nil if
+	// one always does.
+	awaitClient func(ctx context.Context)
 
 	// found is what askProcess has found, until it is asked for.
 	found atomic.Pointer[gateway.Finding]

@@ -34,6 +34,7 @@ func (b *builder) open(changes exchange.Changes) (gateway.Back, error) {
 		Logger:      b.log,
 	}
 	if era == spec.Unknown {
+		b.awaitClient = func(ctx context.Context) { d.AwaitClient(ctx) }
 		o.Probe = func(ctx context.Context) gateway.Finding { return b.probe(ctx, d.Era()) } // within Timeout, whatever it takes
 	}
 	d, err := gateway.Detect(o)

@@ -16,6 +16,8 @@ const (
 	// silentTime is how long a command that has read server/discover may be silent
 	// before it is taken for one that does not know the request.
 	silentTime = 2 * time.Second
+	// leisure is how much longer it may be while no client waits.
+	leisure = 8 * time.Second
 	// exitTime is how long a command whose output has ended may take to exit.
 	exitTime = 500 * time.Millisecond
 )
@@ -104,7 +106,7 @@ func (b *builder) ask(ctx context.Context, p *transport.Process, how exchange.Pr
 	o := b.modernOptions()
 	o.IDs = p.LastID()
 	o.Dial = func(context.Context) (transport.Conn, error) { return p.Borrow(), nil }
-	how.Silence = func(ctx context.Context) bool { return p.AwaitSilence(ctx, silentTime) }
+	how.Silence = func(ctx context.Context) bool { return b.awaitSilence(ctx, p) }
 	v, err := modern.Probe(ctx, o, how)
 	p.SetLastID(p.LastID() + int64(len(v.Steps)))
 	if err != nil {
@@ -118,6 +120,20 @@ func (b *builder) ask(ctx context.Context, p *transport.Process, how exchange.Pr
 	p.SetRefused(false)
 	b.launcher.Keep(p)
 	return v, nil
+}
+
+// awaitSilence returns true when the process has been silent for long enough. As long as
+// no client waits there is no hurry: on a busy machine an answer may come later.
+func (b *builder) awaitSilence(ctx context.Context, p *transport.Process) bool {
+	if !p.AwaitSilence(ctx, silentTime) {
+		return false
+	}
+	if b.awaitClient != nil {
+		late, cancel := context.WithTimeout(ctx, leisure)
+		defer cancel()
+		b.awaitClient(late)
+	}
+	return ctx.Err() == nil
 }
 
 // unanswered judges a process that did not answer: by what it had read.

@@ -30,11 +30,11 @@ var (
 // it is a commit of its own with a reason. A package that is not named here
 // may not exist.
 var layers = map[string][]string{
-	"cmd/mcpbridge": slices.Concat(top, eras, waist, bottom, []string{"internal/notebook", "internal/remember", "internal/guard"}),
+	"cmd/mcpbridge": slices.Concat(top, eras, waist, bottom, []string{"internal/notebook", "internal/remember", "internal/guard", "internal/hosts"}),
 
 	"gateway":          slices.Concat(eras, waist, bottom),
 	"internal/admin":   slices.Concat(eras, waist, bottom),
-	"internal/config":  slices.Concat(eras, waist, bottom),
+	"internal/config":  slices.Concat(eras, waist, bottom, []string{"internal/hosts"}),
 	"internal/metrics": slices.Concat(eras, waist, bottom),
 
 	"legacy": slices.Concat(waist, bottom, []string{"legacy/projection", "internal/interest"}),
@@ -51,6 +51,9 @@ var layers = map[string][]string{
 
 	// What servers said in earlier runs: files alone, which only cmd knows of.
 	"internal/remember": {"internal/exchange", "internal/spec"},
+
+	// The configuration files of other programs, read and written as bytes.
+	"internal/hosts": nil,
 
 	"index":           nil,
 	"internal/wire":   nil,
@@ -90,6 +93,8 @@ var libraries = map[string][]string{
 	"github.com/knadh/koanf": {"internal/config"},
 	"github.com/spf13/cobra": {"cmd/mcpbridge", "internal/config"},
 	"github.com/spf13/pflag": {"cmd/mcpbridge", "internal/config"},
+
+	"github.com/tailscale/hujson": {"internal/hosts"},
 }
 
 // emptyNames are the names that say nothing about what a package or file holds.

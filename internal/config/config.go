@@ -86,7 +86,10 @@ type Server struct {
 	Command string            `koanf:"command"`
 	Args    []string          `koanf:"args"`
 	Env     map[string]string `koanf:"env"`
-	Cwd     string            `koanf:"cwd"`
+	// EnvFile names a file of NAME=value lines, which Load has put into Env where
+	// Env had nothing of the name.
+	EnvFile string `koanf:"env_file"`
+	Cwd     string `koanf:"cwd"`
 	// Remember is Config.Remember where the server has none of its own.
 	Remember bool              `koanf:"remember"`
 	URL      string            `koanf:"url"`
@@ -111,9 +114,14 @@ type Server struct {
 	Timeouts     Timeouts             `koanf:"timeouts"`
 	Cache        map[string]CacheHint `koanf:"cache"` // by method
 
-	// written holds the arguments as the user wrote them, before variables
-	// were expanded: what may be shown to people.
-	written []string
+	// written holds the command, the URL and the arguments as the user wrote them,
+	// before variables were expanded: what may be shown to people.
+	written written
+}
+
+type written struct {
+	command, url string
+	args         []string
 }
 
 // OverWebSocket reports whether the server is reached over a WebSocket.

@@ -1,16 +1,28 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/hosts"
 )
 
-// expand replaces ${VAR}, ${VAR:-default} and ${env:VAR} in one scalar; $${
-// stands for a literal ${. It works on values that were parsed before, so
+// A scope is what ${…} may refer to.
+type scope struct {
+	lookup func(string) (string, bool) // environment variables
+	dir    string                      // what paths of ${file:…} are relative to
+}
+
+// expand replaces ${VAR}, ${VAR:-default}, ${env:VAR} and ${file:PATH} in one
+// scalar; $${ stands for a literal ${. It works on values that were parsed before, so
 // that no variable can add a key or close a quote. The default is used when
 // the variable is unset or empty, as in a shell.
-func expand(s string, lookup func(string) (string, bool)) (string, error) {
+func (sc *scope) expand(s string) (string, error) {
 	var out strings.Builder
 	for {
 		i := strings.Index(s, "${")
@@ -28,7 +40,7 @@ func expand(s string, lookup func(string) (string, bool)) (string, error) {
 		if end < 0 {
 			return "", errors.New("${ has no closing }; write $${ for a literal ${")
 		}
-		v, err := variable(s[i+2:i+end], lookup)
+		v, err := sc.value(s[i+2 : i+end])
 		if err != nil {
 			return "", err
 		}
@@ -37,17 +49,23 @@ func expand(s string, lookup func(string) (string, bool)) (string, error) {
 	}
 }
 
-// variable evaluates what stood between the braces.
-func variable(ref string, lookup func(string) (string, bool)) (string, error) {
-	name, def, hasDefault := strings.Cut(strings.TrimPrefix(ref, "env:"), ":-")
-	if strings.HasPrefix(name, "input:") {
-		return "", errors.New("${input:…} asks the user of a desktop client; write an environment variable such as ${TOKEN}")
+// value evaluates what stood between the braces.
+func (sc *scope) value(ref string) (string, error) {
+	if path, ok := strings.CutPrefix(ref, "file:"); ok {
+		return sc.secret(path)
 	}
+	if id, ok := strings.CutPrefix(ref, "input:"); ok {
+		return sc.input(id)
+	}
+	if kind, _, ok := strings.Cut(ref, ":"); ok && (kind == "command" || kind == "config") {
+		return "", fmt.Errorf("${%s:…} is known to VS Code alone; write the value, or an environment variable such as ${TOKEN}", kind)
+	}
+	name, def, hasDefault := strings.Cut(strings.TrimPrefix(ref, "env:"), ":-")
 	if !isVariable(name) {
 		// What stands there is not repeated: it may be part of a password.
 		return "", errors.New("what stands in ${…} is not the name of an environment variable; write $${ for a literal ${")
 	}
-	v, ok := lookup(name)
+	v, ok := sc.lookup(name)
 	if hasDefault && v == "" {
 		return def, nil
 	}
@@ -55,6 +73,72 @@ func variable(ref string, lookup func(string) (string, bool)) (string, error) {
 		return "", fmt.Errorf("environment variable %s is not set; set it, or write ${%s:-default}", name, name)
 	}
 	return v, nil
+}
+
+// input is what the user of a desktop client would be asked for.
+func (sc *scope) input(id string) (string, error) {
+	name := hosts.InputVariable(id)
+	v, ok := sc.lookup(name)
+	if !ok {
+		return "", fmt.Errorf("${input:…} is asked of the user by desktop clients; set the environment variable %s to the answer", name)
+	}
+	return v, nil
+}
+
+// maxSecret bounds what a file of ${file:…} may hold, in bytes.
+const maxSecret = 64 << 10
+
+// secret reads a file, without the newline at its end, which editors and Docker put
+// there. Errors name the file and never what it holds.
+func (sc *scope) secret(path string) (string, error) {
+	path = sc.path(path)
+	if path == "" {
+		return "", errors.New("${file:} names no file; write ${file:/run/secrets/token}")
+	}
+	data, err := readBounded(path, maxSecret)
+	if err != nil {
+		return "", err
+	}
+	if bytes.IndexByte(data, 0) >= 0 {
+		return "", fmt.Errorf("%s holds a zero byte, which no value can", path)
+	}
+	secret, ok := strings.CutSuffix(string(data), "\n")
+	if ok {
+		secret = strings.TrimSuffix(secret, "\r")
+	}
+	return secret, nil
+}
+
+// path makes a file's path as the configuration has it one that can be opened.
+func (sc *scope) path(name string) string {
+	if rest, ok := strings.CutPrefix(name, "~/"); ok {
+		for _, home := range []string{"HOME", "USERPROFILE"} {
+			if dir, set := sc.lookup(home); set {
+				return filepath.Join(dir, rest)
+			}
+		}
+	}
+	if name == "" || filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(sc.dir, name)
+}
+
+// readBounded reads a file of at most limit bytes.
+func readBounded(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("can't be read: %w", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("can't be read: %w", err)
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("%s is larger than %s", path, sizeText(limit))
+	}
+	return data, nil
 }
 
 func isVariable(name string) bool {

@@ -2,32 +2,59 @@ package config
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/mcpbridge/mcpbridge/internal/hosts"
 )
 
-// readFile parses the file as one YAML document. A file that is not YAML is
-// reported as one mistake with its line; the error is the file system's.
-func readFile(path string, rep *report) (*yaml.Node, error) {
+// readFile parses the file as JSON, with comments or without, or as one YAML
+// document; isJSON says which. A file that is neither is reported as one mistake
+// with its line; the error is the file system's.
+func readFile(path string, rep *report) (root *yaml.Node, isJSON bool, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading the configuration: %w", err)
+		return nil, false, fmt.Errorf("reading the configuration: %w", err)
 	}
 	empty := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: 1}
-	dec := yaml.NewDecoder(bytes.NewReader(asYAML(data)))
+	if isTOML(path, data) {
+		rep.fail(place{where: path}, "", "%s", tomlAdvice)
+		return empty, false, nil
+	}
+	var whyNot error
+	if hosts.LooksLikeJSON(data) {
+		if root, whyNot = hosts.Parse(data); whyNot == nil {
+			return root, true, nil
+		}
+	}
+	if root = readYAML(path, data, rep, whyNot); root == nil {
+		root = empty
+	}
+	return root, false, nil
+}
+
+// readYAML returns nil for an empty document, or one that is reported. whyNot says
+// why what looks like JSON is none, and may be nil.
+func readYAML(path string, data []byte, rep *report, whyNot error) *yaml.Node {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, second yaml.Node
 	if err := dec.Decode(&doc); err != nil {
-		if !errors.Is(err, io.EOF) {
+		switch e := (*hosts.SyntaxError)(nil); {
+		case errors.Is(err, io.EOF):
+		case errors.As(whyNot, &e) && quotedKeys.Match(data):
+			rep.fail(place{where: fmt.Sprintf("%s:%d", path, e.Line), line: e.Line}, "", "not readable as JSON: %s (column %d)", e.Why, e.Column)
+		default:
 			notYAML(rep, path, err)
 		}
-		return empty, nil
+		return nil
 	}
 	if err := dec.Decode(&second); err == nil {
 		at := place{where: fmt.Sprintf("%s:%d", path, second.Line), line: second.Line}
@@ -35,7 +62,18 @@ func readFile(path string, rep *report) (*yaml.Node, error) {
 	} else if !errors.Is(err, io.EOF) {
 		notYAML(rep, path, err)
 	}
-	return doc.Content[0], nil
+	return doc.Content[0]
+}
+
+// quotedKeys tells what was meant to be JSON from YAML in braces.
+var quotedKeys = regexp.MustCompile(`\{\s*(//[^\n]*\s*|/\*[^*]*\*/\s*)*["}]`)
+
+const tomlAdvice = "is TOML, as Codex has it, which mcpbridge does not read; write its servers into a YAML file, as config.example.yaml has them, and point Codex at mcpbridge: url = \"http://127.0.0.1:2526/mcp/NAME\", or command = \"mcpbridge\" and args = [\"wrap\", \"--\", COMMAND, ARGS...]"
+
+var tomlTable = regexp.MustCompile(`(?m)^\[mcp_servers\.[^\]]+\]`)
+
+func isTOML(path string, data []byte) bool {
+	return strings.EqualFold(filepath.Ext(path), ".toml") || tomlTable.Match(data)
 }
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
@@ -67,26 +105,4 @@ func serverNames(root *yaml.Node) []string {
 		}
 	}
 	return names
-}
-
-// Pairs of surrogates, and escaped slashes, are the two escapes of JSON that
-// YAML does not have; the other alternatives step over those it has.
-var jsonEscape = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\.`)
-
-// asYAML rewrites JSON so that a YAML parser reads it the same way. Lines
-// stay where they are. What is not JSON is returned as it is.
-func asYAML(data []byte) []byte {
-	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) || !json.Valid(data) {
-		return data
-	}
-	return jsonEscape.ReplaceAllFunc(data, func(esc []byte) []byte {
-		if string(esc) == `\/` {
-			return []byte("/")
-		}
-		var s string
-		if len(esc) == 2 || json.Unmarshal([]byte(`"`+string(esc)+`"`), &s) != nil {
-			return esc
-		}
-		return []byte(s)
-	})
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,6 +46,7 @@ func Load(o Options) (*Config, []Problem, error) {
 	if err != nil {
 		return nil, rep.warnings, err
 	}
+	(&scope{environment(o.Environ), filepath.Dir(o.Path)}).envFiles(c, rep, o.name())
 	c.check(rep, o.name())
 	if err := rep.err(); err != nil {
 		return nil, rep.warnings, err
@@ -66,11 +68,14 @@ func layers(o Options, rep *report) (given *koanf.Koanf, order []string, err err
 	given = koanf.New(delim)
 	lookup := environment(o.Environ)
 	if o.Path != "" {
-		root, err := readFile(o.Path, rep)
+		root, isJSON, err := readFile(o.Path, rep)
 		if err != nil {
 			return nil, nil, err
 		}
-		w := &walker{rep: rep, where: o.Path, file: true, lookup: lookup}
+		if isJSON && isHosts(root) {
+			root = adapt(root, o, rep)
+		}
+		w := &walker{rep: rep, where: o.Path, file: true, scope: &scope{lookup, filepath.Dir(o.Path)}}
 		if err := load(given, w, root); err != nil {
 			return nil, nil, err
 		}
@@ -174,17 +179,18 @@ func inFileOrder(servers map[string]Server, order []string, rep *report) []Serve
 		if strings.HasPrefix(s.Type, "streamable") {
 			s.Type = "http"
 		}
-		s.written = rep.written(join(join("servers", name), "args"), len(s.Args))
+		s.written = rep.written(&s)
 		out = append(out, s)
 	}
 	return out
 }
 
-// written returns the texts of a list's items before expansion.
-func (r *report) written(path string, n int) []string {
-	var out []string
-	for i := range n {
-		out = append(out, r.places[join(path, strconv.Itoa(i))].text)
+// written returns what s has as it was before expansion.
+func (r *report) written(s *Server) written {
+	here := join("servers", s.Name)
+	w := written{command: r.places[join(here, "command")].text, url: r.places[join(here, "url")].text}
+	for i := range s.Args {
+		w.args = append(w.args, r.places[join(join(here, "args"), strconv.Itoa(i))].text)
 	}
-	return out
+	return w
 }

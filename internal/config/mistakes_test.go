@@ -71,7 +71,7 @@ func TestMistakes(t *testing.T) {
 		{"missing variable", server("url: http://h\n    headers: {Authorization: 'Bearer ${NONE}'}"), "c.yaml:4: servers.a.headers.Authorization: environment variable NONE is not set; set it, or write ${NONE:-default}"},
 		{"unclosed variable", server("command: x${Y"), "c.yaml:3: servers.a.command: ${ has no closing }; write $${ for a literal ${"},
 		{"not a variable", server("command: x${s3cret!}"), "c.yaml:3: servers.a.command: what stands in ${…} is not the name of an environment variable; write $${ for a literal ${"},
-		{"desktop client's input", server("command: x\n    env: {K: '${input:key}'}"), "c.yaml:4: servers.a.env.K: ${input:…} asks the user of a desktop client; write an environment variable such as ${TOKEN}"},
+		{"desktop client's input", server("command: x\n    env: {K: '${input:key}'}"), "c.yaml:4: servers.a.env.K: ${input:…} is asked of the user by desktop clients; set the environment variable INPUT_KEY to the answer"},
 
 		{"listen is no address", "listen: 2526\n" + notebook, `c.yaml:1: listen: "2526" is not an address; write host:port, as in 127.0.0.1:2526`},
 		{"port out of range", "listen: localhost:70000\n" + notebook, `c.yaml:1: listen: "localhost:70000" is not an address; write host:port, as in 127.0.0.1:2526`},

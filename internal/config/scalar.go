@@ -23,8 +23,8 @@ func (w *walker) scalar(n *yaml.Node, k *key, path string) (any, bool) {
 		return nil, false
 	}
 	s := n.Value
-	if w.lookup != nil {
-		expanded, err := expand(s, w.lookup)
+	if w.scope != nil {
+		expanded, err := w.scope.expand(s)
 		if err != nil {
 			if !w.disabled {
 				w.rep.fail(w.place(n), path, "%v", err)

@@ -92,6 +92,8 @@ var serverFields = map[string]*key{
 	"command":   {kind: text},
 	"args":      {kind: list},
 	"env":       {kind: dict},
+	"env_file":  {kind: text},
+	"envFile":   {kind: text, same: "env_file"},
 	"cwd":       {kind: text},
 	"remember":  {kind: flag, inherits: "remember"},
 	"url":       {kind: text},
@@ -140,10 +142,21 @@ var serverFields = map[string]*key{
 }
 
 // foreign names keys of desktop clients' files that mean nothing to a
-// gateway. Users paste such files, so these warn where others are errors.
+// gateway. Users copy them into files of ours, so these warn where others are errors.
 var foreign = []string{
-	"$schema", "alwaysAllow", "autoApprove", "chat", "description", "dev", "disabledTools", "gallery",
-	"globalShortcut", "icon", "inputs", "preferences", "trust", "version", "watchPaths",
+	"$schema", "alwaysAllow", "autoApprove", "chat", "description", "dev", "disabledTools", "excludeTools", "gallery",
+	"globalShortcut", "icon", "includeTools", "inputs", "preferences", "trust", "version", "watchPaths",
+}
+
+// instead maps keys of desktop clients' servers to what says the same in a file of
+// ours. In a client's own file they are read as they are.
+var instead = map[string]string{
+	"httpUrl":       "url, and type: http",
+	"transportType": "type",
+	"enabled":       "disabled",
+	"headersHelper": "headers",
+	"oauth":         "a token below headers, as Authorization",
+	"auth":          "a token below headers, as Authorization",
 }
 
 // serverKeys are keys that belong to a server; found at the top level they

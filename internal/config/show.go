@@ -19,7 +19,10 @@ func (s *Server) Target() string {
 	case s.Builtin != "":
 		return "builtin " + s.Builtin
 	case s.Command != "":
-		return strings.Join(append([]string{s.Command}, s.maskedArgs()...), " ")
+		return strings.Join(append([]string{asWritten(s.Command, s.written.command)}, s.maskedArgs()...), " ")
+	case strings.Contains(s.written.url, "${"):
+		path, query, _ := strings.Cut(s.written.url, "?")
+		return path + maskedQuery(query)
 	}
 	return maskedURL(s.URL)
 }
@@ -42,9 +45,7 @@ func (s *Server) maskedArgs() []string {
 	args := slices.Clone(s.Args)
 	next := false
 	for i, a := range args {
-		if written := s.writtenArg(i); strings.Contains(written, "${") {
-			args[i] = written
-		}
+		args[i] = asWritten(a, s.writtenArg(i))
 		end := strings.IndexAny(a, "=:")
 		sounds := credential.MatchString(a[:max(end, 0)]) || end < 0 && credential.MatchString(a)
 		switch {
@@ -59,10 +60,18 @@ func (s *Server) maskedArgs() []string {
 }
 
 func (s *Server) writtenArg(i int) string {
-	if i < len(s.written) {
-		return s.written[i]
+	if i < len(s.written.args) {
+		return s.written.args[i]
 	}
 	return ""
+}
+
+// asWritten returns the value, or what was written where that holds a variable.
+func asWritten(value, written string) string {
+	if strings.Contains(written, "${") {
+		return written
+	}
+	return value
 }
 
 // maskedURL hides a URL's query values and password.
@@ -71,9 +80,21 @@ func maskedURL(raw string) string {
 	if err != nil {
 		return Masked
 	}
-	query := u.Query()
+	query := u.RawQuery
 	u.RawQuery, u.User = "", nil
-	shown := u.String()
+	return u.String() + maskedQuery(query)
+}
+
+// maskedQuery hides the values of a URL's query, and all of one that is none.
+func maskedQuery(raw string) string {
+	if raw == "" {
+		return ""
+	}
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return "?" + Masked
+	}
+	shown := ""
 	for i, name := range slices.Sorted(maps.Keys(query)) {
 		sep := "&"
 		if i == 0 {

@@ -15,6 +15,8 @@ func TestTargetMasks(t *testing.T) {
 		{"assignment", "command: x\n    args: [--token=s3cret, API_KEY=s3cret]", "x --token=*** API_KEY=***"},
 		{"header argument", "command: npx\n    args: [mcp-remote, 'http://h', --header, 'Authorization: Bearer s3cret']", "npx mcp-remote http://h --header Authorization:***"},
 		{"variable in a credential", "command: x\n    args: ['--token=${TOKEN}']", "x --token=***"},
+		{"variable in a path", "url: 'http://h/${TOKEN}/mcp?k=s3cret&v=${TOKEN}'", "http://h/${TOKEN}/mcp?k=***&v=***"},
+		{"variable as the command", "command: '${TOKEN}'", "${TOKEN}"},
 		{"query", "url: http://h/mcp?api_key=s3cret&b=s3cret", "http://h/mcp?api_key=***&b=***"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

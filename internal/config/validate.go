@@ -177,7 +177,7 @@ func (c *checker) transport(s *Server, path string) {
 		c.fail(join(path, "era"), "modern does not fit type sse, which servers had before; remove one of them")
 	}
 	_, remember := c.rep.places[join(path, "remember")]
-	c.belongs(path, "command", ways[0], map[string]bool{"args": len(s.Args) > 0, "env": len(s.Env) > 0, "cwd": s.Cwd != "", "remember": remember})
+	c.belongs(path, "command", ways[0], map[string]bool{"args": len(s.Args) > 0, "env": len(s.Env) > 0, "env_file": s.EnvFile != "", "cwd": s.Cwd != "", "remember": remember})
 	c.belongs(path, "url", ways[0], map[string]bool{"headers": len(s.Headers) > 0})
 }
 

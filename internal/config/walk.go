@@ -16,8 +16,8 @@ type walker struct {
 	// where names the layer; for a file the line is added.
 	where string
 	file  bool
-	// lookup expands variables; nil leaves ${…} alone.
-	lookup func(string) (string, bool)
+	// scope expands variables; nil leaves ${…} alone.
+	scope *scope
 	// private layers' values are never shown: environment variables often
 	// are secrets.
 	private bool
@@ -75,7 +75,9 @@ func (w *walker) group(n *yaml.Node, k *key, path string) (any, bool) {
 			return
 		}
 		set[canonical] = name
-		w.rep.places[join(path, canonical)] = w.place(kn)
+		at := w.place(kn)
+		at.text = vn.Value
+		w.rep.places[join(path, canonical)] = at
 		if v, ok := w.value(vn, f, join(path, canonical)); ok {
 			out[canonical] = v
 		}
@@ -162,6 +164,8 @@ func (w *walker) unknown(kn *yaml.Node, k *key, path string) {
 	switch {
 	case (isTop || isServer) && slices.Contains(foreign, name):
 		w.rep.warn(at, here, "belongs to desktop clients and has no effect here")
+	case isServer && instead[name] != "":
+		w.rep.fail(at, here, "belongs to desktop clients' files; write %s", instead[name])
 	case isTop && slices.Contains(serverKeys(), name):
 		w.rep.fail(at, here, "belongs to a server; move it below servers and the server's name")
 	default:

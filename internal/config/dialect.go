@@ -1,0 +1,105 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/mcpbridge/mcpbridge/internal/hosts"
+)
+
+// besideServers are the keys that VS Code has beside servers.
+var besideServers = []string{"$schema", "inputs", "sandbox"}
+
+// isHosts reports whether a file of JSON is one that another host reads, and not
+// written for us. In such a file the host's keys are read, or warned of, and so are
+// unknown ones: the host may have more of them tomorrow. In ours an unknown key is an
+// error.
+//
+// A host's file has mcpServers, and none of our own keys beside it. VS Code's has
+// servers, nothing beside them but its own keys, and no server with a key that only
+// we have. YAML is always ours.
+func isHosts(root *yaml.Node) bool {
+	top := keysIn(root)
+	if slices.Contains(top, "mcpServers") {
+		return !slices.ContainsFunc(top, func(name string) bool {
+			return name != "mcpServers" && schema.fields[name] != nil
+		})
+	}
+	for i, name := range top {
+		switch {
+		case name == "servers" && hasOurs(root.Content[2*i+1]):
+			return false
+		case name != "servers" && !slices.Contains(besideServers, name):
+			return false
+		}
+	}
+	return slices.Contains(top, "servers")
+}
+
+// shared are the keys of our servers that hosts have, too.
+var shared = []string{"disabled", "command", "args", "env", "envFile", "cwd", "url", "serverUrl", "baseUrl", "headers", "type"}
+
+// hasOurs reports whether a server of the table has a key that no host has.
+func hasOurs(table *yaml.Node) bool {
+	for i := 1; i < len(table.Content); i += 2 {
+		for _, name := range keysIn(table.Content[i]) {
+			if serverFields[name] != nil && !slices.Contains(shared, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func keysIn(n *yaml.Node) []string {
+	var names []string
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		names = append(names, n.Content[i].Value)
+	}
+	return names
+}
+
+// adapt returns a host's file in our own keys. What has another meaning here, or
+// none, is warned of.
+func adapt(root *yaml.Node, o Options, rep *report) *yaml.Node {
+	out, notes := hosts.Guess(o.Path, root).Adapt(root, hostOptions(o.Path, o.Environ))
+	for _, n := range notes {
+		at := place{where: fmt.Sprintf("%s:%d", o.Path, n.Line), line: n.Line}
+		path := ""
+		for _, name := range n.Path {
+			path = join(path, name)
+		}
+		rep.warn(at, path, "%s", n.Text)
+	}
+	return out
+}
+
+func hostOptions(path string, environ []string) hosts.Options {
+	return hosts.Options{
+		Machine: ThisMachine(environ),
+		Path:    path,
+		Keys:    serverKeys(),
+		Suggest: func(name string) string { return suggest(name, serverKeys()) },
+	}
+}
+
+// ThisMachine says where hosts have their files.
+func ThisMachine(environ []string) hosts.Machine {
+	lookup := environment(environ)
+	m := hosts.Machine{OS: runtime.GOOS}
+	home, config := "HOME", "XDG_CONFIG_HOME"
+	if m.OS == "windows" {
+		home, config = "USERPROFILE", "APPDATA"
+	}
+	m.Home, _ = lookup(home)
+	m.AppData, _ = lookup(config)
+	if here, err := os.Getwd(); err == nil {
+		m.Here = filepath.Clean(here)
+	}
+	return m
+}

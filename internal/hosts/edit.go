@@ -1,0 +1,231 @@
+package hosts
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/tailscale/hujson"
+)
+
+// An Edit puts mcpbridge in front of servers of a host's file, or takes it away.
+// Bytes outside of the servers it changes stay as they are.
+type Edit struct {
+	Host *Host
+	// Binary is the command that is written into the file.
+	Binary string
+	// Only names the servers to change; empty means all that can be.
+	Only []string
+}
+
+// An Outcome is what became of one server.
+type Outcome struct {
+	Server  string
+	Changed bool
+	Why     string // why it was left alone, or what to know about the change
+}
+
+// Install returns data with its servers under mcpbridge wrap. The error is a
+// [*SyntaxError], or names a server that is not there.
+func (e *Edit) Install(data []byte) ([]byte, []Outcome, error) {
+	return e.each(data, func(en *entry) ([]byte, Outcome) {
+		if why := e.spare(en); why != "" {
+			return nil, Outcome{en.name, false, why}
+		}
+		text, why := e.wrapped(en)
+		return text, Outcome{en.name, text != nil, why}
+	})
+}
+
+// Uninstall returns data with its servers as they were. Before is the file before
+// Install, or nil: a server that nobody has changed since gets the bytes it had there,
+// others lose what Install put in.
+func (e *Edit) Uninstall(data, before []byte) ([]byte, []Outcome, error) {
+	old := make(map[string]*entry)
+	if before != nil {
+		v, err := parse(before)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, en := range e.entries(before, &v) {
+			old[en.path] = en
+		}
+	}
+	return e.each(data, func(en *entry) ([]byte, Outcome) {
+		if !en.isWrapped(e.Binary) {
+			return nil, Outcome{en.name, false, "does not run under mcpbridge"}
+		}
+		was := old[en.path]
+		if was != nil {
+			as := &Edit{Host: e.Host, Binary: en.string("command")}
+			if text, _ := as.wrapped(was); bytes.Equal(text, en.text) {
+				return was.text, Outcome{en.name, true, "as it was"}
+			}
+		}
+		text := e.unwrapped(en, was)
+		if text == nil {
+			return nil, Outcome{en.name, false, "was changed so much that nothing tells what ran before; edit it by hand"}
+		}
+		return text, Outcome{en.name, true, "changed since: what you changed is kept"}
+	})
+}
+
+// Wrapped reports whether a server of the file runs under mcpbridge.
+func (e *Edit) Wrapped(data []byte) bool {
+	v, err := parse(data)
+	return err == nil && slices.ContainsFunc(e.entries(data, &v), func(en *entry) bool { return en.isWrapped(e.Binary) })
+}
+
+// each calls change for the servers that the edit is about and puts what it returns,
+// unless it is nil, in their places.
+func (e *Edit) each(data []byte, change func(*entry) ([]byte, Outcome)) ([]byte, []Outcome, error) {
+	v, err := parse(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	entries := e.entries(data, &v)
+	if err := e.missing(entries); err != nil {
+		return nil, nil, err
+	}
+	var out []byte
+	var outcomes []Outcome
+	at := 0
+	for _, en := range entries {
+		if len(e.Only) > 0 && !slices.Contains(e.Only, en.name) {
+			continue
+		}
+		text, outcome := change(en)
+		outcomes = append(outcomes, outcome)
+		if text != nil {
+			out = append(append(out, data[at:en.start]...), text...)
+			at = en.end
+		}
+	}
+	return append(out, data[at:]...), outcomes, nil
+}
+
+// missing names a server that was asked for and is not there.
+func (e *Edit) missing(entries []*entry) error {
+	var names []string
+	for _, en := range entries {
+		names = append(names, en.name)
+	}
+	for _, name := range e.Only {
+		if !slices.Contains(names, name) {
+			return fmt.Errorf("there is no server %q; there are %s", name, some(names))
+		}
+	}
+	return nil
+}
+
+// An entry is one server of a host's file.
+type entry struct {
+	path, name string
+	text       []byte // as it is in the file, from start to end
+	start, end int
+	object     *hujson.Object // nil if it is none
+}
+
+// entries returns the servers in the order of the file.
+func (e *Edit) entries(data []byte, root *hujson.Value) []*entry {
+	var out []*entry
+	for _, m := range members(root) {
+		switch name := nameOf(m); {
+		case name == "servers" || name == "mcpServers":
+			out = append(out, tableEntries(data, name, &m.Value)...)
+		case name == "projects" && e.Host == claudeCode:
+			for _, project := range members(&m.Value) {
+				for _, m := range members(&project.Value) {
+					if nameOf(m) == "mcpServers" {
+						out = append(out, tableEntries(data, nameOf(project), &m.Value)...)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+func tableEntries(data []byte, path string, table *hujson.Value) []*entry {
+	var out []*entry
+	for _, m := range members(table) {
+		v := m.Value
+		en := &entry{path: path + "\x00" + nameOf(m), name: nameOf(m), start: v.StartOffset, end: v.EndOffset}
+		en.text = data[en.start:en.end]
+		en.object, _ = v.Value.(*hujson.Object)
+		out = append(out, en)
+	}
+	return out
+}
+
+func members(v *hujson.Value) []*hujson.ObjectMember {
+	o, ok := v.Value.(*hujson.Object)
+	if !ok {
+		return nil
+	}
+	return membersOf(o)
+}
+
+func membersOf(o *hujson.Object) []*hujson.ObjectMember {
+	var out []*hujson.ObjectMember
+	for i := range o.Members {
+		out = append(out, &o.Members[i])
+	}
+	return out
+}
+
+func nameOf(m *hujson.ObjectMember) string { return m.Name.Value.(hujson.Literal).String() }
+
+// member returns the first of a name, or nil.
+func member(o *hujson.Object, name string) *hujson.ObjectMember {
+	for _, m := range membersOf(o) {
+		if nameOf(m) == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// string returns a text of the server, "" if there is none.
+func (en *entry) string(name string) string {
+	if en.object == nil {
+		return ""
+	}
+	if m := member(en.object, name); m != nil {
+		return textOf(&m.Value)
+	}
+	return ""
+}
+
+func textOf(v *hujson.Value) string {
+	if l, ok := v.Value.(hujson.Literal); ok && l.Kind() == '"' {
+		return l.String()
+	}
+	return ""
+}
+
+// args returns the server's arguments, up to one that is no text.
+func (en *entry) args() []string {
+	var out []string
+	if en.object == nil {
+		return nil
+	}
+	if m := member(en.object, "args"); m != nil {
+		if list, ok := m.Value.Value.(*hujson.Array); ok {
+			for i := range list.Elements {
+				out = append(out, textOf(&list.Elements[i]))
+			}
+		}
+	}
+	return out
+}
+
+// clone returns the server's object to be changed. It is parsed anew because
+// hujson's Clone loses the comma behind the last member.
+func (en *entry) clone() (hujson.Value, *hujson.Object) {
+	v, err := hujson.Parse(slices.Clone(en.text))
+	if err != nil {
+		panic(fmt.Sprintf("hosts: part of a file that was parsed can't be: %v", err)) // impossible
+	}
+	return v, v.Value.(*hujson.Object)
+}

@@ -1,0 +1,175 @@
+package hosts
+
+import (
+	"path/filepath"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A Host is a program that has MCP servers in a configuration file of its own.
+type Host struct {
+	Name  string // as people type it
+	Title string // as its makers write it
+
+	// table is the key of the servers.
+	table string
+	// seconds says that its timeouts are in seconds, and not in milliseconds.
+	// unsure says that nobody knows.
+	seconds, unsure bool
+	// folder is that of a project's file, below the project's own; "" if there is none.
+	folder string
+	// variables says that it knows ${userHome}, ${workspaceFolder} and the like.
+	variables bool
+}
+
+var (
+	claude     = &Host{Name: "claude", Title: "Claude Desktop", table: "mcpServers"}
+	claudeCode = &Host{Name: "claude-code", Title: "Claude Code", table: "mcpServers"}
+	vscode     = &Host{Name: "vscode", Title: "VS Code", table: "servers", folder: ".vscode", variables: true}
+	cursor     = &Host{Name: "cursor", Title: "Cursor", table: "mcpServers", folder: ".cursor", variables: true}
+	windsurf   = &Host{Name: "windsurf", Title: "Windsurf", table: "mcpServers"}
+	cline      = &Host{Name: "cline", Title: "Cline", table: "mcpServers", seconds: true}
+	gemini     = &Host{Name: "gemini", Title: "Gemini CLI", table: "mcpServers", folder: ".gemini"}
+
+	// Any is a host whose file does not tell which one it is.
+	Any = &Host{Title: "the host", table: "mcpServers", unsure: true, variables: true}
+)
+
+// All lists the hosts that are known by name.
+var All = []*Host{claude, claudeCode, vscode, cursor, windsurf, cline, gemini}
+
+// Named returns the host that people call name, or nil.
+func Named(name string) *Host {
+	i := slices.IndexFunc(All, func(h *Host) bool { return h.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return All[i]
+}
+
+// Guess tells the host by its file's path, or by keys that no other has; it returns
+// [Any] if neither does.
+func Guess(path string, root *yaml.Node) *Host {
+	folder, base := filepath.Base(filepath.Dir(path)), filepath.Base(path)
+	switch {
+	case base == "claude_desktop_config.json":
+		return claude
+	case base == ".mcp.json" || base == ".claude.json":
+		return claudeCode
+	case base == "cline_mcp_settings.json":
+		return cline
+	case base == "mcp_config.json":
+		return windsurf
+	case folder == cursor.folder:
+		return cursor
+	case folder == gemini.folder:
+		return gemini
+	case valueOf(root, vscode.table) != nil:
+		return vscode
+	}
+	return guessByKeys(valueOf(root, "mcpServers"))
+}
+
+// telling are the keys of servers that only one host has.
+var telling = map[string]*Host{
+	"httpUrl": gemini, "includeTools": gemini, "excludeTools": gemini, "authProviderType": gemini,
+	"headersHelper": claudeCode, "alwaysLoad": claudeCode,
+	"transportType": cline,
+	"auth":          cursor,
+	"serverUrl":     windsurf,
+}
+
+func guessByKeys(servers *yaml.Node) *Host {
+	for _, s := range pairs(servers) {
+		for _, kv := range pairs(s.value) {
+			if h := telling[kv.name()]; h != nil {
+				return h
+			}
+		}
+	}
+	return Any
+}
+
+// Files are where a host may have its file, the project's before the user's.
+func (h *Host) Files(at Machine) []string {
+	home := func(names ...string) string { return filepath.Join(append([]string{at.Home}, names...)...) }
+	switch h {
+	case claude:
+		return []string{at.appData("Claude", "claude_desktop_config.json")}
+	case claudeCode:
+		return []string{filepath.Join(at.Here, ".mcp.json"), home(".claude.json")}
+	case vscode:
+		return []string{filepath.Join(at.Here, ".vscode", "mcp.json"), at.appData("Code", "User", "mcp.json")}
+	case cursor:
+		return []string{filepath.Join(at.Here, ".cursor", "mcp.json"), home(".cursor", "mcp.json")}
+	case windsurf:
+		return []string{home(".codeium", "windsurf", "mcp_config.json")}
+	case cline:
+		return []string{at.appData("Code", "User", "globalStorage", "saoudrizwan.claude-dev", "settings", "cline_mcp_settings.json")}
+	case gemini:
+		return []string{filepath.Join(at.Here, ".gemini", "settings.json"), home(".gemini", "settings.json")}
+	}
+	return nil
+}
+
+// A Machine says where files are.
+type Machine struct {
+	OS      string // as runtime.GOOS
+	Home    string // the user's folder
+	Here    string // the current folder
+	AppData string // %APPDATA% of Windows, XDG_CONFIG_HOME elsewhere; may be empty
+}
+
+// appData is a path below the folder where programs keep their settings.
+func (m Machine) appData(names ...string) string {
+	base := m.AppData
+	switch {
+	case m.OS == "darwin":
+		base = filepath.Join(m.Home, "Library", "Application Support")
+	case base == "" && m.OS == "windows":
+		base = filepath.Join(m.Home, "AppData", "Roaming")
+	case base == "":
+		base = filepath.Join(m.Home, ".config")
+	}
+	return filepath.Join(append([]string{base}, names...)...)
+}
+
+// workspace is the folder that a project's file belongs to, "" for a user's file.
+func workspace(path string) string {
+	dir := filepath.Dir(path)
+	switch base := filepath.Base(path); {
+	case slices.Contains([]string{vscode.folder, cursor.folder, gemini.folder}, filepath.Base(dir)):
+		return filepath.Dir(dir)
+	case base == ".mcp.json":
+		return dir
+	}
+	return ""
+}
+
+// A pair is a key of a mapping and its value.
+type pair struct{ key, value *yaml.Node }
+
+func (p pair) name() string { return p.key.Value }
+
+// pairs returns what a mapping has; nothing for another node.
+func pairs(n *yaml.Node) []pair {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
+	var out []pair
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		out = append(out, pair{n.Content[i], n.Content[i+1]})
+	}
+	return out
+}
+
+// valueOf returns the value of a mapping's key, or nil.
+func valueOf(n *yaml.Node, name string) *yaml.Node {
+	for _, kv := range pairs(n) {
+		if kv.name() == name {
+			return kv.value
+		}
+	}
+	return nil
+}

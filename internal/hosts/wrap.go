@@ -1,0 +1,200 @@
+package hosts
+
+import (
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// urlKeys are the keys that a URL stands below, the one that counts first.
+var urlKeys = []string{"httpUrl", "serverUrl", "url", "baseUrl"}
+
+func (en *entry) urlMember(o *hujson.Object) *hujson.ObjectMember {
+	for _, key := range urlKeys {
+		if m := member(o, key); m != nil {
+			return m
+		}
+	}
+	return nil
+}
+
+// isWrapped reports whether the server's command is mcpbridge wrap.
+func (en *entry) isWrapped(binary string) bool {
+	args := en.args()
+	command := en.string("command")
+	base := strings.TrimSuffix(filepath.Base(strings.ReplaceAll(command, `\`, "/")), ".exe")
+	return len(args) > 1 && args[0] == "wrap" && (command == binary || base == "mcpbridge")
+}
+
+// logins are the keys that say that the host logs in to a server, or makes headers
+// for it.
+var logins = []string{"oauth", "auth", "authProviderType", "headersHelper"}
+
+// spare returns why the server is left alone, "" if it is not.
+func (e *Edit) spare(en *entry) string {
+	if en.object == nil {
+		return "is not an object"
+	}
+	if en.isWrapped(e.Binary) {
+		return "runs under mcpbridge already"
+	}
+	if en.string("command") != "" {
+		return ""
+	}
+	m := en.urlMember(en.object)
+	if m == nil || textOf(&m.Value) == "" {
+		return "has neither a command nor a URL"
+	}
+	for _, key := range logins {
+		if member(en.object, key) != nil {
+			return e.Host.Title + " logs in to it (" + key + "), which mcpbridge can't do in its place"
+		}
+	}
+	return e.spareURL(en, textOf(&m.Value))
+}
+
+// spareURL knows that hosts log in by OAuth wherever a server asks for it, without a
+// word of that in the file: a URL that is open to all looks the same.
+func (e *Edit) spareURL(en *entry, target string) string {
+	scheme, _, _ := strings.Cut(target, ":")
+	if !strings.HasPrefix(target, "$") && !slices.Contains([]string{"http", "https", "ws", "wss"}, strings.ToLower(scheme)) {
+		return "is reached in a way that mcpbridge does not know: " + scheme
+	}
+	for name := range headers(en.object) {
+		if strings.Contains(name, "__") {
+			return "has a header with __ in its name, which no environment variable can pass on"
+		}
+	}
+	named := slices.Contains(e.Only, en.name)
+	if !named && member(en.object, "headers") == nil && !strings.Contains(target, "?") && !isLocal(target) {
+		return "has no credentials in the file, so " + e.Host.Title + " may log in to it by OAuth, which mcpbridge can't do in its place; name it to wrap it all the same"
+	}
+	return ""
+}
+
+func isLocal(target string) bool {
+	u, err := url.Parse(target)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// headers returns the server's headers by name.
+func headers(o *hujson.Object) map[string]*hujson.ObjectMember {
+	out := make(map[string]*hujson.ObjectMember)
+	if m := member(o, "headers"); m != nil {
+		for _, h := range members(&m.Value) {
+			out[nameOf(h)] = h
+		}
+	}
+	return out
+}
+
+// wrapped returns the server's text with mcpbridge in front of its command, or in the
+// place of its URL.
+func (e *Edit) wrapped(en *entry) (text []byte, note string) {
+	if en.object == nil {
+		return nil, ""
+	}
+	v, o := en.clone()
+	if command := member(o, "command"); command != nil {
+		e.wrapCommand(o, command)
+		return v.Pack(), ""
+	}
+	m := en.urlMember(o)
+	if m == nil {
+		return nil, ""
+	}
+	if e.wrapURL(en, o, m) {
+		note = "its headers are passed on by environment variables"
+	}
+	return v.Pack(), note
+}
+
+func (e *Edit) wrapCommand(o *hujson.Object, command *hujson.ObjectMember) {
+	front := []string{"wrap", "--", textOf(&command.Value)}
+	command.Value.Value = hujson.String(e.Binary)
+	if m := member(o, "args"); m != nil {
+		if list, ok := m.Value.Value.(*hujson.Array); ok {
+			prepend(list, front)
+			return
+		}
+	}
+	insertAfter(o, command, "args", arrayOf(front))
+}
+
+// wrapURL keeps the server's headers, and a URL with a query, off the command line,
+// which others on the machine can see. It reports whether there are headers.
+func (e *Edit) wrapURL(en *entry, o *hujson.Object, m *hujson.ObjectMember) bool {
+	name := strings.Trim(strings.ReplaceAll(Name(en.name), "__", "_"), "-._")
+	target := textOf(&m.Value)
+	m.Name.Value, m.Value.Value = hujson.String("command"), hujson.String(e.Binary)
+	sse := en.string("type") == "sse" || en.string("type") == "" && en.string("transportType") == "sse"
+	for _, key := range []string{"type", "transportType"} {
+		if t := member(o, key); t != nil {
+			t.Value.Value = hujson.String("stdio")
+		}
+	}
+	prefix := "MCPBRIDGE_SERVERS__" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(name)) + "__"
+	for _, key := range urlKeys {
+		remove(o, key) // a second one, that did not count
+	}
+	had := intoEnv(o, prefix+"HEADERS__")
+	if sse {
+		setEnv(o, prefix+"TYPE", "sse")
+	}
+	shown, _, secret := strings.Cut(target, "?")
+	if secret {
+		setEnv(o, prefix+"URL", target)
+	}
+	insertAfter(o, member(o, "command"), "args", arrayOf([]string{"wrap", "--name", name, shown}))
+	return had
+}
+
+// intoEnv turns headers into environment variables, in their place.
+func intoEnv(o *hujson.Object, prefix string) bool {
+	m := member(o, "headers")
+	if m == nil {
+		return false
+	}
+	table, ok := m.Value.Value.(*hujson.Object)
+	if !ok || len(table.Members) == 0 {
+		remove(o, "headers")
+		return false
+	}
+	for _, h := range membersOf(table) {
+		name := nameOf(h)
+		if strings.ContainsAny(name, "-_") {
+			h.Name.Value = hujson.String(prefix + name)
+		} else {
+			h.Name.Value = hujson.String(prefix + strings.ToUpper(name))
+		}
+	}
+	if env := member(o, "env"); env != nil {
+		if vars, ok := env.Value.Value.(*hujson.Object); ok {
+			for _, h := range table.Members {
+				add(vars, h.Name.Value.(hujson.Literal).String(), h.Value.Value)
+			}
+		}
+		remove(o, "headers")
+		return true
+	}
+	m.Name.Value = hujson.String("env")
+	return true
+}
+
+func setEnv(o *hujson.Object, name, value string) {
+	env := member(o, "env")
+	if env == nil {
+		env = insertAfter(o, &o.Members[len(o.Members)-1], "env", &hujson.Object{})
+	}
+	if vars, ok := env.Value.Value.(*hujson.Object); ok {
+		add(vars, name, hujson.String(value))
+	}
+}

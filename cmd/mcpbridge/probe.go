@@ -49,6 +49,7 @@ Exit codes: 0 the server answered; 1 there is no verdict, and why; 2 wrong usage
 			return pr.run(cmd.Context(), cmd.OutOrStdout(), asJSON)
 		},
 	}
+	nameFlag(cmd)
 	fs := cmd.Flags()
 	fs.StringArrayVarP(&headers, "header", "H", nil, "`NAME: VALUE` to send to a URL; may be repeated")
 	fs.DurationVar(&timeout, "timeout", 0, "bound of each question (default timeouts.connect: 10s for a URL, 60s for a command)")

@@ -2,15 +2,13 @@ package main
 
 import (
 	"net/url"
-	"path/filepath"
-	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/hosts"
 )
 
 func newServeCommand(p process) *cobra.Command {
@@ -21,7 +19,8 @@ func newServeCommand(p process) *cobra.Command {
 		Short: "Serve MCP servers of any revision to clients of any revision",
 		Long: `Serves the servers of a configuration, or one server given by its URL or
 command; given nothing, a small notebook server that is built in. Each server
-has an endpoint http://ADDRESS/mcp/NAME. A server that is down is retried while
+has an endpoint http://ADDRESS/mcp/NAME; one of the command line is called after
+its package, script or host, or as --name says. A server that is down is retried while
 the others are served.
 
 The environment sets configuration keys too: MCPBRIDGE_LISTEN,
@@ -33,10 +32,14 @@ flight and stop commands, within the configured drain; a second SIGINT or
 SIGTERM ends the process at once. Commands end with it however it ends.`,
 		Example: `  mcpbridge serve
   mcpbridge serve -c config.yaml --listen 127.0.0.1:8000
-  mcpbridge serve https://docs.example.com/mcp
+  mcpbridge serve -c .vscode/mcp.json
+  mcpbridge serve --name docs https://docs.example.com/mcp
   mcpbridge serve -- npx -y @modelcontextprotocol/server-filesystem ~/notes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := serveOptions(cmd, path, args, p.environ)
+			if err == nil {
+				err = rename(cmd, &o)
+			}
 			if err != nil {
 				return err
 			}
@@ -54,7 +57,8 @@ SIGTERM ends the process at once. Commands end with it however it ends.`,
 		},
 	}
 	configFlags(cmd.Flags())
-	cmd.Flags().StringVarP(&path, "config", "c", "", "YAML or JSON file, as config.example.yaml has it")
+	nameFlag(cmd)
+	cmd.Flags().StringVarP(&path, "config", "c", "", "YAML file, as config.example.yaml has it, or a desktop client's own")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the endpoints as JSON")
 	return cmd
 }
@@ -67,7 +71,7 @@ func serveOptions(cmd *cobra.Command, path string, args, environ []string) (conf
 	case path != "" && len(args) > 0:
 		return o, usageError("a file and a server are both given; write the server into %s, or leave -c out", path)
 	case dash == 0 && len(args) > 0:
-		o.Servers = []config.Server{{Name: commandName(args[0]), Command: args[0], Args: args[1:]}}
+		o.Servers = []config.Server{{Name: commandName(args), Command: args[0], Args: args[1:]}}
 	case len(args) == 1 && dash < 0:
 		return urlServer(o, args[0])
 	case len(args) > 0 || dash == 0:
@@ -87,26 +91,6 @@ func urlServer(o config.Options, arg string) (config.Options, error) {
 	if err != nil || u.Host == "" {
 		return o, usageError("%q is neither a URL nor a command; write https://HOST/PATH, or -- and the command", arg)
 	}
-	o.Servers = []config.Server{{Name: endpointName(u.Hostname()), URL: arg}}
+	o.Servers = []config.Server{{Name: hosts.Name(u.Hostname()), URL: arg}}
 	return o, nil
-}
-
-// commandName is a command's name without folder and extension.
-func commandName(command string) string {
-	if runtime.GOOS == "windows" {
-		command = filepath.ToSlash(command)
-	}
-	base := command[strings.LastIndexByte(command, '/')+1:]
-	return endpointName(strings.TrimSuffix(base, filepath.Ext(base)))
-}
-
-var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]+|^[._-]+`)
-
-// endpointName makes a server's name of s.
-func endpointName(s string) string {
-	name := strings.Trim(notInNames.ReplaceAllString(s, "-"), "-._")
-	if name == "" {
-		return "server"
-	}
-	return name[:min(len(name), 64)]
 }

@@ -163,14 +163,6 @@ func TestServeFromTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestEndpointNames(t *testing.T) {
-	for in, want := range map[string]string{"/usr/bin/npx": "npx", "server.py": "server", "./.x": "server", "my server!": "my-server", "": "server"} {
-		if got := commandName(in); got != want {
-			t.Errorf("commandName(%q) = %q, want %q", in, got, want)
-		}
-	}
-}
-
 // What a newcomer does, with the binary: serve, follow a note, edit it, and see
 // the line within a second; then SIGTERM ends the stream with its result.
 func TestBinaryFirstLight(t *testing.T) {

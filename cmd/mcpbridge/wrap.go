@@ -73,6 +73,7 @@ is sent with every request to docs.example.com.`,
 		},
 	}
 	cmd.Flags().String("log-level", "", "debug, info, warn or error (default info)")
+	nameFlag(cmd)
 	return cmd
 }
 
@@ -81,10 +82,11 @@ func wrapOptions(cmd *cobra.Command, args, environ []string) (config.Options, er
 	o := config.Options{Environ: environ, Flags: cmd.Flags(), FlagKeys: flagKeys}
 	switch dash := cmd.ArgsLenAtDash(); {
 	case dash == 0 && len(args) > 0:
-		o.Servers = []config.Server{{Name: commandName(args[0]), Command: args[0], Args: args[1:]}}
-		return o, nil
+		o.Servers = []config.Server{{Name: commandName(args), Command: args[0], Args: args[1:]}}
+		return o, rename(cmd, &o)
 	case len(args) == 1 && dash < 0:
-		return urlServer(o, args[0])
+		o, err := urlServer(o, args[0])
+		return o, errors.Join(err, rename(cmd, &o))
 	}
 	return o, usageError("want a URL, or -- and a command with its arguments; see %s --help", cmd.CommandPath())
 }

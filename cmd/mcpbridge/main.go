@@ -80,7 +80,7 @@ its stream.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%v; see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(newServeCommand(p), newWrapCommand(p), newCheckCommand(p), newProbeCommand(p), newListenCommand(), newCallCommand(), newVersionCommand())
+	root.AddCommand(newServeCommand(p), newWrapCommand(p), newCheckCommand(p), newImportCommand(p), newProbeCommand(p), newListenCommand(), newCallCommand(), newVersionCommand())
 	root.SetArgs(p.args[1:])
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)

@@ -27,8 +27,9 @@ import (
 const wrapDrain = 3 * time.Second
 
 func newWrapCommand(p process) *cobra.Command {
+	var in installing
 	cmd := &cobra.Command{
-		Use:   "wrap URL | -- COMMAND ARGS...",
+		Use:   "wrap URL | -- COMMAND ARGS... | --install HOST [SERVER...]",
 		Short: "Serve one MCP server on standard input and output",
 		Long: `Serves one server, given by its URL or its command, to the client that starts
 mcpbridge: write it into a desktop client's configuration in front of what is
@@ -44,15 +45,27 @@ ends.
 The command gets the environment of mcpbridge, which the client has chosen for
 it. MCPBRIDGE_… sets configuration keys as for serve; the server is called as its
 command is, or its host: MCPBRIDGE_SERVERS__DOCS_EXAMPLE_COM__HEADERS__AUTHORIZATION
-is sent with every request to docs.example.com.`,
+is sent with every request to docs.example.com.
+
+--install rewrites the configuration file of a desktop client, so that its servers,
+or those named, run under wrap: claude (Claude Desktop), claude-code, vscode, cursor,
+windsurf, cline or gemini. Everything else in the file stays as it is, byte for byte.
+Servers that the client logs in to by OAuth are left alone. A copy of the file as it
+was is kept beside it; --uninstall takes mcpbridge out again.`,
 		Example: `  mcpbridge wrap -- npx -y @modelcontextprotocol/server-filesystem ~/notes
   mcpbridge wrap https://docs.example.com/mcp
+  mcpbridge wrap --install cursor --dry-run
+  mcpbridge wrap --install vscode files git
+  mcpbridge wrap --uninstall vscode
 
   in a desktop client's configuration, before and after:
   "files": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "/notes"]}
   "files": {"command": "mcpbridge", "args": ["wrap", "--",
             "npx", "-y", "@modelcontextprotocol/server-filesystem", "/notes"]}`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if in.asked(cmd) {
+				return in.run(p, args)
+			}
 			o, err := wrapOptions(cmd, args, p.environ)
 			if err != nil {
 				return err
@@ -74,6 +87,7 @@ is sent with every request to docs.example.com.`,
 	}
 	cmd.Flags().String("log-level", "", "debug, info, warn or error (default info)")
 	nameFlag(cmd)
+	in.flags(cmd.Flags())
 	return cmd
 }
 

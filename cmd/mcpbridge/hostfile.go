@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// A hostFiling is a host's file with the copy from before mcpbridge was put in.
+type hostFiling struct {
+	path   string // of the file itself, where the host has a link to it
+	mode   fs.FileMode
+	data   []byte
+	before []byte // nil if there is no copy
+}
+
+func openHostFile(path string) (*hostFiling, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, fmt.Errorf("finding the host's file: %w", err)
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return nil, fmt.Errorf("finding the host's file: %w", err)
+	}
+	f := &hostFiling{path: real, mode: info.Mode().Perm()}
+	if f.data, err = os.ReadFile(real); err != nil {
+		return nil, fmt.Errorf("reading the host's file: %w", err)
+	}
+	f.before, err = os.ReadFile(real + backupEnding)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading the copy of the host's file: %w", err)
+	}
+	return f, nil
+}
+
+// write replaces a file as a whole: a host that reads it meanwhile sees the old one or
+// the new one. It keeps the mode of the host's file, which may hold secrets.
+func (f *hostFiling) write(path string, data []byte) (err error) {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("writing beside it: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(tmp.Name()) // nobody knows of it
+		}
+	}()
+	_, err = tmp.Write(data)
+	if err == nil {
+		err = tmp.Chmod(f.mode)
+	}
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if err = errors.Join(err, tmp.Close()); err != nil {
+		return fmt.Errorf("writing beside it: %w", err)
+	}
+	if err = os.Rename(tmp.Name(), path); err != nil {
+		return fmt.Errorf("replacing it: %w", err)
+	}
+	return nil
+}

@@ -20,11 +20,11 @@ func newCheckCommand(p process) *cobra.Command {
 		Short: "Check a configuration and say what would be served",
 		Long: `Reads a configuration as serve does, environment included, and prints what
 would be served, credentials masked, or every mistake with its line. Nothing is
-started or dialled.
+started or dialled. FILE may be a desktop client's own: .vscode/mcp.json.
 
 Exit codes: 0 the configuration can be used; 2 it can't.`,
 		Example: `  mcpbridge check -c config.yaml
-  mcpbridge check -c ~/.config/claude/mcp.json --json`,
+  mcpbridge check -c ~/.config/Claude/claude_desktop_config.json --json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usageError("which file? Write check -c %s", args[0])

@@ -70,6 +70,8 @@ its stream.`,
 		Example: `  mcpbridge serve
   mcpbridge serve -c config.yaml
   mcpbridge wrap -- npx -y @modelcontextprotocol/server-filesystem ~/notes
+  mcpbridge wrap --install cursor
+  mcpbridge import vscode > config.yaml
   mcpbridge probe https://docs.example.com/mcp
   mcpbridge listen http://127.0.0.1:2526/mcp/notebook --resource note://todo
   mcpbridge call http://127.0.0.1:2526/mcp/notebook edit_note name=todo text="buy milk"`,

@@ -101,7 +101,7 @@ func (s *stand) serveWith(keys map[string]any) *serving {
 func (s *stand) run(name string, what ...string) *serving {
 	s.t.Helper()
 	if what[0] == "--" {
-		name = filepath.Base(what[1])
+		what = append([]string{"--name", name}, what...)
 	}
 	listen := rig.FreeAddr(s.t)
 	argv := append([]string{fill("{bridge}"), "serve", "--listen", listen, "--admin", "off"}, what...)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -47,7 +48,17 @@ func comment(path []string, text string) string {
 	return commented(strings.Join(path, ".") + ": " + text)
 }
 
-func commented(text string) string { return "# " + strings.ReplaceAll(text, "\n", "\n# ") }
+// commented makes a comment of text. What YAML takes for the end of a line would end
+// the comment, too, and names of keys may hold it.
+func commented(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r != '\n' && unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == '\ufeff' {
+			return ' '
+		}
+		return r
+	}, text)
+	return "# " + strings.ReplaceAll(text, "\n", "\n# ")
+}
 
 // plain is n without what belongs to the file it came from. Lists are written on a
 // line of their own, as people write arguments, and ${input:…} as the variable that it

@@ -1,0 +1,46 @@
+package hosts_test
+
+import (
+	"fmt"
+
+	"github.com/mcpbridge/mcpbridge/internal/hosts"
+)
+
+// A host's file becomes one of ours, with what was not taken over as comments.
+func ExampleHost_Adapt() {
+	root, err := hosts.Parse([]byte(`{
+  // Gemini CLI
+  "mcpServers": {
+    "docs": {"httpUrl": "https://docs.example.com/mcp", "trust": true, "timeout": 5000},
+  },
+}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	adapted, notes := hosts.Named("gemini").Adapt(root, hosts.Options{Keys: []string{"url", "type", "timeouts"}})
+	text, err := hosts.YAML(adapted, notes, "From Gemini CLI.")
+	fmt.Printf("%s%v\n", text, err)
+	// Output:
+	// # From Gemini CLI.
+	//
+	// servers:
+	//   # trust: says what the host runs without asking its user; mcpbridge never asks, so it has no effect here
+	//   # timeout: 5000 is read as 5s, for timeouts.request: Gemini CLI counts in milliseconds
+	//   docs:
+	//     url: https://docs.example.com/mcp
+	//     type: http
+	//     timeouts:
+	//       request: 5s
+	// <nil>
+}
+
+// Only what has to change does.
+func ExampleEdit_Install() {
+	e := &hosts.Edit{Host: hosts.Named("claude"), Binary: "/usr/local/bin/mcpbridge"}
+	out, outcomes, err := e.Install([]byte(`{"mcpServers": {"clock": {"command": "clock-mcp" /* mine */}}}`))
+	fmt.Printf("%s\n%+v %v\n", out, outcomes, err)
+	// Output:
+	// {"mcpServers": {"clock": {"command": "/usr/local/bin/mcpbridge", "args": ["wrap", "--", "clock-mcp"] /* mine */}}}
+	// [{Server:clock Changed:true Why:}] <nil>
+}

@@ -11,13 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
 )
 
-func newServeCommand(p process) *cobra.Command {
-	var path string
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "serve [-c FILE | URL | -- COMMAND ARGS...]",
-		Short: "Serve MCP servers of any revision to clients of any revision",
-		Long: `Serves the servers of a configuration, or one server given by its URL or
+const serveHelp = `Serves the servers of a configuration, or one server given by its URL or
 command; given nothing, a small notebook server that is built in. Each server
 has an endpoint http://ADDRESS/mcp/NAME; one of the command line is called after
 its package, script or host, or as --name says. A server that is down is retried while
@@ -29,7 +23,15 @@ MCPBRIDGE_LIMITS__SESSIONS. Flags win over it, and it wins over the file.
 SIGINT, SIGTERM and a closed terminal (SIGHUP, unless it was ignored at the
 start, as by nohup) end listen streams with their result, wait for calls in
 flight and stop commands, within the configured drain; a second SIGINT or
-SIGTERM ends the process at once. Commands end with it however it ends.`,
+SIGTERM ends the process at once. Commands end with it however it ends.`
+
+func newServeCommand(p process) *cobra.Command {
+	var path string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "serve [-c FILE | URL | -- COMMAND ARGS...]",
+		Short: "Serve MCP servers of any revision to clients of any revision",
+		Long:  serveHelp,
 		Example: `  mcpbridge serve
   mcpbridge serve -c config.yaml --listen 127.0.0.1:8000
   mcpbridge serve -c .vscode/mcp.json

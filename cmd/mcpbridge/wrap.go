@@ -26,12 +26,7 @@ import (
 // and a server that is still there then would outlive them all.
 const wrapDrain = 3 * time.Second
 
-func newWrapCommand(p process) *cobra.Command {
-	var in installing
-	cmd := &cobra.Command{
-		Use:   "wrap URL | -- COMMAND ARGS... | --install HOST [SERVER...]",
-		Short: "Serve one MCP server on standard input and output",
-		Long: `Serves one server, given by its URL or its command, to the client that starts
+const wrapHelp = `Serves one server, given by its URL or its command, to the client that starts
 mcpbridge: write it into a desktop client's configuration in front of what is
 there. Every message may be of another revision.
 
@@ -51,7 +46,14 @@ is sent with every request to docs.example.com.
 or those named, run under wrap: claude (Claude Desktop), claude-code, vscode, cursor,
 windsurf, cline or gemini. Everything else in the file stays as it is, byte for byte.
 Servers that the client logs in to by OAuth are left alone. A copy of the file as it
-was is kept beside it; --uninstall takes mcpbridge out again.`,
+was is kept beside it; --uninstall takes mcpbridge out again.`
+
+func newWrapCommand(p process) *cobra.Command {
+	var in installing
+	cmd := &cobra.Command{
+		Use:   "wrap URL | -- COMMAND ARGS... | --install HOST [SERVER...]",
+		Short: "Serve one MCP server on standard input and output",
+		Long:  wrapHelp,
 		Example: `  mcpbridge wrap -- npx -y @modelcontextprotocol/server-filesystem ~/notes
   mcpbridge wrap https://docs.example.com/mcp
   mcpbridge wrap --install cursor --dry-run

@@ -41,6 +41,8 @@ type Finding struct {
 	// Starting says of a Finding without evidence that the server has not read the
 	// question yet, and is to be asked on.
 	Starting bool
+	// Silent says that the server did not answer, and may only have been slow.
+	Silent bool
 	// Description is the server's account of itself; nil if it gave none.
 	Description *exchange.Description
 }
@@ -103,6 +105,7 @@ type Detector struct {
 	err     error         // why there is none; ErrStarting before the first probe has ended
 	probing bool          // a probe is under way
 	probed  int           // probes that have ended
+	guessed bool          // the era is the first client's, or the server has not answered
 	waiting int           // requests that wait for a verdict
 	linking int           // clients whose sessions are being linked
 	notTill time.Time     // when a client may have a server asked again that failed

@@ -117,11 +117,16 @@ func (d *Detector) rest(era spec.Era, pause time.Duration) (calm, ok bool) {
 // take makes a finding the verdict, and reports whether there is one.
 func (d *Detector) take(f Finding) (spec.Era, bool) {
 	was := d.Era()
+	if f.Era != spec.Unknown {
+		d.mu.Lock()
+		d.guessed = f.Silent
+		d.mu.Unlock()
+	}
 	switch {
 	case f.Era == was && was != spec.Unknown:
 		return was, true
 	case f.Era != spec.Unknown:
-		if d.settle(f) && d.recall != nil {
+		if d.settle(f) && d.recall != nil && !f.Silent {
 			d.recall.memory.Found(f.Era)
 		}
 		era := d.Era()

@@ -54,7 +54,7 @@ func (d *Detector) describe(ctx context.Context, req *exchange.Request) (*exchan
 		}
 		desc, err := back.Describe(ctx, req)
 		if err == nil && d.recall != nil && back.Err() == nil {
-			d.recall.told(req, back.Era(), desc)
+			d.recall.told(req, back.Era(), desc, d.isGuess())
 		}
 		if err == nil || !d.wasWrong(ctx, back, err) {
 			return desc, err
@@ -92,10 +92,19 @@ func (d *Detector) Link(ctx context.Context, req *exchange.Request, m *wire.Mess
 	switch {
 	case refused && d.asked(ctx, back) && d.Era() == spec.Modern:
 		return nil, nil, nil
-	case err == nil && l != nil && d.recall != nil:
+	case err == nil && l != nil && d.recall != nil && !d.isGuess():
 		d.recall.memory.Found(spec.Legacy)
 	}
 	return l, answer, err
+}
+
+// isGuess reports whether the verdict is the era of the first client, or comes of silence:
+// a server of both eras opens a session, too, and is not to be remembered for that. One of
+// which it is known what it must be asked first is no guess.
+func (d *Detector) isGuess() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.guessed && (d.opts.Launcher == nil || d.opts.Launcher.First() == "")
 }
 
 // beginLink notes that a session is being linked, until the returned function is called.
@@ -270,5 +279,6 @@ func (d *Detector) look(era spec.Era) (Back, <-chan struct{}, error) {
 	d.settle(Finding{Era: spec.Legacy, Why: "its client is"})
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.guessed = true
 	return d.back, d.changed, d.err
 }

@@ -26,8 +26,8 @@ type Memory interface {
 	Recall(req *exchange.Request) *exchange.Description
 	// Found keeps the verdict on the server.
 	Found(era spec.Era)
-	// Told keeps what the server said of itself to such a client, and names what of that
-	// is not as it was remembered.
+	// Told keeps what the server said of itself to such a client, as one of an era, and
+	// names what of that is not as it was remembered.
 	Told(req *exchange.Request, era spec.Era, d *exchange.Description) (differs []string)
 }
 
@@ -91,8 +91,9 @@ func (r *recall) verify(req *exchange.Request) {
 }
 
 // told takes what the server has said of itself. Where it is not what was remembered,
-// those who listen are told that the lists have changed.
-func (r *recall) told(req *exchange.Request, era spec.Era, d *exchange.Description) {
+// those who listen are told that the lists have changed. Nothing is remembered of a server
+// whose era is a guess.
+func (r *recall) told(req *exchange.Request, era spec.Era, d *exchange.Description, guess bool) {
 	scope := req.Profile.Scope
 	r.mu.Lock()
 	given, _ := r.given.Get(scope)
@@ -100,10 +101,11 @@ func (r *recall) told(req *exchange.Request, era spec.Era, d *exchange.Descripti
 	r.given.Remove(scope)
 	r.spoken.Add(scope, struct{}{})
 	r.mu.Unlock()
-	if !first {
+	if !first || guess {
 		return
 	}
 	differs := r.memory.Told(req, era, d)
+	r.memory.Found(era)
 	if given == nil || len(differs) == 0 {
 		return
 	}

@@ -139,7 +139,7 @@ func TestU02ModernVerdictIsAskedFor(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if probes != 1 || d.Era() != spec.Legacy || !slices.Equal(memory.found, []spec.Era{spec.Legacy}) {
+		if probes != 1 || d.Era() != spec.Legacy || slices.Index(memory.found, spec.Modern) >= 0 || len(memory.found) == 0 {
 			t.Errorf("%d probes, era %v, remembered %v, want what the server is by now", probes, d.Era(), memory.found)
 		}
 	})
@@ -212,4 +212,39 @@ func TestClientFirstAsksNoMoreThanTheClient(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 	})
+}
+
+// A server that was not asked which era it is of, or did not answer, is not remembered.
+func TestU02GuessesAreNotRemembered(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		first   bool // the client is asked first
+		finding Finding
+		want    int
+	}{
+		{"its client's era", true, Finding{}, 0},
+		{"silence", false, Finding{Era: spec.Legacy, Why: "silence", Silent: true}, 0},
+		{"an answer", false, Finding{Era: spec.Legacy, Why: "it refused"}, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				memory := &notepad{}
+				d, err := Detect(DetectOptions{
+					Name: "s", ClientFirst: tt.first, Memory: memory,
+					Probe: func(context.Context) Finding { return tt.finding },
+					Open:  func(f Finding) (Back, error) { return &eraBack{era: f.Era}, nil },
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer d.Close(t.Context())
+				if _, err := d.Describe(t.Context(), &exchange.Request{Era: spec.Legacy}); err != nil {
+					t.Fatal(err)
+				}
+				if synctest.Wait(); len(memory.found) != tt.want || memory.told != tt.want/2 {
+					t.Errorf("remembered %v, told %d times, want %d and %d", memory.found, memory.told, tt.want, tt.want/2)
+				}
+			})
+		})
+	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway"
@@ -26,7 +27,7 @@ func (b *builder) probe(ctx context.Context, standing spec.Era) gateway.Finding 
 
 // finding is a verdict as the gateway wants it, with the next step where there is none.
 func (b *builder) finding(v *exchange.Verdict) gateway.Finding {
-	f := gateway.Finding{Era: v.Era, Why: v.Reason, Description: v.Description, Starting: v.Starting}
+	f := gateway.Finding{Era: v.Era, Why: v.Reason, Description: v.Description, Starting: v.Starting, Silent: errors.Is(v.Cause, exchange.ErrSilent)}
 	if step := nextStep(v, b.server); v.Era == spec.Unknown && step != "" {
 		f.Why += "; " + step
 	}

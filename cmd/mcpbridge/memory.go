@@ -59,7 +59,6 @@ func (m *memory) Told(req *exchange.Request, era spec.Era, d *exchange.Descripti
 	is := remember.Record{Era: era, Description: d}
 	was, ok := m.lookup(req.Profile.Capabilities, req.Principal)
 	m.keep(req.Profile.Capabilities, req.Principal, is)
-	m.Found(era)
 	if !ok {
 		return nil
 	}

@@ -12,13 +12,15 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-func newCallCommand() *cobra.Command {
-	var asJSON bool
+func newCallCommand(p process) *cobra.Command {
+	a := &asking{target: target{process: p}}
 	cmd := &cobra.Command{
-		Use:   "call URL [TOOL [key=value]...]",
+		Use:   "call URL | NAME -c FILE [TOOL [key=value]...]\n  mcpbridge call [TOOL [key=value]...] -- COMMAND ARGS...",
 		Short: "Call a tool, or list the tools",
 		Long: `Calls a tool and prints what it answers; progress goes to stderr. Without TOOL
-it lists the tools.
+it lists the tools. The server is a URL, of a server or of an endpoint of
+mcpbridge, the NAME of one in a file, or a command, which is started for this one
+call. It may be of any revision.
 
 A value is read as the tool's schema has it: key=5 is a number where a number
 is wanted and text where text is. key:=JSON gives JSON whatever the schema says.
@@ -26,33 +28,56 @@ is wanted and text where text is. key:=JSON gives JSON whatever the schema says.
 Exit codes: 0 the tool succeeded; 1 it failed, or could not be called.`,
 		Example: `  mcpbridge call http://127.0.0.1:2526/mcp/notebook
   mcpbridge call http://127.0.0.1:2526/mcp/notebook edit_note name=todo text="buy milk"
-  mcpbridge call http://127.0.0.1:2526/mcp/files read_multiple_files paths:='["a", "b"]' --json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usageError("want the endpoint's URL; see %s --help", cmd.CommandPath())
+  mcpbridge call https://docs.example.com/mcp search query=x -H "Authorization: Bearer $DOCS_TOKEN"
+  mcpbridge call -c config.yaml files read_multiple_files paths:='["a", "b"]' --json
+  mcpbridge call list_allowed_directories -- npx -y @modelcontextprotocol/server-filesystem ~/notes`,
+		RunE: a.command(0, "", func(ctx context.Context, t *caller, words []string) error {
+			if len(words) == 0 {
+				return t.list(ctx)
 			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := newClient(args[0])
-			if err != nil {
-				return err
-			}
-			defer c.close()
-			t := &caller{client: c, out: cmd.OutOrStdout(), progress: cmd.ErrOrStderr(), asJSON: asJSON}
-			if len(args) == 1 {
-				return t.list(cmd.Context())
-			}
-			return t.call(cmd.Context(), args[1], args[2:])
-		},
+			return t.call(ctx, words[0], words[1:])
+		}),
+		ValidArgsFunction: a.complete(spec.MethodToolsList, "name"),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the JSON-RPC response as it came, or the tools as JSON")
+	a.addFlags(cmd, "print the JSON-RPC response as it came, or the tools as JSON")
 	return cmd
 }
 
-// A caller calls one tool for a person.
+// An asking is one of the commands that ask a server something and print its answer.
+type asking struct {
+	target
+	asJSON bool
+}
+
+func (a *asking) addFlags(cmd *cobra.Command, asJSON string) {
+	a.flags(cmd.Flags())
+	cmd.Flags().BoolVar(&a.asJSON, "json", false, asJSON)
+}
+
+// command returns what such a command runs. It wants a number of words beside the
+// server, which usage describes.
+func (a *asking) command(words int, usage string, ask func(context.Context, *caller, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := a.read(cmd, args); err != nil {
+			return err
+		}
+		if len(a.words) < words {
+			return usageError("%s; see what there is with mcpbridge ls", usage)
+		}
+		server, err := a.open(cmd.Context())
+		if err != nil {
+			return err
+		}
+		defer server.close()
+		t := &caller{server: server, name: a.name(), out: cmd.OutOrStdout(), progress: cmd.ErrOrStderr(), asJSON: a.asJSON}
+		return ask(cmd.Context(), t, a.words)
+	}
+}
+
+// A caller asks one server for a person.
 type caller struct {
-	client        *client
+	server        asker
+	name          string // the server, as the person named it
 	out, progress io.Writer
 	asJSON        bool
 	lastID        int64
@@ -74,10 +99,7 @@ func (t *caller) list(ctx context.Context) error {
 		return err
 	}
 	for tool := range wire.Elements(tools) {
-		name, _ := wire.GetString(tool, "name")
-		text, _ := wire.GetString(tool, "description")
-		line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-		lines := append([]string{fmt.Sprintf("%-24s %s", name, line)}, arguments(tool)...)
+		lines := append([]string{entry(tool, "name")}, arguments(tool)...)
 		if _, err := fmt.Fprintln(t.out, printable(strings.Join(lines, "\n    "))); err != nil {
 			return err
 		}
@@ -85,21 +107,39 @@ func (t *caller) list(ctx context.Context) error {
 	return nil
 }
 
-// tools returns all tools as one JSON array, page after page.
+// entry is the name of a thing that a server lists, and the first line of what is said
+// of it.
+func entry(item []byte, member string) string {
+	name, _ := wire.GetString(item, member)
+	text, _ := wire.GetString(item, "description")
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return strings.TrimRight(fmt.Sprintf("%-24s %s", name, line), " ")
+}
+
+// tools returns all tools as one JSON array.
 func (t *caller) tools(ctx context.Context) ([]byte, error) {
+	all, err := t.all(ctx, spec.MethodToolsList, "tools")
+	if err != nil {
+		return nil, fmt.Errorf("listing the tools of %s: %w", t.name, err)
+	}
+	return all, nil
+}
+
+// all returns what a method lists as one JSON array, page after page.
+func (t *caller) all(ctx context.Context, method, member string) ([]byte, error) {
 	all := []byte("[")
 	var cursor []byte
 	for {
 		params := wire.AppendEdited(nil, nil, wire.Edit{Name: "cursor", Value: cursor})
-		m, _, err := t.client.do(ctx, call{id: t.nextID(), method: spec.MethodToolsList, params: params})
+		m, _, err := t.server.do(ctx, call{id: t.nextID(), method: method, params: params})
 		if err != nil {
-			return nil, fmt.Errorf("listing the tools of %s: %w", t.client.url, err)
+			return nil, err
 		}
-		for tool := range wire.Elements(wire.Get(m.Result, "tools")) {
+		for item := range wire.Elements(wire.Get(m.Result, member)) {
 			if len(all) > 1 {
 				all = append(all, ',')
 			}
-			all = append(all, tool...)
+			all = append(all, item...)
 		}
 		next := wire.Get(m.Result, "nextCursor")
 		if len(next) == 0 || wire.IsNull(next) || string(next) == string(cursor) {
@@ -114,7 +154,7 @@ func (t *caller) call(ctx context.Context, name string, words []string) error {
 	if err != nil {
 		return err
 	}
-	tool, err := find(tools, name, t.client.url)
+	tool, err := find(tools, name, t.name)
 	if err != nil {
 		return err
 	}
@@ -124,7 +164,7 @@ func (t *caller) call(ctx context.Context, name string, words []string) error {
 		return err
 	}
 	id := t.nextID()
-	m, raw, err := t.client.do(ctx, call{
+	m, raw, err := t.server.do(ctx, call{
 		id: id, method: spec.MethodToolsCall, name: name, header: paramHeaders(schema, args),
 		params: wire.AppendEdited(nil, nil, wire.Edit{Name: "name", Value: wire.Quote(name)}, wire.Edit{Name: "arguments", Value: args}),
 		meta:   []wire.Edit{{Name: spec.MetaProgressToken, Value: id.Append(nil)}},
@@ -136,7 +176,7 @@ func (t *caller) call(ctx context.Context, name string, words []string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("calling %s at %s: %w", name, t.client.url, err)
+		return fmt.Errorf("calling %s at %s: %w", name, t.name, err)
 	}
 	return t.answer(name, m.Result)
 }

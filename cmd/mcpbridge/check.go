@@ -16,24 +16,19 @@ func newCheckCommand(p process) *cobra.Command {
 	var path string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "check -c FILE",
+		Use:   "check FILE",
 		Short: "Check a configuration and say what would be served",
 		Long: `Reads a configuration as serve does, environment included, and prints what
 would be served, credentials masked, or every mistake with its line. Nothing is
 started or dialled. FILE may be a desktop client's own: .vscode/mcp.json.
 
 Exit codes: 0 the configuration can be used; 2 it can't.`,
-		Example: `  mcpbridge check -c config.yaml
-  mcpbridge check -c ~/.config/Claude/claude_desktop_config.json --json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError("which file? Write check -c %s", args[0])
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if path == "" {
-				return usageError("which file? Write check -c FILE")
+		Example: `  mcpbridge check config.yaml
+  mcpbridge check ~/.config/Claude/claude_desktop_config.json --json`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			path, err := configPath(path, args)
+			if err != nil {
+				return err
 			}
 			c, warnings, err := loadConfig(config.Options{Path: path, Environ: p.environ})
 			warn(p.stderr, warnings)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -32,21 +33,23 @@ var errLost = errors.New("the connection was lost")
 // A client sends requests of the modern revision to one endpoint: what listen
 // and call need, and no more. It answers no questions and says so.
 type client struct {
-	url  string
-	http *http.Client
-	info []byte // clientInfo, an Implementation object
+	url    string
+	http   *http.Client
+	header http.Header // for every request
+	info   []byte      // clientInfo, an Implementation object
 }
 
-// newClient checks the endpoint's URL, which people type.
-func newClient(endpoint string) (*client, error) {
-	u, err := url.Parse(endpoint)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, usageError("%q is not the URL of an endpoint; write one such as http://127.0.0.1:2526/mcp/notebook", endpoint)
-	}
+// newClient returns a client of the endpoint, which sends it the headers.
+func newClient(endpoint string, header http.Header) *client {
 	// A transport of its own: closing it leaves no connection behind.
-	return &client{url: endpoint, http: &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, OnProxyConnectResponse: transport.CheckProxy}}, info: implementation()}, nil
+	way := &http.Transport{Proxy: http.ProxyFromEnvironment, OnProxyConnectResponse: transport.CheckProxy}
+	asks := &http.Client{Transport: way, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse // headers may be credentials
+	}}
+	return &client{url: endpoint, http: asks, header: header, info: implementation()}
 }
 
+// close implements [asker].
 func (c *client) close() { c.http.CloseIdleConnections() }
 
 // A call is one request.
@@ -62,9 +65,7 @@ type call struct {
 	notify func(m *wire.Message, raw []byte) error
 }
 
-// do sends a request and reads until its response, which it returns as it came
-// too. The error is a [*wire.Error] if the endpoint said no, and wraps errLost
-// if the stream ended first.
+// do implements [asker].
 func (c *client) do(ctx context.Context, q call) (m wire.Message, raw []byte, err error) {
 	resp, err := c.post(ctx, q)
 	if err != nil {
@@ -98,21 +99,12 @@ func (c *client) do(ctx context.Context, q call) (m wire.Message, raw []byte, er
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Request Metadata.
 func (c *client) post(ctx context.Context, q call) (*http.Response, error) {
-	edits := append([]wire.Edit{
-		{Name: spec.MetaProtocolVersion, Value: wire.Quote(string(spec.LatestModern))},
-		{Name: spec.MetaClientInfo, Value: c.info},
-		{Name: spec.MetaClientCapabilities, Value: []byte("{}")},
-	}, q.meta...)
-	meta := wire.AppendEdited(nil, nil, edits...)
-	params := wire.AppendEdited(nil, q.params, wire.Edit{Name: "_meta", Value: meta})
-	body := wire.AppendRequest(nil, q.id, q.method, params, nil)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(q.request(c.info)))
 	if err != nil {
 		return nil, fmt.Errorf("asking %s: %v", c.url, err)
 	}
-	for name, values := range q.header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, c.header)
+	maps.Copy(req.Header, q.header)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	req.Header.Set(spec.HeaderProtocolVersion, string(spec.LatestModern))
@@ -149,7 +141,7 @@ func (c *client) noAnswer(resp *http.Response, text []byte) error {
 	line, _, _ := strings.Cut(strings.TrimSpace(strings.ToValidUTF8(string(text[:min(len(text), shownAnswer)]), "")), "\n")
 	advice := "is the path right, as in /mcp/NAME?"
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
-		advice = "it wants credentials, which mcpbridge serve sends by the server's headers; ask by its endpoint, as in /mcp/NAME"
+		advice = "give it credentials: --header 'Authorization: Bearer …'"
 	}
 	return fmt.Errorf("%s answered %s %q, which is not MCP; %s", c.url, resp.Status, line, advice)
 }

@@ -9,10 +9,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A script is a modern server on the wire: it answers each method with the
-// bytes it is given, and keeps what it received.
+// A script is a modern server on the wire, by what it answers to server/discover. It
+// answers each other method with the bytes it is given, and keeps what it received.
 type script struct {
 	answers map[string]string // method to body; SSE if it begins with "data:" or ":"
 	status  int               // 0 means 200
@@ -25,6 +28,10 @@ type script struct {
 
 func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
+	if m, _ := wire.Parse(body, wire.Options{}); m.Method == spec.MethodDiscover {
+		reply(w, http.StatusOK, "", saysModern, m.ID)
+		return
+	}
 	s.mu.Lock()
 	s.got, s.body = append(s.got, r), append(s.body, string(body))
 	s.mu.Unlock()
@@ -116,7 +123,7 @@ func TestCallErrors(t *testing.T) {
 		{"error on a status", 400, `{"jsonrpc":"2.0","id":1,"error":{"code":-32020,"message":"header"}}`, "", "listing the tools of URL: header (code -32020)"},
 		{"not MCP", 502, "Bad Gateway\nfrom somewhere", "", `listing the tools of URL: URL answered 502 Bad Gateway "Bad Gateway", which is not MCP; is the path right, as in /mcp/NAME?`},
 		{"JSON that is not MCP", 404, `{"error":"no such page"}`, "", `listing the tools of URL: URL answered 404 Not Found "{\"error\":\"no such page\"}", which is not MCP; is the path right, as in /mcp/NAME?`},
-		{"no credentials", 401, `{"error":"invalid_token"}`, "", `listing the tools of URL: URL answered 401 Unauthorized "{\"error\":\"invalid_token\"}", which is not MCP; it wants credentials, which mcpbridge serve sends by the server's headers; ask by its endpoint, as in /mcp/NAME`},
+		{"no credentials", 401, `{"error":"invalid_token"}`, "", `listing the tools of URL: URL answered 401 Unauthorized "{\"error\":\"invalid_token\"}", which is not MCP; give it credentials: --header 'Authorization: Bearer …'`},
 		{"cut off", 0, listing, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{}}\n\n", "calling édit at URL: URL: the connection was lost"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -135,7 +142,7 @@ func TestCallUnreachable(t *testing.T) {
 	srv := httptest.NewServer(http.NotFoundHandler())
 	srv.Close()
 	got := runCommand(t.Context(), nil, "call", srv.URL, "x")
-	if !strings.Contains(got.err, "reaching "+srv.URL+": ") || !strings.Contains(got.err, "is mcpbridge serve running there?") {
+	if !strings.HasPrefix(got.err, "mcpbridge: "+srv.URL+" can't be reached: ") || !strings.Contains(got.err, "nothing listens there") {
 		t.Errorf("call = %q, want an error that names the endpoint and the next step", got.err)
 	}
 }
@@ -145,7 +152,7 @@ func TestCallUntrusted(t *testing.T) {
 	srv := httptest.NewTLSServer(http.NotFoundHandler())
 	defer srv.Close()
 	got := runCommand(t.Context(), nil, "call", srv.URL, "x")
-	if !strings.Contains(got.err, "reaching "+srv.URL+": ") || !strings.Contains(got.err, "SSL_CERT_FILE") {
+	if !strings.HasPrefix(got.err, "mcpbridge: "+srv.URL+" can't be reached: ") || !strings.Contains(got.err, "SSL_CERT_FILE") {
 		t.Errorf("call = %q, want it to say how the certificate is trusted", got.err)
 	}
 }

@@ -92,7 +92,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	}
 	h, err := admin.NewHandler(admin.Options{Source: states{d.gateway}, Metrics: counts.Handler()})
 	if err == nil {
-		l, err = gateway.Listen(ctx, d.config.Admin, d.config.WriteTimeout)
+		l, err = d.listenAdmin(ctx)
 	}
 	if err != nil {
 		_ = d.mcp.listener.Close()
@@ -100,6 +100,21 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	}
 	d.admin = newHTTPServer(l, guarded(h, d.config.AllowedHosts), d.log)
 	return nil
+}
+
+// listenAdmin takes the admin address. One that nobody chose may be taken, by another
+// mcpbridge as a rule: then it is another port.
+func (d *daemon) listenAdmin(ctx context.Context) (net.Listener, error) {
+	l, err := gateway.Listen(ctx, d.config.Admin, d.config.WriteTimeout)
+	if err == nil || d.config.AdminChosen {
+		return l, err
+	}
+	l, other := gateway.Listen(ctx, "127.0.0.1:0", d.config.WriteTimeout)
+	if other != nil {
+		return nil, err
+	}
+	d.log.Warn("metrics and health are on another port: the usual one is in use", "wanted", d.config.Admin, "addr", l.Addr().String())
+	return l, nil
 }
 
 // guarded keeps web pages off whose names were rebound to this machine.

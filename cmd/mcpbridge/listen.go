@@ -16,42 +16,41 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-func newListenCommand() *cobra.Command {
+func newListenCommand(p process) *cobra.Command {
+	a := &asking{target: target{process: p}}
+	t := &a.target
 	var want exchange.Filter
 	var id string
-	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "listen URL [--tools] [--prompts] [--resources] [--resource URI]...",
+		Use:   "listen URL | NAME -c FILE | -- COMMAND ARGS...",
 		Short: "Follow the changes of a server, a line for each",
 		Long: `Opens a subscriptions/listen stream and prints the acknowledgment, then a line
 for each change as it comes. A line is a cue to read again; it carries no
-content.
+content. The server is named as for call, and may be of any revision.
 
 Exit codes: 0 the server ended the stream, or you did; 1 it was refused;
 3 it broke off, which is a reason to listen again.`,
 		Example: `  mcpbridge listen http://127.0.0.1:2526/mcp/notebook --resource note://todo
-  mcpbridge listen http://127.0.0.1:2526/mcp/notebook --tools --prompts --json`,
-		Args: oneURL,
+  mcpbridge listen http://127.0.0.1:2526/mcp/notebook --tools --prompts --json
+  mcpbridge listen -c config.yaml files --resources`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f := &follower{want: want, out: cmd.OutOrStdout(), asJSON: asJSON, now: time.Now}
-			return f.run(cmd.Context(), args[0], parseID(id))
+			if err := t.read(cmd, args); err != nil {
+				return err
+			}
+			f := &follower{want: want, out: cmd.OutOrStdout(), asJSON: a.asJSON, now: time.Now}
+			return f.run(cmd.Context(), t, parseID(id))
 		},
+		ValidArgsFunction: a.complete("", ""),
 	}
 	fs := cmd.Flags()
+	t.flags(fs)
 	fs.BoolVar(&want.Tools, "tools", false, "follow the list of tools")
 	fs.BoolVar(&want.Prompts, "prompts", false, "follow the list of prompts")
 	fs.BoolVar(&want.Resources, "resources", false, "follow the list of resources")
 	fs.StringArrayVar(&want.URIs, "resource", nil, "follow this resource; may be repeated")
 	fs.StringVar(&id, "id", "1", "id of the request, which comes back on every frame")
-	fs.BoolVar(&asJSON, "json", false, "print each JSON-RPC message as it comes")
+	fs.BoolVar(&a.asJSON, "json", false, "print each JSON-RPC message as it comes")
 	return cmd
-}
-
-func oneURL(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usageError("want one argument, the endpoint's URL; see %s --help", cmd.CommandPath())
-	}
-	return nil
 }
 
 // parseID reads an id as JSON if it is a JSON id, and else as a string.
@@ -72,23 +71,26 @@ type follower struct {
 	now    func() time.Time
 }
 
-func (f *follower) run(ctx context.Context, endpoint string, id wire.ID) error {
-	if len(wanted(f.want)) == 0 {
+func (f *follower) run(ctx context.Context, t *target, id wire.ID) error {
+	switch {
+	case len(t.words) > 0:
+		return usageError("%q is too much; write --resource %[1]s to follow a resource", t.words[0])
+	case len(wanted(f.want)) == 0:
 		return usageError("nothing to listen to; add --tools, --prompts, --resources or --resource URI")
 	}
-	c, err := newClient(endpoint)
+	server, err := t.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer c.close()
-	_, raw, err := c.do(ctx, call{id: id, method: spec.MethodListen, params: listenParams(f.want), notify: f.frame})
+	defer server.close()
+	_, raw, err := server.do(ctx, call{id: id, method: spec.MethodListen, params: listenParams(f.want), notify: f.frame})
 	switch {
 	case ctx.Err() != nil:
 		return f.say("stopped listening")
 	case errors.Is(err, errLost):
 		return &exitError{exitLost, fmt.Errorf("%w; listen again, and read again what you follow", err)}
 	case err != nil:
-		return fmt.Errorf("listening to %s: %w", endpoint, err)
+		return fmt.Errorf("listening to %s: %w", t.name(), err)
 	}
 	return f.end(raw)
 }

@@ -27,23 +27,36 @@ func TestWrongUsage(t *testing.T) {
 		{"unknown flag", []string{"serve", "--lisen", "x"}, "mcpbridge: unknown flag: --lisen; see mcpbridge serve --help"},
 		{"unknown command", []string{"sevre"}, "mcpbridge: unknown command \"sevre\" for \"mcpbridge\"\nmcpbridge: \nmcpbridge: Did you mean this?\nmcpbridge: \tserve\nmcpbridge:"},
 		{"serve a file and a URL", []string{"serve", "-c", "f.yaml", "http://h"}, "mcpbridge: a file and a server are both given; write the server into f.yaml, or leave -c out"},
-		{"serve a word", []string{"serve", "npx"}, `mcpbridge: "npx" is neither a URL nor a command; write https://HOST/PATH, or -- and the command`},
-		{"serve two words", []string{"serve", "npx", "-y"}, "mcpbridge: unknown shorthand flag: 'y' in -y; see mcpbridge serve --help"},
+		{"serve a word", []string{"serve", "npx"}, "mcpbridge: a command stands after --; write: mcpbridge serve -- npx"},
+		{"serve a command without dashes", []string{"serve", "npx", "-y", "foo"}, "mcpbridge: a command stands after --; write: mcpbridge serve -- npx -y foo"},
+		{"serve a command without dashes and flags", []string{"serve", "npx", "foo"}, "mcpbridge: a command stands after --; write: mcpbridge serve -- npx foo"},
+		{"serve a command without dashes after a flag", []string{"serve", "--listen", "127.0.0.1:0", "npx", "-y", "my foo"}, "mcpbridge: a command stands after --; write: mcpbridge serve --listen 127.0.0.1:0 -- npx -y 'my foo'"},
+		{"serve one word of several", []string{"serve", "--", "npx -y foo"}, "mcpbridge: the command and its arguments have to be separate words; write: mcpbridge serve -- npx -y foo"},
+		{"probe one word of several", []string{"probe", "--timeout=1s", "--", "npx -y foo", "a b"}, "mcpbridge: the command and its arguments have to be separate words; write: mcpbridge probe --timeout=1s -- npx -y foo 'a b'"},
+		{"serve no such file", []string{"serve", "foo.yaml"}, "mcpbridge: there is no file foo.yaml; give its path, as in mcpbridge serve ~/foo.yaml"},
+		{"listen on all networks", []string{"serve", "--listen", ":8080"}, `mcpbridge: --listen: ":8080" can be reached from other machines, and clients are not authenticated yet; write 127.0.0.1:8080, or set allow_anonymous: true`},
+		{"listen on a port", []string{"serve", "--listen", "8080"}, `mcpbridge: --listen: "8080" is not an address; write host:port, as in 127.0.0.1:8080`},
 		{"serve no command", []string{"serve", "--"}, "mcpbridge: want a URL, or -- and a command with its arguments; see mcpbridge serve --help"},
 		{"wrap nothing", []string{"wrap"}, "mcpbridge: want a URL, or -- and a command with its arguments; see mcpbridge wrap --help"},
-		{"wrap a word", []string{"wrap", "npx"}, `mcpbridge: "npx" is neither a URL nor a command; write https://HOST/PATH, or -- and the command`},
+		{"wrap a word", []string{"wrap", "npx"}, "mcpbridge: a command stands after --; write: mcpbridge wrap -- npx"},
 		{"wrap without files", []string{"wrap", "--log-level", "error", "http://127.0.0.1:1"}, "mcpbridge: standard input and output are not files"},
 		{"version of something", []string{"version", "serve"}, `mcpbridge: version takes no arguments; leave "serve" out`},
-		{"check a word", []string{"check", "f.yaml"}, "mcpbridge: which file? Write check -c f.yaml"},
-		{"check nothing", []string{"check"}, "mcpbridge: which file? Write check -c FILE"},
+		{"check two files", []string{"check", "-c", "f.yaml", "g.yaml"}, "mcpbridge: two files are given, f.yaml and g.yaml; leave one out"},
+		{"check nothing", []string{"check"}, "mcpbridge: which file? Write check FILE, as in check config.yaml"},
 		{"probe nothing", []string{"probe"}, "mcpbridge: want a URL, or -- and a command with its arguments; see mcpbridge probe --help"},
 		{"probe with half a header", []string{"probe", "-H", "s3cret", "http://h"}, "mcpbridge: --header wants NAME: VALUE, as in 'Authorization: Bearer TOKEN'"},
 		{"probe with a header of its own", []string{"probe", "-H", "Host: x", "http://h"}, `mcpbridge: command line: servers.h.headers.Host: is set by mcpbridge itself; remove it`},
 		{"probe a command with a header", []string{"probe", "-H", "A: b", "--", "x"}, "mcpbridge: a command gets no headers; leave --header out, or give a URL"},
 		{"probe for less than no time", []string{"probe", "--timeout", "-1s", "http://h"}, "mcpbridge: --timeout -1s is negative; leave it out for 10s (a URL) or 60s (a command)"},
-		{"listen nowhere", []string{"listen"}, "mcpbridge: want one argument, the endpoint's URL; see mcpbridge listen --help"},
+		{"listen nowhere", []string{"listen"}, "mcpbridge: which server? Give its URL, its NAME with -c FILE, or -- and a command; see mcpbridge listen --help"},
+		{"listen to a word", []string{"listen", "http://h", "note://todo"}, `mcpbridge: "note://todo" is too much; write --resource note://todo to follow a resource`},
+		{"read nothing", []string{"read", "http://h"}, "mcpbridge: want the URI of a resource; see what there is with mcpbridge ls"},
+		{"prompt for nothing", []string{"prompt", "http://h"}, "mcpbridge: want the name of a prompt; see what there is with mcpbridge ls"},
+		{"call a command with a header", []string{"call", "-H", "A: b", "--", "x"}, "mcpbridge: a command gets no headers; leave --header out, or give a URL"},
+		{"call a command of a file", []string{"call", "-c", "f", "--", "x"}, "mcpbridge: a file and a command are both given; leave one out"},
+		{"call no command", []string{"call", "x", "--"}, "mcpbridge: which server? Give its URL, its NAME with -c FILE, or -- and a command; see mcpbridge call --help"},
 		{"listen to nothing", []string{"listen", "http://h"}, "mcpbridge: nothing to listen to; add --tools, --prompts, --resources or --resource URI"},
-		{"call no URL", []string{"call", "localhost:2526"}, `mcpbridge: "localhost:2526" is not the URL of an endpoint; write one such as http://127.0.0.1:2526/mcp/notebook`},
+		{"call no URL", []string{"call", "localhost:2526"}, `mcpbridge: "localhost:2526" is not the URL of a server; write one such as http://127.0.0.1:2526/mcp/notebook, a NAME with -c FILE, or -- and a command`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := runCommand(t.Context(), nil, tt.args...)
@@ -60,7 +73,7 @@ func TestWrongUsage(t *testing.T) {
 
 // Each command shows how it is used.
 func TestHelpHasExamples(t *testing.T) {
-	for _, command := range []string{"serve", "wrap", "check", "probe", "listen", "call", "version"} {
+	for _, command := range []string{"serve", "wrap", "check", "probe", "listen", "call", "read", "prompt", "ls", "version"} {
 		got := runCommand(t.Context(), nil, command, "--help")
 		if _, examples, _ := strings.Cut(got.out, "Examples:\n"); !strings.HasPrefix(examples, "  mcpbridge "+command) || got.code != 0 {
 			t.Errorf("%s --help = %d %s, want examples", command, got.code, got.out)

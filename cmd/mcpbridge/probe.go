@@ -42,6 +42,9 @@ Exit codes: 0 the server answered; 1 there is no verdict, and why; 2 wrong usage
   mcpbridge probe --json http://127.0.0.1:3000/mcp | jq -r '.crossings[] | select(.outcome == "refused").feature'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pr, err := newProber(p, cmd, args, headers, timeout)
+			if err == nil && !asJSON { // which says that, too, and how long it took
+				err = p.startable(cmd, []config.Server{*pr.server})
+			}
 			if err != nil {
 				return err
 			}
@@ -67,19 +70,18 @@ type prober struct {
 
 // newProber reads the one server that the arguments name.
 func newProber(p process, cmd *cobra.Command, args, headers []string, timeout time.Duration) (*prober, error) {
-	o, err := wrapOptions(cmd, args, p.environ)
+	if cmd.ArgsLenAtDash() == 0 && len(headers) > 0 {
+		return nil, usageError("a command gets no headers; leave --header out, or give a URL")
+	}
+	o, err := p.oneServer(config.Options{Environ: p.environ}, cmd, args)
 	if err != nil {
 		return nil, err
 	}
-	o.Flags = nil // probe's are no keys
 	named := &o.Servers[0]
 	if named.Headers, err = readHeaders(headers); err != nil {
 		return nil, err
 	}
-	switch {
-	case named.URL == "" && len(headers) > 0:
-		return nil, usageError("a command gets no headers; leave --header out, or give a URL")
-	case timeout < 0:
+	if timeout < 0 {
 		return nil, usageError("--timeout %v is negative; leave it out for 10s (a URL) or 60s (a command)", timeout)
 	}
 	c, warnings, err := loadConfig(o)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"net/url"
 	"slices"
 	"strings"
@@ -29,16 +30,16 @@ func newServeCommand(p process) *cobra.Command {
 	var path string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "serve [-c FILE | URL | -- COMMAND ARGS...]",
+		Use:   "serve [FILE | URL | -- COMMAND ARGS...]",
 		Short: "Serve MCP servers of any revision to clients of any revision",
 		Long:  serveHelp,
 		Example: `  mcpbridge serve
-  mcpbridge serve -c config.yaml --listen 127.0.0.1:8000
-  mcpbridge serve -c .vscode/mcp.json
+  mcpbridge serve config.yaml --listen 127.0.0.1:8000
+  mcpbridge serve .vscode/mcp.json
   mcpbridge serve --name docs https://docs.example.com/mcp
   mcpbridge serve -- npx -y @modelcontextprotocol/server-filesystem ~/notes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o, err := serveOptions(cmd, path, args, p.environ)
+			o, err := p.serveOptions(cmd, path, args)
 			if err == nil {
 				err = rename(cmd, &o)
 			}
@@ -47,6 +48,9 @@ func newServeCommand(p process) *cobra.Command {
 			}
 			c, warnings, err := loadConfig(o)
 			warn(p.stderr, warnings)
+			if err == nil {
+				err = p.startable(cmd, o.Servers)
+			}
 			if err != nil {
 				return err
 			}
@@ -67,31 +71,50 @@ func newServeCommand(p process) *cobra.Command {
 
 // serveOptions decides what is served: a file, a server named by the arguments,
 // or the notebook.
-func serveOptions(cmd *cobra.Command, path string, args, environ []string) (config.Options, error) {
-	o := config.Options{Path: path, Environ: environ, Flags: cmd.Flags(), FlagKeys: flagKeys}
+func (p process) serveOptions(cmd *cobra.Command, path string, args []string) (config.Options, error) {
+	o := config.Options{Path: path, Environ: p.environ, Flags: cmd.Flags(), FlagKeys: flagKeys}
 	switch dash := cmd.ArgsLenAtDash(); {
 	case path != "" && len(args) > 0:
 		return o, usageError("a file and a server are both given; write the server into %s, or leave -c out", path)
-	case dash == 0 && len(args) > 0:
-		o.Servers = []config.Server{{Name: commandName(args), Command: args[0], Args: args[1:]}}
-	case len(args) == 1 && dash < 0:
-		return urlServer(o, args[0])
-	case len(args) > 0 || dash == 0:
-		return o, usageError("want a URL, or -- and a command with its arguments; see %s --help", cmd.CommandPath())
-	case path == "" && !slices.ContainsFunc(environ, namesServer):
+	case len(args) == 1 && dash < 0 && looksLikeFile(args[0]) && existingFile(args[0]):
+		o.Path = args[0]
+	case len(args) > 0:
+		return p.oneServer(o, cmd, args)
+	case dash == 0:
+		return o, wantServer(cmd)
+	case path == "" && !slices.ContainsFunc(p.environ, namesServer):
 		o.Servers = []config.Server{{Name: "notebook", Builtin: "notebook"}}
 	}
 	return o, nil
+}
+
+// oneServer reads the one server that the arguments name: a URL, or -- and a command.
+func (p process) oneServer(o config.Options, cmd *cobra.Command, args []string) (config.Options, error) {
+	switch dash := cmd.ArgsLenAtDash(); {
+	case dash == 0 && len(args) > 0:
+		o.Servers = []config.Server{{Name: commandName(args), Command: args[0], Args: args[1:]}}
+		return o, rename(cmd, &o)
+	case len(args) == 1 && dash < 0:
+		o, err := p.urlServer(o, cmd, args[0])
+		return o, errors.Join(err, rename(cmd, &o))
+	case len(args) > 1 && dash < 0:
+		return o, notAServer(cmd, p.args, args[0])
+	}
+	return o, wantServer(cmd)
+}
+
+func wantServer(cmd *cobra.Command) error {
+	return usageError("want a URL, or -- and a command with its arguments; see %s --help", cmd.CommandPath())
 }
 
 func namesServer(entry string) bool {
 	return strings.HasPrefix(strings.ToUpper(entry), config.Prefix+"SERVERS__")
 }
 
-func urlServer(o config.Options, arg string) (config.Options, error) {
+func (p process) urlServer(o config.Options, cmd *cobra.Command, arg string) (config.Options, error) {
 	u, err := url.Parse(arg)
 	if err != nil || u.Host == "" {
-		return o, usageError("%q is neither a URL nor a command; write https://HOST/PATH, or -- and the command", arg)
+		return o, notAServer(cmd, p.args, arg)
 	}
 	o.Servers = []config.Server{{Name: hosts.Name(u.Hostname()), URL: arg}}
 	return o, nil

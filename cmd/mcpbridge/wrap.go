@@ -68,12 +68,18 @@ func newWrapCommand(p process) *cobra.Command {
 			if in.asked(cmd) {
 				return in.run(p, args)
 			}
-			o, err := wrapOptions(cmd, args, p.environ)
+			if p.stdin != nil && isTerminal(p.stdin) {
+				return atTerminal(args)
+			}
+			o, err := p.oneServer(config.Options{Environ: p.environ, Flags: cmd.Flags(), FlagKeys: flagKeys}, cmd, args)
 			if err != nil {
 				return err
 			}
 			c, warnings, err := loadConfig(o)
 			warn(p.stderr, warnings)
+			if err == nil {
+				err = p.startable(cmd, o.Servers)
+			}
 			if err != nil {
 				return err
 			}
@@ -93,20 +99,6 @@ func newWrapCommand(p process) *cobra.Command {
 	return cmd
 }
 
-// wrapOptions reads the one server that the arguments name.
-func wrapOptions(cmd *cobra.Command, args, environ []string) (config.Options, error) {
-	o := config.Options{Environ: environ, Flags: cmd.Flags(), FlagKeys: flagKeys}
-	switch dash := cmd.ArgsLenAtDash(); {
-	case dash == 0 && len(args) > 0:
-		o.Servers = []config.Server{{Name: commandName(args), Command: args[0], Args: args[1:]}}
-		return o, rename(cmd, &o)
-	case len(args) == 1 && dash < 0:
-		o, err := urlServer(o, args[0])
-		return o, errors.Join(err, rename(cmd, &o))
-	}
-	return o, usageError("want a URL, or -- and a command with its arguments; see %s --help", cmd.CommandPath())
-}
-
 // inherit gives the server's command the environment, as it would have without
 // mcpbridge: who started us has chosen it. Our own keys are none of its business.
 func inherit(s *config.Server, environ []string) {
@@ -119,6 +111,22 @@ func inherit(s *config.Server, environ []string) {
 	}
 	maps.Copy(env, s.Env)
 	s.Env = env
+}
+
+// atTerminal says what wrap is for to a person who types it.
+func atTerminal(args []string) error {
+	server := "URL"
+	if len(args) > 0 {
+		server = args[0]
+	}
+	if len(args) > 0 && !strings.Contains(server, "://") {
+		words := []string{"--"}
+		for _, a := range args {
+			words = append(words, shellWord(a))
+		}
+		server = strings.Join(words, " ")
+	}
+	return usageError("wrap is started by a desktop client, which writes messages to it; this is a terminal\nto try the server, write: mcpbridge call %[1]s\nto serve it to clients by a URL, write: mcpbridge serve %[1]s", server)
 }
 
 func setsDrain(entry string) bool {

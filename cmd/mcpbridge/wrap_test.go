@@ -288,7 +288,11 @@ func TestWrapURL(t *testing.T) {
 
 // A server that can't be started is an answer, not the end.
 func TestWrapWithoutAServer(t *testing.T) {
-	w := wrap(t, nil, "--", "/no/such/program")
+	broken := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(broken, []byte("neither a script nor a program"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w := wrap(t, nil, "--", broken)
 	w.send(modernRequest("1", "tools/list", ""))
 	w.want(`"id":1,"error":{"code":-32603`, "program")
 	w.send(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)

@@ -16,6 +16,8 @@ type Config struct {
 	Listen string `koanf:"listen"`
 	// Admin is the host:port of metrics and health; empty switches them off.
 	Admin string `koanf:"admin"`
+	// AdminChosen says that Admin was configured, and is not the default.
+	AdminChosen bool `koanf:"-"`
 	// AllowAnonymous lets Listen and Admin be reached from beyond this
 	// machine although clients are not authenticated.
 	AllowAnonymous bool `koanf:"allow_anonymous"`

@@ -52,7 +52,7 @@ func readYAML(path string, data []byte, rep *report, whyNot error) *yaml.Node {
 		case errors.As(whyNot, &e) && quotedKeys.Match(data):
 			rep.fail(place{where: fmt.Sprintf("%s:%d", path, e.Line), line: e.Line}, "", "not readable as JSON: %s (column %d)", e.Why, e.Column)
 		default:
-			notYAML(rep, path, err)
+			notYAML(rep, path, data, err)
 		}
 		return nil
 	}
@@ -60,7 +60,7 @@ func readYAML(path string, data []byte, rep *report, whyNot error) *yaml.Node {
 		at := place{where: fmt.Sprintf("%s:%d", path, second.Line), line: second.Line}
 		rep.fail(at, "", "a second YAML document begins here; keep one")
 	} else if !errors.Is(err, io.EOF) {
-		notYAML(rep, path, err)
+		notYAML(rep, path, data, err)
 	}
 	return doc.Content[0]
 }
@@ -78,7 +78,7 @@ func isTOML(path string, data []byte) bool {
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 
-func notYAML(rep *report, path string, err error) {
+func notYAML(rep *report, path string, data []byte, err error) {
 	at, why := place{where: path}, err.Error()
 	if m := yamlLine.FindStringSubmatch(why); m != nil {
 		why = m[2]
@@ -86,7 +86,23 @@ func notYAML(rep *report, path string, err error) {
 			at = place{where: fmt.Sprintf("%s:%d", path, line), line: line}
 		}
 	}
+	if line := tabbed(data); line > 0 && strings.Contains(why, "cannot start any token") {
+		at = place{where: fmt.Sprintf("%s:%d", path, line), line: line}
+		rep.fail(at, "", "a tab indents this line, and YAML wants spaces; write two spaces for each tab")
+		return
+	}
 	rep.fail(at, "", "not readable as YAML or JSON: %s", why)
+}
+
+// tabbed returns the number of the first line that a tab indents, zero if none does.
+func tabbed(data []byte) int {
+	for i, line := range bytes.Split(data, []byte("\n")) {
+		indent := line[:len(line)-len(bytes.TrimLeft(line, " \t"))]
+		if bytes.IndexByte(indent, '\t') >= 0 && len(indent) < len(line) {
+			return i + 1
+		}
+	}
+	return 0
 }
 
 // serverNames returns the names below servers in the order of the file.

@@ -129,6 +129,7 @@ func decode(given *koanf.Koanf, order []string, rep *report) (*Config, error) {
 	}
 	c := doc.Config
 	c.Servers = inFileOrder(doc.Servers, order, rep)
+	c.AdminChosen = given.Exists("admin")
 	if c.Admin == "off" {
 		c.Admin = ""
 	}

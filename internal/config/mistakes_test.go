@@ -75,9 +75,9 @@ func TestMistakes(t *testing.T) {
 
 		{"listen is no address", "listen: 2526\n" + notebook, `c.yaml:1: listen: "2526" is not an address; write host:port, as in 127.0.0.1:2526`},
 		{"port out of range", "listen: localhost:70000\n" + notebook, `c.yaml:1: listen: "localhost:70000" is not an address; write host:port, as in 127.0.0.1:2526`},
-		{"beyond loopback", "listen: 0.0.0.0:2526\n" + notebook, `c.yaml:1: listen: "0.0.0.0:2526" can be reached from other machines, and clients are not authenticated yet; listen on 127.0.0.1, or set allow_anonymous: true`},
-		{"all addresses", "listen: ':2526'\n" + notebook, `c.yaml:1: listen: ":2526" can be reached from other machines, and clients are not authenticated yet; listen on 127.0.0.1, or set allow_anonymous: true`},
-		{"admin beyond loopback", "admin: example.com:1\n" + notebook, `c.yaml:1: admin: "example.com:1" can be reached from other machines, and clients are not authenticated yet; listen on 127.0.0.1, or set allow_anonymous: true`},
+		{"beyond loopback", "listen: 0.0.0.0:2526\n" + notebook, `c.yaml:1: listen: "0.0.0.0:2526" can be reached from other machines, and clients are not authenticated yet; write 127.0.0.1:2526, or set allow_anonymous: true`},
+		{"all addresses", "listen: ':2526'\n" + notebook, `c.yaml:1: listen: ":2526" can be reached from other machines, and clients are not authenticated yet; write 127.0.0.1:2526, or set allow_anonymous: true`},
+		{"admin beyond loopback", "admin: example.com:1\n" + notebook, `c.yaml:1: admin: "example.com:1" can be reached from other machines, and clients are not authenticated yet; write 127.0.0.1:1, or set allow_anonymous: true`},
 		{"admin on listen", "admin: 127.0.0.1:2526\n" + notebook, "c.yaml:1: admin: is the same address as listen; choose another port, or write off"},
 		{"origin", "allowed_origins:\n- https://ok.example\n- example.com\n" + notebook, `c.yaml:3: allowed_origins.1: "example.com" is not an origin; write scheme://host, as in https://app.example.com`},
 		{"host", "allowed_hosts: [http://h]\n" + notebook, `c.yaml:1: allowed_hosts.0: "http://h" is not a host name; write one such as mcp.example.com, without a port`},
@@ -104,6 +104,9 @@ func TestMistakes(t *testing.T) {
 		{"cache of another method", server("builtin: notebook\n    cache: {tools/lists: {ttl: 1s}}"), "c.yaml:4: servers.a.cache.tools/lists: unknown name; did you mean tools/list?"},
 		{"cache scope", server("builtin: notebook\n    cache: {tools/list: {scope: all}}"), `c.yaml:4: servers.a.cache.tools/list.scope: "all" is unknown; write private or public`},
 
+		{"tabs", "servers:\n\ta:\n\t\tbuiltin: notebook\n", "c.yaml:2: a tab indents this line, and YAML wants spaces; write two spaces for each tab"},
+		{"tabs further down", "servers:\n  a:\n  \tbuiltin: notebook\n", "c.yaml:3: a tab indents this line, and YAML wants spaces; write two spaces for each tab"},
+		{"a tab that is not to blame", "servers:\n  a: {builtin: notebook,\n\t}\n  b: {\n", "c.yaml:4: not readable as YAML or JSON: did not find expected node content"},
 		{"not YAML", "servers:\n  a: {builtin: notebook\n", "c.yaml:1: not readable as YAML or JSON: did not find expected ',' or '}'"},
 		{"two documents", notebook + "---\n" + notebook, "c.yaml:2: a second YAML document begins here; keep one"},
 	} {
@@ -155,7 +158,7 @@ func TestMistakesInTheEnvironment(t *testing.T) {
 		{"MCPBRIDGE_ALLOWED_HOSTS=a", "MCPBRIDGE_ALLOWED_HOSTS: allowed_hosts: want a list, as in [a, b]; found a single value"},
 		{"MCPBRIDGE_STATE_KEYS=[s3cret]", "MCPBRIDGE_STATE_KEYS: state_keys.0: is shorter than 16 characters; write a random secret, as openssl rand -base64 32 prints one"},
 		{"MCPBRIDGE_STATE_KEYS=s3cret", "MCPBRIDGE_STATE_KEYS: state_keys: want a list, as in [a, b]; found a single value"},
-		{"MCPBRIDGE_LISTEN=0.0.0.0:1", `MCPBRIDGE_LISTEN: listen: "0.0.0.0:1" can be reached from other machines, and clients are not authenticated yet; listen on 127.0.0.1, or set allow_anonymous: true`},
+		{"MCPBRIDGE_LISTEN=0.0.0.0:1", `MCPBRIDGE_LISTEN: listen: "0.0.0.0:1" can be reached from other machines, and clients are not authenticated yet; write 127.0.0.1:1, or set allow_anonymous: true`},
 	} {
 		_, _, err := Load(Options{Path: path, Environ: []string{tt.env}})
 		if err == nil || err.Error() != tt.want {

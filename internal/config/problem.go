@@ -22,7 +22,7 @@ type Problem struct {
 }
 
 func (p Problem) String() string {
-	if p.Key == "" {
+	if p.Key == "" || strings.HasPrefix(p.Where, "--") { // a flag says which key
 		return p.Where + ": " + p.Message
 	}
 	return p.Where + ": " + p.Key + ": " + p.Message

@@ -62,12 +62,20 @@ func (c *checker) addresses(cfg *Config) {
 func (c *checker) address(key, addr string, anonymous bool) {
 	host, port, err := net.SplitHostPort(addr)
 	if n, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil || n > 65535 {
-		c.fail(key, "%q is not an address; write host:port, as in 127.0.0.1:2526", addr)
+		c.fail(key, "%q is not an address; write host:port, as in %s", addr, onLoopback(addr))
 		return
 	}
 	if !loopback(host) && !anonymous {
-		c.fail(key, "%q can be reached from other machines, and clients are not authenticated yet; listen on 127.0.0.1, or set allow_anonymous: true", addr)
+		c.fail(key, "%q can be reached from other machines, and clients are not authenticated yet; write %s, or set allow_anonymous: true", addr, onLoopback(port))
 	}
+}
+
+// onLoopback is a port as an address of this machine alone; an example if it is none.
+func onLoopback(port string) string {
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		port = "2526"
+	}
+	return net.JoinHostPort("127.0.0.1", port)
 }
 
 func loopback(host string) bool {

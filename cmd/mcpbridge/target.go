@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/metrics"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// An asker sends requests of the newer era to one server, whatever era that is of.
+type asker interface {
+	// do sends a request and reads until its response, which it returns as it came, too.
+	// The error is a [*wire.Error] if the server said no, and wraps errLost if the
+	// connection was lost first.
+	do(ctx context.Context, q call) (m wire.Message, raw []byte, err error)
+	// close ends the connection, and what was started for it.
+	close()
+}
+
+// A target is what the flags and arguments of call, listen and the like name.
+type target struct {
+	process
+	path    string   // of -c
+	headers []string // of -H
+
+	// Set by read.
+	builder builder
+	words   []string // the arguments that do not name the server
+}
+
+// flags adds the flags that name the server.
+func (t *target) flags(fs *pflag.FlagSet) {
+	fs.StringVarP(&t.path, "config", "c", "", "file in which the server has the NAME")
+	fs.StringArrayVarP(&t.headers, "header", "H", nil, "`NAME: VALUE` to send to a URL; may be repeated")
+}
+
+// read finds out which server is meant: a URL, a NAME of the file of -c, or what stands
+// after --.
+func (t *target) read(cmd *cobra.Command, args []string) error {
+	return t.readFrom(cmd, args, cmd.ArgsLenAtDash())
+}
+
+// readFrom reads the arguments, of which those from dash on are a command; negative for
+// none.
+func (t *target) readFrom(cmd *cobra.Command, args []string, dash int) error {
+	o := config.Options{Environ: t.environ}
+	switch {
+	case dash >= 0 && t.path != "":
+		return usageError("a file and a command are both given; leave one out")
+	case dash >= 0 && len(t.headers) > 0:
+		return usageError("a command gets no headers; leave --header out, or give a URL")
+	case dash >= 0 && len(args) > dash:
+		argv := args[dash:]
+		t.words = args[:dash]
+		o.Servers = []config.Server{{Name: commandName(argv), Command: argv[0], Args: argv[1:]}}
+	case len(args) == 0 || dash >= 0:
+		return usageError("which server? Give its URL, its NAME with -c FILE, or -- and a command; see %s --help", cmd.CommandPath())
+	case t.path != "":
+		o.Path, t.words = t.path, args[1:]
+		return t.load(o, args[0])
+	default:
+		return t.readURL(cmd, o, args)
+	}
+	if err := t.startable(cmd, o.Servers); err != nil {
+		return err
+	}
+	return t.load(o, o.Servers[0].Name)
+}
+
+func (t *target) readURL(cmd *cobra.Command, o config.Options, args []string) (err error) {
+	if !strings.Contains(args[0], "://") {
+		return usageError("%q is not the URL of a server; write one such as http://127.0.0.1:2526/mcp/notebook, a NAME with -c FILE, or -- and a command", args[0])
+	}
+	t.words = args[1:]
+	if o, err = t.urlServer(o, cmd, args[0]); err != nil {
+		return err
+	}
+	if o.Servers[0].Headers, err = readHeaders(t.headers); err != nil {
+		return err
+	}
+	return t.load(o, o.Servers[0].Name)
+}
+
+// load loads the configuration and takes the server out of it.
+func (t *target) load(o config.Options, name string) error {
+	c, warnings, err := loadConfig(o)
+	if o.Path == "" {
+		warn(t.stderr, warnings)
+	}
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(c.Servers, func(s config.Server) bool { return s.Name == name })
+	if at < 0 {
+		return usageError("no server of %s is called %q; there are: %s", o.Path, name, strings.Join(serverNames(c), ", "))
+	}
+	s := &c.Servers[at]
+	s.Remember = false // it is asked itself
+	switch {
+	case o.Path == "":
+		inherit(s, t.environ)
+	case len(t.headers) > 0 && s.URL == "":
+		return usageError("%s is no URL and gets no headers; leave --header out", name)
+	case len(t.headers) > 0:
+		if s.Headers, err = readHeaders(t.headers); err != nil {
+			return err
+		}
+	}
+	t.builder = builder{config: c, server: s, environ: t.environ, log: slog.New(slog.DiscardHandler), metrics: metrics.New()}
+	return nil
+}
+
+// serverNames are the names of a configuration's servers.
+func serverNames(c *config.Config) []string {
+	var names []string
+	for i := range c.Servers {
+		names = append(names, c.Servers[i].Name)
+	}
+	return names
+}
+
+// open connects to the server. One of the newer era that has a URL is asked directly, so
+// that what is printed is what it sent; every other is asked through a gateway of its own.
+func (t *target) open(ctx context.Context) (asker, error) {
+	b := &t.builder
+	if b.era() == spec.Unknown {
+		v, err := b.judge(ctx)
+		if err == nil && v.Era == spec.Unknown {
+			err = noServer(&v, b.server)
+		}
+		if err != nil {
+			if l := b.processes(); l != nil {
+				l.Close()
+			}
+			return nil, err
+		}
+		b.server.Era = v.Era.String()
+	}
+	if b.era() == spec.Modern && b.server.URL != "" && !b.server.OverWebSocket() {
+		return newClient(b.server.URL, b.headers()), nil
+	}
+	return openInner(b)
+}
+
+// name is the server as a person named it.
+func (t *target) name() string { return t.builder.server.Target() }
+
+// judge asks which era a server is of. One that answers nothing of MCP, and so is of the
+// older era at most, is asked for a session.
+func (b *builder) judge(ctx context.Context) (exchange.Verdict, error) {
+	v, err := b.detect(ctx, spec.Unknown, exchange.Probing{})
+	if err != nil || b.onConnection() || v.Era != spec.Legacy || v.Cause == nil {
+		return v, err
+	}
+	greeting, err := b.greet(ctx, b.server.Timeouts.Connect, exchange.Probing{})
+	if greeting.Era == spec.Unknown {
+		greeting.Reason = v.Reason + "; asked for a session: " + greeting.Reason
+		greeting.Status = max(greeting.Status, v.Status)
+	}
+	return greeting, err
+}
+
+// noServer is the error that there is no MCP server where one was looked for.
+func noServer(v *exchange.Verdict, s *config.Server) error {
+	return fmt.Errorf("%s %s: %s; %s", s.Target(), trouble(v, s), v.Reason, advice(v, s))
+}

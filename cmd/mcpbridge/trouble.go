@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+
+	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+)
+
+// trouble says in a few words what is wrong with a server of which no era was found. It
+// follows the server's name.
+func trouble(v *exchange.Verdict, s *config.Server) string {
+	switch {
+	case s.Command != "":
+		return commandTrouble(v)
+	case v.Status != 0:
+		return statusTrouble(v.Status)
+	case errors.Is(v.Cause, context.DeadlineExceeded):
+		return "does not answer"
+	case transport.Advice(v.Cause) != "", isDial(v.Cause):
+		return "can't be reached"
+	case v.Inconclusive:
+		return "hangs up"
+	}
+	return "is not an MCP server"
+}
+
+func commandTrouble(v *exchange.Verdict) string {
+	switch {
+	case errors.Is(v.Cause, exec.ErrNotFound), errors.Is(v.Cause, os.ErrNotExist), errors.Is(v.Cause, os.ErrPermission), isStart(v.Cause):
+		return "can't be started"
+	case v.Starting, errors.Is(v.Cause, context.DeadlineExceeded):
+		return "does not answer"
+	}
+	return "is not an MCP server"
+}
+
+// isStart reports whether a command could not be started for a reason of the system's.
+func isStart(err error) bool {
+	var e *exec.Error
+	var p *os.PathError
+	return errors.As(err, &e) || errors.As(err, &p) && p.Op == "fork/exec"
+}
+
+func isDial(err error) bool {
+	var e *net.OpError
+	return errors.As(err, &e) && e.Op == "dial"
+}
+
+func statusTrouble(status int) string {
+	switch {
+	case status == 401, status == 403:
+		return "wants credentials"
+	case status == 407:
+		return "is behind a proxy that wants credentials"
+	case status == 429:
+		return "is busy"
+	case status >= 500:
+		return "answers with errors"
+	case status >= 300 && status <= 399:
+		return "leads to another URL"
+	}
+	return "is not an MCP server"
+}

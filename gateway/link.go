@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
@@ -26,35 +27,36 @@ func (s *server) Link(ctx context.Context, req *exchange.Request, m *wire.Messag
 	if l == nil {
 		return nil, answer, err
 	}
-	return &linked{l, s}, answer, nil
+	return &linked{l, s, caller{req.Session, clientName(req.ClientInfo)}}, answer, nil
 }
 
 // A linked is a Link whose calls are counted and told of.
 type linked struct {
 	exchange.Link
-	s *server
+	s   *server
+	who caller
 }
 
 // Call implements [exchange.Link].
 func (l *linked) Call(m *wire.Message, o exchange.Outcome) {
-	l.Link.Call(m, &linkedCall{o, l.s, m.Method, time.Now()})
+	c := &linkedCall{Outcome: o, l: l, method: m.Method, begin: time.Now()}
+	if l.s.logs(context.Background(), slog.LevelInfo) {
+		c.subject = subject(m.Method, m.Params)
+	}
+	l.Link.Call(m, c)
 }
 
 type linkedCall struct {
 	exchange.Outcome
-	s      *server
-	method string
-	begin  time.Time
+	l               *linked
+	method, subject string
+	begin           time.Time
 }
 
 // Answer implements [exchange.Outcome].
-func (c *linkedCall) Answer(text []byte, failed *wire.Error) {
+func (c *linkedCall) Answer(text []byte, failed error) {
 	c.Outcome.Answer(text, failed)
-	if failed != nil {
-		c.report(failed)
-		return
-	}
-	c.report(nil)
+	c.report(failed)
 }
 
 // Lost implements [exchange.Outcome].
@@ -64,5 +66,7 @@ func (c *linkedCall) Lost(err error) {
 }
 
 func (c *linkedCall) report(err error) {
-	c.s.report(context.Background(), &exchange.Request{Method: c.method, Era: spec.Legacy}, c.begin, err)
+	s := c.l.s
+	took, result := s.count(context.Background(), c.method, spec.Legacy, c.begin, err)
+	s.log(context.Background(), requestLine{c.method, spec.Legacy, c.subject, c.l.who}, took, result, err)
 }

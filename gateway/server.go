@@ -120,8 +120,12 @@ func (s *server) Serve(ctx context.Context, req *exchange.Request, x exchange.Ex
 		s.report(ctx, req, begin, err)
 		return nil, err
 	}
-	took, result := s.count(ctx, req, begin, nil)
-	res.OnRelease(func() { s.log(ctx, req, took, result, nil) })
+	var failed error
+	if exchange.ToolFailed(req.Method, res.Body, res.Outline) {
+		failed = exchange.ErrToolFailed
+	}
+	took, result := s.count(ctx, req.Method, req.Era, begin, failed)
+	res.OnRelease(func() { s.logRequest(ctx, req, took, result, failed) })
 	return res, nil
 }
 
@@ -169,56 +173,6 @@ func endReason(ctx context.Context, reason error) string {
 		return "client left"
 	}
 	return "client does not read"
-}
-
-// report writes the one line a request gets, and counts it.
-func (s *server) report(ctx context.Context, req *exchange.Request, begin time.Time, err error) {
-	took, result := s.count(ctx, req, begin, err)
-	s.log(ctx, req, took, result, err)
-}
-
-func (s *server) count(ctx context.Context, req *exchange.Request, begin time.Time, err error) (took time.Duration, result string) {
-	took, result = time.Since(begin), outcome(ctx, err)
-	s.g.opts.Metrics.Request(s.name, req.Method, req.Era.String(), result, took)
-	return took, result
-}
-
-// log writes the line past the Logger, which would look for its caller's place in
-// the source each time.
-func (s *server) log(ctx context.Context, req *exchange.Request, took time.Duration, result string, err error) {
-	level := slog.LevelInfo
-	if result == "failed" {
-		level = slog.LevelWarn
-	}
-	if !s.lines.Enabled(ctx, level) {
-		return
-	}
-	line := slog.NewRecord(time.Now(), level, "request", 0)
-	line.AddAttrs(slog.String("method", req.Method), slog.String("era", req.Era.String()),
-		slog.Duration("took", took), slog.String("outcome", result))
-	if err != nil {
-		line.AddAttrs(slog.String("err", err.Error()))
-	}
-	_ = s.lines.Handle(ctx, line) // as Logger does: there is nobody to tell
-}
-
-// outcome sorts how a request ended: "ok", "cancelled", "refused" by the gateway,
-// "error" from the upstream's handler, or "failed" on the way.
-func outcome(ctx context.Context, err error) string {
-	if err == nil {
-		return "ok" // most requests get here, and what follows is on the heap
-	}
-	var refusal *exchange.Refusal
-	var we *wire.Error
-	switch {
-	case ctx.Err() != nil, errors.Is(err, exchange.ErrCancelled):
-		return "cancelled"
-	case errors.As(err, &refusal):
-		return "refused"
-	case errors.As(err, &we):
-		return "error"
-	}
-	return "failed"
 }
 
 // serverMetrics puts a server's name to what its front counts.

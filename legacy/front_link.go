@@ -123,7 +123,7 @@ func (d *downstream) beginLinked(m *wire.Message, out outlet) {
 func (c *incoming) Message(ctx context.Context, text []byte) error { return c.out.message(ctx, text) }
 
 // Answer implements [exchange.Outcome].
-func (c *incoming) Answer(text []byte, _ *wire.Error) {
+func (c *incoming) Answer(text []byte, _ error) {
 	defer c.d.running.Done()
 	c.d.leave(c) // the client may use the id again at once
 	c.out.answer(text)

@@ -177,6 +177,17 @@ func (a *answer) forClient(id wire.ID) []byte {
 	return withID(a.text, id)
 }
 
+// failed is the error that the response is, or that its tool failed; nil if neither.
+func (a *answer) failed(method string) error {
+	switch {
+	case a.err != nil:
+		return a.err
+	case exchange.ToolFailed(method, a.result, a.outline):
+		return exchange.ErrToolFailed
+	}
+	return nil
+}
+
 // Start implements [exchange.Link].
 func (r *relay) Start() {
 	r.start.Do(func() {

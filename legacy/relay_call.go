@@ -139,7 +139,8 @@ func (x *relayed) leave() bool {
 // answered hands the response on.
 func (x *relayed) answered(a answer) {
 	if x.leave() {
-		x.out.Answer(a.forClient(x.id), a.err)
+		failed := a.failed(x.c.method) // before the text is its owner's
+		x.out.Answer(a.forClient(x.id), failed)
 	}
 }
 

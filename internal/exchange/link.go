@@ -59,8 +59,9 @@ type Outcome interface {
 	// Message takes what the server sends under the call. It may wait for a slow
 	// client.
 	Message(ctx context.Context, text []byte) error
-	// Answer takes the response. failed is its error, nil for a result.
-	Answer(text []byte, failed *wire.Error)
+	// Answer takes the response. failed is its error, ErrToolFailed for the result of a
+	// tool that says that it failed, and nil for every other result.
+	Answer(text []byte, failed error)
 	// Lost says why there will be no response: ErrCancelled, one that wraps
 	// ErrLinkEnded, or what a client can be told.
 	Lost(err error)

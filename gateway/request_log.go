@@ -1,0 +1,154 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// maxSubject and maxClient bound what a client chose of its line in the log, in bytes.
+const (
+	maxSubject = 256
+	maxClient  = 128
+)
+
+// A requestLine is what the log says of a request, but for how it ended.
+type requestLine struct {
+	method  string
+	era     spec.Era
+	subject string // the tool, prompt or resource
+	caller
+}
+
+// A caller is who asks, as the log has it.
+type caller struct {
+	session string // empty for a modern client
+	client  string // its own name and version
+}
+
+// report writes the one line a request gets, and counts it.
+func (s *server) report(ctx context.Context, req *exchange.Request, begin time.Time, err error) {
+	took, result := s.count(ctx, req.Method, req.Era, begin, err)
+	s.logRequest(ctx, req, took, result, err)
+}
+
+func (s *server) count(ctx context.Context, method string, era spec.Era, begin time.Time, err error) (took time.Duration, result string) {
+	took, result = time.Since(begin), outcome(ctx, err)
+	s.g.opts.Metrics.Request(s.name, method, era.String(), result, took)
+	return took, result
+}
+
+func (s *server) logRequest(ctx context.Context, req *exchange.Request, took time.Duration, result string, err error) {
+	if !s.logs(ctx, levelOf(result)) {
+		return
+	}
+	who := caller{req.Session, clientName(req.ClientInfo)}
+	s.log(ctx, requestLine{req.Method, req.Era, subject(req.Method, req.Params), who}, took, result, err)
+}
+
+func (s *server) logs(ctx context.Context, level slog.Level) bool {
+	return s.lines.Enabled(ctx, level)
+}
+
+func levelOf(result string) slog.Level {
+	if result == "failed" {
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
+}
+
+// log writes the line past the Logger, which would look for its caller's place in
+// the source each time.
+func (s *server) log(ctx context.Context, l requestLine, took time.Duration, result string, err error) {
+	level := levelOf(result)
+	if !s.logs(ctx, level) {
+		return
+	}
+	r := slog.NewRecord(time.Now(), level, "request", 0)
+	r.AddAttrs(slog.String("method", l.method))
+	for _, a := range [...]slog.Attr{slog.String("name", l.subject), slog.String("session", l.session), slog.String("client", l.client)} {
+		if a.Value.String() != "" {
+			r.AddAttrs(a)
+		}
+	}
+	r.AddAttrs(slog.String("era", l.era.String()), slog.Duration("took", took), slog.String("outcome", result))
+	if err != nil && !errors.Is(err, exchange.ErrToolFailed) {
+		r.AddAttrs(slog.String("err", err.Error()))
+	}
+	_ = s.lines.Handle(ctx, r) // as Logger does: there is nobody to tell
+}
+
+// outcome sorts how a request ended: "ok", "tool_error" if a tool said that it failed,
+// "cancelled", "refused" by the gateway, "error" from the upstream's handler, or "failed"
+// on the way.
+func outcome(ctx context.Context, err error) string {
+	if err == nil {
+		return "ok" // most requests get here, and what follows is on the heap
+	}
+	var refusal *exchange.Refusal
+	var we *wire.Error
+	switch {
+	case errors.Is(err, exchange.ErrToolFailed):
+		return "tool_error"
+	case ctx.Err() != nil, errors.Is(err, exchange.ErrCancelled):
+		return "cancelled"
+	case errors.As(err, &refusal):
+		return "refused"
+	case errors.As(err, &we):
+		return "error"
+	}
+	return "failed"
+}
+
+// subject is the tool, prompt or resource that a request is about, "" if it is about none.
+func subject(method string, params []byte) string {
+	member := spec.Named(method)
+	switch method {
+	case spec.MethodSubscribe, spec.MethodUnsubscribe:
+		member = "uri"
+	case spec.MethodComplete:
+		ref := wire.Get(params, "ref")
+		if name, ok := wire.GetString(ref, "name"); ok {
+			return cut(name, maxSubject)
+		}
+		params, member = ref, "uri"
+	case spec.MethodSetLevel:
+		member = "level"
+	}
+	if member == "" {
+		return ""
+	}
+	name, _ := wire.GetString(params, member)
+	return cut(name, maxSubject)
+}
+
+// clientName is a client's name and version, by its own account.
+func clientName(info []byte) string {
+	if info == nil {
+		return ""
+	}
+	name, _ := wire.GetString(info, "name")
+	version, ok := wire.GetString(info, "version")
+	if ok && version != "" {
+		name += "/" + version
+	}
+	return cut(name, maxClient)
+}
+
+// cut returns text as far as it has no more than most bytes, in memory of its own.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most--; !utf8.RuneStart(text[most]); {
+		most--
+	}
+	return strings.Clone(text[:most]) + "…"
+}

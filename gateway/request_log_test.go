@@ -1,0 +1,133 @@
+package gateway
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// An endings keeps how requests ended.
+type endings struct {
+	noMetrics
+	mu    sync.Mutex
+	ended []string
+}
+
+func (t *endings) Request(_, method, era, outcome string, _ time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = append(t.ended, era+" "+method+" "+outcome)
+}
+
+// requestLines are the lines about requests of a log, by what matters of them.
+func requestLines(t *testing.T, log string) (lines []string) {
+	t.Helper()
+	for text := range strings.Lines(log) {
+		var l struct{ Msg, Level, Method, Name, Session, Client, Era, Outcome, Err string }
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if l.Msg != "request" {
+			continue
+		}
+		if l.Session != "" {
+			l.Session = "S"
+		}
+		lines = append(lines, strings.Join([]string{l.Level, l.Method, l.Name, l.Session, l.Client, l.Era, l.Outcome, l.Err}, "|"))
+	}
+	return lines
+}
+
+// A tool that says that it failed is counted and logged as such, though its result is
+// one; the line of a request says what it is about and who asks. For clients of both
+// eras, with a session of their own upstream and without.
+func TestRequestLine(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		isolation Isolation
+	}{{"linked", IsolatePrincipal}, {"shared", IsolateNothing}} {
+		t.Run(tt.name, func(t *testing.T) {
+			log, counts := &syncBuffer{}, &endings{}
+			r := newRig(t, func(o *Options) {
+				o.Logger, o.Metrics = slog.New(slog.NewJSONHandler(log, nil)), counts
+				o.Servers[0].Isolation = tt.isolation
+			})
+			r.peer.answer("tools/call", `{"content":[],"isError":true}`)
+			r.peer.answer("resources/read", `{"contents":[]}`)
+			r.call(t, "1", "tools/call", "add", `"name":"add","arguments":{}`)
+			r.call(t, "2", "resources/read", "note://todo", `"uri":"note://todo"`)
+			session := r.enter(t)
+			const call = `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"ädd","arguments":{}}}`
+			if got := r.send(t, http.MethodPost, call, legacyHeaders(session)); !strings.Contains(got.body, `"isError":true`) {
+				t.Fatalf("tools/call = %d %s", got.status, got.body)
+			}
+			want := []string{
+				"INFO|tools/call|add||c/0|modern|tool_error|",
+				"INFO|resources/read|note://todo||c/0|modern|ok|",
+				"INFO|initialize||S|old/1|legacy|ok|",
+				"INFO|tools/call|ädd|S|old/1|legacy|tool_error|",
+			}
+			for begun := time.Now(); len(requestLines(t, log.String())) < len(want) && time.Since(begun) < 5*time.Second; {
+				time.Sleep(time.Millisecond) // a client has its answer before
+			}
+			if got := requestLines(t, log.String()); !slices.Equal(got, want) {
+				t.Errorf("the log has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+			ended := []string{"modern tools/call tool_error", "modern resources/read ok", "legacy initialize ok", "legacy tools/call tool_error"}
+			counts.mu.Lock()
+			defer counts.mu.Unlock()
+			if !slices.Equal(counts.ended, ended) {
+				t.Errorf("counted %q, want %q", counts.ended, ended)
+			}
+		})
+	}
+}
+
+func TestSubject(t *testing.T) {
+	long := strings.Repeat("ä", maxSubject)
+	for _, tt := range []struct{ method, params, want string }{
+		{"tools/call", `{"name":"add"}`, "add"},
+		{"prompts/get", `{"name":"p","arguments":{"name":"x"}}`, "p"},
+		{"resources/read", `{"uri":"u:x"}`, "u:x"},
+		{"resources/subscribe", `{"uri":"u:x"}`, "u:x"},
+		{"completion/complete", `{"ref":{"type":"ref/prompt","name":"p"}}`, "p"},
+		{"completion/complete", `{"ref":{"type":"ref/resource","uri":"u:{x}"}}`, "u:{x}"},
+		{"logging/setLevel", `{"level":"debug"}`, "debug"},
+		{"tools/list", `{"name":"x"}`, ""},
+		{"tools/call", `{"name":7}`, ""},
+		{"tools/call", ``, ""},
+		{"tools/call", `{"name":"` + long + `"}`, long[:254] + "…"},
+		{"tools/call", `{"name":"x` + long + `"}`, "x" + long[:254] + "…"},
+	} {
+		if got := subject(tt.method, []byte(tt.params)); got != tt.want {
+			t.Errorf("subject(%s, %.40s) = %q, want %q", tt.method, tt.params, got, tt.want)
+		}
+	}
+	for info, want := range map[string]string{
+		`{"name":"c","version":"1"}`: "c/1", `{"name":"c"}`: "c", `{"name":"c","version":""}`: "c", `{}`: "", `[]`: "",
+		`{"name":"` + strings.Repeat("x", 200) + `","version":"1"}`: strings.Repeat("x", maxClient-1) + "…",
+	} {
+		if got := clientName([]byte(info)); got != want {
+			t.Errorf("clientName(%.40s) = %q, want %q", info, got, want)
+		}
+	}
+}
+
+// The line of a request, as serve writes it by default. The client has its answer before.
+func BenchmarkRequestLine(b *testing.B) {
+	s := &server{g: &Gateway{opts: Options{Metrics: noMetrics{}}}, lines: slog.NewJSONHandler(io.Discard, nil)}
+	req := &exchange.Request{Method: "tools/call", Era: spec.Modern, Params: []byte(`{"name":"add","arguments":{}}`), ClientInfo: []byte(`{"name":"client","version":"1.2.3"}`)}
+	b.ReportAllocs()
+	for b.Loop() {
+		s.logRequest(b.Context(), req, time.Millisecond, "ok", nil)
+	}
+}

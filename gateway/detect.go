@@ -38,11 +38,15 @@ const (
 type Finding struct {
 	Era spec.Era // spec.Unknown: no evidence
 	Why string   // for people: what the server answered
+	// Guess says that the server answered nothing of MCP, and so is of the older era if
+	// it is an MCP server at all.
+	Guess bool
+	// Trouble says in a few words what is wrong where there is no evidence; it follows
+	// the word server.
+	Trouble string
 	// Starting says of a Finding without evidence that the server has not read the
 	// question yet, and is to be asked on.
 	Starting bool
-	// Silent says that the server did not answer, and may only have been slow.
-	Silent bool
 	// Description is the server's account of itself; nil if it gave none.
 	Description *exchange.Description
 }
@@ -168,7 +172,7 @@ func (d *Detector) foreknown() Finding {
 	case d.opts.Era != spec.Unknown:
 		return Finding{Era: d.opts.Era, Why: "the configuration says so"}
 	case d.recall != nil && d.opts.Memory.Era() == spec.Legacy:
-		return Finding{Era: spec.Legacy, Why: "it was when it was last asked"}
+		return Finding{Era: spec.Legacy, Why: "it did when it was last asked"}
 	}
 	return Finding{}
 }

@@ -1,9 +1,11 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -104,9 +106,9 @@ func (d *Detector) rest(era spec.Era, pause time.Duration) (calm, ok bool) {
 	}
 	select {
 	case why := <-d.doubts:
-		d.log.Info("asking the server again which era it is of", "verdict", era.String(), "reason", why)
+		d.log.Info("asking the server again what it speaks", "verdict", era.String(), "reason", why)
 	case <-old:
-		d.log.Debug("asking the server again which era it is of", "verdict", era.String(), "reason", "the verdict is old")
+		d.log.Debug("asking the server again what it speaks", "verdict", era.String(), "reason", "it was asked long ago")
 	case <-d.asks:
 	case <-d.closing:
 		return false, false
@@ -119,20 +121,20 @@ func (d *Detector) take(f Finding) (spec.Era, bool) {
 	was := d.Era()
 	if f.Era != spec.Unknown {
 		d.mu.Lock()
-		d.guessed = f.Silent
+		d.guessed = f.Guess
 		d.mu.Unlock()
 	}
 	switch {
 	case f.Era == was && was != spec.Unknown:
 		return was, true
 	case f.Era != spec.Unknown:
-		if d.settle(f) && d.recall != nil && !f.Silent {
+		if d.settle(f) && d.recall != nil && !f.Guess {
 			d.recall.memory.Found(f.Era)
 		}
 		era := d.Era()
 		return era, era != spec.Unknown
 	case was == spec.Unknown && !f.Starting && d.fails(f.Why):
-		d.log.Warn("server does not tell its era, asking until it does", "error", f.Why)
+		d.log.Warn("server "+cmp.Or(f.Trouble, "does not answer")+", trying again", "error", f.Why)
 	}
 	return was, was != spec.Unknown
 }
@@ -179,9 +181,13 @@ func (d *Detector) adopt(f Finding, back Back) {
 	d.announceLocked()
 	swapped := d.onSwap
 	d.mu.Unlock()
-	d.log.Info("server's era is known", "era", f.Era.String(), "reason", f.Why)
+	level := slog.LevelInfo
+	if f.Guess { // the attempt to open a session will tell
+		level = slog.LevelDebug
+	}
+	d.log.Log(context.Background(), level, "server speaks "+f.Era.Speaks(), "era", f.Era.String(), "reason", f.Why)
 	if former != nil {
-		swapped(fmt.Errorf("server %q was found to be %s, not %s", d.opts.Name, f.Era, was))
+		swapped(fmt.Errorf("server %q speaks %s, not %s as before", d.opts.Name, f.Era.Speaks(), was.Speaks()))
 		d.running.Go(func() { d.end(former) }) // ends by its time-out
 	}
 }
@@ -190,7 +196,7 @@ func (d *Detector) end(back Back) {
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
 	if err := back.Close(ctx); err != nil {
-		d.log.Warn("ending what served the server as of another era", "error", err)
+		d.log.Warn("ending the connections in the revision that the server does not speak", "error", err)
 	}
 }
 

@@ -26,8 +26,8 @@ func (d *Detector) Serve(ctx context.Context, req *exchange.Request, x exchange.
 		case err == nil || !d.wasWrong(ctx, back, err):
 			return res, err
 		case !errors.Is(err, exchange.ErrOtherEra) && !spec.Repeatable(req.Method):
-			return nil, wire.Errorf(spec.CodeInternal, "server %q was found to be %s while it ran %s; the request may have taken effect and was not repeated: check before sending it again",
-				d.opts.Name, d.Era(), req.Method)
+			return nil, wire.Errorf(spec.CodeInternal, "server %q was found to speak %s while it ran %s; the request may have taken effect and was not repeated: check before sending it again",
+				d.opts.Name, d.Era().Speaks(), req.Method)
 		}
 	}
 }
@@ -276,7 +276,7 @@ func (d *Detector) look(era spec.Era) (Back, <-chan struct{}, error) {
 		d.ask()
 		return nil, changed, exchange.ErrStarting
 	}
-	d.settle(Finding{Era: spec.Legacy, Why: "its client is"})
+	d.settle(Finding{Era: spec.Legacy, Why: "its client does"})
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.guessed = true

@@ -23,8 +23,8 @@ func TestSwapInFlight(t *testing.T) {
 	}{
 		{spec.MethodToolsList, spec.Modern, `"era":"modern"`},
 		{spec.MethodToolsList, spec.Legacy, `"era":"legacy"`},
-		{spec.MethodToolsCall, spec.Modern, `server "s" was found to be modern while it ran tools/call; the request may have taken effect`},
-		{spec.MethodToolsCall, spec.Legacy, `server "s" was found to be legacy while it ran tools/call; the request may have taken effect`},
+		{spec.MethodToolsCall, spec.Modern, `server "s" was found to speak 2026-07-28 (no sessions) while it ran tools/call; the request may have taken effect`},
+		{spec.MethodToolsCall, spec.Legacy, `server "s" was found to speak 2025-11-25 and earlier (sessions) while it ran tools/call; the request may have taken effect`},
 	} {
 		t.Run(tt.method+" to "+tt.to.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

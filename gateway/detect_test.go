@@ -154,7 +154,7 @@ func TestU02VerdictsAreDated(t *testing.T) {
 		if s.Era() != spec.Modern || s.opened[0].closed.Load() != 1 {
 			t.Errorf("after the horizon: era %v, legacy back closed %d times, want modern and once", s.Era(), s.opened[0].closed.Load())
 		}
-		if reason := <-swapped; !strings.Contains(reason.Error(), "found to be modern, not legacy") {
+		if reason := <-swapped; !strings.Contains(reason.Error(), "speaks 2026-07-28 (no sessions), not 2025-11-25") {
 			t.Errorf("reason = %v", reason)
 		}
 		time.Sleep(100 * time.Hour)

@@ -85,7 +85,7 @@ func (r *recall) verify(req *exchange.Request) {
 	ctx, cancel := context.WithTimeout(r.d.live, r.d.opts.Patience)
 	defer cancel()
 	if _, err := r.d.describe(ctx, req); err != nil && r.d.live.Err() == nil {
-		r.d.log.Warn("server was described as it was remembered, and can't be reached", "error", err)
+		r.d.log.Warn("clients were told what the server said in an earlier run, and it can't be reached", "error", err)
 		r.failed()
 	}
 }
@@ -109,7 +109,7 @@ func (r *recall) told(req *exchange.Request, era spec.Era, d *exchange.Descripti
 	if given == nil || len(differs) == 0 {
 		return
 	}
-	r.d.log.Info("server is not as it was remembered", "differs", differs)
+	r.d.log.Info("server is not what it was in an earlier run", "differs", differs)
 	if r.d.opts.Changes == nil {
 		return
 	}

@@ -223,7 +223,7 @@ func TestU02GuessesAreNotRemembered(t *testing.T) {
 		want    int
 	}{
 		{"its client's era", true, Finding{}, 0},
-		{"silence", false, Finding{Era: spec.Legacy, Why: "silence", Silent: true}, 0},
+		{"silence", false, Finding{Era: spec.Legacy, Why: "silence", Guess: true}, 0},
 		{"an answer", false, Finding{Era: spec.Legacy, Why: "it refused"}, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -71,17 +71,18 @@ func (s *server) log(ctx context.Context, l requestLine, took time.Duration, res
 	if !s.logs(ctx, level) {
 		return
 	}
-	r := slog.NewRecord(time.Now(), level, "request", 0)
-	r.AddAttrs(slog.String("method", l.method))
+	attrs := append(make([]slog.Attr, 0, 8), slog.String("method", l.method))
 	for _, a := range [...]slog.Attr{slog.String("name", l.subject), slog.String("session", l.session), slog.String("client", l.client)} {
 		if a.Value.String() != "" {
-			r.AddAttrs(a)
+			attrs = append(attrs, a)
 		}
 	}
-	r.AddAttrs(slog.String("era", l.era.String()), slog.Duration("took", took), slog.String("outcome", result))
+	attrs = append(attrs, slog.String("era", l.era.String()), slog.Duration("took", took), slog.String("outcome", result))
 	if err != nil && !errors.Is(err, exchange.ErrToolFailed) {
-		r.AddAttrs(slog.String("err", err.Error()))
+		attrs = append(attrs, slog.String("err", err.Error()))
 	}
+	r := slog.NewRecord(time.Now(), level, "request", 0)
+	r.AddAttrs(attrs...)
 	_ = s.lines.Handle(ctx, r) // as Logger does: there is nobody to tell
 }
 

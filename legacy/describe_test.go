@@ -179,7 +179,7 @@ func TestServerDownAtStart(t *testing.T) {
 		if s.State != StateUp || s.Err != "" || s.Description == nil || s.Sessions != 0 {
 			t.Errorf("Snapshot when it is back = %+v", s)
 		}
-		if down, up := lines.count("server is down, trying again until it is up"), lines.count("server is up"); down != 1 || up != 1 {
+		if down, up := lines.count("server is down, trying again"), lines.count("server is up"); down != 1 || up != 1 {
 			t.Errorf("reported down %d times and up %d times, want once each", down, up)
 		}
 		// And again, when a request finds it away.

@@ -2,11 +2,14 @@ package legacy
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net/http"
 	"sync"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
 // A State says whether a server is there.
@@ -64,11 +67,27 @@ func (h *health) report(err error) {
 		h.log.Info("server is up")
 		return
 	}
-	h.log.Warn("server is down, trying again until it is up", "error", err)
+	h.log.Warn("server "+trouble(err)+", trying again", "error", err)
 	select {
 	case h.fell <- struct{}{}:
 	default: // nobody has heard of the last time yet
 	}
+}
+
+// trouble says in a few words why a server can't be used; it follows the word server.
+func trouble(err error) string {
+	var status *statusError
+	var page *transport.KindError
+	isStatus := errors.As(err, &status)
+	switch {
+	case transport.NotStarted(err):
+		return "can't start"
+	case isStatus && (status.code == http.StatusUnauthorized || status.code == http.StatusForbidden):
+		return "wants credentials"
+	case isStatus && status.code >= 400 && status.code <= 499 && status.code != http.StatusTooManyRequests, errors.As(err, &page):
+		return "is not an MCP server"
+	}
+	return "is down"
 }
 
 // become reports whether state is another than before.

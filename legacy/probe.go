@@ -35,7 +35,7 @@ func Probe(ctx context.Context, o Options, how exchange.Probing) (exchange.Verdi
 			v = unopened(err)
 			return v.Reason, "no session"
 		}
-		return "revision " + string(s.revision), "the server is legacy"
+		return "revision " + string(s.revision), "it speaks " + spec.Legacy.Speaks()
 	})
 	v.Took, v.Steps = greet.Took, []exchange.Step{greet}
 	if s != nil {

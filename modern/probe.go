@@ -82,9 +82,9 @@ func (f *finding) means() string {
 	case f.again:
 		return "asking once more: it names a revision that is spoken here"
 	case f.Era == spec.Unknown:
-		return "no evidence of an era"
+		return "that does not say what it speaks"
 	}
-	return fmt.Sprintf("so answers a %s server", f.Era)
+	return "so does a server of " + f.Era.Speaks()
 }
 
 // judge says what came of the question. again says that it was the second.

@@ -66,7 +66,11 @@ func (h *upHealth) report(err error) {
 		h.log.Info("server is up")
 		return
 	}
-	h.log.Warn("server is down, trying again until it is up", "error", transport.Cause(err))
+	what := "is down"
+	if transport.NotStarted(err) {
+		what = "can't start"
+	}
+	h.log.Warn("server "+what+", trying again", "error", transport.Cause(err))
 	select {
 	case h.fell <- struct{}{}:
 	default: // nobody has heard of the last time yet

@@ -105,7 +105,7 @@ func TestU04CrashRestartsWithBackoff(t *testing.T) {
 			if longest := longestGap(at); longest < 350 {
 				t.Errorf("started at %v, want pauses that grow", at)
 			}
-			for _, want := range []string{`"msg":"command ended by itself","upstream":"unlucky"`, `"status":"exit status 3"`, `"msg":"command started","upstream":"unlucky"`,
+			for _, want := range []string{`"msg":"command ended by itself","upstream":"unlucky"`, `"status":"exit status 3"`,
 				`"msg":"server wrote to standard error","upstream":"unlucky","line":"out of luck"`, `"msg":"skipping output that is not a message","upstream":"unlucky","line":"not JSON"`} {
 				if !strings.Contains(s.log.String(), want) {
 					t.Errorf("the log lacks %s:\n%s", want, s.log)

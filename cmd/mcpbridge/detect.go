@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway"
@@ -20,14 +19,18 @@ func (b *builder) probe(ctx context.Context, standing spec.Era) gateway.Finding 
 	}
 	v, err := b.detect(ctx, standing, exchange.Probing{})
 	if err != nil {
-		return gateway.Finding{Why: err.Error()}
+		return gateway.Finding{Why: err.Error(), Trouble: "can't be asked"}
 	}
 	return b.finding(&v)
 }
 
 // finding is a verdict as the gateway wants it, with the next step where there is none.
 func (b *builder) finding(v *exchange.Verdict) gateway.Finding {
-	f := gateway.Finding{Era: v.Era, Why: v.Reason, Description: v.Description, Starting: v.Starting, Silent: errors.Is(v.Cause, exchange.ErrSilent)}
+	f := gateway.Finding{Era: v.Era, Why: v.Reason, Description: v.Description, Starting: v.Starting}
+	f.Guess = v.Era == spec.Legacy && v.Cause != nil
+	if v.Era == spec.Unknown {
+		f.Trouble = trouble(v, b.server)
+	}
 	if step := nextStep(v, b.server); v.Era == spec.Unknown && step != "" {
 		f.Why += "; " + step
 	}

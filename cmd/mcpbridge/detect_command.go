@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -94,7 +95,7 @@ func (b *builder) discoverCommand(ctx context.Context, within time.Duration, how
 	defer cancel()
 	p, err := b.processes().Dial(ctx)
 	if err != nil {
-		return exchange.Verdict{Reason: "connecting to it: " + transport.Cause(err).Error(), Cause: err}, nil
+		return exchange.Verdict{Reason: transport.Cause(err).Error(), Cause: err}, nil
 	}
 	return b.ask(ctx, p, how)
 }
@@ -141,6 +142,7 @@ func (b *builder) unanswered(p *transport.Process, v *exchange.Verdict) {
 	silent := errors.Is(v.Cause, exchange.ErrSilent) || errors.Is(v.Cause, context.DeadlineExceeded)
 	switch {
 	case !silent && p.EndsWithin(exitTime):
+		v.Reason, v.Cause = p.Ending(), cmp.Or(p.Err(), v.Cause)
 		if p.HasRead() {
 			b.launcher.SetFirst(spec.MethodInitialize)
 		} else {

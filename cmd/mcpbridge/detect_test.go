@@ -180,7 +180,7 @@ func TestFindingsNameTheNextStep(t *testing.T) {
 func TestProbeLogsNoServerThatIsDown(t *testing.T) {
 	b := detector(t, config.Server{Command: os.Args[0], Args: []string{"odd", "exit"}}, 5*time.Second)
 	var log buffer
-	b.log = slog.New(slog.NewTextHandler(&log, nil))
+	b.log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	f := b.probe(t.Context(), spec.Unknown)
 	if text := log.String(); f.Era != spec.Legacy || !strings.Contains(text, "command ended by itself") || strings.Contains(text, "is down") {
 		t.Errorf("verdict %v, log\n%s\nwant the command's end, and no server that is down", f.Era, text)

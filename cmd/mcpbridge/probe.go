@@ -26,8 +26,8 @@ func newProbeCommand(p process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "probe URL | -- COMMAND ARGS...",
 		Short: "Find out what a server is, and what of it clients of the other era get",
-		Long: `Asks a server of which era it is, as serve does, and then for what it has. Prints
-the revisions, the transport, how each question was answered and how long that
+		Long: `Asks a server what it speaks, as serve does, and then for what it has. Prints in
+one line what works and how many limits there are, and then the revisions, the transport, how each question was answered and how long that
 took, and what becomes of each feature on the way to clients of the other era,
 with the reason and the rule of the translation.
 
@@ -36,7 +36,7 @@ started anew only if it ends, or says nothing more, when it is asked. Nothing is
 stay off the command line come from the environment, as for wrap:
 MCPBRIDGE_SERVERS__DOCS_EXAMPLE_COM__HEADERS__AUTHORIZATION.
 
-Exit codes: 0 the server answered; 1 there is no verdict, and why; 2 wrong usage.`,
+Exit codes: 0 the server answered; 1 no MCP server answered, and why; 2 wrong usage.`,
 		Example: `  mcpbridge probe https://docs.example.com/mcp -H "Authorization: Bearer $DOCS_TOKEN"
   mcpbridge probe -- npx -y @modelcontextprotocol/server-filesystem ~/notes
   mcpbridge probe --json http://127.0.0.1:3000/mcp | jq -r '.crossings[] | select(.outcome == "refused").feature'`,
@@ -133,7 +133,7 @@ func (p *prober) run(ctx context.Context, out io.Writer, asJSON bool) error {
 		err = r.print(out)
 	}
 	if err == nil && v.Era == spec.Unknown {
-		err = fmt.Errorf("no verdict on %s: %s; %s", r.Target, v.Reason, r.Advice)
+		err = noServer(&v, p.server)
 	}
 	return err
 }

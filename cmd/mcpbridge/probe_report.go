@@ -18,6 +18,7 @@ import (
 
 // A probeReport is what probe prints. Durations are in seconds.
 type probeReport struct {
+	Summary      string          `json:"summary"`
 	Target       string          `json:"target"` // credentials masked
 	Transport    string          `json:"transport"`
 	Era          string          `json:"era"` // legacy, modern or unknown
@@ -57,6 +58,7 @@ func (p *prober) report(v exchange.Verdict) *probeReport {
 		r.Steps = append(r.Steps, probeStep{s.Sent, s.Answer, s.Means, s.Took.Seconds()})
 	}
 	if v.Era == spec.Unknown {
+		r.Summary = "Does not work: it " + trouble(&v, p.server) + "."
 		r.Advice = advice(&v, p.server)
 	}
 	if v.Description == nil {
@@ -74,7 +76,41 @@ func (p *prober) report(v exchange.Verdict) *probeReport {
 	}
 	s := &subject{v, !p.onConnection() && !v.Older, p.server.Command != ""}
 	r.Crossings = s.crossings()
+	r.summarize()
 	return r
+}
+
+// summarize says in one line what works, and how many limits there are.
+func (r *probeReport) summarize() {
+	limits, others := 0, 0
+	for _, c := range r.Crossings {
+		switch c.Outcome {
+		case refused:
+			limits++
+		case changes:
+			others++
+		}
+	}
+	own, other := "2025-11-25 and earlier", "2026-07-28"
+	if r.Era == spec.Modern.String() {
+		own, other = other, own
+	}
+	r.Summary = fmt.Sprintf("Works: clients of %s get all of it; for clients of %s %s, and %s another form.",
+		own, other, thereAre(limits), hasForm(others))
+}
+
+func thereAre(limits int) string {
+	if limits == 1 {
+		return "there is 1 limit"
+	}
+	return fmt.Sprintf("there are %d limits", limits)
+}
+
+func hasForm(n int) string {
+	if n == 1 {
+		return "1 feature has"
+	}
+	return fmt.Sprintf("%d features have", n)
 }
 
 // transportOf names the transport that a server is reached over.
@@ -93,6 +129,7 @@ func transportOf(s *config.Server, v *exchange.Verdict) string {
 // print writes the report for people.
 func (r *probeReport) print(w io.Writer) error {
 	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n", r.Summary)
 	r.printHead(&b)
 	r.printSteps(&b)
 	r.printCrossings(&b)
@@ -110,15 +147,26 @@ func (r *probeReport) printHead(b *strings.Builder) {
 		row("name", "%s", strings.TrimSpace(cmp.Or(s.Title, s.Name)+" "+s.Version))
 	}
 	row("transport", "%s", r.Transport)
-	row("era", "%s: %s", r.Era, r.Reason)
+	row("speaks", "%s: %s", r.speaks(), r.Reason)
 	if len(r.Revisions) > 0 {
 		row("revisions", "%s", revisions(r.Revisions))
 	}
 	if r.Capabilities != nil {
 		row("capabilities", "%s", cmp.Or(capabilityText(r.Capabilities), "none"))
 	}
-	row("verdict after", "%s", brief(r.Seconds))
+	row("found out in", "%s", brief(r.Seconds))
 	_ = tw.Flush() // into memory
+}
+
+// speaks says what the server speaks.
+func (r *probeReport) speaks() string {
+	switch r.Era {
+	case spec.Legacy.String():
+		return spec.Legacy.Speaks()
+	case spec.Modern.String():
+		return spec.Modern.Speaks()
+	}
+	return "unknown"
 }
 
 // capabilityText names capabilities, each with what it says of itself.

@@ -230,7 +230,7 @@ func TestProbeJSONOfAModernServer(t *testing.T) {
 	if got.code != 0 || got.err != "" || r.Era != "modern" || !slices.Equal(r.Revisions, []spec.Revision{"2026-07-28"}) || *r.Server != (probedServer{Name: "new", Version: "2"}) {
 		t.Errorf("report = %+v, server %+v, %+v", r, r.Server, got)
 	}
-	if len(r.Steps) < 2 || r.Steps[0].Means != "so answers a modern server" || r.Steps[1].Answer != "2 tools" {
+	if len(r.Steps) < 2 || r.Steps[0].Means != "so does a server of 2026-07-28 (no sessions)" || r.Steps[1].Answer != "2 tools" {
 		t.Errorf("steps = %+v", r.Steps)
 	}
 	wantOutcomes(t, r, map[string]string{
@@ -293,7 +293,7 @@ func TestProbeWithoutAVerdict(t *testing.T) {
 			if r.Era != "unknown" || !strings.Contains(r.Advice, tt.advice) || r.Crossings != nil || r.Revisions != nil || len(r.Steps) == 0 {
 				t.Errorf("report = %+v, want no verdict and the advice %q", r, tt.advice)
 			}
-			if got.code != exitFailure || !strings.HasPrefix(got.err, "mcpbridge: no verdict on ") || !strings.HasSuffix(got.err, "; "+r.Advice+"\n") {
+			if got.code != exitFailure || !strings.HasPrefix(got.err, "mcpbridge: "+r.Target+" ") || !strings.HasSuffix(got.err, "; "+r.Advice+"\n") {
 				t.Errorf("probe = %d, %q, want %d and the advice", got.code, got.err, exitFailure)
 			}
 			if took := time.Since(begun); took > 10*time.Second { // --timeout is 10s by itself, per question

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"os"
-	"os/exec"
 
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
@@ -15,11 +13,14 @@ import (
 // trouble says in a few words what is wrong with a server of which no era was found. It
 // follows the server's name.
 func trouble(v *exchange.Verdict, s *config.Server) string {
+	var page *transport.KindError
 	switch {
 	case s.Command != "":
 		return commandTrouble(v)
 	case v.Status != 0:
 		return statusTrouble(v.Status)
+	case errors.As(v.Cause, &page):
+		return "is not an MCP server"
 	case errors.Is(v.Cause, context.DeadlineExceeded):
 		return "does not answer"
 	case transport.Advice(v.Cause) != "", isDial(v.Cause):
@@ -31,20 +32,16 @@ func trouble(v *exchange.Verdict, s *config.Server) string {
 }
 
 func commandTrouble(v *exchange.Verdict) string {
+	var exit *transport.ExitError
 	switch {
-	case errors.Is(v.Cause, exec.ErrNotFound), errors.Is(v.Cause, os.ErrNotExist), errors.Is(v.Cause, os.ErrPermission), isStart(v.Cause):
-		return "can't be started"
+	case transport.NotStarted(v.Cause):
+		return "can't start"
 	case v.Starting, errors.Is(v.Cause, context.DeadlineExceeded):
 		return "does not answer"
+	case errors.As(v.Cause, &exit):
+		return "does not keep running"
 	}
 	return "is not an MCP server"
-}
-
-// isStart reports whether a command could not be started for a reason of the system's.
-func isStart(err error) bool {
-	var e *exec.Error
-	var p *os.PathError
-	return errors.As(err, &e) || errors.As(err, &p) && p.Op == "fork/exec"
 }
 
 func isDial(err error) bool {

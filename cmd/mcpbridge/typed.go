@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -119,11 +118,3 @@ func (p process) flagError(cmd *cobra.Command, err error) error {
 
 // takesCommand reports whether a command of mcpbridge can be given a server's command.
 func takesCommand(cmd *cobra.Command) bool { return strings.Contains(cmd.Use, "COMMAND") }
-
-// plural writes a number of things.
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}

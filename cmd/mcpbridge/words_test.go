@@ -85,3 +85,88 @@ func TestBusyAdminPort(t *testing.T) {
 		t.Errorf("a busy port that was chosen: %+v, want an error", got)
 	}
 }
+
+// A log's first line says in plain words what is wrong, or what the server speaks; what
+// it answered is behind that.
+func TestFirstLineOfTheLog(t *testing.T) {
+	page := (&oddServer{kind: "text/html", body: "<h1>It works</h1>"}).start(t)
+	missing := (&oddServer{status: 404, kind: "text/html", body: "<h1>Not Found</h1>"}).start(t)
+	secret := (&oddServer{status: 401, kind: "text/plain"}).start(t)
+	broken := (&oddServer{status: 502, kind: "text/plain"}).start(t)
+	file := configFile(t, "servers:\n  files: {command: nosuch}\n  notes: {builtin: notebook, disabled: true}\n")
+	for _, tt := range []struct {
+		name string
+		args []string
+		want string // from the level on
+	}{
+		{"a missing command in a file", []string{file}, `"WARN","msg":"server can't start, trying again","upstream":"files","error":"starting server files: exec: \"nosuch\": executable file not found in $PATH; give the path of a program that can be run"}`},
+		{"echo hello", []string{"--", "echo", "hello"}, `"WARN","msg":"server is not an MCP server, trying again","upstream":"echo","error":"it ended; it wrote \"hello\" to its standard output, where only messages belong; does the command run, and speak MCP on its standard output?"}`},
+		{"a command that fails", []string{"--", "sh", "-c", "echo no key >&2; exit 3"}, `"WARN","msg":"server does not keep running, trying again","upstream":"sh","error":"it ended: exit status 3; its last words: \"no key\"; does the command run, and speak MCP on its standard output?"}`},
+		{"a web page", []string{page}, `"WARN","msg":"server is not an MCP server, trying again","upstream":"127.0.0.1","era":"legacy","error":"initialize: it answered with Content-Type \"text/html\""}`},
+		{"a 404", []string{missing}, `"WARN","msg":"server is not an MCP server, trying again","upstream":"127.0.0.1","era":"legacy","error":"initialize: HTTP 404 Not Found; it is no server of HTTP+SSE either: opening its event stream: HTTP 405 Method Not Allowed"}`},
+		{"a 401", []string{secret}, `"WARN","msg":"server wants credentials, trying again","upstream":"127.0.0.1","error":"it answered server/discover with HTTP 401 Unauthorized; check the credentials in the server's headers"}`},
+		{"a 502", []string{broken}, `"WARN","msg":"server answers with errors, trying again","upstream":"127.0.0.1","error":"it answered server/discover with HTTP 502 Bad Gateway; asked for a session: initialize: HTTP 502 Bad Gateway; it fails at every question: look into its log"}`},
+		{"nobody", []string{nobodyURL}, `"WARN","msg":"server can't be reached, trying again","upstream":"127.0.0.1","error":"dial tcp 127.0.0.1:1: connect: connection refused; nothing listens there: check that it runs, and the port"}`},
+		{"a server of the older era", []string{"--", os.Args[0], "odd", "answer " + saysUnknown}, `"INFO","msg":"server speaks 2025-11-25 and earlier (sessions)","upstream":"` + commandName(os.Args[:1]) + `","era":"legacy","reason":"it refused server/discover: Method not found (code -32601)"}`},
+		{"a server of the newer era", []string{"--", os.Args[0], "modern-notebook-on-stdio"}, `"INFO","msg":"server speaks 2026-07-28 (no sessions)","upstream":"` + commandName(os.Args[:1]) + `","era":"modern","reason":"it answered server/discover"}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, []string{"GORACE=atexit_sleep_ms=0", "MCPBRIDGE_REMEMBER=false"}, tt.args...)
+			eventually(t, "logged", func() bool { return strings.Contains(s.log.String(), "\n") })
+			if _, line, _ := strings.Cut(firstLine(s.log.String()), `"level":`); line != tt.want {
+				t.Errorf("the first line is\n%s\nwant\n%s", line, tt.want)
+			}
+		})
+	}
+}
+
+// What a person asks once is answered by one line that says what is wrong.
+func TestFirstLineOfCall(t *testing.T) {
+	page := (&oddServer{kind: "text/html", body: "<h1>It works</h1>"}).start(t)
+	missing := (&oddServer{status: 404, kind: "text/html", body: "<h1>Not Found</h1>"}).start(t)
+	for _, tt := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"echo hello", []string{"--", "echo", "hello"}, `echo hello is not an MCP server: it ended; it wrote "hello" to its standard output, where only messages belong; does the command run, and speak MCP on its standard output?`},
+		{"a web page", []string{page}, page + ` is not an MCP server: it answered with Content-Type "text/html"; asked for a session: initialize: it answered with Content-Type "text/html"; is it an MCP server, and the path of its URL right?`},
+		{"a 404", []string{missing}, missing + ` is not an MCP server: it answered server/discover with HTTP 404 Not Found; asked for a session: initialize: HTTP 404 Not Found; it is no server of HTTP+SSE either: opening its event stream: HTTP 405 Method Not Allowed; is the path right? Many servers are at /mcp`},
+		{"nobody", []string{nobodyURL}, nobodyURL + ` can't be reached: dial tcp 127.0.0.1:1: connect: connection refused; nothing listens there: check that it runs, and the port`},
+	} {
+		for _, command := range []string{"call", "probe", "ls"} {
+			t.Run(tt.name+" by "+command, func(t *testing.T) {
+				got := runCommand(t.Context(), nil, append([]string{command}, tt.args...)...)
+				if want := "mcpbridge: " + tt.want + "\n"; got.code != exitFailure || got.err != want {
+					t.Errorf("%s = %d, %s, want %s", command, got.code, got.err, want)
+				}
+			})
+		}
+	}
+}
+
+// A desktop client keeps the log of wrap: it has what is wrong, and the rest if asked for.
+func TestWrapLogsWarnings(t *testing.T) {
+	for _, tt := range []struct {
+		args, env []string
+		want      bool
+	}{
+		{nil, nil, false},
+		{[]string{"-v"}, nil, true},
+		{[]string{"--log-level", "info"}, nil, true},
+		{[]string{"-v", "--log-level", "error"}, nil, false},
+		{nil, []string{"MCPBRIDGE_LOG__LEVEL=info"}, true},
+	} {
+		w := wrap(t, tt.env, append(tt.args, "--", os.Args[0], "notebook-on-stdio")...)
+		w.edit("1", "milk")
+		w.want(`"id":1,"result"`)
+		_ = w.in.Close()
+		if err := w.end(); err != nil {
+			t.Errorf("wrap ended with %v, want 0; it logged %s", err, w.log)
+		}
+		if text := w.log.String(); strings.Contains(text, `"name":"edit_note"`) != tt.want || !tt.want && text != "" {
+			t.Errorf("wrap %q with %q logged %q, want requests: %v", tt.args, tt.env, text, tt.want)
+		}
+	}
+}

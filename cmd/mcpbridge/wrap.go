@@ -30,7 +30,8 @@ const wrapHelp = `Serves one server, given by its URL or its command, to the cli
 mcpbridge: write it into a desktop client's configuration in front of what is
 there. Every message may be of another revision.
 
-Logs go to standard error. The end of the input, SIGINT, SIGTERM or a closed
+Warnings go to standard error; with -v so does a line for each request, and what
+the server writes to its own. The end of the input, SIGINT, SIGTERM or a closed
 terminal (SIGHUP, unless it was ignored at the start, as by nohup) ends listen
 streams with their result, waits for calls in flight and stops the command with
 all that it started, within 3s unless MCPBRIDGE_DRAIN says otherwise; a second
@@ -50,6 +51,7 @@ was is kept beside it; --uninstall takes mcpbridge out again.`
 
 func newWrapCommand(p process) *cobra.Command {
 	var in installing
+	var verbose bool
 	cmd := &cobra.Command{
 		Use:   "wrap URL | -- COMMAND ARGS... | --install HOST [SERVER...]",
 		Short: "Serve one MCP server on standard input and output",
@@ -71,32 +73,45 @@ func newWrapCommand(p process) *cobra.Command {
 			if p.stdin != nil && isTerminal(p.stdin) {
 				return atTerminal(args)
 			}
-			o, err := p.oneServer(config.Options{Environ: p.environ, Flags: cmd.Flags(), FlagKeys: flagKeys}, cmd, args)
+			c, err := p.wrapConfig(cmd, args, verbose)
 			if err != nil {
 				return err
 			}
-			c, warnings, err := loadConfig(o)
-			warn(p.stderr, warnings)
-			if err == nil {
-				err = p.startable(cmd, o.Servers)
-			}
-			if err != nil {
-				return err
-			}
-			if !slices.ContainsFunc(p.environ, setsDrain) {
-				c.Drain = wrapDrain
-			}
-			name := o.Servers[0].Name
-			c.Servers = slices.DeleteFunc(c.Servers, func(s config.Server) bool { return s.Name != name })
-			inherit(&c.Servers[0], p.environ)
 			w := &wrapping{process: p, config: c, log: newLogger(p.stderr, c.Log)}
-			return w.run(cmd.Context(), name)
+			return w.run(cmd.Context(), c.Servers[0].Name)
 		},
 	}
-	cmd.Flags().String("log-level", "", "debug, info, warn or error (default info)")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "log every request, too, and what the server writes to its standard error")
+	cmd.Flags().String("log-level", "", "debug, info, warn or error (default warn; info with -v)")
 	nameFlag(cmd)
 	in.flags(cmd.Flags())
 	return cmd
+}
+
+// wrapConfig is the configuration of the one server that the arguments name.
+func (p process) wrapConfig(cmd *cobra.Command, args []string, verbose bool) (*config.Config, error) {
+	o, err := p.oneServer(config.Options{Environ: p.environ, Flags: cmd.Flags(), FlagKeys: flagKeys}, cmd, args)
+	if err != nil {
+		return nil, err
+	}
+	c, warnings, err := loadConfig(o)
+	warn(p.stderr, warnings)
+	if err == nil {
+		err = p.startable(cmd, o.Servers)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(p.environ, setsDrain) {
+		c.Drain = wrapDrain
+	}
+	if !verbose && !cmd.Flags().Changed("log-level") && !slices.ContainsFunc(p.environ, setsLogLevel) {
+		c.Log.Level = "warn"
+	}
+	other := func(s config.Server) bool { return s.Name != o.Servers[0].Name }
+	c.Servers = slices.DeleteFunc(c.Servers, other)
+	inherit(&c.Servers[0], p.environ)
+	return c, nil
 }
 
 // inherit gives the server's command the environment, as it would have without
@@ -131,6 +146,10 @@ func atTerminal(args []string) error {
 
 func setsDrain(entry string) bool {
 	return strings.HasPrefix(strings.ToUpper(entry), config.Prefix+"DRAIN=")
+}
+
+func setsLogLevel(entry string) bool {
+	return strings.HasPrefix(strings.ToUpper(entry), config.Prefix+"LOG__LEVEL=")
 }
 
 // A wrapping is one run of wrap.

@@ -125,7 +125,7 @@ func TestU04FailedSetupLeavesNothing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	got := runCommand(t.Context(), os.Environ(), "probe", "--timeout", "2s", "--", "sh", "-c", `echo $$ >> "$1"; sleep 60 & wait`, "sh", file)
 	killLeft(t, file)
-	if got.code != exitFailure || !strings.Contains(got.err, "no verdict") {
+	if got.code != exitFailure || !strings.Contains(got.err, "does not answer") {
 		t.Errorf("probe = %+v, want no verdict", got)
 	}
 	text, err := os.ReadFile(file)

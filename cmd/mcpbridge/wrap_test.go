@@ -333,7 +333,7 @@ func TestWrapEnvironment(t *testing.T) {
 func TestU03WrapHTTPSSE(t *testing.T) {
 	s := serve(t, nil)
 	url := strings.Replace(s.Endpoints[0].URL, "/mcp/", "/sse/", 1)
-	w := wrap(t, nil, url)
+	w := wrap(t, nil, "-v", url)
 	w.send(modernRequest("1", "subscriptions/listen", todo))
 	w.want("acknowledged", "note://todo")
 	w.edit("2", "milk")

@@ -55,6 +55,17 @@ func (e Era) String() string {
 	return "unknown"
 }
 
+// Speaks says for people what servers and clients of the era speak.
+func (e Era) Speaks() string {
+	switch e {
+	case Legacy:
+		return string(LatestLegacy) + " and earlier (sessions)"
+	case Modern:
+		return string(LatestModern) + " (no sessions)"
+	}
+	return "an unknown revision"
+}
+
 // Era tells the era of a revision. A revision nobody has published is judged by
 // its date, so that a request of a later modern revision is refused as an
 // unsupported modern revision and not mistaken for a legacy one. What is not a

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -176,7 +177,7 @@ func (c *Command) start() error {
 		closing: c.closing, gone: c.done, goneErr: c.gone,
 	}
 	c.out = lineWriter{turnstile: turns, f: c.stdin, cut: func() { killGroup(c.cmd.Process.Pid) }}
-	c.log.Info("command started", "pid", c.cmd.Process.Pid)
+	c.log.Debug("command started", "pid", c.cmd.Process.Pid)
 	go c.words.drain(c.stderr, c.log)
 	go c.wait()
 	return nil
@@ -287,7 +288,11 @@ func (c *Command) wait() {
 	c.stdout.SetReadDeadline(time.Now()) // see drainer
 	c.exitErr = c.exitError(err)
 	if !isClosed(c.closing) {
-		c.log.Warn("command ended by itself", "pid", pid, "status", c.cmd.ProcessState.String())
+		level := slog.LevelWarn
+		if c.words.quiet.Load() {
+			level = slog.LevelDebug
+		}
+		c.log.Log(context.Background(), level, "command ended by itself", "pid", pid, "status", c.cmd.ProcessState.String())
 	}
 }
 

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,7 +42,7 @@ func (c *Command) message(line []byte, partial bool) ([]byte, bool) {
 	if !looksLikeMessage(msg) || partial && !json.Valid(msg) {
 		line := string(msg[:min(len(msg), loggedNoise)])
 		c.noise.CompareAndSwap(nil, &line)
-		c.log.Info("skipping output that is not a message", "line", line, "bytes", len(msg))
+		c.log.Log(context.Background(), c.words.level(), "skipping output that is not a message", "line", line, "bytes", len(msg))
 		return nil, false
 	}
 	return msg, true

@@ -174,6 +174,20 @@ func (p *Process) EndsWithin(d time.Duration) bool {
 	}
 }
 
+// Ending says for people how a process ended that has, and what it wrote instead of
+// messages.
+func (p *Process) Ending() string {
+	p.begin() // what it wrote last may be unread
+	late := make(chan struct{})
+	defer time.AfterFunc(exitGrace, func() { close(late) }).Stop()
+	p.await(late)
+	text := "it ended"
+	if err := Exited(p.Err()); err != nil {
+		text = err.Error()
+	}
+	return text + Noise(p)
+}
+
 // Disturbed reports whether another process of the command has been ending since this
 // one was started: that may have been in its way.
 func (p *Process) Disturbed() bool {
@@ -222,8 +236,8 @@ func (p *Process) AwaitSilence(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// SetQuiet says whether what the process writes to its standard error is of little
-// interest: it is logged at debug level then.
+// SetQuiet says whether what the process writes that is no message, and how it ends, is
+// of little interest: that is logged at debug level then.
 func (p *Process) SetQuiet(quiet bool) {
 	if c, ok := p.conn.(*Command); ok {
 		c.words.quiet.Store(quiet)

@@ -68,7 +68,7 @@ sessions (revisions 2024-11-05 to 2025-11-25) work with stateless clients
 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 listen lost
 its stream.`,
 		Example: `  mcpbridge serve
-  mcpbridge serve -c config.yaml
+  mcpbridge serve config.yaml
   mcpbridge wrap -- npx -y @modelcontextprotocol/server-filesystem ~/notes
   mcpbridge wrap --install cursor
   mcpbridge import vscode > config.yaml

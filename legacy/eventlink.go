@@ -271,7 +271,7 @@ func (b *Back) overHTTP(open func(connector) (*session, error)) (*session, error
 		return nil, fmt.Errorf("%w; it is no server of HTTP+SSE either: %v", err, older)
 	}
 	b.foundOlder(true)
-	b.log.Info("server is of the transport of 2024-11-05, HTTP+SSE", "reason", err)
+	b.log.Info("server speaks HTTP+SSE, the transport of 2024-11-05", "reason", err)
 	return s, nil
 }
 

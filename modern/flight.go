@@ -113,7 +113,7 @@ func (fl *flight) reportLost(n int) {
 	for range n {
 		fl.hangar.f.opts.Metrics.Dropped("call is parked")
 	}
-	fl.hangar.f.opts.Logger.Warn("messages for a parked call were lost", "upstream", fl.hangar.f.opts.Name,
+	fl.hangar.f.opts.Logger.Warn("messages of a call that waits for answers were lost", "upstream", fl.hangar.f.opts.Name,
 		"method", fl.req.Method, "messages", n, "limit", exchange.MaxBacklog)
 }
 
@@ -277,7 +277,7 @@ func (fl *flight) land(req *exchange.Request, p *reply) error {
 // expire ends a parked flight that nobody came back for. It runs on the timer's
 // goroutine, and ends with the handler that it cancels.
 func (fl *flight) expire() {
-	fl.hangar.f.opts.Logger.Info("parked call expired", "upstream", fl.hangar.f.opts.Name, "method", fl.req.Method)
+	fl.hangar.f.opts.Logger.Info("call given up: its client did not come back with answers", "upstream", fl.hangar.f.opts.Name, "method", fl.req.Method)
 	fl.hangar.f.opts.Metrics.Dropped("parked call expired")
 	fl.close(errExpired)
 	// The server hears that nobody will answer before it hears that nobody wants

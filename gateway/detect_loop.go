@@ -169,6 +169,7 @@ func (d *Detector) fails(why string) bool {
 
 // adopt puts a back in the place of the one before, which ends in the background.
 func (d *Detector) adopt(f Finding, back Back) {
+	d.tell(f) // before the back tells how it fares
 	back.Start()
 	d.mu.Lock()
 	if d.closed || d.era == f.Era { // a client's request was quicker
@@ -181,14 +182,21 @@ func (d *Detector) adopt(f Finding, back Back) {
 	d.announceLocked()
 	swapped := d.onSwap
 	d.mu.Unlock()
-	level := slog.LevelInfo
-	if f.Guess { // the attempt to open a session will tell
-		level = slog.LevelDebug
-	}
-	d.log.Log(context.Background(), level, "server speaks "+f.Era.Speaks(), "era", f.Era.String(), "reason", f.Why)
 	if former != nil {
 		swapped(fmt.Errorf("server %q speaks %s, not %s as before", d.opts.Name, f.Era.Speaks(), was.Speaks()))
 		d.running.Go(func() { d.end(former) }) // ends by its time-out
+	}
+}
+
+// tell logs what the server speaks, unless a client's request was quicker. A guess is
+// not worth a line: the attempt to open a session tells.
+func (d *Detector) tell(f Finding) {
+	level := slog.LevelInfo
+	if f.Guess {
+		level = slog.LevelDebug
+	}
+	if d.Era() != f.Era {
+		d.log.Log(context.Background(), level, "server speaks "+f.Era.Speaks(), "era", f.Era.String(), "reason", f.Why)
 	}
 }
 

@@ -53,7 +53,7 @@ func (d *Detector) describe(ctx context.Context, req *exchange.Request) (*exchan
 			return nil, err
 		}
 		desc, err := back.Describe(ctx, req)
-		if err == nil && d.recall != nil && back.Err() == nil {
+		if err == nil && d.recall != nil && isNews(back.Err()) {
 			d.recall.told(req, back.Era(), desc, d.isGuess())
 		}
 		if err == nil || !d.wasWrong(ctx, back, err) {
@@ -61,6 +61,10 @@ func (d *Detector) describe(ctx context.Context, req *exchange.Request) (*exchan
 		}
 	}
 }
+
+// isNews reports whether what a back with such an error tells of its server is what that
+// has said: of one that is away it is what was known before.
+func isNews(err error) bool { return err == nil || errors.Is(err, exchange.ErrStarting) }
 
 // Watch implements [exchange.Source].
 func (d *Detector) Watch(ctx context.Context, p exchange.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {

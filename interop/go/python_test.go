@@ -14,6 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpbridge/mcpbridge/interop/internal/process"
 	"github.com/mcpbridge/mcpbridge/interop/remote"
 )
 
@@ -151,7 +152,7 @@ func TestPython(t *testing.T) {
 			}
 			for _, server := range []string{"everything-go", "modern-go"} {
 				t.Run("wrapped "+server, func(t *testing.T) {
-					p.round(t, client, server, remote.Target{Transport: "stdio", Argv: append(argv, "wrap", direct[server])})
+					p.round(t, client, server, remote.Target{Transport: "stdio", Argv: process.WithCache(append(argv, "wrap", direct[server])...)})
 				})
 			}
 		})

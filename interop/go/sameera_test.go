@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/interop/internal/process"
 	"github.com/mcpbridge/mcpbridge/interop/internal/tap"
 	"github.com/mcpbridge/mcpbridge/interop/remote"
 )
@@ -281,7 +282,7 @@ func (s *pairSpot) overPipes(t *testing.T, through bool, target *remote.Target, 
 		if err != nil {
 			t.Fatal(err)
 		}
-		target.Argv = append([]string{own, scribeFlag, atClient, bridge, "wrap", "--"}, target.Argv...)
+		target.Argv = append(process.WithCache(own, scribeFlag, atClient, bridge, "wrap", "--"), target.Argv...)
 	}
 	return func() *journal {
 		j := &journal{server: readNotes(t, s.name, atServer)}

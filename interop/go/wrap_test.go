@@ -44,7 +44,7 @@ func wrapped(t *testing.T, server, dir string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	argv := []string{paths[0], "wrap", "--", paths[1]}
+	argv := process.WithCache(paths[0], "wrap", "--", paths[1])
 	if server == "files" {
 		return append(argv, paths[3], dir)
 	}

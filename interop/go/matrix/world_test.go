@@ -217,18 +217,9 @@ func (w *world) target(c Cell) remote.Target {
 // wrapped is the command that serves a spot on its pipes.
 func (w *world) wrapped(at spot) []string {
 	s := w.spots[at]
-	argv := []string{w.fill("{bin}/mcpbridge"), "wrap"}
+	argv := process.WithCache(append(environ(s.Env), w.fill("{bin}/mcpbridge"), "wrap")...)
 	if s.URL != "" {
 		return append(argv, s.URL)
 	}
-	argv = append(environment(s.Env), append(argv, "--", s.Command)...)
-	return append(argv, s.Args...)
-}
-
-// environment is a command that gives others variables.
-func environment(env map[string]string) []string {
-	if len(env) == 0 {
-		return nil
-	}
-	return append([]string{"/usr/bin/env"}, environ(env)...)
+	return append(append(argv, "--", s.Command), s.Args...)
 }

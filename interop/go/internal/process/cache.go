@@ -7,6 +7,12 @@ import (
 	"strings"
 )
 
+// WithCache returns a command that gets the cache directory of the test, for clients that
+// start it with few variables.
+func WithCache(argv ...string) []string {
+	return append([]string{"/usr/bin/env", "XDG_CACHE_HOME=" + os.Getenv("XDG_CACHE_HOME")}, argv...)
+}
+
 // init gives the programs of a test a cache directory of their own: what mcpbridge
 // remembers of servers there is of this run alone. Go's build cache stays where it is.
 func init() {

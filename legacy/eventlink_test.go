@@ -400,7 +400,8 @@ func TestM2L03HTTPSSELostSessions(t *testing.T) {
 		repeated bool
 		want     string // in the error; empty for a result
 	}{
-		{"404", func(w http.ResponseWriter, _ *peerStream) { w.WriteHeader(404) }, true, ""},
+		{"404, to a ping as well", func(w http.ResponseWriter, _ *peerStream) { w.WriteHeader(404) }, true, ""},
+		{"404", func(w http.ResponseWriter, _ *peerStream) { w.WriteHeader(404) }, false, "HTTP 404"},
 		{"400", func(w http.ResponseWriter, _ *peerStream) { w.WriteHeader(400) }, false, "HTTP 400"},
 		{"500", func(w http.ResponseWriter, _ *peerStream) { w.WriteHeader(500) }, false, "may have taken effect"},
 		{"connection cut", func(http.ResponseWriter, *peerStream) { panic(http.ErrAbortHandler) }, false, "may have taken effect"},
@@ -411,10 +412,13 @@ func TestM2L03HTTPSSELostSessions(t *testing.T) {
 			p.on["tools/call"] = result(`{"content":[]}`)
 			calls := 0
 			p.post = func(w http.ResponseWriter, m wire.Message) bool {
-				if m.Method != "tools/call" {
+				switch {
+				case m.Method == "tools/call":
+					calls++
+				case m.Method != "ping" || !tt.repeated:
 					return false
 				}
-				if calls++; calls == 1 {
+				if calls == 1 {
 					tt.answer(w, p.last())
 				}
 				return calls == 1

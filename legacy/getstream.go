@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -88,15 +87,17 @@ func (g *getStream) close() {
 func (g *getStream) run(ctx context.Context) {
 	defer close(g.done)
 	cut, err := g.first(ctx)
-	for pause := cut.retry; err == nil && ctx.Err() == nil; {
+	var again comeback
+	for pause := again.after(cut.retry, cut.useful()); err == nil && ctx.Err() == nil; {
 		if wait(ctx, jitter(pause)) != nil {
 			return
 		}
 		before := cut
-		if cut, err = g.serve(ctx, before); cut.trusted || cut.lasted >= steady {
-			pause = cut.retry
+		cut, err = g.serve(ctx, before)
+		if next := again.after(cut.retry, cut.useful()); cut.trusted || cut.lasted >= steady {
+			pause = next
 		} else {
-			pause = max(cut.retry, backoff(pause))
+			pause = max(next, backoff(pause))
 		}
 		if err == nil && cut.missed() {
 			g.l.s.fail(fmt.Errorf("its stream could not be opened again for %v", maxMissed))
@@ -132,10 +133,15 @@ type streamCut struct {
 	lastID string
 	retry  time.Duration
 	lasted time.Duration
+	// brought says that there was a message on it.
+	brought bool
 	// trusted says that nothing is missed if the server replays: it gave ids and
 	// closed the stream itself, having said when to come back.
 	trusted bool
 }
+
+// useful is what [comeback.after] wants to know.
+func (c streamCut) useful() bool { return c.brought || c.lasted >= steady }
 
 // missed reports whether it is time to give up. A server that keeps answering
 // that it has no stream yet may go on so.
@@ -170,7 +176,7 @@ func (c streamCut) again(now time.Time) streamCut {
 	if c.since.IsZero() || !c.opened && !c.silent {
 		c.since = now
 	}
-	c.trusted, c.lasted, c.retry = false, 0, defaultRetry
+	c.trusted, c.brought, c.lasted, c.retry = false, false, 0, defaultRetry
 	c.asked, c.silent = true, false
 	return c
 }
@@ -204,13 +210,15 @@ func (g *getStream) refused(before streamCut, code int) (streamCut, error) {
 func (g *getStream) read(ctx context.Context, resp *http.Response, before streamCut) streamCut {
 	defer resp.Body.Close()
 	rd := sse.NewReader(resp.Body, sse.ReaderOptions{MaxEventSize: g.l.s.opts.MaxMessage})
+	cut := streamCut{retry: defaultRetry}
 	var err error
 	for err == nil {
 		if _, err = rd.Next(); err == nil {
+			cut.brought = true
 			g.l.s.receiveText(ctx, rd.Take(), nil, nil)
 		}
 	}
-	cut := streamCut{lastID: rd.LastEventID(), retry: defaultRetry}
+	cut.lastID = rd.LastEventID()
 	retry, told := rd.Retry()
 	if told {
 		cut.retry = retry
@@ -250,15 +258,4 @@ func (g *getStream) announce() {
 	case g.settled <- struct{}{}:
 	default: // nobody takes them any more
 	}
-}
-
-// backoff doubles a pause, from a tenth of a second to maxBackoff.
-func backoff(pause time.Duration) time.Duration {
-	return min(max(2*pause, 100*time.Millisecond), maxBackoff)
-}
-
-// jitter lengthens a pause by up to a quarter, so that many sessions that lost
-// one server don't come back as one.
-func jitter(pause time.Duration) time.Duration {
-	return pause + time.Duration(rand.Int64N(int64(max(pause, 0))/4+1))
 }

@@ -187,8 +187,9 @@ func (l *httpLink) readFailure(ctx context.Context, err error) error {
 // a session that the server may have lost.
 //
 // Spec: 2025-11-25, basic/transports, Session Management. Many servers say 400
-// where it says 404; but some say it of a method that they don't know, too, so a
-// 400 alone does not end a session that still answers.
+// where it says 404; but some say either of a method or a name that they don't
+// know, too, so without the error of a lost session neither ends a session that
+// still answers: one client's call would end everybody's.
 func (s *session) rejected(ctx context.Context, c *call, resp *http.Response, named bool) error {
 	text, err := readAll(resp.Body, int(max(0, min(resp.ContentLength, maxRejection))), maxRejection)
 	_ = resp.Body.Close() // whatever came is all there is
@@ -212,9 +213,8 @@ func (s *session) rejected(ctx context.Context, c *call, resp *http.Response, na
 	if isError && spec.ModernError(m.Error.Code) {
 		s.opts.Doubt("it answered " + c.method + " with " + status.Error())
 	}
-	isGone := resp.StatusCode == http.StatusNotFound ||
-		resp.StatusCode == http.StatusBadRequest && !s.answersPing(ctx, c.method)
-	if named && isGone {
+	mayBeGone := named && (resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest)
+	if mayBeGone && (sessionError || s.isGone(ctx, c.method)) {
 		s.fail(status)
 		return &failure{cause: status, fate: refused, lost: true}
 	}
@@ -228,17 +228,19 @@ func (s *session) rejected(ctx context.Context, c *call, resp *http.Response, na
 // pingTimeout bounds the wait for a sign of life.
 const pingTimeout = 2 * time.Second
 
-// answersPing reports whether the session is alive in spite of what became of a
-// request of method. Of ping itself nothing else can be asked.
-func (s *session) answersPing(ctx context.Context, method string) bool {
+// isGone reports whether the session gives no sign of life after what became of a
+// request of method. Of ping itself nothing else can be asked. If ctx, the
+// request's, ends first it is not known, and so the session stays.
+func (s *session) isGone(ctx context.Context, method string) bool {
 	if method == spec.MethodPing || method == spec.MethodInitialize {
-		return false
+		return true
 	}
-	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	timed, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
-	_, err := s.request(ctx, spec.MethodPing, nil)
+	_, err := s.request(timed, spec.MethodPing, nil)
 	var unknown *wire.Error
-	return err == nil || errors.As(err, &unknown) && unknown.Code == spec.CodeMethodNotFound
+	alive := err == nil || errors.As(err, &unknown) && unknown.Code == spec.CodeMethodNotFound
+	return !s.alive() || !alive && ctx.Err() == nil
 }
 
 // statusFate says what a server that answered with an HTTP error did with the

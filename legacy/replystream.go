@@ -31,6 +31,7 @@ type position struct {
 	settled bool   // no need to resume
 	lastID  string // resume behind this event; empty: impossible
 	retry   time.Duration
+	useful  bool  // see comeback.after
 	cause   error // why the stream ended; nil for its regular end
 }
 
@@ -40,13 +41,15 @@ type replyStream struct {
 	c    *call
 	body io.ReadCloser
 	rd   *sse.Reader
-	buf  []byte // the reader's first; nil once it may have gone with an event
+	from time.Time // when its headers had come
+	used bool      // a message came on it
+	buf  []byte    // the reader's first; nil once it may have gone with an event
 }
 
 // readStream reads a call's stream until the answer or its end.
 func (l *httpLink) readStream(ctx context.Context, c *call, resp *http.Response) (position, error) {
 	buf := transport.GetBuffer(l.expect(resp))
-	st := &replyStream{l: l, c: c, body: resp.Body, buf: buf}
+	st := &replyStream{l: l, c: c, body: resp.Body, buf: buf, from: time.Now()}
 	st.rd = sse.NewReader(resp.Body, sse.ReaderOptions{MaxEventSize: l.s.opts.MaxMessage, Buffer: buf})
 	for {
 		ev, err := st.rd.Next()
@@ -62,6 +65,7 @@ func (l *httpLink) readStream(ctx context.Context, c *call, resp *http.Response)
 			}
 			return position{settled: true}, nil
 		}
+		st.used = true
 		l.s.receiveText(ctx, st.take(), c, nil)
 		if ctx.Err() != nil { // answered by a batch, say
 			st.close()
@@ -87,7 +91,7 @@ func (st *replyStream) ended(ctx context.Context, err error) (position, error) {
 		st.l.s.beyondLimit(large.Limit)
 		return position{}, &failure{cause: &tooLargeError{large.Limit}, fate: mayHaveRun}
 	}
-	at := position{lastID: st.rd.LastEventID(), retry: defaultRetry}
+	at := position{lastID: st.rd.LastEventID(), retry: defaultRetry, useful: st.used || time.Since(st.from) >= steady}
 	if d, ok := st.rd.Retry(); ok {
 		at.retry = d
 	}
@@ -142,11 +146,12 @@ func (st *replyStream) close() {
 //
 // Spec: 2025-11-25, basic/transports, Resumability and Redelivery.
 func (l *httpLink) resume(ctx context.Context, c *call, at position) error {
-	for pause := at.retry; ; {
+	var again comeback
+	for pause := again.after(at.retry, at.useful); ; {
 		if at.lastID == "" {
 			return unanswered(at)
 		}
-		if err := wait(ctx, pause); err != nil {
+		if err := wait(ctx, jitter(pause)); err != nil {
 			return err
 		}
 		next, err := l.reopen(ctx, c, at)
@@ -156,7 +161,7 @@ func (l *httpLink) resume(ctx context.Context, c *call, at position) error {
 		if next.cause != nil && next.lastID == at.lastID {
 			pause = backoff(pause)
 		} else {
-			pause = next.retry
+			pause = again.after(next.retry, next.useful)
 		}
 		at = next
 	}
@@ -197,7 +202,7 @@ func (l *httpLink) reopen(ctx context.Context, c *call, at position) (position, 
 	case resp.StatusCode >= 500:
 		at.cause = status
 		return at, nil
-	case resp.StatusCode == http.StatusNotFound && l.id() != "":
+	case resp.StatusCode == http.StatusNotFound && l.id() != "" && l.s.isGone(ctx, c.method):
 		l.s.fail(status)
 		return at, &failure{cause: status, fate: mayHaveRun, lost: true}
 	}

@@ -1,0 +1,122 @@
+package legacy
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// loopTime is how long a server that wants to be asked without end is watched.
+const loopTime = 700 * time.Millisecond
+
+// maxLooped is how many requests it may get by then; a loop makes thousands.
+const maxLooped = 10
+
+// barrenStream ends at once, brings nothing, and asks to come back at once.
+func barrenStream(w http.ResponseWriter, id int32) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	fmt.Fprintf(w, "id: %d\nretry: 0\ndata:\n\n", id)
+}
+
+// A server that ends its stream at once and says "retry: 0" must not be asked in a
+// loop: it takes a core of ours, and its own.
+func TestRetryZeroOfTheServersStream(t *testing.T) {
+	p := newHTTPPeer(t)
+	p.quiet = true
+	var gets atomic.Int32
+	p.get = func(w http.ResponseWriter, _ *http.Request) { barrenStream(w, gets.Add(1)) }
+	p.on["tools/list"] = listOnce
+	b := newTestBack(t, Options{URL: p.URL})
+	if err := serveOne(t, b, "a"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(loopTime)
+	if n := gets.Load(); n < barrenStreams || n > maxLooped {
+		t.Errorf("%d GETs within %v, want %d to %d", n, loopTime, barrenStreams, maxLooped)
+	}
+}
+
+// The same of the stream that answers a call. The answer comes at last.
+func TestRetryZeroOfACallsStream(t *testing.T) {
+	p := newHTTPPeer(t)
+	p.quiet = true
+	var id atomic.Value
+	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		id.Store(m.ID)
+		barrenStream(w, 0)
+	}
+	var gets atomic.Int32
+	begun := time.Now()
+	p.get = func(w http.ResponseWriter, r *http.Request) {
+		switch n := gets.Add(1); {
+		case r.Header.Get("Last-Event-Id") == "":
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case time.Since(begun) < loopTime:
+			barrenStream(w, n)
+		default:
+			startSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{"ok":1}}`, id.Load())
+		}
+	}
+	b := newTestBack(t, Options{URL: p.URL})
+	got, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &caller{}))
+	if err != nil || got != `{"ok":1}` {
+		t.Errorf("Serve = %s, %v, want the answer", got, err)
+	}
+	if n := gets.Load(); n < barrenStreams || n > maxLooped {
+		t.Errorf("%d GETs for one call, want %d to %d", n, barrenStreams, maxLooped)
+	}
+}
+
+// A 404 to one client's call says nothing of everybody's session, if that still
+// answers ping: a client can provoke it, with a name that the server makes a URL
+// of, say.
+func TestBare404OfOneCallKeepsTheSession(t *testing.T) {
+	p := newHTTPPeer(t)
+	p.on["resources/read"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { http.Error(w, "no such file", 404) }
+	p.on["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, `{}`) }
+	p.on["tools/list"] = listOnce
+	b := newTestBack(t, Options{URL: p.URL})
+	for range 3 {
+		if _, err := body(b.Serve(t.Context(), ask("resources/read", `{"uri":"x:y"}`), &caller{})); err == nil {
+			t.Error("Serve = nil error for a 404")
+		}
+	}
+	if err := serveOne(t, b, "test/1"); err != nil {
+		t.Error(err)
+	}
+	if n, reads := len(p.requests("initialize")), len(p.requests("resources/read")); n != 1 || reads != 3 {
+		t.Errorf("%d sessions for %d calls, want 1 for 3", n, reads)
+	}
+}
+
+// The client that provoked it and leaves during the ping proves nothing either.
+func TestClientThatLeavesKeepsTheSession(t *testing.T) {
+	for _, status := range []int{http.StatusBadRequest, http.StatusNotFound} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			p := newHTTPPeer(t)
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			p.on["resources/read"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(status) }
+			p.on["ping"] = func(_ http.ResponseWriter, r *http.Request, _ wire.Message) {
+				leave()
+				<-r.Context().Done()
+			}
+			p.on["tools/list"] = listOnce
+			b := newTestBack(t, Options{URL: p.URL})
+			if _, err := body(b.Serve(ctx, ask("resources/read", `{"uri":"x:y"}`), &caller{})); err == nil {
+				t.Errorf("Serve = nil error for a %d", status)
+			}
+			if err := serveOne(t, b, "test/1"); err != nil {
+				t.Error(err)
+			}
+			if n := len(p.requests("initialize")); n != 1 {
+				t.Errorf("%d sessions, want 1", n)
+			}
+		})
+	}
+}

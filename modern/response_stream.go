@@ -49,6 +49,11 @@ func (p *takenStream) run(ctx context.Context, serve serveStream) {
 	if err := serve(ctx, &p.reply); err != nil {
 		p.fail(err)
 	}
+	if context.Cause(ctx) == transport.ErrStray {
+		p.f.opts.Metrics.Limit("stray_bytes")
+		p.f.opts.Logger.Warn("listen stream closed: its client goes on sending on the stream's connection",
+			"upstream", p.f.opts.Name, "downstream", p.addr)
+	}
 }
 
 func (p *takenStream) streams() bool     { return true }

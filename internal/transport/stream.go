@@ -5,8 +5,13 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 )
+
+// maxStray is how many bytes a client may send on the connection of an open Stream,
+// where none belong: a request or two that it had under way.
+const maxStray = 64 << 10
 
 // errPastEnd is what a write after the end of a Stream returns.
 var errPastEnd = errors.New("the stream has ended")
@@ -18,8 +23,8 @@ var errPastEnd = errors.New("the stream has ended")
 // Spec: RFC 9112, 7.1 (chunks) and 9.6 (the connection ends with the response).
 type Stream struct {
 	conn net.Conn
-	head []byte // goes out before the first chunk; nil after
-	done bool   // the last chunk was written
+	head []byte      // goes out before the first chunk; nil after
+	done atomic.Bool // the last chunk was written, or is about to be
 }
 
 // takeOver takes the connection of a request over. The response has status 200 and
@@ -58,7 +63,7 @@ func (s *Stream) SetWriteDeadline(t time.Time) error { return s.conn.SetWriteDea
 // Write sends p at once, as a chunk of its own. After an error the stream may end in
 // the middle of it.
 func (s *Stream) Write(p []byte) (int, error) {
-	if s.done {
+	if s.done.Load() {
 		return 0, errPastEnd
 	}
 	if len(p) == 0 {
@@ -79,23 +84,28 @@ func (s *Stream) Write(p []byte) (int, error) {
 
 // End says that the response is whole.
 func (s *Stream) End() error {
-	if s.done {
+	if s.done.Swap(true) {
 		return nil
 	}
-	s.done = true
 	_, err := s.conn.Write(append(s.head, "0\r\n\r\n"...))
 	return err
 }
 
-// await returns when the client has left, or close was called. What a client sends
-// meanwhile is dropped: it was told that its next request goes elsewhere.
-func (s *Stream) await() {
+// await returns when the client has left, or close was called, and says which. What
+// a client sends meanwhile is dropped: it was told that its next request goes
+// elsewhere. One that sends more than maxStray is cut off; once the stream has come to
+// its end, lingerTime bounds it instead.
+func (s *Stream) await() error {
 	buf := make([]byte, 64)
-	for {
-		if _, err := s.conn.Read(buf); err != nil {
-			return
+	for stray := 0; stray <= maxStray || s.done.Load(); {
+		n, err := s.conn.Read(buf)
+		if err != nil {
+			return ErrClientLeft
 		}
+		stray += n
 	}
+	s.close()
+	return ErrStray
 }
 
 // lingerTime is how long a client may take to close a connection whose stream has
@@ -105,7 +115,7 @@ const lingerTime = 500 * time.Millisecond
 // linger has await return soon, if the stream has come to its end; else it closes.
 func (s *Stream) linger() {
 	half, ok := s.conn.(interface{ CloseWrite() error })
-	if !s.done || !ok || half.CloseWrite() != nil || s.conn.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+	if !s.done.Load() || !ok || half.CloseWrite() != nil || s.conn.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 		s.close()
 	}
 }

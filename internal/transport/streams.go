@@ -13,6 +13,9 @@ import (
 // has closed the connection.
 var ErrClientLeft = errors.New("the client left")
 
+// ErrStray is the cause when the client was cut off for what it sent on the connection.
+var ErrStray = errors.New("the client sent too much on the connection of an open stream")
+
 // Streams owns the Streams of a server: net/http forgets a connection that is taken
 // over from it. The zero value is ready to use, and safe for concurrent use.
 type Streams struct {
@@ -54,8 +57,7 @@ func (ss *Streams) write(ctx context.Context, s *Stream, serve func(context.Cont
 
 func (ss *Streams) read(s *Stream, cancel context.CancelCauseFunc) {
 	defer ss.leave(s)
-	s.await()
-	cancel(ErrClientLeft)
+	cancel(s.await())
 }
 
 // Wait makes no more Streams, and waits until those that are open have ended. When

@@ -66,6 +66,7 @@ func (p *profiler) admit(req *exchange.Request) error {
 		p.known.Add(key, prof)
 	}
 	req.Profile = prof
+	req.Profile.Share = string(req.Principal)
 	return nil
 }
 

@@ -321,6 +321,7 @@ func (b *Back) watchOptions() watchOptions {
 		metrics:      b.opts.Metrics,
 		logger:       b.opts.Logger,
 		subresources: b.opts.Subresources,
+		rate:         b.opts.Subscribes,
 		linger:       b.opts.Linger,
 		request:      b.opts.Timeouts.Request,
 	}

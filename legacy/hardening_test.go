@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -119,4 +121,67 @@ func TestClientThatLeavesKeepsTheSession(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Five listens of 66 KiB, each closed at once, must not cause 10,240 requests
+// upstream.
+func TestFiveListensCauseABoundedNumberOfRequests(t *testing.T) {
+	p := newHTTPPeer(t)
+	p.quiet = true
+	var calls atomic.Int32
+	p.on["resources/subscribe"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		calls.Add(1)
+		answerJSON(w, m.ID, `{}`)
+	}
+	p.on["resources/unsubscribe"] = p.on["resources/subscribe"]
+	aud := newAudience(&journal{})
+	b := newTestBack(t, Options{URL: p.URL, Linger: time.Millisecond, Changes: aud})
+	begun := time.Now()
+	for i := range 5 {
+		var want []fanout.Topic
+		for j := range 1024 {
+			want = append(want, uriTopic(fmt.Sprintf("file:///srv/notes/%040d/%d", i, j)))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		aud.want(1, want...)
+		_, release, err := b.Watch(ctx, exchange.Profile{Scope: testScope}, want)
+		if err == nil {
+			release()
+		}
+		aud.want(-1, want...)
+		cancel()
+	}
+	time.Sleep(time.Second)
+	rate, saved := 200.0, 2000.0
+	most := int32(2*(saved+rate*time.Since(begun).Seconds())) + 2
+	if n := calls.Load(); n < 1024 || n > most {
+		t.Errorf("%d requests within %v, want 1024 to %d", n, time.Since(begun), most)
+	}
+}
+
+// What was promised is restored whole and at once, also for a share that has used
+// up its allowance; what is new waits or is left out.
+func TestLimitOfSubscribesBreaksNoPromise(t *testing.T) {
+	onStage(t, watchOptions{rate: 10}, func(t *testing.T, st *stage) {
+		topics := func(prefix string, n int) (out []fanout.Topic) {
+			for i := range n {
+				out = append(out, uriTopic(fmt.Sprint(prefix, i)))
+			}
+			return out
+		}
+		first := topics("a", 100)
+		st.listen(first...).wantHonored(topicNames(first))
+		if s := st.listen(topics("b", 100)...); len(s.honored) < 50 || len(s.honored) > 52 {
+			t.Errorf("%d topics honored beyond the allowance, want those of 5s", len(s.honored))
+		}
+		promised := len(st.server.subscribed())
+		st.server.lose(nil)
+		time.Sleep(time.Second)
+		if n := len(st.server.subscribed()); n != promised {
+			t.Errorf("%d of %d topics are subscribed again", n, promised)
+		}
+		if n := len(st.aud.ended); n != 0 {
+			t.Errorf("%d promises were broken", n)
+		}
+	})
 }

@@ -84,6 +84,10 @@ type Options struct {
 	Idle time.Duration
 	// Linger is how long an upstream subscription outlives its last subscriber.
 	Linger time.Duration
+	// Subscribes is how many subscribes a second, and as many unsubscribes, each
+	// principal may cause in the long run; [interest.DefaultRate] unless set. Those of
+	// 10 s may come at once.
+	Subscribes int
 	// MaxSessions bounds the sessions open at a time.
 	MaxSessions int
 	// MaxMessage bounds one message of the server, in bytes.
@@ -148,6 +152,8 @@ type Metrics interface {
 	// Dropped counts a message of the server that reached nobody; what tells
 	// which kind.
 	Dropped(server, what string)
+	// Limit counts what was refused or put off at a limit.
+	Limit(server, name string)
 }
 
 // check reports the first fault of o.
@@ -163,7 +169,7 @@ func (o *Options) check() error {
 		return fmt.Errorf("legacy: NewBack: server %q: negative time-out", o.Name)
 	case o.Synthesize.negative():
 		return fmt.Errorf("legacy: NewBack: server %q: negative interval in Synthesize", o.Name)
-	case o.Idle < 0, o.Linger < 0, o.MaxSessions < 0, o.MaxMessage < 0, o.Lanes < 0:
+	case o.Idle < 0, o.Linger < 0, o.Subscribes < 0, o.MaxSessions < 0, o.MaxMessage < 0, o.Lanes < 0:
 		return fmt.Errorf("legacy: NewBack: server %q: negative limit", o.Name)
 	}
 	switch o.Transport {
@@ -237,3 +243,4 @@ type noMetrics struct{}
 func (noMetrics) SessionOpened(string)        {}
 func (noMetrics) SessionEnded(string, string) {}
 func (noMetrics) Dropped(string, string)      {}
+func (noMetrics) Limit(string, string)        {}

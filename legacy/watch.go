@@ -87,6 +87,7 @@ type watchOptions struct {
 	logger  *slog.Logger
 
 	subresources Subresources
+	rate         int           // as interest.AllowanceOptions has it
 	linger       time.Duration // how long a subscription outlives its last stream
 	unreachable  time.Duration // how long streams outlive their server
 	request      time.Duration // one subscribe or unsubscribe call
@@ -126,6 +127,8 @@ func (noChanges) End(fanout.Topic, error)  {}
 type watches struct {
 	opts watchOptions // read-only
 
+	allowances *interest.Allowances // of those who cause requests to the upstream
+
 	// reached is set once a session was held: the upstream exists, so when it is
 	// away it is worth waiting for.
 	reached atomic.Bool
@@ -138,6 +141,11 @@ type watches struct {
 func newWatches(opts watchOptions) *watches {
 	opts.fill()
 	ws := &watches{opts: opts}
+	ws.allowances = interest.NewAllowances(interest.AllowanceOptions{
+		Rate:   opts.rate,
+		Limit:  func(name string) { opts.metrics.Limit(opts.name, name) },
+		Logger: opts.logger,
+	})
 	ws.Table = interest.NewTable(opts.name, func(p exchange.Profile) *watch { return newWatch(ws, p) })
 	return ws
 }

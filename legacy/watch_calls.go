@@ -106,7 +106,9 @@ func (w *watch) pump(ctx context.Context) {
 		}
 		switch step := w.next(e); step {
 		case stepSubscribe, stepUnsubscribe:
-			w.start(ctx, e, step)
+			if w.allowed(e, step) {
+				w.start(ctx, e, step)
+			}
 		case stepForget:
 			w.forget(e)
 		}
@@ -131,10 +133,14 @@ func (w *watch) start(ctx context.Context, e *tracked, step step) {
 	w.inTime++
 	w.out++
 	e.phase = phCalling
-	s := w.session
+	s, payer := w.session, e.payer
 	// Ends with the answer, in opts.request at the latest, or with the session
 	// or the loop.
-	w.workers.Go(func() { w.reports <- callReport{c, w.call(ctx, s, c)} })
+	w.workers.Go(func() {
+		err := w.call(ctx, s, c)
+		payer.Leave()
+		w.reports <- callReport{c, err}
+	})
 }
 
 func (w *watch) call(ctx context.Context, s watched, c *watchCall) error {

@@ -27,6 +27,9 @@ func (w *watch) admit(q *interest.Query) {
 		}
 		e := w.track(t)
 		w.revive(e)
+		if e.payer == nil || !e.acked && len(e.waiters) == 0 {
+			e.payer = w.table.allowances.Of(q.Share)
+		}
 		e.waiters = append(e.waiters, interest.Waiter{Query: q, At: i})
 		w.serve(e)
 	}
@@ -99,6 +102,6 @@ func (w *watch) fade(q *interest.Query) {
 			continue
 		}
 		w.setFading(e, true)
-		w.schedule(e, w.now()+w.opts.linger)
+		w.schedule(e, w.now()+e.payer.Linger(w.opts.linger))
 	}
 }

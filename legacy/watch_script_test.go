@@ -301,6 +301,7 @@ func (a *audience) want(n int, topics ...fanout.Topic) {
 
 func (a *audience) SessionOpened(string)        {}
 func (a *audience) SessionEnded(string, string) {}
+func (a *audience) Limit(string, string)        {}
 func (a *audience) Dropped(_, what string)      { a.log.add("dropped: " + what) }
 
 func topicName(t fanout.Topic) string {

@@ -47,6 +47,9 @@ type tracked struct {
 	tries    uint8         // calls that failed in a row
 	due      time.Duration // when to look again; 0: not on the agenda
 	waiters  []interest.Waiter
+
+	payer  *interest.Allowance // whose call for it the next one is
+	paidAt time.Duration       // when that may be sent; 0: it was not asked
 }
 
 func (e *tracked) isList() bool { return e.topic.Kind != fanout.ResourceUpdated }

@@ -93,6 +93,7 @@ func (b *Back) watchOptions() watchOptions {
 		metrics:      b.opts.Metrics,
 		logger:       b.log,
 		subresources: b.opts.Subresources,
+		rate:         b.opts.Subscribes,
 		linger:       b.opts.Linger,
 	}
 }

@@ -74,6 +74,10 @@ type BackOptions struct {
 	Timeouts Timeouts
 	// Linger is how long an upstream subscription outlives its last subscriber.
 	Linger time.Duration
+	// Subscribes is how many subscribes a second, and as many unsubscribes, each
+	// principal may cause in the long run; [interest.DefaultRate] unless set. Those of
+	// 10 s may come at once.
+	Subscribes int
 	// MaxMessage bounds one message of the server, in bytes.
 	MaxMessage int
 
@@ -104,6 +108,8 @@ type BackMetrics interface {
 	// Dropped counts a message of the server that reached nobody; what tells
 	// which kind.
 	Dropped(server, what string)
+	// Limit counts what was refused or put off at a limit.
+	Limit(server, name string)
 }
 
 // check reports the first fault of o.
@@ -121,7 +127,7 @@ func (o *BackOptions) check() error {
 		return fmt.Errorf("modern: NewBack: server %q: negative time-out", o.Name)
 	case o.Subresources != "" && !o.Subresources.Valid():
 		return fmt.Errorf("modern: NewBack: server %q: unknown Subresources %q", o.Name, o.Subresources)
-	case o.Linger < 0, o.MaxMessage < 0:
+	case o.Linger < 0, o.Subscribes < 0, o.MaxMessage < 0:
 		return fmt.Errorf("modern: NewBack: server %q: negative limit", o.Name)
 	}
 	return o.checkURL()
@@ -164,6 +170,7 @@ func (o *BackOptions) fill() {
 type noBackMetrics struct{}
 
 func (noBackMetrics) Dropped(string, string) {}
+func (noBackMetrics) Limit(string, string)   {}
 
 // noChanges is told of changes where nobody is: nothing is wanted.
 type noChanges struct{}

@@ -110,6 +110,8 @@ type upDrops struct {
 	n  map[string]int
 }
 
+func (d *upDrops) Limit(string, string) {}
+
 func (d *upDrops) Dropped(_, what string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

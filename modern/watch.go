@@ -37,6 +37,7 @@ type watchOptions struct {
 	logger  *slog.Logger
 
 	subresources fanout.Subresources
+	rate         int           // as interest.AllowanceOptions has it
 	linger       time.Duration // how long a topic outlives the last who wanted it
 	gather       time.Duration // how long topics are gathered into one stream
 	settle       time.Duration // after the last new stream, before streams are merged
@@ -69,6 +70,8 @@ func (o *watchOptions) fill() {
 type watches struct {
 	opts watchOptions // read-only
 
+	allowances *interest.Allowances // of those who cause requests to the upstream
+
 	// reached is set once the server acknowledged or refused a listen: it exists, so
 	// when it is away it is worth waiting for.
 	reached atomic.Bool
@@ -81,6 +84,11 @@ type watches struct {
 func newWatches(opts watchOptions) *watches {
 	opts.fill()
 	ws := &watches{opts: opts}
+	ws.allowances = interest.NewAllowances(interest.AllowanceOptions{
+		Rate:   opts.rate,
+		Limit:  func(name string) { opts.metrics.Limit(opts.name, name) },
+		Logger: opts.logger,
+	})
 	ws.Table = interest.NewTable(opts.name, func(p exchange.Profile) *watch { return newWatch(ws, p) })
 	return ws
 }

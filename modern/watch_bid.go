@@ -37,6 +37,9 @@ type bidState struct {
 	failures   int          // bids in a row that did not reach the server
 	floor      time.Duration
 	refusals   int // bids in a row that were refused
+
+	paid   bool          // the next bid is
+	paidAt time.Duration // when it may be sent
 }
 
 // seek puts e into the next bid.
@@ -57,11 +60,11 @@ func (w *watch) nextBid() time.Duration {
 	case w.opts.single && w.out > 0:
 		return 0
 	case len(w.suspects) > 0 && !w.suspecting, len(w.had) > 0:
-		return w.floor + 1 // not 0
+		return max(w.floor, w.paidAt) + 1 // not 0
 	case len(w.fresh) == 0:
 		return 0
 	}
-	if at := max(w.freshAt, w.floor); at > w.now() {
+	if at := max(w.freshAt, w.floor, w.paidAt); at > w.now() {
 		return at
 	}
 	return 0 // it was due, and waits for room
@@ -103,6 +106,9 @@ func (w *watch) pumpSuspects(ctx context.Context) {
 	if w.suspecting {
 		return
 	}
+	if len(w.suspects) == 0 || w.now() < w.floor || !w.allowed() {
+		return
+	}
 	if topics := w.takeSuspects(); len(topics) > 0 {
 		w.suspecting = true
 		w.send(ctx, &bid{topics: topics, suspect: true})
@@ -111,7 +117,7 @@ func (w *watch) pumpSuspects(ctx context.Context) {
 
 func (w *watch) pumpFresh(ctx context.Context) {
 	switch {
-	case len(w.fresh) == 0 || w.now() < max(w.freshAt, w.floor):
+	case len(w.fresh) == 0 || w.now() < max(w.freshAt, w.floor) || !w.allowed():
 	case !w.room():
 		w.mergeInHaste(ctx)
 	default:
@@ -129,6 +135,7 @@ func (w *watch) send(ctx context.Context, b *bid) {
 		want = append(want, e.topic)
 	}
 	w.out++
+	w.paid = false
 	// Ends with the answer, within ackTimeout, or with the loop.
 	w.workers.Go(func() { w.carry(ctx, b, filterOf(want)) })
 }
@@ -146,6 +153,12 @@ func (w *watch) carry(ctx context.Context, b *bid, want exchange.Filter) {
 }
 
 func (w *watch) listen(ctx context.Context, b *bid, want exchange.Filter) (listenStream, error) {
+	for !w.payer.Enter() {
+		if err := pause(ctx, crowdedPause); err != nil {
+			return nil, err
+		}
+	}
+	defer w.payer.Leave()
 	if b.leaving != nil {
 		b.leaving.stream.close()
 		if err := pause(ctx, turnover); err != nil {

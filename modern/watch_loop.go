@@ -20,7 +20,8 @@ type watch struct {
 	table   *watches
 	opts    *watchOptions
 	profile exchange.Profile
-	born    time.Time // what the clock of durations counts from
+	payer   *interest.Allowance // for the streams that are asked for
+	born    time.Time           // what the clock of durations counts from
 
 	// How others reach the loop.
 	poked   chan struct{} // capacity 1: look at drops
@@ -58,6 +59,7 @@ func newWatch(ws *watches, p exchange.Profile) *watch {
 		table:   ws,
 		opts:    &ws.opts,
 		profile: p,
+		payer:   ws.allowances.Of(p.Share),
 		born:    time.Now(),
 		poked:   make(chan struct{}, 1),
 		reports: make(chan bidReport),

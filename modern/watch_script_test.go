@@ -223,6 +223,7 @@ func (a *watchAudience) Wanted(t fanout.Topic) bool {
 }
 
 func (a *watchAudience) End(t fanout.Topic, _ error) { a.add("end " + topicName(t)) }
+func (a *watchAudience) Limit(string, string)        {}
 func (a *watchAudience) Dropped(_, what string)      { a.add("dropped: " + what) }
 
 func (a *watchAudience) add(line string) {

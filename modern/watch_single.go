@@ -27,7 +27,7 @@ type cueState struct {
 // not carry, or if half of what it carries nobody wants any more. What comes while a
 // bid is out joins the next (L2M-22).
 func (w *watch) pumpSingle(ctx context.Context) {
-	if w.out > 0 {
+	if w.out > 0 || !w.allowedSingle() {
 		return
 	}
 	b := &bid{topics: w.pick(w.had), suspect: true}

@@ -115,6 +115,7 @@ func (b *builder) backOptions() legacy.Options {
 		Timeouts:     legacy.Timeouts{Connect: s.Timeouts.Connect, Request: s.Timeouts.Request, Max: s.Timeouts.Max},
 		Idle:         s.Idle,
 		Linger:       s.Linger,
+		Subscribes:   int(b.config.Limits.SubscribesEach),
 		MaxSessions:  int(b.config.Limits.Sessions),
 		MaxMessage:   int(b.config.Limits.UpstreamMessage),
 		Subresources: legacy.Subresources(s.Subresources),

@@ -83,6 +83,7 @@ func (b *builder) modernOptions() modern.BackOptions {
 		ClientInfo:   implementation(),
 		Timeouts:     modern.Timeouts{Connect: s.Timeouts.Connect, Request: s.Timeouts.Request, Max: s.Timeouts.Max},
 		Linger:       s.Linger,
+		Subscribes:   int(b.config.Limits.SubscribesEach),
 		MaxMessage:   int(b.config.Limits.UpstreamMessage),
 		Subresources: fanout.Subresources(s.Subresources),
 		Logger:       b.log,

@@ -82,7 +82,7 @@ servers:
 		Roots: []byte(`[{"uri":"file:///a"},{"uri":"file:///b%20c"}]`), Lanes: 3, KeepLane: true,
 		Synthesize: legacy.Synthesize{Tools: 19 * time.Second, Prompts: 20 * time.Second, Resources: 21 * time.Second, Updates: 22 * time.Second},
 		Timeouts:   legacy.Timeouts{Connect: 15 * time.Second, Request: 16 * time.Second, Max: 17 * time.Second},
-		Idle:       13 * time.Second, Linger: 14 * time.Second, MaxSessions: 4, MaxMessage: 3 << 10,
+		Idle:       13 * time.Second, Linger: 14 * time.Second, Subscribes: 200, MaxSessions: 4, MaxMessage: 3 << 10,
 		Subresources: legacy.SubresourcesAsSent,
 		Cache:        map[string]exchange.CacheHint{"tools/list": {TTL: 18_000, Public: true}},
 	}); !reflect.DeepEqual(back, want) {

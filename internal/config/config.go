@@ -67,6 +67,7 @@ type Limits struct {
 	WebSocketsEach     int64 `koanf:"websockets_each"`      // of them, those of one principal
 	Streams            int64 `koanf:"streams"`              // open subscriptions/listen requests in all
 	ListenTopics       int64 `koanf:"listen_topics"`        // resources one listen stream may name
+	SubscribesEach     int64 `koanf:"subscribes_each"`      // a second, at one server, that one principal causes
 	Parked             int64 `koanf:"parked"`               // calls of one server that wait for answers
 	ParkedEach         int64 `koanf:"parked_each"`          // of them, those of one principal
 	Cache              int64 `koanf:"cache"`                // bytes of results that are kept, over all servers

@@ -37,7 +37,7 @@ func TestDefaults(t *testing.T) {
 		ClientIdle: 30 * time.Minute, Remember: true,
 		Limits: Limits{
 			Body: 4 << 20, Depth: 128, UpstreamMessage: 64 << 20, Sessions: 1000, ClientSessions: 10_000, ClientSessionsEach: 5_000, ClientEvents: 256 << 10,
-			WebSockets: 10_000, WebSocketsEach: 5_000, Streams: 20_000, ListenTopics: 1024,
+			WebSockets: 10_000, WebSocketsEach: 5_000, Streams: 20_000, ListenTopics: 1024, SubscribesEach: 200,
 			Parked: 10_000, ParkedEach: 5_000, Cache: 64 << 20, CacheEntries: 10_000,
 		},
 		Log: Log{Level: "info", Format: "auto"},

@@ -73,6 +73,7 @@ var schema = &key{kind: group, fields: map[string]*key{
 		"websockets_each":      {kind: count, def: int64(5_000), min: 1, max: 1_000_000},
 		"streams":              {kind: count, def: int64(20_000), min: 1, max: 1_000_000},
 		"listen_topics":        {kind: count, def: int64(1024), min: 1, max: 1_000_000},
+		"subscribes_each":      {kind: count, def: int64(200), min: 1, max: 1_000_000},
 		"parked":               {kind: count, def: int64(10_000), min: 1, max: 1_000_000},
 		"parked_each":          {kind: count, def: int64(5_000), min: 1, max: 1_000_000},
 		"cache":                {kind: size, def: int64(64 << 20), min: 64 << 10, max: 1 << 34},

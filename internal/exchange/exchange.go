@@ -52,6 +52,9 @@ type Profile struct {
 	// Scope is the server's name and a digest of the rest: a string that means
 	// the same in every replica.
 	Scope string
+	// Share names the clients whose use of the upstream counts together, where limits
+	// are for each. It says nothing of what may be shared.
+	Share string
 	// Capabilities is what the upstream is told that its client can do.
 	Capabilities json.RawMessage
 	// ClientInfo is what the upstream is told of its client; nil for the

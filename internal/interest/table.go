@@ -60,6 +60,7 @@ func (t *Table[L]) Watch(ctx context.Context, p exchange.Profile, want []fanout.
 		return nil, func() {}, nil
 	}
 	q := NewQuery(want)
+	q.Share = p.Share
 	loop, err := t.hand(ctx, p, q)
 	if err != nil {
 		return nil, nil, err

@@ -126,10 +126,13 @@ func TestStreamOutlivesItsHandler(t *testing.T) {
 
 func TestStreamEndsWithItsClient(t *testing.T) {
 	for name, leave := range map[string]func(*net.TCPConn) error{
-		"closes":     (*net.TCPConn).Close,
-		"half":       (*net.TCPConn).CloseWrite, // as net/http takes it
-		"resets":     func(c *net.TCPConn) error { return errors.Join(c.SetLinger(0), c.Close()) },
-		"after more": func(c *net.TCPConn) error { _, err := c.Write(make([]byte, maxStray)); return errors.Join(err, c.Close()) },
+		"closes": (*net.TCPConn).Close,
+		"half":   (*net.TCPConn).CloseWrite, // as net/http takes it
+		"resets": func(c *net.TCPConn) error { return errors.Join(c.SetLinger(0), c.Close()) },
+		"after more": func(c *net.TCPConn) error {
+			_, err := c.Write(make([]byte, maxStray))
+			return errors.Join(err, c.Close())
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cause := make(chan error, 1)

@@ -32,12 +32,13 @@ func newConnLink(ctx context.Context, s *session, conn transport.Conn) *connLink
 // read hands every message to the session until the connection ends.
 func (l *connLink) read(ctx context.Context) {
 	defer close(l.done)
+	ration := l.s.ration()
 	for {
 		text, err := l.conn.Read()
 		var long *transport.TooLongError
 		switch {
 		case err == nil:
-			l.s.receiveText(ctx, text, nil, func() { transport.PutBuffer(text) })
+			l.s.receiveRationed(ctx, ration, text, nil, func() { transport.PutBuffer(text) })
 		case errors.As(err, &long):
 			l.s.tooLong(ctx, long)
 		default:

@@ -25,11 +25,12 @@ type eventLink struct {
 	to   *endpoint   // where to post
 	post http.Header // goes with each POST
 
-	body io.Closer // the stream's
-	rd   *sse.Reader
-	stop context.CancelCauseFunc // ends the stream
-	live context.Context
-	done chan struct{} // closed when read has returned
+	body   io.Closer // the stream's
+	rd     *sse.Reader
+	ration *transport.Ration       // read's
+	stop   context.CancelCauseFunc // ends the stream
+	live   context.Context
+	done   chan struct{} // closed when read has returned
 }
 
 // linkEvents opens the stream of events for s. ctx bounds the opening, which ends
@@ -74,7 +75,8 @@ func (l *eventLink) ask(at *endpoint) error {
 		return &transport.KindError{Kind: kind}
 	}
 	l.body = resp.Body
-	l.rd = sse.NewReader(resp.Body, sse.ReaderOptions{MaxEventSize: l.s.opts.MaxMessage})
+	l.ration = l.s.ration()
+	l.rd = sse.NewReader(resp.Body, sse.ReaderOptions{MaxEventSize: l.s.opts.MaxMessage, Idle: l.ration})
 	if l.to, err = l.endpoint(at); err != nil {
 		_ = resp.Body.Close() // nothing came of it
 	}
@@ -137,7 +139,9 @@ func (l *eventLink) read(ctx context.Context) {
 			return
 		}
 		if ev.Type == "message" {
-			l.s.receiveText(ctx, l.rd.Take(), nil, nil)
+			l.s.receiveRationed(ctx, l.ration, l.rd.Take(), nil, nil)
+		} else {
+			l.ration.Message(len(ev.Data))
 		}
 	}
 }

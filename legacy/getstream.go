@@ -209,13 +209,14 @@ func (g *getStream) refused(before streamCut, code int) (streamCut, error) {
 // read hands every message of an open stream to the session until it ends.
 func (g *getStream) read(ctx context.Context, resp *http.Response, before streamCut) streamCut {
 	defer resp.Body.Close()
-	rd := sse.NewReader(resp.Body, sse.ReaderOptions{MaxEventSize: g.l.s.opts.MaxMessage})
+	ration := g.l.s.ration()
+	rd := sse.NewReader(resp.Body, sse.ReaderOptions{MaxEventSize: g.l.s.opts.MaxMessage, Idle: ration})
 	cut := streamCut{retry: defaultRetry}
 	var err error
 	for err == nil {
 		if _, err = rd.Next(); err == nil {
 			cut.brought = true
-			g.l.s.receiveText(ctx, rd.Take(), nil, nil)
+			g.l.s.receiveRationed(ctx, ration, rd.Take(), nil, nil)
 		}
 	}
 	cut.lastID = rd.LastEventID()

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
@@ -182,6 +184,76 @@ func TestLimitOfSubscribesBreaksNoPromise(t *testing.T) {
 		}
 		if n := len(st.aud.ended); n != 0 {
 			t.Errorf("%d promises were broken", n)
+		}
+	})
+}
+
+// A server that floods its stream with what nobody needs must not have it read as
+// fast as it comes: that takes a core.
+func TestFloodOfTheServersStreamIsRationed(t *testing.T) {
+	for name, text := range map[string]string{
+		"comments":      ": nothing\n",
+		"empty events":  "id: 1\n\n",
+		"notifications": "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":1}}\n\n",
+		"progress":      "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":9,\"progress\":1}}\n\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newHTTPPeer(t)
+			var sent atomic.Int64
+			p.get = func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				piece := []byte(strings.Repeat(text, 32<<10/len(text)))
+				for r.Context().Err() == nil {
+					n, err := w.Write(piece)
+					if sent.Add(int64(n)); err != nil {
+						return
+					}
+				}
+			}
+			p.on["tools/list"] = listOnce
+			b := newTestBack(t, Options{URL: p.URL})
+			if err := serveOne(t, b, "a"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(3 * time.Second)
+			begun, before := time.Now(), sent.Load()
+			if err := serveOne(t, b, "a"); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Second)
+			// 1 MiB/s, what a call is good for, and what the system's buffers take at once.
+			if n, most := sent.Load()-before, int64(float64(8<<20)*time.Since(begun).Seconds()); n > most {
+				t.Errorf("%d bytes of the flood were read within %v, want %d at most", n, time.Since(begun), most)
+			}
+		})
+	}
+}
+
+// The same of a connection. A call that begins meanwhile has its answer soon.
+func TestFloodOfAConnectionIsRationed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, peers := pipeBack(t, Options{})
+		first := make(chan error, 1)
+		go func() { first <- serveOne(t, b, "a") }()
+		p := <-peers
+		p.handshake(everything)
+		p.result(p.want("tools/list").ID, `{"tools":[]}`)
+		if err := <-first; err != nil {
+			t.Fatal(err)
+		}
+		const flood = 100_000
+		begun := time.Now()
+		for range flood {
+			p.write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
+		}
+		if took, least := time.Since(begun), 20*time.Second; took < least {
+			t.Errorf("%d useless messages were read within %v, want no less than %v", flood, took, least)
+		}
+		begun = time.Now()
+		go func() { first <- serveOne(t, b, "a") }()
+		p.result(p.want("tools/list").ID, `{"tools":[]}`)
+		if err := <-first; err != nil || time.Since(begun) > time.Second {
+			t.Errorf("the call after the flood = %v after %v", err, time.Since(begun))
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -184,14 +185,42 @@ func (s *session) tell(ctx context.Context, c, from *call, method string, params
 func (s *session) changed(kind fanout.Kind, m *wire.Message) {
 	uri, _ := wire.GetString(m.Params, "uri")
 	meta := wire.Get(m.Params, "_meta")
-	if !s.watch().changed(kind, uri, meta) && kind != fanout.ResourceUpdated {
+	told := s.watch().changed(kind, uri, meta)
+	if !told {
+		s.useless.Add(1)
+	}
+	if !told && kind != fanout.ResourceUpdated {
 		// Nobody was promised to hear of it, but what is kept of the list is old.
 		topic := fanout.Topic{Scope: s.roots.scope, Kind: kind}
 		s.opts.Changes.Publish(fanout.Event{Topic: topic, Meta: foreignMeta(meta)})
 	}
 }
 
-func (s *session) drop(what string) { s.opts.Metrics.Dropped(s.opts.Name, what) }
+func (s *session) drop(what string) {
+	s.useless.Add(1)
+	s.opts.Metrics.Dropped(s.opts.Name, what)
+}
+
+// ration bounds how fast a reader of the session takes what nobody needs.
+func (s *session) ration() *transport.Ration {
+	return &transport.Ration{Busy: s.busy, Done: s.gone}
+}
+
+// busy reports whether a call waits for its answer.
+func (s *session) busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.calls) > 0
+}
+
+// receiveRationed is receiveText for a reader with a ration.
+func (s *session) receiveRationed(ctx context.Context, r *transport.Ration, text []byte, from *call, release func()) {
+	n, before := len(text), s.useless.Load()
+	s.receiveText(ctx, text, from, release)
+	if s.useless.Load() != before {
+		r.Message(n)
+	}
+}
 
 func isEnvelope(err error) bool {
 	var e *wire.EnvelopeError

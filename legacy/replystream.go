@@ -43,14 +43,17 @@ type replyStream struct {
 	rd   *sse.Reader
 	from time.Time // when its headers had come
 	used bool      // a message came on it
-	buf  []byte    // the reader's first; nil once it may have gone with an event
+
+	ration transport.Ration // always as if somebody waits
+	buf    []byte           // the reader's first; nil once it may have gone with an event
 }
 
 // readStream reads a call's stream until the answer or its end.
 func (l *httpLink) readStream(ctx context.Context, c *call, resp *http.Response) (position, error) {
 	buf := transport.GetBuffer(l.expect(resp))
 	st := &replyStream{l: l, c: c, body: resp.Body, buf: buf, from: time.Now()}
-	st.rd = sse.NewReader(resp.Body, sse.ReaderOptions{MaxEventSize: l.s.opts.MaxMessage, Buffer: buf})
+	st.ration.Done = ctx.Done()
+	st.rd = sse.NewReader(resp.Body, sse.ReaderOptions{MaxEventSize: l.s.opts.MaxMessage, Buffer: buf, Idle: &st.ration})
 	for {
 		ev, err := st.rd.Next()
 		if err != nil {
@@ -66,7 +69,7 @@ func (l *httpLink) readStream(ctx context.Context, c *call, resp *http.Response)
 			return position{settled: true}, nil
 		}
 		st.used = true
-		l.s.receiveText(ctx, st.take(), c, nil)
+		l.s.receiveRationed(ctx, &st.ration, st.take(), c, nil)
 		if ctx.Err() != nil { // answered by a batch, say
 			st.close()
 			return position{}, context.Cause(ctx)

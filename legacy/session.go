@@ -73,7 +73,8 @@ type session struct {
 	// rootsTurn has capacity 1: who has put something in puts the server right
 	// about roots.
 	rootsTurn chan struct{}
-	greeted   atomic.Bool // the server has had the time to ask as it starts
+	useless   atomic.Int64 // messages that nobody needed
+	greeted   atomic.Bool  // the server has had the time to ask as it starts
 	// turn has capacity 1: who has put something in may set the upstream's log
 	// level.
 	turn chan struct{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -66,3 +67,46 @@ func TestListensOfOneShareAreBoundedInRate(t *testing.T) {
 		}
 	})
 }
+
+// A server that floods a listen stream with what nobody needs must not have it read
+// as fast as it comes.
+func TestFloodOfAListenStreamIsRationed(t *testing.T) {
+	for name, text := range map[string]string{
+		"comments":      ": nothing\n",
+		"notifications": "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":1}}\n\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newUpPeer(t)
+			var sent atomic.Int64
+			p.on["subscriptions/listen"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+				upStream(w)(ackText, `{"toolsListChanged":true}`, m.ID)
+				piece := []byte(strings.Repeat(text, 32<<10/len(text)))
+				for r.Context().Err() == nil {
+					n, err := w.Write(piece)
+					if sent.Add(int64(n)); err != nil {
+						return
+					}
+				}
+			}
+			b := p.back(BackOptions{Changes: wantsAll{}})
+			_, release, err := b.Watch(t.Context(), listenProfile, []fanout.Topic{{Scope: listenProfile.Scope, Kind: fanout.ToolsListChanged}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer release()
+			time.Sleep(3 * time.Second)
+			begun, before := time.Now(), sent.Load()
+			time.Sleep(time.Second)
+			if n, most := sent.Load()-before, int64(float64(4<<20)*time.Since(begun).Seconds()); n > most {
+				t.Errorf("%d bytes of the flood were read within %v, want %d at most", n, time.Since(begun), most)
+			}
+		})
+	}
+}
+
+// wantsAll is an audience that wants everything, and does nothing with it.
+type wantsAll struct{}
+
+func (wantsAll) Publish(fanout.Event)     {}
+func (wantsAll) Wanted(fanout.Topic) bool { return true }
+func (wantsAll) End(fanout.Topic, error)  {}

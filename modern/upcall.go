@@ -40,6 +40,8 @@ type upcall struct {
 	// probes says that the server may not know the request: it is not sent a cancellation
 	// of it, which some servers don't survive.
 	probes bool
+
+	useless int // messages that nobody needed, yet to be rationed; its stream's reader's
 }
 
 // is reports whether id is the call's.

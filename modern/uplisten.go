@@ -187,6 +187,7 @@ func (l *httpLink) openListen(ctx context.Context, cancel context.CancelCauseFun
 	}
 	s := &httpListen{ctx: ctx, cancel: cancel}
 	s.st = l.newReplyStream(func() { cancel(errLeft) }, c, resp)
+	s.st.ration.Done, s.st.ration.Busy = ctx.Done(), transport.Never
 	if err := s.acknowledged(); err != nil {
 		s.st.close()
 		return nil, err

@@ -47,12 +47,17 @@ func (p *pipe) alive() bool {
 
 // read takes every message until the connection ends, and closes it then.
 func (p *pipe) read() {
+	ration := transport.Ration{Busy: p.busy, Done: p.l.live.Done()}
 	for {
 		text, err := p.conn.Read()
 		var long *transport.TooLongError
 		switch {
 		case err == nil:
+			n, before := len(text), p.l.useless.Load()
 			p.receive(text)
+			if p.l.useless.Load() != before {
+				ration.Message(n)
+			}
 		case errors.As(err, &long):
 			p.tooLong(long)
 		default:
@@ -66,6 +71,13 @@ func (p *pipe) read() {
 			return
 		}
 	}
+}
+
+// busy reports whether a call waits for its answer.
+func (p *pipe) busy() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.calls) > 0
 }
 
 // fail ends everything that is in flight, and reports whether it was not ended

@@ -32,18 +32,22 @@ type replyStream struct {
 	body io.ReadCloser
 	rd   *sse.Reader
 	buf  []byte // the reader's first; nil once it may have gone with an event
+
+	ration transport.Ration
+	last   int // bytes of the message that next returned last
 }
 
 func (l *httpLink) newReplyStream(end func(), c *upcall, resp *http.Response) *replyStream {
 	buf := transport.GetBuffer(l.expect(resp))
 	st := &replyStream{l: l, c: c, end: end, body: resp.Body, buf: buf}
-	st.rd = sse.NewReader(resp.Body, sse.ReaderOptions{MaxEventSize: l.opts.MaxMessage, Buffer: buf})
+	st.rd = sse.NewReader(resp.Body, sse.ReaderOptions{MaxEventSize: l.opts.MaxMessage, Buffer: buf, Idle: &st.ration})
 	return st
 }
 
 // readStream reads a request's stream until the answer or its end.
 func (l *httpLink) readStream(ctx context.Context, end func(), c *upcall, resp *http.Response) (answer, error) {
 	st := l.newReplyStream(end, c, resp)
+	st.ration.Done = ctx.Done()
 	for {
 		m, err := st.next()
 		if err != nil {
@@ -79,10 +83,14 @@ func (l *httpLink) tell(ctx context.Context, c *upcall, m *wire.Message) {
 			return
 		}
 	}
+	if !c.listens() {
+		c.useless++
+	}
 	l.news(c, m)
 }
 
 func (l *httpLink) drop(what string, c *upcall) {
+	c.useless++
 	l.opts.Metrics.Dropped(l.opts.Name, what)
 	l.opts.Logger.Debug("skipping message of server", "what", what, "method", c.method)
 }
@@ -90,11 +98,16 @@ func (l *httpLink) drop(what string, c *upcall) {
 // next returns the next message of the stream, which is valid until the call after.
 // What can't be read is logged and skipped, unless it is the answer.
 func (st *replyStream) next() (*wire.Message, error) {
+	if st.c.useless > 0 {
+		st.ration.Message(st.last)
+		st.c.useless = 0
+	}
 	for {
 		ev, err := st.rd.Next()
 		if err != nil {
 			return nil, err
 		}
+		st.last = len(ev.Data)
 		m, err := wire.Parse(ev.Data, reading)
 		if err == nil {
 			return &m, nil
@@ -102,6 +115,7 @@ func (st *replyStream) next() (*wire.Message, error) {
 		if m.Method == "" && st.c.is(m.ID) {
 			return nil, st.l.unreadable(err)
 		}
+		st.ration.Message(st.last)
 		st.l.opts.Metrics.Dropped(st.l.opts.Name, "unreadable")
 		st.l.opts.Logger.Warn("skipping unreadable message of server", "error", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -34,6 +35,7 @@ type connLink struct {
 	stop context.CancelCauseFunc
 	live context.Context // ends with close
 
+	useless atomic.Int64   // messages that nobody needed
 	running sync.WaitGroup // dials, readers, what is being sent that nobody waits for
 
 	// mu guards the fields below.
@@ -220,6 +222,9 @@ func (l *connLink) close(context.Context) error {
 	return err
 }
 
-func (l *connLink) drop(what string) { l.opts.Metrics.Dropped(l.opts.Name, what) }
+func (l *connLink) drop(what string) {
+	l.useless.Add(1)
+	l.opts.Metrics.Dropped(l.opts.Name, what)
+}
 
 var _ link = (*connLink)(nil)

@@ -9,20 +9,21 @@ import (
 // changed publishes a change that came on a stream, if it was promised and the
 // stream is one of those that carry it. An update that nobody subscribed to goes to
 // the nearest subscribed ancestor (M2L-33); where that is on another stream the
-// server tells of it there, too.
-func (w *watch) changed(s *sharedStream, ev fanout.Event) {
+// server tells of it there, too. The result tells whether somebody needed it.
+func (w *watch) changed(s *sharedStream, ev fanout.Event) bool {
 	at := ev.Topic
 	if w.hear(s, at, ev) {
-		return
+		return true
 	}
 	if at.Kind == fanout.ResourceUpdated && w.opts.subresources != fanout.SubresourcesOff {
 		for uri := range fanout.Ancestors(ev.Topic.URI) {
 			if at.URI = uri; w.hear(s, at, ev) {
-				return
+				return true
 			}
 		}
 	}
 	w.opts.metrics.Dropped(w.opts.name, "unsubscribed update")
+	return false
 }
 
 // hear reports whether the topic at was promised to somebody, and publishes the

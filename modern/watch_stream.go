@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
 // gracefulRest is how long a server is left alone that ended a stream: it may be
@@ -47,6 +49,7 @@ func (w *watch) take(ctx context.Context, stream listenStream, topics []*tracked
 // read publishes what comes on a stream, and reports its end.
 func (w *watch) read(ctx context.Context, s *sharedStream) {
 	defer s.stream.close()
+	ration := transport.Ration{Busy: transport.Never, Done: ctx.Done()}
 	for {
 		ev, err := s.stream.next()
 		if err != nil {
@@ -56,7 +59,9 @@ func (w *watch) read(ctx context.Context, s *sharedStream) {
 			}
 			return
 		}
-		w.changed(s, ev)
+		if !w.changed(s, ev) {
+			ration.Message(len(ev.Topic.URI))
+		}
 	}
 }
 

@@ -57,6 +57,11 @@ type ReaderOptions struct {
 	// text after its colon, which is valid during the call only.
 	Comment func(text []byte)
 
+	// Idle, if not nil, is told from Next before it reads on how many bytes since the
+	// last time belong to no event: comments, empty lines, events that are passed
+	// over. It may take its time.
+	Idle interface{ Bytes(n int) }
+
 	// Buffer is the first buffer to read into, all of its capacity; the reader
 	// owns it from then on. Nil means a small one.
 	Buffer []byte
@@ -78,6 +83,7 @@ type Reader struct {
 	err    error // what src ended with
 
 	event pending // the current event
+	idle  int     // bytes that Idle has not been told of
 	last  span    // data of the event returned last
 	id    string  // the "last event ID buffer" of the standard
 
@@ -245,6 +251,7 @@ func (r *Reader) consume(end int) (Event, bool) {
 		}
 		if r.start == begin {
 			r.start = r.line // nothing before it to keep
+			r.idle += r.line - begin
 		}
 	}
 	return Event{}, false
@@ -280,8 +287,10 @@ func (r *Reader) dispatch(end int) (Event, bool) {
 	if e.lines > 1 {
 		e.data = r.join(e.data, end)
 	}
+	begin := r.start
 	r.start = r.line
 	if e.lines == 0 || e.data.from == e.data.to && !r.opts.KeepEmpty {
+		r.idle += r.line - begin
 		return Event{}, false
 	}
 	r.last = e.data
@@ -325,6 +334,10 @@ func (r *Reader) release() {
 // fill reads once into the buffer, which it makes room in first. It leaves the
 // outcome in r.err.
 func (r *Reader) fill() {
+	if r.idle > 0 && r.opts.Idle != nil {
+		r.opts.Idle.Bytes(r.idle)
+		r.idle = 0
+	}
 	if len(r.buf) == cap(r.buf) {
 		r.makeRoom()
 	}

@@ -89,6 +89,17 @@ func (g *Gateway) boundBody(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// endChunked has the connection end with the answer to a chunked request: it may have
+// had a Content-Length, too, which net/http takes away. Whoever is in front and went by
+// that has taken something else for the next request.
+//
+// Spec: RFC 9112, 6.3.
+func endChunked(w http.ResponseWriter, r *http.Request) {
+	if len(r.TransferEncoding) > 0 && r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close")
+	}
+}
+
 func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, s *server) ([]byte, bool) {
 	var body []byte
 	var err error

@@ -158,8 +158,12 @@ type Options struct {
 	// WriteTimeout and KeepAlive are those of the fronts; zero means theirs.
 	WriteTimeout, KeepAlive time.Duration
 
+	// MachineName is the name of the machine, by which clients may call it beyond
+	// loopback. Empty means that they have its address, or an allowed name.
+	MachineName string
 	// AllowedHosts are the Host names, without port, that are served besides
-	// loopback names on a loopback listener. AllowedOrigins are the Origins
+	// loopback names, and beyond loopback besides IP addresses and MachineName.
+	// AllowedOrigins are the Origins
 	// served besides loopback ones; pages of both may read the responses.
 	AllowedHosts, AllowedOrigins []string
 
@@ -181,6 +185,7 @@ type Gateway struct {
 	mux     *http.ServeMux
 	sealer  *modern.Sealer
 	sockets *sockets
+	hosts   Hosts
 	streams transport.Streams // listen streams over HTTP
 
 	// Set by New, read-only after.
@@ -216,7 +221,7 @@ func New(opts Options) (*Gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	g := &Gateway{opts: opts, hub: newHub(opts, kept), mux: http.NewServeMux(), sealer: sealer, sockets: newSockets(opts), instance: rand.Text()[:8], servers: make(map[string]*server)}
+	g := &Gateway{opts: opts, hub: newHub(opts, kept), mux: http.NewServeMux(), sealer: sealer, sockets: newSockets(opts), hosts: Hosts{opts.MachineName, opts.AllowedHosts}, instance: rand.Text()[:8], servers: make(map[string]*server)}
 	for _, so := range opts.Servers {
 		if g.servers[so.Name] != nil {
 			return nil, fmt.Errorf("gateway: two servers are called %q", so.Name)
@@ -247,6 +252,7 @@ func (g *Gateway) Start() {
 // requests: see [Gateway.EndConnections].
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.boundBody(w, r)
+	endChunked(w, r)
 	if refused := g.checkOrigin(w, r); refused {
 		return
 	}

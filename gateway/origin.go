@@ -3,6 +3,7 @@ package gateway
 import (
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -20,10 +21,10 @@ import (
 func (g *Gateway) checkOrigin(w http.ResponseWriter, r *http.Request) (refused bool) {
 	reason := ""
 	switch {
-	case !g.hostAllowed(r):
-		reason = "Host " + r.Host + " is not served on a loopback address; add it to allowed_hosts if it should be"
+	case !g.hosts.Allow(r):
+		reason = HostRefusal(r)
 	case !g.originAllowed(r):
-		reason = "Origin " + r.Header.Get("Origin") + " is not allowed; add it to allowed_origins if it should be"
+		reason = "Origin " + strings.Join(r.Header["Origin"], " and ") + " is not allowed; add it to allowed_origins if it should be"
 	default:
 		return false
 	}
@@ -31,21 +32,45 @@ func (g *Gateway) checkOrigin(w http.ResponseWriter, r *http.Request) (refused b
 	return true
 }
 
-func (g *Gateway) hostAllowed(r *http.Request) bool { return HostAllowed(r, g.opts.AllowedHosts) }
+// Hosts says by which names a listener is called. A request by another comes from a web
+// page whose name was rebound to the listener's address, so that it may read what is
+// served there (CWE-350).
+type Hosts struct {
+	Machine string   // the machine's name; empty if it has none
+	Allowed []string // further names
+}
 
-// HostAllowed reports whether a request may have come by its Host: on a loopback
-// listener a name that is neither this machine's nor allowed has been rebound to it,
-// by a web page that wants to read what is served. Elsewhere the name says nothing.
-func HostAllowed(r *http.Request, allowed []string) bool {
+// Allow reports whether a request may have come by its Host: on loopback by a name for
+// that alone, elsewhere by any IP address, localhost (of a port that is forwarded here)
+// or the name of the machine.
+func (h Hosts) Allow(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if !ok || !loopbackAddr(local) {
+	if !ok {
 		return true
 	}
 	host := hostname(r.Host)
-	return loopbackName(host) || slices.Contains(allowed, host)
+	if loopbackName(host) || slices.ContainsFunc(h.Allowed, func(name string) bool { return strings.EqualFold(name, host) }) {
+		return true
+	}
+	return !loopbackAddr(local) && (host == "" || isIP(host) || h.isMachine(host)) // health checks over HTTP/1.0 name none
+}
+
+// isMachine takes the machine's name with and without its domain, and the one it has by
+// multicast DNS.
+func (h Hosts) isMachine(host string) bool {
+	short, _, _ := strings.Cut(h.Machine, ".")
+	return short != "" && (strings.EqualFold(host, h.Machine) || strings.EqualFold(host, short) || strings.EqualFold(host, short+".local"))
+}
+
+// HostRefusal says why a request was not allowed by its Host, and what can be done.
+func HostRefusal(r *http.Request) string {
+	return "Host " + r.Host + " is not served here; add it to allowed_hosts if it should be"
 }
 
 func (g *Gateway) originAllowed(r *http.Request) bool {
+	if len(r.Header["Origin"]) > 1 { // RFC 6454, 7.3: whoever reads only one may read another
+		return false
+	}
 	origin := r.Header.Get("Origin")
 	if origin == "" || slices.Contains(g.opts.AllowedOrigins, origin) {
 		return true
@@ -72,4 +97,9 @@ func loopbackName(host string) bool {
 	}
 	ip := net.ParseIP(host)
 	return ip != nil && ip.IsLoopback()
+}
+
+func isIP(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 
@@ -24,7 +25,7 @@ import (
 // what a command is asked first.
 func newGateway(c *config.Config, clientFirst bool, environ []string, log *slog.Logger, m *metrics.Metrics, keep transport.Guard) (*gateway.Gateway, error) {
 	o := gatewayOptions(c)
-	o.Logger, o.Metrics = log, m
+	o.Logger, o.Metrics, o.MachineName = log, m, machineName()
 	for i := range c.Servers {
 		if s := &c.Servers[i]; !s.Disabled {
 			b := &builder{config: c, server: s, clientFirst: clientFirst, environ: environ, log: log, metrics: m, guard: keep}
@@ -36,6 +37,15 @@ func newGateway(c *config.Config, clientFirst bool, environ []string, log *slog.
 		return nil, fmt.Errorf("building the gateway: %w", err)
 	}
 	return g, nil
+}
+
+// machineName returns what the machine is called, or nothing if it does not say.
+func machineName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return name
 }
 
 // gatewayOptions are what the servers have in common.

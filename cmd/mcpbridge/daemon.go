@@ -98,7 +98,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 		_ = d.mcp.listener.Close()
 		return fmt.Errorf("admin: %w; choose another address with --admin, or --admin off", err)
 	}
-	d.admin = newHTTPServer(l, guarded(h, d.config.AllowedHosts), d.log)
+	d.admin = newHTTPServer(l, guarded(h, gateway.Hosts{Machine: machineName(), Allowed: d.config.AllowedHosts}), d.log)
 	return nil
 }
 
@@ -118,10 +118,10 @@ func (d *daemon) listenAdmin(ctx context.Context) (net.Listener, error) {
 }
 
 // guarded keeps web pages off whose names were rebound to this machine.
-func guarded(h http.Handler, allowed []string) http.Handler {
+func guarded(h http.Handler, hosts gateway.Hosts) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !gateway.HostAllowed(r, allowed) {
-			http.Error(w, "Host "+r.Host+" is not served on a loopback address; add it to allowed_hosts if it should be", http.StatusForbidden)
+		if !hosts.Allow(r) {
+			http.Error(w, gateway.HostRefusal(r), http.StatusForbidden)
 			return
 		}
 		h.ServeHTTP(w, r)

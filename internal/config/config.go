@@ -24,8 +24,9 @@ type Config struct {
 	// AllowedOrigins are the Origin headers that browsers may send, beyond
 	// the loopback ones; each is scheme://host[:port].
 	AllowedOrigins []string `koanf:"allowed_origins"`
-	// AllowedHosts are Host headers, without port, accepted on a loopback
-	// listener beyond the loopback names.
+	// AllowedHosts are Host headers, without port, accepted beyond the loopback
+	// names, and on a listener beyond loopback beyond IP addresses and the
+	// machine's name.
 	AllowedHosts []string `koanf:"allowed_hosts"`
 
 	// StateKeys are the secrets that protect requestState: the first seals, all

@@ -1,0 +1,183 @@
+package gateway
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// An attacker speaks HTTP to a gateway byte by byte.
+type attacker struct {
+	t *testing.T
+	net.Conn
+	r *bufio.Reader
+}
+
+func (r *rig) attack(t *testing.T) *attacker {
+	t.Helper()
+	c, err := net.Dial("tcp", r.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	return &attacker{t, c, bufio.NewReader(c)}
+}
+
+// answer reads the next response, or returns the error of there being none.
+func (a *attacker) answer() (answer, error) {
+	res, err := http.ReadResponse(a.r, nil)
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.Close {
+		res.Header.Set("Connection", "close") // which net/http takes away
+	}
+	text, err := io.ReadAll(res.Body)
+	return answer{res.StatusCode, res.Header, string(text)}, err
+}
+
+// post returns a modern request as it is sent. headers go before the usual ones.
+func post(headers, body string) string {
+	h := "POST /mcp/peer HTTP/1.1\r\nHost: 127.0.0.1\r\n" + headers
+	for name, values := range modernHeaders("tools/list", "") {
+		h += name + ": " + values[0] + "\r\n"
+	}
+	return h + "\r\n" + body
+}
+
+func chunked(body string) string { return fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(body), body) }
+
+// A proxy in front that goes by Content-Length takes for a body what the gateway
+// takes for the next request: somebody else's answer comes back for it, or headers
+// that the proxy would have checked are not (CWE-444). net/http does not tell that
+// there were both, so every chunked request ends its connection.
+//
+// Spec: RFC 9112, 6.3.
+func TestChunkedRequestEndsItsConnection(t *testing.T) {
+	r := newRig(t, nil)
+	body := modernBody("1", "tools/list", "")
+	for _, tt := range []struct{ name, headers string }{
+		{"with Content-Length", "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n"},
+		{"behind Content-Length", "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n"},
+		{"alone", "Transfer-Encoding: chunked\r\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a := r.attack(t)
+			behind := modernBody("2", "tools/list", "")
+			_, _ = io.WriteString(a, post(tt.headers, chunked(body))+post(fmt.Sprintf("Content-Length: %d\r\n", len(behind)), behind))
+			got, err := a.answer()
+			if err != nil || got.status != http.StatusOK || got.header.Get("Connection") != "close" {
+				t.Errorf("answer = %d %v, %v, want 200 and Connection: close", got.status, got.header, err)
+			}
+			if got, err := a.answer(); err == nil {
+				t.Errorf("the request behind it was served: %d %s", got.status, got.body)
+			}
+		})
+	}
+}
+
+// A request of known length leaves its connection open for the next one.
+func TestRequestKeepsItsConnection(t *testing.T) {
+	a := newRig(t, nil).attack(t)
+	for id := range 3 {
+		body := modernBody(fmt.Sprint(id), "tools/list", "")
+		_, _ = io.WriteString(a, post(fmt.Sprintf("Content-Length: %d\r\n", len(body)), body))
+		if got, err := a.answer(); err != nil || got.status != http.StatusOK {
+			t.Fatalf("answer %d = %d, %v, want 200", id, got.status, err)
+		}
+	}
+}
+
+// A header that is there twice is read in one way here and in another elsewhere.
+func TestTwoOriginsAreRefused(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.AllowedOrigins = []string{"https://app.example"} })
+	for _, origins := range [][2]string{
+		{"https://app.example", "https://evil.example"},
+		{"http://localhost", "http://localhost"},
+		{"", "https://evil.example"},
+	} {
+		h := modernHeaders("tools/list", "")
+		h["Origin"] = origins[:]
+		if got := r.send(t, http.MethodPost, modernBody("1", "tools/list", ""), h); got.status != http.StatusForbidden || got.code() != -32600 {
+			t.Errorf("Origins %q: %d %s, want 403 with -32600", origins, got.status, got.body)
+		}
+	}
+}
+
+// A distantListener's connections seem to have come in beyond loopback.
+type distantListener struct{ net.Listener }
+
+func (l distantListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return distantConn{c}, err
+}
+
+type distantConn struct{ net.Conn }
+
+func (distantConn) LocalAddr() net.Addr {
+	return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 2526}
+}
+
+func newDistantRig(t *testing.T, change func(*Options)) *rig {
+	r := newRig(t, change)
+	s := httptest.NewUnstartedServer(r.g)
+	s.Listener = distantListener{s.Listener}
+	s.Start()
+	r.Server.Close()
+	r.Server = s
+	return r
+}
+
+// A name that leads to a machine of the network can be rebound to it as well as to
+// loopback, by a page that its people visit (CWE-350).
+func TestHostIsCheckedBeyondLoopback(t *testing.T) {
+	r := newDistantRig(t, func(o *Options) {
+		o.MachineName, o.AllowedHosts = "box.corp.example", []string{"mcp.example.com"}
+	})
+	for _, tt := range []struct {
+		host   string
+		status int
+	}{
+		{"192.0.2.7:2526", 200},
+		{"203.0.113.9", 200}, // behind a translation of addresses
+		{"[2001:db8::1]:2526", 200},
+		{"[fe80::1%25eth0]:2526", 200},
+		{"box.corp.example:2526", 200},
+		{"BOX.corp.example", 200},
+		{"box", 200},
+		{"box.local:2526", 200}, // by multicast DNS
+		{"mcp.example.com", 200},
+		{"MCP.example.com:443", 200},
+		{"localhost:8080", 200}, // by a port of this machine that is forwarded
+		{"evil.example", 403},
+		{"box.evil.example", 403},
+		{"192.0.2.7.evil.example", 403},
+		{"mcp.example.com.evil.example", 403},
+	} {
+		got := r.sendTo(t, http.MethodPost, "/mcp/peer", modernBody("1", "tools/list", ""), tt.host, modernHeaders("tools/list", ""))
+		if got.status != tt.status {
+			t.Errorf("Host %s: %d %s, want %d", tt.host, got.status, got.body, tt.status)
+		}
+		if tt.status == 403 && (got.code() != -32600 || !strings.Contains(got.body, "allowed_hosts")) {
+			t.Errorf("Host %s: %s, want -32600 and the key that allows it", tt.host, got.body)
+		}
+	}
+}
+
+// Where a listener is beyond loopback, connections from the machine itself are not.
+func TestHostOnLoopback(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.MachineName, o.AllowedHosts = "box", []string{"mcp.example.com"} })
+	for host, want := range map[string]int{"localhost": 200, "127.0.0.1:1": 200, "[::1]": 200, "MCP.example.com": 200, "box": 403, "192.0.2.7": 403, "evil.example": 403} {
+		if got := r.sendTo(t, http.MethodPost, "/mcp/peer", modernBody("1", "tools/list", ""), host, modernHeaders("tools/list", "")); got.status != want {
+			t.Errorf("Host %s: %d, want %d", host, got.status, want)
+		}
+	}
+}

@@ -36,7 +36,7 @@ func checkTarget(h http.Header, m *wire.Message) error {
 		return err
 	}
 	// Some SDKs send names outside ASCII as raw UTF-8, and compare them so.
-	if value, ok := decode(got); got != name && (!ok || value != name) {
+	if value, ok := decode(got); !ok || value != name {
 		return mismatch(spec.HeaderName, got, name)
 	}
 	return nil
@@ -75,17 +75,25 @@ const (
 )
 
 // decode returns what a header value says, and whether it says anything: a value
-// with the markers but no base64 between them does not.
+// with the markers does not, unless what is between them is the one way in which
+// base64 writes something. Markers in other letters are some readers' markers.
 func decode(value string) (string, bool) {
-	body, ok := strings.CutPrefix(value, encodedPrefix)
-	if ok {
-		body, ok = strings.CutSuffix(body, encodedSuffix)
-	}
-	if !ok {
+	if !marked(value) {
 		return value, true
 	}
+	body, ok := strings.CutPrefix(value, encodedPrefix)
+	body = body[:len(body)-len(encodedSuffix)]
 	raw, err := base64.StdEncoding.DecodeString(body)
-	return string(raw), err == nil
+	return string(raw), ok && err == nil && base64.StdEncoding.EncodeToString(raw) == body
+}
+
+// marked reports whether value begins and ends as one in base64 does.
+func marked(value string) bool {
+	return len(value) >= len(encodedPrefix)+len(encodedSuffix) && hasPrefixFold(value) && strings.HasSuffix(value, encodedSuffix)
+}
+
+func hasPrefixFold(value string) bool {
+	return len(value) >= len(encodedPrefix) && strings.EqualFold(value[:len(encodedPrefix)], encodedPrefix)
 }
 
 // EncodeHeader returns value as a header can carry it: as it is where that is
@@ -102,7 +110,7 @@ func EncodeHeader(value string) string {
 // headerSafe also refuses tabs, which the specification allows: some clients and
 // proxies turn them into spaces.
 func headerSafe(value string) bool {
-	if value == "" || value[0] == ' ' || value[len(value)-1] == ' ' || strings.HasPrefix(value, encodedPrefix) {
+	if value == "" || value[0] == ' ' || value[len(value)-1] == ' ' || hasPrefixFold(value) {
 		return false
 	}
 	for i := range len(value) {

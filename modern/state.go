@@ -83,13 +83,13 @@ func (s *Sealer) Seal(st State) string {
 }
 
 // Open reads a requestState that Seal made with one of the keys. It does not
-// judge what is in it. The error is ErrOtherState for one that another instance
+// judge what is in it. A state has one spelling, that of Seal. The error is ErrOtherState for one that another instance
 // made, by its own account, and ErrBadState for anything else.
 func (s *Sealer) Open(text string) (State, error) {
 	version, rest, _ := strings.Cut(text, ".")
 	instance, body, ok := strings.Cut(rest, ".")
 	sealed, err := base64.RawURLEncoding.DecodeString(body)
-	if version != stateVersion || !ok || err != nil || len(instance) != len(s.instance) {
+	if version != stateVersion || !ok || err != nil || base64.RawURLEncoding.EncodeToString(sealed) != body || len(instance) != len(s.instance) {
 		return State{}, ErrBadState
 	}
 	if instance != s.instance {

@@ -68,7 +68,7 @@ func nameOf(method string, params []byte) (string, bool) {
 // passesRaw reports whether a header can carry value without being encoded, though
 // not in the specified way: some servers compare names outside ASCII byte by byte.
 func passesRaw(value string) bool {
-	if value == "" || strings.TrimSpace(value) != value {
+	if value == "" || strings.TrimSpace(value) != value || marked(value) {
 		return false
 	}
 	for i := range len(value) {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -178,6 +179,27 @@ func TestHostOnLoopback(t *testing.T) {
 	for host, want := range map[string]int{"localhost": 200, "127.0.0.1:1": 200, "[::1]": 200, "MCP.example.com": 200, "box": 403, "192.0.2.7": 403, "evil.example": 403} {
 		if got := r.sendTo(t, http.MethodPost, "/mcp/peer", modernBody("1", "tools/list", ""), host, modernHeaders("tools/list", "")); got.status != want {
 			t.Errorf("Host %s: %d, want %d", host, got.status, want)
+		}
+	}
+}
+
+// A client can't read an answer with an escape that does not exist in it. It has to be
+// told, and not to be left waiting: as much of the answer can be read as tells whose it is.
+func TestF07BadEscapeOfServerIsAnError(t *testing.T) {
+	r := newRig(t, nil)
+	for _, escape := range []string{`\q`, `\u12`, `\u12g4`, strings.Repeat("x", 300) + `\N` + strings.Repeat("x", 300)} {
+		for _, stream := range []bool{false, true} {
+			r.peer.mu.Lock()
+			r.peer.before["tools/call"] = nil
+			if stream {
+				r.peer.before["tools/call"] = []string{`{"jsonrpc":"2.0","method":"notifications/x"}`}
+			}
+			r.peer.mu.Unlock()
+			r.peer.answer("tools/call", `{"content":[{"type":"text","text":"`+escape+`"}]}`)
+			got := r.call(t, "1", "tools/call", "a", `"name":"a"`)
+			if !json.Valid([]byte(got.body)) || got.code() != -32603 || !strings.Contains(got.body, "can't be read") {
+				t.Errorf("escape %.10s, stream %v: %d %.300s, want an error that says why", escape, stream, got.status, got.body)
+			}
 		}
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// reading is how a server's texts are read: a client may find an escape that does
-// not exist in a result, as it would on a direct connection.
-var reading = wire.Options{AnyEscape: true}
+// reading is how a server's texts are read: as strictly as those of clients, who
+// would have to refuse what is passed on.
+var reading = wire.Options{}
 
 // receiveText takes what the server sent in one piece: a message, or a batch,
 // which 2025-03-26 allows and which is taken apart. text is the session's from
@@ -35,7 +35,7 @@ func (s *session) receiveText(ctx context.Context, text []byte, from *call, rele
 			}
 		}
 	default:
-		s.unreadable(&m, err)
+		s.unreadable(text, err)
 	}
 }
 
@@ -72,9 +72,9 @@ func answerOf(m *wire.Message, release func()) answer {
 
 // unreadable fails the call that an unreadable message answers. If it answers
 // none it is logged and skipped.
-func (s *session) unreadable(m *wire.Message, err error) {
-	if m.Method == "" {
-		if c := s.call(m.ID); c != nil && c.settle(answer{err: s.badAnswer(err)}) {
+func (s *session) unreadable(text []byte, err error) {
+	if id, method := wire.Salvage(text); method == "" {
+		if c := s.call(id); c != nil && c.settle(answer{err: s.badAnswer(err)}) {
 			c.cancel(errAnswered)
 			return
 		}

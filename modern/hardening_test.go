@@ -184,3 +184,29 @@ func FuzzOpenState(f *testing.F) {
 		}
 	})
 }
+
+// What a client could not read is an error that tells so.
+func TestF07BadEscapeOfServerIsAnError(t *testing.T) {
+	p := newUpPeer(t)
+	b := p.back(BackOptions{})
+	const bad = `{"resultType":"complete","content":[{"type":"text","text":"\q"}]}`
+	for name, answer := range map[string]func(w http.ResponseWriter, id wire.ID){
+		"body": func(w http.ResponseWriter, id wire.ID) { upAnswer(w, id, bad) },
+		"stream": func(w http.ResponseWriter, id wire.ID) {
+			upStream(w)(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, bad)
+		},
+	} {
+		p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answer(w, m.ID) }
+		body, err := upBody(b.Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{}))
+		if err == nil || !strings.Contains(err.Error(), "can't be read") {
+			t.Errorf("%s: %s, %v, want an error that says why", name, body, err)
+		}
+	}
+	lines, peers := upLines(t, BackOptions{})
+	done := upServe(t.Context(), lines, upRequest("tools/call", `{"name":"t"}`), &upCaller{})
+	peer := <-peers
+	peer.result(peer.want("tools/call").ID, bad)
+	if got := <-done; got.err == nil || !strings.Contains(got.err.Error(), "can't be read") {
+		t.Errorf("connection: %s, %v, want an error that says why", got.body, got.err)
+	}
+}

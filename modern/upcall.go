@@ -10,9 +10,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// reading is how a server's texts are read: a client may find an escape that does
-// not exist in a result, as it would on a direct connection.
-var reading = wire.Options{AnyEscape: true}
+// reading is how a server's texts are read: as strictly as those of clients, who
+// would have to refuse what is passed on.
+var reading = wire.Options{}
 
 // A link carries requests to one server. Its methods are safe for concurrent use.
 type link interface {

@@ -208,7 +208,7 @@ func (p *pipe) receive(text []byte) {
 	m, err := wire.Parse(text, reading)
 	switch {
 	case err != nil:
-		p.unreadable(&m, err)
+		p.unreadable(text, err)
 	case m.Kind() == wire.Response:
 		p.response(&m, text)
 		return // text went with it, or stays
@@ -225,9 +225,9 @@ func (p *pipe) skip(what, method string) {
 	p.l.opts.Logger.Debug("skipping message of server", "what", what, "method", method)
 }
 
-func (p *pipe) unreadable(m *wire.Message, err error) {
-	if m.Method == "" {
-		if pc := p.take(m.ID); pc != nil {
+func (p *pipe) unreadable(text []byte, err error) {
+	if id, method := wire.Salvage(text); method == "" {
+		if pc := p.take(id); pc != nil {
 			pc.settle(answer{}, &failure{cause: fmt.Errorf("its answer can't be read: %v", err), fate: mayHaveRun})
 			return
 		}

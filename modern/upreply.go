@@ -112,7 +112,7 @@ func (st *replyStream) next() (*wire.Message, error) {
 		if err == nil {
 			return &m, nil
 		}
-		if m.Method == "" && st.c.is(m.ID) {
+		if id, method := wire.Salvage(ev.Data); method == "" && st.c.is(id) {
 			return nil, st.l.unreadable(err)
 		}
 		st.ration.Message(st.last)

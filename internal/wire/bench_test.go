@@ -25,7 +25,7 @@ func BenchmarkParseResult(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if m, err := Parse(text, Options{AnyEscape: true}); err != nil || m.Result == nil {
+				if m, err := Parse(text, Options{}); err != nil || m.Result == nil {
 					b.Fatal(m, err)
 				}
 			}

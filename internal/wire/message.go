@@ -85,12 +85,6 @@ type Options struct {
 	// too, not in the envelope alone. Fronts set it: what they check and what the
 	// upstream acts on must be the same member.
 	UniqueParams bool
-	// AnyEscape takes whatever follows a backslash in a string, at a fraction of
-	// the cost. Where a string ends, control characters and UTF-8 are checked as
-	// ever, so that such a text can't be taken for two, but a reader behind may
-	// still refuse it. For texts of a server that are passed on; what a client
-	// sends is checked in full.
-	AnyEscape bool
 }
 
 // Parse reads one message. It returns a [*SyntaxError] if data is not strict
@@ -106,6 +100,24 @@ func Parse(data []byte, opts Options) (Message, error) {
 	return m, err
 }
 
+// Salvage returns the id and the method of a message that Parse has refused, as far as
+// they can be told: of one that is JSON but for what is in its strings, or that is
+// no message for another reason than these two. Nothing else in it is to be used.
+func Salvage(data []byte) (id ID, method string) {
+	c := checker{data: data, depth: DefaultMaxDepth, anyString: true}
+	if c.text(nil) != nil || !IsObject(data) {
+		return ID{}, ""
+	}
+	id, err := ParseID(Get(data, "id"))
+	if err != nil {
+		id = ID{}
+	}
+	if m := Get(data, "method"); len(m) > 2 {
+		method = string(m)
+	}
+	return id, method
+}
+
 // A parser is what Parse works with. It is too large for the stack of a goroutine
 // that parses once and then serves a stream for hours.
 type parser struct {
@@ -117,7 +129,7 @@ type parser struct {
 var parsers = sync.Pool{New: func() any { return new(parser) }}
 
 func (m *Message) parse(p *parser, data []byte, opts Options) error {
-	p.checker = checker{data: data, depth: opts.MaxDepth, anyEscape: opts.AnyEscape}
+	p.checker = checker{data: data, depth: opts.MaxDepth}
 	if p.depth <= 0 {
 		p.depth = DefaultMaxDepth
 	}

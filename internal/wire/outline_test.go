@@ -21,21 +21,19 @@ func flat(text []byte, members func(func(Key, []byte) bool)) (all []string) {
 // sameAsWalk fails unless the outline of a message says what a walk says.
 func sameAsWalk(t *testing.T, text []byte) {
 	t.Helper()
-	for _, loose := range []bool{false, true} {
-		m, err := Parse(text, Options{AnyEscape: loose})
-		if err != nil {
-			return
+	m, err := Parse(text, Options{})
+	if err != nil {
+		return
+	}
+	if want := Get(m.Params, "_meta"); !bytes.Equal(m.Meta, want) {
+		t.Errorf("_meta of %q is %q, want %q", m.Params, m.Meta, want)
+	}
+	for _, body := range [][]byte{m.Params, m.Result, bytes.Clone(m.Result), nil} {
+		if got, want := flat(body, m.Outline.Members(body)), flat(body, Members(body)); !slices.Equal(got, want) {
+			t.Errorf("outline of %q has %q, want %q", body, got, want)
 		}
-		if want := Get(m.Params, "_meta"); !bytes.Equal(m.Meta, want) {
-			t.Errorf("_meta of %q is %q, want %q", m.Params, m.Meta, want)
-		}
-		for _, body := range [][]byte{m.Params, m.Result, bytes.Clone(m.Result), nil} {
-			if got, want := flat(body, m.Outline.Members(body)), flat(body, Members(body)); !slices.Equal(got, want) {
-				t.Errorf("outline of %q has %q, want %q", body, got, want)
-			}
-			if hasNull(body) && !m.Outline.MayHaveNulls(body) {
-				t.Errorf("outline of %q knows no null", body)
-			}
+		if hasNull(body) && !m.Outline.MayHaveNulls(body) {
+			t.Errorf("outline of %q knows no null", body)
 		}
 	}
 }
@@ -114,7 +112,7 @@ func TestOutlineStandsForItsTextAlone(t *testing.T) {
 	}
 }
 
-func TestAnyEscape(t *testing.T) {
+func TestString(t *testing.T) {
 	pad := strings.Repeat("a", 19)
 	for _, tt := range []struct {
 		name, text string
@@ -123,8 +121,12 @@ func TestAnyEscape(t *testing.T) {
 		{"plain", `"` + pad + `"`, true},
 		{"escaped quotes", `"` + pad + `\"` + pad + `\\\""`, true},
 		{"backslash at the end", `"` + pad + `\\"`, true},
-		{"unknown escape", `"\q` + pad + `"`, true},
-		{"short unicode escape", `"\u12"`, true},
+		{"every escape", `"\"\\\/\b\f\n\r\t\u00e9\uD83D` + pad + `"`, true},
+		{"unknown escape", `"\q` + pad + `"`, false},
+		{"unknown escape behind others", `"` + pad + `\\\n` + pad + `\\\\\q"`, false},
+		{"escape in capitals", `"` + pad + `\N"`, false},
+		{"short unicode escape", `"\u12"`, false},
+		{"unicode escape of no digits", `"\u12g4` + pad + `"`, false},
 		{"non-ASCII", `"` + pad + `é世界🎉` + pad + `"`, true},
 		{"line feed", "\"" + pad + "\n\"", false},
 		{"line feed in the first bytes", "\"\n" + pad + "\"", false},
@@ -146,7 +148,7 @@ func TestAnyEscape(t *testing.T) {
 				} else {
 					text = text[:strings.Index(text, tt.text)+len(tt.text)]
 				}
-				if _, err := Parse([]byte(text), Options{AnyEscape: true}); (err == nil) != tt.ok {
+				if _, err := Parse([]byte(text), Options{}); (err == nil) != tt.ok {
 					t.Errorf("Parse(%q) = %v, want ok = %v", text, err, tt.ok)
 				}
 			}
@@ -156,14 +158,12 @@ func TestAnyEscape(t *testing.T) {
 
 func TestParseAllocatesForTheIDAlone(t *testing.T) {
 	text := resultOf(100)
-	if n := testing.AllocsPerRun(100, func() { _, _ = Parse(text, Options{AnyEscape: true}) }); n > 1 {
+	if n := testing.AllocsPerRun(100, func() { _, _ = Parse(text, Options{}) }); n > 1 {
 		t.Errorf("Parse allocates %v times, want once", n)
 	}
 }
 
-// FuzzParse holds the outline against a walk, and loose strings against strict
-// ones: what is refused loosely is refused strictly, and what is taken loosely
-// differs from it in escapes alone.
+// FuzzParse holds the outline against a walk.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a\n\"b\""}],"x":null}}`,
@@ -175,13 +175,5 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		sameAsWalk(t, append(bytes.Repeat([]byte(" "), minOutline), data...))
-		_, strict := Parse(data, Options{})
-		_, loose := Parse(data, Options{AnyEscape: true})
-		if strict == nil && loose != nil {
-			t.Errorf("Parse(%q) = %v with AnyEscape, nil without", data, loose)
-		}
-		if _, wrong := strict.(*SyntaxError); wrong && loose == nil && !strings.Contains(strict.Error(), "escape") && !strings.Contains(strict.Error(), "hexadecimal") {
-			t.Errorf("Parse(%q) = nil with AnyEscape, %v without", data, strict)
-		}
 	})
 }

@@ -38,11 +38,12 @@ func Check(data []byte, maxDepth int) error {
 // the offset behind what they read; after the first failure err is set and
 // offsets mean nothing.
 type checker struct {
-	data      []byte
-	depth     int  // levels left
-	anyEscape bool // see Options
-	err       *SyntaxError
-	nulls     int // values that were null so far
+	data  []byte
+	depth int // levels left
+	err   *SyntaxError
+	nulls int // values that were null so far
+
+	anyString bool // what is in strings does not matter
 }
 
 // text reads all there is, which is one value; if that is an object, o
@@ -201,11 +202,9 @@ func (c *checker) digits(i int) int {
 	return i
 }
 
-// str reads a string whose opening quote is at i.
-func (c *checker) str(i int) int {
-	if c.anyEscape {
-		return c.looseStr(i)
-	}
+// strictStr reads a string like str, byte by byte: it finds what is wrong with it, and
+// where.
+func (c *checker) strictStr(i int) int {
 	for i++; ; {
 		i = plain(c.data, i)
 		if i >= len(c.data) {

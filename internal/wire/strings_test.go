@@ -92,12 +92,53 @@ func FuzzStringEnd(f *testing.F) {
 	})
 }
 
-// BenchmarkLooseString is a text of a megabyte of each kind.
-func BenchmarkLooseString(b *testing.B) {
+// Escapes in long strings are judged as one by one, wherever they stand.
+func TestLongStringsOfEscapes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	good := []string{`\n`, `\"`, `\\`, `\\\\`, `\/`, `\u00e9`, "x", "C:", "é", strings.Repeat("y", 70)}
+	bad := []string{`\q`, `\N`, `\u12`, `\u00g9`, `\u`, "\\\n", `\\\q`, `\\\\\2`, "\\é"}
+	for range 20_000 {
+		var text strings.Builder
+		text.WriteByte('"')
+		for range rng.IntN(60) {
+			text.WriteString(good[rng.IntN(len(good))])
+		}
+		if rng.IntN(2) == 0 {
+			text.WriteString(bad[rng.IntN(len(bad))])
+		}
+		for range rng.IntN(60) {
+			text.WriteString(good[rng.IntN(len(good))])
+		}
+		sameAsStrict(t, []byte(text.String()+`"`))
+	}
+}
+
+func sameAsStrict(t *testing.T, data []byte) {
+	t.Helper()
+	fast, slow := checker{data: data}, checker{data: data}
+	got, want := fast.str(0), slow.strictStr(0)
+	if (fast.err == nil) != (slow.err == nil) || got != want {
+		t.Errorf("str(%q) = %d, %v, want %d, %v", data, got, fast.err, want, slow.err)
+	}
+}
+
+// FuzzString holds the reading of strings in stretches against that byte by byte.
+func FuzzString(f *testing.F) {
+	f.Add([]byte(`"` + strings.Repeat(`path=\"x\" \\ \u00e9`, 9) + `"`))
+	f.Add([]byte(`"` + strings.Repeat(`abc\\\\é`, 9) + `\q"`))
+	f.Add([]byte("\"\\u12\"x\n\xff"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		sameAsStrict(t, append([]byte{'"'}, data...))
+	})
+}
+
+// BenchmarkString is a text of a megabyte of each kind.
+func BenchmarkString(b *testing.B) {
 	for _, kind := range []struct{ name, part string }{
 		{"plain", "lorem ipsum dolor sit amet, "},
 		{"quotes", `took=12ms path=\"/srv/notes/today.md\" INFO\n`},
 		{"backslashes", `C:\\Users\\ada\\notes\\`},
+		{"unicode escapes", `Za\u017c\u00f3\u0142\u0107 <b>\u003c `},
 		{"utf8", "Zażółć gęślą jaźń "},
 	} {
 		text := []byte(`"` + strings.Repeat(kind.part, (1<<20)/len(kind.part)) + `"`)
@@ -105,8 +146,8 @@ func BenchmarkLooseString(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
 			for b.Loop() {
-				c := checker{data: text, anyEscape: true}
-				if c.looseStr(0) != len(text) {
+				c := checker{data: text}
+				if c.str(0) != len(text) {
 					b.Fatal(c.err)
 				}
 			}

@@ -6,25 +6,77 @@ import (
 	"unicode/utf8"
 )
 
-// looseStr reads a string like str, but takes every escape: it looks for the
-// closing quote, and for bytes that are no plain ASCII, which are looked at more
+// str reads a string whose opening quote is at i: it looks for the closing quote,
+// and for backslashes and bytes that are no plain ASCII, which are looked at more
 // closely where there are some.
-func (c *checker) looseStr(i int) int {
+func (c *checker) str(i int) int {
 	end, odd := stringEnd(c.data, i)
 	if end < 0 {
-		return c.fail(len(c.data), "string without end")
+		return c.strictStr(i)
 	}
-	if !odd {
+	if c.anyString {
 		return end
 	}
 	text := c.data[i+1 : end-1]
-	if at := control(text); at >= 0 {
-		return c.fail(i+1+at, "control character in a string")
-	}
-	if !utf8.Valid(text) {
-		return c.fail(i+1, "invalid UTF-8")
+	if odd && (control(text) >= 0 || !utf8.Valid(text)) || !escapesStand(text) {
+		return c.strictStr(i)
 	}
 	return end
+}
+
+// escapesStand reports whether all escapes in a string are such that exist. Most are
+// skipped many at a time; the rest, such as \u00e9, are looked at one by one.
+func escapesStand(text []byte) bool {
+	i := bytes.IndexByte(text, '\\')
+	for i >= 0 {
+		if len(text)-i >= skimmed && i >= 3 {
+			next := skipEscapes(text, i)
+			if isEscaped(text, i, next) {
+				next--
+			}
+			i = next
+		}
+		for stop := i + skimmed; i >= 0 && i < stop; {
+			if i = nextEscape(text, i); i < 0 {
+				return true
+			}
+			if i = escapeEnd(text, i); i < 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// nextEscape returns the offset of the first backslash at or behind i, or -1. Where
+// there are some they are close to each other.
+func nextEscape(text []byte, i int) int {
+	for near := min(len(text), i+16); i < near; i++ {
+		if text[i] == '\\' {
+			return i
+		}
+	}
+	n := bytes.IndexByte(text[i:], '\\')
+	if n < 0 {
+		return n
+	}
+	return i + n
+}
+
+// escapeEnd returns the offset behind the escape at i, or -1 if there is none.
+func escapeEnd(text []byte, i int) int {
+	if i+1 >= len(text) {
+		return -1
+	}
+	switch text[i+1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return i + 2
+	case 'u':
+		if i+6 <= len(text) && isHex(text[i+2]) && isHex(text[i+3]) && isHex(text[i+4]) && isHex(text[i+5]) {
+			return i + 6
+		}
+	}
+	return -1
 }
 
 // skimmed is how many bytes there have to be for skim.

@@ -97,7 +97,8 @@ func (b *Back) openIn(ctx context.Context, p *transport.Process, open opener) (*
 	conn := p.Borrow()
 	var tried *session
 	s, err := open(ctx, func(ctx context.Context, s *session) error {
-		s.lastID, tried = p.LastID(), s
+		s.ids.Store(p.LastID())
+		tried = s
 		newConnLink(ctx, s, conn)
 		return nil
 	})
@@ -113,11 +114,7 @@ func (b *Back) openIn(ctx context.Context, p *transport.Process, open opener) (*
 }
 
 // highestID returns the last id that a request was given.
-func (s *session) highestID() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lastID
-}
+func (s *session) highestID() int64 { return s.ids.Load() }
 
 // patienceWith is how long a process may be silent that was asked something before.
 func patienceWith(p *transport.Process) time.Duration {

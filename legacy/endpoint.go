@@ -22,6 +22,7 @@ type endpoint struct {
 	headers http.Header      // the config's
 	own     *http1.Transport // rt, if the Back made it itself
 
+	ids  atomic.Int64 // of requests, over all sessions: some servers keep them in one table
 	size atomic.Int64 // of the last answer: what the next is expected to take
 }
 
@@ -112,6 +113,17 @@ func (e *endpoint) send(ctx context.Context, h http.Header, frame []byte) error 
 		return &statusError{code: resp.StatusCode}
 	}
 	return nil
+}
+
+// endConnection ends the connection of a response that answers another request.
+func (e *endpoint) endConnection(resp *http.Response) {
+	if http1.EndConnection(resp) {
+		return
+	}
+	_ = resp.Body.Close() // it is read no further
+	if t, ok := e.rt.(interface{ CloseIdleConnections() }); ok {
+		t.CloseIdleConnections() // it may be among them
+	}
 }
 
 // unsent reports whether a RoundTrip that failed with err had no connection to

@@ -56,6 +56,9 @@ func (b *Back) overLink(ctx context.Context, open opener) (*session, error) {
 func (b *Back) openOver(ctx context.Context, p exchange.Profile, connect connector) (*session, error) {
 	scope, _, lane := strings.Cut(p.Scope, laneMark)
 	s := newSession(&b.opts, func() *watch { return b.watchOf(scope) })
+	if b.endpoint != nil {
+		s.ids = &b.endpoint.ids
+	}
 	s.onAmbiguous = func() { b.lanes.ambiguous(scope) }
 	s.roots = profileRoots{b, scope, lane}
 	s.tools = b.toolbox(scope)

@@ -142,6 +142,8 @@ func (l *httpLink) readJSON(ctx context.Context, c *call, resp *http.Response) e
 	case err == nil && m.Kind() == wire.Response && (c.is(m.ID) || m.ID.IsZero()):
 		c.settle(answerOf(&m, func() { transport.PutBuffer(text) }))
 		return nil
+	case err == nil && m.Kind() == wire.Response:
+		return l.foreign(resp, m.ID)
 	case err == nil || isEnvelope(err) && wire.IsArray(text):
 		l.s.receiveText(ctx, text, c, nil) // it keeps text
 	default:
@@ -150,6 +152,14 @@ func (l *httpLink) readJSON(ctx context.Context, c *call, resp *http.Response) e
 		return nil
 	}
 	return &failure{cause: errors.New("it answered something else"), fate: mayHaveRun}
+}
+
+// foreign ends the connection on which the answer to another request came: that of
+// this one may come next.
+func (l *httpLink) foreign(resp *http.Response, id wire.ID) error {
+	l.e.endConnection(resp)
+	l.s.drop("foreign answer")
+	return &failure{cause: fmt.Errorf("it answered another request, of id %s, so that the connection was closed", shorten(id.String())), fate: mayHaveRun}
 }
 
 // is reports whether id is the call's.

@@ -98,6 +98,9 @@ func (b *Back) openRelay(ctx context.Context, r *relay, m *wire.Message) (*sessi
 func (b *Back) relayOver(ctx context.Context, r *relay, m *wire.Message, connect connector) (*session, error) {
 	s := newSession(&b.opts, func() *watch { return nil })
 	s.relay, r.s = r, s
+	if b.endpoint != nil {
+		s.ids = &b.endpoint.ids
+	}
 	if err := connect(ctx, s); err != nil {
 		return nil, err
 	}

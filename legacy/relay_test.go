@@ -39,8 +39,8 @@ func TestS02HandshakeIsTheServersOwn(t *testing.T) {
 		}
 		ids = append(ids, r.header.Get("Mcp-Session-Id"))
 	}
-	for _, got := range p.requests("initialize") {
-		if want := strings.Replace(oddHello, `"h"`, "1", 1); got.body != want {
+	for i, got := range p.requests("initialize") {
+		if want := strings.Replace(oddHello, `"h"`, fmt.Sprint(i+1), 1); got.body != want {
 			t.Errorf("the server got %s\nwant         %s", got.body, want)
 		}
 	}

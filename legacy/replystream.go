@@ -59,7 +59,9 @@ func (l *httpLink) readStream(ctx context.Context, c *call, resp *http.Response)
 		if err != nil {
 			return st.ended(ctx, err)
 		}
-		if m, err := wire.Parse(ev.Data, reading); err == nil && m.Kind() == wire.Response && c.is(m.ID) {
+		m, err := wire.Parse(ev.Data, reading)
+		isAnswer := err == nil && m.Kind() == wire.Response
+		if isAnswer && c.is(m.ID) {
 			l.e.size.Store(int64(len(ev.Data)))
 			// The answer aliases the reader's buffer, which stands still until
 			// finish.
@@ -67,6 +69,10 @@ func (l *httpLink) readStream(ctx context.Context, c *call, resp *http.Response)
 				st.close()
 			}
 			return position{settled: true}, nil
+		}
+		if isAnswer && !m.ID.IsZero() {
+			st.close()
+			return position{}, l.foreign(resp, m.ID)
 		}
 		st.used = true
 		l.s.receiveRationed(ctx, &st.ration, st.take(), c, nil)

@@ -69,6 +69,7 @@ type session struct {
 	relay       *relay       // nil unless the session is one client's own
 	polls       *poller
 
+	ids  *atomic.Int64 // the last one of a request; the endpoint's, if there is one
 	gone chan struct{} // closed when the session is lost or ended
 	// rootsTurn has capacity 1: who has put something in puts the server right
 	// about roots.
@@ -82,7 +83,6 @@ type session struct {
 	// mu guards the fields below. It is held for map work only, and may be held
 	// when a call's mu is taken.
 	mu         sync.Mutex
-	lastID     int64
 	calls      map[int64]*call
 	level      spec.LogLevel // the upstream's; empty if never set
 	err        error         // why gone is closed
@@ -114,6 +114,7 @@ func newSession(opts *Options, watch func() *watch) *session {
 		opts:  opts,
 		log:   opts.Logger,
 		watch: watch,
+		ids:   new(atomic.Int64),
 		gone:  make(chan struct{}),
 		turn:  make(chan struct{}, 1),
 		calls: make(map[int64]*call),

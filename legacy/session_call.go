@@ -143,8 +143,7 @@ func (s *session) begin(ctx context.Context, c *call) (context.Context, error) {
 	if c.x != nil {
 		c.clock = exchange.StartClock(s.opts.Timeouts.Request, s.opts.Timeouts.Max, func() { c.cancel(errTooLong) })
 	}
-	s.lastID++
-	c.id = s.lastID
+	c.id = s.ids.Add(1)
 	s.calls[c.id] = c
 	return ctx, nil
 }

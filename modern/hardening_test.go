@@ -143,6 +143,39 @@ func TestStateIsStrictBase64(t *testing.T) {
 	}
 }
 
+// A server, or a proxy before it, that once wrote one answer too many answers each
+// request on the connection with the answer to the one before.
+func TestForeignAnswerEndsItsConnection(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		p := newUpPeer(t)
+		var conns []string
+		p.on["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+			if conns = append(conns, r.RemoteAddr); len(conns) == 1 {
+				m.ID = wire.NumberID(99_999)
+			}
+			if stream {
+				upStream(w)(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, said("x"))
+				return
+			}
+			upAnswer(w, m.ID, said("x"))
+		}
+		b := p.back(BackOptions{})
+		call := func() error {
+			_, err := upBody(b.Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{}))
+			return err
+		}
+		if err := call(); err == nil || !strings.Contains(err.Error(), "answered another request") {
+			t.Errorf("stream %v: %v, want an error that says so", stream, err)
+		}
+		if err := call(); err != nil {
+			t.Errorf("stream %v: the call after it: %v", stream, err)
+		}
+		if len(conns) != 2 || conns[0] == conns[1] {
+			t.Errorf("stream %v: calls came over %v, want a fresh connection after a foreign answer", stream, conns)
+		}
+	}
+}
+
 // FuzzDecodeHeader reads header values: what is taken for a name has one spelling in
 // base64, and one reading.
 func FuzzDecodeHeader(f *testing.F) {

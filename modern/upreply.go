@@ -61,6 +61,9 @@ func (l *httpLink) readStream(ctx context.Context, end func(), c *upcall, resp *
 			return answerOf(m, func() { st.finish(ctx) }), nil
 		case m.Kind() == wire.Notification:
 			l.tell(ctx, c, m)
+		case m.Kind() == wire.Response:
+			defer st.close()
+			return answer{}, l.foreign(resp, m.ID)
 		default:
 			l.drop("foreign message", c)
 		}

@@ -410,7 +410,7 @@ func TestAnswersOfAnyForm(t *testing.T) {
 			w.Header().Set("Location", "http://192.0.2.1/")
 			w.WriteHeader(307)
 		}, "redirects are not followed", false},
-		{"another's answer", func(w http.ResponseWriter, _ wire.Message) { upAnswer(w, wire.NumberID(99), said("x")) }, "something else", false},
+		{"another's answer", func(w http.ResponseWriter, _ wire.Message) { upAnswer(w, wire.NumberID(99), said("x")) }, "another request, of id 99", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newUpPeer(t)

@@ -147,12 +147,28 @@ func (l *httpLink) readJSON(ctx context.Context, end func(), c *upcall, resp *ht
 		transport.PutBuffer(text)
 		return answer{}, l.unreadable(err)
 	}
-	if m.Kind() != wire.Response || !c.is(m.ID) && !m.ID.IsZero() {
+	if m.Kind() == wire.Response && !c.is(m.ID) && !m.ID.IsZero() {
+		return answer{}, l.foreign(resp, m.ID)
+	}
+	if m.Kind() != wire.Response {
 		return answer{}, &failure{cause: errors.New("it answered something else"), fate: mayHaveRun}
 	}
 	l.size.Store(int64(len(text)))
 	end()
 	return answerOf(&m, func() { transport.PutBuffer(text) }), nil
+}
+
+// foreign ends the connection on which the answer to another request came: that of
+// this one may come next.
+func (l *httpLink) foreign(resp *http.Response, id wire.ID) error {
+	if !http1.EndConnection(resp) {
+		_ = resp.Body.Close() // it is read no further
+		if t, ok := l.rt.(interface{ CloseIdleConnections() }); ok {
+			t.CloseIdleConnections() // it may be among them
+		}
+	}
+	l.opts.Metrics.Dropped(l.opts.Name, "foreign answer")
+	return &failure{cause: fmt.Errorf("it answered another request, of id %s, so that the connection was closed", shorten(id.String())), fate: mayHaveRun}
 }
 
 func (l *httpLink) unreadable(err error) error {

@@ -104,6 +104,17 @@ func (b *body) Close() error {
 	return nil
 }
 
+// EndConnection ends the connection that a response came on, and reports whether it is
+// one of a Transport's own. What follows on it can't be trusted: as soon as there is
+// one answer too many each request gets that of another.
+func EndConnection(resp *http.Response) bool {
+	b, ok := resp.Body.(*body)
+	if ok {
+		b.x.c.stop()
+	}
+	return ok
+}
+
 func (b *body) isClosed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

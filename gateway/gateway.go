@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -131,7 +132,7 @@ type Options struct {
 	// default.
 	MaxTopics int
 	// MaxParked bounds the calls of a server that wait for answers, MaxParkedEach
-	// those of one principal. Zero means the front's defaults.
+	// those of one client. Zero means the front's defaults.
 	MaxParked, MaxParkedEach int
 	// MaxSessions bounds the sessions of legacy clients with one server,
 	// MaxSessionsEach those of one principal; SessionIdle is how long one lasts that
@@ -166,6 +167,11 @@ type Options struct {
 	// AllowedOrigins are the Origins
 	// served besides loopback ones; pages of both may read the responses.
 	AllowedHosts, AllowedOrigins []string
+
+	// TrustedProxies are the networks of proxies, of which the headers are believed that
+	// say whom a request was forwarded for: anonymous clients are told apart by their
+	// addresses where each may have so much of something.
+	TrustedProxies []netip.Prefix
 
 	// Authenticate says whose request a request is; what differs in that shares
 	// nothing but what the options say is shared. It is for programs that embed a

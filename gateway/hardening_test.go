@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -199,6 +200,99 @@ func TestF07BadEscapeOfServerIsAnError(t *testing.T) {
 			got := r.call(t, "1", "tools/call", "a", `"name":"a"`)
 			if !json.Valid([]byte(got.body)) || got.code() != -32603 || !strings.Contains(got.body, "can't be read") {
 				t.Errorf("escape %.10s, stream %v: %d %.300s, want an error that says why", escape, stream, got.status, got.body)
+			}
+		}
+	}
+}
+
+// from returns a client at an address of loopback; forwarded, if not empty, is whom it
+// says it speaks for.
+func (r *rig) from(t *testing.T, addr, forwarded string) func(method, body string, h http.Header) answer {
+	d := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(addr)}}
+	c := &http.Client{Transport: &http.Transport{DialContext: d.DialContext}}
+	t.Cleanup(c.CloseIdleConnections)
+	return func(method, body string, h http.Header) answer {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, r.URL+"/mcp/peer", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if req.Header = h.Clone(); forwarded != "" {
+			req.Header.Set("X-Forwarded-For", forwarded)
+		}
+		res, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = res.Body.Close() }) // a WebSocket stays open until then
+		if res.StatusCode == http.StatusSwitchingProtocols {
+			return answer{status: res.StatusCode}
+		}
+		text, _ := io.ReadAll(res.Body)
+		return answer{res.StatusCode, res.Header, string(text)}
+	}
+}
+
+// As long as everybody is anonymous, one client could take the sessions of all: what
+// each may have is by address, and whoever needs room takes it from their own.
+func TestSharesOfAnonymousAreByAddress(t *testing.T) {
+	r := newRig(t, func(o *Options) {
+		o.MaxSessions, o.MaxSessionsEach = 4, 3
+		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.9/32")}
+	})
+	hello := func(c func(string, string, http.Header) answer) string {
+		t.Helper()
+		got := c(http.MethodPost, initializeText, http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}})
+		return got.header.Get("Mcp-Session-Id")
+	}
+	alive := func(c func(string, string, http.Header) answer, id string) bool {
+		t.Helper()
+		return c(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, http.Header{"Content-Type": {"application/json"},
+			"Accept": {"application/json, text/event-stream"}, "Mcp-Session-Id": {id}}).status == http.StatusOK
+	}
+	good, bad := r.from(t, "127.0.0.2", ""), r.from(t, "127.0.0.3", "127.0.0.2")
+	id := hello(good)
+	for range 10 {
+		if hello(bad) == "" {
+			t.Fatal("the attacker was refused, want its own sessions to end")
+		}
+	}
+	if !alive(good, id) {
+		t.Error("a session ended for those of another address")
+	}
+	proxied := r.from(t, "127.0.0.9", "203.0.113.9")
+	first := hello(proxied) // in all there are too many: one of those who have idled longest
+	for range 3 {
+		last := hello(proxied)
+		if alive(proxied, first) || !alive(proxied, last) {
+			t.Error("want the own session to end for a new one when there are too many in all")
+		}
+		first = last
+	}
+}
+
+// WebSockets and calls that wait are counted as sessions are.
+func TestSocketsAndParkedCallsAreByAddress(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.MaxSocketsEach, o.MaxParkedEach = 1, 1 })
+	upgrade := http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"},
+		"Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}, "Sec-Websocket-Protocol": {"mcp"}}
+	r.peer.mu.Lock()
+	r.peer.handle["tools/call"] = func(c *peerCall) string {
+		c.ask("elicitation/create", `{"message":"m","requestedSchema":{"type":"object","properties":{}}}`)
+		return `{"content":[]}`
+	}
+	r.peer.mu.Unlock()
+	asked := strings.Replace(modernBody("1", "tools/call", `"name":"a"`), `clientCapabilities":{}`, `clientCapabilities":{"elicitation":{"form":{}}}`, 1)
+	for _, addr := range []string{"127.0.0.2", "127.0.0.3"} {
+		c := r.from(t, addr, "")
+		for i, want := range []int{http.StatusSwitchingProtocols, http.StatusServiceUnavailable} {
+			if got := c(http.MethodGet, "", upgrade); got.status != want {
+				t.Errorf("WebSocket %d of %s: %d %s, want %d", i, addr, got.status, got.body, want)
+			}
+		}
+		for i, want := range []string{`"resultType":"input_required"`, `"content":[]`} { // the second question is refused
+			if got := c(http.MethodPost, asked, modernHeaders("tools/call", "a")); !strings.Contains(got.body, want) {
+				t.Errorf("call %d of %s: %d %s, want %s", i, addr, got.status, got.body, want)
 			}
 		}
 	}

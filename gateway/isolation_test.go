@@ -92,15 +92,16 @@ func (w *tenants) isolatedResults(method, name, rest string, asked int) {
 func isolatedProgress(w *tenants) {
 	a, atA := w.work(alice)
 	b, atB := w.work(bob)
-	if atA.token != atB.token || atA.id != atB.id {
-		w.t.Errorf("upstream the calls have ids %s and %s, tokens %s and %s; want the same on two sessions", atA.id, atB.id, atA.token, atB.token)
+	if atA.token == atB.token || atA.id == atB.id {
+		w.t.Errorf("upstream the calls have ids %s and %s, tokens %s and %s; want each its own on one endpoint", atA.id, atB.id, atA.token, atB.token)
 	}
-	progress := func(s *tenantSession, value string) {
-		s.stream <- `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":` + value + `,"progressToken":` + atA.token + `}}`
+	progress := func(s *tenantSession, token, value string) {
+		s.stream <- `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":` + value + `,"progressToken":` + token + `}}`
 	}
-	progress(w.session(alice), "41")
+	progress(w.session(alice), atB.token, "42") // the token of a call on another session is nobody's
+	progress(w.session(alice), atA.token, "41")
 	a.want(`"progress":41`)
-	progress(w.session(bob), "42")
+	progress(w.session(bob), atB.token, "42")
 	b.want(`"progress":42`)
 	a.wantNone("42")
 	b.wantNone("41")
@@ -135,14 +136,14 @@ func isolatedLogs(w *tenants) {
 	b.wantNone("secret of alice")
 }
 
-// Both calls have the same id upstream: one is cancelled.
+// Of two calls on two sessions one is cancelled, by the id that it alone has.
 func isolatedCancellation(w *tenants) {
 	a, atA := w.work(alice)
 	b, atB := w.work(bob)
 	if err := b.res.Body.Close(); err != nil {
 		w.t.Fatal(err)
 	}
-	if got := soon(w.t, w.session(bob).left, "the cancellation"); !strings.Contains(got, `"requestId":`+atB.id) || atA.id != atB.id {
+	if got := soon(w.t, w.session(bob).left, "the cancellation"); !strings.Contains(got, `"requestId":`+atB.id) || atA.id == atB.id {
 		w.t.Errorf("cancelled = %s, the calls' ids are %s and %s", got, atA.id, atB.id)
 	}
 	close(atA.finish)

@@ -52,15 +52,15 @@ func (g *Gateway) ServeConn(ctx context.Context, conn transport.Conn, server str
 	if s == nil {
 		return errors.Join(g.unknownServer(server), conn.Close())
 	}
-	return s.serveConn(ctx, conn, exchange.Anonymous)
+	return s.serveConn(ctx, conn, exchange.Share{Principal: exchange.Anonymous})
 }
 
-func (s *server) serveConn(ctx context.Context, conn transport.Conn, principal exchange.Principal) error {
+func (s *server) serveConn(ctx context.Context, conn transport.Conn, share exchange.Share) error {
 	reachable, lose := context.WithCancelCause(context.Background())
 	defer lose(nil)
 	p := &pipe{s: s, conn: conn, lose: lose}
-	p.modern = s.front.OpenPipe(p.send, principal)
-	p.former = s.former.OpenPipe(p.send, principal)
+	p.modern = s.front.OpenPipe(p.send, share)
+	p.former = s.former.OpenPipe(p.send, share)
 	read := make(chan struct{})
 	go p.read(read) // ends with the connection
 	select {

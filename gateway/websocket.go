@@ -38,12 +38,12 @@ type sockets struct {
 	mu      sync.Mutex
 	open    map[*transport.WebSocket]struct{}
 	taken   int // those that are about to be opened, too
-	by      map[exchange.Principal]int
+	by      map[exchange.Share]int
 	stopped bool
 }
 
 func newSockets(opts Options) *sockets {
-	s := &sockets{max: opts.MaxSockets, each: opts.MaxSocketsEach, open: make(map[*transport.WebSocket]struct{}), by: make(map[exchange.Principal]int)}
+	s := &sockets{max: opts.MaxSockets, each: opts.MaxSocketsEach, open: make(map[*transport.WebSocket]struct{}), by: make(map[exchange.Share]int)}
 	s.live, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -58,21 +58,21 @@ func (e *full) Error() string {
 	return fmt.Sprintf("%d WebSockets are open, the limit; close some, or raise limits.%s", e.n, e.limit)
 }
 
-// take takes a place for a principal's WebSocket, which is given back by leave. It
+// take takes a place for a WebSocket of a share, which is given back by leave. It
 // returns ErrShutdown or a [*full].
-func (s *sockets) take(principal exchange.Principal) error {
+func (s *sockets) take(share exchange.Share) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.stopped:
 		return ErrShutdown
-	case s.by[principal] >= s.each:
+	case s.by[share] >= s.each:
 		return &full{"websockets_each", s.each}
 	case s.taken >= s.max:
 		return &full{"websockets", s.max}
 	}
 	s.taken++
-	s.by[principal]++
+	s.by[share]++
 	s.running.Add(1)
 	return nil
 }
@@ -85,13 +85,13 @@ func (s *sockets) enter(c *transport.WebSocket) {
 }
 
 // leave gives a place back. c may be nil.
-func (s *sockets) leave(principal exchange.Principal, c *transport.WebSocket) {
+func (s *sockets) leave(share exchange.Share, c *transport.WebSocket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, c)
 	s.taken--
-	if s.by[principal]--; s.by[principal] == 0 {
-		delete(s.by, principal)
+	if s.by[share]--; s.by[share] == 0 {
+		delete(s.by, share)
 	}
 	s.running.Done()
 }
@@ -131,8 +131,8 @@ func (s *sockets) len() int {
 // serveSocket makes a WebSocket of a request, and has it served as [Gateway.ServeConn]
 // does. Whose requests they are is decided by this one.
 func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server) {
-	principal := g.authenticate(r)
-	if err := g.sockets.take(principal); err != nil {
+	share := g.shareOf(r, g.authenticate(r))
+	if err := g.sockets.take(share); err != nil {
 		s.refuseSocket(w, r, err)
 		return
 	}
@@ -144,12 +144,12 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server)
 		},
 	})
 	if err != nil {
-		g.sockets.leave(principal, nil)
+		g.sockets.leave(share, nil)
 		s.failSocket(w, r, err)
 		return
 	}
 	g.sockets.enter(c)
-	go s.runSocket(c, principal) // ends with the connection, or with sockets.wait
+	go s.runSocket(c, share) // ends with the connection, or with sockets.wait
 }
 
 // refuseSocket answers who asks for a WebSocket when there can't be one more.
@@ -173,13 +173,13 @@ func (s *server) failSocket(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // runSocket serves a WebSocket until it ends.
-func (s *server) runSocket(c *transport.WebSocket, principal exchange.Principal) {
-	defer s.g.sockets.leave(principal, c)
+func (s *server) runSocket(c *transport.WebSocket, share exchange.Share) {
+	defer s.g.sockets.leave(share, c)
 	s.g.opts.Metrics.Sockets(s.name, 1)
 	defer s.g.opts.Metrics.Sockets(s.name, -1)
 	begin, peer := time.Now(), c.RemoteAddr().String()
 	s.g.opts.Logger.Debug("WebSocket opened", "upstream", s.name, "downstream", peer)
-	err := s.serveConn(s.g.sockets.live, &socket{WebSocket: c}, principal)
+	err := s.serveConn(s.g.sockets.live, &socket{WebSocket: c}, share)
 	if err == nil {
 		err = ErrShutdown
 	}

@@ -18,6 +18,7 @@ type downstream struct {
 	id        DownstreamID // empty on a pipe
 	name      string       // for logs and profiles: grants nothing
 	principal exchange.Principal
+	share     exchange.Share
 	handshake
 
 	// Set at the handshake too, of a session that is linked upstream.
@@ -61,12 +62,13 @@ var errSessionEnded = errors.New("the session has ended")
 // answer.
 var errCancelledByClient = errors.New("cancelled by the client")
 
-func (f *Front) newDownstream(id DownstreamID, name string, principal exchange.Principal, h handshake) *downstream {
+func (f *Front) newDownstream(id DownstreamID, name string, share exchange.Share, h handshake) *downstream {
 	d := &downstream{
 		f:         f,
 		id:        id,
 		name:      name,
-		principal: principal,
+		principal: share.Principal,
+		share:     share,
 		handshake: h,
 		cancels:   make(map[int]context.CancelFunc),
 		over:      make(chan struct{}),
@@ -135,6 +137,7 @@ func (d *downstream) request(m *wire.Message) *exchange.Request {
 		Capabilities:  d.capabilities,
 		ClientInfo:    d.info,
 		Principal:     d.principal,
+		Share:         d.share,
 		Session:       d.name,
 		LogLevel:      level,
 		ProgressToken: wire.Get(wire.Get(m.Params, "_meta"), spec.MetaProgressToken),

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
+	"net/http"
 	"sync"
 	"time"
 
@@ -69,9 +70,12 @@ type FrontOptions struct {
 	Instance string
 
 	// MaxSessions bounds the sessions of clients over HTTP, MaxSessionsEach those of
-	// one principal. Past it the one over Streamable HTTP that has been idle longest
-	// ends. Zero means the defaults.
+	// one share. Past it the one over Streamable HTTP that has been idle longest ends,
+	// of the same share first. Zero means the defaults.
 	MaxSessions, MaxSessionsEach int
+	// Share says whose share of them a request of a principal takes from. Nil means
+	// its principal's.
+	Share func(*http.Request, exchange.Principal) exchange.Share
 	// Idle is how long a session lasts that has no stream open and no call in
 	// flight. Zero means DefaultDownstreamIdle.
 	Idle time.Duration
@@ -145,6 +149,9 @@ func NewFront(opts FrontOptions) (*Front, error) {
 
 // fill replaces zero values by their defaults.
 func (o *FrontOptions) fill() {
+	if o.Share == nil {
+		o.Share = func(_ *http.Request, p exchange.Principal) exchange.Share { return exchange.Share{Principal: p} }
+	}
 	o.Instance = cmp.Or(o.Instance, rand.Text()[:8])
 	o.MaxSessions = cmp.Or(o.MaxSessions, DefaultMaxDownstream)
 	o.MaxSessionsEach = cmp.Or(o.MaxSessionsEach, DefaultMaxDownstreamEach)

@@ -113,7 +113,7 @@ func TestPipe(t *testing.T) {
 		return string(answers[0].Result), nil
 	}
 	sent := make(chan string, 16)
-	p := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, "ada")
+	p := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, exchange.Share{Principal: "ada"})
 	serve := func(text string) {
 		m, err := wire.Parse([]byte(text), wire.Options{})
 		if err != nil {
@@ -164,7 +164,7 @@ func TestPipeFreesTheIDBeforeItAnswers(t *testing.T) {
 		}
 		sent <- string(msg)
 		return nil
-	}, "ada")
+	}, exchange.Share{Principal: "ada"})
 	hello, err := wire.Parse([]byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}`), wire.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -99,7 +99,7 @@ func (f *Front) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID, pr
 // serveInitialize opens a session.
 func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.Message, principal exchange.Principal) {
 	id := f.newDownstreamID()
-	d, answer, err := f.initialize(r.Context(), id, m, principal, nil)
+	d, answer, err := f.initialize(r.Context(), id, m, f.opts.Share(r, principal), nil)
 	if d != nil {
 		if err = f.sessions.add(d); err != nil {
 			d.close()

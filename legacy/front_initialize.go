@@ -21,9 +21,9 @@ const startPoll = 100 * time.Millisecond
 // refused. send, which may be nil, takes what the session is told on a connection.
 //
 // Spec: 2025-11-25, basic/lifecycle, Initialization.
-func (f *Front) initialize(ctx context.Context, id DownstreamID, m *wire.Message, principal exchange.Principal, send func([]byte) error) (*downstream, []byte, error) {
+func (f *Front) initialize(ctx context.Context, id DownstreamID, m *wire.Message, share exchange.Share, send func([]byte) error) (*downstream, []byte, error) {
 	h, malformed := readHandshake(m.Params)
-	d := f.newDownstream(id, rand.Text()[:12], principal, h)
+	d := f.newDownstream(id, rand.Text()[:12], share, h)
 	d.send = send
 	req := d.request(m)
 	if err := f.opts.Admit(req); err != nil {

@@ -24,7 +24,7 @@ func (f *Front) linkUp(ctx context.Context, d *downstream, req *exchange.Request
 	d.told = d.streams.keep() // before anything is heard
 	err = f.whenStarted(ctx, req, func(ctx context.Context) error {
 		d.link, answer, err = f.opts.Linker.Link(ctx, req, m, d)
-		for errors.Is(err, exchange.ErrFull) && f.sessions.makeRoom(ctx) {
+		for errors.Is(err, exchange.ErrFull) && f.sessions.makeRoom(ctx, d.share) {
 			d.link, answer, err = f.opts.Linker.Link(ctx, req, m, d)
 		}
 		return err

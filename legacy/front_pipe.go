@@ -14,9 +14,9 @@ import (
 //
 // Spec: 2025-11-25, basic/transports, stdio.
 type Pipe struct {
-	f         *Front
-	send      func([]byte) error
-	principal exchange.Principal
+	f     *Front
+	send  func([]byte) error
+	share exchange.Share
 
 	ctx    context.Context // of handshakes; ends with Close
 	cancel context.CancelFunc
@@ -35,11 +35,11 @@ type Pipe struct {
 	running sync.WaitGroup // handshakes
 }
 
-// OpenPipe returns a Pipe for principal. send writes one message; it is called from
+// OpenPipe returns a Pipe for the principal of share. send writes one message; it is called from
 // several goroutines, and returns an error once the client can't be reached. Whoever
 // opened the Pipe closes it.
-func (f *Front) OpenPipe(send func(msg []byte) error, principal exchange.Principal) *Pipe {
-	p := &Pipe{f: f, send: send, principal: principal, untold: make(chan struct{}), lost: make(chan struct{})}
+func (f *Front) OpenPipe(send func(msg []byte) error, share exchange.Share) *Pipe {
+	p := &Pipe{f: f, send: send, share: share, untold: make(chan struct{}), lost: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	f.mu.Lock()
 	defer f.mu.Unlock()

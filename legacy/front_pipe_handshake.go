@@ -84,7 +84,7 @@ func (p *Pipe) retry(m *wire.Message) {
 }
 
 func (p *Pipe) initialize(ctx context.Context, m *wire.Message) {
-	d, answer, err := p.f.initialize(ctx, "", m, p.principal, p.send)
+	d, answer, err := p.f.initialize(ctx, "", m, p.share, p.send)
 	if !p.adopt(d) {
 		d.close()
 		d, err = nil, wire.Errorf(spec.CodeInternal, "%v", errShutdown)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -38,7 +39,7 @@ func enterLobby(t *testing.T) (*lobby, <-chan *connPeer) {
 		o.Linker, o.Metrics = b, l
 		o.Logger = slog.New(slog.NewTextHandler(&l.log, nil))
 	})
-	l.pipe = st.front.OpenPipe(func(msg []byte) error { l.sent <- string(msg); return nil }, "ada")
+	l.pipe = st.front.OpenPipe(func(msg []byte) error { l.sent <- string(msg); return nil }, exchange.Share{Principal: "ada"})
 	t.Cleanup(l.pipe.Close)
 	l.serve = speaker(t, l.pipe)
 	l.serve(oddHello)

@@ -45,7 +45,7 @@ type roll struct {
 	mu   sync.Mutex
 	byID map[DownstreamID]*downstream // nil after close
 	held int                          // places taken by hold
-	each map[exchange.Principal]int
+	each map[exchange.Share]int
 	idle *simplelru.LRU[*downstream, *time.Timer]
 
 	running sync.WaitGroup // sessions that end
@@ -56,14 +56,14 @@ func newRoll(f *Front) *roll {
 	if err != nil {
 		panic(err) // only a size that is not positive is an error
 	}
-	return &roll{f: f, byID: make(map[DownstreamID]*downstream), each: make(map[exchange.Principal]int), idle: idle}
+	return &roll{f: f, byID: make(map[DownstreamID]*downstream), each: make(map[exchange.Share]int), idle: idle}
 }
 
 // add enters a session, which is in use until leave is called.
 func (r *roll) add(d *downstream) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.takeLocked(d.principal); err != nil {
+	if err := r.takeLocked(d.share); err != nil {
 		return err
 	}
 	r.byID[d.id] = d
@@ -73,42 +73,43 @@ func (r *roll) add(d *downstream) error {
 }
 
 // hold takes a place for a session that its connection carries, until release.
-func (r *roll) hold(principal exchange.Principal) error {
+func (r *roll) hold(share exchange.Share) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.takeLocked(principal); err != nil {
+	if err := r.takeLocked(share); err != nil {
 		return err
 	}
 	r.held++
 	return nil
 }
 
-func (r *roll) release(principal exchange.Principal) {
+func (r *roll) release(share exchange.Share) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.held--
-	r.giveLocked(principal)
+	r.giveLocked(share)
 }
 
-// takeLocked counts a session of principal in, if need be in the place of one that
-// is idle.
-func (r *roll) takeLocked(principal exchange.Principal) error {
+// takeLocked counts a session of a share in, if need be in the place of one that is
+// idle: of the same share, as long as there is one.
+func (r *roll) takeLocked(share exchange.Share) error {
 	if r.byID == nil {
 		return exchange.Refuse(spec.CodeInternal, "%v; initialize again in a moment", errShutdown)
 	}
-	if r.each[principal] >= r.f.opts.MaxSessionsEach && !r.evictLocked(func(o *downstream) bool { return o.principal == principal }) {
+	own := func(o *downstream) bool { return o.share == share }
+	if r.each[share] >= r.f.opts.MaxSessionsEach && !r.evictLocked(own) {
 		return r.full("client_sessions_each", r.f.opts.MaxSessionsEach)
 	}
-	if len(r.byID)+r.held >= r.f.opts.MaxSessions && !r.evictLocked(func(*downstream) bool { return true }) {
+	if len(r.byID)+r.held >= r.f.opts.MaxSessions && !r.evictLocked(own) && !r.evictLocked(func(*downstream) bool { return true }) {
 		return r.full("client_sessions", r.f.opts.MaxSessions)
 	}
-	r.each[principal]++
+	r.each[share]++
 	return nil
 }
 
-func (r *roll) giveLocked(principal exchange.Principal) {
-	if r.each[principal]--; r.each[principal] == 0 {
-		delete(r.each, principal)
+func (r *roll) giveLocked(share exchange.Share) {
+	if r.each[share]--; r.each[share] == 0 {
+		delete(r.each, share)
 	}
 }
 
@@ -130,16 +131,20 @@ func (r *roll) evictLocked(may func(*downstream) bool) bool {
 }
 
 // makeRoom ends the session that has been idle longest of those that are linked
-// upstream, and returns once that has room for another: false if all are in use.
-func (r *roll) makeRoom(ctx context.Context) bool {
+// upstream, of share if there is one, and returns once that has room for another: false
+// if all are in use.
+func (r *roll) makeRoom(ctx context.Context, share exchange.Share) bool {
 	r.mu.Lock()
 	var oldest *downstream
 	for _, d := range r.idle.Keys() { // oldest first
-		if d.link != nil {
-			oldest = d
-			r.endLocked(d, endedEvicted)
-			break
+		if d.link != nil && (oldest == nil || d.share == share) {
+			if oldest = d; d.share == share {
+				break
+			}
 		}
+	}
+	if oldest != nil {
+		r.endLocked(oldest, endedEvicted)
 	}
 	r.mu.Unlock()
 	if oldest == nil {
@@ -213,7 +218,7 @@ func (r *roll) end(d *downstream, why string) {
 func (r *roll) endLocked(d *downstream, why string) {
 	d.ending = true
 	delete(r.byID, d.id)
-	r.giveLocked(d.principal)
+	r.giveLocked(d.share)
 	if t, ok := r.idle.Peek(d); ok {
 		t.Stop()
 		r.idle.Remove(d)

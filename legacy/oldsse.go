@@ -34,10 +34,10 @@ var errStreamOver = errors.New("the event stream is over")
 // Spec: 2024-11-05, basic/transports, HTTP with SSE.
 type EventSession struct {
 	// Set by openEvents, read-only after.
-	f         *Front
-	id        DownstreamID
-	principal exchange.Principal
-	pipe      *Pipe
+	f     *Front
+	id    DownstreamID
+	share exchange.Share
+	pipe  *Pipe
 
 	w    http.ResponseWriter
 	rc   *http.ResponseController
@@ -59,7 +59,7 @@ func (f *Front) ServeEvents(w http.ResponseWriter, r *http.Request, messages str
 			"the Accept header excludes streams; send Accept: text/event-stream"))
 		return
 	}
-	s, err := f.openEvents(w, principal)
+	s, err := f.openEvents(w, f.opts.Share(r, principal))
 	if err != nil {
 		writeFrontError(w, http.StatusServiceUnavailable, wire.ID{}, exchange.WireError(err))
 		return
@@ -74,7 +74,7 @@ func (f *Front) ServeEvents(w http.ResponseWriter, r *http.Request, messages str
 func (f *Front) EventSession(id string, principal exchange.Principal) *EventSession {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if s := f.events[DownstreamID(id)]; s != nil && s.principal == principal {
+	if s := f.events[DownstreamID(id)]; s != nil && s.share.Principal == principal {
 		return s
 	}
 	return nil
@@ -92,26 +92,26 @@ func (s *EventSession) Refuse(id wire.ID, e *wire.Error) {
 }
 
 // openEvents takes a place for a session and enters it where POSTs find it.
-func (f *Front) openEvents(w http.ResponseWriter, principal exchange.Principal) (*EventSession, error) {
+func (f *Front) openEvents(w http.ResponseWriter, share exchange.Share) (*EventSession, error) {
 	select {
 	case <-f.ending:
 		return nil, exchange.Refuse(spec.CodeInternal, "%v; open the stream again in a moment", errShutdown)
 	default:
 	}
-	if err := f.sessions.hold(principal); err != nil {
+	if err := f.sessions.hold(share); err != nil {
 		return nil, err
 	}
 	s := &EventSession{
-		f:         f,
-		id:        f.newDownstreamID(),
-		principal: principal,
-		w:         w,
-		rc:        http.NewResponseController(w),
-		out:       sse.NewWriter(w),
-		turn:      make(chan struct{}, 1),
-		gone:      make(chan struct{}),
+		f:     f,
+		id:    f.newDownstreamID(),
+		share: share,
+		w:     w,
+		rc:    http.NewResponseController(w),
+		out:   sse.NewWriter(w),
+		turn:  make(chan struct{}, 1),
+		gone:  make(chan struct{}),
 	}
-	s.pipe = f.OpenPipe(s.send, principal)
+	s.pipe = f.OpenPipe(s.send, share)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.events[s.id] = s
@@ -218,7 +218,7 @@ func (s *EventSession) leave(err error) {
 	s.f.mu.Lock()
 	delete(s.f.events, s.id)
 	s.f.mu.Unlock()
-	s.f.sessions.release(s.principal)
+	s.f.sessions.release(s.share)
 }
 
 // cut ends the stream under a write.

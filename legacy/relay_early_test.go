@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -38,7 +39,7 @@ func TestS02NothingBeforeTheAnswer(t *testing.T) {
 	for name, back := range backs {
 		t.Run(name+" to pipe", func(t *testing.T) {
 			sent := make(chan string, 32)
-			pipe := linkedTo(t, back(t)).front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, "ada")
+			pipe := linkedTo(t, back(t)).front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, exchange.Share{Principal: "ada"})
 			t.Cleanup(pipe.Close)
 			speaker(t, pipe)(oddHello)
 			for _, want := range append([]string{`{"jsonrpc":"2.0","id":"h","result":`}, afterAnswer...) {

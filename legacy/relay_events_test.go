@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -54,7 +55,7 @@ func TestS02QuestionsBeforeThePostsEnd(t *testing.T) {
 	}
 	st := linkedToEvents(t, p)
 	sent := make(chan string, 4)
-	pipe := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, "ada")
+	pipe := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, exchange.Share{Principal: "ada"})
 	t.Cleanup(pipe.Close)
 	say := func(text string) {
 		m, err := wire.Parse([]byte(text), wire.Options{})

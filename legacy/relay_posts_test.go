@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -36,7 +37,7 @@ func TestS02HTTPSSEPostsThatWait(t *testing.T) {
 	}
 	st := linkedTo(t, newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE}))
 	sent := make(chan string, 8)
-	pipe := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, "ada")
+	pipe := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, exchange.Share{Principal: "ada"})
 	t.Cleanup(pipe.Close)
 	serve := speaker(t, pipe)
 	want := func(parts ...string) {
@@ -138,7 +139,7 @@ type lineClient struct {
 
 func pipeTo(t *testing.T, st *theatre) *lineClient {
 	l := &lineClient{t: t, sent: make(chan string, 64)}
-	l.pipe = st.front.OpenPipe(func(msg []byte) error { l.sent <- string(msg); return nil }, "ada")
+	l.pipe = st.front.OpenPipe(func(msg []byte) error { l.sent <- string(msg); return nil }, exchange.Share{Principal: "ada"})
 	t.Cleanup(l.pipe.Close)
 	return l
 }

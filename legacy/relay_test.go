@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -269,7 +270,7 @@ func TestS02PipeToPipe(t *testing.T) {
 	b, peers := pipeBack(t, Options{})
 	st := linkedTo(t, b)
 	sent := make(chan string, 32)
-	pipe := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, "ada")
+	pipe := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, exchange.Share{Principal: "ada"})
 	t.Cleanup(pipe.Close)
 	serve := speaker(t, pipe)
 	want := func(texts ...string) {
@@ -413,7 +414,7 @@ func TestS02LostUpstream(t *testing.T) {
 		b, peers := pipeBack(t, Options{})
 		st := linkedTo(t, b)
 		sent := make(chan string, 4)
-		pipe := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, "ada")
+		pipe := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, exchange.Share{Principal: "ada"})
 		t.Cleanup(pipe.Close)
 		m, _ := wire.Parse([]byte(oddHello), wire.Options{})
 		pipe.Serve(&m)

@@ -87,8 +87,11 @@ type FrontOptions struct {
 	// DefaultParkedTTL.
 	ParkedTTL time.Duration
 	// MaxParked bounds the calls that wait for answers, MaxParkedEach those of
-	// one principal. Zero means the defaults.
+	// one share. Zero means the defaults.
 	MaxParked, MaxParkedEach int
+	// Share says whose share of what is bounded a request of a principal takes from.
+	// Nil means its principal's.
+	Share func(*http.Request, exchange.Principal) exchange.Share
 	// Sealer seals requestStates. Nil means one with a random key.
 	Sealer *Sealer
 
@@ -115,6 +118,9 @@ func NewFront(opts FrontOptions) (*Front, error) {
 	opts.KeepAlive = cmp.Or(opts.KeepAlive, DefaultKeepAlive)
 	opts.MaxTopics = cmp.Or(opts.MaxTopics, DefaultMaxTopics)
 	opts.MaxInFlight = cmp.Or(opts.MaxInFlight, DefaultMaxInFlight)
+	if opts.Share == nil {
+		opts.Share = func(_ *http.Request, p exchange.Principal) exchange.Share { return exchange.Share{Principal: p} }
+	}
 	if opts.Upstream == nil {
 		opts.Upstream = func() spec.Era { return spec.Legacy }
 	}
@@ -165,7 +171,7 @@ func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Mes
 	}
 	p := newResponse(f, w, r, m.ID)
 	defer p.finish()
-	req, err := f.admit(r.Header, m, principal)
+	req, err := f.admit(r.Header, m, f.opts.Share(r, principal))
 	if err == nil && !p.acceptable(req.Method) {
 		p.notAcceptable()
 		return
@@ -186,7 +192,7 @@ func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Mes
 
 // admit checks a request against its own envelope and headers, and puts it into
 // its profile. h is nil where messages have no headers.
-func (f *Front) admit(h http.Header, m *wire.Message, principal exchange.Principal) (*exchange.Request, error) {
+func (f *Front) admit(h http.Header, m *wire.Message, share exchange.Share) (*exchange.Request, error) {
 	if h != nil {
 		if err := checkVersionHeader(h, m); err != nil {
 			return nil, err
@@ -203,7 +209,7 @@ func (f *Front) admit(h http.Header, m *wire.Message, principal exchange.Princip
 		return nil, exchange.Refuse(spec.CodeMethodNotFound,
 			"method %q does not exist in revision %s", m.Method, req.Revision)
 	}
-	req.Principal = principal
+	req.Principal, req.Share = share.Principal, share
 	return req, f.opts.Admit(req)
 }
 

@@ -87,7 +87,7 @@ func (s *script) line(t *testing.T, f *Front) *line {
 		}
 		l.sent <- string(msg)
 		return nil
-	}, "ada")
+	}, exchange.Share{Principal: "ada"})
 	t.Cleanup(l.Close)
 	return l
 }

@@ -22,7 +22,7 @@ type hangar struct {
 	mu      sync.Mutex
 	flights map[uint64]*flight
 	booked  map[*flight]struct{}
-	each    map[exchange.Principal]int // of booked
+	each    map[exchange.Share]int // of booked
 	closed  bool
 
 	running sync.WaitGroup // handlers
@@ -33,7 +33,7 @@ func newHangar(f *Front) *hangar {
 		f:       f,
 		flights: make(map[uint64]*flight),
 		booked:  make(map[*flight]struct{}),
-		each:    make(map[exchange.Principal]int),
+		each:    make(map[exchange.Share]int),
 	}
 }
 
@@ -103,7 +103,7 @@ func (h *hangar) book(fl *flight) error {
 	if _, ok := h.booked[fl]; ok {
 		return nil
 	}
-	who := fl.req.Principal
+	who := fl.req.Share
 	if len(h.booked) >= h.f.opts.MaxParked || h.each[who] >= h.f.opts.MaxParkedEach {
 		h.f.opts.Metrics.Limit("parked")
 		h.f.opts.Logger.Warn("question refused: too many calls wait for answers", "upstream", h.f.opts.Name,
@@ -123,7 +123,7 @@ func (h *hangar) remove(fl *flight) {
 		return
 	}
 	delete(h.booked, fl)
-	who := fl.req.Principal
+	who := fl.req.Share
 	if h.each[who]--; h.each[who] == 0 {
 		delete(h.each, who)
 	}

@@ -21,10 +21,10 @@ var errCancelled = errors.New("the client cancelled the request")
 // Spec: 2026-07-28, basic/transports/stdio.
 type Pipe struct {
 	// Set by OpenPipe, read-only after.
-	f         *Front
-	write     func(msg []byte) error
-	principal exchange.Principal
-	idle      chan struct{} // closed when no call is left, nor will be
+	f     *Front
+	write func(msg []byte) error
+	share exchange.Share
+	idle  chan struct{} // closed when no call is left, nor will be
 
 	// mu guards the fields below, and those of calls that say so. It is held for
 	// map work only.
@@ -34,11 +34,11 @@ type Pipe struct {
 	closed  bool                  // no more calls are taken
 }
 
-// OpenPipe returns a Pipe that serves principal. send sends one message, and keeps
+// OpenPipe returns a Pipe that serves the principal of share. send sends one message, and keeps
 // nothing of it; it is called for many requests at once, and must return in bounded
 // time. After an error of send nobody can be answered: the caller closes the Pipe.
-func (f *Front) OpenPipe(send func(msg []byte) error, principal exchange.Principal) *Pipe {
-	return &Pipe{f: f, write: send, principal: principal, idle: make(chan struct{}), calls: make(map[wire.ID]*pipeCall)}
+func (f *Front) OpenPipe(send func(msg []byte) error, share exchange.Share) *Pipe {
+	return &Pipe{f: f, write: send, share: share, idle: make(chan struct{}), calls: make(map[wire.ID]*pipeCall)}
 }
 
 // Serve takes one message whose envelope is modern, or which is not told to be of

@@ -28,7 +28,7 @@ func (c *pipeCall) run(ctx context.Context, m *wire.Message, former <-chan struc
 	if former != nil {
 		<-former // which was answered or cancelled, so it is not for long
 	}
-	req, err := c.f.admit(nil, m, c.pipe.principal)
+	req, err := c.f.admit(nil, m, c.pipe.share)
 	if err == nil {
 		err = c.f.serve(ctx, req, &c.reply)
 	}

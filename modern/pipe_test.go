@@ -218,7 +218,7 @@ func TestPipeIDsAreFreeOnceAnswered(t *testing.T) {
 		m, _ := wire.Parse([]byte(request("1", "tools/call", "{}", `,"name":"again"`)), wire.Options{})
 		p.Serve(&m) // while the answer is still being written
 		return nil
-	}, "ada")
+	}, exchange.Share{Principal: "ada"})
 	m, _ := wire.Parse([]byte(request("1", "tools/call", "{}", `,"name":"x"`)), wire.Options{})
 	p.Serve(&m)
 	<-answered

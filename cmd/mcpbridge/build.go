@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -72,7 +73,19 @@ func gatewayOptions(c *config.Config) gateway.Options {
 		KeepAlive:       c.KeepAlive,
 		AllowedHosts:    c.AllowedHosts,
 		AllowedOrigins:  c.AllowedOrigins,
+		TrustedProxies:  networks(c.TrustedProxies),
 	}
+}
+
+// networks trusts that texts were checked.
+func networks(texts []string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, text := range texts {
+		if n, err := config.Network(text); err == nil {
+			out = append(out, n)
+		}
+	}
+	return out
 }
 
 // A builder builds the back of one server.

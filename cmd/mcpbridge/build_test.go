@@ -3,6 +3,7 @@ package main
 import (
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"reflect"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ func TestConfigArrives(t *testing.T) {
 	path := configFile(t, `
 allowed_origins: [https://app.example.com]
 allowed_hosts: [mcp.example.com]
+trusted_proxies: [10.1.2.3/8, 192.0.2.7]
 state_keys: [0123456789abcdef]
 body_timeout: 1s
 write_timeout: 2s
@@ -62,6 +64,7 @@ servers:
 		CacheEntries: 10, CacheBytes: 1 << 20, StateKeys: []string{"0123456789abcdef"},
 		BodyTimeout: time.Second, WriteTimeout: 2 * time.Second, KeepAlive: 3 * time.Second, Drain: 4 * time.Second,
 		AllowedHosts: []string{"mcp.example.com"}, AllowedOrigins: []string{"https://app.example.com"},
+		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.7/32")},
 	}); !reflect.DeepEqual(got, want) {
 		t.Errorf("gateway options = %+v\nwant %+v", got, want)
 	}

@@ -28,6 +28,9 @@ type Config struct {
 	// names, and on a listener beyond loopback beyond IP addresses and the
 	// machine's name.
 	AllowedHosts []string `koanf:"allowed_hosts"`
+	// TrustedProxies are addresses, or networks as in 10.0.0.0/8, of proxies that say
+	// whom they forward requests for.
+	TrustedProxies []string `koanf:"trusted_proxies"`
 
 	// StateKeys are the secrets that protect requestState: the first seals, all
 	// open. Empty means a random one for the life of the process.

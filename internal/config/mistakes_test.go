@@ -81,6 +81,8 @@ func TestMistakes(t *testing.T) {
 		{"admin on listen", "admin: 127.0.0.1:2526\n" + notebook, "c.yaml:1: admin: is the same address as listen; choose another port, or write off"},
 		{"origin", "allowed_origins:\n- https://ok.example\n- example.com\n" + notebook, `c.yaml:3: allowed_origins.1: "example.com" is not an origin; write scheme://host, as in https://app.example.com`},
 		{"host", "allowed_hosts: [http://h]\n" + notebook, `c.yaml:1: allowed_hosts.0: "http://h" is not a host name; write one such as mcp.example.com, without a port`},
+		{"network", "trusted_proxies:\n- 10.0.0.0/8\n- 10.0.0.0/33\n" + notebook, `c.yaml:3: trusted_proxies.1: "10.0.0.0/33" is neither a network nor an address; write one such as 10.0.0.0/8 or 192.0.2.7`},
+		{"proxy by name", "trusted_proxies: [proxy.example]\n" + notebook, `c.yaml:1: trusted_proxies.0: "proxy.example" is neither a network nor an address; write one such as 10.0.0.0/8 or 192.0.2.7`},
 
 		{"not an HTTP URL", server("url: ftp://h/s3cret"), "c.yaml:3: servers.a.url: is not a URL of an MCP server; write one such as https://docs.example.com/mcp, or wss://docs.example.com/mcp"},
 		{"unreadable URL", server("url: 'http://h/%zz?key=s3cret'"), "c.yaml:3: servers.a.url: is not a URL of an MCP server; write one such as https://docs.example.com/mcp, or wss://docs.example.com/mcp"},

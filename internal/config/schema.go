@@ -54,6 +54,7 @@ var schema = &key{kind: group, fields: map[string]*key{
 	"allow_anonymous": {kind: flag, def: false},
 	"allowed_origins": {kind: list},
 	"allowed_hosts":   {kind: list},
+	"trusted_proxies": {kind: list},
 	"state_keys":      {kind: list},
 	"body_timeout":    {kind: span, def: 30 * time.Second, min: second / 10, max: hour},
 	"write_timeout":   {kind: span, def: 10 * time.Second, min: second / 10, max: hour},

@@ -30,6 +30,7 @@ func (cfg *Config) check(rep *report, name string) {
 	c := &checker{rep: rep, fallback: name}
 	c.addresses(cfg)
 	c.origins(cfg)
+	c.proxies(cfg)
 	c.stateKeys(cfg)
 	if len(cfg.Servers) == 0 && len(rep.errors) == 0 {
 		c.fail("servers", "no servers; add one, for example notebook: {builtin: notebook}")
@@ -95,6 +96,25 @@ func (c *checker) origins(cfg *Config) {
 			c.fail(join("allowed_hosts", strconv.Itoa(i)), "%q is not a host name; write one such as mcp.example.com, without a port", h)
 		}
 	}
+}
+
+// proxies are networks, or single addresses.
+func (c *checker) proxies(cfg *Config) {
+	for i, p := range cfg.TrustedProxies {
+		if _, err := Network(p); err != nil {
+			c.fail(join("trusted_proxies", strconv.Itoa(i)), "%q is neither a network nor an address; write one such as 10.0.0.0/8 or 192.0.2.7", p)
+		}
+	}
+}
+
+// Network reads a network as in 10.0.0.0/8, or an address, which is one of its own.
+func Network(text string) (netip.Prefix, error) {
+	if addr, err := netip.ParseAddr(text); err == nil && addr.Zone() == "" {
+		addr = addr.Unmap()
+		return netip.PrefixFrom(addr, addr.BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(text)
+	return p.Masked(), err
 }
 
 // minStateKey is the shortest secret that is one, in bytes.

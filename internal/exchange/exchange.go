@@ -28,6 +28,8 @@ type Request struct {
 	// Who asks, as far as was verified; and for which pool of upstream state.
 	Principal Principal
 	Profile   Profile // set by the gateway
+	// Share is whose the request is where each may have so much of something.
+	Share Share
 
 	// Session names the legacy session that the request came in, by a name that
 	// grants nothing; empty for a modern client. Legacy upstreams get a session

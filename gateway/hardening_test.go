@@ -206,10 +206,11 @@ func TestF07BadEscapeOfServerIsAnError(t *testing.T) {
 }
 
 // from returns a client at an address of loopback; forwarded, if not empty, is whom it
-// says it speaks for.
+// says it speaks for. It has one connection: the gateway is done with a request before it
+// reads the next.
 func (r *rig) from(t *testing.T, addr, forwarded string) func(method, body string, h http.Header) answer {
 	d := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(addr)}}
-	c := &http.Client{Transport: &http.Transport{DialContext: d.DialContext}}
+	c := &http.Client{Transport: &http.Transport{DialContext: d.DialContext, MaxConnsPerHost: 1}}
 	t.Cleanup(c.CloseIdleConnections)
 	return func(method, body string, h http.Header) answer {
 		t.Helper()
@@ -284,14 +285,13 @@ func TestSocketsAndParkedCallsAreByAddress(t *testing.T) {
 	r.peer.mu.Unlock()
 	asked := strings.Replace(modernBody("1", "tools/call", `"name":"a"`), `clientCapabilities":{}`, `clientCapabilities":{"elicitation":{"form":{}}}`, 1)
 	for _, addr := range []string{"127.0.0.2", "127.0.0.3"} {
-		c := r.from(t, addr, "")
 		for i, want := range []int{http.StatusSwitchingProtocols, http.StatusServiceUnavailable} {
-			if got := c(http.MethodGet, "", upgrade); got.status != want {
+			if got := r.from(t, addr, "")(http.MethodGet, "", upgrade); got.status != want {
 				t.Errorf("WebSocket %d of %s: %d %s, want %d", i, addr, got.status, got.body, want)
 			}
 		}
 		for i, want := range []string{`"resultType":"input_required"`, `"content":[]`} { // the second question is refused
-			if got := c(http.MethodPost, asked, modernHeaders("tools/call", "a")); !strings.Contains(got.body, want) {
+			if got := r.from(t, addr, "")(http.MethodPost, asked, modernHeaders("tools/call", "a")); !strings.Contains(got.body, want) {
 				t.Errorf("call %d of %s: %d %s, want %s", i, addr, got.status, got.body, want)
 			}
 		}

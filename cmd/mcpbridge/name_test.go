@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -64,7 +65,7 @@ func TestCommandNames(t *testing.T) {
 }
 
 func TestNameFlag(t *testing.T) {
-	s := serve(t, nil, "--name", "my-docs", "--", "npx", "-y", "nothing")
+	s := serve(t, nil, "--name", "my-docs", "--", os.Args[0], "odd", "exit")
 	if len(s.Endpoints) != 1 || s.Endpoints[0].Name != "my-docs" {
 		t.Errorf("endpoints = %+v, want my-docs", s.Endpoints)
 	}

@@ -71,7 +71,7 @@ matrix: ## every client with every server over every transport that both have (i
 
 .PHONY: trunk
 trunk: bin/rules ## listen streams, calls and endings under numbers and faults, through mcpbridge as a process
-	$(GO) -C interop/go test -count=1 -timeout 20m -p 1 -json ./trunk ./chaos ./sessions ./endings | $(WATCH) -v -o bin/trunk.json
+	$(GO) -C interop/go test -count=1 -timeout 20m -p 1 -json ./trunk ./chaos ./sessions ./endings ./hostile | $(WATCH) -v -o bin/trunk.json
 
 .PHONY: bench
 bench: ## the benchmarks beside the code, calls beside others that wait, then mcpbridge beside other programs; fails over a budget
@@ -84,7 +84,7 @@ bench: ## the benchmarks beside the code, calls beside others that wait, then mc
 .PHONY: soak
 soak: ## the same in numbers that CI has no time for
 	interop/build
-	STREAMS=10000 KILLS=1000 FIRSTSTART=all ENDINGS=all $(GO) -C interop/go test -count=1 -timeout 120m -p 1 -v ./trunk ./chaos ./sessions ./firststart ./endings
+	STREAMS=10000 KILLS=1000 FIRSTSTART=all ENDINGS=all HOSTILE=60 $(GO) -C interop/go test -count=1 -timeout 120m -p 1 -v ./trunk ./chaos ./sessions ./firststart ./endings ./hostile
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME

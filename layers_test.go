@@ -20,7 +20,7 @@ const module = "github.com/mcpbridge/mcpbridge"
 // The groups of the table. A package imports what lies below it, never a
 // neighbour of its own row.
 var (
-	bottom = []string{"index", "internal/wire", "internal/spec", "internal/sse", "internal/fanout", "internal/http1"}
+	bottom = []string{"index", "internal/wire", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget"}
 	waist  = []string{"internal/exchange", "internal/transport"}
 	eras   = []string{"legacy", "modern"}
 	top    = []string{"gateway", "internal/admin", "internal/config", "internal/metrics"}
@@ -61,6 +61,8 @@ var layers = map[string][]string{
 	"internal/sse":    nil,
 	"internal/fanout": nil,
 	"internal/http1":  nil,
+	// How much memory is left, and for whom.
+	"internal/budget": nil,
 
 	// What outlives this process to end its commands. The process imports nothing, since
 	// it has to be small; only who puts the program together knows of either.

@@ -15,4 +15,6 @@ type Ballast struct {
 // NewBallast returns a Ballast, which works as long as it is referred to. It is for
 // main packages, and for processes whose user has not set GOGC or GOMEMLIMIT:
 // a percentage would cost a gateway of many streams as much as it gives a small one.
-func NewBallast() *Ballast { return &Ballast{make([]byte, ballastSize)} }
+//
+// memory is what the process aims at, in bytes: a ballast takes at most an eighth of it.
+func NewBallast(memory int64) *Ballast { return &Ballast{make([]byte, min(ballastSize, memory/8))} }

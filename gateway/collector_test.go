@@ -6,7 +6,7 @@ import (
 )
 
 func TestBallastGivesTheCollectorRoom(t *testing.T) {
-	b := NewBallast()
+	b := NewBallast(1 << 30)
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -2,12 +2,10 @@ package gateway
 
 import (
 	"errors"
-	"io"
 	"mime"
 	"net/http"
-	"os"
-	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -53,7 +51,9 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	if !s.g.checkJSON(w, r) {
 		return
 	}
-	body, ok := s.g.readBody(w, r, s)
+	in := s.g.room(r)
+	defer in.release()
+	body, ok := s.g.readBody(w, r, s, &in)
 	if !ok {
 		return
 	}
@@ -78,17 +78,6 @@ func isJSON(contentType string) bool {
 	return err == nil && typ == "application/json"
 }
 
-// boundBody sets the deadline by which the body has to be there. It is set before
-// anything is refused, since net/http reads the rest of a body before it answers.
-// Whoever has read all of the body takes the deadline back, or it would end
-// responses that live longer.
-func (g *Gateway) boundBody(w http.ResponseWriter, r *http.Request) {
-	if r.ContentLength != 0 {
-		// A writer without deadlines (a test's recorder) can't stall either.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.opts.BodyTimeout))
-	}
-}
-
 // endChunked has the connection end with the answer to a chunked request: it may have
 // had a Content-Length, too, which net/http takes away. Whoever is in front and went by
 // that has taken something else for the next request.
@@ -98,38 +87,6 @@ func endChunked(w http.ResponseWriter, r *http.Request) {
 	if len(r.TransferEncoding) > 0 && r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")
 	}
-}
-
-func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, s *server) ([]byte, bool) {
-	var body []byte
-	var err error
-	if n := r.ContentLength; n >= 0 && n <= g.opts.MaxBody {
-		body = make([]byte, n)
-		_, err = io.ReadFull(r.Body, body)
-	} else {
-		body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, g.opts.MaxBody))
-	}
-	if err == nil {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-		return body, true
-	}
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		g.opts.Metrics.Limit(s.name, "body_timeout")
-		g.opts.Logger.Warn("request refused: body too slow", "upstream", s.name, "downstream", r.RemoteAddr, "limit", g.opts.BodyTimeout)
-		w.Header().Set("Connection", "close")
-		modern.WriteError(w, http.StatusRequestTimeout, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
-			"the request body did not arrive within %v; send it faster, or raise body_timeout", g.opts.BodyTimeout))
-	case errors.As(err, &tooLarge):
-		g.opts.Metrics.Limit(s.name, "body")
-		g.opts.Logger.Warn("request refused: body too large", "upstream", s.name, "downstream", r.RemoteAddr, "limit", g.opts.MaxBody)
-		modern.WriteError(w, http.StatusRequestEntityTooLarge, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
-			"the request body is over %d bytes; send less, or raise limits.body", g.opts.MaxBody))
-	default:
-		modern.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeParse, "reading the request body: %v", err))
-	}
-	return nil, false
 }
 
 // route reads the message and decides its era: by its envelope, else by its
@@ -150,13 +107,49 @@ func (s *server) route(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 }
 
+// parse reads a client's message, and holds its parts against their bounds. The Message
+// is as that of [wire.Parse] where err is not nil; its id is one that may be repeated.
+func (s *server) parse(text []byte) (wire.Message, error) {
+	m, err := wire.Parse(text, wire.Options{MaxDepth: s.g.opts.MaxDepth, UniqueParams: true})
+	if m.ID.Len() > s.g.opts.Lengths.ID && err != nil {
+		m.ID = wire.ID{}
+	}
+	if err == nil {
+		err = s.check(&m)
+	}
+	return m, err
+}
+
+// check refuses a message with a part that is too long, and tells of it.
+func (s *server) check(m *wire.Message) error {
+	tooLong := s.g.opts.Lengths.Check(m)
+	if tooLong == nil {
+		return nil // and no typed nil in the interface
+	}
+	s.g.opts.Metrics.Limit(s.name, tooLong.Limit)
+	s.g.opts.Logger.Warn("message refused: a part is too long", "upstream", s.name, "part", tooLong.What, "length", tooLong.Len, "limit", tooLong.Max)
+	return tooLong
+}
+
+// statusTooLong is 200 for a request in a session, whose client takes other statuses for
+// a sign of another transport.
+func (s *server) statusTooLong(m *wire.Message, header spec.Era) int {
+	if m.Kind() == wire.Request && !s.isModern(m, claimsRevision(m.Meta), header) {
+		return http.StatusOK
+	}
+	return http.StatusBadRequest
+}
+
 // read returns nil if it answered what can't be read, or what is not one message.
 func (s *server) read(w http.ResponseWriter, r *http.Request, body []byte, header spec.Era) *wire.Message {
-	m, err := wire.Parse(body, wire.Options{MaxDepth: s.g.opts.MaxDepth, UniqueParams: true})
+	m, err := s.parse(body)
 	var envelope *wire.EnvelopeError
+	var tooLong *exchange.TooLongError
 	switch {
 	case err == nil:
 		return &m
+	case errors.As(err, &tooLong):
+		modern.WriteError(w, s.statusTooLong(&m, header), m.ID, tooLong.Wire())
 	case errors.As(err, &envelope) && wire.IsArray(body):
 		s.serveBatch(w, r, body, header)
 	default:

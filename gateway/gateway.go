@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -21,11 +22,15 @@ import (
 
 // Defaults of Options.
 const (
+	DefaultMemory     = 1 << 30
 	DefaultMaxBody    = 4 << 20
 	DefaultMaxStreams = 100_000
 
 	DefaultCacheEntries = 10_000
 	DefaultCacheBytes   = 64 << 20
+
+	DefaultMaxRequests     = 20_000
+	DefaultMaxRequestsEach = 10_000
 
 	DefaultBodyTimeout = 30 * time.Second
 )
@@ -102,6 +107,9 @@ type ServerOptions struct {
 	// LogLevel is that of legacy clients that did not set one; empty for no
 	// messages.
 	LogLevel spec.LogLevel
+	// Experimental lets what clients declare as experimental cross to the server. It
+	// joins the profile then.
+	Experimental bool
 	// ForwardClientInfo tells the upstream the client's own name, which then
 	// joins the profile.
 	ForwardClientInfo bool
@@ -121,15 +129,23 @@ const (
 type Options struct {
 	Servers []ServerOptions
 
+	// Memory bounds what clients can have kept over all servers, in bytes: messages,
+	// calls, sessions and subscriptions. Principals share it. Zero means DefaultMemory.
+	Memory int64
 	// MaxBody bounds a request body in bytes. Zero means DefaultMaxBody.
 	MaxBody int64
 	// MaxDepth bounds how deeply JSON may nest. Zero means the wire package's
 	// default.
 	MaxDepth int
+	// Lengths bound parts of a client's message. Zero means their defaults.
+	Lengths exchange.Lengths
+	// MaxRequests bounds the HTTP requests in flight, MaxRequestsEach those of one
+	// principal. Zero means DefaultMaxRequests and DefaultMaxRequestsEach.
+	MaxRequests, MaxRequestsEach int
 	// MaxStreams bounds the open listen streams. Zero means DefaultMaxStreams.
 	MaxStreams int
-	// MaxTopics bounds the filter of one listen stream. Zero means the front's
-	// default.
+	// MaxTopics bounds the resources that one listen stream follows, or one session
+	// of a legacy client. Zero means the front's default.
 	MaxTopics int
 	// MaxParked bounds the calls of a server that wait for answers, MaxParkedEach
 	// those of one client. Zero means the front's defaults.
@@ -186,13 +202,15 @@ type Options struct {
 
 // A Gateway serves the MCP endpoints of all servers.
 type Gateway struct {
-	opts    Options
-	hub     *hub
-	mux     *http.ServeMux
-	sealer  *modern.Sealer
-	sockets *sockets
-	hosts   Hosts
-	streams transport.Streams // listen streams over HTTP
+	opts     Options
+	budget   *budget.Budget
+	hub      *hub
+	mux      *http.ServeMux
+	sealer   *modern.Sealer
+	sockets  *sockets
+	inflight inflight
+	hosts    Hosts
+	streams  transport.Streams // listen streams over HTTP
 
 	// Set by New, read-only after.
 	instance string // begins ids of sessions and events
@@ -205,7 +223,11 @@ type Gateway struct {
 
 // New builds a Gateway and all its servers. It starts nothing.
 func New(opts Options) (*Gateway, error) {
+	opts.Memory = cmp.Or(opts.Memory, DefaultMemory)
 	opts.MaxBody = cmp.Or(opts.MaxBody, DefaultMaxBody)
+	opts.Lengths.Fill()
+	opts.MaxRequests = cmp.Or(opts.MaxRequests, DefaultMaxRequests)
+	opts.MaxRequestsEach = cmp.Or(opts.MaxRequestsEach, DefaultMaxRequestsEach)
 	opts.MaxStreams = cmp.Or(opts.MaxStreams, DefaultMaxStreams)
 	opts.CacheEntries = cmp.Or(opts.CacheEntries, DefaultCacheEntries)
 	opts.CacheBytes = cmp.Or(opts.CacheBytes, DefaultCacheBytes)
@@ -227,7 +249,7 @@ func New(opts Options) (*Gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	g := &Gateway{opts: opts, hub: newHub(opts, kept), mux: http.NewServeMux(), sealer: sealer, sockets: newSockets(opts), hosts: Hosts{opts.MachineName, opts.AllowedHosts}, instance: rand.Text()[:8], servers: make(map[string]*server)}
+	g := &Gateway{opts: opts, budget: budget.New(opts.Memory), hub: newHub(opts, kept), mux: http.NewServeMux(), sealer: sealer, sockets: newSockets(opts), hosts: Hosts{opts.MachineName, opts.AllowedHosts}, inflight: inflight{max: int64(opts.MaxRequests), each: int64(opts.MaxRequestsEach)}, instance: rand.Text()[:8], servers: make(map[string]*server)}
 	for _, so := range opts.Servers {
 		if g.servers[so.Name] != nil {
 			return nil, fmt.Errorf("gateway: two servers are called %q", so.Name)
@@ -259,6 +281,12 @@ func (g *Gateway) Start() {
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.boundBody(w, r)
 	endChunked(w, r)
+	leave, limit, most := g.inflight.enter(g.shareOf(r, g.authenticate(r)))
+	if leave == nil {
+		g.refuseInFlight(w, r, limit, most)
+		return
+	}
+	defer leave()
 	if refused := g.checkOrigin(w, r); refused {
 		return
 	}

@@ -45,7 +45,9 @@ func (s *server) serveMessages(w http.ResponseWriter, r *http.Request) {
 	if session == nil || !s.g.checkJSON(w, r) {
 		return
 	}
-	body, ok := s.g.readBody(w, r, s)
+	in := s.g.room(r)
+	defer in.release()
+	body, ok := s.g.readBody(w, r, s, &in)
 	if !ok || !s.take(w, r, session, body) {
 		return
 	}
@@ -73,9 +75,12 @@ func (s *server) eventSession(w http.ResponseWriter, r *http.Request) *legacy.Ev
 // take gives the session what was posted, and reports false if it answered that it
 // can't be read.
 func (s *server) take(w http.ResponseWriter, r *http.Request, session *legacy.EventSession, body []byte) bool {
-	m, err := wire.Parse(body, wire.Options{MaxDepth: s.g.opts.MaxDepth, UniqueParams: true})
+	m, err := s.parse(body)
 	header := headerEra(r.Header)
+	var tooLong *exchange.TooLongError
 	switch envelope := (*wire.EnvelopeError)(nil); {
+	case errors.As(err, &tooLong) && m.Kind() == wire.Request:
+		session.Refuse(m.ID, tooLong.Wire())
 	case err == nil && !s.isModern(&m, claimsRevision(m.Meta), header):
 		session.Serve(&m)
 	case err == nil && m.Kind() == wire.Request:

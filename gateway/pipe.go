@@ -155,8 +155,11 @@ func (p *pipe) reportSlow() {
 
 // receive takes one message, or a batch.
 func (p *pipe) receive(text []byte) {
-	m, err := wire.Parse(text, wire.Options{MaxDepth: p.s.g.opts.MaxDepth, UniqueParams: true})
+	m, err := p.s.parse(text)
+	var tooLong *exchange.TooLongError
 	switch envelope := (*wire.EnvelopeError)(nil); {
+	case errors.As(err, &tooLong):
+		p.refuse(m.ID, tooLong.Wire())
 	case err == nil:
 		p.route(&m)
 	case errors.As(err, &envelope) && wire.IsArray(text):

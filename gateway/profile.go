@@ -3,7 +3,6 @@ package gateway
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"strings"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -13,30 +12,49 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// maxProfiles bounds how many profiles are remembered. Forgetting one costs its
-// computation, no more.
-const maxProfiles = 4096
+const (
+	// maxProfiles bounds how many profiles are remembered. Forgetting one costs its
+	// computation, no more.
+	maxProfiles = 4096
+	// maxProfile bounds what a profile that is remembered says, in bytes. A larger one
+	// is computed for each request.
+	maxProfile = 1 << 10
+)
 
 // A profiler puts requests of one server into profiles. Safe for concurrent use.
 type profiler struct {
-	server     string
-	isolation  Isolation
-	clientInfo bool
-	one        bool            // there is one session upstream for all
-	era        func() spec.Era // the upstream's; set before the first admit
-	known      *lru.Cache[profileKey, exchange.Profile]
+	server       string
+	isolation    Isolation
+	clientInfo   bool
+	experimental bool            // what clients have of experimental capabilities crosses
+	one          bool            // there is one session upstream for all
+	era          func() spec.Era // the upstream's; set before the first admit
+	known        *lru.Cache[profileKey, exchange.Profile]
 }
 
-// profileKey is what a profile is made of, as it came: two spellings of one
-// profile are two keys.
-type profileKey struct {
+// A profileKey is a digest of what a profile is made of, as it came: two spellings of one
+// profile are two keys. The text itself is not kept (CWE-770).
+type profileKey [sha256.Size]byte
+
+// profileParts are what a profile is made of.
+type profileParts struct {
 	principal          exchange.Principal
-	capabilities, info string
+	capabilities, info []byte
 
 	// Of legacy clients of a legacy server, or of one that may be: each session has
 	// one upstream, of its own revision.
 	session  string
 	revision spec.Revision
+}
+
+// key returns the digest of the parts.
+func (p *profileParts) key() profileKey {
+	text := make([]byte, 0, maxProfile) // on the stack
+	for _, part := range []string{string(p.principal), p.session, string(p.revision)} {
+		text = wire.AppendString(text, part) // quotes keep the parts from running into each other
+	}
+	text = append(append(text, p.capabilities...), ' ')
+	return sha256.Sum256(append(text, p.info...))
 }
 
 func newProfiler(so ServerOptions) (*profiler, error) {
@@ -45,25 +63,31 @@ func newProfiler(so ServerOptions) (*profiler, error) {
 	if isolation == "" {
 		isolation = IsolatePrincipal
 	}
-	return &profiler{server: so.Name, isolation: isolation, clientInfo: so.ForwardClientInfo, one: so.oneSession(), era: func() spec.Era { return spec.Unknown }, known: known}, err
+	return &profiler{
+		server: so.Name, isolation: isolation, clientInfo: so.ForwardClientInfo, experimental: so.Experimental,
+		one: so.oneSession(), era: func() spec.Era { return spec.Unknown }, known: known,
+	}, err
 }
 
 // admit sets the request's profile.
 func (p *profiler) admit(req *exchange.Request) error {
-	key := profileKey{capabilities: string(req.Capabilities)}
+	parts := profileParts{capabilities: req.Capabilities}
 	if p.isolation != IsolateNothing {
-		key.principal = req.Principal
+		parts.principal = req.Principal
 	}
 	if req.Session != "" && p.era() != spec.Modern && !p.one {
-		key.session, key.revision = req.Session, req.Revision
+		parts.session, parts.revision = req.Session, req.Revision
 	}
-	if p.clientInfo || key.session != "" {
-		key.info = string(req.ClientInfo)
+	if p.clientInfo || parts.session != "" {
+		parts.info = req.ClientInfo
 	}
+	key := parts.key()
 	prof, ok := p.known.Get(key)
 	if !ok {
-		prof = p.profile(key)
-		p.known.Add(key, prof)
+		prof = p.profile(&parts)
+		if len(prof.Capabilities)+len(prof.ClientInfo) <= maxProfile {
+			p.known.Add(key, prof)
+		}
 	}
 	req.Profile = prof
 	req.Profile.Share = string(req.Principal)
@@ -72,19 +96,22 @@ func (p *profiler) admit(req *exchange.Request) error {
 
 // profile computes a profile. Its scope is a digest, not the parts: it stands in
 // logs and on the bus, and a principal may be a secret.
-func (p *profiler) profile(key profileKey) exchange.Profile {
+func (p *profiler) profile(parts *profileParts) exchange.Profile {
 	prof := exchange.Profile{
-		Capabilities: canonical(key.capabilities, "{}"),
-		ClientInfo:   canonical(key.info, ""),
-		Single:       p.isolation == IsolateRequest && key.session == "",
-		Revision:     key.revision,
+		Principal:    parts.principal,
+		Capabilities: exchange.Crossing(parts.capabilities, p.experimental),
+		Single:       p.isolation == IsolateRequest && parts.session == "",
+		Revision:     parts.revision,
+	}
+	if len(parts.info) > 0 {
+		prof.ClientInfo = wire.AppendCanonical(nil, parts.info)
 	}
 	if p.one {
 		prof.Scope = p.server + "/shared"
 		return prof
 	}
 	h := sha256.New()
-	for _, part := range []string{string(key.principal), string(prof.Capabilities), string(prof.ClientInfo), key.session, string(key.revision)} {
+	for _, part := range []string{string(parts.principal), string(prof.Capabilities), string(prof.ClientInfo), parts.session, string(parts.revision)} {
 		// Quotes keep the parts from running into each other.
 		h.Write(wire.AppendString(nil, part))
 	}
@@ -102,14 +129,4 @@ func (so *ServerOptions) oneSession() bool {
 func serverOf(scope string) string {
 	name, _, _ := strings.Cut(scope, "/") // no server's name has one
 	return name
-}
-
-func canonical(text, empty string) json.RawMessage {
-	if text == "" {
-		text = empty
-	}
-	if text == "" {
-		return nil
-	}
-	return wire.AppendCanonical(nil, []byte(text))
 }

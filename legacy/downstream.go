@@ -28,6 +28,8 @@ type downstream struct {
 
 	subs subscriptions
 
+	release func() // gives its memory back; set by roll.add
+
 	uses   int           // guarded by roll.mu
 	ending bool          // guarded by roll.mu
 	over   chan struct{} // closed by roll when the session's end is done
@@ -153,7 +155,7 @@ func (d *downstream) begin(m *wire.Message, out outlet) {
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	c := &incoming{d: d, id: m.ID, out: out, cancel: cancel}
-	if err := d.enter(c); err != nil {
+	if err := d.admit(c, m); err != nil {
 		cancel(nil)
 		c.refuse(exchange.WireError(err))
 		return
@@ -173,6 +175,17 @@ func (d *downstream) spawn(f func()) bool {
 		d.running.Go(f) // close waits for it
 	}
 	return d.calls != nil
+}
+
+// admit takes memory for a request and counts it in, or refuses it.
+func (d *downstream) admit(c *incoming, m *wire.Message) (err error) {
+	if c.release, err = d.f.opts.Reserve(d.share, len(m.Text)); err != nil {
+		return err
+	}
+	if err = d.enter(c); err != nil {
+		c.release()
+	}
+	return err
 }
 
 func (d *downstream) enter(c *incoming) error {
@@ -198,6 +211,7 @@ func (d *downstream) enter(c *incoming) error {
 }
 
 func (d *downstream) leave(c *incoming) {
+	c.release()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.calls, c.id) // of nil too

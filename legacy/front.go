@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/projection"
 )
 
@@ -23,6 +24,7 @@ const (
 	DefaultMaxDownstreamEach = 5_000
 	DefaultDownstreamIdle    = 30 * time.Minute
 	DefaultMaxStored         = 256 << 10
+	DefaultMaxTopics         = 1024
 	DefaultAskTimeout        = 10 * time.Minute
 	DefaultWriteTimeout      = 10 * time.Second
 	DefaultKeepAlive         = 15 * time.Second
@@ -62,8 +64,13 @@ type FrontOptions struct {
 	Roster    exchange.Roster
 	// Linker links sessions with an upstream of the same era; nil if there is none.
 	Linker exchange.Linker
+	// Command says that each session upstream is a process. None is ended because another
+	// principal wants one.
+	Command bool
 	// Admit puts a request into its profile, or refuses it. Required.
 	Admit func(*exchange.Request) error
+	// Reserve takes memory for what is kept. Nil means that there is no bound.
+	Reserve exchange.Reserve
 
 	// Instance begins session ids and event ids, so that replicas can tell whose
 	// they are. Empty means a random one.
@@ -82,6 +89,12 @@ type FrontOptions struct {
 	// MaxStored bounds the bytes of events that a session keeps for clients that
 	// come back. Zero means DefaultMaxStored.
 	MaxStored int
+	// MaxTopics bounds the resources that a session follows. Zero means
+	// DefaultMaxTopics.
+	MaxTopics int
+	// Check refuses a message of a batch. Those that come by themselves have been
+	// checked. Nil takes all.
+	Check func(*wire.Message) error
 	// AskTimeout bounds the wait for a client's answers to questions that were
 	// asked together, time without a connection included. Zero means
 	// DefaultAskTimeout.
@@ -157,6 +170,13 @@ func (o *FrontOptions) fill() {
 	o.MaxSessionsEach = cmp.Or(o.MaxSessionsEach, DefaultMaxDownstreamEach)
 	o.Idle = cmp.Or(o.Idle, DefaultDownstreamIdle)
 	o.MaxStored = cmp.Or(o.MaxStored, DefaultMaxStored)
+	o.MaxTopics = cmp.Or(o.MaxTopics, DefaultMaxTopics)
+	if o.Reserve == nil {
+		o.Reserve = exchange.Unbounded
+	}
+	if o.Check == nil {
+		o.Check = func(*wire.Message) error { return nil }
+	}
 	o.AskTimeout = cmp.Or(o.AskTimeout, DefaultAskTimeout)
 	o.WriteTimeout = cmp.Or(o.WriteTimeout, DefaultWriteTimeout)
 	o.KeepAlive = cmp.Or(o.KeepAlive, DefaultKeepAlive)

@@ -27,6 +27,9 @@ func (d *downstream) readBatch(body []byte) (*batch, *wire.Error) {
 	b := &batch{}
 	for text := range wire.Elements(body) {
 		m, err := wire.Parse(text, wire.Options{UniqueParams: true})
+		if err == nil {
+			err = d.f.opts.Check(&m)
+		}
 		switch {
 		case err != nil:
 			b.refusals = append(b.refusals, wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeInvalidRequest, "%v", err)))

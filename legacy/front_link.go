@@ -112,7 +112,7 @@ func (d *downstream) follow(lost func()) {
 // beginLinked passes a request on. Its answer goes to out.
 func (d *downstream) beginLinked(m *wire.Message, out outlet) {
 	c := &incoming{d: d, id: m.ID, out: out, cancel: func(error) {}}
-	if err := d.enter(c); err != nil {
+	if err := d.admit(c, m); err != nil {
 		c.refuse(exchange.WireError(err))
 		return
 	}

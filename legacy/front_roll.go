@@ -59,13 +59,22 @@ func newRoll(f *Front) *roll {
 	return &roll{f: f, byID: make(map[DownstreamID]*downstream), each: make(map[exchange.Share]int), idle: idle}
 }
 
+// downstreamSize is what a session takes beside what its client says of itself, in bytes.
+const downstreamSize = 4 << 10
+
 // add enters a session, which is in use until leave is called.
 func (r *roll) add(d *downstream) error {
+	release, err := r.f.opts.Reserve(d.share, downstreamSize+len(d.info)+len(d.capabilities))
+	if err != nil {
+		return err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.takeLocked(d.share); err != nil {
+		release()
 		return err
 	}
+	d.release = release
 	r.byID[d.id] = d
 	d.uses = 1
 	r.f.opts.Metrics.Sessions(1)
@@ -131,17 +140,16 @@ func (r *roll) evictLocked(may func(*downstream) bool) bool {
 }
 
 // makeRoom ends the session that has been idle longest of those that are linked
-// upstream, of share if there is one, and returns once that has room for another: false
-// if all are in use.
+// upstream, of share's own before others', and returns once that has room for another:
+// false if there is none that may end.
 func (r *roll) makeRoom(ctx context.Context, share exchange.Share) bool {
 	r.mu.Lock()
-	var oldest *downstream
-	for _, d := range r.idle.Keys() { // oldest first
-		if d.link != nil && (oldest == nil || d.share == share) {
-			if oldest = d; d.share == share {
-				break
-			}
-		}
+	oldest := r.oldestLinkLocked(func(d *downstream) bool { return d.share == share })
+	if oldest == nil {
+		oldest = r.oldestLinkLocked(func(d *downstream) bool { return d.principal == share.Principal })
+	}
+	if oldest == nil && !r.f.opts.Command {
+		oldest = r.oldestLinkLocked(func(*downstream) bool { return true })
 	}
 	if oldest != nil {
 		r.endLocked(oldest, endedEvicted)
@@ -156,6 +164,17 @@ func (r *roll) makeRoom(ctx context.Context, share exchange.Share) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// oldestLinkLocked returns the session that has been idle longest of those that may
+// end and are linked upstream, or nil.
+func (r *roll) oldestLinkLocked(may func(*downstream) bool) *downstream {
+	for _, d := range r.idle.Keys() { // oldest first
+		if d.link != nil && may(d) {
+			return d
+		}
+	}
+	return nil
 }
 
 // use returns the session, in use until leave is called. A foreign principal's is
@@ -233,6 +252,7 @@ func (r *roll) endLocked(d *downstream, why string) {
 	r.running.Go(func() { // ends when its calls have
 		r.f.log.Info("client session ended", "session", d.name, "reason", why)
 		d.close()
+		d.release()
 		close(d.over)
 	})
 }

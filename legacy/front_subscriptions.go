@@ -20,6 +20,9 @@ const (
 	lastAgain  = time.Minute
 )
 
+// subscriptionSize is what a subscription takes beside its URI, in bytes.
+const subscriptionSize = 512
+
 // subscriptions are the changes that a session hears of. They wait in its mailbox
 // until a stream is there to take them.
 type subscriptions struct {
@@ -34,14 +37,15 @@ type subscriptions struct {
 	// mu guards the fields below.
 	mu    sync.Mutex
 	begun bool
-	lists exchange.Filter     // what is held, without URIs
-	uris  map[string]struct{} // what is held
+	lists exchange.Filter   // what is held, without URIs
+	uris  map[string]func() // what is held, and what gives its memory back; nil after close
+	asked int               // URIs that are asked for
 }
 
 func (s *subscriptions) init(d *downstream) {
 	s.d = d
 	s.mail = fanout.NewMailbox(fanout.MailboxOptions{})
-	s.uris = make(map[string]struct{})
+	s.uris = make(map[string]func())
 }
 
 // join enters the session where changes are told. It is done when the first topic
@@ -105,6 +109,35 @@ func (s *subscriptions) subscribe(ctx context.Context, m *wire.Message) error {
 	if err != nil {
 		return err
 	}
+	if err := s.reserve(uri); err != nil {
+		return err
+	}
+	defer s.unreserve()
+	release, err := s.d.f.opts.Reserve(s.d.share, subscriptionSize+2*len(uri))
+	if err != nil {
+		return err
+	}
+	if err := s.ask(ctx, uri); err != nil {
+		release()
+		return err
+	}
+	s.hold(uri, release)
+	return nil
+}
+
+// hold notes a URI that is followed.
+func (s *subscriptions) hold(uri string, release func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, held := s.uris[uri]; held || s.uris == nil {
+		release()
+		return
+	}
+	s.uris[uri] = release
+}
+
+// ask returns when the upstream has acknowledged a URI.
+func (s *subscriptions) ask(ctx context.Context, uri string) error {
 	member, err := s.join()
 	if err != nil {
 		return err
@@ -118,10 +151,31 @@ func (s *subscriptions) subscribe(ctx context.Context, m *wire.Message) error {
 		e.Data = wire.AppendEdited(nil, nil, wire.Edit{Name: "uri", Value: wire.Quote(uri)})
 		return e
 	}
+	return nil
+}
+
+// reserve takes a place for a URI that is about to be asked for, until unreserve.
+func (s *subscriptions) reserve(uri string) error {
+	most := s.d.f.opts.MaxTopics
+	s.mu.Lock()
+	_, held := s.uris[uri]
+	full := !held && len(s.uris)+s.asked >= most
+	if !full {
+		s.asked++
+	}
+	s.mu.Unlock()
+	if !full {
+		return nil
+	}
+	s.d.f.opts.Metrics.Limit("listen_topics")
+	s.d.f.log.Warn("subscription refused: the session follows too many resources", "session", s.d.name, "limit", most)
+	return wire.Errorf(spec.CodeInvalidParams, "this session follows %d resources, the limit; unsubscribe from some, or raise limits.listen_topics", most)
+}
+
+func (s *subscriptions) unreserve() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.uris[uri] = struct{}{}
-	return nil
+	s.asked--
 }
 
 // unsubscribe gives a URI up, which may be done twice.
@@ -131,6 +185,9 @@ func (s *subscriptions) unsubscribe(m *wire.Message) error {
 		return err
 	}
 	s.mu.Lock()
+	if release := s.uris[uri]; release != nil {
+		release()
+	}
 	delete(s.uris, uri)
 	s.mu.Unlock()
 	if member, err := s.join(); err == nil {
@@ -167,6 +224,12 @@ func (s *subscriptions) close() {
 	if s.member != nil {
 		s.member.Close()
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, release := range s.uris {
+		release()
+	}
+	s.uris = nil
 }
 
 // listMethods are the notifications of the list kinds.

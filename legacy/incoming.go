@@ -34,6 +34,8 @@ type incoming struct {
 	out    outlet
 	cancel context.CancelCauseFunc
 
+	release func() // gives back the memory of the request
+
 	// mu guards progress, and orders what is sent.
 	mu       sync.Mutex
 	progress float64 // the last told

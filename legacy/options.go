@@ -88,8 +88,10 @@ type Options struct {
 	// principal may cause in the long run; [interest.DefaultRate] unless set. Those of
 	// 10 s may come at once.
 	Subscribes int
-	// MaxSessions bounds the sessions open at a time.
-	MaxSessions int
+	// MaxSessions bounds the sessions open at a time, MaxSessionsEach those of one
+	// principal. Zero of the second means no bound; where there is one, nobody's
+	// sessions end to make room for another's.
+	MaxSessions, MaxSessionsEach int
 	// MaxMessage bounds one message of the server, in bytes.
 	MaxMessage int
 
@@ -169,7 +171,7 @@ func (o *Options) check() error {
 		return fmt.Errorf("legacy: NewBack: server %q: negative time-out", o.Name)
 	case o.Synthesize.negative():
 		return fmt.Errorf("legacy: NewBack: server %q: negative interval in Synthesize", o.Name)
-	case o.Idle < 0, o.Linger < 0, o.Subscribes < 0, o.MaxSessions < 0, o.MaxMessage < 0, o.Lanes < 0:
+	case o.Idle < 0, o.Linger < 0, o.Subscribes < 0, o.MaxSessions < 0, o.MaxSessionsEach < 0, o.MaxMessage < 0, o.Lanes < 0:
 		return fmt.Errorf("legacy: NewBack: server %q: negative limit", o.Name)
 	}
 	switch o.Transport {

@@ -44,6 +44,7 @@ type pool struct {
 	all    map[*entry]struct{}                // not ended, private ones among them
 	rests  *simplelru.LRU[string, *rest]      // by scope whose server failed lately; see allScopes
 	stops  map[*entry]context.CancelCauseFunc // dials under way
+	each   map[exchange.Principal]int         // of all
 
 	ending int           // sessions that are being ended
 	ended  chan struct{} // closed when ending becomes zero; nil if nobody waits
@@ -57,6 +58,7 @@ type dialFunc func(context.Context, exchange.Profile) (*session, error)
 // An entry is one session, or the attempt to open one.
 type entry struct {
 	scope   string
+	owner   exchange.Principal
 	private bool          // not in shared: of one request, or of one client
 	unused  func() bool   // whether the client that it is of has nothing open; may be nil
 	ready   chan struct{} // closed when the dial has ended
@@ -77,8 +79,13 @@ type entry struct {
 // errUnwanted is why a dial ends that nobody waits for any more.
 var errUnwanted = errors.New("nobody waits for the session any more")
 
-// errFull says that every session that may be open is, and is in use.
-var errFull = errors.New("session limit reached")
+// A fullError says that every session that may be open is, and is in use.
+type fullError struct {
+	limit string // below limits
+	max   int
+}
+
+func (e *fullError) Error() string { return "session limit reached" }
 
 func newPool(opts *Options, dial dialFunc) (*pool, error) {
 	idle, err := simplelru.NewLRU[*entry, struct{}](math.MaxInt32, nil)
@@ -97,6 +104,7 @@ func newPool(opts *Options, dial dialFunc) (*pool, error) {
 		all:    make(map[*entry]struct{}),
 		rests:  rests,
 		stops:  make(map[*entry]context.CancelCauseFunc),
+		each:   make(map[exchange.Principal]int),
 	}, nil
 }
 
@@ -111,10 +119,10 @@ func (p *pool) get(ctx context.Context, profile exchange.Profile, private bool) 
 // whether the session may be ended all the same while it is used.
 func (p *pool) getBy(ctx context.Context, profile exchange.Profile, private bool, unused func() bool, dial dialFunc) (*session, func(), error) {
 	e, habit, err := p.enter(ctx, profile, private, unused, dial)
-	if errors.Is(err, errFull) {
-		p.opts.Logger.Warn("session limit reached", "limit", p.opts.MaxSessions)
+	if full := (*fullError)(nil); errors.As(err, &full) {
+		p.opts.Logger.Warn("session limit reached", "limit", full.max)
 		return nil, nil, fmt.Errorf("%w: %w", exchange.ErrFull, wire.Errorf(spec.CodeInternal,
-			"server %q: all %d sessions are in use; try again later, or raise limits.sessions", p.opts.Name, p.opts.MaxSessions))
+			"server %q: all %d sessions are in use; try again later, or raise limits.%s", p.opts.Name, full.max, full.limit))
 	}
 	if err != nil {
 		return nil, nil, err
@@ -170,15 +178,16 @@ func (p *pool) enter(ctx context.Context, profile exchange.Profile, private bool
 	if habit != nil && r.trial {
 		return nil, nil, &failure{cause: cause(habit), fate: notSent}
 	}
-	pause, err := p.admitLocked(profile.Scope)
+	pause, err := p.admitLocked(profile)
 	if err != nil {
 		return nil, nil, err
 	}
 	if r != nil {
 		r.trial = true
 	}
-	e = &entry{scope: profile.Scope, private: private || profile.Single, unused: unused, ready: make(chan struct{}), uses: 1}
+	e = &entry{scope: profile.Scope, owner: profile.Principal, private: private || profile.Single, unused: unused, ready: make(chan struct{}), uses: 1}
 	p.all[e] = struct{}{}
+	p.each[e.owner]++
 	if !private {
 		p.shared[e.scope] = e
 	}
@@ -191,9 +200,9 @@ func (p *pool) enter(ctx context.Context, profile exchange.Profile, private bool
 
 // admitLocked makes room for a session and says how long its server has still to
 // rest, or why there is no session to be had.
-func (p *pool) admitLocked(scope string) (time.Duration, error) {
+func (p *pool) admitLocked(profile exchange.Profile) (time.Duration, error) {
 	var pause time.Duration
-	for _, key := range []string{allScopes, scope} {
+	for _, key := range []string{allScopes, profile.Scope} {
 		r, ok := p.rests.Get(key)
 		if !ok {
 			continue
@@ -202,16 +211,40 @@ func (p *pool) admitLocked(scope string) (time.Duration, error) {
 			return 0, &failure{cause: cause(r.err), fate: notSent}
 		}
 	}
-	if len(p.all) < p.opts.MaxSessions {
-		return pause, nil
+	return pause, p.makeRoomLocked(profile.Principal)
+}
+
+// makeRoomLocked ends an idle session where there would be too many with another of
+// owner's. It returns a [*fullError] if none may be ended.
+func (p *pool) makeRoomLocked(owner exchange.Principal) error {
+	full, limit := len(p.all) >= p.opts.MaxSessions, "sessions"
+	each := p.opts.MaxSessionsEach
+	if each > 0 {
+		limit = "command_sessions"
 	}
-	e, _, ok := p.idle.GetOldest()
-	if !ok {
+	switch {
+	case each > 0 && p.each[owner] >= each:
+		if p.evictLocked(func(e *entry) bool { return e.owner == owner }) {
+			return nil
+		}
 		p.opts.Metrics.Dropped(p.opts.Name, "session limit")
-		return 0, errFull
+		return &fullError{"command_sessions_each", each}
+	case full && !p.evictLocked(func(e *entry) bool { return each == 0 || e.owner == owner }):
+		p.opts.Metrics.Dropped(p.opts.Name, "session limit")
+		return &fullError{limit, p.opts.MaxSessions}
 	}
-	p.endLocked(e, endEvicted)
-	return pause, nil
+	return nil
+}
+
+// evictLocked ends the session that has been idle longest of those that may.
+func (p *pool) evictLocked(may func(*entry) bool) bool {
+	for _, e := range p.idle.Keys() { // oldest first
+		if may(e) {
+			p.endLocked(e, endEvicted)
+			return true
+		}
+	}
+	return false
 }
 
 // open dials for e after a pause.

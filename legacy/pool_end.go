@@ -53,7 +53,7 @@ func (p *pool) endLocked(e *entry, why string) {
 		return
 	}
 	e.ended = true
-	delete(p.all, e)
+	p.countOutLocked(e)
 	if e.timer != nil {
 		e.timer.Stop()
 	}
@@ -70,6 +70,17 @@ func (p *pool) endLocked(e *entry, why string) {
 		p.ending++
 		// Bounded by goodbyeTimeout, and by what a connection grants a child.
 		p.running.Go(func() { p.bury(e.s, why) })
+	}
+}
+
+// countOutLocked takes e off those that have not ended, once.
+func (p *pool) countOutLocked(e *entry) {
+	if _, in := p.all[e]; !in {
+		return
+	}
+	delete(p.all, e)
+	if p.each[e.owner]--; p.each[e.owner] == 0 {
+		delete(p.each, e.owner)
 	}
 }
 

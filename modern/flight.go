@@ -29,7 +29,9 @@ type flight struct {
 	bind   [32]byte
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when the handler has returned
-	asked  chan struct{} // capacity 1: questions wait to be put to the client
+
+	release func()        // gives its memory back; may be called again
+	asked   chan struct{} // capacity 1: questions wait to be put to the client
 
 	// Written before done is closed, read-only after; res is released by land.
 	res *exchange.Result

@@ -53,6 +53,8 @@ type FrontOptions struct {
 	Feed      exchange.Feed
 	// Admit puts a checked request into its profile, or refuses it. Required.
 	Admit func(*exchange.Request) error
+	// Reserve takes memory for what is kept. Nil means that there is no bound.
+	Reserve exchange.Reserve
 
 	// Revisions are all that the endpoint serves, newest first, for discovery
 	// and for refusals. Empty means the modern ones.
@@ -120,6 +122,9 @@ func NewFront(opts FrontOptions) (*Front, error) {
 	opts.MaxInFlight = cmp.Or(opts.MaxInFlight, DefaultMaxInFlight)
 	if opts.Share == nil {
 		opts.Share = func(_ *http.Request, p exchange.Principal) exchange.Share { return exchange.Share{Principal: p} }
+	}
+	if opts.Reserve == nil {
+		opts.Reserve = exchange.Unbounded
 	}
 	if opts.Upstream == nil {
 		opts.Upstream = func() spec.Era { return spec.Legacy }

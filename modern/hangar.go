@@ -50,22 +50,28 @@ func askable(req *exchange.Request) bool {
 // depart starts a flight that serves req, with p attached. It does not end with
 // the request's context, but with cancel.
 func (h *hangar) depart(ctx context.Context, req *exchange.Request, p *reply) (*flight, error) {
+	release, err := h.f.opts.Reserve(req.Share, flightSize+len(req.Params))
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	fl := &flight{
-		hangar: h,
-		id:     rand.Uint64(),
-		req:    req,
-		bind:   binding(h.f.opts.Name, req),
-		cancel: cancel,
-		done:   make(chan struct{}),
-		asked:  make(chan struct{}, 1),
-		reply:  p,
-		token:  req.ProgressToken,
+		release: sync.OnceFunc(release),
+		hangar:  h,
+		id:      rand.Uint64(),
+		req:     req,
+		bind:    binding(h.f.opts.Name, req),
+		cancel:  cancel,
+		done:    make(chan struct{}),
+		asked:   make(chan struct{}, 1),
+		reply:   p,
+		token:   req.ProgressToken,
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		cancel(nil)
+		release()
 		return nil, exchange.Refuse(spec.CodeInternal, "the gateway is shutting down; try again in a moment")
 	}
 	h.flights[fl.id] = fl
@@ -119,6 +125,7 @@ func (h *hangar) remove(fl *flight) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.flights, fl.id)
+	fl.release()
 	if _, ok := h.booked[fl]; !ok {
 		return
 	}

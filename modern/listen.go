@@ -12,6 +12,12 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
+// What a listen stream, or a call that may be asked, takes beside its parameters, in bytes.
+const (
+	streamSize = 2 << 10
+	flightSize = 2 << 10
+)
+
 // listen serves subscriptions/listen.
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions.
@@ -25,6 +31,11 @@ func (f *Front) listen(ctx context.Context, req *exchange.Request, p *reply) err
 	}
 	mail := fanout.NewMailbox(fanout.MailboxOptions{})
 	return p.out.listen(ctx, mail, func(ctx context.Context, p *reply) error {
+		release, err := f.opts.Reserve(req.Share, streamSize+len(req.Params))
+		if err != nil {
+			return err
+		}
+		defer release()
 		s := &stream{f: f, p: p, principal: req.Principal, profile: req.Profile, mail: mail}
 		honored, leave, err := f.opts.Feed.Listen(ctx, req, want, mail)
 		if err != nil {

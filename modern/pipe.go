@@ -128,7 +128,7 @@ func (p *Pipe) call(m *wire.Message) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	c := &pipeCall{reply: reply{f: p.f, id: m.ID}, pipe: p, cancel: cancel, done: make(chan struct{})}
 	c.out = c
-	former, err := p.enter(c)
+	former, err := p.admit(c, m)
 	if err != nil {
 		cancel(err)
 		// Who can't be answered is found out by whoever reads from it.
@@ -136,6 +136,17 @@ func (p *Pipe) call(m *wire.Message) {
 		return
 	}
 	go c.run(ctx, m, former) // ends with its handler; Close cancels it, and waits
+}
+
+// admit takes memory for a request and counts it in, or refuses it.
+func (p *Pipe) admit(c *pipeCall, m *wire.Message) (former <-chan struct{}, err error) {
+	if c.release, err = p.f.opts.Reserve(p.share, len(m.Text)); err != nil {
+		return nil, err
+	}
+	if former, err = p.enter(c); err != nil {
+		c.release()
+	}
+	return former, err
 }
 
 // enter counts a call in, or refuses it. former is closed when the call that had the
@@ -163,6 +174,7 @@ func (p *Pipe) enter(c *pipeCall) (former <-chan struct{}, err error) {
 
 // leave counts a call out.
 func (p *Pipe) leave(c *pipeCall) {
+	c.release()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.over = true

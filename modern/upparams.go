@@ -30,7 +30,7 @@ func (b *Back) envelopeOf(req *exchange.Request, level spec.LogLevel, id int64) 
 	}
 	capabilities := firstOf(req.Capabilities, req.Profile.Capabilities)
 	if e.whole {
-		e.capabilities = declaredTo(capabilities, b.opts.HideExtensions)
+		e.capabilities = declaredTo(firstOf(req.Profile.Capabilities, capabilities), b.opts.HideExtensions)
 		e.info = firstOf(req.ClientInfo, req.Profile.ClientInfo, b.opts.ClientInfo)
 		e.level = level
 	} else if edits := withoutHidden(capabilities, b.opts.HideExtensions); len(edits) > 0 {

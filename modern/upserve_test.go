@@ -27,6 +27,7 @@ func TestL2M10EnvelopeAndHeaders(t *testing.T) {
 	b := p.back(BackOptions{Headers: http.Header{"X-Config": {"yes"}, "Mcp-Name": {"forged"}, "mcp-param-x": {"forged"}, "Accept": {"*/*"}}})
 	req := upRequest("tools/call", `{ "name":"été","arguments":{"n":9007199254740993.0, "b" : [1,  2]},"task":{"ttl":1},"requestState":"x","vendor":{"a":1},"_meta":{"traceparent":"00-1","io.modelcontextprotocol/logLevel":"debug","progressToken":"tok"}}`)
 	req.Capabilities = json.RawMessage(`{"roots":{"listChanged":true,"x":1},"tasks":{"list":{}},"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{},"com.example/a":{}}}`)
+	req.Profile.Capabilities = req.Capabilities
 	req.ProgressToken = json.RawMessage(`"tok"`)
 	req.Extra = []byte(`"vendor":1`)
 	body, err := upBody(b.Serve(t.Context(), req, &upCaller{}))

@@ -52,8 +52,12 @@ func machineName() string {
 // gatewayOptions are what the servers have in common.
 func gatewayOptions(c *config.Config) gateway.Options {
 	return gateway.Options{
+		Memory:          c.Limits.Memory / payloadPart,
 		MaxBody:         c.Limits.Body,
 		MaxDepth:        int(c.Limits.Depth),
+		Lengths:         lengths(&c.Limits),
+		MaxRequests:     int(c.Limits.Requests),
+		MaxRequestsEach: int(c.Limits.RequestsEach),
 		MaxStreams:      int(c.Limits.Streams),
 		MaxTopics:       int(c.Limits.ListenTopics),
 		MaxParked:       int(c.Limits.Parked),
@@ -86,6 +90,18 @@ func networks(texts []string) []netip.Prefix {
 		}
 	}
 	return out
+}
+
+func lengths(l *config.Limits) exchange.Lengths {
+	return exchange.Lengths{
+		ID:            int(l.ID),
+		ProgressToken: int(l.ProgressToken),
+		Method:        int(l.Method),
+		URI:           int(l.URI),
+		Filter:        int(l.Filter),
+		ClientInfo:    int(l.ClientInfo),
+		Capabilities:  int(l.Capabilities),
+	}
 }
 
 // A builder builds the back of one server.
@@ -121,6 +137,7 @@ func (b *builder) serverOptions() gateway.ServerOptions {
 		ParkedTTL:         s.ParkedTTL,
 		Keep:              s.Kept(),
 		LogLevel:          spec.LogLevel(strings.TrimPrefix(s.LogLevel, "none")),
+		Experimental:      s.Experimental,
 		ForwardClientInfo: s.ClientInfo == "client",
 	}
 }
@@ -149,6 +166,9 @@ func (b *builder) backOptions() legacy.Options {
 	o.Launcher, o.Dial = b.processes(), b.dial()
 	if o.Launcher == nil && o.Dial == nil {
 		o.URL, o.Headers, o.Transport = s.URL, b.headers(), legacy.Transport(s.Type)
+	}
+	if s.Command != "" {
+		o.MaxSessions, o.MaxSessionsEach = int(min(b.config.Limits.CommandSessions, b.config.Limits.Sessions)), int(b.config.Limits.CommandSessionsEach)
 	}
 	if s.URL != "" {
 		o.Lanes = int(s.Lanes.HTTP) // another connection finds the same server, another child is another one

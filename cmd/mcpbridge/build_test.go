@@ -28,7 +28,7 @@ write_timeout: 2s
 keep_alive: 3s
 drain: 8s
 client_idle: 23s
-limits: {body: 2KiB, depth: 9, upstream_message: 3KiB, sessions: 4, client_sessions: 11, client_sessions_each: 12, client_events: 4KiB, websockets: 13, websockets_each: 14, streams: 5, listen_topics: 6, parked: 7, parked_each: 8, cache: 1MiB, cache_entries: 10}
+limits: {body: 2KiB, depth: 9, memory: 128MiB, command_sessions: 3, command_sessions_each: 2, id: 103, progress_token: 104, method: 105, uri: 306, filter: 307, client_info: 308, capabilities: 309, requests: 101, requests_each: 102, upstream_message: 3KiB, sessions: 4, client_sessions: 11, client_sessions_each: 12, client_events: 4KiB, websockets: 13, websockets_each: 14, streams: 5, listen_topics: 6, parked: 7, parked_each: 8, cache: 1MiB, cache_entries: 10}
 servers:
   web:
     url: https://docs.example.com/mcp
@@ -59,7 +59,9 @@ servers:
 	socket := &builder{config: c, server: &c.Servers[2], log: log}
 
 	if got, want := gatewayOptions(c), (gateway.Options{
-		MaxBody: 2 << 10, MaxDepth: 9, MaxStreams: 5, MaxTopics: 6, MaxParked: 7, MaxParkedEach: 8,
+		Memory: 64 << 20, MaxBody: 2 << 10, MaxDepth: 9, MaxRequests: 101, MaxRequestsEach: 102,
+		Lengths:    exchange.Lengths{ID: 103, ProgressToken: 104, Method: 105, URI: 306, Filter: 307, ClientInfo: 308, Capabilities: 309},
+		MaxStreams: 5, MaxTopics: 6, MaxParked: 7, MaxParkedEach: 8,
 		MaxSessions: 11, MaxSessionsEach: 12, MaxStored: 4 << 10, MaxSockets: 13, MaxSocketsEach: 14, SessionIdle: 23 * time.Second,
 		CacheEntries: 10, CacheBytes: 1 << 20, StateKeys: []string{"0123456789abcdef"},
 		BodyTimeout: time.Second, WriteTimeout: 2 * time.Second, KeepAlive: 3 * time.Second, Drain: 4 * time.Second,
@@ -98,6 +100,9 @@ servers:
 	if got := web.era(); got != spec.Unknown {
 		t.Errorf("of no type: era %v, want it found out", got)
 	}
+	if got := child.backOptions(); got.MaxSessions != 3 || got.MaxSessionsEach != 2 {
+		t.Errorf("back options of a command: %d sessions, %d each, want 3 and 2", got.MaxSessions, got.MaxSessionsEach)
+	}
 	if got := child.backOptions(); got.Lanes != 2 || got.KeepLane || got.Roots != nil {
 		t.Errorf("back options of a command: %d lanes, kept %v, roots %s, want 2, false, none", got.Lanes, got.KeepLane, got.Roots)
 	}
@@ -119,7 +124,7 @@ func TestWhoTunesTheCollectorGetsNoBallast(t *testing.T) {
 		{[]string{"HOME=/root", "GOGC=50"}, false},
 		{[]string{"GOMEMLIMIT=64MiB"}, false},
 	} {
-		if got := roomForGarbage(tt.environ) != nil; got != tt.want {
+		if got := roomForGarbage(1<<30, tt.environ) != nil; got != tt.want {
 			t.Errorf("roomForGarbage(%q) gives a ballast: %v, want %v", tt.environ, got, tt.want)
 		}
 	}

@@ -46,7 +46,8 @@ type daemon struct {
 
 // run serves until ctx ends, and drains. Nothing of it is left when it returns.
 func (d *daemon) run(ctx context.Context) error {
-	defer runtime.KeepAlive(roomForGarbage(d.environ))
+	boundMemory(d.config, mostMemory, d.environ)
+	defer runtime.KeepAlive(roomForGarbage(d.config.Limits.Memory, d.environ))
 	d.guard = guard.New(d.log)
 	defer d.guard.Close() // after all that it minds
 	if err := d.open(ctx); err != nil {
@@ -129,14 +130,14 @@ func guarded(h http.Handler, hosts gateway.Hosts) http.Handler {
 }
 
 // roomForGarbage returns a ballast, or nil where the user tunes the collector.
-func roomForGarbage(environ []string) *gateway.Ballast {
+func roomForGarbage(memory int64, environ []string) *gateway.Ballast {
 	tuned := func(entry string) bool {
 		return strings.HasPrefix(entry, "GOGC=") || strings.HasPrefix(entry, "GOMEMLIMIT=")
 	}
 	if slices.ContainsFunc(environ, tuned) {
 		return nil
 	}
-	return gateway.NewBallast()
+	return gateway.NewBallast(memory)
 }
 
 // showStarting shows a person who is still starting, until stop is called.

@@ -77,6 +77,7 @@ func newWrapCommand(p process) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			boundMemory(c, wrapMemory, p.environ)
 			w := &wrapping{process: p, config: c, log: newLogger(p.stderr, c.Log)}
 			return w.run(cmd.Context(), c.Servers[0].Name)
 		},

@@ -18,7 +18,7 @@ import (
 // runGateway is mcpbridge with three servers: the upstream over HTTP, the same
 // answering with streams, and one over stdio.
 func runGateway(c *control, o roleOptions) error {
-	defer runtime.KeepAlive(gateway.NewBallast())
+	defer runtime.KeepAlive(gateway.NewBallast(gateway.DefaultMemory))
 	r := &rig{metrics: metrics.New()}
 	var err error
 	if r.log, err = newLog(o.log); err != nil {

@@ -60,22 +60,34 @@ type Config struct {
 // Limits bound what clients and servers can make the process hold. All are
 // positive.
 type Limits struct {
-	Body               int64 `koanf:"body"`                 // bytes of a client's request
-	Depth              int64 `koanf:"depth"`                // nested objects and arrays in a message
-	UpstreamMessage    int64 `koanf:"upstream_message"`     // bytes of one message of a server
-	Sessions           int64 `koanf:"sessions"`             // sessions per server, all profiles together
-	ClientSessions     int64 `koanf:"client_sessions"`      // of legacy clients, per server
-	ClientSessionsEach int64 `koanf:"client_sessions_each"` // of them, those of one principal
-	ClientEvents       int64 `koanf:"client_events"`        // bytes of events that one of them keeps
-	WebSockets         int64 `koanf:"websockets"`           // open ones of clients in all
-	WebSocketsEach     int64 `koanf:"websockets_each"`      // of them, those of one principal
-	Streams            int64 `koanf:"streams"`              // open subscriptions/listen requests in all
-	ListenTopics       int64 `koanf:"listen_topics"`        // resources one listen stream may name
-	SubscribesEach     int64 `koanf:"subscribes_each"`      // a second, at one server, that one principal causes
-	Parked             int64 `koanf:"parked"`               // calls of one server that wait for answers
-	ParkedEach         int64 `koanf:"parked_each"`          // of them, those of one principal
-	Cache              int64 `koanf:"cache"`                // bytes of results that are kept, over all servers
-	CacheEntries       int64 `koanf:"cache_entries"`        // results that are kept
+	Memory              int64 `koanf:"memory"`                // bytes of the process; 0 for a part of what the machine has
+	Body                int64 `koanf:"body"`                  // bytes of a client's request
+	Depth               int64 `koanf:"depth"`                 // nested objects and arrays in a message
+	ID                  int64 `koanf:"id"`                    // bytes of a request's id, as those below as it is written
+	ProgressToken       int64 `koanf:"progress_token"`        // bytes of one
+	Method              int64 `koanf:"method"`                // bytes of its name
+	URI                 int64 `koanf:"uri"`                   // bytes of a resource's
+	Filter              int64 `koanf:"filter"`                // bytes of what a listen stream is about
+	ClientInfo          int64 `koanf:"client_info"`           // bytes of what a client says of itself
+	Capabilities        int64 `koanf:"capabilities"`          // bytes of what a client can do
+	Requests            int64 `koanf:"requests"`              // over HTTP in flight
+	RequestsEach        int64 `koanf:"requests_each"`         // of them, those of one principal
+	UpstreamMessage     int64 `koanf:"upstream_message"`      // bytes of one message of a server
+	Sessions            int64 `koanf:"sessions"`              // sessions per server, all profiles together
+	CommandSessions     int64 `koanf:"command_sessions"`      // processes of one command
+	CommandSessionsEach int64 `koanf:"command_sessions_each"` // of them, those of one principal
+	ClientSessions      int64 `koanf:"client_sessions"`       // of legacy clients, per server
+	ClientSessionsEach  int64 `koanf:"client_sessions_each"`  // of them, those of one principal
+	ClientEvents        int64 `koanf:"client_events"`         // bytes of events that one of them keeps
+	WebSockets          int64 `koanf:"websockets"`            // open ones of clients in all
+	WebSocketsEach      int64 `koanf:"websockets_each"`       // of them, those of one principal
+	Streams             int64 `koanf:"streams"`               // open subscriptions/listen requests in all
+	ListenTopics        int64 `koanf:"listen_topics"`         // resources one listen stream may name, or one session follow
+	SubscribesEach      int64 `koanf:"subscribes_each"`       // a second, at one server, that one principal causes
+	Parked              int64 `koanf:"parked"`                // calls of one server that wait for answers
+	ParkedEach          int64 `koanf:"parked_each"`           // of them, those of one principal
+	Cache               int64 `koanf:"cache"`                 // bytes of results that are kept, over all servers
+	CacheEntries        int64 `koanf:"cache_entries"`         // results that are kept
 }
 
 // Log says what is logged and for whom.
@@ -109,6 +121,7 @@ type Server struct {
 	Era          string               `koanf:"era"`          // auto, legacy or modern
 	Isolation    string               `koanf:"isolation"`    // principal, shared or request
 	LogLevel     string               `koanf:"log_level"`    // of legacy clients that set none; none for no messages
+	Experimental bool                 `koanf:"experimental"` // what clients have of experimental capabilities crosses
 	ClientInfo   string               `koanf:"client_info"`  // gateway or client
 	Subresources string               `koanf:"subresources"` // parent, as-sent or off
 	Lanes        Lanes                `koanf:"lanes"`        // sessions of one profile for calls that may ask

@@ -18,6 +18,7 @@ func TestMistakes(t *testing.T) {
 		{"key of a desktop client's near miss", server("builtin: notebook\n    timeout: 60"), "c.yaml:4: servers.a.timeout: unknown key; did you mean timeouts?"},
 		{"server's key at the top", "command: x\n" + notebook, "c.yaml:1: command: belongs to a server; move it below servers and the server's name"},
 		{"state key too short", "state_keys: [0123456789abcdef, s3cret]\n" + notebook, "c.yaml:1: state_keys.1: is shorter than 16 characters; write a random secret, as openssl rand -base64 32 prints one"},
+		{"memory that is none", "limits: {memory: 1MiB}\n" + notebook, "c.yaml:1: limits.memory: is less than 64MiB, which the process needs itself; write more, or 0 for half of what the machine has"},
 		{"state keys are a list", "state_keys: s3cret0123456789\n" + notebook, "c.yaml:1: state_keys: want a list, as in [a, b]; found a single value"},
 		{"state key that is none", "state_keys: [{s3cret0123456789: x}]\n" + notebook, "c.yaml:1: state_keys.0: want a single value; found keys with values"},
 		{"interval without a unit", server("builtin: notebook\n    synthesize: {tools: 30}"), `c.yaml:4: servers.a.synthesize.tools: "30" has no unit; write one such as 300ms, 10s or 5m`},

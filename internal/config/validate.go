@@ -24,6 +24,9 @@ func (c *checker) fail(path, format string, args ...any) {
 	c.rep.fail(c.rep.find(path, c.fallback), path, format, args...)
 }
 
+// MinMemory is the least that limits.memory may be, in bytes.
+const MinMemory = 64 << 20
+
 // check reports what is wrong with c as a whole; name is what to call it
 // where nothing narrower can be named.
 func (cfg *Config) check(rep *report, name string) {
@@ -32,6 +35,9 @@ func (cfg *Config) check(rep *report, name string) {
 	c.origins(cfg)
 	c.proxies(cfg)
 	c.stateKeys(cfg)
+	if m := cfg.Limits.Memory; m != 0 && m < MinMemory {
+		c.fail(join("limits", "memory"), "is less than %s, which the process needs itself; write more, or 0 for half of what the machine has", sizeText(MinMemory))
+	}
 	if len(cfg.Servers) == 0 && len(rep.errors) == 0 {
 		c.fail("servers", "no servers; add one, for example notebook: {builtin: notebook}")
 	}

@@ -57,6 +57,8 @@ type Profile struct {
 	// Share names the clients whose use of the upstream counts together, where limits
 	// are for each. It says nothing of what may be shared.
 	Share string
+	// Principal is who the state is held for; empty where it is for all.
+	Principal Principal
 	// Capabilities is what the upstream is told that its client can do.
 	Capabilities json.RawMessage
 	// ClientInfo is what the upstream is told of its client; nil for the

@@ -37,6 +37,9 @@ func StringID(s string) ID { return ID{string(Quote(s))} }
 // IsZero reports whether there is no id.
 func (id ID) IsZero() bool { return id.text == "" }
 
+// Len returns the length of the id's JSON in bytes, zero if there is none.
+func (id ID) Len() int { return len(id.text) }
+
 // String returns the JSON of the id, or "null" if there is none.
 func (id ID) String() string {
 	if id.text == "" {

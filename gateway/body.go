@@ -1,0 +1,96 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern"
+)
+
+// firstBody is the room that a body gets before any of it is there.
+const firstBody = 16 << 10
+
+// boundBody sets the deadline by which the body has to be there. It is set before
+// anything is refused, since net/http reads the rest of a body before it answers.
+// Whoever has read all of the body takes the deadline back, or it would end
+// responses that live longer.
+func (g *Gateway) boundBody(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		// A writer without deadlines (a test's recorder) can't stall either.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.opts.BodyTimeout))
+	}
+}
+
+// readBody returns the request's body, or false if it answered why there is none.
+// It takes room for it.
+func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, s *server, in *room) ([]byte, bool) {
+	body, err := g.receive(w, r, in)
+	if err == nil {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+		return body, true
+	}
+	s.refuseBody(w, r, err)
+	return nil, false
+}
+
+// receive reads a body into room that grows with what arrives. A length that is only
+// announced costs nothing (CWE-789).
+func (g *Gateway) receive(w http.ResponseWriter, r *http.Request, in *room) ([]byte, error) {
+	from, most := r.Body, r.ContentLength
+	if most < 0 || most > g.opts.MaxBody {
+		most = g.opts.MaxBody + 1 // where MaxBytesReader ends it
+		from = http.MaxBytesReader(w, r.Body, g.opts.MaxBody)
+	}
+	if err := in.grow(min(most, firstBody)); err != nil {
+		return nil, err
+	}
+	body := make([]byte, 0, min(most, firstBody))
+	for {
+		n, err := from.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case r.ContentLength == int64(len(body)):
+			return body, nil
+		case err == io.EOF && r.ContentLength >= 0:
+			return nil, io.ErrUnexpectedEOF
+		case err == io.EOF:
+			return body, nil
+		case err != nil:
+			return nil, err
+		case len(body) == cap(body):
+			size := min(most, 2*int64(cap(body)))
+			if err := in.grow(size - int64(cap(body))); err != nil {
+				return nil, err
+			}
+			body = append(make([]byte, 0, size), body...)
+		}
+	}
+}
+
+// refuseBody answers a request whose body could not be read.
+func (s *server) refuseBody(w http.ResponseWriter, r *http.Request, err error) {
+	g := s.g
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.Is(err, errNoMemory):
+		refuseBusy(w, s.reportNoMemory())
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		g.opts.Metrics.Limit(s.name, "body_timeout")
+		g.opts.Logger.Warn("request refused: body too slow", "upstream", s.name, "downstream", r.RemoteAddr, "limit", g.opts.BodyTimeout)
+		w.Header().Set("Connection", "close")
+		modern.WriteError(w, http.StatusRequestTimeout, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+			"the request body did not arrive within %v; send it faster, or raise body_timeout", g.opts.BodyTimeout))
+	case errors.As(err, &tooLarge):
+		g.opts.Metrics.Limit(s.name, "body")
+		g.opts.Logger.Warn("request refused: body too large", "upstream", s.name, "downstream", r.RemoteAddr, "limit", g.opts.MaxBody)
+		modern.WriteError(w, http.StatusRequestEntityTooLarge, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+			"the request body is over %d bytes; send less, or raise limits.body", g.opts.MaxBody))
+	default:
+		modern.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeParse, "reading the request body: %v", err))
+	}
+}

@@ -1,0 +1,114 @@
+package budget
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+)
+
+func TestTakeAndGive(t *testing.T) {
+	b := New(16 * block)
+	a := b.Account("ada")
+	if !a.Take(3*block+1) || b.Used() != 4*block {
+		t.Fatalf("Used() = %d after three blocks and a byte, want four blocks", b.Used())
+	}
+	if a.Take(20 * block) {
+		t.Error("Take of more than there is = true")
+	}
+	a.Give(3*block + 1)
+	if got := b.Used(); got > spare {
+		t.Errorf("Used() = %d after all was given back, want at most %d", got, spare)
+	}
+}
+
+// One owner can't use up what all others need.
+func TestShortBudgetIsShared(t *testing.T) {
+	b := New(64 * block)
+	mallory := b.Account("mallory")
+	taken := 0
+	for mallory.Take(block) {
+		taken++
+	}
+	if taken > 32 {
+		t.Errorf("one owner took %d of 64 blocks, want at most half", taken)
+	}
+	if !b.Account("ada").Take(4 * block) {
+		t.Error("another got nothing")
+	}
+	for mallory.Take(block) {
+		t.Fatal("who has more than a share got still more")
+	}
+}
+
+// Owners come and go; nothing of them stays.
+func TestOwnersAreForgotten(t *testing.T) {
+	b := New(1 << 30)
+	for n := range 10 * crowd {
+		a := b.Account(fmt.Sprint(n))
+		if !a.Take(100) {
+			t.Fatal("refused")
+		}
+		defer func() {
+			if a.Give(100); n == 0 { // the last
+				left := 0
+				b.by.Range(func(_, _ any) bool { left++; return true })
+				if left > crowd || b.Used() > crowd*spare {
+					t.Errorf("%d accounts and %d bytes left, want those of %d at most", left, b.Used(), crowd)
+				}
+			}
+		}()
+	}
+}
+
+// Where some take all they can get, the next find something.
+func TestSomethingIsLeftForTheNext(t *testing.T) {
+	b := New(1024 * block)
+	for n := range 5 {
+		a := b.Account(fmt.Sprint("greedy", n))
+		if !a.Take(block) {
+			t.Fatalf("greedy owner %d got nothing", n)
+		}
+		for a.Take(block) {
+			continue
+		}
+	}
+	for n := range 20 {
+		if !b.Account(fmt.Sprint("modest", n)).Take(block / 2) {
+			t.Fatalf("modest owner %d got nothing", n)
+		}
+	}
+}
+
+// Nothing is lost or made up by who takes and gives at the same time.
+func TestConcurrentUse(t *testing.T) {
+	b := New(8 * block)
+	var wg sync.WaitGroup
+	for n := range 8 {
+		wg.Go(func() {
+			for i := range 10_000 {
+				a := b.Account(fmt.Sprint(n % 3))
+				size := int64(1 + i*37%(2*block))
+				if a.Take(size) {
+					a.Give(size)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := b.Used(); got < 0 || got > 3*spare {
+		t.Errorf("Used() = %d after all was given back, want from 0 to %d", got, 3*spare)
+	}
+}
+
+func BenchmarkTakeGive(b *testing.B) {
+	budget := New(1 << 30)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			a := budget.Account("anonymous")
+			if !a.Take(4 << 10) {
+				b.Fatal("refused")
+			}
+			a.Give(4 << 10)
+		}
+	})
+}

@@ -1,0 +1,140 @@
+package exchange
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// Defaults of Lengths.
+const (
+	DefaultMaxName         = 1 << 10
+	DefaultMaxURI          = 8 << 10
+	DefaultMaxFilter       = 256 << 10
+	DefaultMaxClientInfo   = 64 << 10
+	DefaultMaxCapabilities = 16 << 10
+)
+
+// Lengths bound what of a client's message is kept, or repeated in other messages, in
+// bytes as it was written. Zero means the default.
+type Lengths struct {
+	ID            int // of a request
+	ProgressToken int
+	Method        int
+	URI           int // of a resource, each
+	Filter        int // of a listen stream
+	ClientInfo    int
+	Capabilities  int // of a client
+}
+
+// A TooLongError says that a part of a message is longer than it may be.
+type TooLongError struct {
+	What     string // for people
+	Limit    string // the key below limits that says so
+	Len, Max int
+}
+
+func (e *TooLongError) Error() string {
+	return fmt.Sprintf("%s has %d bytes, over %d; send less, or raise limits.%s", e.What, e.Len, e.Max, e.Limit)
+}
+
+// Wire returns what the client is told.
+func (e *TooLongError) Wire() *wire.Error { return wire.Errorf(spec.CodeInvalidParams, "%v", e) }
+
+// Fill replaces zero values by their defaults.
+func (l *Lengths) Fill() {
+	l.ID = cmp.Or(l.ID, DefaultMaxName)
+	l.ProgressToken = cmp.Or(l.ProgressToken, DefaultMaxName)
+	l.Method = cmp.Or(l.Method, DefaultMaxName)
+	l.URI = cmp.Or(l.URI, DefaultMaxURI)
+	l.Filter = cmp.Or(l.Filter, DefaultMaxFilter)
+	l.ClientInfo = cmp.Or(l.ClientInfo, DefaultMaxClientInfo)
+	l.Capabilities = cmp.Or(l.Capabilities, DefaultMaxCapabilities)
+}
+
+// Check returns the first part of a client's message that is too long, or nil. An id
+// that is too long is taken off the message, so that no answer repeats it.
+func (l *Lengths) Check(m *wire.Message) *TooLongError {
+	if len(m.Text) <= l.least() {
+		return nil // no part of it can be; most messages end here
+	}
+	if n := m.ID.Len(); n > l.ID {
+		m.ID = wire.ID{}
+		return &TooLongError{"the id", "id", n, l.ID}
+	}
+	return cmp.Or(
+		over("the method", "method", len(m.Method), l.Method),
+		l.checkMeta(m.Meta),
+		l.checkParams(m))
+}
+
+func (l *Lengths) least() int {
+	return min(l.ID, l.ProgressToken, l.Method, l.URI, l.Filter, l.ClientInfo, l.Capabilities)
+}
+
+// over returns nil unless n is over most.
+func over(what, limit string, n, most int) *TooLongError {
+	if n <= most {
+		return nil
+	}
+	return &TooLongError{what, limit, n, most}
+}
+
+func (l *Lengths) checkMeta(meta []byte) *TooLongError {
+	for k, v := range wire.Members(meta) {
+		var err *TooLongError
+		switch {
+		case k.Is(spec.MetaProgressToken):
+			err = over("the progress token", "progress_token", len(v), l.ProgressToken)
+		case k.Is(spec.MetaClientInfo):
+			err = l.checkInfo(v)
+		case k.Is(spec.MetaClientCapabilities):
+			err = l.checkCapabilities(v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Lengths) checkInfo(v []byte) *TooLongError {
+	return over("clientInfo", "client_info", len(v), l.ClientInfo)
+}
+
+func (l *Lengths) checkCapabilities(v []byte) *TooLongError {
+	return over("the client's capabilities", "capabilities", len(v), l.Capabilities)
+}
+
+// checkParams checks what only some methods have.
+func (l *Lengths) checkParams(m *wire.Message) *TooLongError {
+	switch m.Method {
+	case spec.MethodInitialize:
+		return cmp.Or(l.checkInfo(wire.Get(m.Params, "clientInfo")), l.checkCapabilities(wire.Get(m.Params, "capabilities")))
+	case spec.MethodResourcesRead, spec.MethodSubscribe, spec.MethodUnsubscribe:
+		return l.checkURI(wire.Get(m.Params, "uri"))
+	case spec.MethodComplete:
+		return l.checkURI(wire.Get(wire.Get(m.Params, "ref"), "uri"))
+	case spec.MethodListen:
+		return l.checkFilter(wire.Get(m.Params, "notifications"))
+	}
+	return nil
+}
+
+func (l *Lengths) checkURI(v []byte) *TooLongError {
+	return over("the URI", "uri", len(v)-len(`""`), l.URI)
+}
+
+func (l *Lengths) checkFilter(filter []byte) *TooLongError {
+	if err := over("the filter", "filter", len(filter), l.Filter); err != nil {
+		return err
+	}
+	for uri := range wire.Elements(wire.Get(filter, "resourceSubscriptions")) {
+		if err := l.checkURI(uri); err != nil {
+			return err
+		}
+	}
+	return nil
+}

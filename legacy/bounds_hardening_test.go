@@ -1,0 +1,67 @@
+package legacy
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+)
+
+// A session that follows ever more resources would hold ever more memory (CWE-770).
+func TestSubscriptionsOfASessionAreBounded(t *testing.T) {
+	st := newTheatre(t, func(o *FrontOptions) { o.MaxTopics = 2 })
+	g := st.enter(t, "2025-11-25")
+	for _, uri := range []string{"note://a", "note://b", "note://a"} {
+		if r := g.call(t, "resources/subscribe", `{"uri":"`+uri+`"}`); r.code() != 0 {
+			t.Fatalf("subscribe to %s = %s", uri, r.body)
+		}
+	}
+	if r := g.call(t, "resources/subscribe", `{"uri":"note://c"}`); r.code() != -32602 || !strings.Contains(r.body, "limits.listen_topics") {
+		t.Errorf("subscribe to one more = %s, want an error that names limits.listen_topics", r.body)
+	}
+	g.call(t, "resources/unsubscribe", `{"uri":"note://a"}`)
+	if r := g.call(t, "resources/subscribe", `{"uri":"note://c"}`); r.code() != 0 {
+		t.Errorf("subscribe in the place of another = %s", r.body)
+	}
+}
+
+// One principal would have all the processes of a command, or end those of others by
+// wanting more (CWE-770).
+func TestCommandSessionsOfAPrincipalAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, peers := pipeBack(t, Options{MaxSessions: 3, MaxSessionsEach: 2})
+		go func() {
+			for range 3 {
+				go (<-peers).run()
+			}
+		}()
+		open := func(scope, principal string) (func(), error) {
+			_, release, err := b.watchSession(t.Context(), exchange.Profile{Scope: scope, Principal: exchange.Principal(principal), Capabilities: []byte("{}")})
+			synctest.Wait()
+			return release, err
+		}
+		for _, scope := range []string{"a", "b"} {
+			release, err := open(scope, "mallory")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer release()
+		}
+		if _, err := open("c", "mallory"); err == nil || !strings.Contains(err.Error(), "limits.command_sessions_each") {
+			t.Errorf("mallory's third = %v, want an error that names limits.command_sessions_each", err)
+		}
+		release, err := open("d", "ada")
+		if err != nil {
+			t.Fatalf("ada's first = %v, want a session", err)
+		}
+		release() // hers is idle
+		if _, err := open("e", "bob"); err == nil || !strings.Contains(err.Error(), "limits.command_sessions (") {
+			t.Errorf("bob's first, of a fourth = %v, want an error that names limits.command_sessions", err)
+		}
+		if release, err = open("d", "ada"); err != nil {
+			t.Errorf("ada's again = %v, want her session", err)
+		}
+		release()
+	})
+}

@@ -46,6 +46,9 @@ func (p *Process) wait() {
 	p.err = p.cmd.Wait()
 }
 
+// Pid returns the process id.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
 // Log returns the last 32 KiB that the process wrote.
 func (p *Process) Log() string { return p.log.String() }
 

@@ -55,6 +55,9 @@ type Config struct {
 
 	// Servers in the order of the file; disabled ones included.
 	Servers []Server `koanf:"-"`
+
+	// expanded holds the values of variables that may be secrets.
+	expanded []string
 }
 
 // Limits bound what clients and servers can make the process hold. All are

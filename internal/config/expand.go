@@ -16,6 +16,9 @@ import (
 type scope struct {
 	lookup func(string) (string, bool) // environment variables
 	dir    string                      // what paths of ${file:…} are relative to
+	// note hears what a reference was replaced by, and of which variable: "" for a
+	// file. Nil means nobody.
+	note func(variable, value string)
 }
 
 // expand replaces ${VAR}, ${VAR:-default}, ${env:VAR} and ${file:PATH} in one
@@ -72,7 +75,14 @@ func (sc *scope) value(ref string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("environment variable %s is not set; set it, or write ${%s:-default}", name, name)
 	}
-	return v, nil
+	return sc.noted(name, v), nil
+}
+
+func (sc *scope) noted(variable, value string) string {
+	if sc.note != nil {
+		sc.note(variable, value)
+	}
+	return value
 }
 
 // input is what the user of a desktop client would be asked for.
@@ -82,7 +92,7 @@ func (sc *scope) input(id string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("${input:…} is asked of the user by desktop clients; set the environment variable %s to the answer", name)
 	}
-	return v, nil
+	return sc.noted(name, v), nil
 }
 
 // maxSecret bounds what a file of ${file:…} may hold, in bytes.
@@ -106,7 +116,7 @@ func (sc *scope) secret(path string) (string, error) {
 	if ok {
 		secret = strings.TrimSuffix(secret, "\r")
 	}
-	return secret, nil
+	return sc.noted("", secret), nil
 }
 
 // path makes a file's path as the configuration has it one that can be opened.

@@ -46,7 +46,7 @@ func Load(o Options) (*Config, []Problem, error) {
 	if err != nil {
 		return nil, rep.warnings, err
 	}
-	(&scope{environment(o.Environ), filepath.Dir(o.Path)}).envFiles(c, rep, o.name())
+	(&scope{lookup: environment(o.Environ), dir: filepath.Dir(o.Path)}).envFiles(c, rep, o.name())
 	c.check(rep, o.name())
 	if err := rep.err(); err != nil {
 		return nil, rep.warnings, err
@@ -75,7 +75,7 @@ func layers(o Options, rep *report) (given *koanf.Koanf, order []string, err err
 		if isJSON && isHosts(root) {
 			root = adapt(root, o, rep)
 		}
-		w := &walker{rep: rep, where: o.Path, file: true, scope: &scope{lookup, filepath.Dir(o.Path)}}
+		w := &walker{rep: rep, where: o.Path, file: true, scope: &scope{lookup: lookup, dir: filepath.Dir(o.Path)}}
 		if err := load(given, w, root); err != nil {
 			return nil, nil, err
 		}
@@ -130,6 +130,7 @@ func decode(given *koanf.Koanf, order []string, rep *report) (*Config, error) {
 	c := doc.Config
 	c.Servers = inFileOrder(doc.Servers, order, rep)
 	c.AdminChosen = given.Exists("admin")
+	c.expanded = rep.expanded
 	if c.Admin == "off" {
 		c.Admin = ""
 	}

@@ -51,6 +51,7 @@ type place struct {
 type report struct {
 	errors, warnings []Problem
 	places           map[string]place // by path, of every value seen; later layers win
+	expanded         []string         // values of variables that may be secrets
 }
 
 func newReport() *report { return &report{places: make(map[string]place)} }

@@ -24,7 +24,7 @@ func (w *walker) scalar(n *yaml.Node, k *key, path string) (any, bool) {
 	}
 	s := n.Value
 	if w.scope != nil {
-		expanded, err := w.scope.expand(s)
+		expanded, err := w.noting(k, path).expand(s)
 		if err != nil {
 			if !w.disabled {
 				w.rep.fail(w.place(n), path, "%v", err)
@@ -39,6 +39,17 @@ func (w *walker) scalar(n *yaml.Node, k *key, path string) (any, bool) {
 		return nil, false
 	}
 	return v, true
+}
+
+// noting returns the scope, which notes what may be a secret of what stands at path.
+func (w *walker) noting(k *key, path string) *scope {
+	sc := *w.scope
+	sc.note = func(variable, value string) {
+		if mayBeSecret(variable, k, path) {
+			w.rep.expanded = append(w.rep.expanded, value)
+		}
+	}
+	return &sc
 }
 
 // quote is how messages show n: as it was written, never expanded.

@@ -39,24 +39,39 @@ func sortedNames(m map[string]string) []string {
 
 var credential = regexp.MustCompile(`(?i)key|token|secret|passw|credential|auth|bearer|cookie`)
 
-// maskedArgs masks what follows or is assigned to a name that sounds like a
-// credential's: --token x, --token=x, API_KEY=x, "Authorization: x".
+// maskedArgs masks what credentials finds. Variables stand as they were written.
 func (s *Server) maskedArgs() []string {
 	args := slices.Clone(s.Args)
+	for i, from := range s.credentials() {
+		if from >= 0 {
+			args[i] = args[i][:from] + Masked
+		} else {
+			args[i] = asWritten(args[i], s.writtenArg(i))
+		}
+	}
+	return args
+}
+
+// credentials says of each argument where what follows or is assigned to a name begins
+// that sounds like a credential's: --token x, --token=x, API_KEY=x, "Authorization: x".
+// It is -1 where there is none.
+func (s *Server) credentials() []int {
+	var begins []int
 	next := false
-	for i, a := range args {
-		args[i] = asWritten(a, s.writtenArg(i))
+	for _, a := range s.Args {
+		from := -1
 		end := strings.IndexAny(a, "=:")
 		sounds := credential.MatchString(a[:max(end, 0)]) || end < 0 && credential.MatchString(a)
 		switch {
 		case next:
-			args[i] = Masked
+			from = 0
 		case end >= 0 && sounds:
-			args[i] = a[:end+1] + Masked
+			from = end + 1
 		}
+		begins = append(begins, from)
 		next = sounds && end < 0 && strings.HasPrefix(a, "-")
 	}
-	return args
+	return begins
 }
 
 func (s *Server) writtenArg(i int) string {

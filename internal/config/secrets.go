@@ -1,0 +1,128 @@
+package config
+
+import (
+	"encoding/base64"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Secrets returns the values of the configuration that are nobody's business who reads
+// logs, errors or reports: of headers, the environment of commands, state keys,
+// variables that were expanded, user information and queries of URLs, and of arguments
+// what stands after a name that sounds like a credential's. Some may be harmless, or
+// come twice.
+func (c *Config) Secrets() []string {
+	out := slices.Concat(c.StateKeys, c.expanded)
+	for i := range c.Servers {
+		out = append(out, c.Servers[i].secrets()...)
+	}
+	return out
+}
+
+func (s *Server) secrets() []string {
+	out := inURL(s.URL)
+	for _, value := range s.Headers {
+		out = append(out, inHeader(value)...)
+	}
+	for _, value := range s.Env {
+		out = append(append(out, value), inURL(value)...)
+	}
+	for i, from := range s.credentials() {
+		out = append(out, inURL(s.Args[i])...)
+		if from >= 0 {
+			out = append(out, inHeader(strings.TrimSpace(s.Args[i][from:]))...)
+		}
+	}
+	return out
+}
+
+// EnvironSecrets returns what of an environment, which nobody has chosen for this
+// program alone, is secret by its name, and the user information of proxies.
+func EnvironSecrets(environ []string) []string {
+	var out []string
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		switch name = strings.ToUpper(name); {
+		case secretName.MatchString(name):
+			out = append(append(out, value), inURL(value)...)
+		case strings.HasSuffix(name, "_PROXY") && name != "NO_PROXY":
+			out = append(out, inURL(value)...)
+		}
+	}
+	return out
+}
+
+var secretName = regexp.MustCompile(`TOKEN|KEY|SECRET|PASSWORD`)
+
+// inHeader returns what is secret in a header's value: all of it, but for the name of
+// the scheme, which many share.
+//
+// Spec: RFC 9110, 11.4.
+func inHeader(value string) []string {
+	scheme, rest, ok := strings.Cut(value, " ")
+	if !ok || !schemeName.MatchString(scheme) {
+		return append(assigned(value), value)
+	}
+	rest = strings.TrimSpace(rest)
+	out := append(assigned(rest), rest)
+	if !strings.EqualFold(scheme, "Basic") {
+		return out
+	}
+	if pair, err := base64.StdEncoding.DecodeString(rest); err == nil {
+		_, password, _ := strings.Cut(string(pair), ":")
+		out = append(out, string(pair), password)
+	}
+	return out
+}
+
+var schemeName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`)
+
+// assigned returns the values of name=value pairs, as cookies are.
+func assigned(text string) []string {
+	var out []string
+	for pair := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ';' || r == ',' || r == ' ' }) {
+		if _, value, ok := strings.Cut(pair, "="); ok {
+			out = append(out, strings.Trim(value, `"`))
+		}
+	}
+	return out
+}
+
+// inURL returns the user information and the query's values of a URL; nothing if text
+// is none.
+func inURL(text string) []string {
+	if !strings.Contains(text, "://") {
+		return nil
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	if u.User != nil {
+		password, _ := u.User.Password()
+		out = append(out, u.User.Username(), password, u.User.Username()+":"+password)
+	}
+	for name, values := range u.Query() {
+		if out = append(out, values...); len(values) == 1 && values[0] == "" {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// commonVariables name what says where programs find themselves and their user: it
+// stands in every path and is no secret.
+var commonVariables = []string{
+	"HOME", "HOSTNAME", "LOGNAME", "PATH", "PWD", "SHELL", "TEMP", "TERM", "TMP", "TMPDIR", "USER", "USERNAME",
+	"USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES",
+}
+
+// mayBeSecret reports whether the variable is one that may stand for a secret where it
+// is used.
+func mayBeSecret(variable string, k *key, path string) bool {
+	plain := k.kind != text || len(k.oneOf) > 0 || slices.Contains([]string{"listen", "admin"}, path)
+	return !plain && !slices.Contains(commonVariables, strings.ToUpper(variable))
+}

@@ -91,3 +91,22 @@ func FuzzString(f *testing.F) {
 		}
 	})
 }
+
+func TestCut(t *testing.T) {
+	for _, tt := range []struct {
+		in   string
+		most int
+		want string
+	}{
+		{"short", 5, "short"},
+		{"longer", 5, "longe…"},
+		{"aüb", 2, "a…"},
+		{"aüb", 3, "aü…"},
+		{"x", 0, "…"},
+		{"\xbf\xbf", 1, "…"},
+	} {
+		if got := Cut(tt.in, tt.most); got != tt.want {
+			t.Errorf("Cut(%q, %d) = %q, want %q", tt.in, tt.most, got, tt.want)
+		}
+	}
+}

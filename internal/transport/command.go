@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/redact"
 )
 
 const (
@@ -42,7 +44,10 @@ type CommandOptions struct {
 	Env map[string]string
 
 	Name   string       // the server's name, for the log and for errors; Argv[0] if empty
-	Logger *slog.Logger // hears standard error and what is skipped; nil means nobody
+	Logger *slog.Logger // hears standard error and what is skipped, within a bound; nil means nobody
+
+	// Secrets are hidden in what errors repeat of the child's output; nil means none.
+	Secrets *redact.Redactor
 
 	MaxMessage   int           // bytes of a message read; zero means DefaultMaxMessage
 	WriteTimeout time.Duration // of one message; zero means DefaultWriteTimeout
@@ -84,12 +89,15 @@ type ExitError struct {
 }
 
 func (e *ExitError) Error() string {
-	msg := fmt.Sprintf("server %s ended: %s", e.Name, e.Status)
+	msg := e.Public()
 	if len(e.Stderr) > 0 {
 		msg += fmt.Sprintf("; last words: %q", e.Stderr)
 	}
 	return msg
 }
+
+// Public returns how the child ended, without what it wrote.
+func (e *ExitError) Public() string { return fmt.Sprintf("server %s ended: %s", e.Name, e.Status) }
 
 // A Command is a Conn to a child process: one message per line on its standard
 // input and output. Lines on its standard output that can't be messages are
@@ -107,6 +115,7 @@ type Command struct {
 	stderr *os.File
 	words  *lastWords
 	noise  atomic.Pointer[string] // the first line that was skipped; nil before
+	skips  *lineLimit             // of lines that are skipped
 
 	lines *lineReader // owned by Read
 
@@ -139,10 +148,11 @@ func StartCommand(opts CommandOptions) (*Command, error) {
 		name:    name,
 		opts:    opts,
 		log:     cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)).With("upstream", name),
-		words:   &lastWords{done: make(chan struct{})},
 		closing: make(chan struct{}),
 		done:    make(chan struct{}),
 	}
+	c.skips = &lineLimit{log: c.log, source: "standard output"}
+	c.words = &lastWords{secrets: opts.Secrets, lines: &lineLimit{log: c.log, source: "standard error"}, done: make(chan struct{})}
 	if err := c.start(); err != nil {
 		return nil, fmt.Errorf("starting server %s: %w", name, err)
 	}
@@ -178,7 +188,7 @@ func (c *Command) start() error {
 	}
 	c.out = lineWriter{turnstile: turns, f: c.stdin, cut: func() { killGroup(c.cmd.Process.Pid) }}
 	c.log.Debug("command started", "pid", c.cmd.Process.Pid)
-	go c.words.drain(c.stderr, c.log)
+	go c.words.drain(c.stderr)
 	go c.wait()
 	return nil
 }
@@ -285,6 +295,7 @@ func (c *Command) wait() {
 	}
 	c.opts.Guard.Ended(pid) // at once: the number is free
 	c.words.finish(c.stderr)
+	c.skips.end()
 	c.stdout.SetReadDeadline(time.Now()) // see drainer
 	c.exitErr = c.exitError(err)
 	if !isClosed(c.closing) {

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/redact"
 )
 
 const loggedNoise = 256 // how much of a skipped line is logged
@@ -40,12 +42,25 @@ func (c *Command) message(line []byte, partial bool) ([]byte, bool) {
 		return nil, false
 	}
 	if !looksLikeMessage(msg) || partial && !json.Valid(msg) {
-		line := string(msg[:min(len(msg), loggedNoise)])
-		c.noise.CompareAndSwap(nil, &line)
-		c.log.Log(context.Background(), c.words.level(), "skipping output that is not a message", "line", line, "bytes", len(msg))
+		c.skip(msg)
 		return nil, false
 	}
 	return msg, true
+}
+
+// skip tells of a line that is not a message.
+func (c *Command) skip(line []byte) {
+	isFirst := c.noise.Load() == nil
+	level := c.words.level()
+	admitted := c.skips.admits(level)
+	if !isFirst && !admitted {
+		return
+	}
+	text := redact.Cut(string(line[:min(len(line), 2*loggedNoise)]), loggedNoise)
+	c.noise.CompareAndSwap(nil, &text)
+	if admitted {
+		c.log.Log(context.Background(), level, "skipping output that is not a message", "line", text, "bytes", len(line))
+	}
 }
 
 // drainer reads a child's output. Once the child has ended its deadline is set:

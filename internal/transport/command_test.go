@@ -307,7 +307,7 @@ func TestCommandCrash(t *testing.T) {
 	if exit.Status != "exit status 3" || exit.Name != "crash" {
 		t.Errorf("ExitError = %+v, want status 3 of crash", exit)
 	}
-	want := []string{"3", "4", "5", "6", strings.Repeat("x", keptWord)}
+	want := []string{"3", "4", "5", "6", strings.Repeat("x", keptWord) + "…"}
 	if !slices.Equal(exit.Stderr, want) {
 		t.Errorf("last words = %.80q, want %.80q", exit.Stderr, want)
 	}

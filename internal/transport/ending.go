@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/redact"
 )
 
 // exitGrace is how long a connection that has ended may take to say how.
@@ -39,7 +40,7 @@ func Ending(conn Conn, err error) error {
 		case <-t.C:
 		}
 	}
-	return errors.New("it closed the connection, or exited" + Noise(conn))
+	return WithNoise(errors.New("it closed the connection, or exited"), conn)
 }
 
 // Noise says, after a semicolon, what a child has written to its standard output that
@@ -54,16 +55,31 @@ func Noise(conn Conn) string {
 	if line == nil {
 		return ""
 	}
-	return fmt.Sprintf("; it wrote %q to its standard output, where only messages belong", shortened(withoutSecrets(*line)))
+	return fmt.Sprintf("; it wrote %q to its standard output, where only messages belong", redact.Cut(c.opts.Secrets.Words(*line), 100))
 }
 
-func shortened(text string) string {
-	const most = 100
-	if len(text) <= most {
-		return text
+// WithNoise adds [Noise] to an error.
+func WithNoise(err error, conn Conn) error {
+	if noise := Noise(conn); noise != "" {
+		return &wordyError{err, noise}
 	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
+	return err
 }
+
+// A wordyError is an error with the words of a server's process, which are for those who
+// run it.
+type wordyError struct {
+	error
+	words string
+}
+
+func (e *wordyError) Error() string { return e.error.Error() + e.words }
+
+// Unwrap returns the error without the words.
+func (e *wordyError) Unwrap() error { return e.error }
+
+// Public returns what clients are told.
+func (e *wordyError) Public() string { return Public(e.error) }
 
 // Exited says how a child ended, and its last words: they are the best hint there
 // is. It returns nil if err does not say, or says that the child ended well.
@@ -72,11 +88,12 @@ func Exited(err error) error {
 	if !errors.As(err, &exit) {
 		return nil
 	}
+	ended := fmt.Errorf("it ended: %s", exit.Status)
 	if len(exit.Stderr) == 0 {
-		return fmt.Errorf("it ended: %s", exit.Status)
+		return ended
 	}
-	words := withoutSecrets(strings.Join(exit.Stderr, "\n"))
-	return fmt.Errorf("it ended: %s; its last words: %q", exit.Status, lastPart(words))
+	words := redact.Looks(strings.Join(exit.Stderr, "\n"))
+	return &wordyError{ended, fmt.Sprintf("; its last words: %q", lastPart(words))}
 }
 
 // lastPart bounds what of a server's words goes into a message, from their end.
@@ -86,23 +103,4 @@ func lastPart(text string) string {
 		return text
 	}
 	return "…" + strings.ToValidUTF8(text[len(text)-most:], "")
-}
-
-// secrets are what a server may write that is nobody's business who only calls
-// it: credentials in headers, in URLs, after their names, or by their looks.
-var secrets = []struct {
-	like *regexp.Regexp
-	as   string
-}{
-	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+\S+`), "$1 [hidden]"},
-	{regexp.MustCompile(`(://[^/\s:@]*:)[^/\s@]+@`), "$1[hidden]@"},
-	{regexp.MustCompile(`(?i)([\w-]*(?:token|secret|passw(?:or)?d|api[_-]?key|credential|authorization)[\w-]*["']?\s*[=:]\s*["']?)[^\s"',;]+`), "$1[hidden]"},
-	{regexp.MustCompile(`\b(?:sk|pk|ghp|gho|ghs|github_pat|xox[abp]|eyJ|AKIA|glpat)[-_A-Za-z0-9.]{12,}`), "[hidden]"},
-}
-
-func withoutSecrets(text string) string {
-	for _, s := range secrets {
-		text = s.like.ReplaceAllString(text, s.as)
-	}
-	return text
 }

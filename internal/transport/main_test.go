@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,6 +49,17 @@ var children = map[string]func(){
 	},
 	"say":   func() { fmt.Print(os.Getenv("SAY")) },
 	"crash": func() { fmt.Fprint(os.Stderr, os.Getenv("SAY")); os.Exit(3) },
+	// noisy writes lines of 100 bytes until they are SIZE, and crashes.
+	"noisy": func() {
+		to := map[string]*os.File{"stderr": os.Stderr, "stdout": os.Stdout}[os.Getenv("TO")]
+		size, _ := strconv.Atoi(os.Getenv("SIZE"))
+		block := strings.Repeat(strings.Repeat("x", 99)+"\n", 100)
+		for n := 0; n < size; n += len(block) {
+			fmt.Fprint(to, block)
+		}
+		fmt.Fprint(to, "the end\n")
+		os.Exit(3)
+	},
 	// faint takes no more input a moment before it crashes.
 	"faint": func() {
 		_ = os.Stdin.Close()

@@ -2,46 +2,68 @@ package transport
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"io"
 	"log/slog"
 	"os"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/redact"
 )
 
 const (
-	stderrLine = 4 << 10 // longer lines are logged in pieces
-	keptWords  = 5       // lines
-	keptWord   = 512     // bytes of a line
+	stderrBuffer = 16 << 10
+	stderrLine   = 2 << 10 // longer lines are cut
+	keptWords    = 5       // lines
+	keptWord     = 512     // bytes of a line
 )
 
 // lastWords reads a child's standard error line by line: for the log, and the
 // last few for whoever asks why the child ended.
 type lastWords struct {
-	done  chan struct{} // closed when drain has returned
-	quiet atomic.Bool   // lines are logged at debug level
+	secrets *redact.Redactor // may be nil
+	lines   *lineLimit       // of the log
+	done    chan struct{}    // closed when drain has returned
+	quiet   atomic.Bool      // lines are logged at debug level
 
-	mu    sync.Mutex // guards lines
-	lines []string   // at most keptWords, oldest first
+	// mu guards the fields below.
+	mu   sync.Mutex
+	kept [keptWords][]byte // a ring: the buffers are used again
+	seen int               // lines that came
 }
 
 // drain reads until the end of r, which nobody else reads. A child whose
 // standard error nobody reads would block.
-func (w *lastWords) drain(r io.Reader, log *slog.Logger) {
+func (w *lastWords) drain(r io.Reader) {
 	defer close(w.done)
-	for br := bufio.NewReaderSize(r, stderrLine); ; {
-		piece, _, err := br.ReadLine()
-		if line := strings.TrimRight(string(piece), " \t\r"); line != "" {
-			log.Log(context.Background(), w.level(), "server wrote to standard error", "line", line)
-			w.add(line)
+	defer w.lines.end()
+	br := bufio.NewReaderSize(r, stderrBuffer)
+	for continued := false; ; {
+		piece, more, err := br.ReadLine()
+		if !continued {
+			w.take(piece)
 		}
+		continued = more
 		if err != nil {
 			return
 		}
+	}
+}
+
+// take takes a line, or as much of it as fits into the buffer.
+func (w *lastWords) take(line []byte) {
+	line = bytes.TrimRight(line, " \t\r")
+	if len(line) == 0 {
+		return
+	}
+	w.keep(line[:min(len(line), stderrLine)])
+	level := w.level()
+	if w.lines.admits(level) {
+		text := redact.Cut(string(line[:min(len(line), stderrLine+1)]), stderrLine)
+		w.lines.log.Log(context.Background(), level, "server wrote to standard error", "line", text)
 	}
 }
 
@@ -52,19 +74,23 @@ func (w *lastWords) level() slog.Level {
 	return slog.LevelInfo
 }
 
-func (w *lastWords) add(line string) {
+func (w *lastWords) keep(line []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.lines) == keptWords {
-		w.lines = slices.Delete(w.lines, 0, 1)
-	}
-	w.lines = append(w.lines, line[:min(len(line), keptWord)])
+	at := w.seen % keptWords
+	w.kept[at] = append(w.kept[at][:0], line...)
+	w.seen++
 }
 
+// last returns the last lines, oldest first, without secrets.
 func (w *lastWords) last() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.lines)
+	var out []string
+	for i := max(0, w.seen-keptWords); i < w.seen; i++ {
+		out = append(out, w.secrets.String(redact.Cut(string(w.kept[i%keptWords]), keptWord)))
+	}
+	return out
 }
 
 // finish waits for drain to read the rest of f, and closes it. A descendant

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/mcpbridge/mcpbridge/internal/redact"
 )
 
 // The close codes that are used here. Spec: RFC 6455, 7.4.1.
@@ -41,7 +43,7 @@ func (e *CloseError) Error() string {
 		text += " (" + name + ")"
 	}
 	if e.Reason != "" {
-		text += ": " + lastPart(withoutSecrets(e.Reason))
+		text += ": " + lastPart(redact.Looks(e.Reason))
 	}
 	return text
 }

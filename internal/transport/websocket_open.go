@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/mcpbridge/mcpbridge/internal/redact"
 )
 
 // How much is read and written at once. A buffer to write is held while a message is
@@ -153,7 +155,7 @@ func refusedHandshake(resp *http.Response) error {
 	}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 200)) // as much as there is
 	if line := strings.Join(strings.Fields(strings.ToValidUTF8(string(text), "")), " "); line != "" {
-		reason += "; it said: " + withoutSecrets(line)
+		reason += "; it said: " + redact.Looks(line)
 	}
 	return &HandshakeError{resp.StatusCode, reason}
 }

@@ -1,0 +1,88 @@
+package transport
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	// loggedLines is how many lines of one child are logged in each loggedPeriod.
+	loggedLines  = 200
+	loggedPeriod = time.Second
+)
+
+// A lineLimit bounds how much of what a child writes is logged. What is left out is
+// counted, and the count logged at the end of each period.
+type lineLimit struct {
+	log    *slog.Logger
+	source string // "standard error"
+
+	tellers sync.WaitGroup // the timer's call, until it has ended or was stopped
+
+	// mu guards the fields below. It is not held while anything is logged.
+	mu      sync.Mutex
+	begun   time.Time // of the period
+	logged  int
+	omitted int
+	level   slog.Level  // of what was left out last
+	timer   *time.Timer // of the period's end; nil if nothing was left out in it
+	over    bool        // see end
+}
+
+// admits reports whether a line of this level is to be logged.
+func (l *lineLimit) admits(level slog.Level) bool {
+	if !l.log.Enabled(context.Background(), level) {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return false
+	}
+	now := time.Now()
+	if now.Sub(l.begun) >= loggedPeriod && l.omitted == 0 {
+		l.begun, l.logged = now, 0
+	}
+	if l.logged < loggedLines {
+		l.logged++
+		return true
+	}
+	l.omitted++
+	l.level = level
+	if l.timer == nil {
+		l.tellers.Add(1)
+		l.timer = time.AfterFunc(loggedPeriod-now.Sub(l.begun), l.period) // end waits for it
+	}
+	return false
+}
+
+// period ends one in which lines were left out.
+func (l *lineLimit) period() {
+	defer l.tellers.Done()
+	l.tell()
+}
+
+// tell logs how many lines were left out, and begins a period.
+func (l *lineLimit) tell() {
+	l.mu.Lock()
+	n, level := l.omitted, l.level
+	l.omitted, l.logged, l.begun, l.timer = 0, 0, time.Now(), nil
+	l.mu.Unlock()
+	if n > 0 {
+		l.log.Log(context.Background(), level, "server wrote more than is logged", "to", l.source, "lines", n, "limit", loggedLines, "per", loggedPeriod)
+	}
+}
+
+// end tells of what was left out last. Lines that come after it are not admitted.
+func (l *lineLimit) end() {
+	l.mu.Lock()
+	l.over = true
+	if l.timer != nil && l.timer.Stop() {
+		l.tellers.Done()
+	}
+	l.mu.Unlock()
+	l.tellers.Wait()
+	l.tell()
+}

@@ -38,6 +38,8 @@ const (
 type Finding struct {
 	Era spec.Era // spec.Unknown: no evidence
 	Why string   // for people: what the server answered
+	// Told is what clients are told of Why; empty if that is all of it.
+	Told string
 	// Guess says that the server answered nothing of MCP, and so is of the older era if
 	// it is an MCP server at all.
 	Guess bool

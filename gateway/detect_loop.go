@@ -3,7 +3,6 @@ package gateway
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -133,7 +132,7 @@ func (d *Detector) take(f Finding) (spec.Era, bool) {
 		}
 		era := d.Era()
 		return era, era != spec.Unknown
-	case was == spec.Unknown && !f.Starting && d.fails(f.Why):
+	case was == spec.Unknown && !f.Starting && d.fails(f.Why, f.Told):
 		d.log.Warn("server "+cmp.Or(f.Trouble, "does not answer")+", trying again", "error", f.Why)
 	}
 	return was, was != spec.Unknown
@@ -146,14 +145,15 @@ func (d *Detector) settle(f Finding) bool {
 		d.adopt(f, back)
 		return true
 	}
-	if d.Era() != spec.Unknown || d.fails(err.Error()) {
+	if d.Era() != spec.Unknown || d.fails(err.Error(), "") {
 		d.log.Error("server can't be served", "era", f.Era.String(), "error", err)
 	}
 	return false
 }
 
 // fails makes why the reason that nothing is served, and reports whether it was another.
-func (d *Detector) fails(why string) bool {
+// Clients are told told, if that is not empty.
+func (d *Detector) fails(why, told string) bool {
 	if d.recall != nil {
 		d.recall.failed()
 	}
@@ -162,10 +162,18 @@ func (d *Detector) fails(why string) bool {
 	if d.err != nil && d.err.Error() == why {
 		return false
 	}
-	d.err = errors.New(why)
+	d.err = &unusableError{why, cmp.Or(told, why)}
 	d.announceLocked()
 	return true
 }
+
+// An unusableError says why there is no verdict on a server.
+type unusableError struct{ why, told string }
+
+func (e *unusableError) Error() string { return e.why }
+
+// Public returns what clients are told.
+func (e *unusableError) Public() string { return e.told }
 
 // adopt puts a back in the place of the one before, which ends in the background.
 func (d *Detector) adopt(f Finding, back Back) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/modern"
@@ -196,6 +197,13 @@ type Options struct {
 	// [exchange.Anonymous].
 	Authenticate func(*http.Request) exchange.Principal
 
+	// Secrets are not repeated to clients in errors; nil means none. The Logger's handler
+	// hides them by itself, if it is to.
+	Secrets *redact.Redactor
+	// DebugErrors says that errors tell clients all that the log says: addresses and paths
+	// of this side, and what a server's process wrote.
+	DebugErrors bool
+
 	Logger  *slog.Logger // nil discards
 	Metrics Metrics      // nil counts nothing
 }
@@ -371,7 +379,7 @@ func (g *Gateway) Snapshot() Snapshot {
 		case errors.Is(err, exchange.ErrStarting):
 			ss.State = "starting"
 		case err != nil:
-			ss.State, ss.Error = "down", err.Error()
+			ss.State, ss.Error = "down", g.opts.Secrets.String(err.Error())
 		}
 		snap.Servers = append(snap.Servers, ss)
 	}

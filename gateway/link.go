@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -25,9 +26,17 @@ func (s *server) Link(ctx context.Context, req *exchange.Request, m *wire.Messag
 	}
 	s.report(ctx, req, begin, err)
 	if l == nil {
-		return nil, answer, err
+		return nil, s.cleanRefusal(answer), s.g.told(err)
 	}
 	return &linked{l, s, caller{req.Session, clientName(req.ClientInfo)}}, answer, nil
+}
+
+// cleanRefusal returns an answer to initialize without secrets.
+func (s *server) cleanRefusal(answer []byte) []byte {
+	if m, err := wire.Parse(answer, wire.Options{}); err == nil && m.Error != nil {
+		return s.g.cleanAnswer(answer, m.Error)
+	}
+	return answer
 }
 
 // A linked is a Link whose calls are counted and told of.
@@ -55,13 +64,17 @@ type linkedCall struct {
 
 // Answer implements [exchange.Outcome].
 func (c *linkedCall) Answer(text []byte, failed error) {
+	var we *wire.Error
+	if failed != nil && errors.As(failed, &we) {
+		text = c.l.s.g.cleanAnswer(text, we)
+	}
 	c.Outcome.Answer(text, failed)
 	c.report(failed)
 }
 
 // Lost implements [exchange.Outcome].
 func (c *linkedCall) Lost(err error) {
-	c.Outcome.Lost(err)
+	c.Outcome.Lost(c.l.s.g.told(err))
 	c.report(err)
 }
 

@@ -94,7 +94,10 @@ func (m *membership) add(ctx context.Context, t fanout.Topic) (bool, error) {
 		}
 	}
 	honored, release, err := m.s.back.Watch(ctx, m.p, []fanout.Topic{t})
-	return m.settle(t, h, len(honored) > 0, release), err
+	if err != nil {
+		m.h.logger.Info("subscription refused", "upstream", m.s.name, "topic", t, "err", err)
+	}
+	return m.settle(t, h, len(honored) > 0, release), m.s.g.told(err)
 }
 
 // claim registers the topic, before the upstream is asked, so that no change falls

@@ -125,7 +125,7 @@ func (s *server) Serve(ctx context.Context, req *exchange.Request, x exchange.Ex
 	res, err := s.handler.Serve(ctx, req, x)
 	if err != nil {
 		s.report(ctx, req, begin, err)
-		return nil, err
+		return nil, s.g.told(err)
 	}
 	var failed error
 	if exchange.ToolFailed(req.Method, res.Body, res.Outline) {
@@ -139,12 +139,13 @@ func (s *server) Serve(ctx context.Context, req *exchange.Request, x exchange.Ex
 // Describe passes discovery to the back, and tells of it in one line.
 func (s *server) Describe(ctx context.Context, req *exchange.Request) (*exchange.Description, error) {
 	if req.Method != spec.MethodDiscover && req.Method != spec.MethodInitialize {
-		return s.back.Describe(ctx, req)
+		d, err := s.back.Describe(ctx, req)
+		return d, s.g.told(err)
 	}
 	begin := time.Now()
 	d, err := s.back.Describe(ctx, req)
 	s.report(ctx, req, begin, err)
-	return d, err
+	return d, s.g.told(err)
 }
 
 // Listen opens a stream on the hub. The line it logs tells how long opening took;
@@ -154,7 +155,7 @@ func (s *server) Listen(ctx context.Context, req *exchange.Request, want exchang
 	honored, leave, err := s.g.hub.listen(ctx, s, req.Profile, want, mail)
 	s.report(ctx, req, begin, err)
 	if err != nil {
-		return honored, nil, err
+		return honored, nil, s.g.told(err)
 	}
 	return honored, func() {
 		leave()

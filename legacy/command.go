@@ -36,8 +36,15 @@ type oneProcessError struct {
 }
 
 func (e *oneProcessError) Error() string {
-	return fmt.Sprintf("server %q could not be started once more while another client uses it: %v; it seems to allow one process at a time: set isolation: shared for it, so that its clients share one, or try again when the other client has left",
-		e.server, cause(e.err))
+	return e.because(cause(e.err).Error())
+}
+
+// Public returns what clients are told.
+func (e *oneProcessError) Public() string { return e.because(transport.Public(e.err)) }
+
+func (e *oneProcessError) because(why string) string {
+	return fmt.Sprintf("server %q could not be started once more while another client uses it: %s; it seems to allow one process at a time: set isolation: shared for it, so that its clients share one, or try again when the other client has left",
+		e.server, why)
 }
 
 // Unwrap returns how the process ended.

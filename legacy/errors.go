@@ -95,19 +95,19 @@ func (b *Back) toldError(method string, err error) error {
 		return wire.Errorf(spec.CodeInternal, "server %q did not answer %s in time (%v, at most %v with progress); raise timeouts.request or timeouts.max if that is normal for it",
 			b.opts.Name, method, b.opts.Timeouts.Request, b.opts.Timeouts.Max)
 	case errors.As(err, &alone):
-		return wire.Errorf(spec.CodeInternal, "%v", alone)
+		return exchange.Inside(spec.CodeInternal, "%v", alone)
 	case f != nil && f.fate == mayHaveRun && !spec.Repeatable(method):
-		return wire.Errorf(spec.CodeInternal, "server %q was lost while it ran %s: %v; the request may have taken effect and was not repeated: check before sending it again",
-			b.opts.Name, method, cause(err))
+		return exchange.Inside(spec.CodeInternal, "server %q was lost while it ran %s: %v; the request may have taken effect and was not repeated: check before sending it again",
+			b.opts.Name, method, transport.Reason{Err: err})
 	}
 	var status *statusError
 	if errors.As(err, &status) && status.code == http.StatusBadRequest && !spec.Defined(method) {
 		return exchange.Refuse(spec.CodeMethodNotFound, "server %q does not know method %q: it answered %v", b.opts.Name, method, status)
 	}
 	if errors.As(err, &status) {
-		return wire.Errorf(spec.CodeInternal, "server %q refused %s: %v%s", b.opts.Name, method, cause(err), status.step())
+		return exchange.Inside(spec.CodeInternal, "server %q refused %s: %v%s", b.opts.Name, method, transport.Reason{Err: err}, status.step())
 	}
-	return wire.Errorf(spec.CodeInternal, "server %q can't be reached: %v; %s", b.opts.Name, cause(err), cmp.Or(transport.Advice(err), "check that it runs, then try again"))
+	return exchange.Inside(spec.CodeInternal, "server %q can't be reached: %v; %s", b.opts.Name, transport.Reason{Err: err}, cmp.Or(transport.Advice(err), "check that it runs, then try again"))
 }
 
 // cause strips from a transport error what is not for people; see [transport.Cause].
@@ -162,6 +162,9 @@ func (e *statusError) Error() string {
 	}
 	return fmt.Sprintf("HTTP %d %s: %s", e.code, statusText(e.code), e.note)
 }
+
+// Public returns what clients are told: all of it, since the server meant it for them.
+func (e *statusError) Public() string { return e.Error() }
 
 // advice is what to do about a status that configuration causes, after a
 // semicolon.

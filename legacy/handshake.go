@@ -94,7 +94,7 @@ func (e *handshakeRefusal) Error() string { return e.text }
 func (s *session) connectError(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		if l, ok := s.link.(*connLink); ok {
-			return fmt.Errorf("%w%s", errSlowHandshake, transport.Noise(l.conn))
+			return transport.WithNoise(errSlowHandshake, l.conn)
 		}
 		return errSlowHandshake
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -295,9 +296,9 @@ func (r *relay) send(ctx context.Context, text []byte) error {
 		r.s.failCalls(err)
 	}
 	if !r.s.alive() {
-		return fmt.Errorf("%w: %v", exchange.ErrLinkEnded, cause(err))
+		return exchange.LinkEnded(transport.Reason{Err: err})
 	}
-	return wire.Errorf(spec.CodeInternal, "server %q did not take the message: %v; send it again if that is safe", r.b.opts.Name, cause(err))
+	return exchange.Inside(spec.CodeInternal, "server %q did not take the message: %v; send it again if that is safe", r.b.opts.Name, transport.Reason{Err: err})
 }
 
 // isNamed reports whether messages name the session, so that 404 is a word about it.

@@ -3,12 +3,12 @@ package legacy
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -153,7 +153,7 @@ func (x *relayed) lost(err error) {
 	switch {
 	case err == exchange.ErrCancelled:
 	case f != nil && f.lost || errors.Is(err, errClosed) || err == errSessionEnded:
-		err = fmt.Errorf("%w: %v", exchange.ErrLinkEnded, cause(err))
+		err = exchange.LinkEnded(transport.Reason{Err: err})
 	case errors.Is(err, errTooLong):
 		err = wire.Errorf(spec.CodeInternal, "server %q did not answer %s within %v; raise timeouts.max if that is normal for it", b.opts.Name, x.c.method, b.opts.Timeouts.Max)
 	default:

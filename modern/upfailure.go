@@ -71,6 +71,9 @@ func (e *statusError) Error() string {
 	return text
 }
 
+// Public returns what clients are told: all of it, since the server meant it for them.
+func (e *statusError) Public() string { return e.Error() }
+
 // aboutUs reports whether the status is about the gateway's own credentials, of which
 // a client knows nothing.
 func (e *statusError) aboutUs() bool {
@@ -155,10 +158,10 @@ func (b *Back) clientError(method string, err error) error {
 	case errors.As(err, &status):
 		return wire.Errorf(spec.CodeInternal, "server %q refused %s: %v%s", name, method, status, status.step())
 	case f != nil && f.fate == mayHaveRun && !spec.Repeatable(method):
-		return wire.Errorf(spec.CodeInternal, "server %q was lost while it ran %s: %v; the request may have taken effect and was not repeated: check before sending it again",
-			name, method, transport.Cause(err))
+		return exchange.Inside(spec.CodeInternal, "server %q was lost while it ran %s: %v; the request may have taken effect and was not repeated: check before sending it again",
+			name, method, transport.Reason{Err: err})
 	}
-	return wire.Errorf(spec.CodeInternal, "server %q can't be reached: %v; %s", name, transport.Cause(err), cmp.Or(transport.Advice(err), "check that it runs, then try again"))
+	return exchange.Inside(spec.CodeInternal, "server %q can't be reached: %v; %s", name, transport.Reason{Err: err}, cmp.Or(transport.Advice(err), "check that it runs, then try again"))
 }
 
 // upstreamError turns a server's error into what means the same to a client that

@@ -1,0 +1,88 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A toldError is an error as clients are told it. What it is of stays in its chain.
+type toldError struct {
+	err  error
+	text string
+	wire *wire.Error // nil if there is none in the chain
+}
+
+func (e *toldError) Error() string { return e.text }
+
+// Unwrap returns the error as the log has it.
+func (e *toldError) Unwrap() error { return e.err }
+
+// As puts the wire error in the place of the one in the chain.
+func (e *toldError) As(target any) bool {
+	we, ok := target.(**wire.Error)
+	if ok && e.wire != nil {
+		*we = e.wire
+		return true
+	}
+	return false
+}
+
+// told returns what clients are told of err: secrets are not in it, nor, unless
+// [Options.DebugErrors] says so, what is about the machines that servers run on. It is
+// err itself where there is nothing to leave out.
+func (g *Gateway) told(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	var we *wire.Error
+	if !errors.As(err, &we) {
+		if text := g.opts.Secrets.String(g.toldText(err)); text != err.Error() {
+			return &toldError{err, text, nil}
+		}
+		return err
+	}
+	inside := (*exchange.InsideError)(nil)
+	if isInside := errors.As(err, &inside); isInside && g.opts.DebugErrors {
+		we = inside.Full
+	} else if clean := g.clean(we); clean == we && !isInside {
+		return err
+	}
+	we = g.clean(we)
+	return &toldError{err, we.Error(), we}
+}
+
+// toldText returns what clients are told of an error that is none of the wire.
+func (g *Gateway) toldText(err error) string {
+	if g.opts.DebugErrors {
+		return err.Error()
+	}
+	return transport.Public(err)
+}
+
+// clean returns e without secrets: e itself if it holds none.
+func (g *Gateway) clean(e *wire.Error) *wire.Error {
+	message, data := g.opts.Secrets.String(e.Message), g.opts.Secrets.Bytes(e.Data)
+	if message == e.Message && string(data) == string(e.Data) {
+		return e
+	}
+	if data != nil && !json.Valid(data) {
+		data = nil // the secret was JSON itself
+	}
+	return &wire.Error{Code: e.Code, Message: message, Data: data}
+}
+
+// cleanAnswer returns the text of a server's response without secrets, failed being the
+// error in it.
+func (g *Gateway) cleanAnswer(text []byte, failed *wire.Error) []byte {
+	clean := g.clean(failed)
+	if clean == failed {
+		return text
+	}
+	id, _ := wire.ParseID(wire.Get(text, "id")) // it was read before
+	return wire.AppendError(nil, id, clean)
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/notebook"
+	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -24,12 +25,12 @@ import (
 // newGateway turns a configuration into a gateway with all its servers, whose commands
 // keep minds. It starts nothing. clientFirst says that there is one client, who decides
 // what a command is asked first.
-func newGateway(c *config.Config, clientFirst bool, environ []string, log *slog.Logger, m *metrics.Metrics, keep transport.Guard) (*gateway.Gateway, error) {
+func newGateway(c *config.Config, clientFirst bool, p process, log *slog.Logger, m *metrics.Metrics, keep transport.Guard) (*gateway.Gateway, error) {
 	o := gatewayOptions(c)
-	o.Logger, o.Metrics, o.MachineName = log, m, machineName()
+	o.Logger, o.Metrics, o.MachineName, o.Secrets = log, m, machineName(), p.secrets
 	for i := range c.Servers {
 		if s := &c.Servers[i]; !s.Disabled {
-			b := &builder{config: c, server: s, clientFirst: clientFirst, environ: environ, log: log, metrics: m, guard: keep}
+			b := &builder{config: c, server: s, clientFirst: clientFirst, environ: p.environ, secrets: p.secrets, log: log, metrics: m, guard: keep}
 			o.Servers = append(o.Servers, b.serverOptions())
 		}
 	}
@@ -72,6 +73,7 @@ func gatewayOptions(c *config.Config) gateway.Options {
 		CacheBytes:      int(c.Limits.Cache),
 		StateKeys:       c.StateKeys,
 		BodyTimeout:     c.BodyTimeout,
+		DebugErrors:     c.DebugErrors,
 		Drain:           c.Drain - closing(c.Drain),
 		WriteTimeout:    c.WriteTimeout,
 		KeepAlive:       c.KeepAlive,
@@ -112,6 +114,7 @@ type builder struct {
 	log     *slog.Logger
 	metrics *metrics.Metrics
 	guard   transport.Guard // nil for nobody
+	secrets *redact.Redactor
 
 	clientFirst bool                // the server has one client, which decides what is asked first
 	launcher    *transport.Launcher // see processes
@@ -239,6 +242,7 @@ func (b *builder) commandOptions() transport.CommandOptions {
 		MaxMessage: int(b.config.Limits.UpstreamMessage),
 		CloseGrace: closeGrace(b.config.Drain),
 		Guard:      b.guard,
+		Secrets:    b.secrets,
 	}
 }
 

@@ -30,8 +30,7 @@ Exit codes: 0 the configuration can be used; 2 it can't.`,
 			if err != nil {
 				return err
 			}
-			c, warnings, err := loadConfig(config.Options{Path: path, Environ: p.environ})
-			warn(p.stderr, warnings)
+			c, err := p.load(config.Options{Path: path, Environ: p.environ})
 			if err != nil {
 				return err
 			}
@@ -56,6 +55,24 @@ func loadConfig(o config.Options) (*config.Config, []config.Problem, error) {
 		return nil, warnings, &exitError{exitUsage, err}
 	}
 	return c, warnings, nil
+}
+
+// load loads a configuration, shows its warnings, and knows its secrets from then on.
+func (p process) load(o config.Options) (*config.Config, error) {
+	c, warnings, err := loadConfig(o)
+	warn(p.stderr, warnings)
+	if err != nil {
+		return nil, err
+	}
+	p.learn(c)
+	return c, nil
+}
+
+// learn has the secrets of a configuration known, and of the environment those by name.
+// It precedes inherit, which makes the environment a part of the configuration.
+func (p process) learn(c *config.Config) {
+	p.secrets.Learn(c.Secrets()...)
+	p.secrets.Learn(config.EnvironSecrets(p.environ)...)
 }
 
 func configFlags(fs *pflag.FlagSet) {

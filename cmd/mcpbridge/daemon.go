@@ -71,7 +71,7 @@ func (d *daemon) run(ctx context.Context) error {
 // it fails.
 func (d *daemon) open(ctx context.Context) (err error) {
 	counts := metrics.New()
-	if d.gateway, err = newGateway(d.config, false, d.environ, d.log, counts, d.guard); err != nil {
+	if d.gateway, err = newGateway(d.config, false, d.process, d.log, counts, d.guard); err != nil {
 		return err
 	}
 	counts.WatchIndex(func() (topics, pairs int) {

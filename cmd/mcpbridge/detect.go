@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/legacy"
 	"github.com/mcpbridge/mcpbridge/modern"
 )
@@ -19,22 +21,46 @@ func (b *builder) probe(ctx context.Context, standing spec.Era) gateway.Finding 
 	}
 	v, err := b.detect(ctx, standing, exchange.Probing{})
 	if err != nil {
-		return gateway.Finding{Why: err.Error(), Trouble: "can't be asked"}
+		return unfound(err)
 	}
 	return b.finding(&v)
 }
+
+// unfound says that the server can't be asked.
+func unfound(err error) gateway.Finding {
+	return gateway.Finding{Why: err.Error(), Told: transport.Public(err) + moreInLog, Trouble: "can't be asked"}
+}
+
+// moreInLog ends what clients are told of why a server can't be used.
+const moreInLog = "; more is in the log of mcpbridge"
 
 // finding is a verdict as the gateway wants it, with the next step where there is none.
 func (b *builder) finding(v *exchange.Verdict) gateway.Finding {
 	f := gateway.Finding{Era: v.Era, Why: v.Reason, Description: v.Description, Starting: v.Starting}
 	f.Guess = v.Era == spec.Legacy && v.Cause != nil
-	if v.Era == spec.Unknown {
-		f.Trouble = trouble(v, b.server)
+	if v.Era != spec.Unknown {
+		return f
 	}
-	if step := nextStep(v, b.server); v.Era == spec.Unknown && step != "" {
+	f.Trouble, f.Told = trouble(v, b.server), outline(v)
+	if step := nextStep(v, b.server); step != "" {
 		f.Why += "; " + step
+		f.Told += "; " + step
+	}
+	if f.Told != f.Why {
+		f.Told += moreInLog
 	}
 	return f
+}
+
+// outline is the reason of a verdict as clients are told it.
+func outline(v *exchange.Verdict) string {
+	switch {
+	case v.Cause == nil, v.Status > 0, v.Starting:
+		return v.Reason
+	case errors.Is(v.Cause, context.DeadlineExceeded):
+		return "it did not answer in time"
+	}
+	return transport.Public(v.Cause)
 }
 
 // detect asks the server which era it is of, within timeouts.connect: some servers take

@@ -53,7 +53,7 @@ func (b *builder) probeCommand(ctx context.Context, standing spec.Era) gateway.F
 		v, err = b.detectAfresh(ctx)
 	}
 	if err != nil {
-		return gateway.Finding{Why: err.Error()}
+		return unfound(err)
 	}
 	return b.finding(&v)
 }

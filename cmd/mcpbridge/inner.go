@@ -32,6 +32,7 @@ type inner struct {
 func openInner(b *builder) (*inner, error) {
 	o := gatewayOptions(b.config)
 	o.Drain = innerDrain
+	o.Secrets, o.DebugErrors = b.secrets, true
 	o.Logger, o.Metrics, o.Servers = b.log, b.metrics, []gateway.ServerOptions{b.serverOptions()}
 	g, err := gateway.New(o)
 	if err != nil {

@@ -1,35 +1,95 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/lmittmann/tint"
 	"golang.org/x/term"
 
 	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/redact"
 )
 
+// What a line of the log holds of one text at most, in bytes.
+const (
+	mostText = 2 << 10
+	mostName = 256
+)
+
+// names are the keys of what names things.
+var names = []string{"method", "upstream", "downstream", "session", "name", "tool", "client", "principal", "topic", "uri", "id", "host"}
+
 // newLogger logs to w: text with colours for people at a terminal, JSON for
-// whatever else reads.
-func newLogger(w io.Writer, c config.Log) *slog.Logger {
+// whatever else reads. Secrets are hidden and long texts cut.
+func newLogger(w io.Writer, c config.Log, secrets *redact.Redactor) *slog.Logger {
 	level := logLevel(c.Level)
 	tty := isTerminal(w)
+	l := logged{secrets}
 	if c.Format == "json" || c.Format == "auto" && !tty {
-		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: inSeconds}))
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			return inSeconds(l.attr(groups, a))
+		}}))
 	}
-	return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !tty}))
+	return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !tty, ReplaceAttr: l.attr}))
 }
 
 // inSeconds writes durations as what collectors expect; slog's own are bare
 // nanoseconds.
-func inSeconds(_ []string, a slog.Attr) slog.Attr {
+func inSeconds(a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.Float64Value(a.Value.Duration().Seconds())
 	}
 	return a
+}
+
+// logged makes of texts what the log may have of them.
+type logged struct{ secrets *redact.Redactor }
+
+// attr hides the secrets in an attribute, the message included, and cuts it.
+func (l logged) attr(groups []string, a slog.Attr) slog.Attr {
+	switch a.Value.Kind() {
+	case slog.KindString:
+		text := a.Value.String()
+		if short := l.text(a.Key, text); len(short) != len(text) || short != text {
+			a.Value = slog.StringValue(short)
+		}
+	case slog.KindAny:
+		if len(groups) > 0 || a.Key != slog.LevelKey {
+			a.Value = l.any(a.Key, a.Value)
+		}
+	}
+	return a
+}
+
+// any leaves a value as it is if nothing has to be left out, so that it is written as
+// the handler does.
+func (l logged) any(key string, v slog.Value) slog.Value {
+	text := fmt.Sprint(v.Any())
+	if short := l.text(key, text); short != text {
+		return slog.StringValue(short)
+	}
+	return v
+}
+
+// text hides secrets before it cuts: what is left of one could not be found.
+func (l logged) text(key, text string) string {
+	most := mostText
+	if len(text) > mostName && slices.Contains(names, key) {
+		most = mostName
+	}
+	if len(text) > 2*most {
+		text = redact.Cut(text, 2*most)
+	}
+	text = l.secrets.String(text)
+	if len(text) > most+len("…") { // what was cut where it came from has its mark
+		text = redact.Cut(text, most)
+	}
+	return text
 }
 
 // logLevel reads a level that the configuration has checked.

@@ -21,7 +21,7 @@ func TestLogger(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out buffer
-			log := newLogger(&out, tt.c)
+			log := newLogger(&out, tt.c, nil)
 			log.Debug("unseen")
 			log.Info("seen", "took", 1500*time.Millisecond)
 			if got := out.String(); !strings.Contains(got, tt.want) || tt.want == "" && got != "" || strings.Contains(got, "unseen") {

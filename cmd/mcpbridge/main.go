@@ -14,10 +14,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/mcpbridge/mcpbridge/internal/redact"
 )
 
 // Exit codes, as the help texts have them.
@@ -54,10 +57,37 @@ type process struct {
 	args, environ  []string
 	stdin          *os.File // may be nil
 	stdout, stderr io.Writer
+	// secrets is set by run, and learns what the configuration has of them.
+	secrets *redact.Redactor
 }
 
-// run runs the command that the arguments name until it is done or ctx is.
-func (p process) run(ctx context.Context) error {
+// run runs the command that the arguments name until it is done or ctx is. No secret of
+// the configuration is in its error, nor in what it says of a panic.
+func (p process) run(ctx context.Context) (err error) {
+	p.secrets = redact.New()
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+		}
+		if err != nil {
+			err = &secretlessError{err, p.secrets.String(err.Error())}
+		}
+	}()
+	return p.execute(ctx)
+}
+
+// A secretlessError is an error without the secrets in its text.
+type secretlessError struct {
+	err  error
+	text string
+}
+
+func (e *secretlessError) Error() string { return e.text }
+
+// Unwrap returns the error itself.
+func (e *secretlessError) Unwrap() error { return e.err }
+
+func (p process) execute(ctx context.Context) error {
 	root := &cobra.Command{
 		Use:   "mcpbridge",
 		Short: "A gateway between two eras of the Model Context Protocol",

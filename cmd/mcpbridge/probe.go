@@ -84,8 +84,7 @@ func newProber(p process, cmd *cobra.Command, args, headers []string, timeout ti
 	if timeout < 0 {
 		return nil, usageError("--timeout %v is negative; leave it out for 10s (a URL) or 60s (a command)", timeout)
 	}
-	c, warnings, err := loadConfig(o)
-	warn(p.stderr, warnings)
+	c, err := p.load(o)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +96,7 @@ func newProber(p process, cmd *cobra.Command, args, headers []string, timeout ti
 	}
 	log := slog.New(slog.DiscardHandler)
 	pr := &prober{begun: time.Now(), keep: guard.New(log)}
-	pr.builder = builder{config: c, server: server, environ: p.environ, log: log, metrics: metrics.New(), guard: pr.keep}
+	pr.builder = builder{config: c, server: server, environ: p.environ, secrets: p.secrets, log: log, metrics: metrics.New(), guard: pr.keep}
 	if isTerminal(p.stderr) {
 		pr.progress = p.stderr
 	}
@@ -127,6 +126,7 @@ func (p *prober) run(ctx context.Context, out io.Writer, asJSON bool) error {
 		return err
 	}
 	r := p.report(v)
+	out = p.secrets.Writer(out)
 	if asJSON {
 		err = printJSON(out, r)
 	} else {

@@ -46,8 +46,7 @@ func newServeCommand(p process) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c, warnings, err := loadConfig(o)
-			warn(p.stderr, warnings)
+			c, err := p.load(o)
 			if err == nil {
 				err = p.startable(cmd, o.Servers)
 			}
@@ -58,7 +57,7 @@ func newServeCommand(p process) *cobra.Command {
 			if d.screen = screenOf(p.stderr); d.screen != nil {
 				d.stderr = d.screen // beside which nothing may write to the terminal
 			}
-			d.log = newLogger(d.stderr, c.Log)
+			d.log = newLogger(d.stderr, c.Log, p.secrets)
 			return d.run(cmd.Context())
 		},
 	}

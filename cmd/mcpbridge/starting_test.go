@@ -245,7 +245,7 @@ func TestScreenOf(t *testing.T) {
 	if screenOf(s) != s || screenOf(new(buffer)) != nil {
 		t.Error("screenOf does not tell terminals from others")
 	}
-	log := newLogger(s, config.Log{Level: "info", Format: "auto"})
+	log := newLogger(s, config.Log{Level: "info", Format: "auto"}, nil)
 	log.Info("seen")
 	if got := s.w.(*fakeTerminal).seen(); len(got) != 1 || !strings.Contains(got[0], "\x1b[") {
 		t.Errorf("logged %q, want text with colours", got)

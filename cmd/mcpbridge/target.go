@@ -100,6 +100,7 @@ func (t *target) load(o config.Options, name string) error {
 	if err != nil {
 		return err
 	}
+	t.learn(c)
 	at := slices.IndexFunc(c.Servers, func(s config.Server) bool { return s.Name == name })
 	if at < 0 {
 		return usageError("no server of %s is called %q; there are: %s", o.Path, name, strings.Join(serverNames(c), ", "))
@@ -115,8 +116,9 @@ func (t *target) load(o config.Options, name string) error {
 		if s.Headers, err = readHeaders(t.headers); err != nil {
 			return err
 		}
+		t.learn(c)
 	}
-	t.builder = builder{config: c, server: s, environ: t.environ, log: slog.New(slog.DiscardHandler), metrics: metrics.New()}
+	t.builder = builder{config: c, server: s, environ: t.environ, secrets: t.secrets, log: slog.New(slog.DiscardHandler), metrics: metrics.New()}
 	return nil
 }
 

@@ -78,7 +78,7 @@ func newWrapCommand(p process) *cobra.Command {
 				return err
 			}
 			boundMemory(c, wrapMemory, p.environ)
-			w := &wrapping{process: p, config: c, log: newLogger(p.stderr, c.Log)}
+			w := &wrapping{process: p, config: c, log: newLogger(p.stderr, c.Log, p.secrets)}
 			return w.run(cmd.Context(), c.Servers[0].Name)
 		},
 	}
@@ -95,18 +95,20 @@ func (p process) wrapConfig(cmd *cobra.Command, args []string, verbose bool) (*c
 	if err != nil {
 		return nil, err
 	}
-	c, warnings, err := loadConfig(o)
-	warn(p.stderr, warnings)
+	c, err := p.load(o)
 	if err == nil {
 		err = p.startable(cmd, o.Servers)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(p.environ, setsDrain) {
+	if !sets(p.environ, "DRAIN") {
 		c.Drain = wrapDrain
 	}
-	if !verbose && !cmd.Flags().Changed("log-level") && !slices.ContainsFunc(p.environ, setsLogLevel) {
+	if !sets(p.environ, "DEBUG_ERRORS") {
+		c.DebugErrors = true // the client is on this machine
+	}
+	if !verbose && !cmd.Flags().Changed("log-level") && !sets(p.environ, "LOG__LEVEL") {
 		c.Log.Level = "warn"
 	}
 	other := func(s config.Server) bool { return s.Name != o.Servers[0].Name }
@@ -145,12 +147,11 @@ func atTerminal(args []string) error {
 	return usageError("wrap is started by a desktop client, which writes messages to it; this is a terminal\nto try the server, write: mcpbridge call %[1]s\nto serve it to clients by a URL, write: mcpbridge serve %[1]s", server)
 }
 
-func setsDrain(entry string) bool {
-	return strings.HasPrefix(strings.ToUpper(entry), config.Prefix+"DRAIN=")
-}
-
-func setsLogLevel(entry string) bool {
-	return strings.HasPrefix(strings.ToUpper(entry), config.Prefix+"LOG__LEVEL=")
+// sets reports whether an environment sets a key at the top of the configuration.
+func sets(environ []string, name string) bool {
+	return slices.ContainsFunc(environ, func(entry string) bool {
+		return strings.HasPrefix(strings.ToUpper(entry), config.Prefix+name+"=")
+	})
 }
 
 // A wrapping is one run of wrap.
@@ -174,7 +175,7 @@ func (w *wrapping) run(ctx context.Context, server string) error {
 	}
 	keep := guard.New(w.log)
 	defer keep.Close() // after all that it minds
-	g, err := newGateway(w.config, true, w.environ, w.log, metrics.New(), keep)
+	g, err := newGateway(w.config, true, w.process, w.log, metrics.New(), keep)
 	if err != nil {
 		return errors.Join(err, conn.Close())
 	}

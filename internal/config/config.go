@@ -36,6 +36,9 @@ type Config struct {
 	// open. Empty means a random one for the life of the process.
 	StateKeys []string `koanf:"state_keys"`
 
+	// DebugErrors has errors tell clients all that the log says.
+	DebugErrors bool `koanf:"debug_errors"`
+
 	// BodyTimeout bounds the time in which a request's body arrives.
 	BodyTimeout time.Duration `koanf:"body_timeout"`
 	// WriteTimeout is how long a stream may refuse to take bytes before it

@@ -56,6 +56,7 @@ var schema = &key{kind: group, fields: map[string]*key{
 	"allowed_hosts":   {kind: list},
 	"trusted_proxies": {kind: list},
 	"state_keys":      {kind: list},
+	"debug_errors":    {kind: flag, def: false},
 	"body_timeout":    {kind: span, def: 30 * time.Second, min: second / 10, max: hour},
 	"write_timeout":   {kind: span, def: 10 * time.Second, min: second / 10, max: hour},
 	"keep_alive":      {kind: span, def: 15 * time.Second, min: second / 10, max: hour},

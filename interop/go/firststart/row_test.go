@@ -73,7 +73,11 @@ func wrapped(t *testing.T, o *odd, r *rider) {
 		if r.pairs {
 			want++ // the second process of a pair finds remembered what the first one learnt
 		}
-		if got := at.started() - before; got != want {
+		got := at.started() - before
+		if r.pairs && i > 0 && got == want-1 {
+			continue // the first of the pair was answered as it was remembered, and ended before it had to start anything
+		}
+		if got != want {
 			t.Errorf("%s: the command was started %d times, want %d; client and mcpbridge wrote:\n%s", what, got, want, c.Log())
 		}
 		if t.Failed() {

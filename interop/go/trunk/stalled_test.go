@@ -50,7 +50,7 @@ func BenchmarkBesideStalledReaders(b *testing.B) {
 
 func newStalledWorld(t testing.TB) *world {
 	t.Helper()
-	w := newWorld(t, setup{config: fmt.Sprintf("write_timeout: %v", writeTimeout)})
+	w := newWorld(t, setup{config: fmt.Sprintf("write_timeout: %v\nlimits: {id: 4KiB}", writeTimeout)})
 	w.stalledRun(0) // caches, connections, the heap
 	return w
 }

@@ -20,7 +20,7 @@ const module = "github.com/mcpbridge/mcpbridge"
 // The groups of the table. A package imports what lies below it, never a
 // neighbour of its own row.
 var (
-	bottom = []string{"index", "internal/wire", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact"}
+	bottom = []string{"index", "internal/wire", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/backoff"}
 	waist  = []string{"internal/exchange", "internal/transport"}
 	eras   = []string{"legacy", "modern"}
 	top    = []string{"gateway", "internal/admin", "internal/config", "internal/metrics"}
@@ -63,6 +63,9 @@ var layers = map[string][]string{
 	"internal/http1":  nil,
 	// How much memory is left, and for whom.
 	"internal/budget": nil,
+
+	// How long to wait before something is tried again.
+	"internal/backoff": nil,
 
 	// What hides secrets: at the bottom, since texts of servers are cut, and so have to
 	// be cleared of secrets, where they are read.

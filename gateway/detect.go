@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -20,16 +21,15 @@ const (
 	DefaultHorizon      = 24 * time.Hour
 )
 
+// probePauses are the pauses after a probe without evidence.
+var probePauses = backoff.Backoff{Min: time.Second, Max: 30 * time.Second}
+
+// doubtPauses are the least pauses between two probes that doubts lead to. They grow
+// with each that changed nothing: there are servers that crash, and modern ones that
+// answer like legacy ones.
+var doubtPauses = backoff.Backoff{Min: 10 * time.Second, Max: time.Minute}
+
 const (
-	// firstRetry is the time after a probe without evidence, which doubles up to
-	// lastRetry.
-	firstRetry = time.Second
-	lastRetry  = 30 * time.Second
-	// minDoubt is the least time between two probes that doubts lead to. It doubles
-	// with each that changed nothing, up to maxDoubt: there are servers that crash,
-	// and modern ones that answer like legacy ones.
-	minDoubt = 10 * time.Second
-	maxDoubt = time.Minute
 	// farewell bounds how long the back of the wrong era takes to end.
 	farewell = 10 * time.Second
 )

@@ -8,12 +8,13 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
 // run asks until there is a verdict, and again when it is old or in doubt.
 func (d *Detector) run(ctx context.Context) {
-	pause := minDoubt
+	pause := doubtPauses.Min
 	for first := true; ; first = false {
 		was := d.Era()
 		if !first || d.opts.ClientFirst || was != spec.Unknown {
@@ -22,16 +23,16 @@ func (d *Detector) run(ctx context.Context) {
 			case !ok:
 				return
 			case calm:
-				pause = minDoubt
+				pause = doubtPauses.Min
 			default:
-				pause = min(2*pause, maxDoubt)
+				pause = doubtPauses.Next(pause)
 			}
 			was = d.Era() // a client may have decided it
 		}
 		if era := d.decide(ctx); ctx.Err() != nil {
 			return
 		} else if era != was {
-			pause = minDoubt
+			pause = doubtPauses.Min
 		}
 	}
 }
@@ -39,7 +40,7 @@ func (d *Detector) run(ctx context.Context) {
 // decide probes until there is evidence; a verdict that stands needs none, and where the
 // client comes first it is its to ask again.
 func (d *Detector) decide(ctx context.Context) spec.Era {
-	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
+	for pause := probePauses.Min; ; pause = probePauses.Next(pause) {
 		f := d.probe(ctx)
 		if ctx.Err() != nil {
 			return spec.Unknown
@@ -56,7 +57,7 @@ func (d *Detector) decide(ctx context.Context) spec.Era {
 		d.probeEnded(pause)
 		select {
 		case <-d.doubts: // that is what is being looked into
-		case <-time.After(pause + rand.N(pause/2)):
+		case <-time.After(backoff.Jitter(pause)):
 		case <-d.closing:
 			return spec.Unknown
 		}
@@ -112,7 +113,7 @@ func (d *Detector) rest(era spec.Era, pause time.Duration) (calm, ok bool) {
 	case <-d.closing:
 		return false, false
 	}
-	return time.Since(begun) > 2*maxDoubt, true
+	return time.Since(begun) > 2*doubtPauses.Max, true
 }
 
 // take makes a finding the verdict, and reports whether there is one.

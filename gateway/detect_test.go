@@ -174,7 +174,7 @@ func TestU02DoubtAsksAgain(t *testing.T) {
 		for range 100 {
 			s.Doubt("it answered as only a legacy server does")
 		}
-		time.Sleep(minDoubt + time.Second)
+		time.Sleep(doubtPauses.Min + time.Second)
 		if got, _ := s.serve(t); got != `{"era":"legacy"}` {
 			t.Errorf("after a doubt %s serves, want the legacy back", got)
 		}
@@ -198,15 +198,15 @@ func TestU02DoubtsThatChangeNothingAreRarer(t *testing.T) {
 		if n := s.probes.Load(); n < 10 || n > 14 {
 			t.Errorf("%d probes in 10 minutes of doubt, want about one a minute", n)
 		}
-		time.Sleep(3 * maxDoubt)
+		time.Sleep(3 * doubtPauses.Max)
 		s.finding.Store(&Finding{Era: spec.Legacy})
 		s.Doubt("calm until now")
 		synctest.Wait()
 		s.finding.Store(&Finding{Era: spec.Modern}) // upgraded in place
 		s.Doubt("a session was lost")
-		time.Sleep(minDoubt + time.Second)
+		time.Sleep(doubtPauses.Min + time.Second)
 		if s.Era() != spec.Modern {
-			t.Errorf("era = %v after %v, want the upgrade noticed", s.Era(), minDoubt)
+			t.Errorf("era = %v after %v, want the upgrade noticed", s.Era(), doubtPauses.Min)
 		}
 	})
 }

@@ -153,7 +153,7 @@ func TestU02UpgradeInPlace(t *testing.T) {
 					}
 					took := time.Since(begun)
 					t.Logf("%s after %v", got, took)
-					if got != want || d.Era().String() != want || took > minDoubt+5*time.Second {
+					if got != want || d.Era().String() != want || took > doubtPauses.Min+5*time.Second {
 						t.Fatalf("served by %s under the verdict %v, %v after it became %s", got, d.Era(), took, want)
 					}
 					time.Sleep(time.Hour)
@@ -178,7 +178,7 @@ func TestU02RollbackThatStillAnswers(t *testing.T) {
 		if got := listedBy(d); got != "legacy" || !strings.Contains(d.Era().String(), "modern") {
 			t.Fatalf("served by %s under the verdict %v, want the older program under the former verdict", got, d.Era())
 		}
-		time.Sleep(minDoubt + time.Second)
+		time.Sleep(doubtPauses.Min + time.Second)
 		if d.Era() != spec.Legacy {
 			t.Errorf("verdict %v after a result that only the older era has, want legacy", d.Era())
 		}

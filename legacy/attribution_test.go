@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -79,7 +80,7 @@ func playSchedule(t *testing.T, seed uint64, n *scheduled) {
 				if got, _ := wire.GetString(q.Params, "message"); got != who {
 					t.Errorf("seed %d: %s was asked what is for %s", seed, who, got)
 				}
-				if err := wait(ctx, time.Duration(roll(int(2*time.Second)))); err != nil {
+				if err := backoff.Wait(ctx, time.Duration(roll(int(2*time.Second)))); err != nil {
 					return exchange.Answer{}, err
 				}
 				return exchange.Answer{Result: fmt.Appendf(nil, `{"action":"accept","content":{"me":%q}}`, who)}, nil
@@ -307,7 +308,7 @@ func TestM2L20QuestionsOfCancelledCalls(t *testing.T) {
 		calls.Go(func() {
 			x := &client{ask: says(map[string]string{"elicitation/create": accepted})}
 			x.ask = func(ctx context.Context, _ exchange.Question) (exchange.Answer, error) {
-				return exchange.Answer{Result: []byte(accepted)}, wait(ctx, time.Second)
+				return exchange.Answer{Result: []byte(accepted)}, backoff.Wait(ctx, time.Second)
 			}
 			if _, err := b.Serve(ctx, askable("leaves"), x); err == nil {
 				t.Error("the cancelled call was answered")

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -146,7 +147,7 @@ func TestM2L02ACrashingChildIsNotStartedInALoop(t *testing.T) {
 				if waited := time.Since(asked); waited > 10*maxRestWait {
 					t.Errorf("a caller waited %v", waited)
 				}
-				_ = wait(t.Context(), 50*time.Millisecond)
+				_ = backoff.Wait(t.Context(), 50*time.Millisecond)
 			}
 		})
 	}

@@ -1,8 +1,9 @@
 package legacy
 
 import (
-	"math/rand/v2"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 )
 
 const (
@@ -14,13 +15,15 @@ const (
 	// barrenStreams is how many streams in a row may bring nothing before the
 	// pauses between them grow.
 	barrenStreams = 3
-	// barrenPause is the least pause from then on. It doubles with each further
-	// stream that brings nothing.
-	barrenPause = time.Second
-	// maxBarrenPause bounds that: an answer or a change that comes at last is
-	// delayed by no more. Jitter adds up to a quarter.
-	maxBarrenPause = 5 * time.Second
 )
+
+// barrenPauses are the least pauses from then on. An answer or a change that comes at
+// last is delayed by no more. Jitter adds up to a quarter.
+var barrenPauses = backoff.Backoff{Min: time.Second, Max: 5 * time.Second}
+
+// streamRetries are the pauses before a stream that could not be opened is tried
+// again.
+var streamRetries = backoff.Backoff{Min: 100 * time.Millisecond, Max: 30 * time.Second}
 
 // A comeback paces how a stream is opened again that the server ends. What the
 // server asks for holds as long as its streams bring something. Otherwise a server
@@ -42,17 +45,6 @@ func (c *comeback) after(asked time.Duration, useful bool) time.Duration {
 	if c.barren++; c.barren < barrenStreams {
 		return asked
 	}
-	c.pause = min(max(2*c.pause, barrenPause), maxBarrenPause)
+	c.pause = barrenPauses.Next(c.pause)
 	return max(asked, c.pause)
-}
-
-// backoff doubles a pause, from a tenth of a second to maxBackoff.
-func backoff(pause time.Duration) time.Duration {
-	return min(max(2*pause, 100*time.Millisecond), maxBackoff)
-}
-
-// jitter lengthens a pause by up to a quarter, so that many sessions that lost
-// one server don't come back as one.
-func jitter(pause time.Duration) time.Duration {
-	return pause + time.Duration(rand.Int64N(int64(max(pause, 0))/4+1))
 }

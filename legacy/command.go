@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -160,7 +161,7 @@ func (b *Back) parted(ctx context.Context, p *transport.Process, asked bool, err
 		b.opts.Launcher.SetFirst(spec.MethodInitialize)
 		return true, err
 	case disturbed:
-		return wait(ctx, firstProbe/4) == nil, err
+		return backoff.Wait(ctx, reachPauses.Min/4) == nil, err
 	case beside > 0:
 		if how := transport.Exited(p.Err()); how != nil {
 			err = how
@@ -179,7 +180,7 @@ func (b *Back) leftAlone(ctx context.Context) bool {
 		if b.opts.Launcher.Alive() == 0 {
 			return true
 		}
-		if wait(ctx, startPoll) != nil {
+		if backoff.Wait(ctx, startPoll) != nil {
 			break
 		}
 	}

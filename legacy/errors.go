@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -134,18 +133,6 @@ func upstreamError(req *exchange.Request, e *wire.Error, declared bool) error {
 func wrapCode(e *wire.Error) []byte {
 	code := strconv.AppendInt(nil, e.Code, 10)
 	return wire.AppendEdited(nil, nil, wire.Edit{Name: "code", Value: code}, wire.Edit{Name: "data", Value: e.Data})
-}
-
-// wait returns after d, or with ctx's cause when ctx ends first.
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // statusError is an HTTP answer that is none to a JSON-RPC message.

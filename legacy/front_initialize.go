@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -87,7 +88,7 @@ func (f *Front) whenStarted(ctx context.Context, req *exchange.Request, ask func
 	defer cancel()
 	for {
 		err := ask(ctx)
-		if err == nil || !errors.Is(err, exchange.ErrStarting) || wait(ctx, startPoll) != nil {
+		if err == nil || !errors.Is(err, exchange.ErrStarting) || backoff.Wait(ctx, startPoll) != nil {
 			return err
 		}
 		if err := f.opts.Admit(req); err != nil { // more may be known of the server by now

@@ -8,17 +8,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// The pauses between attempts to hear of changes of lists.
-const (
-	firstAgain = time.Second
-	lastAgain  = time.Minute
-)
+// listRetries are the pauses between attempts to hear of changes of lists.
+var listRetries = backoff.Backoff{Min: time.Second, Max: time.Minute}
 
 // subscriptionSize is what a subscription takes beside its URI, in bytes.
 const subscriptionSize = 512
@@ -82,7 +80,7 @@ func (s *subscriptions) begin() {
 func (s *subscriptions) beginWith(want exchange.Filter) {
 	ctx, cancel := s.d.life()
 	defer cancel()
-	for pause := firstAgain; ; pause = min(2*pause, lastAgain) {
+	for pause := listRetries.Min; ; pause = listRetries.Next(pause) {
 		member, err := s.join()
 		if err == nil {
 			var held exchange.Filter
@@ -95,7 +93,7 @@ func (s *subscriptions) beginWith(want exchange.Filter) {
 			return
 		}
 		s.d.f.log.Warn("changes of lists are not told yet, asking again", "session", s.d.name, "error", err)
-		if wait(ctx, jitter(pause)) != nil {
+		if backoff.Wait(ctx, backoff.Jitter(pause)) != nil {
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/sse"
 )
 
@@ -16,7 +17,6 @@ const (
 	// streamWait bounds how long the handshake waits for the GET stream: some
 	// servers send no headers before the first message.
 	streamWait = 2 * time.Second
-	maxBackoff = 30 * time.Second
 	// steady is how long a stream lives before its end counts as the first.
 	steady = 10 * time.Second
 	// maxMissed is how long a stream that was open, or a server that answers, may
@@ -89,7 +89,7 @@ func (g *getStream) run(ctx context.Context) {
 	cut, err := g.first(ctx)
 	var again comeback
 	for pause := again.after(cut.retry, cut.useful()); err == nil && ctx.Err() == nil; {
-		if wait(ctx, jitter(pause)) != nil {
+		if backoff.Wait(ctx, backoff.Jitter(pause)) != nil {
 			return
 		}
 		before := cut
@@ -97,7 +97,7 @@ func (g *getStream) run(ctx context.Context) {
 		if next := again.after(cut.retry, cut.useful()); cut.trusted || cut.lasted >= steady {
 			pause = next
 		} else {
-			pause = max(next, backoff(pause))
+			pause = max(next, streamRetries.Next(pause))
 		}
 		if err == nil && cut.missed() {
 			g.l.s.fail(fmt.Errorf("its stream could not be opened again for %v", maxMissed))

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -22,10 +23,8 @@ const (
 	StateDown     State = "down"     // it failed
 )
 
-const (
-	firstProbe = time.Second // between the first two attempts to reach a server
-	maxProbe   = 30 * time.Second
-)
+// reachPauses are the pauses between attempts to reach a server.
+var reachPauses = backoff.Backoff{Min: time.Second, Max: 30 * time.Second}
 
 // A Snapshot is what a Back tells people and pages of its server.
 type Snapshot struct {
@@ -161,14 +160,14 @@ func (b *Back) supervise(ctx context.Context) {
 // reach opens a session, and ends it, again and again until that succeeds.
 func (b *Back) reach(ctx context.Context) {
 	p := b.probeProfile()
-	for pause := firstProbe; ctx.Err() == nil; pause = min(2*pause, maxProbe) {
+	for pause := reachPauses.Min; ctx.Err() == nil; pause = reachPauses.Next(pause) {
 		s, release, err := b.pool.get(ctx, p, true)
 		if err == nil {
 			b.remember(p.Scope, s)
 			release()
 			return
 		}
-		if wait(ctx, jitter(pause)) != nil {
+		if backoff.Wait(ctx, backoff.Jitter(pause)) != nil {
 			return
 		}
 	}

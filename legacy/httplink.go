@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -120,7 +121,7 @@ func (l *httpLink) reply(ctx context.Context, c *call, resp *http.Response) (pos
 // notification: it may come on the GET stream.
 func (l *httpLink) accepted(ctx context.Context) error {
 	if l.open() {
-		if err := wait(ctx, acceptedTimeout); err != nil {
+		if err := backoff.Wait(ctx, acceptedTimeout); err != nil {
 			return err
 		}
 	}

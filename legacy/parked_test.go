@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -61,7 +62,7 @@ func parking(t *testing.T, b *Back, n int) {
 		return n
 	}
 	for end := time.Now().Add(patience); left() > 0 && time.Now().Before(end); { // an answer's last moment
-		_ = wait(t.Context(), time.Millisecond)
+		_ = backoff.Wait(t.Context(), time.Millisecond)
 	}
 	if n := left(); n > 0 {
 		t.Errorf("%d calls and questions were left behind", n)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -98,7 +99,7 @@ func (p *poller) unwatch(key pollKey) {
 }
 
 func (p *poller) next(key pollKey) time.Time {
-	return time.Now().Add(jitter(p.s.opts.Synthesize.every(key.kind)))
+	return time.Now().Add(backoff.Jitter(p.s.opts.Synthesize.every(key.kind)))
 }
 
 // run looks at what is due until there is nothing to look at, or the session is

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -250,7 +251,7 @@ func (p *pool) evictLocked(may func(*entry) bool) bool {
 // open dials for e after a pause.
 func (p *pool) open(ctx context.Context, e *entry, profile exchange.Profile, dial dialFunc, pause time.Duration) {
 	var s *session
-	err := wait(ctx, pause)
+	err := backoff.Wait(ctx, pause)
 	begun := time.Now()
 	if err == nil {
 		s, err = dial(ctx, profile)

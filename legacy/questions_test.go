@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -17,7 +18,7 @@ import (
 // answersAfter is the ask of a client that takes its time.
 func answersAfter(d time.Duration, result string) func(context.Context, exchange.Question) (exchange.Answer, error) {
 	return func(ctx context.Context, _ exchange.Question) (exchange.Answer, error) {
-		return exchange.Answer{Result: []byte(result)}, wait(ctx, d)
+		return exchange.Answer{Result: []byte(result)}, backoff.Wait(ctx, d)
 	}
 }
 
@@ -36,9 +37,9 @@ func TestM2L14TheClockStandsStillWhileParked(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newAsker(t, Options{Timeouts: times}, func(a *asker) {
 					a.call = func(c *askerCall) string {
-						wait(c.context(), tt.before)
+						backoff.Wait(c.context(), tt.before)
 						c.elicit()
-						wait(c.context(), tt.after)
+						backoff.Wait(c.context(), tt.after)
 						return said("done")
 					}
 				})

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/sse"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -160,7 +161,7 @@ func (l *httpLink) resume(ctx context.Context, c *call, at position) error {
 		if at.lastID == "" {
 			return unanswered(at)
 		}
-		if err := wait(ctx, jitter(pause)); err != nil {
+		if err := backoff.Wait(ctx, backoff.Jitter(pause)); err != nil {
 			return err
 		}
 		next, err := l.reopen(ctx, c, at)
@@ -168,7 +169,7 @@ func (l *httpLink) resume(ctx context.Context, c *call, at position) error {
 			return err
 		}
 		if next.cause != nil && next.lastID == at.lastID {
-			pause = backoff(pause)
+			pause = streamRetries.Next(pause)
 		} else {
 			pause = again.after(next.retry, next.useful)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -119,7 +120,7 @@ func (s *session) greet(ctx context.Context) error {
 	defer s.setGreeting(false)
 	_, err := s.request(bounded, spec.MethodPing, nil)
 	if err == nil && !s.rootsDue() {
-		err = wait(bounded, strayTime)
+		err = backoff.Wait(bounded, strayTime)
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -165,7 +166,7 @@ func (s *session) awaitRoots(ctx context.Context) error {
 	}
 	// Servers look at the directories before they act on the answer, and nothing
 	// tells when they have: a call right behind it would still meet the old ones.
-	return wait(ctx, rootsDigest)
+	return backoff.Wait(ctx, rootsDigest)
 }
 
 // rootsOpenWithin waits until a question about roots is open, or none is, and

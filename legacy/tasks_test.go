@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -169,7 +170,7 @@ func TestM2L07QuestionsOfATask(t *testing.T) {
 		var question string
 		x := &client{ask: func(ctx context.Context, q exchange.Question) (exchange.Answer, error) {
 			question = string(q.Params)
-			return exchange.Answer{Result: []byte(accepted)}, wait(ctx, time.Hour)
+			return exchange.Answer{Result: []byte(accepted)}, backoff.Wait(ctx, time.Hour)
 		}}
 		var other sync.WaitGroup
 		other.Go(func() {

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -78,7 +79,7 @@ func (v *visitor) ask(ctx context.Context, q exchange.Question) (exchange.Answer
 	v.mu.Lock()
 	v.urls = append(v.urls, strings.TrimPrefix(url, "https://example.com/"))
 	v.mu.Unlock()
-	if err := wait(ctx, v.after); err != nil {
+	if err := backoff.Wait(ctx, v.after); err != nil {
 		return exchange.Answer{}, err
 	}
 	return exchange.Answer{Result: json.RawMessage(fmt.Sprintf(`{"action":%q}`, v.action))}, nil

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/interest"
@@ -17,8 +18,6 @@ const DefaultUnreachable = 2 * time.Minute
 
 // Defaults of watchOptions that nothing else sets.
 const (
-	defaultRetryMin = 100 * time.Millisecond
-	defaultRetryMax = 5 * time.Second
 	defaultParallel = 32
 )
 
@@ -73,6 +72,9 @@ func (o offers) list(k fanout.Kind) bool {
 	return false
 }
 
+// watchRetries are the pauses before another try.
+var watchRetries = backoff.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
+
 // watchOptions say what the watches of one upstream stand on. Durations and
 // numbers have the default when zero.
 type watchOptions struct {
@@ -87,21 +89,19 @@ type watchOptions struct {
 	logger  *slog.Logger
 
 	subresources Subresources
-	rate         int           // as interest.AllowanceOptions has it
-	linger       time.Duration // how long a subscription outlives its last stream
-	unreachable  time.Duration // how long streams outlive their server
-	request      time.Duration // one subscribe or unsubscribe call
-	retryMin     time.Duration // before the first try again
-	retryMax     time.Duration // the most between tries
-	parallel     int           // calls on their way at a time
+	rate         int             // as interest.AllowanceOptions has it
+	linger       time.Duration   // how long a subscription outlives its last stream
+	unreachable  time.Duration   // how long streams outlive their server
+	request      time.Duration   // one subscribe or unsubscribe call
+	retry        backoff.Backoff // the pauses before another try
+	parallel     int             // calls on their way at a time
 }
 
 func (o *watchOptions) fill() {
 	o.linger = cmp.Or(o.linger, DefaultLinger)
 	o.unreachable = cmp.Or(o.unreachable, DefaultUnreachable)
 	o.request = cmp.Or(o.request, DefaultRequestTimeout)
-	o.retryMin = cmp.Or(o.retryMin, defaultRetryMin)
-	o.retryMax = cmp.Or(o.retryMax, defaultRetryMax)
+	o.retry = cmp.Or(o.retry, watchRetries)
 	o.parallel = cmp.Or(o.parallel, defaultParallel)
 	o.subresources = cmp.Or(o.subresources, SubresourcesParent)
 	if o.changes == nil {

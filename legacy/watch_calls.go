@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -213,11 +213,9 @@ func (w *watch) unanswered(e *tracked, err error) {
 }
 
 // pause is how long to wait after so many tries in vain: twice as long each
-// time, and a random part less, so that many don't come at once.
+// time, and a random part more, so that many don't come at once.
 func (w *watch) pause(tries int) time.Duration {
-	d := w.opts.retryMin << min(tries, 16)
-	d = min(d, w.opts.retryMax)
-	return d - rand.N(d/2+1)
+	return backoff.Jitter(w.opts.retry.After(tries))
 }
 
 // slowCalls makes room for others beside calls that take long.

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -95,20 +96,20 @@ func TestM2L37LateReportOfALostSession(t *testing.T) {
 
 // What a failing session has put off is tried at once on the next.
 func TestM2L37NewSessionForgetsFailures(t *testing.T) {
-	onStage(t, watchOptions{retryMin: time.Second, retryMax: 16 * time.Second}, func(t *testing.T, st *stage) {
+	onStage(t, watchOptions{retry: backoff.Backoff{Min: time.Second, Max: 16 * time.Second}}, func(t *testing.T, st *stage) {
 		st.listen(uriTopic("a")).wantHonored("a")
 		time.Sleep(20 * time.Second)
 		st.server.set(func(s *script) {
 			s.answer = func(string, string) (time.Duration, error) { return 0, errors.New("status 502") }
 		})
 		st.server.lose(nil)
-		for len(st.server.callsOf("subscribe")) < 5 { // the next try is in 4s at least
+		for len(st.server.callsOf("subscribe")) < 5 { // the next try is in 8s at least
 			time.Sleep(100 * time.Millisecond)
 			synctest.Wait()
 		}
 		st.server.set(func(s *script) { s.answer = nil })
 		st.server.lose(nil)
-		time.Sleep(2 * time.Second) // the dial's pause
+		time.Sleep(3 * time.Second) // the dial's pause
 		st.wantSubscribed("a")
 	})
 }

@@ -127,7 +127,7 @@ func (w *watch) restore(d dialReport) {
 
 // sessionLost forgets what the upstream knew. Streams stay open meanwhile.
 func (w *watch) sessionLost() {
-	if w.now()-w.heldSince > w.opts.retryMax {
+	if w.now()-w.heldSince > w.opts.retry.Max {
 		w.vain = 0
 	}
 	w.redialAt = w.now() + w.pause(w.vain)

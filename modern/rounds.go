@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
@@ -16,12 +17,11 @@ const (
 	maxRounds = 10
 	// roundTimeout bounds one round, time without a connection included.
 	roundTimeout = 10 * time.Minute
-
-	// firstPoll is the pause before a request is repeated whose server asked for
-	// nothing but that.
-	firstPoll = 250 * time.Millisecond
-	maxPoll   = 5 * time.Second
 )
+
+// inputPolls are the pauses before a request is repeated whose server asked for
+// nothing but that.
+var inputPolls = backoff.Backoff{Min: 250 * time.Millisecond, Max: 5 * time.Second}
 
 var errNoAnswer = errors.New("the client did not answer in time")
 
@@ -50,7 +50,7 @@ func (s *serving) fulfil(ctx context.Context, result []byte, round int) ([]wire.
 	case state == nil:
 		return nil, wire.Errorf(spec.CodeInternal, "server %q asks for input to %s without saying which", s.b.opts.Name, s.req.Method)
 	}
-	return more, pause(ctx, min(firstPoll<<round, maxPoll))
+	return more, backoff.Wait(ctx, inputPolls.After(round))
 }
 
 func inputRequestsOf(requests []byte) []inputRequest {
@@ -139,16 +139,4 @@ func (s *serving) mayAsk(q exchange.Question) error {
 		s.b.opts.Name, s.req.Method, q.Method, need)
 	e.Data = wire.AppendEdited(nil, nil, wire.Edit{Name: "requiredCapabilities", Value: need})
 	return &exchange.Refusal{Err: e}
-}
-
-// pause returns after d, or with ctx's cause when ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

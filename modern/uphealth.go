@@ -3,18 +3,16 @@ package modern
 import (
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
-const (
-	firstReach = time.Second // between the first two attempts to reach a server
-	maxReach   = 30 * time.Second
-)
+// reachPauses are the pauses between attempts to reach a server.
+var reachPauses = backoff.Backoff{Min: time.Second, Max: 30 * time.Second}
 
 // upState says whether a server is there.
 type upState uint8
@@ -153,11 +151,11 @@ func (b *Back) supervise(ctx context.Context) {
 // seldom, unless somebody wants it.
 func (b *Back) reach(ctx context.Context) {
 	p := b.probeProfile()
-	for rest := firstReach; ctx.Err() == nil; rest = min(2*rest, maxReach) {
-		if b.discover(ctx, p) == nil || pause(ctx, firstReach) != nil {
+	for rest := reachPauses.Min; ctx.Err() == nil; rest = reachPauses.Next(rest) {
+		if b.discover(ctx, p) == nil || backoff.Wait(ctx, reachPauses.Min) != nil {
 			return
 		}
-		t := time.NewTimer(rest - firstReach + rand.N(rest/2))
+		t := time.NewTimer(backoff.Jitter(rest) - reachPauses.Min)
 		select {
 		case <-t.C:
 		case <-b.health.asks:

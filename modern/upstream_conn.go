@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -95,7 +96,7 @@ func (l *connLink) get(ctx context.Context) (*pipe, error) {
 		case p != nil:
 			return p, nil
 		case rest > 0:
-			if err := pause(ctx, rest); err != nil {
+			if err := backoff.Wait(ctx, rest); err != nil {
 				return nil, err
 			}
 			continue

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -315,7 +316,7 @@ func TestServerThatCannotStandRests(t *testing.T) {
 func TestDialOutlivesItsFirstCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, err := NewBack(BackOptions{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Dial: func(ctx context.Context) (transport.Conn, error) {
-			if err := pause(ctx, 5*time.Second); err != nil {
+			if err := backoff.Wait(ctx, 5*time.Second); err != nil {
 				return nil, err
 			}
 			near, far := transport.NewPipe()

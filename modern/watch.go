@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/interest"
@@ -14,12 +15,13 @@ import (
 
 // Defaults of watchOptions that nothing else sets.
 const (
-	defaultGather   = 5 * time.Millisecond
-	defaultSettle   = 2 * time.Second
-	defaultOverlap  = 500 * time.Millisecond
-	defaultRetryMin = 250 * time.Millisecond
-	defaultRetryMax = 10 * time.Second
+	defaultGather  = 5 * time.Millisecond
+	defaultSettle  = 2 * time.Second
+	defaultOverlap = 500 * time.Millisecond
 )
+
+// watchRetries are the pauses before another try.
+var watchRetries = backoff.Backoff{Min: 250 * time.Millisecond, Max: 10 * time.Second}
 
 // watchOptions say what the watches of one upstream stand on. Durations have the
 // default when zero.
@@ -37,13 +39,12 @@ type watchOptions struct {
 	logger  *slog.Logger
 
 	subresources fanout.Subresources
-	rate         int           // as interest.AllowanceOptions has it
-	linger       time.Duration // how long a topic outlives the last who wanted it
-	gather       time.Duration // how long topics are gathered into one stream
-	settle       time.Duration // after the last new stream, before streams are merged
-	overlap      time.Duration // how long merged streams are read on
-	retryMin     time.Duration // before the first try again
-	retryMax     time.Duration // the most between tries
+	rate         int             // as interest.AllowanceOptions has it
+	linger       time.Duration   // how long a topic outlives the last who wanted it
+	gather       time.Duration   // how long topics are gathered into one stream
+	settle       time.Duration   // after the last new stream, before streams are merged
+	overlap      time.Duration   // how long merged streams are read on
+	retry        backoff.Backoff // the pauses before another try
 }
 
 func (o *watchOptions) fill() {
@@ -51,8 +52,7 @@ func (o *watchOptions) fill() {
 	o.gather = cmp.Or(o.gather, defaultGather)
 	o.settle = cmp.Or(o.settle, defaultSettle)
 	o.overlap = cmp.Or(o.overlap, defaultOverlap)
-	o.retryMin = cmp.Or(o.retryMin, defaultRetryMin)
-	o.retryMax = cmp.Or(o.retryMax, defaultRetryMax)
+	o.retry = cmp.Or(o.retry, watchRetries)
 	o.subresources = cmp.Or(o.subresources, fanout.SubresourcesParent)
 	if o.changes == nil {
 		o.changes = noChanges{}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -17,9 +18,10 @@ const (
 	// eagerness is how soon a server that could not be reached is tried again because
 	// somebody asks.
 	eagerness = time.Second
-	// maxOmitted is the most between tries for a topic that was left out.
-	maxOmitted = 5 * time.Minute
 )
+
+// omittedPauses are those before a topic is asked for again that a server left out.
+var omittedPauses = backoff.Backoff{Min: time.Second, Max: 5 * time.Minute}
 
 // won takes an acknowledged stream.
 func (w *watch) won(ctx context.Context, b *bid, stream listenStream) {
@@ -93,7 +95,7 @@ func (w *watch) omit(lost []*tracked) {
 
 // seldom is how long to wait after a server has said no so many times in a row.
 func seldom(times int) time.Duration {
-	return jitter(min(time.Second<<min(times, 16), maxOmitted))
+	return backoff.Jitter(omittedPauses.After(times))
 }
 
 // refused takes a server's no to a whole stream. Some give it for a single resource

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -154,14 +155,14 @@ func (w *watch) carry(ctx context.Context, b *bid, want exchange.Filter) {
 
 func (w *watch) listen(ctx context.Context, b *bid, want exchange.Filter) (listenStream, error) {
 	for !w.payer.Enter() {
-		if err := pause(ctx, crowdedPause); err != nil {
+		if err := backoff.Wait(ctx, crowdedPause); err != nil {
 			return nil, err
 		}
 	}
 	defer w.payer.Leave()
 	if b.leaving != nil {
 		b.leaving.stream.close()
-		if err := pause(ctx, turnover); err != nil {
+		if err := backoff.Wait(ctx, turnover); err != nil {
 			return nil, err
 		}
 	}

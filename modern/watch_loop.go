@@ -2,10 +2,10 @@ package modern
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/interest"
@@ -173,9 +173,5 @@ func earliest(times ...time.Duration) time.Duration {
 // pause is how long to wait after so many failures in a row. The jitter keeps
 // profiles from coming all at once.
 func (w *watch) pause(failures int) time.Duration {
-	d := min(w.opts.retryMin<<min(failures, 16), w.opts.retryMax)
-	return jitter(d)
+	return backoff.Jitter(w.opts.retry.After(failures))
 }
-
-// jitter lengthens d by up to a half.
-func jitter(d time.Duration) time.Duration { return d + rand.N(d/2+1) }

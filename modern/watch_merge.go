@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 )
 
 const (
@@ -74,16 +76,16 @@ func (w *watch) unsettle() {
 	if w.mergeAt == 0 {
 		w.mergeFirst = w.now()
 	}
-	w.mergeAt = min(w.now()+jitter(w.opts.settle), w.mergeFirst+5*w.opts.settle)
+	w.mergeAt = min(w.now()+backoff.Jitter(w.opts.settle), w.mergeFirst+5*w.opts.settle)
 }
 
 // excess has topics that nobody wants leave the streams. Where there can be one stream
 // only, that is not worth a gap for all of its topics: see pumpSingle.
 func (w *watch) excess() {
 	if w.opts.single {
-		w.mergeBy(w.now() + jitter(10*w.opts.settle))
+		w.mergeBy(w.now() + backoff.Jitter(10*w.opts.settle))
 	} else {
-		w.mergeBy(w.now() + jitter(2*w.opts.settle))
+		w.mergeBy(w.now() + backoff.Jitter(2*w.opts.settle))
 	}
 }
 

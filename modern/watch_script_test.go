@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -86,7 +87,7 @@ func (sc *listenScript) listen(ctx context.Context, _ exchange.Profile, want exc
 	if answer != nil {
 		a = answer(want)
 	}
-	if err := pause(ctx, a.takes); err != nil {
+	if err := backoff.Wait(ctx, a.takes); err != nil {
 		return nil, err
 	}
 	if a.err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
@@ -126,13 +127,13 @@ func (w *watch) streamEnded(end streamEnd) {
 // fell returns how long to wait before the topics of a stream that has ended are
 // asked for again.
 func (w *watch) fell(s *sharedStream, err error) time.Duration {
-	if w.now()-s.since > w.opts.retryMax {
+	if w.now()-s.since > w.opts.retry.Max {
 		w.falls = 0
 	}
 	wait := w.pause(w.falls)
 	w.falls++
 	if err == errEnded {
-		wait = max(wait, jitter(gracefulRest))
+		wait = max(wait, backoff.Jitter(gracefulRest))
 	}
 	return wait
 }

@@ -140,7 +140,7 @@ func (d *Detector) letLink(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-d.closing:
-			return ErrShutdown
+			return exchange.ErrShutdown
 		}
 	}
 	return nil
@@ -152,7 +152,7 @@ func (d *Detector) wasWrong(ctx context.Context, back Back, err error) bool {
 	switch {
 	case errors.Is(err, exchange.ErrOtherEra):
 		return d.asked(ctx, back)
-	case errors.Is(err, exchange.ErrClosed):
+	case errors.Is(err, exchange.ErrShutdown):
 		return d.replaced(back)
 	}
 	return false
@@ -223,7 +223,7 @@ func (d *Detector) await(ctx context.Context, era spec.Era) (Back, error) {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-d.closing:
-			return nil, ErrShutdown
+			return nil, exchange.ErrShutdown
 		}
 	}
 }

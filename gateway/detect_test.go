@@ -236,8 +236,8 @@ func TestDetectorClosesInTheMiddle(t *testing.T) {
 		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if err := <-done; err != ErrShutdown {
-			t.Errorf("Serve() = %v, want %v", err, ErrShutdown)
+		if err := <-done; err != exchange.ErrShutdown {
+			t.Errorf("Serve() = %v, want %v", err, exchange.ErrShutdown)
 		}
 	})
 }

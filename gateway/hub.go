@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -13,9 +12,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
-
-// ErrShutdown is why streams end when the gateway does.
-var ErrShutdown = errors.New("the gateway is shutting down")
 
 // A hub carries changes from backs to streams: bus, index, mailboxes. It is the
 // exchange.Changes of every back. Safe for concurrent use.
@@ -96,7 +92,7 @@ func (h *hub) enter(server string, mail *fanout.Mailbox) error {
 	defer h.mu.Unlock()
 	switch {
 	case h.closed:
-		return exchange.Refuse(spec.CodeInternal, "%v; listen again in a moment", ErrShutdown)
+		return exchange.Refuse(spec.CodeInternal, "%v; listen again in a moment", exchange.ErrShutdown)
 	case len(h.open) >= h.max:
 		h.metrics.Limit(server, "streams")
 		h.logger.Warn("listen stream refused: too many are open", "upstream", server, "limit", h.max)
@@ -136,7 +132,7 @@ func (h *hub) close() {
 	open := slices.AppendSeq(slices.Collect(maps.Keys(h.open)), maps.Keys(h.members))
 	h.mu.Unlock()
 	for _, mail := range open {
-		mail.End(ErrShutdown)
+		mail.End(exchange.ErrShutdown)
 	}
 	if first {
 		h.leave()

@@ -45,7 +45,7 @@ func (h *hub) join(s *server, p exchange.Profile, mail *fanout.Mailbox) (*member
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return nil, exchange.Refuse(spec.CodeInternal, "%v; try again in a moment", ErrShutdown)
+		return nil, exchange.Refuse(spec.CodeInternal, "%v; try again in a moment", exchange.ErrShutdown)
 	}
 	h.members[mail] = m
 	return m, nil

@@ -158,8 +158,8 @@ func TestMembershipEndsWithGateway(t *testing.T) {
 	g := r.join(t)
 	r.g.EndStreams()
 	<-g.mail.Ready()
-	if reason, ended := g.mail.Ended(); !ended || reason != ErrShutdown {
-		t.Errorf("Ended() = %v, %v, want %v", reason, ended, ErrShutdown)
+	if reason, ended := g.mail.Ended(); !ended || reason != exchange.ErrShutdown {
+		t.Errorf("Ended() = %v, %v, want %v", reason, ended, exchange.ErrShutdown)
 	}
 	if _, err := r.g.hub.join(g.s, g.p, g.mail); err == nil {
 		t.Error("join() after the end succeeded")

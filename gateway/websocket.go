@@ -59,13 +59,13 @@ func (e *full) Error() string {
 }
 
 // take takes a place for a WebSocket of a share, which is given back by leave. It
-// returns ErrShutdown or a [*full].
+// returns exchange.ErrShutdown or a [*full].
 func (s *sockets) take(share exchange.Share) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.stopped:
-		return ErrShutdown
+		return exchange.ErrShutdown
 	case s.by[share] >= s.each:
 		return &full{"websockets_each", s.each}
 	case s.taken >= s.max:
@@ -181,7 +181,7 @@ func (s *server) runSocket(c *transport.WebSocket, share exchange.Share) {
 	s.g.opts.Logger.Debug("WebSocket opened", "upstream", s.name, "downstream", peer)
 	err := s.serveConn(s.g.sockets.live, &socket{WebSocket: c}, share)
 	if err == nil {
-		err = ErrShutdown
+		err = exchange.ErrShutdown
 	}
 	s.g.opts.Logger.Info("WebSocket closed", "upstream", s.name, "downstream", peer, "open", time.Since(begin).Round(time.Millisecond), "reason", err)
 }
@@ -200,5 +200,5 @@ func (c *socket) Close() error {
 	if why := c.over.Load(); why != nil {
 		return c.End(transport.CloseRestart, why.Error())
 	}
-	return c.End(transport.CloseGoingAway, ErrShutdown.Error())
+	return c.End(transport.CloseGoingAway, exchange.ErrShutdown.Error())
 }

@@ -76,7 +76,7 @@ func (r *rig) wantNothingLeft(t *testing.T) {
 	})
 }
 
-const goingAwayText = "the gateway is shutting down"
+const goingAwayText = "mcpbridge is shutting down"
 
 func TestF11EachEnvelopeDecidesOverWebSocket(t *testing.T) {
 	r := newRig(t, nil)

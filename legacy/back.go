@@ -180,7 +180,7 @@ func (b *Back) connect(ctx context.Context, p exchange.Profile) (*session, error
 // wasStopped reports whether a dial was ended by us, which says nothing of the server.
 func wasStopped(ctx context.Context) bool {
 	why := context.Cause(ctx)
-	return why == errClosed || why == errUnwanted
+	return why == exchange.ErrShutdown || why == errUnwanted
 }
 
 // connected takes note of how opening a session went, and returns what the pool has

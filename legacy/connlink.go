@@ -1,7 +1,6 @@
 package legacy
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -107,7 +106,7 @@ func (l *connLink) close(context.Context) {
 // question that it is, as far as its beginning tells; otherwise it is skipped.
 func (s *session) tooLong(ctx context.Context, e *transport.TooLongError) {
 	s.beyondLimit(e.Limit)
-	id, isQuestion := leadingID(e.Start)
+	id, isQuestion := wire.LeadingID(e.Start)
 	if isQuestion {
 		s.sendLater(ctx, wire.AppendError(nil, id, wire.Errorf(spec.CodeInternal, "the request is of more than %d bytes, the limit; send less", e.Limit)))
 		return
@@ -125,30 +124,6 @@ func (s *session) tooLong(ctx context.Context, e *transport.TooLongError) {
 func (s *session) beyondLimit(limit int) {
 	s.drop("too long")
 	s.log.Warn("skipping message of server beyond the limit", "bytes", limit)
-}
-
-// leadingID returns the id that stands in the first bytes of a response, or of a
-// request, if its members before the result or the params tell. start is cut off
-// somewhere, and not checked.
-func leadingID(start []byte) (id wire.ID, isQuestion bool) {
-	for cut := len(start); cut > 0; cut-- {
-		if start[cut-1] != ',' {
-			continue
-		}
-		head := append(append([]byte(nil), start[:cut-1]...), '}')
-		if wire.Check(head, 0) != nil {
-			continue
-		}
-		id, _ = wire.ParseID(wire.Get(head, "id"))
-		switch rest := bytes.TrimLeft(start[cut:], " \t\r\n"); {
-		case wire.Get(head, "method") != nil:
-			return id, !id.IsZero()
-		case bytes.HasPrefix(rest, []byte(`"result"`)), bytes.HasPrefix(rest, []byte(`"error"`)):
-			return id, false
-		}
-		return wire.ID{}, false // a member that comes later may say that it is a request
-	}
-	return wire.ID{}, false
 }
 
 var _ link = (*connLink)(nil)

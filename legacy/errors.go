@@ -20,9 +20,6 @@ var (
 	errTooLong  = errors.New("request time-out")
 )
 
-// errClosed says that the gateway is ending its sessions.
-var errClosed = exchange.ErrClosed
-
 // fate says what a server may have done with a request that got no answer.
 type fate uint8
 
@@ -81,13 +78,13 @@ func (b *Back) toldError(method string, err error) error {
 	}
 	f := asFailure(err)
 	var mismatch *revisionMismatch
-	var large *tooLargeError
+	var large *transport.TooLongError
 	var alone *oneProcessError
 	switch {
 	case errors.As(err, &large):
-		return wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; raise limits.upstream_message if that is normal for it", b.opts.Name, method, large.limit)
-	case errors.Is(err, errClosed):
-		return fmt.Errorf("server %q: %w", b.opts.Name, errClosed)
+		return wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; raise limits.upstream_message if that is normal for it", b.opts.Name, method, large.Limit)
+	case errors.Is(err, exchange.ErrShutdown):
+		return fmt.Errorf("server %q: %w", b.opts.Name, exchange.ErrShutdown)
 	case errors.As(err, &mismatch):
 		return wire.Errorf(spec.CodeInternal, "%v; upgrade mcpbridge, or set the server's era", mismatch)
 	case errors.Is(err, errTooLong):

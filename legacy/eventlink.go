@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/sse"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -168,7 +169,7 @@ func (l *eventLink) exchange(ctx context.Context, c *call, frame []byte) error {
 	posted := make(chan error, 1)
 	defer func() { l.letGo(posted, stop) }()
 	if !l.s.start(func() { posted <- l.request(posting, c, frame) }) { // ends with letGo
-		return &failure{cause: errClosed, fate: notSent, lost: true}
+		return &failure{cause: exchange.ErrShutdown, fate: notSent, lost: true}
 	}
 	for {
 		select {
@@ -229,7 +230,7 @@ func (l *eventLink) open() bool { return l.s.alive() }
 
 // close implements link. A server learns of the session's end by the stream's.
 func (l *eventLink) close(context.Context) {
-	l.stop(errClosed)
+	l.stop(exchange.ErrShutdown)
 	_ = l.body.Close() // it is read no further
 	<-l.done
 }

@@ -135,9 +135,6 @@ type Front struct {
 	endOnce sync.Once
 }
 
-// errShutdown is why sessions end with the gateway.
-var errShutdown = errors.New("the gateway is shutting down")
-
 // NewFront returns a Front. It starts nothing.
 func NewFront(opts FrontOptions) (*Front, error) {
 	if opts.Name == "" || opts.Handler == nil || opts.Describer == nil || opts.Roster == nil || opts.Admit == nil {

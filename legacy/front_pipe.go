@@ -57,7 +57,7 @@ func (f *Front) OpenPipe(send func(msg []byte) error, share exchange.Share) *Pip
 // scripts send all they have to say at once, and servers of one's own read it in turn.
 func (p *Pipe) Serve(m *wire.Message) {
 	if m.Kind() == wire.Request && m.Method != spec.MethodPing && p.isEnding() {
-		p.refuse(m.ID, wire.Errorf(spec.CodeInternal, "%v", errShutdown))
+		p.refuse(m.ID, wire.Errorf(spec.CodeInternal, "%v", exchange.ErrShutdown))
 		return
 	}
 	if !p.keep(held{m: m}) {
@@ -70,7 +70,7 @@ func (p *Pipe) serve(m *wire.Message) {
 	d, closed := p.session()
 	switch {
 	case d == nil && closed && m.Kind() == wire.Request:
-		p.refuse(m.ID, wire.Errorf(spec.CodeInternal, "%v", errShutdown))
+		p.refuse(m.ID, wire.Errorf(spec.CodeInternal, "%v", exchange.ErrShutdown))
 	case d == nil && m.Kind() == wire.Request:
 		p.serveEarly(m)
 	case d == nil:
@@ -145,7 +145,7 @@ func (p *Pipe) tell(d *downstream) {
 // beginning. If that shows a request it returns the id, else none; and whoever asked
 // what the client has answered with it gets why instead.
 func (p *Pipe) Unread(start []byte, why *wire.Error) wire.ID {
-	id, isRequest := leadingID(start)
+	id, isRequest := wire.LeadingID(start)
 	if isRequest || id.IsZero() {
 		return id
 	}

@@ -87,7 +87,7 @@ func (p *Pipe) initialize(ctx context.Context, m *wire.Message) {
 	d, answer, err := p.f.initialize(ctx, "", m, p.share, p.send)
 	if !p.adopt(d) {
 		d.close()
-		d, err = nil, wire.Errorf(spec.CodeInternal, "%v", errShutdown)
+		d, err = nil, wire.Errorf(spec.CodeInternal, "%v", exchange.ErrShutdown)
 	}
 	if d != nil {
 		p.f.opts.Metrics.Sessions(1)

@@ -140,7 +140,7 @@ func TestS02CloseDuringHandshake(t *testing.T) {
 	if took := time.Since(begin); took > time.Second {
 		t.Errorf("Close took %v with a silent server", took)
 	}
-	l.want(`{"jsonrpc":"2.0","id":"h","error":`, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the gateway is shutting down"`)
+	l.want(`{"jsonrpc":"2.0","id":"h","error":`, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"mcpbridge is shutting down"`)
 }
 
 // What came before the end of the input is served, if the server answers in time.
@@ -153,7 +153,7 @@ func TestS02ShutdownServesWhatCameBefore(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	l.call(2)
-	l.want(`{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the gateway is shutting down"`)
+	l.want(`{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"mcpbridge is shutting down"`)
 	l.peer.result(l.hello.ID, oddWelcome)
 	l.want(`{"jsonrpc":"2.0","id":"h","result":`)
 	l.peer.result(l.peer.want("tools/call").ID, "{}")

@@ -32,7 +32,7 @@ const (
 	endedIdle     = "it was idle"
 	endedEvicted  = "there were too many sessions"
 	endedStuck    = "its client does not read"
-	endedClosed   = "the gateway is shutting down"
+	endedClosed   = "mcpbridge is shutting down"
 )
 
 // A roll is the sessions of a front, over Streamable HTTP. One that nobody uses is
@@ -103,7 +103,7 @@ func (r *roll) release(share exchange.Share) {
 // idle: of the same share, as long as there is one.
 func (r *roll) takeLocked(share exchange.Share) error {
 	if r.byID == nil {
-		return exchange.Refuse(spec.CodeInternal, "%v; initialize again in a moment", errShutdown)
+		return exchange.Refuse(spec.CodeInternal, "%v; initialize again in a moment", exchange.ErrShutdown)
 	}
 	own := func(o *downstream) bool { return o.share == share }
 	if r.each[share] >= r.f.opts.MaxSessionsEach && !r.evictLocked(own) {

@@ -26,17 +26,6 @@ const (
 // reachPauses are the pauses between attempts to reach a server.
 var reachPauses = backoff.Backoff{Min: time.Second, Max: 30 * time.Second}
 
-// A Snapshot is what a Back tells people and pages of its server.
-type Snapshot struct {
-	Server   string
-	State    State
-	Since    time.Time // when State began
-	Err      string    // why it is down; empty otherwise
-	Sessions int       // open, or being opened
-	// Description is the server's account of itself; nil if it was never reached.
-	Description *exchange.Description
-}
-
 // health is the state of a server, reported once for each change.
 type health struct {
 	log  *slog.Logger
@@ -176,15 +165,4 @@ func (b *Back) reach(ctx context.Context) {
 // probeProfile is a profile that no client has.
 func (b *Back) probeProfile() exchange.Profile {
 	return exchange.Profile{Scope: b.opts.Name + "/probe", Single: true}
-}
-
-// Snapshot returns the state of the server at this moment.
-func (b *Back) Snapshot() Snapshot {
-	state, since, err := b.health.read()
-	snap := Snapshot{Server: b.opts.Name, State: state, Since: since, Sessions: b.pool.size()}
-	if err != nil {
-		snap.Err = cause(err).Error()
-	}
-	snap.Description = b.lastKnown(b.probeProfile().Scope)
-	return snap
 }

@@ -131,7 +131,7 @@ func (l *httpLink) accepted(ctx context.Context) error {
 // readJSON takes the answer from a JSON body. The body is read to its end: the
 // connection is free before the caller is done with the answer.
 func (l *httpLink) readJSON(ctx context.Context, c *call, resp *http.Response) error {
-	text, err := readAll(resp.Body, l.expect(resp), l.s.opts.MaxMessage)
+	text, err := transport.ReadAll(resp.Body, l.expect(resp), l.s.opts.MaxMessage)
 	_ = resp.Body.Close() // it was read
 	if err != nil {
 		transport.PutBuffer(text)
@@ -182,9 +182,9 @@ func (l *httpLink) readFailure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	var large *tooLargeError
+	var large *transport.TooLongError
 	if errors.As(err, &large) {
-		l.s.beyondLimit(large.limit)
+		l.s.beyondLimit(large.Limit)
 	}
 	return &failure{
 		cause: fmt.Errorf("reading its answer: %w", cause(err)),
@@ -202,7 +202,7 @@ func (l *httpLink) readFailure(ctx context.Context, err error) error {
 // know, too, so without the error of a lost session neither ends a session that
 // still answers: one client's call would end everybody's.
 func (s *session) rejected(ctx context.Context, c *call, resp *http.Response, named bool) error {
-	text, err := readAll(resp.Body, int(max(0, min(resp.ContentLength, maxRejection))), maxRejection)
+	text, err := transport.ReadAll(resp.Body, int(max(0, min(resp.ContentLength, maxRejection))), maxRejection)
 	_ = resp.Body.Close() // whatever came is all there is
 	var m wire.Message
 	if err == nil {

@@ -95,7 +95,7 @@ func (s *EventSession) Refuse(id wire.ID, e *wire.Error) {
 func (f *Front) openEvents(w http.ResponseWriter, share exchange.Share) (*EventSession, error) {
 	select {
 	case <-f.ending:
-		return nil, exchange.Refuse(spec.CodeInternal, "%v; open the stream again in a moment", errShutdown)
+		return nil, exchange.Refuse(spec.CodeInternal, "%v; open the stream again in a moment", exchange.ErrShutdown)
 	default:
 	}
 	if err := f.sessions.hold(share); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -67,7 +68,7 @@ func (p *poller) watch(ctx context.Context, key pollKey) error {
 		return err
 	}
 	if !p.add(&polled{key: key, digest: digest, due: p.next(key)}) && !p.s.start(p.run) {
-		return errClosed
+		return exchange.ErrShutdown
 	}
 	select {
 	case p.wake <- struct{}{}:

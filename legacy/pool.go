@@ -163,7 +163,7 @@ func (p *pool) enter(ctx context.Context, profile exchange.Profile, private bool
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shared == nil {
-		return nil, nil, errClosed
+		return nil, nil, exchange.ErrShutdown
 	}
 	r, _ := p.rests.Get(allScopes) // nil unless it failed lately
 	if r != nil && r.pause > 0 {
@@ -365,7 +365,7 @@ func (p *pool) size() int {
 func (p *pool) close(ctx context.Context) error {
 	p.mu.Lock()
 	for _, stop := range p.stops {
-		stop(errClosed)
+		stop(exchange.ErrShutdown)
 	}
 	for e := range p.all {
 		p.endLocked(e, endClosed)

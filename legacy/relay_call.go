@@ -152,7 +152,7 @@ func (x *relayed) lost(err error) {
 	b, f := x.r.b, asFailure(err)
 	switch {
 	case err == exchange.ErrCancelled:
-	case f != nil && f.lost || errors.Is(err, errClosed) || err == errSessionEnded:
+	case f != nil && f.lost || errors.Is(err, exchange.ErrShutdown) || err == errSessionEnded:
 		err = exchange.LinkEnded(transport.Reason{Err: err})
 	case errors.Is(err, errTooLong):
 		err = wire.Errorf(spec.CodeInternal, "server %q did not answer %s within %v; raise timeouts.max if that is normal for it", b.opts.Name, x.c.method, b.opts.Timeouts.Max)

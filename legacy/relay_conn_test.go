@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -28,7 +29,7 @@ func TestS02DeadServer(t *testing.T) {
 		l, p := welcomed(t, st, peers)
 		_ = p.conn.Close()
 		l.serve(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
-		if got := <-l.sent; !strings.Contains(got, "-32001") || strings.Contains(got, errClosed.Error()) {
+		if got := <-l.sent; !strings.Contains(got, "-32001") || strings.Contains(got, exchange.ErrShutdown.Error()) {
 			t.Errorf("ping = %s, want an error about the server", got)
 		}
 	}

@@ -99,7 +99,7 @@ func (st *replyStream) ended(ctx context.Context, err error) (position, error) {
 	var large *sse.TooLargeError
 	if errors.As(err, &large) {
 		st.l.s.beyondLimit(large.Limit)
-		return position{}, &failure{cause: &tooLargeError{large.Limit}, fate: mayHaveRun}
+		return position{}, &failure{cause: &transport.TooLongError{Limit: large.Limit}, fate: mayHaveRun}
 	}
 	at := position{lastID: st.rd.LastEventID(), retry: defaultRetry, useful: st.used || time.Since(st.from) >= steady}
 	if d, ok := st.rd.Retry(); ok {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -215,12 +216,12 @@ func (s *session) failCalls(err error) {
 // close ends the session upstream. Calls still in flight fail. ctx bounds the
 // politeness, not the joining.
 func (s *session) close(ctx context.Context) {
-	s.fail(errClosed)
-	s.failCalls(errClosed)
+	s.fail(exchange.ErrShutdown)
+	s.failCalls(exchange.ErrShutdown)
 	s.mu.Lock()
 	s.sealed = true
 	for _, q := range s.questions {
-		q.cancel(errClosed)
+		q.cancel(exchange.ErrShutdown)
 	}
 	s.mu.Unlock()
 	sent := make(chan struct{})

@@ -252,11 +252,11 @@ func TestWatchAfterClose(t *testing.T) {
 		waiting := st.goListen(uriTopic("slow"))
 		synctest.Wait()
 		st.ws.Close()
-		if s := <-waiting; !errors.Is(s.err, interest.ErrClosed) {
-			t.Errorf("Watch that waited = %v, want %v", s.err, interest.ErrClosed)
+		if s := <-waiting; !errors.Is(s.err, exchange.ErrShutdown) {
+			t.Errorf("Watch that waited = %v, want %v", s.err, exchange.ErrShutdown)
 		}
-		if s := st.listen(uriTopic("a")); !errors.Is(s.err, interest.ErrClosed) {
-			t.Errorf("Watch after close = %v, want %v", s.err, interest.ErrClosed)
+		if s := st.listen(uriTopic("a")); !errors.Is(s.err, exchange.ErrShutdown) {
+			t.Errorf("Watch after close = %v, want %v", s.err, exchange.ErrShutdown)
 		}
 		st.wantEnded()
 	})
@@ -273,7 +273,7 @@ func TestWatchSnapshot(t *testing.T) {
 		want := func(session bool, calls int, want string) {
 			t.Helper()
 			synctest.Wait()
-			snaps := st.ws.snapshot(t.Context())
+			snaps := st.ws.snapshot()
 			if len(snaps) != 1 {
 				t.Fatalf("%d snapshots, want 1", len(snaps))
 			}

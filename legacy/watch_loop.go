@@ -23,12 +23,11 @@ type watch struct {
 	born    time.Time // what the clock of durations counts from
 
 	// How others reach the loop.
-	snapshots chan chan<- WatchSnapshot //
-	poked     chan struct{}             // capacity 1
-	pokes     pokes
-	reports   chan callReport // capacity maxCalls: a worker never blocks
-	dials     chan dialReport // capacity 1: there is one dial at a time
-	workers   sync.WaitGroup  // calls and the dial
+	poked   chan struct{} // capacity 1
+	pokes   pokes
+	reports chan callReport // capacity maxCalls: a worker never blocks
+	dials   chan dialReport // capacity 1: there is one dial at a time
+	workers sync.WaitGroup  // calls and the dial
 
 	// mu guards the maps and the fields of their topics that say so, against
 	// sessions that call changed. Only the loop writes them, so it reads without.
@@ -55,15 +54,14 @@ type pokes struct {
 
 func newWatch(ws *watches, p exchange.Profile) *watch {
 	w := &watch{
-		table:     ws,
-		opts:      &ws.opts,
-		profile:   p,
-		born:      time.Now(),
-		snapshots: make(chan chan<- WatchSnapshot),
-		poked:     make(chan struct{}, 1),
-		dials:     make(chan dialReport, 1),
-		uris:      make(map[string]*tracked),
-		lists:     make(map[fanout.Kind]*tracked),
+		table:   ws,
+		opts:    &ws.opts,
+		profile: p,
+		born:    time.Now(),
+		poked:   make(chan struct{}, 1),
+		dials:   make(chan dialReport, 1),
+		uris:    make(map[string]*tracked),
+		lists:   make(map[fanout.Kind]*tracked),
 	}
 	w.reports = make(chan callReport, w.maxCalls())
 	return w
@@ -98,8 +96,6 @@ func (w *watch) Run(ctx context.Context, first *interest.Query, more <-chan *int
 			w.dialed(d)
 		case <-w.lost:
 			w.sessionLost()
-		case c := <-w.snapshots:
-			c <- w.snapshot()
 		case <-timer.C:
 			w.tick()
 		}

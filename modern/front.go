@@ -156,9 +156,7 @@ func NewFront(opts FrontOptions) (*Front, error) {
 
 // Close ends the calls that wait for their clients' answers, and waits for them.
 // Requests and listen streams must have ended.
-func (f *Front) Close() { f.hangar.close(errShutdown) }
-
-var errShutdown = errors.New("the gateway is shutting down")
+func (f *Front) Close() { f.hangar.close(exchange.ErrShutdown) }
 
 // ServeMessage serves one posted request or notification whose envelope or
 // header is modern. principal is whoever posted it. It returns when the answer

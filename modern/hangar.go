@@ -72,7 +72,7 @@ func (h *hangar) depart(ctx context.Context, req *exchange.Request, p *reply) (*
 	if h.closed {
 		cancel(nil)
 		release()
-		return nil, exchange.Refuse(spec.CodeInternal, "the gateway is shutting down; try again in a moment")
+		return nil, exchange.Refuse(spec.CodeInternal, "mcpbridge is shutting down; try again in a moment")
 	}
 	h.flights[fl.id] = fl
 	h.running.Go(func() { fl.run(ctx) }) // ends with the handler; close cancels it

@@ -86,7 +86,7 @@ func (p *Pipe) Cancel(m *wire.Message) bool {
 func (p *Pipe) Shutdown(ctx context.Context) error {
 	_, streams := p.end()
 	for _, mail := range streams {
-		mail.End(errShutdown)
+		mail.End(exchange.ErrShutdown)
 	}
 	select {
 	case <-p.idle:
@@ -101,7 +101,7 @@ func (p *Pipe) Shutdown(ctx context.Context) error {
 func (p *Pipe) Close() {
 	calls, _ := p.end()
 	for _, c := range calls {
-		c.cancel(errShutdown)
+		c.cancel(exchange.ErrShutdown)
 	}
 	<-p.idle
 }
@@ -157,7 +157,7 @@ func (p *Pipe) enter(c *pipeCall) (former <-chan struct{}, err error) {
 	same := p.calls[c.id]
 	switch {
 	case p.closed:
-		return nil, exchange.Refuse(spec.CodeInternal, "%v", errShutdown)
+		return nil, exchange.Refuse(spec.CodeInternal, "%v", exchange.ErrShutdown)
 	case same != nil && !same.over:
 		return nil, exchange.Refuse(spec.CodeInvalidRequest, "a request with id %s is in flight on this connection; give each its own", c.id)
 	case p.running >= p.f.opts.MaxInFlight:

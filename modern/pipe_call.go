@@ -3,6 +3,7 @@ package modern
 import (
 	"context"
 
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -68,7 +69,7 @@ func (c *pipeCall) listen(ctx context.Context, mail *fanout.Mailbox, serve serve
 	closed := c.pipe.closed
 	c.pipe.mu.Unlock()
 	if closed {
-		mail.End(errShutdown)
+		mail.End(exchange.ErrShutdown)
 	}
 	return serve(ctx, &c.reply)
 }

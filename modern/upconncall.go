@@ -6,7 +6,6 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // maxNotes bounds the messages that wait for a slow caller.
@@ -89,23 +88,4 @@ func (cc *connCall) drain(ctx context.Context) {
 		// A caller that can't be reached is no reason to stop: ctx says so too.
 		_ = cc.of.x.Notify(ctx, n)
 	}
-}
-
-// leadingID returns the id that stands in the first bytes of a response, if its
-// members before the result tell. start is cut off somewhere, and not checked.
-func leadingID(start []byte) wire.ID {
-	for cut := len(start); cut > 0; cut-- {
-		if start[cut-1] != ',' {
-			continue
-		}
-		head := append(append([]byte(nil), start[:cut-1]...), '}')
-		if wire.Check(head, 0) == nil {
-			if wire.Get(head, "method") != nil {
-				return wire.ID{}
-			}
-			id, _ := wire.ParseID(wire.Get(head, "id"))
-			return id
-		}
-	}
-	return wire.ID{}
 }

@@ -76,7 +76,7 @@ func (b *Back) refresh(ctx context.Context, p exchange.Profile) error {
 	}
 	a := b.asking(p)
 	if a == nil {
-		return b.clientError(spec.MethodDiscover, errBackClosed)
+		return b.clientError(spec.MethodDiscover, exchange.ErrShutdown)
 	}
 	select {
 	case <-a.done: // by its time-out, too

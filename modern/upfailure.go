@@ -14,11 +14,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Causes with which a call's context ends, beside its caller's own.
-var (
-	errTooLong    = errors.New("request time-out")
-	errBackClosed = exchange.ErrClosed
-)
+// errTooLong ends a call's context, beside its caller's own causes.
+var errTooLong = errors.New("request time-out")
 
 // fate says what a server may have done with a request that got no answer.
 type fate uint8
@@ -146,8 +143,8 @@ func (b *Back) clientError(method string, err error) error {
 	var foreign *foreignRevision
 	var large *transport.TooLongError
 	switch {
-	case errors.Is(err, errBackClosed):
-		return fmt.Errorf("server %q: %w", name, errBackClosed)
+	case errors.Is(err, exchange.ErrShutdown):
+		return fmt.Errorf("server %q: %w", name, exchange.ErrShutdown)
 	case errors.As(err, &foreign):
 		return wire.Errorf(spec.CodeInternal, "server %q %v; upgrade mcpbridge, or set the server's era", name, foreign)
 	case errors.Is(err, errTooLong):

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -130,7 +131,7 @@ func (p *pipe) add(register func()) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err != nil {
-		return &failure{cause: p.err, fate: notSent, again: p.err != errBackClosed}
+		return &failure{cause: p.err, fate: notSent, again: p.err != exchange.ErrShutdown}
 	}
 	register()
 	return nil
@@ -239,9 +240,12 @@ func (p *pipe) unreadable(text []byte, err error) {
 // tooLong fails the call that a message beyond the limit answers, as far as its
 // beginning tells.
 func (p *pipe) tooLong(e *transport.TooLongError) {
-	if pc := p.take(leadingID(e.Start)); pc != nil {
-		pc.settle(answer{}, &failure{cause: e, fate: mayHaveRun})
-		return
+	id, isRequest := wire.LeadingID(e.Start)
+	if !isRequest {
+		if pc := p.take(id); pc != nil {
+			pc.settle(answer{}, &failure{cause: e, fate: mayHaveRun})
+			return
+		}
 	}
 	p.l.drop("too long")
 	p.l.opts.Logger.Warn("skipping message of server beyond the limit", "bytes", e.Limit)

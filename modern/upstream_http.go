@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/http1"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -227,7 +228,7 @@ func (l *httpLink) rejected(ctx context.Context, end func(), c *upcall, resp *ht
 
 // close implements link: what is open is closed, and idle connections are let go.
 func (l *httpLink) close(context.Context) error {
-	l.stop(errBackClosed)
+	l.stop(exchange.ErrShutdown)
 	if l.own != nil {
 		l.own.CloseIdleConnections()
 	}

@@ -122,11 +122,11 @@ func TestWatchesClose(t *testing.T) {
 		waits := st.goWatch(uriTopic("b"))
 		time.Sleep(time.Second)
 		st.ws.Close()
-		if s := <-waits; !errors.Is(s.err, interest.ErrClosed) {
-			t.Errorf("Watch under way = %v, want %v", s.err, interest.ErrClosed)
+		if s := <-waits; !errors.Is(s.err, exchange.ErrShutdown) {
+			t.Errorf("Watch under way = %v, want %v", s.err, exchange.ErrShutdown)
 		}
-		if s := st.watch(uriTopic("c")); !errors.Is(s.err, interest.ErrClosed) {
-			t.Errorf("Watch after close = %v, want %v", s.err, interest.ErrClosed)
+		if s := st.watch(uriTopic("c")); !errors.Is(s.err, exchange.ErrShutdown) {
+			t.Errorf("Watch after close = %v, want %v", s.err, exchange.ErrShutdown)
 		}
 		st.wantEnded()
 	})

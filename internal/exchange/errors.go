@@ -15,9 +15,9 @@ var ErrStarting = errors.New("starting")
 // does: it is to be asked which era it is of.
 var ErrOtherEra = errors.New("the server may be of another era")
 
-// ErrClosed says that an upstream was closed before it had an answer. What was asked of
-// it may have taken effect.
-var ErrClosed = errors.New("mcpbridge is shutting down")
+// ErrShutdown is why calls, sessions and streams end that mcpbridge ends by itself, since it shuts
+// down or has given up the upstream: what was asked of a server may have taken effect.
+var ErrShutdown = errors.New("mcpbridge is shutting down")
 
 // A Refusal is an error of the gateway itself about what was asked: the upstream
 // has not been troubled. Over HTTP it has a status of its own, where an error

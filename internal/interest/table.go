@@ -2,17 +2,12 @@ package interest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 )
-
-// ErrClosed is why a Watch fails once its table is closed, and what its loops are
-// told when they end so.
-var ErrClosed = errors.New("the gateway is shutting down")
 
 // A Loop looks after what is wanted of one profile.
 type Loop interface {
@@ -101,7 +96,7 @@ func (t *Table[L]) join(p exchange.Profile, q *Query) (r *run[L], admitted bool,
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.open == nil {
-		return &run[L]{}, false, fmt.Errorf("watching %s: %w", t.name, ErrClosed)
+		return &run[L]{}, false, fmt.Errorf("watching %s: %w", t.name, exchange.ErrShutdown)
 	}
 	if r := t.open[p.Scope]; r != nil {
 		return r, false, nil
@@ -164,7 +159,7 @@ func (t *Table[L]) Close() {
 	t.open = nil
 	t.mu.Unlock()
 	for _, r := range open {
-		r.stop(ErrClosed)
+		r.stop(exchange.ErrShutdown)
 	}
 	t.running.Wait()
 }

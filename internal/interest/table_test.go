@@ -136,11 +136,11 @@ func TestTableClose(t *testing.T) {
 		}()
 		synctest.Wait()
 		go table.Close()
-		if err := <-failed; !errors.Is(err, interest.ErrClosed) || !strings.Contains(err.Error(), "files") {
+		if err := <-failed; !errors.Is(err, exchange.ErrShutdown) || !strings.Contains(err.Error(), "files") {
 			t.Errorf("Watch under way = %v, want that it is closed, and the server's name", err)
 		}
 		table.Close()
-		if _, _, err := table.Watch(t.Context(), profile, topics("a")); !errors.Is(err, interest.ErrClosed) {
+		if _, _, err := table.Watch(t.Context(), profile, topics("a")); !errors.Is(err, exchange.ErrShutdown) {
 			t.Errorf("Watch after Close = %v, want that it is closed", err)
 		}
 	})

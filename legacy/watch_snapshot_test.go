@@ -2,22 +2,22 @@ package legacy
 
 import (
 	"cmp"
-	"context"
 	"slices"
+	"testing/synctest"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 )
 
-// A WatchSnapshot is what one profile is subscribed to upstream, at a moment.
-type WatchSnapshot struct {
+// A watchSnapshot is what one profile is subscribed to upstream, at a moment.
+type watchSnapshot struct {
 	Scope   string // of the profile
 	Session bool   // whether there is a session
 	Calls   int    // subscribe and unsubscribe calls on their way
-	Topics  []TopicSnapshot
+	Topics  []topicSnapshot
 }
 
-// A TopicSnapshot is one topic of a [WatchSnapshot].
-type TopicSnapshot struct {
+// A topicSnapshot is one topic of a watchSnapshot.
+type topicSnapshot struct {
 	Topic fanout.Topic
 	// State is "waiting" (for a session, its turn, or the next try), "asking",
 	// "subscribed", "lingering" (nobody wants it, the upstream has not been
@@ -25,34 +25,28 @@ type TopicSnapshot struct {
 	State string
 }
 
-// snapshot lists the watches of the upstream, by scope. ctx bounds the wait.
-func (ws *watches) snapshot(ctx context.Context) []WatchSnapshot {
-	var out []WatchSnapshot
+// snapshot lists the watches of the upstream, by scope, once nothing moves any more.
+func (ws *watches) snapshot() []watchSnapshot {
+	synctest.Wait()
+	var out []watchSnapshot
 	for _, l := range ws.Loops() {
-		c := make(chan WatchSnapshot, 1)
-		select {
-		case l.Loop.snapshots <- c:
-			out = append(out, <-c) // the loop answers at once
-		case <-l.Done:
-		case <-ctx.Done():
-			return out
-		}
+		out = append(out, l.Loop.snapshot())
 	}
-	slices.SortFunc(out, func(a, b WatchSnapshot) int { return cmp.Compare(a.Scope, b.Scope) })
+	slices.SortFunc(out, func(a, b watchSnapshot) int { return cmp.Compare(a.Scope, b.Scope) })
 	return out
 }
 
-func (w *watch) snapshot() WatchSnapshot {
-	out := WatchSnapshot{
+func (w *watch) snapshot() watchSnapshot {
+	out := watchSnapshot{
 		Scope:   w.profile.Scope,
 		Session: w.session != nil,
 		Calls:   w.out,
-		Topics:  make([]TopicSnapshot, 0, len(w.uris)+len(w.lists)),
+		Topics:  make([]topicSnapshot, 0, len(w.uris)+len(w.lists)),
 	}
 	for e := range w.all() {
-		out.Topics = append(out.Topics, TopicSnapshot{e.topic, w.state(e)})
+		out.Topics = append(out.Topics, topicSnapshot{e.topic, w.state(e)})
 	}
-	slices.SortFunc(out.Topics, func(a, b TopicSnapshot) int {
+	slices.SortFunc(out.Topics, func(a, b topicSnapshot) int {
 		return cmp.Or(cmp.Compare(a.Topic.Kind, b.Topic.Kind), cmp.Compare(a.Topic.URI, b.Topic.URI))
 	})
 	return out

@@ -3,6 +3,7 @@ package http1
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -23,10 +24,12 @@ const maxInterim = 16
 // the only one to use it, but for the end of the request's context, which closes
 // it.
 type conn struct {
-	t    *Transport
-	addr string
-	nc   net.Conn
-	br   *bufio.Reader
+	t     *Transport
+	addr  string
+	nc    net.Conn
+	tls   *tls.Conn            // nc, if it has TLS
+	state *tls.ConnectionState // of tls
+	br    *bufio.Reader
 
 	stop func()          // closes nc
 	raw  syscall.RawConn // nil: it can't be asked whether it is still open
@@ -38,7 +41,12 @@ type conn struct {
 func newConn(t *Transport, addr string, nc net.Conn) *conn {
 	c := &conn{t: t, addr: addr, nc: nc, br: bufio.NewReader(nc)}
 	c.stop = func() { _ = c.nc.Close() } // what reads or writes tells
-	if sc, ok := nc.(syscall.Conn); ok {
+	socket := nc
+	if c.tls, _ = nc.(*tls.Conn); c.tls != nil {
+		state := c.tls.ConnectionState()
+		socket, c.state = c.tls.NetConn(), &state
+	}
+	if sc, ok := socket.(syscall.Conn); ok {
 		c.raw, _ = sc.SyscallConn() // without it the connection is used once
 	}
 	c.look = func(fd uintptr) bool {
@@ -48,10 +56,15 @@ func newConn(t *Transport, addr string, nc net.Conn) *conn {
 	return c
 }
 
+func (c *conn) isSecure() bool { return c.tls != nil }
+
 // isOpen reports whether the server has neither closed the idle connection nor
 // said anything unasked.
 func (c *conn) isOpen() bool {
 	c.open = false
+	if c.tls != nil && !isQuiet(c.tls) {
+		return false
+	}
 	return c.raw.Read(c.look) == nil && c.open
 }
 
@@ -119,7 +132,7 @@ func (x *exchange) read(req *http.Request) error {
 	x.resp = http.Response{
 		Status: h.status, StatusCode: h.code,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: h.minor,
-		Header: h.header, Body: &x.body, ContentLength: f.length, Close: x.last, Request: req,
+		Header: h.header, Body: &x.body, ContentLength: f.length, Close: x.last, Request: req, TLS: x.c.state,
 	}
 	if h.minor == 0 {
 		x.resp.Proto = "HTTP/1.0"

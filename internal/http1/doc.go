@@ -7,7 +7,8 @@
 // response by itself. A connection that nobody uses has no goroutine at all:
 // before it is used again the kernel is asked whether the server has closed it.
 //
-// It does plain HTTP/1.1 to the server that the URL names. TLS, HTTP/2, proxies,
-// upgrades and bodies of unknown length are left to an [http.Transport]. It
-// refuses to know what is in a body: nothing is unpacked.
+// It does HTTP/1.1 to the server that the URL names, with TLS once the server has
+// chosen HTTP/1.1 by ALPN. HTTP/2, proxies, upgrades and bodies of unknown length are
+// left to an [http.Transport]. It refuses to know what is in a body: nothing is
+// unpacked.
 package http1

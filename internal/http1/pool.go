@@ -20,11 +20,11 @@ type pool struct {
 }
 
 // get returns the connection that was used last of those that are still open, or
-// nil. The caller owns it.
-func (p *pool) get(addr string) *conn {
+// nil. The caller owns it. secure says that it has to have TLS.
+func (p *pool) get(addr string, secure bool) *conn {
 	for {
 		c := p.pop(addr)
-		if c == nil || !p.isOld(c, time.Now()) && c.isOpen() {
+		if c == nil || c.isSecure() == secure && !p.isOld(c, time.Now()) && c.isOpen() {
 			return c
 		}
 		_ = c.nc.Close() // the server has closed it, most likely

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +29,9 @@ var ErrNotSent = errors.New("nothing was sent")
 func (t *Transport) serves(req *http.Request) bool {
 	u := req.URL
 	switch {
-	case !canPeek, u == nil || u.Scheme != "http" || u.Host == "" || !isPlainHost(u.Host):
+	case !canPeek, u == nil || u.Host == "" || !isPlainHost(u.Host):
+		return false
+	case u.Scheme != "http" && (u.Scheme != "https" || !t.speaksHTTP1(addrOf(u))):
 		return false
 	case req.Method == http.MethodConnect, req.Method == http.MethodHead, !isToken(req.Method):
 		return false
@@ -91,12 +94,18 @@ func (out *outgoing) fill(close bool) (err error) {
 }
 
 // addr is the address to dial.
-func (out *outgoing) addr() string {
-	u := out.req.URL
+func (out *outgoing) addr() string { return addrOf(out.req.URL) }
+
+// addrOf returns the host and port of an http or https URL.
+func addrOf(u *url.URL) string {
 	if u.Port() != "" {
 		return u.Host
 	}
-	return strings.TrimSuffix(u.Host, ":") + ":80"
+	port := ":80"
+	if u.Scheme == "https" {
+		port = ":443"
+	}
+	return strings.TrimSuffix(u.Host, ":") + port
 }
 
 // mayRepeat reports whether the request may be sent again after an exchange on a

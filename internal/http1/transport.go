@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 )
 
 const (
@@ -12,20 +13,25 @@ const (
 	defaultMaxHeader = 256 << 10 // bytes
 )
 
-// A Transport is an [http.RoundTripper] for plain HTTP/1.1. Use NewTransport to
-// make one. It is safe for concurrent use.
+// A Transport is an [http.RoundTripper] for HTTP/1.1, with and without TLS. Use
+// NewTransport to make one. It is safe for concurrent use.
 type Transport struct {
 	// Set by NewTransport, read-only after.
 	other     *http.Transport
 	maxHeader int
 	pool      pool
+
+	http1 sync.Map // addresses of https servers that chose HTTP/1.1
 }
 
 // NewTransport returns a Transport that leaves to other what it does not do
 // itself. Nil means a clone of [http.DefaultTransport]. Of other's fields it goes
-// by DialContext, Proxy, DisableKeepAlives, IdleConnTimeout, MaxIdleConnsPerHost
-// and MaxResponseHeaderBytes, which zero sets to 256 KiB here; the rest concerns
-// the requests that other sends.
+// by DialContext, Proxy, DisableKeepAlives, IdleConnTimeout, MaxIdleConnsPerHost,
+// TLSClientConfig, TLSHandshakeTimeout and MaxResponseHeaderBytes, which zero sets to
+// 256 KiB here; the rest concerns the requests that other sends.
+//
+// The first request to an https server is always other's, which offers HTTP/2 as well.
+// A server that chooses HTTP/1.1 is asked by the Transport itself from then on.
 //
 // Errors of dialling are DialContext's own; one that wraps [ErrNotSent] says that
 // nothing of the request left on a connection that was there. When the request's context ends, the
@@ -66,7 +72,7 @@ func (t *Transport) CloseIdleConnections() {
 // RoundTrip implements [http.RoundTripper].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !t.serves(req) {
-		return t.other.RoundTrip(req)
+		return t.pass(req)
 	}
 	ctx := req.Context()
 	if ctx.Err() != nil {
@@ -86,16 +92,25 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+// pass leaves a request to the other transport.
+func (t *Transport) pass(req *http.Request) (*http.Response, error) {
+	resp, err := t.other.RoundTrip(req)
+	if err == nil && canPeek && req.URL.Scheme == "https" {
+		t.learn(addrOf(req.URL), resp)
+	}
+	return resp, err
+}
+
 // send sends the request until it has a response, or must not be sent again.
 func (t *Transport) send(out *outgoing) (*http.Response, error) {
 	ctx, addr := out.req.Context(), out.addr()
-	if c := t.pool.get(addr); c != nil {
+	if c := t.pool.get(addr, out.req.URL.Scheme == "https"); c != nil {
 		resp, err := c.exchange(out)
 		if err == nil || !out.mayRepeat(err) || out.rewind() != nil {
 			return resp, err
 		}
 	}
-	c, err := t.dial(ctx, addr)
+	c, err := t.dial(ctx, out.req.URL.Scheme, addr)
 	if err != nil {
 		out.drop()
 		return nil, err
@@ -103,16 +118,24 @@ func (t *Transport) send(out *outgoing) (*http.Response, error) {
 	return c.exchange(out)
 }
 
-func (t *Transport) dial(ctx context.Context, addr string) (*conn, error) {
-	dial := t.other.DialContext
-	if dial == nil {
-		dial = new(net.Dialer).DialContext
+func (t *Transport) dial(ctx context.Context, scheme, addr string) (*conn, error) {
+	dial := t.dialTCP
+	if scheme == "https" {
+		dial = t.dialTLS
 	}
-	nc, err := dial(ctx, "tcp", addr)
+	nc, err := dial(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
 	return newConn(t, addr, nc), nil
+}
+
+func (t *Transport) dialTCP(ctx context.Context, addr string) (net.Conn, error) {
+	dial := t.other.DialContext
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	return dial(ctx, "tcp", addr)
 }
 
 // closeBody does what a RoundTripper owes on failure, too.

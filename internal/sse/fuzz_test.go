@@ -3,51 +3,114 @@ package sse
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"hash/crc32"
 	"io"
+	"iter"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
 )
 
-// splits returns readers that deliver in the given pieces: whole, byte by byte,
-// and cut in two at every point.
-func splits(in string) map[int]io.Reader {
-	readers := map[int]io.Reader{
-		-1: iotest.OneByteReader(strings.NewReader(in)),
-		-2: iotest.DataErrReader(strings.NewReader(in)),
+// maxFuzzed bounds the streams that are read in several ways: what can go wrong
+// between pieces takes a few bytes.
+const maxFuzzed = 256
+
+// A cut is a stream that arrives in two pieces.
+type cut struct{ first, second string }
+
+func (c *cut) Read(p []byte) (int, error) {
+	if c.first == "" {
+		c.first, c.second = c.second, ""
 	}
-	for at := range len(in) + 1 {
-		readers[at] = io.MultiReader(strings.NewReader(in[:at]), strings.NewReader(in[at:]))
+	if c.first == "" {
+		return 0, io.EOF
 	}
-	return readers
+	n := copy(p, c.first)
+	c.first = c.first[n:]
+	return n, nil
 }
 
-// FuzzReader holds the Reader, fed in every way a stream can be split, against
-// the reference.
+// splits gives readers that deliver in pieces: byte by byte, all with the end, and
+// cut in two every step bytes.
+func splits(in string, step int) iter.Seq2[int, io.Reader] {
+	return func(yield func(int, io.Reader) bool) {
+		ok := yield(-1, iotest.OneByteReader(strings.NewReader(in))) && yield(-2, iotest.DataErrReader(strings.NewReader(in)))
+		for at := firstCut(in, step); ok && at <= len(in); at += step {
+			ok = yield(at, &cut{in[:at], in[at:]})
+		}
+	}
+}
+
+// someSplits is a step that gives a handful of cuts: others in the next stream, so
+// that a fuzzer comes to all of them.
+func someSplits(in string) int { return len(in)/6 + 1 }
+
+// firstCut is where cuts begin: an offset below step that any other byte moves.
+func firstCut(in string, step int) int {
+	return int(crc32.ChecksumIEEE([]byte(in)) % uint32(step))
+}
+
+// follow reads a stream to its end, and returns how many events it has and the error
+// at the end, or the event that want has otherwise.
+func follow(r *Reader, want []Event) (n int, err error) {
+	for ; ; n++ {
+		ev, err := r.Next()
+		if err != nil {
+			return n, err
+		}
+		if n >= len(want) || !sameEvent(ev, want[n]) {
+			return n, fmt.Errorf("event %d is %s", n, show([]Event{ev}))
+		}
+	}
+}
+
+var fuzzedStreams = []string{
+	"data: a\n\n", "data: a\r\n\r\ndata: b\r\r\n\n", "\ufeffid: 1\ndata\n\nevent: x\ndata:y\ndata: z\n\n",
+	":c\nretry: 12\nid: \x00\ndata: a\n:c\rdata:b\r\n\r\n", "\xef\xbb", "id: 7\n\ndata: \n\ndata: cut",
+}
+
+// FuzzReader holds the Reader, fed in pieces, against the reference.
 func FuzzReader(f *testing.F) {
-	for _, seed := range []string{
-		"data: a\n\n", "data: a\r\n\r\ndata: b\r\r\n\n", "\ufeffid: 1\ndata\n\nevent: x\ndata:y\ndata: z\n\n",
-		":c\nretry: 12\nid: \x00\ndata: a\n:c\rdata:b\r\n\r\n", "\xef\xbb", "id: 7\n\ndata: \n\ndata: cut",
-	} {
+	for _, seed := range fuzzedStreams {
 		f.Add(seed)
 	}
+	buf := make([]byte, maxFuzzed)
 	f.Fuzz(func(t *testing.T, in string) {
-		if len(in) > 256 {
-			return // every split of it takes too long
-		}
-		want := parseReference(in)
-		for at, src := range splits(in) {
-			r := NewReader(src, ReaderOptions{KeepEmpty: true})
-			events, err := all(r)
-			if err != io.EOF || !slices.EqualFunc(events, want.events, sameEvent) {
-				t.Fatalf("split at %d: events = %s, %v, want %s, EOF", at, show(events), err, show(want.events))
-			}
-			if d, _ := r.Retry(); d != want.retry || r.LastEventID() != want.lastID {
-				t.Fatalf("split at %d: retry %v, id %q, want %v, %q", at, d, r.LastEventID(), want.retry, want.lastID)
-			}
+		if len(in) <= maxFuzzed {
+			compareWithReference(t, in, someSplits(in), buf)
 		}
 	})
+}
+
+// TestReaderOfEverySplit cuts streams at every point.
+func TestReaderOfEverySplit(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	parts := append([]string{"\n", "\r", "\r\n", ":", " ", "x", "data", "data:", "data: y", "id: 2", "id:", "event: z", "retry: 9", "\ufeff"}, fuzzedStreams...)
+	for range 1_000 {
+		var in strings.Builder
+		for range rng.IntN(12) {
+			in.WriteString(parts[rng.IntN(len(parts))])
+		}
+		compareWithReference(t, in.String(), 1, nil)
+		compareLimits(t, in.String(), rng.IntN(64)+1, 1)
+	}
+}
+
+// compareWithReference reads in in pieces, with buf to begin with.
+func compareWithReference(t *testing.T, in string, step int, buf []byte) {
+	want := parseReference(in)
+	for at, src := range splits(in, step) {
+		r := NewReader(src, ReaderOptions{KeepEmpty: true, Buffer: buf})
+		if n, err := follow(r, want.events); err != io.EOF || n != len(want.events) {
+			t.Fatalf("%q split at %d: %v after %d events, want EOF after %s", in, at, err, n, show(want.events))
+		}
+		if d, _ := r.Retry(); d != want.retry || r.LastEventID() != want.lastID {
+			t.Fatalf("%q split at %d: retry %v, id %q, want %v, %q", in, at, d, r.LastEventID(), want.retry, want.lastID)
+		}
+	}
 }
 
 // FuzzReaderLimit checks that what is too large does not depend on the split,
@@ -56,19 +119,25 @@ func FuzzReaderLimit(f *testing.F) {
 	f.Add("data: a\r\n\r\n: comment\ndata: long\n\n", 9)
 	f.Add("data:a\r\r\ndata: b\n\n", 7)
 	f.Fuzz(func(t *testing.T, in string, limit int) {
-		if limit = limit%64 + 1; len(in) > 256 || limit < 1 {
-			return
-		}
-		want, wantErr := all(NewReader(strings.NewReader(in), ReaderOptions{MaxEventSize: limit}))
-		for at, src := range splits(in) {
-			opts := ReaderOptions{MaxEventSize: limit, Buffer: make([]byte, 3), Comment: func([]byte) {}}
-			events, err := all(NewReader(src, opts))
-			if !slices.EqualFunc(events, want, sameEvent) || errors.Is(err, io.EOF) != errors.Is(wantErr, io.EOF) {
-				t.Fatalf("split at %d: events = %s, %v, want %s, %v", at, show(events), err, show(want), wantErr)
-			}
+		if limit = limit%64 + 1; len(in) <= maxFuzzed && limit > 0 {
+			compareLimits(t, in, limit, someSplits(in))
 		}
 	})
 }
+
+// compareLimits reads in whole and in pieces, up to an event beyond the limit.
+func compareLimits(t *testing.T, in string, limit, step int) {
+	want, wantErr := all(NewReader(strings.NewReader(in), ReaderOptions{MaxEventSize: limit}))
+	for at, src := range splits(in, step) {
+		opts := ReaderOptions{MaxEventSize: limit, Buffer: make([]byte, 3), Comment: func([]byte) {}}
+		n, err := follow(NewReader(src, opts), want)
+		if n != len(want) || errors.Is(err, io.EOF) != errors.Is(wantErr, io.EOF) {
+			t.Fatalf("%q split at %d: %v after %d events, want %v after %s", in, at, err, n, wantErr, show(want))
+		}
+	}
+}
+
+var lineFeeds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 // FuzzRoundTrip checks that what the Writer writes the Reader reads, line ends
 // in data aside, whatever stands around it.
@@ -90,7 +159,7 @@ func FuzzRoundTrip(f *testing.F) {
 		}
 		r := NewReader(&stream, ReaderOptions{KeepEmpty: true})
 		events, err := all(r)
-		text := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(data))
+		text := lineFeeds.Replace(string(data))
 		if typ == "" {
 			typ = "message"
 		}

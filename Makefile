@@ -8,6 +8,7 @@ GO ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK ?= golang.org/x/vuln/cmd/govulncheck@latest
 FUZZTIME ?= 5s
+FUZZ ?= .
 BENCHTIME ?= 1s
 WATCH := bin/rules watch
 
@@ -87,12 +88,8 @@ soak: ## the same in numbers that CI has no time for
 	STREAMS=10000 KILLS=1000 FIRSTSTART=all ENDINGS=all HOSTILE=60 $(GO) -C interop/go test -count=1 -timeout 120m -p 1 -v ./trunk ./chaos ./sessions ./firststart ./endings ./hostile
 
 .PHONY: fuzz
-fuzz: ## each fuzz target for FUZZTIME
-	@grep -rnoE '^func (Fuzz[A-Za-z0-9_]+)' --include='*_test.go' --exclude-dir=interop . | \
-	  while IFS=: read -r file _ func; do name=$${func#func }; \
-	    echo "== $$(dirname $$file) $$name"; \
-	    $(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) $$(dirname $$file) </dev/null; \
-	  done
+fuzz: ## each fuzz target for FUZZTIME, as in 5s or 10000000x; those that FUZZ matches, as in FUZZ=sse or FUZZ=FuzzString
+	@GO="$(GO)" internal/fuzz '$(FUZZ)' $(FUZZTIME) $(FUZZFLAGS)
 
 .PHONY: govulncheck
 govulncheck: ## known vulnerabilities in what the binary calls

@@ -3,12 +3,14 @@ package modern
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -176,46 +178,69 @@ func TestForeignAnswerEndsItsConnection(t *testing.T) {
 	}
 }
 
-// FuzzDecodeHeader reads header values: what is taken for a name has one spelling in
-// base64, and one reading.
+// FuzzDecodeHeader reads and writes header values: what is taken for a name has one
+// spelling in base64, and one reading; any name can be written, in plain ASCII that
+// nobody on the way trims or reads otherwise.
 func FuzzDecodeHeader(f *testing.F) {
-	for _, value := range []string{"", "x", "é", "=?base64?eA==?=", "=?base64?eB==?=", "=?base64??=", "=?BASE64?eA==?=", "=?base64?", EncodeHeader("=?base64?eA==?=")} {
+	for _, value := range []string{"", "x", "é", " x", "x ", "a\tb", "\r\n", "a\x7f", "=?base64?eA==?=", "=?base64?eB==?=", "=?base64??=", "=?BASE64?eA==?=", "=?base64?", EncodeHeader("=?base64?eA==?=")} {
 		f.Add(value)
 	}
 	f.Fuzz(func(t *testing.T, value string) {
 		name, ok := decode(value)
-		if !ok {
-			return
-		}
-		if name != value && encodedPrefix+base64.StdEncoding.EncodeToString([]byte(name))+encodedSuffix != value {
+		if ok && name != value && encodedPrefix+base64.StdEncoding.EncodeToString([]byte(name))+encodedSuffix != value {
 			t.Errorf("decode(%q) = %q, which is written otherwise", value, name)
 		}
-		if back, ok := decode(EncodeHeader(name)); !ok || back != name {
-			t.Errorf("decode(EncodeHeader(%q)) = %q, %v", name, back, ok)
+		if ok && name == value && len(value) >= 11 && strings.EqualFold(value[:9], encodedPrefix) && strings.HasSuffix(value, encodedSuffix) {
+			t.Errorf("decode(%q) takes it as it is, and others may not", value)
+		}
+		for _, name := range []string{value, name} {
+			written := EncodeHeader(name)
+			if back, ok := decode(written); !ok || back != name {
+				t.Errorf("decode(EncodeHeader(%q)) = %q, %v", name, back, ok)
+			}
+			if strings.TrimSpace(written) != written || written == "" || strings.ContainsFunc(written, func(r rune) bool { return r < 0x20 || r > 0x7e }) {
+				t.Errorf("EncodeHeader(%q) = %q, which a header may not carry as it is", name, written)
+			}
 		}
 	})
 }
 
-// FuzzOpenState knows of one state alone: nothing else opens.
+// FuzzOpenState knows of one state that was sealed before: nothing else opens. What is
+// sealed opens as it was, and for no other key.
 func FuzzOpenState(f *testing.F) {
-	s, err := NewSealer("a key of a gateway")
-	if err != nil {
-		f.Fatal(err)
-	}
-	s.instance = "INSTANCE"
+	s, other := fuzzedSealer(f, "a key of a gateway"), fuzzedSealer(f, "a key of another")
 	// Sealed once, so that what the fuzzer has kept stays close to it.
 	const sealed = "1.INSTANCE.6jKK1GPAkJ6ONeg0DmhBPhlUTb8ZO8uAIxGZ0nYP8ieesEwx0LPY-c5iW1_66DT_b9b-MLP3lwQT9RbbHu8ec7quuHl5_gEjJ2921cgJW1A"
 	if _, err := s.Open(sealed); err != nil {
 		f.Fatal(err)
 	}
-	for _, text := range []string{"", sealed, sealed + "\n", sealed + "=", sealed[:20], "1.ELSEWHER." + sealed[11:]} {
-		f.Add(text)
+	for i, text := range []string{"", sealed, sealed + "\n", sealed + "=", sealed[:20], "1.ELSEWHER." + sealed[11:]} {
+		f.Add(text, uint64(i), uint32(i), int64(i), []byte(text))
 	}
-	f.Fuzz(func(t *testing.T, text string) {
+	f.Fuzz(func(t *testing.T, text string, call uint64, round uint32, expires int64, binding []byte) {
 		if st, err := s.Open(text); err == nil && text != sealed {
 			t.Errorf("Open(%q) = %v", text, st)
 		}
+		st := State{Call: call, Round: round, Expires: time.Unix(expires, 0)}
+		copy(st.Binding[:], binding)
+		fresh := s.Seal(st)
+		if got, err := s.Open(fresh); err != nil || got != st {
+			t.Errorf("Open(Seal(%v)) = %v, %v", st, got, err)
+		}
+		if got, err := other.Open(fresh); !errors.Is(err, ErrBadState) {
+			t.Errorf("another key opens %v: %v, %v", st, got, err)
+		}
 	})
+}
+
+// fuzzedSealer returns a Sealer of an instance that is the same in every process.
+func fuzzedSealer(f *testing.F, key string) *Sealer {
+	s, err := NewSealer(key)
+	if err != nil {
+		f.Fatal(err)
+	}
+	s.instance = "INSTANCE"
+	return s
 }
 
 // What a client could not read is an error that tells so.

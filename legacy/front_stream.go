@@ -2,8 +2,6 @@ package legacy
 
 import (
 	"context"
-	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -121,23 +119,18 @@ func (s *streams) removeLocked(st *eventStream) {
 
 // find returns the stream that an event id names, and the event's number.
 func (s *streams) find(id string) (*eventStream, uint64) {
-	parts := strings.Split(id, ".")
-	if len(parts) != 4 || parts[0] != idVersion || parts[1] != s.d.f.opts.Instance {
-		return nil, 0
-	}
-	n, err := strconv.ParseUint(parts[2], 10, 64)
-	seq, err2 := strconv.ParseUint(parts[3], 10, 64)
-	if err != nil || err2 != nil {
+	e, ok := parseEventID(s.d.f.opts.Instance, id)
+	if !ok {
 		return nil, 0
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.open[n], seq
+	return s.open[e.stream], e.event
 }
 
 // eventID names an event of the stream.
 func (st *eventStream) eventID(n uint64) string {
-	return idVersion + "." + st.s.d.f.opts.Instance + "." + strconv.FormatUint(st.n, 10) + "." + strconv.FormatUint(n, 10)
+	return eventID{st.n, n}.text(st.s.d.f.opts.Instance)
 }
 
 // put appends an event. While a connection is behind by more than the store holds,

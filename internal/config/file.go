@@ -10,35 +10,48 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
 )
 
-// readFile parses the file as JSON, with comments or without, or as one YAML
-// document; isJSON says which. A file that is neither is reported as one mistake
-// with its line; the error is the file system's.
+// readFile parses a file. The error is the file system's.
 func readFile(path string, rep *report) (root *yaml.Node, isJSON bool, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, false, fmt.Errorf("reading the configuration: %w", err)
 	}
+	root, isJSON = parseFile(path, data, rep)
+	return root, isJSON, nil
+}
+
+// parseFile parses what a file holds as JSON, with comments or without, or as one YAML
+// document; isJSON says which. What is neither is reported as one mistake with its line.
+func parseFile(path string, data []byte, rep *report) (root *yaml.Node, isJSON bool) {
 	empty := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: 1}
-	if isTOML(path, data) {
-		rep.fail(place{where: path}, "", "%s", tomlAdvice)
-		return empty, false, nil
+	if at, ok := findTOML(path, data); ok {
+		rep.fail(lineAt(path, data, at), "", "%s", tomlAdvice)
+		return empty, false
 	}
 	var whyNot error
 	if hosts.LooksLikeJSON(data) {
 		if root, whyNot = hosts.Parse(data); whyNot == nil {
-			return root, true, nil
+			return root, true
 		}
 	}
 	if root = readYAML(path, data, rep, whyNot); root == nil {
 		root = empty
 	}
-	return root, false, nil
+	return root, false
+}
+
+// lineAt returns the place of the byte at an offset.
+func lineAt(path string, data []byte, offset int) place {
+	line := 1 + bytes.Count(data[:offset], []byte("\n"))
+	return place{where: fmt.Sprintf("%s:%d", path, line), line: line}
 }
 
 // readYAML returns nil for an empty document, or one that is reported. whyNot says
@@ -72,14 +85,21 @@ const tomlAdvice = "is TOML, as Codex has it, which mcpbridge does not read; wri
 
 var tomlTable = regexp.MustCompile(`(?m)^\[mcp_servers\.[^\]]+\]`)
 
-func isTOML(path string, data []byte) bool {
-	return strings.EqualFold(filepath.Ext(path), ".toml") || tomlTable.Match(data)
+// findTOML reports whether data is TOML, and where that shows.
+func findTOML(path string, data []byte) (at int, ok bool) {
+	if bytes.Contains(data, []byte("[mcp_servers.")) {
+		if m := tomlTable.FindIndex(data); m != nil {
+			return m[0], true
+		}
+	}
+	return 0, strings.EqualFold(filepath.Ext(path), ".toml")
 }
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 
 func notYAML(rep *report, path string, data []byte, err error) {
-	at, why := place{where: path}, err.Error()
+	why := err.Error()
+	at := lineAt(path, data, unlined(data, why))
 	if m := yamlLine.FindStringSubmatch(why); m != nil {
 		why = m[2]
 		if line, err := strconv.Atoi(m[1]); err == nil {
@@ -92,6 +112,29 @@ func notYAML(rep *report, path string, data []byte, err error) {
 		return
 	}
 	rep.fail(at, "", "not readable as YAML or JSON: %s", why)
+}
+
+// unlined returns the offset of a mistake for which the parser gives no line: it is on
+// the first, unless a reference or a character is what it is about.
+func unlined(data []byte, why string) int {
+	at := 0
+	if name, ok := strings.CutPrefix(why, "yaml: unknown anchor '"); ok {
+		at = bytes.Index(data, []byte("*"+strings.TrimSuffix(name, "' referenced")))
+	} else if strings.HasPrefix(why, "yaml: control characters") || strings.Contains(why, "UTF-8") || strings.Contains(why, "Unicode") {
+		at = bytes.IndexFunc(data, noText)
+	}
+	return max(at, 0)
+}
+
+// noText reports whether YAML refuses r wherever it stands.
+func noText(r rune) bool {
+	switch r {
+	case '\t', '\n', '\r', 0x85:
+		return false
+	case utf8.RuneError, 0xfffe, 0xffff:
+		return true
+	}
+	return unicode.IsControl(r)
 }
 
 // tabbed returns the number of the first line that a tab indents, zero if none does.

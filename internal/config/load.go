@@ -66,16 +66,12 @@ func (o Options) name() string {
 // environment, flags. Order is the servers' order.
 func layers(o Options, rep *report) (given *koanf.Koanf, order []string, err error) {
 	given = koanf.New(delim)
-	lookup := environment(o.Environ)
 	if o.Path != "" {
 		root, isJSON, err := readFile(o.Path, rep)
 		if err != nil {
 			return nil, nil, err
 		}
-		if isJSON && isHosts(root) {
-			root = adapt(root, o, rep)
-		}
-		w := &walker{rep: rep, where: o.Path, file: true, scope: &scope{lookup: lookup, dir: filepath.Dir(o.Path)}}
+		root, w := o.walk(root, isJSON, rep)
 		if err := load(given, w, root); err != nil {
 			return nil, nil, err
 		}
@@ -97,6 +93,14 @@ func layers(o Options, rep *report) (given *koanf.Koanf, order []string, err err
 		}
 	}
 	return given, order, nil
+}
+
+// walk returns the file's root in our own keys, and who checks it.
+func (o Options) walk(root *yaml.Node, isJSON bool, rep *report) (*yaml.Node, *walker) {
+	if isJSON && isHosts(root) {
+		root = adapt(root, o, rep)
+	}
+	return root, &walker{rep: rep, where: o.Path, file: true, scope: &scope{lookup: environment(o.Environ), dir: filepath.Dir(o.Path)}}
 }
 
 func load(into *koanf.Koanf, w *walker, root *yaml.Node) error {

@@ -1,0 +1,93 @@
+package config
+
+import (
+	"errors"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var fuzzedFiles = []string{
+	"", "{", "[", "listen: 127.0.0.1:1\n", "servers:\n  a: {builtin: notebook}\n", notebook + "---\nx", "a: *b\n\n", "x: \x00", "\n\n\xff",
+	"servers: {a: {command: x, args: &a [1, true]}, b: {command: y, args: *a, env: {K: '${TOKEN}'}}}\nlimits: {memory: 64MiB, body: 1KiB}\n",
+	"servers:\n  web: {url: 'https://h/mcp?k=${TOKEN:-x}', headers: {A: b}, timeouts: {request: 1m}, cache: {tools/list: {ttl: 1m, scope: public}}}\n",
+	`{"mcpServers": {"a": {"command": "x", "args": ["-y"], "env": {"K": "${input:k}"}}, "b": {"url": "http://h", "type": "sse"}}}`,
+	"{\"servers\": {\"a\": {\"type\": \"stdio\", /* c */ \"command\": \"x\",}},\n \"inputs\": []}", "[mcp_servers.a]\ncommand = 'x'\n", "\tx: y\n", "? [a]\n: b\n<<: {a: b}\n",
+	"&a servers: &a {x: *a}\nserver: y\nservers: 1\nmcpServers: 2\nlog: {level: loud}\ndisabled: true\n", "%YAML 2\n---\n", "a: 'b\n", "a: \"\\q\"\n",
+}
+
+func TestLoadsTheSameTwice(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.yaml")
+	for _, text := range fuzzedFiles {
+		for range 5 { // maps have orders of their own
+			loadTwice(t, path, text, fileMistakes(t, text))
+		}
+	}
+}
+
+// FuzzLoad reads configurations: none makes Load panic, every mistake that the file
+// shows names a line of it, and what loads loads the same twice. A whole load takes a
+// millisecond, so that one text of many has it.
+func FuzzLoad(f *testing.F) {
+	for _, text := range fuzzedFiles {
+		f.Add(text)
+	}
+	path := filepath.Join(f.TempDir(), "c.yaml")
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 1<<10 || strings.Contains(text, "file") {
+			return // no fuzzer shall choose which files are read
+		}
+		mistakes := fileMistakes(t, text)
+		if crc32.ChecksumIEEE([]byte(text))%256 == 0 {
+			loadTwice(t, path, text, mistakes)
+		}
+	})
+}
+
+// fileMistakes returns how many mistakes the file shows by itself, each of which has to
+// name a line.
+func fileMistakes(t *testing.T, text string) int {
+	o := Options{Path: "c.yaml", Environ: []string{"TOKEN=s3cret"}}
+	rep := newReport()
+	root, isJSON := parseFile(o.Path, []byte(text), rep)
+	root, w := o.walk(root, isJSON, rep)
+	w.value(root, schema, "")
+	for _, p := range append(rep.errors, rep.warnings...) {
+		if !namesLine(p, text) {
+			t.Errorf("%q: %q names no line", text, p)
+		}
+	}
+	return len(rep.errors)
+}
+
+// namesLine reports whether p names a line of text, as YAML counts them.
+func namesLine(p Problem, text string) bool {
+	_, number, _ := strings.Cut(p.Where, ":")
+	line, err := strconv.Atoi(number)
+	last := 1
+	for _, end := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029"} {
+		last += strings.Count(text, end)
+	}
+	return err == nil && line >= 1 && line <= last
+}
+
+// loadTwice loads a text of which so many mistakes are known.
+func loadTwice(t *testing.T, path, text string, mistakes int) {
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Path: path, Environ: []string{"TOKEN=s3cret"}}
+	c, warnings, err := Load(o)
+	again, warningsAgain, errAgain := Load(o)
+	if !reflect.DeepEqual(c, again) || !reflect.DeepEqual(warnings, warningsAgain) || !reflect.DeepEqual(err, errAgain) {
+		t.Errorf("%q loads as %+v, %v, %v, and again as %+v, %v, %v", text, c, warnings, err, again, warningsAgain, errAgain)
+	}
+	var wrong *Error
+	if err != nil && (!errors.As(err, &wrong) || len(wrong.Problems) < max(mistakes, 1)) || err == nil && mistakes > 0 {
+		t.Errorf("%q: Load = %v, want an Error of at least %d mistakes", text, err, mistakes)
+	}
+}

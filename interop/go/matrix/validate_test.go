@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the short form of the table into the README")
+var update = flag.Bool("update", false, "write the short form of the table into docs/compatibility.md")
 
 // TestTable proves that a hole in the table is an error.
 func TestTable(t *testing.T) {
@@ -98,30 +98,30 @@ func load(t *testing.T) *Table {
 }
 
 const (
-	readmeFile  = "../../../README.md"
-	readmeBegin = "<!-- matrix: go -C interop/go test ./matrix -run Readme -update -->\n"
-	readmeEnd   = "<!-- /matrix -->\n"
+	pageFile  = "../../../docs/compatibility.md"
+	pageBegin = "<!-- matrix: go -C interop/go test ./matrix -run Compatibility -update -->\n"
+	pageEnd   = "<!-- /matrix -->\n"
 )
 
-// TestReadme proves that the README has the table as it is.
-func TestReadme(t *testing.T) {
-	text, err := os.ReadFile(readmeFile)
+// TestCompatibility proves that docs/compatibility.md has the table as it is.
+func TestCompatibility(t *testing.T) {
+	text, err := os.ReadFile(pageFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, ok := strings.Cut(string(text), readmeBegin)
-	got, after, ok2 := strings.Cut(rest, readmeEnd)
+	before, rest, ok := strings.Cut(string(text), pageBegin)
+	got, after, ok2 := strings.Cut(rest, pageEnd)
 	if !ok || !ok2 {
-		t.Fatalf("README.md has no lines %q and %q", readmeBegin, readmeEnd)
+		t.Fatalf("docs/compatibility.md has no lines %q and %q", pageBegin, pageEnd)
 	}
 	want := load(t).markdown()
 	if *update {
-		if err := os.WriteFile(readmeFile, []byte(before+readmeBegin+want+readmeEnd+after), 0o644); err != nil {
+		if err := os.WriteFile(pageFile, []byte(before+pageBegin+want+pageEnd+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	if got != want {
-		t.Errorf("README.md has\n%s\nwant\n%s\nrun this test with -update", got, want)
+		t.Errorf("docs/compatibility.md has\n%s\nwant\n%s\nrun this test with -update", got, want)
 	}
 }

@@ -26,10 +26,11 @@ func (c *conn) Write(p []byte) (int, error) { return c.out.write(p) }
 func (c *conn) LocalAddr() net.Addr         { return c.local }
 func (c *conn) RemoteAddr() net.Addr        { return c.remote }
 
-// Close ends both directions. The peer still reads what was written before.
+// Close ends both directions. The peer still reads what was written before. Nothing can be
+// written once a Read has failed for it.
 func (c *conn) Close() error {
-	c.in.closeReader()
 	c.out.closeWriter()
+	c.in.closeReader()
 	return nil
 }
 

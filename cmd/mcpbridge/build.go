@@ -30,7 +30,7 @@ func newGateway(c *config.Config, clientFirst bool, p process, log *slog.Logger,
 	o.Logger, o.Metrics, o.MachineName, o.Secrets = log, m, machineName(), p.secrets
 	for i := range c.Servers {
 		if s := &c.Servers[i]; !s.Disabled {
-			b := &builder{config: c, server: s, clientFirst: clientFirst, environ: p.environ, secrets: p.secrets, log: log, metrics: m, guard: keep}
+			b := &builder{config: c, server: s, clientFirst: clientFirst, environ: p.environ, secrets: p.secrets, upstream: p.upstream, log: log, metrics: m, guard: keep}
 			o.Servers = append(o.Servers, b.serverOptions())
 		}
 	}
@@ -106,15 +106,23 @@ func lengths(l *config.Limits) exchange.Lengths {
 	}
 }
 
+// An upstream is how servers are reached. The zero value does it over the network and
+// starts processes; a test has servers in memory.
+type upstream struct {
+	http  http.RoundTripper                                      // nil: each back has its own
+	start func(transport.CommandOptions) (transport.Conn, error) // nil: transport.StartCommand
+}
+
 // A builder builds the back of one server.
 type builder struct {
-	config  *config.Config
-	server  *config.Server
-	environ []string
-	log     *slog.Logger
-	metrics *metrics.Metrics
-	guard   transport.Guard // nil for nobody
-	secrets *redact.Redactor
+	config   *config.Config
+	server   *config.Server
+	environ  []string
+	log      *slog.Logger
+	metrics  *metrics.Metrics
+	guard    transport.Guard // nil for nobody
+	secrets  *redact.Redactor
+	upstream upstream
 
 	clientFirst bool                // the server has one client, which decides what is asked first
 	launcher    *transport.Launcher // see processes
@@ -169,6 +177,7 @@ func (b *builder) backOptions() legacy.Options {
 	o.Launcher, o.Dial = b.processes(), b.dial()
 	if o.Launcher == nil && o.Dial == nil {
 		o.URL, o.Headers, o.Transport = s.URL, b.headers(), legacy.Transport(s.Type)
+		o.RoundTripper = b.upstream.http
 	}
 	if s.Command != "" {
 		o.MaxSessions, o.MaxSessionsEach = int(min(b.config.Limits.CommandSessions, b.config.Limits.Sessions)), int(b.config.Limits.CommandSessionsEach)
@@ -223,6 +232,9 @@ func (b *builder) headers() http.Header {
 // startCommand starts the server's command, which lives as long as the
 // connection.
 func (b *builder) startCommand() (transport.Conn, error) {
+	if b.upstream.start != nil {
+		return b.upstream.start(b.commandOptions())
+	}
 	c, err := transport.StartCommand(b.commandOptions())
 	if err != nil {
 		return nil, err // and no typed nil in the interface

@@ -96,7 +96,7 @@ func (b *builder) modernOptions() modern.BackOptions {
 		o.Dial = b.dial()
 	}
 	if o.Dial == nil {
-		o.URL, o.Headers = s.URL, b.headers()
+		o.URL, o.Headers, o.RoundTripper = s.URL, b.headers(), b.upstream.http
 	}
 	return o
 }

@@ -59,6 +59,8 @@ type process struct {
 	stdout, stderr io.Writer
 	// secrets is set by run, and learns what the configuration has of them.
 	secrets *redact.Redactor
+	// upstream is how a gateway reaches servers.
+	upstream upstream
 }
 
 // run runs the command that the arguments name until it is done or ctx is. No secret of

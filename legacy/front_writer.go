@@ -134,7 +134,12 @@ func (s *streams) signalRoomLocked() {
 // run writes the stream until it is done, another connection takes it, or the
 // client leaves, which is no concern of the call's. changes, if not nil, are told
 // on it too.
-func (wr *writer) run(ctx context.Context, st *eventStream, changes *subscriptions) error {
+func (wr *writer) run(ctx context.Context, st *eventStream, changes *subscriptions) (err error) {
+	defer func() {
+		if !stuck(err) {
+			wr.deadline() // net/http writes the end of the response, maybe long after the last event
+		}
+	}()
 	tick := time.NewTicker(wr.d.f.opts.KeepAlive)
 	defer tick.Stop()
 	var ready <-chan struct{}

@@ -111,6 +111,10 @@ type ServerOptions struct {
 	// Experimental lets what clients declare as experimental cross to the server. It
 	// joins the profile then.
 	Experimental bool
+	// HideExtensions are names of extensions and experimental capabilities that cross in
+	// neither direction. Its back hides them; here they are no part of a profile. With
+	// [spec.ExtensionTasks] among them no request about a task passes.
+	HideExtensions []string
 	// ForwardClientInfo tells the upstream the client's own name, which then
 	// joins the profile.
 	ForwardClientInfo bool

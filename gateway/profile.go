@@ -1,8 +1,11 @@
 package gateway
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
+	"strconv"
 	"strings"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -27,6 +30,8 @@ type profiler struct {
 	isolation    Isolation
 	clientInfo   bool
 	experimental bool            // what clients have of experimental capabilities crosses
+	hide         []string        // extensions that are no part of a profile
+	hideTasks    []string        // hide, with that of tasks
 	one          bool            // there is one session upstream for all
 	era          func() spec.Era // the upstream's; set before the first admit
 	known        *lru.Cache[profileKey, exchange.Profile]
@@ -40,6 +45,7 @@ type profileKey [sha256.Size]byte
 type profileParts struct {
 	principal          exchange.Principal
 	capabilities, info []byte
+	tasks              bool // the client and its server have the tasks extension in common
 
 	// Of legacy clients of a legacy server, or of one that may be: each session has
 	// one upstream, of its own revision.
@@ -53,6 +59,7 @@ func (p *profileParts) key() profileKey {
 	for _, part := range []string{string(p.principal), p.session, string(p.revision)} {
 		text = wire.AppendString(text, part) // quotes keep the parts from running into each other
 	}
+	text = strconv.AppendBool(text, p.tasks)
 	text = append(append(text, p.capabilities...), ' ')
 	return sha256.Sum256(append(text, p.info...))
 }
@@ -65,13 +72,14 @@ func newProfiler(so ServerOptions) (*profiler, error) {
 	}
 	return &profiler{
 		server: so.Name, isolation: isolation, clientInfo: so.ForwardClientInfo, experimental: so.Experimental,
+		hide: so.HideExtensions, hideTasks: append(slices.Clone(so.HideExtensions), spec.ExtensionTasks),
 		one: so.oneSession(), era: func() spec.Era { return spec.Unknown }, known: known,
 	}, err
 }
 
 // admit sets the request's profile.
 func (p *profiler) admit(req *exchange.Request) error {
-	parts := profileParts{capabilities: req.Capabilities}
+	parts := profileParts{capabilities: req.Capabilities, tasks: p.sharesTasks(req)}
 	if p.isolation != IsolateNothing {
 		parts.principal = req.Principal
 	}
@@ -94,12 +102,23 @@ func (p *profiler) admit(req *exchange.Request) error {
 	return nil
 }
 
+// sharesTasks reports whether a request's client and its server may have the tasks
+// extension in common. The server's era is looked at only for clients that speak of the
+// extension.
+func (p *profiler) sharesTasks(req *exchange.Request) bool {
+	return req.Era == spec.Modern && bytes.Contains(req.Capabilities, []byte(spec.ExtensionTasks)) && p.era() == spec.Modern
+}
+
 // profile computes a profile. Its scope is a digest, not the parts: it stands in
 // logs and on the bus, and a principal may be a secret.
 func (p *profiler) profile(parts *profileParts) exchange.Profile {
+	hide := p.hideTasks
+	if parts.tasks {
+		hide = p.hide
+	}
 	prof := exchange.Profile{
 		Principal:    parts.principal,
-		Capabilities: exchange.Crossing(parts.capabilities, p.experimental),
+		Capabilities: exchange.Crossing(parts.capabilities, p.experimental, hide),
 		Single:       p.isolation == IsolateRequest && parts.session == "",
 		Revision:     parts.revision,
 	}

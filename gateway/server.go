@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
@@ -95,6 +96,7 @@ func (s *server) openFronts(so ServerOptions) (err error) {
 		Feed:          s,
 		Admit:         s.profiles.admit,
 		Reserve:       s.reserve,
+		NoTasks:       slices.Contains(so.HideExtensions, spec.ExtensionTasks),
 		Upstream:      s.back.Era,
 		WriteTimeout:  g.opts.WriteTimeout,
 		KeepAlive:     g.opts.KeepAlive,

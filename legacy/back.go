@@ -88,6 +88,9 @@ func (b *Back) Era() spec.Era { return spec.Legacy }
 // nothing was sent, the server refused it unseen because it has lost the
 // session, or the method only reads.
 func (b *Back) Serve(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+	if req.Era == spec.Modern && spec.OnTask(req.Method) {
+		return nil, exchange.Refuse(spec.CodeMethodNotFound, "method %q does not exist in revision %s for server %q, whose tasks are those of an earlier revision", req.Method, req.Revision, b.opts.Name)
+	}
 	var v visitRounds
 	defer v.end()
 	for repeated := false; ; repeated = true {

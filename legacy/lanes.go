@@ -67,7 +67,7 @@ func (l *lanes) enter(ctx context.Context, req *exchange.Request, prefer int) (i
 // wantsLane reports whether a request may be asked what only its own client can
 // answer.
 func wantsLane(req *exchange.Request) bool {
-	return eligible(req.Method) && (exchange.Declares(req.Profile.Capabilities, "elicitation") || exchange.Declares(req.Profile.Capabilities, "sampling"))
+	return spec.MayAsk(req.Method) && (exchange.Declares(req.Profile.Capabilities, "elicitation") || exchange.Declares(req.Profile.Capabilities, "sampling"))
 }
 
 // take returns a free lane, the preferred one if that is, or a place in the line, or
@@ -153,8 +153,3 @@ func laneProfile(p exchange.Profile, lane int) exchange.Profile {
 	}
 	return p
 }
-
-// eligible reports whether requests of a method may be answered with questions.
-//
-// Spec: 2026-07-28, basic/patterns/mrtr, Supported Requests.
-func eligible(method string) bool { return spec.Named(method) != "" }

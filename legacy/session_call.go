@@ -18,7 +18,7 @@ import (
 func (s *session) serve(ctx context.Context, req *exchange.Request, x exchange.Exchange, leaveLane func()) (*exchange.Result, error) {
 	c := &call{
 		method: req.Method, level: req.LogLevel, token: req.ProgressToken, x: x,
-		capabilities: req.Profile.Capabilities, mayBeAsked: eligible(req.Method), leaveLane: leaveLane,
+		capabilities: req.Profile.Capabilities, mayBeAsked: spec.MayAsk(req.Method), leaveLane: leaveLane,
 	}
 	run := s.attempt
 	if s.needsTask(ctx, req) {

@@ -25,12 +25,14 @@ const maxScopes = 1024
 // [exchange.Upstream]. Its methods are safe for concurrent use.
 type Back struct {
 	// Set by NewBack, read-only after.
-	opts    BackOptions
-	log     *slog.Logger
-	link    link
-	tools   *schemaCache
-	health  *upHealth
-	watches *watches
+	opts BackOptions
+	log  *slog.Logger
+	link link
+	// hideTasks is opts.HideExtensions with that of tasks.
+	hideTasks []string
+	tools     *schemaCache
+	health    *upHealth
+	watches   *watches
 
 	running sync.WaitGroup // what Start and Describe started
 
@@ -54,6 +56,7 @@ func NewBack(opts BackOptions) (*Back, error) {
 	}
 	opts.fill()
 	b := &Back{opts: opts, log: opts.Logger, health: newUpHealth(opts.Logger), asks: make(map[string]*asking)}
+	b.hideTasks = append(slices.Clone(opts.HideExtensions), spec.ExtensionTasks)
 	b.lastID.Store(opts.IDs)
 	var err error
 	if b.known, err = simplelru.NewLRU[string, *described](maxScopes, nil); err != nil {

@@ -61,7 +61,8 @@ type BackOptions struct {
 	// messages.
 	LogLevel spec.LogLevel
 	// HideExtensions are names of extensions and experimental capabilities that
-	// cross in neither direction.
+	// cross in neither direction. With [spec.ExtensionTasks] among them no request
+	// about a task does.
 	HideExtensions []string
 
 	// Foretold is what a probe was answered a moment ago, its capabilities as the

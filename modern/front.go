@@ -73,6 +73,8 @@ type FrontOptions struct {
 	// in flight. Zero means DefaultMaxInFlight.
 	MaxInFlight int
 
+	// NoTasks says that the tasks extension does not pass, whatever the server's era.
+	NoTasks bool
 	// Upstream tells the era of what is behind Handler, spec.Unknown as long as that
 	// is not known. Nil means legacy.
 	Upstream func() spec.Era
@@ -205,15 +207,29 @@ func (f *Front) admit(h http.Header, m *wire.Message, share exchange.Share) (*ex
 	if err != nil {
 		return nil, err
 	}
-	if err := checkTarget(h, m); err != nil {
+	if err := checkMethod(h, m); err != nil {
 		return nil, err
 	}
-	if spec.LegacyOnly(m.Method) || strings.HasPrefix(m.Method, spec.MethodTasksPrefix) {
+	if !f.exists(m.Method) {
 		return nil, exchange.Refuse(spec.CodeMethodNotFound,
 			"method %q does not exist in revision %s", m.Method, req.Revision)
 	}
+	if err := checkName(h, m); err != nil {
+		return nil, err
+	}
 	req.Principal, req.Share = share.Principal, share
 	return req, f.opts.Admit(req)
+}
+
+// exists reports whether there is a method, as far as is known here. That of tasks exist
+// where the extension passes, and those whose server's era is not known may.
+//
+// Spec: tasks extension 2026-07-28, Supported Methods.
+func (f *Front) exists(method string) bool {
+	if !strings.HasPrefix(method, spec.MethodTasksPrefix) {
+		return !spec.LegacyOnly(method)
+	}
+	return spec.OnTask(method) && !f.opts.NoTasks && f.opts.Upstream() != spec.Legacy
 }
 
 // serve has an admitted request served. An error is the response, unless there was

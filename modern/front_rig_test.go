@@ -3,6 +3,7 @@ package modern
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -175,6 +176,16 @@ func toolsChanged(mail *fanout.Mailbox) {
 // overHTTP has a message served over HTTP, as its client would send it.
 func overHTTP(t *testing.T, f *Front, text string, header map[string]string) *httptest.ResponseRecorder {
 	t.Helper()
+	return overHTTPWith(t, f, text, func(h http.Header) {
+		for name, value := range header {
+			h.Set(name, value)
+		}
+	})
+}
+
+// overHTTPWith has a message served over HTTP with other headers.
+func overHTTPWith(t *testing.T, f *Front, text string, change func(http.Header)) *httptest.ResponseRecorder {
+	t.Helper()
 	m, err := wire.Parse([]byte(text), wire.Options{UniqueParams: true})
 	if err != nil {
 		t.Fatalf("Parse(%s) = %v", text, err)
@@ -185,9 +196,7 @@ func overHTTP(t *testing.T, f *Front, text string, header map[string]string) *ht
 	if name, ok := wire.GetString(m.Params, spec.Named(m.Method)); ok {
 		r.Header.Set(spec.HeaderName, name)
 	}
-	for name, value := range header {
-		r.Header.Set(name, value)
-	}
+	change(r.Header)
 	w := httptest.NewRecorder()
 	f.ServeMessage(w, r, &m, "ada")
 	return w

@@ -10,16 +10,23 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// checkTarget holds Mcp-Method and Mcp-Name against the body, and the body against
-// what its method demands. h is nil where messages have no headers.
+// checkMethod holds Mcp-Method against the body. h is nil where messages have no headers.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Server Validation.
-func checkTarget(h http.Header, m *wire.Message) error {
-	if h != nil {
-		if err := checkHeader(h, spec.HeaderMethod, m.Method); err != nil {
-			return err
-		}
+func checkMethod(h http.Header, m *wire.Message) error {
+	if h == nil {
+		return nil
 	}
+	return checkHeader(h, spec.HeaderMethod, m.Method)
+}
+
+// checkName holds Mcp-Name against the body, and the body against what its method
+// demands. Some clients send none with requests about tasks. h is nil where messages have
+// no headers.
+//
+// Spec: 2026-07-28, basic/transports/streamable-http, Server Validation; tasks extension
+// 2026-07-28, Streamable HTTP: Routing Headers.
+func checkName(h http.Header, m *wire.Message) error {
 	member := spec.Named(m.Method)
 	if member == "" {
 		return nil
@@ -28,7 +35,7 @@ func checkTarget(h http.Header, m *wire.Message) error {
 	if !ok {
 		return exchange.Refuse(spec.CodeInvalidParams, "params.%s is missing or not a string", member)
 	}
-	if h == nil {
+	if h == nil || spec.OnTask(m.Method) && len(h[spec.HeaderName]) == 0 {
 		return nil
 	}
 	got, err := single(h, spec.HeaderName)

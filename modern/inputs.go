@@ -15,7 +15,7 @@ import (
 //
 // Spec: 2026-07-28, basic/patterns/mrtr, Supported Requests.
 func (f *Front) parks(ctx context.Context, req *exchange.Request) bool {
-	if spec.Named(req.Method) == "" {
+	if !spec.MayAsk(req.Method) {
 		return false
 	}
 	isRetry := wire.Get(req.Params, "requestState") != nil

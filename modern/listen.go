@@ -26,6 +26,9 @@ func (f *Front) listen(ctx context.Context, req *exchange.Request, p *reply) err
 	if err != nil {
 		return err
 	}
+	if f.opts.NoTasks {
+		req.Params = withoutTasks(req.Params)
+	}
 	if f.passesFilter(ctx, req) {
 		return f.listenThrough(ctx, req, p)
 	}

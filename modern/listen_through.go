@@ -26,6 +26,16 @@ func extended(filter []byte) bool {
 	return false
 }
 
+// withoutTasks returns the params of a listen request whose filter names no tasks.
+func withoutTasks(params []byte) []byte {
+	filter := wire.Get(params, "notifications")
+	if wire.Get(filter, spec.FilterTaskIDs) == nil {
+		return params
+	}
+	filter = wire.AppendEdited(nil, filter, wire.Edit{Name: spec.FilterTaskIDs})
+	return wire.AppendEdited(nil, params, wire.Edit{Name: "notifications", Value: filter})
+}
+
 // passesFilter reports whether a listen request gets a stream of its own upstream: its
 // filter has members of extensions, and the server is of an era that has these.
 func (f *Front) passesFilter(ctx context.Context, req *exchange.Request) bool {

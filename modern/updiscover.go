@@ -36,6 +36,16 @@ type asking struct {
 //
 // Spec: 2026-07-28, server/discover; server/utilities/caching.
 func (b *Back) Describe(ctx context.Context, req *exchange.Request) (*exchange.Description, error) {
+	d, err := b.description(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	d.Capabilities = b.describable(d.Capabilities, req.Era)
+	return d, nil
+}
+
+// description returns what the server said of itself, all of it. It is the caller's.
+func (b *Back) description(ctx context.Context, req *exchange.Request) (*exchange.Description, error) {
 	scope := req.Profile.Scope
 	if d := b.lastKnown(scope, everybody); d != nil && time.Now().Before(d.until) {
 		return d.describe(), nil
@@ -60,7 +70,6 @@ func (b *Back) foretold() *exchange.Description {
 		return nil
 	}
 	d := *b.opts.Foretold
-	d.Capabilities = describable(d.Capabilities, b.opts.HideExtensions)
 	d.Cache = exchange.CacheHint{}
 	return &d
 }
@@ -175,7 +184,7 @@ func (b *Back) remember(scope string, result []byte) {
 func (b *Back) descriptionOf(result []byte) exchange.Description {
 	d := exchange.Description{Capabilities: json.RawMessage("{}")}
 	if caps := wire.Get(result, "capabilities"); wire.IsObject(caps) {
-		d.Capabilities = describable(caps, b.opts.HideExtensions)
+		d.Capabilities = caps
 	}
 	if info := wire.Get(wire.Get(result, "_meta"), spec.MetaServerInfo); wire.IsObject(info) {
 		d.ServerInfo = info

@@ -30,10 +30,10 @@ func (b *Back) envelopeOf(req *exchange.Request, level spec.LogLevel, id int64) 
 	}
 	capabilities := firstOf(req.Capabilities, req.Profile.Capabilities)
 	if e.whole {
-		e.capabilities = declaredTo(firstOf(req.Profile.Capabilities, capabilities), b.opts.HideExtensions)
+		e.capabilities = declaredTo(firstOf(req.Profile.Capabilities, capabilities), b.hiddenFrom(req.Era))
 		e.info = firstOf(req.ClientInfo, req.Profile.ClientInfo, b.opts.ClientInfo)
 		e.level = level
-	} else if edits := withoutHidden(capabilities, b.opts.HideExtensions); len(edits) > 0 {
+	} else if edits := exchange.Hiding(capabilities, b.opts.HideExtensions); len(edits) > 0 {
 		e.capabilities = wire.AppendEdited(nil, capabilities, edits...)
 	}
 	return e
@@ -104,47 +104,27 @@ func firstOf(texts ...json.RawMessage) json.RawMessage {
 //
 // Spec: 2026-07-28, schema, ClientCapabilities.
 func declaredTo(capabilities json.RawMessage, hide []string) json.RawMessage {
-	edits := append(withoutHidden(capabilities, hide), wire.Edit{Name: "tasks"})
+	edits := append(exchange.Hiding(capabilities, hide), wire.Edit{Name: "tasks"})
 	if roots := wire.Get(capabilities, "roots"); wire.Get(roots, "listChanged") != nil {
 		edits = append(edits, wire.Edit{Name: "roots", Value: wire.AppendEdited(nil, roots, wire.Edit{Name: "listChanged"})})
 	}
 	return wire.AppendEdited(nil, capabilities, edits...)
 }
 
-// describable returns a server's capabilities as clients are told of them: without
-// what does not cross.
-func describable(capabilities json.RawMessage, hide []string) json.RawMessage {
-	return wire.AppendEdited(nil, capabilities, withoutHidden(capabilities, hide)...)
+// hiddenFrom returns the names of extensions that do not cross with a request of an era:
+// only modern clients have tasks in common with the server.
+func (b *Back) hiddenFrom(era spec.Era) []string {
+	if era == spec.Legacy {
+		return b.hideTasks
+	}
+	return b.opts.HideExtensions
 }
 
-// withoutHidden returns the edits that leave out extensions which don't cross.
-func withoutHidden(capabilities []byte, hide []string) []wire.Edit {
-	var edits []wire.Edit
-	for _, name := range []string{"experimental", "extensions"} {
-		if set := wire.Get(capabilities, name); wire.IsObject(set) {
-			edits = appendHidden(edits, name, set, hide)
-		}
+// describable returns a server's capabilities as clients of an era are told of them:
+// without what does not cross.
+func (b *Back) describable(capabilities json.RawMessage, era spec.Era) json.RawMessage {
+	if edits := exchange.Hiding(capabilities, b.hiddenFrom(era)); len(edits) > 0 {
+		return wire.AppendEdited(nil, capabilities, edits...)
 	}
-	return edits
-}
-
-// appendHidden appends the edit that takes what does not cross out of a set of
-// extensions, and the set itself if that empties it; none if there is nothing.
-func appendHidden(dst []wire.Edit, name string, set []byte, hide []string) []wire.Edit {
-	var edits []wire.Edit
-	left := 0
-	for k := range wire.Members(set) {
-		if ext := k.String(); ext == spec.ExtensionTasks || slices.Contains(hide, ext) {
-			edits = append(edits, wire.Edit{Name: ext})
-		} else {
-			left++
-		}
-	}
-	switch {
-	case len(edits) == 0:
-		return dst
-	case left == 0:
-		return append(dst, wire.Edit{Name: name})
-	}
-	return append(dst, wire.Edit{Name: name, Value: wire.AppendEdited(nil, set, edits...)})
+	return capabilities
 }

@@ -2,6 +2,7 @@ package modern
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,7 +38,7 @@ type serving struct {
 // legacy client the server's questions are put to it in rounds; a modern one gets
 // them as they are.
 func (b *Back) Serve(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
-	if err := refuseMethod(req.Method); err != nil {
+	if err := b.refuseMethod(req); err != nil {
 		return nil, err
 	}
 	if req.Method == spec.MethodListen {
@@ -71,10 +72,13 @@ func (b *Back) Serve(ctx context.Context, req *exchange.Request, x exchange.Exch
 }
 
 // refuseMethod refuses what does not exist in this era, so that no server has to
-// make sense of it.
-func refuseMethod(method string) error {
-	if spec.LegacyOnly(method) || strings.HasPrefix(method, spec.MethodTasksPrefix) {
-		return exchange.Refuse(spec.CodeMethodNotFound, "method %q does not exist in revision %s, which the server speaks", method, spec.LatestModern)
+// make sense of it. What there is about tasks is modern clients' alone.
+//
+// Spec: tasks extension 2026-07-28, Supported Methods.
+func (b *Back) refuseMethod(req *exchange.Request) error {
+	passes := spec.OnTask(req.Method) && !slices.Contains(b.hiddenFrom(req.Era), spec.ExtensionTasks)
+	if spec.LegacyOnly(req.Method) || strings.HasPrefix(req.Method, spec.MethodTasksPrefix) && !passes {
+		return exchange.Refuse(spec.CodeMethodNotFound, "method %q does not exist in revision %s, which the server speaks", req.Method, spec.LatestModern)
 	}
 	return nil
 }

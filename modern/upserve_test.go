@@ -560,17 +560,3 @@ func TestS01ModernClient(t *testing.T) {
 		t.Errorf("params\n%s\nwant\n%s", got, want)
 	}
 }
-
-func TestS01HiddenExtensions(t *testing.T) {
-	p := newUpPeer(t)
-	p.says("tools/list", `{"resultType":"complete","tools":[]}`)
-	b := p.back(BackOptions{HideExtensions: []string{"com.example/x"}})
-	params := `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"com.example/x":{},"io.modelcontextprotocol/tasks":{}},"roots":{}}}}`
-	if _, err := upBody(b.Serve(t.Context(), upModernRequest("tools/list", params), &upCaller{})); err != nil {
-		t.Fatal(err)
-	}
-	want := `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}`
-	if got := p.requests("tools/list")[0].params; got != want {
-		t.Errorf("params %s, want %s", got, want)
-	}
-}

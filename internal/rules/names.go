@@ -6,7 +6,7 @@ import "regexp"
 // "M2L-22_...". What stands before it is not an upper-case letter or a digit
 // (SHA-25 is no A-25), unless that digit ends another id.
 var (
-	idInName = regexp.MustCompile(`(M2L|L2M|F|S|U|A)[-_]?(\d{2})`)
+	idInName = regexp.MustCompile(`(M2L|L2M|F|S|U|A|T)[-_]?(\d{2})`)
 	before   = regexp.MustCompile(`[A-Z0-9]$`)
 	after    = regexp.MustCompile(`^\d`)
 )

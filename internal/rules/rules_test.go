@@ -19,6 +19,9 @@ func TestIDs(t *testing.T) {
 		{"TestListen/M2L-22_url_mode", []string{"M2L-22"}},
 		{"TestStrict/F-07 duplicate, F-08 id", []string{"F-07", "F-08"}},
 		{"TestF_07", []string{"F-07"}},
+		{"TestT01TasksPass", []string{"T-01"}},
+		{"TestT31T33", []string{"T-31", "T-33"}},
+		{"TestHTTP01", nil},
 		{"FuzzF07Envelope", []string{"F-07"}},
 		{"TestSHA256", nil},
 		{"TestUTF08", nil},
@@ -41,6 +44,7 @@ func TestReadList(t *testing.T) {
 | F-01 | due | One endpoint. |
 prose about M2L-02
 | M2L-02 | open: needs a front | Sessions end. |
+| T-01 | due | Tasks pass. |
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -48,6 +52,7 @@ prose about M2L-02
 	want := []Rule{
 		{ID: "F-01", Due: true, Summary: "One endpoint."},
 		{ID: "M2L-02", Reason: "needs a front", Summary: "Sessions end."},
+		{ID: "T-01", Due: true, Summary: "Tasks pass."},
 	}
 	if !slices.Equal(list, want) {
 		t.Errorf("ReadList = %+v, want %+v", list, want)

@@ -21,6 +21,9 @@ const (
 	MethodSample              = "sampling/createMessage"
 	MethodRootsList           = "roots/list"
 	MethodTasksPrefix         = "tasks/"
+	MethodTaskGet             = "tasks/get"    // legacy, and the tasks extension
+	MethodTaskUpdate          = "tasks/update" // the tasks extension
+	MethodTaskCancel          = "tasks/cancel" // legacy, and the tasks extension
 	MethodNotificationsPrefix = "notifications/"
 )
 
@@ -64,13 +67,17 @@ const (
 )
 
 // ExtensionTasks names the 2026 tasks extension, which is not the tasks of
-// 2025-11-25 and is not carried across eras.
+// 2025-11-25: it passes between modern clients and modern servers alone.
 const ExtensionTasks = MetaPrefix + "tasks"
+
+// FilterTaskIDs is the member of a listen request's filter that names tasks.
+const FilterTaskIDs = "taskIds"
 
 // Values of resultType.
 const (
 	ResultComplete      = "complete"
 	ResultInputRequired = "input_required"
+	ResultTask          = "task" // the tasks extension's
 )
 
 // Values of cacheScope.
@@ -95,23 +102,40 @@ func Cacheable(method string) bool {
 // Named returns the params member that Mcp-Name mirrors for method, or "" if
 // the method has none.
 //
-// Spec: 2026-07-28, basic/transports/streamable-http, Standard Request Headers.
+// Spec: 2026-07-28, basic/transports/streamable-http, Standard Request Headers;
+// tasks extension 2026-07-28, Streamable HTTP: Routing Headers.
 func Named(method string) string {
 	switch method {
 	case MethodToolsCall, MethodPromptsGet:
 		return "name"
 	case MethodResourcesRead:
 		return "uri"
+	case MethodTaskGet, MethodTaskUpdate, MethodTaskCancel:
+		return "taskId"
 	}
 	return ""
 }
 
+// MayAsk reports whether requests of method may be answered with questions.
+//
+// Spec: 2026-07-28, basic/patterns/mrtr, Supported Requests.
+func MayAsk(method string) bool {
+	return method == MethodToolsCall || method == MethodPromptsGet || method == MethodResourcesRead
+}
+
+// OnTask reports whether method is one of the three that the tasks extension has.
+func OnTask(method string) bool {
+	return method == MethodTaskGet || method == MethodTaskUpdate || method == MethodTaskCancel
+}
+
 // Repeatable reports whether a request may be sent twice without the server
-// doing something twice: lists, reads, prompts/get, completion and discovery.
+// doing something twice: lists, reads, prompts/get, completion and discovery, and
+// looking at a task, answering it and cancelling it.
 func Repeatable(method string) bool {
 	switch method {
 	case MethodToolsList, MethodPromptsList, MethodPromptsGet, MethodResourcesList,
-		MethodResourcesTemplates, MethodResourcesRead, MethodComplete, MethodDiscover:
+		MethodResourcesTemplates, MethodResourcesRead, MethodComplete, MethodDiscover,
+		MethodTaskGet, MethodTaskUpdate, MethodTaskCancel:
 		return true
 	}
 	return false

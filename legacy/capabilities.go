@@ -46,12 +46,7 @@ func (c *serverCapabilities) declares(method string) bool {
 // tells a server when it learns more of them, and are declared for a client that
 // has none if the config has some.
 func declaredTo(capabilities json.RawMessage, opts *Options) json.RawMessage {
-	edits := []wire.Edit{{Name: "tasks"}}
-	for _, name := range []string{"experimental", "extensions"} {
-		if v := wire.Get(capabilities, name); v != nil {
-			edits = append(edits, wire.Edit{Name: name, Value: visible(v, opts.HideExtensions)})
-		}
-	}
+	edits := append(hiding(capabilities, opts.HideExtensions), wire.Edit{Name: "tasks"})
 	if exchange.Declares(capabilities, "roots") || opts.Roots != nil {
 		edits = append(edits, wire.Edit{Name: "roots", Value: []byte(`{"listChanged":true}`)})
 	}
@@ -62,37 +57,13 @@ func declaredTo(capabilities json.RawMessage, opts *Options) json.RawMessage {
 // them: 2025's tasks, which are not the extension of that name, and what the
 // config hides are left out; nothing is added.
 func describable(capabilities json.RawMessage, hide []string) json.RawMessage {
-	edits := []wire.Edit{{Name: "tasks"}}
-	for _, name := range []string{"experimental", "extensions"} {
-		if v := wire.Get(capabilities, name); v != nil {
-			edits = append(edits, wire.Edit{Name: name, Value: visible(v, hide)})
-		}
-	}
-	return wire.AppendEdited(nil, capabilities, edits...)
+	return wire.AppendEdited(nil, capabilities, append(hiding(capabilities, hide), wire.Edit{Name: "tasks"})...)
 }
 
-// visible returns a set of extensions without those that don't cross. It returns
-// nil, which leaves the set out, if that emptied it.
-func visible(set []byte, hide []string) []byte {
-	if !wire.IsObject(set) {
-		return set
-	}
-	var edits []wire.Edit
-	left := 0
-	for k := range wire.Members(set) {
-		if name := k.String(); name == spec.ExtensionTasks || slices.Contains(hide, name) {
-			edits = append(edits, wire.Edit{Name: name})
-		} else {
-			left++
-		}
-	}
-	if len(edits) == 0 {
-		return set
-	}
-	if left == 0 {
-		return nil
-	}
-	return wire.AppendEdited(nil, set, edits...)
+// hiding returns the edits that take out of capabilities what is hidden, and the tasks
+// extension, which no legacy server has.
+func hiding(capabilities json.RawMessage, hide []string) []wire.Edit {
+	return exchange.Hiding(capabilities, append(slices.Clone(hide), spec.ExtensionTasks))
 }
 
 // describe is what a modern client is told of the server behind the session.

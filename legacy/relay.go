@@ -126,7 +126,7 @@ func (r *relay) handshake(ctx context.Context, m *wire.Message) error {
 	if err != nil {
 		return fmt.Errorf("initialize: %w", err)
 	}
-	answer := a.forClient(m.ID)
+	answer := r.described(a.forClient(m.ID))
 	version, _ := wire.GetString(a.result, "protocolVersion")
 	failed := a.err
 	if !r.s.start(a.free) { // it reads the rest of a stream
@@ -152,14 +152,31 @@ func (r *relay) describe() *exchange.Description {
 	return s.describe(r.b.opts.HideExtensions)
 }
 
-// declared returns the client's initialize, with the roots of the config.
+// declared returns the client's initialize, with the roots of the config and without what
+// that hides.
 func (r *relay) declared(m *wire.Message) []byte {
-	if r.b.opts.Roots == nil {
+	capabilities := wire.Get(m.Params, "capabilities")
+	edits := exchange.Hiding(capabilities, r.b.opts.HideExtensions)
+	if r.b.opts.Roots != nil {
+		edits = append(edits, wire.Edit{Name: "roots", Value: []byte("{}")})
+	}
+	if len(edits) == 0 {
 		return m.Text
 	}
-	capabilities := wire.AppendEdited(nil, wire.Get(m.Params, "capabilities"), wire.Edit{Name: "roots", Value: []byte("{}")})
-	params := wire.AppendEdited(nil, m.Params, wire.Edit{Name: "capabilities", Value: capabilities})
+	params := wire.AppendEdited(nil, m.Params, wire.Edit{Name: "capabilities", Value: wire.AppendEdited(nil, capabilities, edits...)})
 	return wire.AppendEdited(nil, m.Text, wire.Edit{Name: "params", Value: params})
+}
+
+// described returns the server's answer to initialize without what the config hides.
+func (r *relay) described(answer []byte) []byte {
+	result := wire.Get(answer, "result")
+	capabilities := wire.Get(result, "capabilities")
+	edits := exchange.Hiding(capabilities, r.b.opts.HideExtensions)
+	if len(edits) == 0 {
+		return answer
+	}
+	result = wire.AppendEdited(nil, result, wire.Edit{Name: "capabilities", Value: wire.AppendEdited(nil, capabilities, edits...)})
+	return wire.AppendEdited(nil, answer, wire.Edit{Name: "result", Value: result})
 }
 
 // withID returns a copy of a message with another id.

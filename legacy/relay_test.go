@@ -530,3 +530,20 @@ func TestS02NothingIsLeft(t *testing.T) {
 		t.Errorf("Close() = %v", err)
 	}
 }
+
+// What is hidden crosses in neither direction of a session that is passed on, and all
+// else has its bytes.
+func TestT32HiddenInLinkedSessions(t *testing.T) {
+	p := newHTTPPeer(t)
+	welcome := strings.Replace(oddWelcome, `"new":`, `"extensions":{"com.example/x":{},"com.example/y":{"n":1.0}},"experimental":{"e":{}},"new":`, 1)
+	p.on["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, welcome) }
+	st := linkedTo(t, newTestBack(t, Options{URL: p.URL, HideExtensions: []string{"com.example/x", "e"}}))
+	shown := strings.Replace(oddWelcome, `"new":`, `"extensions":{"com.example/y":{"n":1.0}},"new":`, 1)
+	if r, want := st.send(t, "POST", oddHello), `{"jsonrpc":"2.0","id":"h","result":`+shown+`}`; r.body != want {
+		t.Errorf("initialize = %s\nwant         %s", r.body, want)
+	}
+	want := strings.Replace(strings.Replace(oddHello, `"h"`, "1", 1), `"experimental":{"e":{}},`, "", 1)
+	if got := p.requests("initialize")[0].body; got != want {
+		t.Errorf("the server got %s\nwant         %s", got, want)
+	}
+}

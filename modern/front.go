@@ -185,7 +185,7 @@ func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Mes
 		err = f.schemas.check(r.Header, req)
 	}
 	if err == nil {
-		req.ParamHeaders = f.schemas.unverified(r.Header, req)
+		req.ParamHeaders = f.unverified(r.Header, req)
 	}
 	if err == nil {
 		err = f.serve(r.Context(), req, &p.reply)

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -47,6 +48,32 @@ func checkName(h http.Header, m *wire.Message) error {
 		return mismatch(spec.HeaderName, got, name)
 	}
 	return nil
+}
+
+// unverified returns the headers of a request that only its server can judge: the
+// parameters of a tool that nothing is known of, and what a method that nothing is known
+// of is about.
+func (f *Front) unverified(h http.Header, req *exchange.Request) map[string][]string {
+	if spec.Defined(req.Method) || spec.OnTask(req.Method) {
+		return f.schemas.unverified(h, req)
+	}
+	name := h[spec.HeaderName]
+	if len(name) != 1 || !fits(name[0]) {
+		return nil
+	}
+	return map[string][]string{spec.HeaderName: name}
+}
+
+// fits reports whether a header with value can be sent on as it is, and says something.
+func fits(value string) bool {
+	if !utf8.ValidString(value) {
+		return false
+	}
+	if marked(value) {
+		_, ok := decode(value)
+		return ok
+	}
+	return passesRaw(value)
 }
 
 // checkHeader wants exactly one header, and its value equal to want.

@@ -149,6 +149,7 @@ func (b *builder) serverOptions() gateway.ServerOptions {
 		Keep:              s.Kept(),
 		LogLevel:          spec.LogLevel(strings.TrimPrefix(s.LogLevel, "none")),
 		Experimental:      s.Experimental,
+		HideExtensions:    s.Hidden(),
 		ForwardClientInfo: s.ClientInfo == "client",
 	}
 }
@@ -156,23 +157,24 @@ func (b *builder) serverOptions() gateway.ServerOptions {
 func (b *builder) backOptions() legacy.Options {
 	s := b.server
 	o := legacy.Options{
-		Name:         s.Name,
-		ClientInfo:   implementation(),
-		Roots:        roots(s.Roots),
-		OneClient:    b.clientFirst,
-		Lanes:        int(s.Lanes.Stdio),
-		KeepLane:     s.Isolation == string(gateway.IsolateNothing),
-		Synthesize:   legacy.Synthesize(s.Synthesize),
-		Timeouts:     legacy.Timeouts{Connect: s.Timeouts.Connect, Request: s.Timeouts.Request, Max: s.Timeouts.Max},
-		Idle:         s.Idle,
-		Linger:       s.Linger,
-		Subscribes:   int(b.config.Limits.SubscribesEach),
-		MaxSessions:  int(b.config.Limits.Sessions),
-		MaxMessage:   int(b.config.Limits.UpstreamMessage),
-		Subresources: legacy.Subresources(s.Subresources),
-		Cache:        cacheHints(s.Cache),
-		Logger:       b.log,
-		Metrics:      b.metrics,
+		Name:           s.Name,
+		ClientInfo:     implementation(),
+		Roots:          roots(s.Roots),
+		HideExtensions: s.Hidden(),
+		OneClient:      b.clientFirst,
+		Lanes:          int(s.Lanes.Stdio),
+		KeepLane:       s.Isolation == string(gateway.IsolateNothing),
+		Synthesize:     legacy.Synthesize(s.Synthesize),
+		Timeouts:       legacy.Timeouts{Connect: s.Timeouts.Connect, Request: s.Timeouts.Request, Max: s.Timeouts.Max},
+		Idle:           s.Idle,
+		Linger:         s.Linger,
+		Subscribes:     int(b.config.Limits.SubscribesEach),
+		MaxSessions:    int(b.config.Limits.Sessions),
+		MaxMessage:     int(b.config.Limits.UpstreamMessage),
+		Subresources:   legacy.Subresources(s.Subresources),
+		Cache:          cacheHints(s.Cache),
+		Logger:         b.log,
+		Metrics:        b.metrics,
 	}
 	o.Launcher, o.Dial = b.processes(), b.dial()
 	if o.Launcher == nil && o.Dial == nil {

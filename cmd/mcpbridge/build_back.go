@@ -79,15 +79,16 @@ func (b *builder) openAs(f gateway.Finding, changes exchange.Changes, doubt func
 func (b *builder) modernOptions() modern.BackOptions {
 	s := b.server
 	o := modern.BackOptions{
-		Name:         s.Name,
-		ClientInfo:   implementation(),
-		Timeouts:     modern.Timeouts{Connect: s.Timeouts.Connect, Request: s.Timeouts.Request, Max: s.Timeouts.Max},
-		Linger:       s.Linger,
-		Subscribes:   int(b.config.Limits.SubscribesEach),
-		MaxMessage:   int(b.config.Limits.UpstreamMessage),
-		Subresources: fanout.Subresources(s.Subresources),
-		Logger:       b.log,
-		Metrics:      b.metrics,
+		Name:           s.Name,
+		ClientInfo:     implementation(),
+		HideExtensions: s.Hidden(),
+		Timeouts:       modern.Timeouts{Connect: s.Timeouts.Connect, Request: s.Timeouts.Request, Max: s.Timeouts.Max},
+		Linger:         s.Linger,
+		Subscribes:     int(b.config.Limits.SubscribesEach),
+		MaxMessage:     int(b.config.Limits.UpstreamMessage),
+		Subresources:   fanout.Subresources(s.Subresources),
+		Logger:         b.log,
+		Metrics:        b.metrics,
 	}
 	switch l := b.processes(); {
 	case l != nil:

@@ -7,6 +7,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/remember"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // A memory is what the store has of one command. It is a [gateway.Memory].
@@ -38,13 +39,14 @@ func (m *memory) Era() spec.Era {
 	return r.Era
 }
 
-// Recall implements [gateway.Memory].
+// Recall implements [gateway.Memory]. What is hidden may not have been in that run.
 func (m *memory) Recall(req *exchange.Request) *exchange.Description {
 	r, ok := m.lookup(req.Profile.Capabilities, req.Principal)
 	if !ok || r.Description == nil {
 		return nil
 	}
 	d := *r.Description
+	d.Capabilities = wire.AppendEdited(nil, d.Capabilities, exchange.Hiding(d.Capabilities, m.b.server.Hidden())...)
 	d.Cache = exchange.CacheHint{}
 	return &d
 }

@@ -128,6 +128,8 @@ type Server struct {
 	Isolation    string               `koanf:"isolation"`    // principal, shared or request
 	LogLevel     string               `koanf:"log_level"`    // of legacy clients that set none; none for no messages
 	Experimental bool                 `koanf:"experimental"` // what clients have of experimental capabilities crosses
+	Extensions   Extensions           `koanf:"extensions"`
+	Tasks        string               `koanf:"tasks"`        // on or off
 	ClientInfo   string               `koanf:"client_info"`  // gateway or client
 	Subresources string               `koanf:"subresources"` // parent, as-sent or off
 	Lanes        Lanes                `koanf:"lanes"`        // sessions of one profile for calls that may ask
@@ -148,6 +150,23 @@ type Server struct {
 type written struct {
 	command, url string
 	args         []string
+}
+
+// Extensions say which extensions of the protocol cross.
+type Extensions struct {
+	// Hide names extensions and experimental capabilities that clients and the server
+	// are not told of each other.
+	Hide []string `koanf:"hide"`
+}
+
+// Hidden returns the names of extensions and experimental capabilities that do not cross,
+// that of tasks among them if these are off.
+func (s *Server) Hidden() []string {
+	hidden := append([]string(nil), s.Extensions.Hide...)
+	if s.Tasks == "off" {
+		hidden = append(hidden, spec.ExtensionTasks)
+	}
+	return hidden
 }
 
 // OverWebSocket reports whether the server is reached over a WebSocket.

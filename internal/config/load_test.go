@@ -43,7 +43,7 @@ func TestDefaults(t *testing.T) {
 		Log: Log{Level: "info", Format: "auto"},
 		Servers: []Server{{
 			Name: "notebook", Builtin: "notebook", Era: "auto", Isolation: "principal", LogLevel: "none", ClientInfo: "gateway",
-			Subresources: "parent", Lanes: Lanes{Stdio: 1, HTTP: 4}, Gather: 20 * time.Millisecond, ParkedTTL: 10 * time.Minute,
+			Tasks: "on", Subresources: "parent", Lanes: Lanes{Stdio: 1, HTTP: 4}, Gather: 20 * time.Millisecond, ParkedTTL: 10 * time.Minute,
 			Idle: 5 * time.Minute, Linger: 2 * time.Second, Remember: true,
 			Timeouts: Timeouts{Connect: 10 * time.Second, Request: time.Minute, Max: 30 * time.Minute},
 		}},
@@ -247,5 +247,30 @@ func TestMissingFile(t *testing.T) {
 	_, _, err := Load(Options{Path: filepath.Join(t.TempDir(), "none.yaml")})
 	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "none.yaml") {
 		t.Errorf("Load = %v, want an error that names the file and is os.ErrNotExist", err)
+	}
+}
+
+func TestT32Hidden(t *testing.T) {
+	for _, tt := range []struct {
+		name, keys string
+		want       []string
+	}{
+		{"nothing", "", nil},
+		{"tasks on", "tasks: on", nil},
+		{"tasks off", "tasks: off", []string{"io.modelcontextprotocol/tasks"}},
+		{"tasks off, quoted", `tasks: "off"`, []string{"io.modelcontextprotocol/tasks"}},
+		{"others", "extensions: {hide: [io.modelcontextprotocol/ui, com.example/x]}", []string{"io.modelcontextprotocol/ui", "com.example/x"}},
+		{"both", "extensions: {hide: [com.example/x]}\n    tasks: off", []string{"com.example/x", "io.modelcontextprotocol/tasks"}},
+	} {
+		t.Run("T-32 "+tt.name, func(t *testing.T) {
+			path := write(t, "servers:\n  a:\n    builtin: notebook\n    "+tt.keys+"\n")
+			c, warnings, err := Load(Options{Path: path})
+			if err != nil || len(warnings) != 0 {
+				t.Fatalf("Load = %v, %v", warnings, err)
+			}
+			if got := c.Servers[0].Hidden(); !reflect.DeepEqual(got, tt.want) {
+				t.Errorf("Hidden() = %q, want %q", got, tt.want)
+			}
+		})
 	}
 }

@@ -42,6 +42,10 @@ func TestMistakes(t *testing.T) {
 		{"list for a mapping", "servers: [a]", "c.yaml:1: servers: want keys with values below it, as in {key: value}; found a list"},
 
 		{"unknown era", server("builtin: notebook\n    era: moderm"), `c.yaml:4: servers.a.era: "moderm" is unknown; write auto, legacy or modern`},
+		{"T-32 tasks hidden by name", server("builtin: notebook\n    extensions:\n      hide:\n      - com.example/x\n      - io.modelcontextprotocol/tasks"),
+			"c.yaml:7: servers.a.extensions.hide.1: hides the extension, and not what belongs to it; remove it, and write tasks: off for the server"},
+		{"T-32 extension without a name", server("builtin: notebook\n    extensions: {hide: ['']}"), "c.yaml:4: servers.a.extensions.hide.0: is empty; write an extension's name, such as io.modelcontextprotocol/ui, or remove it"},
+		{"T-32 unknown word for tasks", server("builtin: notebook\n    tasks: run"), `c.yaml:4: servers.a.tasks: "run" is unknown; write on or off`},
 		{"unknown isolation", server("builtin: notebook\n    isolation: none"), `c.yaml:4: servers.a.isolation: "none" is unknown; write principal, shared or request`},
 		{"unknown builtin", server("builtin: notes"), `c.yaml:3: servers.a.builtin: "notes" is unknown; write notebook or modern-notebook`},
 		{"unknown type", server("url: http://h\n    type: grpc"), `c.yaml:4: servers.a.type: "grpc" is unknown; write stdio, http, streamable-http, streamableHttp, sse or ws`},

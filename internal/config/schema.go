@@ -122,6 +122,10 @@ var serverFields = map[string]*key{
 	"isolation":    {kind: text, def: "principal", oneOf: []string{"principal", "shared", "request"}},
 	"log_level":    {kind: text, def: "none", oneOf: []string{"none", "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}},
 	"experimental": {kind: flag, def: false},
+	"extensions": {kind: group, fields: map[string]*key{
+		"hide": {kind: list},
+	}},
+	"tasks":        {kind: text, def: "on", oneOf: []string{"on", "off"}},
 	"client_info":  {kind: text, def: "gateway", oneOf: []string{"gateway", "client"}},
 	"subresources": {kind: text, def: "parent", oneOf: []string{"parent", "as-sent", "off"}},
 	"lanes": {kind: group, fields: map[string]*key{

@@ -154,10 +154,24 @@ func (c *checker) server(s *Server) {
 			c.fail(join(path, "env"), "holds an entry that no environment can have: an empty name, = or a zero byte")
 		}
 	}
+	c.extensions(s, path)
 	c.roots(s, path)
 	c.cache(s, path)
 	if t := s.Timeouts; t.Request > t.Max {
 		c.fail(join(path, "timeouts"), "request (%s) is longer than max (%s); max bounds a request whatever its progress", spanText(t.Request), spanText(t.Max))
+	}
+}
+
+// extensions has the extension that there is a key for hidden by that.
+func (c *checker) extensions(s *Server, path string) {
+	for i, name := range s.Extensions.Hide {
+		here := join(join(join(path, "extensions"), "hide"), strconv.Itoa(i))
+		switch name {
+		case "":
+			c.fail(here, "is empty; write an extension's name, such as io.modelcontextprotocol/ui, or remove it")
+		case spec.ExtensionTasks:
+			c.fail(here, "hides the extension, and not what belongs to it; remove it, and write tasks: off for the server")
+		}
 	}
 }
 

@@ -16,7 +16,8 @@ type Request struct {
 	Params json.RawMessage // an object as it came, or nil
 	Extra  []byte          // unknown members of the envelope, as in wire.Message
 	// ParamHeaders are headers that may mirror parameters of the tool that is called,
-	// whose schema is not known here: only the server can judge them. Read-only.
+	// whose schema is not known here, or of a method that is not: only the server can
+	// judge them. Read-only.
 	ParamHeaders map[string][]string
 
 	// Who asks, by its own account.

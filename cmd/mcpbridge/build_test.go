@@ -36,6 +36,8 @@ servers:
     isolation: shared
     client_info: client
     subresources: as-sent
+    extensions: {hide: [com.example/x]}
+    tasks: off
     lanes: {stdio: 2, http: 3}
     gather: 11ms
     parked_ttl: 12s
@@ -71,11 +73,15 @@ servers:
 		t.Errorf("gateway options = %+v\nwant %+v", got, want)
 	}
 
+	hidden := []string{"com.example/x", spec.ExtensionTasks}
+	if got := web.modernOptions().HideExtensions; !reflect.DeepEqual(got, hidden) {
+		t.Errorf("modern options hide %q, want %q", got, hidden)
+	}
 	server := web.serverOptions()
 	server.Open = nil // functions don't compare
 	if want := (gateway.ServerOptions{
 		Name: "web", Isolation: gateway.IsolateNothing, Gather: 11 * time.Millisecond, ParkedTTL: 12 * time.Second, Patience: 15 * time.Second,
-		Keep: []string{"tools/list"}, ForwardClientInfo: true,
+		Keep: []string{"tools/list"}, ForwardClientInfo: true, HideExtensions: hidden,
 	}); !reflect.DeepEqual(server, want) {
 		t.Errorf("server options = %+v\nwant %+v", server, want)
 	}
@@ -88,7 +94,7 @@ servers:
 		Synthesize: legacy.Synthesize{Tools: 19 * time.Second, Prompts: 20 * time.Second, Resources: 21 * time.Second, Updates: 22 * time.Second},
 		Timeouts:   legacy.Timeouts{Connect: 15 * time.Second, Request: 16 * time.Second, Max: 17 * time.Second},
 		Idle:       13 * time.Second, Linger: 14 * time.Second, Subscribes: 200, MaxSessions: 4, MaxMessage: 3 << 10,
-		Subresources: legacy.SubresourcesAsSent,
+		Subresources: legacy.SubresourcesAsSent, HideExtensions: hidden,
 		Cache:        map[string]exchange.CacheHint{"tools/list": {TTL: 18_000, Public: true}},
 	}); !reflect.DeepEqual(back, want) {
 		t.Errorf("back options = %+v\nwant %+v", back, want)

@@ -24,7 +24,8 @@ type server struct {
 	g        *Gateway
 	name     string
 	back     Back
-	handler  exchange.Handler // the back, behind what keeps its results
+	handler  exchange.Handler // the back, behind what keeps its results and its tasks
+	owners   *taskOwners      // nil where tasks have none
 	front    *modern.Front    // of modern clients
 	former   *legacy.Front    // of legacy clients
 	shared   bool             // all clients have one session upstream
@@ -50,7 +51,9 @@ func newServer(g *Gateway, so ServerOptions) (*server, error) {
 	if d, ok := s.back.(*Detector); ok {
 		d.whenSwapped(func(reason error) { g.hub.endServer(s.name, reason) })
 	}
-	s.handler = newKeeper(g, so, s.back)
+	if s.handler, err = s.guardTasks(so, newKeeper(g, so, s.back)); err != nil {
+		return nil, err
+	}
 	if err := s.openFronts(so); err != nil {
 		return nil, err
 	}
@@ -117,6 +120,9 @@ func (s *server) openFronts(so ServerOptions) (err error) {
 // close ends the fronts' calls and then the back.
 func (s *server) close(ctx context.Context) error {
 	s.front.Close()
+	if s.owners != nil {
+		defer s.owners.close()
+	}
 	return errors.Join(s.former.Close(ctx), s.back.Close(ctx))
 }
 

@@ -95,7 +95,7 @@ servers:
 		Timeouts:   legacy.Timeouts{Connect: 15 * time.Second, Request: 16 * time.Second, Max: 17 * time.Second},
 		Idle:       13 * time.Second, Linger: 14 * time.Second, Subscribes: 200, MaxSessions: 4, MaxMessage: 3 << 10,
 		Subresources: legacy.SubresourcesAsSent, HideExtensions: hidden,
-		Cache:        map[string]exchange.CacheHint{"tools/list": {TTL: 18_000, Public: true}},
+		Cache: map[string]exchange.CacheHint{"tools/list": {TTL: 18_000, Public: true}},
 	}); !reflect.DeepEqual(back, want) {
 		t.Errorf("back options = %+v\nwant %+v", back, want)
 	}

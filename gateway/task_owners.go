@@ -1,0 +1,149 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/mcpbridge/mcpbridge/internal/budget"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+)
+
+const (
+	// maxOwned bounds the tasks of one server whose owners are remembered, maxOwnedEach
+	// those of one principal.
+	maxOwned     = 100_000
+	maxOwnedEach = 50_000
+	// ownedSize is what remembering one takes, in bytes, roughly.
+	ownedSize = 512
+)
+
+// A taskKey is the digest of a task's id, which is a server's and of any length, and lets
+// in whoever knows it (CWE-770, CWE-312).
+type taskKey [sha256.Size]byte
+
+func keyOfTask(id string) taskKey { return sha256.Sum256([]byte(id)) }
+
+// taskOwners remembers for which principals the tasks of one server were made, as far as
+// its bounds allow: one that was not used for longest is forgotten first, and at the bound
+// of a principal one of its own. Safe for concurrent use.
+type taskOwners struct {
+	max, each int // read-only, as the next two
+	// account returns what remembering a task of a share is paid from.
+	account func(exchange.Share) *budget.Account
+	// full is told of each task that is forgotten at a bound, or not remembered. It is
+	// called with mu held.
+	full func()
+
+	// mu guards the fields below. It is held for map work only, and while an account is
+	// drawn on.
+	mu    sync.Mutex
+	tasks *simplelru.LRU[taskKey, *ownedTask]
+	by    map[exchange.Principal]*simplelru.LRU[taskKey, struct{}] // their tasks; none is empty
+}
+
+type ownedTask struct {
+	owner exchange.Principal
+	paid  *budget.Account
+}
+
+func newTaskOwners(max, each int, account func(exchange.Share) *budget.Account, full func()) (*taskOwners, error) {
+	// The LRU never evicts by itself: one more would fit.
+	tasks, err := simplelru.NewLRU[taskKey, *ownedTask](max+1, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &taskOwners{max: max, each: each, account: account, full: full, tasks: tasks,
+		by: make(map[exchange.Principal]*simplelru.LRU[taskKey, struct{}])}, nil
+}
+
+// note remembers that a task was made for a share's principal.
+func (o *taskOwners) note(share exchange.Share, id string) {
+	key, paid := keyOfTask(id), o.account(share)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.removeLocked(key) // the server may give an id again
+	if mine := o.by[share.Principal]; mine != nil && mine.Len() >= o.each {
+		o.forgetOldestLocked(mine)
+	}
+	if o.tasks.Len() >= o.max {
+		oldest, _, _ := o.tasks.GetOldest()
+		o.removeLocked(oldest)
+		o.full()
+	}
+	if o.payLocked(paid, share.Principal) {
+		o.addLocked(key, &ownedTask{share.Principal, paid})
+	}
+}
+
+// payLocked takes the memory for one task, which the owner's oldest gives up if there is no
+// more.
+func (o *taskOwners) payLocked(from *budget.Account, owner exchange.Principal) bool {
+	if from.Take(ownedSize) {
+		return true
+	}
+	mine := o.by[owner]
+	if mine == nil {
+		o.full()
+		return false
+	}
+	o.forgetOldestLocked(mine)
+	return from.Take(ownedSize)
+}
+
+// isForeign reports whether a task is known to be another principal's. One's own is used
+// by that.
+func (o *taskOwners) isForeign(p exchange.Principal, id string) bool {
+	key := keyOfTask(id)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t, known := o.tasks.Peek(key)
+	if !known {
+		return false
+	}
+	if t.owner != p {
+		return true
+	}
+	o.tasks.Get(key)
+	o.by[p].Get(key)
+	return false
+}
+
+func (o *taskOwners) addLocked(key taskKey, t *ownedTask) {
+	o.tasks.Add(key, t)
+	mine := o.by[t.owner]
+	if mine == nil {
+		mine, _ = simplelru.NewLRU[taskKey, struct{}](o.each+1, nil) // the size is positive
+		o.by[t.owner] = mine
+	}
+	mine.Add(key, struct{}{})
+}
+
+func (o *taskOwners) forgetOldestLocked(mine *simplelru.LRU[taskKey, struct{}]) {
+	oldest, _, _ := mine.GetOldest()
+	o.removeLocked(oldest)
+	o.full()
+}
+
+func (o *taskOwners) removeLocked(key taskKey) {
+	t, known := o.tasks.Peek(key)
+	if !known {
+		return
+	}
+	o.tasks.Remove(key)
+	mine := o.by[t.owner]
+	if mine.Remove(key); mine.Len() == 0 {
+		delete(o.by, t.owner)
+	}
+	t.paid.Give(ownedSize)
+}
+
+// close forgets everything.
+func (o *taskOwners) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for key, _, ok := o.tasks.GetOldest(); ok; key, _, ok = o.tasks.GetOldest() {
+		o.removeLocked(key)
+	}
+}

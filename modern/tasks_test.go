@@ -52,9 +52,8 @@ func TestT01TasksPass(t *testing.T) {
 			if w.Code != 200 || c.answer != "" && !sameMembers(w.Body.String(), `{"jsonrpc":"2.0","id":7,"result":`+c.answer+`}`) {
 				t.Errorf("answer = %d %s\nwant %s", w.Code, w.Body, c.answer)
 			}
-			got := p.requests(c.method)[0]
-			if got.params != paramsOf(t, text) {
-				t.Errorf("the server got %s\nwant           %s", got.params, paramsOf(t, text))
+			if got := p.requests(c.method); len(got) != 1 || got[0].params != paramsOf(t, text) {
+				t.Errorf("the server got %v\nwant params %s", got, paramsOf(t, text))
 			}
 		})
 	}

@@ -157,11 +157,14 @@ func (s *server) Describe(ctx context.Context, req *exchange.Request) (*exchange
 }
 
 // Listen opens a stream on the hub. The line it logs tells how long opening took;
-// closing tells how long the stream was open.
+// closing tells how long the stream was open. A request that has become a stream has
+// its line when it ends.
 func (s *server) Listen(ctx context.Context, req *exchange.Request, want exchange.Filter, mail *fanout.Mailbox) (exchange.Filter, func(), error) {
 	begin := time.Now()
 	honored, leave, err := s.g.hub.listen(ctx, s, req.Profile, want, mail)
-	s.report(ctx, req, begin, err)
+	if req.Method == spec.MethodListen {
+		s.report(ctx, req, begin, err)
+	}
 	if err != nil {
 		return honored, nil, s.g.told(err)
 	}

@@ -244,6 +244,9 @@ func (f *Front) serve(ctx context.Context, req *exchange.Request, p *reply) erro
 	if f.parks(ctx, req) {
 		return f.serveAskable(ctx, req, p)
 	}
+	if spec.Undefined(req.Method) {
+		return f.serveExtension(ctx, req, p)
+	}
 	stop := p.out.keepAlive()
 	res, err := f.opts.Handler.Serve(ctx, req, p)
 	stop()

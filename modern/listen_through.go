@@ -117,9 +117,9 @@ func (s *throughStream) Notify(ctx context.Context, n exchange.Notification) err
 	return err
 }
 
-// stamped returns params or a result under the client's own subscription id.
-func (s *throughStream) stamped(text []byte) []byte {
-	meta := wire.AppendEdited(nil, wire.Get(text, "_meta"), wire.Edit{Name: spec.MetaSubscriptionID, Value: s.id.Append(nil)})
+// stamped returns params or a result of a stream under the client's own subscription id.
+func (p *reply) stamped(text []byte) []byte {
+	meta := wire.AppendEdited(nil, wire.Get(text, "_meta"), wire.Edit{Name: spec.MetaSubscriptionID, Value: p.id.Append(nil)})
 	return wire.AppendEdited(nil, text, wire.Edit{Name: "_meta", Value: meta})
 }
 

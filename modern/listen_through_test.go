@@ -36,6 +36,12 @@ type follower struct {
 
 func follow(t *testing.T, f *Front, id, filter string) *follower {
 	t.Helper()
+	return followRequest(t, f, spec.MethodListen, request(id, spec.MethodListen, "{}", `,"notifications":`+filter))
+}
+
+// followRequest posts a request, and reads the stream that answers it.
+func followRequest(t *testing.T, f *Front, method, text string) *follower {
+	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
 		m, err := wire.Parse(text, wire.Options{UniqueParams: true})
@@ -46,11 +52,11 @@ func follow(t *testing.T, f *Front, id, filter string) *follower {
 		f.ServeMessage(w, r, &m, "ada")
 	}))
 	t.Cleanup(srv.Close)
-	req, err := http.NewRequestWithContext(t.Context(), "POST", srv.URL, strings.NewReader(request(id, spec.MethodListen, "{}", `,"notifications":`+filter)))
+	req, err := http.NewRequestWithContext(t.Context(), "POST", srv.URL, strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header = http.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {spec.MethodListen}, "Accept": {"application/json, text/event-stream"}}
+	req.Header = http.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {method}, "Mcp-Name": {"x"}, "Accept": {"application/json, text/event-stream"}}
 	res, err := srv.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -173,11 +179,11 @@ func TestS01ExtensionStreamsEnd(t *testing.T) {
 }
 
 // Over a connection the streams are told apart by their ids, and one whose client does
-// not keep up ends rather than lose messages.
+// not keep up while others wait ends rather than lose messages.
 func TestS01ExtensionsOverAConnection(t *testing.T) {
 	b, peers := upLines(t, BackOptions{})
 	hold := make(chan struct{})
-	told := make(chan string, 2*maxNotes)
+	told := make(chan string, 2*maxStreamNotes)
 	x := &heldCaller{hold: hold, told: told}
 	params := wire.Get([]byte(request("1", spec.MethodListen, "{}", `,"notifications":`+extendedFilter)), "params")
 	req := upModernRequest(spec.MethodListen, string(params))
@@ -194,13 +200,19 @@ func TestS01ExtensionsOverAConnection(t *testing.T) {
 			t.Errorf("told %s, want %s", n, method)
 		}
 	}
-	for range maxNotes + 2 {
+	other := upServe(t.Context(), b, upModernRequest(spec.MethodToolsCall, `{"name":"x"}`), &upCaller{})
+	waits := p.want(spec.MethodToolsCall)
+	for range maxStreamNotes + 2 {
 		p.write("%s", tagged("notifications/com.example/job", ``, m.ID.String()))
 	}
 	if c := p.want(spec.NotifyCancelled); string(wire.Get(c.Params, "requestId")) != m.ID.String() {
 		t.Errorf("cancelled %s, want the listen request %s", c.Params, m.ID)
 	}
 	close(hold)
+	p.result(waits.ID, `{"resultType":"complete","content":[]}`)
+	if o := <-other; o.err != nil {
+		t.Errorf("Serve() of another request = %v, want its result", o.err)
+	}
 	if o := <-got; o.err == nil || !strings.Contains(o.err.Error(), "listen again") {
 		t.Errorf("Serve() = %v, want an error that says what to do", o.err)
 	}

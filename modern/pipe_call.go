@@ -64,6 +64,11 @@ func (c *pipeCall) respond(_ int, msg message) error {
 
 // listen notes what ends the stream, and has it served.
 func (c *pipeCall) listen(ctx context.Context, mail *fanout.Mailbox, serve serveStream) error {
+	c.opened(mail)
+	return serve(ctx, &c.reply)
+}
+
+func (c *pipeCall) opened(mail *fanout.Mailbox) (shared bool) {
 	c.pipe.mu.Lock()
 	c.mail = mail
 	closed := c.pipe.closed
@@ -71,7 +76,7 @@ func (c *pipeCall) listen(ctx context.Context, mail *fanout.Mailbox, serve serve
 	if closed {
 		mail.End(exchange.ErrShutdown)
 	}
-	return serve(ctx, &c.reply)
+	return true
 }
 
 // What a connection of one's own does without: every message is sent at once, and

@@ -41,6 +41,9 @@ type outlet interface {
 	// listen opens a listen stream, which ends when mail does, and has serve write
 	// it. It may return before serve has; an error of serve's is the response then.
 	listen(ctx context.Context, mail *fanout.Mailbox, serve serveStream) error
+	// opened says that the request has become a stream, which ends when mail does. It
+	// reports whether messages of other requests go the same way.
+	opened(mail *fanout.Mailbox) (shared bool)
 	// comment shows that a listen stream is alive, where it has to be shown.
 	comment() error
 

@@ -100,6 +100,8 @@ func (p *response) listen(ctx context.Context, _ *fanout.Mailbox, serve serveStr
 	return serve(ctx, &p.reply)
 }
 
+func (p *response) opened(*fanout.Mailbox) (shared bool) { return false }
+
 func (p *response) put(msg []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -64,6 +64,8 @@ func (p *takenStream) listen(ctx context.Context, _ *fanout.Mailbox, serve serve
 	return serve(ctx, &p.reply)
 }
 
+func (p *takenStream) opened(*fanout.Mailbox) (shared bool) { return false }
+
 func (p *takenStream) comment() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -104,7 +104,7 @@ func (c *upcall) note(m *wire.Message) (exchange.Notification, bool) {
 	case c.of.listens && m.Method == spec.NotifyProgress && c.of.req.ProgressToken != nil:
 		n.Params = wire.AppendEdited(nil, m.Params, wire.Edit{Name: spec.MetaProgressToken, Value: c.of.req.ProgressToken})
 		return n, true
-	case c.of.listens:
+	case c.of.listens, c.of.req.Era == spec.Modern && spec.UndefinedNotification(m.Method):
 		n.Params = keep(m.Params)
 		return n, true
 	}

@@ -150,6 +150,8 @@ func (b *Back) clientError(method string, err error) error {
 	case errors.Is(err, errTooLong):
 		return wire.Errorf(spec.CodeInternal, "server %q did not answer %s in time (%v, at most %v with progress); raise timeouts.request or timeouts.max if that is normal for it",
 			name, method, b.opts.Timeouts.Request, b.opts.Timeouts.Max)
+	case errors.Is(err, errSlowClient):
+		return slowClient(name, method)
 	case errors.As(err, &large):
 		return wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; raise limits.upstream_message if that is normal for it", name, method, large.Limit)
 	case errors.As(err, &status):

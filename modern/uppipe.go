@@ -321,8 +321,8 @@ func (p *pipe) sole() *connCall {
 
 // notification hands a notification to the request, or the stream, that it names.
 func (p *pipe) notification(m *wire.Message) {
-	if pc := p.listener(m); pc != nil {
-		p.tellListener(pc, m)
+	if pc := p.owner(m); pc != nil {
+		p.tellOwner(pc, m)
 		return
 	}
 	switch m.Method {
@@ -348,6 +348,7 @@ func (p *pipe) tell(pc *connCall, m *wire.Message) {
 		p.skip(droppedAs(m.Method), m.Method)
 		return
 	}
+	pc.heard()
 	n, ok := pc.note(m)
 	if !ok || !pc.queue(n) {
 		p.skip(droppedAs(m.Method), m.Method)

@@ -53,6 +53,7 @@ func (l *httpLink) readStream(ctx context.Context, end func(), c *upcall, resp *
 		if err != nil {
 			return st.ended(ctx, err)
 		}
+		c.heard()
 		switch {
 		case m.Kind() == wire.Response && (c.is(m.ID) || m.ID.IsZero()):
 			l.size.Store(int64(len(m.Result)))
@@ -80,8 +81,7 @@ func (l *httpLink) tell(ctx context.Context, c *upcall, m *wire.Message) {
 		}
 	}
 	if n, ok := c.note(m); ok {
-		// A caller that can't be reached is no reason to stop: ctx says so too.
-		_ = c.of.x.Notify(ctx, n)
+		c.pass(ctx, n)
 		if !c.listens() || m.Method != spec.NotifyToolsListChanged {
 			return
 		}

@@ -24,6 +24,9 @@ type serving struct {
 	// listens says that it is a listen request, whose notifications are all its
 	// caller's. It has no clock.
 	listens bool
+	// streams says that its method is not known here: it may be a stream, which every
+	// message keeps alive. What its caller is told is never outdated by what comes next.
+	streams bool
 
 	// mu guards the fields below. It is held for the moment only.
 	mu       sync.Mutex
@@ -49,7 +52,8 @@ func (b *Back) Serve(ctx context.Context, req *exchange.Request, x exchange.Exch
 		s.level = b.opts.LogLevel
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	s.clock = exchange.StartClock(b.opts.Timeouts.Request, b.opts.Timeouts.Max, func() { cancel(errTooLong) })
+	s.streams = req.Era == spec.Modern && spec.Undefined(req.Method)
+	s.clock = exchange.StartClock(b.opts.Timeouts.Request, s.most(), func() { cancel(errTooLong) })
 	a, err := s.run(ctx)
 	s.clock.Stop()
 	if err != nil {
@@ -57,7 +61,7 @@ func (b *Back) Serve(ctx context.Context, req *exchange.Request, x exchange.Exch
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		return nil, b.clientError(req.Method, err)
+		return nil, s.clientError(err)
 	}
 	// Not cancelled earlier: a stream may have to be read to its end.
 	release := a.release

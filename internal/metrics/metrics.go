@@ -53,7 +53,7 @@ func New() *Metrics {
 		requests: counter("requests_total", "Requests of clients, by how they ended.", "server", "method", "era", "outcome"),
 		limits:   counter("limits_hit_total", "Requests and messages refused, and streams ended, at a configured limit.", "server", "limit"),
 		streams: prometheus.NewGauge(prometheus.GaugeOpts{
-			Namespace: "mcpbridge", Name: "listen_streams", Help: "Open subscriptions/listen streams.",
+			Namespace: "mcpbridge", Name: "listen_streams", Help: "Open subscriptions/listen streams, and requests of extensions that have become streams.",
 		}),
 		parked:  gauge("parked_calls", "Calls that wait for their clients' answers.", "server"),
 		clients: gauge("client_sessions", "Open sessions of legacy clients.", "server"),

@@ -63,6 +63,23 @@ func run(m *testing.M, server string, b *Binaries) (code int, err error) {
 	return m.Run(), nil
 }
 
+// Build builds mcpbridge and the server of a folder beside interop/go for one test, where
+// no Main does. The test's working directory is a folder of interop/go.
+func Build(t testing.TB, server string) Binaries {
+	t.Helper()
+	dir := t.TempDir()
+	b := Binaries{Bridge: os.Getenv("MCPBRIDGE"), Server: filepath.Join(dir, server)}
+	err := build("../../"+server, b.Server, ".")
+	if b.Bridge == "" {
+		b.Bridge = filepath.Join(dir, "mcpbridge")
+		err = errors.Join(err, build("../../..", b.Bridge, "./cmd/mcpbridge"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
 func build(module, output, pkg string) error {
 	out, err := exec.Command("go", "-C", module, "build", "-o", output, pkg).CombinedOutput()
 	if err != nil {

@@ -286,7 +286,7 @@ func skipNested(text []byte, i int) int {
 }
 
 // skipString returns the offset behind the string whose opening quote is at open.
-// It goes through a long one as stringEnd does.
+// From one place that needs a closer look to the next it takes the way of skim.
 func skipString(text []byte, open int) int {
 	for i := open + 1; i < len(text); {
 		near := text[i:min(i+skimmed, len(text))]
@@ -297,7 +297,7 @@ func skipString(text []byte, open int) int {
 			return i
 		}
 		if len(text)-i >= skimmed {
-			i, _ = skim(text, i)
+			i = skim(text, i)
 		}
 	}
 	return len(text)

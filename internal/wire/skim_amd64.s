@@ -1,11 +1,10 @@
 #include "textflag.h"
 
-// func skimAVX2(data []byte, i int) (next int, odd bool)
+// func skimAVX2(data []byte, i int) (next int)
 //
-// Y0 is 32 quotes, Y1 32 backslashes, Y2 the least of the bytes passed over in each
-// of 32 columns, Y3 their disjunction. A quote ends the string unless the byte
-// before it is a backslash and the one before that is not.
-TEXT ·skimAVX2(SB), NOSPLIT, $0-41
+// Y0 is 32 quotes, Y1 32 backslashes. A quote ends the string unless the byte before it
+// is a backslash and the one before that is not.
+TEXT ·skimAVX2(SB), NOSPLIT, $0-40
 	MOVQ data_base+0(FP), SI
 	MOVQ data_len+8(FP), CX
 	MOVQ i+24(FP), AX
@@ -17,8 +16,6 @@ TEXT ·skimAVX2(SB), NOSPLIT, $0-41
 	MOVL         $0x5c, DX
 	MOVQ         DX, X1
 	VPBROADCASTB X1, Y1
-	VPCMPEQB     Y2, Y2, Y2
-	VPXOR        Y3, Y3, Y3
 
 loop:
 	CMPQ     AX, CX
@@ -38,103 +35,172 @@ loop:
 	VPOR     Y7, Y9, Y9
 	VPTEST   Y9, Y9
 	JNZ      done
-	VPMINUB  Y4, Y2, Y2
-	VPMINUB  Y5, Y2, Y2
-	VPOR     Y4, Y3, Y3
-	VPOR     Y5, Y3, Y3
 	ADDQ     $64, AX
 	JMP      loop
 
 done:
-	MOVL         $0x20, DX
-	MOVQ         DX, X4
-	VPBROADCASTB X4, Y4
-	VPMAXUB      Y2, Y4, Y4        // Y2 itself, if no byte is below 0x20
-	VPCMPEQB     Y2, Y4, Y4
-	VPMOVMSKB    Y4, DX
-	NOTL         DX
-	VPMOVMSKB    Y3, BX
-	ORL          BX, DX
-	SETNE        odd+40(FP)
-	MOVQ         AX, next+32(FP)
+	MOVQ AX, next+32(FP)
 	VZEROUPPER
 	RET
 
-// Which of two bits a byte has by its lower half and by its upper half: both have one
-// in common if it is one of "\/bfnrt.
-DATA lowHalves<>+0(SB)/8, $0x00040008000d0000
-DATA lowHalves<>+8(SB)/8, $0x0104000200000000
-GLOBL lowHalves<>(SB), RODATA|NOPTR, $16
-DATA highHalves<>+0(SB)/8, $0x0804020000010000
-DATA highHalves<>+8(SB)/8, $0
-GLOBL highHalves<>(SB), RODATA|NOPTR, $16
+// What a byte behind a backslash may be, but for quotes, r and u, by its lower half. No
+// byte is what the table has for others.
+DATA escapes<>+0(SB)/8, $0xff66ff74ff62ffff
+DATA escapes<>+8(SB)/8, $0x2f6eff5cffffffff
+GLOBL escapes<>(SB), RODATA|NOPTR, $16
 
-// func skipEscapesAVX2(text []byte, i int) (next int)
+// "\ru, 0x20 and 0x7f, 'a' and '0' with the least of the digits' and the letters' ranges.
+DATA bytes<>+0(SB)/8, $0x30617f2075725c22
+DATA bytes<>+8(SB)/8, $0x0905
+GLOBL bytes<>(SB), RODATA|NOPTR, $16
+
+// MASK sets bit n of d if byte n of the 64 in a and b is 0xff. It uses R11.
+#define MASK(a, b, d) \
+	VPMOVMSKB a, d;    \
+	VPMOVMSKB b, R11;  \
+	SHLQ      $32, R11; \
+	ORQ       R11, d
+
+// HEX sets the bytes of d to 0xff that are hexadecimal digits in x: those at most 9 above
+// '0', or in small letters at most 5 above 'a'. It uses Y9 and Y10.
+#define HEX(x, d) \
+	VPBROADCASTB bytes<>+7(SB), Y9;  \
+	VPSUBB       Y9, x, Y9;          \
+	VPBROADCASTB bytes<>+9(SB), Y10; \
+	VPMINUB      Y10, Y9, Y10;       \
+	VPCMPEQB     Y9, Y10, d;         \
+	VPBROADCASTB bytes<>+4(SB), Y9;  \
+	VPOR         Y9, x, Y9;          \
+	VPBROADCASTB bytes<>+6(SB), Y10; \
+	VPSUBB       Y10, Y9, Y9;        \
+	VPBROADCASTB bytes<>+8(SB), Y10; \
+	VPMINUB      Y10, Y9, Y10;       \
+	VPCMPEQB     Y9, Y10, Y9;        \
+	VPOR         Y9, d, d
+
+// func vetAVX2(data []byte, i int) (next int, odd bool)
 //
-// Y1 is 32 backslashes, Y2 32 masks of a lower half, Y3 zero, Y4 and Y5 the tables. A
-// byte behind just one backslash has to be in the tables; one behind three or more may
-// be escaped or not, which is left to who asks.
-TEXT ·skipEscapesAVX2(SB), NOSPLIT, $0-40
-	MOVQ text_base+0(FP), SI
-	MOVQ text_len+8(FP), CX
+// Y0 is 32 quotes, Y1 32 backslashes, Y2 32 times r, Y3 the table, Y4 the least of the
+// bytes so far in each of 32 columns, where those outside ASCII are below zero. R8 is 1 if
+// the byte at AX is escaped, R9 every second bit. Of the 64 bytes at AX, in Y5 and Y6, R10
+// has the backslashes, R12 the quotes, DI what is escaped, R13 what of that is no escape
+// of two bytes.
+TEXT ·vetAVX2(SB), NOSPLIT, $0-41
+	MOVQ data_base+0(FP), SI
+	MOVQ data_len+8(FP), CX
 	MOVQ i+24(FP), AX
 	SUBQ $64, CX
+	XORL R8, R8
+	MOVQ $0xaaaaaaaaaaaaaaaa, R9
 
-	MOVL           $0x5c, DX
-	MOVQ           DX, X1
-	VPBROADCASTB   X1, Y1
-	MOVL           $0x0f, DX
-	MOVQ           DX, X2
-	VPBROADCASTB   X2, Y2
-	VPXOR          Y3, Y3, Y3
-	VBROADCASTI128 lowHalves<>(SB), Y4
-	VBROADCASTI128 highHalves<>(SB), Y5
+	VPBROADCASTB   bytes<>+0(SB), Y0
+	VPBROADCASTB   bytes<>+1(SB), Y1
+	VPBROADCASTB   bytes<>+2(SB), Y2
+	VBROADCASTI128 escapes<>(SB), Y3
+	VPBROADCASTB   bytes<>+5(SB), Y4
 
 loop:
 	CMPQ     AX, CX
 	JGT      done
-	VPCMPEQB -1(SI)(AX*1), Y1, Y6
-	VPCMPEQB 31(SI)(AX*1), Y1, Y7
-	VPOR     Y6, Y7, Y8
-	VPTEST   Y8, Y8
-	JZ       next
-	VPCMPEQB -2(SI)(AX*1), Y1, Y8
-	VPCMPEQB 30(SI)(AX*1), Y1, Y9
-	VPCMPEQB -3(SI)(AX*1), Y1, Y10
-	VPCMPEQB 29(SI)(AX*1), Y1, Y11
-	VPAND    Y8, Y10, Y10
-	VPAND    Y6, Y10, Y10          // behind three
-	VPAND    Y9, Y11, Y11
-	VPAND    Y7, Y11, Y11
-	VPOR     Y10, Y11, Y10
-	VPANDN   Y6, Y8, Y6            // behind just one
-	VPANDN   Y7, Y9, Y7
-	VMOVDQU  (SI)(AX*1), Y8
-	VMOVDQU  32(SI)(AX*1), Y9
-	VPSHUFB  Y8, Y4, Y11
-	VPSRLW   $4, Y8, Y8
-	VPAND    Y2, Y8, Y8
-	VPSHUFB  Y8, Y5, Y8
-	VPAND    Y8, Y11, Y8
-	VPCMPEQB Y3, Y8, Y8            // not in the tables
-	VPAND    Y6, Y8, Y8
-	VPSHUFB  Y9, Y4, Y11
-	VPSRLW   $4, Y9, Y9
-	VPAND    Y2, Y9, Y9
-	VPSHUFB  Y9, Y5, Y9
-	VPAND    Y9, Y11, Y9
-	VPCMPEQB Y3, Y9, Y9
-	VPAND    Y7, Y9, Y9
-	VPOR     Y8, Y10, Y10
-	VPOR     Y9, Y10, Y10
-	VPTEST   Y10, Y10
-	JNZ      done
+	VMOVDQU  (SI)(AX*1), Y5
+	VMOVDQU  32(SI)(AX*1), Y6
+	VPCMPEQB Y5, Y1, Y7
+	VPCMPEQB Y6, Y1, Y8
+	MASK(Y7, Y8, R10)
+	VPCMPEQB Y5, Y0, Y7
+	VPCMPEQB Y6, Y0, Y8
+	MOVQ     R8, DX
+	ORQ      R10, DX
+	JZ       plain         // nothing is escaped, which is usual
+	MASK(Y7, Y8, R12)
+	VPSHUFB  Y5, Y3, Y7
+	VPSHUFB  Y6, Y3, Y8
+	VPCMPEQB Y5, Y7, Y7
+	VPCMPEQB Y6, Y8, Y8
+	VPCMPEQB Y5, Y2, Y9
+	VPCMPEQB Y6, Y2, Y10
+	VPOR     Y7, Y9, Y7
+	VPOR     Y8, Y10, Y8
+	MASK(Y7, Y8, R13)
+
+	// Of a row of backslashes every second one is escaped. A row's first bit, taken from
+	// the bits of one parity, turns those from there to its end.
+	MOVQ R8, DX
+	NOTQ DX
+	ANDQ R10, DX
+	LEAQ (DX)(DX*1), BX
+	ORQ  R9, BX
+	SUBQ DX, BX
+	XORQ R9, BX
+	MOVQ R10, DI
+	ORQ  R8, DI
+	XORQ BX, DI
+	ANDQ R10, BX // the backslashes that escape
+
+	MOVQ DI, DX
+	NOTQ DX
+	ANDQ R12, DX
+	JNZ  done     // a quote that is not escaped
+	ORQ  R12, R13
+	NOTQ R13
+	ANDQ DI, R13
+	JNZ  unicode
 
 next:
-	ADDQ $64, AX
-	JMP  loop
+	XORL    R8, R8
+	VPMINSB Y5, Y4, Y4
+	VPMINSB Y6, Y4, Y4
+	ADDQ    $64, AX
+	TESTQ   R10, R10
+	JGE     loop     // the last byte is no backslash
+	SHRQ    $63, BX
+	MOVQ    BX, R8
+	JMP     loop
+
+plain:
+	VPOR    Y7, Y8, Y7
+	VPTEST  Y7, Y7
+	JNZ     done
+	VPMINSB Y5, Y4, Y4
+	VPMINSB Y6, Y4, Y4
+	ADDQ    $64, AX
+	JMP     loop
+
+unicode:
+	VPBROADCASTB bytes<>+3(SB), Y7
+	VPCMPEQB     Y5, Y7, Y8
+	VPCMPEQB     Y6, Y7, Y9
+	MASK(Y8, Y9, DX)
+	NOTQ         DX
+	ANDQ         R13, DX
+	JNZ          done              // no u either
+	HEX(Y5, Y7)
+	HEX(Y6, Y8)
+	MASK(Y7, Y8, DX)
+	LEAQ         (R13)(R13*1), R11
+	LEAQ         (R11)(R11*1), R12
+	ORQ          R12, R11
+	LEAQ         (R11*4), R12
+	ORQ          R12, R11          // the four bytes behind each u
+	NOTQ         DX
+	ANDQ         R11, DX
+	JNZ          done
+	SHRQ         $60, R13
+	JZ           next
+	VPMINSB      Y5, Y4, Y4        // the last escape goes on: begin again with it
+	VPMINSB      Y6, Y4, Y4
+	BSFQ         R13, R13
+	LEAQ         59(AX)(R13*1), AX
+	XORL         R8, R8
+	JMP          loop
 
 done:
-	MOVQ AX, next+32(FP)
+	SUBQ         R8, AX            // back to a backslash whose escape goes on
+	VPBROADCASTB bytes<>+4(SB), Y5
+	VPCMPGTB     Y4, Y5, Y5
+	VPMOVMSKB    Y5, DX
+	TESTL        DX, DX
+	SETNE        odd+40(FP)
+	MOVQ         AX, next+32(FP)
 	VZEROUPPER
 	RET

@@ -39,7 +39,7 @@ func TestAssemblyStaysInTheText(t *testing.T) {
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	page := guardedPage(t)
-	for _, part := range []string{"x", `\"`, `\\"`, `ab\\`, `\n`, `\q`, "é", "y\x1f", strings.Repeat("z", 63) + `"`} {
+	for _, part := range []string{"x", `\"`, `\\"`, `ab\\`, `\n`, `\q`, "é", `\u00e9`, `x\u12`, "y\x1f", strings.Repeat("z", 63) + `"`} {
 		text := []byte(strings.Repeat(part, 200))
 		for n := range 201 {
 			front, back := page[:n:n], page[len(page)-n:]
@@ -58,19 +58,21 @@ func compareAssembly(t *testing.T, text []byte) {
 	const room = 64
 	spacious := slices.Concat(make([]byte, room), text, make([]byte, room))[room : room+len(text)]
 	for i := 2; i <= len(text); i++ {
-		next, odd := skimAVX2(text, i)
-		wantNext, wantOdd := skimAVX2(spacious, i)
-		if next != wantNext || odd != wantOdd || !inSteps(text, i, next) || odd != (control(text[i:next]) >= 0 || !isASCII(text[i:next])) {
-			t.Fatalf("skimAVX2(%q, %d) = %d, %v, elsewhere %d, %v", text, i, next, odd, wantNext, wantOdd)
+		next := skimAVX2(text, i)
+		if want := skimAVX2(spacious, i); next != want || !inSteps(text, i, next) {
+			t.Fatalf("skimAVX2(%q, %d) = %d, elsewhere %d", text, i, next, want)
 		}
-		if end, _ := skimBytes(text, i); next > end {
+		if end := skimBytes(text, i); next > end {
 			t.Fatalf("skimAVX2(%q, %d) = %d, past %d", text, i, next, end)
 		}
-		if i < 3 {
-			continue
+	}
+	for i := range len(text) + 1 {
+		next, odd := vetAVX2(text, i)
+		if want, wantOdd := vetAVX2(spacious, i); next != want || odd != wantOdd || next < i || next > len(text) {
+			t.Fatalf("vetAVX2(%q, %d) = %d, %v, elsewhere %d, %v", text, i, next, odd, want, wantOdd)
 		}
-		if next, want := skipEscapesAVX2(text, i), skipEscapesAVX2(spacious, i); next != want || !inSteps(text, i, next) {
-			t.Fatalf("skipEscapesAVX2(%q, %d) = %d, elsewhere %d", text, i, next, want)
+		if passed := text[i:next]; !odd && !valid(passed) || firstBadEscape(passed, 0) != len(passed) {
+			t.Fatalf("vetAVX2(%q, %d) = %d, %v", text, i, next, odd)
 		}
 	}
 }

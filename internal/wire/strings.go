@@ -6,62 +6,26 @@ import (
 	"unicode/utf8"
 )
 
-// str reads a string whose opening quote is at i: it looks for the closing quote,
-// and for backslashes and bytes that are no plain ASCII, which are looked at more
-// closely where there are some.
+// str reads a string whose opening quote is at i. Most end within a few bytes and are
+// plain.
 func (c *checker) str(i int) int {
-	end, odd := stringEnd(c.data, i)
-	if end < 0 {
-		return c.strictStr(i)
-	}
 	if c.anyString {
-		return end
+		return skipString(c.data, i)
 	}
-	text := c.data[i+1 : end-1]
-	if odd && (control(text) >= 0 || !utf8.Valid(text)) || !escapesStand(text) {
+	near := c.data[:min(i+1+skimmed, len(c.data))]
+	at := plain(near, i+1)
+	if at < len(near) && near[at] == '"' {
+		return at + 1
+	}
+	end, odd := stringEnd(c.data, at)
+	if end < 0 || odd && !valid(c.data[at:end-1]) {
 		return c.strictStr(i)
 	}
 	return end
 }
 
-// escapesStand reports whether all escapes in a string are such that exist. Most are
-// skipped many at a time; the rest, such as \u00e9, are looked at one by one.
-func escapesStand(text []byte) bool {
-	i := bytes.IndexByte(text, '\\')
-	for i >= 0 {
-		if len(text)-i >= skimmed && i >= 3 {
-			next := skipEscapes(text, i)
-			if isEscaped(text, i, next) {
-				next--
-			}
-			i = next
-		}
-		for stop := i + skimmed; i >= 0 && i < stop; {
-			if i = nextEscape(text, i); i < 0 {
-				return true
-			}
-			if i = escapeEnd(text, i); i < 0 {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// nextEscape returns the offset of the first backslash at or behind i, or -1. Where
-// there are some they are close to each other.
-func nextEscape(text []byte, i int) int {
-	for near := min(len(text), i+16); i < near; i++ {
-		if text[i] == '\\' {
-			return i
-		}
-	}
-	n := bytes.IndexByte(text[i:], '\\')
-	if n < 0 {
-		return n
-	}
-	return i + n
-}
+// valid reports whether text is UTF-8 without control characters.
+func valid(text []byte) bool { return control(text) < 0 && utf8.Valid(text) }
 
 // escapeEnd returns the offset behind the escape at i, or -1 if there is none.
 func escapeEnd(text []byte, i int) int {
@@ -79,46 +43,68 @@ func escapeEnd(text []byte, i int) int {
 	return -1
 }
 
-// skimmed is how many bytes there have to be for skim.
+// skimmed is how many bytes skim and vet take at a time.
 const skimmed = 64
 
-// stringEnd returns the offset behind the string whose opening quote is at open,
-// -1 if it has no end, and whether anything in it may be a control character or
-// outside ASCII. Most strings end within a few bytes; through others skim goes
-// from one place that needs a closer look to the next.
-func stringEnd(data []byte, open int) (end int, odd bool) {
-	for i := open + 1; i < len(data); {
-		near := data[i:min(i+skimmed, len(data))]
-		n := bytes.IndexByte(near, '"')
-		if n >= 0 {
-			near = near[:n+1]
-		}
-		odd = odd || !isPlain(near)
-		if i += len(near); n >= 0 && !isEscaped(data, open+1, i-1) {
-			return i, odd
-		}
-		if len(data)-i >= skimmed {
-			next, oddToo := skim(data, i)
-			i, odd = next, odd || oddToo
+// stringEnd returns the offset behind the string that i is in, -1 if it has no end or an
+// escape that does not exist, and whether anything from i on may be a control character or
+// outside ASCII. No escape is under way at i.
+func stringEnd(data []byte, i int) (end int, odd bool) {
+	for i < len(data) {
+		next, oddToo := vet(data, i)
+		i, odd = next, odd || oddToo
+		for near := data[:min(i+skimmed, len(data))]; i < len(near); {
+			if i = plain(near, i); i == len(near) {
+				break
+			}
+			switch data[i] {
+			case '"':
+				return i + 1, odd
+			case '\\':
+				if i = escapeEnd(data, i); i < 0 {
+					return -1, odd
+				}
+			default:
+				odd = true
+				i++
+			}
 		}
 	}
-	return -1, false
+	return -1, odd
 }
 
 // skimBytes is skim without instructions for the purpose: it goes from quote to
 // quote, past those behind one backslash.
-func skimBytes(data []byte, i int) (next int, odd bool) {
+func skimBytes(data []byte, i int) (next int) {
 	for next = i; ; next++ {
 		n := bytes.IndexByte(data[next:], '"')
 		if n < 0 {
-			next = len(data)
-			break
+			return len(data)
 		}
 		if next += n; data[next-1] != '\\' || data[next-2] == '\\' {
+			return next
+		}
+	}
+}
+
+// vetBytes is vet without instructions for the purpose: it goes to the next quote or
+// backslash. It looks a little ahead only, since it may be called for each escape.
+func vetBytes(data []byte, i int) (next int, odd bool) {
+	const ahead = 8 * skimmed
+	for next = i; next < len(data); {
+		near := data[next:min(next+ahead, len(data))]
+		for _, b := range [...]byte{'"', '\\'} {
+			if n := bytes.IndexByte(near, b); n >= 0 {
+				near = near[:n]
+			}
+		}
+		next += len(near)
+		odd = odd || !isPlain(near)
+		if len(near) < ahead {
 			break
 		}
 	}
-	return next, !isPlain(data[i:next])
+	return next, odd
 }
 
 // isPlain reports whether text has neither control characters nor what is not

@@ -5,9 +5,12 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/cpu"
 )
 
-// naiveEnd is stringEnd, byte by byte.
+// naiveEnd returns the offset behind the string whose opening quote is at open, -1 if it
+// has none, and whether anything in it is a control character or outside ASCII.
 func naiveEnd(data []byte, open int) (end int, odd bool) {
 	for i := open + 1; i < len(data); i++ {
 		switch b := data[i]; {
@@ -20,14 +23,35 @@ func naiveEnd(data []byte, open int) (end int, odd bool) {
 			odd = true
 		}
 	}
-	return -1, false
+	return -1, odd
+}
+
+// firstBadEscape returns the offset of the first escape at or behind i that does not exist,
+// len(data) if there is none.
+func firstBadEscape(data []byte, i int) int {
+	for i < len(data) {
+		if data[i] != '\\' {
+			i++
+			continue
+		}
+		next := escapeEnd(data, i)
+		if next < 0 {
+			return i
+		}
+		i = next
+	}
+	return len(data)
 }
 
 func checkEnd(t *testing.T, data []byte, open int) {
 	t.Helper()
 	wantEnd, wantOdd := naiveEnd(data, open)
-	if end, odd := stringEnd(data, open); end != wantEnd || odd != wantOdd {
-		t.Errorf("stringEnd(%q, %d) = %d, %v, want %d, %v", data, open, end, odd, wantEnd, wantOdd)
+	end, odd := stringEnd(data, open+1)
+	switch stands := wantEnd >= 0 && firstBadEscape(data[:wantEnd-1], open+1) == wantEnd-1; {
+	case !stands && end >= 0:
+		t.Errorf("stringEnd(%q, %d) = %d, want -1", data, open+1, end)
+	case stands && (end != wantEnd || odd != wantOdd):
+		t.Errorf("stringEnd(%q, %d) = %d, %v, want %d, %v", data, open+1, end, odd, wantEnd, wantOdd)
 	}
 	if wantEnd < 0 {
 		wantEnd = len(data)
@@ -40,8 +64,8 @@ func checkEnd(t *testing.T, data []byte, open int) {
 // What ends a string, or makes it odd, is found wherever it stands in a stretch,
 // beside whatever else.
 func TestStringEnd(t *testing.T) {
-	for _, filler := range []string{"x", `\"`, `x\"`, `\\`, `\\\"`, "é", `abcdef\n`} {
-		for _, special := range []string{`"`, `\"`, `\\"`, `\\\"`, "\n", "\\\n", "\x1f", "\x7f", "\x80", "é", `\`, `\\`, ""} {
+	for _, filler := range []string{"x", `\"`, `x\"`, `\\`, `\\\"`, "é", `abcdef\n`, `\u00e9`, `y\uD83D`} {
+		for _, special := range []string{`"`, `\"`, `\\"`, `\\\"`, "\n", "\\\n", "\x1f", "\x7f", "\x80", "é", `\`, `\\`, `\u00`, `\u"`, ""} {
 			for at := range 150 {
 				inside := (strings.Repeat(filler, at) + "\\\\")[:at/len(filler)*len(filler)] + special + strings.Repeat(filler, 70)
 				checkEnd(t, []byte(`"`+inside+`"`), 0)
@@ -52,35 +76,56 @@ func TestStringEnd(t *testing.T) {
 	}
 }
 
-// skim and skimBytes stop at or before the end, and passed over nothing odd
-// without a word.
+// stringOf returns a string of more than 64 bytes without its end, with a few bytes and
+// escapes anywhere in it.
+func stringOf(rng *rand.Rand, parts []string) []byte {
+	data := bytes.Repeat([]byte{'x'}, rng.IntN(300)+80)
+	for range rng.IntN(9) {
+		copy(data[1+rng.IntN(len(data)-1):], parts[rng.IntN(len(parts))])
+	}
+	data[0] = '"'
+	return data
+}
+
+// skim and skimBytes stop at or before the end.
 func TestSkim(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	const letters = "abcdefgh\"\\\\\"\n\x1f\x20\x7f\x80\xff"
 	for range 20_000 {
-		data := bytes.Repeat([]byte{'x'}, rng.IntN(300)+64)
-		data[0] = '"'
-		for range rng.IntN(6) {
-			data[2+rng.IntN(len(data)-2)] = letters[rng.IntN(len(letters))]
-		}
+		data := stringOf(rng, []string{`"`, `\`, `\"`, `\\`, "\n", "\x1f", " ", "\x7f", "\x80", "\xff"})
 		if data[1] = 'x'; rng.IntN(2) == 0 {
 			data[1] = '\\'
 		}
-		for name, f := range map[string]func([]byte, int) (int, bool){
-			"skim":      skim,
-			"skimBytes": skimBytes,
-		} {
-			next, odd := f(data, 2)
-			end, _ := naiveEnd(data, 0)
-			passed := data[2:next]
-			if end >= 0 && next >= end || odd != (control(passed) >= 0 || !isASCII(passed)) {
-				t.Fatalf("%s(%q) = %d, %v; the end is %d", name, data, next, odd, end)
+		for name, f := range map[string]func([]byte, int) int{"skim": skim, "skimBytes": skimBytes} {
+			if end, _ := naiveEnd(data, 0); end >= 0 && f(data, 2) >= end {
+				t.Fatalf("%s(%q) = %d; the end is %d", name, data, f(data, 2), end)
 			}
 		}
 	}
 }
 
-func isASCII(b []byte) bool { return bytes.IndexFunc(b, func(r rune) bool { return r >= 0x80 }) < 0 }
+// vet and vetBytes stop at or before the end and the first escape that does not exist, not
+// within an escape, and pass over nothing odd without a word. vet stops nowhere else,
+// unless little is left.
+func TestVet(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 40_000 {
+		data := stringOf(rng, []string{`"`, `\`, `\"`, `\\`, `\n`, `\r`, `\q`, `\N`, `\u00e9`, `\uABCDEF`, `\u12g4`, `\/`, "\n", "é", "\x7f", "\x80"})
+		last := firstBadEscape(data, 1)
+		if end, _ := naiveEnd(data, 0); end >= 0 {
+			last = min(last, end-1)
+		}
+		for name, f := range map[string]func([]byte, int) (int, bool){"vet": vet, "vetBytes": vetBytes} {
+			next, odd := f(data, 1)
+			passed := data[1:max(next, 1)]
+			if next < 1 || next > last || firstBadEscape(passed, 0) != len(passed) || !odd && !valid(passed) {
+				t.Fatalf("%s(%q) = %d, %v; the last is %d", name, data, next, odd, last)
+			}
+			if name == "vet" && cpu.X86.HasAVX2 && next+skimmed < last {
+				t.Fatalf("vet(%q) = %d; the last is %d", data, next, last)
+			}
+		}
+	}
+}
 
 func FuzzStringEnd(f *testing.F) {
 	f.Add([]byte(`"`+strings.Repeat(`path=\"x\" \\`, 30)+`"`), 0)

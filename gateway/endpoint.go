@@ -4,6 +4,8 @@ import (
 	"errors"
 	"mime"
 	"net/http"
+	"net/url"
+	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -32,14 +34,24 @@ func (g *Gateway) route(path string, serve func(*server, http.ResponseWriter, *h
 	})
 }
 
+// plainly returns the server whose endpoint a URL is as the documents write it, nil for
+// all others, which the mux tells apart.
+func (g *Gateway) plainly(u *url.URL) *server {
+	name, ok := strings.CutPrefix(u.Path, "/mcp/")
+	if !ok || u.RawPath != "" {
+		return nil
+	}
+	return g.servers[name]
+}
+
 func (g *Gateway) serveElsewhere(w http.ResponseWriter, r *http.Request) {
 	modern.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 		"nothing is served at %s; the endpoints are /mcp/NAME; there are: %v", r.URL.Path, g.order))
 }
 
 // serve checks what both eras demand of an HTTP request, its origin aside, and reads
-// its message.
-func (s *server) serve(w http.ResponseWriter, r *http.Request) {
+// its message. share is the sender's.
+func (s *server) serve(w http.ResponseWriter, r *http.Request, share exchange.Share) {
 	if r.Method != http.MethodPost {
 		if r.Method == http.MethodGet && transport.IsUpgrade(r) {
 			s.g.serveSocket(w, r, s)
@@ -51,13 +63,13 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	if !s.g.checkJSON(w, r) {
 		return
 	}
-	in := s.g.room(r)
+	in := s.g.room(share)
 	defer in.release()
 	body, ok := s.g.readBody(w, r, s, &in)
 	if !ok {
 		return
 	}
-	s.route(w, r, body)
+	s.route(w, r, body, share)
 }
 
 // checkJSON answers 415 to a body that is not said to be JSON.
@@ -94,14 +106,14 @@ func endChunked(w http.ResponseWriter, r *http.Request) {
 //
 // Spec: 2026-07-28, basic/versioning, Backward Compatibility with
 // Initialization-Based Versions.
-func (s *server) route(w http.ResponseWriter, r *http.Request, body []byte) {
+func (s *server) route(w http.ResponseWriter, r *http.Request, body []byte, share exchange.Share) {
 	header := headerEra(r.Header)
 	m := s.read(w, r, body, header)
 	if m == nil {
 		return
 	}
 	if claims := claimsRevision(m.Meta); s.isModern(m, claims, header) {
-		s.front.ServeMessage(w, r, m, s.g.authenticate(r))
+		s.front.ServeMessage(w, r, m, share)
 	} else {
 		s.refuse(w, r, m, claims, header)
 	}

@@ -273,7 +273,9 @@ func New(opts Options) (*Gateway, error) {
 		g.servers[so.Name] = s
 		g.order = append(g.order, so.Name)
 	}
-	g.route("/mcp", (*server).serve)
+	g.route("/mcp", func(s *server, w http.ResponseWriter, r *http.Request) {
+		s.serve(w, r, g.shareOf(r, g.authenticate(r)))
+	})
 	g.route(eventsPath, (*server).serveEvents)
 	g.route(messagesPath, (*server).serveMessages)
 	g.mux.HandleFunc("/", g.serveElsewhere)
@@ -293,16 +295,21 @@ func (g *Gateway) Start() {
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.boundBody(w, r)
 	endChunked(w, r)
-	leave, limit, most := g.inflight.enter(g.shareOf(r, g.authenticate(r)))
-	if leave == nil {
+	share := g.shareOf(r, g.authenticate(r))
+	place, limit, most := g.inflight.enter(share)
+	if limit != "" {
 		g.refuseInFlight(w, r, limit, most)
 		return
 	}
-	defer leave()
+	defer place.leave()
 	if refused := g.checkOrigin(w, r); refused {
 		return
 	}
 	if answered := shareOrigin(w, r); answered {
+		return
+	}
+	if s := g.plainly(r.URL); s != nil {
+		s.serve(w, r, share)
 		return
 	}
 	g.mux.ServeHTTP(w, r)

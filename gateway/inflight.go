@@ -11,46 +11,60 @@ import (
 	"github.com/mcpbridge/mcpbridge/modern"
 )
 
-// everybody is the share of anonymous clients whose address is not known.
-var everybody = exchange.Share{Principal: exchange.Anonymous}
+// maxIdle is how many shares there have to be before the counters of those that have no
+// request in flight are taken out: most have another soon.
+const maxIdle = 1024
 
 // inflight counts the HTTP requests that are being served, without a lock that all of
 // them take. Safe for concurrent use.
 type inflight struct {
 	max, each int64 // read-only
 
-	all atomic.Int64
-	by  sync.Map // exchange.Share -> *atomic.Int64, below zero once it is taken out
+	all    atomic.Int64
+	by     sync.Map     // exchange.Share -> *atomic.Int64, below zero once it is taken out
+	shares atomic.Int64 // how many by has
 }
 
-// enter counts a request of a share in, until leave. It returns the bound that is
-// reached, below limits, and its value; none if there is room.
-func (f *inflight) enter(share exchange.Share) (leave func(), limit string, most int64) {
+// A place is that of a request in flight.
+type place struct {
+	f     *inflight
+	share exchange.Share
+	mine  *atomic.Int64 // the share's counter
+}
+
+// leave counts the request out.
+func (p place) leave() {
+	p.f.all.Add(-1)
+	if p.mine.Add(-1) == 0 && p.f.shares.Load() > maxIdle && p.mine.CompareAndSwap(0, -1) {
+		p.f.by.CompareAndDelete(p.share, p.mine)
+		p.f.shares.Add(-1)
+	}
+}
+
+// enter counts a request of a share in, until it leaves its place. It returns the bound
+// that is reached, below limits, and its value; none if there is room.
+func (f *inflight) enter(share exchange.Share) (p place, limit string, most int64) {
 	if f.all.Add(1) > f.max {
 		f.all.Add(-1)
-		return nil, "requests", f.max
+		return place{}, "requests", f.max
 	}
 	mine, n := f.count(share)
-	leave = func() {
-		f.all.Add(-1)
-		if mine.Add(-1) == 0 && share != everybody && mine.CompareAndSwap(0, -1) {
-			f.by.CompareAndDelete(share, mine)
-		}
-	}
+	p = place{f, share, mine}
 	if n > f.each {
-		leave()
-		return nil, "requests_each", f.each
+		p.leave()
+		return place{}, "requests_each", f.each
 	}
-	return leave, "", 0
+	return p, "", 0
 }
 
-// count counts one up for a share, and returns its counter and what it says. That of everybody
-// stays for good, others until they are zero.
+// count counts one up for a share, and returns its counter and what it says.
 func (f *inflight) count(share exchange.Share) (*atomic.Int64, int64) {
 	for {
 		v, ok := f.by.Load(share)
 		if !ok {
-			v, _ = f.by.LoadOrStore(share, new(atomic.Int64))
+			if v, ok = f.by.LoadOrStore(share, new(atomic.Int64)); !ok {
+				f.shares.Add(1)
+			}
 		}
 		c := v.(*atomic.Int64)
 		if n := c.Load(); n >= 0 && c.CompareAndSwap(n, n+1) {

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"errors"
-	"net/http"
 
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
@@ -23,8 +22,8 @@ type room struct {
 	taken   int64
 }
 
-func (g *Gateway) room(r *http.Request) room {
-	return room{account: g.budget.Account(g.shareOf(r, g.authenticate(r)))}
+func (g *Gateway) room(share exchange.Share) room {
+	return room{account: g.budget.Account(share)}
 }
 
 // grow takes room for n more bytes of a message.

@@ -268,7 +268,9 @@ func TestRequestsAndMemoryAreByAddress(t *testing.T) {
 	if got := <-done; got.status != http.StatusOK {
 		t.Errorf("the first = %d %s, want its answer", got.status, got.body)
 	}
-	at := func(addr string) room { return r.g.room(&http.Request{RemoteAddr: addr}) }
+	at := func(addr string) room {
+		return r.g.room(r.g.shareOf(&http.Request{RemoteAddr: addr}, exchange.Anonymous))
+	}
 	if a, b, c := at("127.0.0.2:1"), at("127.0.0.2:2"), at("127.0.0.3:1"); a.account != b.account || a.account == c.account {
 		t.Error("accounts of memory are not by address")
 	}

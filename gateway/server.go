@@ -104,7 +104,6 @@ func (s *server) openFronts(so ServerOptions) (err error) {
 		WriteTimeout:  g.opts.WriteTimeout,
 		KeepAlive:     g.opts.KeepAlive,
 		Streams:       &g.streams,
-		Share:         g.shareOf,
 		MaxParked:     g.opts.MaxParked,
 		MaxParkedEach: g.opts.MaxParkedEach,
 		MaxTopics:     g.opts.MaxTopics,

@@ -93,9 +93,6 @@ type FrontOptions struct {
 	// MaxParked bounds the calls that wait for answers, MaxParkedEach those of
 	// one share. Zero means the defaults.
 	MaxParked, MaxParkedEach int
-	// Share says whose share of what is bounded a request of a principal takes from.
-	// Nil means its principal's.
-	Share func(*http.Request, exchange.Principal) exchange.Share
 	// Sealer seals requestStates. Nil means one with a random key.
 	Sealer *Sealer
 
@@ -122,9 +119,6 @@ func NewFront(opts FrontOptions) (*Front, error) {
 	opts.KeepAlive = cmp.Or(opts.KeepAlive, DefaultKeepAlive)
 	opts.MaxTopics = cmp.Or(opts.MaxTopics, DefaultMaxTopics)
 	opts.MaxInFlight = cmp.Or(opts.MaxInFlight, DefaultMaxInFlight)
-	if opts.Share == nil {
-		opts.Share = func(_ *http.Request, p exchange.Principal) exchange.Share { return exchange.Share{Principal: p} }
-	}
 	if opts.Reserve == nil {
 		opts.Reserve = exchange.Unbounded
 	}
@@ -161,11 +155,11 @@ func NewFront(opts FrontOptions) (*Front, error) {
 func (f *Front) Close() { f.hangar.close(exchange.ErrShutdown) }
 
 // ServeMessage serves one posted request or notification whose envelope or
-// header is modern. principal is whoever posted it. It returns when the answer
+// header is modern. share is that of whoever posted it. It returns when the answer
 // was written; a listen stream may go on, see [FrontOptions.Streams].
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Sending Messages.
-func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Message, principal exchange.Principal) {
+func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Message, share exchange.Share) {
 	if m.Kind() == wire.Notification {
 		// Nothing a client can notify over HTTP means anything here: to cancel
 		// is to close the response, and ids in notifications/cancelled are
@@ -176,7 +170,7 @@ func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Mes
 	}
 	p := newResponse(f, w, r, m.ID)
 	defer p.finish()
-	req, err := f.admit(r.Header, m, f.opts.Share(r, principal))
+	req, err := f.admit(r.Header, m, share)
 	if err == nil && !p.acceptable(req.Method) {
 		p.notAcceptable()
 		return

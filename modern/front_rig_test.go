@@ -198,6 +198,6 @@ func overHTTPWith(t *testing.T, f *Front, text string, change func(http.Header))
 	}
 	change(r.Header)
 	w := httptest.NewRecorder()
-	f.ServeMessage(w, r, &m, "ada")
+	f.ServeMessage(w, r, &m, exchange.Share{Principal: "ada"})
 	return w
 }

@@ -32,7 +32,7 @@ func (s *script) overSocket(t *testing.T) *socketFront {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		f.ServeMessage(w, r, &m, "ada")
+		f.ServeMessage(w, r, &m, exchange.Share{Principal: "ada"})
 	}))
 	t.Cleanup(srv.Close)
 	return &socketFront{t, srv}

@@ -49,7 +49,7 @@ func followRequest(t *testing.T, f *Front, method, text string) *follower {
 			t.Errorf("Parse(%s) = %v", text, err)
 			return
 		}
-		f.ServeMessage(w, r, &m, "ada")
+		f.ServeMessage(w, r, &m, exchange.Share{Principal: "ada"})
 	}))
 	t.Cleanup(srv.Close)
 	req, err := http.NewRequestWithContext(t.Context(), "POST", srv.URL, strings.NewReader(text))

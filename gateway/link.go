@@ -81,5 +81,5 @@ func (c *linkedCall) Lost(err error) {
 func (c *linkedCall) report(err error) {
 	s := c.l.s
 	took, result := s.count(context.Background(), c.method, spec.Legacy, c.begin, err)
-	s.log(context.Background(), requestLine{c.method, spec.Legacy, c.subject, c.l.who}, took, result, err)
+	s.log(context.Background(), requestLine{lineKind{c.method, spec.Legacy}, c.subject, c.l.who}, took, result, err)
 }

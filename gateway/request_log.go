@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -21,10 +22,15 @@ const (
 
 // A requestLine is what the log says of a request, but for how it ended.
 type requestLine struct {
-	method  string
-	era     spec.Era
+	lineKind
 	subject string // the tool, prompt or resource
 	caller
+}
+
+// A lineKind is what many lines have in common.
+type lineKind struct {
+	method string
+	era    spec.Era
 }
 
 // A caller is who asks, as the log has it.
@@ -50,7 +56,7 @@ func (s *server) logRequest(ctx context.Context, req *exchange.Request, took tim
 		return
 	}
 	who := caller{req.Session, clientName(req.ClientInfo)}
-	s.log(ctx, requestLine{req.Method, req.Era, subject(req.Method, req.Params), who}, took, result, err)
+	s.log(ctx, requestLine{lineKind{req.Method, req.Era}, subject(req.Method, req.Params), who}, took, result, err)
 }
 
 func (s *server) logs(ctx context.Context, level slog.Level) bool {
@@ -71,19 +77,32 @@ func (s *server) log(ctx context.Context, l requestLine, took time.Duration, res
 	if !s.logs(ctx, level) {
 		return
 	}
-	attrs := append(make([]slog.Attr, 0, 8), slog.String("method", l.method))
+	attrs := make([]slog.Attr, 0, 8)
 	for _, a := range [...]slog.Attr{slog.String("name", l.subject), slog.String("session", l.session), slog.String("client", l.client)} {
 		if a.Value.String() != "" {
 			attrs = append(attrs, a)
 		}
 	}
-	attrs = append(attrs, slog.String("era", l.era.String()), slog.Duration("took", took), slog.String("outcome", result))
+	attrs = append(attrs, slog.Duration("took", took), slog.String("outcome", result))
 	if err != nil && !errors.Is(err, exchange.ErrToolFailed) {
 		attrs = append(attrs, slog.String("err", err.Error()))
 	}
 	r := slog.NewRecord(time.Now(), level, "request", 0)
 	r.AddAttrs(attrs...)
-	_ = s.lines.Handle(ctx, r) // as Logger does: there is nobody to tell
+	_ = s.linesOf(l.lineKind).Handle(ctx, r) // as Logger does: there is nobody to tell
+}
+
+// linesOf returns the handler for lines of a kind, which has written already what they
+// have in common. Those of methods that a client has made up are not kept.
+func (s *server) linesOf(k lineKind) slog.Handler {
+	if h, ok := s.kinds.Load(k); ok {
+		return h.(slog.Handler)
+	}
+	h := s.lines.WithAttrs([]slog.Attr{slog.String("method", k.method), slog.String("era", k.era.String())})
+	if spec.Defined(k.method) {
+		s.kinds.Store(lineKind{strings.Clone(k.method), k.era}, h)
+	}
+	return h
 }
 
 // outcome sorts how a request ended: "ok", "tool_error" if a tool said that it failed,
@@ -134,15 +153,28 @@ func subject(method string, params []byte) string {
 
 // clientName is a client's name and version, by its own account.
 func clientName(info []byte) string {
-	if info == nil {
-		return ""
+	var name, version []byte
+	for k, v := range wire.Members(info) {
+		switch {
+		case name == nil && k.Is("name"):
+			name = unquoted(v)
+		case version == nil && k.Is("version"):
+			version = unquoted(v)
+		}
 	}
-	name, _ := wire.GetString(info, "name")
-	version, ok := wire.GetString(info, "version")
-	if ok && version != "" {
-		name += "/" + version
+	if len(version) == 0 {
+		return cut(string(name), maxClient)
 	}
-	return cut(name, maxClient)
+	return cut(string(name)+"/"+string(version), maxClient)
+}
+
+// unquoted returns the text of a JSON string, its own bytes where they say it as they
+// are, and an empty text of any other value.
+func unquoted(v []byte) []byte {
+	if len(v) > 1 && v[0] == '"' && bytes.IndexByte(v, '\\') < 0 {
+		return v[1 : len(v)-1]
+	}
+	return []byte(wire.Unquote(v))
 }
 
 // cut returns text as far as it has no more than most bytes, in memory of its own.

@@ -114,11 +114,32 @@ func TestSubject(t *testing.T) {
 	}
 	for info, want := range map[string]string{
 		`{"name":"c","version":"1"}`: "c/1", `{"name":"c"}`: "c", `{"name":"c","version":""}`: "c", `{}`: "", `[]`: "",
+		`{"name":"a\u002fb","version":"\u0031"}`: "a/b/1", `{"version":"2","name":7}`: "/2", `{"name":"c","name":"d","version":3}`: "c",
 		`{"name":"` + strings.Repeat("x", 200) + `","version":"1"}`: strings.Repeat("x", maxClient-1) + "…",
 	} {
 		if got := clientName([]byte(info)); got != want {
 			t.Errorf("clientName(%.40s) = %q, want %q", info, got, want)
 		}
+	}
+}
+
+// What lines have in common is written once, but not kept of what clients make up.
+func TestLinesOfAMethodAreOneKind(t *testing.T) {
+	var log strings.Builder
+	s := &server{lines: slog.NewJSONHandler(&log, nil)}
+	for _, method := range []string{"tools/call", "made/up", "tools/call", "made/up"} {
+		if err := s.linesOf(lineKind{method, spec.Modern}).Handle(t.Context(), slog.Record{}); err != nil {
+			t.Fatal(err)
+		}
+		if want := `"method":"` + method + `","era":"modern"}`; !strings.Contains(log.String(), want) {
+			t.Errorf("the line is %s, want %s in it", log.String(), want)
+		}
+		log.Reset()
+	}
+	kept := 0
+	s.kinds.Range(func(any, any) bool { kept++; return true })
+	if kept != 1 {
+		t.Errorf("%d kinds are kept, want that of tools/call", kept)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
@@ -30,6 +31,7 @@ type server struct {
 	former   *legacy.Front    // of legacy clients
 	shared   bool             // all clients have one session upstream
 	lines    slog.Handler     // takes a line for each request; it knows the server's name
+	kinds    sync.Map         // lineKind -> slog.Handler, of lines
 	profiles *profiler
 }
 

@@ -37,9 +37,13 @@ type profiler struct {
 	known        *lru.Cache[profileKey, exchange.Profile]
 }
 
-// A profileKey is a digest of what a profile is made of, as it came: two spellings of one
-// profile are two keys. The text itself is not kept (CWE-770).
-type profileKey [sha256.Size]byte
+// A profileKey is what a profile is made of, as it came: two spellings of one profile are
+// two keys. Of a text that is longer than a key there is a digest: the text itself is not
+// kept (CWE-770).
+type profileKey struct {
+	len  int // of the text; -1 of a digest
+	text [64]byte
+}
 
 // profileParts are what a profile is made of.
 type profileParts struct {
@@ -53,7 +57,7 @@ type profileParts struct {
 	revision spec.Revision
 }
 
-// key returns the digest of the parts.
+// key returns the key of the parts.
 func (p *profileParts) key() profileKey {
 	text := make([]byte, 0, maxProfile) // on the stack
 	for _, part := range []string{string(p.principal), p.session, string(p.revision)} {
@@ -61,7 +65,14 @@ func (p *profileParts) key() profileKey {
 	}
 	text = strconv.AppendBool(text, p.tasks)
 	text = append(append(text, p.capabilities...), ' ')
-	return sha256.Sum256(append(text, p.info...))
+	text = append(text, p.info...)
+	k := profileKey{len: len(text)}
+	if copy(k.text[:], text) < len(text) {
+		digest := sha256.Sum256(text)
+		k = profileKey{len: -1}
+		copy(k.text[:], digest[:])
+	}
+	return k
 }
 
 func newProfiler(so ServerOptions) (*profiler, error) {

@@ -121,22 +121,27 @@ func rooted(who string) *exchange.Request {
 }
 
 // rootsServer asks for roots when it starts and whenever it is told to, and notes
-// the answers.
+// the answers. One to an earlier question than the last answered is of no use: the
+// goroutines that ask may come to note them in any order.
 type rootsServer struct {
 	mu    sync.Mutex
 	heard []string
+	last  int // the id of the question that was answered last
 }
 
 func (r *rootsServer) play(a *asker) {
 	ask := func() {
-		m := a.ask("roots/list", `{}`)
+		id, reply := a.pose("roots/list", `{}`)
+		m := <-reply
 		text := string(m.Result)
 		if m.Error != nil {
 			text = m.Error.Message
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.heard = append(r.heard, text)
+		if id > r.last {
+			r.last, r.heard = id, append(r.heard, text)
+		}
 	}
 	onNote(a, "notifications/initialized", ask)
 	onNote(a, "notifications/roots/list_changed", ask)

@@ -74,6 +74,10 @@ matrix: ## every client with every server over every transport that both have (i
 trunk: bin/rules ## listen streams, calls and endings under numbers and faults, through mcpbridge as a process
 	$(GO) -C interop/go test -count=1 -timeout 20m -p 1 -json ./trunk ./chaos ./sessions ./endings ./hostile | $(WATCH) -v -o bin/trunk.json
 
+.PHONY: hostile
+hostile: ## clients that try to have mcpbridge keep all they can, for HOSTILE seconds (60 unless set, which judges latencies and what is left, too: 5 minutes)
+	HOSTILE=$${HOSTILE:-60} $(GO) -C interop/go test -count=1 -timeout 20m -v ./hostile
+
 .PHONY: bench
 bench: ## the benchmarks beside the code, calls beside others that wait, then mcpbridge beside other programs; fails over a budget
 	$(GO) build -o bin/budget ./internal/bench/budget

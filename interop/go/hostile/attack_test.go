@@ -1,106 +1,95 @@
+//go:build linux
+
 package hostile
 
 import (
 	"context"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"strings"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 )
 
-// A client sends requests from an address of its own.
-type client struct {
-	http *http.Client
-	addr string // of mcpbridge
-	from string
-}
+const (
+	// attackAddr is the variable that makes this program the attackers of an address.
+	attackAddr = "HOSTILE_ATTACK"
+	// attackCPU is how many cores the attackers take together.
+	attackCPU = 0.5
+	// attackHold is how long an attack waits for an answer, or holds what it has got.
+	attackHold = 10 * time.Second
+)
 
-func newClient(addr, from string) *client {
-	d := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-	return &client{&http.Client{Transport: &http.Transport{DialContext: d.DialContext, MaxIdleConnsPerHost: 100}}, addr, from}
-}
-
-// request returns a request of 2026-07-28. params are beside its envelope.
-func request(method, capabilities, params string) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
-		`"io.modelcontextprotocol/clientInfo":{"name":"c","version":"0"},"io.modelcontextprotocol/clientCapabilities":%s},%s}}`, method, capabilities, params)
-}
-
-// send posts a message and returns the answer.
-func (c *client) send(ctx context.Context, method, name, body string) (int, string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.addr+"/mcp/s", strings.NewReader(body))
-	if err != nil {
-		return 0, "", err
-	}
-	for k, v := range map[string]string{
-		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": method, "Mcp-Name": name,
-	} {
-		if v != "" {
-			req.Header.Set(k, v)
-		}
-	}
-	res, err := c.http.Do(req)
-	if err != nil {
-		return 0, "", err
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	return res.StatusCode, string(text), err
-}
-
-// An attack is repeated, each time on a goroutine of its own, until ctx ends.
+// An attack is repeated, each time on a goroutine of its own, as fast as every says and
+// the pace allows.
 type attack struct {
 	name  string
 	every time.Duration
 	do    func(ctx context.Context, c *client, n int)
-}
 
-var megabyte = strings.Repeat("x", 1<<20)
+	tries atomic.Int64
+}
 
 // Errors of attackers are what they are meant to get.
-var attacks = []attack{
-	{"Content-Length", 20 * time.Millisecond, func(ctx context.Context, c *client, _ int) {
-		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(c.from)}}
-		conn, err := d.DialContext(ctx, "tcp", c.addr)
-		if err != nil {
-			return
+var attacks = []*attack{
+	{name: "Content-Length", every: time.Millisecond, do: func(ctx context.Context, c *client, _ int) {
+		if conn, err := c.announce(ctx); err == nil {
+			holdConn(ctx, conn)
 		}
-		defer conn.Close()
-		fmt.Fprintf(conn, "POST /mcp/s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 4194304\r\n\r\n{")
-		<-ctx.Done()
 	}},
-	{"capabilities", 100 * time.Millisecond, func(ctx context.Context, c *client, n int) {
-		large := fmt.Sprintf(`{"experimental":{"x%d":%q}}`, n, megabyte)
+	{name: "capabilities", every: 3 * time.Millisecond, do: func(ctx context.Context, c *client, n int) {
+		large := megabyte // refused, every other is just within the limit
 		if n%2 == 0 {
-			large = fmt.Sprintf(`{"experimental":{"x%d":%q}}`, n, megabyte[:15<<10])
+			large = megabyte[:15<<10]
 		}
-		_, _, _ = c.send(ctx, "tools/call", "echo", request("tools/call", large, `"name":"echo"`))
+		_, _, _ = c.tool(ctx, "echo", fmt.Sprintf(`{"experimental":{"x%d":%q}}`, n, large), "")
 	}},
-	{"subscriptions", 100 * time.Millisecond, func(ctx context.Context, c *client, n int) {
-		var uris []string
-		for i := range 30 {
-			uris = append(uris, fmt.Sprintf(`"note://%d/%d/%s"`, n, i, megabyte[:8000]))
+	{name: "subscriptions", every: 3 * time.Millisecond, do: func(ctx context.Context, c *client, n int) {
+		_, _, _, _ = c.send(ctx, modernHeaders("subscriptions/listen", ""), listen("1", resources(n, 30, 8000)))
+	}},
+	{name: "parked calls", every: 3 * time.Millisecond, do: func(ctx context.Context, c *client, n int) {
+		tool := "ask" // parked here once it is answered with the question
+		if n%2 == 0 {
+			tool = "hang"
 		}
-		_, _, _ = c.send(ctx, "subscriptions/listen", "", request("subscriptions/listen", "{}", `"notifications":{"resourceSubscriptions":[`+strings.Join(uris, ",")+`]}`))
-	}},
-	{"parked calls", 100 * time.Millisecond, func(ctx context.Context, c *client, _ int) {
-		_, _, _ = c.send(ctx, "tools/call", "hang", request("tools/call", `{"elicitation":{}}`, `"name":"hang","arguments":{"text":"`+megabyte+`"}`))
+		_, _, _ = c.tool(ctx, tool, `{"elicitation":{"form":{}}}`, megabyte)
 	}},
 }
 
-// run repeats the attack until ctx ends.
-func (a *attack) run(ctx context.Context, c *client) {
+// attackAll attacks addr until the process is asked to end, and says how often.
+func attackAll(addr string) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	p := newPace(attackCPU)
+	var all sync.WaitGroup
+	for i, a := range attacks {
+		all.Go(func() { a.run(ctx, p, newClient(addr, fmt.Sprintf("127.0.0.%d", i+2))) })
+	}
+	all.Wait()
+	for _, a := range attacks {
+		fmt.Fprintf(os.Stdout, "%d of %s\n", a.tries.Load(), a.name)
+	}
+}
+
+// run repeats the attack until ctx ends, and waits for what it has begun.
+func (a *attack) run(ctx context.Context, p *pace, c *client) {
 	tick := time.NewTicker(a.every)
 	defer tick.Stop()
-	for n := 0; ; n++ {
+	var under sync.WaitGroup
+	defer under.Wait()
+	for n := 0; p.wait(ctx); n++ {
 		select {
 		case <-tick.C:
-			go a.do(ctx, c, n) // ends with ctx
 		case <-ctx.Done():
 			return
 		}
+		a.tries.Add(1)
+		under.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, attackHold)
+			defer cancel()
+			a.do(ctx, c, n)
+		})
 	}
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package hostile
 
 import (
@@ -10,4 +12,11 @@ import (
 // binaries is what TestMain built.
 var binaries rig.Binaries
 
-func TestMain(m *testing.M) { os.Exit(rig.Main(m, "", &binaries)) }
+// TestMain runs the tests, or is the attackers that one of them has started.
+func TestMain(m *testing.M) {
+	if addr := os.Getenv(attackAddr); addr != "" {
+		attackAll(addr)
+		return
+	}
+	os.Exit(rig.Main(m, "", &binaries))
+}

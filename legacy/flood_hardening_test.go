@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -202,13 +203,7 @@ func TestFloodOfTheServersStreamIsRationed(t *testing.T) {
 			var sent atomic.Int64
 			p.get = func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "text/event-stream")
-				piece := []byte(strings.Repeat(text, 32<<10/len(text)))
-				for r.Context().Err() == nil {
-					n, err := w.Write(piece)
-					if sent.Add(int64(n)); err != nil {
-						return
-					}
-				}
+				flood(w, r, text, &sent)
 			}
 			p.on["tools/list"] = listOnce
 			b := newTestBack(t, Options{URL: p.URL})
@@ -226,6 +221,89 @@ func TestFloodOfTheServersStreamIsRationed(t *testing.T) {
 				t.Errorf("%d bytes of the flood were read within %v, want %d at most", n, time.Since(begun), most)
 			}
 		})
+	}
+}
+
+// The same of the stream that answers a call, which is read faster: somebody waits.
+func TestFloodOfACallsStreamIsRationed(t *testing.T) {
+	for name, text := range map[string]string{
+		"comments":                     ": nothing\n",
+		"log messages":                 "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"debug\",\"data\":1}}\n\n",
+		"progress of nobody":           "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":9999,\"progress\":1}}\n\n",
+		"progress that does not go on": "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":TOKEN,\"progress\":1}}\n\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newHTTPPeer(t)
+			var sent atomic.Int64
+			p.on["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				flood(w, r, strings.ReplaceAll(text, "TOKEN", m.ID.String()), &sent)
+			}
+			b := newTestBack(t, Options{URL: p.URL})
+			ctx, leave := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() {
+				_, err := body(b.Serve(ctx, callWith("7", ""), &caller{}))
+				done <- err
+			}()
+			wantSlow(t, &sent, 8<<20)
+			if leave(); <-done == nil {
+				t.Error("the call has an answer, which was never sent")
+			}
+		})
+	}
+}
+
+// The same of the one stream of HTTP+SSE.
+func TestFloodOfAnEventStreamIsRationed(t *testing.T) {
+	p := newEventPeer(t)
+	p.on["tools/list"] = func(_ *peerStream, m wire.Message) string {
+		return string(wire.AppendResult(nil, m.ID, []byte(`{"tools":[]}`), nil))
+	}
+	b := newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE})
+	if err := serveOne(t, b, "a"); err != nil {
+		t.Fatal(err)
+	}
+	var sent atomic.Int64
+	stop := make(chan struct{})
+	var flooding sync.WaitGroup
+	defer flooding.Wait()
+	defer p.CloseClientConnections()
+	defer close(stop)
+	flooding.Go(func() {
+		for s, text := p.last(), strings.Repeat("x", 64<<10); ; sent.Add(64 << 10) {
+			select {
+			case <-stop:
+				return
+			default:
+				s.write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + text + `"}}`)
+			}
+		}
+	})
+	wantSlow(t, &sent, 1<<20)
+}
+
+// flood writes text again and again until the client has left.
+func flood(w http.ResponseWriter, r *http.Request, text string, sent *atomic.Int64) {
+	piece := []byte(strings.Repeat(text, 32<<10/len(text)))
+	for r.Context().Err() == nil {
+		n, err := w.Write(piece)
+		if sent.Add(int64(n)); err != nil {
+			return
+		}
+	}
+}
+
+// wantSlow fails unless a flood is read at about most bytes a second, once what may come
+// at once has come.
+func wantSlow(t *testing.T, sent *atomic.Int64, most float64) {
+	t.Helper()
+	time.Sleep(2 * time.Second)
+	begun, before := time.Now(), sent.Load()
+	time.Sleep(time.Second)
+	// The system's buffers take some at once.
+	if n, most := sent.Load()-before, int64((most+4<<20)*time.Since(begun).Seconds()); n > most || before == 0 {
+		t.Errorf("%d bytes of the flood were read within %v, want %d at most", n, time.Since(begun), most)
 	}
 }
 

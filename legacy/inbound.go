@@ -126,7 +126,7 @@ func (s *session) notification(ctx context.Context, m *wire.Message, from *call)
 }
 
 // progress hands progress to the request whose token it bears, if that wants
-// any.
+// any and it is some.
 func (s *session) progress(ctx context.Context, m *wire.Message, from *call) {
 	token, err := wire.ParseID(wire.Get(m.Params, spec.MetaProgressToken))
 	var c *call
@@ -137,9 +137,11 @@ func (s *session) progress(ctx context.Context, m *wire.Message, from *call) {
 		s.drop("progress")
 		return
 	}
-	if c.advance(wire.Get(m.Params, "progress")) {
-		s.tell(ctx, c, from, m.Method, c.ownToken(m.Params))
+	if !c.advance(wire.Get(m.Params, "progress")) {
+		s.useless.Add(1) // nothing was lost
+		return
 	}
+	s.tell(ctx, c, from, m.Method, c.ownToken(m.Params))
 }
 
 // logMessage hands a log message to the request on whose stream it came, else

@@ -110,3 +110,34 @@ type wantsAll struct{}
 func (wantsAll) Publish(fanout.Event)     {}
 func (wantsAll) Wanted(fanout.Topic) bool { return true }
 func (wantsAll) End(fanout.Topic, error)  {}
+
+// A server that ends its listen streams at once must not be asked for the next in a loop,
+// whether they brought something or not.
+func TestListenStreamThatEndsAtOnceIsNoLoop(t *testing.T) {
+	const watched, most = 2 * time.Second, 20
+	for name, text := range map[string]string{"nothing": "", "an event": listText} {
+		t.Run(name, func(t *testing.T) {
+			p := newUpPeer(t)
+			var asked atomic.Int32
+			p.on["subscriptions/listen"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+				asked.Add(1)
+				send := upStream(w)
+				send(ackText, `{"toolsListChanged":true}`, m.ID)
+				if text != "" {
+					send(text, "tools", m.ID)
+				}
+				send(endText, m.ID)
+			}
+			b := p.back(BackOptions{Changes: wantsAll{}})
+			_, release, err := b.Watch(t.Context(), listenProfile, []fanout.Topic{{Scope: listenProfile.Scope, Kind: fanout.ToolsListChanged}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer release()
+			time.Sleep(watched)
+			if n := asked.Load(); n < 2 || n > most {
+				t.Errorf("%d listen streams within %v, want 2 to %d", n, watched, most)
+			}
+		})
+	}
+}

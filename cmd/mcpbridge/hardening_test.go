@@ -238,8 +238,14 @@ func TestHardeningLogLinesAreCut(t *testing.T) {
 		post(t, s.Endpoints[0].URL, modernRequest("1", "x/"+long, ""), "MCP-Protocol-Version: 2026-07-28", "Mcp-Method: x/"+long[:1000])
 		header, _ := post(t, s.Endpoints[0].URL, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"0"}}}`)
 		post(t, s.Endpoints[0].URL, `{"jsonrpc":"2.0","id":2,"method":"x/`+long+`","params":{}}`, "Mcp-Session-Id: "+header.Get("Mcp-Session-Id"))
+		name := "y/" + strings.Repeat("ü", 400) // which is short enough to be served
+		post(t, s.Endpoints[0].URL, modernRequest("1", name, ""), "MCP-Protocol-Version: 2026-07-28", "Mcp-Method: "+name)
 		s.stop()
+		wantParts(t, "the log", s.log.String(), "y/üüü")
 		for line := range strings.Lines(s.log.String()) {
+			if _, rest, _ := strings.Cut(line, "y/"); strings.HasPrefix(rest, strings.Repeat("ü", mostName/2)) {
+				t.Errorf("%s: a name of more than %d bytes: %.1000s", format, mostName, line)
+			}
 			if len(line) > mostLine {
 				t.Errorf("%s: a line of %d bytes: %.300s", format, len(line), line)
 			}

@@ -153,6 +153,15 @@ func (l *lineClient) serve(text string) {
 	l.pipe.Serve(&m)
 }
 
+// awaitHandshake returns when what comes next is served at once. The answer to
+// initialize leaves a moment before.
+func (l *lineClient) awaitHandshake() {
+	l.pipe.mu.Lock()
+	shaken := l.pipe.shaken
+	l.pipe.mu.Unlock()
+	<-shaken
+}
+
 // A cancellation right behind its call does not overtake it: the server would not know
 // what is cancelled, and run it.
 func TestS02CancellationFollowsItsCall(t *testing.T) {
@@ -173,6 +182,7 @@ func TestS02CancellationFollowsItsCall(t *testing.T) {
 	l := pipeTo(t, linkedTo(t, newTestBack(t, Options{URL: p.URL})))
 	l.serve(oddHello)
 	<-l.sent
+	l.awaitHandshake() // a call that waits for its end is cancelled without the server
 	l.serve(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	for n := range calls {
 		l.serve(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{}}`, n))

@@ -1,8 +1,10 @@
 package legacy
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -307,7 +309,8 @@ func wantSlow(t *testing.T, sent *atomic.Int64, most float64) {
 	}
 }
 
-// The same of a connection. A call that begins meanwhile has its answer soon.
+// The same of a connection. A call that begins meanwhile has its answer soon, since the
+// flood is read faster as long as it waits.
 func TestFloodOfAConnectionIsRationed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, peers := pipeBack(t, Options{})
@@ -329,9 +332,39 @@ func TestFloodOfAConnectionIsRationed(t *testing.T) {
 		}
 		begun = time.Now()
 		go func() { first <- serveOne(t, b, "a") }()
-		p.result(p.want("tools/list").ID, `{"tools":[]}`)
+		call := p.want("tools/list")
+		for range flood / 10 { // before the answer
+			p.write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
+		}
+		p.result(call.ID, `{"tools":[]}`)
 		if err := <-first; err != nil || time.Since(begun) > time.Second {
-			t.Errorf("the call after the flood = %v after %v", err, time.Since(begun))
+			t.Errorf("the call within the flood = %v after %v", err, time.Since(begun))
+		}
+	})
+}
+
+// What can't be read is logged now and then, with how often there was something, and not
+// as often as a server sends it.
+func TestFloodOfTheUnreadableIsLoggedSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var logs bytes.Buffer // written by the reader, read once it is done
+		b, peers := pipeBack(t, Options{Logger: slog.New(slog.NewTextHandler(&logs, nil))})
+		first := make(chan error, 1)
+		go func() { first <- serveOne(t, b, "a") }()
+		p := <-peers
+		p.handshake(everything)
+		for range 1000 {
+			p.write(`{"neither":"a request","nor":"an answer"}`)
+		}
+		time.Sleep(20 * time.Second)
+		p.write(`{"neither":"a request","nor":"an answer"}`)
+		p.result(p.want("tools/list").ID, `{"tools":[]}`)
+		if err := <-first; err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := strings.Count(logs.String(), "skipping unreadable message"); n != 2 || !strings.Contains(logs.String(), "times=1000") {
+			t.Errorf("logged %d times: %.1000s\nwant 2, the second with how often", n, logs.String())
 		}
 	})
 }

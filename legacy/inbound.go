@@ -54,7 +54,10 @@ func (s *session) receive(ctx context.Context, m *wire.Message, from *call) {
 }
 
 // respond hands a response to the call that waits for it elsewhere than on its
-// own stream. release gives back the text that m aliases; it may be nil.
+// own stream. release gives back the text that m aliases; it may be nil. One to no call in
+// flight is dropped and counted: where ids alone tell whose an answer is it misleads
+// nobody, it may be to a call that was cancelled, and the end of the connection would be
+// that of the session, and of everybody's calls.
 func (s *session) respond(m *wire.Message, release func()) {
 	c := s.call(m.ID)
 	if c == nil || !c.settle(answerOf(m, release)) {
@@ -80,7 +83,7 @@ func (s *session) unreadable(text []byte, err error) {
 		}
 	}
 	s.drop("unreadable")
-	s.log.Warn("skipping unreadable message of server", "error", err)
+	s.odd.Warn(s.log, "skipping unreadable message of server", "error", err)
 }
 
 func (s *session) badAnswer(err error) *wire.Error {

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -75,8 +76,9 @@ type session struct {
 	// rootsTurn has capacity 1: who has put something in puts the server right
 	// about roots.
 	rootsTurn chan struct{}
-	useless   atomic.Int64 // messages that nobody needed
-	greeted   atomic.Bool  // the server has had the time to ask as it starts
+	useless   atomic.Int64     // messages that nobody needed
+	odd       transport.Seldom // tells of what can't be read
+	greeted   atomic.Bool      // the server has had the time to ask as it starts
 	// turn has capacity 1: who has put something in may set the upstream's log
 	// level.
 	turn chan struct{}

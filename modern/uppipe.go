@@ -234,7 +234,7 @@ func (p *pipe) unreadable(text []byte, err error) {
 		}
 	}
 	p.l.drop("unreadable")
-	p.l.opts.Logger.Warn("skipping unreadable message of server", "error", err)
+	p.l.odd.Warn(p.l.opts.Logger, "skipping unreadable message of server", "error", err)
 }
 
 // tooLong fails the call that a message beyond the limit answers, as far as its
@@ -251,7 +251,9 @@ func (p *pipe) tooLong(e *transport.TooLongError) {
 	p.l.opts.Logger.Warn("skipping message of server beyond the limit", "bytes", e.Limit)
 }
 
-// response hands a response to who waits for it.
+// response hands a response to who waits for it. One to nothing in flight is dropped and
+// counted: ids alone tell whose an answer is, it may be to a call that was cancelled, and
+// the end of the connection would be that of everybody's calls.
 func (p *pipe) response(m *wire.Message, text []byte) {
 	free := func() { transport.PutBuffer(text) }
 	if pc := p.take(m.ID); pc != nil {

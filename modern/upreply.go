@@ -120,7 +120,7 @@ func (st *replyStream) next() (*wire.Message, error) {
 		}
 		st.ration.Message(st.last)
 		st.l.opts.Metrics.Dropped(st.l.opts.Name, "unreadable")
-		st.l.opts.Logger.Warn("skipping unreadable message of server", "error", err)
+		st.l.odd.Warn(st.l.opts.Logger, "skipping unreadable message of server", "error", err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"runtime"
 	"strings"
 	"testing"
@@ -246,7 +247,10 @@ func TestMemoryOfMessagesIsBounded(t *testing.T) {
 // Requests in flight, and the memory of messages, are counted by address as sessions are
 // while everybody is anonymous.
 func TestRequestsAndMemoryAreByAddress(t *testing.T) {
-	r := newRig(t, func(o *Options) { o.MaxRequestsEach, o.Memory = 1, 1<<20 })
+	r := newRig(t, func(o *Options) {
+		o.MaxRequestsEach, o.Memory = 1, 1<<20
+		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.9/32")}
+	})
 	hold := make(chan struct{})
 	r.peer.hold["tools/call"] = hold
 	r.peer.answer("tools/call", `{"content":[]}`)
@@ -263,6 +267,11 @@ func TestRequestsAndMemoryAreByAddress(t *testing.T) {
 	}
 	if got := good(http.MethodPost, list, header); got.status != http.StatusOK {
 		t.Errorf("one of another address = %d %s, want its answer", got.status, got.body)
+	}
+	for forwarded, want := range map[string]int{"127.0.0.2": http.StatusServiceUnavailable, "203.0.113.9": http.StatusOK} {
+		if got := r.from(t, "127.0.0.9", forwarded)(http.MethodPost, list, header); got.status != want {
+			t.Errorf("one that a proxy forwards for %s = %d %s, want %d", forwarded, got.status, got.body, want)
+		}
 	}
 	close(hold)
 	if got := <-done; got.status != http.StatusOK {

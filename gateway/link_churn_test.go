@@ -83,7 +83,7 @@ func TestS02Churn(t *testing.T) {
 	for n := range 16 {
 		clients.Go(func() {
 			rng := rand.New(rand.NewPCG(1, uint64(n)))
-			for round := range 12 {
+			for round := 0; round < 12 || gone.Load() == 0 && round < 1000; round++ {
 				churn(t, r, rng, fmt.Sprintf("%d-%d", n, round), &answered, &gone)
 			}
 		})

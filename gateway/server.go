@@ -64,8 +64,16 @@ func newServer(g *Gateway, so ServerOptions) (*server, error) {
 
 // openFronts builds both fronts: one endpoint serves both eras.
 func (s *server) openFronts(so ServerOptions) (err error) {
+	if s.former, err = s.openLegacyFront(so); err != nil {
+		return err
+	}
+	s.front, err = s.openModernFront(so)
+	return err
+}
+
+func (s *server) openLegacyFront(so ServerOptions) (*legacy.Front, error) {
 	g := s.g
-	s.former, err = legacy.NewFront(legacy.FrontOptions{
+	return legacy.NewFront(legacy.FrontOptions{
 		Name:            so.Name,
 		Handler:         s,
 		Describer:       s,
@@ -90,10 +98,11 @@ func (s *server) openFronts(so ServerOptions) (err error) {
 		Logger:          g.opts.Logger,
 		Metrics:         serverMetrics{g.opts.Metrics, so.Name},
 	})
-	if err != nil {
-		return err
-	}
-	s.front, err = modern.NewFront(modern.FrontOptions{
+}
+
+func (s *server) openModernFront(so ServerOptions) (*modern.Front, error) {
+	g := s.g
+	return modern.NewFront(modern.FrontOptions{
 		Name:          so.Name,
 		Revisions:     spec.AllRevisions(),
 		Handler:       s,
@@ -115,7 +124,6 @@ func (s *server) openFronts(so ServerOptions) (err error) {
 		Logger:        g.opts.Logger,
 		Metrics:       serverMetrics{g.opts.Metrics, so.Name},
 	})
-	return err
 }
 
 // close ends the fronts' calls and then the back.

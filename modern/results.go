@@ -114,6 +114,9 @@ func (s *stamper) tail(dst []byte) []byte {
 	if spec.Cacheable(s.req.Method) {
 		dst = s.hints(dst)
 	}
+	if s.meta == nil && s.res.ServerInfo == nil {
+		return bytes.TrimSuffix(dst, []byte{','})
+	}
 	dst = append(dst, `"_meta":`...)
 	if s.res.ServerInfo == nil || wire.Get(s.meta, spec.MetaServerInfo) != nil {
 		return wire.AppendEdited(dst, s.meta)

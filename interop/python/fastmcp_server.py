@@ -1,0 +1,108 @@
+"""A server on fastmcp 4 whose tools run as tasks of the extension io.modelcontextprotocol/tasks.
+
+The tools are those that the conformance suite's scenarios tasks-* name, and tally, which
+says how often slow_compute was entered, so that clients see what ran. Its --transport is
+stdio or http (at /mcp).
+"""
+
+import argparse
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import mcp_types
+from fastmcp import Context, FastMCP
+from fastmcp.exceptions import ToolError
+from fastmcp.utilities.tasks import TaskConfig
+from fastmcp_tasks import TasksExtension
+from mcp.shared.exceptions import MCPError
+
+flags = argparse.ArgumentParser(description=__doc__)
+flags.add_argument("--transport", choices=["stdio", "http"], default="stdio")
+flags.add_argument("--port", type=int, default=8000)
+told = flags.parse_args()
+
+server = FastMCP("fastmcp-tasks", version="4.1.0", instructions="Some tools take a while.")
+server.add_extension(TasksExtension(url="memory://"))
+
+often = timedelta(milliseconds=200)
+optional = TaskConfig(mode="optional", poll_interval=often)
+required = TaskConfig(mode="required", poll_interval=often)
+
+entered: dict[str, int] = {}
+
+
+def question(message: str, **properties: dict[str, str]) -> mcp_types.ElicitRequest:
+    """Returns an elicitation of all the properties."""
+    schema = {"type": "object", "properties": properties, "required": list(properties)}
+    return mcp_types.ElicitRequest(
+        params=mcp_types.ElicitRequestFormParams(message=message, requested_schema=schema)
+    )
+
+
+def answer(ctx: Context, key: str) -> Any:
+    """Returns what the client answered, or None if it has not, or refused."""
+    given = (ctx.input_responses or {}).get(key)
+    return given.content if given is not None and given.action == "accept" else None
+
+
+@server.tool
+async def greet(name: str) -> str:
+    """Greets, and never as a task."""
+    return f"Hello, {name}!"
+
+
+@server.tool
+async def tally(label: str) -> int:
+    """Says how often slow_compute was entered with the label."""
+    return entered.get(label, 0)
+
+
+@server.tool(task=optional)
+async def slow_compute(seconds: float, label: str = "") -> str:
+    """Takes its time."""
+    entered[label] = entered.get(label, 0) + 1
+    await asyncio.sleep(seconds)
+    return f"computed {label} in {seconds:g} s"
+
+
+@server.tool(task=required)
+async def failing_job() -> str:
+    """Fails, as a tool does."""
+    await asyncio.sleep(0.3)
+    raise ToolError("the job failed")
+
+
+@server.tool(task=required)
+async def protocol_error_job() -> str:
+    """Fails, as a protocol does."""
+    raise MCPError(code=-32603, message="the job broke the protocol", data={"of": "protocol_error_job"})
+
+
+@server.tool(task=required)
+async def confirm_delete(filename: str, ctx: Context) -> Any:
+    """Asks once before it says what it did."""
+    if ctx.input_responses is None:
+        asked = question(f"Delete {filename}?", confirm={"type": "boolean"})
+        return mcp_types.InputRequiredResult(input_requests={"confirm": asked})
+    said = answer(ctx, "confirm")
+    return f"deleted {filename}" if said and said["confirm"] else f"kept {filename}"
+
+
+@server.tool(task=required)
+async def multi_input(ctx: Context) -> Any:
+    """Asks for two things at once."""
+    if ctx.input_responses is None:
+        asked = {
+            "name": question("What is its name?", name={"type": "string"}),
+            "confirm": question("Is that right?", confirm={"type": "boolean"}),
+        }
+        return mcp_types.InputRequiredResult(input_requests=asked)
+    name, confirm = answer(ctx, "name"), answer(ctx, "confirm")
+    return f"name {name and name['name']}, confirmed {bool(confirm and confirm['confirm'])}"
+
+
+if told.transport == "stdio":
+    server.run(transport="stdio", show_banner=False, log_level="ERROR")
+else:
+    server.run(transport="http", host="127.0.0.1", port=told.port, show_banner=False, log_level="ERROR")

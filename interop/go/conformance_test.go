@@ -25,11 +25,12 @@ const (
 
 // scenario is what the suite found: how many checks ended how.
 type scenario struct {
-	name   string
-	scored bool           // counts for the revision
-	checks map[string]int // by status: SUCCESS, WARNING, FAILURE, ...
-	faults []fault        // what failed or warned
-	note   string         // for the table
+	name     string
+	scored   bool           // counts for the revision
+	checks   map[string]int // by status: SUCCESS, WARNING, FAILURE, ...
+	verdicts []string       // the same, a check's id and status each
+	faults   []fault        // what failed or warned
+	note     string         // for the table
 }
 
 // fault is a check that failed or warned.
@@ -52,9 +53,10 @@ type expectations map[string]map[string]string
 // A suiteRun is one run of the official suite's server scenarios. Every check is
 // held against conformance/NAME.txt.
 type suiteRun struct {
-	name     string // of the table, and of the file
-	revision string // whose scenarios
-	url      func() string
+	name      string // of the table, and of the file
+	revision  string // whose scenarios
+	url       func() string
+	scenarios []string // those to run, though no revision requires them; nil for what the revision requires
 }
 
 func through(server string) func() string { return func() string { return w.bridge.endpoint(server) } }
@@ -64,31 +66,38 @@ func directly(server string) func() string { return func() string { return w.url
 // suiteRuns are the runs through mcpbridge, and the direct ones that say what
 // the suite makes of the servers themselves.
 var suiteRuns = []suiteRun{
-	{"everything-go", "2026-07-28", through("everything-go")},
-	{"legacy-2026", "2026-07-28", through("legacy-2026")},
-	{"modern-go", "2025-11-25", through("modern-go")},
-	{"modern-typescript", "2025-11-25", through("modern-typescript")},
-	{"everything-go-directly", "2025-11-25", directly("everything-go")},
-	{"modern-go-directly", "2026-07-28", directly("modern-go")},
-	{"modern-typescript-directly", "2026-07-28", directly("modern-typescript")},
+	{"everything-go", "2026-07-28", through("everything-go"), nil},
+	{"legacy-2026", "2026-07-28", through("legacy-2026"), nil},
+	{"modern-go", "2025-11-25", through("modern-go"), nil},
+	{"modern-typescript", "2025-11-25", through("modern-typescript"), nil},
+	{"everything-go-directly", "2025-11-25", directly("everything-go"), nil},
+	{"modern-go-directly", "2026-07-28", directly("modern-go"), nil},
+	{"modern-typescript-directly", "2026-07-28", directly("modern-typescript"), nil},
+	{"fastmcp", "2026-07-28", through("fastmcp"), taskScenarios},
+	{"fastmcp-directly", "2026-07-28", directly("fastmcp"), taskScenarios},
 }
 
 // TestConformance makes the runs, and leaves what came of them in
 // bin/conformance.txt.
 func TestConformance(t *testing.T) {
 	var tables strings.Builder
+	found := make(map[string][]*scenario)
 	for _, run := range suiteRuns {
 		t.Run(run.name, func(t *testing.T) {
-			fmt.Fprintf(&tables, "on %s:\n%s\n", run.name, run.conform(t))
+			found[run.name] = run.conform(t)
+			fmt.Fprintf(&tables, "on %s:\n%s\n", run.name, suiteTable(run.revision, found[run.name]))
 		})
 	}
 	if err := os.WriteFile("../bin/conformance.txt", []byte(tables.String()), 0o600); err != nil {
 		t.Error(err)
 	}
+	t.Run("T-01 the verdicts on tasks are those of the server", func(t *testing.T) {
+		sameVerdicts(t, found["fastmcp-directly"], found["fastmcp"])
+	})
 }
 
-// conform makes one run and returns the table.
-func (r *suiteRun) conform(t *testing.T) string {
+// conform makes one run, and returns what is claimed of it.
+func (r *suiteRun) conform(t *testing.T) []*scenario {
 	file := "../conformance/" + r.name + ".txt"
 	want, err := readExpected(file)
 	if err != nil {
@@ -112,7 +121,7 @@ func (r *suiteRun) conform(t *testing.T) string {
 	for name := range want {
 		t.Errorf("%s has %s, which the suite did not run", file, name)
 	}
-	return suiteTable(r.revision, got)
+	return got
 }
 
 // judge returns the faults that are not expected, and notes for the table why
@@ -168,12 +177,21 @@ func readExpected(name string) (expectations, error) {
 	return want, lines.Err()
 }
 
-// run runs the suite and reads what it left in dir.
+// run runs the suite, once or for each of its scenarios, and reads what it left in
+// dir.
 func (r *suiteRun) run(ctx context.Context, dir string) ([]*scenario, error) {
+	if r.scenarios == nil {
+		return r.suite(ctx, dir, "--requirements", r.revision)
+	}
+	return r.each(ctx, dir)
+}
+
+// suite runs the suite on what the arguments choose.
+func (r *suiteRun) suite(ctx context.Context, dir string, choice ...string) ([]*scenario, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, nodeBinary, conformanceNode, "server",
-		"--requirements", r.revision, "--url", r.url(), "--timeout", "30000", "-o", dir)
+	argv := append([]string{conformanceNode, "server", "--url", r.url(), "--timeout", "30000", "-o", dir}, choice...)
+	cmd := exec.CommandContext(ctx, nodeBinary, argv...)
 	out, err := cmd.CombinedOutput() // the status says only that something failed
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("the suite did not end: %v\n%s", err, out)
@@ -236,6 +254,7 @@ func (s *scenario) read(name string) error {
 	}
 	for _, c := range checks {
 		s.checks[c.Status]++
+		s.verdicts = append(s.verdicts, c.ID+" "+c.Status)
 		if c.Status == "FAILURE" || c.Status == "WARNING" {
 			s.faults = append(s.faults, fault{c.ID, c.Status, c.ErrorMessage})
 		}

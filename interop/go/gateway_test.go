@@ -22,6 +22,7 @@ const (
 	bridgeBinary    = "../bin/mcpbridge"
 	everythingGo    = "../bin/everything-v1.6.1"
 	legacy2026      = "../bin/legacy-2026"
+	fastmcpPython   = "../bin/python-fastmcp/bin/python"
 	modernGo        = "../bin/modern-go"
 	nodeBinary      = "../node/node_modules/.bin/node"
 	everythingNode  = "../node/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
@@ -29,6 +30,7 @@ const (
 	roundNode       = "../node/round.mjs"
 	driveNode       = "../node/drive.mjs"
 	modernNode      = "../node/modern-server.mjs"
+	fastmcpServer   = "../python/fastmcp_server.py"
 	filesNode       = "../node/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"
 	conformanceNode = "../node/node_modules/@modelcontextprotocol/conformance/dist/index.js"
 )
@@ -121,6 +123,9 @@ func (w *world) startServers(ctx context.Context) error {
 		{"everything-http", func(_, port string) (env, argv []string) {
 			return []string{"PORT=" + port}, []string{nodeBinary, everythingNode, "streamableHttp"}
 		}, "/mcp"},
+		{"fastmcp", func(_, port string) (env, argv []string) {
+			return nil, []string{fastmcpPython, fastmcpServer, "--transport", "http", "--port", port}
+		}, "/mcp"},
 	} {
 		addr, err := process.FreeAddr()
 		if err != nil {
@@ -189,10 +194,11 @@ servers:
   modern-go: {url: %q}
   modern-typescript: {url: %q}
   everything-http: {url: %q}
+  fastmcp: {url: %q}
   everything-stdio: {command: %q, args: [%q, stdio, %q]}
   files: {command: %q, args: [%q, %q]}
 `, b.listen, admin, urls["everything-go"], urls["legacy-2026"], urls["modern-go"], urls["modern-typescript"],
-		urls["everything-http"], node[0], node[1], b.dir, node[0], node[2], b.dir)
+		urls["everything-http"], urls["fastmcp"], node[0], node[1], b.dir, node[0], node[2], b.dir)
 	return os.WriteFile(file, []byte(text), 0o600)
 }
 

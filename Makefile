@@ -56,7 +56,7 @@ rules: bin/rules ## which rules of docs/rules.md the last `make test` and `make 
 	@bin/rules judge -list docs/rules.md $$(for f in bin/race.json bin/schemas.json bin/interop.json bin/trunk.json; do [ ! -s $$f ] || echo $$f; done)
 
 .PHONY: interop
-interop: bin/rules ## real clients and servers, the conformance suite and the published schemas (needs node, npm, python3, MCP_SCHEMAS and MCP_REFERENCES; a JDK and mvn for the Java SDK, or its recorded requests stand in)
+interop: bin/rules ## real clients and servers, the conformance suite and the published schemas (needs node, npm, python3, MCP_SCHEMAS and MCP_REFERENCES; a JDK and mvn for the Java SDK, or its recorded requests stand in; cargo for the Rust SDK, or its client is left out)
 	interop/require documents
 	interop/build
 	@set -x; for m in legacy-2026 legacy-go modern-go; do $(GO) -C interop/$$m test -count=1 -timeout 2m .; done

@@ -1,7 +1,7 @@
 """A server on fastmcp 4 whose tools run as tasks of the extension io.modelcontextprotocol/tasks.
 
-The tools are those that the conformance suite's scenarios tasks-* name, and tally, which
-says how often slow_compute was entered, so that clients see what ran. Its --transport is
+The tools are those that the conformance suite's scenarios tasks-* name, own_id, and tally,
+which says how often slow_compute was entered. Its --transport is
 stdio or http (at /mcp).
 """
 
@@ -15,6 +15,7 @@ from fastmcp import Context, FastMCP
 from fastmcp.exceptions import ToolError
 from fastmcp.utilities.tasks import TaskConfig
 from fastmcp_tasks import TasksExtension
+from fastmcp_tasks.context import get_task_context
 from mcp.shared.exceptions import MCPError
 
 flags = argparse.ArgumentParser(description=__doc__)
@@ -64,6 +65,12 @@ async def slow_compute(seconds: float, label: str = "") -> str:
     entered[label] = entered.get(label, 0) + 1
     await asyncio.sleep(seconds)
     return f"computed {label} in {seconds:g} s"
+
+
+@server.tool(task=required)
+async def own_id() -> str:
+    """Says the id of the task that it runs as."""
+    return get_task_context().task_id
 
 
 @server.tool(task=required)

@@ -1,12 +1,15 @@
 // A server that speaks 2026-07-28 and nothing else, on the TypeScript SDK:
 // node modern-server.mjs serves stdio, node modern-server.mjs --http HOST:PORT
-// Streamable HTTP at every path. Legacy requests are refused with -32022.
+// Streamable HTTP at every path. Legacy requests are refused with -32022. What it offers is
+// in modern-features.mjs, or in the module that the last argument names.
 import { createMcpHandler, hostHeaderValidationResponse, localhostAllowedHostnames } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { createServer } from "node:http";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { newServer } from "./modern-features.mjs";
+
+const features = process.argv.slice(2).find((arg) => arg.endsWith(".mjs")) ?? "./modern-features.mjs";
+const { newServer } = await import(features);
 
 /** What lives longer than one request; notify takes a kind of list, or a URI. */
 const world = { changes: { tools: 0, prompts: 0, resources: 0 }, versions: new Map(), notify: () => {} };

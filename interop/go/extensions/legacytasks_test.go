@@ -50,7 +50,10 @@ func wantLegacy() *legacyFindings {
 // itself, to a server that has them, directly and through mcpbridge.
 func TestT04LegacyTasks(t *testing.T) {
 	everything := "node/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
-	url, command := start(t, true, node(everything, "streamableHttp")...), node(everything, "stdio")
+	url := start(t, func(_, port string) (env, argv []string) {
+		return []string{"PORT=" + port}, node(everything, "streamableHttp")
+	})
+	command := node(everything, "stdio")
 	bridge := serve(t, atURL("web", url), atCommand("pipe", command))
 	for name, to := range map[string]target{
 		"directly":         {URL: url},

@@ -46,18 +46,13 @@ type target struct {
 	Argv []string `json:"argv,omitempty"`
 }
 
-// start starts a server that is told its port as the last argument, or by the variable
-// PORT, and returns the URL of its endpoint.
-func start(t *testing.T, byVariable bool, argv ...string) string {
+// start starts a server that is told where to listen, and returns the URL of its
+// endpoint.
+func start(t *testing.T, command func(addr, port string) (env, argv []string)) string {
 	t.Helper()
 	addr := rig.FreeAddr(t)
 	_, port, _ := net.SplitHostPort(addr)
-	var env []string
-	if byVariable {
-		env = []string{"PORT=" + port}
-	} else {
-		argv = append(argv, port)
-	}
+	env, argv := command(addr, port)
 	p, err := process.Start(filepath.Base(argv[1]), env, argv...)
 	if err != nil {
 		t.Fatal(err)

@@ -87,7 +87,9 @@ func wantTasks(client string) *taskFindings {
 // that a client leaves behind is found by its next connection, and was run once.
 func TestT01Tasks(t *testing.T) {
 	command := fastmcp("python/fastmcp_server.py")
-	url := start(t, false, append(command, "--transport", "http", "--port")...)
+	url := start(t, func(_, port string) (env, argv []string) {
+		return nil, append(command, "--transport", "http", "--port", port)
+	})
 	bridge := serve(t, atURL("web", url), atCommand("pipe", command))
 	for _, spot := range []struct {
 		name  string

@@ -29,7 +29,8 @@ func newProbeCommand(p process) *cobra.Command {
 		Long: `Asks a server what it speaks, as serve does, and then for what it has. Prints in
 one line what works and how many limits there are, and then the revisions, the transport, how each question was answered and how long that
 took, and what becomes of each feature on the way to clients of the other era,
-with the reason and the rule of the translation.
+and of each extension for clients of either, with the reason and the rule of the
+translation.
 
 A command is started with the environment of mcpbridge, and is ended again; it is
 started anew only if it ends, or says nothing more, when it is asked. Nothing is called but lists. Credentials that are to

@@ -34,6 +34,8 @@ type probeReport struct {
 	// Crossings are for clients of the other era than the server's; absent where
 	// nothing is known of its features.
 	Crossings []crossing `json:"crossings,omitempty"`
+	// Extensions are for clients of either era; absent where the server declares none.
+	Extensions []extensionReport `json:"extensions,omitempty"`
 }
 
 type probedServer struct {
@@ -75,7 +77,7 @@ func (p *prober) report(v exchange.Verdict) *probeReport {
 		r.Lists[l.Method] = len(l.Items)
 	}
 	s := &subject{v, !p.onConnection() && !v.Older, p.server.Command != ""}
-	r.Crossings = s.crossings()
+	r.Crossings, r.Extensions = s.crossings(), s.extensions()
 	r.summarize()
 	return r
 }
@@ -133,6 +135,7 @@ func (r *probeReport) print(w io.Writer) error {
 	r.printHead(&b)
 	r.printSteps(&b)
 	r.printCrossings(&b)
+	r.printExtensions(&b)
 	_, err := io.WriteString(w, printable(b.String()))
 	return err
 }

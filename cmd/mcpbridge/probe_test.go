@@ -62,11 +62,20 @@ func TestProbePrints(t *testing.T) {
 	url := func(o *oddServer) func(*testing.T) []string {
 		return func(t *testing.T) []string { return []string{o.start(t)} }
 	}
+	extended := func(modern bool) func(*testing.T) []string {
+		return func(t *testing.T) []string {
+			srv := httptest.NewServer(&featured{modern: modern, capabilities: extensions, headers: make(chan http.Header, 1)})
+			t.Cleanup(srv.Close)
+			return []string{srv.URL}
+		}
+	}
 	for _, tt := range []struct {
 		name string
 		args func(*testing.T) []string
 		code int
 	}{
+		{"modern-extensions", extended(true), 0},
+		{"legacy-extensions", extended(false), 0},
 		{"legacy", func(*testing.T) []string { return []string{"--", os.Args[0], "notebook-on-stdio"} }, 0},
 		{"modern", func(*testing.T) []string { return []string{"--", os.Args[0], "modern-notebook-on-stdio"} }, 0},
 		{"fails-then-greets", url(&oddServer{status: 500, kind: "text/html", greets: true}), 0},
@@ -93,6 +102,10 @@ func TestProbePrints(t *testing.T) {
 		})
 	}
 }
+
+// extensions are capabilities with one extension of each kind.
+const extensions = `{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html"]},"io.modelcontextprotocol/tasks":{},` +
+	`"io.modelcontextprotocol/skills":{"directoryRead":true},"io.modelcontextprotocol/events":{},"com.example/board":{}}}`
 
 // A featured is a server with what a table of crossings asks for.
 type featured struct {
@@ -249,6 +262,33 @@ func TestProbeJSONOfAModernServer(t *testing.T) {
 		"what is followed, while more is added": "",
 		"how long results may be kept (ttlMs, cacheScope)": "changes",
 	})
+}
+
+// Each extension is told of by its name, for clients of either era, with a rule of the
+// list.
+func TestProbeJSONOfExtensions(t *testing.T) {
+	rules, err := os.ReadFile("../../docs/rules.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, modern := range []bool{true, false} {
+		srv := httptest.NewServer(&featured{modern: modern, capabilities: extensions, headers: make(chan http.Header, 1)})
+		defer srv.Close()
+		r, _ := probeJSON(t, srv.URL)
+		var names []string
+		for _, e := range r.Extensions {
+			names = append(names, e.Name)
+			for _, f := range []fate{e.Modern, e.Legacy} {
+				if !slices.Contains([]string{refused, changes, crosses}, f.Outcome) || f.Why == "" || !strings.Contains(string(rules), "\n| "+f.Rule+" | ") {
+					t.Errorf("%s: %+v, want an outcome, a reason and a rule of docs/rules.md", e.Name, f)
+				}
+			}
+		}
+		want := []string{"com.example/board", extensionEvents, extensionSkills, spec.ExtensionTasks, extensionUI}
+		if !slices.Equal(names, want) || string(r.Extensions[2].Settings) == "" || r.Extensions[0].Settings != nil {
+			t.Errorf("extensions %+v, want %q, with the settings of skills", r.Extensions, want)
+		}
+	}
 }
 
 // The transports that a server can have beside the usual two.

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// An extensionReport says what becomes of an extension that a server declares.
+type extensionReport struct {
+	Name     string          `json:"name"`
+	Settings json.RawMessage `json:"settings,omitempty"` // as the server wrote them; absent if there are none
+	Modern   fate            `json:"modern"`             // for clients of 2026-07-28
+	Legacy   fate            `json:"legacy"`             // for those of 2025-11-25 and before
+}
+
+// A fate is what clients of one era get.
+type fate struct {
+	Outcome string `json:"outcome"`
+	Why     string `json:"why"`
+	Rule    string `json:"rule"` // of docs/rules.md
+}
+
+// fates are for clients of either era.
+type fates struct{ modern, legacy fate }
+
+// The extensions that more is known of than their names.
+const (
+	extensionUI     = spec.MetaPrefix + "ui"
+	extensionSkills = spec.MetaPrefix + "skills"
+	extensionEvents = spec.MetaPrefix + "events"
+)
+
+// fromModern is what becomes of extensions of a server of 2026-07-28, by name; the
+// empty name is for all others.
+var fromModern = map[string]fates{
+	spec.ExtensionTasks: {
+		fate{crosses, "tools may answer with a task; tasks/get, tasks/update and tasks/cancel reach the server, under its own ids", "T-01"},
+		fate{refused, "they are not told of it, and tools that run as tasks alone fail for them: it is not the tasks of 2025-11-25", "M2L-07"},
+	},
+	extensionUI: {
+		fate{crosses, "_meta.ui of tools and the contents of ui:// resources, byte for byte; ui/* stays between page and host", "S-01"},
+		fate{crosses, "_meta.ui of tools and the contents of ui:// resources, byte for byte; ui/* stays between page and host", "M2L-07"},
+	},
+	extensionSkills: {
+		fate{crosses, "skills/list, skills/get and resources/directory/read, with their caching hints", "S-01"},
+		fate{crosses, "skills/list, skills/get and resources/directory/read, though the extension is defined for 2026-07-28 alone", "M2L-07"},
+	},
+	extensionEvents: {
+		fate{crosses, "notifications of events/stream pass on its own stream, which lives as long as its client", "T-29"},
+		fate{changes, "events/list and events/poll pass; notifications of events/stream are dropped, and counted", "L2M-04"},
+	},
+	"": {
+		fate{crosses, "its requests, results and notifications pass as they are", "S-01"},
+		fate{crosses, "as the server declares it, and so do its requests; its notifications are dropped (L2M-04), results of types of its own are errors (L2M-09)", "M2L-07"},
+	},
+}
+
+// fromLegacy is the same of a server of an older revision.
+var fromLegacy = map[string]fates{
+	spec.ExtensionTasks: {
+		fate{refused, "clients are not told of it: a server of 2025-11-25 can only mean the tasks of that revision", "M2L-07"},
+		fate{crosses, "as the server declares it; the tasks of 2025-11-25 are a capability of their own", "S-02"},
+	},
+	extensionUI: {
+		fate{crosses, "_meta.ui of tools and the contents of ui:// resources, byte for byte; ui/* stays between page and host", "M2L-07"},
+		fate{crosses, "_meta.ui of tools and the contents of ui:// resources, byte for byte; ui/* stays between page and host", "S-02"},
+	},
+	"": {
+		fate{crosses, "as the server declares it, and so do its requests; its notifications are dropped", "M2L-07"},
+		fate{crosses, "its requests, results and notifications pass as they are", "S-02"},
+	},
+}
+
+// extensions returns what becomes of each extension, in the order of their names.
+func (s *subject) extensions() []extensionReport {
+	table := fromLegacy
+	if s.Era == spec.Modern {
+		table = fromModern
+	}
+	var out []extensionReport
+	for k, settings := range wire.Members(s.capability("extensions")) {
+		of, known := table[k.String()]
+		if !known {
+			of = table[""]
+		}
+		e := extensionReport{Name: k.String(), Modern: of.modern, Legacy: of.legacy}
+		if len(settings) > len("{}") {
+			e.Settings = settings
+		}
+		out = append(out, e)
+	}
+	slices.SortFunc(out, func(a, b extensionReport) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+func (r *probeReport) printExtensions(b *strings.Builder) {
+	if len(r.Extensions) == 0 {
+		return
+	}
+	b.WriteString("\nWhat becomes of its extensions\n")
+	for _, e := range r.Extensions {
+		fmt.Fprintf(b, "  %s\n", strings.TrimSpace(oneLine(e.Name+" "+string(e.Settings))))
+		e.Modern.print(b, "for clients of 2026-07-28")
+		e.Legacy.print(b, "for clients of 2025-11-25 and before")
+	}
+}
+
+func (f *fate) print(b *strings.Builder, whose string) {
+	fmt.Fprintf(b, "    %s  %s\n             %s (%s)\n", f.Outcome, whose, f.Why, f.Rule)
+}

@@ -38,8 +38,9 @@ type passage struct {
 // A subject is a server that was probed.
 type subject struct {
 	exchange.Verdict
-	http    bool // a request is an HTTP request with its own response
-	command bool // it is a process of ours
+	http    bool     // a request is an HTTP request with its own response
+	command bool     // it is a process of ours
+	hidden  []string // extensions and experimental capabilities that the configuration hides
 }
 
 // crossings returns what becomes of a server's features: first what does not cross.
@@ -129,12 +130,12 @@ func tools(so func(tool []byte) bool) func(*subject) ([]string, bool) {
 	}
 }
 
-// members asks for the names in a set of extensions: the one that does not cross, or
-// all others.
+// members asks for the names in a set of extensions, but those that are hidden: the one
+// that does not cross, or all others.
 func members(set string, tasks bool) func(*subject) ([]string, bool) {
 	return func(s *subject) (names []string, _ bool) {
 		for k := range wire.Members(s.capability(set)) {
-			if name := k.String(); (name == spec.ExtensionTasks) == tasks {
+			if name := k.String(); (name == spec.ExtensionTasks) == tasks && !slices.Contains(s.hidden, name) {
 				names = append(names, name)
 			}
 		}

@@ -76,6 +76,9 @@ var fromLegacy = map[string]fates{
 	},
 }
 
+// hiddenFate is what becomes of extensions that the configuration hides.
+var hiddenFate = fate{refused, "the configuration hides it (extensions.hide, or tasks: off)", "T-32"}
+
 // extensions returns what becomes of each extension, in the order of their names.
 func (s *subject) extensions() []extensionReport {
 	table := fromLegacy
@@ -87,6 +90,9 @@ func (s *subject) extensions() []extensionReport {
 		of, known := table[k.String()]
 		if !known {
 			of = table[""]
+		}
+		if slices.Contains(s.hidden, k.String()) {
+			of = fates{hiddenFate, hiddenFate}
 		}
 		e := extensionReport{Name: k.String(), Modern: of.modern, Legacy: of.legacy}
 		if len(settings) > len("{}") {

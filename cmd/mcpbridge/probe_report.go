@@ -76,7 +76,7 @@ func (p *prober) report(v exchange.Verdict) *probeReport {
 	for _, l := range v.Lists {
 		r.Lists[l.Method] = len(l.Items)
 	}
-	s := &subject{v, !p.onConnection() && !v.Older, p.server.Command != ""}
+	s := &subject{v, !p.onConnection() && !v.Older, p.server.Command != "", p.server.Hidden()}
 	r.Crossings, r.Extensions = s.crossings(), s.extensions()
 	r.summarize()
 	return r

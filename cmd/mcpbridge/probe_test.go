@@ -291,6 +291,27 @@ func TestProbeJSONOfExtensions(t *testing.T) {
 	}
 }
 
+// What the configuration hides reaches nobody, and the report says so.
+func TestT32ProbeTellsWhatIsHidden(t *testing.T) {
+	hidden := []string{"com.example/board", spec.ExtensionTasks}
+	s := &subject{
+		Verdict: exchange.Verdict{Era: spec.Modern, Description: &exchange.Description{Capabilities: []byte(extensions)}},
+		hidden:  hidden,
+	}
+	for _, e := range s.extensions() {
+		if got, want := e.Modern == hiddenFate && e.Legacy == hiddenFate, slices.Contains(hidden, e.Name); got != want {
+			t.Errorf("%s: %+v and %+v, want hidden to be %v", e.Name, e.Modern, e.Legacy, want)
+		}
+	}
+	for _, c := range s.crossings() {
+		for _, name := range hidden {
+			if slices.Contains(c.Items, name) {
+				t.Errorf("%s names %s, which is hidden", c.Feature, name)
+			}
+		}
+	}
+}
+
 // The transports that a server can have beside the usual two.
 func TestProbeOtherTransports(t *testing.T) {
 	s := serve(t, nil)

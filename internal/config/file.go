@@ -81,7 +81,7 @@ func readYAML(path string, data []byte, rep *report, whyNot error) *yaml.Node {
 // quotedKeys tells what was meant to be JSON from YAML in braces.
 var quotedKeys = regexp.MustCompile(`\{\s*(//[^\n]*\s*|/\*[^*]*\*/\s*)*["}]`)
 
-const tomlAdvice = "is TOML, as Codex has it, which mcpbridge does not read; write its servers into a YAML file, as config.example.yaml has them, and point Codex at mcpbridge: url = \"http://127.0.0.1:2526/mcp/NAME\", or command = \"mcpbridge\" and args = [\"wrap\", \"--\", COMMAND, ARGS...]"
+const tomlAdvice = "this is TOML, as Codex has it, which mcpbridge does not read; write its servers into a YAML file, as config.example.yaml has them, and point Codex at mcpbridge: url = \"http://127.0.0.1:2526/mcp/NAME\", or command = \"mcpbridge\" and args = [\"wrap\", \"--\", COMMAND, ARGS...]"
 
 var tomlTable = regexp.MustCompile(`(?m)^\[mcp_servers\.[^\]]+\]`)
 

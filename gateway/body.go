@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern"
@@ -28,7 +29,7 @@ func (g *Gateway) boundBody(w http.ResponseWriter, r *http.Request) {
 
 // readBody returns the request's body, or false if it answered why there is none.
 // It takes room for it.
-func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, s *server, in *room) ([]byte, bool) {
+func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, s *server, in *exchange.Room) ([]byte, bool) {
 	body, err := g.receive(w, r, in)
 	if err == nil {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
@@ -40,13 +41,13 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, s *server, in
 
 // receive reads a body into room that grows with what arrives. A length that is only
 // announced costs nothing (CWE-789).
-func (g *Gateway) receive(w http.ResponseWriter, r *http.Request, in *room) ([]byte, error) {
+func (g *Gateway) receive(w http.ResponseWriter, r *http.Request, in *exchange.Room) ([]byte, error) {
 	from, most := r.Body, r.ContentLength
 	if most < 0 || most > g.opts.MaxBody {
 		most = g.opts.MaxBody + 1 // where MaxBytesReader ends it
 		from = http.MaxBytesReader(w, r.Body, g.opts.MaxBody)
 	}
-	if err := in.grow(min(most, firstBody)); err != nil {
+	if err := in.Grow(int(min(most, firstBody))); err != nil {
 		return nil, err
 	}
 	body := make([]byte, 0, min(most, firstBody))
@@ -64,7 +65,7 @@ func (g *Gateway) receive(w http.ResponseWriter, r *http.Request, in *room) ([]b
 			return nil, err
 		case len(body) == cap(body):
 			size := min(most, 2*int64(cap(body)))
-			if err := in.grow(size - int64(cap(body))); err != nil {
+			if err := in.Grow(int(size) - cap(body)); err != nil {
 				return nil, err
 			}
 			body = append(make([]byte, 0, size), body...)
@@ -77,8 +78,8 @@ func (s *server) refuseBody(w http.ResponseWriter, r *http.Request, err error) {
 	g := s.g
 	var tooLarge *http.MaxBytesError
 	switch {
-	case errors.Is(err, errNoMemory):
-		refuseBusy(w, s.reportNoMemory())
+	case exchange.MayTryLater(err):
+		refuseBusy(w, exchange.WireError(err))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		g.opts.Metrics.Limit(s.name, "body_timeout")
 		g.opts.Logger.Warn("request refused: body too slow", "upstream", s.name, "downstream", r.RemoteAddr, "limit", g.opts.BodyTimeout)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
+	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -29,9 +30,10 @@ const (
 // It has no timers: what has expired is taken out when it is asked for, or as
 // the least recently used.
 type cache struct {
-	metrics    Metrics // read-only, as the next two
+	metrics    Metrics // read-only, as the next three
 	maxEntries int
 	maxBytes   int
+	account    *budget.Account
 
 	// mu guards the fields below and what shelves hold. It is held for map work
 	// only.
@@ -74,7 +76,7 @@ type load struct {
 }
 
 // cacheFor returns a cache, or nil if no server has results to keep.
-func cacheFor(o Options) (*cache, error) {
+func cacheFor(o Options, b *budget.Budget) (*cache, error) {
 	wanted := false
 	for _, so := range o.Servers {
 		for _, method := range so.Keep {
@@ -87,19 +89,21 @@ func cacheFor(o Options) (*cache, error) {
 	if !wanted {
 		return nil, nil
 	}
-	return newCache(o)
+	return newCache(o, b)
 }
 
-func newCache(o Options) (*cache, error) {
+func newCache(o Options, b *budget.Budget) (*cache, error) {
 	// The LRU never evicts by itself: one more would fit.
 	entries, err := simplelru.NewLRU[cacheKey, *entry](o.CacheEntries+1, nil)
 	if err != nil {
 		return nil, fmt.Errorf("making the cache: %w", err)
 	}
-	return &cache{
-		metrics: o.Metrics, maxEntries: o.CacheEntries, maxBytes: o.CacheBytes,
+	c := &cache{
+		metrics: o.Metrics, maxEntries: o.CacheEntries, maxBytes: o.CacheBytes, account: b.Account(cacheOwner),
 		entries: entries, leaders: make(map[cacheKey]*load), shelves: make(map[string]*shelf),
-	}, nil
+	}
+	b.OnShort(c.makeRoom)
+	return c, nil
 }
 
 // look returns a fresh result for key. If there is none it returns a load: one
@@ -146,15 +150,36 @@ func (c *cache) keep(l *load, res *exchange.Result) {
 	case size > c.maxBytes/maxShare:
 		return
 	}
+	if !c.account.Take(int64(size)) { // before the lock, which makeRoom takes
+		return
+	}
 	e := &entry{key: l.key, server: l.server, size: size, expires: time.Now().Add(ttl), result: exchange.Result{
 		Body: bytes.Clone(res.Body), Extra: bytes.Clone(res.Extra), ServerInfo: bytes.Clone(res.ServerInfo),
 		Era: res.Era, Cache: res.Cache,
 	}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !l.stale {
-		c.addLocked(e)
+	if l.stale {
+		c.account.Give(int64(size))
+		return
 	}
+	c.addLocked(e)
+}
+
+// makeRoom gives n bytes of the budget back by taking out the least recently used
+// results, or none if that is not enough: what is kept is a comfort, and goes before
+// anything is refused.
+func (c *cache) makeRoom(n int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if int64(c.bytes) < n {
+		return false
+	}
+	for end := int64(c.bytes) - n; int64(c.bytes) > end; {
+		_, oldest, _ := c.entries.GetOldest()
+		c.removeLocked(oldest, "memory")
+	}
+	return true
 }
 
 func (c *cache) addLocked(e *entry) {
@@ -269,6 +294,7 @@ func (c *cache) snapshot() CacheSnapshot {
 func (c *cache) removeLocked(e *entry, why string) {
 	c.entries.Remove(e.key)
 	c.countLocked(e.server, -e.size)
+	c.account.Give(int64(e.size))
 	s := c.shelves[e.key.scope]
 	delete(s.entries, e)
 	c.tidyLocked(e.key.scope, s)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -139,7 +140,7 @@ func TestM2L08LeaderLeaves(t *testing.T) {
 }
 
 func newTestCache(t *testing.T) *cache {
-	c, err := newCache(Options{CacheEntries: 10, CacheBytes: 1 << 20, Metrics: noMetrics{}})
+	c, err := newCache(Options{CacheEntries: 10, CacheBytes: 1 << 20, Metrics: noMetrics{}}, budget.New(1<<30))
 	if err != nil {
 		t.Fatal(err)
 	}

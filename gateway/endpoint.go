@@ -63,8 +63,8 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, share exchange.Sh
 	if !s.g.checkJSON(w, r) {
 		return
 	}
-	in := s.g.room(share)
-	defer in.release()
+	in := exchange.NewRoom(s, share)
+	defer in.Release()
 	body, ok := s.g.readBody(w, r, s, &in)
 	if !ok {
 		return

@@ -78,7 +78,8 @@ type Metrics interface {
 
 	// CacheLooked counts a request for a result that may be kept, and whether it
 	// was. CacheEvicted counts a result that left the cache because it was
-	// "changed", "expired", "full", "replaced" or "closed". CacheBytes adds
+	// "changed", "expired", "full", "replaced" or "closed", or
+	// for others' "memory". CacheBytes adds
 	// delta, which may be negative, to the bytes that are kept.
 	CacheLooked(server, method string, hit bool)
 	CacheEvicted(server, why string)
@@ -134,8 +135,9 @@ const (
 type Options struct {
 	Servers []ServerOptions
 
-	// Memory bounds what clients can have kept over all servers, in bytes: messages,
-	// calls, sessions and subscriptions. Principals share it. Zero means DefaultMemory.
+	// Memory bounds what clients can have kept over all servers, in bytes: messages and
+	// their answers, calls, sessions, subscriptions, and the results that are kept. Shares
+	// are of it. Zero means DefaultMemory.
 	Memory int64
 	// MaxBody bounds a request body in bytes. Zero means DefaultMaxBody.
 	MaxBody int64
@@ -257,11 +259,12 @@ func New(opts Options) (*Gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	kept, err := cacheFor(opts)
+	memory := budget.New(opts.Memory)
+	kept, err := cacheFor(opts, memory)
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	g := &Gateway{opts: opts, budget: budget.New(opts.Memory), hub: newHub(opts, kept), mux: http.NewServeMux(), sealer: sealer, sockets: newSockets(opts), hosts: Hosts{opts.MachineName, opts.AllowedHosts}, inflight: inflight{max: int64(opts.MaxRequests), each: int64(opts.MaxRequestsEach)}, instance: rand.Text()[:8], servers: make(map[string]*server)}
+	g := &Gateway{opts: opts, budget: memory, hub: newHub(opts, kept), mux: http.NewServeMux(), sealer: sealer, sockets: newSockets(opts), hosts: Hosts{opts.MachineName, opts.AllowedHosts}, inflight: inflight{max: int64(opts.MaxRequests), each: int64(opts.MaxRequestsEach)}, instance: rand.Text()[:8], servers: make(map[string]*server)}
 	for _, so := range opts.Servers {
 		if g.servers[so.Name] != nil {
 			return nil, fmt.Errorf("gateway: two servers are called %q", so.Name)

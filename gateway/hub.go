@@ -10,7 +10,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/index"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
-	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
 // A hub carries changes from backs to streams: bus, index, mailboxes. It is the
@@ -92,11 +91,11 @@ func (h *hub) enter(server string, mail *fanout.Mailbox) error {
 	defer h.mu.Unlock()
 	switch {
 	case h.closed:
-		return exchange.Refuse(spec.CodeInternal, "%v; listen again in a moment", exchange.ErrShutdown)
+		return exchange.RefuseForNow("%v; listen again in a moment", exchange.ErrShutdown)
 	case len(h.open) >= h.max:
 		h.metrics.Limit(server, "streams")
 		h.logger.Warn("listen stream refused: too many are open", "upstream", server, "limit", h.max)
-		return exchange.Refuse(spec.CodeInternal, "%d listen streams are open, the limit; close some, or raise limits.streams", h.max)
+		return exchange.RefuseForNow("%d listen streams are open, the limit; close some, or raise limits.streams", h.max)
 	}
 	h.open[mail] = struct{}{}
 	h.metrics.Streams(1)

@@ -1,61 +1,30 @@
 package gateway
 
 import (
-	"errors"
-
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// perByte is how many bytes of memory one byte of a message takes while it is served:
-// itself, and what is made of it for the server.
-const perByte = 2
+// An owner has an account of the budget that is no client's.
+type owner string
 
-// errNoMemory says that the budget is used up, by all or by one share.
-var errNoMemory = errors.New("the memory for clients' messages is used up")
+// What the gateway keeps for all: each has at most what is left, as a share.
+const (
+	cacheOwner   owner = "cache"
+	profileOwner owner = "profiles"
+)
 
-// A room is what one request has of the budget. It is used by one goroutine.
-type room struct {
-	account *budget.Account
-	taken   int64
-}
+// memoryUsedUp is what clients are told, and the log.
+const memoryUsedUp = "the memory for clients' messages is used up"
 
-func (g *Gateway) room(share exchange.Share) room {
-	return room{account: g.budget.Account(share)}
-}
+// Account implements [exchange.Memory].
+func (s *server) Account(share exchange.Share) *budget.Account { return s.g.budget.Account(share) }
 
-// grow takes room for n more bytes of a message.
-func (r *room) grow(n int64) error {
-	n *= perByte
-	if !r.account.Take(n) {
-		return errNoMemory
-	}
-	r.taken += n
-	return nil
-}
-
-// release gives everything back.
-func (r *room) release() {
-	if r.taken > 0 {
-		r.account.Give(r.taken)
-		r.taken = 0
-	}
-}
-
-// reserve is the [exchange.Reserve] of the fronts.
-func (s *server) reserve(share exchange.Share, n int) (release func(), err error) {
-	a, size := s.g.budget.Account(share), perByte*int64(n)
-	if a.Take(size) {
-		return func() { a.Give(size) }, nil
-	}
-	return nil, &exchange.Refusal{Err: s.reportNoMemory()}
-}
-
-// reportNoMemory counts and logs a refusal, and returns what the client is told.
-func (s *server) reportNoMemory() *wire.Error {
+// Refuse implements [exchange.Memory].
+func (s *server) Refuse() error {
 	s.g.opts.Metrics.Limit(s.name, "memory")
-	s.g.opts.Logger.Warn("request refused: "+errNoMemory.Error(), "upstream", s.name, "limit", s.g.opts.Memory)
-	return wire.Errorf(spec.CodeInternal, "%v; try again in a moment, or raise limits.memory", errNoMemory)
+	s.g.opts.Logger.Warn("no room: "+memoryUsedUp, "upstream", s.name, "limit", s.g.opts.Memory)
+	return &exchange.Refusal{Later: true, Err: wire.Errorf(spec.CodeInternal, memoryUsedUp+"; try again in a moment, or raise limits.memory")}
 }

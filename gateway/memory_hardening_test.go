@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 )
 
@@ -277,10 +278,10 @@ func TestRequestsAndMemoryAreByAddress(t *testing.T) {
 	if got := <-done; got.status != http.StatusOK {
 		t.Errorf("the first = %d %s, want its answer", got.status, got.body)
 	}
-	at := func(addr string) room {
-		return r.g.room(r.g.shareOf(&http.Request{RemoteAddr: addr}, exchange.Anonymous))
+	at := func(addr string) *budget.Account {
+		return r.g.budget.Account(r.g.shareOf(&http.Request{RemoteAddr: addr}, exchange.Anonymous))
 	}
-	if a, b, c := at("127.0.0.2:1"), at("127.0.0.2:2"), at("127.0.0.3:1"); a.account != b.account || a.account == c.account {
+	if a, b, c := at("127.0.0.2:1"), at("127.0.0.2:2"), at("127.0.0.3:1"); a != b || a == c {
 		t.Error("accounts of memory are not by address")
 	}
 }

@@ -45,8 +45,8 @@ func (s *server) serveMessages(w http.ResponseWriter, r *http.Request) {
 	if session == nil || !s.g.checkJSON(w, r) {
 		return
 	}
-	in := s.g.room(s.g.shareOf(r, s.g.authenticate(r)))
-	defer in.release()
+	in := exchange.NewRoom(s, s.g.shareOf(r, s.g.authenticate(r)))
+	defer in.Release()
 	body, ok := s.g.readBody(w, r, s, &in)
 	if !ok || !s.take(w, r, session, body) {
 		return

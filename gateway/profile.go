@@ -10,6 +10,7 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
+	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -22,6 +23,8 @@ const (
 	// maxProfile bounds what a profile that is remembered says, in bytes. A larger one
 	// is computed for each request.
 	maxProfile = 1 << 10
+	// profileOverhead is what a profile takes beside that.
+	profileOverhead = 512
 )
 
 // A profiler puts requests of one server into profiles. Safe for concurrent use.
@@ -35,6 +38,7 @@ type profiler struct {
 	one          bool            // there is one session upstream for all
 	era          func() spec.Era // the upstream's; set before the first admit
 	known        *lru.Cache[profileKey, exchange.Profile]
+	account      *budget.Account // that what is known takes from; nil for no bound
 }
 
 // A profileKey is what a profile is made of, as it came: two spellings of one profile are
@@ -76,16 +80,18 @@ func (p *profileParts) key() profileKey {
 }
 
 func newProfiler(so ServerOptions) (*profiler, error) {
-	known, err := lru.New[profileKey, exchange.Profile](maxProfiles)
 	isolation := so.Isolation
 	if isolation == "" {
 		isolation = IsolatePrincipal
 	}
-	return &profiler{
+	p := &profiler{
 		server: so.Name, isolation: isolation, clientInfo: so.ForwardClientInfo, experimental: so.Experimental,
 		hide: so.HideExtensions, hideTasks: append(slices.Clone(so.HideExtensions), spec.ExtensionTasks),
-		one: so.oneSession(), era: func() spec.Era { return spec.Unknown }, known: known,
-	}, err
+		one: so.oneSession(), era: func() spec.Era { return spec.Unknown },
+	}
+	var err error
+	p.known, err = lru.NewWithEvict(maxProfiles, func(_ profileKey, prof exchange.Profile) { p.forgotten(prof) })
+	return p, err
 }
 
 // admit sets the request's profile.
@@ -104,12 +110,10 @@ func (p *profiler) admit(req *exchange.Request) error {
 	prof, ok := p.known.Get(key)
 	if !ok {
 		prof = p.profile(&parts)
-		if len(prof.Capabilities)+len(prof.ClientInfo) <= maxProfile {
-			p.known.Add(key, prof)
-		}
+		p.remember(key, prof)
 	}
 	req.Profile = prof
-	req.Profile.Share = string(req.Principal)
+	req.Profile.Share = req.Share
 	return nil
 }
 
@@ -118,6 +122,30 @@ func (p *profiler) admit(req *exchange.Request) error {
 // extension.
 func (p *profiler) sharesTasks(req *exchange.Request) bool {
 	return req.Era == spec.Modern && bytes.Contains(req.Capabilities, []byte(spec.ExtensionTasks)) && p.era() == spec.Modern
+}
+
+// remember keeps a profile that is small, as long as there is memory: one that is
+// forgotten is computed anew.
+func (p *profiler) remember(key profileKey, prof exchange.Profile) {
+	size := profileSize(prof)
+	if size > profileOverhead+maxProfile || p.account != nil && !p.account.Take(size) {
+		return
+	}
+	if had, _ := p.known.ContainsOrAdd(key, prof); had {
+		p.forgotten(prof)
+	}
+}
+
+// forgotten gives back the memory of a profile.
+func (p *profiler) forgotten(prof exchange.Profile) {
+	if p.account != nil {
+		p.account.Give(profileSize(prof))
+	}
+}
+
+// profileSize is what a profile takes that is remembered, in bytes.
+func profileSize(prof exchange.Profile) int64 {
+	return int64(profileOverhead + len(prof.Capabilities) + len(prof.ClientInfo))
 }
 
 // profile computes a profile. Its scope is a digest, not the parts: it stands in

@@ -45,6 +45,7 @@ func newServer(g *Gateway, so ServerOptions) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
+	profiles.account = g.budget.Account(profileOwner)
 	s := &server{g: g, name: so.Name, profiles: profiles, shared: so.oneSession(), lines: g.opts.Logger.With("upstream", so.Name).Handler()}
 	if s.back, err = so.Open(g.hub); err != nil {
 		return nil, err
@@ -81,7 +82,7 @@ func (s *server) openLegacyFront(so ServerOptions) (*legacy.Front, error) {
 		Linker:          s,
 		Command:         so.Command,
 		Admit:           s.profiles.admit,
-		Reserve:         s.reserve,
+		Memory:          s,
 		Instance:        g.instance,
 		Share:           g.shareOf,
 		MaxSessions:     g.opts.MaxSessions,
@@ -109,7 +110,7 @@ func (s *server) openModernFront(so ServerOptions) (*modern.Front, error) {
 		Describer:     s,
 		Feed:          s,
 		Admit:         s.profiles.admit,
-		Reserve:       s.reserve,
+		Memory:        s,
 		NoTasks:       slices.Contains(so.HideExtensions, spec.ExtensionTasks),
 		Upstream:      s.back.Era,
 		WriteTimeout:  g.opts.WriteTimeout,

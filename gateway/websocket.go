@@ -24,6 +24,9 @@ const (
 	DefaultMaxSocketsEach = 5_000
 )
 
+// socketSize is what a WebSocket takes beside its messages, in bytes: buffers, mostly.
+const socketSize = 8 << 10
+
 // sockets are the WebSockets of all servers' clients. net/http forgets a connection
 // that is taken over from it, so they are the gateway's to end.
 type sockets struct {
@@ -132,7 +135,12 @@ func (s *sockets) len() int {
 // does. Whose requests they are is decided by this one.
 func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server) {
 	share := g.shareOf(r, g.authenticate(r))
-	if err := g.sockets.take(share); err != nil {
+	room, err := exchange.Take(s, share, socketSize)
+	if err == nil {
+		err = g.sockets.take(share)
+	}
+	if err != nil {
+		room.Release()
 		s.refuseSocket(w, r, err)
 		return
 	}
@@ -145,11 +153,12 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server)
 	})
 	if err != nil {
 		g.sockets.leave(share, nil)
+		room.Release()
 		s.failSocket(w, r, err)
 		return
 	}
 	g.sockets.enter(c)
-	go s.runSocket(c, share) // ends with the connection, or with sockets.wait
+	go s.runSocket(c, share, room) // ends with the connection, or with sockets.wait
 }
 
 // refuseSocket answers who asks for a WebSocket when there can't be one more.
@@ -158,7 +167,7 @@ func (s *server) refuseSocket(w http.ResponseWriter, r *http.Request, err error)
 		s.g.opts.Metrics.Limit(s.name, f.limit)
 		s.g.opts.Logger.Warn("WebSocket refused: too many are open", "upstream", s.name, "downstream", r.RemoteAddr, "limit", f.n)
 	}
-	modern.WriteError(w, http.StatusServiceUnavailable, wire.ID{}, wire.Errorf(spec.CodeInternal, "%v", err))
+	refuseBusy(w, wire.Errorf(spec.CodeInternal, "%v", err))
 }
 
 // failSocket answers a handshake that is none.
@@ -173,7 +182,8 @@ func (s *server) failSocket(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // runSocket serves a WebSocket until it ends.
-func (s *server) runSocket(c *transport.WebSocket, share exchange.Share) {
+func (s *server) runSocket(c *transport.WebSocket, share exchange.Share, room exchange.Room) {
+	defer room.Release()
 	defer s.g.sockets.leave(share, c)
 	s.g.opts.Metrics.Sockets(s.name, 1)
 	defer s.g.opts.Metrics.Sockets(s.name, -1)

@@ -27,6 +27,7 @@ type call struct {
 	capabilities json.RawMessage // its client's
 	mayBeAsked   bool            // the server's questions may belong to it
 	leaveLane    func()          // nil, or lets the next call run; may be called again
+	in           exchange.Intake // of its answer
 	hosts        bool            // it is never sent itself: requests of the gateway are its parts
 	relayed      *relayed        // what passes under a relay; nil for other calls
 	owner        *call           // the client's call that this request of the gateway is a part of; nil if none
@@ -126,8 +127,13 @@ func (c *call) advance(value []byte) bool {
 // note queues a message for the caller and reports whether there was room.
 func (c *call) note(method string, params []byte) bool {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.answered && !c.ended && c.notes.Add(exchange.Notification{Method: method, Params: params})
+	ok := !c.answered && !c.ended && c.notes.Add(exchange.Notification{Method: method, Params: params})
+	short := c.notes.Short()
+	c.mu.Unlock()
+	if short {
+		_ = c.notes.Room.Refuse() // counted and logged; the message is lost, as others beyond the bound
+	}
+	return ok
 }
 
 // drain gives the queued notes to the caller, in order, unless somebody else is

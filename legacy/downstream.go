@@ -28,7 +28,7 @@ type downstream struct {
 
 	subs subscriptions
 
-	release func() // gives its memory back; set by roll.add
+	room exchange.Room // of what its client says of itself, and of its streams; set by reserve, then guarded by streams.mu
 
 	uses   int           // guarded by roll.mu
 	ending bool          // guarded by roll.mu
@@ -83,6 +83,15 @@ func (f *Front) newDownstream(id DownstreamID, name string, share exchange.Share
 	return d
 }
 
+// downstreamSize is what a session takes beside what its client says of itself, in bytes.
+const downstreamSize = 4 << 10
+
+// reserve takes memory for the session, which close gives back.
+func (d *downstream) reserve() (err error) {
+	d.room, err = exchange.Take(d.f.opts.Memory, d.share, downstreamSize+len(d.info)+len(d.capabilities))
+	return err
+}
+
 // close cancels what is in flight and waits for it, and leaves nothing of the
 // session behind.
 func (d *downstream) close() {
@@ -103,6 +112,7 @@ func (d *downstream) close() {
 	}
 	d.streams.close()
 	d.running.Wait()
+	d.streams.vacate()
 }
 
 // life returns a context that ends with the session, for one of its goroutines.
@@ -140,6 +150,7 @@ func (d *downstream) request(m *wire.Message) *exchange.Request {
 		ClientInfo:    d.info,
 		Principal:     d.principal,
 		Share:         d.share,
+		Memory:        d.f.opts.Memory,
 		Session:       d.name,
 		LogLevel:      level,
 		ProgressToken: wire.Get(wire.Get(m.Params, "_meta"), spec.MetaProgressToken),
@@ -157,7 +168,7 @@ func (d *downstream) begin(m *wire.Message, out outlet) {
 	c := &incoming{d: d, id: m.ID, out: out, cancel: cancel}
 	if err := d.admit(c, m); err != nil {
 		cancel(nil)
-		c.refuse(exchange.WireError(err))
+		c.refuse(err)
 		return
 	}
 	go func() { // ends when the handler returns, which close makes it
@@ -179,11 +190,11 @@ func (d *downstream) spawn(f func()) bool {
 
 // admit takes memory for a request and counts it in, or refuses it.
 func (d *downstream) admit(c *incoming, m *wire.Message) (err error) {
-	if c.release, err = d.f.opts.Reserve(d.share, len(m.Text)); err != nil {
+	if c.room, err = exchange.Take(d.f.opts.Memory, d.share, len(m.Text)); err != nil {
 		return err
 	}
 	if err = d.enter(c); err != nil {
-		c.release()
+		c.room.Release()
 	}
 	return err
 }
@@ -201,7 +212,7 @@ func (d *downstream) enter(c *incoming) error {
 		d.running.Go(func() { // not under the lock
 			d.f.log.Warn("request refused: too many in flight", "session", d.name, "limit", maxCalls)
 		})
-		return wire.Errorf(spec.CodeInternal, "%d requests of this session are in flight, the limit; wait for some", maxCalls)
+		return exchange.RefuseForNow("%d requests of this session are in flight, the limit; wait for some", maxCalls)
 	}
 	d.last++
 	c.n = d.last
@@ -211,7 +222,7 @@ func (d *downstream) enter(c *incoming) error {
 }
 
 func (d *downstream) leave(c *incoming) {
-	c.release()
+	c.room.Release()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.calls, c.id) // of nil too

@@ -73,6 +73,10 @@ func (b *Back) clientError(method string, err error) error {
 
 func (b *Back) toldError(method string, err error) error {
 	var we *wire.Error
+	var short *exchange.ShortageError
+	if errors.As(err, &short) {
+		return short.Of(b.opts.Name, method, spec.Repeatable(method))
+	}
 	if errors.As(err, &we) || errors.Is(err, context.Canceled) {
 		return err
 	}

@@ -69,8 +69,8 @@ type FrontOptions struct {
 	Command bool
 	// Admit puts a request into its profile, or refuses it. Required.
 	Admit func(*exchange.Request) error
-	// Reserve takes memory for what is kept. Nil means that there is no bound.
-	Reserve exchange.Reserve
+	// Memory is taken from for what is kept. Nil means that there is no bound.
+	Memory exchange.Memory
 
 	// Instance begins session ids and event ids, so that replicas can tell whose
 	// they are. Empty means a random one.
@@ -168,9 +168,6 @@ func (o *FrontOptions) fill() {
 	o.Idle = cmp.Or(o.Idle, DefaultDownstreamIdle)
 	o.MaxStored = cmp.Or(o.MaxStored, DefaultMaxStored)
 	o.MaxTopics = cmp.Or(o.MaxTopics, DefaultMaxTopics)
-	if o.Reserve == nil {
-		o.Reserve = exchange.Unbounded
-	}
 	if o.Check == nil {
 		o.Check = func(*wire.Message) error { return nil }
 	}

@@ -67,7 +67,7 @@ func (d *downstream) servePostedBatch(w http.ResponseWriter, r *http.Request, bo
 	}
 	p := d.newPost(first, len(b.requests)+len(b.refusals), true)
 	for _, refusal := range b.refusals {
-		p.answer(refusal)
+		p.answer(response{msg: refusal})
 	}
 	for _, m := range b.requests {
 		d.begin(m, p)

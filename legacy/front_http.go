@@ -107,6 +107,7 @@ func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.
 	}
 	switch {
 	case err != nil:
+		hint(w, err)
 		writeFrontError(w, http.StatusOK, m.ID, exchange.WireError(err))
 		return
 	case d == nil: // refused upstream
@@ -204,6 +205,13 @@ func accepts(h http.Header, want string) bool {
 		}
 	}
 	return false
+}
+
+// hint says in a header whether what was refused may be taken in a moment.
+func hint(w http.ResponseWriter, err error) {
+	if exchange.MayTryLater(err) {
+		w.Header().Set("Retry-After", retryAfter)
+	}
 }
 
 func writeFrontError(w http.ResponseWriter, status int, id wire.ID, e *wire.Error) {

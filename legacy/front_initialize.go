@@ -26,6 +26,19 @@ func (f *Front) initialize(ctx context.Context, id DownstreamID, m *wire.Message
 	h, malformed := readHandshake(m.Params)
 	d := f.newDownstream(id, rand.Text()[:12], share, h)
 	d.send = send
+	if err := d.reserve(); err != nil {
+		return nil, nil, err
+	}
+	opened, answer, err := f.open(ctx, d, m, malformed)
+	if opened == nil {
+		d.streams.vacate()
+	}
+	return opened, answer, err
+}
+
+// open is initialize for a session that has its memory. malformed is why the handshake
+// can only be answered upstream; nil if it can be here.
+func (f *Front) open(ctx context.Context, d *downstream, m *wire.Message, malformed error) (*downstream, []byte, error) {
 	req := d.request(m)
 	if err := f.opts.Admit(req); err != nil {
 		return nil, nil, err
@@ -45,7 +58,7 @@ func (f *Front) initialize(ctx context.Context, id DownstreamID, m *wire.Message
 		return nil, nil, err
 	}
 	d.offered = readCapabilities(desc.Capabilities)
-	return d, wire.AppendResult(nil, m.ID, f.initializeResult(h.revision, desc), nil), nil
+	return d, wire.AppendResult(nil, m.ID, f.initializeResult(d.revision, desc), nil), nil
 }
 
 // readHandshake settles the revision: the client's if it is a legacy one we know,

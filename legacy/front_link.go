@@ -113,7 +113,7 @@ func (d *downstream) follow(lost func()) {
 func (d *downstream) beginLinked(m *wire.Message, out outlet) {
 	c := &incoming{d: d, id: m.ID, out: out, cancel: func(error) {}}
 	if err := d.admit(c, m); err != nil {
-		c.refuse(exchange.WireError(err))
+		c.refuse(err)
 		return
 	}
 	d.link.Call(m, c)
@@ -126,7 +126,7 @@ func (c *incoming) Message(ctx context.Context, text []byte) error { return c.ou
 func (c *incoming) Answer(text []byte, _ error) {
 	defer c.d.running.Done()
 	c.d.leave(c) // the client may use the id again at once
-	c.out.answer(text)
+	c.respond(text)
 }
 
 // Lost implements [exchange.Outcome].
@@ -138,22 +138,22 @@ func (c *incoming) Lost(err error) {
 	case errors.Is(err, exchange.ErrCancelled):
 		c.out.silent()
 	case !errors.Is(err, exchange.ErrLinkEnded):
-		c.out.answer(wire.AppendError(nil, c.id, exchange.WireError(err)))
+		c.out.answer(c.failure(err))
 	case isPost:
 		p.gone(sessionGone(c.id, err))
 	default:
-		c.out.answer(sessionGone(c.id, err))
+		c.out.answer(response{msg: sessionGone(c.id, err)})
 	}
 }
 
 // refuse answers a request that was not entered, which may have met its session's end.
-func (c *incoming) refuse(e *wire.Error) {
-	msg := wire.AppendError(nil, c.id, e)
-	if p, ok := c.out.(*post); ok && e.Code == spec.CodeSessionNotFound {
-		p.gone(msg)
+func (c *incoming) refuse(err error) {
+	r := c.failure(err)
+	if p, ok := c.out.(*post); ok && exchange.WireError(err).Code == spec.CodeSessionNotFound {
+		p.gone(r.msg)
 		return
 	}
-	c.out.answer(msg)
+	c.out.answer(r)
 }
 
 // sessionGone is what a client is told that has to initialize anew.
@@ -167,7 +167,7 @@ func (p *post) gone(msg []byte) {
 	p.mu.Lock()
 	p.lost = true
 	p.mu.Unlock()
-	p.settle(msg)
+	p.settle(&response{msg: msg})
 }
 
 // status is that of an answer that is no stream.

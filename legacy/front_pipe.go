@@ -181,7 +181,7 @@ func (p *Pipe) serveBatch(body []byte) {
 	}
 	out := &batchOutlet{p: p, pending: len(b.requests) + len(b.refusals)}
 	for _, refusal := range b.refusals {
-		out.answer(refusal)
+		out.answer(response{msg: refusal})
 	}
 	for _, m := range b.requests {
 		d.begin(m, out)
@@ -232,8 +232,12 @@ func (p *Pipe) Close() {
 type pipeOutlet struct{ p *Pipe }
 
 func (o *pipeOutlet) message(_ context.Context, msg []byte) error { return o.p.send(msg) }
-func (o *pipeOutlet) answer(msg []byte)                           { _ = o.p.send(msg) } // nobody is left to tell
 func (o *pipeOutlet) silent()                                     {}
+
+func (o *pipeOutlet) answer(r response) {
+	_ = o.p.send(r.msg) // nobody is left to tell
+	r.room.Release()
+}
 
 // A batchOutlet sends the answers of a batch together.
 type batchOutlet struct {
@@ -242,21 +246,26 @@ type batchOutlet struct {
 	mu      sync.Mutex // guards the fields below
 	pending int
 	answers [][]byte
+	rooms   []exchange.Room // of them
 }
 
 func (o *batchOutlet) message(_ context.Context, msg []byte) error { return o.p.send(msg) }
-func (o *batchOutlet) answer(msg []byte)                           { o.settle(msg) }
+func (o *batchOutlet) answer(r response)                           { o.settle(&r) }
 func (o *batchOutlet) silent()                                     { o.settle(nil) }
 
-func (o *batchOutlet) settle(msg []byte) {
+func (o *batchOutlet) settle(r *response) {
 	o.mu.Lock()
-	if msg != nil {
-		o.answers = append(o.answers, msg)
+	if r != nil {
+		o.answers = append(o.answers, r.msg)
+		o.rooms = append(o.rooms, r.room)
 	}
 	o.pending--
 	done := o.pending == 0 && len(o.answers) > 0
 	o.mu.Unlock()
 	if done {
 		_ = o.p.send(joined(o.answers)) // nobody is left to tell
+		for i := range o.rooms {
+			o.rooms[i].Release()
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -14,6 +15,9 @@ import (
 // earlyStream is after how long a call of 2025-11-25 turns to a stream: its client
 // then has an id to come back with.
 const earlyStream = time.Second
+
+// retryAfter is after how many seconds what there was no room for may be tried again.
+const retryAfter = "1"
 
 // A post is the way back for the requests of one POST. It stays undecided between a
 // JSON body and a stream until something has to go before the answers, or they take
@@ -37,6 +41,9 @@ type post struct {
 	stream  *eventStream // nil while undecided
 	decided bool         // by plain or stream
 	lost    bool         // the session has ended upstream
+	later   bool         // an answer is an error of what may be taken if it is tried again
+	unread  bool         // the connection has gone before anything was written
+	rooms   []exchange.Room
 }
 
 func (d *downstream) newPost(first wire.ID, requests int, batch bool) *post {
@@ -66,43 +73,80 @@ func (p *post) streamed() *eventStream {
 			_ = p.stream.put(context.Background(), a, false)
 		}
 		p.answers = nil
+		p.vacateLocked()
 	}
 	return p.stream
 }
 
 // answer implements outlet.
-func (p *post) answer(msg []byte) { p.settle(msg) }
+func (p *post) answer(r response) { p.settle(&r) }
 
 // silent implements outlet.
 func (p *post) silent() { p.settle(nil) }
 
-func (p *post) settle(msg []byte) {
-	if p.settled(msg) {
+func (p *post) settle(r *response) {
+	if p.settled(r) {
 		p.d.f.sessions.leave(p.d)
 	}
 }
 
 // settled takes an answer, nil for none, and reports whether it was the last.
-func (p *post) settled(msg []byte) (last bool) {
+func (p *post) settled(r *response) (last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pending--
 	last = p.pending == 0
 	switch {
-	case p.stream != nil && msg != nil:
-		_ = p.stream.put(context.Background(), msg, last) // the session has ended if it fails
+	case p.stream != nil && r != nil:
+		r.room.Release() // the stream takes its own
+		p.putLocked(r, last)
 	case p.stream != nil && last:
 		p.stream.finish()
 	case p.stream == nil:
-		if msg != nil {
-			p.answers = append(p.answers, msg)
-		}
+		p.holdLocked(r)
 		if last {
 			p.decided = true
 			p.plain <- p.joined()
 		}
 	}
 	return last
+}
+
+// putLocked puts an answer on the stream, or the error that there is no memory for it.
+// The session has ended if that fails, too.
+func (p *post) putLocked(r *response, last bool) {
+	err := p.stream.put(context.Background(), r.msg, last)
+	if err == nil || last {
+		return
+	}
+	_ = p.stream.put(context.Background(), unaffordable(r.id), false)
+}
+
+// holdLocked keeps an answer, nil for none, until all are there and were written.
+func (p *post) holdLocked(r *response) {
+	if r == nil {
+		return
+	}
+	p.answers = append(p.answers, r.msg)
+	p.rooms = append(p.rooms, r.room)
+	p.later = p.later || r.later
+	if p.unread {
+		p.vacateLocked()
+	}
+}
+
+// vacate gives back the memory of answers that were written, or never will be.
+func (p *post) vacate() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.vacateLocked()
+}
+
+func (p *post) vacateLocked() {
+	for i := range p.rooms {
+		p.rooms[i].Release()
+	}
+	p.rooms = nil
 }
 
 // joined returns the answers as one body, nil if there is none.
@@ -137,9 +181,11 @@ func (p *post) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	late := time.NewTimer(patience)
 	defer late.Stop()
+	defer p.vacate()
 	for {
 		select {
 		case body := <-p.plain:
+			p.hint(w)
 			if status := p.status(); status != http.StatusOK {
 				p.d.f.sessions.end(p.d, endedUpstream) // before the client knows
 				writeBody(w, status, body)
@@ -173,9 +219,18 @@ func (p *post) streamedUnlessDone() {
 func (p *post) forsake() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.decided = true
+	p.decided, p.unread = true, true
 	if p.stream != nil {
 		p.stream.expect(false)
+	}
+}
+
+// hint says in a header of the answers that one of them may fare better later.
+func (p *post) hint(w http.ResponseWriter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.later {
+		w.Header().Set("Retry-After", retryAfter)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
-	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
 // A DownstreamID is the Mcp-Session-Id that a client holds. Whoever has it has the
@@ -59,22 +58,13 @@ func newRoll(f *Front) *roll {
 	return &roll{f: f, byID: make(map[DownstreamID]*downstream), each: make(map[exchange.Share]int), idle: idle}
 }
 
-// downstreamSize is what a session takes beside what its client says of itself, in bytes.
-const downstreamSize = 4 << 10
-
 // add enters a session, which is in use until leave is called.
 func (r *roll) add(d *downstream) error {
-	release, err := r.f.opts.Reserve(d.share, downstreamSize+len(d.info)+len(d.capabilities))
-	if err != nil {
-		return err
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.takeLocked(d.share); err != nil {
-		release()
 		return err
 	}
-	d.release = release
 	r.byID[d.id] = d
 	d.uses = 1
 	r.f.opts.Metrics.Sessions(1)
@@ -103,7 +93,7 @@ func (r *roll) release(share exchange.Share) {
 // idle: of the same share, as long as there is one.
 func (r *roll) takeLocked(share exchange.Share) error {
 	if r.byID == nil {
-		return exchange.Refuse(spec.CodeInternal, "%v; initialize again in a moment", exchange.ErrShutdown)
+		return exchange.RefuseForNow("%v; initialize again in a moment", exchange.ErrShutdown)
 	}
 	own := func(o *downstream) bool { return o.share == share }
 	if r.each[share] >= r.f.opts.MaxSessionsEach && !r.evictLocked(own) {
@@ -125,7 +115,7 @@ func (r *roll) giveLocked(share exchange.Share) {
 func (r *roll) full(limit string, n int) error {
 	r.f.opts.Metrics.Limit(limit)
 	r.running.Go(func() { r.f.log.Warn("session refused: all are in use", "limit", n) }) // not under the lock
-	return exchange.Refuse(spec.CodeInternal, "all %d sessions are in use; try again later, or raise limits.%s", n, limit)
+	return exchange.RefuseForNow("all %d sessions are in use; try again later, or raise limits.%s", n, limit)
 }
 
 // evictLocked ends the session that has been idle longest among those that may.
@@ -145,9 +135,6 @@ func (r *roll) evictLocked(may func(*downstream) bool) bool {
 func (r *roll) makeRoom(ctx context.Context, share exchange.Share) bool {
 	r.mu.Lock()
 	oldest := r.oldestLinkLocked(func(d *downstream) bool { return d.share == share })
-	if oldest == nil {
-		oldest = r.oldestLinkLocked(func(d *downstream) bool { return d.principal == share.Principal })
-	}
 	if oldest == nil && !r.f.opts.Command {
 		oldest = r.oldestLinkLocked(func(*downstream) bool { return true })
 	}
@@ -252,7 +239,6 @@ func (r *roll) endLocked(d *downstream, why string) {
 	r.running.Go(func() { // ends when its calls have
 		r.f.log.Info("client session ended", "session", d.name, "reason", why)
 		d.close()
-		d.release()
 		close(d.over)
 	})
 }

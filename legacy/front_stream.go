@@ -56,6 +56,7 @@ type event struct {
 	n      uint64
 	text   []byte // empty to give a client an id to come back with
 	answer bool   // it is the response
+	taken  int    // bytes of the session's memory
 }
 
 func (s *streams) init(d *downstream) {
@@ -112,9 +113,38 @@ func (s *streams) removeLocked(st *eventStream) {
 		}
 	}
 	for _, ev := range st.events {
-		s.stored -= len(ev.text)
+		s.giveLocked(ev)
 	}
 	st.events = nil
+}
+
+// takeLocked takes memory for an event of n bytes, if need be in the place of what the
+// session keeps although it was written.
+func (s *streams) takeLocked(n int) bool {
+	if s.d.room.TryGrow(n) {
+		return true
+	}
+	for _, st := range s.order {
+		for len(st.events) > 0 && st.events[0].n <= st.written {
+			st.lost = st.lost || st.events[0].answer
+			s.giveLocked(st.events[0])
+			st.events = st.events[1:]
+		}
+	}
+	return s.d.room.TryGrow(n)
+}
+
+// giveLocked gives back the memory of an event.
+func (s *streams) giveLocked(ev event) {
+	s.stored -= len(ev.text)
+	s.d.room.Shrink(ev.taken)
+}
+
+// vacate gives back all memory of the session.
+func (s *streams) vacate() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.d.room.Release()
 }
 
 // find returns the stream that an event id names, and the event's number.
@@ -134,11 +164,16 @@ func (st *eventStream) eventID(n uint64) string {
 }
 
 // put appends an event. While a connection is behind by more than the store holds,
-// it waits: what nobody has read is not thrown away as long as somebody reads.
-func (st *eventStream) put(ctx context.Context, text []byte, answer bool) error {
+// it waits: what nobody has read is not thrown away as long as somebody reads. Where
+// there is no memory an error takes the place of a response, and other messages are
+// refused.
+func (st *eventStream) put(ctx context.Context, text []byte, answer bool) (err error) {
 	s := st.s
-	var tell bool
+	var tell, short bool
 	defer func() { // not under the lock
+		if short {
+			err = s.d.room.Refuse()
+		}
 		if tell {
 			s.d.f.log.Warn("messages to client thrown away: more wait unread than are kept", "session", s.d.name, "limit", s.d.f.opts.MaxStored)
 		}
@@ -158,7 +193,13 @@ func (st *eventStream) put(ctx context.Context, text []byte, answer bool) error 
 	if st.done || s.ended {
 		return errCut
 	}
-	st.events = append(st.events, event{st.next, text, answer})
+	taken := len(text)
+	if short = !s.takeLocked(taken); short && !answer {
+		return nil // which the above makes an error
+	} else if short {
+		text, taken = unaffordable(st.id), 0
+	}
+	st.events = append(st.events, event{st.next, text, answer, taken})
 	st.next++
 	st.done = answer
 	s.stored += len(text)
@@ -234,7 +275,7 @@ func (st *eventStream) evictLocked(written bool) {
 			return
 		}
 		st.lost = st.lost || ev.answer
-		s.stored -= len(ev.text)
+		s.giveLocked(ev)
 		st.events = st.events[1:]
 		if ev.n > st.written {
 			s.d.f.opts.Metrics.Limit("stored_events")
@@ -258,4 +299,10 @@ func (s *streams) close() {
 func (st *eventStream) evicted() []byte {
 	return wire.AppendError(nil, st.id, wire.Errorf(spec.CodeInternal,
 		"the answer is not kept any more: its client was away too long; send the request again if that is safe"))
+}
+
+// unaffordable is the answer in the place of one for which there was no memory.
+func unaffordable(id wire.ID) []byte {
+	return wire.AppendError(nil, id, wire.Errorf(spec.CodeInternal,
+		"there was no memory for the answer; send the request again in a moment if that is safe, or raise limits.memory"))
 }

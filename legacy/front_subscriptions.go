@@ -35,15 +35,15 @@ type subscriptions struct {
 	// mu guards the fields below.
 	mu    sync.Mutex
 	begun bool
-	lists exchange.Filter   // what is held, without URIs
-	uris  map[string]func() // what is held, and what gives its memory back; nil after close
-	asked int               // URIs that are asked for
+	lists exchange.Filter           // what is held, without URIs
+	uris  map[string]*exchange.Room // what is held; nil after close
+	asked int                       // URIs that are asked for
 }
 
 func (s *subscriptions) init(d *downstream) {
 	s.d = d
 	s.mail = fanout.NewMailbox(fanout.MailboxOptions{})
-	s.uris = make(map[string]func())
+	s.uris = make(map[string]*exchange.Room)
 }
 
 // join enters the session where changes are told. It is done when the first topic
@@ -111,27 +111,27 @@ func (s *subscriptions) subscribe(ctx context.Context, m *wire.Message) error {
 		return err
 	}
 	defer s.unreserve()
-	release, err := s.d.f.opts.Reserve(s.d.share, subscriptionSize+2*len(uri))
+	room, err := exchange.Take(s.d.f.opts.Memory, s.d.share, subscriptionSize+2*len(uri))
 	if err != nil {
 		return err
 	}
 	if err := s.ask(ctx, uri); err != nil {
-		release()
+		room.Release()
 		return err
 	}
-	s.hold(uri, release)
+	s.hold(uri, &room)
 	return nil
 }
 
 // hold notes a URI that is followed.
-func (s *subscriptions) hold(uri string, release func()) {
+func (s *subscriptions) hold(uri string, room *exchange.Room) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, held := s.uris[uri]; held || s.uris == nil {
-		release()
+		room.Release()
 		return
 	}
-	s.uris[uri] = release
+	s.uris[uri] = room
 }
 
 // ask returns when the upstream has acknowledged a URI.
@@ -183,8 +183,8 @@ func (s *subscriptions) unsubscribe(m *wire.Message) error {
 		return err
 	}
 	s.mu.Lock()
-	if release := s.uris[uri]; release != nil {
-		release()
+	if room := s.uris[uri]; room != nil {
+		room.Release()
 	}
 	delete(s.uris, uri)
 	s.mu.Unlock()
@@ -224,8 +224,8 @@ func (s *subscriptions) close() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, release := range s.uris {
-		release()
+	for _, room := range s.uris {
+		room.Release()
 	}
 	s.uris = nil
 }

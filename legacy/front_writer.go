@@ -215,6 +215,7 @@ func (wr *writer) tell(st *eventStream, changes *subscriptions) error {
 			return nil
 		}
 		if err := st.put(context.Background(), appendChange(nil, ev), false); err != nil {
+			changes.mail.Put(ev) // for the next connection
 			return err
 		}
 		if _, err := wr.drain(st); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -25,6 +26,8 @@ const (
 	acceptedTimeout = 5 * time.Second
 	// maxRejection bounds how much of an HTTP error's body is looked at.
 	maxRejection = 64 << 10
+	// maxExpected is the most room that an answer gets before any of it is there.
+	maxExpected = 2 << 20
 )
 
 // An httpLink is a session over Streamable HTTP. A call's goroutine posts the
@@ -131,7 +134,7 @@ func (l *httpLink) accepted(ctx context.Context) error {
 // readJSON takes the answer from a JSON body. The body is read to its end: the
 // connection is free before the caller is done with the answer.
 func (l *httpLink) readJSON(ctx context.Context, c *call, resp *http.Response) error {
-	text, err := transport.ReadAll(resp.Body, l.expect(resp), l.s.opts.MaxMessage)
+	text, err := transport.ReadAll(c.in.From(resp.Body), l.expect(resp), l.s.opts.MaxMessage)
 	_ = resp.Body.Close() // it was read
 	if err != nil {
 		transport.PutBuffer(text)
@@ -172,9 +175,9 @@ func (c *call) is(id wire.ID) bool {
 // expect guesses how long an answer will be, in bytes.
 func (l *httpLink) expect(resp *http.Response) int {
 	if resp.ContentLength >= 0 {
-		return int(min(resp.ContentLength, int64(l.s.opts.MaxMessage)))
+		return int(min(resp.ContentLength, int64(l.s.opts.MaxMessage), maxExpected))
 	}
-	return int(l.e.size.Load())
+	return int(min(l.e.size.Load(), maxExpected))
 }
 
 // readFailure tells a broken answer from one that nobody waits for any more.
@@ -183,7 +186,11 @@ func (l *httpLink) readFailure(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	var large *transport.TooLongError
-	if errors.As(err, &large) {
+	var short *exchange.ShortageError
+	switch {
+	case errors.As(err, &short):
+		return short // no fault of the server's
+	case errors.As(err, &large):
 		l.s.beyondLimit(large.Limit)
 	}
 	return &failure{

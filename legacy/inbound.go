@@ -60,7 +60,17 @@ func (s *session) receive(ctx context.Context, m *wire.Message, from *call) {
 // that of the session, and of everybody's calls.
 func (s *session) respond(m *wire.Message, release func()) {
 	c := s.call(m.ID)
-	if c == nil || !c.settle(answerOf(m, release)) {
+	if c == nil {
+		s.drop("late answer")
+		return
+	}
+	a := answerOf(m, release)
+	if err := c.in.Take(len(m.Text)); err != nil {
+		a.free()
+		c.cancel(err)
+		return
+	}
+	if !c.settle(a) {
 		s.drop("late answer")
 		return
 	}

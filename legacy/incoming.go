@@ -18,11 +18,38 @@ type outlet interface {
 	// message sends what precedes the answer. It waits for room if the client is
 	// slow, and returns an error once the client can't be reached any more.
 	message(ctx context.Context, msg []byte) error
-	// answer sends the response, which the outlet keeps. It is called once, or
-	// silent is.
-	answer(msg []byte)
+	// answer sends the response, which the outlet keeps, and then releases its room. It
+	// is called once, or silent is.
+	answer(r response)
 	// silent says that there will be no answer.
 	silent()
+}
+
+// A response is the answer to a request on its way to the client.
+type response struct {
+	id    wire.ID // of the request
+	msg   []byte
+	room  exchange.Room
+	later bool // it is an error, and the same may be taken if it is tried again
+}
+
+// unroomed is the size of a response up to which it takes no memory beside its request's.
+const unroomed = 8 << 10
+
+// respond has the outlet send the response to a request that has left.
+func (c *incoming) respond(msg []byte) {
+	r := response{id: c.id, msg: msg, room: exchange.NewRoom(c.d.f.opts.Memory, c.d.share)}
+	if len(msg) > unroomed {
+		if err := r.room.Grow(len(msg)); err != nil {
+			r = c.failure(err)
+		}
+	}
+	c.out.answer(r)
+}
+
+// failure is the response that err is.
+func (c *incoming) failure(err error) response {
+	return response{id: c.id, msg: wire.AppendError(nil, c.id, exchange.WireError(err)), later: exchange.MayTryLater(err)}
 }
 
 // An incoming is a request of a client while it is served. It is the
@@ -34,7 +61,7 @@ type incoming struct {
 	out    outlet
 	cancel context.CancelCauseFunc
 
-	release func() // gives back the memory of the request
+	room exchange.Room // of the request
 
 	// mu guards progress, and orders what is sent.
 	mu       sync.Mutex
@@ -55,8 +82,10 @@ func (c *incoming) serve(ctx context.Context, m *wire.Message) {
 			err = wire.Errorf(spec.CodeSessionNotFound, "%v; initialize anew", errSessionEnded)
 		}
 		msg = wire.AppendError(nil, m.ID, projection.Error(c.d.revision, m.Method, exchange.WireError(err)))
+		c.out.answer(response{msg: msg, later: exchange.MayTryLater(err)})
+		return
 	}
-	c.out.answer(msg)
+	c.respond(msg)
 }
 
 // handle returns the response to a request that succeeded.

@@ -38,6 +38,7 @@ type EventSession struct {
 	id    DownstreamID
 	share exchange.Share
 	pipe  *Pipe
+	room  exchange.Room // of the stream; released by leave
 
 	w    http.ResponseWriter
 	rc   *http.ResponseController
@@ -61,6 +62,7 @@ func (f *Front) ServeEvents(w http.ResponseWriter, r *http.Request, messages str
 	}
 	s, err := f.openEvents(w, f.opts.Share(r, principal))
 	if err != nil {
+		hint(w, err)
 		writeFrontError(w, http.StatusServiceUnavailable, wire.ID{}, exchange.WireError(err))
 		return
 	}
@@ -98,10 +100,16 @@ func (f *Front) openEvents(w http.ResponseWriter, share exchange.Share) (*EventS
 		return nil, exchange.Refuse(spec.CodeInternal, "%v; open the stream again in a moment", exchange.ErrShutdown)
 	default:
 	}
+	room, err := exchange.Take(f.opts.Memory, share, downstreamSize)
+	if err != nil {
+		return nil, err
+	}
 	if err := f.sessions.hold(share); err != nil {
+		room.Release()
 		return nil, err
 	}
 	s := &EventSession{
+		room:  room,
 		f:     f,
 		id:    f.newDownstreamID(),
 		share: share,
@@ -219,6 +227,7 @@ func (s *EventSession) leave(err error) {
 	delete(s.f.events, s.id)
 	s.f.mu.Unlock()
 	s.f.sessions.release(s.share)
+	s.room.Release()
 }
 
 // cut ends the stream under a write.

@@ -96,6 +96,8 @@ func (d *drops) Dropped(_, what string) {
 	d.n[what]++
 }
 
+func (d *drops) Limit(_, name string) { d.Dropped("", "limit "+name) }
+
 func (d *drops) count(what string) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -13,8 +13,6 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
-	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // Why a session ends, for Metrics.
@@ -45,7 +43,7 @@ type pool struct {
 	all    map[*entry]struct{}                // not ended, private ones among them
 	rests  *simplelru.LRU[string, *rest]      // by scope whose server failed lately; see allScopes
 	stops  map[*entry]context.CancelCauseFunc // dials under way
-	each   map[exchange.Principal]int         // of all
+	each   map[exchange.Share]int             // of all
 
 	ending int           // sessions that are being ended
 	ended  chan struct{} // closed when ending becomes zero; nil if nobody waits
@@ -59,10 +57,10 @@ type dialFunc func(context.Context, exchange.Profile) (*session, error)
 // An entry is one session, or the attempt to open one.
 type entry struct {
 	scope   string
-	owner   exchange.Principal
-	private bool          // not in shared: of one request, or of one client
-	unused  func() bool   // whether the client that it is of has nothing open; may be nil
-	ready   chan struct{} // closed when the dial has ended
+	owner   exchange.Share // who had it opened
+	private bool           // not in shared: of one request, or of one client
+	unused  func() bool    // whether the client that it is of has nothing open; may be nil
+	ready   chan struct{}  // closed when the dial has ended
 
 	// Written before ready is closed, read-only after.
 	s   *session
@@ -105,7 +103,7 @@ func newPool(opts *Options, dial dialFunc) (*pool, error) {
 		all:    make(map[*entry]struct{}),
 		rests:  rests,
 		stops:  make(map[*entry]context.CancelCauseFunc),
-		each:   make(map[exchange.Principal]int),
+		each:   make(map[exchange.Share]int),
 	}, nil
 }
 
@@ -121,8 +119,8 @@ func (p *pool) get(ctx context.Context, profile exchange.Profile, private bool) 
 func (p *pool) getBy(ctx context.Context, profile exchange.Profile, private bool, unused func() bool, dial dialFunc) (*session, func(), error) {
 	e, habit, err := p.enter(ctx, profile, private, unused, dial)
 	if full := (*fullError)(nil); errors.As(err, &full) {
-		p.opts.Logger.Warn("session limit reached", "limit", full.max)
-		return nil, nil, fmt.Errorf("%w: %w", exchange.ErrFull, wire.Errorf(spec.CodeInternal,
+		p.opts.Logger.Warn("session limit reached", "limit", full.max, "key", full.limit)
+		return nil, nil, fmt.Errorf("%w: %w", exchange.ErrFull, exchange.RefuseForNow(
 			"server %q: all %d sessions are in use; try again later, or raise limits.%s", p.opts.Name, full.max, full.limit))
 	}
 	if err != nil {
@@ -186,7 +184,7 @@ func (p *pool) enter(ctx context.Context, profile exchange.Profile, private bool
 	if r != nil {
 		r.trial = true
 	}
-	e = &entry{scope: profile.Scope, owner: profile.Principal, private: private || profile.Single, unused: unused, ready: make(chan struct{}), uses: 1}
+	e = &entry{scope: profile.Scope, owner: profile.Share, private: private || profile.Single, unused: unused, ready: make(chan struct{}), uses: 1}
 	p.all[e] = struct{}{}
 	p.each[e.owner]++
 	if !private {
@@ -212,29 +210,32 @@ func (p *pool) admitLocked(profile exchange.Profile) (time.Duration, error) {
 			return 0, &failure{cause: cause(r.err), fate: notSent}
 		}
 	}
-	return pause, p.makeRoomLocked(profile.Principal)
+	return pause, p.makeRoomLocked(profile.Share)
 }
 
 // makeRoomLocked ends an idle session where there would be too many with another of
-// owner's. It returns a [*fullError] if none may be ended.
-func (p *pool) makeRoomLocked(owner exchange.Principal) error {
+// owner's: its own first, and none of others where each has a bound of its own. It returns a [*fullError] if none may be ended.
+func (p *pool) makeRoomLocked(owner exchange.Share) error {
 	full, limit := len(p.all) >= p.opts.MaxSessions, "sessions"
 	each := p.opts.MaxSessionsEach
 	if each > 0 {
 		limit = "command_sessions"
 	}
+	own := func(e *entry) bool { return e.owner == owner }
+	anyones := func(*entry) bool { return each == 0 }
 	switch {
+	case each > 0 && p.each[owner] >= each && !p.evictLocked(own):
+		return p.fullLocked("command_sessions_each", each)
 	case each > 0 && p.each[owner] >= each:
-		if p.evictLocked(func(e *entry) bool { return e.owner == owner }) {
-			return nil
-		}
-		p.opts.Metrics.Dropped(p.opts.Name, "session limit")
-		return &fullError{"command_sessions_each", each}
-	case full && !p.evictLocked(func(e *entry) bool { return each == 0 || e.owner == owner }):
-		p.opts.Metrics.Dropped(p.opts.Name, "session limit")
-		return &fullError{limit, p.opts.MaxSessions}
+	case full && !p.evictLocked(own) && !p.evictLocked(anyones):
+		return p.fullLocked(limit, p.opts.MaxSessions)
 	}
 	return nil
+}
+
+func (p *pool) fullLocked(limit string, most int) error {
+	p.opts.Metrics.Limit(p.opts.Name, limit)
+	return &fullError{limit, most}
 }
 
 // evictLocked ends the session that has been idle longest of those that may.

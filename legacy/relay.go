@@ -35,6 +35,9 @@ type relay struct {
 	listens chan struct{} // closed when that was done
 	greeted sync.Once     // after it
 
+	memory exchange.Memory // of answers; read-only, as the next
+	share  exchange.Share
+
 	// mu guards the fields below. Nothing else is taken under it.
 	mu     sync.Mutex
 	first  *call                // initialize; nil before it is sent
@@ -55,7 +58,7 @@ var _ exchange.Linker = (*Back)(nil)
 // Link implements [exchange.Linker].
 func (b *Back) Link(ctx context.Context, req *exchange.Request, m *wire.Message, h exchange.Hearer) (exchange.Link, []byte, error) {
 	r := &relay{
-		b: b, to: h, started: make(chan struct{}), listens: make(chan struct{}),
+		b: b, to: h, memory: req.Memory, share: req.Share, started: make(chan struct{}), listens: make(chan struct{}),
 		calls: make(map[wire.ID]*relayed), tokens: make(map[wire.ID]*relayed),
 		asked: make(map[wire.ID]wire.ID), asks: make(map[wire.ID]wire.ID),
 	}

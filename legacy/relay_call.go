@@ -35,6 +35,7 @@ func (r *relay) Call(m *wire.Message, o exchange.Outcome) {
 	x := &relayed{r: r, id: m.ID, out: o, begun: time.Now()}
 	x.token, _ = wire.ParseID(wire.Get(wire.Get(m.Params, "_meta"), spec.MetaProgressToken)) // zero if it is none
 	x.c = &call{method: m.Method, relayed: x, taken: make(chan struct{}, 1)}
+	x.c.in.Use(r.memory, r.share)
 	// It ends with x.c.cancel, which run calls.
 	ctx, stop := context.WithTimeoutCause(context.Background(), r.b.opts.Timeouts.Max, errTooLong)
 	ctx, err := r.s.begin(ctx, x.c)
@@ -90,9 +91,11 @@ func (r *relay) run(ctx context.Context, x *relayed, frame []byte) {
 	if a, ok := x.c.settled(); ok { // and was handed on
 		r.s.forget(x.c)
 		a.free() // which may read the rest of a stream
+		x.c.in.Close()
 		x.c.cancel(nil)
 		return
 	}
+	defer x.c.in.Close()
 	if x.cancelled.Load() {
 		r.s.forget(x.c)
 		x.c.cancel(nil)

@@ -444,7 +444,7 @@ func TestS02Limits(t *testing.T) {
 	g := st.enter(t, "2025-03-26")
 	// One that has a stream open is in use, one that has not makes room.
 	get := read(t, st.open(t, "GET", "", "Mcp-Session-Id", g.id, "Accept", "text/event-stream"))
-	if r := st.send(t, "POST", oddHello); r.code() != -32603 || !strings.Contains(r.body, "limits.sessions") || d.count("session limit") != 1 {
+	if r := st.send(t, "POST", oddHello); r.code() != -32603 || !strings.Contains(r.body, "limits.sessions") || d.count("limit sessions") != 1 {
 		t.Errorf("initialize past the limit = %d %s, want an error that names it", r.status, r.body)
 	}
 	get.res.Body.Close()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/sse"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -54,7 +55,7 @@ func (l *httpLink) readStream(ctx context.Context, c *call, resp *http.Response)
 	buf := transport.GetBuffer(l.expect(resp))
 	st := &replyStream{l: l, c: c, body: resp.Body, buf: buf, from: time.Now()}
 	st.ration.Done = ctx.Done()
-	st.rd = sse.NewReader(resp.Body, sse.ReaderOptions{MaxEventSize: l.s.opts.MaxMessage, Buffer: buf, Idle: &st.ration})
+	st.rd = sse.NewReader(c.in.From(resp.Body), sse.ReaderOptions{MaxEventSize: l.s.opts.MaxMessage, Buffer: buf, Idle: &st.ration})
 	for {
 		ev, err := st.rd.Next()
 		if err != nil {
@@ -76,6 +77,7 @@ func (l *httpLink) readStream(ctx context.Context, c *call, resp *http.Response)
 			return position{}, l.foreign(resp, m.ID)
 		}
 		st.used = true
+		c.in.Next()
 		l.s.receiveRationed(ctx, &st.ration, st.take(), c, nil)
 		if ctx.Err() != nil { // answered by a batch, say
 			st.close()
@@ -95,6 +97,10 @@ func (st *replyStream) ended(ctx context.Context, err error) (position, error) {
 	if m, err := wire.Parse(rest, reading); err == nil && m.Kind() == wire.Response && st.c.is(m.ID) {
 		st.c.settle(answerOf(&m, nil))
 		return position{settled: true}, nil
+	}
+	var short *exchange.ShortageError
+	if errors.As(err, &short) {
+		return position{}, short
 	}
 	var large *sse.TooLargeError
 	if errors.As(err, &large) {

@@ -19,7 +19,9 @@ func (s *session) serve(ctx context.Context, req *exchange.Request, x exchange.E
 	c := &call{
 		method: req.Method, level: req.LogLevel, token: req.ProgressToken, x: x,
 		capabilities: req.Profile.Capabilities, mayBeAsked: spec.MayAsk(req.Method), leaveLane: leaveLane,
+		notes: exchange.Backlog{Room: exchange.NewRoom(req.Memory, req.Share)},
 	}
+	c.in.Use(req.Memory, req.Share)
 	run := s.attempt
 	if s.needsTask(ctx, req) {
 		run = s.runTask
@@ -104,6 +106,9 @@ func (s *session) request(ctx context.Context, method string, params []byte) (js
 // comes on its stream is the call's.
 func (s *session) requestFor(ctx context.Context, owner *call, method string, params []byte) (json.RawMessage, error) {
 	c := &call{method: method, owner: owner}
+	if owner != nil {
+		c.in.Share(&owner.in)
+	}
 	ctx, err := s.begin(ctx, c)
 	if err != nil {
 		return nil, err
@@ -162,6 +167,7 @@ func (s *session) exchange(ctx context.Context, c *call, frame []byte) (answer, 
 		if release != nil {
 			release()
 		}
+		c.in.Close()
 		c.cancel(nil) // not earlier: a stream may have to be read to its end
 	}
 	return a, nil
@@ -172,6 +178,7 @@ func (s *session) exchange(ctx context.Context, c *call, frame []byte) (answer, 
 //
 // Spec: 2025-11-25, basic/utilities/cancellation.
 func (s *session) abandon(ctx context.Context, c *call, err error) error {
+	c.in.Close()
 	cause := context.Cause(ctx)
 	f := asFailure(err)
 	mayRun := asFailure(cause) == nil && cause != nil && (f == nil || !f.lost && f.fate == mayHaveRun)

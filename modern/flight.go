@@ -30,8 +30,7 @@ type flight struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when the handler has returned
 
-	release func()        // gives its memory back; may be called again
-	asked   chan struct{} // capacity 1: questions wait to be put to the client
+	asked chan struct{} // capacity 1: questions wait to be put to the client
 
 	// Written before done is closed, read-only after; res is released by land.
 	res *exchange.Result
@@ -40,6 +39,7 @@ type flight struct {
 	// mu guards the fields below. It is held for list work only, and may be held
 	// when hangar.mu is taken.
 	mu     sync.Mutex
+	room   exchange.Room   // of the request
 	reply  *reply          // nil while parked
 	held   heldNotes       // what came while it was
 	token  json.RawMessage // the progress token of the last request attached
@@ -69,7 +69,11 @@ func (fl *flight) Notify(ctx context.Context, n exchange.Notification) error {
 	fl.mu.Lock()
 	p, token := fl.reply, fl.token
 	isHeld := fl.ended == nil && fl.held.take(n)
+	short := fl.held.notes.Short()
 	fl.mu.Unlock()
+	if short {
+		_ = fl.held.notes.Room.Refuse() // counted and logged; the message is lost, as others beyond the bound
+	}
 	if isHeld {
 		return nil
 	}
@@ -323,6 +327,13 @@ func (fl *flight) close(cause error) {
 		q.answer <- unanswered(q.question.Method, cause)
 	}
 	fl.open = nil
+}
+
+// vacate gives the flight's memory back.
+func (fl *flight) vacate() {
+	fl.mu.Lock()
+	defer fl.mu.Unlock()
+	fl.room.Release()
 }
 
 // unanswered is the answer to a question that nobody will answer.

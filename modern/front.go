@@ -53,8 +53,8 @@ type FrontOptions struct {
 	Feed      exchange.Feed
 	// Admit puts a checked request into its profile, or refuses it. Required.
 	Admit func(*exchange.Request) error
-	// Reserve takes memory for what is kept. Nil means that there is no bound.
-	Reserve exchange.Reserve
+	// Memory is taken from for what is kept. Nil means that there is no bound.
+	Memory exchange.Memory
 
 	// Revisions are all that the endpoint serves, newest first, for discovery
 	// and for refusals. Empty means the modern ones.
@@ -119,9 +119,6 @@ func NewFront(opts FrontOptions) (*Front, error) {
 	opts.KeepAlive = cmp.Or(opts.KeepAlive, DefaultKeepAlive)
 	opts.MaxTopics = cmp.Or(opts.MaxTopics, DefaultMaxTopics)
 	opts.MaxInFlight = cmp.Or(opts.MaxInFlight, DefaultMaxInFlight)
-	if opts.Reserve == nil {
-		opts.Reserve = exchange.Unbounded
-	}
 	if opts.Upstream == nil {
 		opts.Upstream = func() spec.Era { return spec.Legacy }
 	}
@@ -211,7 +208,7 @@ func (f *Front) admit(h http.Header, m *wire.Message, share exchange.Share) (*ex
 	if err := checkName(h, m); err != nil {
 		return nil, err
 	}
-	req.Principal, req.Share = share.Principal, share
+	req.Principal, req.Share, req.Memory = share.Principal, share, f.opts.Memory
 	return req, f.opts.Admit(req)
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
-	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -50,29 +49,30 @@ func askable(req *exchange.Request) bool {
 // depart starts a flight that serves req, with p attached. It does not end with
 // the request's context, but with cancel.
 func (h *hangar) depart(ctx context.Context, req *exchange.Request, p *reply) (*flight, error) {
-	release, err := h.f.opts.Reserve(req.Share, flightSize+len(req.Params))
+	room, err := exchange.Take(h.f.opts.Memory, req.Share, flightSize+len(req.Params))
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	fl := &flight{
-		release: sync.OnceFunc(release),
-		hangar:  h,
-		id:      rand.Uint64(),
-		req:     req,
-		bind:    binding(h.f.opts.Name, req),
-		cancel:  cancel,
-		done:    make(chan struct{}),
-		asked:   make(chan struct{}, 1),
-		reply:   p,
-		token:   req.ProgressToken,
+		hangar: h,
+		id:     rand.Uint64(),
+		req:    req,
+		bind:   binding(h.f.opts.Name, req),
+		cancel: cancel,
+		done:   make(chan struct{}),
+		asked:  make(chan struct{}, 1),
+		room:   room,
+		held:   heldNotes{notes: exchange.Backlog{Room: exchange.NewRoom(h.f.opts.Memory, req.Share)}},
+		reply:  p,
+		token:  req.ProgressToken,
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		cancel(nil)
-		release()
-		return nil, exchange.Refuse(spec.CodeInternal, "mcpbridge is shutting down; try again in a moment")
+		room.Release()
+		return nil, exchange.RefuseForNow("mcpbridge is shutting down; try again in a moment")
 	}
 	h.flights[fl.id] = fl
 	h.running.Go(func() { fl.run(ctx) }) // ends with the handler; close cancels it
@@ -114,7 +114,7 @@ func (h *hangar) book(fl *flight) error {
 		h.f.opts.Metrics.Limit("parked")
 		h.f.opts.Logger.Warn("question refused: too many calls wait for answers", "upstream", h.f.opts.Name,
 			"limit", h.f.opts.MaxParked, "limit each", h.f.opts.MaxParkedEach)
-		return exchange.Refuse(spec.CodeInternal, "too many calls wait for their clients' answers; try again later, or raise limits.parked")
+		return exchange.RefuseForNow("too many calls wait for their clients' answers; try again later, or raise limits.parked")
 	}
 	h.booked[fl] = struct{}{}
 	h.each[who]++
@@ -122,10 +122,10 @@ func (h *hangar) book(fl *flight) error {
 }
 
 func (h *hangar) remove(fl *flight) {
+	fl.vacate()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.flights, fl.id)
-	fl.release()
 	if _, ok := h.booked[fl]; !ok {
 		return
 	}

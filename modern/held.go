@@ -29,6 +29,6 @@ func (h *heldNotes) take(n exchange.Notification) bool {
 // no more is held.
 func (h *heldNotes) release() (notes []exchange.Notification, lost int) {
 	notes, lost = h.notes.Take(), h.lost
-	*h = heldNotes{on: len(notes) > 0}
+	h.on, h.lost = len(notes) > 0, 0
 	return notes, lost
 }

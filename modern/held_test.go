@@ -1,9 +1,11 @@
 package modern
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
@@ -53,3 +55,27 @@ func TestM2L17HeldNotesAreCopies(t *testing.T) {
 		t.Errorf("held params became %s", notes[0].Params)
 	}
 }
+
+// What is held is memory: a message that there is none for is lost, which is told of.
+func TestHeldNotesDrawOnTheMemory(t *testing.T) {
+	account := budget.New(1 << 20).Account("ada")
+	h := heldNotes{on: true, notes: exchange.Backlog{Room: exchange.NewRoom(oneAccount{account}, exchange.Share{})}}
+	big := exchange.Notification{Method: spec.NotifyMessage, Params: make([]byte, 100<<10)}
+	for range 10 {
+		h.take(big)
+	}
+	short := h.notes.Short()
+	notes, lost := h.release()
+	if !short || len(notes) != 2 || lost != 8 {
+		t.Errorf("%d messages of 100 KiB are held in half of 1 MiB, %d lost, told of %v; want 2, 8 and true", len(notes), lost, short)
+	}
+	if h.take(big); h.notes.Short() {
+		t.Error("what was delivered takes memory still")
+	}
+}
+
+// oneAccount is a memory of one account.
+type oneAccount struct{ a *budget.Account }
+
+func (m oneAccount) Account(exchange.Share) *budget.Account { return m.a }
+func (m oneAccount) Refuse() error                          { return errors.New("no memory") }

@@ -34,11 +34,11 @@ func (f *Front) listen(ctx context.Context, req *exchange.Request, p *reply) err
 	}
 	mail := fanout.NewMailbox(fanout.MailboxOptions{})
 	return p.out.listen(ctx, mail, func(ctx context.Context, p *reply) error {
-		release, err := f.opts.Reserve(req.Share, streamSize+len(req.Params))
+		room, err := exchange.Take(f.opts.Memory, req.Share, streamSize+len(req.Params))
 		if err != nil {
 			return err
 		}
-		defer release()
+		defer room.Release()
 		s := &stream{f: f, p: p, principal: req.Principal, profile: req.Profile, mail: mail}
 		honored, leave, err := f.opts.Feed.Listen(ctx, req, want, mail)
 		if err != nil {

@@ -140,11 +140,11 @@ func (p *Pipe) call(m *wire.Message) {
 
 // admit takes memory for a request and counts it in, or refuses it.
 func (p *Pipe) admit(c *pipeCall, m *wire.Message) (former <-chan struct{}, err error) {
-	if c.release, err = p.f.opts.Reserve(p.share, len(m.Text)); err != nil {
+	if c.room, err = exchange.Take(p.f.opts.Memory, p.share, len(m.Text)); err != nil {
 		return nil, err
 	}
 	if former, err = p.enter(c); err != nil {
-		c.release()
+		c.room.Release()
 	}
 	return former, err
 }
@@ -163,7 +163,7 @@ func (p *Pipe) enter(c *pipeCall) (former <-chan struct{}, err error) {
 	case p.running >= p.f.opts.MaxInFlight:
 		p.f.opts.Metrics.Limit("in_flight")
 		p.f.opts.Logger.Warn("request refused: too many are in flight on its connection", "upstream", p.f.opts.Name, "limit", p.f.opts.MaxInFlight)
-		return nil, exchange.Refuse(spec.CodeInternal, "%d requests are in flight on this connection, the limit; wait for some to end", p.running)
+		return nil, exchange.RefuseForNow("%d requests are in flight on this connection, the limit; wait for some to end", p.running)
 	case same != nil:
 		former = same.done
 	}
@@ -174,7 +174,7 @@ func (p *Pipe) enter(c *pipeCall) (former <-chan struct{}, err error) {
 
 // leave counts a call out.
 func (p *Pipe) leave(c *pipeCall) {
-	c.release()
+	c.room.Release()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.over = true

@@ -15,7 +15,7 @@ type pipeCall struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when nothing of it is left
 
-	release func() // gives back the memory of the request
+	room exchange.Room // of the request
 
 	// Guarded by Pipe.mu.
 	over bool            // answered or cancelled: nothing is sent any more

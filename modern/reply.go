@@ -108,7 +108,7 @@ func (p *reply) fail(err error) {
 	if refusal := (*exchange.Refusal)(nil); errors.As(err, &refusal) {
 		status = refusalStatus(we.Code)
 	}
-	e := p.out.respond(status, message{text: wire.AppendError(nil, p.id, we)})
+	e := p.out.respond(status, message{text: wire.AppendError(nil, p.id, we), later: exchange.MayTryLater(err)})
 	if e != nil && !errors.Is(e, errFinished) {
 		p.f.opts.Logger.Debug("answer not delivered", "downstream", p.out.peer(), "err", e)
 	}
@@ -133,6 +133,7 @@ type message struct {
 	text  []byte
 	large []byte // belongs at text[at:]; may be empty
 	at    int
+	later bool // it is an error, and the same may be taken if it is tried again
 }
 
 // minLarge is how many bytes are cheaper to write apart than to copy.

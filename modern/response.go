@@ -204,11 +204,18 @@ func WriteError(w http.ResponseWriter, status int, id wire.ID, e *wire.Error) {
 	_ = writeJSON(w, status, message{text: wire.AppendError(nil, id, e)})
 }
 
+// retryAfter is the value of a header: in how many seconds what there was no room for may
+// be tried again. Nobody changes it.
+var retryAfter = []string{"1"}
+
 // jsonType is the value of a header of all JSON answers. Nobody changes it.
 var jsonType = []string{typeJSON}
 
 func writeJSON(w http.ResponseWriter, status int, msg message) error {
 	h := w.Header()
+	if msg.later {
+		h["Retry-After"] = retryAfter
+	}
 	h["Content-Type"] = jsonType
 	h["Content-Length"] = []string{strconv.Itoa(len(msg.text) + len(msg.large))}
 	w.WriteHeader(status)

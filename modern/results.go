@@ -34,7 +34,7 @@ func (f *Front) stamp(dst []byte, id wire.ID, req *exchange.Request, res *exchan
 	if len(res.Extra) > 0 {
 		dst = append(append(dst, ','), res.Extra...)
 	}
-	return message{append(dst, '}'), s.large, s.at}, nil
+	return message{text: append(dst, '}'), large: s.large, at: s.at}, nil
 }
 
 // completes reports whether a modern upstream's result ends its request.

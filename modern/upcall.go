@@ -3,6 +3,7 @@ package modern
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
@@ -48,6 +49,22 @@ type upcall struct {
 func (c *upcall) is(id wire.ID) bool {
 	n, ok := id.Int()
 	return ok && n == c.id
+}
+
+// from returns a reader of the call's answer that takes memory for it.
+func (c *upcall) from(src io.Reader) io.Reader {
+	if c.of == nil {
+		return src
+	}
+	return c.of.in.From(src)
+}
+
+// takes takes memory for an answer of n bytes, or says why it can't be had.
+func (c *upcall) takes(n int) error {
+	if c.of == nil {
+		return nil
+	}
+	return c.of.in.Take(n)
 }
 
 // listens reports whether it is a client's own listen request.

@@ -135,6 +135,10 @@ func shorten(text string) string {
 // and wire errors pass.
 func (b *Back) clientError(method string, err error) error {
 	var we *wire.Error
+	var short *exchange.ShortageError
+	if errors.As(err, &short) {
+		return short.Of(b.opts.Name, method, spec.Repeatable(method))
+	}
 	if errors.As(err, &we) || errors.Is(err, context.Canceled) {
 		return err
 	}

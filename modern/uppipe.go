@@ -257,8 +257,13 @@ func (p *pipe) tooLong(e *transport.TooLongError) {
 func (p *pipe) response(m *wire.Message, text []byte) {
 	free := func() { transport.PutBuffer(text) }
 	if pc := p.take(m.ID); pc != nil {
-		if !pc.settle(answerOf(m, free), nil) {
+		a, err := answerOf(m, free), pc.takes(len(text))
+		if err != nil {
+			a = answer{}
+		}
+		if err != nil || !pc.settle(a, nil) {
 			free()
+			pc.settle(answer{}, err)
 		}
 		return
 	}

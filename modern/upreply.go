@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/sse"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -40,7 +41,7 @@ type replyStream struct {
 func (l *httpLink) newReplyStream(end func(), c *upcall, resp *http.Response) *replyStream {
 	buf := transport.GetBuffer(l.expect(resp))
 	st := &replyStream{l: l, c: c, end: end, body: resp.Body, buf: buf}
-	st.rd = sse.NewReader(resp.Body, sse.ReaderOptions{MaxEventSize: l.opts.MaxMessage, Buffer: buf, Idle: &st.ration})
+	st.rd = sse.NewReader(c.from(resp.Body), sse.ReaderOptions{MaxEventSize: l.opts.MaxMessage, Buffer: buf, Idle: &st.ration})
 	return st
 }
 
@@ -106,6 +107,9 @@ func (st *replyStream) next() (*wire.Message, error) {
 		st.c.useless = 0
 	}
 	for {
+		if st.last > 0 && st.c.of != nil {
+			st.c.of.in.Next()
+		}
 		ev, err := st.rd.Next()
 		if err != nil {
 			return nil, err
@@ -139,9 +143,12 @@ func (st *replyStream) ended(ctx context.Context, err error) (answer, error) {
 		return answerOf(&m, nil), nil
 	}
 	var large *sse.TooLargeError
+	var short *exchange.ShortageError
 	switch {
 	case errors.As(err, &large):
 		return answer{}, readFailure(ctx, &transport.TooLongError{Limit: large.Limit})
+	case errors.As(err, &short):
+		return answer{}, short
 	case err == io.EOF:
 		return answer{}, &failure{cause: errUnanswered, fate: mayHaveRun, again: true}
 	}

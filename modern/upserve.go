@@ -21,6 +21,7 @@ type serving struct {
 	x     exchange.Exchange
 	level spec.LogLevel // of the messages its caller wants
 	clock *exchange.Clock
+	in    exchange.Intake // of its answers, one after the other
 	// listens says that it is a listen request, whose notifications are all its
 	// caller's. It has no clock.
 	listens bool
@@ -51,6 +52,7 @@ func (b *Back) Serve(ctx context.Context, req *exchange.Request, x exchange.Exch
 	if s.level == "" && req.Era != spec.Modern {
 		s.level = b.opts.LogLevel
 	}
+	s.in.Use(req.Memory, req.Share)
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.streams = req.Era == spec.Modern && spec.Undefined(req.Method)
 	s.clock = exchange.StartClock(b.opts.Timeouts.Request, s.most(), func() { cancel(errTooLong) })
@@ -58,6 +60,7 @@ func (b *Back) Serve(ctx context.Context, req *exchange.Request, x exchange.Exch
 	s.clock.Stop()
 	if err != nil {
 		defer cancel(nil)
+		s.in.Close()
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
@@ -69,6 +72,7 @@ func (b *Back) Serve(ctx context.Context, req *exchange.Request, x exchange.Exch
 		if release != nil {
 			release()
 		}
+		s.in.Close()
 		cancel(nil)
 	})
 	res.Outline, res.Extra, res.Era = a.outline, a.extra, spec.Modern
@@ -134,6 +138,7 @@ func (s *serving) run(ctx context.Context) (answer, error) {
 		}
 		asked := keep(a.result)
 		a.free()
+		s.in.Next()
 		if more, err = s.fulfil(ctx, asked, round); err != nil {
 			return answer{}, err
 		}
@@ -186,6 +191,7 @@ func (s *serving) send(ctx context.Context, more []wire.Edit) (answer, error) {
 			return a, nil
 		case err == nil:
 			a.free()
+			s.in.Next()
 			continue
 		}
 		// A round may not be repeated: its requestState may be good for one use.

@@ -21,8 +21,12 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// maxRejection bounds how much of an HTTP error's body is looked at.
-const maxRejection = 64 << 10
+const (
+	// maxRejection bounds how much of an HTTP error's body is looked at.
+	maxRejection = 64 << 10
+	// maxExpected is the most room that an answer gets before any of it is there.
+	maxExpected = 2 << 20
+)
 
 // An httpLink reaches a server over Streamable HTTP. Each request is a POST whose
 // goroutine reads the answer by itself; the link has no goroutine of its own.
@@ -138,7 +142,7 @@ func (l *httpLink) reply(ctx context.Context, end func(), c *upcall, resp *http.
 // readJSON takes the answer from a JSON body. The body is read to its end: the
 // connection is free before the caller is done with the answer.
 func (l *httpLink) readJSON(ctx context.Context, end func(), c *upcall, resp *http.Response) (answer, error) {
-	text, err := transport.ReadAll(resp.Body, l.expect(resp), l.opts.MaxMessage)
+	text, err := transport.ReadAll(c.from(resp.Body), l.expect(resp), l.opts.MaxMessage)
 	_ = resp.Body.Close() // it was read
 	if err != nil {
 		transport.PutBuffer(text)
@@ -180,9 +184,9 @@ func (l *httpLink) unreadable(err error) error {
 // expect guesses how long an answer will be, in bytes.
 func (l *httpLink) expect(resp *http.Response) int {
 	if resp.ContentLength >= 0 {
-		return int(min(resp.ContentLength, int64(l.opts.MaxMessage)))
+		return int(min(resp.ContentLength, int64(l.opts.MaxMessage), maxExpected))
 	}
-	return int(l.size.Load())
+	return int(min(l.size.Load(), maxExpected))
 }
 
 // readFailure tells a broken answer from one that nobody waits for any more.
@@ -191,6 +195,10 @@ func readFailure(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	var large *transport.TooLongError
+	var short *exchange.ShortageError
+	if errors.As(err, &short) {
+		return short // no fault of the server's
+	}
 	return &failure{
 		cause: fmt.Errorf("reading its answer: %w", transport.Cause(err)),
 		fate:  mayHaveRun,

@@ -20,6 +20,7 @@ type Budget struct {
 	max     int64       // read-only
 	by      sync.Map    // owner -> *Account
 	crowded atomic.Bool // there are more than crowd accounts in debt
+	free    func(n int64) bool
 
 	// mu guards the fields below, and Account.lent. It is held for arithmetic only.
 	mu   sync.Mutex
@@ -29,6 +30,11 @@ type Budget struct {
 
 // New returns a Budget of so many bytes.
 func New(bytes int64) *Budget { return &Budget{max: bytes} }
+
+// OnShort has free called before a Take fails: it gives n bytes back to the Budget that
+// others can do without, or none and returns false. It may be called for several at a
+// time, by whoever takes, and must not take itself. OnShort is for before the first Take.
+func (b *Budget) OnShort(free func(n int64) bool) { b.free = free }
 
 // Account returns the account of an owner, which is comparable. It is to be asked for anew by each who draws
 // on it: one that owes nothing is forgotten.
@@ -47,12 +53,12 @@ func (b *Budget) Used() int64 {
 	return b.lent
 }
 
-// allowsLocked reports whether a may borrow n more: none may have more than
-// what is left then. One alone gets half, and each that follows half of what those before
-// left.
-func (b *Budget) allowsLocked(a *Account, n int64) bool {
+// lacksLocked returns how many bytes are missing for a to borrow n more: none may have
+// more than what is left then. One alone gets half, and each that follows half of what
+// those before left.
+func (b *Budget) lacksLocked(a *Account, n int64) int64 {
 	left := b.max - b.lent - n
-	return a.lent+n <= left
+	return max(a.lent+n-left, 0)
 }
 
 // An Account draws on a Budget for one owner. Its methods are safe for concurrent use.
@@ -68,7 +74,11 @@ func (a *Account) Take(n int64) bool {
 	for {
 		c := a.credit.Load()
 		if c < n {
-			return a.borrow(n)
+			lacks := a.borrow(n)
+			if lacks > 0 && a.b.free != nil && a.b.free(lacks+spare) {
+				lacks = a.borrow(n)
+			}
+			return lacks == 0
 		}
 		if a.credit.CompareAndSwap(c, c-n) {
 			return true
@@ -83,16 +93,17 @@ func (a *Account) Give(n int64) {
 	}
 }
 
-// borrow takes n bytes of new credit, and keeps what is left of its blocks.
-func (a *Account) borrow(n int64) bool {
+// borrow takes n bytes of new credit, and keeps what is left of its blocks. It returns
+// how many bytes are missing for that.
+func (a *Account) borrow(n int64) (lacks int64) {
 	more := (n + block - 1) / block * block
 	a.b.mu.Lock()
 	defer a.b.mu.Unlock()
-	if !a.b.allowsLocked(a, more) {
+	if lacks = a.b.lacksLocked(a, more); lacks > 0 {
 		if a.lent == 0 {
 			a.b.by.CompareAndDelete(a.owner, a)
 		}
-		return false
+		return lacks
 	}
 	if a.lent == 0 {
 		a.b.debt++
@@ -101,7 +112,7 @@ func (a *Account) borrow(n int64) bool {
 	a.lent += more
 	a.b.lent += more
 	a.credit.Add(more - n)
-	return true
+	return 0
 }
 
 // repay gives back the credit that is not needed: all but a block, and all of an account

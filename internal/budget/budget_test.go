@@ -112,3 +112,30 @@ func BenchmarkTakeGive(b *testing.B) {
 		}
 	})
 }
+
+// What others can do without is given back before a Take fails, unless it would fail all
+// the same.
+func TestShortBudgetAsksForMore(t *testing.T) {
+	b := New(16 * block)
+	comfort := b.Account("comfort")
+	kept, asked := int64(0), 0
+	for ; comfort.Take(block); kept += block {
+		continue
+	}
+	b.OnShort(func(n int64) bool {
+		asked++
+		if kept < n {
+			return false
+		}
+		comfort.Give(kept)
+		kept = 0
+		return true
+	})
+	a := b.Account("ada")
+	if !a.Take(6*block) || asked != 1 || kept != 0 {
+		t.Errorf("Take with %d bytes left to others, asked %d times: want them given back at once", kept, asked)
+	}
+	if a.Take(6*block) || asked != 2 {
+		t.Errorf("Take of more than a share was granted, or %d calls, want 2", asked)
+	}
+}

@@ -12,11 +12,37 @@ const MaxBacklog = 256
 // A Backlog holds the messages of one request for somebody who can't take them yet, in
 // order. The zero value is ready to use. It keeps what it is given, and is not safe for
 // concurrent use.
-type Backlog struct{ notes []Notification }
+type Backlog struct {
+	// Room is where the messages are; the zero value has no bound.
+	Room Room
 
-// Add adds a message and reports whether there was room. Where there is none the newest
-// progress takes the place of the progress before it, which it outdates.
+	notes []Notification
+	short bool // a message was refused because Room could not grow
+}
+
+// Add adds a message and reports whether there was room. Where there are too many the
+// newest progress takes the place of the progress before it, which it outdates.
 func (b *Backlog) Add(n Notification) bool {
+	if !b.Room.TryGrow(len(n.Params)) {
+		b.short = true
+		return false
+	}
+	if !b.add(n) {
+		b.Room.Shrink(len(n.Params))
+		return false
+	}
+	return true
+}
+
+// Short reports, once, that a message was refused for want of memory. Whoever asks tells
+// of it, by Refuse of the room.
+func (b *Backlog) Short() bool {
+	short := b.short
+	b.short = false
+	return short
+}
+
+func (b *Backlog) add(n Notification) bool {
 	if len(b.notes) >= MaxBacklog {
 		old := -1
 		if n.Method == spec.NotifyProgress {
@@ -25,6 +51,7 @@ func (b *Backlog) Add(n Notification) bool {
 		if old < 0 {
 			return false
 		}
+		b.Room.Shrink(len(b.notes[old].Params))
 		b.notes = slices.Delete(b.notes, old, old+1)
 	}
 	b.notes = append(b.notes, n)
@@ -47,6 +74,7 @@ func (b *Backlog) Next() (n Notification, ok bool) {
 	}
 	n, b.notes[0] = b.notes[0], n
 	b.notes = b.notes[1:]
+	b.Room.Shrink(len(n.Params))
 	return n, true
 }
 
@@ -57,5 +85,6 @@ func (b *Backlog) Len() int { return len(b.notes) }
 func (b *Backlog) Take() []Notification {
 	notes := b.notes
 	b.notes = nil
+	b.Room.Release()
 	return notes
 }

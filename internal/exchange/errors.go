@@ -24,6 +24,8 @@ var ErrShutdown = errors.New("mcpbridge is shutting down")
 // that the upstream's handler returned is a successful exchange.
 type Refusal struct {
 	Err *wire.Error
+	// Later says that the same may be taken if it is tried again in a moment.
+	Later bool
 }
 
 func (e *Refusal) Error() string { return e.Err.Error() }
@@ -33,7 +35,19 @@ func (e *Refusal) Unwrap() error { return e.Err }
 
 // Refuse returns a [*Refusal] with a formatted message.
 func Refuse(code int64, format string, args ...any) error {
-	return &Refusal{wire.Errorf(code, format, args...)}
+	return &Refusal{Err: wire.Errorf(code, format, args...)}
+}
+
+// RefuseForNow returns a [*Refusal] of what may be taken in a moment.
+func RefuseForNow(format string, args ...any) error {
+	return &Refusal{Err: wire.Errorf(spec.CodeInternal, format, args...), Later: true}
+}
+
+// MayTryLater reports whether what was refused with err may be taken in a moment.
+func MayTryLater(err error) bool {
+	var r *Refusal
+	var short *ShortageError
+	return errors.As(err, &r) && r.Later || errors.As(err, &short)
 }
 
 // WireError returns what a client is told of err: the wire error in its chain,

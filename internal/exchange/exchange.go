@@ -29,8 +29,10 @@ type Request struct {
 	// Who asks, as far as was verified; and for which pool of upstream state.
 	Principal Principal
 	Profile   Profile // set by the gateway
-	// Share is whose the request is where each may have so much of something.
-	Share Share
+	// Share is whose the request is where each may have so much of something, Memory
+	// the memory that it takes from.
+	Share  Share
+	Memory Memory
 
 	// Session names the legacy session that the request came in, by a name that
 	// grants nothing; empty for a modern client. Legacy upstreams get a session
@@ -57,7 +59,7 @@ type Profile struct {
 	Scope string
 	// Share names the clients whose use of the upstream counts together, where limits
 	// are for each. It says nothing of what may be shared.
-	Share string
+	Share Share
 	// Principal is who the state is held for; empty where it is for all.
 	Principal Principal
 	// Capabilities is what the upstream is told that its client can do.

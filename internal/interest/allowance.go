@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
 )
 
 // DefaultRate is how many subscribes a second, and as many unsubscribes, one share may
@@ -51,18 +53,18 @@ type Allowances struct {
 
 	// mu guards the fields below. It is taken under no other, and before an Allowance's.
 	mu     sync.Mutex
-	shares map[string]*Allowance
+	shares map[exchange.Share]*Allowance
 	swept  time.Time // when the idle ones were forgotten
 }
 
 // NewAllowances returns Allowances of which nothing is used.
 func NewAllowances(opts AllowanceOptions) *Allowances {
 	opts.Rate = cmp.Or(opts.Rate, DefaultRate)
-	return &Allowances{opts: opts, shares: make(map[string]*Allowance)}
+	return &Allowances{opts: opts, shares: make(map[exchange.Share]*Allowance)}
 }
 
 // Of returns the Allowance of a share.
-func (as *Allowances) Of(share string) *Allowance {
+func (as *Allowances) Of(share exchange.Share) *Allowance {
 	as.mu.Lock()
 	defer as.mu.Unlock()
 	if a := as.shares[share]; a != nil {
@@ -73,7 +75,7 @@ func (as *Allowances) Of(share string) *Allowance {
 		as.forgetIdleLocked()
 	}
 	if len(as.shares) >= maxShares {
-		share = "" // no share of its own has that name
+		share = exchange.Share{} // no principal is called that
 		if a := as.shares[share]; a != nil {
 			return a
 		}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/interest"
 )
 
@@ -23,7 +24,7 @@ func allowed(rate int) (*interest.Allowances, func() int) {
 func TestAllowanceBoundsTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		as, hits := allowed(10)
-		a := as.Of("alice")
+		a := as.Of(exchange.Share{Principal: "alice"})
 		var atOnce, later, refused int
 		for range 1000 {
 			switch wait, ok := a.Subscribe(); {
@@ -42,7 +43,7 @@ func TestAllowanceBoundsTheRate(t *testing.T) {
 		if hits() != later+refused {
 			t.Errorf("%d hits counted, want %d", hits(), later+refused)
 		}
-		if wait, ok := as.Of("bob").Subscribe(); wait != 0 || !ok {
+		if wait, ok := as.Of(exchange.Share{Principal: "bob"}).Subscribe(); wait != 0 || !ok {
 			t.Errorf("another share's Subscribe = %v, %v, want at once", wait, ok)
 		}
 		time.Sleep(6 * time.Second)
@@ -61,7 +62,7 @@ func TestAllowanceBoundsTheRate(t *testing.T) {
 func TestAllowanceLingersLongerForWhoChurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		as, _ := allowed(10)
-		a := as.Of("alice")
+		a := as.Of(exchange.Share{Principal: "alice"})
 		for _, tt := range []struct {
 			subscribes int
 			want       time.Duration
@@ -81,7 +82,7 @@ func TestAllowanceLingersLongerForWhoChurns(t *testing.T) {
 
 func TestAllowanceBoundsWhatIsOnItsWay(t *testing.T) {
 	as, _ := allowed(10)
-	a := as.Of("alice")
+	a := as.Of(exchange.Share{Principal: "alice"})
 	n := 0
 	for ; a.Enter(); n++ {
 	}
@@ -100,7 +101,7 @@ func TestAllowancesAreBounded(t *testing.T) {
 		as, _ := allowed(10)
 		seen := make(map[*interest.Allowance]bool)
 		for i := range 10_000 {
-			a := as.Of(fmt.Sprint(i))
+			a := as.Of(exchange.Share{Principal: exchange.Principal(fmt.Sprint(i))})
 			a.Subscribe()
 			seen[a] = true
 		}
@@ -108,7 +109,7 @@ func TestAllowancesAreBounded(t *testing.T) {
 			t.Errorf("%d allowances in use, want 4097 at most", len(seen))
 		}
 		time.Sleep(time.Minute)
-		if a := as.Of("new"); seen[a] {
+		if a := as.Of(exchange.Share{Principal: "new"}); seen[a] {
 			t.Error("who comes when all others rest has no allowance of its own")
 		}
 	})

@@ -193,7 +193,8 @@ func (p *pool) enter(ctx context.Context, profile exchange.Profile, private bool
 	// It ends with connect's time-out, or by close.
 	dialCtx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	p.stops[e] = stop
-	p.running.Go(func() { p.open(dialCtx, e, profile, dial, pause) })
+	of := profile // captured here alone: most calls find their session
+	p.running.Go(func() { p.open(dialCtx, e, of, dial, pause) })
 	return e, habit, nil
 }
 
@@ -221,13 +222,11 @@ func (p *pool) makeRoomLocked(owner exchange.Share) error {
 	if each > 0 {
 		limit = "command_sessions"
 	}
-	own := func(e *entry) bool { return e.owner == owner }
-	anyones := func(*entry) bool { return each == 0 }
 	switch {
-	case each > 0 && p.each[owner] >= each && !p.evictLocked(own):
+	case each > 0 && p.each[owner] >= each && !p.evictLocked(&owner):
 		return p.fullLocked("command_sessions_each", each)
 	case each > 0 && p.each[owner] >= each:
-	case full && !p.evictLocked(own) && !p.evictLocked(anyones):
+	case full && !p.evictLocked(&owner) && (each > 0 || !p.evictLocked(nil)):
 		return p.fullLocked(limit, p.opts.MaxSessions)
 	}
 	return nil
@@ -238,10 +237,10 @@ func (p *pool) fullLocked(limit string, most int) error {
 	return &fullError{limit, most}
 }
 
-// evictLocked ends the session that has been idle longest of those that may.
-func (p *pool) evictLocked(may func(*entry) bool) bool {
+// evictLocked ends the session that has been idle longest of owner's; nil means of all.
+func (p *pool) evictLocked(owner *exchange.Share) bool {
 	for _, e := range p.idle.Keys() { // oldest first
-		if may(e) {
+		if owner == nil || e.owner == *owner {
 			p.endLocked(e, endEvicted)
 			return true
 		}

@@ -185,6 +185,7 @@ func (s *session) assignLocked(q *question, c *call) {
 	isRoots := q.m.Method == spec.MethodRootsList
 	q.waits = q.told || !isRoots
 	switch {
+	case !c.mayBeAsked: // it is about roots, and c one that they were another client's for
 	case exchange.MissingCapability(c.capabilities, q.m.Method, q.m.Params) != nil:
 	case isRoots && s.opts.Roots != nil:
 	case c.park(q.waits, q.came):

@@ -20,6 +20,7 @@ type call struct {
 	level  spec.LogLevel     // of the messages its caller wants
 	token  json.RawMessage   // its caller's progress token; nil: no progress
 	x      exchange.Exchange // nil for the gateway's own requests
+	req    *exchange.Request // that x is of
 	ctx    context.Context   // its caller's, for x alone: a call is made and ends with it, as an http.Request does
 	cancel context.CancelCauseFunc
 	clock  *exchange.Clock // nil: the context alone bounds the call

@@ -33,15 +33,71 @@ func (s *session) answerRoots(ctx context.Context, q *question, c *call) (exchan
 	if s.opts.Roots != nil {
 		return exchange.Answer{Result: rootsResult(s.opts.Roots)}, nil
 	}
-	if c == nil || exchange.MissingCapability(c.capabilities, q.m.Method, nil) != nil {
+	switch {
+	case c == nil:
+		return exchange.Answer{Result: s.provisionalRoots()}, nil
+	case !c.mayBeAsked: // others' roots are taken back, and its own not known
+		q.fresh = s.ownRoots(nil)
+		return exchange.Answer{Result: s.provisionalRoots()}, nil
+	case exchange.MissingCapability(c.capabilities, q.m.Method, nil) != nil:
+		q.fresh = s.ownRoots(c) // which are none
 		return exchange.Answer{Result: s.provisionalRoots()}, nil
 	}
 	a, err := s.ask(ctx, c, q)
 	if err == nil && a.Err == nil {
-		q.fresh = true
+		q.fresh = s.ownRoots(c)
 		s.roots.put(s, a.Result)
 	}
 	return a, err
+}
+
+// A rootsOwner is a client whose roots a server has, as far as clients can be told apart
+// that share a session.
+type rootsOwner struct {
+	share   exchange.Share
+	session string
+	info    []byte
+}
+
+// is reports whether a request may be of the same client.
+func (o *rootsOwner) is(req *exchange.Request) bool {
+	return o.share == req.Share && o.session == req.Session && bytes.Equal(o.info, req.ClientInfo)
+}
+
+// takenBack owns the roots of a server from which others' were taken back.
+var takenBack = new(rootsOwner)
+
+// ownRoots notes that the server is given the roots of c's client, or none if c is nil. It
+// reports true.
+func (s *session) ownRoots(c *call) bool {
+	owner := takenBack
+	if c != nil && c.req != nil {
+		owner = &rootsOwner{c.req.Share, c.req.Session, bytes.Clone(c.req.ClientInfo)}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rootsOf = owner
+	return true
+}
+
+// hasOthersRoots reports whether the server has the roots of another client than c's, and
+// notes that they are to be put right.
+func (s *session) hasOthersRoots(c *call) bool {
+	if c.req == nil || s.opts.OneClient {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	others := false
+	switch s.rootsOf {
+	case nil:
+	case takenBack:
+		others = c.mayBeAsked
+	default:
+		others = !s.rootsOf.is(c.req)
+	}
+	s.rootsStale = s.rootsStale || others
+	return others
 }
 
 // rootsSettled says that the server has heard the client's own roots: calls that
@@ -75,12 +131,16 @@ func (s *session) provisionalLocked(q *question) {
 
 // refreshRoots puts a server right that was answered provisionally: before the
 // call c is sent, the server is told that the roots have changed, and its
-// question goes to c's caller. Other calls wait for that a moment only.
+// question goes to c's caller. Other calls wait for that a moment only. So is one that has
+// the roots of another client, which are taken back where c's can't be asked.
 //
 // The first call of a session waits to see whether the server asks as it starts,
 // which some do and deny everything until they are answered.
 func (s *session) refreshRoots(ctx context.Context, c *call) error {
-	if !c.mayBeAsked || !s.asksRoots || s.opts.Roots != nil || s.greeted.Load() && !s.rootsDue() {
+	if !s.asksRoots || s.opts.Roots != nil {
+		return nil
+	}
+	if others := s.hasOthersRoots(c); !others && (!c.mayBeAsked || s.greeted.Load() && !s.rootsDue()) {
 		return nil
 	}
 	t := time.NewTimer(rootsTimeout)

@@ -263,3 +263,57 @@ func TestM2L23OtherLanesAreTold(t *testing.T) {
 		}
 	})
 }
+
+// A session that clients share has the roots of one of them only as long as that one
+// calls: the next is asked for its own, and one that can't be asked has none.
+func TestM2L23RootsOfOneAreNotAnothers(t *testing.T) {
+	const bobs = `{"roots":[{"uri":"file:///bob"}]}`
+	synctest.Test(t, func(t *testing.T) {
+		r := &rootsServer{}
+		b := newAsker(t, Options{}, func(a *asker) {
+			r.play(a)
+			a.on = map[string]func(wire.Message) string{"tools/list": func(wire.Message) string {
+				time.Sleep(time.Millisecond)
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				return `{"tools":[],"roots":` + r.heard[len(r.heard)-1] + `}`
+			}}
+		})
+		asked := 0
+		has := func(roots string) *client {
+			return &client{ask: func(context.Context, exchange.Question) (exchange.Answer, error) {
+				asked++
+				return exchange.Answer{Result: []byte(roots)}, nil
+			}}
+		}
+		of := func(req *exchange.Request, name string) *exchange.Request {
+			req.ClientInfo = json.RawMessage(`{"name":"` + name + `","version":"1"}`)
+			return req
+		}
+		list := func(name string) *exchange.Request {
+			req := of(rooted(name), name)
+			req.Method, req.Params = "tools/list", nil
+			return req
+		}
+		for i, step := range []struct {
+			req   *exchange.Request
+			x     *client
+			want  string
+			asked int
+		}{
+			{of(rooted("ada"), "ada"), has(adasRoots), said(adasRoots), 1},
+			{of(rooted("ada"), "ada"), has(adasRoots), said(adasRoots), 1},
+			{list("ada"), has(adasRoots), `{"tools":[],"roots":` + adasRoots + `}`, 1},
+			{of(rooted("bob"), "bob"), has(bobs), said(bobs), 2},
+			{of(rooted("ada"), "ada"), has(adasRoots), said(adasRoots), 3},
+			{list("bob"), &client{ask: never}, `{"tools":[],"roots":{"roots":[]}}`, 3},
+			{of(rooted("bob"), "bob"), has(bobs), said(bobs), 4},
+			{of(askable("eve"), "eve"), &client{ask: never}, said(`{"roots":[]}`), 4},
+			{of(askable("eve"), "eve"), &client{ask: never}, said(`{"roots":[]}`), 4},
+		} {
+			if got, err := body(b.Serve(t.Context(), step.req, step.x)); err != nil || got != step.want || asked != step.asked {
+				t.Errorf("step %d: %s, %v, %d clients asked; want %s, %d", i, got, err, asked, step.want, step.asked)
+			}
+		}
+	})
+}

@@ -99,10 +99,11 @@ type session struct {
 	tasks     map[string]*taskRun   // under way, by their ids
 	visits    map[*visitWatch]struct{}
 
-	rootsFor   *call // whose caller the next roots/list is for
-	rootsOpen  int   // open questions about roots that belong to no call that was sent
-	rootsStale bool  // the server was answered provisionally
-	rootsNews  bool  // the next roots/list asks for what is known
+	rootsFor   *call       // whose caller the next roots/list is for
+	rootsOpen  int         // open questions about roots that belong to no call that was sent
+	rootsStale bool        // the server was answered provisionally
+	rootsOf    *rootsOwner // whose roots the server has; nil if it was never given any
+	rootsNews  bool        // the next roots/list asks for what is known
 
 	opened    time.Time // when the handshake was done
 	greeting  bool      // greet waits for the server

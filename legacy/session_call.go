@@ -17,7 +17,7 @@ import (
 // the request's time ended, or a *visitDemand.
 func (s *session) serve(ctx context.Context, req *exchange.Request, x exchange.Exchange, leaveLane func()) (*exchange.Result, error) {
 	c := &call{
-		method: req.Method, level: req.LogLevel, token: req.ProgressToken, x: x,
+		method: req.Method, level: req.LogLevel, token: req.ProgressToken, x: x, req: req,
 		capabilities: req.Profile.Capabilities, mayBeAsked: spec.MayAsk(req.Method), leaveLane: leaveLane,
 		notes: exchange.Backlog{Room: exchange.NewRoom(req.Memory, req.Share)},
 	}

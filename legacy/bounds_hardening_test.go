@@ -73,3 +73,30 @@ func TestCommandSessionsOfAShareAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// Before a command is started again, for servers that allow one process at a time, its
+// idle sessions end: those of who wants it, and nobody else's.
+func TestStartEndsNobodyElsesSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, peers := pipeBack(t, Options{MaxSessions: 3, MaxSessionsEach: 2})
+		go func() {
+			for range 3 {
+				go (<-peers).run()
+			}
+		}()
+		ada, bob := exchange.Share{Principal: "ada"}, exchange.Share{Principal: "bob"}
+		for scope, share := range map[string]exchange.Share{"a": ada, "b": bob, "probe": {}} {
+			_, release, err := b.watchSession(t.Context(), exchange.Profile{Scope: scope, Share: share, Capabilities: []byte("{}")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			release()
+		}
+		if err := b.pool.endIdle(t.Context(), bob); err != nil {
+			t.Fatal(err)
+		}
+		if a, b, own := len(b.pool.sessions("a")), len(b.pool.sessions("b")), len(b.pool.sessions("probe")); a != 1 || b != 0 || own != 0 {
+			t.Errorf("ada has %d sessions, bob %d, the gateway %d; want 1, 0 and 0", a, b, own)
+		}
+	})
+}

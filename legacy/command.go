@@ -57,9 +57,9 @@ type opener func(ctx context.Context, to connector) (*session, error)
 // openCommand opens a session in a process of the server's command: in the one that was
 // started to ask what it is, if there is one. A process is started anew only in the place
 // of one that has ended, or takes no more messages because of what it was asked.
-func (b *Back) openCommand(ctx context.Context, open opener) (*session, error) {
+func (b *Back) openCommand(ctx context.Context, share exchange.Share, open opener) (*session, error) {
 	for {
-		if err := b.makeWay(ctx); err != nil {
+		if err := b.makeWay(ctx, share); err != nil {
 			return nil, err
 		}
 		p, err := b.opts.Launcher.Dial(ctx)
@@ -71,7 +71,7 @@ func (b *Back) openCommand(ctx context.Context, open opener) (*session, error) {
 		if err == nil {
 			return s, nil
 		}
-		again, err := b.parted(ctx, p, asked, err)
+		again, err := b.parted(ctx, p, share, asked, err)
 		if !again {
 			return nil, err
 		}
@@ -79,13 +79,14 @@ func (b *Back) openCommand(ctx context.Context, open opener) (*session, error) {
 	}
 }
 
-// makeWay ends the sessions that nobody uses, if a process has to be started: some
-// servers allow one at a time.
-func (b *Back) makeWay(ctx context.Context) error {
+// makeWay ends the sessions of a share that nobody uses, if a process has to be started
+// for it: some servers allow one at a time. Those of others stay, whatever that means for
+// the start: nobody ends another's state.
+func (b *Back) makeWay(ctx context.Context, share exchange.Share) error {
 	if b.opts.Launcher.HasKept() {
 		return nil
 	}
-	return b.pool.endIdle(ctx)
+	return b.pool.endIdle(ctx, share)
 }
 
 // openIn opens a session in a process, which it leaves alive if that fails.
@@ -135,7 +136,7 @@ func patienceWith(p *transport.Process) time.Duration {
 // parted decides what becomes of a process in which no session could be opened, and
 // whether to try again in another. asked says that somebody had asked it something
 // before.
-func (b *Back) parted(ctx context.Context, p *transport.Process, asked bool, err error) (again bool, why error) {
+func (b *Back) parted(ctx context.Context, p *transport.Process, share exchange.Share, asked bool, err error) (again bool, why error) {
 	if ctx.Err() != nil {
 		b.endLater(p)
 		return false, err
@@ -166,17 +167,17 @@ func (b *Back) parted(ctx context.Context, p *transport.Process, asked bool, err
 		if how := transport.Exited(p.Err()); how != nil {
 			err = how
 		}
-		return b.leftAlone(ctx), &oneProcessError{b.opts.Name, err}
+		return b.leftAlone(ctx, share), &oneProcessError{b.opts.Name, err}
 	}
 	return false, err
 }
 
-// leftAlone waits a moment for the other sessions of the command to end, and reports
-// whether they have.
-func (b *Back) leftAlone(ctx context.Context) bool {
+// leftAlone waits a moment for the other sessions of the command to end, of which it ends
+// the share's own, and reports whether they have.
+func (b *Back) leftAlone(ctx context.Context, share exchange.Share) bool {
 	ctx, cancel := context.WithTimeout(ctx, leavingTime)
 	defer cancel()
-	for b.pool.endIdle(ctx) == nil {
+	for b.pool.endIdle(ctx, share) == nil {
 		if b.opts.Launcher.Alive() == 0 {
 			return true
 		}

@@ -35,19 +35,19 @@ func (e *revisionMismatch) Error() string {
 func (b *Back) open(ctx context.Context, p exchange.Profile) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeouts.Connect)
 	defer cancel()
-	return b.overLink(ctx, func(ctx context.Context, to connector) (*session, error) { return b.openOver(ctx, p, to) })
+	return b.overLink(ctx, p.Share, func(ctx context.Context, to connector) (*session, error) { return b.openOver(ctx, p, to) })
 }
 
 // A connector gives a session its link.
 type connector func(ctx context.Context, s *session) error
 
-// overLink has open make a session over what the server is reached by.
-func (b *Back) overLink(ctx context.Context, open opener) (*session, error) {
+// overLink has open make a session of a share over what the server is reached by.
+func (b *Back) overLink(ctx context.Context, share exchange.Share, open opener) (*session, error) {
 	switch {
 	case b.endpoint != nil:
 		return b.overHTTP(func(to connector) (*session, error) { return open(ctx, to) })
 	case b.opts.Launcher != nil:
-		return b.openCommand(ctx, open)
+		return b.openCommand(ctx, share, open)
 	}
 	return open(ctx, b.linkConn)
 }

@@ -3,6 +3,8 @@ package legacy
 import (
 	"context"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
 )
 
 // restIdleLocked decides what becomes of an entry that nobody uses. Short uses come
@@ -99,13 +101,14 @@ func (p *pool) bury(s *session, why string) {
 	}
 }
 
-// endIdle ends the sessions that nobody uses, and waits until none is being ended any
-// more.
-func (p *pool) endIdle(ctx context.Context) error {
+// endIdle ends the sessions that nobody uses, of a share and the gateway's own, and waits
+// until none is being ended any more.
+func (p *pool) endIdle(ctx context.Context, share exchange.Share) error {
 	unused := p.unused()
 	p.mu.Lock()
 	for e := range p.all {
-		if e.opened() && (e.uses == 0 || e.uses == 1 && unused[e]) {
+		isOwn := e.owner == share || e.owner == exchange.Share{}
+		if isOwn && e.opened() && (e.uses == 0 || e.uses == 1 && unused[e]) {
 			p.endLocked(e, endEvicted)
 		}
 	}

@@ -95,7 +95,7 @@ func (e *relayRefusal) Error() string { return "initialize: " + e.text }
 func (b *Back) openRelay(ctx context.Context, r *relay, m *wire.Message) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeouts.Connect)
 	defer cancel()
-	return b.overLink(ctx, func(ctx context.Context, to connector) (*session, error) { return b.relayOver(ctx, r, m, to) })
+	return b.overLink(ctx, r.share, func(ctx context.Context, to connector) (*session, error) { return b.relayOver(ctx, r, m, to) })
 }
 
 // relayOver opens a session over the link that connect gives it.

@@ -54,7 +54,9 @@ func (b *builder) finding(v *exchange.Verdict) gateway.Finding {
 
 // outline is the reason of a verdict as clients are told it.
 func outline(v *exchange.Verdict) string {
+	var handshake *transport.HandshakeError // whose text is the status, and the page that came with it
 	switch {
+	case errors.As(v.Cause, &handshake):
 	case v.Cause == nil, v.Status > 0, v.Starting:
 		return v.Reason
 	case errors.Is(v.Cause, context.DeadlineExceeded):

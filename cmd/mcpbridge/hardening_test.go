@@ -269,3 +269,28 @@ func TestHardeningPanicIsTold(t *testing.T) {
 type panicking struct{}
 
 func (panicking) Write([]byte) (int, error) { panic("writing a-state-key-of-32-characters") }
+
+// What a proxy before a server answers to the handshake of a WebSocket is a page about the
+// inside: it is for the log, and for clients only where errors tell them all.
+func TestHardeningRefusedHandshake(t *testing.T) {
+	const page = "no route to mcp-7 in rack 12"
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadGateway)
+		_, _ = io.WriteString(w, page)
+	}))
+	t.Cleanup(up.Close)
+	for _, debug := range []bool{false, true} {
+		for _, era := range []string{"legacy", "modern", "auto"} {
+			file := fmt.Sprintf("debug_errors: %v\nservers:\n  up: {url: 'ws%s/mcp', era: %s}\n", debug, strings.TrimPrefix(up.URL, "http"), era)
+			s := serve(t, nil, "-c", configFile(t, file))
+			told := askEras(t, s.Endpoints[0].URL)
+			wantParts(t, "what clients of a server of era "+era+" were told", told, "HTTP 502")
+			if !debug {
+				wantNone(t, "what clients of a server of era "+era+" were told", told, page)
+			} else {
+				wantParts(t, "what clients of a server of era "+era+" were told", told, page)
+			}
+			wantParts(t, "the log", s.log.String(), page)
+		}
+	}
+}

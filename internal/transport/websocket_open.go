@@ -32,9 +32,19 @@ var dialedBuffers, servedBuffers sync.Pool
 type HandshakeError struct {
 	Status int    // of the HTTP response that is or was due
 	Reason string // for people
+	Said   string // how the body of the response began; empty if it is not told
 }
 
-func (e *HandshakeError) Error() string { return e.Reason }
+func (e *HandshakeError) Error() string {
+	if e.Said == "" {
+		return e.Reason
+	}
+	return e.Reason + "; it said: " + e.Said
+}
+
+// Public returns what clients are told: not what the response says, which may be a page
+// about the inside of whatever stands before the server.
+func (e *HandshakeError) Public() string { return e.Reason }
 
 // DialOptions say where a WebSocket is opened, and how it is treated. URL is required;
 // the zero value of the rest is useful.
@@ -66,7 +76,7 @@ func DialWebSocket(ctx context.Context, o DialOptions) (*WebSocket, error) {
 	if chosen := ws.Subprotocol(); chosen != "" && chosen != Subprotocol {
 		_ = ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(CloseProtocol, "the subprotocol was not offered"), time.Now().Add(closeTime))
 		_ = ws.Close() // it was of no use
-		return nil, &HandshakeError{http.StatusSwitchingProtocols, fmt.Sprintf("the server chose the WebSocket subprotocol %q, which was not offered; want %q", chosen, Subprotocol)}
+		return nil, &HandshakeError{Status: http.StatusSwitchingProtocols, Reason: fmt.Sprintf("the server chose the WebSocket subprotocol %q, which was not offered; want %q", chosen, Subprotocol)}
 	}
 	return newWebSocket(ws, o.WebSocketOptions, true), nil
 }
@@ -149,15 +159,13 @@ func refusedHandshake(resp *http.Response) error {
 	switch code := resp.StatusCode; {
 	case code >= 300 && code <= 399: // its body repeats that URL, which may hold a key
 		reason += "; redirects are not followed: configure the URL it leads to"
-		return &HandshakeError{code, reason}
+		return &HandshakeError{Status: code, Reason: reason}
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		reason += "; check the credentials in the server's headers"
 	}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 200)) // as much as there is
-	if line := strings.Join(strings.Fields(strings.ToValidUTF8(string(text), "")), " "); line != "" {
-		reason += "; it said: " + redact.Looks(line)
-	}
-	return &HandshakeError{resp.StatusCode, reason}
+	line := strings.Join(strings.Fields(strings.ToValidUTF8(string(text), "")), " ")
+	return &HandshakeError{resp.StatusCode, reason, redact.Looks(line)}
 }
 
 // AcceptOptions say how a WebSocket of a client is treated.
@@ -188,7 +196,7 @@ func AcceptWebSocket(w http.ResponseWriter, r *http.Request, o AcceptOptions) (*
 	case slices.Contains(offered, Subprotocol):
 		chosen.Set("Sec-Websocket-Protocol", Subprotocol)
 	case len(offered) > 0:
-		return nil, &HandshakeError{http.StatusBadRequest, fmt.Sprintf("the WebSocket subprotocols %q are not served; offer %q, or none", offered, Subprotocol)}
+		return nil, &HandshakeError{Status: http.StatusBadRequest, Reason: fmt.Sprintf("the WebSocket subprotocols %q are not served; offer %q, or none", offered, Subprotocol)}
 	}
 	var refused error
 	u := websocket.Upgrader{
@@ -197,7 +205,7 @@ func AcceptWebSocket(w http.ResponseWriter, r *http.Request, o AcceptOptions) (*
 		WriteBufferPool:  &servedBuffers,
 		CheckOrigin:      o.CheckOrigin,
 		Error: func(_ http.ResponseWriter, _ *http.Request, status int, why error) {
-			refused = &HandshakeError{status, why.Error()}
+			refused = &HandshakeError{Status: status, Reason: why.Error()}
 		},
 	}
 	ws, err := u.Upgrade(w, r, chosen)

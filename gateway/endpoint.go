@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"errors"
 	"mime"
 	"net/http"
@@ -128,8 +129,18 @@ func (s *server) parse(text []byte) (wire.Message, error) {
 	}
 	if err == nil {
 		err = s.check(&m)
+	} else {
+		s.reportDepth(err)
 	}
 	return m, err
+}
+
+// reportDepth tells of a message that could not be read because it nests too deeply.
+func (s *server) reportDepth(err error) {
+	if syntax := (*wire.SyntaxError)(nil); errors.As(err, &syntax) && syntax.TooDeep() {
+		s.g.opts.Metrics.Limit(s.name, "depth")
+		s.g.opts.Logger.Warn("message refused: it nests too deeply", "upstream", s.name, "limit", cmp.Or(s.g.opts.MaxDepth, wire.DefaultMaxDepth))
+	}
 }
 
 // check refuses a message with a part that is too long, and tells of it.
@@ -204,7 +215,9 @@ func headerEra(h http.Header) spec.Era {
 }
 
 func parseError(err error) *wire.Error {
-	if syntax := (*wire.SyntaxError)(nil); errors.As(err, &syntax) {
+	if syntax := (*wire.SyntaxError)(nil); errors.As(err, &syntax) && syntax.TooDeep() {
+		return wire.Errorf(spec.CodeParse, "%v; nest less, or raise limits.depth", err)
+	} else if syntax != nil {
 		return wire.Errorf(spec.CodeParse, "%v", err)
 	}
 	return wire.Errorf(spec.CodeInvalidRequest, "%v", err)

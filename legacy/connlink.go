@@ -123,6 +123,7 @@ func (s *session) tooLong(ctx context.Context, e *transport.TooLongError) {
 // beyondLimit counts and tells of a message that is not read.
 func (s *session) beyondLimit(limit int) {
 	s.drop("too long")
+	s.opts.Metrics.Limit(s.opts.Name, "upstream_message")
 	s.log.Warn("skipping message of server beyond the limit", "bytes", limit)
 }
 

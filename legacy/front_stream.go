@@ -278,7 +278,7 @@ func (st *eventStream) evictLocked(written bool) {
 		s.giveLocked(ev)
 		st.events = st.events[1:]
 		if ev.n > st.written {
-			s.d.f.opts.Metrics.Limit("stored_events")
+			s.d.f.opts.Metrics.Limit("client_events")
 			s.shed = true
 		}
 	}

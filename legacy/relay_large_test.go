@@ -31,7 +31,7 @@ func TestS02LargeMessages(t *testing.T) {
 			}
 		})
 	}
-	if n := st.drops("limit stored_events"); n != 0 {
+	if n := st.drops("limit client_events"); n != 0 {
 		t.Errorf("%d messages were not kept", n)
 	}
 }

@@ -130,7 +130,7 @@ func TestS02UnreadIsBounded(t *testing.T) {
 		t.Errorf("ping = %d %s", r.status, r.body)
 	}
 	const line = "messages to client thrown away: more wait unread than are kept"
-	if n := st.drops("limit stored_events"); n < 80 || logs.count(line) != 1 {
+	if n := st.drops("limit client_events"); n < 80 || logs.count(line) != 1 {
 		t.Errorf("%d messages thrown away and %d lines about it, want most, and one", n, logs.count(line))
 	}
 }

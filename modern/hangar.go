@@ -110,15 +110,23 @@ func (h *hangar) book(fl *flight) error {
 		return nil
 	}
 	who := fl.req.Share
-	if len(h.booked) >= h.f.opts.MaxParked || h.each[who] >= h.f.opts.MaxParkedEach {
-		h.f.opts.Metrics.Limit("parked")
-		h.f.opts.Logger.Warn("question refused: too many calls wait for answers", "upstream", h.f.opts.Name,
-			"limit", h.f.opts.MaxParked, "limit each", h.f.opts.MaxParkedEach)
-		return exchange.RefuseForNow("too many calls wait for their clients' answers; try again later, or raise limits.parked")
+	switch {
+	case h.each[who] >= h.f.opts.MaxParkedEach:
+		return h.full("parked_each", h.f.opts.MaxParkedEach)
+	case len(h.booked) >= h.f.opts.MaxParked:
+		return h.full("parked", h.f.opts.MaxParked)
 	}
 	h.booked[fl] = struct{}{}
 	h.each[who]++
 	return nil
+}
+
+// full tells of a limit, and returns the error for the client. No other call is ended for
+// a place: its client was promised that its answers are waited for.
+func (h *hangar) full(limit string, most int) error {
+	h.f.opts.Metrics.Limit(limit)
+	h.f.opts.Logger.Warn("question refused: too many calls wait for answers", "upstream", h.f.opts.Name, "limit", most, "key", limit)
+	return exchange.RefuseForNow("%d calls wait for their clients' answers, the limit; try again later, or raise limits.%s", most, limit)
 }
 
 func (h *hangar) remove(fl *flight) {

@@ -61,7 +61,7 @@ func (f *Front) readFilter(req *exchange.Request) (exchange.Filter, error) {
 	if n := len(want.URIs); n > f.opts.MaxTopics {
 		f.opts.Metrics.Limit("listen_topics")
 		f.opts.Logger.Warn("listen stream refused: too many resources", "upstream", f.opts.Name, "want", n, "limit", f.opts.MaxTopics)
-		return want, exchange.Refuse(spec.CodeInvalidParams, "%d resources in one listen request, the limit is %d; open several streams", n, f.opts.MaxTopics)
+		return want, exchange.Refuse(spec.CodeInvalidParams, "%d resources in one listen request, the limit is %d; open several streams, or raise limits.listen_topics", n, f.opts.MaxTopics)
 	}
 	return want, nil
 }

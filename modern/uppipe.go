@@ -240,6 +240,7 @@ func (p *pipe) unreadable(text []byte, err error) {
 // tooLong fails the call that a message beyond the limit answers, as far as its
 // beginning tells.
 func (p *pipe) tooLong(e *transport.TooLongError) {
+	beyondLimit(p.l.opts, e.Limit)
 	id, isRequest := wire.LeadingID(e.Start)
 	if !isRequest {
 		if pc := p.take(id); pc != nil {
@@ -248,7 +249,6 @@ func (p *pipe) tooLong(e *transport.TooLongError) {
 		}
 	}
 	p.l.drop("too long")
-	p.l.opts.Logger.Warn("skipping message of server beyond the limit", "bytes", e.Limit)
 }
 
 // response hands a response to who waits for it. One to nothing in flight is dropped and

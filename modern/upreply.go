@@ -146,13 +146,13 @@ func (st *replyStream) ended(ctx context.Context, err error) (answer, error) {
 	var short *exchange.ShortageError
 	switch {
 	case errors.As(err, &large):
-		return answer{}, readFailure(ctx, &transport.TooLongError{Limit: large.Limit})
+		return answer{}, st.l.readFailure(ctx, &transport.TooLongError{Limit: large.Limit})
 	case errors.As(err, &short):
 		return answer{}, short
 	case err == io.EOF:
 		return answer{}, &failure{cause: errUnanswered, fate: mayHaveRun, again: true}
 	}
-	return answer{}, readFailure(ctx, err)
+	return answer{}, st.l.readFailure(ctx, err)
 }
 
 // finish reads what follows the answer: a stream read to its end leaves a

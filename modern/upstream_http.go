@@ -146,7 +146,7 @@ func (l *httpLink) readJSON(ctx context.Context, end func(), c *upcall, resp *ht
 	_ = resp.Body.Close() // it was read
 	if err != nil {
 		transport.PutBuffer(text)
-		return answer{}, readFailure(ctx, err)
+		return answer{}, l.readFailure(ctx, err)
 	}
 	m, err := wire.Parse(text, reading)
 	if err != nil {
@@ -190,20 +190,29 @@ func (l *httpLink) expect(resp *http.Response) int {
 }
 
 // readFailure tells a broken answer from one that nobody waits for any more.
-func readFailure(ctx context.Context, err error) error {
+func (l *httpLink) readFailure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	var large *transport.TooLongError
 	var short *exchange.ShortageError
-	if errors.As(err, &short) {
+	switch {
+	case errors.As(err, &short):
 		return short // no fault of the server's
+	case errors.As(err, &large):
+		beyondLimit(l.opts, large.Limit)
 	}
 	return &failure{
 		cause: fmt.Errorf("reading its answer: %w", transport.Cause(err)),
 		fate:  mayHaveRun,
 		again: !errors.As(err, &large),
 	}
+}
+
+// beyondLimit counts and tells of a message that is not read.
+func beyondLimit(opts *BackOptions, limit int) {
+	opts.Metrics.Limit(opts.Name, "upstream_message")
+	opts.Logger.Warn("skipping message of server beyond the limit", "bytes", limit)
 }
 
 // rejected reads an HTTP error: a JSON-RPC error that answers the request,

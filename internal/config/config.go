@@ -77,21 +77,21 @@ type Limits struct {
 	ClientInfo          int64 `koanf:"client_info"`           // bytes of what a client says of itself
 	Capabilities        int64 `koanf:"capabilities"`          // bytes of what a client can do
 	Requests            int64 `koanf:"requests"`              // over HTTP in flight
-	RequestsEach        int64 `koanf:"requests_each"`         // of them, those of one principal
+	RequestsEach        int64 `koanf:"requests_each"`         // of them, those of one share
 	UpstreamMessage     int64 `koanf:"upstream_message"`      // bytes of one message of a server
 	Sessions            int64 `koanf:"sessions"`              // sessions per server, all profiles together
 	CommandSessions     int64 `koanf:"command_sessions"`      // processes of one command
-	CommandSessionsEach int64 `koanf:"command_sessions_each"` // of them, those of one principal
+	CommandSessionsEach int64 `koanf:"command_sessions_each"` // of them, those of one share
 	ClientSessions      int64 `koanf:"client_sessions"`       // of legacy clients, per server
-	ClientSessionsEach  int64 `koanf:"client_sessions_each"`  // of them, those of one principal
+	ClientSessionsEach  int64 `koanf:"client_sessions_each"`  // of them, those of one share
 	ClientEvents        int64 `koanf:"client_events"`         // bytes of events that one of them keeps
 	WebSockets          int64 `koanf:"websockets"`            // open ones of clients in all
-	WebSocketsEach      int64 `koanf:"websockets_each"`       // of them, those of one principal
+	WebSocketsEach      int64 `koanf:"websockets_each"`       // of them, those of one share
 	Streams             int64 `koanf:"streams"`               // open subscriptions/listen requests in all
 	ListenTopics        int64 `koanf:"listen_topics"`         // resources one listen stream may name, or one session follow
-	SubscribesEach      int64 `koanf:"subscribes_each"`       // a second, at one server, that one principal causes
+	SubscribesEach      int64 `koanf:"subscribes_each"`       // a second, at one server, that one share causes
 	Parked              int64 `koanf:"parked"`                // calls of one server that wait for answers
-	ParkedEach          int64 `koanf:"parked_each"`           // of them, those of one principal
+	ParkedEach          int64 `koanf:"parked_each"`           // of them, those of one share
 	Cache               int64 `koanf:"cache"`                 // bytes of results that are kept, over all servers
 	CacheEntries        int64 `koanf:"cache_entries"`         // results that are kept
 }

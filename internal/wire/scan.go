@@ -19,6 +19,12 @@ type SyntaxError struct {
 	Reason string
 }
 
+// tooDeep is the Reason of what nests beyond the bound.
+const tooDeep = "nested too deeply"
+
+// TooDeep reports whether the text may be JSON, and only nests too deeply.
+func (e *SyntaxError) TooDeep() bool { return e.Reason == tooDeep }
+
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("invalid JSON at byte %d: %s", e.Offset, e.Reason)
 }
@@ -100,7 +106,7 @@ func (c *checker) value(i int) int {
 // nested reads the object or array at i.
 func (c *checker) nested(i int, o *notes) int {
 	if c.depth--; c.depth < 0 {
-		return c.fail(i, "nested too deeply")
+		return c.fail(i, tooDeep)
 	}
 	if c.data[i] == '{' {
 		i = c.object(i+1, o)

@@ -85,11 +85,11 @@ type Options struct {
 	// Linger is how long an upstream subscription outlives its last subscriber.
 	Linger time.Duration
 	// Subscribes is how many subscribes a second, and as many unsubscribes, each
-	// principal may cause in the long run; [interest.DefaultRate] unless set. Those of
+	// share may cause in the long run; [interest.DefaultRate] unless set. Those of
 	// 10 s may come at once.
 	Subscribes int
 	// MaxSessions bounds the sessions open at a time, MaxSessionsEach those of one
-	// principal. Zero of the second means no bound; where there is one, nobody's
+	// share. Zero of the second means no bound; where there is one, nobody's
 	// sessions end to make room for another's.
 	MaxSessions, MaxSessionsEach int
 	// MaxMessage bounds one message of the server, in bytes.

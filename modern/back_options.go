@@ -76,7 +76,7 @@ type BackOptions struct {
 	// Linger is how long an upstream subscription outlives its last subscriber.
 	Linger time.Duration
 	// Subscribes is how many subscribes a second, and as many unsubscribes, each
-	// principal may cause in the long run; [interest.DefaultRate] unless set. Those of
+	// share may cause in the long run; [interest.DefaultRate] unless set. Those of
 	// 10 s may come at once.
 	Subscribes int
 	// MaxMessage bounds one message of the server, in bytes.

@@ -90,9 +90,7 @@ func TestEachLimitIsToldOfThreeTimes(t *testing.T) {
 			if hits.limits(tt.limit) != 1 {
 				t.Errorf("%d hits of %s, want one (%v)", hits.limits(tt.limit), tt.limit, hits.hits)
 			}
-			if !strings.Contains(fmt.Sprint(r.logs), "level=WARN") {
-				t.Errorf("the log has no line about it:\n%s", r.logs)
-			}
+			r.eventually(t, "the log has a line about it", func() bool { return strings.Contains(fmt.Sprint(r.logs), "level=WARN") })
 		})
 	}
 }

@@ -9,11 +9,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-const (
-	typeJSON   = "application/json"
-	typeStream = "text/event-stream"
-)
-
 // forms are the forms of answer that a client takes.
 type forms struct {
 	json, stream bool

@@ -11,6 +11,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
+// errAnswered says that the server answered the request, which ends its stream.
+var errAnswered = errors.New("the server ended the stream")
+
 // An extensionCall is a request whose method is not known here. With the first message
 // that only its client can make sense of it becomes a stream: it may never end by
 // itself, so it is counted among the listen streams, and ends when they do.
@@ -40,7 +43,7 @@ func (f *Front) serveExtension(ctx context.Context, req *exchange.Request, p *re
 		defer x.leave()
 	}
 	if end.err == nil {
-		x.mail.End(errEnded)
+		x.mail.End(errAnswered)
 		return p.result(req, x.renamed(end.res))
 	}
 	if errors.Is(context.Cause(ctx), os.ErrDeadlineExceeded) {

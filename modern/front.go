@@ -173,7 +173,7 @@ func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Mes
 		return
 	}
 	if err == nil {
-		err = f.schemas.check(r.Header, req)
+		err = f.checkParams(r.Header, req)
 	}
 	if err == nil {
 		req.ParamHeaders = f.unverified(r.Header, req)

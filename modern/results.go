@@ -193,7 +193,7 @@ func (s *stamper) list(dst []byte, list resultList, v []byte) []byte {
 	for item := range wire.Elements(v) {
 		dst = append(appendWithoutNulls(dst, item, list.nonNull), ',')
 	}
-	return closeArray(dst)
+	return wire.CloseArray(dst)
 }
 
 // tools copies a list of tools. One bad tool must not make clients reject the
@@ -214,7 +214,7 @@ func (s *stamper) tools(dst, v []byte) []byte {
 		}
 		dst = append(wire.AppendEdited(dst, tool, edits...), ',')
 	}
-	return closeArray(dst)
+	return wire.CloseArray(dst)
 }
 
 // toolEdits returns what makes a tool one of this revision, or why nothing does.
@@ -278,8 +278,6 @@ func appendCompletion(dst, v []byte) []byte {
 		return append(dst, v...)
 	}
 	return wire.AppendEdited(dst, v,
-		wire.Edit{Name: "values", Value: closeArray(cut)},
+		wire.Edit{Name: "values", Value: wire.CloseArray(cut)},
 		wire.Edit{Name: "hasMore", Value: []byte("true")})
 }
-
-func closeArray(dst []byte) []byte { return append(bytes.TrimSuffix(dst, []byte(",")), ']') }

@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"math/big"
 	"net/http"
-	"strings"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -46,7 +44,7 @@ func newSchemaCache() (*schemaCache, error) {
 // learn takes over what a page of tools/list says.
 func (c *schemaCache) learn(scope string, tools []byte) {
 	some := bytes.Contains(tools, []byte(headerAnnotation))
-	if !some && c.tools.Len() == 0 {
+	if !some && c.empty() {
 		return
 	}
 	for tool := range wire.Elements(tools) {
@@ -74,95 +72,31 @@ func appendMirrors(dst []mirror, schema []byte, path []string) []mirror {
 	return dst
 }
 
-// check holds the parameter headers of a tools/call against its arguments.
-//
-// Spec: 2026-07-28, basic/transports/streamable-http, Server Behavior for Custom
-// Headers.
-func (c *schemaCache) check(h http.Header, req *exchange.Request) error {
-	if req.Method != spec.MethodToolsCall || c.tools.Len() == 0 {
-		return nil
+// forget drops what is known of a scope's tools.
+func (c *schemaCache) forget(scope string) {
+	if c.empty() {
+		return
 	}
-	name, _ := wire.GetString(req.Params, "name")
-	mirrors, _ := c.tools.Get(toolKey{req.Profile.Scope, name})
-	for _, m := range mirrors {
-		if err := m.check(h, wire.Get(req.Params, "arguments")); err != nil {
-			return err
+	for _, key := range c.tools.Keys() {
+		if key.scope == scope {
+			c.tools.Remove(key)
 		}
 	}
-	return nil
 }
 
-// unverified returns the parameter headers of a tools/call that nothing is known of.
-//
-// Spec: 2026-07-28, basic/transports/streamable-http, Server Behavior for Custom
-// Headers.
-func (c *schemaCache) unverified(h http.Header, req *exchange.Request) (headers map[string][]string) {
-	if req.Method != spec.MethodToolsCall {
-		return nil
-	}
-	for name, values := range h {
-		if !strings.HasPrefix(name, spec.HeaderParamPrefix) {
-			continue
-		}
-		if tool, _ := wire.GetString(req.Params, "name"); c.tools.Contains(toolKey{req.Profile.Scope, tool}) {
-			return nil // they are computed anew
-		}
-		if headers == nil {
-			headers = make(map[string][]string)
-		}
-		headers[name] = values
-	}
-	return headers
+// mirrors returns the parameters of a tool that headers mirror, as far as is known.
+func (c *schemaCache) mirrors(scope, tool string) []mirror {
+	mirrors, _ := c.tools.Get(toolKey{scope, tool})
+	return mirrors
 }
 
-func (m mirror) check(h http.Header, value []byte) error {
-	for _, name := range m.path {
-		if err := wire.CheckUnique(value); err != nil {
-			return exchange.Refuse(spec.CodeInvalidRequest, "arguments: %v", err)
-		}
-		value = wire.Get(value, name)
-	}
-	if len(value) == 0 || wire.IsNull(value) {
-		if len(h[m.header]) > 0 {
-			return exchange.Refuse(spec.CodeHeaderMismatch, "header %s is there, its argument is not", m.header)
-		}
-		return nil
-	}
-	got, err := single(h, m.header)
-	if err != nil {
-		return err
-	}
-	text, ok := decode(got)
-	if !ok || !sameValue(text, value) {
-		return mismatch(m.header, got, plainText(value))
-	}
-	return nil
+// knows reports whether headers mirror parameters of a tool.
+func (c *schemaCache) knows(scope, tool string) bool {
+	return c.tools.Contains(toolKey{scope, tool})
 }
 
-// plainText returns a JSON scalar as a header shows it before encoding.
-func plainText(value []byte) string {
-	if value[0] == '"' {
-		return wire.Unquote(value)
-	}
-	return string(value)
-}
-
-// sameValue compares what a header says with an argument: numbers as numbers.
-func sameValue(text string, value []byte) bool {
-	if plainText(value) == text {
-		return true
-	}
-	if value[0] != '-' && (value[0] < '0' || value[0] > '9') {
-		return false
-	}
-	return sameNumber(text, string(value))
-}
-
-func sameNumber(a, b string) bool {
-	x, okX := number(a)
-	y, okY := number(b)
-	return okX && okY && x.Cmp(y) == 0
-}
+// empty reports whether nothing is known of any tool.
+func (c *schemaCache) empty() bool { return c.tools.Len() == 0 }
 
 // number reads a JSON number exactly. Exponents that would take long to expand
 // are left alone: such a number equals only its own spelling.

@@ -49,7 +49,7 @@ func requestHeader(revision spec.Revision, method string, params []byte, mirrors
 		h[spec.HeaderName] = []string{name}
 	}
 	for _, m := range mirrors {
-		if value, ok := m.value(wire.Get(params, "arguments")); ok {
+		if value, ok := mirrored(m, wire.Get(params, "arguments")); ok {
 			h[m.header] = []string{EncodeHeader(value)}
 		}
 	}
@@ -65,28 +65,14 @@ func nameOf(method string, params []byte) (string, bool) {
 	return wire.GetString(params, member)
 }
 
-// passesRaw reports whether a header can carry value without being encoded, though
-// not in the specified way: some servers compare names outside ASCII byte by byte.
-func passesRaw(value string) bool {
-	if value == "" || strings.TrimSpace(value) != value || marked(value) {
-		return false
-	}
-	for i := range len(value) {
-		if value[i] < 0x20 || value[i] == 0x7f {
-			return false
-		}
-	}
-	return true
-}
-
 // maxSafe is the largest integer that a header may mirror, either way from zero.
 const maxSafe = 1<<53 - 1
 
-// value returns the parameter's value among the arguments of a call, and whether a
+// mirrored returns the value of a parameter among the arguments of a call, and whether a
 // header has to repeat it.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Value Encoding.
-func (m mirror) value(arguments []byte) (string, bool) {
+func mirrored(m mirror, arguments []byte) (string, bool) {
 	v := arguments
 	for _, name := range m.path {
 		v = wire.Get(v, name)

@@ -12,31 +12,13 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// forget drops what is known of a scope's tools.
-func (c *schemaCache) forget(scope string) {
-	if c.tools.Len() == 0 {
-		return
-	}
-	for _, key := range c.tools.Keys() {
-		if key.scope == scope {
-			c.tools.Remove(key)
-		}
-	}
-}
-
-// of returns the parameters of a tool that headers mirror, as far as is known.
-func (c *schemaCache) of(scope, tool string) []mirror {
-	mirrors, _ := c.tools.Get(toolKey{scope, tool})
-	return mirrors
-}
-
 // mirrors returns the parameters that headers have to mirror in a request.
 func (b *Back) mirrors(method, scope string, params []byte) []mirror {
-	if method != spec.MethodToolsCall || b.tools.tools.Len() == 0 {
+	if method != spec.MethodToolsCall || b.tools.empty() {
 		return nil
 	}
 	name, _ := wire.GetString(params, "name")
-	return b.tools.of(scope, name)
+	return b.tools.mirrors(scope, name)
 }
 
 // learn takes over what a page of tools/list says of headers. It returns the page
@@ -72,7 +54,7 @@ func (b *Back) withoutInvalid(tools []byte) ([]byte, bool) {
 		}
 		valid = append(append(valid, tool...), ',')
 	}
-	return closeArray(valid), some
+	return wire.CloseArray(valid), some
 }
 
 // AnnotationFault returns what is wrong with the header annotations of a tool's input
@@ -161,7 +143,7 @@ const maxPages = 64
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Client Behavior.
 func (b *Back) relist(ctx context.Context, p exchange.Profile, tool string) bool {
-	before := b.tools.of(p.Scope, tool)
+	before := b.tools.mirrors(p.Scope, tool)
 	b.tools.forget(p.Scope)
 	params := []byte(`{}`)
 	for range maxPages {
@@ -172,7 +154,7 @@ func (b *Back) relist(ctx context.Context, p exchange.Profile, tool string) bool
 		}
 		b.learn(p.Scope, page)
 		if hasTool(page, tool) {
-			return !slices.EqualFunc(before, b.tools.of(p.Scope, tool), sameMirror)
+			return !slices.EqualFunc(before, b.tools.mirrors(p.Scope, tool), sameMirror)
 		}
 		cursor := wire.Get(page, "nextCursor")
 		if len(cursor) == 0 || cursor[0] != '"' {

@@ -108,7 +108,7 @@ func TestL2M11ForgetsOnListChanged(t *testing.T) {
 	if _, err := upBody(b.Serve(t.Context(), req, &upCaller{})); err != nil {
 		t.Fatal(err)
 	}
-	if len(b.tools.of("scripted/1", "query")) != 2 {
+	if len(b.tools.mirrors("scripted/1", "query")) != 2 {
 		t.Fatal("nothing was learnt")
 	}
 	s, err := b.openListen(t.Context(), req.Profile, exchange.Filter{Tools: true})
@@ -119,7 +119,7 @@ func TestL2M11ForgetsOnListChanged(t *testing.T) {
 	if _, err := s.next(); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.tools.of("scripted/1", "query"); got != nil {
+	if got := b.tools.mirrors("scripted/1", "query"); got != nil {
 		t.Errorf("after list_changed %v is still known", got)
 	}
 }
@@ -226,7 +226,7 @@ func TestL2M10ParameterValues(t *testing.T) {
 		{`{"x":1}`, "", false},
 		{``, "", false},
 	} {
-		got, ok := m.value([]byte(tt.arguments))
+		got, ok := mirrored(m, []byte(tt.arguments))
 		if ok {
 			got = EncodeHeader(got)
 		}

@@ -1,6 +1,9 @@
 package wire
 
-import "strconv"
+import (
+	"bytes"
+	"strconv"
+)
 
 const version = `{"jsonrpc":"2.0"`
 
@@ -51,3 +54,6 @@ func appendExtra(dst, extra []byte) []byte {
 	}
 	return append(dst, '}')
 }
+
+// CloseArray ends an array whose elements each have a comma behind them.
+func CloseArray(dst []byte) []byte { return append(bytes.TrimSuffix(dst, []byte(",")), ']') }

@@ -268,3 +268,11 @@ func TestKeyIs(t *testing.T) {
 		}
 	}
 }
+
+func TestCloseArray(t *testing.T) {
+	for in, want := range map[string]string{`[`: `[]`, `[1,`: `[1]`, `{"a":["x","y",`: `{"a":["x","y"]`} {
+		if got := string(CloseArray([]byte(in))); got != want {
+			t.Errorf("CloseArray(%s) = %s, want %s", in, got, want)
+		}
+	}
+}

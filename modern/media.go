@@ -1,0 +1,7 @@
+package modern
+
+// The media types of messages over HTTP.
+const (
+	typeJSON   = "application/json"
+	typeStream = "text/event-stream"
+)

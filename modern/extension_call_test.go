@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -30,30 +31,30 @@ func TestT29UnknownNotificationsPassOverHTTP(t *testing.T) {
 	p := newUpPeer(t)
 	p.on[methodWatch] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		event, id := upStream(w), m.ID.String()
-		event("%s", tagged(notifyHit, `"big":9007199254740993,`, id))
-		event("%s", tagged(notifyHit, `"big":1e400,`, `"`+id+`"`))
+		event("%s", moderntest.Tagged(notifyHit, `"big":9007199254740993,`, id))
+		event("%s", moderntest.Tagged(notifyHit, `"big":1e400,`, `"`+id+`"`))
 		event("%s", plain)
 		event("%s", bare)
-		event("%s", tagged(spec.NotifyToolsListChanged, ``, id)) // which belongs on a listen stream
+		event("%s", moderntest.Tagged(spec.NotifyToolsListChanged, ``, id)) // which belongs on a listen stream
 		event("%s", ended(id, id))
 	}
 	p.on[spec.MethodToolsCall] = p.on[methodWatch]
 	f, s := before(t, p.back(BackOptions{}))
 	for _, id := range []string{`"a/1"`, "7"} {
-		c := followRequest(t, f, methodWatch, request(id, methodWatch, "{}", ""))
-		c.want(tagged(notifyHit, `"big":9007199254740993,`, id))
-		c.want(tagged(notifyHit, `"big":1e400,`, id))
-		c.want(plain)
-		c.want(bare)
-		c.want(ended(id, id))
-		c.want("")
-		<-s.listened // it was counted among the streams, once
+		c := moderntest.FollowRequest(t, f, methodWatch, moderntest.Request(id, methodWatch, "{}", ""))
+		c.Want(moderntest.Tagged(notifyHit, `"big":9007199254740993,`, id))
+		c.Want(moderntest.Tagged(notifyHit, `"big":1e400,`, id))
+		c.Want(plain)
+		c.Want(bare)
+		c.Want(ended(id, id))
+		c.Want("")
+		<-s.Listened // it was counted among the streams, once
 	}
-	c := followRequest(t, f, spec.MethodToolsCall, request("8", spec.MethodToolsCall, "{}", `,"name":"x"`))
-	if got := c.next(); !strings.Contains(got, notifyHit) {
+	c := moderntest.FollowRequest(t, f, spec.MethodToolsCall, moderntest.Request("8", spec.MethodToolsCall, "{}", `,"name":"x"`))
+	if got := c.Next(); !strings.Contains(got, notifyHit) {
 		t.Errorf("event of a known method = %s, want %s", got, notifyHit)
 	}
-	if n := len(s.listened); n != 0 {
+	if n := len(s.Listened); n != 0 {
 		t.Errorf("%d streams were counted for what is none", n)
 	}
 }
@@ -63,12 +64,12 @@ func TestT29UnknownNotificationsPassOverHTTP(t *testing.T) {
 func TestT29UnknownNotificationsPassOverConnections(t *testing.T) {
 	drops := &upDrops{}
 	b, peers := upLines(t, BackOptions{Metrics: drops})
-	f, s := before(t, b)
-	l := s.line(t, f)
+	f, _ := before(t, b)
+	l := lineTo(t, f)
 	ids := map[string]string{} // the server's, by the client's
 	var p *linePeer
 	for _, id := range []string{"1", `"1"`} {
-		l.serve(request(id, methodWatch, "{}", ""))
+		l.Send(moderntest.Request(id, methodWatch, "{}", ""))
 		if p == nil {
 			p = <-peers
 		}
@@ -76,18 +77,18 @@ func TestT29UnknownNotificationsPassOverConnections(t *testing.T) {
 	}
 	for n := range 3 {
 		for client, server := range ids {
-			p.write("%s", tagged(notifyHit, fmt.Sprintf(`"n":%d,`, n), server))
-			if got, want := l.next(), tagged(notifyHit, fmt.Sprintf(`"n":%d,`, n), client); got != want {
+			p.write("%s", moderntest.Tagged(notifyHit, fmt.Sprintf(`"n":%d,`, n), server))
+			if got, want := l.Next(), moderntest.Tagged(notifyHit, fmt.Sprintf(`"n":%d,`, n), client); got != want {
 				t.Errorf("sent = %s\nwant   %s", got, want)
 			}
 		}
 	}
-	p.write("%s", tagged(notifyHit, ``, `"`+ids["1"]+`"`))
-	p.write("%s", tagged(notifyHit, ``, "99"))
+	p.write("%s", moderntest.Tagged(notifyHit, ``, `"`+ids["1"]+`"`))
+	p.write("%s", moderntest.Tagged(notifyHit, ``, "99"))
 	p.write("%s", `{"jsonrpc":"2.0","method":"`+notifyHit+`"}`)
 	p.write("%s", ended(ids["1"], ids["1"]))
-	l.want(tagged(notifyHit, ``, "1"))
-	if got := l.next(); got != ended("1", "1") {
+	l.Want(moderntest.Tagged(notifyHit, ``, "1"))
+	if got := l.Next(); got != ended("1", "1") {
 		t.Errorf("sent = %s\nwant   %s", got, ended("1", "1"))
 	}
 	if n := drops.count("unknown notification"); n != 2 {
@@ -103,11 +104,11 @@ func TestT29AClientOnAConnectionGetsItsID(t *testing.T) {
 		event(`{"jsonrpc":"2.0","method":"%s"}`, notifyHit)
 		event(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete"}}`, m.ID)
 	}
-	f, s := before(t, p.back(BackOptions{}))
-	l := s.line(t, f)
-	l.serve(request(`"w"`, methodWatch, "{}", ""))
-	l.want(`{"` + spec.MetaSubscriptionID + `":"w"}`)
-	if got := l.next(); strings.Contains(got, spec.MetaSubscriptionID) {
+	f, _ := before(t, p.back(BackOptions{}))
+	l := lineTo(t, f)
+	l.Send(moderntest.Request(`"w"`, methodWatch, "{}", ""))
+	l.Want(`{"` + spec.MetaSubscriptionID + `":"w"}`)
+	if got := l.Next(); strings.Contains(got, spec.MetaSubscriptionID) {
 		t.Errorf("sent = %s, want no id in a result that had none", got)
 	}
 }
@@ -118,7 +119,7 @@ func TestL2M04UnknownNotificationsOfServersAreCounted(t *testing.T) {
 		drops, x, p := &upDrops{}, &upCaller{}, newUpPeer(t)
 		p.on[methodWatch] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 			event := upStream(w)
-			event("%s", tagged(notifyHit, ``, m.ID.String()))
+			event("%s", moderntest.Tagged(notifyHit, ``, m.ID.String()))
 			event("%s", ended(m.ID.String(), m.ID.String()))
 		}
 		_, err := upBody(p.back(BackOptions{Metrics: drops}).Serve(t.Context(), upRequest(methodWatch, `{}`), x))
@@ -132,7 +133,7 @@ func TestL2M04UnknownNotificationsOfServersAreCounted(t *testing.T) {
 		got := upServe(t.Context(), b, upRequest(methodWatch, `{}`), x)
 		p := <-peers
 		m := p.want(methodWatch)
-		p.write("%s", tagged(notifyHit, ``, m.ID.String()))
+		p.write("%s", moderntest.Tagged(notifyHit, ``, m.ID.String()))
 		p.result(m.ID, `{"resultType":"complete"}`)
 		o := <-got
 		if n := drops.count("unknown notification"); o.err != nil || len(x.heard()) != 0 || n != 1 {
@@ -145,18 +146,18 @@ func TestL2M04UnknownNotificationsOfServersAreCounted(t *testing.T) {
 // waited for.
 func TestT30DrainingEndsStreams(t *testing.T) {
 	b, peers := upLines(t, BackOptions{})
-	f, s := before(t, b)
-	l := s.line(t, f)
-	l.serve(request("1", methodWatch, "{}", ""))
+	f, _ := before(t, b)
+	l := lineTo(t, f)
+	l.Send(moderntest.Request("1", methodWatch, "{}", ""))
 	p := <-peers
 	stream := p.want(methodWatch)
-	p.write("%s", tagged(notifyHit, ``, stream.ID.String()))
-	l.want(notifyHit)
-	l.serve(request("2", methodWatch, "{}", ""))
+	p.write("%s", moderntest.Tagged(notifyHit, ``, stream.ID.String()))
+	l.Want(notifyHit)
+	l.Send(moderntest.Request("2", methodWatch, "{}", ""))
 	short := p.want(methodWatch)
 	down := make(chan error, 1)
 	go func() { down <- l.Shutdown(t.Context()) }() // ends with the short one
-	l.want(`"id":1,"error":{"code":-32603`, "shutting down")
+	l.Want(`"id":1,"error":{"code":-32603`, "shutting down")
 	if c := p.want(spec.NotifyCancelled); string(wire.Get(c.Params, "requestId")) != stream.ID.String() {
 		t.Errorf("cancelled %s, want the stream %s", c.Params, stream.ID)
 	}
@@ -166,7 +167,7 @@ func TestT30DrainingEndsStreams(t *testing.T) {
 	case <-time.After(20 * time.Millisecond):
 	}
 	p.result(short.ID, `{"resultType":"complete"}`)
-	l.want(`"id":2,"result"`)
+	l.Want(`"id":2,"result"`)
 	if err := <-down; err != nil {
 		t.Errorf("Shutdown() = %v", err)
 	}
@@ -177,20 +178,20 @@ func TestT30StreamsEndOverHTTP(t *testing.T) {
 	left := make(chan struct{}, 2)
 	p := newUpPeer(t)
 	p.on[methodWatch] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
-		upStream(w)("%s", tagged(notifyHit, ``, m.ID.String()))
+		upStream(w)("%s", moderntest.Tagged(notifyHit, ``, m.ID.String()))
 		<-r.Context().Done()
 		left <- struct{}{}
 	}
 	f, s := before(t, p.back(BackOptions{}))
-	c := followRequest(t, f, methodWatch, request("1", methodWatch, "{}", ""))
-	c.next()
-	(<-s.listened).End(io.EOF)
-	if got := c.next(); !strings.Contains(got, `"id":1,"error":{"code":-32603`) {
+	c := moderntest.FollowRequest(t, f, methodWatch, moderntest.Request("1", methodWatch, "{}", ""))
+	c.Next()
+	(<-s.Listened).End(io.EOF)
+	if got := c.Next(); !strings.Contains(got, `"id":1,"error":{"code":-32603`) {
 		t.Errorf("event = %s, want an error", got)
 	}
 	<-left
-	c = followRequest(t, f, methodWatch, request("2", methodWatch, "{}", ""))
-	c.next()
-	c.body.Close()
+	c = moderntest.FollowRequest(t, f, methodWatch, moderntest.Request("2", methodWatch, "{}", ""))
+	c.Next()
+	c.Body.Close()
 	<-left
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -34,7 +35,7 @@ func TestT31NamesOfUnknownMethods(t *testing.T) {
 			p := newUpPeer(t)
 			p.says(c.method, `{"resultType":"complete"}`)
 			f, _ := before(t, p.back(BackOptions{}))
-			w := overHTTPWith(t, f, request("1", c.method, "{}", c.rest), func(h http.Header) { h[spec.HeaderName] = c.header })
+			w := moderntest.OverHTTPWith(t, f, moderntest.Request("1", c.method, "{}", c.rest), func(h http.Header) { h[spec.HeaderName] = c.header })
 			if w.Code != 200 {
 				t.Fatalf("answer = %d %s", w.Code, w.Body)
 			}
@@ -56,7 +57,7 @@ func TestT33UnknownCodesPass(t *testing.T) {
 					upFail(w, status, m.ID, code, `{"n":1.0,"retry":null}`)
 				}
 				f, _ := before(t, p.back(BackOptions{}))
-				w := overHTTP(t, f, request("1", "events/stream", "{}", ""), nil)
+				w := moderntest.OverHTTP(t, f, moderntest.Request("1", "events/stream", "{}", ""), nil)
 				want := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"no %[1]d","data":{"n":1.0,"retry":null}}}`, code)
 				if got := w.Body.String(); (got == want) != passes || passes && w.Code != 200 {
 					t.Errorf("answer = %d %s, want it as it is: %v", w.Code, got, passes)
@@ -95,28 +96,26 @@ func TestT32TasksOff(t *testing.T) {
 	p.says("tools/list", `{"resultType":"complete","tools":[]}`)
 	p.says("server/discover", strings.Replace(discovery(0, "private"), `"logging":{}`, `"extensions":{"io.modelcontextprotocol/tasks":{}}`, 1))
 	b := p.back(BackOptions{HideExtensions: []string{spec.ExtensionTasks}})
-	s := newScript()
-	s.serve = b.Serve
-	f := s.front(t, func(o *FrontOptions) { behind(spec.Modern)(o); o.NoTasks = true })
-	overHTTP(t, f, request("1", "tools/list", declaresTasks, ""), nil)
+	f, s := before(t, b, func(o *FrontOptions) { o.NoTasks = true })
+	moderntest.OverHTTP(t, f, moderntest.Request("1", "tools/list", moderntest.DeclaresTasks, ""), nil)
 	if got := p.requests("tools/list")[0].params; strings.Contains(got, spec.ExtensionTasks) {
 		t.Errorf("the server got %s, want no tasks", got)
 	}
-	req := upModernRequest(spec.MethodDiscover, paramsOf(t, request("1", "x", declaresTasks, "")))
+	req := upModernRequest(spec.MethodDiscover, paramsOf(t, moderntest.Request("1", "x", moderntest.DeclaresTasks, "")))
 	if d, err := b.Describe(t.Context(), req); err != nil || strings.Contains(string(d.Capabilities), "extensions") {
 		t.Errorf("Describe = %s, %v, want no extension", d.Capabilities, err)
 	}
 	for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
-		if w := overHTTP(t, f, request("1", method, declaresTasks, ""), nil); w.Code != 404 || !strings.Contains(w.Body.String(), `"code":-32601`) {
+		if w := moderntest.OverHTTP(t, f, moderntest.Request("1", method, moderntest.DeclaresTasks, ""), nil); w.Code != 404 || !strings.Contains(w.Body.String(), `"code":-32601`) {
 			t.Errorf("%s = %d %s, want 404 and -32601", method, w.Code, w.Body)
 		}
 		if _, err := b.Serve(t.Context(), upModernRequest(method, `{"taskId":"1"}`), &upCaller{}); wireErr(t, err).Code != spec.CodeMethodNotFound {
 			t.Errorf("Serve(%s) = %v, want -32601", method, err)
 		}
 	}
-	c := follow(t, f, "3", `{"taskIds":["1"],"promptsListChanged":true}`)
-	if got := c.next(); !strings.Contains(got, `"notifications":{"promptsListChanged":true}`) {
+	c := moderntest.Follow(t, f, "3", `{"taskIds":["1"],"promptsListChanged":true}`)
+	if got := c.Next(); !strings.Contains(got, `"notifications":{"promptsListChanged":true}`) {
 		t.Errorf("event = %s, want an acknowledgment without tasks", got)
 	}
-	(<-s.listened).End(nil)
+	(<-s.Listened).End(nil)
 }

@@ -2,7 +2,6 @@ package modern
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -23,8 +23,8 @@ type socketFront struct {
 	*httptest.Server
 }
 
-func (s *script) overSocket(t *testing.T) *socketFront {
-	f := s.front(t, nil)
+func overSocket(t *testing.T, s *moderntest.Script) *socketFront {
+	f := frontOf(t, s, nil)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
 		m, err := wire.Parse(text, wire.Options{UniqueParams: true})
@@ -42,7 +42,7 @@ func (s *script) overSocket(t *testing.T) *socketFront {
 // answer. capabilities are the client's; rest are further members of params.
 func (f *socketFront) call(name, capabilities, rest string, names ...string) (int, string) {
 	f.t.Helper()
-	text := request("1", "tools/call", capabilities, `,"name":`+string(wire.AppendString(nil, name))+rest)
+	text := moderntest.Request("1", "tools/call", capabilities, `,"name":`+string(wire.AppendString(nil, name))+rest)
 	r, err := http.NewRequestWithContext(f.t.Context(), http.MethodPost, f.URL, strings.NewReader(text))
 	if err != nil {
 		f.t.Fatal(err)
@@ -68,7 +68,7 @@ func (f *socketFront) call(name, capabilities, rest string, names ...string) (in
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Value Encoding.
 func TestNameReadTwoWaysIsRefused(t *testing.T) {
-	f := newScript().overSocket(t)
+	f := overSocket(t, moderntest.NewScript())
 	for _, tt := range []struct {
 		why, name string
 		headers   []string
@@ -103,15 +103,15 @@ func TestNameReadTwoWaysIsRefused(t *testing.T) {
 // A state that can be written in two ways can be told apart from itself: whoever keeps
 // those that were used, to refuse the same again, is passed by.
 func TestStateIsStrictBase64(t *testing.T) {
-	s := newScript()
-	s.serve = func(ctx context.Context, _ *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+	s := moderntest.NewScript()
+	s.OnServe = func(ctx context.Context, _ *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
 		a, err := x.Ask(ctx, []exchange.Question{{Method: spec.MethodElicit, Params: []byte(`{"message":"m","requestedSchema":{"type":"object","properties":{}}}`)}})
 		if err != nil {
 			return nil, err
 		}
 		return exchange.NewResult(fmt.Appendf(nil, `{"content":[],"structuredContent":%s}`, a[0].Result), nil), nil
 	}
-	f := s.overSocket(t)
+	f := overSocket(t, s)
 	const canBeAsked = `{"elicitation":{"form":{}}}`
 	status, body := f.call("x", canBeAsked, "", "x")
 	result := wire.Get([]byte(body), "result")
@@ -143,66 +143,6 @@ func TestStateIsStrictBase64(t *testing.T) {
 	if body := retry(state); !strings.Contains(body, `"structuredContent":{"action":"decline"}`) {
 		t.Errorf("the state itself: %s, want the result", body)
 	}
-}
-
-// A server, or a proxy before it, that once wrote one answer too many answers each
-// request on the connection with the answer to the one before.
-func TestForeignAnswerEndsItsConnection(t *testing.T) {
-	for _, stream := range []bool{false, true} {
-		p := newUpPeer(t)
-		var conns []string
-		p.on["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
-			if conns = append(conns, r.RemoteAddr); len(conns) == 1 {
-				m.ID = wire.NumberID(99_999)
-			}
-			if stream {
-				upStream(w)(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, said("x"))
-				return
-			}
-			upAnswer(w, m.ID, said("x"))
-		}
-		b := p.back(BackOptions{})
-		call := func() error {
-			_, err := upBody(b.Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{}))
-			return err
-		}
-		if err := call(); err == nil || !strings.Contains(err.Error(), "answered another request") {
-			t.Errorf("stream %v: %v, want an error that says so", stream, err)
-		}
-		if err := call(); err != nil {
-			t.Errorf("stream %v: the call after it: %v", stream, err)
-		}
-		if len(conns) != 2 || conns[0] == conns[1] {
-			t.Errorf("stream %v: calls came over %v, want a fresh connection after a foreign answer", stream, conns)
-		}
-	}
-}
-
-// FuzzDecodeHeader reads and writes header values: what is taken for a name has one
-// spelling in base64, and one reading; any name can be written, in plain ASCII that
-// nobody on the way trims or reads otherwise.
-func FuzzDecodeHeader(f *testing.F) {
-	for _, value := range []string{"", "x", "é", " x", "x ", "a\tb", "\r\n", "a\x7f", "=?base64?eA==?=", "=?base64?eB==?=", "=?base64??=", "=?BASE64?eA==?=", "=?base64?", EncodeHeader("=?base64?eA==?=")} {
-		f.Add(value)
-	}
-	f.Fuzz(func(t *testing.T, value string) {
-		name, ok := decode(value)
-		if ok && name != value && encodedPrefix+base64.StdEncoding.EncodeToString([]byte(name))+encodedSuffix != value {
-			t.Errorf("decode(%q) = %q, which is written otherwise", value, name)
-		}
-		if ok && name == value && len(value) >= 11 && strings.EqualFold(value[:9], encodedPrefix) && strings.HasSuffix(value, encodedSuffix) {
-			t.Errorf("decode(%q) takes it as it is, and others may not", value)
-		}
-		for _, name := range []string{value, name} {
-			written := EncodeHeader(name)
-			if back, ok := decode(written); !ok || back != name {
-				t.Errorf("decode(EncodeHeader(%q)) = %q, %v", name, back, ok)
-			}
-			if strings.TrimSpace(written) != written || written == "" || strings.ContainsFunc(written, func(r rune) bool { return r < 0x20 || r > 0x7e }) {
-				t.Errorf("EncodeHeader(%q) = %q, which a header may not carry as it is", name, written)
-			}
-		}
-	})
 }
 
 // FuzzOpenState knows of one state that was sealed before: nothing else opens. What is
@@ -241,30 +181,4 @@ func fuzzedSealer(f *testing.F, key string) *Sealer {
 	}
 	s.instance = "INSTANCE"
 	return s
-}
-
-// What a client could not read is an error that tells so.
-func TestF07BadEscapeOfServerIsAnError(t *testing.T) {
-	p := newUpPeer(t)
-	b := p.back(BackOptions{})
-	const bad = `{"resultType":"complete","content":[{"type":"text","text":"\q"}]}`
-	for name, answer := range map[string]func(w http.ResponseWriter, id wire.ID){
-		"body": func(w http.ResponseWriter, id wire.ID) { upAnswer(w, id, bad) },
-		"stream": func(w http.ResponseWriter, id wire.ID) {
-			upStream(w)(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, bad)
-		},
-	} {
-		p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answer(w, m.ID) }
-		body, err := upBody(b.Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{}))
-		if err == nil || !strings.Contains(err.Error(), "can't be read") {
-			t.Errorf("%s: %s, %v, want an error that says why", name, body, err)
-		}
-	}
-	lines, peers := upLines(t, BackOptions{})
-	done := upServe(t.Context(), lines, upRequest("tools/call", `{"name":"t"}`), &upCaller{})
-	peer := <-peers
-	peer.result(peer.want("tools/call").ID, bad)
-	if got := <-done; got.err == nil || !strings.Contains(got.err.Error(), "can't be read") {
-		t.Errorf("connection: %s, %v, want an error that says why", got.body, got.err)
-	}
 }

@@ -7,74 +7,75 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 func TestPipeAnswersOutOfOrder(t *testing.T) {
-	s := newScript()
+	s := moderntest.NewScript()
 	release := make(chan struct{})
-	quick := s.serve
-	s.serve = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+	quick := s.OnServe
+	s.OnServe = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
 		if name, _ := wire.GetString(req.Params, "name"); name == "slow" {
 			<-release
 		}
 		return quick(ctx, req, x)
 	}
-	l := s.line(t, s.front(t, nil))
-	l.call("1", "slow")
-	l.call(`"1"`, "quick")
-	l.want(`"id":"1",`, "quick", `"resultType":"complete"`)
+	l := lineOf(t, frontOf(t, s, nil))
+	l.Call("1", "slow")
+	l.Call(`"1"`, "quick")
+	l.Want(`"id":"1",`, "quick", `"resultType":"complete"`)
 	close(release)
-	l.want(`"id":1,`, "slow")
+	l.Want(`"id":1,`, "slow")
 }
 
 // What HTTP's headers say twice is checked where it stands once.
 func TestPipeChecksTheEnvelope(t *testing.T) {
-	s := newScript()
-	l := s.line(t, s.front(t, nil))
+	s := moderntest.NewScript()
+	l := lineOf(t, frontOf(t, s, nil))
 	for _, tt := range []struct{ name, text, want string }{
 		{"no capabilities", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, `"code":-32602`},
-		{"a legacy revision", strings.Replace(request("1", "tools/list", "{}", ""), "2026-07-28", "2025-11-25", 1), `"code":-32022`},
-		{"no name", request("1", "tools/call", "{}", ""), `"code":-32602`},
-		{"a method of before", request("1", "ping", "{}", ""), `"code":-32601`},
-		{"discovery", request("1", "server/discover", "{}", ""), `"supportedVersions":["2026-07-28"]`},
+		{"a legacy revision", strings.Replace(moderntest.Request("1", "tools/list", "{}", ""), "2026-07-28", "2025-11-25", 1), `"code":-32022`},
+		{"no name", moderntest.Request("1", "tools/call", "{}", ""), `"code":-32602`},
+		{"a method of before", moderntest.Request("1", "ping", "{}", ""), `"code":-32601`},
+		{"discovery", moderntest.Request("1", "server/discover", "{}", ""), `"supportedVersions":["2026-07-28"]`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			l.serve(tt.text)
-			l.want(tt.want, `"id":1,`)
+			l.Send(tt.text)
+			l.Want(tt.want, `"id":1,`)
 		})
 	}
 }
 
 func TestM2L40StreamsShareAPipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScript()
-		l := s.line(t, s.front(t, nil))
-		l.listen("1")
-		number := <-s.listened
-		l.want("notifications/subscriptions/acknowledged", `"io.modelcontextprotocol/subscriptionId":1}`)
-		l.listen(`"1"`)
-		text := <-s.listened
-		l.want("notifications/subscriptions/acknowledged", `"io.modelcontextprotocol/subscriptionId":"1"}`)
-		toolsChanged(number)
-		l.want("notifications/tools/list_changed", `"io.modelcontextprotocol/subscriptionId":1}`)
-		toolsChanged(text)
-		l.want("notifications/tools/list_changed", `"io.modelcontextprotocol/subscriptionId":"1"}`)
-		l.call("2", "x") // calls go on beside streams
-		l.want(`"id":2,`)
+		s := moderntest.NewScript()
+		l := lineOf(t, frontOf(t, s, nil))
+		l.Listen("1")
+		number := <-s.Listened
+		l.Want("notifications/subscriptions/acknowledged", `"io.modelcontextprotocol/subscriptionId":1}`)
+		l.Listen(`"1"`)
+		text := <-s.Listened
+		l.Want("notifications/subscriptions/acknowledged", `"io.modelcontextprotocol/subscriptionId":"1"}`)
+		moderntest.ToolsChanged(number)
+		l.Want("notifications/tools/list_changed", `"io.modelcontextprotocol/subscriptionId":1}`)
+		moderntest.ToolsChanged(text)
+		l.Want("notifications/tools/list_changed", `"io.modelcontextprotocol/subscriptionId":"1"}`)
+		l.Call("2", "x") // calls go on beside streams
+		l.Want(`"id":2,`)
 
-		l.cancel(`"1"`)
+		l.Cancel(`"1"`)
 		synctest.Wait()
-		l.silent()
-		toolsChanged(text)
-		toolsChanged(number)
-		l.want("notifications/tools/list_changed", `"io.modelcontextprotocol/subscriptionId":1}`)
+		l.Silent()
+		moderntest.ToolsChanged(text)
+		moderntest.ToolsChanged(number)
+		l.Want("notifications/tools/list_changed", `"io.modelcontextprotocol/subscriptionId":1}`)
 		synctest.Wait()
-		l.silent()
-		l.cancel("1")
+		l.Silent()
+		l.Cancel("1")
 		synctest.Wait()
-		l.silent()
+		l.Silent()
 	})
 }
 
@@ -82,101 +83,101 @@ func TestM2L40StreamsShareAPipe(t *testing.T) {
 // cancelled do not get into one that has its id after it.
 func TestM2L40OrderUnderASlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScript()
-		l := s.line(t, s.front(t, nil))
-		l.listen("7")
-		mail := <-s.listened
-		l.want("acknowledged")
-		release := l.hold("list_changed")
-		toolsChanged(mail)
+		s := moderntest.NewScript()
+		l := lineOf(t, frontOf(t, s, nil))
+		l.Listen("7")
+		mail := <-s.Listened
+		l.Want("acknowledged")
+		release := l.Hold("list_changed")
+		moderntest.ToolsChanged(mail)
 		synctest.Wait() // its frame waits to be sent
-		l.cancel("7")
-		l.listen("7")
+		l.Cancel("7")
+		l.Listen("7")
 		synctest.Wait()
-		l.silent()
+		l.Silent()
 		release()
-		mail = <-s.listened
-		toolsChanged(mail)
-		l.want("tools/list_changed") // of the first
-		l.want("acknowledged")
-		l.want("tools/list_changed")
+		mail = <-s.Listened
+		moderntest.ToolsChanged(mail)
+		l.Want("tools/list_changed") // of the first
+		l.Want("acknowledged")
+		l.Want("tools/list_changed")
 		synctest.Wait()
-		l.silent()
+		l.Silent()
 	})
 }
 
 func TestM2L38PipeShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScript()
+		s := moderntest.NewScript()
 		release := make(chan struct{})
-		quick := s.serve
-		s.serve = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+		quick := s.OnServe
+		s.OnServe = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
 			<-release
 			return quick(ctx, req, x)
 		}
-		l := s.line(t, s.front(t, nil))
-		l.listen(`"s"`)
-		toolsChanged(<-s.listened)
-		l.want("acknowledged")
-		l.want("tools/list_changed")
-		l.call("1", "x")
+		l := lineOf(t, frontOf(t, s, nil))
+		l.Listen(`"s"`)
+		moderntest.ToolsChanged(<-s.Listened)
+		l.Want("acknowledged")
+		l.Want("tools/list_changed")
+		l.Call("1", "x")
 		synctest.Wait()
 		ended := make(chan error, 1)
 		go func() { ended <- l.Shutdown(t.Context()) }()
-		l.want(`{"jsonrpc":"2.0","id":"s","result":{"resultType":"complete",`, `"io.modelcontextprotocol/subscriptionId":"s"`)
-		l.call("2", "late")
-		l.want(`"id":2,`, `"code":-32603`, "shutting down")
+		l.Want(`{"jsonrpc":"2.0","id":"s","result":{"resultType":"complete",`, `"io.modelcontextprotocol/subscriptionId":"s"`)
+		l.Call("2", "late")
+		l.Want(`"id":2,`, `"code":-32603`, "shutting down")
 		close(release)
-		l.want(`"id":1,`, `"result"`)
+		l.Want(`"id":1,`, `"result"`)
 		if err := <-ended; err != nil {
 			t.Errorf("Shutdown() = %v", err)
 		}
 		synctest.Wait()
-		l.silent()
+		l.Silent()
 	})
 }
 
 func TestF11CancelledRequestsStayUnanswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScript()
+		s := moderntest.NewScript()
 		causes := make(chan error, 1)
-		s.serve = func(ctx context.Context, _ *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+		s.OnServe = func(ctx context.Context, _ *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
 			<-ctx.Done()
 			causes <- context.Cause(ctx)
 			_ = x.Notify(ctx, exchange.Notification{Method: "notifications/progress", Params: []byte("{}")})
 			return nil, context.Cause(ctx)
 		}
-		l := s.line(t, s.front(t, nil))
-		l.call("1", "x")
+		l := lineOf(t, frontOf(t, s, nil))
+		l.Call("1", "x")
 		synctest.Wait()
-		l.cancel(`"1"`) // another's
+		l.Cancel(`"1"`) // another's
 		synctest.Wait()
 		if len(causes) > 0 {
 			t.Fatalf("the call ended: %v", <-causes)
 		}
-		l.cancel("1")
+		l.Cancel("1")
 		if err := <-causes; err != errCancelled {
 			t.Errorf("cause = %v, want %v", err, errCancelled)
 		}
 		synctest.Wait()
-		l.silent()
-		l.cancel("1") // is over
+		l.Silent()
+		l.Cancel("1") // is over
 	})
 }
 
 // Who closes the pipe ends what it carried; nothing of it is left.
 func TestF09ClosedPipeCancels(t *testing.T) {
-	s := newScript()
+	s := moderntest.NewScript()
 	ended := make(chan struct{})
-	s.serve = func(ctx context.Context, _ *exchange.Request, _ exchange.Exchange) (*exchange.Result, error) {
+	s.OnServe = func(ctx context.Context, _ *exchange.Request, _ exchange.Exchange) (*exchange.Result, error) {
 		defer close(ended)
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	}
-	l := s.line(t, s.front(t, nil))
-	l.call("1", "x")
-	l.listen("2")
-	<-s.listened
+	l := lineOf(t, frontOf(t, s, nil))
+	l.Call("1", "x")
+	l.Listen("2")
+	<-s.Listened
 	l.Close()
 	select {
 	case <-ended:
@@ -186,24 +187,24 @@ func TestF09ClosedPipeCancels(t *testing.T) {
 }
 
 func TestPipeBounds(t *testing.T) {
-	s := newScript()
-	s.serve = func(ctx context.Context, _ *exchange.Request, _ exchange.Exchange) (*exchange.Result, error) {
+	s := moderntest.NewScript()
+	s.OnServe = func(ctx context.Context, _ *exchange.Request, _ exchange.Exchange) (*exchange.Result, error) {
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	}
-	l := s.line(t, s.front(t, func(o *FrontOptions) { o.MaxInFlight = 2 }))
-	l.call("1", "x")
-	l.call("1", "x")
-	l.want(`"id":1,`, `"code":-32600`, "in flight")
-	l.call("2", "x")
-	l.call("3", "x")
-	l.want(`"id":3,`, `"code":-32603`, "2 requests are in flight")
+	l := lineOf(t, frontOf(t, s, func(o *FrontOptions) { o.MaxInFlight = 2 }))
+	l.Call("1", "x")
+	l.Call("1", "x")
+	l.Want(`"id":1,`, `"code":-32600`, "in flight")
+	l.Call("2", "x")
+	l.Call("3", "x")
+	l.Want(`"id":3,`, `"code":-32603`, "2 requests are in flight")
 }
 
 // Whoever has read an answer may use its id again.
 func TestPipeIDsAreFreeOnceAnswered(t *testing.T) {
-	s := newScript()
-	f := s.front(t, nil)
+	s := moderntest.NewScript()
+	f := frontOf(t, s, nil)
 	answered := make(chan struct{})
 	var p *Pipe
 	n := 0
@@ -215,11 +216,11 @@ func TestPipeIDsAreFreeOnceAnswered(t *testing.T) {
 			close(answered)
 			return nil
 		}
-		m, _ := wire.Parse([]byte(request("1", "tools/call", "{}", `,"name":"again"`)), wire.Options{})
+		m, _ := wire.Parse([]byte(moderntest.Request("1", "tools/call", "{}", `,"name":"again"`)), wire.Options{})
 		p.Serve(&m) // while the answer is still being written
 		return nil
 	}, exchange.Share{Principal: "ada"})
-	m, _ := wire.Parse([]byte(request("1", "tools/call", "{}", `,"name":"x"`)), wire.Options{})
+	m, _ := wire.Parse([]byte(moderntest.Request("1", "tools/call", "{}", `,"name":"x"`)), wire.Options{})
 	p.Serve(&m)
 	<-answered
 	p.Close()
@@ -229,10 +230,10 @@ func TestPipeIDsAreFreeOnceAnswered(t *testing.T) {
 // taken, served and cancelled.
 func TestPipeStuckReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScript()
+		s := moderntest.NewScript()
 		served, cancelled := make(chan string, 10), make(chan string, 10)
-		quick := s.serve
-		s.serve = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+		quick := s.OnServe
+		s.OnServe = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
 			name, _ := wire.GetString(req.Params, "name")
 			served <- name
 			if name == "wait" {
@@ -242,19 +243,19 @@ func TestPipeStuckReader(t *testing.T) {
 			}
 			return quick(ctx, req, x)
 		}
-		l := s.line(t, s.front(t, nil))
-		l.listen("0")
-		mail := <-s.listened
-		l.want("acknowledged")
-		release := l.hold("")
-		l.call("1", "a")
-		l.call("2", "wait")
+		l := lineOf(t, frontOf(t, s, nil))
+		l.Listen("0")
+		mail := <-s.Listened
+		l.Want("acknowledged")
+		release := l.Hold("")
+		l.Call("1", "a")
+		l.Call("2", "wait")
 		for range 1000 {
-			toolsChanged(mail) // does not block whoever tells it
+			moderntest.ToolsChanged(mail) // does not block whoever tells it
 		}
 		synctest.Wait()
-		l.call("3", "b")
-		l.cancel("2")
+		l.Call("3", "b")
+		l.Cancel("2")
 		synctest.Wait()
 		if len(served) != 3 || len(cancelled) != 1 {
 			t.Errorf("%d calls served, %d cancelled, want 3 and 1", len(served), len(cancelled))
@@ -262,8 +263,8 @@ func TestPipeStuckReader(t *testing.T) {
 		release()
 		synctest.Wait()
 		got := map[string]int{}
-		for len(l.sent) > 0 {
-			m, _ := wire.Parse([]byte(<-l.sent), wire.Options{})
+		for len(l.Sent) > 0 {
+			m, _ := wire.Parse([]byte(<-l.Sent), wire.Options{})
 			got[m.Method+m.ID.String()]++
 		}
 		changes := got["notifications/tools/list_changednull"] // one more if they came while the first was told
@@ -276,40 +277,40 @@ func TestPipeStuckReader(t *testing.T) {
 // Questions end a response on a pipe as they do over HTTP, and the retry may come on
 // another.
 func TestM2L17RetriesOnPipes(t *testing.T) {
-	s := newScript()
-	s.serve = func(ctx context.Context, _ *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+	s := moderntest.NewScript()
+	s.OnServe = func(ctx context.Context, _ *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
 		answers, err := x.Ask(ctx, []exchange.Question{{Method: "elicitation/create", Params: []byte(`{"message":"?"}`)}})
 		if err != nil {
 			return nil, err
 		}
 		return exchange.NewResult([]byte(`{"content":[],"structuredContent":`+string(answers[0].Result)+`}`), nil), nil
 	}
-	f := s.front(t, nil)
-	l, other := s.line(t, f), s.line(t, f)
-	for _, next := range []*line{l, other} {
-		l.serve(request("1", "tools/call", `{"elicitation":{}}`, `,"name":"x"`))
-		round := l.want(`"id":1,`, `"resultType":"input_required"`, `"q1":{"method":"elicitation/create"`)
+	f := frontOf(t, s, nil)
+	l, other := lineOf(t, f), lineOf(t, f)
+	for _, next := range []*moderntest.Line{l, other} {
+		l.Send(moderntest.Request("1", "tools/call", `{"elicitation":{}}`, `,"name":"x"`))
+		round := l.Want(`"id":1,`, `"resultType":"input_required"`, `"q1":{"method":"elicitation/create"`)
 		state, _ := wire.GetString(wire.Get([]byte(round), "result"), "requestState")
-		next.serve(request("2", "tools/call", `{"elicitation":{}}`,
+		next.Send(moderntest.Request("2", "tools/call", `{"elicitation":{}}`,
 			`,"name":"x","inputResponses":{"q1":{"action":"accept","content":{"n":1}}},"requestState":"`+state+`"`))
-		next.want(`"id":2,`, `"structuredContent":{"action":"accept","content":{"n":1}}`)
+		next.Want(`"id":2,`, `"structuredContent":{"action":"accept","content":{"n":1}}`)
 	}
 }
 
 // What a request is told meanwhile goes before its answer.
 func TestPipeProgress(t *testing.T) {
-	s := newScript()
-	quick := s.serve
-	s.serve = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+	s := moderntest.NewScript()
+	quick := s.OnServe
+	s.OnServe = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
 		if err := x.Notify(ctx, exchange.Notification{Method: "notifications/progress", Params: []byte(`{"progressToken":1,"progress":1}`)}); err != nil {
 			t.Error(err)
 		}
 		return quick(ctx, req, x)
 	}
-	l := s.line(t, s.front(t, func(o *FrontOptions) { o.KeepAlive = time.Nanosecond }))
-	l.call("1", "x")
-	if got := l.next(); got != `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}` {
+	l := lineOf(t, frontOf(t, s, func(o *FrontOptions) { o.KeepAlive = time.Nanosecond }))
+	l.Call("1", "x")
+	if got := l.Next(); got != `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}` {
 		t.Errorf("sent = %s, want progress, and no comment ever", got)
 	}
-	l.want(`"id":1,`, `"result"`)
+	l.Want(`"id":1,`, `"result"`)
 }

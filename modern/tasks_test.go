@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 const (
-	declaresTasks = `{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{},"com.example/a":{"n":1.0}}}`
 	// oddTask is what a server answers that makes a task, written as none does.
 	oddTask = `{ "taskId":"a/\u0062 9","status":"working","resultType":"task","ttlMs":null,"createdAt":null,"eventSource":{"input":{"taskId":"a/\u0062 9"}},"n":1.0}`
 	needs   = `{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
@@ -46,9 +46,9 @@ func TestT01TasksPass(t *testing.T) {
 		{"tasks/cancel", `,"taskId":"a/\u0062 9","more":null`, ""},
 	} {
 		t.Run("T-01 "+c.method, func(t *testing.T) {
-			text := request("7", c.method, declaresTasks, c.rest)
+			text := moderntest.Request("7", c.method, moderntest.DeclaresTasks, c.rest)
 			text = strings.Replace(text, `"_meta":{`, `"_meta":{"io.modelcontextprotocol/relatedTaskIds":["a/\u0062 9"],`, 1)
-			w := overHTTP(t, f, text, nil)
+			w := moderntest.OverHTTP(t, f, text, nil)
 			if w.Code != 200 || c.answer != "" && !sameMembers(w.Body.String(), `{"jsonrpc":"2.0","id":7,"result":`+c.answer+`}`) {
 				t.Errorf("answer = %d %s\nwant %s", w.Code, w.Body, c.answer)
 			}
@@ -88,31 +88,9 @@ func TestT01WhoDoesNotDeclareIsRefusedByTheServer(t *testing.T) {
 	f, _ := before(t, p.back(BackOptions{}))
 	for method, rest := range map[string]string{"tools/call": `,"name":"x"`, "tasks/get": `,"taskId":"1"`, "tasks/update": `,"taskId":"1"`, "tasks/cancel": `,"taskId":"1"`} {
 		p.on[method] = refuses
-		w := overHTTP(t, f, request("1", method, "{}", rest), nil)
+		w := moderntest.OverHTTP(t, f, moderntest.Request("1", method, "{}", rest), nil)
 		if w.Code != 400 || !strings.Contains(w.Body.String(), `"code":-32021`) || !strings.Contains(w.Body.String(), needs) {
 			t.Errorf("%s = %d %s, want the server's -32021", method, w.Code, w.Body)
-		}
-	}
-}
-
-// What the extension has not does not exist, whatever the server's era; and what it has
-// only where the server may be modern.
-func TestT01OtherMethodsDoNotExist(t *testing.T) {
-	for _, era := range []spec.Era{spec.Modern, spec.Legacy, spec.Unknown} {
-		s, asked := modernScript(`{"resultType":"complete"}`)
-		f := s.front(t, behind(era))
-		for method, passes := range map[string]bool{
-			"tasks/result": false, "tasks/list": false, "tasks/x": false,
-			"tasks/get": era != spec.Legacy, "tasks/update": era != spec.Legacy, "tasks/cancel": era != spec.Legacy,
-		} {
-			w := overHTTP(t, f, request("1", method, declaresTasks, `,"taskId":"1"`), nil)
-			missing := w.Code == 404 && strings.Contains(w.Body.String(), `"code":-32601`)
-			if missing == passes || (len(asked) == 1) != passes {
-				t.Errorf("%s before a server of era %v = %d %s, passed %d times", method, era, w.Code, w.Body, len(asked))
-			}
-			for len(asked) > 0 {
-				<-asked
-			}
 		}
 	}
 }
@@ -131,7 +109,7 @@ func TestT01LegacyClientsHaveNone(t *testing.T) {
 		}
 	}
 	req := upRequest("tools/list", `{}`)
-	req.Capabilities, req.Profile.Capabilities = []byte(declaresTasks), []byte(declaresTasks)
+	req.Capabilities, req.Profile.Capabilities = []byte(moderntest.DeclaresTasks), []byte(moderntest.DeclaresTasks)
 	if _, err := upBody(b.Serve(t.Context(), req, &upCaller{})); err != nil {
 		t.Fatal(err)
 	}
@@ -158,15 +136,15 @@ func TestT01ListenStreamsOfTasks(t *testing.T) {
 	p := newUpPeer(t)
 	p.on[spec.MethodListen] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		event, id := upStream(w), m.ID.String()
-		event("%s", tagged(spec.NotifyAcknowledged, `"notifications":{"taskIds":["a/\u0062 9"]},`, id))
-		event("%s", tagged("notifications/tasks", taskChange, id))
+		event("%s", moderntest.Tagged(spec.NotifyAcknowledged, `"notifications":{"taskIds":["a/\u0062 9"]},`, id))
+		event("%s", moderntest.Tagged("notifications/tasks", taskChange, id))
 		event(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","_meta":{"%s":%[1]s}}}`, id, spec.MetaSubscriptionID)
 	}
 	f, _ := before(t, p.back(BackOptions{}))
-	c := follow(t, f, `"mine"`, filterOfTasks)
-	c.want(tagged(spec.NotifyAcknowledged, `"notifications":{"taskIds":["a/\u0062 9"]},`, `"mine"`))
-	c.want(tagged("notifications/tasks", taskChange, `"mine"`))
-	c.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":"mine","result":{"resultType":"complete","_meta":{"%s":"mine"}}}`, spec.MetaSubscriptionID))
+	c := moderntest.Follow(t, f, `"mine"`, filterOfTasks)
+	c.Want(moderntest.Tagged(spec.NotifyAcknowledged, `"notifications":{"taskIds":["a/\u0062 9"]},`, `"mine"`))
+	c.Want(moderntest.Tagged("notifications/tasks", taskChange, `"mine"`))
+	c.Want(fmt.Sprintf(`{"jsonrpc":"2.0","id":"mine","result":{"resultType":"complete","_meta":{"%s":"mine"}}}`, spec.MetaSubscriptionID))
 	if got := string(wire.Get([]byte(p.requests(spec.MethodListen)[0].params), "notifications")); got != filterOfTasks {
 		t.Errorf("the server got the filter %s, want %s", got, filterOfTasks)
 	}
@@ -175,10 +153,10 @@ func TestT01ListenStreamsOfTasks(t *testing.T) {
 // The same over connections on both sides: several streams share one.
 func TestT01ListenStreamsOfTasksOverConnections(t *testing.T) {
 	b, peers := upLines(t, BackOptions{})
-	f, s := before(t, b)
-	l := s.line(t, f)
+	f, _ := before(t, b)
+	l := lineTo(t, f)
 	listen := func(id string) {
-		l.serve(request(id, spec.MethodListen, declaresTasks, `,"notifications":`+filterOfTasks))
+		l.Send(moderntest.Request(id, spec.MethodListen, moderntest.DeclaresTasks, `,"notifications":`+filterOfTasks))
 	}
 	listen("1")
 	p := <-peers
@@ -191,17 +169,17 @@ func TestT01ListenStreamsOfTasksOverConnections(t *testing.T) {
 		}
 	}
 	for id, m := range map[string]wire.Message{"1": first, `"1"`: second} {
-		p.write("%s", tagged(spec.NotifyAcknowledged, `"notifications":{"taskIds":[]},`, m.ID.String()))
-		l.want(spec.NotifyAcknowledged, `"taskIds":[]`, `"`+spec.MetaSubscriptionID+`":`+id+`}`)
-		p.write("%s", tagged("notifications/tasks", taskChange, m.ID.String()))
-		if got, want := l.next(), tagged("notifications/tasks", taskChange, id); got != want {
+		p.write("%s", moderntest.Tagged(spec.NotifyAcknowledged, `"notifications":{"taskIds":[]},`, m.ID.String()))
+		l.Want(spec.NotifyAcknowledged, `"taskIds":[]`, `"`+spec.MetaSubscriptionID+`":`+id+`}`)
+		p.write("%s", moderntest.Tagged("notifications/tasks", taskChange, m.ID.String()))
+		if got, want := l.Next(), moderntest.Tagged("notifications/tasks", taskChange, id); got != want {
 			t.Errorf("sent = %s\nwant   %s", got, want)
 		}
 	}
-	l.cancel("1")
+	l.Cancel("1")
 	p.want(spec.NotifyCancelled)
 	p.result(second.ID, `{"resultType":"complete"}`)
-	l.want(`"id":"1","result"`)
+	l.Want(`"id":"1","result"`)
 }
 
 // The header that names a task is made for the server, and need not come from the
@@ -230,7 +208,7 @@ func TestT02NamesOfTasks(t *testing.T) {
 				p := newUpPeer(t)
 				p.says(method, `{"resultType":"complete"}`)
 				f, _ := before(t, p.back(BackOptions{}))
-				w := overHTTPWith(t, f, request("1", method, declaresTasks, ","+c.params), func(h http.Header) {
+				w := moderntest.OverHTTPWith(t, f, moderntest.Request("1", method, moderntest.DeclaresTasks, ","+c.params), func(h http.Header) {
 					h.Del(spec.HeaderName)
 					if c.header != nil {
 						h[spec.HeaderName] = c.header
@@ -248,27 +226,13 @@ func TestT02NamesOfTasks(t *testing.T) {
 	}
 }
 
-// Without headers there is nothing to compare, and the id is demanded all the same.
-func TestT02NamesOfTasksOnConnections(t *testing.T) {
-	s, asked := modernScript(`{"resultType":"complete"}`)
-	l := s.line(t, s.front(t, behind(spec.Modern)))
-	l.serve(request("1", "tasks/get", declaresTasks, `,"taskId":"t-1"`))
-	l.want(`"id":1,"result"`)
-	<-asked
-	l.serve(request("2", "tasks/get", declaresTasks, `,"taskId":[]`))
-	l.want(`"id":2,"error"`, "-32602")
-	if len(asked) != 0 {
-		t.Error("a request without an id got to the server")
-	}
-}
-
 // Looking, answering and cancelling may be sent twice; creating may not.
 func TestT02RepeatedOnce(t *testing.T) {
 	for method, sent := range map[string]int{"tasks/get": 2, "tasks/update": 2, "tasks/cancel": 2, "tools/call": 1} {
 		t.Run("T-02 "+method, func(t *testing.T) {
 			p := newUpPeer(t)
 			p.on[method] = func(http.ResponseWriter, *http.Request, wire.Message) { panic(http.ErrAbortHandler) }
-			req := upModernRequest(method, paramsOf(t, request("1", method, declaresTasks, `,"taskId":"1","name":"x"`)))
+			req := upModernRequest(method, paramsOf(t, moderntest.Request("1", method, moderntest.DeclaresTasks, `,"taskId":"1","name":"x"`)))
 			_, err := p.back(BackOptions{}).Serve(context.Background(), req, &upCaller{})
 			if e := wireErr(t, err); e.Code != spec.CodeInternal || len(p.requests(method)) != sent {
 				t.Errorf("Serve = %v after %d requests, want -32603 after %d", err, len(p.requests(method)), sent)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -14,9 +15,9 @@ const canBeAsked = `{"elicitation":{},"sampling":{},"roots":{}}`
 
 // modernScript returns a script that stands for a modern upstream: it answers with
 // body, and notes what it was asked.
-func modernScript(body string) (s *script, asked chan *exchange.Request) {
-	s, asked = newScript(), make(chan *exchange.Request, 10)
-	s.serve = func(_ context.Context, req *exchange.Request, _ exchange.Exchange) (*exchange.Result, error) {
+func modernScript(body string) (s *moderntest.Script, asked chan *exchange.Request) {
+	s, asked = moderntest.NewScript(), make(chan *exchange.Request, 10)
+	s.OnServe = func(_ context.Context, req *exchange.Request, _ exchange.Exchange) (*exchange.Result, error) {
 		asked <- req
 		res := exchange.NewResult([]byte(body), nil)
 		res.Era, res.ServerInfo = spec.Modern, []byte(`{"name":"up","version":"1"}`)
@@ -34,11 +35,11 @@ func behind(era spec.Era) func(*FrontOptions) {
 func TestS01QuestionsPass(t *testing.T) {
 	const round = `{ "inputRequests" : {"k":{"method":"elicitation/create","params":{"message":null}}},"resultType":"input_required", "requestState":"theirs","x":null}`
 	s, asked := modernScript(round)
-	f := s.front(t, behind(spec.Modern))
+	f := frontOf(t, s, behind(spec.Modern))
 	params := `,"name":"x","arguments":{"big":9007199254740993},"inputResponses":{"k":{"action":"maybe"}},"requestState":"not\u0020ours"`
 	for _, rest := range []string{`,"name":"x"`, params} {
-		text := request(`"a"`, "tools/call", canBeAsked, rest)
-		w := overHTTP(t, f, text, nil)
+		text := moderntest.Request(`"a"`, "tools/call", canBeAsked, rest)
+		w := moderntest.OverHTTP(t, f, text, nil)
 		if got, want := w.Body.String(), `{"jsonrpc":"2.0","id":"a","result":`+round+`}`; w.Code != 200 || got != want {
 			t.Errorf("answer = %d %s, want 200 %s", w.Code, got, want)
 		}
@@ -55,7 +56,7 @@ func TestS01QuestionsPass(t *testing.T) {
 // A complete result keeps the server's own stamps, and gets those that it lacks.
 func TestS01StampsPass(t *testing.T) {
 	s, _ := modernScript(`{"resultType":"complete","tools":[],"ttlMs":5,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"own"}}}`)
-	got := overHTTP(t, s.front(t, behind(spec.Modern)), request("1", "tools/list", "{}", ""), nil).Body.String()
+	got := moderntest.OverHTTP(t, frontOf(t, s, behind(spec.Modern)), moderntest.Request("1", "tools/list", "{}", ""), nil).Body.String()
 	for _, want := range []string{`"ttlMs":5`, `"cacheScope":"public"`, `{"name":"own"}`} {
 		if strings.Count(got, want) != 1 {
 			t.Errorf("answer = %s, want %s once", got, want)
@@ -70,14 +71,14 @@ func TestS01StampsPass(t *testing.T) {
 // be judged here is the server's to judge.
 func TestS01ParamHeaders(t *testing.T) {
 	s, asked := modernScript(`{"resultType":"complete","content":[]}`)
-	f := s.front(t, behind(spec.Modern))
-	call := request("1", "tools/call", "{}", `,"name":"x","arguments":{"region":"eu"}`)
+	f := frontOf(t, s, behind(spec.Modern))
+	call := moderntest.Request("1", "tools/call", "{}", `,"name":"x","arguments":{"region":"eu"}`)
 	other := map[string]string{"Mcp-Param-Region": "us"}
-	if w := overHTTP(t, f, call, other); w.Code != 200 || len(asked) != 1 {
+	if w := moderntest.OverHTTP(t, f, call, other); w.Code != 200 || len(asked) != 1 {
 		t.Errorf("answer of an unknown tool = %d %s, want 200", w.Code, w.Body)
 	}
 	f.schemas.learn("s/0", []byte(`[{"name":"x","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]`))
-	if w := overHTTP(t, f, call, other); w.Code != 400 || !strings.Contains(w.Body.String(), `"code":-32020`) || len(asked) != 1 {
+	if w := moderntest.OverHTTP(t, f, call, other); w.Code != 400 || !strings.Contains(w.Body.String(), `"code":-32020`) || len(asked) != 1 {
 		t.Errorf("answer of a known tool = %d %s, want 400 and -32020", w.Code, w.Body)
 	}
 }
@@ -100,9 +101,9 @@ func TestParksByEra(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s, asked := modernScript(`{"resultType":"complete","content":[]}`)
 			era, described := tt.before, 0
-			s.describe = func() { era = tt.after; described++ }
-			f := s.front(t, func(o *FrontOptions) { o.Upstream = func() spec.Era { return era } })
-			w := overHTTP(t, f, request("1", "tools/call", "{}", `,"name":"x","requestState":"s"`), nil)
+			s.OnDescribe = func() { era = tt.after; described++ }
+			f := frontOf(t, s, func(o *FrontOptions) { o.Upstream = func() spec.Era { return era } })
+			w := moderntest.OverHTTP(t, f, moderntest.Request("1", "tools/call", "{}", `,"name":"x","requestState":"s"`), nil)
 			if passed := len(asked) == 1; passed != tt.passes || (w.Code == 200) != tt.passes || described != tt.wantDescribing {
 				t.Errorf("passed = %v with %d %s after %d looks, want %v after %d", passed, w.Code, w.Body, described, tt.passes, tt.wantDescribing)
 			}
@@ -114,37 +115,8 @@ func TestParksByEra(t *testing.T) {
 func TestS01QuestionsPassBeforeTheVerdict(t *testing.T) {
 	const round = `{"inputRequests":{},"resultType":"input_required","requestState":"theirs"}`
 	s, _ := modernScript(round)
-	w := overHTTP(t, s.front(t, behind(spec.Unknown)), request("1", "tools/call", canBeAsked, `,"name":"x"`), nil)
+	w := moderntest.OverHTTP(t, frontOf(t, s, behind(spec.Unknown)), moderntest.Request("1", "tools/call", canBeAsked, `,"name":"x"`), nil)
 	if got, want := w.Body.String(), `{"jsonrpc":"2.0","id":1,"result":`+round+`}`; got != want {
 		t.Errorf("answer = %s, want %s", got, want)
-	}
-}
-
-// Headers of parameters that can't be judged here pass; all others are computed from
-// the body, whatever the client's are.
-func TestS01UnverifiedParamHeadersPass(t *testing.T) {
-	p := newUpPeer(t)
-	p.says("tools/call", said("hi"))
-	f, _ := before(t, p.back(BackOptions{}))
-	call := request("1", "tools/call", "{}", `,"name":"x","arguments":{"region":"eu"}`)
-	headers := map[string]string{"Mcp-Param-Region": "us", "Mcp-Param-Odd": "=?base64?4pyT?=", "Mcp-Other": "x", "X-Own": "y"}
-	if w := overHTTP(t, f, call, headers); w.Code != 200 {
-		t.Fatalf("answer = %d %s, want 200", w.Code, w.Body)
-	}
-	got := p.requests("tools/call")[0].header
-	for name, want := range map[string]string{"Mcp-Param-Region": "us", "Mcp-Param-Odd": "=?base64?4pyT?=", "Mcp-Other": "", "X-Own": "", "Mcp-Name": "x"} {
-		if got.Get(name) != want {
-			t.Errorf("the server got %s: %q, want %q", name, got.Get(name), want)
-		}
-	}
-	// What is known is computed from the arguments.
-	schema := []byte(`[{"name":"x","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]`)
-	f.schemas.learn("s/0", schema)
-	headers["Mcp-Param-Region"] = "eu"
-	if w := overHTTP(t, f, call, headers); w.Code != 200 {
-		t.Fatalf("answer = %d %s, want 200", w.Code, w.Body)
-	}
-	if got := p.requests("tools/call")[1].header; got.Get("Mcp-Param-Odd") != "" {
-		t.Errorf("the server got %v, want no header that the tool has not", got)
 	}
 }

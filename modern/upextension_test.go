@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -42,7 +43,7 @@ func TestT30MessagesStartTheClockAnew(t *testing.T) {
 					if len(got) > 0 {
 						break
 					}
-					p.write("%s", tagged(c.note, fmt.Sprintf(`"progressToken":%s,`, m.ID), m.ID.String()))
+					p.write("%s", moderntest.Tagged(c.note, fmt.Sprintf(`"progressToken":%s,`, m.ID), m.ID.String()))
 				}
 				p.want(spec.NotifyCancelled)
 				want := time.Duration(c.beats)*900*time.Millisecond + time.Second
@@ -67,12 +68,12 @@ func TestT30MessagesStartTheClockAnewOverHTTP(t *testing.T) {
 		event := upStream(w)
 		for range 20 {
 			time.Sleep(50 * time.Millisecond)
-			event("%s", tagged(spec.NotifyMessage, `"level":"debug",`, m.ID.String())) // nobody asked for it
+			event("%s", moderntest.Tagged(spec.NotifyMessage, `"level":"debug",`, m.ID.String())) // nobody asked for it
 		}
 		event("%s", ended(m.ID.String(), m.ID.String()))
 	}
 	b := p.back(BackOptions{Timeouts: Timeouts{Request: 500 * time.Millisecond, Max: 600 * time.Millisecond}})
-	params := `{` + strings.Replace(clientMeta, "CAPS", "{}", 1) + `}`
+	params := `{` + strings.Replace(moderntest.ClientMeta, "CAPS", "{}", 1) + `}`
 	if _, err := upBody(b.Serve(t.Context(), upModernRequest(methodWatch, params), &upCaller{})); err != nil {
 		t.Errorf("Serve() = %v, want its result after 1 s", err)
 	}
@@ -101,7 +102,7 @@ func testSlowClient(t *testing.T, size int) {
 	written := make(chan int, messages)
 	go func() { // ends when the caller has taken them all
 		for n := range messages {
-			p.write("%s", tagged(notifyHit, fmt.Sprintf(`"n":%d,"pad":"%s",`, n, strings.Repeat("x", size)), m.ID.String()))
+			p.write("%s", moderntest.Tagged(notifyHit, fmt.Sprintf(`"n":%d,"pad":"%s",`, n, strings.Repeat("x", size)), m.ID.String()))
 			written <- n
 		}
 		p.result(m.ID, `{"resultType":"complete"}`)
@@ -171,7 +172,7 @@ func serveShared(t *testing.T, pace time.Duration) (outcome, int) {
 	m := p.want(methodWatch)
 	go func() { // ends with what it writes
 		for range 2 * maxStreamNotes {
-			p.write("%s", tagged(notifyHit, ``, m.ID.String()))
+			p.write("%s", moderntest.Tagged(notifyHit, ``, m.ID.String()))
 		}
 		p.result(m.ID, `{"resultType":"complete"}`)
 	}()
@@ -203,7 +204,7 @@ func TestT30ASlowClientCostsTheServerNoTime(t *testing.T) {
 		p := <-peers
 		defer p.conn.Close()
 		m := p.want(methodWatch)
-		p.write("%s", tagged(notifyHit, ``, m.ID.String()))
+		p.write("%s", moderntest.Tagged(notifyHit, ``, m.ID.String()))
 		time.Sleep(5500 * time.Millisecond)
 		p.result(m.ID, `{"resultType":"complete"}`)
 		if o := <-got; o.err != nil {
@@ -224,7 +225,7 @@ func TestT30CancellationOvertakesMessages(t *testing.T) {
 		stopped := make(chan struct{})
 		go func() { // ends with the connection
 			defer close(stopped)
-			for p.conn.Write([]byte(tagged(notifyHit, ``, m.ID.String()))) == nil {
+			for p.conn.Write([]byte(moderntest.Tagged(notifyHit, ``, m.ID.String()))) == nil {
 			}
 		}()
 		time.Sleep(time.Second)

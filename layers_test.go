@@ -22,7 +22,7 @@ const module = "github.com/mcpbridge/mcpbridge"
 var (
 	bottom = []string{"index", "internal/wire", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/backoff"}
 	waist  = []string{"internal/exchange", "internal/transport"}
-	eras   = []string{"legacy", "modern"}
+	eras   = []string{"legacy", "modern", "modern/front", "modern/back", "modern/protocol"}
 	top    = []string{"gateway", "internal/admin", "internal/config", "internal/metrics"}
 )
 
@@ -39,6 +39,11 @@ var layers = map[string][]string{
 
 	"legacy": slices.Concat(waist, bottom, []string{"legacy/projection", "internal/interest"}),
 	"modern": slices.Concat(waist, bottom, []string{"internal/interest"}),
+	// The halves of an era meet in the gateway, or in a test. What both spell alike lies
+	// below them.
+	"modern/front":    slices.Concat(waist, bottom, []string{"modern/protocol"}),
+	"modern/back":     slices.Concat(waist, bottom, []string{"modern/protocol", "internal/interest"}),
+	"modern/protocol": {"internal/exchange", "internal/wire", "internal/spec"},
 
 	// Who waits for which changes: the same for the backs of both eras.
 	"internal/interest": {"internal/exchange", "internal/fanout"},
@@ -97,6 +102,9 @@ var testLayers = map[string][]string{
 	"gateway":       {"internal/notebook"},
 	"legacy":        {"internal/notebook"},
 	"modern":        {"internal/bridgetest/moderntest"},
+	"modern/front":  {"internal/bridgetest/moderntest"},
+	// What has to pass both halves is tested with a front before the back.
+	"modern/back": {"internal/bridgetest/moderntest", "modern/front"},
 }
 
 // libraries lists the imports that are kept to a few packages, by prefix: the
@@ -142,6 +150,10 @@ func TestRefusal(t *testing.T) {
 		{"down", edge{from: "legacy", to: module + "/internal/exchange"}, false},
 		{"up", edge{from: "internal/exchange", to: module + "/legacy"}, true},
 		{"sideways between eras", edge{from: "legacy", to: module + "/modern"}, true},
+		{"from a front to a back", edge{from: "modern/front", to: module + "/modern/back"}, true},
+		{"from a back to a front", edge{from: "modern/back", to: module + "/modern/front"}, true},
+		{"from a front to a back in a test", edge{from: "modern/front", to: module + "/modern/back", test: true}, true},
+		{"from a back to a front in a test", edge{from: "modern/back", to: module + "/modern/front", test: true}, false},
 		{"sideways at the bottom", edge{from: "index", to: module + "/internal/wire"}, true},
 		{"unknown folder", edge{from: "internal/misc", to: module + "/internal/wire"}, true},
 		{"test support in a test", edge{from: "modern", to: module + "/internal/bridgetest", test: true}, false},

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/modern"
+	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
 // firstBody is the room that a body gets before any of it is there.
@@ -84,14 +84,14 @@ func (s *server) refuseBody(w http.ResponseWriter, r *http.Request, err error) {
 		g.opts.Metrics.Limit(s.name, "body_timeout")
 		g.opts.Logger.Warn("request refused: body too slow", "upstream", s.name, "downstream", r.RemoteAddr, "limit", g.opts.BodyTimeout)
 		w.Header().Set("Connection", "close")
-		modern.WriteError(w, http.StatusRequestTimeout, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+		modernfront.WriteError(w, http.StatusRequestTimeout, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"the request body did not arrive within %v; send it faster, or raise body_timeout", g.opts.BodyTimeout))
 	case errors.As(err, &tooLarge):
 		g.opts.Metrics.Limit(s.name, "body")
 		g.opts.Logger.Warn("request refused: body too large", "upstream", s.name, "downstream", r.RemoteAddr, "limit", g.opts.MaxBody)
-		modern.WriteError(w, http.StatusRequestEntityTooLarge, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+		modernfront.WriteError(w, http.StatusRequestEntityTooLarge, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"the request body is over %d bytes; send less, or raise limits.body", g.opts.MaxBody))
 	default:
-		modern.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeParse, "reading the request body: %v", err))
+		modernfront.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeParse, "reading the request body: %v", err))
 	}
 }

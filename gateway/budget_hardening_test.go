@@ -14,7 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy"
-	"github.com/mcpbridge/mcpbridge/modern"
+	modernback "github.com/mcpbridge/mcpbridge/modern/back"
 )
 
 // evictions counts why results leave the cache.
@@ -102,7 +102,7 @@ func newLargePeer(t *testing.T, modernEra, stream bool) *largePeer {
 		o.Servers[0].Open = func(c exchange.Changes) (Back, error) {
 			info := []byte(`{"name":"mcpbridge","version":"test"}`)
 			if modernEra {
-				return modern.NewBack(modern.BackOptions{Name: "peer", URL: up, Changes: c, Logger: o.Logger, ClientInfo: info})
+				return modernback.NewBack(modernback.BackOptions{Name: "peer", URL: up, Changes: c, Logger: o.Logger, ClientInfo: info})
 			}
 			return legacy.NewBack(legacy.Options{Name: "peer", URL: up, Changes: c, Logger: o.Logger, ClientInfo: info, Lanes: 100})
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/modern"
+	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
 // route serves path/NAME for each server, and path where there is one.
@@ -23,14 +23,14 @@ func (g *Gateway) route(path string, serve func(*server, http.ResponseWriter, *h
 			serve(s, w, r)
 			return
 		}
-		modern.WriteError(w, http.StatusNotFound, wire.ID{}, g.unknownServer(name))
+		modernfront.WriteError(w, http.StatusNotFound, wire.ID{}, g.unknownServer(name))
 	})
 	g.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 		if len(g.order) == 1 {
 			serve(g.servers[g.order[0]], w, r)
 			return
 		}
-		modern.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+		modernfront.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"which server? The endpoints are %s/NAME; there are: %v", path, g.order))
 	})
 }
@@ -46,7 +46,7 @@ func (g *Gateway) plainly(u *url.URL) *server {
 }
 
 func (g *Gateway) serveElsewhere(w http.ResponseWriter, r *http.Request) {
-	modern.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+	modernfront.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 		"nothing is served at %s; the endpoints are /mcp/NAME; there are: %v", r.URL.Path, g.order))
 }
 
@@ -78,7 +78,7 @@ func (g *Gateway) checkJSON(w http.ResponseWriter, r *http.Request) bool {
 	if isJSON(r.Header.Get("Content-Type")) {
 		return true
 	}
-	modern.WriteError(w, http.StatusUnsupportedMediaType, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+	modernfront.WriteError(w, http.StatusUnsupportedMediaType, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 		"Content-Type is %q, want application/json", r.Header.Get("Content-Type")))
 	return false
 }
@@ -172,11 +172,11 @@ func (s *server) read(w http.ResponseWriter, r *http.Request, body []byte, heade
 	case err == nil:
 		return &m
 	case errors.As(err, &tooLong):
-		modern.WriteError(w, s.statusTooLong(&m, header), m.ID, tooLong.Wire())
+		modernfront.WriteError(w, s.statusTooLong(&m, header), m.ID, tooLong.Wire())
 	case errors.As(err, &envelope) && wire.IsArray(body):
 		s.serveBatch(w, r, body, header)
 	default:
-		modern.WriteError(w, http.StatusBadRequest, m.ID, parseError(err))
+		modernfront.WriteError(w, http.StatusBadRequest, m.ID, parseError(err))
 	}
 	return nil
 }
@@ -193,10 +193,10 @@ func (s *server) isModern(m *wire.Message, claims bool, header spec.Era) bool {
 func (s *server) refuse(w http.ResponseWriter, r *http.Request, m *wire.Message, claims bool, header spec.Era) {
 	switch {
 	case m.Kind() == wire.Response && header == spec.Modern:
-		modern.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+		modernfront.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"revision %s has no responses from clients; answer input_required by sending the request again with inputResponses", spec.Rev20260728))
 	case m.Method == spec.MethodInitialize && !claims && header == spec.Modern:
-		modern.WriteError(w, http.StatusBadRequest, m.ID, wire.Errorf(spec.CodeHeaderMismatch,
+		modernfront.WriteError(w, http.StatusBadRequest, m.ID, wire.Errorf(spec.CodeHeaderMismatch,
 			"initialize belongs to revisions before %s, the %s header says %q; leave the header out, or send %s",
 			spec.Rev20260728, spec.HeaderProtocolVersion, r.Header.Get(spec.HeaderProtocolVersion), spec.MethodDiscover))
 	default:
@@ -242,7 +242,7 @@ func hasModern(batch []byte, header spec.Era) bool {
 }
 
 func refuseModernBatch(w http.ResponseWriter) {
-	modern.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+	modernfront.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 		"revision %s has no batches; send each message in a POST of its own", spec.Rev20260728))
 }
 
@@ -260,7 +260,7 @@ func (s *server) serveOther(w http.ResponseWriter, r *http.Request) {
 			allowed = "GET, POST, DELETE"
 		}
 		w.Header().Set("Allow", allowed)
-		modern.WriteError(w, http.StatusMethodNotAllowed, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+		modernfront.WriteError(w, http.StatusMethodNotAllowed, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"%s is not served here; POST each message", r.Method))
 	}
 }

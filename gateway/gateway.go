@@ -18,7 +18,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
-	"github.com/mcpbridge/mcpbridge/modern"
+	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
 // Defaults of Options.
@@ -220,7 +220,7 @@ type Gateway struct {
 	budget   *budget.Budget
 	hub      *hub
 	mux      *http.ServeMux
-	sealer   *modern.Sealer
+	sealer   *modernfront.Sealer
 	sockets  *sockets
 	inflight inflight
 	hosts    Hosts
@@ -255,7 +255,7 @@ func New(opts Options) (*Gateway, error) {
 	if opts.Metrics == nil {
 		opts.Metrics = noMetrics{}
 	}
-	sealer, err := modern.NewSealer(opts.StateKeys...)
+	sealer, err := modernfront.NewSealer(opts.StateKeys...)
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}

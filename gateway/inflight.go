@@ -8,7 +8,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/modern"
+	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
 // maxIdle is how many shares there have to be before the counters of those that have no
@@ -85,5 +85,5 @@ func (g *Gateway) refuseInFlight(w http.ResponseWriter, r *http.Request, limit s
 func refuseBusy(w http.ResponseWriter, e *wire.Error) {
 	w.Header().Set("Retry-After", "1")
 	w.Header().Set("Connection", "close")
-	modern.WriteError(w, http.StatusServiceUnavailable, wire.ID{}, e)
+	modernfront.WriteError(w, http.StatusServiceUnavailable, wire.ID{}, e)
 }

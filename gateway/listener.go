@@ -6,7 +6,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/modern"
+	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
 // sendBuffer is how many bytes of a response the kernel may hold for a client
@@ -31,7 +31,7 @@ const (
 // the fronts' default.
 func Listen(ctx context.Context, addr string, writeTimeout time.Duration) (net.Listener, error) {
 	if writeTimeout <= 0 {
-		writeTimeout = modern.DefaultWriteTimeout
+		writeTimeout = modernfront.DefaultWriteTimeout
 	}
 	// The kernel's keep-alive is switched on per connection, below.
 	l, err := (&net.ListenConfig{KeepAlive: -1}).Listen(ctx, "tcp", addr)

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/modern"
+	modernback "github.com/mcpbridge/mcpbridge/modern/back"
 )
 
 // A modernPeer is a scripted server of 2026-07-28 on loopback.
@@ -32,7 +32,7 @@ func newModernRig(t *testing.T, keep []string) (*rig, *modernPeer) {
 	t.Cleanup(p.Close)
 	r := newRig(t, func(o *Options) {
 		o.Servers = []ServerOptions{{Name: "peer", Keep: keep, Open: func(c exchange.Changes) (Back, error) {
-			return modern.NewBack(modern.BackOptions{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
+			return modernback.NewBack(modernback.BackOptions{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
 				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
 		}}}
 	})

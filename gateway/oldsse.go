@@ -11,7 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy"
-	"github.com/mcpbridge/mcpbridge/modern"
+	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
 // The paths of HTTP+SSE, each followed by /NAME where there are several servers.
@@ -28,7 +28,7 @@ func (s *server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodGet:
 		notAllowed(w, http.MethodGet, "GET opens the event stream of HTTP+SSE, whose first event says where to POST; "+s.streamable())
 	case headerEra(r.Header) == spec.Modern:
-		modern.WriteError(w, http.StatusBadRequest, wire.ID{}, s.tooModern(spec.Revision(r.Header.Get(spec.HeaderProtocolVersion))))
+		modernfront.WriteError(w, http.StatusBadRequest, wire.ID{}, s.tooModern(spec.Revision(r.Header.Get(spec.HeaderProtocolVersion))))
 	default:
 		s.former.ServeEvents(w, r, messagesAt(r), s.g.authenticate(r))
 	}
@@ -60,13 +60,13 @@ func (s *server) serveMessages(w http.ResponseWriter, r *http.Request) {
 func (s *server) eventSession(w http.ResponseWriter, r *http.Request) *legacy.EventSession {
 	id := r.URL.Query().Get(legacy.SessionParam)
 	if id == "" {
-		modern.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+		modernfront.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"the query lacks %s; GET %s/%s, and POST where its first event says", legacy.SessionParam, eventsPath, s.name))
 		return nil
 	}
 	session := s.former.EventSession(id, s.g.authenticate(r))
 	if session == nil {
-		modern.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound,
+		modernfront.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound,
 			"no such session: it lasts as long as its event stream; GET %s/%s anew", eventsPath, s.name))
 	}
 	return session
@@ -93,7 +93,7 @@ func (s *server) take(w http.ResponseWriter, r *http.Request, session *legacy.Ev
 		refuseModernBatch(w)
 		return false
 	default:
-		modern.WriteError(w, http.StatusBadRequest, m.ID, parseError(err))
+		modernfront.WriteError(w, http.StatusBadRequest, m.ID, parseError(err))
 		return false
 	}
 	return true
@@ -103,7 +103,7 @@ func (s *server) take(w http.ResponseWriter, r *http.Request, session *legacy.Ev
 // turn.
 func (s *server) tooModern(asked spec.Revision) *wire.Error {
 	supported := spec.Revisions(spec.Legacy)
-	e := *exchange.WireError(modern.Unsupported(asked, supported))
+	e := *exchange.WireError(modernfront.Unsupported(asked, supported))
 	e.Message = fmt.Sprintf("HTTP+SSE carries only what an initialize has opened, and not %s; initialize one of %v, or else %s", asked, supported, s.streamable())
 	return &e
 }
@@ -120,7 +120,7 @@ func (s *server) streamable() string { return "use Streamable HTTP, at /mcp/" + 
 
 func notAllowed(w http.ResponseWriter, allowed, instead string) {
 	w.Header().Set("Allow", allowed)
-	modern.WriteError(w, http.StatusMethodNotAllowed, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "%s", instead))
+	modernfront.WriteError(w, http.StatusMethodNotAllowed, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "%s", instead))
 }
 
 // messagesAt returns the path that belongs to the one of a GET for events, as its

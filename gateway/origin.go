@@ -10,7 +10,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/modern"
+	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
 // checkOrigin answers 403 to requests that a web page of another origin, or a
@@ -28,7 +28,7 @@ func (g *Gateway) checkOrigin(w http.ResponseWriter, r *http.Request) (refused b
 	default:
 		return false
 	}
-	modern.WriteError(w, http.StatusForbidden, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "%s", reason))
+	modernfront.WriteError(w, http.StatusForbidden, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "%s", reason))
 	return true
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy"
-	"github.com/mcpbridge/mcpbridge/modern"
+	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
 // DefaultDrain is how long the calls of a connection may take to end.
@@ -26,7 +26,7 @@ const lastWords = 200 * time.Millisecond
 type pipe struct {
 	s      *server
 	conn   transport.Conn
-	modern *modern.Pipe
+	modern *modernfront.Pipe
 	former *legacy.Pipe
 	lose   context.CancelCauseFunc // says why the client can't be reached any more
 }

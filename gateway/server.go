@@ -16,7 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy"
-	"github.com/mcpbridge/mcpbridge/modern"
+	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
 // A server is one entry of the table: its front, its back, and what stands
@@ -25,13 +25,13 @@ type server struct {
 	g        *Gateway
 	name     string
 	back     Back
-	handler  exchange.Handler // the back, behind what keeps its results and its tasks
-	owners   *taskOwners      // nil where tasks have none
-	front    *modern.Front    // of modern clients
-	former   *legacy.Front    // of legacy clients
-	shared   bool             // all clients have one session upstream
-	lines    slog.Handler     // takes a line for each request; it knows the server's name
-	kinds    sync.Map         // lineKind -> slog.Handler, of lines
+	handler  exchange.Handler   // the back, behind what keeps its results and its tasks
+	owners   *taskOwners        // nil where tasks have none
+	front    *modernfront.Front // of modern clients
+	former   *legacy.Front      // of legacy clients
+	shared   bool               // all clients have one session upstream
+	lines    slog.Handler       // takes a line for each request; it knows the server's name
+	kinds    sync.Map           // lineKind -> slog.Handler, of lines
 	profiles *profiler
 }
 
@@ -101,9 +101,9 @@ func (s *server) openLegacyFront(so ServerOptions) (*legacy.Front, error) {
 	})
 }
 
-func (s *server) openModernFront(so ServerOptions) (*modern.Front, error) {
+func (s *server) openModernFront(so ServerOptions) (*modernfront.Front, error) {
 	g := s.g
-	return modern.NewFront(modern.FrontOptions{
+	return modernfront.NewFront(modernfront.FrontOptions{
 		Name:          so.Name,
 		Revisions:     spec.AllRevisions(),
 		Handler:       s,

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/modern"
+	modernback "github.com/mcpbridge/mcpbridge/modern/back"
 )
 
 // A taskPeer is a server of 2026-07-28 with tasks, which it gives to whoever knows their
@@ -118,7 +118,7 @@ func newTaskRig(t *testing.T, p *taskPeer, keep ...string) *taskRig {
 	r := newRig(t, func(o *Options) {
 		o.Authenticate = func(r *http.Request) exchange.Principal { return exchange.Principal(r.Header.Get(whoHeader)) }
 		o.Servers = []ServerOptions{{Name: "peer", Keep: keep, Open: func(c exchange.Changes) (Back, error) {
-			return modern.NewBack(modern.BackOptions{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
+			return modernback.NewBack(modernback.BackOptions{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
 		}}}
 	})
 	return &taskRig{r, t, p}

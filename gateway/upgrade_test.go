@@ -16,7 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy"
-	"github.com/mcpbridge/mcpbridge/modern"
+	modernback "github.com/mcpbridge/mcpbridge/modern/back"
 )
 
 // A house is a server at one URL whose program can be replaced by one of the other
@@ -84,12 +84,12 @@ func (h *house) detect(t *testing.T) (*Detector, func()) {
 	info := []byte(`{"name":"t","version":"0"}`)
 	var d *Detector
 	doubt := func(why string) { d.Doubt(why) }
-	mo := modern.BackOptions{Name: "s", URL: "http://127.0.0.1", RoundTripper: tr, ClientInfo: info, Doubt: doubt}
+	mo := modernback.BackOptions{Name: "s", URL: "http://127.0.0.1", RoundTripper: tr, ClientInfo: info, Doubt: doubt}
 	lo := legacy.Options{Name: "s", URL: "http://127.0.0.1", RoundTripper: tr, ClientInfo: info, Doubt: doubt}
 	d, err := Detect(DetectOptions{
 		Name: "s",
 		Probe: func(ctx context.Context) Finding {
-			v, err := modern.Probe(ctx, mo, exchange.Probing{})
+			v, err := modernback.Probe(ctx, mo, exchange.Probing{})
 			if err != nil {
 				return Finding{Why: err.Error()}
 			}
@@ -97,7 +97,7 @@ func (h *house) detect(t *testing.T) (*Detector, func()) {
 		},
 		Open: func(f Finding) (Back, error) {
 			if f.Era == spec.Modern {
-				return modern.NewBack(mo)
+				return modernback.NewBack(mo)
 			}
 			return legacy.NewBack(lo)
 		},

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/modern"
+	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
 // Defaults of Options.
@@ -178,7 +178,7 @@ func (s *server) failSocket(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	w.Header().Set("Sec-WebSocket-Version", "13") // RFC 6455, 4.4
-	modern.WriteError(w, refused.Status, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "%s", refused.Reason))
+	modernfront.WriteError(w, refused.Status, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "%s", refused.Reason))
 }
 
 // runSocket serves a WebSocket until it ends.

@@ -1,11 +1,14 @@
-// Package modern speaks revision 2026-07-28 and later: the era without sessions,
-// in which every request carries what its server must know.
+// Package modern holds no code: it is the map of the packages that speak revision
+// 2026-07-28 and later, the era without sessions, in which every request carries what its
+// server must know.
 //
-// Its front half serves modern clients over Streamable HTTP: it checks a
-// request's envelope and headers, hands it to an exchange.Handler, stamps what
-// the revision demands onto the result, and turns subscriptions/listen into a
-// stream fed by a mailbox.
+//   - front serves modern clients of one server: their requests, the calls that wait for
+//     input, and their listen streams.
+//   - back sends requests to a modern server: discovery, probes, rounds of input requests,
+//     and the listen streams that watch for changes.
+//   - protocol is what both spell alike: header values, the parameters of tools that
+//     headers mirror, the filter of a listen request, the shapes of input responses.
 //
-// The package refuses to know where an answer comes from: what an upstream of
-// the other era sends reaches it through package exchange only.
+// front and back don't import each other. Both speak package exchange, so that neither
+// knows the era of whoever is behind it or before it.
 package modern

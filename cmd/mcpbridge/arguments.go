@@ -8,7 +8,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/modern"
+	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
 // readArguments makes a tool's arguments, an object, of key=value and
@@ -112,7 +112,7 @@ func mirror(h http.Header, schema, args []byte) {
 			continue
 		}
 		if name, ok := wire.GetString(p, "x-mcp-header"); ok && name != "" {
-			h.Set(spec.HeaderParamPrefix+name, modern.EncodeHeader(plainText(value)))
+			h.Set(spec.HeaderParamPrefix+name, protocol.EncodeHeader(plainText(value)))
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/legacy"
-	"github.com/mcpbridge/mcpbridge/modern"
+	modernback "github.com/mcpbridge/mcpbridge/modern/back"
 )
 
 // open builds the back of the server's era, or one that finds the era out. That of a
@@ -61,7 +61,7 @@ func (b *builder) openAs(f gateway.Finding, changes exchange.Changes, doubt func
 	if f.Era == spec.Modern {
 		o := b.modernOptions()
 		o.Changes, o.Doubt, o.Foretold = changes, doubt, f.Description
-		back, err := modern.NewBack(o)
+		back, err := modernback.NewBack(o)
 		if err != nil {
 			return nil, err // and no typed nil in the interface
 		}
@@ -76,13 +76,13 @@ func (b *builder) openAs(f gateway.Finding, changes exchange.Changes, doubt func
 	return back, nil
 }
 
-func (b *builder) modernOptions() modern.BackOptions {
+func (b *builder) modernOptions() modernback.BackOptions {
 	s := b.server
-	o := modern.BackOptions{
+	o := modernback.BackOptions{
 		Name:           s.Name,
 		ClientInfo:     implementation(),
 		HideExtensions: s.Hidden(),
-		Timeouts:       modern.Timeouts{Connect: s.Timeouts.Connect, Request: s.Timeouts.Request, Max: s.Timeouts.Max},
+		Timeouts:       modernback.Timeouts{Connect: s.Timeouts.Connect, Request: s.Timeouts.Request, Max: s.Timeouts.Max},
 		Linger:         s.Linger,
 		Subscribes:     int(b.config.Limits.SubscribesEach),
 		MaxMessage:     int(b.config.Limits.UpstreamMessage),

@@ -18,7 +18,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/sse"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/modern"
+	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
 // maxAnswer bounds a JSON answer, in bytes, as the SSE reader bounds an event.
@@ -110,7 +110,7 @@ func (c *client) post(ctx context.Context, q call) (*http.Response, error) {
 	req.Header.Set(spec.HeaderProtocolVersion, string(spec.LatestModern))
 	req.Header.Set(spec.HeaderMethod, q.method)
 	if q.name != "" {
-		req.Header.Set(spec.HeaderName, modern.EncodeHeader(q.name))
+		req.Header.Set(spec.HeaderName, protocol.EncodeHeader(q.name))
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/modern"
+	modernback "github.com/mcpbridge/mcpbridge/modern/back"
 )
 
 // What becomes of a feature on its way to clients of the other era.
@@ -212,7 +212,9 @@ func hasOutput(tool []byte) bool { return wire.IsObject(wire.Get(tool, "outputSc
 // they can't, though it says so.
 func mirrors(tool []byte) bool { return !mismirrors(tool) && mirrorsIn(wire.Get(tool, "inputSchema")) }
 
-func mismirrors(tool []byte) bool { return modern.AnnotationFault(wire.Get(tool, "inputSchema")) != "" }
+func mismirrors(tool []byte) bool {
+	return modernback.AnnotationFault(wire.Get(tool, "inputSchema")) != ""
+}
 
 func mirrorsIn(schema []byte) bool {
 	for _, p := range wire.Members(wire.Get(schema, "properties")) {

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/legacy"
-	"github.com/mcpbridge/mcpbridge/modern"
+	modernback "github.com/mcpbridge/mcpbridge/modern/back"
 )
 
 // probe finds out which era the server is of, for the gateway. standing is the verdict
@@ -104,7 +104,7 @@ func (b *builder) discover(ctx context.Context, within time.Duration, how exchan
 	}
 	o := b.modernOptions()
 	o.Timeouts.Connect = within
-	return modern.Probe(ctx, o, how)
+	return modernback.Probe(ctx, o, how)
 }
 
 // shares divides timeouts.connect between the questions that an era may take; the

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
-	"github.com/mcpbridge/mcpbridge/modern"
+	modernback "github.com/mcpbridge/mcpbridge/modern/back"
 )
 
 const (
@@ -108,7 +108,7 @@ func (b *builder) ask(ctx context.Context, p *transport.Process, how exchange.Pr
 	o.IDs = p.LastID()
 	o.Dial = func(context.Context) (transport.Conn, error) { return p.Borrow(), nil }
 	how.Silence = func(ctx context.Context) bool { return b.awaitSilence(ctx, p) }
-	v, err := modern.Probe(ctx, o, how)
+	v, err := modernback.Probe(ctx, o, how)
 	p.SetLastID(p.LastID() + int64(len(v.Steps)))
 	if err != nil {
 		_ = p.Close()

@@ -1,0 +1,222 @@
+package back
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern/protocol"
+)
+
+// maxScopes bounds the profiles whose descriptions are remembered.
+const maxScopes = 1024
+
+// A Back serves requests of any client from one modern server. It is an
+// [exchange.Upstream]. Its methods are safe for concurrent use.
+type Back struct {
+	// Set by NewBack, read-only after.
+	opts BackOptions
+	log  *slog.Logger
+	link link
+	// hideTasks is opts.HideExtensions with that of tasks.
+	hideTasks []string
+	tools     *protocol.SchemaCache
+	health    *upHealth
+	watches   *watches
+
+	running sync.WaitGroup // what Start and Describe started
+
+	lastID     atomic.Int64 // of requests upstream: ids are unique over all connections
+	negotiated atomic.Value // spec.Revision; empty before the server rejected the default
+	rawNames   atomic.Bool  // the server compares names outside ASCII unencoded
+
+	// mu guards the fields below.
+	mu     sync.Mutex
+	known  *simplelru.LRU[string, *described] // the last answers to server/discover, by scope
+	asks   map[string]*asking                 // requests for these under way, by scope
+	stop   context.CancelFunc                 // of what Start started; nil before
+	closed bool
+}
+
+// NewBack checks opts and fills in defaults. It starts nothing; see
+// [Back.Start]. Whoever gets a Back calls Close.
+func NewBack(opts BackOptions) (*Back, error) {
+	if err := opts.check(); err != nil {
+		return nil, err
+	}
+	opts.fill()
+	b := &Back{opts: opts, log: opts.Logger, health: newUpHealth(opts.Logger), asks: make(map[string]*asking)}
+	b.hideTasks = append(slices.Clone(opts.HideExtensions), spec.ExtensionTasks)
+	b.lastID.Store(opts.IDs)
+	var err error
+	if b.known, err = simplelru.NewLRU[string, *described](maxScopes, nil); err != nil {
+		return nil, fmt.Errorf("modern: NewBack: server %q: %w", opts.Name, err)
+	}
+	if b.tools, err = protocol.NewSchemaCache(); err != nil {
+		return nil, fmt.Errorf("modern: NewBack: server %q: %w", opts.Name, err)
+	}
+	if opts.URL != "" {
+		b.link = newHTTPLink(&b.opts, b.news)
+	} else {
+		b.link = newConnLink(&b.opts, b.news, b.health.report)
+	}
+	b.watches = newWatches(b.watchOptions())
+	return b, nil
+}
+
+var _ exchange.Upstream = (*Back)(nil)
+
+// Era returns spec.Modern.
+func (b *Back) Era() spec.Era { return spec.Modern }
+
+// overHTTP reports whether requests have headers, and each a stream of its own.
+func (b *Back) overHTTP() bool { return b.opts.URL != "" }
+
+// Watch implements [exchange.Source].
+func (b *Back) Watch(ctx context.Context, p exchange.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
+	return b.watches.Watch(ctx, p, want)
+}
+
+func (b *Back) watchOptions() watchOptions {
+	return watchOptions{
+		name:         b.opts.Name,
+		open:         b.openListen,
+		single:       !b.overHTTP(),
+		changes:      b.opts.Changes,
+		metrics:      b.opts.Metrics,
+		logger:       b.log,
+		subresources: b.opts.Subresources,
+		rate:         b.opts.Subscribes,
+		linger:       b.opts.Linger,
+	}
+}
+
+// Close ends everything upstream and waits for all that the Back started. Requests
+// in flight fail. ctx bounds the politeness.
+func (b *Back) Close(ctx context.Context) error {
+	b.mu.Lock()
+	b.closed = true
+	stop := b.stop
+	b.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+	b.watches.Close()
+	err := b.link.close(ctx)
+	b.running.Wait()
+	return err
+}
+
+// news takes a notification that came on a request's stream and is not its
+// caller's.
+func (b *Back) news(c *upcall, m *wire.Message) {
+	if m.Method == spec.NotifyToolsListChanged {
+		b.tools.Forget(c.scope)
+	}
+	if c.listens() {
+		return // its client hears of it
+	}
+	b.opts.Metrics.Dropped(b.opts.Name, droppedAs(m.Method))
+}
+
+// droppedAs names a notification that reaches nobody, for the metrics.
+func droppedAs(method string) string {
+	switch method {
+	case spec.NotifyProgress:
+		return "progress"
+	case spec.NotifyMessage:
+		return "log message"
+	}
+	return "unknown notification"
+}
+
+// revision returns the revision that requests are sent in.
+func (b *Back) revision() spec.Revision {
+	if r, ok := b.negotiated.Load().(spec.Revision); ok {
+		return r
+	}
+	return spec.LatestModern
+}
+
+// renegotiated reports whether a server that refused a request's revision named one
+// that is spoken here; requests are sent in that from then on. It may be the one that
+// was refused: some servers refuse whatever comes first.
+//
+// Spec: 2026-07-28, basic/versioning, Protocol Version Negotiation.
+func (b *Back) renegotiated(e *wire.Error) bool {
+	if e.Code != spec.CodeUnsupportedVersion {
+		return false
+	}
+	supported := wire.Get(e.Data, "supported")
+	r := mutual(supported)
+	if r == "" {
+		b.opts.Doubt("it " + newForeignRevision(supported).Error())
+		return false
+	}
+	b.negotiated.Store(r)
+	return true
+}
+
+// mutual returns the newest modern revision of a list that is spoken here, or "".
+func mutual(list []byte) spec.Revision {
+	var best spec.Revision
+	for v := range wire.Elements(list) {
+		if r := spec.Revision(wire.Unquote(v)); r > best && slices.Contains(spec.Revisions(spec.Modern), r) {
+			best = r
+		}
+	}
+	return best
+}
+
+// ownCall returns a request of the gateway's own, on behalf of a profile.
+func (b *Back) ownCall(method string, params []byte, p exchange.Profile) *upcall {
+	id := b.lastID.Add(1)
+	req := &exchange.Request{Method: method, Params: params, Profile: p}
+	return b.call(id, req, upstreamParams(req, b.envelopeOf(req, "", id), nil))
+}
+
+// call returns the upcall id for a request with its params.
+func (b *Back) call(id int64, req *exchange.Request, params []byte) *upcall {
+	frame := make([]byte, 0, len(params)+len(req.Method)+len(req.Extra)+64)
+	c := &upcall{id: id, method: req.Method, scope: req.Profile.Scope}
+	c.frame = wire.AppendRequest(frame, wire.NumberID(id), req.Method, params, req.Extra)
+	if b.overHTTP() {
+		c.header = requestHeader(b.revision(), req.Method, params, b.mirrors(req.Method, c.scope, params), b.rawNames.Load())
+		for name, values := range req.ParamHeaders {
+			if c.header[name] == nil {
+				c.header[name] = values
+			}
+		}
+	}
+	return c
+}
+
+// request runs a request of the gateway's own, once more if the server wants
+// another revision. The result is the caller's; the server's refusal is a
+// *wire.Error.
+func (b *Back) request(ctx context.Context, method string, params []byte, p exchange.Profile) (json.RawMessage, error) {
+	for again := false; ; again = true {
+		a, err := b.link.exchange(ctx, b.ownCall(method, params, p))
+		if err != nil {
+			return nil, err
+		}
+		if a.err == nil {
+			defer a.free()
+			return bytes.Clone(a.result), nil
+		}
+		if e := a.takeError(); again || !b.renegotiated(e) {
+			return nil, e
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package back
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+)
+
+// foretoldBack returns a started Back of which a probe has told, and which has to wait
+// for dialled.
+func foretoldBack(t *testing.T, dialled <-chan transport.Conn) *Back {
+	t.Helper()
+	b, err := NewBack(BackOptions{
+		Name:           "scripted",
+		ClientInfo:     json.RawMessage(upInfo),
+		HideExtensions: []string{"hidden"},
+		Foretold: &exchange.Description{
+			Capabilities: json.RawMessage(`{"tools":{},"extensions":{"hidden":{},"shown":{}}}`),
+			ServerInfo:   json.RawMessage(`{"name":"probed"}`),
+			Cache:        exchange.CacheHint{TTL: 60_000, Public: true},
+		},
+		Dial: func(ctx context.Context) (transport.Conn, error) {
+			select {
+			case conn := <-dialled:
+				if conn == nil {
+					return nil, errors.New("no such program")
+				}
+				return conn, nil
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Start()
+	return b
+}
+
+// What a probe was told is told until the server itself has said more: at once, without
+// what is hidden, and not to be kept.
+func TestL2M01ForetoldWhileStarting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dialled := make(chan transport.Conn)
+		b := foretoldBack(t, dialled)
+		defer b.Close(context.Background())
+		begun := time.Now()
+		d, err := b.Describe(t.Context(), ofScope("a"))
+		if err != nil || time.Since(begun) > 0 {
+			t.Fatalf("Describe() = %v after %v, want what was foretold at once", err, time.Since(begun))
+		}
+		if got, want := string(d.Capabilities), `{"tools":{},"extensions":{"shown":{}}}`; got != want {
+			t.Errorf("capabilities = %s, want %s", got, want)
+		}
+		if d.Cache != (exchange.CacheHint{}) || string(d.ServerInfo) != `{"name":"probed"}` {
+			t.Errorf("Describe() = %s, %+v, want the probed server, not to be kept", d.ServerInfo, d.Cache)
+		}
+		if err := b.Err(); !errors.Is(err, exchange.ErrStarting) {
+			t.Errorf("Err() = %v, want ErrStarting: nobody has seen this process", err)
+		}
+
+		near, far := transport.NewPipe()
+		defer far.Close()
+		dialled <- near
+		p := &linePeer{t, far}
+		p.result(p.want("server/discover").ID, discovery(60_000, "public"))
+		synctest.Wait()
+		if d, err := b.Describe(t.Context(), ofScope("a")); err != nil || string(d.ServerInfo) != upServerInfo || d.Cache.TTL == 0 {
+			t.Errorf("Describe() of the server that is up = %v, %v, want its own account", d, err)
+		}
+	})
+}
+
+// A server that can't be started after the probe is not told of as if it could.
+func TestL2M01ForetoldAndGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dialled := make(chan transport.Conn)
+		b := foretoldBack(t, dialled)
+		defer b.Close(context.Background())
+		dialled <- nil
+		synctest.Wait()
+		if d, err := b.Describe(t.Context(), ofScope("a")); err == nil || errors.Is(err, exchange.ErrStarting) {
+			t.Errorf("Describe() = %v, %v, want why there is no server", d, err)
+		}
+	})
+}

@@ -1,0 +1,36 @@
+package back
+
+import (
+	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
+)
+
+// before returns a front of modern clients before a back, and the script that counts
+// its streams.
+func before(t *testing.T, b *Back, changes ...func(*modernfront.FrontOptions)) (*modernfront.Front, *moderntest.Script) {
+	t.Helper()
+	s := moderntest.NewScript()
+	o := modernfront.FrontOptions{Name: "s", Handler: b, Describer: s, Feed: s, Admit: func(req *exchange.Request) error {
+		req.Profile = exchange.Profile{Scope: "s/0"}
+		return nil
+	}}
+	o.Upstream = func() spec.Era { return spec.Modern }
+	for _, change := range changes {
+		change(&o)
+	}
+	f, err := modernfront.NewFront(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	return f, s
+}
+
+// lineTo returns a line to a front that is before a back.
+func lineTo(t *testing.T, f *modernfront.Front) *moderntest.Line {
+	return moderntest.NewLine(t, func(send func([]byte) error, share exchange.Share) moderntest.Pipe { return f.OpenPipe(send, share) })
+}

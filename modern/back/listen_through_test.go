@@ -1,0 +1,138 @@
+package back
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// extendedFilter is one that only the server understands in full.
+const extendedFilter = `{"toolsListChanged":true,"com.example/jobs":{"ids":[1.0,9007199254740993]}}`
+
+// A filter with members of extensions has a stream of its own upstream: the request
+// passes as it is, and so do the acknowledgment, what comes, and the end, under the
+// client's own subscription id.
+func TestS01ExtensionsHaveAStreamOfTheirOwn(t *testing.T) {
+	p := newUpPeer(t)
+	p.on[spec.MethodListen] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		event, id := upStream(w), m.ID.String()
+		event("%s", moderntest.Tagged(spec.NotifyAcknowledged, `"notifications":`+extendedFilter+`,`, id))
+		event("%s", moderntest.Tagged("notifications/com.example/job", `"id":9007199254740993,`, id))
+		event("%s", moderntest.Tagged(spec.NotifyToolsListChanged, ``, id))
+		event(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","more":1.0,"_meta":{"%s":%s}}}`, id, spec.MetaSubscriptionID, id)
+	}
+	b := p.back(BackOptions{Timeouts: Timeouts{Request: time.Millisecond}}) // which is none of a stream's
+	f, s := before(t, b)
+	for _, id := range []string{`"1"`, "1"} {
+		c := moderntest.Follow(t, f, id, extendedFilter)
+		c.Want(moderntest.Tagged(spec.NotifyAcknowledged, `"notifications":`+extendedFilter+`,`, id))
+		c.Want(moderntest.Tagged("notifications/com.example/job", `"id":9007199254740993,`, id))
+		c.Want(moderntest.Tagged(spec.NotifyToolsListChanged, ``, id))
+		c.Want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","more":1.0,"_meta":{"%s":%[1]s}}}`, id, spec.MetaSubscriptionID))
+		c.Want("")
+		<-s.Listened // it was counted
+	}
+	got := p.requests(spec.MethodListen)
+	if len(got) != 2 || got[0].id == got[1].id {
+		t.Fatalf("the server got %v, want a stream for each", got)
+	}
+	for _, r := range got {
+		if filter := string(wire.Get([]byte(r.params), "notifications")); filter != extendedFilter {
+			t.Errorf("the server got the filter %s\nwant %s", filter, extendedFilter)
+		}
+	}
+}
+
+// A stream that the gateway ends has its result, one whose client leaves is cancelled
+// upstream, and a refusal is the server's own.
+func TestS01ExtensionStreamsEnd(t *testing.T) {
+	left := make(chan struct{}, 2)
+	p := newUpPeer(t)
+	p.on[spec.MethodListen] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		upStream(w)("%s", moderntest.Tagged(spec.NotifyAcknowledged, `"notifications":{},`, m.ID.String()))
+		<-r.Context().Done()
+		left <- struct{}{}
+	}
+	f, s := before(t, p.back(BackOptions{}))
+	ended := moderntest.Follow(t, f, "5", extendedFilter)
+	ended.Next()
+	(<-s.Listened).End(io.EOF)
+	if got := ended.Next(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":5,"result":{"resultType":"complete"`) || !strings.Contains(got, `"`+spec.MetaSubscriptionID+`":5`) {
+		t.Errorf("event = %s, want the result of the listen request", got)
+	}
+	ended.Want("")
+	<-left
+	leaves := moderntest.Follow(t, f, "6", extendedFilter)
+	leaves.Next()
+	leaves.Body.Close()
+	<-left
+	<-s.Listened
+	p.on[spec.MethodListen] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		upFail(w, http.StatusBadRequest, m.ID, spec.CodeInvalidParams, `{"no":1}`)
+	}
+	if got := moderntest.Follow(t, f, "7", extendedFilter).Next(); !strings.Contains(got, `"id":7,"error":{"code":-32602`) || !strings.Contains(got, `{"no":1}`) {
+		t.Errorf("event = %s, want the server's refusal", got)
+	}
+}
+
+// Over a connection the streams are told apart by their ids, and one whose client does
+// not keep up while others wait ends rather than lose messages.
+func TestS01ExtensionsOverAConnection(t *testing.T) {
+	b, peers := upLines(t, BackOptions{})
+	hold := make(chan struct{})
+	told := make(chan string, 2*maxStreamNotes)
+	x := &heldCaller{hold: hold, told: told}
+	params := wire.Get([]byte(moderntest.Request("1", spec.MethodListen, "{}", `,"notifications":`+extendedFilter)), "params")
+	req := upModernRequest(spec.MethodListen, string(params))
+	got := upServe(t.Context(), b, req, x)
+	p := <-peers
+	m := p.want(spec.MethodListen)
+	p.write("%s", moderntest.Tagged(spec.NotifyAcknowledged, `"notifications":{},`, m.ID.String()))
+	p.write("%s", moderntest.Tagged("notifications/other", ``, "99"))
+	p.write("%s", moderntest.Tagged("notifications/com.example/job", ``, m.ID.String()))
+	hold <- struct{}{}
+	hold <- struct{}{}
+	for _, method := range []string{spec.NotifyAcknowledged, "notifications/com.example/job"} {
+		if n := <-told; n != method {
+			t.Errorf("told %s, want %s", n, method)
+		}
+	}
+	other := upServe(t.Context(), b, upModernRequest(spec.MethodToolsCall, `{"name":"x"}`), &upCaller{})
+	waits := p.want(spec.MethodToolsCall)
+	for range maxStreamNotes + 2 {
+		p.write("%s", moderntest.Tagged("notifications/com.example/job", ``, m.ID.String()))
+	}
+	if c := p.want(spec.NotifyCancelled); string(wire.Get(c.Params, "requestId")) != m.ID.String() {
+		t.Errorf("cancelled %s, want the listen request %s", c.Params, m.ID)
+	}
+	close(hold)
+	p.result(waits.ID, `{"resultType":"complete","content":[]}`)
+	if o := <-other; o.err != nil {
+		t.Errorf("Serve() of another request = %v, want its result", o.err)
+	}
+	if o := <-got; o.err == nil || !strings.Contains(o.err.Error(), "listen again") {
+		t.Errorf("Serve() = %v, want an error that says what to do", o.err)
+	}
+}
+
+// A heldCaller takes one message for each that hold has.
+type heldCaller struct {
+	upCaller
+	hold chan struct{}
+	told chan string
+}
+
+func (c *heldCaller) Notify(_ context.Context, n exchange.Notification) error {
+	<-c.hold
+	c.told <- n.Method
+	return nil
+}

@@ -1,0 +1,220 @@
+package back
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// Probe asks a server, over a connection of its own, what it is. The question is
+// bounded by o.Timeouts.Connect, each list by o.Timeouts.Request: a command that has
+// said nothing by then is of the legacy era, a URL that has not is no evidence. The
+// error says that o is unusable, or that ctx was cancelled.
+//
+// Spec: 2026-07-28, basic/versioning, Backward Compatibility with
+// Initialization-Based Versions.
+func Probe(ctx context.Context, o BackOptions, how exchange.Probing) (exchange.Verdict, error) {
+	o.Doubt = nil  // that is what is being found out
+	o.Logger = nil // which the verdict says: nothing is up or down, or tried again
+	b, err := NewBack(o)
+	if err != nil {
+		return exchange.Verdict{}, err
+	}
+	defer func() { _ = b.Close(context.WithoutCancel(ctx)) }() // it served its purpose
+	begun := time.Now()
+	v := b.probe(ctx, how)
+	v.Took = time.Since(begun)
+	if v.Era == spec.Modern && v.Description != nil && how.Lists {
+		lists, steps := how.List(ctx, v.Description.Capabilities, b.opts.Timeouts.Request, func(ctx context.Context, method string, params []byte) (json.RawMessage, error) {
+			return b.request(ctx, method, params, b.probeProfile())
+		})
+		v.Lists, v.Steps = lists, append(v.Steps, steps...)
+	}
+	if err := ctx.Err(); errors.Is(err, context.Canceled) {
+		return exchange.Verdict{}, context.Cause(ctx)
+	}
+	return v, nil
+}
+
+// probe asks until there is an answer that asks for no other revision: some servers
+// refuse whatever comes first.
+func (b *Back) probe(ctx context.Context, how exchange.Probing) exchange.Verdict {
+	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeouts.Connect)
+	defer cancel()
+	var steps []exchange.Step
+	for again := false; ; again = true {
+		var f finding
+		sent := fmt.Sprintf("%s in revision %s", spec.MethodDiscover, b.revision())
+		steps = append(steps, how.Take(sent, func() (answer, means string) {
+			ctx, done := how.Await(ctx)
+			defer done()
+			c := b.ownCall(spec.MethodDiscover, []byte("{}"), b.probeProfile())
+			c.probes = true
+			a, err := b.link.exchange(ctx, c)
+			f = b.judge(ctx, a, err, again)
+			return f.answer, f.means()
+		}))
+		if !f.again {
+			f.Steps = steps
+			return f.Verdict
+		}
+	}
+}
+
+// A finding is what one answer shows.
+type finding struct {
+	exchange.Verdict
+	answer string // what came, in short
+	again  bool   // it asks for another revision
+}
+
+func (f *finding) means() string {
+	switch {
+	case f.again:
+		return "asking once more: it names a revision that is spoken here"
+	case f.Era == spec.Unknown:
+		return "that does not say what it speaks"
+	}
+	return "so does a server of " + f.Era.Speaks()
+}
+
+// judge says what came of the question. again says that it was the second.
+func (b *Back) judge(ctx context.Context, a answer, err error, again bool) finding {
+	if err != nil {
+		return b.silence(ctx, err)
+	}
+	if a.err == nil {
+		defer a.free()
+		return b.discovered(keep(a.result))
+	}
+	status := &statusError{code: a.status}
+	e := a.takeError()
+	switch {
+	case b.renegotiated(e) && !again:
+		f := refusedAs(e)
+		f.again = true
+		return f
+	case a.status >= 400 && status.era() == spec.Unknown && !spec.ModernError(e.Code):
+		status.note = shorten(e.Message)
+		return b.silence(ctx, status)
+	}
+	return refusedAs(e)
+}
+
+// discovered judges a result.
+func (b *Back) discovered(result []byte) finding {
+	versions := wire.Get(result, "supportedVersions")
+	var f finding
+	f.Era, f.Revisions = spec.Legacy, revisionsOf(versions)
+	f.answer = fmt.Sprintf("a result that names %s", cmp.Or(newForeignRevision(versions).supported, "no revisions"))
+	switch {
+	case mutual(versions) != "":
+		f.Era, f.Reason = spec.Modern, "it answered "+spec.MethodDiscover
+		d := b.descriptionOf(result)
+		if caps := wire.Get(result, "capabilities"); wire.IsObject(caps) {
+			d.Capabilities = caps
+		}
+		d.Cache.TTL = ttlOf(wire.Get(result, "ttlMs")).Milliseconds()
+		f.Description = &d
+	case len(f.Revisions) > 0:
+		f.Reason = fmt.Sprintf("it answered %s, and %v", spec.MethodDiscover, newForeignRevision(versions))
+	default:
+		f.Reason = fmt.Sprintf("it answered %s with a result that names no revisions", spec.MethodDiscover)
+	}
+	return f
+}
+
+// refusedAs judges an error.
+func refusedAs(e *wire.Error) finding {
+	f := finding{answer: "error " + shorten(e.Error())}
+	f.Era, f.Reason = spec.Legacy, fmt.Sprintf("it refused %s: %s", spec.MethodDiscover, shorten(e.Error()))
+	switch e.Code {
+	case spec.CodeHeaderMismatch, spec.CodeMissingCapability:
+		f.Era = spec.Modern
+	case spec.CodeUnsupportedVersion:
+		supported := wire.Get(e.Data, "supported")
+		f.Revisions = revisionsOf(supported)
+		if mutual(supported) != "" {
+			f.Era = spec.Modern
+		}
+	}
+	return f
+}
+
+// silence judges what is no answer.
+func (b *Back) silence(ctx context.Context, err error) finding {
+	var f finding
+	f.answer = shorten(transport.Cause(err).Error())
+	f.Reason, f.Cause = f.answer, err
+	failed := asFailure(err)
+	var status *statusError
+	var handshake *transport.HandshakeError
+	switch {
+	case errors.As(err, &status):
+		f.answer = status.Error()
+		f.Reason = fmt.Sprintf("it answered %s with %v%s", spec.MethodDiscover, status, status.advice())
+		f.Era, f.Status = status.era(), status.code
+		f.Inconclusive = status.code >= 500
+	case errors.As(err, &handshake):
+		f.Status = handshake.Status
+	case ctx.Err() != nil:
+		f.answer = "nothing in time" + b.noise()
+		f.Reason = "it did not answer " + spec.MethodDiscover + " in time" + b.noise()
+		f.Inconclusive, f.Cause = true, context.Cause(ctx)
+		if b.wasConnected() {
+			f.Era = spec.Legacy
+		}
+	case b.wasConnected(), failed != nil && failed.fate == mayHaveRun && !isNetwork(failed):
+		f.Era = spec.Legacy
+	default:
+		f.Inconclusive = failed != nil && failed.fate == mayHaveRun // it was reached, and hung up
+	}
+	return f
+}
+
+// wasConnected reports whether there was a command that ended, or is silent: so does
+// one that does not know the request. Of a URL silence tells nothing.
+func (b *Back) wasConnected() bool {
+	l, ok := b.link.(*connLink)
+	return ok && l.connected()
+}
+
+// noise says, after a semicolon, what a command wrote that is no message.
+func (b *Back) noise() string {
+	if l, ok := b.link.(*connLink); ok {
+		return l.noise()
+	}
+	return ""
+}
+
+// era is that of a server which answers with a status and no error of this era.
+func (e *statusError) era() spec.Era {
+	switch {
+	case e.aboutUs(), e.code == http.StatusTooManyRequests:
+		return spec.Unknown
+	case e.code >= 400 && e.code <= 499:
+		return spec.Legacy
+	}
+	return spec.Unknown
+}
+
+// isNetwork reports whether an HTTP exchange failed on the way, so that nothing is
+// known of what the server would have said.
+func isNetwork(f *failure) bool { return f.again && !errors.Is(f, errUnanswered) }
+
+func revisionsOf(list []byte) []spec.Revision {
+	var out []spec.Revision
+	for v := range wire.Elements(list) {
+		out = append(out, spec.Revision(wire.Unquote(v)))
+	}
+	return out
+}

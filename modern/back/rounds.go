@@ -1,0 +1,143 @@
+package back
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern/protocol"
+)
+
+const (
+	// maxRounds is how often a client is asked for one request.
+	maxRounds = 10
+	// roundTimeout bounds one round, time without a connection included.
+	roundTimeout = 10 * time.Minute
+)
+
+// inputPolls are the pauses before a request is repeated whose server asked for
+// nothing but that.
+var inputPolls = backoff.Backoff{Min: 250 * time.Millisecond, Max: 5 * time.Second}
+
+var errNoAnswer = errors.New("the client did not answer in time")
+
+// An inputRequest is one of the questions in an answer that asks for input.
+type inputRequest struct {
+	key []byte // as it was written
+	exchange.Question
+}
+
+// fulfil gets what a server asks for, and returns the members that its next request
+// has: the answers, and the state exactly as it was given.
+//
+// Spec: 2026-07-28, basic/patterns/mrtr, Client Requirements.
+func (s *serving) fulfil(ctx context.Context, result []byte, round int) ([]wire.Edit, error) {
+	state := wire.Get(result, "requestState")
+	if wire.IsNull(state) {
+		state = nil
+	}
+	more := []wire.Edit{{Name: "requestState", Value: state}}
+	requests := wire.Get(result, "inputRequests")
+	asked := inputRequestsOf(requests)
+	switch {
+	case len(asked) > 0:
+		responses, err := s.ask(ctx, asked)
+		return append(more, wire.Edit{Name: "inputResponses", Value: responses}), err
+	case state == nil:
+		return nil, wire.Errorf(spec.CodeInternal, "server %q asks for input to %s without saying which", s.b.opts.Name, s.req.Method)
+	}
+	return more, backoff.Wait(ctx, inputPolls.After(round))
+}
+
+func inputRequestsOf(requests []byte) []inputRequest {
+	var out []inputRequest
+	for k, v := range wire.Members(requests) {
+		r := inputRequest{key: k}
+		r.Method, _ = wire.GetString(v, "method")
+		r.Params = wire.Get(v, "params")
+		out = append(out, r)
+	}
+	return out
+}
+
+// ask puts the questions of a round to the client, all at once, and returns
+// inputResponses. Nothing is asked if one of them needs what the client did not
+// declare.
+func (s *serving) ask(ctx context.Context, asked []inputRequest) ([]byte, error) {
+	qs := make([]exchange.Question, len(asked))
+	for i, r := range asked {
+		if err := s.mayAsk(r.Question); err != nil {
+			return nil, err
+		}
+		qs[i] = r.Question
+	}
+	short, cancel := context.WithTimeoutCause(ctx, roundTimeout, errNoAnswer)
+	defer cancel()
+	s.clock.Pause()
+	answers, err := s.x.Ask(short, qs)
+	s.clock.Resume()
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case short.Err() != nil:
+		return nil, wire.Errorf(spec.CodeInternal, "server %q asked for input to %s, and %v (%v)", s.b.opts.Name, s.req.Method, errNoAnswer, roundTimeout)
+	case err != nil || len(answers) != len(asked):
+		return nil, wire.Errorf(spec.CodeInternal, "server %q asks for input to %s, and asking the client failed: %v", s.b.opts.Name, s.req.Method, err)
+	}
+	return s.responses(asked, answers)
+}
+
+// responses returns inputResponses made of the answers, or why there can be none.
+func (s *serving) responses(asked []inputRequest, answers []exchange.Answer) ([]byte, error) {
+	out := []byte{'{'}
+	for i, r := range asked {
+		text, err := s.response(r.Question, answers[i])
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(append(out, r.key...), ':'), text...)
+		out = append(out, ',')
+	}
+	out[len(out)-1] = '}'
+	return out, nil
+}
+
+// response returns what the server is told of an answer. An elicitation that failed
+// has a form for that; of the other questions the server can't be told.
+//
+// Spec: 2026-07-28, client/elicitation, Response Actions.
+func (s *serving) response(q exchange.Question, a exchange.Answer) (json.RawMessage, error) {
+	switch {
+	case a.Err == nil && protocol.WellFormed(q.Method, a.Result):
+		return a.Result, nil
+	case q.Method == spec.MethodElicit:
+		return json.RawMessage(`{"action":"cancel"}`), nil
+	case a.Err != nil:
+		return nil, wire.Errorf(spec.CodeInternal, "server %q needs an answer to %s for %s, and the client refused it: %s", s.b.opts.Name, q.Method, s.req.Method, shorten(a.Err.Message))
+	}
+	return nil, wire.Errorf(spec.CodeInternal, "server %q needs an answer to %s for %s, and the client's can't be read", s.b.opts.Name, q.Method, s.req.Method)
+}
+
+// mayAsk refuses a question that the client did not declare to answer.
+//
+// Spec: 2026-07-28, basic/patterns/mrtr, Server Requirements.
+func (s *serving) mayAsk(q exchange.Question) error {
+	switch q.Method {
+	case spec.MethodElicit, spec.MethodSample, spec.MethodRootsList:
+	default:
+		return wire.Errorf(spec.CodeInternal, "server %q asks the client for %q in the course of %s, which no client knows", s.b.opts.Name, shorten(q.Method), s.req.Method)
+	}
+	need := exchange.MissingCapability(firstOf(s.req.Capabilities, s.req.Profile.Capabilities), q.Method, q.Params)
+	if need == nil {
+		return nil
+	}
+	e := wire.Errorf(spec.CodeMissingCapability, "server %q can't serve %s to this client: it asks for %s, and the client did not declare the capability %s",
+		s.b.opts.Name, s.req.Method, q.Method, need)
+	e.Data = wire.AppendEdited(nil, nil, wire.Edit{Name: "requiredCapabilities", Value: need})
+	return &exchange.Refusal{Err: e}
+}

@@ -1,0 +1,155 @@
+package back
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+const (
+	// forEver is longer than any process lives.
+	forEver = 100 * 365 * 24 * time.Hour
+	// maxStalled is how long a client that is slow may hold up others on a connection
+	// that it shares with them, from when it was last up to date. What it takes makes
+	// good for some of that; see worth.
+	maxStalled = 2 * time.Second
+	// stallTick is how often is looked whether there are others.
+	stallTick = 50 * time.Millisecond
+)
+
+// errSlowClient is why a request ends whose client is too slow for what comes: what
+// its messages mean is not known here, so none may stand for another.
+var errSlowClient = errors.New("its messages came faster than the client reads")
+
+func slowClient(server, method string) error {
+	step := "send the request again"
+	if method == spec.MethodListen {
+		step = "listen again"
+	}
+	return wire.Errorf(spec.CodeInternal, "server %q sent more about %s than the client read in time, while others waited for the server; %s", server, method, step)
+}
+
+// clientError is that of the Back, in the words of a stream where it is one.
+func (s *serving) clientError(err error) error {
+	if s.streams && errors.Is(err, errTooLong) {
+		return wire.Errorf(spec.CodeInternal, "server %q sent nothing about %s for %v; raise timeouts.request if that is normal for it",
+			s.b.opts.Name, s.req.Method, s.b.opts.Timeouts.Request)
+	}
+	return s.b.clientError(s.req.Method, err)
+}
+
+// worth is how long a client may hold up others over one message for ever: one that takes
+// a hundred in a second, or a megabyte, is as fast as anybody can ask for.
+func worth(n exchange.Notification) time.Duration {
+	return 10*time.Millisecond + time.Duration(len(n.Params)>>10)*time.Millisecond
+}
+
+// most is how long the request may take, however much is heard of it.
+func (s *serving) most() time.Duration {
+	if s.streams {
+		return forEver
+	}
+	return s.b.opts.Timeouts.Max
+}
+
+// heard takes a message on the request's own stream for a sign that it is being served.
+func (c *upcall) heard() {
+	if c.of != nil && c.of.streams {
+		c.of.clock.Restart()
+	}
+}
+
+// pass gives a message to the caller. The time that a slow one takes over it is not the
+// server's.
+func (c *upcall) pass(ctx context.Context, n exchange.Notification) {
+	if c.of.streams {
+		c.of.clock.Pause()
+		defer c.of.clock.Resume()
+	}
+	// A caller that can't be reached is no reason to stop: ctx says so too.
+	_ = c.of.x.Notify(ctx, n)
+}
+
+// owner returns the request whose own stream a notification names, if its client is
+// told everything that comes there; else nil. That is a client's own listen request, or
+// one of a modern client that gets a notification which is not known here.
+func (p *pipe) owner(m *wire.Message) *connCall {
+	id := wire.Get(wire.Get(m.Params, "_meta"), spec.MetaSubscriptionID)
+	if len(id) > 0 && id[0] == '"' {
+		id = []byte(wire.Unquote(id)) // so some servers write numbers
+	}
+	n, err := strconv.ParseInt(string(id), 10, 64)
+	if err != nil {
+		return nil
+	}
+	pc := p.call(n)
+	switch {
+	case pc == nil, pc.of == nil:
+		return nil
+	case pc.of.listens, pc.of.req.Era == spec.Modern && spec.UndefinedNotification(m.Method):
+		return pc
+	}
+	return nil
+}
+
+// tellOwner gives a notification to the request whose own it is. It waits for a client
+// that is slow, and so slows the server down; but where others wait, too, it does so
+// not for long.
+func (p *pipe) tellOwner(pc *connCall, m *wire.Message) {
+	if m.Method == spec.NotifyToolsListChanged {
+		p.l.news(pc.upcall, m)
+	}
+	pc.heard()
+	n, ok := pc.note(m)
+	if !ok {
+		return
+	}
+	for !pc.offer(n) {
+		if !p.await(pc) {
+			p.tooSlow(pc)
+			return
+		}
+	}
+}
+
+// await waits a moment for the client of a request to take a message. It reports false
+// if others have waited too long for that.
+func (p *pipe) await(pc *connCall) bool {
+	began := time.Now()
+	t := time.NewTimer(stallTick)
+	defer t.Stop()
+	select {
+	case <-pc.room:
+	case <-pc.done:
+	case <-t.C:
+	}
+	if !p.shared() {
+		return true
+	}
+	pc.mu.Lock()
+	defer pc.mu.Unlock()
+	pc.stalled += time.Since(began)
+	return pc.stalled < maxStalled
+}
+
+// shared reports whether several requests wait for their answers.
+func (p *pipe) shared() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.calls) > 1
+}
+
+// tooSlow ends a request whose client does not keep up.
+func (p *pipe) tooSlow(pc *connCall) {
+	p.l.drop("slow listener")
+	p.l.opts.Logger.Warn("request ended: its client reads too slowly for what comes, and others wait", "method", pc.method, "limit", maxStalled)
+	p.forget(pc.id)
+	if pc.settle(answer{}, &failure{cause: errSlowClient, fate: mayHaveRun}) {
+		p.cancel(pc.id, errSlowClient)
+	}
+}

@@ -1,0 +1,107 @@
+package back
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern/protocol"
+)
+
+// acceptBoth is sent to the letter: some servers compare it literally.
+const acceptBoth = protocol.TypeJSON + ", " + protocol.TypeStream
+
+// baseHeader returns what goes with every request: the config's headers, and over
+// them what the protocol defines. Nothing of the client's.
+//
+// Spec: 2026-07-28, basic/transports/streamable-http, Sending Messages.
+func baseHeader(config http.Header) http.Header {
+	h := config.Clone()
+	if h == nil {
+		h = make(http.Header, 2)
+	}
+	for name := range h {
+		if strings.HasPrefix(http.CanonicalHeaderKey(name), "Mcp-") {
+			delete(h, name)
+		}
+	}
+	for _, name := range []string{spec.HeaderLastEventID, "Host", "Content-Length", "Accept-Encoding"} {
+		h.Del(name)
+	}
+	h.Set("Accept", acceptBoth)
+	h.Set("Content-Type", protocol.TypeJSON)
+	return h
+}
+
+// requestHeader returns the headers that mirror a request's body, computed from
+// what is sent. rawName sends a name outside ASCII as it is.
+//
+// Spec: 2026-07-28, basic/transports/streamable-http, Request Metadata.
+func requestHeader(revision spec.Revision, method string, params []byte, mirrors []protocol.Mirror, rawName bool) http.Header {
+	h := http.Header{
+		spec.HeaderProtocolVersion: {string(revision)},
+		spec.HeaderMethod:          {protocol.EncodeHeader(method)},
+	}
+	if name, ok := nameOf(method, params); ok {
+		if !rawName || !protocol.PassesRaw(name) {
+			name = protocol.EncodeHeader(name)
+		}
+		h[spec.HeaderName] = []string{name}
+	}
+	for _, m := range mirrors {
+		if value, ok := mirrored(m, wire.Get(params, "arguments")); ok {
+			h[m.Header] = []string{protocol.EncodeHeader(value)}
+		}
+	}
+	return h
+}
+
+// nameOf returns what Mcp-Name mirrors.
+func nameOf(method string, params []byte) (string, bool) {
+	member := spec.Named(method)
+	if member == "" {
+		return "", false
+	}
+	return wire.GetString(params, member)
+}
+
+// maxSafe is the largest integer that a header may mirror, either way from zero.
+const maxSafe = 1<<53 - 1
+
+// mirrored returns the value of a parameter among the arguments of a call, and whether a
+// header has to repeat it.
+//
+// Spec: 2026-07-28, basic/transports/streamable-http, Value Encoding.
+func mirrored(m protocol.Mirror, arguments []byte) (string, bool) {
+	v := arguments
+	for _, name := range m.Path {
+		v = wire.Get(v, name)
+	}
+	if len(v) == 0 {
+		return "", false
+	}
+	switch v[0] {
+	case '"':
+		return wire.Unquote(v), true
+	case 't', 'f':
+		return string(v), true
+	case 'n', '{', '[':
+		return "", false
+	}
+	return decimal(string(v))
+}
+
+// decimal returns a JSON number as an integer in decimal digits, if it is one in
+// the safe range: 42.0 is 42.
+func decimal(s string) (string, bool) {
+	n, ok := protocol.ParseNumber(s)
+	if !ok || !n.IsInt() {
+		return "", false
+	}
+	i := n.Num()
+	if !i.IsInt64() || i.Int64() > maxSafe || i.Int64() < -maxSafe {
+		return "", false
+	}
+	return i.String(), true
+}

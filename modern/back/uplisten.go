@@ -1,0 +1,297 @@
+package back
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern/protocol"
+)
+
+// ackTimeout bounds the wait for the acknowledgment of a listen request.
+const ackTimeout = 10 * time.Second
+
+var (
+	// errEnded says that the server ended a listen stream gracefully.
+	errEnded = errors.New("the server ended the stream")
+	// errLeft says that the stream was closed from this side.
+	errLeft = errors.New("the stream was closed")
+	// errNoAck says that a listen request was not acknowledged in time.
+	errNoAck = errors.New("it did not acknowledge subscriptions/listen in time")
+)
+
+// A listenStream is one open subscriptions/listen upstream, acknowledged. next is
+// called by one goroutine at a time; close may be called by another, and again.
+type listenStream interface {
+	// honored returns the filter that the server acknowledged.
+	honored() exchange.Filter
+	// next returns the next change, its topic in the profile's scope with the URI
+	// as it was sent. It blocks until there is one. It returns errEnded once the
+	// server has ended the stream gracefully, and another error if the stream broke
+	// or was closed; then it goes on returning the same.
+	next() (fanout.Event, error)
+	// close ends the stream upstream and releases what it holds.
+	close()
+}
+
+// openListen opens a listen stream for want and returns once the server has
+// acknowledged it, within 10 s. ctx bounds the opening only. The error has a
+// [*wire.Error] in its chain if the server refused, and only then.
+//
+// A server that ends the stream at once, before or after an acknowledgment, gives a
+// stream that next says has ended.
+//
+// Spec: 2026-07-28, basic/patterns/subscriptions, Opening a Stream.
+func (b *Back) openListen(ctx context.Context, p exchange.Profile, want exchange.Filter) (listenStream, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, ackTimeout, errNoAck)
+	defer cancel()
+	params := append(protocol.AppendFilter([]byte(`{"notifications":`), want), '}')
+	for negotiated := false; ; negotiated = true {
+		s, err := b.link.listen(ctx, b.ownCall(spec.MethodListen, params, p))
+		var refusal *wire.Error
+		switch {
+		case err == nil:
+			return &evictingStream{s, b, p.Scope}, nil
+		case errors.As(err, &refusal) && !negotiated && b.renegotiated(refusal):
+			continue
+		case errors.Is(err, errNoAck):
+			return nil, fmt.Errorf("server %q: %w", b.opts.Name, errNoAck)
+		case refusal != nil:
+			return nil, fmt.Errorf("server %q refused subscriptions/listen: %w", b.opts.Name, refusal)
+		}
+		return nil, b.missed(err)
+	}
+}
+
+// missed returns the error of a listen request that got no answer: what a client is
+// told, but not as the server's word.
+func (b *Back) missed(err error) error {
+	err = b.clientError(spec.MethodListen, err)
+	var we *wire.Error
+	if errors.As(err, &we) {
+		return errors.New(we.Message)
+	}
+	return err
+}
+
+// An evictingStream forgets what is known of tools when they change.
+type evictingStream struct {
+	listenStream
+	b     *Back
+	scope string
+}
+
+func (s *evictingStream) next() (fanout.Event, error) {
+	ev, err := s.listenStream.next()
+	if err == nil && ev.Topic.Kind == fanout.ToolsListChanged {
+		s.b.tools.Forget(s.scope)
+	}
+	return ev, err
+}
+
+// ackOf returns the filter that an acknowledgment grants, and whether m is one.
+//
+// Spec: 2026-07-28, basic/patterns/subscriptions, Acknowledgment.
+func ackOf(m *wire.Message) (exchange.Filter, bool) {
+	if m.Method != spec.NotifyAcknowledged {
+		return exchange.Filter{}, false
+	}
+	f, err := protocol.ReadFilter(wire.Get(m.Params, "notifications"))
+	return f, err == nil
+}
+
+// changeOf returns the change that a notification tells of, and whether it is one
+// of the kinds that the filter grants. It does not alias m.
+func changeOf(m *wire.Message, scope string, granted exchange.Filter) (fanout.Event, bool) {
+	topic, ok := fanout.Topic{Scope: scope}, false
+	switch m.Method {
+	case spec.NotifyToolsListChanged:
+		topic.Kind, ok = fanout.ToolsListChanged, granted.Tools
+	case spec.NotifyPromptsListChanged:
+		topic.Kind, ok = fanout.PromptsListChanged, granted.Prompts
+	case spec.NotifyResourcesListChanged:
+		topic.Kind, ok = fanout.ResourcesListChanged, granted.Resources
+	case spec.NotifyResourceUpdated:
+		topic.Kind, ok = fanout.ResourceUpdated, len(granted.URIs) > 0
+		topic.URI, _ = wire.GetString(m.Params, "uri")
+		ok = ok && topic.URI != ""
+	}
+	return fanout.Event{Topic: topic, Meta: foreignMeta(wire.Get(m.Params, "_meta"))}, ok
+}
+
+// foreignMeta returns the members of a change's _meta that are the server's own
+// and not the stream's; nil if there are none.
+func foreignMeta(meta []byte) json.RawMessage {
+	if !wire.IsObject(meta) {
+		return nil
+	}
+	out := wire.AppendEdited(nil, meta, wire.Edit{Name: spec.MetaSubscriptionID})
+	if len(out) == len("{}") {
+		return nil
+	}
+	return out
+}
+
+// subscriptionOf returns the id of the listen request that a message names, and
+// whether it names any.
+func subscriptionOf(m *wire.Message) (wire.ID, bool) {
+	id, err := wire.ParseID(wire.Get(wire.Get(m.Params, "_meta"), spec.MetaSubscriptionID))
+	return id, err == nil
+}
+
+// endsStream reports whether m is the server's word that the stream c has ended:
+// its response, or the cancellation that a page of the specification asks for.
+//
+// Spec: 2026-07-28, basic/patterns/subscriptions, Graceful Closure;
+// basic/patterns/cancellation.
+func endsStream(m *wire.Message, c *upcall) bool {
+	if m.Method == spec.NotifyCancelled {
+		id, err := wire.ParseID(wire.Get(m.Params, "requestId"))
+		return err == nil && c.is(id)
+	}
+	return m.Kind() == wire.Response && c.is(m.ID)
+}
+
+// listen implements link. The stream is the response to the request: whoever calls
+// next reads it.
+func (l *httpLink) listen(ctx context.Context, c *upcall) (listenStream, error) {
+	live, cancel := context.WithCancelCause(l.live) // ends with the stream
+	unhook := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	s, err := l.openListen(live, cancel, c)
+	if !unhook() && err == nil {
+		s.close()
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		cancel(errLeft)
+		return nil, err
+	}
+	return s, nil
+}
+
+func (l *httpLink) openListen(ctx context.Context, cancel context.CancelCauseFunc, c *upcall) (*httpListen, error) {
+	resp, err := l.post(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK || mediaType(resp.Header) != protocol.TypeStream {
+		return l.answered(ctx, cancel, c, resp)
+	}
+	s := &httpListen{ctx: ctx, cancel: cancel}
+	s.st = l.newReplyStream(func() { cancel(errLeft) }, c, resp)
+	s.st.ration.Done, s.st.ration.Busy = ctx.Done(), transport.Never
+	if err := s.acknowledged(); err != nil {
+		s.st.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// answered reads the answer of a server that opened no stream.
+func (l *httpLink) answered(ctx context.Context, cancel context.CancelCauseFunc, c *upcall, resp *http.Response) (*httpListen, error) {
+	a, err := l.reply(ctx, func() {}, c, resp)
+	switch {
+	case err != nil:
+		return nil, err
+	case a.err != nil:
+		return nil, a.takeError()
+	}
+	a.free()
+	return &httpListen{ctx: ctx, cancel: cancel, err: errEnded}, nil
+}
+
+// An httpListen is a listen stream over HTTP. Closing its response is what ends it
+// upstream.
+type httpListen struct {
+	ctx     context.Context // the response's: a stream is made and ends with it
+	cancel  context.CancelCauseFunc
+	st      *replyStream // nil if the server opened no stream
+	granted exchange.Filter
+	err     error // why next has nothing any more
+}
+
+// acknowledged reads the stream up to the acknowledgment, or its end if that comes
+// first.
+func (s *httpListen) acknowledged() error {
+	for {
+		m, err := s.st.next()
+		if err != nil {
+			return s.broken(err)
+		}
+		if granted, ok := ackOf(m); ok {
+			s.granted = granted
+			return nil
+		}
+		switch {
+		case endsStream(m, s.st.c) && m.Error != nil:
+			return &wire.Error{Code: m.Error.Code, Message: m.Error.Message, Data: keep(m.Error.Data)}
+		case endsStream(m, s.st.c):
+			s.err = errEnded
+			return nil
+		}
+		s.st.l.drop("message before the acknowledgment", s.st.c)
+	}
+}
+
+func (s *httpListen) honored() exchange.Filter { return s.granted }
+
+// next implements listenStream. Whatever bears no subscription id belongs to the
+// stream, since it came on it.
+func (s *httpListen) next() (fanout.Event, error) {
+	for s.err == nil {
+		m, err := s.st.next()
+		if err != nil {
+			s.err = s.broken(err)
+			break
+		}
+		if endsStream(m, s.st.c) {
+			s.err = endOf(m)
+			break
+		}
+		id, named := subscriptionOf(m)
+		ev, ok := changeOf(m, s.st.c.scope, s.granted)
+		if ok && (!named || s.st.c.is(id)) {
+			return ev, nil
+		}
+		s.st.l.drop("not a change that was asked for", s.st.c)
+	}
+	if s.st != nil {
+		s.st.close()
+	}
+	return fanout.Event{}, s.err
+}
+
+// endOf says how a stream ended that the server ended by m.
+func endOf(m *wire.Message) error {
+	if m.Error != nil {
+		return fmt.Errorf("the server ended the stream: %s", shorten(m.Error.Error()))
+	}
+	return errEnded
+}
+
+// broken says why a stream can't be read any more.
+func (s *httpListen) broken(err error) error {
+	switch {
+	case s.ctx.Err() != nil:
+		return context.Cause(s.ctx)
+	case err == io.EOF:
+		return &failure{cause: errors.New("the server closed the stream"), fate: mayHaveRun, again: true}
+	}
+	return &failure{cause: transport.Cause(err), fate: mayHaveRun, again: true}
+}
+
+func (s *httpListen) close() {
+	s.cancel(errLeft)
+	if s.st != nil {
+		_ = s.st.body.Close() // next finds out
+	}
+}

@@ -1,0 +1,182 @@
+package back
+
+import (
+	"context"
+	"sync"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A connListen is a listen stream on a shared connection. The goroutine that reads
+// the connection puts changes into its mailbox, which never blocks and is bounded:
+// a change that is still pending is not queued again.
+type connListen struct {
+	p    *pipe
+	c    *upcall
+	mail *fanout.Mailbox
+
+	acked chan struct{} // closed when granted and refusal are set
+	gone  chan struct{} // closed by close
+
+	granted exchange.Filter
+	refusal error // why there is no stream
+
+	// mu guards the fields below.
+	mu     sync.Mutex
+	opened bool // acked is closed
+	left   bool // gone is closed
+}
+
+// listen is link.listen on this connection.
+func (p *pipe) listen(ctx context.Context, c *upcall) (listenStream, error) {
+	s := &connListen{p: p, c: c, mail: fanout.NewMailbox(fanout.MailboxOptions{}), acked: make(chan struct{}), gone: make(chan struct{})}
+	if err := p.add(func() { p.listens[c.id] = s }); err != nil {
+		return nil, err
+	}
+	if err := p.conn.Write(c.frame); err != nil {
+		return nil, p.writeFailed(c.id, err)
+	}
+	select {
+	case <-s.acked:
+		if s.refusal != nil {
+			return nil, s.refusal
+		}
+		return s, nil
+	case <-ctx.Done():
+		s.close()
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (s *connListen) honored() exchange.Filter { return s.granted }
+
+// next implements listenStream.
+func (s *connListen) next() (fanout.Event, error) {
+	for {
+		if ev, ok := s.mail.Next(); ok {
+			return ev, nil
+		}
+		if reason, ended := s.mail.Ended(); ended {
+			return fanout.Event{}, reason
+		}
+		select {
+		case <-s.mail.Ready():
+		case <-s.gone:
+			return fanout.Event{}, errLeft
+		}
+	}
+}
+
+// close implements listenStream.
+//
+// Spec: 2026-07-28, basic/patterns/subscriptions, Cancellation.
+func (s *connListen) close() {
+	s.mu.Lock()
+	left := s.left
+	s.left = true
+	s.mu.Unlock()
+	if left {
+		return
+	}
+	close(s.gone)
+	if s.p.listenOf(wire.NumberID(s.c.id)) != nil {
+		s.p.forget(s.c.id)
+		s.p.cancel(s.c.id, errLeft)
+	}
+}
+
+// open takes the acknowledgment, or why there is none. It reports false if there
+// was one before.
+func (s *connListen) open(granted exchange.Filter, refusal error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opened {
+		return false
+	}
+	s.opened, s.granted, s.refusal = true, granted, refusal
+	close(s.acked)
+	return true
+}
+
+// end says that nothing more will come. A stream that was not acknowledged fails
+// to open, unless it was ended gracefully.
+func (s *connListen) end(reason error) {
+	refusal := reason
+	if reason == errEnded {
+		refusal = nil
+	}
+	s.open(exchange.Filter{}, refusal)
+	s.mail.End(reason)
+}
+
+// answered takes the response to the listen request.
+func (s *connListen) answered(m *wire.Message) {
+	switch {
+	case m.Error == nil:
+		s.end(errEnded)
+	case s.open(exchange.Filter{}, &wire.Error{Code: m.Error.Code, Message: m.Error.Message, Data: keep(m.Error.Data)}):
+	default:
+		s.mail.End(endOf(m))
+	}
+}
+
+// change hands a message about a listen stream to it. One that names none belongs
+// to the only stream, if there is only one.
+//
+// Spec: 2026-07-28, basic/patterns/subscriptions, Receiving Notifications.
+func (p *pipe) change(m *wire.Message) {
+	s := p.streamOf(m)
+	if s == nil {
+		p.skip("change of no stream", m.Method)
+		return
+	}
+	if endsStream(m, s.c) {
+		p.forget(s.c.id)
+		s.end(errEnded)
+		return
+	}
+	if granted, ok := ackOf(m); ok {
+		if !s.open(granted, nil) {
+			p.skip("second acknowledgment", m.Method)
+		}
+		return
+	}
+	granted, opened := s.filter()
+	ev, ok := changeOf(m, s.c.scope, granted)
+	if !opened || !ok {
+		p.skip("not a change that was asked for", m.Method)
+		return
+	}
+	s.mail.Put(ev)
+}
+
+func (s *connListen) filter() (exchange.Filter, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.granted, s.opened
+}
+
+func (p *pipe) streamOf(m *wire.Message) *connListen {
+	if m.Method == spec.NotifyCancelled {
+		id, err := wire.ParseID(wire.Get(m.Params, "requestId"))
+		if err != nil {
+			return nil
+		}
+		return p.listenOf(id)
+	}
+	if id, named := subscriptionOf(m); named {
+		return p.listenOf(id)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.listens) != 1 {
+		return nil
+	}
+	for _, s := range p.listens {
+		return s
+	}
+	return nil
+}

@@ -1,0 +1,30 @@
+package back
+
+import (
+	"context"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// serveListen runs a client's own listen request. All notifications of its stream go to
+// x, whatever they tell; the result is the server's word that the stream has ended. No
+// time-out bounds it.
+func (b *Back) serveListen(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s := &serving{b: b, req: req, x: x, listens: true}
+	a, err := s.send(ctx, nil)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, b.clientError(req.Method, err)
+	case a.err != nil:
+		return nil, b.upstreamError(req, a.takeError())
+	}
+	defer a.free()
+	res := exchange.NewResult(keep(a.result), nil)
+	res.Extra, res.Era = keep(a.extra), spec.Modern
+	return res, nil
+}

@@ -1,0 +1,130 @@
+package back
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// An upEnvelope is what the gateway puts into a request's _meta. What is empty
+// stays as the client has it.
+type upEnvelope struct {
+	revision     spec.Revision
+	capabilities json.RawMessage
+	info         json.RawMessage
+	level        spec.LogLevel
+	token        int64 // the progress token
+	whole        bool  // the client has none of its own: what is empty goes
+}
+
+// envelopeOf returns the envelope of a request that is sent as id. A modern
+// client's own says who it is and what it wants to hear.
+func (b *Back) envelopeOf(req *exchange.Request, level spec.LogLevel, id int64) upEnvelope {
+	e := upEnvelope{revision: b.revision(), whole: req.Era != spec.Modern}
+	if req.ProgressToken != nil {
+		e.token = id
+	}
+	capabilities := firstOf(req.Capabilities, req.Profile.Capabilities)
+	if e.whole {
+		e.capabilities = declaredTo(firstOf(req.Profile.Capabilities, capabilities), b.hiddenFrom(req.Era))
+		e.info = firstOf(req.ClientInfo, req.Profile.ClientInfo, b.opts.ClientInfo)
+		e.level = level
+	} else if edits := exchange.Hiding(capabilities, b.opts.HideExtensions); len(edits) > 0 {
+		e.capabilities = wire.AppendEdited(nil, capabilities, edits...)
+	}
+	return e
+}
+
+// upstreamParams returns the params of a client's request as the server gets them.
+// A modern client's own envelope passes, but for what the connection decides. To
+// that of a legacy client's, what it has instead of an envelope is added; 2025's
+// tasks are not asked for. All other members keep their bytes.
+//
+// Spec: 2026-07-28, basic/index, _meta.
+func upstreamParams(req *exchange.Request, e upEnvelope, more []wire.Edit) []byte {
+	meta := wire.Get(req.Params, "_meta")
+	edits := []wire.Edit{{Name: "_meta", Value: e.edit(meta)}}
+	if req.Era != spec.Modern {
+		edits = append(edits, wire.Edit{Name: "task"}, wire.Edit{Name: "inputResponses"}, wire.Edit{Name: "requestState"})
+		for _, m := range more {
+			i := slices.IndexFunc(edits, func(e wire.Edit) bool { return e.Name == m.Name })
+			edits[i].Value = m.Value
+		}
+	}
+	size := len(req.Params) + len(edits[0].Value) + 64
+	for _, m := range more {
+		size += len(m.Value) + 32
+	}
+	return wire.AppendEdited(make([]byte, 0, size), req.Params, edits...)
+}
+
+// edit returns _meta with the envelope in it.
+func (e upEnvelope) edit(meta []byte) []byte {
+	edits := make([]wire.Edit, 0, 5)
+	set := func(name string, value []byte) {
+		if value != nil || e.whole {
+			edits = append(edits, wire.Edit{Name: name, Value: value})
+		}
+	}
+	set(spec.MetaProtocolVersion, wire.Quote(string(e.revision)))
+	set(spec.MetaClientCapabilities, e.capabilities)
+	set(spec.MetaClientInfo, e.info)
+	set(spec.MetaLogLevel, quoted(string(e.level)))
+	if e.token != 0 {
+		set(spec.MetaProgressToken, strconv.AppendInt(nil, e.token, 10))
+	}
+	return wire.AppendEdited(make([]byte, 0, len(meta)+len(e.capabilities)+len(e.info)+256), meta, edits...)
+}
+
+// quoted returns s as JSON, or nil for an empty one.
+func quoted(s string) []byte {
+	if s == "" {
+		return nil
+	}
+	return wire.Quote(s)
+}
+
+// firstOf returns the first text that there is.
+func firstOf(texts ...json.RawMessage) json.RawMessage {
+	for _, t := range texts {
+		if t != nil {
+			return t
+		}
+	}
+	return nil
+}
+
+// declaredTo returns what a server is told that its client can do: what the client
+// declared, without what does not cross. roots have no listChanged in this era, and
+// the tasks of 2025-11-25 are not those of the extension.
+//
+// Spec: 2026-07-28, schema, ClientCapabilities.
+func declaredTo(capabilities json.RawMessage, hide []string) json.RawMessage {
+	edits := append(exchange.Hiding(capabilities, hide), wire.Edit{Name: "tasks"})
+	if roots := wire.Get(capabilities, "roots"); wire.Get(roots, "listChanged") != nil {
+		edits = append(edits, wire.Edit{Name: "roots", Value: wire.AppendEdited(nil, roots, wire.Edit{Name: "listChanged"})})
+	}
+	return wire.AppendEdited(nil, capabilities, edits...)
+}
+
+// hiddenFrom returns the names of extensions that do not cross with a request of an era:
+// only modern clients have tasks in common with the server.
+func (b *Back) hiddenFrom(era spec.Era) []string {
+	if era == spec.Legacy {
+		return b.hideTasks
+	}
+	return b.opts.HideExtensions
+}
+
+// describable returns a server's capabilities as clients of an era are told of them:
+// without what does not cross.
+func (b *Back) describable(capabilities json.RawMessage, era spec.Era) json.RawMessage {
+	if edits := exchange.Hiding(capabilities, b.hiddenFrom(era)); len(edits) > 0 {
+		return wire.AppendEdited(nil, capabilities, edits...)
+	}
+	return capabilities
+}

@@ -1,0 +1,413 @@
+package back
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern/protocol"
+)
+
+const (
+	upInfo       = `{"name":"mcpbridge","version":"test"}`
+	upClientInfo = `{"name":"old-client","version":"7"}`
+	upServerInfo = `{"name":"scripted","version":"1"}`
+	upCaps       = `{"tools":{"listChanged":true},"prompts":{},"resources":{"subscribe":true},"logging":{}}`
+)
+
+// upRequest returns a request of a legacy client, as its front hands it to the
+// back.
+func upRequest(method, params string) *exchange.Request {
+	r := &exchange.Request{
+		Method:       method,
+		Era:          spec.Legacy,
+		Revision:     spec.Rev20251125,
+		Capabilities: json.RawMessage(`{}`),
+		ClientInfo:   json.RawMessage(upClientInfo),
+		Profile:      exchange.Profile{Scope: "scripted/1", Capabilities: json.RawMessage(`{}`)},
+		Session:      "s1",
+	}
+	if params != "" {
+		r.Params = json.RawMessage(params)
+	}
+	return r
+}
+
+// upModernRequest returns a request of a modern client.
+func upModernRequest(method, params string) *exchange.Request {
+	r := upRequest(method, params)
+	r.Era, r.Revision, r.Session = spec.Modern, spec.Rev20260728, ""
+	meta := wire.Get(r.Params, "_meta")
+	if c := wire.Get(meta, spec.MetaClientCapabilities); c != nil {
+		r.Capabilities = c
+	}
+	r.ClientInfo = wire.Get(meta, spec.MetaClientInfo)
+	r.ProgressToken = wire.Get(meta, spec.MetaProgressToken)
+	level, _ := wire.GetString(meta, spec.MetaLogLevel)
+	r.LogLevel = spec.LogLevel(level)
+	return r
+}
+
+// An upCaller is who made a request: it records what it is told and answers what it
+// is asked.
+type upCaller struct {
+	ask func(ctx context.Context, qs []exchange.Question) ([]exchange.Answer, error)
+
+	mu    sync.Mutex
+	notes []string
+	told  chan string // also gets every note, if not nil
+	asked [][]exchange.Question
+}
+
+func (c *upCaller) Notify(ctx context.Context, n exchange.Notification) error {
+	text := n.Method + " " + string(n.Params)
+	c.mu.Lock()
+	c.notes = append(c.notes, text)
+	c.mu.Unlock()
+	if c.told != nil {
+		c.told <- text
+	}
+	return ctx.Err()
+}
+
+func (c *upCaller) Ask(ctx context.Context, qs []exchange.Question) ([]exchange.Answer, error) {
+	c.mu.Lock()
+	c.asked = append(c.asked, qs)
+	c.mu.Unlock()
+	if c.ask == nil {
+		return nil, exchange.ErrCannotAsk
+	}
+	return c.ask(ctx, qs)
+}
+
+func (c *upCaller) heard() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.notes)
+}
+
+func (c *upCaller) rounds() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.asked)
+}
+
+// upDrops counts what a Back dropped.
+type upDrops struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (d *upDrops) Limit(string, string) {}
+
+func (d *upDrops) Dropped(_, what string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.n == nil {
+		d.n = make(map[string]int)
+	}
+	d.n[what]++
+}
+
+func (d *upDrops) count(what string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.n[what]
+}
+
+// doubts collects why a Back doubts its server's era.
+type doubts struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (d *doubts) take(why string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.all = append(d.all, why)
+}
+
+func (d *doubts) count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.all)
+}
+
+// A logbook is a log that a test reads.
+type logbook struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logbook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+func (l *logbook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// newUpBack returns a Back that is closed with the test.
+func newUpBack(t testing.TB, opts BackOptions) *Back {
+	t.Helper()
+	opts.Name = "scripted"
+	opts.ClientInfo = json.RawMessage(upInfo)
+	b, err := NewBack(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(context.Background()); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+	})
+	return b
+}
+
+// upBody returns what Serve answered and releases it.
+func upBody(res *exchange.Result, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	defer res.Release()
+	return string(res.Body), nil
+}
+
+// wireErr returns the wire error that a client is told of err.
+func wireErr(t testing.TB, err error) *wire.Error {
+	t.Helper()
+	if err == nil {
+		t.Fatal("no error")
+	}
+	return exchange.WireError(err)
+}
+
+// An upPeer is a modern server over Streamable HTTP, played by a test. It holds
+// every request against the transport's rules.
+type upPeer struct {
+	*httptest.Server
+	t testing.TB
+	// on serves a method; a missing one is -32601 with 404.
+	on map[string]func(w http.ResponseWriter, r *http.Request, m wire.Message)
+	// rawNames: Mcp-Name is compared as it is, as go-sdk does.
+	rawNames bool
+	// strict is whether a mismatch of headers fails the test.
+
+	mu   sync.Mutex
+	seen []upSeen
+}
+
+// upSeen is one request as it came.
+type upSeen struct {
+	method string
+	id     string
+	params string
+	header http.Header
+	body   string
+}
+
+func newUpPeer(t testing.TB) *upPeer {
+	p := &upPeer{t: t, on: make(map[string]func(http.ResponseWriter, *http.Request, wire.Message))}
+	p.Server = httptest.NewServer(p)
+	t.Cleanup(p.Close)
+	return p
+}
+
+func (p *upPeer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	data, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the back went away
+	}
+	m, err := wire.Parse(data, wire.Options{UniqueParams: true})
+	if err != nil {
+		p.t.Errorf("the back sent %s: %v", data, err)
+	}
+	p.mu.Lock()
+	p.seen = append(p.seen, upSeen{m.Method, m.ID.String(), string(m.Params), r.Header.Clone(), string(data)})
+	p.mu.Unlock()
+	p.check(r, &m)
+	on := p.on[m.Method]
+	if on == nil {
+		upFail(w, http.StatusNotFound, m.ID, spec.CodeMethodNotFound, "")
+		return
+	}
+	on(w, r, m)
+}
+
+// check holds a request against what every server of the era demands.
+func (p *upPeer) check(r *http.Request, m *wire.Message) {
+	meta := wire.Get(m.Params, "_meta")
+	version, _ := wire.GetString(meta, spec.MetaProtocolVersion)
+	for name, want := range map[string]string{
+		"Accept":               "application/json, text/event-stream",
+		"Content-Type":         "application/json",
+		"Mcp-Protocol-Version": version,
+		"Mcp-Method":           m.Method,
+		"Mcp-Session-Id":       "",
+		"Last-Event-Id":        "",
+		"X-Config":             r.Header.Get("X-Config"),
+	} {
+		if got := strings.Join(r.Header[name], "|"); got != want {
+			p.t.Errorf("%s: header %s = %q, want %q", m.Method, name, got, want)
+		}
+	}
+	if !wire.IsObject(wire.Get(meta, spec.MetaClientCapabilities)) || version == "" {
+		p.t.Errorf("%s: _meta = %s, want an envelope", m.Method, meta)
+	}
+	if name, named := nameOf(m.Method, m.Params); named && !p.rawNames {
+		if got, _ := protocol.DecodeHeader(r.Header.Get("Mcp-Name")); got != name {
+			p.t.Errorf("%s: Mcp-Name says %q, want %q", m.Method, got, name)
+		}
+	}
+	if n, ok := m.ID.Int(); !ok || n <= 0 {
+		p.t.Errorf("%s: id %s, want a positive integer", m.Method, m.ID)
+	}
+}
+
+// requests returns what came of a method.
+func (p *upPeer) requests(method string) []upSeen {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []upSeen
+	for _, s := range p.seen {
+		if s.method == method {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// back returns a Back of the peer.
+func (p *upPeer) back(opts BackOptions) *Back {
+	p.t.Helper()
+	opts.URL = p.URL
+	return newUpBack(p.t, opts)
+}
+
+// says makes the peer answer a method with one result, as JSON.
+func (p *upPeer) says(method, result string) {
+	p.on[method] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { upAnswer(w, m.ID, result) }
+}
+
+func upAnswer(w http.ResponseWriter, id wire.ID, result string) {
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)
+}
+
+// upFail answers with an error.
+func upFail(w http.ResponseWriter, status int, id wire.ID, code int64, data string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	e := wire.Errorf(code, "no %d", code)
+	if data != "" {
+		e.Data = json.RawMessage(data)
+	}
+	_, _ = w.Write(wire.AppendError(nil, id, e))
+}
+
+// upStream begins a stream and returns what writes one event's data to it.
+func upStream(w http.ResponseWriter) func(format string, args ...any) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(http.StatusOK)
+	rc := http.NewResponseController(w)
+	_ = rc.Flush()
+	return func(format string, args ...any) {
+		fmt.Fprintf(w, "event: message\ndata: "+format+"\n\n", args...)
+		_ = rc.Flush()
+	}
+}
+
+// said is a tool's result that holds text.
+func said(text string) string {
+	return fmt.Sprintf(`{"resultType":"complete","content":[{"type":"text","text":%q}]}`, text)
+}
+
+// A linePeer is the far end of a connection: a modern server played by a test.
+type linePeer struct {
+	t    testing.TB
+	conn transport.Conn
+}
+
+// upLines returns a Back over pipes, and the far end of each connection it dials.
+func upLines(t testing.TB, opts BackOptions) (*Back, <-chan *linePeer) {
+	peers := make(chan *linePeer, 16)
+	opts.Dial = func(context.Context) (transport.Conn, error) {
+		near, far := transport.NewPipe()
+		t.Cleanup(func() { _ = far.Close() })
+		peers <- &linePeer{t, far}
+		return near, nil
+	}
+	return newUpBack(t, opts), peers
+}
+
+// read returns the next message, and fails the test if there is none.
+func (p *linePeer) read() wire.Message {
+	p.t.Helper()
+	text, err := p.conn.Read()
+	if err != nil {
+		p.t.Errorf("reading from the back: %v", err)
+		return wire.Message{}
+	}
+	m, err := wire.Parse(text, wire.Options{UniqueParams: true})
+	if err != nil {
+		p.t.Errorf("the back wrote %s: %v", text, err)
+	}
+	return m
+}
+
+// want reads the next message, which must be of method.
+func (p *linePeer) want(method string) wire.Message {
+	p.t.Helper()
+	m := p.read()
+	if m.Method != method {
+		p.t.Errorf("the back sent %q %s, want %q", m.Method, m.Params, method)
+	}
+	return m
+}
+
+func (p *linePeer) write(format string, args ...any) {
+	p.t.Helper()
+	if err := p.conn.Write(fmt.Appendf(nil, format, args...)); err != nil {
+		p.t.Errorf("writing to the back: %v", err)
+	}
+}
+
+func (p *linePeer) result(id wire.ID, result string) {
+	p.t.Helper()
+	p.write(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)
+}
+
+// An outcome is what a request that runs beside the test came to.
+type outcome struct {
+	body string
+	err  error
+}
+
+// upServe runs a request beside the test.
+func upServe(ctx context.Context, b *Back, req *exchange.Request, x exchange.Exchange) <-chan outcome {
+	done := make(chan outcome, 1)
+	go func() { // ends with the request
+		body, err := upBody(b.Serve(ctx, req, x))
+		done <- outcome{body, err}
+	}()
+	return done
+}

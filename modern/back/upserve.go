@@ -1,0 +1,231 @@
+package back
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern/protocol"
+)
+
+// A serving is one client's request at the back, from the first time it is sent to
+// its last answer.
+type serving struct {
+	// Set by Serve, read-only after.
+	b     *Back
+	req   *exchange.Request
+	x     exchange.Exchange
+	level spec.LogLevel // of the messages its caller wants
+	clock *exchange.Clock
+	in    exchange.Intake // of its answers, one after the other
+	// listens says that it is a listen request, whose notifications are all its
+	// caller's. It has no clock.
+	listens bool
+	// streams says that its method is not known here: it may be a stream, which every
+	// message keeps alive. What its caller is told is never outdated by what comes next.
+	streams bool
+
+	// mu guards the fields below. It is held for the moment only.
+	mu       sync.Mutex
+	progress float64 // the last value; meaningless unless moved
+	moved    bool
+}
+
+// Serve implements [exchange.Handler].
+//
+// A request is sent a second time only if the first can't have had an effect:
+// nothing was sent, the server refused it unseen, or the method only reads. For a
+// legacy client the server's questions are put to it in rounds; a modern one gets
+// them as they are.
+func (b *Back) Serve(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+	if err := b.refuseMethod(req); err != nil {
+		return nil, err
+	}
+	if req.Method == spec.MethodListen {
+		return b.serveListen(ctx, req, x)
+	}
+	s := &serving{b: b, req: req, x: x, level: req.LogLevel}
+	if s.level == "" && req.Era != spec.Modern {
+		s.level = b.opts.LogLevel
+	}
+	s.in.Use(req.Memory, req.Share)
+	ctx, cancel := context.WithCancelCause(ctx)
+	s.streams = req.Era == spec.Modern && spec.Undefined(req.Method)
+	s.clock = exchange.StartClock(b.opts.Timeouts.Request, s.most(), func() { cancel(errTooLong) })
+	a, err := s.run(ctx)
+	s.clock.Stop()
+	if err != nil {
+		defer cancel(nil)
+		s.in.Close()
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, s.clientError(err)
+	}
+	// Not cancelled earlier: a stream may have to be read to its end.
+	release := a.release
+	res := exchange.NewResult(a.result, func() {
+		if release != nil {
+			release()
+		}
+		s.in.Close()
+		cancel(nil)
+	})
+	res.Outline, res.Extra, res.Era = a.outline, a.extra, spec.Modern
+	return res, nil
+}
+
+// refuseMethod refuses what does not exist in this era, so that no server has to
+// make sense of it. What there is about tasks is modern clients' alone.
+//
+// Spec: tasks extension 2026-07-28, Supported Methods.
+func (b *Back) refuseMethod(req *exchange.Request) error {
+	passes := spec.OnTask(req.Method) && !slices.Contains(b.hiddenFrom(req.Era), spec.ExtensionTasks)
+	if spec.LegacyOnly(req.Method) || strings.HasPrefix(req.Method, spec.MethodTasksPrefix) && !passes {
+		return exchange.Refuse(spec.CodeMethodNotFound, "method %q does not exist in revision %s, which the server speaks", req.Method, spec.LatestModern)
+	}
+	return nil
+}
+
+// advance takes a progress value and reports whether it may be told: it must be
+// greater than the last, over all rounds. Any progress starts the clock anew.
+//
+// Spec: 2026-07-28, basic/patterns/progress.
+func (s *serving) advance(value []byte) bool {
+	v, err := strconv.ParseFloat(string(value), 64)
+	if err != nil {
+		return false
+	}
+	s.clock.Restart()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.moved && v <= s.progress {
+		return false
+	}
+	s.progress, s.moved = v, true
+	return true
+}
+
+// run sends the request until its last answer. The error is the server's own as a
+// *wire.Error, a *failure, or why ctx ended.
+func (s *serving) run(ctx context.Context) (answer, error) {
+	var more []wire.Edit // what the round adds to the params
+	for round := 0; ; round++ {
+		a, err := s.send(ctx, more)
+		if err != nil {
+			return a, err
+		}
+		if a.err != nil {
+			return answer{}, s.b.upstreamError(s.req, a.takeError())
+		}
+		kind, typed := resultType(&a)
+		if !typed {
+			s.b.opts.Doubt("it answered " + s.req.Method + " with a result that does not say of which type it is")
+		}
+		switch {
+		case s.req.Era == spec.Modern || !typed || kind == spec.ResultComplete:
+			return s.complete(a), nil
+		case kind != spec.ResultInputRequired:
+			a.free()
+			return answer{}, wire.Errorf(spec.CodeInternal, "server %q answered %s with a result of type %q, which only clients of a later revision know", s.b.opts.Name, s.req.Method, shorten(kind))
+		case round == maxRounds:
+			a.free()
+			return answer{}, wire.Errorf(spec.CodeInternal, "server %q asks for input in the %dth round of %s; a client is asked in %d at most", s.b.opts.Name, round+1, s.req.Method, maxRounds)
+		}
+		asked := keep(a.result)
+		a.free()
+		s.in.Next()
+		if more, err = s.fulfil(ctx, asked, round); err != nil {
+			return answer{}, err
+		}
+		s.clock.Restart()
+	}
+}
+
+// resultType returns what a result says it is, and whether it does.
+//
+// Spec: 2026-07-28, basic/index, ResultType.
+func resultType(a *answer) (string, bool) {
+	v := a.outline.Get(a.result, "resultType")
+	return wire.Unquote(v), v != nil
+}
+
+// complete takes a look at a last answer.
+func (s *serving) complete(a answer) answer {
+	if s.req.Method == spec.MethodToolsList {
+		if page, changed := s.b.learn(s.req.Profile.Scope, a.result); changed {
+			a.result, a.outline = page, nil
+		}
+	}
+	return a
+}
+
+// remedies are the ways to make a server accept a request that it refused unseen.
+// Each is tried once.
+type remedies struct {
+	repeated     bool // the way there failed
+	renegotiated bool
+	relisted     bool
+	renamed      bool
+}
+
+// send sends the request, with what a round adds, and returns the response. It
+// sends it again where that can help and does no harm.
+func (s *serving) send(ctx context.Context, more []wire.Edit) (answer, error) {
+	var tried remedies
+	for {
+		id := s.b.lastID.Add(1)
+		params := upstreamParams(s.req, s.b.envelopeOf(s.req, s.level, id), more)
+		c := s.b.call(id, s.req, params)
+		c.of = s
+		a, err := s.b.link.exchange(ctx, c)
+		s.b.health.note(ctx, err)
+		switch {
+		case err == nil && a.err == nil:
+			return a, nil
+		case err == nil && !s.remedy(ctx, &tried, a.err):
+			return a, nil
+		case err == nil:
+			a.free()
+			s.in.Next()
+			continue
+		}
+		// A round may not be repeated: its requestState may be good for one use.
+		f := asFailure(err)
+		if f == nil || tried.repeated || ctx.Err() != nil || !f.repeatable(s.req.Method) || more != nil && f.fate == mayHaveRun {
+			return a, err
+		}
+		tried.repeated = true
+		s.b.log.Info("repeating request", "method", s.req.Method, "cause", f)
+	}
+}
+
+// remedy does something about an error with which a server refused a request
+// before it looked at it, and reports whether to send it again.
+func (s *serving) remedy(ctx context.Context, tried *remedies, e *wire.Error) bool {
+	switch {
+	case e.Code == spec.CodeUnsupportedVersion && !tried.renegotiated:
+		tried.renegotiated = true
+		return s.b.renegotiated(e)
+	case e.Code != spec.CodeHeaderMismatch || !s.b.overHTTP():
+		return false
+	}
+	name, _ := nameOf(s.req.Method, s.req.Params)
+	if s.req.Method == spec.MethodToolsCall && !tried.relisted {
+		tried.relisted = true
+		if s.b.relist(ctx, s.req.Profile, name) {
+			return true
+		}
+	}
+	if protocol.EncodeHeader(name) == name || !protocol.PassesRaw(name) || tried.renamed {
+		return false
+	}
+	tried.renamed = true
+	s.b.rawNames.Store(!s.b.rawNames.Load())
+	return true
+}

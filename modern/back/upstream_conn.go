@@ -1,0 +1,233 @@
+package back
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+const (
+	firstRest = 200 * time.Millisecond
+	maxRest   = 5 * time.Second
+	// maxRestWait is how much rest a request waits for; it fails over more.
+	maxRestWait = time.Second
+	// stable is how long a connection lives before its loss is no sign of a server
+	// that can't stand.
+	stable = 10 * time.Second
+)
+
+// A connLink reaches a server over a connection of messages that all requests
+// share: a child's standard streams, a WebSocket, a pipe. It is opened by the first request
+// and opened anew by the first after its end.
+//
+// Spec: 2026-07-28, basic/transports/stdio.
+type connLink struct {
+	opts *BackOptions
+	news func(c *upcall, m *wire.Message)
+	lost func(error) // told when the connection ended by itself
+
+	stop context.CancelCauseFunc
+	live context.Context // ends with close
+
+	useless atomic.Int64     // messages that nobody needed
+	odd     transport.Seldom // tells of what can't be read
+	running sync.WaitGroup   // dials, readers, what is being sent that nobody waits for
+
+	// mu guards the fields below.
+	mu      sync.Mutex
+	pipe    *pipe    // the last one opened, which may have ended; nil if none
+	opening *opening // nil if no dial is under way
+	closed  bool
+
+	// Of a server that ends or can't be started: it is not started again and again.
+	restUntil time.Time
+	rest      time.Duration // zero after the first failure: one is no habit
+	lastErr   error
+}
+
+// An opening is a dial that all share who need the connection.
+type opening struct {
+	done chan struct{} // closed when pipe and err are set
+	pipe *pipe
+	err  error
+}
+
+func newConnLink(opts *BackOptions, news func(*upcall, *wire.Message), lost func(error)) *connLink {
+	l := &connLink{opts: opts, news: news, lost: lost}
+	l.live, l.stop = context.WithCancelCause(context.Background())
+	return l
+}
+
+// exchange implements link. Its goroutine gives the notifications of c to the
+// caller, so that a slow caller holds up nobody else.
+func (l *connLink) exchange(ctx context.Context, c *upcall) (answer, error) {
+	p, err := l.get(ctx)
+	if err != nil {
+		return answer{}, err
+	}
+	return p.exchange(ctx, c)
+}
+
+// listen implements link.
+func (l *connLink) listen(ctx context.Context, c *upcall) (listenStream, error) {
+	p, err := l.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.listen(ctx, c)
+}
+
+// get returns the connection, opening one if there is none.
+func (l *connLink) get(ctx context.Context) (*pipe, error) {
+	for {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		p, op, rest, err := l.look()
+		switch {
+		case err != nil:
+			return nil, &failure{cause: err, fate: notSent}
+		case p != nil:
+			return p, nil
+		case rest > 0:
+			if err := backoff.Wait(ctx, rest); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		select {
+		case <-op.done:
+			if op.err != nil {
+				return nil, &failure{cause: op.err, fate: notSent}
+			}
+			return op.pipe, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// look returns one of: the connection; the dial under way, which it starts; how
+// long the server still rests; why there will be no connection.
+func (l *connLink) look() (*pipe, *opening, time.Duration, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rest := time.Until(l.restUntil)
+	switch {
+	case l.closed:
+		return nil, nil, 0, exchange.ErrShutdown
+	case l.opening != nil:
+		return nil, l.opening, 0, nil
+	case l.pipe != nil && l.pipe.alive():
+		return l.pipe, nil, 0, nil
+	case rest > maxRestWait:
+		return nil, nil, 0, l.lastErr
+	case rest > 0:
+		return nil, nil, rest, nil
+	}
+	op := &opening{done: make(chan struct{})}
+	l.opening = op
+	l.running.Go(func() { l.open(op) }) // ends by its time-out, or with close
+	return nil, op, 0, nil
+}
+
+// open dials for all who wait. The dial does not die with one of them.
+func (l *connLink) open(op *opening) {
+	defer close(op.done)
+	ctx, cancel := context.WithTimeoutCause(l.live, l.opts.Timeouts.Connect, errors.New("it did not start within timeouts.connect"))
+	defer cancel()
+	begun := time.Now()
+	conn, err := l.opts.Dial(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.opening = nil
+	switch {
+	case err != nil:
+		op.err = fmt.Errorf("connecting to it: %w", err)
+		l.restLocked(begun, op.err)
+	case l.closed:
+		op.err = exchange.ErrShutdown
+		l.running.Go(func() { _ = conn.Close() })
+	default:
+		op.pipe = newPipe(l, conn)
+		l.pipe = op.pipe
+		l.opts.Logger.Debug("connected", "took", time.Since(begun))
+	}
+}
+
+// restLocked notes that an attempt failed, or a connection ended, that began at a
+// time. After the first failure in a while the server gets no rest.
+func (l *connLink) restLocked(begun time.Time, err error) {
+	now := time.Now()
+	if l.lastErr == nil || begun.Sub(l.restUntil) > stable || now.Sub(begun) > stable && l.rest == 0 {
+		l.rest = 0
+	} else {
+		l.rest = min(max(2*l.rest, firstRest), maxRest)
+	}
+	l.restUntil, l.lastErr = now.Add(l.rest), err
+}
+
+// connected reports whether a connection was ever had.
+func (l *connLink) connected() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.pipe != nil
+}
+
+// noise says, after a semicolon, what came on the last connection that is no message.
+func (l *connLink) noise() string {
+	l.mu.Lock()
+	p := l.pipe
+	l.mu.Unlock()
+	if p == nil {
+		return ""
+	}
+	return transport.Noise(p.conn)
+}
+
+// ended notes that a connection has ended by itself.
+func (l *connLink) ended(p *pipe, err error) {
+	l.mu.Lock()
+	if time.Since(p.born) < stable {
+		l.restLocked(p.born, err)
+	}
+	l.mu.Unlock()
+	l.lost(err)
+}
+
+// close implements link. A connection's Close is polite by itself: it lets a child
+// exit before it makes it.
+func (l *connLink) close(context.Context) error {
+	l.mu.Lock()
+	l.closed = true
+	p := l.pipe
+	l.mu.Unlock()
+	l.stop(exchange.ErrShutdown)
+	var err error
+	if p != nil {
+		p.fail(exchange.ErrShutdown)
+		if err = p.conn.Close(); errors.Is(err, transport.ErrClosed) {
+			err = nil
+		}
+	}
+	l.running.Wait()
+	return err
+}
+
+func (l *connLink) drop(what string) {
+	l.useless.Add(1)
+	l.opts.Metrics.Dropped(l.opts.Name, what)
+}
+
+var _ link = (*connLink)(nil)

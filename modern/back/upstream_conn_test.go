@@ -1,0 +1,384 @@
+package back
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+func TestM2L04IdsAndTokensOnASharedConnection(t *testing.T) {
+	b, peers := upLines(t, BackOptions{})
+	ask := func(who string, token string) (<-chan outcome, *upCaller) {
+		req := upRequest("tools/call", fmt.Sprintf(`{"name":%q,"_meta":{"progressToken":%s}}`, who, token))
+		req.ProgressToken = json.RawMessage(token)
+		x := &upCaller{told: make(chan string, 4)}
+		return upServe(t.Context(), b, req, x), x
+	}
+	one, first := ask("one", `0`)
+	p := <-peers
+	m1 := p.want("tools/call")
+	two, second := ask("two", `0`)
+	m2 := p.want("tools/call")
+	seen := make(map[string]bool)
+	for _, m := range []wire.Message{m1, m2} {
+		token := string(wire.Get(wire.Get(m.Params, "_meta"), "progressToken"))
+		if n, ok := m.ID.Int(); !ok || n < 1 || n > 9 || token != m.ID.String() || seen[token] {
+			t.Errorf("id %s and token %s, want small positive integers of its own", m.ID, token)
+		}
+		seen[token] = true
+	}
+	p.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":2}}`, m2.ID)
+	p.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m1.ID)
+	const want = `notifications/progress {"progressToken":0,"progress":%d}`
+	if got := <-second.told; got != fmt.Sprintf(want, 2) {
+		t.Errorf("the second heard %s", got)
+	}
+	if got := <-first.told; got != fmt.Sprintf(want, 1) {
+		t.Errorf("the first heard %s", got)
+	}
+	p.write(`{"jsonrpc":"2.0","id":"%s","result":{}}`, m1.ID) // a string: not the same id
+	p.result(m2.ID, said("2"))
+	p.result(m1.ID, said("1"))
+	if out := <-one; out.body != said("1") || out.err != nil {
+		t.Errorf("the first got %s, %v", out.body, out.err)
+	}
+	if out := <-two; out.body != said("2") || out.err != nil {
+		t.Errorf("the second got %s, %v", out.body, out.err)
+	}
+}
+
+func TestM2L12MessagesThatNameNoRequest(t *testing.T) {
+	drops := &upDrops{}
+	b, peers := upLines(t, BackOptions{Metrics: drops})
+	call := func() (<-chan outcome, *upCaller) {
+		req := upRequest("tools/call", `{"name":"t"}`)
+		req.LogLevel = "info"
+		x := &upCaller{told: make(chan string, 4)}
+		return upServe(t.Context(), b, req, x), x
+	}
+	one, first := call()
+	p := <-peers
+	m1 := p.want("tools/call")
+	const log = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":%q,"data":%d}}`
+	p.write(log, "debug", 1)
+	p.write(log, "warning", 2)
+	<-first.told
+	two, second := call()
+	m2 := p.want("tools/call")
+	p.write(log, "warning", 3) // whose is it?
+	p.result(m1.ID, said("1"))
+	<-one
+	p.write(log, "warning", 4)
+	p.result(m2.ID, said("2"))
+	<-two
+	if got := strings.Join(first.heard(), " "); got != `notifications/message {"level":"warning","data":2}` {
+		t.Errorf("the first heard %s, want what came while it was alone", got)
+	}
+	if got := strings.Join(second.heard(), " "); got != `notifications/message {"level":"warning","data":4}` {
+		t.Errorf("the second heard %s, want what came while it was alone", got)
+	}
+	if n := drops.count("log message"); n != 2 {
+		t.Errorf("%d messages counted as dropped, want 2", n)
+	}
+}
+
+func TestM2L12ListensDoNotCount(t *testing.T) {
+	b, peers := upLines(t, BackOptions{})
+	opened := make(chan listenStream, 1)
+	go func() { // ends with the acknowledgment
+		s, err := b.openListen(t.Context(), upRequest("", "").Profile, exchange.Filter{Tools: true})
+		if err != nil {
+			t.Error(err)
+		}
+		opened <- s
+	}()
+	p := <-peers
+	m := p.want("subscriptions/listen")
+	p.write(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, m.ID)
+	s := <-opened
+	defer s.close()
+	req := upRequest("tools/call", `{"name":"t"}`)
+	req.LogLevel = "info"
+	x := &upCaller{}
+	done := upServe(t.Context(), b, req, x)
+	m = p.want("tools/call")
+	p.write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
+	p.result(m.ID, said("ok"))
+	<-done
+	if len(x.heard()) != 1 {
+		t.Errorf("heard %q, want the message: the listen stream is no request that has any", x.heard())
+	}
+}
+
+func TestL2M15CancelOnAConnection(t *testing.T) {
+	b, peers := upLines(t, BackOptions{})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := upServe(ctx, b, upRequest("tools/call", `{"name":"t"}`), &upCaller{})
+	p := <-peers
+	m := p.want("tools/call")
+	cancel()
+	if out := <-done; !errors.Is(out.err, context.Canceled) {
+		t.Errorf("Serve = %v, want the cancellation", out.err)
+	}
+	c := p.want("notifications/cancelled")
+	if got := string(wire.Get(c.Params, "requestId")); got != m.ID.String() {
+		t.Errorf("cancelled %s, want %s", got, m.ID)
+	}
+	// A late answer harms nobody.
+	p.result(m.ID, said("late"))
+	next := upServe(t.Context(), b, upRequest("tools/call", `{"name":"t"}`), &upCaller{})
+	p.result(p.want("tools/call").ID, said("next"))
+	if out := <-next; out.body != said("next") {
+		t.Errorf("the next call got %s, %v", out.body, out.err)
+	}
+}
+
+func TestF07UnreadableMessagesOnAConnection(t *testing.T) {
+	for _, tt := range []struct {
+		name, line string
+		fails      bool
+	}{
+		{"its answer", `{"jsonrpc":"2.0","id":%s,"result":{},"error":7}`, true},
+		{"no JSON", `{"jsonrpc":"2.0","id":%s,`, false},
+		{"a batch", `[{"jsonrpc":"2.0","id":%s,"result":{}}]`, false},
+		{"a request of the server", `{"jsonrpc":"2.0","id":%s,"method":"elicitation/create"}`, false},
+		{"nothing known", `{"jsonrpc":"2.0","method":"vendor/%s"}`, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b, peers := upLines(t, BackOptions{})
+			done := upServe(t.Context(), b, upRequest("tools/call", `{"name":"t"}`), &upCaller{})
+			p := <-peers
+			m := p.want("tools/call")
+			p.write(tt.line, m.ID)
+			if !tt.fails {
+				p.result(m.ID, said("ok"))
+			}
+			out := <-done
+			if tt.fails != (out.err != nil) || tt.fails && !strings.Contains(out.err.Error(), "can't be read") {
+				t.Errorf("Serve = %s, %v, want a failure: %v", out.body, out.err, tt.fails)
+			}
+		})
+	}
+}
+
+func TestLargeAnswerOnAConnection(t *testing.T) {
+	err := &transport.TooLongError{Limit: 10, Start: []byte(`{"jsonrpc":"2.0","id":1,"result":{"a`)}
+	near, far := newFaultyConn(err)
+	b := newUpBack(t, BackOptions{Dial: func(context.Context) (transport.Conn, error) { return near, nil }})
+	done := upServe(t.Context(), b, upRequest("tools/call", `{"name":"t"}`), &upCaller{})
+	<-far
+	if out := <-done; out.err == nil || !strings.Contains(out.err.Error(), "more than 10 bytes") {
+		t.Errorf("Serve = %s, %v, want that the answer is too large", out.body, out.err)
+	}
+}
+
+// A faultyConn gives one error once something was written.
+type faultyConn struct {
+	err     error
+	wrote   chan struct{}
+	told    chan struct{}
+	closed  chan struct{}
+	isClose chan struct{}
+}
+
+func newFaultyConn(err error) (*faultyConn, <-chan struct{}) {
+	c := &faultyConn{err: err, wrote: make(chan struct{}, 8), told: make(chan struct{}), closed: make(chan struct{}), isClose: make(chan struct{}, 1)}
+	return c, c.told
+}
+
+func (c *faultyConn) Read() ([]byte, error) {
+	select {
+	case <-c.wrote:
+		close(c.told)
+		return nil, c.err
+	case <-c.closed:
+		return nil, transport.ErrClosed
+	}
+}
+
+func (c *faultyConn) Write([]byte) error { c.wrote <- struct{}{}; return nil }
+
+func (c *faultyConn) Close() error {
+	select {
+	case c.isClose <- struct{}{}:
+		close(c.closed)
+	default:
+	}
+	return nil
+}
+
+// TestConnectionLost proves which requests are sent again to a server that was
+// restarted, and that everybody shares the new connection.
+func TestConnectionLost(t *testing.T) {
+	for _, tt := range []struct {
+		method string
+		again  bool
+	}{{"tools/call", false}, {"resources/read", true}, {"tools/list", true}} {
+		t.Run(tt.method, func(t *testing.T) {
+			b, peers := upLines(t, BackOptions{})
+			done := upServe(t.Context(), b, upRequest(tt.method, `{"name":"t","uri":"u:"}`), &upCaller{})
+			p := <-peers
+			p.want(tt.method)
+			_ = p.conn.Close()
+			if !tt.again {
+				if out := <-done; out.err == nil || !strings.Contains(out.err.Error(), "may have taken effect") {
+					t.Errorf("Serve = %v, want that the call may have run", out.err)
+				}
+				done = upServe(t.Context(), b, upRequest(tt.method, `{"name":"t"}`), &upCaller{})
+			}
+			p = <-peers
+			p.result(p.want(tt.method).ID, said("again"))
+			if out := <-done; out.body != said("again") {
+				t.Errorf("Serve = %s, %v, want the answer of the new connection", out.body, out.err)
+			}
+		})
+	}
+}
+
+func TestWriteFailsAndNothingRan(t *testing.T) {
+	var n atomic.Int32
+	b := newUpBack(t, BackOptions{Dial: func(context.Context) (transport.Conn, error) {
+		if n.Add(1) == 1 {
+			return &deafConn{closed: make(chan struct{})}, nil
+		}
+		near, far := transport.NewPipe()
+		go func() { // ends with the answer
+			p := &linePeer{t, far}
+			p.result(p.want("tools/call").ID, said("ok"))
+		}()
+		return near, nil
+	}})
+	if body, err := upBody(b.Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{})); err != nil || body != said("ok") {
+		t.Errorf("Serve = %s, %v, want the answer: nothing was sent the first time", body, err)
+	}
+}
+
+// A deafConn takes nothing.
+type deafConn struct{ closed chan struct{} }
+
+func (c *deafConn) Read() ([]byte, error) { <-c.closed; return nil, transport.ErrClosed }
+func (c *deafConn) Write([]byte) error    { return io.ErrClosedPipe }
+
+func (c *deafConn) Close() error {
+	select {
+	case <-c.closed:
+	default:
+		close(c.closed)
+	}
+	return nil
+}
+
+// TestServerThatCannotStandRests proves that a command which exits at once is not
+// started again and again, however many ask for it.
+func TestServerThatCannotStandRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var starts atomic.Int32
+		b, err := NewBack(BackOptions{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Dial: func(context.Context) (transport.Conn, error) {
+			starts.Add(1)
+			near, far := transport.NewPipe()
+			_ = far.Close()
+			return near, nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		for time.Since(begun) < time.Minute {
+			if _, err := b.Serve(t.Context(), upRequest("tools/list", ""), &upCaller{}); err == nil {
+				t.Fatal("Serve succeeded")
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if n := starts.Load(); n < 5 || n > 30 {
+			t.Errorf("started %d times in a minute, want some", n)
+		}
+		if err := b.Close(context.Background()); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+		if _, err := b.Serve(context.Background(), upRequest("tools/list", ""), &upCaller{}); err == nil || !strings.Contains(err.Error(), "shutting down") {
+			t.Errorf("Serve after Close = %v, want that it is over", err)
+		}
+	})
+}
+
+func TestDialOutlivesItsFirstCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, err := NewBack(BackOptions{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Dial: func(ctx context.Context) (transport.Conn, error) {
+			if err := backoff.Wait(ctx, 5*time.Second); err != nil {
+				return nil, err
+			}
+			near, far := transport.NewPipe()
+			go func() { // ends with the connection
+				for {
+					text, err := far.Read()
+					if err != nil {
+						return
+					}
+					if m, _ := wire.Parse(text, wire.Options{}); m.Method == "tools/list" {
+						_ = far.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"tools":[]}}`, m.ID))
+					}
+				}
+			}()
+			return near, nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close(context.Background())
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := b.Serve(short, upRequest("tools/list", ""), &upCaller{}); err == nil {
+			t.Error("Serve succeeded before the server started")
+		}
+		begun := time.Now()
+		_, err = upBody(b.Serve(t.Context(), upRequest("tools/list", ""), &upCaller{}))
+		if took := time.Since(begun); err != nil || took != 4*time.Second {
+			t.Errorf("Serve = %v after %v, want the answer as soon as the first dial is done", err, took)
+		}
+	})
+}
+
+// TestSlowCallerHoldsUpNobody proves that progress for one caller who does not take
+// it neither stops the connection nor grows without bound.
+func TestSlowCallerHoldsUpNobody(t *testing.T) {
+	b, peers := upLines(t, BackOptions{})
+	req := upRequest("tools/call", `{"name":"slow"}`)
+	req.ProgressToken = json.RawMessage(`1`)
+	x := &upCaller{told: make(chan string)} // nobody reads
+	slow := upServe(t.Context(), b, req, x)
+	p := <-peers
+	m := p.want("tools/call")
+	for i := range 2 * maxNotes {
+		p.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d}}`, m.ID, i+1)
+	}
+	quick := upServe(t.Context(), b, upRequest("tools/list", ""), &upCaller{})
+	p.result(p.want("tools/list").ID, `{"tools":[]}`)
+	if out := <-quick; out.err != nil {
+		t.Errorf("another's request failed: %v", out.err)
+	}
+	p.result(m.ID, said("ok"))
+	var last string
+	for i := 0; ; i++ {
+		select {
+		case last = <-x.told:
+			continue
+		case out := <-slow:
+			if out.err != nil || i > maxNotes+1 || !strings.Contains(last, fmt.Sprint(2*maxNotes)) {
+				t.Errorf("Serve = %v after %d notes, the last %s; want at most %d and the newest last", out.err, i, last, maxNotes+1)
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package back
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A forgetfulServer is one over a connection that, as those of go-sdk, has one listen
+// per connection: it takes a while to end one, and what it forgets then is what the
+// next has asked for, too.
+type forgetfulServer struct {
+	*linePeer
+	live    wire.ID
+	granted []byte // nil once the server has gone deaf
+	listens int
+	ended   chan wire.ID
+}
+
+// serve plays the server until the connection ends.
+func (s *forgetfulServer) serve() {
+	messages := make(chan wire.Message)
+	go s.read(messages) // ends with the connection
+	for {
+		select {
+		case m, ok := <-messages:
+			if !ok {
+				return
+			}
+			s.take(m)
+		case id := <-s.ended:
+			s.result(id, `{"resultType":"complete"}`)
+			if s.granted != nil && s.live.String() != id.String() {
+				s.t.Error("a listen was asked for before the former had ended")
+			}
+			s.granted = nil
+		}
+	}
+}
+
+func (s *forgetfulServer) read(to chan<- wire.Message) {
+	defer close(to)
+	for {
+		text, err := s.conn.Read()
+		if err != nil {
+			return
+		}
+		m, err := wire.Parse(append([]byte(nil), text...), wire.Options{})
+		if err != nil {
+			s.t.Errorf("the back wrote %s: %v", text, err)
+		}
+		to <- m
+	}
+}
+
+func (s *forgetfulServer) take(m wire.Message) {
+	switch m.Method {
+	case spec.MethodListen:
+		s.listens++
+		s.live, s.granted = m.ID, append([]byte(nil), wire.Get(m.Params, "notifications")...)
+		s.write(ackText, s.granted, m.ID)
+		s.write(uriText, "file:///a", m.ID.String())
+	case spec.NotifyCancelled:
+		id, err := wire.ParseID(wire.Get(m.Params, "requestId"))
+		if err != nil {
+			s.t.Errorf("cancelled %s: %v", m.Params, err)
+		}
+		time.AfterFunc(turnover/2, func() { s.ended <- id })
+	}
+}
+
+// On a connection there is one listen at a time, and the next one waits until a server
+// has had the time to end the former.
+func TestL2M22OverAConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := transport.NewPipe()
+		aud := &watchAudience{counts: make(map[fanout.Topic]int)}
+		b, err := NewBack(BackOptions{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Changes: aud,
+			Dial: func(context.Context) (transport.Conn, error) { return near, nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := &forgetfulServer{linePeer: &linePeer{t, far}, ended: make(chan wire.ID, 16)}
+		done := make(chan struct{})
+		go func() { server.serve(); close(done) }() // ends with the connection
+		for _, uri := range []string{"file:///a", "file:///b", "file:///c"} {
+			topic := uriTopic(uri)
+			aud.want(1, topic)
+			honored, _, err := b.Watch(t.Context(), listenProfile, []fanout.Topic{topic})
+			if err != nil || len(honored) != 1 {
+				t.Errorf("Watch(%s) = %v, %v", uri, honored, err)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		if err := b.Close(context.Background()); err != nil && !errors.Is(err, transport.ErrClosed) {
+			t.Errorf("Close = %v", err)
+		}
+		_ = far.Close()
+		<-done
+		told := make(map[string]int)
+		for _, line := range aud.lines {
+			told[line]++
+		}
+		if told[`file:///a{"v":1}`] != 3 || told["file:///a"] != 1 || told["file:///b"] != 1 || told["file:///c"] != 0 || server.listens != 3 {
+			t.Errorf("after %d listens told %v, want each change, and one cue for what was live before the last", server.listens, told)
+		}
+	})
+}

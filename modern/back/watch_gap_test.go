@@ -1,0 +1,293 @@
+package back
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/interest"
+)
+
+func TestL2M27AStreamThatEndsIsReopenedAndEveryTopicCuedOnce(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		end   error
+		least time.Duration // before the server is asked again
+	}{
+		{"gracefully", errEnded, time.Second},
+		{"abruptly", errScriptBroken, 100 * time.Millisecond},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+				st.watch(uriTopic("a"), uriTopic("b"), listTopic(fanout.ToolsListChanged))
+				time.Sleep(time.Minute)
+				st.server.requests()
+				st.server.end(tt.end)
+				time.Sleep(tt.least)
+				st.wantRequests(0)
+				st.wantTold() // a cue before the stream is back would be one too early
+				time.Sleep(2 * time.Second)
+				st.wantRequests(1)
+				st.wantCarried("a b toolsListChanged")
+				st.wantTold("a", "b", "toolsListChanged")
+			})
+		})
+	}
+}
+
+func TestL2M27AServerThatEndsEveryStreamIsNotHammered(t *testing.T) {
+	for _, end := range []error{errEnded, errScriptBroken} {
+		t.Run(end.Error(), func(t *testing.T) {
+			onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+				st.watch(uriTopic("a"))
+				st.server.says(func(exchange.Filter) scripted { return scripted{ends: true} })
+				st.server.end(end)
+				time.Sleep(time.Minute)
+				if n := len(st.server.requests()); n < 4 || n > 15 {
+					t.Errorf("%d listen requests within a minute, want some", n)
+				}
+				st.server.says(nil)
+				time.Sleep(20 * time.Second)
+				st.wantCarried("a")
+			})
+		})
+	}
+}
+
+// Several streams that end together are opened again as one.
+func TestL2M27StreamsThatEndTogetherComeBackAsFew(t *testing.T) {
+	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+		for i := range 4 {
+			st.watch(uriTopic(fmt.Sprint(i)))
+		}
+		st.wantCarried("0", "1", "2", "3")
+		st.server.end(errScriptBroken)
+		time.Sleep(30 * time.Second)
+		st.wantCarried("0 1 2 3")
+		st.wantTold("0", "1", "2", "3")
+	})
+}
+
+func TestL2M27WatchersLiveOnWhileTheServerIsAway(t *testing.T) {
+	for _, single := range []bool{false, true} {
+		t.Run(fmt.Sprintf("single=%v", single), func(t *testing.T) {
+			onWatchStage(t, watchOptions{single: single}, func(t *testing.T, st *watchStage) {
+				st.watch(uriTopic("a")).wantHonored("a")
+				st.server.says(unreachable)
+				st.server.end(errScriptBroken)
+				time.Sleep(time.Hour)
+				if n := len(st.server.requests()); n < 200 || n > 500 {
+					t.Errorf("%d listen requests within an hour, want one in about 10 s", n)
+				}
+				st.wantTold()
+				start := time.Now()
+				if s := st.watch(uriTopic("b")); !errors.Is(s.err, errScriptBroken) || time.Since(start) != interest.Patience {
+					t.Errorf("Watch = %v after %v, want why the server is away after %v", s.err, time.Since(start), interest.Patience)
+				}
+				late := st.goWatch(uriTopic("c"))
+				time.Sleep(5 * time.Second)
+				st.server.says(nil) // it is up again
+				(<-late).wantHonored("c")
+				time.Sleep(20 * time.Second)
+				st.wantCarried("a c")
+				st.wantTold("a")
+			})
+		})
+	}
+}
+
+func TestWatchOfAServerNeverReachedFailsAtOnce(t *testing.T) {
+	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+		st.server.says(unreachable)
+		start := time.Now()
+		s := st.watch(uriTopic("a"))
+		if !errors.Is(s.err, errScriptBroken) || !strings.Contains(s.err.Error(), "scripted") || time.Since(start) > time.Second {
+			t.Errorf("Watch = %v after %v, want at once why, with the server's name", s.err, time.Since(start))
+		}
+		st.wantEnded()
+	})
+}
+
+// Closing while the server is asked and streams are open leaves nothing.
+func TestWatchesClose(t *testing.T) {
+	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+		st.watch(uriTopic("a"))
+		st.server.says(func(exchange.Filter) scripted { return scripted{takes: time.Hour} })
+		waits := st.goWatch(uriTopic("b"))
+		time.Sleep(time.Second)
+		st.ws.Close()
+		if s := <-waits; !errors.Is(s.err, exchange.ErrShutdown) {
+			t.Errorf("Watch under way = %v, want %v", s.err, exchange.ErrShutdown)
+		}
+		if s := st.watch(uriTopic("c")); !errors.Is(s.err, exchange.ErrShutdown) {
+			t.Errorf("Watch after close = %v, want %v", s.err, exchange.ErrShutdown)
+		}
+		st.wantEnded()
+	})
+}
+
+func TestL2M23AnEmptyAcknowledgmentThatEndsAtOnceMeansUnsupported(t *testing.T) {
+	for _, single := range []bool{false, true} {
+		t.Run(fmt.Sprintf("single=%v", single), func(t *testing.T) {
+			onWatchStage(t, watchOptions{single: single}, func(t *testing.T, st *watchStage) {
+				st.server.says(func(want exchange.Filter) scripted {
+					return scripted{omit: append(want.URIs, "toolsListChanged"), ends: true}
+				})
+				st.watch(listTopic(fanout.ToolsListChanged), uriTopic("a")).wantHonored("")
+				time.Sleep(time.Hour)
+				st.wantRequests(1)
+				st.wantEnded()
+			})
+		})
+	}
+}
+
+func TestL2M23ATopicThatANewAcknowledgmentOmitsIsCuedWarnedOfAndTriedAgain(t *testing.T) {
+	for _, single := range []bool{false, true} {
+		t.Run(fmt.Sprintf("single=%v", single), func(t *testing.T) {
+			onWatchStage(t, watchOptions{single: single}, func(t *testing.T, st *watchStage) {
+				st.watch(uriTopics("a", "b")...)
+				st.server.says(omitting("b"))
+				st.server.end(errScriptBroken)
+				time.Sleep(time.Hour)
+				carries := "a"
+				st.wantCarried(carries)
+				cues := slices.DeleteFunc(st.told(), func(line string) bool { return line != "b" })
+				if len(cues) != 1 {
+					t.Errorf("%d cues of what was left out, want its last one", len(cues))
+				}
+				if n := strings.Count(st.log.String(), "level=WARN"); n != 1 || !strings.Contains(st.log.String(), "no longer tells") {
+					t.Errorf("%d warnings, want one:\n%s", n, st.log)
+				}
+				if n := len(st.server.requests()); n < 10 || n > 40 {
+					t.Errorf("%d listen requests within an hour, want few", n)
+				}
+				if s := st.watch(uriTopic("b")); s.err != nil || len(s.honored) != 0 {
+					t.Errorf("Watch of what is left out = %v, %v, want it not honored", s.honored, s.err)
+				}
+				time.Sleep(10 * time.Second)
+				st.told()
+				st.server.says(nil)
+				time.Sleep(10 * time.Minute)
+				if told := st.told(); !slices.Contains(told, "b") {
+					t.Errorf("told %q, want a cue of what is back", told)
+				}
+				st.wantCarried("a b")
+			})
+		})
+	}
+}
+
+func TestL2M22OneListenAtATime(t *testing.T) {
+	onWatchStage(t, watchOptions{single: true}, func(t *testing.T, st *watchStage) {
+		st.server.says(func(exchange.Filter) scripted { return scripted{takes: 200 * time.Millisecond} })
+		st.watch(uriTopics("a", "b")...).wantHonored("a b")
+		one := st.goWatch(uriTopic("c"))
+		time.Sleep(100 * time.Millisecond) // while the server is asked anew
+		st.wantCarried()
+		two, three := st.goWatch(uriTopic("d")), st.goWatch(uriTopics("e", "a")...)
+		(<-one).wantHonored("c")
+		(<-two).wantHonored("d")
+		(<-three).wantHonored("e a")
+		st.wantCarried("a b c d e")
+		if got := st.server.requests(); len(got) != 3 || st.server.peak() != 1 {
+			t.Errorf("requests %q, %d streams at a time, want 3, one at a time", got, st.server.peak())
+		}
+		st.wantTold()
+		time.Sleep(cueAfter)
+		st.wantTold("a", "b", "c") // d and e were not live before
+		time.Sleep(time.Hour)
+		st.wantTold()
+		st.wantRequests(0)
+	})
+}
+
+func TestL2M22CuesArePutOff10sAtMost(t *testing.T) {
+	onWatchStage(t, watchOptions{single: true}, func(t *testing.T, st *watchStage) {
+		st.watch(uriTopic("a"))
+		for i := range 18 {
+			st.watch(uriTopic(fmt.Sprint(i)))
+			time.Sleep(500 * time.Millisecond)
+			st.wantTold()
+		}
+		time.Sleep(cueWithin)
+		cues := 0
+		for _, line := range st.told() {
+			if line == "a" {
+				cues++
+			}
+		}
+		if cues != 1 {
+			t.Errorf("%d cues after many listens, want one for all", cues)
+		}
+		for i := range 40 { // for longer than a cue may wait
+			st.watch(uriTopic(fmt.Sprint("more", i)))
+			time.Sleep(500 * time.Millisecond)
+		}
+		if !slices.Contains(st.told(), "a") {
+			t.Error("no cue after 20 s of listens, want one 10 s late at most")
+		}
+	})
+}
+
+// Leaving a topic out costs all others a gap: it is done when half are not wanted.
+func TestL2M22TopicsLeaveWhenItIsWorthAGap(t *testing.T) {
+	onWatchStage(t, watchOptions{single: true}, func(t *testing.T, st *watchStage) {
+		stay := st.watch(uriTopic("a"))
+		two, three := st.watch(uriTopic("b")), st.watch(uriTopic("c"))
+		time.Sleep(time.Minute)
+		two.close()
+		time.Sleep(time.Hour)
+		st.wantCarried("a b c")
+		three.close()
+		time.Sleep(time.Minute)
+		st.wantCarried("a")
+		stay.close()
+		time.Sleep(time.Minute)
+		st.wantEnded()
+	})
+}
+
+func TestM2L33UpdatesBelowASubscribedURI(t *testing.T) {
+	for _, tt := range []struct {
+		policy fanout.Subresources
+		want   []string
+	}{
+		{"", []string{`a{"v":1}`}},
+		{fanout.SubresourcesAsSent, []string{`a as a/x{"v":1}`}},
+		{fanout.SubresourcesOff, []string{"dropped: unsubscribed update"}},
+	} {
+		t.Run(string(tt.policy), func(t *testing.T) {
+			onWatchStage(t, watchOptions{subresources: tt.policy}, func(t *testing.T, st *watchStage) {
+				st.watch(uriTopic("a"))
+				st.server.tell(uriTopic("a/x"), "a")
+				st.wantTold(tt.want...)
+				st.watch(uriTopic("a/x"))
+				time.Sleep(time.Millisecond)
+				st.server.tell(uriTopic("a/x"), "a") // on both streams
+				st.wantTold(`a/x{"v":1}`)            // the exact one alone hears
+				st.server.tell(uriTopic("b"), "a")
+				st.wantTold("dropped: unsubscribed update")
+			})
+		})
+	}
+}
+
+// What lingers is to an ancestor as if it were gone.
+func TestM2L33ALingeringTopicHearsNothing(t *testing.T) {
+	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+		st.watch(uriTopic("a"))
+		s := st.watch(uriTopic("a/x"))
+		time.Sleep(10 * time.Second)
+		s.close()
+		synctest.Wait()
+		st.server.tell(uriTopic("a/x"), "")
+		st.wantTold(`a{"v":1}`)
+	})
+}

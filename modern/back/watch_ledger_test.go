@@ -1,0 +1,276 @@
+package back
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern/protocol"
+)
+
+// A ledger is a server that reports changes all the time, and knows which.
+type ledger struct {
+	// mu guards the fields below; changes are written with it held, so that they are
+	// on every stream in the order of their numbers.
+	mu      sync.Mutex
+	last    map[string]int // the number of each URI's last change
+	streams map[int]*ledgerStream
+	opened  int
+	peak    int // streams open at a time
+}
+
+type ledgerStream struct {
+	id   wire.ID
+	uris map[string]bool
+	send func(format string, args ...any)
+}
+
+// listen serves one listen request until its client leaves.
+func (l *ledger) listen(w http.ResponseWriter, r *http.Request, m wire.Message) {
+	f, err := protocol.ReadFilter(wire.Get(m.Params, "notifications"))
+	if err != nil {
+		upFail(w, http.StatusBadRequest, m.ID, spec.CodeInvalidParams, "")
+		return
+	}
+	s := &ledgerStream{id: m.ID, uris: make(map[string]bool), send: upStream(w)}
+	for _, uri := range f.URIs {
+		s.uris[uri] = true
+	}
+	l.mu.Lock()
+	s.send(ackText, protocol.AppendFilter(nil, f), m.ID)
+	l.opened++
+	key := l.opened
+	l.streams[key] = s
+	l.peak = max(l.peak, len(l.streams))
+	l.mu.Unlock()
+	<-r.Context().Done()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.streams, key)
+}
+
+// change reports one more change of a URI to every stream that has it.
+func (l *ledger) change(uri string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last[uri]++
+	for _, s := range l.streams {
+		if s.uris[uri] {
+			s.send(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":%q,"_meta":{"io.modelcontextprotocol/subscriptionId":%s,"n":%d}}}`,
+				uri, s.id, l.last[uri])
+		}
+	}
+}
+
+func (l *ledger) number(uri string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last[uri]
+}
+
+func (l *ledger) open() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.streams)
+}
+
+// A tally counts what is told of each change.
+type tally struct {
+	mu   sync.Mutex
+	told map[string]map[int]int // by URI and number
+}
+
+func (a *tally) Publish(ev fanout.Event) {
+	n, _ := strconv.Atoi(string(wire.Get(ev.Meta, "n")))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.told[ev.Topic.URI] == nil {
+		a.told[ev.Topic.URI] = make(map[int]int)
+	}
+	a.told[ev.Topic.URI][n]++
+}
+
+func (a *tally) Wanted(fanout.Topic) bool { return true }
+func (a *tally) End(fanout.Topic, error)  {}
+
+func (a *tally) has(uri string, n int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.told[uri][n] > 0
+}
+
+// eventually waits for something that takes its time on a real network.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline, tick := time.After(20*time.Second), time.NewTicker(5*time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("still not so after 20 s: %s", what)
+		}
+	}
+}
+
+// The whole way: net/http on both sides of loopback, a thousand sessions, and changes
+// all the time.
+func TestL2M21LedgerOverHTTP(t *testing.T) {
+	bridgetest.CheckLeaks(t)
+	const sessions, uris = 1000, 200
+	l := &ledger{last: make(map[string]int), streams: make(map[int]*ledgerStream)}
+	p := newUpPeer(t)
+	p.on[spec.MethodListen] = l.listen
+	b := p.back(BackOptions{})
+	told := &tally{told: make(map[string]map[int]int)}
+	ws := newWatches(watchOptions{name: "scripted", open: b.openListen, changes: told, settle: 100 * time.Millisecond, overlap: 300 * time.Millisecond})
+	defer ws.Close()
+
+	names := make([]string, uris)
+	for i := range names {
+		names[i] = fmt.Sprintf("file:///%d", i)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	next := make(chan struct{}) // some changes later
+	var firing sync.WaitGroup
+	firing.Go(func() { // ends by stop
+		for i := 0; ctx.Err() == nil; i++ {
+			l.change(names[rand.N(uris)])
+			if i%20 == 0 {
+				select {
+				case next <- struct{}{}:
+				case <-time.After(time.Millisecond):
+				}
+			}
+		}
+	})
+	since := newFirsts(l)
+	var watching sync.WaitGroup
+	for n := range sessions {
+		watching.Go(func() {
+			for _, i := range rand.Perm(uris) {
+				if n < 3 {
+					<-next // the first ones take their time
+				}
+				topic := uriTopic(names[i])
+				honored, _, err := ws.Watch(t.Context(), listenProfile, []fanout.Topic{topic})
+				if err != nil || len(honored) != 1 {
+					t.Errorf("Watch(%s) = %v, %v", topic.URI, honored, err)
+					return
+				}
+				since.note(topic.URI)
+			}
+		})
+		if n == 2 {
+			watching.Wait()
+		}
+	}
+	watching.Wait()
+	eventually(t, "4 upstream streams at most", func() bool { return l.open() <= 4 })
+	eventually(t, "one upstream stream", func() bool { return l.open() == 1 })
+	stop()
+	firing.Wait()
+	for _, uri := range names {
+		l.change(uri) // the last of each
+		eventually(t, "the last change of "+uri, func() bool { return told.has(uri, l.number(uri)) })
+	}
+	changes, twice := since.check(t, told)
+	t.Logf("%d sessions, %d URIs: %d listen streams in all, %d at a time, 1 once settled; %d changes, %d told twice, none missed",
+		sessions, uris, l.opened, l.peak, changes, twice)
+	if l.opened < 10 || twice == 0 {
+		t.Errorf("%d streams opened, %d changes told twice: the test has seen too few merges", l.opened, twice)
+	}
+}
+
+// firsts are the numbers of the first changes that somebody must have been told of.
+type firsts struct {
+	l  *ledger
+	mu sync.Mutex
+	of map[string]int
+}
+
+func newFirsts(l *ledger) *firsts { return &firsts{l: l, of: make(map[string]int)} }
+
+// note says that somebody was promised the URI's changes.
+func (f *firsts) note(uri string) {
+	f.mu.Lock()
+	_, noted := f.of[uri]
+	f.mu.Unlock()
+	if noted {
+		return
+	}
+	n := f.l.number(uri) + 1
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, noted = f.of[uri]; !noted {
+		f.of[uri] = n
+	}
+}
+
+// check compares what was told with the ledger, and returns how many changes had to
+// be, and how many were told twice.
+func (f *firsts) check(t *testing.T, told *tally) (changes, twice int) {
+	var wrong []string
+	for uri, first := range f.of {
+		for n := first; n <= f.l.last[uri]; n++ {
+			changes++
+			switch got := told.told[uri][n]; {
+			case got == 2:
+				twice++
+			case got != 1:
+				wrong = append(wrong, fmt.Sprintf("change %d of %s told %d times (promised from %d)", n, uri, got, first))
+			}
+		}
+	}
+	slices.Sort(wrong)
+	if len(wrong) > 0 {
+		t.Errorf("%d of %d changes not told once or twice, as:\n%s", len(wrong), changes, strings.Join(wrong[:min(5, len(wrong))], "\n"))
+	}
+	return changes, twice
+}
+
+// BenchmarkWatch is a session's subscriptions, beside a thousand others of its
+// profile: what the loop does, with a server that answers at once.
+func BenchmarkWatch(b *testing.B) {
+	const uris = 200
+	for _, sessions := range []int{1, 100, 1000} {
+		b.Run(fmt.Sprintf("sessions=%d", sessions), func(b *testing.B) {
+			sc := &listenScript{}
+			aud := &tally{told: make(map[string]map[int]int)}
+			b.ReportAllocs()
+			for b.Loop() {
+				ws := newWatches(watchOptions{name: "scripted", open: sc.listen, changes: aud})
+				var wg sync.WaitGroup
+				for range sessions {
+					wg.Go(func() {
+						for _, i := range rand.Perm(uris) {
+							honored, release, err := ws.Watch(b.Context(), exchange.Profile{Scope: watchScope}, uriTopics(strconv.Itoa(i)))
+							if err != nil || len(honored) != 1 {
+								b.Errorf("Watch = %v, %v", honored, err)
+								return
+							}
+							defer release()
+						}
+					})
+				}
+				wg.Wait()
+				b.StopTimer()
+				ws.Close()
+				b.StartTimer()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*sessions*uris), "ns/sub")
+		})
+	}
+}

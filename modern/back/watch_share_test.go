@@ -1,0 +1,340 @@
+package back
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/interest"
+)
+
+func listTopic(k fanout.Kind) fanout.Topic { return fanout.Topic{Scope: watchScope, Kind: k} }
+
+func TestL2M21NewTopicsOpenASmallStreamAtOnceAndMergeLater(t *testing.T) {
+	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+		start := time.Now()
+		st.watch(uriTopics("a", "b")...).wantHonored("a b")
+		st.watch(uriTopic("c"), listTopic(fanout.ToolsListChanged)).wantHonored("c toolsListChanged")
+		if took := time.Since(start); took > 50*time.Millisecond {
+			t.Errorf("Watch took %v, want it at once", took)
+		}
+		st.wantCarried("a b", "c toolsListChanged")
+		time.Sleep(5 * time.Second)
+		st.wantCarried("a b c toolsListChanged")
+		st.wantRequests(3)
+	})
+}
+
+func TestS01WatchersOfOneProfileShareStreams(t *testing.T) {
+	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+		one := st.watch(uriTopic("a")).wantHonored("a")
+		st.wantRequests(1)
+		two := st.watch(uriTopic("a")).wantHonored("a")
+		st.wantRequests(0) // live already: no traffic
+		st.server.tell(uriTopic("a"), "")
+		st.wantTold(`a{"v":1}`) // once for all
+		one.close()
+		time.Sleep(time.Hour)
+		st.server.tell(uriTopic("a"), "")
+		st.wantTold(`a{"v":1}`)
+		two.close()
+		synctest.Wait()
+		st.wantCarried("a") // it lingers
+		time.Sleep(DefaultLinger + time.Second)
+		st.wantEnded()
+
+		other := exchange.Profile{Scope: "scripted/2"}
+		topic := fanout.Topic{Scope: "scripted/2", Kind: fanout.ResourceUpdated, URI: "a"}
+		st.watch(uriTopic("a")).wantHonored("a")
+		_, release, err := st.ws.Watch(t.Context(), other, []fanout.Topic{topic})
+		if err != nil || len(st.server.carried()) != 2 {
+			t.Fatalf("Watch of another profile: %v, %d streams, want one of its own", err, len(st.server.carried()))
+		}
+		release()
+	})
+}
+
+// The new stream is acknowledged before a former one is closed, and for a while both
+// are read: what comes on both is told twice, and what the server had sent on the
+// former one alone is not lost.
+func TestL2M21MergesMakeBeforeBreak(t *testing.T) {
+	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+		st.watch(uriTopic("a"))
+		st.watch(uriTopic("b"))
+		st.server.says(func(exchange.Filter) scripted { return scripted{takes: time.Second} })
+		st.server.requests()
+		for begin := time.Now(); len(st.server.requests()) == 0; time.Sleep(10 * time.Millisecond) {
+			if time.Since(begin) > 10*time.Second {
+				t.Fatal("no merge within 10 s")
+			}
+		}
+		st.wantCarried("a", "b") // the merge has been asked for
+		st.server.tell(uriTopic("a"), "")
+		st.wantTold(`a{"v":1}`)
+		time.Sleep(time.Second + 100*time.Millisecond)
+		st.wantCarried("a", "b", "a b")
+		st.server.tell(uriTopic("a"), "")
+		st.wantTold(`a{"v":1}`, `a{"v":1}`)
+		st.server.mu.Lock()
+		st.server.open[0].events <- fanout.Event{Topic: uriTopic("a"), Meta: []byte(`"late"`)}
+		st.server.mu.Unlock()
+		st.wantTold(`a"late"`)
+		time.Sleep(2 * time.Second)
+		st.wantCarried("a b")
+		st.server.tell(uriTopic("a"), "")
+		st.wantTold(`a{"v":1}`)
+	})
+}
+
+func TestL2M21ABurstOpensFewStreams(t *testing.T) {
+	for _, gap := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond, 300 * time.Millisecond} {
+		t.Run(gap.String(), func(t *testing.T) {
+			onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+				st.server.says(func(exchange.Filter) scripted { return scripted{takes: 30 * time.Millisecond} })
+				var pending []<-chan *watcher
+				for i := range 200 {
+					pending = append(pending, st.goWatch(uriTopic(fmt.Sprint(i))))
+					time.Sleep(gap)
+				}
+				for i, c := range pending {
+					(<-c).wantHonored(fmt.Sprint(i))
+				}
+				if most := st.server.peak(); most > maxOpen {
+					t.Errorf("%d streams were open at a time, want %d at most", most, maxOpen)
+				}
+				time.Sleep(30 * time.Second)
+				if got := st.server.carried(); len(got) != 1 || len(strings.Fields(got[0])) != 200 {
+					t.Errorf("%d streams once settled, want one with 200 topics", len(got))
+				}
+			})
+		})
+	}
+}
+
+// Whoever subscribes to one URI after the other waits for each, but not for merges.
+func TestL2M21OneAfterTheOther(t *testing.T) {
+	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+		st.server.says(func(exchange.Filter) scripted { return scripted{takes: 2 * time.Millisecond} })
+		start := time.Now()
+		var longest time.Duration
+		for i := range 200 {
+			begin := time.Now()
+			st.watch(uriTopic(fmt.Sprint(i))).wantHonored(fmt.Sprint(i))
+			longest = max(longest, time.Since(begin))
+		}
+		if took := time.Since(start); took > 5*time.Second || longest > time.Second {
+			t.Errorf("200 Watches took %v, the longest %v, want 5s and 1s at most", took, longest)
+		}
+		if most := st.server.peak(); most > maxOpen {
+			t.Errorf("%d streams were open at a time, want %d at most", most, maxOpen)
+		}
+		time.Sleep(10 * time.Second)
+		if got := st.server.carried(); len(got) != 1 {
+			t.Errorf("%d streams once settled, want one", len(got))
+		}
+	})
+}
+
+// A thousand sessions that come and go in any order, and a server that tells of
+// changes all the time: each is told once or twice to those who were promised it.
+func TestL2M21AThousandSessionsShareStreamsAndMissNothing(t *testing.T) {
+	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+		const sessions, uris = 1000, 200
+		st.server.says(func(exchange.Filter) scripted { return scripted{takes: rand.N(200 * time.Millisecond)} })
+		live := make(map[string]bool)
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for range sessions {
+			wg.Go(func() {
+				for _, i := range rand.Perm(uris) {
+					time.Sleep(rand.N(50 * time.Millisecond))
+					uri := fmt.Sprint(i)
+					if s := st.watch(uriTopic(uri)); len(s.honored) != 1 {
+						t.Errorf("Watch(%s) = %v, %v", uri, s.honored, s.err)
+					}
+					mu.Lock()
+					live[uri] = true
+					mu.Unlock()
+				}
+			})
+		}
+		done := make(chan struct{})
+		go func() { wg.Wait(); close(done) }()
+		told := func() map[string]int {
+			n := make(map[string]int)
+			for _, line := range st.told() {
+				name, _, _ := strings.Cut(line, "{")
+				n[name]++
+			}
+			return n
+		}
+		for settled := 0; settled < 20; time.Sleep(500 * time.Millisecond) {
+			select {
+			case <-done:
+				settled++
+			default:
+			}
+			mu.Lock()
+			var now []string
+			for uri := range live {
+				now = append(now, uri)
+			}
+			mu.Unlock()
+			told()
+			for _, uri := range now {
+				st.server.tell(uriTopic(uri), "")
+			}
+			counts := told()
+			for _, uri := range now {
+				if n := counts[uri]; n < 1 || n > 2 {
+					t.Fatalf("a change of %s was told %d times, want once or twice", uri, n)
+				}
+			}
+		}
+		if got := st.server.carried(); len(got) > 4 {
+			t.Errorf("%d upstream streams once settled, want 4 at most", len(got))
+		}
+	})
+}
+
+func TestL2M21TopicsNobodyWantsLeaveAtAMerge(t *testing.T) {
+	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+		one := st.watch(uriTopics("a", "b")...)
+		two := st.watch(uriTopic("c"))
+		time.Sleep(5 * time.Second)
+		st.wantCarried("a b c")
+		two.close()
+		time.Sleep(DefaultLinger)
+		st.server.tell(uriTopic("c"), "")
+		st.wantTold("dropped: unsubscribed update")
+		st.server.requests()
+		st.watch(uriTopic("c")).wantHonored("c") // back before the merge
+		st.wantRequests(0)
+		one.close()
+		time.Sleep(15 * time.Second)
+		st.wantCarried("c")
+		st.wantRequests(1)
+		st.wantTold()
+	})
+}
+
+// A merge that the server refuses, narrows or does not answer leaves the streams as
+// they are, and is tried seldom.
+func TestL2M21AFailedMergeLosesNothing(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		merges func(want exchange.Filter) scripted // what becomes of them
+	}{
+		{"refused", func(want exchange.Filter) scripted { return refusing(-32603, "a")(want) }},
+		{"unreachable", unreachable},
+		{"narrowed", func(want exchange.Filter) scripted { return scripted{omit: want.URIs[1:]} }},
+		{"granted nothing", func(want exchange.Filter) scripted { return scripted{omit: want.URIs, ends: true} }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+				st.server.says(func(want exchange.Filter) scripted {
+					if len(want.URIs) == 1 {
+						return scripted{}
+					}
+					return tt.merges(want)
+				})
+				for _, uri := range []string{"a", "b", "c"} {
+					st.watch(uriTopic(uri)).wantHonored(uri)
+				}
+				time.Sleep(30 * time.Minute)
+				if n := len(st.server.requests()); n < 5 || n > 30 {
+					t.Errorf("%d listen requests within half an hour, want few", n)
+				}
+				st.told()
+				for _, uri := range []string{"a", "b", "c"} {
+					st.server.tell(uriTopic(uri), "")
+				}
+				st.wantTold(`a{"v":1}`, `b{"v":1}`, `c{"v":1}`)
+			})
+		})
+	}
+}
+
+func TestWatchEndsWithItsCaller(t *testing.T) {
+	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+		st.server.says(func(exchange.Filter) scripted { return scripted{takes: time.Hour} })
+		ctx, cancel := context.WithCancelCause(t.Context())
+		why := errors.New("the client left")
+		time.AfterFunc(time.Second, func() { cancel(why) })
+		if s := st.watchCtx(ctx, uriTopic("a")); !errors.Is(s.err, why) {
+			t.Errorf("Watch = %v, want %v", s.err, why)
+		}
+		time.Sleep(DefaultLinger + time.Second)
+		st.wantEnded()
+	})
+}
+
+func TestL2M20WhatIsNotAcknowledgedIn10sIsNotHonored(t *testing.T) {
+	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+		st.watch(uriTopic("a")).wantHonored("a")
+		st.server.says(func(exchange.Filter) scripted { return scripted{takes: time.Hour} })
+		start := time.Now()
+		s := st.watch(uriTopics("a", "b")...).wantHonored("a")
+		if took := time.Since(start); took != interest.Patience {
+			t.Errorf("Watch took %v, want %v", took, interest.Patience)
+		}
+		s.close()
+	})
+}
+
+func TestL2M23AnAcknowledgmentNarrows(t *testing.T) {
+	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+		st.server.says(omitting("b", "promptsListChanged"))
+		st.watch(uriTopic("c"), uriTopic("b"), listTopic(fanout.PromptsListChanged), uriTopic("a")).wantHonored("c a")
+		st.server.tell(uriTopic("b"), "a") // though it had not agreed to
+		st.wantTold("dropped: unsubscribed update")
+		time.Sleep(time.Hour)
+		st.wantRequests(1) // the caller was told: it is not asked for again
+	})
+}
+
+// Some servers refuse a stream for one resource that they don't like.
+func TestL2M23OneRefusedURINarrows(t *testing.T) {
+	for _, single := range []bool{false, true} {
+		t.Run(fmt.Sprintf("single=%v", single), func(t *testing.T) {
+			onWatchStage(t, watchOptions{single: single}, func(t *testing.T, st *watchStage) {
+				st.watch(uriTopic("live")).wantHonored("live")
+				st.server.says(refusing(-32602, "3", "7"))
+				var want []fanout.Topic
+				for i := range 16 {
+					want = append(want, uriTopic(fmt.Sprint(i)))
+				}
+				good := slices.DeleteFunc(slices.Clone(want), func(t fanout.Topic) bool { return t.URI == "3" || t.URI == "7" })
+				st.watch(want...).wantHonored(topicNames(good))
+				time.Sleep(time.Minute)
+				st.wantCarried("live " + topicNames(good))
+				if n := len(st.server.requests()); n > 25 {
+					t.Errorf("%d listen requests, want few", n)
+				}
+			})
+		})
+	}
+	t.Run("all", func(t *testing.T) {
+		onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+			st.server.says(func(exchange.Filter) scripted { return refusing(-32603, "0")(exchange.Filter{URIs: []string{"0"}}) })
+			var want []fanout.Topic
+			for i := range 1000 {
+				want = append(want, uriTopic(fmt.Sprint(i)))
+			}
+			st.watch(want...).wantHonored("")
+			if n := len(st.server.requests()); n > maxRefusals+16 { // what was begun is tried to its end
+				t.Errorf("%d listen requests, want %d at most", n, maxRefusals+16)
+			}
+			st.wantEnded()
+		})
+	})
+}

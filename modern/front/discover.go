@@ -1,0 +1,30 @@
+package front
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// discover answers server/discover from what the upstream says of itself.
+//
+// Spec: 2026-07-28, server/discover.
+func (f *Front) discover(ctx context.Context, req *exchange.Request, p *reply) error {
+	d, err := f.opts.Describer.Describe(ctx, req)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(struct {
+		Versions     []spec.Revision `json:"supportedVersions"`
+		Capabilities json.RawMessage `json:"capabilities"`
+		Instructions json.RawMessage `json:"instructions,omitempty"`
+	}{f.opts.Revisions, d.Capabilities, d.Instructions})
+	if err != nil {
+		return err
+	}
+	res := exchange.NewResult(body, nil)
+	res.ServerInfo, res.Cache = d.ServerInfo, d.Cache
+	return p.result(req, res)
+}

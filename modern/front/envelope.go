@@ -1,0 +1,106 @@
+package front
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// checkVersionHeader holds the protocol version header against the envelope. It
+// comes before all else: what a later revision's envelope must have is not known
+// here.
+//
+// Spec: 2026-07-28, basic/transports/streamable-http, Protocol Version Header.
+func checkVersionHeader(h http.Header, m *wire.Message) error {
+	version, ok := wire.GetString(m.Meta, spec.MetaProtocolVersion)
+	if !ok {
+		return nil // readEnvelope names what is missing
+	}
+	return checkHeader(h, spec.HeaderProtocolVersion, version)
+}
+
+// readEnvelope makes a request of a message, or refuses it.
+//
+// Spec: 2026-07-28, basic/index, Per-request protocol fields.
+func (f *Front) readEnvelope(m *wire.Message) (*exchange.Request, error) {
+	req := &exchange.Request{Method: m.Method, Params: m.Params, Extra: m.Extra, Era: spec.Modern}
+	var version json.RawMessage
+	for k, v := range wire.Members(m.Meta) {
+		switch {
+		case k.Is(spec.MetaProtocolVersion):
+			version = v
+		case k.Is(spec.MetaClientCapabilities):
+			req.Capabilities = v
+		case k.Is(spec.MetaClientInfo):
+			req.ClientInfo = v
+		case k.Is(spec.MetaLogLevel):
+			req.LogLevel = spec.LogLevel(wire.Unquote(v))
+			if !req.LogLevel.Valid() {
+				return nil, exchange.Refuse(spec.CodeInvalidParams, "_meta[%q] is %s, want one of the eight log levels, such as \"info\"", spec.MetaLogLevel, v)
+			}
+		case k.Is(spec.MetaProgressToken):
+			req.ProgressToken = v
+		}
+	}
+	req.Revision = spec.Revision(wire.Unquote(version))
+	if err := f.checkRevision(req.Revision, version); err != nil {
+		return nil, err
+	}
+	return req, checkEnvelope(req, version)
+}
+
+// checkRevision refuses a revision, written as version, that this front does not speak. An absent one
+// is checkEnvelope's to name.
+func (f *Front) checkRevision(r spec.Revision, version json.RawMessage) error {
+	if len(version) == 0 || version[0] != '"' {
+		return nil
+	}
+	if r.Era() == spec.Modern && r.Known() {
+		return nil
+	}
+	return Unsupported(r, f.opts.Revisions)
+}
+
+// Unsupported returns the refusal of a revision, which names those that are
+// served.
+//
+// Spec: 2026-07-28, basic/versioning, Protocol Version Negotiation.
+func Unsupported(requested spec.Revision, supported []spec.Revision) error {
+	re := &spec.RevisionError{Requested: requested, Supported: supported}
+	data, err := json.Marshal(struct {
+		Supported []spec.Revision `json:"supported"`
+		Requested spec.Revision   `json:"requested"`
+	}{supported, requested})
+	if err != nil {
+		return err
+	}
+	return &exchange.Refusal{Err: &wire.Error{Code: spec.CodeUnsupportedVersion, Message: re.Error(), Data: data}}
+}
+
+// checkEnvelope refuses an envelope that lacks what the revision requires, or
+// has it in another type.
+func checkEnvelope(req *exchange.Request, version json.RawMessage) error {
+	var missing []string
+	if len(version) == 0 || version[0] != '"' {
+		missing = append(missing, spec.MetaProtocolVersion+" (a string)")
+	}
+	if !wire.IsObject(req.Capabilities) {
+		missing = append(missing, spec.MetaClientCapabilities+" (an object)")
+	}
+	if len(missing) > 0 {
+		return exchange.Refuse(spec.CodeInvalidParams, "params._meta lacks %s", strings.Join(missing, " and "))
+	}
+	if req.ClientInfo != nil && !wire.IsObject(req.ClientInfo) {
+		return exchange.Refuse(spec.CodeInvalidParams, "_meta[%q] is not an object", spec.MetaClientInfo)
+	}
+	if t := req.ProgressToken; t != nil {
+		if _, err := wire.ParseID(t); err != nil {
+			return exchange.Refuse(spec.CodeInvalidParams, "_meta.progressToken is neither a string nor a number")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// errAnswered says that the server answered the request, which ends its stream.
+var errAnswered = errors.New("the server ended the stream")
+
+// An extensionCall is a request whose method is not known here. With the first message
+// that only its client can make sense of it becomes a stream: it may never end by
+// itself, so it is counted among the listen streams, and ends when they do.
+//
+// It is the exchange.Exchange of its request.
+type extensionCall struct {
+	*reply
+	req    *exchange.Request
+	mail   *fanout.Mailbox // ends when the gateway ends the stream
+	cancel context.CancelCauseFunc
+
+	// Owned by the handler's goroutine until it has returned.
+	leave  func() // counts the stream out; nil if it is none
+	shared bool   // the client tells streams apart by their ids alone
+}
+
+// serveExtension serves a request whose method is not known here.
+func (f *Front) serveExtension(ctx context.Context, req *exchange.Request, p *reply) error {
+	x := &extensionCall{reply: p, req: req, mail: fanout.NewMailbox(fanout.MailboxOptions{})}
+	ctx, x.cancel = context.WithCancelCause(ctx)
+	defer x.cancel(nil)
+	stop := p.out.keepAlive()
+	end := x.run(ctx)
+	stop()
+	defer end.res.Release()
+	if x.leave != nil {
+		defer x.leave()
+	}
+	if end.err == nil {
+		x.mail.End(errAnswered)
+		return p.result(req, x.renamed(end.res))
+	}
+	if errors.Is(context.Cause(ctx), os.ErrDeadlineExceeded) {
+		x.reportStale()
+		return nil
+	}
+	if reason, ended := x.mail.Ended(); ended {
+		return wire.Errorf(spec.CodeInternal, "the stream of %s was ended: %v; send the request again", req.Method, reason)
+	}
+	return end.err
+}
+
+// run has the request served until it has ended, and ends it when mail does.
+func (x *extensionCall) run(ctx context.Context) throughEnd {
+	served := make(chan throughEnd, 1)
+	go func() { // ends with ctx at the latest; it is waited for below
+		res, err := x.f.opts.Handler.Serve(ctx, x.req, x)
+		served <- throughEnd{res, err}
+	}()
+	for {
+		select {
+		case end := <-served:
+			return end
+		case <-x.mail.Ready():
+			if reason, ended := x.mail.Ended(); ended {
+				x.cancel(reason)
+			}
+		}
+	}
+}
+
+// Notify implements [exchange.Exchange]. A client that can't be written to ends the
+// request.
+func (x *extensionCall) Notify(ctx context.Context, n exchange.Notification) error {
+	if spec.UndefinedNotification(n.Method) && x.out.streams() {
+		if err := x.open(ctx); err != nil {
+			x.cancel(err)
+			return err
+		}
+		n.Params = x.own(n.Params)
+	}
+	err := x.reply.Notify(ctx, n)
+	if err != nil {
+		x.cancel(err)
+	}
+	return err
+}
+
+// open counts the request among the streams, once.
+func (x *extensionCall) open(ctx context.Context) error {
+	if x.leave != nil {
+		return nil
+	}
+	_, leave, err := x.f.opts.Feed.Listen(ctx, x.req, exchange.Filter{}, x.mail)
+	if err != nil {
+		return err
+	}
+	x.leave, x.shared = leave, x.out.opened(x.mail)
+	return nil
+}
+
+// own returns params under the client's own id, if they have an id or need one.
+func (x *extensionCall) own(params []byte) []byte {
+	if !x.shared && !named(params) {
+		return params
+	}
+	return x.stamped(params)
+}
+
+// renamed returns a result under the client's own id, if it has one.
+func (x *extensionCall) renamed(res *exchange.Result) *exchange.Result {
+	if named(res.Body) {
+		res.Body, res.Outline = x.stamped(res.Body), nil
+	}
+	return res
+}
+
+// named reports whether params or a result bear the id of a subscription.
+func named(text []byte) bool {
+	return wire.Get(wire.Get(text, "_meta"), spec.MetaSubscriptionID) != nil
+}
+
+func (x *extensionCall) reportStale() {
+	x.f.opts.Metrics.Limit("write_timeout")
+	x.f.opts.Logger.Warn("stream closed: its client does not read", "upstream", x.f.opts.Name,
+		"method", x.req.Method, "downstream", x.out.peer(), "limit", x.f.opts.WriteTimeout)
+}

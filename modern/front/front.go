@@ -1,0 +1,257 @@
+package front
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern/protocol"
+)
+
+// Defaults of FrontOptions.
+const (
+	DefaultWriteTimeout = 10 * time.Second
+	DefaultKeepAlive    = 15 * time.Second
+	DefaultMaxTopics    = 1000
+	DefaultMaxInFlight  = 1000
+
+	DefaultGather        = 20 * time.Millisecond
+	DefaultParkedTTL     = 10 * time.Minute
+	DefaultMaxParked     = 10_000
+	DefaultMaxParkedEach = 5_000
+)
+
+// Metrics counts what a front does. All methods are quick and safe for
+// concurrent use.
+type Metrics interface {
+	// Dropped counts a message that had nowhere to go.
+	Dropped(reason string)
+	// Limit counts a request refused, or a stream ended, at a limit.
+	Limit(name string)
+	// Delivered counts change notifications written to listen streams.
+	Delivered(n int)
+	// Parked adds delta, which may be negative, to the calls that wait for their
+	// clients' answers.
+	Parked(delta int)
+}
+
+// FrontOptions configure a Front.
+type FrontOptions struct {
+	// Name is the server's, for errors and logs. Required.
+	Name string
+	// Handler serves requests, Describer discovery, Feed listen streams.
+	// Required.
+	Handler   exchange.Handler
+	Describer exchange.Describer
+	Feed      exchange.Feed
+	// Admit puts a checked request into its profile, or refuses it. Required.
+	Admit func(*exchange.Request) error
+	// Memory is taken from for what is kept. Nil means that there is no bound.
+	Memory exchange.Memory
+
+	// Revisions are all that the endpoint serves, newest first, for discovery
+	// and for refusals. Empty means the modern ones.
+	Revisions []spec.Revision
+
+	// WriteTimeout is how long a write to a client may take before the client
+	// counts as stale. Zero means DefaultWriteTimeout.
+	WriteTimeout time.Duration
+	// KeepAlive is the time between comments on a stream that has nothing else
+	// to say. Zero means DefaultKeepAlive.
+	KeepAlive time.Duration
+	// MaxTopics bounds the filter of one listen stream. Zero means
+	// DefaultMaxTopics.
+	MaxTopics int
+	// MaxInFlight bounds the requests, listen streams among them, that one Pipe has
+	// in flight. Zero means DefaultMaxInFlight.
+	MaxInFlight int
+
+	// NoTasks says that the tasks extension does not pass, whatever the server's era.
+	NoTasks bool
+	// Upstream tells the era of what is behind Handler, spec.Unknown as long as that
+	// is not known. Nil means legacy.
+	Upstream func() spec.Era
+
+	// Streams makes listen streams over HTTP independent of their handlers, and of the
+	// memory that these take. Its owner waits for them before it closes the Front.
+	// Nil means that handlers return when their streams have ended.
+	Streams *transport.Streams
+
+	// Gather is how long questions of a server are collected before they go out
+	// together. Zero means DefaultGather.
+	Gather time.Duration
+	// ParkedTTL is how long a call waits for its client's answers. Zero means
+	// DefaultParkedTTL.
+	ParkedTTL time.Duration
+	// MaxParked bounds the calls that wait for answers, MaxParkedEach those of
+	// one share. Zero means the defaults.
+	MaxParked, MaxParkedEach int
+	// Sealer seals requestStates. Nil means one with a random key.
+	Sealer *Sealer
+
+	Logger  *slog.Logger // nil discards
+	Metrics Metrics      // nil counts nothing
+}
+
+// A Front serves modern clients of one server.
+type Front struct {
+	opts    FrontOptions
+	schemas *protocol.SchemaCache
+	hangar  *hangar
+}
+
+// NewFront returns a Front. It starts nothing.
+func NewFront(opts FrontOptions) (*Front, error) {
+	if opts.Name == "" || opts.Handler == nil || opts.Describer == nil || opts.Feed == nil || opts.Admit == nil {
+		return nil, errors.New("modern: NewFront: name, handler, describer, feed and admit are required")
+	}
+	if len(opts.Revisions) == 0 {
+		opts.Revisions = spec.Revisions(spec.Modern)
+	}
+	opts.WriteTimeout = cmp.Or(opts.WriteTimeout, DefaultWriteTimeout)
+	opts.KeepAlive = cmp.Or(opts.KeepAlive, DefaultKeepAlive)
+	opts.MaxTopics = cmp.Or(opts.MaxTopics, DefaultMaxTopics)
+	opts.MaxInFlight = cmp.Or(opts.MaxInFlight, DefaultMaxInFlight)
+	if opts.Upstream == nil {
+		opts.Upstream = func() spec.Era { return spec.Legacy }
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Metrics == nil {
+		opts.Metrics = noMetrics{}
+	}
+	opts.Gather = cmp.Or(opts.Gather, DefaultGather)
+	opts.ParkedTTL = cmp.Or(opts.ParkedTTL, DefaultParkedTTL)
+	opts.MaxParked = cmp.Or(opts.MaxParked, DefaultMaxParked)
+	opts.MaxParkedEach = cmp.Or(opts.MaxParkedEach, DefaultMaxParkedEach)
+	var err error
+	if opts.Sealer == nil {
+		if opts.Sealer, err = NewSealer(); err != nil {
+			return nil, err
+		}
+	}
+	schemas, err := protocol.NewSchemaCache()
+	if err != nil {
+		return nil, err
+	}
+	f := &Front{opts: opts, schemas: schemas}
+	f.hangar = newHangar(f)
+	return f, nil
+}
+
+// Close ends the calls that wait for their clients' answers, and waits for them.
+// Requests and listen streams must have ended.
+func (f *Front) Close() { f.hangar.close(exchange.ErrShutdown) }
+
+// ServeMessage serves one posted request or notification whose envelope or
+// header is modern. share is that of whoever posted it. It returns when the answer
+// was written; a listen stream may go on, see [FrontOptions.Streams].
+//
+// Spec: 2026-07-28, basic/transports/streamable-http, Sending Messages.
+func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Message, share exchange.Share) {
+	if m.Kind() == wire.Notification {
+		// Nothing a client can notify over HTTP means anything here: to cancel
+		// is to close the response, and ids in notifications/cancelled are
+		// everybody's (all SDKs count from the same number).
+		f.opts.Metrics.Dropped("client notification")
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	p := newResponse(f, w, r, m.ID)
+	defer p.finish()
+	req, err := f.admit(r.Header, m, share)
+	if err == nil && !p.acceptable(req.Method) {
+		p.notAcceptable()
+		return
+	}
+	if err == nil {
+		err = f.checkParams(r.Header, req)
+	}
+	if err == nil {
+		req.ParamHeaders = f.unverified(r.Header, req)
+	}
+	if err == nil {
+		err = f.serve(r.Context(), req, &p.reply)
+	}
+	if err != nil {
+		p.fail(err)
+	}
+}
+
+// admit checks a request against its own envelope and headers, and puts it into
+// its profile. h is nil where messages have no headers.
+func (f *Front) admit(h http.Header, m *wire.Message, share exchange.Share) (*exchange.Request, error) {
+	if h != nil {
+		if err := checkVersionHeader(h, m); err != nil {
+			return nil, err
+		}
+	}
+	req, err := f.readEnvelope(m)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkMethod(h, m); err != nil {
+		return nil, err
+	}
+	if !f.exists(m.Method) {
+		return nil, exchange.Refuse(spec.CodeMethodNotFound,
+			"method %q does not exist in revision %s", m.Method, req.Revision)
+	}
+	if err := checkName(h, m); err != nil {
+		return nil, err
+	}
+	req.Principal, req.Share, req.Memory = share.Principal, share, f.opts.Memory
+	return req, f.opts.Admit(req)
+}
+
+// exists reports whether there is a method, as far as is known here. That of tasks exist
+// where the extension passes, and those whose server's era is not known may.
+//
+// Spec: tasks extension 2026-07-28, Supported Methods.
+func (f *Front) exists(method string) bool {
+	if !strings.HasPrefix(method, spec.MethodTasksPrefix) {
+		return !spec.LegacyOnly(method)
+	}
+	return spec.OnTask(method) && !f.opts.NoTasks && f.opts.Upstream() != spec.Legacy
+}
+
+// serve has an admitted request served. An error is the response, unless there was
+// one already.
+func (f *Front) serve(ctx context.Context, req *exchange.Request, p *reply) error {
+	switch req.Method {
+	case spec.MethodListen:
+		return f.listen(ctx, req, p)
+	case spec.MethodDiscover:
+		return f.discover(ctx, req, p)
+	}
+	if f.parks(ctx, req) {
+		return f.serveAskable(ctx, req, p)
+	}
+	if spec.Undefined(req.Method) {
+		return f.serveExtension(ctx, req, p)
+	}
+	stop := p.out.keepAlive()
+	res, err := f.opts.Handler.Serve(ctx, req, p)
+	stop()
+	if err != nil {
+		return err
+	}
+	defer res.Release()
+	return p.result(req, res)
+}
+
+type noMetrics struct{}
+
+func (noMetrics) Dropped(string) {}
+func (noMetrics) Limit(string)   {}
+func (noMetrics) Delivered(int)  {}
+func (noMetrics) Parked(int)     {}

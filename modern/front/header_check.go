@@ -1,0 +1,100 @@
+package front
+
+import (
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern/protocol"
+)
+
+// checkMethod holds Mcp-Method against the body. h is nil where messages have no headers.
+//
+// Spec: 2026-07-28, basic/transports/streamable-http, Server Validation.
+func checkMethod(h http.Header, m *wire.Message) error {
+	if h == nil {
+		return nil
+	}
+	return checkHeader(h, spec.HeaderMethod, m.Method)
+}
+
+// checkName holds Mcp-Name against the body, and the body against what its method
+// demands. Some clients send none with requests about tasks. h is nil where messages have
+// no headers.
+//
+// Spec: 2026-07-28, basic/transports/streamable-http, Server Validation; tasks extension
+// 2026-07-28, Streamable HTTP: Routing Headers.
+func checkName(h http.Header, m *wire.Message) error {
+	member := spec.Named(m.Method)
+	if member == "" {
+		return nil
+	}
+	name, ok := wire.GetString(m.Params, member)
+	if !ok {
+		return exchange.Refuse(spec.CodeInvalidParams, "params.%s is missing or not a string", member)
+	}
+	if h == nil || spec.OnTask(m.Method) && len(h[spec.HeaderName]) == 0 {
+		return nil
+	}
+	got, err := single(h, spec.HeaderName)
+	if err != nil {
+		return err
+	}
+	// Some SDKs send names outside ASCII as raw UTF-8, and compare them so.
+	if value, ok := protocol.DecodeHeader(got); !ok || value != name {
+		return mismatch(spec.HeaderName, got, name)
+	}
+	return nil
+}
+
+// unverified returns the headers of a request that only its server can judge: the
+// parameters of a tool that nothing is known of, and what a method that nothing is known
+// of is about.
+func (f *Front) unverified(h http.Header, req *exchange.Request) map[string][]string {
+	if spec.Defined(req.Method) || spec.OnTask(req.Method) {
+		return f.unverifiedParams(h, req)
+	}
+	name := h[spec.HeaderName]
+	if len(name) != 1 || !fits(name[0]) {
+		return nil
+	}
+	return map[string][]string{spec.HeaderName: name}
+}
+
+// fits reports whether a header with value can be sent on as it is, and says something.
+func fits(value string) bool {
+	if !utf8.ValidString(value) {
+		return false
+	}
+	if protocol.Marked(value) {
+		_, ok := protocol.DecodeHeader(value)
+		return ok
+	}
+	return protocol.PassesRaw(value)
+}
+
+// checkHeader wants exactly one header, and its value equal to want.
+func checkHeader(h http.Header, name, want string) error {
+	got, err := single(h, name)
+	if err == nil && got != want {
+		err = mismatch(name, got, want)
+	}
+	return err
+}
+
+func single(h http.Header, name string) (string, error) {
+	switch values := h[name]; len(values) {
+	case 0:
+		return "", exchange.Refuse(spec.CodeHeaderMismatch, "header %s is missing", name)
+	case 1:
+		return values[0], nil
+	default:
+		return "", exchange.Refuse(spec.CodeHeaderMismatch, "header %s is there %d times, want it once", name, len(values))
+	}
+}
+
+func mismatch(name, got, want string) error {
+	return exchange.Refuse(spec.CodeHeaderMismatch, "header %s says %q, the body says %q", name, got, want)
+}

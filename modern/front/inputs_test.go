@@ -1,0 +1,24 @@
+package front
+
+import (
+	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// TestM2L16QuestionsHaveParams proves that a question goes to the client with
+// the params it came with, and with empty ones if it had none.
+func TestM2L16QuestionsHaveParams(t *testing.T) {
+	open := []*inquiry{
+		{key: "q1", question: exchange.Question{Method: spec.MethodRootsList}},
+		{key: "q2", question: exchange.Question{Method: spec.MethodElicit, Params: []byte(`{"message":"m"}`)}},
+	}
+	got := string(appendInputRequired(nil, wire.NumberID(7), open, "state", nil))
+	const want = `{"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required","inputRequests":{` +
+		`"q1":{"method":"roots/list","params":{}},"q2":{"method":"elicitation/create","params":{"message":"m"}}},"requestState":"state"}}`
+	if got != want {
+		t.Errorf("appendInputRequired = %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,192 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern/protocol"
+)
+
+// What a listen stream, or a call that may be asked, takes beside its parameters, in bytes.
+const (
+	streamSize = 2 << 10
+	flightSize = 2 << 10
+)
+
+// listen serves subscriptions/listen.
+//
+// Spec: 2026-07-28, basic/patterns/subscriptions.
+func (f *Front) listen(ctx context.Context, req *exchange.Request, p *reply) error {
+	want, err := f.readFilter(req)
+	if err != nil {
+		return err
+	}
+	if f.opts.NoTasks {
+		req.Params = withoutTasks(req.Params)
+	}
+	if f.passesFilter(ctx, req) {
+		return f.listenThrough(ctx, req, p)
+	}
+	mail := fanout.NewMailbox(fanout.MailboxOptions{})
+	return p.out.listen(ctx, mail, func(ctx context.Context, p *reply) error {
+		room, err := exchange.Take(f.opts.Memory, req.Share, streamSize+len(req.Params))
+		if err != nil {
+			return err
+		}
+		defer room.Release()
+		s := &stream{f: f, p: p, principal: req.Principal, profile: req.Profile, mail: mail}
+		honored, leave, err := f.opts.Feed.Listen(ctx, req, want, mail)
+		if err != nil {
+			return err
+		}
+		defer leave()
+		if err := s.run(ctx, honored); errors.Is(err, os.ErrDeadlineExceeded) {
+			s.reportStale()
+		}
+		return nil
+	})
+}
+
+// readFilter returns the filter of a listen request, or refuses it.
+func (f *Front) readFilter(req *exchange.Request) (exchange.Filter, error) {
+	want, err := protocol.ReadFilter(wire.Get(req.Params, "notifications"))
+	if err != nil {
+		return want, err
+	}
+	if n := len(want.URIs); n > f.opts.MaxTopics {
+		f.opts.Metrics.Limit("listen_topics")
+		f.opts.Logger.Warn("listen stream refused: too many resources", "upstream", f.opts.Name, "want", n, "limit", f.opts.MaxTopics)
+		return want, exchange.Refuse(spec.CodeInvalidParams, "%d resources in one listen request, the limit is %d; open several streams, or raise limits.listen_topics", n, f.opts.MaxTopics)
+	}
+	return want, nil
+}
+
+// A stream is one open listen stream. Its goroutine is its request's; others
+// reach it through mail alone.
+type stream struct {
+	f    *Front
+	p    *reply
+	mail *fanout.Mailbox
+
+	// Whose it is.
+	principal exchange.Principal
+	profile   exchange.Profile
+}
+
+func (s *stream) reportStale() {
+	s.f.opts.Metrics.Limit("write_timeout")
+	s.f.opts.Logger.Warn("listen stream closed: its client does not read", "upstream", s.f.opts.Name,
+		"downstream", s.p.out.peer(), "limit", s.f.opts.WriteTimeout)
+}
+
+// run writes the acknowledgment and then what arrives, until the client leaves
+// (an error) or the stream is ended (its result was written).
+func (s *stream) run(ctx context.Context, honored exchange.Filter) error {
+	if err := s.acknowledge(honored); err != nil {
+		return err
+	}
+	tick := time.NewTicker(s.f.opts.KeepAlive)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+			if err := s.p.out.comment(); err != nil {
+				return err
+			}
+		case <-s.mail.Ready():
+			if ended, err := s.drain(ctx); ended || err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (s *stream) acknowledge(honored exchange.Filter) error {
+	ack := buffers.get()
+	defer buffers.put(ack)
+	*ack = appendAck((*ack)[:0], honored, s.p.id)
+	return s.p.send(*ack)
+}
+
+// drain writes what is pending, gathered into few writes.
+func (s *stream) drain(ctx context.Context) (ended bool, err error) {
+	msg := buffers.get()
+	defer buffers.put(msg)
+	n := 0
+	for ev, ok := s.mail.Next(); ok; ev, ok = s.mail.Next() {
+		n++
+		*msg = appendChange((*msg)[:0], ev, s.p.id)
+		if err := s.p.out.put(*msg); err != nil {
+			return false, err
+		}
+	}
+	if err := s.p.out.flush(); err != nil {
+		return false, err
+	}
+	s.f.opts.Metrics.Delivered(n)
+	if _, ended = s.mail.Ended(); ended {
+		err = s.p.message(s.appendEnd(ctx, (*msg)[:0]))
+	}
+	return ended, err
+}
+
+func appendAck(dst []byte, honored exchange.Filter, id wire.ID) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":`...)
+	dst = protocol.AppendFilter(dst, honored)
+	return append(appendStamp(append(dst, ','), nil, id), "}}"...)
+}
+
+// appendChange appends the notification that tells of ev.
+func appendChange(dst []byte, ev fanout.Event, id wire.ID) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","method":"`...)
+	dst = append(append(dst, changeMethod(ev.Topic.Kind)...), `","params":{`...)
+	if ev.Topic.Kind == fanout.ResourceUpdated {
+		dst = append(wire.AppendString(append(dst, `"uri":`...), ev.URI), ',')
+	}
+	return append(appendStamp(dst, ev.Meta, id), "}}"...)
+}
+
+func changeMethod(k fanout.Kind) string {
+	switch k {
+	case fanout.ToolsListChanged:
+		return spec.NotifyToolsListChanged
+	case fanout.PromptsListChanged:
+		return spec.NotifyPromptsListChanged
+	case fanout.ResourcesListChanged:
+		return spec.NotifyResourcesListChanged
+	}
+	return spec.NotifyResourceUpdated
+}
+
+// appendStamp appends the _meta member that every frame of a stream carries: the
+// sender's own and the id of the listen request.
+func appendStamp(dst, foreign []byte, id wire.ID) []byte {
+	dst = append(dst, `"_meta":`...)
+	if foreign != nil {
+		return wire.AppendEdited(dst, foreign, wire.Edit{Name: spec.MetaSubscriptionID, Value: id.Append(nil)})
+	}
+	dst = append(dst, `{"`+spec.MetaSubscriptionID+`":`...)
+	return append(id.Append(dst), '}')
+}
+
+// appendEnd appends the result of the listen request, which says that the server
+// ended the stream on purpose.
+//
+// Spec: 2026-07-28, basic/patterns/subscriptions, Graceful Closure.
+func (s *stream) appendEnd(ctx context.Context, dst []byte) []byte {
+	dst = append(s.p.id.Append(append(dst, `{"jsonrpc":"2.0","id":`...)), `,"result":{"resultType":"complete",`...)
+	var info []byte
+	req := &exchange.Request{Method: spec.MethodListen, Era: spec.Modern, Principal: s.principal, Profile: s.profile}
+	if d, err := s.f.opts.Describer.Describe(ctx, req); err == nil && d.ServerInfo != nil {
+		info = wire.AppendEdited(nil, nil, wire.Edit{Name: spec.MetaServerInfo, Value: d.ServerInfo})
+	}
+	return append(appendStamp(dst, info, s.p.id), "}}"...)
+}

@@ -1,0 +1,145 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// extended reports whether a filter has members beyond the four kinds, which only the
+// server can know.
+func extended(filter []byte) bool {
+	for k, v := range wire.Members(filter) {
+		switch {
+		case k.Is("toolsListChanged"), k.Is("promptsListChanged"), k.Is("resourcesListChanged"), k.Is("resourceSubscriptions"):
+		case string(v) == "false", wire.IsNull(v):
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// withoutTasks returns the params of a listen request whose filter names no tasks.
+func withoutTasks(params []byte) []byte {
+	filter := wire.Get(params, "notifications")
+	if wire.Get(filter, spec.FilterTaskIDs) == nil {
+		return params
+	}
+	filter = wire.AppendEdited(nil, filter, wire.Edit{Name: spec.FilterTaskIDs})
+	return wire.AppendEdited(nil, params, wire.Edit{Name: "notifications", Value: filter})
+}
+
+// passesFilter reports whether a listen request gets a stream of its own upstream: its
+// filter has members of extensions, and the server is of an era that has these.
+func (f *Front) passesFilter(ctx context.Context, req *exchange.Request) bool {
+	if !extended(wire.Get(req.Params, "notifications")) {
+		return false
+	}
+	era := f.opts.Upstream()
+	if era == spec.Unknown {
+		_, _ = f.opts.Describer.Describe(ctx, req) // it waits; without a verdict the rest is served
+		era = f.opts.Upstream()
+	}
+	return era == spec.Modern
+}
+
+// listenThrough serves a listen request by a stream of its own upstream. Its messages
+// pass as they are, under the client's own subscription id.
+func (f *Front) listenThrough(ctx context.Context, req *exchange.Request, p *reply) error {
+	mail := fanout.NewMailbox(fanout.MailboxOptions{})
+	return p.out.listen(ctx, mail, func(ctx context.Context, p *reply) error {
+		return (&throughStream{reply: p, mail: mail}).serve(ctx, req)
+	})
+}
+
+func (s *throughStream) serve(ctx context.Context, req *exchange.Request) error {
+	f, p := s.f, s.reply
+	// Without a topic the stream is counted, and ended with the others.
+	_, leave, err := f.opts.Feed.Listen(ctx, req, exchange.Filter{}, s.mail)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	ctx, s.cancel = context.WithCancelCause(ctx)
+	defer s.cancel(nil)
+	served := make(chan throughEnd, 1)
+	go func() { // ends with ctx, which run waits for
+		res, err := f.opts.Handler.Serve(ctx, req, s)
+		served <- throughEnd{res, err}
+	}()
+	end, cause := s.run(ctx, served)
+	defer end.res.Release()
+	switch {
+	case errors.Is(cause, os.ErrDeadlineExceeded):
+		(&stream{f: f, p: p}).reportStale()
+		return nil
+	case cause == errStreamEnded:
+		st := &stream{f: f, p: p, principal: req.Principal, profile: req.Profile}
+		return p.message(st.appendEnd(context.WithoutCancel(ctx), nil))
+	case end.err != nil:
+		return end.err
+	}
+	return p.message(wire.AppendResult(nil, p.id, s.stamped(end.res.Body), end.res.Extra))
+}
+
+// errStreamEnded is why a stream ends that the gateway ends.
+var errStreamEnded = errors.New("the stream was ended")
+
+// A throughEnd is how a stream ended upstream. res is nil if err is not.
+type throughEnd struct {
+	res *exchange.Result
+	err error
+}
+
+// A throughStream is a listen stream with one of its own upstream. It is the
+// exchange.Exchange of its request.
+type throughStream struct {
+	*reply
+	mail   *fanout.Mailbox // ends when the gateway ends the stream
+	cancel context.CancelCauseFunc
+}
+
+// Notify implements [exchange.Exchange]. A client that can't be written to ends the
+// stream.
+func (s *throughStream) Notify(ctx context.Context, n exchange.Notification) error {
+	n.Params = s.stamped(n.Params)
+	err := s.reply.Notify(ctx, n)
+	if err != nil {
+		s.cancel(err)
+	}
+	return err
+}
+
+// stamped returns params or a result of a stream under the client's own subscription id.
+func (p *reply) stamped(text []byte) []byte {
+	meta := wire.AppendEdited(nil, wire.Get(text, "_meta"), wire.Edit{Name: spec.MetaSubscriptionID, Value: p.id.Append(nil)})
+	return wire.AppendEdited(nil, text, wire.Edit{Name: "_meta", Value: meta})
+}
+
+// run shows that the stream is alive until it has ended upstream. cause says why it
+// was ended here.
+func (s *throughStream) run(ctx context.Context, served <-chan throughEnd) (end throughEnd, cause error) {
+	tick := time.NewTicker(s.f.opts.KeepAlive)
+	defer tick.Stop()
+	for {
+		select {
+		case end = <-served:
+			return end, context.Cause(ctx)
+		case <-tick.C:
+			if err := s.out.comment(); err != nil {
+				s.cancel(err)
+			}
+		case <-s.mail.Ready():
+			if _, ended := s.mail.Ended(); ended {
+				s.cancel(errStreamEnded)
+			}
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package front
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern/protocol"
+)
+
+// checkParams holds the parameter headers of a tools/call against its arguments.
+//
+// Spec: 2026-07-28, basic/transports/streamable-http, Server Behavior for Custom
+// Headers.
+func (f *Front) checkParams(h http.Header, req *exchange.Request) error {
+	if req.Method != spec.MethodToolsCall || f.schemas.Empty() {
+		return nil
+	}
+	name, _ := wire.GetString(req.Params, "name")
+	for _, m := range f.schemas.Mirrors(req.Profile.Scope, name) {
+		if err := checkMirror(m, h, wire.Get(req.Params, "arguments")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unverifiedParams returns the parameter headers of a tools/call that nothing is known of.
+//
+// Spec: 2026-07-28, basic/transports/streamable-http, Server Behavior for Custom
+// Headers.
+func (f *Front) unverifiedParams(h http.Header, req *exchange.Request) (headers map[string][]string) {
+	if req.Method != spec.MethodToolsCall {
+		return nil
+	}
+	for name, values := range h {
+		if !strings.HasPrefix(name, spec.HeaderParamPrefix) {
+			continue
+		}
+		if tool, _ := wire.GetString(req.Params, "name"); f.schemas.Knows(req.Profile.Scope, tool) {
+			return nil // they are computed anew
+		}
+		if headers == nil {
+			headers = make(map[string][]string)
+		}
+		headers[name] = values
+	}
+	return headers
+}
+
+// checkMirror holds one parameter header against value, the arguments.
+func checkMirror(m protocol.Mirror, h http.Header, value []byte) error {
+	for _, name := range m.Path {
+		if err := wire.CheckUnique(value); err != nil {
+			return exchange.Refuse(spec.CodeInvalidRequest, "arguments: %v", err)
+		}
+		value = wire.Get(value, name)
+	}
+	if len(value) == 0 || wire.IsNull(value) {
+		if len(h[m.Header]) > 0 {
+			return exchange.Refuse(spec.CodeHeaderMismatch, "header %s is there, its argument is not", m.Header)
+		}
+		return nil
+	}
+	got, err := single(h, m.Header)
+	if err != nil {
+		return err
+	}
+	text, ok := protocol.DecodeHeader(got)
+	if !ok || !sameValue(text, value) {
+		return mismatch(m.Header, got, plainText(value))
+	}
+	return nil
+}
+
+// plainText returns a JSON scalar as a header shows it before encoding.
+func plainText(value []byte) string {
+	if value[0] == '"' {
+		return wire.Unquote(value)
+	}
+	return string(value)
+}
+
+// sameValue compares what a header says with an argument: numbers as numbers.
+func sameValue(text string, value []byte) bool {
+	if plainText(value) == text {
+		return true
+	}
+	if value[0] != '-' && (value[0] < '0' || value[0] > '9') {
+		return false
+	}
+	return sameNumber(text, string(value))
+}
+
+func sameNumber(a, b string) bool {
+	x, okX := protocol.ParseNumber(a)
+	y, okY := protocol.ParseNumber(b)
+	return okX && okY && x.Cmp(y) == 0
+}

@@ -1,0 +1,171 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A reply is the answer to one request while it is being written: it makes
+// messages of what its handler says, and its outlet sends them.
+//
+// It is the exchange.Exchange of its request.
+type reply struct {
+	f   *Front
+	id  wire.ID
+	out outlet
+}
+
+// An outlet sends the messages of one request: what comes before the response,
+// and the response last. It keeps none of them, and is safe for concurrent use.
+type outlet interface {
+	// streams reports whether anything can be sent before the response.
+	streams() bool
+	// put gathers a message for flush, which sends what was gathered.
+	put(msg []byte) error
+	flush() error
+	// respond sends the response; nothing can be sent after. status is what HTTP
+	// has beside it.
+	respond(status int, msg message) error
+	// keepAlive shows that the request is not forgotten, where a client has to be
+	// shown, until stop.
+	keepAlive() (stop func())
+
+	// listen opens a listen stream, which ends when mail does, and has serve write
+	// it. It may return before serve has; an error of serve's is the response then.
+	listen(ctx context.Context, mail *fanout.Mailbox, serve serveStream) error
+	// opened says that the request has become a stream, which ends when mail does. It
+	// reports whether messages of other requests go the same way.
+	opened(mail *fanout.Mailbox) (shared bool)
+	// comment shows that a listen stream is alive, where it has to be shown.
+	comment() error
+
+	// peer says who the client is, for logs.
+	peer() string
+}
+
+// A serveStream writes a listen stream until it has ended. p is where it writes to;
+// its outlet may be another than that of the reply that the request came with.
+type serveStream func(ctx context.Context, p *reply) error
+
+var errFinished = errors.New("the response is finished")
+
+// Notify sends a progress or log message. A client that takes nothing but the
+// response goes without.
+func (p *reply) Notify(_ context.Context, n exchange.Notification) error {
+	if !p.out.streams() {
+		p.f.opts.Metrics.Dropped("client takes no stream")
+		return nil
+	}
+	buf := buffers.get()
+	defer buffers.put(buf)
+	*buf = wire.AppendNotification((*buf)[:0], n.Method, n.Params, nil)
+	return p.send(*buf)
+}
+
+// send sends a message that is not the response.
+func (p *reply) send(msg []byte) error {
+	if err := p.out.put(msg); err != nil {
+		return err
+	}
+	return p.out.flush()
+}
+
+// Ask is refused: who can be asked has a flight for an Exchange.
+func (p *reply) Ask(context.Context, []exchange.Question) ([]exchange.Answer, error) {
+	return nil, exchange.ErrCannotAsk
+}
+
+// result sends the result of req.
+func (p *reply) result(req *exchange.Request, res *exchange.Result) error {
+	buf := buffers.get()
+	defer buffers.put(buf)
+	msg, err := p.f.stamp((*buf)[:0], p.id, req, res)
+	if err != nil {
+		return err
+	}
+	*buf = msg.text
+	return p.out.respond(http.StatusOK, msg)
+}
+
+// message sends a whole response.
+func (p *reply) message(msg []byte) error {
+	return p.out.respond(http.StatusOK, message{text: msg})
+}
+
+// fail sends an error as the response. A reply that has its response already stays
+// as it is.
+func (p *reply) fail(err error) {
+	we := exchange.WireError(err)
+	status := http.StatusOK
+	if refusal := (*exchange.Refusal)(nil); errors.As(err, &refusal) {
+		status = refusalStatus(we.Code)
+	}
+	e := p.out.respond(status, message{text: wire.AppendError(nil, p.id, we), later: exchange.MayTryLater(err)})
+	if e != nil && !errors.Is(e, errFinished) {
+		p.f.opts.Logger.Debug("answer not delivered", "downstream", p.out.peer(), "err", e)
+	}
+}
+
+// refusalStatus is the HTTP status of an error that the gateway answers itself.
+//
+// Spec: 2026-07-28, basic/transports/streamable-http, Request Metadata.
+func refusalStatus(code int64) int {
+	switch code {
+	case spec.CodeMethodNotFound:
+		return http.StatusNotFound
+	case spec.CodeInternal:
+		return http.StatusOK
+	}
+	return http.StatusBadRequest
+}
+
+// A message is a response on its way. What is large in it stays where it was read,
+// since a copy would cost more than a write.
+type message struct {
+	text  []byte
+	large []byte // belongs at text[at:]; may be empty
+	at    int
+	later bool // it is an error, and the same may be taken if it is tried again
+}
+
+// minLarge is how many bytes are cheaper to write apart than to copy.
+const minLarge = 128 << 10
+
+// whole returns the message in one piece.
+func (m *message) whole() []byte {
+	if len(m.large) == 0 {
+		return m.text
+	}
+	return slices.Concat(m.text[:m.at], m.large, m.text[m.at:])
+}
+
+// buffers lends out buffers for messages on their way.
+var buffers bufferPool
+
+type bufferPool struct {
+	pool sync.Pool
+}
+
+// maxPooled keeps one huge result from staying for ever.
+const maxPooled = 4 << 20
+
+func (b *bufferPool) get() *[]byte {
+	if buf, ok := b.pool.Get().(*[]byte); ok {
+		return buf
+	}
+	return new(make([]byte, 0, 4<<10))
+}
+
+func (b *bufferPool) put(buf *[]byte) {
+	if cap(*buf) <= maxPooled {
+		b.pool.Put(buf)
+	}
+}

@@ -1,0 +1,283 @@
+package front
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// stamp appends the response that carries res: the members that the revision
+// demands are added, and what strict clients of it would reject is repaired. A
+// modern upstream's own stamps stay, and a result that it says is not complete is
+// left alone; a legacy one's members of the same names are not meant as stamps (some
+// dual-era servers leak theirs) and are replaced. The message may share memory with
+// res.
+//
+// Spec: 2026-07-28, basic/index, Result Responses; server/utilities/caching.
+func (f *Front) stamp(dst []byte, id wire.ID, req *exchange.Request, res *exchange.Result) (message, error) {
+	if !wire.IsObject(res.Body) {
+		return message{text: dst}, fmt.Errorf("server %s answered %s with a result that is no object", f.opts.Name, req.Method)
+	}
+	s := stamper{front: f, req: req, res: res, own: res.Era == spec.Modern}
+	if s.own && !completes(res) {
+		return message{text: wire.AppendResult(dst, id, res.Body, res.Extra)}, nil
+	}
+	dst = slices.Grow(dst, min(len(res.Body), minLarge)+len(res.ServerInfo)+512)
+	dst = append(id.Append(append(dst, `{"jsonrpc":"2.0","id":`...)), `,"result":{`...)
+	dst = s.tail(s.members(dst))
+	dst = append(dst, '}')
+	if len(res.Extra) > 0 {
+		dst = append(append(dst, ','), res.Extra...)
+	}
+	return message{text: append(dst, '}'), large: s.large, at: s.at}, nil
+}
+
+// completes reports whether a modern upstream's result ends its request.
+func completes(res *exchange.Result) bool {
+	typ := res.Outline.Get(res.Body, "resultType")
+	return typ == nil || string(typ) == `"`+spec.ResultComplete+`"`
+}
+
+// A stamper copies one result member by member.
+type stamper struct {
+	front *Front
+	req   *exchange.Request
+	res   *exchange.Result
+	own   bool // the upstream's stamps are its own
+
+	meta                          []byte // the result's _meta; nil if none
+	hasType, hasTTL, hasScope, ok bool   // ok: the list that the method demands was there
+
+	large []byte // the member that is not copied; nil if all were
+	at    int    // where it belongs
+}
+
+// members copies what the upstream sent, but for what tail writes. Each member
+// ends with a comma.
+func (s *stamper) members(dst []byte) []byte {
+	list := listOf(s.req.Method)
+	for k, v := range s.res.Outline.Members(s.res.Body) {
+		switch {
+		case k.Is("_meta"):
+			s.meta = v
+			continue
+		case k.Is("resultType") && s.stamped(&s.hasType),
+			k.Is("ttlMs") && s.stamped(&s.hasTTL),
+			k.Is("cacheScope") && s.stamped(&s.hasScope):
+			continue
+		case list.name != "" && k.Is(list.name):
+			s.ok = true
+			dst = s.list(append(append(dst, k...), ':'), list, v)
+			dst = append(dst, ',')
+			continue
+		case k.Is("completion") && s.req.Method == spec.MethodComplete:
+			dst = append(append(dst, k...), ':')
+			dst = append(appendCompletion(dst, v), ',')
+			continue
+		case wire.IsNull(v) && (k.Is("nextCursor") || k.Is("isError") || k.Is("description") && s.req.Method == spec.MethodPromptsGet):
+			continue
+		}
+		dst = append(append(dst, k...), ':')
+		dst = append(s.copy(dst, v), ',')
+	}
+	return dst
+}
+
+// copy appends v as it is, or leaves its place to it.
+func (s *stamper) copy(dst, v []byte) []byte {
+	if len(v) < minLarge || s.large != nil {
+		return append(dst, v...)
+	}
+	s.large, s.at = v, len(dst)
+	return dst
+}
+
+// stamped notes a stamp and reports whether to leave it out.
+func (s *stamper) stamped(has *bool) bool {
+	*has = s.own
+	return !s.own
+}
+
+// tail writes the stamps, _meta last.
+func (s *stamper) tail(dst []byte) []byte {
+	if list := listOf(s.req.Method); list.name != "" && !s.ok {
+		dst = append(wire.AppendString(dst, list.name), ":[],"...)
+	}
+	if !s.hasType {
+		dst = append(dst, `"resultType":"complete",`...)
+	}
+	if spec.Cacheable(s.req.Method) {
+		dst = s.hints(dst)
+	}
+	if s.meta == nil && s.res.ServerInfo == nil {
+		return bytes.TrimSuffix(dst, []byte{','})
+	}
+	dst = append(dst, `"_meta":`...)
+	if s.res.ServerInfo == nil || wire.Get(s.meta, spec.MetaServerInfo) != nil {
+		return wire.AppendEdited(dst, s.meta)
+	}
+	return wire.AppendEdited(dst, s.meta, wire.Edit{Name: spec.MetaServerInfo, Value: s.res.ServerInfo})
+}
+
+func (s *stamper) hints(dst []byte) []byte {
+	if !s.hasTTL {
+		dst = append(strconv.AppendInt(append(dst, `"ttlMs":`...), s.res.Cache.TTL, 10), ',')
+	}
+	if !s.hasScope {
+		scope := spec.ScopePrivate
+		if s.res.Cache.Public {
+			scope = spec.ScopePublic
+		}
+		dst = append(append(append(dst, `"cacheScope":"`...), scope...), `",`...)
+	}
+	return dst
+}
+
+// A resultList is the array that a result must have, and the members of its items
+// which the schema knows as non-null.
+type resultList struct {
+	name    string
+	nonNull []string
+}
+
+var (
+	toolList     = resultList{"tools", []string{"_meta", "name", "title", "description", "inputSchema", "outputSchema", "annotations", "icons"}}
+	promptList   = resultList{"prompts", []string{"_meta", "name", "title", "description", "arguments", "icons"}}
+	resourceList = resultList{"resources", []string{"_meta", "name", "title", "uri", "description", "mimeType", "annotations", "size", "icons"}}
+	templateList = resultList{"resourceTemplates", []string{"_meta", "name", "title", "uriTemplate", "description", "mimeType", "annotations", "icons"}}
+	contentList  = resultList{"content", []string{"_meta", "type", "text", "data", "mimeType", "annotations", "resource", "uri", "name", "title", "description", "size", "icons"}}
+	contentsList = resultList{"contents", []string{"_meta", "uri", "mimeType", "text", "blob"}}
+	messageList  = resultList{"messages", []string{"role", "content"}}
+)
+
+func listOf(method string) resultList {
+	switch method {
+	case spec.MethodToolsList:
+		return toolList
+	case spec.MethodToolsCall:
+		return contentList
+	case spec.MethodPromptsList:
+		return promptList
+	case spec.MethodPromptsGet:
+		return messageList
+	case spec.MethodResourcesList:
+		return resourceList
+	case spec.MethodResourcesTemplates:
+		return templateList
+	case spec.MethodResourcesRead:
+		return contentsList
+	}
+	return resultList{}
+}
+
+// list copies the array of a result. Items are looked into only where there may
+// be something to repair.
+func (s *stamper) list(dst []byte, list resultList, v []byte) []byte {
+	switch {
+	case wire.IsNull(v):
+		return append(dst, "[]"...)
+	case !wire.IsArray(v):
+		return s.copy(dst, v)
+	case s.req.Method == spec.MethodToolsList:
+		s.front.schemas.Learn(s.req.Profile.Scope, v)
+		return s.tools(dst, v)
+	case !s.res.Outline.MayHaveNulls(s.res.Body):
+		return s.copy(dst, v)
+	}
+	dst = append(dst, '[')
+	for item := range wire.Elements(v) {
+		dst = append(appendWithoutNulls(dst, item, list.nonNull), ',')
+	}
+	return wire.CloseArray(dst)
+}
+
+// tools copies a list of tools. One bad tool must not make clients reject the
+// list, so a tool that can't be repaired is left out.
+func (s *stamper) tools(dst, v []byte) []byte {
+	dst = append(dst, '[')
+	for tool := range wire.Elements(v) {
+		edits, reason := toolEdits(tool)
+		if reason != "" {
+			name, _ := wire.GetString(tool, "name")
+			s.front.opts.Logger.Warn("tool left out of the list", "upstream", s.front.opts.Name, "tool", name, "reason", reason)
+			continue
+		}
+		for k, v := range wire.Members(tool) {
+			if wire.IsNull(v) && slices.Contains(toolList.nonNull, k.String()) && !k.Is("inputSchema") {
+				edits = append(edits, wire.Edit{Name: k.String()})
+			}
+		}
+		dst = append(wire.AppendEdited(dst, tool, edits...), ',')
+	}
+	return wire.CloseArray(dst)
+}
+
+// toolEdits returns what makes a tool one of this revision, or why nothing does.
+// execution speaks of the tasks of 2025-11-25.
+func toolEdits(tool []byte) (edits []wire.Edit, reason string) {
+	if !wire.IsObject(tool) {
+		return nil, "it is no object"
+	}
+	edits = append(edits, wire.Edit{Name: "execution"})
+	schema := wire.Get(tool, "inputSchema")
+	if schema == nil || wire.IsNull(schema) {
+		return append(edits, wire.Edit{Name: "inputSchema", Value: []byte(`{"type":"object"}`)}), ""
+	}
+	if !wire.IsObject(schema) {
+		return nil, "its inputSchema is no object"
+	}
+	switch typ := wire.Get(schema, "type"); {
+	case typ == nil:
+		typed := wire.AppendEdited(nil, schema, wire.Edit{Name: "type", Value: []byte(`"object"`)})
+		return append(edits, wire.Edit{Name: "inputSchema", Value: typed}), ""
+	case wire.Unquote(typ) != "object":
+		return nil, "the root of its inputSchema is not of type object"
+	}
+	return edits, ""
+}
+
+// appendWithoutNulls copies an object without those of the named members that
+// are null.
+func appendWithoutNulls(dst, item []byte, names []string) []byte {
+	if !wire.IsObject(item) {
+		return append(dst, item...)
+	}
+	var edits []wire.Edit
+	for k, v := range wire.Members(item) {
+		if wire.IsNull(v) && slices.Contains(names, k.String()) {
+			edits = append(edits, wire.Edit{Name: k.String()})
+		}
+	}
+	if len(edits) == 0 {
+		return append(dst, item...)
+	}
+	return wire.AppendEdited(dst, item, edits...)
+}
+
+// maxCompletions is how many values a completion may have.
+//
+// Spec: 2026-07-28, server/utilities/completion.
+const maxCompletions = 100
+
+// appendCompletion cuts a completion that has more values than clients accept.
+func appendCompletion(dst, v []byte) []byte {
+	values := wire.Get(v, "values")
+	n := 0
+	cut := []byte{'['}
+	for value := range wire.Elements(values) {
+		if n++; n <= maxCompletions {
+			cut = append(append(cut, value...), ',')
+		}
+	}
+	if n <= maxCompletions {
+		return append(dst, v...)
+	}
+	return wire.AppendEdited(dst, v,
+		wire.Edit{Name: "values", Value: wire.CloseArray(cut)},
+		wire.Edit{Name: "hasMore", Value: []byte("true")})
+}

@@ -1,0 +1,32 @@
+package front
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+)
+
+// frontOf returns a front before s, which is closed with the test.
+func frontOf(t *testing.T, s *moderntest.Script, change func(*FrontOptions)) *Front {
+	t.Helper()
+	o := FrontOptions{Name: "s", Handler: s, Describer: s, Feed: s, Gather: time.Millisecond, Admit: func(req *exchange.Request) error {
+		req.Profile = exchange.Profile{Scope: "s/0"}
+		return nil
+	}}
+	if change != nil {
+		change(&o)
+	}
+	f, err := NewFront(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	return f
+}
+
+// lineOf returns a line to a front.
+func lineOf(t *testing.T, f *Front) *moderntest.Line {
+	return moderntest.NewLine(t, func(send func([]byte) error, share exchange.Share) moderntest.Pipe { return f.OpenPipe(send, share) })
+}

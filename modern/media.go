@@ -1,7 +1,0 @@
-package modern
-
-// The media types of messages over HTTP.
-const (
-	typeJSON   = "application/json"
-	typeStream = "text/event-stream"
-)

@@ -1,0 +1,90 @@
+package protocol
+
+import (
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// ReadFilter reads the filter of a listen request. What is false or empty is as
+// good as absent, and a URI given twice is one.
+//
+// Spec: 2026-07-28, basic/patterns/subscriptions, Notification Filter.
+func ReadFilter(text []byte) (exchange.Filter, error) {
+	var f exchange.Filter
+	if !wire.IsObject(text) {
+		return f, exchange.Refuse(spec.CodeInvalidParams, "params.notifications is missing or not an object")
+	}
+	for k, v := range wire.Members(text) {
+		var err error
+		switch {
+		case k.Is("toolsListChanged"):
+			f.Tools, err = readBool(k, v)
+		case k.Is("promptsListChanged"):
+			f.Prompts, err = readBool(k, v)
+		case k.Is("resourcesListChanged"):
+			f.Resources, err = readBool(k, v)
+		case k.Is("resourceSubscriptions"):
+			f.URIs, err = readURIs(v)
+		}
+		if err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+func readBool(k wire.Key, v []byte) (bool, error) {
+	switch string(v) {
+	case "true":
+		return true, nil
+	case "false", "null":
+		return false, nil
+	}
+	return false, exchange.Refuse(spec.CodeInvalidParams, "notifications.%s is not a boolean", k)
+}
+
+func readURIs(v []byte) ([]string, error) {
+	if wire.IsNull(v) {
+		return nil, nil
+	}
+	if !wire.IsArray(v) {
+		return nil, exchange.Refuse(spec.CodeInvalidParams, "notifications.resourceSubscriptions is not an array")
+	}
+	var uris []string
+	seen := make(map[string]bool)
+	for e := range wire.Elements(v) {
+		if e[0] != '"' {
+			return nil, exchange.Refuse(spec.CodeInvalidParams, "notifications.resourceSubscriptions has an element that is not a string")
+		}
+		if uri := wire.Unquote(e); uri != "" && !seen[uri] {
+			seen[uri] = true
+			uris = append(uris, uri)
+		}
+	}
+	return uris, nil
+}
+
+// AppendFilter appends a filter without what is off.
+func AppendFilter(dst []byte, f exchange.Filter) []byte {
+	dst = append(dst, '{')
+	for _, m := range []struct {
+		on   bool
+		name string
+	}{{f.Tools, "toolsListChanged"}, {f.Prompts, "promptsListChanged"}, {f.Resources, "resourcesListChanged"}} {
+		if m.on {
+			dst = append(wire.AppendString(dst, m.name), ":true,"...)
+		}
+	}
+	if len(f.URIs) > 0 {
+		dst = append(dst, `"resourceSubscriptions":[`...)
+		for _, uri := range f.URIs {
+			dst = append(wire.AppendString(dst, uri), ',')
+		}
+		dst = append(wire.CloseArray(dst), ',')
+	}
+	if dst[len(dst)-1] == ',' {
+		dst = dst[:len(dst)-1]
+	}
+	return append(dst, '}')
+}

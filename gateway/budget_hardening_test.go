@@ -102,7 +102,7 @@ func newLargePeer(t *testing.T, modernEra, stream bool) *largePeer {
 		o.Servers[0].Open = func(c exchange.Changes) (Back, error) {
 			info := []byte(`{"name":"mcpbridge","version":"test"}`)
 			if modernEra {
-				return modernback.NewBack(modernback.BackOptions{Name: "peer", URL: up, Changes: c, Logger: o.Logger, ClientInfo: info})
+				return modernback.New(modernback.Options{Name: "peer", URL: up, Changes: c, Logger: o.Logger, ClientInfo: info})
 			}
 			return legacy.NewBack(legacy.Options{Name: "peer", URL: up, Changes: c, Logger: o.Logger, ClientInfo: info, Lanes: 100})
 		}

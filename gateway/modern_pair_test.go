@@ -32,7 +32,7 @@ func newModernRig(t *testing.T, keep []string) (*rig, *modernPeer) {
 	t.Cleanup(p.Close)
 	r := newRig(t, func(o *Options) {
 		o.Servers = []ServerOptions{{Name: "peer", Keep: keep, Open: func(c exchange.Changes) (Back, error) {
-			return modernback.NewBack(modernback.BackOptions{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
+			return modernback.New(modernback.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
 				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
 		}}}
 	})

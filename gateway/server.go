@@ -103,7 +103,7 @@ func (s *server) openLegacyFront(so ServerOptions) (*legacy.Front, error) {
 
 func (s *server) openModernFront(so ServerOptions) (*modernfront.Front, error) {
 	g := s.g
-	return modernfront.NewFront(modernfront.FrontOptions{
+	return modernfront.New(modernfront.Options{
 		Name:          so.Name,
 		Revisions:     spec.AllRevisions(),
 		Handler:       s,

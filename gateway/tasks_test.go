@@ -118,7 +118,7 @@ func newTaskRig(t *testing.T, p *taskPeer, keep ...string) *taskRig {
 	r := newRig(t, func(o *Options) {
 		o.Authenticate = func(r *http.Request) exchange.Principal { return exchange.Principal(r.Header.Get(whoHeader)) }
 		o.Servers = []ServerOptions{{Name: "peer", Keep: keep, Open: func(c exchange.Changes) (Back, error) {
-			return modernback.NewBack(modernback.BackOptions{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
+			return modernback.New(modernback.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
 		}}}
 	})
 	return &taskRig{r, t, p}

@@ -84,7 +84,7 @@ func (h *house) detect(t *testing.T) (*Detector, func()) {
 	info := []byte(`{"name":"t","version":"0"}`)
 	var d *Detector
 	doubt := func(why string) { d.Doubt(why) }
-	mo := modernback.BackOptions{Name: "s", URL: "http://127.0.0.1", RoundTripper: tr, ClientInfo: info, Doubt: doubt}
+	mo := modernback.Options{Name: "s", URL: "http://127.0.0.1", RoundTripper: tr, ClientInfo: info, Doubt: doubt}
 	lo := legacy.Options{Name: "s", URL: "http://127.0.0.1", RoundTripper: tr, ClientInfo: info, Doubt: doubt}
 	d, err := Detect(DetectOptions{
 		Name: "s",
@@ -97,7 +97,7 @@ func (h *house) detect(t *testing.T) (*Detector, func()) {
 		},
 		Open: func(f Finding) (Back, error) {
 			if f.Era == spec.Modern {
-				return modernback.NewBack(mo)
+				return modernback.New(mo)
 			}
 			return legacy.NewBack(lo)
 		},

@@ -61,7 +61,7 @@ func (b *builder) openAs(f gateway.Finding, changes exchange.Changes, doubt func
 	if f.Era == spec.Modern {
 		o := b.modernOptions()
 		o.Changes, o.Doubt, o.Foretold = changes, doubt, f.Description
-		back, err := modernback.NewBack(o)
+		back, err := modernback.New(o)
 		if err != nil {
 			return nil, err // and no typed nil in the interface
 		}
@@ -76,9 +76,9 @@ func (b *builder) openAs(f gateway.Finding, changes exchange.Changes, doubt func
 	return back, nil
 }
 
-func (b *builder) modernOptions() modernback.BackOptions {
+func (b *builder) modernOptions() modernback.Options {
 	s := b.server
-	o := modernback.BackOptions{
+	o := modernback.Options{
 		Name:           s.Name,
 		ClientInfo:     implementation(),
 		HideExtensions: s.Hidden(),

@@ -25,8 +25,8 @@ const maxScopes = 1024
 // A Back serves requests of any client from one modern server. It is an
 // [exchange.Upstream]. Its methods are safe for concurrent use.
 type Back struct {
-	// Set by NewBack, read-only after.
-	opts BackOptions
+	// Set by New, read-only after.
+	opts Options
 	log  *slog.Logger
 	link link
 	// hideTasks is opts.HideExtensions with that of tasks.
@@ -49,9 +49,9 @@ type Back struct {
 	closed bool
 }
 
-// NewBack checks opts and fills in defaults. It starts nothing; see
+// New checks opts and fills in defaults. It starts nothing; see
 // [Back.Start]. Whoever gets a Back calls Close.
-func NewBack(opts BackOptions) (*Back, error) {
+func New(opts Options) (*Back, error) {
 	if err := opts.check(); err != nil {
 		return nil, err
 	}
@@ -61,10 +61,10 @@ func NewBack(opts BackOptions) (*Back, error) {
 	b.lastID.Store(opts.IDs)
 	var err error
 	if b.known, err = simplelru.NewLRU[string, *described](maxScopes, nil); err != nil {
-		return nil, fmt.Errorf("modern: NewBack: server %q: %w", opts.Name, err)
+		return nil, fmt.Errorf("modern/back: New: server %q: %w", opts.Name, err)
 	}
 	if b.tools, err = protocol.NewSchemaCache(); err != nil {
-		return nil, fmt.Errorf("modern: NewBack: server %q: %w", opts.Name, err)
+		return nil, fmt.Errorf("modern/back: New: server %q: %w", opts.Name, err)
 	}
 	if opts.URL != "" {
 		b.link = newHTTPLink(&b.opts, b.news)

@@ -17,7 +17,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
-// Defaults of BackOptions.
+// Defaults of Options.
 const (
 	DefaultConnectTimeout = 10 * time.Second
 	DefaultRequestTimeout = 60 * time.Second
@@ -26,8 +26,8 @@ const (
 	DefaultMaxMessage     = 64 << 20
 )
 
-// BackOptions describe one upstream server of the modern era and how to treat it.
-type BackOptions struct {
+// Options describe one upstream server of the modern era and how to treat it.
+type Options struct {
 	// Name is the server's name in the configuration: it stands in every message
 	// to people and in every error. Required.
 	Name string
@@ -89,7 +89,7 @@ type BackOptions struct {
 	// Whom the Back tells.
 
 	Logger  *slog.Logger     // nil discards
-	Metrics BackMetrics      // nil counts nothing
+	Metrics Metrics          // nil counts nothing
 	Changes exchange.Changes // nil tells nobody of changes
 	// Doubt is called when the server answers as only one of the other era would,
 	// with what it did. It must not block; nil means nobody wants to know.
@@ -103,9 +103,9 @@ type Timeouts struct {
 	Max     time.Duration // one request, whatever progress it makes
 }
 
-// BackMetrics counts what a Back does. Methods are quick and safe for concurrent
-// use. server is BackOptions.Name.
-type BackMetrics interface {
+// Metrics counts what a Back does. Methods are quick and safe for concurrent
+// use. server is Options.Name.
+type Metrics interface {
 	// Dropped counts a message of the server that reached nobody; what tells
 	// which kind.
 	Dropped(server, what string)
@@ -114,40 +114,40 @@ type BackMetrics interface {
 }
 
 // check reports the first fault of o.
-func (o *BackOptions) check() error {
+func (o *Options) check() error {
 	switch {
 	case o.Name == "":
-		return errors.New("modern: NewBack: no Name")
+		return errors.New("modern/back: New: no Name")
 	case (o.URL == "") == (o.Dial == nil):
-		return fmt.Errorf("modern: NewBack: server %q: want exactly one of URL and Dial", o.Name)
+		return fmt.Errorf("modern/back: New: server %q: want exactly one of URL and Dial", o.Name)
 	case len(o.ClientInfo) == 0:
-		return fmt.Errorf("modern: NewBack: server %q: no ClientInfo", o.Name)
+		return fmt.Errorf("modern/back: New: server %q: no ClientInfo", o.Name)
 	case o.LogLevel != "" && !o.LogLevel.Valid():
-		return fmt.Errorf("modern: NewBack: server %q: unknown LogLevel %q", o.Name, o.LogLevel)
+		return fmt.Errorf("modern/back: New: server %q: unknown LogLevel %q", o.Name, o.LogLevel)
 	case o.Timeouts.Connect < 0, o.Timeouts.Request < 0, o.Timeouts.Max < 0:
-		return fmt.Errorf("modern: NewBack: server %q: negative time-out", o.Name)
+		return fmt.Errorf("modern/back: New: server %q: negative time-out", o.Name)
 	case o.Subresources != "" && !o.Subresources.Valid():
-		return fmt.Errorf("modern: NewBack: server %q: unknown Subresources %q", o.Name, o.Subresources)
+		return fmt.Errorf("modern/back: New: server %q: unknown Subresources %q", o.Name, o.Subresources)
 	case o.Linger < 0, o.Subscribes < 0, o.MaxMessage < 0:
-		return fmt.Errorf("modern: NewBack: server %q: negative limit", o.Name)
+		return fmt.Errorf("modern/back: New: server %q: negative limit", o.Name)
 	}
 	return o.checkURL()
 }
 
-func (o *BackOptions) checkURL() error {
+func (o *Options) checkURL() error {
 	if o.URL == "" {
 		return nil
 	}
 	// The parse error would repeat the URL, which may hold a secret.
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return fmt.Errorf("modern: NewBack: server %q: URL is no absolute http or https URL", o.Name)
+		return fmt.Errorf("modern/back: New: server %q: URL is no absolute http or https URL", o.Name)
 	}
 	return nil
 }
 
 // fill replaces zero values by their defaults.
-func (o *BackOptions) fill() {
+func (o *Options) fill() {
 	o.Timeouts.Connect = cmp.Or(o.Timeouts.Connect, DefaultConnectTimeout)
 	o.Timeouts.Request = cmp.Or(o.Timeouts.Request, DefaultRequestTimeout)
 	o.Timeouts.Max = max(cmp.Or(o.Timeouts.Max, DefaultMaxTimeout), o.Timeouts.Request)
@@ -158,7 +158,7 @@ func (o *BackOptions) fill() {
 	}
 	o.Logger = o.Logger.With("upstream", o.Name, "era", spec.Modern.String())
 	if o.Metrics == nil {
-		o.Metrics = noBackMetrics{}
+		o.Metrics = noMetrics{}
 	}
 	if o.Changes == nil {
 		o.Changes = noChanges{}
@@ -168,10 +168,10 @@ func (o *BackOptions) fill() {
 	}
 }
 
-type noBackMetrics struct{}
+type noMetrics struct{}
 
-func (noBackMetrics) Dropped(string, string) {}
-func (noBackMetrics) Limit(string, string)   {}
+func (noMetrics) Dropped(string, string) {}
+func (noMetrics) Limit(string, string)   {}
 
 // noChanges is told of changes where nobody is: nothing is wanted.
 type noChanges struct{}

@@ -39,7 +39,7 @@ func TestT29UnknownNotificationsPassOverHTTP(t *testing.T) {
 		event("%s", ended(id, id))
 	}
 	p.on[spec.MethodToolsCall] = p.on[methodWatch]
-	f, s := before(t, p.back(BackOptions{}))
+	f, s := before(t, p.back(Options{}))
 	for _, id := range []string{`"a/1"`, "7"} {
 		c := moderntest.FollowRequest(t, f, methodWatch, moderntest.Request(id, methodWatch, "{}", ""))
 		c.Want(moderntest.Tagged(notifyHit, `"big":9007199254740993,`, id))
@@ -63,7 +63,7 @@ func TestT29UnknownNotificationsPassOverHTTP(t *testing.T) {
 // reaches nobody.
 func TestT29UnknownNotificationsPassOverConnections(t *testing.T) {
 	drops := &upDrops{}
-	b, peers := upLines(t, BackOptions{Metrics: drops})
+	b, peers := upLines(t, Options{Metrics: drops})
 	f, _ := before(t, b)
 	l := lineTo(t, f)
 	ids := map[string]string{} // the server's, by the client's
@@ -104,7 +104,7 @@ func TestT29AClientOnAConnectionGetsItsID(t *testing.T) {
 		event(`{"jsonrpc":"2.0","method":"%s"}`, notifyHit)
 		event(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete"}}`, m.ID)
 	}
-	f, _ := before(t, p.back(BackOptions{}))
+	f, _ := before(t, p.back(Options{}))
 	l := lineTo(t, f)
 	l.Send(moderntest.Request(`"w"`, methodWatch, "{}", ""))
 	l.Want(`{"` + spec.MetaSubscriptionID + `":"w"}`)
@@ -122,14 +122,14 @@ func TestL2M04UnknownNotificationsOfServersAreCounted(t *testing.T) {
 			event("%s", moderntest.Tagged(notifyHit, ``, m.ID.String()))
 			event("%s", ended(m.ID.String(), m.ID.String()))
 		}
-		_, err := upBody(p.back(BackOptions{Metrics: drops}).Serve(t.Context(), upRequest(methodWatch, `{}`), x))
+		_, err := upBody(p.back(Options{Metrics: drops}).Serve(t.Context(), upRequest(methodWatch, `{}`), x))
 		if n := drops.count("unknown notification"); err != nil || len(x.heard()) != 0 || n != 1 {
 			t.Errorf("Serve() = %v, the client heard %q, %d counted; want 1 counted", err, x.heard(), n)
 		}
 	})
 	t.Run("T-29 connection", func(t *testing.T) {
 		drops, x := &upDrops{}, &upCaller{}
-		b, peers := upLines(t, BackOptions{Metrics: drops})
+		b, peers := upLines(t, Options{Metrics: drops})
 		got := upServe(t.Context(), b, upRequest(methodWatch, `{}`), x)
 		p := <-peers
 		m := p.want(methodWatch)
@@ -145,7 +145,7 @@ func TestL2M04UnknownNotificationsOfServersAreCounted(t *testing.T) {
 // What has become a stream ends with the listen streams; a request that has not is
 // waited for.
 func TestT30DrainingEndsStreams(t *testing.T) {
-	b, peers := upLines(t, BackOptions{})
+	b, peers := upLines(t, Options{})
 	f, _ := before(t, b)
 	l := lineTo(t, f)
 	l.Send(moderntest.Request("1", methodWatch, "{}", ""))
@@ -182,7 +182,7 @@ func TestT30StreamsEndOverHTTP(t *testing.T) {
 		<-r.Context().Done()
 		left <- struct{}{}
 	}
-	f, s := before(t, p.back(BackOptions{}))
+	f, s := before(t, p.back(Options{}))
 	c := moderntest.FollowRequest(t, f, methodWatch, moderntest.Request("1", methodWatch, "{}", ""))
 	c.Next()
 	(<-s.Listened).End(io.EOF)

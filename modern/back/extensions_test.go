@@ -35,7 +35,7 @@ func TestT31NamesOfUnknownMethods(t *testing.T) {
 		t.Run("T-31 "+c.name, func(t *testing.T) {
 			p := newUpPeer(t)
 			p.says(c.method, `{"resultType":"complete"}`)
-			f, _ := before(t, p.back(BackOptions{}))
+			f, _ := before(t, p.back(Options{}))
 			w := moderntest.OverHTTPWith(t, f, moderntest.Request("1", c.method, "{}", c.rest), func(h http.Header) { h[spec.HeaderName] = c.header })
 			if w.Code != 200 {
 				t.Fatalf("answer = %d %s", w.Code, w.Body)
@@ -57,7 +57,7 @@ func TestT33UnknownCodesPass(t *testing.T) {
 				p.on["events/stream"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 					upFail(w, status, m.ID, code, `{"n":1.0,"retry":null}`)
 				}
-				f, _ := before(t, p.back(BackOptions{}))
+				f, _ := before(t, p.back(Options{}))
 				w := moderntest.OverHTTP(t, f, moderntest.Request("1", "events/stream", "{}", ""), nil)
 				want := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"no %[1]d","data":{"n":1.0,"retry":null}}}`, code)
 				if got := w.Body.String(); (got == want) != passes || passes && w.Code != 200 {
@@ -74,7 +74,7 @@ func TestT32HiddenExtensions(t *testing.T) {
 	p.says("tools/list", `{"resultType":"complete","tools":[]}`)
 	p.says("server/discover", strings.Replace(discovery(0, "private"), `"logging":{}`,
 		`"extensions":{"io.modelcontextprotocol/tasks":{},"com.example/x":{}},"experimental":{"e/x":{},"e/y":{"n":1.0}}`, 1))
-	b := p.back(BackOptions{HideExtensions: []string{"com.example/x", "e/x"}})
+	b := p.back(Options{HideExtensions: []string{"com.example/x", "e/x"}})
 	params := `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":%s,"experimental":%s,"roots":{}}}}`
 	req := upModernRequest("tools/list", fmt.Sprintf(params, `{"com.example/x":{},"io.modelcontextprotocol/tasks":{}}`, `{"e/x":{}}`))
 	if _, err := upBody(b.Serve(t.Context(), req, &upCaller{})); err != nil {
@@ -96,8 +96,8 @@ func TestT32TasksOff(t *testing.T) {
 	p := newUpPeer(t)
 	p.says("tools/list", `{"resultType":"complete","tools":[]}`)
 	p.says("server/discover", strings.Replace(discovery(0, "private"), `"logging":{}`, `"extensions":{"io.modelcontextprotocol/tasks":{}}`, 1))
-	b := p.back(BackOptions{HideExtensions: []string{spec.ExtensionTasks}})
-	f, s := before(t, b, func(o *modernfront.FrontOptions) { o.NoTasks = true })
+	b := p.back(Options{HideExtensions: []string{spec.ExtensionTasks}})
+	f, s := before(t, b, func(o *modernfront.Options) { o.NoTasks = true })
 	moderntest.OverHTTP(t, f, moderntest.Request("1", "tools/list", moderntest.DeclaresTasks, ""), nil)
 	if got := p.requests("tools/list")[0].params; strings.Contains(got, spec.ExtensionTasks) {
 		t.Errorf("the server got %s, want no tasks", got)

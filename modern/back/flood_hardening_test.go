@@ -30,7 +30,7 @@ func TestListensOfOneShareAreBoundedAtOnce(t *testing.T) {
 		defer now.Add(-1)
 		<-r.Context().Done()
 	}
-	b := p.back(BackOptions{})
+	b := p.back(Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	var watches sync.WaitGroup
@@ -88,7 +88,7 @@ func TestFloodOfAListenStreamIsRationed(t *testing.T) {
 					}
 				}
 			}
-			b := p.back(BackOptions{Changes: wantsAll{}})
+			b := p.back(Options{Changes: wantsAll{}})
 			_, release, err := b.Watch(t.Context(), listenProfile, []fanout.Topic{{Scope: listenProfile.Scope, Kind: fanout.ToolsListChanged}})
 			if err != nil {
 				t.Fatal(err)
@@ -128,7 +128,7 @@ func TestListenStreamThatEndsAtOnceIsNoLoop(t *testing.T) {
 				}
 				send(endText, m.ID)
 			}
-			b := p.back(BackOptions{Changes: wantsAll{}})
+			b := p.back(Options{Changes: wantsAll{}})
 			_, release, err := b.Watch(t.Context(), listenProfile, []fanout.Topic{{Scope: listenProfile.Scope, Kind: fanout.ToolsListChanged}})
 			if err != nil {
 				t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 // for dialled.
 func foretoldBack(t *testing.T, dialled <-chan transport.Conn) *Back {
 	t.Helper()
-	b, err := NewBack(BackOptions{
+	b, err := New(Options{
 		Name:           "scripted",
 		ClientInfo:     json.RawMessage(upInfo),
 		HideExtensions: []string{"hidden"},

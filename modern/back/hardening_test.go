@@ -24,7 +24,7 @@ func TestForeignAnswerEndsItsConnection(t *testing.T) {
 			}
 			upAnswer(w, m.ID, said("x"))
 		}
-		b := p.back(BackOptions{})
+		b := p.back(Options{})
 		call := func() error {
 			_, err := upBody(b.Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{}))
 			return err
@@ -44,7 +44,7 @@ func TestForeignAnswerEndsItsConnection(t *testing.T) {
 // What a client could not read is an error that tells so.
 func TestF07BadEscapeOfServerIsAnError(t *testing.T) {
 	p := newUpPeer(t)
-	b := p.back(BackOptions{})
+	b := p.back(Options{})
 	const bad = `{"resultType":"complete","content":[{"type":"text","text":"\q"}]}`
 	for name, answer := range map[string]func(w http.ResponseWriter, id wire.ID){
 		"body": func(w http.ResponseWriter, id wire.ID) { upAnswer(w, id, bad) },
@@ -58,7 +58,7 @@ func TestF07BadEscapeOfServerIsAnError(t *testing.T) {
 			t.Errorf("%s: %s, %v, want an error that says why", name, body, err)
 		}
 	}
-	lines, peers := upLines(t, BackOptions{})
+	lines, peers := upLines(t, Options{})
 	done := upServe(t.Context(), lines, upRequest("tools/call", `{"name":"t"}`), &upCaller{})
 	peer := <-peers
 	peer.result(peer.want("tools/call").ID, bad)

@@ -11,10 +11,10 @@ import (
 
 // before returns a front of modern clients before a back, and the script that counts
 // its streams.
-func before(t *testing.T, b *Back, changes ...func(*modernfront.FrontOptions)) (*modernfront.Front, *moderntest.Script) {
+func before(t *testing.T, b *Back, changes ...func(*modernfront.Options)) (*modernfront.Front, *moderntest.Script) {
 	t.Helper()
 	s := moderntest.NewScript()
-	o := modernfront.FrontOptions{Name: "s", Handler: b, Describer: s, Feed: s, Admit: func(req *exchange.Request) error {
+	o := modernfront.Options{Name: "s", Handler: b, Describer: s, Feed: s, Admit: func(req *exchange.Request) error {
 		req.Profile = exchange.Profile{Scope: "s/0"}
 		return nil
 	}}
@@ -22,7 +22,7 @@ func before(t *testing.T, b *Back, changes ...func(*modernfront.FrontOptions)) (
 	for _, change := range changes {
 		change(&o)
 	}
-	f, err := modernfront.NewFront(o)
+	f, err := modernfront.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func TestS01ExtensionsHaveAStreamOfTheirOwn(t *testing.T) {
 		event("%s", moderntest.Tagged(spec.NotifyToolsListChanged, ``, id))
 		event(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","more":1.0,"_meta":{"%s":%s}}}`, id, spec.MetaSubscriptionID, id)
 	}
-	b := p.back(BackOptions{Timeouts: Timeouts{Request: time.Millisecond}}) // which is none of a stream's
+	b := p.back(Options{Timeouts: Timeouts{Request: time.Millisecond}}) // which is none of a stream's
 	f, s := before(t, b)
 	for _, id := range []string{`"1"`, "1"} {
 		c := moderntest.Follow(t, f, id, extendedFilter)
@@ -62,7 +62,7 @@ func TestS01ExtensionStreamsEnd(t *testing.T) {
 		<-r.Context().Done()
 		left <- struct{}{}
 	}
-	f, s := before(t, p.back(BackOptions{}))
+	f, s := before(t, p.back(Options{}))
 	ended := moderntest.Follow(t, f, "5", extendedFilter)
 	ended.Next()
 	(<-s.Listened).End(io.EOF)
@@ -87,7 +87,7 @@ func TestS01ExtensionStreamsEnd(t *testing.T) {
 // Over a connection the streams are told apart by their ids, and one whose client does
 // not keep up while others wait ends rather than lose messages.
 func TestS01ExtensionsOverAConnection(t *testing.T) {
-	b, peers := upLines(t, BackOptions{})
+	b, peers := upLines(t, Options{})
 	hold := make(chan struct{})
 	told := make(chan string, 2*maxStreamNotes)
 	x := &heldCaller{hold: hold, told: told}

@@ -11,7 +11,7 @@ import (
 func TestS01UnverifiedParamHeadersPass(t *testing.T) {
 	p := newUpPeer(t)
 	p.says("tools/call", said("hi"))
-	f, _ := before(t, p.back(BackOptions{}))
+	f, _ := before(t, p.back(Options{}))
 	call := moderntest.Request("1", "tools/call", "{}", `,"name":"x","arguments":{"region":"eu"}`)
 	headers := map[string]string{"Mcp-Param-Region": "us", "Mcp-Param-Odd": "=?base64?4pyT?=", "Mcp-Other": "x", "X-Own": "y"}
 	if w := moderntest.OverHTTP(t, f, call, headers); w.Code != 200 {

@@ -22,10 +22,10 @@ import (
 //
 // Spec: 2026-07-28, basic/versioning, Backward Compatibility with
 // Initialization-Based Versions.
-func Probe(ctx context.Context, o BackOptions, how exchange.Probing) (exchange.Verdict, error) {
+func Probe(ctx context.Context, o Options, how exchange.Probing) (exchange.Verdict, error) {
 	o.Doubt = nil  // that is what is being found out
 	o.Logger = nil // which the verdict says: nothing is up or down, or tried again
-	b, err := NewBack(o)
+	b, err := New(o)
 	if err != nil {
 		return exchange.Verdict{}, err
 	}

@@ -70,7 +70,7 @@ func TestL2M13Rounds(t *testing.T) {
 	x := &upCaller{ask: answers(willing)}
 	req := askedCall(`{"name":"t","arguments":{"n": 1.0,"b":[ ]},"_meta":{"progressToken":5}}`)
 	req.ProgressToken = json.RawMessage(`5`)
-	body, err := upBody(p.back(BackOptions{}).Serve(t.Context(), req, x))
+	body, err := upBody(p.back(Options{}).Serve(t.Context(), req, x))
 	if err != nil || body != said("done") {
 		t.Fatalf("Serve = %s, %v, want the last result", body, err)
 	}
@@ -128,7 +128,7 @@ func TestL2M13CapabilityIsCheckedFirst(t *testing.T) {
 			x := &upCaller{ask: answers(willing)}
 			req := askedCall(`{"name":"t"}`)
 			req.Capabilities = json.RawMessage(tt.capabilities)
-			_, err := p.back(BackOptions{}).Serve(t.Context(), req, x)
+			_, err := p.back(Options{}).Serve(t.Context(), req, x)
 			e := wireErr(t, err)
 			if e.Code != spec.CodeMissingCapability || string(wire.Get(e.Data, "requiredCapabilities")) != tt.want {
 				t.Errorf("error %d %s, want -32021 for %s", e.Code, e.Data, tt.want)
@@ -143,7 +143,7 @@ func TestL2M13CapabilityIsCheckedFirst(t *testing.T) {
 		req := askedCall(`{"name":"t"}`)
 		req.Capabilities = json.RawMessage(`{"elicitation":{"url":{}}}`)
 		x := &upCaller{ask: answers(map[string]string{"elicitation/create": `{"action":"accept"}`})}
-		if body, err := upBody(p.back(BackOptions{}).Serve(t.Context(), req, x)); err != nil || body != said("ok") {
+		if body, err := upBody(p.back(Options{}).Serve(t.Context(), req, x)); err != nil || body != said("ok") {
 			t.Errorf("Serve = %s, %v, want the result", body, err)
 		}
 		if got := string(x.asked[0][0].Params); got != `{"mode":"url","url":"https://x","message":"m"}` {
@@ -168,7 +168,7 @@ func TestL2M13AnswersThatAreNone(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := scriptedRounds(t, fmt.Sprintf(ask, tt.method), said("ok"))
 			x := &upCaller{ask: answers(map[string]string{tt.method: tt.answer})}
-			_, err := upBody(p.back(BackOptions{}).Serve(t.Context(), askedCall(`{"name":"t"}`), x))
+			_, err := upBody(p.back(Options{}).Serve(t.Context(), askedCall(`{"name":"t"}`), x))
 			seen := p.requests("tools/call")
 			if tt.want == "" {
 				if e := wireErr(t, err); len(seen) != 1 || !strings.Contains(e.Message, tt.method) {
@@ -186,20 +186,20 @@ func TestL2M13AnswersThatAreNone(t *testing.T) {
 	}
 	t.Run("nobody to ask", func(t *testing.T) {
 		p := scriptedRounds(t, fmt.Sprintf(ask, "roots/list"))
-		if _, err := p.back(BackOptions{}).Serve(t.Context(), askedCall(`{"name":"t"}`), &upCaller{}); !strings.Contains(wireErr(t, err).Message, "can't be asked") {
+		if _, err := p.back(Options{}).Serve(t.Context(), askedCall(`{"name":"t"}`), &upCaller{}); !strings.Contains(wireErr(t, err).Message, "can't be asked") {
 			t.Errorf("error %v, want that the client can't be asked", err)
 		}
 	})
 	t.Run("a question nobody knows", func(t *testing.T) {
 		p := scriptedRounds(t, fmt.Sprintf(ask, "tools/call"))
 		x := &upCaller{ask: answers(willing)}
-		if _, err := p.back(BackOptions{}).Serve(t.Context(), askedCall(`{"name":"t"}`), x); err == nil || x.rounds() != 0 {
+		if _, err := p.back(Options{}).Serve(t.Context(), askedCall(`{"name":"t"}`), x); err == nil || x.rounds() != 0 {
 			t.Errorf("Serve = %v after asking %d times, want an error and no question", err, x.rounds())
 		}
 	})
 	t.Run("neither questions nor state", func(t *testing.T) {
 		p := scriptedRounds(t, `{"resultType":"input_required"}`)
-		if _, err := p.back(BackOptions{}).Serve(t.Context(), askedCall(`{"name":"t"}`), &upCaller{}); err == nil {
+		if _, err := p.back(Options{}).Serve(t.Context(), askedCall(`{"name":"t"}`), &upCaller{}); err == nil {
 			t.Error("Serve succeeded, want an error")
 		}
 	})
@@ -209,7 +209,7 @@ func TestL2M13AtMostTenRounds(t *testing.T) {
 	p := newUpPeer(t)
 	p.says("tools/call", `{"resultType":"input_required","inputRequests":{"k":{"method":"roots/list"}}}`)
 	x := &upCaller{ask: answers(willing)}
-	_, err := p.back(BackOptions{}).Serve(t.Context(), askedCall(`{"name":"t"}`), x)
+	_, err := p.back(Options{}).Serve(t.Context(), askedCall(`{"name":"t"}`), x)
 	if e := wireErr(t, err); x.rounds() != 10 || len(p.requests("tools/call")) != 11 || !strings.Contains(e.Message, "10") {
 		t.Errorf("asked %d times in %d requests, then %v; want 10, 11 and an error that says so", x.rounds(), len(p.requests("tools/call")), e)
 	}
@@ -225,14 +225,14 @@ func TestL2M13RetriesAreNotRepeated(t *testing.T) {
 	}
 	req := upRequest("resources/read", `{"uri":"file:///a"}`)
 	req.Capabilities = json.RawMessage(canAnswer)
-	_, err := p.back(BackOptions{}).Serve(t.Context(), req, &upCaller{ask: answers(willing)})
+	_, err := p.back(Options{}).Serve(t.Context(), req, &upCaller{ask: answers(willing)})
 	if n := len(p.requests("resources/read")); err == nil || n != 2 {
 		t.Errorf("Serve = %v after %d requests, want a failure: a requestState may be good for one use", err, n)
 	}
 }
 
 // bubbleBack returns a Back of a handler in a synctest bubble, and what ends both.
-func bubbleBack(t *testing.T, opts BackOptions, serve func(w http.ResponseWriter, r *http.Request, m wire.Message)) (*Back, func()) {
+func bubbleBack(t *testing.T, opts Options, serve func(w http.ResponseWriter, r *http.Request, m wire.Message)) (*Back, func()) {
 	l := bridgetest.Listen()
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, err := io.ReadAll(r.Body)
@@ -245,7 +245,7 @@ func bubbleBack(t *testing.T, opts BackOptions, serve func(w http.ResponseWriter
 	go srv.Serve(l) // ends with Close
 	tr := l.Transport()
 	opts.Name, opts.URL, opts.RoundTripper, opts.ClientInfo = "scripted", "http://127.0.0.1", tr, json.RawMessage(upInfo)
-	b, err := NewBack(opts)
+	b, err := New(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func TestL2M13StateOnlyBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		var at []time.Duration
-		b, end := bubbleBack(t, BackOptions{}, func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		b, end := bubbleBack(t, Options{}, func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 			at = append(at, time.Since(start))
 			if wire.Get(m.Params, "inputResponses") != nil {
 				t.Error("inputResponses where nothing was asked")
@@ -291,7 +291,7 @@ func TestL2M13StateOnlyBacksOff(t *testing.T) {
 
 func TestL2M13RoundIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, end := bubbleBack(t, BackOptions{}, func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		b, end := bubbleBack(t, Options{}, func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 			upAnswer(w, m.ID, `{"resultType":"input_required","inputRequests":{"k":{"method":"roots/list"}}}`)
 		})
 		defer end()
@@ -315,7 +315,7 @@ func TestL2M13RoundIsBounded(t *testing.T) {
 func TestM2L14ClockStandsStillWhileAsking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n atomic.Int32
-		b, end := bubbleBack(t, BackOptions{Timeouts: Timeouts{Request: time.Minute, Max: 2 * time.Minute}}, func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		b, end := bubbleBack(t, Options{Timeouts: Timeouts{Request: time.Minute, Max: 2 * time.Minute}}, func(w http.ResponseWriter, r *http.Request, m wire.Message) {
 			if n.Add(1) <= 3 {
 				upAnswer(w, m.ID, `{"resultType":"input_required","inputRequests":{"k":{"method":"roots/list"}}}`)
 				return
@@ -352,7 +352,7 @@ func TestL2M09ProgressOverRounds(t *testing.T) {
 	req := askedCall(`{"name":"t"}`)
 	req.ProgressToken = json.RawMessage(`"p"`)
 	x := &upCaller{ask: answers(willing)}
-	if _, err := upBody(p.back(BackOptions{}).Serve(t.Context(), req, x)); err != nil {
+	if _, err := upBody(p.back(Options{}).Serve(t.Context(), req, x)); err != nil {
 		t.Fatal(err)
 	}
 	var got []string

@@ -38,7 +38,7 @@ func TestT01TasksPass(t *testing.T) {
 	p.says("tasks/get", `{"resultType":"complete","taskId":"a/\u0062 9","status":"completed","result":{"isError":null,"content":[]},"_meta":{}}`)
 	p.says("tasks/update", `{"resultType":"complete","_meta":{}}`)
 	p.says("tasks/cancel", `{"resultType":"complete","_meta":{}}`)
-	f, _ := before(t, p.back(BackOptions{}))
+	f, _ := before(t, p.back(Options{}))
 	for _, c := range []struct{ method, rest, answer string }{
 		{"tools/call", `,"name":"x","arguments":{"id":"a/\u0062 9"},"task":{"ttl":1}`, oddTask},
 		{"tasks/get", `,"taskId":"a/\u0062 9"`, `{"taskId":"a/\u0062 9","status":"completed","result":{"isError":null,"content":[]},"resultType":"complete","_meta":{}}`},
@@ -85,7 +85,7 @@ func TestT01WhoDoesNotDeclareIsRefusedByTheServer(t *testing.T) {
 	refuses := func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		upFail(w, http.StatusBadRequest, m.ID, spec.CodeMissingCapability, needs)
 	}
-	f, _ := before(t, p.back(BackOptions{}))
+	f, _ := before(t, p.back(Options{}))
 	for method, rest := range map[string]string{"tools/call": `,"name":"x"`, "tasks/get": `,"taskId":"1"`, "tasks/update": `,"taskId":"1"`, "tasks/cancel": `,"taskId":"1"`} {
 		p.on[method] = refuses
 		w := moderntest.OverHTTP(t, f, moderntest.Request("1", method, "{}", rest), nil)
@@ -100,7 +100,7 @@ func TestT01LegacyClientsHaveNone(t *testing.T) {
 	p := newUpPeer(t)
 	p.says("tools/list", `{"resultType":"complete","tools":[]}`)
 	p.says("server/discover", strings.Replace(discovery(0, "private"), `"logging":{}`, `"extensions":{"io.modelcontextprotocol/tasks":{}}`, 1))
-	b := p.back(BackOptions{})
+	b := p.back(Options{})
 	for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel", "tasks/list", "tasks/result"} {
 		_, err := b.Serve(t.Context(), upRequest(method, `{"taskId":"1"}`), &upCaller{})
 		var refusal *exchange.Refusal
@@ -140,7 +140,7 @@ func TestT01ListenStreamsOfTasks(t *testing.T) {
 		event("%s", moderntest.Tagged("notifications/tasks", taskChange, id))
 		event(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","_meta":{"%s":%[1]s}}}`, id, spec.MetaSubscriptionID)
 	}
-	f, _ := before(t, p.back(BackOptions{}))
+	f, _ := before(t, p.back(Options{}))
 	c := moderntest.Follow(t, f, `"mine"`, filterOfTasks)
 	c.Want(moderntest.Tagged(spec.NotifyAcknowledged, `"notifications":{"taskIds":["a/\u0062 9"]},`, `"mine"`))
 	c.Want(moderntest.Tagged("notifications/tasks", taskChange, `"mine"`))
@@ -152,7 +152,7 @@ func TestT01ListenStreamsOfTasks(t *testing.T) {
 
 // The same over connections on both sides: several streams share one.
 func TestT01ListenStreamsOfTasksOverConnections(t *testing.T) {
-	b, peers := upLines(t, BackOptions{})
+	b, peers := upLines(t, Options{})
 	f, _ := before(t, b)
 	l := lineTo(t, f)
 	listen := func(id string) {
@@ -207,7 +207,7 @@ func TestT02NamesOfTasks(t *testing.T) {
 			t.Run("T-02 "+c.name+" "+method, func(t *testing.T) {
 				p := newUpPeer(t)
 				p.says(method, `{"resultType":"complete"}`)
-				f, _ := before(t, p.back(BackOptions{}))
+				f, _ := before(t, p.back(Options{}))
 				w := moderntest.OverHTTPWith(t, f, moderntest.Request("1", method, moderntest.DeclaresTasks, ","+c.params), func(h http.Header) {
 					h.Del(spec.HeaderName)
 					if c.header != nil {
@@ -233,7 +233,7 @@ func TestT02RepeatedOnce(t *testing.T) {
 			p := newUpPeer(t)
 			p.on[method] = func(http.ResponseWriter, *http.Request, wire.Message) { panic(http.ErrAbortHandler) }
 			req := upModernRequest(method, paramsOf(t, moderntest.Request("1", method, moderntest.DeclaresTasks, `,"taskId":"1","name":"x"`)))
-			_, err := p.back(BackOptions{}).Serve(context.Background(), req, &upCaller{})
+			_, err := p.back(Options{}).Serve(context.Background(), req, &upCaller{})
 			if e := wireErr(t, err); e.Code != spec.CodeInternal || len(p.requests(method)) != sent {
 				t.Errorf("Serve = %v after %d requests, want -32603 after %d", err, len(p.requests(method)), sent)
 			}

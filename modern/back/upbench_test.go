@@ -39,7 +39,7 @@ func BenchmarkBackServe(b *testing.B) {
 // benchUpstream returns a Back of a server that answers everything with result.
 func benchUpstream(b *testing.B, kind string, result []byte) *Back {
 	if kind == "connection" {
-		back, peers := upLines(b, BackOptions{})
+		back, peers := upLines(b, Options{})
 		go func() { // ends with the connection
 			p := <-peers
 			for {
@@ -67,5 +67,5 @@ func benchUpstream(b *testing.B, kind string, result []byte) *Back {
 		_, _ = w.Write(text)
 	}))
 	b.Cleanup(srv.Close)
-	return newUpBack(b, BackOptions{URL: srv.URL})
+	return newUpBack(b, Options{URL: srv.URL})
 }

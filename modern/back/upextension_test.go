@@ -30,7 +30,7 @@ func TestT30MessagesStartTheClockAnew(t *testing.T) {
 	} {
 		t.Run("T-30 "+c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b, peers := upLines(t, BackOptions{Timeouts: limits})
+				b, peers := upLines(t, Options{Timeouts: limits})
 				defer b.Close(t.Context())
 				got := upServe(t.Context(), b, upModernRequest(c.method, `{"name":"x"}`), &upCaller{})
 				p := <-peers
@@ -72,7 +72,7 @@ func TestT30MessagesStartTheClockAnewOverHTTP(t *testing.T) {
 		}
 		event("%s", ended(m.ID.String(), m.ID.String()))
 	}
-	b := p.back(BackOptions{Timeouts: Timeouts{Request: 500 * time.Millisecond, Max: 600 * time.Millisecond}})
+	b := p.back(Options{Timeouts: Timeouts{Request: 500 * time.Millisecond, Max: 600 * time.Millisecond}})
 	params := `{` + strings.Replace(moderntest.ClientMeta, "CAPS", "{}", 1) + `}`
 	if _, err := upBody(b.Serve(t.Context(), upModernRequest(methodWatch, params), &upCaller{})); err != nil {
 		t.Errorf("Serve() = %v, want its result after 1 s", err)
@@ -91,7 +91,7 @@ func TestT30ASlowClientSlowsTheServerDown(t *testing.T) {
 
 func testSlowClient(t *testing.T, size int) {
 	messages := min(3*maxStreamNotes, 30*maxStreamBytes/size)
-	b, peers := upLines(t, BackOptions{})
+	b, peers := upLines(t, Options{})
 	defer b.Close(t.Context())
 	hold, told := make(chan struct{}), make(chan string, messages)
 	x := &slowCaller{hold: hold, told: told}
@@ -159,7 +159,7 @@ func TestT30OthersWaitForASlowClientButNotLong(t *testing.T) {
 
 // serveShared runs a request of which many messages come, beside another that waits.
 func serveShared(t *testing.T, pace time.Duration) (outcome, int) {
-	b, peers := upLines(t, BackOptions{})
+	b, peers := upLines(t, Options{})
 	defer b.Close(t.Context())
 	x := &pacedCaller{pace: pace}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -198,7 +198,7 @@ func (c *pacedCaller) Notify(context.Context, exchange.Notification) error {
 // What a client takes over a message is not taken from the server's time.
 func TestT30ASlowClientCostsTheServerNoTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, peers := upLines(t, BackOptions{Timeouts: Timeouts{Request: time.Second, Max: time.Second}})
+		b, peers := upLines(t, Options{Timeouts: Timeouts{Request: time.Second, Max: time.Second}})
 		defer b.Close(t.Context())
 		got := upServe(t.Context(), b, upModernRequest(methodWatch, `{}`), &pacedCaller{pace: 5 * time.Second})
 		p := <-peers
@@ -216,7 +216,7 @@ func TestT30ASlowClientCostsTheServerNoTime(t *testing.T) {
 // A server that sends without a pause can't keep a cancellation from it.
 func TestT30CancellationOvertakesMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, peers := upLines(t, BackOptions{})
+		b, peers := upLines(t, Options{})
 		defer b.Close(t.Context())
 		ctx, cancel := context.WithCancel(t.Context())
 		got := upServe(ctx, b, upModernRequest(methodWatch, `{}`), &pacedCaller{pace: time.Millisecond})

@@ -46,10 +46,10 @@ func overBoth(t *testing.T, play listenPlay, hold bool, test func(t *testing.T, 
 				<-r.Context().Done()
 			}
 		}
-		test(t, p.back(BackOptions{}))
+		test(t, p.back(Options{}))
 	})
 	t.Run("connection", func(t *testing.T) {
-		b, peers := upLines(t, BackOptions{})
+		b, peers := upLines(t, Options{})
 		go func() { // ends with the play
 			p, ok := <-peers
 			if !ok {
@@ -148,7 +148,7 @@ func TestListenRefused(t *testing.T) {
 	})
 	t.Run("by status", func(t *testing.T) {
 		p := newUpPeer(t) // 404 with -32601
-		_, err := p.back(BackOptions{}).openListen(t.Context(), listenProfile, wantAll)
+		_, err := p.back(Options{}).openListen(t.Context(), listenProfile, wantAll)
 		var refusal *wire.Error
 		if !errors.As(err, &refusal) || refusal.Code != -32601 {
 			t.Errorf("openListen = %v, want -32601", err)
@@ -164,7 +164,7 @@ func TestListenRefused(t *testing.T) {
 			upStream(w)(ackText, granted, m.ID)
 			<-r.Context().Done()
 		}
-		s, err := p.back(BackOptions{}).openListen(t.Context(), listenProfile, wantAll)
+		s, err := p.back(Options{}).openListen(t.Context(), listenProfile, wantAll)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestListenRefused(t *testing.T) {
 
 func TestListenAwaitsItsAcknowledgment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, end := bubbleBack(t, BackOptions{}, func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		b, end := bubbleBack(t, Options{}, func(w http.ResponseWriter, r *http.Request, m wire.Message) {
 			upStream(w)
 			<-r.Context().Done()
 		})
@@ -198,7 +198,7 @@ func TestListenAwaitsItsAcknowledgment(t *testing.T) {
 	t.Run("connection", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			near, far := transport.NewPipe()
-			b, err := NewBack(BackOptions{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Dial: func(context.Context) (transport.Conn, error) { return near, nil }})
+			b, err := New(Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Dial: func(context.Context) (transport.Conn, error) { return near, nil }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -233,7 +233,7 @@ func TestListenClose(t *testing.T) {
 			close(left)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		s, err := p.back(BackOptions{}).openListen(ctx, listenProfile, wantAll)
+		s, err := p.back(Options{}).openListen(ctx, listenProfile, wantAll)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,7 +255,7 @@ func TestListenClose(t *testing.T) {
 		<-left // the test's time-out tells if the response stays open
 	})
 	t.Run("connection", func(t *testing.T) {
-		b, peers := upLines(t, BackOptions{})
+		b, peers := upLines(t, Options{})
 		opened := make(chan listenStream, 1)
 		go func() { // ends with the acknowledgment
 			s, err := b.openListen(t.Context(), listenProfile, wantAll)
@@ -286,7 +286,7 @@ func TestListenClose(t *testing.T) {
 }
 
 func TestM2L04ListenIdsOnASharedConnection(t *testing.T) {
-	b, peers := upLines(t, BackOptions{})
+	b, peers := upLines(t, Options{})
 	var ids []string
 	var streams []listenStream
 	var p *linePeer
@@ -324,7 +324,7 @@ func TestM2L04ListenIdsOnASharedConnection(t *testing.T) {
 // TestListenIsBoundedOnAConnection proves that a stream nobody reads costs as much
 // as its topics, and stops no request.
 func TestListenIsBoundedOnAConnection(t *testing.T) {
-	b, peers := upLines(t, BackOptions{})
+	b, peers := upLines(t, Options{})
 	opened := make(chan listenStream, 1)
 	go func() { // ends with the acknowledgment
 		s, err := b.openListen(t.Context(), listenProfile, wantAll)
@@ -357,9 +357,9 @@ func TestListenIsBoundedOnAConnection(t *testing.T) {
 // TestListenUnanswered proves that only what a server said counts as its refusal.
 func TestListenUnanswered(t *testing.T) {
 	gone := newUpPeer(t)
-	b := gone.back(BackOptions{})
+	b := gone.back(Options{})
 	gone.Close()
-	cannot, err := NewBack(BackOptions{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Dial: func(context.Context) (transport.Conn, error) {
+	cannot, err := New(Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Dial: func(context.Context) (transport.Conn, error) {
 		return nil, errors.New("no such program")
 	}})
 	if err != nil {
@@ -370,7 +370,7 @@ func TestListenUnanswered(t *testing.T) {
 	broken.on["subscriptions/listen"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
 		http.Error(w, "no", http.StatusServiceUnavailable)
 	}
-	for name, b := range map[string]*Back{"refused": b, "no such program": cannot, "503": broken.back(BackOptions{})} {
+	for name, b := range map[string]*Back{"refused": b, "no such program": cannot, "503": broken.back(Options{})} {
 		_, err := b.openListen(t.Context(), listenProfile, wantAll)
 		var refusal *wire.Error
 		if err == nil || errors.As(err, &refusal) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "scripted") {
@@ -395,7 +395,7 @@ func TestBackWatches(t *testing.T) {
 	a := fanout.Topic{Scope: "scripted/1", Kind: fanout.ResourceUpdated, URI: "file:///a"}
 	tools := fanout.Topic{Scope: "scripted/1", Kind: fanout.ToolsListChanged}
 	b := fanout.Topic{Scope: "scripted/1", Kind: fanout.ResourceUpdated, URI: "file:///b"}
-	watch := func(t *testing.T, opts BackOptions, back func(BackOptions) *Back, left <-chan struct{}) {
+	watch := func(t *testing.T, opts Options, back func(Options) *Back, left <-chan struct{}) {
 		changes := &published{wanted: map[fanout.Topic]*atomic.Bool{a: {}, b: {}, tools: {}}, events: make(chan fanout.Event, 16)}
 		for _, w := range changes.wanted {
 			w.Store(true)
@@ -424,11 +424,11 @@ func TestBackWatches(t *testing.T) {
 			<-r.Context().Done()
 			close(left)
 		}
-		watch(t, BackOptions{}, p.back, left)
+		watch(t, Options{}, p.back, left)
 	})
 	t.Run("connection", func(t *testing.T) {
 		left := make(chan struct{})
-		watch(t, BackOptions{}, func(opts BackOptions) *Back {
+		watch(t, Options{}, func(opts Options) *Back {
 			back, peers := upLines(t, opts)
 			go func() { // ends with the stream
 				p := <-peers

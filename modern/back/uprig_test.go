@@ -167,11 +167,11 @@ func (l *logbook) String() string {
 func (l *logbook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
 // newUpBack returns a Back that is closed with the test.
-func newUpBack(t testing.TB, opts BackOptions) *Back {
+func newUpBack(t testing.TB, opts Options) *Back {
 	t.Helper()
 	opts.Name = "scripted"
 	opts.ClientInfo = json.RawMessage(upInfo)
-	b, err := NewBack(opts)
+	b, err := New(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +297,7 @@ func (p *upPeer) requests(method string) []upSeen {
 }
 
 // back returns a Back of the peer.
-func (p *upPeer) back(opts BackOptions) *Back {
+func (p *upPeer) back(opts Options) *Back {
 	p.t.Helper()
 	opts.URL = p.URL
 	return newUpBack(p.t, opts)
@@ -348,7 +348,7 @@ type linePeer struct {
 }
 
 // upLines returns a Back over pipes, and the far end of each connection it dials.
-func upLines(t testing.TB, opts BackOptions) (*Back, <-chan *linePeer) {
+func upLines(t testing.TB, opts Options) (*Back, <-chan *linePeer) {
 	peers := make(chan *linePeer, 16)
 	opts.Dial = func(context.Context) (transport.Conn, error) {
 		near, far := transport.NewPipe()

@@ -24,7 +24,7 @@ import (
 func TestL2M10EnvelopeAndHeaders(t *testing.T) {
 	p := newUpPeer(t)
 	p.says("tools/call", said("ok"))
-	b := p.back(BackOptions{Headers: http.Header{"X-Config": {"yes"}, "Mcp-Name": {"forged"}, "mcp-param-x": {"forged"}, "Accept": {"*/*"}}})
+	b := p.back(Options{Headers: http.Header{"X-Config": {"yes"}, "Mcp-Name": {"forged"}, "mcp-param-x": {"forged"}, "Accept": {"*/*"}}})
 	req := upRequest("tools/call", `{ "name":"été","arguments":{"n":9007199254740993.0, "b" : [1,  2]},"task":{"ttl":1},"requestState":"x","vendor":{"a":1},"_meta":{"traceparent":"00-1","io.modelcontextprotocol/logLevel":"debug","progressToken":"tok"}}`)
 	req.Capabilities = json.RawMessage(`{"roots":{"listChanged":true,"x":1},"tasks":{"list":{}},"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{},"com.example/a":{}}}`)
 	req.Profile.Capabilities = req.Capabilities
@@ -63,7 +63,7 @@ func TestL2M10ClientInfo(t *testing.T) {
 			p.says("tools/list", `{"resultType":"complete","tools":[]}`)
 			req := upRequest("tools/list", "")
 			req.ClientInfo, req.Profile.ClientInfo = rawOf(tt.own), rawOf(tt.profile)
-			if _, err := upBody(p.back(BackOptions{}).Serve(t.Context(), req, &upCaller{})); err != nil {
+			if _, err := upBody(p.back(Options{}).Serve(t.Context(), req, &upCaller{})); err != nil {
 				t.Fatal(err)
 			}
 			meta := wire.Get([]byte(p.requests("tools/list")[0].params), "_meta")
@@ -82,31 +82,31 @@ func rawOf(s string) json.RawMessage {
 }
 
 func TestNewBackRefuses(t *testing.T) {
-	good := BackOptions{Name: "files", URL: "https://files.example/mcp", ClientInfo: json.RawMessage(upInfo)}
-	if b, err := NewBack(good); err != nil || b.Close(t.Context()) != nil {
-		t.Fatalf("NewBack = %v", err)
+	good := Options{Name: "files", URL: "https://files.example/mcp", ClientInfo: json.RawMessage(upInfo)}
+	if b, err := New(good); err != nil || b.Close(t.Context()) != nil {
+		t.Fatalf("New = %v", err)
 	}
-	for name, spoil := range map[string]func(o *BackOptions){
-		"no Name":      func(o *BackOptions) { o.Name = "" },
-		"URL and Dial": func(o *BackOptions) { o.URL = "" },
-		"exactly one":  func(o *BackOptions) { o.Dial = func(context.Context) (transport.Conn, error) { return nil, nil } },
-		"ClientInfo":   func(o *BackOptions) { o.ClientInfo = nil },
-		"LogLevel":     func(o *BackOptions) { o.LogLevel = "loud" },
-		"time-out":     func(o *BackOptions) { o.Timeouts.Request = -1 },
-		"limit":        func(o *BackOptions) { o.MaxMessage = -1 },
-		"Subresources": func(o *BackOptions) { o.Subresources = "some" },
-		"no absolute":  func(o *BackOptions) { o.URL = "ftp://secret@files.example" },
+	for name, spoil := range map[string]func(o *Options){
+		"no Name":      func(o *Options) { o.Name = "" },
+		"URL and Dial": func(o *Options) { o.URL = "" },
+		"exactly one":  func(o *Options) { o.Dial = func(context.Context) (transport.Conn, error) { return nil, nil } },
+		"ClientInfo":   func(o *Options) { o.ClientInfo = nil },
+		"LogLevel":     func(o *Options) { o.LogLevel = "loud" },
+		"time-out":     func(o *Options) { o.Timeouts.Request = -1 },
+		"limit":        func(o *Options) { o.MaxMessage = -1 },
+		"Subresources": func(o *Options) { o.Subresources = "some" },
+		"no absolute":  func(o *Options) { o.URL = "ftp://secret@files.example" },
 	} {
 		o := good
 		spoil(&o)
-		if _, err := NewBack(o); err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "secret") {
-			t.Errorf("NewBack without %s = %v, want an error that says so", name, err)
+		if _, err := New(o); err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("New without %s = %v, want an error that says so", name, err)
 		}
 	}
 }
 
 func TestL2M10NoTasks(t *testing.T) {
-	b := newUpPeer(t).back(BackOptions{}) // a request that arrives fails for want of a script
+	b := newUpPeer(t).back(Options{}) // a request that arrives fails for want of a script
 	for _, method := range []string{"tasks/get", "tasks/list", "tasks/result", "tasks/cancel", "ping", "logging/setLevel", "resources/subscribe", "initialize"} {
 		_, err := b.Serve(t.Context(), upRequest(method, `{}`), &upCaller{})
 		var refusal *exchange.Refusal
@@ -139,7 +139,7 @@ func TestL2M12LogLevelRidesOnRequests(t *testing.T) {
 			req := upRequest("tools/call", `{"name":"t"}`)
 			req.LogLevel = tt.session
 			x := &upCaller{}
-			if _, err := upBody(p.back(BackOptions{LogLevel: tt.config}).Serve(t.Context(), req, x)); err != nil {
+			if _, err := upBody(p.back(Options{LogLevel: tt.config}).Serve(t.Context(), req, x)); err != nil {
 				t.Fatal(err)
 			}
 			meta := wire.Get([]byte(p.requests("tools/call")[0].params), "_meta")
@@ -166,7 +166,7 @@ func TestM2L11ProgressOfAModernServer(t *testing.T) {
 		send(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, said("ok"))
 	}
 	drops := &upDrops{}
-	b := p.back(BackOptions{Metrics: drops})
+	b := p.back(Options{Metrics: drops})
 	req := upRequest("tools/call", `{"name":"t","_meta":{"progressToken":0}}`)
 	req.ProgressToken = json.RawMessage(`0`)
 	x := &upCaller{}
@@ -205,7 +205,7 @@ func TestL2M09ResultTypes(t *testing.T) {
 			if tt.era == spec.Modern {
 				req = upModernRequest("tools/call", `{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}`)
 			}
-			body, err := upBody(p.back(BackOptions{}).Serve(t.Context(), req, &upCaller{}))
+			body, err := upBody(p.back(Options{}).Serve(t.Context(), req, &upCaller{}))
 			if tt.ok && (err != nil || body != tt.result) {
 				t.Errorf("Serve = %s, %v, want %s", body, err, tt.result)
 			}
@@ -242,7 +242,7 @@ func TestL2M09Errors(t *testing.T) {
 				upFail(w, tt.status, m.ID, tt.code, tt.data)
 			}
 			params := `{"name":"t","uri":"file:///a"}`
-			_, err := p.back(BackOptions{}).Serve(t.Context(), upRequest(tt.method, params), &upCaller{})
+			_, err := p.back(Options{}).Serve(t.Context(), upRequest(tt.method, params), &upCaller{})
 			e := wireErr(t, err)
 			if e.Code != tt.wantCode || string(e.Data) != tt.wantData {
 				t.Errorf("error %d %s (%s), want %d %s", e.Code, e.Data, e.Message, tt.wantCode, tt.wantData)
@@ -267,7 +267,7 @@ func TestL2M11Renegotiates(t *testing.T) {
 		}
 		upAnswer(w, m.ID, said("ok"))
 	}
-	body, err := upBody(p.back(BackOptions{}).Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{}))
+	body, err := upBody(p.back(Options{}).Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{}))
 	if err != nil || body != said("ok") {
 		t.Errorf("Serve = %s, %v, want the second answer", body, err)
 	}
@@ -282,7 +282,7 @@ func TestL2M11RefusedForGood(t *testing.T) {
 	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		upFail(w, 400, m.ID, -32022, `{"supported":["2026-07-28"]}`)
 	}
-	_, err := p.back(BackOptions{}).Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{})
+	_, err := p.back(Options{}).Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{})
 	if e := wireErr(t, err); e.Code != spec.CodeInternal || len(p.requests("tools/call")) != 2 {
 		t.Errorf("error %v after %d requests, want one repetition", e, len(p.requests("tools/call")))
 	}
@@ -318,7 +318,7 @@ func TestRepeats(t *testing.T) {
 				}
 				upAnswer(w, m.ID, said("ok"))
 			}
-			_, err := upBody(p.back(BackOptions{}).Serve(t.Context(), upRequest(tt.method, `{"name":"t","uri":"u:"}`), &upCaller{}))
+			_, err := upBody(p.back(Options{}).Serve(t.Context(), upRequest(tt.method, `{"name":"t","uri":"u:"}`), &upCaller{}))
 			if (err == nil) != tt.ok || len(p.requests(tt.method)) != tt.want {
 				t.Errorf("Serve = %v after %d requests, want %d and ok = %v", err, len(p.requests(tt.method)), tt.want, tt.ok)
 			}
@@ -331,7 +331,7 @@ func TestRepeats(t *testing.T) {
 
 func TestUnreachableServer(t *testing.T) {
 	p := newUpPeer(t)
-	b := p.back(BackOptions{})
+	b := p.back(Options{})
 	p.Close()
 	_, err := b.Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{})
 	e := wireErr(t, err)
@@ -349,7 +349,7 @@ func TestBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var away atomic.Bool
 		var dials atomic.Int32
-		b, end := bubbleBack(t, BackOptions{}, func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		b, end := bubbleBack(t, Options{}, func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 			upAnswer(w, m.ID, said("ok"))
 		})
 		defer end()
@@ -416,7 +416,7 @@ func TestAnswersOfAnyForm(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newUpPeer(t)
 			p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { tt.answer(w, m) }
-			body, err := upBody(p.back(BackOptions{}).Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{}))
+			body, err := upBody(p.back(Options{}).Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{}))
 			if tt.ok != (err == nil) || tt.ok && !strings.Contains(body, tt.want) {
 				t.Fatalf("Serve = %s, %v, want %s", body, err, tt.want)
 			}
@@ -440,7 +440,7 @@ func TestF07UnreadableAnswerOverHTTP(t *testing.T) {
 				w.Header().Set("Content-Type", tt.kind)
 				fmt.Fprintf(w, tt.text, m.ID)
 			}
-			_, err := p.back(BackOptions{}).Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{})
+			_, err := p.back(Options{}).Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{})
 			if e := wireErr(t, err); !strings.Contains(e.Message, "can't be read") {
 				t.Errorf("error %v, want that the answer can't be read", e)
 			}
@@ -455,7 +455,7 @@ func TestF07UnreadableAnswerOverHTTP(t *testing.T) {
 			send(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, said("ok"))
 		}
 		drops := &upDrops{}
-		body, err := upBody(p.back(BackOptions{Metrics: drops}).Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{}))
+		body, err := upBody(p.back(Options{Metrics: drops}).Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{}))
 		if err != nil || body != said("ok") || drops.count("unreadable") != 1 || drops.count("foreign message") != 1 {
 			t.Errorf("Serve = %s, %v with drops %v, want the result, and two messages skipped", body, err, drops.n)
 		}
@@ -476,7 +476,7 @@ func TestL2M15CancelClosesTheResponse(t *testing.T) {
 				close(closed)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			done := upServe(ctx, p.back(BackOptions{}), upRequest("tools/call", `{"name":"t"}`), &upCaller{})
+			done := upServe(ctx, p.back(Options{}), upRequest("tools/call", `{"name":"t"}`), &upCaller{})
 			<-arrived
 			cancel()
 			if out := <-done; !errors.Is(out.err, context.Canceled) {
@@ -515,7 +515,7 @@ func TestM2L14ModernServerTimesOut(t *testing.T) {
 		defer srv.Close()
 		tr := l.Transport()
 		defer tr.CloseIdleConnections()
-		b, err := NewBack(BackOptions{Name: "scripted", URL: "http://127.0.0.1", RoundTripper: tr, ClientInfo: json.RawMessage(upInfo),
+		b, err := New(Options{Name: "scripted", URL: "http://127.0.0.1", RoundTripper: tr, ClientInfo: json.RawMessage(upInfo),
 			Timeouts: Timeouts{Request: time.Minute, Max: 5 * time.Minute}})
 		if err != nil {
 			t.Fatal(err)
@@ -543,7 +543,7 @@ func TestS01ModernClient(t *testing.T) {
 	p := newUpPeer(t)
 	const asks = `{"resultType":"input_required","inputRequests":{"q":{"method":"roots/list"}},"requestState":"S","content":null}`
 	p.says("tools/call", asks)
-	b := p.back(BackOptions{LogLevel: "debug"})
+	b := p.back(Options{LogLevel: "debug"})
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{"listChanged":true},"x":1},"io.modelcontextprotocol/logLevel":"error","progressToken":%s,"vendor/a":[1, 2]}`
 	params := `{"name":"t","inputResponses":{"q":{"roots":[]}},"requestState":"R","task":{"ttl":1},` + fmt.Sprintf(meta, `"p"`) + `}`
 	x := &upCaller{}

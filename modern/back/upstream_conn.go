@@ -30,7 +30,7 @@ const (
 //
 // Spec: 2026-07-28, basic/transports/stdio.
 type connLink struct {
-	opts *BackOptions
+	opts *Options
 	news func(c *upcall, m *wire.Message)
 	lost func(error) // told when the connection ended by itself
 
@@ -60,7 +60,7 @@ type opening struct {
 	err  error
 }
 
-func newConnLink(opts *BackOptions, news func(*upcall, *wire.Message), lost func(error)) *connLink {
+func newConnLink(opts *Options, news func(*upcall, *wire.Message), lost func(error)) *connLink {
 	l := &connLink{opts: opts, news: news, lost: lost}
 	l.live, l.stop = context.WithCancelCause(context.Background())
 	return l

@@ -19,7 +19,7 @@ import (
 )
 
 func TestM2L04IdsAndTokensOnASharedConnection(t *testing.T) {
-	b, peers := upLines(t, BackOptions{})
+	b, peers := upLines(t, Options{})
 	ask := func(who string, token string) (<-chan outcome, *upCaller) {
 		req := upRequest("tools/call", fmt.Sprintf(`{"name":%q,"_meta":{"progressToken":%s}}`, who, token))
 		req.ProgressToken = json.RawMessage(token)
@@ -61,7 +61,7 @@ func TestM2L04IdsAndTokensOnASharedConnection(t *testing.T) {
 
 func TestM2L12MessagesThatNameNoRequest(t *testing.T) {
 	drops := &upDrops{}
-	b, peers := upLines(t, BackOptions{Metrics: drops})
+	b, peers := upLines(t, Options{Metrics: drops})
 	call := func() (<-chan outcome, *upCaller) {
 		req := upRequest("tools/call", `{"name":"t"}`)
 		req.LogLevel = "info"
@@ -95,7 +95,7 @@ func TestM2L12MessagesThatNameNoRequest(t *testing.T) {
 }
 
 func TestM2L12ListensDoNotCount(t *testing.T) {
-	b, peers := upLines(t, BackOptions{})
+	b, peers := upLines(t, Options{})
 	opened := make(chan listenStream, 1)
 	go func() { // ends with the acknowledgment
 		s, err := b.openListen(t.Context(), upRequest("", "").Profile, exchange.Filter{Tools: true})
@@ -123,7 +123,7 @@ func TestM2L12ListensDoNotCount(t *testing.T) {
 }
 
 func TestL2M15CancelOnAConnection(t *testing.T) {
-	b, peers := upLines(t, BackOptions{})
+	b, peers := upLines(t, Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := upServe(ctx, b, upRequest("tools/call", `{"name":"t"}`), &upCaller{})
 	p := <-peers
@@ -157,7 +157,7 @@ func TestF07UnreadableMessagesOnAConnection(t *testing.T) {
 		{"nothing known", `{"jsonrpc":"2.0","method":"vendor/%s"}`, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b, peers := upLines(t, BackOptions{})
+			b, peers := upLines(t, Options{})
 			done := upServe(t.Context(), b, upRequest("tools/call", `{"name":"t"}`), &upCaller{})
 			p := <-peers
 			m := p.want("tools/call")
@@ -176,7 +176,7 @@ func TestF07UnreadableMessagesOnAConnection(t *testing.T) {
 func TestLargeAnswerOnAConnection(t *testing.T) {
 	err := &transport.TooLongError{Limit: 10, Start: []byte(`{"jsonrpc":"2.0","id":1,"result":{"a`)}
 	near, far := newFaultyConn(err)
-	b := newUpBack(t, BackOptions{Dial: func(context.Context) (transport.Conn, error) { return near, nil }})
+	b := newUpBack(t, Options{Dial: func(context.Context) (transport.Conn, error) { return near, nil }})
 	done := upServe(t.Context(), b, upRequest("tools/call", `{"name":"t"}`), &upCaller{})
 	<-far
 	if out := <-done; out.err == nil || !strings.Contains(out.err.Error(), "more than 10 bytes") {
@@ -227,7 +227,7 @@ func TestConnectionLost(t *testing.T) {
 		again  bool
 	}{{"tools/call", false}, {"resources/read", true}, {"tools/list", true}} {
 		t.Run(tt.method, func(t *testing.T) {
-			b, peers := upLines(t, BackOptions{})
+			b, peers := upLines(t, Options{})
 			done := upServe(t.Context(), b, upRequest(tt.method, `{"name":"t","uri":"u:"}`), &upCaller{})
 			p := <-peers
 			p.want(tt.method)
@@ -249,7 +249,7 @@ func TestConnectionLost(t *testing.T) {
 
 func TestWriteFailsAndNothingRan(t *testing.T) {
 	var n atomic.Int32
-	b := newUpBack(t, BackOptions{Dial: func(context.Context) (transport.Conn, error) {
+	b := newUpBack(t, Options{Dial: func(context.Context) (transport.Conn, error) {
 		if n.Add(1) == 1 {
 			return &deafConn{closed: make(chan struct{})}, nil
 		}
@@ -285,7 +285,7 @@ func (c *deafConn) Close() error {
 func TestServerThatCannotStandRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var starts atomic.Int32
-		b, err := NewBack(BackOptions{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Dial: func(context.Context) (transport.Conn, error) {
+		b, err := New(Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Dial: func(context.Context) (transport.Conn, error) {
 			starts.Add(1)
 			near, far := transport.NewPipe()
 			_ = far.Close()
@@ -315,7 +315,7 @@ func TestServerThatCannotStandRests(t *testing.T) {
 
 func TestDialOutlivesItsFirstCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, err := NewBack(BackOptions{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Dial: func(ctx context.Context) (transport.Conn, error) {
+		b, err := New(Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Dial: func(ctx context.Context) (transport.Conn, error) {
 			if err := backoff.Wait(ctx, 5*time.Second); err != nil {
 				return nil, err
 			}
@@ -353,7 +353,7 @@ func TestDialOutlivesItsFirstCaller(t *testing.T) {
 // TestSlowCallerHoldsUpNobody proves that progress for one caller who does not take
 // it neither stops the connection nor grows without bound.
 func TestSlowCallerHoldsUpNobody(t *testing.T) {
-	b, peers := upLines(t, BackOptions{})
+	b, peers := upLines(t, Options{})
 	req := upRequest("tools/call", `{"name":"slow"}`)
 	req.ProgressToken = json.RawMessage(`1`)
 	x := &upCaller{told: make(chan string)} // nobody reads

@@ -34,7 +34,7 @@ const (
 //
 // Spec: 2026-07-28, basic/transports/streamable-http.
 type httpLink struct {
-	opts *BackOptions
+	opts *Options
 	rt   http.RoundTripper
 	own  *http1.Transport // rt, if the link made it itself
 	url  *url.URL
@@ -53,7 +53,7 @@ type httpLink struct {
 
 // newHTTPLink trusts that opts were checked. news hears of notifications that are
 // not a caller's.
-func newHTTPLink(opts *BackOptions, news func(*upcall, *wire.Message)) *httpLink {
+func newHTTPLink(opts *Options, news func(*upcall, *wire.Message)) *httpLink {
 	u, _ := url.Parse(opts.URL) // checked
 	l := &httpLink{opts: opts, rt: opts.RoundTripper, url: u, base: baseHeader(opts.Headers), news: news}
 	l.live, l.stop = context.WithCancelCause(context.Background())
@@ -211,7 +211,7 @@ func (l *httpLink) readFailure(ctx context.Context, err error) error {
 }
 
 // beyondLimit counts and tells of a message that is not read.
-func beyondLimit(opts *BackOptions, limit int) {
+func beyondLimit(opts *Options, limit int) {
 	opts.Metrics.Limit(opts.Name, "upstream_message")
 	opts.Logger.Warn("skipping message of server beyond the limit", "bytes", limit)
 }

@@ -45,7 +45,7 @@ func TestL2M11HeadersFromLearntSchemas(t *testing.T) {
 	p := newUpPeer(t)
 	p.says("tools/list", toolPage(regionTool, plainTool))
 	p.on["tools/call"] = strictly(map[string]string{"Mcp-Param-Region": "=?base64?w7xi?=", "Mcp-Param-N": "42"})
-	b := p.back(BackOptions{})
+	b := p.back(Options{})
 	if body, err := upBody(b.Serve(t.Context(), upRequest("tools/list", ""), &upCaller{})); err != nil || body != toolPage(regionTool, plainTool) {
 		t.Fatalf("tools/list = %s, %v, want the server's own bytes", body, err)
 	}
@@ -83,7 +83,7 @@ func TestL2M11RefreshesOnMismatch(t *testing.T) {
 				upAnswer(w, m.ID, tt.pages[len(p.requests("tools/list"))-1])
 			}
 			p.on["tools/call"] = strictly(tt.want)
-			_, err := upBody(p.back(BackOptions{}).Serve(t.Context(), upRequest("tools/call", `{"name":"query","arguments":{"region":"eu"}}`), &upCaller{}))
+			_, err := upBody(p.back(Options{}).Serve(t.Context(), upRequest("tools/call", `{"name":"query","arguments":{"region":"eu"}}`), &upCaller{}))
 			if (err == nil) != tt.ok || len(p.requests("tools/call")) != tt.calls || len(p.requests("tools/list")) != tt.lists {
 				t.Errorf("Serve = %v after %d calls and %d lists, want ok = %v, %d, %d", err,
 					len(p.requests("tools/call")), len(p.requests("tools/list")), tt.ok, tt.calls, tt.lists)
@@ -104,7 +104,7 @@ func TestL2M11ForgetsOnListChanged(t *testing.T) {
 		send(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, m.ID)
 		<-r.Context().Done()
 	}
-	b := p.back(BackOptions{})
+	b := p.back(Options{})
 	req := upRequest("tools/list", "")
 	if _, err := upBody(b.Serve(t.Context(), req, &upCaller{})); err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestL2M11InvalidToolsAreLeftOut(t *testing.T) {
 			p := newUpPeer(t)
 			p.says("tools/list", toolPage(plainTool, tool, regionTool))
 			var log logbook
-			body, err := upBody(p.back(BackOptions{Logger: log.logger()}).Serve(t.Context(), upRequest("tools/list", ""), &upCaller{}))
+			body, err := upBody(p.back(Options{Logger: log.logger()}).Serve(t.Context(), upRequest("tools/list", ""), &upCaller{}))
 			want := toolPage(plainTool, regionTool)
 			if tt.valid {
 				want = toolPage(plainTool, tool, regionTool)
@@ -182,7 +182,7 @@ func TestL2M10NameOutsideASCII(t *testing.T) {
 		}
 		upAnswer(w, m.ID, `{"messages":[]}`)
 	}
-	b := p.back(BackOptions{})
+	b := p.back(Options{})
 	for i, want := range []string{"=?base64?" + base64.StdEncoding.EncodeToString([]byte("été")) + "?= été", "été"} {
 		before := len(p.requests("prompts/get"))
 		if _, err := upBody(b.Serve(t.Context(), upRequest("prompts/get", `{"name":"été"}`), &upCaller{})); err != nil {

@@ -35,7 +35,7 @@ type watchOptions struct {
 	single bool
 
 	changes exchange.Changes
-	metrics BackMetrics
+	metrics Metrics
 	logger  *slog.Logger
 
 	subresources fanout.Subresources
@@ -58,7 +58,7 @@ func (o *watchOptions) fill() {
 		o.changes = noChanges{}
 	}
 	if o.metrics == nil {
-		o.metrics = noBackMetrics{}
+		o.metrics = noMetrics{}
 	}
 	if o.logger == nil {
 		o.logger = slog.New(slog.DiscardHandler)

@@ -83,7 +83,7 @@ func TestL2M22OverAConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := transport.NewPipe()
 		aud := &watchAudience{counts: make(map[fanout.Topic]int)}
-		b, err := NewBack(BackOptions{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Changes: aud,
+		b, err := New(Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Changes: aud,
 			Dial: func(context.Context) (transport.Conn, error) { return near, nil }})
 		if err != nil {
 			t.Fatal(err)

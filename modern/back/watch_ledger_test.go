@@ -133,7 +133,7 @@ func TestL2M21LedgerOverHTTP(t *testing.T) {
 	l := &ledger{last: make(map[string]int), streams: make(map[int]*ledgerStream)}
 	p := newUpPeer(t)
 	p.on[spec.MethodListen] = l.listen
-	b := p.back(BackOptions{})
+	b := p.back(Options{})
 	told := &tally{told: make(map[string]map[int]int)}
 	ws := newWatches(watchOptions{name: "scripted", open: b.openListen, changes: told, settle: 100 * time.Millisecond, overlap: 300 * time.Millisecond})
 	defer ws.Close()

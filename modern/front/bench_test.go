@@ -26,7 +26,7 @@ func BenchmarkServeMessage(b *testing.B) {
 		b.Run(fmt.Sprintf("result=%d", n), func(b *testing.B) {
 			const line = `served path=\"/srv/notes/today.md\" took=12ms\n`
 			back := benchBack{body: []byte(`{"content":[{"type":"text","text":"` + strings.Repeat(line, n/len(line)+1) + `"}]}`)}
-			f, err := NewFront(FrontOptions{Name: "peer", Handler: back, Describer: back, Feed: back, Admit: back.admit, Logger: slog.New(slog.DiscardHandler)})
+			f, err := New(Options{Name: "peer", Handler: back, Describer: back, Feed: back, Admit: back.admit, Logger: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -16,7 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
-// Defaults of FrontOptions.
+// Defaults of Options.
 const (
 	DefaultWriteTimeout = 10 * time.Second
 	DefaultKeepAlive    = 15 * time.Second
@@ -43,8 +43,8 @@ type Metrics interface {
 	Parked(delta int)
 }
 
-// FrontOptions configure a Front.
-type FrontOptions struct {
+// Options configure a Front.
+type Options struct {
 	// Name is the server's, for errors and logs. Required.
 	Name string
 	// Handler serves requests, Describer discovery, Feed listen streams.
@@ -103,15 +103,15 @@ type FrontOptions struct {
 
 // A Front serves modern clients of one server.
 type Front struct {
-	opts    FrontOptions
+	opts    Options
 	schemas *protocol.SchemaCache
 	hangar  *hangar
 }
 
-// NewFront returns a Front. It starts nothing.
-func NewFront(opts FrontOptions) (*Front, error) {
+// New returns a Front. It starts nothing.
+func New(opts Options) (*Front, error) {
 	if opts.Name == "" || opts.Handler == nil || opts.Describer == nil || opts.Feed == nil || opts.Admit == nil {
-		return nil, errors.New("modern: NewFront: name, handler, describer, feed and admit are required")
+		return nil, errors.New("modern/front: New: name, handler, describer, feed and admit are required")
 	}
 	if len(opts.Revisions) == 0 {
 		opts.Revisions = spec.Revisions(spec.Modern)
@@ -154,7 +154,7 @@ func (f *Front) Close() { f.hangar.close(exchange.ErrShutdown) }
 
 // ServeMessage serves one posted request or notification whose envelope or
 // header is modern. share is that of whoever posted it. It returns when the answer
-// was written; a listen stream may go on, see [FrontOptions.Streams].
+// was written; a listen stream may go on, see [Options.Streams].
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Sending Messages.
 func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Message, share exchange.Share) {

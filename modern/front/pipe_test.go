@@ -192,7 +192,7 @@ func TestPipeBounds(t *testing.T) {
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	}
-	l := lineOf(t, frontOf(t, s, func(o *FrontOptions) { o.MaxInFlight = 2 }))
+	l := lineOf(t, frontOf(t, s, func(o *Options) { o.MaxInFlight = 2 }))
 	l.Call("1", "x")
 	l.Call("1", "x")
 	l.Want(`"id":1,`, `"code":-32600`, "in flight")
@@ -307,7 +307,7 @@ func TestPipeProgress(t *testing.T) {
 		}
 		return quick(ctx, req, x)
 	}
-	l := lineOf(t, frontOf(t, s, func(o *FrontOptions) { o.KeepAlive = time.Nanosecond }))
+	l := lineOf(t, frontOf(t, s, func(o *Options) { o.KeepAlive = time.Nanosecond }))
 	l.Call("1", "x")
 	if got := l.Next(); got != `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}` {
 		t.Errorf("sent = %s, want progress, and no comment ever", got)

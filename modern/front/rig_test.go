@@ -9,16 +9,16 @@ import (
 )
 
 // frontOf returns a front before s, which is closed with the test.
-func frontOf(t *testing.T, s *moderntest.Script, change func(*FrontOptions)) *Front {
+func frontOf(t *testing.T, s *moderntest.Script, change func(*Options)) *Front {
 	t.Helper()
-	o := FrontOptions{Name: "s", Handler: s, Describer: s, Feed: s, Gather: time.Millisecond, Admit: func(req *exchange.Request) error {
+	o := Options{Name: "s", Handler: s, Describer: s, Feed: s, Gather: time.Millisecond, Admit: func(req *exchange.Request) error {
 		req.Profile = exchange.Profile{Scope: "s/0"}
 		return nil
 	}}
 	if change != nil {
 		change(&o)
 	}
-	f, err := NewFront(o)
+	f, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

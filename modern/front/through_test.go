@@ -26,8 +26,8 @@ func modernScript(body string) (s *moderntest.Script, asked chan *exchange.Reque
 	return s, asked
 }
 
-func behind(era spec.Era) func(*FrontOptions) {
-	return func(o *FrontOptions) { o.Upstream = func() spec.Era { return era } }
+func behind(era spec.Era) func(*Options) {
+	return func(o *Options) { o.Upstream = func() spec.Era { return era } }
 }
 
 // A modern server's questions are its own affair: they reach the client as they came,
@@ -102,7 +102,7 @@ func TestParksByEra(t *testing.T) {
 			s, asked := modernScript(`{"resultType":"complete","content":[]}`)
 			era, described := tt.before, 0
 			s.OnDescribe = func() { era = tt.after; described++ }
-			f := frontOf(t, s, func(o *FrontOptions) { o.Upstream = func() spec.Era { return era } })
+			f := frontOf(t, s, func(o *Options) { o.Upstream = func() spec.Era { return era } })
 			w := moderntest.OverHTTP(t, f, moderntest.Request("1", "tools/call", "{}", `,"name":"x","requestState":"s"`), nil)
 			if passed := len(asked) == 1; passed != tt.passes || (w.Code == 200) != tt.passes || described != tt.wantDescribing {
 				t.Errorf("passed = %v with %d %s after %d looks, want %v after %d", passed, w.Code, w.Body, described, tt.passes, tt.wantDescribing)

@@ -16,10 +16,8 @@ func named(servers []Server) (*yaml.Node, []string) {
 	var names []string
 	for _, s := range servers {
 		n := &yaml.Node{Kind: yaml.MappingNode}
-		for _, kv := range [][2]string{{"builtin", s.Builtin}, {"command", s.Command}, {"url", s.URL}} {
-			if kv[1] != "" {
-				n.Content = append(n.Content, scalar(kv[0]), scalar(kv[1]))
-			}
+		for _, kv := range s.ways() {
+			n.Content = append(n.Content, scalar(kv[0]), scalar(kv[1]))
 		}
 		if len(s.Args) > 0 {
 			args := &yaml.Node{Kind: yaml.SequenceNode}
@@ -48,10 +46,7 @@ func flagLayer(rep *report, o Options) koanf.Provider {
 		if !ok || !f.Changed {
 			return "", nil
 		}
-		path, k := "", schema
-		for _, name := range strings.Split(dotted, ".") {
-			path, k = join(path, name), k.fields[name]
-		}
+		path, k := resolve(strings.Split(dotted, "."), koanf.New(delim))
 		w := &walker{rep: rep, where: "--" + f.Name}
 		n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: f.Value.String()}
 		v, ok := w.value(n, k, path)

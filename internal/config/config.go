@@ -11,136 +11,117 @@ import (
 
 // A Config is everything that was configured, defaults filled in. It is read
 // only once Load has returned it, and may be shared between goroutines.
+//
+// The fields are the keys of the configuration, and their tags all that there is to
+// know of these: see derive.
 type Config struct {
-	// Listen is the host:port of the endpoints.
-	Listen string `koanf:"listen"`
-	// Admin is the host:port of metrics and health; empty switches them off.
-	Admin string `koanf:"admin"`
-	// AdminChosen says that Admin was configured, and is not the default.
-	AdminChosen bool `koanf:"-"`
-	// AllowAnonymous lets Listen and Admin be reached from beyond this
-	// machine although clients are not authenticated.
-	AllowAnonymous bool `koanf:"allow_anonymous"`
-	// AllowedOrigins are the Origin headers that browsers may send, beyond
-	// the loopback ones; each is scheme://host[:port].
-	AllowedOrigins []string `koanf:"allowed_origins"`
-	// AllowedHosts are Host headers, without port, accepted beyond the loopback
-	// names, and on a listener beyond loopback beyond IP addresses and the
-	// machine's name.
-	AllowedHosts []string `koanf:"allowed_hosts"`
-	// TrustedProxies are addresses, or networks as in 10.0.0.0/8, of proxies that say
-	// whom they forward requests for.
-	TrustedProxies []string `koanf:"trusted_proxies"`
+	Listen         string   `koanf:"listen" default:"127.0.0.1:2526" secret:"no" doc:"host:port where MCP clients connect"`
+	Admin          string   `koanf:"admin" default:"127.0.0.1:2527" secret:"no" doc:"host:port of metrics and health; off for none"` // empty for none
+	AllowAnonymous bool     `koanf:"allow_anonymous" default:"false" doc:"whether listen and admin may be reached from beyond this machine although clients are not authenticated"`
+	AllowedOrigins []string `koanf:"allowed_origins" doc:"origins of browser pages, as scheme://host[:port], that may call, beyond those of loopback"`
+	AllowedHosts   []string `koanf:"allowed_hosts" doc:"Host headers to accept, without port, beyond the names and addresses of this machine"`
+	TrustedProxies []string `koanf:"trusted_proxies" doc:"addresses, or networks as in 10.0.0.0/8, of proxies that say whom they forward requests for"`
+	StateKeys      []string `koanf:"state_keys" doc:"secrets that protect requestState: the first seals, all open; with none a random one lasts as long as the process"`
+	DebugErrors    bool     `koanf:"debug_errors" default:"false" doc:"whether errors tell clients all that the log says"`
 
-	// StateKeys are the secrets that protect requestState: the first seals, all
-	// open. Empty means a random one for the life of the process.
-	StateKeys []string `koanf:"state_keys"`
+	BodyTimeout  time.Duration `koanf:"body_timeout" default:"30s" min:"100ms" max:"1h" doc:"for the body of a request, or a message on a WebSocket, to arrive"`
+	WriteTimeout time.Duration `koanf:"write_timeout" default:"10s" min:"100ms" max:"1h" doc:"a stream that takes no bytes for this long is given up"`
+	KeepAlive    time.Duration `koanf:"keep_alive" default:"15s" min:"100ms" max:"1h" doc:"pause between comments on an open stream, or pings on a WebSocket"`
+	ClientIdle   time.Duration `koanf:"client_idle" default:"30m" min:"1s" max:"24h" doc:"how long the session of a legacy client lasts unused"`
+	Drain        time.Duration `koanf:"drain" default:"10s" max:"1h" doc:"how long a shutdown may take"`
 
-	// DebugErrors has errors tell clients all that the log says.
-	DebugErrors bool `koanf:"debug_errors"`
+	Remember bool `koanf:"remember" default:"true" doc:"whether what commands said of themselves is kept for the next run"`
 
-	// BodyTimeout bounds the time in which a request's body arrives.
-	BodyTimeout time.Duration `koanf:"body_timeout"`
-	// WriteTimeout is how long a stream may refuse to take bytes before it
-	// counts as stale. KeepAlive is the pause between comments on an open
-	// stream. Drain bounds the shutdown.
-	WriteTimeout time.Duration `koanf:"write_timeout"`
-	KeepAlive    time.Duration `koanf:"keep_alive"`
-	Drain        time.Duration `koanf:"drain"`
-	// ClientIdle is how long the session of a legacy client lasts unused.
-	ClientIdle time.Duration `koanf:"client_idle"`
-
-	// Remember says to keep what commands said of themselves for the next run.
-	Remember bool `koanf:"remember"`
-
-	Limits Limits `koanf:"limits"`
-	Log    Log    `koanf:"log"`
+	Limits Limits `koanf:"limits" doc:"what clients and servers can make the process hold"`
+	Log    Log    `koanf:"log" doc:"what is logged, and how"`
 
 	// Servers in the order of the file; disabled ones included.
 	Servers []Server `koanf:"-"`
+	// AdminChosen says that Admin was configured, and is not the default.
+	AdminChosen bool `koanf:"-"`
 
 	// expanded holds the values of variables that may be secrets.
 	expanded []string
 }
 
-// Limits bound what clients and servers can make the process hold. All are
+// Limits bound what clients and servers can make the process hold. All but Memory are
 // positive.
 type Limits struct {
-	Memory              int64 `koanf:"memory"`                // bytes of the process; 0 for a part of what the machine has
-	Body                int64 `koanf:"body"`                  // bytes of a client's request
-	Depth               int64 `koanf:"depth"`                 // nested objects and arrays in a message
-	ID                  int64 `koanf:"id"`                    // bytes of a request's id, as those below as it is written
-	ProgressToken       int64 `koanf:"progress_token"`        // bytes of one
-	Method              int64 `koanf:"method"`                // bytes of its name
-	URI                 int64 `koanf:"uri"`                   // bytes of a resource's
-	Filter              int64 `koanf:"filter"`                // bytes of what a listen stream is about
-	ClientInfo          int64 `koanf:"client_info"`           // bytes of what a client says of itself
-	Capabilities        int64 `koanf:"capabilities"`          // bytes of what a client can do
-	Requests            int64 `koanf:"requests"`              // over HTTP in flight
-	RequestsEach        int64 `koanf:"requests_each"`         // of them, those of one share
-	UpstreamMessage     int64 `koanf:"upstream_message"`      // bytes of one message of a server
-	Sessions            int64 `koanf:"sessions"`              // sessions per server, all profiles together
-	CommandSessions     int64 `koanf:"command_sessions"`      // processes of one command
-	CommandSessionsEach int64 `koanf:"command_sessions_each"` // of them, those of one share
-	ClientSessions      int64 `koanf:"client_sessions"`       // of legacy clients, per server
-	ClientSessionsEach  int64 `koanf:"client_sessions_each"`  // of them, those of one share
-	ClientEvents        int64 `koanf:"client_events"`         // bytes of events that one of them keeps
-	WebSockets          int64 `koanf:"websockets"`            // open ones of clients in all
-	WebSocketsEach      int64 `koanf:"websockets_each"`       // of them, those of one share
-	Streams             int64 `koanf:"streams"`               // open subscriptions/listen requests in all
-	ListenTopics        int64 `koanf:"listen_topics"`         // resources one listen stream may name, or one session follow
-	SubscribesEach      int64 `koanf:"subscribes_each"`       // a second, at one server, that one share causes
-	Parked              int64 `koanf:"parked"`                // calls of one server that wait for answers
-	ParkedEach          int64 `koanf:"parked_each"`           // of them, those of one share
-	Cache               int64 `koanf:"cache"`                 // bytes of results that are kept, over all servers
-	CacheEntries        int64 `koanf:"cache_entries"`         // results that are kept
+	Memory              int64 `koanf:"memory" unit:"bytes" default:"0" max:"16384GiB" doc:"bytes of memory that the process aims at, 64MiB at least; 0 for a part of what the machine has"`
+	Body                int64 `koanf:"body" unit:"bytes" default:"4MiB" min:"1KiB" max:"1GiB" doc:"bytes of a client's request"`
+	Depth               int64 `koanf:"depth" default:"128" min:"8" max:"10000" doc:"nested objects and arrays in a message"`
+	ID                  int64 `koanf:"id" unit:"bytes" default:"1KiB" min:"64" max:"1MiB" doc:"bytes of a request's id, as it is written"`
+	ProgressToken       int64 `koanf:"progress_token" unit:"bytes" default:"1KiB" min:"64" max:"1MiB" doc:"bytes of a progress token, as it is written"`
+	Method              int64 `koanf:"method" unit:"bytes" default:"1KiB" min:"64" max:"1MiB" doc:"bytes of a method's name, as it is written"`
+	URI                 int64 `koanf:"uri" unit:"bytes" default:"8KiB" min:"256" max:"16MiB" doc:"bytes of a resource's URI, as it is written"`
+	Filter              int64 `koanf:"filter" unit:"bytes" default:"256KiB" min:"256" max:"256MiB" doc:"bytes of what a listen stream is about, as it is written"`
+	ClientInfo          int64 `koanf:"client_info" unit:"bytes" default:"64KiB" min:"256" max:"16MiB" doc:"bytes of what a client says of itself, as it is written"`
+	Capabilities        int64 `koanf:"capabilities" unit:"bytes" default:"16KiB" min:"256" max:"16MiB" doc:"bytes of what a client can do, as it is written"`
+	Requests            int64 `koanf:"requests" default:"20000" min:"1" max:"1000000" doc:"requests over HTTP in flight"`
+	RequestsEach        int64 `koanf:"requests_each" default:"10000" min:"1" max:"1000000" doc:"requests over HTTP in flight of one client"`
+	UpstreamMessage     int64 `koanf:"upstream_message" unit:"bytes" default:"64MiB" min:"1KiB" max:"1GiB" doc:"bytes of one message of a server"`
+	Sessions            int64 `koanf:"sessions" default:"1000" min:"1" max:"1000000" doc:"sessions with one server, over all clients"`
+	CommandSessions     int64 `koanf:"command_sessions" default:"64" min:"1" max:"100000" doc:"sessions with a command, each of which is a process, over all clients"`
+	CommandSessionsEach int64 `koanf:"command_sessions_each" default:"16" min:"1" max:"100000" doc:"sessions with a command of one client"`
+	ClientSessions      int64 `koanf:"client_sessions" default:"10000" min:"1" max:"1000000" doc:"sessions of legacy clients with one server"`
+	ClientSessionsEach  int64 `koanf:"client_sessions_each" default:"5000" min:"1" max:"1000000" doc:"sessions of one legacy client with one server"`
+	ClientEvents        int64 `koanf:"client_events" unit:"bytes" default:"256KiB" min:"1KiB" max:"1GiB" doc:"bytes of events that one session keeps for a client that was cut off and comes back"`
+	WebSockets          int64 `koanf:"websockets" default:"10000" min:"1" max:"1000000" doc:"open WebSockets of clients"`
+	WebSocketsEach      int64 `koanf:"websockets_each" default:"5000" min:"1" max:"1000000" doc:"open WebSockets of one client"`
+	Streams             int64 `koanf:"streams" default:"20000" min:"1" max:"1000000" doc:"open streams of modern clients: subscriptions/listen and those of extensions"`
+	ListenTopics        int64 `koanf:"listen_topics" default:"1024" min:"1" max:"1000000" doc:"resources in one listen stream, or followed by one session of a legacy client"`
+	SubscribesEach      int64 `koanf:"subscribes_each" default:"200" min:"1" max:"1000000" doc:"subscribes a second, and as many unsubscribes, that one client may cause at one server"`
+	Parked              int64 `koanf:"parked" default:"10000" min:"1" max:"1000000" doc:"calls of one server that wait for their clients' answers"`
+	ParkedEach          int64 `koanf:"parked_each" default:"5000" min:"1" max:"1000000" doc:"calls of one server that wait for answers of one client"`
+	Cache               int64 `koanf:"cache" unit:"bytes" default:"64MiB" min:"64KiB" max:"16GiB" doc:"bytes of results that are kept, over all servers"`
+	CacheEntries        int64 `koanf:"cache_entries" default:"10000" min:"1" max:"1000000" doc:"number of results that are kept, over all servers"`
 }
 
 // Log says what is logged and for whom.
 type Log struct {
-	Level  string `koanf:"level"`  // debug, info, warn or error
-	Format string `koanf:"format"` // auto, text or json
+	Level  string `koanf:"level" default:"info" enum:"debug info warn error" doc:"the least severe that is logged"`
+	Format string `koanf:"format" default:"auto" enum:"auto text json" doc:"auto is text on a terminal and json elsewhere"`
 }
 
 // A Server is one upstream. Exactly one of Builtin, Command and URL is set.
 type Server struct {
 	Name     string `koanf:"-"`
-	Disabled bool   `koanf:"disabled"`
+	Disabled bool   `koanf:"disabled" default:"false" hosts:"yes" doc:"whether the server is left out"`
 
-	Builtin string            `koanf:"builtin"`
-	Command string            `koanf:"command"`
-	Args    []string          `koanf:"args"`
-	Env     map[string]string `koanf:"env"`
-	// EnvFile names a file of NAME=value lines, which Load has put into Env where
-	// Env had nothing of the name.
-	EnvFile string `koanf:"env_file"`
-	Cwd     string `koanf:"cwd"`
+	Builtin string            `koanf:"builtin" enum:"notebook modern-notebook" doc:"a small server that is part of mcpbridge"`
+	Command string            `koanf:"command" hosts:"yes" doc:"the command that is the server, spoken to over its stdin and stdout"`
+	Args    []string          `koanf:"args" of:"command" hosts:"yes" doc:"arguments of the command"`
+	Env     map[string]string `koanf:"env" of:"command" hosts:"yes" doc:"environment of the command, beyond a minimal one"` // with what EnvFile has
+	EnvFile string            `koanf:"env_file" also:"envFile" of:"command" doc:"a file of NAME=value lines that env wins over, relative to the configuration"`
+	Cwd     string            `koanf:"cwd" of:"command" hosts:"yes" doc:"where the command runs; where mcpbridge was started by default"`
 	// Remember is Config.Remember where the server has none of its own.
-	Remember bool              `koanf:"remember"`
-	URL      string            `koanf:"url"`
-	Headers  map[string]string `koanf:"headers"`
+	Remember bool              `koanf:"remember" inherits:"remember" of:"command" doc:"overrides remember of all servers"`
+	URL      string            `koanf:"url" also:"serverUrl baseUrl" hosts:"yes" doc:"where the server is: Streamable HTTP, or a WebSocket with ws:// or wss://"`
+	Headers  map[string]string `koanf:"headers" of:"url" hosts:"yes" doc:"headers of requests to the URL, credentials among them"`
 	// Type is stdio, http, sse or ws where the user wrote it, and has been found to
-	// agree with the rest. A URL of HTTP without one may be of Streamable HTTP or
-	// HTTP+SSE.
-	Type string `koanf:"type"`
+	// agree with the rest.
+	Type string `koanf:"type" enum:"stdio http streamable-http streamableHttp sse ws" hosts:"yes" doc:"the transport; without it a URL of HTTP is taken for http, and for sse where http is refused"`
 
-	Era          string               `koanf:"era"`          // auto, legacy or modern
-	Isolation    string               `koanf:"isolation"`    // principal, shared or request
-	LogLevel     string               `koanf:"log_level"`    // of legacy clients that set none; none for no messages
-	Experimental bool                 `koanf:"experimental"` // what clients have of experimental capabilities crosses
-	Extensions   Extensions           `koanf:"extensions"`
-	Tasks        string               `koanf:"tasks"`        // on or off
-	ClientInfo   string               `koanf:"client_info"`  // gateway or client
-	Subresources string               `koanf:"subresources"` // parent, as-sent or off
-	Lanes        Lanes                `koanf:"lanes"`        // sessions of one profile for calls that may ask
-	Gather       time.Duration        `koanf:"gather"`       // questions of a server are collected this long
-	ParkedTTL    time.Duration        `koanf:"parked_ttl"`   // a call waits for its client's answers this long
-	Roots        []string             `koanf:"roots"`        // file URIs; empty means each client's own
-	Idle         time.Duration        `koanf:"idle"`         // a session unused this long is ended
-	Linger       time.Duration        `koanf:"linger"`       // a topic nobody wants is kept this long
-	Synthesize   Synthesize           `koanf:"synthesize"`
-	Timeouts     Timeouts             `koanf:"timeouts"`
-	Cache        map[string]CacheHint `koanf:"cache"` // by method
+	Era          string        `koanf:"era" default:"auto" enum:"auto legacy modern" doc:"legacy is 2025-11-25 and before, modern 2026-07-28; auto asks the server"`
+	Isolation    string        `koanf:"isolation" default:"principal" enum:"principal shared request" doc:"who shares a session with the server: the requests of one principal, of everybody, or none"`
+	LogLevel     string        `koanf:"log_level" default:"none" enum:"none debug info notice warning error critical alert emergency" doc:"log messages that legacy clients get as long as they set no level"`
+	Experimental bool          `koanf:"experimental" default:"false" doc:"whether experimental capabilities of clients are declared to the server"`
+	Extensions   Extensions    `koanf:"extensions" doc:"which extensions of the protocol cross"`
+	Tasks        string        `koanf:"tasks" default:"on" enum:"on off" doc:"whether tasks pass between modern clients and a modern server"`
+	ClientInfo   string        `koanf:"client_info" default:"gateway" enum:"gateway client" doc:"who the server is told its client is"`
+	Subresources string        `koanf:"subresources" default:"parent" enum:"parent as-sent off" doc:"how an update for a resource below a followed one is reported"`
+	Lanes        Lanes         `koanf:"lanes" doc:"sessions of one profile for calls that may ask their client something, by transport"`
+	Gather       time.Duration `koanf:"gather" default:"20ms" min:"1ms" max:"10s" doc:"questions of a server that arrive within this time go out together"`
+	ParkedTTL    time.Duration `koanf:"parked_ttl" default:"10m" min:"1s" max:"24h" doc:"how long a call waits for its client's answers"`
+	Roots        []string      `koanf:"roots" doc:"file URIs that the server is told are its roots; with none each client is asked"`
+	Idle         time.Duration `koanf:"idle" default:"5m" min:"1s" max:"24h" doc:"a session with the server is ended after being unused this long"`
+	Linger       time.Duration `koanf:"linger" default:"2s" min:"1ms" max:"1h" doc:"a resource that nobody follows any more stays subscribed this long"`
+	Synthesize   Synthesize    `koanf:"synthesize" doc:"how often a server that can't tell of changes is looked at; 0s is never"`
+	Timeouts     Timeouts      `koanf:"timeouts" doc:"of requests to the server"`
+	// Cache is by method: the names are those whose results carry cache hints.
+	//
+	// Spec: 2026-07-28, schema, CacheableResult.
+	Cache map[string]CacheHint `koanf:"cache" names:"server/discover tools/list prompts/list resources/list resources/templates/list resources/read" doc:"what clients are told about keeping results, by method"`
 
 	// written holds the command, the URL and the arguments as the user wrote them,
 	// before variables were expanded: what may be shown to people.
@@ -154,9 +135,7 @@ type written struct {
 
 // Extensions say which extensions of the protocol cross.
 type Extensions struct {
-	// Hide names extensions and experimental capabilities that clients and the server
-	// are not told of each other.
-	Hide []string `koanf:"hide"`
+	Hide []string `koanf:"hide" doc:"names of extensions, and experimental capabilities, that clients and the server are not told of each other"`
 }
 
 // Hidden returns the names of extensions and experimental capabilities that do not cross,
@@ -169,6 +148,12 @@ func (s *Server) Hidden() []string {
 	return hidden
 }
 
+// ways returns the keys, with their values, that say how the server is reached.
+func (s *Server) ways() [][2]string {
+	all := [][2]string{{"builtin", s.Builtin}, {"command", s.Command}, {"url", s.URL}}
+	return slices.DeleteFunc(all, func(kv [2]string) bool { return kv[1] == "" })
+}
+
 // OverWebSocket reports whether the server is reached over a WebSocket.
 func (s *Server) OverWebSocket() bool {
 	scheme, _, _ := strings.Cut(s.URL, "://")
@@ -178,35 +163,35 @@ func (s *Server) OverWebSocket() bool {
 // Lanes are the sessions of one profile for calls that may ask their client
 // something, by how the server is reached.
 type Lanes struct {
-	Stdio int64 `koanf:"stdio"`
-	HTTP  int64 `koanf:"http"`
+	Stdio int64 `koanf:"stdio" default:"1" min:"1" max:"1000" doc:"with a command, each a process with a state of its own"`
+	HTTP  int64 `koanf:"http" default:"4" min:"1" max:"1000" doc:"with a URL, WebSockets among them"`
 }
 
 // Synthesize says how often the gateway looks for changes by itself. Zero means
 // never.
 type Synthesize struct {
-	Tools     time.Duration `koanf:"tools"`     // the list of tools
-	Prompts   time.Duration `koanf:"prompts"`   // the list of prompts
-	Resources time.Duration `koanf:"resources"` // the list of resources
-	Updates   time.Duration `koanf:"updates"`   // each resource that a client follows
+	Tools     time.Duration `koanf:"tools" default:"0s" max:"24h" doc:"the list of tools"`
+	Prompts   time.Duration `koanf:"prompts" default:"0s" max:"24h" doc:"the list of prompts"`
+	Resources time.Duration `koanf:"resources" default:"0s" max:"24h" doc:"the list of resources"`
+	Updates   time.Duration `koanf:"updates" default:"0s" max:"24h" doc:"each resource that a client follows"`
 }
 
 // Timeouts of one server's requests.
 type Timeouts struct {
-	Connect time.Duration `koanf:"connect"` // to open a session, or start a command
-	Request time.Duration `koanf:"request"` // for an answer; progress restarts it
-	Max     time.Duration `koanf:"max"`     // for an answer, whatever progress is made
+	// Fetching a package and starting it takes what it takes; clients wait as long.
+	Connect time.Duration `koanf:"connect" default:"10s" command:"60s" min:"100ms" max:"1h" doc:"to open a session, or to start a command"`
+	Request time.Duration `koanf:"request" default:"60s" min:"100ms" max:"24h" doc:"for an answer; progress starts it anew"`
+	Max     time.Duration `koanf:"max" default:"30m" min:"100ms" max:"24h" doc:"for an answer, whatever the progress"`
 }
 
 // A CacheHint is what clients are told about keeping a method's results.
 //
 // Spec: 2026-07-28, schema, CacheableResult.
 type CacheHint struct {
-	TTL   time.Duration `koanf:"ttl"`
-	Scope string        `koanf:"scope"` // private or public
-	// Keep says whether the gateway keeps the results, too; nil is the default
-	// of the method.
-	Keep *bool `koanf:"keep"`
+	TTL   time.Duration `koanf:"ttl" default:"0s" max:"8760h" doc:"how long a result may be kept"`
+	Scope string        `koanf:"scope" default:"private" enum:"private public" doc:"public lets caches share a result between users"`
+	// Keep is nil for the default of the method: see kept.
+	Keep *bool `koanf:"keep" doc:"whether the gateway keeps public results, too; the default is true for lists"`
 }
 
 // kept reports whether the gateway keeps results of method. Those that may be

@@ -27,7 +27,7 @@ func isHosts(root *yaml.Node) bool {
 	top := keysIn(root)
 	if slices.Contains(top, "mcpServers") {
 		return !slices.ContainsFunc(top, func(name string) bool {
-			return name != "mcpServers" && schema.fields[name] != nil
+			return name != "mcpServers" && schema.byName[name] != nil
 		})
 	}
 	for i, name := range top {
@@ -41,14 +41,12 @@ func isHosts(root *yaml.Node) bool {
 	return slices.Contains(top, "servers")
 }
 
-// shared are the keys of our servers that hosts have, too.
-var shared = []string{"disabled", "command", "args", "env", "envFile", "cwd", "url", "serverUrl", "baseUrl", "headers", "type"}
-
-// hasOurs reports whether a server of the table has a key that no host has.
+// hasOurs reports whether a server of the table has a key that no host has. Other
+// spellings of our keys are those of hosts.
 func hasOurs(table *yaml.Node) bool {
 	for i := 1; i < len(table.Content); i += 2 {
 		for _, name := range keysIn(table.Content[i]) {
-			if serverFields[name] != nil && !slices.Contains(shared, name) {
+			if k := serverKey.byName[name]; k != nil && k.name == name && !k.hosts {
 				return true
 			}
 		}

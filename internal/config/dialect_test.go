@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +50,17 @@ func TestDialects(t *testing.T) {
 				t.Errorf("Load(%s) says\n%s\nwant\n%s", tt.in, all, tt.want)
 			}
 		})
+	}
+}
+
+// A file that may be VS Code's is ours when a server has a key that no host has.
+func TestOursByKey(t *testing.T) {
+	shared := []string{"disabled", "command", "args", "env", "envFile", "cwd", "url", "serverUrl", "baseUrl", "headers", "type"}
+	for _, name := range serverKeys() {
+		root, isJSON := parseFile("c.json", []byte(`{"servers": {"a": {"`+name+`": 1}}}`), newReport())
+		if got, want := isHosts(root), slices.Contains(shared, name); !isJSON || got != want {
+			t.Errorf("with %s the file is a host's: %v, want %v", name, got, want)
+		}
 	}
 }
 

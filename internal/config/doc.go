@@ -3,10 +3,11 @@
 //
 // Four layers make a [Config]: defaults, the file, the environment
 // (MCPBRIDGE_…, levels separated by two underscores) and flags; a later layer
-// wins. Each layer passes through the same strict check against one table of
-// keys (schema.go), which knows every key's kind, default and range, so that
-// a value is refused in the same words wherever it came from. All mistakes
-// are reported at once, each with the place it was made in.
+// wins. Each layer passes through the same strict check against one tree of
+// keys, so that a value is refused in the same words wherever it came from. The tree is
+// derived from [Config]: its fields' types and tags say every key's name, kind, default,
+// range and meaning, and nothing else does. All mistakes are reported at once, each with
+// the place it was made in.
 //
 // A Config is a snapshot: nothing changes it after [Load] has returned it.
 //

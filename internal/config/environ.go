@@ -81,26 +81,20 @@ func resolve(levels []string, given *koanf.Koanf) (path string, k *key) {
 func (k *key) child(level string, there []string) (string, *key) {
 	switch k.kind {
 	case group:
-		name, ok := folded(level, keysOf(k.fields))
-		if !ok {
-			return "", nil
+		if name, ok := folded(level, k.spelled()); ok {
+			return k.byName[name].name, k.byName[name]
 		}
-		f := k.fields[name]
-		if f.same != "" {
-			name = f.same
-		}
-		return name, f
 	case table:
 		name, ok := folded(level, append(there, k.names...))
 		if !ok && len(k.names) > 0 {
 			return "", nil
 		}
-		return orLower(name, level, ok), &key{kind: group, fields: k.fields}
+		return orLower(name, level, ok), k.each
 	case dict:
 		if name, ok := folded(level, there); ok {
-			return name, &key{kind: text}
+			return name, k.each
 		}
-		return level, &key{kind: text}
+		return level, k.each
 	}
 	return "", nil
 }

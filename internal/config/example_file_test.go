@@ -52,7 +52,7 @@ func TestExampleUncommented(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(open), &doc); err != nil {
 		t.Fatal(err)
 	}
-	documented(t, "", schema.fields, doc)
+	documented(t, "", schema, doc)
 	servers := doc["servers"].(map[string]any)
 	all := make(map[string]any)
 	for _, s := range servers {
@@ -60,17 +60,14 @@ func TestExampleUncommented(t *testing.T) {
 			all[k] = v
 		}
 	}
-	documented(t, "servers.*.", serverFields, all)
+	documented(t, "servers.*.", serverKey, all)
 }
 
-// documented checks that doc has each of fields, with its default.
-func documented(t *testing.T, path string, fields map[string]*key, doc map[string]any) {
+// documented checks that doc has each key of a group, with its default.
+func documented(t *testing.T, path string, of *key, doc map[string]any) {
 	t.Helper()
-	for _, name := range keysOf(fields) {
-		k := fields[name]
-		if k.same != "" {
-			continue
-		}
+	for _, k := range of.fields {
+		name := k.name
 		v, ok := doc[name]
 		if !ok {
 			t.Errorf("%s%s is not in the example", path, name)
@@ -78,13 +75,13 @@ func documented(t *testing.T, path string, fields map[string]*key, doc map[strin
 		}
 		switch {
 		case k.kind == group:
-			documented(t, path+name+".", k.fields, v.(map[string]any))
+			documented(t, path+name+".", k, v.(map[string]any))
 		case k.kind == table && name != "servers":
 			for entry, below := range v.(map[string]any) {
 				if !slices.Contains(k.names, entry) {
 					t.Errorf("%s%s.%s is not a name of the schema", path, name, entry)
 				}
-				documented(t, path+name+"."+entry+".", k.fields, below.(map[string]any))
+				documented(t, path+name+"."+entry+".", k.each, below.(map[string]any))
 			}
 		case k.def != nil:
 			n := new(yaml.Node)

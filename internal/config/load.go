@@ -114,19 +114,15 @@ func load(into *koanf.Koanf, w *walker, root *yaml.Node) error {
 // decode fills defaults in and makes the typed Config.
 func decode(given *koanf.Koanf, order []string, rep *report) (*Config, error) {
 	all := koanf.New(delim)
-	base := filled(schema, setting{top: given.Raw()})
+	base := schema.defaults(setting{top: given.Raw(), entry: given.Raw()})
 	if err := all.Load(confmap.Provider(base, ""), nil); err != nil {
 		return nil, fmt.Errorf("loading defaults: %v", err)
 	}
 	if err := all.Merge(given); err != nil {
 		return nil, fmt.Errorf("merging layers: %v", err)
 	}
-	var doc struct {
-		Config  `koanf:",squash"`
-		Servers map[string]Server `koanf:"servers"`
-	}
-	// The walk has checked every key; ErrorUnused keeps the schema and the
-	// structs from drifting apart.
+	var doc document
+	// The walk has checked every key: what is left over would be a mistake of ours.
 	strict := koanf.UnmarshalConf{Tag: "koanf", DecoderConfig: &mapstructure.DecoderConfig{ErrorUnused: true}}
 	if err := all.UnmarshalWithConf("", &doc, strict); err != nil {
 		return nil, fmt.Errorf("decoding the configuration: %v", err)
@@ -139,31 +135,6 @@ func decode(given *koanf.Koanf, order []string, rep *report) (*Config, error) {
 		c.Admin = ""
 	}
 	return &c, nil
-}
-
-// filled returns the defaults below k, for the names that s has there.
-func filled(k *key, s setting) map[string]any {
-	out := defaults(k.fields, s)
-	here := s.entry
-	if here == nil {
-		here = s.top
-	}
-	for name, f := range k.fields {
-		entries, ok := here[name].(map[string]any)
-		if f.kind != table || !ok {
-			continue
-		}
-		t := make(map[string]any, len(entries))
-		for entry, v := range entries {
-			below, _ := v.(map[string]any)
-			if below == nil {
-				below = make(map[string]any) // not at the top
-			}
-			t[entry] = filled(f, setting{s.top, below})
-		}
-		out[name] = t
-	}
-	return out
 }
 
 // inFileOrder lists servers as the file does; those that only the environment

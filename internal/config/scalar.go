@@ -24,7 +24,7 @@ func (w *walker) scalar(n *yaml.Node, k *key, path string) (any, bool) {
 	}
 	s := n.Value
 	if w.scope != nil {
-		expanded, err := w.noting(k, path).expand(s)
+		expanded, err := w.noting(k).expand(s)
 		if err != nil {
 			if !w.disabled {
 				w.rep.fail(w.place(n), path, "%v", err)
@@ -41,11 +41,11 @@ func (w *walker) scalar(n *yaml.Node, k *key, path string) (any, bool) {
 	return v, true
 }
 
-// noting returns the scope, which notes what may be a secret of what stands at path.
-func (w *walker) noting(k *key, path string) *scope {
+// noting returns the scope, which notes what may be a secret of what k holds.
+func (w *walker) noting(k *key) *scope {
 	sc := *w.scope
 	sc.note = func(variable, value string) {
-		if mayBeSecret(variable, k, path) {
+		if k.secret && !slices.Contains(commonVariables, strings.ToUpper(variable)) {
 			w.rep.expanded = append(w.rep.expanded, value)
 		}
 	}
@@ -97,9 +97,6 @@ func readFlag(s, quoted string) (any, string) {
 }
 
 func (k *key) readText(s, quoted string) (any, string) {
-	if why, ok := k.instead[s]; ok {
-		return nil, why
-	}
 	if len(k.oneOf) == 0 || slices.Contains(k.oneOf, s) {
 		return s, ""
 	}

@@ -119,10 +119,3 @@ var commonVariables = []string{
 	"HOME", "HOSTNAME", "LOGNAME", "PATH", "PWD", "SHELL", "TEMP", "TERM", "TMP", "TMPDIR", "USER", "USERNAME",
 	"USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES",
 }
-
-// mayBeSecret reports whether the variable is one that may stand for a secret where it
-// is used.
-func mayBeSecret(variable string, k *key, path string) bool {
-	plain := k.kind != text || len(k.oneOf) > 0 || slices.Contains([]string{"listen", "admin"}, path)
-	return !plain && !slices.Contains(commonVariables, strings.ToUpper(variable))
-}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -205,10 +206,8 @@ func (c *checker) cache(s *Server, path string) {
 // nothing is set which belongs to another.
 func (c *checker) transport(s *Server, path string) {
 	var ways []string
-	for _, w := range [][2]string{{"builtin", s.Builtin}, {"command", s.Command}, {"url", s.URL}} {
-		if w[1] != "" {
-			ways = append(ways, w[0])
-		}
+	for _, w := range s.ways() {
+		ways = append(ways, w[0])
 	}
 	switch {
 	case len(ways) == 0 && c.mistaken(path):
@@ -224,9 +223,11 @@ func (c *checker) transport(s *Server, path string) {
 	if s.Type == "sse" && s.Era == spec.Modern.String() {
 		c.fail(join(path, "era"), "modern does not fit type sse, which servers had before; remove one of them")
 	}
-	_, remember := c.rep.places[join(path, "remember")]
-	c.belongs(path, "command", ways[0], map[string]bool{"args": len(s.Args) > 0, "env": len(s.Env) > 0, "env_file": s.EnvFile != "", "cwd": s.Cwd != "", "remember": remember})
-	c.belongs(path, "url", ways[0], map[string]bool{"headers": len(s.Headers) > 0})
+	for _, owner := range []string{"command", "url"} {
+		if owner != ways[0] {
+			c.belongs(s, path, owner, ways[0])
+		}
+	}
 }
 
 // typ checks that the type that was written is that of the way.
@@ -244,23 +245,22 @@ func (c *checker) typ(s *Server, path, way string) {
 	}
 }
 
-func (c *checker) belongs(path, owner, way string, set map[string]bool) {
-	for _, name := range keysSet(set) {
-		if owner != way {
+// belongs refuses the keys that s has of servers with the owner's key.
+func (c *checker) belongs(s *Server, path, owner, way string) {
+	for _, name := range serverKey.spelled() {
+		if k := serverKey.byName[name]; k.name == name && k.owner == owner && c.has(s, k, path) {
 			c.fail(join(path, name), "belongs to servers with %s; this one has %s, so remove it", owner, way)
 		}
 	}
 }
 
-func keysSet(set map[string]bool) []string {
-	var out []string
-	for name, isSet := range set {
-		if isSet {
-			out = append(out, name)
-		}
+// has reports whether s has a value of k. One that it would inherit is written below path.
+func (c *checker) has(s *Server, k *key, path string) bool {
+	if k.inherits != "" {
+		_, written := c.rep.places[join(path, k.name)]
+		return written
 	}
-	slices.Sort(out)
-	return out
+	return reflect.ValueOf(s).Elem().Field(k.index).Len() > 0
 }
 
 // mistaken reports whether a mistake at path or below it is known.

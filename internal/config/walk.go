@@ -50,36 +50,33 @@ func (w *walker) value(n *yaml.Node, k *key, path string) (v any, ok bool) {
 	case table:
 		return w.table(n, k, path)
 	case list:
-		return w.list(n, path)
+		return w.list(n, k, path)
 	case dict:
-		return w.dict(n, path)
+		return w.dict(n, k, path)
 	}
 	return w.scalar(n, k, path)
 }
 
 func (w *walker) group(n *yaml.Node, k *key, path string) (any, bool) {
 	out := make(map[string]any)
-	set := make(map[string]string) // canonical name to the spelling used
+	set := make(map[string]string) // name to the spelling used
 	ok := w.pairs(n, path, func(name string, kn, vn *yaml.Node) {
-		f, known := k.fields[name]
+		f, known := k.byName[name]
 		if !known {
 			w.unknown(kn, k, path)
 			return
 		}
-		canonical := name
-		if f.same != "" {
-			canonical = f.same
-		}
-		if before, twice := set[canonical]; twice {
+		if before, twice := set[f.name]; twice {
 			w.rep.fail(w.place(kn), join(path, name), "means the same as %s, which is set too; remove one of them", before)
 			return
 		}
-		set[canonical] = name
+		set[f.name] = name
+		here := join(path, f.name)
 		at := w.place(kn)
 		at.text = vn.Value
-		w.rep.places[join(path, canonical)] = at
-		if v, ok := w.value(vn, f, join(path, canonical)); ok {
-			out[canonical] = v
+		w.rep.places[here] = at
+		if v, ok := w.value(vn, f, here); ok {
+			out[f.name] = v
 		}
 	})
 	return out, ok
@@ -95,7 +92,7 @@ func (w *walker) table(n *yaml.Node, k *key, path string) (any, bool) {
 			return
 		}
 		w.disabled = w.disabled || isDisabled(vn)
-		if v, ok := w.value(vn, &key{kind: group, fields: k.fields}, here); ok {
+		if v, ok := w.value(vn, k.each, here); ok {
 			out[name] = v
 		}
 		w.disabled = w.disabled && path != "servers"
@@ -103,24 +100,24 @@ func (w *walker) table(n *yaml.Node, k *key, path string) (any, bool) {
 	return out, ok
 }
 
-func (w *walker) list(n *yaml.Node, path string) (any, bool) {
+func (w *walker) list(n *yaml.Node, k *key, path string) (any, bool) {
 	if n.Kind != yaml.SequenceNode {
 		w.rep.fail(w.place(n), path, "want a list, as in [a, b]; found %s", describe(n))
 		return nil, false
 	}
 	out := make([]string, 0, len(n.Content))
 	for i, item := range n.Content {
-		if v, ok := w.value(item, &key{kind: text}, join(path, strconv.Itoa(i))); ok {
+		if v, ok := w.value(item, k.each, join(path, strconv.Itoa(i))); ok {
 			out = append(out, v.(string))
 		}
 	}
 	return out, true
 }
 
-func (w *walker) dict(n *yaml.Node, path string) (any, bool) {
+func (w *walker) dict(n *yaml.Node, k *key, path string) (any, bool) {
 	out := make(map[string]any)
 	ok := w.pairs(n, path, func(name string, _, vn *yaml.Node) {
-		if v, ok := w.value(vn, &key{kind: text}, join(path, name)); ok {
+		if v, ok := w.value(vn, k.each, join(path, name)); ok {
 			out[name] = v
 		}
 	})
@@ -169,7 +166,7 @@ func (w *walker) unknown(kn *yaml.Node, k *key, path string) {
 	case isTop && slices.Contains(serverKeys(), name):
 		w.rep.fail(at, here, "belongs to a server; move it below servers and the server's name")
 	default:
-		w.rep.fail(at, here, "unknown key; %s", suggest(name, keysOf(k.fields)))
+		w.rep.fail(at, here, "unknown key; %s", suggest(name, k.spelled()))
 	}
 }
 

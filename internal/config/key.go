@@ -1,0 +1,151 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// A kind says how a key's value is read.
+type kind int
+
+const (
+	text  kind = iota // a string
+	flag              // true or false
+	count             // a whole number
+	size              // bytes, with an optional unit
+	span              // a duration, unit required
+	list              // of strings
+	dict              // string to string, both chosen by the user
+	group             // keys named in fields
+	table             // names chosen by the user, each a group of fields
+)
+
+// A key describes one key of the configuration: all that is known of it before a value
+// is there.
+type key struct {
+	name      string
+	spellings []string // other names that mean the same
+	doc       string
+	kind      kind
+	def       any // the default, of the value's own type; nil for none
+	// ofCommand is the default for a server with a command, where that is another.
+	ofCommand any
+	inherits  string   // the key at the top whose value is the default
+	oneOf     []string // the values a text may have; empty for any
+	min       int64    // least count, bytes or nanoseconds; none is negative
+	max       int64    // most; 0 for no bound
+	secret    bool     // a value may hold a secret
+	owner     string   // the key without which a server can't have this one
+	hosts     bool     // files of desktop clients have it, too
+
+	fields []*key          // of a group, in the order of the struct
+	byName map[string]*key // the same, by name and other spellings
+	each   *key            // what a list, dict or table holds
+	names  []string        // of a table: the names it may use; empty for any
+	index  int             // of a field in its struct
+}
+
+// tags are all that derive reads.
+var tags = []string{
+	"koanf",    // the key's name; - for none
+	"also",     // other spellings of it
+	"doc",      // what it says
+	"default",  // its value when nobody sets it, written as a user would
+	"command",  // the default for servers with a command
+	"inherits", // the key at the top whose value is the default
+	"min",      // the least; zero without
+	"max",      // the most
+	"unit",     // bytes, for a number that is a size
+	"enum",     // the words that it may be
+	"names",    // the names that a table may have
+	"secret",   // no: a text that never holds one
+	"of",       // command or url: the servers that may have it
+	"hosts",    // yes: files of desktop clients have it, too
+}
+
+// derive returns the key that holds values of type t. The tag says what the type
+// can't; a wrong one is a mistake of ours and panics.
+func derive(t reflect.Type, tag reflect.StructTag) *key {
+	words := func(name string) []string { return strings.Fields(tag.Get(name)) }
+	k := &key{
+		name: tag.Get("koanf"), spellings: words("also"), doc: tag.Get("doc"), kind: kindOf(t, tag),
+		inherits: tag.Get("inherits"), oneOf: words("enum"), names: words("names"),
+		owner: tag.Get("of"), hosts: tag.Get("hosts") == "yes",
+	}
+	switch k.kind {
+	case group:
+		k.addFields(t)
+	case list, dict, table:
+		k.each = derive(t.Elem(), "")
+	}
+	k.secret = k.kind == text && len(k.oneOf) == 0 && tag.Get("secret") != "no"
+	k.min = number(k.tagged(tag, "min"))
+	k.max = number(k.tagged(tag, "max"))
+	k.def, k.ofCommand = k.tagged(tag, "default"), k.tagged(tag, "command")
+	return k
+}
+
+func kindOf(t reflect.Type, tag reflect.StructTag) kind {
+	switch {
+	case t == reflect.TypeFor[time.Duration]():
+		return span
+	case t.Kind() == reflect.Pointer:
+		return kindOf(t.Elem(), tag)
+	case t.Kind() == reflect.Map && t.Elem().Kind() == reflect.Struct:
+		return table
+	case tag.Get("unit") == "bytes":
+		return size
+	}
+	k, ok := map[reflect.Kind]kind{
+		reflect.String: text, reflect.Bool: flag, reflect.Int64: count, reflect.Slice: list, reflect.Map: dict, reflect.Struct: group,
+	}[t.Kind()]
+	if !ok {
+		panic(fmt.Sprintf("config: no key can be of type %v", t))
+	}
+	return k
+}
+
+// addFields adds a key for each field of t, those of embedded structs among them.
+func (k *key) addFields(t reflect.Type) {
+	if k.byName == nil {
+		k.byName = make(map[string]*key)
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		switch name := f.Tag.Get("koanf"); {
+		case f.Anonymous:
+			k.addFields(f.Type)
+		case name != "" && name != "-":
+			below := derive(f.Type, f.Tag)
+			below.index = i
+			k.fields = append(k.fields, below)
+			for _, spelling := range append(below.spellings, name) {
+				k.byName[spelling] = below
+			}
+		}
+	}
+}
+
+// tagged reads what the tag has below name as a user's value, nil for nothing.
+func (k *key) tagged(tag reflect.StructTag, name string) any {
+	s, ok := tag.Lookup(name)
+	if !ok {
+		return nil
+	}
+	v, problem := k.read(s, s)
+	if problem != "" {
+		panic(fmt.Sprintf("config: %s of %s: %s", name, k.name, problem))
+	}
+	return v
+}
+
+// number is a bound as it is compared.
+func number(bound any) int64 {
+	if d, ok := bound.(time.Duration); ok {
+		return int64(d)
+	}
+	n, _ := bound.(int64)
+	return n
+}

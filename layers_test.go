@@ -20,7 +20,7 @@ const module = "github.com/mcpbridge/mcpbridge"
 // The groups of the table. A package imports what lies below it, never a
 // neighbour of its own row.
 var (
-	bottom = []string{"index", "internal/wire", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/backoff"}
+	bottom = []string{"index", "internal/wire", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/backoff", "internal/limits"}
 	waist  = []string{"internal/exchange", "internal/transport"}
 	eras   = []string{"legacy", "modern/front", "modern/back", "modern/protocol"}
 	top    = []string{"gateway", "internal/admin", "internal/config", "internal/metrics"}
@@ -46,7 +46,7 @@ var layers = map[string][]string{
 	"modern/protocol": {"internal/exchange", "internal/wire", "internal/spec"},
 
 	// Who waits for which changes: the same for the backs of both eras.
-	"internal/interest": {"internal/exchange", "internal/fanout"},
+	"internal/interest": {"internal/exchange", "internal/fanout", "internal/limits"},
 
 	// What changes from revision to revision, as functions: no I/O, no sessions.
 	"legacy/projection": {"internal/exchange", "internal/wire", "internal/spec"},
@@ -71,6 +71,10 @@ var layers = map[string][]string{
 
 	// How long to wait before something is tried again.
 	"internal/backoff": nil,
+
+	// What bounds what: the configuration has a key for each, whoever counts has its
+	// default and its name.
+	"internal/limits": nil,
 
 	// What hides secrets: at the bottom, since texts of servers are cut, and so have to
 	// be cleared of secrets, where they are read.

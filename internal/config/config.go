@@ -45,36 +45,36 @@ type Config struct {
 }
 
 // Limits bound what clients and servers can make the process hold. All but Memory are
-// positive.
+// positive. Package limits declares each, by the name of its key.
 type Limits struct {
-	Memory              int64 `koanf:"memory" unit:"bytes" default:"0" max:"16384GiB" doc:"bytes of memory that the process aims at, 64MiB at least; 0 for a part of what the machine has"`
-	Body                int64 `koanf:"body" unit:"bytes" default:"4MiB" min:"1KiB" max:"1GiB" doc:"bytes of a client's request"`
-	Depth               int64 `koanf:"depth" default:"128" min:"8" max:"10000" doc:"nested objects and arrays in a message"`
-	ID                  int64 `koanf:"id" unit:"bytes" default:"1KiB" min:"64" max:"1MiB" doc:"bytes of a request's id, as it is written"`
-	ProgressToken       int64 `koanf:"progress_token" unit:"bytes" default:"1KiB" min:"64" max:"1MiB" doc:"bytes of a progress token, as it is written"`
-	Method              int64 `koanf:"method" unit:"bytes" default:"1KiB" min:"64" max:"1MiB" doc:"bytes of a method's name, as it is written"`
-	URI                 int64 `koanf:"uri" unit:"bytes" default:"8KiB" min:"256" max:"16MiB" doc:"bytes of a resource's URI, as it is written"`
-	Filter              int64 `koanf:"filter" unit:"bytes" default:"256KiB" min:"256" max:"256MiB" doc:"bytes of what a listen stream is about, as it is written"`
-	ClientInfo          int64 `koanf:"client_info" unit:"bytes" default:"64KiB" min:"256" max:"16MiB" doc:"bytes of what a client says of itself, as it is written"`
-	Capabilities        int64 `koanf:"capabilities" unit:"bytes" default:"16KiB" min:"256" max:"16MiB" doc:"bytes of what a client can do, as it is written"`
-	Requests            int64 `koanf:"requests" default:"20000" min:"1" max:"1000000" doc:"requests over HTTP in flight"`
-	RequestsEach        int64 `koanf:"requests_each" default:"10000" min:"1" max:"1000000" doc:"requests over HTTP in flight of one client"`
-	UpstreamMessage     int64 `koanf:"upstream_message" unit:"bytes" default:"64MiB" min:"1KiB" max:"1GiB" doc:"bytes of one message of a server"`
-	Sessions            int64 `koanf:"sessions" default:"1000" min:"1" max:"1000000" doc:"sessions with one server, over all clients"`
-	CommandSessions     int64 `koanf:"command_sessions" default:"64" min:"1" max:"100000" doc:"sessions with a command, each of which is a process, over all clients"`
-	CommandSessionsEach int64 `koanf:"command_sessions_each" default:"16" min:"1" max:"100000" doc:"sessions with a command of one client"`
-	ClientSessions      int64 `koanf:"client_sessions" default:"10000" min:"1" max:"1000000" doc:"sessions of legacy clients with one server"`
-	ClientSessionsEach  int64 `koanf:"client_sessions_each" default:"5000" min:"1" max:"1000000" doc:"sessions of one legacy client with one server"`
-	ClientEvents        int64 `koanf:"client_events" unit:"bytes" default:"256KiB" min:"1KiB" max:"1GiB" doc:"bytes of events that one session keeps for a client that was cut off and comes back"`
-	WebSockets          int64 `koanf:"websockets" default:"10000" min:"1" max:"1000000" doc:"open WebSockets of clients"`
-	WebSocketsEach      int64 `koanf:"websockets_each" default:"5000" min:"1" max:"1000000" doc:"open WebSockets of one client"`
-	Streams             int64 `koanf:"streams" default:"20000" min:"1" max:"1000000" doc:"open streams of modern clients: subscriptions/listen and those of extensions"`
-	ListenTopics        int64 `koanf:"listen_topics" default:"1024" min:"1" max:"1000000" doc:"resources in one listen stream, or followed by one session of a legacy client"`
-	SubscribesEach      int64 `koanf:"subscribes_each" default:"200" min:"1" max:"1000000" doc:"subscribes a second, and as many unsubscribes, that one client may cause at one server"`
-	Parked              int64 `koanf:"parked" default:"10000" min:"1" max:"1000000" doc:"calls of one server that wait for their clients' answers"`
-	ParkedEach          int64 `koanf:"parked_each" default:"5000" min:"1" max:"1000000" doc:"calls of one server that wait for answers of one client"`
-	Cache               int64 `koanf:"cache" unit:"bytes" default:"64MiB" min:"64KiB" max:"16GiB" doc:"bytes of results that are kept, over all servers"`
-	CacheEntries        int64 `koanf:"cache_entries" default:"10000" min:"1" max:"1000000" doc:"number of results that are kept, over all servers"`
+	Memory              int64 `koanf:"memory"`
+	Body                int64 `koanf:"body"`
+	Depth               int64 `koanf:"depth"`
+	ID                  int64 `koanf:"id"`
+	ProgressToken       int64 `koanf:"progress_token"`
+	Method              int64 `koanf:"method"`
+	URI                 int64 `koanf:"uri"`
+	Filter              int64 `koanf:"filter"`
+	ClientInfo          int64 `koanf:"client_info"`
+	Capabilities        int64 `koanf:"capabilities"`
+	Requests            int64 `koanf:"requests"`
+	RequestsEach        int64 `koanf:"requests_each"`
+	UpstreamMessage     int64 `koanf:"upstream_message"`
+	Sessions            int64 `koanf:"sessions"`
+	CommandSessions     int64 `koanf:"command_sessions"`
+	CommandSessionsEach int64 `koanf:"command_sessions_each"`
+	ClientSessions      int64 `koanf:"client_sessions"`
+	ClientSessionsEach  int64 `koanf:"client_sessions_each"`
+	ClientEvents        int64 `koanf:"client_events"`
+	WebSockets          int64 `koanf:"websockets"`
+	WebSocketsEach      int64 `koanf:"websockets_each"`
+	Streams             int64 `koanf:"streams"`
+	ListenTopics        int64 `koanf:"listen_topics"`
+	SubscribesEach      int64 `koanf:"subscribes_each"`
+	Parked              int64 `koanf:"parked"`
+	ParkedEach          int64 `koanf:"parked_each"`
+	Cache               int64 `koanf:"cache"`
+	CacheEntries        int64 `koanf:"cache_entries"`
 }
 
 // Log says what is logged and for whom.

@@ -6,8 +6,8 @@
 // wins. Each layer passes through the same strict check against one tree of
 // keys, so that a value is refused in the same words wherever it came from. The tree is
 // derived from [Config]: its fields' types and tags say every key's name, kind, default,
-// range and meaning, and nothing else does. All mistakes are reported at once, each with
-// the place it was made in.
+// range and meaning; package limits says it of the keys below limits. All mistakes are
+// reported at once, each with the place it was made in.
 //
 // A Config is a snapshot: nothing changes it after [Load] has returned it.
 //

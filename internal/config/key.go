@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 )
 
 // A kind says how a key's value is read.
@@ -57,7 +59,6 @@ var tags = []string{
 	"inherits", // the key at the top whose value is the default
 	"min",      // the least; zero without
 	"max",      // the most
-	"unit",     // bytes, for a number that is a size
 	"enum",     // the words that it may be
 	"names",    // the names that a table may have
 	"secret",   // no: a text that never holds one
@@ -70,13 +71,16 @@ var tags = []string{
 func derive(t reflect.Type, tag reflect.StructTag) *key {
 	words := func(name string) []string { return strings.Fields(tag.Get(name)) }
 	k := &key{
-		name: tag.Get("koanf"), spellings: words("also"), doc: tag.Get("doc"), kind: kindOf(t, tag),
+		name: tag.Get("koanf"), spellings: words("also"), doc: tag.Get("doc"), kind: kindOf(t),
 		inherits: tag.Get("inherits"), oneOf: words("enum"), names: words("names"),
 		owner: tag.Get("of"), hosts: tag.Get("hosts") == "yes",
 	}
 	switch k.kind {
 	case group:
 		k.addFields(t)
+		if t == reflect.TypeFor[Limits]() {
+			k.bound(limits.All())
+		}
 	case list, dict, table:
 		k.each = derive(t.Elem(), "")
 	}
@@ -87,16 +91,14 @@ func derive(t reflect.Type, tag reflect.StructTag) *key {
 	return k
 }
 
-func kindOf(t reflect.Type, tag reflect.StructTag) kind {
+func kindOf(t reflect.Type) kind {
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
 		return span
 	case t.Kind() == reflect.Pointer:
-		return kindOf(t.Elem(), tag)
+		return kindOf(t.Elem())
 	case t.Kind() == reflect.Map && t.Elem().Kind() == reflect.Struct:
 		return table
-	case tag.Get("unit") == "bytes":
-		return size
 	}
 	k, ok := map[reflect.Kind]kind{
 		reflect.String: text, reflect.Bool: flag, reflect.Int64: count, reflect.Slice: list, reflect.Map: dict, reflect.Struct: group,
@@ -124,6 +126,20 @@ func (k *key) addFields(t reflect.Type) {
 			for _, spelling := range append(below.spellings, name) {
 				k.byName[spelling] = below
 			}
+		}
+	}
+}
+
+// bound gives the keys below k, which are numbers, what is declared of them as limits.
+func (k *key) bound(all []*limits.Limit) {
+	for _, l := range all {
+		f := k.byName[l.Key]
+		if f == nil {
+			panic(fmt.Sprintf("config: no field of Limits is called %s", l.Key))
+		}
+		f.def, f.min, f.max, f.doc = l.Default, l.Min, l.Max, l.Doc
+		if l.Bytes {
+			f.kind = size
 		}
 	}
 }

@@ -70,20 +70,20 @@ func TestTags(t *testing.T) {
 func TestDerive(t *testing.T) {
 	root := derive(reflect.TypeFor[struct {
 		Name  string               `koanf:"name" also:"title" enum:"a b" default:"b" doc:"what it is"`
-		Bytes int64                `koanf:"bytes" unit:"bytes" min:"1KiB" max:"1MiB" default:"2KiB" command:"4KiB"`
+		Count int64                `koanf:"count" min:"2" max:"9" default:"3" command:"4"`
 		Wait  *time.Duration       `koanf:"wait" max:"1h"`
 		All   map[string]CacheHint `koanf:"all" names:"x y"`
 		None  string               `koanf:"-"`
 		other string
 	}](), "")
-	if got, want := root.spelled(), []string{"all", "bytes", "name", "title", "wait"}; !reflect.DeepEqual(got, want) {
+	if got, want := root.spelled(), []string{"all", "count", "name", "title", "wait"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("keys are %q, want %q", got, want)
 	}
 	if k := root.byName["title"]; k.name != "name" || k.kind != text || k.def != "b" || k.secret || k.doc != "what it is" {
 		t.Errorf("title is %+v", k)
 	}
-	if k := root.byName["bytes"]; k.kind != size || k.def != int64(2048) || k.ofCommand != int64(4096) || k.min != 1024 || k.max != 1<<20 {
-		t.Errorf("bytes is %+v", k)
+	if k := root.byName["count"]; k.kind != count || k.def != int64(3) || k.ofCommand != int64(4) || k.min != 2 || k.max != 9 {
+		t.Errorf("count is %+v", k)
 	}
 	if k := root.byName["wait"]; k.kind != span || k.def != nil || k.min != 0 || k.max != int64(time.Hour) {
 		t.Errorf("wait is %+v", k)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
@@ -87,10 +88,10 @@ func (s *server) refuseBody(w http.ResponseWriter, r *http.Request, err error) {
 		modernfront.WriteError(w, http.StatusRequestTimeout, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"the request body did not arrive within %v; send it faster, or raise body_timeout", g.opts.BodyTimeout))
 	case errors.As(err, &tooLarge):
-		g.opts.Metrics.Limit(s.name, "body")
+		g.opts.Metrics.Limit(s.name, limits.Body.Key)
 		g.opts.Logger.Warn("request refused: body too large", "upstream", s.name, "downstream", r.RemoteAddr, "limit", g.opts.MaxBody)
 		modernfront.WriteError(w, http.StatusRequestEntityTooLarge, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
-			"the request body is over %d bytes; send less, or raise limits.body", g.opts.MaxBody))
+			"the request body is over %d bytes; send less, or %s", g.opts.MaxBody, limits.Body.Raise()))
 	default:
 		modernfront.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeParse, "reading the request body: %v", err))
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -138,7 +139,7 @@ func (s *server) parse(text []byte) (wire.Message, error) {
 // reportDepth tells of a message that could not be read because it nests too deeply.
 func (s *server) reportDepth(err error) {
 	if syntax := (*wire.SyntaxError)(nil); errors.As(err, &syntax) && syntax.TooDeep() {
-		s.g.opts.Metrics.Limit(s.name, "depth")
+		s.g.opts.Metrics.Limit(s.name, limits.Depth.Key)
 		s.g.opts.Logger.Warn("message refused: it nests too deeply", "upstream", s.name, "limit", cmp.Or(s.g.opts.MaxDepth, wire.DefaultMaxDepth))
 	}
 }
@@ -149,7 +150,7 @@ func (s *server) check(m *wire.Message) error {
 	if tooLong == nil {
 		return nil // and no typed nil in the interface
 	}
-	s.g.opts.Metrics.Limit(s.name, tooLong.Limit)
+	s.g.opts.Metrics.Limit(s.name, tooLong.Limit.Key)
 	s.g.opts.Logger.Warn("message refused: a part is too long", "upstream", s.name, "part", tooLong.What, "length", tooLong.Len, "limit", tooLong.Max)
 	return tooLong
 }
@@ -216,7 +217,7 @@ func headerEra(h http.Header) spec.Era {
 
 func parseError(err error) *wire.Error {
 	if syntax := (*wire.SyntaxError)(nil); errors.As(err, &syntax) && syntax.TooDeep() {
-		return wire.Errorf(spec.CodeParse, "%v; nest less, or raise limits.depth", err)
+		return wire.Errorf(spec.CodeParse, "%v; nest less, or %s", err, limits.Depth.Raise())
 	} else if syntax != nil {
 		return wire.Errorf(spec.CodeParse, "%v", err)
 	}

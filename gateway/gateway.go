@@ -15,24 +15,16 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
-// Defaults of Options.
+// Defaults of Options, but for limits that package limits declares.
 const (
-	DefaultMemory     = 1 << 30
-	DefaultMaxBody    = 4 << 20
-	DefaultMaxStreams = 100_000
-
-	DefaultCacheEntries = 10_000
-	DefaultCacheBytes   = 64 << 20
-
-	DefaultMaxRequests     = 20_000
-	DefaultMaxRequestsEach = 10_000
-
+	DefaultMemory      = 1 << 30
 	DefaultBodyTimeout = 30 * time.Second
 )
 
@@ -139,7 +131,7 @@ type Options struct {
 	// their answers, calls, sessions, subscriptions, and the results that are kept. Shares
 	// are of it. Zero means DefaultMemory.
 	Memory int64
-	// MaxBody bounds a request body in bytes. Zero means DefaultMaxBody.
+	// MaxBody bounds a request body in bytes. Zero means the default of limits.Body.
 	MaxBody int64
 	// MaxDepth bounds how deeply JSON may nest. Zero means the wire package's
 	// default.
@@ -147,9 +139,9 @@ type Options struct {
 	// Lengths bound parts of a client's message. Zero means their defaults.
 	Lengths exchange.Lengths
 	// MaxRequests bounds the HTTP requests in flight, MaxRequestsEach those of one
-	// principal. Zero means DefaultMaxRequests and DefaultMaxRequestsEach.
+	// principal. Zero means the defaults of limits.Requests and limits.RequestsEach.
 	MaxRequests, MaxRequestsEach int
-	// MaxStreams bounds the open listen streams. Zero means DefaultMaxStreams.
+	// MaxStreams bounds the open listen streams. Zero means the default of limits.Streams.
 	MaxStreams int
 	// MaxTopics bounds the resources that one listen stream follows, or one session
 	// of a legacy client. Zero means the front's default.
@@ -165,10 +157,10 @@ type Options struct {
 	SessionIdle                  time.Duration
 	MaxStored                    int
 	// MaxSockets bounds the open WebSockets of clients, MaxSocketsEach those of one
-	// principal. Zero means DefaultMaxSockets and DefaultMaxSocketsEach.
+	// principal. Zero means the defaults of limits.WebSockets and limits.WebSocketsEach.
 	MaxSockets, MaxSocketsEach int
 	// CacheEntries and CacheBytes bound the results that are kept, over all
-	// servers. Zero means DefaultCacheEntries and DefaultCacheBytes.
+	// servers. Zero means the defaults of limits.CacheEntries and limits.Cache.
 	CacheEntries, CacheBytes int
 	// StateKeys are the secrets that protect requestStates: the first is used for
 	// new ones. Empty means a random one for the life of the Gateway.
@@ -238,17 +230,17 @@ type Gateway struct {
 // New builds a Gateway and all its servers. It starts nothing.
 func New(opts Options) (*Gateway, error) {
 	opts.Memory = cmp.Or(opts.Memory, DefaultMemory)
-	opts.MaxBody = cmp.Or(opts.MaxBody, DefaultMaxBody)
+	opts.MaxBody = cmp.Or(opts.MaxBody, limits.Body.Default)
 	opts.Lengths.Fill()
-	opts.MaxRequests = cmp.Or(opts.MaxRequests, DefaultMaxRequests)
-	opts.MaxRequestsEach = cmp.Or(opts.MaxRequestsEach, DefaultMaxRequestsEach)
-	opts.MaxStreams = cmp.Or(opts.MaxStreams, DefaultMaxStreams)
-	opts.CacheEntries = cmp.Or(opts.CacheEntries, DefaultCacheEntries)
-	opts.CacheBytes = cmp.Or(opts.CacheBytes, DefaultCacheBytes)
+	opts.MaxRequests = cmp.Or(opts.MaxRequests, int(limits.Requests.Default))
+	opts.MaxRequestsEach = cmp.Or(opts.MaxRequestsEach, int(limits.RequestsEach.Default))
+	opts.MaxStreams = cmp.Or(opts.MaxStreams, int(limits.Streams.Default))
+	opts.CacheEntries = cmp.Or(opts.CacheEntries, int(limits.CacheEntries.Default))
+	opts.CacheBytes = cmp.Or(opts.CacheBytes, int(limits.Cache.Default))
 	opts.BodyTimeout = cmp.Or(opts.BodyTimeout, DefaultBodyTimeout)
 	opts.Drain = cmp.Or(opts.Drain, DefaultDrain)
-	opts.MaxSockets = cmp.Or(opts.MaxSockets, DefaultMaxSockets)
-	opts.MaxSocketsEach = cmp.Or(opts.MaxSocketsEach, DefaultMaxSocketsEach)
+	opts.MaxSockets = cmp.Or(opts.MaxSockets, int(limits.WebSockets.Default))
+	opts.MaxSocketsEach = cmp.Or(opts.MaxSocketsEach, int(limits.WebSocketsEach.Default))
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -300,7 +292,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	endChunked(w, r)
 	share := g.shareOf(r, g.authenticate(r))
 	place, limit, most := g.inflight.enter(share)
-	if limit != "" {
+	if limit != nil {
 		g.refuseInFlight(w, r, limit, most)
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/index"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 )
 
 // A hub carries changes from backs to streams: bus, index, mailboxes. It is the
@@ -93,9 +94,9 @@ func (h *hub) enter(server string, mail *fanout.Mailbox) error {
 	case h.closed:
 		return exchange.RefuseForNow("%v; listen again in a moment", exchange.ErrShutdown)
 	case len(h.open) >= h.max:
-		h.metrics.Limit(server, "streams")
+		h.metrics.Limit(server, limits.Streams.Key)
 		h.logger.Warn("listen stream refused: too many are open", "upstream", server, "limit", h.max)
-		return exchange.RefuseForNow("%d listen streams are open, the limit; close some, or raise limits.streams", h.max)
+		return exchange.RefuseForNow("%d listen streams are open, the limit; close some, or %s", h.max, limits.Streams.Raise())
 	}
 	h.open[mail] = struct{}{}
 	h.metrics.Streams(1)

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
@@ -42,19 +43,19 @@ func (p place) leave() {
 }
 
 // enter counts a request of a share in, until it leaves its place. It returns the bound
-// that is reached, below limits, and its value; none if there is room.
-func (f *inflight) enter(share exchange.Share) (p place, limit string, most int64) {
+// that is reached, and its value; nil if there is room.
+func (f *inflight) enter(share exchange.Share) (p place, limit *limits.Limit, most int64) {
 	if f.all.Add(1) > f.max {
 		f.all.Add(-1)
-		return place{}, "requests", f.max
+		return place{}, limits.Requests, f.max
 	}
 	mine, n := f.count(share)
 	p = place{f, share, mine}
 	if n > f.each {
 		p.leave()
-		return place{}, "requests_each", f.each
+		return place{}, limits.RequestsEach, f.each
 	}
-	return p, "", 0
+	return p, nil, 0
 }
 
 // count counts one up for a share, and returns its counter and what it says.
@@ -74,10 +75,10 @@ func (f *inflight) count(share exchange.Share) (*atomic.Int64, int64) {
 }
 
 // refuseInFlight answers a request for which there is no room.
-func (g *Gateway) refuseInFlight(w http.ResponseWriter, r *http.Request, limit string, most int64) {
-	g.opts.Metrics.Limit("", limit)
+func (g *Gateway) refuseInFlight(w http.ResponseWriter, r *http.Request, limit *limits.Limit, most int64) {
+	g.opts.Metrics.Limit("", limit.Key)
 	g.opts.Logger.Warn("request refused: too many are in flight", "downstream", r.RemoteAddr, "limit", most)
-	refuseBusy(w, wire.Errorf(spec.CodeInternal, "%d requests are in flight, the limit; try again in a moment, or raise limits.%s", most, limit))
+	refuseBusy(w, wire.Errorf(spec.CodeInternal, "%d requests are in flight, the limit; try again in a moment, or %s", most, limit.Raise()))
 }
 
 // refuseBusy answers a request that may be served later. What the client has not sent

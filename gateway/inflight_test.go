@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 )
 
 func shareAt(n int) exchange.Share {
@@ -24,13 +25,13 @@ func TestInflightForgetsShares(t *testing.T) {
 	var places []place
 	for n := range 3 * maxIdle {
 		p, limit, _ := f.enter(shareAt(n))
-		if limit != "" {
-			t.Fatalf("share %d is refused: %s", n, limit)
+		if limit != nil {
+			t.Fatalf("share %d is refused: %s", n, limit.Key)
 		}
 		places = append(places, p)
 	}
-	if _, limit, _ := f.enter(shareAt(1)); limit != "requests_each" {
-		t.Errorf("limit = %q for the second request of a share, want requests_each", limit)
+	if _, limit, _ := f.enter(shareAt(1)); limit != limits.RequestsEach {
+		t.Errorf("limit = %+v for the second request of a share, want requests_each", limit)
 	}
 	for _, p := range places {
 		p.leave()
@@ -38,8 +39,8 @@ func TestInflightForgetsShares(t *testing.T) {
 	if n := f.counters(); n > maxIdle || int64(n) != f.shares.Load() || f.all.Load() != 0 {
 		t.Errorf("%d counters, %d by count, for %d requests, want at most %d, as many, and none", n, f.shares.Load(), f.all.Load(), maxIdle)
 	}
-	if _, limit, _ := f.enter(shareAt(1)); limit != "" {
-		t.Errorf("limit = %q for a share that is idle", limit)
+	if _, limit, _ := f.enter(shareAt(1)); limit != nil {
+		t.Errorf("limit = %+v for a share that is idle", limit)
 	}
 }
 

@@ -3,6 +3,7 @@ package gateway
 import (
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -24,7 +25,7 @@ func (s *server) Account(share exchange.Share) *budget.Account { return s.g.budg
 
 // Refuse implements [exchange.Memory].
 func (s *server) Refuse() error {
-	s.g.opts.Metrics.Limit(s.name, "memory")
+	s.g.opts.Metrics.Limit(s.name, limits.Memory.Key)
 	s.g.opts.Logger.Warn("no room: "+memoryUsedUp, "upstream", s.name, "limit", s.g.opts.Memory)
-	return &exchange.Refusal{Later: true, Err: wire.Errorf(spec.CodeInternal, memoryUsedUp+"; try again in a moment, or raise limits.memory")}
+	return &exchange.Refusal{Later: true, Err: wire.Errorf(spec.CodeInternal, memoryUsedUp+"; try again in a moment, or %s", limits.Memory.Raise())}
 }

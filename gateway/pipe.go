@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -198,9 +199,9 @@ func (p *pipe) serveLegacy(m *wire.Message) { p.former.Serve(m) }
 func (p *pipe) serveLegacyBatch(text []byte) { p.former.ServeBatch(text) }
 
 func (p *pipe) refuseTooLong(e *transport.TooLongError) {
-	p.s.g.opts.Metrics.Limit(p.s.name, "body")
+	p.s.g.opts.Metrics.Limit(p.s.name, limits.Body.Key)
 	p.s.g.opts.Logger.Warn("message refused: too large", "upstream", p.s.name, "limit", e.Limit)
-	why := wire.Errorf(spec.CodeInvalidRequest, "the message is over %d bytes; send less, or raise limits.body", e.Limit)
+	why := wire.Errorf(spec.CodeInvalidRequest, "the message is over %d bytes; send less, or %s", e.Limit, limits.Body.Raise())
 	p.refuse(p.former.Unread(e.Start, why), why)
 }
 

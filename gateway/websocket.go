@@ -12,16 +12,11 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
-)
-
-// Defaults of Options.
-const (
-	DefaultMaxSockets     = 10_000
-	DefaultMaxSocketsEach = 5_000
 )
 
 // socketSize is what a WebSocket takes beside its messages, in bytes: buffers, mostly.
@@ -53,12 +48,12 @@ func newSockets(opts Options) *sockets {
 
 // A full says which bound on WebSockets is reached.
 type full struct {
-	limit string // below limits
+	limit *limits.Limit
 	n     int
 }
 
 func (e *full) Error() string {
-	return fmt.Sprintf("%d WebSockets are open, the limit; close some, or raise limits.%s", e.n, e.limit)
+	return fmt.Sprintf("%d WebSockets are open, the limit; close some, or %s", e.n, e.limit.Raise())
 }
 
 // take takes a place for a WebSocket of a share, which is given back by leave. It
@@ -70,9 +65,9 @@ func (s *sockets) take(share exchange.Share) error {
 	case s.stopped:
 		return exchange.ErrShutdown
 	case s.by[share] >= s.each:
-		return &full{"websockets_each", s.each}
+		return &full{limits.WebSocketsEach, s.each}
 	case s.taken >= s.max:
-		return &full{"websockets", s.max}
+		return &full{limits.WebSockets, s.max}
 	}
 	s.taken++
 	s.by[share]++
@@ -164,7 +159,7 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server)
 // refuseSocket answers who asks for a WebSocket when there can't be one more.
 func (s *server) refuseSocket(w http.ResponseWriter, r *http.Request, err error) {
 	if f := (*full)(nil); errors.As(err, &f) {
-		s.g.opts.Metrics.Limit(s.name, f.limit)
+		s.g.opts.Metrics.Limit(s.name, f.limit.Key)
 		s.g.opts.Logger.Warn("WebSocket refused: too many are open", "upstream", s.name, "downstream", r.RemoteAddr, "limit", f.n)
 	}
 	refuseBusy(w, wire.Errorf(spec.CodeInternal, "%v", err))

@@ -24,7 +24,7 @@ func runGateway(c *control, o roleOptions) error {
 	if r.log, err = newLog(o.log); err != nil {
 		return err
 	}
-	g, err := gateway.New(gateway.Options{Logger: r.log, Metrics: r.metrics, Servers: []gateway.ServerOptions{
+	g, err := gateway.New(gateway.Options{Logger: r.log, Metrics: r.metrics, MaxStreams: 100_000, Servers: []gateway.ServerOptions{
 		r.server("http", legacy.Options{URL: "http://" + o.upstream + "/mcp"}),
 		r.server("stream", legacy.Options{URL: "http://" + o.upstream + "/stream"}),
 		r.server("stdio", legacy.Options{Dial: r.startStdio}),

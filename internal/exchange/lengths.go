@@ -4,17 +4,9 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-)
-
-// Defaults of Lengths.
-const (
-	DefaultMaxName         = 1 << 10
-	DefaultMaxURI          = 8 << 10
-	DefaultMaxFilter       = 256 << 10
-	DefaultMaxClientInfo   = 64 << 10
-	DefaultMaxCapabilities = 16 << 10
 )
 
 // Lengths bound what of a client's message is kept, or repeated in other messages, in
@@ -32,12 +24,12 @@ type Lengths struct {
 // A TooLongError says that a part of a message is longer than it may be.
 type TooLongError struct {
 	What     string // for people
-	Limit    string // the key below limits that says so
+	Limit    *limits.Limit
 	Len, Max int
 }
 
 func (e *TooLongError) Error() string {
-	return fmt.Sprintf("%s has %d bytes, over %d; send less, or raise limits.%s", e.What, e.Len, e.Max, e.Limit)
+	return fmt.Sprintf("%s has %d bytes, over %d; send less, or %s", e.What, e.Len, e.Max, e.Limit.Raise())
 }
 
 // Wire returns what the client is told.
@@ -45,13 +37,13 @@ func (e *TooLongError) Wire() *wire.Error { return wire.Errorf(spec.CodeInvalidP
 
 // Fill replaces zero values by their defaults.
 func (l *Lengths) Fill() {
-	l.ID = cmp.Or(l.ID, DefaultMaxName)
-	l.ProgressToken = cmp.Or(l.ProgressToken, DefaultMaxName)
-	l.Method = cmp.Or(l.Method, DefaultMaxName)
-	l.URI = cmp.Or(l.URI, DefaultMaxURI)
-	l.Filter = cmp.Or(l.Filter, DefaultMaxFilter)
-	l.ClientInfo = cmp.Or(l.ClientInfo, DefaultMaxClientInfo)
-	l.Capabilities = cmp.Or(l.Capabilities, DefaultMaxCapabilities)
+	l.ID = cmp.Or(l.ID, int(limits.ID.Default))
+	l.ProgressToken = cmp.Or(l.ProgressToken, int(limits.ProgressToken.Default))
+	l.Method = cmp.Or(l.Method, int(limits.Method.Default))
+	l.URI = cmp.Or(l.URI, int(limits.URI.Default))
+	l.Filter = cmp.Or(l.Filter, int(limits.Filter.Default))
+	l.ClientInfo = cmp.Or(l.ClientInfo, int(limits.ClientInfo.Default))
+	l.Capabilities = cmp.Or(l.Capabilities, int(limits.Capabilities.Default))
 }
 
 // Check returns the first part of a client's message that is too long, or nil. An id
@@ -62,10 +54,10 @@ func (l *Lengths) Check(m *wire.Message) *TooLongError {
 	}
 	if n := m.ID.Len(); n > l.ID {
 		m.ID = wire.ID{}
-		return &TooLongError{"the id", "id", n, l.ID}
+		return &TooLongError{"the id", limits.ID, n, l.ID}
 	}
 	return cmp.Or(
-		over("the method", "method", len(m.Method), l.Method),
+		over("the method", limits.Method, len(m.Method), l.Method),
 		l.checkMeta(m.Meta),
 		l.checkParams(m))
 }
@@ -75,7 +67,7 @@ func (l *Lengths) least() int {
 }
 
 // over returns nil unless n is over most.
-func over(what, limit string, n, most int) *TooLongError {
+func over(what string, limit *limits.Limit, n, most int) *TooLongError {
 	if n <= most {
 		return nil
 	}
@@ -87,7 +79,7 @@ func (l *Lengths) checkMeta(meta []byte) *TooLongError {
 		var err *TooLongError
 		switch {
 		case k.Is(spec.MetaProgressToken):
-			err = over("the progress token", "progress_token", len(v), l.ProgressToken)
+			err = over("the progress token", limits.ProgressToken, len(v), l.ProgressToken)
 		case k.Is(spec.MetaClientInfo):
 			err = l.checkInfo(v)
 		case k.Is(spec.MetaClientCapabilities):
@@ -101,11 +93,11 @@ func (l *Lengths) checkMeta(meta []byte) *TooLongError {
 }
 
 func (l *Lengths) checkInfo(v []byte) *TooLongError {
-	return over("clientInfo", "client_info", len(v), l.ClientInfo)
+	return over("clientInfo", limits.ClientInfo, len(v), l.ClientInfo)
 }
 
 func (l *Lengths) checkCapabilities(v []byte) *TooLongError {
-	return over("the client's capabilities", "capabilities", len(v), l.Capabilities)
+	return over("the client's capabilities", limits.Capabilities, len(v), l.Capabilities)
 }
 
 // checkParams checks what only some methods have.
@@ -124,11 +116,11 @@ func (l *Lengths) checkParams(m *wire.Message) *TooLongError {
 }
 
 func (l *Lengths) checkURI(v []byte) *TooLongError {
-	return over("the URI", "uri", len(v)-len(`""`), l.URI)
+	return over("the URI", limits.URI, len(v)-len(`""`), l.URI)
 }
 
 func (l *Lengths) checkFilter(filter []byte) *TooLongError {
-	if err := over("the filter", "filter", len(filter), l.Filter); err != nil {
+	if err := over("the filter", limits.Filter, len(filter), l.Filter); err != nil {
 		return err
 	}
 	for uri := range wire.Elements(wire.Get(filter, "resourceSubscriptions")) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -112,8 +113,8 @@ func (s *session) tooLong(ctx context.Context, e *transport.TooLongError) {
 		return
 	}
 	if c := s.call(id); c != nil {
-		err := wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; raise limits.upstream_message if that is normal for it",
-			s.opts.Name, c.method, e.Limit)
+		err := wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; %s if that is normal for it",
+			s.opts.Name, c.method, e.Limit, limits.UpstreamMessage.Raise())
 		if c.settle(answer{err: err}) {
 			c.cancel(errAnswered)
 		}
@@ -123,7 +124,7 @@ func (s *session) tooLong(ctx context.Context, e *transport.TooLongError) {
 // beyondLimit counts and tells of a message that is not read.
 func (s *session) beyondLimit(limit int) {
 	s.drop("too long")
-	s.opts.Metrics.Limit(s.opts.Name, "upstream_message")
+	s.opts.Metrics.Limit(s.opts.Name, limits.UpstreamMessage.Key)
 	s.log.Warn("skipping message of server beyond the limit", "bytes", limit)
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -86,7 +87,7 @@ func (b *Back) toldError(method string, err error) error {
 	var alone *oneProcessError
 	switch {
 	case errors.As(err, &large):
-		return wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; raise limits.upstream_message if that is normal for it", b.opts.Name, method, large.Limit)
+		return wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; %s if that is normal for it", b.opts.Name, method, large.Limit, limits.UpstreamMessage.Raise())
 	case errors.Is(err, exchange.ErrShutdown):
 		return fmt.Errorf("server %q: %w", b.opts.Name, exchange.ErrShutdown)
 	case errors.As(err, &mismatch):

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/sse"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -154,7 +155,7 @@ func streamEnded(err error) error {
 	case err == io.EOF:
 		return errors.New("its event stream ended")
 	case errors.As(err, &large):
-		return fmt.Errorf("it sent a message of more than %d bytes, which its event stream can't be read past; raise limits.upstream_message if that is normal for it", large.Limit)
+		return fmt.Errorf("it sent a message of more than %d bytes, which its event stream can't be read past; %s if that is normal for it", large.Limit, limits.UpstreamMessage.Raise())
 	}
 	return fmt.Errorf("its event stream broke: %w", cause(err))
 }

@@ -13,23 +13,20 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/projection"
 )
 
-// Defaults of FrontOptions.
+// Defaults of FrontOptions, but for limits that package limits declares.
 const (
-	DefaultMaxDownstream     = 10_000
-	DefaultMaxDownstreamEach = 5_000
-	DefaultDownstreamIdle    = 30 * time.Minute
-	DefaultMaxStored         = 256 << 10
-	DefaultMaxTopics         = 1024
-	DefaultAskTimeout        = 10 * time.Minute
-	DefaultWriteTimeout      = 10 * time.Second
-	DefaultKeepAlive         = 15 * time.Second
-	DefaultFrontDrain        = 5 * time.Second
-	DefaultStartTimeout      = time.Minute
+	DefaultDownstreamIdle = 30 * time.Minute
+	DefaultAskTimeout     = 10 * time.Minute
+	DefaultWriteTimeout   = 10 * time.Second
+	DefaultKeepAlive      = 15 * time.Second
+	DefaultFrontDrain     = 5 * time.Second
+	DefaultStartTimeout   = time.Minute
 )
 
 const (
@@ -78,7 +75,8 @@ type FrontOptions struct {
 
 	// MaxSessions bounds the sessions of clients over HTTP, MaxSessionsEach those of
 	// one share. Past it the one over Streamable HTTP that has been idle longest ends,
-	// of the same share first. Zero means the defaults.
+	// of the same share first. Zero means the defaults of
+	// limits.ClientSessions and limits.ClientSessionsEach.
 	MaxSessions, MaxSessionsEach int
 	// Share says whose share of them a request of a principal takes from. Nil means
 	// its principal's.
@@ -87,10 +85,10 @@ type FrontOptions struct {
 	// flight. Zero means DefaultDownstreamIdle.
 	Idle time.Duration
 	// MaxStored bounds the bytes of events that a session keeps for clients that
-	// come back. Zero means DefaultMaxStored.
+	// come back. Zero means the default of limits.ClientEvents.
 	MaxStored int
-	// MaxTopics bounds the resources that a session follows. Zero means
-	// DefaultMaxTopics.
+	// MaxTopics bounds the resources that a session follows. Zero means the
+	// default of limits.ListenTopics.
 	MaxTopics int
 	// Check refuses a message of a batch. Those that come by themselves have been
 	// checked. Nil takes all.
@@ -163,11 +161,11 @@ func (o *FrontOptions) fill() {
 		o.Share = func(_ *http.Request, p exchange.Principal) exchange.Share { return exchange.Share{Principal: p} }
 	}
 	o.Instance = cmp.Or(o.Instance, rand.Text()[:8])
-	o.MaxSessions = cmp.Or(o.MaxSessions, DefaultMaxDownstream)
-	o.MaxSessionsEach = cmp.Or(o.MaxSessionsEach, DefaultMaxDownstreamEach)
+	o.MaxSessions = cmp.Or(o.MaxSessions, int(limits.ClientSessions.Default))
+	o.MaxSessionsEach = cmp.Or(o.MaxSessionsEach, int(limits.ClientSessionsEach.Default))
 	o.Idle = cmp.Or(o.Idle, DefaultDownstreamIdle)
-	o.MaxStored = cmp.Or(o.MaxStored, DefaultMaxStored)
-	o.MaxTopics = cmp.Or(o.MaxTopics, DefaultMaxTopics)
+	o.MaxStored = cmp.Or(o.MaxStored, int(limits.ClientEvents.Default))
+	o.MaxTopics = cmp.Or(o.MaxTopics, int(limits.ListenTopics.Default))
 	if o.Check == nil {
 		o.Check = func(*wire.Message) error { return nil }
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 )
 
 // A DownstreamID is the Mcp-Session-Id that a client holds. Whoever has it has the
@@ -97,10 +98,10 @@ func (r *roll) takeLocked(share exchange.Share) error {
 	}
 	own := func(o *downstream) bool { return o.share == share }
 	if r.each[share] >= r.f.opts.MaxSessionsEach && !r.evictLocked(own) {
-		return r.full("client_sessions_each", r.f.opts.MaxSessionsEach)
+		return r.full(limits.ClientSessionsEach, r.f.opts.MaxSessionsEach)
 	}
 	if len(r.byID)+r.held >= r.f.opts.MaxSessions && !r.evictLocked(own) && !r.evictLocked(func(*downstream) bool { return true }) {
-		return r.full("client_sessions", r.f.opts.MaxSessions)
+		return r.full(limits.ClientSessions, r.f.opts.MaxSessions)
 	}
 	r.each[share]++
 	return nil
@@ -112,10 +113,10 @@ func (r *roll) giveLocked(share exchange.Share) {
 	}
 }
 
-func (r *roll) full(limit string, n int) error {
-	r.f.opts.Metrics.Limit(limit)
+func (r *roll) full(limit *limits.Limit, n int) error {
+	r.f.opts.Metrics.Limit(limit.Key)
 	r.running.Go(func() { r.f.log.Warn("session refused: all are in use", "limit", n) }) // not under the lock
-	return exchange.RefuseForNow("all %d sessions are in use; try again later, or raise limits.%s", n, limit)
+	return exchange.RefuseForNow("all %d sessions are in use; try again later, or %s", n, limit.Raise())
 }
 
 // evictLocked ends the session that has been idle longest among those that may.
@@ -232,7 +233,7 @@ func (r *roll) endLocked(d *downstream, why string) {
 	r.f.opts.Metrics.Sessions(-1)
 	switch why {
 	case endedEvicted:
-		r.f.opts.Metrics.Limit("client_sessions")
+		r.f.opts.Metrics.Limit(limits.ClientSessions.Key)
 	case endedStuck:
 		r.f.opts.Metrics.Limit("write_timeout")
 	}

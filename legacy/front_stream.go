@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -278,7 +279,7 @@ func (st *eventStream) evictLocked(written bool) {
 		s.giveLocked(ev)
 		st.events = st.events[1:]
 		if ev.n > st.written {
-			s.d.f.opts.Metrics.Limit("client_events")
+			s.d.f.opts.Metrics.Limit(limits.ClientEvents.Key)
 			s.shed = true
 		}
 	}
@@ -304,5 +305,5 @@ func (st *eventStream) evicted() []byte {
 // unaffordable is the answer in the place of one for which there was no memory.
 func unaffordable(id wire.ID) []byte {
 	return wire.AppendError(nil, id, wire.Errorf(spec.CodeInternal,
-		"there was no memory for the answer; send the request again in a moment if that is safe, or raise limits.memory"))
+		"there was no memory for the answer; send the request again in a moment if that is safe, or %s", limits.Memory.Raise()))
 }

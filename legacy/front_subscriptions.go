@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -165,9 +166,9 @@ func (s *subscriptions) reserve(uri string) error {
 	if !full {
 		return nil
 	}
-	s.d.f.opts.Metrics.Limit("listen_topics")
+	s.d.f.opts.Metrics.Limit(limits.ListenTopics.Key)
 	s.d.f.log.Warn("subscription refused: the session follows too many resources", "session", s.d.name, "limit", most)
-	return wire.Errorf(spec.CodeInvalidParams, "this session follows %d resources, the limit; unsubscribe from some, or raise limits.listen_topics", most)
+	return wire.Errorf(spec.CodeInvalidParams, "this session follows %d resources, the limit; unsubscribe from some, or %s", most, limits.ListenTopics.Raise())
 }
 
 func (s *subscriptions) unreserve() {

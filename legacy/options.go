@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -24,8 +25,6 @@ const (
 	DefaultMaxTimeout     = 30 * time.Minute
 	DefaultIdle           = 5 * time.Minute
 	DefaultLinger         = 2 * time.Second
-	DefaultMaxSessions    = 1024
-	DefaultMaxMessage     = 64 << 20
 )
 
 // Options describe one upstream server and how to treat it.
@@ -85,8 +84,8 @@ type Options struct {
 	// Linger is how long an upstream subscription outlives its last subscriber.
 	Linger time.Duration
 	// Subscribes is how many subscribes a second, and as many unsubscribes, each
-	// share may cause in the long run; [interest.DefaultRate] unless set. Those of
-	// 10 s may come at once.
+	// share may cause in the long run. Those of 10 s may come at once. Zero means the
+	// default of limits.SubscribesEach.
 	Subscribes int
 	// MaxSessions bounds the sessions open at a time, MaxSessionsEach those of one
 	// share. Zero of the second means no bound; where there is one, nobody's
@@ -216,8 +215,8 @@ func (o *Options) fill() {
 	o.Timeouts.Max = max(cmp.Or(o.Timeouts.Max, DefaultMaxTimeout), o.Timeouts.Request)
 	o.Idle = cmp.Or(o.Idle, DefaultIdle)
 	o.Linger = cmp.Or(o.Linger, DefaultLinger)
-	o.MaxSessions = cmp.Or(o.MaxSessions, DefaultMaxSessions)
-	o.MaxMessage = cmp.Or(o.MaxMessage, DefaultMaxMessage)
+	o.MaxSessions = cmp.Or(o.MaxSessions, int(limits.Sessions.Default))
+	o.MaxMessage = cmp.Or(o.MaxMessage, int(limits.UpstreamMessage.Default))
 	if o.Lanes == 0 {
 		o.Lanes = 1
 		if o.URL != "" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 )
 
 // Why a session ends, for Metrics.
@@ -80,7 +81,7 @@ var errUnwanted = errors.New("nobody waits for the session any more")
 
 // A fullError says that every session that may be open is, and is in use.
 type fullError struct {
-	limit string // below limits
+	limit *limits.Limit
 	max   int
 }
 
@@ -121,7 +122,7 @@ func (p *pool) getBy(ctx context.Context, profile exchange.Profile, private bool
 	if full := (*fullError)(nil); errors.As(err, &full) {
 		p.opts.Logger.Warn("session limit reached", "limit", full.max, "key", full.limit)
 		return nil, nil, fmt.Errorf("%w: %w", exchange.ErrFull, exchange.RefuseForNow(
-			"server %q: all %d sessions are in use; try again later, or raise limits.%s", p.opts.Name, full.max, full.limit))
+			"server %q: all %d sessions are in use; try again later, or %s", p.opts.Name, full.max, full.limit.Raise()))
 	}
 	if err != nil {
 		return nil, nil, err
@@ -217,14 +218,14 @@ func (p *pool) admitLocked(profile exchange.Profile) (time.Duration, error) {
 // makeRoomLocked ends an idle session where there would be too many with another of
 // owner's: its own first, and none of others where each has a bound of its own. It returns a [*fullError] if none may be ended.
 func (p *pool) makeRoomLocked(owner exchange.Share) error {
-	full, limit := len(p.all) >= p.opts.MaxSessions, "sessions"
+	full, limit := len(p.all) >= p.opts.MaxSessions, limits.Sessions
 	each := p.opts.MaxSessionsEach
 	if each > 0 {
-		limit = "command_sessions"
+		limit = limits.CommandSessions
 	}
 	switch {
 	case each > 0 && p.each[owner] >= each && !p.evictLocked(&owner):
-		return p.fullLocked("command_sessions_each", each)
+		return p.fullLocked(limits.CommandSessionsEach, each)
 	case each > 0 && p.each[owner] >= each:
 	case full && !p.evictLocked(&owner) && (each > 0 || !p.evictLocked(nil)):
 		return p.fullLocked(limit, p.opts.MaxSessions)
@@ -232,8 +233,8 @@ func (p *pool) makeRoomLocked(owner exchange.Share) error {
 	return nil
 }
 
-func (p *pool) fullLocked(limit string, most int) error {
-	p.opts.Metrics.Limit(p.opts.Name, limit)
+func (p *pool) fullLocked(limit *limits.Limit, most int) error {
+	p.opts.Metrics.Limit(p.opts.Name, limit.Key)
 	return &fullError{limit, most}
 }
 

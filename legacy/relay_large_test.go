@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -12,7 +13,7 @@ import (
 // however large: nobody was away.
 func TestS02LargeMessages(t *testing.T) {
 	p := newHTTPPeer(t)
-	text := strings.Repeat("x", 2*DefaultMaxStored)
+	text := strings.Repeat("x", 2*int(limits.ClientEvents.Default))
 	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		event := startSSE(w)
 		event(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"%s"}}`, text)

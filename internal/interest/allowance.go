@@ -8,11 +8,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 )
-
-// DefaultRate is how many subscribes a second, and as many unsubscribes, one share may
-// cause at an upstream in the long run. burst seconds of it may come at once.
-const DefaultRate = 200
 
 const (
 	// burst is for how long a share can save up, in seconds of its rate.
@@ -39,7 +36,9 @@ var ErrTooMany = errors.New("too many subscriptions at a time")
 
 // AllowanceOptions say what shares are allowed, and who is told when one is at its limit.
 type AllowanceOptions struct {
-	// Rate is as DefaultRate, which zero means.
+	// Rate is how many subscribes a second, and as many unsubscribes, one share may cause
+	// at an upstream in the long run. burst seconds of it may come at once. Zero means the
+	// default of limits.SubscribesEach.
 	Rate int
 	// Limit counts what was put off or refused, by the name of the limit; required.
 	Limit func(name string)
@@ -59,7 +58,7 @@ type Allowances struct {
 
 // NewAllowances returns Allowances of which nothing is used.
 func NewAllowances(opts AllowanceOptions) *Allowances {
-	opts.Rate = cmp.Or(opts.Rate, DefaultRate)
+	opts.Rate = cmp.Or(opts.Rate, int(limits.SubscribesEach.Default))
 	return &Allowances{opts: opts, shares: make(map[exchange.Share]*Allowance)}
 }
 
@@ -192,7 +191,7 @@ func (a *Allowance) waitLocked(b *bucket, now time.Time) time.Duration {
 
 // hitLocked tells that the limit was hit.
 func (a *Allowance) hitLocked(now time.Time, how string) {
-	a.opts.Limit("subscribes_each")
+	a.opts.Limit(limits.SubscribesEach.Key)
 	a.untold++
 	if now.Sub(a.told) < logEvery {
 		return

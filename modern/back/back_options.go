@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -23,7 +24,6 @@ const (
 	DefaultRequestTimeout = 60 * time.Second
 	DefaultMaxTimeout     = 30 * time.Minute
 	DefaultLinger         = 2 * time.Second
-	DefaultMaxMessage     = 64 << 20
 )
 
 // Options describe one upstream server of the modern era and how to treat it.
@@ -76,8 +76,8 @@ type Options struct {
 	// Linger is how long an upstream subscription outlives its last subscriber.
 	Linger time.Duration
 	// Subscribes is how many subscribes a second, and as many unsubscribes, each
-	// share may cause in the long run; [interest.DefaultRate] unless set. Those of
-	// 10 s may come at once.
+	// share may cause in the long run. Those of 10 s may come at once. Zero means the
+	// default of limits.SubscribesEach.
 	Subscribes int
 	// MaxMessage bounds one message of the server, in bytes.
 	MaxMessage int
@@ -152,7 +152,7 @@ func (o *Options) fill() {
 	o.Timeouts.Request = cmp.Or(o.Timeouts.Request, DefaultRequestTimeout)
 	o.Timeouts.Max = max(cmp.Or(o.Timeouts.Max, DefaultMaxTimeout), o.Timeouts.Request)
 	o.Linger = cmp.Or(o.Linger, DefaultLinger)
-	o.MaxMessage = cmp.Or(o.MaxMessage, DefaultMaxMessage)
+	o.MaxMessage = cmp.Or(o.MaxMessage, int(limits.UpstreamMessage.Default))
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

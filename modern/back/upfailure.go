@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -157,7 +158,7 @@ func (b *Back) clientError(method string, err error) error {
 	case errors.Is(err, errSlowClient):
 		return slowClient(name, method)
 	case errors.As(err, &large):
-		return wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; raise limits.upstream_message if that is normal for it", name, method, large.Limit)
+		return wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; %s if that is normal for it", name, method, large.Limit, limits.UpstreamMessage.Raise())
 	case errors.As(err, &status):
 		return wire.Errorf(spec.CodeInternal, "server %q refused %s: %v%s", name, method, status, status.step())
 	case f != nil && f.fate == mayHaveRun && !spec.Repeatable(method):

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/http1"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -212,7 +213,7 @@ func (l *httpLink) readFailure(ctx context.Context, err error) error {
 
 // beyondLimit counts and tells of a message that is not read.
 func beyondLimit(opts *Options, limit int) {
-	opts.Metrics.Limit(opts.Name, "upstream_message")
+	opts.Metrics.Limit(opts.Name, limits.UpstreamMessage.Key)
 	opts.Logger.Warn("skipping message of server beyond the limit", "bytes", limit)
 }
 

@@ -10,23 +10,21 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
-// Defaults of Options.
+// Defaults of Options, but for limits that package limits declares.
 const (
 	DefaultWriteTimeout = 10 * time.Second
 	DefaultKeepAlive    = 15 * time.Second
-	DefaultMaxTopics    = 1000
 	DefaultMaxInFlight  = 1000
 
-	DefaultGather        = 20 * time.Millisecond
-	DefaultParkedTTL     = 10 * time.Minute
-	DefaultMaxParked     = 10_000
-	DefaultMaxParkedEach = 5_000
+	DefaultGather    = 20 * time.Millisecond
+	DefaultParkedTTL = 10 * time.Minute
 )
 
 // Metrics counts what a front does. All methods are quick and safe for
@@ -67,8 +65,8 @@ type Options struct {
 	// KeepAlive is the time between comments on a stream that has nothing else
 	// to say. Zero means DefaultKeepAlive.
 	KeepAlive time.Duration
-	// MaxTopics bounds the filter of one listen stream. Zero means
-	// DefaultMaxTopics.
+	// MaxTopics bounds the filter of one listen stream. Zero means the
+	// default of limits.ListenTopics.
 	MaxTopics int
 	// MaxInFlight bounds the requests, listen streams among them, that one Pipe has
 	// in flight. Zero means DefaultMaxInFlight.
@@ -92,7 +90,7 @@ type Options struct {
 	// DefaultParkedTTL.
 	ParkedTTL time.Duration
 	// MaxParked bounds the calls that wait for answers, MaxParkedEach those of
-	// one share. Zero means the defaults.
+	// one share. Zero means the defaults of limits.Parked and limits.ParkedEach.
 	MaxParked, MaxParkedEach int
 	// Sealer seals requestStates. Nil means one with a random key.
 	Sealer *Sealer
@@ -118,7 +116,7 @@ func New(opts Options) (*Front, error) {
 	}
 	opts.WriteTimeout = cmp.Or(opts.WriteTimeout, DefaultWriteTimeout)
 	opts.KeepAlive = cmp.Or(opts.KeepAlive, DefaultKeepAlive)
-	opts.MaxTopics = cmp.Or(opts.MaxTopics, DefaultMaxTopics)
+	opts.MaxTopics = cmp.Or(opts.MaxTopics, int(limits.ListenTopics.Default))
 	opts.MaxInFlight = cmp.Or(opts.MaxInFlight, DefaultMaxInFlight)
 	if opts.Upstream == nil {
 		opts.Upstream = func() spec.Era { return spec.Legacy }
@@ -131,8 +129,8 @@ func New(opts Options) (*Front, error) {
 	}
 	opts.Gather = cmp.Or(opts.Gather, DefaultGather)
 	opts.ParkedTTL = cmp.Or(opts.ParkedTTL, DefaultParkedTTL)
-	opts.MaxParked = cmp.Or(opts.MaxParked, DefaultMaxParked)
-	opts.MaxParkedEach = cmp.Or(opts.MaxParkedEach, DefaultMaxParkedEach)
+	opts.MaxParked = cmp.Or(opts.MaxParked, int(limits.Parked.Default))
+	opts.MaxParkedEach = cmp.Or(opts.MaxParkedEach, int(limits.ParkedEach.Default))
 	var err error
 	if opts.Sealer == nil {
 		if opts.Sealer, err = NewSealer(); err != nil {

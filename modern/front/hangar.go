@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -112,9 +113,9 @@ func (h *hangar) book(fl *flight) error {
 	who := fl.req.Share
 	switch {
 	case h.each[who] >= h.f.opts.MaxParkedEach:
-		return h.full("parked_each", h.f.opts.MaxParkedEach)
+		return h.full(limits.ParkedEach, h.f.opts.MaxParkedEach)
 	case len(h.booked) >= h.f.opts.MaxParked:
-		return h.full("parked", h.f.opts.MaxParked)
+		return h.full(limits.Parked, h.f.opts.MaxParked)
 	}
 	h.booked[fl] = struct{}{}
 	h.each[who]++
@@ -123,10 +124,10 @@ func (h *hangar) book(fl *flight) error {
 
 // full tells of a limit, and returns the error for the client. No other call is ended for
 // a place: its client was promised that its answers are waited for.
-func (h *hangar) full(limit string, most int) error {
-	h.f.opts.Metrics.Limit(limit)
-	h.f.opts.Logger.Warn("question refused: too many calls wait for answers", "upstream", h.f.opts.Name, "limit", most, "key", limit)
-	return exchange.RefuseForNow("%d calls wait for their clients' answers, the limit; try again later, or raise limits.%s", most, limit)
+func (h *hangar) full(limit *limits.Limit, most int) error {
+	h.f.opts.Metrics.Limit(limit.Key)
+	h.f.opts.Logger.Warn("question refused: too many calls wait for answers", "upstream", h.f.opts.Name, "limit", most, "key", limit.Key)
+	return exchange.RefuseForNow("%d calls wait for their clients' answers, the limit; try again later, or %s", most, limit.Raise())
 }
 
 func (h *hangar) remove(fl *flight) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
@@ -60,9 +61,9 @@ func (f *Front) readFilter(req *exchange.Request) (exchange.Filter, error) {
 		return want, err
 	}
 	if n := len(want.URIs); n > f.opts.MaxTopics {
-		f.opts.Metrics.Limit("listen_topics")
+		f.opts.Metrics.Limit(limits.ListenTopics.Key)
 		f.opts.Logger.Warn("listen stream refused: too many resources", "upstream", f.opts.Name, "want", n, "limit", f.opts.MaxTopics)
-		return want, exchange.Refuse(spec.CodeInvalidParams, "%d resources in one listen request, the limit is %d; open several streams, or raise limits.listen_topics", n, f.opts.MaxTopics)
+		return want, exchange.Refuse(spec.CodeInvalidParams, "%d resources in one listen request, the limit is %d; open several streams, or %s", n, f.opts.MaxTopics, limits.ListenTopics.Raise())
 	}
 	return want, nil
 }

@@ -9,38 +9,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// serverCapabilities is what a server's capabilities decide here.
-type serverCapabilities struct {
-	raw json.RawMessage // as the server wrote them; an object
-
-	tools, prompts, resources bool // listChanged
-	subscribe                 bool // resources.subscribe
-	logging                   bool
-	taskCalls                 bool // tasks.requests.tools.call
-}
-
-func readCapabilities(raw json.RawMessage) serverCapabilities {
-	is := func(group, member string) bool {
-		return string(wire.Get(wire.Get(raw, group), member)) == "true"
-	}
-	return serverCapabilities{
-		raw:       raw,
-		tools:     is("tools", "listChanged"),
-		prompts:   is("prompts", "listChanged"),
-		resources: is("resources", "listChanged"),
-		subscribe: is("resources", "subscribe"),
-		logging:   exchange.Declares(raw, "logging"),
-		taskCalls: exchange.Declares(wire.Get(wire.Get(wire.Get(raw, "tasks"), "requests"), "tools"), "call"),
-	}
-}
-
-// declares reports whether the server declared what method needs. A method of
-// no capability, an extension's say, is declared by nothing.
-func (c *serverCapabilities) declares(method string) bool {
-	name := spec.Capability(method)
-	return name != "" && exchange.Declares(c.raw, name)
-}
-
 // declaredTo returns what a server is told that its client can do: what the client
 // declared, without what does not cross. roots get listChanged, since the Back
 // tells a server when it learns more of them, and are declared for a client that
@@ -71,7 +39,7 @@ func hiding(capabilities json.RawMessage, hide []string) []wire.Edit {
 // Spec: 2026-07-28, server/discover.
 func (s *session) describe(hide []string) *exchange.Description {
 	return &exchange.Description{
-		Capabilities: s.synthesized(describable(s.caps.raw, hide)),
+		Capabilities: s.synthesized(describable(s.caps.Raw, hide)),
 		ServerInfo:   s.serverInfo,
 		Instructions: s.instructions,
 		Cache:        s.opts.Cache[spec.MethodDiscover],

@@ -24,6 +24,8 @@ const (
 	// leavingTime is how long sessions whose clients have just left may take to
 	// become idle.
 	leavingTime = 2 * time.Second
+	// leavingPoll is the time between two looks at that.
+	leavingPoll = 100 * time.Millisecond
 )
 
 // errWedged says that a process does not answer after it was asked what it is.
@@ -181,7 +183,7 @@ func (b *Back) leftAlone(ctx context.Context, share exchange.Share) bool {
 		if b.opts.Launcher.Alive() == 0 {
 			return true
 		}
-		if backoff.Wait(ctx, startPoll) != nil {
+		if backoff.Wait(ctx, leavingPoll) != nil {
 			break
 		}
 	}

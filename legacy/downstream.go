@@ -54,7 +54,7 @@ type handshake struct {
 	revision     spec.Revision
 	capabilities json.RawMessage // the client's, in the neutral form
 	info         json.RawMessage // the client's
-	offered      serverCapabilities
+	offered      exchange.ServerCapabilities
 }
 
 // errSessionEnded is why calls end with their session.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/sse"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -94,7 +95,7 @@ func (l *eventLink) endpoint(at *endpoint) (*endpoint, error) {
 			return nil, context.Cause(l.live)
 		case err != nil:
 			return nil, fmt.Errorf("waiting for its endpoint event: %w", streamEnded(err))
-		case ev.Type == endpointEvent:
+		case ev.Type == spec.EventEndpoint:
 			return at.posting(string(ev.Data))
 		}
 	}

@@ -57,7 +57,7 @@ func (f *Front) open(ctx context.Context, d *downstream, m *wire.Message, malfor
 	if err != nil {
 		return nil, nil, err
 	}
-	d.offered = readCapabilities(desc.Capabilities)
+	d.offered = exchange.ReadServerCapabilities(desc.Capabilities)
 	return d, wire.AppendResult(nil, m.ID, f.initializeResult(d.revision, desc), nil), nil
 }
 

@@ -63,7 +63,7 @@ func (s *subscriptions) join() (exchange.Membership, error) {
 // begin asks for the list kinds that the server offers, once the client is ready
 // to hear of them.
 func (s *subscriptions) begin() {
-	want := exchange.Filter{Tools: s.d.offered.tools, Prompts: s.d.offered.prompts, Resources: s.d.offered.resources}
+	want := exchange.Filter{Tools: s.d.offered.Tools, Prompts: s.d.offered.Prompts, Resources: s.d.offered.Resources}
 	if !want.Tools && !want.Prompts && !want.Resources {
 		return
 	}
@@ -196,7 +196,7 @@ func (s *subscriptions) unsubscribe(m *wire.Message) error {
 }
 
 func (s *subscriptions) uriOf(m *wire.Message) (string, error) {
-	if !s.d.offered.subscribe {
+	if !s.d.offered.Subscribe {
 		return "", wire.Errorf(spec.CodeMethodNotFound, "server %q has no subscriptions to resources", s.d.f.opts.Name)
 	}
 	uri, ok := wire.GetString(m.Params, "uri")

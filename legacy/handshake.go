@@ -158,7 +158,7 @@ func (s *session) negotiated(result []byte) error {
 	if !wire.IsObject(caps) {
 		caps = []byte("{}")
 	}
-	s.caps = readCapabilities(caps)
+	s.caps = exchange.ReadServerCapabilities(caps)
 	if info := wire.Get(result, "serverInfo"); wire.IsObject(info) {
 		s.serverInfo = info
 	}

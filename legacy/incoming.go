@@ -146,7 +146,7 @@ func (d *downstream) setLevel(params []byte) error {
 	name, _ := wire.GetString(params, "level")
 	level := spec.LogLevel(name)
 	switch {
-	case !d.offered.logging:
+	case !d.offered.Logging:
 		return wire.Errorf(spec.CodeMethodNotFound, "server %q has no logging", d.f.opts.Name)
 	case !level.Valid():
 		return wire.Errorf(spec.CodeInvalidParams, "unknown log level %q; take one of RFC 5424, such as info", name)

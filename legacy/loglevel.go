@@ -19,7 +19,7 @@ const levelTimeout = 5 * time.Second
 //
 // Spec: 2025-11-25, server/utilities/logging, Setting Log Level.
 func (s *session) raiseLevel(ctx context.Context, c *call) error {
-	if c.level == "" || !s.caps.logging || s.levelWanted() == "" {
+	if c.level == "" || !s.caps.Logging || s.levelWanted() == "" {
 		return nil
 	}
 	select {

@@ -18,8 +18,6 @@ const (
 	// SessionParam is the query parameter that names the session where a client of
 	// HTTP+SSE posts its messages.
 	SessionParam = "sessionId"
-	// endpointEvent is the event that says where that is.
-	endpointEvent = "endpoint"
 	// lastWords is how long calls that were cut off may take to tell their client so.
 	lastWords = 200 * time.Millisecond
 )
@@ -155,7 +153,7 @@ func (s *EventSession) open(messages string) error {
 		h.Set("X-Accel-Buffering", "no")
 		s.w.WriteHeader(http.StatusOK)
 		to := url.URL{Path: messages, RawQuery: SessionParam + "=" + url.QueryEscape(string(s.id))}
-		return s.out.Event(endpointEvent, "", []byte(to.String()))
+		return s.out.Event(spec.EventEndpoint, "", []byte(to.String()))
 	})
 }
 

@@ -52,12 +52,12 @@ func Probe(ctx context.Context, o Options, how exchange.Probing) (exchange.Verdi
 func (s *session) account(ctx context.Context, v *exchange.Verdict, how exchange.Probing) {
 	v.Era, v.Reason = spec.Legacy, "it answered "+spec.MethodInitialize
 	v.Revisions = []spec.Revision{s.revision}
-	v.Description = &exchange.Description{Capabilities: s.caps.raw, ServerInfo: s.serverInfo, Instructions: s.instructions}
+	v.Description = &exchange.Description{Capabilities: s.caps.Raw, ServerInfo: s.serverInfo, Instructions: s.instructions}
 	v.Unasked = s.link.open()
 	if !how.Lists {
 		return
 	}
-	lists, steps := how.List(ctx, s.caps.raw, s.opts.Timeouts.Request, s.request)
+	lists, steps := how.List(ctx, s.caps.Raw, s.opts.Timeouts.Request, s.request)
 	v.Lists, v.Steps = lists, append(v.Steps, steps...)
 }
 

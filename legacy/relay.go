@@ -53,6 +53,9 @@ type relay struct {
 	earlyTold  bool // the log has heard of their limit
 }
 
+// errClientEnded is why calls end with the session of their client.
+var errClientEnded = errors.New("the session has ended")
+
 var _ exchange.Linker = (*Back)(nil)
 
 // Link implements [exchange.Linker].
@@ -238,9 +241,9 @@ func (r *relay) cancelAll() {
 	r.mu.Unlock()
 	for _, x := range calls {
 		if r.s.alive() {
-			r.s.sendLater(context.Background(), wire.AppendNotification(nil, spec.NotifyCancelled, cancelledParams(x.c.id, errSessionEnded), nil)) // the session ends next, and waits
+			r.s.sendLater(context.Background(), wire.AppendNotification(nil, spec.NotifyCancelled, cancelledParams(x.c.id, errClientEnded), nil)) // the session ends next, and waits
 		}
-		x.c.cancel(errSessionEnded)
+		x.c.cancel(errClientEnded)
 	}
 }
 

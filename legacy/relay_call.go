@@ -17,6 +17,9 @@ import (
 // after it: some servers answer it only when they have run what was posted.
 const takeTime = 200 * time.Millisecond
 
+// maxAsked bounds the open questions of one server to one client.
+const maxAsked = 1000
+
 // A relayed is a client's call under a relay. Whoever reads what the server sends
 // hands it on: so the order is kept.
 type relayed struct {
@@ -103,10 +106,10 @@ func (r *relay) run(ctx context.Context, x *relayed, frame []byte) {
 		return
 	}
 	switch context.Cause(ctx) {
-	case errSessionEnded: // the server was told
+	case errClientEnded: // the server was told
 		r.s.forget(x.c)
 		x.c.cancel(nil)
-		x.lost(errSessionEnded)
+		x.lost(errClientEnded)
 		return
 	case errTooLong:
 		r.s.drop("time limit")
@@ -155,7 +158,7 @@ func (x *relayed) lost(err error) {
 	b, f := x.r.b, asFailure(err)
 	switch {
 	case err == exchange.ErrCancelled:
-	case f != nil && f.lost || errors.Is(err, exchange.ErrShutdown) || err == errSessionEnded:
+	case f != nil && f.lost || errors.Is(err, exchange.ErrShutdown) || err == errClientEnded:
 		err = exchange.LinkEnded(transport.Reason{Err: err})
 	case errors.Is(err, errTooLong):
 		err = wire.Errorf(spec.CodeInternal, "server %q did not answer %s within %v; raise timeouts.max if that is normal for it", b.opts.Name, x.c.method, b.opts.Timeouts.Max)
@@ -233,8 +236,8 @@ func (r *relay) question(ctx context.Context, m *wire.Message) []byte {
 	r.mu.Unlock()
 	if full {
 		r.s.drop("questions")
-		r.s.log.Warn("question of server given up: too many are open", "limit", maxCalls)
-		r.s.sendLater(ctx, wire.AppendError(nil, oldest, wire.Errorf(spec.CodeInternal, "%d later questions to this client are open, the limit; it did not answer this one", maxCalls)))
+		r.s.log.Warn("question of server given up: too many are open", "limit", maxAsked)
+		r.s.sendLater(ctx, wire.AppendError(nil, oldest, wire.Errorf(spec.CodeInternal, "%d later questions to this client are open, the limit; it did not answer this one", maxAsked)))
 	}
 	return withID(m.Text, id)
 }
@@ -243,7 +246,7 @@ func (r *relay) question(ctx context.Context, m *wire.Message) []byte {
 // at the limit, and the server's id of it is returned. Some are never answered, such as
 // pings to a client that opens no stream for them.
 func (r *relay) giveUpLocked() (theirs wire.ID, full bool) {
-	for full = len(r.asked) >= maxCalls; full; {
+	for full = len(r.asked) >= maxAsked; full; {
 		r.oldest++
 		if theirs, ok := r.dropLocked(wire.NumberID(r.oldest)); ok {
 			return theirs, true

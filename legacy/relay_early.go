@@ -30,7 +30,7 @@ func (r *relay) holdBack(ctx context.Context, m *wire.Message, from *call) bool 
 		return false
 	}
 	if m.Kind() == wire.Request && m.Method == spec.MethodPing {
-		r.s.sendLater(ctx, empty(m.ID))
+		r.s.sendLater(ctx, wire.AppendResult(nil, m.ID, []byte("{}"), nil))
 		return true
 	}
 	r.mu.Lock()

@@ -55,7 +55,7 @@ func TestS02QuestionsThatNobodyAnswers(t *testing.T) {
 	go func() {
 		p := <-peers
 		p.handshake(everything)
-		for n := range maxCalls + 1 {
+		for n := range maxAsked + 1 {
 			p.write(`{"jsonrpc":"2.0","id":"p%d","method":"ping"}`, n)
 		}
 		refused <- string(p.read().Text)
@@ -73,14 +73,14 @@ func TestS02QuestionsThatNobodyAnswers(t *testing.T) {
 	eventually(t, "all are with the session", func() bool { // not with the call to come
 		told.s.mu.Lock()
 		defer told.s.mu.Unlock()
-		return told.next == maxCalls+2
+		return told.next == maxAsked+2
 	})
 	f := read(t, st.open(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "Mcp-Session-Id", g.id))
-	f.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"sampling/createMessage","params":{}}`, maxCalls+2))
+	f.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"sampling/createMessage","params":{}}`, maxAsked+2))
 	if text := <-refused; !strings.Contains(text, `"id":"p1"`) {
 		t.Errorf("the server got %s, want an error for its oldest question", text)
 	}
-	g.post(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"text":"hi"}}`, maxCalls+2))
+	g.post(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"text":"hi"}}`, maxAsked+2))
 	f.want(`{"jsonrpc":"2.0","id":1,"result":{"said":{"text":"hi"}}}`)
 	f.ends()
 	if n := d.count("questions"); n != 2 {

@@ -60,7 +60,7 @@ type session struct {
 	link         link
 	watch        func() *watch // the profile's; nil, which hears nothing, if none
 	revision     spec.Revision
-	caps         serverCapabilities
+	caps         exchange.ServerCapabilities
 	serverInfo   json.RawMessage // nil if the server gave none
 	instructions json.RawMessage // nil if the server gave none
 
@@ -263,10 +263,10 @@ func uriParams(uri string) []byte {
 // offers implements watched.
 func (s *session) offers() offers {
 	return offers{
-		tools:     s.caps.tools,
-		prompts:   s.caps.prompts,
-		resources: s.caps.resources,
-		subscribe: s.caps.subscribe || s.synthesizes().has(fanout.ResourceUpdated),
+		tools:     s.caps.Tools,
+		prompts:   s.caps.Prompts,
+		resources: s.caps.Resources,
+		subscribe: s.caps.Subscribe || s.synthesizes().has(fanout.ResourceUpdated),
 		channel:   s.link.open(),
 		polls:     s.synthesizes(),
 	}

@@ -43,7 +43,7 @@ func (s *session) serve(ctx context.Context, req *exchange.Request, x exchange.E
 	case need != nil:
 		return nil, lacking(need, failed.Message)
 	}
-	return nil, upstreamError(req, failed, s.caps.declares(req.Method))
+	return nil, upstreamError(req, failed, s.caps.Declares(req.Method))
 }
 
 // attempt sends a client's request and waits for the answer.
@@ -88,7 +88,7 @@ func (s *session) result(req *exchange.Request, c *call, a answer) (*exchange.Re
 			return nil, lacking(need, text)
 		}
 	}
-	if s.caps.taskCalls && req.Method == spec.MethodToolsList {
+	if s.caps.TaskCalls && req.Method == spec.MethodToolsList {
 		s.tools.learn(a.result)
 	}
 	res := exchange.NewResult(a.result, a.release)

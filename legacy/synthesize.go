@@ -62,7 +62,7 @@ func polledListOf(k fanout.Kind) polledList {
 func (s *session) synthesizes() kinds {
 	var out kinds
 	for _, k := range []fanout.Kind{fanout.ToolsListChanged, fanout.PromptsListChanged, fanout.ResourcesListChanged, fanout.ResourceUpdated} {
-		if s.opts.Synthesize.every(k) > 0 && exchange.Declares(s.caps.raw, polledListOf(k).group) {
+		if s.opts.Synthesize.every(k) > 0 && exchange.Declares(s.caps.Raw, polledListOf(k).group) {
 			out = out.with(k)
 		}
 	}
@@ -117,7 +117,7 @@ func (s *session) digest(ctx context.Context, key pollKey) (sum [sha256.Size]byt
 func (s *session) subscribe(ctx context.Context, uri string) error {
 	var refusal *wire.Error
 	polls := s.synthesizes().has(fanout.ResourceUpdated)
-	if s.caps.subscribe {
+	if s.caps.Subscribe {
 		_, err := s.request(ctx, spec.MethodSubscribe, uriParams(uri))
 		if err != nil && !(polls && errors.As(err, &refusal)) {
 			return err
@@ -127,7 +127,7 @@ func (s *session) subscribe(ctx context.Context, uri string) error {
 		return nil
 	}
 	err := s.polls.watch(ctx, pollKey{fanout.ResourceUpdated, uri})
-	if errors.As(err, &refusal) && s.caps.subscribe {
+	if errors.As(err, &refusal) && s.caps.Subscribe {
 		_ = s.unsubscribe(ctx, uri) // whether it worked does not matter: nobody listens
 	}
 	return err
@@ -136,7 +136,7 @@ func (s *session) subscribe(ctx context.Context, uri string) error {
 // unsubscribe implements watched.
 func (s *session) unsubscribe(ctx context.Context, uri string) error {
 	s.polls.unwatch(pollKey{fanout.ResourceUpdated, uri})
-	if !s.caps.subscribe {
+	if !s.caps.Subscribe {
 		return nil
 	}
 	_, err := s.request(ctx, spec.MethodUnsubscribe, uriParams(uri))

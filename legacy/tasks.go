@@ -163,7 +163,7 @@ func (s *session) taskStatus(m *wire.Message) {
 
 // cancelTask tells the server that nobody waits for a task any more.
 func (s *session) cancelTask(ctx context.Context, id string) {
-	if !exchange.Declares(wire.Get(s.caps.raw, "tasks"), "cancel") {
+	if !exchange.Declares(wire.Get(s.caps.Raw, "tasks"), "cancel") {
 		return
 	}
 	s.later(ctx, func(ctx context.Context) {

@@ -83,7 +83,7 @@ func (b *toolbox) know(news int) {
 //
 // Spec: 2025-11-25, basic/utilities/tasks, Tool-Level Negotiation.
 func (s *session) needsTask(ctx context.Context, req *exchange.Request) bool {
-	if !s.caps.taskCalls || req.Method != spec.MethodToolsCall {
+	if !s.caps.TaskCalls || req.Method != spec.MethodToolsCall {
 		return false
 	}
 	name, ok := wire.GetString(req.Params, "name")

@@ -1,6 +1,8 @@
 package exchange
 
 import (
+	"encoding/json"
+
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -10,6 +12,39 @@ import (
 func Declares(capabilities []byte, name string) bool {
 	v := wire.Get(capabilities, name)
 	return v != nil && !wire.IsNull(v)
+}
+
+// ServerCapabilities is what a server's capabilities decide.
+type ServerCapabilities struct {
+	Raw json.RawMessage // as the server wrote them; an object
+
+	Tools, Prompts, Resources bool // listChanged
+	Subscribe                 bool // resources.subscribe
+	Logging                   bool
+	TaskCalls                 bool // tasks.requests.tools.call
+}
+
+// ReadServerCapabilities reads capabilities, an object, of a server.
+func ReadServerCapabilities(capabilities json.RawMessage) ServerCapabilities {
+	is := func(group, member string) bool {
+		return string(wire.Get(wire.Get(capabilities, group), member)) == "true"
+	}
+	return ServerCapabilities{
+		Raw:       capabilities,
+		Tools:     is("tools", "listChanged"),
+		Prompts:   is("prompts", "listChanged"),
+		Resources: is("resources", "listChanged"),
+		Subscribe: is("resources", "subscribe"),
+		Logging:   Declares(capabilities, "logging"),
+		TaskCalls: Declares(wire.Get(wire.Get(wire.Get(capabilities, "tasks"), "requests"), "tools"), "call"),
+	}
+}
+
+// Declares reports whether the server declared what method needs. A method of no
+// capability, an extension's say, is declared by nothing.
+func (c *ServerCapabilities) Declares(method string) bool {
+	name := spec.Capability(method)
+	return name != "" && Declares(c.Raw, name)
 }
 
 // MissingCapability returns the client capability that a question needs and the

@@ -52,6 +52,12 @@ const (
 	HeaderLastEventID     = "Last-Event-Id"
 )
 
+// EventEndpoint is the type of the first event of an HTTP+SSE stream, which says where
+// to post.
+//
+// Spec: 2024-11-05, basic/transports, HTTP with SSE.
+const EventEndpoint = "endpoint"
+
 // Reserved keys of _meta.
 //
 // Spec: 2026-07-28, basic/index, _meta.

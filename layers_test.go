@@ -88,7 +88,8 @@ var layers = map[string][]string{
 	// Beside the layers: the demo server, what only tests use, what make uses.
 	"internal/notebook":   {"internal/transport", "internal/wire", "internal/spec", "internal/sse"},
 	"internal/bridgetest": slices.Concat(waist, bottom),
-	// A package of its own, since tests of the waist use bridgetest and this the waist.
+	// Packages of their own, since tests of the waist use bridgetest and these the waist.
+	"internal/bridgetest/legacytest": slices.Concat(waist, bottom),
 	"internal/bridgetest/moderntest": slices.Concat(waist, bottom),
 	"internal/rules":                 nil,
 	"internal/rules/cmd":             {"internal/rules"},
@@ -104,7 +105,7 @@ var layers = map[string][]string{
 var testLayers = map[string][]string{
 	"cmd/mcpbridge": {"internal/bridgetest"},
 	"gateway":       {"internal/notebook"},
-	"legacy":        {"internal/notebook"},
+	"legacy":        {"internal/notebook", "internal/bridgetest/legacytest"},
 	"modern/front":  {"internal/bridgetest/moderntest"},
 	// What has to pass both halves is tested with a front before the back.
 	"modern/back": {"internal/bridgetest/moderntest", "modern/front"},

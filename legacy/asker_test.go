@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -97,9 +98,9 @@ func (a *asker) take(m wire.Message) {
 	case m.Method == "initialize":
 		capabilities := a.capabilities
 		if capabilities == "" {
-			capabilities = everything
+			capabilities = legacytest.Everything
 		}
-		a.send(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, initResult("2025-11-25", capabilities))
+		a.send(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, legacytest.InitializeResult("2025-11-25", capabilities))
 	case m.Method == "tools/call":
 		c := &askerCall{asker: a, m: m, cancelled: make(chan struct{}), ended: make(chan struct{})}
 		a.calls[m.ID.String()] = c

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -11,16 +12,16 @@ func TestServeOverPipe(t *testing.T) {
 	b, peers := pipeBack(t, Options{})
 	go func() {
 		p := <-peers
-		p.handshake(everything)
-		m := p.want("tools/call")
-		p.result(m.ID, `{"content":[{"type":"text","text":"hi"}]}`)
+		p.Handshake(legacytest.Everything)
+		m := p.Want("tools/call")
+		p.Result(m.ID, `{"content":[{"type":"text","text":"hi"}]}`)
 	}()
 	res, err := b.Serve(t.Context(), ask("tools/call", `{"name":"greet"}`), &caller{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(res.ServerInfo) != testServerInfo {
-		t.Errorf("ServerInfo = %s, want %s", res.ServerInfo, testServerInfo)
+	if string(res.ServerInfo) != legacytest.ServerInfo {
+		t.Errorf("ServerInfo = %s, want %s", res.ServerInfo, legacytest.ServerInfo)
 	}
 	if got, _ := body(res, nil); got != `{"content":[{"type":"text","text":"hi"}]}` {
 		t.Errorf("Serve = %s", got)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -44,14 +45,14 @@ func BenchmarkServePipe(b *testing.B) {
 			back, peers := pipeBack(b, Options{})
 			go func() {
 				p := <-peers
-				p.handshake(everything)
+				p.Handshake(legacytest.Everything)
 				for {
-					text, err := p.conn.Read()
+					text, err := p.Conn.Read()
 					if err != nil {
 						return
 					}
 					m, _ := wire.Parse(text, wire.Options{})
-					_ = p.conn.Write(wire.AppendResult(nil, m.ID, []byte(result), nil))
+					_ = p.Conn.Write(wire.AppendResult(nil, m.ID, []byte(result), nil))
 				}
 			}()
 			benchServe(b, back, len(result))

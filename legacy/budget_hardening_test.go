@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -42,26 +43,26 @@ func TestAnswersForClientsDrawOnTheMemory(t *testing.T) {
 		}
 		return `{"resultType":"complete","content":[{"type":"text","text":"` + big + `"}]}`, nil
 	}
-	g := st.enter(t, "2025-06-18")
+	g := st.Enter(t, "2025-06-18")
 	for _, name := range []string{"plain", "stream"} {
-		r := g.call(t, "tools/call", `{"name":"`+name+`"}`)
-		if !strings.Contains(r.body, `"code":-32603`) || !strings.Contains(r.body, "memory") || strings.Contains(r.body, "xxx") {
-			t.Errorf("%s: a call whose answer there is no memory for = %.200s, want an error that says so", name, r.body)
+		r := g.Call(t, "tools/call", `{"name":"`+name+`"}`)
+		if !strings.Contains(r.Body, `"code":-32603`) || !strings.Contains(r.Body, "memory") || strings.Contains(r.Body, "xxx") {
+			t.Errorf("%s: a call whose answer there is no memory for = %.200s, want an error that says so", name, r.Body)
 		}
-		if hint := r.header.Get("Retry-After"); (hint != "") != (name == "plain") {
+		if hint := r.Header.Get("Retry-After"); (hint != "") != (name == "plain") {
 			t.Errorf("%s: Retry-After = %q", name, hint)
 		}
 	}
-	if r := g.call(t, "tools/call", `{"name":"note"}`); noteErr == nil || !strings.Contains(r.body, `"content":[]`) {
-		t.Errorf("a message that there is no memory for: error %v, then %.200s; want one, and the answer", noteErr, r.body)
+	if r := g.Call(t, "tools/call", `{"name":"note"}`); noteErr == nil || !strings.Contains(r.Body, `"content":[]`) {
+		t.Errorf("a message that there is no memory for: error %v, then %.200s; want one, and the answer", noteErr, r.Body)
 	}
 	if n := memory.refused.Load(); n != 3 {
 		t.Errorf("%d refusals were told of, want 3", n)
 	}
-	if r := g.st.send(t, "DELETE", "", "Mcp-Session-Id", g.id); r.status != 204 {
-		t.Errorf("DELETE = %d", r.status)
+	if r := g.Endpoint.Send(t, "DELETE", "", "Mcp-Session-Id", g.ID); r.Status != 204 {
+		t.Errorf("DELETE = %d", r.Status)
 	}
-	eventually(t, "all given back", func() bool { return memory.Used() <= 128<<10 })
+	legacytest.Eventually(t, "all given back", func() bool { return memory.Used() <= 128<<10 })
 }
 
 // What a session keeps for a client that has read it goes before its next message is
@@ -74,10 +75,10 @@ func TestOwnWrittenEventsGoFirst(t *testing.T) {
 		err := x.Notify(ctx, exchange.Notification{Method: spec.NotifyMessage, Params: []byte(`{"level":"error","data":"` + big + `"}`)})
 		return `{"resultType":"complete","content":[]}`, err
 	}
-	g := st.enter(t, "2025-11-25")
+	g := st.Enter(t, "2025-11-25")
 	for n := range 5 {
-		if r := g.call(t, "tools/call", `{"name":"a"}`); !strings.Contains(r.body, big) || !strings.Contains(r.body, `"content":[]`) {
-			t.Errorf("call %d = %.200s, want its message and its answer", n, r.body)
+		if r := g.Call(t, "tools/call", `{"name":"a"}`); !strings.Contains(r.Body, big) || !strings.Contains(r.Body, `"content":[]`) {
+			t.Errorf("call %d = %.200s, want its message and its answer", n, r.Body)
 		}
 	}
 	if n := memory.refused.Load(); n != 0 {

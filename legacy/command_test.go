@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -37,7 +38,7 @@ func (c *child) Err() error {
 func (c *child) exit(words string) {
 	c.once.Do(func() {
 		c.words = words
-		_ = c.peer.conn.Close()
+		_ = c.peer.Conn.Close()
 		close(c.gone)
 	})
 }
@@ -50,20 +51,20 @@ func (c *child) Close() error {
 }
 
 // serves answers the handshake.
-func serves(c *child) { c.peer.handshake(everything) }
+func serves(c *child) { c.peer.Handshake(legacytest.Everything) }
 
 // refuses answers initialize with an error.
 func refuses(c *child) {
-	m := c.peer.want("initialize")
-	c.peer.write(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32022,"message":"no such revision"}}`, m.ID)
+	m := c.peer.Want("initialize")
+	c.peer.Write(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32022,"message":"no such revision"}}`, m.ID)
 }
 
 // reads takes initialize and says nothing.
-func reads(c *child) { c.peer.want("initialize") }
+func reads(c *child) { c.peer.Want("initialize") }
 
 // exits ends on initialize.
 func exits(c *child) {
-	c.peer.want("initialize")
+	c.peer.Want("initialize")
 	c.exit("unexpected message")
 }
 
@@ -84,7 +85,7 @@ func newCommandRig(t *testing.T, scripts ...func(*child)) *commandRig {
 			return nil, errors.New("no script")
 		}
 		near, far := transport.NewPipe()
-		c := &child{Conn: near, peer: &connPeer{t, far}, gone: make(chan struct{})}
+		c := &child{Conn: near, peer: newConnPeer(t, far), gone: make(chan struct{})}
 		script := scripts[len(r.children)]
 		r.children = append(r.children, c)
 		r.most = max(r.most, r.alive())
@@ -330,8 +331,8 @@ func TestS02ClientLeavesDuringTheHandshake(t *testing.T) {
 func TestM2L05DescribedByALinkedSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newCommandRig(t, func(c *child) {
-			m := c.peer.want("initialize")
-			c.peer.result(m.ID, initResult("2025-11-25", everything))
+			m := c.peer.Want("initialize")
+			c.peer.Result(m.ID, legacytest.InitializeResult("2025-11-25", legacytest.Everything))
 		}, serves)
 		defer r.end(t)
 		m := wire.Message{ID: wire.NumberID(7), Method: "initialize", Text: []byte(`{"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}`)}
@@ -362,8 +363,8 @@ func (*nobody) Idle() bool                               { return false }
 
 // handshakeAfter is handshake, with an answer that takes a while.
 func (p *connPeer) handshakeAfter(d time.Duration) {
-	m := p.want("initialize")
+	m := p.Want("initialize")
 	time.Sleep(d)
-	p.result(m.ID, initResult("2025-11-25", everything))
-	p.want("notifications/initialized")
+	p.Result(m.ID, legacytest.InitializeResult("2025-11-25", legacytest.Everything))
+	p.Want("notifications/initialized")
 }

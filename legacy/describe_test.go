@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -27,7 +28,7 @@ func TestM2L05Describe(t *testing.T) {
 	if got, want := string(d.Capabilities), `{"tools":{"listChanged":true},"vendor":{"n":1.0}}`; got != want {
 		t.Errorf("Capabilities = %s, want %s", got, want)
 	}
-	if string(d.ServerInfo) != testServerInfo || string(d.Instructions) != `"be kind"` {
+	if string(d.ServerInfo) != legacytest.ServerInfo || string(d.Instructions) != `"be kind"` {
 		t.Errorf("Describe = %s, %s", d.ServerInfo, d.Instructions)
 	}
 }
@@ -63,12 +64,12 @@ func TestM2L05WaitsForAStartingServer(t *testing.T) {
 				b, peers := pipeBack(t, Options{})
 				go func() {
 					p := <-peers
-					m := p.want("initialize")
+					m := p.Want("initialize")
 					if time.Sleep(tt.start); !tt.ok {
 						return
 					}
-					p.result(m.ID, initResult("2025-11-25", everything))
-					p.want("notifications/initialized")
+					p.Result(m.ID, legacytest.InitializeResult("2025-11-25", legacytest.Everything))
+					p.Want("notifications/initialized")
 				}()
 				start := time.Now()
 				_, err := b.Describe(t.Context(), ask("server/discover", ""))
@@ -97,7 +98,7 @@ func (f *flaky) dial(context.Context) (transport.Conn, error) {
 		return nil, errors.New("exec: no such file")
 	}
 	near, far := transport.NewPipe()
-	p := &connPeer{f.t, far}
+	p := newConnPeer(f.t, far)
 	go func() { // ends with the connection
 		p.run()
 		_ = far.Close()

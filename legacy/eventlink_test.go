@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -122,7 +123,7 @@ func (p *eventPeer) posted(w http.ResponseWriter, r *http.Request, m wire.Messag
 			s.write(answer)
 		}
 	} else if m.Method == spec.MethodInitialize {
-		s.write(string(wire.AppendResult(nil, m.ID, []byte(initResult("2024-11-05", everything)), nil)))
+		s.write(string(wire.AppendResult(nil, m.ID, []byte(legacytest.InitializeResult("2024-11-05", legacytest.Everything)), nil)))
 	}
 	w.WriteHeader(http.StatusAccepted)
 	_, _ = io.WriteString(w, "Accepted")
@@ -293,7 +294,7 @@ func TestU03FallsBackToHTTPSSE(t *testing.T) {
 				t.Fatalf("Serve = %v after %s", err, p.order())
 			}
 			p.last().cut()
-			eventually(t, "another session", func() bool {
+			legacytest.Eventually(t, "another session", func() bool {
 				_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &caller{})
 				return err == nil && p.count("GET") == 2
 			})
@@ -339,7 +340,7 @@ func TestU03ReplacedByANewerServer(t *testing.T) {
 	now = newer
 	mu.Unlock()
 	old.last().cut()
-	eventually(t, "served by the newer", func() bool {
+	legacytest.Eventually(t, "served by the newer", func() bool {
 		got, err := body(b.Serve(t.Context(), ask("tools/list", `{}`), &caller{}))
 		return err == nil && strings.Contains(got, "new")
 	})
@@ -459,10 +460,10 @@ func TestM2L37HTTPSSEStreamLost(t *testing.T) {
 		return func() bool { got = append(got, log.take()...); return len(got) >= n }
 	}
 	p.last().write(update)
-	eventually(t, "the update", cues(1))
+	legacytest.Eventually(t, "the update", cues(1))
 	p.last().cut()
-	eventually(t, "subscribed again", func() bool { return p.count("resources/subscribe") == 2 })
-	eventually(t, "the cue for the gap", cues(1))
+	legacytest.Eventually(t, "subscribed again", func() bool { return p.count("resources/subscribe") == 2 })
+	legacytest.Eventually(t, "the cue for the gap", cues(1))
 	p.last().write(update)
-	eventually(t, "an update after the gap", cues(1))
+	legacytest.Eventually(t, "an update after the gap", cues(1))
 }

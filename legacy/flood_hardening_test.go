@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -317,26 +318,26 @@ func TestFloodOfAConnectionIsRationed(t *testing.T) {
 		first := make(chan error, 1)
 		go func() { first <- serveOne(t, b, "a") }()
 		p := <-peers
-		p.handshake(everything)
-		p.result(p.want("tools/list").ID, `{"tools":[]}`)
+		p.Handshake(legacytest.Everything)
+		p.Result(p.Want("tools/list").ID, `{"tools":[]}`)
 		if err := <-first; err != nil {
 			t.Fatal(err)
 		}
 		const flood = 100_000
 		begun := time.Now()
 		for range flood {
-			p.write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
+			p.Write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
 		}
 		if took, least := time.Since(begun), 20*time.Second; took < least {
 			t.Errorf("%d useless messages were read within %v, want no less than %v", flood, took, least)
 		}
 		begun = time.Now()
 		go func() { first <- serveOne(t, b, "a") }()
-		call := p.want("tools/list")
+		call := p.Want("tools/list")
 		for range flood / 10 { // before the answer
-			p.write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
+			p.Write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
 		}
-		p.result(call.ID, `{"tools":[]}`)
+		p.Result(call.ID, `{"tools":[]}`)
 		if err := <-first; err != nil || time.Since(begun) > time.Second {
 			t.Errorf("the call within the flood = %v after %v", err, time.Since(begun))
 		}
@@ -352,13 +353,13 @@ func TestFloodOfTheUnreadableIsLoggedSeldom(t *testing.T) {
 		first := make(chan error, 1)
 		go func() { first <- serveOne(t, b, "a") }()
 		p := <-peers
-		p.handshake(everything)
+		p.Handshake(legacytest.Everything)
 		for range 1000 {
-			p.write(`{"neither":"a request","nor":"an answer"}`)
+			p.Write(`{"neither":"a request","nor":"an answer"}`)
 		}
 		time.Sleep(20 * time.Second)
-		p.write(`{"neither":"a request","nor":"an answer"}`)
-		p.result(p.want("tools/list").ID, `{"tools":[]}`)
+		p.Write(`{"neither":"a request","nor":"an answer"}`)
+		p.Result(p.Want("tools/list").ID, `{"tools":[]}`)
 		if err := <-first; err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -25,12 +26,12 @@ func TestL2M13QuestionsOnTheCallsStream(t *testing.T) {
 		}
 		return fmt.Sprintf(`{"content":[{"type":"text","text":"x"}],"a":%s,"b":%q}`, answers[0].Result, answers[1].Err.Message), nil
 	}
-	g := st.enter(t, "2025-11-25")
-	f := read(t, st.open(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "Mcp-Session-Id", g.id))
+	g := st.Enter(t, "2025-11-25")
+	f := legacytest.Read(t, st.Open(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "Mcp-Session-Id", g.ID))
 	// Both at once, before any answer; 1 is a live id in both directions.
 	var ids []string
 	for range 2 {
-		data, _ := f.next()
+		data, _ := f.Next()
 		m, err := wire.Parse([]byte(data), wire.Options{})
 		if err != nil || m.Kind() != wire.Request {
 			t.Fatalf("event = %s, want a question", data)
@@ -40,24 +41,24 @@ func TestL2M13QuestionsOnTheCallsStream(t *testing.T) {
 	if ids[0] == ids[1] {
 		t.Errorf("ids %v, want two", ids)
 	}
-	if r := g.post(t, `{"jsonrpc":"2.0","id":`+ids[1]+`,"error":{"code":-1,"message":"no roots"}}`); r.status != 202 || r.body != "" {
-		t.Errorf("posted answer = %d %q, want 202", r.status, r.body)
+	if r := g.Post(t, `{"jsonrpc":"2.0","id":`+ids[1]+`,"error":{"code":-1,"message":"no roots"}}`); r.Status != 202 || r.Body != "" {
+		t.Errorf("posted answer = %d %q, want 202", r.Status, r.Body)
 	}
-	g.post(t, `{"jsonrpc":"2.0","id":`+ids[0]+`,"result":{"action":"accept","content":{"n":1}}}`)
-	f.want(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}],"a":{"action":"accept","content":{"n":1}},"b":"no roots"}}`)
-	f.ends()
-	g.post(t, `{"jsonrpc":"2.0","id":`+ids[0]+`,"result":{}}`)
-	if n := st.drops("late answer"); n != 1 {
+	g.Post(t, `{"jsonrpc":"2.0","id":`+ids[0]+`,"result":{"action":"accept","content":{"n":1}}}`)
+	f.Want(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}],"a":{"action":"accept","content":{"n":1}},"b":"no roots"}}`)
+	f.Ends()
+	g.Post(t, `{"jsonrpc":"2.0","id":`+ids[0]+`,"result":{}}`)
+	if n := st.Drops("late answer"); n != 1 {
 		t.Errorf("%d late answers counted, want 1", n)
 	}
 }
 
 func TestL2M13OpenQuestionsAreWithdrawn(t *testing.T) {
-	for name, end := range map[string]func(*testing.T, *guest){
-		"L2M-13 cancelled": func(t *testing.T, g *guest) {
-			g.post(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+	for name, end := range map[string]func(*testing.T, *legacytest.Session){
+		"L2M-13 cancelled": func(t *testing.T, g *legacytest.Session) {
+			g.Post(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
 		},
-		"L2M-13 timed out": func(*testing.T, *guest) {},
+		"L2M-13 timed out": func(*testing.T, *legacytest.Session) {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			st := newTheatre(t, func(o *FrontOptions) {
@@ -69,15 +70,15 @@ func TestL2M13OpenQuestionsAreWithdrawn(t *testing.T) {
 				_, err := x.Ask(ctx, twoQuestions[:1])
 				return "", err
 			}
-			g := st.enter(t, "2025-11-25")
-			f := read(t, st.open(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "Mcp-Session-Id", g.id))
-			f.next()
+			g := st.Enter(t, "2025-11-25")
+			f := legacytest.Read(t, st.Open(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "Mcp-Session-Id", g.ID))
+			f.Next()
 			end(t, g)
-			if got, _ := f.next(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,`) {
+			if got, _ := f.Next(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,`) {
 				t.Errorf("event = %s, want the question withdrawn", got)
 			}
-			d := st.front.sessions.byID[DownstreamID(g.id)]
-			eventually(t, "no question left", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return len(d.questions) == 0 })
+			d := st.front.sessions.byID[DownstreamID(g.ID)]
+			legacytest.Eventually(t, "no question left", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return len(d.questions) == 0 })
 		})
 	}
 }
@@ -91,16 +92,16 @@ func TestL2M13AnsweredAfterReconnecting(t *testing.T) {
 		}
 		return string(answers[0].Result), nil
 	}
-	g := st.enter(t, "2025-11-25")
-	f := read(t, st.open(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "Mcp-Session-Id", g.id))
-	f.next()
-	f.res.Body.Close()
-	g.post(t, `{"jsonrpc":"2.0","id":1,"result":{"action":"decline"}}`)
-	again := read(t, st.open(t, "GET", "", "Mcp-Session-Id", g.id, "Last-Event-ID", f.last))
-	if got, _ := again.next(); !strings.Contains(got, `"action":"decline"`) {
+	g := st.Enter(t, "2025-11-25")
+	f := legacytest.Read(t, st.Open(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "Mcp-Session-Id", g.ID))
+	f.Next()
+	f.Response.Body.Close()
+	g.Post(t, `{"jsonrpc":"2.0","id":1,"result":{"action":"decline"}}`)
+	again := legacytest.Read(t, st.Open(t, "GET", "", "Mcp-Session-Id", g.ID, "Last-Event-ID", f.Last))
+	if got, _ := again.Next(); !strings.Contains(got, `"action":"decline"`) {
 		t.Errorf("event = %s, want the result", got)
 	}
-	again.ends()
+	again.Ends()
 }
 
 func TestPipe(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 )
@@ -14,7 +15,7 @@ import (
 // place returns the membership of the only session that joined.
 func (st *theatre) place(t testing.TB) *place {
 	t.Helper()
-	eventually(t, "joined", func() bool { st.mu.Lock(); defer st.mu.Unlock(); return len(st.members) > 0 })
+	legacytest.Eventually(t, "joined", func() bool { st.mu.Lock(); defer st.mu.Unlock(); return len(st.members) > 0 })
 	return st.members[0]
 }
 
@@ -26,28 +27,23 @@ func changed(uri string) string {
 	return `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"` + uri + `"}}`
 }
 
-func (g *guest) listen(t testing.TB, headers ...string) *feedReader {
-	t.Helper()
-	return read(t, g.st.open(t, "GET", "", append([]string{"Mcp-Session-Id", g.id, "Accept", "text/event-stream"}, headers...)...))
-}
-
 func TestL2M20SubscribeWaitsForTheUpstream(t *testing.T) {
 	st := newTheatre(t, nil)
 	st.refused["note://no"] = true
-	g := st.enter(t, "2025-11-25")
-	if r := g.call(t, "resources/subscribe", `{"uri":"note://a"}`); r.body != `{"jsonrpc":"2.0","id":1,"result":{}}` {
-		t.Errorf("subscribe = %s", r.body)
+	g := st.Enter(t, "2025-11-25")
+	if r := g.Call(t, "resources/subscribe", `{"uri":"note://a"}`); r.Body != `{"jsonrpc":"2.0","id":1,"result":{}}` {
+		t.Errorf("subscribe = %s", r.Body)
 	}
 	if p := st.place(t); !p.held["note://a"] {
 		t.Error("answered before the upstream held it")
 	}
-	r := g.call(t, "resources/subscribe", `{"uri":"note://no"}`)
-	if r.code() == 0 || !strings.Contains(r.body, "note://no") {
-		t.Errorf("subscribe to what is refused = %s, want an error that names it", r.body)
+	r := g.Call(t, "resources/subscribe", `{"uri":"note://no"}`)
+	if r.Code() == 0 || !strings.Contains(r.Body, "note://no") {
+		t.Errorf("subscribe to what is refused = %s, want an error that names it", r.Body)
 	}
 	for range 2 {
-		if r := g.call(t, "resources/unsubscribe", `{"uri":"note://a"}`); r.code() != 0 {
-			t.Errorf("unsubscribe = %s, want it idempotent", r.body)
+		if r := g.Call(t, "resources/unsubscribe", `{"uri":"note://a"}`); r.Code() != 0 {
+			t.Errorf("unsubscribe = %s, want it idempotent", r.Body)
 		}
 	}
 	if p := st.place(t); len(p.held) != 0 {
@@ -57,9 +53,9 @@ func TestL2M20SubscribeWaitsForTheUpstream(t *testing.T) {
 
 func TestL2M24ListKindsFromTheStart(t *testing.T) {
 	st := newTheatre(t, nil)
-	st.enter(t, "2025-11-25")
+	st.Enter(t, "2025-11-25")
 	p := st.place(t)
-	eventually(t, "list kinds asked for", func() bool {
+	legacytest.Eventually(t, "list kinds asked for", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return fmt.Sprint(p.lists) == fmt.Sprint(exchange.Filter{Tools: true, Resources: true})
@@ -69,9 +65,9 @@ func TestL2M24ListKindsFromTheStart(t *testing.T) {
 func TestL2M24AsksAgain(t *testing.T) {
 	st := newTheatre(t, nil)
 	st.away = 1
-	st.enter(t, "2025-11-25")
+	st.Enter(t, "2025-11-25")
 	p := st.place(t)
-	eventually(t, "list kinds held after the server came back", func() bool {
+	legacytest.Eventually(t, "list kinds held after the server came back", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return p.lists.Tools
@@ -80,49 +76,49 @@ func TestL2M24AsksAgain(t *testing.T) {
 
 func TestL2M25OneStreamCarriesAChange(t *testing.T) {
 	st := newTheatre(t, nil)
-	g := st.enter(t, "2025-11-25")
+	g := st.Enter(t, "2025-11-25")
 	p := st.place(t)
 	// Without a stream, topics wait, each once.
 	for range 3 {
 		p.change("note://a")
 	}
 	p.mail.Put(fanout.Event{Topic: fanout.Topic{Scope: "s", Kind: fanout.ToolsListChanged}})
-	first := g.listen(t)
-	first.want(changed("note://a"))
-	first.want(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+	first := g.Listen(t)
+	first.Want(changed("note://a"))
+	first.Want(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 	// A new stream replaces the older.
-	second := g.listen(t)
-	first.ends()
+	second := g.Listen(t)
+	first.Ends()
 	p.change("note://b")
-	second.want(changed("note://b"))
-	second.res.Body.Close()
+	second.Want(changed("note://b"))
+	second.Response.Body.Close()
 }
 
 func TestL2M25ForeignMetaTravels(t *testing.T) {
 	st := newTheatre(t, nil)
-	g := st.enter(t, "2025-11-25")
-	f := g.listen(t)
+	g := st.Enter(t, "2025-11-25")
+	f := g.Listen(t)
 	st.place(t).mail.Put(fanout.Event{Topic: fanout.Topic{Scope: "s", Kind: fanout.ResourceUpdated, URI: "a:1"}, URI: "a:1/x", Meta: []byte(`{"who":"ada"}`)})
-	f.want(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:1/x","_meta":{"who":"ada"}}}`)
-	f.res.Body.Close()
+	f.Want(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:1/x","_meta":{"who":"ada"}}}`)
+	f.Response.Body.Close()
 }
 
 func TestL2M26GetStreamsResume(t *testing.T) {
 	st := newTheatre(t, nil)
-	g := st.enter(t, "2025-11-25")
+	g := st.Enter(t, "2025-11-25")
 	p := st.place(t)
-	f := g.listen(t)
+	f := g.Listen(t)
 	p.change("note://a")
-	f.want(changed("note://a"))
-	seen := f.last
+	f.Want(changed("note://a"))
+	seen := f.Last
 	p.change("note://b")
-	f.want(changed("note://b"))
-	f.res.Body.Close()
-	again := g.listen(t, "Last-Event-ID", seen)
-	again.want(changed("note://b"))
+	f.Want(changed("note://b"))
+	f.Response.Body.Close()
+	again := g.Listen(t, "Last-Event-ID", seen)
+	again.Want(changed("note://b"))
 	p.change("note://c")
-	again.want(changed("note://c"))
-	again.res.Body.Close()
+	again.Want(changed("note://c"))
+	again.Response.Body.Close()
 	if !strings.HasPrefix(seen, "1.inst.") {
 		t.Errorf("event id %q, want it to begin with version and instance", seen)
 	}
@@ -130,16 +126,16 @@ func TestL2M26GetStreamsResume(t *testing.T) {
 
 func TestL2M26UnknownEventIDCuesEverything(t *testing.T) {
 	st := newTheatre(t, nil)
-	g := st.enter(t, "2025-11-25")
+	g := st.Enter(t, "2025-11-25")
 	p := st.place(t)
-	eventually(t, "lists held", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.lists.Tools })
-	g.call(t, "resources/subscribe", `{"uri":"note://a"}`)
+	legacytest.Eventually(t, "lists held", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.lists.Tools })
+	g.Call(t, "resources/subscribe", `{"uri":"note://a"}`)
 	for _, id := range []string{"1.other.1.1", "1.inst.99.1", "nonsense"} {
-		f := g.listen(t, "Last-Event-ID", id)
-		f.want(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
-		f.want(`{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}`)
-		f.want(changed("note://a"))
-		f.res.Body.Close()
+		f := g.Listen(t, "Last-Event-ID", id)
+		f.Want(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		f.Want(`{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}`)
+		f.Want(changed("note://a"))
+		f.Response.Body.Close()
 	}
 }
 
@@ -150,20 +146,20 @@ func TestL2M26SlowCallsTurnToStreams(t *testing.T) {
 		<-release
 		return `{"content":[]}`, nil
 	}
-	g := st.enter(t, "2025-11-25")
+	g := st.Enter(t, "2025-11-25")
 	begin := time.Now()
-	f := read(t, st.open(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "Mcp-Session-Id", g.id))
+	f := legacytest.Read(t, st.Open(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "Mcp-Session-Id", g.ID))
 	if took := time.Since(begin); took < 900*time.Millisecond {
 		t.Errorf("turned to a stream after %v, want 1 s", took)
 	}
-	for f.in.Scan() && !strings.HasPrefix(f.in.Text(), "id: ") {
+	for f.Lines.Scan() && !strings.HasPrefix(f.Lines.Text(), "id: ") {
 	}
-	id := strings.TrimPrefix(f.in.Text(), "id: ")
-	f.res.Body.Close() // with an id to come back with
+	id := strings.TrimPrefix(f.Lines.Text(), "id: ")
+	f.Response.Body.Close() // with an id to come back with
 	close(release)
-	again := read(t, st.open(t, "GET", "", "Mcp-Session-Id", g.id, "Last-Event-ID", id))
-	again.want(`{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`)
-	again.ends()
+	again := legacytest.Read(t, st.Open(t, "GET", "", "Mcp-Session-Id", g.ID, "Last-Event-ID", id))
+	again.Want(`{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`)
+	again.Ends()
 }
 
 func TestL2M26EvictedResponse(t *testing.T) {
@@ -174,17 +170,17 @@ func TestL2M26EvictedResponse(t *testing.T) {
 		<-release
 		return `{"content":[],"pad":"` + strings.Repeat("x", 1500) + `"}`, nil
 	}
-	g := st.enter(t, "2025-11-25")
+	g := st.Enter(t, "2025-11-25")
 	var ids []string
 	for n := range 2 {
-		f := read(t, st.open(t, "POST", fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{}}`, n), "Mcp-Session-Id", g.id))
-		f.next()
-		f.res.Body.Close()
-		ids = append(ids, f.last)
+		f := legacytest.Read(t, st.Open(t, "POST", fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{}}`, n), "Mcp-Session-Id", g.ID))
+		f.Next()
+		f.Response.Body.Close()
+		ids = append(ids, f.Last)
 	}
 	time.Sleep(20 * time.Millisecond) // both connections are known to be gone
 	close(release)
-	eventually(t, "both answered", func() bool {
+	legacytest.Eventually(t, "both answered", func() bool {
 		for d := range st.front.sessions.byID {
 			s := st.front.sessions.byID[d]
 			s.mu.Lock()
@@ -196,8 +192,8 @@ func TestL2M26EvictedResponse(t *testing.T) {
 	})
 	evicted, kept := 0, 0
 	for n, id := range ids {
-		f := read(t, st.open(t, "GET", "", "Mcp-Session-Id", g.id, "Last-Event-ID", id))
-		data, ok := f.next()
+		f := legacytest.Read(t, st.Open(t, "GET", "", "Mcp-Session-Id", g.ID, "Last-Event-ID", id))
+		data, ok := f.Next()
 		switch {
 		case strings.HasPrefix(data, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":-32603,"message":"the answer is not kept any more`, n)):
 			evicted++
@@ -206,7 +202,7 @@ func TestL2M26EvictedResponse(t *testing.T) {
 		default:
 			t.Errorf("resumed stream = %q, %v", data, ok)
 		}
-		f.ends()
+		f.Ends()
 	}
 	if evicted != 1 || kept != 1 {
 		t.Errorf("%d evicted, %d kept; want one each: the store holds one", evicted, kept)
@@ -215,51 +211,51 @@ func TestL2M26EvictedResponse(t *testing.T) {
 
 func TestL2M28NothingIsLeft(t *testing.T) {
 	st := newTheatre(t, func(o *FrontOptions) { o.Idle = 50 * time.Millisecond })
-	g := st.enter(t, "2025-11-25")
+	g := st.Enter(t, "2025-11-25")
 	p := st.place(t)
-	f := g.listen(t)
+	f := g.Listen(t)
 	time.Sleep(100 * time.Millisecond)
 	if st.front.Sessions() != 1 {
 		t.Fatal("a session with an open stream ended as idle")
 	}
-	f.res.Body.Close()
-	eventually(t, "session ended", func() bool { return st.front.Sessions() == 0 })
-	eventually(t, "topics dropped", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.closed })
+	f.Response.Body.Close()
+	legacytest.Eventually(t, "session ended", func() bool { return st.front.Sessions() == 0 })
+	legacytest.Eventually(t, "topics dropped", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.closed })
 }
 
 func TestL2M28StuckSessionEnds(t *testing.T) {
 	st := newTheatre(t, func(o *FrontOptions) { o.WriteTimeout, o.MaxStored = 50*time.Millisecond, 64<<10 })
-	g := st.enter(t, "2025-11-25")
+	g := st.Enter(t, "2025-11-25")
 	p := st.place(t)
-	f := g.listen(t) // and never read
-	eventually(t, "session ended", func() bool {
+	f := g.Listen(t) // and never read
+	legacytest.Eventually(t, "session ended", func() bool {
 		for n := range 100 {
 			p.change(fmt.Sprintf("note://%d/%s", n, strings.Repeat("x", 10_000)))
 		}
 		return st.front.Sessions() == 0
 	})
-	if n := st.drops("limit write_timeout"); n != 1 {
+	if n := st.Drops("limit write_timeout"); n != 1 {
 		t.Errorf("%d sessions counted as stuck, want 1", n)
 	}
-	f.res.Body.Close()
+	f.Response.Body.Close()
 }
 
 func TestMailboxEndsSession(t *testing.T) {
 	st := newTheatre(t, nil)
-	g := st.enter(t, "2025-11-25")
-	f := g.listen(t)
+	g := st.Enter(t, "2025-11-25")
+	f := g.Listen(t)
 	st.place(t).mail.End(fmt.Errorf("server docs was found to be legacy"))
-	f.ends()
-	eventually(t, "session ended", func() bool { return g.call(t, "ping", `{}`).status == 404 })
+	f.Ends()
+	legacytest.Eventually(t, "session ended", func() bool { return g.Call(t, "ping", `{}`).Status == 404 })
 }
 
 func TestEndStreamsLeavesSessions(t *testing.T) {
 	st := newTheatre(t, nil)
-	g := st.enter(t, "2025-11-25")
-	f := g.listen(t)
+	g := st.Enter(t, "2025-11-25")
+	f := g.Listen(t)
 	st.front.EndStreams()
-	f.ends()
-	if r := g.call(t, "ping", `{}`); r.status != 200 {
-		t.Errorf("ping after EndStreams = %d, want 200: calls go on", r.status)
+	f.Ends()
+	if r := g.Call(t, "ping", `{}`); r.Status != 200 {
+		t.Errorf("ping after EndStreams = %d, want 200: calls go on", r.Status)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -18,7 +19,7 @@ import (
 type lobby struct {
 	t     *testing.T
 	pipe  *Pipe
-	peer  *connPeer
+	peer  *legacytest.ConnPeer
 	hello wire.Message // the initialize that the server has read
 	sent  chan string
 	serve func(text string)
@@ -32,19 +33,19 @@ func (l *lobby) Limit(name string) { l.limit <- name }
 func (l *lobby) Delivered(int)     {}
 func (l *lobby) Sessions(int)      {}
 
-func enterLobby(t *testing.T) (*lobby, <-chan *connPeer) {
+func enterLobby(t *testing.T) (*lobby, <-chan *legacytest.ConnPeer) {
 	l := &lobby{t: t, sent: make(chan string, 2*maxEarly), limit: make(chan string, 2*maxEarly)}
-	b, peers := pipeBack(t, Options{})
+	b, peers := backWithPeers(t)
 	st := newTheatre(t, func(o *FrontOptions) {
 		o.Linker, o.Metrics = b, l
 		o.Logger = slog.New(slog.NewTextHandler(&l.log, nil))
 	})
 	l.pipe = st.front.OpenPipe(func(msg []byte) error { l.sent <- string(msg); return nil }, exchange.Share{Principal: "ada"})
 	t.Cleanup(l.pipe.Close)
-	l.serve = speaker(t, l.pipe)
-	l.serve(oddHello)
+	l.serve = legacytest.Sender(t, l.pipe)
+	l.serve(legacytest.OddInitialize)
 	l.peer = <-peers
-	l.hello = l.peer.want("initialize")
+	l.hello = l.peer.Want("initialize")
 	return l, peers
 }
 
@@ -77,15 +78,15 @@ func TestS02HandshakeHoldsUpNoReader(t *testing.T) {
 	l.serve(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
 	l.serve(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
 	l.want(`{"jsonrpc":"2.0","id":"p","result":{}}`)
-	l.peer.result(l.hello.ID, oddWelcome)
+	l.peer.Result(l.hello.ID, legacytest.OddResult)
 	l.want(`{"jsonrpc":"2.0","id":"h","result":`)
-	l.peer.want("notifications/initialized")
+	l.peer.Want("notifications/initialized")
 	for _, n := range []int{0, 1, 3} {
-		m := l.peer.want("tools/call")
+		m := l.peer.Want("tools/call")
 		if got := string(wire.Get(m.Params, "n")); got != fmt.Sprint(n) {
 			t.Errorf("the server got call %s, want %d", got, n)
 		}
-		l.peer.result(m.ID, "{}")
+		l.peer.Result(m.ID, "{}")
 		l.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, n))
 	}
 }
@@ -94,9 +95,9 @@ func TestS02HandshakeHoldsUpNoReader(t *testing.T) {
 func TestS02CancelledHandshake(t *testing.T) {
 	l, peers := enterLobby(t)
 	l.serve(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"h"}}`)
-	l.serve(strings.Replace(oddHello, `"h"`, `"again"`, 1))
+	l.serve(strings.Replace(legacytest.OddInitialize, `"h"`, `"again"`, 1))
 	p := <-peers
-	p.result(p.want("initialize").ID, oddWelcome)
+	p.Result(p.Want("initialize").ID, legacytest.OddResult)
 	l.want(`{"jsonrpc":"2.0","id":"again","result":`)
 }
 
@@ -154,9 +155,9 @@ func TestS02ShutdownServesWhatCameBefore(t *testing.T) {
 	}
 	l.call(2)
 	l.want(`{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"mcpbridge is shutting down"`)
-	l.peer.result(l.hello.ID, oddWelcome)
+	l.peer.Result(l.hello.ID, legacytest.OddResult)
 	l.want(`{"jsonrpc":"2.0","id":"h","result":`)
-	l.peer.result(l.peer.want("tools/call").ID, "{}")
+	l.peer.Result(l.peer.Want("tools/call").ID, "{}")
 	l.want(`{"jsonrpc":"2.0","id":1,"result":{}}`)
 	if err := <-done; err != nil {
 		t.Errorf("Shutdown = %v", err)
@@ -166,7 +167,7 @@ func TestS02ShutdownServesWhatCameBefore(t *testing.T) {
 // A server that reads nothing any more does not hold up the end.
 func TestS02CloseUnderAFullConnection(t *testing.T) {
 	l, _ := enterLobby(t)
-	l.peer.result(l.hello.ID, oddWelcome)
+	l.peer.Result(l.hello.ID, legacytest.OddResult)
 	l.want(`{"jsonrpc":"2.0","id":"h","result":`)
 	var wg sync.WaitGroup
 	wg.Go(func() { // ends with the connection
@@ -175,7 +176,7 @@ func TestS02CloseUnderAFullConnection(t *testing.T) {
 		}
 	})
 	d, _ := l.pipe.session()
-	eventually(t, "calls in flight", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return len(d.calls) > 64 })
+	legacytest.Eventually(t, "calls in flight", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return len(d.calls) > 64 })
 	begin := time.Now()
 	l.pipe.Close()
 	wg.Wait()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -18,10 +19,10 @@ func TestL2M01Initialize(t *testing.T) {
 	} {
 		t.Run("L2M-01 "+tt.offered, func(t *testing.T) {
 			st := newTheatre(t, nil)
-			r := st.send(t, "POST", fmt.Sprintf(`{"jsonrpc":"2.0","id":"a","method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"t","version":"0"}}}`, tt.offered))
+			r := st.Send(t, "POST", fmt.Sprintf(`{"jsonrpc":"2.0","id":"a","method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"t","version":"0"}}}`, tt.offered))
 			want := fmt.Sprintf(`{"jsonrpc":"2.0","id":"a","result":{"protocolVersion":%q,"capabilities":%s,"serverInfo":{"name":"up","version":"7"}}}`, tt.settled, allOffered)
-			if r.body != want || r.status != 200 {
-				t.Errorf("initialize = %d %s\nwant %s", r.status, r.body, want)
+			if r.Body != want || r.Status != 200 {
+				t.Errorf("initialize = %d %s\nwant %s", r.Status, r.Body, want)
 			}
 		})
 	}
@@ -32,9 +33,9 @@ func TestL2M01NamelessServer(t *testing.T) {
 	st.describe = func() (*exchange.Description, error) {
 		return &exchange.Description{Capabilities: []byte(`{}`), Instructions: []byte(`"be kind"`)}, nil
 	}
-	r := st.send(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}`)
-	if want := `"serverInfo":{"name":"docs","version":"0"},"instructions":"be kind"}}`; !strings.HasSuffix(r.body, want) {
-		t.Errorf("initialize = %s, want it to end with %s", r.body, want)
+	r := st.Send(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}`)
+	if want := `"serverInfo":{"name":"docs","version":"0"},"instructions":"be kind"}}`; !strings.HasSuffix(r.Body, want) {
+		t.Errorf("initialize = %s, want it to end with %s", r.Body, want)
 	}
 }
 
@@ -47,23 +48,23 @@ func TestL2M01WaitsForAServerThatStarts(t *testing.T) {
 		}
 		return &exchange.Description{Capabilities: []byte(`{}`)}, nil
 	}
-	st.enter(t, "2025-11-25")
+	st.Enter(t, "2025-11-25")
 	if n != 3 {
 		t.Errorf("asked %d times, want 3", n)
 	}
 	st.mu.Lock()
 	st.describe = func() (*exchange.Description, error) { n++; return nil, fmt.Errorf("server docs is down") }
 	st.mu.Unlock()
-	r := st.send(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}`)
-	if r.status != 200 || r.code() != -32603 || !strings.Contains(r.body, "is down") || n != 4 {
-		t.Errorf("initialize on a server that is down = %d %s after %d attempts, want an error at once", r.status, r.body, n-3)
+	r := st.Send(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}`)
+	if r.Status != 200 || r.Code() != -32603 || !strings.Contains(r.Body, "is down") || n != 4 {
+		t.Errorf("initialize on a server that is down = %d %s after %d attempts, want an error at once", r.Status, r.Body, n-3)
 	}
 }
 
 func TestF01InitializeWithoutRevision(t *testing.T) {
 	st := newTheatre(t, nil)
-	if r := st.send(t, "POST", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`); r.code() != -32602 || !strings.Contains(r.body, "protocolVersion") {
-		t.Errorf("initialize = %d %s, want code -32602 that names protocolVersion", r.status, r.body)
+	if r := st.Send(t, "POST", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`); r.Code() != -32602 || !strings.Contains(r.Body, "protocolVersion") {
+		t.Errorf("initialize = %d %s, want code -32602 that names protocolVersion", r.Status, r.Body)
 	}
 }
 
@@ -71,14 +72,14 @@ func TestF01InitializeWithoutRevision(t *testing.T) {
 func TestSessionStatuses(t *testing.T) {
 	st := newTheatre(t, func(o *FrontOptions) { o.Idle = 50 * time.Millisecond })
 	const ping = `{"jsonrpc":"2.0","id":5,"method":"ping"}`
-	ended := st.enter(t, "2025-11-25").id
-	if r := st.send(t, "DELETE", "", "Mcp-Session-Id", ended); r.status != 204 {
-		t.Errorf("DELETE = %d, want 204", r.status)
+	ended := st.Enter(t, "2025-11-25").ID
+	if r := st.Send(t, "DELETE", "", "Mcp-Session-Id", ended); r.Status != 204 {
+		t.Errorf("DELETE = %d, want 204", r.Status)
 	}
-	idle := st.enter(t, "2025-11-25").id
-	eventually(t, "idle session ended", func() bool { return st.front.Sessions() == 0 })
+	idle := st.Enter(t, "2025-11-25").ID
+	legacytest.Eventually(t, "idle session ended", func() bool { return st.front.Sessions() == 0 })
 	st.front.opts.Idle = time.Hour
-	live, old := st.enter(t, "2025-11-25").id, st.enter(t, "2025-03-26").id
+	live, old := st.Enter(t, "2025-11-25").ID, st.Enter(t, "2025-03-26").ID
 
 	for _, tt := range []struct {
 		name, method, body string
@@ -111,12 +112,12 @@ func TestSessionStatuses(t *testing.T) {
 			st.mu.Lock()
 			st.who = tt.who
 			st.mu.Unlock()
-			r := st.send(t, tt.method, tt.body, tt.headers...)
-			if r.status != tt.status || r.code() != tt.code {
-				t.Errorf("= %d %s, want %d and code %d", r.status, r.body, tt.status, tt.code)
+			r := st.Send(t, tt.method, tt.body, tt.headers...)
+			if r.Status != tt.status || r.Code() != tt.code {
+				t.Errorf("= %d %s, want %d and code %d", r.Status, r.Body, tt.status, tt.code)
 			}
-			if tt.body == ping && tt.status != 200 && !strings.Contains(r.body, `"id":5`) {
-				t.Errorf("= %s, want the request's id", r.body)
+			if tt.body == ping && tt.status != 200 && !strings.Contains(r.Body, `"id":5`) {
+				t.Errorf("= %s, want the request's id", r.Body)
 			}
 		})
 	}
@@ -124,7 +125,7 @@ func TestSessionStatuses(t *testing.T) {
 
 func TestL2M02SessionIDs(t *testing.T) {
 	st := newTheatre(t, nil)
-	a, b := st.enter(t, "2025-11-25").id, st.enter(t, "2025-11-25").id
+	a, b := st.Enter(t, "2025-11-25").ID, st.Enter(t, "2025-11-25").ID
 	if a == b || !strings.HasPrefix(a, "1inst-") || len(a) < len("1inst-")+26 {
 		t.Errorf("ids %q and %q, want version, instance and 130 random bits each", a, b)
 	}
@@ -137,39 +138,39 @@ func TestL2M03SessionsAreBounded(t *testing.T) {
 		<-release
 		return `{"content":[]}`, nil
 	}
-	busy := st.enter(t, "2025-11-25")
-	done := make(chan httpReply)
-	go func() { done <- busy.call(t, "tools/call", `{"name":"x"}`) }()
-	eventually(t, "call in flight", func() bool { st.mu.Lock(); defer st.mu.Unlock(); return len(st.got) == 1 })
-	idle := st.enter(t, "2025-11-25")
-	fresh := st.enter(t, "2025-11-25") // the principal's third: the idle one goes
-	if r := idle.call(t, "ping", `{}`); r.status != 404 {
-		t.Errorf("the session idle longest = %d, want 404", r.status)
+	busy := st.Enter(t, "2025-11-25")
+	done := make(chan legacytest.Reply)
+	go func() { done <- busy.Call(t, "tools/call", `{"name":"x"}`) }()
+	legacytest.Eventually(t, "call in flight", func() bool { st.mu.Lock(); defer st.mu.Unlock(); return len(st.got) == 1 })
+	idle := st.Enter(t, "2025-11-25")
+	fresh := st.Enter(t, "2025-11-25") // the principal's third: the idle one goes
+	if r := idle.Call(t, "ping", `{}`); r.Status != 404 {
+		t.Errorf("the session idle longest = %d, want 404", r.Status)
 	}
-	if r := fresh.call(t, "ping", `{}`); r.status != 200 {
-		t.Errorf("the newest = %d, want 200", r.status)
+	if r := fresh.Call(t, "ping", `{}`); r.Status != 200 {
+		t.Errorf("the newest = %d, want 200", r.Status)
 	}
-	if n := st.drops("limit client_sessions"); n != 1 {
+	if n := st.Drops("limit client_sessions"); n != 1 {
 		t.Errorf("%d evictions counted, want 1", n)
 	}
 	close(release)
-	if r := <-done; r.status != 200 {
-		t.Errorf("the call = %d %s, want it answered: a session with a call in flight is not idle", r.status, r.body)
+	if r := <-done; r.Status != 200 {
+		t.Errorf("the call = %d %s, want it answered: a session with a call in flight is not idle", r.Status, r.Body)
 	}
 }
 
 func TestL2M04WhatTheGatewayServes(t *testing.T) {
 	st := newTheatre(t, nil)
-	g := st.enter(t, "2025-11-25")
-	if r := g.call(t, "ping", `{}`); r.body != `{"jsonrpc":"2.0","id":1,"result":{}}` {
-		t.Errorf("ping = %s", r.body)
+	g := st.Enter(t, "2025-11-25")
+	if r := g.Call(t, "ping", `{}`); r.Body != `{"jsonrpc":"2.0","id":1,"result":{}}` {
+		t.Errorf("ping = %s", r.Body)
 	}
 	for _, method := range []string{"notifications/roots/list_changed", "notifications/nonsense"} {
-		if r := g.post(t, `{"jsonrpc":"2.0","method":"`+method+`"}`); r.status != 202 || r.body != "" {
-			t.Errorf("%s = %d %q, want 202 and nothing", method, r.status, r.body)
+		if r := g.Post(t, `{"jsonrpc":"2.0","method":"`+method+`"}`); r.Status != 202 || r.Body != "" {
+			t.Errorf("%s = %d %q, want 202 and nothing", method, r.Status, r.Body)
 		}
 	}
-	if n := st.drops("client notification"); n != 1 {
+	if n := st.Drops("client notification"); n != 1 {
 		t.Errorf("%d notifications counted as dropped, want the unknown one", n)
 	}
 	if len(st.got) != 0 {
@@ -178,12 +179,12 @@ func TestL2M04WhatTheGatewayServes(t *testing.T) {
 	st.handle = func(context.Context, *exchange.Request, exchange.Exchange) (string, error) {
 		return "", wire.Errorf(-32601, "unknown method")
 	}
-	if r := g.call(t, "nonsense/method", `{}`); r.status != 200 || r.code() != -32601 || !strings.Contains(r.body, `"id":2`) {
-		t.Errorf("an upstream's error = %d %s, want 200 and the id: 404 means that the session is gone", r.status, r.body)
+	if r := g.Call(t, "nonsense/method", `{}`); r.Status != 200 || r.Code() != -32601 || !strings.Contains(r.Body, `"id":2`) {
+		t.Errorf("an upstream's error = %d %s, want 200 and the id: 404 means that the session is gone", r.Status, r.Body)
 	}
 	for _, method := range []string{"server/discover", "subscriptions/listen", "tasks/list"} {
-		if r := g.call(t, method, `{}`); r.status != 200 || r.code() != -32601 {
-			t.Errorf("%s = %d %s, want -32601", method, r.status, r.body)
+		if r := g.Call(t, method, `{}`); r.Status != 200 || r.Code() != -32601 {
+			t.Errorf("%s = %d %s, want -32601", method, r.Status, r.Body)
 		}
 	}
 }
@@ -194,23 +195,23 @@ func TestL2M12LevelGoesAlong(t *testing.T) {
 		_ = x.Notify(ctx, exchange.Notification{Method: "notifications/message", Params: []byte(`{"level":"info","data":"hi"}`)})
 		return `{"content":[],"resultType":"complete"}`, nil
 	}
-	g := st.enter(t, "2025-11-25")
+	g := st.Enter(t, "2025-11-25")
 	for _, tt := range []struct{ level, want string }{{"", ""}, {"info", "info"}, {"error", "error"}} {
 		if tt.level != "" {
-			if r := g.call(t, "logging/setLevel", `{"level":"`+tt.level+`"}`); r.code() != 0 {
-				t.Fatalf("setLevel = %s", r.body)
+			if r := g.Call(t, "logging/setLevel", `{"level":"`+tt.level+`"}`); r.Code() != 0 {
+				t.Fatalf("setLevel = %s", r.Body)
 			}
 		}
-		r := g.call(t, "tools/call", `{"name":"x"}`)
+		r := g.Call(t, "tools/call", `{"name":"x"}`)
 		if got := st.got[len(st.got)-1].LogLevel; string(got) != tt.want {
 			t.Errorf("level = %q, want %q", got, tt.want)
 		}
-		if !strings.Contains(r.body, `data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"hi"}}`) {
-			t.Errorf("the call's stream = %s, want the message on it", r.body)
+		if !strings.Contains(r.Body, `data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"hi"}}`) {
+			t.Errorf("the call's stream = %s, want the message on it", r.Body)
 		}
 	}
-	if r := g.call(t, "logging/setLevel", `{"level":"loud"}`); r.code() != -32602 {
-		t.Errorf("unknown level = %s, want -32602", r.body)
+	if r := g.Call(t, "logging/setLevel", `{"level":"loud"}`); r.Code() != -32602 {
+		t.Errorf("unknown level = %s, want -32602", r.Body)
 	}
 }
 
@@ -219,25 +220,25 @@ func TestL2M05Batches(t *testing.T) {
 	st.handle = func(_ context.Context, req *exchange.Request, _ exchange.Exchange) (string, error) {
 		return `{"tools":[],"resultType":"complete"}`, nil
 	}
-	g := st.enter(t, "2025-03-26")
-	r := g.post(t, `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":"b","method":"tools/list"},{"jsonrpc":"2.0","id":3,"method":"initialize","params":{}},{"jsonrpc":"1.0","id":4,"method":"ping"}]`)
+	g := st.Enter(t, "2025-03-26")
+	r := g.Post(t, `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":"b","method":"tools/list"},{"jsonrpc":"2.0","id":3,"method":"initialize","params":{}},{"jsonrpc":"1.0","id":4,"method":"ping"}]`)
 	for _, want := range []string{`{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","id":"b","result":{"tools":[]}}`, `"id":3,"error":{"code":-32600`, `"id":4,"error":{"code":-32600`} {
-		if !strings.Contains(r.body, want) {
-			t.Errorf("batch = %s, want %s in it", r.body, want)
+		if !strings.Contains(r.Body, want) {
+			t.Errorf("batch = %s, want %s in it", r.Body, want)
 		}
 	}
-	if r.status != 200 || r.body[0] != '[' || strings.Count(r.body, `"jsonrpc"`) != 4 {
-		t.Errorf("batch = %d %s, want one array of 4", r.status, r.body)
+	if r.Status != 200 || r.Body[0] != '[' || strings.Count(r.Body, `"jsonrpc"`) != 4 {
+		t.Errorf("batch = %d %s, want one array of 4", r.Status, r.Body)
 	}
-	if r := g.post(t, `[{"jsonrpc":"2.0","method":"notifications/x"}]`); r.status != 202 {
-		t.Errorf("batch of notifications = %d, want 202", r.status)
+	if r := g.Post(t, `[{"jsonrpc":"2.0","method":"notifications/x"}]`); r.Status != 202 {
+		t.Errorf("batch of notifications = %d, want 202", r.Status)
 	}
-	if r := g.post(t, `[]`); r.status != 400 {
-		t.Errorf("empty batch = %d, want 400", r.status)
+	if r := g.Post(t, `[]`); r.Status != 400 {
+		t.Errorf("empty batch = %d, want 400", r.Status)
 	}
 	for _, revision := range []string{"2025-06-18", "2025-11-25"} {
-		if r := st.enter(t, revision).post(t, `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`); r.status != 400 || r.code() != -32600 {
-			t.Errorf("batch in %s = %d %s, want 400", revision, r.status, r.body)
+		if r := st.Enter(t, revision).Post(t, `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`); r.Status != 400 || r.Code() != -32600 {
+			t.Errorf("batch in %s = %d %s, want 400", revision, r.Status, r.Body)
 		}
 	}
 }
@@ -250,10 +251,10 @@ func TestL2M05BatchWithStream(t *testing.T) {
 		}
 		return `{"ok":true}`, nil
 	}
-	g := st.enter(t, "2025-03-26")
-	f := read(t, st.open(t, "POST", `[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":7}}},{"jsonrpc":"2.0","id":2,"method":"x/y"}]`, "Mcp-Session-Id", g.id))
+	g := st.Enter(t, "2025-03-26")
+	f := legacytest.Read(t, st.Open(t, "POST", `[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":7}}},{"jsonrpc":"2.0","id":2,"method":"x/y"}]`, "Mcp-Session-Id", g.ID))
 	seen := map[string]bool{}
-	for data, ok := f.next(); ok; data, ok = f.next() {
+	for data, ok := f.Next(); ok; data, ok = f.Next() {
 		seen[data[:min(len(data), 34)]] = true
 	}
 	if len(seen) != 3 {
@@ -271,26 +272,26 @@ func TestL2M15Cancelled(t *testing.T) {
 		cause <- context.Cause(ctx)
 		return "", ctx.Err()
 	}
-	g := st.enter(t, "2025-06-18")
-	done := make(chan httpReply)
+	g := st.Enter(t, "2025-06-18")
+	done := make(chan legacytest.Reply)
 	go func() {
-		done <- g.post(t, `{"jsonrpc":"2.0","id":"7","method":"tools/call","params":{"name":"x"}}`)
+		done <- g.Post(t, `{"jsonrpc":"2.0","id":"7","method":"tools/call","params":{"name":"x"}}`)
 	}()
 	<-begun
-	g.post(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`) // another id
+	g.Post(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`) // another id
 	select {
 	case err := <-cause:
 		t.Fatalf("cancelled by another id: %v", err)
 	case <-time.After(20 * time.Millisecond):
 	}
-	if r := g.post(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"7"}}`); r.status != 202 {
-		t.Errorf("cancelled = %d, want 202", r.status)
+	if r := g.Post(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"7"}}`); r.Status != 202 {
+		t.Errorf("cancelled = %d, want 202", r.Status)
 	}
 	if err := <-cause; err != errCancelledByClient {
 		t.Errorf("cause = %v", err)
 	}
-	if r := <-done; strings.Contains(r.body, "jsonrpc") {
-		t.Errorf("answer = %s, want none", r.body)
+	if r := <-done; strings.Contains(r.Body, "jsonrpc") {
+		t.Errorf("answer = %s, want none", r.Body)
 	}
 }
 
@@ -303,18 +304,18 @@ func TestF09LostConnectionCancelsNothing(t *testing.T) {
 		ended <- ctx.Err()
 		return `{"content":[]}`, nil
 	}
-	g := st.enter(t, "2025-11-25")
-	f := read(t, st.open(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "Mcp-Session-Id", g.id))
-	f.next()
-	f.res.Body.Close()
+	g := st.Enter(t, "2025-11-25")
+	f := legacytest.Read(t, st.Open(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "Mcp-Session-Id", g.ID))
+	f.Next()
+	f.Response.Body.Close()
 	close(release)
 	if err := <-ended; err != nil {
 		t.Errorf("the call's context: %v, want it alive after the connection", err)
 	}
 	// L2M-26: what came while nobody was there is replayed.
-	again := read(t, st.open(t, "GET", "", "Mcp-Session-Id", g.id, "Last-Event-ID", f.last))
-	again.want(`{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`)
-	again.ends()
+	again := legacytest.Read(t, st.Open(t, "GET", "", "Mcp-Session-Id", g.ID, "Last-Event-ID", f.Last))
+	again.Want(`{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`)
+	again.Ends()
 }
 
 func TestF09SessionsEndCancelsCalls(t *testing.T) {
@@ -326,16 +327,16 @@ func TestF09SessionsEndCancelsCalls(t *testing.T) {
 		cause <- context.Cause(ctx)
 		return "", context.Cause(ctx)
 	}
-	g := st.enter(t, "2025-11-25")
-	done := make(chan httpReply)
-	go func() { done <- g.call(t, "tools/call", `{}`) }()
+	g := st.Enter(t, "2025-11-25")
+	done := make(chan legacytest.Reply)
+	go func() { done <- g.Call(t, "tools/call", `{}`) }()
 	<-begun
-	st.send(t, "DELETE", "", "Mcp-Session-Id", g.id)
+	st.Send(t, "DELETE", "", "Mcp-Session-Id", g.ID)
 	if err := <-cause; err != errSessionEnded {
 		t.Errorf("cause = %v, want %v", err, errSessionEnded)
 	}
-	if r := <-done; r.code() != -32001 {
-		t.Errorf("answer = %d %s, want an error that says the session has ended", r.status, r.body)
+	if r := <-done; r.Code() != -32001 {
+		t.Errorf("answer = %d %s, want an error that says the session has ended", r.Status, r.Body)
 	}
 }
 
@@ -347,8 +348,8 @@ func TestL2M09ProgressGrows(t *testing.T) {
 		}
 		return `{"content":[]}`, nil
 	}
-	r := st.enter(t, "2025-11-25").call(t, "tools/call", `{"_meta":{"progressToken":"p"}}`)
-	if n := strings.Count(r.body, `"progress":`); n != 3 {
-		t.Errorf("%d progress notifications in %s, want those that grow: 1, 2.5, 3", n, r.body)
+	r := st.Enter(t, "2025-11-25").Call(t, "tools/call", `{"_meta":{"progressToken":"p"}}`)
+	if n := strings.Count(r.Body, `"progress":`); n != 3 {
+		t.Errorf("%d progress notifications in %s, want those that grow: 1, 2.5, 3", n, r.Body)
 	}
 }

@@ -1,28 +1,22 @@
 package legacy
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"strings"
 	"sync"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // A theatre is a front over a real socket, and what stands behind it: an upstream
 // scripted by the test.
 type theatre struct {
-	*httptest.Server
+	*legacytest.Endpoint
+	legacytest.Metrics
 	front *Front
 
 	mu       sync.Mutex
@@ -33,7 +27,6 @@ type theatre struct {
 	members  []*place
 	got      []*exchange.Request
 	who      exchange.Principal
-	dropped  map[string]int
 }
 
 // A place is a session's membership.
@@ -87,7 +80,7 @@ func (p *place) Close() {
 const allOffered = `{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"logging":{}}`
 
 func newTheatre(t *testing.T, change func(*FrontOptions)) *theatre {
-	st := &theatre{who: "ada", refused: map[string]bool{}, dropped: map[string]int{}}
+	st := &theatre{who: "ada", refused: map[string]bool{}}
 	st.describe = func() (*exchange.Description, error) {
 		return &exchange.Description{Capabilities: []byte(allOffered), ServerInfo: []byte(`{"name":"up","version":"7"}`)}, nil
 	}
@@ -101,39 +94,8 @@ func newTheatre(t *testing.T, change func(*FrontOptions)) *theatre {
 		t.Fatal(err)
 	}
 	st.front = f
-	st.Server = httptest.NewServer(http.HandlerFunc(st.serveHTTP))
-	t.Cleanup(func() {
-		f.EndStreams()
-		st.CloseClientConnections()
-		st.Server.Close()
-		if err := f.Close(context.Background()); err != nil {
-			t.Errorf("Close() = %v", err)
-		}
-	})
+	st.Endpoint = legacytest.Serve(t, f, st.principal)
 	return st
-}
-
-// serveHTTP does what stands before a front.
-func (st *theatre) serveHTTP(w http.ResponseWriter, r *http.Request) {
-	switch r.Method {
-	case http.MethodGet:
-		st.front.ServeGet(w, r, st.principal())
-		return
-	case http.MethodDelete:
-		st.front.ServeDelete(w, r, st.principal())
-		return
-	}
-	body, _ := io.ReadAll(r.Body)
-	if wire.IsArray(body) {
-		st.front.ServePost(w, r, body, nil, st.principal())
-		return
-	}
-	m, err := wire.Parse(body, wire.Options{})
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	st.front.ServePost(w, r, body, &m, st.principal())
 }
 
 func (st *theatre) principal() exchange.Principal {
@@ -171,144 +133,4 @@ func (st *theatre) Join(_ *exchange.Request, mail *fanout.Mailbox) (exchange.Mem
 	defer st.mu.Unlock()
 	st.members = append(st.members, p)
 	return p, nil
-}
-
-func (st *theatre) Dropped(reason string) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.dropped[reason]++
-}
-func (st *theatre) Limit(name string) { st.Dropped("limit " + name) }
-func (st *theatre) Delivered(int)     {}
-func (st *theatre) Sessions(int)      {}
-
-func (st *theatre) drops(reason string) int {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.dropped[reason]
-}
-
-// A guest is a client of the theatre.
-type guest struct {
-	st       *theatre
-	id       string // of the session
-	revision string
-	calls    int
-}
-
-// reply is what came back for one HTTP request, its body read to the end.
-type httpReply struct {
-	status int
-	header http.Header
-	body   string
-}
-
-func (r httpReply) code() int64 {
-	var e struct{ Error struct{ Code int64 } }
-	_ = json.Unmarshal([]byte(r.body), &e)
-	return e.Error.Code
-}
-
-// open sends one HTTP request; headers are name, value pairs, an empty value
-// removes.
-func (st *theatre) open(t testing.TB, method, body string, headers ...string) *http.Response {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, st.URL, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	for i := 0; i < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
-		if headers[i+1] == "" {
-			req.Header.Del(headers[i])
-		}
-	}
-	res, err := st.Client().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res
-}
-
-func (st *theatre) send(t testing.TB, method, body string, headers ...string) httpReply {
-	t.Helper()
-	res := st.open(t, method, body, headers...)
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatalf("reading the answer: %v", err)
-	}
-	return httpReply{res.StatusCode, res.Header, string(text)}
-}
-
-func (st *theatre) enter(t testing.TB, revision string) *guest {
-	t.Helper()
-	r := st.send(t, "POST", fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{"elicitation":{},"sampling":{},"roots":{"listChanged":true}},"clientInfo":{"name":"t","version":"0"}}}`, revision))
-	if r.status != 200 || r.header.Get("Mcp-Session-Id") == "" {
-		t.Fatalf("initialize = %d %s", r.status, r.body)
-	}
-	g := &guest{st: st, id: r.header.Get("Mcp-Session-Id"), revision: revision}
-	if r := g.post(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`); r.status != 202 || r.body != "" {
-		t.Fatalf("initialized = %d %q, want 202 and nothing", r.status, r.body)
-	}
-	return g
-}
-
-func (g *guest) post(t testing.TB, body string) httpReply {
-	t.Helper()
-	return g.st.send(t, "POST", body, "Mcp-Session-Id", g.id)
-}
-
-func (g *guest) call(t testing.TB, method, params string) httpReply {
-	t.Helper()
-	g.calls++
-	return g.post(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, g.calls, method, params))
-}
-
-// A feedReader reads a stream event by event.
-type feedReader struct {
-	t    testing.TB
-	res  *http.Response
-	in   *bufio.Scanner
-	last string // the last event's id
-}
-
-func read(t testing.TB, res *http.Response) *feedReader {
-	t.Helper()
-	if typ := res.Header.Get("Content-Type"); typ != "text/event-stream" {
-		body, _ := io.ReadAll(res.Body)
-		t.Fatalf("Content-Type = %q, want a stream; %d %s", typ, res.StatusCode, body)
-	}
-	return &feedReader{t: t, res: res, in: bufio.NewScanner(res.Body)}
-}
-
-// next returns the data of the next event that has some; ok is false at the end.
-func (f *feedReader) next() (data string, ok bool) {
-	for f.in.Scan() {
-		line := f.in.Text()
-		if id, found := strings.CutPrefix(line, "id: "); found {
-			f.last = id
-		}
-		if d, found := strings.CutPrefix(line, "data: "); found && d != "" {
-			return d, true
-		}
-	}
-	return "", false
-}
-
-func (f *feedReader) want(want string) {
-	f.t.Helper()
-	if got, ok := f.next(); !ok || got != want {
-		f.t.Errorf("event = %q, %v\nwant    %q", got, ok, want)
-	}
-}
-
-func (f *feedReader) ends() {
-	f.t.Helper()
-	if got, ok := f.next(); ok {
-		f.t.Errorf("event = %s, want the end", got)
-	}
-	f.res.Body.Close()
 }

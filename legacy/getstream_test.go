@@ -10,24 +10,10 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
-
-// patience bounds the wait for what must come over a real socket: a busy machine may
-// take seconds.
-const patience = 30 * time.Second
-
-// eventually waits for something that another goroutine over a real socket does.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited %v for: %s", patience, what)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
 
 func TestM2L32AskedForBeforeInitialized(t *testing.T) {
 	p := newHTTPPeer(t)
@@ -150,7 +136,7 @@ func TestM2L32LateStream(t *testing.T) {
 		t.Error("a channel is offered before the stream is open")
 	}
 	close(open)
-	eventually(t, "the late stream to count", func() bool { return w.offers().channel })
+	legacytest.Eventually(t, "the late stream to count", func() bool { return w.offers().channel })
 }
 
 // The stream is opened again after what the server asked for, from where it
@@ -178,7 +164,7 @@ func TestM2L32Reopened(t *testing.T) {
 	if err := serveOne(t, b, "a"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the second GET", func() bool { return len(p.requests("GET")) == 2 })
+	legacytest.Eventually(t, "the second GET", func() bool { return len(p.requests("GET")) == 2 })
 	if last := p.requests("GET")[1].header.Get("Last-Event-Id"); last != "g1" {
 		t.Errorf("opened again behind %q, want g1", last)
 	}
@@ -259,8 +245,8 @@ func testStreamFindsTheSessionLost(t *testing.T, stream string, status int) {
 	}
 	select {
 	case <-w.done():
-	case <-time.After(patience):
-		t.Errorf("the session is not lost within %v", patience)
+	case <-time.After(legacytest.Patience):
+		t.Errorf("the session is not lost within %v", legacytest.Patience)
 	}
 	release()
 	if err := serveOne(t, b, "test/1"); err != nil {
@@ -296,7 +282,7 @@ func TestM2L38UnreachableServerOverHTTP(t *testing.T) {
 func testUnreachableOverHTTP(t *testing.T, get http.HandlerFunc, topics ...string) {
 	synctest.Test(t, func(t *testing.T) {
 		l := bridgetest.Listen()
-		p := &httpPeer{t: t, capabilities: everything, revision: "2025-11-25", session: "sess-1", get: get}
+		p := &httpPeer{t: t, capabilities: legacytest.Everything, revision: "2025-11-25", session: "sess-1", get: get}
 		p.on = map[string]func(http.ResponseWriter, *http.Request, wire.Message){
 			"resources/subscribe": func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, `{}`) },
 		}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -42,8 +43,8 @@ func TestM2L01Handshake(t *testing.T) {
 			got := make(chan string, 1)
 			go func() {
 				p := <-peers
-				got <- p.handshake(everything)
-				p.result(p.want("tools/list").ID, `{"tools":[]}`)
+				got <- p.Handshake(legacytest.Everything)
+				p.Result(p.Want("tools/list").ID, `{"tools":[]}`)
 			}()
 			req := ask("tools/list", "")
 			req.Profile.Capabilities = json.RawMessage(tt.capabilities)
@@ -124,8 +125,8 @@ func TestM2L01DialOutlivesItsFirstCaller(t *testing.T) {
 		if err1 != context.Canceled {
 			t.Errorf("first Serve = %v, want %v", err1, context.Canceled)
 		}
-		p.handshake(everything)
-		p.result(p.want("tools/list").ID, `{"tools":[]}`)
+		p.Handshake(legacytest.Everything)
+		p.Result(p.Want("tools/list").ID, `{"tools":[]}`)
 		synctest.Wait()
 		if err2 != nil || got != `{"tools":[]}` {
 			t.Errorf("second Serve = %s, %v", got, err2)
@@ -148,9 +149,9 @@ func TestM2L01HandshakeTimeout(t *testing.T) {
 			t.Errorf("Serve = %v, want one that names the server and timeouts.connect", err)
 		}
 		p := <-peers
-		p.want("initialize")
+		p.Want("initialize")
 		// Nothing follows: initialize is never cancelled, the connection just ends.
-		if text, err := p.conn.Read(); err == nil {
+		if text, err := p.Conn.Read(); err == nil {
 			t.Errorf("after initialize the back wrote %s", text)
 		}
 	})
@@ -162,14 +163,14 @@ func TestM2L15QuestionsAreAnsweredAtOnce(t *testing.T) {
 	b, peers := pipeBack(t, Options{})
 	go func() {
 		p := <-peers
-		m := p.want("initialize")
-		p.write(`{"jsonrpc":"2.0","id":1,"method":"ping"}`) // our own id, the other direction
-		if pong := p.read(); string(pong.Result) != `{}` || pong.ID.String() != "1" {
-			p.t.Errorf("ping was answered %+v", pong)
+		m := p.Want("initialize")
+		p.Write(`{"jsonrpc":"2.0","id":1,"method":"ping"}`) // our own id, the other direction
+		if pong := p.Read(); string(pong.Result) != `{}` || pong.ID.String() != "1" {
+			p.T.Errorf("ping was answered %+v", pong)
 		}
-		p.result(m.ID, initResult("2025-11-25", everything))
-		p.want("notifications/initialized")
-		list := p.want("tools/list")
+		p.Result(m.ID, legacytest.InitializeResult("2025-11-25", legacytest.Everything))
+		p.Want("notifications/initialized")
+		list := p.Want("tools/list")
 		for _, q := range []struct{ id, method, want string }{
 			{`0`, "roots/list", `{"roots":[]} 0`},
 			{`"x"`, "ping", `{} 0`},
@@ -177,17 +178,17 @@ func TestM2L15QuestionsAreAnsweredAtOnce(t *testing.T) {
 			{`3`, "sampling/createMessage", ` -32600`},
 			{`4`, "no/such", ` -32601`},
 		} {
-			p.write(`{"jsonrpc":"2.0","id":%s,"method":%q}`, q.id, q.method)
-			a := p.read()
+			p.Write(`{"jsonrpc":"2.0","id":%s,"method":%q}`, q.id, q.method)
+			a := p.Read()
 			code := int64(0)
 			if a.Error != nil {
 				code = a.Error.Code
 			}
 			if got := string(a.Result) + " " + json.Number(wire.NumberID(code).String()).String(); got != q.want || a.ID.String() != q.id {
-				p.t.Errorf("%s was answered %s with id %s, want %s with id %s", q.method, got, a.ID, q.want, q.id)
+				p.T.Errorf("%s was answered %s with id %s, want %s with id %s", q.method, got, a.ID, q.want, q.id)
 			}
 		}
-		p.result(list.ID, `{"tools":[]}`)
+		p.Result(list.ID, `{"tools":[]}`)
 	}()
 	if _, err := body(b.Serve(t.Context(), ask("tools/list", ""), &caller{})); err != nil {
 		t.Fatal(err)
@@ -221,7 +222,7 @@ func TestM2L15PingOverHTTP(t *testing.T) {
 	if _, err := body(b.Serve(t.Context(), ask("prompts/get", `{"name":"x"}`), &caller{})); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the answer to the ping on the GET stream", func() bool { return strings.Contains(p.order(), `{"jsonrpc":"2.0","id":8,"result":{}}`) })
+	legacytest.Eventually(t, "the answer to the ping on the GET stream", func() bool { return strings.Contains(p.order(), `{"jsonrpc":"2.0","id":8,"result":{}}`) })
 	for _, s := range p.seen {
 		if strings.Contains(s.body, `"result":{}`) && s.header.Get("Mcp-Session-Id") != "sess-1" {
 			t.Errorf("%s was sent without the session", s.body)

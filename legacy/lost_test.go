@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -225,13 +226,13 @@ func TestM2L03ChildExited(t *testing.T) {
 				sent := 0
 				go func() {
 					for p := range peers {
-						p.handshake(everything)
-						m := p.want(tt.method)
+						p.Handshake(legacytest.Everything)
+						m := p.Want(tt.method)
 						if sent++; sent == 1 {
-							_ = p.conn.Close()
+							_ = p.Conn.Close()
 							continue
 						}
-						p.result(m.ID, `{"ok":true}`)
+						p.Result(m.ID, `{"ok":true}`)
 					}
 				}()
 				got, err := body(b.Serve(t.Context(), ask(tt.method, tt.params), &caller{}))
@@ -256,12 +257,12 @@ func TestM2L03CallAfterTheChildExited(t *testing.T) {
 		b, peers := pipeBack(t, Options{})
 		go func() {
 			p := <-peers
-			p.handshake(everything)
-			p.result(p.want("tools/list").ID, `{"tools":[]}`)
-			_ = p.conn.Close()
+			p.Handshake(legacytest.Everything)
+			p.Result(p.Want("tools/list").ID, `{"tools":[]}`)
+			_ = p.Conn.Close()
 			p = <-peers
-			p.handshake(everything)
-			p.result(p.want("tools/call").ID, `{"content":[]}`)
+			p.Handshake(legacytest.Everything)
+			p.Result(p.Want("tools/call").ID, `{"content":[]}`)
 		}()
 		if err := serveOne(t, b, "test/1"); err != nil {
 			t.Fatal(err)
@@ -295,11 +296,11 @@ func TestM2L03FailedWriteWasNotSent(t *testing.T) {
 			near, far := transport.NewPipe()
 			conns = append(conns, &deafConn{Conn: near})
 			go func() { // ends with the connection
-				p := &connPeer{t, far}
-				p.handshake(everything)
+				p := newConnPeer(t, far)
+				p.Handshake(legacytest.Everything)
 				for text, err := far.Read(); err == nil; text, err = far.Read() {
 					m, _ := wire.Parse(text, wire.Options{})
-					p.result(m.ID, `{"content":[]}`)
+					p.Result(m.ID, `{"content":[]}`)
 				}
 			}()
 			return conns[len(conns)-1], nil

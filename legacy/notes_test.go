@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -49,12 +50,12 @@ func TestM2L04IdsAndTokens(t *testing.T) {
 		b, peers := pipeBack(t, Options{})
 		one := serve(t.Context(), b, callWith(`0`, ""))
 		p := <-peers
-		p.handshake(everything)
-		m1 := p.want("tools/call")
+		p.Handshake(legacytest.Everything)
+		m1 := p.Want("tools/call")
 		two := serve(t.Context(), b, callWith(`0`, "")) // another client, the same token
-		m2 := p.want("tools/call")
+		m2 := p.Want("tools/call")
 		three := serve(t.Context(), b, callWith(`"2"`, ""))
-		m3 := p.want("tools/call")
+		m3 := p.Want("tools/call")
 		for i, m := range []wire.Message{m1, m2, m3} {
 			id, ok := m.ID.Int()
 			if !ok || id != int64(i+2) { // initialize was 1
@@ -64,11 +65,11 @@ func TestM2L04IdsAndTokens(t *testing.T) {
 				t.Errorf("request %s has token %s, want its id", m.ID, token)
 			}
 		}
-		p.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m3.ID)
-		p.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":2}}`, m2.ID)
-		p.result(m2.ID, `{"n":2}`)
-		p.result(m3.ID, `{"n":3}`)
-		p.result(m1.ID, `{"n":1}`)
+		p.Write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m3.ID)
+		p.Write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":2}}`, m2.ID)
+		p.Result(m2.ID, `{"n":2}`)
+		p.Result(m3.ID, `{"n":3}`)
+		p.Result(m1.ID, `{"n":1}`)
 		for _, tt := range []struct {
 			s     *serving
 			body  string
@@ -95,17 +96,17 @@ func TestM2L11Progress(t *testing.T) {
 		b, peers := pipeBack(t, Options{Metrics: d})
 		s := serve(t.Context(), b, callWith(`"tok"`, ""))
 		p := <-peers
-		p.handshake(everything)
-		m := p.want("tools/call")
+		p.Handshake(legacytest.Everything)
+		m := p.Want("tools/call")
 		for _, value := range []string{`-5`, `0`, `0.0`, `-1`, `0.5`, `0.50`, `"9"`, `10`, `9.99`, `1e1`, `11`} {
-			p.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%s,"total":1.0}}`, m.ID, value)
+			p.Write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%s,"total":1.0}}`, m.ID, value)
 		}
-		p.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":999,"progress":50}}`)
-		p.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok","progress":50}}`)
-		p.result(m.ID, `{}`)
-		p.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":98}}`, m.ID)
+		p.Write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":999,"progress":50}}`)
+		p.Write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok","progress":50}}`)
+		p.Result(m.ID, `{}`)
+		p.Write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":98}}`, m.ID)
 		<-s.done
-		p.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":99}}`, m.ID)
+		p.Write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":99}}`, m.ID)
 		synctest.Wait()
 		var want []string
 		for _, value := range []string{`-5`, `0`, `0.5`, `10`, `11`} {
@@ -125,13 +126,13 @@ func TestM2L11NoTokenNoProgress(t *testing.T) {
 		b, peers := pipeBack(t, Options{})
 		s := serve(t.Context(), b, callWith("", ""))
 		p := <-peers
-		p.handshake(everything)
-		m := p.want("tools/call")
+		p.Handshake(legacytest.Everything)
+		m := p.Want("tools/call")
 		if meta := wire.Get(m.Params, "_meta"); meta != nil {
 			t.Errorf("_meta = %s, want none", meta)
 		}
-		p.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m.ID)
-		p.result(m.ID, `{}`)
+		p.Write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m.ID)
+		p.Result(m.ID, `{}`)
 		<-s.done
 		if got := s.caller.heard(); got != nil {
 			t.Errorf("heard %q, want nothing", got)
@@ -189,14 +190,14 @@ func TestM2L11SlowCallerHoldsUpNobody(t *testing.T) {
 			done <- err
 		}()
 		p := <-peers
-		p.handshake(`{"tools":{}}`)
-		m := p.want("tools/call")
+		p.Handshake(`{"tools":{}}`)
+		m := p.Want("tools/call")
 		for i := range 3 * exchange.MaxBacklog {
-			p.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d}}`, m.ID, i)
+			p.Write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d}}`, m.ID, i)
 		}
-		p.result(m.ID, `{}`)
+		p.Result(m.ID, `{}`)
 		quick := serve(t.Context(), b, ask("tools/list", ""))
-		p.result(p.want("tools/list").ID, `{"tools":[]}`)
+		p.Result(p.Want("tools/list").ID, `{"tools":[]}`)
 		<-quick.done
 		close(slow.hold)
 		if err := <-done; err != nil {
@@ -221,33 +222,33 @@ func TestM2L12LevelIsTheMostVerboseInFlight(t *testing.T) {
 		b, peers := pipeBack(t, Options{})
 		setLevel := func(p *connPeer, want string) {
 			t.Helper()
-			m := p.want("logging/setLevel")
+			m := p.Want("logging/setLevel")
 			if got := string(m.Params); got != `{"level":"`+want+`"}` {
 				t.Errorf("setLevel %s, want %s", got, want)
 			}
-			p.result(m.ID, `{}`)
+			p.Result(m.ID, `{}`)
 		}
 		one := serve(t.Context(), b, callWith("", "warning"))
 		p := <-peers
-		p.handshake(everything)
+		p.Handshake(legacytest.Everything)
 		setLevel(p, "warning") // before the call
-		m1 := p.want("tools/call")
+		m1 := p.Want("tools/call")
 
 		two := serve(t.Context(), b, callWith("", "error")) // less: covered
-		m2 := p.want("tools/call")
+		m2 := p.Want("tools/call")
 		three := serve(t.Context(), b, callWith("", "debug"))
 		setLevel(p, "debug")
-		m3 := p.want("tools/call")
+		m3 := p.Want("tools/call")
 		four := serve(t.Context(), b, callWith("", "")) // wants none
-		m4 := p.want("tools/call")
+		m4 := p.Want("tools/call")
 
-		p.result(m3.ID, `{}`)
+		p.Result(m3.ID, `{}`)
 		<-three.done
 		five := serve(t.Context(), b, callWith("", "error")) // warning is the most now
 		setLevel(p, "warning")
-		m5 := p.want("tools/call")
+		m5 := p.Want("tools/call")
 		for _, m := range []wire.Message{m1, m2, m4, m5} {
-			p.result(m.ID, `{}`)
+			p.Result(m.ID, `{}`)
 		}
 		for _, s := range []*serving{one, two, four, five} {
 			if <-s.done; s.err != nil {
@@ -265,26 +266,26 @@ func TestM2L12LevelDoesNotStopTheCall(t *testing.T) {
 		answer             func(p *connPeer)
 	}{
 		{"no logging", `{"tools":{}}`, func(*connPeer) {}},
-		{"refused", everything, func(p *connPeer) {
-			p.write(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`, p.want("logging/setLevel").ID)
+		{"refused", legacytest.Everything, func(p *connPeer) {
+			p.Write(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`, p.Want("logging/setLevel").ID)
 		}},
-		{"silent", everything, func(p *connPeer) { p.want("logging/setLevel") }},
+		{"silent", legacytest.Everything, func(p *connPeer) { p.Want("logging/setLevel") }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, peers := pipeBack(t, Options{})
 				s := serve(t.Context(), b, callWith("", "info"))
 				p := <-peers
-				p.handshake(tt.capabilities)
+				p.Handshake(tt.capabilities)
 				tt.answer(p)
-				m := p.read()
+				m := p.Read()
 				if m.Method == "notifications/cancelled" { // of setLevel; nobody waits for it
-					m = p.read()
+					m = p.Read()
 				}
 				if m.Method != "tools/call" {
 					t.Errorf("the back sent %s, want tools/call", m.Method)
 				}
-				p.result(m.ID, `{}`)
+				p.Result(m.ID, `{}`)
 				if <-s.done; s.err != nil {
 					t.Error(s.err)
 				}
@@ -299,26 +300,26 @@ func TestM2L12MessagesReachWhoAsked(t *testing.T) {
 		b, peers := pipeBack(t, Options{Metrics: d})
 		one := serve(t.Context(), b, callWith("", "warning"))
 		p := <-peers
-		p.handshake(`{"tools":{}}`)
-		m1 := p.want("tools/call")
-		p.write("%s", logText("info", "too low"))
-		p.write("%s", logText("warning", "one"))
-		p.write("%s", logText("alert", "two"))
+		p.Handshake(`{"tools":{}}`)
+		m1 := p.Want("tools/call")
+		p.Write("%s", logText("info", "too low"))
+		p.Write("%s", logText("warning", "one"))
+		p.Write("%s", logText("alert", "two"))
 		synctest.Wait()
 		two := serve(t.Context(), b, callWith("", "debug"))
-		m2 := p.want("tools/call")
-		p.write("%s", logText("alert", "whose?"))
+		m2 := p.Want("tools/call")
+		p.Write("%s", logText("alert", "whose?"))
 		synctest.Wait()
-		p.result(m1.ID, `{}`)
+		p.Result(m1.ID, `{}`)
 		<-one.done
-		p.write("%s", logText("debug", "three"))
-		p.result(m2.ID, `{}`)
+		p.Write("%s", logText("debug", "three"))
+		p.Result(m2.ID, `{}`)
 		<-two.done
-		p.write("%s", logText("alert", "nobody's"))
+		p.Write("%s", logText("alert", "nobody's"))
 		none := serve(t.Context(), b, callWith("", ""))
-		m3 := p.want("tools/call")
-		p.write("%s", logText("alert", "unasked"))
-		p.result(m3.ID, `{}`)
+		m3 := p.Want("tools/call")
+		p.Write("%s", logText("alert", "unasked"))
+		p.Result(m3.ID, `{}`)
 		<-none.done
 		for _, tt := range []struct {
 			s    *serving
@@ -375,10 +376,10 @@ func TestM2L13Cancellation(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		s := serve(ctx, b, callWith(`1`, ""))
 		p := <-peers
-		p.handshake(everything)
-		m := p.want("tools/call")
+		p.Handshake(legacytest.Everything)
+		m := p.Want("tools/call")
 		cancel()
-		c := p.want("notifications/cancelled")
+		c := p.Want("notifications/cancelled")
 		if got := string(wire.Get(c.Params, "requestId")); got != m.ID.String() {
 			t.Errorf("cancelled request %s, want %s", got, m.ID)
 		}
@@ -386,9 +387,9 @@ func TestM2L13Cancellation(t *testing.T) {
 		if s.err != context.Canceled {
 			t.Errorf("Serve = %v, want %v", s.err, context.Canceled)
 		}
-		p.result(m.ID, `{}`) // late
+		p.Result(m.ID, `{}`) // late
 		next := serve(t.Context(), b, ask("tools/list", ""))
-		p.result(p.want("tools/list").ID, `{"tools":[]}`)
+		p.Result(p.Want("tools/list").ID, `{"tools":[]}`)
 		if <-next.done; next.err != nil || next.body != `{"tools":[]}` {
 			t.Errorf("Serve after a late answer = %s, %v", next.body, next.err)
 		}
@@ -431,13 +432,13 @@ func TestM2L13NothingToCancel(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		s := serve(ctx, b, callWith(`1`, ""))
 		p := <-peers
-		init := p.want("initialize")
+		init := p.Want("initialize")
 		cancel()
 		<-s.done
-		p.result(init.ID, initResult("2025-11-25", everything))
-		p.want("notifications/initialized")
+		p.Result(init.ID, legacytest.InitializeResult("2025-11-25", legacytest.Everything))
+		p.Want("notifications/initialized")
 		next := serve(t.Context(), b, ask("tools/list", ""))
-		p.result(p.want("tools/list").ID, `{}`) // and nothing before it
+		p.Result(p.Want("tools/list").ID, `{}`) // and nothing before it
 		<-next.done
 	})
 }
@@ -458,8 +459,8 @@ func TestM2L14Timeouts(t *testing.T) {
 				b, peers := pipeBack(t, Options{Timeouts: timeouts})
 				s := serve(t.Context(), b, callWith(`1`, ""))
 				p := <-peers
-				p.handshake(everything)
-				m := p.want("tools/call")
+				p.Handshake(legacytest.Everything)
+				m := p.Want("tools/call")
 				start := time.Now()
 				if tt.progress > 0 {
 					go func() {
@@ -469,7 +470,7 @@ func TestM2L14Timeouts(t *testing.T) {
 							case <-s.done:
 								return
 							}
-							_ = p.conn.Write([]byte(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + m.ID.String() + `,"progress":` + wire.NumberID(int64(i)).String() + `}}`))
+							_ = p.Conn.Write([]byte(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + m.ID.String() + `,"progress":` + wire.NumberID(int64(i)).String() + `}}`))
 						}
 					}()
 				}
@@ -483,7 +484,7 @@ func TestM2L14Timeouts(t *testing.T) {
 						t.Errorf("Serve = %v, want -32603 that says %q", s.err, part)
 					}
 				}
-				c := p.want("notifications/cancelled")
+				c := p.Want("notifications/cancelled")
 				if got := string(wire.Get(c.Params, "requestId")); got != m.ID.String() {
 					t.Errorf("cancelled request %s, want %s", got, m.ID)
 				}

@@ -11,24 +11,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-const (
-	testInfo       = `{"name":"mcpbridge","version":"test"}`
-	testServerInfo = `{"name":"scripted","version":"1"}`
-	// everything is declared by a scripted server unless the test says otherwise.
-	everything = `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"logging":{},"completions":{}}`
-)
-
-// initResult is a result of initialize.
-func initResult(revision, capabilities string) string {
-	return fmt.Sprintf(`{"protocolVersion":%q,"capabilities":%s,"serverInfo":%s,"instructions":"be kind"}`,
-		revision, capabilities, testServerInfo)
-}
+const testInfo = `{"name":"mcpbridge","version":"test"}`
 
 // ask returns a request as the modern front would hand it to the back.
 func ask(method, params string) *exchange.Request {
@@ -131,9 +121,10 @@ func body(res *exchange.Result, err error) (string, error) {
 }
 
 // A connPeer is the far end of a connection: a legacy server played by a test.
-type connPeer struct {
-	t    testing.TB
-	conn transport.Conn
+type connPeer struct{ *legacytest.ConnPeer }
+
+func newConnPeer(t testing.TB, far transport.Conn) *connPeer {
+	return &connPeer{&legacytest.ConnPeer{T: t, Conn: far}}
 }
 
 // pipeBack returns a Back over pipes, and the far end of each connection that it
@@ -144,56 +135,10 @@ func pipeBack(t testing.TB, opts Options) (*Back, <-chan *connPeer) {
 	opts.Dial = func(context.Context) (transport.Conn, error) {
 		near, far := transport.NewPipe()
 		t.Cleanup(func() { _ = far.Close() })
-		peers <- &connPeer{t, far}
+		peers <- newConnPeer(t, far)
 		return near, nil
 	}
 	return newTestBack(t, opts), peers
-}
-
-// read returns the next message, and fails the test if there is none.
-func (p *connPeer) read() wire.Message {
-	p.t.Helper()
-	text, err := p.conn.Read()
-	if err != nil {
-		p.t.Errorf("reading from the back: %v", err)
-		return wire.Message{}
-	}
-	m, err := wire.Parse(text, wire.Options{UniqueParams: true})
-	if err != nil {
-		p.t.Errorf("the back wrote %s: %v", text, err)
-	}
-	return m
-}
-
-// want reads the next message, which must be of method.
-func (p *connPeer) want(method string) wire.Message {
-	p.t.Helper()
-	m := p.read()
-	if m.Method != method {
-		p.t.Errorf("the back sent %q %s%s, want %q", m.Method, m.Params, m.Result, method)
-	}
-	return m
-}
-
-func (p *connPeer) write(format string, args ...any) {
-	p.t.Helper()
-	if err := p.conn.Write(fmt.Appendf(nil, format, args...)); err != nil {
-		p.t.Errorf("writing to the back: %v", err)
-	}
-}
-
-func (p *connPeer) result(id wire.ID, result string) {
-	p.t.Helper()
-	p.write(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)
-}
-
-// handshake plays the server's part and returns the params of initialize.
-func (p *connPeer) handshake(capabilities string) string {
-	p.t.Helper()
-	m := p.want("initialize")
-	p.result(m.ID, initResult("2025-11-25", capabilities))
-	p.want("notifications/initialized")
-	return string(m.Params)
 }
 
 // An httpPeer is a legacy server over Streamable HTTP, played by a test: it
@@ -230,7 +175,7 @@ type seen struct {
 func newHTTPPeer(t testing.TB) *httpPeer {
 	p := &httpPeer{
 		t:            t,
-		capabilities: everything,
+		capabilities: legacytest.Everything,
 		revision:     "2025-11-25",
 		session:      "sess-1",
 		on:           make(map[string]func(http.ResponseWriter, *http.Request, wire.Message)),
@@ -267,7 +212,7 @@ func (p *httpPeer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if p.session != "" {
 			w.Header().Set("Mcp-Session-Id", p.session)
 		}
-		answerJSON(w, m.ID, initResult(p.revision, p.capabilities))
+		answerJSON(w, m.ID, legacytest.InitializeResult(p.revision, p.capabilities))
 	default:
 		w.WriteHeader(http.StatusAccepted)
 	}

@@ -9,13 +9,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // ended reports whether the back has closed the connection.
 func (p *connPeer) ended() bool {
-	_, err := p.conn.Read()
+	_, err := p.Conn.Read()
 	return err == io.EOF
 }
 
@@ -30,18 +31,18 @@ func serveOne(t *testing.T, b *Back, scope string) error {
 
 // run plays a server that lists tools until the connection ends.
 func (p *connPeer) run() {
-	p.handshake(everything)
+	p.Handshake(legacytest.Everything)
 	p.lists()
 }
 
 func (p *connPeer) lists() {
 	for {
-		text, err := p.conn.Read()
+		text, err := p.Conn.Read()
 		if err != nil {
 			return
 		}
 		if m, err := wire.Parse(text, wire.Options{}); err == nil && m.Method == "tools/list" {
-			p.result(m.ID, `{"tools":[]}`)
+			p.Result(m.ID, `{"tools":[]}`)
 		}
 	}
 }
@@ -81,10 +82,10 @@ func TestM2L02InUseIsNotIdle(t *testing.T) {
 		var err error
 		go func() { err = serveOne(t, b, "a") }()
 		p := <-peers
-		p.handshake(everything)
-		m := p.want("tools/list")
+		p.Handshake(legacytest.Everything)
+		m := p.Want("tools/list")
 		time.Sleep(30 * time.Minute)
-		p.result(m.ID, `{"tools":[]}`)
+		p.Result(m.ID, `{"tools":[]}`)
 		synctest.Wait()
 		if err != nil {
 			t.Errorf("a call of 30 minutes = %v", err)
@@ -222,8 +223,8 @@ func TestCloseEndsCallsInFlight(t *testing.T) {
 		var err error
 		go func() { _, err = body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &caller{})) }()
 		p := <-peers
-		p.handshake(everything)
-		p.want("tools/call")
+		p.Handshake(legacytest.Everything)
+		p.Want("tools/call")
 		if err := b.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -248,9 +249,9 @@ func TestCrashLoopRests(t *testing.T) {
 		go func() {
 			for p := range peers {
 				dials++
-				p.handshake(everything)
-				p.read()
-				_ = p.conn.Close()
+				p.Handshake(legacytest.Everything)
+				p.Read()
+				_ = p.Conn.Close()
 			}
 		}()
 		start := time.Now()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -214,7 +215,7 @@ func TestM2L20LanesOnHTTP(t *testing.T) {
 		streams[id] = make(chan string, 16)
 		mu.Unlock()
 		w.Header().Set("Mcp-Session-Id", id)
-		answerJSON(w, m.ID, initResult("2025-11-25", everything))
+		answerJSON(w, m.ID, legacytest.InitializeResult("2025-11-25", legacytest.Everything))
 	}
 	p.get = func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -39,12 +40,12 @@ func TestS02CutAndResumed(t *testing.T) {
 			fmt.Fprintf(w, "id: e3\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n\n", id.Load())
 		}
 	}
-	g := linkedTo(t, newTestBack(t, Options{URL: p.URL})).enter(t, "2025-11-25")
-	f := read(t, g.st.open(t, "POST", `{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{}}`, "Mcp-Session-Id", g.id))
-	f.want(`{"jsonrpc":"2.0","method":"notifications/one"}`)
-	f.want(`{"jsonrpc":"2.0","method":"notifications/two"}`)
-	f.want(`{"jsonrpc":"2.0","id":"c","result":{}}`)
-	f.ends()
+	g := linkedTo(t, newTestBack(t, Options{URL: p.URL})).Enter(t, "2025-11-25")
+	f := legacytest.Read(t, g.Endpoint.Open(t, "POST", `{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{}}`, "Mcp-Session-Id", g.ID))
+	f.Want(`{"jsonrpc":"2.0","method":"notifications/one"}`)
+	f.Want(`{"jsonrpc":"2.0","method":"notifications/two"}`)
+	f.Want(`{"jsonrpc":"2.0","id":"c","result":{}}`)
+	f.Ends()
 }
 
 // One that can't be resumed costs its call, which hears of it, and not the session.
@@ -57,15 +58,15 @@ func TestS02CutForGood(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	}
 	p.on["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, `{}`) }
-	g := linkedTo(t, newTestBack(t, Options{URL: p.URL})).enter(t, "2025-11-25")
-	f := read(t, g.st.open(t, "POST", `{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{}}`, "Mcp-Session-Id", g.id))
-	f.want(`{"jsonrpc":"2.0","method":"notifications/one"}`)
-	if got, ok := f.next(); !ok || !strings.Contains(got, `"id":"c","error":{"code":-32603`) {
+	g := linkedTo(t, newTestBack(t, Options{URL: p.URL})).Enter(t, "2025-11-25")
+	f := legacytest.Read(t, g.Endpoint.Open(t, "POST", `{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{}}`, "Mcp-Session-Id", g.ID))
+	f.Want(`{"jsonrpc":"2.0","method":"notifications/one"}`)
+	if got, ok := f.Next(); !ok || !strings.Contains(got, `"id":"c","error":{"code":-32603`) {
 		t.Errorf("event = %q, %v; want an error", got, ok)
 	}
-	f.ends()
-	if r := g.call(t, "ping", `{}`); r.status != http.StatusOK || r.code() != 0 {
-		t.Errorf("ping after it = %d %s, want an answer", r.status, r.body)
+	f.Ends()
+	if r := g.Call(t, "ping", `{}`); r.Status != http.StatusOK || r.Code() != 0 {
+		t.Errorf("ping after it = %d %s, want an answer", r.Status, r.Body)
 	}
 }
 
@@ -83,15 +84,15 @@ func TestS02CutByItsCancellation(t *testing.T) {
 		<-taken
 		w.WriteHeader(http.StatusAccepted)
 	}
-	g := linkedTo(t, newTestBack(t, Options{URL: p.URL})).enter(t, "2025-11-25")
-	f := read(t, g.st.open(t, "POST", `{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{}}`, "Mcp-Session-Id", g.id))
-	f.want(`{"jsonrpc":"2.0","method":"notifications/one"}`)
+	g := linkedTo(t, newTestBack(t, Options{URL: p.URL})).Enter(t, "2025-11-25")
+	f := legacytest.Read(t, g.Endpoint.Open(t, "POST", `{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{}}`, "Mcp-Session-Id", g.ID))
+	f.Want(`{"jsonrpc":"2.0","method":"notifications/one"}`)
 	posted := make(chan struct{})
 	go func() {
 		defer close(posted)
-		g.post(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c"}}`)
+		g.Post(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c"}}`)
 	}()
-	f.ends()
+	f.Ends()
 	close(taken)
 	<-posted
 }
@@ -106,10 +107,10 @@ func TestS02RefusedByAServerWithoutPing(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeMethodNotFound, "what?")))
 	}
-	g := linkedTo(t, newTestBack(t, Options{URL: p.URL})).enter(t, "2025-11-25")
+	g := linkedTo(t, newTestBack(t, Options{URL: p.URL})).Enter(t, "2025-11-25")
 	for range 2 {
-		if r := g.call(t, "prompts/list", `{}`); r.status != http.StatusOK || r.code() != spec.CodeInternal {
-			t.Errorf("prompts/list = %d %s, want an error of this call alone", r.status, r.body)
+		if r := g.Call(t, "prompts/list", `{}`); r.Status != http.StatusOK || r.Code() != spec.CodeInternal {
+			t.Errorf("prompts/list = %d %s, want an error of this call alone", r.Status, r.Body)
 		}
 	}
 }

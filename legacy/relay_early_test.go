@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -41,7 +42,7 @@ func TestS02NothingBeforeTheAnswer(t *testing.T) {
 			sent := make(chan string, 32)
 			pipe := linkedTo(t, back(t)).front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, exchange.Share{Principal: "ada"})
 			t.Cleanup(pipe.Close)
-			speaker(t, pipe)(oddHello)
+			legacytest.Sender(t, pipe)(legacytest.OddInitialize)
 			for _, want := range append([]string{`{"jsonrpc":"2.0","id":"h","result":`}, afterAnswer...) {
 				if got := <-sent; !strings.HasPrefix(got, want) {
 					t.Errorf("the client got %s\nwant %s", got, want)
@@ -49,12 +50,12 @@ func TestS02NothingBeforeTheAnswer(t *testing.T) {
 			}
 		})
 		t.Run(name+" to Streamable HTTP", func(t *testing.T) {
-			g := linkedTo(t, back(t)).enter(t, "2025-06-18")
-			get := g.listen(t)
+			g := linkedTo(t, back(t)).Enter(t, "2025-06-18")
+			get := g.Listen(t)
 			for _, want := range afterAnswer {
-				get.want(want)
+				get.Want(want)
 			}
-			get.res.Body.Close()
+			get.Response.Body.Close()
 		})
 	}
 }
@@ -66,15 +67,15 @@ func connSpeakingEarly(t *testing.T) *Back {
 		if !ok {
 			return
 		}
-		m := p.want("initialize")
-		p.write(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
-		if pong := p.read(); pong.ID.String() != `"p"` || pong.Result == nil {
+		m := p.Want("initialize")
+		p.Write(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
+		if pong := p.Read(); pong.ID.String() != `"p"` || pong.Result == nil {
 			t.Errorf("a ping before the answer = %s, want its result", pong.Text)
 		}
 		for _, text := range earlyWords {
-			p.write("%s", text)
+			p.Write("%s", text)
 		}
-		p.result(m.ID, oddWelcome)
+		p.Result(m.ID, legacytest.OddResult)
 	}()
 	return b
 }
@@ -87,7 +88,7 @@ func httpSpeakingEarly(t *testing.T) *Back {
 		for _, text := range earlyWords {
 			event("%s", text)
 		}
-		event(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, oddWelcome)
+		event(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, legacytest.OddResult)
 	}
 	return newTestBack(t, Options{URL: p.URL})
 }
@@ -104,7 +105,7 @@ func eventsSpeakingEarly(t *testing.T) *Back {
 		for _, text := range earlyWords {
 			s.write(text)
 		}
-		s.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, oddWelcome))
+		s.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, legacytest.OddResult))
 		w.WriteHeader(http.StatusAccepted)
 		return true
 	}
@@ -114,17 +115,25 @@ func eventsSpeakingEarly(t *testing.T) *Back {
 // A server that says too much before it answers loses the rest, and a request among it
 // is answered.
 func TestS02SoMuchBeforeTheAnswer(t *testing.T) {
-	l, _ := enterLobby(t)
+	b, peers := pipeBack(t, Options{})
+	l := pipeTo(t, linkedTo(t, b))
+	l.serve(legacytest.OddInitialize)
+	p := <-peers
+	hello := p.Want("initialize")
 	for range maxHeldBack {
-		l.peer.write(`{"jsonrpc":"2.0","method":"notifications/x"}`)
+		p.Write(`{"jsonrpc":"2.0","method":"notifications/x"}`)
 	}
-	l.peer.write(`{"jsonrpc":"2.0","id":"late","method":"roots/list"}`)
-	if m := l.peer.read(); m.ID.String() != `"late"` || m.Error == nil {
+	p.Write(`{"jsonrpc":"2.0","id":"late","method":"roots/list"}`)
+	if m := p.Read(); m.ID.String() != `"late"` || m.Error == nil {
 		t.Errorf("a question beyond the limit = %s, want an error", m.Text)
 	}
-	l.peer.result(l.hello.ID, oddWelcome)
-	l.want(`{"jsonrpc":"2.0","id":"h","result":`)
+	p.Result(hello.ID, legacytest.OddResult)
+	if got := <-l.sent; !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":"h","result":`) {
+		t.Errorf("the client got %s, want the answer to initialize", got)
+	}
 	for range maxHeldBack {
-		l.want(`{"jsonrpc":"2.0","method":"notifications/x"}`)
+		if got, want := <-l.sent, `{"jsonrpc":"2.0","method":"notifications/x"}`; got != want {
+			t.Fatalf("the client got %s, want %s", got, want)
+		}
 	}
 }

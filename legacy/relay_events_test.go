@@ -6,13 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // linkedToEvents returns a front whose sessions are linked with p's.
-func linkedToEvents(t *testing.T, p *eventPeer) *theatre {
+func linkedToEvents(t *testing.T, p *eventPeer) *linkedFront {
 	return linkedTo(t, newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE}))
 }
 
@@ -27,10 +28,10 @@ func TestS02AnswersBeforeTheirPosts(t *testing.T) {
 		<-hold
 		return ""
 	}
-	g := linkedToEvents(t, p).enter(t, "2025-11-25")
+	g := linkedToEvents(t, p).Enter(t, "2025-11-25")
 	for n := range 3 {
-		if r := g.call(t, spec.MethodToolsCall, `{}`); r.status != 200 || r.code() != 0 {
-			t.Fatalf("call %d = %d %s, want its answer", n, r.status, r.body)
+		if r := g.Call(t, spec.MethodToolsCall, `{}`); r.Status != 200 || r.Code() != 0 {
+			t.Fatalf("call %d = %d %s, want its answer", n, r.Status, r.Body)
 		}
 	}
 }
@@ -64,7 +65,7 @@ func TestS02QuestionsBeforeThePostsEnd(t *testing.T) {
 		}
 		pipe.Serve(&m)
 	}
-	say(oddHello)
+	say(legacytest.OddInitialize)
 	<-sent
 	say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	begun := time.Now()
@@ -93,14 +94,14 @@ func TestS02RefusedPosts(t *testing.T) {
 		return no
 	}
 	p.on[spec.MethodPing] = result(`{}`)
-	g := linkedToEvents(t, p).enter(t, "2025-11-25")
-	if r := g.call(t, "vendor/odd", `{}`); r.code() != spec.CodeInternal {
-		t.Errorf("call = %d %s, want an error that names the status", r.status, r.body)
+	g := linkedToEvents(t, p).Enter(t, "2025-11-25")
+	if r := g.Call(t, "vendor/odd", `{}`); r.Code() != spec.CodeInternal {
+		t.Errorf("call = %d %s, want an error that names the status", r.Status, r.Body)
 	}
-	if r := g.post(t, `{"jsonrpc":"2.0","method":"vendor/odd"}`); r.status != http.StatusBadGateway {
-		t.Errorf("notification = %d %s, want 502", r.status, r.body)
+	if r := g.Post(t, `{"jsonrpc":"2.0","method":"vendor/odd"}`); r.Status != http.StatusBadGateway {
+		t.Errorf("notification = %d %s, want 502", r.Status, r.Body)
 	}
-	if r := g.call(t, spec.MethodPing, `{}`); r.status != 200 || r.code() != 0 {
-		t.Errorf("ping after them = %d %s, want an answer", r.status, r.body)
+	if r := g.Call(t, spec.MethodPing, `{}`); r.Status != 200 || r.Code() != 0 {
+		t.Errorf("ping after them = %d %s, want an answer", r.Status, r.Body)
 	}
 }

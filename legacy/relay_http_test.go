@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -24,16 +25,16 @@ func TestS02SecondInitialize(t *testing.T) {
 			return
 		}
 		w.Header().Set("Mcp-Session-Id", "up")
-		answerJSON(w, m.ID, initResult("2025-06-18", everything))
+		answerJSON(w, m.ID, legacytest.InitializeResult("2025-06-18", legacytest.Everything))
 	}
 	p.on["ping"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
 		answerJSON(w, m.ID, `{"session":"`+r.Header.Get("Mcp-Session-Id")+`","revision":"`+r.Header.Get("Mcp-Protocol-Version")+`"}`)
 	}
 	l := pipeTo(t, linkedTo(t, newTestBack(t, Options{URL: p.URL})))
-	l.serve(oddHello)
+	l.serve(legacytest.OddInitialize)
 	<-l.sent
 	l.serve(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	l.serve(strings.Replace(oddHello, `"h"`, `"i"`, 1))
+	l.serve(strings.Replace(legacytest.OddInitialize, `"h"`, `"i"`, 1))
 	if got, want := <-l.sent, `{"jsonrpc":"2.0","id":"i","error":{"code":-32600,"message":"initialized"}}`; got != want {
 		t.Errorf("second initialize = %s, want %s", got, want)
 	}
@@ -52,10 +53,10 @@ func TestS02RevisionGoesAlong(t *testing.T) {
 		answerJSON(w, m.ID, `{"revision":"`+r.Header.Get("Mcp-Protocol-Version")+`"}`)
 	}
 	st := linkedTo(t, newTestBack(t, Options{URL: p.URL}))
-	id := st.send(t, "POST", oddHello).header.Get("Mcp-Session-Id")
-	r := st.send(t, "POST", `{"jsonrpc":"2.0","id":2,"method":"ping"}`, "Mcp-Session-Id", id)
-	if want := `{"jsonrpc":"2.0","id":2,"result":{"revision":"2025-06-18"}}`; r.body != want {
-		t.Errorf("ping = %s, want %s", r.body, want)
+	id := st.Send(t, "POST", legacytest.OddInitialize).Header.Get("Mcp-Session-Id")
+	r := st.Send(t, "POST", `{"jsonrpc":"2.0","id":2,"method":"ping"}`, "Mcp-Session-Id", id)
+	if want := `{"jsonrpc":"2.0","id":2,"result":{"revision":"2025-06-18"}}`; r.Body != want {
+		t.Errorf("ping = %s, want %s", r.Body, want)
 	}
 }
 
@@ -67,12 +68,12 @@ func TestS02RefusedWithoutSession(t *testing.T) {
 		w.WriteHeader(http.StatusNotFound)
 	}
 	p.on["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, `{}`) }
-	g := linkedTo(t, newTestBack(t, Options{URL: p.URL})).enter(t, "2025-11-25")
-	if r := g.post(t, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`); r.status != http.StatusBadGateway {
-		t.Errorf("notification = %d %s, want 502", r.status, r.body)
+	g := linkedTo(t, newTestBack(t, Options{URL: p.URL})).Enter(t, "2025-11-25")
+	if r := g.Post(t, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`); r.Status != http.StatusBadGateway {
+		t.Errorf("notification = %d %s, want 502", r.Status, r.Body)
 	}
-	if r := g.call(t, "ping", `{}`); r.status != http.StatusOK || r.code() != 0 {
-		t.Errorf("ping after it = %d %s, want an answer", r.status, r.body)
+	if r := g.Call(t, "ping", `{}`); r.Status != http.StatusOK || r.Code() != 0 {
+		t.Errorf("ping after it = %d %s, want an answer", r.Status, r.Body)
 	}
 }
 
@@ -91,7 +92,7 @@ func TestS02InitializedAfterTheEnd(t *testing.T) {
 		<-r.Context().Done()
 	}
 	b := newTestBack(t, Options{URL: p.URL})
-	m, err := wire.Parse([]byte(oddHello), wire.Options{})
+	m, err := wire.Parse([]byte(legacytest.OddInitialize), wire.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +109,7 @@ func TestS02InitializedAfterTheEnd(t *testing.T) {
 		l.Close()
 		<-told
 	}
-	eventually(t, "no stream is left", func() bool { return b.Snapshot().Sessions == 0 && open.Load() == 0 })
+	legacytest.Eventually(t, "no stream is left", func() bool { return b.Snapshot().Sessions == 0 && open.Load() == 0 })
 }
 
 // A notification that is answered with a stream, which is not ours to read, has been
@@ -119,11 +120,11 @@ func TestS02NotificationAnsweredWithAStream(t *testing.T) {
 		startSSE(w)
 		<-r.Context().Done()
 	}
-	g := linkedTo(t, newTestBack(t, Options{URL: p.URL})).enter(t, "2025-06-18")
+	g := linkedTo(t, newTestBack(t, Options{URL: p.URL})).Enter(t, "2025-06-18")
 	begun := time.Now()
-	r := g.post(t, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
-	if took := time.Since(begun); r.status != http.StatusAccepted || took > DefaultConnectTimeout/2 {
-		t.Errorf("notification = %d %s after %v, want 202 at once", r.status, r.body, took)
+	r := g.Post(t, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
+	if took := time.Since(begun); r.Status != http.StatusAccepted || took > DefaultConnectTimeout/2 {
+		t.Errorf("notification = %d %s after %v, want 202 at once", r.Status, r.Body, took)
 	}
 }
 
@@ -141,8 +142,8 @@ func TestS02RefusalIsNoOlderTransport(t *testing.T) {
 		<-r.Context().Done()
 	}
 	st := linkedTo(t, newTestBack(t, Options{URL: p.URL}))
-	if r := st.send(t, "POST", oddHello); r.body != `{"jsonrpc":"2.0","id":"h","error":{"code":-32602,"message":"no such version"}}` {
-		t.Errorf("initialize = %d %s, want the server's refusal", r.status, r.body)
+	if r := st.Send(t, "POST", legacytest.OddInitialize); r.Body != `{"jsonrpc":"2.0","id":"h","error":{"code":-32602,"message":"no such version"}}` {
+		t.Errorf("initialize = %d %s, want the server's refusal", r.Status, r.Body)
 	}
 	if got := p.order(); got != "initialize" {
 		t.Errorf("the server got %s, want initialize alone", got)

@@ -23,16 +23,16 @@ func TestS02LargeMessages(t *testing.T) {
 	for _, revision := range []string{"2025-03-26", "2025-11-25"} {
 		t.Run("S-02 "+revision, func(t *testing.T) {
 			p.revision = revision
-			g := st.enter(t, revision)
+			g := st.Enter(t, revision)
 			for range 20 {
-				r := g.call(t, "tools/call", `{}`)
-				if n := strings.Count(r.body, text); n != 2 {
-					t.Fatalf("%d of 2 large messages came; the end is %q", n, r.body[max(0, len(r.body)-200):])
+				r := g.Call(t, "tools/call", `{}`)
+				if n := strings.Count(r.Body, text); n != 2 {
+					t.Fatalf("%d of 2 large messages came; the end is %q", n, r.Body[max(0, len(r.Body)-200):])
 				}
 			}
 		})
 	}
-	if n := st.drops("limit client_events"); n != 0 {
+	if n := st.Drops("limit client_events"); n != 0 {
 		t.Errorf("%d messages were not kept", n)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -29,7 +30,7 @@ func dialLines(t *testing.T, limit int) (func(context.Context) (transport.Conn, 
 			return nil, err
 		}
 		t.Cleanup(func() { _ = far.Close() })
-		peers <- &connPeer{t, far}
+		peers <- newConnPeer(t, far)
 		return near, nil
 	}, peers
 }
@@ -43,13 +44,13 @@ func TestS02TooLongOverAConnection(t *testing.T) {
 	l, p := welcomed(t, linkedTo(t, b), peers)
 	long := strings.Repeat("x", 3000)
 	l.serve(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{}}`)
-	m := p.want("tools/call")
-	p.write(`{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{"text":"%s"}}`, long)
-	if got := p.read(); got.ID != wire.StringID("q") || got.Error == nil || !strings.Contains(got.Error.Message, "2000 bytes") {
+	m := p.Want("tools/call")
+	p.Write(`{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{"text":"%s"}}`, long)
+	if got := p.Read(); got.ID != wire.StringID("q") || got.Error == nil || !strings.Contains(got.Error.Message, "2000 bytes") {
 		t.Errorf("the server got %s, want an error that names the limit", got.Text)
 	}
-	p.write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"%s"}}`, long)
-	p.write(`{"jsonrpc":"2.0","id":%s,"result":{"text":"%s"}}`, m.ID, long)
+	p.Write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"%s"}}`, long)
+	p.Write(`{"jsonrpc":"2.0","id":%s,"result":{"text":"%s"}}`, m.ID, long)
 	if got := <-l.sent; !strings.Contains(got, `"id":7`) || !strings.Contains(got, "limits.upstream_message") {
 		t.Errorf("the client got %s, want an error that names the limit", got)
 	}
@@ -57,7 +58,7 @@ func TestS02TooLongOverAConnection(t *testing.T) {
 		t.Errorf("%d messages counted as too long, want 3, and as many lines", n)
 	}
 	l.serve(`{"jsonrpc":"2.0","id":8,"method":"ping"}`)
-	p.result(p.want("ping").ID, `{}`)
+	p.Result(p.Want("ping").ID, `{}`)
 	if got, want := <-l.sent, `{"jsonrpc":"2.0","id":8,"result":{}}`; got != want {
 		t.Errorf("the client got %s, want %s", got, want)
 	}
@@ -81,18 +82,18 @@ func TestS02TooLongOverHTTP(t *testing.T) {
 		startSSE(w)("%s", <-onGet)
 		<-r.Context().Done()
 	}
-	g := linkedTo(t, newTestBack(t, Options{URL: p.URL, MaxMessage: 2000, Metrics: d, Logger: slog.New(logs)})).enter(t, "2025-11-25")
+	g := linkedTo(t, newTestBack(t, Options{URL: p.URL, MaxMessage: 2000, Metrics: d, Logger: slog.New(logs)})).Enter(t, "2025-11-25")
 	for _, method := range []string{"tools/call", "tools/list"} {
-		if r := g.call(t, method, `{}`); r.status != 200 || !strings.Contains(r.body, "limits.upstream_message") || strings.Contains(r.body, "was lost") {
-			t.Errorf("%s = %d %s, want an error that names the limit", method, r.status, r.body)
+		if r := g.Call(t, method, `{}`); r.Status != 200 || !strings.Contains(r.Body, "limits.upstream_message") || strings.Contains(r.Body, "was lost") {
+			t.Errorf("%s = %d %s, want an error that names the limit", method, r.Status, r.Body)
 		}
 	}
-	get := g.listen(t)
-	get.want(after)
+	get := g.Listen(t)
+	get.Want(after)
 	if d.count("too long") != 3 || logs.count(beyondLimit) != 3 {
 		t.Errorf("%d messages counted as too long, want 3, and as many lines", d.count("too long"))
 	}
-	get.res.Body.Close()
+	get.Response.Body.Close()
 }
 
 // Over HTTP+SSE it ends the session, as the stream's end does.
@@ -100,9 +101,9 @@ func TestS02TooLongOverHTTPSSE(t *testing.T) {
 	d, logs := &drops{}, &logLines{n: make(map[string]int)}
 	p := newEventPeer(t)
 	p.on["tools/call"] = result(`{"text":"` + strings.Repeat("x", 3000) + `"}`)
-	g := linkedTo(t, newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE, MaxMessage: 2000, Metrics: d, Logger: slog.New(logs)})).enter(t, "2025-11-25")
-	if r := g.call(t, "tools/call", `{}`); r.status != 404 || !strings.Contains(r.body, "limits.upstream_message") {
-		t.Errorf("call = %d %s, want 404 and the limit's name", r.status, r.body)
+	g := linkedTo(t, newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE, MaxMessage: 2000, Metrics: d, Logger: slog.New(logs)})).Enter(t, "2025-11-25")
+	if r := g.Call(t, "tools/call", `{}`); r.Status != 404 || !strings.Contains(r.Body, "limits.upstream_message") {
+		t.Errorf("call = %d %s, want 404 and the limit's name", r.Status, r.Body)
 	}
 	if d.count("too long") != 1 || logs.count(beyondLimit) != 1 {
 		t.Errorf("%d messages counted as too long, want 1, and a line", d.count("too long"))
@@ -114,23 +115,23 @@ func TestS02TooLongOverHTTPSSE(t *testing.T) {
 func TestS02UnreadIsBounded(t *testing.T) {
 	logs := &logLines{n: make(map[string]int)}
 	b, peers := pipeBack(t, Options{})
-	st := newTheatre(t, func(o *FrontOptions) {
+	st := newLinkedFront(t, func(o *FrontOptions) {
 		o.Linker, o.Logger, o.MaxStored = b, slog.New(logs), 2000
 	})
 	go func() {
 		p := <-peers
-		p.handshake(everything)
+		p.Handshake(legacytest.Everything)
 		for range 100 {
-			p.write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"%s"}}`, strings.Repeat("x", 100))
+			p.Write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"%s"}}`, strings.Repeat("x", 100))
 		}
-		p.result(p.want("ping").ID, `{}`)
+		p.Result(p.Want("ping").ID, `{}`)
 	}()
-	g := st.enter(t, "2025-06-18")
-	if r := g.call(t, "ping", `{}`); r.status != 200 || r.code() != 0 { // after all of them
-		t.Errorf("ping = %d %s", r.status, r.body)
+	g := st.Enter(t, "2025-06-18")
+	if r := g.Call(t, "ping", `{}`); r.Status != 200 || r.Code() != 0 { // after all of them
+		t.Errorf("ping = %d %s", r.Status, r.Body)
 	}
 	const line = "messages to client thrown away: more wait unread than are kept"
-	if n := st.drops("limit client_events"); n < 80 || logs.count(line) != 1 {
+	if n := st.Drops("limit client_events"); n < 80 || logs.count(line) != 1 {
 		t.Errorf("%d messages thrown away and %d lines about it, want most, and one", n, logs.count(line))
 	}
 }

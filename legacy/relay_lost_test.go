@@ -4,6 +4,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 )
 
 // A server that dies leaves no call without a word: a call whose answer has become a
@@ -15,46 +17,30 @@ func TestS02LostUnderStreams(t *testing.T) {
 		peer := make(chan *connPeer, 1)
 		go func() {
 			p := <-peers
-			p.handshake(everything)
+			p.Handshake(legacytest.Everything)
 			for range 3 {
-				m := p.want("tools/call")
-				p.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m.ID)
+				m := p.Want("tools/call")
+				p.Write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m.ID)
 			}
 			peer <- p
 		}()
-		g := st.enter(t, "2025-11-25")
-		var feeds []*feedReader
+		g := st.Enter(t, "2025-11-25")
+		var feeds []*legacytest.Stream
 		for n := range 3 {
-			f := read(t, st.open(t, "POST", strings.ReplaceAll(`{"jsonrpc":"2.0","id":N,"method":"tools/call","params":{"_meta":{"progressToken":N}}}`, "N", string(rune('2'+n))), "Mcp-Session-Id", g.id))
-			f.next()
+			f := legacytest.Read(t, st.Open(t, "POST", strings.ReplaceAll(`{"jsonrpc":"2.0","id":N,"method":"tools/call","params":{"_meta":{"progressToken":N}}}`, "N", string(rune('2'+n))), "Mcp-Session-Id", g.ID))
+			f.Next()
 			feeds = append(feeds, f)
 		}
-		_ = (<-peer).conn.Close()
+		_ = (<-peer).Conn.Close()
 		var wg sync.WaitGroup
 		for _, f := range feeds {
 			wg.Go(func() {
-				if got, ok := f.next(); !ok || !strings.Contains(got, "-32001") {
+				if got, ok := f.Next(); !ok || !strings.Contains(got, "-32001") {
 					t.Errorf("event after the loss = %q, %v; want an error", got, ok)
 				}
-				f.res.Body.Close()
+				f.Response.Body.Close()
 			})
 		}
 		wg.Wait()
-	}
-}
-
-// A request that finds its session, and then that it is about to end, hears 404 as the
-// next one would: clients heed nothing else.
-func TestS02RequestMeetsTheEnd(t *testing.T) {
-	b, peers := pipeBack(t, Options{})
-	st := linkedTo(t, b)
-	go func() { (<-peers).handshake(everything) }()
-	g := st.enter(t, "2025-11-25")
-	d := st.only(t)
-	d.mu.Lock()
-	d.calls = nil // as close does first
-	d.mu.Unlock()
-	if r := g.call(t, "ping", `{}`); r.status != 404 || r.code() != -32001 {
-		t.Errorf("ping = %d %s, want 404", r.status, r.body)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -39,7 +40,7 @@ func TestS02HTTPSSEPostsThatWait(t *testing.T) {
 	sent := make(chan string, 8)
 	pipe := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, exchange.Share{Principal: "ada"})
 	t.Cleanup(pipe.Close)
-	serve := speaker(t, pipe)
+	serve := legacytest.Sender(t, pipe)
 	want := func(parts ...string) {
 		t.Helper()
 		select {
@@ -49,11 +50,11 @@ func TestS02HTTPSSEPostsThatWait(t *testing.T) {
 					t.Errorf("sent %s, want %s in it", got, part)
 				}
 			}
-		case <-time.After(patience):
+		case <-time.After(legacytest.Patience):
 			t.Fatalf("nothing sent, want %s", parts)
 		}
 	}
-	serve(oddHello)
+	serve(legacytest.OddInitialize)
 	want(`"id":"h","result":`)
 	done := make(chan struct{})
 	go func() { // one reader, as of a WebSocket
@@ -108,7 +109,7 @@ func TestS02NotificationsThatWait(t *testing.T) {
 				w.WriteHeader(http.StatusAccepted)
 			}
 			l := pipeTo(t, linkedTo(t, newTestBack(t, Options{URL: p.URL})))
-			l.serve(oddHello)
+			l.serve(legacytest.OddInitialize)
 			<-l.sent
 			begun := time.Now()
 			l.serve(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
@@ -137,7 +138,7 @@ type lineClient struct {
 	sent chan string // to the client
 }
 
-func pipeTo(t *testing.T, st *theatre) *lineClient {
+func pipeTo(t *testing.T, st *linkedFront) *lineClient {
 	l := &lineClient{t: t, sent: make(chan string, 64)}
 	l.pipe = st.front.OpenPipe(func(msg []byte) error { l.sent <- string(msg); return nil }, exchange.Share{Principal: "ada"})
 	t.Cleanup(l.pipe.Close)
@@ -153,15 +154,6 @@ func (l *lineClient) serve(text string) {
 	l.pipe.Serve(&m)
 }
 
-// awaitHandshake returns when what comes next is served at once. The answer to
-// initialize leaves a moment before.
-func (l *lineClient) awaitHandshake() {
-	l.pipe.mu.Lock()
-	shaken := l.pipe.shaken
-	l.pipe.mu.Unlock()
-	<-shaken
-}
-
 // A cancellation right behind its call does not overtake it: the server would not know
 // what is cancelled, and run it.
 func TestS02CancellationFollowsItsCall(t *testing.T) {
@@ -172,6 +164,7 @@ func TestS02CancellationFollowsItsCall(t *testing.T) {
 		startSSE(w)
 		<-r.Context().Done()
 	}
+	p.on["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, `{}`) }
 	const calls = 40
 	order := make(chan bool, calls)
 	p.on["notifications/cancelled"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
@@ -180,9 +173,12 @@ func TestS02CancellationFollowsItsCall(t *testing.T) {
 		w.WriteHeader(http.StatusAccepted)
 	}
 	l := pipeTo(t, linkedTo(t, newTestBack(t, Options{URL: p.URL})))
-	l.serve(oddHello)
+	l.serve(legacytest.OddInitialize)
 	<-l.sent
-	l.awaitHandshake() // a call that waits for its end is cancelled without the server
+	for range 2 { // a call that waits for the end of the handshake is cancelled without the server
+		l.serve(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
+		<-l.sent
+	}
 	l.serve(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	for n := range calls {
 		l.serve(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{}}`, n))

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -28,12 +29,12 @@ func TestS02AnswerSentAgain(t *testing.T) {
 		got <- string(m.Text)
 		w.WriteHeader(http.StatusAccepted)
 	}
-	g := linkedTo(t, newTestBack(t, Options{URL: p.URL})).enter(t, "2025-11-25")
-	get := g.listen(t)
-	get.want(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
+	g := linkedTo(t, newTestBack(t, Options{URL: p.URL})).Enter(t, "2025-11-25")
+	get := g.Listen(t)
+	get.Want(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
 	for _, want := range []int{http.StatusBadGateway, http.StatusAccepted} {
-		if r := g.post(t, `{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}`); r.status != want {
-			t.Errorf("answer = %d %s, want %d", r.status, r.body, want)
+		if r := g.Post(t, `{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}`); r.Status != want {
+			t.Errorf("answer = %d %s, want %d", r.Status, r.Body, want)
 		}
 	}
 	if n := tries.Load(); n != 2 {
@@ -42,7 +43,7 @@ func TestS02AnswerSentAgain(t *testing.T) {
 	if text := <-got; text != `{"jsonrpc":"2.0","id":"q","result":{"roots":[]}}` {
 		t.Errorf("the server got %s", text)
 	}
-	get.res.Body.Close()
+	get.Response.Body.Close()
 }
 
 // Questions that nobody answers, keep-alive pings above all, don't keep others from
@@ -54,35 +55,33 @@ func TestS02QuestionsThatNobodyAnswers(t *testing.T) {
 	refused := make(chan string, 2)
 	go func() {
 		p := <-peers
-		p.handshake(everything)
+		p.Handshake(legacytest.Everything)
 		for n := range maxAsked + 1 {
-			p.write(`{"jsonrpc":"2.0","id":"p%d","method":"ping"}`, n)
+			p.Write(`{"jsonrpc":"2.0","id":"p%d","method":"ping"}`, n)
 		}
-		refused <- string(p.read().Text)
-		m := p.want("tools/call")
-		p.write(`{"jsonrpc":"2.0","id":"s","method":"sampling/createMessage","params":{}}`)
-		refused <- string(p.read().Text)
-		answer := p.read()
-		p.write(`{"jsonrpc":"2.0","id":%s,"result":{"said":%s}}`, m.ID, answer.Result)
+		refused <- string(p.Read().Text)
+		p.Result(p.Want("ping").ID, `{}`)
+		m := p.Want("tools/call")
+		p.Write(`{"jsonrpc":"2.0","id":"s","method":"sampling/createMessage","params":{}}`)
+		refused <- string(p.Read().Text)
+		answer := p.Read()
+		p.Write(`{"jsonrpc":"2.0","id":%s,"result":{"said":%s}}`, m.ID, answer.Result)
 	}()
-	g := st.enter(t, "2025-06-18")
+	g := st.Enter(t, "2025-06-18")
 	if text := <-refused; !strings.Contains(text, `"id":"p0"`) || !strings.Contains(text, "limit") {
 		t.Errorf("the server got %s, want an error for its oldest question", text)
 	}
-	told := st.only(t).told
-	eventually(t, "all are with the session", func() bool { // not with the call to come
-		told.s.mu.Lock()
-		defer told.s.mu.Unlock()
-		return told.next == maxAsked+2
-	})
-	f := read(t, st.open(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "Mcp-Session-Id", g.id))
-	f.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"sampling/createMessage","params":{}}`, maxAsked+2))
+	if r := g.Post(t, `{"jsonrpc":"2.0","id":"p","method":"ping"}`); r.Code() != 0 { // behind which no question goes with the call to come
+		t.Errorf("ping = %s, want its answer", r.Body)
+	}
+	f := legacytest.Read(t, st.Open(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "Mcp-Session-Id", g.ID))
+	f.Want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"sampling/createMessage","params":{}}`, maxAsked+2))
 	if text := <-refused; !strings.Contains(text, `"id":"p1"`) {
 		t.Errorf("the server got %s, want an error for its oldest question", text)
 	}
-	g.post(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"text":"hi"}}`, maxAsked+2))
-	f.want(`{"jsonrpc":"2.0","id":1,"result":{"said":{"text":"hi"}}}`)
-	f.ends()
+	g.Post(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"text":"hi"}}`, maxAsked+2))
+	f.Want(`{"jsonrpc":"2.0","id":1,"result":{"said":{"text":"hi"}}}`)
+	f.Ends()
 	if n := d.count("questions"); n != 2 {
 		t.Errorf("%d questions counted as refused, want 2", n)
 	}
@@ -95,16 +94,16 @@ func TestS02WithdrawnWithoutGET(t *testing.T) {
 	st := linkedTo(t, b)
 	go func() {
 		p := <-peers
-		p.handshake(everything)
-		m := p.want("tools/call")
-		p.write(`{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{}}`)
-		p.write(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"e","reason":"r"}}`)
-		p.result(m.ID, `{"content":[]}`)
+		p.Handshake(legacytest.Everything)
+		m := p.Want("tools/call")
+		p.Write(`{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{}}`)
+		p.Write(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"e","reason":"r"}}`)
+		p.Result(m.ID, `{"content":[]}`)
 	}()
-	g := st.enter(t, "2025-06-18")
-	f := read(t, st.open(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "Mcp-Session-Id", g.id))
-	f.want(`{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{}}`)
-	f.want(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"r"}}`)
-	f.want(`{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`)
-	f.ends()
+	g := st.Enter(t, "2025-06-18")
+	f := legacytest.Read(t, st.Open(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "Mcp-Session-Id", g.ID))
+	f.Want(`{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{}}`)
+	f.Want(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"r"}}`)
+	f.Want(`{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`)
+	f.Ends()
 }

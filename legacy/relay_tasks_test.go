@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -21,10 +22,10 @@ const (
 // A taskPair is a client's session that is linked with a server of tasks.
 type taskPair struct {
 	t       *testing.T
-	st      *theatre
-	g       *guest
+	st      *linkedFront
+	g       *legacytest.Session
 	p       *httpPeer
-	get     *feedReader
+	get     *legacytest.Stream
 	onGet   chan string // what the server says there
 	answers chan string // what the client posts, but for requests
 }
@@ -52,18 +53,18 @@ func newTaskPair(t *testing.T) *taskPair {
 	}
 	w.p.on[""], w.p.on["notifications/tasks/status"] = takes, takes
 	w.st = linkedTo(t, newTestBack(t, Options{URL: w.p.URL}))
-	r := w.st.send(t, "POST", taskHello)
-	if want := `{"jsonrpc":"2.0","id":"h","result":` + taskWelcome + `}`; r.body != want {
-		t.Fatalf("initialize = %s\nwant %s", r.body, want)
+	r := w.st.Send(t, "POST", taskHello)
+	if want := `{"jsonrpc":"2.0","id":"h","result":` + taskWelcome + `}`; r.Body != want {
+		t.Fatalf("initialize = %s\nwant %s", r.Body, want)
 	}
 	if got, want := w.p.requests("initialize")[0].body, strings.Replace(taskHello, `"h"`, "1", 1); got != want {
 		t.Errorf("the server got %s\nwant         %s", got, want)
 	}
-	w.g = &guest{st: w.st, id: r.header.Get("Mcp-Session-Id"), revision: "2025-11-25"}
-	if r := w.g.post(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`); r.status != 202 {
-		t.Fatalf("initialized = %d %s, want 202", r.status, r.body)
+	w.g = &legacytest.Session{Endpoint: w.st.Endpoint, ID: r.Header.Get("Mcp-Session-Id"), Revision: "2025-11-25"}
+	if r := w.g.Post(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`); r.Status != 202 {
+		t.Fatalf("initialized = %d %s, want 202", r.Status, r.Body)
 	}
-	w.get = w.g.listen(t)
+	w.get = w.g.Listen(t)
 	return w
 }
 
@@ -74,9 +75,9 @@ func (w *taskPair) asks(method, params, answer string) {
 		rw.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(rw, `{"jsonrpc":"2.0","id":%s,%s}`, m.ID, answer)
 	}
-	r := w.g.post(w.t, `{"jsonrpc":"2.0","id":"q","method":"`+method+`","params":`+params+`}`)
-	if want := `{"jsonrpc":"2.0","id":"q",` + answer + `}`; r.status != 200 || r.body != want {
-		w.t.Errorf("%s = %d %s\nwant %s", method, r.status, r.body, want)
+	r := w.g.Post(w.t, `{"jsonrpc":"2.0","id":"q","method":"`+method+`","params":`+params+`}`)
+	if want := `{"jsonrpc":"2.0","id":"q",` + answer + `}`; r.Status != 200 || r.Body != want {
+		w.t.Errorf("%s = %d %s\nwant %s", method, r.Status, r.Body, want)
 	}
 	got := w.p.requests(method)
 	if params := `"params":` + params + `}`; !strings.HasSuffix(got[len(got)-1].body, params) {
@@ -87,8 +88,8 @@ func (w *taskPair) asks(method, params, answer string) {
 // posts has the client post what is no request, and wants the server to get it.
 func (w *taskPair) posts(text, want string) {
 	w.t.Helper()
-	if r := w.g.post(w.t, text); r.status != 202 {
-		w.t.Errorf("posting %s = %d %s, want 202", text, r.status, r.body)
+	if r := w.g.Post(w.t, text); r.Status != 202 {
+		w.t.Errorf("posting %s = %d %s, want 202", text, r.Status, r.Body)
 	}
 	if got := <-w.answers; got != want {
 		w.t.Errorf("the server got %s\nwant         %s", got, want)
@@ -102,20 +103,20 @@ func TestT04TasksOfTheServer(t *testing.T) {
 	w.asks("tasks/get", `{"taskId":"t/\u0031"}`, `"result":`+fmt.Sprintf(oldTask, "input_required"))
 	status := `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":` + fmt.Sprintf(oldTask, "input_required") + `}`
 	w.onGet <- status
-	w.get.want(status)
+	w.get.Want(status)
 
 	w.p.on["tasks/result"] = func(rw http.ResponseWriter, _ *http.Request, m wire.Message) {
 		event := startSSE(rw)
 		event(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?","requestedSchema":{},%s}}`, ofTask)
 		event(`{"jsonrpc":"2.0","id":%s,"result":{"content":[],"got":%s,%s}}`, m.ID, <-w.answers, ofTask)
 	}
-	f := read(t, w.st.open(t, "POST", `{"jsonrpc":"2.0","id":7,"method":"tasks/result","params":{"taskId":"t/\u0031"}}`, "Mcp-Session-Id", w.g.id, "Mcp-Protocol-Version", "2025-11-25"))
-	f.want(`{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"?","requestedSchema":{},` + ofTask + `}}`)
-	if r := w.g.post(t, `{"jsonrpc":"2.0","id":1,"result":{"action":"accept",`+ofTask+`}}`); r.status != 202 {
-		t.Errorf("posted answer = %d %s, want 202", r.status, r.body)
+	f := legacytest.Read(t, w.st.Open(t, "POST", `{"jsonrpc":"2.0","id":7,"method":"tasks/result","params":{"taskId":"t/\u0031"}}`, "Mcp-Session-Id", w.g.ID, "Mcp-Protocol-Version", "2025-11-25"))
+	f.Want(`{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"?","requestedSchema":{},` + ofTask + `}}`)
+	if r := w.g.Post(t, `{"jsonrpc":"2.0","id":1,"result":{"action":"accept",`+ofTask+`}}`); r.Status != 202 {
+		t.Errorf("posted answer = %d %s, want 202", r.Status, r.Body)
 	}
-	f.want(`{"jsonrpc":"2.0","id":7,"result":{"content":[],"got":{"jsonrpc":"2.0","id":"q","result":{"action":"accept",` + ofTask + `}},` + ofTask + `}}`)
-	f.ends()
+	f.Want(`{"jsonrpc":"2.0","id":7,"result":{"content":[],"got":{"jsonrpc":"2.0","id":"q","result":{"action":"accept",` + ofTask + `}},` + ofTask + `}}`)
+	f.Ends()
 
 	w.asks("tasks/list", `{"cursor":"c"}`, `"result":{"tasks":[`+fmt.Sprintf(oldTask, "completed")+`],"nextCursor":"d"}`)
 	w.asks("tasks/cancel", `{"taskId":"t/\u0031"}`, `"error":{"code":-32602,"message":"it is over","data":{"n":1.0}}`)
@@ -133,7 +134,7 @@ func TestT04TasksOfTheClient(t *testing.T) {
 		{"tasks/cancel", `{"taskId":"t/\u0031"}`, fmt.Sprintf(oldTask, "cancelled")},
 	} {
 		w.onGet <- fmt.Sprintf(`{"jsonrpc":"2.0","id":"s-%d","method":"%s","params":%s}`, i, c.method, c.params)
-		w.get.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"%s","params":%s}`, i+1, c.method, c.params))
+		w.get.Want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"%s","params":%s}`, i+1, c.method, c.params))
 		w.posts(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":%s}`, i+1, c.answer), fmt.Sprintf(`{"jsonrpc":"2.0","id":"s-%d","result":%s}`, i, c.answer))
 	}
 	status := `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":` + fmt.Sprintf(oldTask, "completed") + `}`

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/http1"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -271,9 +272,9 @@ func TestF07UnreadableAnswer(t *testing.T) {
 	b, peers := pipeBack(t, Options{})
 	go func() {
 		p := <-peers
-		p.handshake(everything)
-		m := p.want("tools/call")
-		p.write(`{"jsonrpc":"2.0","id":%s,"result":{},"error":{"code":1,"message":"x"}}`, m.ID)
+		p.Handshake(legacytest.Everything)
+		m := p.Want("tools/call")
+		p.Write(`{"jsonrpc":"2.0","id":%s,"result":{},"error":{"code":1,"message":"x"}}`, m.ID)
 	}()
 	_, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &caller{}))
 	if err == nil || !strings.Contains(err.Error(), "can't be read") || !strings.Contains(err.Error(), `server "scripted"`) {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -35,22 +36,22 @@ func watchOn(t *testing.T, b *Back, aud *audience, want ...fanout.Topic) (string
 // wantURIs reads one request of method for each URI, in any order, and returns
 // their ids.
 func (p *connPeer) wantURIs(method string, uris ...string) map[string]wire.ID {
-	p.t.Helper()
+	p.T.Helper()
 	got := make(map[string]wire.ID)
 	for range uris {
-		m := p.want(method)
+		m := p.Want(method)
 		uri, _ := wire.GetString(m.Params, "uri")
 		got[uri] = m.ID
 	}
 	if keys := slices.Sorted(maps.Keys(got)); !slices.Equal(keys, uris) {
-		p.t.Errorf("%s for %q, want %q", method, keys, uris)
+		p.T.Errorf("%s for %q, want %q", method, keys, uris)
 	}
 	return got
 }
 
 func (p *connPeer) updated(uri, meta string) {
-	p.t.Helper()
-	p.write(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":%q%s}}`, uri, meta)
+	p.T.Helper()
+	p.Write(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":%q%s}}`, uri, meta)
 }
 
 func TestM2L31WatchOverAPipe(t *testing.T) {
@@ -68,37 +69,37 @@ func TestM2L31WatchOverAPipe(t *testing.T) {
 			acked <- outcome{honored, release}
 		}()
 		p := <-peers
-		p.handshake(everything)
+		p.Handshake(legacytest.Everything)
 		ids := p.wantURIs("resources/subscribe", "note://a", "note://b", "note://c") // pipelined
 		p.updated("note://c", "")                                                    // overtakes the answer
-		p.result(ids["note://c"], `{}`)
-		p.write(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32002,"message":"no b"}}`, ids["note://b"])
-		p.result(ids["note://a"], `{}`)
+		p.Result(ids["note://c"], `{}`)
+		p.Write(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32002,"message":"no b"}}`, ids["note://b"])
+		p.Result(ids["note://a"], `{}`)
 		got := <-acked
 		if got.honored != "toolsListChanged note://a note://c" {
 			t.Errorf("honored %q, want tools, a and c", got.honored)
 		}
-		p.write(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		p.Write(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 		p.updated("note://a/1", `,"_meta":{"io.modelcontextprotocol/subscriptionId":1,"x":1}`)
 		p.updated("note://b", "")
 		wantJournal(t, aud.log, "event note://c", "event toolsListChanged", `event note://a{"x":1}`)
 
 		// The server is gone; another comes up and knows nothing of subscriptions.
-		_ = p.conn.Close()
+		_ = p.Conn.Close()
 		p = <-peers
-		p.handshake(everything)
+		p.Handshake(legacytest.Everything)
 		ids = p.wantURIs("resources/subscribe", "note://a", "note://c")
 		synctest.Wait()
 		wantJournal(t, aud.log)
-		p.result(ids["note://a"], `{}`)
-		p.write(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32002,"message":"no c"}}`, ids["note://c"])
+		p.Result(ids["note://a"], `{}`)
+		p.Write(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32002,"message":"no c"}}`, ids["note://c"])
 		synctest.Wait()
 		wantJournal(t, aud.log, "end note://c", "event toolsListChanged", "event note://a")
 
 		got.release()
 		time.Sleep(DefaultLinger)
 		ids = p.wantURIs("resources/unsubscribe", "note://a")
-		p.result(ids["note://a"], `{}`)
+		p.Result(ids["note://a"], `{}`)
 		synctest.Wait()
 		if b.watchOf(testScope) != nil {
 			t.Error("the watch outlives what was wanted")
@@ -216,17 +217,17 @@ func TestM2L34WatchKeepsTheSession(t *testing.T) {
 			acked <- release
 		}()
 		p := <-peers
-		p.handshake(everything)
-		p.result(p.wantURIs("resources/subscribe", "note://a")["note://a"], `{}`)
+		p.Handshake(legacytest.Everything)
+		p.Result(p.wantURIs("resources/subscribe", "note://a")["note://a"], `{}`)
 		release := <-acked
 		time.Sleep(time.Hour)
 		p.updated("note://a", "")
 		wantJournal(t, aud.log, "event note://a")
 		release()
 		time.Sleep(DefaultLinger)
-		p.result(p.wantURIs("resources/unsubscribe", "note://a")["note://a"], `{}`)
+		p.Result(p.wantURIs("resources/unsubscribe", "note://a")["note://a"], `{}`)
 		time.Sleep(2 * time.Minute)
-		if _, err := p.conn.Read(); err == nil {
+		if _, err := p.Conn.Read(); err == nil {
 			t.Error("the session outlives its idle time")
 		}
 	})

@@ -22,7 +22,7 @@ const module = "github.com/mcpbridge/mcpbridge"
 var (
 	bottom = []string{"index", "internal/wire", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/backoff", "internal/limits"}
 	waist  = []string{"internal/exchange", "internal/transport"}
-	eras   = []string{"legacy", "modern/front", "modern/back", "modern/protocol"}
+	eras   = []string{"legacy/front", "legacy/back", "modern/front", "modern/back", "modern/protocol"}
 	top    = []string{"gateway", "internal/admin", "internal/config", "internal/metrics"}
 )
 
@@ -37,10 +37,12 @@ var layers = map[string][]string{
 	"internal/config":  slices.Concat(eras, waist, bottom, []string{"internal/hosts"}),
 	"internal/metrics": slices.Concat(eras, waist, bottom),
 
-	"legacy": slices.Concat(waist, bottom, []string{"legacy/projection", "internal/interest"}),
-	"modern": nil,
 	// The halves of an era meet in the gateway, or in a test. What both spell alike lies
 	// below them.
+	"legacy":          nil,
+	"legacy/front":    slices.Concat(waist, bottom, []string{"legacy/projection"}),
+	"legacy/back":     slices.Concat(waist, bottom, []string{"internal/interest"}),
+	"modern":          nil,
 	"modern/front":    slices.Concat(waist, bottom, []string{"modern/protocol"}),
 	"modern/back":     slices.Concat(waist, bottom, []string{"modern/protocol", "internal/interest"}),
 	"modern/protocol": {"internal/exchange", "internal/wire", "internal/spec"},
@@ -105,8 +107,10 @@ var layers = map[string][]string{
 var testLayers = map[string][]string{
 	"cmd/mcpbridge": {"internal/bridgetest"},
 	"gateway":       {"internal/notebook"},
-	"legacy":        {"internal/notebook", "internal/bridgetest/legacytest"},
-	"modern/front":  {"internal/bridgetest/moderntest"},
+	// A session that is passed on shows only where a front and a back are joined.
+	"legacy/front": {"internal/bridgetest/legacytest", "legacy/back"},
+	"legacy/back":  {"internal/bridgetest/legacytest", "internal/notebook", "legacy/front"},
+	"modern/front": {"internal/bridgetest/moderntest"},
 	// What has to pass both halves is tested with a front before the back.
 	"modern/back": {"internal/bridgetest/moderntest", "modern/front"},
 }
@@ -151,9 +155,11 @@ func TestRefusal(t *testing.T) {
 		e       edge
 		refused bool
 	}{
-		{"down", edge{from: "legacy", to: module + "/internal/exchange"}, false},
-		{"up", edge{from: "internal/exchange", to: module + "/legacy"}, true},
-		{"sideways between eras", edge{from: "legacy", to: module + "/modern/front"}, true},
+		{"down", edge{from: "legacy/back", to: module + "/internal/exchange"}, false},
+		{"up", edge{from: "internal/exchange", to: module + "/legacy/back"}, true},
+		{"sideways between eras", edge{from: "legacy/back", to: module + "/modern/front"}, true},
+		{"from a front of legacy to its back", edge{from: "legacy/front", to: module + "/legacy/back"}, true},
+		{"from a back of legacy to its front", edge{from: "legacy/back", to: module + "/legacy/front"}, true},
 		{"from a front to a back", edge{from: "modern/front", to: module + "/modern/back"}, true},
 		{"from a back to a front", edge{from: "modern/back", to: module + "/modern/front"}, true},
 		{"from a front to a back in a test", edge{from: "modern/front", to: module + "/modern/back", test: true}, true},

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/legacy"
+	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
 // BenchmarkCall is one translated tools/call over real sockets, with all that
@@ -74,7 +74,7 @@ func benchUpstream(b *testing.B, size int) string {
 // benchGateway returns the address of a gateway in front of upstream.
 func benchGateway(b *testing.B, upstream string) string {
 	g, err := New(Options{Servers: []ServerOptions{{Name: "peer", Open: func(c exchange.Changes) (Back, error) {
-		return legacy.NewBack(legacy.Options{Name: "peer", URL: upstream, Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
+		return legacyback.NewBack(legacyback.Options{Name: "peer", URL: upstream, Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
 	}}}})
 	if err != nil {
 		b.Fatal(err)

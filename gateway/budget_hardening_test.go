@@ -13,7 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/legacy"
+	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 	modernback "github.com/mcpbridge/mcpbridge/modern/back"
 )
 
@@ -104,7 +104,7 @@ func newLargePeer(t *testing.T, modernEra, stream bool) *largePeer {
 			if modernEra {
 				return modernback.New(modernback.Options{Name: "peer", URL: up, Changes: c, Logger: o.Logger, ClientInfo: info})
 			}
-			return legacy.NewBack(legacy.Options{Name: "peer", URL: up, Changes: c, Logger: o.Logger, ClientInfo: info, Lanes: 100})
+			return legacyback.NewBack(legacyback.Options{Name: "peer", URL: up, Changes: c, Logger: o.Logger, ClientInfo: info, Lanes: 100})
 		}
 	})
 	return p

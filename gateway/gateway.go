@@ -28,7 +28,7 @@ const (
 	DefaultBodyTimeout = 30 * time.Second
 )
 
-// A Back is an upstream with a life: legacy.Back is one.
+// A Back is an upstream with a life: legacyback.Back is one.
 type Back interface {
 	exchange.Upstream
 	// Start connects in the background, and keeps trying, so that the state of

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
-	"github.com/mcpbridge/mcpbridge/legacy"
+	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
 // Each limit that is hit is an error that names its key, a count and a line in the log.
@@ -75,7 +75,7 @@ func TestEachLimitIsToldOfThreeTimes(t *testing.T) {
 				p = newPeer(t)
 				o.Metrics = hits
 				o.Servers[0].Open = func(c exchange.Changes) (Back, error) {
-					return legacy.NewBack(legacy.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, MaxMessage: 4000,
+					return legacyback.NewBack(legacyback.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, MaxMessage: 4000,
 						ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`), Metrics: upstreamTally{hits}})
 				}
 				if tt.change != nil {

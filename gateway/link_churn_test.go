@@ -14,7 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/notebook"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
-	"github.com/mcpbridge/mcpbridge/legacy"
+	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
 // A kennel is a legacy server over connections, each served by a notebook of its own,
@@ -63,7 +63,7 @@ func TestS02Churn(t *testing.T) {
 	k := &kennel{conns: make(map[transport.Conn]bool)}
 	r := newRig(t, func(o *Options) {
 		o.Servers[0].Open = func(c exchange.Changes) (Back, error) {
-			return legacy.NewBack(legacy.Options{Name: "peer", Dial: k.dial, Changes: c, MaxSessions: 1000, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
+			return legacyback.NewBack(legacyback.Options{Name: "peer", Dial: k.dial, Changes: c, MaxSessions: 1000, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
 		}
 	})
 	var clients, deaths sync.WaitGroup

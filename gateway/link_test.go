@@ -11,7 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
-	"github.com/mcpbridge/mcpbridge/legacy"
+	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
 const hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"old","version":"1"}}}`
@@ -102,7 +102,7 @@ func TestS02EndsWithTheVerdict(t *testing.T) {
 					}
 				},
 				Open: func(Finding) (Back, error) {
-					return legacy.NewBack(legacy.Options{Name: "peer", URL: p.URL, Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
+					return legacyback.NewBack(legacyback.Options{Name: "peer", URL: p.URL, Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
 				}})
 			return d, err
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/legacy"
+	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
 	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
@@ -57,11 +57,11 @@ func (s *server) serveMessages(w http.ResponseWriter, r *http.Request) {
 }
 
 // eventSession returns nil if it answered why there is no session.
-func (s *server) eventSession(w http.ResponseWriter, r *http.Request) *legacy.EventSession {
-	id := r.URL.Query().Get(legacy.SessionParam)
+func (s *server) eventSession(w http.ResponseWriter, r *http.Request) *legacyfront.EventSession {
+	id := r.URL.Query().Get(legacyfront.SessionParam)
 	if id == "" {
 		modernfront.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
-			"the query lacks %s; GET %s/%s, and POST where its first event says", legacy.SessionParam, eventsPath, s.name))
+			"the query lacks %s; GET %s/%s, and POST where its first event says", legacyfront.SessionParam, eventsPath, s.name))
 		return nil
 	}
 	session := s.former.EventSession(id, s.g.authenticate(r))
@@ -74,7 +74,7 @@ func (s *server) eventSession(w http.ResponseWriter, r *http.Request) *legacy.Ev
 
 // take gives the session what was posted, and reports false if it answered that it
 // can't be read.
-func (s *server) take(w http.ResponseWriter, r *http.Request, session *legacy.EventSession, body []byte) bool {
+func (s *server) take(w http.ResponseWriter, r *http.Request, session *legacyfront.EventSession, body []byte) bool {
 	m, err := s.parse(body)
 	header := headerEra(r.Header)
 	var tooLong *exchange.TooLongError

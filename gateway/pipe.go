@@ -12,7 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/legacy"
+	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
 	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
@@ -28,7 +28,7 @@ type pipe struct {
 	s      *server
 	conn   transport.Conn
 	modern *modernfront.Pipe
-	former *legacy.Pipe
+	former *legacyfront.Pipe
 	lose   context.CancelCauseFunc // says why the client can't be reached any more
 }
 

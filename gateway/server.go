@@ -15,7 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/legacy"
+	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
 	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
@@ -28,7 +28,7 @@ type server struct {
 	handler  exchange.Handler   // the back, behind what keeps its results and its tasks
 	owners   *taskOwners        // nil where tasks have none
 	front    *modernfront.Front // of modern clients
-	former   *legacy.Front      // of legacy clients
+	former   *legacyfront.Front // of legacy clients
 	shared   bool               // all clients have one session upstream
 	lines    slog.Handler       // takes a line for each request; it knows the server's name
 	kinds    sync.Map           // lineKind -> slog.Handler, of lines
@@ -72,9 +72,9 @@ func (s *server) openFronts(so ServerOptions) (err error) {
 	return err
 }
 
-func (s *server) openLegacyFront(so ServerOptions) (*legacy.Front, error) {
+func (s *server) openLegacyFront(so ServerOptions) (*legacyfront.Front, error) {
 	g := s.g
-	return legacy.NewFront(legacy.FrontOptions{
+	return legacyfront.NewFront(legacyfront.FrontOptions{
 		Name:            so.Name,
 		Handler:         s,
 		Describer:       s,

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/legacy"
+	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 	modernback "github.com/mcpbridge/mcpbridge/modern/back"
 )
 
@@ -85,7 +85,7 @@ func (h *house) detect(t *testing.T) (*Detector, func()) {
 	var d *Detector
 	doubt := func(why string) { d.Doubt(why) }
 	mo := modernback.Options{Name: "s", URL: "http://127.0.0.1", RoundTripper: tr, ClientInfo: info, Doubt: doubt}
-	lo := legacy.Options{Name: "s", URL: "http://127.0.0.1", RoundTripper: tr, ClientInfo: info, Doubt: doubt}
+	lo := legacyback.Options{Name: "s", URL: "http://127.0.0.1", RoundTripper: tr, ClientInfo: info, Doubt: doubt}
 	d, err := Detect(DetectOptions{
 		Name: "s",
 		Probe: func(ctx context.Context) Finding {
@@ -99,7 +99,7 @@ func (h *house) detect(t *testing.T) (*Detector, func()) {
 			if f.Era == spec.Modern {
 				return modernback.New(mo)
 			}
-			return legacy.NewBack(lo)
+			return legacyback.NewBack(lo)
 		},
 	})
 	if err != nil {

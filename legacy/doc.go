@@ -1,43 +1,15 @@
-// Package legacy speaks the revisions of the Model Context Protocol that hold a
-// session: 2024-11-05 to 2025-11-25.
+// Package legacy holds what speaks the revisions of the Model Context Protocol that
+// have a session: 2024-11-05 to 2025-11-25. It has no code of its own.
 //
-// Its back answers "how does a request that stands alone get served by a server
-// that insists on a session?". A [Back] is an [exchange.Upstream]: it opens
-// sessions with one server by itself, keeps them in a pool, one profile per
-// session, and gives every request the parts a legacy server expects: the
-// session, ids and progress tokens unique on the connection, the log level in
-// force. What the server sends meanwhile goes to the request it belongs to, or,
-// if it tells of a change, to the watch of the profile.
-//
-//	Back ── pool ── session ─┬─ httpLink ─── POST, GET stream, DELETE
-//	     └─ watch (changes)  ├─ eventLink ── HTTP+SSE: one stream, POST
-//	                         └─ connLink ─── child process or in-memory pipe
-//
-// What the server asks is put to the client whose call it asks for. Where nothing
-// on the wire tells which call that is, few calls run at a time (lanes), and a
-// question that may belong to several waits or is refused: it never reaches the
-// wrong client. While a client is asked its call is parked: a goroutine waits in
-// [exchange.Exchange]'s Ask, the call's time stands still, its lane is free.
-//
-// A session is one handshake: it is never revived. When the server has lost it,
-// the pool opens another, and the Back repeats the request if that is safe.
-//
-// Its front answers the opposite: "what does a client that insists on a session see
-// of a server that may have none?". A [Front] holds the session (downstream), serves
-// its requests (incoming) from any exchange.Handler, puts questions to it on the
-// stream of their call, and tells it of changes.
-//
-//	Front ── roll ── downstream ─┬─ incoming ── post ── eventStream ── writer (HTTP)
-//	     └── Pipe ───────┘       │          └── pipeOutlet (a connection of messages)
-//	                             └─ subscriptions ── mailbox ── GET stream, or the pipe
-//
-// A client on HTTP+SSE (EventSession) is a Pipe, too.
-//
-// Over HTTP a call outlives its connection: what is sent on a stream is kept for a
-// client that comes back, within bounds. What of a modern server a client of an
-// older revision does not take, package projection turns into what it takes.
+//   - Package front serves clients. It holds a session for each, whatever the server
+//     behind it speaks.
+//   - Package back serves requests that stand alone, by a server that insists on a
+//     session; and passes on the whole sessions of legacy clients.
+//   - Package projection turns what a modern server says into what a client of an
+//     older revision takes.
 //
 // Front and back refuse to know each other: results and errors leave the back as
 // the server wrote them, error codes aside whose meaning changed between eras, and
-// the front does not know whom it asks.
+// the front does not know whom it asks. What they have in common is in package
+// exchange, and in those below it.
 package legacy

@@ -19,7 +19,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/legacy"
+	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
 // newGateway turns a configuration into a gateway with all its servers, whose commands
@@ -154,9 +154,9 @@ func (b *builder) serverOptions() gateway.ServerOptions {
 	}
 }
 
-func (b *builder) backOptions() legacy.Options {
+func (b *builder) backOptions() legacyback.Options {
 	s := b.server
-	o := legacy.Options{
+	o := legacyback.Options{
 		Name:           s.Name,
 		ClientInfo:     implementation(),
 		Roots:          roots(s.Roots),
@@ -164,21 +164,21 @@ func (b *builder) backOptions() legacy.Options {
 		OneClient:      b.clientFirst,
 		Lanes:          int(s.Lanes.Stdio),
 		KeepLane:       s.Isolation == string(gateway.IsolateNothing),
-		Synthesize:     legacy.Synthesize(s.Synthesize),
-		Timeouts:       legacy.Timeouts{Connect: s.Timeouts.Connect, Request: s.Timeouts.Request, Max: s.Timeouts.Max},
+		Synthesize:     legacyback.Synthesize(s.Synthesize),
+		Timeouts:       legacyback.Timeouts{Connect: s.Timeouts.Connect, Request: s.Timeouts.Request, Max: s.Timeouts.Max},
 		Idle:           s.Idle,
 		Linger:         s.Linger,
 		Subscribes:     int(b.config.Limits.SubscribesEach),
 		MaxSessions:    int(b.config.Limits.Sessions),
 		MaxMessage:     int(b.config.Limits.UpstreamMessage),
-		Subresources:   legacy.Subresources(s.Subresources),
+		Subresources:   legacyback.Subresources(s.Subresources),
 		Cache:          cacheHints(s.Cache),
 		Logger:         b.log,
 		Metrics:        b.metrics,
 	}
 	o.Launcher, o.Dial = b.processes(), b.dial()
 	if o.Launcher == nil && o.Dial == nil {
-		o.URL, o.Headers, o.Transport = s.URL, b.headers(), legacy.Transport(s.Type)
+		o.URL, o.Headers, o.Transport = s.URL, b.headers(), legacyback.Transport(s.Type)
 		o.RoundTripper = b.upstream.http
 	}
 	if s.Command != "" {

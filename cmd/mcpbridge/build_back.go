@@ -8,7 +8,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
-	"github.com/mcpbridge/mcpbridge/legacy"
+	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 	modernback "github.com/mcpbridge/mcpbridge/modern/back"
 )
 
@@ -49,7 +49,7 @@ func (b *builder) era() spec.Era {
 	switch {
 	case b.server.Builtin == modernNotebook, b.server.Era == spec.Modern.String():
 		return spec.Modern
-	case b.server.Builtin != "", b.server.Era == spec.Legacy.String(), b.server.Type == string(legacy.TransportSSE):
+	case b.server.Builtin != "", b.server.Era == spec.Legacy.String(), b.server.Type == string(legacyback.TransportSSE):
 		return spec.Legacy
 	}
 	return spec.Unknown
@@ -69,7 +69,7 @@ func (b *builder) openAs(f gateway.Finding, changes exchange.Changes, doubt func
 	}
 	o := b.backOptions()
 	o.Changes, o.Doubt = changes, doubt
-	back, err := legacy.NewBack(o)
+	back, err := legacyback.NewBack(o)
 	if err != nil {
 		return nil, err // and no typed nil in the interface
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/legacy"
+	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
 // Every key arrives where it is meant to: each has a value here that is not its
@@ -88,19 +88,19 @@ servers:
 
 	back := web.backOptions()
 	back.Logger, back.Metrics = nil, nil
-	if want := (legacy.Options{
+	if want := (legacyback.Options{
 		Name: "web", URL: "https://docs.example.com/mcp", Headers: http.Header{"X-Key": {"k"}}, ClientInfo: implementation(),
 		Roots: []byte(`[{"uri":"file:///a"},{"uri":"file:///b%20c"}]`), Lanes: 3, KeepLane: true,
-		Synthesize: legacy.Synthesize{Tools: 19 * time.Second, Prompts: 20 * time.Second, Resources: 21 * time.Second, Updates: 22 * time.Second},
-		Timeouts:   legacy.Timeouts{Connect: 15 * time.Second, Request: 16 * time.Second, Max: 17 * time.Second},
+		Synthesize: legacyback.Synthesize{Tools: 19 * time.Second, Prompts: 20 * time.Second, Resources: 21 * time.Second, Updates: 22 * time.Second},
+		Timeouts:   legacyback.Timeouts{Connect: 15 * time.Second, Request: 16 * time.Second, Max: 17 * time.Second},
 		Idle:       13 * time.Second, Linger: 14 * time.Second, Subscribes: 200, MaxSessions: 4, MaxMessage: 3 << 10,
-		Subresources: legacy.SubresourcesAsSent, HideExtensions: hidden,
+		Subresources: legacyback.SubresourcesAsSent, HideExtensions: hidden,
 		Cache: map[string]exchange.CacheHint{"tools/list": {TTL: 18_000, Public: true}},
 	}); !reflect.DeepEqual(back, want) {
 		t.Errorf("back options = %+v\nwant %+v", back, want)
 	}
 	old := &builder{config: c, server: &c.Servers[3], log: log}
-	if got, era := old.backOptions().Transport, old.era(); got != legacy.TransportSSE || era != spec.Legacy {
+	if got, era := old.backOptions().Transport, old.era(); got != legacyback.TransportSSE || era != spec.Legacy {
 		t.Errorf("of type sse: transport %q, era %v, want sse and legacy", got, era)
 	}
 	if got := web.era(); got != spec.Unknown {

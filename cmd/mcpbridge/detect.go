@@ -9,7 +9,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
-	"github.com/mcpbridge/mcpbridge/legacy"
+	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 	modernback "github.com/mcpbridge/mcpbridge/modern/back"
 )
 
@@ -122,5 +122,5 @@ func (b *builder) shares(standing spec.Era) (first, second time.Duration) {
 func (b *builder) greet(ctx context.Context, within time.Duration, how exchange.Probing) (exchange.Verdict, error) {
 	o := b.backOptions()
 	o.Timeouts.Connect = within
-	return legacy.Probe(ctx, o, how)
+	return legacyback.Probe(ctx, o, how)
 }

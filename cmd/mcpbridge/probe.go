@@ -16,7 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/guard"
 	"github.com/mcpbridge/mcpbridge/internal/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/legacy"
+	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
 func newProbeCommand(p process) *cobra.Command {
@@ -142,7 +142,7 @@ func (p *prober) run(ctx context.Context, out io.Writer, asJSON bool) error {
 // examine finds out the era and then asks the server, as one of that era, what it has.
 func (p *prober) examine(ctx context.Context) (exchange.Verdict, error) {
 	how := exchange.Probing{Lists: true, Begin: p.began}
-	if p.server.Type == string(legacy.TransportSSE) {
+	if p.server.Type == string(legacyback.TransportSSE) {
 		return p.greet(ctx, p.server.Timeouts.Connect, how) // which has one era alone
 	}
 	v, err := p.detect(ctx, spec.Unknown, how)

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
-	"github.com/mcpbridge/mcpbridge/legacy"
+	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
 // runGateway is mcpbridge with three servers: the upstream over HTTP, the same
@@ -25,9 +25,9 @@ func runGateway(c *control, o roleOptions) error {
 		return err
 	}
 	g, err := gateway.New(gateway.Options{Logger: r.log, Metrics: r.metrics, MaxStreams: 100_000, Servers: []gateway.ServerOptions{
-		r.server("http", legacy.Options{URL: "http://" + o.upstream + "/mcp"}),
-		r.server("stream", legacy.Options{URL: "http://" + o.upstream + "/stream"}),
-		r.server("stdio", legacy.Options{Dial: r.startStdio}),
+		r.server("http", legacyback.Options{URL: "http://" + o.upstream + "/mcp"}),
+		r.server("stream", legacyback.Options{URL: "http://" + o.upstream + "/stream"}),
+		r.server("stdio", legacyback.Options{Dial: r.startStdio}),
 	}})
 	if err != nil {
 		return err
@@ -46,12 +46,12 @@ type rig struct {
 	metrics *metrics.Metrics
 }
 
-func (r *rig) server(name string, o legacy.Options) gateway.ServerOptions {
+func (r *rig) server(name string, o legacyback.Options) gateway.ServerOptions {
 	o.Name, o.Logger, o.Metrics = name, r.log, r.metrics
 	o.ClientInfo = []byte(`{"name":"mcpbridge","version":"bench"}`)
 	return gateway.ServerOptions{Name: name, Open: func(ch exchange.Changes) (gateway.Back, error) {
 		o.Changes = ch
-		b, err := legacy.NewBack(o)
+		b, err := legacyback.NewBack(o)
 		if err != nil {
 			return nil, err // and no typed nil in the interface
 		}

@@ -1,0 +1,357 @@
+package back
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// A Back serves requests of any client from one legacy server. It is an
+// [exchange.Upstream]. Its methods are safe for concurrent use.
+type Back struct {
+	// Set by NewBack, read-only after.
+	opts     Options
+	log      *slog.Logger
+	endpoint *endpoint   // nil if the server is not reached over HTTP
+	older    atomic.Bool // it was found to speak HTTP+SSE
+	pool     *pool
+	watches  *watches
+	health   *health
+	lanes    *lanes
+
+	stop    context.CancelFunc // of what Start started; nil before
+	running sync.WaitGroup     // that, too
+
+	// mu guards the fields below.
+	mu    sync.Mutex
+	links *simplelru.LRU[exchange.Principal, *relay]    // the last that was linked, by principal
+	known *simplelru.LRU[string, *exchange.Description] // the last, by scope
+	roots *simplelru.LRU[string, json.RawMessage]       // the last answer to roots/list, by scope
+	tools *simplelru.LRU[string, *toolbox]              // by scope
+}
+
+var _ exchange.Upstream = (*Back)(nil)
+
+// NewBack checks opts and fills in defaults. It starts nothing; see
+// [Back.Start]. Whoever gets a Back calls Close.
+func NewBack(opts Options) (*Back, error) {
+	if err := opts.check(); err != nil {
+		return nil, err
+	}
+	opts.fill()
+	b := &Back{opts: opts, log: opts.Logger, endpoint: newEndpoint(&opts), health: newHealth(opts.Logger)}
+	known, err := simplelru.NewLRU[string, *exchange.Description](opts.MaxSessions, nil)
+	if err != nil {
+		return nil, fmt.Errorf("legacy: NewBack: server %q: %w", opts.Name, err)
+	}
+	b.known = known
+	if b.links, err = simplelru.NewLRU[exchange.Principal, *relay](opts.MaxSessions, nil); err != nil {
+		return nil, fmt.Errorf("legacy: NewBack: server %q: %w", opts.Name, err)
+	}
+	if b.roots, err = simplelru.NewLRU[string, json.RawMessage](opts.MaxSessions, nil); err != nil {
+		return nil, fmt.Errorf("legacy: NewBack: server %q: %w", opts.Name, err)
+	}
+	if b.tools, err = simplelru.NewLRU[string, *toolbox](opts.MaxSessions, nil); err != nil {
+		return nil, fmt.Errorf("legacy: NewBack: server %q: %w", opts.Name, err)
+	}
+	if b.lanes, err = newLanes(&b.opts); err != nil {
+		return nil, err
+	}
+	if b.pool, err = newPool(&b.opts, b.connect); err != nil {
+		return nil, err
+	}
+	b.watches = newWatches(b.watchOptions())
+	b.pool.lingers = func(scope string) bool {
+		w := b.watchOf(scope)
+		return w != nil && w.unwanted()
+	}
+	return b, nil
+}
+
+// Era returns spec.Legacy.
+func (b *Back) Era() spec.Era { return spec.Legacy }
+
+// Serve implements [exchange.Handler].
+//
+// A request is sent a second time only if the first can't have had an effect:
+// nothing was sent, the server refused it unseen because it has lost the
+// session, or the method only reads.
+func (b *Back) Serve(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+	if req.Era == spec.Modern && spec.OnTask(req.Method) {
+		return nil, exchange.Refuse(spec.CodeMethodNotFound, "method %q does not exist in revision %s for server %q, whose tasks are those of an earlier revision", req.Method, req.Revision, b.opts.Name)
+	}
+	var v visitRounds
+	defer v.end()
+	for repeated := false; ; repeated = true {
+		res, err := b.serveVisiting(ctx, req, x, &v)
+		if err == nil {
+			return res, nil
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		f := asFailure(err)
+		if f == nil || repeated || !f.lost && !f.again || !f.repeatable(req.Method) {
+			return nil, b.clientError(req.Method, err)
+		}
+		b.log.Info("repeating request", "method", req.Method, "cause", f)
+	}
+}
+
+// serveVisiting sends the request, and sends it anew after what the server wants
+// visited. The lane is others' meanwhile: nothing waits upstream.
+func (b *Back) serveVisiting(ctx context.Context, req *exchange.Request, x exchange.Exchange, v *visitRounds) (*exchange.Result, error) {
+	for {
+		res, err := b.serveInLane(ctx, req, x, v)
+		demand, ok := err.(*visitDemand)
+		if !ok {
+			return res, err
+		}
+		if err := v.meet(ctx, req, x, demand.err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// serveInLane sends the request, once it has a lane if it needs one. A session that
+// demands visits goes to v.
+func (b *Back) serveInLane(ctx context.Context, req *exchange.Request, x exchange.Exchange, v *visitRounds) (*exchange.Result, error) {
+	lane, leave, err := b.lanes.enter(ctx, req, v.lane)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	s, release, err := b.sessionFor(ctx, req, lane, v)
+	if err != nil {
+		return nil, err
+	}
+	free := leave
+	if b.opts.KeepLane {
+		free = nil
+	}
+	held := false
+	defer func() {
+		if !held {
+			release()
+		}
+	}()
+	res, err := s.serve(ctx, req, x, free)
+	if _, held = err.(*visitDemand); held {
+		v.hold(s, lane, release)
+		return nil, err
+	}
+	if f := asFailure(err); f != nil && f.fate == notSent && !f.lost && ctx.Err() == nil {
+		b.health.report(f)
+	}
+	return res, err
+}
+
+// sessionFor returns the session that a request goes to, and how to give it back. A
+// single request that has a session stays with it.
+func (b *Back) sessionFor(ctx context.Context, req *exchange.Request, lane int, v *visitRounds) (*session, func(), error) {
+	if s := v.session(); s != nil && req.Profile.Single {
+		return s, func() {}, nil
+	}
+	return b.pool.get(ctx, laneProfile(req.Profile, lane), req.Profile.Single)
+}
+
+// connect opens a session for the pool and takes note of how that went.
+func (b *Back) connect(ctx context.Context, p exchange.Profile) (*session, error) {
+	s, err := b.open(ctx, p)
+	if wasStopped(ctx) {
+		return s, err
+	}
+	if err := b.connected(ctx, err); err != nil {
+		return nil, err
+	}
+	scope, _, _ := strings.Cut(p.Scope, laneMark)
+	b.remember(scope, s)
+	return s, nil
+}
+
+// wasStopped reports whether a dial was ended by us, which says nothing of the server.
+func wasStopped(ctx context.Context) bool {
+	why := context.Cause(ctx)
+	return why == exchange.ErrShutdown || why == errUnwanted
+}
+
+// connected takes note of how opening a session went, and returns what the pool has
+// to know of it. A server that refuses a client's own handshake is there.
+func (b *Back) connected(ctx context.Context, err error) error {
+	if wasStopped(ctx) {
+		return err
+	}
+	var no *relayRefusal
+	var alone *oneProcessError
+	there := errors.As(err, &no) || errors.As(err, &alone) || errors.Is(err, exchange.ErrOtherEra)
+	if there {
+		b.health.report(nil)
+	} else {
+		b.health.report(err)
+	}
+	if err == nil {
+		return nil
+	}
+	if b.suspicious(err) && alone == nil {
+		b.opts.Doubt(cause(err).Error())
+	}
+	return &failure{cause: err, fate: notSent, spoke: there || saidNo(err)}
+}
+
+// suspicious reports whether a server of the other era may have failed a handshake so:
+// it refused, had nothing to say, or is a command that ended.
+func (b *Back) suspicious(err error) bool {
+	var never *unconnected
+	ended := b.endpoint == nil && !errors.As(err, &never) && !errors.Is(err, context.Canceled)
+	return ended || saidNo(err) || errors.Is(err, errSlowHandshake)
+}
+
+// Describe implements [exchange.Describer]: it tells what the server answered to
+// initialize. It waits for a server that starts as long as opening a session may take,
+// and for one that is known to be away not at all if there is an answer of earlier.
+func (b *Back) Describe(ctx context.Context, req *exchange.Request) (*exchange.Description, error) {
+	if ctx.Err() != nil {
+		if d := b.lastKnown(req.Profile.Scope); d != nil {
+			return d, nil
+		}
+		return nil, context.Cause(ctx)
+	}
+	if d := b.toldByLink(req); d != nil {
+		return d, nil
+	}
+	wait, cancel := b.describePatience(ctx, req.Profile)
+	defer cancel()
+	s, release, err := b.pool.get(wait, req.Profile, req.Profile.Single)
+	if err == nil {
+		defer release()
+		return b.remember(req.Profile.Scope, s), nil
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if d := b.lastTold(req.Profile); d != nil && !errors.Is(err, exchange.ErrOtherEra) {
+		return d, nil
+	}
+	return nil, b.clientError(spec.MethodDiscover, err)
+}
+
+// toldByLink returns what a command said of itself in a session that is linked for the
+// same principal, if a process would have to be started to ask; else nil.
+func (b *Back) toldByLink(req *exchange.Request) *exchange.Description {
+	if b.opts.Launcher == nil || b.opts.Launcher.HasKept() || len(b.pool.sessions(req.Profile.Scope)) > 0 {
+		return nil
+	}
+	b.mu.Lock()
+	r, ok := b.links.Get(req.Principal)
+	b.mu.Unlock()
+	if !ok || !r.s.alive() {
+		return nil
+	}
+	return r.describe()
+}
+
+// describePatience bounds the wait for a server that is known to be away, where there is
+// something to tell all the same.
+func (b *Back) describePatience(ctx context.Context, p exchange.Profile) (context.Context, context.CancelFunc) {
+	if state, _, _ := b.health.read(); state == StateDown && b.lastTold(p) != nil {
+		return context.WithTimeout(ctx, maxRestWait)
+	}
+	return ctx, func() {}
+}
+
+// lastTold returns what the server said of itself last to a profile, or to the gateway;
+// nil if nothing.
+func (b *Back) lastTold(p exchange.Profile) *exchange.Description {
+	if d := b.lastKnown(p.Scope); d != nil {
+		return d
+	}
+	return b.lastKnown(b.probeProfile().Scope)
+}
+
+// remember keeps and returns what a scope's session tells of the server.
+func (b *Back) remember(scope string, s *session) *exchange.Description {
+	d := s.describe(b.opts.HideExtensions)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.known.Add(scope, d)
+	return d
+}
+
+// lastKnown returns what was remembered of a scope, or nil. A scope is never
+// told what another's session said: it may depend on who asked.
+func (b *Back) lastKnown(scope string) *exchange.Description {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d, _ := b.known.Get(scope)
+	return d
+}
+
+// toolbox returns what is known of a scope's tools.
+func (b *Back) toolbox(scope string) *toolbox {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	tools, ok := b.tools.Get(scope)
+	if !ok {
+		tools = newToolbox()
+		b.tools.Add(scope, tools)
+	}
+	return tools
+}
+
+// Watch implements [exchange.Source].
+func (b *Back) Watch(ctx context.Context, p exchange.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
+	return b.watches.Watch(ctx, p, want)
+}
+
+func (b *Back) watchOf(scope string) *watch { return b.watches.Of(scope) }
+
+func (b *Back) watchOptions() watchOptions {
+	return watchOptions{
+		name:         b.opts.Name,
+		hold:         b.watchSession,
+		changes:      b.opts.Changes,
+		metrics:      b.opts.Metrics,
+		logger:       b.opts.Logger,
+		subresources: b.opts.Subresources,
+		rate:         b.opts.Subscribes,
+		linger:       b.opts.Linger,
+		request:      b.opts.Timeouts.Request,
+	}
+}
+
+// watchSession gives a watch the session that the profile's requests share. A
+// profile of single requests has none but the watch's, which ends with it.
+func (b *Back) watchSession(ctx context.Context, p exchange.Profile) (watched, func(), error) {
+	s, release, err := b.pool.get(ctx, p, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, release, nil
+}
+
+// Close ends every session upstream and waits for all that the Back started.
+// Requests in flight fail. ctx bounds the wait; what remains then ends by
+// itself within seconds.
+func (b *Back) Close(ctx context.Context) error {
+	if b.stop != nil {
+		b.stop()
+	}
+	b.watches.Close()
+	b.running.Wait()
+	err := b.pool.close(ctx)
+	if b.endpoint != nil {
+		b.endpoint.close()
+	}
+	return err
+}

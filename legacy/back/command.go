@@ -1,0 +1,203 @@
+package back
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+)
+
+const (
+	// wedgedTime is how long a process that was asked something before may be silent
+	// once it has read initialize; unseenTime is how long where the system does not
+	// tell what it has read.
+	wedgedTime = 5 * time.Second
+	unseenTime = 30 * time.Second
+	// exitTime is how long a process whose connection has ended may take to exit.
+	exitTime = 500 * time.Millisecond
+	// leavingTime is how long sessions whose clients have just left may take to
+	// become idle.
+	leavingTime = 2 * time.Second
+	// leavingPoll is the time between two looks at that.
+	leavingPoll = 100 * time.Millisecond
+)
+
+// errWedged says that a process does not answer after it was asked what it is.
+var errWedged = errors.New("it read initialize and stayed silent, after it had been asked what it is")
+
+// A oneProcessError says that a process ended at its start while another of the same
+// command was in use.
+type oneProcessError struct {
+	server string
+	err    error
+}
+
+func (e *oneProcessError) Error() string {
+	return e.because(cause(e.err).Error())
+}
+
+// Public returns what clients are told.
+func (e *oneProcessError) Public() string { return e.because(transport.Public(e.err)) }
+
+func (e *oneProcessError) because(why string) string {
+	return fmt.Sprintf("server %q could not be started once more while another client uses it: %s; it seems to allow one process at a time: set isolation: shared for it, so that its clients share one, or try again when the other client has left",
+		e.server, why)
+}
+
+// Unwrap returns how the process ended.
+func (e *oneProcessError) Unwrap() error { return e.err }
+
+// An opener opens a session over the link that a connector gives it. ctx bounds it.
+type opener func(ctx context.Context, to connector) (*session, error)
+
+// openCommand opens a session in a process of the server's command: in the one that was
+// started to ask what it is, if there is one. A process is started anew only in the place
+// of one that has ended, or takes no more messages because of what it was asked.
+func (b *Back) openCommand(ctx context.Context, share exchange.Share, open opener) (*session, error) {
+	for {
+		if err := b.makeWay(ctx, share); err != nil {
+			return nil, err
+		}
+		p, err := b.opts.Launcher.Dial(ctx)
+		if err != nil {
+			return nil, &unconnected{err}
+		}
+		asked := p.LastID() > 0
+		s, err := b.openIn(ctx, p, open)
+		if err == nil {
+			return s, nil
+		}
+		again, err := b.parted(ctx, p, share, asked, err)
+		if !again {
+			return nil, err
+		}
+		b.log.Info("starting the command again", "error", cause(err))
+	}
+}
+
+// makeWay ends the sessions of a share that nobody uses, if a process has to be started
+// for it: some servers allow one at a time. Those of others stay, whatever that means for
+// the start: nobody ends another's state.
+func (b *Back) makeWay(ctx context.Context, share exchange.Share) error {
+	if b.opts.Launcher.HasKept() {
+		return nil
+	}
+	return b.pool.endIdle(ctx, share)
+}
+
+// openIn opens a session in a process, which it leaves alive if that fails.
+func (b *Back) openIn(ctx context.Context, p *transport.Process, open opener) (*session, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if p.LastID() > 0 {
+		var watching sync.WaitGroup
+		defer watching.Wait()
+		defer cancel(nil)
+		watching.Go(func() { // ends with ctx
+			if p.AwaitSilence(ctx, patienceWith(p)) {
+				cancel(errWedged)
+			}
+		})
+	}
+	conn := p.Borrow()
+	var tried *session
+	s, err := open(ctx, func(ctx context.Context, s *session) error {
+		s.ids.Store(p.LastID())
+		tried = s
+		newConnLink(ctx, s, conn)
+		return nil
+	})
+	if err != nil {
+		if tried != nil {
+			p.SetLastID(tried.highestID())
+		}
+		return nil, err
+	}
+	conn.Adopt()
+	p.SetQuiet(false)
+	return s, nil
+}
+
+// highestID returns the last id that a request was given.
+func (s *session) highestID() int64 { return s.ids.Load() }
+
+// patienceWith is how long a process may be silent that was asked something before.
+func patienceWith(p *transport.Process) time.Duration {
+	if _, known := p.Unread(); known {
+		return wedgedTime
+	}
+	return unseenTime
+}
+
+// parted decides what becomes of a process in which no session could be opened, and
+// whether to try again in another. asked says that somebody had asked it something
+// before.
+func (b *Back) parted(ctx context.Context, p *transport.Process, share exchange.Share, asked bool, err error) (again bool, why error) {
+	if ctx.Err() != nil {
+		b.endLater(p)
+		return false, err
+	}
+	switch {
+	case saidNo(err) && (!asked || p.IsSilent()): // it was only slow to answer, maybe
+		p.SetRefused(true)
+		b.opts.Launcher.Keep(p)
+		return false, &otherEraError{err}
+	case saidNo(err), errors.Is(err, errWedged):
+		b.opts.Launcher.SetFirst(spec.MethodInitialize)
+		_ = p.Close()
+		return true, err
+	case !p.EndsWithin(exitTime):
+		b.endLater(p)
+		return false, err
+	}
+	read := p.HasRead()
+	disturbed, beside := p.Disturbed(), p.Beside()
+	_ = p.Close()
+	switch {
+	case asked && read:
+		b.opts.Launcher.SetFirst(spec.MethodInitialize)
+		return true, err
+	case disturbed:
+		return backoff.Wait(ctx, reachPauses.Min/4) == nil, err
+	case beside > 0:
+		if how := transport.Exited(p.Err()); how != nil {
+			err = how
+		}
+		return b.leftAlone(ctx, share), &oneProcessError{b.opts.Name, err}
+	}
+	return false, err
+}
+
+// leftAlone waits a moment for the other sessions of the command to end, of which it ends
+// the share's own, and reports whether they have.
+func (b *Back) leftAlone(ctx context.Context, share exchange.Share) bool {
+	ctx, cancel := context.WithTimeout(ctx, leavingTime)
+	defer cancel()
+	for b.pool.endIdle(ctx, share) == nil {
+		if b.opts.Launcher.Alive() == 0 {
+			return true
+		}
+		if backoff.Wait(ctx, leavingPoll) != nil {
+			break
+		}
+	}
+	return false
+}
+
+// endLater ends a process in the background; the pool, whose dial this is, waits for it.
+func (b *Back) endLater(p *transport.Process) { b.pool.running.Go(func() { _ = p.Close() }) }
+
+// An otherEraError says that a server refused the handshake, as one of the other era
+// does.
+type otherEraError struct{ err error }
+
+func (e *otherEraError) Error() string { return e.err.Error() }
+
+// Unwrap returns the refusal, and that the era is in doubt.
+func (e *otherEraError) Unwrap() []error { return []error{e.err, exchange.ErrOtherEra} }

@@ -1,0 +1,370 @@
+package back
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A child is one process of a command, in memory: what it says is up to its script.
+type child struct {
+	transport.Conn
+	peer   *connPeer
+	unread atomic.Int64 // bytes that it has not read
+	once   sync.Once
+	gone   chan struct{}
+	words  string
+}
+
+func (c *child) Unread() (int, bool)   { return int(c.unread.Load()), true }
+func (c *child) Done() <-chan struct{} { return c.gone }
+
+func (c *child) Err() error {
+	return &transport.ExitError{Name: "scripted", Status: "exit status 1", Stderr: []string{c.words}}
+}
+
+// exit ends the child by itself.
+func (c *child) exit(words string) {
+	c.once.Do(func() {
+		c.words = words
+		_ = c.peer.Conn.Close()
+		close(c.gone)
+	})
+}
+
+// Close lets the script read what was written before.
+func (c *child) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(func() { close(c.gone) })
+	return err
+}
+
+// serves answers the handshake.
+func serves(c *child) { c.peer.Handshake(legacytest.Everything) }
+
+// refuses answers initialize with an error.
+func refuses(c *child) {
+	m := c.peer.Want("initialize")
+	c.peer.Write(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32022,"message":"no such revision"}}`, m.ID)
+}
+
+// reads takes initialize and says nothing.
+func reads(c *child) { c.peer.Want("initialize") }
+
+// exits ends on initialize.
+func exits(c *child) {
+	c.peer.Want("initialize")
+	c.exit("unexpected message")
+}
+
+// A commandRig is a Back of a command whose processes follow scripts in turn.
+type commandRig struct {
+	*Back
+	launcher *transport.Launcher
+	children []*child
+	most     int // that were alive at once
+	running  sync.WaitGroup
+}
+
+func newCommandRig(t *testing.T, scripts ...func(*child)) *commandRig {
+	r := &commandRig{}
+	r.launcher = transport.NewLauncher(func() (transport.Conn, error) {
+		if len(r.children) == len(scripts) {
+			t.Errorf("start %d, want no more than %d", len(r.children)+1, len(scripts))
+			return nil, errors.New("no script")
+		}
+		near, far := transport.NewPipe()
+		c := &child{Conn: near, peer: newConnPeer(t, far), gone: make(chan struct{})}
+		script := scripts[len(r.children)]
+		r.children = append(r.children, c)
+		r.most = max(r.most, r.alive())
+		r.running.Go(func() { script(c) })
+		return c, nil
+	}, nil)
+	r.Back = newTestBack(t, Options{Launcher: r.launcher})
+	return r
+}
+
+func (r *commandRig) alive() (n int) {
+	for _, c := range r.children {
+		select {
+		case <-c.gone:
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// asked has a process kept that was asked server/discover before.
+func (r *commandRig) asked(t *testing.T) *child {
+	t.Helper()
+	p, err := r.launcher.Dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.SetLastID(1)
+	r.launcher.Keep(p)
+	return r.children[0]
+}
+
+// end ends everything, so that scripts end, too.
+func (r *commandRig) end(t *testing.T) {
+	t.Helper()
+	if err := r.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	r.launcher.Close()
+	r.running.Wait()
+}
+
+func TestU02CommandThatWasAsked(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		first  func(*child)
+		second func(*child) // nil: none is started
+		took   time.Duration
+	}{
+		{"goes on with initialize", serves, nil, 0},
+		{"is slow once it has read initialize", func(c *child) { c.peer.handshakeAfter(4 * time.Second) }, nil, 4 * time.Second},
+		{"is silent once it has read initialize", reads, serves, 5 * time.Second},
+		{"exits on initialize", exits, serves, 0},
+		{"refuses both", refuses, serves, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				scripts := []func(*child){tt.first}
+				if tt.second != nil {
+					scripts = append(scripts, tt.second)
+				}
+				r := newCommandRig(t, scripts...)
+				defer r.end(t)
+				r.asked(t)
+				begun := time.Now()
+				if _, err := r.Describe(t.Context(), ask("server/discover", "")); err != nil {
+					t.Errorf("Describe = %v", err)
+				}
+				if took := time.Since(begun).Round(100 * time.Millisecond); took != tt.took {
+					t.Errorf("described after %v, want %v", took, tt.took)
+				}
+				first := ""
+				if tt.second != nil {
+					first = spec.MethodInitialize
+				}
+				if len(r.children) != len(scripts) || r.most != 1 || r.launcher.First() != first {
+					t.Errorf("%d processes, %d at once, first %q, want %d, 1, %q", len(r.children), r.most, r.launcher.First(), len(scripts), first)
+				}
+			})
+		})
+	}
+}
+
+// What a process has not read is no reason to end it.
+func TestU02UnreadIsNoSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newCommandRig(t, func(c *child) {
+			time.Sleep(9 * time.Second)
+			c.unread.Store(0)
+			serves(c)
+		})
+		defer r.end(t)
+		r.asked(t).unread.Store(100)
+		if _, err := r.Describe(t.Context(), ask("server/discover", "")); err != nil || len(r.children) != 1 {
+			t.Errorf("Describe = %v with %d processes, want the one that was slow to start", err, len(r.children))
+		}
+	})
+}
+
+// A process that refuses the first request it gets is left to be asked the other one.
+func TestU01RefusedInitializeLeavesTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newCommandRig(t, refuses)
+		defer r.end(t)
+		_, err := r.Describe(t.Context(), ask("server/discover", ""))
+		if !errors.Is(err, exchange.ErrOtherEra) || !strings.Contains(err.Error(), "no such revision") {
+			t.Errorf("Describe = %v, want the refusal, and that the era is in doubt", err)
+		}
+		p, err := r.launcher.Dial(t.Context())
+		if err != nil || p.LastID() != 1 || len(r.children) != 1 {
+			t.Fatalf("Dial = %v, %v with %d processes, want the one that refused", p, err, len(r.children))
+		}
+		_ = p.Close()
+	})
+}
+
+// One that has not answered yet when initialize comes may only be slow: its refusal of
+// that is no reason to end it.
+func TestU01SlowToAnswerIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newCommandRig(t, refuses)
+		defer r.end(t)
+		p, err := r.launcher.Dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.SetLastID(1)
+		p.SetSilent(true)
+		r.launcher.Keep(p)
+		if _, err := r.Describe(t.Context(), ask("server/discover", "")); !errors.Is(err, exchange.ErrOtherEra) {
+			t.Errorf("Describe = %v, want the era in doubt", err)
+		}
+		if !r.launcher.HasRefused() || r.launcher.First() != "" || len(r.children) != 1 {
+			t.Errorf("refused %v, first %q, %d processes, want the process kept to be asked", r.launcher.HasRefused(), r.launcher.First(), len(r.children))
+		}
+	})
+}
+
+// Before a process is started, the sessions that nobody uses end.
+func TestM2L02IdleSessionsMakeWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newCommandRig(t, serves, serves)
+		defer r.end(t)
+		for _, scope := range []string{"one", "two", "two"} {
+			req := ask("server/discover", "")
+			req.Profile.Scope = scope
+			if _, err := r.Describe(t.Context(), req); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(r.children) != 2 || r.most != 1 {
+			t.Errorf("%d processes, %d at once, want one after the other", len(r.children), r.most)
+		}
+	})
+}
+
+// A process that dies beside one in use gets its client an error that says what to do; the
+// server is there all the same.
+func TestU02OneProcessAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locked := func(c *child) { c.exit("another process has the lock") }
+		r := newCommandRig(t, serves, locked, serves)
+		defer r.end(t)
+		_, release, err := r.pool.get(t.Context(), exchange.Profile{Scope: "one"}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := ask("server/discover", "")
+		req.Profile.Scope = "two"
+		_, err = r.Describe(t.Context(), req)
+		if err == nil || !strings.Contains(err.Error(), "isolation: shared") || !strings.Contains(err.Error(), "has the lock") || !strings.Contains(err.Error(), `server "scripted"`) {
+			t.Errorf("Describe = %v, want the server, the cause, and the key that helps", err)
+		}
+		if err := r.Err(); err != nil {
+			t.Errorf("Err() = %v, want a server that is up", err)
+		}
+		release()
+		if _, err := r.Describe(t.Context(), req); err != nil || len(r.children) != 3 {
+			t.Errorf("Describe = %v with %d processes, want one in the place of the first", err, len(r.children))
+		}
+	})
+}
+
+// A process that dies while another is ending is started again.
+func TestU02DisturbedStartIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newCommandRig(t, func(*child) {}, func(c *child) { time.Sleep(time.Second); c.exit("in use") }, serves)
+		defer r.end(t)
+		other, err := r.launcher.Dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(500*time.Millisecond, func() { _ = other.Close() })
+		if _, err := r.Describe(t.Context(), ask("server/discover", "")); err != nil || len(r.children) != 3 {
+			t.Errorf("Describe = %v with %d processes, want the third to serve", err, len(r.children))
+		}
+	})
+}
+
+// A dial that is given up leaves no process.
+func TestCommandGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newCommandRig(t, reads)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := r.Describe(ctx, ask("server/discover", "")); err == nil {
+			t.Error("Describe succeeded")
+		}
+		r.end(t)
+		if n := r.alive(); n != 0 {
+			t.Errorf("%d processes left", n)
+		}
+	})
+}
+
+// A client that leaves while its own session is being opened leaves no process behind, and
+// the server is not blamed.
+func TestS02ClientLeavesDuringTheHandshake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newCommandRig(t, reads, serves)
+		defer r.end(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		req := ask("initialize", "")
+		m := wire.Message{ID: wire.NumberID(7), Method: "initialize", Text: []byte(`{"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}`)}
+		if _, _, err := r.Link(ctx, req, &m, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("Link = %v, want that its client left", err)
+		}
+		synctest.Wait()
+		if n := r.alive(); n != 0 {
+			t.Errorf("%d processes left", n)
+		}
+		begun := time.Now()
+		if _, err := r.Describe(t.Context(), ask("server/discover", "")); err != nil || time.Since(begun) > 0 {
+			t.Errorf("Describe = %v after %v, want the next client served at once", err, time.Since(begun))
+		}
+	})
+}
+
+// Who only asks what a server is has no process started beside that of a session which is
+// linked for the same principal: a client that has waited in vain may have opened it.
+func TestM2L05DescribedByALinkedSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newCommandRig(t, func(c *child) {
+			m := c.peer.Want("initialize")
+			c.peer.Result(m.ID, legacytest.InitializeResult("2025-11-25", legacytest.Everything))
+		}, serves)
+		defer r.end(t)
+		m := wire.Message{ID: wire.NumberID(7), Method: "initialize", Text: []byte(`{"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}`)}
+		own := ask("initialize", "")
+		own.Profile.Scope = "test/own"
+		l, _, err := r.Link(t.Context(), own, &m, &nobody{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := r.Describe(t.Context(), ask("server/discover", ""))
+		if err != nil || len(r.children) != 1 || !exchange.Declares(d.Capabilities, "tools") {
+			t.Errorf("Describe = %+v, %v with %d processes, want what the session was told", d, err, len(r.children))
+		}
+		other := ask("server/discover", "")
+		other.Principal = "somebody else"
+		if _, err := r.Describe(t.Context(), other); err != nil || len(r.children) != 2 {
+			t.Errorf("Describe = %v with %d processes, want another's answer to be its own", err, len(r.children))
+		}
+		l.Close()
+	})
+}
+
+// nobody hears nothing, and has something open.
+type nobody struct{}
+
+func (*nobody) Hear(context.Context, []byte, bool) error { return nil }
+func (*nobody) Idle() bool                               { return false }
+
+// handshakeAfter is handshake, with an answer that takes a while.
+func (p *connPeer) handshakeAfter(d time.Duration) {
+	m := p.Want("initialize")
+	time.Sleep(d)
+	p.Result(m.ID, legacytest.InitializeResult("2025-11-25", legacytest.Everything))
+	p.Want("notifications/initialized")
+}

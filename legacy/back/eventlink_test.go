@@ -1,0 +1,469 @@
+package back
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// An eventPeer is a legacy server over HTTP+SSE, played by a test: it opens a session
+// for each GET, and leaves the rest to on.
+type eventPeer struct {
+	*httptest.Server
+	t testing.TB
+
+	endpoint func(session string) string // the data of the endpoint event
+	// refuse answers what is neither a GET of /sse nor a POST of /message: what asks
+	// for another transport, say.
+	refuse http.HandlerFunc
+	// on serves a message other than the handshake's; what it returns goes on the
+	// stream.
+	on map[string]func(s *peerStream, m wire.Message) string
+	// post, if not nil, answers a POST before anything else; false leaves it to on.
+	post func(w http.ResponseWriter, m wire.Message) bool
+
+	mu      sync.Mutex
+	streams []*peerStream
+	seen    []seen
+}
+
+// A peerStream is a session of an eventPeer.
+type peerStream struct {
+	send func(format string, args ...any)
+	mu   sync.Mutex
+	cut  context.CancelFunc
+}
+
+func (s *peerStream) write(msg string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.send("%s", msg)
+}
+
+func newEventPeer(t testing.TB) *eventPeer {
+	p := &eventPeer{t: t, on: make(map[string]func(*peerStream, wire.Message) string)}
+	p.endpoint = func(session string) string { return "/message?session_id=" + session }
+	p.refuse = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMethodNotAllowed) }
+	p.Server = httptest.NewServer(p)
+	t.Cleanup(p.Close)
+	return p
+}
+
+func (p *eventPeer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	data, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the back went away
+	}
+	m, _ := wire.Parse(data, wire.Options{})
+	p.mu.Lock()
+	p.seen = append(p.seen, seen{r.Method, r.Host, r.Header.Clone(), string(data), m.Method})
+	p.mu.Unlock()
+	switch {
+	case r.Method == http.MethodGet && r.URL.Path == "/sse":
+		p.stream(w, r)
+	case r.Method == http.MethodPost && r.URL.Path == "/message":
+		p.posted(w, r, m)
+	default:
+		p.refuse(w, r)
+	}
+}
+
+// stream keeps a session open until its peer leaves, or the test cuts it.
+func (p *eventPeer) stream(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	ctx, cut := context.WithCancel(r.Context())
+	defer cut()
+	s := &peerStream{cut: cut}
+	s.send = func(format string, args ...any) {
+		fmt.Fprintf(w, "event: message\r\ndata: "+format+"\r\n\r\n", args...)
+		flush(w)
+	}
+	s.mu.Lock()
+	p.mu.Lock()
+	p.streams = append(p.streams, s)
+	n := len(p.streams) - 1
+	p.mu.Unlock()
+	fmt.Fprintf(w, ": hello\n\nevent: endpoint\ndata: %s\n\n", p.endpoint(fmt.Sprint(n)))
+	flush(w)
+	s.mu.Unlock()
+	<-ctx.Done()
+	s.mu.Lock() // nobody writes to w from here on
+	s.send = func(string, ...any) {}
+	s.mu.Unlock()
+}
+
+func (p *eventPeer) posted(w http.ResponseWriter, r *http.Request, m wire.Message) {
+	var n int
+	_, err := fmt.Sscan(r.URL.Query().Get("session_id"), &n)
+	p.mu.Lock()
+	if err != nil || n >= len(p.streams) {
+		p.mu.Unlock()
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	s, on := p.streams[n], p.on[m.Method]
+	p.mu.Unlock()
+	if p.post != nil && p.post(w, m) {
+		return
+	}
+	if on != nil {
+		if answer := on(s, m); answer != "" {
+			s.write(answer)
+		}
+	} else if m.Method == spec.MethodInitialize {
+		s.write(string(wire.AppendResult(nil, m.ID, []byte(legacytest.InitializeResult("2024-11-05", legacytest.Everything)), nil)))
+	}
+	w.WriteHeader(http.StatusAccepted)
+	_, _ = io.WriteString(w, "Accepted")
+}
+
+func (p *eventPeer) last() *peerStream {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.streams[len(p.streams)-1]
+}
+
+// order returns everything that came, one word each.
+func (p *eventPeer) order() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []string
+	for _, s := range p.seen {
+		word := s.verb
+		if s.method != "" {
+			word = s.method
+		}
+		out = append(out, word)
+	}
+	return strings.Join(out, " ")
+}
+
+func (p *eventPeer) count(word string) int { return strings.Count(p.order()+" ", word+" ") }
+
+// result answers with a result.
+func result(text string) func(*peerStream, wire.Message) string {
+	return func(_ *peerStream, m wire.Message) string {
+		return string(wire.AppendResult(nil, m.ID, []byte(text), nil))
+	}
+}
+
+func TestU03HTTPSSEBack(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		endpoint func(base, session string) string
+	}{
+		{"path", func(_, s string) string { return "/message?session_id=" + s }},
+		{"relative to the stream", func(_, s string) string { return "message?session_id=" + s }},
+		{"absolute, of the same origin", func(base, s string) string { return base + "/message?session_id=" + s }},
+		{"absolute, in capitals", func(base, s string) string {
+			return strings.Replace(base, "http:", "HTTP:", 1) + "/message?session_id=" + s
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newEventPeer(t)
+			p.endpoint = func(session string) string { return tt.endpoint(p.URL, session) }
+			p.on["tools/list"] = result(`{"tools":[]}`)
+			b := newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE, Headers: http.Header{"Authorization": {"Bearer s3cret"}}})
+			got, err := body(b.Serve(t.Context(), ask("tools/list", `{}`), &caller{}))
+			if err != nil || got != `{"tools":[]}` {
+				t.Fatalf("Serve = %s, %v", got, err)
+			}
+			if order := p.order(); order != "GET initialize notifications/initialized tools/list" {
+				t.Errorf("the server was sent %s", order)
+			}
+			for _, s := range p.seen {
+				if s.header.Get("Authorization") != "Bearer s3cret" || s.header.Get("Mcp-Protocol-Version")+s.header.Get("Mcp-Session-Id") != "" {
+					t.Errorf("%s %s has the headers %v, want the configured ones and none of Streamable HTTP", s.verb, s.method, s.header)
+				}
+			}
+		})
+	}
+}
+
+// What a client says, and the credentials beside it, go to the configured origin alone.
+func TestU03ForeignEndpointIsRefused(t *testing.T) {
+	var mu sync.Mutex
+	leaked := ""
+	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		leaked += r.Method + " " + r.URL.String() + " " + r.Header.Get("Authorization")
+	}))
+	defer thief.Close()
+	u, _ := url.Parse(thief.URL)
+	for _, tt := range []struct{ name, endpoint, want string }{
+		{"another port", thief.URL + "/message", "another origin, http://127.0.0.1:" + u.Port()},
+		{"without a scheme", "//127.0.0.1:" + u.Port() + "/message", "another origin"},
+		{"another host", "http://localhost:" + u.Port() + "/message", "another origin, http://localhost"},
+		{"another scheme", "https://" + u.Host + "/message", "another origin, https://"},
+		{"no URL", "http://[::1/?key=s3cret", "holds no URL"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newEventPeer(t)
+			p.endpoint = func(string) string { return tt.endpoint }
+			b := newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE, Headers: http.Header{"Authorization": {"Bearer s3cret"}}})
+			_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &caller{})
+			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), `server "scripted"`) || strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("Serve = %v, want an error that names the server and says %q", err, tt.want)
+			}
+		})
+	}
+	t.Run("redirect", func(t *testing.T) {
+		for _, redirected := range []string{"/sse", "/message"} {
+			p := newEventPeer(t)
+			p.post = func(w http.ResponseWriter, _ wire.Message) bool {
+				w.Header().Set("Location", thief.URL)
+				w.WriteHeader(http.StatusTemporaryRedirect)
+				return true
+			}
+			p.refuse = func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, thief.URL, http.StatusTemporaryRedirect)
+			}
+			at := p.URL + "/sse"
+			if redirected == "/sse" {
+				at = p.URL + "/elsewhere"
+			}
+			b := newTestBack(t, Options{URL: at, Transport: TransportSSE, Headers: http.Header{"Authorization": {"Bearer s3cret"}}})
+			_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &caller{})
+			if err == nil || !strings.Contains(err.Error(), "307") || !strings.Contains(err.Error(), "redirects are not followed") {
+				t.Errorf("%s redirected: Serve = %v, want an error that says that redirects are not followed", redirected, err)
+			}
+		}
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	if leaked != "" {
+		t.Errorf("another origin got %s", leaked)
+	}
+}
+
+// HTTP+SSE is tried when Streamable HTTP was refused with one of three statuses, and
+// what was found is remembered.
+func TestU03FallsBackToHTTPSSE(t *testing.T) {
+	const invalid = `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"no"}}`
+	for _, tt := range []struct {
+		name   string
+		status int
+		body   string
+		typ    Transport
+		falls  bool
+	}{
+		{"405", 405, "", "", true},
+		{"404 with a page", 404, "<html>Cannot POST /sse</html>", "", true},
+		{"400 in words", 400, "sessionid must be provided", "", true},
+		{"400 with an error of no request", 400, strings.Replace(invalid, `"id":1`, `"id":null`, 1), "", true},
+		{"404 with an error of the request", 404, invalid, "", true},
+		{"500", 500, "", "", false},
+		{"401", 401, "", "", false},
+		{"403", 403, "", "", false},
+		{"429", 429, "", "", false},
+		{"200 with an error", 200, invalid, "", false},
+		{"405, but it is to be Streamable HTTP", 405, "", TransportHTTP, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newEventPeer(t)
+			p.refuse = func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPost && strings.HasPrefix(tt.body, "{") {
+					w.Header().Set("Content-Type", "application/json")
+				}
+				w.WriteHeader(tt.status)
+				_, _ = io.WriteString(w, tt.body)
+			}
+			p.on["tools/list"] = result(`{"tools":[]}`)
+			b := newTestBack(t, Options{URL: p.URL + "/sse", Transport: tt.typ})
+			_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &caller{})
+			if !tt.falls {
+				if err == nil || p.count("GET") != 0 {
+					t.Errorf("Serve = %v after %s, want an error and no GET", err, p.order())
+				}
+				return
+			}
+			if err != nil {
+				t.Fatalf("Serve = %v after %s", err, p.order())
+			}
+			p.last().cut()
+			legacytest.Eventually(t, "another session", func() bool {
+				_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &caller{})
+				return err == nil && p.count("GET") == 2
+			})
+			if order := p.order(); !strings.HasPrefix(order, "initialize GET initialize notifications/initialized tools/list") || p.count("initialize") != 3 {
+				t.Errorf("the server was sent %s, want Streamable HTTP tried once", order)
+			}
+		})
+	}
+}
+
+// A server that is neither says what both attempts came to; one that was replaced is
+// found to be of Streamable HTTP.
+func TestU03NeitherTransport(t *testing.T) {
+	p := newEventPeer(t)
+	p.refuse = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }
+	b := newTestBack(t, Options{URL: p.URL + "/nothing"})
+	_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &caller{})
+	for _, part := range []string{`server "scripted"`, "initialize: HTTP 404", "HTTP+SSE either: opening its event stream: HTTP 404"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("Serve = %v, want %q in it", err, part)
+		}
+	}
+}
+
+func TestU03ReplacedByANewerServer(t *testing.T) {
+	old, newer := newEventPeer(t), newHTTPPeer(t)
+	newer.on["tools/list"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, `{"tools":["new"]}`) }
+	var mu sync.Mutex
+	var now http.Handler = old
+	p := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		h := now
+		mu.Unlock()
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(p.Close)
+	old.on["tools/list"] = result(`{"tools":["old"]}`)
+	b := newTestBack(t, Options{URL: p.URL + "/sse"})
+	if got, err := body(b.Serve(t.Context(), ask("tools/list", `{}`), &caller{})); err != nil || !strings.Contains(got, "old") {
+		t.Fatalf("Serve = %s, %v", got, err)
+	}
+	mu.Lock()
+	now = newer
+	mu.Unlock()
+	old.last().cut()
+	legacytest.Eventually(t, "served by the newer", func() bool {
+		got, err := body(b.Serve(t.Context(), ask("tools/list", `{}`), &caller{}))
+		return err == nil && strings.Contains(got, "new")
+	})
+}
+
+// A stream that names no endpoint is given up when the time to connect is over.
+func TestU03SilentStream(t *testing.T) {
+	p := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		startSSE(w)(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
+		<-r.Context().Done()
+	}))
+	t.Cleanup(p.Close)
+	b := newTestBack(t, Options{URL: p.URL, Transport: TransportSSE, Timeouts: Timeouts{Connect: 100 * time.Millisecond}})
+	begun := time.Now()
+	_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &caller{})
+	if err == nil || !strings.Contains(err.Error(), "did not say within timeouts.connect where to post") {
+		t.Errorf("Serve = %v, want an error that names timeouts.connect", err)
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// What the server asks while a POST waits for the answer to it is asked and answered.
+func TestHTTPSSEPostsThatWait(t *testing.T) {
+	p := newEventPeer(t)
+	answered := make(chan string, 1)
+	p.on["tools/call"] = func(s *peerStream, m wire.Message) string {
+		token := wire.Get(wire.Get(m.Params, "_meta"), "progressToken")
+		s.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, token))
+		s.write(`{"jsonrpc":"2.0","id":"q","method":"ping"}`)
+		<-answered
+		return string(wire.AppendResult(nil, m.ID, []byte(`{"content":[]}`), nil))
+	}
+	p.post = func(_ http.ResponseWriter, m wire.Message) bool {
+		if m.Kind() == wire.Response {
+			answered <- string(m.Result)
+		}
+		return false
+	}
+	b := newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE})
+	c := &caller{}
+	req := ask("tools/call", `{"name":"x","_meta":{"progressToken":7}}`)
+	req.ProgressToken = []byte("7")
+	if got, err := body(b.Serve(t.Context(), req, c)); err != nil || got != `{"content":[]}` {
+		t.Fatalf("Serve = %s, %v", got, err)
+	}
+	if heard := c.heard(); len(heard) != 1 || !strings.Contains(heard[0], `"progressToken":7`) {
+		t.Errorf("the client heard %q, want its progress", heard)
+	}
+}
+
+// What happens to a call whose POST is refused, and to its session.
+func TestM2L03HTTPSSELostSessions(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		answer   func(w http.ResponseWriter, s *peerStream)
+		repeated bool
+		want     string // in the error; empty for a result
+	}{
+		{"404, to a ping as well", func(w http.ResponseWriter, _ *peerStream) { w.WriteHeader(404) }, true, ""},
+		{"404", func(w http.ResponseWriter, _ *peerStream) { w.WriteHeader(404) }, false, "HTTP 404"},
+		{"400", func(w http.ResponseWriter, _ *peerStream) { w.WriteHeader(400) }, false, "HTTP 400"},
+		{"500", func(w http.ResponseWriter, _ *peerStream) { w.WriteHeader(500) }, false, "may have taken effect"},
+		{"connection cut", func(http.ResponseWriter, *peerStream) { panic(http.ErrAbortHandler) }, false, "may have taken effect"},
+		{"stream cut", func(w http.ResponseWriter, s *peerStream) { w.WriteHeader(202); s.cut() }, false, "its event stream ended; the request may have taken effect"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newEventPeer(t)
+			p.on["tools/call"] = result(`{"content":[]}`)
+			calls := 0
+			p.post = func(w http.ResponseWriter, m wire.Message) bool {
+				switch {
+				case m.Method == "tools/call":
+					calls++
+				case m.Method != "ping" || !tt.repeated:
+					return false
+				}
+				if calls == 1 {
+					tt.answer(w, p.last())
+				}
+				return calls == 1
+			}
+			p.on["ping"] = result(`{}`)
+			b := newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE})
+			_, err := b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &caller{})
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), `server "scripted"`)) {
+				t.Errorf("Serve = %v, want %q", err, tt.want)
+			}
+			if sent := p.count("tools/call"); sent != map[bool]int{true: 2, false: 1}[tt.repeated] {
+				t.Errorf("the call was sent %d times", sent)
+			}
+			if _, err := b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &caller{}); err != nil {
+				t.Errorf("the next call: %v", err)
+			}
+		})
+	}
+}
+
+// The stream's loss is the session's: another is opened, with what was subscribed.
+func TestM2L37HTTPSSEStreamLost(t *testing.T) {
+	p := newEventPeer(t)
+	p.on["resources/subscribe"] = result(`{}`)
+	log := &journal{}
+	heard := newAudience(log)
+	b := newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE, Changes: heard})
+	topics := uriTopics("file:///a")
+	heard.want(1, topics...)
+	honored, release, err := b.Watch(t.Context(), exchange.Profile{Scope: testScope}, topics)
+	if err != nil || len(honored) != 1 {
+		t.Fatalf("Watch = %v, %v", honored, err)
+	}
+	defer release()
+	update := `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:///a"}}`
+	cues := func(n int) func() bool {
+		var got []string
+		return func() bool { got = append(got, log.take()...); return len(got) >= n }
+	}
+	p.last().write(update)
+	legacytest.Eventually(t, "the update", cues(1))
+	p.last().cut()
+	legacytest.Eventually(t, "subscribed again", func() bool { return p.count("resources/subscribe") == 2 })
+	legacytest.Eventually(t, "the cue for the gap", cues(1))
+	p.last().write(update)
+	legacytest.Eventually(t, "an update after the gap", cues(1))
+}

@@ -1,0 +1,371 @@
+package back
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// loopTime is how long a server that wants to be asked without end is watched.
+const loopTime = 700 * time.Millisecond
+
+// maxLooped is how many requests it may get by then; a loop makes thousands.
+const maxLooped = 10
+
+// barrenStream ends at once, brings nothing, and asks to come back at once.
+func barrenStream(w http.ResponseWriter, id int32) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	fmt.Fprintf(w, "id: %d\nretry: 0\ndata:\n\n", id)
+}
+
+// A server that ends its stream at once and says "retry: 0" must not be asked in a
+// loop: it takes a core of ours, and its own.
+func TestRetryZeroOfTheServersStream(t *testing.T) {
+	p := newHTTPPeer(t)
+	p.quiet = true
+	var gets atomic.Int32
+	p.get = func(w http.ResponseWriter, _ *http.Request) { barrenStream(w, gets.Add(1)) }
+	p.on["tools/list"] = listOnce
+	b := newTestBack(t, Options{URL: p.URL})
+	if err := serveOne(t, b, "a"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(loopTime)
+	if n := gets.Load(); n < barrenStreams || n > maxLooped {
+		t.Errorf("%d GETs within %v, want %d to %d", n, loopTime, barrenStreams, maxLooped)
+	}
+}
+
+// The same of the stream that answers a call. The answer comes at last.
+func TestRetryZeroOfACallsStream(t *testing.T) {
+	p := newHTTPPeer(t)
+	p.quiet = true
+	var id atomic.Value
+	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		id.Store(m.ID)
+		barrenStream(w, 0)
+	}
+	var gets atomic.Int32
+	begun := time.Now()
+	p.get = func(w http.ResponseWriter, r *http.Request) {
+		switch n := gets.Add(1); {
+		case r.Header.Get("Last-Event-Id") == "":
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case time.Since(begun) < loopTime:
+			barrenStream(w, n)
+		default:
+			startSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{"ok":1}}`, id.Load())
+		}
+	}
+	b := newTestBack(t, Options{URL: p.URL})
+	got, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &caller{}))
+	if err != nil || got != `{"ok":1}` {
+		t.Errorf("Serve = %s, %v, want the answer", got, err)
+	}
+	if n := gets.Load(); n < barrenStreams || n > maxLooped {
+		t.Errorf("%d GETs for one call, want %d to %d", n, barrenStreams, maxLooped)
+	}
+}
+
+// A 404 to one client's call says nothing of everybody's session, if that still
+// answers ping: a client can provoke it, with a name that the server makes a URL
+// of, say.
+func TestBare404OfOneCallKeepsTheSession(t *testing.T) {
+	p := newHTTPPeer(t)
+	p.on["resources/read"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { http.Error(w, "no such file", 404) }
+	p.on["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, `{}`) }
+	p.on["tools/list"] = listOnce
+	b := newTestBack(t, Options{URL: p.URL})
+	for range 3 {
+		if _, err := body(b.Serve(t.Context(), ask("resources/read", `{"uri":"x:y"}`), &caller{})); err == nil {
+			t.Error("Serve = nil error for a 404")
+		}
+	}
+	if err := serveOne(t, b, "test/1"); err != nil {
+		t.Error(err)
+	}
+	if n, reads := len(p.requests("initialize")), len(p.requests("resources/read")); n != 1 || reads != 3 {
+		t.Errorf("%d sessions for %d calls, want 1 for 3", n, reads)
+	}
+}
+
+// The client that provoked it and leaves during the ping proves nothing either.
+func TestClientThatLeavesKeepsTheSession(t *testing.T) {
+	for _, status := range []int{http.StatusBadRequest, http.StatusNotFound} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			p := newHTTPPeer(t)
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			p.on["resources/read"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(status) }
+			p.on["ping"] = func(_ http.ResponseWriter, r *http.Request, _ wire.Message) {
+				leave()
+				<-r.Context().Done()
+			}
+			p.on["tools/list"] = listOnce
+			b := newTestBack(t, Options{URL: p.URL})
+			if _, err := body(b.Serve(ctx, ask("resources/read", `{"uri":"x:y"}`), &caller{})); err == nil {
+				t.Errorf("Serve = nil error for a %d", status)
+			}
+			if err := serveOne(t, b, "test/1"); err != nil {
+				t.Error(err)
+			}
+			if n := len(p.requests("initialize")); n != 1 {
+				t.Errorf("%d sessions, want 1", n)
+			}
+		})
+	}
+}
+
+// Five listens of 66 KiB, each closed at once, must not cause 10,240 requests
+// upstream.
+func TestFiveListensCauseABoundedNumberOfRequests(t *testing.T) {
+	p := newHTTPPeer(t)
+	p.quiet = true
+	var calls atomic.Int32
+	p.on["resources/subscribe"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		calls.Add(1)
+		answerJSON(w, m.ID, `{}`)
+	}
+	p.on["resources/unsubscribe"] = p.on["resources/subscribe"]
+	aud := newAudience(&journal{})
+	b := newTestBack(t, Options{URL: p.URL, Linger: time.Millisecond, Changes: aud})
+	begun := time.Now()
+	for i := range 5 {
+		var want []fanout.Topic
+		for j := range 1024 {
+			want = append(want, uriTopic(fmt.Sprintf("file:///srv/notes/%040d/%d", i, j)))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		aud.want(1, want...)
+		_, release, err := b.Watch(ctx, exchange.Profile{Scope: testScope}, want)
+		if err == nil {
+			release()
+		}
+		aud.want(-1, want...)
+		cancel()
+	}
+	time.Sleep(time.Second)
+	rate, saved := 200.0, 2000.0
+	most := int32(2*(saved+rate*time.Since(begun).Seconds())) + 2
+	if n := calls.Load(); n < 1024 || n > most {
+		t.Errorf("%d requests within %v, want 1024 to %d", n, time.Since(begun), most)
+	}
+}
+
+// What was promised is restored whole and at once, also for a share that has used
+// up its allowance; what is new waits or is left out.
+func TestLimitOfSubscribesBreaksNoPromise(t *testing.T) {
+	onStage(t, watchOptions{rate: 10}, func(t *testing.T, st *stage) {
+		topics := func(prefix string, n int) (out []fanout.Topic) {
+			for i := range n {
+				out = append(out, uriTopic(fmt.Sprint(prefix, i)))
+			}
+			return out
+		}
+		first := topics("a", 100)
+		st.listen(first...).wantHonored(topicNames(first))
+		if s := st.listen(topics("b", 100)...); len(s.honored) < 50 || len(s.honored) > 52 {
+			t.Errorf("%d topics honored beyond the allowance, want those of 5s", len(s.honored))
+		}
+		promised := len(st.server.subscribed())
+		st.server.lose(nil)
+		time.Sleep(time.Second)
+		if n := len(st.server.subscribed()); n != promised {
+			t.Errorf("%d of %d topics are subscribed again", n, promised)
+		}
+		if n := len(st.aud.ended); n != 0 {
+			t.Errorf("%d promises were broken", n)
+		}
+	})
+}
+
+// A server that floods its stream with what nobody needs must not have it read as
+// fast as it comes: that takes a core.
+func TestFloodOfTheServersStreamIsRationed(t *testing.T) {
+	for name, text := range map[string]string{
+		"comments":      ": nothing\n",
+		"empty events":  "id: 1\n\n",
+		"notifications": "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":1}}\n\n",
+		"progress":      "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":9,\"progress\":1}}\n\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newHTTPPeer(t)
+			var sent atomic.Int64
+			p.get = func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				flood(w, r, text, &sent)
+			}
+			p.on["tools/list"] = listOnce
+			b := newTestBack(t, Options{URL: p.URL})
+			if err := serveOne(t, b, "a"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(3 * time.Second)
+			begun, before := time.Now(), sent.Load()
+			if err := serveOne(t, b, "a"); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Second)
+			// 1 MiB/s, what a call is good for, and what the system's buffers take at once.
+			if n, most := sent.Load()-before, int64(float64(8<<20)*time.Since(begun).Seconds()); n > most {
+				t.Errorf("%d bytes of the flood were read within %v, want %d at most", n, time.Since(begun), most)
+			}
+		})
+	}
+}
+
+// The same of the stream that answers a call, which is read faster: somebody waits.
+func TestFloodOfACallsStreamIsRationed(t *testing.T) {
+	for name, text := range map[string]string{
+		"comments":                     ": nothing\n",
+		"log messages":                 "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"debug\",\"data\":1}}\n\n",
+		"progress of nobody":           "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":9999,\"progress\":1}}\n\n",
+		"progress that does not go on": "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":TOKEN,\"progress\":1}}\n\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newHTTPPeer(t)
+			var sent atomic.Int64
+			p.on["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				flood(w, r, strings.ReplaceAll(text, "TOKEN", m.ID.String()), &sent)
+			}
+			b := newTestBack(t, Options{URL: p.URL})
+			ctx, leave := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() {
+				_, err := body(b.Serve(ctx, callWith("7", ""), &caller{}))
+				done <- err
+			}()
+			wantSlow(t, &sent, 8<<20)
+			if leave(); <-done == nil {
+				t.Error("the call has an answer, which was never sent")
+			}
+		})
+	}
+}
+
+// The same of the one stream of HTTP+SSE.
+func TestFloodOfAnEventStreamIsRationed(t *testing.T) {
+	p := newEventPeer(t)
+	p.on["tools/list"] = func(_ *peerStream, m wire.Message) string {
+		return string(wire.AppendResult(nil, m.ID, []byte(`{"tools":[]}`), nil))
+	}
+	b := newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE})
+	if err := serveOne(t, b, "a"); err != nil {
+		t.Fatal(err)
+	}
+	var sent atomic.Int64
+	stop := make(chan struct{})
+	var flooding sync.WaitGroup
+	defer flooding.Wait()
+	defer p.CloseClientConnections()
+	defer close(stop)
+	flooding.Go(func() {
+		for s, text := p.last(), strings.Repeat("x", 64<<10); ; sent.Add(64 << 10) {
+			select {
+			case <-stop:
+				return
+			default:
+				s.write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + text + `"}}`)
+			}
+		}
+	})
+	wantSlow(t, &sent, 1<<20)
+}
+
+// flood writes text again and again until the client has left.
+func flood(w http.ResponseWriter, r *http.Request, text string, sent *atomic.Int64) {
+	piece := []byte(strings.Repeat(text, 32<<10/len(text)))
+	for r.Context().Err() == nil {
+		n, err := w.Write(piece)
+		if sent.Add(int64(n)); err != nil {
+			return
+		}
+	}
+}
+
+// wantSlow fails unless a flood is read at about most bytes a second, once what may come
+// at once has come.
+func wantSlow(t *testing.T, sent *atomic.Int64, most float64) {
+	t.Helper()
+	time.Sleep(2 * time.Second)
+	begun, before := time.Now(), sent.Load()
+	time.Sleep(time.Second)
+	// The system's buffers take some at once.
+	if n, most := sent.Load()-before, int64((most+4<<20)*time.Since(begun).Seconds()); n > most || before == 0 {
+		t.Errorf("%d bytes of the flood were read within %v, want %d at most", n, time.Since(begun), most)
+	}
+}
+
+// The same of a connection. A call that begins meanwhile has its answer soon, since the
+// flood is read faster as long as it waits.
+func TestFloodOfAConnectionIsRationed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, peers := pipeBack(t, Options{})
+		first := make(chan error, 1)
+		go func() { first <- serveOne(t, b, "a") }()
+		p := <-peers
+		p.Handshake(legacytest.Everything)
+		p.Result(p.Want("tools/list").ID, `{"tools":[]}`)
+		if err := <-first; err != nil {
+			t.Fatal(err)
+		}
+		const flood = 100_000
+		begun := time.Now()
+		for range flood {
+			p.Write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
+		}
+		if took, least := time.Since(begun), 20*time.Second; took < least {
+			t.Errorf("%d useless messages were read within %v, want no less than %v", flood, took, least)
+		}
+		begun = time.Now()
+		go func() { first <- serveOne(t, b, "a") }()
+		call := p.Want("tools/list")
+		for range flood / 10 { // before the answer
+			p.Write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
+		}
+		p.Result(call.ID, `{"tools":[]}`)
+		if err := <-first; err != nil || time.Since(begun) > time.Second {
+			t.Errorf("the call within the flood = %v after %v", err, time.Since(begun))
+		}
+	})
+}
+
+// What can't be read is logged now and then, with how often there was something, and not
+// as often as a server sends it.
+func TestFloodOfTheUnreadableIsLoggedSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var logs bytes.Buffer // written by the reader, read once it is done
+		b, peers := pipeBack(t, Options{Logger: slog.New(slog.NewTextHandler(&logs, nil))})
+		first := make(chan error, 1)
+		go func() { first <- serveOne(t, b, "a") }()
+		p := <-peers
+		p.Handshake(legacytest.Everything)
+		for range 1000 {
+			p.Write(`{"neither":"a request","nor":"an answer"}`)
+		}
+		time.Sleep(20 * time.Second)
+		p.Write(`{"neither":"a request","nor":"an answer"}`)
+		p.Result(p.Want("tools/list").ID, `{"tools":[]}`)
+		if err := <-first; err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := strings.Count(logs.String(), "skipping unreadable message"); n != 2 || !strings.Contains(logs.String(), "times=1000") {
+			t.Errorf("logged %d times: %.1000s\nwant 2, the second with how often", n, logs.String())
+		}
+	})
+}

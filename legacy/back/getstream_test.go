@@ -1,0 +1,310 @@
+package back
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+func TestM2L32AskedForBeforeInitialized(t *testing.T) {
+	p := newHTTPPeer(t)
+	p.get = func(w http.ResponseWriter, r *http.Request) {
+		startSSE(w)
+		<-r.Context().Done()
+	}
+	p.on["tools/list"] = listOnce
+	b := newTestBack(t, Options{URL: p.URL})
+	if err := serveOne(t, b, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := p.order(), "initialize GET notifications/initialized tools/list"; got != want {
+		t.Errorf("order = %s, want %s", got, want)
+	}
+	get := p.requests("GET")[0]
+	for name, want := range map[string]string{
+		"Accept":               "text/event-stream",
+		"Mcp-Session-Id":       "sess-1",
+		"Mcp-Protocol-Version": "2025-11-25",
+		"Content-Type":         "",
+		"Last-Event-Id":        "",
+	} {
+		if v := get.header.Get(name); v != want {
+			t.Errorf("%s of the GET = %q, want %q", name, v, want)
+		}
+	}
+}
+
+func TestM2L32OnceMoreAfterInitialized(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		refuse  int32 // how many times
+		order   string
+		channel bool
+	}{
+		{"refused once", 1, "initialize GET notifications/initialized GET tools/list", true},
+		{"never offered", 99, "initialize GET notifications/initialized GET tools/list", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newHTTPPeer(t)
+			var gets atomic.Int32
+			p.get = func(w http.ResponseWriter, r *http.Request) {
+				if gets.Add(1) <= tt.refuse {
+					w.WriteHeader(http.StatusMethodNotAllowed)
+					return
+				}
+				startSSE(w)
+				<-r.Context().Done()
+			}
+			p.on["tools/list"] = listOnce
+			b := newTestBack(t, Options{URL: p.URL})
+			start := time.Now()
+			req := ask("tools/list", "")
+			if _, err := body(b.Serve(t.Context(), req, &caller{})); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(start); took > streamWait {
+				t.Errorf("the handshake took %v though the GET was answered at once", took)
+			}
+			w, release, err := b.watchSession(t.Context(), req.Profile)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer release()
+			if got := w.offers().channel; got != tt.channel {
+				t.Errorf("channel = %v, want %v", got, tt.channel)
+			}
+			if got := p.order(); got != tt.order {
+				t.Errorf("order = %s, want %s", got, tt.order)
+			}
+		})
+	}
+}
+
+// A server that fails here is asked again later; the handshake does not wait.
+func TestM2L32FailingStreamDelaysNothing(t *testing.T) {
+	p := newHTTPPeer(t)
+	p.get = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }
+	p.on["tools/list"] = listOnce
+	b := newTestBack(t, Options{URL: p.URL})
+	start := time.Now()
+	if err := serveOne(t, b, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took >= streamWait {
+		t.Errorf("the handshake took %v", took)
+	}
+}
+
+// A server that sends no headers before its first message delays the handshake
+// by the bound and no more; when it does open, that is seen.
+func TestM2L32LateStream(t *testing.T) {
+	p := newHTTPPeer(t)
+	open := make(chan struct{})
+	p.get = func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-open:
+			startSSE(w)
+		case <-r.Context().Done():
+		}
+		<-r.Context().Done()
+	}
+	p.on["tools/list"] = listOnce
+	b := newTestBack(t, Options{URL: p.URL})
+	start := time.Now()
+	req := ask("tools/list", "")
+	if _, err := body(b.Serve(t.Context(), req, &caller{})); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took < streamWait || took > streamWait+10*time.Second {
+		t.Errorf("the handshake took %v, want %v", took, streamWait)
+	}
+	w, release, err := b.watchSession(t.Context(), req.Profile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if w.offers().channel {
+		t.Error("a channel is offered before the stream is open")
+	}
+	close(open)
+	legacytest.Eventually(t, "the late stream to count", func() bool { return w.offers().channel })
+}
+
+// The stream is opened again after what the server asked for, from where it
+// stood.
+func TestM2L32Reopened(t *testing.T) {
+	p := newHTTPPeer(t)
+	var gets atomic.Int32
+	var closed atomic.Int64
+	p.get = func(w http.ResponseWriter, r *http.Request) {
+		switch gets.Add(1) {
+		case 1:
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "retry: 50\nid: g1\ndata:\n\n")
+			closed.Store(time.Now().UnixNano())
+		default:
+			if since := time.Since(time.Unix(0, closed.Load())); since < 50*time.Millisecond {
+				t.Errorf("opened again after %v, want 50ms or more", since)
+			}
+			startSSE(w)
+			<-r.Context().Done()
+		}
+	}
+	p.on["tools/list"] = listOnce
+	b := newTestBack(t, Options{URL: p.URL})
+	if err := serveOne(t, b, "a"); err != nil {
+		t.Fatal(err)
+	}
+	legacytest.Eventually(t, "the second GET", func() bool { return len(p.requests("GET")) == 2 })
+	if last := p.requests("GET")[1].header.Get("Last-Event-Id"); last != "g1" {
+		t.Errorf("opened again behind %q, want g1", last)
+	}
+}
+
+// M2L-37's condition: replay is trusted only where the server gave ids and closed
+// the stream itself after it said when to come back.
+func TestM2L37TrustedReplay(t *testing.T) {
+	for _, tt := range []struct {
+		name, stream string
+		abort        bool
+		want         bool
+	}{
+		{"ids, retry, closed", "retry: 5\nid: 1\ndata:\n\n", false, true},
+		{"no retry", "id: 1\ndata:\n\n", false, false},
+		{"no id", "retry: 5\ndata: {}\n\n", false, false},
+		{"cut", "retry: 5\nid: 1\ndata:\n\n", true, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newHTTPPeer(t)
+			p.get = func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				fmt.Fprint(w, tt.stream)
+				flush(w)
+				if tt.abort {
+					panic(http.ErrAbortHandler)
+				}
+			}
+			b := newTestBack(t, Options{URL: p.URL})
+			s := newSession(&b.opts, func() *watch { return nil })
+			l := newHTTPLink(s, b.endpoint)
+			g := &getStream{l: l, settled: make(chan struct{}, 1)}
+			cut, err := g.serve(t.Context(), streamCut{})
+			if err != nil || cut.trusted != tt.want {
+				t.Errorf("serve = %+v, %v, want trusted %v", cut, err, tt.want)
+			}
+		})
+	}
+}
+
+// A GET that is refused after it was open, or put off, says that the session is
+// gone: with 404, or as many servers do with 400, at once or when it is not about
+// replay.
+func TestM2L03GetStreamFindsTheSessionLost(t *testing.T) {
+	for _, tt := range []struct {
+		name, stream string // empty: 503
+		status       int
+	}{
+		{"404", "retry: 1\nid: 1\ndata:\n\n", http.StatusNotFound},
+		{"400", "retry: 1\n\n", http.StatusBadRequest},
+		{"400 twice, behind an id", "retry: 1\nid: 1\ndata:\n\n", http.StatusBadRequest},
+		{"404 after 503", "", http.StatusNotFound},
+	} {
+		t.Run(tt.name, func(t *testing.T) { testStreamFindsTheSessionLost(t, tt.stream, tt.status) })
+	}
+}
+
+func testStreamFindsTheSessionLost(t *testing.T, stream string, status int) {
+	p := newHTTPPeer(t)
+	var gets atomic.Int32
+	p.get = func(w http.ResponseWriter, r *http.Request) {
+		if gets.Add(1) > 1 {
+			w.WriteHeader(status)
+			return
+		}
+		if stream == "" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, stream)
+	}
+	p.on["tools/list"] = listOnce
+	b := newTestBack(t, Options{URL: p.URL})
+	w, release, err := b.watchSession(t.Context(), ask("", "").Profile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-w.done():
+	case <-time.After(legacytest.Patience):
+		t.Errorf("the session is not lost within %v", legacytest.Patience)
+	}
+	release()
+	if err := serveOne(t, b, "test/1"); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(p.requests("initialize")); n != 2 {
+		t.Errorf("%d sessions, want 2", n)
+	}
+	if d := p.requests("DELETE"); len(d) != 0 {
+		t.Errorf("a lost session was ended with %v", d[0].header)
+	}
+	if strings.Contains(p.order(), "cancelled") {
+		t.Errorf("order = %s", p.order())
+	}
+}
+
+// An HTTP server that is gone for good never says that the session is lost. What
+// follows it hears of the end all the same, when it is certain enough.
+func TestM2L38UnreachableServerOverHTTP(t *testing.T) {
+	t.Run("its stream was open", func(t *testing.T) {
+		testUnreachableOverHTTP(t, func(w http.ResponseWriter, r *http.Request) {
+			startSSE(w)
+			<-r.Context().Done()
+		}, "toolsListChanged", "note://a")
+	})
+	t.Run("its stream was put off", func(t *testing.T) {
+		testUnreachableOverHTTP(t, func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}, "note://a")
+	})
+}
+
+func testUnreachableOverHTTP(t *testing.T, get http.HandlerFunc, topics ...string) {
+	synctest.Test(t, func(t *testing.T) {
+		l := bridgetest.Listen()
+		p := &httpPeer{t: t, capabilities: legacytest.Everything, revision: "2025-11-25", session: "sess-1", get: get}
+		p.on = map[string]func(http.ResponseWriter, *http.Request, wire.Message){
+			"resources/subscribe": func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, `{}`) },
+		}
+		server := &http.Server{Handler: p}
+		go func() { _ = server.Serve(l) }() // ends with Close
+		rt := l.Transport()
+		t.Cleanup(rt.CloseIdleConnections)
+		aud := newAudience(&journal{})
+		b := newTestBack(t, Options{URL: "http://127.0.0.1/mcp", RoundTripper: rt, Changes: aud})
+		honored, release := watchOn(t, b, aud, listTopic(fanout.ToolsListChanged), uriTopic("note://a"))
+		defer release()
+		if want := strings.Join(topics, " "); honored != want {
+			t.Errorf("honored %q, want %q", honored, want)
+		}
+		_ = server.Close() // it was in memory
+		time.Sleep(DefaultUnreachable)
+		wantJournal(t, aud.log)
+		time.Sleep(2 * maxMissed)
+		var want []string
+		for _, topic := range topics {
+			want = append(want, "end "+topic)
+		}
+		wantJournal(t, aud.log, want...)
+	})
+}

@@ -1,0 +1,169 @@
+package back
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A revisionMismatch says that a server answered initialize with a revision that
+// is not one of the legacy era.
+type revisionMismatch struct {
+	server string
+	got    string
+}
+
+func (e *revisionMismatch) Error() string {
+	return fmt.Sprintf("server %q answered initialize with revision %q, want one of %q",
+		e.server, e.got, spec.Revisions(spec.Legacy))
+}
+
+// open opens a session for a profile: the connection, initialize, the stream for
+// what the server sends unasked, notifications/initialized. ctx bounds all of
+// it; the session outlives ctx. What was opened is closed again on failure.
+//
+// Spec: 2025-11-25, basic/lifecycle, Initialization.
+func (b *Back) open(ctx context.Context, p exchange.Profile) (*session, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeouts.Connect)
+	defer cancel()
+	return b.overLink(ctx, p.Share, func(ctx context.Context, to connector) (*session, error) { return b.openOver(ctx, p, to) })
+}
+
+// A connector gives a session its link.
+type connector func(ctx context.Context, s *session) error
+
+// overLink has open make a session of a share over what the server is reached by.
+func (b *Back) overLink(ctx context.Context, share exchange.Share, open opener) (*session, error) {
+	switch {
+	case b.endpoint != nil:
+		return b.overHTTP(func(to connector) (*session, error) { return open(ctx, to) })
+	case b.opts.Launcher != nil:
+		return b.openCommand(ctx, share, open)
+	}
+	return open(ctx, b.linkConn)
+}
+
+// openOver opens a session over the link that connect gives it.
+func (b *Back) openOver(ctx context.Context, p exchange.Profile, connect connector) (*session, error) {
+	scope, _, lane := strings.Cut(p.Scope, laneMark)
+	s := newSession(&b.opts, func() *watch { return b.watchOf(scope) })
+	if b.endpoint != nil {
+		s.ids = &b.endpoint.ids
+	}
+	s.onAmbiguous = func() { b.lanes.ambiguous(scope) }
+	s.roots = profileRoots{b, scope, lane}
+	s.tools = b.toolbox(scope)
+	s.asksRoots = exchange.Declares(p.Capabilities, "roots")
+	if err := connect(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := s.handshake(ctx, p); err != nil {
+		why := s.connectError(ctx, err)
+		s.abort(ctx)
+		return nil, why
+	}
+	return s, nil
+}
+
+// abort closes a session whose handshake failed.
+func (s *session) abort(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeTimeout)
+	defer cancel()
+	s.close(ctx)
+}
+
+var errSlowHandshake = errors.New("it did not finish initialize within timeouts.connect")
+
+// A handshakeRefusal says that a server answered the handshake with an error. The
+// error is not in its chain: it was not the client's request that was refused.
+type handshakeRefusal struct{ text string }
+
+func (e *handshakeRefusal) Error() string { return e.text }
+
+// connectError says "time-out" where the time was up, and takes a server's
+// refusal out of the chain.
+func (s *session) connectError(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		if l, ok := s.link.(*connLink); ok {
+			return transport.WithNoise(errSlowHandshake, l.conn)
+		}
+		return errSlowHandshake
+	}
+	var refusal *wire.Error
+	if errors.As(err, &refusal) {
+		return &handshakeRefusal{err.Error()}
+	}
+	return err
+}
+
+// saidNo reports whether a handshake failed because the server refused it, and so
+// may refuse this client alone.
+func saidNo(err error) bool {
+	var refusal *handshakeRefusal
+	var no *relayRefusal
+	var mismatch *revisionMismatch
+	var status *statusError
+	return errors.As(err, &refusal) || errors.As(err, &no) || errors.As(err, &mismatch) || errors.As(err, &status) && status.code < 500
+}
+
+func (s *session) handshake(ctx context.Context, p exchange.Profile) error {
+	result, err := s.request(ctx, spec.MethodInitialize, s.initializeParams(p))
+	if err != nil {
+		return fmt.Errorf("initialize: %w", err)
+	}
+	if err := s.negotiated(result); err != nil {
+		return err
+	}
+	// Before initialized: some servers drop what they send while nobody listens,
+	// and send at once.
+	s.link.listen(ctx)
+	if err := s.notify(ctx, spec.NotifyInitialized, nil); err != nil {
+		return fmt.Errorf("notifications/initialized: %w", err)
+	}
+	s.link.initialized(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opened = time.Now()
+	return nil
+}
+
+func (s *session) initializeParams(p exchange.Profile) []byte {
+	info := p.ClientInfo
+	if info == nil {
+		info = s.opts.ClientInfo
+	}
+	return wire.AppendEdited(nil, nil,
+		wire.Edit{Name: "protocolVersion", Value: wire.Quote(string(cmp.Or(p.Revision, spec.LatestLegacy)))},
+		wire.Edit{Name: "capabilities", Value: declaredTo(p.Capabilities, s.opts)},
+		wire.Edit{Name: "clientInfo", Value: info})
+}
+
+// negotiated takes in the result of initialize.
+func (s *session) negotiated(result []byte) error {
+	version, _ := wire.GetString(result, "protocolVersion")
+	s.revision = spec.Revision(version)
+	if !slices.Contains(spec.Revisions(spec.Legacy), s.revision) {
+		return &revisionMismatch{server: s.opts.Name, got: version}
+	}
+	caps := wire.Get(result, "capabilities")
+	if !wire.IsObject(caps) {
+		caps = []byte("{}")
+	}
+	s.caps = exchange.ReadServerCapabilities(caps)
+	if info := wire.Get(result, "serverInfo"); wire.IsObject(info) {
+		s.serverInfo = info
+	}
+	if text := wire.Get(result, "instructions"); len(text) > 0 && text[0] == '"' {
+		s.instructions = text
+	}
+	return nil
+}

@@ -1,0 +1,521 @@
+package back
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// callWith returns a tools/call that wants progress and messages.
+func callWith(token, level string) *exchange.Request {
+	r := ask("tools/call", `{"name":"x","_meta":{"progressToken":`+token+`}}`)
+	r.ProgressToken = json.RawMessage(token)
+	if token == "" {
+		r.Params, r.ProgressToken = json.RawMessage(`{"name":"x"}`), nil
+	}
+	r.LogLevel = spec.LogLevel(level)
+	return r
+}
+
+// serving is a Serve under way.
+type serving struct {
+	caller *caller
+	body   string
+	err    error
+	done   chan struct{}
+}
+
+func serve(ctx context.Context, b *Back, req *exchange.Request) *serving {
+	s := &serving{caller: &caller{}, done: make(chan struct{})}
+	go func() {
+		s.body, s.err = body(b.Serve(ctx, req, s.caller))
+		close(s.done)
+	}()
+	return s
+}
+
+func TestM2L04IdsAndTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, peers := pipeBack(t, Options{})
+		one := serve(t.Context(), b, callWith(`0`, ""))
+		p := <-peers
+		p.Handshake(legacytest.Everything)
+		m1 := p.Want("tools/call")
+		two := serve(t.Context(), b, callWith(`0`, "")) // another client, the same token
+		m2 := p.Want("tools/call")
+		three := serve(t.Context(), b, callWith(`"2"`, ""))
+		m3 := p.Want("tools/call")
+		for i, m := range []wire.Message{m1, m2, m3} {
+			id, ok := m.ID.Int()
+			if !ok || id != int64(i+2) { // initialize was 1
+				t.Errorf("request %d has id %s, want %d", i, m.ID, i+2)
+			}
+			if token := string(wire.Get(wire.Get(m.Params, "_meta"), "progressToken")); token != m.ID.String() {
+				t.Errorf("request %s has token %s, want its id", m.ID, token)
+			}
+		}
+		p.Write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m3.ID)
+		p.Write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":2}}`, m2.ID)
+		p.Result(m2.ID, `{"n":2}`)
+		p.Result(m3.ID, `{"n":3}`)
+		p.Result(m1.ID, `{"n":1}`)
+		for _, tt := range []struct {
+			s     *serving
+			body  string
+			notes []string
+		}{
+			{one, `{"n":1}`, nil},
+			{two, `{"n":2}`, []string{`notifications/progress {"progressToken":0,"progress":2}`}},
+			{three, `{"n":3}`, []string{`notifications/progress {"progressToken":"2","progress":1}`}},
+		} {
+			<-tt.s.done
+			if tt.s.err != nil || tt.s.body != tt.body {
+				t.Errorf("Serve = %s, %v, want %s", tt.s.body, tt.s.err, tt.body)
+			}
+			if got := tt.s.caller.heard(); !reflect.DeepEqual(got, tt.notes) {
+				t.Errorf("the caller of %s heard %q, want %q", tt.body, got, tt.notes)
+			}
+		}
+	})
+}
+
+func TestM2L11Progress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &drops{}
+		b, peers := pipeBack(t, Options{Metrics: d})
+		s := serve(t.Context(), b, callWith(`"tok"`, ""))
+		p := <-peers
+		p.Handshake(legacytest.Everything)
+		m := p.Want("tools/call")
+		for _, value := range []string{`-5`, `0`, `0.0`, `-1`, `0.5`, `0.50`, `"9"`, `10`, `9.99`, `1e1`, `11`} {
+			p.Write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%s,"total":1.0}}`, m.ID, value)
+		}
+		p.Write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":999,"progress":50}}`)
+		p.Write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok","progress":50}}`)
+		p.Result(m.ID, `{}`)
+		p.Write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":98}}`, m.ID)
+		<-s.done
+		p.Write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":99}}`, m.ID)
+		synctest.Wait()
+		var want []string
+		for _, value := range []string{`-5`, `0`, `0.5`, `10`, `11`} {
+			want = append(want, `notifications/progress {"progressToken":"tok","progress":`+value+`,"total":1.0}`)
+		}
+		if got := s.caller.heard(); !reflect.DeepEqual(got, want) {
+			t.Errorf("heard %q, want %q", got, want)
+		}
+		if n := d.count("progress"); n < 3 || n > 4 {
+			t.Errorf("%d counted as dropped, want two tokens of nobody, and what came late", n)
+		}
+	})
+}
+
+func TestM2L11NoTokenNoProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, peers := pipeBack(t, Options{})
+		s := serve(t.Context(), b, callWith("", ""))
+		p := <-peers
+		p.Handshake(legacytest.Everything)
+		m := p.Want("tools/call")
+		if meta := wire.Get(m.Params, "_meta"); meta != nil {
+			t.Errorf("_meta = %s, want none", meta)
+		}
+		p.Write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m.ID)
+		p.Result(m.ID, `{}`)
+		<-s.done
+		if got := s.caller.heard(); got != nil {
+			t.Errorf("heard %q, want nothing", got)
+		}
+	})
+}
+
+// On HTTP, progress counts on whatever stream it comes.
+func TestM2L11ProgressOverHTTP(t *testing.T) {
+	p := newHTTPPeer(t)
+	onGet := make(chan string)
+	p.get = func(w http.ResponseWriter, r *http.Request) {
+		send := startSSE(w)
+		for {
+			select {
+			case text := <-onGet:
+				send("%s", text)
+			case <-r.Context().Done():
+				return
+			}
+		}
+	}
+	b := newTestBack(t, Options{URL: p.URL})
+	told := make(chan string)
+	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		send := startSSE(w)
+		send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m.ID)
+		<-told
+		onGet <- `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + m.ID.String() + `,"progress":2}}`
+		<-told
+		send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
+	}
+	c := &caller{told: told}
+	if _, err := body(b.Serve(t.Context(), callWith(`7`, ""), c)); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`notifications/progress {"progressToken":7,"progress":1}`,
+		`notifications/progress {"progressToken":7,"progress":2}`,
+	}
+	if got := c.heard(); !reflect.DeepEqual(got, want) {
+		t.Errorf("heard %q, want %q", got, want)
+	}
+}
+
+// A caller that takes nothing holds up neither the connection nor the others.
+func TestM2L11SlowCallerHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &drops{}
+		b, peers := pipeBack(t, Options{Metrics: d})
+		slow := &caller{hold: make(chan struct{})}
+		done := make(chan error, 1)
+		go func() {
+			_, err := body(b.Serve(t.Context(), callWith(`1`, "debug"), slow))
+			done <- err
+		}()
+		p := <-peers
+		p.Handshake(`{"tools":{}}`)
+		m := p.Want("tools/call")
+		for i := range 3 * exchange.MaxBacklog {
+			p.Write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d}}`, m.ID, i)
+		}
+		p.Result(m.ID, `{}`)
+		quick := serve(t.Context(), b, ask("tools/list", ""))
+		p.Result(p.Want("tools/list").ID, `{"tools":[]}`)
+		<-quick.done
+		close(slow.hold)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		got := slow.heard()
+		if last := got[len(got)-1]; !strings.HasSuffix(last, `"progress":767}`) {
+			t.Errorf("the last the slow caller heard was %s, want the newest", last)
+		}
+		if len(got) > exchange.MaxBacklog+2 {
+			t.Errorf("%d messages were kept for a slow caller, want at most %d", len(got), exchange.MaxBacklog+2)
+		}
+	})
+}
+
+func logText(level, data string) string {
+	return `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"` + level + `","data":"` + data + `"}}`
+}
+
+func TestM2L12LevelIsTheMostVerboseInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, peers := pipeBack(t, Options{})
+		setLevel := func(p *connPeer, want string) {
+			t.Helper()
+			m := p.Want("logging/setLevel")
+			if got := string(m.Params); got != `{"level":"`+want+`"}` {
+				t.Errorf("setLevel %s, want %s", got, want)
+			}
+			p.Result(m.ID, `{}`)
+		}
+		one := serve(t.Context(), b, callWith("", "warning"))
+		p := <-peers
+		p.Handshake(legacytest.Everything)
+		setLevel(p, "warning") // before the call
+		m1 := p.Want("tools/call")
+
+		two := serve(t.Context(), b, callWith("", "error")) // less: covered
+		m2 := p.Want("tools/call")
+		three := serve(t.Context(), b, callWith("", "debug"))
+		setLevel(p, "debug")
+		m3 := p.Want("tools/call")
+		four := serve(t.Context(), b, callWith("", "")) // wants none
+		m4 := p.Want("tools/call")
+
+		p.Result(m3.ID, `{}`)
+		<-three.done
+		five := serve(t.Context(), b, callWith("", "error")) // warning is the most now
+		setLevel(p, "warning")
+		m5 := p.Want("tools/call")
+		for _, m := range []wire.Message{m1, m2, m4, m5} {
+			p.Result(m.ID, `{}`)
+		}
+		for _, s := range []*serving{one, two, four, five} {
+			if <-s.done; s.err != nil {
+				t.Error(s.err)
+			}
+		}
+	})
+}
+
+// A server without logging is never asked for a level; one that refuses it still
+// gets the call, and so does one that does not answer, after a while.
+func TestM2L12LevelDoesNotStopTheCall(t *testing.T) {
+	for _, tt := range []struct {
+		name, capabilities string
+		answer             func(p *connPeer)
+	}{
+		{"no logging", `{"tools":{}}`, func(*connPeer) {}},
+		{"refused", legacytest.Everything, func(p *connPeer) {
+			p.Write(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`, p.Want("logging/setLevel").ID)
+		}},
+		{"silent", legacytest.Everything, func(p *connPeer) { p.Want("logging/setLevel") }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, peers := pipeBack(t, Options{})
+				s := serve(t.Context(), b, callWith("", "info"))
+				p := <-peers
+				p.Handshake(tt.capabilities)
+				tt.answer(p)
+				m := p.Read()
+				if m.Method == "notifications/cancelled" { // of setLevel; nobody waits for it
+					m = p.Read()
+				}
+				if m.Method != "tools/call" {
+					t.Errorf("the back sent %s, want tools/call", m.Method)
+				}
+				p.Result(m.ID, `{}`)
+				if <-s.done; s.err != nil {
+					t.Error(s.err)
+				}
+			})
+		})
+	}
+}
+
+func TestM2L12MessagesReachWhoAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &drops{}
+		b, peers := pipeBack(t, Options{Metrics: d})
+		one := serve(t.Context(), b, callWith("", "warning"))
+		p := <-peers
+		p.Handshake(`{"tools":{}}`)
+		m1 := p.Want("tools/call")
+		p.Write("%s", logText("info", "too low"))
+		p.Write("%s", logText("warning", "one"))
+		p.Write("%s", logText("alert", "two"))
+		synctest.Wait()
+		two := serve(t.Context(), b, callWith("", "debug"))
+		m2 := p.Want("tools/call")
+		p.Write("%s", logText("alert", "whose?"))
+		synctest.Wait()
+		p.Result(m1.ID, `{}`)
+		<-one.done
+		p.Write("%s", logText("debug", "three"))
+		p.Result(m2.ID, `{}`)
+		<-two.done
+		p.Write("%s", logText("alert", "nobody's"))
+		none := serve(t.Context(), b, callWith("", ""))
+		m3 := p.Want("tools/call")
+		p.Write("%s", logText("alert", "unasked"))
+		p.Result(m3.ID, `{}`)
+		<-none.done
+		for _, tt := range []struct {
+			s    *serving
+			want []string
+		}{
+			{one, []string{`notifications/message {"level":"warning","data":"one"}`, `notifications/message {"level":"alert","data":"two"}`}},
+			{two, []string{`notifications/message {"level":"debug","data":"three"}`}},
+			{none, nil},
+		} {
+			if got := tt.s.caller.heard(); !reflect.DeepEqual(got, tt.want) {
+				t.Errorf("heard %q, want %q", got, tt.want)
+			}
+		}
+		if n := d.count("log message"); n != 4 {
+			t.Errorf("%d dropped and counted, want 4", n)
+		}
+	})
+}
+
+// Over HTTP the stream tells whose a message is, however many are in flight.
+func TestM2L12MessagesByStream(t *testing.T) {
+	p := newHTTPPeer(t)
+	var both sync.WaitGroup
+	both.Add(2)
+	p.capabilities = `{"tools":{}}` // TypeScript 1.x sends messages without setLevel
+	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		send := startSSE(w)
+		both.Done()
+		both.Wait()
+		name, _ := wire.GetString(m.Params, "name")
+		send("%s", logText("info", name))
+		send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
+	}
+	b := newTestBack(t, Options{URL: p.URL})
+	calls := make(map[string]*serving)
+	for _, name := range []string{"one", "two"} {
+		req := ask("tools/call", `{"name":"`+name+`"}`)
+		req.LogLevel = "debug"
+		calls[name] = serve(t.Context(), b, req)
+	}
+	for name, s := range calls {
+		<-s.done
+		want := []string{`notifications/message {"level":"info","data":"` + name + `"}`}
+		if got := s.caller.heard(); s.err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("call %s heard %q (%v), want %q", name, got, s.err, want)
+		}
+	}
+}
+
+func TestM2L13Cancellation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &drops{}
+		b, peers := pipeBack(t, Options{Metrics: d})
+		ctx, cancel := context.WithCancel(t.Context())
+		s := serve(ctx, b, callWith(`1`, ""))
+		p := <-peers
+		p.Handshake(legacytest.Everything)
+		m := p.Want("tools/call")
+		cancel()
+		c := p.Want("notifications/cancelled")
+		if got := string(wire.Get(c.Params, "requestId")); got != m.ID.String() {
+			t.Errorf("cancelled request %s, want %s", got, m.ID)
+		}
+		<-s.done
+		if s.err != context.Canceled {
+			t.Errorf("Serve = %v, want %v", s.err, context.Canceled)
+		}
+		p.Result(m.ID, `{}`) // late
+		next := serve(t.Context(), b, ask("tools/list", ""))
+		p.Result(p.Want("tools/list").ID, `{"tools":[]}`)
+		if <-next.done; next.err != nil || next.body != `{"tools":[]}` {
+			t.Errorf("Serve after a late answer = %s, %v", next.body, next.err)
+		}
+		if n := d.count("late answer"); n != 1 {
+			t.Errorf("%d late answers counted, want 1", n)
+		}
+	})
+}
+
+func TestM2L13CancellationOverHTTP(t *testing.T) {
+	p := newHTTPPeer(t)
+	started, cancelled := make(chan wire.ID, 1), make(chan string, 1)
+	p.on["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		startSSE(w)
+		started <- m.ID
+		<-r.Context().Done()
+	}
+	p.on["notifications/cancelled"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		w.WriteHeader(http.StatusAccepted)
+		cancelled <- string(wire.Get(m.Params, "requestId")) + " " + r.Header.Get("Mcp-Session-Id")
+	}
+	b := newTestBack(t, Options{URL: p.URL})
+	ctx, cancel := context.WithCancel(t.Context())
+	s := serve(ctx, b, callWith(`1`, ""))
+	id := <-started
+	cancel()
+	<-s.done
+	if s.err != context.Canceled {
+		t.Errorf("Serve = %v, want %v", s.err, context.Canceled)
+	}
+	if got, want := <-cancelled, id.String()+" sess-1"; got != want {
+		t.Errorf("cancelled %s, want %s", got, want)
+	}
+}
+
+// A request that was never sent is not cancelled, and initialize never is.
+func TestM2L13NothingToCancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, peers := pipeBack(t, Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		s := serve(ctx, b, callWith(`1`, ""))
+		p := <-peers
+		init := p.Want("initialize")
+		cancel()
+		<-s.done
+		p.Result(init.ID, legacytest.InitializeResult("2025-11-25", legacytest.Everything))
+		p.Want("notifications/initialized")
+		next := serve(t.Context(), b, ask("tools/list", ""))
+		p.Result(p.Want("tools/list").ID, `{}`) // and nothing before it
+		<-next.done
+	})
+}
+
+func TestM2L14Timeouts(t *testing.T) {
+	timeouts := Timeouts{Request: time.Minute, Max: 5 * time.Minute}
+	for _, tt := range []struct {
+		name     string
+		progress time.Duration // between values; 0: none
+		want     time.Duration
+	}{
+		{"no progress", 0, time.Minute},
+		{"progress starts it anew", 50 * time.Second, 5 * time.Minute},
+		{"progress too rare", 70 * time.Second, time.Minute},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, peers := pipeBack(t, Options{Timeouts: timeouts})
+				s := serve(t.Context(), b, callWith(`1`, ""))
+				p := <-peers
+				p.Handshake(legacytest.Everything)
+				m := p.Want("tools/call")
+				start := time.Now()
+				if tt.progress > 0 {
+					go func() {
+						for i := 0; ; i++ {
+							select {
+							case <-time.After(tt.progress):
+							case <-s.done:
+								return
+							}
+							_ = p.Conn.Write([]byte(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + m.ID.String() + `,"progress":` + wire.NumberID(int64(i)).String() + `}}`))
+						}
+					}()
+				}
+				<-s.done
+				if took := time.Since(start); took != tt.want {
+					t.Errorf("Serve returned after %v, want %v", took, tt.want)
+				}
+				we := exchange.WireError(s.err)
+				for _, part := range []string{`server "scripted"`, "tools/call", "1m0s", "timeouts.request"} {
+					if s.err == nil || we.Code != -32603 || !strings.Contains(we.Message, part) {
+						t.Errorf("Serve = %v, want -32603 that says %q", s.err, part)
+					}
+				}
+				c := p.Want("notifications/cancelled")
+				if got := string(wire.Get(c.Params, "requestId")); got != m.ID.String() {
+					t.Errorf("cancelled request %s, want %s", got, m.ID)
+				}
+			})
+		})
+	}
+}
+
+// A slow caller gets all its notes before the response, also those that another
+// goroutine is giving to it when the response comes.
+func TestM2L11NotesComeBeforeTheResponse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &caller{hold: make(chan struct{})}
+		c := &call{x: slow, ctx: t.Context()}
+		for _, value := range []string{"1", "2", "3"} {
+			if !c.note(spec.NotifyProgress, []byte(value)) {
+				t.Fatal("there was no room")
+			}
+			c.drainSoon()
+		}
+		synctest.Wait() // the first is being given
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			c.end()
+		}()
+		synctest.Wait()
+		close(slow.hold)
+		<-ended
+		if got, want := slow.heard(), []string{"notifications/progress 1", "notifications/progress 2", "notifications/progress 3"}; !reflect.DeepEqual(got, want) {
+			t.Errorf("heard %q before the end, want %q", got, want)
+		}
+	})
+}

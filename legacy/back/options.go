@@ -1,0 +1,247 @@
+package back
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+)
+
+// Defaults of Options.
+const (
+	DefaultConnectTimeout = 10 * time.Second
+	DefaultRequestTimeout = 60 * time.Second
+	DefaultMaxTimeout     = 30 * time.Minute
+	DefaultIdle           = 5 * time.Minute
+	DefaultLinger         = 2 * time.Second
+)
+
+// Options describe one upstream server and how to treat it.
+type Options struct {
+	// Name is the server's name in the configuration: it stands in every message
+	// to people and in every error. Required.
+	Name string
+
+	// Where the server is: exactly one of URL, Dial and Launcher.
+
+	// URL is the server's MCP endpoint over Streamable HTTP.
+	URL string
+	// Headers go with every HTTP request, credentials among them. They can't
+	// replace the headers the protocol defines.
+	Headers http.Header
+	// Transport says how the server at URL is reached. Empty means Streamable HTTP,
+	// and HTTP+SSE where the server refuses that with 400, 404 or 405.
+	Transport Transport
+	// RoundTripper sends HTTP requests; nil means a transport of the Back's own.
+	// It must not follow redirects: credentials go to URL's origin alone.
+	RoundTripper http.RoundTripper
+	// Dial opens a connection of messages: a child process started, a pipe. Each
+	// call gives a fresh one, which the Back closes. ctx bounds the opening, not
+	// the connection.
+	Dial func(ctx context.Context) (transport.Conn, error)
+	// Launcher starts the processes of a command, each of which has one session. No
+	// more of them run at a time than are in use.
+	Launcher *transport.Launcher
+
+	// What the server is told.
+
+	// ClientInfo is the gateway's own name and version, an Implementation object.
+	// Required.
+	ClientInfo json.RawMessage
+	// HideExtensions are names of extensions and experimental capabilities that
+	// cross in neither direction.
+	HideExtensions []string
+
+	// Roots are the roots that every client has for this server, an array as in
+	// the result of roots/list. Nil means each client's own.
+	Roots json.RawMessage
+	// OneClient says that there is one client alone: what it answered to roots/list stands
+	// for it where it can't be asked. Else that would be given for another client.
+	OneClient bool
+	// Lanes bounds the sessions of one profile for calls that may be asked back,
+	// where nothing tells whose a question is. Zero means 4 for a URL and 1
+	// otherwise: a second child has a state of its own.
+	Lanes int
+	// KeepLane makes a call keep its lane while its client is being asked.
+	KeepLane bool
+
+	// How long and how much. Zero means the default; negative is an error.
+
+	Timeouts Timeouts
+	// Idle is how long an unused session is kept.
+	Idle time.Duration
+	// Linger is how long an upstream subscription outlives its last subscriber.
+	Linger time.Duration
+	// Subscribes is how many subscribes a second, and as many unsubscribes, each
+	// share may cause in the long run. Those of 10 s may come at once. Zero means the
+	// default of limits.SubscribesEach.
+	Subscribes int
+	// MaxSessions bounds the sessions open at a time, MaxSessionsEach those of one
+	// share. Zero of the second means no bound; where there is one, nobody's
+	// sessions end to make room for another's.
+	MaxSessions, MaxSessionsEach int
+	// MaxMessage bounds one message of the server, in bytes.
+	MaxMessage int
+
+	// Subresources says what becomes of an update for a URI below a subscribed
+	// one. Empty means [SubresourcesParent].
+	Subresources Subresources
+	// Synthesize has the Back look for changes by itself.
+	Synthesize Synthesize
+	// Cache gives the hint for complete results per method; a missing method is
+	// not to be cached.
+	Cache map[string]exchange.CacheHint
+
+	// Whom the Back tells.
+
+	Logger  *slog.Logger     // nil discards
+	Metrics Metrics          // nil counts nothing
+	Changes exchange.Changes // nil tells nobody of changes
+	// Doubt is called when the server may have become one of the other era: it
+	// refused the handshake or left it unanswered, lost a session, or answered with
+	// an error of that era. It must not block; nil means nobody
+	// wants to know.
+	Doubt func(why string)
+}
+
+// A Transport is one of those that begin with a URL.
+type Transport string
+
+// The transports.
+const (
+	TransportHTTP Transport = "http" // Streamable HTTP
+	TransportSSE  Transport = "sse"  // HTTP+SSE, of 2024-11-05
+)
+
+// Timeouts bound the waiting for a server. Zero means the default.
+type Timeouts struct {
+	Connect time.Duration // opening a session, the handshake included
+	Request time.Duration // one request; progress starts it anew
+	Max     time.Duration // one request, whatever progress it makes
+}
+
+// Subresources says what becomes of an update for a URI to which nobody
+// subscribed, below one to which somebody did.
+type Subresources = fanout.Subresources
+
+// The values of Subresources.
+const (
+	SubresourcesParent = fanout.SubresourcesParent
+	SubresourcesAsSent = fanout.SubresourcesAsSent
+	SubresourcesOff    = fanout.SubresourcesOff
+)
+
+// Metrics counts what a Back does. Methods are quick and safe for concurrent
+// use. server is Options.Name.
+type Metrics interface {
+	// SessionOpened counts a session opened upstream.
+	SessionOpened(server string)
+	// SessionEnded counts a session that ended, why: "idle", "evicted",
+	// "released", "lost" or "closed".
+	SessionEnded(server, why string)
+	// Dropped counts a message of the server that reached nobody; what tells
+	// which kind.
+	Dropped(server, what string)
+	// Limit counts what was refused or put off at a limit.
+	Limit(server, name string)
+}
+
+// check reports the first fault of o.
+func (o *Options) check() error {
+	switch {
+	case o.Name == "":
+		return errors.New("legacy: NewBack: no Name")
+	case o.ways() != 1:
+		return fmt.Errorf("legacy: NewBack: server %q: want exactly one of URL, Dial and Launcher", o.Name)
+	case len(o.ClientInfo) == 0:
+		return fmt.Errorf("legacy: NewBack: server %q: no ClientInfo", o.Name)
+	case o.Timeouts.Connect < 0, o.Timeouts.Request < 0, o.Timeouts.Max < 0:
+		return fmt.Errorf("legacy: NewBack: server %q: negative time-out", o.Name)
+	case o.Synthesize.negative():
+		return fmt.Errorf("legacy: NewBack: server %q: negative interval in Synthesize", o.Name)
+	case o.Idle < 0, o.Linger < 0, o.Subscribes < 0, o.MaxSessions < 0, o.MaxSessionsEach < 0, o.MaxMessage < 0, o.Lanes < 0:
+		return fmt.Errorf("legacy: NewBack: server %q: negative limit", o.Name)
+	}
+	switch o.Transport {
+	case "", TransportHTTP, TransportSSE:
+	default:
+		return fmt.Errorf("legacy: NewBack: server %q: unknown Transport %q", o.Name, o.Transport)
+	}
+	switch o.Subresources {
+	case "", SubresourcesParent, SubresourcesAsSent, SubresourcesOff:
+	default:
+		return fmt.Errorf("legacy: NewBack: server %q: unknown Subresources %q", o.Name, o.Subresources)
+	}
+	return o.checkURL()
+}
+
+// ways returns how many ways to the server are given.
+func (o *Options) ways() (n int) {
+	for _, given := range []bool{o.URL != "", o.Dial != nil, o.Launcher != nil} {
+		if given {
+			n++
+		}
+	}
+	return n
+}
+
+func (o *Options) checkURL() error {
+	if o.URL == "" {
+		return nil
+	}
+	// The parse error would repeat the URL, which may hold a secret.
+	u, err := url.Parse(o.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("legacy: NewBack: server %q: URL is no absolute http or https URL", o.Name)
+	}
+	return nil
+}
+
+// fill replaces zero values by their defaults.
+func (o *Options) fill() {
+	o.Timeouts.Connect = cmp.Or(o.Timeouts.Connect, DefaultConnectTimeout)
+	o.Timeouts.Request = cmp.Or(o.Timeouts.Request, DefaultRequestTimeout)
+	o.Timeouts.Max = max(cmp.Or(o.Timeouts.Max, DefaultMaxTimeout), o.Timeouts.Request)
+	o.Idle = cmp.Or(o.Idle, DefaultIdle)
+	o.Linger = cmp.Or(o.Linger, DefaultLinger)
+	o.MaxSessions = cmp.Or(o.MaxSessions, int(limits.Sessions.Default))
+	o.MaxMessage = cmp.Or(o.MaxMessage, int(limits.UpstreamMessage.Default))
+	if o.Lanes == 0 {
+		o.Lanes = 1
+		if o.URL != "" {
+			o.Lanes = 4
+		}
+	}
+	o.Subresources = cmp.Or(o.Subresources, SubresourcesParent)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Logger = o.Logger.With("upstream", o.Name, "era", spec.Legacy.String())
+	if o.Metrics == nil {
+		o.Metrics = noMetrics{}
+	}
+	if o.Changes == nil {
+		o.Changes = noChanges{}
+	}
+	if o.Doubt == nil {
+		o.Doubt = func(string) {}
+	}
+}
+
+type noMetrics struct{}
+
+func (noMetrics) SessionOpened(string)        {}
+func (noMetrics) SessionEnded(string, string) {}
+func (noMetrics) Dropped(string, string)      {}
+func (noMetrics) Limit(string, string)        {}

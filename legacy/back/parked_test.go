@@ -1,0 +1,121 @@
+package back
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// parking serves n calls whose clients answer only when all are parked, in random
+// order, each for itself.
+func parking(t *testing.T, b *Back, n int) {
+	var parked atomic.Int64
+	all := make(chan struct{})
+	turns := make([]chan struct{}, n)
+	for i := range turns {
+		turns[i] = make(chan struct{})
+	}
+	var calls sync.WaitGroup
+	for i := range n {
+		calls.Go(func() {
+			who := fmt.Sprintf("caller-%d", i)
+			answer := fmt.Sprintf(`{"action":"accept","content":{"me":%q}}`, who)
+			x := &client{ask: func(ctx context.Context, q exchange.Question) (exchange.Answer, error) {
+				if got, _ := wire.GetString(q.Params, "message"); got != who {
+					t.Errorf("%s was asked what is for %s", who, got)
+				}
+				if parked.Add(1) == int64(n) {
+					close(all)
+				}
+				select {
+				case <-turns[i]:
+				case <-ctx.Done():
+				}
+				return exchange.Answer{Result: []byte(answer)}, context.Cause(ctx)
+			}}
+			if got, err := body(b.Serve(t.Context(), askable(who), x)); err != nil || got != said(answer) {
+				t.Errorf("%s got %s, %v", who, got, err)
+			}
+		})
+	}
+	<-all
+	for _, i := range rand.Perm(n) {
+		close(turns[i])
+	}
+	calls.Wait()
+	left := func() (n int) {
+		for _, s := range b.pool.sessions("test/1") {
+			s.mu.Lock()
+			n += len(s.calls) + len(s.questions)
+			s.mu.Unlock()
+		}
+		return n
+	}
+	for end := time.Now().Add(legacytest.Patience); left() > 0 && time.Now().Before(end); { // an answer's last moment
+		_ = backoff.Wait(t.Context(), time.Millisecond)
+	}
+	if n := left(); n > 0 {
+		t.Errorf("%d calls and questions were left behind", n)
+	}
+}
+
+func TestM2L20FiftyParkedOnOneChild(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		children := 0
+		b := newAsker(t, Options{}, func(a *asker) {
+			children++
+			a.call = func(c *askerCall) string {
+				time.Sleep(time.Millisecond)
+				m := c.elicit()
+				return said(string(m.Result))
+			}
+		})
+		parking(t, b, 50)
+		if children != 1 {
+			t.Errorf("%d children were started, want one", children)
+		}
+	})
+}
+
+func TestM2L20AThousandParkedOnOneServer(t *testing.T) {
+	p := newHTTPPeer(t)
+	p.quiet = true
+	var mu sync.Mutex
+	lastID := 0
+	replies := make(map[string]chan wire.Message)
+	p.on["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		mu.Lock()
+		lastID++
+		id, reply := fmt.Sprint(lastID), make(chan wire.Message, 1)
+		replies[id] = reply
+		mu.Unlock()
+		who, _ := wire.GetString(wire.Get(m.Params, "arguments"), "who")
+		send := startSSE(w)
+		send(`{"jsonrpc":"2.0","id":%s,"method":"elicitation/create","params":{"message":%q}}`, id, who)
+		select {
+		case a := <-reply:
+			send(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, said(string(a.Result)))
+		case <-r.Context().Done():
+		}
+	}
+	p.on[""] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		mu.Lock()
+		if reply := replies[m.ID.String()]; reply != nil && m.Kind() == wire.Response {
+			reply <- m
+		}
+		mu.Unlock()
+		w.WriteHeader(http.StatusAccepted)
+	}
+	parking(t, newTestBack(t, Options{URL: p.URL}), 1000)
+}

@@ -1,0 +1,158 @@
+package back
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+)
+
+// restIdleLocked decides what becomes of an entry that nobody uses. Short uses come
+// one after the other: the timer is left alone meanwhile.
+func (p *pool) restIdleLocked(e *entry) {
+	switch {
+	case !e.s.alive():
+		p.endLocked(e, endLost)
+	case e.private:
+		p.endLocked(e, endReleased)
+	default:
+		p.idle.Add(e, struct{}{})
+		e.left = time.Now()
+		if !e.armed {
+			p.armLocked(e, p.opts.Idle)
+		}
+	}
+}
+
+func (p *pool) armLocked(e *entry, d time.Duration) {
+	e.armed = true
+	if e.timer == nil {
+		e.timer = time.AfterFunc(d, func() { p.expire(e) })
+		return
+	}
+	e.timer.Reset(d)
+}
+
+// expire ends an entry whose timer fired, unless it was in use since.
+func (p *pool) expire(e *entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.armed = false
+	if e.ended || e.uses > 0 {
+		return
+	}
+	if rest := p.opts.Idle - time.Since(e.left); rest > 0 {
+		p.armLocked(e, rest)
+		return
+	}
+	p.endLocked(e, endIdle)
+}
+
+// endLocked takes e off the pool and ends its session upstream, in a goroutine
+// that close waits for.
+func (p *pool) endLocked(e *entry, why string) {
+	if e.ended {
+		return
+	}
+	e.ended = true
+	p.countOutLocked(e)
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+	p.idle.Remove(e)
+	if p.shared[e.scope] == e {
+		delete(p.shared, e.scope)
+	}
+	if e.opened() && e.s != nil {
+		p.opts.Metrics.SessionEnded(p.opts.Name, why)
+		if why == endLost && time.Since(e.since) < stable {
+			// A child that can't stand must not be started in a loop.
+			p.restLocked(e.scope, time.Now(), e.s.err)
+		}
+		p.ending++
+		// Bounded by goodbyeTimeout, and by what a connection grants a child.
+		p.running.Go(func() { p.bury(e.s, why) })
+	}
+}
+
+// countOutLocked takes e off those that have not ended, once.
+func (p *pool) countOutLocked(e *entry) {
+	if _, in := p.all[e]; !in {
+		return
+	}
+	delete(p.all, e)
+	if p.each[e.owner]--; p.each[e.owner] == 0 {
+		delete(p.each, e.owner)
+	}
+}
+
+// bury ends a session upstream, and says so if the server lost it.
+func (p *pool) bury(s *session, why string) {
+	if why == endLost {
+		p.opts.Doubt("a session was lost") // it does not block
+		p.opts.Logger.Warn("server lost its session", "error", s.err)
+	}
+	s.goodbye()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ending--; p.ending == 0 && p.ended != nil {
+		close(p.ended)
+		p.ended = nil
+	}
+}
+
+// endIdle ends the sessions that nobody uses, of a share and the gateway's own, and waits
+// until none is being ended any more.
+func (p *pool) endIdle(ctx context.Context, share exchange.Share) error {
+	unused := p.unused()
+	p.mu.Lock()
+	for e := range p.all {
+		isOwn := e.owner == share || e.owner == exchange.Share{}
+		if isOwn && e.opened() && (e.uses == 0 || e.uses == 1 && unused[e]) {
+			p.endLocked(e, endEvicted)
+		}
+	}
+	if p.ending == 0 {
+		p.mu.Unlock()
+		return nil
+	}
+	if p.ended == nil {
+		p.ended = make(chan struct{})
+	}
+	ended := p.ended
+	p.mu.Unlock()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// unused returns the sessions that have one user which has no use for them: a client of
+// their own that has nothing open, or a watch that lingers. These are asked outside of the
+// lock.
+func (p *pool) unused() map[*entry]bool {
+	p.mu.Lock()
+	var once []*entry
+	for e := range p.all {
+		if e.uses == 1 && e.opened() {
+			once = append(once, e)
+		}
+	}
+	p.mu.Unlock()
+	out := make(map[*entry]bool)
+	for _, e := range once {
+		if e.unused != nil && e.unused() || e.unused == nil && !e.private && p.lingers(e.scope) {
+			out[e] = true
+		}
+	}
+	return out
+}
+
+// goodbye ends a session that nobody uses any more.
+func (s *session) goodbye() {
+	ctx, cancel := context.WithTimeout(context.Background(), goodbyeTimeout)
+	defer cancel()
+	s.close(ctx)
+}

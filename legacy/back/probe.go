@@ -1,0 +1,79 @@
+package back
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+)
+
+// Probe opens a session with a server, asks for its lists if how says so, and ends
+// the session. The handshake is bounded by o.Timeouts.Connect, each list by
+// o.Timeouts.Request. The verdict is spec.Legacy if the handshake succeeded, and
+// else spec.Unknown: a server of this era may refuse one client or be busy. The
+// error says that o is unusable, or that ctx was cancelled.
+func Probe(ctx context.Context, o Options, how exchange.Probing) (exchange.Verdict, error) {
+	o.Doubt = nil // that is what is being found out
+	b, err := NewBack(o)
+	if err != nil {
+		return exchange.Verdict{}, err
+	}
+	var v exchange.Verdict
+	var s *session
+	defer func() {
+		if s != nil {
+			s.goodbye()
+		}
+		_ = b.Close(context.WithoutCancel(ctx)) // it served its purpose
+	}()
+	sent := fmt.Sprintf("%s in revision %s", spec.MethodInitialize, spec.LatestLegacy)
+	greet := how.Take(sent, func() (answer, means string) {
+		if s, err = b.open(ctx, b.probeProfile()); err != nil {
+			v = unopened(err)
+			return v.Reason, "no session"
+		}
+		return "revision " + string(s.revision), "it speaks " + spec.Legacy.Speaks()
+	})
+	v.Took, v.Steps = greet.Took, []exchange.Step{greet}
+	if s != nil {
+		_, v.Older = s.link.(*eventLink)
+		s.account(ctx, &v, how)
+	}
+	if err := ctx.Err(); errors.Is(err, context.Canceled) {
+		return exchange.Verdict{}, context.Cause(ctx)
+	}
+	return v, nil
+}
+
+// account fills in what the session tells of its server.
+func (s *session) account(ctx context.Context, v *exchange.Verdict, how exchange.Probing) {
+	v.Era, v.Reason = spec.Legacy, "it answered "+spec.MethodInitialize
+	v.Revisions = []spec.Revision{s.revision}
+	v.Description = &exchange.Description{Capabilities: s.caps.Raw, ServerInfo: s.serverInfo, Instructions: s.instructions}
+	v.Unasked = s.link.open()
+	if !how.Lists {
+		return
+	}
+	lists, steps := how.List(ctx, s.caps.Raw, s.opts.Timeouts.Request, s.request)
+	v.Lists, v.Steps = lists, append(v.Steps, steps...)
+}
+
+// unopened judges why there is no session.
+func unopened(err error) exchange.Verdict {
+	v := exchange.Verdict{Reason: shorten(cause(err).Error()), Cause: err}
+	var status *statusError
+	var handshake *transport.HandshakeError
+	switch {
+	case errors.As(err, &status):
+		v.Status = status.code
+		v.Reason += status.advice()
+	case errors.As(err, &handshake):
+		v.Status = handshake.Status
+	case errors.Is(err, errSlowHandshake):
+		v.Cause = context.DeadlineExceeded
+	}
+	return v
+}

@@ -1,0 +1,299 @@
+package back
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// answersAfter is the ask of a client that takes its time.
+func answersAfter(d time.Duration, result string) func(context.Context, exchange.Question) (exchange.Answer, error) {
+	return func(ctx context.Context, _ exchange.Question) (exchange.Answer, error) {
+		return exchange.Answer{Result: []byte(result)}, backoff.Wait(ctx, d)
+	}
+}
+
+func TestM2L14TheClockStandsStillWhileParked(t *testing.T) {
+	times := Timeouts{Request: time.Minute, Max: 90 * time.Second}
+	for _, tt := range []struct {
+		name          string
+		before, after time.Duration // the server's own time, around the question
+		answered      bool
+	}{
+		{"the wait for an answer", 50 * time.Second, 50 * time.Second, false}, // begun anew, but beyond the maximum
+		{"the hard maximum", 30 * time.Second, 55 * time.Second, true},
+		{"a server that is slow all the same", time.Second, 61 * time.Second, false},
+	} {
+		t.Run("M2L-14 "+tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newAsker(t, Options{Timeouts: times}, func(a *asker) {
+					a.call = func(c *askerCall) string {
+						backoff.Wait(c.context(), tt.before)
+						c.elicit()
+						backoff.Wait(c.context(), tt.after)
+						return said("done")
+					}
+				})
+				begin := time.Now()
+				got, err := body(b.Serve(t.Context(), askable("ada"), &client{ask: answersAfter(time.Hour, accepted)}))
+				if tt.answered != (err == nil) {
+					t.Errorf("Serve = %s, %v after %v", got, err, time.Since(begin))
+				}
+				if took := time.Since(begin); took < time.Hour || took > time.Hour+times.Max {
+					t.Errorf("it took %v, want an hour and what the server is granted", took)
+				}
+				if err != nil && !strings.Contains(err.Error(), "in time") {
+					t.Errorf("error = %v, want a time-out", err)
+				}
+			})
+		})
+	}
+}
+
+// context ends with the call's cancellation.
+func (c *askerCall) context() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	c.running.Go(func() {
+		select {
+		case <-c.cancelled:
+		case <-c.ended:
+		}
+		cancel()
+	})
+	return ctx
+}
+
+func TestM2L19WithdrawnQuestionsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var late []wire.Message
+		b := newAsker(t, Options{}, func(a *asker) {
+			a.call = func(c *askerCall) string {
+				id, reply := c.pose("elicitation/create", `{"message":"withdrawn"}`)
+				time.Sleep(time.Second)
+				c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, id)
+				kept := c.elicit()
+				time.Sleep(time.Second)
+				select {
+				case m := <-reply:
+					late = append(late, m)
+				default:
+				}
+				return said(string(kept.Result))
+			}
+		})
+		ended := make(chan error, 1)
+		x := &client{ask: func(ctx context.Context, q exchange.Question) (exchange.Answer, error) {
+			if text, _ := wire.GetString(q.Params, "message"); text == "withdrawn" {
+				<-ctx.Done()
+				ended <- ctx.Err()
+				return exchange.Answer{}, ctx.Err()
+			}
+			return exchange.Answer{Result: []byte(accepted)}, nil
+		}}
+		got, err := body(b.Serve(t.Context(), askable("ada"), x))
+		if err != nil || got != said(accepted) {
+			t.Errorf("Serve = %s, %v, want the answer to the question that was kept", got, err)
+		}
+		if len(late) > 0 {
+			t.Errorf("the server heard %s about the question that it withdrew", late[0].Result)
+		}
+		<-ended
+	})
+}
+
+// The reader must not hang on a server that asks and asks, and the server must
+// hear of it.
+func TestQuestionsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newAsker(t, Options{}, func(a *asker) {
+			a.call = func(c *askerCall) string {
+				for range maxQuestions {
+					c.pose("elicitation/create", `{"message":"more"}`)
+				}
+				m := c.elicit()
+				if m.Error == nil || !strings.Contains(m.Error.Message, "too many") {
+					t.Errorf("the server heard %s %v, want a refusal", m.Result, m.Error)
+				}
+				return said("done")
+			}
+		})
+		if _, err := body(b.Serve(t.Context(), askable("ada"), &client{ask: never})); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A server that has read an answer may use the question's id again at once.
+func TestQuestionsFreeTheirIDs(t *testing.T) {
+	b := newAsker(t, Options{}, func(a *asker) {
+		a.call = func(c *askerCall) string {
+			for n := range 500 {
+				a.mu.Lock()
+				a.lastID = 0
+				a.mu.Unlock()
+				if m := c.elicit(); m.Error != nil {
+					t.Errorf("question %d with the id 1: %v", n, m.Error)
+					break
+				}
+			}
+			return said("done")
+		}
+	})
+	if _, err := body(b.Serve(t.Context(), askable("ada"), &client{ask: says(map[string]string{"elicitation/create": accepted})})); err != nil {
+		t.Error(err)
+	}
+}
+
+// A parked call keeps its stream: when the server ends it, having given an event
+// id, the answer is fetched from where it stood. The question is not asked anew.
+func TestM2L15ParkedCallsResume(t *testing.T) {
+	p := newHTTPPeer(t)
+	parked, replied := make(chan struct{}), make(chan wire.Message, 1)
+	var callID wire.ID
+	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		callID = m.ID
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "id: ev-1\nretry: 10\ndata: {\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"elicitation/create\",\"params\":{\"message\":\"m\"}}\n\n")
+	}
+	p.on[""] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		if m.Kind() == wire.Response {
+			replied <- m
+		}
+		w.WriteHeader(http.StatusAccepted)
+	}
+	var once sync.Once
+	p.get = func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Last-Event-Id") != "ev-1" {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		once.Do(func() { close(parked) })
+		send := startSSE(w)
+		select {
+		case m := <-replied:
+			send(`{"jsonrpc":"2.0","id":%s,"result":%s}`, callID, said(string(m.Result)))
+		case <-r.Context().Done():
+		}
+	}
+	b := newTestBack(t, Options{URL: p.URL})
+	asked := 0
+	x := &client{ask: func(ctx context.Context, _ exchange.Question) (exchange.Answer, error) {
+		asked++
+		<-parked // the resumed stream is open while the client thinks
+		return exchange.Answer{Result: []byte(accepted)}, nil
+	}}
+	if got, err := body(b.Serve(t.Context(), askable("ada"), x)); err != nil || got != said(accepted) {
+		t.Errorf("Serve = %s, %v, want the answer", got, err)
+	}
+	if n := len(p.requests("tools/call")); n != 1 || asked != 1 {
+		t.Errorf("the call was sent %d times and the client asked %d times, want once each", n, asked)
+	}
+}
+
+// A server over HTTP that asks on the GET stream gets a session for each call
+// that it may ask: four, then they queue.
+func TestM2L20LanesOnHTTP(t *testing.T) {
+	p := newHTTPPeer(t)
+	var mu sync.Mutex
+	streams := make(map[string]chan string) // by session
+	sessions, atOnce, most := 0, 0, 0
+	inSession := make(map[string]int)
+	p.on["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		mu.Lock()
+		sessions++
+		id := fmt.Sprintf("s%d", sessions)
+		streams[id] = make(chan string, 16)
+		mu.Unlock()
+		w.Header().Set("Mcp-Session-Id", id)
+		answerJSON(w, m.ID, legacytest.InitializeResult("2025-11-25", legacytest.Everything))
+	}
+	p.get = func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		ch := streams[r.Header.Get("Mcp-Session-Id")]
+		mu.Unlock()
+		send := startSSE(w)
+		for {
+			select {
+			case text := <-ch:
+				send("%s", text)
+			case <-r.Context().Done():
+				return
+			}
+		}
+	}
+	replies := make(map[string]chan wire.Message)
+	p.on[""] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		mu.Lock()
+		if ch := replies[m.ID.String()]; ch != nil && m.Kind() == wire.Response {
+			ch <- m
+		}
+		mu.Unlock()
+		w.WriteHeader(http.StatusAccepted)
+	}
+	lastID := 0
+	hold := make(chan struct{})
+	p.on["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		session := r.Header.Get("Mcp-Session-Id")
+		who, _ := wire.GetString(wire.Get(m.Params, "arguments"), "who")
+		mu.Lock()
+		atOnce++
+		inSession[session]++
+		most = max(most, atOnce)
+		if inSession[session] > 1 {
+			t.Errorf("two calls run in session %s", session)
+		}
+		lastID++
+		id, reply := fmt.Sprint(lastID), make(chan wire.Message, 1)
+		replies[id] = reply
+		streams[session] <- fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"elicitation/create","params":{"message":%q}}`, id, who)
+		mu.Unlock()
+		heard := <-reply
+		<-hold
+		mu.Lock()
+		atOnce--
+		inSession[session]--
+		mu.Unlock()
+		answerJSON(w, m.ID, said(who+string(heard.Result)))
+	}
+	b := newTestBack(t, Options{URL: p.URL, KeepLane: true})
+	call := func(who string) {
+		x := &client{ask: func(_ context.Context, q exchange.Question) (exchange.Answer, error) {
+			got, _ := wire.GetString(q.Params, "message")
+			return exchange.Answer{Result: fmt.Appendf(nil, `{"action":"accept","content":{"me":%q}}`, got)}, nil
+		}}
+		want := said(who + fmt.Sprintf(`{"action":"accept","content":{"me":%q}}`, who))
+		if got, err := body(b.Serve(t.Context(), askable(who), x)); err != nil || got != want {
+			t.Errorf("Serve = %s, %v, want %s", got, err, want)
+		}
+	}
+	close(hold)
+	call("first") // alone, so that there is no doubt; from now on they queue
+	hold = make(chan struct{})
+	var calls sync.WaitGroup
+	for i := range 12 {
+		calls.Go(func() { call(fmt.Sprintf("caller-%d", i)) })
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		mu.Lock()
+		n := atOnce
+		mu.Unlock()
+		if n == 4 || time.Now().After(deadline) {
+			break
+		}
+	}
+	close(hold)
+	calls.Wait()
+	if most != 4 || sessions != 4 {
+		t.Errorf("%d calls ran at once in %d sessions, want 4 and 4", most, sessions)
+	}
+}

@@ -1,0 +1,138 @@
+package back
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/front"
+)
+
+const beyondLimit = "skipping message of server beyond the limit"
+
+// dialLines returns a way to connect to a server over lines of at most limit bytes, and
+// the server's ends.
+func dialLines(t *testing.T, limit int) (func(context.Context) (transport.Conn, error), <-chan *connPeer) {
+	peers := make(chan *connPeer, 1)
+	return func(context.Context) (transport.Conn, error) {
+		fromPeer, toBack, err := os.Pipe()
+		fromBack, toPeer, err2 := os.Pipe()
+		far, err3 := transport.OpenStdio(transport.StdioOptions{In: fromBack, Out: toBack})
+		near, err4 := transport.OpenStdio(transport.StdioOptions{In: fromPeer, Out: toPeer, MaxMessage: limit})
+		if err := errors.Join(err, err2, err3, err4, fromPeer.Close(), toBack.Close(), fromBack.Close(), toPeer.Close()); err != nil {
+			t.Error(err)
+			return nil, err
+		}
+		t.Cleanup(func() { _ = far.Close() })
+		peers <- newConnPeer(t, far)
+		return near, nil
+	}, peers
+}
+
+// What a server sends beyond the limit over a connection costs that message alone, and
+// whoever waits hears of it: the client of an answer, the server of a question.
+func TestS02TooLongOverAConnection(t *testing.T) {
+	d, logs := &drops{}, &logLines{n: make(map[string]int)}
+	dial, peers := dialLines(t, 2000)
+	b := newTestBack(t, Options{Dial: dial, Metrics: d, Logger: slog.New(logs)})
+	l, p := welcomed(t, linkedTo(t, b), peers)
+	long := strings.Repeat("x", 3000)
+	l.serve(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{}}`)
+	m := p.Want("tools/call")
+	p.Write(`{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{"text":"%s"}}`, long)
+	if got := p.Read(); got.ID != wire.StringID("q") || got.Error == nil || !strings.Contains(got.Error.Message, "2000 bytes") {
+		t.Errorf("the server got %s, want an error that names the limit", got.Text)
+	}
+	p.Write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"%s"}}`, long)
+	p.Write(`{"jsonrpc":"2.0","id":%s,"result":{"text":"%s"}}`, m.ID, long)
+	if got := <-l.sent; !strings.Contains(got, `"id":7`) || !strings.Contains(got, "limits.upstream_message") {
+		t.Errorf("the client got %s, want an error that names the limit", got)
+	}
+	if n := d.count("too long"); n != 3 || logs.count(beyondLimit) != 3 {
+		t.Errorf("%d messages counted as too long, want 3, and as many lines", n)
+	}
+	l.serve(`{"jsonrpc":"2.0","id":8,"method":"ping"}`)
+	p.Result(p.Want("ping").ID, `{}`)
+	if got, want := <-l.sent, `{"jsonrpc":"2.0","id":8,"result":{}}`; got != want {
+		t.Errorf("the client got %s, want %s", got, want)
+	}
+}
+
+// Over HTTP likewise; a stream of events can't be read on behind such a message, and the
+// GET stream is asked for again.
+func TestS02TooLongOverHTTP(t *testing.T) {
+	d, logs := &drops{}, &logLines{n: make(map[string]int)}
+	p := newHTTPPeer(t)
+	long := `{"text":"` + strings.Repeat("x", 3000) + `"}`
+	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, long) }
+	p.on["tools/list"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		startSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, long)
+	}
+	const after = `{"jsonrpc":"2.0","method":"notifications/after"}`
+	onGet := make(chan string, 2)
+	onGet <- `{"jsonrpc":"2.0","method":"notifications/message","params":` + long + `}`
+	onGet <- after // on another stream
+	p.get = func(w http.ResponseWriter, r *http.Request) {
+		startSSE(w)("%s", <-onGet)
+		<-r.Context().Done()
+	}
+	g := linkedTo(t, newTestBack(t, Options{URL: p.URL, MaxMessage: 2000, Metrics: d, Logger: slog.New(logs)})).Enter(t, "2025-11-25")
+	for _, method := range []string{"tools/call", "tools/list"} {
+		if r := g.Call(t, method, `{}`); r.Status != 200 || !strings.Contains(r.Body, "limits.upstream_message") || strings.Contains(r.Body, "was lost") {
+			t.Errorf("%s = %d %s, want an error that names the limit", method, r.Status, r.Body)
+		}
+	}
+	get := g.Listen(t)
+	get.Want(after)
+	if d.count("too long") != 3 || logs.count(beyondLimit) != 3 {
+		t.Errorf("%d messages counted as too long, want 3, and as many lines", d.count("too long"))
+	}
+	get.Response.Body.Close()
+}
+
+// Over HTTP+SSE it ends the session, as the stream's end does.
+func TestS02TooLongOverHTTPSSE(t *testing.T) {
+	d, logs := &drops{}, &logLines{n: make(map[string]int)}
+	p := newEventPeer(t)
+	p.on["tools/call"] = result(`{"text":"` + strings.Repeat("x", 3000) + `"}`)
+	g := linkedTo(t, newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE, MaxMessage: 2000, Metrics: d, Logger: slog.New(logs)})).Enter(t, "2025-11-25")
+	if r := g.Call(t, "tools/call", `{}`); r.Status != 404 || !strings.Contains(r.Body, "limits.upstream_message") {
+		t.Errorf("call = %d %s, want 404 and the limit's name", r.Status, r.Body)
+	}
+	if d.count("too long") != 1 || logs.count(beyondLimit) != 1 {
+		t.Errorf("%d messages counted as too long, want 1, and a line", d.count("too long"))
+	}
+}
+
+// What waits for a GET stream that nobody opens is bounded, and that it is thrown away
+// is told once.
+func TestS02UnreadIsBounded(t *testing.T) {
+	logs := &logLines{n: make(map[string]int)}
+	b, peers := pipeBack(t, Options{})
+	st := newLinkedFront(t, func(o *front.FrontOptions) {
+		o.Linker, o.Logger, o.MaxStored = b, slog.New(logs), 2000
+	})
+	go func() {
+		p := <-peers
+		p.Handshake(legacytest.Everything)
+		for range 100 {
+			p.Write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"%s"}}`, strings.Repeat("x", 100))
+		}
+		p.Result(p.Want("ping").ID, `{}`)
+	}()
+	g := st.Enter(t, "2025-06-18")
+	if r := g.Call(t, "ping", `{}`); r.Status != 200 || r.Code() != 0 { // after all of them
+		t.Errorf("ping = %d %s", r.Status, r.Body)
+	}
+	const line = "messages to client thrown away: more wait unread than are kept"
+	if n := st.Drops("limit client_events"); n < 80 || logs.count(line) != 1 {
+		t.Errorf("%d messages thrown away and %d lines about it, want most, and one", n, logs.count(line))
+	}
+}

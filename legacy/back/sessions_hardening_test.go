@@ -1,0 +1,84 @@
+package back
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+)
+
+// One client, or one address of anonymous ones, would have all the processes of a
+// command, or end those of others by wanting more (CWE-770).
+func TestCommandSessionsOfAShareAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hits := &drops{}
+		b, peers := pipeBack(t, Options{MaxSessions: 3, MaxSessionsEach: 2, Metrics: hits})
+		go func() {
+			for range 3 {
+				go (<-peers).run()
+			}
+		}()
+		open := func(scope, addr string) (func(), error) {
+			share := exchange.NewShare(exchange.Anonymous, netip.MustParseAddr(addr))
+			_, release, err := b.watchSession(t.Context(), exchange.Profile{Scope: scope, Share: share, Principal: exchange.Anonymous, Capabilities: []byte("{}")})
+			synctest.Wait()
+			return release, err
+		}
+		for _, scope := range []string{"a", "b"} {
+			release, err := open(scope, "192.0.2.66")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer release()
+		}
+		if _, err := open("c", "192.0.2.66"); err == nil || !strings.Contains(err.Error(), "limits.command_sessions_each") {
+			t.Errorf("mallory's third = %v, want an error that names limits.command_sessions_each", err)
+		}
+		release, err := open("d", "192.0.2.1")
+		if err != nil {
+			t.Fatalf("ada's first = %v, want a session", err)
+		}
+		release() // hers is idle
+		if _, err := open("e", "192.0.2.2"); err == nil || !strings.Contains(err.Error(), "limits.command_sessions (") {
+			t.Errorf("bob's first, of a fourth = %v, want an error that names limits.command_sessions", err)
+		}
+		if release, err = open("d", "192.0.2.1"); err != nil {
+			t.Errorf("ada's again = %v, want her session", err)
+		}
+		release()
+		for _, limit := range []string{"command_sessions", "command_sessions_each"} {
+			if hits.count("limit "+limit) != 1 {
+				t.Errorf("%s was counted %d times, want once", limit, hits.count("limit "+limit))
+			}
+		}
+	})
+}
+
+// Before a command is started again, for servers that allow one process at a time, its
+// idle sessions end: those of who wants it, and nobody else's.
+func TestStartEndsNobodyElsesSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, peers := pipeBack(t, Options{MaxSessions: 3, MaxSessionsEach: 2})
+		go func() {
+			for range 3 {
+				go (<-peers).run()
+			}
+		}()
+		ada, bob := exchange.Share{Principal: "ada"}, exchange.Share{Principal: "bob"}
+		for scope, share := range map[string]exchange.Share{"a": ada, "b": bob, "probe": {}} {
+			_, release, err := b.watchSession(t.Context(), exchange.Profile{Scope: scope, Share: share, Capabilities: []byte("{}")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			release()
+		}
+		if err := b.pool.endIdle(t.Context(), bob); err != nil {
+			t.Fatal(err)
+		}
+		if a, b, own := len(b.pool.sessions("a")), len(b.pool.sessions("b")), len(b.pool.sessions("probe")); a != 1 || b != 0 || own != 0 {
+			t.Errorf("ada has %d sessions, bob %d, the gateway %d; want 1, 0 and 0", a, b, own)
+		}
+	})
+}

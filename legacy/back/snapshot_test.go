@@ -1,0 +1,29 @@
+package back
+
+import (
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+)
+
+// A Snapshot is what a Back tells people and pages of its server.
+type Snapshot struct {
+	Server   string
+	State    State
+	Since    time.Time // when State began
+	Err      string    // why it is down; empty otherwise
+	Sessions int       // open, or being opened
+	// Description is the server's account of itself; nil if it was never reached.
+	Description *exchange.Description
+}
+
+// Snapshot returns the state of the server at this moment.
+func (b *Back) Snapshot() Snapshot {
+	state, since, err := b.health.read()
+	snap := Snapshot{Server: b.opts.Name, State: state, Since: since, Sessions: b.pool.size()}
+	if err != nil {
+		snap.Err = cause(err).Error()
+	}
+	snap.Description = b.lastKnown(b.probeProfile().Scope)
+	return snap
+}

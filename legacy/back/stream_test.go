@@ -1,0 +1,350 @@
+package back
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/http1"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A primed stream that the server closes is resumed behind the last event, the
+// empty one too, after the time it asked for; the request is sent once.
+func TestM2L15Resume(t *testing.T) {
+	p := newHTTPPeer(t)
+	var id atomic.Value
+	var ended atomic.Int64
+	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		id.Store(m.ID)
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "id: a1\ndata:\n\nretry: 30\nid: a2\ndata: \n\n")
+		ended.Store(time.Now().UnixNano())
+	}
+	var gets atomic.Int32
+	p.get = func(w http.ResponseWriter, r *http.Request) {
+		last := r.Header.Get("Last-Event-Id")
+		if last == "" { // the standalone stream
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		if since := time.Since(time.Unix(0, ended.Load())); since < 30*time.Millisecond {
+			t.Errorf("resumed after %v, want 30ms or more", since)
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		switch gets.Add(1) {
+		case 1:
+			fmt.Fprintf(w, "id: a3\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":%s,\"progress\":1}}\n\nretry: 10\n\n", id.Load())
+		case 2: // says nothing: the position stays
+		default:
+			fmt.Fprintf(w, "id: a4\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"ok\":1}}\n\n", id.Load())
+		}
+	}
+	b := newTestBack(t, Options{URL: p.URL})
+	c := &caller{}
+	start := time.Now()
+	got, err := body(b.Serve(t.Context(), callWith(`"t"`, ""), c))
+	if err != nil || got != `{"ok":1}` {
+		t.Fatalf("Serve = %s, %v", got, err)
+	}
+	if took := time.Since(start); took < time.Second { // the silent one named no time: 1 s
+		t.Errorf("Serve took %v, want a wait of 1s where the server named none", took)
+	}
+	if n := len(p.requests("tools/call")); n != 1 {
+		t.Errorf("the request was sent %d times, want once", n)
+	}
+	var positions []string
+	for _, s := range p.requests("GET") {
+		if v := s.header.Get("Last-Event-Id"); v != "" {
+			positions = append(positions, v)
+			if s.header.Get("Mcp-Session-Id") != "sess-1" || s.header.Get("Accept") != "text/event-stream" {
+				t.Errorf("resumed with %v", s.header)
+			}
+		}
+	}
+	if got := strings.Join(positions, " "); got != "a2 a3 a3" {
+		t.Errorf("resumed behind %s, want a2 a3 a3", got)
+	}
+	if notes := c.heard(); len(notes) != 1 {
+		t.Errorf("heard %q, want the one progress", notes)
+	}
+}
+
+// A cut in the network with an event id is resumed as well, and a server that is
+// away for a moment asked again.
+func TestM2L15ResumeAfterACut(t *testing.T) {
+	p := newHTTPPeer(t)
+	var id atomic.Value
+	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		id.Store(m.ID)
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "retry: 1\nid: x\ndata:\n\n")
+		flush(w)
+		panic(http.ErrAbortHandler)
+	}
+	var gets atomic.Int32
+	p.get = func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Header.Get("Last-Event-Id") == "":
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case gets.Add(1) == 1:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			startSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{"ok":1}}`, id.Load())
+		}
+	}
+	b := newTestBack(t, Options{URL: p.URL})
+	got, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &caller{}))
+	if err != nil || got != `{"ok":1}` {
+		t.Errorf("Serve = %s, %v", got, err)
+	}
+	if n := len(p.requests("tools/call")); n != 1 {
+		t.Errorf("the request was sent %d times, want once", n)
+	}
+}
+
+// What can't be resumed may have run.
+func TestM2L15ResumeRefused(t *testing.T) {
+	for _, status := range []int{404, 405, 400} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			p := newHTTPPeer(t)
+			p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				fmt.Fprint(w, "retry: 1\nid: x\ndata:\n\n")
+			}
+			p.get = func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(status) }
+			b := newTestBack(t, Options{URL: p.URL})
+			_, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &caller{}))
+			if err == nil || !strings.Contains(err.Error(), "may have taken effect") || !strings.Contains(err.Error(), fmt.Sprint(status)) {
+				t.Errorf("Serve = %v, want an error that says what may have happened", err)
+			}
+			if n := len(p.requests("tools/call")); n != 1 {
+				t.Errorf("the request was sent %d times, want once", n)
+			}
+		})
+	}
+}
+
+func TestM2L15ResumeEndsWithTheTime(t *testing.T) {
+	p := newHTTPPeer(t)
+	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "retry: 1\nid: x\ndata:\n\n")
+	}
+	p.get = func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "retry: 1\n\n")
+	}
+	b := newTestBack(t, Options{URL: p.URL, Timeouts: Timeouts{Request: 100 * time.Millisecond}})
+	_, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &caller{}))
+	if err == nil || !strings.Contains(err.Error(), "in time") {
+		t.Errorf("Serve = %v, want a time-out", err)
+	}
+}
+
+func TestM2L15UnframedAnswer(t *testing.T) {
+	for _, tt := range []struct {
+		name, tail string
+		ok         bool
+	}{
+		{"error appended by a Go server", `{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"bad arg found late"}}`, true},
+		{"with a line break", "{\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":{\"code\":-32602,\"message\":\"bad arg found late\"}}\n", true},
+		{"of another id", `{"jsonrpc":"2.0","id":9%s,"error":{"code":-32602,"message":"bad arg found late"}}`, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newHTTPPeer(t)
+			p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+				send := startSSE(w)
+				send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m.ID)
+				fmt.Fprintf(w, tt.tail, m.ID)
+			}
+			b := newTestBack(t, Options{URL: p.URL})
+			_, err := body(b.Serve(t.Context(), callWith(`1`, ""), &caller{}))
+			if ok := err != nil && strings.Contains(err.Error(), "bad arg found late"); ok != tt.ok {
+				t.Errorf("Serve = %v; accepted: %v, want %v", err, ok, tt.ok)
+			}
+		})
+	}
+}
+
+// An answer counts on whatever stream it comes, and ends the wait on its own.
+func TestM2L15AnswerOnAnotherStream(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		own  func(w http.ResponseWriter, r *http.Request)
+	}{
+		{"own stream open", func(w http.ResponseWriter, r *http.Request) {
+			startSSE(w)
+			<-r.Context().Done()
+		}},
+		{"merely accepted", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusAccepted) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newHTTPPeer(t)
+			ids := make(chan wire.ID, 1)
+			p.get = func(w http.ResponseWriter, r *http.Request) {
+				send := startSSE(w)
+				select {
+				case id := <-ids:
+					send(`{"jsonrpc":"2.0","id":%s,"result":{"ok":1}}`, id)
+				case <-r.Context().Done():
+				}
+				<-r.Context().Done()
+			}
+			p.on["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+				ids <- m.ID
+				tt.own(w, r)
+			}
+			b := newTestBack(t, Options{URL: p.URL})
+			got, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &caller{}))
+			if err != nil || got != `{"ok":1}` {
+				t.Errorf("Serve = %s, %v", got, err)
+			}
+			p.CloseClientConnections()
+		})
+	}
+}
+
+// A request merely accepted, with nowhere else to answer, fails at once.
+func TestM2L15AcceptedWithoutAStream(t *testing.T) {
+	p := newHTTPPeer(t) // answers 202 to what it does not know
+	b := newTestBack(t, Options{URL: p.URL})
+	start := time.Now()
+	_, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &caller{}))
+	if err == nil || !strings.Contains(err.Error(), "accepted the request without answering") {
+		t.Errorf("Serve = %v", err)
+	}
+	if took := time.Since(start); took >= acceptedTimeout {
+		t.Errorf("Serve took %v", took)
+	}
+}
+
+// 2025-03-26 has batches: they are taken apart wherever they come.
+func TestL2M05BatchesFromUpstream(t *testing.T) {
+	p := newHTTPPeer(t)
+	p.revision = "2025-03-26"
+	const note = `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%[1]s,"progress":%[2]d}}`
+	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `[`+note+`, {"jsonrpc":"2.0","id":%[1]s,"result":{"json":1}}]`, m.ID, 1)
+	}
+	p.on["prompts/get"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		startSSE(w)(`[`+note+`,"junk",{"jsonrpc":"2.0","id":%[1]s,"result":{"sse":1}}]`, m.ID, 1)
+	}
+	b := newTestBack(t, Options{URL: p.URL})
+	for method, want := range map[string]string{"tools/call": `{"json":1}`, "prompts/get": `{"sse":1}`} {
+		req := callWith(`1`, "")
+		req.Method = method
+		c := &caller{}
+		got, err := body(b.Serve(t.Context(), req, c))
+		if err != nil || got != want || len(c.heard()) != 1 {
+			t.Errorf("Serve(%s) = %s, %v, heard %q, want %s", method, got, err, c.heard(), want)
+		}
+	}
+}
+
+// F-07: what can't be read on a stream is skipped.
+func TestF07UnreadableOnAStream(t *testing.T) {
+	p := newHTTPPeer(t)
+	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		send := startSSE(w)
+		send("{broken")
+		send("\"\xff\"")
+		send(`{"jsonrpc":"1.0","method":"x"}`)
+		send(`{"jsonrpc":"2.0","id":%s,"result":{"ok":1}}`, m.ID)
+	}
+	d := &drops{}
+	b := newTestBack(t, Options{URL: p.URL, Metrics: d})
+	got, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &caller{}))
+	if err != nil || got != `{"ok":1}` || d.count("unreadable") != 3 {
+		t.Errorf("Serve = %s, %v with %d skipped, want the answer with 3 skipped", got, err, d.count("unreadable"))
+	}
+}
+
+// F-07: an answer that is no answer fails its call, on whatever transport.
+func TestF07UnreadableAnswer(t *testing.T) {
+	b, peers := pipeBack(t, Options{})
+	go func() {
+		p := <-peers
+		p.Handshake(legacytest.Everything)
+		m := p.Want("tools/call")
+		p.Write(`{"jsonrpc":"2.0","id":%s,"result":{},"error":{"code":1,"message":"x"}}`, m.ID)
+	}()
+	_, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &caller{}))
+	if err == nil || !strings.Contains(err.Error(), "can't be read") || !strings.Contains(err.Error(), `server "scripted"`) {
+		t.Errorf("Serve = %v, want an error that names the server", err)
+	}
+}
+
+func TestAnswerBeyondTheLimit(t *testing.T) {
+	p := newHTTPPeer(t)
+	big := `{"text":"` + strings.Repeat("x", 10_000) + `"}`
+	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, big) }
+	p.on["tools/list"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		startSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, big)
+	}
+	b := newTestBack(t, Options{URL: p.URL, MaxMessage: 5000})
+	for _, method := range []string{"tools/call", "tools/list"} {
+		_, err := body(b.Serve(t.Context(), ask(method, `{}`), &caller{}))
+		if err == nil || !strings.Contains(err.Error(), "5000 bytes") {
+			t.Errorf("Serve(%s) = %v, want an error that names the limit", method, err)
+		}
+		if n := len(p.requests(method)); n != 1 {
+			t.Errorf("%s was sent %d times, want once: it would be as large again", method, n)
+		}
+	}
+}
+
+// The stream behind an answer is read to its end, so that connections are used
+// again.
+func TestConnectionsAreUsedAgain(t *testing.T) {
+	p := newHTTPPeer(t)
+	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		startSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
+	}
+	p.on["tools/list"] = listOnce
+	var conns atomic.Int32
+	settings := forOrigin()
+	settings.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conns.Add(1)
+		return (&net.Dialer{}).DialContext(ctx, network, addr)
+	}
+	rt := http1.NewTransport(settings)
+	defer rt.CloseIdleConnections()
+	b := newTestBack(t, Options{URL: p.URL, RoundTripper: rt})
+	for i := range 20 {
+		if _, err := body(b.Serve(t.Context(), ask([]string{"tools/call", "tools/list"}[i%2], `{}`), &caller{})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := conns.Load(); n > 3 {
+		t.Errorf("%d connections for calls one after the other, want them used again", n)
+	}
+}
+
+// A server that leaves its streams open after the answer costs a connection each
+// time, but no more than a few short waits.
+func TestStreamsLeftOpen(t *testing.T) {
+	p := newHTTPPeer(t)
+	p.on["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		startSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
+		<-r.Context().Done()
+	}
+	b := newTestBack(t, Options{URL: p.URL})
+	start := time.Now()
+	const calls = 100 // waited for each time, they would take twice what they may
+	for range calls {
+		if _, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &caller{})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(start); took > calls*tailTimeout/2 {
+		t.Errorf("%d calls took %v", calls, took)
+	}
+}

@@ -1,0 +1,262 @@
+package back
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A hearer is who listens to changes: it wants what a test says and notes what is
+// published.
+type hearer struct {
+	mu    sync.Mutex
+	wants map[fanout.Topic]bool
+	heard []string
+}
+
+func (h *hearer) Publish(ev fanout.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.heard = append(h.heard, strings.TrimSpace(ev.Topic.Kind.String()+" "+ev.Topic.URI))
+}
+
+func (h *hearer) Wanted(t fanout.Topic) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.wants[t]
+}
+
+func (h *hearer) End(fanout.Topic, error) {}
+
+func (h *hearer) want(on bool, topics ...fanout.Topic) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range topics {
+		if h.wants == nil {
+			h.wants = make(map[fanout.Topic]bool)
+		}
+		h.wants[t] = on
+	}
+}
+
+// take returns what was heard since it was last called.
+func (h *hearer) take() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := strings.Join(h.heard, ", ")
+	h.heard = nil
+	return out
+}
+
+// A muteServer has lists and resources that change, and never says so.
+type muteServer struct {
+	mu    sync.Mutex
+	tools []string
+	texts map[string]string
+	asked map[string]int
+}
+
+func (m *muteServer) play(a *asker) {
+	a.capabilities = `{"tools":{},"resources":{}}`
+	count := func(method string) {
+		if m.asked == nil {
+			m.asked = make(map[string]int)
+		}
+		m.asked[method]++
+	}
+	a.on = map[string]func(wire.Message) string{
+		"tools/list": func(msg wire.Message) string { // one tool a page
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			count("tools/list")
+			at := 0
+			if cursor, ok := wire.GetString(msg.Params, "cursor"); ok {
+				fmt.Sscan(cursor, &at)
+			}
+			if at == len(m.tools)-1 {
+				return fmt.Sprintf(`{"_meta":{"n":%d},"tools":[{"name":%q}]}`, m.asked["tools/list"], m.tools[at])
+			}
+			return fmt.Sprintf(`{"tools":[{"name":%q}],"nextCursor":"%d"}`, m.tools[at], at+1)
+		},
+		"resources/read": func(msg wire.Message) string {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			count("resources/read")
+			uri, _ := wire.GetString(msg.Params, "uri")
+			if text, ok := m.texts[uri]; ok {
+				return fmt.Sprintf(`{"contents":[{"uri":%q,"text":%q}]}`, uri, text)
+			}
+			return `{"code":-32002,"message":"no such resource"}`
+		},
+	}
+}
+
+func (m *muteServer) set(change func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change()
+}
+
+func (m *muteServer) count(method string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.asked[method]
+}
+
+func TestM2L41SynthesizedChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &muteServer{tools: []string{"a", "b"}, texts: map[string]string{"file:///x": "1", "file:///y": "1"}}
+		h := &hearer{}
+		b := newAsker(t, Options{Changes: h, Linger: time.Second, Synthesize: Synthesize{Tools: 30 * time.Second, Updates: 10 * time.Second}}, m.play)
+		profile := exchange.Profile{Scope: "test/1", Capabilities: json.RawMessage(`{}`)}
+		topic := func(k fanout.Kind, uri string) fanout.Topic { return fanout.Topic{Scope: "test/1", Kind: k, URI: uri} }
+		all := []fanout.Topic{
+			topic(fanout.ToolsListChanged, ""), topic(fanout.PromptsListChanged, ""), topic(fanout.ResourcesListChanged, ""),
+			topic(fanout.ResourceUpdated, "file:///x"), topic(fanout.ResourceUpdated, "file:///y"), topic(fanout.ResourceUpdated, "file:///none"),
+		}
+		h.want(true, all...)
+		honored, release, err := b.Watch(t.Context(), profile, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(honored); got != fmt.Sprint([]fanout.Topic{all[0], all[3], all[4]}) {
+			t.Errorf("honored %v: want the tools and the resources that are there; neither what was not configured nor what was refused", got)
+		}
+		h.take()
+		time.Sleep(time.Hour)
+		if got := h.take(); got != "" {
+			t.Errorf("heard %s though nothing has changed", got)
+		}
+		if n := m.count("tools/list"); n < 2*90 || n > 2*125 { // two pages, 120 intervals with jitter
+			t.Errorf("%d pages of tools were read in an hour", n)
+		}
+		m.set(func() { m.tools[1] = "c" }) // on the second page
+		time.Sleep(38 * time.Second)
+		if got := h.take(); got != fanout.ToolsListChanged.String() {
+			t.Errorf("heard %q, want the tools once", got)
+		}
+		m.set(func() { m.texts["file:///x"] = "2" })
+		time.Sleep(13 * time.Second)
+		if got := h.take(); got != fanout.ResourceUpdated.String()+" file:///x" {
+			t.Errorf("heard %q, want the resource once", got)
+		}
+		m.set(func() { delete(m.texts, "file:///y") })
+		time.Sleep(time.Minute)
+		if got := h.take(); got != fanout.ResourceUpdated.String()+" file:///y" {
+			t.Errorf("heard %q, want the resource that is gone, once", got)
+		}
+		h.want(false, all...)
+		release()
+		time.Sleep(time.Minute)
+		before := m.count("tools/list") + m.count("resources/read")
+		time.Sleep(time.Hour)
+		if after := m.count("tools/list") + m.count("resources/read"); after != before {
+			t.Errorf("the server was asked %d times while nobody listened", after-before)
+		}
+	})
+}
+
+// What changes before the acknowledgment is in what the client reads after it;
+// what changes after is told.
+func TestM2L41TheFirstLookPrecedesTheAcknowledgment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &muteServer{tools: []string{"a"}}
+		h := &hearer{}
+		b := newAsker(t, Options{Changes: h, Synthesize: Synthesize{Tools: time.Minute}}, m.play)
+		want := []fanout.Topic{{Scope: "test/1", Kind: fanout.ToolsListChanged}}
+		h.want(true, want...)
+		_, release, err := b.Watch(t.Context(), exchange.Profile{Scope: "test/1"}, want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer release()
+		m.set(func() { m.tools[0] = "b" }) // right behind
+		time.Sleep(2 * time.Minute)
+		if got := h.take(); got != fanout.ToolsListChanged.String() {
+			t.Errorf("heard %q, want the change", got)
+		}
+	})
+}
+
+// A session that is lost is made anew, and what changed meanwhile is told.
+func TestM2L41SynthesisOutlivesItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &muteServer{tools: []string{"a"}}
+		h := &hearer{}
+		var last *asker
+		b := newAsker(t, Options{Changes: h, Synthesize: Synthesize{Tools: time.Minute}}, func(a *asker) {
+			last = a
+			m.play(a)
+		})
+		want := []fanout.Topic{{Scope: "test/1", Kind: fanout.ToolsListChanged}}
+		h.want(true, want...)
+		_, release, err := b.Watch(t.Context(), exchange.Profile{Scope: "test/1"}, want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer release()
+		time.Sleep(time.Hour)
+		h.take()
+		m.set(func() { m.tools[0] = "b" })
+		_ = last.conn.Close()
+		time.Sleep(30 * time.Second)
+		if got := h.take(); got != fanout.ToolsListChanged.String() {
+			t.Errorf("heard %q after the session was lost, want one event", got)
+		}
+		m.set(func() { m.tools[0] = "c" })
+		time.Sleep(2 * time.Minute)
+		if got := h.take(); got != fanout.ToolsListChanged.String() {
+			t.Errorf("heard %q on the new session, want the change", got)
+		}
+	})
+}
+
+func TestM2L05SynthesizedKindsAreAdvertised(t *testing.T) {
+	every := Synthesize{Tools: time.Minute, Prompts: time.Minute, Resources: time.Minute, Updates: time.Minute}
+	for _, tt := range []struct {
+		name, server, want string
+		opts               Synthesize
+	}{
+		{"what is configured", `{"tools":{},"resources":{"x":1}}`, `{"tools":{"listChanged":true},"resources":{"x":1,"subscribe":true}}`, Synthesize{Tools: 1, Updates: 1}},
+		{"nothing is invented", `{"completions":{}}`, `{"completions":{}}`, every},
+		{"all of it", `{"tools":{"listChanged":false},"prompts":{},"resources":{}}`, `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true}}`, every},
+		{"not unless configured", `{"tools":{}}`, `{"tools":{}}`, Synthesize{}},
+	} {
+		t.Run("M2L-05 "+tt.name, func(t *testing.T) {
+			b := newAsker(t, Options{Synthesize: tt.opts}, func(a *asker) { a.capabilities = tt.server })
+			d, err := b.Describe(context.Background(), ask("server/discover", ""))
+			if err != nil || string(d.Capabilities) != tt.want {
+				t.Errorf("capabilities = %s, %v, want %s", d.Capabilities, err, tt.want)
+			}
+		})
+	}
+}
+
+// A server over HTTP that offers no stream can't tell of anything: what is looked
+// at is acknowledged all the same.
+func TestM2L31SynthesizedWithoutAStream(t *testing.T) {
+	p := newHTTPPeer(t)
+	p.on["tools/list"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, `{"tools":[]}`) }
+	h := &hearer{}
+	b := newTestBack(t, Options{URL: p.URL, Changes: h, Synthesize: Synthesize{Tools: time.Minute}})
+	want := []fanout.Topic{{Scope: "test/1", Kind: fanout.ToolsListChanged}, {Scope: "test/1", Kind: fanout.PromptsListChanged}}
+	h.want(true, want...)
+	honored, release, err := b.Watch(t.Context(), exchange.Profile{Scope: "test/1"}, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if len(honored) != 1 || honored[0] != want[0] {
+		t.Errorf("honored %v, want the tools alone", honored)
+	}
+}

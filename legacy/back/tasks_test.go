@@ -1,0 +1,279 @@
+package back
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+const (
+	taskCapable = `{"tools":{"listChanged":true},"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`
+	relatedTask = `"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}`
+)
+
+// A taskServer runs its tool as a task that goes through stages.
+type taskServer struct {
+	*asker
+	stages []string // members of the task, as each tasks/get finds it, the last for good
+	result string   // of tasks/result
+	begin  func()   // runs when tasks/result is called; may be nil
+
+	mu        sync.Mutex
+	looks     int
+	lists     int
+	methods   []string
+	cancelled chan string
+	params    json.RawMessage // of the call
+}
+
+func newTaskBack(t *testing.T, ts *taskServer, opts Options) *Back {
+	ts.cancelled = make(chan string, 1)
+	return newAsker(t, opts, func(a *asker) {
+		ts.asker, a.capabilities = a, taskCapable
+		a.call = func(c *askerCall) string {
+			ts.note("tools/call")
+			ts.mu.Lock()
+			defer ts.mu.Unlock()
+			ts.params = c.m.Params
+			if wire.Get(c.m.Params, "task") == nil {
+				return `{"isError":true,"content":[{"type":"text","text":"requires task augmentation"}]}`
+			}
+			return `{"task":{"taskId":"t1","status":"working","pollInterval":1000}}`
+		}
+		a.on = map[string]func(wire.Message) string{
+			"tools/list": func(m wire.Message) string {
+				ts.mu.Lock()
+				defer ts.mu.Unlock()
+				ts.lists++
+				if wire.Get(m.Params, "cursor") == nil {
+					return `{"tools":[{"name":"plain"}],"nextCursor":"2"}`
+				}
+				return `{"tools":[{"name":"t","execution":{"taskSupport":"required"}},{"name":"either","execution":{"taskSupport":"optional"}}]}`
+			},
+			"tasks/get": func(wire.Message) string {
+				ts.note("tasks/get")
+				ts.mu.Lock()
+				defer ts.mu.Unlock()
+				st := ts.stages[min(ts.looks, len(ts.stages)-1)]
+				ts.looks++
+				if strings.HasPrefix(st, `{`) {
+					return st
+				}
+				return `{"taskId":"t1","pollInterval":1000,` + st + `}`
+			},
+			"tasks/result": func(wire.Message) string {
+				ts.note("tasks/result")
+				if ts.begin != nil {
+					ts.begin()
+				}
+				return ts.result
+			},
+			"tasks/cancel": func(m wire.Message) string {
+				ts.cancelled <- string(m.Params)
+				return `{}`
+			},
+		}
+	})
+}
+
+func (ts *taskServer) note(method string) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.methods = append(ts.methods, method)
+}
+
+func TestM2L07TasksAreAnsweredLikeCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ts := &taskServer{
+			stages: []string{`"status":"working","statusMessage":"one"`, `"status":"working","statusMessage":"one"`, `"status":"working","statusMessage":"two"`, `"status":"completed"`},
+			result: `{"content":[{"type":"text","text":"done"}],` + relatedTask + `}`,
+		}
+		b := newTaskBack(t, ts, Options{Timeouts: Timeouts{Request: 2 * time.Second, Max: time.Hour}})
+		req := ask("tools/call", `{"name":"t","task":{"ttl":1},"_meta":{"progressToken":"mine"}}`)
+		req.ProgressToken = json.RawMessage(`"mine"`)
+		x := &client{ask: never}
+		begin := time.Now()
+		got, err := body(b.Serve(t.Context(), req, x))
+		if err != nil || got != said("done") {
+			t.Errorf("Serve = %s, %v, want the result without the task", got, err)
+		}
+		if took := time.Since(begin); took != 4*time.Second {
+			t.Errorf("it took %v, want 4 looks at the server's pollInterval, though a request has 2s", took)
+		}
+		if ttl := string(wire.Get(wire.Get(ts.params, "task"), "ttl")); ttl != "3600000" {
+			t.Errorf("ttl = %s, want the call's hard maximum in ms", ttl)
+		}
+		notes := x.heard()
+		if len(notes) != 3 {
+			t.Fatalf("progress = %q, want one for each change", notes)
+		}
+		last := ""
+		for _, n := range notes {
+			value := string(wire.Get([]byte(strings.TrimPrefix(n, "notifications/progress ")), "progress"))
+			if value <= last || !strings.Contains(n, `"progressToken":"mine"`) {
+				t.Errorf("progress %s after %q, want it to grow, under the client's token", n, last)
+			}
+			last = value
+		}
+		if !strings.Contains(notes[0], `"message":"one"`) || !strings.Contains(notes[1], `"message":"two"`) {
+			t.Errorf("progress = %q, want the server's messages", notes)
+		}
+		if n := strings.Count(strings.Join(ts.methods, " "), "tools/call"); n != 1 {
+			t.Errorf("the tool was called %d times", n)
+		}
+	})
+}
+
+// The server's own progress is told under the token of the call, as long as the
+// task runs, and is not hidden by what the gateway makes up.
+func TestM2L07ProgressOfTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ts := &taskServer{stages: []string{`"status":"working","statusMessage":"a"`, `"status":"completed"`}, result: said("done")}
+		ts.begin = func() {
+			token := wire.Get(wire.Get(ts.params, "_meta"), "progressToken")
+			ts.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":0.5,"total":1}}`, token)
+		}
+		b := newTaskBack(t, ts, Options{})
+		req := ask("tools/call", `{"name":"t"}`)
+		req.ProgressToken = json.RawMessage(`7`)
+		x := &client{ask: never}
+		if _, err := body(b.Serve(t.Context(), req, x)); err != nil {
+			t.Fatal(err)
+		}
+		if all := strings.Join(x.heard(), "\n"); !strings.Contains(all, `"progress":0.5,"total":1`) {
+			t.Errorf("heard %s, want the server's progress", all)
+		}
+	})
+}
+
+func TestM2L07QuestionsOfATask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var answer atomic.Pointer[wire.Message]
+		ts := &taskServer{stages: []string{`"status":"input_required"`, `"status":"working"`}, result: said("done")}
+		ts.begin = func() {
+			m := ts.asker.ask("elicitation/create", `{"message":"which?",`+relatedTask+`}`)
+			answer.Store(&m)
+			time.Sleep(5 * time.Second)
+		}
+		b := newTaskBack(t, ts, Options{Timeouts: Timeouts{Request: 10 * time.Second}})
+		req := askable("ada")
+		var question string
+		x := &client{ask: func(ctx context.Context, q exchange.Question) (exchange.Answer, error) {
+			question = string(q.Params)
+			return exchange.Answer{Result: []byte(accepted)}, backoff.Wait(ctx, time.Hour)
+		}}
+		var other sync.WaitGroup
+		other.Go(func() {
+			time.Sleep(10 * time.Second)
+			r := askable("other")
+			r.Params = json.RawMessage(`{"name":"plain"}`)
+			begin := time.Now()
+			if _, err := body(b.Serve(t.Context(), r, &client{ask: never})); err != nil || time.Since(begin) > 0 {
+				t.Errorf("another call took %v, %v: a task needs no lane", time.Since(begin), err)
+			}
+		})
+		if got, err := body(b.Serve(t.Context(), req, x)); err != nil || got != said("done") {
+			t.Errorf("Serve = %s, %v", got, err)
+		}
+		other.Wait()
+		if question != `{"message":"which?"}` {
+			t.Errorf("the client was asked %s, want no task in it", question)
+		}
+		if m := answer.Load(); !strings.Contains(string(m.Result), `"taskId":"t1"`) || !strings.Contains(string(m.Result), "Ada") {
+			t.Errorf("the server heard %s, want the answer with the task's id", m.Result)
+		}
+		if n := strings.Count(strings.Join(ts.methods, " "), "tasks/result"); n != 1 {
+			t.Errorf("tasks/result was called %d times, want once", n)
+		}
+	})
+}
+
+func TestM2L07TasksThatFail(t *testing.T) {
+	for _, tt := range []struct{ name, stage, result, want string }{
+		{"failed, with a result", `"status":"failed"`, `{"isError":true,"content":[{"type":"text","text":"no luck"}]}`, "no luck"},
+		{"failed, with an error", `"status":"failed","statusMessage":"rate limit"`, `{"code":-32005,"message":"rate limit hit"}`, "rate limit hit (code -32005)"},
+		{"cancelled", `"status":"cancelled","statusMessage":"an operator did"`, ``, `server "scripted" cancelled the task that ran the tool: an operator did`},
+		{"forgotten", `{"code":-32602,"message":"Task has expired"}`, ``, "Task has expired; it may have taken effect"},
+	} {
+		t.Run("M2L-07 "+tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ts := &taskServer{stages: []string{tt.stage}, result: tt.result}
+				b := newTaskBack(t, ts, Options{})
+				got, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"t"}`), &client{ask: never}))
+				if !strings.Contains(fmt.Sprint(got, err), tt.want) {
+					t.Errorf("Serve = %s, %v, want %q", got, err, tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestM2L07TasksAreCancelled(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		after time.Duration // when the client leaves
+		times Timeouts
+	}{
+		{"by the client", 5 * time.Second, Timeouts{}},
+		{"at the hard maximum", time.Hour, Timeouts{Request: time.Minute, Max: 2 * time.Minute}},
+	} {
+		t.Run("M2L-07 "+tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ts := &taskServer{stages: []string{`"status":"working"`}}
+				b := newTaskBack(t, ts, Options{Timeouts: tt.times})
+				ctx, cancel := context.WithTimeout(t.Context(), tt.after)
+				defer cancel()
+				if _, err := body(b.Serve(ctx, ask("tools/call", `{"name":"t"}`), &client{ask: never})); err == nil {
+					t.Error("the call was answered")
+				}
+				if got := <-ts.cancelled; got != `{"taskId":"t1"}` {
+					t.Errorf("tasks/cancel %s", got)
+				}
+			})
+		})
+	}
+}
+
+// The list of tools is read when a call needs it, or taken from what passes by,
+// and anew once it has changed.
+func TestM2L07WhichToolsNeedATask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ts := &taskServer{stages: []string{`"status":"completed"`}, result: said("done")}
+		b := newTaskBack(t, ts, Options{})
+		serve := func(method, params string) string {
+			got, err := body(b.Serve(t.Context(), ask(method, params), &client{ask: never}))
+			if err != nil {
+				t.Error(err)
+			}
+			return got
+		}
+		for range 3 {
+			serve("tools/call", `{"name":"t"}`)
+			serve("tools/call", `{"name":"unknown"}`)
+		}
+		for _, name := range []string{"plain", "either"} {
+			if got := serve("tools/call", `{"name":"`+name+`"}`); !strings.Contains(got, "requires") {
+				t.Errorf("%s was run as a task", name)
+			}
+		}
+		if ts.lists != 2 {
+			t.Errorf("%d pages were read, want the 2 pages once", ts.lists)
+		}
+		ts.send(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		synctest.Wait()
+		serve("tools/list", `{"cursor":"2"}`)
+		if got := serve("tools/call", `{"name":"t"}`); got != said("done") || ts.lists != 3 {
+			t.Errorf("after a list that passed by: %s with %d pages read, want 3", got, ts.lists)
+		}
+	})
+}

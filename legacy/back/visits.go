@@ -1,0 +1,150 @@
+package back
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A visitDemand is a -32042 that a server answered a call with. The call is over;
+// it may succeed when it is sent anew, once its user has been where the server
+// wants.
+type visitDemand struct{ err *wire.Error }
+
+func (e *visitDemand) Error() string { return e.err.Error() }
+
+// A visit is one URL that a user must go to before a call can succeed.
+type visit struct {
+	id     string // elicitationId, or empty
+	params []byte // of the question
+}
+
+// visits reads what a -32042 demands.
+//
+// Spec: 2025-11-25, client/elicitation, URL Elicitation Required Error.
+func visits(e *wire.Error) []visit {
+	var out []visit
+	for item := range wire.Elements(wire.Get(e.Data, "elicitations")) {
+		if !wire.IsObject(item) {
+			continue
+		}
+		id, _ := wire.GetString(item, "elicitationId")
+		out = append(out, visit{id: id, params: wire.AppendEdited(nil, item,
+			wire.Edit{Name: "elicitationId"}, wire.Edit{Name: "mode", Value: []byte(`"url"`)})})
+	}
+	return out
+}
+
+// key is what makes two demands for a visit the same.
+func (v visit) key() string {
+	if v.id != "" {
+		return "id " + v.id
+	}
+	return "params " + string(v.params)
+}
+
+// sameVisits reports whether two demands are for the same visits, in any order.
+func sameVisits(a, b []visit) bool {
+	keys := func(all []visit) map[string]bool {
+		out := make(map[string]bool, len(all))
+		for _, v := range all {
+			out[v.key()] = true
+		}
+		return out
+	}
+	return maps.Equal(keys(a), keys(b))
+}
+
+// A visitWatch waits for the server's word that visits are done. It may come on any
+// session that demanded them, and before the user's. Safe for concurrent use.
+type visitWatch struct {
+	done chan struct{} // closed when all are
+
+	// mu guards pending. It is a leaf.
+	mu      sync.Mutex
+	pending map[string]bool // elicitationIds: true until done
+}
+
+func newVisitWatch(all []visit) *visitWatch {
+	w := &visitWatch{done: make(chan struct{}), pending: make(map[string]bool)}
+	for _, v := range all {
+		if v.id != "" {
+			w.pending[v.id] = true
+		}
+	}
+	return w
+}
+
+// complete takes the word that a visit is done. It reports whether the visit is
+// one of the watch's.
+func (w *visitWatch) complete(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	open, ok := w.pending[id]
+	if !open {
+		return ok
+	}
+	w.pending[id] = false
+	if !slices.Contains(slices.Collect(maps.Values(w.pending)), true) {
+		close(w.done)
+	}
+	return true
+}
+
+// expectVisits has a watch hear what the server says of visits.
+func (s *session) expectVisits(w *visitWatch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.visits[w] = struct{}{}
+}
+
+func (s *session) forgetVisits(w *visitWatch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.visits, w)
+}
+
+// visited takes notifications/elicitation/complete.
+func (s *session) visited(m *wire.Message) {
+	id, _ := wire.GetString(m.Params, "elicitationId")
+	s.mu.Lock()
+	watches := slices.Collect(maps.Keys(s.visits))
+	s.mu.Unlock()
+	known := false
+	for _, w := range watches {
+		known = w.complete(id) || known
+	}
+	if !known {
+		s.drop("unknown visit")
+	}
+}
+
+// lacking is what a client is told whose request failed because it can't be
+// asked something.
+//
+// Spec: 2026-07-28, basic/index, MissingRequiredClientCapabilityError.
+func lacking(need []byte, text string) error {
+	data := wire.AppendEdited(nil, nil, wire.Edit{Name: "requiredCapabilities", Value: need})
+	e := wire.Errorf(spec.CodeMissingCapability, "the client lacks a capability that the server needs: %s", text)
+	e.Data = data
+	return &exchange.Refusal{Err: e}
+}
+
+// failedText returns what a tool's result says if it is an error, and whether it
+// is one.
+func failedText(result []byte) (string, bool) {
+	if string(wire.Get(result, "isError")) != "true" {
+		return "", false
+	}
+	var text bytes.Buffer
+	for block := range wire.Elements(wire.Get(result, "content")) {
+		t, _ := wire.GetString(block, "text")
+		text.WriteString(t)
+	}
+	return shorten(text.String()), true
+}

@@ -1,0 +1,113 @@
+package back
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+)
+
+// Sessions that die at once must not make us open others in a tight loop.
+func TestWatchBacksOffFromDyingSessions(t *testing.T) {
+	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+		st.listen(uriTopic("a")).wantHonored("a")
+		for range 10 * 60 {
+			time.Sleep(100 * time.Millisecond)
+			synctest.Wait()
+			st.server.lose(nil)
+		}
+		if n := st.server.count(func(s *script) int { return s.opened }); n < 10 || n > 40 {
+			t.Errorf("%d sessions opened in a minute, want between 10 and 40", n)
+		}
+		time.Sleep(time.Minute)
+		st.wantSubscribed("a")
+	})
+}
+
+func TestWatchRedialIsGivenUpWhenNobodyWaits(t *testing.T) {
+	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+		s := st.listen(uriTopic("a"))
+		st.server.lose(errAway)
+		time.Sleep(time.Second)
+		s.close()
+		time.Sleep(DefaultLinger)
+		st.wantEnded()
+		if err := st.aud.endReason(uriTopic("a")); err != nil {
+			t.Errorf("ended with %v what nobody wanted", err)
+		}
+	})
+}
+
+func TestWatchDialIsHungUpWhenNobodyWaits(t *testing.T) {
+	for _, deaf := range []bool{false, true} {
+		t.Run(fmt.Sprint("deaf=", deaf), func(t *testing.T) {
+			onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+				st.server.dial, st.server.deaf = 5*time.Second, deaf
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if s := st.listenCtx(ctx, uriTopic("a")); s.err == nil {
+					t.Error("Watch succeeded without a session")
+				}
+				synctest.Wait()
+				again := st.goListen(uriTopic("a")) // hanging up is no failure to it
+				(<-again).wantHonored("a")
+				st.wantCalls("subscribe a")
+				if n := st.server.count(func(s *script) int { return s.held }); n != 1 {
+					t.Errorf("%d sessions held, want 1", n)
+				}
+			})
+		})
+	}
+}
+
+// That a dial was hung up on says nothing of the server: who came meanwhile
+// waits for another.
+func TestWatchDialHungUpOnIsNoFailure(t *testing.T) {
+	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+		st.server.dial, st.server.deaf = 4*time.Second, true
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		st.listenCtx(ctx, uriTopic("a"))
+		again := st.goListen(uriTopic("a"))
+		st.server.set(func(s *script) { s.away = errAway })
+		time.Sleep(5 * time.Second)
+		st.server.set(func(s *script) { s.away = nil })
+		(<-again).wantHonored("a")
+	})
+}
+
+func TestWatchDialEndsWithNobodyLeft(t *testing.T) {
+	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+		st.server.dial, st.server.deaf = 5*time.Second, true
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		st.listenCtx(ctx, uriTopic("a"))
+		time.Sleep(5 * time.Second)
+		st.wantEnded()
+	})
+}
+
+func TestWatchCloseWhileDialing(t *testing.T) {
+	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+		st.server.dial, st.server.deaf = 5*time.Second, true
+		waiting := st.goListen(uriTopic("a"))
+		time.Sleep(time.Second)
+		st.ws.Close()
+		if s := <-waiting; !errors.Is(s.err, exchange.ErrShutdown) {
+			t.Errorf("Watch = %v, want %v", s.err, exchange.ErrShutdown)
+		}
+		st.wantEnded() // the session that came after all was let go
+	})
+}
+
+func TestWatchOfNobodyIsTold(t *testing.T) {
+	var w *watch // of a profile for which nothing is wanted
+	w.changed(fanout.ResourceUpdated, "a", nil)
+	w.gap()
+	w.channel(true)
+}

@@ -1,0 +1,354 @@
+package back
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+func TestM2L34StreamsShareOneSubscription(t *testing.T) {
+	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+		st.server.answer = delay("a", time.Second)
+		var waiting []<-chan *stream
+		for range 50 {
+			waiting = append(waiting, st.goListen(uriTopic("a")))
+		}
+		var streams []*stream
+		for _, c := range waiting {
+			s := <-c
+			s.wantHonored("a")
+			streams = append(streams, s)
+		}
+		late := st.listen(uriTopic("a"))
+		late.wantHonored("a")
+		st.wantCalls("subscribe a")
+
+		for _, s := range streams {
+			s.close()
+		}
+		time.Sleep(time.Minute)
+		st.wantCalls("subscribe a")
+		late.close()
+		time.Sleep(DefaultLinger - 1)
+		st.wantCalls("subscribe a")
+		time.Sleep(time.Nanosecond)
+		st.wantCalls("subscribe a", "unsubscribe a")
+		st.wantEnded()
+	})
+}
+
+func TestM2L34StreamsShareARefusal(t *testing.T) {
+	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+		st.server.answer = func(string, string) (time.Duration, error) {
+			return time.Second, wire.Errorf(-32002, "no such resource")
+		}
+		first := st.goListen(uriTopic("a"))
+		time.Sleep(900 * time.Millisecond)
+		second := st.goListen(uriTopic("a"))
+		(<-first).wantHonored("")
+		(<-second).wantHonored("")
+		st.wantCalls("subscribe a")
+		st.wantEnded()
+	})
+}
+
+func TestM2L34LingerIsCutShortByAnotherStream(t *testing.T) {
+	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+		for range 5 {
+			s := st.listen(uriTopic("a"))
+			s.wantHonored("a")
+			s.close()
+			time.Sleep(DefaultLinger - 1)
+		}
+		s := st.listen(uriTopic("a"))
+		s.wantHonored("a")
+		time.Sleep(time.Minute)
+		st.wantCalls("subscribe a")
+		s.close()
+	})
+}
+
+// The linger time counts from the last stream to leave, not from the first.
+func TestM2L34LingerCountsFromTheLast(t *testing.T) {
+	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+		a, b := st.listen(uriTopic("a")), st.listen(uriTopic("a"))
+		a.close()
+		time.Sleep(DefaultLinger / 2)
+		b.close()
+		time.Sleep(DefaultLinger - 1)
+		st.wantCalls("subscribe a")
+		time.Sleep(time.Nanosecond)
+		st.wantCalls("subscribe a", "unsubscribe a")
+	})
+}
+
+// Whether the caller leaves the index before or after it calls release must not
+// matter.
+func TestM2L34ReleaseBeforeTheIndexKnows(t *testing.T) {
+	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+		s := st.listen(listTopic(fanout.ToolsListChanged), uriTopic("a"))
+		s.release()
+		synctest.Wait()
+		time.Sleep(time.Millisecond)
+		st.aud.want(-1, s.honored...)
+		time.Sleep(DefaultLinger)
+		st.wantCalls("subscribe a", "unsubscribe a")
+		st.wantEnded()
+	})
+}
+
+func TestM2L34SubscribeWhileUnsubscribing(t *testing.T) {
+	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+		st.server.answer = func(method, _ string) (time.Duration, error) {
+			if method == "unsubscribe" {
+				return 3 * time.Second, nil
+			}
+			return 0, nil
+		}
+		st.listen(uriTopic("a")).close()
+		time.Sleep(DefaultLinger + time.Second) // the unsubscribe is on its way
+		begun := time.Now()
+		s := st.listen(uriTopic("a"))
+		s.wantHonored("a")
+		if took := time.Since(begun); took != 2*time.Second {
+			t.Errorf("Watch took %v, want the 2s that the unsubscribe still took", took)
+		}
+		st.wantCalls("subscribe a", "unsubscribe a", "subscribe a")
+		st.wantSubscribed("a")
+	})
+}
+
+// A call that ends without an answer leaves the outcome open: it is repeated
+// while the topic is wanted, and undone when it is not.
+func TestM2L34UnansweredCallsAreRepeated(t *testing.T) {
+	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+		var calls atomic.Int32
+		st.server.answer = func(string, string) (time.Duration, error) {
+			if n := calls.Add(1); n <= 2 || n == 4 {
+				return 0, errors.New("status 502")
+			}
+			return 0, nil
+		}
+		s := st.listen(uriTopic("a"))
+		s.wantHonored("a")
+		st.wantCalls("subscribe a", "subscribe a", "subscribe a")
+		s.close()
+		time.Sleep(time.Minute)
+		st.wantCalls("subscribe a", "subscribe a", "subscribe a", "unsubscribe a", "unsubscribe a")
+		st.wantEnded()
+	})
+}
+
+func TestM2L34AnotherStreamIsTriedAtOnce(t *testing.T) {
+	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+		st.server.answer = func(string, string) (time.Duration, error) { return 0, errors.New("status 502") }
+		first := st.goListen(uriTopic("a"))
+		time.Sleep(9*time.Second + 1)
+		st.server.set(func(s *script) { s.answer = nil })
+		begun := time.Now()
+		st.listen(uriTopic("a")).wantHonored("a")
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("Watch took %v, want no wait for the next try", took)
+		}
+		(<-first).wantHonored("a")
+	})
+}
+
+func TestM2L34UnsubscribeIsNotTriedForEver(t *testing.T) {
+	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+		st.server.answer = func(method, _ string) (time.Duration, error) {
+			if method == "unsubscribe" {
+				return 0, errors.New("status 502")
+			}
+			return 0, nil
+		}
+		st.listen(uriTopic("a")).close()
+		time.Sleep(time.Minute)
+		if n := len(st.server.callsOf("unsubscribe a")); n != maxTries {
+			t.Errorf("%d tries, want %d", n, maxTries)
+		}
+		st.wantEnded()
+	})
+}
+
+// Whatever streams, server and network do in whatever order: in the end the
+// server tells of exactly what is listened to.
+func TestM2L34AnyInterleavingEndsInTheRightState(t *testing.T) {
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			onStage(t, watchOptions{unreachable: time.Hour}, func(t *testing.T, st *stage) {
+				newChaos(st, seed).run()
+			})
+		})
+	}
+}
+
+// chaos drives a stage by a seed.
+type chaos struct {
+	st      *stage
+	uris    []string
+	clients sync.WaitGroup
+
+	mu   sync.Mutex
+	rnd  *rand.Rand
+	open map[*chaosStream]bool
+	calm bool // the server works
+}
+
+// A chaosStream is in the index from before its Watch to its close.
+type chaosStream struct {
+	want   []fanout.Topic
+	stream *stream       // nil until acknowledged
+	ended  chan struct{} // capacity 1: the gateway was told to end it
+}
+
+func newChaos(st *stage, seed uint64) *chaos {
+	c := &chaos{st: st, rnd: rand.New(rand.NewPCG(seed, 1)), open: make(map[*chaosStream]bool)}
+	for i := range 6 {
+		c.uris = append(c.uris, fmt.Sprint("u", i))
+	}
+	st.server.answer = c.answer
+	st.aud.onEnd = c.end
+	return c
+}
+
+// end tells every stream in the index for the topic that it has ended.
+func (c *chaos) end(topic fanout.Topic) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for s := range c.open {
+		if slices.Contains(s.want, topic) {
+			select {
+			case s.ended <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+func (c *chaos) intn(n int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.rnd.IntN(n)
+}
+
+func (c *chaos) millis(n int) time.Duration { return time.Duration(c.intn(n)) * time.Millisecond }
+
+func (c *chaos) answer(method, _ string) (time.Duration, error) {
+	c.mu.Lock()
+	calm := c.calm
+	c.mu.Unlock()
+	switch n := c.intn(20); {
+	case calm:
+		return c.millis(50), nil
+	case n == 0 && method == "subscribe":
+		return c.millis(100), wire.Errorf(-32002, "not today")
+	case n == 1:
+		return c.millis(100), errors.New("status 502")
+	case n == 2:
+		return c.millis(20_000), nil
+	}
+	return c.millis(3000), nil
+}
+
+// client opens streams and closes most of them after a while, or when they are
+// ended.
+func (c *chaos) client() {
+	for range 8 {
+		time.Sleep(c.millis(4000))
+		s := &chaosStream{ended: make(chan struct{}, 1)}
+		for _, u := range c.uris {
+			if c.intn(3) == 0 {
+				s.want = append(s.want, uriTopic(u))
+			}
+		}
+		c.set(s, true)
+		stream := c.st.listen(s.want...)
+		if stream.err != nil {
+			c.set(s, false)
+			continue
+		}
+		c.mu.Lock()
+		s.want, s.stream = stream.honored, stream
+		c.mu.Unlock()
+		if c.intn(8) == 0 && len(stream.honored) > 0 {
+			c.clients.Go(func() { <-s.ended; c.close(s) })
+			continue
+		}
+		select {
+		case <-s.ended:
+		case <-time.After(c.millis(6000)):
+		}
+		c.close(s)
+	}
+}
+
+func (c *chaos) set(s *chaosStream, open bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if open {
+		c.open[s] = true
+	} else {
+		delete(c.open, s)
+	}
+}
+
+func (c *chaos) close(s *chaosStream) {
+	c.set(s, false)
+	s.stream.close()
+}
+
+func (c *chaos) run() {
+	t := c.st.t
+	for range 5 {
+		c.clients.Go(c.client)
+	}
+	for range 6 {
+		time.Sleep(c.millis(8000))
+		c.st.server.lose(errors.New("away"))
+		time.Sleep(c.millis(6000))
+		c.st.server.set(func(s *script) { s.away = nil })
+	}
+	time.Sleep(5 * time.Minute) // the clients are done by then
+	c.mu.Lock()
+	c.calm = true
+	c.mu.Unlock()
+	time.Sleep(5 * time.Minute)
+
+	c.st.wantSubscribed(c.expected()...)
+	if len(c.st.server.overlaps) > 0 {
+		t.Errorf("two calls at a time for %q", c.st.server.overlaps)
+	}
+	for _, u := range c.uris {
+		c.end(uriTopic(u))
+	}
+	c.clients.Wait()
+	time.Sleep(5 * time.Minute)
+	if got := c.st.server.subscribed(); len(got) > 0 {
+		t.Errorf("after the last stream: subscribed to %q, want nothing", got)
+	}
+	c.st.wantEnded()
+}
+
+// expected is what the open streams were promised.
+func (c *chaos) expected() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []string
+	for s := range c.open {
+		for _, topic := range s.want {
+			out = append(out, topic.URI)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -1,0 +1,145 @@
+package back
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+)
+
+// A stage is a server, the watches of it, and an audience.
+type stage struct {
+	t      *testing.T
+	server *script
+	aud    *audience
+	ws     *watches
+	log    *journal
+}
+
+// onStage runs a test in a bubble of its own. All must have ended at its end.
+func onStage(t *testing.T, opts watchOptions, test func(t *testing.T, st *stage)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, opts)
+		defer func() {
+			st.ws.Close()
+			if n := st.server.count(func(s *script) int { return s.held }); n != 0 {
+				t.Errorf("after close: %d sessions held, want 0", n)
+			}
+		}()
+		test(t, st)
+	})
+}
+
+func newStage(t *testing.T, opts watchOptions) *stage {
+	log := &journal{}
+	st := &stage{
+		t:      t,
+		server: &script{offers: allOffers, log: log},
+		aud:    newAudience(log),
+		log:    log,
+	}
+	opts.name, opts.hold, opts.changes, opts.metrics = "files", st.server.hold, st.aud, st.aud
+	st.ws = newWatches(opts)
+	return st
+}
+
+// A stream is one caller of Watch, which does as the gateway does.
+type stream struct {
+	st      *stage
+	honored []fanout.Topic
+	release func()
+	err     error
+}
+
+// listen opens a stream and waits for the acknowledgment.
+func (st *stage) listen(want ...fanout.Topic) *stream {
+	return st.listenCtx(st.t.Context(), want...)
+}
+
+func (st *stage) listenCtx(ctx context.Context, want ...fanout.Topic) *stream {
+	s := &stream{st: st}
+	st.aud.want(1, want...)
+	s.honored, s.release, s.err = st.ws.Watch(ctx, exchange.Profile{Scope: testScope}, want)
+	for _, t := range want {
+		if !slices.Contains(s.honored, t) {
+			st.aud.want(-1, t)
+		}
+	}
+	return s
+}
+
+// goListen opens a stream and returns at once; the channel gives it when it is
+// acknowledged.
+func (st *stage) goListen(want ...fanout.Topic) <-chan *stream {
+	c := make(chan *stream, 1)
+	go func() { c <- st.listen(want...) }()
+	return c
+}
+
+func (s *stream) close() {
+	s.st.aud.want(-1, s.honored...)
+	if s.release != nil {
+		s.release()
+	}
+}
+
+func (s *stream) wantHonored(want string) {
+	s.st.t.Helper()
+	if s.err != nil || topicNames(s.honored) != want {
+		s.st.t.Fatalf("Watch = %q, %v, want %q", topicNames(s.honored), s.err, want)
+	}
+}
+
+func (st *stage) wantSubscribed(want ...string) {
+	st.t.Helper()
+	synctest.Wait()
+	if got := st.server.subscribed(); !slices.Equal(got, want) {
+		st.t.Fatalf("subscribed upstream: %q, want %q", got, want)
+	}
+}
+
+func (st *stage) wantCalls(want ...string) {
+	st.t.Helper()
+	synctest.Wait()
+	if got := st.server.callsOf(""); !slices.Equal(got, want) {
+		st.t.Fatalf("calls: %q, want %q", got, want)
+	}
+}
+
+// wantLog compares what happened since the last look. Lines that follow each
+// other and begin with the same word may come in any order.
+func (st *stage) wantLog(want ...string) {
+	st.t.Helper()
+	synctest.Wait()
+	if got := st.log.take(); !slices.Equal(sortRuns(got), sortRuns(want)) {
+		st.t.Fatalf("journal: %q, want %q", got, want)
+	}
+}
+
+func sortRuns(lines []string) []string {
+	out := slices.Clone(lines)
+	for from, to := 0, 0; from < len(out); from = to {
+		verb, _, _ := strings.Cut(out[from], " ")
+		for to = from; to < len(out) && strings.HasPrefix(out[to], verb+" "); to++ {
+		}
+		slices.Sort(out[from:to])
+	}
+	return out
+}
+
+// wantEnded checks that the watch has ended and holds nothing.
+func (st *stage) wantEnded() {
+	st.t.Helper()
+	synctest.Wait()
+	held := st.server.count(func(s *script) int { return s.held })
+	if w := st.ws.Of(testScope); w != nil || held != 0 {
+		st.t.Fatalf("watch %v, %d sessions held, want none", w != nil, held)
+	}
+}
+
+func (st *stage) watch() *watch { return st.ws.Of(testScope) }

@@ -1,0 +1,182 @@
+package front
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+var twoQuestions = []exchange.Question{
+	{Method: "elicitation/create", Params: []byte(`{"message":"who?","requestedSchema":{"type":"object","properties":{}}}`)},
+	{Method: "roots/list"},
+}
+
+func TestL2M13QuestionsOnTheCallsStream(t *testing.T) {
+	st := newTheatre(t, nil)
+	st.handle = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (string, error) {
+		answers, err := x.Ask(ctx, twoQuestions)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf(`{"content":[{"type":"text","text":"x"}],"a":%s,"b":%q}`, answers[0].Result, answers[1].Err.Message), nil
+	}
+	g := st.Enter(t, "2025-11-25")
+	f := legacytest.Read(t, st.Open(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "Mcp-Session-Id", g.ID))
+	// Both at once, before any answer; 1 is a live id in both directions.
+	var ids []string
+	for range 2 {
+		data, _ := f.Next()
+		m, err := wire.Parse([]byte(data), wire.Options{})
+		if err != nil || m.Kind() != wire.Request {
+			t.Fatalf("event = %s, want a question", data)
+		}
+		ids = append(ids, m.ID.String())
+	}
+	if ids[0] == ids[1] {
+		t.Errorf("ids %v, want two", ids)
+	}
+	if r := g.Post(t, `{"jsonrpc":"2.0","id":`+ids[1]+`,"error":{"code":-1,"message":"no roots"}}`); r.Status != 202 || r.Body != "" {
+		t.Errorf("posted answer = %d %q, want 202", r.Status, r.Body)
+	}
+	g.Post(t, `{"jsonrpc":"2.0","id":`+ids[0]+`,"result":{"action":"accept","content":{"n":1}}}`)
+	f.Want(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}],"a":{"action":"accept","content":{"n":1}},"b":"no roots"}}`)
+	f.Ends()
+	g.Post(t, `{"jsonrpc":"2.0","id":`+ids[0]+`,"result":{}}`)
+	if n := st.Drops("late answer"); n != 1 {
+		t.Errorf("%d late answers counted, want 1", n)
+	}
+}
+
+func TestL2M13OpenQuestionsAreWithdrawn(t *testing.T) {
+	for name, end := range map[string]func(*testing.T, *legacytest.Session){
+		"L2M-13 cancelled": func(t *testing.T, g *legacytest.Session) {
+			g.Post(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+		},
+		"L2M-13 timed out": func(*testing.T, *legacytest.Session) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := newTheatre(t, func(o *FrontOptions) {
+				if strings.HasSuffix(name, "out") {
+					o.AskTimeout = 50 * time.Millisecond
+				}
+			})
+			st.handle = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (string, error) {
+				_, err := x.Ask(ctx, twoQuestions[:1])
+				return "", err
+			}
+			g := st.Enter(t, "2025-11-25")
+			f := legacytest.Read(t, st.Open(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "Mcp-Session-Id", g.ID))
+			f.Next()
+			end(t, g)
+			if got, _ := f.Next(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,`) {
+				t.Errorf("event = %s, want the question withdrawn", got)
+			}
+			d := st.front.sessions.byID[DownstreamID(g.ID)]
+			legacytest.Eventually(t, "no question left", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return len(d.questions) == 0 })
+		})
+	}
+}
+
+func TestL2M13AnsweredAfterReconnecting(t *testing.T) {
+	st := newTheatre(t, nil)
+	st.handle = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (string, error) {
+		answers, err := x.Ask(ctx, twoQuestions[:1])
+		if err != nil {
+			return "", err
+		}
+		return string(answers[0].Result), nil
+	}
+	g := st.Enter(t, "2025-11-25")
+	f := legacytest.Read(t, st.Open(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "Mcp-Session-Id", g.ID))
+	f.Next()
+	f.Response.Body.Close()
+	g.Post(t, `{"jsonrpc":"2.0","id":1,"result":{"action":"decline"}}`)
+	again := legacytest.Read(t, st.Open(t, "GET", "", "Mcp-Session-Id", g.ID, "Last-Event-ID", f.Last))
+	if got, _ := again.Next(); !strings.Contains(got, `"action":"decline"`) {
+		t.Errorf("event = %s, want the result", got)
+	}
+	again.Ends()
+}
+
+func TestPipe(t *testing.T) {
+	st := newTheatre(t, nil)
+	st.handle = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (string, error) {
+		answers, err := x.Ask(ctx, twoQuestions[:1])
+		if err != nil {
+			return "", err
+		}
+		return string(answers[0].Result), nil
+	}
+	sent := make(chan string, 16)
+	p := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, exchange.Share{Principal: "ada"})
+	serve := func(text string) {
+		m, err := wire.Parse([]byte(text), wire.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Serve(&m)
+	}
+	want := func(prefix string) {
+		t.Helper()
+		if got := <-sent; !strings.HasPrefix(got, prefix) {
+			t.Errorf("sent %s, want %s", got, prefix)
+		}
+	}
+	serve(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+	want(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+	serve(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
+	want(`{"jsonrpc":"2.0","id":2,"error":{"code":-32600`)
+	serve(`{"jsonrpc":"2.0","id":3,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"0"}}}`)
+	want(`{"jsonrpc":"2.0","id":3,"result":{"protocolVersion":"2025-03-26"`)
+	serve(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	st.place(t).change("note://a")
+	want(changed("note://a"))
+	p.ServeBatch([]byte(`[{"jsonrpc":"2.0","id":4,"method":"ping"},{"jsonrpc":"2.0","id":5,"method":"ping"}]`))
+	want(`[{"jsonrpc":"2.0","id":`)
+	serve(`{"jsonrpc":"2.0","id":6,"method":"initialize","params":{}}`)
+	want(`{"jsonrpc":"2.0","id":6,"error":{"code":-32600`)
+	place := st.place(t)
+	p.Close()
+	p.Close()
+	if !place.closed {
+		t.Error("the session's topics are held after Close")
+	}
+}
+
+// Who has read an answer may use its id again at once.
+func TestPipeFreesTheIDBeforeItAnswers(t *testing.T) {
+	st := newTheatre(t, nil)
+	sent := make(chan string, 16)
+	ping, err := wire.Parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`), wire.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p *Pipe
+	left := 3
+	p = st.front.OpenPipe(func(msg []byte) error { // of one answer at a time, since each is the cause of the next
+		if left--; left > 0 && strings.HasPrefix(string(msg), `{"jsonrpc":"2.0","id":1,`) {
+			p.Serve(&ping)
+		}
+		sent <- string(msg)
+		return nil
+	}, exchange.Share{Principal: "ada"})
+	hello, err := wire.Parse([]byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}`), wire.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Serve(&hello)
+	<-sent
+	p.Serve(&ping)
+	for range 2 {
+		if got := <-sent; got != `{"jsonrpc":"2.0","id":1,"result":{}}` {
+			t.Errorf("sent %s, want the pings answered", got)
+		}
+	}
+	p.Close()
+}

@@ -1,0 +1,261 @@
+package front
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+)
+
+// place returns the membership of the only session that joined.
+func (st *theatre) place(t testing.TB) *place {
+	t.Helper()
+	legacytest.Eventually(t, "joined", func() bool { st.mu.Lock(); defer st.mu.Unlock(); return len(st.members) > 0 })
+	return st.members[0]
+}
+
+func (p *place) change(uri string) {
+	p.mail.Put(fanout.Event{Topic: fanout.Topic{Scope: "s", Kind: fanout.ResourceUpdated, URI: uri}})
+}
+
+func changed(uri string) string {
+	return `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"` + uri + `"}}`
+}
+
+func TestL2M20SubscribeWaitsForTheUpstream(t *testing.T) {
+	st := newTheatre(t, nil)
+	st.refused["note://no"] = true
+	g := st.Enter(t, "2025-11-25")
+	if r := g.Call(t, "resources/subscribe", `{"uri":"note://a"}`); r.Body != `{"jsonrpc":"2.0","id":1,"result":{}}` {
+		t.Errorf("subscribe = %s", r.Body)
+	}
+	if p := st.place(t); !p.held["note://a"] {
+		t.Error("answered before the upstream held it")
+	}
+	r := g.Call(t, "resources/subscribe", `{"uri":"note://no"}`)
+	if r.Code() == 0 || !strings.Contains(r.Body, "note://no") {
+		t.Errorf("subscribe to what is refused = %s, want an error that names it", r.Body)
+	}
+	for range 2 {
+		if r := g.Call(t, "resources/unsubscribe", `{"uri":"note://a"}`); r.Code() != 0 {
+			t.Errorf("unsubscribe = %s, want it idempotent", r.Body)
+		}
+	}
+	if p := st.place(t); len(p.held) != 0 {
+		t.Errorf("held %v after unsubscribing, want nothing", p.held)
+	}
+}
+
+func TestL2M24ListKindsFromTheStart(t *testing.T) {
+	st := newTheatre(t, nil)
+	st.Enter(t, "2025-11-25")
+	p := st.place(t)
+	legacytest.Eventually(t, "list kinds asked for", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return fmt.Sprint(p.lists) == fmt.Sprint(exchange.Filter{Tools: true, Resources: true})
+	})
+}
+
+func TestL2M24AsksAgain(t *testing.T) {
+	st := newTheatre(t, nil)
+	st.away = 1
+	st.Enter(t, "2025-11-25")
+	p := st.place(t)
+	legacytest.Eventually(t, "list kinds held after the server came back", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.lists.Tools
+	})
+}
+
+func TestL2M25OneStreamCarriesAChange(t *testing.T) {
+	st := newTheatre(t, nil)
+	g := st.Enter(t, "2025-11-25")
+	p := st.place(t)
+	// Without a stream, topics wait, each once.
+	for range 3 {
+		p.change("note://a")
+	}
+	p.mail.Put(fanout.Event{Topic: fanout.Topic{Scope: "s", Kind: fanout.ToolsListChanged}})
+	first := g.Listen(t)
+	first.Want(changed("note://a"))
+	first.Want(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+	// A new stream replaces the older.
+	second := g.Listen(t)
+	first.Ends()
+	p.change("note://b")
+	second.Want(changed("note://b"))
+	second.Response.Body.Close()
+}
+
+func TestL2M25ForeignMetaTravels(t *testing.T) {
+	st := newTheatre(t, nil)
+	g := st.Enter(t, "2025-11-25")
+	f := g.Listen(t)
+	st.place(t).mail.Put(fanout.Event{Topic: fanout.Topic{Scope: "s", Kind: fanout.ResourceUpdated, URI: "a:1"}, URI: "a:1/x", Meta: []byte(`{"who":"ada"}`)})
+	f.Want(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:1/x","_meta":{"who":"ada"}}}`)
+	f.Response.Body.Close()
+}
+
+func TestL2M26GetStreamsResume(t *testing.T) {
+	st := newTheatre(t, nil)
+	g := st.Enter(t, "2025-11-25")
+	p := st.place(t)
+	f := g.Listen(t)
+	p.change("note://a")
+	f.Want(changed("note://a"))
+	seen := f.Last
+	p.change("note://b")
+	f.Want(changed("note://b"))
+	f.Response.Body.Close()
+	again := g.Listen(t, "Last-Event-ID", seen)
+	again.Want(changed("note://b"))
+	p.change("note://c")
+	again.Want(changed("note://c"))
+	again.Response.Body.Close()
+	if !strings.HasPrefix(seen, "1.inst.") {
+		t.Errorf("event id %q, want it to begin with version and instance", seen)
+	}
+}
+
+func TestL2M26UnknownEventIDCuesEverything(t *testing.T) {
+	st := newTheatre(t, nil)
+	g := st.Enter(t, "2025-11-25")
+	p := st.place(t)
+	legacytest.Eventually(t, "lists held", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.lists.Tools })
+	g.Call(t, "resources/subscribe", `{"uri":"note://a"}`)
+	for _, id := range []string{"1.other.1.1", "1.inst.99.1", "nonsense"} {
+		f := g.Listen(t, "Last-Event-ID", id)
+		f.Want(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		f.Want(`{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}`)
+		f.Want(changed("note://a"))
+		f.Response.Body.Close()
+	}
+}
+
+func TestL2M26SlowCallsTurnToStreams(t *testing.T) {
+	st := newTheatre(t, nil)
+	release := make(chan struct{})
+	st.handle = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (string, error) {
+		<-release
+		return `{"content":[]}`, nil
+	}
+	g := st.Enter(t, "2025-11-25")
+	begin := time.Now()
+	f := legacytest.Read(t, st.Open(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "Mcp-Session-Id", g.ID))
+	if took := time.Since(begin); took < 900*time.Millisecond {
+		t.Errorf("turned to a stream after %v, want 1 s", took)
+	}
+	for f.Lines.Scan() && !strings.HasPrefix(f.Lines.Text(), "id: ") {
+	}
+	id := strings.TrimPrefix(f.Lines.Text(), "id: ")
+	f.Response.Body.Close() // with an id to come back with
+	close(release)
+	again := legacytest.Read(t, st.Open(t, "GET", "", "Mcp-Session-Id", g.ID, "Last-Event-ID", id))
+	again.Want(`{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`)
+	again.Ends()
+}
+
+func TestL2M26EvictedResponse(t *testing.T) {
+	st := newTheatre(t, func(o *FrontOptions) { o.MaxStored = 2000 })
+	release := make(chan struct{})
+	st.handle = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (string, error) {
+		_ = x.Notify(ctx, exchange.Notification{Method: "notifications/message", Params: []byte(`{"level":"info","data":1}`)})
+		<-release
+		return `{"content":[],"pad":"` + strings.Repeat("x", 1500) + `"}`, nil
+	}
+	g := st.Enter(t, "2025-11-25")
+	var ids []string
+	for n := range 2 {
+		f := legacytest.Read(t, st.Open(t, "POST", fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{}}`, n), "Mcp-Session-Id", g.ID))
+		f.Next()
+		f.Response.Body.Close()
+		ids = append(ids, f.Last)
+	}
+	time.Sleep(20 * time.Millisecond) // both connections are known to be gone
+	close(release)
+	legacytest.Eventually(t, "both answered", func() bool {
+		for d := range st.front.sessions.byID {
+			s := st.front.sessions.byID[d]
+			s.mu.Lock()
+			n := len(s.calls)
+			s.mu.Unlock()
+			return n == 0
+		}
+		return false
+	})
+	evicted, kept := 0, 0
+	for n, id := range ids {
+		f := legacytest.Read(t, st.Open(t, "GET", "", "Mcp-Session-Id", g.ID, "Last-Event-ID", id))
+		data, ok := f.Next()
+		switch {
+		case strings.HasPrefix(data, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":-32603,"message":"the answer is not kept any more`, n)):
+			evicted++
+		case strings.HasPrefix(data, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":`, n)):
+			kept++
+		default:
+			t.Errorf("resumed stream = %q, %v", data, ok)
+		}
+		f.Ends()
+	}
+	if evicted != 1 || kept != 1 {
+		t.Errorf("%d evicted, %d kept; want one each: the store holds one", evicted, kept)
+	}
+}
+
+func TestL2M28NothingIsLeft(t *testing.T) {
+	st := newTheatre(t, func(o *FrontOptions) { o.Idle = 50 * time.Millisecond })
+	g := st.Enter(t, "2025-11-25")
+	p := st.place(t)
+	f := g.Listen(t)
+	time.Sleep(100 * time.Millisecond)
+	if st.front.Sessions() != 1 {
+		t.Fatal("a session with an open stream ended as idle")
+	}
+	f.Response.Body.Close()
+	legacytest.Eventually(t, "session ended", func() bool { return st.front.Sessions() == 0 })
+	legacytest.Eventually(t, "topics dropped", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.closed })
+}
+
+func TestL2M28StuckSessionEnds(t *testing.T) {
+	st := newTheatre(t, func(o *FrontOptions) { o.WriteTimeout, o.MaxStored = 50*time.Millisecond, 64<<10 })
+	g := st.Enter(t, "2025-11-25")
+	p := st.place(t)
+	f := g.Listen(t) // and never read
+	legacytest.Eventually(t, "session ended", func() bool {
+		for n := range 100 {
+			p.change(fmt.Sprintf("note://%d/%s", n, strings.Repeat("x", 10_000)))
+		}
+		return st.front.Sessions() == 0
+	})
+	if n := st.Drops("limit write_timeout"); n != 1 {
+		t.Errorf("%d sessions counted as stuck, want 1", n)
+	}
+	f.Response.Body.Close()
+}
+
+func TestMailboxEndsSession(t *testing.T) {
+	st := newTheatre(t, nil)
+	g := st.Enter(t, "2025-11-25")
+	f := g.Listen(t)
+	st.place(t).mail.End(fmt.Errorf("server docs was found to be legacy"))
+	f.Ends()
+	legacytest.Eventually(t, "session ended", func() bool { return g.Call(t, "ping", `{}`).Status == 404 })
+}
+
+func TestEndStreamsLeavesSessions(t *testing.T) {
+	st := newTheatre(t, nil)
+	g := st.Enter(t, "2025-11-25")
+	f := g.Listen(t)
+	st.front.EndStreams()
+	f.Ends()
+	if r := g.Call(t, "ping", `{}`); r.Status != 200 {
+		t.Errorf("ping after EndStreams = %d, want 200: calls go on", r.Status)
+	}
+}

@@ -1,0 +1,234 @@
+package front
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/projection"
+)
+
+// Defaults of FrontOptions, but for limits that package limits declares.
+const (
+	DefaultDownstreamIdle = 30 * time.Minute
+	DefaultAskTimeout     = 10 * time.Minute
+	DefaultWriteTimeout   = 10 * time.Second
+	DefaultKeepAlive      = 15 * time.Second
+	DefaultFrontDrain     = 5 * time.Second
+	DefaultStartTimeout   = time.Minute
+)
+
+const (
+	// maxCalls bounds the requests of one session that are in flight.
+	maxCalls = 1000
+	// maxToolboxes bounds the scopes of which the shapes of tools are remembered.
+	maxToolboxes = 1024
+)
+
+// FrontMetrics counts what a front does. All methods are quick and safe for
+// concurrent use.
+type FrontMetrics interface {
+	// Dropped counts a message that had nowhere to go.
+	Dropped(reason string)
+	// Limit counts a request refused, or a session ended, at a limit.
+	Limit(name string)
+	// Delivered counts change notifications written to sessions.
+	Delivered(n int)
+	// Sessions adds delta, which may be negative, to the sessions of clients.
+	Sessions(delta int)
+}
+
+// FrontOptions configure a Front.
+type FrontOptions struct {
+	// Name is the server's, for errors and logs; it stands in for the name of a
+	// server that gives none. Required.
+	Name string
+	// Handler serves requests, Describer says what initialize answers, Roster tells
+	// of changes. Required.
+	Handler   exchange.Handler
+	Describer exchange.Describer
+	Roster    exchange.Roster
+	// Linker links sessions with an upstream of the same era; nil if there is none.
+	Linker exchange.Linker
+	// Command says that each session upstream is a process. None is ended because another
+	// principal wants one.
+	Command bool
+	// Admit puts a request into its profile, or refuses it. Required.
+	Admit func(*exchange.Request) error
+	// Memory is taken from for what is kept. Nil means that there is no bound.
+	Memory exchange.Memory
+
+	// Instance begins session ids and event ids, so that replicas can tell whose
+	// they are. Empty means a random one.
+	Instance string
+
+	// MaxSessions bounds the sessions of clients over HTTP, MaxSessionsEach those of
+	// one share. Past it the one over Streamable HTTP that has been idle longest ends,
+	// of the same share first. Zero means the defaults of
+	// limits.ClientSessions and limits.ClientSessionsEach.
+	MaxSessions, MaxSessionsEach int
+	// Share says whose share of them a request of a principal takes from. Nil means
+	// its principal's.
+	Share func(*http.Request, exchange.Principal) exchange.Share
+	// Idle is how long a session lasts that has no stream open and no call in
+	// flight. Zero means DefaultDownstreamIdle.
+	Idle time.Duration
+	// MaxStored bounds the bytes of events that a session keeps for clients that
+	// come back. Zero means the default of limits.ClientEvents.
+	MaxStored int
+	// MaxTopics bounds the resources that a session follows. Zero means the
+	// default of limits.ListenTopics.
+	MaxTopics int
+	// Check refuses a message of a batch. Those that come by themselves have been
+	// checked. Nil takes all.
+	Check func(*wire.Message) error
+	// AskTimeout bounds the wait for a client's answers to questions that were
+	// asked together, time without a connection included. Zero means
+	// DefaultAskTimeout.
+	AskTimeout time.Duration
+	// WriteTimeout is how long a write to a client may take before its session
+	// counts as stuck. Zero means DefaultWriteTimeout.
+	WriteTimeout time.Duration
+	// KeepAlive is the time between comments on a stream that has nothing else to
+	// say. Zero means DefaultKeepAlive.
+	KeepAlive time.Duration
+	// Drain is how long calls in flight may take when the streams of HTTP+SSE end.
+	// Zero means DefaultFrontDrain.
+	Drain time.Duration
+	// StartTimeout bounds how long initialize waits for a server that starts. Zero means
+	// DefaultStartTimeout.
+	StartTimeout time.Duration
+	// LogLevel is that of sessions that did not set one. Empty means no messages.
+	LogLevel spec.LogLevel
+
+	Logger  *slog.Logger // nil discards
+	Metrics FrontMetrics // nil counts nothing
+}
+
+// A Front serves legacy clients of one server.
+type Front struct {
+	opts  FrontOptions
+	log   *slog.Logger
+	tools *lru.Cache[string, *projection.Tools] // by scope
+
+	sessions *roll
+
+	// mu guards the fields below.
+	mu     sync.Mutex
+	pipes  map[*Pipe]struct{} // nil after Close
+	events map[DownstreamID]*EventSession
+
+	ending  chan struct{} // closed when GET streams have to end
+	endOnce sync.Once
+}
+
+// NewFront returns a Front. It starts nothing.
+func NewFront(opts FrontOptions) (*Front, error) {
+	if opts.Name == "" || opts.Handler == nil || opts.Describer == nil || opts.Roster == nil || opts.Admit == nil {
+		return nil, errors.New("legacy: NewFront: name, handler, describer, roster and admit are required")
+	}
+	opts.fill()
+	tools, err := lru.New[string, *projection.Tools](maxToolboxes)
+	if err != nil {
+		return nil, err
+	}
+	f := &Front{
+		opts:   opts,
+		log:    opts.Logger.With("upstream", opts.Name, "era", spec.Legacy.String()),
+		tools:  tools,
+		pipes:  make(map[*Pipe]struct{}),
+		events: make(map[DownstreamID]*EventSession),
+		ending: make(chan struct{}),
+	}
+	f.sessions = newRoll(f)
+	return f, nil
+}
+
+// fill replaces zero values by their defaults.
+func (o *FrontOptions) fill() {
+	if o.Share == nil {
+		o.Share = func(_ *http.Request, p exchange.Principal) exchange.Share { return exchange.Share{Principal: p} }
+	}
+	o.Instance = cmp.Or(o.Instance, rand.Text()[:8])
+	o.MaxSessions = cmp.Or(o.MaxSessions, int(limits.ClientSessions.Default))
+	o.MaxSessionsEach = cmp.Or(o.MaxSessionsEach, int(limits.ClientSessionsEach.Default))
+	o.Idle = cmp.Or(o.Idle, DefaultDownstreamIdle)
+	o.MaxStored = cmp.Or(o.MaxStored, int(limits.ClientEvents.Default))
+	o.MaxTopics = cmp.Or(o.MaxTopics, int(limits.ListenTopics.Default))
+	if o.Check == nil {
+		o.Check = func(*wire.Message) error { return nil }
+	}
+	o.AskTimeout = cmp.Or(o.AskTimeout, DefaultAskTimeout)
+	o.WriteTimeout = cmp.Or(o.WriteTimeout, DefaultWriteTimeout)
+	o.KeepAlive = cmp.Or(o.KeepAlive, DefaultKeepAlive)
+	o.Drain = cmp.Or(o.Drain, DefaultFrontDrain)
+	o.StartTimeout = cmp.Or(o.StartTimeout, DefaultStartTimeout)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Metrics == nil {
+		o.Metrics = noFrontMetrics{}
+	}
+}
+
+// EndStreams ends the GET streams, and refuses new ones. Calls in flight go on; those
+// of HTTP+SSE, whose answers come on the stream, for Drain.
+func (f *Front) EndStreams() { f.endOnce.Do(func() { close(f.ending) }) }
+
+// Close ends all sessions and pipes, and waits for what runs for them. ctx bounds
+// the wait.
+func (f *Front) Close(ctx context.Context) error {
+	f.EndStreams()
+	f.mu.Lock()
+	pipes := f.pipes
+	f.pipes = nil
+	f.mu.Unlock()
+	done := make(chan struct{})
+	go func() { // ends when all calls have; ctx bounds only the wait
+		defer close(done)
+		for p := range pipes {
+			p.Close()
+		}
+		f.sessions.close()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Sessions returns the number of sessions over HTTP.
+func (f *Front) Sessions() int { return f.sessions.size() }
+
+// toolsOf returns what is known of the tools of a scope.
+func (f *Front) toolsOf(scope string) *projection.Tools {
+	if t, ok := f.tools.Get(scope); ok {
+		return t
+	}
+	t := projection.NewTools()
+	t.LeftOut = func(tool, reason string) { f.log.Warn("tool left out", "tool", tool, "reason", reason) }
+	if former, ok, _ := f.tools.PeekOrAdd(scope, t); ok {
+		return former
+	}
+	return t
+}
+
+type noFrontMetrics struct{}
+
+func (noFrontMetrics) Dropped(string) {}
+func (noFrontMetrics) Limit(string)   {}
+func (noFrontMetrics) Delivered(int)  {}
+func (noFrontMetrics) Sessions(int)   {}

@@ -1,0 +1,136 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// A theatre is a front over a real socket, and what stands behind it: an upstream
+// scripted by the test.
+type theatre struct {
+	*legacytest.Endpoint
+	legacytest.Metrics
+	front *Front
+
+	mu       sync.Mutex
+	handle   func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (string, error)
+	describe func() (*exchange.Description, error)
+	refused  map[string]bool // URIs
+	away     int             // so many times, the upstream can't be reached
+	members  []*place
+	got      []*exchange.Request
+	who      exchange.Principal
+}
+
+// A place is a session's membership.
+type place struct {
+	st     *theatre
+	mail   *fanout.Mailbox
+	mu     sync.Mutex
+	held   map[string]bool
+	lists  exchange.Filter
+	closed bool
+}
+
+func (p *place) Add(_ context.Context, want exchange.Filter) (exchange.Filter, error) {
+	p.st.mu.Lock()
+	away := p.st.away > 0
+	p.st.away--
+	p.st.mu.Unlock()
+	if away {
+		return exchange.Filter{}, errors.New("nobody there")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	honored := want
+	honored.URIs = nil
+	for _, uri := range want.URIs {
+		if !p.st.refused[uri] {
+			honored.URIs = append(honored.URIs, uri)
+			p.held[uri] = true
+		}
+	}
+	if len(want.URIs) == 0 {
+		p.lists = want
+	}
+	return honored, nil
+}
+
+func (p *place) Remove(uris ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, uri := range uris {
+		delete(p.held, uri)
+	}
+}
+
+func (p *place) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+}
+
+const allOffered = `{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"logging":{}}`
+
+func newTheatre(t *testing.T, change func(*FrontOptions)) *theatre {
+	st := &theatre{who: "ada", refused: map[string]bool{}}
+	st.describe = func() (*exchange.Description, error) {
+		return &exchange.Description{Capabilities: []byte(allOffered), ServerInfo: []byte(`{"name":"up","version":"7"}`)}, nil
+	}
+	o := FrontOptions{Name: "docs", Handler: st, Describer: st, Roster: st, Instance: "inst", Metrics: st,
+		Admit: func(r *exchange.Request) error { r.Profile.Scope = "docs/" + r.Session; return nil }}
+	if change != nil {
+		change(&o)
+	}
+	f, err := NewFront(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st.front = f
+	st.Endpoint = legacytest.Serve(t, f, st.principal)
+	return st
+}
+
+func (st *theatre) principal() exchange.Principal {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.who
+}
+
+func (st *theatre) Serve(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+	st.mu.Lock()
+	st.got = append(st.got, req)
+	handle := st.handle
+	st.mu.Unlock()
+	if handle == nil {
+		return nil, errors.New("nothing is served")
+	}
+	text, err := handle(ctx, req, x)
+	if err != nil {
+		return nil, err
+	}
+	res := exchange.NewResult([]byte(text), nil)
+	res.Era = spec.Modern
+	return res, nil
+}
+
+func (st *theatre) Describe(context.Context, *exchange.Request) (*exchange.Description, error) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.describe()
+}
+
+func (st *theatre) Join(_ *exchange.Request, mail *fanout.Mailbox) (exchange.Membership, error) {
+	p := &place{st: st, mail: mail, held: map[string]bool{}}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.members = append(st.members, p)
+	return p, nil
+}

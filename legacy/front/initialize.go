@@ -1,0 +1,123 @@
+package front
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/projection"
+)
+
+// startPoll is the pause before a server that starts is asked again.
+const startPoll = 100 * time.Millisecond
+
+// initialize answers a handshake from what the upstream says of itself, or has the
+// upstream answer it, and returns the session that it opens: nil if the upstream
+// refused. send, which may be nil, takes what the session is told on a connection.
+//
+// Spec: 2025-11-25, basic/lifecycle, Initialization.
+func (f *Front) initialize(ctx context.Context, id DownstreamID, m *wire.Message, share exchange.Share, send func([]byte) error) (*downstream, []byte, error) {
+	h, malformed := readHandshake(m.Params)
+	d := f.newDownstream(id, rand.Text()[:12], share, h)
+	d.send = send
+	if err := d.reserve(); err != nil {
+		return nil, nil, err
+	}
+	opened, answer, err := f.open(ctx, d, m, malformed)
+	if opened == nil {
+		d.streams.vacate()
+	}
+	return opened, answer, err
+}
+
+// open is initialize for a session that has its memory. malformed is why the handshake
+// can only be answered upstream; nil if it can be here.
+func (f *Front) open(ctx context.Context, d *downstream, m *wire.Message, malformed error) (*downstream, []byte, error) {
+	req := d.request(m)
+	if err := f.opts.Admit(req); err != nil {
+		return nil, nil, err
+	}
+	switch answer, err := f.linkUp(ctx, d, req, m); {
+	case err != nil:
+		return nil, nil, err
+	case d.link != nil:
+		return d, answer, nil
+	case answer != nil:
+		return nil, answer, nil
+	case malformed != nil:
+		return nil, nil, malformed
+	}
+	desc, err := f.describe(ctx, req)
+	if err != nil {
+		return nil, nil, err
+	}
+	d.offered = exchange.ReadServerCapabilities(desc.Capabilities)
+	return d, wire.AppendResult(nil, m.ID, f.initializeResult(d.revision, desc), nil), nil
+}
+
+// readHandshake settles the revision: the client's if it is a legacy one we know,
+// else the newest, which the client may refuse.
+func readHandshake(params []byte) (handshake, error) {
+	version, ok := wire.GetString(params, "protocolVersion")
+	if !ok {
+		return handshake{}, wire.Errorf(spec.CodeInvalidParams, "initialize lacks params.protocolVersion, a string such as %q", spec.LatestLegacy)
+	}
+	h := handshake{revision: spec.Revision(version), info: wire.Get(params, "clientInfo")}
+	if !slices.Contains(spec.Revisions(spec.Legacy), h.revision) {
+		h.revision = spec.LatestLegacy
+	}
+	if !wire.IsObject(h.info) {
+		h.info = nil
+	}
+	capabilities := wire.Get(params, "capabilities")
+	if !wire.IsObject(capabilities) {
+		capabilities = []byte("{}")
+	}
+	h.capabilities = projection.AppendClientCapabilities(nil, h.revision, capabilities)
+	return h, nil
+}
+
+func (f *Front) describe(ctx context.Context, req *exchange.Request) (desc *exchange.Description, err error) {
+	if err := f.opts.Admit(req); err != nil { // the server's era may be known by now
+		return nil, err
+	}
+	err = f.whenStarted(ctx, req, func(ctx context.Context) error {
+		desc, err = f.opts.Describer.Describe(ctx, req)
+		return err
+	})
+	return desc, err
+}
+
+// whenStarted has ask wait for a server that starts; one that is known to be away is
+// an error at once.
+func (f *Front) whenStarted(ctx context.Context, req *exchange.Request, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, f.opts.StartTimeout+startPoll) // what is asked has that time, and says why it failed
+	defer cancel()
+	for {
+		err := ask(ctx)
+		if err == nil || !errors.Is(err, exchange.ErrStarting) || backoff.Wait(ctx, startPoll) != nil {
+			return err
+		}
+		if err := f.opts.Admit(req); err != nil { // more may be known of the server by now
+			return err
+		}
+	}
+}
+
+func (f *Front) initializeResult(revision spec.Revision, desc *exchange.Description) []byte {
+	info := desc.ServerInfo
+	if !wire.IsObject(info) {
+		info = wire.AppendEdited(nil, nil, wire.Edit{Name: "name", Value: wire.Quote(f.opts.Name)}, wire.Edit{Name: "version", Value: []byte(`"0"`)})
+	}
+	return wire.AppendEdited(nil, nil,
+		wire.Edit{Name: "protocolVersion", Value: wire.Quote(string(revision))},
+		wire.Edit{Name: "capabilities", Value: projection.AppendServerCapabilities(nil, revision, desc.Capabilities)},
+		wire.Edit{Name: "serverInfo", Value: info},
+		wire.Edit{Name: "instructions", Value: desc.Instructions})
+}

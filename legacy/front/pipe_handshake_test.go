@@ -1,0 +1,186 @@
+package front
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A lobby is a client on a pipe whose server has yet to answer initialize.
+type lobby struct {
+	t     *testing.T
+	pipe  *Pipe
+	peer  *legacytest.ConnPeer
+	hello wire.Message // the initialize that the server has read
+	sent  chan string
+	serve func(text string)
+	log   bytes.Buffer // read after Close
+	limit chan string
+}
+
+// Dropped and the others implement FrontMetrics.
+func (l *lobby) Dropped(string)    {}
+func (l *lobby) Limit(name string) { l.limit <- name }
+func (l *lobby) Delivered(int)     {}
+func (l *lobby) Sessions(int)      {}
+
+func enterLobby(t *testing.T) (*lobby, <-chan *legacytest.ConnPeer) {
+	l := &lobby{t: t, sent: make(chan string, 2*maxEarly), limit: make(chan string, 2*maxEarly)}
+	b, peers := backWithPeers(t)
+	st := newTheatre(t, func(o *FrontOptions) {
+		o.Linker, o.Metrics = b, l
+		o.Logger = slog.New(slog.NewTextHandler(&l.log, nil))
+	})
+	l.pipe = st.front.OpenPipe(func(msg []byte) error { l.sent <- string(msg); return nil }, exchange.Share{Principal: "ada"})
+	t.Cleanup(l.pipe.Close)
+	l.serve = legacytest.Sender(t, l.pipe)
+	l.serve(legacytest.OddInitialize)
+	l.peer = <-peers
+	l.hello = l.peer.Want("initialize")
+	return l, peers
+}
+
+func (l *lobby) want(texts ...string) {
+	l.t.Helper()
+	for _, text := range texts {
+		select {
+		case got := <-l.sent:
+			if !strings.HasPrefix(got, text) {
+				l.t.Errorf("sent %s\nwant %s", got, text)
+			}
+		case <-time.After(5 * time.Second):
+			l.t.Fatalf("nothing was sent, want %s", text)
+		}
+	}
+}
+
+func (l *lobby) call(n int) {
+	l.serve(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"n":%[1]d}}`, n))
+}
+
+// While the server is silent every message is taken: what was cancelled meanwhile never
+// reaches it, and the rest does in order.
+func TestS02HandshakeHoldsUpNoReader(t *testing.T) {
+	l, _ := enterLobby(t)
+	l.serve(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	for n := range 4 {
+		l.call(n)
+	}
+	l.serve(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
+	l.serve(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
+	l.want(`{"jsonrpc":"2.0","id":"p","result":{}}`)
+	l.peer.Result(l.hello.ID, legacytest.OddResult)
+	l.want(`{"jsonrpc":"2.0","id":"h","result":`)
+	l.peer.Want("notifications/initialized")
+	for _, n := range []int{0, 1, 3} {
+		m := l.peer.Want("tools/call")
+		if got := string(wire.Get(m.Params, "n")); got != fmt.Sprint(n) {
+			t.Errorf("the server got call %s, want %d", got, n)
+		}
+		l.peer.Result(m.ID, "{}")
+		l.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, n))
+	}
+}
+
+// An initialize that its client takes back has no answer, and the next one may have.
+func TestS02CancelledHandshake(t *testing.T) {
+	l, peers := enterLobby(t)
+	l.serve(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"h"}}`)
+	l.serve(strings.Replace(legacytest.OddInitialize, `"h"`, `"again"`, 1))
+	p := <-peers
+	p.Result(p.Want("initialize").ID, legacytest.OddResult)
+	l.want(`{"jsonrpc":"2.0","id":"again","result":`)
+}
+
+// What is kept is bounded by number and by bytes. Who is refused is told.
+func TestS02HandshakeKeepsSoMuch(t *testing.T) {
+	for name, send := range map[string]func(l *lobby) (kept int){
+		"messages": func(l *lobby) int {
+			for n := range maxEarly + 1 {
+				l.call(n)
+			}
+			return maxEarly
+		},
+		"bytes": func(l *lobby) int {
+			for n := range 3 {
+				l.serve(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"pad":%q}}`, n, strings.Repeat("x", maxEarlyBytes/2)))
+			}
+			return 1
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, _ := enterLobby(t)
+			kept := send(l)
+			l.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":-32603,"message":"%d messages or`, kept, maxEarly))
+			if got := <-l.limit; got != "early_messages" {
+				t.Errorf("the limit is counted as %q", got)
+			}
+			l.pipe.Close()
+			if n := strings.Count(l.log.String(), "too many came before the handshake was done"); n != 1 {
+				t.Errorf("%d log lines of the limit, want 1:\n%s", n, &l.log)
+			}
+		})
+	}
+}
+
+// Close waits for no server, and says no to what is kept.
+func TestS02CloseDuringHandshake(t *testing.T) {
+	l, _ := enterLobby(t)
+	l.call(1)
+	begin := time.Now()
+	l.pipe.Close()
+	if took := time.Since(begin); took > time.Second {
+		t.Errorf("Close took %v with a silent server", took)
+	}
+	l.want(`{"jsonrpc":"2.0","id":"h","error":`, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"mcpbridge is shutting down"`)
+}
+
+// What came before the end of the input is served, if the server answers in time.
+func TestS02ShutdownServesWhatCameBefore(t *testing.T) {
+	l, _ := enterLobby(t)
+	l.call(1)
+	done := make(chan error, 1)
+	go func() { done <- l.pipe.Shutdown(context.Background()) }() // ends with the call
+	for !l.pipe.isEnding() {
+		time.Sleep(time.Millisecond)
+	}
+	l.call(2)
+	l.want(`{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"mcpbridge is shutting down"`)
+	l.peer.Result(l.hello.ID, legacytest.OddResult)
+	l.want(`{"jsonrpc":"2.0","id":"h","result":`)
+	l.peer.Result(l.peer.Want("tools/call").ID, "{}")
+	l.want(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+	if err := <-done; err != nil {
+		t.Errorf("Shutdown = %v", err)
+	}
+}
+
+// A server that reads nothing any more does not hold up the end.
+func TestS02CloseUnderAFullConnection(t *testing.T) {
+	l, _ := enterLobby(t)
+	l.peer.Result(l.hello.ID, legacytest.OddResult)
+	l.want(`{"jsonrpc":"2.0","id":"h","result":`)
+	var wg sync.WaitGroup
+	wg.Go(func() { // ends with the connection
+		for n := range 100 { // more than it holds
+			l.call(n)
+		}
+	})
+	d, _ := l.pipe.session()
+	legacytest.Eventually(t, "calls in flight", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return len(d.calls) > 64 })
+	begin := time.Now()
+	l.pipe.Close()
+	wg.Wait()
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Errorf("Close took %v with a server that does not read", took)
+	}
+}

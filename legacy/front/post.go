@@ -1,0 +1,264 @@
+package front
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// earlyStream is after how long a call of 2025-11-25 turns to a stream: its client
+// then has an id to come back with.
+const earlyStream = time.Second
+
+// retryAfter is after how many seconds what there was no room for may be tried again.
+const retryAfter = "1"
+
+// A post is the way back for the requests of one POST. It stays undecided between a
+// JSON body and a stream until something has to go before the answers, or they take
+// long.
+//
+// It is the outlet of its requests, and lives until the last of them has its
+// answer: longer than the connection, if that breaks. Until then the session is in
+// use.
+type post struct {
+	d     *downstream
+	first wire.ID       // of the call; of a batch, its first one's
+	batch bool          // answers are written as an array
+	plain chan []byte   // capacity 1: all answers, nothing went before
+	turn  chan struct{} // closed when there is a stream
+
+	// mu guards the fields below. Streams have a lock of their own, which may be
+	// taken under it.
+	mu      sync.Mutex
+	pending int // answers to come
+	answers [][]byte
+	stream  *eventStream // nil while undecided
+	decided bool         // by plain or stream
+	lost    bool         // the session has ended upstream
+	later   bool         // an answer is an error of what may be taken if it is tried again
+	unread  bool         // the connection has gone before anything was written
+	rooms   []exchange.Room
+}
+
+func (d *downstream) newPost(first wire.ID, requests int, batch bool) *post {
+	return &post{d: d, first: first, batch: batch, pending: requests, plain: make(chan []byte, 1), turn: make(chan struct{})}
+}
+
+// message implements outlet.
+func (p *post) message(ctx context.Context, msg []byte) error {
+	return p.streamed().put(ctx, msg, false)
+}
+
+// streamed turns the answer into a stream.
+func (p *post) streamed() *eventStream {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stream == nil {
+		p.stream = p.d.streams.add(p.first)
+		if !p.decided { // else the connection is gone, and nobody turns to it
+			p.stream.expect(true)
+			close(p.turn)
+		}
+		p.decided = true
+		if p.d.revision >= spec.Rev20251125 {
+			_ = p.stream.put(context.Background(), nil, false) // it does not wait: nobody reads yet
+		}
+		for _, a := range p.answers {
+			_ = p.stream.put(context.Background(), a, false)
+		}
+		p.answers = nil
+		p.vacateLocked()
+	}
+	return p.stream
+}
+
+// answer implements outlet.
+func (p *post) answer(r response) { p.settle(&r) }
+
+// silent implements outlet.
+func (p *post) silent() { p.settle(nil) }
+
+func (p *post) settle(r *response) {
+	if p.settled(r) {
+		p.d.f.sessions.leave(p.d)
+	}
+}
+
+// settled takes an answer, nil for none, and reports whether it was the last.
+func (p *post) settled(r *response) (last bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pending--
+	last = p.pending == 0
+	switch {
+	case p.stream != nil && r != nil:
+		r.room.Release() // the stream takes its own
+		p.putLocked(r, last)
+	case p.stream != nil && last:
+		p.stream.finish()
+	case p.stream == nil:
+		p.holdLocked(r)
+		if last {
+			p.decided = true
+			p.plain <- p.joined()
+		}
+	}
+	return last
+}
+
+// putLocked puts an answer on the stream, or the error that there is no memory for it.
+// The session has ended if that fails, too.
+func (p *post) putLocked(r *response, last bool) {
+	err := p.stream.put(context.Background(), r.msg, last)
+	if err == nil || last {
+		return
+	}
+	_ = p.stream.put(context.Background(), unaffordable(r.id), false)
+}
+
+// holdLocked keeps an answer, nil for none, until all are there and were written.
+func (p *post) holdLocked(r *response) {
+	if r == nil {
+		return
+	}
+	p.answers = append(p.answers, r.msg)
+	p.rooms = append(p.rooms, r.room)
+	p.later = p.later || r.later
+	if p.unread {
+		p.vacateLocked()
+	}
+}
+
+// vacate gives back the memory of answers that were written, or never will be.
+func (p *post) vacate() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.vacateLocked()
+}
+
+func (p *post) vacateLocked() {
+	for i := range p.rooms {
+		p.rooms[i].Release()
+	}
+	p.rooms = nil
+}
+
+// joined returns the answers as one body, nil if there is none.
+func (p *post) joined() []byte {
+	switch {
+	case len(p.answers) == 0:
+		return nil
+	case !p.batch:
+		return p.answers[0]
+	}
+	return joined(p.answers)
+}
+
+// joined returns messages as an array.
+func joined(msgs [][]byte) []byte {
+	body := []byte{'['}
+	for i, m := range msgs {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, m...)
+	}
+	return append(body, ']')
+}
+
+// serve waits for the answers and writes them. It returns early if the client leaves:
+// what comes then is kept if it has a stream.
+func (p *post) serve(w http.ResponseWriter, r *http.Request) {
+	patience := p.d.f.opts.KeepAlive
+	if p.d.revision >= spec.Rev20251125 {
+		patience = min(patience, earlyStream)
+	}
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	defer p.vacate()
+	for {
+		select {
+		case body := <-p.plain:
+			p.hint(w)
+			if status := p.status(); status != http.StatusOK {
+				p.d.f.sessions.end(p.d, endedUpstream) // before the client knows
+				writeBody(w, status, body)
+				return
+			}
+			p.d.f.writePlain(w, body)
+			return
+		case <-p.turn:
+			p.d.writeStream(w, r, p.streamed(), 0)
+			return
+		case <-late.C:
+			p.streamedUnlessDone()
+		case <-r.Context().Done():
+			p.forsake()
+			return
+		}
+	}
+}
+
+// streamedUnlessDone turns an answer that takes long into a stream.
+func (p *post) streamedUnlessDone() {
+	p.mu.Lock()
+	done := p.decided
+	p.mu.Unlock()
+	if !done {
+		p.streamed()
+	}
+}
+
+// forsake says that the connection has gone before anything was written.
+func (p *post) forsake() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.decided, p.unread = true, true
+	if p.stream != nil {
+		p.stream.expect(false)
+	}
+}
+
+// hint says in a header of the answers that one of them may fare better later.
+func (p *post) hint(w http.ResponseWriter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.later {
+		w.Header().Set("Retry-After", retryAfter)
+	}
+}
+
+// writePlain writes the answers as JSON. A request that was cancelled has none: its
+// response ends as that of a notification does.
+func (f *Front) writePlain(w http.ResponseWriter, body []byte) {
+	if body == nil {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(f.opts.WriteTimeout)) // a test's recorder can't stall
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write(body) // the client has gone if it fails
+}
+
+// writeStream carries a call's stream on a connection, from after an event.
+func (d *downstream) writeStream(w http.ResponseWriter, r *http.Request, st *eventStream, from uint64) {
+	wr := d.newWriter(w)
+	st.attach(wr, from)
+	defer st.detach(wr)
+	err := wr.open()
+	if err == nil {
+		err = wr.run(r.Context(), st, nil)
+	}
+	if stuck(err) {
+		d.f.sessions.end(d, endedStuck)
+	}
+}

@@ -1,0 +1,309 @@
+package front
+
+import (
+	"context"
+	"sync"
+
+	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// maxStreams bounds the streams of one session that are remembered. Past it the
+// oldest that is done goes.
+const maxStreams = 256
+
+// streams are the event streams of a session over Streamable HTTP: one for each
+// call that was answered by one, and one for each GET. What was sent on them is
+// kept for clients that come back, in a bounded store.
+//
+// Spec: 2025-11-25, basic/transports, Resumability and Redelivery.
+type streams struct {
+	d *downstream
+
+	// mu guards the fields below and those of every stream.
+	mu     sync.Mutex
+	last   uint64 // the last stream's number
+	open   map[uint64]*eventStream
+	order  []*eventStream // oldest first
+	stored int            // bytes
+	room   chan struct{}  // closed when bytes are written or a writer leaves
+	get    *eventStream   // the one that changes go to; nil if none is attached
+	ended  bool
+
+	shed, told bool // an unread event was thrown away; which was told of, once
+}
+
+// An eventStream is a sequence of events, numbered from 1. At most one connection
+// writes them at a time.
+type eventStream struct {
+	s  *streams
+	n  uint64
+	id wire.ID // of the call; zero for a GET stream
+	// Guarded by streams.mu.
+	kept    bool // it is not forgotten while nobody reads it
+	coming  bool // a connection is about to carry it: nothing is thrown away
+	events  []event
+	next    uint64 // the number of the event to come
+	done    bool   // nothing more will come
+	lost    bool   // the response was evicted before it was written
+	written uint64 // the last event that a connection took
+	writer  *writer
+	wake    chan struct{} // closed when there is something new to write
+}
+
+// An event is one message that was, or will be, sent.
+type event struct {
+	n      uint64
+	text   []byte // empty to give a client an id to come back with
+	answer bool   // it is the response
+	taken  int    // bytes of the session's memory
+}
+
+func (s *streams) init(d *downstream) {
+	s.d = d
+	s.open = make(map[uint64]*eventStream)
+	s.room = make(chan struct{})
+}
+
+// add opens a stream; a GET's has no call.
+func (s *streams) add(id wire.ID) *eventStream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last++
+	st := &eventStream{s: s, n: s.last, id: id, next: 1, wake: make(chan struct{})}
+	if s.ended {
+		st.done = true
+		return st
+	}
+	s.open[st.n] = st
+	s.order = append(s.order, st)
+	for i := 0; len(s.order) > maxStreams && i < len(s.order); {
+		if old := s.order[i]; old.done && old.writer == nil && !old.coming || old.id.IsZero() && old != st && !old.kept && old.writer == nil {
+			s.removeLocked(old)
+		} else {
+			i++
+		}
+	}
+	return st
+}
+
+// keep opens a stream of the session's that belongs to no call, and to no connection
+// more than to the next.
+func (s *streams) keep() *eventStream {
+	st := s.add(wire.ID{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st.kept = true
+	return st
+}
+
+func (s *streams) forget(st *eventStream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.removeLocked(st)
+}
+
+// removeLocked forgets a stream.
+func (s *streams) removeLocked(st *eventStream) {
+	delete(s.open, st.n)
+	for i, o := range s.order {
+		if o == st {
+			s.order = append(s.order[:i], s.order[i+1:]...)
+			break
+		}
+	}
+	for _, ev := range st.events {
+		s.giveLocked(ev)
+	}
+	st.events = nil
+}
+
+// takeLocked takes memory for an event of n bytes, if need be in the place of what the
+// session keeps although it was written.
+func (s *streams) takeLocked(n int) bool {
+	if s.d.room.TryGrow(n) {
+		return true
+	}
+	for _, st := range s.order {
+		for len(st.events) > 0 && st.events[0].n <= st.written {
+			st.lost = st.lost || st.events[0].answer
+			s.giveLocked(st.events[0])
+			st.events = st.events[1:]
+		}
+	}
+	return s.d.room.TryGrow(n)
+}
+
+// giveLocked gives back the memory of an event.
+func (s *streams) giveLocked(ev event) {
+	s.stored -= len(ev.text)
+	s.d.room.Shrink(ev.taken)
+}
+
+// vacate gives back all memory of the session.
+func (s *streams) vacate() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.d.room.Release()
+}
+
+// find returns the stream that an event id names, and the event's number.
+func (s *streams) find(id string) (*eventStream, uint64) {
+	e, ok := parseEventID(s.d.f.opts.Instance, id)
+	if !ok {
+		return nil, 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open[e.stream], e.event
+}
+
+// eventID names an event of the stream.
+func (st *eventStream) eventID(n uint64) string {
+	return eventID{st.n, n}.text(st.s.d.f.opts.Instance)
+}
+
+// put appends an event. While a connection is behind by more than the store holds,
+// it waits: what nobody has read is not thrown away as long as somebody reads. Where
+// there is no memory an error takes the place of a response, and other messages are
+// refused.
+func (st *eventStream) put(ctx context.Context, text []byte, answer bool) (err error) {
+	s := st.s
+	var tell, short bool
+	defer func() { // not under the lock
+		if short {
+			err = s.d.room.Refuse()
+		}
+		if tell {
+			s.d.f.log.Warn("messages to client thrown away: more wait unread than are kept", "session", s.d.name, "limit", s.d.f.opts.MaxStored)
+		}
+	}()
+	s.mu.Lock()
+	for st.writer != nil && !answer && st.unwrittenLocked() > s.d.f.opts.MaxStored {
+		room := s.room
+		s.mu.Unlock()
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		s.mu.Lock()
+	}
+	defer s.mu.Unlock()
+	if st.done || s.ended {
+		return errCut
+	}
+	taken := len(text)
+	if short = !s.takeLocked(taken); short && !answer {
+		return nil // which the above makes an error
+	} else if short {
+		text, taken = unaffordable(st.id), 0
+	}
+	st.events = append(st.events, event{st.next, text, answer, taken})
+	st.next++
+	st.done = answer
+	s.stored += len(text)
+	s.evictLocked()
+	tell, s.told = s.shed && !s.told, s.shed
+	st.wakeLocked()
+	return nil
+}
+
+// finish says that nothing more will come.
+func (st *eventStream) finish() {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	st.done = true
+	st.wakeLocked()
+}
+
+// expect says whether a connection is about to carry the stream. Until one does, or
+// will not, senders don't wait: it may be them that the connection waits for.
+func (st *eventStream) expect(coming bool) {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	st.coming = coming
+	st.s.evictLocked()
+}
+
+// isRead reports whether a connection carries the stream, or is about to.
+func (st *eventStream) isRead() bool {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	return st.writer != nil || st.coming
+}
+
+// position returns the number of the last event that a connection took.
+func (st *eventStream) position() uint64 {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	return st.written
+}
+
+func (st *eventStream) wakeLocked() {
+	close(st.wake)
+	st.wake = make(chan struct{})
+}
+
+func (st *eventStream) unwrittenLocked() int {
+	n := 0
+	for _, ev := range st.events {
+		if ev.n > st.written {
+			n += len(ev.text)
+		}
+	}
+	return n
+}
+
+// evictLocked makes room: first what was written, oldest streams first, then what
+// nobody is there to read.
+func (s *streams) evictLocked() {
+	for _, written := range []bool{true, false} {
+		for i := 0; i < len(s.order) && s.stored > s.d.f.opts.MaxStored; i++ {
+			s.order[i].evictLocked(written)
+		}
+	}
+}
+
+// evictLocked drops events from the front. A response that goes unread is told of
+// by an error, when its client comes for it.
+func (st *eventStream) evictLocked(written bool) {
+	s := st.s
+	for len(st.events) > 0 && s.stored > s.d.f.opts.MaxStored {
+		ev := st.events[0]
+		if ev.n > st.written && (written || st.writer != nil || st.coming) {
+			return
+		}
+		st.lost = st.lost || ev.answer
+		s.giveLocked(ev)
+		st.events = st.events[1:]
+		if ev.n > st.written {
+			s.d.f.opts.Metrics.Limit(limits.ClientEvents.Key)
+			s.shed = true
+		}
+	}
+}
+
+// close ends all streams: their connections end, and nothing is kept.
+func (s *streams) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	for _, st := range s.order {
+		st.done = true
+		st.wakeLocked()
+	}
+}
+
+// evicted is the answer for a response that is not stored any more.
+func (st *eventStream) evicted() []byte {
+	return wire.AppendError(nil, st.id, wire.Errorf(spec.CodeInternal,
+		"the answer is not kept any more: its client was away too long; send the request again if that is safe"))
+}
+
+// unaffordable is the answer in the place of one for which there was no memory.
+func unaffordable(id wire.ID) []byte {
+	return wire.AppendError(nil, id, wire.Errorf(spec.CodeInternal,
+		"there was no memory for the answer; send the request again in a moment if that is safe, or %s", limits.Memory.Raise()))
+}

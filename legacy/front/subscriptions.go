@@ -1,0 +1,254 @@
+package front
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// listRetries are the pauses between attempts to hear of changes of lists.
+var listRetries = backoff.Backoff{Min: time.Second, Max: time.Minute}
+
+// subscriptionSize is what a subscription takes beside its URI, in bytes.
+const subscriptionSize = 512
+
+// subscriptions are the changes that a session hears of. They wait in its mailbox
+// until a stream is there to take them.
+type subscriptions struct {
+	d    *downstream
+	mail *fanout.Mailbox
+
+	joined sync.Once
+	member exchange.Membership // nil if joining failed; read after joined only
+	err    error
+	scope  string
+
+	// mu guards the fields below.
+	mu    sync.Mutex
+	begun bool
+	lists exchange.Filter           // what is held, without URIs
+	uris  map[string]*exchange.Room // what is held; nil after close
+	asked int                       // URIs that are asked for
+}
+
+func (s *subscriptions) init(d *downstream) {
+	s.d = d
+	s.mail = fanout.NewMailbox(fanout.MailboxOptions{})
+	s.uris = make(map[string]*exchange.Room)
+}
+
+// join enters the session where changes are told. It is done when the first topic
+// is wanted: most sessions have none.
+func (s *subscriptions) join() (exchange.Membership, error) {
+	s.joined.Do(func() {
+		req := s.d.request(&wire.Message{Method: spec.MethodSubscribe})
+		if s.err = s.d.f.opts.Admit(req); s.err == nil {
+			s.scope = req.Profile.Scope
+			s.member, s.err = s.d.f.opts.Roster.Join(req, s.mail)
+		}
+	})
+	return s.member, s.err
+}
+
+// begin asks for the list kinds that the server offers, once the client is ready
+// to hear of them.
+func (s *subscriptions) begin() {
+	want := exchange.Filter{Tools: s.d.offered.Tools, Prompts: s.d.offered.Prompts, Resources: s.d.offered.Resources}
+	if !want.Tools && !want.Prompts && !want.Resources {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.begun {
+		return
+	}
+	s.begun = true
+	s.d.spawn(func() { s.beginWith(want) }) // ends with the session
+}
+
+// beginWith asks again, ever more seldom, as long as the server can't be reached: the
+// client has been told that it will hear of changes.
+func (s *subscriptions) beginWith(want exchange.Filter) {
+	ctx, cancel := s.d.life()
+	defer cancel()
+	for pause := listRetries.Min; ; pause = listRetries.Next(pause) {
+		member, err := s.join()
+		if err == nil {
+			var held exchange.Filter
+			held, err = member.Add(ctx, want)
+			s.mu.Lock()
+			s.lists = held
+			s.mu.Unlock()
+		}
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		s.d.f.log.Warn("changes of lists are not told yet, asking again", "session", s.d.name, "error", err)
+		if backoff.Wait(ctx, backoff.Jitter(pause)) != nil {
+			return
+		}
+	}
+}
+
+// subscribe returns when the upstream has acknowledged the URI.
+//
+// Spec: 2025-11-25, server/resources, Subscriptions.
+func (s *subscriptions) subscribe(ctx context.Context, m *wire.Message) error {
+	uri, err := s.uriOf(m)
+	if err != nil {
+		return err
+	}
+	if err := s.reserve(uri); err != nil {
+		return err
+	}
+	defer s.unreserve()
+	room, err := exchange.Take(s.d.f.opts.Memory, s.d.share, subscriptionSize+2*len(uri))
+	if err != nil {
+		return err
+	}
+	if err := s.ask(ctx, uri); err != nil {
+		room.Release()
+		return err
+	}
+	s.hold(uri, &room)
+	return nil
+}
+
+// hold notes a URI that is followed.
+func (s *subscriptions) hold(uri string, room *exchange.Room) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, held := s.uris[uri]; held || s.uris == nil {
+		room.Release()
+		return
+	}
+	s.uris[uri] = room
+}
+
+// ask returns when the upstream has acknowledged a URI.
+func (s *subscriptions) ask(ctx context.Context, uri string) error {
+	member, err := s.join()
+	if err != nil {
+		return err
+	}
+	held, err := member.Add(ctx, exchange.Filter{URIs: []string{uri}})
+	switch {
+	case err != nil:
+		return fmt.Errorf("subscribing to %s on server %q: %w", uri, s.d.f.opts.Name, err)
+	case len(held.URIs) == 0:
+		e := wire.Errorf(spec.CodeInvalidParams, "server %q does not take a subscription to %s", s.d.f.opts.Name, uri)
+		e.Data = wire.AppendEdited(nil, nil, wire.Edit{Name: "uri", Value: wire.Quote(uri)})
+		return e
+	}
+	return nil
+}
+
+// reserve takes a place for a URI that is about to be asked for, until unreserve.
+func (s *subscriptions) reserve(uri string) error {
+	most := s.d.f.opts.MaxTopics
+	s.mu.Lock()
+	_, held := s.uris[uri]
+	full := !held && len(s.uris)+s.asked >= most
+	if !full {
+		s.asked++
+	}
+	s.mu.Unlock()
+	if !full {
+		return nil
+	}
+	s.d.f.opts.Metrics.Limit(limits.ListenTopics.Key)
+	s.d.f.log.Warn("subscription refused: the session follows too many resources", "session", s.d.name, "limit", most)
+	return wire.Errorf(spec.CodeInvalidParams, "this session follows %d resources, the limit; unsubscribe from some, or %s", most, limits.ListenTopics.Raise())
+}
+
+func (s *subscriptions) unreserve() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked--
+}
+
+// unsubscribe gives a URI up, which may be done twice.
+func (s *subscriptions) unsubscribe(m *wire.Message) error {
+	uri, err := s.uriOf(m)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	if room := s.uris[uri]; room != nil {
+		room.Release()
+	}
+	delete(s.uris, uri)
+	s.mu.Unlock()
+	if member, err := s.join(); err == nil {
+		member.Remove(uri)
+	}
+	return nil
+}
+
+func (s *subscriptions) uriOf(m *wire.Message) (string, error) {
+	if !s.d.offered.Subscribe {
+		return "", wire.Errorf(spec.CodeMethodNotFound, "server %q has no subscriptions to resources", s.d.f.opts.Name)
+	}
+	uri, ok := wire.GetString(m.Params, "uri")
+	if !ok || uri == "" {
+		return "", wire.Errorf(spec.CodeInvalidParams, "params lack uri, a string")
+	}
+	return uri, nil
+}
+
+// cueAll marks all that is held as changed: nobody knows what the client missed.
+func (s *subscriptions) cueAll() {
+	s.mu.Lock()
+	all := s.lists
+	all.URIs = slices.Sorted(maps.Keys(s.uris))
+	s.mu.Unlock()
+	for _, t := range all.Topics(s.scope) {
+		s.mail.Put(fanout.Event{Topic: t})
+	}
+}
+
+// close leaves nothing of the session where changes are told.
+func (s *subscriptions) close() {
+	s.joined.Do(func() { s.err = errSessionEnded })
+	if s.member != nil {
+		s.member.Close()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, room := range s.uris {
+		room.Release()
+	}
+	s.uris = nil
+}
+
+// listMethods are the notifications of the list kinds.
+var listMethods = map[fanout.Kind]string{
+	fanout.ToolsListChanged:     spec.NotifyToolsListChanged,
+	fanout.PromptsListChanged:   spec.NotifyPromptsListChanged,
+	fanout.ResourcesListChanged: spec.NotifyResourcesListChanged,
+}
+
+// appendChange appends the notification that ev is to a legacy client.
+func appendChange(dst []byte, ev fanout.Event) []byte {
+	if method := listMethods[ev.Topic.Kind]; method != "" {
+		var params []byte
+		if ev.Meta != nil {
+			params = wire.AppendEdited(nil, nil, wire.Edit{Name: "_meta", Value: ev.Meta})
+		}
+		return wire.AppendNotification(dst, method, params, nil)
+	}
+	params := wire.AppendEdited(nil, nil,
+		wire.Edit{Name: "uri", Value: wire.Quote(ev.URI)},
+		wire.Edit{Name: "_meta", Value: ev.Meta})
+	return wire.AppendNotification(dst, spec.NotifyResourceUpdated, params, nil)
+}

@@ -74,7 +74,7 @@ func benchUpstream(b *testing.B, size int) string {
 // benchGateway returns the address of a gateway in front of upstream.
 func benchGateway(b *testing.B, upstream string) string {
 	g, err := New(Options{Servers: []ServerOptions{{Name: "peer", Open: func(c exchange.Changes) (Back, error) {
-		return legacyback.NewBack(legacyback.Options{Name: "peer", URL: upstream, Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
+		return legacyback.New(legacyback.Options{Name: "peer", URL: upstream, Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
 	}}}})
 	if err != nil {
 		b.Fatal(err)

@@ -104,7 +104,7 @@ func newLargePeer(t *testing.T, modernEra, stream bool) *largePeer {
 			if modernEra {
 				return modernback.New(modernback.Options{Name: "peer", URL: up, Changes: c, Logger: o.Logger, ClientInfo: info})
 			}
-			return legacyback.NewBack(legacyback.Options{Name: "peer", URL: up, Changes: c, Logger: o.Logger, ClientInfo: info, Lanes: 100})
+			return legacyback.New(legacyback.Options{Name: "peer", URL: up, Changes: c, Logger: o.Logger, ClientInfo: info, Lanes: 100})
 		}
 	})
 	return p

@@ -25,7 +25,7 @@ func newKeepingRig(t *testing.T, change func(*Options)) *rig {
 	}
 	r := newRig(t, func(o *Options) {
 		o.Servers = []ServerOptions{{Name: "peer", Keep: everyList, Open: func(c exchange.Changes) (Back, error) {
-			return legacyback.NewBack(legacyback.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
+			return legacyback.New(legacyback.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
 				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`), Cache: hints})
 		}}}
 		if change != nil {
@@ -147,7 +147,7 @@ func TestM2L08NotKept(t *testing.T) {
 			p := newPeer(t)
 			r := newRig(t, func(o *Options) {
 				o.Servers = []ServerOptions{{Name: "peer", Keep: tt.keep, Open: func(c exchange.Changes) (Back, error) {
-					return legacyback.NewBack(legacyback.Options{Name: "peer", URL: p.URL, Changes: c, ClientInfo: []byte(`{}`),
+					return legacyback.New(legacyback.Options{Name: "peer", URL: p.URL, Changes: c, ClientInfo: []byte(`{}`),
 						Cache: map[string]exchange.CacheHint{"tools/list": tt.hint}})
 				}}}
 			})

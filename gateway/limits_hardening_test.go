@@ -75,7 +75,7 @@ func TestEachLimitIsToldOfThreeTimes(t *testing.T) {
 				p = newPeer(t)
 				o.Metrics = hits
 				o.Servers[0].Open = func(c exchange.Changes) (Back, error) {
-					return legacyback.NewBack(legacyback.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, MaxMessage: 4000,
+					return legacyback.New(legacyback.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, MaxMessage: 4000,
 						ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`), Metrics: upstreamTally{hits}})
 				}
 				if tt.change != nil {

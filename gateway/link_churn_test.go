@@ -63,7 +63,7 @@ func TestS02Churn(t *testing.T) {
 	k := &kennel{conns: make(map[transport.Conn]bool)}
 	r := newRig(t, func(o *Options) {
 		o.Servers[0].Open = func(c exchange.Changes) (Back, error) {
-			return legacyback.NewBack(legacyback.Options{Name: "peer", Dial: k.dial, Changes: c, MaxSessions: 1000, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
+			return legacyback.New(legacyback.Options{Name: "peer", Dial: k.dial, Changes: c, MaxSessions: 1000, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
 		}
 	})
 	var clients, deaths sync.WaitGroup

@@ -39,7 +39,7 @@ func TestS02AnswerTooLong(t *testing.T) {
 	got := make(chan string, 1)
 	r := newRig(t, func(o *Options) {
 		o.Servers[0].Open = func(c exchange.Changes) (Back, error) {
-			return legacyback.NewBack(legacyback.Options{Name: "peer", Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`),
+			return legacyback.New(legacyback.Options{Name: "peer", Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`),
 				Dial: func(context.Context) (transport.Conn, error) {
 					near, far := transport.NewPipe()
 					t.Cleanup(func() { _ = far.Close() })
@@ -71,7 +71,7 @@ func TestS02DeathIsToldEverywhere(t *testing.T) {
 	const calls = 5
 	r := newRig(t, func(o *Options) {
 		o.Servers[0].Open = func(c exchange.Changes) (Back, error) {
-			return legacyback.NewBack(legacyback.Options{Name: "peer", Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`),
+			return legacyback.New(legacyback.Options{Name: "peer", Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`),
 				Dial: func(context.Context) (transport.Conn, error) {
 					near, far := transport.NewPipe()
 					go func() { // ends with the connection, if not before

@@ -102,7 +102,7 @@ func TestS02EndsWithTheVerdict(t *testing.T) {
 					}
 				},
 				Open: func(Finding) (Back, error) {
-					return legacyback.NewBack(legacyback.Options{Name: "peer", URL: p.URL, Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
+					return legacyback.New(legacyback.Options{Name: "peer", URL: p.URL, Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
 				}})
 			return d, err
 		}

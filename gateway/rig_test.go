@@ -282,7 +282,7 @@ func newRig(t *testing.T, change func(*Options)) *rig {
 	r := &rig{peer: newPeer(t), logs: &syncBuffer{}}
 	opts := Options{Logger: slog.New(slog.NewTextHandler(r.logs, nil))}
 	opts.Servers = []ServerOptions{{Name: "peer", Open: func(c exchange.Changes) (Back, error) {
-		return legacyback.NewBack(legacyback.Options{Name: "peer", URL: r.peer.URL, Changes: c, Logger: opts.Logger, Linger: time.Millisecond,
+		return legacyback.New(legacyback.Options{Name: "peer", URL: r.peer.URL, Changes: c, Logger: opts.Logger, Linger: time.Millisecond,
 			ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
 	}}}
 	if change != nil {

@@ -74,7 +74,7 @@ func (s *server) openFronts(so ServerOptions) (err error) {
 
 func (s *server) openLegacyFront(so ServerOptions) (*legacyfront.Front, error) {
 	g := s.g
-	return legacyfront.NewFront(legacyfront.FrontOptions{
+	return legacyfront.New(legacyfront.Options{
 		Name:            so.Name,
 		Handler:         s,
 		Describer:       s,

@@ -194,7 +194,7 @@ func newTenants(t *testing.T, isolation Isolation) *tenants {
 		o.MaxParkedEach = 1
 		o.Authenticate = func(r *http.Request) exchange.Principal { return exchange.Principal(r.Header.Get(whoHeader)) }
 		o.Servers = []ServerOptions{{Name: "peer", Isolation: isolation, Keep: []string{"tools/list", "resources/read"}, Open: func(c exchange.Changes) (Back, error) {
-			return legacyback.NewBack(legacyback.Options{Name: "peer", URL: w.server.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
+			return legacyback.New(legacyback.Options{Name: "peer", URL: w.server.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
 				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`),
 				Cache:      map[string]exchange.CacheHint{"tools/list": {TTL: 60_000, Public: true}, "resources/read": {TTL: 60_000}}})
 		}}}

@@ -99,7 +99,7 @@ func (h *house) detect(t *testing.T) (*Detector, func()) {
 			if f.Era == spec.Modern {
 				return modernback.New(mo)
 			}
-			return legacyback.NewBack(lo)
+			return legacyback.New(lo)
 		},
 	})
 	if err != nil {

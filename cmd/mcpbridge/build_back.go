@@ -69,7 +69,7 @@ func (b *builder) openAs(f gateway.Finding, changes exchange.Changes, doubt func
 	}
 	o := b.backOptions()
 	o.Changes, o.Doubt = changes, doubt
-	back, err := legacyback.NewBack(o)
+	back, err := legacyback.New(o)
 	if err != nil {
 		return nil, err // and no typed nil in the interface
 	}

@@ -51,7 +51,7 @@ func (r *rig) server(name string, o legacyback.Options) gateway.ServerOptions {
 	o.ClientInfo = []byte(`{"name":"mcpbridge","version":"bench"}`)
 	return gateway.ServerOptions{Name: name, Open: func(ch exchange.Changes) (gateway.Back, error) {
 		o.Changes = ch
-		b, err := legacyback.NewBack(o)
+		b, err := legacyback.New(o)
 		if err != nil {
 			return nil, err // and no typed nil in the interface
 		}

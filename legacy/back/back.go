@@ -20,7 +20,7 @@ import (
 // A Back serves requests of any client from one legacy server. It is an
 // [exchange.Upstream]. Its methods are safe for concurrent use.
 type Back struct {
-	// Set by NewBack, read-only after.
+	// Set by New, read-only after.
 	opts     Options
 	log      *slog.Logger
 	endpoint *endpoint   // nil if the server is not reached over HTTP
@@ -43,9 +43,9 @@ type Back struct {
 
 var _ exchange.Upstream = (*Back)(nil)
 
-// NewBack checks opts and fills in defaults. It starts nothing; see
+// New checks opts and fills in defaults. It starts nothing; see
 // [Back.Start]. Whoever gets a Back calls Close.
-func NewBack(opts Options) (*Back, error) {
+func New(opts Options) (*Back, error) {
 	if err := opts.check(); err != nil {
 		return nil, err
 	}
@@ -53,17 +53,17 @@ func NewBack(opts Options) (*Back, error) {
 	b := &Back{opts: opts, log: opts.Logger, endpoint: newEndpoint(&opts), health: newHealth(opts.Logger)}
 	known, err := simplelru.NewLRU[string, *exchange.Description](opts.MaxSessions, nil)
 	if err != nil {
-		return nil, fmt.Errorf("legacy: NewBack: server %q: %w", opts.Name, err)
+		return nil, fmt.Errorf("legacy/back: New: server %q: %w", opts.Name, err)
 	}
 	b.known = known
 	if b.links, err = simplelru.NewLRU[exchange.Principal, *relay](opts.MaxSessions, nil); err != nil {
-		return nil, fmt.Errorf("legacy: NewBack: server %q: %w", opts.Name, err)
+		return nil, fmt.Errorf("legacy/back: New: server %q: %w", opts.Name, err)
 	}
 	if b.roots, err = simplelru.NewLRU[string, json.RawMessage](opts.MaxSessions, nil); err != nil {
-		return nil, fmt.Errorf("legacy: NewBack: server %q: %w", opts.Name, err)
+		return nil, fmt.Errorf("legacy/back: New: server %q: %w", opts.Name, err)
 	}
 	if b.tools, err = simplelru.NewLRU[string, *toolbox](opts.MaxSessions, nil); err != nil {
-		return nil, fmt.Errorf("legacy: NewBack: server %q: %w", opts.Name, err)
+		return nil, fmt.Errorf("legacy/back: New: server %q: %w", opts.Name, err)
 	}
 	if b.lanes, err = newLanes(&b.opts); err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ type laneSet struct {
 func newLanes(opts *Options) (*lanes, error) {
 	unclear, err := simplelru.NewLRU[string, struct{}](opts.MaxSessions, nil)
 	if err != nil {
-		return nil, fmt.Errorf("legacy: making lanes: %w", err)
+		return nil, fmt.Errorf("legacy/back: making lanes: %w", err)
 	}
 	l := &lanes{max: opts.Lanes, sets: make(map[string]*laneSet), unclear: unclear}
 	l.always.Store(opts.URL == "" || opts.Transport == TransportSSE)

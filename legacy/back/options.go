@@ -161,27 +161,27 @@ type Metrics interface {
 func (o *Options) check() error {
 	switch {
 	case o.Name == "":
-		return errors.New("legacy: NewBack: no Name")
+		return errors.New("legacy/back: New: no Name")
 	case o.ways() != 1:
-		return fmt.Errorf("legacy: NewBack: server %q: want exactly one of URL, Dial and Launcher", o.Name)
+		return fmt.Errorf("legacy/back: New: server %q: want exactly one of URL, Dial and Launcher", o.Name)
 	case len(o.ClientInfo) == 0:
-		return fmt.Errorf("legacy: NewBack: server %q: no ClientInfo", o.Name)
+		return fmt.Errorf("legacy/back: New: server %q: no ClientInfo", o.Name)
 	case o.Timeouts.Connect < 0, o.Timeouts.Request < 0, o.Timeouts.Max < 0:
-		return fmt.Errorf("legacy: NewBack: server %q: negative time-out", o.Name)
+		return fmt.Errorf("legacy/back: New: server %q: negative time-out", o.Name)
 	case o.Synthesize.negative():
-		return fmt.Errorf("legacy: NewBack: server %q: negative interval in Synthesize", o.Name)
+		return fmt.Errorf("legacy/back: New: server %q: negative interval in Synthesize", o.Name)
 	case o.Idle < 0, o.Linger < 0, o.Subscribes < 0, o.MaxSessions < 0, o.MaxSessionsEach < 0, o.MaxMessage < 0, o.Lanes < 0:
-		return fmt.Errorf("legacy: NewBack: server %q: negative limit", o.Name)
+		return fmt.Errorf("legacy/back: New: server %q: negative limit", o.Name)
 	}
 	switch o.Transport {
 	case "", TransportHTTP, TransportSSE:
 	default:
-		return fmt.Errorf("legacy: NewBack: server %q: unknown Transport %q", o.Name, o.Transport)
+		return fmt.Errorf("legacy/back: New: server %q: unknown Transport %q", o.Name, o.Transport)
 	}
 	switch o.Subresources {
 	case "", SubresourcesParent, SubresourcesAsSent, SubresourcesOff:
 	default:
-		return fmt.Errorf("legacy: NewBack: server %q: unknown Subresources %q", o.Name, o.Subresources)
+		return fmt.Errorf("legacy/back: New: server %q: unknown Subresources %q", o.Name, o.Subresources)
 	}
 	return o.checkURL()
 }
@@ -203,7 +203,7 @@ func (o *Options) checkURL() error {
 	// The parse error would repeat the URL, which may hold a secret.
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return fmt.Errorf("legacy: NewBack: server %q: URL is no absolute http or https URL", o.Name)
+		return fmt.Errorf("legacy/back: New: server %q: URL is no absolute http or https URL", o.Name)
 	}
 	return nil
 }

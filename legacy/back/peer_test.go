@@ -99,7 +99,7 @@ func newTestBack(t testing.TB, opts Options) *Back {
 	t.Helper()
 	opts.Name = "scripted"
 	opts.ClientInfo = json.RawMessage(testInfo)
-	b, err := NewBack(opts)
+	b, err := New(opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,11 +90,11 @@ func (e *fullError) Error() string { return "session limit reached" }
 func newPool(opts *Options, dial dialFunc) (*pool, error) {
 	idle, err := simplelru.NewLRU[*entry, struct{}](math.MaxInt32, nil)
 	if err != nil {
-		return nil, fmt.Errorf("legacy: making session pool: %w", err)
+		return nil, fmt.Errorf("legacy/back: making session pool: %w", err)
 	}
 	rests, err := simplelru.NewLRU[string, *rest](opts.MaxSessions, nil)
 	if err != nil {
-		return nil, fmt.Errorf("legacy: making session pool: %w", err)
+		return nil, fmt.Errorf("legacy/back: making session pool: %w", err)
 	}
 	return &pool{
 		opts:   opts,

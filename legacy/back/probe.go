@@ -17,7 +17,7 @@ import (
 // error says that o is unusable, or that ctx was cancelled.
 func Probe(ctx context.Context, o Options, how exchange.Probing) (exchange.Verdict, error) {
 	o.Doubt = nil // that is what is being found out
-	b, err := NewBack(o)
+	b, err := New(o)
 	if err != nil {
 		return exchange.Verdict{}, err
 	}

@@ -145,7 +145,7 @@ func TestU02UnansweredHandshakeIsDoubted(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				near, far := transport.NewPipe()
 				var doubts atomic.Int32
-				b, err := NewBack(Options{Name: "s", ClientInfo: json.RawMessage(testInfo), Doubt: func(string) { doubts.Add(1) },
+				b, err := New(Options{Name: "s", ClientInfo: json.RawMessage(testInfo), Doubt: func(string) { doubts.Add(1) },
 					Dial: func(context.Context) (transport.Conn, error) {
 						if name == "cannot be started" {
 							return nil, errors.New("no such program")

@@ -116,7 +116,7 @@ func TestS02TooLongOverHTTPSSE(t *testing.T) {
 func TestS02UnreadIsBounded(t *testing.T) {
 	logs := &logLines{n: make(map[string]int)}
 	b, peers := pipeBack(t, Options{})
-	st := newLinkedFront(t, func(o *front.FrontOptions) {
+	st := newLinkedFront(t, func(o *front.Options) {
 		o.Linker, o.Logger, o.MaxStored = b, slog.New(logs), 2000
 	})
 	go func() {

@@ -25,15 +25,15 @@ type linkedFront struct {
 
 // linkedTo returns a front whose sessions are linked with b's server.
 func linkedTo(t *testing.T, b exchange.Linker) *linkedFront {
-	return newLinkedFront(t, func(o *front.FrontOptions) { o.Linker = b })
+	return newLinkedFront(t, func(o *front.Options) { o.Linker = b })
 }
 
-func newLinkedFront(t *testing.T, change func(*front.FrontOptions)) *linkedFront {
+func newLinkedFront(t *testing.T, change func(*front.Options)) *linkedFront {
 	st := &linkedFront{}
-	o := front.FrontOptions{Name: "docs", Handler: unlinked{}, Describer: unlinked{}, Roster: unlinked{}, Instance: "inst", Metrics: st,
+	o := front.Options{Name: "docs", Handler: unlinked{}, Describer: unlinked{}, Roster: unlinked{}, Instance: "inst", Metrics: st,
 		Admit: func(r *exchange.Request) error { r.Profile.Scope = "docs/" + r.Session; return nil }}
 	change(&o)
-	f, err := front.NewFront(o)
+	f, err := front.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -479,7 +479,7 @@ func TestS02Limits(t *testing.T) {
 func TestS02IdleEnd(t *testing.T) {
 	p := newHTTPPeer(t)
 	b := newTestBack(t, Options{URL: p.URL})
-	st := newLinkedFront(t, func(o *front.FrontOptions) { o.Linker, o.Idle = b, 10*time.Millisecond })
+	st := newLinkedFront(t, func(o *front.Options) { o.Linker, o.Idle = b, 10*time.Millisecond })
 	if r := st.Send(t, "POST", legacytest.Initialize("2025-03-26")); r.Status != http.StatusOK {
 		t.Errorf("initialize = %d %s", r.Status, r.Body)
 	}

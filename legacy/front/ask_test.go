@@ -61,7 +61,7 @@ func TestL2M13OpenQuestionsAreWithdrawn(t *testing.T) {
 		"L2M-13 timed out": func(*testing.T, *legacytest.Session) {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			st := newTheatre(t, func(o *FrontOptions) {
+			st := newTheatre(t, func(o *Options) {
 				if strings.HasSuffix(name, "out") {
 					o.AskTimeout = 50 * time.Millisecond
 				}

@@ -50,7 +50,7 @@ func (d *downstream) readBatch(body []byte) (*batch, *wire.Error) {
 func (d *downstream) servePostedBatch(w http.ResponseWriter, r *http.Request, body []byte) {
 	b, err := d.readBatch(body)
 	if err != nil {
-		writeFrontError(w, http.StatusBadRequest, wire.ID{}, err)
+		writeError(w, http.StatusBadRequest, wire.ID{}, err)
 		return
 	}
 	for _, m := range b.others {

@@ -30,7 +30,7 @@ func (m *smallMemory) Refuse() error {
 // for becomes an error, and a message before it is lost, which is told of (CWE-770).
 func TestAnswersForClientsDrawOnTheMemory(t *testing.T) {
 	memory := &smallMemory{Budget: budget.New(2 << 20)}
-	st := newTheatre(t, func(o *FrontOptions) { o.Memory, o.MaxStored = memory, 4<<20 })
+	st := newTheatre(t, func(o *Options) { o.Memory, o.MaxStored = memory, 4<<20 })
 	big := strings.Repeat("x", 700<<10)
 	var noteErr error
 	st.handle = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (string, error) {
@@ -69,7 +69,7 @@ func TestAnswersForClientsDrawOnTheMemory(t *testing.T) {
 // refused.
 func TestOwnWrittenEventsGoFirst(t *testing.T) {
 	memory := &smallMemory{Budget: budget.New(2 << 20)}
-	st := newTheatre(t, func(o *FrontOptions) { o.Memory, o.MaxStored = memory, 4<<20 })
+	st := newTheatre(t, func(o *Options) { o.Memory, o.MaxStored = memory, 4<<20 })
 	big := strings.Repeat("x", 200<<10)
 	st.handle = func(ctx context.Context, _ *exchange.Request, x exchange.Exchange) (string, error) {
 		err := x.Notify(ctx, exchange.Notification{Method: spec.NotifyMessage, Params: []byte(`{"level":"error","data":"` + big + `"}`)})
@@ -89,7 +89,7 @@ func TestOwnWrittenEventsGoFirst(t *testing.T) {
 // Sessions that a client keeps on connections are memory as those over HTTP are.
 func TestPipeSessionsDrawOnTheMemory(t *testing.T) {
 	memory := &smallMemory{Budget: budget.New(512 << 10)}
-	st := newTheatre(t, func(o *FrontOptions) { o.Memory = memory })
+	st := newTheatre(t, func(o *Options) { o.Memory = memory })
 	const most = 40
 	refused := false
 	for n := 0; n < most && !refused; n++ {

@@ -163,7 +163,7 @@ func TestL2M26SlowCallsTurnToStreams(t *testing.T) {
 }
 
 func TestL2M26EvictedResponse(t *testing.T) {
-	st := newTheatre(t, func(o *FrontOptions) { o.MaxStored = 2000 })
+	st := newTheatre(t, func(o *Options) { o.MaxStored = 2000 })
 	release := make(chan struct{})
 	st.handle = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (string, error) {
 		_ = x.Notify(ctx, exchange.Notification{Method: "notifications/message", Params: []byte(`{"level":"info","data":1}`)})
@@ -210,7 +210,7 @@ func TestL2M26EvictedResponse(t *testing.T) {
 }
 
 func TestL2M28NothingIsLeft(t *testing.T) {
-	st := newTheatre(t, func(o *FrontOptions) { o.Idle = 50 * time.Millisecond })
+	st := newTheatre(t, func(o *Options) { o.Idle = 50 * time.Millisecond })
 	g := st.Enter(t, "2025-11-25")
 	p := st.place(t)
 	f := g.Listen(t)
@@ -224,7 +224,7 @@ func TestL2M28NothingIsLeft(t *testing.T) {
 }
 
 func TestL2M28StuckSessionEnds(t *testing.T) {
-	st := newTheatre(t, func(o *FrontOptions) { o.WriteTimeout, o.MaxStored = 50*time.Millisecond, 64<<10 })
+	st := newTheatre(t, func(o *Options) { o.WriteTimeout, o.MaxStored = 50*time.Millisecond, 64<<10 })
 	g := st.Enter(t, "2025-11-25")
 	p := st.place(t)
 	f := g.Listen(t) // and never read

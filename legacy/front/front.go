@@ -19,13 +19,13 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/projection"
 )
 
-// Defaults of FrontOptions, but for limits that package limits declares.
+// Defaults of Options, but for limits that package limits declares.
 const (
 	DefaultDownstreamIdle = 30 * time.Minute
 	DefaultAskTimeout     = 10 * time.Minute
 	DefaultWriteTimeout   = 10 * time.Second
 	DefaultKeepAlive      = 15 * time.Second
-	DefaultFrontDrain     = 5 * time.Second
+	DefaultDrain          = 5 * time.Second
 	DefaultStartTimeout   = time.Minute
 )
 
@@ -36,9 +36,9 @@ const (
 	maxToolboxes = 1024
 )
 
-// FrontMetrics counts what a front does. All methods are quick and safe for
+// Metrics counts what a front does. All methods are quick and safe for
 // concurrent use.
-type FrontMetrics interface {
+type Metrics interface {
 	// Dropped counts a message that had nowhere to go.
 	Dropped(reason string)
 	// Limit counts a request refused, or a session ended, at a limit.
@@ -49,8 +49,8 @@ type FrontMetrics interface {
 	Sessions(delta int)
 }
 
-// FrontOptions configure a Front.
-type FrontOptions struct {
+// Options configure a Front.
+type Options struct {
 	// Name is the server's, for errors and logs; it stands in for the name of a
 	// server that gives none. Required.
 	Name string
@@ -104,7 +104,7 @@ type FrontOptions struct {
 	// say. Zero means DefaultKeepAlive.
 	KeepAlive time.Duration
 	// Drain is how long calls in flight may take when the streams of HTTP+SSE end.
-	// Zero means DefaultFrontDrain.
+	// Zero means DefaultDrain.
 	Drain time.Duration
 	// StartTimeout bounds how long initialize waits for a server that starts. Zero means
 	// DefaultStartTimeout.
@@ -113,12 +113,12 @@ type FrontOptions struct {
 	LogLevel spec.LogLevel
 
 	Logger  *slog.Logger // nil discards
-	Metrics FrontMetrics // nil counts nothing
+	Metrics Metrics      // nil counts nothing
 }
 
 // A Front serves legacy clients of one server.
 type Front struct {
-	opts  FrontOptions
+	opts  Options
 	log   *slog.Logger
 	tools *lru.Cache[string, *projection.Tools] // by scope
 
@@ -133,10 +133,10 @@ type Front struct {
 	endOnce sync.Once
 }
 
-// NewFront returns a Front. It starts nothing.
-func NewFront(opts FrontOptions) (*Front, error) {
+// New returns a Front. It starts nothing.
+func New(opts Options) (*Front, error) {
 	if opts.Name == "" || opts.Handler == nil || opts.Describer == nil || opts.Roster == nil || opts.Admit == nil {
-		return nil, errors.New("legacy: NewFront: name, handler, describer, roster and admit are required")
+		return nil, errors.New("legacy/front: New: name, handler, describer, roster and admit are required")
 	}
 	opts.fill()
 	tools, err := lru.New[string, *projection.Tools](maxToolboxes)
@@ -156,7 +156,7 @@ func NewFront(opts FrontOptions) (*Front, error) {
 }
 
 // fill replaces zero values by their defaults.
-func (o *FrontOptions) fill() {
+func (o *Options) fill() {
 	if o.Share == nil {
 		o.Share = func(_ *http.Request, p exchange.Principal) exchange.Share { return exchange.Share{Principal: p} }
 	}
@@ -172,13 +172,13 @@ func (o *FrontOptions) fill() {
 	o.AskTimeout = cmp.Or(o.AskTimeout, DefaultAskTimeout)
 	o.WriteTimeout = cmp.Or(o.WriteTimeout, DefaultWriteTimeout)
 	o.KeepAlive = cmp.Or(o.KeepAlive, DefaultKeepAlive)
-	o.Drain = cmp.Or(o.Drain, DefaultFrontDrain)
+	o.Drain = cmp.Or(o.Drain, DefaultDrain)
 	o.StartTimeout = cmp.Or(o.StartTimeout, DefaultStartTimeout)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Metrics == nil {
-		o.Metrics = noFrontMetrics{}
+		o.Metrics = noMetrics{}
 	}
 }
 
@@ -226,9 +226,9 @@ func (f *Front) toolsOf(scope string) *projection.Tools {
 	return t
 }
 
-type noFrontMetrics struct{}
+type noMetrics struct{}
 
-func (noFrontMetrics) Dropped(string) {}
-func (noFrontMetrics) Limit(string)   {}
-func (noFrontMetrics) Delivered(int)  {}
-func (noFrontMetrics) Sessions(int)   {}
+func (noMetrics) Dropped(string) {}
+func (noMetrics) Limit(string)   {}
+func (noMetrics) Delivered(int)  {}
+func (noMetrics) Sessions(int)   {}

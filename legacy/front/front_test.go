@@ -79,17 +79,17 @@ func (p *place) Close() {
 
 const allOffered = `{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"logging":{}}`
 
-func newTheatre(t *testing.T, change func(*FrontOptions)) *theatre {
+func newTheatre(t *testing.T, change func(*Options)) *theatre {
 	st := &theatre{who: "ada", refused: map[string]bool{}}
 	st.describe = func() (*exchange.Description, error) {
 		return &exchange.Description{Capabilities: []byte(allOffered), ServerInfo: []byte(`{"name":"up","version":"7"}`)}, nil
 	}
-	o := FrontOptions{Name: "docs", Handler: st, Describer: st, Roster: st, Instance: "inst", Metrics: st,
+	o := Options{Name: "docs", Handler: st, Describer: st, Roster: st, Instance: "inst", Metrics: st,
 		Admit: func(r *exchange.Request) error { r.Profile.Scope = "docs/" + r.Session; return nil }}
 	if change != nil {
 		change(&o)
 	}
-	f, err := NewFront(o)
+	f, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 // Spec: 2025-11-25, basic/transports, Sending Messages to the Server.
 func (f *Front) ServePost(w http.ResponseWriter, r *http.Request, body []byte, m *wire.Message, principal exchange.Principal) {
 	if !accepts(r.Header, "application/json") || !accepts(r.Header, "text/event-stream") {
-		writeFrontError(w, http.StatusNotAcceptable, idOf(m), wire.Errorf(spec.CodeInvalidRequest,
+		writeError(w, http.StatusNotAcceptable, idOf(m), wire.Errorf(spec.CodeInvalidRequest,
 			"the Accept header excludes a form that the answer may take; send Accept: application/json, text/event-stream"))
 		return
 	}
@@ -78,18 +78,18 @@ func (d *downstream) servePosted(w http.ResponseWriter, r *http.Request, request
 func (f *Front) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID, principal exchange.Principal) *downstream {
 	name := r.Header.Get(spec.HeaderSession)
 	if name == "" {
-		writeFrontError(w, http.StatusBadRequest, id, wire.Errorf(spec.CodeInvalidRequest,
+		writeError(w, http.StatusBadRequest, id, wire.Errorf(spec.CodeInvalidRequest,
 			"the %s header is missing; initialize first, and send the id that the answer's header has", spec.HeaderSession))
 		return nil
 	}
 	d := f.sessions.use(DownstreamID(name), principal)
 	if d == nil {
-		writeFrontError(w, http.StatusNotFound, id, wire.Errorf(spec.CodeSessionNotFound, "no such session; initialize anew"))
+		writeError(w, http.StatusNotFound, id, wire.Errorf(spec.CodeSessionNotFound, "no such session; initialize anew"))
 		return nil
 	}
 	if got := r.Header.Get(spec.HeaderProtocolVersion); got != "" && spec.Revision(got) != d.revision && d.revision != "" {
 		f.sessions.leave(d)
-		writeFrontError(w, http.StatusBadRequest, id, wire.Errorf(spec.CodeInvalidRequest,
+		writeError(w, http.StatusBadRequest, id, wire.Errorf(spec.CodeInvalidRequest,
 			"the %s header says %q, and this session is of %s; send that, or leave the header out", spec.HeaderProtocolVersion, got, d.revision))
 		return nil
 	}
@@ -108,7 +108,7 @@ func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.
 	switch {
 	case err != nil:
 		hint(w, err)
-		writeFrontError(w, http.StatusOK, m.ID, exchange.WireError(err))
+		writeError(w, http.StatusOK, m.ID, exchange.WireError(err))
 		return
 	case d == nil: // refused upstream
 		f.writePlain(w, answer)
@@ -129,7 +129,7 @@ func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.
 // Spec: 2025-11-25, basic/transports, Listening for Messages from the Server.
 func (f *Front) ServeGet(w http.ResponseWriter, r *http.Request, principal exchange.Principal) {
 	if !accepts(r.Header, "text/event-stream") {
-		writeFrontError(w, http.StatusNotAcceptable, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+		writeError(w, http.StatusNotAcceptable, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"the Accept header excludes streams; send Accept: text/event-stream"))
 		return
 	}
@@ -214,7 +214,7 @@ func hint(w http.ResponseWriter, err error) {
 	}
 }
 
-func writeFrontError(w http.ResponseWriter, status int, id wire.ID, e *wire.Error) {
+func writeError(w http.ResponseWriter, status int, id wire.ID, e *wire.Error) {
 	writeBody(w, status, wire.AppendError(nil, id, e))
 }
 

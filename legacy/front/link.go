@@ -187,10 +187,10 @@ func (d *downstream) passPosted(w http.ResponseWriter, r *http.Request, m *wire.
 		w.WriteHeader(http.StatusAccepted)
 	case errors.Is(err, exchange.ErrLinkEnded):
 		d.f.sessions.end(d, endedUpstream)
-		writeFrontError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound, "%v; initialize anew", err))
+		writeError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound, "%v; initialize anew", err))
 	default:
 		d.f.log.Warn("message of client was not delivered", "session", d.name, "error", err)
-		writeFrontError(w, http.StatusBadGateway, wire.ID{}, exchange.WireError(err))
+		writeError(w, http.StatusBadGateway, wire.ID{}, exchange.WireError(err))
 	}
 }
 

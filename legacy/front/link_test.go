@@ -16,7 +16,7 @@ import (
 // dials.
 func backWithPeers(t *testing.T) (*back.Back, <-chan *legacytest.ConnPeer) {
 	peers := make(chan *legacytest.ConnPeer, 16)
-	b, err := back.NewBack(back.Options{Name: "scripted", ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`), Dial: func(context.Context) (transport.Conn, error) {
+	b, err := back.New(back.Options{Name: "scripted", ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`), Dial: func(context.Context) (transport.Conn, error) {
 		near, far := transport.NewPipe()
 		t.Cleanup(func() { _ = far.Close() })
 		peers <- &legacytest.ConnPeer{T: t, Conn: far}
@@ -37,7 +37,7 @@ func backWithPeers(t *testing.T) (*back.Back, <-chan *legacytest.ConnPeer) {
 // to one whose client has left.
 func TestS02QuestionGoesWhereItIsHeard(t *testing.T) {
 	b, peers := backWithPeers(t)
-	st := newTheatre(t, func(o *FrontOptions) { o.Linker = b })
+	st := newTheatre(t, func(o *Options) { o.Linker = b })
 	asks := make(chan struct{})
 	go func() {
 		p := <-peers
@@ -113,7 +113,7 @@ func (st *theatre) only(t *testing.T) *downstream {
 // next one would: clients heed nothing else.
 func TestS02RequestMeetsTheEnd(t *testing.T) {
 	b, peers := backWithPeers(t)
-	st := newTheatre(t, func(o *FrontOptions) { o.Linker = b })
+	st := newTheatre(t, func(o *Options) { o.Linker = b })
 	go func() { (<-peers).Handshake(legacytest.Everything) }()
 	g := st.Enter(t, "2025-11-25")
 	d := st.only(t)

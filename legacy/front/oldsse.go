@@ -54,14 +54,14 @@ type EventSession struct {
 // leaves.
 func (f *Front) ServeEvents(w http.ResponseWriter, r *http.Request, messages string, principal exchange.Principal) {
 	if !accepts(r.Header, "text/event-stream") {
-		writeFrontError(w, http.StatusNotAcceptable, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+		writeError(w, http.StatusNotAcceptable, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"the Accept header excludes streams; send Accept: text/event-stream"))
 		return
 	}
 	s, err := f.openEvents(w, f.opts.Share(r, principal))
 	if err != nil {
 		hint(w, err)
-		writeFrontError(w, http.StatusServiceUnavailable, wire.ID{}, exchange.WireError(err))
+		writeError(w, http.StatusServiceUnavailable, wire.ID{}, exchange.WireError(err))
 		return
 	}
 	begun := time.Now()

@@ -27,7 +27,7 @@ type lobby struct {
 	limit chan string
 }
 
-// Dropped and the others implement FrontMetrics.
+// Dropped and the others implement Metrics.
 func (l *lobby) Dropped(string)    {}
 func (l *lobby) Limit(name string) { l.limit <- name }
 func (l *lobby) Delivered(int)     {}
@@ -36,7 +36,7 @@ func (l *lobby) Sessions(int)      {}
 func enterLobby(t *testing.T) (*lobby, <-chan *legacytest.ConnPeer) {
 	l := &lobby{t: t, sent: make(chan string, 2*maxEarly), limit: make(chan string, 2*maxEarly)}
 	b, peers := backWithPeers(t)
-	st := newTheatre(t, func(o *FrontOptions) {
+	st := newTheatre(t, func(o *Options) {
 		o.Linker, o.Metrics = b, l
 		o.Logger = slog.New(slog.NewTextHandler(&l.log, nil))
 	})

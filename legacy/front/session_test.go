@@ -70,7 +70,7 @@ func TestF01InitializeWithoutRevision(t *testing.T) {
 
 // TestSessionStatuses is the table of what a session's requests can meet.
 func TestSessionStatuses(t *testing.T) {
-	st := newTheatre(t, func(o *FrontOptions) { o.Idle = 50 * time.Millisecond })
+	st := newTheatre(t, func(o *Options) { o.Idle = 50 * time.Millisecond })
 	const ping = `{"jsonrpc":"2.0","id":5,"method":"ping"}`
 	ended := st.Enter(t, "2025-11-25").ID
 	if r := st.Send(t, "DELETE", "", "Mcp-Session-Id", ended); r.Status != 204 {
@@ -133,7 +133,7 @@ func TestL2M02SessionIDs(t *testing.T) {
 
 func TestL2M03SessionsAreBounded(t *testing.T) {
 	release := make(chan struct{})
-	st := newTheatre(t, func(o *FrontOptions) { o.MaxSessions, o.MaxSessionsEach = 3, 2 })
+	st := newTheatre(t, func(o *Options) { o.MaxSessions, o.MaxSessionsEach = 3, 2 })
 	st.handle = func(ctx context.Context, _ *exchange.Request, _ exchange.Exchange) (string, error) {
 		<-release
 		return `{"content":[]}`, nil

@@ -72,6 +72,7 @@ func TestStartEndsNobodyElsesSessions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			synctest.Wait() // its server has heard of the handshake's end
 			release()
 		}
 		if err := b.pool.endIdle(t.Context(), bob); err != nil {

@@ -10,9 +10,10 @@ import (
 
 // A Rule is one row of the list.
 type Rule struct {
-	ID      string // as in the document: "M2L-34"
-	Due     bool   // a test must prove it
-	Reason  string // why it is open; empty if due
+	ID      string   // as in the document: "M2L-34"
+	Due     bool     // a test must prove it
+	Reason  string   // why it is open; empty if due
+	Where   []string // folders of the packages that answer it, with a test that names it
 	Summary string
 }
 
@@ -20,7 +21,8 @@ var idForm = regexp.MustCompile(`^(?:F|M2L|L2M|S|U|A|T)-\d{2}$`)
 
 // ReadList reads the rules from the tables of a Markdown document: every row
 // whose first cell is an id, with the status ("due" or "open: reason") in the
-// second cell and a summary in the third. Everything else is prose.
+// second cell, the folders of packages in the third and a summary in the fourth.
+// Everything else is prose.
 //
 // It returns an error that names the line if a row has another form, an id
 // stands twice, or there is no row at all.
@@ -66,10 +68,10 @@ func row(line string) []string {
 }
 
 func parseRule(cells []string) (Rule, error) {
-	if len(cells) != 3 || cells[2] == "" {
-		return Rule{}, fmt.Errorf("%s: want three cells: id, status, summary", cells[0])
+	if len(cells) != 4 || cells[3] == "" {
+		return Rule{}, fmt.Errorf("%s: want four cells: id, status, where, summary", cells[0])
 	}
-	rule := Rule{ID: cells[0], Summary: cells[2]}
+	rule := Rule{ID: cells[0], Where: strings.Fields(strings.ReplaceAll(cells[2], ",", " ")), Summary: cells[3]}
 	if cells[1] == "due" {
 		rule.Due = true
 		return rule, nil

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -39,22 +40,22 @@ func TestIDs(t *testing.T) {
 
 func TestReadList(t *testing.T) {
 	list, err := ReadList(strings.NewReader(`# Rules
-| id | status | summary |
-| --- | --- | --- |
-| F-01 | due | One endpoint. |
+| id | status | where | summary |
+| --- | --- | --- | --- |
+| F-01 | due | gateway, legacy/front | One endpoint. |
 prose about M2L-02
-| M2L-02 | open: needs a front | Sessions end. |
-| T-01 | due | Tasks pass. |
+| M2L-02 | open: needs a front | | Sessions end. |
+| T-01 | due | modern/back | Tasks pass. |
 `))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []Rule{
-		{ID: "F-01", Due: true, Summary: "One endpoint."},
-		{ID: "M2L-02", Reason: "needs a front", Summary: "Sessions end."},
-		{ID: "T-01", Due: true, Summary: "Tasks pass."},
+		{ID: "F-01", Due: true, Where: []string{"gateway", "legacy/front"}, Summary: "One endpoint."},
+		{ID: "M2L-02", Where: []string{}, Reason: "needs a front", Summary: "Sessions end."},
+		{ID: "T-01", Due: true, Where: []string{"modern/back"}, Summary: "Tasks pass."},
 	}
-	if !slices.Equal(list, want) {
+	if !reflect.DeepEqual(list, want) {
 		t.Errorf("ReadList = %+v, want %+v", list, want)
 	}
 }
@@ -62,11 +63,11 @@ prose about M2L-02
 func TestReadListRefuses(t *testing.T) {
 	for _, tt := range []struct{ name, doc string }{
 		{"no rule", "# Rules\n"},
-		{"status unknown", "| F-01 | done | x |"},
-		{"open without a reason", "| F-01 | open: | x |"},
-		{"no summary", "| F-01 | due | |"},
-		{"a cell too many", "| F-01 | due | x | y |"},
-		{"twice", "| F-01 | due | x |\n| F-01 | due | x |"},
+		{"status unknown", "| F-01 | done | a | x |"},
+		{"open without a reason", "| F-01 | open: | a | x |"},
+		{"no summary", "| F-01 | due | a | |"},
+		{"a cell too many", "| F-01 | due | a | x | y |"},
+		{"twice", "| F-01 | due | a | x |\n| F-01 | due | a | x |"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if list, err := ReadList(strings.NewReader(tt.doc)); err == nil {

@@ -26,8 +26,8 @@ func TestWatchThenJudge(t *testing.T) {
 		name, list string
 		proven     bool
 	}{
-		{"all that is due is proven", "| F-01 | due | a |\n| F-02 | open: later | b |", true},
-		{"something due is not", "| F-01 | due | a |\n| F-02 | due | b |", false},
+		{"all that is due is proven", "| F-01 | due | x | a |\n| F-02 | open: later | | b |", true},
+		{"something due is not", "| F-01 | due | x | a |\n| F-02 | due | x | b |", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if err := os.WriteFile(list, []byte(tt.list), 0o600); err != nil {

@@ -10,41 +10,41 @@ import (
 )
 
 // conn is one end of a connection in memory.
-type conn struct {
+type memoryConn struct {
 	in, out       *stream
 	local, remote net.Addr
 }
 
 func newConnPair(client, server net.Addr) (net.Conn, net.Conn) {
 	up, down := newStream(), newStream()
-	return &conn{in: down, out: up, local: client, remote: server},
-		&conn{in: up, out: down, local: server, remote: client}
+	return &memoryConn{in: down, out: up, local: client, remote: server},
+		&memoryConn{in: up, out: down, local: server, remote: client}
 }
 
-func (c *conn) Read(p []byte) (int, error)  { return c.in.read(p) }
-func (c *conn) Write(p []byte) (int, error) { return c.out.write(p) }
-func (c *conn) LocalAddr() net.Addr         { return c.local }
-func (c *conn) RemoteAddr() net.Addr        { return c.remote }
+func (c *memoryConn) Read(p []byte) (int, error)  { return c.in.read(p) }
+func (c *memoryConn) Write(p []byte) (int, error) { return c.out.write(p) }
+func (c *memoryConn) LocalAddr() net.Addr         { return c.local }
+func (c *memoryConn) RemoteAddr() net.Addr        { return c.remote }
 
 // Close ends both directions. The peer still reads what was written before. Nothing can be
 // written once a Read has failed for it.
-func (c *conn) Close() error {
+func (c *memoryConn) Close() error {
 	c.out.closeWriter()
 	c.in.closeReader()
 	return nil
 }
 
-func (c *conn) SetReadDeadline(t time.Time) error {
+func (c *memoryConn) SetReadDeadline(t time.Time) error {
 	c.in.setDeadline(&c.in.reading, t)
 	return nil
 }
 
-func (c *conn) SetWriteDeadline(t time.Time) error {
+func (c *memoryConn) SetWriteDeadline(t time.Time) error {
 	c.out.setDeadline(&c.out.writing, t)
 	return nil
 }
 
-func (c *conn) SetDeadline(t time.Time) error {
+func (c *memoryConn) SetDeadline(t time.Time) error {
 	c.SetReadDeadline(t)
 	return c.SetWriteDeadline(t)
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// conn is one end of a connection in memory.
+// A memoryConn is one end of a connection in memory.
 type memoryConn struct {
 	in, out       *stream
 	local, remote net.Addr

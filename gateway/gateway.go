@@ -229,24 +229,7 @@ type Gateway struct {
 
 // New builds a Gateway and all its servers. It starts nothing.
 func New(opts Options) (*Gateway, error) {
-	opts.Memory = cmp.Or(opts.Memory, DefaultMemory)
-	opts.MaxBody = cmp.Or(opts.MaxBody, limits.Body.Default)
-	opts.Lengths.Fill()
-	opts.MaxRequests = cmp.Or(opts.MaxRequests, int(limits.Requests.Default))
-	opts.MaxRequestsEach = cmp.Or(opts.MaxRequestsEach, int(limits.RequestsEach.Default))
-	opts.MaxStreams = cmp.Or(opts.MaxStreams, int(limits.Streams.Default))
-	opts.CacheEntries = cmp.Or(opts.CacheEntries, int(limits.CacheEntries.Default))
-	opts.CacheBytes = cmp.Or(opts.CacheBytes, int(limits.Cache.Default))
-	opts.BodyTimeout = cmp.Or(opts.BodyTimeout, DefaultBodyTimeout)
-	opts.Drain = cmp.Or(opts.Drain, DefaultDrain)
-	opts.MaxSockets = cmp.Or(opts.MaxSockets, int(limits.WebSockets.Default))
-	opts.MaxSocketsEach = cmp.Or(opts.MaxSocketsEach, int(limits.WebSocketsEach.Default))
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	if opts.Metrics == nil {
-		opts.Metrics = noMetrics{}
-	}
+	opts.fill()
 	sealer, err := modernfront.NewSealer(opts.StateKeys...)
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
@@ -256,7 +239,12 @@ func New(opts Options) (*Gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	g := &Gateway{opts: opts, budget: memory, hub: newHub(opts, kept), mux: http.NewServeMux(), sealer: sealer, sockets: newSockets(opts), hosts: Hosts{opts.MachineName, opts.AllowedHosts}, inflight: inflight{max: int64(opts.MaxRequests), each: int64(opts.MaxRequestsEach)}, instance: rand.Text()[:8], servers: make(map[string]*server)}
+	g := &Gateway{
+		opts: opts, budget: memory, hub: newHub(opts, kept), mux: http.NewServeMux(), sealer: sealer, sockets: newSockets(opts),
+		hosts:    Hosts{opts.MachineName, opts.AllowedHosts},
+		inflight: inflight{max: int64(opts.MaxRequests), each: int64(opts.MaxRequestsEach)},
+		instance: rand.Text()[:8], servers: make(map[string]*server),
+	}
 	for _, so := range opts.Servers {
 		if g.servers[so.Name] != nil {
 			return nil, fmt.Errorf("gateway: two servers are called %q", so.Name)
@@ -275,6 +263,28 @@ func New(opts Options) (*Gateway, error) {
 	g.route(messagesPath, (*server).serveMessages)
 	g.mux.HandleFunc("/", g.serveElsewhere)
 	return g, nil
+}
+
+// fill sets the defaults.
+func (opts *Options) fill() {
+	opts.Memory = cmp.Or(opts.Memory, DefaultMemory)
+	opts.MaxBody = cmp.Or(opts.MaxBody, limits.Body.Default)
+	opts.Lengths.Fill()
+	opts.MaxRequests = cmp.Or(opts.MaxRequests, int(limits.Requests.Default))
+	opts.MaxRequestsEach = cmp.Or(opts.MaxRequestsEach, int(limits.RequestsEach.Default))
+	opts.MaxStreams = cmp.Or(opts.MaxStreams, int(limits.Streams.Default))
+	opts.CacheEntries = cmp.Or(opts.CacheEntries, int(limits.CacheEntries.Default))
+	opts.CacheBytes = cmp.Or(opts.CacheBytes, int(limits.Cache.Default))
+	opts.BodyTimeout = cmp.Or(opts.BodyTimeout, DefaultBodyTimeout)
+	opts.Drain = cmp.Or(opts.Drain, DefaultDrain)
+	opts.MaxSockets = cmp.Or(opts.MaxSockets, int(limits.WebSockets.Default))
+	opts.MaxSocketsEach = cmp.Or(opts.MaxSocketsEach, int(limits.WebSocketsEach.Default))
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Metrics == nil {
+		opts.Metrics = noMetrics{}
+	}
 }
 
 // Start connects to all servers in the background.

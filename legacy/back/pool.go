@@ -355,13 +355,6 @@ func (p *pool) sessions(scope string) []*session {
 	return out
 }
 
-// size returns how many sessions there are.
-func (p *pool) size() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.all)
-}
-
 // close ends every session, used or not, and waits for all of it.
 func (p *pool) close(ctx context.Context) error {
 	p.mu.Lock()

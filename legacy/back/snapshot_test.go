@@ -27,3 +27,10 @@ func (b *Back) Snapshot() Snapshot {
 	snap.Description = b.lastKnown(b.probeProfile().Scope)
 	return snap
 }
+
+// size returns how many sessions there are.
+func (p *pool) size() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.all)
+}

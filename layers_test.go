@@ -21,7 +21,7 @@ const module = "github.com/mcpbridge/mcpbridge"
 // neighbour of its own row.
 var (
 	bottom = []string{"index", "internal/wire", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/backoff", "internal/limits"}
-	waist  = []string{"internal/exchange", "internal/transport"}
+	waist  = []string{"internal/mcp", "internal/transport"}
 	eras   = []string{"legacy/front", "legacy/back", "modern/front", "modern/back", "modern/protocol"}
 	top    = []string{"gateway", "internal/admin", "internal/config", "internal/metrics"}
 )
@@ -45,19 +45,19 @@ var layers = map[string][]string{
 	"modern":          nil,
 	"modern/front":    slices.Concat(waist, bottom, []string{"modern/protocol"}),
 	"modern/back":     slices.Concat(waist, bottom, []string{"modern/protocol", "internal/interest"}),
-	"modern/protocol": {"internal/exchange", "internal/wire", "internal/spec"},
+	"modern/protocol": {"internal/mcp", "internal/wire", "internal/spec"},
 
 	// Who waits for which changes: the same for the backs of both eras.
-	"internal/interest": {"internal/exchange", "internal/fanout", "internal/limits"},
+	"internal/interest": {"internal/mcp", "internal/fanout", "internal/limits"},
 
 	// What changes from revision to revision, as functions: no I/O, no sessions.
-	"legacy/projection": {"internal/exchange", "internal/wire", "internal/spec"},
+	"legacy/projection": {"internal/mcp", "internal/wire", "internal/spec"},
 
-	"internal/exchange":  bottom,
+	"internal/mcp":  bottom,
 	"internal/transport": bottom,
 
 	// What servers said in earlier runs: files alone, which only cmd knows of.
-	"internal/remember": {"internal/exchange", "internal/spec"},
+	"internal/remember": {"internal/mcp", "internal/spec"},
 
 	// The configuration files of other programs, read and written as bytes.
 	"internal/hosts": nil,
@@ -155,8 +155,8 @@ func TestRefusal(t *testing.T) {
 		e       edge
 		refused bool
 	}{
-		{"down", edge{from: "legacy/back", to: module + "/internal/exchange"}, false},
-		{"up", edge{from: "internal/exchange", to: module + "/legacy/back"}, true},
+		{"down", edge{from: "legacy/back", to: module + "/internal/mcp"}, false},
+		{"up", edge{from: "internal/mcp", to: module + "/legacy/back"}, true},
 		{"sideways between eras", edge{from: "legacy/back", to: module + "/modern/front"}, true},
 		{"from a front of legacy to its back", edge{from: "legacy/front", to: module + "/legacy/back"}, true},
 		{"from a back of legacy to its front", edge{from: "legacy/back", to: module + "/legacy/front"}, true},

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
@@ -73,7 +73,7 @@ func benchUpstream(b *testing.B, size int) string {
 
 // benchGateway returns the address of a gateway in front of upstream.
 func benchGateway(b *testing.B, upstream string) string {
-	g, err := New(Options{Servers: []ServerOptions{{Name: "peer", Open: func(c exchange.Changes) (Back, error) {
+	g, err := New(Options{Servers: []ServerOptions{{Name: "peer", Open: func(c mcp.Changes) (Back, error) {
 		return legacyback.New(legacyback.Options{Name: "peer", URL: upstream, Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
 	}}}})
 	if err != nil {

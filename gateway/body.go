@@ -7,8 +7,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
@@ -30,7 +30,7 @@ func (g *Gateway) boundBody(w http.ResponseWriter, r *http.Request) {
 
 // readBody returns the request's body, or false if it answered why there is none.
 // It takes room for it.
-func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, s *server, in *exchange.Room) ([]byte, bool) {
+func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, s *server, in *mcp.Room) ([]byte, bool) {
 	body, err := g.receive(w, r, in)
 	if err == nil {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
@@ -42,7 +42,7 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, s *server, in
 
 // receive reads a body into room that grows with what arrives. A length that is only
 // announced costs nothing (CWE-789).
-func (g *Gateway) receive(w http.ResponseWriter, r *http.Request, in *exchange.Room) ([]byte, error) {
+func (g *Gateway) receive(w http.ResponseWriter, r *http.Request, in *mcp.Room) ([]byte, error) {
 	from, most := r.Body, r.ContentLength
 	if most < 0 || most > g.opts.MaxBody {
 		most = g.opts.MaxBody + 1 // where MaxBytesReader ends it
@@ -79,8 +79,8 @@ func (s *server) refuseBody(w http.ResponseWriter, r *http.Request, err error) {
 	g := s.g
 	var tooLarge *http.MaxBytesError
 	switch {
-	case exchange.MayTryLater(err):
-		refuseBusy(w, exchange.WireError(err))
+	case mcp.MayTryLater(err):
+		refuseBusy(w, mcp.WireError(err))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		g.opts.Metrics.Limit(s.name, "body_timeout")
 		g.opts.Logger.Warn("request refused: body too slow", "upstream", s.name, "downstream", r.RemoteAddr, "limit", g.opts.BodyTimeout)

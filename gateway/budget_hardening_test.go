@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/budget"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 	modernback "github.com/mcpbridge/mcpbridge/modern/back"
@@ -99,7 +99,7 @@ func newLargePeer(t *testing.T, modernEra, stream bool) *largePeer {
 	})
 	p.rig = newRig(t, func(o *Options) {
 		o.Memory, o.Metrics = 16<<20, p.limits
-		o.Servers[0].Open = func(c exchange.Changes) (Back, error) {
+		o.Servers[0].Open = func(c mcp.Changes) (Back, error) {
 			info := []byte(`{"name":"mcpbridge","version":"test"}`)
 			if modernEra {
 				return modernback.New(modernback.Options{Name: "peer", URL: up, Changes: c, Logger: o.Logger, ClientInfo: info})
@@ -241,7 +241,7 @@ func TestProfilesDrawOnTheMemory(t *testing.T) {
 	b := budget.New(2 << 20)
 	p.account = b.Account(profileOwner)
 	for n := range 2 * maxProfiles {
-		req := &exchange.Request{Principal: exchange.Principal(fmt.Sprint(n)), Capabilities: []byte(`{"extensions":{"x":{"y":"` + strings.Repeat("x", 500) + `"}}}`)}
+		req := &mcp.Request{Principal: mcp.Principal(fmt.Sprint(n)), Capabilities: []byte(`{"extensions":{"x":{"y":"` + strings.Repeat("x", 500) + `"}}}`)}
 		if err := p.admit(req); err != nil {
 			t.Fatal(err)
 		}

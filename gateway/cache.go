@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/mcpbridge/mcpbridge/internal/budget"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -56,7 +56,7 @@ type shelf struct {
 type entry struct {
 	key     cacheKey
 	server  string
-	result  exchange.Result // a template without release
+	result  mcp.Result // a template without release
 	expires time.Time
 	size    int
 }
@@ -109,7 +109,7 @@ func newCache(o Options, b *budget.Budget) (*cache, error) {
 // look returns a fresh result for key. If there is none it returns a load: one
 // on its way that the caller may wait for, or, if lead is true, the caller's own,
 // which ends with leave. With alone set it is always the caller's own.
-func (c *cache) look(server string, key cacheKey, alone bool) (res *exchange.Result, l *load, lead bool) {
+func (c *cache) look(server string, key cacheKey, alone bool) (res *mcp.Result, l *load, lead bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e, ok := c.entries.Get(key); ok {
@@ -139,7 +139,7 @@ func (c *cache) loadLocked(server string, key cacheKey) *load {
 }
 
 // keep takes a copy of a load's result, unless something forbids it.
-func (c *cache) keep(l *load, res *exchange.Result) {
+func (c *cache) keep(l *load, res *mcp.Result) {
 	size := entryOverhead + l.key.size() + len(res.Body) + len(res.Extra) + len(res.ServerInfo)
 	ttl := time.Duration(res.Cache.TTL) * time.Millisecond
 	switch {
@@ -153,7 +153,7 @@ func (c *cache) keep(l *load, res *exchange.Result) {
 	if !c.account.Take(int64(size)) { // before the lock, which makeRoom takes
 		return
 	}
-	e := &entry{key: l.key, server: l.server, size: size, expires: time.Now().Add(ttl), result: exchange.Result{
+	e := &entry{key: l.key, server: l.server, size: size, expires: time.Now().Add(ttl), result: mcp.Result{
 		Body: bytes.Clone(res.Body), Extra: bytes.Clone(res.Extra), ServerInfo: bytes.Clone(res.ServerInfo),
 		Era: res.Era, Cache: res.Cache,
 	}}
@@ -329,7 +329,7 @@ func (c *cache) tidyLocked(scope string, s *shelf) {
 }
 
 // serve returns the result with the time that is left of it, or nil if none is.
-func (e *entry) serve(now time.Time) *exchange.Result {
+func (e *entry) serve(now time.Time) *mcp.Result {
 	left := e.expires.Sub(now).Milliseconds()
 	if left <= 0 {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -76,7 +76,7 @@ func TestM2L08KeptResultsExpire(t *testing.T) {
 			time.Sleep(tt.wait)
 			got, l, _ := c.look("peer", key, false)
 			switch {
-			case got == nil && tt.want != 0, got != nil && got.Cache != exchange.CacheHint{TTL: tt.want, Public: true}:
+			case got == nil && tt.want != 0, got != nil && got.Cache != mcp.CacheHint{TTL: tt.want, Public: true}:
 				t.Errorf("after %v more: %+v, want %d ms left", tt.wait, got, tt.want)
 			case got == nil:
 				c.leave(l, true)

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -82,7 +82,7 @@ func TestM2L08EvictedBeforeTheMailbox(t *testing.T) {
 		}}
 	})
 	r.list(t, "")
-	req := &exchange.Request{Principal: exchange.Anonymous, Capabilities: []byte("{}")}
+	req := &mcp.Request{Principal: mcp.Anonymous, Capabilities: []byte("{}")}
 	if err := r.g.servers["peer"].profiles.admit(req); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestSwapEvicts(t *testing.T) {
 	var d *Detector
 	r := newKeepingRig(t, func(o *Options) {
 		open := o.Servers[0].Open
-		o.Servers[0].Open = func(c exchange.Changes) (_ Back, err error) {
+		o.Servers[0].Open = func(c mcp.Changes) (_ Back, err error) {
 			d, err = Detect(DetectOptions{
 				Name:  "peer",
 				Probe: func(context.Context) Finding { return Finding{Era: spec.Legacy, Why: "it said so"} },

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -25,7 +25,7 @@ type cacheKey struct {
 // that of a retry depends on answers which are not part of the key.
 //
 // Spec: 2026-07-28, server/utilities/caching, Cache Key.
-func keyOf(req *exchange.Request) (cacheKey, bool) {
+func keyOf(req *mcp.Request) (cacheKey, bool) {
 	if len(req.Extra) > 0 || wire.Get(req.Params, "inputResponses") != nil || wire.Get(req.Params, "requestState") != nil {
 		return cacheKey{}, false
 	}

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // joinFor is how long a request waits for another's result before it asks the
@@ -23,12 +23,12 @@ type keeper struct {
 	cache   *cache
 	server  string
 	methods map[string]bool // read-only
-	next    exchange.Handler
+	next    mcp.Handler
 	metrics Metrics
 }
 
 // newKeeper returns next itself if nothing is to be kept.
-func newKeeper(g *Gateway, so ServerOptions, next exchange.Handler) exchange.Handler {
+func newKeeper(g *Gateway, so ServerOptions, next mcp.Handler) mcp.Handler {
 	if g.hub.cache == nil || len(so.Keep) == 0 {
 		return next
 	}
@@ -39,8 +39,8 @@ func newKeeper(g *Gateway, so ServerOptions, next exchange.Handler) exchange.Han
 	return k
 }
 
-// Serve implements [exchange.Handler].
-func (k *keeper) Serve(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+// Serve implements [mcp.Handler].
+func (k *keeper) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
 	if !k.methods[req.Method] {
 		return k.next.Serve(ctx, req, x)
 	}
@@ -55,7 +55,7 @@ func (k *keeper) Serve(ctx context.Context, req *exchange.Request, x exchange.Ex
 	}
 	answered := false
 	defer func() { k.cache.leave(l, answered) }() // a panic's too
-	asks := &asking{Exchange: x}
+	asks := &asking{Caller: x}
 	res, err := k.next.Serve(ctx, req, asks)
 	if err == nil && !asks.asked.Load() {
 		k.cache.keep(l, res)
@@ -68,7 +68,7 @@ func (k *keeper) Serve(ctx context.Context, req *exchange.Request, x exchange.Ex
 // Of those who want the same result one is given the load at once; the others
 // see what came of it. If its client left or a change overtook it, the next of
 // them tries; if the server refused, each does: one by one would take for ever.
-func (k *keeper) find(ctx context.Context, key cacheKey) (*exchange.Result, *load) {
+func (k *keeper) find(ctx context.Context, key cacheKey) (*mcp.Result, *load) {
 	res, l, lead := k.cache.look(k.server, key, false)
 	if res != nil || lead {
 		return res, l
@@ -89,14 +89,14 @@ func (k *keeper) find(ctx context.Context, key cacheKey) (*exchange.Result, *loa
 	}
 }
 
-// An asking is an Exchange that remembers whether its client was asked: the
+// An asking is a Caller that remembers whether its client was asked: the
 // result depends on the answer then, and is not for anybody else.
 type asking struct {
-	exchange.Exchange
+	mcp.Caller
 	asked atomic.Bool
 }
 
-func (a *asking) Ask(ctx context.Context, qs []exchange.Question) ([]exchange.Answer, error) {
+func (a *asking) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([]mcp.InputResponse, error) {
 	a.asked.Store(true)
-	return a.Exchange.Ask(ctx, qs)
+	return a.Caller.RequestInput(ctx, qs)
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
@@ -19,12 +19,12 @@ var everyList = []string{"tools/list", "prompts/list", "resources/list", "resour
 // kept.
 func newKeepingRig(t *testing.T, change func(*Options)) *rig {
 	p := newPeer(t)
-	hints := make(map[string]exchange.CacheHint)
+	hints := make(map[string]mcp.CacheHint)
 	for _, method := range append([]string{"server/discover"}, everyList...) {
-		hints[method] = exchange.CacheHint{TTL: 60_000, Public: true}
+		hints[method] = mcp.CacheHint{TTL: 60_000, Public: true}
 	}
 	r := newRig(t, func(o *Options) {
-		o.Servers = []ServerOptions{{Name: "peer", Keep: everyList, Open: func(c exchange.Changes) (Back, error) {
+		o.Servers = []ServerOptions{{Name: "peer", Keep: everyList, Open: func(c mcp.Changes) (Back, error) {
 			return legacyback.New(legacyback.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
 				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`), Cache: hints})
 		}}}
@@ -136,19 +136,19 @@ func TestM2L08KeyOfKeptResults(t *testing.T) {
 func TestM2L08NotKept(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		hint exchange.CacheHint
+		hint mcp.CacheHint
 		keep []string
 	}{
-		{"private", exchange.CacheHint{TTL: 60_000}, everyList},
-		{"no ttl", exchange.CacheHint{Public: true}, everyList},
-		{"method not named", exchange.CacheHint{TTL: 60_000, Public: true}, []string{"prompts/list"}},
+		{"private", mcp.CacheHint{TTL: 60_000}, everyList},
+		{"no ttl", mcp.CacheHint{Public: true}, everyList},
+		{"method not named", mcp.CacheHint{TTL: 60_000, Public: true}, []string{"prompts/list"}},
 	} {
 		t.Run("M2L-08 "+tt.name, func(t *testing.T) {
 			p := newPeer(t)
 			r := newRig(t, func(o *Options) {
-				o.Servers = []ServerOptions{{Name: "peer", Keep: tt.keep, Open: func(c exchange.Changes) (Back, error) {
+				o.Servers = []ServerOptions{{Name: "peer", Keep: tt.keep, Open: func(c mcp.Changes) (Back, error) {
 					return legacyback.New(legacyback.Options{Name: "peer", URL: p.URL, Changes: c, ClientInfo: []byte(`{}`),
-						Cache: map[string]exchange.CacheHint{"tools/list": tt.hint}})
+						Cache: map[string]mcp.CacheHint{"tools/list": tt.hint}})
 				}}}
 			})
 			r.list(t, "")
@@ -223,8 +223,8 @@ func TestM2L08ProfilesDoNotShare(t *testing.T) {
 			t.Fatal(err)
 		}
 		var keys [2]cacheKey
-		for i, who := range []exchange.Principal{"ada", "bob"} {
-			req := &exchange.Request{Method: "resources/read", Params: []byte(`{"uri":"u:x"}`), Principal: who}
+		for i, who := range []mcp.Principal{"ada", "bob"} {
+			req := &mcp.Request{Method: "resources/read", Params: []byte(`{"uri":"u:x"}`), Principal: who}
 			if err := p.admit(req); err != nil {
 				t.Fatal(err)
 			}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/budget"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -99,7 +99,7 @@ func TestM2L08WaitersAfterTheirLeader(t *testing.T) {
 // has left.
 type slowBack struct{ asked atomic.Int32 }
 
-func (b *slowBack) Serve(ctx context.Context, _ *exchange.Request, _ exchange.Exchange) (*exchange.Result, error) {
+func (b *slowBack) Serve(ctx context.Context, _ *mcp.Request, _ mcp.Caller) (*mcp.Result, error) {
 	if b.asked.Add(1) == 1 {
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
@@ -114,7 +114,7 @@ func TestM2L08LeaderLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(slowBack)
 		k := &keeper{cache: newTestCache(t), server: "peer", methods: map[string]bool{"tools/list": true}, next: b, metrics: noMetrics{}}
-		req := &exchange.Request{Method: "tools/list"}
+		req := &mcp.Request{Method: "tools/list"}
 		ctx, leave := context.WithCancel(t.Context())
 		left := make(chan error, 1)
 		go func() { _, err := k.Serve(ctx, req, nil); left <- err }()
@@ -148,8 +148,8 @@ func newTestCache(t *testing.T) *cache {
 }
 
 // publicTools is a result that is public for 5 s.
-func publicTools() *exchange.Result {
-	res := exchange.NewResult([]byte(`{"tools":[]}`), nil)
-	res.Cache = exchange.CacheHint{TTL: 5000, Public: true}
+func publicTools() *mcp.Result {
+	res := mcp.NewResult([]byte(`{"tools":[]}`), nil)
+	res.Cache = mcp.CacheHint{TTL: 5000, Public: true}
 	return res
 }

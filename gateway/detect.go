@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -50,7 +50,7 @@ type Finding struct {
 	// question yet, and is to be asked on.
 	Starting bool
 	// Description is the server's account of itself; nil if it gave none.
-	Description *exchange.Description
+	Description *mcp.Description
 }
 
 // DetectOptions configure a Detector.
@@ -75,7 +75,7 @@ type DetectOptions struct {
 	// Memory is what is known of the server from earlier runs; nil for nothing.
 	Memory Memory
 	// Changes hears that what was remembered of the server has changed. Nil means nobody.
-	Changes exchange.Changes
+	Changes mcp.Changes
 	// Timeout bounds one probe. Zero means DefaultProbeTimeout.
 	Timeout time.Duration
 	// Patience bounds how long a request waits for the first verdict. Zero means
@@ -138,7 +138,7 @@ func Detect(o DetectOptions) (*Detector, error) {
 		closing: make(chan struct{}),
 		doubts:  make(chan string, 1),
 		asks:    make(chan struct{}, 1),
-		err:     exchange.ErrStarting,
+		err:     mcp.ErrStarting,
 		changed: make(chan struct{}),
 		onSwap:  func(error) {},
 	}

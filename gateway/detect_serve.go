@@ -6,16 +6,16 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Serve implements [exchange.Handler]. What a back was running when it was found to be
+// Serve implements [mcp.Handler]. What a back was running when it was found to be
 // of the wrong era is run again by the right one, if it can't do twice what was asked
 // for once.
-func (d *Detector) Serve(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+func (d *Detector) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
 	for {
 		back, err := d.await(ctx, req.Era)
 		if err != nil {
@@ -25,15 +25,15 @@ func (d *Detector) Serve(ctx context.Context, req *exchange.Request, x exchange.
 		switch {
 		case err == nil || !d.wasWrong(ctx, back, err):
 			return res, err
-		case !errors.Is(err, exchange.ErrOtherEra) && !spec.Repeatable(req.Method):
+		case !errors.Is(err, mcp.ErrOtherEra) && !spec.Repeatable(req.Method):
 			return nil, wire.Errorf(spec.CodeInternal, "server %q was found to speak %s while it ran %s; the request may have taken effect and was not repeated: check before sending it again",
 				d.opts.Name, d.Era().Speaks(), req.Method)
 		}
 	}
 }
 
-// Describe implements [exchange.Describer].
-func (d *Detector) Describe(ctx context.Context, req *exchange.Request) (*exchange.Description, error) {
+// Describe implements [mcp.Describer].
+func (d *Detector) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
 	if d.recall != nil {
 		if known := d.recall.describe(req); known != nil {
 			return known, nil
@@ -43,7 +43,7 @@ func (d *Detector) Describe(ctx context.Context, req *exchange.Request) (*exchan
 }
 
 // describe has the server describe itself.
-func (d *Detector) describe(ctx context.Context, req *exchange.Request) (*exchange.Description, error) {
+func (d *Detector) describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
 	for {
 		back, err := d.await(ctx, req.Era)
 		if err == nil {
@@ -64,35 +64,35 @@ func (d *Detector) describe(ctx context.Context, req *exchange.Request) (*exchan
 
 // isNews reports whether what a back with such an error tells of its server is what that
 // has said: of one that is away it is what was known before.
-func isNews(err error) bool { return err == nil || errors.Is(err, exchange.ErrStarting) }
+func isNews(err error) bool { return err == nil || errors.Is(err, mcp.ErrStarting) }
 
-// Watch implements [exchange.Source].
-func (d *Detector) Watch(ctx context.Context, p exchange.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
+// Watch implements [mcp.Source].
+func (d *Detector) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
 	for {
 		back, err := d.await(ctx, spec.Unknown)
 		if err != nil {
 			return nil, nil, err
 		}
 		honored, release, err := back.Watch(ctx, p, want)
-		if err == nil || !errors.Is(err, exchange.ErrOtherEra) || !d.wasWrong(ctx, back, err) {
+		if err == nil || !errors.Is(err, mcp.ErrOtherEra) || !d.wasWrong(ctx, back, err) {
 			return honored, release, err
 		}
 	}
 }
 
-// Link implements [exchange.Linker].
-func (d *Detector) Link(ctx context.Context, req *exchange.Request, m *wire.Message, h exchange.Hearer) (exchange.Link, []byte, error) {
+// Link implements [mcp.Linker].
+func (d *Detector) Link(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.Hearer) (mcp.Link, []byte, error) {
 	defer d.beginLink()()
 	back, err := d.await(ctx, spec.Legacy)
 	if err != nil {
 		return nil, nil, err
 	}
-	linker, ok := back.(exchange.Linker)
+	linker, ok := back.(mcp.Linker)
 	if !ok {
 		return nil, nil, nil
 	}
 	l, answer, err := linker.Link(ctx, req, m, h)
-	refused := l == nil && err == nil && d.opts.Launcher != nil || errors.Is(err, exchange.ErrOtherEra)
+	refused := l == nil && err == nil && d.opts.Launcher != nil || errors.Is(err, mcp.ErrOtherEra)
 	switch {
 	case refused && d.asked(ctx, back) && d.Era() == spec.Modern:
 		return nil, nil, nil
@@ -140,7 +140,7 @@ func (d *Detector) letLink(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-d.closing:
-			return exchange.ErrShutdown
+			return mcp.ErrShutdown
 		}
 	}
 	return nil
@@ -150,9 +150,9 @@ func (d *Detector) letLink(ctx context.Context) error {
 // server may have to be asked for that.
 func (d *Detector) wasWrong(ctx context.Context, back Back, err error) bool {
 	switch {
-	case errors.Is(err, exchange.ErrOtherEra):
+	case errors.Is(err, mcp.ErrOtherEra):
 		return d.asked(ctx, back)
-	case errors.Is(err, exchange.ErrShutdown):
+	case errors.Is(err, mcp.ErrShutdown):
 		return d.replaced(back)
 	}
 	return false
@@ -213,17 +213,17 @@ func (d *Detector) await(ctx context.Context, era spec.Era) (Back, error) {
 		switch {
 		case back != nil:
 			return back, nil
-		case !errors.Is(err, exchange.ErrStarting):
+		case !errors.Is(err, mcp.ErrStarting):
 			return nil, fmt.Errorf("server %q can't be used: %w", d.opts.Name, err)
 		}
 		select {
 		case <-changed:
 		case <-late.C:
-			return nil, fmt.Errorf("server %q is still %w after %v; try again later, or raise timeouts.connect if it always takes that long", d.opts.Name, exchange.ErrStarting, d.opts.Patience)
+			return nil, fmt.Errorf("server %q is still %w after %v; try again later, or raise timeouts.connect if it always takes that long", d.opts.Name, mcp.ErrStarting, d.opts.Patience)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-d.closing:
-			return nil, exchange.ErrShutdown
+			return nil, mcp.ErrShutdown
 		}
 	}
 }
@@ -278,7 +278,7 @@ func (d *Detector) look(era spec.Era) (Back, <-chan struct{}, error) {
 		return back, changed, err
 	case discover:
 		d.ask()
-		return nil, changed, exchange.ErrStarting
+		return nil, changed, mcp.ErrStarting
 	}
 	d.settle(Finding{Era: spec.Legacy, Why: "its client does"})
 	d.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -61,9 +61,9 @@ func TestSwapInFlight(t *testing.T) {
 
 // served returns the text of a request's result, or of its error.
 func served(d *Detector, method string) string {
-	req := &exchange.Request{
+	req := &mcp.Request{
 		Method: method, Params: []byte(`{"name":"x"}`), Era: spec.Modern, Revision: spec.LatestModern,
-		Profile: exchange.Profile{Scope: "s/a", Capabilities: []byte("{}")},
+		Profile: mcp.Profile{Scope: "s/a", Capabilities: []byte("{}")},
 	}
 	res, err := d.Serve(context.Background(), req, nil)
 	if err != nil {
@@ -86,7 +86,7 @@ func TestDetectorSaysThatItCantServe(t *testing.T) {
 		}
 		defer d.Close(t.Context())
 		begun := time.Now()
-		_, err = d.Serve(t.Context(), &exchange.Request{Method: spec.MethodToolsList}, nil)
+		_, err = d.Serve(t.Context(), &mcp.Request{Method: spec.MethodToolsList}, nil)
 		if err == nil || !strings.Contains(err.Error(), "no such thing") || time.Since(begun) > 0 || d.Err() == nil || d.Err().Error() != "no such thing" {
 			t.Errorf("Serve() = %v after %v, Err() = %v, want what prevents it, at once", err, time.Since(begun), d.Err())
 		}

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -20,15 +20,15 @@ type eraBack struct {
 	started, closed atomic.Int32
 }
 
-func (b *eraBack) Serve(context.Context, *exchange.Request, exchange.Exchange) (*exchange.Result, error) {
-	return exchange.NewResult([]byte(`{"era":"`+b.era.String()+`"}`), nil), nil
+func (b *eraBack) Serve(context.Context, *mcp.Request, mcp.Caller) (*mcp.Result, error) {
+	return mcp.NewResult([]byte(`{"era":"`+b.era.String()+`"}`), nil), nil
 }
 
-func (b *eraBack) Describe(context.Context, *exchange.Request) (*exchange.Description, error) {
-	return &exchange.Description{Capabilities: []byte(`{}`)}, nil
+func (b *eraBack) Describe(context.Context, *mcp.Request) (*mcp.Description, error) {
+	return &mcp.Description{Capabilities: []byte(`{}`)}, nil
 }
 
-func (b *eraBack) Watch(context.Context, exchange.Profile, []fanout.Topic) ([]fanout.Topic, func(), error) {
+func (b *eraBack) Watch(context.Context, mcp.Profile, []fanout.Topic) ([]fanout.Topic, func(), error) {
 	return nil, func() {}, nil
 }
 
@@ -74,7 +74,7 @@ func newScene(t *testing.T, f Finding) *scene {
 }
 
 func (s *scene) serve(t *testing.T) (string, error) {
-	res, err := s.Serve(t.Context(), &exchange.Request{Method: "tools/list"}, nil)
+	res, err := s.Serve(t.Context(), &mcp.Request{Method: "tools/list"}, nil)
 	if err != nil {
 		return "", err
 	}
@@ -86,7 +86,7 @@ func TestDetectorServesAsTheProbeFound(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newScene(t, Finding{Era: era, Why: "it said so"})
 			defer s.Close(t.Context())
-			if s.Era() != spec.Unknown || !errors.Is(s.Err(), exchange.ErrStarting) {
+			if s.Era() != spec.Unknown || !errors.Is(s.Err(), mcp.ErrStarting) {
 				t.Errorf("before the first probe: era %v, err %v", s.Era(), s.Err())
 			}
 			if got, err := s.serve(t); got != `{"era":"`+era.String()+`"}` {
@@ -127,8 +127,8 @@ func TestDetectorTellsThatItStarts(t *testing.T) {
 		s.slow.Store(int64(8 * time.Second))
 		defer s.Close(t.Context())
 		begin := time.Now()
-		_, err := s.Describe(t.Context(), &exchange.Request{})
-		if took := time.Since(begin); !errors.Is(err, exchange.ErrStarting) || took != s.opts.Patience || !strings.Contains(err.Error(), "raise timeouts.connect") {
+		_, err := s.Describe(t.Context(), &mcp.Request{})
+		if took := time.Since(begin); !errors.Is(err, mcp.ErrStarting) || took != s.opts.Patience || !strings.Contains(err.Error(), "raise timeouts.connect") {
 			t.Errorf("Describe() = %v after %v, want ErrStarting after %v, and what to do", err, took, s.opts.Patience)
 		}
 		s.finding.Store(&Finding{Era: spec.Modern})
@@ -236,8 +236,8 @@ func TestDetectorClosesInTheMiddle(t *testing.T) {
 		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if err := <-done; err != exchange.ErrShutdown {
-			t.Errorf("Serve() = %v, want %v", err, exchange.ErrShutdown)
+		if err := <-done; err != mcp.ErrShutdown {
+			t.Errorf("Serve() = %v, want %v", err, mcp.ErrShutdown)
 		}
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -53,7 +53,7 @@ func (g *Gateway) serveElsewhere(w http.ResponseWriter, r *http.Request) {
 
 // serve checks what both eras demand of an HTTP request, its origin aside, and reads
 // its message. share is the sender's.
-func (s *server) serve(w http.ResponseWriter, r *http.Request, share exchange.Share) {
+func (s *server) serve(w http.ResponseWriter, r *http.Request, share mcp.Share) {
 	if r.Method != http.MethodPost {
 		if r.Method == http.MethodGet && transport.IsUpgrade(r) {
 			s.g.serveSocket(w, r, s)
@@ -65,7 +65,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, share exchange.Sh
 	if !s.g.checkJSON(w, r) {
 		return
 	}
-	in := exchange.NewRoom(s, share)
+	in := mcp.NewRoom(s, share)
 	defer in.Release()
 	body, ok := s.g.readBody(w, r, s, &in)
 	if !ok {
@@ -108,7 +108,7 @@ func endChunked(w http.ResponseWriter, r *http.Request) {
 //
 // Spec: 2026-07-28, basic/versioning, Backward Compatibility with
 // Initialization-Based Versions.
-func (s *server) route(w http.ResponseWriter, r *http.Request, body []byte, share exchange.Share) {
+func (s *server) route(w http.ResponseWriter, r *http.Request, body []byte, share mcp.Share) {
 	header := headerEra(r.Header)
 	m := s.read(w, r, body, header)
 	if m == nil {
@@ -168,7 +168,7 @@ func (s *server) statusTooLong(m *wire.Message, header spec.Era) int {
 func (s *server) read(w http.ResponseWriter, r *http.Request, body []byte, header spec.Era) *wire.Message {
 	m, err := s.parse(body)
 	var envelope *wire.EnvelopeError
-	var tooLong *exchange.TooLongError
+	var tooLong *mcp.TooLongError
 	switch {
 	case err == nil:
 		return &m

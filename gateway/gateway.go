@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/budget"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -30,14 +30,14 @@ const (
 
 // A Back is an upstream with a life: legacyback.Back is one.
 type Back interface {
-	exchange.Upstream
+	mcp.Upstream
 	// Start connects in the background, and keeps trying, so that the state of
 	// the server is known before the first request.
 	Start()
 	// Era is the upstream's; spec.Unknown as long as it is not known.
 	Era() spec.Era
 	// Err returns nil once the upstream was reached, else why it was not yet:
-	// [exchange.ErrStarting] until the first attempt has ended.
+	// [mcp.ErrStarting] until the first attempt has ended.
 	Err() error
 	// Close ends everything upstream and joins what runs. ctx bounds how
 	// politely.
@@ -83,7 +83,7 @@ type ServerOptions struct {
 	// Name is the endpoint's last path segment. Required.
 	Name string
 	// Open builds the back, which reports changes to c. Required.
-	Open func(c exchange.Changes) (Back, error)
+	Open func(c mcp.Changes) (Back, error)
 	// Isolation says who may share upstream state. Empty means IsolatePrincipal.
 	Isolation Isolation
 	// Command says that each session upstream is a process of its own. With
@@ -137,7 +137,7 @@ type Options struct {
 	// default.
 	MaxDepth int
 	// Lengths bound parts of a client's message. Zero means their defaults.
-	Lengths exchange.Lengths
+	Lengths mcp.Lengths
 	// MaxRequests bounds the HTTP requests in flight, MaxRequestsEach those of one
 	// principal. Zero means the defaults of limits.Requests and limits.RequestsEach.
 	MaxRequests, MaxRequestsEach int
@@ -192,8 +192,8 @@ type Options struct {
 	// nothing but what the options say is shared. It is for programs that embed a
 	// Gateway and know their clients: whoever they refuse must not get here. It is
 	// called at once for many requests. Nil, or no principal, means
-	// [exchange.Anonymous].
-	Authenticate func(*http.Request) exchange.Principal
+	// [mcp.Anonymous].
+	Authenticate func(*http.Request) mcp.Principal
 
 	// Secrets are not repeated to clients in errors; nil means none. The Logger's handler
 	// hides them by itself, if it is to.
@@ -392,7 +392,7 @@ func (g *Gateway) Snapshot() Snapshot {
 		snap.Sessions += g.servers[name].former.Sessions()
 		ss := ServerSnapshot{Name: name, State: "ready"}
 		switch err := g.servers[name].back.Err(); {
-		case errors.Is(err, exchange.ErrStarting):
+		case errors.Is(err, mcp.ErrStarting):
 			ss.State = "starting"
 		case err != nil:
 			ss.State, ss.Error = "down", g.opts.Secrets.String(err.Error())

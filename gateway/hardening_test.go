@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -313,7 +313,7 @@ func TestSocketsAndParkedCallsAreByAddress(t *testing.T) {
 // to know. What the error is of, by which fronts decide, stays.
 func TestHardeningToldErrors(t *testing.T) {
 	dialed := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 80}, Err: io.ErrUnexpectedEOF}
-	inside := exchange.Inside(spec.CodeInternal, "server %q can't be reached: %v; try again", "x", transport.Reason{Err: dialed})
+	inside := mcp.Inside(spec.CodeInternal, "server %q can't be reached: %v; try again", "x", transport.Reason{Err: dialed})
 	for _, tt := range []struct {
 		name              string
 		err               error
@@ -322,10 +322,10 @@ func TestHardeningToldErrors(t *testing.T) {
 		{"nothing to leave out", errors.New("no room"), "no room", ""},
 		{"an address", inside, `server "x" can't be reached: unexpected EOF; try again; more is in the log of mcpbridge`, `server "x" can't be reached: dial tcp 10.1.2.3:80: unexpected EOF; try again`},
 		{"an address in a chain", fmt.Errorf("server can't be used: %w", dialed), "server can't be used: unexpected EOF", "server can't be used: dial tcp 10.1.2.3:80: unexpected EOF"},
-		{"the end of a session", exchange.LinkEnded(transport.Reason{Err: dialed}), "the session upstream has ended: unexpected EOF", "the session upstream has ended: dial tcp 10.1.2.3:80: unexpected EOF"},
+		{"the end of a session", mcp.LinkEnded(transport.Reason{Err: dialed}), "the session upstream has ended: unexpected EOF", "the session upstream has ended: dial tcp 10.1.2.3:80: unexpected EOF"},
 		{"a secret", errors.New("bad kn0wn-value"), "bad [hidden]", ""},
 		{"a server's own error", wire.Errorf(1, "bad kn0wn-value at 10.1.2.3:80"), "bad [hidden] at 10.1.2.3:80", ""},
-		{"a refusal", exchange.Refuse(spec.CodeMethodNotFound, "no kn0wn-value"), "no [hidden]", ""},
+		{"a refusal", mcp.Refuse(spec.CodeMethodNotFound, "no kn0wn-value"), "no [hidden]", ""},
 		{"an end of the client", fmt.Errorf("kn0wn-value: %w", context.Canceled), "request cancelled", ""},
 	} {
 		for _, debug := range []bool{false, true} {
@@ -336,7 +336,7 @@ func TestHardeningToldErrors(t *testing.T) {
 					want = tt.wantOfDebug
 				}
 				told := g.told(tt.err)
-				if got := exchange.WireError(told); got.Message != want {
+				if got := mcp.WireError(told); got.Message != want {
 					t.Errorf("clients are told %q, want %q", got.Message, want)
 				}
 				if !errors.Is(told, tt.err) {

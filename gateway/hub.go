@@ -8,13 +8,13 @@ import (
 	"sync"
 
 	"github.com/mcpbridge/mcpbridge/index"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // A hub carries changes from backs to streams: bus, index, mailboxes. It is the
-// exchange.Changes of every back. Safe for concurrent use.
+// mcp.Changes of every back. Safe for concurrent use.
 type hub struct {
 	index   *index.Index[fanout.Topic, *fanout.Mailbox]
 	bus     fanout.Bus
@@ -52,9 +52,9 @@ func newHub(opts Options, c *cache) *hub {
 // listen registers mail before it asks the upstream, so that no change falls
 // between the upstream's answer and the registration, and takes back what the
 // upstream did not grant.
-func (h *hub) listen(ctx context.Context, s *server, p exchange.Profile, want exchange.Filter, mail *fanout.Mailbox) (exchange.Filter, func(), error) {
+func (h *hub) listen(ctx context.Context, s *server, p mcp.Profile, want mcp.Filter, mail *fanout.Mailbox) (mcp.Filter, func(), error) {
 	if err := h.enter(s.name, mail); err != nil {
-		return exchange.Filter{}, nil, err
+		return mcp.Filter{}, nil, err
 	}
 	topics := want.Topics(p.Scope)
 	for _, t := range topics {
@@ -63,7 +63,7 @@ func (h *hub) listen(ctx context.Context, s *server, p exchange.Profile, want ex
 	honored, release, err := s.back.Watch(ctx, p, topics)
 	if err != nil {
 		h.exit(mail)
-		return exchange.Filter{}, nil, err
+		return mcp.Filter{}, nil, err
 	}
 	if len(honored) < len(topics) {
 		h.narrow(mail, topics, honored)
@@ -92,11 +92,11 @@ func (h *hub) enter(server string, mail *fanout.Mailbox) error {
 	defer h.mu.Unlock()
 	switch {
 	case h.closed:
-		return exchange.RefuseForNow("%v; listen again in a moment", exchange.ErrShutdown)
+		return mcp.RefuseForNow("%v; listen again in a moment", mcp.ErrShutdown)
 	case len(h.open) >= h.max:
 		h.metrics.Limit(server, limits.Streams.Key)
 		h.logger.Warn("listen stream refused: too many are open", "upstream", server, "limit", h.max)
-		return exchange.RefuseForNow("%d listen streams are open, the limit; close some, or %s", h.max, limits.Streams.Raise())
+		return mcp.RefuseForNow("%d listen streams are open, the limit; close some, or %s", h.max, limits.Streams.Raise())
 	}
 	h.open[mail] = struct{}{}
 	h.metrics.Streams(1)
@@ -132,7 +132,7 @@ func (h *hub) close() {
 	open := slices.AppendSeq(slices.Collect(maps.Keys(h.open)), maps.Keys(h.members))
 	h.mu.Unlock()
 	for _, mail := range open {
-		mail.End(exchange.ErrShutdown)
+		mail.End(mcp.ErrShutdown)
 	}
 	if first {
 		h.leave()

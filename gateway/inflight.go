@@ -5,8 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
@@ -22,14 +22,14 @@ type inflight struct {
 	max, each int64 // read-only
 
 	all    atomic.Int64
-	by     sync.Map     // exchange.Share -> *atomic.Int64, below zero once it is taken out
+	by     sync.Map     // mcp.Share -> *atomic.Int64, below zero once it is taken out
 	shares atomic.Int64 // how many by has
 }
 
 // A place is that of a request in flight.
 type place struct {
 	f     *inflight
-	share exchange.Share
+	share mcp.Share
 	mine  *atomic.Int64 // the share's counter
 }
 
@@ -44,7 +44,7 @@ func (p place) leave() {
 
 // enter counts a request of a share in, until it leaves its place. It returns the bound
 // that is reached, and its value; nil if there is room.
-func (f *inflight) enter(share exchange.Share) (p place, limit *limits.Limit, most int64) {
+func (f *inflight) enter(share mcp.Share) (p place, limit *limits.Limit, most int64) {
 	if f.all.Add(1) > f.max {
 		f.all.Add(-1)
 		return place{}, limits.Requests, f.max
@@ -59,7 +59,7 @@ func (f *inflight) enter(share exchange.Share) (p place, limit *limits.Limit, mo
 }
 
 // count counts one up for a share, and returns its counter and what it says.
-func (f *inflight) count(share exchange.Share) (*atomic.Int64, int64) {
+func (f *inflight) count(share mcp.Share) (*atomic.Int64, int64) {
 	for {
 		v, ok := f.by.Load(share)
 		if !ok {

@@ -5,12 +5,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
-func shareAt(n int) exchange.Share {
-	return exchange.NewShare(exchange.Anonymous, netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}))
+func shareAt(n int) mcp.Share {
+	return mcp.NewShare(mcp.Anonymous, netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}))
 }
 
 // counters returns how many shares have a counter.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
@@ -74,7 +74,7 @@ func TestEachLimitIsToldOfThreeTimes(t *testing.T) {
 			r := newRig(t, func(o *Options) {
 				p = newPeer(t)
 				o.Metrics = hits
-				o.Servers[0].Open = func(c exchange.Changes) (Back, error) {
+				o.Servers[0].Open = func(c mcp.Changes) (Back, error) {
 					return legacyback.New(legacyback.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, MaxMessage: 4000,
 						ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`), Metrics: upstreamTally{hits}})
 				}

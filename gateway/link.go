@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -14,8 +14,8 @@ import (
 // Link links a session with the server if both are legacy, and tells of it in one
 // line. What stands between the front and the back for single requests, the results
 // that are kept above all, has no part in such a session.
-func (s *server) Link(ctx context.Context, req *exchange.Request, m *wire.Message, h exchange.Hearer) (exchange.Link, []byte, error) {
-	linker, ok := s.back.(exchange.Linker)
+func (s *server) Link(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.Hearer) (mcp.Link, []byte, error) {
+	linker, ok := s.back.(mcp.Linker)
 	if !ok || s.shared {
 		return nil, nil, nil
 	}
@@ -41,13 +41,13 @@ func (s *server) cleanRefusal(answer []byte) []byte {
 
 // A linked is a Link whose calls are counted and told of.
 type linked struct {
-	exchange.Link
+	mcp.Link
 	s   *server
 	who caller
 }
 
-// Call implements [exchange.Link].
-func (l *linked) Call(m *wire.Message, o exchange.Outcome) {
+// Call implements [mcp.Link].
+func (l *linked) Call(m *wire.Message, o mcp.Outcome) {
 	c := &linkedCall{Outcome: o, l: l, method: m.Method, begin: time.Now()}
 	if l.s.logs(context.Background(), slog.LevelInfo) {
 		c.subject = subject(m.Method, m.Params)
@@ -56,13 +56,13 @@ func (l *linked) Call(m *wire.Message, o exchange.Outcome) {
 }
 
 type linkedCall struct {
-	exchange.Outcome
+	mcp.Outcome
 	l               *linked
 	method, subject string
 	begin           time.Time
 }
 
-// Answer implements [exchange.Outcome].
+// Answer implements [mcp.Outcome].
 func (c *linkedCall) Answer(text []byte, failed error) {
 	var we *wire.Error
 	if failed != nil && errors.As(failed, &we) {
@@ -72,7 +72,7 @@ func (c *linkedCall) Answer(text []byte, failed error) {
 	c.report(failed)
 }
 
-// Lost implements [exchange.Outcome].
+// Lost implements [mcp.Outcome].
 func (c *linkedCall) Lost(err error) {
 	c.Outcome.Lost(c.l.s.g.told(err))
 	c.report(err)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
@@ -90,7 +90,7 @@ func TestS02EndsWithTheVerdict(t *testing.T) {
 	var d *Detector
 	p := newPeer(t)
 	r := newRig(t, func(o *Options) {
-		o.Servers[0].Open = func(c exchange.Changes) (Back, error) {
+		o.Servers[0].Open = func(c mcp.Changes) (Back, error) {
 			var err error
 			d, err = Detect(DetectOptions{Name: "peer",
 				Probe: func(ctx context.Context) Finding {

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -18,11 +18,11 @@ const maxForgotten = 64
 var errLeft = errors.New("the session has ended")
 
 // A membership is the hold of one subscriber on topics that come and go. It is an
-// [exchange.Membership].
+// [mcp.Membership].
 type membership struct {
 	h    *hub
 	s    *server
-	p    exchange.Profile
+	p    mcp.Profile
 	mail *fanout.Mailbox
 
 	// mu guards the fields below, the index's pairs of mail with them. It is held
@@ -40,12 +40,12 @@ type hold struct {
 }
 
 // join registers mail without topics.
-func (h *hub) join(s *server, p exchange.Profile, mail *fanout.Mailbox) (*membership, error) {
+func (h *hub) join(s *server, p mcp.Profile, mail *fanout.Mailbox) (*membership, error) {
 	m := &membership{h: h, s: s, p: p, mail: mail, held: make(map[fanout.Topic]*hold), lost: make(map[fanout.Topic]*hold)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return nil, exchange.Refuse(spec.CodeInternal, "%v; try again in a moment", exchange.ErrShutdown)
+		return nil, mcp.Refuse(spec.CodeInternal, "%v; try again in a moment", mcp.ErrShutdown)
 	}
 	h.members[mail] = m
 	return m, nil
@@ -58,9 +58,9 @@ func (h *hub) member(mail *fanout.Mailbox) *membership {
 	return h.members[mail]
 }
 
-// Add implements [exchange.Membership]. What is asked for together is asked at
+// Add implements [mcp.Membership]. What is asked for together is asked at
 // the same time, so that the back can put it into one request.
-func (m *membership) Add(ctx context.Context, want exchange.Filter) (exchange.Filter, error) {
+func (m *membership) Add(ctx context.Context, want mcp.Filter) (mcp.Filter, error) {
 	topics := want.Topics(m.p.Scope)
 	held, errs := make([]bool, len(topics)), make([]error, len(topics))
 	var wg sync.WaitGroup
@@ -140,9 +140,9 @@ func (m *membership) settle(t fanout.Topic, h *hold, honored bool, release func(
 	return stands && honored
 }
 
-// Remove implements [exchange.Membership].
+// Remove implements [mcp.Membership].
 func (m *membership) Remove(uris ...string) {
-	for _, t := range (exchange.Filter{URIs: uris}).Topics(m.p.Scope) {
+	for _, t := range (mcp.Filter{URIs: uris}).Topics(m.p.Scope) {
 		m.mu.Lock()
 		h := m.held[t]
 		if h != nil {
@@ -171,7 +171,7 @@ func (m *membership) lose(t fanout.Topic, reason error) {
 	}
 }
 
-// Close implements [exchange.Membership].
+// Close implements [mcp.Membership].
 func (m *membership) Close() {
 	m.mu.Lock()
 	held, lost := m.held, m.lost

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -22,7 +22,7 @@ type guest struct {
 func (r *rig) join(t *testing.T) guest {
 	t.Helper()
 	s := r.g.servers["peer"]
-	req := &exchange.Request{Era: spec.Legacy, Principal: exchange.Anonymous, Capabilities: []byte("{}")}
+	req := &mcp.Request{Era: spec.Legacy, Principal: mcp.Anonymous, Capabilities: []byte("{}")}
 	if err := s.profiles.admit(req); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestMembershipFollowsUpstreamsAnswer(t *testing.T) {
 	r := newRig(t, nil)
 	r.peer.handle["resources/subscribe"] = refuseURI("a:no")
 	g := r.join(t)
-	honored, err := g.Add(t.Context(), exchange.Filter{Tools: true, URIs: []string{"a:1", "a:no", "a:2"}})
+	honored, err := g.Add(t.Context(), mcp.Filter{Tools: true, URIs: []string{"a:1", "a:no", "a:2"}})
 	if err != nil || fmt.Sprint(honored) != "{true false false [a:1 a:2]}" {
 		t.Fatalf("Add() = %v, %v, want all but a:no", honored, err)
 	}
@@ -81,7 +81,7 @@ func TestMembershipFollowsUpstreamsAnswer(t *testing.T) {
 		t.Errorf("after Remove the first change = %q, want a:2's", got)
 	}
 
-	if honored, err = g.Add(t.Context(), exchange.Filter{URIs: []string{"a:1"}}); err != nil || len(honored.URIs) != 1 {
+	if honored, err = g.Add(t.Context(), mcp.Filter{URIs: []string{"a:1"}}); err != nil || len(honored.URIs) != 1 {
 		t.Fatalf("Add() after Remove = %v, %v, want a:1", honored, err)
 	}
 	r.peer.push(updated("a:1"))
@@ -93,7 +93,7 @@ func TestMembershipFollowsUpstreamsAnswer(t *testing.T) {
 func TestMembershipLeavesNothing(t *testing.T) {
 	r := newRig(t, nil)
 	g := r.join(t)
-	if _, err := g.Add(t.Context(), exchange.Filter{Tools: true, URIs: []string{"a:1", "a:2"}}); err != nil {
+	if _, err := g.Add(t.Context(), mcp.Filter{Tools: true, URIs: []string{"a:1", "a:2"}}); err != nil {
 		t.Fatal(err)
 	}
 	if s := r.g.Snapshot(); s.Pairs != 3 || s.Members != 1 {
@@ -105,7 +105,7 @@ func TestMembershipLeavesNothing(t *testing.T) {
 		t.Errorf("snapshot = %+v after Close, want nothing", s)
 	}
 	r.eventually(t, "unsubscribed", func() bool { return len(r.peer.sent("resources/unsubscribe")) == 2 })
-	if _, err := g.Add(t.Context(), exchange.Filter{Tools: true}); !errors.Is(err, errLeft) {
+	if _, err := g.Add(t.Context(), mcp.Filter{Tools: true}); !errors.Is(err, errLeft) {
 		t.Errorf("Add() after Close = %v, want %v", err, errLeft)
 	}
 }
@@ -115,9 +115,9 @@ func TestMembershipRemovedWhileAsked(t *testing.T) {
 	asked, answer := make(chan bool, 2), make(chan bool)
 	r.peer.handle["resources/subscribe"] = func(*peerCall) string { asked <- true; <-answer; return `{}` }
 	g := r.join(t)
-	added := make(chan exchange.Filter)
+	added := make(chan mcp.Filter)
 	go func() {
-		honored, _ := g.Add(context.Background(), exchange.Filter{URIs: []string{"a:1"}})
+		honored, _ := g.Add(context.Background(), mcp.Filter{URIs: []string{"a:1"}})
 		added <- honored
 	}()
 	<-asked
@@ -137,10 +137,10 @@ func TestMembershipRemovedWhileAsked(t *testing.T) {
 func TestMembershipLosesTopic(t *testing.T) {
 	r := newRig(t, nil)
 	g := r.join(t)
-	if _, err := g.Add(t.Context(), exchange.Filter{URIs: []string{"a:1", "a:2"}}); err != nil {
+	if _, err := g.Add(t.Context(), mcp.Filter{URIs: []string{"a:1", "a:2"}}); err != nil {
 		t.Fatal(err)
 	}
-	lost := exchange.Filter{URIs: []string{"a:1"}}.Topics(g.p.Scope)[0]
+	lost := mcp.Filter{URIs: []string{"a:1"}}.Topics(g.p.Scope)[0]
 	r.g.hub.End(lost, errors.New("refused after a restart"))
 	if got := g.next(t); !strings.HasSuffix(got, "a:1") {
 		t.Errorf("change = %q, want a last one of a:1", got)
@@ -148,7 +148,7 @@ func TestMembershipLosesTopic(t *testing.T) {
 	if _, ended := g.mail.Ended(); ended || r.g.hub.Wanted(lost) {
 		t.Errorf("mailbox ended = %v, topic wanted = %v, want neither", ended, r.g.hub.Wanted(lost))
 	}
-	if honored, err := g.Add(t.Context(), exchange.Filter{URIs: []string{lost.URI}}); err != nil || len(honored.URIs) != 1 {
+	if honored, err := g.Add(t.Context(), mcp.Filter{URIs: []string{lost.URI}}); err != nil || len(honored.URIs) != 1 {
 		t.Errorf("Add() of what was lost = %v, %v, want it back", honored, err)
 	}
 }
@@ -158,8 +158,8 @@ func TestMembershipEndsWithGateway(t *testing.T) {
 	g := r.join(t)
 	r.g.EndStreams()
 	<-g.mail.Ready()
-	if reason, ended := g.mail.Ended(); !ended || reason != exchange.ErrShutdown {
-		t.Errorf("Ended() = %v, %v, want %v", reason, ended, exchange.ErrShutdown)
+	if reason, ended := g.mail.Ended(); !ended || reason != mcp.ErrShutdown {
+		t.Errorf("Ended() = %v, %v, want %v", reason, ended, mcp.ErrShutdown)
 	}
 	if _, err := r.g.hub.join(g.s, g.p, g.mail); err == nil {
 		t.Error("join() after the end succeeded")

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/budget"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // A client that announces a large body and sends none of it would have the gateway
@@ -63,7 +63,7 @@ func TestLongPartsAreRefused(t *testing.T) {
 			limits := &tally{}
 			r := newRig(t, func(o *Options) {
 				o.Metrics = limits
-				o.Lengths = exchange.Lengths{ID: 250, ProgressToken: 250, Method: 250, URI: 250, Filter: 400, ClientInfo: 250, Capabilities: 250}
+				o.Lengths = mcp.Lengths{ID: 250, ProgressToken: 250, Method: 250, URI: 250, Filter: 400, ClientInfo: 250, Capabilities: 250}
 			})
 			header, status := modernHeaders(tt.method, tt.name), http.StatusBadRequest
 			if tt.method == "" {
@@ -109,7 +109,7 @@ func TestRequestsInFlightAreBounded(t *testing.T) {
 			limits := &tally{}
 			r := newRig(t, func(o *Options) {
 				o.Metrics, o.MaxRequests = limits, 2
-				o.Authenticate = func(r *http.Request) exchange.Principal { return exchange.Principal(r.Header.Get("X-User")) }
+				o.Authenticate = func(r *http.Request) mcp.Principal { return mcp.Principal(r.Header.Get("X-User")) }
 				if limit == "requests_each" {
 					o.MaxRequests, o.MaxRequestsEach = 100, 2
 				}
@@ -183,7 +183,7 @@ func TestProfilesKeepNoTexts(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	for n := range clients {
 		text := fmt.Sprintf(`{"experimental":{"x%d":%q}}`, n, strings.Repeat("x", each))
-		if err := p.admit(&exchange.Request{Principal: exchange.Anonymous, Capabilities: []byte(text)}); err != nil {
+		if err := p.admit(&mcp.Request{Principal: mcp.Anonymous, Capabilities: []byte(text)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -202,7 +202,7 @@ func TestMemoryOfMessagesIsBounded(t *testing.T) {
 	limits := &tally{}
 	r := newRig(t, func(o *Options) {
 		o.Memory, o.Metrics = 16<<20, limits
-		o.Authenticate = func(r *http.Request) exchange.Principal { return exchange.Principal(r.Header.Get("X-User")) }
+		o.Authenticate = func(r *http.Request) mcp.Principal { return mcp.Principal(r.Header.Get("X-User")) }
 	})
 	hold := make(chan struct{})
 	r.peer.hold["tools/call"] = hold
@@ -279,7 +279,7 @@ func TestRequestsAndMemoryAreByAddress(t *testing.T) {
 		t.Errorf("the first = %d %s, want its answer", got.status, got.body)
 	}
 	at := func(addr string) *budget.Account {
-		return r.g.budget.Account(r.g.shareOf(&http.Request{RemoteAddr: addr}, exchange.Anonymous))
+		return r.g.budget.Account(r.g.shareOf(&http.Request{RemoteAddr: addr}, mcp.Anonymous))
 	}
 	if a, b, c := at("127.0.0.2:1"), at("127.0.0.2:2"), at("127.0.0.3:1"); a != b || a == c {
 		t.Error("accounts of memory are not by address")

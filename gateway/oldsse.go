@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
@@ -45,7 +45,7 @@ func (s *server) serveMessages(w http.ResponseWriter, r *http.Request) {
 	if session == nil || !s.g.checkJSON(w, r) {
 		return
 	}
-	in := exchange.NewRoom(s, s.g.shareOf(r, s.g.authenticate(r)))
+	in := mcp.NewRoom(s, s.g.shareOf(r, s.g.authenticate(r)))
 	defer in.Release()
 	body, ok := s.g.readBody(w, r, s, &in)
 	if !ok || !s.take(w, r, session, body) {
@@ -77,7 +77,7 @@ func (s *server) eventSession(w http.ResponseWriter, r *http.Request) *legacyfro
 func (s *server) take(w http.ResponseWriter, r *http.Request, session *legacyfront.EventSession, body []byte) bool {
 	m, err := s.parse(body)
 	header := headerEra(r.Header)
-	var tooLong *exchange.TooLongError
+	var tooLong *mcp.TooLongError
 	switch envelope := (*wire.EnvelopeError)(nil); {
 	case errors.As(err, &tooLong) && m.Kind() == wire.Request:
 		session.Refuse(m.ID, tooLong.Wire())
@@ -103,7 +103,7 @@ func (s *server) take(w http.ResponseWriter, r *http.Request, session *legacyfro
 // turn.
 func (s *server) tooModern(asked spec.Revision) *wire.Error {
 	supported := spec.Revisions(spec.Legacy)
-	e := *exchange.WireError(modernfront.Unsupported(asked, supported))
+	e := *mcp.WireError(modernfront.Unsupported(asked, supported))
 	e.Message = fmt.Sprintf("HTTP+SSE carries only what an initialize has opened, and not %s; initialize one of %v, or else %s", asked, supported, s.streamable())
 	return &e
 }

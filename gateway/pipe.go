@@ -7,8 +7,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -53,10 +53,10 @@ func (g *Gateway) ServeConn(ctx context.Context, conn transport.Conn, server str
 	if s == nil {
 		return errors.Join(g.unknownServer(server), conn.Close())
 	}
-	return s.serveConn(ctx, conn, exchange.Share{Principal: exchange.Anonymous})
+	return s.serveConn(ctx, conn, mcp.Share{Principal: mcp.Anonymous})
 }
 
-func (s *server) serveConn(ctx context.Context, conn transport.Conn, share exchange.Share) error {
+func (s *server) serveConn(ctx context.Context, conn transport.Conn, share mcp.Share) error {
 	reachable, lose := context.WithCancelCause(context.Background())
 	defer lose(nil)
 	p := &pipe{s: s, conn: conn, lose: lose}
@@ -157,7 +157,7 @@ func (p *pipe) reportSlow() {
 // receive takes one message, or a batch.
 func (p *pipe) receive(text []byte) {
 	m, err := p.s.parse(text)
-	var tooLong *exchange.TooLongError
+	var tooLong *mcp.TooLongError
 	switch envelope := (*wire.EnvelopeError)(nil); {
 	case errors.As(err, &tooLong):
 		p.refuse(m.ID, tooLong.Wire())

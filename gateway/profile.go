@@ -11,7 +11,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/mcpbridge/mcpbridge/internal/budget"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -37,7 +37,7 @@ type profiler struct {
 	hideTasks    []string        // hide, with that of tasks
 	one          bool            // there is one session upstream for all
 	era          func() spec.Era // the upstream's; set before the first admit
-	known        *lru.Cache[profileKey, exchange.Profile]
+	known        *lru.Cache[profileKey, mcp.Profile]
 	account      *budget.Account // that what is known takes from; nil for no bound
 }
 
@@ -51,7 +51,7 @@ type profileKey struct {
 
 // profileParts are what a profile is made of.
 type profileParts struct {
-	principal          exchange.Principal
+	principal          mcp.Principal
 	capabilities, info []byte
 	tasks              bool // the client and its server have the tasks extension in common
 
@@ -90,12 +90,12 @@ func newProfiler(so ServerOptions) (*profiler, error) {
 		one: so.oneSession(), era: func() spec.Era { return spec.Unknown },
 	}
 	var err error
-	p.known, err = lru.NewWithEvict(maxProfiles, func(_ profileKey, prof exchange.Profile) { p.forgotten(prof) })
+	p.known, err = lru.NewWithEvict(maxProfiles, func(_ profileKey, prof mcp.Profile) { p.forgotten(prof) })
 	return p, err
 }
 
 // admit sets the request's profile.
-func (p *profiler) admit(req *exchange.Request) error {
+func (p *profiler) admit(req *mcp.Request) error {
 	parts := profileParts{capabilities: req.Capabilities, tasks: p.sharesTasks(req)}
 	if p.isolation != IsolateNothing {
 		parts.principal = req.Principal
@@ -120,13 +120,13 @@ func (p *profiler) admit(req *exchange.Request) error {
 // sharesTasks reports whether a request's client and its server may have the tasks
 // extension in common. The server's era is looked at only for clients that speak of the
 // extension.
-func (p *profiler) sharesTasks(req *exchange.Request) bool {
+func (p *profiler) sharesTasks(req *mcp.Request) bool {
 	return req.Era == spec.Modern && bytes.Contains(req.Capabilities, []byte(spec.ExtensionTasks)) && p.era() == spec.Modern
 }
 
 // remember keeps a profile that is small, as long as there is memory: one that is
 // forgotten is computed anew.
-func (p *profiler) remember(key profileKey, prof exchange.Profile) {
+func (p *profiler) remember(key profileKey, prof mcp.Profile) {
 	size := profileSize(prof)
 	if size > profileOverhead+maxProfile || p.account != nil && !p.account.Take(size) {
 		return
@@ -137,27 +137,27 @@ func (p *profiler) remember(key profileKey, prof exchange.Profile) {
 }
 
 // forgotten gives back the memory of a profile.
-func (p *profiler) forgotten(prof exchange.Profile) {
+func (p *profiler) forgotten(prof mcp.Profile) {
 	if p.account != nil {
 		p.account.Give(profileSize(prof))
 	}
 }
 
 // profileSize is what a profile takes that is remembered, in bytes.
-func profileSize(prof exchange.Profile) int64 {
+func profileSize(prof mcp.Profile) int64 {
 	return int64(profileOverhead + len(prof.Capabilities) + len(prof.ClientInfo))
 }
 
 // profile computes a profile. Its scope is a digest, not the parts: it stands in
 // logs and on the bus, and a principal may be a secret.
-func (p *profiler) profile(parts *profileParts) exchange.Profile {
+func (p *profiler) profile(parts *profileParts) mcp.Profile {
 	hide := p.hideTasks
 	if parts.tasks {
 		hide = p.hide
 	}
-	prof := exchange.Profile{
+	prof := mcp.Profile{
 		Principal:    parts.principal,
-		Capabilities: exchange.Crossing(parts.capabilities, p.experimental, hide),
+		Capabilities: mcp.Crossing(parts.capabilities, p.experimental, hide),
 		Single:       p.isolation == IsolateRequest && parts.session == "",
 		Revision:     parts.revision,
 	}

@@ -4,14 +4,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // Whatever differs in a part has another key, whether the text is short or long.
 func TestProfileKeys(t *testing.T) {
 	long := strings.Repeat("x", 70)
 	seen := make(map[profileKey]profileParts)
-	for _, principal := range []exchange.Principal{"a", "ab", exchange.Principal(long), exchange.Principal(long + "x")} {
+	for _, principal := range []mcp.Principal{"a", "ab", mcp.Principal(long), mcp.Principal(long + "x")} {
 		for _, session := range []string{"", "a", long} {
 			for _, capabilities := range []string{"{}", `{"a":{}}`, `{"` + long + `":{}}`} {
 				for _, info := range []string{"", "{}", `{"name":"` + long + `"}`} {
@@ -30,7 +30,7 @@ func TestProfileKeys(t *testing.T) {
 }
 
 func BenchmarkProfileKey(b *testing.B) {
-	p := profileParts{principal: exchange.Anonymous, capabilities: []byte(`{"elicitation":{}}`)}
+	p := profileParts{principal: mcp.Anonymous, capabilities: []byte(`{"elicitation":{}}`)}
 	b.ReportAllocs()
 	for b.Loop() {
 		p.key()

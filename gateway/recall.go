@@ -7,8 +7,8 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -23,12 +23,12 @@ type Memory interface {
 	Era() spec.Era
 	// Recall returns what the server said of itself to a client of these capabilities;
 	// nil if that is not known.
-	Recall(req *exchange.Request) *exchange.Description
+	Recall(req *mcp.Request) *mcp.Description
 	// Found keeps the verdict on the server.
 	Found(era spec.Era)
 	// Told keeps what the server said of itself to such a client, as one of an era, and
 	// names what of that is not as it was remembered.
-	Told(req *exchange.Request, era spec.Era, d *exchange.Description) (differs []string)
+	Told(req *mcp.Request, era spec.Era, d *mcp.Description) (differs []string)
 }
 
 // A recall answers server/discover from what a server said in an earlier run, as long as
@@ -39,13 +39,13 @@ type recall struct {
 
 	// mu guards the fields below. It is held for map work only.
 	mu     sync.Mutex
-	given  *lru.Cache[string, *exchange.Description] // what a scope was told from memory
-	spoken *lru.Cache[string, struct{}]              // scopes that the server has answered
-	off    bool                                      // the server could not be started, or asked
+	given  *lru.Cache[string, *mcp.Description] // what a scope was told from memory
+	spoken *lru.Cache[string, struct{}]         // scopes that the server has answered
+	off    bool                                 // the server could not be started, or asked
 }
 
 func newRecall(d *Detector) (*recall, error) {
-	given, err := lru.New[string, *exchange.Description](maxRecalled)
+	given, err := lru.New[string, *mcp.Description](maxRecalled)
 	if err != nil {
 		return nil, err
 	}
@@ -58,9 +58,9 @@ func newRecall(d *Detector) (*recall, error) {
 
 // describe returns what is remembered, nil if the server itself is to say it. The first
 // of a scope has the server asked meanwhile.
-func (r *recall) describe(req *exchange.Request) *exchange.Description {
+func (r *recall) describe(req *mcp.Request) *mcp.Description {
 	scope := req.Profile.Scope
-	if err := r.d.Err(); err != nil && !errors.Is(err, exchange.ErrStarting) {
+	if err := r.d.Err(); err != nil && !errors.Is(err, mcp.ErrStarting) {
 		r.failed()
 	}
 	r.mu.Lock()
@@ -81,7 +81,7 @@ func (r *recall) describe(req *exchange.Request) *exchange.Description {
 }
 
 // verify asks the server what was told in its place.
-func (r *recall) verify(req *exchange.Request) {
+func (r *recall) verify(req *mcp.Request) {
 	ctx, cancel := context.WithTimeout(r.d.live, r.d.opts.Patience)
 	defer cancel()
 	if _, err := r.d.describe(ctx, req); err != nil && r.d.live.Err() == nil {
@@ -93,7 +93,7 @@ func (r *recall) verify(req *exchange.Request) {
 // told takes what the server has said of itself. Where it is not what was remembered,
 // those who listen are told that the lists have changed. Nothing is remembered of a server
 // whose era is a guess.
-func (r *recall) told(req *exchange.Request, era spec.Era, d *exchange.Description, guess bool) {
+func (r *recall) told(req *mcp.Request, era spec.Era, d *mcp.Description, guess bool) {
 	scope := req.Profile.Scope
 	r.mu.Lock()
 	given, _ := r.given.Get(scope)

@@ -9,25 +9,25 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
 // A notepad is a Memory of one record.
 type notepad struct {
 	era    spec.Era
-	was    *exchange.Description
+	was    *mcp.Description
 	differ []string
 	found  []spec.Era
 	told   int
 }
 
-func (n *notepad) Era() spec.Era                                  { return n.era }
-func (n *notepad) Recall(*exchange.Request) *exchange.Description { return n.was }
-func (n *notepad) Found(era spec.Era)                             { n.found = append(n.found, era) }
+func (n *notepad) Era() spec.Era                        { return n.era }
+func (n *notepad) Recall(*mcp.Request) *mcp.Description { return n.was }
+func (n *notepad) Found(era spec.Era)                   { n.found = append(n.found, era) }
 
-func (n *notepad) Told(*exchange.Request, spec.Era, *exchange.Description) []string {
+func (n *notepad) Told(*mcp.Request, spec.Era, *mcp.Description) []string {
 	n.told++
 	return n.differ
 }
@@ -40,11 +40,11 @@ type tardyBack struct {
 	asked atomic.Int32
 }
 
-func (b *tardyBack) Describe(ctx context.Context, _ *exchange.Request) (*exchange.Description, error) {
+func (b *tardyBack) Describe(ctx context.Context, _ *mcp.Request) (*mcp.Description, error) {
 	b.asked.Add(1)
 	select {
 	case <-time.After(b.takes):
-		return &exchange.Description{Capabilities: []byte(`{"tools":{}}`)}, b.err
+		return &mcp.Description{Capabilities: []byte(`{"tools":{}}`)}, b.err
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -71,7 +71,7 @@ func TestM2L05RememberedWhileItStarts(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				memory := &notepad{era: spec.Legacy, was: &exchange.Description{Capabilities: []byte(`{"prompts":{}}`)}, differ: tt.differ}
+				memory := &notepad{era: spec.Legacy, was: &mcp.Description{Capabilities: []byte(`{"prompts":{}}`)}, differ: tt.differ}
 				back := &tardyBack{eraBack: eraBack{era: spec.Legacy}, takes: 9 * time.Second, err: tt.err}
 				changes := &published{}
 				d, err := Detect(DetectOptions{
@@ -84,7 +84,7 @@ func TestM2L05RememberedWhileItStarts(t *testing.T) {
 				}
 				defer d.Close(t.Context())
 				d.Start()
-				req := &exchange.Request{Method: spec.MethodDiscover, Profile: exchange.Profile{Scope: "s/a"}}
+				req := &mcp.Request{Method: spec.MethodDiscover, Profile: mcp.Profile{Scope: "s/a"}}
 				begun := time.Now()
 				for range 2 {
 					if got, err := d.Describe(t.Context(), req); err != nil || string(got.Capabilities) != `{"prompts":{}}` || time.Since(begun) > 0 {
@@ -118,7 +118,7 @@ func TestM2L05RememberedWhileItStarts(t *testing.T) {
 // A verdict of the newer era is remembered, and asked for all the same.
 func TestU02ModernVerdictIsAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := &notepad{era: spec.Modern, was: &exchange.Description{Capabilities: []byte(`{}`)}}
+		memory := &notepad{era: spec.Modern, was: &mcp.Description{Capabilities: []byte(`{}`)}}
 		var probes int
 		d, err := Detect(DetectOptions{
 			Name: "s", Memory: memory,
@@ -134,7 +134,7 @@ func TestU02ModernVerdictIsAskedFor(t *testing.T) {
 		}
 		defer d.Close(t.Context())
 		d.Start()
-		if got, err := d.Describe(t.Context(), &exchange.Request{}); err != nil || d.Era() != spec.Unknown {
+		if got, err := d.Describe(t.Context(), &mcp.Request{}); err != nil || d.Era() != spec.Unknown {
 			t.Errorf("Describe = %v, %v as %v, want an answer before the verdict", got, err, d.Era())
 		}
 		time.Sleep(2 * time.Second)
@@ -174,7 +174,7 @@ func TestU01ClientFirst(t *testing.T) {
 				if probes != 0 || d.Era() != spec.Unknown {
 					t.Errorf("%d probes, era %v before the client has asked", probes, d.Era())
 				}
-				if _, err := d.Describe(t.Context(), &exchange.Request{Era: tt.client}); err != nil || d.Era() != tt.want {
+				if _, err := d.Describe(t.Context(), &mcp.Request{Era: tt.client}); err != nil || d.Era() != tt.want {
 					t.Errorf("Describe = %v, era %v, want %v", err, d.Era(), tt.want)
 				}
 				if synctest.Wait(); probes != tt.probes {
@@ -201,7 +201,7 @@ func TestClientFirstAsksNoMoreThanTheClient(t *testing.T) {
 		defer d.Close(t.Context())
 		for n := 1; n <= 3; n++ {
 			for range 2 { // the second is too early
-				if _, err := d.Describe(t.Context(), &exchange.Request{Era: spec.Modern}); err == nil {
+				if _, err := d.Describe(t.Context(), &mcp.Request{Era: spec.Modern}); err == nil {
 					t.Error("Describe succeeded")
 				}
 			}
@@ -238,7 +238,7 @@ func TestU02GuessesAreNotRemembered(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer d.Close(t.Context())
-				if _, err := d.Describe(t.Context(), &exchange.Request{Era: spec.Legacy}); err != nil {
+				if _, err := d.Describe(t.Context(), &mcp.Request{Era: spec.Legacy}); err != nil {
 					t.Fatal(err)
 				}
 				if synctest.Wait(); len(memory.found) != tt.want || memory.told != tt.want/2 {

@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -40,7 +40,7 @@ type caller struct {
 }
 
 // report writes the one line a request gets, and counts it.
-func (s *server) report(ctx context.Context, req *exchange.Request, begin time.Time, err error) {
+func (s *server) report(ctx context.Context, req *mcp.Request, begin time.Time, err error) {
 	took, result := s.count(ctx, req.Method, req.Era, begin, err)
 	s.logRequest(ctx, req, took, result, err)
 }
@@ -51,7 +51,7 @@ func (s *server) count(ctx context.Context, method string, era spec.Era, begin t
 	return took, result
 }
 
-func (s *server) logRequest(ctx context.Context, req *exchange.Request, took time.Duration, result string, err error) {
+func (s *server) logRequest(ctx context.Context, req *mcp.Request, took time.Duration, result string, err error) {
 	if !s.logs(ctx, levelOf(result)) {
 		return
 	}
@@ -84,7 +84,7 @@ func (s *server) log(ctx context.Context, l requestLine, took time.Duration, res
 		}
 	}
 	attrs = append(attrs, slog.Duration("took", took), slog.String("outcome", result))
-	if err != nil && !errors.Is(err, exchange.ErrToolFailed) {
+	if err != nil && !errors.Is(err, mcp.ErrToolFailed) {
 		attrs = append(attrs, slog.String("err", err.Error()))
 	}
 	r := slog.NewRecord(time.Now(), level, "request", 0)
@@ -112,12 +112,12 @@ func outcome(ctx context.Context, err error) string {
 	if err == nil {
 		return "ok" // most requests get here, and what follows is on the heap
 	}
-	var refusal *exchange.Refusal
+	var refusal *mcp.Refusal
 	var we *wire.Error
 	switch {
-	case errors.Is(err, exchange.ErrToolFailed):
+	case errors.Is(err, mcp.ErrToolFailed):
 		return "tool_error"
-	case ctx.Err() != nil, errors.Is(err, exchange.ErrCancelled):
+	case ctx.Err() != nil, errors.Is(err, mcp.ErrCancelled):
 		return "cancelled"
 	case errors.As(err, &refusal):
 		return "refused"

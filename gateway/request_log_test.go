@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -146,7 +146,7 @@ func TestLinesOfAMethodAreOneKind(t *testing.T) {
 // The line of a request, as serve writes it by default. The client has its answer before.
 func BenchmarkRequestLine(b *testing.B) {
 	s := &server{g: &Gateway{opts: Options{Metrics: noMetrics{}}}, lines: slog.NewJSONHandler(io.Discard, nil)}
-	req := &exchange.Request{Method: "tools/call", Era: spec.Modern, Params: []byte(`{"name":"add","arguments":{}}`), ClientInfo: []byte(`{"name":"client","version":"1.2.3"}`)}
+	req := &mcp.Request{Method: "tools/call", Era: spec.Modern, Params: []byte(`{"name":"add","arguments":{}}`), ClientInfo: []byte(`{"name":"client","version":"1.2.3"}`)}
 	b.ReportAllocs()
 	for b.Loop() {
 		s.logRequest(b.Context(), req, time.Millisecond, "ok", nil)

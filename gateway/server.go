@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
@@ -25,7 +25,7 @@ type server struct {
 	g        *Gateway
 	name     string
 	back     Back
-	handler  exchange.Handler   // the back, behind what keeps its results and its tasks
+	handler  mcp.Handler        // the back, behind what keeps its results and its tasks
 	owners   *taskOwners        // nil where tasks have none
 	front    *modernfront.Front // of modern clients
 	former   *legacyfront.Front // of legacy clients
@@ -138,7 +138,7 @@ func (s *server) close(ctx context.Context) error {
 
 // Serve has a request served, and tells of it in one line: of a result when it has
 // been written, since the client need not wait for a log.
-func (s *server) Serve(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+func (s *server) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
 	begin := time.Now()
 	res, err := s.handler.Serve(ctx, req, x)
 	if err != nil {
@@ -146,8 +146,8 @@ func (s *server) Serve(ctx context.Context, req *exchange.Request, x exchange.Ex
 		return nil, s.g.told(err)
 	}
 	var failed error
-	if exchange.ToolFailed(req.Method, res.Body, res.Outline) {
-		failed = exchange.ErrToolFailed
+	if mcp.ToolFailed(req.Method, res.Body, res.Outline) {
+		failed = mcp.ErrToolFailed
 	}
 	took, result := s.count(ctx, req.Method, req.Era, begin, failed)
 	res.OnRelease(func() { s.logRequest(ctx, req, took, result, failed) })
@@ -155,7 +155,7 @@ func (s *server) Serve(ctx context.Context, req *exchange.Request, x exchange.Ex
 }
 
 // Describe passes discovery to the back, and tells of it in one line.
-func (s *server) Describe(ctx context.Context, req *exchange.Request) (*exchange.Description, error) {
+func (s *server) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
 	if req.Method != spec.MethodDiscover && req.Method != spec.MethodInitialize {
 		d, err := s.back.Describe(ctx, req)
 		return d, s.g.told(err)
@@ -169,7 +169,7 @@ func (s *server) Describe(ctx context.Context, req *exchange.Request) (*exchange
 // Listen opens a stream on the hub. The line it logs tells how long opening took;
 // closing tells how long the stream was open. A request that has become a stream has
 // its line when it ends.
-func (s *server) Listen(ctx context.Context, req *exchange.Request, want exchange.Filter, mail *fanout.Mailbox) (exchange.Filter, func(), error) {
+func (s *server) Listen(ctx context.Context, req *mcp.Request, want mcp.Filter, mail *fanout.Mailbox) (mcp.Filter, func(), error) {
 	begin := time.Now()
 	honored, leave, err := s.g.hub.listen(ctx, s, req.Profile, want, mail)
 	if req.Method == spec.MethodListen {
@@ -186,7 +186,7 @@ func (s *server) Listen(ctx context.Context, req *exchange.Request, want exchang
 }
 
 // Join opens a session's place on the hub.
-func (s *server) Join(req *exchange.Request, mail *fanout.Mailbox) (exchange.Membership, error) {
+func (s *server) Join(req *mcp.Request, mail *fanout.Mailbox) (mcp.Membership, error) {
 	m, err := s.g.hub.join(s, req.Profile, mail)
 	if err != nil {
 		return nil, err // and no typed nil in the interface

@@ -6,15 +6,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // shareOf says whose share of what is bounded a request of principal takes from.
-func (g *Gateway) shareOf(r *http.Request, principal exchange.Principal) exchange.Share {
-	if principal != exchange.Anonymous {
-		return exchange.Share{Principal: principal}
+func (g *Gateway) shareOf(r *http.Request, principal mcp.Principal) mcp.Share {
+	if principal != mcp.Anonymous {
+		return mcp.Share{Principal: principal}
 	}
-	return exchange.NewShare(principal, g.clientAddr(r))
+	return mcp.NewShare(principal, g.clientAddr(r))
 }
 
 // clientAddr returns the address that a request came from: where its connection is of a

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 func TestShareOf(t *testing.T) {
@@ -39,14 +39,14 @@ func TestShareOf(t *testing.T) {
 		for _, h := range tt.headers {
 			r.Header.Add(h[0], h[1])
 		}
-		want := exchange.Share{Principal: exchange.Anonymous}
+		want := mcp.Share{Principal: mcp.Anonymous}
 		if tt.want != "" {
 			want.Net = netip.MustParsePrefix(tt.want)
 		}
-		if got := g.shareOf(r, exchange.Anonymous); got != want {
+		if got := g.shareOf(r, mcp.Anonymous); got != want {
 			t.Errorf("%s: share = %v, want %v", tt.name, got, want)
 		}
-		if got := g.shareOf(r, "ada"); got != (exchange.Share{Principal: "ada"}) {
+		if got := g.shareOf(r, "ada"); got != (mcp.Share{Principal: "ada"}) {
 			t.Errorf("%s: share of ada = %v, want her own wherever she is", tt.name, got)
 		}
 	}
@@ -58,7 +58,7 @@ func BenchmarkShareOf(b *testing.B) {
 	r.RemoteAddr = "192.0.2.7:12345"
 	b.ReportAllocs()
 	for b.Loop() {
-		if !g.shareOf(r, exchange.Anonymous).Net.IsValid() {
+		if !g.shareOf(r, mcp.Anonymous).Net.IsValid() {
 			b.Fatal("no share")
 		}
 	}

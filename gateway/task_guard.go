@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/budget"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -20,16 +20,16 @@ import (
 //
 // Spec: tasks extension 2026-07-28, Security Considerations.
 type taskGuard struct {
-	next   exchange.Handler
+	next   mcp.Handler
 	owners *taskOwners
 }
 
 // guardTasks returns next itself if there are no principals, or no tasks.
-func (s *server) guardTasks(so ServerOptions, next exchange.Handler) (exchange.Handler, error) {
+func (s *server) guardTasks(so ServerOptions, next mcp.Handler) (mcp.Handler, error) {
 	if s.g.opts.Authenticate == nil || slices.Contains(so.HideExtensions, spec.ExtensionTasks) {
 		return next, nil
 	}
-	account := func(share exchange.Share) *budget.Account { return s.g.budget.Account(share) }
+	account := func(share mcp.Share) *budget.Account { return s.g.budget.Account(share) }
 	full := func() { s.g.opts.Metrics.Limit(s.name, "task_owners") }
 	owners, err := newTaskOwners(maxOwned, maxOwnedEach, account, full)
 	if err != nil {
@@ -39,8 +39,8 @@ func (s *server) guardTasks(so ServerOptions, next exchange.Handler) (exchange.H
 	return &taskGuard{next: next, owners: owners}, nil
 }
 
-// Serve implements [exchange.Handler].
-func (h *taskGuard) Serve(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+// Serve implements [mcp.Handler].
+func (h *taskGuard) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
 	switch {
 	case req.Era != spec.Modern:
 		return h.next.Serve(ctx, req, x)
@@ -60,7 +60,7 @@ func (h *taskGuard) Serve(ctx context.Context, req *exchange.Request, x exchange
 }
 
 // makesTask reports whether a result is a task that was made.
-func makesTask(res *exchange.Result) bool {
+func makesTask(res *mcp.Result) bool {
 	kind := res.Outline.Get(res.Body, "resultType")
 	return string(kind) != `"`+spec.ResultComplete+`"` && wire.Unquote(kind) == spec.ResultTask
 }
@@ -70,8 +70,8 @@ func makesTask(res *exchange.Result) bool {
 // of these, first of all to clients without the extension, need not be known, and nothing
 // tells the two apart. A result is none of the caller's, whatever the server makes of
 // ids that it does not know.
-func (h *taskGuard) serveForeign(ctx context.Context, req *exchange.Request, x exchange.Exchange, id string) (*exchange.Result, error) {
-	nobodys := &renaming{Exchange: x, from: nobodysTask(), to: id}
+func (h *taskGuard) serveForeign(ctx context.Context, req *mcp.Request, x mcp.Caller, id string) (*mcp.Result, error) {
+	nobodys := &renaming{Caller: x, from: nobodysTask(), to: id}
 	asked := *req
 	asked.Params = wire.AppendEdited(nil, req.Params, wire.Edit{Name: "taskId", Value: wire.Quote(nobodys.from)})
 	res, err := h.next.Serve(ctx, &asked, nobodys)
@@ -91,7 +91,7 @@ func nobodysTask() string {
 }
 
 // withoutForeign returns a listen request whose filter names no other principal's tasks.
-func (h *taskGuard) withoutForeign(req *exchange.Request) *exchange.Request {
+func (h *taskGuard) withoutForeign(req *mcp.Request) *mcp.Request {
 	filter := wire.Get(req.Params, "notifications")
 	ids := wire.Get(filter, spec.FilterTaskIDs)
 	own, foreign := []byte{'['}, false
@@ -112,17 +112,17 @@ func (h *taskGuard) withoutForeign(req *exchange.Request) *exchange.Request {
 	return &asked
 }
 
-// A renaming is the Exchange of a request that went up with another task's id, and puts the
+// A renaming is the Caller of a request that went up with another task's id, and puts the
 // client's own into what comes back.
 type renaming struct {
-	exchange.Exchange
+	mcp.Caller
 	from, to string
 }
 
-// Notify implements [exchange.Exchange].
-func (r *renaming) Notify(ctx context.Context, n exchange.Notification) error {
+// Notify implements [mcp.Caller].
+func (r *renaming) Notify(ctx context.Context, n mcp.Notification) error {
 	n.Params = r.text(n.Params)
-	return r.Exchange.Notify(ctx, n)
+	return r.Caller.Notify(ctx, n)
 }
 
 // text renames in JSON.
@@ -134,13 +134,13 @@ func (r *renaming) text(text []byte) []byte {
 // error renames in what a client is told of err, which stays what it is otherwise.
 func (r *renaming) error(err error) error {
 	var we *wire.Error
-	var refusal *exchange.Refusal
+	var refusal *mcp.Refusal
 	if !errors.As(err, &we) || !strings.Contains(we.Message, r.from) && !bytes.Contains(we.Data, []byte(r.from)) {
 		return err
 	}
 	renamed := &wire.Error{Code: we.Code, Message: strings.ReplaceAll(we.Message, r.from, r.to), Data: r.text(we.Data)}
 	if errors.As(err, &refusal) {
-		return &exchange.Refusal{Err: renamed}
+		return &mcp.Refusal{Err: renamed}
 	}
 	return renamed
 }

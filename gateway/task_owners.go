@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/mcpbridge/mcpbridge/internal/budget"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 const (
@@ -31,7 +31,7 @@ func keyOfTask(id string) taskKey { return sha256.Sum256([]byte(id)) }
 type taskOwners struct {
 	max, each int // read-only, as the next two
 	// account returns what remembering a task of a share is paid from.
-	account func(exchange.Share) *budget.Account
+	account func(mcp.Share) *budget.Account
 	// full is told of each task that is forgotten at a bound, or not remembered. It is
 	// called with mu held.
 	full func()
@@ -40,26 +40,26 @@ type taskOwners struct {
 	// drawn on.
 	mu    sync.Mutex
 	tasks *simplelru.LRU[taskKey, *ownedTask]
-	by    map[exchange.Principal]*simplelru.LRU[taskKey, struct{}] // their tasks; none is empty
+	by    map[mcp.Principal]*simplelru.LRU[taskKey, struct{}] // their tasks; none is empty
 }
 
 type ownedTask struct {
-	owner exchange.Principal
+	owner mcp.Principal
 	paid  *budget.Account
 }
 
-func newTaskOwners(max, each int, account func(exchange.Share) *budget.Account, full func()) (*taskOwners, error) {
+func newTaskOwners(max, each int, account func(mcp.Share) *budget.Account, full func()) (*taskOwners, error) {
 	// The LRU never evicts by itself: one more would fit.
 	tasks, err := simplelru.NewLRU[taskKey, *ownedTask](max+1, nil)
 	if err != nil {
 		return nil, err
 	}
 	return &taskOwners{max: max, each: each, account: account, full: full, tasks: tasks,
-		by: make(map[exchange.Principal]*simplelru.LRU[taskKey, struct{}])}, nil
+		by: make(map[mcp.Principal]*simplelru.LRU[taskKey, struct{}])}, nil
 }
 
 // note remembers that a task was made for a share's principal.
-func (o *taskOwners) note(share exchange.Share, id string) {
+func (o *taskOwners) note(share mcp.Share, id string) {
 	key, paid := keyOfTask(id), o.account(share)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -79,7 +79,7 @@ func (o *taskOwners) note(share exchange.Share, id string) {
 
 // payLocked takes the memory for one task, which the owner's oldest gives up if there is no
 // more.
-func (o *taskOwners) payLocked(from *budget.Account, owner exchange.Principal) bool {
+func (o *taskOwners) payLocked(from *budget.Account, owner mcp.Principal) bool {
 	if from.Take(ownedSize) {
 		return true
 	}
@@ -94,7 +94,7 @@ func (o *taskOwners) payLocked(from *budget.Account, owner exchange.Principal) b
 
 // isForeign reports whether a task is known to be another principal's. One's own is used
 // by that.
-func (o *taskOwners) isForeign(p exchange.Principal, id string) bool {
+func (o *taskOwners) isForeign(p mcp.Principal, id string) bool {
 	key := keyOfTask(id)
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/budget"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	modernback "github.com/mcpbridge/mcpbridge/modern/back"
@@ -116,8 +116,8 @@ const withTasks = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 
 func newTaskRig(t *testing.T, p *taskPeer, keep ...string) *taskRig {
 	r := newRig(t, func(o *Options) {
-		o.Authenticate = func(r *http.Request) exchange.Principal { return exchange.Principal(r.Header.Get(whoHeader)) }
-		o.Servers = []ServerOptions{{Name: "peer", Keep: keep, Open: func(c exchange.Changes) (Back, error) {
+		o.Authenticate = func(r *http.Request) mcp.Principal { return mcp.Principal(r.Header.Get(whoHeader)) }
+		o.Servers = []ServerOptions{{Name: "peer", Keep: keep, Open: func(c mcp.Changes) (Back, error) {
 			return modernback.New(modernback.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
 		}}}
 	})
@@ -259,11 +259,11 @@ func TestT03TasksAreNeitherKeptNorShared(t *testing.T) {
 func TestT03OwnersAreBounded(t *testing.T) {
 	const block = 64 << 10
 	b, forgot := budget.New(4*block), 0
-	o, err := newTaskOwners(4, 2, func(s exchange.Share) *budget.Account { return b.Account(s) }, func() { forgot++ })
+	o, err := newTaskOwners(4, 2, func(s mcp.Share) *budget.Account { return b.Account(s) }, func() { forgot++ })
 	if err != nil {
 		t.Fatal(err)
 	}
-	note := func(who exchange.Principal, id string) { o.note(exchange.Share{Principal: who}, id) }
+	note := func(who mcp.Principal, id string) { o.note(mcp.Share{Principal: who}, id) }
 	known := func(want string) {
 		t.Helper()
 		got := ""
@@ -303,17 +303,17 @@ func TestT03OwnersAreBounded(t *testing.T) {
 // Without memory the newest tasks of a principal stand for its oldest.
 func TestT03OwnersWithoutMemory(t *testing.T) {
 	b := budget.New(128 << 10)
-	o, err := newTaskOwners(1000, 1000, func(s exchange.Share) *budget.Account { return b.Account(s) }, func() {})
+	o, err := newTaskOwners(1000, 1000, func(s mcp.Share) *budget.Account { return b.Account(s) }, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 500 {
-		o.note(exchange.Share{Principal: alice}, fmt.Sprint(i))
+		o.note(mcp.Share{Principal: alice}, fmt.Sprint(i))
 	}
 	if n := o.tasks.Len(); n != 128 || !o.isForeign(bob, "499") || o.isForeign(bob, "0") {
 		t.Errorf("%d tasks are known, want the latest 128", n)
 	}
-	o.note(exchange.Share{Principal: bob}, "x") // all is lent: it goes without
+	o.note(mcp.Share{Principal: bob}, "x") // all is lent: it goes without
 	if o.isForeign(alice, "x") {
 		t.Error("a task is remembered without memory")
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
@@ -192,11 +192,11 @@ func newTenants(t *testing.T, isolation Isolation) *tenants {
 	w := &tenants{t: t, server: newTenantPeer(t), capabilities: `{"elicitation":{}}`}
 	w.rig = newRig(t, func(o *Options) {
 		o.MaxParkedEach = 1
-		o.Authenticate = func(r *http.Request) exchange.Principal { return exchange.Principal(r.Header.Get(whoHeader)) }
-		o.Servers = []ServerOptions{{Name: "peer", Isolation: isolation, Keep: []string{"tools/list", "resources/read"}, Open: func(c exchange.Changes) (Back, error) {
+		o.Authenticate = func(r *http.Request) mcp.Principal { return mcp.Principal(r.Header.Get(whoHeader)) }
+		o.Servers = []ServerOptions{{Name: "peer", Isolation: isolation, Keep: []string{"tools/list", "resources/read"}, Open: func(c mcp.Changes) (Back, error) {
 			return legacyback.New(legacyback.Options{Name: "peer", URL: w.server.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
 				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`),
-				Cache:      map[string]exchange.CacheHint{"tools/list": {TTL: 60_000, Public: true}, "resources/read": {TTL: 60_000}}})
+				Cache:      map[string]mcp.CacheHint{"tools/list": {TTL: 60_000, Public: true}, "resources/read": {TTL: 60_000}}})
 		}}}
 	})
 	t.Cleanup(w.server.CloseClientConnections)

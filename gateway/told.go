@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -46,7 +46,7 @@ func (g *Gateway) told(err error) error {
 		}
 		return err
 	}
-	inside := (*exchange.InsideError)(nil)
+	inside := (*mcp.InsideError)(nil)
 	if isInside := errors.As(err, &inside); isInside && g.opts.DebugErrors {
 		we = inside.Full
 	} else if clean := g.clean(we); clean == we && !isInside {

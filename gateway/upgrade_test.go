@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
@@ -89,7 +89,7 @@ func (h *house) detect(t *testing.T) (*Detector, func()) {
 	d, err := Detect(DetectOptions{
 		Name: "s",
 		Probe: func(ctx context.Context) Finding {
-			v, err := modernback.Probe(ctx, mo, exchange.Probing{})
+			v, err := modernback.Probe(ctx, mo, mcp.Probing{})
 			if err != nil {
 				return Finding{Why: err.Error()}
 			}
@@ -114,9 +114,9 @@ func (h *house) detect(t *testing.T) (*Detector, func()) {
 
 // listedBy returns which program a list of tools came from.
 func listedBy(d *Detector) string {
-	req := &exchange.Request{
+	req := &mcp.Request{
 		Method: spec.MethodToolsList, Params: []byte("{}"), Era: spec.Modern, Revision: spec.LatestModern,
-		Profile: exchange.Profile{Scope: "s/a", Capabilities: []byte("{}")},
+		Profile: mcp.Profile{Scope: "s/a", Capabilities: []byte("{}")},
 	}
 	res, err := d.Serve(context.Background(), req, nil)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -36,12 +36,12 @@ type sockets struct {
 	mu      sync.Mutex
 	open    map[*transport.WebSocket]struct{}
 	taken   int // those that are about to be opened, too
-	by      map[exchange.Share]int
+	by      map[mcp.Share]int
 	stopped bool
 }
 
 func newSockets(opts Options) *sockets {
-	s := &sockets{max: opts.MaxSockets, each: opts.MaxSocketsEach, open: make(map[*transport.WebSocket]struct{}), by: make(map[exchange.Share]int)}
+	s := &sockets{max: opts.MaxSockets, each: opts.MaxSocketsEach, open: make(map[*transport.WebSocket]struct{}), by: make(map[mcp.Share]int)}
 	s.live, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -57,13 +57,13 @@ func (e *full) Error() string {
 }
 
 // take takes a place for a WebSocket of a share, which is given back by leave. It
-// returns exchange.ErrShutdown or a [*full].
-func (s *sockets) take(share exchange.Share) error {
+// returns mcp.ErrShutdown or a [*full].
+func (s *sockets) take(share mcp.Share) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.stopped:
-		return exchange.ErrShutdown
+		return mcp.ErrShutdown
 	case s.by[share] >= s.each:
 		return &full{limits.WebSocketsEach, s.each}
 	case s.taken >= s.max:
@@ -83,7 +83,7 @@ func (s *sockets) enter(c *transport.WebSocket) {
 }
 
 // leave gives a place back. c may be nil.
-func (s *sockets) leave(share exchange.Share, c *transport.WebSocket) {
+func (s *sockets) leave(share mcp.Share, c *transport.WebSocket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, c)
@@ -130,7 +130,7 @@ func (s *sockets) len() int {
 // does. Whose requests they are is decided by this one.
 func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server) {
 	share := g.shareOf(r, g.authenticate(r))
-	room, err := exchange.Take(s, share, socketSize)
+	room, err := mcp.Take(s, share, socketSize)
 	if err == nil {
 		err = g.sockets.take(share)
 	}
@@ -177,7 +177,7 @@ func (s *server) failSocket(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // runSocket serves a WebSocket until it ends.
-func (s *server) runSocket(c *transport.WebSocket, share exchange.Share, room exchange.Room) {
+func (s *server) runSocket(c *transport.WebSocket, share mcp.Share, room mcp.Room) {
 	defer room.Release()
 	defer s.g.sockets.leave(share, c)
 	s.g.opts.Metrics.Sockets(s.name, 1)
@@ -186,7 +186,7 @@ func (s *server) runSocket(c *transport.WebSocket, share exchange.Share, room ex
 	s.g.opts.Logger.Debug("WebSocket opened", "upstream", s.name, "downstream", peer)
 	err := s.serveConn(s.g.sockets.live, &socket{WebSocket: c}, share)
 	if err == nil {
-		err = exchange.ErrShutdown
+		err = mcp.ErrShutdown
 	}
 	s.g.opts.Logger.Info("WebSocket closed", "upstream", s.name, "downstream", peer, "open", time.Since(begin).Round(time.Millisecond), "reason", err)
 }
@@ -205,5 +205,5 @@ func (c *socket) Close() error {
 	if why := c.over.Load(); why != nil {
 		return c.End(transport.CloseRestart, why.Error())
 	}
-	return c.End(transport.CloseGoingAway, exchange.ErrShutdown.Error())
+	return c.End(transport.CloseGoingAway, mcp.ErrShutdown.Error())
 }

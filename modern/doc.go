@@ -9,6 +9,6 @@
 //   - protocol is what both spell alike: header values, the parameters of tools that
 //     headers mirror, the filter of a listen request, the shapes of input responses.
 //
-// front and back don't import each other. Both speak package exchange, so that neither
+// front and back don't import each other. Both speak package mcp, so that neither
 // knows the era of whoever is behind it or before it.
 package modern

@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/config"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
 // advice is what to do where probe has no verdict.
-func advice(v *exchange.Verdict, s *config.Server) string {
+func advice(v *mcp.Verdict, s *config.Server) string {
 	if way := transport.Advice(v.Cause); way != "" {
 		return way
 	}
@@ -33,7 +33,7 @@ func advice(v *exchange.Verdict, s *config.Server) string {
 }
 
 // nextStep is what to do where serve has no verdict, "" if the reason says it.
-func nextStep(v *exchange.Verdict, s *config.Server) string {
+func nextStep(v *mcp.Verdict, s *config.Server) string {
 	switch {
 	case v.Status == 401, v.Status == 403, v.Status >= 300 && v.Status <= 399:
 		return ""

@@ -12,7 +12,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/notebook"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
@@ -94,8 +94,8 @@ func networks(texts []string) []netip.Prefix {
 	return out
 }
 
-func lengths(l *config.Limits) exchange.Lengths {
-	return exchange.Lengths{
+func lengths(l *config.Limits) mcp.Lengths {
+	return mcp.Lengths{
 		ID:            int(l.ID),
 		ProgressToken: int(l.ProgressToken),
 		Method:        int(l.Method),
@@ -276,10 +276,10 @@ func roots(uris []string) []byte {
 	return append(text, ']')
 }
 
-func cacheHints(from map[string]config.CacheHint) map[string]exchange.CacheHint {
-	hints := make(map[string]exchange.CacheHint, len(from))
+func cacheHints(from map[string]config.CacheHint) map[string]mcp.CacheHint {
+	hints := make(map[string]mcp.CacheHint, len(from))
 	for method, h := range from {
-		hints[method] = exchange.CacheHint{TTL: h.TTL.Milliseconds(), Public: h.Scope == spec.ScopePublic}
+		hints[method] = mcp.CacheHint{TTL: h.TTL.Milliseconds(), Public: h.Scope == spec.ScopePublic}
 	}
 	return hints
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/mcpbridge/mcpbridge/gateway"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
@@ -14,7 +14,7 @@ import (
 
 // open builds the back of the server's era, or one that finds the era out. That of a
 // command does both: it is also what keeps its processes few.
-func (b *builder) open(changes exchange.Changes) (gateway.Back, error) {
+func (b *builder) open(changes mcp.Changes) (gateway.Back, error) {
 	era := b.era()
 	if b.server.Command == "" && era != spec.Unknown {
 		return b.openAs(gateway.Finding{Era: era}, changes, nil)
@@ -57,7 +57,7 @@ func (b *builder) era() spec.Era {
 
 // openAs builds the back of the era that was found. doubt, which may be nil, hears of
 // what only a server of the other era does.
-func (b *builder) openAs(f gateway.Finding, changes exchange.Changes, doubt func(string)) (gateway.Back, error) {
+func (b *builder) openAs(f gateway.Finding, changes mcp.Changes, doubt func(string)) (gateway.Back, error) {
 	if f.Era == spec.Modern {
 		o := b.modernOptions()
 		o.Changes, o.Doubt, o.Foretold = changes, doubt, f.Description

@@ -10,7 +10,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
@@ -62,7 +62,7 @@ servers:
 
 	if got, want := gatewayOptions(c), (gateway.Options{
 		Memory: 64 << 20, MaxBody: 2 << 10, MaxDepth: 9, MaxRequests: 101, MaxRequestsEach: 102,
-		Lengths:    exchange.Lengths{ID: 103, ProgressToken: 104, Method: 105, URI: 306, Filter: 307, ClientInfo: 308, Capabilities: 309},
+		Lengths:    mcp.Lengths{ID: 103, ProgressToken: 104, Method: 105, URI: 306, Filter: 307, ClientInfo: 308, Capabilities: 309},
 		MaxStreams: 5, MaxTopics: 6, MaxParked: 7, MaxParkedEach: 8,
 		MaxSessions: 11, MaxSessionsEach: 12, MaxStored: 4 << 10, MaxSockets: 13, MaxSocketsEach: 14, SessionIdle: 23 * time.Second,
 		CacheEntries: 10, CacheBytes: 1 << 20, StateKeys: []string{"0123456789abcdef"},
@@ -95,7 +95,7 @@ servers:
 		Timeouts:   legacyback.Timeouts{Connect: 15 * time.Second, Request: 16 * time.Second, Max: 17 * time.Second},
 		Idle:       13 * time.Second, Linger: 14 * time.Second, Subscribes: 200, MaxSessions: 4, MaxMessage: 3 << 10,
 		Subresources: legacyback.SubresourcesAsSent, HideExtensions: hidden,
-		Cache: map[string]exchange.CacheHint{"tools/list": {TTL: 18_000, Public: true}},
+		Cache: map[string]mcp.CacheHint{"tools/list": {TTL: 18_000, Public: true}},
 	}); !reflect.DeepEqual(back, want) {
 		t.Errorf("back options = %+v\nwant %+v", back, want)
 	}

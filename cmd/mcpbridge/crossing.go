@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	modernback "github.com/mcpbridge/mcpbridge/modern/back"
@@ -37,7 +37,7 @@ type passage struct {
 
 // A subject is a server that was probed.
 type subject struct {
-	exchange.Verdict
+	mcp.Verdict
 	http    bool     // a request is an HTTP request with its own response
 	command bool     // it is a process of ours
 	hidden  []string // extensions and experimental capabilities that the configuration hides

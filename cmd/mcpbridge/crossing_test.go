@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/config"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -99,7 +99,7 @@ func TestCrossingsLeaveOutWhatTheGatewayDoes(t *testing.T) {
 		defer srv.Close()
 		r, _ := probeJSON(t, srv.URL)
 		bridge := detector(t, config.Server{URL: serve(t, nil, srv.URL).Endpoints[0].URL}, 10*time.Second)
-		client, err := bridge.greet(t.Context(), 10*time.Second, exchange.Probing{Lists: true})
+		client, err := bridge.greet(t.Context(), 10*time.Second, mcp.Probing{Lists: true})
 		if err != nil || len(client.Lists) != 1 {
 			t.Fatalf("as a client of the older era: %+v, %v", client, err)
 		}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
@@ -19,7 +19,7 @@ func (b *builder) probe(ctx context.Context, standing spec.Era) gateway.Finding 
 	if b.server.Command != "" {
 		return b.probeCommand(ctx, standing)
 	}
-	v, err := b.detect(ctx, standing, exchange.Probing{})
+	v, err := b.detect(ctx, standing, mcp.Probing{})
 	if err != nil {
 		return unfound(err)
 	}
@@ -35,7 +35,7 @@ func unfound(err error) gateway.Finding {
 const moreInLog = "; more is in the log of mcpbridge"
 
 // finding is a verdict as the gateway wants it, with the next step where there is none.
-func (b *builder) finding(v *exchange.Verdict) gateway.Finding {
+func (b *builder) finding(v *mcp.Verdict) gateway.Finding {
 	f := gateway.Finding{Era: v.Era, Why: v.Reason, Description: v.Description, Starting: v.Starting}
 	f.Guess = v.Era == spec.Legacy && v.Cause != nil
 	if v.Era != spec.Unknown {
@@ -53,7 +53,7 @@ func (b *builder) finding(v *exchange.Verdict) gateway.Finding {
 }
 
 // outline is the reason of a verdict as clients are told it.
-func outline(v *exchange.Verdict) string {
+func outline(v *mcp.Verdict) string {
 	var handshake *transport.HandshakeError // whose text is the status, and the page that came with it
 	switch {
 	case errors.As(v.Cause, &handshake):
@@ -76,7 +76,7 @@ func outline(v *exchange.Verdict) string {
 // A standing verdict of the newer era falls by an answer alone: a command that crashes at
 // its start, and the page of a proxy whose server is being replaced, are no reason to end
 // what clients have open. One that is of the older era by now opens a session.
-func (b *builder) detect(ctx context.Context, standing spec.Era, how exchange.Probing) (exchange.Verdict, error) {
+func (b *builder) detect(ctx context.Context, standing spec.Era, how mcp.Probing) (mcp.Verdict, error) {
 	first, second := b.shares(standing)
 	v, err := b.discover(ctx, first, how)
 	fallen := standing == spec.Modern && v.Era == spec.Legacy && v.Cause != nil
@@ -98,7 +98,7 @@ func (b *builder) detect(ctx context.Context, standing spec.Era, how exchange.Pr
 }
 
 // discover sends server/discover, within a time.
-func (b *builder) discover(ctx context.Context, within time.Duration, how exchange.Probing) (exchange.Verdict, error) {
+func (b *builder) discover(ctx context.Context, within time.Duration, how mcp.Probing) (mcp.Verdict, error) {
 	if b.server.Command != "" {
 		return b.discoverCommand(ctx, within, how)
 	}
@@ -119,7 +119,7 @@ func (b *builder) shares(standing spec.Era) (first, second time.Duration) {
 }
 
 // greet opens a session of the older era with the server, and ends it.
-func (b *builder) greet(ctx context.Context, within time.Duration, how exchange.Probing) (exchange.Verdict, error) {
+func (b *builder) greet(ctx context.Context, within time.Duration, how mcp.Probing) (mcp.Verdict, error) {
 	o := b.backOptions()
 	o.Timeouts.Connect = within
 	return legacyback.Probe(ctx, o, how)

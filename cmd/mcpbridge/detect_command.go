@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	modernback "github.com/mcpbridge/mcpbridge/modern/back"
@@ -48,7 +48,7 @@ func (b *builder) probeCommand(ctx context.Context, standing spec.Era) gateway.F
 		return gateway.Finding{Era: spec.Legacy, Why: "it ended, or stayed silent, when it was asked " + spec.MethodDiscover}
 	}
 	refused := l.HasRefused()
-	v, err := b.detect(ctx, standing, exchange.Probing{})
+	v, err := b.detect(ctx, standing, mcp.Probing{})
 	if err == nil && refused && v.Era == spec.Legacy && !b.pinned.Swap(true) {
 		v, err = b.detectAfresh(ctx)
 	}
@@ -60,11 +60,11 @@ func (b *builder) probeCommand(ctx context.Context, standing spec.Era) gateway.F
 
 // detectAfresh asks a new process of a command that has refused both eras: the first
 // request may have decided which era it serves.
-func (b *builder) detectAfresh(ctx context.Context) (exchange.Verdict, error) {
+func (b *builder) detectAfresh(ctx context.Context) (mcp.Verdict, error) {
 	if p, err := b.launcher.Dial(ctx); err == nil {
 		_ = p.Close()
 	}
-	v, err := b.detect(ctx, spec.Unknown, exchange.Probing{})
+	v, err := b.detect(ctx, spec.Unknown, mcp.Probing{})
 	if err == nil && v.Era == spec.Modern {
 		b.launcher.SetFirst(spec.MethodDiscover)
 	}
@@ -74,14 +74,14 @@ func (b *builder) detectAfresh(ctx context.Context) (exchange.Verdict, error) {
 // askProcess asks a process which era it is of that was started for a legacy back. If
 // that is the other one it returns an error, and the process waits for who serves it.
 func (b *builder) askProcess(ctx context.Context, p *transport.Process) error {
-	v, err := b.ask(ctx, p, exchange.Probing{})
+	v, err := b.ask(ctx, p, mcp.Probing{})
 	switch {
 	case err != nil:
 		return err
 	case v.Era == spec.Modern:
 		f := b.finding(&v)
 		b.found.Store(&f)
-		return exchange.ErrOtherEra
+		return mcp.ErrOtherEra
 	case b.launcher.Take(p):
 		return nil
 	}
@@ -90,18 +90,18 @@ func (b *builder) askProcess(ctx context.Context, p *transport.Process) error {
 
 // discoverCommand asks a process of the command which era it is of, and leaves it to
 // the next who needs one.
-func (b *builder) discoverCommand(ctx context.Context, within time.Duration, how exchange.Probing) (exchange.Verdict, error) {
+func (b *builder) discoverCommand(ctx context.Context, within time.Duration, how mcp.Probing) (mcp.Verdict, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	p, err := b.processes().Dial(ctx)
 	if err != nil {
-		return exchange.Verdict{Reason: transport.Cause(err).Error(), Cause: err}, nil
+		return mcp.Verdict{Reason: transport.Cause(err).Error(), Cause: err}, nil
 	}
 	return b.ask(ctx, p, how)
 }
 
 // ask asks a process which era it is of. It keeps the process unless that has ended.
-func (b *builder) ask(ctx context.Context, p *transport.Process, how exchange.Probing) (exchange.Verdict, error) {
+func (b *builder) ask(ctx context.Context, p *transport.Process, how mcp.Probing) (mcp.Verdict, error) {
 	p.SetQuiet(true)
 	p.SetSilent(false)
 	o := b.modernOptions()
@@ -138,8 +138,8 @@ func (b *builder) awaitSilence(ctx context.Context, p *transport.Process) bool {
 }
 
 // unanswered judges a process that did not answer: by what it had read.
-func (b *builder) unanswered(p *transport.Process, v *exchange.Verdict) {
-	silent := errors.Is(v.Cause, exchange.ErrSilent) || errors.Is(v.Cause, context.DeadlineExceeded)
+func (b *builder) unanswered(p *transport.Process, v *mcp.Verdict) {
+	silent := errors.Is(v.Cause, mcp.ErrSilent) || errors.Is(v.Cause, context.DeadlineExceeded)
 	switch {
 	case !silent && p.EndsWithin(exitTime):
 		v.Reason, v.Cause = p.Ending(), cmp.Or(p.Err(), v.Cause)

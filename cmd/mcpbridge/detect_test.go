@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/config"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
@@ -39,11 +39,11 @@ func detector(t *testing.T, s config.Server, bound time.Duration) *builder {
 }
 
 // judge wants a verdict, within the bound, and logs both.
-func judge(t *testing.T, b *builder, want spec.Era, slow bool, end time.Duration) exchange.Verdict {
+func judge(t *testing.T, b *builder, want spec.Era, slow bool, end time.Duration) mcp.Verdict {
 	t.Helper()
 	bound := b.server.Timeouts.Connect
 	begun := time.Now()
-	v, err := b.detect(t.Context(), spec.Unknown, exchange.Probing{})
+	v, err := b.detect(t.Context(), spec.Unknown, mcp.Probing{})
 	total := time.Since(begun)
 	t.Logf("%s in %v, %v with the end of what was started: %s", v.Era, v.Took.Round(time.Millisecond), total.Round(time.Millisecond), v.Reason)
 	if err != nil || v.Era != want || v.Reason == "" {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -19,7 +19,7 @@ import (
 func newListenCommand(p process) *cobra.Command {
 	a := &asking{target: target{process: p}}
 	t := &a.target
-	var want exchange.Filter
+	var want mcp.Filter
 	var id string
 	cmd := &cobra.Command{
 		Use:   "listen URL | NAME -c FILE | -- COMMAND ARGS...",
@@ -65,7 +65,7 @@ func parseID(text string) wire.ID {
 
 // A follower prints one listen stream.
 type follower struct {
-	want   exchange.Filter
+	want   mcp.Filter
 	out    io.Writer
 	asJSON bool
 	now    func() time.Time
@@ -98,7 +98,7 @@ func (f *follower) run(ctx context.Context, t *target, id wire.ID) error {
 // listenParams writes the filter as the wire has it.
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions, Notification Filter.
-func listenParams(want exchange.Filter) []byte {
+func listenParams(want mcp.Filter) []byte {
 	var edits []wire.Edit
 	for _, k := range []struct {
 		name string
@@ -123,7 +123,7 @@ func listenParams(want exchange.Filter) []byte {
 }
 
 // wanted names what a filter asks for, as people read it.
-func wanted(f exchange.Filter) []string {
+func wanted(f mcp.Filter) []string {
 	var out []string
 	for _, k := range []struct {
 		name string
@@ -155,7 +155,7 @@ func (f *follower) frame(m *wire.Message, raw []byte) error {
 // acknowledge says what will be heard of, and what was asked for in vain.
 func (f *follower) acknowledge(filter []byte) error {
 	isTrue := func(name string) bool { return string(wire.Get(filter, name)) == "true" }
-	honored := exchange.Filter{Tools: isTrue("toolsListChanged"), Prompts: isTrue("promptsListChanged"), Resources: isTrue("resourcesListChanged")}
+	honored := mcp.Filter{Tools: isTrue("toolsListChanged"), Prompts: isTrue("promptsListChanged"), Resources: isTrue("resourcesListChanged")}
 	for uri := range wire.Elements(wire.Get(filter, "resourceSubscriptions")) {
 		honored.URIs = append(honored.URIs, wire.Unquote(uri))
 	}

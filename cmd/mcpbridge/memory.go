@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/mcpbridge/mcpbridge/gateway"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/remember"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -40,14 +40,14 @@ func (m *memory) Era() spec.Era {
 }
 
 // Recall implements [gateway.Memory]. What is hidden may not have been in that run.
-func (m *memory) Recall(req *exchange.Request) *exchange.Description {
+func (m *memory) Recall(req *mcp.Request) *mcp.Description {
 	r, ok := m.lookup(req.Profile.Capabilities, req.Principal)
 	if !ok || r.Description == nil {
 		return nil
 	}
 	d := *r.Description
-	d.Capabilities = wire.AppendEdited(nil, d.Capabilities, exchange.Hiding(d.Capabilities, m.b.server.Hidden())...)
-	d.Cache = exchange.CacheHint{}
+	d.Capabilities = wire.AppendEdited(nil, d.Capabilities, mcp.Hiding(d.Capabilities, m.b.server.Hidden())...)
+	d.Cache = mcp.CacheHint{}
 	return &d
 }
 
@@ -57,7 +57,7 @@ func (m *memory) Found(era spec.Era) {
 }
 
 // Told implements [gateway.Memory].
-func (m *memory) Told(req *exchange.Request, era spec.Era, d *exchange.Description) []string {
+func (m *memory) Told(req *mcp.Request, era spec.Era, d *mcp.Description) []string {
 	is := remember.Record{Era: era, Description: d}
 	was, ok := m.lookup(req.Profile.Capabilities, req.Principal)
 	m.keep(req.Profile.Capabilities, req.Principal, is)
@@ -67,7 +67,7 @@ func (m *memory) Told(req *exchange.Request, era spec.Era, d *exchange.Descripti
 	return remember.Diff(was, is)
 }
 
-func (m *memory) lookup(capabilities json.RawMessage, principal exchange.Principal) (remember.Record, bool) {
+func (m *memory) lookup(capabilities json.RawMessage, principal mcp.Principal) (remember.Record, bool) {
 	k, ok := m.key(capabilities, principal)
 	if !ok {
 		return remember.Record{}, false
@@ -75,7 +75,7 @@ func (m *memory) lookup(capabilities json.RawMessage, principal exchange.Princip
 	return m.store.Lookup(k)
 }
 
-func (m *memory) keep(capabilities json.RawMessage, principal exchange.Principal, r remember.Record) {
+func (m *memory) keep(capabilities json.RawMessage, principal mcp.Principal, r remember.Record) {
 	k, ok := m.key(capabilities, principal)
 	if !ok {
 		return
@@ -88,7 +88,7 @@ func (m *memory) keep(capabilities json.RawMessage, principal exchange.Principal
 // key returns what the server is remembered by, for clients of a principal with
 // capabilities. Without both it is the server itself. There is none if its program can't
 // be found.
-func (m *memory) key(capabilities json.RawMessage, principal exchange.Principal) (remember.Key, bool) {
+func (m *memory) key(capabilities json.RawMessage, principal mcp.Principal) (remember.Key, bool) {
 	o := m.b.commandOptions()
 	k, err := remember.Server{
 		Command: o.Argv[0], Args: o.Argv[1:], Env: o.ChildEnv(), Dir: o.Dir,

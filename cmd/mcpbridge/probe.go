@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpbridge/mcpbridge/internal/config"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/guard"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
@@ -140,8 +140,8 @@ func (p *prober) run(ctx context.Context, out io.Writer, asJSON bool) error {
 }
 
 // examine finds out the era and then asks the server, as one of that era, what it has.
-func (p *prober) examine(ctx context.Context) (exchange.Verdict, error) {
-	how := exchange.Probing{Lists: true, Begin: p.began}
+func (p *prober) examine(ctx context.Context) (mcp.Verdict, error) {
+	how := mcp.Probing{Lists: true, Begin: p.began}
 	if p.server.Type == string(legacyback.TransportSSE) {
 		return p.greet(ctx, p.server.Timeouts.Connect, how) // which has one era alone
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/config"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -51,7 +51,7 @@ type probeStep struct {
 	Seconds float64 `json:"seconds"`
 }
 
-func (p *prober) report(v exchange.Verdict) *probeReport {
+func (p *prober) report(v mcp.Verdict) *probeReport {
 	r := &probeReport{
 		Target: p.server.Target(), Transport: transportOf(p.server, &v),
 		Era: v.Era.String(), Reason: v.Reason, Revisions: v.Revisions, Seconds: v.Took.Seconds(),
@@ -116,7 +116,7 @@ func hasForm(n int) string {
 }
 
 // transportOf names the transport that a server is reached over.
-func transportOf(s *config.Server, v *exchange.Verdict) string {
+func transportOf(s *config.Server, v *mcp.Verdict) string {
 	switch {
 	case s.URL == "":
 		return "stdio"

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/notebook"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -295,7 +295,7 @@ func TestProbeJSONOfExtensions(t *testing.T) {
 func TestT32ProbeTellsWhatIsHidden(t *testing.T) {
 	hidden := []string{"com.example/board", spec.ExtensionTasks}
 	s := &subject{
-		Verdict: exchange.Verdict{Era: spec.Modern, Description: &exchange.Description{Capabilities: []byte(extensions)}},
+		Verdict: mcp.Verdict{Era: spec.Modern, Description: &mcp.Description{Capabilities: []byte(extensions)}},
 		hidden:  hidden,
 	}
 	for _, e := range s.extensions() {
@@ -435,7 +435,7 @@ func TestProbeNamesTheProxy(t *testing.T) {
 func TestProbeTellsHowFarItIs(t *testing.T) {
 	var progress buffer
 	p := &prober{progress: &progress, begun: time.Now()}
-	exchange.Probing{Begin: p.began}.Take("server/discover in revision 2026-07-28", func() (string, string) { return "", "" })
+	mcp.Probing{Begin: p.began}.Take("server/discover in revision 2026-07-28", func() (string, string) { return "", "" })
 	if got := progress.String(); !strings.HasSuffix(got, "s  asking server/discover in revision 2026-07-28\n") {
 		t.Errorf("progress = %q", got)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mcpbridge/mcpbridge/internal/config"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -159,12 +159,12 @@ func (t *target) name() string { return t.builder.server.Target() }
 
 // judge asks which era a server is of. One that answers nothing of MCP, and so is of the
 // older era at most, is asked for a session.
-func (b *builder) judge(ctx context.Context) (exchange.Verdict, error) {
-	v, err := b.detect(ctx, spec.Unknown, exchange.Probing{})
+func (b *builder) judge(ctx context.Context) (mcp.Verdict, error) {
+	v, err := b.detect(ctx, spec.Unknown, mcp.Probing{})
 	if err != nil || b.onConnection() || v.Era != spec.Legacy || v.Cause == nil {
 		return v, err
 	}
-	greeting, err := b.greet(ctx, b.server.Timeouts.Connect, exchange.Probing{})
+	greeting, err := b.greet(ctx, b.server.Timeouts.Connect, mcp.Probing{})
 	if greeting.Era == spec.Unknown {
 		greeting.Reason = v.Reason + "; asked for a session: " + greeting.Reason
 		greeting.Status = max(greeting.Status, v.Status)
@@ -173,6 +173,6 @@ func (b *builder) judge(ctx context.Context) (exchange.Verdict, error) {
 }
 
 // noServer is the error that there is no MCP server where one was looked for.
-func noServer(v *exchange.Verdict, s *config.Server) error {
+func noServer(v *mcp.Verdict, s *config.Server) error {
 	return fmt.Errorf("%s %s: %s; %s", s.Target(), trouble(v, s), v.Reason, advice(v, s))
 }

@@ -6,13 +6,13 @@ import (
 	"net"
 
 	"github.com/mcpbridge/mcpbridge/internal/config"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
 // trouble says in a few words what is wrong with a server of which no era was found. It
 // follows the server's name.
-func trouble(v *exchange.Verdict, s *config.Server) string {
+func trouble(v *mcp.Verdict, s *config.Server) string {
 	var page *transport.KindError
 	switch {
 	case s.Command != "":
@@ -31,7 +31,7 @@ func trouble(v *exchange.Verdict, s *config.Server) string {
 	return "is not an MCP server"
 }
 
-func commandTrouble(v *exchange.Verdict) string {
+func commandTrouble(v *mcp.Verdict) string {
 	var exit *transport.ExitError
 	switch {
 	case transport.NotStarted(v.Cause):

@@ -9,7 +9,7 @@ import (
 	"runtime"
 
 	"github.com/mcpbridge/mcpbridge/gateway"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
@@ -49,7 +49,7 @@ type rig struct {
 func (r *rig) server(name string, o legacyback.Options) gateway.ServerOptions {
 	o.Name, o.Logger, o.Metrics = name, r.log, r.metrics
 	o.ClientInfo = []byte(`{"name":"mcpbridge","version":"bench"}`)
-	return gateway.ServerOptions{Name: name, Open: func(ch exchange.Changes) (gateway.Back, error) {
+	return gateway.ServerOptions{Name: name, Open: func(ch mcp.Changes) (gateway.Back, error) {
 		o.Changes = ch
 		b, err := legacyback.New(o)
 		if err != nil {

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/gateway"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
@@ -92,22 +92,22 @@ func (b *bench) hireTopics(cr *crew, each int) (*child, error) {
 // A source is a back that grants every topic, and makes events when told. A
 // legacy server in its place would need a million subscribes first.
 type source struct {
-	changes exchange.Changes
+	changes mcp.Changes
 	scope   atomic.Pointer[string]
 	uris    atomic.Int64
 }
 
 var errOnlyTopics = errors.New("this back serves nothing but listen streams")
 
-func (s *source) Serve(context.Context, *exchange.Request, exchange.Exchange) (*exchange.Result, error) {
+func (s *source) Serve(context.Context, *mcp.Request, mcp.Caller) (*mcp.Result, error) {
 	return nil, errOnlyTopics
 }
 
-func (s *source) Describe(context.Context, *exchange.Request) (*exchange.Description, error) {
+func (s *source) Describe(context.Context, *mcp.Request) (*mcp.Description, error) {
 	return nil, errOnlyTopics
 }
 
-func (s *source) Watch(_ context.Context, p exchange.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
+func (s *source) Watch(_ context.Context, p mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
 	s.scope.Store(&p.Scope)
 	s.uris.Add(int64(len(want)))
 	return want, func() {}, nil
@@ -141,7 +141,7 @@ func runTopics(c *control, o roleOptions) error {
 	s, m := &source{}, &counts{Metrics: metrics.New(), there: make(chan struct{}, 1)}
 	g, err := gateway.New(gateway.Options{Logger: log, Metrics: m, MaxStreams: 100_000, MaxTopics: million, MaxBody: 64 << 20, Servers: []gateway.ServerOptions{{
 		Name: "topics",
-		Open: func(ch exchange.Changes) (gateway.Back, error) { s.changes = ch; return s, nil },
+		Open: func(ch mcp.Changes) (gateway.Back, error) { s.changes = ch; return s, nil },
 	}}})
 	if err != nil {
 		return err

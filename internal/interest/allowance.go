@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 const (
@@ -52,18 +52,18 @@ type Allowances struct {
 
 	// mu guards the fields below. It is taken under no other, and before an Allowance's.
 	mu     sync.Mutex
-	shares map[exchange.Share]*Allowance
+	shares map[mcp.Share]*Allowance
 	swept  time.Time // when the idle ones were forgotten
 }
 
 // NewAllowances returns Allowances of which nothing is used.
 func NewAllowances(opts AllowanceOptions) *Allowances {
 	opts.Rate = cmp.Or(opts.Rate, int(limits.SubscribesEach.Default))
-	return &Allowances{opts: opts, shares: make(map[exchange.Share]*Allowance)}
+	return &Allowances{opts: opts, shares: make(map[mcp.Share]*Allowance)}
 }
 
 // Of returns the Allowance of a share.
-func (as *Allowances) Of(share exchange.Share) *Allowance {
+func (as *Allowances) Of(share mcp.Share) *Allowance {
 	as.mu.Lock()
 	defer as.mu.Unlock()
 	if a := as.shares[share]; a != nil {
@@ -74,7 +74,7 @@ func (as *Allowances) Of(share exchange.Share) *Allowance {
 		as.forgetIdleLocked()
 	}
 	if len(as.shares) >= maxShares {
-		share = exchange.Share{} // no principal is called that
+		share = mcp.Share{} // no principal is called that
 		if a := as.shares[share]; a != nil {
 			return a
 		}

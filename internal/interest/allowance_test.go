@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/interest"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // allowed returns allowances of a rate, and how often a limit was hit.
@@ -24,7 +24,7 @@ func allowed(rate int) (*interest.Allowances, func() int) {
 func TestAllowanceBoundsTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		as, hits := allowed(10)
-		a := as.Of(exchange.Share{Principal: "alice"})
+		a := as.Of(mcp.Share{Principal: "alice"})
 		var atOnce, later, refused int
 		for range 1000 {
 			switch wait, ok := a.Subscribe(); {
@@ -43,7 +43,7 @@ func TestAllowanceBoundsTheRate(t *testing.T) {
 		if hits() != later+refused {
 			t.Errorf("%d hits counted, want %d", hits(), later+refused)
 		}
-		if wait, ok := as.Of(exchange.Share{Principal: "bob"}).Subscribe(); wait != 0 || !ok {
+		if wait, ok := as.Of(mcp.Share{Principal: "bob"}).Subscribe(); wait != 0 || !ok {
 			t.Errorf("another share's Subscribe = %v, %v, want at once", wait, ok)
 		}
 		time.Sleep(6 * time.Second)
@@ -62,7 +62,7 @@ func TestAllowanceBoundsTheRate(t *testing.T) {
 func TestAllowanceLingersLongerForWhoChurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		as, _ := allowed(10)
-		a := as.Of(exchange.Share{Principal: "alice"})
+		a := as.Of(mcp.Share{Principal: "alice"})
 		for _, tt := range []struct {
 			subscribes int
 			want       time.Duration
@@ -82,7 +82,7 @@ func TestAllowanceLingersLongerForWhoChurns(t *testing.T) {
 
 func TestAllowanceBoundsWhatIsOnItsWay(t *testing.T) {
 	as, _ := allowed(10)
-	a := as.Of(exchange.Share{Principal: "alice"})
+	a := as.Of(mcp.Share{Principal: "alice"})
 	n := 0
 	for ; a.Enter(); n++ {
 	}
@@ -101,7 +101,7 @@ func TestAllowancesAreBounded(t *testing.T) {
 		as, _ := allowed(10)
 		seen := make(map[*interest.Allowance]bool)
 		for i := range 10_000 {
-			a := as.Of(exchange.Share{Principal: exchange.Principal(fmt.Sprint(i))})
+			a := as.Of(mcp.Share{Principal: mcp.Principal(fmt.Sprint(i))})
 			a.Subscribe()
 			seen[a] = true
 		}
@@ -109,7 +109,7 @@ func TestAllowancesAreBounded(t *testing.T) {
 			t.Errorf("%d allowances in use, want 4097 at most", len(seen))
 		}
 		time.Sleep(time.Minute)
-		if a := as.Of(exchange.Share{Principal: "new"}); seen[a] {
+		if a := as.Of(mcp.Share{Principal: "new"}); seen[a] {
 			t.Error("who comes when all others rest has no allowance of its own")
 		}
 	})

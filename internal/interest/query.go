@@ -1,7 +1,7 @@
 package interest
 
 import (
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"sync"
 	"time"
 
@@ -16,7 +16,7 @@ const Patience = 10 * time.Second
 // Want aside.
 type Query struct {
 	Want  []fanout.Topic // read-only
-	Share exchange.Share // whose allowance it draws on; read-only
+	Share mcp.Share      // whose allowance it draws on; read-only
 	Until time.Duration  // when the wait is over, on the loop's clock; the loop's own
 
 	answers chan answer // capacity 1, sent to once

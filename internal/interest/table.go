@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // A Loop looks after what is wanted of one profile.
@@ -25,7 +25,7 @@ type Loop interface {
 type Table[L Loop] struct {
 	// Set by NewTable, read-only after.
 	name string
-	make func(exchange.Profile) L
+	make func(mcp.Profile) L
 
 	// mu guards open. It is held for map work, and for making a Loop; taken under no
 	// other.
@@ -45,12 +45,12 @@ type run[L Loop] struct {
 
 // NewTable returns a Table for the upstream of that name, as people know it. newLoop
 // makes the Loop of a profile; it does not block.
-func NewTable[L Loop](name string, newLoop func(exchange.Profile) L) *Table[L] {
+func NewTable[L Loop](name string, newLoop func(mcp.Profile) L) *Table[L] {
 	return &Table[L]{name: name, make: newLoop, open: make(map[string]*run[L])}
 }
 
-// Watch implements [exchange.Source]. Its errors name the upstream.
-func (t *Table[L]) Watch(ctx context.Context, p exchange.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
+// Watch implements [mcp.Source]. Its errors name the upstream.
+func (t *Table[L]) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
 	if len(want) == 0 {
 		return nil, func() {}, nil
 	}
@@ -74,7 +74,7 @@ func (t *Table[L]) Watch(ctx context.Context, p exchange.Profile, want []fanout.
 }
 
 // hand gives q to the loop of the profile.
-func (t *Table[L]) hand(ctx context.Context, p exchange.Profile, q *Query) (L, error) {
+func (t *Table[L]) hand(ctx context.Context, p mcp.Profile, q *Query) (L, error) {
 	for {
 		r, admitted, err := t.join(p, q)
 		if err != nil || admitted {
@@ -92,11 +92,11 @@ func (t *Table[L]) hand(ctx context.Context, p exchange.Profile, q *Query) (L, e
 
 // join returns the loop of the profile. If there is none it starts one, with q for
 // its first query.
-func (t *Table[L]) join(p exchange.Profile, q *Query) (r *run[L], admitted bool, err error) {
+func (t *Table[L]) join(p mcp.Profile, q *Query) (r *run[L], admitted bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.open == nil {
-		return &run[L]{}, false, fmt.Errorf("watching %s: %w", t.name, exchange.ErrShutdown)
+		return &run[L]{}, false, fmt.Errorf("watching %s: %w", t.name, mcp.ErrShutdown)
 	}
 	if r := t.open[p.Scope]; r != nil {
 		return r, false, nil
@@ -159,7 +159,7 @@ func (t *Table[L]) Close() {
 	t.open = nil
 	t.mu.Unlock()
 	for _, r := range open {
-		r.stop(exchange.ErrShutdown)
+		r.stop(mcp.ErrShutdown)
 	}
 	t.running.Wait()
 }

@@ -10,14 +10,14 @@ import (
 	"testing/synctest"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/interest"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 func TestMain(m *testing.M) { os.Exit(bridgetest.Main(m)) }
 
-var profile = exchange.Profile{Scope: "files"}
+var profile = mcp.Profile{Scope: "files"}
 
 func topics(uris ...string) []fanout.Topic {
 	out := make([]fanout.Topic, len(uris))
@@ -31,7 +31,7 @@ func topics(uris ...string) []fanout.Topic {
 // "never" without an answer, and ends when all have lost interest.
 type counter struct{ drops chan *interest.Query }
 
-func newCounter(exchange.Profile) *counter { return &counter{make(chan *interest.Query, 8)} }
+func newCounter(mcp.Profile) *counter { return &counter{make(chan *interest.Query, 8)} }
 
 func (c *counter) Drop(q *interest.Query) { c.drops <- q }
 
@@ -136,11 +136,11 @@ func TestTableClose(t *testing.T) {
 		}()
 		synctest.Wait()
 		go table.Close()
-		if err := <-failed; !errors.Is(err, exchange.ErrShutdown) || !strings.Contains(err.Error(), "files") {
+		if err := <-failed; !errors.Is(err, mcp.ErrShutdown) || !strings.Contains(err.Error(), "files") {
 			t.Errorf("Watch under way = %v, want that it is closed, and the server's name", err)
 		}
 		table.Close()
-		if _, _, err := table.Watch(t.Context(), profile, topics("a")); !errors.Is(err, exchange.ErrShutdown) {
+		if _, _, err := table.Watch(t.Context(), profile, topics("a")); !errors.Is(err, mcp.ErrShutdown) {
 			t.Errorf("Watch after Close = %v, want that it is closed", err)
 		}
 	})

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/remember"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
@@ -36,7 +36,7 @@ func ExampleStore() {
 	err = store.Keep(key, remember.Record{
 		Era:         spec.Legacy,
 		Revisions:   []spec.Revision{spec.Rev20251125},
-		Description: &exchange.Description{Capabilities: json.RawMessage(`{"tools":{}}`)},
+		Description: &mcp.Description{Capabilities: json.RawMessage(`{"tools":{}}`)},
 	})
 	if err != nil {
 		panic(err)
@@ -48,7 +48,7 @@ func ExampleStore() {
 	fmt.Println(ok, was.Era, was.Revisions, string(was.Description.Capabilities))
 
 	is := was
-	is.Description = &exchange.Description{Capabilities: json.RawMessage(`{"tools":{},"prompts":{}}`)}
+	is.Description = &mcp.Description{Capabilities: json.RawMessage(`{"tools":{},"prompts":{}}`)}
 	fmt.Println(remember.Diff(was, is))
 
 	server.Args[1] = "/home/ada/work"

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -20,8 +20,8 @@ const format = 1
 type Record struct {
 	Era         spec.Era // legacy or modern
 	Revisions   []spec.Revision
-	Description *exchange.Description // nil if it gave none
-	Said        time.Time             // when; zero means when the record is kept
+	Description *mcp.Description // nil if it gave none
+	Said        time.Time        // when; zero means when the record is kept
 
 	// First is the method that the server must be asked first, initialize or
 	// server/discover; empty if it takes either.
@@ -52,9 +52,9 @@ func Diff(was, is Record) []string {
 	return out
 }
 
-func (r *Record) description() exchange.Description {
+func (r *Record) description() mcp.Description {
 	if r.Description == nil {
-		return exchange.Description{}
+		return mcp.Description{}
 	}
 	return *r.Description
 }
@@ -122,9 +122,9 @@ func decode(k Key, data []byte) (Record, error) {
 	}
 	r := Record{Era: eras[f.Era], Revisions: f.Revisions, Said: f.Said, First: f.First}
 	if d := f.Description; d != nil {
-		r.Description = &exchange.Description{
+		r.Description = &mcp.Description{
 			Capabilities: d.Capabilities, ServerInfo: d.ServerInfo, Instructions: d.Instructions,
-			Cache: exchange.CacheHint{TTL: d.TTL, Public: d.Public},
+			Cache: mcp.CacheHint{TTL: d.TTL, Public: d.Public},
 		}
 	}
 	return r, nil

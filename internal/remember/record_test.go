@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -19,11 +19,11 @@ var aKey = Key{0xab, 31: 0xcd}
 func aRecord() Record {
 	return Record{
 		Era: spec.Modern, Revisions: []spec.Revision{spec.Rev20260728, "2027-01-01"}, Said: time.Unix(2e9, 5).UTC(), First: spec.MethodInitialize,
-		Description: &exchange.Description{
+		Description: &mcp.Description{
 			Capabilities: json.RawMessage(`{"tools":{"n":9007199254740993,"z":1,"a":"<&>"}}`),
 			ServerInfo:   json.RawMessage(`{"name":"é\u00e9","version":"1"}`),
 			Instructions: json.RawMessage(`"two\nlines"`),
-			Cache:        exchange.CacheHint{TTL: 5, Public: true},
+			Cache:        mcp.CacheHint{TTL: 5, Public: true},
 		},
 	}
 }
@@ -37,7 +37,7 @@ func TestRecordRoundTrip(t *testing.T) {
 		{"everything", func(*Record) {}},
 		{"no description", func(r *Record) { r.Description = nil }},
 		{"only capabilities", func(r *Record) {
-			r.Description = &exchange.Description{Capabilities: json.RawMessage("{}")}
+			r.Description = &mcp.Description{Capabilities: json.RawMessage("{}")}
 		}},
 		{"legacy, no revisions", func(r *Record) { r.Era, r.Revisions, r.First = spec.Legacy, nil, "" }},
 	} {
@@ -117,7 +117,7 @@ func TestDiff(t *testing.T) {
 		want   []string
 	}{
 		{"nothing", func(*Record) {}, nil},
-		{"time and hint", func(r *Record) { r.Said, r.Description.Cache = time.Time{}, exchange.CacheHint{} }, nil},
+		{"time and hint", func(r *Record) { r.Said, r.Description.Cache = time.Time{}, mcp.CacheHint{} }, nil},
 		{"order and white space", func(r *Record) {
 			r.Description.Capabilities = json.RawMessage(`{ "tools": {"a":"<&>", "z":1, "n":9007199254740993} }`)
 		}, nil},

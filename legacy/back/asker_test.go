@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -184,11 +184,11 @@ func (c *askerCall) elicit() wire.Message {
 // A client is the caller of one call: it answers questions.
 type client struct {
 	caller
-	ask func(ctx context.Context, q exchange.Question) (exchange.Answer, error)
+	ask func(ctx context.Context, q mcp.InputRequest) (mcp.InputResponse, error)
 }
 
-func (c *client) Ask(ctx context.Context, qs []exchange.Question) ([]exchange.Answer, error) {
-	var out []exchange.Answer
+func (c *client) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([]mcp.InputResponse, error) {
+	var out []mcp.InputResponse
 	for _, q := range qs {
 		a, err := c.ask(ctx, q)
 		if err != nil {
@@ -200,15 +200,15 @@ func (c *client) Ask(ctx context.Context, qs []exchange.Question) ([]exchange.An
 }
 
 // never is the ask of a client that does not answer.
-func never(ctx context.Context, _ exchange.Question) (exchange.Answer, error) {
+func never(ctx context.Context, _ mcp.InputRequest) (mcp.InputResponse, error) {
 	<-ctx.Done()
-	return exchange.Answer{}, context.Cause(ctx)
+	return mcp.InputResponse{}, context.Cause(ctx)
 }
 
 // says is the ask of a client that answers what it has for the method.
-func says(answers map[string]string) func(context.Context, exchange.Question) (exchange.Answer, error) {
-	return func(_ context.Context, q exchange.Question) (exchange.Answer, error) {
-		return exchange.Answer{Result: json.RawMessage(answers[q.Method])}, nil
+func says(answers map[string]string) func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
+	return func(_ context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
+		return mcp.InputResponse{Result: json.RawMessage(answers[q.Method])}, nil
 	}
 }
 
@@ -220,7 +220,7 @@ const (
 )
 
 // askable returns a call of a client that can be asked.
-func askable(who string) *exchange.Request {
+func askable(who string) *mcp.Request {
 	r := ask("tools/call", fmt.Sprintf(`{"name":"t","arguments":{"who":%q}}`, who))
 	r.Profile.Capabilities = json.RawMessage(canBeAsked)
 	return r

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -105,7 +105,7 @@ func (s *session) unaskable(q *question) error {
 		return s.doubt(q)
 	}
 	// All calls of a session are of one profile.
-	if need := exchange.MissingCapability(q.candidates[0].capabilities, q.m.Method, q.m.Params); need != nil {
+	if need := mcp.MissingCapability(q.candidates[0].capabilities, q.m.Method, q.m.Params); need != nil {
 		return undeclared(q, need)
 	}
 	return nil
@@ -186,7 +186,7 @@ func (s *session) assignLocked(q *question, c *call) {
 	q.waits = q.told || !isRoots
 	switch {
 	case !c.mayBeAsked: // it is about roots, and c one that they were another client's for
-	case exchange.MissingCapability(c.capabilities, q.m.Method, q.m.Params) != nil:
+	case mcp.MissingCapability(c.capabilities, q.m.Method, q.m.Params) != nil:
 	case isRoots && s.opts.Roots != nil:
 	case c.park(q.waits, q.came):
 		q.parked, q.asked = true, c

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -76,14 +76,14 @@ func playSchedule(t *testing.T, seed uint64, n *scheduled) {
 				ctx, cancel = context.WithTimeout(ctx, time.Duration(roll(int(time.Second))))
 				defer cancel()
 			}
-			x := &client{ask: func(ctx context.Context, q exchange.Question) (exchange.Answer, error) {
+			x := &client{ask: func(ctx context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
 				if got, _ := wire.GetString(q.Params, "message"); got != who {
 					t.Errorf("seed %d: %s was asked what is for %s", seed, who, got)
 				}
 				if err := backoff.Wait(ctx, time.Duration(roll(int(2*time.Second)))); err != nil {
-					return exchange.Answer{}, err
+					return mcp.InputResponse{}, err
 				}
-				return exchange.Answer{Result: fmt.Appendf(nil, `{"action":"accept","content":{"me":%q}}`, who)}, nil
+				return mcp.InputResponse{Result: fmt.Appendf(nil, `{"action":"accept","content":{"me":%q}}`, who)}, nil
 			}}
 			n.calls.Add(1)
 			got, err := body(b.Serve(ctx, askable(who), x))
@@ -125,9 +125,9 @@ func TestM2L20QuestionsOnOneBreath(t *testing.T) {
 				return said(string((<-one).Result) + string((<-two).Result))
 			}
 		})
-		x := &client{ask: func(_ context.Context, q exchange.Question) (exchange.Answer, error) {
+		x := &client{ask: func(_ context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
 			time.Sleep(time.Second)
-			return exchange.Answer{Result: wire.Get(q.Params, "message")}, nil
+			return mcp.InputResponse{Result: wire.Get(q.Params, "message")}, nil
 		}}
 		if got, err := body(b.Serve(t.Context(), askable("ada"), x)); err != nil || got != said(`"one""two"`) {
 			t.Errorf("Serve = %s, %v, want both answers", got, err)
@@ -186,9 +186,9 @@ func parkedAndNext(t *testing.T, opts Options) (parked, next time.Duration) {
 	var calls sync.WaitGroup
 	serve := func(who string, took *time.Duration) {
 		calls.Go(func() {
-			x := &client{ask: func(context.Context, exchange.Question) (exchange.Answer, error) {
+			x := &client{ask: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
 				time.Sleep(5 * time.Second)
-				return exchange.Answer{Result: []byte(accepted)}, nil
+				return mcp.InputResponse{Result: []byte(accepted)}, nil
 			}}
 			if _, err := body(b.Serve(t.Context(), askable(who), x)); err != nil {
 				t.Error(err)
@@ -246,12 +246,12 @@ func heldQuestion(t *testing.T, goesOn time.Duration) (heard wire.Message, after
 	var calls sync.WaitGroup
 	serve := func(who string) {
 		calls.Go(func() {
-			x := &client{ask: func(_ context.Context, q exchange.Question) (exchange.Answer, error) {
+			x := &client{ask: func(_ context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
 				if got, _ := wire.GetString(q.Params, "message"); got != who {
 					t.Errorf("%s was asked what is for %s", who, got)
 				}
 				time.Sleep(time.Second)
-				return exchange.Answer{Result: []byte(accepted)}, nil
+				return mcp.InputResponse{Result: []byte(accepted)}, nil
 			}}
 			if _, err := body(b.Serve(t.Context(), askable(who), x)); err != nil {
 				t.Error(err)
@@ -307,17 +307,17 @@ func TestM2L20QuestionsOfCancelledCalls(t *testing.T) {
 		var calls sync.WaitGroup
 		calls.Go(func() {
 			x := &client{ask: says(map[string]string{"elicitation/create": accepted})}
-			x.ask = func(ctx context.Context, _ exchange.Question) (exchange.Answer, error) {
-				return exchange.Answer{Result: []byte(accepted)}, backoff.Wait(ctx, time.Second)
+			x.ask = func(ctx context.Context, _ mcp.InputRequest) (mcp.InputResponse, error) {
+				return mcp.InputResponse{Result: []byte(accepted)}, backoff.Wait(ctx, time.Second)
 			}
 			if _, err := b.Serve(ctx, askable("leaves"), x); err == nil {
 				t.Error("the cancelled call was answered")
 			}
 		})
 		synctest.Wait()
-		x := &client{ask: func(context.Context, exchange.Question) (exchange.Answer, error) {
+		x := &client{ask: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
 			t.Error("a client was asked what a cancelled call wants to know")
-			return exchange.Answer{}, exchange.ErrCannotAsk
+			return mcp.InputResponse{}, mcp.ErrCannotAsk
 		}}
 		if _, err := body(b.Serve(t.Context(), askable("stays"), x)); err != nil {
 			t.Error(err)

@@ -12,13 +12,13 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
 // A Back serves requests of any client from one legacy server. It is an
-// [exchange.Upstream]. Its methods are safe for concurrent use.
+// [mcp.Upstream]. Its methods are safe for concurrent use.
 type Back struct {
 	// Set by New, read-only after.
 	opts     Options
@@ -35,13 +35,13 @@ type Back struct {
 
 	// mu guards the fields below.
 	mu    sync.Mutex
-	links *simplelru.LRU[exchange.Principal, *relay]    // the last that was linked, by principal
-	known *simplelru.LRU[string, *exchange.Description] // the last, by scope
-	roots *simplelru.LRU[string, json.RawMessage]       // the last answer to roots/list, by scope
-	tools *simplelru.LRU[string, *toolbox]              // by scope
+	links *simplelru.LRU[mcp.Principal, *relay]    // the last that was linked, by principal
+	known *simplelru.LRU[string, *mcp.Description] // the last, by scope
+	roots *simplelru.LRU[string, json.RawMessage]  // the last answer to roots/list, by scope
+	tools *simplelru.LRU[string, *toolbox]         // by scope
 }
 
-var _ exchange.Upstream = (*Back)(nil)
+var _ mcp.Upstream = (*Back)(nil)
 
 // New checks opts and fills in defaults. It starts nothing; see
 // [Back.Start]. Whoever gets a Back calls Close.
@@ -51,12 +51,12 @@ func New(opts Options) (*Back, error) {
 	}
 	opts.fill()
 	b := &Back{opts: opts, log: opts.Logger, endpoint: newEndpoint(&opts), health: newHealth(opts.Logger)}
-	known, err := simplelru.NewLRU[string, *exchange.Description](opts.MaxSessions, nil)
+	known, err := simplelru.NewLRU[string, *mcp.Description](opts.MaxSessions, nil)
 	if err != nil {
 		return nil, fmt.Errorf("legacy/back: New: server %q: %w", opts.Name, err)
 	}
 	b.known = known
-	if b.links, err = simplelru.NewLRU[exchange.Principal, *relay](opts.MaxSessions, nil); err != nil {
+	if b.links, err = simplelru.NewLRU[mcp.Principal, *relay](opts.MaxSessions, nil); err != nil {
 		return nil, fmt.Errorf("legacy/back: New: server %q: %w", opts.Name, err)
 	}
 	if b.roots, err = simplelru.NewLRU[string, json.RawMessage](opts.MaxSessions, nil); err != nil {
@@ -82,14 +82,14 @@ func New(opts Options) (*Back, error) {
 // Era returns spec.Legacy.
 func (b *Back) Era() spec.Era { return spec.Legacy }
 
-// Serve implements [exchange.Handler].
+// Serve implements [mcp.Handler].
 //
 // A request is sent a second time only if the first can't have had an effect:
 // nothing was sent, the server refused it unseen because it has lost the
 // session, or the method only reads.
-func (b *Back) Serve(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+func (b *Back) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
 	if req.Era == spec.Modern && spec.OnTask(req.Method) {
-		return nil, exchange.Refuse(spec.CodeMethodNotFound, "method %q does not exist in revision %s for server %q, whose tasks are those of an earlier revision", req.Method, req.Revision, b.opts.Name)
+		return nil, mcp.Refuse(spec.CodeMethodNotFound, "method %q does not exist in revision %s for server %q, whose tasks are those of an earlier revision", req.Method, req.Revision, b.opts.Name)
 	}
 	var v visitRounds
 	defer v.end()
@@ -111,7 +111,7 @@ func (b *Back) Serve(ctx context.Context, req *exchange.Request, x exchange.Exch
 
 // serveVisiting sends the request, and sends it anew after what the server wants
 // visited. The lane is others' meanwhile: nothing waits upstream.
-func (b *Back) serveVisiting(ctx context.Context, req *exchange.Request, x exchange.Exchange, v *visitRounds) (*exchange.Result, error) {
+func (b *Back) serveVisiting(ctx context.Context, req *mcp.Request, x mcp.Caller, v *visitRounds) (*mcp.Result, error) {
 	for {
 		res, err := b.serveInLane(ctx, req, x, v)
 		demand, ok := err.(*visitDemand)
@@ -126,7 +126,7 @@ func (b *Back) serveVisiting(ctx context.Context, req *exchange.Request, x excha
 
 // serveInLane sends the request, once it has a lane if it needs one. A session that
 // demands visits goes to v.
-func (b *Back) serveInLane(ctx context.Context, req *exchange.Request, x exchange.Exchange, v *visitRounds) (*exchange.Result, error) {
+func (b *Back) serveInLane(ctx context.Context, req *mcp.Request, x mcp.Caller, v *visitRounds) (*mcp.Result, error) {
 	lane, leave, err := b.lanes.enter(ctx, req, v.lane)
 	if err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (b *Back) serveInLane(ctx context.Context, req *exchange.Request, x exchang
 
 // sessionFor returns the session that a request goes to, and how to give it back. A
 // single request that has a session stays with it.
-func (b *Back) sessionFor(ctx context.Context, req *exchange.Request, lane int, v *visitRounds) (*session, func(), error) {
+func (b *Back) sessionFor(ctx context.Context, req *mcp.Request, lane int, v *visitRounds) (*session, func(), error) {
 	if s := v.session(); s != nil && req.Profile.Single {
 		return s, func() {}, nil
 	}
@@ -167,7 +167,7 @@ func (b *Back) sessionFor(ctx context.Context, req *exchange.Request, lane int, 
 }
 
 // connect opens a session for the pool and takes note of how that went.
-func (b *Back) connect(ctx context.Context, p exchange.Profile) (*session, error) {
+func (b *Back) connect(ctx context.Context, p mcp.Profile) (*session, error) {
 	s, err := b.open(ctx, p)
 	if wasStopped(ctx) {
 		return s, err
@@ -183,7 +183,7 @@ func (b *Back) connect(ctx context.Context, p exchange.Profile) (*session, error
 // wasStopped reports whether a dial was ended by us, which says nothing of the server.
 func wasStopped(ctx context.Context) bool {
 	why := context.Cause(ctx)
-	return why == exchange.ErrShutdown || why == errUnwanted
+	return why == mcp.ErrShutdown || why == errUnwanted
 }
 
 // connected takes note of how opening a session went, and returns what the pool has
@@ -194,7 +194,7 @@ func (b *Back) connected(ctx context.Context, err error) error {
 	}
 	var no *relayRefusal
 	var alone *oneProcessError
-	there := errors.As(err, &no) || errors.As(err, &alone) || errors.Is(err, exchange.ErrOtherEra)
+	there := errors.As(err, &no) || errors.As(err, &alone) || errors.Is(err, mcp.ErrOtherEra)
 	if there {
 		b.health.report(nil)
 	} else {
@@ -217,10 +217,10 @@ func (b *Back) suspicious(err error) bool {
 	return ended || saidNo(err) || errors.Is(err, errSlowHandshake)
 }
 
-// Describe implements [exchange.Describer]: it tells what the server answered to
+// Describe implements [mcp.Describer]: it tells what the server answered to
 // initialize. It waits for a server that starts as long as opening a session may take,
 // and for one that is known to be away not at all if there is an answer of earlier.
-func (b *Back) Describe(ctx context.Context, req *exchange.Request) (*exchange.Description, error) {
+func (b *Back) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
 	if ctx.Err() != nil {
 		if d := b.lastKnown(req.Profile.Scope); d != nil {
 			return d, nil
@@ -240,7 +240,7 @@ func (b *Back) Describe(ctx context.Context, req *exchange.Request) (*exchange.D
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if d := b.lastTold(req.Profile); d != nil && !errors.Is(err, exchange.ErrOtherEra) {
+	if d := b.lastTold(req.Profile); d != nil && !errors.Is(err, mcp.ErrOtherEra) {
 		return d, nil
 	}
 	return nil, b.clientError(spec.MethodDiscover, err)
@@ -248,7 +248,7 @@ func (b *Back) Describe(ctx context.Context, req *exchange.Request) (*exchange.D
 
 // toldByLink returns what a command said of itself in a session that is linked for the
 // same principal, if a process would have to be started to ask; else nil.
-func (b *Back) toldByLink(req *exchange.Request) *exchange.Description {
+func (b *Back) toldByLink(req *mcp.Request) *mcp.Description {
 	if b.opts.Launcher == nil || b.opts.Launcher.HasKept() || len(b.pool.sessions(req.Profile.Scope)) > 0 {
 		return nil
 	}
@@ -263,7 +263,7 @@ func (b *Back) toldByLink(req *exchange.Request) *exchange.Description {
 
 // describePatience bounds the wait for a server that is known to be away, where there is
 // something to tell all the same.
-func (b *Back) describePatience(ctx context.Context, p exchange.Profile) (context.Context, context.CancelFunc) {
+func (b *Back) describePatience(ctx context.Context, p mcp.Profile) (context.Context, context.CancelFunc) {
 	if state, _, _ := b.health.read(); state == StateDown && b.lastTold(p) != nil {
 		return context.WithTimeout(ctx, maxRestWait)
 	}
@@ -272,7 +272,7 @@ func (b *Back) describePatience(ctx context.Context, p exchange.Profile) (contex
 
 // lastTold returns what the server said of itself last to a profile, or to the gateway;
 // nil if nothing.
-func (b *Back) lastTold(p exchange.Profile) *exchange.Description {
+func (b *Back) lastTold(p mcp.Profile) *mcp.Description {
 	if d := b.lastKnown(p.Scope); d != nil {
 		return d
 	}
@@ -280,7 +280,7 @@ func (b *Back) lastTold(p exchange.Profile) *exchange.Description {
 }
 
 // remember keeps and returns what a scope's session tells of the server.
-func (b *Back) remember(scope string, s *session) *exchange.Description {
+func (b *Back) remember(scope string, s *session) *mcp.Description {
 	d := s.describe(b.opts.HideExtensions)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -290,7 +290,7 @@ func (b *Back) remember(scope string, s *session) *exchange.Description {
 
 // lastKnown returns what was remembered of a scope, or nil. A scope is never
 // told what another's session said: it may depend on who asked.
-func (b *Back) lastKnown(scope string) *exchange.Description {
+func (b *Back) lastKnown(scope string) *mcp.Description {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	d, _ := b.known.Get(scope)
@@ -309,8 +309,8 @@ func (b *Back) toolbox(scope string) *toolbox {
 	return tools
 }
 
-// Watch implements [exchange.Source].
-func (b *Back) Watch(ctx context.Context, p exchange.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
+// Watch implements [mcp.Source].
+func (b *Back) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
 	return b.watches.Watch(ctx, p, want)
 }
 
@@ -332,7 +332,7 @@ func (b *Back) watchOptions() watchOptions {
 
 // watchSession gives a watch the session that the profile's requests share. A
 // profile of single requests has none but the watch's, which ends with it.
-func (b *Back) watchSession(ctx context.Context, p exchange.Profile) (watched, func(), error) {
+func (b *Back) watchSession(ctx context.Context, p mcp.Profile) (watched, func(), error) {
 	s, release, err := b.pool.get(ctx, p, false)
 	if err != nil {
 		return nil, nil, err

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
@@ -158,4 +158,4 @@ func TestM2L02ACrashingChildIsNotStartedInALoop(t *testing.T) {
 	}
 }
 
-var _ exchange.Exchange = (*client)(nil)
+var _ mcp.Caller = (*client)(nil)

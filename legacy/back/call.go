@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -17,18 +17,18 @@ type call struct {
 	// Set by session.begin, read-only after.
 	id     int64
 	method string
-	level  spec.LogLevel     // of the messages its caller wants
-	token  json.RawMessage   // its caller's progress token; nil: no progress
-	x      exchange.Exchange // nil for the gateway's own requests
-	req    *exchange.Request // that x is of
-	ctx    context.Context   // its caller's, for x alone: a call is made and ends with it, as an http.Request does
+	level  spec.LogLevel   // of the messages its caller wants
+	token  json.RawMessage // its caller's progress token; nil: no progress
+	x      mcp.Caller      // nil for the gateway's own requests
+	req    *mcp.Request    // that x is of
+	ctx    context.Context // its caller's, for x alone: a call is made and ends with it, as an http.Request does
 	cancel context.CancelCauseFunc
-	clock  *exchange.Clock // nil: the context alone bounds the call
+	clock  *mcp.Clock // nil: the context alone bounds the call
 
 	capabilities json.RawMessage // its client's
 	mayBeAsked   bool            // the server's questions may belong to it
 	leaveLane    func()          // nil, or lets the next call run; may be called again
-	in           exchange.Intake // of its answer
+	in           mcp.Intake      // of its answer
 	hosts        bool            // it is never sent itself: requests of the gateway are its parts
 	relayed      *relayed        // what passes under a relay; nil for other calls
 	owner        *call           // the client's call that this request of the gateway is a part of; nil if none
@@ -46,9 +46,9 @@ type call struct {
 	answered bool
 	ended    bool // x must not be used any more
 	answer   answer
-	notes    exchange.Backlog // not yet given to x
-	draining bool             // somebody is giving notes to x
-	progress float64          // the last value; meaningless unless moved
+	notes    mcp.Backlog // not yet given to x
+	draining bool        // somebody is giving notes to x
+	progress float64     // the last value; meaningless unless moved
 	moved    bool
 	asked    int             // questions that are with the caller
 	waits    int             // of these, those that the server is taken to wait for
@@ -128,7 +128,7 @@ func (c *call) advance(value []byte) bool {
 // note queues a message for the caller and reports whether there was room.
 func (c *call) note(method string, params []byte) bool {
 	c.mu.Lock()
-	ok := !c.answered && !c.ended && c.notes.Add(exchange.Notification{Method: method, Params: params})
+	ok := !c.answered && !c.ended && c.notes.Add(mcp.Notification{Method: method, Params: params})
 	short := c.notes.Short()
 	c.mu.Unlock()
 	if short {

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -15,7 +15,7 @@ import (
 // has none if the config has some.
 func declaredTo(capabilities json.RawMessage, opts *Options) json.RawMessage {
 	edits := append(hiding(capabilities, opts.HideExtensions), wire.Edit{Name: "tasks"})
-	if exchange.Declares(capabilities, "roots") || opts.Roots != nil {
+	if mcp.Declares(capabilities, "roots") || opts.Roots != nil {
 		edits = append(edits, wire.Edit{Name: "roots", Value: []byte(`{"listChanged":true}`)})
 	}
 	return wire.AppendEdited(nil, capabilities, edits...)
@@ -31,14 +31,14 @@ func describable(capabilities json.RawMessage, hide []string) json.RawMessage {
 // hiding returns the edits that take out of capabilities what is hidden, and the tasks
 // extension, which no legacy server has.
 func hiding(capabilities json.RawMessage, hide []string) []wire.Edit {
-	return exchange.Hiding(capabilities, append(slices.Clone(hide), spec.ExtensionTasks))
+	return mcp.Hiding(capabilities, append(slices.Clone(hide), spec.ExtensionTasks))
 }
 
 // describe is what a modern client is told of the server behind the session.
 //
 // Spec: 2026-07-28, server/discover.
-func (s *session) describe(hide []string) *exchange.Description {
-	return &exchange.Description{
+func (s *session) describe(hide []string) *mcp.Description {
+	return &mcp.Description{
 		Capabilities: s.synthesized(describable(s.caps.Raw, hide)),
 		ServerInfo:   s.serverInfo,
 		Instructions: s.instructions,

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -59,7 +59,7 @@ type opener func(ctx context.Context, to connector) (*session, error)
 // openCommand opens a session in a process of the server's command: in the one that was
 // started to ask what it is, if there is one. A process is started anew only in the place
 // of one that has ended, or takes no more messages because of what it was asked.
-func (b *Back) openCommand(ctx context.Context, share exchange.Share, open opener) (*session, error) {
+func (b *Back) openCommand(ctx context.Context, share mcp.Share, open opener) (*session, error) {
 	for {
 		if err := b.makeWay(ctx, share); err != nil {
 			return nil, err
@@ -84,7 +84,7 @@ func (b *Back) openCommand(ctx context.Context, share exchange.Share, open opene
 // makeWay ends the sessions of a share that nobody uses, if a process has to be started
 // for it: some servers allow one at a time. Those of others stay, whatever that means for
 // the start: nobody ends another's state.
-func (b *Back) makeWay(ctx context.Context, share exchange.Share) error {
+func (b *Back) makeWay(ctx context.Context, share mcp.Share) error {
 	if b.opts.Launcher.HasKept() {
 		return nil
 	}
@@ -138,7 +138,7 @@ func patienceWith(p *transport.Process) time.Duration {
 // parted decides what becomes of a process in which no session could be opened, and
 // whether to try again in another. asked says that somebody had asked it something
 // before.
-func (b *Back) parted(ctx context.Context, p *transport.Process, share exchange.Share, asked bool, err error) (again bool, why error) {
+func (b *Back) parted(ctx context.Context, p *transport.Process, share mcp.Share, asked bool, err error) (again bool, why error) {
 	if ctx.Err() != nil {
 		b.endLater(p)
 		return false, err
@@ -176,7 +176,7 @@ func (b *Back) parted(ctx context.Context, p *transport.Process, share exchange.
 
 // leftAlone waits a moment for the other sessions of the command to end, of which it ends
 // the share's own, and reports whether they have.
-func (b *Back) leftAlone(ctx context.Context, share exchange.Share) bool {
+func (b *Back) leftAlone(ctx context.Context, share mcp.Share) bool {
 	ctx, cancel := context.WithTimeout(ctx, leavingTime)
 	defer cancel()
 	for b.pool.endIdle(ctx, share) == nil {
@@ -200,4 +200,4 @@ type otherEraError struct{ err error }
 func (e *otherEraError) Error() string { return e.err.Error() }
 
 // Unwrap returns the refusal, and that the era is in doubt.
-func (e *otherEraError) Unwrap() []error { return []error{e.err, exchange.ErrOtherEra} }
+func (e *otherEraError) Unwrap() []error { return []error{e.err, mcp.ErrOtherEra} }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -192,7 +192,7 @@ func TestU01RefusedInitializeLeavesTheProcess(t *testing.T) {
 		r := newCommandRig(t, refuses)
 		defer r.end(t)
 		_, err := r.Describe(t.Context(), ask("server/discover", ""))
-		if !errors.Is(err, exchange.ErrOtherEra) || !strings.Contains(err.Error(), "no such revision") {
+		if !errors.Is(err, mcp.ErrOtherEra) || !strings.Contains(err.Error(), "no such revision") {
 			t.Errorf("Describe = %v, want the refusal, and that the era is in doubt", err)
 		}
 		p, err := r.launcher.Dial(t.Context())
@@ -216,7 +216,7 @@ func TestU01SlowToAnswerIsAskedAgain(t *testing.T) {
 		p.SetLastID(1)
 		p.SetSilent(true)
 		r.launcher.Keep(p)
-		if _, err := r.Describe(t.Context(), ask("server/discover", "")); !errors.Is(err, exchange.ErrOtherEra) {
+		if _, err := r.Describe(t.Context(), ask("server/discover", "")); !errors.Is(err, mcp.ErrOtherEra) {
 			t.Errorf("Describe = %v, want the era in doubt", err)
 		}
 		if !r.launcher.HasRefused() || r.launcher.First() != "" || len(r.children) != 1 {
@@ -250,7 +250,7 @@ func TestU02OneProcessAtATime(t *testing.T) {
 		locked := func(c *child) { c.exit("another process has the lock") }
 		r := newCommandRig(t, serves, locked, serves)
 		defer r.end(t)
-		_, release, err := r.pool.get(t.Context(), exchange.Profile{Scope: "one"}, false)
+		_, release, err := r.pool.get(t.Context(), mcp.Profile{Scope: "one"}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -343,7 +343,7 @@ func TestM2L05DescribedByALinkedSession(t *testing.T) {
 			t.Fatal(err)
 		}
 		d, err := r.Describe(t.Context(), ask("server/discover", ""))
-		if err != nil || len(r.children) != 1 || !exchange.Declares(d.Capabilities, "tools") {
+		if err != nil || len(r.children) != 1 || !mcp.Declares(d.Capabilities, "tools") {
 			t.Errorf("Describe = %+v, %v with %d processes, want what the session was told", d, err, len(r.children))
 		}
 		other := ask("server/discover", "")

@@ -1,5 +1,5 @@
 // Package back answers "how does a request that stands alone get served by a server
-// that insists on a session?". A [Back] is an [exchange.Upstream]: it opens
+// that insists on a session?". A [Back] is an [mcp.Upstream]: it opens
 // sessions with one server by itself, keeps them in a pool, one profile per
 // session, and gives every request the parts a legacy server expects: the
 // session, ids and progress tokens unique on the connection, the log level in
@@ -14,7 +14,7 @@
 // on the wire tells which call that is, few calls run at a time (lanes), and a
 // question that may belong to several waits or is refused: it never reaches the
 // wrong client. While a client is asked its call is parked: a goroutine waits in
-// [exchange.Exchange]'s Ask, the call's time stands still, its lane is free.
+// [mcp.Caller]'s RequestInput, the call's time stands still, its lane is free.
 //
 // A session is one handshake: it is never revived. When the server has lost it,
 // the pool opens another, and the Back repeats the request if that is safe.

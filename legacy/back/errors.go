@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -63,10 +63,10 @@ func asFailure(err error) *failure {
 
 // clientError turns what prevented an answer into what a client is told: the
 // server's name, the cause, the next step. Errors of the caller's own context
-// and wire errors pass, and so does [exchange.ErrOtherEra].
+// and wire errors pass, and so does [mcp.ErrOtherEra].
 func (b *Back) clientError(method string, err error) error {
 	told := b.toldError(method, err)
-	if errors.Is(err, exchange.ErrOtherEra) && !errors.Is(told, exchange.ErrOtherEra) {
+	if errors.Is(err, mcp.ErrOtherEra) && !errors.Is(told, mcp.ErrOtherEra) {
 		return &otherEraError{told}
 	}
 	return told
@@ -74,7 +74,7 @@ func (b *Back) clientError(method string, err error) error {
 
 func (b *Back) toldError(method string, err error) error {
 	var we *wire.Error
-	var short *exchange.ShortageError
+	var short *mcp.ShortageError
 	if errors.As(err, &short) {
 		return short.Of(b.opts.Name, method, spec.Repeatable(method))
 	}
@@ -88,27 +88,27 @@ func (b *Back) toldError(method string, err error) error {
 	switch {
 	case errors.As(err, &large):
 		return wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; %s if that is normal for it", b.opts.Name, method, large.Limit, limits.UpstreamMessage.Raise())
-	case errors.Is(err, exchange.ErrShutdown):
-		return fmt.Errorf("server %q: %w", b.opts.Name, exchange.ErrShutdown)
+	case errors.Is(err, mcp.ErrShutdown):
+		return fmt.Errorf("server %q: %w", b.opts.Name, mcp.ErrShutdown)
 	case errors.As(err, &mismatch):
 		return wire.Errorf(spec.CodeInternal, "%v; upgrade mcpbridge, or set the server's era", mismatch)
 	case errors.Is(err, errTooLong):
 		return wire.Errorf(spec.CodeInternal, "server %q did not answer %s in time (%v, at most %v with progress); raise timeouts.request or timeouts.max if that is normal for it",
 			b.opts.Name, method, b.opts.Timeouts.Request, b.opts.Timeouts.Max)
 	case errors.As(err, &alone):
-		return exchange.Inside(spec.CodeInternal, "%v", alone)
+		return mcp.Inside(spec.CodeInternal, "%v", alone)
 	case f != nil && f.fate == mayHaveRun && !spec.Repeatable(method):
-		return exchange.Inside(spec.CodeInternal, "server %q was lost while it ran %s: %v; the request may have taken effect and was not repeated: check before sending it again",
+		return mcp.Inside(spec.CodeInternal, "server %q was lost while it ran %s: %v; the request may have taken effect and was not repeated: check before sending it again",
 			b.opts.Name, method, transport.Reason{Err: err})
 	}
 	var status *statusError
 	if errors.As(err, &status) && status.code == http.StatusBadRequest && !spec.Defined(method) {
-		return exchange.Refuse(spec.CodeMethodNotFound, "server %q does not know method %q: it answered %v", b.opts.Name, method, status)
+		return mcp.Refuse(spec.CodeMethodNotFound, "server %q does not know method %q: it answered %v", b.opts.Name, method, status)
 	}
 	if errors.As(err, &status) {
-		return exchange.Inside(spec.CodeInternal, "server %q refused %s: %v%s", b.opts.Name, method, transport.Reason{Err: err}, status.step())
+		return mcp.Inside(spec.CodeInternal, "server %q refused %s: %v%s", b.opts.Name, method, transport.Reason{Err: err}, status.step())
 	}
-	return exchange.Inside(spec.CodeInternal, "server %q can't be reached: %v; %s", b.opts.Name, transport.Reason{Err: err}, cmp.Or(transport.Advice(err), "check that it runs, then try again"))
+	return mcp.Inside(spec.CodeInternal, "server %q can't be reached: %v; %s", b.opts.Name, transport.Reason{Err: err}, cmp.Or(transport.Advice(err), "check that it runs, then try again"))
 }
 
 // cause strips from a transport error what is not for people; see [transport.Cause].
@@ -118,14 +118,14 @@ func cause(err error) error { return transport.Cause(err) }
 // same. declared says whether the server declared the method's capability.
 //
 // Spec: 2026-07-28, basic/index, Error Codes; server/resources, Error Handling.
-func upstreamError(req *exchange.Request, e *wire.Error, declared bool) error {
+func upstreamError(req *mcp.Request, e *wire.Error, declared bool) error {
 	switch {
 	case e.Code == spec.CodeResourceNotFound:
-		return &wire.Error{Code: spec.CodeInvalidParams, Message: e.Message, Data: exchange.WithURI(e.Data, wire.Get(req.Params, "uri"))}
+		return &wire.Error{Code: spec.CodeInvalidParams, Message: e.Message, Data: mcp.WithURI(e.Data, wire.Get(req.Params, "uri"))}
 	case spec.Reserved(e.Code):
 		return &wire.Error{Code: spec.CodeInternal, Message: e.Message, Data: wrapCode(e)}
 	case e.Code == spec.CodeMethodNotFound && !declared:
-		return &exchange.Refusal{Err: e}
+		return &mcp.Refusal{Err: e}
 	}
 	return e
 }

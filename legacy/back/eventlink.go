@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/sse"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -171,7 +171,7 @@ func (l *eventLink) exchange(ctx context.Context, c *call, frame []byte) error {
 	posted := make(chan error, 1)
 	defer func() { l.letGo(posted, stop) }()
 	if !l.s.start(func() { posted <- l.request(posting, c, frame) }) { // ends with letGo
-		return &failure{cause: exchange.ErrShutdown, fate: notSent, lost: true}
+		return &failure{cause: mcp.ErrShutdown, fate: notSent, lost: true}
 	}
 	for {
 		select {
@@ -232,7 +232,7 @@ func (l *eventLink) open() bool { return l.s.alive() }
 
 // close implements link. A server learns of the session's end by the stream's.
 func (l *eventLink) close(context.Context) {
-	l.stop(exchange.ErrShutdown)
+	l.stop(mcp.ErrShutdown)
 	_ = l.body.Close() // it is read no further
 	<-l.done
 }

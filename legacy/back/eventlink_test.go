@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -449,7 +449,7 @@ func TestM2L37HTTPSSEStreamLost(t *testing.T) {
 	b := newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE, Changes: heard})
 	topics := uriTopics("file:///a")
 	heard.want(1, topics...)
-	honored, release, err := b.Watch(t.Context(), exchange.Profile{Scope: testScope}, topics)
+	honored, release, err := b.Watch(t.Context(), mcp.Profile{Scope: testScope}, topics)
 	if err != nil || len(honored) != 1 {
 		t.Fatalf("Watch = %v, %v", honored, err)
 	}

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -150,7 +150,7 @@ func TestFiveListensCauseABoundedNumberOfRequests(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		aud.want(1, want...)
-		_, release, err := b.Watch(ctx, exchange.Profile{Scope: testScope}, want)
+		_, release, err := b.Watch(ctx, mcp.Profile{Scope: testScope}, want)
 		if err == nil {
 			release()
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -32,7 +32,7 @@ func (e *revisionMismatch) Error() string {
 // it; the session outlives ctx. What was opened is closed again on failure.
 //
 // Spec: 2025-11-25, basic/lifecycle, Initialization.
-func (b *Back) open(ctx context.Context, p exchange.Profile) (*session, error) {
+func (b *Back) open(ctx context.Context, p mcp.Profile) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeouts.Connect)
 	defer cancel()
 	return b.overLink(ctx, p.Share, func(ctx context.Context, to connector) (*session, error) { return b.openOver(ctx, p, to) })
@@ -42,7 +42,7 @@ func (b *Back) open(ctx context.Context, p exchange.Profile) (*session, error) {
 type connector func(ctx context.Context, s *session) error
 
 // overLink has open make a session of a share over what the server is reached by.
-func (b *Back) overLink(ctx context.Context, share exchange.Share, open opener) (*session, error) {
+func (b *Back) overLink(ctx context.Context, share mcp.Share, open opener) (*session, error) {
 	switch {
 	case b.endpoint != nil:
 		return b.overHTTP(func(to connector) (*session, error) { return open(ctx, to) })
@@ -53,7 +53,7 @@ func (b *Back) overLink(ctx context.Context, share exchange.Share, open opener) 
 }
 
 // openOver opens a session over the link that connect gives it.
-func (b *Back) openOver(ctx context.Context, p exchange.Profile, connect connector) (*session, error) {
+func (b *Back) openOver(ctx context.Context, p mcp.Profile, connect connector) (*session, error) {
 	scope, _, lane := strings.Cut(p.Scope, laneMark)
 	s := newSession(&b.opts, func() *watch { return b.watchOf(scope) })
 	if b.endpoint != nil {
@@ -62,7 +62,7 @@ func (b *Back) openOver(ctx context.Context, p exchange.Profile, connect connect
 	s.onAmbiguous = func() { b.lanes.ambiguous(scope) }
 	s.roots = profileRoots{b, scope, lane}
 	s.tools = b.toolbox(scope)
-	s.asksRoots = exchange.Declares(p.Capabilities, "roots")
+	s.asksRoots = mcp.Declares(p.Capabilities, "roots")
 	if err := connect(ctx, s); err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func saidNo(err error) bool {
 	return errors.As(err, &refusal) || errors.As(err, &no) || errors.As(err, &mismatch) || errors.As(err, &status) && status.code < 500
 }
 
-func (s *session) handshake(ctx context.Context, p exchange.Profile) error {
+func (s *session) handshake(ctx context.Context, p mcp.Profile) error {
 	result, err := s.request(ctx, spec.MethodInitialize, s.initializeParams(p))
 	if err != nil {
 		return fmt.Errorf("initialize: %w", err)
@@ -136,7 +136,7 @@ func (s *session) handshake(ctx context.Context, p exchange.Profile) error {
 	return nil
 }
 
-func (s *session) initializeParams(p exchange.Profile) []byte {
+func (s *session) initializeParams(p mcp.Profile) []byte {
 	info := p.ClientInfo
 	if info == nil {
 		info = s.opts.ClientInfo
@@ -158,7 +158,7 @@ func (s *session) negotiated(result []byte) error {
 	if !wire.IsObject(caps) {
 		caps = []byte("{}")
 	}
-	s.caps = exchange.ReadServerCapabilities(caps)
+	s.caps = mcp.ReadServerCapabilities(caps)
 	if info := wire.Get(result, "serverInfo"); wire.IsObject(info) {
 		s.serverInfo = info
 	}

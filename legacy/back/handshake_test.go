@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -230,4 +230,4 @@ func TestM2L15PingOverHTTP(t *testing.T) {
 	}
 }
 
-var _ exchange.Exchange = (*caller)(nil)
+var _ mcp.Caller = (*caller)(nil)

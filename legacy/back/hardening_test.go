@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -47,7 +47,7 @@ func TestForeignAnswerEndsItsConnection(t *testing.T) {
 				t.Fatal(err)
 			}
 			shift.Store(true)
-			if err := call(); err == nil || !strings.Contains(exchange.WireError(err).Message, "answered another request") {
+			if err := call(); err == nil || !strings.Contains(mcp.WireError(err).Message, "answered another request") {
 				t.Errorf("the call with another's answer: %v, want an error that says so", err)
 			}
 			for i := range 40 {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
@@ -97,11 +97,11 @@ func (h *health) read() (State, time.Time, error) {
 }
 
 // Err returns nil if the last attempt to reach the server succeeded, else why it
-// failed: [exchange.ErrStarting] before the first has ended.
+// failed: [mcp.ErrStarting] before the first has ended.
 func (b *Back) Err() error {
 	switch state, _, err := b.health.read(); state {
 	case StateStarting:
-		return exchange.ErrStarting
+		return mcp.ErrStarting
 	case StateDown:
 		return cause(err)
 	}
@@ -163,6 +163,6 @@ func (b *Back) reach(ctx context.Context) {
 }
 
 // probeProfile is a profile that no client has.
-func (b *Back) probeProfile() exchange.Profile {
-	return exchange.Profile{Scope: b.opts.Name + "/probe", Single: true}
+func (b *Back) probeProfile() mcp.Profile {
+	return mcp.Profile{Scope: b.opts.Name + "/probe", Single: true}
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -186,7 +186,7 @@ func (l *httpLink) readFailure(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	var large *transport.TooLongError
-	var short *exchange.ShortageError
+	var short *mcp.ShortageError
 	switch {
 	case errors.As(err, &short):
 		return short // no fault of the server's

@@ -9,7 +9,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -45,7 +45,7 @@ func newLanes(opts *Options) (*lanes, error) {
 // enter returns the lane that a request is to take and how to leave it, which may
 // be done again. It is the preferred one if that is free. Requests that need none
 // take the first.
-func (l *lanes) enter(ctx context.Context, req *exchange.Request, prefer int) (int, func(), error) {
+func (l *lanes) enter(ctx context.Context, req *mcp.Request, prefer int) (int, func(), error) {
 	if req.Profile.Single || !wantsLane(req) {
 		return 0, func() {}, nil
 	}
@@ -66,8 +66,8 @@ func (l *lanes) enter(ctx context.Context, req *exchange.Request, prefer int) (i
 
 // wantsLane reports whether a request may be asked what only its own client can
 // answer.
-func wantsLane(req *exchange.Request) bool {
-	return spec.MayAsk(req.Method) && (exchange.Declares(req.Profile.Capabilities, "elicitation") || exchange.Declares(req.Profile.Capabilities, "sampling"))
+func wantsLane(req *mcp.Request) bool {
+	return spec.MayAsk(req.Method) && (mcp.Declares(req.Profile.Capabilities, "elicitation") || mcp.Declares(req.Profile.Capabilities, "sampling"))
 }
 
 // take returns a free lane, the preferred one if that is, or a place in the line, or
@@ -147,7 +147,7 @@ const laneMark = "#"
 
 // laneProfile is the profile that a lane's session is pooled under. The first is
 // the profile's own, which subscriptions stay on.
-func laneProfile(p exchange.Profile, lane int) exchange.Profile {
+func laneProfile(p mcp.Profile, lane int) mcp.Profile {
 	if lane > 0 {
 		p.Scope = fmt.Sprintf("%s%s%d", p.Scope, laneMark, lane)
 	}

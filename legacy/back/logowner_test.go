@@ -9,12 +9,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // logged is a call that wants all messages, of a client that has roots.
-func logged(who string) *exchange.Request {
+func logged(who string) *mcp.Request {
 	r := rooted(who)
 	r.LogLevel = "debug"
 	return r
@@ -47,7 +47,7 @@ func playOpening(t *testing.T, list bool) {
 		a.call = func(*askerCall) string { a.log("working"); return said("done") }
 	})
 	var requests sync.WaitGroup
-	serve := func(req *exchange.Request) *client {
+	serve := func(req *mcp.Request) *client {
 		x := &client{ask: never}
 		requests.Go(func() {
 			if _, err := body(b.Serve(t.Context(), req, x)); err != nil {

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -79,7 +79,7 @@ func TestM2L03RefusedMethodKeepsTheSession(t *testing.T) {
 	p.on["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, `{}`) }
 	b := newTestBack(t, Options{URL: p.URL})
 	_, err := body(b.Serve(t.Context(), ask("no/such", ""), &caller{}))
-	var refusal *exchange.Refusal
+	var refusal *mcp.Refusal
 	if !errors.As(err, &refusal) || refusal.Err.Code != -32601 || !strings.Contains(err.Error(), `"no/such"`) {
 		t.Errorf("Serve(no/such) = %v, want -32601 that names the method", err)
 	}

@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // callWith returns a tools/call that wants progress and messages.
-func callWith(token, level string) *exchange.Request {
+func callWith(token, level string) *mcp.Request {
 	r := ask("tools/call", `{"name":"x","_meta":{"progressToken":`+token+`}}`)
 	r.ProgressToken = json.RawMessage(token)
 	if token == "" {
@@ -36,7 +36,7 @@ type serving struct {
 	done   chan struct{}
 }
 
-func serve(ctx context.Context, b *Back, req *exchange.Request) *serving {
+func serve(ctx context.Context, b *Back, req *mcp.Request) *serving {
 	s := &serving{caller: &caller{}, done: make(chan struct{})}
 	go func() {
 		s.body, s.err = body(b.Serve(ctx, req, s.caller))
@@ -192,7 +192,7 @@ func TestM2L11SlowCallerHoldsUpNobody(t *testing.T) {
 		p := <-peers
 		p.Handshake(`{"tools":{}}`)
 		m := p.Want("tools/call")
-		for i := range 3 * exchange.MaxBacklog {
+		for i := range 3 * mcp.MaxBacklog {
 			p.Write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d}}`, m.ID, i)
 		}
 		p.Result(m.ID, `{}`)
@@ -207,8 +207,8 @@ func TestM2L11SlowCallerHoldsUpNobody(t *testing.T) {
 		if last := got[len(got)-1]; !strings.HasSuffix(last, `"progress":767}`) {
 			t.Errorf("the last the slow caller heard was %s, want the newest", last)
 		}
-		if len(got) > exchange.MaxBacklog+2 {
-			t.Errorf("%d messages were kept for a slow caller, want at most %d", len(got), exchange.MaxBacklog+2)
+		if len(got) > mcp.MaxBacklog+2 {
+			t.Errorf("%d messages were kept for a slow caller, want at most %d", len(got), mcp.MaxBacklog+2)
 		}
 	})
 }
@@ -478,7 +478,7 @@ func TestM2L14Timeouts(t *testing.T) {
 				if took := time.Since(start); took != tt.want {
 					t.Errorf("Serve returned after %v, want %v", took, tt.want)
 				}
-				we := exchange.WireError(s.err)
+				we := mcp.WireError(s.err)
 				for _, part := range []string{`server "scripted"`, "tools/call", "1m0s", "timeouts.request"} {
 					if s.err == nil || we.Code != -32603 || !strings.Contains(we.Message, part) {
 						t.Errorf("Serve = %v, want -32603 that says %q", s.err, part)

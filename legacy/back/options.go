@@ -11,9 +11,9 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -101,13 +101,13 @@ type Options struct {
 	Synthesize Synthesize
 	// Cache gives the hint for complete results per method; a missing method is
 	// not to be cached.
-	Cache map[string]exchange.CacheHint
+	Cache map[string]mcp.CacheHint
 
 	// Whom the Back tells.
 
-	Logger  *slog.Logger     // nil discards
-	Metrics Metrics          // nil counts nothing
-	Changes exchange.Changes // nil tells nobody of changes
+	Logger  *slog.Logger // nil discards
+	Metrics Metrics      // nil counts nothing
+	Changes mcp.Changes  // nil tells nobody of changes
 	// Doubt is called when the server may have become one of the other era: it
 	// refused the handshake or left it unanswered, lost a session, or answered with
 	// an error of that era. It must not block; nil means nobody

@@ -13,7 +13,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -31,7 +31,7 @@ func parking(t *testing.T, b *Back, n int) {
 		calls.Go(func() {
 			who := fmt.Sprintf("caller-%d", i)
 			answer := fmt.Sprintf(`{"action":"accept","content":{"me":%q}}`, who)
-			x := &client{ask: func(ctx context.Context, q exchange.Question) (exchange.Answer, error) {
+			x := &client{ask: func(ctx context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
 				if got, _ := wire.GetString(q.Params, "message"); got != who {
 					t.Errorf("%s was asked what is for %s", who, got)
 				}
@@ -42,7 +42,7 @@ func parking(t *testing.T, b *Back, n int) {
 				case <-turns[i]:
 				case <-ctx.Done():
 				}
-				return exchange.Answer{Result: []byte(answer)}, context.Cause(ctx)
+				return mcp.InputResponse{Result: []byte(answer)}, context.Cause(ctx)
 			}}
 			if got, err := body(b.Serve(t.Context(), askable(who), x)); err != nil || got != said(answer) {
 				t.Errorf("%s got %s, %v", who, got, err)

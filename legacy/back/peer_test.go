@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -21,12 +21,12 @@ import (
 const testInfo = `{"name":"mcpbridge","version":"test"}`
 
 // ask returns a request as the modern front would hand it to the back.
-func ask(method, params string) *exchange.Request {
-	r := &exchange.Request{
+func ask(method, params string) *mcp.Request {
+	r := &mcp.Request{
 		Method:   method,
 		Era:      spec.Modern,
 		Revision: spec.Rev20260728,
-		Profile:  exchange.Profile{Scope: "test/1", Capabilities: json.RawMessage(`{}`)},
+		Profile:  mcp.Profile{Scope: "test/1", Capabilities: json.RawMessage(`{}`)},
 	}
 	if params != "" {
 		r.Params = json.RawMessage(params)
@@ -42,7 +42,7 @@ type caller struct {
 	hold  chan struct{}
 }
 
-func (c *caller) Notify(ctx context.Context, n exchange.Notification) error {
+func (c *caller) Notify(ctx context.Context, n mcp.Notification) error {
 	if c.hold != nil {
 		select {
 		case <-c.hold:
@@ -60,8 +60,8 @@ func (c *caller) Notify(ctx context.Context, n exchange.Notification) error {
 	return ctx.Err()
 }
 
-func (c *caller) Ask(context.Context, []exchange.Question) ([]exchange.Answer, error) {
-	return nil, exchange.ErrCannotAsk
+func (c *caller) RequestInput(context.Context, []mcp.InputRequest) ([]mcp.InputResponse, error) {
+	return nil, mcp.ErrCannotAsk
 }
 
 func (c *caller) heard() []string {
@@ -112,7 +112,7 @@ func newTestBack(t testing.TB, opts Options) *Back {
 }
 
 // body returns what Serve answered and releases it.
-func body(res *exchange.Result, err error) (string, error) {
+func body(res *mcp.Result, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -68,7 +68,7 @@ func (p *poller) watch(ctx context.Context, key pollKey) error {
 		return err
 	}
 	if !p.add(&polled{key: key, digest: digest, due: p.next(key)}) && !p.s.start(p.run) {
-		return exchange.ErrShutdown
+		return mcp.ErrShutdown
 	}
 	select {
 	case p.wake <- struct{}{}:

@@ -12,8 +12,8 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // Why a session ends, for Metrics.
@@ -44,7 +44,7 @@ type pool struct {
 	all    map[*entry]struct{}                // not ended, private ones among them
 	rests  *simplelru.LRU[string, *rest]      // by scope whose server failed lately; see allScopes
 	stops  map[*entry]context.CancelCauseFunc // dials under way
-	each   map[exchange.Share]int             // of all
+	each   map[mcp.Share]int                  // of all
 
 	ending int           // sessions that are being ended
 	ended  chan struct{} // closed when ending becomes zero; nil if nobody waits
@@ -53,15 +53,15 @@ type pool struct {
 }
 
 // A dialFunc opens a session.
-type dialFunc func(context.Context, exchange.Profile) (*session, error)
+type dialFunc func(context.Context, mcp.Profile) (*session, error)
 
 // An entry is one session, or the attempt to open one.
 type entry struct {
 	scope   string
-	owner   exchange.Share // who had it opened
-	private bool           // not in shared: of one request, or of one client
-	unused  func() bool    // whether the client that it is of has nothing open; may be nil
-	ready   chan struct{}  // closed when the dial has ended
+	owner   mcp.Share     // who had it opened
+	private bool          // not in shared: of one request, or of one client
+	unused  func() bool   // whether the client that it is of has nothing open; may be nil
+	ready   chan struct{} // closed when the dial has ended
 
 	// Written before ready is closed, read-only after.
 	s   *session
@@ -104,24 +104,24 @@ func newPool(opts *Options, dial dialFunc) (*pool, error) {
 		all:    make(map[*entry]struct{}),
 		rests:  rests,
 		stops:  make(map[*entry]context.CancelCauseFunc),
-		each:   make(map[exchange.Share]int),
+		each:   make(map[mcp.Share]int),
 	}, nil
 }
 
 // get returns a session of the profile and uses it until release is called, once.
 // private asks for one of its own, ended by release. The dial is shared by all
 // who wait for it and does not end with the first of them.
-func (p *pool) get(ctx context.Context, profile exchange.Profile, private bool) (*session, func(), error) {
+func (p *pool) get(ctx context.Context, profile mcp.Profile, private bool) (*session, func(), error) {
 	return p.getBy(ctx, profile, private, nil, p.dial)
 }
 
 // getBy is get with another way to open a session. unused, which may be nil, reports
 // whether the session may be ended all the same while it is used.
-func (p *pool) getBy(ctx context.Context, profile exchange.Profile, private bool, unused func() bool, dial dialFunc) (*session, func(), error) {
+func (p *pool) getBy(ctx context.Context, profile mcp.Profile, private bool, unused func() bool, dial dialFunc) (*session, func(), error) {
 	e, habit, err := p.enter(ctx, profile, private, unused, dial)
 	if full := (*fullError)(nil); errors.As(err, &full) {
 		p.opts.Logger.Warn("session limit reached", "limit", full.max, "key", full.limit)
-		return nil, nil, fmt.Errorf("%w: %w", exchange.ErrFull, exchange.RefuseForNow(
+		return nil, nil, fmt.Errorf("%w: %w", mcp.ErrFull, mcp.RefuseForNow(
 			"server %q: all %d sessions are in use; try again later, or %s", p.opts.Name, full.max, full.limit.Raise()))
 	}
 	if err != nil {
@@ -158,11 +158,11 @@ func (e *entry) await(ctx context.Context, habit error) error {
 
 // enter finds or makes the entry, and uses it. habit is the server's last failure,
 // if failing is what it does.
-func (p *pool) enter(ctx context.Context, profile exchange.Profile, private bool, unused func() bool, dial dialFunc) (e *entry, habit, err error) {
+func (p *pool) enter(ctx context.Context, profile mcp.Profile, private bool, unused func() bool, dial dialFunc) (e *entry, habit, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shared == nil {
-		return nil, nil, exchange.ErrShutdown
+		return nil, nil, mcp.ErrShutdown
 	}
 	r, _ := p.rests.Get(allScopes) // nil unless it failed lately
 	if r != nil && r.pause > 0 {
@@ -201,7 +201,7 @@ func (p *pool) enter(ctx context.Context, profile exchange.Profile, private bool
 
 // admitLocked makes room for a session and says how long its server has still to
 // rest, or why there is no session to be had.
-func (p *pool) admitLocked(profile exchange.Profile) (time.Duration, error) {
+func (p *pool) admitLocked(profile mcp.Profile) (time.Duration, error) {
 	var pause time.Duration
 	for _, key := range []string{allScopes, profile.Scope} {
 		r, ok := p.rests.Get(key)
@@ -217,7 +217,7 @@ func (p *pool) admitLocked(profile exchange.Profile) (time.Duration, error) {
 
 // makeRoomLocked ends an idle session where there would be too many with another of
 // owner's: its own first, and none of others where each has a bound of its own. It returns a [*fullError] if none may be ended.
-func (p *pool) makeRoomLocked(owner exchange.Share) error {
+func (p *pool) makeRoomLocked(owner mcp.Share) error {
 	full, limit := len(p.all) >= p.opts.MaxSessions, limits.Sessions
 	each := p.opts.MaxSessionsEach
 	if each > 0 {
@@ -239,7 +239,7 @@ func (p *pool) fullLocked(limit *limits.Limit, most int) error {
 }
 
 // evictLocked ends the session that has been idle longest of owner's; nil means of all.
-func (p *pool) evictLocked(owner *exchange.Share) bool {
+func (p *pool) evictLocked(owner *mcp.Share) bool {
 	for _, e := range p.idle.Keys() { // oldest first
 		if owner == nil || e.owner == *owner {
 			p.endLocked(e, endEvicted)
@@ -250,7 +250,7 @@ func (p *pool) evictLocked(owner *exchange.Share) bool {
 }
 
 // open dials for e after a pause.
-func (p *pool) open(ctx context.Context, e *entry, profile exchange.Profile, dial dialFunc, pause time.Duration) {
+func (p *pool) open(ctx context.Context, e *entry, profile mcp.Profile, dial dialFunc, pause time.Duration) {
 	var s *session
 	err := backoff.Wait(ctx, pause)
 	begun := time.Now()
@@ -359,7 +359,7 @@ func (p *pool) sessions(scope string) []*session {
 func (p *pool) close(ctx context.Context) error {
 	p.mu.Lock()
 	for _, stop := range p.stops {
-		stop(exchange.ErrShutdown)
+		stop(mcp.ErrShutdown)
 	}
 	for e := range p.all {
 		p.endLocked(e, endClosed)

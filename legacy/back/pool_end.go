@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // restIdleLocked decides what becomes of an entry that nobody uses. Short uses come
@@ -103,11 +103,11 @@ func (p *pool) bury(s *session, why string) {
 
 // endIdle ends the sessions that nobody uses, of a share and the gateway's own, and waits
 // until none is being ended any more.
-func (p *pool) endIdle(ctx context.Context, share exchange.Share) error {
+func (p *pool) endIdle(ctx context.Context, share mcp.Share) error {
 	unused := p.unused()
 	p.mu.Lock()
 	for e := range p.all {
-		isOwn := e.owner == share || e.owner == exchange.Share{}
+		isOwn := e.owner == share || e.owner == mcp.Share{}
 		if isOwn && e.opened() && (e.uses == 0 || e.uses == 1 && unused[e]) {
 			p.endLocked(e, endEvicted)
 		}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -15,13 +15,13 @@ import (
 // o.Timeouts.Request. The verdict is spec.Legacy if the handshake succeeded, and
 // else spec.Unknown: a server of this era may refuse one client or be busy. The
 // error says that o is unusable, or that ctx was cancelled.
-func Probe(ctx context.Context, o Options, how exchange.Probing) (exchange.Verdict, error) {
+func Probe(ctx context.Context, o Options, how mcp.Probing) (mcp.Verdict, error) {
 	o.Doubt = nil // that is what is being found out
 	b, err := New(o)
 	if err != nil {
-		return exchange.Verdict{}, err
+		return mcp.Verdict{}, err
 	}
-	var v exchange.Verdict
+	var v mcp.Verdict
 	var s *session
 	defer func() {
 		if s != nil {
@@ -37,22 +37,22 @@ func Probe(ctx context.Context, o Options, how exchange.Probing) (exchange.Verdi
 		}
 		return "revision " + string(s.revision), "it speaks " + spec.Legacy.Speaks()
 	})
-	v.Took, v.Steps = greet.Took, []exchange.Step{greet}
+	v.Took, v.Steps = greet.Took, []mcp.Step{greet}
 	if s != nil {
 		_, v.Older = s.link.(*eventLink)
 		s.account(ctx, &v, how)
 	}
 	if err := ctx.Err(); errors.Is(err, context.Canceled) {
-		return exchange.Verdict{}, context.Cause(ctx)
+		return mcp.Verdict{}, context.Cause(ctx)
 	}
 	return v, nil
 }
 
 // account fills in what the session tells of its server.
-func (s *session) account(ctx context.Context, v *exchange.Verdict, how exchange.Probing) {
+func (s *session) account(ctx context.Context, v *mcp.Verdict, how mcp.Probing) {
 	v.Era, v.Reason = spec.Legacy, "it answered "+spec.MethodInitialize
 	v.Revisions = []spec.Revision{s.revision}
-	v.Description = &exchange.Description{Capabilities: s.caps.Raw, ServerInfo: s.serverInfo, Instructions: s.instructions}
+	v.Description = &mcp.Description{Capabilities: s.caps.Raw, ServerInfo: s.serverInfo, Instructions: s.instructions}
 	v.Unasked = s.link.open()
 	if !how.Lists {
 		return
@@ -62,8 +62,8 @@ func (s *session) account(ctx context.Context, v *exchange.Verdict, how exchange
 }
 
 // unopened judges why there is no session.
-func unopened(err error) exchange.Verdict {
-	v := exchange.Verdict{Reason: shorten(cause(err).Error()), Cause: err}
+func unopened(err error) mcp.Verdict {
+	v := mcp.Verdict{Reason: shorten(cause(err).Error()), Cause: err}
 	var status *statusError
 	var handshake *transport.HandshakeError
 	switch {

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -35,7 +35,7 @@ func TestU01HandshakeIsEvidence(t *testing.T) {
 		<-r.Context().Done()
 	}
 	var begun []string
-	v, err := Probe(t.Context(), probeOptions(p.URL), exchange.Probing{Lists: true, Begin: func(sent string) { begun = append(begun, sent) }})
+	v, err := Probe(t.Context(), probeOptions(p.URL), mcp.Probing{Lists: true, Begin: func(sent string) { begun = append(begun, sent) }})
 	if err != nil || v.Era != spec.Legacy || len(v.Revisions) != 1 || v.Revisions[0] != spec.Rev20251125 || !v.Unasked {
 		t.Fatalf("Probe = %+v, %v, want legacy, 2025-11-25, with a stream", v, err)
 	}
@@ -74,7 +74,7 @@ func TestU01RefusedHandshakeIsNone(t *testing.T) {
 				w.Header().Set("Content-Type", "application/json")
 				tt.answer(w, m)
 			}
-			v, err := Probe(t.Context(), probeOptions(p.URL), exchange.Probing{Lists: true})
+			v, err := Probe(t.Context(), probeOptions(p.URL), mcp.Probing{Lists: true})
 			if err != nil || v.Era != spec.Unknown || v.Status != tt.status || !strings.Contains(v.Reason, tt.reason) || len(v.Steps) != 1 {
 				t.Errorf("Probe = %+v, %v, want no evidence, %d and %q", v, err, tt.status, tt.reason)
 			}
@@ -87,13 +87,13 @@ func TestProbeIsBounded(t *testing.T) {
 	p.on["initialize"] = func(_ http.ResponseWriter, r *http.Request, _ wire.Message) { <-r.Context().Done() }
 	o := probeOptions(p.URL)
 	o.Timeouts.Connect = 50 * time.Millisecond
-	v, err := Probe(t.Context(), o, exchange.Probing{})
+	v, err := Probe(t.Context(), o, mcp.Probing{})
 	if err != nil || v.Era != spec.Unknown || v.Took > time.Second || !strings.Contains(v.Reason, "timeouts.connect") {
 		t.Errorf("Probe = %+v, %v, want no evidence after 50ms", v, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Probe(ctx, o, exchange.Probing{}); !errors.Is(err, context.Canceled) {
+	if _, err := Probe(ctx, o, mcp.Probing{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Probe = %v, want that it was cancelled", err)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -115,22 +115,22 @@ func refusalOf(err error) *wire.Error {
 	return wire.Errorf(spec.CodeInternal, "no answer from the client: %v", err)
 }
 
-func (s *session) consult(ctx context.Context, q *question, c *call) (exchange.Answer, error) {
+func (s *session) consult(ctx context.Context, q *question, c *call) (mcp.InputResponse, error) {
 	if c == nil && q.m.Method != spec.MethodRootsList {
 		if err := s.unaskable(q); err != nil {
-			return exchange.Answer{}, err
+			return mcp.InputResponse{}, err
 		}
 		var err error
 		if c, err = s.attribute(ctx, q); err != nil {
-			return exchange.Answer{}, err
+			return mcp.InputResponse{}, err
 		}
 	}
 	if q.m.Method == spec.MethodRootsList {
 		return s.answerRoots(ctx, q, c)
 	}
-	if need := exchange.MissingCapability(c.capabilities, q.m.Method, q.m.Params); need != nil {
+	if need := mcp.MissingCapability(c.capabilities, q.m.Method, q.m.Params); need != nil {
 		c.lack(need)
-		return exchange.Answer{}, undeclared(q, need)
+		return mcp.InputResponse{}, undeclared(q, need)
 	}
 	return s.ask(ctx, c, q)
 }
@@ -141,22 +141,22 @@ func undeclared(q *question, need []byte) error {
 
 // ask puts a question to the caller of c, which is parked, and waits for the
 // answer. Meanwhile the call's lane is free for others.
-func (s *session) ask(ctx context.Context, c *call, q *question) (exchange.Answer, error) {
+func (s *session) ask(ctx context.Context, c *call, q *question) (mcp.InputResponse, error) {
 	if !q.parked {
-		return exchange.Answer{}, errors.New("the call has ended")
+		return mcp.InputResponse{}, errors.New("the call has ended")
 	}
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	unlink := context.AfterFunc(c.lifetime(), cancel)
 	defer unlink()
 	stop := c.breathe(q)
-	out := exchange.Question{Method: q.m.Method, Params: questionParams(c.capabilities, q.m.Params)}
-	answers, err := c.x.Ask(asking, []exchange.Question{out})
+	out := mcp.InputRequest{Method: q.m.Method, Params: questionParams(c.capabilities, q.m.Params)}
+	answers, err := c.x.RequestInput(asking, []mcp.InputRequest{out})
 	c.asks.Done()
 	stop()
 	s.unpark(q)
 	if err != nil {
-		return exchange.Answer{}, err
+		return mcp.InputResponse{}, err
 	}
 	return s.legacyAnswer(q.m.Method, answers[0]), nil
 }
@@ -229,7 +229,7 @@ func questionParams(capabilities, params []byte) []byte {
 		}
 		edits = append(edits, wire.Edit{Name: "_meta", Value: meta})
 	}
-	if !exchange.Declares(wire.Get(capabilities, "sampling"), "context") {
+	if !mcp.Declares(wire.Get(capabilities, "sampling"), "context") {
 		edits = append(edits, wire.Edit{Name: "includeContext"})
 	}
 	return wire.AppendEdited(nil, params, edits...)
@@ -237,7 +237,7 @@ func questionParams(capabilities, params []byte) []byte {
 
 // legacyAnswer returns a client's answer as the session's revision knows it.
 // Before 2025-11-25 a sampled message had one block of content.
-func (s *session) legacyAnswer(method string, a exchange.Answer) exchange.Answer {
+func (s *session) legacyAnswer(method string, a mcp.InputResponse) mcp.InputResponse {
 	content := wire.Get(a.Result, "content")
 	if method != spec.MethodSample || !wire.IsArray(content) || s.revision >= spec.Rev20251125 {
 		return a
@@ -247,7 +247,7 @@ func (s *session) legacyAnswer(method string, a exchange.Answer) exchange.Answer
 		blocks = append(blocks, e)
 	}
 	if len(blocks) != 1 {
-		return exchange.Answer{Err: wire.Errorf(spec.CodeInternal,
+		return mcp.InputResponse{Err: wire.Errorf(spec.CodeInternal,
 			"the client's message has %d blocks of content, revision %s knows messages of one", len(blocks), s.revision)}
 	}
 	a.Result = wire.AppendEdited(nil, a.Result, wire.Edit{Name: "content", Value: blocks[0]})

@@ -12,14 +12,14 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // answersAfter is the ask of a client that takes its time.
-func answersAfter(d time.Duration, result string) func(context.Context, exchange.Question) (exchange.Answer, error) {
-	return func(ctx context.Context, _ exchange.Question) (exchange.Answer, error) {
-		return exchange.Answer{Result: []byte(result)}, backoff.Wait(ctx, d)
+func answersAfter(d time.Duration, result string) func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
+	return func(ctx context.Context, _ mcp.InputRequest) (mcp.InputResponse, error) {
+		return mcp.InputResponse{Result: []byte(result)}, backoff.Wait(ctx, d)
 	}
 }
 
@@ -92,13 +92,13 @@ func TestM2L19WithdrawnQuestionsEnd(t *testing.T) {
 			}
 		})
 		ended := make(chan error, 1)
-		x := &client{ask: func(ctx context.Context, q exchange.Question) (exchange.Answer, error) {
+		x := &client{ask: func(ctx context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
 			if text, _ := wire.GetString(q.Params, "message"); text == "withdrawn" {
 				<-ctx.Done()
 				ended <- ctx.Err()
-				return exchange.Answer{}, ctx.Err()
+				return mcp.InputResponse{}, ctx.Err()
 			}
-			return exchange.Answer{Result: []byte(accepted)}, nil
+			return mcp.InputResponse{Result: []byte(accepted)}, nil
 		}}
 		got, err := body(b.Serve(t.Context(), askable("ada"), x))
 		if err != nil || got != said(accepted) {
@@ -187,10 +187,10 @@ func TestM2L15ParkedCallsResume(t *testing.T) {
 	}
 	b := newTestBack(t, Options{URL: p.URL})
 	asked := 0
-	x := &client{ask: func(ctx context.Context, _ exchange.Question) (exchange.Answer, error) {
+	x := &client{ask: func(ctx context.Context, _ mcp.InputRequest) (mcp.InputResponse, error) {
 		asked++
 		<-parked // the resumed stream is open while the client thinks
-		return exchange.Answer{Result: []byte(accepted)}, nil
+		return mcp.InputResponse{Result: []byte(accepted)}, nil
 	}}
 	if got, err := body(b.Serve(t.Context(), askable("ada"), x)); err != nil || got != said(accepted) {
 		t.Errorf("Serve = %s, %v, want the answer", got, err)
@@ -267,9 +267,9 @@ func TestM2L20LanesOnHTTP(t *testing.T) {
 	}
 	b := newTestBack(t, Options{URL: p.URL, KeepLane: true})
 	call := func(who string) {
-		x := &client{ask: func(_ context.Context, q exchange.Question) (exchange.Answer, error) {
+		x := &client{ask: func(_ context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
 			got, _ := wire.GetString(q.Params, "message")
-			return exchange.Answer{Result: fmt.Appendf(nil, `{"action":"accept","content":{"me":%q}}`, got)}, nil
+			return mcp.InputResponse{Result: fmt.Appendf(nil, `{"action":"accept","content":{"me":%q}}`, got)}, nil
 		}}
 		want := said(who + fmt.Sprintf(`{"action":"accept","content":{"me":%q}}`, who))
 		if got, err := body(b.Serve(t.Context(), askable(who), x)); err != nil || got != want {

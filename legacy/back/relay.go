@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -24,10 +24,10 @@ const lastAnswer = 2 * time.Second
 // read beyond what ids and streams need.
 type relay struct {
 	b      *Back
-	s      *session        // its own; set when it is opened
-	to     exchange.Hearer // what belongs to no call goes there
-	answer []byte          // to initialize, for the client; set when it is opened
-	leave  func()          // gives s back to the pool
+	s      *session   // its own; set when it is opened
+	to     mcp.Hearer // what belongs to no call goes there
+	answer []byte     // to initialize, for the client; set when it is opened
+	leave  func()     // gives s back to the pool
 
 	start   sync.Once
 	started chan struct{} // closed by Start
@@ -35,8 +35,8 @@ type relay struct {
 	listens chan struct{} // closed when that was done
 	greeted sync.Once     // after it
 
-	memory exchange.Memory // of answers; read-only, as the next
-	share  exchange.Share
+	memory mcp.Memory // of answers; read-only, as the next
+	share  mcp.Share
 
 	// mu guards the fields below. Nothing else is taken under it.
 	mu     sync.Mutex
@@ -56,16 +56,16 @@ type relay struct {
 // errClientEnded is why calls end with the session of their client.
 var errClientEnded = errors.New("the session has ended")
 
-var _ exchange.Linker = (*Back)(nil)
+var _ mcp.Linker = (*Back)(nil)
 
-// Link implements [exchange.Linker].
-func (b *Back) Link(ctx context.Context, req *exchange.Request, m *wire.Message, h exchange.Hearer) (exchange.Link, []byte, error) {
+// Link implements [mcp.Linker].
+func (b *Back) Link(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.Hearer) (mcp.Link, []byte, error) {
 	r := &relay{
 		b: b, to: h, memory: req.Memory, share: req.Share, started: make(chan struct{}), listens: make(chan struct{}),
 		calls: make(map[wire.ID]*relayed), tokens: make(map[wire.ID]*relayed),
 		asked: make(map[wire.ID]wire.ID), asks: make(map[wire.ID]wire.ID),
 	}
-	_, leave, err := b.pool.getBy(ctx, req.Profile, true, func() bool { return h.Idle() }, func(ctx context.Context, _ exchange.Profile) (*session, error) {
+	_, leave, err := b.pool.getBy(ctx, req.Profile, true, func() bool { return h.Idle() }, func(ctx context.Context, _ mcp.Profile) (*session, error) {
 		s, err := b.openRelay(ctx, r, m)
 		return s, b.connected(ctx, err)
 	})
@@ -150,7 +150,7 @@ func (r *relay) handshake(ctx context.Context, m *wire.Message) error {
 
 // describe tells what the server answered to initialize; nil if that is of no legacy
 // revision.
-func (r *relay) describe() *exchange.Description {
+func (r *relay) describe() *mcp.Description {
 	s := &session{opts: r.s.opts}
 	if s.negotiated(wire.Get(r.answer, "result")) != nil {
 		return nil
@@ -162,7 +162,7 @@ func (r *relay) describe() *exchange.Description {
 // that hides.
 func (r *relay) declared(m *wire.Message) []byte {
 	capabilities := wire.Get(m.Params, "capabilities")
-	edits := exchange.Hiding(capabilities, r.b.opts.HideExtensions)
+	edits := mcp.Hiding(capabilities, r.b.opts.HideExtensions)
 	if r.b.opts.Roots != nil {
 		edits = append(edits, wire.Edit{Name: "roots", Value: []byte("{}")})
 	}
@@ -177,7 +177,7 @@ func (r *relay) declared(m *wire.Message) []byte {
 func (r *relay) described(answer []byte) []byte {
 	result := wire.Get(answer, "result")
 	capabilities := wire.Get(result, "capabilities")
-	edits := exchange.Hiding(capabilities, r.b.opts.HideExtensions)
+	edits := mcp.Hiding(capabilities, r.b.opts.HideExtensions)
 	if len(edits) == 0 {
 		return answer
 	}
@@ -209,13 +209,13 @@ func (a *answer) failed(method string) error {
 	switch {
 	case a.err != nil:
 		return a.err
-	case exchange.ToolFailed(method, a.result, a.outline):
-		return exchange.ErrToolFailed
+	case mcp.ToolFailed(method, a.result, a.outline):
+		return mcp.ErrToolFailed
 	}
 	return nil
 }
 
-// Start implements [exchange.Link].
+// Start implements [mcp.Link].
 func (r *relay) Start() {
 	r.start.Do(func() {
 		r.passEarly() // before what waits for started
@@ -223,10 +223,10 @@ func (r *relay) Start() {
 	})
 }
 
-// Done implements [exchange.Link].
+// Done implements [mcp.Link].
 func (r *relay) Done() <-chan struct{} { return r.s.gone }
 
-// Close implements [exchange.Link].
+// Close implements [mcp.Link].
 func (r *relay) Close() {
 	r.start.Do(func() { close(r.started) })
 	r.cancelAll()
@@ -247,7 +247,7 @@ func (r *relay) cancelAll() {
 	}
 }
 
-// Send implements [exchange.Link].
+// Send implements [mcp.Link].
 func (r *relay) Send(ctx context.Context, m *wire.Message) error {
 	ctx, cancel := context.WithTimeout(ctx, r.b.opts.Timeouts.Connect)
 	defer cancel()
@@ -274,7 +274,7 @@ func (r *relay) Send(ctx context.Context, m *wire.Message) error {
 	return r.send(ctx, text)
 }
 
-// Await implements [exchange.Link]. Over HTTP nothing overtakes
+// Await implements [mcp.Link]. Over HTTP nothing overtakes
 // notifications/initialized, which leaves once there is a way for what the server says.
 func (r *relay) Await(m *wire.Message, sent <-chan struct{}) {
 	if r.isConn() {
@@ -319,9 +319,9 @@ func (r *relay) send(ctx context.Context, text []byte) error {
 		r.s.failCalls(err)
 	}
 	if !r.s.alive() {
-		return exchange.LinkEnded(transport.Reason{Err: err})
+		return mcp.LinkEnded(transport.Reason{Err: err})
 	}
-	return exchange.Inside(spec.CodeInternal, "server %q did not take the message: %v; send it again if that is safe", r.b.opts.Name, transport.Reason{Err: err})
+	return mcp.Inside(spec.CodeInternal, "server %q did not take the message: %v; send it again if that is safe", r.b.opts.Name, transport.Reason{Err: err})
 }
 
 // isNamed reports whether messages name the session, so that 404 is a word about it.
@@ -347,6 +347,6 @@ func (r *relay) cancel(ctx context.Context, m *wire.Message) error {
 		x.awaitTaken(ctx) // or it may overtake its call, which then runs on
 	}
 	err = r.send(ctx, withRequestID(m, wire.NumberID(x.c.id)))
-	time.AfterFunc(lastAnswer, func() { x.c.cancel(exchange.ErrCancelled) })
+	time.AfterFunc(lastAnswer, func() { x.c.cancel(mcp.ErrCancelled) })
 	return err
 }

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -27,14 +27,14 @@ type relayed struct {
 	c     *call
 	id    wire.ID // the client's
 	token wire.ID // zero for no progress
-	out   exchange.Outcome
+	out   mcp.Outcome
 	begun time.Time
 
 	cancelled atomic.Bool // by the client; the server was told, or is about to be
 }
 
-// Call implements [exchange.Link].
-func (r *relay) Call(m *wire.Message, o exchange.Outcome) {
+// Call implements [mcp.Link].
+func (r *relay) Call(m *wire.Message, o mcp.Outcome) {
 	x := &relayed{r: r, id: m.ID, out: o, begun: time.Now()}
 	x.token, _ = wire.ParseID(wire.Get(wire.Get(m.Params, "_meta"), spec.MetaProgressToken)) // zero if it is none
 	x.c = &call{method: m.Method, relayed: x, taken: make(chan struct{}, 1)}
@@ -102,7 +102,7 @@ func (r *relay) run(ctx context.Context, x *relayed, frame []byte) {
 	if x.cancelled.Load() {
 		r.s.forget(x.c)
 		x.c.cancel(nil)
-		x.lost(exchange.ErrCancelled)
+		x.lost(mcp.ErrCancelled)
 		return
 	}
 	switch context.Cause(ctx) {
@@ -157,9 +157,9 @@ func (x *relayed) lost(err error) {
 	}
 	b, f := x.r.b, asFailure(err)
 	switch {
-	case err == exchange.ErrCancelled:
-	case f != nil && f.lost || errors.Is(err, exchange.ErrShutdown) || err == errClientEnded:
-		err = exchange.LinkEnded(transport.Reason{Err: err})
+	case err == mcp.ErrCancelled:
+	case f != nil && f.lost || errors.Is(err, mcp.ErrShutdown) || err == errClientEnded:
+		err = mcp.LinkEnded(transport.Reason{Err: err})
 	case errors.Is(err, errTooLong):
 		err = wire.Errorf(spec.CodeInternal, "server %q did not answer %s within %v; raise timeouts.max if that is normal for it", b.opts.Name, x.c.method, b.opts.Timeouts.Max)
 	default:

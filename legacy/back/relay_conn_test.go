@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -28,7 +28,7 @@ func TestS02DeadServer(t *testing.T) {
 		l, p := welcomed(t, st, peers)
 		_ = p.Conn.Close()
 		l.serve(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
-		if got := <-l.sent; !strings.Contains(got, "-32001") || strings.Contains(got, exchange.ErrShutdown.Error()) {
+		if got := <-l.sent; !strings.Contains(got, "-32001") || strings.Contains(got, mcp.ErrShutdown.Error()) {
 			t.Errorf("ping = %s, want an error about the server", got)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/front"
 )
@@ -39,7 +39,7 @@ func TestS02HTTPSSEPostsThatWait(t *testing.T) {
 	}
 	st := linkedTo(t, newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE}))
 	sent := make(chan string, 8)
-	pipe := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, exchange.Share{Principal: "ada"})
+	pipe := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
 	t.Cleanup(pipe.Close)
 	serve := legacytest.Sender(t, pipe)
 	want := func(parts ...string) {
@@ -141,7 +141,7 @@ type lineClient struct {
 
 func pipeTo(t *testing.T, st *linkedFront) *lineClient {
 	l := &lineClient{t: t, sent: make(chan string, 64)}
-	l.pipe = st.front.OpenPipe(func(msg []byte) error { l.sent <- string(msg); return nil }, exchange.Share{Principal: "ada"})
+	l.pipe = st.front.OpenPipe(func(msg []byte) error { l.sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
 	t.Cleanup(l.pipe.Close)
 	return l
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/front"
 )
@@ -24,20 +24,20 @@ type linkedFront struct {
 }
 
 // linkedTo returns a front whose sessions are linked with b's server.
-func linkedTo(t *testing.T, b exchange.Linker) *linkedFront {
+func linkedTo(t *testing.T, b mcp.Linker) *linkedFront {
 	return newLinkedFront(t, func(o *front.Options) { o.Linker = b })
 }
 
 func newLinkedFront(t *testing.T, change func(*front.Options)) *linkedFront {
 	st := &linkedFront{}
 	o := front.Options{Name: "docs", Handler: unlinked{}, Describer: unlinked{}, Roster: unlinked{}, Instance: "inst", Metrics: st,
-		Admit: func(r *exchange.Request) error { r.Profile.Scope = "docs/" + r.Session; return nil }}
+		Admit: func(r *mcp.Request) error { r.Profile.Scope = "docs/" + r.Session; return nil }}
 	change(&o)
 	f, err := front.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	st.front, st.Endpoint = f, legacytest.Serve(t, f, func() exchange.Principal { return "ada" })
+	st.front, st.Endpoint = f, legacytest.Serve(t, f, func() mcp.Principal { return "ada" })
 	return st
 }
 
@@ -46,15 +46,15 @@ type unlinked struct{}
 
 var errUnlinked = errors.New("the session is not linked")
 
-func (unlinked) Serve(context.Context, *exchange.Request, exchange.Exchange) (*exchange.Result, error) {
+func (unlinked) Serve(context.Context, *mcp.Request, mcp.Caller) (*mcp.Result, error) {
 	return nil, errUnlinked
 }
 
-func (unlinked) Describe(context.Context, *exchange.Request) (*exchange.Description, error) {
+func (unlinked) Describe(context.Context, *mcp.Request) (*mcp.Description, error) {
 	return nil, errUnlinked
 }
 
-func (unlinked) Join(*exchange.Request, *fanout.Mailbox) (exchange.Membership, error) {
+func (unlinked) Join(*mcp.Request, *fanout.Mailbox) (mcp.Membership, error) {
 	return nil, errUnlinked
 }
 
@@ -293,7 +293,7 @@ func TestS02PipeToPipe(t *testing.T) {
 	b, peers := pipeBack(t, Options{})
 	st := linkedTo(t, b)
 	sent := make(chan string, 32)
-	pipe := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, exchange.Share{Principal: "ada"})
+	pipe := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
 	t.Cleanup(pipe.Close)
 	serve := legacytest.Sender(t, pipe)
 	want := func(texts ...string) {
@@ -424,7 +424,7 @@ func TestS02LostUpstream(t *testing.T) {
 		b, peers := pipeBack(t, Options{})
 		st := linkedTo(t, b)
 		sent := make(chan string, 4)
-		pipe := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, exchange.Share{Principal: "ada"})
+		pipe := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
 		t.Cleanup(pipe.Close)
 		m, _ := wire.Parse([]byte(legacytest.OddInitialize), wire.Options{})
 		pipe.Serve(&m)
@@ -508,10 +508,10 @@ func TestS02ConfiguredRoots(t *testing.T) {
 // A linkRecorder tells of the links that a Back opens.
 type linkRecorder struct {
 	*Back
-	links chan<- exchange.Link
+	links chan<- mcp.Link
 }
 
-func (l linkRecorder) Link(ctx context.Context, req *exchange.Request, m *wire.Message, h exchange.Hearer) (exchange.Link, []byte, error) {
+func (l linkRecorder) Link(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.Hearer) (mcp.Link, []byte, error) {
 	link, answer, err := l.Back.Link(ctx, req, m, h)
 	l.links <- link
 	return link, answer, err
@@ -520,7 +520,7 @@ func (l linkRecorder) Link(ctx context.Context, req *exchange.Request, m *wire.M
 // Nothing is left of a session that ends with all under way.
 func TestS02NothingIsLeft(t *testing.T) {
 	b, peers := pipeBack(t, Options{})
-	links := make(chan exchange.Link, 1)
+	links := make(chan mcp.Link, 1)
 	st := linkedTo(t, linkRecorder{b, links})
 	go func() {
 		p := <-peers

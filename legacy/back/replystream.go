@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/sse"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -98,7 +98,7 @@ func (st *replyStream) ended(ctx context.Context, err error) (position, error) {
 		st.c.settle(answerOf(&m, nil))
 		return position{settled: true}, nil
 	}
-	var short *exchange.ShortageError
+	var short *mcp.ShortageError
 	if errors.As(err, &short) {
 		return position{}, short
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -29,19 +29,19 @@ const (
 // answerRoots answers roots/list: from the config, from the caller of c, or,
 // where there is no call to ask, with what the only client has answered last, else
 // nothing. That is provisional; see refreshRoots.
-func (s *session) answerRoots(ctx context.Context, q *question, c *call) (exchange.Answer, error) {
+func (s *session) answerRoots(ctx context.Context, q *question, c *call) (mcp.InputResponse, error) {
 	if s.opts.Roots != nil {
-		return exchange.Answer{Result: rootsResult(s.opts.Roots)}, nil
+		return mcp.InputResponse{Result: rootsResult(s.opts.Roots)}, nil
 	}
 	switch {
 	case c == nil:
-		return exchange.Answer{Result: s.provisionalRoots()}, nil
+		return mcp.InputResponse{Result: s.provisionalRoots()}, nil
 	case !c.mayBeAsked: // others' roots are taken back, and its own not known
 		q.fresh = s.ownRoots(nil)
-		return exchange.Answer{Result: s.provisionalRoots()}, nil
-	case exchange.MissingCapability(c.capabilities, q.m.Method, nil) != nil:
+		return mcp.InputResponse{Result: s.provisionalRoots()}, nil
+	case mcp.MissingCapability(c.capabilities, q.m.Method, nil) != nil:
 		q.fresh = s.ownRoots(c) // which are none
-		return exchange.Answer{Result: s.provisionalRoots()}, nil
+		return mcp.InputResponse{Result: s.provisionalRoots()}, nil
 	}
 	a, err := s.ask(ctx, c, q)
 	if err == nil && a.Err == nil {
@@ -54,13 +54,13 @@ func (s *session) answerRoots(ctx context.Context, q *question, c *call) (exchan
 // A rootsOwner is a client whose roots a server has, as far as clients can be told apart
 // that share a session.
 type rootsOwner struct {
-	share   exchange.Share
+	share   mcp.Share
 	session string
 	info    []byte
 }
 
 // is reports whether a request may be of the same client.
-func (o *rootsOwner) is(req *exchange.Request) bool {
+func (o *rootsOwner) is(req *mcp.Request) bool {
 	return o.share == req.Share && o.session == req.Session && bytes.Equal(o.info, req.ClientInfo)
 }
 

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -106,15 +106,15 @@ func TestM2L23StaticRoots(t *testing.T) {
 }
 
 // spyCapabilities notes what a new session declares.
-func spyCapabilities(b *Back, caps *string) func(context.Context, exchange.Profile) (*session, error) {
-	return func(ctx context.Context, p exchange.Profile) (*session, error) {
+func spyCapabilities(b *Back, caps *string) func(context.Context, mcp.Profile) (*session, error) {
+	return func(ctx context.Context, p mcp.Profile) (*session, error) {
 		*caps = string(declaredTo(p.Capabilities, &b.opts))
 		return b.connect(ctx, p)
 	}
 }
 
 // rooted returns a call of a client that has roots.
-func rooted(who string) *exchange.Request {
+func rooted(who string) *mcp.Request {
 	r := askable(who)
 	r.Profile.Capabilities = json.RawMessage(hasRoots)
 	return r
@@ -195,7 +195,7 @@ func TestM2L23OthersGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rootsServer{}
 		b := newAsker(t, Options{}, r.play)
-		request := func() *exchange.Request {
+		request := func() *mcp.Request {
 			req := rooted("ada")
 			req.Profile.Capabilities = json.RawMessage(`{"roots":{}}`) // needs no lane
 			return req
@@ -234,9 +234,9 @@ func TestM2L23OtherLanesAreTold(t *testing.T) {
 			}
 		})
 		roots := adasRoots
-		x := &client{ask: func(context.Context, exchange.Question) (exchange.Answer, error) {
+		x := &client{ask: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
 			asked++
-			return exchange.Answer{Result: []byte(roots)}, nil
+			return mcp.InputResponse{Result: []byte(roots)}, nil
 		}}
 		serve := func(who string) {
 			if _, err := body(b.Serve(t.Context(), rooted(who), x)); err != nil {
@@ -281,22 +281,22 @@ func TestM2L23RootsOfOneAreNotAnothers(t *testing.T) {
 		})
 		asked := 0
 		has := func(roots string) *client {
-			return &client{ask: func(context.Context, exchange.Question) (exchange.Answer, error) {
+			return &client{ask: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
 				asked++
-				return exchange.Answer{Result: []byte(roots)}, nil
+				return mcp.InputResponse{Result: []byte(roots)}, nil
 			}}
 		}
-		of := func(req *exchange.Request, name string) *exchange.Request {
+		of := func(req *mcp.Request, name string) *mcp.Request {
 			req.ClientInfo = json.RawMessage(`{"name":"` + name + `","version":"1"}`)
 			return req
 		}
-		list := func(name string) *exchange.Request {
+		list := func(name string) *mcp.Request {
 			req := of(rooted(name), name)
 			req.Method, req.Params = "tools/list", nil
 			return req
 		}
 		for i, step := range []struct {
-			req   *exchange.Request
+			req   *mcp.Request
 			x     *client
 			want  string
 			asked int

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -60,7 +60,7 @@ type session struct {
 	link         link
 	watch        func() *watch // the profile's; nil, which hears nothing, if none
 	revision     spec.Revision
-	caps         exchange.ServerCapabilities
+	caps         mcp.ServerCapabilities
 	serverInfo   json.RawMessage // nil if the server gave none
 	instructions json.RawMessage // nil if the server gave none
 
@@ -219,12 +219,12 @@ func (s *session) failCalls(err error) {
 // close ends the session upstream. Calls still in flight fail. ctx bounds the
 // politeness, not the joining.
 func (s *session) close(ctx context.Context) {
-	s.fail(exchange.ErrShutdown)
-	s.failCalls(exchange.ErrShutdown)
+	s.fail(mcp.ErrShutdown)
+	s.failCalls(mcp.ErrShutdown)
 	s.mu.Lock()
 	s.sealed = true
 	for _, q := range s.questions {
-		q.cancel(exchange.ErrShutdown)
+		q.cancel(mcp.ErrShutdown)
 	}
 	s.mu.Unlock()
 	sent := make(chan struct{})

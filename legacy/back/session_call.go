@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -15,11 +15,11 @@ import (
 // serve runs one request of a client. leaveLane, which may be nil, lets the next
 // call run. The error is the server's own as a *wire.Error, a *failure, why ctx or
 // the request's time ended, or a *visitDemand.
-func (s *session) serve(ctx context.Context, req *exchange.Request, x exchange.Exchange, leaveLane func()) (*exchange.Result, error) {
+func (s *session) serve(ctx context.Context, req *mcp.Request, x mcp.Caller, leaveLane func()) (*mcp.Result, error) {
 	c := &call{
 		method: req.Method, level: req.LogLevel, token: req.ProgressToken, x: x, req: req,
 		capabilities: req.Profile.Capabilities, mayBeAsked: spec.MayAsk(req.Method), leaveLane: leaveLane,
-		notes: exchange.Backlog{Room: exchange.NewRoom(req.Memory, req.Share)},
+		notes: mcp.Backlog{Room: mcp.NewRoom(req.Memory, req.Share)},
 	}
 	c.in.Use(req.Memory, req.Share)
 	run := s.attempt
@@ -47,7 +47,7 @@ func (s *session) serve(ctx context.Context, req *exchange.Request, x exchange.E
 }
 
 // attempt sends a client's request and waits for the answer.
-func (s *session) attempt(ctx context.Context, req *exchange.Request, c *call) (answer, error) {
+func (s *session) attempt(ctx context.Context, req *mcp.Request, c *call) (answer, error) {
 	ctx, err := s.begin(ctx, c)
 	if err != nil {
 		return answer{}, err
@@ -60,7 +60,7 @@ func (s *session) attempt(ctx context.Context, req *exchange.Request, c *call) (
 }
 
 // frame returns the client's request as the server gets it.
-func (c *call) frame(req *exchange.Request) []byte {
+func (c *call) frame(req *mcp.Request) []byte {
 	var few [512]byte // most params are small
 	params := upstreamParams(few[:0], req.Params, c.upstreamToken())
 	frame := make([]byte, 0, len(params)+len(req.Method)+len(req.Extra)+64)
@@ -81,7 +81,7 @@ func (s *session) prepare(ctx context.Context, c *call) error {
 }
 
 // result makes the client's result of an answer.
-func (s *session) result(req *exchange.Request, c *call, a answer) (*exchange.Result, error) {
+func (s *session) result(req *mcp.Request, c *call, a answer) (*mcp.Result, error) {
 	if need := c.lacks(); need != nil {
 		if text, failed := failedText(a.result); failed {
 			a.free()
@@ -91,7 +91,7 @@ func (s *session) result(req *exchange.Request, c *call, a answer) (*exchange.Re
 	if s.caps.TaskCalls && req.Method == spec.MethodToolsList {
 		s.tools.learn(a.result)
 	}
-	res := exchange.NewResult(a.result, a.release)
+	res := mcp.NewResult(a.result, a.release)
 	res.Outline = a.outline
 	res.Era, res.Extra, res.ServerInfo, res.Cache = spec.Legacy, a.extra, s.serverInfo, s.opts.Cache[req.Method]
 	return res, nil
@@ -146,7 +146,7 @@ func (s *session) begin(ctx context.Context, c *call) (context.Context, error) {
 		return ctx, &failure{cause: s.err, fate: notSent, lost: true}
 	}
 	if c.x != nil {
-		c.clock = exchange.StartClock(s.opts.Timeouts.Request, s.opts.Timeouts.Max, func() { c.cancel(errTooLong) })
+		c.clock = mcp.StartClock(s.opts.Timeouts.Request, s.opts.Timeouts.Max, func() { c.cancel(errTooLong) })
 	}
 	c.id = s.ids.Add(1)
 	s.calls[c.id] = c

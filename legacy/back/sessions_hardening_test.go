@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // One client, or one address of anonymous ones, would have all the processes of a
@@ -21,8 +21,8 @@ func TestCommandSessionsOfAShareAreBounded(t *testing.T) {
 			}
 		}()
 		open := func(scope, addr string) (func(), error) {
-			share := exchange.NewShare(exchange.Anonymous, netip.MustParseAddr(addr))
-			_, release, err := b.watchSession(t.Context(), exchange.Profile{Scope: scope, Share: share, Principal: exchange.Anonymous, Capabilities: []byte("{}")})
+			share := mcp.NewShare(mcp.Anonymous, netip.MustParseAddr(addr))
+			_, release, err := b.watchSession(t.Context(), mcp.Profile{Scope: scope, Share: share, Principal: mcp.Anonymous, Capabilities: []byte("{}")})
 			synctest.Wait()
 			return release, err
 		}
@@ -66,9 +66,9 @@ func TestStartEndsNobodyElsesSessions(t *testing.T) {
 				go (<-peers).run()
 			}
 		}()
-		ada, bob := exchange.Share{Principal: "ada"}, exchange.Share{Principal: "bob"}
-		for scope, share := range map[string]exchange.Share{"a": ada, "b": bob, "probe": {}} {
-			_, release, err := b.watchSession(t.Context(), exchange.Profile{Scope: scope, Share: share, Capabilities: []byte("{}")})
+		ada, bob := mcp.Share{Principal: "ada"}, mcp.Share{Principal: "bob"}
+		for scope, share := range map[string]mcp.Share{"a": ada, "b": bob, "probe": {}} {
+			_, release, err := b.watchSession(t.Context(), mcp.Profile{Scope: scope, Share: share, Capabilities: []byte("{}")})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,7 +3,7 @@ package back
 import (
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // A Snapshot is what a Back tells people and pages of its server.
@@ -14,7 +14,7 @@ type Snapshot struct {
 	Err      string    // why it is down; empty otherwise
 	Sessions int       // open, or being opened
 	// Description is the server's account of itself; nil if it was never reached.
-	Description *exchange.Description
+	Description *mcp.Description
 }
 
 // Snapshot returns the state of the server at this moment.

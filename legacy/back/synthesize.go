@@ -7,8 +7,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -62,7 +62,7 @@ func polledListOf(k fanout.Kind) polledList {
 func (s *session) synthesizes() kinds {
 	var out kinds
 	for _, k := range []fanout.Kind{fanout.ToolsListChanged, fanout.PromptsListChanged, fanout.ResourcesListChanged, fanout.ResourceUpdated} {
-		if s.opts.Synthesize.every(k) > 0 && exchange.Declares(s.caps.Raw, polledListOf(k).group) {
+		if s.opts.Synthesize.every(k) > 0 && mcp.Declares(s.caps.Raw, polledListOf(k).group) {
 			out = out.with(k)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -118,7 +118,7 @@ func TestM2L41SynthesizedChanges(t *testing.T) {
 		m := &muteServer{tools: []string{"a", "b"}, texts: map[string]string{"file:///x": "1", "file:///y": "1"}}
 		h := &hearer{}
 		b := newAsker(t, Options{Changes: h, Linger: time.Second, Synthesize: Synthesize{Tools: 30 * time.Second, Updates: 10 * time.Second}}, m.play)
-		profile := exchange.Profile{Scope: "test/1", Capabilities: json.RawMessage(`{}`)}
+		profile := mcp.Profile{Scope: "test/1", Capabilities: json.RawMessage(`{}`)}
 		topic := func(k fanout.Kind, uri string) fanout.Topic { return fanout.Topic{Scope: "test/1", Kind: k, URI: uri} }
 		all := []fanout.Topic{
 			topic(fanout.ToolsListChanged, ""), topic(fanout.PromptsListChanged, ""), topic(fanout.ResourcesListChanged, ""),
@@ -175,7 +175,7 @@ func TestM2L41TheFirstLookPrecedesTheAcknowledgment(t *testing.T) {
 		b := newAsker(t, Options{Changes: h, Synthesize: Synthesize{Tools: time.Minute}}, m.play)
 		want := []fanout.Topic{{Scope: "test/1", Kind: fanout.ToolsListChanged}}
 		h.want(true, want...)
-		_, release, err := b.Watch(t.Context(), exchange.Profile{Scope: "test/1"}, want)
+		_, release, err := b.Watch(t.Context(), mcp.Profile{Scope: "test/1"}, want)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +200,7 @@ func TestM2L41SynthesisOutlivesItsSession(t *testing.T) {
 		})
 		want := []fanout.Topic{{Scope: "test/1", Kind: fanout.ToolsListChanged}}
 		h.want(true, want...)
-		_, release, err := b.Watch(t.Context(), exchange.Profile{Scope: "test/1"}, want)
+		_, release, err := b.Watch(t.Context(), mcp.Profile{Scope: "test/1"}, want)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,7 +251,7 @@ func TestM2L31SynthesizedWithoutAStream(t *testing.T) {
 	b := newTestBack(t, Options{URL: p.URL, Changes: h, Synthesize: Synthesize{Tools: time.Minute}})
 	want := []fanout.Topic{{Scope: "test/1", Kind: fanout.ToolsListChanged}, {Scope: "test/1", Kind: fanout.PromptsListChanged}}
 	h.want(true, want...)
-	honored, release, err := b.Watch(t.Context(), exchange.Profile{Scope: "test/1"}, want)
+	honored, release, err := b.Watch(t.Context(), mcp.Profile{Scope: "test/1"}, want)
 	if err != nil {
 		t.Fatal(err)
 	}

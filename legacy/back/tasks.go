@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -74,7 +74,7 @@ func (st taskState) over() bool {
 // any other.
 //
 // Spec: 2025-11-25, basic/utilities/tasks.
-func (s *session) runTask(ctx context.Context, req *exchange.Request, c *call) (answer, error) {
+func (s *session) runTask(ctx context.Context, req *mcp.Request, c *call) (answer, error) {
 	c.hosts = true
 	ctx, err := s.begin(ctx, c)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *session) runTask(ctx context.Context, req *exchange.Request, c *call) (
 
 // perform has the task made and waits for its result. The error is the server's
 // as a *wire.Error, a *failure, or ctx's cause.
-func (s *session) perform(ctx context.Context, req *exchange.Request, c *call) (json.RawMessage, error) {
+func (s *session) perform(ctx context.Context, req *mcp.Request, c *call) (json.RawMessage, error) {
 	if err := s.prepare(ctx, c); err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (s *session) taskStatus(m *wire.Message) {
 
 // cancelTask tells the server that nobody waits for a task any more.
 func (s *session) cancelTask(ctx context.Context, id string) {
-	if !exchange.Declares(wire.Get(s.caps.Raw, "tasks"), "cancel") {
+	if !mcp.Declares(wire.Get(s.caps.Raw, "tasks"), "cancel") {
 		return
 	}
 	s.later(ctx, func(ctx context.Context) {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -168,9 +168,9 @@ func TestM2L07QuestionsOfATask(t *testing.T) {
 		b := newTaskBack(t, ts, Options{Timeouts: Timeouts{Request: 10 * time.Second}})
 		req := askable("ada")
 		var question string
-		x := &client{ask: func(ctx context.Context, q exchange.Question) (exchange.Answer, error) {
+		x := &client{ask: func(ctx context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
 			question = string(q.Params)
-			return exchange.Answer{Result: []byte(accepted)}, backoff.Wait(ctx, time.Hour)
+			return mcp.InputResponse{Result: []byte(accepted)}, backoff.Wait(ctx, time.Hour)
 		}}
 		var other sync.WaitGroup
 		other.Go(func() {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -82,7 +82,7 @@ func (b *toolbox) know(news int) {
 // call goes out as it is, and the server says what is wrong.
 //
 // Spec: 2025-11-25, basic/utilities/tasks, Tool-Level Negotiation.
-func (s *session) needsTask(ctx context.Context, req *exchange.Request) bool {
+func (s *session) needsTask(ctx context.Context, req *mcp.Request) bool {
 	if !s.caps.TaskCalls || req.Method != spec.MethodToolsCall {
 		return false
 	}

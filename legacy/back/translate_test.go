@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -157,7 +157,7 @@ func TestM2L10Errors(t *testing.T) {
 			if got := fmt.Sprintf("%d %s %s", we.Code, we.Message, we.Data); got != tt.want {
 				t.Errorf("Serve = %s, want %s", got, tt.want)
 			}
-			var refusal *exchange.Refusal
+			var refusal *mcp.Refusal
 			if errors.As(err, &refusal) != tt.refusal {
 				t.Errorf("refusal = %v, want %v", !tt.refusal, tt.refusal)
 			}
@@ -199,7 +199,7 @@ func TestM2L10TransportFailures(t *testing.T) {
 			p.on["tools/call"] = func(w http.ResponseWriter, r *http.Request, _ wire.Message) { tt.answer(w, r) }
 			b := newTestBack(t, Options{URL: p.URL})
 			_, err := b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &caller{})
-			we := exchange.WireError(err)
+			we := mcp.WireError(err)
 			if err == nil || we.Code != -32603 {
 				t.Fatalf("Serve = %v, want -32603", err)
 			}
@@ -226,7 +226,7 @@ func TestF07ResultBytes(t *testing.T) {
 	p.on["tools/list"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		startSSE(w)(`{"vendor":1,"result":%s,"id":%s,"jsonrpc":"2.0"}`, result, m.ID)
 	}
-	b := newTestBack(t, Options{URL: p.URL, Cache: map[string]exchange.CacheHint{"tools/list": {TTL: 5, Public: true}}})
+	b := newTestBack(t, Options{URL: p.URL, Cache: map[string]mcp.CacheHint{"tools/list": {TTL: 5, Public: true}}})
 	for _, method := range []string{"tools/call", "tools/list"} {
 		res, err := b.Serve(t.Context(), ask(method, `{}`), &caller{})
 		if err != nil {
@@ -235,10 +235,10 @@ func TestF07ResultBytes(t *testing.T) {
 		if string(res.Body) != result || string(res.Extra) != `"vendor":1` {
 			t.Errorf("Serve(%s) = %s with %s, want %s", method, res.Body, res.Extra, result)
 		}
-		if want := (exchange.CacheHint{}); method == "tools/call" && res.Cache != want {
+		if want := (mcp.CacheHint{}); method == "tools/call" && res.Cache != want {
 			t.Errorf("Cache of %s = %+v, want %+v", method, res.Cache, want)
 		}
-		if want := (exchange.CacheHint{TTL: 5, Public: true}); method == "tools/list" && res.Cache != want {
+		if want := (mcp.CacheHint{TTL: 5, Public: true}); method == "tools/list" && res.Cache != want {
 			t.Errorf("Cache of %s = %+v, want %+v", method, res.Cache, want)
 		}
 		res.Release()

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -77,10 +77,10 @@ func (v *visitRounds) end() {
 
 // meet does what a demand takes: nil means that the call is to be sent anew. The
 // user is asked, or, if it has agreed to that very visit, given some time.
-func (v *visitRounds) meet(ctx context.Context, req *exchange.Request, x exchange.Exchange, e *wire.Error) error {
+func (v *visitRounds) meet(ctx context.Context, req *mcp.Request, x mcp.Caller, e *wire.Error) error {
 	s, all := v.held[len(v.held)-1].session, visits(e)
 	switch {
-	case !exchange.Declares(wire.Get(req.Profile.Capabilities, "elicitation"), "url"):
+	case !mcp.Declares(wire.Get(req.Profile.Capabilities, "elicitation"), "url"):
 		return lacking([]byte(`{"elicitation":{"url":{}}}`), e.Message)
 	case len(all) == 0:
 		return upstreamError(req, e, true)
@@ -115,12 +115,12 @@ func (v *visitRounds) expect(all []visit) {
 }
 
 // askForVisits has the caller's user say that it goes where the server wants.
-func (s *session) askForVisits(ctx context.Context, x exchange.Exchange, all []visit, e *wire.Error) error {
-	questions := make([]exchange.Question, len(all))
+func (s *session) askForVisits(ctx context.Context, x mcp.Caller, all []visit, e *wire.Error) error {
+	questions := make([]mcp.InputRequest, len(all))
 	for i, v := range all {
-		questions[i] = exchange.Question{Method: spec.MethodElicit, Params: v.params}
+		questions[i] = mcp.InputRequest{Method: spec.MethodElicit, Params: v.params}
 	}
-	answers, err := x.Ask(ctx, questions)
+	answers, err := x.RequestInput(ctx, questions)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -132,7 +132,7 @@ func lacking(need []byte, text string) error {
 	data := wire.AppendEdited(nil, nil, wire.Edit{Name: "requiredCapabilities", Value: need})
 	e := wire.Errorf(spec.CodeMissingCapability, "the client lacks a capability that the server needs: %s", text)
 	e.Data = data
-	return &exchange.Refusal{Err: e}
+	return &mcp.Refusal{Err: e}
 }
 
 // failedText returns what a tool's result says if it is an error, and whether it

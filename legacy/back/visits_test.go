@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -74,15 +74,15 @@ type visitor struct {
 	urls   []string
 }
 
-func (v *visitor) ask(ctx context.Context, q exchange.Question) (exchange.Answer, error) {
+func (v *visitor) ask(ctx context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
 	url, _ := wire.GetString(q.Params, "url")
 	v.mu.Lock()
 	v.urls = append(v.urls, strings.TrimPrefix(url, "https://example.com/"))
 	v.mu.Unlock()
 	if err := backoff.Wait(ctx, v.after); err != nil {
-		return exchange.Answer{}, err
+		return mcp.InputResponse{}, err
 	}
-	return exchange.Answer{Result: json.RawMessage(fmt.Sprintf(`{"action":%q}`, v.action))}, nil
+	return mcp.InputResponse{Result: json.RawMessage(fmt.Sprintf(`{"action":%q}`, v.action))}, nil
 }
 
 func (v *visitor) wantURLs(t *testing.T, want ...string) {
@@ -93,14 +93,14 @@ func (v *visitor) wantURLs(t *testing.T, want ...string) {
 }
 
 // visiting returns a call of a client that can be sent to URLs.
-func visiting(who string) *exchange.Request {
+func visiting(who string) *mcp.Request {
 	r := askable(who)
 	r.Profile.Capabilities = json.RawMessage(`{"elicitation":{"form":{},"url":{}}}`)
 	return r
 }
 
 // visit makes one call through a new Back, with a user who needs 3 s to agree.
-func (g *gateServer) visit(t *testing.T, ctx context.Context, req *exchange.Request, v *visitor) (string, error) {
+func (g *gateServer) visit(t *testing.T, ctx context.Context, req *mcp.Request, v *visitor) (string, error) {
 	t.Helper()
 	b := newAsker(t, Options{}, func(a *asker) { a.call = g.call })
 	v.after = 3 * time.Second

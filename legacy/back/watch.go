@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/interest"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // DefaultUnreachable is how long streams stay open over a server that is away.
@@ -82,9 +82,9 @@ type watchOptions struct {
 
 	// hold gives the profile's session, opening one if need be. The session is
 	// not idle until release is called.
-	hold func(ctx context.Context, p exchange.Profile) (s watched, release func(), err error)
+	hold func(ctx context.Context, p mcp.Profile) (s watched, release func(), err error)
 
-	changes exchange.Changes
+	changes mcp.Changes
 	metrics Metrics
 	logger  *slog.Logger
 
@@ -146,6 +146,6 @@ func newWatches(opts watchOptions) *watches {
 		Limit:  func(name string) { opts.metrics.Limit(opts.name, name) },
 		Logger: opts.logger,
 	})
-	ws.Table = interest.NewTable(opts.name, func(p exchange.Profile) *watch { return newWatch(ws, p) })
+	ws.Table = interest.NewTable(opts.name, func(p mcp.Profile) *watch { return newWatch(ws, p) })
 	return ws
 }

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/interest"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 func TestM2L31RefusedURINarrows(t *testing.T) {
@@ -252,11 +252,11 @@ func TestWatchAfterClose(t *testing.T) {
 		waiting := st.goListen(uriTopic("slow"))
 		synctest.Wait()
 		st.ws.Close()
-		if s := <-waiting; !errors.Is(s.err, exchange.ErrShutdown) {
-			t.Errorf("Watch that waited = %v, want %v", s.err, exchange.ErrShutdown)
+		if s := <-waiting; !errors.Is(s.err, mcp.ErrShutdown) {
+			t.Errorf("Watch that waited = %v, want %v", s.err, mcp.ErrShutdown)
 		}
-		if s := st.listen(uriTopic("a")); !errors.Is(s.err, exchange.ErrShutdown) {
-			t.Errorf("Watch after close = %v, want %v", s.err, exchange.ErrShutdown)
+		if s := st.listen(uriTopic("a")); !errors.Is(s.err, mcp.ErrShutdown) {
+			t.Errorf("Watch after close = %v, want %v", s.err, mcp.ErrShutdown)
 		}
 		st.wantEnded()
 	})
@@ -302,7 +302,7 @@ func TestWatchesAreApartByProfile(t *testing.T) {
 	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
 		other := fanout.Topic{Scope: "files/2", Kind: fanout.ResourceUpdated, URI: "a"}
 		st.aud.want(1, other)
-		honored, release, err := st.ws.Watch(t.Context(), exchange.Profile{Scope: "files/2"}, []fanout.Topic{other})
+		honored, release, err := st.ws.Watch(t.Context(), mcp.Profile{Scope: "files/2"}, []fanout.Topic{other})
 		if err != nil || len(honored) != 1 {
 			t.Fatalf("Watch = %v, %v, want one topic", honored, err)
 		}

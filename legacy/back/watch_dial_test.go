@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // Sessions that die at once must not make us open others in a tight loop.
@@ -98,8 +98,8 @@ func TestWatchCloseWhileDialing(t *testing.T) {
 		waiting := st.goListen(uriTopic("a"))
 		time.Sleep(time.Second)
 		st.ws.Close()
-		if s := <-waiting; !errors.Is(s.err, exchange.ErrShutdown) {
-			t.Errorf("Watch = %v, want %v", s.err, exchange.ErrShutdown)
+		if s := <-waiting; !errors.Is(s.err, mcp.ErrShutdown) {
+			t.Errorf("Watch = %v, want %v", s.err, mcp.ErrShutdown)
 		}
 		st.wantEnded() // the session that came after all was let go
 	})

@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/interest"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // A watch keeps what one profile is subscribed to upstream equal to what the
@@ -19,7 +19,7 @@ type watch struct {
 	// Set by newWatch, read-only after.
 	table   *watches
 	opts    *watchOptions
-	profile exchange.Profile
+	profile mcp.Profile
 	born    time.Time // what the clock of durations counts from
 
 	// How others reach the loop.
@@ -52,7 +52,7 @@ type pokes struct {
 	channel bool              // the way for messages has opened or closed
 }
 
-func newWatch(ws *watches, p exchange.Profile) *watch {
+func newWatch(ws *watches, p mcp.Profile) *watch {
 	w := &watch{
 		table:   ws,
 		opts:    &ws.opts,

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -63,7 +63,7 @@ type scriptedSession struct {
 
 var allOffers = offers{tools: true, prompts: true, resources: true, subscribe: true, channel: true}
 
-func (s *script) hold(ctx context.Context, _ exchange.Profile) (watched, func(), error) {
+func (s *script) hold(ctx context.Context, _ mcp.Profile) (watched, func(), error) {
 	if s.deaf {
 		ctx = context.WithoutCancel(ctx)
 	}

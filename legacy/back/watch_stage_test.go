@@ -7,8 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // A stage is a server, the watches of it, and an audience.
@@ -64,7 +64,7 @@ func (st *stage) listen(want ...fanout.Topic) *stream {
 func (st *stage) listenCtx(ctx context.Context, want ...fanout.Topic) *stream {
 	s := &stream{st: st}
 	st.aud.want(1, want...)
-	s.honored, s.release, s.err = st.ws.Watch(ctx, exchange.Profile{Scope: testScope}, want)
+	s.honored, s.release, s.err = st.ws.Watch(ctx, mcp.Profile{Scope: testScope}, want)
 	for _, t := range want {
 		if !slices.Contains(s.honored, t) {
 			st.aud.want(-1, t)

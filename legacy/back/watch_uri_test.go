@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 func TestM2L33UpdateGoesToTheNearestAncestor(t *testing.T) {
@@ -182,7 +182,7 @@ func (d *deaf) End(fanout.Topic, error)  {}
 // acknowledged returns a watch, without a loop, that promised n URIs.
 func acknowledged(n int) (*watch, *deaf, []string) {
 	d := &deaf{}
-	w := newWatch(newWatches(watchOptions{name: "files", changes: d}), exchange.Profile{Scope: testScope})
+	w := newWatch(newWatches(watchOptions{name: "files", changes: d}), mcp.Profile{Scope: testScope})
 	uris := make([]string, n)
 	for i := range uris {
 		uris[i] = fmt.Sprintf("file:///srv/data/%07d.txt", i)

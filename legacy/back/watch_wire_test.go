@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -22,7 +22,7 @@ import (
 func watchOn(t *testing.T, b *Back, aud *audience, want ...fanout.Topic) (string, func()) {
 	t.Helper()
 	aud.want(1, want...)
-	honored, release, err := b.Watch(t.Context(), exchange.Profile{Scope: testScope}, want)
+	honored, release, err := b.Watch(t.Context(), mcp.Profile{Scope: testScope}, want)
 	if err != nil {
 		t.Errorf("Watch = %v, want no error", err)
 		return "", func() {}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/projection"
@@ -14,17 +14,17 @@ import (
 // An inquiry is a question put to the client.
 type inquiry struct {
 	id     int64
-	answer chan exchange.Answer // capacity 1
+	answer chan mcp.InputResponse // capacity 1
 }
 
 var errUnanswered = errors.New("the client did not answer in time")
 
-// Ask implements [exchange.Exchange]: one request for each question, all at once,
+// RequestInput implements [mcp.Caller]: one request for each question, all at once,
 // on the way on which the call's answer will go. None is asked if one of them has no
 // form that the client's revision knows. Those without an answer when Ask returns
 // are withdrawn.
-func (c *incoming) Ask(ctx context.Context, qs []exchange.Question) ([]exchange.Answer, error) {
-	asked := make([]exchange.Question, len(qs))
+func (c *incoming) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([]mcp.InputResponse, error) {
+	asked := make([]mcp.InputRequest, len(qs))
 	for i, q := range qs {
 		var err error
 		if asked[i], err = projection.Question(c.d.revision, c.d.capabilities, q); err != nil {
@@ -38,7 +38,7 @@ func (c *incoming) Ask(ctx context.Context, qs []exchange.Question) ([]exchange.
 	if err != nil {
 		return nil, err
 	}
-	answers := make([]exchange.Answer, len(qs))
+	answers := make([]mcp.InputResponse, len(qs))
 	for i, q := range open {
 		select {
 		case a := <-q.answer:
@@ -51,7 +51,7 @@ func (c *incoming) Ask(ctx context.Context, qs []exchange.Question) ([]exchange.
 }
 
 // pose sends the questions.
-func (c *incoming) pose(ctx context.Context, qs []exchange.Question) ([]*inquiry, error) {
+func (c *incoming) pose(ctx context.Context, qs []mcp.InputRequest) ([]*inquiry, error) {
 	open := make([]*inquiry, len(qs))
 	for i := range qs {
 		open[i] = c.d.openQuestion()
@@ -72,7 +72,7 @@ func (d *downstream) openQuestion() *inquiry {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.asked++
-	q := &inquiry{id: d.asked, answer: make(chan exchange.Answer, 1)}
+	q := &inquiry{id: d.asked, answer: make(chan mcp.InputResponse, 1)}
 	d.questions[q.id] = q
 	return q
 }
@@ -107,5 +107,5 @@ func (d *downstream) answered(m *wire.Message) {
 		d.f.opts.Metrics.Dropped("late answer")
 		return
 	}
-	q.answer <- exchange.Answer{Result: m.Result, Err: m.Error} // once: it has left the map
+	q.answer <- mcp.InputResponse{Result: m.Result, Err: m.Error} // once: it has left the map
 }

@@ -8,19 +8,19 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-var twoQuestions = []exchange.Question{
+var twoQuestions = []mcp.InputRequest{
 	{Method: "elicitation/create", Params: []byte(`{"message":"who?","requestedSchema":{"type":"object","properties":{}}}`)},
 	{Method: "roots/list"},
 }
 
 func TestL2M13QuestionsOnTheCallsStream(t *testing.T) {
 	st := newTheatre(t, nil)
-	st.handle = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (string, error) {
-		answers, err := x.Ask(ctx, twoQuestions)
+	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
+		answers, err := x.RequestInput(ctx, twoQuestions)
 		if err != nil {
 			return "", err
 		}
@@ -66,8 +66,8 @@ func TestL2M13OpenQuestionsAreWithdrawn(t *testing.T) {
 					o.AskTimeout = 50 * time.Millisecond
 				}
 			})
-			st.handle = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (string, error) {
-				_, err := x.Ask(ctx, twoQuestions[:1])
+			st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
+				_, err := x.RequestInput(ctx, twoQuestions[:1])
 				return "", err
 			}
 			g := st.Enter(t, "2025-11-25")
@@ -85,8 +85,8 @@ func TestL2M13OpenQuestionsAreWithdrawn(t *testing.T) {
 
 func TestL2M13AnsweredAfterReconnecting(t *testing.T) {
 	st := newTheatre(t, nil)
-	st.handle = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (string, error) {
-		answers, err := x.Ask(ctx, twoQuestions[:1])
+	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
+		answers, err := x.RequestInput(ctx, twoQuestions[:1])
 		if err != nil {
 			return "", err
 		}
@@ -106,15 +106,15 @@ func TestL2M13AnsweredAfterReconnecting(t *testing.T) {
 
 func TestPipe(t *testing.T) {
 	st := newTheatre(t, nil)
-	st.handle = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (string, error) {
-		answers, err := x.Ask(ctx, twoQuestions[:1])
+	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
+		answers, err := x.RequestInput(ctx, twoQuestions[:1])
 		if err != nil {
 			return "", err
 		}
 		return string(answers[0].Result), nil
 	}
 	sent := make(chan string, 16)
-	p := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, exchange.Share{Principal: "ada"})
+	p := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
 	serve := func(text string) {
 		m, err := wire.Parse([]byte(text), wire.Options{})
 		if err != nil {
@@ -165,7 +165,7 @@ func TestPipeFreesTheIDBeforeItAnswers(t *testing.T) {
 		}
 		sent <- string(msg)
 		return nil
-	}, exchange.Share{Principal: "ada"})
+	}, mcp.Share{Principal: "ada"})
 	hello, err := wire.Parse([]byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}`), wire.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/budget"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -19,11 +19,11 @@ type smallMemory struct {
 	refused atomic.Int32
 }
 
-func (m *smallMemory) Account(s exchange.Share) *budget.Account { return m.Budget.Account(s) }
+func (m *smallMemory) Account(s mcp.Share) *budget.Account { return m.Budget.Account(s) }
 
 func (m *smallMemory) Refuse() error {
 	m.refused.Add(1)
-	return &exchange.Refusal{Later: true, Err: wire.Errorf(spec.CodeInternal, "no memory")}
+	return &mcp.Refusal{Later: true, Err: wire.Errorf(spec.CodeInternal, "no memory")}
 }
 
 // What waits for a client is memory until it has taken it: an answer that there is none
@@ -33,13 +33,13 @@ func TestAnswersForClientsDrawOnTheMemory(t *testing.T) {
 	st := newTheatre(t, func(o *Options) { o.Memory, o.MaxStored = memory, 4<<20 })
 	big := strings.Repeat("x", 700<<10)
 	var noteErr error
-	st.handle = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (string, error) {
+	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
 		if strings.Contains(string(req.Params), "note") {
-			noteErr = x.Notify(ctx, exchange.Notification{Method: spec.NotifyMessage, Params: []byte(`{"level":"error","data":"` + big + `"}`)})
+			noteErr = x.Notify(ctx, mcp.Notification{Method: spec.NotifyMessage, Params: []byte(`{"level":"error","data":"` + big + `"}`)})
 			return `{"resultType":"complete","content":[]}`, nil
 		}
 		if strings.Contains(string(req.Params), "stream") {
-			_ = x.Notify(ctx, exchange.Notification{Method: spec.NotifyMessage, Params: []byte(`{"level":"error","data":"small"}`)})
+			_ = x.Notify(ctx, mcp.Notification{Method: spec.NotifyMessage, Params: []byte(`{"level":"error","data":"small"}`)})
 		}
 		return `{"resultType":"complete","content":[{"type":"text","text":"` + big + `"}]}`, nil
 	}
@@ -71,8 +71,8 @@ func TestOwnWrittenEventsGoFirst(t *testing.T) {
 	memory := &smallMemory{Budget: budget.New(2 << 20)}
 	st := newTheatre(t, func(o *Options) { o.Memory, o.MaxStored = memory, 4<<20 })
 	big := strings.Repeat("x", 200<<10)
-	st.handle = func(ctx context.Context, _ *exchange.Request, x exchange.Exchange) (string, error) {
-		err := x.Notify(ctx, exchange.Notification{Method: spec.NotifyMessage, Params: []byte(`{"level":"error","data":"` + big + `"}`)})
+	st.handle = func(ctx context.Context, _ *mcp.Request, x mcp.Caller) (string, error) {
+		err := x.Notify(ctx, mcp.Notification{Method: spec.NotifyMessage, Params: []byte(`{"level":"error","data":"` + big + `"}`)})
 		return `{"resultType":"complete","content":[]}`, err
 	}
 	g := st.Enter(t, "2025-11-25")
@@ -94,7 +94,7 @@ func TestPipeSessionsDrawOnTheMemory(t *testing.T) {
 	refused := false
 	for n := 0; n < most && !refused; n++ {
 		said := make(chan string, 1)
-		p := st.front.OpenPipe(func(msg []byte) error { said <- string(msg); return nil }, exchange.Share{Principal: "ada"})
+		p := st.front.OpenPipe(func(msg []byte) error { said <- string(msg); return nil }, mcp.Share{Principal: "ada"})
 		defer p.Close()
 		m, err := wire.Parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"`+strings.Repeat("c", 10<<10)+`"}}}`), wire.Options{})
 		if err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // place returns the membership of the only session that joined.
@@ -58,7 +58,7 @@ func TestL2M24ListKindsFromTheStart(t *testing.T) {
 	legacytest.Eventually(t, "list kinds asked for", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return fmt.Sprint(p.lists) == fmt.Sprint(exchange.Filter{Tools: true, Resources: true})
+		return fmt.Sprint(p.lists) == fmt.Sprint(mcp.Filter{Tools: true, Resources: true})
 	})
 }
 
@@ -142,7 +142,7 @@ func TestL2M26UnknownEventIDCuesEverything(t *testing.T) {
 func TestL2M26SlowCallsTurnToStreams(t *testing.T) {
 	st := newTheatre(t, nil)
 	release := make(chan struct{})
-	st.handle = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (string, error) {
+	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
 		<-release
 		return `{"content":[]}`, nil
 	}
@@ -165,8 +165,8 @@ func TestL2M26SlowCallsTurnToStreams(t *testing.T) {
 func TestL2M26EvictedResponse(t *testing.T) {
 	st := newTheatre(t, func(o *Options) { o.MaxStored = 2000 })
 	release := make(chan struct{})
-	st.handle = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (string, error) {
-		_ = x.Notify(ctx, exchange.Notification{Method: "notifications/message", Params: []byte(`{"level":"info","data":1}`)})
+	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
+		_ = x.Notify(ctx, mcp.Notification{Method: "notifications/message", Params: []byte(`{"level":"info","data":1}`)})
 		<-release
 		return `{"content":[],"pad":"` + strings.Repeat("x", 1500) + `"}`, nil
 	}

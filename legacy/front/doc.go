@@ -1,6 +1,6 @@
 // Package front answers "what does a client that insists on a session see of a server
 // that may have none?". A [Front] holds the session (downstream), serves its requests
-// (incoming) from any exchange.Handler, puts questions to it on the stream of their
+// (incoming) from any mcp.Handler, puts questions to it on the stream of their
 // call, and tells it of changes.
 //
 //	Front ── roll ── downstream ─┬─ incoming ── post ── eventStream ── writer (HTTP)

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -17,18 +17,18 @@ type downstream struct {
 	f         *Front
 	id        DownstreamID // empty on a pipe
 	name      string       // for logs and profiles: grants nothing
-	principal exchange.Principal
-	share     exchange.Share
+	principal mcp.Principal
+	share     mcp.Share
 	handshake
 
 	// Set at the handshake too, of a session that is linked upstream.
-	link exchange.Link      // nil for others
+	link mcp.Link           // nil for others
 	send func([]byte) error // on a connection: what belongs to no call
 	told *eventStream       // over Streamable HTTP: likewise
 
 	subs subscriptions
 
-	room exchange.Room // of what its client says of itself, and of its streams; set by reserve, then guarded by streams.mu
+	room mcp.Room // of what its client says of itself, and of its streams; set by reserve, then guarded by streams.mu
 
 	uses   int           // guarded by roll.mu
 	ending bool          // guarded by roll.mu
@@ -54,7 +54,7 @@ type handshake struct {
 	revision     spec.Revision
 	capabilities json.RawMessage // the client's, in the neutral form
 	info         json.RawMessage // the client's
-	offered      exchange.ServerCapabilities
+	offered      mcp.ServerCapabilities
 }
 
 // errSessionEnded is why calls end with their session.
@@ -64,7 +64,7 @@ var errSessionEnded = errors.New("the session has ended")
 // answer.
 var errCancelledByClient = errors.New("cancelled by the client")
 
-func (f *Front) newDownstream(id DownstreamID, name string, share exchange.Share, h handshake) *downstream {
+func (f *Front) newDownstream(id DownstreamID, name string, share mcp.Share, h handshake) *downstream {
 	d := &downstream{
 		f:         f,
 		id:        id,
@@ -88,7 +88,7 @@ const downstreamSize = 4 << 10
 
 // reserve takes memory for the session, which close gives back.
 func (d *downstream) reserve() (err error) {
-	d.room, err = exchange.Take(d.f.opts.Memory, d.share, downstreamSize+len(d.info)+len(d.capabilities))
+	d.room, err = mcp.Take(d.f.opts.Memory, d.share, downstreamSize+len(d.info)+len(d.capabilities))
 	return err
 }
 
@@ -136,11 +136,11 @@ func (d *downstream) life() (context.Context, context.CancelFunc) {
 }
 
 // request returns the neutral request that m is.
-func (d *downstream) request(m *wire.Message) *exchange.Request {
+func (d *downstream) request(m *wire.Message) *mcp.Request {
 	d.mu.Lock()
 	level := d.level
 	d.mu.Unlock()
-	return &exchange.Request{
+	return &mcp.Request{
 		Method:        m.Method,
 		Params:        m.Params,
 		Extra:         m.Extra,
@@ -190,7 +190,7 @@ func (d *downstream) spawn(f func()) bool {
 
 // admit takes memory for a request and counts it in, or refuses it.
 func (d *downstream) admit(c *incoming, m *wire.Message) (err error) {
-	if c.room, err = exchange.Take(d.f.opts.Memory, d.share, len(m.Text)); err != nil {
+	if c.room, err = mcp.Take(d.f.opts.Memory, d.share, len(m.Text)); err != nil {
 		return err
 	}
 	if err = d.enter(c); err != nil {
@@ -212,7 +212,7 @@ func (d *downstream) enter(c *incoming) error {
 		d.running.Go(func() { // not under the lock
 			d.f.log.Warn("request refused: too many in flight", "session", d.name, "limit", maxCalls)
 		})
-		return exchange.RefuseForNow("%d requests of this session are in flight, the limit; wait for some", maxCalls)
+		return mcp.RefuseForNow("%d requests of this session are in flight, the limit; wait for some", maxCalls)
 	}
 	d.last++
 	c.n = d.last

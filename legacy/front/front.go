@@ -12,8 +12,8 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/projection"
@@ -56,18 +56,18 @@ type Options struct {
 	Name string
 	// Handler serves requests, Describer says what initialize answers, Roster tells
 	// of changes. Required.
-	Handler   exchange.Handler
-	Describer exchange.Describer
-	Roster    exchange.Roster
+	Handler   mcp.Handler
+	Describer mcp.Describer
+	Roster    mcp.Roster
 	// Linker links sessions with an upstream of the same era; nil if there is none.
-	Linker exchange.Linker
+	Linker mcp.Linker
 	// Command says that each session upstream is a process. None is ended because another
 	// principal wants one.
 	Command bool
 	// Admit puts a request into its profile, or refuses it. Required.
-	Admit func(*exchange.Request) error
+	Admit func(*mcp.Request) error
 	// Memory is taken from for what is kept. Nil means that there is no bound.
-	Memory exchange.Memory
+	Memory mcp.Memory
 
 	// Instance begins session ids and event ids, so that replicas can tell whose
 	// they are. Empty means a random one.
@@ -80,7 +80,7 @@ type Options struct {
 	MaxSessions, MaxSessionsEach int
 	// Share says whose share of them a request of a principal takes from. Nil means
 	// its principal's.
-	Share func(*http.Request, exchange.Principal) exchange.Share
+	Share func(*http.Request, mcp.Principal) mcp.Share
 	// Idle is how long a session lasts that has no stream open and no call in
 	// flight. Zero means DefaultDownstreamIdle.
 	Idle time.Duration
@@ -158,7 +158,7 @@ func New(opts Options) (*Front, error) {
 // fill replaces zero values by their defaults.
 func (o *Options) fill() {
 	if o.Share == nil {
-		o.Share = func(_ *http.Request, p exchange.Principal) exchange.Share { return exchange.Share{Principal: p} }
+		o.Share = func(_ *http.Request, p mcp.Principal) mcp.Share { return mcp.Share{Principal: p} }
 	}
 	o.Instance = cmp.Or(o.Instance, rand.Text()[:8])
 	o.MaxSessions = cmp.Or(o.MaxSessions, int(limits.ClientSessions.Default))

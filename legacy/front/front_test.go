@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -20,13 +20,13 @@ type theatre struct {
 	front *Front
 
 	mu       sync.Mutex
-	handle   func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (string, error)
-	describe func() (*exchange.Description, error)
+	handle   func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error)
+	describe func() (*mcp.Description, error)
 	refused  map[string]bool // URIs
 	away     int             // so many times, the upstream can't be reached
 	members  []*place
-	got      []*exchange.Request
-	who      exchange.Principal
+	got      []*mcp.Request
+	who      mcp.Principal
 }
 
 // A place is a session's membership.
@@ -35,17 +35,17 @@ type place struct {
 	mail   *fanout.Mailbox
 	mu     sync.Mutex
 	held   map[string]bool
-	lists  exchange.Filter
+	lists  mcp.Filter
 	closed bool
 }
 
-func (p *place) Add(_ context.Context, want exchange.Filter) (exchange.Filter, error) {
+func (p *place) Add(_ context.Context, want mcp.Filter) (mcp.Filter, error) {
 	p.st.mu.Lock()
 	away := p.st.away > 0
 	p.st.away--
 	p.st.mu.Unlock()
 	if away {
-		return exchange.Filter{}, errors.New("nobody there")
+		return mcp.Filter{}, errors.New("nobody there")
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,11 +81,11 @@ const allOffered = `{"tools":{"listChanged":true},"resources":{"subscribe":true,
 
 func newTheatre(t *testing.T, change func(*Options)) *theatre {
 	st := &theatre{who: "ada", refused: map[string]bool{}}
-	st.describe = func() (*exchange.Description, error) {
-		return &exchange.Description{Capabilities: []byte(allOffered), ServerInfo: []byte(`{"name":"up","version":"7"}`)}, nil
+	st.describe = func() (*mcp.Description, error) {
+		return &mcp.Description{Capabilities: []byte(allOffered), ServerInfo: []byte(`{"name":"up","version":"7"}`)}, nil
 	}
 	o := Options{Name: "docs", Handler: st, Describer: st, Roster: st, Instance: "inst", Metrics: st,
-		Admit: func(r *exchange.Request) error { r.Profile.Scope = "docs/" + r.Session; return nil }}
+		Admit: func(r *mcp.Request) error { r.Profile.Scope = "docs/" + r.Session; return nil }}
 	if change != nil {
 		change(&o)
 	}
@@ -98,13 +98,13 @@ func newTheatre(t *testing.T, change func(*Options)) *theatre {
 	return st
 }
 
-func (st *theatre) principal() exchange.Principal {
+func (st *theatre) principal() mcp.Principal {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.who
 }
 
-func (st *theatre) Serve(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+func (st *theatre) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
 	st.mu.Lock()
 	st.got = append(st.got, req)
 	handle := st.handle
@@ -116,18 +116,18 @@ func (st *theatre) Serve(ctx context.Context, req *exchange.Request, x exchange.
 	if err != nil {
 		return nil, err
 	}
-	res := exchange.NewResult([]byte(text), nil)
+	res := mcp.NewResult([]byte(text), nil)
 	res.Era = spec.Modern
 	return res, nil
 }
 
-func (st *theatre) Describe(context.Context, *exchange.Request) (*exchange.Description, error) {
+func (st *theatre) Describe(context.Context, *mcp.Request) (*mcp.Description, error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.describe()
 }
 
-func (st *theatre) Join(_ *exchange.Request, mail *fanout.Mailbox) (exchange.Membership, error) {
+func (st *theatre) Join(_ *mcp.Request, mail *fanout.Mailbox) (mcp.Membership, error) {
 	p := &place{st: st, mail: mail, held: map[string]bool{}}
 	st.mu.Lock()
 	defer st.mu.Unlock()

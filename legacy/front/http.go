@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -16,7 +16,7 @@ import (
 // client has left; what was asked goes on in the second case.
 //
 // Spec: 2025-11-25, basic/transports, Sending Messages to the Server.
-func (f *Front) ServePost(w http.ResponseWriter, r *http.Request, body []byte, m *wire.Message, principal exchange.Principal) {
+func (f *Front) ServePost(w http.ResponseWriter, r *http.Request, body []byte, m *wire.Message, principal mcp.Principal) {
 	if !accepts(r.Header, "application/json") || !accepts(r.Header, "text/event-stream") {
 		writeError(w, http.StatusNotAcceptable, idOf(m), wire.Errorf(spec.CodeInvalidRequest,
 			"the Accept header excludes a form that the answer may take; send Accept: application/json, text/event-stream"))
@@ -75,7 +75,7 @@ func (d *downstream) servePosted(w http.ResponseWriter, r *http.Request, request
 
 // sessionOf returns the session that a request names, in use until leave, or nil if
 // it answered why there is none.
-func (f *Front) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID, principal exchange.Principal) *downstream {
+func (f *Front) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID, principal mcp.Principal) *downstream {
 	name := r.Header.Get(spec.HeaderSession)
 	if name == "" {
 		writeError(w, http.StatusBadRequest, id, wire.Errorf(spec.CodeInvalidRequest,
@@ -97,7 +97,7 @@ func (f *Front) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID, pr
 }
 
 // serveInitialize opens a session.
-func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.Message, principal exchange.Principal) {
+func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.Message, principal mcp.Principal) {
 	id := f.newDownstreamID()
 	d, answer, err := f.initialize(r.Context(), id, m, f.opts.Share(r, principal), nil)
 	if d != nil {
@@ -108,7 +108,7 @@ func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.
 	switch {
 	case err != nil:
 		hint(w, err)
-		writeError(w, http.StatusOK, m.ID, exchange.WireError(err))
+		writeError(w, http.StatusOK, m.ID, mcp.WireError(err))
 		return
 	case d == nil: // refused upstream
 		f.writePlain(w, answer)
@@ -127,7 +127,7 @@ func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.
 // Last-Event-ID the rest of the stream that the event was of.
 //
 // Spec: 2025-11-25, basic/transports, Listening for Messages from the Server.
-func (f *Front) ServeGet(w http.ResponseWriter, r *http.Request, principal exchange.Principal) {
+func (f *Front) ServeGet(w http.ResponseWriter, r *http.Request, principal mcp.Principal) {
 	if !accepts(r.Header, "text/event-stream") {
 		writeError(w, http.StatusNotAcceptable, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"the Accept header excludes streams; send Accept: text/event-stream"))
@@ -180,7 +180,7 @@ func (d *downstream) writeChanges(w http.ResponseWriter, r *http.Request, st *ev
 // ServeDelete ends a session.
 //
 // Spec: 2025-11-25, basic/transports, Session Management.
-func (f *Front) ServeDelete(w http.ResponseWriter, r *http.Request, principal exchange.Principal) {
+func (f *Front) ServeDelete(w http.ResponseWriter, r *http.Request, principal mcp.Principal) {
 	d := f.sessionOf(w, r, wire.ID{}, principal)
 	if d == nil {
 		return
@@ -209,7 +209,7 @@ func accepts(h http.Header, want string) bool {
 
 // hint says in a header whether what was refused may be taken in a moment.
 func hint(w http.ResponseWriter, err error) {
-	if exchange.MayTryLater(err) {
+	if mcp.MayTryLater(err) {
 		w.Header().Set("Retry-After", retryAfter)
 	}
 }

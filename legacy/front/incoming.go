@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/projection"
@@ -29,7 +29,7 @@ type outlet interface {
 type response struct {
 	id    wire.ID // of the request
 	msg   []byte
-	room  exchange.Room
+	room  mcp.Room
 	later bool // it is an error, and the same may be taken if it is tried again
 }
 
@@ -38,7 +38,7 @@ const unroomed = 8 << 10
 
 // respond has the outlet send the response to a request that has left.
 func (c *incoming) respond(msg []byte) {
-	r := response{id: c.id, msg: msg, room: exchange.NewRoom(c.d.f.opts.Memory, c.d.share)}
+	r := response{id: c.id, msg: msg, room: mcp.NewRoom(c.d.f.opts.Memory, c.d.share)}
 	if len(msg) > unroomed {
 		if err := r.room.Grow(len(msg)); err != nil {
 			r = c.failure(err)
@@ -49,11 +49,11 @@ func (c *incoming) respond(msg []byte) {
 
 // failure is the response that err is.
 func (c *incoming) failure(err error) response {
-	return response{id: c.id, msg: wire.AppendError(nil, c.id, exchange.WireError(err)), later: exchange.MayTryLater(err)}
+	return response{id: c.id, msg: wire.AppendError(nil, c.id, mcp.WireError(err)), later: mcp.MayTryLater(err)}
 }
 
 // An incoming is a request of a client while it is served. It is the
-// exchange.Exchange of its request.
+// mcp.Caller of its request.
 type incoming struct {
 	d      *downstream
 	id     wire.ID
@@ -61,7 +61,7 @@ type incoming struct {
 	out    outlet
 	cancel context.CancelCauseFunc
 
-	room exchange.Room // of the request
+	room mcp.Room // of the request
 
 	// mu guards progress, and orders what is sent.
 	mu       sync.Mutex
@@ -81,8 +81,8 @@ func (c *incoming) serve(ctx context.Context, m *wire.Message) {
 		if context.Cause(ctx) == errSessionEnded {
 			err = wire.Errorf(spec.CodeSessionNotFound, "%v; initialize anew", errSessionEnded)
 		}
-		msg = wire.AppendError(nil, m.ID, projection.Error(c.d.revision, m.Method, exchange.WireError(err)))
-		c.out.answer(response{msg: msg, later: exchange.MayTryLater(err)})
+		msg = wire.AppendError(nil, m.ID, projection.Error(c.d.revision, m.Method, mcp.WireError(err)))
+		c.out.answer(response{msg: msg, later: mcp.MayTryLater(err)})
 		return
 	}
 	c.respond(msg)
@@ -157,8 +157,8 @@ func (d *downstream) setLevel(params []byte) error {
 	return nil
 }
 
-// Notify implements [exchange.Exchange]. Progress that does not grow is dropped.
-func (c *incoming) Notify(ctx context.Context, n exchange.Notification) error {
+// Notify implements [mcp.Caller]. Progress that does not grow is dropped.
+func (c *incoming) Notify(ctx context.Context, n mcp.Notification) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n.Method == spec.NotifyProgress && !c.growsLocked(n) {
@@ -169,7 +169,7 @@ func (c *incoming) Notify(ctx context.Context, n exchange.Notification) error {
 	return c.out.message(ctx, wire.AppendNotification(nil, n.Method, n.Params, nil))
 }
 
-func (c *incoming) growsLocked(n exchange.Notification) bool {
+func (c *incoming) growsLocked(n mcp.Notification) bool {
 	value, err := strconv.ParseFloat(string(wire.Get(n.Params, "progress")), 64)
 	if err != nil {
 		return true // not for us to judge

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/projection"
@@ -22,7 +22,7 @@ const startPoll = 100 * time.Millisecond
 // refused. send, which may be nil, takes what the session is told on a connection.
 //
 // Spec: 2025-11-25, basic/lifecycle, Initialization.
-func (f *Front) initialize(ctx context.Context, id DownstreamID, m *wire.Message, share exchange.Share, send func([]byte) error) (*downstream, []byte, error) {
+func (f *Front) initialize(ctx context.Context, id DownstreamID, m *wire.Message, share mcp.Share, send func([]byte) error) (*downstream, []byte, error) {
 	h, malformed := readHandshake(m.Params)
 	d := f.newDownstream(id, rand.Text()[:12], share, h)
 	d.send = send
@@ -57,7 +57,7 @@ func (f *Front) open(ctx context.Context, d *downstream, m *wire.Message, malfor
 	if err != nil {
 		return nil, nil, err
 	}
-	d.offered = exchange.ReadServerCapabilities(desc.Capabilities)
+	d.offered = mcp.ReadServerCapabilities(desc.Capabilities)
 	return d, wire.AppendResult(nil, m.ID, f.initializeResult(d.revision, desc), nil), nil
 }
 
@@ -83,7 +83,7 @@ func readHandshake(params []byte) (handshake, error) {
 	return h, nil
 }
 
-func (f *Front) describe(ctx context.Context, req *exchange.Request) (desc *exchange.Description, err error) {
+func (f *Front) describe(ctx context.Context, req *mcp.Request) (desc *mcp.Description, err error) {
 	if err := f.opts.Admit(req); err != nil { // the server's era may be known by now
 		return nil, err
 	}
@@ -96,12 +96,12 @@ func (f *Front) describe(ctx context.Context, req *exchange.Request) (desc *exch
 
 // whenStarted has ask wait for a server that starts; one that is known to be away is
 // an error at once.
-func (f *Front) whenStarted(ctx context.Context, req *exchange.Request, ask func(context.Context) error) error {
+func (f *Front) whenStarted(ctx context.Context, req *mcp.Request, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, f.opts.StartTimeout+startPoll) // what is asked has that time, and says why it failed
 	defer cancel()
 	for {
 		err := ask(ctx)
-		if err == nil || !errors.Is(err, exchange.ErrStarting) || backoff.Wait(ctx, startPoll) != nil {
+		if err == nil || !errors.Is(err, mcp.ErrStarting) || backoff.Wait(ctx, startPoll) != nil {
 			return err
 		}
 		if err := f.opts.Admit(req); err != nil { // more may be known of the server by now
@@ -110,7 +110,7 @@ func (f *Front) whenStarted(ctx context.Context, req *exchange.Request, ask func
 	}
 }
 
-func (f *Front) initializeResult(revision spec.Revision, desc *exchange.Description) []byte {
+func (f *Front) initializeResult(revision spec.Revision, desc *mcp.Description) []byte {
 	info := desc.ServerInfo
 	if !wire.IsObject(info) {
 		info = wire.AppendEdited(nil, nil, wire.Edit{Name: "name", Value: wire.Quote(f.opts.Name)}, wire.Edit{Name: "version", Value: []byte(`"0"`)})

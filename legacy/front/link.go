@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -17,14 +17,14 @@ const endedUpstream = "its session upstream ended"
 
 // linkUp opens the client's own session upstream, if that is of the same era. answer is
 // what the server says to initialize; d.link is nil if it refused.
-func (f *Front) linkUp(ctx context.Context, d *downstream, req *exchange.Request, m *wire.Message) (answer []byte, err error) {
+func (f *Front) linkUp(ctx context.Context, d *downstream, req *mcp.Request, m *wire.Message) (answer []byte, err error) {
 	if f.opts.Linker == nil {
 		return nil, nil
 	}
 	d.told = d.streams.keep() // before anything is heard
 	err = f.whenStarted(ctx, req, func(ctx context.Context) error {
 		d.link, answer, err = f.opts.Linker.Link(ctx, req, m, d)
-		for errors.Is(err, exchange.ErrFull) && f.sessions.makeRoom(ctx, d.share) {
+		for errors.Is(err, mcp.ErrFull) && f.sessions.makeRoom(ctx, d.share) {
 			d.link, answer, err = f.opts.Linker.Link(ctx, req, m, d)
 		}
 		return err
@@ -38,7 +38,7 @@ func (f *Front) linkUp(ctx context.Context, d *downstream, req *exchange.Request
 	return answer, nil
 }
 
-// Hear implements [exchange.Hearer].
+// Hear implements [mcp.Hearer].
 func (d *downstream) Hear(ctx context.Context, text []byte, anyway bool) error {
 	if d.send != nil {
 		return d.send(text)
@@ -51,7 +51,7 @@ func (d *downstream) Hear(ctx context.Context, text []byte, anyway bool) error {
 	return d.told.put(ctx, text, false)
 }
 
-// Idle implements [exchange.Hearer]. On a connection the client is there as long as that
+// Idle implements [mcp.Hearer]. On a connection the client is there as long as that
 // is.
 func (d *downstream) Idle() bool { return d.send == nil && d.f.sessions.isIdle(d) }
 
@@ -119,25 +119,25 @@ func (d *downstream) beginLinked(m *wire.Message, out outlet) {
 	d.link.Call(m, c)
 }
 
-// Message implements [exchange.Outcome].
+// Message implements [mcp.Outcome].
 func (c *incoming) Message(ctx context.Context, text []byte) error { return c.out.message(ctx, text) }
 
-// Answer implements [exchange.Outcome].
+// Answer implements [mcp.Outcome].
 func (c *incoming) Answer(text []byte, _ error) {
 	defer c.d.running.Done()
 	c.d.leave(c) // the client may use the id again at once
 	c.respond(text)
 }
 
-// Lost implements [exchange.Outcome].
+// Lost implements [mcp.Outcome].
 func (c *incoming) Lost(err error) {
 	defer c.d.running.Done()
 	c.d.leave(c)
 	p, isPost := c.out.(*post)
 	switch {
-	case errors.Is(err, exchange.ErrCancelled):
+	case errors.Is(err, mcp.ErrCancelled):
 		c.out.silent()
-	case !errors.Is(err, exchange.ErrLinkEnded):
+	case !errors.Is(err, mcp.ErrLinkEnded):
 		c.out.answer(c.failure(err))
 	case isPost:
 		p.gone(sessionGone(c.id, err))
@@ -149,7 +149,7 @@ func (c *incoming) Lost(err error) {
 // refuse answers a request that was not entered, which may have met its session's end.
 func (c *incoming) refuse(err error) {
 	r := c.failure(err)
-	if p, ok := c.out.(*post); ok && exchange.WireError(err).Code == spec.CodeSessionNotFound {
+	if p, ok := c.out.(*post); ok && mcp.WireError(err).Code == spec.CodeSessionNotFound {
 		p.gone(r.msg)
 		return
 	}
@@ -185,12 +185,12 @@ func (d *downstream) passPosted(w http.ResponseWriter, r *http.Request, m *wire.
 	switch err := d.link.Send(context.WithoutCancel(r.Context()), m); { // it is passed on though its sender leaves
 	case err == nil:
 		w.WriteHeader(http.StatusAccepted)
-	case errors.Is(err, exchange.ErrLinkEnded):
+	case errors.Is(err, mcp.ErrLinkEnded):
 		d.f.sessions.end(d, endedUpstream)
 		writeError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound, "%v; initialize anew", err))
 	default:
 		d.f.log.Warn("message of client was not delivered", "session", d.name, "error", err)
-		writeError(w, http.StatusBadGateway, wire.ID{}, exchange.WireError(err))
+		writeError(w, http.StatusBadGateway, wire.ID{}, mcp.WireError(err))
 	}
 }
 

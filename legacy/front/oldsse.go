@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/sse"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -34,9 +34,9 @@ type EventSession struct {
 	// Set by openEvents, read-only after.
 	f     *Front
 	id    DownstreamID
-	share exchange.Share
+	share mcp.Share
 	pipe  *Pipe
-	room  exchange.Room // of the stream; released by leave
+	room  mcp.Room // of the stream; released by leave
 
 	w    http.ResponseWriter
 	rc   *http.ResponseController
@@ -52,7 +52,7 @@ type EventSession struct {
 // the path where its client has to post, as the client sees it. Calls in flight are
 // given Drain when EndStreams ends the session, and are cancelled when its client
 // leaves.
-func (f *Front) ServeEvents(w http.ResponseWriter, r *http.Request, messages string, principal exchange.Principal) {
+func (f *Front) ServeEvents(w http.ResponseWriter, r *http.Request, messages string, principal mcp.Principal) {
 	if !accepts(r.Header, "text/event-stream") {
 		writeError(w, http.StatusNotAcceptable, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"the Accept header excludes streams; send Accept: text/event-stream"))
@@ -61,7 +61,7 @@ func (f *Front) ServeEvents(w http.ResponseWriter, r *http.Request, messages str
 	s, err := f.openEvents(w, f.opts.Share(r, principal))
 	if err != nil {
 		hint(w, err)
-		writeError(w, http.StatusServiceUnavailable, wire.ID{}, exchange.WireError(err))
+		writeError(w, http.StatusServiceUnavailable, wire.ID{}, mcp.WireError(err))
 		return
 	}
 	begun := time.Now()
@@ -71,7 +71,7 @@ func (f *Front) ServeEvents(w http.ResponseWriter, r *http.Request, messages str
 
 // EventSession returns the session that a POST names, or nil if there is none: a
 // foreign principal's is as unknown as one that never was.
-func (f *Front) EventSession(id string, principal exchange.Principal) *EventSession {
+func (f *Front) EventSession(id string, principal mcp.Principal) *EventSession {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if s := f.events[DownstreamID(id)]; s != nil && s.share.Principal == principal {
@@ -92,13 +92,13 @@ func (s *EventSession) Refuse(id wire.ID, e *wire.Error) {
 }
 
 // openEvents takes a place for a session and enters it where POSTs find it.
-func (f *Front) openEvents(w http.ResponseWriter, share exchange.Share) (*EventSession, error) {
+func (f *Front) openEvents(w http.ResponseWriter, share mcp.Share) (*EventSession, error) {
 	select {
 	case <-f.ending:
-		return nil, exchange.Refuse(spec.CodeInternal, "%v; open the stream again in a moment", exchange.ErrShutdown)
+		return nil, mcp.Refuse(spec.CodeInternal, "%v; open the stream again in a moment", mcp.ErrShutdown)
 	default:
 	}
-	room, err := exchange.Take(f.opts.Memory, share, downstreamSize)
+	room, err := mcp.Take(f.opts.Memory, share, downstreamSize)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -16,7 +16,7 @@ import (
 type Pipe struct {
 	f     *Front
 	send  func([]byte) error
-	share exchange.Share
+	share mcp.Share
 
 	ctx    context.Context // of handshakes; ends with Close
 	cancel context.CancelFunc
@@ -38,7 +38,7 @@ type Pipe struct {
 // OpenPipe returns a Pipe for the principal of share. send writes one message; it is called from
 // several goroutines, and returns an error once the client can't be reached. Whoever
 // opened the Pipe closes it.
-func (f *Front) OpenPipe(send func(msg []byte) error, share exchange.Share) *Pipe {
+func (f *Front) OpenPipe(send func(msg []byte) error, share mcp.Share) *Pipe {
 	p := &Pipe{f: f, send: send, share: share, untold: make(chan struct{}), lost: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	f.mu.Lock()
@@ -57,7 +57,7 @@ func (f *Front) OpenPipe(send func(msg []byte) error, share exchange.Share) *Pip
 // scripts send all they have to say at once, and servers of one's own read it in turn.
 func (p *Pipe) Serve(m *wire.Message) {
 	if m.Kind() == wire.Request && m.Method != spec.MethodPing && p.isEnding() {
-		p.refuse(m.ID, wire.Errorf(spec.CodeInternal, "%v", exchange.ErrShutdown))
+		p.refuse(m.ID, wire.Errorf(spec.CodeInternal, "%v", mcp.ErrShutdown))
 		return
 	}
 	if !p.keep(held{m: m}) {
@@ -70,7 +70,7 @@ func (p *Pipe) serve(m *wire.Message) {
 	d, closed := p.session()
 	switch {
 	case d == nil && closed && m.Kind() == wire.Request:
-		p.refuse(m.ID, wire.Errorf(spec.CodeInternal, "%v", exchange.ErrShutdown))
+		p.refuse(m.ID, wire.Errorf(spec.CodeInternal, "%v", mcp.ErrShutdown))
 	case d == nil && m.Kind() == wire.Request:
 		p.serveEarly(m)
 	case d == nil:
@@ -246,7 +246,7 @@ type batchOutlet struct {
 	mu      sync.Mutex // guards the fields below
 	pending int
 	answers [][]byte
-	rooms   []exchange.Room // of them
+	rooms   []mcp.Room // of them
 }
 
 func (o *batchOutlet) message(_ context.Context, msg []byte) error { return o.p.send(msg) }

@@ -3,7 +3,7 @@ package front
 import (
 	"context"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -87,13 +87,13 @@ func (p *Pipe) initialize(ctx context.Context, m *wire.Message) {
 	d, answer, err := p.f.initialize(ctx, "", m, p.share, p.send)
 	if !p.adopt(d) {
 		d.close()
-		d, err = nil, wire.Errorf(spec.CodeInternal, "%v", exchange.ErrShutdown)
+		d, err = nil, wire.Errorf(spec.CodeInternal, "%v", mcp.ErrShutdown)
 	}
 	if d != nil {
 		p.f.opts.Metrics.Sessions(1)
 	}
 	if err != nil {
-		answer = wire.AppendError(nil, m.ID, exchange.WireError(err))
+		answer = wire.AppendError(nil, m.ID, mcp.WireError(err))
 	}
 	if d == nil && context.Cause(ctx) == errCancelledByClient {
 		return // it wants no answer

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -40,7 +40,7 @@ func enterLobby(t *testing.T) (*lobby, <-chan *legacytest.ConnPeer) {
 		o.Linker, o.Metrics = b, l
 		o.Logger = slog.New(slog.NewTextHandler(&l.log, nil))
 	})
-	l.pipe = st.front.OpenPipe(func(msg []byte) error { l.sent <- string(msg); return nil }, exchange.Share{Principal: "ada"})
+	l.pipe = st.front.OpenPipe(func(msg []byte) error { l.sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
 	t.Cleanup(l.pipe.Close)
 	l.serve = legacytest.Sender(t, l.pipe)
 	l.serve(legacytest.OddInitialize)

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -43,7 +43,7 @@ type post struct {
 	lost    bool         // the session has ended upstream
 	later   bool         // an answer is an error of what may be taken if it is tried again
 	unread  bool         // the connection has gone before anything was written
-	rooms   []exchange.Room
+	rooms   []mcp.Room
 }
 
 func (d *downstream) newPost(first wire.ID, requests int, batch bool) *post {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // A DownstreamID is the Mcp-Session-Id that a client holds. Whoever has it has the
@@ -45,7 +45,7 @@ type roll struct {
 	mu   sync.Mutex
 	byID map[DownstreamID]*downstream // nil after close
 	held int                          // places taken by hold
-	each map[exchange.Share]int
+	each map[mcp.Share]int
 	idle *simplelru.LRU[*downstream, *time.Timer]
 
 	running sync.WaitGroup // sessions that end
@@ -56,7 +56,7 @@ func newRoll(f *Front) *roll {
 	if err != nil {
 		panic(err) // only a size that is not positive is an error
 	}
-	return &roll{f: f, byID: make(map[DownstreamID]*downstream), each: make(map[exchange.Share]int), idle: idle}
+	return &roll{f: f, byID: make(map[DownstreamID]*downstream), each: make(map[mcp.Share]int), idle: idle}
 }
 
 // add enters a session, which is in use until leave is called.
@@ -73,7 +73,7 @@ func (r *roll) add(d *downstream) error {
 }
 
 // hold takes a place for a session that its connection carries, until release.
-func (r *roll) hold(share exchange.Share) error {
+func (r *roll) hold(share mcp.Share) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.takeLocked(share); err != nil {
@@ -83,7 +83,7 @@ func (r *roll) hold(share exchange.Share) error {
 	return nil
 }
 
-func (r *roll) release(share exchange.Share) {
+func (r *roll) release(share mcp.Share) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.held--
@@ -92,9 +92,9 @@ func (r *roll) release(share exchange.Share) {
 
 // takeLocked counts a session of a share in, if need be in the place of one that is
 // idle: of the same share, as long as there is one.
-func (r *roll) takeLocked(share exchange.Share) error {
+func (r *roll) takeLocked(share mcp.Share) error {
 	if r.byID == nil {
-		return exchange.RefuseForNow("%v; initialize again in a moment", exchange.ErrShutdown)
+		return mcp.RefuseForNow("%v; initialize again in a moment", mcp.ErrShutdown)
 	}
 	own := func(o *downstream) bool { return o.share == share }
 	if r.each[share] >= r.f.opts.MaxSessionsEach && !r.evictLocked(own) {
@@ -107,7 +107,7 @@ func (r *roll) takeLocked(share exchange.Share) error {
 	return nil
 }
 
-func (r *roll) giveLocked(share exchange.Share) {
+func (r *roll) giveLocked(share mcp.Share) {
 	if r.each[share]--; r.each[share] == 0 {
 		delete(r.each, share)
 	}
@@ -116,7 +116,7 @@ func (r *roll) giveLocked(share exchange.Share) {
 func (r *roll) full(limit *limits.Limit, n int) error {
 	r.f.opts.Metrics.Limit(limit.Key)
 	r.running.Go(func() { r.f.log.Warn("session refused: all are in use", "limit", n) }) // not under the lock
-	return exchange.RefuseForNow("all %d sessions are in use; try again later, or %s", n, limit.Raise())
+	return mcp.RefuseForNow("all %d sessions are in use; try again later, or %s", n, limit.Raise())
 }
 
 // evictLocked ends the session that has been idle longest among those that may.
@@ -133,7 +133,7 @@ func (r *roll) evictLocked(may func(*downstream) bool) bool {
 // makeRoom ends the session that has been idle longest of those that are linked
 // upstream, of share's own before others', and returns once that has room for another:
 // false if there is none that may end.
-func (r *roll) makeRoom(ctx context.Context, share exchange.Share) bool {
+func (r *roll) makeRoom(ctx context.Context, share mcp.Share) bool {
 	r.mu.Lock()
 	oldest := r.oldestLinkLocked(func(d *downstream) bool { return d.share == share })
 	if oldest == nil && !r.f.opts.Command {
@@ -167,7 +167,7 @@ func (r *roll) oldestLinkLocked(may func(*downstream) bool) *downstream {
 
 // use returns the session, in use until leave is called. A foreign principal's is
 // as unknown as one that never was.
-func (r *roll) use(id DownstreamID, principal exchange.Principal) *downstream {
+func (r *roll) use(id DownstreamID, principal mcp.Principal) *downstream {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	d := r.byID[id]

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -30,8 +30,8 @@ func TestL2M01Initialize(t *testing.T) {
 
 func TestL2M01NamelessServer(t *testing.T) {
 	st := newTheatre(t, nil)
-	st.describe = func() (*exchange.Description, error) {
-		return &exchange.Description{Capabilities: []byte(`{}`), Instructions: []byte(`"be kind"`)}, nil
+	st.describe = func() (*mcp.Description, error) {
+		return &mcp.Description{Capabilities: []byte(`{}`), Instructions: []byte(`"be kind"`)}, nil
 	}
 	r := st.Send(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}`)
 	if want := `"serverInfo":{"name":"docs","version":"0"},"instructions":"be kind"}}`; !strings.HasSuffix(r.Body, want) {
@@ -42,18 +42,18 @@ func TestL2M01NamelessServer(t *testing.T) {
 func TestL2M01WaitsForAServerThatStarts(t *testing.T) {
 	st := newTheatre(t, nil)
 	n := 0
-	st.describe = func() (*exchange.Description, error) {
+	st.describe = func() (*mcp.Description, error) {
 		if n++; n < 3 {
-			return nil, fmt.Errorf("server is still %w", exchange.ErrStarting)
+			return nil, fmt.Errorf("server is still %w", mcp.ErrStarting)
 		}
-		return &exchange.Description{Capabilities: []byte(`{}`)}, nil
+		return &mcp.Description{Capabilities: []byte(`{}`)}, nil
 	}
 	st.Enter(t, "2025-11-25")
 	if n != 3 {
 		t.Errorf("asked %d times, want 3", n)
 	}
 	st.mu.Lock()
-	st.describe = func() (*exchange.Description, error) { n++; return nil, fmt.Errorf("server docs is down") }
+	st.describe = func() (*mcp.Description, error) { n++; return nil, fmt.Errorf("server docs is down") }
 	st.mu.Unlock()
 	r := st.Send(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}`)
 	if r.Status != 200 || r.Code() != -32603 || !strings.Contains(r.Body, "is down") || n != 4 {
@@ -84,7 +84,7 @@ func TestSessionStatuses(t *testing.T) {
 	for _, tt := range []struct {
 		name, method, body string
 		headers            []string
-		who                exchange.Principal
+		who                mcp.Principal
 		status             int
 		code               int64
 	}{
@@ -134,7 +134,7 @@ func TestL2M02SessionIDs(t *testing.T) {
 func TestL2M03SessionsAreBounded(t *testing.T) {
 	release := make(chan struct{})
 	st := newTheatre(t, func(o *Options) { o.MaxSessions, o.MaxSessionsEach = 3, 2 })
-	st.handle = func(ctx context.Context, _ *exchange.Request, _ exchange.Exchange) (string, error) {
+	st.handle = func(ctx context.Context, _ *mcp.Request, _ mcp.Caller) (string, error) {
 		<-release
 		return `{"content":[]}`, nil
 	}
@@ -176,7 +176,7 @@ func TestL2M04WhatTheGatewayServes(t *testing.T) {
 	if len(st.got) != 0 {
 		t.Errorf("%d requests went upstream, want none", len(st.got))
 	}
-	st.handle = func(context.Context, *exchange.Request, exchange.Exchange) (string, error) {
+	st.handle = func(context.Context, *mcp.Request, mcp.Caller) (string, error) {
 		return "", wire.Errorf(-32601, "unknown method")
 	}
 	if r := g.Call(t, "nonsense/method", `{}`); r.Status != 200 || r.Code() != -32601 || !strings.Contains(r.Body, `"id":2`) {
@@ -191,8 +191,8 @@ func TestL2M04WhatTheGatewayServes(t *testing.T) {
 
 func TestL2M12LevelGoesAlong(t *testing.T) {
 	st := newTheatre(t, nil)
-	st.handle = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (string, error) {
-		_ = x.Notify(ctx, exchange.Notification{Method: "notifications/message", Params: []byte(`{"level":"info","data":"hi"}`)})
+	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
+		_ = x.Notify(ctx, mcp.Notification{Method: "notifications/message", Params: []byte(`{"level":"info","data":"hi"}`)})
 		return `{"content":[],"resultType":"complete"}`, nil
 	}
 	g := st.Enter(t, "2025-11-25")
@@ -217,7 +217,7 @@ func TestL2M12LevelGoesAlong(t *testing.T) {
 
 func TestL2M05Batches(t *testing.T) {
 	st := newTheatre(t, nil)
-	st.handle = func(_ context.Context, req *exchange.Request, _ exchange.Exchange) (string, error) {
+	st.handle = func(_ context.Context, req *mcp.Request, _ mcp.Caller) (string, error) {
 		return `{"tools":[],"resultType":"complete"}`, nil
 	}
 	g := st.Enter(t, "2025-03-26")
@@ -245,9 +245,9 @@ func TestL2M05Batches(t *testing.T) {
 
 func TestL2M05BatchWithStream(t *testing.T) {
 	st := newTheatre(t, nil)
-	st.handle = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (string, error) {
+	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
 		if req.Method == "tools/call" {
-			_ = x.Notify(ctx, exchange.Notification{Method: "notifications/progress", Params: []byte(`{"progressToken":7,"progress":1}`)})
+			_ = x.Notify(ctx, mcp.Notification{Method: "notifications/progress", Params: []byte(`{"progressToken":7,"progress":1}`)})
 		}
 		return `{"ok":true}`, nil
 	}
@@ -266,7 +266,7 @@ func TestL2M15Cancelled(t *testing.T) {
 	st := newTheatre(t, nil)
 	cause := make(chan error, 1)
 	begun := make(chan bool)
-	st.handle = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (string, error) {
+	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
 		begun <- true
 		<-ctx.Done()
 		cause <- context.Cause(ctx)
@@ -298,8 +298,8 @@ func TestL2M15Cancelled(t *testing.T) {
 func TestF09LostConnectionCancelsNothing(t *testing.T) {
 	st := newTheatre(t, nil)
 	release, ended := make(chan struct{}), make(chan error, 1)
-	st.handle = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (string, error) {
-		_ = x.Notify(ctx, exchange.Notification{Method: "notifications/message", Params: []byte(`{"level":"info","data":1}`)})
+	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
+		_ = x.Notify(ctx, mcp.Notification{Method: "notifications/message", Params: []byte(`{"level":"info","data":1}`)})
 		<-release
 		ended <- ctx.Err()
 		return `{"content":[]}`, nil
@@ -321,7 +321,7 @@ func TestF09LostConnectionCancelsNothing(t *testing.T) {
 func TestF09SessionsEndCancelsCalls(t *testing.T) {
 	st := newTheatre(t, nil)
 	begun, cause := make(chan bool), make(chan error, 1)
-	st.handle = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (string, error) {
+	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
 		begun <- true
 		<-ctx.Done()
 		cause <- context.Cause(ctx)
@@ -342,9 +342,9 @@ func TestF09SessionsEndCancelsCalls(t *testing.T) {
 
 func TestL2M09ProgressGrows(t *testing.T) {
 	st := newTheatre(t, nil)
-	st.handle = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (string, error) {
+	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
 		for _, n := range []string{"1", "0.5", "1", "2.5", "2", "3"} {
-			_ = x.Notify(ctx, exchange.Notification{Method: "notifications/progress", Params: []byte(`{"progressToken":"p","progress":` + n + `}`)})
+			_ = x.Notify(ctx, mcp.Notification{Method: "notifications/progress", Params: []byte(`{"progressToken":"p","progress":` + n + `}`)})
 		}
 		return `{"content":[]}`, nil
 	}

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -29,27 +29,27 @@ type subscriptions struct {
 	mail *fanout.Mailbox
 
 	joined sync.Once
-	member exchange.Membership // nil if joining failed; read after joined only
+	member mcp.Membership // nil if joining failed; read after joined only
 	err    error
 	scope  string
 
 	// mu guards the fields below.
 	mu    sync.Mutex
 	begun bool
-	lists exchange.Filter           // what is held, without URIs
-	uris  map[string]*exchange.Room // what is held; nil after close
-	asked int                       // URIs that are asked for
+	lists mcp.Filter           // what is held, without URIs
+	uris  map[string]*mcp.Room // what is held; nil after close
+	asked int                  // URIs that are asked for
 }
 
 func (s *subscriptions) init(d *downstream) {
 	s.d = d
 	s.mail = fanout.NewMailbox(fanout.MailboxOptions{})
-	s.uris = make(map[string]*exchange.Room)
+	s.uris = make(map[string]*mcp.Room)
 }
 
 // join enters the session where changes are told. It is done when the first topic
 // is wanted: most sessions have none.
-func (s *subscriptions) join() (exchange.Membership, error) {
+func (s *subscriptions) join() (mcp.Membership, error) {
 	s.joined.Do(func() {
 		req := s.d.request(&wire.Message{Method: spec.MethodSubscribe})
 		if s.err = s.d.f.opts.Admit(req); s.err == nil {
@@ -63,7 +63,7 @@ func (s *subscriptions) join() (exchange.Membership, error) {
 // begin asks for the list kinds that the server offers, once the client is ready
 // to hear of them.
 func (s *subscriptions) begin() {
-	want := exchange.Filter{Tools: s.d.offered.Tools, Prompts: s.d.offered.Prompts, Resources: s.d.offered.Resources}
+	want := mcp.Filter{Tools: s.d.offered.Tools, Prompts: s.d.offered.Prompts, Resources: s.d.offered.Resources}
 	if !want.Tools && !want.Prompts && !want.Resources {
 		return
 	}
@@ -78,13 +78,13 @@ func (s *subscriptions) begin() {
 
 // beginWith asks again, ever more seldom, as long as the server can't be reached: the
 // client has been told that it will hear of changes.
-func (s *subscriptions) beginWith(want exchange.Filter) {
+func (s *subscriptions) beginWith(want mcp.Filter) {
 	ctx, cancel := s.d.life()
 	defer cancel()
 	for pause := listRetries.Min; ; pause = listRetries.Next(pause) {
 		member, err := s.join()
 		if err == nil {
-			var held exchange.Filter
+			var held mcp.Filter
 			held, err = member.Add(ctx, want)
 			s.mu.Lock()
 			s.lists = held
@@ -112,7 +112,7 @@ func (s *subscriptions) subscribe(ctx context.Context, m *wire.Message) error {
 		return err
 	}
 	defer s.unreserve()
-	room, err := exchange.Take(s.d.f.opts.Memory, s.d.share, subscriptionSize+2*len(uri))
+	room, err := mcp.Take(s.d.f.opts.Memory, s.d.share, subscriptionSize+2*len(uri))
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (s *subscriptions) subscribe(ctx context.Context, m *wire.Message) error {
 }
 
 // hold notes a URI that is followed.
-func (s *subscriptions) hold(uri string, room *exchange.Room) {
+func (s *subscriptions) hold(uri string, room *mcp.Room) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, held := s.uris[uri]; held || s.uris == nil {
@@ -141,7 +141,7 @@ func (s *subscriptions) ask(ctx context.Context, uri string) error {
 	if err != nil {
 		return err
 	}
-	held, err := member.Add(ctx, exchange.Filter{URIs: []string{uri}})
+	held, err := member.Add(ctx, mcp.Filter{URIs: []string{uri}})
 	switch {
 	case err != nil:
 		return fmt.Errorf("subscribing to %s on server %q: %w", uri, s.d.f.opts.Name, err)

@@ -1,7 +1,7 @@
 package projection
 
 import (
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -15,7 +15,7 @@ type boundary struct {
 	blocks map[string]func(block []byte) string
 	// question returns a question that newer clients can be asked as the older are
 	// asked that declared caps, or why they can't be.
-	question func(caps []byte, q exchange.Question) (exchange.Question, error)
+	question func(caps []byte, q mcp.InputRequest) (mcp.InputRequest, error)
 }
 
 // boundaries are those between the revisions, newest first: a message crosses them

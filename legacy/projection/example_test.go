@@ -3,7 +3,7 @@ package projection_test
 import (
 	"fmt"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/legacy/projection"
 )
@@ -24,7 +24,7 @@ func ExampleAppendResult() {
 }
 
 func ExampleQuestion() {
-	q := exchange.Question{Method: "elicitation/create", Params: []byte(`{"message":"?","requestedSchema":{"type":"object","properties":{"c":{"type":"string","oneOf":[{"const":"r","title":"Red"}]}}}}`)}
+	q := mcp.InputRequest{Method: "elicitation/create", Params: []byte(`{"message":"?","requestedSchema":{"type":"object","properties":{"c":{"type":"string","oneOf":[{"const":"r","title":"Red"}]}}}}`)}
 	asked, err := projection.Question(spec.Rev20250618, []byte(`{"elicitation":{}}`), q)
 	fmt.Println(string(asked.Params), err)
 	_, err = projection.Question(spec.Rev20241105, nil, q)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -106,8 +106,8 @@ func TestL2M06L2M07RoughResults(t *testing.T) {
 
 // questionExamples are the published examples of questions, and of what goes into
 // them.
-func questionExamples(t *testing.T) map[string]exchange.Question {
-	out := make(map[string]exchange.Question)
+func questionExamples(t *testing.T) map[string]mcp.InputRequest {
+	out := make(map[string]mcp.InputRequest)
 	for name, text := range examples(t, "InputRequiredResult") {
 		for k, v := range wire.Members(wire.Get(text, "inputRequests")) {
 			addRequest(out, name+" "+k.String(), v)
@@ -141,15 +141,15 @@ func questionExamples(t *testing.T) map[string]exchange.Question {
 		{"TitledMultiSelectEnumSchema", spec.MethodElicit, form("%s")},
 	} {
 		for name, text := range examples(t, tt.definition) {
-			out[name+" in "+tt.method] = exchange.Question{Method: tt.method, Params: fmt.Appendf(nil, tt.in, text)}
+			out[name+" in "+tt.method] = mcp.InputRequest{Method: tt.method, Params: fmt.Appendf(nil, tt.in, text)}
 		}
 	}
 	return out
 }
 
-func addRequest(to map[string]exchange.Question, name string, text []byte) {
+func addRequest(to map[string]mcp.InputRequest, name string, text []byte) {
 	method, _ := wire.GetString(text, "method")
-	to[name] = exchange.Question{Method: method, Params: wire.Get(text, "params")}
+	to[name] = mcp.InputRequest{Method: method, Params: wire.Get(text, "params")}
 }
 
 // Every published question is asked in a form of the revision, or refused for what
@@ -178,7 +178,7 @@ func TestL2M08PublishedQuestions(t *testing.T) {
 }
 
 // impossible says which of the examples a revision has no form for.
-func impossible(rev spec.Revision, name string, q exchange.Question) bool {
+func impossible(rev spec.Revision, name string, q mcp.InputRequest) bool {
 	switch {
 	case q.Method == spec.MethodElicit && rev < spec.Rev20250618,
 		rev < spec.Rev20251125 && (strings.Contains(name, "MultiSelect") || strings.Contains(name, "URLParams")),
@@ -207,7 +207,7 @@ func TestL2M08PublishedAnswers(t *testing.T) {
 		}
 		for name, text := range answers {
 			for _, rev := range spec.Revisions(spec.Legacy) {
-				a := Answer(rev, exchange.Question{Method: tt.method, Params: []byte(`{}`)}, exchange.Answer{Result: text})
+				a := Answer(rev, mcp.InputRequest{Method: tt.method, Params: []byte(`{}`)}, mcp.InputResponse{Result: text})
 				if err := modern.check(tt.definition, a.Result); err != nil {
 					t.Errorf("%s from %s: %v", name, rev, err)
 				}
@@ -239,7 +239,7 @@ func TestPublishedNotifications(t *testing.T) {
 		} {
 			method := map[string]string{"ProgressNotification": spec.NotifyProgress, "LoggingMessageNotification": spec.NotifyMessage}[definition]
 			for name, text := range examples(t, params) {
-				n := Notification(rev, exchange.Notification{Method: method, Params: text})
+				n := Notification(rev, mcp.Notification{Method: method, Params: text})
 				if err := p.check(definition, wire.AppendNotification(nil, n.Method, n.Params, nil)); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}

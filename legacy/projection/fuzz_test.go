@@ -3,7 +3,7 @@ package projection
 import (
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -70,11 +70,11 @@ func FuzzQuestion(f *testing.F) {
 			return
 		}
 		rev := spec.Revisions(spec.Legacy)[pick>>6]
-		q := exchange.Question{Method: methods[int(pick)%len(methods)], Params: params}
+		q := mcp.InputRequest{Method: methods[int(pick)%len(methods)], Params: params}
 		if asked, err := Question(rev, params, q); err == nil && wire.Check(asked.Params, 2*wire.DefaultMaxDepth) != nil {
 			t.Fatalf("Question(%s, %s, %s) = %s", rev, q.Method, params, asked.Params)
 		}
-		if a := Answer(rev, q, exchange.Answer{Result: params}); wire.Check(a.Result, 0) != nil {
+		if a := Answer(rev, q, mcp.InputResponse{Result: params}); wire.Check(a.Result, 0) != nil {
 			t.Fatalf("Answer(%s, %s, %s) = %s", rev, q.Method, params, a.Result)
 		}
 		for _, caps := range [][]byte{AppendServerCapabilities(nil, rev, params), AppendClientCapabilities(nil, rev, params)} {
@@ -82,7 +82,7 @@ func FuzzQuestion(f *testing.F) {
 				t.Fatalf("capabilities %s became %s", params, caps)
 			}
 		}
-		if n := Notification(rev, exchange.Notification{Params: params}); wire.Check(n.Params, 0) != nil {
+		if n := Notification(rev, mcp.Notification{Params: params}); wire.Check(n.Params, 0) != nil {
 			t.Fatalf("Notification(%s) = %s", params, n.Params)
 		}
 	})

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -14,7 +14,7 @@ import (
 // member more.
 //
 // Spec: 2026-07-28, basic/utilities/progress; server/utilities/logging.
-func Notification(_ spec.Revision, n exchange.Notification) exchange.Notification {
+func Notification(_ spec.Revision, n mcp.Notification) mcp.Notification {
 	if !mayHaveNulls(n.Params) && !bytes.Contains(n.Params, []byte(spec.MetaPrefix)) {
 		return n
 	}

@@ -3,7 +3,7 @@ package projection
 import (
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -17,7 +17,7 @@ func TestNotification(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, rev := range spec.Revisions(spec.Legacy) {
-				n := Notification(rev, exchange.Notification{Method: "notifications/progress", Params: []byte(tt.in)})
+				n := Notification(rev, mcp.Notification{Method: "notifications/progress", Params: []byte(tt.in)})
 				if string(n.Params) != tt.want || n.Method != "notifications/progress" {
 					t.Errorf("Notification(%s, %s) = %s, want %s", rev, tt.in, n.Params, tt.want)
 				}

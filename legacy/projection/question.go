@@ -3,7 +3,7 @@ package projection
 import (
 	"fmt"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -14,7 +14,7 @@ import (
 // declared what every question of the kind needs is for the caller to see to.
 //
 // Spec: 2026-07-28, client/elicitation; client/sampling; client/roots.
-func Question(rev spec.Revision, caps []byte, q exchange.Question) (exchange.Question, error) {
+func Question(rev spec.Revision, caps []byte, q mcp.InputRequest) (mcp.InputRequest, error) {
 	switch q.Method {
 	case spec.MethodElicit, spec.MethodSample, spec.MethodRootsList:
 	default:
@@ -36,7 +36,7 @@ func Question(rev spec.Revision, caps []byte, q exchange.Question) (exchange.Que
 // question, in the modern shape. Failures stay failures.
 //
 // Spec: 2026-07-28, client/elicitation; client/sampling; client/roots.
-func Answer(_ spec.Revision, q exchange.Question, a exchange.Answer) exchange.Answer {
+func Answer(_ spec.Revision, q mcp.InputRequest, a mcp.InputResponse) mcp.InputResponse {
 	if a.Err != nil || !wire.IsObject(a.Result) {
 		return a
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -98,7 +98,7 @@ func TestL2M08Questions(t *testing.T) {
 
 func (r *questionRow) check(t *testing.T, rev spec.Revision) {
 	t.Helper()
-	in := exchange.Question{Method: r.method, Params: []byte(r.in)}
+	in := mcp.InputRequest{Method: r.method, Params: []byte(r.in)}
 	got, err := Question(rev, nil, in)
 	want, refused := r.want, false
 	if rev < r.since {
@@ -119,7 +119,7 @@ func TestElicitationID(t *testing.T) {
 	const in = `{"mode":"url","message":"m","url":"https://x/"}`
 	seen := make(map[string]bool)
 	for range 10 {
-		q, err := Question(spec.Rev20251125, nil, exchange.Question{Method: "elicitation/create", Params: []byte(in)})
+		q, err := Question(spec.Rev20251125, nil, mcp.InputRequest{Method: "elicitation/create", Params: []byte(in)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestElicitationID(t *testing.T) {
 		}
 	}
 	for _, rev := range []spec.Revision{spec.Rev20250618, spec.Rev20250326, spec.Rev20241105} {
-		if _, err := Question(rev, nil, exchange.Question{Method: "elicitation/create", Params: []byte(in)}); err == nil {
+		if _, err := Question(rev, nil, mcp.InputRequest{Method: "elicitation/create", Params: []byte(in)}); err == nil {
 			t.Errorf("Question(%s, %s) has no error", rev, in)
 		}
 	}
@@ -141,7 +141,7 @@ func TestElicitationID(t *testing.T) {
 
 func TestQuestionWithoutParams(t *testing.T) {
 	for _, rev := range spec.Revisions(spec.Legacy) {
-		q, err := Question(rev, nil, exchange.Question{Method: "roots/list"})
+		q, err := Question(rev, nil, mcp.InputRequest{Method: "roots/list"})
 		if err != nil || q.Params != nil {
 			t.Errorf("Question(%s, roots/list) = %s, %v, want no params", rev, q.Params, err)
 		}
@@ -167,9 +167,9 @@ func TestL2M08Answers(t *testing.T) {
 		{"no object", "roots/list", ``, `[]`, `[]`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			q := exchange.Question{Method: tt.method, Params: []byte(tt.params)}
+			q := mcp.InputRequest{Method: tt.method, Params: []byte(tt.params)}
 			for _, rev := range spec.Revisions(spec.Legacy) {
-				a := Answer(rev, q, exchange.Answer{Result: []byte(tt.in)})
+				a := Answer(rev, q, mcp.InputResponse{Result: []byte(tt.in)})
 				if string(a.Result) != tt.want || a.Err != nil {
 					t.Errorf("Answer(%s, %s) = %s, %v, want %s", rev, tt.in, a.Result, a.Err, tt.want)
 				}
@@ -177,7 +177,7 @@ func TestL2M08Answers(t *testing.T) {
 		})
 	}
 	failure := wire.Errorf(-1, "user said no")
-	if a := Answer(spec.Rev20250618, exchange.Question{Method: "elicitation/create"}, exchange.Answer{Err: failure}); a.Err != failure || a.Result != nil {
+	if a := Answer(spec.Rev20250618, mcp.InputRequest{Method: "elicitation/create"}, mcp.InputResponse{Err: failure}); a.Err != failure || a.Result != nil {
 		t.Errorf("a failure became %s, %v", a.Result, a.Err)
 	}
 }
@@ -197,7 +197,7 @@ func TestL2M13DeclaredBeyondTheRevision(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, rev := range []spec.Revision{spec.Rev20250618, spec.Rev20250326, spec.Rev20241105} {
-				got, err := Question(rev, []byte(tt.caps), exchange.Question{Method: tt.method, Params: []byte(tt.in)})
+				got, err := Question(rev, []byte(tt.caps), mcp.InputRequest{Method: tt.method, Params: []byte(tt.in)})
 				if refused := tt.want == ""; refused != (err != nil) || !refused && string(got.Params) != tt.want {
 					t.Errorf("Question(%s, %s, %s)\n got %s, %v\nwant %s", rev, tt.caps, tt.in, got.Params, err, tt.want)
 				}

@@ -3,7 +3,7 @@ package projection
 import (
 	"errors"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -21,7 +21,7 @@ var since20250326 = boundary{
 		}
 		return leftOut(what, "clients since revision 2025-03-26")
 	}},
-	question: func(_ []byte, q exchange.Question) (exchange.Question, error) {
+	question: func(_ []byte, q mcp.InputRequest) (mcp.InputRequest, error) {
 		if _, ok := hasBlock(wire.Get(q.Params, "messages"), "audio"); ok && q.Method == spec.MethodSample {
 			return q, errors.New("its messages have audio in them, which clients know since revision 2025-03-26")
 		}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -18,7 +18,7 @@ import (
 var since20250618 = boundary{
 	since:  spec.Rev20250618,
 	blocks: map[string]func([]byte) string{"resource_link": linkText},
-	question: func(caps []byte, q exchange.Question) (exchange.Question, error) {
+	question: func(caps []byte, q mcp.InputRequest) (mcp.InputRequest, error) {
 		if q.Method == spec.MethodElicit && !declares(caps, "elicitation") {
 			return q, errors.New("clients can be asked for input since revision 2025-06-18")
 		}

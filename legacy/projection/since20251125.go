@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -15,7 +15,7 @@ import (
 // Spec: 2025-11-25, changelog.
 var since20251125 = boundary{
 	since: spec.Rev20251125,
-	question: func(caps []byte, q exchange.Question) (exchange.Question, error) {
+	question: func(caps []byte, q mcp.InputRequest) (mcp.InputRequest, error) {
 		var err error
 		switch q.Method {
 		case spec.MethodElicit:

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -15,7 +15,7 @@ import (
 // in result.go, content.go and tool.go.
 var since20260728 = boundary{
 	since: spec.Rev20260728,
-	question: func(_ []byte, q exchange.Question) (exchange.Question, error) {
+	question: func(_ []byte, q mcp.InputRequest) (mcp.InputRequest, error) {
 		q.Params = questionParams(q.Params)
 		switch q.Method {
 		case spec.MethodElicit:

@@ -12,8 +12,8 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
@@ -23,7 +23,7 @@ import (
 const maxScopes = 1024
 
 // A Back serves requests of any client from one modern server. It is an
-// [exchange.Upstream]. Its methods are safe for concurrent use.
+// [mcp.Upstream]. Its methods are safe for concurrent use.
 type Back struct {
 	// Set by New, read-only after.
 	opts Options
@@ -75,7 +75,7 @@ func New(opts Options) (*Back, error) {
 	return b, nil
 }
 
-var _ exchange.Upstream = (*Back)(nil)
+var _ mcp.Upstream = (*Back)(nil)
 
 // Era returns spec.Modern.
 func (b *Back) Era() spec.Era { return spec.Modern }
@@ -83,8 +83,8 @@ func (b *Back) Era() spec.Era { return spec.Modern }
 // overHTTP reports whether requests have headers, and each a stream of its own.
 func (b *Back) overHTTP() bool { return b.opts.URL != "" }
 
-// Watch implements [exchange.Source].
-func (b *Back) Watch(ctx context.Context, p exchange.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
+// Watch implements [mcp.Source].
+func (b *Back) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
 	return b.watches.Watch(ctx, p, want)
 }
 
@@ -180,14 +180,14 @@ func mutual(list []byte) spec.Revision {
 }
 
 // ownCall returns a request of the gateway's own, on behalf of a profile.
-func (b *Back) ownCall(method string, params []byte, p exchange.Profile) *upcall {
+func (b *Back) ownCall(method string, params []byte, p mcp.Profile) *upcall {
 	id := b.lastID.Add(1)
-	req := &exchange.Request{Method: method, Params: params, Profile: p}
+	req := &mcp.Request{Method: method, Params: params, Profile: p}
 	return b.call(id, req, upstreamParams(req, b.envelopeOf(req, "", id), nil))
 }
 
 // call returns the upcall id for a request with its params.
-func (b *Back) call(id int64, req *exchange.Request, params []byte) *upcall {
+func (b *Back) call(id int64, req *mcp.Request, params []byte) *upcall {
 	frame := make([]byte, 0, len(params)+len(req.Method)+len(req.Extra)+64)
 	c := &upcall{id: id, method: req.Method, scope: req.Profile.Scope}
 	c.frame = wire.AppendRequest(frame, wire.NumberID(id), req.Method, params, req.Extra)
@@ -205,7 +205,7 @@ func (b *Back) call(id int64, req *exchange.Request, params []byte) *upcall {
 // request runs a request of the gateway's own, once more if the server wants
 // another revision. The result is the caller's; the server's refusal is a
 // *wire.Error.
-func (b *Back) request(ctx context.Context, method string, params []byte, p exchange.Profile) (json.RawMessage, error) {
+func (b *Back) request(ctx context.Context, method string, params []byte, p mcp.Profile) (json.RawMessage, error) {
 	for again := false; ; again = true {
 		a, err := b.link.exchange(ctx, b.ownCall(method, params, p))
 		if err != nil {

@@ -11,9 +11,9 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -68,7 +68,7 @@ type Options struct {
 	// Foretold is what a probe was answered a moment ago, its capabilities as the
 	// server wrote them: Describe tells it until the server was reached, or not. Nil
 	// for none.
-	Foretold *exchange.Description
+	Foretold *mcp.Description
 
 	// How long and how much. Zero means the default; negative is an error.
 
@@ -88,9 +88,9 @@ type Options struct {
 
 	// Whom the Back tells.
 
-	Logger  *slog.Logger     // nil discards
-	Metrics Metrics          // nil counts nothing
-	Changes exchange.Changes // nil tells nobody of changes
+	Logger  *slog.Logger // nil discards
+	Metrics Metrics      // nil counts nothing
+	Changes mcp.Changes  // nil tells nobody of changes
 	// Doubt is called when the server answers as only one of the other era would,
 	// with what it did. It must not block; nil means nobody wants to know.
 	Doubt func(why string)

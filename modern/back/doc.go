@@ -6,5 +6,5 @@
 // keeps the listen streams on which changes of what clients watch are told.
 //
 // The package refuses to know who asked: requests reach it, and changes leave it, through
-// package exchange only.
+// package mcp only.
 package back

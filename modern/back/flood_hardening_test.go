@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -36,7 +36,7 @@ func TestListensOfOneShareAreBoundedAtOnce(t *testing.T) {
 	var watches sync.WaitGroup
 	for i := range profiles {
 		watches.Go(func() {
-			profile := exchange.Profile{Scope: fmt.Sprint("scripted/", i), Capabilities: []byte(`{}`)}
+			profile := mcp.Profile{Scope: fmt.Sprint("scripted/", i), Capabilities: []byte(`{}`)}
 			topic := fanout.Topic{Scope: profile.Scope, Kind: fanout.ToolsListChanged}
 			if _, release, err := b.Watch(ctx, profile, []fanout.Topic{topic}); err == nil {
 				release()

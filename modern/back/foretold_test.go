@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
@@ -20,10 +20,10 @@ func foretoldBack(t *testing.T, dialled <-chan transport.Conn) *Back {
 		Name:           "scripted",
 		ClientInfo:     json.RawMessage(upInfo),
 		HideExtensions: []string{"hidden"},
-		Foretold: &exchange.Description{
+		Foretold: &mcp.Description{
 			Capabilities: json.RawMessage(`{"tools":{},"extensions":{"hidden":{},"shown":{}}}`),
 			ServerInfo:   json.RawMessage(`{"name":"probed"}`),
-			Cache:        exchange.CacheHint{TTL: 60_000, Public: true},
+			Cache:        mcp.CacheHint{TTL: 60_000, Public: true},
 		},
 		Dial: func(ctx context.Context) (transport.Conn, error) {
 			select {
@@ -59,10 +59,10 @@ func TestL2M01ForetoldWhileStarting(t *testing.T) {
 		if got, want := string(d.Capabilities), `{"tools":{},"extensions":{"shown":{}}}`; got != want {
 			t.Errorf("capabilities = %s, want %s", got, want)
 		}
-		if d.Cache != (exchange.CacheHint{}) || string(d.ServerInfo) != `{"name":"probed"}` {
+		if d.Cache != (mcp.CacheHint{}) || string(d.ServerInfo) != `{"name":"probed"}` {
 			t.Errorf("Describe() = %s, %+v, want the probed server, not to be kept", d.ServerInfo, d.Cache)
 		}
-		if err := b.Err(); !errors.Is(err, exchange.ErrStarting) {
+		if err := b.Err(); !errors.Is(err, mcp.ErrStarting) {
 			t.Errorf("Err() = %v, want ErrStarting: nobody has seen this process", err)
 		}
 
@@ -86,7 +86,7 @@ func TestL2M01ForetoldAndGone(t *testing.T) {
 		defer b.Close(context.Background())
 		dialled <- nil
 		synctest.Wait()
-		if d, err := b.Describe(t.Context(), ofScope("a")); err == nil || errors.Is(err, exchange.ErrStarting) {
+		if d, err := b.Describe(t.Context(), ofScope("a")); err == nil || errors.Is(err, mcp.ErrStarting) {
 			t.Errorf("Describe() = %v, %v, want why there is no server", d, err)
 		}
 	})

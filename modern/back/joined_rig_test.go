@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
@@ -14,8 +14,8 @@ import (
 func before(t *testing.T, b *Back, changes ...func(*modernfront.Options)) (*modernfront.Front, *moderntest.Script) {
 	t.Helper()
 	s := moderntest.NewScript()
-	o := modernfront.Options{Name: "s", Handler: b, Describer: s, Feed: s, Admit: func(req *exchange.Request) error {
-		req.Profile = exchange.Profile{Scope: "s/0"}
+	o := modernfront.Options{Name: "s", Handler: b, Describer: s, Feed: s, Admit: func(req *mcp.Request) error {
+		req.Profile = mcp.Profile{Scope: "s/0"}
 		return nil
 	}}
 	o.Upstream = func() spec.Era { return spec.Modern }
@@ -32,5 +32,5 @@ func before(t *testing.T, b *Back, changes ...func(*modernfront.Options)) (*mode
 
 // lineTo returns a line to a front that is before a back.
 func lineTo(t *testing.T, f *modernfront.Front) *moderntest.Line {
-	return moderntest.NewLine(t, func(send func([]byte) error, share exchange.Share) moderntest.Pipe { return f.OpenPipe(send, share) })
+	return moderntest.NewLine(t, func(send func([]byte) error, share mcp.Share) moderntest.Pipe { return f.OpenPipe(send, share) })
 }

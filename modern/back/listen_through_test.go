@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -131,7 +131,7 @@ type heldCaller struct {
 	told chan string
 }
 
-func (c *heldCaller) Notify(_ context.Context, n exchange.Notification) error {
+func (c *heldCaller) Notify(_ context.Context, n mcp.Notification) error {
 	<-c.hold
 	c.told <- n.Method
 	return nil

@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -22,12 +22,12 @@ import (
 //
 // Spec: 2026-07-28, basic/versioning, Backward Compatibility with
 // Initialization-Based Versions.
-func Probe(ctx context.Context, o Options, how exchange.Probing) (exchange.Verdict, error) {
+func Probe(ctx context.Context, o Options, how mcp.Probing) (mcp.Verdict, error) {
 	o.Doubt = nil  // that is what is being found out
 	o.Logger = nil // which the verdict says: nothing is up or down, or tried again
 	b, err := New(o)
 	if err != nil {
-		return exchange.Verdict{}, err
+		return mcp.Verdict{}, err
 	}
 	defer func() { _ = b.Close(context.WithoutCancel(ctx)) }() // it served its purpose
 	begun := time.Now()
@@ -40,17 +40,17 @@ func Probe(ctx context.Context, o Options, how exchange.Probing) (exchange.Verdi
 		v.Lists, v.Steps = lists, append(v.Steps, steps...)
 	}
 	if err := ctx.Err(); errors.Is(err, context.Canceled) {
-		return exchange.Verdict{}, context.Cause(ctx)
+		return mcp.Verdict{}, context.Cause(ctx)
 	}
 	return v, nil
 }
 
 // probe asks until there is an answer that asks for no other revision: some servers
 // refuse whatever comes first.
-func (b *Back) probe(ctx context.Context, how exchange.Probing) exchange.Verdict {
+func (b *Back) probe(ctx context.Context, how mcp.Probing) mcp.Verdict {
 	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeouts.Connect)
 	defer cancel()
-	var steps []exchange.Step
+	var steps []mcp.Step
 	for again := false; ; again = true {
 		var f finding
 		sent := fmt.Sprintf("%s in revision %s", spec.MethodDiscover, b.revision())
@@ -72,7 +72,7 @@ func (b *Back) probe(ctx context.Context, how exchange.Probing) exchange.Verdict
 
 // A finding is what one answer shows.
 type finding struct {
-	exchange.Verdict
+	mcp.Verdict
 	answer string // what came, in short
 	again  bool   // it asks for another revision
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -71,7 +71,7 @@ func TestU01ProbeOfAWebSocket(t *testing.T) {
 				}
 				return c, nil
 			}
-			v, err := Probe(ctx, Options{Name: "odd", ClientInfo: json.RawMessage(upInfo), Dial: dial}, exchange.Probing{})
+			v, err := Probe(ctx, Options{Name: "odd", ClientInfo: json.RawMessage(upInfo), Dial: dial}, mcp.Probing{})
 			if err != nil || v.Era != tt.want || !strings.Contains(v.Reason, tt.reason) {
 				t.Errorf("Probe = %+v, %v, want %v for %q", v, err, tt.want, tt.reason)
 			}

@@ -7,7 +7,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
@@ -29,7 +29,7 @@ var errNoAnswer = errors.New("the client did not answer in time")
 // An inputRequest is one of the questions in an answer that asks for input.
 type inputRequest struct {
 	key []byte // as it was written
-	exchange.Question
+	mcp.InputRequest
 }
 
 // fulfil gets what a server asks for, and returns the members that its next request
@@ -69,17 +69,17 @@ func inputRequestsOf(requests []byte) []inputRequest {
 // inputResponses. Nothing is asked if one of them needs what the client did not
 // declare.
 func (s *serving) ask(ctx context.Context, asked []inputRequest) ([]byte, error) {
-	qs := make([]exchange.Question, len(asked))
+	qs := make([]mcp.InputRequest, len(asked))
 	for i, r := range asked {
-		if err := s.mayAsk(r.Question); err != nil {
+		if err := s.mayAsk(r.InputRequest); err != nil {
 			return nil, err
 		}
-		qs[i] = r.Question
+		qs[i] = r.InputRequest
 	}
 	short, cancel := context.WithTimeoutCause(ctx, roundTimeout, errNoAnswer)
 	defer cancel()
 	s.clock.Pause()
-	answers, err := s.x.Ask(short, qs)
+	answers, err := s.x.RequestInput(short, qs)
 	s.clock.Resume()
 	switch {
 	case ctx.Err() != nil:
@@ -93,10 +93,10 @@ func (s *serving) ask(ctx context.Context, asked []inputRequest) ([]byte, error)
 }
 
 // responses returns inputResponses made of the answers, or why there can be none.
-func (s *serving) responses(asked []inputRequest, answers []exchange.Answer) ([]byte, error) {
+func (s *serving) responses(asked []inputRequest, answers []mcp.InputResponse) ([]byte, error) {
 	out := []byte{'{'}
 	for i, r := range asked {
-		text, err := s.response(r.Question, answers[i])
+		text, err := s.response(r.InputRequest, answers[i])
 		if err != nil {
 			return nil, err
 		}
@@ -111,7 +111,7 @@ func (s *serving) responses(asked []inputRequest, answers []exchange.Answer) ([]
 // has a form for that; of the other questions the server can't be told.
 //
 // Spec: 2026-07-28, client/elicitation, Response Actions.
-func (s *serving) response(q exchange.Question, a exchange.Answer) (json.RawMessage, error) {
+func (s *serving) response(q mcp.InputRequest, a mcp.InputResponse) (json.RawMessage, error) {
 	switch {
 	case a.Err == nil && protocol.WellFormed(q.Method, a.Result):
 		return a.Result, nil
@@ -126,18 +126,18 @@ func (s *serving) response(q exchange.Question, a exchange.Answer) (json.RawMess
 // mayAsk refuses a question that the client did not declare to answer.
 //
 // Spec: 2026-07-28, basic/patterns/mrtr, Server Requirements.
-func (s *serving) mayAsk(q exchange.Question) error {
+func (s *serving) mayAsk(q mcp.InputRequest) error {
 	switch q.Method {
 	case spec.MethodElicit, spec.MethodSample, spec.MethodRootsList:
 	default:
 		return wire.Errorf(spec.CodeInternal, "server %q asks the client for %q in the course of %s, which no client knows", s.b.opts.Name, shorten(q.Method), s.req.Method)
 	}
-	need := exchange.MissingCapability(firstOf(s.req.Capabilities, s.req.Profile.Capabilities), q.Method, q.Params)
+	need := mcp.MissingCapability(firstOf(s.req.Capabilities, s.req.Profile.Capabilities), q.Method, q.Params)
 	if need == nil {
 		return nil
 	}
 	e := wire.Errorf(spec.CodeMissingCapability, "server %q can't serve %s to this client: it asks for %s, and the client did not declare the capability %s",
 		s.b.opts.Name, s.req.Method, q.Method, need)
 	e.Data = wire.AppendEdited(nil, nil, wire.Edit{Name: "requiredCapabilities", Value: need})
-	return &exchange.Refusal{Err: e}
+	return &mcp.Refusal{Err: e}
 }

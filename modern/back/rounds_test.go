@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -22,20 +22,20 @@ import (
 const canAnswer = `{"elicitation":{},"sampling":{},"roots":{"listChanged":true}}`
 
 // askedCall is a call of a client that can be asked.
-func askedCall(params string) *exchange.Request {
+func askedCall(params string) *mcp.Request {
 	r := upRequest("tools/call", params)
 	r.Capabilities = json.RawMessage(canAnswer)
 	return r
 }
 
 // answers is the ask of a client that answers what it has for the method.
-func answers(by map[string]string) func(context.Context, []exchange.Question) ([]exchange.Answer, error) {
-	return func(_ context.Context, qs []exchange.Question) ([]exchange.Answer, error) {
-		out := make([]exchange.Answer, len(qs))
+func answers(by map[string]string) func(context.Context, []mcp.InputRequest) ([]mcp.InputResponse, error) {
+	return func(_ context.Context, qs []mcp.InputRequest) ([]mcp.InputResponse, error) {
+		out := make([]mcp.InputResponse, len(qs))
 		for i, q := range qs {
-			out[i] = exchange.Answer{Result: json.RawMessage(by[q.Method])}
+			out[i] = mcp.InputResponse{Result: json.RawMessage(by[q.Method])}
 			if by[q.Method] == "" {
-				out[i] = exchange.Answer{Err: wire.Errorf(-1, "user said no")}
+				out[i] = mcp.InputResponse{Err: wire.Errorf(-1, "user said no")}
 			}
 		}
 		return out, nil
@@ -295,7 +295,7 @@ func TestL2M13RoundIsBounded(t *testing.T) {
 			upAnswer(w, m.ID, `{"resultType":"input_required","inputRequests":{"k":{"method":"roots/list"}}}`)
 		})
 		defer end()
-		never := func(ctx context.Context, _ []exchange.Question) ([]exchange.Answer, error) {
+		never := func(ctx context.Context, _ []mcp.InputRequest) ([]mcp.InputResponse, error) {
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
 		}
@@ -323,7 +323,7 @@ func TestM2L14ClockStandsStillWhileAsking(t *testing.T) {
 			<-r.Context().Done()
 		})
 		defer end()
-		slow := func(ctx context.Context, qs []exchange.Question) ([]exchange.Answer, error) {
+		slow := func(ctx context.Context, qs []mcp.InputRequest) ([]mcp.InputResponse, error) {
 			time.Sleep(9 * time.Minute)
 			return answers(willing)(ctx, qs)
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -103,7 +103,7 @@ func TestT01LegacyClientsHaveNone(t *testing.T) {
 	b := p.back(Options{})
 	for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel", "tasks/list", "tasks/result"} {
 		_, err := b.Serve(t.Context(), upRequest(method, `{"taskId":"1"}`), &upCaller{})
-		var refusal *exchange.Refusal
+		var refusal *mcp.Refusal
 		if e := wireErr(t, err); e.Code != spec.CodeMethodNotFound || !errors.As(err, &refusal) {
 			t.Errorf("Serve(%s) = %v, want -32601 without troubling the server", method, err)
 		}

@@ -6,7 +6,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -113,8 +113,8 @@ func (a *answer) takeError() *wire.Error {
 // call, and whether it is told anything. It does not alias m.
 //
 // Spec: 2026-07-28, basic/patterns/progress; server/utilities/logging.
-func (c *upcall) note(m *wire.Message) (exchange.Notification, bool) {
-	n := exchange.Notification{Method: m.Method, Params: m.Params}
+func (c *upcall) note(m *wire.Message) (mcp.Notification, bool) {
+	n := mcp.Notification{Method: m.Method, Params: m.Params}
 	switch {
 	case c.of == nil:
 		return n, false

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -30,9 +30,9 @@ type connCall struct {
 	// mu guards the fields below.
 	mu      sync.Mutex
 	settled bool
-	notes   []exchange.Notification // not yet given to the caller
-	bytes   int                     // of the params in notes
-	stalled time.Duration           // that the connection was held up, less what the caller made good
+	notes   []mcp.Notification // not yet given to the caller
+	bytes   int                // of the params in notes
+	stalled time.Duration      // that the connection was held up, less what the caller made good
 }
 
 func newConnCall(c *upcall) *connCall {
@@ -54,7 +54,7 @@ func (cc *connCall) settle(a answer, err error) bool {
 // queue makes a message wait for the caller and reports whether there was room.
 // When there is none the newest progress takes the place of the progress before it,
 // which it outdates.
-func (cc *connCall) queue(n exchange.Notification) bool {
+func (cc *connCall) queue(n mcp.Notification) bool {
 	cc.mu.Lock()
 	defer cc.mu.Unlock()
 	if cc.settled {
@@ -69,7 +69,7 @@ func (cc *connCall) queue(n exchange.Notification) bool {
 
 // offer is queue for a message that nothing can take the place of. It reports false if
 // the caller has to take others first.
-func (cc *connCall) offer(n exchange.Notification) bool {
+func (cc *connCall) offer(n mcp.Notification) bool {
 	cc.mu.Lock()
 	defer cc.mu.Unlock()
 	switch waits := len(cc.notes); {
@@ -82,7 +82,7 @@ func (cc *connCall) offer(n exchange.Notification) bool {
 	return true
 }
 
-func (cc *connCall) addLocked(n exchange.Notification) {
+func (cc *connCall) addLocked(n mcp.Notification) {
 	cc.notes = append(cc.notes, n)
 	cc.bytes += len(n.Params)
 	select {
@@ -116,7 +116,7 @@ func (cc *connCall) drain(ctx context.Context) {
 }
 
 // next takes the message that has waited longest. It reports false if there is none.
-func (cc *connCall) next() (n exchange.Notification, ok bool) {
+func (cc *connCall) next() (n mcp.Notification, ok bool) {
 	cc.mu.Lock()
 	defer cc.mu.Unlock()
 	if len(cc.notes) == 0 {

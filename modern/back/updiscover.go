@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -20,7 +20,7 @@ const everybody = ""
 
 // described is an answer to server/discover.
 type described struct {
-	exchange.Description
+	mcp.Description
 	said  time.Time
 	until time.Time // it is fresh
 }
@@ -31,11 +31,11 @@ type asking struct {
 	err  error
 }
 
-// Describe implements [exchange.Describer]: it tells what the server answered to
+// Describe implements [mcp.Describer]: it tells what the server answered to
 // server/discover, as long as the server said. It does not wait where that is foretold.
 //
 // Spec: 2026-07-28, server/discover; server/utilities/caching.
-func (b *Back) Describe(ctx context.Context, req *exchange.Request) (*exchange.Description, error) {
+func (b *Back) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
 	d, err := b.description(ctx, req)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (b *Back) Describe(ctx context.Context, req *exchange.Request) (*exchange.D
 }
 
 // description returns what the server said of itself, all of it. It is the caller's.
-func (b *Back) description(ctx context.Context, req *exchange.Request) (*exchange.Description, error) {
+func (b *Back) description(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
 	scope := req.Profile.Scope
 	if d := b.lastKnown(scope, everybody); d != nil && time.Now().Before(d.until) {
 		return d.describe(), nil
@@ -65,17 +65,17 @@ func (b *Back) description(ctx context.Context, req *exchange.Request) (*exchang
 
 // foretold returns what a probe was told, until something is known of the server
 // itself; then nil. It is not to be kept: the probe was another client.
-func (b *Back) foretold() *exchange.Description {
+func (b *Back) foretold() *mcp.Description {
 	if state, _ := b.health.read(); b.opts.Foretold == nil || state != starting {
 		return nil
 	}
 	d := *b.opts.Foretold
-	d.Cache = exchange.CacheHint{}
+	d.Cache = mcp.CacheHint{}
 	return &d
 }
 
 // refresh asks the server anew, and waits for the answer as long as that may take.
-func (b *Back) refresh(ctx context.Context, p exchange.Profile) error {
+func (b *Back) refresh(ctx context.Context, p mcp.Profile) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -85,7 +85,7 @@ func (b *Back) refresh(ctx context.Context, p exchange.Profile) error {
 	}
 	a := b.asking(p)
 	if a == nil {
-		return b.clientError(spec.MethodDiscover, exchange.ErrShutdown)
+		return b.clientError(spec.MethodDiscover, mcp.ErrShutdown)
 	}
 	select {
 	case <-a.done: // by its time-out, too
@@ -100,7 +100,7 @@ func (b *Back) refresh(ctx context.Context, p exchange.Profile) error {
 
 // asking returns the request for a profile's description that is under way, and
 // starts it if there is none; nil after Close.
-func (b *Back) asking(p exchange.Profile) *asking {
+func (b *Back) asking(p mcp.Profile) *asking {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
@@ -122,7 +122,7 @@ func (b *Back) asking(p exchange.Profile) *asking {
 }
 
 // discover asks the server what it is and remembers the answer.
-func (b *Back) discover(ctx context.Context, p exchange.Profile) error {
+func (b *Back) discover(ctx context.Context, p mcp.Profile) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, b.opts.Timeouts.Connect, errSlowDiscover)
 	defer cancel()
 	result, err := b.request(ctx, spec.MethodDiscover, []byte("{}"), p)
@@ -181,8 +181,8 @@ func (b *Back) remember(scope string, result []byte) {
 	b.known.Add(scope, d)
 }
 
-func (b *Back) descriptionOf(result []byte) exchange.Description {
-	d := exchange.Description{Capabilities: json.RawMessage("{}")}
+func (b *Back) descriptionOf(result []byte) mcp.Description {
+	d := mcp.Description{Capabilities: json.RawMessage("{}")}
 	if caps := wire.Get(result, "capabilities"); wire.IsObject(caps) {
 		d.Capabilities = caps
 	}
@@ -207,7 +207,7 @@ func ttlOf(text []byte) time.Duration {
 }
 
 // describe returns the description with the time that it stays fresh for.
-func (d *described) describe() *exchange.Description {
+func (d *described) describe() *mcp.Description {
 	out := d.Description
 	out.Cache.TTL = max(0, time.Until(d.until).Milliseconds())
 	return &out
@@ -232,5 +232,5 @@ func (b *Back) lastKnown(scopes ...string) *described {
 func (b *Back) declares(scope, method string) bool {
 	name := spec.Capability(method)
 	d := b.lastKnown(scope, everybody, b.probeProfile().Scope)
-	return name != "" && (d == nil || exchange.Declares(d.Capabilities, name))
+	return name != "" && (d == nil || mcp.Declares(d.Capabilities, name))
 }

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -25,7 +25,7 @@ func discovery(ttl int, scope string) string {
 }
 
 // ofScope returns a request of a profile.
-func ofScope(scope string) *exchange.Request {
+func ofScope(scope string) *mcp.Request {
 	r := upRequest(spec.MethodDiscover, "")
 	r.Profile.Scope = scope
 	return r
@@ -114,7 +114,7 @@ func TestL2M01WhileStarting(t *testing.T) {
 			}
 		})
 		defer end()
-		if err := b.Err(); !errors.Is(err, exchange.ErrStarting) {
+		if err := b.Err(); !errors.Is(err, mcp.ErrStarting) {
 			t.Errorf("Err() = %v, want ErrStarting", err)
 		}
 		start := time.Now()
@@ -161,7 +161,7 @@ func TestL2M01DownIsSaidAtOnce(t *testing.T) {
 		}
 		start, before := time.Now(), dials.Load()
 		_, err = b.Describe(t.Context(), ofScope("a"))
-		if took := time.Since(start); err == nil || took != 0 || errors.Is(err, exchange.ErrStarting) || dials.Load() != before || !strings.Contains(err.Error(), "no such program") {
+		if took := time.Since(start); err == nil || took != 0 || errors.Is(err, mcp.ErrStarting) || dials.Load() != before || !strings.Contains(err.Error(), "no such program") {
 			t.Errorf("Describe = %v after %v and %d more dials, want the cause at once", err, took, dials.Load()-before)
 		}
 		time.Sleep(5 * time.Minute)
@@ -312,7 +312,7 @@ func TestF04MethodNotFoundByCapability(t *testing.T) {
 	}
 	for method, refused := range map[string]bool{"tools/call": false, "completion/complete": true} {
 		_, err := b.Serve(t.Context(), upRequest(method, `{"name":"t"}`), &upCaller{})
-		var refusal *exchange.Refusal
+		var refusal *mcp.Refusal
 		if wireErr(t, err).Code != spec.CodeMethodNotFound || errors.As(err, &refusal) != refused {
 			t.Errorf("%s: %v, a refusal: %v, want %v", method, err, !refused, refused)
 		}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -45,7 +45,7 @@ func (s *serving) clientError(err error) error {
 
 // worth is how long a client may hold up others over one message for ever: one that takes
 // a hundred in a second, or a megabyte, is as fast as anybody can ask for.
-func worth(n exchange.Notification) time.Duration {
+func worth(n mcp.Notification) time.Duration {
 	return 10*time.Millisecond + time.Duration(len(n.Params)>>10)*time.Millisecond
 }
 
@@ -66,7 +66,7 @@ func (c *upcall) heard() {
 
 // pass gives a message to the caller. The time that a slow one takes over it is not the
 // server's.
-func (c *upcall) pass(ctx context.Context, n exchange.Notification) {
+func (c *upcall) pass(ctx context.Context, n mcp.Notification) {
 	if c.of.streams {
 		c.of.clock.Pause()
 		defer c.of.clock.Resume()

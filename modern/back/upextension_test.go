@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -129,7 +129,7 @@ type slowCaller struct {
 	told chan<- string
 }
 
-func (c *slowCaller) Notify(_ context.Context, n exchange.Notification) error {
+func (c *slowCaller) Notify(_ context.Context, n mcp.Notification) error {
 	<-c.hold
 	c.told <- string(n.Params)
 	return nil
@@ -189,7 +189,7 @@ type pacedCaller struct {
 	taken int
 }
 
-func (c *pacedCaller) Notify(context.Context, exchange.Notification) error {
+func (c *pacedCaller) Notify(context.Context, mcp.Notification) error {
 	time.Sleep(c.pace)
 	c.taken++
 	return nil

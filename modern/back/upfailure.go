@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -136,7 +136,7 @@ func shorten(text string) string {
 // and wire errors pass.
 func (b *Back) clientError(method string, err error) error {
 	var we *wire.Error
-	var short *exchange.ShortageError
+	var short *mcp.ShortageError
 	if errors.As(err, &short) {
 		return short.Of(b.opts.Name, method, spec.Repeatable(method))
 	}
@@ -148,8 +148,8 @@ func (b *Back) clientError(method string, err error) error {
 	var foreign *foreignRevision
 	var large *transport.TooLongError
 	switch {
-	case errors.Is(err, exchange.ErrShutdown):
-		return fmt.Errorf("server %q: %w", name, exchange.ErrShutdown)
+	case errors.Is(err, mcp.ErrShutdown):
+		return fmt.Errorf("server %q: %w", name, mcp.ErrShutdown)
 	case errors.As(err, &foreign):
 		return wire.Errorf(spec.CodeInternal, "server %q %v; upgrade mcpbridge, or set the server's era", name, foreign)
 	case errors.Is(err, errTooLong):
@@ -162,21 +162,21 @@ func (b *Back) clientError(method string, err error) error {
 	case errors.As(err, &status):
 		return wire.Errorf(spec.CodeInternal, "server %q refused %s: %v%s", name, method, status, status.step())
 	case f != nil && f.fate == mayHaveRun && !spec.Repeatable(method):
-		return exchange.Inside(spec.CodeInternal, "server %q was lost while it ran %s: %v; the request may have taken effect and was not repeated: check before sending it again",
+		return mcp.Inside(spec.CodeInternal, "server %q was lost while it ran %s: %v; the request may have taken effect and was not repeated: check before sending it again",
 			name, method, transport.Reason{Err: err})
 	}
-	return exchange.Inside(spec.CodeInternal, "server %q can't be reached: %v; %s", name, transport.Reason{Err: err}, cmp.Or(transport.Advice(err), "check that it runs, then try again"))
+	return mcp.Inside(spec.CodeInternal, "server %q can't be reached: %v; %s", name, transport.Reason{Err: err}, cmp.Or(transport.Advice(err), "check that it runs, then try again"))
 }
 
 // upstreamError turns a server's error into what means the same to a client that
 // knows this era and not the way the request took.
 //
 // Spec: 2026-07-28, basic/index, Error Codes; server/resources, Error Handling.
-func (b *Back) upstreamError(req *exchange.Request, e *wire.Error) error {
+func (b *Back) upstreamError(req *mcp.Request, e *wire.Error) error {
 	switch e.Code {
 	case spec.CodeResourceNotFound:
 		if req.Method == spec.MethodResourcesRead {
-			return &wire.Error{Code: spec.CodeInvalidParams, Message: e.Message, Data: exchange.WithURI(e.Data, wire.Get(req.Params, "uri"))}
+			return &wire.Error{Code: spec.CodeInvalidParams, Message: e.Message, Data: mcp.WithURI(e.Data, wire.Get(req.Params, "uri"))}
 		}
 	case spec.CodeHeaderMismatch:
 		// The headers are the gateway's: the client can do nothing about them.
@@ -184,10 +184,10 @@ func (b *Back) upstreamError(req *exchange.Request, e *wire.Error) error {
 	case spec.CodeUnsupportedVersion:
 		return b.clientError(req.Method, newForeignRevision(wire.Get(e.Data, "supported")))
 	case spec.CodeMissingCapability:
-		return &exchange.Refusal{Err: e}
+		return &mcp.Refusal{Err: e}
 	case spec.CodeMethodNotFound:
 		if !b.declares(req.Profile.Scope, req.Method) {
-			return &exchange.Refusal{Err: e}
+			return &mcp.Refusal{Err: e}
 		}
 	}
 	return e

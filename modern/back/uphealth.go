@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
@@ -100,11 +100,11 @@ func (h *upHealth) read() (upState, error) {
 }
 
 // Err returns nil if the last attempt to reach the server succeeded, else why it
-// failed: [exchange.ErrStarting] before the first has ended.
+// failed: [mcp.ErrStarting] before the first has ended.
 func (b *Back) Err() error {
 	switch state, err := b.health.read(); state {
 	case starting:
-		return exchange.ErrStarting
+		return mcp.ErrStarting
 	case down:
 		return transport.Cause(err)
 	}
@@ -166,6 +166,6 @@ func (b *Back) reach(ctx context.Context) {
 }
 
 // probeProfile is a profile that no client has.
-func (b *Back) probeProfile() exchange.Profile {
-	return exchange.Profile{Scope: b.opts.Name + "/probe", Capabilities: []byte("{}")}
+func (b *Back) probeProfile() mcp.Profile {
+	return mcp.Profile{Scope: b.opts.Name + "/probe", Capabilities: []byte("{}")}
 }

@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -33,7 +33,7 @@ var (
 // called by one goroutine at a time; close may be called by another, and again.
 type listenStream interface {
 	// honored returns the filter that the server acknowledged.
-	honored() exchange.Filter
+	honored() mcp.Filter
 	// next returns the next change, its topic in the profile's scope with the URI
 	// as it was sent. It blocks until there is one. It returns errEnded once the
 	// server has ended the stream gracefully, and another error if the stream broke
@@ -51,7 +51,7 @@ type listenStream interface {
 // stream that next says has ended.
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions, Opening a Stream.
-func (b *Back) openListen(ctx context.Context, p exchange.Profile, want exchange.Filter) (listenStream, error) {
+func (b *Back) openListen(ctx context.Context, p mcp.Profile, want mcp.Filter) (listenStream, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, ackTimeout, errNoAck)
 	defer cancel()
 	params := append(protocol.AppendFilter([]byte(`{"notifications":`), want), '}')
@@ -101,9 +101,9 @@ func (s *evictingStream) next() (fanout.Event, error) {
 // ackOf returns the filter that an acknowledgment grants, and whether m is one.
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions, Acknowledgment.
-func ackOf(m *wire.Message) (exchange.Filter, bool) {
+func ackOf(m *wire.Message) (mcp.Filter, bool) {
 	if m.Method != spec.NotifyAcknowledged {
-		return exchange.Filter{}, false
+		return mcp.Filter{}, false
 	}
 	f, err := protocol.ReadFilter(wire.Get(m.Params, "notifications"))
 	return f, err == nil
@@ -111,7 +111,7 @@ func ackOf(m *wire.Message) (exchange.Filter, bool) {
 
 // changeOf returns the change that a notification tells of, and whether it is one
 // of the kinds that the filter grants. It does not alias m.
-func changeOf(m *wire.Message, scope string, granted exchange.Filter) (fanout.Event, bool) {
+func changeOf(m *wire.Message, scope string, granted mcp.Filter) (fanout.Event, bool) {
 	topic, ok := fanout.Topic{Scope: scope}, false
 	switch m.Method {
 	case spec.NotifyToolsListChanged:
@@ -215,7 +215,7 @@ type httpListen struct {
 	ctx     context.Context // the response's: a stream is made and ends with it
 	cancel  context.CancelCauseFunc
 	st      *replyStream // nil if the server opened no stream
-	granted exchange.Filter
+	granted mcp.Filter
 	err     error // why next has nothing any more
 }
 
@@ -242,7 +242,7 @@ func (s *httpListen) acknowledged() error {
 	}
 }
 
-func (s *httpListen) honored() exchange.Filter { return s.granted }
+func (s *httpListen) honored() mcp.Filter { return s.granted }
 
 // next implements listenStream. Whatever bears no subscription id belongs to the
 // stream, since it came on it.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"sync"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -21,7 +21,7 @@ type connListen struct {
 	acked chan struct{} // closed when granted and refusal are set
 	gone  chan struct{} // closed by close
 
-	granted exchange.Filter
+	granted mcp.Filter
 	refusal error // why there is no stream
 
 	// mu guards the fields below.
@@ -51,7 +51,7 @@ func (p *pipe) listen(ctx context.Context, c *upcall) (listenStream, error) {
 	}
 }
 
-func (s *connListen) honored() exchange.Filter { return s.granted }
+func (s *connListen) honored() mcp.Filter { return s.granted }
 
 // next implements listenStream.
 func (s *connListen) next() (fanout.Event, error) {
@@ -90,7 +90,7 @@ func (s *connListen) close() {
 
 // open takes the acknowledgment, or why there is none. It reports false if there
 // was one before.
-func (s *connListen) open(granted exchange.Filter, refusal error) bool {
+func (s *connListen) open(granted mcp.Filter, refusal error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.opened {
@@ -108,7 +108,7 @@ func (s *connListen) end(reason error) {
 	if reason == errEnded {
 		refusal = nil
 	}
-	s.open(exchange.Filter{}, refusal)
+	s.open(mcp.Filter{}, refusal)
 	s.mail.End(reason)
 }
 
@@ -117,7 +117,7 @@ func (s *connListen) answered(m *wire.Message) {
 	switch {
 	case m.Error == nil:
 		s.end(errEnded)
-	case s.open(exchange.Filter{}, &wire.Error{Code: m.Error.Code, Message: m.Error.Message, Data: keep(m.Error.Data)}):
+	case s.open(mcp.Filter{}, &wire.Error{Code: m.Error.Code, Message: m.Error.Message, Data: keep(m.Error.Data)}):
 	default:
 		s.mail.End(endOf(m))
 	}
@@ -153,7 +153,7 @@ func (p *pipe) change(m *wire.Message) {
 	s.mail.Put(ev)
 }
 
-func (s *connListen) filter() (exchange.Filter, bool) {
+func (s *connListen) filter() (mcp.Filter, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.granted, s.opened

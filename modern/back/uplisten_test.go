@@ -13,16 +13,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-var listenProfile = exchange.Profile{Scope: "scripted/1", Capabilities: json.RawMessage(`{"roots":{"listChanged":true}}`)}
+var listenProfile = mcp.Profile{Scope: "scripted/1", Capabilities: json.RawMessage(`{"roots":{"listChanged":true}}`)}
 
 // wantAll is a filter of all kinds.
-var wantAll = exchange.Filter{Tools: true, Prompts: true, URIs: []string{"file:///a", "file:///b"}}
+var wantAll = mcp.Filter{Tools: true, Prompts: true, URIs: []string{"file:///a", "file:///b"}}
 
 const (
 	ackText  = `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":%s,"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`

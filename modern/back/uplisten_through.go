@@ -3,14 +3,14 @@ package back
 import (
 	"context"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
 // serveListen runs a client's own listen request. All notifications of its stream go to
 // x, whatever they tell; the result is the server's word that the stream has ended. No
 // time-out bounds it.
-func (b *Back) serveListen(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+func (b *Back) serveListen(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s := &serving{b: b, req: req, x: x, listens: true}
@@ -24,7 +24,7 @@ func (b *Back) serveListen(ctx context.Context, req *exchange.Request, x exchang
 		return nil, b.upstreamError(req, a.takeError())
 	}
 	defer a.free()
-	res := exchange.NewResult(keep(a.result), nil)
+	res := mcp.NewResult(keep(a.result), nil)
 	res.Extra, res.Era = keep(a.extra), spec.Modern
 	return res, nil
 }

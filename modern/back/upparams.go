@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -23,7 +23,7 @@ type upEnvelope struct {
 
 // envelopeOf returns the envelope of a request that is sent as id. A modern
 // client's own says who it is and what it wants to hear.
-func (b *Back) envelopeOf(req *exchange.Request, level spec.LogLevel, id int64) upEnvelope {
+func (b *Back) envelopeOf(req *mcp.Request, level spec.LogLevel, id int64) upEnvelope {
 	e := upEnvelope{revision: b.revision(), whole: req.Era != spec.Modern}
 	if req.ProgressToken != nil {
 		e.token = id
@@ -33,7 +33,7 @@ func (b *Back) envelopeOf(req *exchange.Request, level spec.LogLevel, id int64) 
 		e.capabilities = declaredTo(firstOf(req.Profile.Capabilities, capabilities), b.hiddenFrom(req.Era))
 		e.info = firstOf(req.ClientInfo, req.Profile.ClientInfo, b.opts.ClientInfo)
 		e.level = level
-	} else if edits := exchange.Hiding(capabilities, b.opts.HideExtensions); len(edits) > 0 {
+	} else if edits := mcp.Hiding(capabilities, b.opts.HideExtensions); len(edits) > 0 {
 		e.capabilities = wire.AppendEdited(nil, capabilities, edits...)
 	}
 	return e
@@ -45,7 +45,7 @@ func (b *Back) envelopeOf(req *exchange.Request, level spec.LogLevel, id int64) 
 // tasks are not asked for. All other members keep their bytes.
 //
 // Spec: 2026-07-28, basic/index, _meta.
-func upstreamParams(req *exchange.Request, e upEnvelope, more []wire.Edit) []byte {
+func upstreamParams(req *mcp.Request, e upEnvelope, more []wire.Edit) []byte {
 	meta := wire.Get(req.Params, "_meta")
 	edits := []wire.Edit{{Name: "_meta", Value: e.edit(meta)}}
 	if req.Era != spec.Modern {
@@ -104,7 +104,7 @@ func firstOf(texts ...json.RawMessage) json.RawMessage {
 //
 // Spec: 2026-07-28, schema, ClientCapabilities.
 func declaredTo(capabilities json.RawMessage, hide []string) json.RawMessage {
-	edits := append(exchange.Hiding(capabilities, hide), wire.Edit{Name: "tasks"})
+	edits := append(mcp.Hiding(capabilities, hide), wire.Edit{Name: "tasks"})
 	if roots := wire.Get(capabilities, "roots"); wire.Get(roots, "listChanged") != nil {
 		edits = append(edits, wire.Edit{Name: "roots", Value: wire.AppendEdited(nil, roots, wire.Edit{Name: "listChanged"})})
 	}
@@ -123,7 +123,7 @@ func (b *Back) hiddenFrom(era spec.Era) []string {
 // describable returns a server's capabilities as clients of an era are told of them:
 // without what does not cross.
 func (b *Back) describable(capabilities json.RawMessage, era spec.Era) json.RawMessage {
-	if edits := exchange.Hiding(capabilities, b.hiddenFrom(era)); len(edits) > 0 {
+	if edits := mcp.Hiding(capabilities, b.hiddenFrom(era)); len(edits) > 0 {
 		return wire.AppendEdited(nil, capabilities, edits...)
 	}
 	return capabilities

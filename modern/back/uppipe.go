@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -131,7 +131,7 @@ func (p *pipe) add(register func()) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err != nil {
-		return &failure{cause: p.err, fate: notSent, again: p.err != exchange.ErrShutdown}
+		return &failure{cause: p.err, fate: notSent, again: p.err != mcp.ErrShutdown}
 	}
 	register()
 	return nil

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/sse"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -143,7 +143,7 @@ func (st *replyStream) ended(ctx context.Context, err error) (answer, error) {
 		return answerOf(&m, nil), nil
 	}
 	var large *sse.TooLargeError
-	var short *exchange.ShortageError
+	var short *mcp.ShortageError
 	switch {
 	case errors.As(err, &large):
 		return answer{}, st.l.readFailure(ctx, &transport.TooLongError{Limit: large.Limit})

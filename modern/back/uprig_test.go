@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -30,14 +30,14 @@ const (
 
 // upRequest returns a request of a legacy client, as its front hands it to the
 // back.
-func upRequest(method, params string) *exchange.Request {
-	r := &exchange.Request{
+func upRequest(method, params string) *mcp.Request {
+	r := &mcp.Request{
 		Method:       method,
 		Era:          spec.Legacy,
 		Revision:     spec.Rev20251125,
 		Capabilities: json.RawMessage(`{}`),
 		ClientInfo:   json.RawMessage(upClientInfo),
-		Profile:      exchange.Profile{Scope: "scripted/1", Capabilities: json.RawMessage(`{}`)},
+		Profile:      mcp.Profile{Scope: "scripted/1", Capabilities: json.RawMessage(`{}`)},
 		Session:      "s1",
 	}
 	if params != "" {
@@ -47,7 +47,7 @@ func upRequest(method, params string) *exchange.Request {
 }
 
 // upModernRequest returns a request of a modern client.
-func upModernRequest(method, params string) *exchange.Request {
+func upModernRequest(method, params string) *mcp.Request {
 	r := upRequest(method, params)
 	r.Era, r.Revision, r.Session = spec.Modern, spec.Rev20260728, ""
 	meta := wire.Get(r.Params, "_meta")
@@ -64,15 +64,15 @@ func upModernRequest(method, params string) *exchange.Request {
 // An upCaller is who made a request: it records what it is told and answers what it
 // is asked.
 type upCaller struct {
-	ask func(ctx context.Context, qs []exchange.Question) ([]exchange.Answer, error)
+	ask func(ctx context.Context, qs []mcp.InputRequest) ([]mcp.InputResponse, error)
 
 	mu    sync.Mutex
 	notes []string
 	told  chan string // also gets every note, if not nil
-	asked [][]exchange.Question
+	asked [][]mcp.InputRequest
 }
 
-func (c *upCaller) Notify(ctx context.Context, n exchange.Notification) error {
+func (c *upCaller) Notify(ctx context.Context, n mcp.Notification) error {
 	text := n.Method + " " + string(n.Params)
 	c.mu.Lock()
 	c.notes = append(c.notes, text)
@@ -83,12 +83,12 @@ func (c *upCaller) Notify(ctx context.Context, n exchange.Notification) error {
 	return ctx.Err()
 }
 
-func (c *upCaller) Ask(ctx context.Context, qs []exchange.Question) ([]exchange.Answer, error) {
+func (c *upCaller) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([]mcp.InputResponse, error) {
 	c.mu.Lock()
 	c.asked = append(c.asked, qs)
 	c.mu.Unlock()
 	if c.ask == nil {
-		return nil, exchange.ErrCannotAsk
+		return nil, mcp.ErrCannotAsk
 	}
 	return c.ask(ctx, qs)
 }
@@ -184,7 +184,7 @@ func newUpBack(t testing.TB, opts Options) *Back {
 }
 
 // upBody returns what Serve answered and releases it.
-func upBody(res *exchange.Result, err error) (string, error) {
+func upBody(res *mcp.Result, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}
@@ -198,7 +198,7 @@ func wireErr(t testing.TB, err error) *wire.Error {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	return exchange.WireError(err)
+	return mcp.WireError(err)
 }
 
 // An upPeer is a modern server over Streamable HTTP, played by a test. It holds
@@ -403,7 +403,7 @@ type outcome struct {
 }
 
 // upServe runs a request beside the test.
-func upServe(ctx context.Context, b *Back, req *exchange.Request, x exchange.Exchange) <-chan outcome {
+func upServe(ctx context.Context, b *Back, req *mcp.Request, x mcp.Caller) <-chan outcome {
 	done := make(chan outcome, 1)
 	go func() { // ends with the request
 		body, err := upBody(b.Serve(ctx, req, x))

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
@@ -18,11 +18,11 @@ import (
 type serving struct {
 	// Set by Serve, read-only after.
 	b     *Back
-	req   *exchange.Request
-	x     exchange.Exchange
+	req   *mcp.Request
+	x     mcp.Caller
 	level spec.LogLevel // of the messages its caller wants
-	clock *exchange.Clock
-	in    exchange.Intake // of its answers, one after the other
+	clock *mcp.Clock
+	in    mcp.Intake // of its answers, one after the other
 	// listens says that it is a listen request, whose notifications are all its
 	// caller's. It has no clock.
 	listens bool
@@ -36,13 +36,13 @@ type serving struct {
 	moved    bool
 }
 
-// Serve implements [exchange.Handler].
+// Serve implements [mcp.Handler].
 //
 // A request is sent a second time only if the first can't have had an effect:
 // nothing was sent, the server refused it unseen, or the method only reads. For a
 // legacy client the server's questions are put to it in rounds; a modern one gets
 // them as they are.
-func (b *Back) Serve(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+func (b *Back) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
 	if err := b.refuseMethod(req); err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (b *Back) Serve(ctx context.Context, req *exchange.Request, x exchange.Exch
 	s.in.Use(req.Memory, req.Share)
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.streams = req.Era == spec.Modern && spec.Undefined(req.Method)
-	s.clock = exchange.StartClock(b.opts.Timeouts.Request, s.most(), func() { cancel(errTooLong) })
+	s.clock = mcp.StartClock(b.opts.Timeouts.Request, s.most(), func() { cancel(errTooLong) })
 	a, err := s.run(ctx)
 	s.clock.Stop()
 	if err != nil {
@@ -69,7 +69,7 @@ func (b *Back) Serve(ctx context.Context, req *exchange.Request, x exchange.Exch
 	}
 	// Not cancelled earlier: a stream may have to be read to its end.
 	release := a.release
-	res := exchange.NewResult(a.result, func() {
+	res := mcp.NewResult(a.result, func() {
 		if release != nil {
 			release()
 		}
@@ -84,10 +84,10 @@ func (b *Back) Serve(ctx context.Context, req *exchange.Request, x exchange.Exch
 // make sense of it. What there is about tasks is modern clients' alone.
 //
 // Spec: tasks extension 2026-07-28, Supported Methods.
-func (b *Back) refuseMethod(req *exchange.Request) error {
+func (b *Back) refuseMethod(req *mcp.Request) error {
 	passes := spec.OnTask(req.Method) && !slices.Contains(b.hiddenFrom(req.Era), spec.ExtensionTasks)
 	if spec.LegacyOnly(req.Method) || strings.HasPrefix(req.Method, spec.MethodTasksPrefix) && !passes {
-		return exchange.Refuse(spec.CodeMethodNotFound, "method %q does not exist in revision %s, which the server speaks", req.Method, spec.LatestModern)
+		return mcp.Refuse(spec.CodeMethodNotFound, "method %q does not exist in revision %s, which the server speaks", req.Method, spec.LatestModern)
 	}
 	return nil
 }

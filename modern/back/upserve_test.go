@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -109,7 +109,7 @@ func TestL2M10NoTasks(t *testing.T) {
 	b := newUpPeer(t).back(Options{}) // a request that arrives fails for want of a script
 	for _, method := range []string{"tasks/get", "tasks/list", "tasks/result", "tasks/cancel", "ping", "logging/setLevel", "resources/subscribe", "initialize"} {
 		_, err := b.Serve(t.Context(), upRequest(method, `{}`), &upCaller{})
-		var refusal *exchange.Refusal
+		var refusal *mcp.Refusal
 		if e := wireErr(t, err); e.Code != spec.CodeMethodNotFound || !errors.As(err, &refusal) {
 			t.Errorf("Serve(%s) = %v, want -32601 without troubling the server", method, err)
 		}
@@ -209,7 +209,7 @@ func TestL2M09ResultTypes(t *testing.T) {
 			if tt.ok && (err != nil || body != tt.result) {
 				t.Errorf("Serve = %s, %v, want %s", body, err, tt.result)
 			}
-			if e := exchange.WireError(err); !tt.ok && (err == nil || e.Code != spec.CodeInternal || !strings.Contains(e.Message, "a result of type")) {
+			if e := mcp.WireError(err); !tt.ok && (err == nil || e.Code != spec.CodeInternal || !strings.Contains(e.Message, "a result of type")) {
 				t.Errorf("Serve = %s, %v, want an error that speaks of the type", body, err)
 			}
 		})
@@ -247,7 +247,7 @@ func TestL2M09Errors(t *testing.T) {
 			if e.Code != tt.wantCode || string(e.Data) != tt.wantData {
 				t.Errorf("error %d %s (%s), want %d %s", e.Code, e.Data, e.Message, tt.wantCode, tt.wantData)
 			}
-			var refusal *exchange.Refusal
+			var refusal *mcp.Refusal
 			if errors.As(err, &refusal) != tt.wantRefusal {
 				t.Errorf("a refusal: %v, want %v", !tt.wantRefusal, tt.wantRefusal)
 			}

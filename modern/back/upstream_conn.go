@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -123,7 +123,7 @@ func (l *connLink) look() (*pipe, *opening, time.Duration, error) {
 	rest := time.Until(l.restUntil)
 	switch {
 	case l.closed:
-		return nil, nil, 0, exchange.ErrShutdown
+		return nil, nil, 0, mcp.ErrShutdown
 	case l.opening != nil:
 		return nil, l.opening, 0, nil
 	case l.pipe != nil && l.pipe.alive():
@@ -157,7 +157,7 @@ func (l *connLink) open(op *opening) {
 		op.err = fmt.Errorf("connecting to it: %w", err)
 		l.restLocked(begun, op.err)
 	case l.closed:
-		op.err = exchange.ErrShutdown
+		op.err = mcp.ErrShutdown
 		l.running.Go(func() { _ = conn.Close() })
 	default:
 		op.pipe = newPipe(l, conn)
@@ -213,10 +213,10 @@ func (l *connLink) close(context.Context) error {
 	l.closed = true
 	p := l.pipe
 	l.mu.Unlock()
-	l.stop(exchange.ErrShutdown)
+	l.stop(mcp.ErrShutdown)
 	var err error
 	if p != nil {
-		p.fail(exchange.ErrShutdown)
+		p.fail(mcp.ErrShutdown)
 		if err = p.conn.Close(); errors.Is(err, transport.ErrClosed) {
 			err = nil
 		}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -98,7 +98,7 @@ func TestM2L12ListensDoNotCount(t *testing.T) {
 	b, peers := upLines(t, Options{})
 	opened := make(chan listenStream, 1)
 	go func() { // ends with the acknowledgment
-		s, err := b.openListen(t.Context(), upRequest("", "").Profile, exchange.Filter{Tools: true})
+		s, err := b.openListen(t.Context(), upRequest("", "").Profile, mcp.Filter{Tools: true})
 		if err != nil {
 			t.Error(err)
 		}

@@ -14,9 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/http1"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -197,7 +197,7 @@ func (l *httpLink) readFailure(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	var large *transport.TooLongError
-	var short *exchange.ShortageError
+	var short *mcp.ShortageError
 	switch {
 	case errors.As(err, &short):
 		return short // no fault of the server's
@@ -248,7 +248,7 @@ func (l *httpLink) rejected(ctx context.Context, end func(), c *upcall, resp *ht
 
 // close implements link: what is open is closed, and idle connections are let go.
 func (l *httpLink) close(context.Context) error {
-	l.stop(exchange.ErrShutdown)
+	l.stop(mcp.ErrShutdown)
 	if l.own != nil {
 		l.own.CloseIdleConnections()
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
@@ -143,7 +143,7 @@ const maxPages = 64
 // whether other headers are known to be wanted for it than before.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Client Behavior.
-func (b *Back) relist(ctx context.Context, p exchange.Profile, tool string) bool {
+func (b *Back) relist(ctx context.Context, p mcp.Profile, tool string) bool {
 	before := b.tools.Mirrors(p.Scope, tool)
 	b.tools.Forget(p.Scope)
 	params := []byte(`{}`)

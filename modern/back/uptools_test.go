@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
@@ -112,7 +112,7 @@ func TestL2M11ForgetsOnListChanged(t *testing.T) {
 	if len(b.tools.Mirrors("scripted/1", "query")) != 2 {
 		t.Fatal("nothing was learnt")
 	}
-	s, err := b.openListen(t.Context(), req.Profile, exchange.Filter{Tools: true})
+	s, err := b.openListen(t.Context(), req.Profile, mcp.Filter{Tools: true})
 	if err != nil {
 		t.Fatal(err)
 	}

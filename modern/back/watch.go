@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/interest"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // Defaults of watchOptions that nothing else sets.
@@ -29,12 +29,12 @@ type watchOptions struct {
 	name string // the server's, for people
 
 	// open opens a listen stream, see [Back.openListen]. ctx bounds the opening.
-	open func(ctx context.Context, p exchange.Profile, want exchange.Filter) (listenStream, error)
+	open func(ctx context.Context, p mcp.Profile, want mcp.Filter) (listenStream, error)
 	// single: the server bears one listen stream at a time, as some do that share a
 	// connection (L2M-22).
 	single bool
 
-	changes exchange.Changes
+	changes mcp.Changes
 	metrics Metrics
 	logger  *slog.Logger
 
@@ -89,6 +89,6 @@ func newWatches(opts watchOptions) *watches {
 		Limit:  func(name string) { opts.metrics.Limit(opts.name, name) },
 		Logger: opts.logger,
 	})
-	ws.Table = interest.NewTable(opts.name, func(p exchange.Profile) *watch { return newWatch(ws, p) })
+	ws.Table = interest.NewTable(opts.name, func(p mcp.Profile) *watch { return newWatch(ws, p) })
 	return ws
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -142,7 +142,7 @@ func (w *watch) send(ctx context.Context, b *bid) {
 }
 
 // carry makes a bid and reports how it ended.
-func (w *watch) carry(ctx context.Context, b *bid, want exchange.Filter) {
+func (w *watch) carry(ctx context.Context, b *bid, want mcp.Filter) {
 	stream, err := w.listen(ctx, b, want)
 	select {
 	case w.reports <- bidReport{b, stream, err}:
@@ -153,7 +153,7 @@ func (w *watch) carry(ctx context.Context, b *bid, want exchange.Filter) {
 	}
 }
 
-func (w *watch) listen(ctx context.Context, b *bid, want exchange.Filter) (listenStream, error) {
+func (w *watch) listen(ctx context.Context, b *bid, want mcp.Filter) (listenStream, error) {
 	for !w.payer.Enter() {
 		if err := backoff.Wait(ctx, crowdedPause); err != nil {
 			return nil, err
@@ -193,8 +193,8 @@ func (w *watch) bidEnded(ctx context.Context, r bidReport) {
 }
 
 // filterOf returns the filter that stands for topics.
-func filterOf(topics []fanout.Topic) exchange.Filter {
-	var f exchange.Filter
+func filterOf(topics []fanout.Topic) mcp.Filter {
+	var f mcp.Filter
 	for _, t := range topics {
 		switch t.Kind {
 		case fanout.ToolsListChanged:

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/interest"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 func TestL2M27AStreamThatEndsIsReopenedAndEveryTopicCuedOnce(t *testing.T) {
@@ -46,7 +46,7 @@ func TestL2M27AServerThatEndsEveryStreamIsNotHammered(t *testing.T) {
 		t.Run(end.Error(), func(t *testing.T) {
 			onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
 				st.watch(uriTopic("a"))
-				st.server.says(func(exchange.Filter) scripted { return scripted{ends: true} })
+				st.server.says(func(mcp.Filter) scripted { return scripted{ends: true} })
 				st.server.end(end)
 				time.Sleep(time.Minute)
 				if n := len(st.server.requests()); n < 4 || n > 15 {
@@ -118,15 +118,15 @@ func TestWatchOfAServerNeverReachedFailsAtOnce(t *testing.T) {
 func TestWatchesClose(t *testing.T) {
 	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
 		st.watch(uriTopic("a"))
-		st.server.says(func(exchange.Filter) scripted { return scripted{takes: time.Hour} })
+		st.server.says(func(mcp.Filter) scripted { return scripted{takes: time.Hour} })
 		waits := st.goWatch(uriTopic("b"))
 		time.Sleep(time.Second)
 		st.ws.Close()
-		if s := <-waits; !errors.Is(s.err, exchange.ErrShutdown) {
-			t.Errorf("Watch under way = %v, want %v", s.err, exchange.ErrShutdown)
+		if s := <-waits; !errors.Is(s.err, mcp.ErrShutdown) {
+			t.Errorf("Watch under way = %v, want %v", s.err, mcp.ErrShutdown)
 		}
-		if s := st.watch(uriTopic("c")); !errors.Is(s.err, exchange.ErrShutdown) {
-			t.Errorf("Watch after close = %v, want %v", s.err, exchange.ErrShutdown)
+		if s := st.watch(uriTopic("c")); !errors.Is(s.err, mcp.ErrShutdown) {
+			t.Errorf("Watch after close = %v, want %v", s.err, mcp.ErrShutdown)
 		}
 		st.wantEnded()
 	})
@@ -136,7 +136,7 @@ func TestL2M23AnEmptyAcknowledgmentThatEndsAtOnceMeansUnsupported(t *testing.T) 
 	for _, single := range []bool{false, true} {
 		t.Run(fmt.Sprintf("single=%v", single), func(t *testing.T) {
 			onWatchStage(t, watchOptions{single: single}, func(t *testing.T, st *watchStage) {
-				st.server.says(func(want exchange.Filter) scripted {
+				st.server.says(func(want mcp.Filter) scripted {
 					return scripted{omit: append(want.URIs, "toolsListChanged"), ends: true}
 				})
 				st.watch(listTopic(fanout.ToolsListChanged), uriTopic("a")).wantHonored("")
@@ -186,7 +186,7 @@ func TestL2M23ATopicThatANewAcknowledgmentOmitsIsCuedWarnedOfAndTriedAgain(t *te
 
 func TestL2M22OneListenAtATime(t *testing.T) {
 	onWatchStage(t, watchOptions{single: true}, func(t *testing.T, st *watchStage) {
-		st.server.says(func(exchange.Filter) scripted { return scripted{takes: 200 * time.Millisecond} })
+		st.server.says(func(mcp.Filter) scripted { return scripted{takes: 200 * time.Millisecond} })
 		st.watch(uriTopics("a", "b")...).wantHonored("a b")
 		one := st.goWatch(uriTopic("c"))
 		time.Sleep(100 * time.Millisecond) // while the server is asked anew

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
@@ -256,7 +256,7 @@ func BenchmarkWatch(b *testing.B) {
 				for range sessions {
 					wg.Go(func() {
 						for _, i := range rand.Perm(uris) {
-							honored, release, err := ws.Watch(b.Context(), exchange.Profile{Scope: watchScope}, uriTopics(strconv.Itoa(i)))
+							honored, release, err := ws.Watch(b.Context(), mcp.Profile{Scope: watchScope}, uriTopics(strconv.Itoa(i)))
 							if err != nil || len(honored) != 1 {
 								b.Errorf("Watch = %v, %v", honored, err)
 								return

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/interest"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // A watch keeps the listen streams of one profile such that they carry what is
@@ -19,7 +19,7 @@ type watch struct {
 	// Set by newWatch, read-only after.
 	table   *watches
 	opts    *watchOptions
-	profile exchange.Profile
+	profile mcp.Profile
 	payer   *interest.Allowance // for the streams that are asked for
 	born    time.Time           // what the clock of durations counts from
 
@@ -54,7 +54,7 @@ type drops struct {
 	queries []*interest.Query
 }
 
-func newWatch(ws *watches, p exchange.Profile) *watch {
+func newWatch(ws *watches, p mcp.Profile) *watch {
 	return &watch{
 		table:   ws,
 		opts:    &ws.opts,

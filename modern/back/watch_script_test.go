@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -49,7 +49,7 @@ func topicNames(topics []fanout.Topic) string {
 // A listenScript is a server of listen streams, as the streams let a watch see it.
 type listenScript struct {
 	// answer says what a listen request gets. nil is all that was asked for, at once.
-	answer func(want exchange.Filter) scripted
+	answer func(want mcp.Filter) scripted
 
 	mu    sync.Mutex
 	open  []*scriptedListen
@@ -68,7 +68,7 @@ type scripted struct {
 
 type scriptedListen struct {
 	sc      *listenScript
-	granted exchange.Filter
+	granted mcp.Filter
 	events  chan fanout.Event
 	gone    chan struct{} // closed with err set
 	err     error
@@ -78,7 +78,7 @@ type scriptedListen struct {
 var errScriptBroken = errors.New("connection reset")
 
 // listen is watchOptions.open.
-func (sc *listenScript) listen(ctx context.Context, _ exchange.Profile, want exchange.Filter) (listenStream, error) {
+func (sc *listenScript) listen(ctx context.Context, _ mcp.Profile, want mcp.Filter) (listenStream, error) {
 	sc.mu.Lock()
 	sc.asked = append(sc.asked, topicNames(want.Topics(watchScope)))
 	answer := sc.answer
@@ -112,7 +112,7 @@ func (sc *listenScript) listen(ctx context.Context, _ exchange.Profile, want exc
 	return s, nil
 }
 
-func (s *scriptedListen) honored() exchange.Filter { return s.granted }
+func (s *scriptedListen) honored() mcp.Filter { return s.granted }
 
 func (s *scriptedListen) next() (fanout.Event, error) {
 	select { // what was sent before the end comes before it
@@ -155,7 +155,7 @@ func (sc *listenScript) end(err error) {
 	}
 }
 
-func (sc *listenScript) says(answer func(want exchange.Filter) scripted) {
+func (sc *listenScript) says(answer func(want mcp.Filter) scripted) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	sc.answer = answer
@@ -283,7 +283,7 @@ func (st *watchStage) watch(want ...fanout.Topic) *watcher {
 func (st *watchStage) watchCtx(ctx context.Context, want ...fanout.Topic) *watcher {
 	s := &watcher{st: st}
 	st.aud.want(1, want...)
-	s.honored, s.release, s.err = st.ws.Watch(ctx, exchange.Profile{Scope: watchScope}, want)
+	s.honored, s.release, s.err = st.ws.Watch(ctx, mcp.Profile{Scope: watchScope}, want)
 	for _, t := range want {
 		if !slices.Contains(s.honored, t) {
 			st.aud.want(-1, t)
@@ -370,13 +370,13 @@ func (st *watchStage) wantEnded() {
 }
 
 // omitting leaves topics out of every acknowledgment.
-func omitting(names ...string) func(exchange.Filter) scripted {
-	return func(exchange.Filter) scripted { return scripted{omit: names} }
+func omitting(names ...string) func(mcp.Filter) scripted {
+	return func(mcp.Filter) scripted { return scripted{omit: names} }
 }
 
 // refusing refuses each listen request that has one of the URIs.
-func refusing(code int64, uris ...string) func(exchange.Filter) scripted {
-	return func(want exchange.Filter) scripted {
+func refusing(code int64, uris ...string) func(mcp.Filter) scripted {
+	return func(want mcp.Filter) scripted {
 		for _, uri := range want.URIs {
 			if slices.Contains(uris, uri) {
 				return scripted{err: fmt.Errorf("server refused: %w", wire.Errorf(code, "no such resource"))}
@@ -386,4 +386,4 @@ func refusing(code int64, uris ...string) func(exchange.Filter) scripted {
 	}
 }
 
-func unreachable(exchange.Filter) scripted { return scripted{err: errScriptBroken} }
+func unreachable(mcp.Filter) scripted { return scripted{err: errScriptBroken} }

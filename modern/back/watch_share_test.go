@@ -12,9 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/interest"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 func listTopic(k fanout.Kind) fanout.Topic { return fanout.Topic{Scope: watchScope, Kind: k} }
@@ -52,7 +52,7 @@ func TestS01WatchersOfOneProfileShareStreams(t *testing.T) {
 		time.Sleep(DefaultLinger + time.Second)
 		st.wantEnded()
 
-		other := exchange.Profile{Scope: "scripted/2"}
+		other := mcp.Profile{Scope: "scripted/2"}
 		topic := fanout.Topic{Scope: "scripted/2", Kind: fanout.ResourceUpdated, URI: "a"}
 		st.watch(uriTopic("a")).wantHonored("a")
 		_, release, err := st.ws.Watch(t.Context(), other, []fanout.Topic{topic})
@@ -70,7 +70,7 @@ func TestL2M21MergesMakeBeforeBreak(t *testing.T) {
 	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
 		st.watch(uriTopic("a"))
 		st.watch(uriTopic("b"))
-		st.server.says(func(exchange.Filter) scripted { return scripted{takes: time.Second} })
+		st.server.says(func(mcp.Filter) scripted { return scripted{takes: time.Second} })
 		st.server.requests()
 		for begin := time.Now(); len(st.server.requests()) == 0; time.Sleep(10 * time.Millisecond) {
 			if time.Since(begin) > 10*time.Second {
@@ -99,7 +99,7 @@ func TestL2M21ABurstOpensFewStreams(t *testing.T) {
 	for _, gap := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond, 300 * time.Millisecond} {
 		t.Run(gap.String(), func(t *testing.T) {
 			onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
-				st.server.says(func(exchange.Filter) scripted { return scripted{takes: 30 * time.Millisecond} })
+				st.server.says(func(mcp.Filter) scripted { return scripted{takes: 30 * time.Millisecond} })
 				var pending []<-chan *watcher
 				for i := range 200 {
 					pending = append(pending, st.goWatch(uriTopic(fmt.Sprint(i))))
@@ -123,7 +123,7 @@ func TestL2M21ABurstOpensFewStreams(t *testing.T) {
 // Whoever subscribes to one URI after the other waits for each, but not for merges.
 func TestL2M21OneAfterTheOther(t *testing.T) {
 	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
-		st.server.says(func(exchange.Filter) scripted { return scripted{takes: 2 * time.Millisecond} })
+		st.server.says(func(mcp.Filter) scripted { return scripted{takes: 2 * time.Millisecond} })
 		start := time.Now()
 		var longest time.Duration
 		for i := range 200 {
@@ -149,7 +149,7 @@ func TestL2M21OneAfterTheOther(t *testing.T) {
 func TestL2M21AThousandSessionsShareStreamsAndMissNothing(t *testing.T) {
 	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
 		const sessions, uris = 1000, 200
-		st.server.says(func(exchange.Filter) scripted { return scripted{takes: rand.N(200 * time.Millisecond)} })
+		st.server.says(func(mcp.Filter) scripted { return scripted{takes: rand.N(200 * time.Millisecond)} })
 		live := make(map[string]bool)
 		var mu sync.Mutex
 		var wg sync.WaitGroup
@@ -232,16 +232,16 @@ func TestL2M21TopicsNobodyWantsLeaveAtAMerge(t *testing.T) {
 func TestL2M21AFailedMergeLosesNothing(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		merges func(want exchange.Filter) scripted // what becomes of them
+		merges func(want mcp.Filter) scripted // what becomes of them
 	}{
-		{"refused", func(want exchange.Filter) scripted { return refusing(-32603, "a")(want) }},
+		{"refused", func(want mcp.Filter) scripted { return refusing(-32603, "a")(want) }},
 		{"unreachable", unreachable},
-		{"narrowed", func(want exchange.Filter) scripted { return scripted{omit: want.URIs[1:]} }},
-		{"granted nothing", func(want exchange.Filter) scripted { return scripted{omit: want.URIs, ends: true} }},
+		{"narrowed", func(want mcp.Filter) scripted { return scripted{omit: want.URIs[1:]} }},
+		{"granted nothing", func(want mcp.Filter) scripted { return scripted{omit: want.URIs, ends: true} }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
-				st.server.says(func(want exchange.Filter) scripted {
+				st.server.says(func(want mcp.Filter) scripted {
 					if len(want.URIs) == 1 {
 						return scripted{}
 					}
@@ -266,7 +266,7 @@ func TestL2M21AFailedMergeLosesNothing(t *testing.T) {
 
 func TestWatchEndsWithItsCaller(t *testing.T) {
 	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
-		st.server.says(func(exchange.Filter) scripted { return scripted{takes: time.Hour} })
+		st.server.says(func(mcp.Filter) scripted { return scripted{takes: time.Hour} })
 		ctx, cancel := context.WithCancelCause(t.Context())
 		why := errors.New("the client left")
 		time.AfterFunc(time.Second, func() { cancel(why) })
@@ -281,7 +281,7 @@ func TestWatchEndsWithItsCaller(t *testing.T) {
 func TestL2M20WhatIsNotAcknowledgedIn10sIsNotHonored(t *testing.T) {
 	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
 		st.watch(uriTopic("a")).wantHonored("a")
-		st.server.says(func(exchange.Filter) scripted { return scripted{takes: time.Hour} })
+		st.server.says(func(mcp.Filter) scripted { return scripted{takes: time.Hour} })
 		start := time.Now()
 		s := st.watch(uriTopics("a", "b")...).wantHonored("a")
 		if took := time.Since(start); took != interest.Patience {
@@ -325,7 +325,7 @@ func TestL2M23OneRefusedURINarrows(t *testing.T) {
 	}
 	t.Run("all", func(t *testing.T) {
 		onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
-			st.server.says(func(exchange.Filter) scripted { return refusing(-32603, "0")(exchange.Filter{URIs: []string{"0"}}) })
+			st.server.says(func(mcp.Filter) scripted { return refusing(-32603, "0")(mcp.Filter{URIs: []string{"0"}}) })
 			var want []fanout.Topic
 			for i := range 1000 {
 				want = append(want, uriTopic(fmt.Sprint(i)))

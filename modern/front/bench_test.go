@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
@@ -39,7 +39,7 @@ func BenchmarkServeMessage(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				w.status, w.n = 0, 0
-				if f.ServeMessage(w, r, &m, exchange.Share{Principal: "somebody"}); w.status != http.StatusOK || w.n < n {
+				if f.ServeMessage(w, r, &m, mcp.Share{Principal: "somebody"}); w.status != http.StatusOK || w.n < n {
 					b.Fatalf("status %d, %d bytes, want 200 and at least %d", w.status, w.n, n)
 				}
 			}
@@ -64,20 +64,20 @@ func benchHTTP(b *testing.B) *http.Request {
 // benchBack answers everything with one result.
 type benchBack struct{ body []byte }
 
-func (s benchBack) Serve(context.Context, *exchange.Request, exchange.Exchange) (*exchange.Result, error) {
-	return exchange.NewResult(s.body, nil), nil
+func (s benchBack) Serve(context.Context, *mcp.Request, mcp.Caller) (*mcp.Result, error) {
+	return mcp.NewResult(s.body, nil), nil
 }
 
-func (s benchBack) Describe(context.Context, *exchange.Request) (*exchange.Description, error) {
-	return &exchange.Description{}, nil
+func (s benchBack) Describe(context.Context, *mcp.Request) (*mcp.Description, error) {
+	return &mcp.Description{}, nil
 }
 
-func (s benchBack) Listen(context.Context, *exchange.Request, exchange.Filter, *fanout.Mailbox) (exchange.Filter, func(), error) {
-	return exchange.Filter{}, func() {}, io.EOF
+func (s benchBack) Listen(context.Context, *mcp.Request, mcp.Filter, *fanout.Mailbox) (mcp.Filter, func(), error) {
+	return mcp.Filter{}, func() {}, io.EOF
 }
 
-func (s benchBack) admit(req *exchange.Request) error {
-	req.Profile = exchange.Profile{Scope: "peer/0"}
+func (s benchBack) admit(req *mcp.Request) error {
+	req.Profile = mcp.Profile{Scope: "peer/0"}
 	return nil
 }
 

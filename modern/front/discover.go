@@ -4,14 +4,14 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
 // discover answers server/discover from what the upstream says of itself.
 //
 // Spec: 2026-07-28, server/discover.
-func (f *Front) discover(ctx context.Context, req *exchange.Request, p *reply) error {
+func (f *Front) discover(ctx context.Context, req *mcp.Request, p *reply) error {
 	d, err := f.opts.Describer.Describe(ctx, req)
 	if err != nil {
 		return err
@@ -24,7 +24,7 @@ func (f *Front) discover(ctx context.Context, req *exchange.Request, p *reply) e
 	if err != nil {
 		return err
 	}
-	res := exchange.NewResult(body, nil)
+	res := mcp.NewResult(body, nil)
 	res.ServerInfo, res.Cache = d.ServerInfo, d.Cache
 	return p.result(req, res)
 }

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -26,8 +26,8 @@ func checkVersionHeader(h http.Header, m *wire.Message) error {
 // readEnvelope makes a request of a message, or refuses it.
 //
 // Spec: 2026-07-28, basic/index, Per-request protocol fields.
-func (f *Front) readEnvelope(m *wire.Message) (*exchange.Request, error) {
-	req := &exchange.Request{Method: m.Method, Params: m.Params, Extra: m.Extra, Era: spec.Modern}
+func (f *Front) readEnvelope(m *wire.Message) (*mcp.Request, error) {
+	req := &mcp.Request{Method: m.Method, Params: m.Params, Extra: m.Extra, Era: spec.Modern}
 	var version json.RawMessage
 	for k, v := range wire.Members(m.Meta) {
 		switch {
@@ -40,7 +40,7 @@ func (f *Front) readEnvelope(m *wire.Message) (*exchange.Request, error) {
 		case k.Is(spec.MetaLogLevel):
 			req.LogLevel = spec.LogLevel(wire.Unquote(v))
 			if !req.LogLevel.Valid() {
-				return nil, exchange.Refuse(spec.CodeInvalidParams, "_meta[%q] is %s, want one of the eight log levels, such as \"info\"", spec.MetaLogLevel, v)
+				return nil, mcp.Refuse(spec.CodeInvalidParams, "_meta[%q] is %s, want one of the eight log levels, such as \"info\"", spec.MetaLogLevel, v)
 			}
 		case k.Is(spec.MetaProgressToken):
 			req.ProgressToken = v
@@ -78,12 +78,12 @@ func Unsupported(requested spec.Revision, supported []spec.Revision) error {
 	if err != nil {
 		return err
 	}
-	return &exchange.Refusal{Err: &wire.Error{Code: spec.CodeUnsupportedVersion, Message: re.Error(), Data: data}}
+	return &mcp.Refusal{Err: &wire.Error{Code: spec.CodeUnsupportedVersion, Message: re.Error(), Data: data}}
 }
 
 // checkEnvelope refuses an envelope that lacks what the revision requires, or
 // has it in another type.
-func checkEnvelope(req *exchange.Request, version json.RawMessage) error {
+func checkEnvelope(req *mcp.Request, version json.RawMessage) error {
 	var missing []string
 	if len(version) == 0 || version[0] != '"' {
 		missing = append(missing, spec.MetaProtocolVersion+" (a string)")
@@ -92,14 +92,14 @@ func checkEnvelope(req *exchange.Request, version json.RawMessage) error {
 		missing = append(missing, spec.MetaClientCapabilities+" (an object)")
 	}
 	if len(missing) > 0 {
-		return exchange.Refuse(spec.CodeInvalidParams, "params._meta lacks %s", strings.Join(missing, " and "))
+		return mcp.Refuse(spec.CodeInvalidParams, "params._meta lacks %s", strings.Join(missing, " and "))
 	}
 	if req.ClientInfo != nil && !wire.IsObject(req.ClientInfo) {
-		return exchange.Refuse(spec.CodeInvalidParams, "_meta[%q] is not an object", spec.MetaClientInfo)
+		return mcp.Refuse(spec.CodeInvalidParams, "_meta[%q] is not an object", spec.MetaClientInfo)
 	}
 	if t := req.ProgressToken; t != nil {
 		if _, err := wire.ParseID(t); err != nil {
-			return exchange.Refuse(spec.CodeInvalidParams, "_meta.progressToken is neither a string nor a number")
+			return mcp.Refuse(spec.CodeInvalidParams, "_meta.progressToken is neither a string nor a number")
 		}
 	}
 	return nil

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"os"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -18,10 +18,10 @@ var errAnswered = errors.New("the server ended the stream")
 // that only its client can make sense of it becomes a stream: it may never end by
 // itself, so it is counted among the listen streams, and ends when they do.
 //
-// It is the exchange.Exchange of its request.
+// It is the mcp.Caller of its request.
 type extensionCall struct {
 	*reply
-	req    *exchange.Request
+	req    *mcp.Request
 	mail   *fanout.Mailbox // ends when the gateway ends the stream
 	cancel context.CancelCauseFunc
 
@@ -31,7 +31,7 @@ type extensionCall struct {
 }
 
 // serveExtension serves a request whose method is not known here.
-func (f *Front) serveExtension(ctx context.Context, req *exchange.Request, p *reply) error {
+func (f *Front) serveExtension(ctx context.Context, req *mcp.Request, p *reply) error {
 	x := &extensionCall{reply: p, req: req, mail: fanout.NewMailbox(fanout.MailboxOptions{})}
 	ctx, x.cancel = context.WithCancelCause(ctx)
 	defer x.cancel(nil)
@@ -75,9 +75,9 @@ func (x *extensionCall) run(ctx context.Context) throughEnd {
 	}
 }
 
-// Notify implements [exchange.Exchange]. A client that can't be written to ends the
+// Notify implements [mcp.Caller]. A client that can't be written to ends the
 // request.
-func (x *extensionCall) Notify(ctx context.Context, n exchange.Notification) error {
+func (x *extensionCall) Notify(ctx context.Context, n mcp.Notification) error {
 	if spec.UndefinedNotification(n.Method) && x.out.streams() {
 		if err := x.open(ctx); err != nil {
 			x.cancel(err)
@@ -97,7 +97,7 @@ func (x *extensionCall) open(ctx context.Context) error {
 	if x.leave != nil {
 		return nil
 	}
-	_, leave, err := x.f.opts.Feed.Listen(ctx, x.req, exchange.Filter{}, x.mail)
+	_, leave, err := x.f.opts.Feed.Listen(ctx, x.req, mcp.Filter{}, x.mail)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (x *extensionCall) own(params []byte) []byte {
 }
 
 // renamed returns a result under the client's own id, if it has one.
-func (x *extensionCall) renamed(res *exchange.Result) *exchange.Result {
+func (x *extensionCall) renamed(res *mcp.Result) *mcp.Result {
 	if named(res.Body) {
 		res.Body, res.Outline = x.stamped(res.Body), nil
 	}

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
@@ -21,12 +21,12 @@ import (
 // and questions end it; between responses the flight is parked, its handler
 // waiting in Ask, until a retry attaches the next.
 //
-// It is the exchange.Exchange of its request.
+// It is the mcp.Caller of its request.
 type flight struct {
 	// Set by depart, read-only after.
 	hangar *hangar
 	id     uint64
-	req    *exchange.Request
+	req    *mcp.Request
 	bind   [32]byte
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when the handler has returned
@@ -34,13 +34,13 @@ type flight struct {
 	asked chan struct{} // capacity 1: questions wait to be put to the client
 
 	// Written before done is closed, read-only after; res is released by land.
-	res *exchange.Result
+	res *mcp.Result
 	err error
 
 	// mu guards the fields below. It is held for list work only, and may be held
 	// when hangar.mu is taken.
 	mu     sync.Mutex
-	room   exchange.Room   // of the request
+	room   mcp.Room        // of the request
 	reply  *reply          // nil while parked
 	held   heldNotes       // what came while it was
 	token  json.RawMessage // the progress token of the last request attached
@@ -54,8 +54,8 @@ type flight struct {
 // An inquiry is one question that waits for its answer.
 type inquiry struct {
 	key      string
-	question exchange.Question
-	answer   chan exchange.Answer // capacity 1
+	question mcp.InputRequest
+	answer   chan mcp.InputResponse // capacity 1
 }
 
 // expiryGrace is how long a call that expired has to end by itself.
@@ -66,7 +66,7 @@ var errExpired = errors.New("the client did not answer in time")
 
 // Notify passes a message on to the response of the moment, progress under the
 // token of its request. Between responses it is held for the next.
-func (fl *flight) Notify(ctx context.Context, n exchange.Notification) error {
+func (fl *flight) Notify(ctx context.Context, n mcp.Notification) error {
 	fl.mu.Lock()
 	p, token := fl.reply, fl.token
 	isHeld := fl.ended == nil && fl.held.take(n)
@@ -82,7 +82,7 @@ func (fl *flight) Notify(ctx context.Context, n exchange.Notification) error {
 }
 
 // tell sends a message on a response, which may be nil.
-func (fl *flight) tell(ctx context.Context, p *reply, token json.RawMessage, n exchange.Notification) error {
+func (fl *flight) tell(ctx context.Context, p *reply, token json.RawMessage, n mcp.Notification) error {
 	isProgress := n.Method == spec.NotifyProgress
 	if p == nil || isProgress && token == nil {
 		fl.hangar.f.opts.Metrics.Dropped("call is parked")
@@ -121,18 +121,18 @@ func (fl *flight) reportLost(n int) {
 		fl.hangar.f.opts.Metrics.Dropped("call is parked")
 	}
 	fl.hangar.f.opts.Logger.Warn("messages of a call that waits for answers were lost", "upstream", fl.hangar.f.opts.Name,
-		"method", fl.req.Method, "messages", n, "limit", exchange.MaxBacklog)
+		"method", fl.req.Method, "messages", n, "limit", mcp.MaxBacklog)
 }
 
-// Ask puts questions to the client with the next input_required and waits for
+// RequestInput puts questions to the client with the next input_required and waits for
 // the answers. A question whose ctx ends leaves the round.
-func (fl *flight) Ask(ctx context.Context, qs []exchange.Question) ([]exchange.Answer, error) {
+func (fl *flight) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([]mcp.InputResponse, error) {
 	waiting, err := fl.pose(qs)
 	if err != nil {
 		return nil, err
 	}
 	defer fl.withdraw(waiting)
-	answers := make([]exchange.Answer, len(waiting))
+	answers := make([]mcp.InputResponse, len(waiting))
 	for i, q := range waiting {
 		select {
 		case answers[i] = <-q.answer:
@@ -143,7 +143,7 @@ func (fl *flight) Ask(ctx context.Context, qs []exchange.Question) ([]exchange.A
 	return answers, nil
 }
 
-func (fl *flight) pose(qs []exchange.Question) ([]*inquiry, error) {
+func (fl *flight) pose(qs []mcp.InputRequest) ([]*inquiry, error) {
 	fl.mu.Lock()
 	defer fl.mu.Unlock()
 	if fl.ended != nil {
@@ -155,7 +155,7 @@ func (fl *flight) pose(qs []exchange.Question) ([]*inquiry, error) {
 	waiting := make([]*inquiry, len(qs))
 	for i, q := range qs {
 		fl.keys++
-		waiting[i] = &inquiry{key: fmt.Sprintf("q%d", fl.keys), question: q, answer: make(chan exchange.Answer, 1)}
+		waiting[i] = &inquiry{key: fmt.Sprintf("q%d", fl.keys), question: q, answer: make(chan mcp.InputResponse, 1)}
 	}
 	fl.open = append(fl.open, waiting...)
 	fl.knockLocked()
@@ -185,7 +185,7 @@ func (fl *flight) run(ctx context.Context) {
 // attend is a response's part in a flight: it returns when the flight has ended,
 // when its questions have ended the response, or when the client has gone,
 // which cancels the request.
-func (fl *flight) attend(ctx context.Context, req *exchange.Request, p *reply) error {
+func (fl *flight) attend(ctx context.Context, req *mcp.Request, p *reply) error {
 	stop := p.out.keepAlive()
 	defer stop()
 	fl.deliver(ctx, p)
@@ -246,7 +246,7 @@ func (fl *flight) park() []byte {
 
 // resume gives a round's answers to the handler and attaches the next response.
 // It refuses a round that was answered before.
-func (fl *flight) resume(req *exchange.Request, round uint32, p *reply) error {
+func (fl *flight) resume(req *mcp.Request, round uint32, p *reply) error {
 	responses := wire.Get(req.Params, "inputResponses")
 	fl.mu.Lock()
 	defer fl.mu.Unlock()
@@ -261,7 +261,7 @@ func (fl *flight) resume(req *exchange.Request, round uint32, p *reply) error {
 		if !protocol.WellFormed(q.question.Method, text) {
 			return false // it is asked for again
 		}
-		q.answer <- exchange.Answer{Result: slices.Clone(text)}
+		q.answer <- mcp.InputResponse{Result: slices.Clone(text)}
 		return true
 	})
 	if len(fl.open) > 0 {
@@ -271,7 +271,7 @@ func (fl *flight) resume(req *exchange.Request, round uint32, p *reply) error {
 }
 
 // land writes what the handler returned, and lets go of the flight.
-func (fl *flight) land(req *exchange.Request, p *reply) error {
+func (fl *flight) land(req *mcp.Request, p *reply) error {
 	fl.close(errFinished)
 	fl.hangar.remove(fl)
 	if fl.err != nil {
@@ -338,9 +338,9 @@ func (fl *flight) vacate() {
 }
 
 // unanswered is the answer to a question that nobody will answer.
-func unanswered(method string, cause error) exchange.Answer {
+func unanswered(method string, cause error) mcp.InputResponse {
 	if method == spec.MethodElicit {
-		return exchange.Answer{Result: []byte(`{"action":"cancel"}`)}
+		return mcp.InputResponse{Result: []byte(`{"action":"cancel"}`)}
 	}
-	return exchange.Answer{Err: wire.Errorf(spec.CodeInternal, "no answer from the client: %v", cause)}
+	return mcp.InputResponse{Err: wire.Errorf(spec.CodeInternal, "no answer from the client: %v", cause)}
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -47,13 +47,13 @@ type Options struct {
 	Name string
 	// Handler serves requests, Describer discovery, Feed listen streams.
 	// Required.
-	Handler   exchange.Handler
-	Describer exchange.Describer
-	Feed      exchange.Feed
+	Handler   mcp.Handler
+	Describer mcp.Describer
+	Feed      mcp.Feed
 	// Admit puts a checked request into its profile, or refuses it. Required.
-	Admit func(*exchange.Request) error
+	Admit func(*mcp.Request) error
 	// Memory is taken from for what is kept. Nil means that there is no bound.
-	Memory exchange.Memory
+	Memory mcp.Memory
 
 	// Revisions are all that the endpoint serves, newest first, for discovery
 	// and for refusals. Empty means the modern ones.
@@ -148,14 +148,14 @@ func New(opts Options) (*Front, error) {
 
 // Close ends the calls that wait for their clients' answers, and waits for them.
 // Requests and listen streams must have ended.
-func (f *Front) Close() { f.hangar.close(exchange.ErrShutdown) }
+func (f *Front) Close() { f.hangar.close(mcp.ErrShutdown) }
 
 // ServeMessage serves one posted request or notification whose envelope or
 // header is modern. share is that of whoever posted it. It returns when the answer
 // was written; a listen stream may go on, see [Options.Streams].
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Sending Messages.
-func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Message, share exchange.Share) {
+func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Message, share mcp.Share) {
 	if m.Kind() == wire.Notification {
 		// Nothing a client can notify over HTTP means anything here: to cancel
 		// is to close the response, and ids in notifications/cancelled are
@@ -187,7 +187,7 @@ func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Mes
 
 // admit checks a request against its own envelope and headers, and puts it into
 // its profile. h is nil where messages have no headers.
-func (f *Front) admit(h http.Header, m *wire.Message, share exchange.Share) (*exchange.Request, error) {
+func (f *Front) admit(h http.Header, m *wire.Message, share mcp.Share) (*mcp.Request, error) {
 	if h != nil {
 		if err := checkVersionHeader(h, m); err != nil {
 			return nil, err
@@ -201,7 +201,7 @@ func (f *Front) admit(h http.Header, m *wire.Message, share exchange.Share) (*ex
 		return nil, err
 	}
 	if !f.exists(m.Method) {
-		return nil, exchange.Refuse(spec.CodeMethodNotFound,
+		return nil, mcp.Refuse(spec.CodeMethodNotFound,
 			"method %q does not exist in revision %s", m.Method, req.Revision)
 	}
 	if err := checkName(h, m); err != nil {
@@ -224,7 +224,7 @@ func (f *Front) exists(method string) bool {
 
 // serve has an admitted request served. An error is the response, unless there was
 // one already.
-func (f *Front) serve(ctx context.Context, req *exchange.Request, p *reply) error {
+func (f *Front) serve(ctx context.Context, req *mcp.Request, p *reply) error {
 	switch req.Method {
 	case spec.MethodListen:
 		return f.listen(ctx, req, p)

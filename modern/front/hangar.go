@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -22,7 +22,7 @@ type hangar struct {
 	mu      sync.Mutex
 	flights map[uint64]*flight
 	booked  map[*flight]struct{}
-	each    map[exchange.Share]int // of booked
+	each    map[mcp.Share]int // of booked
 	closed  bool
 
 	running sync.WaitGroup // handlers
@@ -33,12 +33,12 @@ func newHangar(f *Front) *hangar {
 		f:       f,
 		flights: make(map[uint64]*flight),
 		booked:  make(map[*flight]struct{}),
-		each:    make(map[exchange.Share]int),
+		each:    make(map[mcp.Share]int),
 	}
 }
 
 // askable reports whether a client can be asked anything.
-func askable(req *exchange.Request) bool {
+func askable(req *mcp.Request) bool {
 	for k := range wire.Members(req.Capabilities) {
 		if k.Is("elicitation") || k.Is("sampling") || k.Is("roots") {
 			return true
@@ -49,8 +49,8 @@ func askable(req *exchange.Request) bool {
 
 // depart starts a flight that serves req, with p attached. It does not end with
 // the request's context, but with cancel.
-func (h *hangar) depart(ctx context.Context, req *exchange.Request, p *reply) (*flight, error) {
-	room, err := exchange.Take(h.f.opts.Memory, req.Share, flightSize+len(req.Params))
+func (h *hangar) depart(ctx context.Context, req *mcp.Request, p *reply) (*flight, error) {
+	room, err := mcp.Take(h.f.opts.Memory, req.Share, flightSize+len(req.Params))
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (h *hangar) depart(ctx context.Context, req *exchange.Request, p *reply) (*
 		done:   make(chan struct{}),
 		asked:  make(chan struct{}, 1),
 		room:   room,
-		held:   heldNotes{notes: exchange.Backlog{Room: exchange.NewRoom(h.f.opts.Memory, req.Share)}},
+		held:   heldNotes{notes: mcp.Backlog{Room: mcp.NewRoom(h.f.opts.Memory, req.Share)}},
 		reply:  p,
 		token:  req.ProgressToken,
 	}
@@ -73,7 +73,7 @@ func (h *hangar) depart(ctx context.Context, req *exchange.Request, p *reply) (*
 	if h.closed {
 		cancel(nil)
 		room.Release()
-		return nil, exchange.RefuseForNow("mcpbridge is shutting down; try again in a moment")
+		return nil, mcp.RefuseForNow("mcpbridge is shutting down; try again in a moment")
 	}
 	h.flights[fl.id] = fl
 	h.running.Go(func() { fl.run(ctx) }) // ends with the handler; close cancels it
@@ -82,7 +82,7 @@ func (h *hangar) depart(ctx context.Context, req *exchange.Request, p *reply) (*
 
 // find returns the flight that a request's state names, if the state is for this
 // request.
-func (h *hangar) find(req *exchange.Request) (*flight, State, error) {
+func (h *hangar) find(req *mcp.Request) (*flight, State, error) {
 	text, ok := wire.GetString(req.Params, "requestState")
 	if !ok {
 		return nil, State{}, ErrBadState
@@ -127,7 +127,7 @@ func (h *hangar) book(fl *flight) error {
 func (h *hangar) full(limit *limits.Limit, most int) error {
 	h.f.opts.Metrics.Limit(limit.Key)
 	h.f.opts.Logger.Warn("question refused: too many calls wait for answers", "upstream", h.f.opts.Name, "limit", most, "key", limit.Key)
-	return exchange.RefuseForNow("%d calls wait for their clients' answers, the limit; try again later, or %s", most, limit.Raise())
+	return mcp.RefuseForNow("%d calls wait for their clients' answers, the limit; try again later, or %s", most, limit.Raise())
 }
 
 func (h *hangar) remove(fl *flight) {
@@ -163,7 +163,7 @@ func (h *hangar) close(cause error) {
 
 // serverInfo returns what the upstream has said of itself. A context that has
 // ended asks for what is known, without troubling the upstream.
-func (h *hangar) serverInfo(req *exchange.Request) json.RawMessage {
+func (h *hangar) serverInfo(req *mcp.Request) json.RawMessage {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if d, err := h.f.opts.Describer.Describe(ctx, req); err == nil {

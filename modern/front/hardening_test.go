@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
@@ -33,7 +33,7 @@ func overSocket(t *testing.T, s *moderntest.Script) *socketFront {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		f.ServeMessage(w, r, &m, exchange.Share{Principal: "ada"})
+		f.ServeMessage(w, r, &m, mcp.Share{Principal: "ada"})
 	}))
 	t.Cleanup(srv.Close)
 	return &socketFront{t, srv}
@@ -105,12 +105,12 @@ func TestNameReadTwoWaysIsRefused(t *testing.T) {
 // those that were used, to refuse the same again, is passed by.
 func TestStateIsStrictBase64(t *testing.T) {
 	s := moderntest.NewScript()
-	s.OnServe = func(ctx context.Context, _ *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
-		a, err := x.Ask(ctx, []exchange.Question{{Method: spec.MethodElicit, Params: []byte(`{"message":"m","requestedSchema":{"type":"object","properties":{}}}`)}})
+	s.OnServe = func(ctx context.Context, _ *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
+		a, err := x.RequestInput(ctx, []mcp.InputRequest{{Method: spec.MethodElicit, Params: []byte(`{"message":"m","requestedSchema":{"type":"object","properties":{}}}`)}})
 		if err != nil {
 			return nil, err
 		}
-		return exchange.NewResult(fmt.Appendf(nil, `{"content":[],"structuredContent":%s}`, a[0].Result), nil), nil
+		return mcp.NewResult(fmt.Appendf(nil, `{"content":[],"structuredContent":%s}`, a[0].Result), nil), nil
 	}
 	f := overSocket(t, s)
 	const canBeAsked = `{"elicitation":{"form":{}}}`

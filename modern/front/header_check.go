@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"unicode/utf8"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
@@ -33,7 +33,7 @@ func checkName(h http.Header, m *wire.Message) error {
 	}
 	name, ok := wire.GetString(m.Params, member)
 	if !ok {
-		return exchange.Refuse(spec.CodeInvalidParams, "params.%s is missing or not a string", member)
+		return mcp.Refuse(spec.CodeInvalidParams, "params.%s is missing or not a string", member)
 	}
 	if h == nil || spec.OnTask(m.Method) && len(h[spec.HeaderName]) == 0 {
 		return nil
@@ -52,7 +52,7 @@ func checkName(h http.Header, m *wire.Message) error {
 // unverified returns the headers of a request that only its server can judge: the
 // parameters of a tool that nothing is known of, and what a method that nothing is known
 // of is about.
-func (f *Front) unverified(h http.Header, req *exchange.Request) map[string][]string {
+func (f *Front) unverified(h http.Header, req *mcp.Request) map[string][]string {
 	if spec.Defined(req.Method) || spec.OnTask(req.Method) {
 		return f.unverifiedParams(h, req)
 	}
@@ -87,14 +87,14 @@ func checkHeader(h http.Header, name, want string) error {
 func single(h http.Header, name string) (string, error) {
 	switch values := h[name]; len(values) {
 	case 0:
-		return "", exchange.Refuse(spec.CodeHeaderMismatch, "header %s is missing", name)
+		return "", mcp.Refuse(spec.CodeHeaderMismatch, "header %s is missing", name)
 	case 1:
 		return values[0], nil
 	default:
-		return "", exchange.Refuse(spec.CodeHeaderMismatch, "header %s is there %d times, want it once", name, len(values))
+		return "", mcp.Refuse(spec.CodeHeaderMismatch, "header %s is there %d times, want it once", name, len(values))
 	}
 }
 
 func mismatch(name, got, want string) error {
-	return exchange.Refuse(spec.CodeHeaderMismatch, "header %s says %q, the body says %q", name, got, want)
+	return mcp.Refuse(spec.CodeHeaderMismatch, "header %s says %q, the body says %q", name, got, want)
 }

@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/budget"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-func heldNote(method string, n int) exchange.Notification {
-	return exchange.Notification{Method: method, Params: fmt.Append(nil, n)}
+func heldNote(method string, n int) mcp.Notification {
+	return mcp.Notification{Method: method, Params: fmt.Append(nil, n)}
 }
 
 // What waits for a parked call is bounded: the newest progress outdates the one before
@@ -22,7 +22,7 @@ func TestM2L17HeldNotesAreBounded(t *testing.T) {
 		t.Error("a message was held although none are")
 	}
 	h.on = true
-	for n := range exchange.MaxBacklog - 1 {
+	for n := range mcp.MaxBacklog - 1 {
 		h.take(heldNote(spec.NotifyMessage, n))
 	}
 	for n := range 3 {
@@ -33,8 +33,8 @@ func TestM2L17HeldNotesAreBounded(t *testing.T) {
 	}
 	notes, lost := h.release()
 	last := notes[len(notes)-1]
-	if len(notes) != exchange.MaxBacklog || lost != 2 || last.Method != spec.NotifyProgress || string(last.Params) != "2" {
-		t.Errorf("%d notes, %d lost, the last is %s %s; want %d, 2, and the newest progress", len(notes), lost, last.Method, last.Params, exchange.MaxBacklog)
+	if len(notes) != mcp.MaxBacklog || lost != 2 || last.Method != spec.NotifyProgress || string(last.Params) != "2" {
+		t.Errorf("%d notes, %d lost, the last is %s %s; want %d, 2, and the newest progress", len(notes), lost, last.Method, last.Params, mcp.MaxBacklog)
 	}
 	if !h.take(heldNote(spec.NotifyMessage, 1)) {
 		t.Error("a message overtakes those that are being delivered")
@@ -59,8 +59,8 @@ func TestM2L17HeldNotesAreCopies(t *testing.T) {
 // What is held is memory: a message that there is none for is lost, which is told of.
 func TestHeldNotesDrawOnTheMemory(t *testing.T) {
 	account := budget.New(1 << 20).Account("ada")
-	h := heldNotes{on: true, notes: exchange.Backlog{Room: exchange.NewRoom(oneAccount{account}, exchange.Share{})}}
-	big := exchange.Notification{Method: spec.NotifyMessage, Params: make([]byte, 100<<10)}
+	h := heldNotes{on: true, notes: mcp.Backlog{Room: mcp.NewRoom(oneAccount{account}, mcp.Share{})}}
+	big := mcp.Notification{Method: spec.NotifyMessage, Params: make([]byte, 100<<10)}
 	for range 10 {
 		h.take(big)
 	}
@@ -77,5 +77,5 @@ func TestHeldNotesDrawOnTheMemory(t *testing.T) {
 // oneAccount is a memory of one account.
 type oneAccount struct{ a *budget.Account }
 
-func (m oneAccount) Account(exchange.Share) *budget.Account { return m.a }
-func (m oneAccount) Refuse() error                          { return errors.New("no memory") }
+func (m oneAccount) Account(mcp.Share) *budget.Account { return m.a }
+func (m oneAccount) Refuse() error                     { return errors.New("no memory") }

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -14,7 +14,7 @@ import (
 // and the answers to them pass, with its own requestState.
 //
 // Spec: 2026-07-28, basic/patterns/mrtr, Supported Requests.
-func (f *Front) parks(ctx context.Context, req *exchange.Request) bool {
+func (f *Front) parks(ctx context.Context, req *mcp.Request) bool {
 	if !spec.MayAsk(req.Method) {
 		return false
 	}
@@ -36,7 +36,7 @@ func (f *Front) parks(ctx context.Context, req *exchange.Request) bool {
 // kind, or the retry that brings answers.
 //
 // Spec: 2026-07-28, basic/patterns/mrtr, Basic Workflow.
-func (f *Front) serveAskable(ctx context.Context, req *exchange.Request, p *reply) error {
+func (f *Front) serveAskable(ctx context.Context, req *mcp.Request, p *reply) error {
 	if wire.Get(req.Params, "requestState") == nil {
 		fl, err := f.hangar.depart(ctx, req, p)
 		if err != nil {

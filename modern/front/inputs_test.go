@@ -3,7 +3,7 @@ package front
 import (
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -12,8 +12,8 @@ import (
 // the params it came with, and with empty ones if it had none.
 func TestM2L16QuestionsHaveParams(t *testing.T) {
 	open := []*inquiry{
-		{key: "q1", question: exchange.Question{Method: spec.MethodRootsList}},
-		{key: "q2", question: exchange.Question{Method: spec.MethodElicit, Params: []byte(`{"message":"m"}`)}},
+		{key: "q1", question: mcp.InputRequest{Method: spec.MethodRootsList}},
+		{key: "q2", question: mcp.InputRequest{Method: spec.MethodElicit, Params: []byte(`{"message":"m"}`)}},
 	}
 	got := string(appendInputRequired(nil, wire.NumberID(7), open, "state", nil))
 	const want = `{"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required","inputRequests":{` +

@@ -6,9 +6,9 @@ import (
 	"os"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
@@ -23,7 +23,7 @@ const (
 // listen serves subscriptions/listen.
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions.
-func (f *Front) listen(ctx context.Context, req *exchange.Request, p *reply) error {
+func (f *Front) listen(ctx context.Context, req *mcp.Request, p *reply) error {
 	want, err := f.readFilter(req)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (f *Front) listen(ctx context.Context, req *exchange.Request, p *reply) err
 	}
 	mail := fanout.NewMailbox(fanout.MailboxOptions{})
 	return p.out.listen(ctx, mail, func(ctx context.Context, p *reply) error {
-		room, err := exchange.Take(f.opts.Memory, req.Share, streamSize+len(req.Params))
+		room, err := mcp.Take(f.opts.Memory, req.Share, streamSize+len(req.Params))
 		if err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func (f *Front) listen(ctx context.Context, req *exchange.Request, p *reply) err
 }
 
 // readFilter returns the filter of a listen request, or refuses it.
-func (f *Front) readFilter(req *exchange.Request) (exchange.Filter, error) {
+func (f *Front) readFilter(req *mcp.Request) (mcp.Filter, error) {
 	want, err := protocol.ReadFilter(wire.Get(req.Params, "notifications"))
 	if err != nil {
 		return want, err
@@ -63,7 +63,7 @@ func (f *Front) readFilter(req *exchange.Request) (exchange.Filter, error) {
 	if n := len(want.URIs); n > f.opts.MaxTopics {
 		f.opts.Metrics.Limit(limits.ListenTopics.Key)
 		f.opts.Logger.Warn("listen stream refused: too many resources", "upstream", f.opts.Name, "want", n, "limit", f.opts.MaxTopics)
-		return want, exchange.Refuse(spec.CodeInvalidParams, "%d resources in one listen request, the limit is %d; open several streams, or %s", n, f.opts.MaxTopics, limits.ListenTopics.Raise())
+		return want, mcp.Refuse(spec.CodeInvalidParams, "%d resources in one listen request, the limit is %d; open several streams, or %s", n, f.opts.MaxTopics, limits.ListenTopics.Raise())
 	}
 	return want, nil
 }
@@ -76,8 +76,8 @@ type stream struct {
 	mail *fanout.Mailbox
 
 	// Whose it is.
-	principal exchange.Principal
-	profile   exchange.Profile
+	principal mcp.Principal
+	profile   mcp.Profile
 }
 
 func (s *stream) reportStale() {
@@ -88,7 +88,7 @@ func (s *stream) reportStale() {
 
 // run writes the acknowledgment and then what arrives, until the client leaves
 // (an error) or the stream is ended (its result was written).
-func (s *stream) run(ctx context.Context, honored exchange.Filter) error {
+func (s *stream) run(ctx context.Context, honored mcp.Filter) error {
 	if err := s.acknowledge(honored); err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (s *stream) run(ctx context.Context, honored exchange.Filter) error {
 	}
 }
 
-func (s *stream) acknowledge(honored exchange.Filter) error {
+func (s *stream) acknowledge(honored mcp.Filter) error {
 	ack := buffers.get()
 	defer buffers.put(ack)
 	*ack = appendAck((*ack)[:0], honored, s.p.id)
@@ -139,7 +139,7 @@ func (s *stream) drain(ctx context.Context) (ended bool, err error) {
 	return ended, err
 }
 
-func appendAck(dst []byte, honored exchange.Filter, id wire.ID) []byte {
+func appendAck(dst []byte, honored mcp.Filter, id wire.ID) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":`...)
 	dst = protocol.AppendFilter(dst, honored)
 	return append(appendStamp(append(dst, ','), nil, id), "}}"...)
@@ -185,7 +185,7 @@ func appendStamp(dst, foreign []byte, id wire.ID) []byte {
 func (s *stream) appendEnd(ctx context.Context, dst []byte) []byte {
 	dst = append(s.p.id.Append(append(dst, `{"jsonrpc":"2.0","id":`...)), `,"result":{"resultType":"complete",`...)
 	var info []byte
-	req := &exchange.Request{Method: spec.MethodListen, Era: spec.Modern, Principal: s.principal, Profile: s.profile}
+	req := &mcp.Request{Method: spec.MethodListen, Era: spec.Modern, Principal: s.principal, Profile: s.profile}
 	if d, err := s.f.opts.Describer.Describe(ctx, req); err == nil && d.ServerInfo != nil {
 		info = wire.AppendEdited(nil, nil, wire.Edit{Name: spec.MetaServerInfo, Value: d.ServerInfo})
 	}

@@ -6,8 +6,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -38,7 +38,7 @@ func withoutTasks(params []byte) []byte {
 
 // passesFilter reports whether a listen request gets a stream of its own upstream: its
 // filter has members of extensions, and the server is of an era that has these.
-func (f *Front) passesFilter(ctx context.Context, req *exchange.Request) bool {
+func (f *Front) passesFilter(ctx context.Context, req *mcp.Request) bool {
 	if !extended(wire.Get(req.Params, "notifications")) {
 		return false
 	}
@@ -52,17 +52,17 @@ func (f *Front) passesFilter(ctx context.Context, req *exchange.Request) bool {
 
 // listenThrough serves a listen request by a stream of its own upstream. Its messages
 // pass as they are, under the client's own subscription id.
-func (f *Front) listenThrough(ctx context.Context, req *exchange.Request, p *reply) error {
+func (f *Front) listenThrough(ctx context.Context, req *mcp.Request, p *reply) error {
 	mail := fanout.NewMailbox(fanout.MailboxOptions{})
 	return p.out.listen(ctx, mail, func(ctx context.Context, p *reply) error {
 		return (&throughStream{reply: p, mail: mail}).serve(ctx, req)
 	})
 }
 
-func (s *throughStream) serve(ctx context.Context, req *exchange.Request) error {
+func (s *throughStream) serve(ctx context.Context, req *mcp.Request) error {
 	f, p := s.f, s.reply
 	// Without a topic the stream is counted, and ended with the others.
-	_, leave, err := f.opts.Feed.Listen(ctx, req, exchange.Filter{}, s.mail)
+	_, leave, err := f.opts.Feed.Listen(ctx, req, mcp.Filter{}, s.mail)
 	if err != nil {
 		return err
 	}
@@ -94,21 +94,21 @@ var errStreamEnded = errors.New("the stream was ended")
 
 // A throughEnd is how a stream ended upstream. res is nil if err is not.
 type throughEnd struct {
-	res *exchange.Result
+	res *mcp.Result
 	err error
 }
 
 // A throughStream is a listen stream with one of its own upstream. It is the
-// exchange.Exchange of its request.
+// mcp.Caller of its request.
 type throughStream struct {
 	*reply
 	mail   *fanout.Mailbox // ends when the gateway ends the stream
 	cancel context.CancelCauseFunc
 }
 
-// Notify implements [exchange.Exchange]. A client that can't be written to ends the
+// Notify implements [mcp.Caller]. A client that can't be written to ends the
 // stream.
-func (s *throughStream) Notify(ctx context.Context, n exchange.Notification) error {
+func (s *throughStream) Notify(ctx context.Context, n mcp.Notification) error {
 	n.Params = s.stamped(n.Params)
 	err := s.reply.Notify(ctx, n)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -23,7 +23,7 @@ func TestS01PlainFiltersAreShared(t *testing.T) {
 	} {
 		t.Run("S-01 "+c.name, func(t *testing.T) {
 			s := moderntest.NewScript()
-			s.OnServe = func(context.Context, *exchange.Request, exchange.Exchange) (*exchange.Result, error) {
+			s.OnServe = func(context.Context, *mcp.Request, mcp.Caller) (*mcp.Result, error) {
 				t.Error("the request went upstream as it is")
 				return nil, io.EOF
 			}

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
@@ -14,7 +14,7 @@ import (
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Server Behavior for Custom
 // Headers.
-func (f *Front) checkParams(h http.Header, req *exchange.Request) error {
+func (f *Front) checkParams(h http.Header, req *mcp.Request) error {
 	if req.Method != spec.MethodToolsCall || f.schemas.Empty() {
 		return nil
 	}
@@ -31,7 +31,7 @@ func (f *Front) checkParams(h http.Header, req *exchange.Request) error {
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Server Behavior for Custom
 // Headers.
-func (f *Front) unverifiedParams(h http.Header, req *exchange.Request) (headers map[string][]string) {
+func (f *Front) unverifiedParams(h http.Header, req *mcp.Request) (headers map[string][]string) {
 	if req.Method != spec.MethodToolsCall {
 		return nil
 	}
@@ -54,13 +54,13 @@ func (f *Front) unverifiedParams(h http.Header, req *exchange.Request) (headers 
 func checkMirror(m protocol.Mirror, h http.Header, value []byte) error {
 	for _, name := range m.Path {
 		if err := wire.CheckUnique(value); err != nil {
-			return exchange.Refuse(spec.CodeInvalidRequest, "arguments: %v", err)
+			return mcp.Refuse(spec.CodeInvalidRequest, "arguments: %v", err)
 		}
 		value = wire.Get(value, name)
 	}
 	if len(value) == 0 || wire.IsNull(value) {
 		if len(h[m.Header]) > 0 {
-			return exchange.Refuse(spec.CodeHeaderMismatch, "header %s is there, its argument is not", m.Header)
+			return mcp.Refuse(spec.CodeHeaderMismatch, "header %s is there, its argument is not", m.Header)
 		}
 		return nil
 	}

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -23,7 +23,7 @@ type Pipe struct {
 	// Set by OpenPipe, read-only after.
 	f     *Front
 	write func(msg []byte) error
-	share exchange.Share
+	share mcp.Share
 	idle  chan struct{} // closed when no call is left, nor will be
 
 	// mu guards the fields below, and those of calls that say so. It is held for
@@ -37,7 +37,7 @@ type Pipe struct {
 // OpenPipe returns a Pipe that serves the principal of share. send sends one message, and keeps
 // nothing of it; it is called for many requests at once, and must return in bounded
 // time. After an error of send nobody can be answered: the caller closes the Pipe.
-func (f *Front) OpenPipe(send func(msg []byte) error, share exchange.Share) *Pipe {
+func (f *Front) OpenPipe(send func(msg []byte) error, share mcp.Share) *Pipe {
 	return &Pipe{f: f, write: send, share: share, idle: make(chan struct{}), calls: make(map[wire.ID]*pipeCall)}
 }
 
@@ -86,7 +86,7 @@ func (p *Pipe) Cancel(m *wire.Message) bool {
 func (p *Pipe) Shutdown(ctx context.Context) error {
 	_, streams := p.end()
 	for _, mail := range streams {
-		mail.End(exchange.ErrShutdown)
+		mail.End(mcp.ErrShutdown)
 	}
 	select {
 	case <-p.idle:
@@ -101,7 +101,7 @@ func (p *Pipe) Shutdown(ctx context.Context) error {
 func (p *Pipe) Close() {
 	calls, _ := p.end()
 	for _, c := range calls {
-		c.cancel(exchange.ErrShutdown)
+		c.cancel(mcp.ErrShutdown)
 	}
 	<-p.idle
 }
@@ -132,7 +132,7 @@ func (p *Pipe) call(m *wire.Message) {
 	if err != nil {
 		cancel(err)
 		// Who can't be answered is found out by whoever reads from it.
-		_ = p.write(wire.AppendError(nil, m.ID, exchange.WireError(err)))
+		_ = p.write(wire.AppendError(nil, m.ID, mcp.WireError(err)))
 		return
 	}
 	go c.run(ctx, m, former) // ends with its handler; Close cancels it, and waits
@@ -140,7 +140,7 @@ func (p *Pipe) call(m *wire.Message) {
 
 // admit takes memory for a request and counts it in, or refuses it.
 func (p *Pipe) admit(c *pipeCall, m *wire.Message) (former <-chan struct{}, err error) {
-	if c.room, err = exchange.Take(p.f.opts.Memory, p.share, len(m.Text)); err != nil {
+	if c.room, err = mcp.Take(p.f.opts.Memory, p.share, len(m.Text)); err != nil {
 		return nil, err
 	}
 	if former, err = p.enter(c); err != nil {
@@ -157,13 +157,13 @@ func (p *Pipe) enter(c *pipeCall) (former <-chan struct{}, err error) {
 	same := p.calls[c.id]
 	switch {
 	case p.closed:
-		return nil, exchange.Refuse(spec.CodeInternal, "%v", exchange.ErrShutdown)
+		return nil, mcp.Refuse(spec.CodeInternal, "%v", mcp.ErrShutdown)
 	case same != nil && !same.over:
-		return nil, exchange.Refuse(spec.CodeInvalidRequest, "a request with id %s is in flight on this connection; give each its own", c.id)
+		return nil, mcp.Refuse(spec.CodeInvalidRequest, "a request with id %s is in flight on this connection; give each its own", c.id)
 	case p.running >= p.f.opts.MaxInFlight:
 		p.f.opts.Metrics.Limit("in_flight")
 		p.f.opts.Logger.Warn("request refused: too many are in flight on its connection", "upstream", p.f.opts.Name, "limit", p.f.opts.MaxInFlight)
-		return nil, exchange.RefuseForNow("%d requests are in flight on this connection, the limit; wait for some to end", p.running)
+		return nil, mcp.RefuseForNow("%d requests are in flight on this connection, the limit; wait for some to end", p.running)
 	case same != nil:
 		former = same.done
 	}

@@ -3,8 +3,8 @@ package front
 import (
 	"context"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -15,7 +15,7 @@ type pipeCall struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when nothing of it is left
 
-	room exchange.Room // of the request
+	room mcp.Room // of the request
 
 	// Guarded by Pipe.mu.
 	over bool            // answered or cancelled: nothing is sent any more
@@ -74,7 +74,7 @@ func (c *pipeCall) opened(mail *fanout.Mailbox) (shared bool) {
 	closed := c.pipe.closed
 	c.pipe.mu.Unlock()
 	if closed {
-		mail.End(exchange.ErrShutdown)
+		mail.End(mcp.ErrShutdown)
 	}
 	return true
 }

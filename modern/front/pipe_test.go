@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -16,7 +16,7 @@ func TestPipeAnswersOutOfOrder(t *testing.T) {
 	s := moderntest.NewScript()
 	release := make(chan struct{})
 	quick := s.OnServe
-	s.OnServe = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+	s.OnServe = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
 		if name, _ := wire.GetString(req.Params, "name"); name == "slow" {
 			<-release
 		}
@@ -111,7 +111,7 @@ func TestM2L38PipeShutdown(t *testing.T) {
 		s := moderntest.NewScript()
 		release := make(chan struct{})
 		quick := s.OnServe
-		s.OnServe = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+		s.OnServe = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
 			<-release
 			return quick(ctx, req, x)
 		}
@@ -141,10 +141,10 @@ func TestF11CancelledRequestsStayUnanswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := moderntest.NewScript()
 		causes := make(chan error, 1)
-		s.OnServe = func(ctx context.Context, _ *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+		s.OnServe = func(ctx context.Context, _ *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
 			<-ctx.Done()
 			causes <- context.Cause(ctx)
-			_ = x.Notify(ctx, exchange.Notification{Method: "notifications/progress", Params: []byte("{}")})
+			_ = x.Notify(ctx, mcp.Notification{Method: "notifications/progress", Params: []byte("{}")})
 			return nil, context.Cause(ctx)
 		}
 		l := lineOf(t, frontOf(t, s, nil))
@@ -169,7 +169,7 @@ func TestF11CancelledRequestsStayUnanswered(t *testing.T) {
 func TestF09ClosedPipeCancels(t *testing.T) {
 	s := moderntest.NewScript()
 	ended := make(chan struct{})
-	s.OnServe = func(ctx context.Context, _ *exchange.Request, _ exchange.Exchange) (*exchange.Result, error) {
+	s.OnServe = func(ctx context.Context, _ *mcp.Request, _ mcp.Caller) (*mcp.Result, error) {
 		defer close(ended)
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
@@ -188,7 +188,7 @@ func TestF09ClosedPipeCancels(t *testing.T) {
 
 func TestPipeBounds(t *testing.T) {
 	s := moderntest.NewScript()
-	s.OnServe = func(ctx context.Context, _ *exchange.Request, _ exchange.Exchange) (*exchange.Result, error) {
+	s.OnServe = func(ctx context.Context, _ *mcp.Request, _ mcp.Caller) (*mcp.Result, error) {
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	}
@@ -219,7 +219,7 @@ func TestPipeIDsAreFreeOnceAnswered(t *testing.T) {
 		m, _ := wire.Parse([]byte(moderntest.Request("1", "tools/call", "{}", `,"name":"again"`)), wire.Options{})
 		p.Serve(&m) // while the answer is still being written
 		return nil
-	}, exchange.Share{Principal: "ada"})
+	}, mcp.Share{Principal: "ada"})
 	m, _ := wire.Parse([]byte(moderntest.Request("1", "tools/call", "{}", `,"name":"x"`)), wire.Options{})
 	p.Serve(&m)
 	<-answered
@@ -233,7 +233,7 @@ func TestPipeStuckReader(t *testing.T) {
 		s := moderntest.NewScript()
 		served, cancelled := make(chan string, 10), make(chan string, 10)
 		quick := s.OnServe
-		s.OnServe = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
+		s.OnServe = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
 			name, _ := wire.GetString(req.Params, "name")
 			served <- name
 			if name == "wait" {
@@ -278,12 +278,12 @@ func TestPipeStuckReader(t *testing.T) {
 // another.
 func TestM2L17RetriesOnPipes(t *testing.T) {
 	s := moderntest.NewScript()
-	s.OnServe = func(ctx context.Context, _ *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
-		answers, err := x.Ask(ctx, []exchange.Question{{Method: "elicitation/create", Params: []byte(`{"message":"?"}`)}})
+	s.OnServe = func(ctx context.Context, _ *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
+		answers, err := x.RequestInput(ctx, []mcp.InputRequest{{Method: "elicitation/create", Params: []byte(`{"message":"?"}`)}})
 		if err != nil {
 			return nil, err
 		}
-		return exchange.NewResult([]byte(`{"content":[],"structuredContent":`+string(answers[0].Result)+`}`), nil), nil
+		return mcp.NewResult([]byte(`{"content":[],"structuredContent":`+string(answers[0].Result)+`}`), nil), nil
 	}
 	f := frontOf(t, s, nil)
 	l, other := lineOf(t, f), lineOf(t, f)
@@ -301,8 +301,8 @@ func TestM2L17RetriesOnPipes(t *testing.T) {
 func TestPipeProgress(t *testing.T) {
 	s := moderntest.NewScript()
 	quick := s.OnServe
-	s.OnServe = func(ctx context.Context, req *exchange.Request, x exchange.Exchange) (*exchange.Result, error) {
-		if err := x.Notify(ctx, exchange.Notification{Method: "notifications/progress", Params: []byte(`{"progressToken":1,"progress":1}`)}); err != nil {
+	s.OnServe = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
+		if err := x.Notify(ctx, mcp.Notification{Method: "notifications/progress", Params: []byte(`{"progressToken":1,"progress":1}`)}); err != nil {
 			t.Error(err)
 		}
 		return quick(ctx, req, x)

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -16,7 +16,7 @@ import (
 // A reply is the answer to one request while it is being written: it makes
 // messages of what its handler says, and its outlet sends them.
 //
-// It is the exchange.Exchange of its request.
+// It is the mcp.Caller of its request.
 type reply struct {
 	f   *Front
 	id  wire.ID
@@ -59,7 +59,7 @@ var errFinished = errors.New("the response is finished")
 
 // Notify sends a progress or log message. A client that takes nothing but the
 // response goes without.
-func (p *reply) Notify(_ context.Context, n exchange.Notification) error {
+func (p *reply) Notify(_ context.Context, n mcp.Notification) error {
 	if !p.out.streams() {
 		p.f.opts.Metrics.Dropped("client takes no stream")
 		return nil
@@ -78,13 +78,13 @@ func (p *reply) send(msg []byte) error {
 	return p.out.flush()
 }
 
-// Ask is refused: who can be asked has a flight for an Exchange.
-func (p *reply) Ask(context.Context, []exchange.Question) ([]exchange.Answer, error) {
-	return nil, exchange.ErrCannotAsk
+// RequestInput is refused: who can be asked has a flight for a Caller.
+func (p *reply) RequestInput(context.Context, []mcp.InputRequest) ([]mcp.InputResponse, error) {
+	return nil, mcp.ErrCannotAsk
 }
 
 // result sends the result of req.
-func (p *reply) result(req *exchange.Request, res *exchange.Result) error {
+func (p *reply) result(req *mcp.Request, res *mcp.Result) error {
 	buf := buffers.get()
 	defer buffers.put(buf)
 	msg, err := p.f.stamp((*buf)[:0], p.id, req, res)
@@ -103,12 +103,12 @@ func (p *reply) message(msg []byte) error {
 // fail sends an error as the response. A reply that has its response already stays
 // as it is.
 func (p *reply) fail(err error) {
-	we := exchange.WireError(err)
+	we := mcp.WireError(err)
 	status := http.StatusOK
-	if refusal := (*exchange.Refusal)(nil); errors.As(err, &refusal) {
+	if refusal := (*mcp.Refusal)(nil); errors.As(err, &refusal) {
 		status = refusalStatus(we.Code)
 	}
-	e := p.out.respond(status, message{text: wire.AppendError(nil, p.id, we), later: exchange.MayTryLater(err)})
+	e := p.out.respond(status, message{text: wire.AppendError(nil, p.id, we), later: mcp.MayTryLater(err)})
 	if e != nil && !errors.Is(e, errFinished) {
 		p.f.opts.Logger.Debug("answer not delivered", "downstream", p.out.peer(), "err", e)
 	}

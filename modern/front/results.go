@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -19,7 +19,7 @@ import (
 // res.
 //
 // Spec: 2026-07-28, basic/index, Result Responses; server/utilities/caching.
-func (f *Front) stamp(dst []byte, id wire.ID, req *exchange.Request, res *exchange.Result) (message, error) {
+func (f *Front) stamp(dst []byte, id wire.ID, req *mcp.Request, res *mcp.Result) (message, error) {
 	if !wire.IsObject(res.Body) {
 		return message{text: dst}, fmt.Errorf("server %s answered %s with a result that is no object", f.opts.Name, req.Method)
 	}
@@ -38,7 +38,7 @@ func (f *Front) stamp(dst []byte, id wire.ID, req *exchange.Request, res *exchan
 }
 
 // completes reports whether a modern upstream's result ends its request.
-func completes(res *exchange.Result) bool {
+func completes(res *mcp.Result) bool {
 	typ := res.Outline.Get(res.Body, "resultType")
 	return typ == nil || string(typ) == `"`+spec.ResultComplete+`"`
 }
@@ -46,8 +46,8 @@ func completes(res *exchange.Result) bool {
 // A stamper copies one result member by member.
 type stamper struct {
 	front *Front
-	req   *exchange.Request
-	res   *exchange.Result
+	req   *mcp.Request
+	res   *mcp.Result
 	own   bool // the upstream's stamps are its own
 
 	meta                          []byte // the result's _meta; nil if none

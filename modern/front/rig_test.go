@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // frontOf returns a front before s, which is closed with the test.
 func frontOf(t *testing.T, s *moderntest.Script, change func(*Options)) *Front {
 	t.Helper()
-	o := Options{Name: "s", Handler: s, Describer: s, Feed: s, Gather: time.Millisecond, Admit: func(req *exchange.Request) error {
-		req.Profile = exchange.Profile{Scope: "s/0"}
+	o := Options{Name: "s", Handler: s, Describer: s, Feed: s, Gather: time.Millisecond, Admit: func(req *mcp.Request) error {
+		req.Profile = mcp.Profile{Scope: "s/0"}
 		return nil
 	}}
 	if change != nil {
@@ -28,5 +28,5 @@ func frontOf(t *testing.T, s *moderntest.Script, change func(*Options)) *Front {
 
 // lineOf returns a line to a front.
 func lineOf(t *testing.T, f *Front) *moderntest.Line {
-	return moderntest.NewLine(t, func(send func([]byte) error, share exchange.Share) moderntest.Pipe { return f.OpenPipe(send, share) })
+	return moderntest.NewLine(t, func(send func([]byte) error, share mcp.Share) moderntest.Pipe { return f.OpenPipe(send, share) })
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -111,7 +111,7 @@ func (s *Sealer) Open(text string) (State, error) {
 
 // binding is a digest of everything that a retry must have in common with the
 // request it retries: who asks what of which server.
-func binding(server string, req *exchange.Request) [sha256.Size]byte {
+func binding(server string, req *mcp.Request) [sha256.Size]byte {
 	params := wire.AppendEdited(nil, req.Params,
 		wire.Edit{Name: "_meta"}, wire.Edit{Name: "inputResponses"}, wire.Edit{Name: "requestState"})
 	h := sha256.New()
@@ -126,7 +126,7 @@ func binding(server string, req *exchange.Request) [sha256.Size]byte {
 // why not is nobody's business but the log's.
 func stateRefusal(err error) error {
 	if errors.Is(err, ErrOtherState) {
-		return exchange.Refuse(spec.CodeInvalidParams, "the gateway was restarted; send the request anew, without requestState and inputResponses")
+		return mcp.Refuse(spec.CodeInvalidParams, "the gateway was restarted; send the request anew, without requestState and inputResponses")
 	}
-	return exchange.Refuse(spec.CodeInvalidParams, "%v; send the request anew, without requestState and inputResponses", ErrBadState)
+	return mcp.Refuse(spec.CodeInvalidParams, "%v; send the request anew, without requestState and inputResponses", ErrBadState)
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 func TestM2L18StateIsSealed(t *testing.T) {
@@ -71,17 +71,17 @@ func TestM2L18KeysRotate(t *testing.T) {
 }
 
 func TestM2L18BindingTellsRequestsApart(t *testing.T) {
-	base := exchange.Request{Method: "tools/call", Principal: "ada", Params: []byte(`{"name":"a","arguments":{"x":1,"y":2}}`)}
+	base := mcp.Request{Method: "tools/call", Principal: "ada", Params: []byte(`{"name":"a","arguments":{"x":1,"y":2}}`)}
 	same := base
 	same.Params = []byte(`{"requestState":"s","arguments":{"y":2, "x":1},"_meta":{"k":1},"inputResponses":{},"name":"a"}`)
 	if binding("s", &base) != binding("s", &same) {
 		t.Error("the retry of a request is bound otherwise than the request")
 	}
-	for name, change := range map[string]func(*exchange.Request){
-		"principal": func(r *exchange.Request) { r.Principal = "bob" },
-		"method":    func(r *exchange.Request) { r.Method = "prompts/get" },
-		"name":      func(r *exchange.Request) { r.Params = []byte(`{"name":"b","arguments":{"x":1,"y":2}}`) },
-		"argument":  func(r *exchange.Request) { r.Params = []byte(`{"name":"a","arguments":{"x":1,"y":3}}`) },
+	for name, change := range map[string]func(*mcp.Request){
+		"principal": func(r *mcp.Request) { r.Principal = "bob" },
+		"method":    func(r *mcp.Request) { r.Method = "prompts/get" },
+		"name":      func(r *mcp.Request) { r.Params = []byte(`{"name":"b","arguments":{"x":1,"y":2}}`) },
+		"argument":  func(r *mcp.Request) { r.Params = []byte(`{"name":"a","arguments":{"x":1,"y":3}}`) },
 	} {
 		other := base
 		change(&other)

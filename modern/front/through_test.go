@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -15,11 +15,11 @@ const canBeAsked = `{"elicitation":{},"sampling":{},"roots":{}}`
 
 // modernScript returns a script that stands for a modern upstream: it answers with
 // body, and notes what it was asked.
-func modernScript(body string) (s *moderntest.Script, asked chan *exchange.Request) {
-	s, asked = moderntest.NewScript(), make(chan *exchange.Request, 10)
-	s.OnServe = func(_ context.Context, req *exchange.Request, _ exchange.Exchange) (*exchange.Result, error) {
+func modernScript(body string) (s *moderntest.Script, asked chan *mcp.Request) {
+	s, asked = moderntest.NewScript(), make(chan *mcp.Request, 10)
+	s.OnServe = func(_ context.Context, req *mcp.Request, _ mcp.Caller) (*mcp.Result, error) {
 		asked <- req
-		res := exchange.NewResult([]byte(body), nil)
+		res := mcp.NewResult([]byte(body), nil)
 		res.Era, res.ServerInfo = spec.Modern, []byte(`{"name":"up","version":"1"}`)
 		return res, nil
 	}

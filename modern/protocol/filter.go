@@ -1,7 +1,7 @@
 package protocol
 
 import (
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -10,10 +10,10 @@ import (
 // good as absent, and a URI given twice is one.
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions, Notification Filter.
-func ReadFilter(text []byte) (exchange.Filter, error) {
-	var f exchange.Filter
+func ReadFilter(text []byte) (mcp.Filter, error) {
+	var f mcp.Filter
 	if !wire.IsObject(text) {
-		return f, exchange.Refuse(spec.CodeInvalidParams, "params.notifications is missing or not an object")
+		return f, mcp.Refuse(spec.CodeInvalidParams, "params.notifications is missing or not an object")
 	}
 	for k, v := range wire.Members(text) {
 		var err error
@@ -41,7 +41,7 @@ func readBool(k wire.Key, v []byte) (bool, error) {
 	case "false", "null":
 		return false, nil
 	}
-	return false, exchange.Refuse(spec.CodeInvalidParams, "notifications.%s is not a boolean", k)
+	return false, mcp.Refuse(spec.CodeInvalidParams, "notifications.%s is not a boolean", k)
 }
 
 func readURIs(v []byte) ([]string, error) {
@@ -49,13 +49,13 @@ func readURIs(v []byte) ([]string, error) {
 		return nil, nil
 	}
 	if !wire.IsArray(v) {
-		return nil, exchange.Refuse(spec.CodeInvalidParams, "notifications.resourceSubscriptions is not an array")
+		return nil, mcp.Refuse(spec.CodeInvalidParams, "notifications.resourceSubscriptions is not an array")
 	}
 	var uris []string
 	seen := make(map[string]bool)
 	for e := range wire.Elements(v) {
 		if e[0] != '"' {
-			return nil, exchange.Refuse(spec.CodeInvalidParams, "notifications.resourceSubscriptions has an element that is not a string")
+			return nil, mcp.Refuse(spec.CodeInvalidParams, "notifications.resourceSubscriptions has an element that is not a string")
 		}
 		if uri := wire.Unquote(e); uri != "" && !seen[uri] {
 			seen[uri] = true
@@ -66,7 +66,7 @@ func readURIs(v []byte) ([]string, error) {
 }
 
 // AppendFilter appends a filter without what is off.
-func AppendFilter(dst []byte, f exchange.Filter) []byte {
+func AppendFilter(dst []byte, f mcp.Filter) []byte {
 	dst = append(dst, '{')
 	for _, m := range []struct {
 		on   bool

@@ -12,15 +12,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // A Front is what serves the clients.
 type Front interface {
-	ServeGet(w http.ResponseWriter, r *http.Request, principal exchange.Principal)
-	ServePost(w http.ResponseWriter, r *http.Request, body []byte, m *wire.Message, principal exchange.Principal)
-	ServeDelete(w http.ResponseWriter, r *http.Request, principal exchange.Principal)
+	ServeGet(w http.ResponseWriter, r *http.Request, principal mcp.Principal)
+	ServePost(w http.ResponseWriter, r *http.Request, body []byte, m *wire.Message, principal mcp.Principal)
+	ServeDelete(w http.ResponseWriter, r *http.Request, principal mcp.Principal)
 	EndStreams()
 	Close(ctx context.Context) error
 }
@@ -29,12 +29,12 @@ type Front interface {
 type Endpoint struct {
 	*httptest.Server
 	front Front
-	who   func() exchange.Principal
+	who   func() mcp.Principal
 }
 
 // Serve serves f until the test ends, and closes it then. who returns the principal of
 // a request.
-func Serve(t testing.TB, f Front, who func() exchange.Principal) *Endpoint {
+func Serve(t testing.TB, f Front, who func() mcp.Principal) *Endpoint {
 	e := &Endpoint{front: f, who: who}
 	e.Server = httptest.NewServer(http.HandlerFunc(e.serveHTTP))
 	t.Cleanup(func() {

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // A Front serves the messages of modern clients over HTTP.
 type Front interface {
-	ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Message, share exchange.Share)
+	ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Message, share mcp.Share)
 }
 
 // OverHTTP has a message served over HTTP, as its client would send it.
@@ -43,7 +43,7 @@ func OverHTTPWith(t *testing.T, f Front, text string, change func(http.Header)) 
 	}
 	change(r.Header)
 	w := httptest.NewRecorder()
-	f.ServeMessage(w, r, &m, exchange.Share{Principal: "ada"})
+	f.ServeMessage(w, r, &m, mcp.Share{Principal: "ada"})
 	return w
 }
 
@@ -70,7 +70,7 @@ func FollowRequest(t *testing.T, f Front, method, text string) *Follower {
 			t.Errorf("Parse(%s) = %v", text, err)
 			return
 		}
-		f.ServeMessage(w, r, &m, exchange.Share{Principal: "ada"})
+		f.ServeMessage(w, r, &m, mcp.Share{Principal: "ada"})
 	}))
 	t.Cleanup(srv.Close)
 	req, err := http.NewRequestWithContext(t.Context(), "POST", srv.URL, strings.NewReader(text))

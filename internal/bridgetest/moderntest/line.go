@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/exchange"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -30,9 +30,9 @@ type Line struct {
 }
 
 // NewLine returns a line whose messages go to the pipe that open returns.
-func NewLine(t *testing.T, open func(send func(msg []byte) error, share exchange.Share) Pipe) *Line {
+func NewLine(t *testing.T, open func(send func(msg []byte) error, share mcp.Share) Pipe) *Line {
 	l := &Line{t: t, Sent: make(chan string, 100)}
-	l.Pipe = open(l.receive, exchange.Share{Principal: "ada"})
+	l.Pipe = open(l.receive, mcp.Share{Principal: "ada"})
 	t.Cleanup(l.Close)
 	return l
 }

@@ -1,4 +1,4 @@
-package exchange
+package mcp
 
 import (
 	"context"
@@ -21,7 +21,7 @@ var ErrShutdown = errors.New("mcpbridge is shutting down")
 
 // A Refusal is an error of the gateway itself about what was asked: the upstream
 // has not been troubled. Over HTTP it has a status of its own, where an error
-// that the upstream's handler returned is a successful exchange.
+// that the upstream's handler returned is a success.
 type Refusal struct {
 	Err *wire.Error
 	// Later says that the same may be taken if it is tried again in a moment.

@@ -1,4 +1,4 @@
-// Package exchange is the narrow waist between fronts and backs: one request,
+// Package mcp is the narrow waist between fronts and backs: one request,
 // everything that may happen before its result, and the interest in changes.
 //
 // It answers "what do two halves of different eras have to tell each other?".
@@ -10,4 +10,4 @@
 // know what they say. It holds no logic of either era and does no I/O. Where
 // the eras name one thing differently (an error code, say) the modern name
 // stands here.
-package exchange
+package mcp

@@ -1,4 +1,4 @@
-package exchange
+package mcp
 
 import (
 	"context"
@@ -134,14 +134,14 @@ type Notification struct {
 	Params json.RawMessage // an object; progress carries the caller's own token
 }
 
-// A Question is a server's request to the client: elicitation, sampling, roots.
-type Question struct {
+// An InputRequest is a server's request to the client: elicitation, sampling, roots.
+type InputRequest struct {
 	Method string
 	Params json.RawMessage // nil if none
 }
 
-// An Answer is what the client said to one Question: a result or an error.
-type Answer struct {
+// An InputResponse is what the client said to one InputRequest: a result or an error.
+type InputResponse struct {
 	Result json.RawMessage
 	Err    *wire.Error
 }
@@ -149,16 +149,16 @@ type Answer struct {
 // ErrCannotAsk says that the caller has no way to be asked.
 var ErrCannotAsk = errors.New("the client can't be asked")
 
-// An Exchange is what can happen to the caller of a request before its result.
+// A Caller is the way back to the caller of a request while it is served.
 // It is safe for concurrent use until the Handler returns, and not after.
-type Exchange interface {
+type Caller interface {
 	// Notify passes a message on to the caller, in order. It returns an error
 	// once the caller can't be reached, which ctx of Serve tells too.
 	Notify(ctx context.Context, n Notification) error
-	// Ask puts questions to the caller, all at once, and waits for the answers,
+	// RequestInput puts input requests to the caller, all at once, and waits for the answers,
 	// in the same order. It returns [ErrCannotAsk] if the caller has no way to
 	// be asked.
-	Ask(ctx context.Context, qs []Question) ([]Answer, error)
+	RequestInput(ctx context.Context, reqs []InputRequest) ([]InputResponse, error)
 }
 
 // A Handler serves requests. The error is a [*wire.Error] where the upstream
@@ -166,9 +166,9 @@ type Exchange interface {
 // failed; see [WireError].
 //
 // Serve returns when ctx ends; a cancelled request is cancelled upstream. It
-// must not use x after returning.
+// must not use c after returning.
 type Handler interface {
-	Serve(ctx context.Context, req *Request, x Exchange) (*Result, error)
+	Serve(ctx context.Context, req *Request, c Caller) (*Result, error)
 }
 
 // A Description is an upstream's account of itself.

@@ -61,7 +61,7 @@ func (a *asking) offered(cmd *cobra.Command, args []string, method, member strin
 	}
 	defer server.close()
 	t := &caller{server: server}
-	all, err := t.all(ctx, method, listed[method])
+	all, err := t.all(ctx, method, spec.Array(method))
 	if err != nil {
 		return nil
 	}
@@ -73,12 +73,4 @@ func (a *asking) offered(cmd *cobra.Command, args []string, method, member strin
 		names = append(names, cobra.CompletionWithDesc(printable(name), printable(line)))
 	}
 	return names
-}
-
-// listed is the member of a result in which each method lists.
-var listed = map[string]string{
-	spec.MethodToolsList:          "tools",
-	spec.MethodPromptsList:        "prompts",
-	spec.MethodResourcesList:      "resources",
-	spec.MethodResourcesTemplates: "resourceTemplates",
 }

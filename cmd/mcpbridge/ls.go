@@ -89,7 +89,7 @@ func (t *caller) listAll(ctx context.Context) error {
 		if wire.Get(wire.Get(m.Result, "capabilities"), g.capability) == nil {
 			continue
 		}
-		if has[listed[g.method]], err = t.all(ctx, g.method, listed[g.method]); err != nil {
+		if has[spec.Array(g.method)], err = t.all(ctx, g.method, spec.Array(g.method)); err != nil {
 			return fmt.Errorf("listing the %s of %s: %w", g.title, t.name, err)
 		}
 	}
@@ -103,7 +103,7 @@ func printGroups(w io.Writer, has map[string]json.RawMessage) error {
 	empty := true
 	for _, g := range groups {
 		heading := g.title + "\n"
-		for item := range wire.Elements(has[listed[g.method]]) {
+		for item := range wire.Elements(has[spec.Array(g.method)]) {
 			if _, err := fmt.Fprintf(w, "%s  %s\n", heading, printable(entry(item, g.member))); err != nil {
 				return err
 			}

@@ -25,13 +25,8 @@ type Listing struct {
 	Err    error // why there are no more items; nil if these are all
 }
 
-// lists are the methods that list, and the member of their results that does.
-var lists = []struct{ method, member string }{
-	{spec.MethodToolsList, "tools"},
-	{spec.MethodPromptsList, "prompts"},
-	{spec.MethodResourcesList, "resources"},
-	{spec.MethodResourcesTemplates, "resourceTemplates"},
-}
+// lists are the methods that list what a server has.
+var lists = []string{spec.MethodToolsList, spec.MethodPromptsList, spec.MethodResourcesList, spec.MethodResourcesTemplates}
 
 // List asks a server for what its capabilities say that it has, each list within
 // bound, and returns the lists with the steps that took.
@@ -40,16 +35,16 @@ func (p Probing) List(ctx context.Context, capabilities []byte, bound time.Durat
 ) ([]Listing, []Step) {
 	var all []Listing
 	var steps []Step
-	for _, l := range lists {
-		if v := wire.Get(capabilities, spec.Capability(l.method)); v == nil || wire.IsNull(v) {
+	for _, method := range lists {
+		if v := wire.Get(capabilities, spec.Capability(method)); v == nil || wire.IsNull(v) {
 			continue
 		}
-		found := Listing{Method: l.method}
-		steps = append(steps, p.Take(l.method, func() (answer, means string) {
+		found := Listing{Method: method}
+		steps = append(steps, p.Take(method, func() (answer, means string) {
 			ctx, cancel := context.WithTimeout(ctx, bound)
 			defer cancel()
-			found.read(ctx, l.member, ask)
-			return found.text(l.member), ""
+			found.read(ctx, spec.Array(method), ask)
+			return found.text(spec.Array(method)), ""
 		}))
 		all = append(all, found)
 	}

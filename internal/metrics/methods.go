@@ -9,13 +9,7 @@ const Other = "other"
 // methods would otherwise make a time series with each of them, and each is
 // kept for the life of the process (CWE-770).
 func bounded(method string) string {
-	switch method {
-	case spec.MethodDiscover, spec.MethodListen,
-		spec.MethodInitialize, spec.MethodPing, spec.MethodSetLevel, spec.MethodSubscribe, spec.MethodUnsubscribe,
-		spec.MethodToolsList, spec.MethodToolsCall,
-		spec.MethodPromptsList, spec.MethodPromptsGet,
-		spec.MethodResourcesList, spec.MethodResourcesTemplates, spec.MethodResourcesRead,
-		spec.MethodComplete:
+	if spec.Defined(method) {
 		return method
 	}
 	return Other

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 )
 
@@ -57,3 +58,21 @@ func appendExtra(dst, extra []byte) []byte {
 
 // CloseArray ends an array whose elements each have a comma behind them.
 func CloseArray(dst []byte) []byte { return append(bytes.TrimSuffix(dst, []byte(",")), ']') }
+
+// AppendWithoutNulls appends an object without those of the named members that are
+// null; anything else it appends as it is.
+func AppendWithoutNulls(dst, object []byte, names []string) []byte {
+	if !bytes.Contains(object, []byte("null")) || !IsObject(object) {
+		return append(dst, object...)
+	}
+	var edits []Edit
+	for k, v := range Members(object) {
+		if IsNull(v) && slices.Contains(names, k.String()) {
+			edits = append(edits, Edit{Name: k.String()})
+		}
+	}
+	if len(edits) == 0 {
+		return append(dst, object...)
+	}
+	return AppendEdited(dst, object, edits...)
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -67,7 +68,7 @@ func (p *projector) block(dst, block []byte) (_ []byte, text bool) {
 	}
 	typ := wire.Get(block, "type")
 	if string(typ) == `"text"` { // most are
-		return appendWithoutNulls(dst, block, contentList.nonNull), true
+		return wire.AppendWithoutNulls(dst, block, itemsNonNull[spec.MethodToolsCall]), true
 	}
 	name := wire.Unquote(typ)
 	for _, b := range crossed(p.rev) {
@@ -77,7 +78,7 @@ func (p *projector) block(dst, block []byte) (_ []byte, text bool) {
 	}
 	switch name {
 	case "text", "image", "audio", "resource", "resource_link":
-		return appendWithoutNulls(dst, block, contentList.nonNull), name == "text"
+		return wire.AppendWithoutNulls(dst, block, itemsNonNull[spec.MethodToolsCall]), name == "text"
 	}
 	return appendText(dst, block, wire.Quote(leftOut(strconv.Quote(name), "no revision of the protocol"))), false
 }

@@ -72,7 +72,7 @@ func roots(result []byte) []byte {
 	}
 	out := []byte{'['}
 	for root := range wire.Elements(list) {
-		out = append(appendWithoutNulls(out, root, rootMembers), ',')
+		out = append(wire.AppendWithoutNulls(out, root, rootMembers), ',')
 	}
 	return wire.AppendEdited(nil, withoutNulls(result, "_meta"), wire.Edit{Name: "roots", Value: closed(out, ']')})
 }
@@ -85,5 +85,5 @@ func withoutNulls(text []byte, names ...string) []byte {
 	if !mayHaveNulls(text) {
 		return text
 	}
-	return appendWithoutNulls(nil, text, names)
+	return wire.AppendWithoutNulls(nil, text, names)
 }

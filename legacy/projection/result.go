@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -23,7 +24,8 @@ func AppendResult(dst []byte, rev spec.Revision, method string, params, body []b
 	if !wire.IsObject(body) {
 		return dst, errors.New("it is no object")
 	}
-	p := projector{rev: rev, method: method, params: params, body: body, tools: t, list: listOf(method)}
+	p := projector{rev: rev, method: method, params: params, body: body, tools: t,
+		array: spec.Array(method), nonNull: itemsNonNull[method]}
 	out := p.members(append(dst, '{'))
 	if p.odd != nil {
 		return dst, fmt.Errorf("its resultType is %s, want %q", p.odd, spec.ResultComplete)
@@ -33,15 +35,16 @@ func AppendResult(dst []byte, rev spec.Revision, method string, params, body []b
 
 // A projector copies one result member by member.
 type projector struct {
-	rev    spec.Revision
-	method string
-	params []byte
-	body   []byte
-	tools  *Tools
-	list   resultList
+	rev     spec.Revision
+	method  string
+	params  []byte
+	body    []byte
+	tools   *Tools
+	array   string   // what the result must have, "" for none
+	nonNull []string // of its items
 
 	odd   []byte // a resultType that is not complete
-	found bool   // list was there
+	found bool   // array was there
 }
 
 // members copies what a client of the revision may see, each member with a comma
@@ -61,13 +64,13 @@ func (p *projector) members(dst []byte) []byte {
 		case calls && string(name) == "structuredContent":
 			dst = append(append(dst, k...), ':')
 			dst = append(p.object(dst, v), ',')
-		case p.list.name != "" && string(name) == p.list.name:
+		case p.array != "" && string(name) == p.array:
 			p.found = true
 			dst = append(append(dst, k...), ':')
 			dst = append(p.items(dst, v), ',')
 		case p.method == spec.MethodComplete && string(name) == "completion":
 			dst = append(append(dst, k...), ':')
-			dst = append(appendCompletion(dst, v), ',')
+			dst = append(wire.AppendWithoutNulls(dst, mcp.CutCompletion(v), completionMembers), ',')
 		case defined && wire.IsNull(v) && slices.Contains(nonNull, string(name)):
 		default:
 			dst = append(append(dst, k...), ':')
@@ -84,10 +87,10 @@ var nonNull = []string{"nextCursor", "isError", "description"}
 
 // missing adds the list that has to be there, if it was not.
 func (p *projector) missing(dst []byte) []byte {
-	if p.list.name == "" || p.found {
+	if p.array == "" || p.found {
 		return dst
 	}
-	dst = append(wire.AppendString(dst, p.list.name), ':')
+	dst = append(wire.AppendString(dst, p.array), ':')
 	return append(p.items(dst, []byte("null")), ',')
 }
 
@@ -113,32 +116,6 @@ func appendMeta(dst, meta []byte) []byte {
 		return dst[:from]
 	}
 	return append(dst, ',')
-}
-
-// maxCompletions is how many values a completion may have.
-//
-// Spec: 2025-11-25, server/utilities/completion.
-const maxCompletions = 100
-
-// appendCompletion cuts a completion that has more values than clients accept.
-func appendCompletion(dst, v []byte) []byte {
-	values, n := wire.Get(v, "values"), 0
-	for range wire.Elements(values) {
-		n++
-	}
-	if n <= maxCompletions {
-		return appendWithoutNulls(dst, v, completionMembers)
-	}
-	cut, left := []byte{'['}, maxCompletions
-	for value := range wire.Elements(values) {
-		if left--; left < 0 {
-			break
-		}
-		cut = append(append(cut, value...), ',')
-	}
-	return wire.AppendEdited(dst, v,
-		wire.Edit{Name: "values", Value: closed(cut, ']')},
-		wire.Edit{Name: "hasMore", Value: []byte("true")})
 }
 
 var completionMembers = []string{"total", "hasMore"}

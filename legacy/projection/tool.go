@@ -3,6 +3,7 @@ package projection
 import (
 	"slices"
 
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -46,7 +47,7 @@ func (p *projector) tool(dst, tool []byte) (_ []byte, reason string) {
 		case k.Is("outputSchema"):
 			dst, wrapped = appendOutput(dst, v)
 		case k.Is("execution"): // of the tasks of 2025-11-25, which don't cross
-		case wire.IsNull(v) && slices.Contains(toolList.nonNull, k.String()):
+		case wire.IsNull(v) && slices.Contains(itemsNonNull[spec.MethodToolsList], k.String()):
 		default:
 			dst = append(append(dst, k...), ':')
 			dst = append(append(dst, v...), ',')

@@ -60,7 +60,7 @@ type stamper struct {
 // members copies what the upstream sent, but for what tail writes. Each member
 // ends with a comma.
 func (s *stamper) members(dst []byte) []byte {
-	list := listOf(s.req.Method)
+	array := spec.Array(s.req.Method)
 	for k, v := range s.res.Outline.Members(s.res.Body) {
 		switch {
 		case k.Is("_meta"):
@@ -70,14 +70,14 @@ func (s *stamper) members(dst []byte) []byte {
 			k.Is("ttlMs") && s.stamped(&s.hasTTL),
 			k.Is("cacheScope") && s.stamped(&s.hasScope):
 			continue
-		case list.name != "" && k.Is(list.name):
+		case array != "" && k.Is(array):
 			s.ok = true
-			dst = s.list(append(append(dst, k...), ':'), list, v)
+			dst = s.list(append(append(dst, k...), ':'), v)
 			dst = append(dst, ',')
 			continue
 		case k.Is("completion") && s.req.Method == spec.MethodComplete:
 			dst = append(append(dst, k...), ':')
-			dst = append(appendCompletion(dst, v), ',')
+			dst = append(append(dst, mcp.CutCompletion(v)...), ',')
 			continue
 		case wire.IsNull(v) && (k.Is("nextCursor") || k.Is("isError") || k.Is("description") && s.req.Method == spec.MethodPromptsGet):
 			continue
@@ -105,8 +105,8 @@ func (s *stamper) stamped(has *bool) bool {
 
 // tail writes the stamps, _meta last.
 func (s *stamper) tail(dst []byte) []byte {
-	if list := listOf(s.req.Method); list.name != "" && !s.ok {
-		dst = append(wire.AppendString(dst, list.name), ":[],"...)
+	if array := spec.Array(s.req.Method); array != "" && !s.ok {
+		dst = append(wire.AppendString(dst, array), ":[],"...)
 	}
 	if !s.hasType {
 		dst = append(dst, `"resultType":"complete",`...)
@@ -138,46 +138,21 @@ func (s *stamper) hints(dst []byte) []byte {
 	return dst
 }
 
-// A resultList is the array that a result must have, and the members of its items
-// which the schema knows as non-null.
-type resultList struct {
-	name    string
-	nonNull []string
-}
-
-var (
-	toolList     = resultList{"tools", []string{"_meta", "name", "title", "description", "inputSchema", "outputSchema", "annotations", "icons"}}
-	promptList   = resultList{"prompts", []string{"_meta", "name", "title", "description", "arguments", "icons"}}
-	resourceList = resultList{"resources", []string{"_meta", "name", "title", "uri", "description", "mimeType", "annotations", "size", "icons"}}
-	templateList = resultList{"resourceTemplates", []string{"_meta", "name", "title", "uriTemplate", "description", "mimeType", "annotations", "icons"}}
-	contentList  = resultList{"content", []string{"_meta", "type", "text", "data", "mimeType", "annotations", "resource", "uri", "name", "title", "description", "size", "icons"}}
-	contentsList = resultList{"contents", []string{"_meta", "uri", "mimeType", "text", "blob"}}
-	messageList  = resultList{"messages", []string{"role", "content"}}
-)
-
-func listOf(method string) resultList {
-	switch method {
-	case spec.MethodToolsList:
-		return toolList
-	case spec.MethodToolsCall:
-		return contentList
-	case spec.MethodPromptsList:
-		return promptList
-	case spec.MethodPromptsGet:
-		return messageList
-	case spec.MethodResourcesList:
-		return resourceList
-	case spec.MethodResourcesTemplates:
-		return templateList
-	case spec.MethodResourcesRead:
-		return contentsList
-	}
-	return resultList{}
+// itemsNonNull has, for each method whose results must have an array, the members of its
+// items which the schema knows as non-null.
+var itemsNonNull = map[string][]string{
+	spec.MethodToolsList:          {"_meta", "name", "title", "description", "inputSchema", "outputSchema", "annotations", "icons"},
+	spec.MethodPromptsList:        {"_meta", "name", "title", "description", "arguments", "icons"},
+	spec.MethodResourcesList:      {"_meta", "name", "title", "uri", "description", "mimeType", "annotations", "size", "icons"},
+	spec.MethodResourcesTemplates: {"_meta", "name", "title", "uriTemplate", "description", "mimeType", "annotations", "icons"},
+	spec.MethodToolsCall:          {"_meta", "type", "text", "data", "mimeType", "annotations", "resource", "uri", "name", "title", "description", "size", "icons"},
+	spec.MethodResourcesRead:      {"_meta", "uri", "mimeType", "text", "blob"},
+	spec.MethodPromptsGet:         {"role", "content"},
 }
 
 // list copies the array of a result. Items are looked into only where there may
 // be something to repair.
-func (s *stamper) list(dst []byte, list resultList, v []byte) []byte {
+func (s *stamper) list(dst, v []byte) []byte {
 	switch {
 	case wire.IsNull(v):
 		return append(dst, "[]"...)
@@ -189,9 +164,10 @@ func (s *stamper) list(dst []byte, list resultList, v []byte) []byte {
 	case !s.res.Outline.MayHaveNulls(s.res.Body):
 		return s.copy(dst, v)
 	}
+	nonNull := itemsNonNull[s.req.Method]
 	dst = append(dst, '[')
 	for item := range wire.Elements(v) {
-		dst = append(appendWithoutNulls(dst, item, list.nonNull), ',')
+		dst = append(wire.AppendWithoutNulls(dst, item, nonNull), ',')
 	}
 	return wire.CloseArray(dst)
 }
@@ -208,7 +184,7 @@ func (s *stamper) tools(dst, v []byte) []byte {
 			continue
 		}
 		for k, v := range wire.Members(tool) {
-			if wire.IsNull(v) && slices.Contains(toolList.nonNull, k.String()) && !k.Is("inputSchema") {
+			if wire.IsNull(v) && slices.Contains(itemsNonNull[spec.MethodToolsList], k.String()) && !k.Is("inputSchema") {
 				edits = append(edits, wire.Edit{Name: k.String()})
 			}
 		}
@@ -239,45 +215,4 @@ func toolEdits(tool []byte) (edits []wire.Edit, reason string) {
 		return nil, "the root of its inputSchema is not of type object"
 	}
 	return edits, ""
-}
-
-// appendWithoutNulls copies an object without those of the named members that
-// are null.
-func appendWithoutNulls(dst, item []byte, names []string) []byte {
-	if !wire.IsObject(item) {
-		return append(dst, item...)
-	}
-	var edits []wire.Edit
-	for k, v := range wire.Members(item) {
-		if wire.IsNull(v) && slices.Contains(names, k.String()) {
-			edits = append(edits, wire.Edit{Name: k.String()})
-		}
-	}
-	if len(edits) == 0 {
-		return append(dst, item...)
-	}
-	return wire.AppendEdited(dst, item, edits...)
-}
-
-// maxCompletions is how many values a completion may have.
-//
-// Spec: 2026-07-28, server/utilities/completion.
-const maxCompletions = 100
-
-// appendCompletion cuts a completion that has more values than clients accept.
-func appendCompletion(dst, v []byte) []byte {
-	values := wire.Get(v, "values")
-	n := 0
-	cut := []byte{'['}
-	for value := range wire.Elements(values) {
-		if n++; n <= maxCompletions {
-			cut = append(append(cut, value...), ',')
-		}
-	}
-	if n <= maxCompletions {
-		return append(dst, v...)
-	}
-	return wire.AppendEdited(dst, v,
-		wire.Edit{Name: "values", Value: wire.CloseArray(cut)},
-		wire.Edit{Name: "hasMore", Value: []byte("true")})
 }

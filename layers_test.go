@@ -53,7 +53,7 @@ var layers = map[string][]string{
 	// What changes from revision to revision, as functions: no I/O, no sessions.
 	"legacy/projection": {"internal/mcp", "internal/wire", "internal/spec"},
 
-	"internal/mcp":  bottom,
+	"internal/mcp":       bottom,
 	"internal/transport": bottom,
 
 	// What servers said in earlier runs: files alone, which only cmd knows of.

@@ -141,7 +141,7 @@ func TestHardeningEchoedCredentials(t *testing.T) {
 	}
 }
 
-// The last words of a command are for those who run it. Its clients are told its status
+// The last lines of a command are for those who run it. Its clients are told its status
 // and where more is, and the words where the configuration says so.
 func TestHardeningLastWordsAreNotForClients(t *testing.T) {
 	for _, tt := range []struct {
@@ -165,7 +165,7 @@ func TestHardeningLastWordsAreNotForClients(t *testing.T) {
 				if tt.debug {
 					wantParts(t, "what clients were told", told, "cannot reach db at 10.1.2.3:5432")
 				} else {
-					wantNone(t, "what clients were told", told, "cannot reach", "10.1.2.3", "last words")
+					wantNone(t, "what clients were told", told, "cannot reach", "10.1.2.3", "last lines")
 					wantParts(t, "what clients were told", told, "exit status 3", "more is in the log of mcpbridge")
 				}
 				wantParts(t, "the log", s.log.String(), "cannot reach db at 10.1.2.3:5432")

@@ -91,7 +91,7 @@ type ExitError struct {
 func (e *ExitError) Error() string {
 	msg := e.Public()
 	if len(e.Stderr) > 0 {
-		msg += fmt.Sprintf("; last words: %q", e.Stderr)
+		msg += fmt.Sprintf("; its last lines on standard error: %q", e.Stderr)
 	}
 	return msg
 }
@@ -106,16 +106,16 @@ func (e *ExitError) Public() string { return fmt.Sprintf("server %s ended: %s", 
 // Spec: 2025-11-25, basic/transports, stdio.
 type Command struct {
 	// Set by StartCommand, read-only after.
-	name   string
-	opts   CommandOptions
-	log    *slog.Logger
-	cmd    *exec.Cmd
-	stdin  *os.File
-	stdout *os.File
-	stderr *os.File
-	words  *lastWords
-	noise  atomic.Pointer[string] // the first line that was skipped; nil before
-	skips  *lineLimit             // of lines that are skipped
+	name       string
+	opts       CommandOptions
+	log        *slog.Logger
+	cmd        *exec.Cmd
+	stdin      *os.File
+	stdout     *os.File
+	stderr     *os.File
+	stderrTail *stderrTail
+	noise      atomic.Pointer[string] // the first line that was skipped; nil before
+	skips      *lineLimit             // of lines that are skipped
 
 	lines *lineReader // owned by Read
 
@@ -152,7 +152,7 @@ func StartCommand(opts CommandOptions) (*Command, error) {
 		done:    make(chan struct{}),
 	}
 	c.skips = &lineLimit{log: c.log, source: "standard output"}
-	c.words = &lastWords{secrets: opts.Secrets, lines: &lineLimit{log: c.log, source: "standard error"}, done: make(chan struct{})}
+	c.stderrTail = &stderrTail{secrets: opts.Secrets, lines: &lineLimit{log: c.log, source: "standard error"}, done: make(chan struct{})}
 	if err := c.start(); err != nil {
 		return nil, fmt.Errorf("starting server %s: %w", name, err)
 	}
@@ -182,13 +182,13 @@ func (c *Command) start() error {
 	}
 	c.stdin, c.stdout, c.stderr = p.inW, p.outR, p.errR
 	c.lines = &lineReader{src: drainer{c.stdout}, limit: c.opts.MaxMessage}
-	turns := turnstile{
+	lock := writeLock{
 		turn: make(chan struct{}, 1), timeout: c.opts.WriteTimeout, doing: "writing to server " + c.name,
 		closing: c.closing, gone: c.done, goneErr: c.gone,
 	}
-	c.out = lineWriter{turnstile: turns, f: c.stdin, cut: func() { killGroup(c.cmd.Process.Pid) }}
+	c.out = lineWriter{writeLock: lock, f: c.stdin, cut: func() { killGroup(c.cmd.Process.Pid) }}
 	c.log.Debug("command started", "pid", c.cmd.Process.Pid)
-	go c.words.drain(c.stderr)
+	go c.stderrTail.drain(c.stderr)
 	go c.wait()
 	return nil
 }
@@ -294,13 +294,13 @@ func (c *Command) wait() {
 		killGroup(pid)
 	}
 	c.opts.Guard.Ended(pid) // at once: the number is free
-	c.words.finish(c.stderr)
+	c.stderrTail.finish(c.stderr)
 	c.skips.end()
 	c.stdout.SetReadDeadline(time.Now()) // see drainer
 	c.exitErr = c.exitError(err)
 	if !isClosed(c.closing) {
 		level := slog.LevelWarn
-		if c.words.quiet.Load() {
+		if c.stderrTail.quiet.Load() {
 			level = slog.LevelDebug
 		}
 		c.log.Log(context.Background(), level, "command ended by itself", "pid", pid, "status", c.cmd.ProcessState.String())
@@ -323,7 +323,7 @@ func (c *Command) exitError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &ExitError{Name: c.name, Status: err.Error(), Stderr: c.words.last()}
+	return &ExitError{Name: c.name, Status: err.Error(), Stderr: c.stderrTail.last()}
 }
 
 func (c *Command) readError(err error) error {

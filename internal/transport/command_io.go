@@ -51,7 +51,7 @@ func (c *Command) message(line []byte, partial bool) ([]byte, bool) {
 // skip tells of a line that is not a message.
 func (c *Command) skip(line []byte) {
 	isFirst := c.noise.Load() == nil
-	level := c.words.level()
+	level := c.stderrTail.level()
 	admitted := c.skips.admits(level)
 	if !isFirst && !admitted {
 		return

@@ -288,7 +288,7 @@ func TestCommandCrashMeetsAWrite(t *testing.T) {
 	}
 	var exit *ExitError
 	if err := c.Write([]byte("{}")); !errors.As(err, &exit) || !slices.Equal(exit.Stderr, []string{"API_KEY is not set"}) {
-		t.Errorf("Write = %v, want the child's status and last words", err)
+		t.Errorf("Write = %v, want the child's status and last lines", err)
 	}
 }
 
@@ -309,7 +309,7 @@ func TestCommandCrash(t *testing.T) {
 	}
 	want := []string{"3", "4", "5", "6", strings.Repeat("x", keptWord) + "…"}
 	if !slices.Equal(exit.Stderr, want) {
-		t.Errorf("last words = %.80q, want %.80q", exit.Stderr, want)
+		t.Errorf("last lines = %.80q, want %.80q", exit.Stderr, want)
 	}
 	if !strings.Contains(exit.Error(), "exit status 3") {
 		t.Errorf("Error() = %q, want it to name the status", exit.Error())

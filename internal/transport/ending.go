@@ -13,14 +13,14 @@ import (
 // exitGrace is how long a connection that has ended may take to say how.
 const exitGrace = 500 * time.Millisecond
 
-// A mortal is a connection whose end has a story: a child process.
-type mortal interface {
+// An exitReporter is a connection that can say how it ended: that of a child process.
+type exitReporter interface {
 	Done() <-chan struct{} // closed when Err says how it ended
 	Err() error
 }
 
 // Ending names the end of conn for people, err being what its Read returned.
-// Secrets that a child wrote in its last words are not in it.
+// Secrets that a child wrote in its last lines are not in it.
 func Ending(conn Conn, err error) error {
 	var closed *CloseError
 	if errors.As(err, &closed) {
@@ -29,7 +29,7 @@ func Ending(conn Conn, err error) error {
 	if !errors.Is(err, io.EOF) {
 		return fmt.Errorf("its connection broke: %w", err)
 	}
-	if m, ok := innermost(conn).(mortal); ok {
+	if m, ok := innermost(conn).(exitReporter); ok {
 		t := time.NewTimer(exitGrace)
 		defer t.Stop()
 		select {
@@ -61,27 +61,27 @@ func Noise(conn Conn) string {
 // WithNoise adds [Noise] to an error.
 func WithNoise(err error, conn Conn) error {
 	if noise := Noise(conn); noise != "" {
-		return &wordyError{err, noise}
+		return &detailedError{err, noise}
 	}
 	return err
 }
 
-// A wordyError is an error with the words of a server's process, which are for those who
+// A detailedError is an error with what a server's process wrote, which is for those who
 // run it.
-type wordyError struct {
+type detailedError struct {
 	error
-	words string
+	detail string
 }
 
-func (e *wordyError) Error() string { return e.error.Error() + e.words }
+func (e *detailedError) Error() string { return e.error.Error() + e.detail }
 
-// Unwrap returns the error without the words.
-func (e *wordyError) Unwrap() error { return e.error }
+// Unwrap returns the error without what the process wrote.
+func (e *detailedError) Unwrap() error { return e.error }
 
 // Public returns what clients are told.
-func (e *wordyError) Public() string { return Public(e.error) }
+func (e *detailedError) Public() string { return Public(e.error) }
 
-// Exited says how a child ended, and its last words: they are the best hint there
+// Exited says how a child ended, and its last lines on standard error: they are the best hint there
 // is. It returns nil if err does not say, or says that the child ended well.
 func Exited(err error) error {
 	var exit *ExitError
@@ -93,10 +93,10 @@ func Exited(err error) error {
 		return ended
 	}
 	words := redact.Looks(strings.Join(exit.Stderr, "\n"))
-	return &wordyError{ended, fmt.Sprintf("; its last words: %q", lastPart(words))}
+	return &detailedError{ended, fmt.Sprintf("; its last lines on standard error: %q", lastPart(words))}
 }
 
-// lastPart bounds what of a server's words goes into a message, from their end.
+// lastPart bounds what of a server's output goes into a message, from its end.
 func lastPart(text string) string {
 	const most = 300
 	if len(text) <= most {

@@ -58,7 +58,7 @@ func TestHardeningStderrFlood(t *testing.T) {
 	checkFlood(t, &out, time.Since(begun), "standard error")
 	var exit *ExitError
 	if err := c.Err(); !errors.As(err, &exit) || !strings.HasPrefix(exit.Stderr[len(exit.Stderr)-1], "the end") {
-		t.Errorf("Err = %v, want the last words", err)
+		t.Errorf("Err = %v, want the last lines", err)
 	}
 }
 
@@ -165,8 +165,8 @@ func TestHardeningPublic(t *testing.T) {
 		{"no such program", missing, "starting server files: executable file not found in $PATH"},
 		{"no such file", absent, "starting server files: no such file or directory"},
 		{"no such directory", elsewhere, "starting server files: no such file or directory"},
-		{"last words", exit, "it ended: exit status 3"},
-		{"last words of a chain", fmt.Errorf("initialize: %w", exit), "initialize: it ended: exit status 3"},
+		{"last lines", exit, "it ended: exit status 3"},
+		{"last lines of a chain", fmt.Errorf("initialize: %w", exit), "initialize: it ended: exit status 3"},
 		{"the exit itself", &ExitError{Name: "files", Status: "exit status 3", Stderr: []string{"words"}}, "server files ended: exit status 3"},
 		{"flattened", errors.New("read tcp 10.0.0.1:41232->[fe80::1%eth0]:80: connection reset"), "read tcp [hidden]->[hidden]: connection reset"},
 		{"a path within", errors.New(`opening "/var/lib/x y": no`), `opening "[hidden] y": no`},

@@ -12,7 +12,7 @@ const gatherMessage = 64 << 10 // messages up to this size go out in one write w
 // A lineWriter writes messages to a file, one at a time and one to a line. It waits
 // for nobody longer than its time-out.
 type lineWriter struct {
-	turnstile
+	writeLock
 	f *os.File
 	// cut ends a write that has no deadline, and whatever hears of the file: where a
 	// part of a message was taken no other can follow.

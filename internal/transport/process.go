@@ -146,7 +146,7 @@ func (p *Process) IsSilent() bool { return p.silent.Load() }
 // Done returns a channel that is closed once the process has ended; nil where that
 // can't be known.
 func (p *Process) Done() <-chan struct{} {
-	if m, ok := p.conn.(mortal); ok {
+	if m, ok := p.conn.(exitReporter); ok {
 		return m.Done()
 	}
 	return nil
@@ -154,7 +154,7 @@ func (p *Process) Done() <-chan struct{} {
 
 // Err says how the process ended; see [Command.Err].
 func (p *Process) Err() error {
-	if m, ok := p.conn.(mortal); ok {
+	if m, ok := p.conn.(exitReporter); ok {
 		return m.Err()
 	}
 	return nil
@@ -240,7 +240,7 @@ func (p *Process) AwaitSilence(ctx context.Context, d time.Duration) bool {
 // of little interest: that is logged at debug level then.
 func (p *Process) SetQuiet(quiet bool) {
 	if c, ok := p.conn.(*Command); ok {
-		c.words.quiet.Store(quiet)
+		c.stderrTail.quiet.Store(quiet)
 	}
 }
 

@@ -21,9 +21,9 @@ const (
 	keptWord     = 512     // bytes of a line
 )
 
-// lastWords reads a child's standard error line by line: for the log, and the
+// stderrTail reads a child's standard error line by line: for the log, and the
 // last few for whoever asks why the child ended.
-type lastWords struct {
+type stderrTail struct {
 	secrets *redact.Redactor // may be nil
 	lines   *lineLimit       // of the log
 	done    chan struct{}    // closed when drain has returned
@@ -37,7 +37,7 @@ type lastWords struct {
 
 // drain reads until the end of r, which nobody else reads. A child whose
 // standard error nobody reads would block.
-func (w *lastWords) drain(r io.Reader) {
+func (w *stderrTail) drain(r io.Reader) {
 	defer close(w.done)
 	defer w.lines.end()
 	br := bufio.NewReaderSize(r, stderrBuffer)
@@ -54,7 +54,7 @@ func (w *lastWords) drain(r io.Reader) {
 }
 
 // take takes a line, or as much of it as fits into the buffer.
-func (w *lastWords) take(line []byte) {
+func (w *stderrTail) take(line []byte) {
 	line = bytes.TrimRight(line, " \t\r")
 	if len(line) == 0 {
 		return
@@ -67,14 +67,14 @@ func (w *lastWords) take(line []byte) {
 	}
 }
 
-func (w *lastWords) level() slog.Level {
+func (w *stderrTail) level() slog.Level {
 	if w.quiet.Load() {
 		return slog.LevelDebug
 	}
 	return slog.LevelInfo
 }
 
-func (w *lastWords) keep(line []byte) {
+func (w *stderrTail) keep(line []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at := w.seen % keptWords
@@ -83,7 +83,7 @@ func (w *lastWords) keep(line []byte) {
 }
 
 // last returns the last lines, oldest first, without secrets.
-func (w *lastWords) last() []string {
+func (w *stderrTail) last() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out []string
@@ -95,7 +95,7 @@ func (w *lastWords) last() []string {
 
 // finish waits for drain to read the rest of f, and closes it. A descendant
 // that keeps it open is not waited for.
-func (w *lastWords) finish(f *os.File) {
+func (w *stderrTail) finish(f *os.File) {
 	timer := time.NewTimer(leftoverGrace)
 	defer timer.Stop()
 	select {

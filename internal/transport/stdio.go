@@ -59,11 +59,11 @@ func OpenStdio(opts StdioOptions) (*Stdio, error) {
 	}
 	s := &Stdio{in: in, out: out, closing: make(chan struct{})}
 	s.lines = &lineReader{src: s.source(), limit: cmp.Or(opts.MaxMessage, DefaultMaxMessage)}
-	turns := turnstile{
+	lock := writeLock{
 		turn: make(chan struct{}, 1), timeout: cmp.Or(opts.WriteTimeout, DefaultWriteTimeout), doing: "writing to standard output",
 		closing: s.closing,
 	}
-	s.w = lineWriter{turnstile: turns, f: out, cut: func() {}}
+	s.w = lineWriter{writeLock: lock, f: out, cut: func() {}}
 	return s, nil
 }
 

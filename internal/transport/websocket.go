@@ -72,7 +72,7 @@ type WebSocket struct {
 	opts  WebSocketOptions
 	skips bool // what is too long is skipped; else it ends the connection
 
-	writing turnstile
+	writing writeLock
 	reading chan struct{} // capacity 1: holds a token while somebody reads
 	tooLong bool          // Read has returned a TooLongError; owned by the token's holder
 
@@ -84,10 +84,10 @@ type WebSocket struct {
 	closing chan struct{} // closed when End begins
 	once    sync.Once     // of End
 
-	fall    sync.Once
-	done    chan struct{} // closed when the connection is over
-	err     error         // why; read only after done
-	running sync.WaitGroup
+	finishOnce sync.Once
+	done       chan struct{} // closed when the connection is over
+	err        error         // why; read only after done
+	running    sync.WaitGroup
 }
 
 // newWebSocket takes over a connection, and starts to watch whether its peer is
@@ -97,11 +97,11 @@ func newWebSocket(ws *websocket.Conn, opts WebSocketOptions, skips bool) *WebSoc
 		ws: ws, opts: opts, skips: skips, born: time.Now(),
 		reading: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{}),
 	}
-	w.writing = turnstile{
+	w.writing = writeLock{
 		turn: make(chan struct{}, 1), timeout: opts.WriteTimeout, doing: "writing to the WebSocket",
 		closing: w.closing, gone: w.done, goneErr: func() error { return w.err },
 	}
-	w.listenToControl()
+	w.handleControl()
 	w.running.Go(w.watch)
 	return w
 }
@@ -117,7 +117,7 @@ func (w *WebSocket) Read() ([]byte, error) {
 	case <-w.closing:
 		return nil, ErrClosed
 	}
-	w.hear()
+	w.noteActivity()
 	w.waiting.Store(true)
 	defer w.waiting.Store(false)
 	for {
@@ -128,7 +128,7 @@ func (w *WebSocket) Read() ([]byte, error) {
 		case isClosed(w.done):
 			return nil, ErrClosed
 		}
-		PutBuffer(msg) // nobody wants it any more, but what comes after: the peer's farewell
+		PutBuffer(msg) // nobody wants it any more, but what comes after: the peer's close frame
 	}
 }
 
@@ -146,12 +146,12 @@ func (w *WebSocket) next() ([]byte, error) {
 	}
 	w.begun.Store(max(1, int64(time.Since(w.born))))
 	defer w.begun.Store(0)
-	buf, err := ReadAll(earful{r, w}, 0, w.opts.MaxMessage)
+	buf, err := ReadAll(activityReader{r, w}, 0, w.opts.MaxMessage)
 	switch long := (*TooLongError)(nil); {
 	case errors.As(err, &long):
 		long.Start = bytes.Clone(buf[:min(len(buf), longStart)])
 		PutBuffer(buf)
-		return nil, w.beyond(r, long)
+		return nil, w.skipTooLong(r, long)
 	case err != nil:
 		PutBuffer(buf)
 		return nil, w.broken(err)
@@ -159,12 +159,12 @@ func (w *WebSocket) next() ([]byte, error) {
 		PutBuffer(buf)
 		return nil, w.refuse(CloseInvalid, "a message is UTF-8")
 	}
-	return fitted(buf), nil
+	return shrink(buf), nil
 }
 
-// fitted returns a message that was read into a buffer of GetBuffer: a short one does
+// shrink returns a message that was read into a buffer of GetBuffer: a short one does
 // not keep a large buffer from others.
-func fitted(buf []byte) []byte {
+func shrink(buf []byte) []byte {
 	msg := bytes.TrimSpace(buf)
 	if len(msg) > copiedLine {
 		return msg
@@ -174,14 +174,14 @@ func fitted(buf []byte) []byte {
 	return msg
 }
 
-// beyond deals with a message over the limit: many share a connection that was dialed,
+// skipTooLong deals with a message over the limit: many share a connection that was dialed,
 // and must not lose it for one.
-func (w *WebSocket) beyond(rest io.Reader, long *TooLongError) error {
+func (w *WebSocket) skipTooLong(rest io.Reader, long *TooLongError) error {
 	if !w.skips {
 		w.tooLong = true
 		return long
 	}
-	if _, err := io.Copy(io.Discard, earful{rest, w}); err != nil {
+	if _, err := io.Copy(io.Discard, activityReader{rest, w}); err != nil {
 		return w.broken(err)
 	}
 	return long
@@ -195,16 +195,16 @@ func (w *WebSocket) Write(msg []byte) error {
 	}
 	defer w.writing.release()
 	if err := w.ws.SetWriteDeadline(time.Now().Add(w.opts.WriteTimeout)); err != nil {
-		return w.sunk(err)
+		return w.writeFailed(err)
 	}
 	if err := w.ws.WriteMessage(websocket.TextMessage, msg); err != nil {
-		return w.sunk(err)
+		return w.writeFailed(err)
 	}
 	return nil
 }
 
-// sunk says why a write failed, and ends the connection, which is of no use then.
-func (w *WebSocket) sunk(err error) error {
+// writeFailed says why a write failed, and ends the connection, which is of no use then.
+func (w *WebSocket) writeFailed(err error) error {
 	var late net.Error
 	switch {
 	case isClosed(w.closing):
@@ -216,7 +216,7 @@ func (w *WebSocket) sunk(err error) error {
 	default:
 		err = fmt.Errorf("%s: %v", w.writing.doing, err)
 	}
-	w.over(err)
+	w.finish(err)
 	return err
 }
 

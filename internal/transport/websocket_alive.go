@@ -8,8 +8,8 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// hear notes that the peer is there.
-func (w *WebSocket) hear() { w.heard.Store(int64(time.Since(w.born))) }
+// noteActivity notes that the peer is there.
+func (w *WebSocket) noteActivity() { w.heard.Store(int64(time.Since(w.born))) }
 
 // silence is how long nothing was heard of the peer while somebody reads: where
 // nobody does nothing can be heard.
@@ -26,11 +26,11 @@ func (w *WebSocket) slow() bool {
 	return w.opts.MessageTimeout > 0 && begun > 0 && time.Since(w.born)-begun >= w.opts.MessageTimeout
 }
 
-// listenToControl answers pings and hears pongs. Both are met by whoever reads.
-func (w *WebSocket) listenToControl() {
-	w.ws.SetPongHandler(func(string) error { w.hear(); return nil })
+// handleControl answers pings and notes pongs. Both arrive while somebody reads.
+func (w *WebSocket) handleControl() {
+	w.ws.SetPongHandler(func(string) error { w.noteActivity(); return nil })
 	w.ws.SetPingHandler(func(data string) error {
-		w.hear()
+		w.noteActivity()
 		// A peer that does not take it is found out by whoever writes, or by its silence.
 		_ = w.ws.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(w.opts.WriteTimeout))
 		return nil
@@ -63,7 +63,7 @@ func (w *WebSocket) watch() {
 		if now := time.Now(); !now.Before(next) {
 			next = now.Add(interval)
 			if err := w.ping(now); err != nil {
-				_ = w.sunk(err) // whoever reads hears of it
+				_ = w.writeFailed(err) // whoever reads hears of it
 			}
 		}
 		timer.Reset(min(time.Until(next), 2*interval-silent))
@@ -83,21 +83,21 @@ func (w *WebSocket) ping(now time.Time) error {
 // giveUp ends the connection to a peer that is not waited for any more. One that is
 // there all the same learns the reason.
 func (w *WebSocket) giveUp(err error, reason string) {
-	_ = w.overAfter(func() {
-		_ = w.farewell(ClosePolicy, reason) // maybe nobody is there
+	_ = w.finishAfter(func() {
+		_ = w.sendClose(ClosePolicy, reason) // maybe nobody is there
 	}, err)
 }
 
-// An earful is a message that is being read: each part of it is a sign of the peer.
-type earful struct {
+// An activityReader is a message that is being read: each part of it is a sign of the peer.
+type activityReader struct {
 	r io.Reader
 	w *WebSocket
 }
 
-func (e earful) Read(p []byte) (int, error) {
+func (e activityReader) Read(p []byte) (int, error) {
 	n, err := e.r.Read(p)
 	if n > 0 {
-		e.w.hear()
+		e.w.noteActivity()
 	}
 	return n, err
 }

@@ -86,13 +86,13 @@ func TestWebSocketSilenceHasACode(t *testing.T) {
 		defer end()
 		go c.Read()
 		ws.SetPingHandler(func(string) error { return nil })
-		if code, reason := farewellOfSilent(t, ws); code != ClosePolicy || reason != "nothing was heard for 30s" {
+		if code, reason := closeOfSilent(t, ws); code != ClosePolicy || reason != "nothing was heard for 30s" {
 			t.Errorf("closed with %d %q", code, reason)
 		}
 	})
 }
 
-func farewellOfSilent(t *testing.T, ws *websocket.Conn) (int, string) {
+func closeOfSilent(t *testing.T, ws *websocket.Conn) (int, string) {
 	_, _, err := ws.ReadMessage()
 	var closed *websocket.CloseError
 	if !errors.As(err, &closed) {
@@ -136,7 +136,7 @@ func TestWebSocketUnreadIsNotSilent(t *testing.T) {
 	})
 }
 
-// A peer that says no farewell is not waited for longer than a second; what it sends
+// A peer that sends no close frame is not waited for longer than a second; what it sends
 // meanwhile is nobody's.
 func TestWebSocketCloseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -79,26 +79,26 @@ func closeName(code int) string {
 func (w *WebSocket) Close() error { return w.End(CloseNormal, "") }
 
 // End ends the connection with a close code and a reason for people, of which 123
-// bytes are sent. It waits for what is being written and for the peer's farewell, each
+// bytes are sent. It waits for what is being written and for the peer's close frame, each
 // for a second at most. After the first call of End or Close there is nothing to do
 // for others, which wait for it.
 func (w *WebSocket) End(code int, reason string) error {
 	w.once.Do(func() {
 		close(w.closing)
-		if w.part(code, reason) {
-			// Whoever reads meets the peer's farewell, or the deadline, and leaves.
+		if w.startClose(code, reason) {
+			// Whoever reads meets the peer's close frame, or the deadline, and leaves.
 			w.reading <- struct{}{}
 			w.drain()
 			<-w.reading
 		}
-		w.over(ErrClosed)
+		w.finish(ErrClosed)
 		w.running.Wait()
 	})
 	return nil
 }
 
-// farewell sends a close frame.
-func (w *WebSocket) farewell(code int, reason string) error {
+// sendClose sends a close frame.
+func (w *WebSocket) sendClose(code int, reason string) error {
 	if isClosed(w.done) {
 		return w.err
 	}
@@ -106,20 +106,20 @@ func (w *WebSocket) farewell(code int, reason string) error {
 	return w.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), time.Now().Add(closeTime))
 }
 
-// part sends a close frame, and has reads end in time for the peer's. It reports
+// startClose sends a close frame, and has reads end in time for the peer's. It reports
 // whether there is something to wait for.
-func (w *WebSocket) part(code int, reason string) bool {
-	return w.farewell(code, reason) == nil && w.ws.SetReadDeadline(time.Now().Add(closeTime)) == nil
+func (w *WebSocket) startClose(code int, reason string) bool {
+	return w.sendClose(code, reason) == nil && w.ws.SetReadDeadline(time.Now().Add(closeTime)) == nil
 }
 
-// refuse ends the connection for what the peer did. It waits for the peer's farewell:
+// refuse ends the connection for what the peer did. It waits for the peer's close frame:
 // a connection that is closed while there is something to read is reset, and the peer
 // might never read why.
 func (w *WebSocket) refuse(code int, reason string) error {
-	if w.part(code, reason) {
+	if w.startClose(code, reason) {
 		w.drain()
 	}
-	return w.over(fmt.Errorf("the WebSocket was closed with code %d (%s): %s", code, closeName(code), reason))
+	return w.finish(fmt.Errorf("the WebSocket was closed with code %d (%s): %s", code, closeName(code), reason))
 }
 
 // drain reads until the peer's close frame, or the deadline. The caller holds the
@@ -140,32 +140,32 @@ func (w *WebSocket) broken(err error) error {
 	case isClosed(w.done):
 		return w.err
 	case errors.As(err, &closed) && closed.Code == websocket.CloseAbnormalClosure:
-		return w.over(fmt.Errorf("the WebSocket ended without a close frame: %w", io.ErrUnexpectedEOF))
+		return w.finish(fmt.Errorf("the WebSocket ended without a close frame: %w", io.ErrUnexpectedEOF))
 	case errors.As(err, &closed):
-		return w.over(&CloseError{Code: closed.Code, Reason: closed.Text})
+		return w.finish(&CloseError{Code: closed.Code, Reason: closed.Text})
 	}
 	if !isClosed(w.closing) {
-		w.misread()
+		w.refuseFrames()
 	}
-	return w.over(fmt.Errorf("reading from the WebSocket: %v", err))
+	return w.finish(fmt.Errorf("reading from the WebSocket: %v", err))
 }
 
-// misread takes leave of a peer that may have broken the protocol; see refuse. Frames
+// refuseFrames closes the connection of a peer that may have broken the protocol; see refuse. Frames
 // can't be told apart any more, so its end is all that is waited for.
-func (w *WebSocket) misread() {
-	_ = w.farewell(CloseProtocol, "the frames can't be read") // gorilla has said which one already, or nobody is there
+func (w *WebSocket) refuseFrames() {
+	_ = w.sendClose(CloseProtocol, "the frames can't be read") // gorilla has said which one already, or nobody is there
 	if w.ws.SetReadDeadline(time.Now().Add(closeTime)) == nil {
 		_, _ = io.Copy(io.Discard, w.ws.NetConn())
 	}
 }
 
-// over ends the connection for good, and returns why it ended.
-func (w *WebSocket) over(err error) error { return w.overAfter(func() {}, err) }
+// finish ends the connection for good, and returns why it ended.
+func (w *WebSocket) finish(err error) error { return w.finishAfter(func() {}, err) }
 
-// overAfter does one thing before it ends the connection, of which err is the reason
+// finishAfter does one thing before it ends the connection, of which err is the reason
 // whatever comes of that. Others that end the connection wait.
-func (w *WebSocket) overAfter(last func(), err error) error {
-	w.fall.Do(func() {
+func (w *WebSocket) finishAfter(last func(), err error) error {
+	w.finishOnce.Do(func() {
 		last()
 		w.err = err
 		close(w.done)

@@ -83,20 +83,20 @@ func DialWebSocket(ctx context.Context, o DialOptions) (*WebSocket, error) {
 
 // dial does the handshake. It ends with ctx, however ctx ends.
 func (o *DialOptions) dial(ctx context.Context) (*websocket.Conn, error) {
-	leash := &leash{ctx: ctx, dial: o.Dial}
+	guard := &dialGuard{ctx: ctx, dial: o.Dial}
 	d := websocket.Dialer{
-		NetDialContext:  leash.open,
+		NetDialContext:  guard.open,
 		Subprotocols:    []string{Subprotocol},
 		ReadBufferSize:  readSize,
 		WriteBufferSize: dialedSize,
 		WriteBufferPool: &dialedBuffers,
 	}
 	if o.Dial == nil {
-		leash.dial = (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext
-		d.Proxy = leash.proxyOf
+		guard.dial = (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext
+		d.Proxy = guard.proxyOf
 	}
 	ws, resp, err := d.DialContext(ctx, o.URL, o.Header)
-	free := leash.slip()
+	free := guard.release()
 	switch {
 	case err == nil && free:
 		return ws, nil
@@ -108,12 +108,12 @@ func (o *DialOptions) dial(ctx context.Context) (*websocket.Conn, error) {
 	case resp != nil:
 		return nil, refusedHandshake(resp)
 	}
-	return nil, fmt.Errorf("opening a WebSocket: %w", leash.blame(err))
+	return nil, fmt.Errorf("opening a WebSocket: %w", guard.withProxy(err))
 }
 
-// A leash ends a network connection with a context, until it is slipped: the
+// A dialGuard ends a network connection with a context, until it is released: the
 // handshake waits for its deadline alone.
-type leash struct {
+type dialGuard struct {
 	ctx  context.Context
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	stop func() bool // nil before there is a connection
@@ -121,7 +121,7 @@ type leash struct {
 	proxy string // host:port of the one that is used; empty for none
 }
 
-func (l *leash) open(ctx context.Context, network, addr string) (net.Conn, error) {
+func (l *dialGuard) open(ctx context.Context, network, addr string) (net.Conn, error) {
 	c, err := l.dial(ctx, network, addr)
 	if err == nil {
 		l.stop = context.AfterFunc(l.ctx, func() { _ = c.Close() })
@@ -130,7 +130,7 @@ func (l *leash) open(ctx context.Context, network, addr string) (net.Conn, error
 }
 
 // proxyOf takes note of the proxy.
-func (l *leash) proxyOf(r *http.Request) (*url.URL, error) {
+func (l *dialGuard) proxyOf(r *http.Request) (*url.URL, error) {
 	u, err := http.ProxyFromEnvironment(r)
 	if u != nil {
 		l.proxy = u.Host
@@ -138,17 +138,17 @@ func (l *leash) proxyOf(r *http.Request) (*url.URL, error) {
 	return u, err
 }
 
-// blame names the proxy that was used: of the status that one answered with there is
+// withProxy names the proxy that was used: of the status that one answered with there is
 // only the bare text.
-func (l *leash) blame(err error) error {
+func (l *dialGuard) withProxy(err error) error {
 	if err = Cause(err); l.proxy == "" {
 		return err
 	}
 	return &ProxyError{l.proxy, err}
 }
 
-// slip reports whether the connection is free; else it was ended.
-func (l *leash) slip() bool { return l.stop == nil || l.stop() }
+// release reports whether the connection is free; else it was ended.
+func (l *dialGuard) release() bool { return l.stop == nil || l.stop() }
 
 // refusedHandshake says what a server answered to a handshake.
 func refusedHandshake(resp *http.Response) error {

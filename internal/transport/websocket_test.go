@@ -122,8 +122,8 @@ func TestWebSocketOneMessageEach(t *testing.T) {
 	wg.Wait()
 }
 
-// farewell reads until the close frame, and returns its code and reason.
-func farewellOf(t *testing.T, ws *websocket.Conn) (code int, reason string) {
+// closeOf reads until the close frame, and returns its code and reason.
+func closeOf(t *testing.T, ws *websocket.Conn) (code int, reason string) {
 	t.Helper()
 	_ = ws.SetReadDeadline(time.Now().Add(patience))
 	for {
@@ -178,7 +178,7 @@ func TestWebSocketCloseCodes(t *testing.T) {
 				defer close(done)
 				_ = tt.do(ws, c) // it may be refused before it is all written
 			}()
-			if code, reason := farewellOf(t, ws); code != tt.code || reason != tt.reason {
+			if code, reason := closeOf(t, ws); code != tt.code || reason != tt.reason {
 				t.Errorf("closed with %d %q, want %d %q", code, reason, tt.code, tt.reason)
 			}
 			<-done

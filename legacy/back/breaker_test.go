@@ -121,7 +121,7 @@ func TestADeadServerThatComesBackIsFound(t *testing.T) {
 }
 
 // A child that dies as it starts is started now and then, however many ask for it,
-// and they hear its last words, but no secrets.
+// and they hear its last lines, but no secrets.
 func TestM2L02ACrashingChildIsNotStartedInALoop(t *testing.T) {
 	dir := t.TempDir()
 	marks := filepath.Join(dir, "starts")

@@ -30,7 +30,7 @@ type eventLink struct {
 
 	body   io.Closer // the stream's
 	rd     *sse.Reader
-	ration *transport.Ration       // read's
+	ration *transport.Throttle     // read's
 	stop   context.CancelCauseFunc // ends the stream
 	live   context.Context
 	done   chan struct{} // closed when read has returned

@@ -217,8 +217,8 @@ func (s *session) drop(what string) {
 }
 
 // ration bounds how fast a reader of the session takes what nobody needs.
-func (s *session) ration() *transport.Ration {
-	return &transport.Ration{Busy: s.busy, Done: s.gone}
+func (s *session) ration() *transport.Throttle {
+	return &transport.Throttle{Busy: s.busy, Done: s.gone}
 }
 
 // busy reports whether a call waits for its answer.
@@ -229,7 +229,7 @@ func (s *session) busy() bool {
 }
 
 // receiveRationed is receiveText for a reader with a ration.
-func (s *session) receiveRationed(ctx context.Context, r *transport.Ration, text []byte, from *call, release func()) {
+func (s *session) receiveRationed(ctx context.Context, r *transport.Throttle, text []byte, from *call, release func()) {
 	n, before := len(text), s.useless.Load()
 	s.receiveText(ctx, text, from, release)
 	if s.useless.Load() != before {

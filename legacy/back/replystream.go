@@ -46,8 +46,8 @@ type replyStream struct {
 	from time.Time // when its headers had come
 	used bool      // a message came on it
 
-	ration transport.Ration // always as if somebody waits
-	buf    []byte           // the reader's first; nil once it may have gone with an event
+	ration transport.Throttle // always as if somebody waits
+	buf    []byte             // the reader's first; nil once it may have gone with an event
 }
 
 // readStream reads a call's stream until the answer or its end.

@@ -76,9 +76,9 @@ type session struct {
 	// rootsTurn has capacity 1: who has put something in puts the server right
 	// about roots.
 	rootsTurn chan struct{}
-	useless   atomic.Int64     // messages that nobody needed
-	odd       transport.Seldom // tells of what can't be read
-	greeted   atomic.Bool      // the server has had the time to ask as it starts
+	useless   atomic.Int64          // messages that nobody needed
+	odd       transport.WarnLimiter // tells of what can't be read
+	greeted   atomic.Bool           // the server has had the time to ask as it starts
 	// turn has capacity 1: who has put something in may set the upstream's log
 	// level.
 	turn chan struct{}

@@ -48,7 +48,7 @@ func (p *pipe) alive() bool {
 
 // read takes every message until the connection ends, and closes it then.
 func (p *pipe) read() {
-	ration := transport.Ration{Busy: p.busy, Done: p.l.live.Done()}
+	ration := transport.Throttle{Busy: p.busy, Done: p.l.live.Done()}
 	for {
 		text, err := p.conn.Read()
 		var long *transport.TooLongError

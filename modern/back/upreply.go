@@ -34,7 +34,7 @@ type replyStream struct {
 	rd   *sse.Reader
 	buf  []byte // the reader's first; nil once it may have gone with an event
 
-	ration transport.Ration
+	ration transport.Throttle
 	last   int // bytes of the message that next returned last
 }
 

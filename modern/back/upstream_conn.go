@@ -37,9 +37,9 @@ type connLink struct {
 	stop context.CancelCauseFunc
 	live context.Context // ends with close
 
-	useless atomic.Int64     // messages that nobody needed
-	odd     transport.Seldom // tells of what can't be read
-	running sync.WaitGroup   // dials, readers, what is being sent that nobody waits for
+	useless atomic.Int64          // messages that nobody needed
+	odd     transport.WarnLimiter // tells of what can't be read
+	running sync.WaitGroup        // dials, readers, what is being sent that nobody waits for
 
 	// mu guards the fields below.
 	mu      sync.Mutex

@@ -42,9 +42,9 @@ type httpLink struct {
 	base http.Header // of every request; never changed
 	news func(c *upcall, m *wire.Message)
 
-	size      atomic.Int64     // of the last answer: what the next is expected to take
-	slowTails atomic.Int32     // answers in a row whose stream stayed open after them
-	odd       transport.Seldom // tells of what can't be read
+	size      atomic.Int64          // of the last answer: what the next is expected to take
+	slowTails atomic.Int32          // answers in a row whose stream stayed open after them
+	odd       transport.WarnLimiter // tells of what can't be read
 
 	breaker breaker
 

@@ -50,7 +50,7 @@ func (w *watch) take(ctx context.Context, stream listenStream, topics []*tracked
 // read publishes what comes on a stream, and reports its end.
 func (w *watch) read(ctx context.Context, s *sharedStream) {
 	defer s.stream.close()
-	ration := transport.Ration{Busy: transport.Never, Done: ctx.Done()}
+	ration := transport.Throttle{Busy: transport.Never, Done: ctx.Done()}
 	for {
 		ev, err := s.stream.next()
 		if err != nil {

@@ -14,10 +14,10 @@ func TestRation(t *testing.T) {
 	}{{"idle", false, 12 * time.Second}, {"busy", true, 1500 * time.Millisecond}} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := Ration{Busy: func() bool { return tt.busy }}
+				r := Throttle{Busy: func() bool { return tt.busy }}
 				begun := time.Now()
 				for range 16 << 10 {
-					r.Message(1<<10 - rationMessage)
+					r.Message(1<<10 - throttleMessage)
 				}
 				if took := time.Since(begun); took < tt.want-50*time.Millisecond || took > tt.want+50*time.Millisecond {
 					t.Errorf("16 MiB took %v, want %v", took, tt.want)
@@ -30,7 +30,7 @@ func TestRation(t *testing.T) {
 func TestRationEndsWithItsReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		done := make(chan struct{})
-		r := Ration{Busy: func() bool { return false }, Done: done}
+		r := Throttle{Busy: func() bool { return false }, Done: done}
 		close(done)
 		begun := time.Now()
 		r.Bytes(1 << 30)

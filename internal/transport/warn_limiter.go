@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// seldomEvery is how often a Seldom logs at most.
-const seldomEvery = 10 * time.Second
+// warnEvery is how often a WarnLimiter logs at most.
+const warnEvery = 10 * time.Second
 
-// A Seldom logs what a server may cause without end: the first time at once, later ones
+// A WarnLimiter logs what a server may cause without end: the first time at once, later ones
 // with how often it happened meanwhile. The zero value is ready to use. It is safe for
 // concurrent use.
-type Seldom struct {
+type WarnLimiter struct {
 	// mu guards the fields below. It is not held while anything is logged.
 	mu     sync.Mutex
 	told   time.Time
@@ -21,11 +21,11 @@ type Seldom struct {
 }
 
 // Warn logs a warning, unless one was logged a moment ago.
-func (s *Seldom) Warn(log *slog.Logger, msg string, args ...any) {
+func (s *WarnLimiter) Warn(log *slog.Logger, msg string, args ...any) {
 	s.mu.Lock()
 	s.untold++
 	now, n := time.Now(), s.untold
-	if now.Sub(s.told) < seldomEvery {
+	if now.Sub(s.told) < warnEvery {
 		s.mu.Unlock()
 		return
 	}

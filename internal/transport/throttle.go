@@ -3,29 +3,29 @@ package transport
 import "time"
 
 const (
-	// rationIdle and rationBusy are how many bytes a second are read that nobody needs:
+	// throttleIdle and throttleBusy are how many bytes a second are read that nobody needs:
 	// while nobody waits for an answer, and while somebody does.
-	rationIdle = 1 << 20
-	rationBusy = 8 << 20
-	// rationSaved is how many may come at once, in bytes.
-	rationSaved = 4 << 20
-	// rationMessage is what a message takes beside its bytes, in bytes: it was parsed.
-	rationMessage = 256
-	// rationPause is how long reading pauses at a time, so that it goes on soon when
+	throttleIdle = 1 << 20
+	throttleBusy = 8 << 20
+	// throttleSaved is how many may come at once, in bytes.
+	throttleSaved = 4 << 20
+	// throttleMessage is what a message takes beside its bytes, in bytes: it was parsed.
+	throttleMessage = 256
+	// throttlePause is how long reading pauses at a time, so that it goes on soon when
 	// somebody begins to wait.
-	rationPause = 10 * time.Millisecond
+	throttlePause = 10 * time.Millisecond
 )
 
-// A Ration bounds how fast a reader takes from a server what nobody needs: a flood must
+// A Throttle bounds how fast a reader takes from a server what nobody needs: a flood must
 // not cost more than a few percent of a core. What is needed costs nothing. The zero
 // value is ready to use, by the reader's goroutine alone.
-type Ration struct {
+type Throttle struct {
 	// Busy reports whether somebody waits for an answer. Nil means always.
 	Busy func() bool
 	// Done ends a pause when it is closed; nil if nothing does, but the pause's end.
 	Done <-chan struct{}
 
-	debt  int       // bytes, of which rationSaved are free
+	debt  int       // bytes, of which throttleSaved are free
 	since time.Time // when debt was worked out
 }
 
@@ -34,13 +34,13 @@ func Never() bool { return false }
 
 // Message counts a message of n bytes that nobody needed. It returns when the next may
 // be read.
-func (r *Ration) Message(n int) { r.Bytes(n + rationMessage) }
+func (r *Throttle) Message(n int) { r.Bytes(n + throttleMessage) }
 
 // Bytes is Message for what is no message.
-func (r *Ration) Bytes(n int) {
+func (r *Throttle) Bytes(n int) {
 	r.payOff()
-	for r.debt += n; r.debt > rationSaved; r.payOff() {
-		t := time.NewTimer(rationPause)
+	for r.debt += n; r.debt > throttleSaved; r.payOff() {
+		t := time.NewTimer(throttlePause)
 		select {
 		case <-t.C:
 		case <-r.Done:
@@ -51,10 +51,10 @@ func (r *Ration) Bytes(n int) {
 }
 
 // payOff takes off the debt what the time that has passed was good for.
-func (r *Ration) payOff() {
-	rate := rationIdle
+func (r *Throttle) payOff() {
+	rate := throttleIdle
 	if r.Busy == nil || r.Busy() {
-		rate = rationBusy
+		rate = throttleBusy
 	}
 	now := time.Now()
 	passed := min(now.Sub(r.since), time.Minute)

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A turnstile lets one writer at a time pass, for a while and as long as somebody
+// A writeLock lets one writer at a time pass, for a while and as long as somebody
 // may read. It is no mutex, since waiting for one does not end with the connection.
-type turnstile struct {
+type writeLock struct {
 	turn    chan struct{} // capacity 1: held by whoever writes
 	timeout time.Duration // how long one may wait
 	doing   string        // what it is for, in errors: "writing to server files"
@@ -18,7 +18,7 @@ type turnstile struct {
 }
 
 // acquire takes the token, unless the connection is over.
-func (t *turnstile) acquire() error {
+func (t *writeLock) acquire() error {
 	switch {
 	case isClosed(t.closing):
 		return ErrClosed
@@ -44,9 +44,9 @@ func (t *turnstile) acquire() error {
 	}
 }
 
-func (t *turnstile) release() { <-t.turn }
+func (t *writeLock) release() { <-t.turn }
 
 // late is the error of a write that took too long.
-func (t *turnstile) late() error {
+func (t *writeLock) late() error {
 	return fmt.Errorf("%s: %w after %v", t.doing, ErrWriteTimeout, t.timeout)
 }

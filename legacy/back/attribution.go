@@ -74,21 +74,22 @@ func (s *session) toldLocked(q *question, from *call) (*call, bool) {
 	case from != nil && from.mayBeAsked:
 		return from, true
 	}
-	return nil, from != nil && from.x != nil
+	return nil, from != nil
 }
 
 // askableLocked returns the calls whose questions can't be told apart, oldest
 // first: those that may have asked one which came at a time, and the others, which
 // wait.
 func (s *session) askableLocked(came time.Time) (running, parked []*call) {
-	for _, c := range s.calls {
-		switch {
+	s.calls.each(func(w *wireCall) {
+		switch c := clientCall(w); {
+		case c == nil:
 		case c.mayHaveAsked(came):
 			running = append(running, c)
 		case c.stage() == atRest:
 			parked = append(parked, c)
 		}
-	}
+	})
 	byID := func(a, b *call) int { return int(a.id - b.id) }
 	slices.SortFunc(running, byID)
 	slices.SortFunc(parked, byID)
@@ -105,7 +106,7 @@ func (s *session) unaskable(q *question) error {
 		return s.doubt(q)
 	}
 	// All calls of a session are of one profile.
-	if need := mcp.MissingCapability(q.candidates[0].capabilities, q.m.Method, q.m.Params); need != nil {
+	if need := mcp.MissingCapability(q.candidates[0].capabilities(), q.m.Method, q.m.Params); need != nil {
 		return undeclared(q, need)
 	}
 	return nil
@@ -173,7 +174,7 @@ func (s *session) elect(q *question) election {
 		e.winner = last
 		s.assignLocked(q, last)
 	default:
-		e.changed = s.changesLocked()
+		e.changed = s.calls.changes()
 	}
 	return e
 }
@@ -186,11 +187,11 @@ func (s *session) assignLocked(q *question, c *call) {
 	q.waits = q.told || !isRoots
 	switch {
 	case !c.mayBeAsked: // it is about roots, and c one that they were another client's for
-	case mcp.MissingCapability(c.capabilities, q.m.Method, q.m.Params) != nil:
+	case mcp.MissingCapability(c.capabilities(), q.m.Method, q.m.Params) != nil:
 	case isRoots && s.opts.Roots != nil:
 	case c.park(q.waits, q.came):
 		q.parked, q.asked = true, c
-		s.shiftedLocked()
+		s.calls.change()
 	}
 }
 
@@ -216,22 +217,6 @@ func (s *session) unparkLocked(q *question) {
 	if q.asked != nil {
 		q.asked.unpark(q.waits)
 		q.asked = nil
-		s.shiftedLocked()
-	}
-}
-
-// changesLocked returns a channel that is closed when a call ends, parks or runs
-// again.
-func (s *session) changesLocked() <-chan struct{} {
-	if s.changes == nil {
-		s.changes = make(chan struct{})
-	}
-	return s.changes
-}
-
-func (s *session) shiftedLocked() {
-	if s.changes != nil {
-		close(s.changes)
-		s.changes = nil
+		s.calls.change()
 	}
 }

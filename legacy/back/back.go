@@ -281,7 +281,7 @@ func (b *Back) lastTold(p mcp.Profile) *mcp.Description {
 
 // remember keeps and returns what a scope's session tells of the server.
 func (b *Back) remember(scope string, s *session) *mcp.Description {
-	d := s.describe(b.opts.HideExtensions)
+	d := s.describe(&b.opts)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.known.Add(scope, d)

@@ -12,97 +12,91 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A call is one request in flight on a session.
+// A call is one request of a client on a session.
 type call struct {
-	// Set by session.begin, read-only after.
-	id     int64
-	method string
-	level  spec.LogLevel   // of the messages its caller wants
-	token  json.RawMessage // its caller's progress token; nil: no progress
-	x      mcp.Caller      // nil for the gateway's own requests
-	req    *mcp.Request    // that x is of
-	ctx    context.Context // its caller's, for x alone: a call is made and ends with it, as an http.Request does
-	cancel context.CancelCauseFunc
-	clock  *mcp.Clock // nil: the context alone bounds the call
+	wireCall
 
-	capabilities json.RawMessage // its client's
-	mayBeAsked   bool            // the server's questions may belong to it
-	leaveLane    func()          // nil, or lets the next call run; may be called again
-	in           mcp.Intake      // of its answer
-	hosts        bool            // it is never sent itself: requests of the gateway are its parts
-	relayed      *relayed        // what passes under a relay; nil for other calls
-	owner        *call           // the client's call that this request of the gateway is a part of; nil if none
+	// Set by newCall and session.begin, read-only after.
+	req       *mcp.Request
+	caller    mcp.Caller
+	ctx       context.Context // its caller's, for caller alone: a call is made and ends with it, as an http.Request does
+	clock     *mcp.Clock
+	leaveLane func() // nil, or lets the next call run; may be called again
 
-	// wake has capacity 1. It tells the goroutine that serves the call of notes;
-	// nil where that goroutine can't be told, see link.wakes.
-	wake chan struct{}
-
-	// taken has capacity 1. It tells who wants to send more that the server has
-	// begun to answer the POST of a call; nil if nobody does.
-	taken chan struct{}
+	mayBeAsked bool // the server's questions may belong to it
+	hosts      bool // it is never sent itself: requests of the gateway are its parts
 
 	// mu guards the fields below. It is held for the moment only.
-	mu       sync.Mutex
-	answered bool
-	ended    bool // x must not be used any more
-	answer   answer
-	notes    mcp.Backlog // not yet given to x
-	draining bool        // somebody is giving notes to x
-	progress float64     // the last value; meaningless unless moved
-	moved    bool
-	asked    int             // questions that are with the caller
-	waits    int             // of these, those that the server is taken to wait for
-	lastAsks time.Time       // when the last of them came
-	sent     bool            // the server may have heard of it
-	strayed  bool            // the server may still be at work on it though nobody waits
-	named    bool            // its questions name it: those that don't are not its own
-	life     context.Context // see lifetime; nil until somebody asks
-	die      context.CancelFunc
-	missing  []byte // the capability that a refused question needed; nil if none was
+	mu     sync.Mutex
+	ended  bool // caller must not be used any more
+	notes  noteQueue
+	asking asking
+	life   context.Context // see lifetime; nil until somebody asks
+	die    context.CancelFunc
 
 	asks   sync.WaitGroup // questions that are with the caller
 	drains sync.WaitGroup // goroutines started for notes from another stream
 }
 
-// An answer is a response as far as it is not about ids.
-type answer struct {
-	text    []byte // as it came, for a relay; nil if it could not be read
-	result  json.RawMessage
-	outline *wire.Outline // of result; may be nil
-	err     *wire.Error
-	extra   []byte
-	release func() // gives the bytes back; may be nil
+// A noteQueue is what the caller of a call is still to be told.
+type noteQueue struct {
+	backlog  mcp.Backlog
+	draining bool    // somebody is giving notes to the caller
+	progress float64 // the last value; meaningless unless moved
+	moved    bool
 }
 
-// settle takes the response. It reports false, and leaves a to its caller, if
-// there was one before.
-func (c *call) settle(a answer) bool {
-	c.mu.Lock()
-	first := !c.answered
-	if first {
-		c.answered, c.answer = true, a
-	}
-	c.mu.Unlock()
-	if first && c.relayed != nil {
-		c.relayed.answered(a)
-	}
-	return first
+// asking is what is known of the questions that a call's server may have.
+type asking struct {
+	open    int       // questions that are with the caller
+	waits   int       // of these, those that the server is taken to wait for
+	last    time.Time // when the last of them came
+	sent    bool      // the server may have heard of the call
+	strayed bool      // the server may still be at work on it though nobody waits
+	named   bool      // its questions name it: those that don't are not its own
+	missing []byte    // the capability that a refused question needed; nil if none was
 }
 
-// wasTaken says that the server has begun to answer the call's POST.
-func (c *call) wasTaken() {
-	select {
-	case c.taken <- struct{}{}:
-	default: // nobody waits for it
+// newCall returns a request of a client that is yet to begin.
+func newCall(req *mcp.Request, x mcp.Caller, leaveLane func()) *call {
+	c := &call{
+		wireCall: wireCall{method: req.Method},
+		req:      req, caller: x, mayBeAsked: spec.MayAsk(req.Method), leaveLane: leaveLane,
+		notes: noteQueue{backlog: mcp.Backlog{Room: mcp.NewRoom(req.Memory, req.Share)}},
 	}
+	c.owner = c
+	c.in.Use(req.Memory, req.Share)
+	return c
 }
 
-// settled returns the response, if there is one yet.
-func (c *call) settled() (answer, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.answer, c.answered
+// hostOf returns the client's call that c is, or is a part of; nil if there is none.
+func hostOf(c *wireCall) *call {
+	if c == nil {
+		return nil
+	}
+	host, _ := c.owner.(*call)
+	return host
 }
+
+// clientCall returns the client's call that c is; nil if it is another request.
+func clientCall(c *wireCall) *call {
+	if host := hostOf(c); host != nil && &host.wireCall == c {
+		return host
+	}
+	return nil
+}
+
+// answered implements callOwner: whoever waits for the call takes its answer.
+func (c *call) answered(*wireCall, answer) {}
+
+// deliver implements callOwner.
+func (c *call) deliver() { c.drain() }
+
+// capabilities returns its client's.
+func (c *call) capabilities() json.RawMessage { return c.req.Profile.Capabilities }
+
+// token returns its caller's progress token; nil: no progress.
+func (c *call) token() json.RawMessage { return c.req.ProgressToken }
 
 // advance takes a progress value and reports whether it may be told: it must be
 // greater than the last. Any progress starts the clock anew.
@@ -113,26 +107,27 @@ func (c *call) advance(value []byte) bool {
 	if err != nil {
 		return false
 	}
-	if c.clock != nil {
-		c.clock.Restart()
-	}
+	c.clock.Restart()
+	answered := c.isSettled()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.moved && v <= c.progress || c.answered {
+	q := &c.notes
+	if q.moved && v <= q.progress || answered {
 		return false
 	}
-	c.progress, c.moved = v, true
+	q.progress, q.moved = v, true
 	return true
 }
 
 // note queues a message for the caller and reports whether there was room.
 func (c *call) note(method string, params []byte) bool {
+	answered := c.isSettled()
 	c.mu.Lock()
-	ok := !c.answered && !c.ended && c.notes.Add(mcp.Notification{Method: method, Params: params})
-	short := c.notes.Short()
+	ok := !answered && !c.ended && c.notes.backlog.Add(mcp.Notification{Method: method, Params: params})
+	short := c.notes.backlog.Short()
 	c.mu.Unlock()
 	if short {
-		_ = c.notes.Room.Refuse() // counted and logged; the message is lost, as others beyond the bound
+		_ = c.notes.backlog.Room.Refuse() // counted and logged; the message is lost, as others beyond the bound
 	}
 	return ok
 }
@@ -142,18 +137,18 @@ func (c *call) note(method string, params []byte) bool {
 func (c *call) drain() {
 	for first := true; ; first = false {
 		c.mu.Lock()
-		if first && c.draining || c.notes.Len() == 0 {
+		if first && c.notes.draining || c.notes.backlog.Len() == 0 {
 			if !first {
-				c.draining = false
+				c.notes.draining = false
 			}
 			c.mu.Unlock()
 			return
 		}
-		c.draining = true
-		n, _ := c.notes.Next()
+		c.notes.draining = true
+		n, _ := c.notes.backlog.Next()
 		c.mu.Unlock()
 		// A caller that can't be reached is no reason to stop: ctx says so too.
-		_ = c.x.Notify(c.ctx, n)
+		_ = c.caller.Notify(c.ctx, n)
 	}
 }
 
@@ -163,7 +158,7 @@ func (c *call) drain() {
 func (c *call) drainSoon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.ended && !c.draining {
+	if !c.ended && !c.notes.draining {
 		c.drains.Go(c.drain)
 	}
 }
@@ -171,9 +166,7 @@ func (c *call) drainSoon() {
 // end stops the clock, gives the caller what waits for it, and returns the
 // response if there is one. x is not used after.
 func (c *call) end() (answer, bool) {
-	if c.clock != nil {
-		c.clock.Stop()
-	}
+	c.clock.Stop()
 	c.drain()
 	c.mu.Lock()
 	c.ended = true // what is queued still is left to the goroutine that drains
@@ -206,18 +199,19 @@ func (c *call) lifetime() context.Context {
 // It reports false once the call has ended. Whoever parks a call has asks.Done
 // called when x is not used any more.
 func (c *call) park(waits bool, came time.Time) bool {
+	answered := c.isSettled()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.answered || c.ended {
+	if answered || c.ended {
 		return false
 	}
 	c.asks.Add(1)
-	if c.asked++; c.asked == 1 && c.clock != nil {
+	if c.asking.open++; c.asking.open == 1 {
 		c.clock.Pause()
 	}
 	if waits {
-		c.waits++
-		c.lastAsks = came
+		c.asking.waits++
+		c.asking.last = came
 	}
 	return true
 }
@@ -226,11 +220,11 @@ func (c *call) park(waits bool, came time.Time) bool {
 func (c *call) unpark(waits bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.asked--; c.asked == 0 && c.clock != nil {
+	if c.asking.open--; c.asking.open == 0 {
 		c.clock.Resume()
 	}
 	if waits {
-		c.waits--
+		c.asking.waits--
 	}
 }
 
@@ -244,12 +238,13 @@ const (
 )
 
 func (c *call) stage() callStage {
+	answered := c.isSettled()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case !c.sent || c.answered || c.ended || c.named || !c.mayBeAsked:
+	case !c.asking.sent || answered || c.ended || c.asking.named || !c.mayBeAsked:
 		return atEnd
-	case c.waits == 0:
+	case c.asking.waits == 0:
 		return atWork
 	}
 	return atRest
@@ -259,42 +254,34 @@ func (c *call) stage() callStage {
 func (c *call) leaves() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sent = true
+	c.asking.sent = true
 }
 
 // hasLeft reports whether the server may have heard of the call.
 func (c *call) hasLeft() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.sent
+	return c.asking.sent
 }
 
 // stray says that nobody waits for the call any more, and the server may not know.
 func (c *call) stray() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.strayed = true
+	c.asking.strayed = true
 }
 
 func (c *call) hasStrayed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.strayed
+	return c.asking.strayed
 }
 
 // beingAsked reports whether a question is with the caller.
 func (c *call) beingAsked() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.asked > 0
-}
-
-// host returns the client's call that c is, or is a part of; nil for nil.
-func (c *call) host() *call {
-	if c != nil && c.owner != nil {
-		return c.owner
-	}
-	return c
+	return c.asking.open > 0
 }
 
 // mayHaveAsked reports whether the call can be that of a question which came at a
@@ -308,7 +295,7 @@ func (c *call) mayHaveAsked(came time.Time) bool {
 	case atRest:
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return came.Sub(c.lastAsks).Abs() <= breath
+		return came.Sub(c.asking.last).Abs() <= breath
 	}
 	return true
 }
@@ -317,7 +304,7 @@ func (c *call) mayHaveAsked(came time.Time) bool {
 func (c *call) name() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.named = true
+	c.asking.named = true
 }
 
 // freeLane lets the next call run.
@@ -331,21 +318,21 @@ func (c *call) freeLane() {
 func (c *call) lack(need []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.missing == nil {
-		c.missing = need
+	if c.asking.missing == nil {
+		c.asking.missing = need
 	}
 }
 
 func (c *call) lacks() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.missing
+	return c.asking.missing
 }
 
 // upstreamToken returns the progress token that the server is given, zero for
 // none.
 func (c *call) upstreamToken() int64 {
-	if c.token == nil {
+	if c.token() == nil {
 		return 0
 	}
 	return c.id
@@ -353,5 +340,5 @@ func (c *call) upstreamToken() int64 {
 
 // ownToken returns a copy of params with the caller's own progress token.
 func (c *call) ownToken(params []byte) []byte {
-	return wire.AppendEdited(nil, params, wire.Edit{Name: spec.MetaProgressToken, Value: c.token})
+	return wire.AppendEdited(nil, params, wire.Edit{Name: spec.MetaProgressToken, Value: c.token()})
 }

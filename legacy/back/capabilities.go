@@ -34,14 +34,14 @@ func hiding(capabilities json.RawMessage, hide []string) []wire.Edit {
 	return mcp.Hiding(capabilities, append(slices.Clone(hide), spec.ExtensionTasks))
 }
 
-// describe is what a modern client is told of the server behind the session.
+// describe is what a modern client is told of the server.
 //
 // Spec: 2026-07-28, server/discover.
-func (s *session) describe(hide []string) *mcp.Description {
+func (n *negotiated) describe(opts *Options) *mcp.Description {
 	return &mcp.Description{
-		Capabilities: s.synthesized(describable(s.caps.Raw, hide)),
-		ServerInfo:   s.serverInfo,
-		Instructions: s.instructions,
-		Cache:        s.opts.Cache[spec.MethodDiscover],
+		Capabilities: opts.Synthesize.declared(n.caps.Raw, describable(n.caps.Raw, opts.HideExtensions)),
+		ServerInfo:   n.serverInfo,
+		Instructions: n.instructions,
+		Cache:        opts.Cache[spec.MethodDiscover],
 	}
 }

@@ -106,9 +106,9 @@ func (b *Back) openIn(ctx context.Context, p *transport.Process, open opener) (*
 		})
 	}
 	conn := p.Borrow()
-	var tried *session
-	s, err := open(ctx, func(ctx context.Context, s *session) error {
-		s.ids.Store(p.LastID())
+	var tried *wireSession
+	s, err := open(ctx, func(ctx context.Context, s *wireSession) error {
+		s.calls.ids.Store(p.LastID())
 		tried = s
 		newConnLink(ctx, s, conn)
 		return nil
@@ -125,7 +125,7 @@ func (b *Back) openIn(ctx context.Context, p *transport.Process, open opener) (*
 }
 
 // highestID returns the last id that a request was given.
-func (s *session) highestID() int64 { return s.ids.Load() }
+func (s *wireSession) highestID() int64 { return s.calls.ids.Load() }
 
 // patienceWith is how long a process may be silent that was asked something before.
 func patienceWith(p *transport.Process) time.Duration {

@@ -24,7 +24,7 @@ import (
 //
 // Spec: 2024-11-05, basic/transports, HTTP with SSE.
 type eventLink struct {
-	s    *session
+	s    *wireSession
 	to   *endpoint   // where to post
 	post http.Header // goes with each POST
 
@@ -38,7 +38,7 @@ type eventLink struct {
 
 // linkEvents opens the stream of events for s. ctx bounds the opening, which ends
 // when the server has said where to post.
-func (b *Back) linkEvents(ctx context.Context, s *session) error {
+func (b *Back) linkEvents(ctx context.Context, s *wireSession) error {
 	l := &eventLink{s: s, post: b.endpoint.header(acceptPost, "", ""), done: make(chan struct{})}
 	l.live, l.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	late := context.AfterFunc(ctx, func() { l.stop(context.Cause(ctx)) })
@@ -137,8 +137,7 @@ func (l *eventLink) read(ctx context.Context) {
 				l.s.beyondLimit(large.Limit)
 			}
 			err = streamEnded(err)
-			l.s.fail(err)
-			l.s.failCalls(err)
+			l.s.lost(err)
 			return
 		}
 		if ev.Type == "message" {
@@ -163,7 +162,7 @@ func streamEnded(err error) error {
 
 // exchange implements link. While the POST is under way the answer may already come
 // on the stream, or questions without whose answers it does not end.
-func (l *eventLink) exchange(ctx context.Context, c *call, frame []byte) error {
+func (l *eventLink) exchange(ctx context.Context, c *wireCall, frame []byte) error {
 	if err := context.Cause(ctx); err != nil {
 		return &failure{cause: err, fate: notSent}
 	}
@@ -182,7 +181,7 @@ func (l *eventLink) exchange(ctx context.Context, c *call, frame []byte) error {
 			posted = nil
 			c.wasTaken()
 		case <-c.wake:
-			c.drain()
+			c.owner.deliver()
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -200,7 +199,7 @@ func (l *eventLink) letGo(posted <-chan error, stop context.CancelCauseFunc) {
 }
 
 // request posts the request c.
-func (l *eventLink) request(ctx context.Context, c *call, frame []byte) error {
+func (l *eventLink) request(ctx context.Context, c *wireCall, frame []byte) error {
 	resp, err := l.to.post(ctx, l.post, frame)
 	switch {
 	case err != nil && unsent(err):
@@ -222,6 +221,8 @@ func (l *eventLink) request(ctx context.Context, c *call, frame []byte) error {
 func (l *eventLink) send(ctx context.Context, frame []byte) error {
 	return l.to.send(ctx, l.post, frame)
 }
+
+func (l *eventLink) negotiated(spec.Revision) {}
 
 // A stream of events is open from the first.
 func (l *eventLink) listen(context.Context)      {}
@@ -265,7 +266,7 @@ func (b *Back) overHTTP(open func(connector) (*session, error)) (*session, error
 		b.foundOlder(false) // another took its place
 	}
 	var l *httpLink
-	s, err := open(func(_ context.Context, s *session) error {
+	s, err := open(func(_ context.Context, s *wireSession) error {
 		l = newHTTPLink(s, b.endpoint)
 		return nil
 	})

@@ -241,16 +241,15 @@ func (g *getStream) read(ctx context.Context, resp *http.Response, before stream
 func (g *getStream) opened(before streamCut) {
 	g.up.Store(true)
 	g.announce()
-	w := g.l.s.watch()
-	w.channel(true)
+	g.l.s.to.listening(true)
 	if before.opened && !before.trusted {
-		w.gap()
+		g.l.s.to.missed()
 	}
 }
 
 func (g *getStream) closed() {
 	g.up.Store(false)
-	g.l.s.watch().channel(false)
+	g.l.s.to.listening(false)
 }
 
 // announce wakes who awaits the outcome of an attempt.

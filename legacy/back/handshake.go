@@ -3,6 +3,7 @@ package back
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -39,7 +40,7 @@ func (b *Back) open(ctx context.Context, p mcp.Profile) (*session, error) {
 }
 
 // A connector gives a session its link.
-type connector func(ctx context.Context, s *session) error
+type connector func(ctx context.Context, s *wireSession) error
 
 // overLink has open make a session of a share over what the server is reached by.
 func (b *Back) overLink(ctx context.Context, share mcp.Share, open opener) (*session, error) {
@@ -57,13 +58,13 @@ func (b *Back) openOver(ctx context.Context, p mcp.Profile, connect connector) (
 	scope, _, lane := strings.Cut(p.Scope, laneMark)
 	s := newSession(&b.opts, func() *watch { return b.watchOf(scope) })
 	if b.endpoint != nil {
-		s.ids = &b.endpoint.ids
+		s.calls.ids = &b.endpoint.ids
 	}
 	s.onAmbiguous = func() { b.lanes.ambiguous(scope) }
 	s.roots = profileRoots{b, scope, lane}
 	s.tools = b.toolbox(scope)
 	s.asksRoots = mcp.Declares(p.Capabilities, "roots")
-	if err := connect(ctx, s); err != nil {
+	if err := connect(ctx, s.wireSession); err != nil {
 		return nil, err
 	}
 	if err := s.handshake(ctx, p); err != nil {
@@ -91,7 +92,7 @@ func (e *handshakeRefusal) Error() string { return e.text }
 
 // connectError says "time-out" where the time was up, and takes a server's
 // refusal out of the chain.
-func (s *session) connectError(ctx context.Context, err error) error {
+func (s *wireSession) connectError(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		if l, ok := s.link.(*connLink); ok {
 			return transport.WithNoise(errSlowHandshake, l.conn)
@@ -120,9 +121,10 @@ func (s *session) handshake(ctx context.Context, p mcp.Profile) error {
 	if err != nil {
 		return fmt.Errorf("initialize: %w", err)
 	}
-	if err := s.negotiated(result); err != nil {
+	if s.negotiated, err = readNegotiated(s.opts.Name, result); err != nil {
 		return err
 	}
+	s.link.negotiated(s.revision)
 	// Before initialized: some servers drop what they send while nobody listens,
 	// and send at once.
 	s.link.listen(ctx)
@@ -147,23 +149,31 @@ func (s *session) initializeParams(p mcp.Profile) []byte {
 		wire.Edit{Name: "clientInfo", Value: info})
 }
 
-// negotiated takes in the result of initialize.
-func (s *session) negotiated(result []byte) error {
+// negotiated is what a server answered to initialize.
+type negotiated struct {
+	revision     spec.Revision
+	caps         mcp.ServerCapabilities
+	serverInfo   json.RawMessage // nil if the server gave none
+	instructions json.RawMessage // nil if the server gave none
+}
+
+// readNegotiated reads the result of initialize. The error is a [*revisionMismatch].
+func readNegotiated(server string, result []byte) (negotiated, error) {
 	version, _ := wire.GetString(result, "protocolVersion")
-	s.revision = spec.Revision(version)
-	if !slices.Contains(spec.Revisions(spec.Legacy), s.revision) {
-		return &revisionMismatch{server: s.opts.Name, got: version}
+	n := negotiated{revision: spec.Revision(version)}
+	if !slices.Contains(spec.Revisions(spec.Legacy), n.revision) {
+		return n, &revisionMismatch{server: server, got: version}
 	}
 	caps := wire.Get(result, "capabilities")
 	if !wire.IsObject(caps) {
 		caps = []byte("{}")
 	}
-	s.caps = mcp.ReadServerCapabilities(caps)
+	n.caps = mcp.ReadServerCapabilities(caps)
 	if info := wire.Get(result, "serverInfo"); wire.IsObject(info) {
-		s.serverInfo = info
+		n.serverInfo = info
 	}
 	if text := wire.Get(result, "instructions"); len(text) > 0 && text[0] == '"' {
-		s.instructions = text
+		n.instructions = text
 	}
-	return nil
+	return n, nil
 }

@@ -35,7 +35,7 @@ const (
 //
 // Spec: 2025-11-25, basic/transports, Streamable HTTP.
 type httpLink struct {
-	s *session
+	s *wireSession
 	e *endpoint
 
 	// names is replaced twice: when initialize is answered, and when the revision
@@ -57,7 +57,7 @@ type names struct {
 	post, get http.Header
 }
 
-func newHTTPLink(s *session, e *endpoint) *httpLink {
+func newHTTPLink(s *wireSession, e *endpoint) *httpLink {
 	l := &httpLink{s: s, e: e}
 	l.adopt("", "")
 	s.link = l
@@ -79,7 +79,7 @@ func (l *httpLink) adopt(id string, revision spec.Revision) {
 func (l *httpLink) id() string { return l.names.Load().id }
 
 // exchange implements link.
-func (l *httpLink) exchange(ctx context.Context, c *call, frame []byte) error {
+func (l *httpLink) exchange(ctx context.Context, c *wireCall, frame []byte) error {
 	resp, err := l.e.post(ctx, l.names.Load().post, frame)
 	if err != nil && unsent(err) {
 		return &failure{cause: cause(err), fate: notSent}
@@ -88,7 +88,7 @@ func (l *httpLink) exchange(ctx context.Context, c *call, frame []byte) error {
 		return &failure{cause: cause(err), fate: mayHaveRun, again: true}
 	}
 	c.wasTaken()
-	if c.method == spec.MethodInitialize && c.relayed == nil { // a second one, of a client's, opens nothing
+	if c.method == spec.MethodInitialize && !c.passed { // a second one, of a client's, opens nothing
 		l.adopt(resp.Header.Get(spec.HeaderSession), "")
 		if resp.StatusCode > 299 {
 			l.refusal = resp.StatusCode
@@ -103,7 +103,7 @@ func (l *httpLink) exchange(ctx context.Context, c *call, frame []byte) error {
 
 // reply reads the answer to the request c. If it is a stream that ended before
 // the answer, the position tells where to resume.
-func (l *httpLink) reply(ctx context.Context, c *call, resp *http.Response) (position, error) {
+func (l *httpLink) reply(ctx context.Context, c *wireCall, resp *http.Response) (position, error) {
 	switch kind := mediaType(resp.Header); {
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return position{settled: true}, l.s.rejected(ctx, c, resp, l.id() != "")
@@ -133,7 +133,7 @@ func (l *httpLink) accepted(ctx context.Context) error {
 
 // readJSON takes the answer from a JSON body. The body is read to its end: the
 // connection is free before the caller is done with the answer.
-func (l *httpLink) readJSON(ctx context.Context, c *call, resp *http.Response) error {
+func (l *httpLink) readJSON(ctx context.Context, c *wireCall, resp *http.Response) error {
 	text, err := transport.ReadAll(c.in.From(resp.Body), l.expect(resp), l.s.opts.MaxMessage)
 	_ = resp.Body.Close() // it was read
 	if err != nil {
@@ -164,12 +164,6 @@ func (l *httpLink) foreign(resp *http.Response, id wire.ID) error {
 	l.e.endConnection(resp)
 	l.s.drop("foreign answer")
 	return &failure{cause: fmt.Errorf("it answered another request, of id %s, so that the connection was closed", shorten(id.String())), fate: mayHaveRun}
-}
-
-// is reports whether id is the call's.
-func (c *call) is(id wire.ID) bool {
-	n, ok := id.Int()
-	return ok && n == c.id
 }
 
 // expect guesses how long an answer will be, in bytes.
@@ -208,7 +202,7 @@ func (l *httpLink) readFailure(ctx context.Context, err error) error {
 // where it says 404; but some say either of a method or a name that they don't
 // know, too, so without the error of a lost session neither ends a session that
 // still answers: one client's call would end everybody's.
-func (s *session) rejected(ctx context.Context, c *call, resp *http.Response, named bool) error {
+func (s *wireSession) rejected(ctx context.Context, c *wireCall, resp *http.Response, named bool) error {
 	text, err := transport.ReadAll(resp.Body, int(max(0, min(resp.ContentLength, maxRejection))), maxRejection)
 	_ = resp.Body.Close() // whatever came is all there is
 	var m wire.Message
@@ -236,7 +230,7 @@ func (s *session) rejected(ctx context.Context, c *call, resp *http.Response, na
 		s.fail(status)
 		return &failure{cause: status, fate: refused, lost: true}
 	}
-	if isError && c.relayed != nil && status.advice() == "" {
+	if isError && c.passed && status.advice() == "" {
 		c.settle(answerOf(&m, nil)) // it says more than the status, if without an id
 		return nil
 	}
@@ -249,7 +243,7 @@ const pingTimeout = 2 * time.Second
 // isGone reports whether the session gives no sign of life after what became of a
 // request of method. Of ping itself nothing else can be asked. If ctx, the
 // request's, ends first it is not known, and so the session stays.
-func (s *session) isGone(ctx context.Context, method string) bool {
+func (s *wireSession) isGone(ctx context.Context, method string) bool {
 	if method == spec.MethodPing || method == spec.MethodInitialize {
 		return true
 	}
@@ -284,9 +278,11 @@ func (l *httpLink) send(ctx context.Context, frame []byte) error {
 	return l.e.send(ctx, l.names.Load().post, frame)
 }
 
+// negotiated implements link.
+func (l *httpLink) negotiated(r spec.Revision) { l.adopt(l.id(), r) }
+
 // listen implements link: it asks for the GET stream.
 func (l *httpLink) listen(ctx context.Context) {
-	l.adopt(l.id(), l.s.revision)
 	g := startStream(ctx, l)
 	l.stream.Store(g)
 	if !l.s.alive() {
@@ -316,7 +312,7 @@ func (l *httpLink) close(ctx context.Context) {
 		g.close()
 	}
 	var lost *statusError
-	if l.id() == "" || errors.As(l.s.err, &lost) {
+	if l.id() == "" || errors.As(l.s.ending(), &lost) {
 		return // nothing there to end
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeTimeout)

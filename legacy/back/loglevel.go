@@ -19,7 +19,7 @@ const levelTimeout = 5 * time.Second
 //
 // Spec: 2025-11-25, server/utilities/logging, Setting Log Level.
 func (s *session) raiseLevel(ctx context.Context, c *call) error {
-	if c.level == "" || !s.caps.Logging || s.levelWanted() == "" {
+	if c.req.LogLevel == "" || !s.caps.Logging || s.levelWanted() == "" {
 		return nil
 	}
 	select {
@@ -58,12 +58,14 @@ func (s *session) setLevel(ctx context.Context, want spec.LogLevel) error {
 // levelWanted returns the most verbose level of the requests in flight, or ""
 // if that is the upstream's already.
 func (s *session) levelWanted() spec.LogLevel {
+	var want spec.LogLevel
+	s.calls.each(func(c *wireCall) {
+		if host := hostOf(c); host != nil {
+			want = want.MoreVerbose(host.req.LogLevel)
+		}
+	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var want spec.LogLevel
-	for _, c := range s.calls {
-		want = want.MoreVerbose(c.level)
-	}
 	if want == s.level {
 		return ""
 	}
@@ -74,27 +76,28 @@ func (s *session) levelWanted() spec.LogLevel {
 // the only one that the server has been sent. There is none where there are several,
 // nor while the server may be speaking of the session itself.
 func (s *session) soleCall() *call {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.settlingLocked() {
+	if s.settling() {
 		return nil
 	}
 	var sole *call
-	for _, c := range s.calls {
-		switch {
-		case c.x == nil || !c.hasLeft():
-		case sole != nil:
-			return nil
-		default:
-			sole = c
+	several := false
+	s.calls.each(func(c *wireCall) {
+		if host := clientCall(c); host != nil && host.hasLeft() {
+			several = several || sole != nil
+			sole = host
 		}
+	})
+	if several {
+		return nil
 	}
 	return sole
 }
 
-// settlingLocked reports whether the session is being opened, or roots are
+// settling reports whether the session is being opened, or roots are
 // exchanged, or were a moment ago: many servers write of that to their log.
-func (s *session) settlingLocked() bool {
+func (s *session) settling() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	toGreet := s.asksRoots && s.opts.Roots == nil && !s.greeted.Load() && time.Since(s.opened) < strayTime
 	return toGreet || s.greeting || s.rootsFor != nil || s.rootsBusy > 0 || time.Since(s.rootsDone) < rootsDigest
 }

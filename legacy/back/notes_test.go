@@ -498,7 +498,8 @@ func TestM2L14Timeouts(t *testing.T) {
 func TestM2L11NotesComeBeforeTheResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &caller{hold: make(chan struct{})}
-		c := &call{x: slow, ctx: t.Context()}
+		c := newCall(ask(spec.MethodToolsCall, ""), slow, nil)
+		c.ctx, c.clock = t.Context(), mcp.StartClock(time.Minute, time.Minute, func() {})
 		for _, value := range []string{"1", "2", "3"} {
 			if !c.note(spec.NotifyProgress, []byte(value)) {
 				t.Fatal("there was no room")

@@ -67,7 +67,7 @@ func (p *pool) endLocked(e *entry, why string) {
 		p.opts.Metrics.SessionEnded(p.opts.Name, why)
 		if why == endLost && time.Since(e.since) < stable {
 			// A child that can't stand must not be started in a loop.
-			p.restLocked(e.scope, time.Now(), e.s.err)
+			p.restLocked(e.scope, time.Now(), e.s.ending())
 		}
 		p.ending++
 		// Bounded by goodbyeTimeout, and by what a connection grants a child.
@@ -90,7 +90,7 @@ func (p *pool) countOutLocked(e *entry) {
 func (p *pool) bury(s *session, why string) {
 	if why == endLost {
 		p.opts.Doubt("a session was lost") // it does not block
-		p.opts.Logger.Warn("server lost its session", "error", s.err)
+		p.opts.Logger.Warn("server lost its session", "error", s.ending())
 	}
 	s.goodbye()
 	p.mu.Lock()

@@ -58,7 +58,7 @@ func (s *session) inquire(ctx context.Context, m *wire.Message, from *call) {
 func (s *session) admit(ctx context.Context, q *question, from *call) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sealed || len(s.questions) >= maxQuestions || s.questions[q.m.ID] != nil {
+	if s.closed || len(s.questions) >= maxQuestions || s.questions[q.m.ID] != nil {
 		return false
 	}
 	s.questions[q.m.ID] = q
@@ -73,11 +73,10 @@ func (s *session) admit(ctx context.Context, q *question, from *call) bool {
 	}
 	// It ends when the question is answered or withdrawn, its call has ended, or
 	// the session has; close waits.
-	s.sending.Go(func() {
+	return s.start(func() {
 		defer s.answered(q)
 		s.resolve(ctx, q, c)
 	})
-	return true
 }
 
 // resolve has a question answered, by the caller of c if that is known already,
@@ -128,7 +127,7 @@ func (s *session) consult(ctx context.Context, q *question, c *call) (mcp.InputR
 	if q.m.Method == spec.MethodRootsList {
 		return s.answerRoots(ctx, q, c)
 	}
-	if need := mcp.MissingCapability(c.capabilities, q.m.Method, q.m.Params); need != nil {
+	if need := mcp.MissingCapability(c.capabilities(), q.m.Method, q.m.Params); need != nil {
 		c.lack(need)
 		return mcp.InputResponse{}, undeclared(q, need)
 	}
@@ -150,8 +149,8 @@ func (s *session) ask(ctx context.Context, c *call, q *question) (mcp.InputRespo
 	unlink := context.AfterFunc(c.lifetime(), cancel)
 	defer unlink()
 	stop := c.breathe(q)
-	out := mcp.InputRequest{Method: q.m.Method, Params: questionParams(c.capabilities, q.m.Params)}
-	answers, err := c.x.RequestInput(asking, []mcp.InputRequest{out})
+	out := mcp.InputRequest{Method: q.m.Method, Params: questionParams(c.capabilities(), q.m.Params)}
+	answers, err := c.caller.RequestInput(asking, []mcp.InputRequest{out})
 	c.asks.Done()
 	stop()
 	s.unpark(q)
@@ -184,7 +183,7 @@ func (s *session) answered(q *question) {
 		s.rootsBusy--
 		s.rootsDone = time.Now()
 	}
-	s.shiftedLocked()
+	s.calls.change()
 }
 
 // withdraw takes back a question that the server has cancelled. Its call is at

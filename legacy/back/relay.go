@@ -24,10 +24,10 @@ const lastAnswer = 2 * time.Second
 // read beyond what ids and streams need.
 type relay struct {
 	b      *Back
-	s      *session   // its own; set when it is opened
-	to     mcp.Hearer // what belongs to no call goes there
-	answer []byte     // to initialize, for the client; set when it is opened
-	leave  func()     // gives s back to the pool
+	s      *wireSession // its own; set when it is opened
+	to     mcp.Hearer   // what belongs to no call goes there
+	answer []byte       // to initialize, for the client; set when it is opened
+	leave  func()       // gives s back to the pool
 
 	start   sync.Once
 	started chan struct{} // closed by Start
@@ -40,7 +40,7 @@ type relay struct {
 
 	// mu guards the fields below. Nothing else is taken under it.
 	mu     sync.Mutex
-	first  *call                // initialize; nil before it is sent
+	first  *wireCall            // initialize; nil before it is sent
 	early  []heldBack           // what came before the answer to it, oldest first
 	calls  map[wire.ID]*relayed // in flight, by the client's ids
 	tokens map[wire.ID]*relayed // of these, by progress token
@@ -104,11 +104,11 @@ func (b *Back) openRelay(ctx context.Context, r *relay, m *wire.Message) (*sessi
 // relayOver opens a session over the link that connect gives it.
 func (b *Back) relayOver(ctx context.Context, r *relay, m *wire.Message, connect connector) (*session, error) {
 	s := newSession(&b.opts, func() *watch { return nil })
-	s.relay, r.s = r, s
+	s.to, r.s = r, s.wireSession
 	if b.endpoint != nil {
-		s.ids = &b.endpoint.ids
+		s.calls.ids = &b.endpoint.ids
 	}
-	if err := connect(ctx, s); err != nil {
+	if err := connect(ctx, r.s); err != nil {
 		return nil, err
 	}
 	if err := r.handshake(ctx, m); err != nil {
@@ -120,7 +120,7 @@ func (b *Back) relayOver(ctx context.Context, r *relay, m *wire.Message, connect
 }
 
 func (r *relay) handshake(ctx context.Context, m *wire.Message) error {
-	c := &call{method: spec.MethodInitialize}
+	c := &wireCall{method: spec.MethodInitialize}
 	ctx, err := r.s.begin(ctx, c)
 	if err != nil {
 		return err
@@ -141,21 +141,19 @@ func (r *relay) handshake(ctx context.Context, m *wire.Message) error {
 	if failed != nil {
 		return &relayRefusal{answer, failed.Error()}
 	}
-	r.answer, r.s.revision = answer, spec.Revision(version)
-	if l, ok := r.s.link.(*httpLink); ok {
-		l.adopt(l.id(), r.s.revision) // not every client says that it is initialized first
-	}
+	r.answer = answer
+	r.s.link.negotiated(spec.Revision(version)) // not every client says that it is initialized first
 	return nil
 }
 
 // describe tells what the server answered to initialize; nil if that is of no legacy
 // revision.
 func (r *relay) describe() *mcp.Description {
-	s := &session{opts: r.s.opts}
-	if s.negotiated(wire.Get(r.answer, "result")) != nil {
+	n, err := readNegotiated(r.b.opts.Name, wire.Get(r.answer, "result"))
+	if err != nil {
 		return nil
 	}
-	return s.describe(r.b.opts.HideExtensions)
+	return n.describe(&r.b.opts)
 }
 
 // declared returns the client's initialize, with the roots of the config and without what
@@ -315,8 +313,7 @@ func (r *relay) send(ctx context.Context, text []byte) error {
 	}
 	var status *statusError
 	if r.isConn() || r.isNamed() && errors.As(err, &status) && status.code == http.StatusNotFound {
-		r.s.fail(err)
-		r.s.failCalls(err)
+		r.s.lost(err)
 	}
 	if !r.s.alive() {
 		return mcp.LinkEnded(transport.Reason{Err: err})

@@ -24,7 +24,7 @@ const maxAsked = 1000
 // hands it on: so the order is kept.
 type relayed struct {
 	r     *relay
-	c     *call
+	c     *wireCall
 	id    wire.ID // the client's
 	token wire.ID // zero for no progress
 	out   mcp.Outcome
@@ -37,7 +37,7 @@ type relayed struct {
 func (r *relay) Call(m *wire.Message, o mcp.Outcome) {
 	x := &relayed{r: r, id: m.ID, out: o, begun: time.Now()}
 	x.token, _ = wire.ParseID(wire.Get(wire.Get(m.Params, "_meta"), spec.MetaProgressToken)) // zero if it is none
-	x.c = &call{method: m.Method, relayed: x, taken: make(chan struct{}, 1)}
+	x.c = &wireCall{method: m.Method, owner: x, passed: true, taken: make(chan struct{}, 1)}
 	x.c.in.Use(r.memory, r.share)
 	// It ends with x.c.cancel, which run calls.
 	ctx, stop := context.WithTimeoutCause(context.Background(), r.b.opts.Timeouts.Max, errTooLong)
@@ -53,7 +53,7 @@ func (r *relay) Call(m *wire.Message, o mcp.Outcome) {
 		err = r.send(ctx, frame)
 	}
 	if err != nil || !r.s.start(func() { r.run(ctx, x, frame); stop() }) {
-		r.s.forget(x.c)
+		r.s.calls.remove(x.c)
 		x.c.cancel(nil)
 		stop()
 		x.lost(&failure{cause: r.s.ending(), fate: notSent, lost: true})
@@ -92,7 +92,7 @@ func (r *relay) run(ctx context.Context, x *relayed, frame []byte) {
 		err = r.s.link.exchange(ctx, x.c, frame)
 	}
 	if a, ok := x.c.settled(); ok { // and was handed on
-		r.s.forget(x.c)
+		r.s.calls.remove(x.c)
 		a.free() // which may read the rest of a stream
 		x.c.in.Close()
 		x.c.cancel(nil)
@@ -100,14 +100,14 @@ func (r *relay) run(ctx context.Context, x *relayed, frame []byte) {
 	}
 	defer x.c.in.Close()
 	if x.cancelled.Load() {
-		r.s.forget(x.c)
+		r.s.calls.remove(x.c)
 		x.c.cancel(nil)
 		x.lost(mcp.ErrCancelled)
 		return
 	}
 	switch context.Cause(ctx) {
 	case errClientEnded: // the server was told
-		r.s.forget(x.c)
+		r.s.calls.remove(x.c)
 		x.c.cancel(nil)
 		x.lost(errClientEnded)
 		return
@@ -142,8 +142,8 @@ func (x *relayed) leave() bool {
 	return true
 }
 
-// answered hands the response on.
-func (x *relayed) answered(a answer) {
+// answered implements callOwner: it hands the response on.
+func (x *relayed) answered(_ *wireCall, a answer) {
 	if x.leave() {
 		failed := a.failed(x.c.method) // before the text is its owner's
 		x.out.Answer(a.forClient(x.id), failed)
@@ -168,9 +168,17 @@ func (x *relayed) lost(err error) {
 	x.out.Lost(err)
 }
 
-// receive takes one request or notification of the server. from is the call on whose
-// own stream it came, nil if there is none.
-func (r *relay) receive(ctx context.Context, m *wire.Message, from *call) {
+// deliver implements callOwner: nothing is queued.
+func (x *relayed) deliver() {}
+
+// listening implements sink.
+func (r *relay) listening(bool) {}
+
+// missed implements sink.
+func (r *relay) missed() {}
+
+// receive implements sink.
+func (r *relay) receive(ctx context.Context, m *wire.Message, from *wireCall) {
 	if r.holdBack(ctx, m, from) {
 		return
 	}
@@ -183,7 +191,7 @@ func (r *relay) receive(ctx context.Context, m *wire.Message, from *call) {
 }
 
 // pass hands a request or notification of the server on.
-func (r *relay) pass(ctx context.Context, m *wire.Message, from *call) {
+func (r *relay) pass(ctx context.Context, m *wire.Message, from *wireCall) {
 	text := m.Text
 	switch {
 	case m.Kind() == wire.Request:
@@ -202,13 +210,17 @@ func (r *relay) pass(ctx context.Context, m *wire.Message, from *call) {
 
 // deliver hands a message to the call that it belongs to, else to the session. A
 // connection has no streams: there progress belongs to whoever has its token.
-func (r *relay) deliver(ctx context.Context, m *wire.Message, from *call, text []byte) error {
+func (r *relay) deliver(ctx context.Context, m *wire.Message, from *wireCall, text []byte) error {
 	var x *relayed
 	isConn := r.s.link.wakes()
+	var on *relayed // nil unless it came on a client's call's own stream
+	if from != nil {
+		on, _ = from.owner.(*relayed)
+	}
 	r.mu.Lock()
 	switch {
-	case from != nil && from.relayed != nil && r.calls[from.relayed.id] == from.relayed:
-		x = from.relayed
+	case on != nil && r.calls[on.id] == on:
+		x = on
 	case isConn && m.Method == spec.NotifyProgress:
 		token, _ := wire.ParseID(wire.Get(m.Params, spec.MetaProgressToken)) // zero finds none
 		x = r.tokens[token]

@@ -17,15 +17,15 @@ const (
 // A heldBack is a request or notification of a server that its client gets after the
 // answer to initialize. It is what came over s: another session may take its place.
 type heldBack struct {
-	s    *session
+	s    *wireSession
 	m    *wire.Message
-	from *call
+	from *wireCall
 }
 
 // holdBack keeps what the server sent before its answer to initialize, and reports
 // whether that is still to come. It must not wait for the answer, which comes by the
 // same reader. A ping is answered here: some servers go on only then.
-func (r *relay) holdBack(ctx context.Context, m *wire.Message, from *call) bool {
+func (r *relay) holdBack(ctx context.Context, m *wire.Message, from *wireCall) bool {
 	if r.isAnswered() {
 		return false
 	}

@@ -40,7 +40,7 @@ type position struct {
 // A replyStream is a stream that answers a request, or resumes one that does.
 type replyStream struct {
 	l    *httpLink
-	c    *call
+	c    *wireCall
 	body io.ReadCloser
 	rd   *sse.Reader
 	from time.Time // when its headers had come
@@ -51,7 +51,7 @@ type replyStream struct {
 }
 
 // readStream reads a call's stream until the answer or its end.
-func (l *httpLink) readStream(ctx context.Context, c *call, resp *http.Response) (position, error) {
+func (l *httpLink) readStream(ctx context.Context, c *wireCall, resp *http.Response) (position, error) {
 	buf := transport.GetBuffer(l.expect(resp))
 	st := &replyStream{l: l, c: c, body: resp.Body, buf: buf, from: time.Now()}
 	st.ration.Done = ctx.Done()
@@ -123,7 +123,7 @@ func (st *replyStream) ended(ctx context.Context, err error) (position, error) {
 func (st *replyStream) finish(ctx context.Context) {
 	defer st.close()
 	patience := tailTimeout
-	if st.c.relayed != nil {
+	if st.c.passed {
 		patience = relayTail
 	} else if st.l.slowTails.Load() >= maxSlowTails {
 		return
@@ -161,7 +161,7 @@ func (st *replyStream) close() {
 // and again, until the answer or the end of ctx. The request is not sent anew.
 //
 // Spec: 2025-11-25, basic/transports, Resumability and Redelivery.
-func (l *httpLink) resume(ctx context.Context, c *call, at position) error {
+func (l *httpLink) resume(ctx context.Context, c *wireCall, at position) error {
 	var again comeback
 	for pause := again.after(at.retry, at.useful); ; {
 		if at.lastID == "" {
@@ -194,7 +194,7 @@ func unanswered(at position) error {
 
 // reopen asks for a stream behind a position and reads it. A server that can't
 // be reached leaves the position where it was.
-func (l *httpLink) reopen(ctx context.Context, c *call, at position) (position, error) {
+func (l *httpLink) reopen(ctx context.Context, c *wireCall, at position) (position, error) {
 	resp, err := l.e.bare(ctx, http.MethodGet, l.getAfter(at.lastID))
 	switch {
 	case ctx.Err() != nil:

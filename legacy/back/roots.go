@@ -39,7 +39,7 @@ func (s *session) answerRoots(ctx context.Context, q *question, c *call) (mcp.In
 	case !c.mayBeAsked: // others' roots are taken back, and its own not known
 		q.fresh = s.ownRoots(nil)
 		return mcp.InputResponse{Result: s.provisionalRoots()}, nil
-	case mcp.MissingCapability(c.capabilities, q.m.Method, nil) != nil:
+	case mcp.MissingCapability(c.capabilities(), q.m.Method, nil) != nil:
 		q.fresh = s.ownRoots(c) // which are none
 		return mcp.InputResponse{Result: s.provisionalRoots()}, nil
 	}
@@ -71,7 +71,7 @@ var takenBack = new(rootsOwner)
 // reports true.
 func (s *session) ownRoots(c *call) bool {
 	owner := takenBack
-	if c != nil && c.req != nil {
+	if c != nil {
 		owner = &rootsOwner{c.req.Share, c.req.Session, bytes.Clone(c.req.ClientInfo)}
 	}
 	s.mu.Lock()
@@ -83,7 +83,7 @@ func (s *session) ownRoots(c *call) bool {
 // hasOthersRoots reports whether the server has the roots of another client than c's, and
 // notes that they are to be put right.
 func (s *session) hasOthersRoots(c *call) bool {
-	if c.req == nil || s.opts.OneClient {
+	if s.opts.OneClient {
 		return false
 	}
 	s.mu.Lock()
@@ -106,7 +106,7 @@ func (s *session) rootsSettled() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rootsStale = false
-	s.shiftedLocked()
+	s.calls.change()
 }
 
 func rootsResult(roots []byte) []byte {
@@ -252,7 +252,7 @@ func (s *session) rootsOpenWithin(ctx context.Context, want bool, d time.Duratio
 func (s *session) openRootsLocked(q *question) {
 	q.counted = true
 	s.rootsOpen++
-	s.shiftedLocked()
+	s.calls.change()
 }
 
 // openRoots reports whether a question of the server is open, and returns a channel
@@ -260,7 +260,7 @@ func (s *session) openRootsLocked(q *question) {
 func (s *session) openRoots() (bool, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.rootsOpen > 0, s.changesLocked()
+	return s.rootsOpen > 0, s.calls.changes()
 }
 
 // tellRoots has the server ask for the roots that another session of the profile

@@ -57,33 +57,38 @@ func polledListOf(k fanout.Kind) polledList {
 	return polledList{"resources", spec.MethodResourcesList, "resources"}
 }
 
-// synthesizes returns the kinds of change that the gateway looks for: it must be
-// told to, and the server must have what is looked at.
-func (s *session) synthesizes() kinds {
+// synthesizes returns the kinds of change that the gateway looks for on the session.
+func (s *session) synthesizes() kinds { return s.opts.Synthesize.kinds(s.caps.Raw) }
+
+// kinds returns the kinds of change that the gateway looks for: it must be told to, and
+// the server must have what is looked at.
+func (o Synthesize) kinds(capabilities json.RawMessage) kinds {
 	var out kinds
 	for _, k := range []fanout.Kind{fanout.ToolsListChanged, fanout.PromptsListChanged, fanout.ResourcesListChanged, fanout.ResourceUpdated} {
-		if s.opts.Synthesize.every(k) > 0 && mcp.Declares(s.caps.Raw, polledListOf(k).group) {
+		if o.every(k) > 0 && mcp.Declares(capabilities, polledListOf(k).group) {
 			out = out.with(k)
 		}
 	}
 	return out
 }
 
-// synthesized returns capabilities with what the gateway looks after by itself.
-func (s *session) synthesized(capabilities json.RawMessage) json.RawMessage {
+// declared returns what clients are told of a server's capabilities, with what the
+// gateway looks after by itself.
+func (o Synthesize) declared(capabilities, told json.RawMessage) json.RawMessage {
+	all := o.kinds(capabilities)
 	add := func(k fanout.Kind, member string) {
-		if !s.synthesizes().has(k) {
+		if !all.has(k) {
 			return
 		}
 		group := polledListOf(k).group
-		value := wire.AppendEdited(nil, wire.Get(capabilities, group), wire.Edit{Name: member, Value: []byte("true")})
-		capabilities = wire.AppendEdited(nil, capabilities, wire.Edit{Name: group, Value: value})
+		value := wire.AppendEdited(nil, wire.Get(told, group), wire.Edit{Name: member, Value: []byte("true")})
+		told = wire.AppendEdited(nil, told, wire.Edit{Name: group, Value: value})
 	}
 	add(fanout.ToolsListChanged, "listChanged")
 	add(fanout.PromptsListChanged, "listChanged")
 	add(fanout.ResourcesListChanged, "listChanged")
 	add(fanout.ResourceUpdated, "subscribe")
-	return capabilities
+	return told
 }
 
 // digest fetches a list, all its pages, or a resource, and returns a digest of it.

@@ -87,7 +87,7 @@ func (s *session) runTask(ctx context.Context, req *mcp.Request, c *call) (answe
 	}
 	c.settle(answer{})
 	c.end()
-	s.forget(c)
+	s.calls.remove(&c.wireCall)
 	var we *wire.Error
 	if errors.As(err, &we) {
 		return answer{err: we}, nil
@@ -293,7 +293,7 @@ func (r *taskRun) look(ctx context.Context) error {
 // tell makes progress of a status.
 func (r *taskRun) tell() {
 	c := r.c
-	if c.token == nil {
+	if c.token() == nil {
 		return
 	}
 	r.told = time.Now()
@@ -303,7 +303,7 @@ func (r *taskRun) tell() {
 		return // the server tells of its progress itself
 	}
 	params := wire.AppendEdited(nil, nil,
-		wire.Edit{Name: spec.MetaProgressToken, Value: c.token},
+		wire.Edit{Name: spec.MetaProgressToken, Value: c.token()},
 		wire.Edit{Name: "progress", Value: value})
 	if r.state.message != "" {
 		params = wire.AppendEdited(nil, params, wire.Edit{Name: "message", Value: wire.Quote(r.state.message)})

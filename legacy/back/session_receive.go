@@ -1,0 +1,137 @@
+package back
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// receive implements sink.
+func (s *session) receive(ctx context.Context, m *wire.Message, on *wireCall) {
+	from := hostOf(on)
+	if m.Kind() == wire.Request {
+		s.question(ctx, m, from)
+	} else {
+		s.notification(ctx, m, on, from)
+	}
+}
+
+// listening implements sink.
+func (s *session) listening(open bool) { s.watch().channel(open) }
+
+// missed implements sink.
+func (s *session) missed() { s.watch().gap() }
+
+// question takes a request of the server.
+func (s *session) question(ctx context.Context, m *wire.Message, from *call) {
+	switch m.Method {
+	case spec.MethodRootsList, spec.MethodElicit, spec.MethodSample:
+		s.inquire(ctx, m, from)
+	case spec.MethodPing:
+		s.sendLater(ctx, wire.AppendResult(nil, m.ID, []byte("{}"), nil))
+	default:
+		s.sendLater(ctx, wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeMethodNotFound, "method not found: %s", m.Method)))
+	}
+}
+
+func (s *session) notification(ctx context.Context, m *wire.Message, on *wireCall, from *call) {
+	switch m.Method {
+	case spec.NotifyProgress:
+		s.progress(ctx, m, from)
+	case spec.NotifyMessage:
+		s.logMessage(ctx, m, on, from)
+	case spec.NotifyToolsListChanged:
+		s.tools.forget()
+		s.changed(fanout.ToolsListChanged, m)
+	case spec.NotifyPromptsListChanged:
+		s.changed(fanout.PromptsListChanged, m)
+	case spec.NotifyResourcesListChanged:
+		s.changed(fanout.ResourcesListChanged, m)
+	case spec.NotifyResourceUpdated:
+		s.changed(fanout.ResourceUpdated, m)
+	case spec.NotifyCancelled:
+		s.withdraw(m)
+	case spec.NotifyElicitationComplete:
+		s.visited(m)
+	case notifyTaskStatus:
+		s.taskStatus(m)
+	default:
+		s.drop("unknown notification")
+	}
+}
+
+// progress hands progress to the request whose token it bears, if that wants
+// any and it is some.
+func (s *session) progress(ctx context.Context, m *wire.Message, from *call) {
+	token, err := wire.ParseID(wire.Get(m.Params, spec.MetaProgressToken))
+	var c *call
+	if err == nil {
+		c = clientCall(s.calls.find(token))
+	}
+	if c == nil || c.token() == nil {
+		s.drop("progress")
+		return
+	}
+	if !c.advance(wire.Get(m.Params, "progress")) {
+		s.useless.Add(1) // nothing was lost
+		return
+	}
+	s.tell(ctx, c, from, m.Method, c.ownToken(m.Params))
+}
+
+// logMessage hands a log message to the request on whose stream it came, else
+// to the only one in flight; to neither unless it is a client's that asked for that
+// level.
+func (s *session) logMessage(ctx context.Context, m *wire.Message, on *wireCall, from *call) {
+	c := from
+	if on == nil {
+		c = s.soleCall()
+	}
+	level, _ := wire.GetString(m.Params, "level")
+	if c == nil || !c.req.LogLevel.Allows(spec.LogLevel(level)) {
+		s.drop("log message")
+		return
+	}
+	s.tell(ctx, c, from, m.Method, m.Params)
+}
+
+// tell hands a notification to a call. On the call's own stream this is its
+// goroutine, which waits for a slow caller and so slows the server down; on any
+// other, nobody waits.
+func (s *session) tell(ctx context.Context, c, from *call, method string, params json.RawMessage) {
+	if !c.note(method, params) {
+		s.drop("slow caller")
+		return
+	}
+	if c == from {
+		c.drain()
+		return
+	}
+	if c.wake == nil {
+		c.drainSoon()
+		return
+	}
+	select {
+	case c.wake <- struct{}{}:
+	default: // it knows
+	}
+}
+
+// changed tells the profile's watch, whichever stream or session of the profile
+// the news came on.
+func (s *session) changed(kind fanout.Kind, m *wire.Message) {
+	uri, _ := wire.GetString(m.Params, "uri")
+	meta := wire.Get(m.Params, "_meta")
+	told := s.watch().changed(kind, uri, meta)
+	if !told {
+		s.useless.Add(1)
+	}
+	if !told && kind != fanout.ResourceUpdated {
+		// Nobody was promised to hear of it, but what is kept of the list is old.
+		topic := fanout.Topic{Scope: s.roots.scope, Kind: kind}
+		s.opts.Changes.Publish(fanout.Event{Topic: topic, Meta: foreignMeta(meta)})
+	}
+}

@@ -41,14 +41,14 @@ var layers = map[string][]string{
 	// below them.
 	"legacy":          nil,
 	"legacy/front":    slices.Concat(waist, bottom, []string{"legacy/projection"}),
-	"legacy/back":     slices.Concat(waist, bottom, []string{"internal/interest"}),
+	"legacy/back":     slices.Concat(waist, bottom, []string{"internal/subscribe"}),
 	"modern":          nil,
 	"modern/front":    slices.Concat(waist, bottom, []string{"modern/protocol"}),
-	"modern/back":     slices.Concat(waist, bottom, []string{"modern/protocol", "internal/interest"}),
+	"modern/back":     slices.Concat(waist, bottom, []string{"modern/protocol", "internal/subscribe"}),
 	"modern/protocol": {"internal/mcp", "internal/wire", "internal/spec"},
 
 	// Who waits for which changes: the same for the backs of both eras.
-	"internal/interest": {"internal/mcp", "internal/fanout", "internal/limits"},
+	"internal/subscribe": {"internal/mcp", "internal/fanout", "internal/limits"},
 
 	// What changes from revision to revision, as functions: no I/O, no sessions.
 	"legacy/projection": {"internal/mcp", "internal/wire", "internal/spec"},

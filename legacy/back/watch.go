@@ -9,8 +9,8 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
-	"github.com/mcpbridge/mcpbridge/internal/interest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
 // DefaultUnreachable is how long streams stay open over a server that is away.
@@ -89,7 +89,7 @@ type watchOptions struct {
 	logger  *slog.Logger
 
 	subresources Subresources
-	rate         int             // as interest.AllowanceOptions has it
+	rate         int             // as subscribe.AllowanceOptions has it
 	linger       time.Duration   // how long a subscription outlives its last stream
 	unreachable  time.Duration   // how long streams outlive their server
 	request      time.Duration   // one subscribe or unsubscribe call
@@ -127,25 +127,25 @@ func (noChanges) End(fanout.Topic, error)  {}
 type watches struct {
 	opts watchOptions // read-only
 
-	allowances *interest.Allowances // of those who cause requests to the upstream
+	allowances *subscribe.Allowances // of those who cause requests to the upstream
 
 	// reached is set once a session was held: the upstream exists, so when it is
 	// away it is worth waiting for.
 	reached atomic.Bool
 
 	// A Watch whose session can't be had fails: at once if the server was never
-	// reached, else after interest.Patience.
-	*interest.Table[*watch]
+	// reached, else after subscribe.Patience.
+	*subscribe.Table[*watch]
 }
 
 func newWatches(opts watchOptions) *watches {
 	opts.fill()
 	ws := &watches{opts: opts}
-	ws.allowances = interest.NewAllowances(interest.AllowanceOptions{
+	ws.allowances = subscribe.NewAllowances(subscribe.AllowanceOptions{
 		Rate:   opts.rate,
 		Limit:  func(name string) { opts.metrics.Limit(opts.name, name) },
 		Logger: opts.logger,
 	})
-	ws.Table = interest.NewTable(opts.name, func(p mcp.Profile) *watch { return newWatch(ws, p) })
+	ws.Table = subscribe.NewTable(opts.name, func(p mcp.Profile) *watch { return newWatch(ws, p) })
 	return ws
 }

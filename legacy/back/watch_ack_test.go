@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
-	"github.com/mcpbridge/mcpbridge/internal/interest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
 func TestM2L31RefusedURINarrows(t *testing.T) {
@@ -66,8 +66,8 @@ func TestM2L31LateSubscribeIsUndone(t *testing.T) {
 		st.server.answer = delay("slow", 15*time.Second)
 		begun := time.Now()
 		s := st.listen(uriTopics("a", "slow", "z")...)
-		if took := time.Since(begun); took != interest.Patience {
-			t.Errorf("Watch took %v, want %v", took, interest.Patience)
+		if took := time.Since(begun); took != subscribe.Patience {
+			t.Errorf("Watch took %v, want %v", took, subscribe.Patience)
 		}
 		s.wantHonored("a z")
 		st.wantSubscribed("a", "slow", "z") // acted on, not answered
@@ -220,8 +220,8 @@ func TestWatchWaitsForAServerThatWasReached(t *testing.T) {
 		st.server.lose(errors.New("connection refused"))
 		begun := time.Now()
 		s := st.listen(uriTopic("b"))
-		if took := time.Since(begun); s.err == nil || !strings.Contains(s.err.Error(), "files") || took != interest.Patience {
-			t.Errorf("Watch error = %v after %v, want one that names the server after %v", s.err, took, interest.Patience)
+		if took := time.Since(begun); s.err == nil || !strings.Contains(s.err.Error(), "files") || took != subscribe.Patience {
+			t.Errorf("Watch error = %v after %v, want one that names the server after %v", s.err, took, subscribe.Patience)
 		}
 		again := st.goListen(uriTopic("b"))
 		time.Sleep(3 * time.Second)

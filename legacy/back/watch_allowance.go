@@ -3,7 +3,7 @@ package back
 import (
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/interest"
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
 // crowdedPause is how long a call waits before it is tried again whose payer has too
@@ -39,7 +39,7 @@ func (w *watch) charge(e *tracked, step step) bool {
 	}
 	wait, ok := e.payer.Subscribe()
 	if !ok {
-		w.refuse(e, interest.ErrTooMany)
+		w.refuse(e, subscribe.ErrTooMany)
 		return false
 	}
 	e.paidAt = w.now() + wait

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
-	"github.com/mcpbridge/mcpbridge/internal/interest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
 // A watch keeps what one profile is subscribed to upstream equal to what the
@@ -37,7 +37,7 @@ type watch struct {
 	lists map[fanout.Kind]*tracked
 
 	// The loop's own.
-	waiting []*interest.Query // not yet answered, oldest first
+	waiting []*subscribe.Query // not yet answered, oldest first
 	agenda  agenda
 	callState
 	sessionState
@@ -47,9 +47,9 @@ type watch struct {
 // alone.
 type pokes struct {
 	mu      sync.Mutex
-	dropped []*interest.Query // their callers have lost interest
-	gap     bool              // messages may have been missed
-	channel bool              // the way for messages has opened or closed
+	dropped []*subscribe.Query // their callers have lost interest
+	gap     bool               // messages may have been missed
+	channel bool               // the way for messages has opened or closed
 }
 
 func newWatch(ws *watches, p mcp.Profile) *watch {
@@ -70,8 +70,8 @@ func newWatch(ws *watches, p mcp.Profile) *watch {
 // now is the time on the watch's clock. It is never 0, which means "not set".
 func (w *watch) now() time.Duration { return time.Since(w.born) + 1 }
 
-// Run implements [interest.Loop]. It ends when nothing is tracked any more, or with ctx.
-func (w *watch) Run(ctx context.Context, first *interest.Query, more <-chan *interest.Query) {
+// Run implements [subscribe.Loop]. It ends when nothing is tracked any more, or with ctx.
+func (w *watch) Run(ctx context.Context, first *subscribe.Query, more <-chan *subscribe.Query) {
 	ctx, stop := context.WithCancel(ctx)
 	defer w.end(ctx, stop)
 	timer := time.NewTimer(time.Hour)

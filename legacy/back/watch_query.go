@@ -3,11 +3,11 @@ package back
 import (
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/interest"
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
-// Drop implements [interest.Loop].
-func (w *watch) Drop(q *interest.Query) {
+// Drop implements [subscribe.Loop].
+func (w *watch) Drop(q *subscribe.Query) {
 	w.pokes.mu.Lock()
 	w.pokes.dropped = append(w.pokes.dropped, q)
 	w.pokes.mu.Unlock()
@@ -15,14 +15,14 @@ func (w *watch) Drop(q *interest.Query) {
 }
 
 // admit takes q in.
-func (w *watch) admit(q *interest.Query) {
-	q.Until = w.now() + interest.Patience
+func (w *watch) admit(q *subscribe.Query) {
+	q.Until = w.now() + subscribe.Patience
 	if w.refreshOffers() {
 		w.makeUp()
 	}
 	for i, t := range q.Want {
 		if t.Scope != w.profile.Scope {
-			interest.Waiter{Query: q, At: i}.Settle(false)
+			subscribe.Waiter{Query: q, At: i}.Settle(false)
 			continue
 		}
 		e := w.track(t)
@@ -30,7 +30,7 @@ func (w *watch) admit(q *interest.Query) {
 		if e.payer == nil || !e.acked && len(e.waiters) == 0 {
 			e.payer = w.table.allowances.Of(q.Share)
 		}
-		e.waiters = append(e.waiters, interest.Waiter{Query: q, At: i})
+		e.waiters = append(e.waiters, subscribe.Waiter{Query: q, At: i})
 		w.serve(e)
 	}
 	if !q.Closed() {
@@ -68,7 +68,7 @@ func (w *watch) failWaiting(err error) {
 }
 
 // failQuery answers q with err. Its caller has lost interest.
-func (w *watch) failQuery(q *interest.Query, err error) {
+func (w *watch) failQuery(q *subscribe.Query, err error) {
 	q.Finish(err)
 	w.strip(q)
 	w.fade(q)
@@ -76,14 +76,14 @@ func (w *watch) failQuery(q *interest.Query, err error) {
 
 // strip takes q off the topics that it waits for. Those that nobody else waits
 // for, and that were acknowledged to nobody, are undone.
-func (w *watch) strip(q *interest.Query) {
+func (w *watch) strip(q *subscribe.Query) {
 	q.GiveUp()
 	for _, t := range q.Want {
 		e := w.lookup(t)
 		if e == nil || len(e.waiters) == 0 {
 			continue
 		}
-		e.waiters = interest.Without(e.waiters, q)
+		e.waiters = subscribe.Without(e.waiters, q)
 		w.look(e)
 	}
 }
@@ -91,7 +91,7 @@ func (w *watch) strip(q *interest.Query) {
 // fade lets the topics of q linger. Whether they are wanted is looked at only
 // when that is over, so that it does not matter whether the caller left the
 // index before it called release or right after.
-func (w *watch) fade(q *interest.Query) {
+func (w *watch) fade(q *subscribe.Query) {
 	for _, t := range q.Want {
 		e := w.lookup(t)
 		if e == nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/interest"
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
 // sessionState is what the loop knows of the profile's session.
@@ -111,7 +111,7 @@ func (w *watch) restore(d dialReport) {
 	w.late = true
 	w.refreshOffers()
 
-	w.behind, w.behindUntil = 0, w.now()+interest.Patience
+	w.behind, w.behindUntil = 0, w.now()+subscribe.Patience
 	for e := range w.all() {
 		if e.behind = e.acked; e.behind {
 			w.behind++

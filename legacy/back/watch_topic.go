@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
-	"github.com/mcpbridge/mcpbridge/internal/interest"
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
 // standing is what the upstream knows of a topic, as far as the watch knows.
@@ -46,10 +46,10 @@ type tracked struct {
 	behind   bool          // the restoration waits for it
 	tries    uint8         // calls that failed in a row
 	due      time.Duration // when to look again; 0: not on the agenda
-	waiters  []interest.Waiter
+	waiters  []subscribe.Waiter
 
-	payer  *interest.Allowance // whose call for it the next one is
-	paidAt time.Duration       // when that may be sent; 0: it was not asked
+	payer  *subscribe.Allowance // whose call for it the next one is
+	paidAt time.Duration        // when that may be sent; 0: it was not asked
 }
 
 func (e *tracked) isList() bool { return e.topic.Kind != fanout.ResourceUpdated }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
-	"github.com/mcpbridge/mcpbridge/internal/interest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
 // Defaults of watchOptions that nothing else sets.
@@ -39,7 +39,7 @@ type watchOptions struct {
 	logger  *slog.Logger
 
 	subresources fanout.Subresources
-	rate         int             // as interest.AllowanceOptions has it
+	rate         int             // as subscribe.AllowanceOptions has it
 	linger       time.Duration   // how long a topic outlives the last who wanted it
 	gather       time.Duration   // how long topics are gathered into one stream
 	settle       time.Duration   // after the last new stream, before streams are merged
@@ -70,25 +70,25 @@ func (o *watchOptions) fill() {
 type watches struct {
 	opts watchOptions // read-only
 
-	allowances *interest.Allowances // of those who cause requests to the upstream
+	allowances *subscribe.Allowances // of those who cause requests to the upstream
 
 	// reached is set once the server acknowledged or refused a listen: it exists, so
 	// when it is away it is worth waiting for.
 	reached atomic.Bool
 
 	// A Watch for which no stream can be had fails: at once if the server was never
-	// reached, else after interest.Patience.
-	*interest.Table[*watch]
+	// reached, else after subscribe.Patience.
+	*subscribe.Table[*watch]
 }
 
 func newWatches(opts watchOptions) *watches {
 	opts.fill()
 	ws := &watches{opts: opts}
-	ws.allowances = interest.NewAllowances(interest.AllowanceOptions{
+	ws.allowances = subscribe.NewAllowances(subscribe.AllowanceOptions{
 		Rate:   opts.rate,
 		Limit:  func(name string) { opts.metrics.Limit(opts.name, name) },
 		Logger: opts.logger,
 	})
-	ws.Table = interest.NewTable(opts.name, func(p mcp.Profile) *watch { return newWatch(ws, p) })
+	ws.Table = subscribe.NewTable(opts.name, func(p mcp.Profile) *watch { return newWatch(ws, p) })
 	return ws
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
-	"github.com/mcpbridge/mcpbridge/internal/interest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
 func TestL2M27AStreamThatEndsIsReopenedAndEveryTopicCuedOnce(t *testing.T) {
@@ -87,8 +87,8 @@ func TestL2M27WatchersLiveOnWhileTheServerIsAway(t *testing.T) {
 				}
 				st.wantTold()
 				start := time.Now()
-				if s := st.watch(uriTopic("b")); !errors.Is(s.err, errScriptBroken) || time.Since(start) != interest.Patience {
-					t.Errorf("Watch = %v after %v, want why the server is away after %v", s.err, time.Since(start), interest.Patience)
+				if s := st.watch(uriTopic("b")); !errors.Is(s.err, errScriptBroken) || time.Since(start) != subscribe.Patience {
+					t.Errorf("Watch = %v after %v, want why the server is away after %v", s.err, time.Since(start), subscribe.Patience)
 				}
 				late := st.goWatch(uriTopic("c"))
 				time.Sleep(5 * time.Second)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
-	"github.com/mcpbridge/mcpbridge/internal/interest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
 // A watch keeps the listen streams of one profile such that they carry what is
@@ -20,8 +20,8 @@ type watch struct {
 	table   *watches
 	opts    *watchOptions
 	profile mcp.Profile
-	payer   *interest.Allowance // for the streams that are asked for
-	born    time.Time           // what the clock of durations counts from
+	payer   *subscribe.Allowance // for the streams that are asked for
+	born    time.Time            // what the clock of durations counts from
 
 	// How others reach the loop.
 	poked   chan struct{} // capacity 1: look at drops
@@ -38,8 +38,8 @@ type watch struct {
 
 	// The loop's own.
 	clock   time.Duration
-	waiting []*interest.Query // not yet answered, oldest first; answered ones between
-	awayErr error             // why the last attempt to open a stream failed; nil if it did not
+	waiting []*subscribe.Query // not yet answered, oldest first; answered ones between
+	awayErr error              // why the last attempt to open a stream failed; nil if it did not
 	topicState
 	bidState
 	mergeState
@@ -51,7 +51,7 @@ type watch struct {
 // drops are the queries whose callers have lost interest. mu is a leaf.
 type drops struct {
 	mu      sync.Mutex
-	queries []*interest.Query
+	queries []*subscribe.Query
 }
 
 func newWatch(ws *watches, p mcp.Profile) *watch {
@@ -74,9 +74,9 @@ func (w *watch) now() time.Duration { return w.clock }
 
 func (w *watch) readClock() { w.clock = time.Since(w.born) + 1 }
 
-// Run implements [interest.Loop]. It ends when nothing is promised or waited for any more, or with
+// Run implements [subscribe.Loop]. It ends when nothing is promised or waited for any more, or with
 // ctx.
-func (w *watch) Run(ctx context.Context, first *interest.Query, more <-chan *interest.Query) {
+func (w *watch) Run(ctx context.Context, first *subscribe.Query, more <-chan *subscribe.Query) {
 	ctx, stop := context.WithCancel(ctx)
 	defer w.end(ctx, stop)
 	timer := time.NewTimer(time.Hour)

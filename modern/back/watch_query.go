@@ -3,11 +3,11 @@ package back
 import (
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/interest"
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
-// Drop implements [interest.Loop].
-func (w *watch) Drop(q *interest.Query) {
+// Drop implements [subscribe.Loop].
+func (w *watch) Drop(q *subscribe.Query) {
 	w.drops.mu.Lock()
 	w.drops.queries = append(w.drops.queries, q)
 	w.drops.mu.Unlock()
@@ -32,21 +32,21 @@ func (w *watch) takeDropped() {
 }
 
 // admit takes q in. What is live already is settled at once.
-func (w *watch) admit(q *interest.Query) {
-	q.Until = w.now() + interest.Patience
+func (w *watch) admit(q *subscribe.Query) {
+	q.Until = w.now() + subscribe.Patience
 	for i, t := range q.Want {
 		if t.Scope != w.profile.Scope || !t.Kind.Valid() {
-			interest.Waiter{Query: q, At: i}.Settle(false)
+			subscribe.Waiter{Query: q, At: i}.Settle(false)
 			continue
 		}
 		e := w.track(t)
 		w.setFading(e, false)
 		if len(e.on) > 0 {
 			w.promise(e)
-			interest.Waiter{Query: q, At: i}.Settle(true)
+			subscribe.Waiter{Query: q, At: i}.Settle(true)
 			continue
 		}
-		e.waiters = append(e.waiters, interest.Waiter{Query: q, At: i})
+		e.waiters = append(e.waiters, subscribe.Waiter{Query: q, At: i})
 		w.seek(e)
 	}
 	if !q.Closed() {
@@ -83,21 +83,21 @@ func (w *watch) failWaiting(err error) {
 }
 
 // failQuery answers q with err. Its caller has lost interest.
-func (w *watch) failQuery(q *interest.Query, err error) {
+func (w *watch) failQuery(q *subscribe.Query, err error) {
 	q.Finish(err)
 	w.strip(q)
 	w.fade(q)
 }
 
 // strip takes q off the topics that it waits for.
-func (w *watch) strip(q *interest.Query) {
+func (w *watch) strip(q *subscribe.Query) {
 	q.GiveUp()
 	for _, t := range q.Want {
 		e := w.topics[t]
 		if e == nil || len(e.waiters) == 0 {
 			continue
 		}
-		e.waiters = interest.Without(e.waiters, q)
+		e.waiters = subscribe.Without(e.waiters, q)
 		w.look(e)
 	}
 }
@@ -105,7 +105,7 @@ func (w *watch) strip(q *interest.Query) {
 // fade lets the topics of q linger. Whether they are wanted is looked at only
 // when that is over, so that it does not matter whether the caller left the
 // index before it called release or right after.
-func (w *watch) fade(q *interest.Query) {
+func (w *watch) fade(q *subscribe.Query) {
 	for _, t := range q.Want {
 		if e := w.topics[t]; e != nil && e.promised {
 			w.setFading(e, true)

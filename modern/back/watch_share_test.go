@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
-	"github.com/mcpbridge/mcpbridge/internal/interest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
 func listTopic(k fanout.Kind) fanout.Topic { return fanout.Topic{Scope: watchScope, Kind: k} }
@@ -284,8 +284,8 @@ func TestL2M20WhatIsNotAcknowledgedIn10sIsNotHonored(t *testing.T) {
 		st.server.says(func(mcp.Filter) scripted { return scripted{takes: time.Hour} })
 		start := time.Now()
 		s := st.watch(uriTopics("a", "b")...).wantHonored("a")
-		if took := time.Since(start); took != interest.Patience {
-			t.Errorf("Watch took %v, want %v", took, interest.Patience)
+		if took := time.Since(start); took != subscribe.Patience {
+			t.Errorf("Watch took %v, want %v", took, subscribe.Patience)
 		}
 		s.close()
 	})

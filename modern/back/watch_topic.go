@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
-	"github.com/mcpbridge/mcpbridge/internal/interest"
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
 // place is where a topic waits for a stream.
@@ -34,7 +34,7 @@ type tracked struct {
 	tries   uint8         // acknowledgments in a row that did
 	fadeAt  time.Duration // when it has lingered enough
 	inFades bool          // watch.fades has it
-	waiters []interest.Waiter
+	waiters []subscribe.Waiter
 }
 
 // needed reports whether the topic must have a stream.

@@ -1,4 +1,4 @@
-package interest_test
+package subscribe_test
 
 import (
 	"fmt"
@@ -7,14 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/interest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
 // allowed returns allowances of a rate, and how often a limit was hit.
-func allowed(rate int) (*interest.Allowances, func() int) {
+func allowed(rate int) (*subscribe.Allowances, func() int) {
 	hits := 0
-	return interest.NewAllowances(interest.AllowanceOptions{
+	return subscribe.NewAllowances(subscribe.AllowanceOptions{
 		Rate:   rate,
 		Limit:  func(string) { hits++ },
 		Logger: slog.New(slog.DiscardHandler),
@@ -99,7 +99,7 @@ func TestAllowanceBoundsWhatIsOnItsWay(t *testing.T) {
 func TestAllowancesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		as, _ := allowed(10)
-		seen := make(map[*interest.Allowance]bool)
+		seen := make(map[*subscribe.Allowance]bool)
 		for i := range 10_000 {
 			a := as.Of(mcp.Share{Principal: mcp.Principal(fmt.Sprint(i))})
 			a.Subscribe()

@@ -1,4 +1,4 @@
-package interest_test
+package subscribe_test
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
-	"github.com/mcpbridge/mcpbridge/internal/interest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
 func TestMain(m *testing.M) { os.Exit(bridgetest.Main(m)) }
@@ -29,14 +29,14 @@ func topics(uris ...string) []fanout.Topic {
 
 // A counter is a loop that honors every URI but "bad", leaves those that wait for
 // "never" without an answer, and ends when all have lost interest.
-type counter struct{ drops chan *interest.Query }
+type counter struct{ drops chan *subscribe.Query }
 
-func newCounter(mcp.Profile) *counter { return &counter{make(chan *interest.Query, 8)} }
+func newCounter(mcp.Profile) *counter { return &counter{make(chan *subscribe.Query, 8)} }
 
-func (c *counter) Drop(q *interest.Query) { c.drops <- q }
+func (c *counter) Drop(q *subscribe.Query) { c.drops <- q }
 
-func (c *counter) Run(ctx context.Context, first *interest.Query, more <-chan *interest.Query) {
-	interested := map[*interest.Query]bool{first: true}
+func (c *counter) Run(ctx context.Context, first *subscribe.Query, more <-chan *subscribe.Query) {
+	interested := map[*subscribe.Query]bool{first: true}
 	answer(first)
 	for len(interested) > 0 {
 		select {
@@ -54,17 +54,17 @@ func (c *counter) Run(ctx context.Context, first *interest.Query, more <-chan *i
 	}
 }
 
-func answer(q *interest.Query) {
+func answer(q *subscribe.Query) {
 	for i, t := range q.Want {
 		if t.URI != "never" {
-			interest.Waiter{Query: q, At: i}.Settle(t.URI != "bad")
+			subscribe.Waiter{Query: q, At: i}.Settle(t.URI != "bad")
 		}
 	}
 }
 
 func TestTableKeepsALoopWhileSomebodyIsInterested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := interest.NewTable("files", newCounter)
+		table := subscribe.NewTable("files", newCounter)
 		honored, release, err := table.Watch(t.Context(), profile, topics("a", "bad", "b"))
 		if err != nil || !slices.Equal(honored, topics("a", "b")) {
 			t.Fatalf("Watch = %v, %v, want a and b", honored, err)
@@ -96,7 +96,7 @@ func TestTableKeepsALoopWhileSomebodyIsInterested(t *testing.T) {
 }
 
 func TestTableWatchOfNothing(t *testing.T) {
-	table := interest.NewTable("files", newCounter)
+	table := subscribe.NewTable("files", newCounter)
 	honored, release, err := table.Watch(t.Context(), profile, nil)
 	if len(honored) != 0 || err != nil || len(table.Loops()) != 0 {
 		t.Errorf("Watch of nothing = %v, %v with %d loops, want nothing", honored, err, len(table.Loops()))
@@ -106,7 +106,7 @@ func TestTableWatchOfNothing(t *testing.T) {
 
 func TestTableCallerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := interest.NewTable("files", newCounter)
+		table := subscribe.NewTable("files", newCounter)
 		ctx, leave := context.WithCancelCause(t.Context())
 		gone := errors.New("gone")
 		failed := make(chan error)
@@ -128,7 +128,7 @@ func TestTableCallerLeaves(t *testing.T) {
 
 func TestTableClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := interest.NewTable("files", newCounter)
+		table := subscribe.NewTable("files", newCounter)
 		failed := make(chan error)
 		go func() {
 			_, _, err := table.Watch(t.Context(), profile, topics("never"))
@@ -147,9 +147,9 @@ func TestTableClose(t *testing.T) {
 }
 
 func TestWithout(t *testing.T) {
-	a, b := interest.NewQuery(topics("a", "b")), interest.NewQuery(topics("c"))
-	ws := []interest.Waiter{{Query: a, At: 0}, {Query: b, At: 0}, {Query: a, At: 1}}
-	left := interest.Without(ws, a)
+	a, b := subscribe.NewQuery(topics("a", "b")), subscribe.NewQuery(topics("c"))
+	ws := []subscribe.Waiter{{Query: a, At: 0}, {Query: b, At: 0}, {Query: a, At: 1}}
+	left := subscribe.Without(ws, a)
 	if len(left) != 1 || left[0].Query != b {
 		t.Errorf("Without = %v, want b's alone", left)
 	}

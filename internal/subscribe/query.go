@@ -1,4 +1,4 @@
-package interest
+package subscribe
 
 import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"

@@ -1,4 +1,4 @@
-package interest
+package subscribe
 
 import (
 	"cmp"

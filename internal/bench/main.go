@@ -49,6 +49,7 @@ var parts = []part{
 	{"calls", (*bench).calls},
 	{"latency", (*bench).latency},
 	{"streams", (*bench).streams},
+	{"sessions", (*bench).sessions},
 	{"topics", (*bench).topics},
 }
 
@@ -58,7 +59,7 @@ func main() {
 	role := flag.String("role", "", "what a child process is; for bench itself")
 	flag.StringVar(&ro.upstream, "upstream", "", "a child's upstream")
 	flag.StringVar(&o.log, "log", "info", "level of the gateway's log, as serve's default; off for none")
-	flag.StringVar(&o.only, "only", "", "parts to run, by comma: calls, latency, streams, topics")
+	flag.StringVar(&o.only, "only", "", "parts to run, by comma: calls, latency, streams, sessions, topics")
 	flag.IntVar(&o.rounds, "rounds", 12, "rounds of each measurement")
 	flag.IntVar(&o.streams, "streams", 10_000, "listen streams")
 	flag.StringVar(&o.profile, "profile", "", "write CPU and heap profiles of the gateway to `DIR`")

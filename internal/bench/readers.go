@@ -29,7 +29,8 @@ func runReaders(c *control, _ roleOptions) error {
 }
 
 // open opens streams: what kind, at which address, how many, and how many URIs
-// each. It returns when every one has had its first event.
+// each. It returns when every one has had its first event, or, of a legacy client,
+// is open.
 func (r *readers) open(args []string) (any, error) {
 	kind, addr := args[0], args[1]
 	n, err := strconv.Atoi(args[2])
@@ -47,6 +48,10 @@ func (r *readers) open(args []string) (any, error) {
 		room <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-room }()
+			if open := sessions[kind]; open != nil {
+				r.follow(open(addr))
+				return
+			}
 			r.connect(addr, streamRequest(kind, addr, i, each))
 		})
 	}
@@ -114,6 +119,23 @@ func (r *readers) connect(addr string, request []byte) {
 	go r.read(conn) // ends with the process, or the stream
 }
 
+// follow reads the stream of a legacy client, which counts as one event.
+func (r *readers) follow(conn net.Conn, err error) {
+	if err != nil {
+		r.failed.CompareAndSwap(nil, &err)
+		return
+	}
+	r.add()
+	go r.read(conn) // ends with the process, or the stream
+}
+
+// add counts one event.
+func (r *readers) add() {
+	if r.count.Add(1) == r.goal.Load() {
+		r.there <- time.Now()
+	}
+}
+
 // read counts the data lines of a stream, wherever reads cut them.
 func (r *readers) read(conn net.Conn) {
 	const mark = "\ndata:"
@@ -132,9 +154,7 @@ func (r *readers) read(conn net.Conn) {
 			}
 			if matched == len(mark) {
 				matched = 0
-				if r.count.Add(1) == r.goal.Load() {
-					r.there <- time.Now()
-				}
+				r.add()
 			}
 		}
 		if err != nil {

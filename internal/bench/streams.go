@@ -49,6 +49,33 @@ func (b *bench) streams() error {
 	return cr.stop(b.ctx)
 }
 
+// sessions measures the idle streams of legacy clients, their sessions included. Their
+// server is modern, or each would have a session upstream, too.
+func (b *bench) sessions() error {
+	var cr crew
+	for _, kind := range []struct{ name, what string }{{"get", "GET stream"}, {"events", "HTTP+SSE stream"}} {
+		s := &side{kind: kind.name}
+		var err error
+		if s.server, err = cr.hire(b, "topics"); err != nil {
+			return err
+		}
+		if s.readers, err = cr.hire(b, "readers"); err != nil {
+			return err
+		}
+		if err := s.open(b.o.streams); err != nil {
+			return err
+		}
+		if b.o.profile != "" {
+			if err := s.server.ask(nil, "heap %s", filepath.Join(b.o.profile, kind.name+".heap.pprof")); err != nil {
+				return err
+			}
+		}
+		b.table.add(row{what: "memory per idle " + kind.what, got: s.rss / 1024, unit: " KiB", most: 28, goal: 12,
+			detail: fmt.Sprintf("resident; heap and stacks %.1f KiB", s.inUse/1024)})
+	}
+	return cr.stop(b.ctx)
+}
+
 func (b *bench) hireSide(cr *crew, kind string, upstream *child) (*side, error) {
 	s := &side{kind: kind, source: upstream}
 	var err error

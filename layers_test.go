@@ -30,9 +30,9 @@ var (
 // it is a commit of its own with a reason. A package that is not named here
 // may not exist.
 var layers = map[string][]string{
-	"cmd/mcpbridge": slices.Concat(top, eras, waist, bottom, []string{"internal/notebook", "internal/remember", "internal/guard", "internal/hosts"}),
+	"cmd/mcpbridge": slices.Concat(top, eras, waist, bottom, []string{"internal/detect", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts"}),
 
-	"gateway":          slices.Concat(eras, waist, bottom),
+	"gateway":          slices.Concat(eras, waist, bottom, []string{"internal/detect"}),
 	"internal/admin":   slices.Concat(eras, waist, bottom),
 	"internal/config":  slices.Concat(eras, waist, bottom, []string{"internal/hosts"}),
 	"internal/metrics": slices.Concat(eras, waist, bottom),
@@ -49,6 +49,9 @@ var layers = map[string][]string{
 
 	// Who waits for which changes: the same for the backs of both eras.
 	"internal/subscribe": {"internal/mcp", "internal/fanout", "internal/limits"},
+
+	// Which era a server is of: the gateway has a Detector for a back.
+	"internal/detect": slices.Concat(waist, bottom),
 
 	// What changes from revision to revision, as functions: no I/O, no sessions.
 	"legacy/projection": {"internal/mcp", "internal/wire", "internal/spec"},
@@ -111,6 +114,8 @@ var testLayers = map[string][]string{
 	"legacy/front": {"internal/bridgetest/legacytest", "legacy/back"},
 	"legacy/back":  {"internal/bridgetest/legacytest", "internal/notebook", "legacy/front"},
 	"modern/front": {"internal/bridgetest/moderntest"},
+	// A server that is replaced is tested with the backs of both eras.
+	"internal/detect": {"legacy/back", "modern/back"},
 	// What has to pass both halves is tested with a front before the back.
 	"modern/back": {"internal/bridgetest/moderntest", "modern/front"},
 }

@@ -20,7 +20,6 @@ var largePackages = map[string]int{
 	"legacy/back":   9200,
 	"modern/back":   5800,
 	"cmd/mcpbridge": 5700,
-	"gateway":       5000,
 }
 
 func TestPackageSizes(t *testing.T) {

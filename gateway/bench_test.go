@@ -73,7 +73,7 @@ func benchUpstream(b *testing.B, size int) string {
 
 // benchGateway returns the address of a gateway in front of upstream.
 func benchGateway(b *testing.B, upstream string) string {
-	g, err := New(Options{Servers: []ServerOptions{{Name: "peer", Open: func(c mcp.Changes) (Back, error) {
+	g, err := New(Options{Servers: []ServerOptions{{Name: "peer", Open: func(c mcp.Changes) (mcp.Back, error) {
 		return legacyback.New(legacyback.Options{Name: "peer", URL: upstream, Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
 	}}}})
 	if err != nil {

@@ -99,7 +99,7 @@ func newLargePeer(t *testing.T, modernEra, stream bool) *largePeer {
 	})
 	p.rig = newRig(t, func(o *Options) {
 		o.Memory, o.Metrics = 16<<20, p.limits
-		o.Servers[0].Open = func(c mcp.Changes) (Back, error) {
+		o.Servers[0].Open = func(c mcp.Changes) (mcp.Back, error) {
 			info := []byte(`{"name":"mcpbridge","version":"test"}`)
 			if modernEra {
 				return modernback.New(modernback.Options{Name: "peer", URL: up, Changes: c, Logger: o.Logger, ClientInfo: info})

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
 func TestM2L08ChangesEvict(t *testing.T) {
@@ -172,17 +170,10 @@ func TestM2L08UnwatchedChangesEvict(t *testing.T) {
 // What is kept of a server goes when it is found to be of the other era: its program was
 // replaced.
 func TestSwapEvicts(t *testing.T) {
-	var d *Detector
+	var u upgradable
 	r := newKeepingRig(t, func(o *Options) {
 		open := o.Servers[0].Open
-		o.Servers[0].Open = func(c mcp.Changes) (_ Back, err error) {
-			d, err = Detect(DetectOptions{
-				Name:  "peer",
-				Probe: func(context.Context) Finding { return Finding{Era: spec.Legacy, Why: "it said so"} },
-				Open:  func(Finding) (Back, error) { return open(c) },
-			})
-			return d, err
-		}
+		o.Servers[0].Open = func(c mcp.Changes) (mcp.Back, error) { return u.open(open(c)) }
 	})
 	r.peer.answer("tools/list", toolNamed("old"))
 	for range 2 {
@@ -190,7 +181,7 @@ func TestSwapEvicts(t *testing.T) {
 			t.Fatalf("list = %s after %d requests, want it kept", got, len(r.peer.sent("tools/list")))
 		}
 	}
-	d.adopt(Finding{Era: spec.Modern, Why: "it was upgraded"}, &eraBack{era: spec.Modern})
+	u.upgrade(t)
 	if got := r.list(t, ""); got != "[]" {
 		t.Errorf("after the upgrade: %s, want what the new program says", got)
 	}

@@ -24,7 +24,7 @@ func newKeepingRig(t *testing.T, change func(*Options)) *rig {
 		hints[method] = mcp.CacheHint{TTL: 60_000, Public: true}
 	}
 	r := newRig(t, func(o *Options) {
-		o.Servers = []ServerOptions{{Name: "peer", Keep: everyList, Open: func(c mcp.Changes) (Back, error) {
+		o.Servers = []ServerOptions{{Name: "peer", Keep: everyList, Open: func(c mcp.Changes) (mcp.Back, error) {
 			return legacyback.New(legacyback.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
 				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`), Cache: hints})
 		}}}
@@ -146,7 +146,7 @@ func TestM2L08NotKept(t *testing.T) {
 		t.Run("M2L-08 "+tt.name, func(t *testing.T) {
 			p := newPeer(t)
 			r := newRig(t, func(o *Options) {
-				o.Servers = []ServerOptions{{Name: "peer", Keep: tt.keep, Open: func(c mcp.Changes) (Back, error) {
+				o.Servers = []ServerOptions{{Name: "peer", Keep: tt.keep, Open: func(c mcp.Changes) (mcp.Back, error) {
 					return legacyback.New(legacyback.Options{Name: "peer", URL: p.URL, Changes: c, ClientInfo: []byte(`{}`),
 						Cache: map[string]mcp.CacheHint{"tools/list": tt.hint}})
 				}}}

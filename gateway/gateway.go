@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/budget"
+	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
@@ -27,22 +28,6 @@ const (
 	DefaultMemory      = 1 << 30
 	DefaultBodyTimeout = 30 * time.Second
 )
-
-// A Back is an upstream with a life: legacyback.Back is one.
-type Back interface {
-	mcp.Upstream
-	// Start connects in the background, and keeps trying, so that the state of
-	// the server is known before the first request.
-	Start()
-	// Era is the upstream's; spec.Unknown as long as it is not known.
-	Era() spec.Era
-	// Err returns nil once the upstream was reached, else why it was not yet:
-	// [mcp.ErrStarting] until the first attempt has ended.
-	Err() error
-	// Close ends everything upstream and joins what runs. ctx bounds how
-	// politely.
-	Close(ctx context.Context) error
-}
 
 // Metrics counts what a gateway does. All methods are quick and safe for
 // concurrent use.
@@ -83,7 +68,7 @@ type ServerOptions struct {
 	// Name is the endpoint's last path segment. Required.
 	Name string
 	// Open builds the back, which reports changes to c. Required.
-	Open func(c mcp.Changes) (Back, error)
+	Open func(c mcp.Changes) (mcp.Back, error)
 	// Isolation says who may share upstream state. Empty means IsolatePrincipal.
 	Isolation Isolation
 	// Command says that each session upstream is a process of its own. With
@@ -326,7 +311,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (g *Gateway) EndStreams() {
 	g.sockets.stop()
 	for _, s := range g.servers {
-		if d, ok := s.back.(*Detector); ok {
+		if d, ok := s.back.(*detect.Detector); ok {
 			d.Drain()
 		}
 		s.former.EndStreams()

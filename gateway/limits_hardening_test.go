@@ -74,7 +74,7 @@ func TestEachLimitIsToldOfThreeTimes(t *testing.T) {
 			r := newRig(t, func(o *Options) {
 				p = newPeer(t)
 				o.Metrics = hits
-				o.Servers[0].Open = func(c mcp.Changes) (Back, error) {
+				o.Servers[0].Open = func(c mcp.Changes) (mcp.Back, error) {
 					return legacyback.New(legacyback.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, MaxMessage: 4000,
 						ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`), Metrics: upstreamTally{hits}})
 				}

@@ -62,7 +62,7 @@ func (k *kennel) open() int {
 func TestS02Churn(t *testing.T) {
 	k := &kennel{conns: make(map[transport.Conn]bool)}
 	r := newRig(t, func(o *Options) {
-		o.Servers[0].Open = func(c mcp.Changes) (Back, error) {
+		o.Servers[0].Open = func(c mcp.Changes) (mcp.Back, error) {
 			return legacyback.New(legacyback.Options{Name: "peer", Dial: k.dial, Changes: c, MaxSessions: 1000, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
 		}
 	})

@@ -38,7 +38,7 @@ func mortal(t *testing.T, conn transport.Conn, calls int) {
 func TestS02AnswerTooLong(t *testing.T) {
 	got := make(chan string, 1)
 	r := newRig(t, func(o *Options) {
-		o.Servers[0].Open = func(c mcp.Changes) (Back, error) {
+		o.Servers[0].Open = func(c mcp.Changes) (mcp.Back, error) {
 			return legacyback.New(legacyback.Options{Name: "peer", Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`),
 				Dial: func(context.Context) (transport.Conn, error) {
 					near, far := transport.NewPipe()
@@ -70,7 +70,7 @@ func TestS02AnswerTooLong(t *testing.T) {
 func TestS02DeathIsToldEverywhere(t *testing.T) {
 	const calls = 5
 	r := newRig(t, func(o *Options) {
-		o.Servers[0].Open = func(c mcp.Changes) (Back, error) {
+		o.Servers[0].Open = func(c mcp.Changes) (mcp.Back, error) {
 			return legacyback.New(legacyback.Options{Name: "peer", Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`),
 				Dial: func(context.Context) (transport.Conn, error) {
 					near, far := transport.NewPipe()

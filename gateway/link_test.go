@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -85,26 +84,11 @@ func TestS02EachItsOwn(t *testing.T) {
 // A server that is found to be of the other era takes its sessions with it; over a
 // connection that is the connection's end.
 func TestS02EndsWithTheVerdict(t *testing.T) {
-	era := make(chan spec.Era, 1)
-	era <- spec.Legacy
-	var d *Detector
+	var u upgradable
 	p := newPeer(t)
 	r := newRig(t, func(o *Options) {
-		o.Servers[0].Open = func(c mcp.Changes) (Back, error) {
-			var err error
-			d, err = Detect(DetectOptions{Name: "peer",
-				Probe: func(ctx context.Context) Finding {
-					select {
-					case e := <-era:
-						return Finding{Era: e, Why: "the test says so"}
-					case <-ctx.Done():
-						return Finding{Why: "silence"}
-					}
-				},
-				Open: func(Finding) (Back, error) {
-					return legacyback.New(legacyback.Options{Name: "peer", URL: p.URL, Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
-				}})
-			return d, err
+		o.Servers[0].Open = func(c mcp.Changes) (mcp.Back, error) {
+			return u.open(legacyback.New(legacyback.Options{Name: "peer", URL: p.URL, Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}))
 		}
 	})
 	r.peer = p
@@ -113,7 +97,7 @@ func TestS02EndsWithTheVerdict(t *testing.T) {
 	l := r.connectOver(t, near, far)
 	l.send(hello)
 	l.want(`"id":0,"result":`)
-	d.adopt(Finding{Era: spec.Modern, Why: "it was upgraded"}, &eraBack{era: spec.Modern})
+	u.upgrade(t)
 	r.eventually(t, "the session ended", func() bool {
 		got := r.send(t, http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, legacyHeaders(session))
 		var e struct{ Error struct{ Code int64 } }

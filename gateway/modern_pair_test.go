@@ -31,7 +31,7 @@ func newModernRig(t *testing.T, keep []string) (*rig, *modernPeer) {
 	p.Server = httptest.NewServer(http.HandlerFunc(p.serve))
 	t.Cleanup(p.Close)
 	r := newRig(t, func(o *Options) {
-		o.Servers = []ServerOptions{{Name: "peer", Keep: keep, Open: func(c mcp.Changes) (Back, error) {
+		o.Servers = []ServerOptions{{Name: "peer", Keep: keep, Open: func(c mcp.Changes) (mcp.Back, error) {
 			return modernback.New(modernback.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
 				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
 		}}}

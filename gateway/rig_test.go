@@ -281,7 +281,7 @@ func (s *syncBuffer) String() string {
 func newRig(t *testing.T, change func(*Options)) *rig {
 	r := &rig{peer: newPeer(t), logs: &syncBuffer{}}
 	opts := Options{Logger: slog.New(slog.NewTextHandler(r.logs, nil))}
-	opts.Servers = []ServerOptions{{Name: "peer", Open: func(c mcp.Changes) (Back, error) {
+	opts.Servers = []ServerOptions{{Name: "peer", Open: func(c mcp.Changes) (mcp.Back, error) {
 		return legacyback.New(legacyback.Options{Name: "peer", URL: r.peer.URL, Changes: c, Logger: opts.Logger, Linger: time.Millisecond,
 			ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
 	}}}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -24,7 +25,7 @@ import (
 type server struct {
 	g        *Gateway
 	name     string
-	back     Back
+	back     mcp.Back
 	handler  mcp.Handler        // the back, behind what keeps its results and its tasks
 	owners   *taskOwners        // nil where tasks have none
 	front    *modernfront.Front // of modern clients
@@ -51,8 +52,8 @@ func newServer(g *Gateway, so ServerOptions) (*server, error) {
 		return nil, err
 	}
 	s.profiles.era = s.back.Era
-	if d, ok := s.back.(*Detector); ok {
-		d.whenSwapped(func(reason error) { g.hub.endServer(s.name, reason) })
+	if d, ok := s.back.(*detect.Detector); ok {
+		d.WhenReplaced(func(reason error) { g.hub.endServer(s.name, reason) })
 	}
 	if s.handler, err = s.guardTasks(so, newKeeper(g, so, s.back)); err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/notebook"
@@ -131,7 +132,7 @@ type builder struct {
 	awaitClient func(ctx context.Context)
 
 	// found is what askProcess has found, until it is asked for.
-	found atomic.Pointer[gateway.Finding]
+	found atomic.Pointer[detect.Finding]
 	// pinned says that it was tried whether the command's first request decides its era.
 	pinned atomic.Bool
 }

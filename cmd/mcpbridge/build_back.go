@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 
-	"github.com/mcpbridge/mcpbridge/gateway"
+	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -14,30 +14,30 @@ import (
 
 // open builds the back of the server's era, or one that finds the era out. That of a
 // command does both: it is also what keeps its processes few.
-func (b *builder) open(changes mcp.Changes) (gateway.Back, error) {
+func (b *builder) open(changes mcp.Changes) (mcp.Back, error) {
 	era := b.era()
 	if b.server.Command == "" && era != spec.Unknown {
-		return b.openAs(gateway.Finding{Era: era}, changes, nil)
+		return b.openAs(detect.Finding{Era: era}, changes, nil)
 	}
-	var d *gateway.Detector
+	var d *detect.Detector
 	doubt := func(why string) { d.Doubt(why) }
-	o := gateway.DetectOptions{
+	o := detect.Options{
 		Name:        b.server.Name,
 		Era:         era,
 		ClientFirst: b.clientFirst && b.server.Command != "",
 		Launcher:    b.processes(),
 		Memory:      b.remembered(),
 		Changes:     changes,
-		Open:        func(f gateway.Finding) (gateway.Back, error) { return b.openAs(f, changes, doubt) },
+		Open:        func(f detect.Finding) (mcp.Back, error) { return b.openAs(f, changes, doubt) },
 		Timeout:     b.server.Timeouts.Connect,
 		Patience:    b.server.Timeouts.Connect,
 		Logger:      b.log,
 	}
 	if era == spec.Unknown {
 		b.awaitClient = func(ctx context.Context) { d.AwaitClient(ctx) }
-		o.Probe = func(ctx context.Context) gateway.Finding { return b.probe(ctx, d.Era()) } // within Timeout, whatever it takes
+		o.Probe = func(ctx context.Context) detect.Finding { return b.probe(ctx, d.Era()) } // within Timeout, whatever it takes
 	}
-	d, err := gateway.Detect(o)
+	d, err := detect.New(o)
 	if err != nil {
 		return nil, err // and no typed nil in the interface
 	}
@@ -57,7 +57,7 @@ func (b *builder) era() spec.Era {
 
 // openAs builds the back of the era that was found. doubt, which may be nil, hears of
 // what only a server of the other era does.
-func (b *builder) openAs(f gateway.Finding, changes mcp.Changes, doubt func(string)) (gateway.Back, error) {
+func (b *builder) openAs(f detect.Finding, changes mcp.Changes, doubt func(string)) (mcp.Back, error) {
 	if f.Era == spec.Modern {
 		o := b.modernOptions()
 		o.Changes, o.Doubt, o.Foretold = changes, doubt, f.Description

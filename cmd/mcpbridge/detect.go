@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/gateway"
+	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -15,7 +15,7 @@ import (
 
 // probe finds out which era the server is of, for the gateway. standing is the verdict
 // so far.
-func (b *builder) probe(ctx context.Context, standing spec.Era) gateway.Finding {
+func (b *builder) probe(ctx context.Context, standing spec.Era) detect.Finding {
 	if b.server.Command != "" {
 		return b.probeCommand(ctx, standing)
 	}
@@ -27,16 +27,16 @@ func (b *builder) probe(ctx context.Context, standing spec.Era) gateway.Finding 
 }
 
 // unfound says that the server can't be asked.
-func unfound(err error) gateway.Finding {
-	return gateway.Finding{Why: err.Error(), Told: transport.Public(err) + moreInLog, Trouble: "can't be asked"}
+func unfound(err error) detect.Finding {
+	return detect.Finding{Why: err.Error(), Told: transport.Public(err) + moreInLog, Trouble: "can't be asked"}
 }
 
 // moreInLog ends what clients are told of why a server can't be used.
 const moreInLog = "; more is in the log of mcpbridge"
 
 // finding is a verdict as the gateway wants it, with the next step where there is none.
-func (b *builder) finding(v *mcp.Verdict) gateway.Finding {
-	f := gateway.Finding{Era: v.Era, Why: v.Reason, Description: v.Description, Starting: v.Starting}
+func (b *builder) finding(v *mcp.Verdict) detect.Finding {
+	f := detect.Finding{Era: v.Era, Why: v.Reason, Description: v.Description, Starting: v.Starting}
 	f.Guess = v.Era == spec.Legacy && v.Cause != nil
 	if v.Era != spec.Unknown {
 		return f

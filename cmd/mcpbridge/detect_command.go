@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/gateway"
+	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -35,7 +35,7 @@ func (b *builder) processes() *transport.Launcher {
 // probeCommand asks the command which era it is of, in the process that is to serve. One
 // that has a verdict, and serves, is asked in the process that is started next, unless a
 // process has just refused to open a session.
-func (b *builder) probeCommand(ctx context.Context, standing spec.Era) gateway.Finding {
+func (b *builder) probeCommand(ctx context.Context, standing spec.Era) detect.Finding {
 	l := b.processes()
 	if f := b.found.Swap(nil); f != nil { // by askProcess
 		return *f
@@ -43,9 +43,9 @@ func (b *builder) probeCommand(ctx context.Context, standing spec.Era) gateway.F
 	switch {
 	case standing == spec.Legacy && !l.HasRefused():
 		l.AskNext()
-		return gateway.Finding{Why: "it is asked when it is started next"}
+		return detect.Finding{Why: "it is asked when it is started next"}
 	case standing == spec.Unknown && l.First() == spec.MethodInitialize:
-		return gateway.Finding{Era: spec.Legacy, Why: "it ended, or stayed silent, when it was asked " + spec.MethodDiscover}
+		return detect.Finding{Era: spec.Legacy, Why: "it ended, or stayed silent, when it was asked " + spec.MethodDiscover}
 	}
 	refused := l.HasRefused()
 	v, err := b.detect(ctx, standing, mcp.Probing{})

@@ -3,14 +3,14 @@ package main
 import (
 	"encoding/json"
 
-	"github.com/mcpbridge/mcpbridge/gateway"
+	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/remember"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A memory is what the store has of one command. It is a [gateway.Memory].
+// A memory is what the store has of one command. It is a [detect.Memory].
 type memory struct {
 	b     *builder
 	store *remember.Store // nil where nothing is remembered
@@ -18,7 +18,7 @@ type memory struct {
 
 // remembered returns what is known of the server from earlier runs; nil unless it is a
 // command whose configuration allows that. How it is to be asked is known from then on.
-func (b *builder) remembered() gateway.Memory {
+func (b *builder) remembered() detect.Memory {
 	if b.server.Command == "" || !b.server.Remember {
 		return nil
 	}
@@ -33,13 +33,13 @@ func (b *builder) remembered() gateway.Memory {
 	return m
 }
 
-// Era implements [gateway.Memory].
+// Era implements [detect.Memory].
 func (m *memory) Era() spec.Era {
 	r, _ := m.lookup(nil, "")
 	return r.Era
 }
 
-// Recall implements [gateway.Memory]. What is hidden may not have been in that run.
+// Recall implements [detect.Memory]. What is hidden may not have been in that run.
 func (m *memory) Recall(req *mcp.Request) *mcp.Description {
 	r, ok := m.lookup(req.Profile.Capabilities, req.Principal)
 	if !ok || r.Description == nil {
@@ -51,12 +51,12 @@ func (m *memory) Recall(req *mcp.Request) *mcp.Description {
 	return &d
 }
 
-// Found implements [gateway.Memory].
+// Found implements [detect.Memory].
 func (m *memory) Found(era spec.Era) {
 	m.keep(nil, "", remember.Record{Era: era, First: m.b.processes().First()})
 }
 
-// Told implements [gateway.Memory].
+// Told implements [detect.Memory].
 func (m *memory) Told(req *mcp.Request, era spec.Era, d *mcp.Description) []string {
 	is := remember.Record{Era: era, Description: d}
 	was, ok := m.lookup(req.Profile.Capabilities, req.Principal)

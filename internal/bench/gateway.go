@@ -49,7 +49,7 @@ type rig struct {
 func (r *rig) server(name string, o legacyback.Options) gateway.ServerOptions {
 	o.Name, o.Logger, o.Metrics = name, r.log, r.metrics
 	o.ClientInfo = []byte(`{"name":"mcpbridge","version":"bench"}`)
-	return gateway.ServerOptions{Name: name, Open: func(ch mcp.Changes) (gateway.Back, error) {
+	return gateway.ServerOptions{Name: name, Open: func(ch mcp.Changes) (mcp.Back, error) {
 		o.Changes = ch
 		b, err := legacyback.New(o)
 		if err != nil {

@@ -1,4 +1,4 @@
-package gateway
+package detect
 
 import (
 	"context"
@@ -49,7 +49,7 @@ type scene struct {
 func newScene(t *testing.T, f Finding) *scene {
 	s := &scene{}
 	s.finding.Store(&f)
-	d, err := Detect(DetectOptions{
+	d, err := New(Options{
 		Name: "s",
 		Probe: func(ctx context.Context) Finding {
 			s.probes.Add(1)
@@ -60,7 +60,7 @@ func newScene(t *testing.T, f Finding) *scene {
 				return Finding{Why: "silence"}
 			}
 		},
-		Open: func(f Finding) (Back, error) {
+		Open: func(f Finding) (mcp.Back, error) {
 			b := &eraBack{era: f.Era}
 			s.opened = append(s.opened, b)
 			return b, nil
@@ -143,7 +143,7 @@ func TestU02VerdictsAreDated(t *testing.T) {
 		s := newScene(t, Finding{Era: spec.Legacy})
 		defer s.Close(t.Context())
 		swapped := make(chan error, 1)
-		s.whenSwapped(func(reason error) { swapped <- reason })
+		s.WhenReplaced(func(reason error) { swapped <- reason })
 		s.Start()
 		time.Sleep(23 * time.Hour)
 		if n := s.probes.Load(); n != 1 {
@@ -238,6 +238,26 @@ func TestDetectorClosesInTheMiddle(t *testing.T) {
 		}
 		if err := <-done; err != mcp.ErrShutdown {
 			t.Errorf("Serve() = %v, want %v", err, mcp.ErrShutdown)
+		}
+	})
+}
+
+// A server whose back can't be made is no server that starts.
+func TestDetectorSaysThatItCantServe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, err := New(Options{
+			Name:  "s",
+			Probe: func(context.Context) Finding { return Finding{Era: spec.Legacy} },
+			Open:  func(Finding) (mcp.Back, error) { return nil, errors.New("no such thing") },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close(t.Context())
+		begun := time.Now()
+		_, err = d.Serve(t.Context(), &mcp.Request{Method: spec.MethodToolsList}, nil)
+		if err == nil || !strings.Contains(err.Error(), "no such thing") || time.Since(begun) > 0 || d.Err() == nil || d.Err().Error() != "no such thing" {
+			t.Errorf("Serve() = %v after %v, Err() = %v, want what prevents it, at once", err, time.Since(begun), d.Err())
 		}
 	})
 }

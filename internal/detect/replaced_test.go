@@ -1,13 +1,11 @@
-package gateway
+package detect
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -71,24 +69,4 @@ func served(d *Detector, method string) string {
 	}
 	defer res.Release()
 	return string(res.Body)
-}
-
-// A server whose back can't be made is no server that starts.
-func TestDetectorSaysThatItCantServe(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d, err := Detect(DetectOptions{
-			Name:  "s",
-			Probe: func(context.Context) Finding { return Finding{Era: spec.Legacy} },
-			Open:  func(Finding) (Back, error) { return nil, errors.New("no such thing") },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer d.Close(t.Context())
-		begun := time.Now()
-		_, err = d.Serve(t.Context(), &mcp.Request{Method: spec.MethodToolsList}, nil)
-		if err == nil || !strings.Contains(err.Error(), "no such thing") || time.Since(begun) > 0 || d.Err() == nil || d.Err().Error() != "no such thing" {
-			t.Errorf("Serve() = %v after %v, Err() = %v, want what prevents it, at once", err, time.Since(begun), d.Err())
-		}
-	})
 }

@@ -1,4 +1,4 @@
-package gateway
+package detect
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
-// Defaults of DetectOptions.
+// Defaults of Options.
 const (
 	DefaultProbeTimeout = 10 * time.Second
 	DefaultHorizon      = 24 * time.Hour
@@ -53,8 +53,8 @@ type Finding struct {
 	Description *mcp.Description
 }
 
-// DetectOptions configure a Detector.
-type DetectOptions struct {
+// Options configure a Detector.
+type Options struct {
 	// Name is the server's. Required.
 	Name string
 	// Era is the server's where it is known; then nothing is probed.
@@ -63,7 +63,7 @@ type DetectOptions struct {
 	// Required, unless Era is known.
 	Probe func(ctx context.Context) Finding
 	// Open builds the back of the era that was found. Required.
-	Open func(f Finding) (Back, error)
+	Open func(f Finding) (mcp.Back, error)
 	// ClientFirst says that the server has one client, who decides what it is asked:
 	// nothing is asked before that client asks, and the era of a legacy client is taken
 	// for the server's, unless the server refuses to open a session.
@@ -92,7 +92,7 @@ type DetectOptions struct {
 //
 // Spec: 2026-07-28, basic/versioning, Backward Compatibility.
 type Detector struct {
-	opts   DetectOptions
+	opts   Options
 	log    *slog.Logger
 	recall *recall // nil if nothing is remembered
 
@@ -105,26 +105,26 @@ type Detector struct {
 	running sync.WaitGroup // run, what is asked for a client that does not wait, and the ends of backs that were wrong
 
 	// mu guards the fields below.
-	mu      sync.Mutex
-	back    Back // of the verdict; nil before there is one
-	era     spec.Era
-	err     error         // why there is none; ErrStarting before the first probe has ended
-	probing bool          // a probe is under way
-	probed  int           // probes that have ended
-	guessed bool          // the era is the first client's, or the server has not answered
-	waiting int           // requests that wait for a verdict
-	linking int           // clients whose sessions are being linked
-	notTill time.Time     // when a client may have a server asked again that failed
-	changed chan struct{} // closed when any of these become others
-	onSwap  func(error)
-	closed  bool
+	mu         sync.Mutex
+	back       mcp.Back // of the verdict; nil before there is one
+	era        spec.Era
+	err        error         // why there is none; ErrStarting before the first probe has ended
+	probing    bool          // a probe is under way
+	probed     int           // probes that have ended
+	guessed    bool          // the era is the first client's, or the server has not answered
+	waiting    int           // requests that wait for a verdict
+	linking    int           // clients whose sessions are being linked
+	notTill    time.Time     // when a client may have a server asked again that failed
+	changed    chan struct{} // closed when any of these become others
+	onReplaced func(error)
+	closed     bool
 }
 
 // Detect returns a Detector. Nothing is started before its Start, or the first
 // request.
-func Detect(o DetectOptions) (*Detector, error) {
+func New(o Options) (*Detector, error) {
 	if o.Name == "" || o.Open == nil || o.Probe == nil && o.Era == spec.Unknown {
-		return nil, errors.New("gateway: Detect: name, open, and a probe or an era are required")
+		return nil, errors.New("detect: New: name, open, and a probe or an era are required")
 	}
 	o.Timeout = cmp.Or(o.Timeout, DefaultProbeTimeout)
 	o.Patience = cmp.Or(o.Patience, 2*o.Timeout)
@@ -133,27 +133,27 @@ func Detect(o DetectOptions) (*Detector, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	d := &Detector{
-		opts:    o,
-		log:     o.Logger.With("upstream", o.Name),
-		closing: make(chan struct{}),
-		doubts:  make(chan string, 1),
-		asks:    make(chan struct{}, 1),
-		err:     mcp.ErrStarting,
-		changed: make(chan struct{}),
-		onSwap:  func(error) {},
+		opts:       o,
+		log:        o.Logger.With("upstream", o.Name),
+		closing:    make(chan struct{}),
+		doubts:     make(chan string, 1),
+		asks:       make(chan struct{}, 1),
+		err:        mcp.ErrStarting,
+		changed:    make(chan struct{}),
+		onReplaced: func(error) {},
 	}
 	d.live, d.stop = context.WithCancel(context.Background())
 	if o.Memory != nil {
 		recall, err := newRecall(d)
 		if err != nil {
-			return nil, fmt.Errorf("gateway: Detect: server %q: %w", o.Name, err)
+			return nil, fmt.Errorf("detect: New: server %q: %w", o.Name, err)
 		}
 		d.recall = recall
 	}
 	return d, nil
 }
 
-// Start implements [Back].
+// Start implements [mcp.Back].
 func (d *Detector) Start() {
 	d.begin.Do(func() {
 		if known := d.foreknown(); known.Era != spec.Unknown {
@@ -209,7 +209,7 @@ func (d *Detector) Era() spec.Era {
 	return d.era
 }
 
-// Err implements [Back].
+// Err implements [mcp.Back].
 func (d *Detector) Err() error {
 	d.mu.Lock()
 	back, err := d.back, d.err
@@ -220,7 +220,7 @@ func (d *Detector) Err() error {
 	return err
 }
 
-// Close implements [Back].
+// Close implements [mcp.Back].
 func (d *Detector) Close(ctx context.Context) error {
 	d.begin.Do(func() {}) // and no start any more
 	d.Drain()

@@ -1,4 +1,4 @@
-package gateway
+package detect
 
 import (
 	"context"
@@ -86,7 +86,7 @@ func (h *house) detect(t *testing.T) (*Detector, func()) {
 	doubt := func(why string) { d.Doubt(why) }
 	mo := modernback.Options{Name: "s", URL: "http://127.0.0.1", RoundTripper: tr, ClientInfo: info, Doubt: doubt}
 	lo := legacyback.Options{Name: "s", URL: "http://127.0.0.1", RoundTripper: tr, ClientInfo: info, Doubt: doubt}
-	d, err := Detect(DetectOptions{
+	d, err := New(Options{
 		Name: "s",
 		Probe: func(ctx context.Context) Finding {
 			v, err := modernback.Probe(ctx, mo, mcp.Probing{})
@@ -95,7 +95,7 @@ func (h *house) detect(t *testing.T) (*Detector, func()) {
 			}
 			return Finding{Era: v.Era, Why: v.Reason}
 		},
-		Open: func(f Finding) (Back, error) {
+		Open: func(f Finding) (mcp.Back, error) {
 			if f.Era == spec.Modern {
 				return modernback.New(mo)
 			}

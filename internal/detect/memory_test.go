@@ -1,4 +1,4 @@
-package gateway
+package detect
 
 import (
 	"context"
@@ -74,10 +74,10 @@ func TestM2L05RememberedWhileItStarts(t *testing.T) {
 				memory := &notepad{era: spec.Legacy, was: &mcp.Description{Capabilities: []byte(`{"prompts":{}}`)}, differ: tt.differ}
 				back := &tardyBack{eraBack: eraBack{era: spec.Legacy}, takes: 9 * time.Second, err: tt.err}
 				changes := &published{}
-				d, err := Detect(DetectOptions{
+				d, err := New(Options{
 					Name: "s", Memory: memory, Changes: changes,
 					Probe: func(context.Context) Finding { t.Error("it was asked its era"); return Finding{} },
-					Open:  func(Finding) (Back, error) { return back, nil },
+					Open:  func(Finding) (mcp.Back, error) { return back, nil },
 				})
 				if err != nil {
 					t.Fatal(err)
@@ -120,14 +120,14 @@ func TestU02ModernVerdictIsAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := &notepad{era: spec.Modern, was: &mcp.Description{Capabilities: []byte(`{}`)}}
 		var probes int
-		d, err := Detect(DetectOptions{
+		d, err := New(Options{
 			Name: "s", Memory: memory,
 			Probe: func(context.Context) Finding {
 				probes++
 				time.Sleep(time.Second)
 				return Finding{Era: spec.Legacy, Why: "it was replaced"}
 			},
-			Open: func(f Finding) (Back, error) { return &eraBack{era: f.Era}, nil },
+			Open: func(f Finding) (mcp.Back, error) { return &eraBack{era: f.Era}, nil },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -159,10 +159,10 @@ func TestU01ClientFirst(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var probes int
-				d, err := Detect(DetectOptions{
+				d, err := New(Options{
 					Name: "s", ClientFirst: true,
 					Probe: func(context.Context) Finding { probes++; return Finding{Era: spec.Modern, Why: "it said so"} },
-					Open:  func(f Finding) (Back, error) { return &eraBack{era: f.Era}, nil },
+					Open:  func(f Finding) (mcp.Back, error) { return &eraBack{era: f.Era}, nil },
 				})
 				if err != nil {
 					t.Fatal(err)
@@ -190,10 +190,10 @@ func TestU01ClientFirst(t *testing.T) {
 func TestClientFirstAsksNoMoreThanTheClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var probes int
-		d, err := Detect(DetectOptions{
+		d, err := New(Options{
 			Name: "s", ClientFirst: true,
 			Probe: func(context.Context) Finding { probes++; return Finding{Why: "exit status 1"} },
-			Open:  func(f Finding) (Back, error) { return &eraBack{era: f.Era}, nil },
+			Open:  func(f Finding) (mcp.Back, error) { return &eraBack{era: f.Era}, nil },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -229,10 +229,10 @@ func TestU02GuessesAreNotRemembered(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				memory := &notepad{}
-				d, err := Detect(DetectOptions{
+				d, err := New(Options{
 					Name: "s", ClientFirst: tt.first, Memory: memory,
 					Probe: func(context.Context) Finding { return tt.finding },
-					Open:  func(f Finding) (Back, error) { return &eraBack{era: f.Era}, nil },
+					Open:  func(f Finding) (mcp.Back, error) { return &eraBack{era: f.Era}, nil },
 				})
 				if err != nil {
 					t.Fatal(err)

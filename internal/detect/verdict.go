@@ -1,4 +1,4 @@
-package gateway
+package detect
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -177,7 +178,7 @@ func (e *unusableError) Error() string { return e.why }
 func (e *unusableError) Public() string { return e.told }
 
 // adopt puts a back in the place of the one before, which ends in the background.
-func (d *Detector) adopt(f Finding, back Back) {
+func (d *Detector) adopt(f Finding, back mcp.Back) {
 	d.tell(f) // before the back tells how it fares
 	back.Start()
 	d.mu.Lock()
@@ -189,7 +190,7 @@ func (d *Detector) adopt(f Finding, back Back) {
 	former, was := d.back, d.era
 	d.back, d.era, d.err = back, f.Era, nil
 	d.announceLocked()
-	swapped := d.onSwap
+	swapped := d.onReplaced
 	d.mu.Unlock()
 	if former != nil {
 		swapped(fmt.Errorf("server %q speaks %s, not %s as before", d.opts.Name, f.Era.Speaks(), was.Speaks()))
@@ -209,7 +210,7 @@ func (d *Detector) tell(f Finding) {
 	}
 }
 
-func (d *Detector) end(back Back) {
+func (d *Detector) end(back mcp.Back) {
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
 	if err := back.Close(ctx); err != nil {
@@ -223,10 +224,10 @@ func (d *Detector) announceLocked() {
 	d.changed = make(chan struct{})
 }
 
-// whenSwapped has f called after a verdict was replaced by the opposite one: what
+// WhenReplaced has f called after a verdict was replaced by the opposite one: what
 // clients know of the server is void.
-func (d *Detector) whenSwapped(f func(reason error)) {
+func (d *Detector) WhenReplaced(f func(reason error)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.onSwap = f
+	d.onReplaced = f
 }

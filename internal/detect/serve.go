@@ -1,4 +1,4 @@
-package gateway
+package detect
 
 import (
 	"context"
@@ -148,7 +148,7 @@ func (d *Detector) letLink(ctx context.Context) error {
 
 // wasWrong reports whether there is another back in the place of one that failed: the
 // server may have to be asked for that.
-func (d *Detector) wasWrong(ctx context.Context, back Back, err error) bool {
+func (d *Detector) wasWrong(ctx context.Context, back mcp.Back, err error) bool {
 	switch {
 	case errors.Is(err, mcp.ErrOtherEra):
 		return d.asked(ctx, back)
@@ -159,7 +159,7 @@ func (d *Detector) wasWrong(ctx context.Context, back Back, err error) bool {
 }
 
 // replaced reports whether there is another back in the place of this one.
-func (d *Detector) replaced(back Back) bool {
+func (d *Detector) replaced(back mcp.Back) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.back != back && !d.closed
@@ -167,7 +167,7 @@ func (d *Detector) replaced(back Back) bool {
 
 // asked has the server asked again which era it is of, and reports whether another back
 // is in the place of this one then.
-func (d *Detector) asked(ctx context.Context, back Back) bool {
+func (d *Detector) asked(ctx context.Context, back mcp.Back) bool {
 	d.mu.Lock()
 	before := d.probed
 	d.mu.Unlock()
@@ -203,7 +203,7 @@ func (d *Detector) ask() {
 // await returns the back of the verdict. It waits as long as nothing is known of
 // the server; when it is known to be away, it says so at once. era is that of the
 // client, if it has one.
-func (d *Detector) await(ctx context.Context, era spec.Era) (Back, error) {
+func (d *Detector) await(ctx context.Context, era spec.Era) (mcp.Back, error) {
 	d.Start()
 	defer d.wait()()
 	late := time.NewTimer(d.opts.Patience)
@@ -264,7 +264,7 @@ func (d *Detector) AwaitClient(ctx context.Context) {
 // look returns the back, or why there is none, and a channel that is closed when that
 // may be another. Where the client comes first it has the server asked, or taken for one
 // of the client's era.
-func (d *Detector) look(era spec.Era) (Back, <-chan struct{}, error) {
+func (d *Detector) look(era spec.Era) (mcp.Back, <-chan struct{}, error) {
 	d.mu.Lock()
 	back, err, changed := d.back, d.err, d.changed
 	undecided := back == nil && d.opts.ClientFirst && !d.probing && !time.Now().Before(d.notTill)

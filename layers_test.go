@@ -41,11 +41,14 @@ var layers = map[string][]string{
 	// below them.
 	"legacy":          nil,
 	"legacy/front":    slices.Concat(waist, bottom, []string{"legacy/projection"}),
-	"legacy/back":     slices.Concat(waist, bottom, []string{"internal/subscribe"}),
+	"legacy/back":     slices.Concat(waist, bottom, []string{"internal/subscribe", "internal/upstream"}),
 	"modern":          nil,
 	"modern/front":    slices.Concat(waist, bottom, []string{"modern/protocol"}),
-	"modern/back":     slices.Concat(waist, bottom, []string{"modern/protocol", "internal/subscribe"}),
+	"modern/back":     slices.Concat(waist, bottom, []string{"modern/protocol", "internal/subscribe", "internal/upstream"}),
 	"modern/protocol": {"internal/mcp", "internal/wire", "internal/spec"},
+
+	// How one server is reached: the same for the backs of both eras.
+	"internal/upstream": slices.Concat(waist, bottom),
 
 	// Who waits for which changes: the same for the backs of both eras.
 	"internal/subscribe": {"internal/mcp", "internal/fanout", "internal/limits"},

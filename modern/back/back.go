@@ -189,7 +189,8 @@ func (b *Back) ownCall(method string, params []byte, p mcp.Profile) *upcall {
 // call returns the upcall id for a request with its params.
 func (b *Back) call(id int64, req *mcp.Request, params []byte) *upcall {
 	frame := make([]byte, 0, len(params)+len(req.Method)+len(req.Extra)+64)
-	c := &upcall{id: id, method: req.Method, scope: req.Profile.Scope}
+	c := &upcall{scope: req.Profile.Scope}
+	c.ID, c.Method = id, req.Method
 	c.frame = wire.AppendRequest(frame, wire.NumberID(id), req.Method, params, req.Extra)
 	if b.overHTTP() {
 		c.header = requestHeader(b.revision(), req.Method, params, b.mirrors(req.Method, c.scope, params), b.rawNames.Load())
@@ -211,11 +212,11 @@ func (b *Back) request(ctx context.Context, method string, params []byte, p mcp.
 		if err != nil {
 			return nil, err
 		}
-		if a.err == nil {
-			defer a.free()
-			return bytes.Clone(a.result), nil
+		if a.Err == nil {
+			defer a.Free()
+			return bytes.Clone(a.Result), nil
 		}
-		if e := a.takeError(); again || !b.renegotiated(e) {
+		if e := a.TakeError(); again || !b.renegotiated(e) {
 			return nil, e
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 // Defaults of Options.
@@ -96,21 +97,24 @@ type Options struct {
 	Doubt func(why string)
 }
 
-// Timeouts bound the waiting for a server. Zero means the default.
-type Timeouts struct {
-	Connect time.Duration // reaching the server; its answer to server/discover
-	Request time.Duration // one request; progress starts it anew
-	Max     time.Duration // one request, whatever progress it makes
-}
+// Timeouts bound the waiting for a server; see [upstream.Timeouts].
+type Timeouts = upstream.Timeouts
 
-// Metrics counts what a Back does. Methods are quick and safe for concurrent
-// use. server is Options.Name.
-type Metrics interface {
-	// Dropped counts a message of the server that reached nobody; what tells
-	// which kind.
-	Dropped(server, what string)
-	// Limit counts what was refused or put off at a limit.
-	Limit(server, name string)
+// Metrics counts what a Back does; see [upstream.Metrics].
+type Metrics = upstream.Metrics
+
+// shared returns what package upstream needs to know.
+func (o *Options) shared() *upstream.Options {
+	return &upstream.Options{
+		Name:         o.Name,
+		URL:          o.URL,
+		Headers:      o.Headers,
+		RoundTripper: o.RoundTripper,
+		Timeouts:     o.Timeouts,
+		MaxMessage:   o.MaxMessage,
+		Logger:       o.Logger,
+		Metrics:      o.Metrics,
+	}
 }
 
 // check reports the first fault of o.

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -88,23 +89,23 @@ func (f *finding) means() string {
 }
 
 // judge says what came of the question. again says that it was the second.
-func (b *Back) judge(ctx context.Context, a answer, err error, again bool) finding {
+func (b *Back) judge(ctx context.Context, a upstream.Response, err error, again bool) finding {
 	if err != nil {
 		return b.silence(ctx, err)
 	}
-	if a.err == nil {
-		defer a.free()
-		return b.discovered(keep(a.result))
+	if a.Err == nil {
+		defer a.Free()
+		return b.discovered(upstream.Keep(a.Result))
 	}
-	status := &statusError{code: a.status}
-	e := a.takeError()
+	status := &upstream.StatusError{Code: a.Status}
+	e := a.TakeError()
 	switch {
 	case b.renegotiated(e) && !again:
 		f := refusedAs(e)
 		f.again = true
 		return f
-	case a.status >= 400 && status.era() == spec.Unknown && !spec.ModernError(e.Code):
-		status.note = shorten(e.Message)
+	case a.Status >= 400 && eraOf(status) == spec.Unknown && !spec.ModernError(e.Code):
+		status.Note = upstream.Shorten(e.Message)
 		return b.silence(ctx, status)
 	}
 	return refusedAs(e)
@@ -135,8 +136,8 @@ func (b *Back) discovered(result []byte) finding {
 
 // refusedAs judges an error.
 func refusedAs(e *wire.Error) finding {
-	f := finding{answer: "error " + shorten(e.Error())}
-	f.Era, f.Reason = spec.Legacy, fmt.Sprintf("it refused %s: %s", spec.MethodDiscover, shorten(e.Error()))
+	f := finding{answer: "error " + upstream.Shorten(e.Error())}
+	f.Era, f.Reason = spec.Legacy, fmt.Sprintf("it refused %s: %s", spec.MethodDiscover, upstream.Shorten(e.Error()))
 	switch e.Code {
 	case spec.CodeHeaderMismatch, spec.CodeMissingCapability:
 		f.Era = spec.Modern
@@ -153,17 +154,17 @@ func refusedAs(e *wire.Error) finding {
 // silence judges what is no answer.
 func (b *Back) silence(ctx context.Context, err error) finding {
 	var f finding
-	f.answer = shorten(transport.Cause(err).Error())
+	f.answer = upstream.Shorten(transport.Cause(err).Error())
 	f.Reason, f.Cause = f.answer, err
-	failed := asFailure(err)
-	var status *statusError
+	failed := upstream.AsFailure(err)
+	var status *upstream.StatusError
 	var handshake *transport.HandshakeError
 	switch {
 	case errors.As(err, &status):
 		f.answer = status.Error()
-		f.Reason = fmt.Sprintf("it answered %s with %v%s", spec.MethodDiscover, status, status.advice())
-		f.Era, f.Status = status.era(), status.code
-		f.Inconclusive = status.code >= 500
+		f.Reason = fmt.Sprintf("it answered %s with %v%s", spec.MethodDiscover, status, status.Advice())
+		f.Era, f.Status = eraOf(status), status.Code
+		f.Inconclusive = status.Code >= 500
 	case errors.As(err, &handshake):
 		f.Status = handshake.Status
 	case ctx.Err() != nil:
@@ -173,10 +174,10 @@ func (b *Back) silence(ctx context.Context, err error) finding {
 		if b.wasConnected() {
 			f.Era = spec.Legacy
 		}
-	case b.wasConnected(), failed != nil && failed.fate == mayHaveRun && !isNetwork(failed):
+	case b.wasConnected(), failed != nil && failed.Fate == upstream.MayHaveRun && !isNetwork(failed):
 		f.Era = spec.Legacy
 	default:
-		f.Inconclusive = failed != nil && failed.fate == mayHaveRun // it was reached, and hung up
+		f.Inconclusive = failed != nil && failed.Fate == upstream.MayHaveRun // it was reached, and hung up
 	}
 	return f
 }
@@ -196,12 +197,12 @@ func (b *Back) noise() string {
 	return ""
 }
 
-// era is that of a server which answers with a status and no error of this era.
-func (e *statusError) era() spec.Era {
+// eraOf is that of a server which answers with a status and no error of this era.
+func eraOf(e *upstream.StatusError) spec.Era {
 	switch {
-	case e.aboutUs(), e.code == http.StatusTooManyRequests:
+	case e.AboutCredentials(), e.Code == http.StatusTooManyRequests:
 		return spec.Unknown
-	case e.code >= 400 && e.code <= 499:
+	case e.Code >= 400 && e.Code <= 499:
 		return spec.Legacy
 	}
 	return spec.Unknown
@@ -209,7 +210,7 @@ func (e *statusError) era() spec.Era {
 
 // isNetwork reports whether an HTTP exchange failed on the way, so that nothing is
 // known of what the server would have said.
-func isNetwork(f *failure) bool { return f.again && !errors.Is(f, errUnanswered) }
+func isNetwork(f *upstream.Failure) bool { return f.Again && !errors.Is(f, upstream.ErrUnanswered) }
 
 func revisionsOf(list []byte) []spec.Revision {
 	var out []spec.Revision

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 // Of the messages that wait for a slow caller: how many there may be; and for that of a
@@ -24,7 +25,7 @@ type connCall struct {
 	room chan struct{} // capacity 1: there are fewer than before
 	done chan struct{} // closed when answer and err are set
 
-	answer answer
+	answer upstream.Response
 	err    error
 
 	// mu guards the fields below.
@@ -40,7 +41,7 @@ func newConnCall(c *upcall) *connCall {
 }
 
 // settle ends the call. It reports false if it had ended before.
-func (cc *connCall) settle(a answer, err error) bool {
+func (cc *connCall) settle(a upstream.Response, err error) bool {
 	cc.mu.Lock()
 	defer cc.mu.Unlock()
 	if cc.settled {

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -153,17 +154,17 @@ func (b *Back) discover(ctx context.Context, p mcp.Profile) error {
 func (b *Back) discoverError(ctx context.Context, err error) error {
 	var refusal *wire.Error
 	if !errors.As(err, &refusal) {
-		f := asFailure(err)
+		f := upstream.AsFailure(err)
 		silent := context.Cause(ctx) == errSlowDiscover
-		if b.wasConnected() && (silent || f != nil && f.fate == mayHaveRun) {
-			b.opts.Doubt(fmt.Sprintf("it did not answer %s: %v", spec.MethodDiscover, shorten(transport.Cause(err).Error())))
+		if b.wasConnected() && (silent || f != nil && f.Fate == upstream.MayHaveRun) {
+			b.opts.Doubt(fmt.Sprintf("it did not answer %s: %v", spec.MethodDiscover, upstream.Shorten(transport.Cause(err).Error())))
 		}
 		return err
 	}
 	if !spec.ModernError(refusal.Code) {
-		b.opts.Doubt(fmt.Sprintf("it answered %s with %v", spec.MethodDiscover, shorten(refusal.Error())))
+		b.opts.Doubt(fmt.Sprintf("it answered %s with %v", spec.MethodDiscover, upstream.Shorten(refusal.Error())))
 	}
-	return wire.Errorf(spec.CodeInternal, "server %q refused %s: %s", b.opts.Name, spec.MethodDiscover, shorten(refusal.Error()))
+	return wire.Errorf(spec.CodeInternal, "server %q refused %s: %s", b.opts.Name, spec.MethodDiscover, upstream.Shorten(refusal.Error()))
 }
 
 var errSlowDiscover = fmt.Errorf("it did not answer %s within timeouts.connect", spec.MethodDiscover)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -36,7 +37,7 @@ func slowClient(server, method string) error {
 
 // clientError is that of the Back, in the words of a stream where it is one.
 func (s *serving) clientError(err error) error {
-	if s.streams && errors.Is(err, errTooLong) {
+	if s.streams && errors.Is(err, upstream.ErrTooLong) {
 		return wire.Errorf(spec.CodeInternal, "server %q sent nothing about %s for %v; raise timeouts.request if that is normal for it",
 			s.b.opts.Name, s.req.Method, s.b.opts.Timeouts.Request)
 	}
@@ -147,9 +148,9 @@ func (p *pipe) shared() bool {
 // tooSlow ends a request whose client does not keep up.
 func (p *pipe) tooSlow(pc *connCall) {
 	p.l.drop("slow listener")
-	p.l.opts.Logger.Warn("request ended: its client reads too slowly for what comes, and others wait", "method", pc.method, "limit", maxStalled)
-	p.forget(pc.id)
-	if pc.settle(answer{}, &failure{cause: errSlowClient, fate: mayHaveRun}) {
-		p.cancel(pc.id, errSlowClient)
+	p.l.opts.Logger.Warn("request ended: its client reads too slowly for what comes, and others wait", "method", pc.Method, "limit", maxStalled)
+	p.forget(pc.ID)
+	if pc.settle(upstream.Response{}, &upstream.Failure{Cause: errSlowClient, Fate: upstream.MayHaveRun}) {
+		p.cancel(pc.ID, errSlowClient)
 	}
 }

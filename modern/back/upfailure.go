@@ -5,131 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
-
-// errTooLong ends a call's context, beside its caller's own causes.
-var errTooLong = errors.New("request time-out")
-
-// fate says what a server may have done with a request that got no answer.
-type fate uint8
-
-const (
-	mayHaveRun fate = iota
-	refused         // the server turned it away before looking at it
-	notSent
-)
-
-// A failure says that a request got no answer, and what may have become of it.
-type failure struct {
-	cause error
-	fate  fate
-	again bool // the next try may fare better
-}
-
-func (f *failure) Error() string { return f.cause.Error() }
-
-func (f *failure) Unwrap() error { return f.cause }
-
-// repeatable reports whether sending a request of method again can't do twice
-// what the client asked for once.
-func (f *failure) repeatable(method string) bool {
-	return f.again && (f.fate != mayHaveRun || spec.Repeatable(method))
-}
-
-// asFailure returns the failure in err's chain, or nil.
-func asFailure(err error) *failure {
-	var f *failure
-	if errors.As(err, &f) {
-		return f
-	}
-	return nil
-}
-
-// statusError is an HTTP answer that is none to a JSON-RPC message.
-type statusError struct {
-	code int
-	note string // what the server's own error said, if it is one
-
-	slash bool // it leads to the same URL with a slash at its end
-}
-
-func (e *statusError) Error() string {
-	text := fmt.Sprintf("HTTP %d %s", e.code, http.StatusText(e.code))
-	if e.note != "" {
-		text += ": " + e.note
-	}
-	return text
-}
-
-// Public returns what clients are told: all of it, since the server meant it for them.
-func (e *statusError) Public() string { return e.Error() }
-
-// aboutUs reports whether the status is about the gateway's own credentials, of which
-// a client knows nothing.
-func (e *statusError) aboutUs() bool {
-	return e.code == http.StatusUnauthorized || e.code == http.StatusForbidden
-}
-
-// advice is what to do about a status that configuration causes, after a
-// semicolon.
-func (e *statusError) advice() string {
-	switch {
-	case e.aboutUs():
-		return "; check the credentials in the server's headers"
-	case e.slash:
-		return "; redirects are not followed: put a / at the end of its URL"
-	case e.code >= 300 && e.code <= 399:
-		return "; redirects are not followed: configure the URL it leads to"
-	}
-	return ""
-}
-
-// step is what to do about a status, after a semicolon: one that the server gave no
-// reasons for may come of a wrong path.
-func (e *statusError) step() string {
-	if e.note == "" && (e.code == http.StatusNotFound || e.code == http.StatusMethodNotAllowed) {
-		return "; check the path of its URL"
-	}
-	return e.advice()
-}
-
-// fate says what a server that answered with an HTTP error did with the request:
-// a client error is a refusal, anything else may have come after.
-func (e *statusError) fate() fate {
-	if e.code >= 300 && e.code <= 499 {
-		return refused
-	}
-	return mayHaveRun
-}
-
-// legacyLooking reports whether a server of the other era may answer so, and one
-// of this era would not.
-//
-// Spec: 2026-07-28, basic/versioning, Backward Compatibility.
-func (e *statusError) legacyLooking() bool {
-	switch e.code {
-	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable:
-		return true
-	}
-	return false
-}
-
-// shorten bounds what of a server's words goes into a message.
-func shorten(text string) string {
-	const most = 200
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
-}
 
 // clientError turns what prevented an answer into what a client is told: the
 // server's name, the cause, the next step. Errors of the caller's own context
@@ -143,8 +27,9 @@ func (b *Back) clientError(method string, err error) error {
 	if errors.As(err, &we) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	name, f := b.opts.Name, asFailure(err)
-	var status *statusError
+	name, f := b.opts.Name, upstream.AsFailure(err)
+	var status *upstream.StatusError
+	var unreadable *upstream.UnreadableError
 	var foreign *foreignRevision
 	var large *transport.TooLongError
 	switch {
@@ -152,16 +37,18 @@ func (b *Back) clientError(method string, err error) error {
 		return fmt.Errorf("server %q: %w", name, mcp.ErrShutdown)
 	case errors.As(err, &foreign):
 		return wire.Errorf(spec.CodeInternal, "server %q %v; upgrade mcpbridge, or set the server's era", name, foreign)
-	case errors.Is(err, errTooLong):
+	case errors.Is(err, upstream.ErrTooLong):
 		return wire.Errorf(spec.CodeInternal, "server %q did not answer %s in time (%v, at most %v with progress); raise timeouts.request or timeouts.max if that is normal for it",
 			name, method, b.opts.Timeouts.Request, b.opts.Timeouts.Max)
 	case errors.Is(err, errSlowClient):
 		return slowClient(name, method)
 	case errors.As(err, &large):
 		return wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; %s if that is normal for it", name, method, large.Limit, limits.UpstreamMessage.Raise())
+	case errors.As(err, &unreadable):
+		return wire.Errorf(spec.CodeInternal, "server %q sent an answer that can't be read: %v", name, unreadable.Err)
 	case errors.As(err, &status):
-		return wire.Errorf(spec.CodeInternal, "server %q refused %s: %v%s", name, method, status, status.step())
-	case f != nil && f.fate == mayHaveRun && !spec.Repeatable(method):
+		return wire.Errorf(spec.CodeInternal, "server %q refused %s: %v%s", name, method, status, status.Step())
+	case f != nil && f.Fate == upstream.MayHaveRun && !spec.Repeatable(method):
 		return mcp.Inside(spec.CodeInternal, "server %q was lost while it ran %s: %v; the request may have taken effect and was not repeated: check before sending it again",
 			name, method, transport.Reason{Err: err})
 	}
@@ -180,7 +67,7 @@ func (b *Back) upstreamError(req *mcp.Request, e *wire.Error) error {
 		}
 	case spec.CodeHeaderMismatch:
 		// The headers are the gateway's: the client can do nothing about them.
-		return wire.Errorf(spec.CodeInternal, "server %q does not accept the headers of %s: %s; if its tools have changed, list them again", b.opts.Name, req.Method, shorten(e.Message))
+		return wire.Errorf(spec.CodeInternal, "server %q does not accept the headers of %s: %s; if its tools have changed, list them again", b.opts.Name, req.Method, upstream.Shorten(e.Message))
 	case spec.CodeUnsupportedVersion:
 		return b.clientError(req.Method, newForeignRevision(wire.Get(e.Data, "supported")))
 	case spec.CodeMissingCapability:
@@ -204,7 +91,7 @@ func newForeignRevision(list []byte) *foreignRevision {
 	for v := range wire.Elements(list) {
 		names = append(names, wire.Unquote(v))
 	}
-	return &foreignRevision{shorten(strings.Join(names, ", ")), mutual(list) != ""}
+	return &foreignRevision{upstream.Shorten(strings.Join(names, ", ")), mutual(list) != ""}
 }
 
 func (e *foreignRevision) Error() string {

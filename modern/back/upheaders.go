@@ -2,37 +2,11 @@ package back
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
-
-// acceptBoth is sent to the letter: some servers compare it literally.
-const acceptBoth = protocol.TypeJSON + ", " + protocol.TypeStream
-
-// baseHeader returns what goes with every request: the config's headers, and over
-// them what the protocol defines. Nothing of the client's.
-//
-// Spec: 2026-07-28, basic/transports/streamable-http, Sending Messages.
-func baseHeader(config http.Header) http.Header {
-	h := config.Clone()
-	if h == nil {
-		h = make(http.Header, 2)
-	}
-	for name := range h {
-		if strings.HasPrefix(http.CanonicalHeaderKey(name), "Mcp-") {
-			delete(h, name)
-		}
-	}
-	for _, name := range []string{spec.HeaderLastEventID, "Host", "Content-Length", "Accept-Encoding"} {
-		h.Del(name)
-	}
-	h.Set("Accept", acceptBoth)
-	h.Set("Content-Type", protocol.TypeJSON)
-	return h
-}
 
 // requestHeader returns the headers that mirror a request's body, computed from
 // what is sent. rawName sends a name outside ASCII as it is.

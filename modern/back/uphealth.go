@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 // reachPauses are the pauses between attempts to reach a server.
@@ -42,11 +43,11 @@ func newUpHealth(log *slog.Logger) *upHealth {
 // note takes the outcome of a request: only that the server could not be reached
 // says that it is down.
 func (h *upHealth) note(ctx context.Context, err error) {
-	f := asFailure(err)
+	f := upstream.AsFailure(err)
 	switch {
 	case err == nil:
 		h.report(nil)
-	case f != nil && f.fate == notSent && ctx.Err() == nil:
+	case f != nil && f.Fate == upstream.NotSent && ctx.Err() == nil:
 		h.report(f)
 	}
 }

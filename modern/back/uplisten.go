@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
@@ -156,15 +156,16 @@ func subscriptionOf(m *wire.Message) (wire.ID, bool) {
 func endsStream(m *wire.Message, c *upcall) bool {
 	if m.Method == spec.NotifyCancelled {
 		id, err := wire.ParseID(wire.Get(m.Params, "requestId"))
-		return err == nil && c.is(id)
+		return err == nil && c.Is(id)
 	}
-	return m.Kind() == wire.Response && c.is(m.ID)
+	return m.Kind() == wire.Response && c.Is(m.ID)
 }
 
 // listen implements link. The stream is the response to the request: whoever calls
 // next reads it.
 func (l *httpLink) listen(ctx context.Context, c *upcall) (listenStream, error) {
 	live, cancel := context.WithCancelCause(l.live) // ends with the stream
+	c.Cancel = cancel
 	unhook := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	s, err := l.openListen(live, cancel, c)
 	if !unhook() && err == nil {
@@ -179,42 +180,43 @@ func (l *httpLink) listen(ctx context.Context, c *upcall) (listenStream, error) 
 }
 
 func (l *httpLink) openListen(ctx context.Context, cancel context.CancelCauseFunc, c *upcall) (*httpListen, error) {
-	resp, err := l.post(ctx, c)
+	r, err := l.post(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	if resp.StatusCode != http.StatusOK || mediaType(resp.Header) != protocol.TypeStream {
-		return l.answered(ctx, cancel, c, resp)
+	if r.Status() != http.StatusOK || !r.IsStream() {
+		return l.answered(ctx, cancel, c, r)
 	}
-	s := &httpListen{ctx: ctx, cancel: cancel}
-	s.st = l.newReplyStream(func() { cancel(errLeft) }, c, resp)
-	s.st.ration.Done, s.st.ration.Busy = ctx.Done(), transport.Never
+	r.Busy = transport.Never
+	s := &httpListen{l: l, ctx: ctx, cancel: cancel, c: c, reply: r}
 	if err := s.acknowledged(); err != nil {
-		s.st.close()
+		r.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
 // answered reads the answer of a server that opened no stream.
-func (l *httpLink) answered(ctx context.Context, cancel context.CancelCauseFunc, c *upcall, resp *http.Response) (*httpListen, error) {
-	a, err := l.reply(ctx, func() {}, c, resp)
+func (l *httpLink) answered(ctx context.Context, cancel context.CancelCauseFunc, c *upcall, r *upstream.Reply) (*httpListen, error) {
+	a, err := l.read(ctx, c, r)
 	switch {
 	case err != nil:
 		return nil, err
-	case a.err != nil:
-		return nil, a.takeError()
+	case a.Err != nil:
+		return nil, a.TakeError()
 	}
-	a.free()
+	a.Free()
 	return &httpListen{ctx: ctx, cancel: cancel, err: errEnded}, nil
 }
 
 // An httpListen is a listen stream over HTTP. Closing its response is what ends it
 // upstream.
 type httpListen struct {
+	l       *httpLink
 	ctx     context.Context // the response's: a stream is made and ends with it
 	cancel  context.CancelCauseFunc
-	st      *replyStream // nil if the server opened no stream
+	c       *upcall
+	reply   *upstream.Reply
 	granted mcp.Filter
 	err     error // why next has nothing any more
 }
@@ -223,7 +225,7 @@ type httpListen struct {
 // first.
 func (s *httpListen) acknowledged() error {
 	for {
-		m, err := s.st.next()
+		m, err := s.reply.Next()
 		if err != nil {
 			return s.broken(err)
 		}
@@ -232,13 +234,13 @@ func (s *httpListen) acknowledged() error {
 			return nil
 		}
 		switch {
-		case endsStream(m, s.st.c) && m.Error != nil:
-			return &wire.Error{Code: m.Error.Code, Message: m.Error.Message, Data: keep(m.Error.Data)}
-		case endsStream(m, s.st.c):
+		case endsStream(m, s.c) && m.Error != nil:
+			return &wire.Error{Code: m.Error.Code, Message: m.Error.Message, Data: upstream.Keep(m.Error.Data)}
+		case endsStream(m, s.c):
 			s.err = errEnded
 			return nil
 		}
-		s.st.l.drop("message before the acknowledgment", s.st.c)
+		s.l.drop("message before the acknowledgment", s.c, s.reply)
 	}
 }
 
@@ -248,32 +250,31 @@ func (s *httpListen) honored() mcp.Filter { return s.granted }
 // stream, since it came on it.
 func (s *httpListen) next() (fanout.Event, error) {
 	for s.err == nil {
-		m, err := s.st.next()
+		m, err := s.reply.Next()
 		if err != nil {
 			s.err = s.broken(err)
 			break
 		}
-		if endsStream(m, s.st.c) {
+		if endsStream(m, s.c) {
 			s.err = endOf(m)
+			s.reply.Close()
 			break
 		}
 		id, named := subscriptionOf(m)
-		ev, ok := changeOf(m, s.st.c.scope, s.granted)
-		if ok && (!named || s.st.c.is(id)) {
+		ev, ok := changeOf(m, s.c.scope, s.granted)
+		if ok && (!named || s.c.Is(id)) {
 			return ev, nil
 		}
-		s.st.l.drop("not a change that was asked for", s.st.c)
+		s.l.drop("not a change that was asked for", s.c, s.reply)
 	}
-	if s.st != nil {
-		s.st.close()
-	}
+	s.cancel(errLeft)
 	return fanout.Event{}, s.err
 }
 
 // endOf says how a stream ended that the server ended by m.
 func endOf(m *wire.Message) error {
 	if m.Error != nil {
-		return fmt.Errorf("the server ended the stream: %s", shorten(m.Error.Error()))
+		return fmt.Errorf("the server ended the stream: %s", upstream.Shorten(m.Error.Error()))
 	}
 	return errEnded
 }
@@ -283,15 +284,10 @@ func (s *httpListen) broken(err error) error {
 	switch {
 	case s.ctx.Err() != nil:
 		return context.Cause(s.ctx)
-	case err == io.EOF:
-		return &failure{cause: errors.New("the server closed the stream"), fate: mayHaveRun, again: true}
+	case errors.Is(err, upstream.ErrUnanswered):
+		return &upstream.Failure{Cause: errors.New("the server closed the stream"), Fate: upstream.MayHaveRun, Again: true}
 	}
-	return &failure{cause: transport.Cause(err), fate: mayHaveRun, again: true}
+	return err
 }
 
-func (s *httpListen) close() {
-	s.cancel(errLeft)
-	if s.st != nil {
-		_ = s.st.body.Close() // next finds out
-	}
-}
+func (s *httpListen) close() { s.cancel(errLeft) } // next finds out

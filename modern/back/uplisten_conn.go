@@ -7,6 +7,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -33,11 +34,11 @@ type connListen struct {
 // listen is link.listen on this connection.
 func (p *pipe) listen(ctx context.Context, c *upcall) (listenStream, error) {
 	s := &connListen{p: p, c: c, mail: fanout.NewMailbox(fanout.MailboxOptions{}), acked: make(chan struct{}), gone: make(chan struct{})}
-	if err := p.add(func() { p.listens[c.id] = s }); err != nil {
+	if err := p.add(func() { p.listens[c.ID] = s }); err != nil {
 		return nil, err
 	}
 	if err := p.conn.Write(c.frame); err != nil {
-		return nil, p.writeFailed(c.id, err)
+		return nil, p.writeFailed(c.ID, err)
 	}
 	select {
 	case <-s.acked:
@@ -82,9 +83,9 @@ func (s *connListen) close() {
 		return
 	}
 	close(s.gone)
-	if s.p.listenOf(wire.NumberID(s.c.id)) != nil {
-		s.p.forget(s.c.id)
-		s.p.cancel(s.c.id, errLeft)
+	if s.p.listenOf(wire.NumberID(s.c.ID)) != nil {
+		s.p.forget(s.c.ID)
+		s.p.cancel(s.c.ID, errLeft)
 	}
 }
 
@@ -117,7 +118,7 @@ func (s *connListen) answered(m *wire.Message) {
 	switch {
 	case m.Error == nil:
 		s.end(errEnded)
-	case s.open(mcp.Filter{}, &wire.Error{Code: m.Error.Code, Message: m.Error.Message, Data: keep(m.Error.Data)}):
+	case s.open(mcp.Filter{}, &wire.Error{Code: m.Error.Code, Message: m.Error.Message, Data: upstream.Keep(m.Error.Data)}):
 	default:
 		s.mail.End(endOf(m))
 	}
@@ -134,7 +135,7 @@ func (p *pipe) change(m *wire.Message) {
 		return
 	}
 	if endsStream(m, s.c) {
-		p.forget(s.c.id)
+		p.forget(s.c.ID)
 		s.end(errEnded)
 		return
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 // serveListen runs a client's own listen request. All notifications of its stream go to
@@ -20,11 +21,11 @@ func (b *Back) serveListen(ctx context.Context, req *mcp.Request, x mcp.Caller) 
 		return nil, context.Cause(ctx)
 	case err != nil:
 		return nil, b.clientError(req.Method, err)
-	case a.err != nil:
-		return nil, b.upstreamError(req, a.takeError())
+	case a.Err != nil:
+		return nil, b.upstreamError(req, a.TakeError())
 	}
-	defer a.free()
-	res := mcp.NewResult(keep(a.result), nil)
-	res.Extra, res.Era = keep(a.extra), spec.Modern
+	defer a.Free()
+	res := mcp.NewResult(upstream.Keep(a.Result), nil)
+	res.Extra, res.Era = upstream.Keep(a.Extra), spec.Modern
 	return res, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -93,9 +94,9 @@ func (p *pipe) fail(err error) bool {
 	calls, listens := p.calls, p.listens
 	p.calls, p.listens = nil, nil
 	p.mu.Unlock()
-	f := &failure{cause: err, fate: mayHaveRun, again: true}
+	f := &upstream.Failure{Cause: err, Fate: upstream.MayHaveRun, Again: true}
 	for _, c := range calls {
-		c.settle(answer{}, f)
+		c.settle(upstream.Response{}, f)
 	}
 	for _, s := range listens {
 		s.end(f)
@@ -104,13 +105,13 @@ func (p *pipe) fail(err error) bool {
 }
 
 // exchange is link.exchange on this connection.
-func (p *pipe) exchange(ctx context.Context, c *upcall) (answer, error) {
+func (p *pipe) exchange(ctx context.Context, c *upcall) (upstream.Response, error) {
 	pc := newConnCall(c)
-	if err := p.add(func() { p.calls[c.id] = pc }); err != nil {
-		return answer{}, err
+	if err := p.add(func() { p.calls[c.ID] = pc }); err != nil {
+		return upstream.Response{}, err
 	}
 	if err := p.conn.Write(c.frame); err != nil {
-		return answer{}, p.writeFailed(c.id, err)
+		return upstream.Response{}, p.writeFailed(c.ID, err)
 	}
 	for {
 		select {
@@ -131,7 +132,7 @@ func (p *pipe) add(register func()) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err != nil {
-		return &failure{cause: p.err, fate: notSent, again: p.err != mcp.ErrShutdown}
+		return &upstream.Failure{Cause: p.err, Fate: upstream.NotSent, Again: p.err != mcp.ErrShutdown}
 	}
 	register()
 	return nil
@@ -151,24 +152,24 @@ func (p *pipe) writeFailed(id int64, err error) error {
 		p.l.ended(p, err)
 		p.l.running.Go(func() { _ = p.conn.Close() }) // makes read end, which close waits for
 	}
-	return &failure{cause: err, fate: notSent, again: true}
+	return &upstream.Failure{Cause: err, Fate: upstream.NotSent, Again: true}
 }
 
 // abandon gives up on a call whose caller has, and tells the server.
 //
 // Spec: 2026-07-28, basic/transports/stdio, Cancellation.
-func (p *pipe) abandon(ctx context.Context, pc *connCall) (answer, error) {
+func (p *pipe) abandon(ctx context.Context, pc *connCall) (upstream.Response, error) {
 	cause := context.Cause(ctx)
-	p.forget(pc.id)
-	if !pc.settle(answer{}, cause) {
+	p.forget(pc.ID)
+	if !pc.settle(upstream.Response{}, cause) {
 		a := pc.answer
-		a.free() // it came, and nobody wants it
-		return answer{}, cause
+		a.Free() // it came, and nobody wants it
+		return upstream.Response{}, cause
 	}
 	if !pc.probes {
-		p.cancel(pc.id, cause)
+		p.cancel(pc.ID, cause)
 	}
-	return answer{}, cause
+	return upstream.Response{}, cause
 }
 
 // forget makes later answers late ones.
@@ -188,7 +189,7 @@ func (p *pipe) cancel(id int64, cause error) {
 	}
 	p.farewells++
 	reason := "the client cancelled the request"
-	if errors.Is(cause, errTooLong) || errors.Is(cause, context.DeadlineExceeded) {
+	if errors.Is(cause, upstream.ErrTooLong) || errors.Is(cause, context.DeadlineExceeded) {
 		reason = "time-out"
 	}
 	params := wire.AppendEdited(nil, nil,
@@ -206,7 +207,7 @@ func (p *pipe) cancel(id int64, cause error) {
 // receive takes one message. What can't be read fails its call, or is logged and
 // skipped.
 func (p *pipe) receive(text []byte) {
-	m, err := wire.Parse(text, reading)
+	m, err := wire.Parse(text, wire.Options{})
 	switch {
 	case err != nil:
 		p.unreadable(text, err)
@@ -229,7 +230,7 @@ func (p *pipe) skip(what, method string) {
 func (p *pipe) unreadable(text []byte, err error) {
 	if id, method := wire.Salvage(text); method == "" {
 		if pc := p.take(id); pc != nil {
-			pc.settle(answer{}, &failure{cause: fmt.Errorf("its answer can't be read: %v", err), fate: mayHaveRun})
+			pc.settle(upstream.Response{}, &upstream.Failure{Cause: fmt.Errorf("its answer can't be read: %v", err), Fate: upstream.MayHaveRun})
 			return
 		}
 	}
@@ -240,15 +241,15 @@ func (p *pipe) unreadable(text []byte, err error) {
 // tooLong fails the call that a message beyond the limit answers, as far as its
 // beginning tells.
 func (p *pipe) tooLong(e *transport.TooLongError) {
-	beyondLimit(p.l.opts, e.Limit)
+	p.l.opts.shared().BeyondLimit(e.Limit)
 	id, isRequest := wire.LeadingID(e.Start)
 	if !isRequest {
 		if pc := p.take(id); pc != nil {
-			pc.settle(answer{}, &failure{cause: e, fate: mayHaveRun})
+			pc.settle(upstream.Response{}, &upstream.Failure{Cause: e, Fate: upstream.MayHaveRun})
 			return
 		}
 	}
-	p.l.drop("too long")
+	p.l.useless.Add(1)
 }
 
 // response hands a response to who waits for it. One to nothing in flight is dropped and
@@ -257,18 +258,18 @@ func (p *pipe) tooLong(e *transport.TooLongError) {
 func (p *pipe) response(m *wire.Message, text []byte) {
 	free := func() { transport.PutBuffer(text) }
 	if pc := p.take(m.ID); pc != nil {
-		a, err := answerOf(m, free), pc.takes(len(text))
+		a, err := upstream.ResponseOf(m, free), pc.takes(len(text))
 		if err != nil {
-			a = answer{}
+			a = upstream.Response{}
 		}
 		if err != nil || !pc.settle(a, nil) {
 			free()
-			pc.settle(answer{}, err)
+			pc.settle(upstream.Response{}, err)
 		}
 		return
 	}
 	if s := p.listenOf(m.ID); s != nil {
-		p.forget(s.c.id)
+		p.forget(s.c.ID)
 		s.answered(m)
 	} else {
 		p.l.drop("late answer")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
@@ -56,7 +57,7 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.
 	s.in.Use(req.Memory, req.Share)
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.streams = req.Era == spec.Modern && spec.Undefined(req.Method)
-	s.clock = mcp.StartClock(b.opts.Timeouts.Request, s.most(), func() { cancel(errTooLong) })
+	s.clock = mcp.StartClock(b.opts.Timeouts.Request, s.most(), func() { cancel(upstream.ErrTooLong) })
 	a, err := s.run(ctx)
 	s.clock.Stop()
 	if err != nil {
@@ -68,15 +69,15 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.
 		return nil, s.clientError(err)
 	}
 	// Not cancelled earlier: a stream may have to be read to its end.
-	release := a.release
-	res := mcp.NewResult(a.result, func() {
+	release := a.Release
+	res := mcp.NewResult(a.Result, func() {
 		if release != nil {
 			release()
 		}
 		s.in.Close()
 		cancel(nil)
 	})
-	res.Outline, res.Extra, res.Era = a.outline, a.extra, spec.Modern
+	res.Outline, res.Extra, res.Era = a.Outline, a.Extra, spec.Modern
 	return res, nil
 }
 
@@ -112,16 +113,16 @@ func (s *serving) advance(value []byte) bool {
 }
 
 // run sends the request until its last answer. The error is the server's own as a
-// *wire.Error, a *failure, or why ctx ended.
-func (s *serving) run(ctx context.Context) (answer, error) {
+// *wire.Error, a *upstream.Failure, or why ctx ended.
+func (s *serving) run(ctx context.Context) (upstream.Response, error) {
 	var more []wire.Edit // what the round adds to the params
 	for round := 0; ; round++ {
 		a, err := s.send(ctx, more)
 		if err != nil {
 			return a, err
 		}
-		if a.err != nil {
-			return answer{}, s.b.upstreamError(s.req, a.takeError())
+		if a.Err != nil {
+			return upstream.Response{}, s.b.upstreamError(s.req, a.TakeError())
 		}
 		kind, typed := resultType(&a)
 		if !typed {
@@ -131,17 +132,17 @@ func (s *serving) run(ctx context.Context) (answer, error) {
 		case s.req.Era == spec.Modern || !typed || kind == spec.ResultComplete:
 			return s.complete(a), nil
 		case kind != spec.ResultInputRequired:
-			a.free()
-			return answer{}, wire.Errorf(spec.CodeInternal, "server %q answered %s with a result of type %q, which only clients of a later revision know", s.b.opts.Name, s.req.Method, shorten(kind))
+			a.Free()
+			return upstream.Response{}, wire.Errorf(spec.CodeInternal, "server %q answered %s with a result of type %q, which only clients of a later revision know", s.b.opts.Name, s.req.Method, upstream.Shorten(kind))
 		case round == maxRounds:
-			a.free()
-			return answer{}, wire.Errorf(spec.CodeInternal, "server %q asks for input in the %dth round of %s; a client is asked in %d at most", s.b.opts.Name, round+1, s.req.Method, maxRounds)
+			a.Free()
+			return upstream.Response{}, wire.Errorf(spec.CodeInternal, "server %q asks for input in the %dth round of %s; a client is asked in %d at most", s.b.opts.Name, round+1, s.req.Method, maxRounds)
 		}
-		asked := keep(a.result)
-		a.free()
+		asked := upstream.Keep(a.Result)
+		a.Free()
 		s.in.Next()
 		if more, err = s.fulfil(ctx, asked, round); err != nil {
-			return answer{}, err
+			return upstream.Response{}, err
 		}
 		s.clock.Restart()
 	}
@@ -150,16 +151,16 @@ func (s *serving) run(ctx context.Context) (answer, error) {
 // resultType returns what a result says it is, and whether it does.
 //
 // Spec: 2026-07-28, basic/index, ResultType.
-func resultType(a *answer) (string, bool) {
-	v := a.outline.Get(a.result, "resultType")
+func resultType(a *upstream.Response) (string, bool) {
+	v := a.Outline.Get(a.Result, "resultType")
 	return wire.Unquote(v), v != nil
 }
 
 // complete takes a look at a last answer.
-func (s *serving) complete(a answer) answer {
+func (s *serving) complete(a upstream.Response) upstream.Response {
 	if s.req.Method == spec.MethodToolsList {
-		if page, changed := s.b.learn(s.req.Profile.Scope, a.result); changed {
-			a.result, a.outline = page, nil
+		if page, changed := s.b.learn(s.req.Profile.Scope, a.Result); changed {
+			a.Result, a.Outline = page, nil
 		}
 	}
 	return a
@@ -176,28 +177,28 @@ type remedies struct {
 
 // send sends the request, with what a round adds, and returns the response. It
 // sends it again where that can help and does no harm.
-func (s *serving) send(ctx context.Context, more []wire.Edit) (answer, error) {
+func (s *serving) send(ctx context.Context, more []wire.Edit) (upstream.Response, error) {
 	var tried remedies
 	for {
 		id := s.b.lastID.Add(1)
 		params := upstreamParams(s.req, s.b.envelopeOf(s.req, s.level, id), more)
 		c := s.b.call(id, s.req, params)
-		c.of = s
+		c.of, c.In = s, &s.in
 		a, err := s.b.link.exchange(ctx, c)
 		s.b.health.note(ctx, err)
 		switch {
-		case err == nil && a.err == nil:
+		case err == nil && a.Err == nil:
 			return a, nil
-		case err == nil && !s.remedy(ctx, &tried, a.err):
+		case err == nil && !s.remedy(ctx, &tried, a.Err):
 			return a, nil
 		case err == nil:
-			a.free()
+			a.Free()
 			s.in.Next()
 			continue
 		}
 		// A round may not be repeated: its requestState may be good for one use.
-		f := asFailure(err)
-		if f == nil || tried.repeated || ctx.Err() != nil || !f.repeatable(s.req.Method) || more != nil && f.fate == mayHaveRun {
+		f := upstream.AsFailure(err)
+		if f == nil || tried.repeated || ctx.Err() != nil || !f.Repeatable(s.req.Method) || more != nil && f.Fate == upstream.MayHaveRun {
 			return a, err
 		}
 		tried.repeated = true

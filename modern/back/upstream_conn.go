@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -68,10 +69,10 @@ func newConnLink(opts *Options, news func(*upcall, *wire.Message), lost func(err
 
 // exchange implements link. Its goroutine gives the notifications of c to the
 // caller, so that a slow caller holds up nobody else.
-func (l *connLink) exchange(ctx context.Context, c *upcall) (answer, error) {
+func (l *connLink) exchange(ctx context.Context, c *upcall) (upstream.Response, error) {
 	p, err := l.get(ctx)
 	if err != nil {
-		return answer{}, err
+		return upstream.Response{}, err
 	}
 	return p.exchange(ctx, c)
 }
@@ -94,7 +95,7 @@ func (l *connLink) get(ctx context.Context) (*pipe, error) {
 		p, op, rest, err := l.look()
 		switch {
 		case err != nil:
-			return nil, &failure{cause: err, fate: notSent}
+			return nil, &upstream.Failure{Cause: err, Fate: upstream.NotSent}
 		case p != nil:
 			return p, nil
 		case rest > 0:
@@ -106,7 +107,7 @@ func (l *connLink) get(ctx context.Context) (*pipe, error) {
 		select {
 		case <-op.done:
 			if op.err != nil {
-				return nil, &failure{cause: op.err, fate: notSent}
+				return nil, &upstream.Failure{Cause: op.err, Fate: upstream.NotSent}
 			}
 			return op.pipe, nil
 		case <-ctx.Done():

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
@@ -113,7 +114,7 @@ func (w *annotations) annotation(schema, v []byte, at string, reachable bool) {
 	case at == "" || !reachable:
 		w.fault = fmt.Sprintf("%s at %q, where no chain of properties leads", protocol.HeaderAnnotation, at)
 	case !isToken(name):
-		w.fault = fmt.Sprintf("%s of %q is %s, which is no name of a header", protocol.HeaderAnnotation, at, shorten(string(v)))
+		w.fault = fmt.Sprintf("%s of %q is %s, which is no name of a header", protocol.HeaderAnnotation, at, upstream.Shorten(string(v)))
 	case !slices.Contains([]string{"string", "integer", "boolean"}, typ):
 		w.fault = fmt.Sprintf("%s of %q, whose type is neither string nor integer nor boolean", protocol.HeaderAnnotation, at)
 	case w.seen[strings.ToLower(name)]:

@@ -1,0 +1,174 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/sse"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+const (
+	// tailTimeout bounds the wait for the end of a stream after its response: the
+	// connection can be used again then.
+	tailTimeout = 100 * time.Millisecond
+	// maxSlowTails is how many waits in vain it takes to stop waiting.
+	maxSlowTails = 3
+)
+
+// A stream is the event stream of a Reply.
+type stream struct {
+	rd       *sse.Reader
+	buf      []byte // the reader's first; nil once it may have gone with a message
+	throttle transport.Throttle
+	last     int  // bytes of the event that was read last; zero before the first
+	useless  bool // nobody needed it
+}
+
+func (r *Reply) openStream() {
+	st := &r.stream
+	if r.call != nil {
+		st.buf = transport.GetBuffer(r.expected())
+	}
+	st.throttle.Done, st.throttle.Busy = r.ctx.Done(), r.Busy
+	st.rd = sse.NewReader(r.call.from(r.resp.Body), sse.ReaderOptions{MaxEventSize: r.h.opts.MaxMessage, Buffer: st.buf, Idle: &st.throttle})
+}
+
+// Useless says that nobody needed the message that Next returned last. What is useless is
+// read no faster than a [transport.Throttle] allows.
+func (r *Reply) Useless() { r.stream.useless = true }
+
+// EventID returns the id of the last event, by which a stream is resumed; empty if there
+// is none.
+func (r *Reply) EventID() string {
+	if r.stream.rd == nil {
+		return ""
+	}
+	return r.stream.rd.LastEventID()
+}
+
+// Retry returns after which time the server wants its stream to be resumed, if it said so.
+func (r *Reply) Retry() (after time.Duration, ok bool) {
+	if r.stream.rd == nil {
+		return 0, false
+	}
+	return r.stream.rd.Retry()
+}
+
+func (r *Reply) nextOfStream() (*wire.Message, error) {
+	st := &r.stream
+	for {
+		if st.useless {
+			st.throttle.Message(st.last)
+			st.useless = false
+		}
+		if st.last > 0 && r.call != nil && r.call.In != nil {
+			r.call.In.Next()
+		}
+		ev, err := st.rd.Next()
+		if err != nil {
+			return r.ended(err)
+		}
+		st.last = len(ev.Data)
+		m, err := wire.Parse(ev.Data, parsing)
+		switch {
+		case err == nil:
+			return r.got(r.kept(m))
+		case r.isBatch(ev.Data, err):
+			return r.unpack(r.take())
+		case !r.skip(ev.Data, err):
+			return nil, unreadable(err)
+		}
+		st.useless = true
+	}
+}
+
+// kept returns m, for whoever gets it to keep if that is wanted. The response aliases the
+// reader's buffer, which stands still until the response is freed.
+func (r *Reply) kept(m wire.Message) wire.Message {
+	isResponse := m.Kind() == wire.Response && r.call != nil
+	if isResponse {
+		r.h.size.Store(int64(len(m.Text)))
+	}
+	if isResponse || !r.h.reading.Keep {
+		return m
+	}
+	text := r.take()
+	if &text[0] == &m.Text[0] {
+		return m // the buffer went with it
+	}
+	m, _ = wire.Parse(text, parsing) // it could be parsed before
+	return m
+}
+
+// take returns the data of the last event for keeps.
+func (r *Reply) take() []byte {
+	r.stream.buf = nil
+	return r.stream.rd.Take()
+}
+
+// ended takes in the end of the stream before the response.
+func (r *Reply) ended(err error) (*wire.Message, error) {
+	if r.ctx.Err() != nil {
+		return nil, context.Cause(r.ctx)
+	}
+	if r.call != nil {
+		// Some servers append an error that came late as it is, without framing.
+		rest := bytes.Clone(r.stream.rd.Rest())
+		if m, err := wire.Parse(rest, parsing); err == nil && m.Kind() == wire.Response && r.call.Is(m.ID) {
+			return r.got(m)
+		}
+	}
+	var large *sse.TooLargeError
+	switch {
+	case errors.As(err, &large):
+		return nil, r.broken(&transport.TooLongError{Limit: large.Limit})
+	case err == io.EOF:
+		return nil, &Failure{Cause: ErrUnanswered, Fate: MayHaveRun, Again: true}
+	}
+	return nil, r.broken(err)
+}
+
+// finish reads what follows the response. A stream that is read to its end leaves a
+// connection that can be used again. It is called when the response is not needed any more.
+func (r *Reply) finish() {
+	patience := r.patience()
+	if patience == 0 || r.ctx.Err() != nil {
+		return
+	}
+	t := time.AfterFunc(patience, r.cancel)
+	defer t.Stop()
+	for {
+		m, err := r.next()
+		if f := AsFailure(err); f != nil && (f.Cause == ErrUnanswered || f.Cause == errOther) {
+			r.h.slowTails.Store(0) // it was read to its end
+			return
+		} else if err != nil {
+			r.h.slowTails.Add(1)
+			return
+		}
+		if r.After == nil {
+			r.Useless()
+			r.h.opts.Drop("message after the answer")
+		} else {
+			r.After(m)
+		}
+	}
+}
+
+// patience is how long the end of the stream is waited for.
+func (r *Reply) patience() time.Duration {
+	switch {
+	case r.call == nil:
+		return 0
+	case r.call.Patience > 0:
+		return r.call.Patience
+	case r.h.slowTails.Load() >= maxSlowTails:
+		return 0
+	}
+	return tailTimeout
+}

@@ -32,7 +32,7 @@ var (
 var layers = map[string][]string{
 	"cmd/mcpbridge": slices.Concat(top, eras, waist, bottom, []string{"internal/detect", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts"}),
 
-	"gateway":          slices.Concat(eras, waist, bottom, []string{"internal/detect"}),
+	"gateway":          slices.Concat(eras, waist, bottom, []string{"internal/cache", "internal/detect"}),
 	"internal/admin":   slices.Concat(eras, waist, bottom),
 	"internal/config":  slices.Concat(eras, waist, bottom, []string{"internal/hosts"}),
 	"internal/metrics": slices.Concat(eras, waist, bottom),
@@ -55,6 +55,9 @@ var layers = map[string][]string{
 
 	// Which era a server is of: the gateway has a Detector for a back.
 	"internal/detect": slices.Concat(waist, bottom),
+
+	// Results that are kept: the gateway puts a cache before a back.
+	"internal/cache": slices.Concat(waist, bottom),
 
 	// What changes from revision to revision, as functions: no I/O, no sessions.
 	"legacy/projection": {"internal/mcp", "internal/wire", "internal/spec"},

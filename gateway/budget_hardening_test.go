@@ -239,7 +239,7 @@ func TestProfilesDrawOnTheMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := budget.New(2 << 20)
-	p.account = b.Account(profileOwner)
+	p.account = b.Account(profileOwner{})
 	for n := range 2 * maxProfiles {
 		req := &mcp.Request{Principal: mcp.Principal(fmt.Sprint(n)), Capabilities: []byte(`{"extensions":{"x":{"y":"` + strings.Repeat("x", 500) + `"}}}`)}
 		if err := p.admit(req); err != nil {

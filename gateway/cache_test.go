@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/cache"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
@@ -153,7 +155,7 @@ func TestM2L08NotKept(t *testing.T) {
 			})
 			r.list(t, "")
 			r.list(t, "")
-			if n := len(p.sent("tools/list")); n != 2 || r.g.Snapshot().Cache != (CacheSnapshot{}) {
+			if n := len(p.sent("tools/list")); n != 2 || r.g.Snapshot().Cache != (cache.Snapshot{}) {
 				t.Errorf("the server was asked %d times, want 2; cache %+v", n, r.g.Snapshot().Cache)
 			}
 		})
@@ -195,7 +197,7 @@ func TestM2L08NotKeptAfterAQuestion(t *testing.T) {
 			t.Errorf("%s read %s", who, got.body)
 		}
 	}
-	if got := r.g.Snapshot().Cache; got != (CacheSnapshot{}) {
+	if got := r.g.Snapshot().Cache; got != (cache.Snapshot{}) {
 		t.Errorf("cache = %+v, want it empty", got)
 	}
 }
@@ -222,16 +224,39 @@ func TestM2L08ProfilesDoNotShare(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var keys [2]cacheKey
+		var scopes [2]string
 		for i, who := range []mcp.Principal{"ada", "bob"} {
 			req := &mcp.Request{Method: "resources/read", Params: []byte(`{"uri":"u:x"}`), Principal: who}
 			if err := p.admit(req); err != nil {
 				t.Fatal(err)
 			}
-			keys[i], _ = keyOf(req)
+			scopes[i] = req.Profile.Scope
 		}
-		if got := keys[0] == keys[1]; got != tt.shared {
+		if got := scopes[0] == scopes[1]; got != tt.shared {
 			t.Errorf("isolation %s: two principals share results: %v, want %v", tt.isolation, got, tt.shared)
 		}
+	}
+}
+
+// All who ask for a list at once cost the server one request.
+func TestM2L08ConcurrentMissesShareOneRequest(t *testing.T) {
+	r := newKeepingRig(t, nil)
+	hold := make(chan struct{})
+	r.peer.hold["tools/list"] = hold
+	r.peer.answer("tools/list", toolNamed("a"))
+	var wg sync.WaitGroup
+	const n = 50
+	for range n {
+		wg.Go(func() {
+			if got := r.list(t, ""); got != "[{a}]" {
+				t.Errorf("list = %s", got)
+			}
+		})
+	}
+	r.eventually(t, "one is on its way", func() bool { return len(r.peer.sent("tools/list")) == 1 })
+	close(hold)
+	wg.Wait()
+	if got := len(r.peer.sent("tools/list")); got != 1 {
+		t.Errorf("the server was asked %d times by %d clients, want once", got, n)
 	}
 }

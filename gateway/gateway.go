@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/budget"
+	"github.com/mcpbridge/mcpbridge/internal/cache"
 	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -28,40 +29,6 @@ const (
 	DefaultMemory      = 1 << 30
 	DefaultBodyTimeout = 30 * time.Second
 )
-
-// Metrics counts what a gateway does. All methods are quick and safe for
-// concurrent use.
-type Metrics interface {
-	Request(server, method, era, outcome string, d time.Duration)
-	Dropped(server, reason string)
-	Limit(server, name string)
-	Streams(delta int)
-
-	// Offered counts changes, once for each listen stream that is to hear of
-	// them; Delivered those that were written. What is missing was joined with
-	// one that still waited, or its stream has ended.
-	Offered(server string, n int)
-	Delivered(server string, n int)
-
-	// Parked adds delta, which may be negative, to the calls that wait for their
-	// clients' answers.
-	Parked(server string, delta int)
-
-	// Sessions adds delta, which may be negative, to the sessions of legacy clients.
-	Sessions(server string, delta int)
-
-	// Sockets adds delta, which may be negative, to the open WebSockets of clients.
-	Sockets(server string, delta int)
-
-	// CacheLooked counts a request for a result that may be kept, and whether it
-	// was. CacheEvicted counts a result that left the cache because it was
-	// "changed", "expired", "full", "replaced" or "closed", or
-	// for others' "memory". CacheBytes adds
-	// delta, which may be negative, to the bytes that are kept.
-	CacheLooked(server, method string, hit bool)
-	CacheEvicted(server, why string)
-	CacheBytes(server string, delta int)
-}
 
 // ServerOptions describe one server.
 type ServerOptions struct {
@@ -188,7 +155,7 @@ type Options struct {
 	DebugErrors bool
 
 	Logger  *slog.Logger // nil discards
-	Metrics Metrics      // nil counts nothing
+	Metrics mcp.Metrics  // nil counts nothing
 }
 
 // A Gateway serves the MCP endpoints of all servers.
@@ -220,12 +187,12 @@ func New(opts Options) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	memory := budget.New(opts.Memory)
-	kept, err := cacheFor(opts, memory)
+	results, err := newCache(opts, memory)
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	g := &Gateway{
-		opts: opts, budget: memory, hub: newHub(opts, kept), mux: http.NewServeMux(), sealer: sealer, sockets: newSockets(opts),
+		opts: opts, budget: memory, hub: newHub(opts, results), mux: http.NewServeMux(), sealer: sealer, sockets: newSockets(opts),
 		hosts:    Hosts{opts.MachineName, opts.AllowedHosts},
 		inflight: inflight{max: int64(opts.MaxRequests), each: int64(opts.MaxRequestsEach)},
 		instance: rand.Text()[:8], servers: make(map[string]*server),
@@ -268,8 +235,25 @@ func (opts *Options) fill() {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	if opts.Metrics == nil {
-		opts.Metrics = noMetrics{}
+		opts.Metrics = mcp.NoMetrics{}
 	}
+}
+
+// newCache returns a cache, or nil if no server has results to keep.
+func newCache(o Options, memory *budget.Budget) (*cache.Cache, error) {
+	wanted := false
+	for _, so := range o.Servers {
+		for _, method := range so.Keep {
+			if !cache.Keeps(method) {
+				return nil, fmt.Errorf("server %s: results of %s can't be kept", so.Name, method)
+			}
+			wanted = true
+		}
+	}
+	if !wanted {
+		return nil, nil
+	}
+	return cache.New(cache.Options{Entries: o.CacheEntries, Bytes: o.CacheBytes, Memory: memory, Metrics: o.Metrics})
 }
 
 // Start connects to all servers in the background.
@@ -358,7 +342,7 @@ type Snapshot struct {
 	Sockets  int              `json:"sockets"`  // open WebSockets of clients
 	Topics   int              `json:"topics"`   // distinct topics someone listens to
 	Pairs    int              `json:"pairs"`    // (topic, stream) pairs
-	Cache    CacheSnapshot    `json:"cache"`
+	Cache    cache.Snapshot   `json:"cache"`
 	Servers  []ServerSnapshot `json:"servers"`
 }
 
@@ -389,18 +373,3 @@ func (g *Gateway) Snapshot() Snapshot {
 
 // Names returns the names of the servers in the order they were given.
 func (g *Gateway) Names() []string { return slices.Clone(g.order) }
-
-type noMetrics struct{}
-
-func (noMetrics) Request(string, string, string, string, time.Duration) {}
-func (noMetrics) Dropped(string, string)                                {}
-func (noMetrics) Limit(string, string)                                  {}
-func (noMetrics) Streams(int)                                           {}
-func (noMetrics) Offered(string, int)                                   {}
-func (noMetrics) Delivered(string, int)                                 {}
-func (noMetrics) Parked(string, int)                                    {}
-func (noMetrics) Sessions(string, int)                                  {}
-func (noMetrics) Sockets(string, int)                                   {}
-func (noMetrics) CacheLooked(string, string, bool)                      {}
-func (noMetrics) CacheEvicted(string, string)                           {}
-func (noMetrics) CacheBytes(string, int)                                {}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/mcpbridge/mcpbridge/index"
+	"github.com/mcpbridge/mcpbridge/internal/cache"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -18,9 +19,9 @@ import (
 type hub struct {
 	index   *index.Index[fanout.Topic, *fanout.Mailbox]
 	bus     fanout.Bus
-	cache   *cache // nil if nothing is kept
+	cache   *cache.Cache // nil if nothing is kept
 	logger  *slog.Logger
-	metrics Metrics
+	metrics mcp.Metrics
 	max     int // open streams
 	leave   func()
 
@@ -33,7 +34,7 @@ type hub struct {
 	scratch sync.Pool // *[]*fanout.Mailbox, for deliver
 }
 
-func newHub(opts Options, c *cache) *hub {
+func newHub(opts Options, c *cache.Cache) *hub {
 	h := &hub{
 		index:   index.New[fanout.Topic, *fanout.Mailbox](index.Options{}),
 		bus:     fanout.NewBus(fanout.BusOptions{Logger: opts.Logger}),
@@ -114,7 +115,7 @@ func (h *hub) exit(mail *fanout.Mailbox) {
 
 // endServer ends all streams and sessions of one server that have a topic.
 func (h *hub) endServer(name string, reason error) {
-	h.cache.forget(name) // before anybody hears of it and asks again
+	h.cache.Forget(name) // before anybody hears of it and asks again
 	for topic, mails := range h.index.Snapshot() {
 		if serverOf(topic.Scope) == name {
 			for _, mail := range mails {
@@ -136,7 +137,7 @@ func (h *hub) close() {
 	}
 	if first {
 		h.leave()
-		h.cache.close()
+		h.cache.Close()
 	}
 }
 
@@ -166,7 +167,7 @@ func (h *hub) End(t fanout.Topic, reason error) {
 // the change and asks again must get the new ones. On a bus of several replicas
 // this happens on each of them.
 func (h *hub) deliver(ev fanout.Event) {
-	h.cache.evict(ev)
+	h.cache.Evict(ev)
 	n := h.each(ev.Topic, func(mail *fanout.Mailbox) { mail.Put(ev) })
 	if n > 0 {
 		h.metrics.Offered(serverOf(ev.Topic.Scope), n)
@@ -190,5 +191,5 @@ func (h *hub) snapshot() Snapshot {
 	topics, pairs := h.index.Len()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return Snapshot{Draining: h.closed, Streams: len(h.open), Members: len(h.members), Topics: topics, Pairs: pairs, Cache: h.cache.snapshot()}
+	return Snapshot{Draining: h.closed, Streams: len(h.open), Members: len(h.members), Topics: topics, Pairs: pairs, Cache: h.cache.Snapshot()}
 }

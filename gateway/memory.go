@@ -8,14 +8,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// An owner has an account of the budget that is no client's.
-type owner string
-
-// What the gateway keeps for all: each has at most what is left, as a share.
-const (
-	cacheOwner   owner = "cache"
-	profileOwner owner = "profiles"
-)
+// profileOwner is the owner of the account that profiles are paid from.
+type profileOwner struct{}
 
 // memoryUsedUp is what clients are told, and the log.
 const memoryUsedUp = "the memory for clients' messages is used up"

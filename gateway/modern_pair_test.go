@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/cache"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -107,7 +108,7 @@ func TestS01CacheHintsAndRetries(t *testing.T) {
 			t.Errorf("the server got %s\nwant         %s", reads[2*n+1], want)
 		}
 	}
-	if got := r.g.Snapshot().Cache; got != (CacheSnapshot{}) {
+	if got := r.g.Snapshot().Cache; got != (cache.Snapshot{}) {
 		t.Errorf("cache = %+v, want it empty", got)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // A tally counts the limits that were hit.
 type tally struct {
-	noMetrics
+	mcp.NoMetrics
 	mu   sync.Mutex
 	hits map[string]int
 }

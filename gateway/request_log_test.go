@@ -17,7 +17,7 @@ import (
 
 // An endings keeps how requests ended.
 type endings struct {
-	noMetrics
+	mcp.NoMetrics
 	mu    sync.Mutex
 	ended []string
 }
@@ -145,7 +145,7 @@ func TestLinesOfAMethodAreOneKind(t *testing.T) {
 
 // The line of a request, as serve writes it by default. The client has its answer before.
 func BenchmarkRequestLine(b *testing.B) {
-	s := &server{g: &Gateway{opts: Options{Metrics: noMetrics{}}}, lines: slog.NewJSONHandler(io.Discard, nil)}
+	s := &server{g: &Gateway{opts: Options{Metrics: mcp.NoMetrics{}}}, lines: slog.NewJSONHandler(io.Discard, nil)}
 	req := &mcp.Request{Method: "tools/call", Era: spec.Modern, Params: []byte(`{"name":"add","arguments":{}}`), ClientInfo: []byte(`{"name":"client","version":"1.2.3"}`)}
 	b.ReportAllocs()
 	for b.Loop() {

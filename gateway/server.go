@@ -46,7 +46,7 @@ func newServer(g *Gateway, so ServerOptions) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	profiles.account = g.budget.Account(profileOwner)
+	profiles.account = g.budget.Account(profileOwner{})
 	s := &server{g: g, name: so.Name, profiles: profiles, shared: so.oneSession(), lines: g.opts.Logger.With("upstream", so.Name).Handler()}
 	if s.back, err = so.Open(g.hub); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func newServer(g *Gateway, so ServerOptions) (*server, error) {
 	if d, ok := s.back.(*detect.Detector); ok {
 		d.WhenReplaced(func(reason error) { g.hub.endServer(s.name, reason) })
 	}
-	if s.handler, err = s.guardTasks(so, newKeeper(g, so, s.back)); err != nil {
+	if s.handler, err = s.guardTasks(so, g.hub.cache.Handler(so.Name, so.Keep, s.back)); err != nil {
 		return nil, err
 	}
 	if err := s.openFronts(so); err != nil {
@@ -207,7 +207,7 @@ func endReason(ctx context.Context, reason error) string {
 
 // serverMetrics puts a server's name to what its front counts.
 type serverMetrics struct {
-	m    Metrics
+	m    mcp.Metrics
 	name string
 }
 

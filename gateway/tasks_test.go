@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/budget"
+	"github.com/mcpbridge/mcpbridge/internal/cache"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -249,7 +250,7 @@ func TestT03TasksAreNeitherKeptNorShared(t *testing.T) {
 		}
 		seen[body] = true
 	}
-	if got := w.g.Snapshot().Cache; got != (CacheSnapshot{}) {
+	if got := w.g.Snapshot().Cache; got != (cache.Snapshot{}) {
 		t.Errorf("cache = %+v, want it empty", got)
 	}
 }

@@ -267,7 +267,7 @@ func TestWebSocketAccepted(t *testing.T) {
 
 // counts notes the limits that were hit.
 type counts struct {
-	noMetrics
+	mcp.NoMetrics
 	mu     sync.Mutex
 	limits []string
 	open   int // WebSockets

@@ -1,4 +1,4 @@
-package gateway
+package cache
 
 import (
 	"cmp"
@@ -10,55 +10,55 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A cacheKey is what makes two requests the same request to the cache. The scope
-// is part of it although only public results are kept: what a server shows may
-// depend on its client's capabilities too, and no word in a configuration should
-// be able to show one principal what was made for another.
-type cacheKey struct {
+// A key identifies a request: two requests with one key get the same result. The scope is
+// part of it although only public results are kept, since what a server shows may depend
+// on its client's capabilities, and because no configuration may show one principal what
+// was made for another.
+type key struct {
 	scope  string // of the profile: server, principal, capabilities
 	method string
 	params string // canonical, without what can't change the result
 	uri    string // of resources/read
 }
 
-// keyOf returns the key of a request, or reports that its result is never kept:
-// that of a retry depends on answers which are not part of the key.
+// keyOf returns the key of a request, or false if its result is never kept: the result of
+// a retry depends on answers, which are not part of the key.
 //
 // Spec: 2026-07-28, server/utilities/caching, Cache Key.
-func keyOf(req *mcp.Request) (cacheKey, bool) {
+func keyOf(req *mcp.Request) (key, bool) {
 	if len(req.Extra) > 0 || wire.Get(req.Params, "inputResponses") != nil || wire.Get(req.Params, "requestState") != nil {
-		return cacheKey{}, false
+		return key{}, false
 	}
-	meta := wire.Edit{Name: "_meta", Value: foreign(wire.Get(req.Params, "_meta"))}
+	meta := wire.Edit{Name: "_meta", Value: significantMeta(wire.Get(req.Params, "_meta"))}
 	params := wire.AppendEdited(nil, req.Params, meta)
-	key := cacheKey{scope: req.Profile.Scope, method: req.Method, params: string(wire.AppendCanonical(nil, params))}
+	k := key{scope: req.Profile.Scope, method: req.Method, params: string(wire.AppendCanonical(nil, params))}
 	if req.Method == spec.MethodResourcesRead {
-		key.uri, _ = wire.GetString(req.Params, "uri")
+		k.uri, _ = wire.GetString(req.Params, "uri")
 	}
-	return key, true
+	return k, true
 }
 
-// plainMeta are the keys of a request's _meta that say nothing about the result:
-// those of the envelope, of which the profile holds what matters, and of tracing.
-var plainMeta = []wire.Edit{
+// withoutPlain removes the keys of a request's _meta that can't change its result: those
+// of the envelope, whose relevant part is in the profile, and those of tracing.
+var withoutPlain = []wire.Edit{
 	{Name: spec.MetaProtocolVersion}, {Name: spec.MetaClientInfo}, {Name: spec.MetaClientCapabilities},
 	{Name: spec.MetaLogLevel}, {Name: spec.MetaProgressToken},
 	{Name: "traceparent"}, {Name: "tracestate"}, {Name: "baggage"},
 }
 
-// foreign returns meta without plainMeta, nil if nothing is left. What is left
-// goes upstream, and the server may heed it.
-func foreign(meta []byte) []byte {
-	if out := wire.AppendEdited(nil, meta, plainMeta...); len(out) > len("{}") {
+// significantMeta returns the part of _meta that goes upstream and may change the result,
+// nil if there is none.
+func significantMeta(meta []byte) []byte {
+	if out := wire.AppendEdited(nil, meta, withoutPlain...); len(out) > len("{}") {
 		return out
 	}
 	return nil
 }
 
-// affectedBy reports whether a change may have made the key's result another.
-// An update is reported under the URI that somebody follows, which may be an
-// ancestor of the one that changed, so that reads above and below it count.
-func (k *cacheKey) affectedBy(ev fanout.Event) bool {
+// affectedBy reports whether a change may have changed the result for the key. An update
+// is reported under the URI that somebody follows, which may be an ancestor of the one
+// that changed, so reads above and below that URI count.
+func (k *key) affectedBy(ev fanout.Event) bool {
 	switch ev.Topic.Kind {
 	case fanout.ToolsListChanged:
 		return k.method == spec.MethodToolsList
@@ -79,5 +79,5 @@ func within(uri, at string) bool {
 	return ok && (rest == "" || strings.HasSuffix(at, "/") || strings.ContainsRune("/?#", rune(rest[0])))
 }
 
-// size is what the key takes in memory, in bytes, roughly.
-func (k *cacheKey) size() int { return len(k.params) + len(k.uri) }
+// size returns roughly how many bytes the key takes in memory.
+func (k *key) size() int { return len(k.params) + len(k.uri) }

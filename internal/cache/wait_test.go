@@ -1,9 +1,8 @@
-package gateway
+package cache
 
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,59 +14,40 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-// All who ask for a list at once cost the server one request.
-func TestM2L08ConcurrentMissesShareOneRequest(t *testing.T) {
-	r := newKeepingRig(t, nil)
-	hold := make(chan struct{})
-	r.peer.hold["tools/list"] = hold
-	r.peer.answer("tools/list", toolNamed("a"))
-	var wg sync.WaitGroup
-	const n = 50
-	for range n {
-		wg.Go(func() {
-			if got := r.list(t, ""); got != "[{a}]" {
-				t.Errorf("list = %s", got)
-			}
-		})
-	}
-	r.eventually(t, "one is on its way", func() bool { return len(r.peer.sent("tools/list")) == 1 })
-	close(hold)
-	wg.Wait()
-	if got := len(r.peer.sent("tools/list")); got != 1 {
-		t.Errorf("the server was asked %d times by %d clients, want once", got, n)
-	}
-}
-
 // What becomes of ten who wait for a request of another, by what becomes of that.
 func TestM2L08WaitersAfterTheirLeader(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		end  func(c *cache, l *load, leave context.CancelFunc)
+		end  func(c *Cache, f *fetch, leave context.CancelFunc)
 		lead int // how many ask the server themselves
 		wait time.Duration
 	}{
-		{"kept", func(c *cache, l *load, _ context.CancelFunc) { c.keep(l, publicTools()); c.leave(l, true) }, 0, 0},
-		{"its client left", func(c *cache, l *load, _ context.CancelFunc) { c.leave(l, false) }, 1, 0},
-		{"the server refused", func(c *cache, l *load, _ context.CancelFunc) { c.leave(l, true) }, 10, 0},
-		{"overtaken by a change", func(c *cache, l *load, _ context.CancelFunc) {
-			c.evict(fanout.Event{Topic: fanout.Topic{Scope: l.key.scope, Kind: fanout.ToolsListChanged}})
-			c.keep(l, publicTools())
-			c.leave(l, true)
+		{"kept", func(c *Cache, f *fetch, _ context.CancelFunc) { c.store(f, publicTools()); c.finish(f, true) }, 0, 0},
+		{"its client left", func(c *Cache, f *fetch, _ context.CancelFunc) { c.finish(f, false) }, 1, 0},
+		{"the server refused", func(c *Cache, f *fetch, _ context.CancelFunc) { c.finish(f, true) }, 10, 0},
+		{"overtaken by a change", func(c *Cache, f *fetch, _ context.CancelFunc) {
+			c.Evict(fanout.Event{Topic: fanout.Topic{Scope: f.key.scope, Kind: fanout.ToolsListChanged}})
+			c.store(f, publicTools())
+			c.finish(f, true)
 		}, 1, 0},
-		{"slow", func(c *cache, l *load, _ context.CancelFunc) { time.Sleep(joinFor); synctest.Wait(); c.leave(l, true) }, 10, joinFor},
-		{"the waiters left", func(c *cache, l *load, leave context.CancelFunc) { leave(); synctest.Wait(); c.leave(l, true) }, 10, 0},
+		{"slow", func(c *Cache, f *fetch, _ context.CancelFunc) {
+			time.Sleep(joinTimeout)
+			synctest.Wait()
+			c.finish(f, true)
+		}, 10, joinTimeout},
+		{"the waiters left", func(c *Cache, f *fetch, leave context.CancelFunc) { leave(); synctest.Wait(); c.finish(f, true) }, 10, 0},
 	} {
 		t.Run("M2L-08 "+tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newTestCache(t)
-				k := &keeper{cache: c, server: "peer"}
-				key := cacheKey{scope: "peer/1", method: spec.MethodToolsList}
-				_, first, _ := c.look("peer", key, false)
+				h := &cachingHandler{cache: c, server: "peer"}
+				k := key{scope: "peer/1", method: spec.MethodToolsList}
+				_, first, _ := c.lookup("peer", k, false)
 				ctx, leave := context.WithCancel(t.Context())
 				begin := time.Now()
-				found := make(chan *load, 10)
+				found := make(chan *fetch, 10)
 				for range 10 {
-					go func() { _, l := k.find(ctx, key); found <- l }()
+					go func() { _, f := h.find(ctx, k); found <- f }()
 				}
 				synctest.Wait()
 				if len(found) != 0 {
@@ -80,14 +60,14 @@ func TestM2L08WaitersAfterTheirLeader(t *testing.T) {
 				}
 				lead := 0
 				for n := 0; n < 10; n++ {
-					if l := <-found; l != nil {
+					if f := <-found; f != nil {
 						lead++
-						c.keep(l, publicTools()) // for those who wait on
-						c.leave(l, true)
+						c.store(f, publicTools()) // for those who wait on
+						c.finish(f, true)
 					}
 				}
-				if lead != tt.lead || len(c.leaders) != 0 {
-					t.Errorf("%d of 10 asked the server, want %d; %d leaders left", lead, tt.lead, len(c.leaders))
+				if lead != tt.lead || len(c.joinable) != 0 {
+					t.Errorf("%d of 10 asked the server, want %d; %d joinable left", lead, tt.lead, len(c.joinable))
 				}
 				leave()
 			})
@@ -113,15 +93,15 @@ func (b *slowBack) Serve(ctx context.Context, _ *mcp.Request, _ mcp.Caller) (*mc
 func TestM2L08LeaderLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(slowBack)
-		k := &keeper{cache: newTestCache(t), server: "peer", methods: map[string]bool{"tools/list": true}, next: b, metrics: noMetrics{}}
+		h := &cachingHandler{cache: newTestCache(t), server: "peer", methods: map[string]bool{"tools/list": true}, next: b}
 		req := &mcp.Request{Method: "tools/list"}
 		ctx, leave := context.WithCancel(t.Context())
 		left := make(chan error, 1)
-		go func() { _, err := k.Serve(ctx, req, nil); left <- err }()
+		go func() { _, err := h.Serve(ctx, req, nil); left <- err }()
 		synctest.Wait()
 		for range 10 {
 			go func() {
-				if _, err := k.Serve(t.Context(), req, nil); err != nil {
+				if _, err := h.Serve(t.Context(), req, nil); err != nil {
 					t.Errorf("one who waited got %v", err)
 				}
 			}()
@@ -139,8 +119,8 @@ func TestM2L08LeaderLeaves(t *testing.T) {
 	})
 }
 
-func newTestCache(t *testing.T) *cache {
-	c, err := newCache(Options{CacheEntries: 10, CacheBytes: 1 << 20, Metrics: noMetrics{}}, budget.New(1<<30))
+func newTestCache(t *testing.T) *Cache {
+	c, err := New(Options{Entries: 10, Bytes: 1 << 20, Memory: budget.New(1 << 30)})
 	if err != nil {
 		t.Fatal(err)
 	}

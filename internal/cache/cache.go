@@ -1,0 +1,330 @@
+package cache
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/mcpbridge/mcpbridge/internal/budget"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+const (
+	// entryOverhead is how many bytes an entry takes besides its key and result.
+	entryOverhead = 512
+	// maxFraction is the part of the cache, as a divisor, that one result may take: a
+	// huge one must not evict all others.
+	maxFraction = 8
+)
+
+// Options configure a Cache.
+type Options struct {
+	Entries int            // the most results; required
+	Bytes   int            // the most bytes of results; required
+	Memory  *budget.Budget // what the bytes are taken from; required
+	Metrics mcp.Metrics    // nil counts nothing
+}
+
+// A Cache keeps public results of all servers, each for as long as its hint says, bounded
+// in number and bytes. Its methods are safe for concurrent use, and do nothing on nil.
+//
+// It has no timers: an expired result is removed when it is asked for, or when it is the
+// least recently used.
+type Cache struct {
+	opts    Options // read-only, as the next two
+	metrics mcp.Metrics
+	account *budget.Account
+
+	// mu guards the fields below and what scopes hold. It is held for map work only.
+	mu       sync.Mutex
+	entries  *simplelru.LRU[key, *entry]
+	joinable map[key]*fetch           // fetches that others may wait for
+	scopes   map[string]*scopeEntries // by scope; none is empty
+	bytes    int
+	closed   bool
+}
+
+// scopeEntries are the results of one scope, and those that are being fetched.
+type scopeEntries struct {
+	server  string
+	entries map[*entry]struct{}
+	fetches map[*fetch]struct{}
+}
+
+// An entry is one result. Its bytes are shared by everybody who is served it: nobody may
+// change them.
+type entry struct {
+	key     key
+	server  string
+	result  mcp.Result // a template without release
+	expires time.Time
+	size    int
+}
+
+// A fetch is one request upstream for a result that may be kept.
+type fetch struct {
+	key    key
+	server string
+	done   chan struct{} // closed when it has ended
+
+	// stale says that a change came meanwhile, so that the result must not be kept. It
+	// is guarded by Cache.mu.
+	stale bool
+	// alone says that those who waited should ask without waiting again. It is written
+	// before done is closed, and read-only after.
+	alone bool
+}
+
+// owner is the type of the key by which the cache has its account.
+type owner struct{}
+
+// New returns an empty Cache. It is to be called before anything is taken from o.Memory.
+func New(o Options) (*Cache, error) {
+	// The LRU never evicts by itself: one more would fit.
+	entries, err := simplelru.NewLRU[key, *entry](o.Entries+1, nil)
+	if err != nil {
+		return nil, fmt.Errorf("making the cache: %w", err)
+	}
+	c := &Cache{
+		opts: o, metrics: o.Metrics, account: o.Memory.Account(owner{}),
+		entries: entries, joinable: make(map[key]*fetch), scopes: make(map[string]*scopeEntries),
+	}
+	if c.metrics == nil {
+		c.metrics = mcp.NoMetrics{}
+	}
+	o.Memory.OnShort(c.makeRoom)
+	return c, nil
+}
+
+// Keeps reports whether results of a method can be kept.
+func Keeps(method string) bool { return spec.Cacheable(method) && method != spec.MethodDiscover }
+
+// lookup returns a fresh result for k. If there is none it returns a fetch: one that the
+// caller may wait for or, if own is true, one that the caller has to carry out and to
+// finish. With alone set it is always the caller's own.
+func (c *Cache) lookup(server string, k key, alone bool) (res *mcp.Result, f *fetch, own bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.entries.Get(k); ok {
+		if res = e.serve(time.Now()); res != nil {
+			return res, nil, false
+		}
+		c.removeLocked(e, "expired")
+	}
+	if f = c.joinable[k]; f != nil && !alone {
+		return nil, f, false
+	}
+	return nil, c.fetchLocked(server, k), true
+}
+
+// fetchLocked begins a fetch. After Close its result is not kept.
+func (c *Cache) fetchLocked(server string, k key) *fetch {
+	f := &fetch{key: k, server: server, done: make(chan struct{}), stale: c.closed}
+	if c.closed {
+		return f
+	}
+	c.scopeLocked(k.scope, server).fetches[f] = struct{}{}
+	// A read may ask its client something, and then takes as long as a person does.
+	if k.method != spec.MethodResourcesRead && c.joinable[k] == nil {
+		c.joinable[k] = f
+	}
+	return f
+}
+
+// store keeps a copy of a fetch's result if that is allowed.
+func (c *Cache) store(f *fetch, res *mcp.Result) {
+	size := entryOverhead + f.key.size() + len(res.Body) + len(res.Extra) + len(res.ServerInfo)
+	ttl := time.Duration(res.Cache.TTL) * time.Millisecond
+	switch {
+	case !res.Cache.Public || ttl <= 0 || !wire.IsObject(res.Body):
+		return
+	case res.Era == spec.Modern:
+		return // its hints are in the body, where nobody counts them down
+	case size > c.opts.Bytes/maxFraction:
+		return
+	}
+	if !c.account.Take(int64(size)) { // before the lock, which makeRoom takes
+		return
+	}
+	e := &entry{key: f.key, server: f.server, size: size, expires: time.Now().Add(ttl), result: mcp.Result{
+		Body: bytes.Clone(res.Body), Extra: bytes.Clone(res.Extra), ServerInfo: bytes.Clone(res.ServerInfo),
+		Era: res.Era, Cache: res.Cache,
+	}}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.stale {
+		c.account.Give(int64(size))
+		return
+	}
+	c.addLocked(e)
+}
+
+// makeRoom gives n bytes back to the budget by evicting the least recently used results,
+// or evicts none if that is not enough: the cache gives way before any client is refused.
+func (c *Cache) makeRoom(n int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if int64(c.bytes) < n {
+		return false
+	}
+	for end := int64(c.bytes) - n; int64(c.bytes) > end; {
+		_, oldest, _ := c.entries.GetOldest()
+		c.removeLocked(oldest, "memory")
+	}
+	return true
+}
+
+func (c *Cache) addLocked(e *entry) {
+	if before, ok := c.entries.Peek(e.key); ok {
+		c.removeLocked(before, "replaced")
+	}
+	c.entries.Add(e.key, e)
+	c.scopeLocked(e.key.scope, e.server).entries[e] = struct{}{}
+	c.countLocked(e.server, e.size)
+	for c.entries.Len() > c.opts.Entries || c.bytes > c.opts.Bytes {
+		_, oldest, _ := c.entries.GetOldest()
+		c.removeLocked(oldest, "full")
+	}
+}
+
+// finish ends a fetch, whether its result was kept or not. answered says that the server
+// has answered: a result that is not kept would not be kept the next time either, unless
+// a change was the reason.
+func (c *Cache) finish(f *fetch, answered bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f.alone = answered && !f.stale
+	close(f.done)
+	c.detachLocked(f)
+	if s := c.scopes[f.key.scope]; s != nil {
+		delete(s.fetches, f)
+		c.pruneLocked(f.key.scope, s)
+	}
+}
+
+// Evict removes the results that a change concerns, and sees to it that those which are
+// being fetched are not kept. It visits everything of the change's scope.
+//
+// Spec: 2026-07-28, server/utilities/caching, Interaction with Notifications.
+func (c *Cache) Evict(ev fanout.Event) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.scopes[ev.Topic.Scope]; s != nil {
+		c.evictLocked(s, "changed", func(k *key) bool { return k.affectedBy(ev) })
+	}
+}
+
+// Close empties the cache for good: no changes are reported any more.
+func (c *Cache) Close() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	for _, s := range c.scopes {
+		c.evictLocked(s, "closed", everything)
+	}
+}
+
+// Forget removes all results of a server, and keeps none that is being fetched: the server
+// was replaced.
+func (c *Cache) Forget(server string) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.scopes {
+		if s.server == server {
+			c.evictLocked(s, "changed", everything)
+		}
+	}
+}
+
+func everything(*key) bool { return true }
+
+// evictLocked removes those results of a scope whose keys are affected.
+func (c *Cache) evictLocked(s *scopeEntries, why string, affected func(*key) bool) {
+	for f := range s.fetches {
+		if affected(&f.key) {
+			f.stale = true
+			c.detachLocked(f)
+		}
+	}
+	for e := range s.entries {
+		if affected(&e.key) {
+			c.removeLocked(e, why)
+		}
+	}
+}
+
+// A Snapshot tells how full a Cache is.
+type Snapshot struct{ Entries, Bytes int }
+
+// Snapshot returns how full the cache is.
+func (c *Cache) Snapshot() Snapshot {
+	if c == nil {
+		return Snapshot{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Snapshot{Entries: c.entries.Len(), Bytes: c.bytes}
+}
+
+func (c *Cache) removeLocked(e *entry, why string) {
+	c.entries.Remove(e.key)
+	c.countLocked(e.server, -e.size)
+	c.account.Give(int64(e.size))
+	s := c.scopes[e.key.scope]
+	delete(s.entries, e)
+	c.pruneLocked(e.key.scope, s)
+	c.metrics.CacheEvicted(e.server, why)
+}
+
+func (c *Cache) countLocked(server string, delta int) {
+	c.bytes += delta
+	c.metrics.CacheBytes(server, delta)
+}
+
+// detachLocked keeps others from waiting for f.
+func (c *Cache) detachLocked(f *fetch) {
+	if c.joinable[f.key] == f {
+		delete(c.joinable, f.key)
+	}
+}
+
+func (c *Cache) scopeLocked(scope, server string) *scopeEntries {
+	s := c.scopes[scope]
+	if s == nil {
+		s = &scopeEntries{server: server, entries: make(map[*entry]struct{}), fetches: make(map[*fetch]struct{})}
+		c.scopes[scope] = s
+	}
+	return s
+}
+
+func (c *Cache) pruneLocked(scope string, s *scopeEntries) {
+	if len(s.entries) == 0 && len(s.fetches) == 0 {
+		delete(c.scopes, scope)
+	}
+}
+
+// serve returns the result with the time that is left of it, or nil if it has expired.
+func (e *entry) serve(now time.Time) *mcp.Result {
+	left := e.expires.Sub(now).Milliseconds()
+	if left <= 0 {
+		return nil
+	}
+	res := e.result
+	res.Cache.TTL = left
+	return &res
+}

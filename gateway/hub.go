@@ -14,106 +14,74 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
-// A hub carries changes from backs to streams: bus, index, mailboxes. It is the
-// mcp.Changes of every back. Safe for concurrent use.
+// A hub brings changes from backs to subscribers: a bus, an index and mailboxes. It is the
+// [mcp.Changes] of every back. Safe for concurrent use.
 type hub struct {
-	index   *index.Index[fanout.Topic, *fanout.Mailbox]
-	bus     fanout.Bus
-	cache   *cache.Cache // nil if nothing is kept
-	logger  *slog.Logger
-	metrics mcp.Metrics
-	max     int // open streams
-	leave   func()
+	index      *index.Index[fanout.Topic, *fanout.Mailbox]
+	bus        fanout.Bus
+	cache      *cache.Cache // nil if nothing is kept
+	logger     *slog.Logger
+	metrics    mcp.Metrics
+	maxStreams int
+	leaveBus   func()
 
 	// mu guards the fields below. It is held for map work only.
-	mu      sync.Mutex
-	open    map[*fanout.Mailbox]struct{}    // listen streams
-	members map[*fanout.Mailbox]*membership // legacy sessions
-	closed  bool
+	mu            sync.Mutex
+	subscriptions map[*fanout.Mailbox]*subscription
+	streams       int // how many of them are listen streams
+	closed        bool
 
-	scratch sync.Pool // *[]*fanout.Mailbox, for deliver
+	scratch sync.Pool // *[]*fanout.Mailbox, for each
 }
 
 func newHub(opts Options, c *cache.Cache) *hub {
 	h := &hub{
-		index:   index.New[fanout.Topic, *fanout.Mailbox](index.Options{}),
-		bus:     fanout.NewBus(fanout.BusOptions{Logger: opts.Logger}),
-		cache:   c,
-		logger:  opts.Logger,
-		metrics: opts.Metrics,
-		max:     opts.MaxStreams,
-		open:    make(map[*fanout.Mailbox]struct{}),
-		members: make(map[*fanout.Mailbox]*membership),
-		scratch: sync.Pool{New: func() any { return new([]*fanout.Mailbox) }},
+		index:         index.New[fanout.Topic, *fanout.Mailbox](index.Options{}),
+		bus:           fanout.NewBus(fanout.BusOptions{Logger: opts.Logger}),
+		cache:         c,
+		logger:        opts.Logger,
+		metrics:       opts.Metrics,
+		maxStreams:    opts.MaxStreams,
+		subscriptions: make(map[*fanout.Mailbox]*subscription),
+		scratch:       sync.Pool{New: func() any { return new([]*fanout.Mailbox) }},
 	}
-	h.leave = h.bus.Subscribe(h.deliver)
+	h.leaveBus = h.bus.Subscribe(h.deliver)
 	return h
 }
 
-// listen registers mail before it asks the upstream, so that no change falls
-// between the upstream's answer and the registration, and takes back what the
-// upstream did not grant.
-func (h *hub) listen(ctx context.Context, s *server, p mcp.Profile, want mcp.Filter, mail *fanout.Mailbox) (mcp.Filter, func(), error) {
-	if err := h.enter(s.name, mail); err != nil {
-		return mcp.Filter{}, nil, err
-	}
-	topics := want.Topics(p.Scope)
-	for _, t := range topics {
-		h.index.Subscribe(t, mail)
-	}
-	honored, release, err := s.back.Watch(ctx, p, topics)
-	if err != nil {
-		h.exit(mail)
-		return mcp.Filter{}, nil, err
-	}
-	if len(honored) < len(topics) {
-		h.narrow(mail, topics, honored)
-	}
-	return want.Narrow(honored), func() { h.exit(mail); release() }, nil
-}
-
-// narrow takes the topics that were not granted off mail, pending ones too.
-// honored is a part of topics in the same order.
-func (h *hub) narrow(mail *fanout.Mailbox, topics, honored []fanout.Topic) {
-	var refused []fanout.Topic
-	for _, t := range topics {
-		if len(honored) > 0 && honored[0] == t {
-			honored = honored[1:]
-			continue
-		}
-		h.index.Unsubscribe(t, mail)
-		refused = append(refused, t)
-	}
-	mail.Refuse(refused...)
-}
-
-// enter counts a stream in, or refuses it.
-func (h *hub) enter(server string, mail *fanout.Mailbox) error {
+// add registers a subscription, or refuses it.
+func (h *hub) add(s *subscription) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case h.closed:
-		return mcp.RefuseForNow("%v; listen again in a moment", mcp.ErrShutdown)
-	case len(h.open) >= h.max:
-		h.metrics.Limit(server, limits.Streams.Key)
-		h.logger.Warn("listen stream refused: too many are open", "upstream", server, "limit", h.max)
-		return mcp.RefuseForNow("%d listen streams are open, the limit; close some, or %s", h.max, limits.Streams.Raise())
+		return errDraining(s.stream)
+	case s.stream && h.streams >= h.maxStreams:
+		h.metrics.Limit(s.server.name, limits.Streams.Key)
+		h.logger.Warn("listen stream refused: too many are open", "upstream", s.server.name, "limit", h.maxStreams)
+		return mcp.RefuseForNow("%d listen streams are open, the limit; close some, or %s", h.maxStreams, limits.Streams.Raise())
 	}
-	h.open[mail] = struct{}{}
-	h.metrics.Streams(1)
+	h.subscriptions[s.mail] = s
+	h.countLocked(s, 1)
 	return nil
 }
 
-// exit prunes a stream: nothing of it is left.
-func (h *hub) exit(mail *fanout.Mailbox) {
-	h.index.Prune(mail)
+// remove ends the registration of a subscription.
+func (h *hub) remove(s *subscription) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.open, mail)
-	h.metrics.Streams(-1)
+	delete(h.subscriptions, s.mail)
+	h.countLocked(s, -1)
 }
 
-// endServer ends all streams and sessions of one server that have a topic.
+func (h *hub) countLocked(s *subscription, delta int) {
+	if s.stream {
+		h.streams += delta
+		h.metrics.Streams(delta)
+	}
+}
+
+// endServer ends all subscriptions to a server that have a topic.
 func (h *hub) endServer(name string, reason error) {
 	h.cache.Forget(name) // before anybody hears of it and asks again
 	for topic, mails := range h.index.Snapshot() {
@@ -125,47 +93,51 @@ func (h *hub) endServer(name string, reason error) {
 	}
 }
 
-// close ends all streams and refuses new ones.
+// close ends all subscriptions and refuses new ones.
 func (h *hub) close() {
 	h.mu.Lock()
 	first := !h.closed
 	h.closed = true
-	open := slices.AppendSeq(slices.Collect(maps.Keys(h.open)), maps.Keys(h.members))
+	open := slices.Collect(maps.Keys(h.subscriptions))
 	h.mu.Unlock()
 	for _, mail := range open {
 		mail.End(mcp.ErrShutdown)
 	}
 	if first {
-		h.leave()
+		h.leaveBus()
 		h.cache.Close()
 	}
 }
 
-// Publish puts an event on the bus.
+// Publish implements [mcp.Changes]: it puts an event on the bus.
 func (h *hub) Publish(ev fanout.Event) {
 	if err := h.bus.Publish(context.Background(), ev); err != nil {
 		h.logger.Warn("change not published", "topic", ev.Topic, "err", err)
 	}
 }
 
-// Wanted reports whether any stream holds the topic.
+// Wanted implements [mcp.Changes].
 func (h *hub) Wanted(t fanout.Topic) bool { return h.index.Has(t) }
 
-// End ends the listen streams that hold the topic; sessions only lose it.
+// End implements [mcp.Changes].
 func (h *hub) End(t fanout.Topic, reason error) {
 	h.each(t, func(mail *fanout.Mailbox) {
-		if m := h.member(mail); m != nil {
-			m.lose(t, reason)
-		} else {
-			mail.End(reason)
+		if s := h.subscription(mail); s != nil {
+			s.lose(t, reason)
 		}
 	})
 }
 
-// deliver marks an event in the mailbox of each stream that holds its topic.
-// Results that the change made stale leave the cache before: whoever hears of
-// the change and asks again must get the new ones. On a bus of several replicas
-// this happens on each of them.
+// subscription returns the subscription of a mailbox, nil once it is closed.
+func (h *hub) subscription(mail *fanout.Mailbox) *subscription {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.subscriptions[mail]
+}
+
+// deliver puts an event into the mailbox of each subscriber of its topic. Before that it
+// evicts the results that the change made stale: whoever hears of the change and asks
+// again must get the new ones. On a bus of several replicas each of them does this.
 func (h *hub) deliver(ev fanout.Event) {
 	h.cache.Evict(ev)
 	n := h.each(ev.Topic, func(mail *fanout.Mailbox) { mail.Put(ev) })
@@ -174,7 +146,7 @@ func (h *hub) deliver(ev fanout.Event) {
 	}
 }
 
-// each calls do for the streams that hold the topic, and returns their number.
+// each calls do for the subscribers of a topic, and returns their number.
 func (h *hub) each(t fanout.Topic, do func(*fanout.Mailbox)) int {
 	buf := h.scratch.Get().(*[]*fanout.Mailbox)
 	*buf = h.index.AppendSubscribers((*buf)[:0], t)
@@ -182,7 +154,7 @@ func (h *hub) each(t fanout.Topic, do func(*fanout.Mailbox)) int {
 	for _, mail := range *buf {
 		do(mail)
 	}
-	clear(*buf) // the pool must not keep streams alive
+	clear(*buf) // the pool must not keep mailboxes alive
 	h.scratch.Put(buf)
 	return n
 }
@@ -191,5 +163,8 @@ func (h *hub) snapshot() Snapshot {
 	topics, pairs := h.index.Len()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return Snapshot{Draining: h.closed, Streams: len(h.open), Members: len(h.members), Topics: topics, Pairs: pairs, Cache: h.cache.Snapshot()}
+	return Snapshot{
+		Draining: h.closed, Streams: h.streams, Members: len(h.subscriptions) - h.streams,
+		Topics: topics, Pairs: pairs, Cache: h.cache.Snapshot(),
+	}
 }

@@ -79,7 +79,7 @@ func (s *server) openLegacyFront(so ServerOptions) (*legacyfront.Front, error) {
 		Name:            so.Name,
 		Handler:         s,
 		Describer:       s,
-		Roster:          s,
+		Subscriber:      s,
 		Linker:          s,
 		Command:         so.Command,
 		Admit:           s.profiles.admit,
@@ -109,7 +109,7 @@ func (s *server) openModernFront(so ServerOptions) (*modernfront.Front, error) {
 		Revisions:     spec.AllRevisions(),
 		Handler:       s,
 		Describer:     s,
-		Feed:          s,
+		Subscriber:    s,
 		Admit:         s.profiles.admit,
 		Memory:        s,
 		NoTasks:       slices.Contains(so.HideExtensions, spec.ExtensionTasks),
@@ -167,39 +167,62 @@ func (s *server) Describe(ctx context.Context, req *mcp.Request) (*mcp.Descripti
 	return d, s.g.told(err)
 }
 
-// Listen opens a stream on the hub. The line it logs tells how long opening took;
-// closing tells how long the stream was open. A request that has become a stream has
-// its line when it ends.
-func (s *server) Listen(ctx context.Context, req *mcp.Request, want mcp.Filter, mail *fanout.Mailbox) (mcp.Filter, func(), error) {
+// Subscribe implements [mcp.Subscriber]. A listen stream gets two lines in the log: one
+// tells how long opening it took, and one how long it was open. A request of an extension
+// that has become a stream has its own line when it ends.
+func (s *server) Subscribe(req *mcp.Request, mail *fanout.Mailbox, o mcp.SubscribeOptions) (mcp.Subscription, error) {
 	begin := time.Now()
-	honored, leave, err := s.g.hub.listen(ctx, s, req.Profile, want, mail)
-	if req.Method == spec.MethodListen {
-		s.report(ctx, req, begin, err)
+	sub, err := s.g.hub.Subscribe(s, req.Profile, mail, o)
+	switch {
+	case err != nil && o.Stream && req.Method == spec.MethodListen:
+		s.report(context.Background(), req, begin, err)
+		return nil, s.g.told(err)
+	case err != nil:
+		return nil, s.g.told(err) // and no typed nil in the interface
+	case o.Stream:
+		return &loggedStream{subscription: sub, req: req, begin: begin}, nil
 	}
-	if err != nil {
-		return honored, nil, s.g.told(err)
-	}
-	return honored, func() {
-		leave()
-		reason, _ := mail.Ended()
-		s.g.opts.Logger.Info("listen stream closed", "upstream", s.name, "open", time.Since(begin).Round(time.Millisecond), "reason", endReason(ctx, reason))
-	}, nil
+	return sub, nil
 }
 
-// Join opens a session's place on the hub.
-func (s *server) Join(req *mcp.Request, mail *fanout.Mailbox) (mcp.Membership, error) {
-	m, err := s.g.hub.join(s, req.Profile, mail)
-	if err != nil {
-		return nil, err // and no typed nil in the interface
-	}
-	return m, nil
+// A loggedStream is the subscription of a listen stream.
+type loggedStream struct {
+	*subscription
+	req   *mcp.Request
+	begin time.Time
+	left  func() error // returns an error once the client has left; nil until the stream is open
 }
 
-func endReason(ctx context.Context, reason error) string {
+// Add implements [mcp.Subscription].
+func (l *loggedStream) Add(ctx context.Context, want mcp.Filter) (mcp.Filter, error) {
+	honored, err := l.subscription.Add(ctx, want)
+	if l.req.Method == spec.MethodListen {
+		l.server.report(ctx, l.req, l.begin, err)
+	}
+	if err != nil {
+		return honored, l.server.g.told(err)
+	}
+	l.left = ctx.Err
+	return honored, nil
+}
+
+// Close implements [mcp.Subscription].
+func (l *loggedStream) Close() {
+	l.subscription.Close()
+	if l.left == nil {
+		return
+	}
+	reason, _ := l.mail.Ended()
+	l.hub.logger.Info("listen stream closed", "upstream", l.server.name, "open", time.Since(l.begin).Round(time.Millisecond), "reason", endReason(l.left(), reason))
+}
+
+// endReason says why a stream was closed. left is not nil if its client has left, reason if
+// it was ended by us or the server.
+func endReason(left, reason error) string {
 	switch {
 	case reason != nil:
 		return reason.Error()
-	case ctx.Err() != nil:
+	case left != nil:
 		return "client left"
 	}
 	return "client does not read"

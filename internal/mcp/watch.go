@@ -90,36 +90,33 @@ func (f Filter) Narrow(topics []fanout.Topic) Filter {
 	return out
 }
 
-// A Feed lets a front hear of changes.
-type Feed interface {
-	// Listen registers mail for the changes of want and returns the part that
-	// will be delivered. Changes may wait in mail before Listen returns; none
-	// outside the honored filter is ever put there after it has. The stream ends
-	// when mail does. close, called once, prunes mail at once.
-	Listen(ctx context.Context, req *Request, want Filter, mail *fanout.Mailbox) (honored Filter, close func(), err error)
+// A Subscriber lets a front hear of changes.
+type Subscriber interface {
+	// Subscribe registers mail as a subscriber without topics, in req's profile. Whoever
+	// subscribed calls Close once mail is not read any more. That the subscription is
+	// over is told by mail, which ends.
+	Subscribe(req *Request, mail *fanout.Mailbox, o SubscribeOptions) (Subscription, error)
 }
 
-// A Roster lets a front hear of changes whose topics come and go, as those of a
-// legacy session do.
-type Roster interface {
-	// Join registers mail as a subscriber without topics, in req's profile.
-	// Whoever joined calls Close once mail is not read any more; that mail ended
-	// is told by mail.
-	Join(req *Request, mail *fanout.Mailbox) (Membership, error)
+// SubscribeOptions say what kind of subscriber it is.
+type SubscribeOptions struct {
+	// Stream says that it is a listen stream, of which a bounded number may be open. Its
+	// topics are added at once and never removed. It ends as a whole when no more
+	// changes of one of them will come; other subscribers lose that topic alone.
+	Stream bool
 }
 
-// A Membership is a subscriber's hold on its topics. Its methods are safe for
-// concurrent use.
-type Membership interface {
-	// Add asks for the topics of want and returns once each is settled: the
-	// result is the part that will be delivered. Changes may wait in the mailbox
-	// before Add returns; none outside the honored filter is put there after it
-	// has. Adding what is there already is settled at once. ctx ends the wait:
-	// what was not settled is taken back, and the error is ctx's cause.
+// A Subscription is what one subscriber follows. Its methods are safe for concurrent use.
+type Subscription interface {
+	// Add asks for the topics of want and returns once each is settled: the result is
+	// the part that will be delivered. Changes may wait in the mailbox before Add
+	// returns; none outside the honored filter is put there after it has. Adding what
+	// is there already is settled at once. ctx ends the wait: what was not settled is
+	// taken back, and the error is ctx's cause.
 	Add(ctx context.Context, want Filter) (honored Filter, err error)
-	// Remove gives URIs up; those that are not held do no harm. Nothing pending
-	// of them is delivered after.
+	// Remove gives URIs up; those that are not held do no harm. Nothing pending of them
+	// is delivered after.
 	Remove(uris ...string)
-	// Close prunes the subscriber at once. It may be called again.
+	// Close removes the subscriber at once. It may be called again.
 	Close()
 }

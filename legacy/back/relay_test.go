@@ -30,7 +30,7 @@ func linkedTo(t *testing.T, b mcp.Linker) *linkedFront {
 
 func newLinkedFront(t *testing.T, change func(*front.Options)) *linkedFront {
 	st := &linkedFront{}
-	o := front.Options{Name: "docs", Handler: unlinked{}, Describer: unlinked{}, Roster: unlinked{}, Instance: "inst", Metrics: st,
+	o := front.Options{Name: "docs", Handler: unlinked{}, Describer: unlinked{}, Subscriber: unlinked{}, Instance: "inst", Metrics: st,
 		Admit: func(r *mcp.Request) error { r.Profile.Scope = "docs/" + r.Session; return nil }}
 	change(&o)
 	f, err := front.New(o)
@@ -54,7 +54,7 @@ func (unlinked) Describe(context.Context, *mcp.Request) (*mcp.Description, error
 	return nil, errUnlinked
 }
 
-func (unlinked) Join(*mcp.Request, *fanout.Mailbox) (mcp.Membership, error) {
+func (unlinked) Subscribe(*mcp.Request, *fanout.Mailbox, mcp.SubscribeOptions) (mcp.Subscription, error) {
 	return nil, errUnlinked
 }
 

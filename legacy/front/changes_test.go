@@ -12,7 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
-// place returns the membership of the only session that joined.
+// place returns the subscription of the only session that has one.
 func (st *theatre) place(t testing.TB) *place {
 	t.Helper()
 	legacytest.Eventually(t, "joined", func() bool { st.mu.Lock(); defer st.mu.Unlock(); return len(st.members) > 0 })

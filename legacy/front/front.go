@@ -54,11 +54,11 @@ type Options struct {
 	// Name is the server's, for errors and logs; it stands in for the name of a
 	// server that gives none. Required.
 	Name string
-	// Handler serves requests, Describer says what initialize answers, Roster tells
-	// of changes. Required.
-	Handler   mcp.Handler
-	Describer mcp.Describer
-	Roster    mcp.Roster
+	// Handler serves requests, Describer says what initialize answers,
+	// Subscriber tells of changes. Required.
+	Handler    mcp.Handler
+	Describer  mcp.Describer
+	Subscriber mcp.Subscriber
 	// Linker links sessions with an upstream of the same era; nil if there is none.
 	Linker mcp.Linker
 	// Command says that each session upstream is a process. None is ended because another
@@ -135,7 +135,7 @@ type Front struct {
 
 // New returns a Front. It starts nothing.
 func New(opts Options) (*Front, error) {
-	if opts.Name == "" || opts.Handler == nil || opts.Describer == nil || opts.Roster == nil || opts.Admit == nil {
+	if opts.Name == "" || opts.Handler == nil || opts.Describer == nil || opts.Subscriber == nil || opts.Admit == nil {
 		return nil, errors.New("legacy/front: New: name, handler, describer, roster and admit are required")
 	}
 	opts.fill()

@@ -29,7 +29,7 @@ type theatre struct {
 	who      mcp.Principal
 }
 
-// A place is a session's membership.
+// A place is a session's subscription.
 type place struct {
 	st     *theatre
 	mail   *fanout.Mailbox
@@ -84,7 +84,7 @@ func newTheatre(t *testing.T, change func(*Options)) *theatre {
 	st.describe = func() (*mcp.Description, error) {
 		return &mcp.Description{Capabilities: []byte(allOffered), ServerInfo: []byte(`{"name":"up","version":"7"}`)}, nil
 	}
-	o := Options{Name: "docs", Handler: st, Describer: st, Roster: st, Instance: "inst", Metrics: st,
+	o := Options{Name: "docs", Handler: st, Describer: st, Subscriber: st, Instance: "inst", Metrics: st,
 		Admit: func(r *mcp.Request) error { r.Profile.Scope = "docs/" + r.Session; return nil }}
 	if change != nil {
 		change(&o)
@@ -127,7 +127,7 @@ func (st *theatre) Describe(context.Context, *mcp.Request) (*mcp.Description, er
 	return st.describe()
 }
 
-func (st *theatre) Join(_ *mcp.Request, mail *fanout.Mailbox) (mcp.Membership, error) {
+func (st *theatre) Subscribe(_ *mcp.Request, mail *fanout.Mailbox, _ mcp.SubscribeOptions) (mcp.Subscription, error) {
 	p := &place{st: st, mail: mail, held: map[string]bool{}}
 	st.mu.Lock()
 	defer st.mu.Unlock()

@@ -29,7 +29,7 @@ type subscriptions struct {
 	mail *fanout.Mailbox
 
 	joined sync.Once
-	member mcp.Membership // nil if joining failed; read after joined only
+	member mcp.Subscription // nil if joining failed; read after joined only
 	err    error
 	scope  string
 
@@ -49,12 +49,12 @@ func (s *subscriptions) init(d *downstream) {
 
 // join enters the session where changes are told. It is done when the first topic
 // is wanted: most sessions have none.
-func (s *subscriptions) join() (mcp.Membership, error) {
+func (s *subscriptions) join() (mcp.Subscription, error) {
 	s.joined.Do(func() {
 		req := s.d.request(&wire.Message{Method: spec.MethodSubscribe})
 		if s.err = s.d.f.opts.Admit(req); s.err == nil {
 			s.scope = req.Profile.Scope
-			s.member, s.err = s.d.f.opts.Roster.Join(req, s.mail)
+			s.member, s.err = s.d.f.opts.Subscriber.Subscribe(req, s.mail, mcp.SubscribeOptions{})
 		}
 	})
 	return s.member, s.err

@@ -14,7 +14,7 @@ import (
 func before(t *testing.T, b *Back, changes ...func(*modernfront.Options)) (*modernfront.Front, *moderntest.Script) {
 	t.Helper()
 	s := moderntest.NewScript()
-	o := modernfront.Options{Name: "s", Handler: b, Describer: s, Feed: s, Admit: func(req *mcp.Request) error {
+	o := modernfront.Options{Name: "s", Handler: b, Describer: s, Subscriber: s, Admit: func(req *mcp.Request) error {
 		req.Profile = mcp.Profile{Scope: "s/0"}
 		return nil
 	}}

@@ -3,7 +3,6 @@ package front
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -26,7 +25,7 @@ func BenchmarkServeMessage(b *testing.B) {
 		b.Run(fmt.Sprintf("result=%d", n), func(b *testing.B) {
 			const line = `served path=\"/srv/notes/today.md\" took=12ms\n`
 			back := benchBack{body: []byte(`{"content":[{"type":"text","text":"` + strings.Repeat(line, n/len(line)+1) + `"}]}`)}
-			f, err := New(Options{Name: "peer", Handler: back, Describer: back, Feed: back, Admit: back.admit, Logger: slog.New(slog.DiscardHandler)})
+			f, err := New(Options{Name: "peer", Handler: back, Describer: back, Subscriber: back, Admit: back.admit, Logger: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -72,8 +71,8 @@ func (s benchBack) Describe(context.Context, *mcp.Request) (*mcp.Description, er
 	return &mcp.Description{}, nil
 }
 
-func (s benchBack) Listen(context.Context, *mcp.Request, mcp.Filter, *fanout.Mailbox) (mcp.Filter, func(), error) {
-	return mcp.Filter{}, func() {}, io.EOF
+func (s benchBack) Subscribe(*mcp.Request, *fanout.Mailbox, mcp.SubscribeOptions) (mcp.Subscription, error) {
+	return nil, nil
 }
 
 func (s benchBack) admit(req *mcp.Request) error {

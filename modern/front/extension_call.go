@@ -97,11 +97,11 @@ func (x *extensionCall) open(ctx context.Context) error {
 	if x.leave != nil {
 		return nil
 	}
-	_, leave, err := x.f.opts.Feed.Listen(ctx, x.req, mcp.Filter{}, x.mail)
+	sub, _, err := x.f.subscribe(ctx, x.req, mcp.Filter{}, x.mail)
 	if err != nil {
 		return err
 	}
-	x.leave, x.shared = leave, x.out.opened(x.mail)
+	x.leave, x.shared = sub.Close, x.out.opened(x.mail)
 	return nil
 }
 

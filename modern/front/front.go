@@ -45,11 +45,11 @@ type Metrics interface {
 type Options struct {
 	// Name is the server's, for errors and logs. Required.
 	Name string
-	// Handler serves requests, Describer discovery, Feed listen streams.
+	// Handler serves requests, Describer discovery, Subscriber listen streams.
 	// Required.
-	Handler   mcp.Handler
-	Describer mcp.Describer
-	Feed      mcp.Feed
+	Handler    mcp.Handler
+	Describer  mcp.Describer
+	Subscriber mcp.Subscriber
 	// Admit puts a checked request into its profile, or refuses it. Required.
 	Admit func(*mcp.Request) error
 	// Memory is taken from for what is kept. Nil means that there is no bound.
@@ -108,7 +108,7 @@ type Front struct {
 
 // New returns a Front. It starts nothing.
 func New(opts Options) (*Front, error) {
-	if opts.Name == "" || opts.Handler == nil || opts.Describer == nil || opts.Feed == nil || opts.Admit == nil {
+	if opts.Name == "" || opts.Handler == nil || opts.Describer == nil || opts.Subscriber == nil || opts.Admit == nil {
 		return nil, errors.New("modern/front: New: name, handler, describer, feed and admit are required")
 	}
 	if len(opts.Revisions) == 0 {

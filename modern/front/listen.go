@@ -42,16 +42,30 @@ func (f *Front) listen(ctx context.Context, req *mcp.Request, p *reply) error {
 		}
 		defer room.Release()
 		s := &stream{f: f, p: p, principal: req.Principal, profile: req.Profile, mail: mail}
-		honored, leave, err := f.opts.Feed.Listen(ctx, req, want, mail)
+		sub, honored, err := f.subscribe(ctx, req, want, mail)
 		if err != nil {
 			return err
 		}
-		defer leave()
+		defer sub.Close()
 		if err := s.run(ctx, honored); errors.Is(err, os.ErrDeadlineExceeded) {
 			s.reportStale()
 		}
 		return nil
 	})
+}
+
+// subscribe registers the mailbox of a listen stream for the changes of want.
+func (f *Front) subscribe(ctx context.Context, req *mcp.Request, want mcp.Filter, mail *fanout.Mailbox) (mcp.Subscription, mcp.Filter, error) {
+	sub, err := f.opts.Subscriber.Subscribe(req, mail, mcp.SubscribeOptions{Stream: true})
+	if err != nil {
+		return nil, mcp.Filter{}, err
+	}
+	honored, err := sub.Add(ctx, want)
+	if err != nil {
+		sub.Close()
+		return nil, mcp.Filter{}, err
+	}
+	return sub, honored, nil
 }
 
 // readFilter returns the filter of a listen request, or refuses it.

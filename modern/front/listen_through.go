@@ -62,11 +62,11 @@ func (f *Front) listenThrough(ctx context.Context, req *mcp.Request, p *reply) e
 func (s *throughStream) serve(ctx context.Context, req *mcp.Request) error {
 	f, p := s.f, s.reply
 	// Without a topic the stream is counted, and ended with the others.
-	_, leave, err := f.opts.Feed.Listen(ctx, req, mcp.Filter{}, s.mail)
+	sub, _, err := f.subscribe(ctx, req, mcp.Filter{}, s.mail)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer sub.Close()
 	ctx, s.cancel = context.WithCancelCause(ctx)
 	defer s.cancel(nil)
 	served := make(chan throughEnd, 1)

@@ -11,7 +11,7 @@ import (
 // frontOf returns a front before s, which is closed with the test.
 func frontOf(t *testing.T, s *moderntest.Script, change func(*Options)) *Front {
 	t.Helper()
-	o := Options{Name: "s", Handler: s, Describer: s, Feed: s, Gather: time.Millisecond, Admit: func(req *mcp.Request) error {
+	o := Options{Name: "s", Handler: s, Describer: s, Subscriber: s, Gather: time.Millisecond, Admit: func(req *mcp.Request) error {
 		req.Profile = mcp.Profile{Scope: "s/0"}
 		return nil
 	}}

@@ -30,11 +30,18 @@ func (s *Script) Describe(ctx context.Context, _ *mcp.Request) (*mcp.Description
 	return &mcp.Description{Capabilities: []byte("{}"), ServerInfo: []byte(`{"name":"s","version":"1"}`)}, nil
 }
 
-// Listen implements mcp.Feed.
-func (s *Script) Listen(_ context.Context, _ *mcp.Request, want mcp.Filter, mail *fanout.Mailbox) (mcp.Filter, func(), error) {
+// Subscribe implements mcp.Subscriber.
+func (s *Script) Subscribe(_ *mcp.Request, mail *fanout.Mailbox, _ mcp.SubscribeOptions) (mcp.Subscription, error) {
 	s.Listened <- mail
-	return want, func() {}, nil
+	return granted{}, nil
 }
+
+// granted is a Subscription that honors every filter.
+type granted struct{}
+
+func (granted) Add(_ context.Context, want mcp.Filter) (mcp.Filter, error) { return want, nil }
+func (granted) Remove(...string)                                           {}
+func (granted) Close()                                                     {}
 
 // NewScript returns a script that answers each call with the name it calls.
 func NewScript() *Script {

@@ -15,7 +15,7 @@ import (
 
 // A guest is a member without a front.
 type guest struct {
-	*membership
+	*subscription
 	mail *fanout.Mailbox
 }
 
@@ -27,7 +27,7 @@ func (r *rig) join(t *testing.T) guest {
 		t.Fatal(err)
 	}
 	mail := fanout.NewMailbox(fanout.MailboxOptions{})
-	m, err := r.g.hub.join(s, req.Profile, mail)
+	m, err := r.g.hub.Subscribe(s, req.Profile, mail, mcp.SubscribeOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func refuseURI(uri string) func(*peerCall) string {
 	}
 }
 
-func TestMembershipFollowsUpstreamsAnswer(t *testing.T) {
+func TestSubscriptionFollowsUpstreamsAnswer(t *testing.T) {
 	r := newRig(t, nil)
 	r.peer.handle["resources/subscribe"] = refuseURI("a:no")
 	g := r.join(t)
@@ -90,7 +90,7 @@ func TestMembershipFollowsUpstreamsAnswer(t *testing.T) {
 	}
 }
 
-func TestMembershipLeavesNothing(t *testing.T) {
+func TestSubscriptionLeavesNothing(t *testing.T) {
 	r := newRig(t, nil)
 	g := r.join(t)
 	if _, err := g.Add(t.Context(), mcp.Filter{Tools: true, URIs: []string{"a:1", "a:2"}}); err != nil {
@@ -105,12 +105,12 @@ func TestMembershipLeavesNothing(t *testing.T) {
 		t.Errorf("snapshot = %+v after Close, want nothing", s)
 	}
 	r.eventually(t, "unsubscribed", func() bool { return len(r.peer.sent("resources/unsubscribe")) == 2 })
-	if _, err := g.Add(t.Context(), mcp.Filter{Tools: true}); !errors.Is(err, errLeft) {
-		t.Errorf("Add() after Close = %v, want %v", err, errLeft)
+	if _, err := g.Add(t.Context(), mcp.Filter{Tools: true}); !errors.Is(err, errUnsubscribed) {
+		t.Errorf("Add() after Close = %v, want %v", err, errUnsubscribed)
 	}
 }
 
-func TestMembershipRemovedWhileAsked(t *testing.T) {
+func TestSubscriptionRemovedWhileAsked(t *testing.T) {
 	r := newRig(t, nil)
 	asked, answer := make(chan bool, 2), make(chan bool)
 	r.peer.handle["resources/subscribe"] = func(*peerCall) string { asked <- true; <-answer; return `{}` }
@@ -132,15 +132,15 @@ func TestMembershipRemovedWhileAsked(t *testing.T) {
 	}
 }
 
-// TestMembershipLosesTopic: where a listen stream would end, a session goes on
+// TestSubscriptionLosesTopic: where a listen stream would end, a session goes on
 // and is told once more.
-func TestMembershipLosesTopic(t *testing.T) {
+func TestSubscriptionLosesTopic(t *testing.T) {
 	r := newRig(t, nil)
 	g := r.join(t)
 	if _, err := g.Add(t.Context(), mcp.Filter{URIs: []string{"a:1", "a:2"}}); err != nil {
 		t.Fatal(err)
 	}
-	lost := mcp.Filter{URIs: []string{"a:1"}}.Topics(g.p.Scope)[0]
+	lost := mcp.Filter{URIs: []string{"a:1"}}.Topics(g.profile.Scope)[0]
 	r.g.hub.End(lost, errors.New("refused after a restart"))
 	if got := g.next(t); !strings.HasSuffix(got, "a:1") {
 		t.Errorf("change = %q, want a last one of a:1", got)
@@ -153,7 +153,7 @@ func TestMembershipLosesTopic(t *testing.T) {
 	}
 }
 
-func TestMembershipEndsWithGateway(t *testing.T) {
+func TestSubscriptionEndsWithGateway(t *testing.T) {
 	r := newRig(t, nil)
 	g := r.join(t)
 	r.g.EndStreams()
@@ -161,7 +161,7 @@ func TestMembershipEndsWithGateway(t *testing.T) {
 	if reason, ended := g.mail.Ended(); !ended || reason != mcp.ErrShutdown {
 		t.Errorf("Ended() = %v, %v, want %v", reason, ended, mcp.ErrShutdown)
 	}
-	if _, err := r.g.hub.join(g.s, g.p, g.mail); err == nil {
-		t.Error("join() after the end succeeded")
+	if _, err := r.g.hub.Subscribe(g.server, g.profile, g.mail, mcp.SubscribeOptions{}); err == nil {
+		t.Error("Subscribe() after the end succeeded")
 	}
 }

@@ -1,0 +1,282 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+)
+
+// maxForgotten is how many removed topics a subscription remembers, so that a change which
+// was on its way at that moment is not delivered. Changes of older ones have arrived.
+const maxForgotten = 64
+
+var errUnsubscribed = errors.New("the session has ended")
+
+// A subscription keeps one subscriber's topics in the index, and asks the server to report
+// them. It is an [mcp.Subscription].
+type subscription struct {
+	hub     *hub
+	server  *server
+	profile mcp.Profile
+	mail    *fanout.Mailbox
+	stream  bool // see mcp.SubscribeOptions
+
+	// mu guards the fields below and the index's pairs of mail. It is held for work in
+	// memory only.
+	mu        sync.Mutex
+	closed    bool
+	release   func()                 // of a stream: ends the interest in all of its topics
+	held      map[fanout.Topic]*hold // of others, by topic
+	lost      map[fanout.Topic]*hold // ended by the server, and not released yet
+	forgotten []fanout.Topic         // removed topics, oldest first
+}
+
+// A hold is the interest of a subscription in one topic.
+type hold struct {
+	settled chan struct{} // closed once the server has answered and release is set
+	release func()        // nil if the server refused
+}
+
+// Subscribe implements [mcp.Subscriber] for one server.
+func (h *hub) Subscribe(s *server, p mcp.Profile, mail *fanout.Mailbox, o mcp.SubscribeOptions) (*subscription, error) {
+	sub := &subscription{hub: h, server: s, profile: p, mail: mail, stream: o.Stream}
+	if !o.Stream {
+		sub.held, sub.lost = make(map[fanout.Topic]*hold), make(map[fanout.Topic]*hold)
+	}
+	if err := h.add(sub); err != nil {
+		return nil, err
+	}
+	return sub, nil
+}
+
+// Add implements [mcp.Subscription].
+func (s *subscription) Add(ctx context.Context, want mcp.Filter) (mcp.Filter, error) {
+	topics := want.Topics(s.profile.Scope)
+	add := s.addEach
+	if s.stream {
+		add = s.addAll
+	}
+	honored, err := add(ctx, topics)
+	return want.Narrow(honored), err
+}
+
+// addAll asks for all topics of a stream, in one request. They are in the index before the
+// server is asked, so that no change is lost between its answer and the registration.
+func (s *subscription) addAll(ctx context.Context, topics []fanout.Topic) ([]fanout.Topic, error) {
+	for _, t := range topics {
+		s.hub.index.Subscribe(t, s.mail)
+	}
+	honored, release, err := s.server.back.Watch(ctx, s.profile, topics)
+	if err != nil {
+		s.hub.index.Prune(s.mail)
+		return nil, err
+	}
+	s.keep(release)
+	if len(honored) < len(topics) {
+		s.narrow(topics, honored)
+	}
+	return honored, nil
+}
+
+// keep notes how to end a stream's interest; if the stream was closed meanwhile, that is
+// done at once.
+func (s *subscription) keep(release func()) {
+	s.mu.Lock()
+	closed := s.closed
+	if !closed {
+		s.release = release
+	}
+	s.mu.Unlock()
+	if closed {
+		release()
+	}
+}
+
+// narrow removes the topics that were not granted, with their pending changes. honored is
+// a part of topics in the same order.
+func (s *subscription) narrow(topics, honored []fanout.Topic) {
+	var refused []fanout.Topic
+	for _, t := range topics {
+		if len(honored) > 0 && honored[0] == t {
+			honored = honored[1:]
+			continue
+		}
+		s.hub.index.Unsubscribe(t, s.mail)
+		refused = append(refused, t)
+	}
+	s.mail.Refuse(refused...)
+}
+
+// addEach asks for each topic by itself, since each may be removed by itself. It asks for
+// all at the same time, so that the back can put them into one request.
+func (s *subscription) addEach(ctx context.Context, topics []fanout.Topic) ([]fanout.Topic, error) {
+	held, errs := make([]bool, len(topics)), make([]error, len(topics))
+	var wg sync.WaitGroup
+	for i, t := range topics {
+		wg.Go(func() { held[i], errs[i] = s.addOne(ctx, t) })
+	}
+	wg.Wait()
+	honored := topics[:0]
+	for i, t := range topics {
+		if held[i] {
+			honored = append(honored, t)
+		}
+	}
+	return honored, errors.Join(errs...)
+}
+
+// addOne asks for a topic, unless it is held or being asked for, and reports whether it is
+// held then.
+func (s *subscription) addOne(ctx context.Context, t fanout.Topic) (bool, error) {
+	h, lost, own := s.claim(t)
+	lost.end()
+	if h == nil {
+		return false, errUnsubscribed
+	}
+	if !own {
+		select {
+		case <-h.settled:
+			return h.release != nil, nil
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+	}
+	honored, release, err := s.server.back.Watch(ctx, s.profile, []fanout.Topic{t})
+	if err != nil {
+		s.hub.logger.Info("subscription refused", "upstream", s.server.name, "topic", t, "err", err)
+	}
+	return s.settle(t, h, len(honored) > 0, release), s.server.g.told(err)
+}
+
+// claim puts the topic into the index before the server is asked. own says that the caller
+// has to ask; lost is what the caller has to end before.
+func (s *subscription) claim(t fanout.Topic) (h, lost *hold, own bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, nil, false
+	}
+	if h = s.held[t]; h != nil {
+		return h, nil, false
+	}
+	lost = s.lost[t]
+	delete(s.lost, t)
+	h = &hold{settled: make(chan struct{})}
+	s.held[t] = h
+	s.mail.Accept(t)
+	s.hub.index.Subscribe(t, s.mail)
+	return h, lost, true
+}
+
+// settle notes the server's answer, and reports whether the topic is held. It is not if it
+// was removed meanwhile.
+func (s *subscription) settle(t fanout.Topic, h *hold, honored bool, release func()) bool {
+	s.mu.Lock()
+	current := s.held[t] == h
+	switch {
+	case current && honored, s.lost[t] == h:
+		h.release, release = release, nil
+	case current:
+		s.forgetLocked(t)
+	}
+	close(h.settled)
+	s.mu.Unlock()
+	if release != nil {
+		release()
+	}
+	return current && honored
+}
+
+// Remove implements [mcp.Subscription].
+func (s *subscription) Remove(uris ...string) {
+	for _, t := range (mcp.Filter{URIs: uris}).Topics(s.profile.Scope) {
+		s.mu.Lock()
+		h := s.held[t]
+		if h != nil {
+			s.forgetLocked(t)
+		}
+		s.mu.Unlock()
+		h.end()
+	}
+}
+
+// forgetLocked removes a topic with its pending changes.
+func (s *subscription) forgetLocked(t fanout.Topic) {
+	delete(s.held, t)
+	s.hub.index.Unsubscribe(t, s.mail)
+	s.mail.Refuse(t)
+	if s.forgotten = append(s.forgotten, t); len(s.forgotten) > maxForgotten {
+		s.mail.Accept(s.forgotten[0])
+		s.forgotten = s.forgotten[1:]
+	}
+}
+
+// lose handles that no more changes of a topic will come. A stream ends as a whole. Other
+// subscribers lose the topic, and get a last change, so that they ask again and see for
+// themselves. The back that says so must not be called from here: the hold is ended later.
+func (s *subscription) lose(t fanout.Topic, reason error) {
+	if s.stream {
+		s.mail.End(reason)
+		return
+	}
+	s.mu.Lock()
+	h := s.held[t]
+	if h != nil {
+		delete(s.held, t)
+		s.lost[t] = h
+		s.hub.index.Unsubscribe(t, s.mail)
+	}
+	s.mu.Unlock()
+	if h != nil {
+		s.mail.Put(fanout.Event{Topic: t})
+		s.hub.logger.Warn("subscription ended", "upstream", s.server.name, "topic", t, "reason", reason)
+	}
+}
+
+// Close implements [mcp.Subscription].
+func (s *subscription) Close() {
+	s.mu.Lock()
+	first, held, lost, release := !s.closed, s.held, s.lost, s.release
+	s.closed, s.held, s.lost = true, nil, nil
+	s.hub.index.Prune(s.mail)
+	s.mu.Unlock()
+	if !first {
+		return
+	}
+	s.hub.remove(s)
+	if release != nil {
+		release()
+	}
+	for _, holds := range []map[fanout.Topic]*hold{held, lost} {
+		for _, h := range holds {
+			h.end()
+		}
+	}
+}
+
+// end ends the interest in a topic. What the server has not answered yet is ended by
+// settle.
+func (h *hold) end() {
+	if h == nil {
+		return
+	}
+	select {
+	case <-h.settled:
+		if h.release != nil {
+			h.release()
+		}
+	default:
+	}
+}
+
+// errDraining refuses whoever comes after the hub was closed.
+func errDraining(stream bool) error {
+	if stream {
+		return mcp.RefuseForNow("%v; listen again in a moment", mcp.ErrShutdown)
+	}
+	return mcp.Refuse(spec.CodeInternal, "%v; try again in a moment", mcp.ErrShutdown)
+}

@@ -35,7 +35,7 @@ func (s *session) nominateLocked(q *question, from *call) {
 		case c != nil:
 			q.candidates = []*call{c}
 		case isRoots && !q.news:
-			s.provisionalLocked(q)
+			s.roots.owe(q)
 		}
 		return
 	}
@@ -46,7 +46,7 @@ func (s *session) nominateLocked(q *question, from *call) {
 	if isRoots {
 		q.candidates = running[:min(1, len(running))]
 		if len(running) == 0 {
-			s.provisionalLocked(q)
+			s.roots.owe(q)
 		}
 		return
 	}
@@ -60,18 +60,15 @@ func (s *session) nominateLocked(q *question, from *call) {
 // toldLocked returns the call that a question belongs to, nil for none, and
 // whether that is told at all.
 func (s *session) toldLocked(q *question, from *call) (*call, bool) {
-	isRoots := q.m.Method == spec.MethodRootsList
-	switch {
-	case q.task != "" && s.tasks[q.task] != nil:
+	if q.task != "" && s.tasks[q.task] != nil {
 		return s.tasks[q.task].c, true
-	case isRoots && s.rootsNews:
-		s.rootsNews = false // it asks because another session's client has answered
-		q.news = true
-		return nil, true
-	case isRoots && s.rootsFor != nil:
-		s.openRootsLocked(q)
-		return s.rootsFor, true
-	case from != nil && from.mayBeAsked:
+	}
+	if q.m.Method == spec.MethodRootsList {
+		if c, told := s.roots.claim(q); told {
+			return c, true
+		}
+	}
+	if from != nil && from.mayBeAsked {
 		return from, true
 	}
 	return nil, from != nil

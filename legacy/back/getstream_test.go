@@ -194,7 +194,7 @@ func TestM2L37TrustedReplay(t *testing.T) {
 				}
 			}
 			b := newTestBack(t, Options{URL: p.URL})
-			s := newSession(&b.opts, func() *watch { return nil })
+			s := newSession(&b.opts, func() *watch { return nil }, profileRoots{}, false)
 			l := newHTTPLink(s.wireSession, b.endpoint)
 			g := &getStream{l: l, settled: make(chan struct{}, 1)}
 			cut, err := g.serve(t.Context(), streamCut{})

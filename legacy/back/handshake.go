@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -56,14 +55,12 @@ func (b *Back) overLink(ctx context.Context, share mcp.Share, open opener) (*ses
 // openOver opens a session over the link that connect gives it.
 func (b *Back) openOver(ctx context.Context, p mcp.Profile, connect connector) (*session, error) {
 	scope, _, lane := strings.Cut(p.Scope, laneMark)
-	s := newSession(&b.opts, func() *watch { return b.watchOf(scope) })
+	s := newSession(&b.opts, func() *watch { return b.watchOf(scope) }, profileRoots{b, scope, lane}, mcp.Declares(p.Capabilities, "roots"))
 	if b.endpoint != nil {
 		s.calls.ids = &b.endpoint.ids
 	}
 	s.onAmbiguous = func() { b.lanes.ambiguous(scope) }
-	s.roots = profileRoots{b, scope, lane}
 	s.tools = b.toolbox(scope)
-	s.asksRoots = mcp.Declares(p.Capabilities, "roots")
 	if err := connect(ctx, s.wireSession); err != nil {
 		return nil, err
 	}
@@ -132,9 +129,7 @@ func (s *session) handshake(ctx context.Context, p mcp.Profile) error {
 		return fmt.Errorf("notifications/initialized: %w", err)
 	}
 	s.link.initialized(ctx)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.opened = time.Now()
+	s.roots.setInitialized()
 	return nil
 }
 

@@ -76,7 +76,7 @@ func (s *session) levelWanted() spec.LogLevel {
 // the only one that the server has been sent. There is none where there are several,
 // nor while the server may be speaking of the session itself.
 func (s *session) soleCall() *call {
-	if s.settling() {
+	if s.roots.isSettling() {
 		return nil
 	}
 	var sole *call
@@ -91,13 +91,4 @@ func (s *session) soleCall() *call {
 		return nil
 	}
 	return sole
-}
-
-// settling reports whether the session is being opened, or roots are
-// exchanged, or were a moment ago: many servers write of that to their log.
-func (s *session) settling() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	toGreet := s.asksRoots && s.opts.Roots == nil && !s.greeted.Load() && time.Since(s.opened) < strayTime
-	return toGreet || s.greeting || s.rootsFor != nil || s.rootsBusy > 0 || time.Since(s.rootsDone) < rootsDigest
 }

@@ -27,8 +27,8 @@ type question struct {
 	candidates []*call // it belongs to one of them, or to none
 	told       bool    // something tells whose it is
 	doubtful   bool    // it may be that of a call that was cancelled a moment ago
-	news       bool    // it was provoked by tellRoots
-	counted    bool    // it is about roots and counted in session.rootsOpen
+	news       bool    // it was provoked by roots.tell
+	counted    bool    // it is about roots and counted in roots.open
 	fresh      bool    // answered with roots that the client gave for it
 	waits      bool    // the server is taken to do nothing else for the call meanwhile
 	parked     bool    // a call was parked for it
@@ -63,7 +63,7 @@ func (s *session) admit(ctx context.Context, q *question, from *call) bool {
 	}
 	s.questions[q.m.ID] = q
 	if q.m.Method == spec.MethodRootsList {
-		s.rootsBusy++
+		s.roots.begin()
 	}
 	s.nominateLocked(q, from)
 	var c *call
@@ -101,7 +101,7 @@ func (s *session) resolve(ctx context.Context, q *question, c *call) {
 		return
 	}
 	if q.fresh {
-		s.rootsSettled()
+		s.roots.settled()
 	}
 }
 
@@ -160,6 +160,34 @@ func (s *session) ask(ctx context.Context, c *call, q *question) (mcp.InputRespo
 	return s.legacyAnswer(q.m.Method, answers[0]), nil
 }
 
+// answerRoots answers roots/list: from the config, from the caller of c, or,
+// where there is no call to ask, with what the only client has answered last, else
+// nothing. That is provisional; see roots.refresh.
+func (s *session) answerRoots(ctx context.Context, q *question, c *call) (mcp.InputResponse, error) {
+	if s.opts.Roots != nil {
+		return mcp.InputResponse{Result: rootsResult(s.opts.Roots)}, nil
+	}
+	switch {
+	case c == nil:
+		return mcp.InputResponse{Result: s.roots.provisional()}, nil
+	case !c.mayBeAsked: // others' roots are taken back, and its own not known
+		s.roots.give(nil)
+		q.fresh = true
+		return mcp.InputResponse{Result: s.roots.provisional()}, nil
+	case mcp.MissingCapability(c.capabilities(), q.m.Method, nil) != nil:
+		s.roots.give(c) // which are none
+		q.fresh = true
+		return mcp.InputResponse{Result: s.roots.provisional()}, nil
+	}
+	a, err := s.ask(ctx, c, q)
+	if err == nil && a.Err == nil {
+		s.roots.give(c)
+		q.fresh = true
+		s.roots.profile.put(s.roots, a.Result)
+	}
+	return a, err
+}
+
 // freeID lets another question have the id of q.
 func (s *session) freeID(q *question) {
 	s.mu.Lock()
@@ -176,12 +204,8 @@ func (s *session) answered(q *question) {
 	if s.questions[q.m.ID] == q {
 		delete(s.questions, q.m.ID)
 	}
-	if q.counted {
-		s.rootsOpen--
-	}
 	if q.m.Method == spec.MethodRootsList {
-		s.rootsBusy--
-		s.rootsDone = time.Now()
+		s.roots.end(q)
 	}
 	s.calls.change()
 }

@@ -103,7 +103,7 @@ func (b *Back) openRelay(ctx context.Context, r *relay, m *wire.Message) (*sessi
 
 // relayOver opens a session over the link that connect gives it.
 func (b *Back) relayOver(ctx context.Context, r *relay, m *wire.Message, connect connector) (*session, error) {
-	s := newSession(&b.opts, func() *watch { return nil })
+	s := newSession(&b.opts, func() *watch { return nil }, profileRoots{}, false)
 	s.to, r.s = r, s.wireSession
 	if b.endpoint != nil {
 		s.calls.ids = &b.endpoint.ids

@@ -3,7 +3,6 @@ package back
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -20,22 +19,17 @@ type session struct {
 	negotiated
 	watch func() *watch // the profile's; nil, which hears nothing, if none
 
-	onAmbiguous func()       // told when streams don't tell whose a question is
-	roots       profileRoots // the profile's
-	asksRoots   bool         // the client declared roots
-	tools       *toolbox     // the profile's
+	onAmbiguous func()   // told when streams don't tell whose a question is
+	tools       *toolbox // the profile's
 	polls       *poller
+	roots       *roots
 
-	// rootsTurn has capacity 1: who has put something in puts the server right
-	// about roots.
-	rootsTurn chan struct{}
-	greeted   atomic.Bool // the server has had the time to ask as it starts
 	// turn has capacity 1: who has put something in may set the upstream's log
 	// level.
 	turn chan struct{}
 
 	// mu guards the fields below. It is held for map work only, and may be held
-	// when calls.mu, out.mu or a call's mu is taken.
+	// when roots.mu, calls.mu, out.mu or a call's mu is taken.
 	mu    sync.Mutex
 	level spec.LogLevel // the upstream's; empty if never set
 
@@ -45,29 +39,18 @@ type session struct {
 	haunted   time.Time             // until then a question may be a cancelled call's
 	tasks     map[string]*taskRun   // under way, by their ids
 	visits    map[*visitWatch]struct{}
-
-	rootsFor   *call       // whose caller the next roots/list is for
-	rootsOpen  int         // open questions about roots that belong to no call that was sent
-	rootsStale bool        // the server was answered provisionally
-	rootsOf    *rootsOwner // whose roots the server has; nil if it was never given any
-	rootsNews  bool        // the next roots/list asks for what is known
-
-	opened    time.Time // when the handshake was done
-	greeting  bool      // greet waits for the server
-	rootsBusy int       // open questions about roots
-	rootsDone time.Time // when the last of them ended
 }
 
-func newSession(opts *Options, watch func() *watch) *session {
+func newSession(opts *Options, watch func() *watch, roots profileRoots, declaresRoots bool) *session {
 	s := &session{
 		watch:     watch,
 		turn:      make(chan struct{}, 1),
-		rootsTurn: make(chan struct{}, 1),
 		questions: make(map[wire.ID]*question),
 		tasks:     make(map[string]*taskRun),
 		visits:    make(map[*visitWatch]struct{}),
 	}
 	s.wireSession = newWireSession(opts, s)
+	s.roots = newRoots(s.wireSession, roots, declaresRoots)
 	s.polls = newPoller(s)
 	return s
 }

@@ -63,7 +63,7 @@ func (c *call) frame(req *mcp.Request) []byte {
 
 // prepare does what must be done before the server hears of a client's request.
 func (s *session) prepare(ctx context.Context, c *call) error {
-	err := s.refreshRoots(ctx, c)
+	err := s.roots.refresh(ctx, c)
 	if err == nil {
 		err = s.raiseLevel(ctx, c)
 	}

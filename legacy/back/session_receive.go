@@ -131,7 +131,7 @@ func (s *session) changed(kind fanout.Kind, m *wire.Message) {
 	}
 	if !told && kind != fanout.ResourceUpdated {
 		// Nobody was promised to hear of it, but what is kept of the list is old.
-		topic := fanout.Topic{Scope: s.roots.scope, Kind: kind}
+		topic := fanout.Topic{Scope: s.roots.profile.scope, Kind: kind}
 		s.opts.Changes.Publish(fanout.Event{Topic: topic, Meta: foreignMeta(meta)})
 	}
 }

@@ -1,0 +1,42 @@
+package back
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// profileRoots is the last answer to roots/list of a profile that has one client, for all
+// its sessions. Safe for concurrent use.
+type profileRoots struct {
+	b     *Back
+	scope string
+	lane  bool // the session is not the profile's first
+}
+
+func (p profileRoots) last() json.RawMessage {
+	p.b.mu.Lock()
+	defer p.b.mu.Unlock()
+	r, _ := p.b.roots.Get(p.scope)
+	return r
+}
+
+// put keeps an answer and announces a changed one to the other sessions of the
+// profile.
+func (p profileRoots) put(from *roots, answer json.RawMessage) {
+	if !p.b.opts.OneClient {
+		return
+	}
+	answer = bytes.Clone(answer)
+	p.b.mu.Lock()
+	before, _ := p.b.roots.Get(p.scope)
+	p.b.roots.Add(p.scope, answer)
+	p.b.mu.Unlock()
+	if before == nil || bytes.Equal(before, answer) {
+		return
+	}
+	for _, s := range p.b.pool.sessions(p.scope) {
+		if s.roots != from && s.roots.declared {
+			s.roots.tell()
+		}
+	}
+}

@@ -22,7 +22,7 @@ type scheduled struct {
 }
 
 // playSchedule has a server run a few calls that ask, at random moments, one
-// question after another or two on one breath, of clients that answer, or leave,
+// question after another or two in one burst, of clients that answer, or leave,
 // at random moments. The server and the clients check that no question and no
 // answer went astray.
 func playSchedule(t *testing.T, seed uint64, n *scheduled) {
@@ -52,7 +52,7 @@ func playSchedule(t *testing.T, seed uint64, n *scheduled) {
 				params := fmt.Sprintf(`{"message":%q}`, c.who())
 				var replies []<-chan wire.Message
 				for range 1 + roll(5)/4 {
-					nap(breath / 4)
+					nap(burstWindow / 4)
 					n.asked.Add(1)
 					_, reply := c.pose("elicitation/create", params)
 					replies = append(replies, reply)
@@ -115,7 +115,7 @@ func TestM2L20RandomSchedules(t *testing.T) {
 	}
 }
 
-// A call that is asked on one breath is asked all of it, though it waits already.
+// A call that is asked in one burst is asked all of it, though it waits already.
 func TestM2L20QuestionsOnOneBreath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newAsker(t, Options{}, func(a *asker) {
@@ -209,7 +209,7 @@ func TestM2L20AParkedCallLetsTheNextRun(t *testing.T) {
 		if parked != 5*time.Second {
 			t.Errorf("the parked call ended after %v, want its answer delivered at once", parked)
 		}
-		if next != 10*time.Second+breath {
+		if next != 10*time.Second+burstWindow {
 			t.Errorf("the next call ended after %v, want it to run meanwhile", next)
 		}
 	})
@@ -294,7 +294,7 @@ func TestM2L20QuestionsOfCancelledCalls(t *testing.T) {
 				if c.who() == "leaves" {
 					c.elicit() // parks, and lets the other run
 					<-c.cancelled
-					time.Sleep(hauntTime / 2)
+					time.Sleep(cancelGrace / 2)
 					heard = c.elicit()
 					return said("nobody hears it")
 				}

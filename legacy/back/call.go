@@ -48,13 +48,13 @@ type noteQueue struct {
 
 // asking is what is known of the questions that a call's server may have.
 type asking struct {
-	open    int       // questions that are with the caller
-	waits   int       // of these, those that the server is taken to wait for
-	last    time.Time // when the last of them came
-	sent    bool      // the server may have heard of the call
-	strayed bool      // the server may still be at work on it though nobody waits
-	named   bool      // its questions name it: those that don't are not its own
-	missing []byte    // the capability that a refused question needed; nil if none was
+	open     int       // questions that are with the caller
+	waits    int       // of these, those that the server is taken to wait for
+	last     time.Time // when the last of them came
+	sent     bool      // the server may have heard of the call
+	orphaned bool      // the server may still be at work on it though nobody waits
+	named    bool      // its questions name it: those that don't are not its own
+	missing  []byte    // the capability that a refused question needed; nil if none was
 }
 
 // newCall returns a request of a client that is yet to begin.
@@ -264,17 +264,17 @@ func (c *call) hasLeft() bool {
 	return c.asking.sent
 }
 
-// stray says that nobody waits for the call any more, and the server may not know.
-func (c *call) stray() {
+// orphan says that nobody waits for the call any more, and the server may not know.
+func (c *call) orphan() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asking.strayed = true
+	c.asking.orphaned = true
 }
 
-func (c *call) hasStrayed() bool {
+func (c *call) isOrphaned() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.asking.strayed
+	return c.asking.orphaned
 }
 
 // beingAsked reports whether a question is with the caller.
@@ -286,7 +286,7 @@ func (c *call) beingAsked() bool {
 
 // mayHaveAsked reports whether the call can be that of a question which came at a
 // time and was not answered yet: unless it has ended, or has asked since, or waits
-// for the answer to an earlier question. What comes on one breath is not told
+// for the answer to an earlier question. What comes in one burst is not told
 // apart.
 func (c *call) mayHaveAsked(came time.Time) bool {
 	switch c.stage() {
@@ -295,7 +295,7 @@ func (c *call) mayHaveAsked(came time.Time) bool {
 	case atRest:
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return came.Sub(c.asking.last).Abs() <= breath
+		return came.Sub(c.asking.last).Abs() <= burstWindow
 	}
 	return true
 }

@@ -15,10 +15,9 @@ type callTable struct {
 
 	// mu guards the fields below. It is held for map work only, and may be held when
 	// a call's mu is taken.
-	mu      sync.Mutex
-	byID    map[int64]*wireCall
-	err     error         // why no more may be added
-	changed chan struct{} // see changes; nil if nobody waits
+	mu   sync.Mutex
+	byID map[int64]*wireCall
+	err  error // why no more may be added
 }
 
 // add takes c in and gives it an id. The error is that of end.
@@ -38,7 +37,6 @@ func (t *callTable) remove(c *wireCall) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.byID, c.id)
-	t.changeLocked()
 }
 
 // find returns the request in flight with an id that the server wrote, or nil.
@@ -92,30 +90,5 @@ func (t *callTable) each(f func(*wireCall)) {
 	defer t.mu.Unlock()
 	for _, c := range t.byID {
 		f(c)
-	}
-}
-
-// changes returns a channel that is closed when a request ends, or its caller is
-// asked, or was.
-func (t *callTable) changes() <-chan struct{} {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.changed == nil {
-		t.changed = make(chan struct{})
-	}
-	return t.changed
-}
-
-// change closes the channel of changes.
-func (t *callTable) change() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.changeLocked()
-}
-
-func (t *callTable) changeLocked() {
-	if t.changed != nil {
-		close(t.changed)
-		t.changed = nil
 	}
 }

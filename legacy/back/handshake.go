@@ -59,7 +59,7 @@ func (b *Back) openOver(ctx context.Context, p mcp.Profile, connect connector) (
 	if b.endpoint != nil {
 		s.calls.ids = &b.endpoint.ids
 	}
-	s.onAmbiguous = func() { b.lanes.ambiguous(scope) }
+	s.inputs.onAmbiguous = func() { b.lanes.ambiguous(scope) }
 	s.tools = b.toolbox(scope)
 	if err := connect(ctx, s.wireSession); err != nil {
 		return nil, err

@@ -57,9 +57,9 @@ func parking(t *testing.T, b *Back, n int) {
 	left := func() (n int) {
 		for _, s := range b.pool.sessions("test/1") {
 			s.calls.each(func(*wireCall) { n++ })
-			s.mu.Lock()
-			n += len(s.questions)
-			s.mu.Unlock()
+			s.inputs.mu.Lock()
+			n += len(s.inputs.pending)
+			s.inputs.mu.Unlock()
 		}
 		return n
 	}

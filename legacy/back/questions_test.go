@@ -117,7 +117,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newAsker(t, Options{}, func(a *asker) {
 			a.call = func(c *askerCall) string {
-				for range maxQuestions {
+				for range maxInputs {
 					c.pose("elicitation/create", `{"message":"more"}`)
 				}
 				m := c.elicit()

@@ -128,16 +128,16 @@ func (r *roots) begin() {
 
 // claim returns the call that a roots/list belongs to, nil for none, and whether that is
 // known.
-func (r *roots) claim(q *question) (c *call, told bool) {
+func (r *roots) claim(p *pendingInput) (c *call, told bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case r.news:
 		r.news = false // it asks because another session's client has answered
-		q.news = true
+		p.news = true
 		return nil, true
 	case r.awaited != nil:
-		r.countLocked(q)
+		r.countLocked(p)
 		return r.awaited, true
 	}
 	return nil, false
@@ -145,26 +145,26 @@ func (r *roots) claim(q *question) (c *call, told bool) {
 
 // owe notes that the server gets a provisional answer: the next call is to put it right. A
 // further lane of a profile whose client has answered is content with that.
-func (r *roots) owe(q *question) {
+func (r *roots) owe(p *pendingInput) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.countLocked(q)
+	r.countLocked(p)
 	r.stale = r.declared && !(r.profile.lane && r.profile.last() != nil)
 }
 
-func (r *roots) countLocked(q *question) {
-	q.counted = true
+func (r *roots) countLocked(p *pendingInput) {
+	p.counted = true
 	r.open++
 	r.changed.fire()
 }
 
 // end forgets a roots/list.
-func (r *roots) end(q *question) {
+func (r *roots) end(p *pendingInput) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.busy--
 	r.last = time.Now()
-	if q.counted {
+	if p.counted {
 		r.open--
 		r.changed.fire()
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -123,25 +122,15 @@ func (s *session) exchange(ctx context.Context, c *call, frame []byte) (answer, 
 	if !ok {
 		return a, s.abandon(ctx, c, err)
 	}
+	defer s.inputs.changed.fire()
 	return s.finish(&c.wireCall, a), nil
 }
 
 // abandon gives up on a client's call, as that of a wireSession does.
 func (s *session) abandon(ctx context.Context, c *call, err error) error {
 	if mayBeRunning(ctx, err) {
-		s.haunt(c) // before others see that it is gone
+		s.inputs.noteCancelled(c) // before others see that it is gone
 	}
+	defer s.inputs.changed.fire()
 	return s.wireSession.abandon(ctx, &c.wireCall, err)
-}
-
-// haunt notes that a call was cancelled which may still be heard: the server may
-// not know yet.
-func (s *session) haunt(c *call) {
-	if !c.mayBeAsked {
-		return
-	}
-	c.stray()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.haunted = time.Now().Add(hauntTime)
 }

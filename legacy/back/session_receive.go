@@ -29,7 +29,7 @@ func (s *session) missed() { s.watch().gap() }
 func (s *session) question(ctx context.Context, m *wire.Message, from *call) {
 	switch m.Method {
 	case spec.MethodRootsList, spec.MethodElicit, spec.MethodSample:
-		s.inquire(ctx, m, from)
+		s.inputs.receive(ctx, m, from)
 	case spec.MethodPing:
 		s.sendLater(ctx, wire.AppendResult(nil, m.ID, []byte("{}"), nil))
 	default:
@@ -53,7 +53,7 @@ func (s *session) notification(ctx context.Context, m *wire.Message, on *wireCal
 	case spec.NotifyResourceUpdated:
 		s.changed(fanout.ResourceUpdated, m)
 	case spec.NotifyCancelled:
-		s.withdraw(m)
+		s.inputs.withdraw(m)
 	case spec.NotifyElicitationComplete:
 		s.visited(m)
 	case notifyTaskStatus:

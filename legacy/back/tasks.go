@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -47,6 +48,40 @@ type taskRun struct {
 	told  time.Time // when the caller last heard of the task
 }
 
+// A taskTable holds the tasks of a session that are under way. Safe for concurrent use.
+type taskTable struct {
+	mu   sync.Mutex // guards byID; a leaf
+	byID map[string]*taskRun
+}
+
+func (t *taskTable) add(r *taskRun) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.byID[r.id] = r
+}
+
+func (t *taskTable) remove(r *taskRun) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byID[r.id] == r {
+		delete(t.byID, r.id)
+	}
+}
+
+func (t *taskTable) find(id string) *taskRun {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.byID[id]
+}
+
+// callOf returns the client's call that runs as a task, or nil.
+func (t *taskTable) callOf(id string) *call {
+	if r := t.find(id); r != nil {
+		return r.c
+	}
+	return nil
+}
+
 // A taskState is what a server says of a task.
 type taskState struct {
 	status, message, updated string
@@ -83,11 +118,12 @@ func (s *session) runTask(ctx context.Context, req *mcp.Request, c *call) (answe
 	defer c.cancel(nil)
 	result, err := s.perform(ctx, req, c)
 	if err != nil && ctx.Err() != nil {
-		s.haunt(c)
+		s.inputs.noteCancelled(c)
 	}
 	c.settle(answer{})
 	c.end()
 	s.calls.remove(&c.wireCall)
+	s.inputs.changed.fire()
 	var we *wire.Error
 	if errors.As(err, &we) {
 		return answer{err: we}, nil
@@ -111,7 +147,7 @@ func (s *session) perform(ctx context.Context, req *mcp.Request, c *call) (json.
 	if r == nil {
 		return created, nil // it ran the tool at once
 	}
-	defer s.disown(r)
+	defer s.tasks.remove(r)
 	c.name()
 	c.freeLane()
 	result, err := r.await(ctx)
@@ -131,26 +167,14 @@ func (s *session) adopt(c *call, task []byte) *taskRun {
 		return nil
 	}
 	r := &taskRun{s: s, c: c, id: id, state: readTask(task), poke: make(chan struct{}, 1)}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.tasks[id] = r
+	s.tasks.add(r)
 	return r
-}
-
-func (s *session) disown(r *taskRun) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.tasks[r.id] == r {
-		delete(s.tasks, r.id)
-	}
 }
 
 // taskStatus takes notifications/tasks/status: a reason to look.
 func (s *session) taskStatus(m *wire.Message) {
 	id, _ := wire.GetString(m.Params, "taskId")
-	s.mu.Lock()
-	r := s.tasks[id]
-	s.mu.Unlock()
+	r := s.tasks.find(id)
 	if r == nil {
 		s.drop("task status")
 		return

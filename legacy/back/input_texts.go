@@ -1,0 +1,62 @@
+package back
+
+import (
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// undeclared is why p is refused for want of a capability of the client's.
+func (p *pendingInput) undeclared(need []byte) error {
+	return wire.Errorf(spec.CodeInvalidRequest, "%s: the client did not declare %s", p.m.Method, need)
+}
+
+// related returns an answer that names the task of its request.
+//
+// Spec: 2025-11-25, basic/utilities/tasks, Related Task Metadata.
+func (p *pendingInput) related(result []byte) []byte {
+	if p.task == "" {
+		return result
+	}
+	task := wire.AppendEdited(nil, nil, wire.Edit{Name: "taskId", Value: wire.Quote(p.task)})
+	meta := wire.AppendEdited(nil, wire.Get(result, "_meta"), wire.Edit{Name: metaRelatedTask, Value: task})
+	return wire.AppendEdited(nil, result, wire.Edit{Name: "_meta", Value: meta})
+}
+
+// inputParams returns the params of a server's request as modern clients know them.
+func inputParams(capabilities, params []byte) []byte {
+	if params == nil {
+		return nil
+	}
+	edits := []wire.Edit{{Name: "task"}, {Name: "elicitationId"}}
+	if meta := wire.Get(params, "_meta"); wire.IsObject(meta) {
+		meta = wire.AppendEdited(nil, meta, wire.Edit{Name: spec.MetaProgressToken}, wire.Edit{Name: metaRelatedTask})
+		if emptyObject(meta) {
+			meta = nil
+		}
+		edits = append(edits, wire.Edit{Name: "_meta", Value: meta})
+	}
+	if !mcp.Declares(wire.Get(capabilities, "sampling"), "context") {
+		edits = append(edits, wire.Edit{Name: "includeContext"})
+	}
+	return wire.AppendEdited(nil, params, edits...)
+}
+
+// legacyResponse returns a client's answer as a revision knows it. Before 2025-11-25 a
+// sampled message had one block of content.
+func legacyResponse(r spec.Revision, method string, a mcp.InputResponse) mcp.InputResponse {
+	content := wire.Get(a.Result, "content")
+	if method != spec.MethodSample || !wire.IsArray(content) || r >= spec.Rev20251125 {
+		return a
+	}
+	var blocks [][]byte
+	for e := range wire.Elements(content) {
+		blocks = append(blocks, e)
+	}
+	if len(blocks) != 1 {
+		return mcp.InputResponse{Err: wire.Errorf(spec.CodeInternal,
+			"the client's message has %d blocks of content, revision %s knows messages of one", len(blocks), r)}
+	}
+	a.Result = wire.AppendEdited(nil, a.Result, wire.Edit{Name: "content", Value: blocks[0]})
+	return a
+}

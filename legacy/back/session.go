@@ -2,11 +2,9 @@ package back
 
 import (
 	"context"
-	"sync"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -23,28 +21,19 @@ type session struct {
 	roots  *roots
 	inputs *inputs
 	tasks  taskTable
-
-	// turn has capacity 1: who has put something in may set the upstream's log
-	// level.
-	turn chan struct{}
-
-	// mu guards the fields below. It is held for map work only, and may be held
-	// when roots.mu, calls.mu, out.mu or a call's mu is taken.
-	mu     sync.Mutex
-	level  spec.LogLevel // the upstream's; empty if never set
-	visits map[*visitWatch]struct{}
+	level  logLevel
+	visits visitWatches
 }
 
 func newSession(opts *Options, watch func() *watch, roots profileRoots, declaresRoots bool) *session {
 	s := &session{
-		watch:  watch,
-		turn:   make(chan struct{}, 1),
-		tasks:  taskTable{byID: make(map[string]*taskRun)},
-		visits: make(map[*visitWatch]struct{}),
+		watch: watch,
+		tasks: taskTable{byID: make(map[string]*taskRun)},
 	}
 	s.wireSession = newWireSession(opts, s)
 	s.roots = newRoots(s.wireSession, roots, declaresRoots)
 	s.inputs = &inputs{s: s.wireSession, server: &s.negotiated, roots: s.roots, tasks: &s.tasks, pending: make(map[wire.ID]*pendingInput)}
+	s.level = logLevel{s: s.wireSession, turn: make(chan struct{}, 1)}
 	s.polls = newPoller(s)
 	return s
 }

@@ -63,8 +63,8 @@ func (c *call) frame(req *mcp.Request) []byte {
 // prepare does what must be done before the server hears of a client's request.
 func (s *session) prepare(ctx context.Context, c *call) error {
 	err := s.roots.refresh(ctx, c)
-	if err == nil {
-		err = s.raiseLevel(ctx, c)
+	if err == nil && s.caps.Logging {
+		err = s.level.raise(ctx, c)
 	}
 	if err != nil {
 		return &failure{cause: err, fate: notSent}

@@ -55,7 +55,9 @@ func (s *session) notification(ctx context.Context, m *wire.Message, on *wireCal
 	case spec.NotifyCancelled:
 		s.inputs.withdraw(m)
 	case spec.NotifyElicitationComplete:
-		s.visited(m)
+		if id, _ := wire.GetString(m.Params, "elicitationId"); !s.visits.complete(id) {
+			s.drop("unknown visit")
+		}
 	case notifyTaskStatus:
 		s.taskStatus(m)
 	default:
@@ -96,6 +98,27 @@ func (s *session) logMessage(ctx context.Context, m *wire.Message, on *wireCall,
 		return
 	}
 	s.tell(ctx, c, from, m.Method, m.Params)
+}
+
+// soleCall returns the client's request to which a message belongs that names none:
+// the only one that the server has been sent. There is none where there are several,
+// nor while the server may be speaking of the session itself.
+func (s *session) soleCall() *call {
+	if s.roots.isSettling() {
+		return nil
+	}
+	var sole *call
+	several := false
+	s.calls.each(func(c *wireCall) {
+		if host := clientCall(c); host != nil && host.hasLeft() {
+			several = several || sole != nil
+			sole = host
+		}
+	})
+	if several {
+		return nil
+	}
+	return sole
 }
 
 // tell hands a notification to a call. On the call's own stream this is its

@@ -64,13 +64,13 @@ func (v *visitRounds) hold(s *session, lane int, release func()) {
 	}
 	v.held = append(v.held, h)
 	if v.watch != nil {
-		s.expectVisits(v.watch)
+		s.visits.add(v.watch)
 	}
 }
 
 func (v *visitRounds) end() {
 	for _, h := range v.held {
-		h.forgetVisits(v.watch)
+		h.visits.remove(v.watch)
 		h.release()
 	}
 }
@@ -109,8 +109,8 @@ func (v *visitRounds) expect(all []visit) {
 	v.demand, v.watch = all, newVisitWatch(all)
 	v.done = v.watch.done
 	for _, h := range v.held {
-		h.forgetVisits(former)
-		h.expectVisits(v.watch)
+		h.visits.remove(former)
+		h.visits.add(v.watch)
 	}
 }
 

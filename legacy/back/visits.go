@@ -96,32 +96,34 @@ func (w *visitWatch) complete(id string) bool {
 	return true
 }
 
-// expectVisits has a watch hear what the server says of visits.
-func (s *session) expectVisits(w *visitWatch) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.visits[w] = struct{}{}
+// visitWatches are those that hear what the server of a session says of visits. Safe for
+// concurrent use; the zero value is ready to use.
+type visitWatches struct {
+	mu  sync.Mutex // guards all; a leaf
+	all []*visitWatch
 }
 
-func (s *session) forgetVisits(w *visitWatch) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.visits, w)
+func (v *visitWatches) add(w *visitWatch) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.all = append(v.all, w)
 }
 
-// visited takes notifications/elicitation/complete.
-func (s *session) visited(m *wire.Message) {
-	id, _ := wire.GetString(m.Params, "elicitationId")
-	s.mu.Lock()
-	watches := slices.Collect(maps.Keys(s.visits))
-	s.mu.Unlock()
-	known := false
-	for _, w := range watches {
+func (v *visitWatches) remove(w *visitWatch) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.all = slices.DeleteFunc(v.all, func(x *visitWatch) bool { return x == w })
+}
+
+// complete takes the word that a visit is done. It reports whether somebody waits for it.
+func (v *visitWatches) complete(id string) (known bool) {
+	v.mu.Lock()
+	all := slices.Clone(v.all)
+	v.mu.Unlock()
+	for _, w := range all {
 		known = w.complete(id) || known
 	}
-	if !known {
-		s.drop("unknown visit")
-	}
+	return known
 }
 
 // lacking is what a client is told whose request failed because it can't be

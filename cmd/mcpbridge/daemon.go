@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -48,6 +47,7 @@ type daemon struct {
 func (d *daemon) run(ctx context.Context) error {
 	boundMemory(d.config, mostMemory, d.environ)
 	defer runtime.KeepAlive(roomForGarbage(d.config.Limits.Memory, d.environ))
+	defer releaseMemory(d.environ)()
 	d.guard = guard.New(d.log)
 	defer d.guard.Close() // after all that it minds
 	if err := d.open(ctx); err != nil {
@@ -131,10 +131,7 @@ func guarded(h http.Handler, hosts gateway.Hosts) http.Handler {
 
 // roomForGarbage returns a ballast, or nil where the user tunes the collector.
 func roomForGarbage(memory int64, environ []string) *gateway.Ballast {
-	tuned := func(entry string) bool {
-		return strings.HasPrefix(entry, "GOGC=") || strings.HasPrefix(entry, "GOMEMLIMIT=")
-	}
-	if slices.ContainsFunc(environ, tuned) {
+	if slices.ContainsFunc(environ, tunesCollector) {
 		return nil
 	}
 	return gateway.NewBallast(memory)

@@ -168,6 +168,7 @@ func (w *wrapping) run(ctx context.Context, server string) error {
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
+	defer releaseMemory(w.environ)()
 
 	conn, err := w.open()
 	if err != nil {

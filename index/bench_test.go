@@ -24,7 +24,7 @@ func BenchmarkAppendSubscribers(b *testing.B) {
 	}
 }
 
-// BenchmarkJoinLeave adds one subscriber to a key that has n, and takes it away.
+// BenchmarkJoinLeave adds one subscriber to a key that has n, and removes it.
 func BenchmarkJoinLeave(b *testing.B) {
 	for _, n := range []int{1, 100, 10_000} {
 		b.Run(fmt.Sprintf("subs=%d", n), func(b *testing.B) {
@@ -54,7 +54,7 @@ func BenchmarkPrune(b *testing.B) {
 	}
 }
 
-// BenchmarkEvent is the look-up that each event costs, among few URIs and among
+// BenchmarkEvent measures the look-up that each event needs, among few URIs and among
 // many, in the index and in a plain map.
 func BenchmarkEvent(b *testing.B) {
 	for _, n := range []int{10, million} {
@@ -76,10 +76,9 @@ func BenchmarkEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkLookupRatio compares the look-up of an event's subscribers with what a
-// program would do that had one plain map and no reverse direction. Both are asked
-// for the same URIs, in turns, and the best turn of each counts: noise on the
-// machine only ever adds time.
+// BenchmarkLookupRatio compares the look-up of an event's subscribers with that in a
+// plain map without a reverse direction. It looks up the same URIs in both, in turns, and
+// takes the best turn of each, because noise on the machine only adds time.
 func BenchmarkLookupRatio(b *testing.B) {
 	x := fill(makeURIs(million), makeSubscribers(perKey), func(uri string) string { return uri })
 	plain, asked, dst := x.Snapshot(), randomURIs(100_000, million), make([]*subscriber, 0, perKey)
@@ -98,7 +97,7 @@ func BenchmarkLookupRatio(b *testing.B) {
 		best[0] = min(best[0], timed(indexed))
 		best[1] = min(best[1], timed(mapped))
 	}
-	b.ReportMetric(0, "ns/op") // of both together: it says nothing
+	b.ReportMetric(0, "ns/op") // it would be the sum of both
 	b.ReportMetric(float64(best[0])/float64(best[1]), "ratio")
 	b.ReportMetric(2, "at-most")
 }

@@ -23,8 +23,8 @@ type topic struct {
 
 type subscriber struct{ _ [64]byte }
 
-// What costs most is that each subscriber has a set of its own, and that keys are
-// as wide as the gateway's.
+// The worst case: no two subscribers have the same set of keys, and the keys are as wide
+// as the gateway's.
 func TestBytesPerPair(t *testing.T) {
 	t.Run("many subscribers, wide keys", func(t *testing.T) {
 		checkBytes(t, makeSubscribers(manyURIs/10), func(uri string) topic { return topic{"notebook#4f1c", 4, uri} })
@@ -34,9 +34,8 @@ func TestBytesPerPair(t *testing.T) {
 	})
 }
 
-// checkBytes measures all that the index allocates for its keys. The strings and
-// the subscribers themselves exist before, and are not counted: in the gateway,
-// too, they belong to the streams.
+// checkBytes measures what the index allocates for its keys. It does not count the
+// strings and the subscribers: as in the gateway, the streams own them.
 func checkBytes[K comparable](t *testing.T, subs []*subscriber, key func(string) K) {
 	t.Helper()
 	uris := makeURIs(manyURIs)
@@ -81,8 +80,8 @@ func makeURIs(n int) []string {
 	return uris
 }
 
-// randomURIs returns count of the first n URIs. They are built anew, as those
-// that come off the wire are, so that a comparison has to read both strings.
+// randomURIs returns count of the first n URIs. They are new strings, like those of
+// incoming messages, so that a comparison has to read both strings.
 func randomURIs(count, n int) []string {
 	r := rand.New(rand.NewPCG(1, 2))
 	uris := make([]string, count)

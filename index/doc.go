@@ -1,15 +1,14 @@
-// Package index answers one question fast: which subscribers asked to hear
-// about this topic? And its inverse, which topics does this subscriber hold?
+// Package index answers two questions fast: which subscribers does
+// a topic have, and to which topics does a subscriber subscribe?
 //
-// The model is a set of (key, subscriber) pairs that can be entered from both
-// ends. Whoever adds the first pair of a key is told so, and so is whoever
-// removes the last one: that is where an upstream subscription begins and ends.
-// Concurrent calls may act on those answers in another order than they got
-// them, so a caller that keeps something equal to the index takes them as a
-// cue to compare, and asks [Index.Has].
+// The model is a set of (key, subscriber) pairs with a look-up from either side. A call
+// that adds the first pair of a key, or removes its last one, reports that: an upstream
+// subscription begins or ends there. Concurrent callers may act on these reports in
+// another order than the index made them. A caller that keeps other state in step with
+// the index therefore treats a report as a reason to call [Index.Has] and compare.
 //
-// Keys are compared with ==, so URIs match byte for byte: the specification
-// defines no normalization, and a bridge that invents one would deliver
-// updates nobody asked for. The package does no I/O, starts no goroutines, and
-// knows nothing of eras, sessions or servers.
+// Keys are compared with ==, so URIs match byte for byte. The specification defines no
+// normalization, and a bridge that invents one would deliver updates that no client
+// subscribed to. The package does no I/O, starts no goroutines, and does not know eras,
+// sessions or servers.
 package index

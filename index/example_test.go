@@ -12,9 +12,9 @@ func ExampleIndex() {
 	fmt.Println("first:", x.Subscribe("note://todo", "ada"))
 	fmt.Println("first:", x.Subscribe("note://todo", "bob"))
 
-	who := x.AppendSubscribers(nil, "note://todo")
-	slices.Sort(who)
-	fmt.Println(who)
+	subs := x.AppendSubscribers(nil, "note://todo")
+	slices.Sort(subs)
+	fmt.Println(subs)
 
 	fmt.Println("last:", x.Unsubscribe("note://todo", "ada"))
 	fmt.Println("last:", x.Unsubscribe("note://todo", "bob"))

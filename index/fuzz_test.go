@@ -10,8 +10,8 @@ import (
 // Few, so that lists and chains form.
 const modelKeys, modelSubs = 12, 9
 
-// model is the naive index: for each key a set of subscribers, searched for
-// everything else.
+// model is a naive index: a set of subscribers for each key, and a search for everything
+// else.
 type model [modelKeys]uint16
 
 func (m *model) has(key, sub byte) bool { return m[key]>>sub&1 != 0 }

@@ -5,12 +5,12 @@ import (
 	"math/bits"
 )
 
-// DefaultShards is how many independently locked parts an [Index] has unless
-// told otherwise: enough that a few dozen CPUs rarely meet, and few enough that
-// a subscriber of one key doesn't notice them in Prune.
+// DefaultShards is the number of independently locked parts of an [Index] unless Options
+// sets another. It is high enough that a few dozen CPUs rarely contend for one lock, and
+// low enough that Prune stays cheap for a subscriber of one key.
 const DefaultShards = 64
 
-// maxShards bounds what Options may ask for: every shard is visited by Prune.
+// maxShards bounds Options.Shards, because Prune visits every shard.
 const maxShards = 1 << 16
 
 // Options configures an [Index]. The zero value is ready to use.
@@ -20,14 +20,13 @@ type Options struct {
 	Shards int
 }
 
-// An Index is a set of pairs of a key and a subscriber, entered from either
-// end. All methods may be called concurrently.
+// An Index is a set of pairs of a key and a subscriber, with a look-up from either side.
+// All methods may be called concurrently.
 //
-// Subscribe, Unsubscribe, Has and Contains take constant time however many
-// subscribers a key has and however many keys a subscriber has. The index keeps
-// the key that the first Subscribe named, and its strings with it, until the
-// key's last subscriber has gone: a string cut out of a larger buffer should be
-// cloned first.
+// Subscribe, Unsubscribe, Has and Contains take constant time, whatever the number of
+// subscribers per key and of keys per subscriber. The index keeps the key of the first
+// Subscribe, including its strings, until the key's last subscriber is removed. Clone a
+// string that is part of a larger buffer before you pass it.
 //
 // Keys and subscribers must equal themselves (a floating-point NaN does not).
 type Index[K, S comparable] struct {
@@ -51,10 +50,9 @@ func New[K, S comparable](opts Options) *Index[K, S] {
 	}
 }
 
-// Subscribe adds the pair of key and sub, and reports whether it is the first
-// of its key. Adding a pair that is there already changes nothing and reports
-// false; whether a pair was added at all is for the owner of sub to ask
-// Contains, before.
+// Subscribe adds the pair of key and sub, and reports whether it is the first of its key.
+// If the pair exists, Subscribe changes nothing and reports false. The owner of sub can
+// call Contains first to learn whether the pair exists.
 func (x *Index[K, S]) Subscribe(key K, sub S) (first bool) {
 	sh := x.shard(key)
 	sh.mu.Lock()
@@ -62,9 +60,8 @@ func (x *Index[K, S]) Subscribe(key K, sub S) (first bool) {
 	return sh.addLocked(key, sub)
 }
 
-// Unsubscribe removes the pair of key and sub, and reports whether it was the
-// last of its key. Removing a pair that is not there changes nothing and
-// reports false.
+// Unsubscribe removes the pair of key and sub, and reports whether it was the last of its
+// key. If there is no such pair, Unsubscribe changes nothing and reports false.
 func (x *Index[K, S]) Unsubscribe(key K, sub S) (last bool) {
 	sh := x.shard(key)
 	sh.mu.Lock()
@@ -72,20 +69,19 @@ func (x *Index[K, S]) Unsubscribe(key K, sub S) (last bool) {
 	return sh.removeLocked(key, sub)
 }
 
-// Released is a key that a pruned subscriber held.
+// Released is a key from which Prune removed a subscriber.
 type Released[K comparable] struct {
 	Key  K
 	Last bool // the subscriber was the key's last
 }
 
-// Prune removes every pair of sub and returns the keys it held, in no
-// particular order. It takes time in proportion to these and to the number of
-// shards, whatever else the index holds.
+// Prune removes every pair of sub and returns its keys in no particular order. It takes
+// time in proportion to the number of these keys and of shards, independently of the size
+// of the index.
 //
-// Prune is atomic for each key, not for all of them: a Subscribe of the same
-// subscriber that runs meanwhile may be kept or released. To leave nothing
-// behind, the subscriber's owner lets its last Subscribe return before it
-// prunes.
+// Prune is atomic for each key, not across keys: the pair of a concurrent Subscribe with
+// the same subscriber may survive. To remove all pairs, the subscriber's owner waits
+// until its last Subscribe has returned, and then calls Prune.
 func (x *Index[K, S]) Prune(sub S) []Released[K] {
 	var released []Released[K]
 	for i := range x.shards {
@@ -103,9 +99,9 @@ func (x *Index[K, S]) AppendSubscribers(dst []S, key K) []S {
 	return append(dst, sh.keys[key].subs...)
 }
 
-// AppendKeys appends the keys that sub holds to dst, in no particular order,
-// and returns the extended slice. It allocates only to grow dst. Like Prune it
-// visits every shard, one at a time.
+// AppendKeys appends the keys of sub to dst, in no particular order, and returns the
+// extended slice. It allocates only to grow dst. Like Prune it visits every shard, one at
+// a time.
 func (x *Index[K, S]) AppendKeys(dst []K, sub S) []K {
 	for i := range x.shards {
 		dst = x.shards[i].appendKeys(dst, sub)
@@ -131,8 +127,8 @@ func (x *Index[K, S]) Contains(key K, sub S) bool {
 	return ok
 }
 
-// Len returns the number of keys that have a subscriber, and the number of
-// pairs. It visits every shard, one at a time, and counts nothing one by one.
+// Len returns the number of keys that have a subscriber, and the number of pairs. It
+// visits every shard, one at a time, but not the pairs.
 func (x *Index[K, S]) Len() (keys, pairs int) {
 	for i := range x.shards {
 		sh := &x.shards[i]
@@ -144,9 +140,9 @@ func (x *Index[K, S]) Len() (keys, pairs int) {
 	return keys, pairs
 }
 
-// Snapshot returns a copy of the index, for people and tests: each key that has
-// subscribers, with these in no particular order. Shards are copied one after
-// the other, so that the copy is exact for each key, not across keys.
+// Snapshot returns a copy of the index for display and tests: each key that has
+// subscribers, with its subscribers in no particular order. Snapshot copies one shard
+// after the other, so the copy is consistent for each key, but not across keys.
 func (x *Index[K, S]) Snapshot() map[K][]S {
 	keys, _ := x.Len()
 	all := make(map[K][]S, keys)
@@ -156,7 +152,7 @@ func (x *Index[K, S]) Snapshot() map[K][]S {
 	return all
 }
 
-// shard returns the part of the index that holds every pair of key.
+// shard returns the shard that holds every pair of key.
 func (x *Index[K, S]) shard(key K) *shard[K, S] {
 	return &x.shards[maphash.Comparable(x.seed, key)&x.mask]
 }

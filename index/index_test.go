@@ -88,7 +88,7 @@ func TestM2L36PruneLeavesNothing(t *testing.T) {
 	checkEmpty(t, x)
 }
 
-// A hot key and a subscriber of everything are where a list would be searched.
+// A key with many subscribers, and a subscriber of all keys: neither may be searched.
 func TestHotKeyAndGreedySubscriber(t *testing.T) {
 	const n = 10_000
 	x := New[string, int](Options{})
@@ -174,7 +174,7 @@ func TestOptionsShards(t *testing.T) {
 	}
 }
 
-// A URI is read off the wire anew for each subscriber; only one copy may stay.
+// Each subscription arrives with its own copy of the URI; the index may keep one only.
 func TestKeyBytesAreHeldOnce(t *testing.T) {
 	x := New[string, int](Options{Shards: 1})
 	for i := range 3 {
@@ -188,9 +188,9 @@ func TestKeyBytesAreHeldOnce(t *testing.T) {
 	}
 }
 
-// Every goroutine owns its subscribers and fights over the keys. The answers
-// first and last must alternate per key over the whole run, which shows in
-// their sums, and at the end neither direction may hold anything.
+// Every goroutine has subscribers of its own, and all share the keys. The reports first
+// and last of a key must alternate, which their sums show, and at the end both directions
+// must be empty.
 func TestM2L34ConcurrentUse(t *testing.T) {
 	const goroutines, rounds, keys = 8, 3_000, 7
 	x := New[int, int](Options{Shards: 2})

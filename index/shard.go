@@ -6,11 +6,11 @@ import (
 )
 
 const (
-	// none ends a chain of links. No key has this number.
+	// none marks the end of a chain of links. No key has this number.
 	none = ^uint32(0)
 
-	// keepNumbers is how many keys or subscribers an emptied shard may have had
-	// at once for its storage to be kept. Maps never shrink by themselves.
+	// keepNumbers is the largest number of keys or subscribers that an empty shard may
+	// have had at once and still keep its storage. Go maps never shrink.
 	keepNumbers = 1024
 
 	// keepList is the capacity up to which a key's list is never shrunk.
@@ -21,19 +21,18 @@ const (
 // pair are in the same shard and change under the same lock, so that no race
 // can leave one of them stale.
 //
-// From a key, its subscribers are a plain list: the look-up for an event is one
-// map access and one copy. From a subscriber, its keys are a chain through
-// links, which holds one entry per pair: where the subscriber is in the key's
-// list, and which keys come before and after it in the subscriber's chain. So a
-// pair is removed without a search in either direction, and what it costs
-// beside the list is one entry of a map without pointers, which the garbage
-// collector doesn't scan.
+// The subscribers of a key are a list, so the look-up for an event is one map access and
+// one copy. The keys of a subscriber are a doubly linked chain. The map links has one
+// entry per pair: the subscriber's position in the key's list, and the previous and next
+// key in the subscriber's chain. Removing a pair therefore needs no search in either
+// direction. Besides the list, a pair costs one entry of a map without pointers, which
+// the garbage collector doesn't scan.
 type shard[K, S comparable] struct {
-	// mu guards the fields below, for map work only. No other lock is taken
-	// while it is held. The maps are nil until first needed.
+	// mu guards the fields below, and is held for map operations only. A goroutine that
+	// holds it takes no other lock. The maps are nil until the first use.
 	mu    sync.RWMutex
-	keys  map[K]audience[S]
-	subs  map[S]holding
+	keys  map[K]keyEntry[S]
+	subs  map[S]subEntry
 	links map[pair]link
 
 	names      []K // by key number; the zero K where the number is free
@@ -41,14 +40,14 @@ type shard[K, S comparable] struct {
 	subNumbers numbers
 }
 
-// An audience is what a shard knows of a key.
-type audience[S comparable] struct {
+// A keyEntry holds the subscribers of a key.
+type keyEntry[S comparable] struct {
 	subs   []S // never empty
 	number uint32
 }
 
-// A holding is what a shard knows of a subscriber.
-type holding struct {
+// A subEntry holds where the chain of a subscriber begins.
+type subEntry struct {
 	number uint32
 	head   uint32 // the key at which the chain begins, never none
 }
@@ -56,7 +55,7 @@ type holding struct {
 // A pair names a key and a subscriber by their numbers in the shard.
 type pair struct{ key, sub uint32 }
 
-// A link is a pair's place in both directions.
+// A link holds the positions of a pair in the key's list and in the subscriber's chain.
 type link struct {
 	at         uint32 // position in the key's list
 	prev, next uint32 // neighbouring keys in the subscriber's chain, or none
@@ -73,24 +72,24 @@ func (s *shard[K, S]) addLocked(key K, sub S) (first bool) {
 		a.number = s.nameLocked(key)
 	}
 	if !ok {
-		h = holding{number: s.subNumbers.take(), head: none}
+		h = subEntry{number: s.subNumbers.take(), head: none}
 	}
 	s.links[pair{a.number, h.number}] = link{at: uint32(len(a.subs)), prev: none, next: h.head}
 	s.relinkLocked(pair{h.head, h.number}, func(l *link) { l.prev = a.number })
 	h.head = a.number
 	a.subs = append(a.subs, sub)
 	s.subs[sub] = h
-	// Assigning to a string key replaces the map's own copy of it. Under the name
-	// that is kept already, its bytes are held once, not once in each place.
+	// An assignment to a map entry replaces the map's copy of a string key. Use the
+	// string in names, so that its bytes are kept once, not twice.
 	s.keys[s.names[a.number]] = a
 	return !known
 }
 
-// nameLocked gives a number to a key that has none.
+// nameLocked assigns a number to a new key.
 func (s *shard[K, S]) nameLocked(key K) uint32 {
 	if s.keys == nil {
-		s.keys = make(map[K]audience[S])
-		s.subs = make(map[S]holding)
+		s.keys = make(map[K]keyEntry[S])
+		s.subs = make(map[S]subEntry)
 		s.links = make(map[pair]link)
 	}
 	n := s.keyNumbers.take()
@@ -102,7 +101,7 @@ func (s *shard[K, S]) nameLocked(key K) uint32 {
 	return n
 }
 
-// findLocked returns the numbers of a pair, if it is there.
+// findLocked returns the numbers of a pair, if the pair exists.
 func (s *shard[K, S]) findLocked(key K, sub S) (pair, bool) {
 	a, ok := s.keys[key]
 	if !ok {
@@ -145,8 +144,8 @@ func (s *shard[K, S]) removeLocked(key K, sub S) (last bool) {
 	return last
 }
 
-// unlistLocked takes a pair out of links and out of its key's list, and reports
-// whether the list ended with it. The subscriber's chain is the caller's work.
+// unlistLocked removes a pair from links and from its key's list, and reports whether the
+// list is empty then. The caller updates the subscriber's chain.
 func (s *shard[K, S]) unlistLocked(p pair, at uint32) (last bool) {
 	delete(s.links, p)
 	key := s.names[p.key]
@@ -163,13 +162,13 @@ func (s *shard[K, S]) unlistLocked(p pair, at uint32) (last bool) {
 		a.subs[at] = moved
 		s.relinkLocked(pair{p.key, s.subs[moved].number}, func(l *link) { l.at = at })
 	}
-	clear(a.subs[end:]) // drop what a pointer there would keep alive
+	clear(a.subs[end:]) // let the garbage collector free what it points to
 	a.subs = shrink(a.subs[:end])
 	s.keys[key] = a
 	return false
 }
 
-// relinkLocked changes the link of p, if there is such a pair.
+// relinkLocked changes the link of p, unless p.key is none.
 func (s *shard[K, S]) relinkLocked(p pair, change func(*link)) {
 	if p.key == none {
 		return
@@ -179,7 +178,7 @@ func (s *shard[K, S]) relinkLocked(p pair, change func(*link)) {
 	s.links[p] = l
 }
 
-// prune removes every pair of sub, and appends the keys it held to dst.
+// prune removes every pair of sub, and appends its keys to dst.
 func (s *shard[K, S]) prune(dst []Released[K], sub S) []Released[K] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +198,7 @@ func (s *shard[K, S]) prune(dst []Released[K], sub S) []Released[K] {
 	return dst
 }
 
-// trimLocked gives the storage of a shard back that was large and is empty.
+// trimLocked frees the storage of an empty shard that was large.
 func (s *shard[K, S]) trimLocked() {
 	if len(s.keys) > 0 || max(s.keyNumbers.next, s.subNumbers.next) <= keepNumbers {
 		return
@@ -229,8 +228,8 @@ func (s *shard[K, S]) snapshot(into map[K][]S) {
 	}
 }
 
-// shrink returns list in half its capacity once three quarters of it are
-// unused, which costs constant time per removal in the long run.
+// shrink halves the capacity of list if three quarters of it are unused. The amortized
+// cost per removal is constant.
 func shrink[S any](list []S) []S {
 	if cap(list) <= keepList || len(list) > cap(list)/4 {
 		return list
@@ -238,9 +237,8 @@ func shrink[S any](list []S) []S {
 	return append(make([]S, 0, cap(list)/2), list...)
 }
 
-// numbers hands out numbers from zero and reuses the returned ones first, so
-// that there are never more than were in use at once. Four billion of them
-// outlast the memory of any machine.
+// numbers allocates numbers from zero and reuses returned ones first. So there are never
+// more of them than were in use at once, and memory runs out before 32 bits do.
 type numbers struct {
 	next uint32
 	free []uint32 // returned, all below next

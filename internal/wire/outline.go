@@ -102,8 +102,8 @@ func (l *list) add(name, nameEnd, value, end int) {
 	l.n++
 }
 
-// member reads the value at i for an object of which notes are taken.
-func (c *checker) member(o *notes, name, nameEnd, i int) int {
+// noted reads the value at i for an object of which notes are taken.
+func (c *checker) noted(o *notes, name, nameEnd, i int) int {
 	nulls, value := c.nulls, i
 	if o.level == 1 || i >= len(c.data) || c.data[i] != '{' {
 		i = c.value(i)

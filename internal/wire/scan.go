@@ -108,65 +108,52 @@ func (c *checker) nested(i int, o *notes) int {
 	if c.depth--; c.depth < 0 {
 		return c.fail(i, tooDeep)
 	}
-	if c.data[i] == '{' {
-		i = c.object(i+1, o)
-	} else {
-		i = c.array(i + 1)
-	}
+	end := c.data[i] + 2 // the bracket that closes it, in ASCII
+	i = c.items(i+1, end, o)
 	c.depth++
 	return i
 }
 
-func (c *checker) object(i int, o *notes) int {
-	if i = c.space(i); i < len(c.data) && c.data[i] == '}' {
+// items reads the members of an object or the elements of an array, up to the
+// bracket that closes it.
+func (c *checker) items(i int, end byte, o *notes) int {
+	if i = c.space(i); i < len(c.data) && c.data[i] == end {
 		return i + 1
 	}
 	for c.err == nil {
-		if i >= len(c.data) || c.data[i] != '"' {
-			return c.fail(i, "want a member name")
-		}
-		name, nameEnd := i, c.str(i)
-		if i = c.space(nameEnd); i >= len(c.data) || c.data[i] != ':' {
-			return c.fail(i, "want a colon")
-		}
-		if i = c.space(i + 1); o == nil {
-			i = c.value(i)
+		if end == '}' {
+			i = c.member(i, o)
 		} else {
-			i = c.member(o, name, nameEnd, i)
+			i = c.value(i)
 		}
 		if i = c.space(i); i >= len(c.data) {
 			break
 		}
 		switch c.data[i] {
-		case '}':
+		case end:
 			return i + 1
 		case ',':
 			i = c.space(i + 1)
 		default:
-			return c.fail(i, "want a comma or }")
+			return c.fail(i, "want a comma or "+string(rune(end)))
 		}
 	}
-	return c.fail(len(c.data), "object without end")
+	return c.fail(len(c.data), "object or array without end")
 }
 
-func (c *checker) array(i int) int {
-	if i = c.space(i); i < len(c.data) && c.data[i] == ']' {
-		return i + 1
+// member reads the member of an object at i, and notes where it stands unless o is nil.
+func (c *checker) member(i int, o *notes) int {
+	if i >= len(c.data) || c.data[i] != '"' {
+		return c.fail(i, "want a member name")
 	}
-	for c.err == nil {
-		if i = c.space(c.value(i)); i >= len(c.data) {
-			break
-		}
-		switch c.data[i] {
-		case ']':
-			return i + 1
-		case ',':
-			i = c.space(i + 1)
-		default:
-			return c.fail(i, "want a comma or ]")
-		}
+	name, nameEnd := i, c.str(i)
+	if i = c.space(nameEnd); i >= len(c.data) || c.data[i] != ':' {
+		return c.fail(i, "want a colon")
 	}
-	return c.fail(len(c.data), "array without end")
+	if i = c.space(i + 1); o != nil {
+		return c.noted(o, name, nameEnd, i)
+	}
+	return c.value(i)
 }
 
 func (c *checker) literal(i int, word string) int {
@@ -220,9 +207,11 @@ func (c *checker) strictStr(i int) int {
 		case b == '"':
 			return i + 1
 		case b == '\\':
-			if i = c.escape(i + 1); c.err != nil {
-				return i
+			end := escapeEnd(c.data, i)
+			if end < 0 {
+				return c.fail(i, "invalid escape")
 			}
+			i = end
 		case b < 0x20:
 			return c.fail(i, "control character in a string")
 		default:
@@ -233,24 +222,6 @@ func (c *checker) strictStr(i int) int {
 			i += n
 		}
 	}
-}
-
-func (c *checker) escape(i int) int {
-	if i >= len(c.data) {
-		return c.fail(i, "string without end")
-	}
-	switch c.data[i] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return i + 1
-	case 'u':
-		for n := 1; n <= 4; n++ {
-			if i+n >= len(c.data) || !isHex(c.data[i+n]) {
-				return c.fail(i+n, "want four hexadecimal digits")
-			}
-		}
-		return i + 5
-	}
-	return c.fail(i, "unknown escape")
 }
 
 func isHex(b byte) bool {

@@ -31,8 +31,8 @@ func AppendResult(dst []byte, id ID, result, extra []byte) []byte {
 	return appendExtra(dst, extra)
 }
 
-// AppendError appends a failed response; a zero id is written as null, which
-// JSON-RPC demands where the id could not be read.
+// AppendError appends an error response. It writes a zero id as null, as JSON-RPC
+// requires if the id could not be read.
 func AppendError(dst []byte, id ID, e *Error) []byte {
 	dst = append(append(dst, version...), `,"id":`...)
 	dst = append(id.Append(dst), `,"error":{"code":`...)
@@ -56,11 +56,11 @@ func appendExtra(dst, extra []byte) []byte {
 	return append(dst, '}')
 }
 
-// CloseArray ends an array whose elements each have a comma behind them.
+// CloseArray ends an array whose elements are each followed by a comma.
 func CloseArray(dst []byte) []byte { return append(bytes.TrimSuffix(dst, []byte(",")), ']') }
 
-// AppendWithoutNulls appends an object without those of the named members that are
-// null; anything else it appends as it is.
+// AppendWithoutNulls appends an object without those of the named members that are null.
+// It appends any other value unchanged.
 func AppendWithoutNulls(dst, object []byte, names []string) []byte {
 	if !bytes.Contains(object, []byte("null")) || !IsObject(object) {
 		return append(dst, object...)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// resultOf returns a response whose result holds so many bytes of text: lines of
-// a log, with the quotes and line ends that make a scanner stop.
+// resultOf returns a response whose result has size bytes of text: lines of a log, with
+// quotes and line ends, at which a scanner stops.
 func resultOf(size int) []byte {
 	const line = `2025-11-25T10:00:00Z INFO request served path="/srv/notes/today.md" took=12ms` + "\n"
 	text := strings.Repeat(line, size/len(line)+1)[:size]
@@ -17,7 +17,7 @@ func resultOf(size int) []byte {
 
 var sizes = []int{100, 64 << 10, 1 << 20}
 
-// BenchmarkParseResult reads what a server answers, as a back does.
+// BenchmarkParseResult parses a server's response, as a back does.
 func BenchmarkParseResult(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprintf("bytes=%d", n), func(b *testing.B) {
@@ -33,7 +33,7 @@ func BenchmarkParseResult(b *testing.B) {
 	}
 }
 
-// BenchmarkParseRequest reads what a modern client sends, as the front does.
+// BenchmarkParseRequest parses a modern client's request, as the front does.
 func BenchmarkParseRequest(b *testing.B) {
 	text := []byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"read","arguments":{"path":"/srv/notes/today.md","lines":100},` +
 		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`)
@@ -46,7 +46,7 @@ func BenchmarkParseRequest(b *testing.B) {
 	}
 }
 
-// BenchmarkCheck is the part of Parse that looks at every byte.
+// BenchmarkCheck measures the part of Parse that reads every byte.
 func BenchmarkCheck(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprintf("bytes=%d", n), func(b *testing.B) {
@@ -70,7 +70,7 @@ func BenchmarkMembers(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if Get(text, "absent") != nil {
-					b.Fatal("found what is not there")
+					b.Fatal("found a member that does not exist")
 				}
 			}
 		})

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// AppendCanonical appends the value in text with the members of its objects
-// sorted by name and no space between tokens, so that two texts which say the
-// same in another order become equal. Numbers and strings stay as written. The
-// text must have passed [Check].
+// AppendCanonical appends the value in text with the members of its objects sorted by
+// name and without space between tokens, so that two texts that differ in order and space
+// only become equal. Numbers and strings stay as written. The text must have passed
+// [Check].
 func AppendCanonical(dst, text []byte) []byte {
 	text = text[skipSpace(text, 0):]
 	switch {
@@ -42,7 +42,7 @@ func appendSorted(dst, text []byte) []byte {
 	return closeList(dst, '}')
 }
 
-// closeList puts the closing bracket in the place of the last comma.
+// closeList replaces the last comma, if any, by the closing bracket.
 func closeList(dst []byte, bracket byte) []byte {
 	if dst[len(dst)-1] == ',' {
 		dst = dst[:len(dst)-1]

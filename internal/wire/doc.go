@@ -1,11 +1,11 @@
-// Package wire reads and writes JSON-RPC 2.0 envelopes without retyping what
-// they carry.
+// Package wire reads and writes JSON-RPC 2.0 envelopes without changing the bytes they
+// carry.
 //
-// It answers two questions: is this text one well-formed message, and which
-// bytes of it are the id, the method, the params, the result? Ids, params and
-// results stay the bytes the peer wrote, so numbers keep every digit, members
-// their order, and members nobody here knows survive. A text is checked once,
-// by [Check] or [Parse]; everything else in the package trusts that it was.
+// It answers two questions: is this text one well-formed message, and which bytes of it
+// are the id, the method, the params and the result? Ids, params and results stay as the
+// peer wrote them: numbers keep every digit, objects keep the order of their members, and
+// unknown members are kept. [Check] or [Parse] checks a text once; all other functions of
+// the package rely on that.
 //
-// The package refuses to know methods, eras and transports.
+// The package does not know methods, eras or transports.
 package wire

@@ -9,15 +9,15 @@ import (
 // JSON-RPC, does not allow null.
 var ErrBadID = errors.New("id is neither a string nor a number")
 
-// An ID is a JSON-RPC id, exactly as it was written: 1, "1" and
-// 9007199254740993 are three different ids and keep every digit. IDs are
-// comparable. The zero ID stands for an absent one.
+// An ID is a JSON-RPC id, exactly as it was written: 1, "1" and 9007199254740993 are
+// three different ids, and no digit is lost. IDs are comparable. The zero ID means that
+// there is no id.
 type ID struct {
 	text string
 }
 
-// ParseID returns the id that the JSON in text says, or [ErrBadID]. The text must
-// have passed [Check].
+// ParseID returns the id whose JSON is text, or [ErrBadID]. The text must have passed
+// [Check].
 func ParseID(text []byte) (ID, error) {
 	if len(text) == 0 {
 		return ID{}, ErrBadID
@@ -56,8 +56,8 @@ func (id ID) Append(dst []byte) []byte {
 	return append(dst, id.text...)
 }
 
-// Int returns the id as a number if it is an integer that fits, which every id
-// that [NumberID] made does.
+// Int returns the id as a number if it is an integer that fits in an int64, as every id
+// from [NumberID] does.
 func (id ID) Int() (int64, bool) {
 	n, err := strconv.ParseInt(id.text, 10, 64)
 	return n, err == nil

@@ -2,9 +2,9 @@ package wire
 
 import "bytes"
 
-// LeadingID returns the id that stands in the first bytes of a response, or of a
-// request, if its members before the result or the params tell. start is cut off
-// somewhere, and not checked.
+// LeadingID returns the id of a response or a request from the first bytes of the
+// message. It finds the id only if it precedes the result or the params. start may end
+// anywhere and need not be valid JSON.
 func LeadingID(start []byte) (id ID, isRequest bool) {
 	for cut := len(start); cut > 0; cut-- {
 		if start[cut-1] != ',' {
@@ -21,7 +21,7 @@ func LeadingID(start []byte) (id ID, isRequest bool) {
 		case bytes.HasPrefix(rest, []byte(`"result"`)), bytes.HasPrefix(rest, []byte(`"error"`)):
 			return id, false
 		}
-		return ID{}, false // a member that comes later may say that it is a request
+		return ID{}, false // a later member may show that it is a request
 	}
 	return ID{}, false
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// A Kind tells what a message is.
+// A Kind is the kind of a message.
 type Kind uint8
 
 // The kinds of message.
@@ -16,9 +16,10 @@ const (
 	Response
 )
 
-// A Message is one JSON-RPC message. Its texts alias what it was parsed from.
+// A Message is one JSON-RPC message. Its byte slices alias the text from which it was
+// parsed.
 type Message struct {
-	ID     ID     // zero for a notification, and for an error that answers nobody
+	ID     ID     // zero for a notification, and for an error without a request
 	Method string // empty for a response
 
 	Params json.RawMessage // an object, or nil if absent
@@ -26,21 +27,21 @@ type Message struct {
 	Result json.RawMessage // nil unless the response is a success
 	Error  *Error          // nil unless the response is a failure
 
-	// Extra holds the members that JSON-RPC does not name, as they were written,
-	// joined by commas: "a":1,"b":2. They survive the trip.
+	// Extra holds the members that JSON-RPC does not define, as they were written, joined
+	// by commas: "a":1,"b":2. They are forwarded.
 	Extra []byte
 
-	// Outline is that of Params or Result where it spares a walk worth mentioning;
-	// nil for a small message.
+	// Outline describes Params or Result, so that a large object is scanned only once. It
+	// is nil for a small message.
 	Outline *Outline
 
-	// Text is what was parsed; nil for a Message made otherwise.
+	// Text is the parsed text; nil if the Message was not made by Parse.
 	Text []byte
 
-	nullID bool // "id": null was written
+	nullID bool // the message has "id": null
 }
 
-// Kind tells what m is.
+// Kind returns the kind of m.
 func (m *Message) Kind() Kind {
 	switch {
 	case m.Method == "":
@@ -65,7 +66,7 @@ func Errorf(code int64, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// An EnvelopeError says that a text is JSON but not a JSON-RPC message that MCP
+// An EnvelopeError reports that a text is JSON, but not a JSON-RPC message that MCP
 // allows.
 type EnvelopeError struct {
 	Reason string
@@ -77,32 +78,32 @@ func invalid(format string, args ...any) error {
 	return &EnvelopeError{fmt.Sprintf(format, args...)}
 }
 
-// Options bound what Parse accepts.
+// Options set the limits of Parse.
 type Options struct {
 	// MaxDepth bounds nesting; zero means [DefaultMaxDepth].
 	MaxDepth int
-	// UniqueParams refuses duplicate member names in params and in params._meta
-	// too, not in the envelope alone. Fronts set it: what they check and what the
-	// upstream acts on must be the same member.
+	// UniqueParams makes Parse refuse duplicate member names in params and params._meta,
+	// not only in the envelope. Fronts set it: the member they check and the member the
+	// upstream server uses must be the same.
 	UniqueParams bool
 }
 
-// Parse reads one message. It returns a [*SyntaxError] if data is not strict
-// JSON, and an [*EnvelopeError] if it is not a message; with the latter the
-// Message holds the id and the method as far as they could be read, so that the
-// answer can carry them. A batch is an EnvelopeError: see [IsArray].
+// Parse reads one message. It returns a [*SyntaxError] if data is not strict JSON, and an
+// [*EnvelopeError] if it is not a message. With an EnvelopeError, the Message holds the
+// id and the method if they could be read, for use in the error response. A batch is an
+// EnvelopeError: see [IsArray].
 func Parse(data []byte, opts Options) (Message, error) {
 	var m Message
 	p := parsers.Get().(*parser)
 	err := m.parse(p, data, opts)
-	*p = parser{} // it must not keep data
+	*p = parser{} // so that the pool does not keep data alive
 	parsers.Put(p)
 	return m, err
 }
 
-// Salvage returns the id and the method of a message that Parse has refused, as far as
-// they can be told: of one that is JSON but for what is in its strings, or that is
-// no message for another reason than these two. Nothing else in it is to be used.
+// Salvage returns the id and the method of a message that Parse has refused, if they can
+// be read. It accepts invalid UTF-8 and control characters in strings, and any error in
+// other members of the envelope. Use nothing else of such a message.
 func Salvage(data []byte) (id ID, method string) {
 	c := checker{data: data, depth: DefaultMaxDepth, anyString: true}
 	if c.text(nil) != nil || !IsObject(data) {
@@ -118,11 +119,11 @@ func Salvage(data []byte) (id ID, method string) {
 	return id, method
 }
 
-// A parser is what Parse works with. It is too large for the stack of a goroutine
-// that parses once and then serves a stream for hours.
+// A parser is the state of Parse. It comes from a pool, because it would enlarge the
+// stack of a goroutine that parses one message and then serves a stream for hours.
 type parser struct {
 	checker
-	notes
+	recorder
 	envelope Outline
 }
 
@@ -133,13 +134,13 @@ func (m *Message) parse(p *parser, data []byte, opts Options) error {
 	if p.depth <= 0 {
 		p.depth = DefaultMaxDepth
 	}
-	if err := p.text(&p.notes); err != nil {
+	if err := p.text(&p.recorder); err != nil {
 		return err
 	}
 	if !IsObject(data) {
 		return invalid("want one object")
 	}
-	p.envelope.fill(data, 0, &p.of[0])
+	p.envelope.fill(data, 0, &p.levels[0])
 	if err := p.envelope.checkUnique(data); err != nil {
 		return invalid("%v", err)
 	}
@@ -190,7 +191,7 @@ func (m *Message) fill(data []byte, envelope *Outline) error {
 	return first
 }
 
-// checkShape holds the members against each other.
+// checkShape checks which members occur together.
 func (m *Message) checkShape(version []byte) error {
 	switch {
 	case string(version) != `"2.0"`:
@@ -211,8 +212,8 @@ func (m *Message) checkShape(version []byte) error {
 	return nil
 }
 
-// setID takes null for absent: JSON-RPC answers so what it could not read. That
-// it stands nowhere else is checkShape's to say.
+// setID treats null as absent: JSON-RPC has a null id in the error response to a request
+// that could not be read. checkShape refuses null elsewhere.
 func (m *Message) setID(v []byte) error {
 	if m.nullID = IsNull(v); m.nullID {
 		return nil

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// A Key is the name of a member as it was written, quotes and escapes included.
+// A Key is the name of a member as it was written, with its quotes and escapes.
 type Key []byte
 
-// Is reports whether the key spells name. Names are case-sensitive.
+// Is reports whether the key means name. Names are case-sensitive.
 func (k Key) Is(name string) bool {
 	if len(k) <= len(name)+2 { // escapes only make a name longer
 		return len(k) == len(name)+2 && string(k[1:len(k)-1]) == name && bytes.IndexByte(k, '\\') < 0
@@ -19,12 +19,12 @@ func (k Key) Is(name string) bool {
 	return bytes.IndexByte(k, '\\') >= 0 && k.String() == name
 }
 
-// String returns the name without quotes, its escapes resolved.
+// String returns the name without quotes and escapes.
 func (k Key) String() string { return Unquote(k) }
 
-// Members iterates over the members of the object in text, in order, as they
-// were written; over none if text is no object. The text must have passed
-// [Check]. Keys and values alias it.
+// Members iterates over the members of the object in text, in order and as written. There
+// are none if text is not an object. The text must have passed [Check]. Keys and values
+// alias it.
 func Members(text []byte) iter.Seq2[Key, []byte] {
 	return func(yield func(Key, []byte) bool) {
 		i := skipSpace(text, 0)
@@ -47,8 +47,8 @@ func Members(text []byte) iter.Seq2[Key, []byte] {
 	}
 }
 
-// Elements iterates over the elements of the array in text; over none if text is
-// no array. The text must have passed [Check]. Elements alias it.
+// Elements iterates over the elements of the array in text. There are none if text is not
+// an array. The text must have passed [Check]. Elements alias it.
 func Elements(text []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		i := skipSpace(text, 0)
@@ -68,9 +68,8 @@ func Elements(text []byte) iter.Seq[[]byte] {
 	}
 }
 
-// Get returns the value of the first member called name of the object in text,
-// or nil if there is none or text is no object. The text must have passed
-// [Check].
+// Get returns the value of the first member called name of the object in text, or nil if
+// there is none or text is not an object. The text must have passed [Check].
 func Get(text []byte, name string) []byte {
 	for k, v := range Members(text) {
 		if k.Is(name) {
@@ -89,19 +88,18 @@ func GetString(text []byte, name string) (string, bool) {
 	return Unquote(v), true
 }
 
-// An Edit sets one member of an object, or removes it where Value is nil.
+// An Edit sets one member of an object, or removes it if Value is nil.
 type Edit struct {
 	Name  string
 	Value []byte // JSON
 }
 
-// AppendEdited appends to dst the object in text with edits applied, and returns
-// the extended slice. Members keep their order and their bytes; edits that set a
-// member which is not there add it at the end, in the order given. The text must
-// have passed [Check]; where it is empty or no object an empty object stands for
-// it.
+// AppendEdited appends to dst the object in text with edits applied, and returns the
+// extended slice. Members keep their order and their bytes. An edit of a missing member
+// adds it at the end, in the order given. The text must have passed [Check]. A text that
+// is empty or not an object counts as an empty object.
 func AppendEdited(dst, text []byte, edits ...Edit) []byte {
-	var doneBits uint64 // edits applied to a member that was there
+	var doneBits uint64 // edits applied to an existing member
 	dst = append(dst, '{')
 	for k, v := range Members(text) {
 		if i := find(edits, k); i >= 0 {
@@ -132,10 +130,9 @@ func find(edits []Edit, k Key) int {
 	return -1
 }
 
-// CheckUnique returns an error that names the first member name which stands
-// twice in the object in text. Two parties that pick different ones of two
-// members would disagree about what was asked. The text must have passed
-// [Check].
+// CheckUnique returns an error that names the first duplicate member name of the object
+// in text. Of two members with one name, two programs may use different ones and so
+// disagree about the request. The text must have passed [Check].
 func CheckUnique(text []byte) error {
 	var all names
 	for k := range Members(text) {
@@ -146,14 +143,14 @@ func CheckUnique(text []byte) error {
 	return nil
 }
 
-// names are those of an object so far.
+// names holds the member names of an object read so far.
 type names struct {
 	n    int
 	few  [8]Key
-	many map[string]bool // nil while few has room
+	many map[string]bool // nil while few suffices
 }
 
-// add returns an error if k is there already.
+// add returns an error if k is a duplicate.
 func (s *names) add(k Key) error {
 	if s.many != nil || s.n == len(s.few) {
 		return s.addMany(k)
@@ -189,7 +186,7 @@ func escaped(a, b Key) bool {
 
 func duplicate(k Key) error { return fmt.Errorf("duplicate member %s", []byte(k)) }
 
-// Unquote returns what the JSON string in text says, or "" if text is no string.
+// Unquote returns the value of the JSON string in text, or "" if text is not a string.
 // The text must have passed [Check].
 func Unquote(text []byte) string {
 	if len(text) < 2 || text[0] != '"' {
@@ -198,7 +195,7 @@ func Unquote(text []byte) string {
 	if bytes.IndexByte(text, '\\') < 0 {
 		return string(text[1 : len(text)-1])
 	}
-	return unescape(bytes.Clone(text)) // a copy, or all texts that are looked into would be on the heap
+	return unescape(bytes.Clone(text)) // a copy, so that text does not escape to the heap
 }
 
 func unescape(text []byte) string {
@@ -209,9 +206,9 @@ func unescape(text []byte) string {
 	return s
 }
 
-// AppendString appends s as a JSON string. What is not UTF-8 in s is replaced.
+// AppendString appends s as a JSON string. It replaces invalid UTF-8 in s.
 func AppendString(dst []byte, s string) []byte {
-	if plain([]byte(s), 0) == len(s) {
+	if skipPlain([]byte(s), 0) == len(s) {
 		dst = append(append(dst, '"'), s...)
 		return append(dst, '"')
 	}
@@ -245,7 +242,7 @@ func begins(text []byte, b byte) bool {
 	return i < len(text) && text[i] == b
 }
 
-// skipValue returns the offset behind the value at i, in text that Check passed.
+// skipValue returns the offset after the value at i, in text that has passed Check.
 func skipValue(text []byte, i int) int {
 	if i >= len(text) {
 		return i
@@ -266,7 +263,8 @@ func skipValue(text []byte, i int) int {
 	return i
 }
 
-// skipNested counts brackets; those inside strings are stepped over.
+// skipNested returns the offset after the object or array at i. It counts brackets
+// outside strings.
 func skipNested(text []byte, i int) int {
 	for depth := 0; i < len(text); {
 		switch text[i] {
@@ -285,19 +283,19 @@ func skipNested(text []byte, i int) int {
 	return i
 }
 
-// skipString returns the offset behind the string whose opening quote is at open.
-// From one place that needs a closer look to the next it takes the way of skim.
+// skipString returns the offset after the string whose opening quote is at open.
+// skipToQuote takes it past long stretches without the end.
 func skipString(text []byte, open int) int {
 	for i := open + 1; i < len(text); {
-		near := text[i:min(i+skimmed, len(text))]
+		near := text[i:min(i+stride, len(text))]
 		n := bytes.IndexByte(near, '"')
 		if n < 0 {
 			i += len(near)
 		} else if i += n + 1; !isEscaped(text, open+1, i-1) {
 			return i
 		}
-		if len(text)-i >= skimmed {
-			i = skim(text, i)
+		if len(text)-i >= stride {
+			i = skipToQuote(text, i)
 		}
 	}
 	return len(text)

@@ -6,29 +6,29 @@ import (
 	"math"
 )
 
-// maxOutline is how many members an outline takes: as many as results and params
-// have that are not maps.
+// maxOutline is the largest number of members in an outline. Results and params have no
+// more, except for those that are maps.
 const maxOutline = 8
 
-// minOutline is how long a message must be for an outline to be worth keeping: a
-// small one is walked as quickly as an outline is allocated.
+// minOutline is the length of a message from which on Parse keeps an outline. To scan a
+// shorter one takes no longer than to allocate an outline.
 const minOutline = 1 << 10
 
-// An Outline is what [Parse] found out about an object in passing, so that nobody
-// has to walk a large one again. It stands for the very bytes that were parsed:
-// asked about any other text, a copy included, it says what the package's functions
-// of the same names say. The zero Outline and nil know nothing.
+// An Outline holds the member positions of an object that [Parse] has read, so that a
+// large object is not scanned again. It applies to the parsed bytes themselves. For any
+// other text, even an equal copy, its methods scan the text, as the package's functions
+// of the same names do. The zero Outline and nil apply to no text.
 type Outline struct {
 	text    []byte
 	nonNull bool // no value in text is null, at any depth
-	known   bool // at and n are all members
+	known   bool // at[:n] has all members
 	n       int
-	at      [maxOutline]place
+	at      [maxOutline]memberSpan
 }
 
-// A place is where a member stands, in offsets from the beginning of its object.
+// A memberSpan is the position of a member, in offsets from the beginning of its object.
 // Texts beyond 4 GiB have no outlines.
-type place struct{ name, nameEnd, value, end uint32 }
+type memberSpan struct{ name, nameEnd, value, end uint32 }
 
 // Members is [Members] of text.
 func (o *Outline) Members(text []byte) iter.Seq2[Key, []byte] {
@@ -81,52 +81,53 @@ func (o *Outline) isOf(text []byte) bool {
 	return o != nil && len(text) > 0 && len(text) == len(o.text) && &text[0] == &o.text[0]
 }
 
-// notes are what a checker takes down: of the envelope, at level 0, and of each of
-// its members that is an object, at level 1.
-type notes struct {
-	level int
-	of    [2]list
-	body  Outline // of params or result
+// A recorder holds the member positions that a checker has found: of the envelope, at
+// level 0, and of the envelope's member that was read last, at level 1.
+type recorder struct {
+	level  int
+	levels [2]memberList
+	body   Outline // of params or result
 }
 
-// A list is an object's members. Their offsets are from the beginning of the text.
-type list struct {
+// A memberList has the members of an object. Their offsets are from the beginning of the
+// text.
+type memberList struct {
 	n  int // those beyond maxOutline are not in at
-	at [maxOutline]place
+	at [maxOutline]memberSpan
 }
 
-func (l *list) add(name, nameEnd, value, end int) {
+func (l *memberList) add(name, nameEnd, value, end int) {
 	if l.n < maxOutline {
-		l.at[l.n] = place{uint32(name), uint32(nameEnd), uint32(value), uint32(end)}
+		l.at[l.n] = memberSpan{uint32(name), uint32(nameEnd), uint32(value), uint32(end)}
 	}
 	l.n++
 }
 
-// noted reads the value at i for an object of which notes are taken.
-func (c *checker) noted(o *notes, name, nameEnd, i int) int {
+// recordMember reads the value at i and records the position of its member.
+func (c *checker) recordMember(rec *recorder, name, nameEnd, i int) int {
 	nulls, value := c.nulls, i
-	if o.level == 1 || i >= len(c.data) || c.data[i] != '{' {
+	if rec.level == 1 || i >= len(c.data) || c.data[i] != '{' {
 		i = c.value(i)
-		o.of[o.level].add(name, nameEnd, value, i)
+		rec.levels[rec.level].add(name, nameEnd, value, i)
 		return i
 	}
-	o.level, o.of[1].n = 1, 0
-	i = c.nested(i, o)
-	o.level = 0
-	o.of[0].add(name, nameEnd, value, i)
+	rec.level, rec.levels[1].n = 1, 0
+	i = c.nested(i, rec)
+	rec.level = 0
+	rec.levels[0].add(name, nameEnd, value, i)
 	if k := Key(c.data[name:nameEnd]); c.err == nil && (k.Is("result") || k.Is("params")) {
-		o.body.fill(c.data[value:i], value, &o.of[1])
-		o.body.nonNull = c.nulls == nulls
+		rec.body.fill(c.data[value:i], value, &rec.levels[1])
+		rec.body.nonNull = c.nulls == nulls
 	}
 	return i
 }
 
-// fill takes over what was noted of the object text, which begins at base.
-func (o *Outline) fill(text []byte, base int, from *list) {
+// fill copies what was recorded of the object text, which begins at base.
+func (o *Outline) fill(text []byte, base int, from *memberList) {
 	o.text, o.n = text, min(from.n, maxOutline)
 	o.known = from.n <= maxOutline && base+len(text) <= math.MaxUint32
 	off := uint32(base)
 	for i, m := range from.at[:o.n] {
-		o.at[i] = place{m.name - off, m.nameEnd - off, m.value - off, m.end - off}
+		o.at[i] = memberSpan{m.name - off, m.nameEnd - off, m.value - off, m.end - off}
 	}
 }

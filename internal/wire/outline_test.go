@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// flat is what a walk over members says, for comparison.
+// flat lists the members that Members yields, for comparison.
 func flat(text []byte, members func(func(Key, []byte) bool)) (all []string) {
 	members(func(k Key, v []byte) bool {
 		all = append(all, string(k)+":"+string(v))
@@ -18,7 +18,7 @@ func flat(text []byte, members func(func(Key, []byte) bool)) (all []string) {
 	return all
 }
 
-// sameAsWalk fails unless the outline of a message says what a walk says.
+// sameAsWalk fails unless the outline of a message has the members that Members yields.
 func sameAsWalk(t *testing.T, text []byte) {
 	t.Helper()
 	m, err := Parse(text, Options{})
@@ -38,7 +38,7 @@ func sameAsWalk(t *testing.T, text []byte) {
 	}
 }
 
-// hasNull looks at a text in another way than the package does.
+// hasNull finds nulls in another way than the package does.
 func hasNull(text []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(text))
 	for {
@@ -96,8 +96,8 @@ func TestOutlineKnowsThatThereIsNoNull(t *testing.T) {
 	}
 }
 
-// Members of a text must be those that Parse checked, never where they would be in
-// another text: whoever edits a result has the outline of what it was.
+// An outline must not be applied to another text: code that has edited a result still has
+// the outline of the original.
 func TestOutlineStandsForItsTextAlone(t *testing.T) {
 	m, err := Parse([]byte(`{"jsonrpc":"2.0","id":1,"result":{"a":1,"b":2},"x":"`+strings.Repeat("x", minOutline)+`"}`), Options{})
 	if err != nil {
@@ -123,7 +123,7 @@ func TestString(t *testing.T) {
 		{"backslash at the end", `"` + pad + `\\"`, true},
 		{"every escape", `"\"\\\/\b\f\n\r\t\u00e9\uD83D` + pad + `"`, true},
 		{"unknown escape", `"\q` + pad + `"`, false},
-		{"unknown escape behind others", `"` + pad + `\\\n` + pad + `\\\\\q"`, false},
+		{"unknown escape after others", `"` + pad + `\\\n` + pad + `\\\\\q"`, false},
 		{"escape in capitals", `"` + pad + `\N"`, false},
 		{"short unicode escape", `"\u12"`, false},
 		{"unicode escape of no digits", `"\u12g4` + pad + `"`, false},
@@ -131,17 +131,17 @@ func TestString(t *testing.T) {
 		{"line feed", "\"" + pad + "\n\"", false},
 		{"line feed in the first bytes", "\"\n" + pad + "\"", false},
 		{"escaped line feed", "\"\\\n" + pad + "\"", false},
-		{"line feed behind the last word", "\"" + pad + pad + "\x1f\"", false},
+		{"line feed after the last word", "\"" + pad + pad + "\x1f\"", false},
 		{"NUL", "\"" + pad + "\x00" + pad + "\"", false},
 		{"invalid UTF-8", "\"" + pad + "\xff" + pad + "\"", false},
 		{"overlong UTF-8", "\"\xc0\x80" + pad + "\"", false},
 		{"UTF-8 surrogate", "\"\xed\xa0\x80" + pad + "\"", false},
 		{"cut in a rune", "\"" + pad + "\xe4\xb8\"", false},
 		{"open", `"` + pad, false},
-		{"open behind an escaped quote", `"` + pad + `\"`, false},
+		{"open after an escaped quote", `"` + pad + `\"`, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			for shift := range 9 { // every place in a word
+			for shift := range 9 { // every position in a word
 				text := `{"jsonrpc":"2.0","id":1,"result":[` + strings.Repeat(" ", shift) + tt.text + `,"` + pad + `"]}`
 				if !strings.HasPrefix(tt.name, "open") {
 					text += strings.Repeat(" ", shift)
@@ -163,7 +163,7 @@ func TestParseAllocatesForTheIDAlone(t *testing.T) {
 	}
 }
 
-// FuzzParse holds the outline against a walk.
+// FuzzParse compares the outline with Members.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a\n\"b\""}],"x":null}}`,

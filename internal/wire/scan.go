@@ -8,30 +8,29 @@ import (
 	"unicode/utf8"
 )
 
-// DefaultMaxDepth is how deeply arrays and objects may nest where a limit of
-// zero is given. encoding/json, for comparison, allows 10,000.
+// DefaultMaxDepth is how deeply arrays and objects may nest if the limit is zero.
+// encoding/json, for comparison, allows 10,000.
 const DefaultMaxDepth = 128
 
-// A SyntaxError says that a text is not one strict JSON value: RFC 8259, in
-// valid UTF-8, nothing behind it, not nested too deeply.
+// A SyntaxError reports that a text is not exactly one JSON value as in RFC 8259, in
+// valid UTF-8 and not nested too deeply.
 type SyntaxError struct {
-	Offset int // of the first byte that can't stand where it is
+	Offset int // of the first invalid byte
 	Reason string
 }
 
-// tooDeep is the Reason of what nests beyond the bound.
+// tooDeep is the Reason of a text that nests more deeply than the limit.
 const tooDeep = "nested too deeply"
 
-// TooDeep reports whether the text may be JSON, and only nests too deeply.
+// TooDeep reports whether the text was refused only because it nests too deeply.
 func (e *SyntaxError) TooDeep() bool { return e.Reason == tooDeep }
 
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("invalid JSON at byte %d: %s", e.Offset, e.Reason)
 }
 
-// Check reports whether data is one strict JSON value, as a [*SyntaxError] if it
-// is not. Space around the value is allowed. maxDepth bounds nesting; zero means
-// [DefaultMaxDepth].
+// Check returns a [*SyntaxError] unless data is one strict JSON value. Space around the
+// value is allowed. maxDepth bounds nesting; zero means [DefaultMaxDepth].
 func Check(data []byte, maxDepth int) error {
 	if maxDepth <= 0 {
 		maxDepth = DefaultMaxDepth
@@ -40,30 +39,30 @@ func Check(data []byte, maxDepth int) error {
 	return c.text(nil)
 }
 
-// checker walks a text once. Its methods take the offset to begin at and return
-// the offset behind what they read; after the first failure err is set and
-// offsets mean nothing.
+// A checker scans a text once. Its methods take the offset at which to begin, and return
+// the offset after what they have read. After the first failure err is set and offsets
+// mean nothing.
 type checker struct {
 	data  []byte
 	depth int // levels left
 	err   *SyntaxError
 	nulls int // values that were null so far
 
-	anyString bool // what is in strings does not matter
+	anyString bool // accept invalid UTF-8 and control characters in strings
 }
 
-// text reads all there is, which is one value; if that is an object, o
-// takes notes of it unless o is nil.
-func (c *checker) text(o *notes) error {
+// text reads the whole text, which must be one value. If it is an object and rec is not
+// nil, rec records its members.
+func (c *checker) text(rec *recorder) error {
 	i := c.space(0)
 	if i < len(c.data) && c.data[i] == '{' {
-		i = c.nested(i, o)
+		i = c.nested(i, rec)
 	} else {
 		i = c.value(i)
 	}
 	if c.err == nil {
 		if i = c.space(i); i != len(c.data) {
-			c.fail(i, "text behind the value")
+			c.fail(i, "text after the value")
 		}
 	}
 	if c.err != nil {
@@ -83,7 +82,7 @@ func (c *checker) space(i int) int { return skipSpace(c.data, i) }
 
 func (c *checker) value(i int) int {
 	if i >= len(c.data) {
-		return c.fail(i, "text ends where a value is wanted")
+		return c.fail(i, "text ends where a value must begin")
 	}
 	switch b := c.data[i]; {
 	case b == '"':
@@ -100,29 +99,29 @@ func (c *checker) value(i int) int {
 		c.nulls++
 		return c.literal(i, "null")
 	}
-	return c.fail(i, "a value can't begin so")
+	return c.fail(i, "no value begins like this")
 }
 
 // nested reads the object or array at i.
-func (c *checker) nested(i int, o *notes) int {
+func (c *checker) nested(i int, rec *recorder) int {
 	if c.depth--; c.depth < 0 {
 		return c.fail(i, tooDeep)
 	}
 	end := c.data[i] + 2 // the bracket that closes it, in ASCII
-	i = c.items(i+1, end, o)
+	i = c.items(i+1, end, rec)
 	c.depth++
 	return i
 }
 
-// items reads the members of an object or the elements of an array, up to the
-// bracket that closes it.
-func (c *checker) items(i int, end byte, o *notes) int {
+// items reads the members of an object or the elements of an array, including the closing
+// bracket end.
+func (c *checker) items(i int, end byte, rec *recorder) int {
 	if i = c.space(i); i < len(c.data) && c.data[i] == end {
 		return i + 1
 	}
 	for c.err == nil {
 		if end == '}' {
-			i = c.member(i, o)
+			i = c.member(i, rec)
 		} else {
 			i = c.value(i)
 		}
@@ -141,8 +140,8 @@ func (c *checker) items(i int, end byte, o *notes) int {
 	return c.fail(len(c.data), "object or array without end")
 }
 
-// member reads the member of an object at i, and notes where it stands unless o is nil.
-func (c *checker) member(i int, o *notes) int {
+// member reads the object member at i, and records its position unless rec is nil.
+func (c *checker) member(i int, rec *recorder) int {
 	if i >= len(c.data) || c.data[i] != '"' {
 		return c.fail(i, "want a member name")
 	}
@@ -150,15 +149,15 @@ func (c *checker) member(i int, o *notes) int {
 	if i = c.space(nameEnd); i >= len(c.data) || c.data[i] != ':' {
 		return c.fail(i, "want a colon")
 	}
-	if i = c.space(i + 1); o != nil {
-		return c.noted(o, name, nameEnd, i)
+	if i = c.space(i + 1); rec != nil {
+		return c.recordMember(rec, name, nameEnd, i)
 	}
 	return c.value(i)
 }
 
 func (c *checker) literal(i int, word string) int {
 	if !bytes.HasPrefix(c.data[i:], []byte(word)) {
-		return c.fail(i, "a value can't begin so")
+		return c.fail(i, "no value begins like this")
 	}
 	return i + len(word)
 }
@@ -195,11 +194,11 @@ func (c *checker) digits(i int) int {
 	return i
 }
 
-// strictStr reads a string like str, byte by byte: it finds what is wrong with it, and
-// where.
+// strictStr reads a string like str, but byte by byte, and finds the position of an
+// error.
 func (c *checker) strictStr(i int) int {
 	for i++; ; {
-		i = plain(c.data, i)
+		i = skipPlain(c.data, i)
 		if i >= len(c.data) {
 			return c.fail(i, "string without end")
 		}
@@ -235,7 +234,7 @@ func skipSpace(data []byte, i int) int {
 	return i
 }
 
-// Eight copies of a byte, for looking at eight bytes at a time.
+// Eight copies of a byte, for tests of eight bytes at a time.
 const (
 	lows   = 0x0101010101010101
 	highs  = 0x8080808080808080
@@ -244,12 +243,11 @@ const (
 	spaces = 0x20 * lows
 )
 
-// plain returns the offset of the first byte at or behind i that a string can't
-// hold as it is: a quote, a backslash, a control character, or one outside
-// ASCII. Long strings dominate big results, so it takes eight bytes a step: each
-// term sets the high bit of the bytes it looks for, and only the lowest bit set
-// is relied on, since a borrow can spoil those above it.
-func plain(data []byte, i int) int {
+// skipPlain returns the offset of the first byte from i on that is a quote, a backslash,
+// a control character, or not ASCII. Most bytes of large results are in long strings, so
+// it tests eight bytes at a time. Each term sets the high bit of the bytes it looks for.
+// Only the lowest set bit is exact, because a borrow can change the bits above it.
+func skipPlain(data []byte, i int) int {
 	for ; i+8 <= len(data); i += 8 {
 		w := binary.LittleEndian.Uint64(data[i:])
 		q, s := w^quotes, w^slants

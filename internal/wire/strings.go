@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// str reads a string whose opening quote is at i. Most end within a few bytes and are
-// plain.
+// str reads a string whose opening quote is at i. Its fast path is a short string without
+// escapes.
 func (c *checker) str(i int) int {
 	if c.anyString {
 		return skipString(c.data, i)
 	}
-	near := c.data[:min(i+1+skimmed, len(c.data))]
-	at := plain(near, i+1)
+	near := c.data[:min(i+1+stride, len(c.data))]
+	at := skipPlain(near, i+1)
 	if at < len(near) && near[at] == '"' {
 		return at + 1
 	}
@@ -25,9 +25,9 @@ func (c *checker) str(i int) int {
 }
 
 // valid reports whether text is UTF-8 without control characters.
-func valid(text []byte) bool { return control(text) < 0 && utf8.Valid(text) }
+func valid(text []byte) bool { return indexControl(text) < 0 && utf8.Valid(text) }
 
-// escapeEnd returns the offset behind the escape at i, or -1 if there is none.
+// escapeEnd returns the offset after the escape at i, or -1 if it is not valid.
 func escapeEnd(text []byte, i int) int {
 	if i+1 >= len(text) {
 		return -1
@@ -43,18 +43,18 @@ func escapeEnd(text []byte, i int) int {
 	return -1
 }
 
-// skimmed is how many bytes skim and vet take at a time.
-const skimmed = 64
+// stride is how many bytes skipToQuote and skipValid test at a time.
+const stride = 64
 
-// stringEnd returns the offset behind the string that i is in, -1 if it has no end or an
-// escape that does not exist, and whether anything from i on may be a control character or
-// outside ASCII. No escape is under way at i.
+// stringEnd returns the offset after the string that contains i, or -1 if it has no end
+// or has an invalid escape. odd reports that there may be control characters or bytes
+// outside ASCII from i on. i must not be within an escape.
 func stringEnd(data []byte, i int) (end int, odd bool) {
 	for i < len(data) {
-		next, oddToo := vet(data, i)
+		next, oddToo := skipValid(data, i)
 		i, odd = next, odd || oddToo
-		for near := data[:min(i+skimmed, len(data))]; i < len(near); {
-			if i = plain(near, i); i == len(near) {
+		for near := data[:min(i+stride, len(data))]; i < len(near); {
+			if i = skipPlain(near, i); i == len(near) {
 				break
 			}
 			switch data[i] {
@@ -73,9 +73,9 @@ func stringEnd(data []byte, i int) (end int, odd bool) {
 	return -1, odd
 }
 
-// skimBytes is skim without instructions for the purpose: it goes from quote to
-// quote, past those behind one backslash.
-func skimBytes(data []byte, i int) (next int) {
+// skipToQuoteBytes is skipToQuote without vector instructions. It goes from quote to
+// quote, and passes those after a single backslash.
+func skipToQuoteBytes(data []byte, i int) (next int) {
 	for next = i; ; next++ {
 		n := bytes.IndexByte(data[next:], '"')
 		if n < 0 {
@@ -87,10 +87,11 @@ func skimBytes(data []byte, i int) (next int) {
 	}
 }
 
-// vetBytes is vet without instructions for the purpose: it goes to the next quote or
-// backslash. It looks a little ahead only, since it may be called for each escape.
-func vetBytes(data []byte, i int) (next int, odd bool) {
-	const ahead = 8 * skimmed
+// skipValidBytes is skipValid without vector instructions. It goes to the next quote or
+// backslash. It searches a few hundred bytes at a time, because it may be called for each
+// escape.
+func skipValidBytes(data []byte, i int) (next int, odd bool) {
+	const ahead = 8 * stride
 	for next = i; next < len(data); {
 		near := data[next:min(next+ahead, len(data))]
 		for _, b := range [...]byte{'"', '\\'} {
@@ -107,8 +108,8 @@ func vetBytes(data []byte, i int) (next int, odd bool) {
 	return next, odd
 }
 
-// isPlain reports whether text has neither control characters nor what is not
-// ASCII. Borrows can't spoil the answer: only a control character causes one.
+// isPlain reports whether text has only ASCII bytes and no control characters. Borrows do
+// not matter: only a control character causes one.
 func isPlain(text []byte) bool {
 	var odd uint64
 	for ; len(text) >= 32; text = text[32:] {
@@ -126,8 +127,8 @@ func isPlain(text []byte) bool {
 	return odd&highs == 0
 }
 
-// isEscaped reports whether an odd number of backslashes stands before i, none
-// of them before from.
+// isEscaped reports whether an odd number of backslashes precedes i. It does not look
+// before from.
 func isEscaped(data []byte, from, i int) bool {
 	back := i
 	for back > from && data[back-1] == '\\' {
@@ -136,8 +137,8 @@ func isEscaped(data []byte, from, i int) bool {
 	return (i-back)%2 != 0
 }
 
-// control returns the offset of the first control character in text, or -1.
-func control(text []byte) int {
+// indexControl returns the offset of the first control character in text, or -1.
+func indexControl(text []byte) int {
 	i := 0
 	for ; i+8 <= len(text); i += 8 {
 		if w := binary.LittleEndian.Uint64(text[i:]); (w-spaces)&^w&highs != 0 {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// naiveEnd returns the offset behind the string whose opening quote is at open, -1 if it
-// has none, and whether anything in it is a control character or outside ASCII.
+// naiveEnd returns the offset after the string whose opening quote is at open, or -1 if
+// it has no end, and whether it has a control character or a byte outside ASCII.
 func naiveEnd(data []byte, open int) (end int, odd bool) {
 	for i := open + 1; i < len(data); i++ {
 		switch b := data[i]; {
@@ -26,8 +26,8 @@ func naiveEnd(data []byte, open int) (end int, odd bool) {
 	return -1, odd
 }
 
-// firstBadEscape returns the offset of the first escape at or behind i that does not exist,
-// len(data) if there is none.
+// firstBadEscape returns the offset of the first invalid escape from i on, or len(data)
+// if there is none.
 func firstBadEscape(data []byte, i int) int {
 	for i < len(data) {
 		if data[i] != '\\' {
@@ -61,8 +61,7 @@ func checkEnd(t *testing.T, data []byte, open int) {
 	}
 }
 
-// What ends a string, or makes it odd, is found wherever it stands in a stretch,
-// beside whatever else.
+// The end of a string, escapes and odd bytes are found at every offset of a stride.
 func TestStringEnd(t *testing.T) {
 	for _, filler := range []string{"x", `\"`, `x\"`, `\\`, `\\\"`, "é", `abcdef\n`, `\u00e9`, `y\uD83D`} {
 		for _, special := range []string{`"`, `\"`, `\\"`, `\\\"`, "\n", "\\\n", "\x1f", "\x7f", "\x80", "é", `\`, `\\`, `\u00`, `\u"`, ""} {
@@ -87,15 +86,15 @@ func stringOf(rng *rand.Rand, parts []string) []byte {
 	return data
 }
 
-// skim and skimBytes stop at or before the end.
-func TestSkim(t *testing.T) {
+// skipToQuote and skipToQuoteBytes stop at or before the end.
+func TestSkipToQuote(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
 		data := stringOf(rng, []string{`"`, `\`, `\"`, `\\`, "\n", "\x1f", " ", "\x7f", "\x80", "\xff"})
 		if data[1] = 'x'; rng.IntN(2) == 0 {
 			data[1] = '\\'
 		}
-		for name, f := range map[string]func([]byte, int) int{"skim": skim, "skimBytes": skimBytes} {
+		for name, f := range map[string]func([]byte, int) int{"skipToQuote": skipToQuote, "skipToQuoteBytes": skipToQuoteBytes} {
 			if end, _ := naiveEnd(data, 0); end >= 0 && f(data, 2) >= end {
 				t.Fatalf("%s(%q) = %d; the end is %d", name, data, f(data, 2), end)
 			}
@@ -103,10 +102,10 @@ func TestSkim(t *testing.T) {
 	}
 }
 
-// vet and vetBytes stop at or before the end and the first escape that does not exist, not
-// within an escape, and pass over nothing odd without a word. vet stops nowhere else,
-// unless little is left.
-func TestVet(t *testing.T) {
+// skipValid and skipValidBytes stop at or before the string's end and the first invalid
+// escape, never within an escape, and report odd bytes. skipValid stops nowhere else,
+// unless fewer than 64 bytes are left.
+func TestSkipValid(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 40_000 {
 		data := stringOf(rng, []string{`"`, `\`, `\"`, `\\`, `\n`, `\r`, `\q`, `\N`, `\u00e9`, `\uABCDEF`, `\u12g4`, `\/`, "\n", "é", "\x7f", "\x80"})
@@ -114,14 +113,14 @@ func TestVet(t *testing.T) {
 		if end, _ := naiveEnd(data, 0); end >= 0 {
 			last = min(last, end-1)
 		}
-		for name, f := range map[string]func([]byte, int) (int, bool){"vet": vet, "vetBytes": vetBytes} {
+		for name, f := range map[string]func([]byte, int) (int, bool){"skipValid": skipValid, "skipValidBytes": skipValidBytes} {
 			next, odd := f(data, 1)
 			passed := data[1:max(next, 1)]
 			if next < 1 || next > last || firstBadEscape(passed, 0) != len(passed) || !odd && !valid(passed) {
 				t.Fatalf("%s(%q) = %d, %v; the last is %d", name, data, next, odd, last)
 			}
-			if name == "vet" && cpu.X86.HasAVX2 && next+skimmed < last {
-				t.Fatalf("vet(%q) = %d; the last is %d", data, next, last)
+			if name == "skipValid" && cpu.X86.HasAVX2 && next+stride < last {
+				t.Fatalf("skipValid(%q) = %d; the last is %d", data, next, last)
 			}
 		}
 	}
@@ -137,7 +136,7 @@ func FuzzStringEnd(f *testing.F) {
 	})
 }
 
-// Escapes in long strings are judged as one by one, wherever they stand.
+// Escapes in long strings are checked at every offset as they are byte by byte.
 func TestLongStringsOfEscapes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	good := []string{`\n`, `\"`, `\\`, `\\\\`, `\/`, `\u00e9`, "x", "C:", "é", strings.Repeat("y", 70)}
@@ -167,7 +166,7 @@ func sameAsStrict(t *testing.T, data []byte) {
 	}
 }
 
-// FuzzString holds the reading of strings in stretches against that byte by byte.
+// FuzzString compares reading a string in strides with reading it byte by byte.
 func FuzzString(f *testing.F) {
 	f.Add([]byte(`"` + strings.Repeat(`path=\"x\" \\ \u00e9`, 9) + `"`))
 	f.Add([]byte(`"` + strings.Repeat(`abc\\\\é`, 9) + `\q"`))
@@ -177,7 +176,7 @@ func FuzzString(f *testing.F) {
 	})
 }
 
-// BenchmarkString is a text of a megabyte of each kind.
+// BenchmarkString reads strings of a megabyte of several kinds.
 func BenchmarkString(b *testing.B) {
 	for _, kind := range []struct{ name, part string }{
 		{"plain", "lorem ipsum dolor sit amet, "},

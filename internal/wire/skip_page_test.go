@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// guardedPage returns a page of memory between two that can't be read: a read before
-// or behind it is a fault.
+// guardedPage returns a page of memory between two unreadable ones: a read before or
+// after it faults.
 func guardedPage(t *testing.T) []byte {
 	t.Helper()
 	size := os.Getpagesize()
@@ -31,8 +31,8 @@ func guardedPage(t *testing.T) []byte {
 	return all[size : 2*size : 2*size]
 }
 
-// The routines in assembly read no byte beside the text, which stands at the end of
-// what is mapped, or at its beginning, and tell the same there as elsewhere.
+// The assembly routines read no byte outside the text. The text is at the beginning or
+// the end of readable memory, and the results are the same as elsewhere.
 func TestAssemblyStaysInTheText(t *testing.T) {
 	if !cpu.X86.HasAVX2 {
 		t.Skip("this machine has no AVX2")
@@ -51,33 +51,33 @@ func TestAssemblyStaysInTheText(t *testing.T) {
 	}
 }
 
-// compareAssembly holds the routines, begun at every place of a text, against what
-// they say of a copy that has room around it, and against Go.
+// compareAssembly runs the routines from every offset of a text, and compares the results
+// with those for a copy in the middle of a buffer, and with those of the Go functions.
 func compareAssembly(t *testing.T, text []byte) {
 	t.Helper()
 	const room = 64
 	spacious := slices.Concat(make([]byte, room), text, make([]byte, room))[room : room+len(text)]
 	for i := 2; i <= len(text); i++ {
-		next := skimAVX2(text, i)
-		if want := skimAVX2(spacious, i); next != want || !inSteps(text, i, next) {
-			t.Fatalf("skimAVX2(%q, %d) = %d, elsewhere %d", text, i, next, want)
+		next := skipToQuoteAVX2(text, i)
+		if want := skipToQuoteAVX2(spacious, i); next != want || !inSteps(text, i, next) {
+			t.Fatalf("skipToQuoteAVX2(%q, %d) = %d, elsewhere %d", text, i, next, want)
 		}
-		if end := skimBytes(text, i); next > end {
-			t.Fatalf("skimAVX2(%q, %d) = %d, past %d", text, i, next, end)
+		if end := skipToQuoteBytes(text, i); next > end {
+			t.Fatalf("skipToQuoteAVX2(%q, %d) = %d, past %d", text, i, next, end)
 		}
 	}
 	for i := range len(text) + 1 {
-		next, odd := vetAVX2(text, i)
-		if want, wantOdd := vetAVX2(spacious, i); next != want || odd != wantOdd || next < i || next > len(text) {
-			t.Fatalf("vetAVX2(%q, %d) = %d, %v, elsewhere %d, %v", text, i, next, odd, want, wantOdd)
+		next, odd := skipValidAVX2(text, i)
+		if want, wantOdd := skipValidAVX2(spacious, i); next != want || odd != wantOdd || next < i || next > len(text) {
+			t.Fatalf("skipValidAVX2(%q, %d) = %d, %v, elsewhere %d, %v", text, i, next, odd, want, wantOdd)
 		}
 		if passed := text[i:next]; !odd && !valid(passed) || firstBadEscape(passed, 0) != len(passed) {
-			t.Fatalf("vetAVX2(%q, %d) = %d, %v", text, i, next, odd)
+			t.Fatalf("skipValidAVX2(%q, %d) = %d, %v", text, i, next, odd)
 		}
 	}
 }
 
-// inSteps reports whether next is what whole steps from i lead to.
+// inSteps reports whether next is a whole number of strides after i.
 func inSteps(text []byte, i, next int) bool {
-	return next >= i && next <= len(text) && (next-i)%skimmed == 0
+	return next >= i && next <= len(text) && (next-i)%stride == 0
 }

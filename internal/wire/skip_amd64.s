@@ -1,10 +1,10 @@
 #include "textflag.h"
 
-// func skimAVX2(data []byte, i int) (next int)
+// func skipToQuoteAVX2(data []byte, i int) (next int)
 //
 // Y0 is 32 quotes, Y1 32 backslashes. A quote ends the string unless the byte before it
 // is a backslash and the one before that is not.
-TEXT ·skimAVX2(SB), NOSPLIT, $0-40
+TEXT ·skipToQuoteAVX2(SB), NOSPLIT, $0-40
 	MOVQ data_base+0(FP), SI
 	MOVQ data_len+8(FP), CX
 	MOVQ i+24(FP), AX
@@ -26,7 +26,7 @@ loop:
 	VPCMPEQB -2(SI)(AX*1), Y1, Y7
 	VPCMPEQB 31(SI)(AX*1), Y1, Y8
 	VPCMPEQB 30(SI)(AX*1), Y1, Y9
-	VPANDN   Y6, Y7, Y6            // escaped: behind one backslash
+	VPANDN   Y6, Y7, Y6            // escaped: after one backslash
 	VPANDN   Y8, Y9, Y8
 	VPCMPEQB Y4, Y0, Y7
 	VPCMPEQB Y5, Y0, Y9
@@ -43,13 +43,13 @@ done:
 	VZEROUPPER
 	RET
 
-// What a byte behind a backslash may be, but for quotes, r and u, by its lower half. No
-// byte is what the table has for others.
+// The valid bytes after a backslash, except quotes, r and u, indexed by their lower half.
+// Entries for other halves equal no byte that is looked up there.
 DATA escapes<>+0(SB)/8, $0xff66ff74ff62ffff
 DATA escapes<>+8(SB)/8, $0x2f6eff5cffffffff
 GLOBL escapes<>(SB), RODATA|NOPTR, $16
 
-// "\ru, 0x20 and 0x7f, 'a' and '0' with the least of the digits' and the letters' ranges.
+// "\ru, 0x20 and 0x7f, 'a' and '0', and the widths of the letters' and the digits' ranges.
 DATA bytes<>+0(SB)/8, $0x30617f2075725c22
 DATA bytes<>+8(SB)/8, $0x0905
 GLOBL bytes<>(SB), RODATA|NOPTR, $16
@@ -78,14 +78,14 @@ GLOBL bytes<>(SB), RODATA|NOPTR, $16
 	VPCMPEQB     Y9, Y10, Y9;        \
 	VPOR         Y9, d, d
 
-// func vetAVX2(data []byte, i int) (next int, odd bool)
+// func skipValidAVX2(data []byte, i int) (next int, odd bool)
 //
 // Y0 is 32 quotes, Y1 32 backslashes, Y2 32 times r, Y3 the table, Y4 the least of the
-// bytes so far in each of 32 columns, where those outside ASCII are below zero. R8 is 1 if
-// the byte at AX is escaped, R9 every second bit. Of the 64 bytes at AX, in Y5 and Y6, R10
-// has the backslashes, R12 the quotes, DI what is escaped, R13 what of that is no escape
-// of two bytes.
-TEXT ·vetAVX2(SB), NOSPLIT, $0-41
+// bytes so far in each of 32 columns, as signed numbers, so that bytes outside ASCII are
+// negative. R8 is 1 if the byte at AX is escaped, R9 has every second bit set. Of the 64
+// bytes at AX, in Y5 and Y6, R10 has the backslashes, R12 the quotes, DI the escaped bytes,
+// R13 those of them that do not end an escape of two bytes.
+TEXT ·skipValidAVX2(SB), NOSPLIT, $0-41
 	MOVQ data_base+0(FP), SI
 	MOVQ data_len+8(FP), CX
 	MOVQ i+24(FP), AX
@@ -111,7 +111,7 @@ loop:
 	VPCMPEQB Y6, Y0, Y8
 	MOVQ     R8, DX
 	ORQ      R10, DX
-	JZ       plain         // nothing is escaped, which is usual
+	JZ       plain         // the usual case: no escapes
 	MASK(Y7, Y8, R12)
 	VPSHUFB  Y5, Y3, Y7
 	VPSHUFB  Y6, Y3, Y8
@@ -123,8 +123,8 @@ loop:
 	VPOR     Y8, Y10, Y8
 	MASK(Y7, Y8, R13)
 
-	// Of a row of backslashes every second one is escaped. A row's first bit, taken from
-	// the bits of one parity, turns those from there to its end.
+	// Every second backslash of a run is escaped. Subtracting the first bit of each run from
+	// the bits of one parity inverts the bits from there to the end of the run.
 	MOVQ R8, DX
 	NOTQ DX
 	ANDQ R10, DX
@@ -152,7 +152,7 @@ next:
 	VPMINSB Y6, Y4, Y4
 	ADDQ    $64, AX
 	TESTQ   R10, R10
-	JGE     loop     // the last byte is no backslash
+	JGE     loop     // the last byte is not a backslash
 	SHRQ    $63, BX
 	MOVQ    BX, R8
 	JMP     loop
@@ -173,7 +173,7 @@ unicode:
 	MASK(Y8, Y9, DX)
 	NOTQ         DX
 	ANDQ         R13, DX
-	JNZ          done              // no u either
+	JNZ          done              // not a u either
 	HEX(Y5, Y7)
 	HEX(Y6, Y8)
 	MASK(Y7, Y8, DX)
@@ -181,13 +181,13 @@ unicode:
 	LEAQ         (R11)(R11*1), R12
 	ORQ          R12, R11
 	LEAQ         (R11*4), R12
-	ORQ          R12, R11          // the four bytes behind each u
+	ORQ          R12, R11          // the four bytes after each u
 	NOTQ         DX
 	ANDQ         R11, DX
 	JNZ          done
 	SHRQ         $60, R13
 	JZ           next
-	VPMINSB      Y5, Y4, Y4        // the last escape goes on: begin again with it
+	VPMINSB      Y5, Y4, Y4        // the last escape is incomplete: begin with it again
 	VPMINSB      Y6, Y4, Y4
 	BSFQ         R13, R13
 	LEAQ         59(AX)(R13*1), AX
@@ -195,7 +195,7 @@ unicode:
 	JMP          loop
 
 done:
-	SUBQ         R8, AX            // back to a backslash whose escape goes on
+	SUBQ         R8, AX            // back to the backslash of an incomplete escape
 	VPBROADCASTB bytes<>+4(SB), Y5
 	VPCMPGTB     Y4, Y5, Y5
 	VPMOVMSKB    Y5, DX

@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// maxAncestors bounds how many ancestors of one URI are looked at: a server must
-// not make anybody look up each of the million ancestors of one URI. A path segment
-// has two, with and without the slash at its end.
+// maxAncestors bounds the ancestors of one URI, so that a server can't make the gateway
+// look up a million of them for one notification. A path segment has two ancestors, with
+// and without the slash at its end.
 const maxAncestors = 2 * 128
 
-// Subresources says what becomes of an update for a URI to which nobody
-// subscribed, below one to which somebody did.
+// Subresources selects how to deliver an update of a URI that has no subscriber of its
+// own, but is below a URI that has one.
 type Subresources string
 
 // The values of Subresources.
 const (
-	SubresourcesParent Subresources = "parent"  // told as an update of the ancestor
-	SubresourcesAsSent Subresources = "as-sent" // told with the URI as it was sent
-	SubresourcesOff    Subresources = "off"     // dropped
+	SubresourcesParent Subresources = "parent"  // as an update of the ancestor
+	SubresourcesAsSent Subresources = "as-sent" // with the URI that the server sent
+	SubresourcesOff    Subresources = "off"     // not at all
 )
 
 // Valid reports whether s is one of the values.
@@ -26,14 +26,14 @@ func (s Subresources) Valid() bool {
 	return s == SubresourcesParent || s == SubresourcesAsSent || s == SubresourcesOff
 }
 
-// Ancestors iterates over the ancestors of a URI by path segment, the nearest
-// first. Each is the URI up to and including the last slash of the former's path, or
-// the former without that slash if nothing follows it. So file:///a/b has file:///a/,
-// file:///a, file:/// and file://.
+// Ancestors iterates over the ancestors of a URI by path segment, the nearest first. The
+// next ancestor of a URI is the part up to and including the last slash of its path, or
+// the URI without that slash if the slash is its end. For example, file:///a/b has the
+// ancestors file:///a/, file:///a, file:/// and file://.
 //
-// Only slashes of the path separate segments: not those of a query or fragment,
-// which belong to the last segment, nor escaped ones. The authority has no
-// ancestor. URIs are otherwise taken as they are, nothing is normalized.
+// Only slashes of the path separate segments: not those of a query or fragment, which
+// belong to the last segment, nor escaped ones. The authority has no ancestor. Ancestors
+// does not normalize URIs.
 func Ancestors(uri string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		at, ok := parent(uri)
@@ -62,7 +62,7 @@ func parent(uri string) (string, bool) {
 		cut--
 	}
 	if cut == path && !hasAuthority {
-		return "", false // a scheme alone is no resource
+		return "", false // a scheme alone is not a resource
 	}
 	return uri[:cut], true
 }

@@ -33,7 +33,7 @@ func TestM2L33Ancestors(t *testing.T) {
 	}
 }
 
-// A server must not make anybody look up a million ancestors for one notification.
+// A server can't make the gateway look up a million ancestors for one notification.
 func TestM2L33AncestorsAreBounded(t *testing.T) {
 	if got := len(slices.Collect(Ancestors("file:///a" + strings.Repeat("/x", 100_000)))); got != maxAncestors {
 		t.Errorf("Ancestors yields %d, want %d", got, maxAncestors)

@@ -26,8 +26,8 @@ func BenchmarkPutNext(b *testing.B) {
 	}
 }
 
-// BenchmarkPutPending puts an event that is pending already, as into the mailbox
-// of a stream whose writer is stuck.
+// BenchmarkPutPending puts a pending event again, as into the mailbox of a stream whose
+// writer is blocked.
 func BenchmarkPutPending(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprintf("topics=%d", n), func(b *testing.B) {
@@ -43,8 +43,8 @@ func BenchmarkPutPending(b *testing.B) {
 	}
 }
 
-// BenchmarkFanOut takes one event from the bus into every mailbox, and out of
-// each of them. Which mailboxes want it is the index's cost, measured there.
+// BenchmarkFanOut puts one event from the bus into every mailbox, and drains each of
+// them. Package index measures how to find the mailboxes.
 func BenchmarkFanOut(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprintf("mailboxes=%d", n), func(b *testing.B) {
@@ -72,8 +72,8 @@ func BenchmarkFanOut(b *testing.B) {
 	}
 }
 
-// An idle listen stream has a goal of 6 KiB in all; its mailbox may have a
-// twentieth of that, before its first event and after.
+// The budget of an idle listen stream is 6 KiB. Its mailbox may take a twentieth of that,
+// before its first event and after.
 func TestIdleMailboxBytes(t *testing.T) {
 	const n, most = 10_000, 300
 	ev := makeEvents(1)[0]

@@ -10,43 +10,44 @@ import (
 	"sync/atomic"
 )
 
-// A Bus carries events from where a change is noticed to everyone who listens.
-// Behind this interface may be one process or many: an implementation over a
-// network encodes events as JSON, publishes them to every replica, its own
-// included, and calls the local listeners for what arrives.
+// A Bus carries events from publishers to listeners, within one process or between
+// several. An implementation over a network encodes events as JSON, publishes them to
+// every replica, including its own, and calls the local listeners for each event that
+// arrives.
 //
-// A bus can only move events. What a client is told, and on which stream, is
-// decided behind the listeners, so that no bus can break the protocol. Nothing
-// is kept for listeners that come later.
+// A bus only transports events. The listeners decide what to send to which client and on
+// which stream, so a bus can't break the protocol. A bus does not keep events for later
+// listeners.
 type Bus interface {
-	// Publish hands ev to the bus. ctx bounds how long it may wait for a network.
-	// An error means that some listeners may not hear of ev.
+	// Publish sends ev to all listeners. ctx bounds the time that it may wait for a
+	// network. An error means that some listeners may not receive ev.
 	Publish(ctx context.Context, ev Event) error
 
-	// Subscribe has listener called for every event that is published from then
-	// on. Calls may be concurrent, must be quick and must not block: others wait
-	// for them. Events that one goroutine publishes arrive in its order.
+	// Subscribe makes the bus call listener for every later event. Calls may be
+	// concurrent. The listener must return quickly and must not block, because the
+	// publisher and other listeners wait for it. Events that one goroutine publishes
+	// arrive in order.
 	//
-	// No call begins after cancel has returned, but one that another goroutine
-	// began before may still run: cancel doesn't wait for it, so that a listener
-	// can cancel itself. Calling cancel again does nothing.
+	// No call begins after cancel has returned. A call that began before, on another
+	// goroutine, may still run: cancel doesn't wait for it, so that a listener can cancel
+	// itself. Further calls of cancel do nothing.
 	Subscribe(listener func(Event)) (cancel func())
 }
 
 // BusOptions configures a [LocalBus]. The zero value is ready to use.
 type BusOptions struct {
-	// Logger is told of listeners that panic. Nil means that nobody is.
+	// Logger logs panics of listeners. Nil means no log.
 	Logger *slog.Logger
 }
 
-// A LocalBus is the Bus of a single process. Publish calls the listeners itself,
-// in the order in which they subscribed, and returns when all have returned. A
-// listener that panics is logged; the others hear of the event all the same.
+// A LocalBus is the Bus of a single process. Publish calls the listeners itself, in the
+// order in which they subscribed, and returns when all have returned. If a listener
+// panics, the bus logs it and calls the other listeners.
 type LocalBus struct {
 	log *slog.Logger // set by NewBus, read-only after
 
-	// mu guards listeners; it is not held while they are called. The slice is
-	// replaced, never changed, so that a publisher can walk the one it found.
+	// mu guards listeners, and is not held while they are called. The slice is replaced,
+	// never modified, so that a publisher can iterate over it without the lock.
 	mu        sync.Mutex
 	listeners []*listener
 }
@@ -58,8 +59,7 @@ type listener struct {
 	cancelled atomic.Bool
 }
 
-// NewBus returns a Bus within this process that nobody listens to. It needs no
-// closing.
+// NewBus returns a Bus for this process, without listeners. It need not be closed.
 func NewBus(opts BusOptions) *LocalBus {
 	log := opts.Logger
 	if log == nil {
@@ -68,9 +68,9 @@ func NewBus(opts BusOptions) *LocalBus {
 	return &LocalBus{log: log}
 }
 
-// Publish implements [Bus]. It waits for nothing but the listeners, so that ctx
-// being done does not stop it: the change has happened. It returns an error,
-// and calls nobody, only if the topic's kind is invalid.
+// Publish implements [Bus]. It waits only for the listeners, and ignores ctx: the change
+// has happened. If the topic's kind is invalid, it calls no listener and returns an
+// error.
 func (b *LocalBus) Publish(_ context.Context, ev Event) error {
 	if !ev.Topic.Kind.Valid() {
 		return fmt.Errorf("fanout: publishing an event of invalid %v", ev.Topic.Kind)
@@ -95,8 +95,8 @@ func (b *LocalBus) Subscribe(call func(Event)) (cancel func()) {
 	return func() { b.cancel(l) }
 }
 
-// deliver calls one listener, and keeps its panic from the publisher and from
-// the listeners after it.
+// deliver calls one listener, and recovers its panic, so that the publisher and the other
+// listeners continue.
 func (b *LocalBus) deliver(l *listener, ev Event) {
 	defer func() {
 		if v := recover(); v != nil {

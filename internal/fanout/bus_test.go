@@ -78,7 +78,7 @@ func TestBusPublishChecksTheKindAlone(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := b.Publish(gone, Event{Topic: tools}); err != nil || heard != 1 {
-		t.Errorf("context done: error %v, heard by %d, want a change to be told all the same", err, heard)
+		t.Errorf("context done: error %v, heard by %d, want the event to be delivered", err, heard)
 	}
 }
 

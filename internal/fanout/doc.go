@@ -1,15 +1,14 @@
-// Package fanout answers: what has changed, and how does everyone who asked
-// hear of it without anyone waiting for anyone else?
+// Package fanout delivers change events to subscribers such that a slow subscriber delays
+// neither the publisher nor other subscribers.
 //
-// An [Event] says that a [Topic] changed. It is a cue to fetch anew, not the
-// change itself, so that two events of one topic are worth no more than the
-// later one. That is what keeps memory bounded: a [Mailbox] holds a set of
-// pending topics, not a queue of messages. It belongs to one subscriber, never
-// blocks whoever puts something in, and is drained by the one goroutine that
-// writes the subscriber's stream. A [Bus] carries events from where changes
-// are noticed to where mailboxes are, which may be other processes.
+// An [Event] reports that a [Topic] changed. It does not contain the change: the client
+// fetches the resource or list again. The later of two events of one topic therefore
+// replaces the earlier one, which bounds memory: a [Mailbox] holds a set of pending
+// topics, not a queue of messages. A mailbox belongs to one subscriber. Putting an event
+// into it never blocks, and one goroutine drains it to the subscriber's stream. A [Bus]
+// carries events from publishers to mailboxes, which may be in other processes.
 //
-// The package knows topics, not eras: it holds no JSON-RPC, no notification
-// names, no subscription ids. It does not know who subscribed to what either;
-// that is package index. It starts no goroutines.
+// The package knows topics, but not eras: it has no JSON-RPC, no notification names and
+// no subscription ids. Package index, not this one, knows who subscribes to what. The
+// package starts no goroutines.
 package fanout

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// A Kind is what sort of change a topic is about. The zero Kind is invalid.
+// A Kind is the kind of change that a topic is about. The zero Kind is invalid.
 type Kind uint8
 
 // The four kinds of change that both eras can report.
@@ -17,8 +17,8 @@ const (
 	ResourceUpdated // the only kind that has a URI
 )
 
-// kindNames are the stable spelling of kinds, as replicas exchange them. They
-// must never change, and are not for the wire of the protocol.
+// kindNames are the stable names of kinds that replicas exchange. They must never change.
+// MCP messages do not contain them.
 var kindNames = [...]string{
 	ToolsListChanged:     "toolsListChanged",
 	PromptsListChanged:   "promptsListChanged",
@@ -45,8 +45,8 @@ func (k Kind) MarshalText() ([]byte, error) {
 	return []byte(kindNames[k]), nil
 }
 
-// UnmarshalText sets k to the kind of that name. A name that is not known, as
-// one from a newer replica may be, is an error.
+// UnmarshalText sets k to the kind of that name. It returns an error for an unknown name,
+// which a newer replica may send.
 func (k *Kind) UnmarshalText(text []byte) error {
 	for i, name := range kindNames {
 		if i > 0 && name == string(text) {
@@ -60,34 +60,32 @@ func (k *Kind) UnmarshalText(text []byte) error {
 // A Topic is what a subscription is about. Topics are compared with ==; URIs
 // match byte for byte.
 //
-// Its JSON form is stable, for buses between replicas. Scope and URI must be
-// UTF-8, as all that was read from JSON is.
+// Its JSON form is stable, for buses between replicas. Scope and URI must be valid UTF-8.
 type Topic struct {
-	// Scope is the server's name with a digest of the profile: a string that
-	// means the same on every replica, and that two principals never share
-	// unless the server's sessions are shared.
+	// Scope is the server's name with a digest of the profile. It means the same on every
+	// replica. Two principals have different scopes unless they share the server's
+	// sessions.
 	Scope string `json:"scope"`
 	Kind  Kind   `json:"kind"`
 	// URI is the resource subscribed to, for ResourceUpdated only.
 	URI string `json:"uri,omitempty"`
 }
 
-// An Event says that a topic changed. Its JSON form is stable, for buses
-// between replicas; what meta looks like there may differ in spelling, not in
-// meaning.
+// An Event reports that a topic changed. Its JSON form is stable, for buses between
+// replicas. Its meta may come back as different bytes of the same JSON value.
 type Event struct {
 	Topic Topic `json:"topic"`
-	// URI is what the sender named: Topic.URI, or a sub-resource of it. Empty
-	// means Topic.URI.
+	// URI is the URI in the server's notification: Topic.URI, or a sub-resource of it.
+	// Empty means Topic.URI.
 	URI string `json:"uri,omitempty"`
-	// Meta is the sender's own foreign _meta object, nil if there was none. It is
-	// shared by everyone who gets the event: nobody may change its bytes, and
-	// they must not belong to a buffer that is used again.
+	// Meta is the _meta object of the server's notification without MCP's own members, or
+	// nil. All receivers of the event share its bytes: they must not be changed, and must
+	// not belong to a buffer that is reused.
 	Meta json.RawMessage `json:"meta,omitempty"`
 }
 
 // named returns the URI that the event is about.
 func (e Event) named() string { return cmp.Or(e.URI, e.Topic.URI) }
 
-// nested reports whether the event is about a sub-resource of its topic's URI.
-func (e Event) nested() bool { return e.named() != e.Topic.URI }
+// isSubresource reports whether the event is about a sub-resource of the topic's URI.
+func (e Event) isSubresource() bool { return e.named() != e.Topic.URI }

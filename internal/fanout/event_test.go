@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The spelling is what replicas of different builds exchange: a row that has to
-// be changed is a bus that breaks during an upgrade.
+// Replicas of different builds exchange these names: to change a row is to break the bus
+// during an upgrade.
 func TestEventJSON(t *testing.T) {
 	for _, tt := range []struct {
 		name, want string

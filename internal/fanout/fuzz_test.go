@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// model is the naive mailbox: an ordered list that is searched for everything.
+// model is a naive mailbox: an ordered list with linear search.
 type model struct {
 	max       int
 	pending   []Event
@@ -76,11 +76,11 @@ func FuzzMailbox(f *testing.F) {
 	})
 }
 
-// maxSteps is enough for every topic to fill up, collapse and be drained. The tests'
-// programs are longer.
+// maxSteps is enough to fill, collapse and drain every topic. The tests' programs are
+// longer.
 const maxSteps = 96
 
-// Spelled once: most of a step would be the making of strings.
+// Formatted once, because formatting would take most of a step's time.
 var (
 	modelURIs  = spelled("r", 16)
 	modelMetas = spelled("", 256)
@@ -148,8 +148,8 @@ func compareWithModel(t *testing.T, program []byte) {
 		checkNext(t, m, naive)
 	}
 	checkNext(t, m, naive)
-	if cap(m.queue) > 1 || m.places != nil || m.nested != nil {
-		t.Errorf("an empty mailbox keeps room for %d, places %v, nested %v", cap(m.queue), m.places, m.nested)
+	if cap(m.queue) > 1 || m.places != nil || m.subs != nil {
+		t.Errorf("an empty mailbox keeps room for %d, places %v, nested %v", cap(m.queue), m.places, m.subs)
 	}
 }
 

@@ -5,26 +5,26 @@ import (
 	"sync"
 )
 
-// DefaultMaxSubresources is how many sub-resources of one topic may be pending
-// before the topic's own URI stands for them.
+// DefaultMaxSubresources is how many sub-resources of one topic may be pending before one
+// event with the topic's own URI replaces them.
 const DefaultMaxSubresources = 64
 
-// smallPending is the number of pending events up to which they are found by
-// looking at each: few streams ever have more, and a map costs more than it
-// saves.
+// smallPending is the number of pending events up to which a linear search is used. Few
+// streams have more, and for so few events a map costs more than it saves.
 const smallPending = 4
 
 // MailboxOptions configures a [Mailbox]. The zero value is ready to use.
 type MailboxOptions struct {
-	// MaxSubresources is how many distinct sub-resource URIs of one topic may be
-	// pending. Past it, one event under the topic's own URI stands for them all.
-	// Zero means DefaultMaxSubresources; negative means that every sub-resource
-	// is told under the topic's own URI.
+	// MaxSubresources is how many distinct sub-resource URIs of one topic may be pending.
+	// Beyond that, one event with the topic's own URI replaces them all. Zero means
+	// DefaultMaxSubresources. If it is negative, every event of a sub-resource gets the
+	// topic's own URI.
 	MaxSubresources int
 }
 
-// A Mailbox holds what one subscriber has yet to be told. Anybody may Put; one
-// writer waits for Ready and then calls Next until there is nothing:
+// A Mailbox holds the events that have not yet been sent to one subscriber. Any goroutine
+// may call Put; one writer waits for Ready and then calls Next until the mailbox is
+// empty:
 //
 //	for ended := false; !ended; _, ended = mail.Ended() {
 //		<-mail.Ready()
@@ -33,55 +33,53 @@ type MailboxOptions struct {
 //		}
 //	}
 //
-// An event is pending once for its topic and the URI it names. Putting it again
-// changes neither its place nor the number of pending events; the latest one's
-// Meta, or lack of it, replaces the former. So a mailbox never holds more than
-// MaxSubresources+1 events for each topic that its subscriber has, however slow
-// the writer is. Events come out in the order in which they became pending.
+// At most one event is pending per topic and URI. A repeated event keeps the position of
+// the first, and only replaces its Meta. So a mailbox never holds more than
+// MaxSubresources+1 events per topic of its subscriber, however slow the writer is. Next
+// returns events in the order in which they became pending.
 type Mailbox struct {
 	// Set by NewMailbox, read-only after.
-	ready  chan struct{} // capacity 1, so that waking the writer never blocks
-	subMax int           // not negative
+	ready           chan struct{} // capacity 1, so that waking the writer never blocks
+	maxSubresources int           // not negative
 
-	// mu guards the fields below, for work in memory only: ready is signalled
-	// after it is released.
+	// mu guards the fields below. It is released before ready is signalled.
 	mu      sync.Mutex
 	queue   []Event // consumed before head; a zero Event was dropped
 	head    int
-	live    int                // events pending in queue
-	places  map[mark]int       // position in queue; nil up to smallPending
-	nested  map[Topic]*nesting // topics with sub-resources pending or collapsed
+	live    int                     // events pending in queue
+	places  map[eventKey]int        // position in queue; nil up to smallPending
+	subs    map[Topic]*subresources // topics with sub-resources pending or collapsed
 	refused map[Topic]struct{}
 	end     *ending // nil until End
 }
 
-// An ending is why a mailbox ended. It is apart because ten thousand idle
-// streams have none.
+// An ending is why a mailbox ended. It is allocated separately, to keep the mailboxes of
+// idle streams small.
 type ending struct{ reason error }
 
-// A mark is the identity of a pending event.
-type mark struct {
+// An eventKey identifies a pending event.
+type eventKey struct {
 	topic Topic
 	uri   string
 }
 
-// A nesting is what is pending of a topic's sub-resources: either some of them,
-// or an event under the topic's own URI that stands for them all.
-type nesting struct {
+// A subresources value tells which sub-resources of a topic are pending: either some of them,
+// or one event with the topic's own URI for all of them.
+type subresources struct {
 	at        []int // positions in queue, ascending
 	collapsed bool
 }
 
-// NewMailbox returns an empty Mailbox. It needs no closing.
+// NewMailbox returns an empty Mailbox. It need not be closed.
 func NewMailbox(opts MailboxOptions) *Mailbox {
 	return &Mailbox{
-		ready:  make(chan struct{}, 1),
-		subMax: max(0, cmp.Or(opts.MaxSubresources, DefaultMaxSubresources)),
+		ready:           make(chan struct{}, 1),
+		maxSubresources: max(0, cmp.Or(opts.MaxSubresources, DefaultMaxSubresources)),
 	}
 }
 
-// Put makes ev pending, in constant time and without blocking. After End it
-// does nothing, nor does it for a refused topic or an invalid kind.
+// Put makes ev pending, in constant time and without blocking. It does nothing after End,
+// for a refused topic, and for an invalid kind.
 func (m *Mailbox) Put(ev Event) {
 	if !ev.Topic.Kind.Valid() {
 		return
@@ -95,13 +93,13 @@ func (m *Mailbox) Put(ev Event) {
 	}
 }
 
-// Ready returns a channel that receives when there may be something to do: an
-// event became pending, or the mailbox ended. One receive may stand for many,
-// and some for nothing, so the writer calls Next until it reports false.
+// Ready returns a channel from which the writer can receive when an event may have become
+// pending, or the mailbox may have ended. One value may stand for several events or for
+// none, so the writer calls Next until it reports false.
 func (m *Mailbox) Ready() <-chan struct{} { return m.ready }
 
-// Next takes the event that has been pending longest. It reports false if there
-// is none. An event's URI is never empty if its topic has one.
+// Next removes and returns the event that has been pending longest. It reports false if
+// there is none. The event's URI is not empty if its topic has one.
 func (m *Mailbox) Next() (Event, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,7 +108,7 @@ func (m *Mailbox) Next() (Event, bool) {
 		ev := m.queue[at]
 		m.head++
 		if ev.Topic.Kind.Valid() {
-			m.unnestLocked(ev)
+			m.takenLocked(ev)
 			m.clearLocked(at)
 			return ev, true
 		}
@@ -118,8 +116,8 @@ func (m *Mailbox) Next() (Event, bool) {
 	return Event{}, false
 }
 
-// Drop takes back what is pending for topics, as when the subscriber has left
-// them. An event that is put afterwards becomes pending as ever.
+// Drop removes the pending events of topics, for example because the subscriber has
+// unsubscribed. Later events of these topics become pending again.
 func (m *Mailbox) Drop(topics ...Topic) {
 	dropped := setOf(topics)
 	m.mu.Lock()
@@ -127,11 +125,11 @@ func (m *Mailbox) Drop(topics ...Topic) {
 	m.dropLocked(dropped)
 }
 
-// Refuse drops topics for good: nothing of them comes out of Next any more, not
-// even an event that somebody who looked the subscriber up before is about to
-// put. It is for topics that were registered before the upstream's answer was
-// known, and were then not acknowledged: they are remembered until the mailbox
-// is gone.
+// Refuse removes the pending events of topics, and makes the mailbox ignore later ones.
+// This includes an event that another goroutine is about to put because it looked up the
+// subscriber before. Refuse is for topics that were registered before the upstream server
+// answered, and that the server did not acknowledge. The mailbox remembers them until
+// Accept.
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions, Acknowledgment.
 func (m *Mailbox) Refuse(topics ...Topic) {
@@ -150,7 +148,7 @@ func (m *Mailbox) Refuse(topics ...Topic) {
 	m.dropLocked(dropped)
 }
 
-// Accept takes back what Refuse said of topics. What was dropped stays dropped.
+// Accept undoes Refuse for later events of topics.
 func (m *Mailbox) Accept(topics ...Topic) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -159,8 +157,8 @@ func (m *Mailbox) Accept(topics ...Topic) {
 	}
 }
 
-// End says that nothing more will come, and why. What is pending stays to be
-// drained. The first reason counts; reason may be nil.
+// End makes the mailbox ignore later events, for a reason that may be nil. Pending events
+// can still be drained. Further calls do not change the reason.
 func (m *Mailbox) End(reason error) {
 	m.mu.Lock()
 	if m.end == nil {
@@ -170,8 +168,8 @@ func (m *Mailbox) End(reason error) {
 	m.wake()
 }
 
-// Ended reports whether the mailbox has ended and is drained, and the reason
-// that was given to End. As long as something is pending it reports false.
+// Ended reports whether the mailbox has ended and is drained, and the reason that was
+// given to End. It reports false as long as an event is pending.
 func (m *Mailbox) Ended() (reason error, ended bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -191,6 +189,6 @@ func (m *Mailbox) Len() int {
 func (m *Mailbox) wake() {
 	select {
 	case m.ready <- struct{}{}:
-	default: // the writer has yet to notice the last time
+	default: // the writer has not yet received the last signal
 	}
 }

@@ -104,8 +104,8 @@ func TestM2L35SixtyFourSubresources(t *testing.T) {
 	}
 }
 
-// A writer that is stuck costs no more memory than the topics it has, whatever
-// is put and dropped meanwhile.
+// The mailbox of a blocked writer takes no more memory than its topics need, whatever is
+// put and dropped meanwhile.
 func TestM2L35StuckWriterIsBounded(t *testing.T) {
 	m := NewMailbox(MailboxOptions{})
 	for i := range 20_000 {
@@ -210,8 +210,8 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// TestM2L35ConcurrentPut has many put and one drain until the end. Whatever was
-// coalesced, the last that each producer put must come out.
+// TestM2L35ConcurrentPut has many producers and one consumer. Whatever was coalesced, the
+// last event of each producer must come out.
 func TestM2L35ConcurrentPut(t *testing.T) {
 	const producers, puts = 6, 5_000
 	m := NewMailbox(MailboxOptions{MaxSubresources: 2})

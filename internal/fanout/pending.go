@@ -1,6 +1,6 @@
 package fanout
 
-// putLocked makes ev pending and reports whether it was not before.
+// putLocked makes ev pending, and reports whether the mailbox has one more event.
 func (m *Mailbox) putLocked(ev Event) (added bool) {
 	if _, no := m.refused[ev.Topic]; no || m.end != nil {
 		return false
@@ -12,55 +12,55 @@ func (m *Mailbox) putLocked(ev Event) (added bool) {
 		m.queue[at] = ev
 		return false
 	}
-	if ev.nested() && m.fullLocked(ev.Topic) {
+	if ev.isSubresource() && m.fullLocked(ev.Topic) {
 		return m.collapseLocked(ev)
 	}
 	m.appendLocked(ev)
 	return true
 }
 
-// collapsedLocked reports whether the topic's own URI stands for ev's.
+// collapsedLocked reports whether an event with the topic's own URI replaces ev.
 func (m *Mailbox) collapsedLocked(ev Event) bool {
-	n := m.nested[ev.Topic]
-	return n != nil && n.collapsed && ev.nested()
+	n := m.subs[ev.Topic]
+	return n != nil && n.collapsed && ev.isSubresource()
 }
 
-// fullLocked reports whether topic has all the sub-resources that it may have.
+// fullLocked reports whether topic has the maximum of pending sub-resources.
 func (m *Mailbox) fullLocked(topic Topic) bool {
-	if n := m.nested[topic]; n != nil {
-		return len(n.at) >= m.subMax
+	if n := m.subs[topic]; n != nil {
+		return len(n.at) >= m.maxSubresources
 	}
-	return m.subMax == 0
+	return m.maxSubresources == 0
 }
 
-// collapseLocked puts one event under the topic's own URI in the place of all
-// that is pending of its sub-resources, with the Meta of ev, and reports
-// whether the mailbox has one event more now. The one event is where the topic's
-// own URI was pending already, or else where the first sub-resource was.
+// collapseLocked replaces the pending sub-resources of ev's topic by one event with the
+// topic's own URI and the Meta of ev. It reports whether the mailbox has one more event.
+// The position is that of the pending event with the topic's own URI, or else that of the
+// first sub-resource.
 func (m *Mailbox) collapseLocked(ev Event) (added bool) {
 	ev.URI = ev.Topic.URI
-	n := m.nestingLocked(ev.Topic)
-	covered := n.at
+	n := m.subresourcesLocked(ev.Topic)
+	replaced := n.at
 	n.at, n.collapsed = nil, true
 	at, ok := m.findLocked(ev)
-	if !ok && len(covered) == 0 {
+	if !ok && len(replaced) == 0 {
 		m.appendLocked(ev)
 		return true
 	}
 	if !ok {
-		at = covered[0]
-		covered = covered[1:]
+		at = replaced[0]
+		replaced = replaced[1:]
 		m.unplaceLocked(at)
 		m.placeLocked(ev, at)
 	}
 	m.queue[at] = ev
-	for _, at := range covered {
+	for _, at := range replaced {
 		m.clearLocked(at)
 	}
 	return false
 }
 
-// appendLocked makes ev, which is not pending, the last one that is.
+// appendLocked makes ev, which is not pending, the last pending event.
 func (m *Mailbox) appendLocked(ev Event) {
 	if len(m.queue) == cap(m.queue) && m.live <= len(m.queue)/2 {
 		m.compactLocked()
@@ -69,8 +69,8 @@ func (m *Mailbox) appendLocked(ev Event) {
 	m.queue = append(m.queue, ev)
 	m.live++
 	m.placeLocked(ev, at)
-	if ev.nested() {
-		n := m.nestingLocked(ev.Topic)
+	if ev.isSubresource() {
+		n := m.subresourcesLocked(ev.Topic)
 		n.at = append(n.at, at)
 	}
 	if m.places == nil && m.live > smallPending {
@@ -78,10 +78,10 @@ func (m *Mailbox) appendLocked(ev Event) {
 	}
 }
 
-// findLocked returns the position of the pending event that ev would repeat.
+// findLocked returns the position of the pending event with ev's key.
 func (m *Mailbox) findLocked(ev Event) (at int, ok bool) {
 	if m.places != nil {
-		at, ok = m.places[mark{ev.Topic, ev.URI}]
+		at, ok = m.places[eventKey{ev.Topic, ev.URI}]
 		return at, ok
 	}
 	for at := m.head; at < len(m.queue); at++ {
@@ -92,61 +92,62 @@ func (m *Mailbox) findLocked(ev Event) (at int, ok bool) {
 	return 0, false
 }
 
-// dropLocked clears what is pending of topics.
+// dropLocked removes the pending events of topics.
 func (m *Mailbox) dropLocked(topics map[Topic]struct{}) {
 	for at := m.head; at < len(m.queue); at++ {
 		ev := &m.queue[at]
 		if _, ok := topics[ev.Topic]; ok && ev.Topic.Kind.Valid() {
-			delete(m.nested, ev.Topic)
+			delete(m.subs, ev.Topic)
 			m.clearLocked(at)
 		}
 	}
 }
 
-// clearLocked takes the event at a position out. When none is left the storage
-// goes, all but one place: that is what a stream with an event now and then
-// needs, and ten thousand idle ones can afford.
+// clearLocked removes the event at a position. When no event is left it frees the
+// storage. It keeps a queue for one event, which is enough for a stream with occasional
+// events and small enough for ten thousand idle ones.
 func (m *Mailbox) clearLocked(at int) {
 	m.unplaceLocked(at)
 	m.queue[at] = Event{}
 	if m.live--; m.live > 0 {
 		return
 	}
-	m.head, m.places, m.nested = 0, nil, nil
+	m.head, m.places, m.subs = 0, nil, nil
 	if m.queue = m.queue[:0]; cap(m.queue) > 1 {
 		m.queue = nil
 	}
 }
 
-// unnestLocked notes that ev, the first of the queue, has been taken.
-func (m *Mailbox) unnestLocked(ev Event) {
-	n := m.nested[ev.Topic]
+// takenLocked updates the topic's sub-resources after ev, the first of the queue, was
+// removed.
+func (m *Mailbox) takenLocked(ev Event) {
+	n := m.subs[ev.Topic]
 	switch {
 	case n == nil:
 		return
-	case ev.nested():
+	case ev.isSubresource():
 		n.at = n.at[1:]
 	default:
 		n.collapsed = false
 	}
 	if len(n.at) == 0 && !n.collapsed {
-		delete(m.nested, ev.Topic)
+		delete(m.subs, ev.Topic)
 	}
 }
 
-func (m *Mailbox) nestingLocked(topic Topic) *nesting {
-	n := m.nested[topic]
+func (m *Mailbox) subresourcesLocked(topic Topic) *subresources {
+	n := m.subs[topic]
 	if n == nil {
-		if m.nested == nil {
-			m.nested = make(map[Topic]*nesting)
+		if m.subs == nil {
+			m.subs = make(map[Topic]*subresources)
 		}
-		n = new(nesting)
-		m.nested[topic] = n
+		n = new(subresources)
+		m.subs[topic] = n
 	}
 	return n
 }
 
-// compactLocked closes the gaps of the queue, which moves every event.
+// compactLocked removes the gaps of the queue, which moves every event.
 func (m *Mailbox) compactLocked() {
 	kept := m.queue[:0]
 	for _, ev := range m.queue[m.head:] {
@@ -156,21 +157,21 @@ func (m *Mailbox) compactLocked() {
 	}
 	clear(m.queue[len(kept):])
 	m.queue, m.head = kept, 0
-	for _, n := range m.nested {
+	for _, n := range m.subs {
 		n.at = n.at[:0]
 	}
 	for at, ev := range kept {
 		m.placeLocked(ev, at)
-		if ev.nested() {
-			n := m.nested[ev.Topic]
+		if ev.isSubresource() {
+			n := m.subs[ev.Topic]
 			n.at = append(n.at, at)
 		}
 	}
 }
 
-// indexLocked starts to keep places, since searching has become slower.
+// indexLocked builds places, which then replaces the linear search.
 func (m *Mailbox) indexLocked() {
-	m.places = make(map[mark]int, 2*m.live)
+	m.places = make(map[eventKey]int, 2*m.live)
 	for at := m.head; at < len(m.queue); at++ {
 		if ev := m.queue[at]; ev.Topic.Kind.Valid() {
 			m.placeLocked(ev, at)
@@ -180,13 +181,13 @@ func (m *Mailbox) indexLocked() {
 
 func (m *Mailbox) placeLocked(ev Event, at int) {
 	if m.places != nil {
-		m.places[mark{ev.Topic, ev.URI}] = at
+		m.places[eventKey{ev.Topic, ev.URI}] = at
 	}
 }
 
 func (m *Mailbox) unplaceLocked(at int) {
 	if m.places != nil {
-		delete(m.places, mark{m.queue[at].Topic, m.queue[at].URI})
+		delete(m.places, eventKey{m.queue[at].Topic, m.queue[at].URI})
 	}
 }
 

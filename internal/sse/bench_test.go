@@ -38,8 +38,8 @@ func BenchmarkReader(b *testing.B) {
 	}
 }
 
-// BenchmarkReaderTake is a response stream's life: a reader for one event,
-// whose data the caller keeps.
+// BenchmarkReaderTake is a response stream: a reader for one event, whose data the caller
+// keeps.
 func BenchmarkReaderTake(b *testing.B) {
 	for _, n := range benchSizes {
 		stream, _ := AppendEvent(nil, "message", "", bytes.Repeat([]byte("x"), n))
@@ -62,7 +62,7 @@ func BenchmarkReaderTake(b *testing.B) {
 	}
 }
 
-// BenchmarkCopy is the yardstick for the two above.
+// BenchmarkCopy is the baseline of the two above.
 func BenchmarkCopy(b *testing.B) {
 	for _, n := range benchSizes {
 		src, dst := make([]byte, n), make([]byte, n)

@@ -14,8 +14,8 @@ import (
 	"testing/iotest"
 )
 
-// maxFuzzed bounds the streams that are read in several ways: what can go wrong
-// between pieces takes a few bytes.
+// maxFuzzed bounds the streams that are read in several ways: a few bytes suffice for
+// errors between pieces.
 const maxFuzzed = 256
 
 // A cut is a stream that arrives in two pieces.
@@ -33,8 +33,8 @@ func (c *cut) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// splits gives readers that deliver in pieces: byte by byte, all with the end, and
-// cut in two every step bytes.
+// splits yields readers that deliver in pieces: byte by byte, everything with the end,
+// and cut in two every step bytes.
 func splits(in string, step int) iter.Seq2[int, io.Reader] {
 	return func(yield func(int, io.Reader) bool) {
 		ok := yield(-1, iotest.OneByteReader(strings.NewReader(in))) && yield(-2, iotest.DataErrReader(strings.NewReader(in)))
@@ -44,17 +44,17 @@ func splits(in string, step int) iter.Seq2[int, io.Reader] {
 	}
 }
 
-// someSplits is a step that gives a handful of cuts: others in the next stream, so
-// that a fuzzer comes to all of them.
+// someSplits is a step that yields a few cuts, and others for the next stream, so that a
+// fuzzer tries all of them.
 func someSplits(in string) int { return len(in)/6 + 1 }
 
-// firstCut is where cuts begin: an offset below step that any other byte moves.
+// firstCut is the first cut: an offset below step that depends on every byte.
 func firstCut(in string, step int) int {
 	return int(crc32.ChecksumIEEE([]byte(in)) % uint32(step))
 }
 
-// follow reads a stream to its end, and returns how many events it has and the error
-// at the end, or the event that want has otherwise.
+// follow reads a stream to its end, and returns the number of its events and the error at
+// the end, or an error for the first event that differs from want.
 func follow(r *Reader, want []Event) (n int, err error) {
 	for ; ; n++ {
 		ev, err := r.Next()
@@ -72,7 +72,7 @@ var fuzzedStreams = []string{
 	":c\nretry: 12\nid: \x00\ndata: a\n:c\rdata:b\r\n\r\n", "\xef\xbb", "id: 7\n\ndata: \n\ndata: cut",
 }
 
-// FuzzReader holds the Reader, fed in pieces, against the reference.
+// FuzzReader compares the Reader, reading in pieces, with the reference.
 func FuzzReader(f *testing.F) {
 	for _, seed := range fuzzedStreams {
 		f.Add(seed)
@@ -99,7 +99,7 @@ func TestReaderOfEverySplit(t *testing.T) {
 	}
 }
 
-// compareWithReference reads in in pieces, with buf to begin with.
+// compareWithReference reads in in pieces, with buf as the first buffer.
 func compareWithReference(t *testing.T, in string, step int, buf []byte) {
 	want := parseReference(in)
 	for at, src := range splits(in, step) {
@@ -113,8 +113,7 @@ func compareWithReference(t *testing.T, in string, step int, buf []byte) {
 	}
 }
 
-// FuzzReaderLimit checks that what is too large does not depend on the split,
-// nor on the other options.
+// FuzzReaderLimit checks that the limit does not depend on the split or on other options.
 func FuzzReaderLimit(f *testing.F) {
 	f.Add("data: a\r\n\r\n: comment\ndata: long\n\n", 9)
 	f.Add("data:a\r\r\ndata: b\n\n", 7)
@@ -139,8 +138,8 @@ func compareLimits(t *testing.T, in string, limit, step int) {
 
 var lineFeeds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// FuzzRoundTrip checks that what the Writer writes the Reader reads, line ends
-// in data aside, whatever stands around it.
+// FuzzRoundTrip checks that the Reader reads what the Writer has written, except for line
+// ends in data, whatever surrounds it.
 func FuzzRoundTrip(f *testing.F) {
 	f.Add("message", "s/1", []byte(`{"a":1}`), "keep-alive")
 	f.Add("", "", []byte("a\r\n\rb\n"), "\r\n")

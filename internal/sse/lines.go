@@ -2,8 +2,8 @@ package sse
 
 import "bytes"
 
-// nextLine returns the first line of text without its end, what follows, and
-// whether another line does: text that ends with a line break has an empty last
+// nextLine returns the first line of text without its line break, the text after it, and
+// whether there was a line break. Text that ends with a line break has an empty last
 // line.
 func nextLine(text []byte) (line, rest []byte, more bool) {
 	end := lineBreak(text)
@@ -17,9 +17,9 @@ func nextLine(text []byte) (line, rest []byte, more bool) {
 	return text[:end], rest, true
 }
 
-// lineBreak returns the index of the first CR or LF, or -1. It searches in
-// windows that double, since looking for each of the two through all of a text
-// that has only the other takes time quadratic in its lines.
+// lineBreak returns the index of the first CR or LF, or -1. It searches in windows of
+// doubling size. A search for each of the two through the whole text would take quadratic
+// time if the text has only the other.
 func lineBreak(text []byte) int {
 	for from, size := 0, 64; from < len(text); size *= 2 {
 		window := text[from:min(from+size, len(text))]

@@ -9,28 +9,28 @@ import (
 	"time"
 )
 
-// DefaultMaxEventSize bounds an event, in bytes, unless ReaderOptions says
-// otherwise.
+// DefaultMaxEventSize is the largest event, in bytes, unless ReaderOptions sets another
+// limit.
 const DefaultMaxEventSize = 64 << 20
 
 const (
 	initialBuffer = 4 << 10
-	keptBuffer    = 64 << 10 // a larger buffer is let go once it stands idle
+	keptBuffer    = 64 << 10 // a larger buffer is freed when it is idle
 	maxEmptyReads = 100
 )
 
-// bom may precede the first line and is not part of it.
+// bom is the byte order mark, which may precede the first line.
 var bom = []byte("\xef\xbb\xbf")
 
 // An Event is one dispatched event of a stream.
 type Event struct {
-	Type string // "message" where the stream names none
+	Type string // "message" if the stream has no event field
 	Data []byte // data lines joined by LF; valid until the next call to Next
-	ID   string // the stream's last event ID as of this event; empty if none
+	ID   string // the last event ID of the stream at this event; empty if none
 }
 
-// A TooLargeError says that an event exceeded the reader's limit. The stream
-// can't be read any further.
+// A TooLargeError reports that an event exceeded the reader's limit. The rest of the
+// stream can't be read.
 type TooLargeError struct {
 	Limit int // bytes
 }
@@ -41,29 +41,29 @@ func (e *TooLargeError) Error() string {
 
 // ReaderOptions configure a Reader. The zero value is ready to use.
 type ReaderOptions struct {
-	// MaxEventSize is the most bytes one event may take in the stream, from its
-	// first field to the empty line, comments between them included. Zero and
+	// MaxEventSize is the largest number of bytes that one event may have in the stream,
+	// from its first field to the empty line, including comments between them. Zero and
 	// negative values mean DefaultMaxEventSize.
 	MaxEventSize int
 
-	// KeepEmpty delivers events whose data is the empty string, as the grammar
-	// has it. Without it Next passes over them after moving the last event ID:
-	// MCP servers send them only to give a stream its first ID.
+	// KeepEmpty makes Next return events whose data is the empty string, as the grammar
+	// requires. Otherwise Next only updates the last event ID from them: MCP servers send
+	// such events only to give a stream its first ID.
 	//
 	// Spec: 2025-11-25, basic/transports, Sending Messages to the Server.
 	KeepEmpty bool
 
-	// Comment, if not nil, is called from Next for each comment line with the
-	// text after its colon, which is valid during the call only.
+	// Comment, if not nil, is called by Next for each comment line with the text after
+	// the colon, which is valid only during the call.
 	Comment func(text []byte)
 
-	// Idle, if not nil, is told from Next before it reads on how many bytes since the
-	// last time belong to no event: comments, empty lines, events that are passed
-	// over. It may take its time.
+	// Idle, if not nil, is called by Next before it reads more. n is the number of bytes
+	// since the last call that belong to no event: comments, empty lines, skipped events.
+	// The call may block, to slow the stream down.
 	Idle interface{ Bytes(n int) }
 
-	// Buffer is the first buffer to read into, all of its capacity; the reader
-	// owns it from then on. Nil means a small one.
+	// Buffer is the first buffer; the reader uses its whole capacity and owns it. Nil
+	// means a small buffer.
 	Buffer []byte
 }
 
@@ -73,37 +73,37 @@ type Reader struct {
 	src  io.Reader
 	opts ReaderOptions
 
-	// The bytes read and not yet done with. Positions index buf.
+	// The bytes that have been read and are still needed. Positions index buf.
 	buf    []byte
 	start  int // first byte of the current event
 	line   int // first byte of the current line
 	lf, cr int // buf[line:lf] has no LF, buf[line:cr] no CR; see seek
 	begun  bool
-	skipLF bool  // the last line ended in CR: an LF next belongs to it
-	err    error // what src ended with
+	skipLF bool  // the last line ended in CR: an LF that follows belongs to it
+	err    error // the error of src
 
 	event pending // the current event
-	idle  int     // bytes that Idle has not been told of
+	idle  int     // bytes not yet reported to Idle
 	last  span    // data of the event returned last
 	id    string  // the "last event ID buffer" of the standard
 
-	// What the stream has told so far.
+	// The stream's settings so far.
 	lastID   string
 	retry    time.Duration
 	retrySet bool
 }
 
-// span is a stretch of Reader.buf.
+// A span is a range of Reader.buf.
 type span struct{ from, to int }
 
-// pending is what the fields of the current event have said.
+// pending holds the fields of the current event.
 type pending struct {
 	typ   string
 	data  span // the value of the first data line
-	lines int  // how many data lines there were
+	lines int  // number of data lines
 }
 
-// NewReader returns a Reader of the events in src.
+// NewReader returns a Reader that reads events from src.
 func NewReader(src io.Reader, opts ReaderOptions) *Reader {
 	if opts.MaxEventSize <= 0 {
 		opts.MaxEventSize = DefaultMaxEventSize
@@ -114,9 +114,9 @@ func NewReader(src io.Reader, opts ReaderOptions) *Reader {
 // Next returns the next event. Its Data is valid until the next call to Next;
 // call [Reader.Take] to keep it.
 //
-// At the end of the stream Next returns io.EOF, after a failed read that read's
-// error, and after an event beyond MaxEventSize a [*TooLargeError]; it goes on
-// returning the same error.
+// At the end of the stream Next returns io.EOF, after a failed read the error of that
+// read, and for an event larger than MaxEventSize a [*TooLargeError]. Further calls
+// return the same error.
 func (r *Reader) Next() (Event, error) {
 	r.release()
 	for {
@@ -142,10 +142,9 @@ func (r *Reader) Next() (Event, error) {
 	}
 }
 
-// Take makes the Data of the event that Next returned last the caller's own and
-// returns it. It costs no copy where the event fills most of the reader's
-// buffer: the buffer goes with it. Before the first event, and when called
-// again, it returns nil.
+// Take returns the Data of the last event from Next, and makes the caller its owner. If
+// the data fills a large part of the reader's buffer, Take does not copy it, but gives up
+// the buffer. Before the first event, and when called twice, Take returns nil.
 func (r *Reader) Take() []byte {
 	from, to := r.last.from, r.last.to
 	r.last = span{}
@@ -160,23 +159,22 @@ func (r *Reader) Take() []byte {
 	return data
 }
 
-// LastEventID returns the ID to resume from: that of the last complete event,
-// whether or not it had data. It is empty if the stream gave none or took it
-// back.
+// LastEventID returns the ID from which to resume: that of the last complete event, with
+// or without data. It is empty if the stream has set none, or has reset it.
 func (r *Reader) LastEventID() string { return r.lastID }
 
-// Retry returns the reconnection time the stream asked for last, in whole
-// milliseconds, and whether it asked for one.
+// Retry returns the last reconnection time that the stream has set, in whole
+// milliseconds, and whether it has set one.
 func (r *Reader) Retry() (time.Duration, bool) { return r.retry, r.retrySet }
 
-// Rest returns the bytes after the last complete event as they stood in the
-// stream, without leading comments. Once Next has returned an error these are
-// the incomplete event that the standard discards, or what a server wrote
-// without framing it. They are valid until the next call to Next or Take.
+// Rest returns the bytes of the stream after the last complete event, without leading
+// comments. After an error of Next they are the incomplete event that the standard
+// discards, or text that a server wrote without framing. They are valid until the next
+// call to Next or Take.
 func (r *Reader) Rest() []byte { return r.buf[r.start:] }
 
-// skipBOM reports whether enough was read to tell a byte order mark, and passes
-// over it.
+// skipBOM skips a byte order mark. It reports false if more bytes are needed to recognize
+// one.
 func (r *Reader) skipBOM() bool {
 	have := r.buf[r.start:]
 	if len(have) < len(bom) && bytes.HasPrefix(bom, have) && r.err == nil {
@@ -207,9 +205,9 @@ func (r *Reader) lineEnd() (int, bool) {
 	return end, end < len(r.buf)
 }
 
-// seek returns the position of the first c at or after the current line, or the
-// end of the buffer. known is an earlier answer: what it covers is not searched
-// again, so that no byte is looked at twice for the same c.
+// seek returns the position of the first c at or after the start of the current line, or
+// the end of the buffer. known is an earlier result; seek does not search the bytes
+// before it again.
 func (r *Reader) seek(known int, c byte) int {
 	known = max(known, r.line)
 	if known < len(r.buf) && r.buf[known] == c {
@@ -221,9 +219,8 @@ func (r *Reader) seek(known int, c byte) int {
 	return len(r.buf)
 }
 
-// tooLarge reports whether the event exceeds the limit with a line that reaches
-// to end, and if so ends the reader. The verdict does not depend on how reads
-// were split.
+// tooLarge reports whether the event exceeds the limit with a line that reaches to end,
+// and sets r.err if so. The result does not depend on how reads are split.
 func (r *Reader) tooLarge(end int) bool {
 	if end-r.start <= r.opts.MaxEventSize {
 		return false
@@ -234,8 +231,8 @@ func (r *Reader) tooLarge(end int) bool {
 	return true
 }
 
-// consume takes in the line that reaches to end. It returns an event if the line
-// is the empty one that completes it.
+// consume processes the line that reaches to end. It returns an event if the line is the
+// empty one that completes it.
 func (r *Reader) consume(end int) (Event, bool) {
 	begin := r.line
 	r.line = end + 1
@@ -250,14 +247,14 @@ func (r *Reader) consume(end int) (Event, bool) {
 			r.opts.Comment(r.buf[begin+1 : end])
 		}
 		if r.start == begin {
-			r.start = r.line // nothing before it to keep
+			r.start = r.line // no bytes before it are needed
 			r.idle += r.line - begin
 		}
 	}
 	return Event{}, false
 }
 
-// field takes in one field of the current event. Unknown fields are ignored.
+// field processes one field of the current event. It ignores unknown fields.
 func (r *Reader) field(begin, end int) {
 	name, value := splitField(r.buf[begin:end])
 	switch string(name) {
@@ -278,8 +275,8 @@ func (r *Reader) field(begin, end int) {
 	}
 }
 
-// dispatch completes the current event, whose last line ended before end, and
-// begins the next.
+// dispatch completes the current event, whose last line ended before end, and begins the
+// next one.
 func (r *Reader) dispatch(end int) (Event, bool) {
 	e := r.event
 	r.event = pending{}
@@ -300,9 +297,9 @@ func (r *Reader) dispatch(end int) (Event, bool) {
 	return Event{Type: e.typ, Data: r.buf[e.data.from:e.data.to:e.data.to], ID: r.id}, true
 }
 
-// join moves the values of all data lines of the event that reaches to end down
-// to the first, with LF between them. The room is there: a value loses at least
-// its field name.
+// join moves the values of all data lines of the event that reaches to end behind the
+// first value, with LF between them. There is enough room, because each value loses at
+// least its field name.
 func (r *Reader) join(first span, end int) span {
 	to := first.to
 	rest := r.buf[first.to:end]
@@ -317,7 +314,7 @@ func (r *Reader) join(first span, end int) span {
 	return span{first.from, to}
 }
 
-// release takes back the data of the event returned last.
+// release frees the data of the last event.
 func (r *Reader) release() {
 	returned := r.last
 	r.last = span{}
@@ -326,13 +323,12 @@ func (r *Reader) release() {
 	}
 	keep := r.buf
 	if returned.to > 0 && returned.to-returned.from < cap(keep)/16 && cap(keep) > keptBuffer {
-		keep = nil // grown for an event that was an exception
+		keep = nil // it grew for an unusually large event
 	}
 	r.move(keep[:0])
 }
 
-// fill reads once into the buffer, which it makes room in first. It leaves the
-// outcome in r.err.
+// fill reads once into the buffer, enlarges it before if needed, and sets r.err.
 func (r *Reader) fill() {
 	if r.idle > 0 && r.opts.Idle != nil {
 		r.opts.Idle.Bytes(r.idle)
@@ -351,21 +347,21 @@ func (r *Reader) fill() {
 	r.err = io.ErrNoProgress
 }
 
-// makeRoom moves the current event to the front of the buffer, or to a larger
-// one if it takes half of this one.
+// makeRoom moves the current event to the front of the buffer if at least half of the
+// buffer precedes it, or else to a larger buffer.
 func (r *Reader) makeRoom() {
 	if r.start >= cap(r.buf)/2 && r.start > 0 {
 		r.move(r.buf[:0])
 		return
 	}
-	// No event needs more than the limit, an empty line, and one byte to see
-	// that it is beyond.
+	// No event needs more than the limit, an empty line, and one byte to detect that it
+	// is too large.
 	size := max(initialBuffer, min(2*cap(r.buf), r.start+r.opts.MaxEventSize+initialBuffer))
 	r.move(make([]byte, 0, size))
 }
 
-// move continues in buf, which is empty, with what the current event has so
-// far.
+// move makes buf, which is empty, the reader's buffer, and copies the current event into
+// it.
 func (r *Reader) move(buf []byte) {
 	by := r.start
 	r.buf = append(buf, r.buf[by:]...)
@@ -377,7 +373,7 @@ func (r *Reader) move(buf []byte) {
 	r.event.data.to -= by
 }
 
-// splitField returns the name and the value of a line that is no comment.
+// splitField returns the name and the value of a line that is not a comment.
 func splitField(line []byte) (name, value []byte) {
 	name, value, found := bytes.Cut(line, []byte(":"))
 	if !found {
@@ -389,7 +385,7 @@ func splitField(line []byte) (name, value []byte) {
 	return name, value
 }
 
-// typeName is string(b) without allocation for the types that MCP streams have.
+// typeName returns string(b), without an allocation for the types of MCP streams.
 func typeName(b []byte) string {
 	switch string(b) {
 	case "message":
@@ -400,8 +396,8 @@ func typeName(b []byte) string {
 	return string(b)
 }
 
-// parseRetry reads a number of milliseconds made of ASCII digits only. Numbers
-// beyond a Duration become the longest one.
+// parseRetry parses a number of milliseconds that consists of ASCII digits only. It
+// returns the longest Duration for larger numbers.
 func parseRetry(b []byte) (time.Duration, bool) {
 	for _, c := range b {
 		if c < '0' || c > '9' {
@@ -414,7 +410,7 @@ func parseRetry(b []byte) (time.Duration, bool) {
 	const most = math.MaxInt64 / int64(time.Millisecond)
 	ms, err := strconv.ParseInt(string(b), 10, 64)
 	if err != nil || ms > most {
-		ms = most // out of range is the only error that digits can give
+		ms = most // digits can only be out of range
 	}
 	return time.Duration(ms) * time.Millisecond, true
 }

@@ -152,7 +152,7 @@ func TestReaderComment(t *testing.T) {
 	}
 }
 
-// A stream must not make the reader remember what it may forget.
+// The reader does not keep bytes that it no longer needs.
 func TestReaderForgetsComments(t *testing.T) {
 	in := strings.Repeat(": ping\n", 100_000) + "data: a\n\n"
 	r := NewReader(strings.NewReader(in), ReaderOptions{MaxEventSize: 64})

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// reference is what a stream holds, worked out the slow way.
+// reference is the result of reading a stream with a simple parser.
 type reference struct {
 	events []Event
 	lastID string

@@ -9,31 +9,29 @@ import (
 	"time"
 )
 
-// ErrBadField is returned for an event type or ID that no stream can carry: one
-// with a line break, or an ID with a NUL. Writing it would let whoever chose it
-// forge events (CWE-93).
+// ErrBadField is returned for an event type or ID that a stream can't carry: one with a
+// line break, or an ID with a NUL. Otherwise the party that chose it could forge events
+// (CWE-93).
 var ErrBadField = errors.New("sse: line break or NUL in event type or id")
 
-// writeSize is how much the Writer gathers before it writes: data up to this
-// size goes out in one Write with its framing, a longer line in a Write of its
-// own, uncopied.
+// writeSize is the size of the Writer's buffer. Data up to this size is written together
+// with its framing, a longer line without copying in a Write of its own.
 const writeSize = 16 << 10
 
-// A Writer writes events to a stream. It does not flush, and is not safe for
-// concurrent use. After an error from the underlying writer the stream may end
-// in the middle of an event: close it.
+// A Writer writes events to a stream. It does not flush, and is not safe for concurrent
+// use. After an error of the underlying writer the stream may end in the middle of an
+// event: close it.
 type Writer struct {
 	w   io.Writer
 	buf []byte // reused; empty between calls
 }
 
-// NewWriter returns a Writer of events to w.
+// NewWriter returns a Writer that writes events to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
-// Event writes one event. An empty typ leaves the type to be "message", an
-// empty id writes none. Every line of data, whichever way it ends, becomes a
-// data line of its own, so a reader finds LF where data had CR or CRLF. It
-// returns [ErrBadField], having written nothing, if typ or id can't be carried.
+// Event writes one event. An empty typ means "message", an empty id means none. Every
+// line of data becomes a data line, so a reader gets LF for each CR or CRLF in data. If
+// typ or id can't be carried, Event writes nothing and returns [ErrBadField].
 func (w *Writer) Event(typ, id string, data []byte) error {
 	buf, err := appendFields(w.buf[:0], typ, id)
 	if err != nil {
@@ -55,8 +53,8 @@ func (w *Writer) Event(typ, id string, data []byte) error {
 	return w.write(append(buf, '\n'))
 }
 
-// Comment writes text as comment lines, which readers pass over: a sign of
-// life. An empty line follows, for readers that only look for those.
+// Comment writes text as comment lines, which readers ignore, to keep the connection
+// alive. An empty line follows, for readers that only search for empty lines.
 func (w *Writer) Comment(text string) error {
 	buf := w.buf[:0]
 	rest := []byte(text)
@@ -72,8 +70,8 @@ func (w *Writer) Comment(text string) error {
 	return w.write(append(buf, '\n'))
 }
 
-// Retry asks the reader to wait d, cut to milliseconds, before it reconnects.
-// A negative d is an error.
+// Retry tells the reader to wait d, truncated to milliseconds, before it reconnects. A
+// negative d is an error.
 func (w *Writer) Retry(d time.Duration) error {
 	if d < 0 {
 		return fmt.Errorf("sse: negative retry %v", d)
@@ -83,8 +81,8 @@ func (w *Writer) Retry(d time.Duration) error {
 	return w.write(append(buf, "\n\n"...))
 }
 
-// AppendEvent appends to dst the event that [Writer.Event] writes. If typ or id
-// can't be carried it returns dst as it was and [ErrBadField].
+// AppendEvent appends to dst the event as [Writer.Event] writes it. If typ or id can't be
+// carried, it returns dst unchanged and [ErrBadField].
 func AppendEvent(dst []byte, typ, id string, data []byte) ([]byte, error) {
 	dst, err := appendFields(dst, typ, id)
 	if err != nil {

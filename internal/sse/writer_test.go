@@ -48,7 +48,7 @@ func TestWriterEvent(t *testing.T) {
 	}
 }
 
-// A type or an ID chosen by a peer must not be able to end its line (CWE-93).
+// A type or an ID from a peer can't end its line (CWE-93).
 func TestWriterRefusesInjection(t *testing.T) {
 	for _, tt := range []struct{ typ, id string }{
 		{"a\ndata: forged", ""},
@@ -67,7 +67,7 @@ func TestWriterRefusesInjection(t *testing.T) {
 	}
 }
 
-// spy fails the test if the large payload reaches it in another slice.
+// spy fails the test if it receives the large payload in another slice.
 type spy struct {
 	t    *testing.T
 	data []byte

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// BenchmarkRoundTrip compares a call with one through net/http's client. The
-// server's part is in both.
+// BenchmarkRoundTrip compares a call with one through net/http's client. Both include the
+// server's time.
 func BenchmarkRoundTrip(b *testing.B) {
 	for _, n := range []int{100, 64 << 10, 1 << 20} {
 		text := []byte(long(max(n, 16)))

@@ -9,15 +9,15 @@ import (
 	"sync"
 )
 
-// A body is the rest of an exchange. One goroutine reads it; Close may be called
-// beside it.
+// A body is a response's body. One goroutine reads it; another may call Close
+// concurrently.
 type body struct {
 	x      *exchange
-	left   int64     // bytes to come of a body whose length is known; -1 of others
+	left   int64     // bytes left of a body of known length; else -1
 	chunks io.Reader // nil: the body is not chunked
-	err    error     // what ended it; owned by the reader
+	err    error     // the error that ended it; owned by the reader
 
-	// mu guards the fields below. No more than flags are set under it.
+	// mu guards the fields below, and is held only to read or set them.
 	mu     sync.Mutex
 	ended  bool
 	closed bool
@@ -33,8 +33,8 @@ func (b *body) frame(f framing) {
 	}
 }
 
-// Read implements [io.Reader]. The end comes along with the last bytes where it
-// is known.
+// Read implements [io.Reader]. If the length is known, it returns io.EOF together with
+// the last bytes.
 func (b *body) Read(p []byte) (int, error) {
 	switch {
 	case b.isClosed():
@@ -80,7 +80,7 @@ func (b *body) next(p []byte) (int, error) {
 	return n, err
 }
 
-// trailer passes over what follows the last chunk, and returns io.EOF.
+// trailer skips the trailer section, and returns io.EOF.
 func (b *body) trailer() error {
 	_, err := readBlock(b.x.c.br, b.x.c.t.maxHeader)
 	switch {
@@ -94,8 +94,8 @@ func (b *body) trailer() error {
 	return io.EOF
 }
 
-// Close implements [io.Closer]. It ends the connection unless the body was read
-// to its end, and unblocks Read.
+// Close implements [io.Closer]. It closes the connection unless the body was read to its
+// end, and unblocks Read.
 func (b *body) Close() error {
 	b.mu.Lock()
 	b.closed = true
@@ -104,9 +104,9 @@ func (b *body) Close() error {
 	return nil
 }
 
-// EndConnection ends the connection that a response came on, and reports whether it is
-// one of a Transport's own. What follows on it can't be trusted: as soon as there is
-// one answer too many each request gets that of another.
+// EndConnection closes the connection of a response, and reports whether it is a
+// connection of a Transport. Call it if the server may have sent more than one response:
+// later requests on the connection would then get each other's responses.
 func EndConnection(resp *http.Response) bool {
 	b, ok := resp.Body.(*body)
 	if ok {
@@ -121,7 +121,7 @@ func (b *body) isClosed() bool {
 	return b.closed
 }
 
-// end ends the exchange, once.
+// end ends the exchange. Only the first call has an effect.
 func (b *body) end(whole bool) {
 	b.mu.Lock()
 	ended := b.ended

@@ -13,16 +13,15 @@ import (
 	"time"
 )
 
-// errNoResponse is wrapped by the error of an exchange on a connection that the
-// server closed without a byte in response.
+// errNoResponse is wrapped by the error of an exchange if the server closed the
+// connection without sending a byte of the response.
 var errNoResponse = errors.New("the server closed the connection without a response")
 
 // maxInterim bounds the interim responses (1xx) before a response.
 const maxInterim = 16
 
-// A conn is a connection that carries one exchange at a time: who holds it is
-// the only one to use it, but for the end of the request's context, which closes
-// it.
+// A conn is a connection that carries one exchange at a time. Only its owner uses it,
+// except that the end of the request's context closes it.
 type conn struct {
 	t     *Transport
 	addr  string
@@ -32,15 +31,15 @@ type conn struct {
 	br    *bufio.Reader
 
 	stop func()          // closes nc
-	raw  syscall.RawConn // nil: it can't be asked whether it is still open
-	look func(fd uintptr) bool
-	open bool      // what look found
-	idle time.Time // since when nobody uses it
+	raw  syscall.RawConn // nil: there is no way to ask whether it is still open
+	peek func(fd uintptr) bool
+	open bool      // result of peek
+	idle time.Time // when it became idle
 }
 
 func newConn(t *Transport, addr string, nc net.Conn) *conn {
 	c := &conn{t: t, addr: addr, nc: nc, br: bufio.NewReader(nc)}
-	c.stop = func() { _ = c.nc.Close() } // what reads or writes tells
+	c.stop = func() { _ = c.nc.Close() } // a concurrent Read or Write returns the error
 	socket := nc
 	if c.tls, _ = nc.(*tls.Conn); c.tls != nil {
 		state := c.tls.ConnectionState()
@@ -49,7 +48,7 @@ func newConn(t *Transport, addr string, nc net.Conn) *conn {
 	if sc, ok := socket.(syscall.Conn); ok {
 		c.raw, _ = sc.SyscallConn() // without it the connection is used once
 	}
-	c.look = func(fd uintptr) bool {
+	c.peek = func(fd uintptr) bool {
 		c.open = isOpen(fd)
 		return true
 	}
@@ -58,18 +57,18 @@ func newConn(t *Transport, addr string, nc net.Conn) *conn {
 
 func (c *conn) isSecure() bool { return c.tls != nil }
 
-// isOpen reports whether the server has neither closed the idle connection nor
-// said anything unasked.
+// isOpen reports whether the server has neither closed the idle connection nor sent
+// anything on it.
 func (c *conn) isOpen() bool {
 	c.open = false
-	if c.tls != nil && !isQuiet(c.tls) {
+	if c.tls != nil && !hasNoInput(c.tls) {
 		return false
 	}
-	return c.raw.Read(c.look) == nil && c.open
+	return c.raw.Read(c.peek) == nil && c.open
 }
 
-// exchange sends out and returns the response, whose body holds the connection
-// until it is read to its end or closed.
+// exchange sends out and returns the response. The connection is in use until the body is
+// read to its end or closed.
 func (c *conn) exchange(out *outgoing) (*http.Response, error) {
 	x := &exchange{c: c}
 	x.body.x = x
@@ -91,13 +90,13 @@ func (c *conn) exchange(out *outgoing) (*http.Response, error) {
 	return &x.resp, nil
 }
 
-// An exchange is a request, and the response to it as long as that is read.
+// An exchange is a request and its response, until the body is read.
 type exchange struct {
 	c       *conn
-	ctx     context.Context // the request's: an exchange is made and ends with it
-	release func() bool     // ends the watch over ctx; nil if it never ends
-	writer  *writer         // of a large request; nil if it was written at once
-	last    bool            // the connection can't be used again
+	ctx     context.Context // the request's, which limits the exchange
+	release func() bool     // stops waiting for the end of ctx; nil if ctx never ends
+	writer  *writer         // of a large request; nil for a small one
+	closes  bool            // the connection can't be reused
 	body    body
 	resp    http.Response
 }
@@ -128,11 +127,11 @@ func (x *exchange) read(req *http.Request) error {
 	if err != nil {
 		return err
 	}
-	x.last = f.last || req.Close
+	x.closes = f.closes || req.Close
 	x.resp = http.Response{
 		Status: h.status, StatusCode: h.code,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: h.minor,
-		Header: h.header, Body: &x.body, ContentLength: f.length, Close: x.last, Request: req, TLS: x.c.state,
+		Header: h.header, Body: &x.body, ContentLength: f.length, Close: x.closes, Request: req, TLS: x.c.state,
 	}
 	if h.minor == 0 {
 		x.resp.Proto = "HTTP/1.0"
@@ -144,12 +143,12 @@ func (x *exchange) read(req *http.Request) error {
 	return nil
 }
 
-// readFinal passes over interim responses.
+// readFinal reads the head of the final response, and skips interim responses.
 //
 // Spec: RFC 9110, 15.2.
 func (x *exchange) readFinal() (head, error) {
 	if _, err := x.c.br.Peek(1); err != nil {
-		return head{}, x.silence(err)
+		return head{}, x.noResponse(err)
 	}
 	for range maxInterim {
 		h, err := readHead(x.c.br, x.c.t.maxHeader)
@@ -159,7 +158,7 @@ func (x *exchange) readFinal() (head, error) {
 		case err != nil:
 			return h, err
 		case h.code == http.StatusSwitchingProtocols:
-			return h, malformed("it switches protocols unasked")
+			return h, malformed("it switches protocols, though the request did not ask for that")
 		case h.code >= 200:
 			return h, nil
 		}
@@ -167,15 +166,17 @@ func (x *exchange) readFinal() (head, error) {
 	return head{}, malformed("too many interim responses")
 }
 
-// silence says that not a byte of a response came.
-func (x *exchange) silence(err error) error {
+// noResponse returns the error for a connection that ended with err before the first byte
+// of a response.
+func (x *exchange) noResponse(err error) error {
 	if err == io.EOF || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
 		return fmt.Errorf("http1: %w: %w", errNoResponse, err)
 	}
 	return err
 }
 
-// failure adds to why there is no response what kept the request from being sent.
+// failure returns the error of an exchange without a response: the error of sending the
+// request, if there is one, or else err.
 func (x *exchange) failure(err error) error {
 	if x.writer == nil || x.writer.err == nil {
 		return err
@@ -186,13 +187,13 @@ func (x *exchange) failure(err error) error {
 	return fmt.Errorf("http1: sending the request: %w", x.writer.err)
 }
 
-// end gives the connection back, or closes it if the response is not whole or
-// something stands in the way. It returns when nothing uses the connection any
-// more. It is called once.
+// end returns the connection to the pool, or closes it if it can't be reused. whole says
+// whether the response was read completely. When end returns, no goroutine uses the
+// connection. It is called once.
 func (x *exchange) end(whole bool) {
-	keep := whole && !x.last && x.writer.settled() && x.c.br.Buffered() == 0 && x.c.raw != nil
+	keep := whole && !x.closes && x.writer.settled() && x.c.br.Buffered() == 0 && x.c.raw != nil
 	if x.release != nil && !x.release() {
-		keep = false // ctx has ended, and closes the connection
+		keep = false // ctx has ended and closes the connection
 	}
 	if keep {
 		x.c.t.pool.put(x.c)

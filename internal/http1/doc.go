@@ -1,14 +1,12 @@
-// Package http1 answers one question: how to ask an HTTP/1.1 server something
-// with the least work?
+// Package http1 is an HTTP/1.1 client that does as little work per request as possible.
 //
-// net/http's client gives each connection two goroutines, so that a request
-// passes through three, and bodies and errors through channels between them. A
-// [Transport] lets the goroutine that asks write the request and read the
-// response by itself. A connection that nobody uses has no goroutine at all:
-// before it is used again the kernel is asked whether the server has closed it.
+// net/http's client has two goroutines per connection, so that a request involves three,
+// and passes bodies and errors between them over channels. With a [Transport], the
+// calling goroutine writes the request and reads the response itself. An idle connection
+// has no goroutine: before it is reused, the Transport asks the kernel whether the server
+// has closed it.
 //
-// It does HTTP/1.1 to the server that the URL names, with TLS once the server has
-// chosen HTTP/1.1 by ALPN. HTTP/2, proxies, upgrades and bodies of unknown length are
-// left to an [http.Transport]. It refuses to know what is in a body: nothing is
-// unpacked.
+// It connects directly to the server in the URL, and uses TLS if the server has chosen
+// HTTP/1.1 by ALPN. It leaves HTTP/2, proxies, upgrades and bodies of unknown length to
+// an [http.Transport]. It does not decompress bodies.
 package http1

@@ -11,7 +11,7 @@ import (
 	"testing/iotest"
 )
 
-// A tape is a connection on which everything has been said.
+// A tape is a connection whose whole input is known.
 type tape struct {
 	net.Conn
 	io.Reader
@@ -42,8 +42,8 @@ func play(rd io.Reader) (*http.Response, string, error) {
 	return resp, string(text), err
 }
 
-// FuzzResponse holds the reader to three promises: how the bytes were split makes
-// no difference, what it takes net/http takes for the same, and it never panics.
+// FuzzResponse checks that the result does not depend on how reads are split, that
+// net/http reads an accepted response alike, and that the reader never panics.
 func FuzzResponse(f *testing.F) {
 	for _, text := range []string{
 		ok + "Content-Length: 5\r\n\r\nhello",

@@ -2,9 +2,9 @@
 
 package http1
 
-// canPeek: without a look at an idle socket a request would have to be sent to
-// find out that nobody is there, and might not be sent again. http.Transport,
-// whose idle connections have a reader, does better then.
+// canPeek is false: isOpen can't look at an idle socket here. Only sending a request
+// would show that the server has closed the connection, and not every request may be sent
+// again. The http.Transport, which reads from idle connections, is the better choice.
 const canPeek = false
 
 func isOpen(uintptr) bool { return false }

@@ -4,11 +4,11 @@ package http1
 
 import "syscall"
 
-// canPeek says that isOpen can tell.
+// canPeek is true: isOpen works.
 const canPeek = true
 
-// isOpen reports whether the other side of an idle socket has neither closed it
-// nor sent anything. The socket does not block.
+// isOpen reports whether the peer of an idle socket has neither closed it nor sent
+// anything. The socket is in non-blocking mode.
 func isOpen(fd uintptr) bool {
 	var b [1]byte
 	for {

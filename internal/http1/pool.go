@@ -5,29 +5,30 @@ import (
 	"time"
 )
 
-// A pool keeps the connections that nobody uses. It has no goroutine of its own:
-// a timer runs as long as there are connections that it will have to close.
+// A pool keeps idle connections. It has no goroutine: a timer runs as long as there are
+// connections to close later.
 type pool struct {
 	// Set by NewTransport, read-only after.
-	most    int           // of one address; negative: none
-	timeout time.Duration // zero: none
+	most    int           // idle connections per address; negative: none
+	timeout time.Duration // zero: no timeout
 
-	// mu guards the fields below. No connection is closed or looked at under it.
+	// mu guards the fields below. It is not held while a connection is closed or peeked
+	// at.
 	mu    sync.Mutex
-	idle  map[string][]*conn // by address; the one used last at the end
+	idle  map[string][]*conn // by address; the most recently used last
 	timer *time.Timer        // nil before the first put
 	armed bool
 }
 
-// get returns the connection that was used last of those that are still open, or
-// nil. The caller owns it. secure says that it has to have TLS.
+// get returns the most recently used connection that is still open, or nil. The caller
+// owns it. secure selects connections with TLS.
 func (p *pool) get(addr string, secure bool) *conn {
 	for {
 		c := p.pop(addr)
 		if c == nil || c.isSecure() == secure && !p.isOld(c, time.Now()) && c.isOpen() {
 			return c
 		}
-		_ = c.nc.Close() // the server has closed it, most likely
+		_ = c.nc.Close() // most likely, the server has closed it
 	}
 }
 
@@ -48,11 +49,11 @@ func (p *pool) isOld(c *conn, now time.Time) bool {
 	return p.timeout > 0 && now.Sub(c.idle) >= p.timeout
 }
 
-// put takes a connection back.
+// put adds an idle connection, or closes it if there are enough.
 func (p *pool) put(c *conn) {
 	c.idle = time.Now()
 	if !p.add(c) {
-		_ = c.nc.Close() // there are enough
+		_ = c.nc.Close() // the pool has enough
 	}
 }
 
@@ -82,11 +83,12 @@ func (p *pool) armLocked(d time.Duration) {
 	p.timer.Reset(d)
 }
 
-// sweep closes the connections that nobody used for too long. It runs on the
-// timer's goroutine.
+// sweep closes the connections that have been idle for too long. It runs on the timer's
+// goroutine.
 func (p *pool) sweep() { closeAll(p.takeOld(time.Now())) }
 
-// takeOld takes out what is too old, and sets the timer for what will be next.
+// takeOld removes the connections that have been idle for too long, and sets the timer
+// for the next one.
 func (p *pool) takeOld(now time.Time) []*conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,6 +130,6 @@ func (p *pool) closeAll() {
 
 func closeAll(list []*conn) {
 	for _, c := range list {
-		_ = c.nc.Close() // nobody uses it
+		_ = c.nc.Close() // no request is affected
 	}
 }

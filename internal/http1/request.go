@@ -14,18 +14,19 @@ import (
 )
 
 const (
-	// gathered is the most bytes that a request may have to be written at once,
-	// which the buffers of any two kernels take. A larger one is written beside
-	// the reading of its response: the server may answer before it has read it.
-	gathered = 32 << 10
+	// atOnce is the largest body, in bytes, that is written before the response is read.
+	// The socket buffers of any two kernels hold that much. A larger body is written
+	// while the response is read, because the server may respond before it has read the
+	// body.
+	atOnce = 32 << 10
 
-	userAgent = "Go-http-client/1.1" // what http.Transport says
+	userAgent = "Go-http-client/1.1" // as http.Transport sends
 )
 
-// ErrNotSent is wrapped by the error of a request of which not a byte left.
+// ErrNotSent is wrapped by the error of a request of which no byte was sent.
 var ErrNotSent = errors.New("nothing was sent")
 
-// serves reports whether req is one that this package sends itself.
+// serves reports whether the Transport sends req itself.
 func (t *Transport) serves(req *http.Request) bool {
 	u := req.URL
 	switch {
@@ -49,8 +50,8 @@ func (t *Transport) serves(req *http.Request) bool {
 
 func hasBody(req *http.Request) bool { return req.Body != nil && req.Body != http.NoBody }
 
-// isPlainHost leaves out names to be encoded, and zones, which servers don't
-// want to hear of.
+// isPlainHost reports whether host can be sent as it is: without characters that need
+// encoding, and without an IPv6 zone, which must not be sent to a server.
 func isPlainHost(host string) bool {
 	for _, b := range []byte(host) {
 		if b <= ' ' || b >= 0x7f || b == '%' {
@@ -60,18 +61,17 @@ func isPlainHost(host string) bool {
 	return true
 }
 
-// An outgoing is a request on its way.
+// An outgoing is a request to be sent.
 type outgoing struct {
 	req *http.Request
-	// text is the header, and the body behind it where that is small. It is of
-	// buffers.
+	// text is the header, followed by a small body. It comes from buffers.
 	text *[]byte
 	rest io.ReadCloser // a body that is not in text; nil if none
 }
 
 var buffers = sync.Pool{New: func() any { return new(make([]byte, 0, 4<<10)) }}
 
-// fill writes the header, and reads and closes a small body.
+// fill appends the header to text, and reads and closes a small body.
 func (out *outgoing) fill(close bool) (err error) {
 	req := out.req
 	if *out.text, err = appendHead((*out.text)[:0], req, close); err != nil {
@@ -80,7 +80,7 @@ func (out *outgoing) fill(close bool) (err error) {
 	if !hasBody(req) {
 		return nil
 	}
-	if req.ContentLength > gathered {
+	if req.ContentLength > atOnce {
 		out.rest = req.Body
 		return nil
 	}
@@ -93,7 +93,7 @@ func (out *outgoing) fill(close bool) (err error) {
 	return nil
 }
 
-// addr is the address to dial.
+// addr returns the address to dial.
 func (out *outgoing) addr() string { return addrOf(out.req.URL) }
 
 // addrOf returns the host and port of an http or https URL.
@@ -108,8 +108,8 @@ func addrOf(u *url.URL) string {
 	return strings.TrimSuffix(u.Host, ":") + port
 }
 
-// mayRepeat reports whether the request may be sent again after an exchange on a
-// connection that was used before failed with err.
+// mayRepeat reports whether the request may be sent again after an exchange on a reused
+// connection failed with err.
 func (out *outgoing) mayRepeat(err error) bool {
 	if out.req.Context().Err() != nil {
 		return false
@@ -120,7 +120,7 @@ func (out *outgoing) mayRepeat(err error) bool {
 	return errors.Is(err, errNoResponse) && isSafe(out.req.Method)
 }
 
-// isSafe reports whether a request of method changes nothing.
+// isSafe reports whether method is safe.
 //
 // Spec: RFC 9110, 9.2.1.
 func isSafe(method string) bool {
@@ -144,16 +144,16 @@ func (out *outgoing) rewind() error {
 	return err
 }
 
-// drop closes the body of a request that is not sent.
+// drop closes the body of a request that can't be sent.
 func (out *outgoing) drop() {
 	if out.rest != nil {
-		_ = out.rest.Close() // the failure to send is told
+		_ = out.rest.Close() // the caller gets the error of dialling
 	}
 }
 
-// done gives the buffer back.
+// done returns the buffer to the pool.
 func (out *outgoing) done() {
-	if cap(*out.text) <= 2*gathered {
+	if cap(*out.text) <= 2*atOnce {
 		buffers.Put(out.text)
 	}
 	out.text = nil
@@ -193,8 +193,8 @@ func appendLength(dst []byte, n int64) []byte {
 	return append(strconv.AppendInt(append(dst, "Content-Length: "...), n, 10), "\r\n"...)
 }
 
-// appendFields appends the fields of h, but those that appendHead writes, by
-// name.
+// appendFields appends the fields of h, sorted by name, except those that appendHead
+// writes.
 func appendFields(dst []byte, h http.Header) ([]byte, error) {
 	var few [16]string
 	names := few[:0]
@@ -242,8 +242,8 @@ var tokens = func() (t [256]bool) {
 	return t
 }()
 
-// isValue reports whether s can be a field's value. A line break in it would
-// begin another field.
+// isValue reports whether s can be a field's value. A line break would begin another
+// field.
 //
 // Spec: RFC 9110, 5.5. CWE-113.
 func isValue(s string) bool {

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// errHeaderTooLong ends the connection: nothing bounds what follows.
+// errHeaderTooLong makes the connection unusable, because the end of the header is
+// unknown.
 var errHeaderTooLong = errors.New("http1: the response's header is too long")
 
 func malformed(what string) error { return fmt.Errorf("http1: malformed response: %s", what) }
@@ -24,8 +25,8 @@ type head struct {
 	header http.Header
 }
 
-// readHead reads one head of at most limit bytes. It returns io.EOF only if there
-// is not a byte of one.
+// readHead reads one head of at most limit bytes. It returns io.EOF only if the
+// connection ends before the first byte.
 func readHead(br *bufio.Reader, limit int) (head, error) {
 	text, err := readBlock(br, limit)
 	if err != nil {
@@ -34,8 +35,7 @@ func readHead(br *bufio.Reader, limit int) (head, error) {
 	return parseHead(text)
 }
 
-// readBlock reads lines up to the first that is empty, and returns those before
-// it.
+// readBlock reads lines up to the first empty one, and returns the lines before it.
 func readBlock(br *bufio.Reader, limit int) (string, error) {
 	var space [1 << 10]byte
 	text, line := space[:0], 0
@@ -60,10 +60,9 @@ func readBlock(br *bufio.Reader, limit int) (string, error) {
 	}
 }
 
-// parseHead parses the lines of a head, each with its end.
+// parseHead parses the lines of a head, including their line ends.
 //
-// Spec: RFC 9112, 4 and 5. A line folded in two, which a gateway may refuse, is
-// refused.
+// Spec: RFC 9112, 4 and 5. It refuses folded lines, as a gateway may.
 func parseHead(text string) (h head, err error) {
 	line, rest := cutLine(text)
 	if err := h.parseStatus(line); err != nil {
@@ -112,15 +111,15 @@ func (h *head) parseStatus(line string) error {
 	return nil
 }
 
-// A framing says where a body ends.
+// A framing tells where a body ends.
 type framing struct {
 	chunked bool
 	length  int64 // of a body that is not chunked; -1: it ends with the connection
-	last    bool  // the connection can't be used again
+	closes  bool  // the connection can't be reused
 }
 
-// frame says how the body is framed, and takes what is about the connection
-// out of the header, as net/http does. The request was not HEAD.
+// frame returns the framing of the body, and removes connection-specific fields from the
+// header, as net/http does. The request's method is not HEAD.
 //
 // Spec: RFC 9112, 6.3 and 9.3.
 func (h *head) frame() (framing, error) {
@@ -128,14 +127,14 @@ func (h *head) frame() (framing, error) {
 	if closes {
 		delete(h.header, "Connection")
 	}
-	f := framing{length: -1, last: closes || h.minor == 0}
+	f := framing{length: -1, closes: closes || h.minor == 0}
 	length, err := contentLength(h.header["Content-Length"])
 	if err != nil {
 		return f, err
 	}
 	coding := h.header["Transfer-Encoding"]
 	if h.minor == 0 {
-		coding = nil // which did not exist; as net/http has it
+		coding = nil // HTTP/1.0 has no Transfer-Encoding; as in net/http
 	}
 	delete(h.header, "Transfer-Encoding")
 	delete(h.header, "Trailer")
@@ -146,18 +145,18 @@ func (h *head) frame() (framing, error) {
 		f.length = length
 	case len(coding) == 1 && strings.EqualFold(coding[0], "chunked"):
 		f.chunked = true
-		if length >= 0 { // two ends: nobody knows which one others believe. CWE-444
-			f.last = true
+		if length >= 0 { // other programs may take the other length. CWE-444
+			f.closes = true
 			delete(h.header, "Content-Length")
 		}
 	default:
 		return f, fmt.Errorf("http1: unsupported Transfer-Encoding %q", coding)
 	}
-	f.last = f.last || f.length < 0 && !f.chunked
+	f.closes = f.closes || f.length < 0 && !f.chunked
 	return f, nil
 }
 
-// contentLength returns -1 if there is none.
+// contentLength returns -1 if there is no Content-Length.
 func contentLength(values []string) (int64, error) {
 	if len(values) == 0 {
 		return -1, nil

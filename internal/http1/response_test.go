@@ -12,8 +12,7 @@ import (
 
 const ok = "HTTP/1.1 200 OK\r\n"
 
-// What a server may send, read as net/http reads it, and whether the connection
-// serves the next request.
+// Responses that are read as net/http reads them, and whether the connection is reused.
 func TestFraming(t *testing.T) {
 	for _, tt := range []struct {
 		name, text, body string
@@ -71,7 +70,7 @@ func TestFraming(t *testing.T) {
 	}
 }
 
-// compare holds two responses to the same against each other.
+// compare compares two responses to the same request.
 func compare(t *testing.T, got, want *http.Response) {
 	t.Helper()
 	type facts struct {
@@ -95,7 +94,7 @@ func compare(t *testing.T, got, want *http.Response) {
 	}
 }
 
-// What is no response is an error, and the end of its connection.
+// A malformed response is an error, and closes its connection.
 func TestMalformed(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"nothing", "", "without a response"},

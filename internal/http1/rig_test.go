@@ -82,11 +82,11 @@ func readRequest(br *bufio.Reader) (*http.Request, error) {
 	return r, err
 }
 
-// awaitEnd returns when the other side has closed c.
+// awaitEnd waits until the peer has closed c.
 func awaitEnd(br *bufio.Reader) { _, _ = io.Copy(io.Discard, br) }
 
-// newTransport returns one whose idle connections end with the test, before the
-// servers made so far.
+// newTransport returns a Transport whose idle connections are closed at the end of the
+// test, before the servers.
 func newTransport(t *testing.T, change func(*http.Transport)) *Transport {
 	t.Helper()
 	other := &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, DisableCompression: true}
@@ -110,7 +110,7 @@ func newRequest(ctx context.Context, method, url string, body []byte) *http.Requ
 	return req
 }
 
-// fetch makes one request and returns the status and the body as far as it came.
+// fetch makes one request and returns the status and the part of the body that arrived.
 func fetch(rt http.RoundTripper, req *http.Request) (*http.Response, string, error) {
 	resp, err := rt.RoundTrip(req)
 	if err != nil {
@@ -121,7 +121,7 @@ func fetch(rt http.RoundTripper, req *http.Request) (*http.Response, string, err
 	return resp, string(text), err
 }
 
-// mustFetch is fetch of what has to succeed.
+// mustFetch is fetch, and fails the test on an error.
 func mustFetch(t *testing.T, rt http.RoundTripper, req *http.Request) string {
 	t.Helper()
 	resp, text, err := fetch(rt, req)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// protocol is the only one that is offered by ALPN: a connection is dialled here only
-// to servers that chose it before.
+// protocol is the only protocol offered by ALPN. The Transport dials only servers that
+// have chosen it before.
 //
 // Spec: RFC 7301, 6.
 const protocol = "http/1.1"
@@ -19,8 +19,9 @@ const protocol = "http/1.1"
 // longAgo is a deadline that has passed.
 var longAgo = time.Unix(1, 0)
 
-// learn notes which protocol an https server chose when net/http's transport, which
-// offers HTTP/2 as well, asked it. Servers of HTTP/2 stay with that transport.
+// learn records which protocol an https server chose for a request of net/http's
+// transport, which also offers HTTP/2. Requests to servers that choose HTTP/2 stay with
+// that transport.
 func (t *Transport) learn(addr string, resp *http.Response) {
 	if resp.TLS == nil || t.other.DialTLSContext != nil {
 		return
@@ -38,8 +39,7 @@ func (t *Transport) speaksHTTP1(addr string) bool {
 	return ok
 }
 
-// dialTLS opens a connection to an https server, with the settings of the other
-// transport.
+// dialTLS opens a connection to an https server with the settings of the other transport.
 func (t *Transport) dialTLS(ctx context.Context, addr string) (net.Conn, error) {
 	nc, err := t.dialTCP(ctx, addr)
 	if err != nil {
@@ -52,7 +52,7 @@ func (t *Transport) dialTLS(ctx context.Context, addr string) (net.Conn, error) 
 	}
 	tc := tls.Client(nc, t.tlsConfig(addr))
 	if err := tc.HandshakeContext(ctx); err != nil {
-		_ = nc.Close() // the handshake's failure is told
+		_ = nc.Close() // the caller gets the error of the handshake
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: nc.RemoteAddr(), Err: err}
 	}
 	return tc, nil
@@ -70,9 +70,9 @@ func (t *Transport) tlsConfig(addr string) *tls.Config {
 	return conf
 }
 
-// isQuiet reports whether nothing waits to be read that has left the socket already,
-// such as the server's announcement that it closes the connection.
-func isQuiet(tc *tls.Conn) bool {
+// hasNoInput reports whether tc has no unread data that has already been read from the
+// socket, such as the server's close_notify alert.
+func hasNoInput(tc *tls.Conn) bool {
 	var b [1]byte
 	if tc.SetReadDeadline(longAgo) != nil {
 		return false

@@ -37,7 +37,8 @@ func newSecureServer(t *testing.T, http2 bool, serve http.HandlerFunc) *secureSe
 	return s
 }
 
-// transport returns one that trusts the server, and offers HTTP/2 as the product's does.
+// transport returns a Transport that trusts the server, and offers HTTP/2 as mcpbridge
+// does.
 func (s *secureServer) transport(t *testing.T) *Transport {
 	t.Helper()
 	conf := s.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
@@ -50,7 +51,7 @@ func (s *secureServer) transport(t *testing.T) *Transport {
 func TestTLSServerOfHTTP1IsAskedDirectly(t *testing.T) {
 	s := newSecureServer(t, false, echo)
 	tr := s.transport(t)
-	for i, text := range []string{"a", "b", long(3 * gathered), "c"} {
+	for i, text := range []string{"a", "b", long(3 * atOnce), "c"} {
 		resp, got, err := fetch(tr, newRequest(t.Context(), "POST", s.URL, []byte(text)))
 		if err != nil || got != text {
 			t.Fatalf("request %d: %d bytes, %v; want %d", i, len(got), err, len(text))
@@ -81,7 +82,7 @@ func TestTLSServerOfHTTP2StaysWithNetHTTP(t *testing.T) {
 	}
 }
 
-// A server that is upgraded to HTTP/2 is not left with HTTP/1.1 for good.
+// A server that is upgraded to HTTP/2 gets HTTP/2 again.
 func TestTLSServerThatChangesItsMindIsLearnedAnew(t *testing.T) {
 	tr := newTransport(t, nil)
 	tr.learn("a:443", &http.Response{ProtoMajor: 1, TLS: &tls.ConnectionState{NegotiatedProtocol: "http/1.1"}})
@@ -99,7 +100,7 @@ func TestTLSCertificateIsVerified(t *testing.T) {
 	tr := s.transport(t)
 	mustFetch(t, tr, newRequest(t.Context(), "POST", s.URL, []byte("a")))
 	tr.CloseIdleConnections()
-	tr.other.TLSClientConfig = &tls.Config{} // trusts what the machine does
+	tr.other.TLSClientConfig = &tls.Config{} // trusts the system's roots
 	_, _, err := fetch(tr, newRequest(t.Context(), "POST", s.URL, []byte("a")))
 	var unknown *tls.CertificateVerificationError
 	var dial *net.OpError
@@ -120,7 +121,7 @@ func TestTLSHandshakeIsBounded(t *testing.T) {
 	}
 }
 
-// A gathering connection keeps what is written once hold is set.
+// A gathering connection buffers writes once hold is set.
 type gathering struct {
 	net.Conn
 	hold bool
@@ -135,8 +136,8 @@ func (c *gathering) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Idle connections that the server has closed are not used again, whether the kernel
-// says so or what came with the last response: a tools/call can't be sent again.
+// Idle connections that the server has closed are not reused, whether the socket shows
+// that or data that arrived with the last response: a tools/call can't be sent again.
 func TestTLSClosedConnectionIsNotUsedAgain(t *testing.T) {
 	s := newSecureServer(t, false, echo)
 	for _, tt := range []struct {

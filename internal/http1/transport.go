@@ -24,22 +24,22 @@ type Transport struct {
 	http1 sync.Map // addresses of https servers that chose HTTP/1.1
 }
 
-// NewTransport returns a Transport that leaves to other what it does not do
-// itself. Nil means a clone of [http.DefaultTransport]. Of other's fields it goes
-// by DialContext, Proxy, DisableKeepAlives, IdleConnTimeout, MaxIdleConnsPerHost,
-// TLSClientConfig, TLSHandshakeTimeout and MaxResponseHeaderBytes, which zero sets to
-// 256 KiB here; the rest concerns the requests that other sends.
+// NewTransport returns a Transport that passes the requests which it does not send itself
+// to other. Nil means a clone of [http.DefaultTransport]. For its own requests the
+// Transport uses other's fields DialContext, Proxy, DisableKeepAlives, IdleConnTimeout,
+// MaxIdleConnsPerHost, TLSClientConfig, TLSHandshakeTimeout and MaxResponseHeaderBytes
+// (where zero means 256 KiB here).
 //
-// The first request to an https server is always other's, which offers HTTP/2 as well.
-// A server that chooses HTTP/1.1 is asked by the Transport itself from then on.
+// Other always sends the first request to an https server, since it also offers HTTP/2.
+// If the server chooses HTTP/1.1, the Transport sends later requests itself.
 //
-// Errors of dialling are DialContext's own; one that wraps [ErrNotSent] says that
-// nothing of the request left on a connection that was there. When the request's context ends, the
-// error is the cause, from RoundTrip as from the response's body.
+// Errors of dialling are those of DialContext. An error that wraps [ErrNotSent] means
+// that the connection was established, but no byte of the request was sent. After the end
+// of the request's context, RoundTrip and the response's body return the context's cause.
 //
-// A request is sent again, on a new connection, if it met the end of one that had
-// been used before: whatever its method if nothing of it had left, else only if
-// the method is safe and nothing of a response came.
+// If a reused connection turns out to be closed, the Transport sends the request again on
+// a new one, provided that no byte of it was sent, or that its method is safe and no byte
+// of a response arrived.
 //
 // Spec: RFC 9110, 9.2; RFC 9112, 9.3.1.
 func NewTransport(other *http.Transport) *Transport {
@@ -63,7 +63,7 @@ func NewTransport(other *http.Transport) *Transport {
 	return t
 }
 
-// CloseIdleConnections closes the connections that nobody uses at the moment.
+// CloseIdleConnections closes the idle connections.
 func (t *Transport) CloseIdleConnections() {
 	t.pool.closeAll()
 	t.other.CloseIdleConnections()
@@ -92,7 +92,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// pass leaves a request to the other transport.
+// pass sends a request with the other transport.
 func (t *Transport) pass(req *http.Request) (*http.Response, error) {
 	resp, err := t.other.RoundTrip(req)
 	if err == nil && canPeek && req.URL.Scheme == "https" {
@@ -101,7 +101,7 @@ func (t *Transport) pass(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// send sends the request until it has a response, or must not be sent again.
+// send sends the request, once more if a reused connection fails and mayRepeat allows it.
 func (t *Transport) send(out *outgoing) (*http.Response, error) {
 	ctx, addr := out.req.Context(), out.addr()
 	if c := t.pool.get(addr, out.req.URL.Scheme == "https"); c != nil {
@@ -138,10 +138,10 @@ func (t *Transport) dialTCP(ctx context.Context, addr string) (net.Conn, error) 
 	return dial(ctx, "tcp", addr)
 }
 
-// closeBody does what a RoundTripper owes on failure, too.
+// closeBody closes the request's body, as a RoundTripper must, even on errors.
 func closeBody(req *http.Request) {
 	if req.Body != nil {
-		_ = req.Body.Close() // the request's failure is told, or it was read to its end
+		_ = req.Body.Close() // the body is not needed any more
 	}
 }
 

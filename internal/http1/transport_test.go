@@ -35,7 +35,7 @@ func newServer(t *testing.T, h http.HandlerFunc) *httptest.Server {
 	return s
 }
 
-// The requests are those of net/http, line by line.
+// The requests are equal to those of net/http, line by line.
 func TestRequestText(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -89,7 +89,7 @@ func TestRequestText(t *testing.T) {
 	}
 }
 
-// lines sorts the lines of a header: their order means nothing.
+// lines sorts the lines of a header, because their order does not matter.
 func lines(text string) []string {
 	head, body, _ := strings.Cut(text, "\r\n\r\n")
 	all := strings.Split(head, "\r\n")
@@ -97,8 +97,8 @@ func lines(text string) []string {
 	return append(all, "", body)
 }
 
-// A line break in what a request is made of would begin another line, or another
-// request (CWE-113).
+// A line break in a part of the request would begin another line, or another request
+// (CWE-113).
 func TestRequestCannotBeSplit(t *testing.T) {
 	s := newServer(t, echo)
 	for _, change := range []func(*http.Request){
@@ -139,8 +139,8 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 }
 
-// A body that was not read to its end takes its connection with it: the rest
-// would be the answer to somebody else's request.
+// A connection whose body was not read to its end is closed: the rest would become the
+// response to another request.
 func TestUnreadBodyEndsConnection(t *testing.T) {
 	s := newScripted(t, answers(ok+"Content-Length: 10\r\n\r\n0123456789"))
 	tr := newTransport(t, nil)
@@ -160,8 +160,8 @@ func TestUnreadBodyEndsConnection(t *testing.T) {
 	}
 }
 
-// A server may end an idle connection at any time: a request that must not run
-// twice is sent on another, and once.
+// A server may close an idle connection at any time. A request that must not run twice is
+// sent on another one, and only once.
 func TestIdleConnectionThatEnded(t *testing.T) {
 	for _, size := range []int{2, 100_000} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
@@ -189,14 +189,14 @@ func TestIdleConnectionThatEnded(t *testing.T) {
 	}
 }
 
-// A connection that ends under a request tells nothing of what the server did
-// with it: only a safe one is sent again.
+// If a connection ends during a request, it is unknown what the server did with it: only
+// a safe request is sent again.
 //
 // Spec: RFC 9110, 9.2.2.
 func TestConnectionEndsUnderRequest(t *testing.T) {
 	for _, tt := range []struct {
 		method string
-		text   string // what comes before the end
+		text   string // sent before the end
 		want   int    // requests that the server sees
 	}{
 		{"POST", "", 2},
@@ -257,7 +257,7 @@ var errStop = errors.New("stop")
 // The end of the context ends the exchange at any point, with its cause.
 func TestCancel(t *testing.T) {
 	for _, tt := range []struct {
-		name, text string // what the server says before it falls silent
+		name, text string // what the server sends before it stops
 		size       int    // of the request
 	}{
 		{"before the response", "", 2},
@@ -327,7 +327,7 @@ func TestCloseUnblocksRead(t *testing.T) {
 	}
 }
 
-// An event is there when it was sent, however long the stream stays open.
+// An event arrives when it is sent, even if the stream stays open.
 func TestStreamComesAsItIsSent(t *testing.T) {
 	step := make(chan struct{})
 	s := newServer(t, func(w http.ResponseWriter, r *http.Request) {
@@ -355,7 +355,7 @@ func TestStreamComesAsItIsSent(t *testing.T) {
 	}
 }
 
-// A server may answer before it has read the request, and then not read it.
+// A server may respond before it has read the request, and then not read it.
 func TestEarlyAnswerToLargeRequest(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -383,7 +383,7 @@ func TestEarlyAnswerToLargeRequest(t *testing.T) {
 	}
 }
 
-// Half a request is none.
+// A request whose body ends early is not completed.
 func TestRequestBodyThatFails(t *testing.T) {
 	for _, size := range []int{10, 100_000} {
 		for _, failure := range []error{nil, errStop} {
@@ -483,7 +483,8 @@ func TestMaxIdle(t *testing.T) {
 	}
 }
 
-// TLS, proxies and the rest are net/http's.
+// net/http sends requests that need TLS, a proxy, or another feature that Transport
+// lacks.
 func TestOthers(t *testing.T) {
 	plain := newServer(t, echo)
 	tls := httptest.NewTLSServer(http.HandlerFunc(echo))
@@ -519,7 +520,7 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// Everybody gets his own answer, whoever gives up meanwhile.
+// Each request gets its own response, even if others are cancelled.
 func TestNobodyGetsAnothersAnswer(t *testing.T) {
 	s := newServer(t, echo)
 	tr := newTransport(t, nil)

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// settleTime is how long the end of a request may take to be noticed that was
-// answered: its last write returns at about the time the response is read.
+// settleTime is how long to wait for the end of a large request after its response: its
+// last write returns at about the same time as the response is read.
 const settleTime = 50 * time.Millisecond
 
-// A writer sends a large request while the response is awaited.
+// A writer sends a large request while another goroutine waits for the response.
 type writer struct {
 	done chan struct{} // closed when run has returned
 	// Written before done is closed, read-only after.
@@ -20,7 +20,8 @@ type writer struct {
 	err  error
 }
 
-// startWriter copies head, and owns rest, which has so many bytes.
+// startWriter starts a writer that sends a copy of head and then length bytes of rest,
+// and closes rest.
 func startWriter(nc net.Conn, head []byte, rest io.ReadCloser, length int64) *writer {
 	w := &writer{done: make(chan struct{})}
 	// It ends with the body, or when nc is closed; exchange.end waits for it.
@@ -30,12 +31,12 @@ func startWriter(nc net.Conn, head []byte, rest io.ReadCloser, length int64) *wr
 
 func (w *writer) run(nc net.Conn, head []byte, rest io.ReadCloser, length int64) {
 	defer close(w.done)
-	defer rest.Close() // it was read, or is not wanted
+	defer rest.Close() // it is not needed any more
 	n, err := nc.Write(head)
 	w.sent = int64(n)
 	if err != nil {
 		w.err = err
-		return // the server has closed the connection: reading tells
+		return // the server has closed the connection: the reader returns the error
 	}
 	source := &source{r: io.LimitReader(rest, length)}
 	m, err := io.Copy(nc, source)
@@ -45,11 +46,11 @@ func (w *writer) run(nc net.Conn, head []byte, rest io.ReadCloser, length int64)
 	}
 	if w.err = err; source.err != nil {
 		w.err = source.err
-		_ = nc.Close() // half a request is none; whoever reads tells
+		_ = nc.Close() // the request is incomplete; the reader returns the error
 	}
 }
 
-// settled reports whether the whole request has left.
+// settled reports whether the whole request was sent.
 func (w *writer) settled() bool {
 	if w == nil {
 		return true
@@ -64,14 +65,14 @@ func (w *writer) settled() bool {
 	}
 }
 
-// join waits for the end of run, whose connection is closed.
+// join waits for the end of run. The connection must be closed.
 func (w *writer) join() {
 	if w != nil {
 		<-w.done
 	}
 }
 
-// A source remembers that reading failed, not writing.
+// A source records errors of reading, so that they can be told from errors of writing.
 type source struct {
 	r   io.Reader
 	err error

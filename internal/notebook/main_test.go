@@ -19,11 +19,11 @@ type client struct {
 	t     *testing.T
 	conn  transport.Conn
 	calls int
-	heard []string // notifications that came while a response was awaited
+	heard []string // notifications received while waiting for a response
 	ended chan error
 }
 
-// connect opens a session of nb and leaves the handshake to the test.
+// connect opens a session of nb without the handshake.
 func connect(t *testing.T, nb *Notebook) *client {
 	ours, theirs := transport.NewPipe()
 	c := &client{t: t, conn: ours, ended: make(chan error, 1)}
@@ -31,7 +31,7 @@ func connect(t *testing.T, nb *Notebook) *client {
 	return c
 }
 
-// open opens a session of nb, handshake done.
+// open opens a session of nb, with the handshake.
 func open(t *testing.T, nb *Notebook) *client {
 	t.Helper()
 	c := connect(t, nb)
@@ -40,7 +40,7 @@ func open(t *testing.T, nb *Notebook) *client {
 	return c
 }
 
-// close ends the session and returns what Serve did.
+// close ends the session and returns the error of Serve.
 func (c *client) close() error {
 	c.conn.Close()
 	return <-c.ended
@@ -62,8 +62,7 @@ func (c *client) read() string {
 	return string(msg)
 }
 
-// ask sends a request and returns the result or the error as it stood in the
-// response.
+// ask sends a request and returns the result or the error as in the response.
 func (c *client) ask(method, params string) (result, failure string) {
 	c.t.Helper()
 	c.calls++

@@ -4,62 +4,48 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"maps"
-	"slices"
 	"strings"
-	"sync"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// maxListens is how many listen streams a connection has at most.
+// maxListens is the maximum of open listen streams per connection.
 const maxListens = 100
 
-// A desk is what a connection of the modern era has instead of a session's state:
-// its open listen streams.
-type desk struct {
-	ready chan struct{} // shared by the cues of all streams
-
-	mu      sync.Mutex             // guards listens; the reader changes it, the writer looks
-	listens map[string]*listenDesk // by request id, as written
-}
-
-// A listenDesk is one open listen stream.
-type listenDesk struct {
-	ear
-	id  wire.ID
-	ack []byte // the writer's; nil once written
-}
-
-// ServeModern serves one client of revision 2026-07-28 on conn, as [Notebook.Serve]
-// does those before. There is no session: each request brings its envelope, and
-// changes go to the listen streams that asked for them.
+// ServeModern serves one client of revision 2026-07-28 on conn, and ends as
+// [Notebook.Serve] does. There is no session: each request has an envelope, and changes
+// are sent on the listen streams that ask for them.
 func (n *Notebook) ServeModern(ctx context.Context, conn transport.Conn) error {
 	s := newSession(n, conn)
-	s.desk = &desk{ready: s.ear.cues.ready, listens: make(map[string]*listenDesk)}
-	defer s.hangUpAll()
+	s.handle = s.serveModern
+	s.listens = make(map[string]*subscriber)
+	s.pending.start()
+	defer func() {
+		for _, l := range s.listens {
+			n.remove(l)
+		}
+	}()
 	return s.serve(ctx)
 }
 
-// answerModern replies to one request.
-func (s *session) answerModern(m *wire.Message) bool {
-	failure := s.admit(m)
-	if failure == nil && m.Method == spec.MethodListen {
-		return s.listen(m)
+// serveModern returns the result of one request, or an error. For a listen stream it
+// returns neither.
+func (s *session) serveModern(m *wire.Message) ([]byte, *wire.Error) {
+	if failure := s.admit(m); failure != nil {
+		return nil, failure
 	}
-	var body []byte
-	if failure == nil {
-		body, failure = s.result(m)
+	switch m.Method {
+	case spec.MethodListen:
+		return nil, s.listen(m)
+	case spec.MethodDiscover:
+		return s.modernResult(discover, m)
 	}
-	if failure != nil {
-		return s.reply(wire.AppendError(nil, m.ID, failure))
-	}
-	return s.reply(wire.AppendResult(nil, m.ID, body, nil))
+	return s.modernResult(methods[m.Method], m)
 }
 
-// admit checks a request's envelope.
+// admit checks the envelope of a request.
 //
 // Spec: 2026-07-28, basic/index, _meta.
 func (s *session) admit(m *wire.Message) *wire.Error {
@@ -96,28 +82,24 @@ func unsupported(requested string) *wire.Error {
 
 type discoverResult struct {
 	Supported    []spec.Revision `json:"supportedVersions"`
-	Capabilities capabilities    `json:"capabilities"`
+	Capabilities json.RawMessage `json:"capabilities"`
 	Instructions string          `json:"instructions"`
 }
 
-// result returns a result with the members that this era adds.
+func discover(*session, []byte) (any, *wire.Error) {
+	return discoverResult{spec.Revisions(spec.Modern), capabilities, instructions}, nil
+}
+
+// modernResult calls a method and adds the members that this era has in results.
 //
 // Spec: 2026-07-28, basic/index, Results.
-func (s *session) result(m *wire.Message) ([]byte, *wire.Error) {
-	var result any = discoverResult{spec.Revisions(spec.Modern), offered, instructions}
-	var failure *wire.Error
-	if m.Method != spec.MethodDiscover {
-		result, failure = s.feature(m)
-	}
+func (s *session) modernResult(f method, m *wire.Message) ([]byte, *wire.Error) {
+	body, failure := s.call(f, m)
 	if failure != nil && failure.Code == spec.CodeResourceNotFound {
 		failure.Code = spec.CodeInvalidParams
 	}
 	if failure != nil {
 		return nil, failure
-	}
-	body, err := json.Marshal(result)
-	if err != nil {
-		return nil, wire.Errorf(spec.CodeInternal, "encoding the result: %v", err)
 	}
 	info, _ := json.Marshal(s.nb.info()) // strings always encode
 	edits := []wire.Edit{
@@ -130,29 +112,29 @@ func (s *session) result(m *wire.Message) ([]byte, *wire.Error) {
 	return wire.AppendEdited(nil, body, edits...), nil
 }
 
-// listKinds are the filter's members and what they ask for.
+// listKinds are the members of a filter for lists, and the notifications they select.
 var listKinds = []struct{ member, method string }{
 	{"toolsListChanged", spec.NotifyToolsListChanged},
 	{"resourcesListChanged", spec.NotifyResourcesListChanged},
 }
 
-// listen opens a stream: the acknowledgment first, then what changes.
+// listen opens a stream. Its first message is the acknowledgment.
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions.
-func (s *session) listen(m *wire.Message) bool {
-	l := &listenDesk{id: m.ID, ear: ear{cues: newCues(s.desk.ready), lists: make(map[string]bool), subs: make(map[string]struct{})}}
-	honored := l.honor(wire.Get(m.Params, "notifications"))
-	l.ack = l.event(spec.NotifyAcknowledged, wire.Edit{Name: "notifications", Value: honored})
-	if !s.desk.add(l) {
-		return s.reply(wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeInvalidRequest, "the id is in use, or %d streams are open", maxListens)))
+func (s *session) listen(m *wire.Message) *wire.Error {
+	if s.listens[m.ID.String()] != nil || len(s.listens) >= maxListens {
+		return wire.Errorf(spec.CodeInvalidRequest, "the id is in use, or %d streams are open", maxListens)
 	}
-	s.nb.add(&l.ear)
-	l.cues.release()
-	return true
+	l := &subscriber{pending: s.pending, id: m.ID, lists: make(map[string]bool), subs: make(map[string]struct{})}
+	l.honored = l.honor(wire.Get(m.Params, "notifications"))
+	s.listens[m.ID.String()] = l
+	s.pending.add(change{to: l, method: spec.NotifyAcknowledged})
+	s.nb.add(l)
+	return nil
 }
 
-// honor takes what there is of the filter, and returns that.
-func (l *listenDesk) honor(filter []byte) []byte {
+// honor subscribes to the supported part of the filter, and returns that part.
+func (l *subscriber) honor(filter []byte) []byte {
 	var honored []wire.Edit
 	for _, k := range listKinds {
 		if bytes.Equal(wire.Get(filter, k.member), []byte("true")) {
@@ -176,72 +158,11 @@ func (l *listenDesk) honor(filter []byte) []byte {
 	return wire.AppendEdited(nil, nil, honored...)
 }
 
-// add opens a stream, unless its id is taken or there are enough.
-func (d *desk) add(l *listenDesk) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.listens[l.id.String()] != nil || len(d.listens) >= maxListens {
-		return false
+// cancel ends the stream with a request id, if it is open. A stream has no response.
+func (s *session) cancel(id []byte) {
+	if l := s.listens[string(id)]; l != nil {
+		delete(s.listens, string(id))
+		s.nb.remove(l)
+		s.pending.remove(func(c change) bool { return c.to == l })
 	}
-	d.listens[l.id.String()] = l
-	return true
-}
-
-// hangUp ends a stream whose client cancelled it. There is no answer.
-func (s *session) hangUp(id []byte) {
-	s.desk.mu.Lock()
-	l := s.desk.listens[string(id)]
-	delete(s.desk.listens, string(id))
-	s.desk.mu.Unlock()
-	if l != nil {
-		s.nb.remove(&l.ear)
-	}
-}
-
-func (s *session) hangUpAll() {
-	for _, l := range s.desk.open() {
-		s.hangUp([]byte(l.id.String()))
-	}
-}
-
-func (d *desk) open() []*listenDesk {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.Collect(maps.Values(d.listens))
-}
-
-// event returns a notification that bears the stream's id.
-func (l *listenDesk) event(method string, params ...wire.Edit) []byte {
-	meta := wire.AppendEdited(nil, nil, wire.Edit{Name: spec.MetaSubscriptionID, Value: l.id.Append(nil)})
-	return wire.AppendNotification(nil, method, wire.AppendEdited(nil, nil, append(params, wire.Edit{Name: "_meta", Value: meta})...), nil)
-}
-
-// writeEvents writes what the streams have yet to be told, to each its
-// acknowledgment first.
-func (s *session) writeEvents() error {
-	for _, l := range s.desk.open() {
-		if err := s.writeStream(l); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *session) writeStream(l *listenDesk) error {
-	if l.ack != nil {
-		if err := s.conn.Write(l.ack); err != nil {
-			return err
-		}
-		l.ack = nil
-	}
-	for q, ok := l.cues.next(); ok; q, ok = l.cues.next() {
-		var params []wire.Edit
-		if q.uri != "" {
-			params = append(params, wire.Edit{Name: "uri", Value: wire.Quote(q.uri)})
-		}
-		if err := s.conn.Write(l.event(q.method, params...)); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -11,21 +11,21 @@ import (
 
 const envelope = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"0"},"io.modelcontextprotocol/clientCapabilities":{}}`
 
-// approach connects as a modern client does.
-func approach(t *testing.T, nb *Notebook) *client {
+// connectModern connects as a modern client does.
+func connectModern(t *testing.T, nb *Notebook) *client {
 	ours, theirs := transport.NewPipe()
 	c := &client{t: t, conn: ours, ended: make(chan error, 1)}
 	go func() { c.ended <- nb.ServeModern(context.Background(), theirs) }() // ends with the conn
 	return c
 }
 
-// enveloped returns params, which are empty or end with a comma, with an envelope.
+// enveloped returns params, which are empty or end with a comma, followed by an envelope.
 func enveloped(params string) string { return "{" + params + envelope + "}" }
 
 const infoMeta = `"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"notebook","title":"Notebook","version":"dev"}}`
 
 func TestModernResults(t *testing.T) {
-	c := approach(t, New(Options{}))
+	c := connectModern(t, New(Options{}))
 	want(t, "discover", c.call("server/discover", enveloped("")),
 		`{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true},"prompts":{},"resources":{"subscribe":true,"listChanged":true},"logging":{},"completions":{}},"instructions":"`+instructions+`","resultType":"complete",`+infoMeta+`,"ttlMs":0,"cacheScope":"private"}`)
 	want(t, "edit", c.call("tools/call", enveloped(`"name":"edit_note","arguments":{"name":"todo","text":"x"},`)),
@@ -40,8 +40,8 @@ func TestModernResults(t *testing.T) {
 	}
 }
 
-func TestModernManners(t *testing.T) {
-	c := approach(t, New(Options{}))
+func TestModernStrictness(t *testing.T) {
+	c := connectModern(t, New(Options{}))
 	defer c.close()
 	if failure := c.wantCode("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"0"}}`, -32022); !strings.HasSuffix(failure, `"data":{"supported":["2026-07-28"],"requested":"2025-11-25"}}`) {
 		t.Errorf("initialize = %s", failure)
@@ -55,7 +55,7 @@ func TestModernManners(t *testing.T) {
 }
 
 func TestModernLogLevelIsTheRequests(t *testing.T) {
-	c := approach(t, New(Options{}))
+	c := connectModern(t, New(Options{}))
 	defer c.close()
 	edit := `"name":"edit_note","arguments":{"name":"todo","text":"x"},`
 	c.call("tools/call", strings.Replace(enveloped(edit), `{"io.`, `{"io.modelcontextprotocol/logLevel":"info","io.`, 1))
@@ -70,7 +70,7 @@ func TestModernLogLevelIsTheRequests(t *testing.T) {
 
 func TestModernListen(t *testing.T) {
 	nb := New(Options{})
-	c, other := approach(t, nb), open(t, nb)
+	c, other := connectModern(t, nb), open(t, nb)
 	listen := func(id, filter string) {
 		c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"subscriptions/listen","params":{"notifications":%s,%s}}`, id, filter, envelope))
 	}
@@ -105,7 +105,7 @@ func TestModernListen(t *testing.T) {
 	if err := other.close(); err != nil {
 		t.Errorf("Serve = %v, want nil", err)
 	}
-	if len(nb.ears) != 0 { // both have returned: nobody else looks
-		t.Errorf("%d ears left, want none", len(nb.ears))
+	if len(nb.subscribers) != 0 { // both have returned
+		t.Errorf("%d subscribers left, want none", len(nb.subscribers))
 	}
 }

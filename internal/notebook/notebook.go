@@ -12,9 +12,10 @@ import (
 	"unicode"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// What one notebook holds at most: it is reached by anybody who finds it.
+// The limits of a notebook, because any client that can reach it may use it.
 const (
 	maxNotes         = 1000
 	maxName          = 128     // bytes
@@ -22,16 +23,16 @@ const (
 	maxSubscriptions = 1000    // of one session
 )
 
-// uriPrefix makes a note's URI of its name.
+// The URI of a note is uriPrefix and its name.
 const uriPrefix = "note://"
 
 // Options configure a Notebook. The zero value is ready to use.
 type Options struct {
-	// Notes are the notes to begin with; nil means two, todo and journal.
+	// Notes are the initial notes; nil means two, todo and journal.
 	Notes map[string]string
-	// Version is what the server calls its own; empty means "dev".
+	// Version is the server's version; empty means "dev".
 	Version string
-	// Logger hears of sessions that ended badly; nil means nobody.
+	// Logger logs sessions that end with an error; nil means no log.
 	Logger *slog.Logger
 }
 
@@ -42,22 +43,26 @@ type Notebook struct {
 	version string
 	log     *slog.Logger
 
-	// mu guards the fields below, and the subs of every ear. Its cues have a lock
-	// of their own, which is never taken under this one.
-	mu     sync.Mutex
-	notes  map[string]string
-	search bool // the search tool is there
-	ears   map[*ear]struct{}
+	// mu guards the fields below, and the subs of every subscriber. The lock of
+	// pending may be taken while it is held.
+	mu          sync.Mutex
+	notes       map[string]string
+	search      bool // the search tool is listed
+	subscribers map[*subscriber]struct{}
 }
 
-// An ear is what hears of changes: a session, or a listen stream.
-type ear struct {
-	cues  *cues
-	lists map[string]bool     // the list changes it hears of, by method; nil for all
-	subs  map[string]struct{} // the URIs
+// A subscriber receives changes: a legacy session, or a listen stream.
+type subscriber struct {
+	pending *pending            // the client's
+	lists   map[string]bool     // the notifications of lists that it receives; nil for all
+	subs    map[string]struct{} // the URIs
+
+	// Of a listen stream.
+	id      wire.ID
+	honored []byte // the acknowledged filter
 }
 
-// New returns a Notebook. It starts nothing.
+// New returns a Notebook. It starts no goroutines.
 func New(opts Options) *Notebook {
 	notes := maps.Clone(opts.Notes)
 	if notes == nil {
@@ -67,7 +72,7 @@ func New(opts Options) *Notebook {
 		version: cmp.Or(opts.Version, "dev"),
 		log:     cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)),
 		notes:   notes,
-		ears:    make(map[*ear]struct{}),
+		subscribers: make(map[*subscriber]struct{}),
 	}
 }
 
@@ -86,8 +91,8 @@ func (n *Notebook) read(name string) (text string, ok bool) {
 	return text, ok
 }
 
-// edit sets a note's text and then tells whoever asked to hear of it. Its error
-// is for the one who called the tool.
+// edit sets a note's text and then notifies the subscribers. Its error is for the tool's
+// result.
 func (n *Notebook) edit(name, text string) error {
 	if err := checkNote(name, text); err != nil {
 		return err
@@ -97,9 +102,9 @@ func (n *Notebook) edit(name, text string) error {
 		return err
 	}
 	if added {
-		n.tellAll(cue{method: spec.NotifyResourcesListChanged})
+		n.listChanged(spec.NotifyResourcesListChanged)
 	}
-	n.tellSubscribers(uriPrefix + name)
+	n.resourceUpdated(uriPrefix + name)
 	return nil
 }
 
@@ -115,26 +120,26 @@ func checkNote(name, text string) error {
 	return nil
 }
 
-// set reports whether the note is new.
+// set sets a note's text, and reports whether the note is new.
 func (n *Notebook) set(name, text string) (added bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	_, there := n.notes[name]
-	if !there && len(n.notes) >= maxNotes {
+	_, exists := n.notes[name]
+	if !exists && len(n.notes) >= maxNotes {
 		return false, fmt.Errorf("the notebook is full: it has %d notes", maxNotes)
 	}
 	n.notes[name] = text
-	return !there, nil
+	return !exists, nil
 }
 
-// enableSearch adds the search tool and then tells everybody, the first time.
+// enableSearch adds the search tool. The first call notifies the subscribers.
 func (n *Notebook) enableSearch() {
 	n.mu.Lock()
 	was := n.search
 	n.search = true
 	n.mu.Unlock()
 	if !was {
-		n.tellAll(cue{method: spec.NotifyToolsListChanged})
+		n.listChanged(spec.NotifyToolsListChanged)
 	}
 }
 
@@ -144,60 +149,55 @@ func (n *Notebook) searchEnabled() bool {
 	return n.search
 }
 
-// subscribe adds uri to what e hears of. It reports whether there was room.
-func (n *Notebook) subscribe(e *ear, uri string) bool {
+// subscribe adds uri to the subscriptions of s. It reports false if s has too many.
+func (n *Notebook) subscribe(s *subscriber, uri string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if _, there := e.subs[uri]; !there && len(e.subs) >= maxSubscriptions {
+	if _, exists := s.subs[uri]; !exists && len(s.subs) >= maxSubscriptions {
 		return false
 	}
-	e.subs[uri] = struct{}{}
+	s.subs[uri] = struct{}{}
 	return true
 }
 
-func (n *Notebook) unsubscribe(e *ear, uri string) {
+// unsubscribe removes uri, and its update if that has not been sent.
+func (n *Notebook) unsubscribe(s *subscriber, uri string) {
 	n.mu.Lock()
-	delete(e.subs, uri)
+	delete(s.subs, uri)
 	n.mu.Unlock()
-	e.cues.drop(cue{spec.NotifyResourceUpdated, uri})
+	s.pending.remove(func(c change) bool { return c.to == s && c.uri == uri })
 }
 
-func (n *Notebook) add(e *ear) {
+func (n *Notebook) add(s *subscriber) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.ears[e] = struct{}{}
+	n.subscribers[s] = struct{}{}
 }
 
-func (n *Notebook) remove(e *ear) {
+func (n *Notebook) remove(s *subscriber) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.ears, e)
+	delete(n.subscribers, s)
 }
 
-// tellAll leaves a cue with everyone who hears of that list.
-func (n *Notebook) tellAll(c cue) {
-	n.tell(c, func(e *ear) bool { return e.lists == nil || e.lists[c.method] })
-}
-
-// tellSubscribers leaves a cue with those subscribed to exactly uri.
-func (n *Notebook) tellSubscribers(uri string) {
-	n.tell(cue{spec.NotifyResourceUpdated, uri}, func(e *ear) bool {
-		_, ok := e.subs[uri]
-		return ok
-	})
-}
-
-// tell leaves a cue with the ears that hear it.
-func (n *Notebook) tell(c cue, hears func(*ear) bool) {
+// listChanged notifies the subscribers of a list.
+func (n *Notebook) listChanged(method string) {
 	n.mu.Lock()
-	var found []*ear
-	for e := range n.ears {
-		if hears(e) {
-			found = append(found, e)
+	defer n.mu.Unlock()
+	for s := range n.subscribers {
+		if s.lists == nil || s.lists[method] {
+			s.pending.add(change{to: s, method: method})
 		}
 	}
-	n.mu.Unlock()
-	for _, e := range found {
-		e.cues.mark(c)
+}
+
+// resourceUpdated notifies the subscribers of exactly uri.
+func (n *Notebook) resourceUpdated(uri string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for s := range n.subscribers {
+		if _, ok := s.subs[uri]; ok {
+			s.pending.add(change{s, spec.NotifyResourceUpdated, uri})
+		}
 	}
 }

@@ -38,7 +38,7 @@ func TestHandshake(t *testing.T) {
 	}
 }
 
-func TestManners(t *testing.T) {
+func TestStrictness(t *testing.T) {
 	c := connect(t, New(Options{}))
 	defer c.close()
 	want(t, "ping before initialize", c.call("ping", `{}`), `{}`)
@@ -158,7 +158,7 @@ func TestUpdatesReachSubscribersOnly(t *testing.T) {
 	former.call("resources/unsubscribe", `{"uri":"note://todo"}`)
 	editor.edit("todo", "x")
 	want(t, "update", reader.read(), `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"note://todo"}}`)
-	// A new note makes one cue for everybody: it shows what did not come before.
+	// A new note notifies all clients once, which shows that nothing came before.
 	editor.edit("new", "x")
 	for name, c := range map[string]*client{"reader": reader, "other": other, "former": former} {
 		want(t, "next for "+name, c.read(), `{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}`)
@@ -168,8 +168,8 @@ func TestUpdatesReachSubscribersOnly(t *testing.T) {
 			t.Errorf("Serve = %v, want nil", err)
 		}
 	}
-	if len(nb.ears) != 0 { // Serve has returned: nobody else looks
-		t.Errorf("%d sessions left, want none", len(nb.ears))
+	if len(nb.subscribers) != 0 { // Serve has returned
+		t.Errorf("%d sessions left, want none", len(nb.subscribers))
 	}
 }
 
@@ -183,7 +183,7 @@ func TestEnableSearch(t *testing.T) {
 	}
 	const live = `{"content":[{"type":"text","text":"search is live"}]}`
 	want(t, "enable_search", c.call("tools/call", `{"name":"enable_search"}`), live)
-	want(t, "cue", watcher.read(), `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+	want(t, "notification", watcher.read(), `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 	if got := watcher.call("tools/list", `{}`); !strings.Contains(got, `"name":"search"`) {
 		t.Errorf("tools after = %s, want search", got)
 	}
@@ -275,14 +275,13 @@ func TestCompletionIsCut(t *testing.T) {
 	}
 }
 
-// Cues wait for notifications/initialized: before it a client hears only
-// answers.
-func TestNoCueBeforeInitialized(t *testing.T) {
+// Before notifications/initialized a client receives only responses.
+func TestNoChangeBeforeInitialized(t *testing.T) {
 	nb := New(Options{})
 	c, editor := connect(t, nb), open(t, nb)
 	defer c.close()
 	defer editor.close()
-	c.call("ping", `{}`) // answered: the session is there
+	c.call("ping", `{}`) // answered: the session has begun
 	editor.edit("new", "x")
 	c.call("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"0"}}`)
 	c.call("ping", `{}`)
@@ -293,7 +292,7 @@ func TestNoCueBeforeInitialized(t *testing.T) {
 	want(t, "first after initialized", c.read(), `{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}`)
 }
 
-// A session that does not read must cost others nothing, and ends.
+// A session that does not read does not delay others, and ends.
 func TestStuckSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nb := New(Options{})
@@ -304,12 +303,12 @@ func TestStuckSession(t *testing.T) {
 			synctest.Wait() // so that the stuck session's pipe fills
 		}
 		nb.mu.Lock()
-		for s := range nb.ears {
-			s.cues.mu.Lock()
-			if n := len(s.cues.order); n > 1 {
-				t.Errorf("%d cues wait in one session, want one for its one topic", n)
+		for s := range nb.subscribers {
+			s.pending.mu.Lock()
+			if n := len(s.pending.order); n > 1 {
+				t.Errorf("%d changes are pending for one session, want one for its one topic", n)
 			}
-			s.cues.mu.Unlock()
+			s.pending.mu.Unlock()
 		}
 		nb.mu.Unlock()
 		if err := <-stuck.ended; !errors.Is(err, transport.ErrWriteTimeout) {
@@ -321,8 +320,7 @@ func TestStuckSession(t *testing.T) {
 	})
 }
 
-// A client that floods without reading its answers waits for itself, and for
-// nobody else.
+// A client that sends without reading responses blocks only itself.
 func TestFloodingSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, New(Options{}))
@@ -331,7 +329,7 @@ func TestFloodingSession(t *testing.T) {
 			err = c.conn.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`, i))
 		}
 		if err == nil {
-			t.Error("10,000 requests were taken from a client that reads nothing")
+			t.Error("the server accepted 10,000 requests of a client that reads nothing")
 		}
 		if err := <-c.ended; !errors.Is(err, transport.ErrWriteTimeout) {
 			t.Errorf("Serve = %v, want ErrWriteTimeout", err)

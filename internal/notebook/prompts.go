@@ -1,6 +1,7 @@
 package notebook
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -8,39 +9,20 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// maxCompletions is how many values one answer may have.
+// maxCompletions is the maximum of values in one result.
 //
 // Spec: 2025-11-25, server/utilities/completion, Completion Results.
 const maxCompletions = 100
 
-type promptsResult struct {
-	Prompts []prompt `json:"prompts"`
-}
+const (
+	summarize            = "summarize" // the only prompt
+	summarizeDescription = "Ask for a summary of a note."
+)
 
-type prompt struct {
-	Name        string           `json:"name"`
-	Description string           `json:"description"`
-	Arguments   []promptArgument `json:"arguments"`
-}
+var prompts = json.RawMessage(`{"prompts":[{"name":"` + summarize + `","description":"` + summarizeDescription + `",` +
+	`"arguments":[{"name":"name","description":"The note's name","required":true}]}]}`)
 
-type promptArgument struct {
-	Name        string `json:"name"`
-	Description string `json:"description"`
-	Required    bool   `json:"required"`
-}
-
-var summarize = prompt{
-	Name:        "summarize",
-	Description: "Ask for a summary of a note.",
-	Arguments:   []promptArgument{{"name", "The note's name", true}},
-}
-
-func (s *session) listPrompts(params []byte) (any, *wire.Error) {
-	if err := refuseCursor(params); err != nil {
-		return nil, err
-	}
-	return promptsResult{[]prompt{summarize}}, nil
-}
+func (s *session) listPrompts(params []byte) (any, *wire.Error) { return onePage(params, prompts) }
 
 type promptResult struct {
 	Description string          `json:"description"`
@@ -57,7 +39,7 @@ func (s *session) getPrompt(params []byte) (any, *wire.Error) {
 	if !ok {
 		return nil, missing("name")
 	}
-	if name != summarize.Name {
+	if name != summarize {
 		return nil, wire.Errorf(spec.CodeInvalidParams, "unknown prompt %q", name)
 	}
 	note, ok := wire.GetString(wire.Get(params, "arguments"), "name")
@@ -69,7 +51,7 @@ func (s *session) getPrompt(params []byte) (any, *wire.Error) {
 		return nil, wire.Errorf(spec.CodeInvalidParams, "unknown note %q", note)
 	}
 	ask := fmt.Sprintf("Summarize the note %q in one sentence:\n\n%s", note, body)
-	return promptResult{summarize.Description, []promptMessage{{"user", text(ask)}}}, nil
+	return promptResult{summarizeDescription, []promptMessage{{"user", text(ask)}}}, nil
 }
 
 type completeResult struct {
@@ -82,8 +64,7 @@ type completion struct {
 	HasMore bool     `json:"hasMore"`
 }
 
-// complete proposes names of notes, for the prompt's argument and for the
-// template's.
+// complete proposes names of notes, for the argument of the prompt and of the template.
 func (s *session) complete(params []byte) (any, *wire.Error) {
 	ref, arg := wire.Get(params, "ref"), wire.Get(params, "argument")
 	name, _ := wire.GetString(arg, "name")
@@ -112,10 +93,10 @@ func completable(ref []byte) bool {
 	switch kind {
 	case "ref/prompt":
 		name, _ := wire.GetString(ref, "name")
-		return name == summarize.Name
+		return name == summarize
 	case "ref/resource":
 		uri, _ := wire.GetString(ref, "uri")
-		return uri == noteTemplate.URITemplate
+		return uri == noteTemplate
 	}
 	return false
 }

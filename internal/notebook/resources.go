@@ -9,7 +9,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// pageSize is how many resources a list names at a time.
+// pageSize is the number of resources per page.
 const pageSize = 50
 
 type resourcesResult struct {
@@ -23,8 +23,8 @@ type resource struct {
 	MIMEType string `json:"mimeType"`
 }
 
-// listResources lists the notes in order. A cursor is the last URI of a page,
-// so that it survives notes being added.
+// listResources lists the notes in order. A cursor is the last URI of a page, so that it
+// stays valid when notes are added.
 //
 // Spec: 2025-11-25, server/utilities/pagination.
 func (s *session) listResources(params []byte) (any, *wire.Error) {
@@ -34,8 +34,8 @@ func (s *session) listResources(params []byte) (any, *wire.Error) {
 		if !ok {
 			return nil, wire.Errorf(spec.CodeInvalidParams, "unknown cursor %s", raw)
 		}
-		at, there := slices.BinarySearch(names, after)
-		if there {
+		at, found := slices.BinarySearch(names, after)
+		if found {
 			at++
 		}
 		names = names[at:]
@@ -50,25 +50,12 @@ func (s *session) listResources(params []byte) (any, *wire.Error) {
 	return result, nil
 }
 
-type templatesResult struct {
-	ResourceTemplates []template `json:"resourceTemplates"`
-}
+const noteTemplate = uriPrefix + "{name}"
 
-type template struct {
-	URITemplate string `json:"uriTemplate"`
-	Name        string `json:"name"`
-	Description string `json:"description"`
-	MIMEType    string `json:"mimeType"`
-}
+var templates = json.RawMessage(`{"resourceTemplates":[{"uriTemplate":"` + noteTemplate + `","name":"note",` +
+	`"description":"A note by its name.","mimeType":"text/plain"}]}`)
 
-var noteTemplate = template{uriPrefix + "{name}", "note", "A note by its name.", "text/plain"}
-
-func (s *session) listTemplates(params []byte) (any, *wire.Error) {
-	if err := refuseCursor(params); err != nil {
-		return nil, err
-	}
-	return templatesResult{[]template{noteTemplate}}, nil
-}
+func (s *session) listTemplates(params []byte) (any, *wire.Error) { return onePage(params, templates) }
 
 type readResult struct {
 	Contents []contents `json:"contents"`
@@ -93,31 +80,7 @@ func (s *session) readResource(params []byte) (any, *wire.Error) {
 	return nil, notFound(uri)
 }
 
-// subscribe takes any note's URI, also of one that is yet to be written. URIs
-// are compared as they stand.
-func (s *session) subscribe(params []byte) (any, *wire.Error) {
-	uri, ok := wire.GetString(params, "uri")
-	switch {
-	case !ok:
-		return nil, missing("uri")
-	case checkNote(strings.TrimPrefix(uri, uriPrefix), "") != nil || !strings.HasPrefix(uri, uriPrefix):
-		return nil, notFound(uri)
-	case !s.nb.subscribe(&s.ear, uri):
-		return nil, wire.Errorf(spec.CodeInternal, "a session has at most %d subscriptions", maxSubscriptions)
-	}
-	return none{}, nil
-}
-
-func (s *session) unsubscribe(params []byte) (any, *wire.Error) {
-	uri, ok := wire.GetString(params, "uri")
-	if !ok {
-		return nil, missing("uri")
-	}
-	s.nb.unsubscribe(&s.ear, uri)
-	return none{}, nil
-}
-
-// notFound is the answer for a resource that does not exist.
+// notFound returns the error for a resource that does not exist.
 //
 // Spec: 2025-11-25, server/resources, Error Handling.
 func notFound(uri string) *wire.Error {

@@ -12,42 +12,35 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// repliesDepth is how many messages wait for a session's writer before its
-// reader does.
+// repliesDepth is how many messages the reader queues for the writer before it waits.
 const repliesDepth = 64
 
-// session is one client's. Its reader, which is Serve, answers one request
-// after the other; its writer alone writes to conn.
+// A session is the connection of one client. Its reader, which runs in Serve or
+// ServeModern, answers one request after the other. Only its writer writes to conn.
 type session struct {
-	nb   *Notebook
-	conn transport.Conn
-	ear  ear   // of a legacy client
-	desk *desk // of a modern client; else nil
+	nb      *Notebook
+	conn    transport.Conn
+	pending *pending // changes to send
+
+	// handle returns the result of a request or an error, or neither for a listen stream.
+	handle func(*wire.Message) ([]byte, *wire.Error)
 
 	// Owned by the reader.
-	revision spec.Revision // empty before initialize
-	level    spec.LogLevel // empty before logging/setLevel: no messages
+	self     *subscriber            // of a legacy session
+	listens  map[string]*subscriber // of a modern connection: open streams by request id
+	revision spec.Revision          // empty before initialize
+	level    spec.LogLevel          // empty: no log messages
 
-	replies  chan []byte   // closed by the reader when it ends
-	written  chan struct{} // closed when the writer has ended
-	writeErr error         // why, if not for want of replies; read only after written is closed
-}
-
-// Serve serves one session on conn until the client ends it, ctx does, or the
-// client does not take what it is sent within the conn's write time-out. It
-// closes conn, and returns nil only if the client ended the session.
-func (n *Notebook) Serve(ctx context.Context, conn transport.Conn) error {
-	s := newSession(n, conn)
-	n.add(&s.ear)
-	defer n.remove(&s.ear)
-	return s.serve(ctx)
+	replies  chan []byte   // closed by the reader at its end
+	written  chan struct{} // closed at the writer's end
+	writeErr error         // the writer's error; read only after written is closed
 }
 
 func newSession(n *Notebook, conn transport.Conn) *session {
 	return &session{
 		nb:      n,
 		conn:    conn,
-		ear:     ear{cues: newCues(make(chan struct{}, 1)), subs: make(map[string]struct{})},
+		pending: newPending(),
 		replies: make(chan []byte, repliesDepth),
 		written: make(chan struct{}),
 	}
@@ -60,7 +53,7 @@ func (s *session) serve(ctx context.Context) error {
 	go s.write() // ends when replies is closed, or a write fails
 	err := s.read()
 	close(s.replies)
-	if err != nil { // nobody is left to read what is queued
+	if err != nil { // the client does not read the queued replies
 		s.conn.Close()
 	}
 	<-s.written
@@ -68,7 +61,7 @@ func (s *session) serve(ctx context.Context) error {
 	return s.outcome(ctx, err)
 }
 
-// closeWith closes conn when ctx ends. stop undoes that, or waits for it.
+// closeWith closes conn when ctx ends. stop prevents that, or waits until conn is closed.
 func closeWith(ctx context.Context, conn transport.Conn) (stop func()) {
 	closed := make(chan struct{})
 	undo := context.AfterFunc(ctx, func() {
@@ -87,7 +80,7 @@ func (s *session) outcome(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err == nil || errors.Is(s.writeErr, io.ErrClosedPipe):
-		return nil // whichever of the two noticed first that the client left
+		return nil // the client closed the connection; the reader or the writer noticed it first
 	case s.writeErr != nil:
 		err = s.writeErr
 	}
@@ -95,7 +88,7 @@ func (s *session) outcome(ctx context.Context, err error) error {
 	return fmt.Errorf("serving notebook session: %w", err)
 }
 
-// read answers requests until there are no more, or no answer can be written.
+// read answers requests until the connection ends, or a write fails.
 func (s *session) read() error {
 	for {
 		data, err := s.conn.Read()
@@ -115,7 +108,7 @@ func (s *session) read() error {
 	}
 }
 
-// receive handles one message. It reports whether the session goes on.
+// receive handles one message. It reports whether the session continues.
 func (s *session) receive(data []byte) bool {
 	m, err := wire.Parse(data, wire.Options{})
 	if err != nil {
@@ -129,48 +122,45 @@ func (s *session) receive(data []byte) bool {
 	case wire.Request:
 		return s.answer(&m)
 	case wire.Notification:
-		s.heed(&m)
+		s.notification(&m)
 	}
-	// Responses answer nothing: the notebook asks no questions. Neither does it
-	// need notifications/cancelled for calls, being done when that could arrive.
+	// Responses are ignored, since the notebook sends no requests. So is
+	// notifications/cancelled for other requests than listen, since they are answered
+	// before the next message is read.
 	return true
 }
 
-// heed takes a notification.
-func (s *session) heed(m *wire.Message) {
+// notification handles a notification.
+func (s *session) notification(m *wire.Message) {
 	switch {
-	case s.desk != nil && m.Method == spec.NotifyCancelled:
-		s.hangUp(wire.Get(m.Params, "requestId"))
+	case m.Method == spec.NotifyCancelled:
+		s.cancel(wire.Get(m.Params, "requestId"))
 	case m.Method == spec.NotifyInitialized && s.revision != "":
-		s.ear.cues.release()
+		s.pending.start()
 	}
 }
 
 // answer replies to one request.
 func (s *session) answer(m *wire.Message) bool {
-	if s.desk != nil {
-		return s.answerModern(m)
-	}
 	result, failure := s.handle(m)
-	if failure == nil {
-		body, err := json.Marshal(result)
-		if err == nil {
-			return s.reply(wire.AppendResult(nil, m.ID, body, nil))
-		}
-		failure = wire.Errorf(spec.CodeInternal, "encoding the result: %v", err)
+	switch {
+	case failure != nil:
+		return s.reply(wire.AppendError(nil, m.ID, failure))
+	case result == nil:
+		return true // a listen stream
 	}
-	return s.reply(wire.AppendError(nil, m.ID, failure))
+	return s.reply(wire.AppendResult(nil, m.ID, result, nil))
 }
 
-// notify sends a notification that belongs to the request being answered, and
-// so goes before its reply. params must be encodable.
+// notify sends a notification about the request that is being answered, before its
+// response. It must be possible to encode params.
 func (s *session) notify(method string, params any) {
 	if body, err := json.Marshal(params); err == nil {
 		s.reply(wire.AppendNotification(nil, method, body, nil))
 	}
 }
 
-// reply queues a message for the writer. It reports whether there still is one.
+// reply queues a message for the writer. It reports false if the writer has ended.
 func (s *session) reply(msg []byte) bool {
 	select {
 	case s.replies <- msg:
@@ -180,8 +170,8 @@ func (s *session) reply(msg []byte) bool {
 	}
 }
 
-// write writes replies and cues until the reader ends, then what is left of the
-// replies. When a write fails it closes the conn, which ends the reader.
+// write writes replies and changes until the reader ends, and then the remaining
+// replies. If a write fails it closes the conn, which ends the reader.
 func (s *session) write() {
 	defer close(s.written)
 	for {
@@ -191,8 +181,8 @@ func (s *session) write() {
 				return
 			}
 			s.writeErr = s.conn.Write(msg)
-		case <-s.ear.cues.ready:
-			s.writeErr = s.writeCues()
+		case <-s.pending.ready:
+			s.writeErr = s.writeChanges()
 		}
 		if s.writeErr != nil {
 			s.conn.Close()
@@ -201,16 +191,9 @@ func (s *session) write() {
 	}
 }
 
-func (s *session) writeCues() error {
-	if s.desk != nil {
-		return s.writeEvents()
-	}
-	for q, ok := s.ear.cues.next(); ok; q, ok = s.ear.cues.next() {
-		var params []byte
-		if q.uri != "" {
-			params = append(wire.AppendString([]byte(`{"uri":`), q.uri), '}')
-		}
-		if err := s.conn.Write(wire.AppendNotification(nil, q.method, params, nil)); err != nil {
+func (s *session) writeChanges() error {
+	for c, ok := s.pending.next(); ok; c, ok = s.pending.next() {
+		if err := s.conn.Write(c.message()); err != nil {
 			return err
 		}
 	}

@@ -44,14 +44,11 @@ var (
 )
 
 func (s *session) listTools(params []byte) (any, *wire.Error) {
-	if err := refuseCursor(params); err != nil {
-		return nil, err
-	}
 	tools := []tool{editTool, enableTool}
 	if s.nb.searchEnabled() {
 		tools = append(tools, searchTool)
 	}
-	return toolsResult{tools}, nil
+	return onePage(params, toolsResult{tools})
 }
 
 type toolResult struct {
@@ -67,7 +64,7 @@ type textContent struct {
 
 func text(s string) textContent { return textContent{"text", s} }
 
-// toolError is a failure that the model may learn from, unlike a protocol
+// toolError returns a result for an error that the model should see, unlike a protocol
 // error.
 //
 // Spec: 2025-11-25, server/tools, Error Handling.
@@ -75,8 +72,7 @@ func toolError(err error) toolResult {
 	return toolResult{Content: []textContent{text(err.Error())}, IsError: true}
 }
 
-// callTool calls a tool. One that does not exist is a protocol error, input
-// that it can't use is not.
+// callTool calls a tool. An unknown tool is a protocol error, invalid input is not.
 func (s *session) callTool(params []byte) (any, *wire.Error) {
 	name, ok := wire.GetString(params, "name")
 	args := wire.Get(params, "arguments")
@@ -102,13 +98,13 @@ func (s *session) editNote(args []byte) toolResult {
 		return toolError(err)
 	}
 	content, err := argument(args, "text")
+	if err == nil {
+		err = s.nb.edit(name, content)
+	}
 	if err != nil {
 		return toolError(err)
 	}
-	if err := s.nb.edit(name, content); err != nil {
-		return toolError(err)
-	}
-	s.tell("info", fmt.Sprintf("saved note %s", name))
+	s.log("info", fmt.Sprintf("saved note %s", name))
 	return toolResult{Content: []textContent{text("saved")}}
 }
 
@@ -123,7 +119,7 @@ type found struct {
 	Result []string `json:"result"`
 }
 
-// search looks through all notes, and says so after each if there is a progress
+// search searches all notes, and sends a progress notification after each if there is a
 // token.
 func (s *session) search(args, token []byte) toolResult {
 	query, err := argument(args, "query")

@@ -46,9 +46,9 @@ type Mailbox struct {
 	mu      sync.Mutex
 	queue   []Event // consumed before head; a zero Event was dropped
 	head    int
-	live    int                     // events pending in queue
-	places  map[eventKey]int        // position in queue; nil up to smallPending
-	subs    map[Topic]*subresources // topics with sub-resources pending or collapsed
+	live    int                    // events pending in queue
+	places  map[eventKey]int       // position in queue; nil up to smallPending
+	subs    map[Topic]*pendingSubs // topics with sub-resources pending or collapsed
 	refused map[Topic]struct{}
 	end     *ending // nil until End
 }
@@ -63,9 +63,9 @@ type eventKey struct {
 	uri   string
 }
 
-// A subresources value tells which sub-resources of a topic are pending: either some of them,
+// A pendingSubs tells which sub-resources of a topic are pending: either some of them,
 // or one event with the topic's own URI for all of them.
-type subresources struct {
+type pendingSubs struct {
 	at        []int // positions in queue, ascending
 	collapsed bool
 }

@@ -39,7 +39,7 @@ func (m *Mailbox) fullLocked(topic Topic) bool {
 // first sub-resource.
 func (m *Mailbox) collapseLocked(ev Event) (added bool) {
 	ev.URI = ev.Topic.URI
-	n := m.subresourcesLocked(ev.Topic)
+	n := m.pendingSubsLocked(ev.Topic)
 	replaced := n.at
 	n.at, n.collapsed = nil, true
 	at, ok := m.findLocked(ev)
@@ -70,7 +70,7 @@ func (m *Mailbox) appendLocked(ev Event) {
 	m.live++
 	m.placeLocked(ev, at)
 	if ev.isSubresource() {
-		n := m.subresourcesLocked(ev.Topic)
+		n := m.pendingSubsLocked(ev.Topic)
 		n.at = append(n.at, at)
 	}
 	if m.places == nil && m.live > smallPending {
@@ -135,13 +135,13 @@ func (m *Mailbox) takenLocked(ev Event) {
 	}
 }
 
-func (m *Mailbox) subresourcesLocked(topic Topic) *subresources {
+func (m *Mailbox) pendingSubsLocked(topic Topic) *pendingSubs {
 	n := m.subs[topic]
 	if n == nil {
 		if m.subs == nil {
-			m.subs = make(map[Topic]*subresources)
+			m.subs = make(map[Topic]*pendingSubs)
 		}
-		n = new(subresources)
+		n = new(pendingSubs)
 		m.subs[topic] = n
 	}
 	return n

@@ -6,38 +6,39 @@ import (
 )
 
 const (
-	// block is what an account borrows at least, in bytes.
+	// block is the unit, in bytes, in which an account borrows.
 	block = 64 << 10
-	// spare is how much an account keeps that it does not use.
+	// spare is how much unused memory an account may keep.
 	spare = 2 * block
-	// crowd is the number of accounts past which those that use nothing keep nothing.
-	crowd = 64
+	// manyBorrowers is the number of accounts with borrowed memory beyond which unused
+	// accounts keep none.
+	manyBorrowers = 64
 )
 
-// A Budget is an amount of memory that accounts draw on. Its methods are safe for
+// A Budget is an amount of memory that accounts borrow from. Its methods are safe for
 // concurrent use.
 type Budget struct {
-	max     int64       // read-only
-	by      sync.Map    // owner -> *Account
-	crowded atomic.Bool // there are more than crowd accounts in debt
-	free    func(n int64) bool
+	max  int64       // read-only
+	by   sync.Map    // owner -> *Account
+	many atomic.Bool // borrowers is more than manyBorrowers
+	free func(n int64) bool
 
-	// mu guards the fields below, and Account.lent. It is held for arithmetic only.
-	mu   sync.Mutex
-	lent int64
-	debt int // accounts that have borrowed something
+	// mu guards the fields below, and Account.lent.
+	mu        sync.Mutex
+	lent      int64
+	borrowers int // accounts with borrowed memory
 }
 
-// New returns a Budget of so many bytes.
+// New returns a Budget of the given size.
 func New(bytes int64) *Budget { return &Budget{max: bytes} }
 
-// OnShort has free called before a Take fails: it gives n bytes back to the Budget that
-// others can do without, or none and returns false. It may be called for several at a
-// time, by whoever takes, and must not take itself. OnShort is for before the first Take.
+// OnShort sets a function that is called before a Take fails. free gives back n bytes of
+// other accounts, or returns false. It may be called concurrently, on the goroutines that
+// call Take, and must not call Take itself. Call OnShort before the first Take.
 func (b *Budget) OnShort(free func(n int64) bool) { b.free = free }
 
-// Account returns the account of an owner, which is comparable. It is to be asked for anew by each who draws
-// on it: one that owes nothing is forgotten.
+// Account returns the account of an owner, which must be comparable. Do not keep it
+// between uses: an account without borrowed memory is removed.
 func (b *Budget) Account(owner any) *Account {
 	if a, ok := b.by.Load(owner); ok {
 		return a.(*Account)
@@ -46,22 +47,23 @@ func (b *Budget) Account(owner any) *Account {
 	return a.(*Account)
 }
 
-// Used returns how many bytes accounts have borrowed, used or not.
+// Used returns how many bytes all accounts have borrowed, including unused ones.
 func (b *Budget) Used() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.lent
 }
 
-// lacksLocked returns how many bytes are missing for a to borrow n more: none may have
-// more than what is left then. One alone gets half, and each that follows half of what
-// those before left.
-func (b *Budget) lacksLocked(a *Account, n int64) int64 {
+// missingLocked returns how many bytes are missing for a to borrow n more. An account may
+// not have more than what is left for all others: the first one gets at most half, and
+// each further one at most half of the rest.
+func (b *Budget) missingLocked(a *Account, n int64) int64 {
 	left := b.max - b.lent - n
 	return max(a.lent+n-left, 0)
 }
 
-// An Account draws on a Budget for one owner. Its methods are safe for concurrent use.
+// An Account takes memory from a Budget for one owner. Its methods are safe for
+// concurrent use.
 type Account struct {
 	b      *Budget
 	owner  any
@@ -69,16 +71,16 @@ type Account struct {
 	lent   int64        // guarded by Budget.mu
 }
 
-// Take takes n bytes, and reports false if they can't be had.
+// Take takes n bytes, and reports false if they are not available.
 func (a *Account) Take(n int64) bool {
 	for {
 		c := a.credit.Load()
 		if c < n {
-			lacks := a.borrow(n)
-			if lacks > 0 && a.b.free != nil && a.b.free(lacks+spare) {
-				lacks = a.borrow(n)
+			missing := a.borrow(n)
+			if missing > 0 && a.b.free != nil && a.b.free(missing+spare) {
+				missing = a.borrow(n)
 			}
-			return lacks == 0
+			return missing == 0
 		}
 		if a.credit.CompareAndSwap(c, c-n) {
 			return true
@@ -88,26 +90,26 @@ func (a *Account) Take(n int64) bool {
 
 // Give gives back n bytes that were taken.
 func (a *Account) Give(n int64) {
-	if c := a.credit.Add(n); c > spare || a.b.crowded.Load() {
+	if c := a.credit.Add(n); c > spare || a.b.many.Load() {
 		a.repay()
 	}
 }
 
-// borrow takes n bytes of new credit, and keeps what is left of its blocks. It returns
-// how many bytes are missing for that.
-func (a *Account) borrow(n int64) (lacks int64) {
+// borrow borrows blocks for n bytes, and adds the rest of the blocks to the credit. It
+// returns how many bytes are missing for that.
+func (a *Account) borrow(n int64) (missing int64) {
 	more := (n + block - 1) / block * block
 	a.b.mu.Lock()
 	defer a.b.mu.Unlock()
-	if lacks = a.b.lacksLocked(a, more); lacks > 0 {
+	if missing = a.b.missingLocked(a, more); missing > 0 {
 		if a.lent == 0 {
 			a.b.by.CompareAndDelete(a.owner, a)
 		}
-		return lacks
+		return missing
 	}
 	if a.lent == 0 {
-		a.b.debt++
-		a.b.crowded.Store(a.b.debt > crowd)
+		a.b.borrowers++
+		a.b.many.Store(a.b.borrowers > manyBorrowers)
 	}
 	a.lent += more
 	a.b.lent += more
@@ -115,15 +117,15 @@ func (a *Account) borrow(n int64) (lacks int64) {
 	return 0
 }
 
-// repay gives back the credit that is not needed: all but a block, and all of an account
-// that uses nothing where there are many.
+// repay returns unneeded credit: all but a block, or all of it if the account uses
+// nothing and there are many borrowers.
 func (a *Account) repay() {
 	a.b.mu.Lock()
 	defer a.b.mu.Unlock()
 	for {
 		c := a.credit.Load()
 		back := (c - block) / block * block
-		if c == a.lent && a.b.debt > crowd {
+		if c == a.lent && a.b.borrowers > manyBorrowers {
 			back = c
 		}
 		if back <= 0 {
@@ -140,8 +142,8 @@ func (a *Account) repaidLocked(n int64) {
 	a.lent -= n
 	a.b.lent -= n
 	if a.lent == 0 {
-		a.b.debt--
-		a.b.crowded.Store(a.b.debt > crowd)
+		a.b.borrowers--
+		a.b.many.Store(a.b.borrowers > manyBorrowers)
 		a.b.by.CompareAndDelete(a.owner, a)
 	}
 }

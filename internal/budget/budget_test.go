@@ -21,7 +21,7 @@ func TestTakeAndGive(t *testing.T) {
 	}
 }
 
-// One owner can't use up what all others need.
+// One owner can't use up the memory that others need.
 func TestShortBudgetIsShared(t *testing.T) {
 	b := New(64 * block)
 	mallory := b.Account("mallory")
@@ -40,10 +40,10 @@ func TestShortBudgetIsShared(t *testing.T) {
 	}
 }
 
-// Owners come and go; nothing of them stays.
+// Accounts of former owners are removed.
 func TestOwnersAreForgotten(t *testing.T) {
 	b := New(1 << 30)
-	for n := range 10 * crowd {
+	for n := range 10 * manyBorrowers {
 		a := b.Account(fmt.Sprint(n))
 		if !a.Take(100) {
 			t.Fatal("refused")
@@ -52,15 +52,15 @@ func TestOwnersAreForgotten(t *testing.T) {
 			if a.Give(100); n == 0 { // the last
 				left := 0
 				b.by.Range(func(_, _ any) bool { left++; return true })
-				if left > crowd || b.Used() > crowd*spare {
-					t.Errorf("%d accounts and %d bytes left, want those of %d at most", left, b.Used(), crowd)
+				if left > manyBorrowers || b.Used() > manyBorrowers*spare {
+					t.Errorf("%d accounts and %d bytes left, want those of %d at most", left, b.Used(), manyBorrowers)
 				}
 			}
 		}()
 	}
 }
 
-// Where some take all they can get, the next find something.
+// If some owners take all they can get, further owners still get memory.
 func TestSomethingIsLeftForTheNext(t *testing.T) {
 	b := New(1024 * block)
 	for n := range 5 {
@@ -79,7 +79,7 @@ func TestSomethingIsLeftForTheNext(t *testing.T) {
 	}
 }
 
-// Nothing is lost or made up by who takes and gives at the same time.
+// Concurrent calls of Take and Give neither lose nor add bytes.
 func TestConcurrentUse(t *testing.T) {
 	b := New(8 * block)
 	var wg sync.WaitGroup
@@ -113,8 +113,7 @@ func BenchmarkTakeGive(b *testing.B) {
 	})
 }
 
-// What others can do without is given back before a Take fails, unless it would fail all
-// the same.
+// Before a Take fails, free is called, unless the Take would fail in any case.
 func TestShortBudgetAsksForMore(t *testing.T) {
 	b := New(16 * block)
 	comfort := b.Account("comfort")

@@ -1,8 +1,8 @@
-// Package budget answers one question: is there memory left for this? A [Budget] is an
-// amount of bytes; an [Account] draws on it for one owner. Nobody waits: what can't be
-// had now is refused. What an owner may have shrinks with what is left, so that one
-// that takes all it can get leaves something for the next.
+// Package budget shares a bounded amount of memory fairly between owners. A [Budget] is a
+// number of bytes; an [Account] takes from it for one owner. Take never waits: it
+// succeeds or fails at once. The share of one owner depends on how much is left, so that
+// an owner that takes all it can get leaves memory for others.
 //
-// An account borrows in blocks and gives and takes within them without a lock. The
-// package knows nothing of what the bytes are for.
+// An account borrows memory in blocks; Take and Give within them need no lock. The
+// package does not know what the bytes are used for.
 package budget

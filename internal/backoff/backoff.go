@@ -1,4 +1,4 @@
-// Package backoff says how long to wait before something is tried again, and waits.
+// Package backoff computes pauses between retries, and waits.
 package backoff
 
 import (
@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// A Backoff is a row of pauses, each twice as long as the one before.
+// A Backoff is a sequence of pauses, each twice as long as the previous one.
 type Backoff struct {
 	Min time.Duration // the first pause, more than 0
 	Max time.Duration // no pause is longer
 }
 
-// After returns the pause after so many failures in a row that came before the last
-// one: Min after none.
+// After returns the pause before the next try, where failures is the number of
+// consecutive failures before the last one. After(0) is Min.
 func (b Backoff) After(failures int) time.Duration {
 	pause := b.Min
 	for ; failures > 0 && pause < b.Max; failures-- {
@@ -23,18 +23,18 @@ func (b Backoff) After(failures int) time.Duration {
 	return min(pause, b.Max)
 }
 
-// Next returns the pause that follows pause.
+// Next returns the pause after pause.
 func (b Backoff) Next(pause time.Duration) time.Duration {
 	return min(max(2*pause, b.Min), b.Max)
 }
 
-// Jitter lengthens a pause by up to a quarter, so that many who lost one server at once
-// don't come back as one.
+// Jitter lengthens a pause by up to a quarter, so that many clients that lost the same
+// server do not reconnect at the same time.
 func Jitter(pause time.Duration) time.Duration {
 	return pause + rand.N(max(pause, 0)/4+1)
 }
 
-// Wait returns after d, or with ctx's cause when ctx ends first.
+// Wait waits for d. If ctx ends first, it returns the cause.
 func Wait(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

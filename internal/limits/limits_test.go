@@ -6,13 +6,12 @@ import (
 	"testing"
 )
 
-// A limit says what it bounds, its default is one that people may set, and no other has
-// its key.
+// Each limit has a unique key, a description, and a default within its range.
 func TestLimits(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, l := range All() {
 		if !regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`).MatchString(l.Key) || l.Doc == "" || seen[l.Key] {
-			t.Errorf("%+v has no key of its own, or does not say what it bounds", l)
+			t.Errorf("%+v has no unique key, or no description", l)
 		}
 		if l.Min < 0 || l.Default < l.Min || l.Max < l.Default {
 			t.Errorf("%s: the default %d is not from %d to %d", l.Key, l.Default, l.Min, l.Max)
@@ -24,7 +23,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// What is for one client is part of what is for all of them.
+// The limit for one client is at most the limit for all clients.
 func TestShares(t *testing.T) {
 	all := make(map[string]*Limit)
 	for _, l := range All() {
@@ -33,7 +32,7 @@ func TestShares(t *testing.T) {
 	for key, each := range all {
 		if of := all[regexp.MustCompile(`_each$`).ReplaceAllString(key, "")]; of != nil && of != each {
 			if each.Default > of.Default || !reflect.DeepEqual([]int64{each.Min, each.Max}, []int64{of.Min, of.Max}) {
-				t.Errorf("%+v is no part of %+v", each, of)
+				t.Errorf("%+v is not part of %+v", each, of)
 			}
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A line of the log, without and with a secret, by how many secrets are known.
+// A log line with and without a secret, for several numbers of known secrets.
 func BenchmarkString(b *testing.B) {
 	clean := `request upstream=files method=tools/call era=legacy took=1.2ms outcome=error err="server refused it: HTTP 502 Bad Gateway"`
 	for _, secrets := range []int{1, 100, 10_000} {

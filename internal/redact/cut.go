@@ -2,9 +2,9 @@ package redact
 
 import "unicode/utf8"
 
-// Cut returns the first most bytes of text, whole characters of it, and the mark of a
-// cut: [Redactor.String] knows that a secret may have stood there. A shorter text stays
-// as it is.
+// Cut shortens text to at most most bytes, without splitting a character, and appends a
+// mark. From the mark, [Redactor.String] knows that part of a secret may precede it. Cut
+// returns a shorter text unchanged.
 func Cut(text string, most int) string {
 	if len(text) <= most {
 		return text

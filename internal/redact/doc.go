@@ -1,10 +1,9 @@
-// Package redact answers one question: which parts of a text must nobody read who only
-// reads logs, errors or reports?
+// Package redact hides secrets in texts for logs, errors and reports.
 //
-// A [Redactor] knows the values that are secret, letter by letter, and hides them
-// wherever they stand, also as they are written in URLs, in JSON, in quotes, and in
-// Authorization headers. [Looks] hides what looks like a credential, for texts of
-// servers, whose own secrets nobody here knows.
+// A [Redactor] has a set of secret values, and hides them anywhere in a text, including
+// their forms in URLs, in JSON, in quotes and in Authorization headers. [Looks] hides
+// text that looks like a credential, for texts of servers, whose secrets are unknown
+// here.
 //
-// The package knows nothing of the configuration, of logs and of the protocol.
+// The package does not know the configuration, logs or the protocol.
 package redact

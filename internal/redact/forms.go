@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// forms returns a secret in all the ways that it is written: as it is, in a URL, in
-// JSON, in quotes, in quotes within JSON, and base64 of a user with a password.
+// forms returns a secret in the forms in which it may appear: unchanged, in a URL, in
+// JSON, in quotes, in quotes within JSON, and, for a user with a password, in base64.
 func forms(secret string) []string {
 	if len(secret) < MinSecret {
 		return nil
@@ -30,16 +30,16 @@ func quoted(s string) string {
 	return q[1 : len(q)-1]
 }
 
-// inJSON writes s as JSON encoders do that mind HTML.
+// inJSON returns s as encoding/json writes it, with HTML characters escaped.
 func inJSON(s string) string {
 	q, err := json.Marshal(s)
 	if err != nil {
-		return s // no string fails
+		return s // a string always encodes
 	}
 	return string(q[1 : len(q)-1])
 }
 
 var escape = regexp.MustCompile(`%[0-9A-F]{2}`)
 
-// lowerEscapes writes the escapes of a URL in lower case, as some programs do.
+// lowerEscapes converts the escapes of a URL to lower case, as some programs write them.
 func lowerEscapes(s string) string { return escape.ReplaceAllStringFunc(s, strings.ToLower) }

@@ -2,8 +2,8 @@ package redact
 
 import "regexp"
 
-// looks are what a server may write that is nobody's business who only calls it:
-// credentials in headers, in URLs, after their names, or by their looks.
+// looks are patterns of credentials: in headers, in URLs, after a name such as token, and
+// with a well-known prefix.
 var looks = []struct {
 	like *regexp.Regexp
 	as   string
@@ -14,7 +14,7 @@ var looks = []struct {
 	{regexp.MustCompile(`\b(?:sk|pk|ghp|gho|ghs|github_pat|xox[abp]|eyJ|AKIA|glpat)[-_A-Za-z0-9.]{12,}`), Hidden},
 }
 
-// Looks hides what looks like a credential.
+// Looks hides the parts of text that look like credentials.
 func Looks(text string) string {
 	for _, l := range looks {
 		text = l.like.ReplaceAllString(text, l.as)

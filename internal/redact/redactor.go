@@ -8,31 +8,31 @@ import (
 )
 
 const (
-	// Hidden stands where a secret was.
+	// Hidden replaces a secret.
 	Hidden = "[hidden]"
-	// MinSecret is the least length of a secret, in bytes: shorter ones would be found
-	// everywhere.
+	// MinSecret is the minimum length of a secret, in bytes. Shorter ones would match
+	// parts of ordinary words.
 	MinSecret = 6
 
-	// cutMark ends a text that was cut, with what of a secret stood before it.
+	// cutMark is the end of a text that Cut has shortened, possibly within a secret.
 	cutMark = "…"
 )
 
-// A Redactor hides secrets in text. The zero value knows none, and so does nil. It is
-// safe for concurrent use.
+// A Redactor hides secrets in text. The zero value and nil have no secrets. It is safe
+// for concurrent use.
 type Redactor struct {
 	known atomic.Pointer[table]
 }
 
-// New returns a Redactor of these secrets; see [Redactor.Learn].
+// New returns a Redactor for the secrets; see [Redactor.Learn].
 func New(secrets ...string) *Redactor {
 	r := new(Redactor)
 	r.Learn(secrets...)
 	return r
 }
 
-// Learn adds secrets, with the forms that they are written in. Those shorter than
-// MinSecret are passed over.
+// Learn adds secrets and the forms in which they may appear. It ignores secrets shorter
+// than MinSecret.
 func (r *Redactor) Learn(secrets ...string) {
 	for {
 		old := r.known.Load()
@@ -49,8 +49,8 @@ func (r *Redactor) Learn(secrets ...string) {
 	}
 }
 
-// String returns text without the secrets: text itself if it holds none. Of a secret
-// that a cut has shortened, what is left of it before the mark of the cut is hidden.
+// String returns text with secrets replaced by Hidden, or text itself if it has none. It
+// also hides the beginning of a secret before the mark of [Cut].
 func (r *Redactor) String(text string) string {
 	if r == nil || len(text) < MinSecret {
 		return text
@@ -75,7 +75,7 @@ func (r *Redactor) String(text string) string {
 	return out.String()
 }
 
-// Bytes is [Redactor.String] for bytes. It returns text itself if it holds no secret.
+// Bytes is [Redactor.String] for bytes. It returns text itself if it has no secret.
 func (r *Redactor) Bytes(text []byte) []byte {
 	if r == nil || r.known.Load() == nil {
 		return text
@@ -87,11 +87,10 @@ func (r *Redactor) Bytes(text []byte) []byte {
 	return text
 }
 
-// Words hides secrets, and what looks like one; see [Looks]. It is for what servers
-// write.
+// Words hides secrets and what looks like one; see [Looks]. It is for texts from servers.
 func (r *Redactor) Words(text string) string { return Looks(r.String(text)) }
 
-// A table holds secrets by their first bytes. It is read-only.
+// A table has the secrets by their first bytes. It is read-only.
 type table struct {
 	values []string             // sorted, each once
 	pairs  [1 << 16 / 64]uint64 // the first two bytes of any value
@@ -115,8 +114,8 @@ func newTable(values []string) *table {
 	return t
 }
 
-// find returns the first stretch of text at or after from that is made of secrets,
-// which may overlap; end is zero if there is none.
+// find returns the first range of text from from on that consists of secrets, which may
+// overlap. end is zero if there is none.
 func (t *table) find(text string, from int) (at, end int) {
 	for i := from; i+MinSecret <= len(text); i++ {
 		if end > 0 && i >= end {
@@ -136,8 +135,8 @@ func (t *table) find(text string, from int) (at, end int) {
 	return at, end
 }
 
-// match returns how many bytes at the beginning of text are a secret, or what a cut
-// left of one.
+// match returns the length of the secret, or of the beginning of a cut secret, with which
+// text begins.
 func (t *table) match(text string) int {
 	longest := 0
 	for _, v := range t.starts[[MinSecret]byte([]byte(text[:MinSecret]))] {

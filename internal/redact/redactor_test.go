@@ -43,7 +43,7 @@ func TestString(t *testing.T) {
 	}
 }
 
-// Whoever knows no secrets passes everything, and can learn.
+// A Redactor without secrets changes nothing, and can learn some.
 func TestLearn(t *testing.T) {
 	var none *Redactor
 	var r Redactor
@@ -74,7 +74,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// No text makes a secret stand in what comes out, but where another's mark makes one.
+// The output never contains a secret, except one that the mark of another completes.
 func FuzzString(f *testing.F) {
 	f.Add("a secret-one", "secret-one")
 	f.Add("aaaaaaaaaaab", "aaaaaab")

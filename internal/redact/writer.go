@@ -2,8 +2,8 @@ package redact
 
 import "io"
 
-// Writer returns a writer to w that hides secrets. Each Write is taken for itself, so
-// that whole texts or lines have to be written.
+// Writer returns a writer to w that hides secrets. It does not find a secret that is
+// split between two Writes, so write whole texts or lines.
 func (r *Redactor) Writer(w io.Writer) io.Writer { return &writer{r, w} }
 
 type writer struct {

@@ -1,7 +1,6 @@
-// Package spec is the vocabulary of the Model Context Protocol: revisions,
-// eras, method and header names, reserved _meta keys, error codes.
+// Package spec defines the names and constants of the Model Context Protocol: revisions,
+// eras, methods, headers, reserved _meta keys and error codes.
 //
-// It answers "what is this called, and since when?" for both eras, so that no
-// other package spells a protocol name. It refuses to know how anything is
-// sent: it holds no message types and does no I/O.
+// It covers both eras, so that no other package contains names of the protocol as
+// literals. It has no message types and does no I/O.
 package spec

@@ -1,7 +1,7 @@
 package spec
 
-// Error codes. JSON-RPC reserves the first group, the specification the second;
-// the third are codes that legacy revisions or their SDKs use.
+// Error codes. JSON-RPC defines the first group, and the modern revision the second.
+// Legacy revisions or their SDKs use the third.
 //
 // Spec: 2026-07-28, basic/index, Error Codes.
 const (
@@ -20,14 +20,13 @@ const (
 	CodeURLElicitation   = -32042 // legacy: a URL must be visited first
 )
 
-// Reserved reports whether code lies in the range that the modern revision
-// reserves for errors it defines itself. A legacy server's code there means
-// something of its own.
+// Reserved reports whether code is in the range that the modern revision reserves for its
+// own errors. A legacy server's code in this range has another meaning.
 func Reserved(code int64) bool {
 	return code <= -32020 && code >= -32099
 }
 
-// ModernError reports whether only a server of the modern era answers with code.
+// ModernError reports whether only servers of the modern era respond with code.
 //
 // Spec: 2026-07-28, basic/index, Error Codes.
 func ModernError(code int64) bool {

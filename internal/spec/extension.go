@@ -2,14 +2,14 @@ package spec
 
 import "strings"
 
-// Undefined reports whether requests of method are neither the specification's, in any
-// revision, nor those of tasks: they belong to an extension, or to a revision to come.
+// Undefined reports whether no revision of the specification and no revision of tasks
+// defines requests of method: they belong to an extension or to a future revision.
 func Undefined(method string) bool {
 	return !Defined(method) && !strings.HasPrefix(method, MethodTasksPrefix)
 }
 
-// UndefinedNotification reports whether notifications of method from a server are
-// none of the specification's, in any revision.
+// UndefinedNotification reports whether no revision of the specification defines
+// notifications of method from a server.
 func UndefinedNotification(method string) bool {
 	switch method {
 	case NotifyProgress, NotifyMessage, NotifyCancelled,

@@ -2,8 +2,8 @@ package spec
 
 import "slices"
 
-// A LogLevel is a severity of RFC 5424 as the protocol spells it. The empty
-// LogLevel asks for no messages.
+// A LogLevel is the protocol's name of a severity of RFC 5424. The empty LogLevel
+// requests no messages.
 //
 // Spec: 2026-07-28, server/utilities/logging, Log Levels.
 type LogLevel string
@@ -16,8 +16,8 @@ var logLevels = []LogLevel{
 // Valid reports whether l is one of the eight severities.
 func (l LogLevel) Valid() bool { return slices.Contains(logLevels, l) }
 
-// Allows reports whether a message of severity m is wanted by one who asked for
-// l. A message of an unknown severity is wanted by whoever wants any.
+// Allows reports whether a client that has set l receives messages of severity m. A
+// client that has set any level receives messages of unknown severities.
 func (l LogLevel) Allows(m LogLevel) bool {
 	if l == "" {
 		return false
@@ -26,7 +26,7 @@ func (l LogLevel) Allows(m LogLevel) bool {
 	return i < 0 || i >= slices.Index(logLevels, l)
 }
 
-// MoreVerbose returns the one of l and m that lets more messages through.
+// MoreVerbose returns the one of l and m that allows more messages.
 func (l LogLevel) MoreVerbose(m LogLevel) LogLevel {
 	switch {
 	case l == "":

@@ -6,6 +6,5 @@ const (
 	TypeStream = "text/event-stream"
 )
 
-// AcceptBoth is what a POST accepts. It is sent to the letter, since some servers compare
-// it literally.
+// AcceptBoth is the Accept header of a POST. Some servers compare it literally.
 const AcceptBoth = TypeJSON + ", " + TypeStream

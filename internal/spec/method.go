@@ -1,19 +1,20 @@
 package spec
 
-// A method is what the specification says of one kind of request from clients.
+// A method has the properties of one kind of request from clients.
 type method struct {
-	legacyOnly bool   // the modern revision has it no more
-	capability string // the server capability that it needs
-	array      string // the member of its results that is an array and must be there
-	named      string // the member of its params that Mcp-Name mirrors
+	legacyOnly bool   // the modern revision does not have it
+	capability string // the server capability that it requires
+	array      string // the required member of its results that is an array
+	named      string // the member of its params that Mcp-Name repeats
 	cacheable  bool
 	mayAsk     bool
 	repeatable bool
-	extension  bool // the tasks extension's, not the specification's own
+	extension  bool // defined by the tasks extension, not by the specification
 }
 
-// methods has every request that the specification, in any revision, or the tasks
-// extension has clients send. The tasks of 2025-11-25 are left out: they never cross.
+// methods has every request from clients that a revision of the specification or the
+// tasks extension defines. It does not have the tasks of 2025-11-25, which are not
+// translated.
 var methods = map[string]method{
 	MethodDiscover: {cacheable: true, repeatable: true},
 	MethodListen:   {},
@@ -41,47 +42,45 @@ var methods = map[string]method{
 	MethodTaskCancel: {named: "taskId", repeatable: true, extension: true},
 }
 
-// Defined reports whether the specification, in any revision, has requests of
-// method from clients to servers.
+// Defined reports whether a revision of the specification defines requests of method from
+// clients to servers.
 func Defined(method string) bool {
 	m, ok := methods[method]
 	return ok && !m.extension
 }
 
-// LegacyOnly reports whether method exists in legacy revisions and is gone from
-// the modern one.
+// LegacyOnly reports whether legacy revisions have method and the modern one does not.
 func LegacyOnly(method string) bool { return methods[method].legacyOnly }
 
-// OnTask reports whether method is one of the three that the tasks extension has.
+// OnTask reports whether method is one of the three methods of the tasks extension.
 func OnTask(method string) bool { return methods[method].extension }
 
-// Capability returns the server capability that a method needs, or "" for a
-// method that needs none or is not the specification's.
+// Capability returns the server capability that a method requires, or "" if it requires
+// none or the specification does not define it.
 func Capability(method string) string { return methods[method].capability }
 
-// Array returns the member that is an array in all results of method, or "" for a
-// method whose results have none.
+// Array returns the member that is an array in all results of method, or "" if there is
+// none.
 func Array(method string) string { return methods[method].array }
 
-// Named returns the params member that Mcp-Name mirrors for method, or "" if
-// the method has none.
+// Named returns the member of params that Mcp-Name repeats for method, or "" if there is
+// none.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Standard Request Headers;
 // tasks extension 2026-07-28, Streamable HTTP: Routing Headers.
 func Named(method string) string { return methods[method].named }
 
-// Cacheable reports whether complete results of method carry ttlMs and
-// cacheScope.
+// Cacheable reports whether complete results of method have ttlMs and cacheScope.
 //
 // Spec: 2026-07-28, server/utilities/caching.
 func Cacheable(method string) bool { return methods[method].cacheable }
 
-// MayAsk reports whether requests of method may be answered with questions.
+// MayAsk reports whether the result of method may be input_required.
 //
 // Spec: 2026-07-28, basic/patterns/mrtr, Supported Requests.
 func MayAsk(method string) bool { return methods[method].mayAsk }
 
-// Repeatable reports whether a request may be sent twice without the server
-// doing something twice: lists, reads, prompts/get, completion and discovery, and
-// looking at a task, answering it and cancelling it.
+// Repeatable reports whether a request of method may be sent twice without side effects.
+// These are lists, reads, prompts/get, completion, discovery, and the requests of the
+// tasks extension.
 func Repeatable(method string) bool { return methods[method].repeatable }

@@ -2,8 +2,7 @@ package spec
 
 import "testing"
 
-// What the table leaves out is zero, which has to be the answer for a method that nobody
-// defined, too.
+// A method that is not in the table has zero properties.
 func TestMethodsNotDefined(t *testing.T) {
 	for _, method := range []string{"", "tools", "events/stream", "Tools/Call", "notifications/cancelled"} {
 		if Defined(method) || OnTask(method) || LegacyOnly(method) || Repeatable(method) || Named(method) != "" {
@@ -20,9 +19,9 @@ func TestMethodsAgree(t *testing.T) {
 		case m.mayAsk && m.array == "":
 			t.Errorf("%s may ask, but its results have no array", name)
 		case m.legacyOnly && (m.cacheable || m.named != ""):
-			t.Errorf("%s is legacy, but has what is modern", name)
+			t.Errorf("%s is legacy, but has properties of modern methods", name)
 		case m.cacheable && !m.repeatable:
-			t.Errorf("%s may be kept, but not repeated", name)
+			t.Errorf("%s may be cached, but not repeated", name)
 		}
 	}
 }

@@ -52,8 +52,8 @@ const (
 	HeaderLastEventID     = "Last-Event-Id"
 )
 
-// EventEndpoint is the type of the first event of an HTTP+SSE stream, which says where
-// to post.
+// EventEndpoint is the type of the first event of an HTTP+SSE stream. Its data is the URI
+// for POST requests.
 //
 // Spec: 2024-11-05, basic/transports, HTTP with SSE.
 const EventEndpoint = "endpoint"
@@ -72,8 +72,8 @@ const (
 	MetaProgressToken      = "progressToken"
 )
 
-// ExtensionTasks names the 2026 tasks extension, which is not the tasks of
-// 2025-11-25: it passes between modern clients and modern servers alone.
+// ExtensionTasks is the name of the tasks extension of 2026. It differs from the tasks of
+// 2025-11-25, and passes only between modern clients and modern servers.
 const ExtensionTasks = MetaPrefix + "tasks"
 
 // FilterTaskIDs is the member of a listen request's filter that names tasks.
@@ -83,7 +83,7 @@ const FilterTaskIDs = "taskIds"
 const (
 	ResultComplete      = "complete"
 	ResultInputRequired = "input_required"
-	ResultTask          = "task" // the tasks extension's
+	ResultTask          = "task" // of the tasks extension
 )
 
 // Values of cacheScope.

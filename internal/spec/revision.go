@@ -19,8 +19,8 @@ const (
 	Rev20260728 Revision = "2026-07-28"
 )
 
-// LatestLegacy is what a back offers in initialize, LatestModern what it puts
-// into a modern envelope.
+// LatestLegacy is the revision that a back offers in initialize. LatestModern is the one
+// in the envelope of its modern requests.
 const (
 	LatestLegacy = Rev20251125
 	LatestModern = Rev20260728
@@ -31,13 +31,13 @@ var (
 	modernRevisions = []Revision{Rev20260728}
 )
 
-// An Era says how two parties agree on what they speak: by a handshake that
-// opens a session (Legacy), or by metadata on every request (Modern).
+// An Era tells how client and server agree on a revision: by a handshake that opens a
+// session (Legacy), or by metadata on every request (Modern).
 //
 // Spec: 2026-07-28, basic/versioning, Terminology.
 type Era uint8
 
-// The eras. The zero Era is Unknown: no verdict yet.
+// The eras. The zero Era is Unknown: not yet detected.
 const (
 	Unknown Era = iota
 	Legacy
@@ -55,7 +55,7 @@ func (e Era) String() string {
 	return "unknown"
 }
 
-// Speaks says for people what servers and clients of the era speak.
+// Speaks returns the revisions of the era as a text for people.
 func (e Era) Speaks() string {
 	switch e {
 	case Legacy:
@@ -66,10 +66,9 @@ func (e Era) Speaks() string {
 	return "an unknown revision"
 }
 
-// Era tells the era of a revision. A revision nobody has published is judged by
-// its date, so that a request of a later modern revision is refused as an
-// unsupported modern revision and not mistaken for a legacy one. What is not a
-// date is Unknown.
+// Era returns the era of a revision. The date decides for an unpublished revision, so
+// that a request of a later modern revision is refused as an unsupported modern revision
+// and not mistaken for a legacy one. The era of a revision that is not a date is Unknown.
 func (r Revision) Era() Era {
 	switch {
 	case slices.Contains(legacyRevisions, r):
@@ -118,11 +117,10 @@ func Revisions(e Era) []Revision {
 	return nil
 }
 
-// AllRevisions returns the published revisions, newest first. The slice is the
-// caller's.
+// AllRevisions returns the published revisions, newest first. The caller owns the slice.
 func AllRevisions() []Revision { return slices.Concat(modernRevisions, legacyRevisions) }
 
-// RevisionError says that a peer asked for a revision that is not served.
+// A RevisionError reports that a peer requested an unsupported revision.
 //
 // Spec: 2026-07-28, basic/versioning, Protocol Version Negotiation.
 type RevisionError struct {

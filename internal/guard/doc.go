@@ -1,16 +1,18 @@
-// Package guard answers one question: who ends the commands that mcpbridge has started
-// when mcpbridge is killed, and can't?
+// Package guard ends the commands that mcpbridge has started even if mcpbridge is killed
+// and can't end them itself.
 //
-// On Unix a second process of the same program does (package process below this one). It
-// is told of every process group over a pipe. The system closes the pipe with us,
-// whatever we died of, and then every group that is left gets SIGTERM, and SIGKILL a
-// moment later. A signal at the parent's death (PR_SET_PDEATHSIG) would not do: Linux
-// alone has it, it reaches direct children alone, and it fires when the thread ends
-// that has forked. On Windows a job object does it.
+// On Unix a watchdog does that: a second process of the same program (package process in
+// this folder). It receives the id of every process group over a pipe. When mcpbridge
+// ends, for whatever reason, the system closes the pipe. The watchdog then sends SIGTERM
+// to every remaining group, and SIGKILL a moment later. A signal at the parent's death
+// (PR_SET_PDEATHSIG) is no alternative: only Linux has it, it reaches only direct
+// children, and it fires when the thread that forked ends. On Windows a job object ends
+// the commands.
 //
-// A process that is killed between its fork and its report would leave a command that
-// nobody knows of. So the start is announced, by the inode of the pipe that the command
-// is to read from: nobody else holds it, and on Linux the guard finds who does.
+// If mcpbridge were killed after it has forked a command and before it has reported it,
+// the watchdog would not know the command. Therefore mcpbridge announces each start with
+// the inode of the pipe that will be the command's standard input. On Linux the watchdog
+// finds the process that has this pipe open.
 //
-// The package knows nothing of what the commands are.
+// The package does not know what the commands are.
 package guard

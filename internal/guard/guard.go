@@ -7,33 +7,34 @@ import (
 	"sync"
 )
 
-// ErrClosed says that nothing is started any more.
+// ErrClosed is returned by Start after Close.
 var ErrClosed = errors.New("mcpbridge is ending, and starts nothing any more")
 
-// A Guard has the process groups of commands ended when this process is killed. Its
-// methods are safe for concurrent use. Whoever makes one calls Close.
+// A Guard ensures that the process groups of commands are ended even if this process is
+// killed. Its methods are safe for concurrent use. Call Close at the end.
 type Guard struct {
 	log    *slog.Logger
-	launch func(lost func(*keeper, error)) (*keeper, error) // starts a keeper
-	starts sync.WaitGroup                                   // calls of Start
+	launch func(lost func(*watchdog, error)) (*watchdog, error) // starts a watchdog
+	starts sync.WaitGroup                                       // running calls of Start
 
-	// turn has capacity 1: who has put something in may use the fields below. It is
-	// held while the keeper is started or told, which is bounded.
-	turn   chan struct{}
-	closed bool
-	keeper *keeper // nil before the first command, and where there is none
-	failed bool    // there can't be one
+	// turn is a lock of the fields below: a channel of capacity 1, which holds a value
+	// while it is locked. It is held while the watchdog is started or a message is sent
+	// to it, which takes a bounded time.
+	turn     chan struct{}
+	closed   bool
+	watchdog *watchdog // nil before the first command, and if it can't run
+	failed   bool      // a watchdog can't run
 }
 
-// New returns a Guard. It starts nothing.
+// New returns a Guard. The first call of Start starts the watchdog.
 func New(log *slog.Logger) *Guard {
-	return &Guard{log: log, launch: newKeeper, turn: make(chan struct{}, 1)}
+	return &Guard{log: log, launch: newWatchdog, turn: make(chan struct{}, 1)}
 }
 
-// Start calls start, which starts the leader of a process group and returns its id. The
-// leader reads from stdin, which is a pipe. After Close, Start returns ErrClosed.
+// Start calls start, which starts the leader of a process group and returns its id. stdin
+// is a pipe, and the leader's standard input. After Close, Start returns ErrClosed.
 //
-// That there can't be a guard is a line in the log: the command is of more use.
+// If the watchdog can't run, Start logs that and starts the command nevertheless.
 func (g *Guard) Start(stdin *os.File, start func() (leader int, err error)) error {
 	mark := inode(stdin)
 	if !g.announce(mark) {
@@ -41,34 +42,34 @@ func (g *Guard) Start(stdin *os.File, start func() (leader int, err error)) erro
 	}
 	defer g.starts.Done()
 	leader, err := start()
-	g.tell(func(k *keeper) error { return k.settled(mark, leader, err == nil) })
+	g.tell(func(w *watchdog) error { return w.settled(mark, leader, err == nil) })
 	return err
 }
 
-// Ended says that nothing is left of a group. It is said before the number can be of
-// another one, as far as the system allows.
+// Ended reports that a group has no processes left. Call it, if the system allows, before
+// the id can be reused for another group.
 func (g *Guard) Ended(leader int) {
-	g.tell(func(k *keeper) error { return k.ended(leader) })
+	g.tell(func(w *watchdog) error { return w.ended(leader) })
 }
 
-// Close has nothing started any more, ends the groups that are left, and waits until
-// nothing is left of the guard itself.
+// Close prevents further starts, ends the remaining groups, and waits for the end of the
+// watchdog.
 func (g *Guard) Close() {
 	g.turn <- struct{}{}
 	g.closed = true
 	<-g.turn
 	g.starts.Wait()
 	g.turn <- struct{}{}
-	k := g.keeper
-	g.keeper = nil
+	w := g.watchdog
+	g.watchdog = nil
 	<-g.turn
-	if k != nil {
-		k.close()
+	if w != nil {
+		w.close()
 	}
 }
 
-// announce says that a process is about to be started. It starts the keeper with the
-// first. It reports false if nothing is started any more.
+// announce tells the watchdog that a process is about to be started. The first call
+// starts the watchdog. It reports false after Close.
 func (g *Guard) announce(mark uint64) bool {
 	g.turn <- struct{}{}
 	defer func() { <-g.turn }()
@@ -76,61 +77,61 @@ func (g *Guard) announce(mark uint64) bool {
 		return false
 	}
 	g.starts.Add(1)
-	if g.keeper == nil && !g.failed {
-		k, err := g.launch(g.lost)
+	if g.watchdog == nil && !g.failed {
+		w, err := g.launch(g.lost)
 		if err != nil {
 			g.giveUp(err)
 		}
-		g.keeper = k
+		g.watchdog = w
 	}
-	g.tellLocked(func(k *keeper) error { return k.starting(mark) })
+	g.tellLocked(func(w *watchdog) error { return w.starting(mark) })
 	return true
 }
 
-func (g *Guard) tell(what func(*keeper) error) {
+func (g *Guard) tell(what func(*watchdog) error) {
 	g.turn <- struct{}{}
 	defer func() { <-g.turn }()
 	g.tellLocked(what)
 }
 
-func (g *Guard) tellLocked(what func(*keeper) error) {
-	if g.keeper == nil {
+func (g *Guard) tellLocked(what func(*watchdog) error) {
+	if g.watchdog == nil {
 		return
 	}
-	if err := what(g.keeper); err != nil {
-		g.log.Debug("telling the guard of processes", "error", err) // its end is told of by itself
+	if err := what(g.watchdog); err != nil {
+		g.log.Debug("sending to the process guard", "error", err) // if it has ended, lost is called
 	}
 }
 
-// lost takes another keeper for one that ended by itself, unless that was at once.
-func (g *Guard) lost(k *keeper, err error) {
+// lost replaces a watchdog that ended by itself, unless it ended soon after its start.
+func (g *Guard) lost(w *watchdog, err error) {
 	g.turn <- struct{}{}
 	defer func() { <-g.turn }()
-	if g.keeper != k {
+	if g.watchdog != w {
 		return // it was closed
 	}
-	g.keeper = nil
-	k.abandon()
+	g.watchdog = nil
+	w.abandon()
 	if g.closed {
 		return
 	}
-	if !k.lasted() {
+	if !w.lasted() {
 		g.giveUp(err)
 		return
 	}
-	g.log.Warn("the guard of processes ended, another takes its place", "error", err)
+	g.log.Warn("the process guard ended; starting another one", "error", err)
 	next, err := g.launch(g.lost)
 	if err == nil {
-		err = next.inherit(k)
+		err = next.inherit(w)
 	}
 	if err != nil {
 		g.giveUp(err)
 		return
 	}
-	g.keeper = next
+	g.watchdog = next
 }
 
 func (g *Guard) giveUp(err error) {
 	g.failed = true
-	g.log.Warn("commands outlive mcpbridge if it is killed: their guard can't run", "error", err)
+	g.log.Warn("commands outlive mcpbridge if it is killed: the process guard can't run", "error", err)
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 )
 
-// stubborn is a command that nothing but SIGKILL ends, with a process beside it.
+// stubborn is a command that only SIGKILL ends, with a second process.
 const stubborn = `trap "" TERM HUP INT; sleep 60 & echo ready >&3; while :; do sleep 60; done`
 
-// TestMain makes the test a process that has commands and is killed.
+// TestMain runs the test binary as a process that has commands and is killed.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && doomed[os.Args[1]] != nil {
 		doomed[os.Args[1]]()
@@ -30,13 +30,13 @@ func TestMain(m *testing.M) {
 	os.Exit(bridgetest.Main(m))
 }
 
-// doomed are the ways to be killed. Each says which groups it has started.
+// doomed are the processes that are killed. Each prints the groups that it has started.
 var doomed = map[string]func(){
 	"while commands run": func() {
 		g := New(slog.New(slog.DiscardHandler))
 		fmt.Println(startSleep(g), startShell(g, stubborn))
 	},
-	// The guard is yet to hear of the one that was just started.
+	// The watchdog has not been told of the latest command.
 	"in a start": func() {
 		g := New(slog.New(slog.DiscardHandler))
 		first := startSleep(g)
@@ -59,8 +59,7 @@ func shell(script string, stdin *os.File) *exec.Cmd {
 	return cmd
 }
 
-// startShell starts a group under g and returns its id once the script has said that it
-// is ready.
+// startShell starts a group under g, and returns its id when the script is ready.
 func startShell(g *Guard, script string) (leader int) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -93,8 +92,8 @@ func startShell(g *Guard, script string) (leader int) {
 
 func startSleep(g *Guard) int { return startShell(g, "echo ready >&3; sleep 60") }
 
-// alive reports whether a group has a process that has not ended: /proc tells, or where
-// there is none the program ps.
+// alive reports whether a group has a process that has not ended, by /proc or else by the
+// program ps.
 func alive(leader int) bool {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	if len(stats) == 0 {
@@ -102,7 +101,7 @@ func alive(leader int) bool {
 	}
 	for _, name := range stats {
 		text, _ := os.ReadFile(name)                    // its process may have ended by now
-		_, fields, _ := strings.Cut(string(text), ") ") // behind its name
+		_, fields, _ := strings.Cut(string(text), ") ") // after its name
 		var state string
 		var parent, group int
 		if _, err := fmt.Sscan(fields, &state, &parent, &group); err == nil && group == leader && state != "Z" {
@@ -115,7 +114,7 @@ func alive(leader int) bool {
 func aliveByPS(leader int) bool {
 	out, err := exec.Command("ps", "-axo", "pgid=,stat=").Output()
 	if err != nil {
-		panic(err) // or every group would look as if it had ended
+		panic(err) // otherwise every group would seem to have ended
 	}
 	for line := range strings.Lines(string(out)) {
 		var group int
@@ -145,7 +144,7 @@ func testLog(t *testing.T) (*slog.Logger, *bytes.Buffer) {
 	return slog.New(slog.NewTextHandler(out, nil)), out
 }
 
-// A process that is killed leaves no group behind, whatever its members ignore.
+// A killed process leaves no group behind, whatever signals the members ignore.
 func TestU04KilledProcessLeavesNothing(t *testing.T) {
 	for how := range doomed {
 		t.Run(how, func(t *testing.T) {
@@ -172,7 +171,7 @@ func TestU04KilledProcessLeavesNothing(t *testing.T) {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait() // it was killed
 			begin := time.Now()
-			// Who reads its output is not kept waiting by the guard.
+			// The watchdog does not keep the output open.
 			if n, err := r.Read(buf); how == "while commands run" && (n > 0 || time.Since(begin) > time.Second) {
 				t.Errorf("its output ended after %v with %v", time.Since(begin), err)
 			}
@@ -182,8 +181,8 @@ func TestU04KilledProcessLeavesNothing(t *testing.T) {
 	}
 }
 
-// Close ends what is left, waits for the guard, and has nothing started any more. A
-// group that has ended is not touched: its number may be another one's.
+// Close ends the remaining groups, waits for the watchdog, and prevents further starts.
+// It does not signal a group that has ended: its id may have been reused.
 func TestU04CloseLeavesNothing(t *testing.T) {
 	log, out := testLog(t)
 	g := New(log)
@@ -191,13 +190,13 @@ func TestU04CloseLeavesNothing(t *testing.T) {
 	killLater(t, left)
 	killLater(t, ended)
 	g.Ended(ended)
-	k := g.keeper
+	w := g.watchdog
 	begin := time.Now()
 	g.Close()
 	if took := time.Since(begin); took > 3*time.Second {
 		t.Errorf("Close took %v", took)
 	}
-	if k.cmd.ProcessState == nil {
+	if w.cmd.ProcessState == nil {
 		t.Error("the guard was not waited for")
 	}
 	eventually(t, time.Second, "gone", func() bool { return !alive(left) })
@@ -213,7 +212,7 @@ func TestU04CloseLeavesNothing(t *testing.T) {
 	}
 }
 
-// A group that ends by itself costs the end no time.
+// A group that has ended by itself does not delay Close.
 func TestU04CloseIsQuick(t *testing.T) {
 	log, _ := testLog(t)
 	g := New(log)
@@ -227,7 +226,7 @@ func TestU04CloseIsQuick(t *testing.T) {
 	}
 }
 
-// A command that can't be started leaves the guard nothing to do, and its error.
+// If a command can't be started, Start returns its error, and the watchdog forgets it.
 func TestU04FailedStart(t *testing.T) {
 	log, _ := testLog(t)
 	g := New(log)
@@ -236,26 +235,26 @@ func TestU04FailedStart(t *testing.T) {
 	if err := g.Start(os.Stdin, func() (int, error) { return 0, want }); err != want {
 		t.Errorf("Start = %v, want what start returned", err)
 	}
-	if k := g.keeper; len(k.groups)+len(k.marks) > 0 {
-		t.Errorf("the guard keeps %v and %v", k.groups, k.marks)
+	if w := g.watchdog; len(w.groups)+len(w.marks) > 0 {
+		t.Errorf("the guard keeps %v and %v", w.groups, w.marks)
 	}
 }
 
-// What ends other processes does not end the guard. If it is killed, another takes its
-// place, and knows what it knew.
+// The usual signals do not end the watchdog. If it is killed, another one replaces it and
+// gets its state.
 func TestU04GuardStays(t *testing.T) {
 	log, _ := testLog(t)
 	g := New(log)
 	leader := startSleep(g)
 	killLater(t, leader)
-	first := g.keeper
+	first := g.watchdog
 	time.Sleep(soon / 2) // until it ignores them
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT} {
 		if err := first.cmd.Process.Signal(sig); err != nil {
 			t.Errorf("%v: %v", sig, err)
 		}
 	}
-	time.Sleep(soon) // one that ends at once is not replaced
+	time.Sleep(soon) // a watchdog that ends soon is not replaced
 	if err := first.cmd.Process.Signal(syscall.Signal(0)); err != nil {
 		t.Fatalf("the guard ended: %v", err)
 	}
@@ -265,17 +264,17 @@ func TestU04GuardStays(t *testing.T) {
 	eventually(t, 3*time.Second, "gone", func() bool { return !alive(leader) })
 }
 
-// That there can't be a guard is a line in the log, and no more: neither where it can't be
-// started, nor where it ends at once, which is not tried again and again.
+// If the watchdog can't be started, or ends soon, that is logged once, and commands still
+// run.
 func TestU04CommandsRunWithoutAGuard(t *testing.T) {
-	for name, launch := range map[string]func(lost func(*keeper, error)) (*keeper, error){
-		"not started": func(func(*keeper, error)) (*keeper, error) { return nil, errors.New("no memory") },
-		"ends at once": func(lost func(*keeper, error)) (*keeper, error) {
-			k, err := newKeeper(lost)
+	for name, launch := range map[string]func(lost func(*watchdog, error)) (*watchdog, error){
+		"not started": func(func(*watchdog, error)) (*watchdog, error) { return nil, errors.New("no memory") },
+		"ends at once": func(lost func(*watchdog, error)) (*watchdog, error) {
+			w, err := newWatchdog(lost)
 			if err == nil {
-				_ = k.cmd.Process.Kill()
+				_ = w.cmd.Process.Kill()
 			}
-			return k, err
+			return w, err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

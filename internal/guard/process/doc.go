@@ -1,9 +1,10 @@
-// Package process is the process that outlives mcpbridge by a moment: it ends the
-// process groups that mcpbridge has started and could not end itself, because it was
-// killed. See internal/guard, which starts it.
+// Package process is the watchdog process, which outlives mcpbridge briefly: it ends the
+// process groups that mcpbridge has started and could not end because it was killed.
+// Package guard starts it.
 //
-// It is the same program. A package that imports this one becomes it when the program is
-// called with [Word] alone: that is decided while packages are initialised, in the order
-// of their paths, since most of what the rest of the program brings along would make it
-// several times larger. So this package imports next to nothing, and nothing of ours.
+// It is the same program: a program that imports this package becomes the watchdog if
+// [Word] is its only argument. That is decided during the initialization of packages,
+// which happens in the order of their paths, because initializing the rest of the program
+// would take several times the memory. For the same reason this package imports little,
+// and no other package of mcpbridge.
 package process

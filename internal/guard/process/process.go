@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// Word is the argument that makes the program this process.
+// Word is the argument that makes the program the watchdog.
 const Word = "process-guard"
 
-// Grace is how long groups may take to end that were sent SIGTERM.
+// Grace is the time between SIGTERM and SIGKILL.
 const Grace = time.Second
 
 const (
-	// pause is the time between two looks at groups that are to end.
+	// pause is the interval at which groups are checked after SIGTERM.
 	pause = 20 * time.Millisecond
-	// maxLine bounds a line on standard input: a word and a number.
+	// maxLine bounds a line of standard input: a word and a number.
 	maxLine = 64
 )
 
@@ -32,37 +32,37 @@ func init() {
 	}
 }
 
-// The words that mcpbridge says on standard input, a number after each.
+// The messages on standard input: one of these words and a number.
 const (
-	Starting = "starting" // a process that reads from the pipe of that inode is about to be started
-	Settled  = "settled"  // it has been, or can't be
-	Group    = "group"    // a process group of that id runs
-	Ended    = "ended"    // nothing is left of it
+	Starting = "starting" // a process that reads from the pipe with that inode is about to be started
+	Settled  = "settled"  // it was started, or could not be started
+	Group    = "group"    // a process group with that id is running
+	Ended    = "ended"    // it has no processes left
 )
 
-// A watch is what the process knows.
-type watch struct {
-	groups   map[int]string  // when the leader began, empty if that can't be told; by id
+// A tracker holds the state of the process.
+type tracker struct {
+	groups   map[int]string  // by id: the leader's start time, empty if unknown
 	starting map[uint64]bool // inodes of pipes
 }
 
-// run hears of groups until the end of in, and ends those that are left.
+// run reads messages until the end of in, and then ends the remaining groups.
 func run(in *os.File, grace time.Duration) {
-	shield()
-	w := &watch{groups: make(map[int]string), starting: make(map[uint64]bool)}
+	ignoreSignals()
+	p := &tracker{groups: make(map[int]string), starting: make(map[uint64]bool)}
 	buf := make([]byte, 0, 4096)
 	for {
 		n, err := in.Read(buf[len(buf):cap(buf)])
 		if err != nil {
 			break
 		}
-		buf = w.take(buf[:len(buf)+n])
+		buf = p.receive(buf[:len(buf)+n])
 	}
-	w.end(grace)
+	p.end(grace)
 }
 
-// take hears every whole line, and returns the rest in the same buffer.
-func (w *watch) take(buf []byte) []byte {
+// receive handles every complete line, and returns the rest in the same buffer.
+func (p *tracker) receive(buf []byte) []byte {
 	rest := buf
 	for {
 		line, after, whole := bytes.Cut(rest, []byte("\n"))
@@ -70,7 +70,7 @@ func (w *watch) take(buf []byte) []byte {
 			break
 		}
 		rest = after
-		w.hear(line)
+		p.handle(line)
 	}
 	if len(rest) > maxLine {
 		rest = nil
@@ -78,7 +78,7 @@ func (w *watch) take(buf []byte) []byte {
 	return append(buf[:0], rest...)
 }
 
-func (w *watch) hear(line []byte) {
+func (p *tracker) handle(line []byte) {
 	word, number, _ := bytes.Cut(line, []byte(" "))
 	n, err := strconv.ParseUint(string(number), 10, 63)
 	if err != nil {
@@ -86,49 +86,49 @@ func (w *watch) hear(line []byte) {
 	}
 	switch string(word) {
 	case Starting:
-		w.starting[n] = true
+		p.starting[n] = true
 	case Settled:
-		delete(w.starting, n)
+		delete(p.starting, n)
 	case Group:
 		if n > 1 { // a signal to group 1 would reach every process
-			w.groups[int(n)] = begun(int(n))
+			p.groups[int(n)] = begun(int(n))
 		}
 	case Ended:
-		delete(w.groups, int(n))
+		delete(p.groups, int(n))
 	}
 }
 
-// end asks every group to end, and after grace makes those that have not.
-func (w *watch) end(grace time.Duration) {
-	for leader := range readersOf(w.starting) {
-		w.groups[leader] = begun(leader)
+// end sends SIGTERM to every group, and SIGKILL to the groups that still run after grace.
+func (p *tracker) end(grace time.Duration) {
+	for leader := range readersOf(p.starting) {
+		p.groups[leader] = begun(leader)
 	}
-	w.signal(syscall.SIGTERM)
-	for late := time.Now().Add(grace); len(w.groups) > 0 && time.Now().Before(late); time.Sleep(pause) {
-		w.signal(0)
+	p.signal(syscall.SIGTERM)
+	for late := time.Now().Add(grace); len(p.groups) > 0 && time.Now().Before(late); time.Sleep(pause) {
+		p.signal(0)
 	}
-	w.signal(syscall.SIGKILL)
+	p.signal(syscall.SIGKILL)
 }
 
-// signal sends sig to every group, and forgets those that are gone.
-func (w *watch) signal(sig syscall.Signal) {
-	for leader, was := range w.groups {
+// signal sends sig to every group, and removes the groups that have ended.
+func (p *tracker) signal(sig syscall.Signal) {
+	for leader, was := range p.groups {
 		now := begun(leader)
 		reused := was != "" && now != "" && was != now
 		if reused || !signalGroup(leader, sig) {
-			delete(w.groups, leader)
+			delete(p.groups, leader)
 		}
 	}
 }
 
-// shield keeps from this process what is meant to end mcpbridge, which it outlives, and
-// holds no folder that somebody wants to unmount.
-func shield() {
+// ignoreSignals ignores the signals that end mcpbridge, and leaves the working directory,
+// whose file system could not be unmounted otherwise.
+func ignoreSignals() {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
-	_ = os.Chdir("/") // it is a courtesy
+	_ = os.Chdir("/") // not essential
 }
 
-// signalGroup sends sig to a process group, and reports whether there is one.
+// signalGroup sends sig to a process group, and reports whether the group exists.
 func signalGroup(leader int, sig syscall.Signal) bool {
 	return !errors.Is(syscall.Kill(-leader, sig), syscall.ESRCH)
 }

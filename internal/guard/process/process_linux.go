@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// begun returns when a process began, in the system's own unit, or nothing if there is
-// none: a number that was given to another process tells by it.
+// begun returns the start time of a process in clock ticks, or "" if there is no such
+// process. It differs if the id was reused for another process.
 func begun(pid int) string {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -23,9 +23,10 @@ func begun(pid int) string {
 	return string(fields[starttime-3])
 }
 
-// readersOf returns the groups of the processes that hold one of the pipes: mcpbridge
-// was killed after it had started them and before it could say so. Its own half of a
-// fork is not among them, since that holds this process's standard input open too.
+// readersOf returns the groups of the processes that have one of the pipes open:
+// mcpbridge was killed after it had started them and before it could report that. A fork
+// of mcpbridge that has not yet executed the command is not among them, because it also
+// has this process's standard input open, which has ended.
 func readersOf(pipes map[uint64]bool) map[int]bool {
 	groups := make(map[int]bool)
 	if len(pipes) == 0 {
@@ -58,13 +59,13 @@ func holds(dir string, pipes map[uint64]bool) bool {
 	return false
 }
 
-// names returns what is in a folder, nothing if it can't be read.
+// names returns the names in a folder, or nothing if it can't be read.
 func names(dir string) []string {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil
 	}
-	list, _ := f.Readdirnames(-1) // as far as it can be read
+	list, _ := f.Readdirnames(-1) // the names up to an error, if any
 	_ = f.Close()
 	return list
 }

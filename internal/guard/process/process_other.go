@@ -2,8 +2,8 @@
 
 package process
 
-// Where there is no /proc a number that was given to another process does not tell, and
-// a process that was started in the moment of mcpbridge's death is not found.
+// Without /proc a reused process id is not recognized, and a process that was being
+// started when mcpbridge was killed is not found.
 
 func begun(int) string { return "" }
 

@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// Lines may come in pieces, and what is no line of ours changes nothing.
-func TestTake(t *testing.T) {
-	w := &watch{groups: make(map[int]string), starting: make(map[uint64]bool)}
+// Lines may arrive in pieces, and unknown lines are ignored.
+func TestReceive(t *testing.T) {
+	p := &tracker{groups: make(map[int]string), starting: make(map[uint64]bool)}
 	buf := make([]byte, 0, 128)
 	for _, part := range []string{"starting 7\ngro", "up 41", "2345678\nset", "tled 7\n", "group 1\ngroup x\n\nhello\n", "group 412345679\nended 412345678\nstarting 8\n"} {
-		buf = w.take(append(buf, part...))
+		buf = p.receive(append(buf, part...))
 	}
-	if got := slices.Collect(maps.Keys(w.groups)); !slices.Equal(got, []int{412345679}) {
+	if got := slices.Collect(maps.Keys(p.groups)); !slices.Equal(got, []int{412345679}) {
 		t.Errorf("groups = %v, want the last", got)
 	}
-	if got := slices.Collect(maps.Keys(w.starting)); !slices.Equal(got, []uint64{8}) {
+	if got := slices.Collect(maps.Keys(p.starting)); !slices.Equal(got, []uint64{8}) {
 		t.Errorf("starting = %v, want 8", got)
 	}
 }
 
-// A number that another process has by now is left alone.
-func TestReusedNumber(t *testing.T) {
+// A process id that was reused for another process gets no signal.
+func TestReusedID(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
@@ -38,14 +38,14 @@ func TestReusedNumber(t *testing.T) {
 	pid := cmd.Process.Pid
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) }) // as it should have ended
 	if begun(pid) == "" {
-		t.Skip("when a process began can't be told here")
+		t.Skip("the start time of a process is unknown here")
 	}
-	(&watch{groups: map[int]string{pid: "long ago"}}).end(time.Second)
+	(&tracker{groups: map[int]string{pid: "long ago"}}).end(time.Second)
 	select {
 	case err := <-ended:
 		t.Fatalf("the process was ended: %v", err)
 	case <-time.After(100 * time.Millisecond):
 	}
-	(&watch{groups: map[int]string{pid: begun(pid)}}).end(time.Second)
+	(&tracker{groups: map[int]string{pid: begun(pid)}}).end(time.Second)
 	<-ended
 }

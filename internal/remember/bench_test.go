@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A start of a command takes a key, a look and a record.
+// Starting a command takes a key, a look-up and a record.
 func BenchmarkStore(b *testing.B) {
 	for _, files := range []int{1, 100, maxFiles} {
 		s := Open(Options{Dir: filepath.Join(b.TempDir(), "servers")})

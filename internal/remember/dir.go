@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// Dir returns the folder of the user whose environment this is, as os.Environ
-// gives it: mcpbridge/servers in the folder that [os.UserCacheDir] names. It is
-// empty where there is no home, or where the environment names it by a relative
-// path.
+// Dir returns the folder for the user with the given environment, which has the form of
+// os.Environ: mcpbridge/servers in the folder that [os.UserCacheDir] returns. It returns
+// "" if there is no home directory, or if its path is relative.
 func Dir(environ []string) string { return dirOn(runtime.GOOS, environ) }
 
 func dirOn(goos string, environ []string) string {

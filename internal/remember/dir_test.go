@@ -34,7 +34,7 @@ func TestDir(t *testing.T) {
 	}
 }
 
-// On this system the folder is where os.UserCacheDir has it.
+// On this system the folder is in os.UserCacheDir.
 func TestDirIsTheUsers(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", "")
 	t.Setenv("HOME", "/home/ada")

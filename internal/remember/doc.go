@@ -1,12 +1,11 @@
-// Package remember keeps what servers said of themselves from one run of
-// mcpbridge to the next.
+// Package remember stores the descriptions of servers between runs of mcpbridge.
 //
-// It answers "what did this command say when it was last started?". A [Store] is
-// a folder of the user's with one file per [Key]; a key is a hash of everything
-// that the answer may depend on. A [Record] is at most [MaxAge] old, and only a
-// memory: when the server answers, its answer is what counts.
+// A [Store] is a folder of the user with one file per [Key]. A key is a hash of
+// everything on which a server's description may depend. A [Record] is the last
+// description that a command returned, and is at most [MaxAge] old. When the server
+// responds, its response replaces the record.
 //
-// The folder and its files are the user's alone. What somebody else owns or can
-// write is left alone, and so is whatever can't be read as a record. The package
-// starts no goroutines and doesn't know who asks, or how a server is asked.
+// Only the user may own and write the folder and its files. The package ignores files and
+// folders that others own or can write, and files that are not valid records. It starts
+// no goroutines, and does not know the protocol of servers.
 package remember

@@ -12,8 +12,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-// What a command said is there for the next run, as long as nothing that its
-// answer depends on has changed.
+// The next run finds the description of a command, unless something on which it depends
+// has changed.
 func ExampleStore() {
 	cache, err := os.MkdirTemp("", "")
 	if err != nil {
@@ -61,8 +61,8 @@ func ExampleStore() {
 	// false
 }
 
-// Where there is no home nothing is remembered, and nobody has to ask whether
-// there is a store.
+// Without a home directory nothing is stored, and callers need not check whether there is
+// a store.
 func ExampleOpen() {
 	store := remember.Open(remember.Options{Dir: remember.Dir([]string{"PATH=/usr/bin"})})
 	_, ok := store.Lookup(remember.Key{1})

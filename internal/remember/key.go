@@ -17,30 +17,28 @@ import (
 	"strings"
 )
 
-// A Server is a command, and on whose behalf it is asked: all that its answer
-// may depend on.
+// A Server is a command and its client: everything on which the server's description may
+// depend.
 type Server struct {
 	Command string
 	Args    []string
-	Env     []string // KEY=VALUE, as the child gets it; of a name given twice the last counts
-	Dir     string   // the working directory; empty means ours
+	Env     []string // KEY=VALUE, as for the child; the last of several values counts
+	Dir     string   // the working directory; empty means that of this process
 
-	// Capabilities are those that the client declared, a JSON object; nil for
-	// none.
+	// Capabilities are the client's, a JSON object; nil for none.
 	Capabilities json.RawMessage
-	Principal    string // who the client is
+	Principal    string // the client's principal
 }
 
-// A Key names the record of a server. It is a hash, from which nothing of the
-// server can be read back. The zero Key names nothing.
+// A Key identifies the record of a server. It is a hash, so it does not reveal the
+// server. The zero Key identifies no record.
 type Key [sha256.Size]byte
 
 // String returns the key in hexadecimal.
 func (k Key) String() string { return hex.EncodeToString(k[:]) }
 
-// Key returns the key of s. It is another one as soon as the program's file has
-// changed. An error says that the program is not found, which starting it would
-// say, too.
+// Key returns the key of s. It changes when the program's file changes. Key returns an
+// error if the program is not found; starting it would fail, too.
 func (s Server) Key() (Key, error) {
 	dir, err := filepath.Abs(s.Dir)
 	if err != nil {
@@ -75,8 +73,8 @@ func (s Server) capabilities() json.RawMessage {
 	return s.Capabilities
 }
 
-// lookPath returns the file that os/exec runs for command in dir: a bare name is
-// looked up in the PATH of this process, whatever that of the child is.
+// lookPath returns the file that os/exec runs for command in dir. It looks up a bare name
+// in the PATH of this process, not of the child.
 func lookPath(command, dir string) (string, error) {
 	if filepath.Base(command) != command && !filepath.IsAbs(command) {
 		command = filepath.Join(dir, command)
@@ -84,7 +82,7 @@ func lookPath(command, dir string) (string, error) {
 	return exec.LookPath(command)
 }
 
-// environment returns env as the child finds it: each name once, in order.
+// environment returns env as the child sees it: each name once, sorted.
 func environment(env []string) []string {
 	last := make(map[string]string, len(env))
 	for _, entry := range env {
@@ -97,8 +95,8 @@ func environment(env []string) []string {
 	return slices.Sorted(maps.Values(last))
 }
 
-// canonical returns raw with its members in order and without white space, to be
-// compared; what is no JSON stays as it is. It never goes to a peer.
+// canonical returns raw with sorted members and without white space, for comparisons
+// only. It returns invalid JSON unchanged.
 func canonical(raw json.RawMessage) []byte {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber() // a float64 would make different numbers equal
@@ -113,11 +111,12 @@ func canonical(raw json.RawMessage) []byte {
 	return out
 }
 
-// A hasher keeps what is written apart: each part begins with its length.
+// A hasher hashes a sequence of parts. It writes the length of each part first, so that
+// different sequences have different hashes.
 type hasher struct{ hash.Hash }
 
 func (h hasher) number(n int64) {
-	_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(n))) // a hash takes everything
+	_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(n))) // a hash returns no error
 }
 
 func (h hasher) text(s string) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// executable makes a file that os/exec would run, at a fixed time.
+// executable creates a file that os/exec would run, with a fixed time.
 func executable(t *testing.T, dir, name string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -36,7 +36,7 @@ func keyOf(t *testing.T, s Server) Key {
 	return k
 }
 
-// Whatever the answer may depend on makes another key; how it is written does not.
+// The key depends on everything that may change the description, but not on its spelling.
 func TestKey(t *testing.T) {
 	dir := t.TempDir()
 	base := func() Server {
@@ -93,7 +93,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// The program is the one that os/exec would run.
+// The key is that of the program that os/exec would run.
 func TestKeyProgram(t *testing.T) {
 	dir := t.TempDir()
 	executable(t, dir, "server.exe")

@@ -12,25 +12,25 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-// format is the version of the files. It is part of every key, so that two
-// versions of mcpbridge don't take each other's records away.
+// format is the version of the files. It is part of every key, so that two versions of
+// mcpbridge don't remove each other's records.
 const format = 1
 
-// A Record is what a server said of itself, and how it wants to be asked.
+// A Record is the description of a server, and how to connect to it.
 type Record struct {
 	Era         spec.Era // legacy or modern
 	Revisions   []spec.Revision
-	Description *mcp.Description // nil if it gave none
-	Said        time.Time        // when; zero means when the record is kept
+	Description *mcp.Description // nil if the server gave none
+	Said        time.Time        // when the server responded; zero means when Keep is called
 
-	// First is the method that the server must be asked first, initialize or
-	// server/discover; empty if it takes either.
+	// First is the method of the first request that the server accepts, initialize or
+	// server/discover; empty if it accepts both.
 	First string
 }
 
-// Diff names what is differs in from was: "era", "revisions", "capabilities",
-// "serverInfo", "instructions", "initializeFirst". White space and the order of
-// members make no difference, and neither does the time.
+// Diff returns the names of the parts in which is differs from was: "era", "revisions",
+// "capabilities", "serverInfo", "instructions", "first". It ignores the time, white space
+// and the order of members.
 func Diff(was, is Record) []string {
 	a, b := was.description(), is.description()
 	var out []string
@@ -61,17 +61,17 @@ func (r *Record) description() mcp.Description {
 
 func sameJSON(a, b json.RawMessage) bool { return bytes.Equal(canonical(a), canonical(b)) }
 
-// fresh reports whether r may be used at the time now. One of the future was
-// written when the clock was wrong.
+// fresh reports whether r may be used at the time now. A record from the future was
+// written with a wrong clock.
 func (r *Record) fresh(now time.Time) bool {
 	age := now.Sub(r.Said)
 	return age >= 0 && age <= MaxAge
 }
 
-// file is a record as it stands in its file.
+// file is the JSON form of a record.
 type file struct {
 	Format      int             `json:"format"`
-	Key         string          `json:"key"` // a file that was renamed is none
+	Key         string          `json:"key"` // a renamed file is not valid
 	Said        time.Time       `json:"said"`
 	Era         string          `json:"era"`
 	Revisions   []spec.Revision `json:"revisions,omitempty"`
@@ -87,7 +87,7 @@ type description struct {
 	Public       bool            `json:"public,omitempty"`
 }
 
-// encode writes r for the file of k. An error says what no file may hold.
+// encode returns the contents of the file of k, or an error if r is not valid.
 func encode(k Key, r Record) ([]byte, error) {
 	f := file{
 		Format: format, Key: k.String(), Said: r.Said.UTC(), Era: r.Era.String(),
@@ -101,7 +101,7 @@ func encode(k Key, r Record) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false) // what the server wrote stays as it is, but for white space
+	e.SetEscapeHTML(false) // keep the server's JSON, except for white space
 	if err := e.Encode(f); err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func encode(k Key, r Record) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// decode reads what the file of k holds.
+// decode parses the contents of the file of k.
 func decode(k Key, data []byte) (Record, error) {
 	var f file
 	if err := json.Unmarshal(data, &f); err != nil {
@@ -132,29 +132,29 @@ func decode(k Key, data []byte) (Record, error) {
 
 var eras = map[string]spec.Era{spec.Legacy.String(): spec.Legacy, spec.Modern.String(): spec.Modern}
 
-// check finds what the rest of mcpbridge would trip over.
+// check returns an error if f is not a valid record of k.
 func (f *file) check(k Key) error {
 	switch d := f.Description; {
 	case f.Format != format:
-		return fmt.Errorf("it is of format %d, not %d", f.Format, format)
+		return fmt.Errorf("it has format %d, not %d", f.Format, format)
 	case f.Key != k.String():
 		return errors.New("it is the record of another server")
 	case eras[f.Era] == spec.Unknown:
-		return fmt.Errorf("era %q is none", f.Era)
+		return fmt.Errorf("unknown era %q", f.Era)
 	case d == nil:
 		return nil
 	case !begins(d.Capabilities, '{'):
-		return errors.New("the capabilities are no object")
+		return errors.New("the capabilities are not an object")
 	case d.ServerInfo != nil && !begins(d.ServerInfo, '{'):
-		return errors.New("serverInfo is no object")
+		return errors.New("serverInfo is not an object")
 	case d.Instructions != nil && !begins(d.Instructions, '"'):
-		return errors.New("the instructions are no string")
+		return errors.New("the instructions are not a string")
 	}
 	return nil
 }
 
-// begins reports whether raw, which is JSON or is refused by the encoder, is of the kind that
-// begins with c.
+// begins reports whether the first character of raw is c, apart from white space. The
+// encoder refuses raw if it is not JSON.
 func begins(raw json.RawMessage, c byte) bool {
 	text := bytes.TrimLeft(raw, " \t\r\n")
 	return len(text) > 0 && text[0] == c

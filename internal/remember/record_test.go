@@ -28,7 +28,7 @@ func aRecord() Record {
 	}
 }
 
-// What the server said comes back as it was written.
+// A record is decoded as it was encoded.
 func TestRecordRoundTrip(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -62,12 +62,12 @@ func TestEncodeRefuses(t *testing.T) {
 		change func(*Record)
 		want   string
 	}{
-		{"no era", func(r *Record) { r.Era = spec.Unknown }, `era "unknown" is none`},
-		{"no capabilities", func(r *Record) { r.Description.Capabilities = nil }, "the capabilities are no object"},
-		{"capabilities null", func(r *Record) { r.Description.Capabilities = json.RawMessage("null") }, "the capabilities are no object"},
+		{"no era", func(r *Record) { r.Era = spec.Unknown }, `unknown era "unknown"`},
+		{"no capabilities", func(r *Record) { r.Description.Capabilities = nil }, "the capabilities are not an object"},
+		{"capabilities null", func(r *Record) { r.Description.Capabilities = json.RawMessage("null") }, "the capabilities are not an object"},
 		{"broken JSON", func(r *Record) { r.Description.Capabilities = json.RawMessage("{") }, "unexpected end"},
-		{"serverInfo", func(r *Record) { r.Description.ServerInfo = json.RawMessage("[]") }, "serverInfo is no object"},
-		{"instructions", func(r *Record) { r.Description.Instructions = json.RawMessage("{}") }, "the instructions are no string"},
+		{"serverInfo", func(r *Record) { r.Description.ServerInfo = json.RawMessage("[]") }, "serverInfo is not an object"},
+		{"instructions", func(r *Record) { r.Description.Instructions = json.RawMessage("{}") }, "the instructions are not a string"},
 		{"too long", func(r *Record) {
 			r.Description.Instructions = json.RawMessage(`"` + strings.Repeat("x", maxFile) + `"`)
 		}, "too long"},
@@ -137,8 +137,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// Whatever a file holds, reading it does not fail otherwise than by an error,
-// and what it gives can be kept.
+// Decoding any file returns an error or a record that can be encoded.
 func FuzzDecode(f *testing.F) {
 	data, err := encode(aKey, aRecord())
 	if err != nil {

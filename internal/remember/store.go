@@ -14,26 +14,26 @@ import (
 )
 
 const (
-	// MaxAge is how long a record may be used.
+	// MaxAge is how long a record is valid.
 	MaxAge = 24 * time.Hour
 
-	// maxFile and maxFiles bound one record, in bytes, and the folder.
+	// maxFile bounds the size of one record in bytes, and maxFiles the number of records.
 	maxFile  = 1 << 20
 	maxFiles = 512
 )
 
-// Options say where a [Store] keeps its files.
+// Options configure a [Store].
 type Options struct {
-	// Dir is the folder, as [Dir] returns it; empty means that nothing is
-	// remembered. It is made when something is kept.
+	// Dir is the folder, as [Dir] returns it; empty means no store. The first Keep
+	// creates it.
 	Dir string
-	// Logger hears, once, of a folder or file that is not used because it is not
-	// the user's alone, and at debug of what can't be read; nil means nobody.
+	// Logger logs, once, a folder or file that is ignored because others own or can write
+	// it, and at debug level what can't be read. Nil means no log.
 	Logger *slog.Logger
 }
 
-// A Store keeps records in a folder. It is safe for concurrent use, also by
-// several processes: a file is replaced as a whole. A nil *Store remembers
+// A Store keeps records in a folder. It is safe for concurrent use, also by several
+// processes, since files are replaced atomically. A nil *Store is empty and keeps
 // nothing.
 type Store struct {
 	// Set by Open, read-only after.
@@ -43,11 +43,11 @@ type Store struct {
 	warned sync.Once
 }
 
-// errNotOurs says that a folder or file is not the user's alone.
+// errNotOurs is wrapped by the error for a folder or file that others own or can write.
 var errNotOurs = errors.New("not used")
 
-// Open returns the store of a folder, or nil if o names none. It touches no
-// file, and there is nothing to close.
+// Open returns the store in a folder, or nil if o has none. It does not access files, and
+// a Store need not be closed.
 func Open(o Options) *Store {
 	if o.Dir == "" {
 		return nil
@@ -55,8 +55,8 @@ func Open(o Options) *Store {
 	return &Store{dir: o.Dir, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler))}
 }
 
-// Lookup returns what is remembered of k. What is older than [MaxAge] is not, and
-// is removed; what can't be read as a record is not, either.
+// Lookup returns the record of k. It removes a record that is older than [MaxAge], and
+// ignores a file that is not a valid record.
 func (s *Store) Lookup(k Key) (Record, bool) {
 	if s == nil || k == (Key{}) {
 		return Record{}, false
@@ -75,9 +75,9 @@ func (s *Store) Lookup(k Key) (Record, bool) {
 	return r, true
 }
 
-// Keep remembers r under k, in the place of what was there. A record that can't
-// be kept leaves nothing there. That the folder or the file is not the user's
-// alone is no error, but logged.
+// Keep stores r as the record of k, and replaces an older one. If r can't be stored, Keep
+// removes the older record and returns an error. If others own or can write the folder or
+// the file, Keep only logs that.
 func (s *Store) Keep(k Key, r Record) error {
 	if s == nil || k == (Key{}) {
 		return nil
@@ -96,24 +96,24 @@ func (s *Store) Keep(k Key, r Record) error {
 	return fmt.Errorf("remembering a server in %s: %w", s.dir, err)
 }
 
-// Forget removes what is remembered of k.
+// Forget removes the record of k.
 func (s *Store) Forget(k Key) {
 	if s == nil {
 		return
 	}
 	root, err := s.folder()
 	if err != nil {
-		return // there is nothing of ours
+		return // there are no records
 	}
 	defer closeRoot(root)
 	if _, err := ourFile(root, k.file()); err == nil {
-		_ = root.Remove(k.file()) // somebody else may have done it
+		_ = root.Remove(k.file()) // another process may have removed it
 	}
 }
 
 func (k Key) file() string { return k.String() + recordSuffix }
 
-// read returns the record in the file of k, of whatever age.
+// read returns the record in the file of k, whatever its age.
 func (s *Store) read(k Key) (Record, error) {
 	root, err := s.folder()
 	if err != nil {
@@ -138,7 +138,7 @@ func (s *Store) read(k Key) (Record, error) {
 	return decode(k, data)
 }
 
-// write puts data into the file of k, as a whole or not at all.
+// write replaces the contents of the file of k atomically.
 func (s *Store) write(k Key, data []byte) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
@@ -157,14 +157,15 @@ func (s *Store) write(k Key, data []byte) error {
 		err = root.Rename(temp, k.file())
 	}
 	if err != nil {
-		_ = root.Remove(temp) // it may not be there
+		_ = root.Remove(temp) // it may not exist
 		return err
 	}
 	sweep(root, time.Now())
 	return nil
 }
 
-// fill makes a file. Its time is set by our clock, by which the folder is swept.
+// fill creates a file, and sets its time by our clock, because sweep compares with our
+// clock.
 func fill(root *os.Root, name string, data []byte) error {
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -179,14 +180,14 @@ func fill(root *os.Root, name string, data []byte) error {
 	return root.Chtimes(name, now, now)
 }
 
-// folder opens the folder, if it is the user's alone.
+// folder opens the folder, unless others own or can write it.
 func (s *Store) folder() (*os.Root, error) {
 	seen, err := os.Lstat(s.dir)
 	if err != nil {
 		return nil, err
 	}
 	if !seen.IsDir() {
-		return nil, fmt.Errorf("%s is no folder: %w", s.dir, errNotOurs)
+		return nil, fmt.Errorf("%s is not a folder: %w", s.dir, errNotOurs)
 	}
 	if err := ours(seen); err != nil {
 		return nil, fmt.Errorf("%s: %v: %w", s.dir, err, errNotOurs)
@@ -195,7 +196,7 @@ func (s *Store) folder() (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Who may write to the folder above could have put another one into its place.
+	// A user who may write to the parent folder could have replaced it.
 	if opened, err := root.Stat("."); err != nil || !os.SameFile(seen, opened) {
 		closeRoot(root)
 		return nil, fmt.Errorf("%s was replaced: %w", s.dir, errNotOurs)
@@ -203,17 +204,18 @@ func (s *Store) folder() (*os.Root, error) {
 	return root, nil
 }
 
-func closeRoot(root *os.Root) { _ = root.Close() } // nothing is written by it
+func closeRoot(root *os.Root) { _ = root.Close() } // nothing was written through it
 
-// ourFile looks at a file of the folder. The error wraps errNotOurs if it is not
-// the user's alone, or no regular file: a symbolic link leads elsewhere.
+// ourFile returns information about a file of the folder. Its error wraps errNotOurs if
+// others own or can write the file, or if it is not a regular file, for example a
+// symbolic link.
 func ourFile(root *os.Root, name string) (fs.FileInfo, error) {
 	info, err := root.Lstat(name)
 	switch {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no regular file: %w", name, errNotOurs)
+		return nil, fmt.Errorf("%s is not a regular file: %w", name, errNotOurs)
 	}
 	if err := ours(info); err != nil {
 		return nil, fmt.Errorf("%s: %v: %w", name, err, errNotOurs)
@@ -221,14 +223,13 @@ func ourFile(root *os.Root, name string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// ignored reports whether err says that something is not the user's alone. The
-// first time it is logged.
+// ignored reports whether err wraps errNotOurs, and logs the first such error.
 func (s *Store) ignored(err error) bool {
 	if !errors.Is(err, errNotOurs) {
 		return false
 	}
 	s.warned.Do(func() {
-		s.log.Warn("remembered servers are not used; make the folder and its files yours alone, or remove them", "folder", s.dir, "error", err)
+		s.log.Warn("remembered servers are not used; make sure that only you own and can write the folder and its files, or remove them", "folder", s.dir, "error", err)
 	})
 	return true
 }

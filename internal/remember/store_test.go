@@ -15,7 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-// newStore returns a store whose folder is not there yet, and its log.
+// newStore returns a store whose folder does not exist yet, and its log.
 func newStore(t *testing.T) (*Store, *bytes.Buffer) {
 	t.Helper()
 	log := new(bytes.Buffer)
@@ -32,7 +32,7 @@ func keep(t *testing.T, s *Store, k Key, r Record) {
 
 func (s *Store) path(k Key) string { return filepath.Join(s.dir, k.file()) }
 
-// legacy is a record of which nothing matters.
+// legacy is any record.
 var legacy = Record{Era: spec.Legacy}
 
 func TestStore(t *testing.T) {
@@ -80,7 +80,7 @@ func entries(t *testing.T, s *Store) []string {
 	return out
 }
 
-// A record that can't be kept leaves no older one, which it was to replace.
+// If a record can't be stored, the older one is removed.
 func TestKeepRefused(t *testing.T) {
 	s, _ := newStore(t)
 	keep(t, s, aKey, legacy)
@@ -92,7 +92,7 @@ func TestKeepRefused(t *testing.T) {
 	}
 }
 
-// What can't be a record is ignored, whatever it is, and replaced by the next.
+// A file that is not a valid record is ignored, and replaced by the next record.
 func TestGarbage(t *testing.T) {
 	s, log := newStore(t)
 	keep(t, s, aKey, legacy)
@@ -129,7 +129,7 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// A record lasts a day by what it says, and is then removed.
+// A record is valid for a day by its own time, and then removed.
 func TestStale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newStore(t)
@@ -152,8 +152,8 @@ func TestStale(t *testing.T) {
 	})
 }
 
-// Keeping a record removes what others left: records past their day, and what a
-// killed process was writing. What has no name of ours stays.
+// Keep removes expired records and the temporary files of killed processes, but no files
+// with other names.
 func TestSweepByAge(t *testing.T) {
 	s, _ := newStore(t)
 	keep(t, s, aKey, legacy)
@@ -190,7 +190,7 @@ func TestSweepByAge(t *testing.T) {
 	}
 }
 
-// The folder is bounded: the oldest go.
+// The number of records is bounded: the oldest are removed.
 func TestSweepByNumber(t *testing.T) {
 	s, _ := newStore(t)
 	keep(t, s, aKey, legacy)
@@ -217,8 +217,8 @@ func TestSweepByNumber(t *testing.T) {
 	}
 }
 
-// Stores of one folder, as several processes have them, don't disturb each other:
-// a reader finds a whole record, at any time.
+// Stores of one folder, as in several processes, don't disturb each other: a reader
+// always finds a complete record.
 func TestConcurrentStores(t *testing.T) {
 	s, log := newStore(t)
 	keep(t, s, aKey, legacy)
@@ -244,7 +244,7 @@ func TestConcurrentStores(t *testing.T) {
 	}
 }
 
-// Nothing is left of a record that could not be written.
+// A record that could not be written leaves no file behind.
 func TestKeepFails(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

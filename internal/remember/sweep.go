@@ -14,14 +14,14 @@ const (
 	recordSuffix = ".json"
 	tempSuffix   = ".tmp"
 
-	// unfinished is how old a file may be that is still being written. An older one
-	// was left by a process that was killed.
+	// unfinished is the maximum age of a temporary file. An older one was left behind by
+	// a killed process.
 	unfinished = time.Minute
 )
 
-// sweep removes what is too old, and the oldest of what is too much. What has a
-// name that we don't give is left alone, and so is what is not the user's. An
-// error costs nothing: whoever keeps the next record sweeps again.
+// sweep removes expired files, and the oldest files if there are too many. It ignores
+// files with other names than those of records, and files that others own or can write.
+// It also ignores errors, because the next Keep sweeps again.
 func sweep(root *os.Root, now time.Time) {
 	var kept []fs.FileInfo
 	for _, name := range names(root) {
@@ -45,26 +45,26 @@ func sweep(root *os.Root, now time.Time) {
 	}
 }
 
-// names lists the files of the folder that have a name of ours.
+// names lists the files of the folder whose names are those of records.
 func names(root *os.Root) []string {
 	dir, err := root.Open(".")
 	if err != nil {
 		return nil
 	}
 	defer func() { _ = dir.Close() }() // it was only read
-	all, _ := dir.Readdirnames(-1)     // as far as it can be read
+	all, _ := dir.Readdirnames(-1)     // the names up to an error, if any
 	return slices.DeleteFunc(all, func(name string) bool { return !named(name) })
 }
 
-// named reports whether name is that of a record, or of one that is being written.
+// named reports whether name is the name of a record or of a temporary file.
 func named(name string) bool {
 	begin, end, _ := strings.Cut(name, ".")
 	digits, err := hex.DecodeString(begin)
 	return err == nil && len(digits) == len(Key{}) && ("."+end == recordSuffix || strings.HasSuffix(end, tempSuffix))
 }
 
-// expired reports whether a file has had its time. One of the far future was
-// written when the clock was wrong.
+// expired reports whether a file is too old. A file from the far future was written with
+// a wrong clock.
 func expired(info fs.FileInfo, now time.Time) bool {
 	limit := MaxAge
 	if strings.HasSuffix(info.Name(), tempSuffix) {

@@ -4,6 +4,6 @@ package remember
 
 import "io/fs"
 
-// ours trusts what the folder's access list lets in: owner and mode say nothing here, and
-// the user's local application data are the user's.
+// ours trusts the folder's access control list. Owner and mode have no meaning here, and
+// only the user has access to the user's local application data.
 func ours(fs.FileInfo) error { return nil }

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// ours returns why info is not a file or folder of this user alone, or nil.
+// ours returns an error if another user owns or can write the file or folder.
 func ours(info fs.FileInfo) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	switch {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Nobody else reads what servers said: it may name what only this user may see.
+// Other users can't read records, which may contain private information.
 func TestModes(t *testing.T) {
 	s, _ := newStore(t)
 	keep(t, s, aKey, legacy)
@@ -25,14 +25,14 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// Who may write a record decides what clients are told of a server. So what
-// somebody else could have written is neither used nor touched, and that is said
+// A user who can write a record could change the description that clients receive. So a
+// record that others could have written is neither used nor changed, and that is logged
 // once.
 func TestNotOurs(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		spoil func(t *testing.T, s *Store) error
-		root  bool // it takes root to set up
+		root  bool // setting it up requires root
 	}{
 		{"folder writable for others", func(_ *testing.T, s *Store) error { return os.Chmod(s.dir, 0o702) }, false},
 		{"folder writable for the group", func(_ *testing.T, s *Store) error { return os.Chmod(s.dir, 0o770) }, false},
@@ -85,7 +85,7 @@ func TestNotOurs(t *testing.T) {
 	}
 }
 
-// behindLink moves path away and puts a link to it in its place.
+// behindLink moves path away and replaces it by a link.
 func behindLink(path string) error {
 	if err := os.Rename(path, path+".moved"); err != nil {
 		return err
@@ -93,7 +93,7 @@ func behindLink(path string) error {
 	return os.Symlink(path+".moved", path)
 }
 
-// What others may read is still ours.
+// Files that others can only read are used.
 func TestReadableForOthers(t *testing.T) {
 	s, log := newStore(t)
 	keep(t, s, aKey, legacy)

@@ -25,8 +25,8 @@ func begun(pid int) string {
 
 // readersOf returns the groups of the processes that have one of the pipes open:
 // mcpbridge was killed after it had started them and before it could report that. A fork
-// of mcpbridge that has not yet executed the command is not among them, because it also
-// has this process's standard input open, which has ended.
+// of mcpbridge that has not yet executed the command is not among them, because it would
+// keep this process's standard input open.
 func readersOf(pipes map[uint64]bool) map[int]bool {
 	groups := make(map[int]bool)
 	if len(pipes) == 0 {

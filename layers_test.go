@@ -41,7 +41,9 @@ var layers = map[string][]string{
 	// below them.
 	"legacy":          nil,
 	"legacy/front":    slices.Concat(waist, bottom, []string{"legacy/projection"}),
-	"legacy/back":     slices.Concat(waist, bottom, []string{"internal/subscribe", "internal/upstream"}),
+	"legacy/back":     slices.Concat(waist, bottom, []string{"internal/subscribe", "internal/upstream", "legacy/link", "legacy/relay"}),
+	"legacy/link":     slices.Concat(waist, bottom, []string{"internal/upstream"}),
+	"legacy/relay":    {"internal/mcp", "internal/transport", "internal/upstream", "internal/wire", "internal/spec", "legacy/link"},
 	"modern":          nil,
 	"modern/front":    slices.Concat(waist, bottom, []string{"modern/protocol"}),
 	"modern/back":     slices.Concat(waist, bottom, []string{"modern/protocol", "internal/subscribe", "internal/upstream"}),

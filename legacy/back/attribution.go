@@ -8,6 +8,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
 
 const (
@@ -52,7 +53,7 @@ func (in *inputs) findCandidatesLocked(p *pendingInput, from *call) {
 	}
 	p.candidates = running
 	p.cancelledRecently = time.Now().Before(in.cancelledUntil)
-	if len(running)+len(parked) > 0 && !in.s.link.wakes() {
+	if len(running)+len(parked) > 0 && in.s.Attributes() {
 		in.onAmbiguous() // its streams don't tell: from now on calls queue for lanes
 	}
 }
@@ -77,7 +78,7 @@ func (in *inputs) toldLocked(p *pendingInput, from *call) (*call, bool) {
 // askable returns the calls whose inputs can't be told apart, oldest first: those that may
 // have asked for one which came at a time, and the others, which wait.
 func (in *inputs) askable(came time.Time) (running, parked []*call) {
-	in.s.calls.each(func(w *wireCall) {
+	in.s.Calls.Each(func(w *link.Call) {
 		switch c := clientCall(w); {
 		case c == nil:
 		case c.mayHaveAsked(came):
@@ -86,7 +87,7 @@ func (in *inputs) askable(came time.Time) (running, parked []*call) {
 			parked = append(parked, c)
 		}
 	})
-	byID := func(a, b *call) int { return int(a.id - b.id) }
+	byID := func(a, b *call) int { return int(a.ID - b.ID) }
 	slices.SortFunc(running, byID)
 	slices.SortFunc(parked, byID)
 	return running, parked
@@ -110,7 +111,7 @@ func (in *inputs) unaskable(p *pendingInput) error {
 
 // maybeCancelled is why p is refused that may be a cancelled call's.
 func (in *inputs) maybeCancelled(p *pendingInput) error {
-	in.s.drop("ambiguous question")
+	in.s.Drop("ambiguous question")
 	return wire.Errorf(spec.CodeInternal, "%s: a call was cancelled that the question may belong to; ask again", p.m.Method)
 }
 
@@ -133,7 +134,7 @@ func (in *inputs) attribute(ctx context.Context, p *pendingInput) (*call, error)
 		select {
 		case <-changed:
 		case <-timeout.C:
-			in.s.drop("ambiguous question")
+			in.s.Drop("ambiguous question")
 			in.s.log.Warn("question refused: it may belong to several calls", "method", p.m.Method, "calls", left)
 			return nil, wire.Errorf(spec.CodeInternal, "%s: %d calls are under way and nothing tells which one asks; run them one at a time", p.m.Method, left)
 		case <-ctx.Done():

@@ -15,6 +15,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/legacy/link"
+	"github.com/mcpbridge/mcpbridge/legacy/relay"
 )
 
 // A Back serves requests of any client from one legacy server. It is an
@@ -23,8 +26,8 @@ type Back struct {
 	// Set by New, read-only after.
 	opts     Options
 	log      *slog.Logger
-	endpoint *endpoint   // nil if the server is not reached over HTTP
-	older    atomic.Bool // it was found to speak HTTP+SSE
+	endpoint *link.Endpoint // nil if the server is not reached over HTTP
+	older    atomic.Bool    // it was found to speak HTTP+SSE
 	pool     *pool
 	watches  *watches
 	health   *health
@@ -35,10 +38,10 @@ type Back struct {
 
 	// mu guards the fields below.
 	mu    sync.Mutex
-	links *simplelru.LRU[mcp.Principal, *relay]    // the last that was linked, by principal
-	known *simplelru.LRU[string, *mcp.Description] // the last, by scope
-	roots *simplelru.LRU[string, json.RawMessage]  // the last answer to roots/list, by scope
-	tools *simplelru.LRU[string, *toolbox]         // by scope
+	links *simplelru.LRU[mcp.Principal, *relay.Session] // the last that was linked, by principal
+	known *simplelru.LRU[string, *mcp.Description]      // the last, by scope
+	roots *simplelru.LRU[string, json.RawMessage]       // the last answer to roots/list, by scope
+	tools *simplelru.LRU[string, *toolbox]              // by scope
 }
 
 var _ mcp.Upstream = (*Back)(nil)
@@ -50,13 +53,16 @@ func New(opts Options) (*Back, error) {
 		return nil, err
 	}
 	opts.fill()
-	b := &Back{opts: opts, log: opts.Logger, endpoint: newEndpoint(&opts), health: newHealth(opts.Logger)}
+	b := &Back{opts: opts, log: opts.Logger, health: newHealth(opts.Logger)}
+	if opts.URL != "" {
+		b.endpoint = link.NewEndpoint(opts.upstream())
+	}
 	known, err := simplelru.NewLRU[string, *mcp.Description](opts.MaxSessions, nil)
 	if err != nil {
 		return nil, fmt.Errorf("legacy/back: New: server %q: %w", opts.Name, err)
 	}
 	b.known = known
-	if b.links, err = simplelru.NewLRU[mcp.Principal, *relay](opts.MaxSessions, nil); err != nil {
+	if b.links, err = simplelru.NewLRU[mcp.Principal, *relay.Session](opts.MaxSessions, nil); err != nil {
 		return nil, fmt.Errorf("legacy/back: New: server %q: %w", opts.Name, err)
 	}
 	if b.roots, err = simplelru.NewLRU[string, json.RawMessage](opts.MaxSessions, nil); err != nil {
@@ -101,8 +107,8 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		f := asFailure(err)
-		if f == nil || repeated || !f.lost && !f.again || !f.repeatable(req.Method) {
+		f := upstream.AsFailure(err)
+		if f == nil || repeated || !f.Repeatable(req.Method) {
 			return nil, b.clientError(req.Method, err)
 		}
 		b.log.Info("repeating request", "method", req.Method, "cause", f)
@@ -151,7 +157,7 @@ func (b *Back) serveInLane(ctx context.Context, req *mcp.Request, x mcp.Caller, 
 		v.hold(s, lane, release)
 		return nil, err
 	}
-	if f := asFailure(err); f != nil && f.fate == notSent && !f.lost && ctx.Err() == nil {
+	if f := upstream.AsFailure(err); f != nil && f.Fate == upstream.NotSent && !f.Lost && ctx.Err() == nil {
 		b.health.report(f)
 	}
 	return res, err
@@ -167,16 +173,15 @@ func (b *Back) sessionFor(ctx context.Context, req *mcp.Request, lane int, v *vi
 }
 
 // connect opens a session for the pool and takes note of how that went.
-func (b *Back) connect(ctx context.Context, p mcp.Profile) (*session, error) {
+func (b *Back) connect(ctx context.Context, p mcp.Profile) (pooled, error) {
 	s, err := b.open(ctx, p)
-	if wasStopped(ctx) {
-		return s, err
-	}
 	if err := b.connected(ctx, err); err != nil {
 		return nil, err
 	}
-	scope, _, _ := strings.Cut(p.Scope, laneMark)
-	b.remember(scope, s)
+	if !wasStopped(ctx) {
+		scope, _, _ := strings.Cut(p.Scope, laneMark)
+		b.remember(scope, s)
+	}
 	return s, nil
 }
 
@@ -192,7 +197,7 @@ func (b *Back) connected(ctx context.Context, err error) error {
 	if wasStopped(ctx) {
 		return err
 	}
-	var no *relayRefusal
+	var no *relay.Refusal
 	var alone *oneProcessError
 	there := errors.As(err, &no) || errors.As(err, &alone) || errors.Is(err, mcp.ErrOtherEra)
 	if there {
@@ -206,7 +211,7 @@ func (b *Back) connected(ctx context.Context, err error) error {
 	if b.suspicious(err) && alone == nil {
 		b.opts.Doubt(cause(err).Error())
 	}
-	return &failure{cause: err, fate: notSent, spoke: there || saidNo(err)}
+	return &upstream.Failure{Cause: err, Fate: upstream.NotSent, Spoke: there || saidNo(err)}
 }
 
 // suspicious reports whether a server of the other era may have failed a handshake so:
@@ -255,10 +260,10 @@ func (b *Back) toldByLink(req *mcp.Request) *mcp.Description {
 	b.mu.Lock()
 	r, ok := b.links.Get(req.Principal)
 	b.mu.Unlock()
-	if !ok || !r.s.alive() {
+	if !ok || !r.Link().Alive() {
 		return nil
 	}
-	return r.describe()
+	return b.describeRelayed(r)
 }
 
 // describePatience bounds the wait for a server that is known to be away, where there is
@@ -351,7 +356,7 @@ func (b *Back) Close(ctx context.Context) error {
 	b.running.Wait()
 	err := b.pool.close(ctx)
 	if b.endpoint != nil {
-		b.endpoint.close()
+		b.endpoint.Close()
 	}
 	return err
 }

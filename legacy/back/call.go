@@ -9,12 +9,14 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
 
 // A call is one request of a client on a session.
 type call struct {
-	wireCall
+	link.Call
 
 	// Set by newCall and session.begin, read-only after.
 	req       *mcp.Request
@@ -23,8 +25,9 @@ type call struct {
 	clock     *mcp.Clock
 	leaveLane func() // nil, or lets the next call run; may be called again
 
-	mayBeAsked bool // the server's questions may belong to it
-	hosts      bool // it is never sent itself: requests of the gateway are its parts
+	in         mcp.Intake // of its response
+	mayBeAsked bool       // the server's questions may belong to it
+	hosts      bool       // it is never sent itself: requests of the gateway are its parts
 
 	// mu guards the fields below. It is held for the moment only.
 	mu     sync.Mutex
@@ -60,37 +63,38 @@ type asking struct {
 // newCall returns a request of a client that is yet to begin.
 func newCall(req *mcp.Request, x mcp.Caller, leaveLane func()) *call {
 	c := &call{
-		wireCall: wireCall{method: req.Method},
-		req:      req, caller: x, mayBeAsked: spec.MayAsk(req.Method), leaveLane: leaveLane,
+		Call: link.Call{Call: upstream.Call{Method: req.Method}},
+		req:  req, caller: x, mayBeAsked: spec.MayAsk(req.Method), leaveLane: leaveLane,
 		notes: noteQueue{backlog: mcp.Backlog{Room: mcp.NewRoom(req.Memory, req.Share)}},
 	}
-	c.owner = c
+	c.Owner = c
 	c.in.Use(req.Memory, req.Share)
+	c.In = &c.in
 	return c
 }
 
 // hostOf returns the client's call that c is, or is a part of; nil if there is none.
-func hostOf(c *wireCall) *call {
+func hostOf(c *link.Call) *call {
 	if c == nil {
 		return nil
 	}
-	host, _ := c.owner.(*call)
+	host, _ := c.Owner.(*call)
 	return host
 }
 
 // clientCall returns the client's call that c is; nil if it is another request.
-func clientCall(c *wireCall) *call {
-	if host := hostOf(c); host != nil && &host.wireCall == c {
+func clientCall(c *link.Call) *call {
+	if host := hostOf(c); host != nil && &host.Call == c {
 		return host
 	}
 	return nil
 }
 
-// answered implements callOwner: whoever waits for the call takes its answer.
-func (c *call) answered(*wireCall, answer) {}
+// Answered implements [link.Owner]: whoever waits for the call takes its answer.
+func (c *call) Answered(*link.Call, upstream.Response) {}
 
-// deliver implements callOwner.
-func (c *call) deliver() { c.drain() }
+// Deliver implements [link.Owner].
+func (c *call) Deliver() { c.drain() }
 
 // capabilities returns its client's.
 func (c *call) capabilities() json.RawMessage { return c.req.Profile.Capabilities }
@@ -108,7 +112,7 @@ func (c *call) advance(value []byte) bool {
 		return false
 	}
 	c.clock.Restart()
-	answered := c.isSettled()
+	answered := c.IsSettled()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := &c.notes
@@ -121,7 +125,7 @@ func (c *call) advance(value []byte) bool {
 
 // note queues a message for the caller and reports whether there was room.
 func (c *call) note(method string, params []byte) bool {
-	answered := c.isSettled()
+	answered := c.IsSettled()
 	c.mu.Lock()
 	ok := !answered && !c.ended && c.notes.backlog.Add(mcp.Notification{Method: method, Params: params})
 	short := c.notes.backlog.Short()
@@ -165,7 +169,7 @@ func (c *call) drainSoon() {
 
 // end stops the clock, gives the caller what waits for it, and returns the
 // response if there is one. x is not used after.
-func (c *call) end() (answer, bool) {
+func (c *call) end() (upstream.Response, bool) {
 	c.clock.Stop()
 	c.drain()
 	c.mu.Lock()
@@ -177,7 +181,7 @@ func (c *call) end() (answer, bool) {
 	}
 	c.asks.Wait()
 	c.drains.Wait()
-	return c.settled()
+	return c.Settled()
 }
 
 // lifetime returns a context that ends with the call: its open questions do, too.
@@ -199,7 +203,7 @@ func (c *call) lifetime() context.Context {
 // It reports false once the call has ended. Whoever parks a call has asks.Done
 // called when x is not used any more.
 func (c *call) park(waits bool, came time.Time) bool {
-	answered := c.isSettled()
+	answered := c.IsSettled()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if answered || c.ended {
@@ -238,7 +242,7 @@ const (
 )
 
 func (c *call) stage() callStage {
-	answered := c.isSettled()
+	answered := c.IsSettled()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -335,7 +339,7 @@ func (c *call) upstreamToken() int64 {
 	if c.token() == nil {
 		return 0
 	}
-	return c.id
+	return c.ID
 }
 
 // ownToken returns a copy of params with the caller's own progress token.

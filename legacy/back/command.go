@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
 
 const (
@@ -53,29 +54,26 @@ func (e *oneProcessError) because(why string) string {
 // Unwrap returns how the process ended.
 func (e *oneProcessError) Unwrap() error { return e.err }
 
-// An opener opens a session over the link that a connector gives it. ctx bounds it.
-type opener func(ctx context.Context, to connector) (*session, error)
-
 // openCommand opens a session in a process of the server's command: in the one that was
 // started to ask what it is, if there is one. A process is started anew only in the place
 // of one that has ended, or takes no more messages because of what it was asked.
-func (b *Back) openCommand(ctx context.Context, share mcp.Share, open opener) (*session, error) {
+func (b *Back) openCommand(ctx context.Context, share mcp.Share, open opener) error {
 	for {
 		if err := b.makeWay(ctx, share); err != nil {
-			return nil, err
+			return err
 		}
 		p, err := b.opts.Launcher.Dial(ctx)
 		if err != nil {
-			return nil, &unconnected{err}
+			return &unconnected{err}
 		}
 		asked := p.LastID() > 0
-		s, err := b.openIn(ctx, p, open)
+		err = b.openIn(ctx, p, open)
 		if err == nil {
-			return s, nil
+			return nil
 		}
 		again, err := b.parted(ctx, p, share, asked, err)
 		if !again {
-			return nil, err
+			return err
 		}
 		b.log.Info("starting the command again", "error", cause(err))
 	}
@@ -92,7 +90,7 @@ func (b *Back) makeWay(ctx context.Context, share mcp.Share) error {
 }
 
 // openIn opens a session in a process, which it leaves alive if that fails.
-func (b *Back) openIn(ctx context.Context, p *transport.Process, open opener) (*session, error) {
+func (b *Back) openIn(ctx context.Context, p *transport.Process, open opener) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if p.LastID() > 0 {
@@ -106,26 +104,23 @@ func (b *Back) openIn(ctx context.Context, p *transport.Process, open opener) (*
 		})
 	}
 	conn := p.Borrow()
-	var tried *wireSession
-	s, err := open(ctx, func(ctx context.Context, s *wireSession) error {
-		s.calls.ids.Store(p.LastID())
-		tried = s
-		newConnLink(ctx, s, conn)
+	var tried *link.Link
+	err := open(ctx, func(ctx context.Context, l *link.Link) error {
+		l.Calls.SetLastID(p.LastID())
+		tried = l
+		l.OverConn(ctx, conn)
 		return nil
 	})
 	if err != nil {
 		if tried != nil {
-			p.SetLastID(tried.highestID())
+			p.SetLastID(tried.Calls.LastID())
 		}
-		return nil, err
+		return err
 	}
 	conn.Adopt()
 	p.SetQuiet(false)
-	return s, nil
+	return nil
 }
-
-// highestID returns the last id that a request was given.
-func (s *wireSession) highestID() int64 { return s.calls.ids.Load() }
 
 // patienceWith is how long a process may be silent that was asked something before.
 func patienceWith(p *transport.Process) time.Duration {

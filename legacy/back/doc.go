@@ -6,9 +6,12 @@
 // force. What the server sends meanwhile goes to the request it belongs to, or,
 // if it tells of a change, to the watch of the profile.
 //
-//	Back ── pool ── session ─┬─ httpLink ─── POST, GET stream, DELETE
-//	     └─ watch (changes)  ├─ eventLink ── HTTP+SSE: one stream, POST
-//	                         └─ connLink ─── child process or in-memory pipe
+//	Back ── pool ─┬─ session ──────────┬─ link.Link
+//	     └─ watch └─ relay.Session ────┘
+//
+// A session serves requests that stand alone. A relay.Session is the own session of one
+// legacy client, whose messages pass as they are. Both send over a link.Link, which knows
+// the transports.
 //
 // What the server asks is put to the client whose call it asks for. Where nothing
 // on the wire tells which call that is, few calls run at a time (lanes), and a

@@ -12,54 +12,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
-
-// Causes with which a call's context ends, beside its caller's own.
-var (
-	errAnswered = errors.New("answered on another stream")
-	errTooLong  = errors.New("request time-out")
-)
-
-// fate says what a server may have done with a request that got no answer.
-type fate uint8
-
-const (
-	mayHaveRun fate = iota
-	refused         // the server turned it away before looking at it
-	notSent
-)
-
-// A failure says that a request got no answer, and what may have become of it.
-type failure struct {
-	cause error
-	fate  fate
-	lost  bool // the session is gone with it
-	again bool // the next try may fare better though the session is not gone
-	spoke bool // the server is there: it said no
-}
-
-func (f *failure) Error() string { return f.cause.Error() }
-
-func (f *failure) Unwrap() error { return f.cause }
-
-// repeatable reports whether sending a request of method again can't do twice
-// what the client asked for once.
-func (f *failure) repeatable(method string) bool {
-	return f.fate != mayHaveRun || spec.Repeatable(method)
-}
-
-// asFailure returns the failure in err's chain, or nil.
-func asFailure(err error) *failure {
-	if err == nil {
-		return nil // most calls get here, and f below is on the heap
-	}
-	var f *failure
-	if errors.As(err, &f) {
-		return f
-	}
-	return nil
-}
 
 // clientError turns what prevented an answer into what a client is told: the
 // server's name, the cause, the next step. Errors of the caller's own context
@@ -81,7 +36,7 @@ func (b *Back) toldError(method string, err error) error {
 	if errors.As(err, &we) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	f := asFailure(err)
+	f := upstream.AsFailure(err)
 	var mismatch *revisionMismatch
 	var large *transport.TooLongError
 	var alone *oneProcessError
@@ -92,21 +47,21 @@ func (b *Back) toldError(method string, err error) error {
 		return fmt.Errorf("server %q: %w", b.opts.Name, mcp.ErrShutdown)
 	case errors.As(err, &mismatch):
 		return wire.Errorf(spec.CodeInternal, "%v; upgrade mcpbridge, or set the server's era", mismatch)
-	case errors.Is(err, errTooLong):
+	case errors.Is(err, upstream.ErrTooLong):
 		return wire.Errorf(spec.CodeInternal, "server %q did not answer %s in time (%v, at most %v with progress); raise timeouts.request or timeouts.max if that is normal for it",
 			b.opts.Name, method, b.opts.Timeouts.Request, b.opts.Timeouts.Max)
 	case errors.As(err, &alone):
 		return mcp.Inside(spec.CodeInternal, "%v", alone)
-	case f != nil && f.fate == mayHaveRun && !spec.Repeatable(method):
+	case f != nil && f.Fate == upstream.MayHaveRun && !spec.Repeatable(method):
 		return mcp.Inside(spec.CodeInternal, "server %q was lost while it ran %s: %v; the request may have taken effect and was not repeated: check before sending it again",
 			b.opts.Name, method, transport.Reason{Err: err})
 	}
-	var status *statusError
-	if errors.As(err, &status) && status.code == http.StatusBadRequest && !spec.Defined(method) {
+	var status *upstream.StatusError
+	if errors.As(err, &status) && status.Code == http.StatusBadRequest && !spec.Defined(method) {
 		return mcp.Refuse(spec.CodeMethodNotFound, "server %q does not know method %q: it answered %v", b.opts.Name, method, status)
 	}
 	if errors.As(err, &status) {
-		return mcp.Inside(spec.CodeInternal, "server %q refused %s: %v%s", b.opts.Name, method, transport.Reason{Err: err}, status.step())
+		return mcp.Inside(spec.CodeInternal, "server %q refused %s: %v%s", b.opts.Name, method, transport.Reason{Err: err}, status.Step())
 	}
 	return mcp.Inside(spec.CodeInternal, "server %q can't be reached: %v; %s", b.opts.Name, transport.Reason{Err: err}, cmp.Or(transport.Advice(err), "check that it runs, then try again"))
 }
@@ -135,45 +90,4 @@ func upstreamError(req *mcp.Request, e *wire.Error, declared bool) error {
 func wrapCode(e *wire.Error) []byte {
 	code := strconv.AppendInt(nil, e.Code, 10)
 	return wire.AppendEdited(nil, nil, wire.Edit{Name: "code", Value: code}, wire.Edit{Name: "data", Value: e.Data})
-}
-
-// statusError is an HTTP answer that is none to a JSON-RPC message.
-type statusError struct {
-	code int
-	note string // what the server's own error said, if it is one
-
-	slash bool // it leads to the same URL with a slash at its end
-}
-
-func (e *statusError) Error() string {
-	if e.note == "" {
-		return fmt.Sprintf("HTTP %d %s", e.code, statusText(e.code))
-	}
-	return fmt.Sprintf("HTTP %d %s: %s", e.code, statusText(e.code), e.note)
-}
-
-// Public returns what clients are told: all of it, since the server meant it for them.
-func (e *statusError) Public() string { return e.Error() }
-
-// advice is what to do about a status that configuration causes, after a
-// semicolon.
-func (e *statusError) advice() string {
-	switch {
-	case e.code == http.StatusUnauthorized, e.code == http.StatusForbidden:
-		return "; check the credentials in the server's headers"
-	case e.slash:
-		return "; redirects are not followed: put a / at the end of its URL"
-	case e.code >= 300 && e.code <= 399:
-		return "; redirects are not followed: configure the URL it leads to"
-	}
-	return ""
-}
-
-// step is what to do about a status, after a semicolon: one that the server gave no
-// reasons for may come of a wrong path.
-func (e *statusError) step() string {
-	if e.note == "" && (e.code == http.StatusNotFound || e.code == http.StatusMethodNotAllowed) {
-		return "; check the path of its URL"
-	}
-	return e.advice()
 }

@@ -170,41 +170,6 @@ func TestM2L32Reopened(t *testing.T) {
 	}
 }
 
-// M2L-37's condition: replay is trusted only where the server gave ids and closed
-// the stream itself after it said when to come back.
-func TestM2L37TrustedReplay(t *testing.T) {
-	for _, tt := range []struct {
-		name, stream string
-		abort        bool
-		want         bool
-	}{
-		{"ids, retry, closed", "retry: 5\nid: 1\ndata:\n\n", false, true},
-		{"no retry", "id: 1\ndata:\n\n", false, false},
-		{"no id", "retry: 5\ndata: {}\n\n", false, false},
-		{"cut", "retry: 5\nid: 1\ndata:\n\n", true, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			p := newHTTPPeer(t)
-			p.get = func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Content-Type", "text/event-stream")
-				fmt.Fprint(w, tt.stream)
-				flush(w)
-				if tt.abort {
-					panic(http.ErrAbortHandler)
-				}
-			}
-			b := newTestBack(t, Options{URL: p.URL})
-			s := newSession(&b.opts, func() *watch { return nil }, profileRoots{}, false)
-			l := newHTTPLink(s.wireSession, b.endpoint)
-			g := &getStream{l: l, settled: make(chan struct{}, 1)}
-			cut, err := g.serve(t.Context(), streamCut{})
-			if err != nil || cut.trusted != tt.want {
-				t.Errorf("serve = %+v, %v, want trusted %v", cut, err, tt.want)
-			}
-		})
-	}
-}
-
 // A GET that is refused after it was open, or put off, says that the session is
 // gone: with 404, or as many servers do with 400, at once or when it is not about
 // replay.

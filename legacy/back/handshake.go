@@ -11,8 +11,10 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/link"
+	"github.com/mcpbridge/mcpbridge/legacy/relay"
 )
 
 // A revisionMismatch says that a server answered initialize with a revision that
@@ -32,51 +34,36 @@ func (e *revisionMismatch) Error() string {
 // it; the session outlives ctx. What was opened is closed again on failure.
 //
 // Spec: 2025-11-25, basic/lifecycle, Initialization.
-func (b *Back) open(ctx context.Context, p mcp.Profile) (*session, error) {
-	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeouts.Connect)
-	defer cancel()
-	return b.overLink(ctx, p.Share, func(ctx context.Context, to connector) (*session, error) { return b.openOver(ctx, p, to) })
+func (b *Back) open(ctx context.Context, p mcp.Profile) (s *session, err error) {
+	err = b.dial(ctx, p.Share, func(ctx context.Context, connect connector) (err error) {
+		s, err = b.openOver(ctx, p, connect)
+		return err
+	})
+	return s, err
 }
 
-// A connector gives a session its link.
-type connector func(ctx context.Context, s *wireSession) error
-
-// overLink has open make a session of a share over what the server is reached by.
-func (b *Back) overLink(ctx context.Context, share mcp.Share, open opener) (*session, error) {
-	switch {
-	case b.endpoint != nil:
-		return b.overHTTP(func(to connector) (*session, error) { return open(ctx, to) })
-	case b.opts.Launcher != nil:
-		return b.openCommand(ctx, share, open)
-	}
-	return open(ctx, b.linkConn)
-}
-
-// openOver opens a session over the link that connect gives it.
+// openOver opens a session over a Link that connect connects.
 func (b *Back) openOver(ctx context.Context, p mcp.Profile, connect connector) (*session, error) {
 	scope, _, lane := strings.Cut(p.Scope, laneMark)
 	s := newSession(&b.opts, func() *watch { return b.watchOf(scope) }, profileRoots{b, scope, lane}, mcp.Declares(p.Capabilities, "roots"))
-	if b.endpoint != nil {
-		s.calls.ids = &b.endpoint.ids
-	}
 	s.inputs.onAmbiguous = func() { b.lanes.ambiguous(scope) }
 	s.tools = b.toolbox(scope)
-	if err := connect(ctx, s.wireSession); err != nil {
+	if err := connect(ctx, s.Link); err != nil {
 		return nil, err
 	}
 	if err := s.handshake(ctx, p); err != nil {
-		why := s.connectError(ctx, err)
-		s.abort(ctx)
+		why := connectError(ctx, s.Link, err)
+		abort(ctx, s)
 		return nil, why
 	}
 	return s, nil
 }
 
-// abort closes a session whose handshake failed.
-func (s *session) abort(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeTimeout)
+// abort ends a session whose handshake failed.
+func abort(ctx context.Context, s pooled) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewellTimeout)
 	defer cancel()
-	s.close(ctx)
+	s.Close(ctx)
 }
 
 var errSlowHandshake = errors.New("it did not finish initialize within timeouts.connect")
@@ -89,12 +76,9 @@ func (e *handshakeRefusal) Error() string { return e.text }
 
 // connectError says "time-out" where the time was up, and takes a server's
 // refusal out of the chain.
-func (s *wireSession) connectError(ctx context.Context, err error) error {
+func connectError(ctx context.Context, l *link.Link, err error) error {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		if l, ok := s.link.(*connLink); ok {
-			return transport.WithNoise(errSlowHandshake, l.conn)
-		}
-		return errSlowHandshake
+		return l.Explain(errSlowHandshake)
 	}
 	var refusal *wire.Error
 	if errors.As(err, &refusal) {
@@ -107,28 +91,29 @@ func (s *wireSession) connectError(ctx context.Context, err error) error {
 // may refuse this client alone.
 func saidNo(err error) bool {
 	var refusal *handshakeRefusal
-	var no *relayRefusal
+	var no *relay.Refusal
 	var mismatch *revisionMismatch
-	var status *statusError
-	return errors.As(err, &refusal) || errors.As(err, &no) || errors.As(err, &mismatch) || errors.As(err, &status) && status.code < 500
+	var status *upstream.StatusError
+	return errors.As(err, &refusal) || errors.As(err, &no) || errors.As(err, &mismatch) || errors.As(err, &status) && status.Code < 500
 }
 
 func (s *session) handshake(ctx context.Context, p mcp.Profile) error {
-	result, err := s.request(ctx, spec.MethodInitialize, s.initializeParams(p))
+	c := &link.Call{Call: upstream.Call{Method: spec.MethodInitialize}, Opens: true}
+	result, err := s.RoundTrip(ctx, c, s.initializeParams(p))
 	if err != nil {
 		return fmt.Errorf("initialize: %w", err)
 	}
 	if s.negotiated, err = readNegotiated(s.opts.Name, result); err != nil {
 		return err
 	}
-	s.link.negotiated(s.revision)
+	s.UseRevision(s.revision)
 	// Before initialized: some servers drop what they send while nobody listens,
 	// and send at once.
-	s.link.listen(ctx)
-	if err := s.notify(ctx, spec.NotifyInitialized, nil); err != nil {
+	s.Listen(ctx)
+	if err := s.Notify(ctx, spec.NotifyInitialized, nil); err != nil {
 		return fmt.Errorf("notifications/initialized: %w", err)
 	}
-	s.link.initialized(ctx)
+	s.Initialized(ctx)
 	s.roots.setInitialized()
 	return nil
 }

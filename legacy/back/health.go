@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 // A State says whether a server is there.
@@ -64,15 +65,15 @@ func (h *health) report(err error) {
 
 // trouble says in a few words why a server can't be used; it follows the word server.
 func trouble(err error) string {
-	var status *statusError
+	var status *upstream.StatusError
 	var page *transport.KindError
 	isStatus := errors.As(err, &status)
 	switch {
 	case transport.NotStarted(err):
 		return "can't start"
-	case isStatus && (status.code == http.StatusUnauthorized || status.code == http.StatusForbidden):
+	case isStatus && (status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden):
 		return "wants credentials"
-	case isStatus && status.code >= 400 && status.code <= 499 && status.code != http.StatusTooManyRequests, errors.As(err, &page):
+	case isStatus && status.Code >= 400 && status.Code <= 499 && status.Code != http.StatusTooManyRequests, errors.As(err, &page):
 		return "is not an MCP server"
 	}
 	return "is down"

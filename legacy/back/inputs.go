@@ -22,7 +22,7 @@ var errWithdrawn = errors.New("the server withdrew its question")
 // sampling. Each request is attributed to one call, whose caller answers it, or refused.
 // Safe for concurrent use.
 type inputs struct {
-	s           *wireSession
+	s           *uplink
 	server      *negotiated
 	roots       *roots
 	tasks       *taskTable
@@ -75,8 +75,8 @@ func (in *inputs) receive(ctx context.Context, m *wire.Message, from *call) {
 		return
 	}
 	cancel(nil)
-	in.s.drop("question")
-	in.s.sendLater(ctx, wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeInternal, "%s: too many questions are open", m.Method)))
+	in.s.Drop("question")
+	in.s.SendLater(ctx, wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeInternal, "%s: too many questions are open", m.Method)))
 }
 
 // admit takes p in, if there is room for it.
@@ -98,7 +98,7 @@ func (in *inputs) admit(ctx context.Context, p *pendingInput, from *call) bool {
 	}
 	// It ends when p is answered or withdrawn, its call has ended, or the session has; the
 	// session's close waits.
-	return in.s.start(func() {
+	return in.s.Start(func() {
 		defer in.forget(p)
 		in.resolve(ctx, p, c)
 	})
@@ -129,9 +129,9 @@ func (in *inputs) resolve(ctx context.Context, p *pendingInput, c *call) {
 		frame = wire.AppendResult(nil, p.m.ID, p.related(a.Result), nil)
 	}
 	in.freeID(p) // a server may use it again once it is answered
-	ctx, cancel := context.WithTimeout(ctx, goodbyeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, farewellTimeout)
 	defer cancel()
-	if err := in.s.link.send(ctx, frame); err != nil {
+	if err := in.s.Send(ctx, frame); err != nil {
 		in.s.log.Debug("answering question of server", "method", p.m.Method, "error", cause(err))
 		return
 	}

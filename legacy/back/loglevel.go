@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
 
 // levelTimeout bounds the wait for logging/setLevel: a server that is slow with
@@ -15,7 +17,7 @@ const levelTimeout = 5 * time.Second
 
 // logLevel is the level of a server's log messages. Safe for concurrent use.
 type logLevel struct {
-	s *wireSession
+	s *uplink
 	// turn has capacity 1: who has put something in may set the level.
 	turn chan struct{}
 
@@ -51,11 +53,11 @@ func (l *logLevel) set(ctx context.Context, want spec.LogLevel) error {
 	bounded, cancel := context.WithTimeout(ctx, levelTimeout)
 	defer cancel()
 	params := wire.AppendEdited(nil, nil, wire.Edit{Name: "level", Value: wire.Quote(string(want))})
-	_, err := l.s.request(bounded, spec.MethodSetLevel, params)
+	_, err := l.s.Request(bounded, spec.MethodSetLevel, params)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case asFailure(err) != nil:
+	case upstream.AsFailure(err) != nil:
 		return err
 	case err != nil:
 		l.s.log.Warn("server refused log level", "level", want, "error", err)
@@ -70,7 +72,7 @@ func (l *logLevel) set(ctx context.Context, want spec.LogLevel) error {
 // if that is the upstream's already.
 func (l *logLevel) wanted() spec.LogLevel {
 	var want spec.LogLevel
-	l.s.calls.each(func(c *wireCall) {
+	l.s.Calls.Each(func(c *link.Call) {
 		if host := hostOf(c); host != nil {
 			want = want.MoreVerbose(host.req.LogLevel)
 		}

@@ -194,7 +194,7 @@ func TestM2L03NothingSentIsAClearError(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Close()
-	b.endpoint.close() // or the request may meet the end of a connection
+	b.endpoint.Close() // or the request may meet the end of a connection
 	_, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &caller{}))
 	for _, part := range []string{`server "scripted"`, "can't be reached", "connection refused"} {
 		if err == nil || !strings.Contains(err.Error(), part) {

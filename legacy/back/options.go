@@ -16,6 +16,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
 
 // Defaults of Options.
@@ -245,3 +247,17 @@ func (noMetrics) SessionOpened(string)        {}
 func (noMetrics) SessionEnded(string, string) {}
 func (noMetrics) Dropped(string, string)      {}
 func (noMetrics) Limit(string, string)        {}
+
+// upstream returns what of o both eras know.
+func (o *Options) upstream() *upstream.Options {
+	return &upstream.Options{
+		Name: o.Name, URL: o.URL, Headers: o.Headers, RoundTripper: o.RoundTripper,
+		Timeouts: upstream.Timeouts(o.Timeouts), MaxMessage: o.MaxMessage,
+		Logger: o.Logger, Metrics: o.Metrics,
+	}
+}
+
+// link returns what Links need of o.
+func (o *Options) link() *link.Options {
+	return &link.Options{Options: o.upstream(), Doubt: o.Doubt}
+}

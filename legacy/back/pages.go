@@ -19,7 +19,7 @@ func (s *session) pages(ctx context.Context, method string) iter.Seq2[json.RawMe
 	return func(yield func(json.RawMessage, error) bool) {
 		var params []byte
 		for range maxPages {
-			page, err := s.request(ctx, method, params)
+			page, err := s.Request(ctx, method, params)
 			if !yield(page, err) || err != nil {
 				return
 			}

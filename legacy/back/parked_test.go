@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
 
 // parking serves n calls whose clients answer only when all are parked, in random
@@ -56,7 +57,7 @@ func parking(t *testing.T, b *Back, n int) {
 	calls.Wait()
 	left := func() (n int) {
 		for _, s := range b.pool.sessions("test/1") {
-			s.calls.each(func(*wireCall) { n++ })
+			s.Calls.Each(func(*link.Call) { n++ })
 			s.inputs.mu.Lock()
 			n += len(s.inputs.pending)
 			s.inputs.mu.Unlock()

@@ -67,7 +67,7 @@ func (p *poller) watch(ctx context.Context, key pollKey) error {
 	if err != nil {
 		return err
 	}
-	if !p.add(&polled{key: key, digest: digest, due: p.next(key)}) && !p.s.start(p.run) {
+	if !p.add(&polled{key: key, digest: digest, due: p.next(key)}) && !p.s.Start(p.run) {
 		return mcp.ErrShutdown
 	}
 	select {
@@ -117,7 +117,7 @@ func (p *poller) run() {
 		}
 		t.Reset(time.Until(due))
 		select {
-		case <-p.s.gone:
+		case <-p.s.Done():
 			return
 		case <-p.wake:
 		case <-t.C:

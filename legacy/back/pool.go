@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 // Why a session ends, for Metrics.
@@ -52,8 +53,16 @@ type pool struct {
 	running sync.WaitGroup // dials and goodbyes
 }
 
-// A dialFunc opens a session.
-type dialFunc func(context.Context, mcp.Profile) (*session, error)
+// A pooled is what a pool keeps: a session, or the Link of one client's own.
+type pooled interface {
+	Done() <-chan struct{}
+	Alive() bool
+	Err() error
+	Close(ctx context.Context)
+}
+
+// A dialFunc opens what a pool keeps.
+type dialFunc func(context.Context, mcp.Profile) (pooled, error)
 
 // An entry is one session, or the attempt to open one.
 type entry struct {
@@ -64,7 +73,7 @@ type entry struct {
 	ready   chan struct{} // closed when the dial has ended
 
 	// Written before ready is closed, read-only after.
-	s   *session
+	s   pooled
 	err error
 
 	// Guarded by pool.mu.
@@ -112,12 +121,14 @@ func newPool(opts *Options, dial dialFunc) (*pool, error) {
 // private asks for one of its own, ended by release. The dial is shared by all
 // who wait for it and does not end with the first of them.
 func (p *pool) get(ctx context.Context, profile mcp.Profile, private bool) (*session, func(), error) {
-	return p.getBy(ctx, profile, private, nil, p.dial)
+	of, release, err := p.getBy(ctx, profile, private, nil, p.dial)
+	s, _ := of.(*session) // what p.dial opens
+	return s, release, err
 }
 
 // getBy is get with another way to open a session. unused, which may be nil, reports
 // whether the session may be ended all the same while it is used.
-func (p *pool) getBy(ctx context.Context, profile mcp.Profile, private bool, unused func() bool, dial dialFunc) (*session, func(), error) {
+func (p *pool) getBy(ctx context.Context, profile mcp.Profile, private bool, unused func() bool, dial dialFunc) (pooled, func(), error) {
 	e, habit, err := p.enter(ctx, profile, private, unused, dial)
 	if full := (*fullError)(nil); errors.As(err, &full) {
 		p.opts.Logger.Warn("session limit reached", "limit", full.max, "key", full.limit)
@@ -150,7 +161,7 @@ func (e *entry) await(ctx context.Context, habit error) error {
 	case <-e.ready:
 		return e.err
 	case <-late:
-		return &failure{cause: cause(habit), fate: notSent}
+		return &upstream.Failure{Cause: cause(habit), Fate: upstream.NotSent}
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -169,14 +180,14 @@ func (p *pool) enter(ctx context.Context, profile mcp.Profile, private bool, unu
 		habit = r.err
 	}
 	if e := p.shared[profile.Scope]; e != nil && !private {
-		if !e.opened() || e.s.alive() {
+		if !e.opened() || e.s.Alive() {
 			p.useLocked(e)
 			return e, habit, nil
 		}
 		p.partLocked(e)
 	}
 	if habit != nil && r.trial {
-		return nil, nil, &failure{cause: cause(habit), fate: notSent}
+		return nil, nil, &upstream.Failure{Cause: cause(habit), Fate: upstream.NotSent}
 	}
 	pause, err := p.admitLocked(profile)
 	if err != nil {
@@ -209,7 +220,7 @@ func (p *pool) admitLocked(profile mcp.Profile) (time.Duration, error) {
 			continue
 		}
 		if pause = max(pause, time.Until(r.until)); pause > maxRestWait {
-			return 0, &failure{cause: cause(r.err), fate: notSent}
+			return 0, &upstream.Failure{Cause: cause(r.err), Fate: upstream.NotSent}
 		}
 	}
 	return pause, p.makeRoomLocked(profile.Share)
@@ -251,7 +262,7 @@ func (p *pool) evictLocked(owner *mcp.Share) bool {
 
 // open dials for e after a pause.
 func (p *pool) open(ctx context.Context, e *entry, profile mcp.Profile, dial dialFunc, pause time.Duration) {
-	var s *session
+	var s pooled
 	err := backoff.Wait(ctx, pause)
 	begun := time.Now()
 	if err == nil {
@@ -269,7 +280,7 @@ func (p *pool) open(ctx context.Context, e *entry, profile mcp.Profile, dial dia
 		p.endLocked(e, endLost)
 	case err != nil:
 		key := allScopes
-		if f := asFailure(err); f != nil && f.spoke {
+		if f := upstream.AsFailure(err); f != nil && f.Spoke {
 			p.rests.Remove(allScopes)
 			key = e.scope
 		}
@@ -292,7 +303,7 @@ func (p *pool) open(ctx context.Context, e *entry, profile mcp.Profile, dial dia
 // mourn parts with a session once it is lost: a child that exited is waited for
 // though nobody asks for it.
 func (p *pool) mourn(e *entry) {
-	<-e.s.done()
+	<-e.s.Done()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !e.ended {
@@ -348,8 +359,11 @@ func (p *pool) sessions(scope string) []*session {
 	defer p.mu.Unlock()
 	var out []*session
 	for e := range p.all {
-		if base, _, _ := strings.Cut(e.scope, laneMark); base == scope && e.opened() && e.s != nil {
-			out = append(out, e.s)
+		if base, _, _ := strings.Cut(e.scope, laneMark); base != scope || !e.opened() {
+			continue
+		}
+		if s, ok := e.s.(*session); ok {
+			out = append(out, s)
 		}
 	}
 	return out

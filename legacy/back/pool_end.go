@@ -11,7 +11,7 @@ import (
 // one after the other: the timer is left alone meanwhile.
 func (p *pool) restIdleLocked(e *entry) {
 	switch {
-	case !e.s.alive():
+	case !e.s.Alive():
 		p.endLocked(e, endLost)
 	case e.private:
 		p.endLocked(e, endReleased)
@@ -67,10 +67,10 @@ func (p *pool) endLocked(e *entry, why string) {
 		p.opts.Metrics.SessionEnded(p.opts.Name, why)
 		if why == endLost && time.Since(e.since) < stable {
 			// A child that can't stand must not be started in a loop.
-			p.restLocked(e.scope, time.Now(), e.s.ending())
+			p.restLocked(e.scope, time.Now(), e.s.Err())
 		}
 		p.ending++
-		// Bounded by goodbyeTimeout, and by what a connection grants a child.
+		// Bounded by farewellTimeout, and by what a connection grants a child.
 		p.running.Go(func() { p.bury(e.s, why) })
 	}
 }
@@ -87,12 +87,12 @@ func (p *pool) countOutLocked(e *entry) {
 }
 
 // bury ends a session upstream, and says so if the server lost it.
-func (p *pool) bury(s *session, why string) {
+func (p *pool) bury(s pooled, why string) {
 	if why == endLost {
 		p.opts.Doubt("a session was lost") // it does not block
-		p.opts.Logger.Warn("server lost its session", "error", s.ending())
+		p.opts.Logger.Warn("server lost its session", "error", s.Err())
 	}
-	s.goodbye()
+	goodbye(s)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ending--; p.ending == 0 && p.ended != nil {
@@ -151,8 +151,8 @@ func (p *pool) unused() map[*entry]bool {
 }
 
 // goodbye ends a session that nobody uses any more.
-func (s *session) goodbye() {
-	ctx, cancel := context.WithTimeout(context.Background(), goodbyeTimeout)
+func goodbye(s pooled) {
+	ctx, cancel := context.WithTimeout(context.Background(), farewellTimeout)
 	defer cancel()
-	s.close(ctx)
+	s.Close(ctx)
 }

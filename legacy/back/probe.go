@@ -8,6 +8,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 // Probe opens a session with a server, asks for its lists if how says so, and ends
@@ -25,7 +26,7 @@ func Probe(ctx context.Context, o Options, how mcp.Probing) (mcp.Verdict, error)
 	var s *session
 	defer func() {
 		if s != nil {
-			s.goodbye()
+			goodbye(s)
 		}
 		_ = b.Close(context.WithoutCancel(ctx)) // it served its purpose
 	}()
@@ -39,7 +40,7 @@ func Probe(ctx context.Context, o Options, how mcp.Probing) (mcp.Verdict, error)
 	})
 	v.Took, v.Steps = greet.Took, []mcp.Step{greet}
 	if s != nil {
-		_, v.Older = s.link.(*eventLink)
+		v.Older = s.IsSSE()
 		s.account(ctx, &v, how)
 	}
 	if err := ctx.Err(); errors.Is(err, context.Canceled) {
@@ -53,23 +54,23 @@ func (s *session) account(ctx context.Context, v *mcp.Verdict, how mcp.Probing) 
 	v.Era, v.Reason = spec.Legacy, "it answered "+spec.MethodInitialize
 	v.Revisions = []spec.Revision{s.revision}
 	v.Description = &mcp.Description{Capabilities: s.caps.Raw, ServerInfo: s.serverInfo, Instructions: s.instructions}
-	v.Unasked = s.link.open()
+	v.Unasked = s.Listening()
 	if !how.Lists {
 		return
 	}
-	lists, steps := how.List(ctx, s.caps.Raw, s.opts.Timeouts.Request, s.request)
+	lists, steps := how.List(ctx, s.caps.Raw, s.opts.Timeouts.Request, s.Request)
 	v.Lists, v.Steps = lists, append(v.Steps, steps...)
 }
 
 // unopened judges why there is no session.
 func unopened(err error) mcp.Verdict {
-	v := mcp.Verdict{Reason: shorten(cause(err).Error()), Cause: err}
-	var status *statusError
+	v := mcp.Verdict{Reason: upstream.Shorten(cause(err).Error()), Cause: err}
+	var status *upstream.StatusError
 	var handshake *transport.HandshakeError
 	switch {
 	case errors.As(err, &status):
-		v.Status = status.code
-		v.Reason += status.advice()
+		v.Status = status.Code
+		v.Reason += status.Advice()
 	case errors.As(err, &handshake):
 		v.Status = handshake.Status
 	case errors.Is(err, errSlowHandshake):

@@ -14,6 +14,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/front"
+	"github.com/mcpbridge/mcpbridge/legacy/link"
+	"github.com/mcpbridge/mcpbridge/legacy/relay"
 )
 
 // A linkedFront is a front over a real socket whose sessions are linked with a server.
@@ -533,11 +535,11 @@ func TestS02NothingIsLeft(t *testing.T) {
 	f.Want(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
 	st.Send(t, "DELETE", "", "Mcp-Session-Id", g.ID)
 	legacytest.Eventually(t, "the session upstream ended", func() bool { return b.Snapshot().Sessions == 0 })
-	r := (<-links).(*relay)
+	r := (<-links).(*relay.Session)
 	legacytest.Eventually(t, "no call is left", func() bool {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return len(r.calls)+len(r.tokens) == 0
+		left := 0
+		r.Link().Calls.Each(func(*link.Call) { left++ })
+		return left == 0
 	})
 	if got, ok := f.Next(); !ok || !strings.Contains(got, "-32001") {
 		t.Errorf("event after the end = %q, %v; want an error", got, ok)

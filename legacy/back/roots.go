@@ -17,7 +17,7 @@ import (
 // answered provisionally, or has another client's roots, is put right before the next
 // call is sent; see refresh. Safe for concurrent use.
 type roots struct {
-	s        *wireSession
+	s        *uplink
 	profile  profileRoots
 	declared bool // the client declared roots
 
@@ -40,7 +40,7 @@ type roots struct {
 	last        time.Time // when the last of them ended
 }
 
-func newRoots(s *wireSession, p profileRoots, declared bool) *roots {
+func newRoots(s *uplink, p profileRoots, declared bool) *roots {
 	return &roots{s: s, profile: p, declared: declared, turn: make(chan struct{}, 1)}
 }
 
@@ -175,7 +175,7 @@ func (r *roots) tell() {
 	r.mu.Lock()
 	r.news = true
 	r.mu.Unlock()
-	r.s.sendLater(context.Background(), wire.AppendNotification(nil, spec.NotifyRootsListChanged, nil, nil))
+	r.s.SendLater(context.Background(), wire.AppendNotification(nil, spec.NotifyRootsListChanged, nil, nil))
 }
 
 func (r *roots) setGreeting(on bool) {

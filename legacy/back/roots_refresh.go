@@ -54,7 +54,7 @@ func (r *roots) refresh(ctx context.Context, c *call) error {
 	}
 	r.setAwaited(c)
 	defer r.setAwaited(nil)
-	if err := r.s.notify(ctx, spec.NotifyRootsListChanged, nil); err != nil {
+	if err := r.s.Notify(ctx, spec.NotifyRootsListChanged, nil); err != nil {
 		return err
 	}
 	return r.await(ctx)
@@ -70,7 +70,7 @@ func (r *roots) greet(ctx context.Context) error {
 	defer cancel()
 	r.setGreeting(true)
 	defer r.setGreeting(false)
-	_, err := r.s.request(bounded, spec.MethodPing, nil)
+	_, err := r.s.Request(bounded, spec.MethodPing, nil)
 	if err == nil && !r.isDue() {
 		err = backoff.Wait(bounded, crossTime)
 	}

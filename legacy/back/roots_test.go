@@ -106,8 +106,8 @@ func TestM2L23StaticRoots(t *testing.T) {
 }
 
 // spyCapabilities notes what a new session declares.
-func spyCapabilities(b *Back, caps *string) func(context.Context, mcp.Profile) (*session, error) {
-	return func(ctx context.Context, p mcp.Profile) (*session, error) {
+func spyCapabilities(b *Back, caps *string) func(context.Context, mcp.Profile) (pooled, error) {
+	return func(ctx context.Context, p mcp.Profile) (pooled, error) {
 		*caps = string(declaredTo(p.Capabilities, &b.opts))
 		return b.connect(ctx, p)
 	}

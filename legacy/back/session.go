@@ -2,15 +2,24 @@ package back
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
+
+// An uplink is the Link of a session, with what else the parts of the session need.
+type uplink struct {
+	*link.Link
+	opts *Options
+	log  *slog.Logger
+}
 
 // A session is one handshake with a server and what goes on under it.
 type session struct {
-	*wireSession
+	*uplink
 
 	// Set before the session is handed out, read-only after.
 	negotiated
@@ -30,20 +39,20 @@ func newSession(opts *Options, watch func() *watch, roots profileRoots, declares
 		watch: watch,
 		tasks: taskTable{byID: make(map[string]*taskRun)},
 	}
-	s.wireSession = newWireSession(opts, s)
-	s.roots = newRoots(s.wireSession, roots, declaresRoots)
-	s.inputs = &inputs{s: s.wireSession, server: &s.negotiated, roots: s.roots, tasks: &s.tasks, pending: make(map[wire.ID]*pendingInput)}
-	s.level = logLevel{s: s.wireSession, turn: make(chan struct{}, 1)}
+	s.uplink = &uplink{Link: link.New(opts.link(), s), opts: opts, log: opts.Logger}
+	s.roots = newRoots(s.uplink, roots, declaresRoots)
+	s.inputs = &inputs{s: s.uplink, server: &s.negotiated, roots: s.roots, tasks: &s.tasks, pending: make(map[wire.ID]*pendingInput)}
+	s.level = logLevel{s: s.uplink, turn: make(chan struct{}, 1)}
 	s.polls = newPoller(s)
 	return s
 }
 
-// close ends the session upstream. Calls still in flight and pending inputs fail. ctx bounds the
-// politeness, not the joining.
-func (s *session) close(ctx context.Context) {
-	s.lost(mcp.ErrShutdown)
+// Close ends the session upstream. Calls still in flight and pending inputs fail. ctx
+// bounds what the server is told, not the waiting.
+func (s *session) Close(ctx context.Context) {
+	s.End()
 	s.inputs.close(mcp.ErrShutdown)
-	s.wireSession.close(ctx)
+	s.Link.Close(ctx)
 }
 
 func uriParams(uri string) []byte {
@@ -57,9 +66,15 @@ func (s *session) offers() offers {
 		prompts:   s.caps.Prompts,
 		resources: s.caps.Resources,
 		subscribe: s.caps.Subscribe || s.synthesizes().has(fanout.ResourceUpdated),
-		channel:   s.link.open(),
+		channel:   s.Listening(),
 		polls:     s.synthesizes(),
 	}
 }
 
-var _ watched = (*session)(nil)
+// done implements watched.
+func (s *session) done() <-chan struct{} { return s.Done() }
+
+var (
+	_ link.Sink = (*session)(nil)
+	_ watched   = (*session)(nil)
+)

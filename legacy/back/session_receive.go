@@ -7,10 +7,11 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
 
-// receive implements sink.
-func (s *session) receive(ctx context.Context, m *wire.Message, on *wireCall) {
+// Receive implements [link.Sink].
+func (s *session) Receive(ctx context.Context, m *wire.Message, on *link.Call) {
 	from := hostOf(on)
 	if m.Kind() == wire.Request {
 		s.question(ctx, m, from)
@@ -19,11 +20,14 @@ func (s *session) receive(ctx context.Context, m *wire.Message, on *wireCall) {
 	}
 }
 
-// listening implements sink.
-func (s *session) listening(open bool) { s.watch().channel(open) }
-
-// missed implements sink.
-func (s *session) missed() { s.watch().gap() }
+// ListenChanged implements [link.Sink].
+func (s *session) ListenChanged(open, missed bool) {
+	w := s.watch()
+	w.channel(open)
+	if missed {
+		w.gap()
+	}
+}
 
 // question takes a request of the server.
 func (s *session) question(ctx context.Context, m *wire.Message, from *call) {
@@ -31,13 +35,13 @@ func (s *session) question(ctx context.Context, m *wire.Message, from *call) {
 	case spec.MethodRootsList, spec.MethodElicit, spec.MethodSample:
 		s.inputs.receive(ctx, m, from)
 	case spec.MethodPing:
-		s.sendLater(ctx, wire.AppendResult(nil, m.ID, []byte("{}"), nil))
+		s.SendLater(ctx, wire.AppendResult(nil, m.ID, []byte("{}"), nil))
 	default:
-		s.sendLater(ctx, wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeMethodNotFound, "method not found: %s", m.Method)))
+		s.SendLater(ctx, wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeMethodNotFound, "method not found: %s", m.Method)))
 	}
 }
 
-func (s *session) notification(ctx context.Context, m *wire.Message, on *wireCall, from *call) {
+func (s *session) notification(ctx context.Context, m *wire.Message, on *link.Call, from *call) {
 	switch m.Method {
 	case spec.NotifyProgress:
 		s.progress(ctx, m, from)
@@ -56,12 +60,12 @@ func (s *session) notification(ctx context.Context, m *wire.Message, on *wireCal
 		s.inputs.withdraw(m)
 	case spec.NotifyElicitationComplete:
 		if id, _ := wire.GetString(m.Params, "elicitationId"); !s.visits.complete(id) {
-			s.drop("unknown visit")
+			s.Drop("unknown visit")
 		}
 	case notifyTaskStatus:
 		s.taskStatus(m)
 	default:
-		s.drop("unknown notification")
+		s.Drop("unknown notification")
 	}
 }
 
@@ -71,14 +75,14 @@ func (s *session) progress(ctx context.Context, m *wire.Message, from *call) {
 	token, err := wire.ParseID(wire.Get(m.Params, spec.MetaProgressToken))
 	var c *call
 	if err == nil {
-		c = clientCall(s.calls.find(token))
+		c = clientCall(s.Calls.Find(token))
 	}
 	if c == nil || c.token() == nil {
-		s.drop("progress")
+		s.Drop("progress")
 		return
 	}
 	if !c.advance(wire.Get(m.Params, "progress")) {
-		s.useless.Add(1) // nothing was lost
+		s.Ignore() // nothing was lost
 		return
 	}
 	s.tell(ctx, c, from, m.Method, c.ownToken(m.Params))
@@ -87,14 +91,14 @@ func (s *session) progress(ctx context.Context, m *wire.Message, from *call) {
 // logMessage hands a log message to the request on whose stream it came, else
 // to the only one in flight; to neither unless it is a client's that asked for that
 // level.
-func (s *session) logMessage(ctx context.Context, m *wire.Message, on *wireCall, from *call) {
+func (s *session) logMessage(ctx context.Context, m *wire.Message, on *link.Call, from *call) {
 	c := from
 	if on == nil {
 		c = s.soleCall()
 	}
 	level, _ := wire.GetString(m.Params, "level")
 	if c == nil || !c.req.LogLevel.Allows(spec.LogLevel(level)) {
-		s.drop("log message")
+		s.Drop("log message")
 		return
 	}
 	s.tell(ctx, c, from, m.Method, m.Params)
@@ -109,7 +113,7 @@ func (s *session) soleCall() *call {
 	}
 	var sole *call
 	several := false
-	s.calls.each(func(c *wireCall) {
+	s.Calls.Each(func(c *link.Call) {
 		if host := clientCall(c); host != nil && host.hasLeft() {
 			several = several || sole != nil
 			sole = host
@@ -126,19 +130,19 @@ func (s *session) soleCall() *call {
 // other, nobody waits.
 func (s *session) tell(ctx context.Context, c, from *call, method string, params json.RawMessage) {
 	if !c.note(method, params) {
-		s.drop("slow caller")
+		s.Drop("slow caller")
 		return
 	}
 	if c == from {
 		c.drain()
 		return
 	}
-	if c.wake == nil {
+	if c.Wake == nil {
 		c.drainSoon()
 		return
 	}
 	select {
-	case c.wake <- struct{}{}:
+	case c.Wake <- struct{}{}:
 	default: // it knows
 	}
 }
@@ -150,7 +154,7 @@ func (s *session) changed(kind fanout.Kind, m *wire.Message) {
 	meta := wire.Get(m.Params, "_meta")
 	told := s.watch().changed(kind, uri, meta)
 	if !told {
-		s.useless.Add(1)
+		s.Ignore()
 	}
 	if !told && kind != fanout.ResourceUpdated {
 		// Nobody was promised to hear of it, but what is kept of the list is old.

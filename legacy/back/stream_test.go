@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/http1"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -310,7 +311,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 	p.on["tools/list"] = listOnce
 	var conns atomic.Int32
-	settings := forOrigin()
+	settings := transport.NewHTTP(time.Second)
 	settings.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conns.Add(1)
 		return (&net.Dialer{}).DialContext(ctx, network, addr)

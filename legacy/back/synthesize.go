@@ -98,7 +98,7 @@ func (s *session) digest(ctx context.Context, key pollKey) (sum [sha256.Size]byt
 	defer cancel()
 	h := sha256.New()
 	if key.kind == fanout.ResourceUpdated {
-		result, err := s.request(ctx, spec.MethodResourcesRead, uriParams(key.uri))
+		result, err := s.Request(ctx, spec.MethodResourcesRead, uriParams(key.uri))
 		if err != nil {
 			return sum, err
 		}
@@ -123,7 +123,7 @@ func (s *session) subscribe(ctx context.Context, uri string) error {
 	var refusal *wire.Error
 	polls := s.synthesizes().has(fanout.ResourceUpdated)
 	if s.caps.Subscribe {
-		_, err := s.request(ctx, spec.MethodSubscribe, uriParams(uri))
+		_, err := s.Request(ctx, spec.MethodSubscribe, uriParams(uri))
 		if err != nil && !(polls && errors.As(err, &refusal)) {
 			return err
 		}
@@ -144,7 +144,7 @@ func (s *session) unsubscribe(ctx context.Context, uri string) error {
 	if !s.caps.Subscribe {
 		return nil
 	}
-	_, err := s.request(ctx, spec.MethodUnsubscribe, uriParams(uri))
+	_, err := s.Request(ctx, spec.MethodUnsubscribe, uriParams(uri))
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -109,30 +110,30 @@ func (st taskState) over() bool {
 // any other.
 //
 // Spec: 2025-11-25, basic/utilities/tasks.
-func (s *session) runTask(ctx context.Context, req *mcp.Request, c *call) (answer, error) {
+func (s *session) runTask(ctx context.Context, req *mcp.Request, c *call) (upstream.Response, error) {
 	c.hosts = true
 	ctx, err := s.begin(ctx, c)
 	if err != nil {
-		return answer{}, err
+		return upstream.Response{}, err
 	}
-	defer c.cancel(nil)
+	defer c.Cancel(nil)
 	result, err := s.perform(ctx, req, c)
 	if err != nil && ctx.Err() != nil {
 		s.inputs.noteCancelled(c)
 	}
-	c.settle(answer{})
+	c.Settle(upstream.Response{})
 	c.end()
-	s.calls.remove(&c.wireCall)
+	s.Calls.Remove(&c.Call)
 	s.inputs.changed.fire()
 	var we *wire.Error
 	if errors.As(err, &we) {
-		return answer{err: we}, nil
+		return upstream.Response{Err: we}, nil
 	}
-	return answer{result: result}, err
+	return upstream.Response{Result: result}, err
 }
 
 // perform has the task made and waits for its result. The error is the server's
-// as a *wire.Error, a *failure, or ctx's cause.
+// as a *wire.Error, a *upstream.Failure, or ctx's cause.
 func (s *session) perform(ctx context.Context, req *mcp.Request, c *call) (json.RawMessage, error) {
 	if err := s.prepare(ctx, c); err != nil {
 		return nil, err
@@ -151,8 +152,8 @@ func (s *session) perform(ctx context.Context, req *mcp.Request, c *call) (json.
 	c.name()
 	c.freeLane()
 	result, err := r.await(ctx)
-	if f := asFailure(err); f != nil {
-		err = &failure{cause: f.cause, fate: mayHaveRun, lost: f.lost}
+	if f := upstream.AsFailure(err); f != nil {
+		err = &upstream.Failure{Cause: f.Cause, Fate: upstream.MayHaveRun, Lost: f.Lost}
 	}
 	if err != nil && !r.state.over() {
 		s.cancelTask(ctx, r.id)
@@ -176,7 +177,7 @@ func (s *session) taskStatus(m *wire.Message) {
 	id, _ := wire.GetString(m.Params, "taskId")
 	r := s.tasks.find(id)
 	if r == nil {
-		s.drop("task status")
+		s.Drop("task status")
 		return
 	}
 	select {
@@ -190,8 +191,8 @@ func (s *session) cancelTask(ctx context.Context, id string) {
 	if !mcp.Declares(wire.Get(s.caps.Raw, "tasks"), "cancel") {
 		return
 	}
-	s.later(ctx, func(ctx context.Context) {
-		if _, err := s.request(ctx, methodTaskCancel, taskParams(id)); err != nil {
+	s.Later(ctx, func(ctx context.Context) {
+		if _, err := s.Request(ctx, methodTaskCancel, taskParams(id)); err != nil {
 			s.log.Debug("cancelling task", "error", cause(err))
 		}
 	})
@@ -263,13 +264,13 @@ func (r *taskRun) fetch(ctx context.Context) chan taskResult {
 // fetched reports whether the answer to tasks/result is the call's. Before the
 // end of the task an error is not, though some servers give one.
 func (r *taskRun) fetched(ctx context.Context, got taskResult) (bool, error) {
-	f := asFailure(got.err)
+	f := upstream.AsFailure(got.err)
 	switch {
 	case got.err == nil:
 		return true, nil
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)
-	case f != nil && f.lost:
+	case f != nil && f.Lost:
 		return false, f
 	case r.state.over() && f == nil:
 		return false, got.err
@@ -291,13 +292,13 @@ func (r *taskRun) look(ctx context.Context) error {
 	}
 	text, err := r.s.requestFor(ctx, r.c, methodTaskGet, taskParams(r.id))
 	var we *wire.Error
-	f := asFailure(err)
+	f := upstream.AsFailure(err)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.As(err, &we):
 		return wire.Errorf(spec.CodeInternal, "server %q does not know how the task is that runs the tool: %s; it may have taken effect", r.s.opts.Name, we.Message)
-	case f != nil && f.lost:
+	case f != nil && f.Lost:
 		return err
 	case err != nil:
 		r.s.log.Debug("looking at task", "error", cause(err))
@@ -342,7 +343,7 @@ func (r *taskRun) cancelled() error {
 	if why == "" {
 		why = "it gave no reason"
 	}
-	return wire.Errorf(spec.CodeInternal, "server %q cancelled the task that ran the tool: %s", r.s.opts.Name, shorten(why))
+	return wire.Errorf(spec.CodeInternal, "server %q cancelled the task that ran the tool: %s", r.s.opts.Name, upstream.Shorten(why))
 }
 
 // withoutTask returns a result without the name of its task, which is nothing to

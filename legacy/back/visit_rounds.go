@@ -47,7 +47,7 @@ type heldSession struct {
 
 // session returns the last one that demanded visits if it is alive, else nil.
 func (v *visitRounds) session() *session {
-	if len(v.held) == 0 || !v.held[len(v.held)-1].alive() {
+	if len(v.held) == 0 || !v.held[len(v.held)-1].Alive() {
 		return nil
 	}
 	return v.held[len(v.held)-1].session
@@ -144,7 +144,7 @@ func (v *visitRounds) await(ctx context.Context, s *session, e *wire.Error) erro
 	select {
 	case <-v.done:
 		v.done = nil
-	case <-s.gone:
+	case <-s.Done():
 	case <-t.C:
 		if len(v.retries) == 0 {
 			return wire.Errorf(spec.CodeInternal, "server %q: %s; it still wants that %v after the user agreed to it: finish the visit, then make the call again",

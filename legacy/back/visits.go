@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -148,5 +149,5 @@ func failedText(result []byte) (string, bool) {
 		t, _ := wire.GetString(block, "text")
 		text.WriteString(t)
 	}
-	return shorten(text.String()), true
+	return upstream.Shorten(text.String()), true
 }

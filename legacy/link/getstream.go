@@ -1,16 +1,16 @@
-package back
+package link
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/sse"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 const (
@@ -31,7 +31,7 @@ const (
 //
 // Spec: 2025-11-25, basic/transports, Listening for Messages from the Server.
 type getStream struct {
-	l       *httpLink
+	h       *streamable
 	stop    context.CancelFunc
 	done    chan struct{} // closed when run has returned
 	settled chan struct{} // capacity 1: an attempt was answered
@@ -42,10 +42,10 @@ type getStream struct {
 
 // startStream starts to ask for the stream. It ends with close, or when the
 // server does not offer one.
-func startStream(ctx context.Context, l *httpLink) *getStream {
+func startStream(ctx context.Context, h *streamable) *getStream {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	g := &getStream{
-		l:       l,
+		h:       h,
 		stop:    stop,
 		done:    make(chan struct{}),
 		settled: make(chan struct{}, 1),
@@ -100,7 +100,7 @@ func (g *getStream) run(ctx context.Context) {
 			pause = max(next, streamRetries.Next(pause))
 		}
 		if err == nil && cut.missed() {
-			g.l.s.fail(fmt.Errorf("its stream could not be opened again for %v", maxMissed))
+			g.h.l.fail(fmt.Errorf("its stream could not be opened again for %v", maxMissed))
 			return
 		}
 	}
@@ -153,19 +153,19 @@ func (c streamCut) missed() bool {
 // is no point in another attempt.
 func (g *getStream) serve(ctx context.Context, before streamCut) (streamCut, error) {
 	begun := time.Now()
-	resp, err := g.l.e.bare(ctx, http.MethodGet, g.l.getAfter(before.lastID))
+	reply, err := g.h.e.http.Get(ctx, nil, resuming(g.h.names.Load().get, before.lastID))
 	if err != nil {
 		before = before.again(begun)
 		before.silent = true
-		g.l.s.log.Debug("opening the server's stream", "error", cause(err))
+		g.h.l.log.Debug("opening the server's stream", "error", transport.Cause(err))
 		return before, context.Cause(ctx)
 	}
-	if resp.StatusCode != http.StatusOK || mediaType(resp.Header) != "text/event-stream" {
-		discard(resp)
-		return g.refused(before, resp.StatusCode)
+	if reply.Status() != http.StatusOK || !reply.IsStream() {
+		reply.Discard()
+		return g.refused(before, reply.Status())
 	}
 	g.opened(before)
-	cut := g.read(ctx, resp, before)
+	cut := g.read(ctx, reply, before)
 	cut.opened, cut.asked, cut.since, cut.lasted = true, true, time.Now(), time.Since(begun)
 	g.closed()
 	return cut, context.Cause(ctx)
@@ -187,12 +187,12 @@ func (c streamCut) again(now time.Time) streamCut {
 //
 // Spec: 2025-11-25, basic/transports, Session Management.
 func (g *getStream) refused(before streamCut, code int) (streamCut, error) {
-	status := &statusError{code: code, note: "the server's stream"}
-	lost := before.asked && g.l.id() != ""
+	status := &upstream.StatusError{Code: code, Note: "the server's stream"}
+	lost := before.asked && g.h.id() != ""
 	before = before.again(time.Now())
 	switch {
 	case lost && code == http.StatusNotFound:
-		g.l.s.fail(status)
+		g.h.l.fail(status)
 		return before, status
 	case code >= 500, code == http.StatusConflict, code == http.StatusTooManyRequests:
 		return before, nil // the last one is not noticed gone, say
@@ -200,36 +200,33 @@ func (g *getStream) refused(before streamCut, code int) (streamCut, error) {
 		before.lastID = "" // it may be that it has forgotten
 		return before, nil
 	case lost:
-		g.l.s.fail(status)
+		g.h.l.fail(status)
 		return before, status
 	}
 	return before, fmt.Errorf("%w: %w", errNoStream, status)
 }
 
-// read hands every message of an open stream to the session until it ends.
-func (g *getStream) read(ctx context.Context, resp *http.Response, before streamCut) streamCut {
-	defer resp.Body.Close()
-	ration := g.l.s.ration()
-	rd := sse.NewReader(resp.Body, sse.ReaderOptions{MaxEventSize: g.l.s.opts.MaxMessage, Idle: ration})
+// read hands every message of an open stream to the Link until it ends.
+func (g *getStream) read(ctx context.Context, reply *upstream.Reply, before streamCut) streamCut {
+	reply.Busy = g.h.l.Calls.busy
 	cut := streamCut{retry: defaultRetry}
-	var err error
-	for err == nil {
-		if _, err = rd.Next(); err == nil {
-			cut.brought = true
-			g.l.s.receiveRationed(ctx, ration, rd.Take(), nil, nil)
+	m, err := reply.Next()
+	for ; err == nil; m, err = reply.Next() {
+		cut.brought = true
+		if !g.h.l.receive(ctx, m, nil, nil) {
+			reply.Useless()
 		}
 	}
-	cut.lastID = rd.LastEventID()
-	retry, told := rd.Retry()
+	cut.lastID = reply.EventID()
+	retry, told := reply.Retry()
 	if told {
 		cut.retry = retry
 	}
-	cut.trusted = told && cut.lastID != "" && err == io.EOF
-	var large *sse.TooLargeError
+	f := upstream.AsFailure(err)
+	cut.trusted = told && cut.lastID != "" && f != nil && f.Cause == upstream.ErrUnanswered
 	switch {
-	case errors.As(err, &large):
+	case f != nil && !f.Again: // it is too large
 		cut.lastID = "" // or it would come again
-		g.l.s.beyondLimit(large.Limit)
 	case cut.lastID == "":
 		cut.lastID = before.lastID
 	}
@@ -241,15 +238,12 @@ func (g *getStream) read(ctx context.Context, resp *http.Response, before stream
 func (g *getStream) opened(before streamCut) {
 	g.up.Store(true)
 	g.announce()
-	g.l.s.to.listening(true)
-	if before.opened && !before.trusted {
-		g.l.s.to.missed()
-	}
+	g.h.l.sink.ListenChanged(true, before.opened && !before.trusted)
 }
 
 func (g *getStream) closed() {
 	g.up.Store(false)
-	g.l.s.to.listening(false)
+	g.h.l.sink.ListenChanged(false, false)
 }
 
 // announce wakes who awaits the outcome of an attempt.
@@ -259,3 +253,5 @@ func (g *getStream) announce() {
 	default: // nobody takes them any more
 	}
 }
+
+var errNoStream = errors.New("the server does not offer a stream")

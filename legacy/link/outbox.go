@@ -1,4 +1,4 @@
-package back
+package link
 
 import (
 	"context"
@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// goodbyeTimeout bounds a message that nobody waits for, and the end of a
-	// session.
-	goodbyeTimeout = 5 * time.Second
-	// maxBackground bounds the messages being sent that nobody waits for.
-	maxBackground = 1024
+	// sendTimeout bounds a message that nobody waits for, and the end of a session.
+	sendTimeout = 5 * time.Second
+	// maxSends bounds the messages being sent that nobody waits for, responses to the
+	// server's requests among them.
+	maxSends = 1024
 )
 
-// An outbox owns the goroutines of a session that nobody waits for but its end.
+// An outbox owns the goroutines of a Link that nobody waits for but its end.
 type outbox struct {
 	// mu guards the fields below. It is a leaf.
 	mu     sync.Mutex
@@ -35,17 +35,17 @@ func (o *outbox) start(f func()) bool {
 	return true
 }
 
-// send runs f, which sends a message within goodbyeTimeout. It reports false where too many are
-// under way, and after close.
+// send runs f, which sends a message within sendTimeout. It reports false where too many
+// are being sent, and after close.
 func (o *outbox) send(ctx context.Context, f func(context.Context)) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.closed || o.sends >= maxBackground {
+	if o.closed || o.sends >= maxSends {
 		return false
 	}
 	o.sends++
 	o.running.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
 		defer cancel()
 		f(ctx)
 		o.mu.Lock()

@@ -1,0 +1,112 @@
+package back
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/legacy/link"
+	"github.com/mcpbridge/mcpbridge/legacy/relay"
+)
+
+// farewellTimeout bounds the end of a session, and a message that nobody waits for.
+const farewellTimeout = 5 * time.Second
+
+// A connector connects the Link of a session. ctx bounds the connecting, not the
+// connection.
+type connector func(ctx context.Context, l *link.Link) error
+
+// An opener opens a session over a Link that connect connects. ctx bounds it. It may be
+// called again after it has failed.
+type opener func(ctx context.Context, connect connector) error
+
+// dial has open make a session of a share, over whatever the server is reached by.
+func (b *Back) dial(ctx context.Context, share mcp.Share, open opener) error {
+	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeouts.Connect)
+	defer cancel()
+	switch {
+	case b.endpoint != nil:
+		return b.dialHTTP(ctx, open)
+	case b.opts.Launcher != nil:
+		return b.openCommand(ctx, share, open)
+	}
+	return open(ctx, b.dialConn)
+}
+
+// An unconnected says that a connection could not be opened, or a command not be
+// started.
+type unconnected struct{ err error }
+
+func (e *unconnected) Error() string { return "connecting to it: " + e.err.Error() }
+
+// Unwrap returns why.
+func (e *unconnected) Unwrap() error { return e.err }
+
+// dialConn opens a connection for l that outlives ctx's end, within the time ctx has.
+func (b *Back) dialConn(ctx context.Context, l *link.Link) error {
+	start := time.Now()
+	conn, err := b.opts.Dial(ctx)
+	if err != nil {
+		return &unconnected{err}
+	}
+	b.log.Debug("connected", "took", time.Since(start))
+	l.OverConn(ctx, conn)
+	return nil
+}
+
+// looksOlder reports whether a server refused initialize as one does that knows no
+// Streamable HTTP.
+//
+// Spec: 2025-11-25, basic/transports, Backwards Compatibility.
+func looksOlder(status int) bool {
+	switch status {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
+		return true
+	}
+	return false
+}
+
+// dialHTTP has open make a session with a server at a URL: over Streamable HTTP, and where
+// that is refused as by a server that is older, over HTTP+SSE. What it was found to
+// speak is tried first from then on.
+func (b *Back) dialHTTP(ctx context.Context, open opener) error {
+	overSSE := func(ctx context.Context, l *link.Link) error { return l.OverSSE(ctx, b.endpoint) }
+	if b.opts.Transport == TransportSSE {
+		return open(ctx, overSSE)
+	}
+	if b.older.Load() {
+		err := open(ctx, overSSE)
+		var status *upstream.StatusError
+		if err == nil || !errors.As(err, &status) || !looksOlder(status.Code) {
+			return err
+		}
+		b.foundOlder(false) // another took its place
+	}
+	var tried *link.Link
+	err := open(ctx, func(_ context.Context, l *link.Link) error {
+		tried = l
+		l.OverHTTP(b.endpoint)
+		return nil
+	})
+	var no *relay.Refusal // by a server that has read the request
+	if err == nil || b.opts.Transport == TransportHTTP || !looksOlder(tried.Refusal()) || errors.As(err, &no) {
+		return err
+	}
+	if older := open(ctx, overSSE); older != nil {
+		return fmt.Errorf("%w; it is no server of HTTP+SSE either: %v", err, older)
+	}
+	b.foundOlder(true)
+	b.log.Info("server speaks HTTP+SSE, the transport of 2024-11-05", "reason", err)
+	return nil
+}
+
+// foundOlder takes down whether the server speaks HTTP+SSE, whose stream never tells
+// whose a question is.
+func (b *Back) foundOlder(older bool) {
+	b.older.Store(older)
+	b.lanes.always.Store(older)
+}

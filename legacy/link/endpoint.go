@@ -1,0 +1,54 @@
+package link
+
+import (
+	"net/http"
+	"sync/atomic"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+)
+
+// An Endpoint is the URL of a server, which the Links of all its sessions share.
+type Endpoint struct {
+	http *upstream.HTTP
+	base http.Header // goes with every request
+
+	ids atomic.Int64 // of requests, over all sessions: some servers keep them in one table
+}
+
+// NewEndpoint returns the endpoint at o.URL, which was checked.
+func NewEndpoint(o *upstream.Options) *Endpoint {
+	return &Endpoint{
+		http: upstream.NewHTTP(o, upstream.Reading{Batches: true, Keep: true}),
+		base: o.BaseHeader(),
+	}
+}
+
+// Close closes idle connections.
+func (e *Endpoint) Close() { e.http.Close() }
+
+// headers returns what goes with the requests of a session: POSTs, and requests without a
+// body. Both are shared, and never changed.
+func (e *Endpoint) headers(session string, revision spec.Revision) (post, get http.Header) {
+	post = e.base.Clone()
+	if revision != "" {
+		post.Set(spec.HeaderProtocolVersion, string(revision))
+	}
+	if session != "" {
+		post.Set(spec.HeaderSession, session)
+	}
+	get = post.Clone()
+	get.Set("Accept", spec.TypeStream)
+	get.Del("Content-Type")
+	return post, get
+}
+
+// resuming returns the headers of a GET for what follows an event.
+func resuming(get http.Header, lastID string) http.Header {
+	if lastID == "" {
+		return get
+	}
+	get = get.Clone()
+	get.Set(spec.HeaderLastEventID, lastID)
+	return get
+}

@@ -1,0 +1,243 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/sse"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+)
+
+// An httpSSE is a session over HTTP+SSE, the transport of 2024-11-05: all that the
+// server says comes on one stream of events, whose end is the session's, and every
+// message to it is a POST. It has a goroutine that reads the stream, and one for each
+// POST of a request: some servers answer those only when they have run the request.
+//
+// Spec: 2024-11-05, basic/transports, HTTP with SSE.
+type httpSSE struct {
+	alwaysListening
+	to   *upstream.HTTP // where to post
+	post http.Header    // goes with each POST
+
+	stream   *upstream.Reply
+	rd       *sse.Reader             // of stream
+	throttle *transport.Throttle     // of read
+	stop     context.CancelCauseFunc // ends the stream
+	live     context.Context
+	done     chan struct{} // closed when read has returned
+}
+
+// OverSSE connects l by HTTP+SSE, which opens the stream of events. ctx bounds the
+// opening, which ends when the server has said where to post.
+func (l *Link) OverSSE(ctx context.Context, e *Endpoint) error {
+	v := &httpSSE{alwaysListening: alwaysListening{l}, done: make(chan struct{})}
+	v.live, v.stop = context.WithCancelCause(context.WithoutCancel(ctx))
+	late := context.AfterFunc(ctx, func() { v.stop(context.Cause(ctx)) })
+	err := v.ask(e)
+	if !late() && err == nil {
+		err = context.Cause(ctx)
+		v.stream.Close() // nothing was said on it
+	}
+	switch {
+	case err == nil:
+	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
+		v.stop(err)
+		return errors.New("its event stream did not say within timeouts.connect where to post")
+	default:
+		v.stop(err)
+		return fmt.Errorf("opening its event stream: %w", transport.Cause(err))
+	}
+	l.carrier, l.Calls.ids = v, &e.ids
+	go v.read(context.WithoutCancel(ctx)) // ends with the stream, which close ends
+	return nil
+}
+
+// ask asks for the stream and reads its first event.
+func (v *httpSSE) ask(e *Endpoint) error {
+	post, get := e.headers("", "")
+	reply, err := e.http.Get(v.live, nil, get)
+	if err != nil {
+		return err
+	}
+	v.post, v.stream = post, reply
+	if reply.Status() == http.StatusOK && reply.IsStream() {
+		v.throttle = v.l.throttle()
+		v.rd = sse.NewReader(reply.Body(), sse.ReaderOptions{MaxEventSize: v.l.opts.MaxMessage, Idle: v.throttle})
+		v.to, err = v.endpoint(e.http)
+	} else {
+		v.stop(nil) // it may be a stream of something else
+		err = noStream(reply)
+	}
+	if err != nil {
+		reply.Close() // nothing came of it
+	}
+	return err
+}
+
+// noStream says why a reply is no stream of events.
+func noStream(reply *upstream.Reply) error {
+	if reply.Status() == http.StatusOK {
+		kind, _, _ := mime.ParseMediaType(reply.Header().Get("Content-Type")) // empty if it is none
+		return &transport.KindError{Kind: kind}
+	}
+	status, _ := reply.Rejection()
+	status.Note = "" // about a message that was not sent
+	return status
+}
+
+// endpoint waits for the event that says where to post.
+func (v *httpSSE) endpoint(at *upstream.HTTP) (*upstream.HTTP, error) {
+	for {
+		ev, err := v.rd.Next()
+		switch {
+		case err != nil && v.live.Err() != nil:
+			return nil, context.Cause(v.live)
+		case err != nil:
+			return nil, fmt.Errorf("waiting for its endpoint event: %w", streamEnded(err))
+		case ev.Type == spec.EventEndpoint:
+			return posting(at, string(ev.Data))
+		}
+	}
+}
+
+// posting returns the way to where a reference in an endpoint event leads: to another
+// path of the same origin, since credentials and what clients say go there.
+func posting(at *upstream.HTTP, ref string) (*upstream.HTTP, error) {
+	u, err := at.URL().Parse(strings.TrimSpace(ref))
+	switch {
+	case err != nil:
+		return nil, errors.New("its endpoint event holds no URL") // which may hold a secret
+	case originOf(u) != originOf(at.URL()):
+		return nil, fmt.Errorf("its endpoint event names another origin, %s, to which nothing is sent; configure the URL by which the server knows itself", originOf(u))
+	}
+	u.User, u.Fragment, u.RawFragment = nil, "", ""
+	return at.At(u), nil
+}
+
+// originOf returns scheme, host and port, written in one way.
+//
+// Spec: RFC 6454, 4.
+func originOf(u *url.URL) string {
+	scheme, port := strings.ToLower(u.Scheme), u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[scheme]
+	}
+	return scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
+}
+
+// read hands every message to the session until the stream ends.
+func (v *httpSSE) read(ctx context.Context) {
+	defer close(v.done)
+	for {
+		ev, err := v.rd.Next()
+		if err != nil {
+			var large *sse.TooLargeError
+			if errors.As(err, &large) {
+				v.l.beyondLimit(large.Limit)
+			}
+			v.l.lose(streamEnded(err))
+			return
+		}
+		if size := len(ev.Data); ev.Type != "message" || !v.l.receiveText(ctx, v.rd.Take(), nil) {
+			v.throttle.Message(size)
+		}
+	}
+}
+
+// streamEnded names the end of a stream of events for people.
+func streamEnded(err error) error {
+	var large *sse.TooLargeError
+	switch {
+	case err == io.EOF:
+		return errors.New("its event stream ended")
+	case errors.As(err, &large):
+		return fmt.Errorf("it sent a message of more than %d bytes, which its event stream can't be read past; %s if that is normal for it", large.Limit, limits.UpstreamMessage.Raise())
+	}
+	return fmt.Errorf("its event stream broke: %w", transport.Cause(err))
+}
+
+// do implements carrier. While the POST is under way the answer may already come
+// on the stream, or questions without whose answers it does not end.
+func (v *httpSSE) do(ctx context.Context, c *Call, frame []byte) error {
+	if err := context.Cause(ctx); err != nil {
+		return &upstream.Failure{Cause: err, Fate: upstream.NotSent}
+	}
+	posting, stop := context.WithCancelCause(v.live)
+	posted := make(chan error, 1)
+	defer func() { v.letGo(posted, stop) }()
+	if !v.l.Start(func() { posted <- v.request(posting, c, frame) }) { // ends with letGo
+		return &upstream.Failure{Cause: mcp.ErrShutdown, Fate: upstream.NotSent, Lost: true}
+	}
+	for {
+		select {
+		case err := <-posted:
+			if err != nil {
+				return err
+			}
+			posted = nil
+			c.wasTaken()
+		case <-c.Wake:
+			c.Owner.Deliver()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// letGo gives a POST that nobody waits for any more the time to end by itself: cut
+// off, it would cost its connection. posted is nil if it has ended.
+func (v *httpSSE) letGo(posted <-chan error, stop context.CancelCauseFunc) {
+	if posted == nil || len(posted) > 0 || !v.l.Alive() {
+		stop(nil)
+		return
+	}
+	time.AfterFunc(sendTimeout, func() { stop(nil) })
+}
+
+// request posts the request c.
+func (v *httpSSE) request(ctx context.Context, c *Call, frame []byte) error {
+	reply, err := v.to.Post(ctx, nil, v.post, frame)
+	if err != nil {
+		return err
+	}
+	if reply.IsError() {
+		err = v.l.rejected(ctx, c, reply, true)
+		if err == nil {
+			c.Cancel(errAnswered)
+		}
+		return err
+	}
+	reply.Discard()
+	return nil
+}
+
+// send implements carrier.
+func (v *httpSSE) send(ctx context.Context, frame []byte) error {
+	return sendTo(ctx, v.to, v.post, frame)
+}
+
+// endedBy implements carrier: the URL for messages is the session's own.
+func (v *httpSSE) endedBy(err error) bool { return isNotFound(err) }
+
+// explain implements carrier.
+func (v *httpSSE) explain(err error) error { return err }
+
+// close implements carrier. A server learns of the session's end by the stream's.
+func (v *httpSSE) close(context.Context) {
+	v.stop(mcp.ErrShutdown)
+	v.stream.Close() // it is read no further
+	<-v.done
+}
+
+var _ carrier = (*httpSSE)(nil)

@@ -1,0 +1,118 @@
+package link
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// Request sends a request that is nobody's but the session's. The result is the caller's.
+func (l *Link) Request(ctx context.Context, method string, params []byte) (json.RawMessage, error) {
+	return l.RoundTrip(ctx, &Call{Call: upstream.Call{Method: method}}, params)
+}
+
+// RoundTrip sends the request c and returns the result, which is the caller's. The error
+// is the server's as a [*wire.Error], an [*upstream.Failure], or ctx's cause.
+func (l *Link) RoundTrip(ctx context.Context, c *Call, params []byte) (json.RawMessage, error) {
+	ctx = c.Begin(ctx)
+	if err := l.Calls.Add(c); err != nil {
+		c.Cancel(nil)
+		return nil, err
+	}
+	r, err := l.Exchange(ctx, c, wire.AppendRequest(nil, wire.NumberID(c.ID), c.Method, params, nil))
+	if err != nil {
+		return nil, err
+	}
+	if r.Err != nil {
+		return nil, r.TakeError()
+	}
+	defer r.Free()
+	return bytes.Clone(r.Result), nil
+}
+
+// Exchange sends the request c and waits for its response. Whoever gets one frees it.
+func (l *Link) Exchange(ctx context.Context, c *Call, frame []byte) (upstream.Response, error) {
+	err := l.Do(ctx, c, frame)
+	if r, ok := c.Settled(); ok {
+		return l.Finish(c, r), nil
+	}
+	return upstream.Response{}, l.Abandon(ctx, c, err)
+}
+
+// Notify sends a notification and waits until it was sent.
+func (l *Link) Notify(ctx context.Context, method string, params []byte) error {
+	return l.Send(ctx, wire.AppendNotification(nil, method, params, nil))
+}
+
+// Finish ends a call that got a response. The response returned has to be freed.
+func (l *Link) Finish(c *Call, r upstream.Response) upstream.Response {
+	l.Calls.Remove(c)
+	release := r.Release
+	r.Release = func() {
+		if release != nil {
+			release()
+		}
+		c.closeIntake()
+		c.Cancel(nil) // not earlier: a stream may have to be read to its end
+	}
+	return r
+}
+
+// Abandon gives up on c, tells the server if the request may be running there, and returns
+// why there is no response. err is Do's, and ctx the call's.
+//
+// Spec: 2025-11-25, basic/utilities/cancellation.
+func (l *Link) Abandon(ctx context.Context, c *Call, err error) error {
+	mayRun := MayBeRunning(ctx, err)
+	cause := context.Cause(ctx)
+	c.closeIntake()
+	l.Calls.Remove(c)
+	c.Cancel(nil)
+	if f := upstream.AsFailure(cause); f != nil {
+		return f // the session has ended
+	}
+	if f := upstream.AsFailure(err); f != nil && f.Lost || cause == nil {
+		return err
+	}
+	if c.Method != spec.MethodInitialize && mayRun {
+		l.SendCancelled(ctx, c, cause)
+	}
+	return cause
+}
+
+// MayBeRunning reports whether the server may be at work on a request that nobody waits
+// for any more: ctx, the request's, has ended, and err does not say otherwise.
+func MayBeRunning(ctx context.Context, err error) bool {
+	cause, f := context.Cause(ctx), upstream.AsFailure(err)
+	return cause != nil && upstream.AsFailure(cause) == nil && (f == nil || !f.Lost && f.Fate == upstream.MayHaveRun)
+}
+
+// SendCancelled tells the server that nobody waits for c any more, and why.
+func (l *Link) SendCancelled(ctx context.Context, c *Call, cause error) {
+	reason := "the client cancelled the request"
+	if cause == upstream.ErrTooLong || cause == context.DeadlineExceeded {
+		reason = "time-out"
+	}
+	l.SendLater(ctx, wire.AppendNotification(nil, spec.NotifyCancelled, wire.AppendEdited(nil, nil,
+		wire.Edit{Name: "requestId", Value: wire.NumberID(c.ID).Append(nil)},
+		wire.Edit{Name: "reason", Value: wire.Quote(reason)}), nil))
+}
+
+// closeIntake gives the memory of the response back.
+func (c *Call) closeIntake() {
+	if c.In != nil {
+		c.In.Close()
+	}
+}
+
+// take takes memory for a response of n bytes that was read already.
+func (c *Call) take(n int) error {
+	if c.In == nil {
+		return nil
+	}
+	return c.In.Take(n)
+}

@@ -1,0 +1,223 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+const (
+	// acceptedTimeout bounds the wait for a response on the GET stream after a
+	// request was merely accepted.
+	acceptedTimeout = 5 * time.Second
+	// pingTimeout bounds the wait for a sign of life.
+	pingTimeout = 2 * time.Second
+)
+
+// A streamable is a session over Streamable HTTP. The goroutine of a call posts the
+// request and reads its reply; only the GET stream has a goroutine of its own.
+//
+// Spec: 2025-11-25, basic/transports, Streamable HTTP.
+type streamable struct {
+	l *Link
+	e *Endpoint
+
+	// names is replaced twice: when initialize is answered, and when the revision
+	// is settled.
+	names atomic.Pointer[names]
+
+	stream atomic.Pointer[getStream] // nil before listen
+}
+
+// names are the session's id and the headers that carry it. They are shared by
+// all requests and never changed.
+type names struct {
+	id        string // Mcp-Session-Id; empty if the server gave none
+	post, get http.Header
+}
+
+// OverHTTP connects l by Streamable HTTP. Nothing is sent yet.
+func (l *Link) OverHTTP(e *Endpoint) {
+	h := &streamable{l: l, e: e}
+	h.adopt("", "")
+	l.carrier, l.attributes, l.Calls.ids = h, true, &e.ids
+}
+
+// Refusal returns the HTTP status with which the server refused initialize, 0 if it did
+// not or does not speak Streamable HTTP.
+func (l *Link) Refusal() int { return l.refusal }
+
+// adopt makes requests carry a session id and a revision.
+func (h *streamable) adopt(id string, revision spec.Revision) {
+	n := &names{id: id}
+	n.post, n.get = h.e.headers(id, revision)
+	h.names.Store(n)
+}
+
+// id returns the Mcp-Session-Id, empty if there is none.
+func (h *streamable) id() string { return h.names.Load().id }
+
+// do implements carrier.
+func (h *streamable) do(ctx context.Context, c *Call, frame []byte) error {
+	reply, err := h.e.http.Post(ctx, &c.Call, h.names.Load().post, frame)
+	if err != nil {
+		return err
+	}
+	c.wasTaken()
+	if c.Opens {
+		h.adopt(reply.Header().Get(spec.HeaderSession), "")
+		if reply.Status() > 299 {
+			h.l.refusal = reply.Status()
+		}
+	}
+	if reply.IsError() {
+		return h.l.rejected(ctx, c, reply, h.id() != "")
+	}
+	at, err := h.read(ctx, c, reply)
+	switch f := upstream.AsFailure(err); {
+	case f != nil && f.Cause == upstream.ErrAccepted:
+		return h.accepted(ctx, f)
+	case at != nil:
+		return h.resume(ctx, c, at)
+	}
+	return err
+}
+
+// accepted waits a little for the response to a request that was accepted like a
+// notification: it may come on the GET stream.
+func (h *streamable) accepted(ctx context.Context, f *upstream.Failure) error {
+	if h.listening() {
+		if err := backoff.Wait(ctx, acceptedTimeout); err != nil {
+			return err
+		}
+	}
+	return f
+}
+
+// rejected reads an HTTP error: a JSON-RPC error that answers the request, or
+// the news that the session is lost, or a failure. named says that the request named
+// a session that the server may have lost.
+//
+// Spec: 2025-11-25, basic/transports, Session Management. Many servers say 400
+// where it says 404; but some say either of a method or a name that they don't
+// know, too, so without the error of a lost session neither ends a session that
+// still answers: one client's call would end everybody's.
+func (l *Link) rejected(ctx context.Context, c *Call, reply *upstream.Reply, named bool) error {
+	status, m := reply.Rejection()
+	status.Slash = status.Slash && l.attributes // HTTP+SSE posts to a URL of the session's own
+	isError := m != nil
+	sessionError := status.Code == http.StatusNotFound && isError && m.Error.Code == spec.CodeSessionNotFound
+	if isError && c.Is(m.ID) && !sessionError {
+		c.Settle(upstream.ResponseOf(m, nil))
+		return nil
+	}
+	if isError && spec.ModernError(m.Error.Code) {
+		l.opts.Doubt("it answered " + c.Method + " with " + status.Error())
+	}
+	mayBeLost := named && (status.Code == http.StatusNotFound || status.Code == http.StatusBadRequest)
+	if mayBeLost && (sessionError || l.isLost(ctx, c.Method)) {
+		l.fail(status)
+		return &upstream.Failure{Cause: status, Fate: upstream.Refused, Lost: true}
+	}
+	if isError && c.Passes && status.Advice() == "" {
+		c.Settle(upstream.ResponseOf(m, nil)) // it says more than the status, if without an id
+		return nil
+	}
+	return status.Failure()
+}
+
+// isLost reports whether the session gives no sign of life after what became of a
+// request of method. Of ping itself nothing else can be asked. If ctx, the
+// request's, ends first it is not known, and so the session stays.
+func (l *Link) isLost(ctx context.Context, method string) bool {
+	if method == spec.MethodPing || method == spec.MethodInitialize {
+		return true
+	}
+	timed, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	_, err := l.Request(timed, spec.MethodPing, nil)
+	var unknown *wire.Error
+	alive := err == nil || errors.As(err, &unknown) && unknown.Code == spec.CodeMethodNotFound
+	return !l.Alive() || !alive && ctx.Err() == nil
+}
+
+// send implements carrier.
+func (h *streamable) send(ctx context.Context, frame []byte) error {
+	return sendTo(ctx, h.e.http, h.names.Load().post, frame)
+}
+
+// sendTo posts a message that has no response. The error is not a failure: nobody sends
+// such a message again.
+func sendTo(ctx context.Context, to *upstream.HTTP, header http.Header, frame []byte) error {
+	err := to.Send(ctx, header, frame)
+	if f := upstream.AsFailure(err); f != nil {
+		return f.Cause
+	}
+	return err
+}
+
+// endedBy implements carrier: 404 is about the session that messages name.
+func (h *streamable) endedBy(err error) bool { return h.id() != "" && isNotFound(err) }
+
+// isNotFound reports whether a POST was answered with 404.
+func isNotFound(err error) bool {
+	var status *upstream.StatusError
+	return errors.As(err, &status) && status.Code == http.StatusNotFound
+}
+
+// useRevision implements carrier.
+func (h *streamable) useRevision(r spec.Revision) { h.adopt(h.id(), r) }
+
+// explain implements carrier.
+func (h *streamable) explain(err error) error { return err }
+
+// listen implements carrier: it asks for the GET stream.
+func (h *streamable) listen(ctx context.Context) {
+	g := startStream(ctx, h)
+	h.stream.Store(g)
+	if !h.l.Alive() {
+		g.close() // close may have looked before
+	}
+	g.await(ctx)
+}
+
+// initialized implements carrier: a GET stream that was refused is asked for once
+// more.
+func (h *streamable) initialized(ctx context.Context) {
+	h.stream.Load().retryRefused(ctx)
+}
+
+// listening implements carrier.
+func (h *streamable) listening() bool {
+	g := h.stream.Load()
+	return g != nil && g.isOpen()
+}
+
+// close implements carrier.
+//
+// Spec: 2025-11-25, basic/transports, Session Management.
+func (h *streamable) close(ctx context.Context) {
+	if g := h.stream.Load(); g != nil {
+		g.close()
+	}
+	var lost *upstream.StatusError
+	if h.id() == "" || errors.As(h.l.Err(), &lost) {
+		return // nothing there to end
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
+	defer cancel()
+	// A server that does not know DELETE answers 405, which is no fault.
+	if err := h.e.http.Delete(ctx, h.names.Load().get); err != nil {
+		h.l.log.Debug("ending session upstream", "error", transport.Cause(err))
+	}
+}
+
+var _ carrier = (*streamable)(nil)

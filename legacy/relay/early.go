@@ -1,0 +1,110 @@
+package relay
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/link"
+)
+
+// Bounds of what a server sends before its response to initialize. One message is kept,
+// whatever its size.
+const (
+	maxEarly      = 1000
+	maxEarlyBytes = 1 << 20
+)
+
+// passTimeout bounds the passing on of what came early; a client that reads nothing ends
+// earlier.
+const passTimeout = 5 * time.Second
+
+// early is what the server has sent before its response to initialize. Its client gets it
+// after that response.
+type early struct {
+	opening atomic.Pointer[link.Call] // initialize; nil before it is sent
+
+	mu       sync.Mutex // guards the fields below; a leaf
+	messages []earlyMessage
+	bytes    int  // of all in messages
+	told     bool // the log has heard of their limit
+}
+
+type earlyMessage struct {
+	m    wire.Message
+	from *link.Call
+}
+
+func (e *early) opens(c *link.Call) { e.opening.Store(c) }
+
+// isOver reports whether the server has answered initialize.
+func (e *early) isOver() bool {
+	c := e.opening.Load()
+	return c != nil && c.IsSettled()
+}
+
+// add keeps a message. It reports whether there was room, and if not whether this is the
+// first.
+func (e *early) add(m *wire.Message, from *link.Call) (fits, first bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	size := len(m.Text)
+	fits = len(e.messages) == 0 || len(e.messages) < maxEarly && e.bytes+size <= maxEarlyBytes
+	if fits {
+		e.messages = append(e.messages, earlyMessage{*m, from})
+		e.bytes += size
+		return true, false
+	}
+	first, e.told = !e.told, true
+	return false, first
+}
+
+func (e *early) take() []earlyMessage {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := e.messages
+	e.messages = nil
+	return all
+}
+
+// holdBack keeps what the server sent before its response to initialize, and reports
+// whether that is still to come. It must not wait for the response, which comes by the
+// same reader. A ping is answered here: some servers go on only then.
+func (s *Session) holdBack(ctx context.Context, m *wire.Message, from *link.Call) bool {
+	if s.early.isOver() {
+		return false
+	}
+	if m.Kind() == wire.Request && m.Method == spec.MethodPing {
+		s.link.SendLater(ctx, wire.AppendResult(nil, m.ID, []byte("{}"), nil))
+		return true
+	}
+	if fits, first := s.early.add(m, from); !fits {
+		s.refuseEarly(ctx, m, first)
+	}
+	return true
+}
+
+// refuseEarly drops what there is no room for. first says that it is the first.
+func (s *Session) refuseEarly(ctx context.Context, m *wire.Message, first bool) {
+	s.link.Drop("before initialize")
+	if first {
+		s.opts.Logger.Warn("messages of server dropped: it sent too many before it answered initialize", "limit", maxEarly, "bytes", maxEarlyBytes)
+	}
+	if m.Kind() == wire.Request {
+		s.link.SendLater(ctx, wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeInternal,
+			"%d messages or %d bytes came before the answer to initialize, the limit; answer it first", maxEarly, maxEarlyBytes)))
+	}
+}
+
+// passEarly hands on what was held back, in order.
+func (s *Session) passEarly() {
+	ctx, cancel := context.WithTimeout(context.Background(), passTimeout)
+	defer cancel()
+	all := s.early.take()
+	for i := range all {
+		s.pass(ctx, &all[i].m, all[i].from)
+	}
+}

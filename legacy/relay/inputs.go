@@ -1,0 +1,85 @@
+package relay
+
+import (
+	"sync"
+
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// maxInputs bounds the open requests of one server to one client.
+const maxInputs = 1000
+
+// inputs are the open requests of the server. The client knows each under an id of the
+// Session's.
+type inputs struct {
+	mu     sync.Mutex          // guards the fields below; a leaf
+	server map[wire.ID]wire.ID // the server's ids, by those the client has
+	client map[wire.ID]wire.ID // the other way round
+	last   int64               // id that the client was given
+	oldest int64               // ids in server are greater
+}
+
+// add takes in the request with an id of the server, and returns the id for the client. At
+// the limit the request that has been open longest is given up, and the server's id of it
+// is returned. Some never get a response, such as pings to a client that opens no stream
+// for them.
+func (t *inputs) add(theirs wire.ID) (id, oldest wire.ID, full bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	oldest, full = t.giveUpLocked()
+	t.last++
+	id = wire.NumberID(t.last)
+	t.server[id], t.client[theirs] = theirs, id
+	return id, oldest, full
+}
+
+func (t *inputs) giveUpLocked() (theirs wire.ID, full bool) {
+	for full = len(t.server) >= maxInputs; full; {
+		t.oldest++
+		if theirs, ok := t.takeLocked(wire.NumberID(t.oldest)); ok {
+			return theirs, true
+		}
+	}
+	return wire.ID{}, false
+}
+
+// take removes the request that the client has under an id, and returns the server's id.
+func (t *inputs) take(id wire.ID) (theirs wire.ID, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.takeLocked(id)
+}
+
+func (t *inputs) takeLocked(id wire.ID) (theirs wire.ID, ok bool) {
+	theirs, ok = t.server[id]
+	delete(t.server, id)
+	if t.client[theirs] == id {
+		delete(t.client, theirs)
+	}
+	return theirs, ok
+}
+
+// putBack opens a request again whose response did not reach the server.
+func (t *inputs) putBack(id, theirs wire.ID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.client[theirs].IsZero() {
+		return // the server has sent another under its id
+	}
+	t.server[id], t.client[theirs] = theirs, id
+	if n, ok := id.Int(); ok {
+		t.oldest = min(t.oldest, n-1)
+	}
+}
+
+// withdraw removes the request with an id of the server, and returns the id that the
+// client has.
+func (t *inputs) withdraw(theirs wire.ID) (id wire.ID, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if id, ok = t.client[theirs]; ok {
+		delete(t.client, theirs)
+		delete(t.server, id)
+	}
+	return id, ok
+}

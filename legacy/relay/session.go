@@ -1,0 +1,220 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/link"
+)
+
+// lastResponse is how long a call that its client has cancelled still gets its response:
+// some servers send one, and whoever would have got that directly gets it.
+const lastResponse = 2 * time.Second
+
+// Options say how the sessions of one server are passed on.
+type Options struct {
+	*link.Options
+	// Roots are the roots that the server is told of instead of each client's own, an
+	// array as in the result of roots/list. Nil means the client's own.
+	Roots json.RawMessage
+	// HideExtensions are names of extensions and experimental capabilities that cross in
+	// neither direction.
+	HideExtensions []string
+	// Explain turns what prevented a response to a request of method into what its client
+	// is told.
+	Explain func(method string, err error) error
+}
+
+// A Session is the upstream session of one legacy client. It implements [mcp.Link].
+type Session struct {
+	opts   *Options
+	link   *link.Link
+	to     mcp.Hearer // what belongs to no call goes there
+	answer []byte     // to initialize, for the client; set by Open
+	memory mcp.Memory // of responses
+	share  mcp.Share
+
+	start   sync.Once
+	started chan struct{} // closed by Start
+	leave   func()        // see Start; set by OnClose
+
+	beforeInitialized sync.Once
+	listens           chan struct{} // closed when beforeInitialized was done
+	afterInitialized  sync.Once
+
+	calls  calls
+	inputs inputs
+	early  early
+}
+
+// New returns a Session of the client that req is of. to hears what belongs to no call.
+// Its Link is to be connected before Open.
+func New(o *Options, req *mcp.Request, to mcp.Hearer) *Session {
+	s := &Session{
+		opts: o, to: to, memory: req.Memory, share: req.Share,
+		started: make(chan struct{}), listens: make(chan struct{}),
+		calls:  calls{byID: make(map[wire.ID]*call), byToken: make(map[wire.ID]*call)},
+		inputs: inputs{server: make(map[wire.ID]wire.ID), client: make(map[wire.ID]wire.ID)},
+	}
+	s.link = link.New(o.Options, s)
+	return s
+}
+
+// Link returns the Link under the session.
+func (s *Session) Link() *link.Link { return s.link }
+
+// OnClose has leave called by Close, which ends the session upstream no more by itself
+// than that does.
+func (s *Session) OnClose(leave func()) { s.leave = leave }
+
+// Start implements [mcp.Link].
+func (s *Session) Start() {
+	s.start.Do(func() {
+		s.passEarly() // before what waits for started
+		close(s.started)
+	})
+}
+
+// Done implements [mcp.Link].
+func (s *Session) Done() <-chan struct{} { return s.link.Done() }
+
+// Close implements [mcp.Link].
+func (s *Session) Close() {
+	s.start.Do(func() { close(s.started) })
+	s.cancelAll()
+	s.leave()
+}
+
+// cancelAll cancels what is in flight: not every server takes the end of a session
+// for that.
+func (s *Session) cancelAll() {
+	s.calls.mu.Lock()
+	all := slices.Collect(maps.Values(s.calls.byID))
+	s.calls.mu.Unlock()
+	for _, c := range all {
+		if s.link.Alive() {
+			s.link.SendCancelled(context.Background(), &c.Call, errClientEnded) // the session ends next, and waits
+		}
+		c.Cancel(errClientEnded)
+	}
+}
+
+// Send implements [mcp.Link].
+func (s *Session) Send(ctx context.Context, m *wire.Message) error {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeouts.Connect)
+	defer cancel()
+	switch {
+	case m.Kind() == wire.Response && !m.ID.IsZero():
+		return s.sendResponse(ctx, m)
+	case m.Method == spec.NotifyInitialized:
+		return s.sendInitialized(ctx, m.Text)
+	case m.Method == spec.NotifyCancelled:
+		return s.sendCancelled(ctx, m)
+	case m.Method == spec.NotifyRootsListChanged && s.opts.Roots != nil:
+		return nil // they don't change
+	}
+	return s.send(ctx, m.Text)
+}
+
+// Await implements [mcp.Link]. Over HTTP nothing overtakes
+// notifications/initialized, which is sent once there is a way for what the server says.
+func (s *Session) Await(m *wire.Message, sent <-chan struct{}) {
+	if s.link.Ordered() {
+		<-sent
+		return
+	}
+	if m.Method == spec.NotifyInitialized {
+		select {
+		case <-s.listens:
+		case <-sent:
+		}
+	}
+	late := time.NewTimer(takeTimeout)
+	defer late.Stop()
+	select {
+	case <-sent:
+	case <-late.C:
+	}
+}
+
+// sendInitialized opens the way for what the server sends unasked before it tells the
+// server that it may.
+func (s *Session) sendInitialized(ctx context.Context, text []byte) error {
+	s.beforeInitialized.Do(func() {
+		defer close(s.listens)
+		s.link.Listen(ctx)
+	})
+	err := s.send(ctx, text)
+	s.afterInitialized.Do(func() { s.link.Initialized(ctx) })
+	return err
+}
+
+// sendResponse passes on the client's response to a request of the server.
+func (s *Session) sendResponse(ctx context.Context, m *wire.Message) error {
+	id, ok := s.inputs.take(m.ID)
+	if !ok {
+		s.link.Drop("late answer of client")
+		return nil
+	}
+	err := s.send(ctx, withID(m.Text, id))
+	if err != nil {
+		s.inputs.putBack(m.ID, id) // its client may try again
+	}
+	return err
+}
+
+// sendCancelled passes a cancellation on, and ends the call that it names.
+//
+// Spec: 2025-11-25, basic/utilities/cancellation.
+func (s *Session) sendCancelled(ctx context.Context, m *wire.Message) error {
+	id, err := wire.ParseID(wire.Get(m.Params, "requestId"))
+	c := s.calls.find(id)
+	if err != nil || c == nil {
+		s.link.Drop("late cancellation of client")
+		return nil
+	}
+	c.cancelled.Store(true) // it may end before the server has answered
+	if !s.link.Ordered() {
+		c.awaitTaken(ctx) // or it may overtake its call, which then runs on
+	}
+	err = s.send(ctx, withRequestID(m, wire.NumberID(c.ID)))
+	time.AfterFunc(lastResponse, func() { c.Cancel(mcp.ErrCancelled) })
+	return err
+}
+
+// send sends what has no response.
+func (s *Session) send(ctx context.Context, text []byte) error {
+	err := s.link.Send(ctx, text)
+	if err == nil {
+		return nil
+	}
+	s.link.EndIfLost(err)
+	if !s.link.Alive() {
+		return mcp.LinkEnded(transport.Reason{Err: err})
+	}
+	return mcp.Inside(spec.CodeInternal, "server %q did not take the message: %v; send it again if that is safe", s.opts.Name, transport.Reason{Err: err})
+}
+
+// withID returns a copy of a message with another id.
+func withID(text []byte, id wire.ID) []byte {
+	return wire.AppendEdited(make([]byte, 0, len(text)+16), text, wire.Edit{Name: "id", Value: id.Append(nil)})
+}
+
+// withRequestID returns a copy of a cancellation of another request.
+func withRequestID(m *wire.Message, id wire.ID) []byte {
+	params := wire.AppendEdited(nil, m.Params, wire.Edit{Name: "requestId", Value: id.Append(nil)})
+	return wire.AppendEdited(nil, m.Text, wire.Edit{Name: "params", Value: params})
+}
+
+var (
+	_ link.Sink = (*Session)(nil)
+	_ mcp.Link  = (*Session)(nil)
+)

@@ -26,7 +26,8 @@ type asker struct {
 
 	mu      sync.Mutex
 	lastID  int
-	over    bool // the back has gone
+	over    bool   // the back has gone
+	told    string // the capabilities in initialize
 	replies map[string]chan wire.Message
 	calls   map[string]*askerCall // by id
 	running sync.WaitGroup
@@ -96,6 +97,7 @@ func (a *asker) take(m wire.Message) {
 			a.heard(m)
 		}
 	case m.Method == "initialize":
+		a.told = string(wire.Get(m.Params, "capabilities"))
 		capabilities := a.capabilities
 		if capabilities == "" {
 			capabilities = legacytest.Everything

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
+	"github.com/mcpbridge/mcpbridge/legacy/pool"
 	"github.com/mcpbridge/mcpbridge/legacy/relay"
 )
 
@@ -28,7 +28,7 @@ type Back struct {
 	log      *slog.Logger
 	endpoint *link.Endpoint // nil if the server is not reached over HTTP
 	older    atomic.Bool    // it was found to speak HTTP+SSE
-	pool     *pool
+	pool     *pool.Pool
 	watches  *watches
 	health   *health
 	lanes    *lanes
@@ -74,14 +74,10 @@ func New(opts Options) (*Back, error) {
 	if b.lanes, err = newLanes(&b.opts); err != nil {
 		return nil, err
 	}
-	if b.pool, err = newPool(&b.opts, b.connect); err != nil {
+	if b.pool, err = b.newPool(); err != nil {
 		return nil, err
 	}
 	b.watches = newWatches(b.watchOptions())
-	b.pool.lingers = func(scope string) bool {
-		w := b.watchOf(scope)
-		return w != nil && w.unwanted()
-	}
 	return b, nil
 }
 
@@ -169,32 +165,13 @@ func (b *Back) sessionFor(ctx context.Context, req *mcp.Request, lane int, v *vi
 	if s := v.session(); s != nil && req.Profile.Single {
 		return s, func() {}, nil
 	}
-	return b.pool.get(ctx, laneProfile(req.Profile, lane), req.Profile.Single)
-}
-
-// connect opens a session for the pool and takes note of how that went.
-func (b *Back) connect(ctx context.Context, p mcp.Profile) (pooled, error) {
-	s, err := b.open(ctx, p)
-	if err := b.connected(ctx, err); err != nil {
-		return nil, err
-	}
-	if !wasStopped(ctx) {
-		scope, _, _ := strings.Cut(p.Scope, laneMark)
-		b.remember(scope, s)
-	}
-	return s, nil
-}
-
-// wasStopped reports whether a dial was ended by us, which says nothing of the server.
-func wasStopped(ctx context.Context) bool {
-	why := context.Cause(ctx)
-	return why == mcp.ErrShutdown || why == errUnwanted
+	return b.session(ctx, laneProfile(req.Profile, lane), req.Profile.Single)
 }
 
 // connected takes note of how opening a session went, and returns what the pool has
 // to know of it. A server that refuses a client's own handshake is there.
 func (b *Back) connected(ctx context.Context, err error) error {
-	if wasStopped(ctx) {
+	if pool.Stopped(ctx) {
 		return err
 	}
 	var no *relay.Refusal
@@ -237,7 +214,7 @@ func (b *Back) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description
 	}
 	wait, cancel := b.describePatience(ctx, req.Profile)
 	defer cancel()
-	s, release, err := b.pool.get(wait, req.Profile, req.Profile.Single)
+	s, release, err := b.session(wait, req.Profile, req.Profile.Single)
 	if err == nil {
 		defer release()
 		return b.remember(req.Profile.Scope, s), nil
@@ -254,7 +231,7 @@ func (b *Back) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description
 // toldByLink returns what a command said of itself in a session that is linked for the
 // same principal, if a process would have to be started to ask; else nil.
 func (b *Back) toldByLink(req *mcp.Request) *mcp.Description {
-	if b.opts.Launcher == nil || b.opts.Launcher.HasKept() || len(b.pool.sessions(req.Profile.Scope)) > 0 {
+	if b.opts.Launcher == nil || b.opts.Launcher.HasKept() || len(b.sessions(req.Profile.Scope)) > 0 {
 		return nil
 	}
 	b.mu.Lock()
@@ -270,7 +247,7 @@ func (b *Back) toldByLink(req *mcp.Request) *mcp.Description {
 // something to tell all the same.
 func (b *Back) describePatience(ctx context.Context, p mcp.Profile) (context.Context, context.CancelFunc) {
 	if state, _, _ := b.health.read(); state == StateDown && b.lastTold(p) != nil {
-		return context.WithTimeout(ctx, maxRestWait)
+		return context.WithTimeout(ctx, pool.MaxWait)
 	}
 	return ctx, func() {}
 }
@@ -338,7 +315,7 @@ func (b *Back) watchOptions() watchOptions {
 // watchSession gives a watch the session that the profile's requests share. A
 // profile of single requests has none but the watch's, which ends with it.
 func (b *Back) watchSession(ctx context.Context, p mcp.Profile) (watched, func(), error) {
-	s, release, err := b.pool.get(ctx, p, false)
+	s, release, err := b.session(ctx, p, false)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -354,7 +331,7 @@ func (b *Back) Close(ctx context.Context) error {
 	}
 	b.watches.Close()
 	b.running.Wait()
-	err := b.pool.close(ctx)
+	err := b.pool.Close(ctx)
 	if b.endpoint != nil {
 		b.endpoint.Close()
 	}

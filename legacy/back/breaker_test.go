@@ -16,6 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/legacy/pool"
 )
 
 type tripper func(*http.Request) (*http.Response, error)
@@ -81,8 +82,8 @@ func TestADeadServerIsNewsAtOnce(t *testing.T) {
 					dials.Add(1)
 					return tt.server(r)
 				})})
-				if longest := hammer(t, b, 100, tt.profiles, tt.known+time.Second, time.Minute); longest > maxRestWait {
-					t.Errorf("a caller waited %v, want at most %v", longest, maxRestWait)
+				if longest := hammer(t, b, 100, tt.profiles, tt.known+time.Second, time.Minute); longest > pool.MaxWait {
+					t.Errorf("a caller waited %v, want at most %v", longest, pool.MaxWait)
 				}
 				if n := dials.Load(); n > tt.atMost {
 					t.Errorf("%d attempts in a minute, want at most %d", n, tt.atMost)
@@ -114,8 +115,8 @@ func TestADeadServerThatComesBackIsFound(t *testing.T) {
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-		if took := time.Since(begin); took > maxRest {
-			t.Errorf("it was found after %v, want at most %v", took, maxRest)
+		if took := time.Since(begin); took > 5*time.Second {
+			t.Errorf("it was found after %v, want at most the longest pause", took)
 		}
 	})
 }
@@ -144,7 +145,7 @@ func TestM2L02ACrashingChildIsNotStartedInALoop(t *testing.T) {
 					t.Errorf("Serve = %v, want no secret", err)
 				}
 				// The machine may be busy.
-				if waited := time.Since(asked); waited > 10*maxRestWait {
+				if waited := time.Since(asked); waited > 10*pool.MaxWait {
 					t.Errorf("a caller waited %v", waited)
 				}
 				_ = backoff.Wait(t.Context(), 50*time.Millisecond)

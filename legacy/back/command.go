@@ -86,7 +86,7 @@ func (b *Back) makeWay(ctx context.Context, share mcp.Share) error {
 	if b.opts.Launcher.HasKept() {
 		return nil
 	}
-	return b.pool.endIdle(ctx, share)
+	return b.pool.EndIdle(ctx, share)
 }
 
 // openIn opens a session in a process, which it leaves alive if that fails.
@@ -174,7 +174,7 @@ func (b *Back) parted(ctx context.Context, p *transport.Process, share mcp.Share
 func (b *Back) leftAlone(ctx context.Context, share mcp.Share) bool {
 	ctx, cancel := context.WithTimeout(ctx, leavingTime)
 	defer cancel()
-	for b.pool.endIdle(ctx, share) == nil {
+	for b.pool.EndIdle(ctx, share) == nil {
 		if b.opts.Launcher.Alive() == 0 {
 			return true
 		}
@@ -186,7 +186,7 @@ func (b *Back) leftAlone(ctx context.Context, share mcp.Share) bool {
 }
 
 // endLater ends a process in the background; the pool, whose dial this is, waits for it.
-func (b *Back) endLater(p *transport.Process) { b.pool.running.Go(func() { _ = p.Close() }) }
+func (b *Back) endLater(p *transport.Process) { b.pool.Go(func() { _ = p.Close() }) }
 
 // An otherEraError says that a server refused the handshake, as one of the other era
 // does.

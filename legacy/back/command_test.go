@@ -250,7 +250,7 @@ func TestU02OneProcessAtATime(t *testing.T) {
 		locked := func(c *child) { c.exit("another process has the lock") }
 		r := newCommandRig(t, serves, locked, serves)
 		defer r.end(t)
-		_, release, err := r.pool.get(t.Context(), mcp.Profile{Scope: "one"}, false)
+		_, release, err := r.session(t.Context(), mcp.Profile{Scope: "one"}, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
+	"github.com/mcpbridge/mcpbridge/legacy/pool"
 	"github.com/mcpbridge/mcpbridge/legacy/relay"
 )
 
@@ -53,14 +54,14 @@ func (b *Back) openOver(ctx context.Context, p mcp.Profile, connect connector) (
 	}
 	if err := s.handshake(ctx, p); err != nil {
 		why := connectError(ctx, s.Link, err)
-		abort(ctx, s)
+		endSession(ctx, s)
 		return nil, why
 	}
 	return s, nil
 }
 
-// abort ends a session whose handshake failed.
-func abort(ctx context.Context, s pooled) {
+// endSession ends a session that no pool keeps.
+func endSession(ctx context.Context, s pool.Session) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewellTimeout)
 	defer cancel()
 	s.Close(ctx)

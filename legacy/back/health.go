@@ -151,7 +151,7 @@ func (b *Back) supervise(ctx context.Context) {
 func (b *Back) reach(ctx context.Context) {
 	p := b.probeProfile()
 	for pause := reachPauses.Min; ctx.Err() == nil; pause = reachPauses.Next(pause) {
-		s, release, err := b.pool.get(ctx, p, true)
+		s, release, err := b.session(ctx, p, true)
 		if err == nil {
 			b.remember(p.Scope, s)
 			release()

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -320,17 +321,19 @@ func TestM2L03FailedWriteWasNotSent(t *testing.T) {
 // A session taken into use at the moment its idle timer fired stays.
 func TestM2L02TimerMeetsUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, peers := pipeBack(t, Options{})
+		b, peers := pipeBack(t, Options{Idle: time.Minute})
 		go func() { (<-peers).run() }()
-		w, release, err := b.watchSession(t.Context(), ask("", "").Profile)
+		p := ask("", "").Profile
+		if err := serveOne(t, b, p.Scope); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute - time.Second)
+		w, release, err := b.watchSession(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer release()
-		for e := range b.pool.all {
-			b.pool.expire(e)
-		}
-		synctest.Wait()
+		time.Sleep(2 * time.Second)
 		select {
 		case <-w.done():
 			t.Error("the session ended while in use")

@@ -56,7 +56,7 @@ func parking(t *testing.T, b *Back, n int) {
 	}
 	calls.Wait()
 	left := func() (n int) {
-		for _, s := range b.pool.sessions("test/1") {
+		for _, s := range b.sessions("test/1") {
 			s.Calls.Each(func(*link.Call) { n++ })
 			s.inputs.mu.Lock()
 			n += len(s.inputs.pending)

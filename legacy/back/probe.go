@@ -26,7 +26,7 @@ func Probe(ctx context.Context, o Options, how mcp.Probing) (mcp.Verdict, error)
 	var s *session
 	defer func() {
 		if s != nil {
-			goodbye(s)
+			endSession(ctx, s)
 		}
 		_ = b.Close(context.WithoutCancel(ctx)) // it served its purpose
 	}()

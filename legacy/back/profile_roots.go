@@ -34,7 +34,7 @@ func (p profileRoots) put(from *roots, answer json.RawMessage) {
 	if before == nil || bytes.Equal(before, answer) {
 		return
 	}
-	for _, s := range p.b.pool.sessions(p.scope) {
+	for _, s := range p.b.sessions(p.scope) {
 		if s.roots != from && s.roots.declared {
 			s.roots.tell()
 		}

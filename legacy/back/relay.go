@@ -7,6 +7,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/pool"
 	"github.com/mcpbridge/mcpbridge/legacy/relay"
 )
 
@@ -15,7 +16,7 @@ var _ mcp.Linker = (*Back)(nil)
 // Link implements [mcp.Linker].
 func (b *Back) Link(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.Hearer) (mcp.Link, []byte, error) {
 	var r *relay.Session
-	_, leave, err := b.pool.getBy(ctx, req.Profile, true, func() bool { return h.Idle() }, func(ctx context.Context, _ mcp.Profile) (pooled, error) {
+	_, leave, err := b.pool.GetOwn(ctx, req.Profile, func() bool { return h.Idle() }, func(ctx context.Context, _ mcp.Profile) (pool.Session, error) {
 		var err error
 		r, err = b.openRelay(ctx, req, m, h)
 		if err := b.connected(ctx, err); err != nil {
@@ -49,7 +50,7 @@ func (b *Back) openRelay(ctx context.Context, req *mcp.Request, m *wire.Message,
 		}
 		if err := r.Open(ctx, m); err != nil {
 			why := connectError(ctx, r.Link(), err)
-			abort(ctx, r.Link())
+			endSession(ctx, r.Link())
 			return why
 		}
 		return nil

@@ -65,13 +65,14 @@ func TestM2L23StaticRoots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var asked []string
-		var caps string
+		var last *asker
 		note := func(m wire.Message) {
 			mu.Lock()
 			defer mu.Unlock()
 			asked = append(asked, string(m.Result))
 		}
 		b := newAsker(t, Options{Roots: json.RawMessage(`[{"uri":"file:///config"}]`)}, func(a *asker) {
+			last = a
 			onNote(a, "notifications/initialized", func() { note(a.ask("roots/list", `{}`)) })
 			a.call = func(c *askerCall) string {
 				note(c.ask("roots/list", `{}`))
@@ -79,7 +80,6 @@ func TestM2L23StaticRoots(t *testing.T) {
 			}
 			onNote(a, "notifications/roots/list_changed", func() { t.Error("static roots were said to have changed") })
 		})
-		b.pool.dial = spyCapabilities(b, &caps)
 		for _, capabilities := range []string{`{}`, hasRoots} { // a profile each
 			req := rooted("ada")
 			req.Profile.Scope += capabilities
@@ -87,8 +87,8 @@ func TestM2L23StaticRoots(t *testing.T) {
 			if _, err := body(b.Serve(t.Context(), req, &client{ask: never})); err != nil {
 				t.Error(err)
 			}
-			if !strings.Contains(caps, `"roots":{"listChanged":true}`) {
-				t.Errorf("declared %s, want roots", caps)
+			if !strings.Contains(last.told, `"roots":{"listChanged":true}`) {
+				t.Errorf("declared %s, want roots", last.told)
 			}
 		}
 		synctest.Wait()
@@ -103,14 +103,6 @@ func TestM2L23StaticRoots(t *testing.T) {
 			}
 		}
 	})
-}
-
-// spyCapabilities notes what a new session declares.
-func spyCapabilities(b *Back, caps *string) func(context.Context, mcp.Profile) (pooled, error) {
-	return func(ctx context.Context, p mcp.Profile) (pooled, error) {
-		*caps = string(declaredTo(p.Capabilities, &b.opts))
-		return b.connect(ctx, p)
-	}
 }
 
 // rooted returns a call of a client that has roots.

@@ -75,10 +75,10 @@ func TestStartEndsNobodyElsesSessions(t *testing.T) {
 			synctest.Wait() // its server has heard of the handshake's end
 			release()
 		}
-		if err := b.pool.endIdle(t.Context(), bob); err != nil {
+		if err := b.pool.EndIdle(t.Context(), bob); err != nil {
 			t.Fatal(err)
 		}
-		if a, b, own := len(b.pool.sessions("a")), len(b.pool.sessions("b")), len(b.pool.sessions("probe")); a != 1 || b != 0 || own != 0 {
+		if a, b, own := len(b.sessions("a")), len(b.sessions("b")), len(b.sessions("probe")); a != 1 || b != 0 || own != 0 {
 			t.Errorf("ada has %d sessions, bob %d, the gateway %d; want 1, 0 and 0", a, b, own)
 		}
 	})

@@ -12,7 +12,7 @@ type Snapshot struct {
 	State    State
 	Since    time.Time // when State began
 	Err      string    // why it is down; empty otherwise
-	Sessions int       // open, or being opened
+	Sessions int       // open
 	// Description is the server's account of itself; nil if it was never reached.
 	Description *mcp.Description
 }
@@ -20,17 +20,10 @@ type Snapshot struct {
 // Snapshot returns the state of the server at this moment.
 func (b *Back) Snapshot() Snapshot {
 	state, since, err := b.health.read()
-	snap := Snapshot{Server: b.opts.Name, State: state, Since: since, Sessions: b.pool.size()}
+	snap := Snapshot{Server: b.opts.Name, State: state, Since: since, Sessions: len(b.pool.Sessions(func(string) bool { return true }))}
 	if err != nil {
 		snap.Err = cause(err).Error()
 	}
 	snap.Description = b.lastKnown(b.probeProfile().Scope)
 	return snap
-}
-
-// size returns how many sessions there are.
-func (p *pool) size() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.all)
 }

@@ -1,4 +1,4 @@
-package back
+package pool
 
 import (
 	"context"
@@ -7,9 +7,21 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
-// restIdleLocked decides what becomes of an entry that nobody uses. Short uses come
+// Why a session ends, for Metrics.
+const (
+	endIdle     = "idle"
+	endEvicted  = "evicted"
+	endReleased = "released"
+	endLost     = "lost"
+	endClosed   = "closed"
+)
+
+// endTimeout bounds what a server is told at the end of a session.
+const endTimeout = 5 * time.Second
+
+// idleLocked decides what becomes of an entry that nobody uses. Short uses come
 // one after the other: the timer is left alone meanwhile.
-func (p *pool) restIdleLocked(e *entry) {
+func (p *Pool) idleLocked(e *entry) {
 	switch {
 	case !e.s.Alive():
 		p.endLocked(e, endLost)
@@ -24,7 +36,7 @@ func (p *pool) restIdleLocked(e *entry) {
 	}
 }
 
-func (p *pool) armLocked(e *entry, d time.Duration) {
+func (p *Pool) armLocked(e *entry, d time.Duration) {
 	e.armed = true
 	if e.timer == nil {
 		e.timer = time.AfterFunc(d, func() { p.expire(e) })
@@ -34,23 +46,23 @@ func (p *pool) armLocked(e *entry, d time.Duration) {
 }
 
 // expire ends an entry whose timer fired, unless it was in use since.
-func (p *pool) expire(e *entry) {
+func (p *Pool) expire(e *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e.armed = false
 	if e.ended || e.uses > 0 {
 		return
 	}
-	if rest := p.opts.Idle - time.Since(e.left); rest > 0 {
-		p.armLocked(e, rest)
+	if left := p.opts.Idle - time.Since(e.left); left > 0 {
+		p.armLocked(e, left)
 		return
 	}
 	p.endLocked(e, endIdle)
 }
 
 // endLocked takes e off the pool and ends its session upstream, in a goroutine
-// that close waits for.
-func (p *pool) endLocked(e *entry, why string) {
+// that Close waits for.
+func (p *Pool) endLocked(e *entry, why string) {
 	if e.ended {
 		return
 	}
@@ -63,20 +75,19 @@ func (p *pool) endLocked(e *entry, why string) {
 	if p.shared[e.scope] == e {
 		delete(p.shared, e.scope)
 	}
-	if e.opened() && e.s != nil {
+	if e.opened() && e.err == nil {
 		p.opts.Metrics.SessionEnded(p.opts.Name, why)
 		if why == endLost && time.Since(e.since) < stable {
-			// A child that can't stand must not be started in a loop.
-			p.restLocked(e.scope, time.Now(), e.s.Err())
+			// A child that exits at once must not be started in a loop.
+			p.pauseLocked(e.scope, time.Now(), e.s.Err())
 		}
 		p.ending++
-		// Bounded by farewellTimeout, and by what a connection grants a child.
-		p.running.Go(func() { p.bury(e.s, why) })
+		p.running.Go(func() { p.end(e.s, why) }) // bounded by endTimeout, and by what a connection grants a child
 	}
 }
 
 // countOutLocked takes e off those that have not ended, once.
-func (p *pool) countOutLocked(e *entry) {
+func (p *Pool) countOutLocked(e *entry) {
 	if _, in := p.all[e]; !in {
 		return
 	}
@@ -86,13 +97,15 @@ func (p *pool) countOutLocked(e *entry) {
 	}
 }
 
-// bury ends a session upstream, and says so if the server lost it.
-func (p *pool) bury(s pooled, why string) {
+// end ends a session at the server, and says so if the server lost it.
+func (p *Pool) end(s Session, why string) {
 	if why == endLost {
-		p.opts.Doubt("a session was lost") // it does not block
+		p.opts.Lost()
 		p.opts.Logger.Warn("server lost its session", "error", s.Err())
 	}
-	goodbye(s)
+	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+	defer cancel()
+	s.Close(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ending--; p.ending == 0 && p.ended != nil {
@@ -101,9 +114,9 @@ func (p *pool) bury(s pooled, why string) {
 	}
 }
 
-// endIdle ends the sessions that nobody uses, of a share and the gateway's own, and waits
+// EndIdle ends the sessions that nobody uses, of a share and the gateway's own, and waits
 // until none is being ended any more.
-func (p *pool) endIdle(ctx context.Context, share mcp.Share) error {
+func (p *Pool) EndIdle(ctx context.Context, share mcp.Share) error {
 	unused := p.unused()
 	p.mu.Lock()
 	for e := range p.all {
@@ -130,9 +143,9 @@ func (p *pool) endIdle(ctx context.Context, share mcp.Share) error {
 }
 
 // unused returns the sessions that have one user which has no use for them: a client of
-// their own that has nothing open, or a watch that lingers. These are asked outside of the
+// their own that has nothing open, or one that lingers. These are asked outside of the
 // lock.
-func (p *pool) unused() map[*entry]bool {
+func (p *Pool) unused() map[*entry]bool {
 	p.mu.Lock()
 	var once []*entry
 	for e := range p.all {
@@ -143,16 +156,33 @@ func (p *pool) unused() map[*entry]bool {
 	p.mu.Unlock()
 	out := make(map[*entry]bool)
 	for _, e := range once {
-		if e.unused != nil && e.unused() || e.unused == nil && !e.private && p.lingers(e.scope) {
+		if e.unused != nil && e.unused() || e.unused == nil && !e.private && p.opts.Lingers(e.scope) {
 			out[e] = true
 		}
 	}
 	return out
 }
 
-// goodbye ends a session that nobody uses any more.
-func goodbye(s pooled) {
-	ctx, cancel := context.WithTimeout(context.Background(), farewellTimeout)
-	defer cancel()
-	s.Close(ctx)
+// Close ends every session, used or not, and waits for all of it, as long as ctx allows.
+func (p *Pool) Close(ctx context.Context) error {
+	p.mu.Lock()
+	for _, stop := range p.stops {
+		stop(mcp.ErrShutdown)
+	}
+	for e := range p.all {
+		p.endLocked(e, endClosed)
+	}
+	p.shared = nil
+	p.mu.Unlock()
+	done := make(chan struct{})
+	go func() { // ends when the last session has, each of which is bounded
+		p.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

@@ -1,0 +1,59 @@
+package back
+
+import (
+	"context"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/legacy/pool"
+)
+
+// newPool returns the pool of the server's sessions.
+func (b *Back) newPool() (*pool.Pool, error) {
+	o := &b.opts
+	return pool.New(pool.Options{
+		Name: o.Name, MaxSessions: o.MaxSessions, MaxSessionsEach: o.MaxSessionsEach, Idle: o.Idle,
+		Lingers: b.lingers, Lost: func() { o.Doubt("a session was lost") },
+		Logger: o.Logger, Metrics: o.Metrics,
+	}, b.connect)
+}
+
+// lingers reports whether a scope's session is held by a watch that nobody wants any more.
+func (b *Back) lingers(scope string) bool {
+	w := b.watchOf(scope)
+	return w != nil && w.unwanted()
+}
+
+// session returns a session of the profile, and how to give it back; see [pool.Pool.Get].
+func (b *Back) session(ctx context.Context, p mcp.Profile, private bool) (*session, func(), error) {
+	of, release, err := b.pool.Get(ctx, p, private)
+	s, _ := of.(*session) // what connect opens
+	return s, release, err
+}
+
+// sessions returns the open sessions of a scope, those of its lanes among them.
+func (b *Back) sessions(scope string) (out []*session) {
+	isOf := func(of string) bool {
+		base, _, _ := strings.Cut(of, laneMark)
+		return base == scope
+	}
+	for _, of := range b.pool.Sessions(isOf) {
+		if s, ok := of.(*session); ok { // else it is one client's own
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// connect opens a session for the pool and takes note of how that went.
+func (b *Back) connect(ctx context.Context, p mcp.Profile) (pool.Session, error) {
+	s, err := b.open(ctx, p)
+	if err := b.connected(ctx, err); err != nil {
+		return nil, err
+	}
+	if !pool.Stopped(ctx) {
+		scope, _, _ := strings.Cut(p.Scope, laneMark)
+		b.remember(scope, s)
+	}
+	return s, nil
+}

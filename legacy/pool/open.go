@@ -1,0 +1,167 @@
+package pool
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+)
+
+// enter finds or makes the entry, and uses it. failing is the server's last failure,
+// if it keeps failing.
+func (p *Pool) enter(ctx context.Context, profile mcp.Profile, private bool, unused func() bool, dial DialFunc) (e *entry, failing, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shared == nil {
+		return nil, nil, mcp.ErrShutdown
+	}
+	server, _ := p.pauses.Get(allScopes) // nil unless it failed lately
+	if server != nil && server.length > 0 {
+		failing = server.err
+	}
+	if e := p.shared[profile.Scope]; e != nil && !private {
+		if !e.opened() || e.s.Alive() {
+			p.useLocked(e)
+			return e, failing, nil
+		}
+		p.detachLocked(e)
+	}
+	if failing != nil && server.trial {
+		return nil, nil, notSent(failing)
+	}
+	wait, err := p.admitLocked(profile)
+	if err != nil {
+		return nil, nil, err
+	}
+	if server != nil {
+		server.trial = true
+	}
+	e = &entry{scope: profile.Scope, owner: profile.Share, private: private || profile.Single, unused: unused, ready: make(chan struct{}), uses: 1}
+	p.all[e] = struct{}{}
+	p.each[e.owner]++
+	if !private {
+		p.shared[e.scope] = e
+	}
+	// It ends with the dial's time-out, or by Close.
+	dialCtx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	p.stops[e] = stop
+	of := profile // captured here alone: most calls find their session
+	p.running.Go(func() { p.open(dialCtx, e, of, dial, wait) })
+	return e, failing, nil
+}
+
+// admitLocked makes room for a session and says how long to wait before its server is
+// tried again, or why there is no session to be had.
+func (p *Pool) admitLocked(profile mcp.Profile) (time.Duration, error) {
+	var wait time.Duration
+	for _, key := range []string{allScopes, profile.Scope} {
+		pause, ok := p.pauses.Get(key)
+		if !ok {
+			continue
+		}
+		if wait = max(wait, time.Until(pause.until)); wait > MaxWait {
+			return 0, notSent(pause.err)
+		}
+	}
+	return wait, p.makeRoomLocked(profile.Share)
+}
+
+// makeRoomLocked ends an idle session where there would be too many with another of
+// owner's: its own first, and none of others where each has a bound of its own. It returns a [*fullError] if none may be ended.
+func (p *Pool) makeRoomLocked(owner mcp.Share) error {
+	full, limit := len(p.all) >= p.opts.MaxSessions, limits.Sessions
+	each := p.opts.MaxSessionsEach
+	if each > 0 {
+		limit = limits.CommandSessions
+	}
+	switch {
+	case each > 0 && p.each[owner] >= each && !p.evictLocked(&owner):
+		return p.fullLocked(limits.CommandSessionsEach, each)
+	case each > 0 && p.each[owner] >= each:
+	case full && !p.evictLocked(&owner) && (each > 0 || !p.evictLocked(nil)):
+		return p.fullLocked(limit, p.opts.MaxSessions)
+	}
+	return nil
+}
+
+func (p *Pool) fullLocked(limit *limits.Limit, most int) error {
+	p.opts.Metrics.Limit(p.opts.Name, limit.Key)
+	return &fullError{limit, most}
+}
+
+// evictLocked ends the session that has been idle longest of owner's; nil means of all.
+func (p *Pool) evictLocked(owner *mcp.Share) bool {
+	for _, e := range p.idle.Keys() { // oldest first
+		if owner == nil || e.owner == *owner {
+			p.endLocked(e, endEvicted)
+			return true
+		}
+	}
+	return false
+}
+
+// open dials for e after a pause.
+func (p *Pool) open(ctx context.Context, e *entry, profile mcp.Profile, dial DialFunc, pause time.Duration) {
+	var s Session
+	err := backoff.Wait(ctx, pause)
+	begun := time.Now()
+	if err == nil {
+		s, err = dial(ctx, profile)
+	}
+	stopped := Stopped(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stops[e](nil)
+	delete(p.stops, e)
+	e.s, e.err, e.since = s, err, time.Now()
+	close(e.ready)
+	switch {
+	case err != nil && stopped:
+		p.endLocked(e, endLost)
+	case err != nil:
+		key := allScopes
+		if f := upstream.AsFailure(err); f != nil && f.Spoke {
+			p.pauses.Remove(allScopes)
+			key = e.scope
+		}
+		p.pauseLocked(key, begun, err)
+		p.endLocked(e, endLost)
+	case e.ended || p.shared == nil: // Close was called meanwhile
+		p.opts.Metrics.SessionOpened(p.opts.Name)
+		e.ended = false
+		p.endLocked(e, endClosed)
+	default:
+		p.pauses.Remove(allScopes)
+		p.opts.Metrics.SessionOpened(p.opts.Name)
+		p.running.Go(func() { p.reap(e) }) // ends with the session
+		if e.uses == 0 {
+			p.idleLocked(e)
+		}
+	}
+}
+
+// reap removes a session once it is lost, so that a child that exited is collected even if
+// no request follows.
+func (p *Pool) reap(e *entry) {
+	<-e.s.Done()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !e.ended {
+		p.detachLocked(e)
+	}
+}
+
+// detachLocked makes the next Get open another session than e's, which was lost.
+// It ends when its last user leaves: over HTTP, what runs under a lost session
+// may still be answered.
+func (p *Pool) detachLocked(e *entry) {
+	if p.shared[e.scope] == e {
+		delete(p.shared, e.scope)
+	}
+	if e.uses == 0 {
+		p.endLocked(e, endLost)
+	}
+}

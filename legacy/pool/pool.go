@@ -1,0 +1,252 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+)
+
+// A Session is one session with a server.
+type Session interface {
+	// Done is closed when the session is lost or ended.
+	Done() <-chan struct{}
+	// Alive reports whether it is not.
+	Alive() bool
+	// Err returns why it is, nil before.
+	Err() error
+	// Close ends the session at the server and waits for what belongs to it. ctx bounds
+	// what the server is told, not the waiting.
+	Close(ctx context.Context)
+}
+
+// A DialFunc opens a session.
+type DialFunc func(context.Context, mcp.Profile) (Session, error)
+
+// Options bound a Pool. All but MaxSessionsEach are required.
+type Options struct {
+	Name string // the server's
+	// MaxSessions bounds the sessions open at a time, MaxSessionsEach those of one share.
+	// Zero of the second means no bound; where there is one, nobody's sessions end to make
+	// room for another's.
+	MaxSessions, MaxSessionsEach int
+	// Idle is how long an unused session is kept.
+	Idle time.Duration
+	// Lingers reports whether the one user of a scope's session has no use for it any more.
+	// It is called with no lock held.
+	Lingers func(scope string) bool
+	// Lost is called when the server has lost a session. It does not block.
+	Lost func()
+
+	Logger  *slog.Logger
+	Metrics Metrics
+}
+
+// Metrics counts what a Pool does. Methods are quick and safe for concurrent use.
+type Metrics interface {
+	// SessionOpened counts a session opened with a server.
+	SessionOpened(server string)
+	// SessionEnded counts a session that ended, why: "idle", "evicted",
+	// "released", "lost" or "closed".
+	SessionEnded(server, why string)
+	// Limit counts what was refused or put off at a limit.
+	Limit(server, name string)
+}
+
+// A Pool keeps the sessions of one server, one per scope. A session with a
+// request in flight or a watch on it is in use; the others are idle, and end
+// after a while, or earlier, the least recently used first, when there are too
+// many. Safe for concurrent use.
+type Pool struct {
+	// Set by New, read-only after.
+	opts Options
+	dial DialFunc
+
+	// mu guards the fields below and the entries. It is held for map work only.
+	mu     sync.Mutex
+	shared map[string]*entry                  // by scope; nil after Close
+	idle   *simplelru.LRU[*entry, struct{}]   // those of shared that nobody uses
+	all    map[*entry]struct{}                // not ended, private ones among them
+	pauses *simplelru.LRU[string, *pause]     // by scope whose server failed lately; see allScopes
+	stops  map[*entry]context.CancelCauseFunc // dials under way
+	each   map[mcp.Share]int                  // of all
+
+	ending int           // sessions that are being ended
+	ended  chan struct{} // closed when ending becomes zero; nil if nobody waits
+
+	running sync.WaitGroup // dials, and sessions that are being ended
+}
+
+// An entry is one session, or the attempt to open one.
+type entry struct {
+	scope   string
+	owner   mcp.Share     // who had it opened
+	private bool          // not in shared: of one request, or of one client
+	unused  func() bool   // whether the client that it is of has nothing open; may be nil
+	ready   chan struct{} // closed when the dial has ended
+
+	// Written before ready is closed, read-only after.
+	s   Session // nil if err is not
+	err error
+
+	// Guarded by Pool.mu.
+	uses  int
+	since time.Time
+	left  time.Time   // when it was last in use; meaningless before that
+	timer *time.Timer // nil before it was idle for the first time
+	armed bool        // the timer runs; it does so over uses, too
+	ended bool
+}
+
+// errUnwanted is why a dial ends that nobody waits for any more.
+var errUnwanted = errors.New("nobody waits for the session any more")
+
+// Stopped reports whether a dial, whose context this is, was ended by the Pool, which says
+// nothing of the server.
+func Stopped(ctx context.Context) bool {
+	why := context.Cause(ctx)
+	return why == mcp.ErrShutdown || why == errUnwanted
+}
+
+// A fullError says that every session that may be open is, and is in use.
+type fullError struct {
+	limit *limits.Limit
+	max   int
+}
+
+func (e *fullError) Error() string { return "session limit reached" }
+
+// New returns a Pool without sessions.
+func New(opts Options, dial DialFunc) (*Pool, error) {
+	idle, err := simplelru.NewLRU[*entry, struct{}](math.MaxInt32, nil)
+	if err != nil {
+		return nil, fmt.Errorf("legacy/pool: New: %w", err)
+	}
+	pauses, err := simplelru.NewLRU[string, *pause](opts.MaxSessions, nil)
+	if err != nil {
+		return nil, fmt.Errorf("legacy/pool: New: %w", err)
+	}
+	return &Pool{
+		opts:   opts,
+		dial:   dial,
+		shared: make(map[string]*entry),
+		idle:   idle,
+		all:    make(map[*entry]struct{}),
+		pauses: pauses,
+		stops:  make(map[*entry]context.CancelCauseFunc),
+		each:   make(map[mcp.Share]int),
+	}, nil
+}
+
+// Get returns a session of the profile and uses it until release is called, once.
+// private asks for one of its own, ended by release. The dial is shared by all
+// who wait for it and does not end with the first of them.
+func (p *Pool) Get(ctx context.Context, profile mcp.Profile, private bool) (Session, func(), error) {
+	return p.get(ctx, profile, private, nil, p.dial)
+}
+
+// GetOwn uses a session of one client's own, which dial opens. unused reports whether it
+// may be ended all the same while it is used.
+func (p *Pool) GetOwn(ctx context.Context, profile mcp.Profile, unused func() bool, dial DialFunc) (Session, func(), error) {
+	return p.get(ctx, profile, true, unused, dial)
+}
+
+func (p *Pool) get(ctx context.Context, profile mcp.Profile, private bool, unused func() bool, dial DialFunc) (Session, func(), error) {
+	e, failing, err := p.enter(ctx, profile, private, unused, dial)
+	if full := (*fullError)(nil); errors.As(err, &full) {
+		p.opts.Logger.Warn("session limit reached", "limit", full.max, "key", full.limit)
+		return nil, nil, fmt.Errorf("%w: %w", mcp.ErrFull, mcp.RefuseForNow(
+			"server %q: all %d sessions are in use; try again later, or %s", p.opts.Name, full.max, full.limit.Raise()))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := e.await(ctx, failing); err != nil {
+		p.leave(e)
+		return nil, nil, err
+	}
+	return e.s, func() { p.leave(e) }, nil
+}
+
+// await returns when the dial has ended. The dial to a server that keeps failing, which
+// failing is not nil for, goes on without those who asked for it.
+func (e *entry) await(ctx context.Context, failing error) error {
+	if e.opened() {
+		return e.err
+	}
+	var late <-chan time.Time
+	if failing != nil {
+		t := time.NewTimer(MaxWait)
+		defer t.Stop()
+		late = t.C
+	}
+	select {
+	case <-e.ready:
+		return e.err
+	case <-late:
+		return notSent(failing)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// notSent is the failure of a request for which there is no session.
+func notSent(why error) error {
+	return &upstream.Failure{Cause: transport.Cause(why), Fate: upstream.NotSent}
+}
+
+// opened reports whether the dial has ended.
+func (e *entry) opened() bool {
+	select {
+	case <-e.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *Pool) useLocked(e *entry) {
+	if e.uses++; e.uses == 1 {
+		p.idle.Remove(e)
+	}
+}
+
+// leave ends a use of e.
+func (p *Pool) leave(e *entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.uses--
+	switch {
+	case e.uses > 0 || e.ended:
+	case e.opened():
+		p.idleLocked(e)
+	case e.private:
+		p.stops[e](errUnwanted) // nobody else will use it
+	}
+}
+
+// Sessions returns the open sessions whose scopes match.
+func (p *Pool) Sessions(match func(scope string) bool) []Session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []Session
+	for e := range p.all {
+		if match(e.scope) && e.opened() && e.err == nil {
+			out = append(out, e.s)
+		}
+	}
+	return out
+}
+
+// Go runs f, which a dial has started, on a goroutine that Close waits for.
+func (p *Pool) Go(f func()) { p.running.Go(f) }

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
@@ -30,12 +31,13 @@ type Back struct {
 	log  *slog.Logger
 	link link
 	// hideTasks is opts.HideExtensions with that of tasks.
-	hideTasks []string
-	tools     *protocol.SchemaCache
-	health    *upHealth
-	watches   *watches
+	hideTasks    []string
+	tools        *protocol.SchemaCache
+	server       *upstream.Options
+	availability *upstream.Availability
+	watches      *watches
 
-	running sync.WaitGroup // what Start and Describe started
+	running sync.WaitGroup // what Describe started
 
 	lastID     atomic.Int64 // of requests upstream: ids are unique over all connections
 	negotiated atomic.Value // spec.Revision; empty before the server rejected the default
@@ -45,7 +47,6 @@ type Back struct {
 	mu     sync.Mutex
 	known  *simplelru.LRU[string, *described] // the last answers to server/discover, by scope
 	asks   map[string]*asking                 // requests for these under way, by scope
-	stop   context.CancelFunc                 // of what Start started; nil before
 	closed bool
 }
 
@@ -56,7 +57,8 @@ func New(opts Options) (*Back, error) {
 		return nil, err
 	}
 	opts.fill()
-	b := &Back{opts: opts, log: opts.Logger, health: newUpHealth(opts.Logger), asks: make(map[string]*asking)}
+	b := &Back{opts: opts, log: opts.Logger, availability: upstream.NewAvailability(opts.Logger), asks: make(map[string]*asking)}
+	b.server = b.opts.shared()
 	b.hideTasks = append(slices.Clone(opts.HideExtensions), spec.ExtensionTasks)
 	b.lastID.Store(opts.IDs)
 	var err error
@@ -67,9 +69,9 @@ func New(opts Options) (*Back, error) {
 		return nil, fmt.Errorf("modern/back: New: server %q: %w", opts.Name, err)
 	}
 	if opts.URL != "" {
-		b.link = newHTTPLink(&b.opts, b.news)
+		b.link = newHTTPLink(&b.opts, b.server, b.news)
 	} else {
-		b.link = newConnLink(&b.opts, b.news, b.health.report)
+		b.link = newConnLink(&b.opts, b.server, b.news, b.availability.Report)
 	}
 	b.watches = newWatches(b.watchOptions())
 	return b, nil
@@ -82,6 +84,24 @@ func (b *Back) Era() spec.Era { return spec.Modern }
 
 // overHTTP reports whether requests have headers, and each a stream of its own.
 func (b *Back) overHTTP() bool { return b.opts.URL != "" }
+
+// Err returns nil if the last attempt to reach the server succeeded, else why it failed:
+// [mcp.ErrStarting] before the first has ended.
+func (b *Back) Err() error { return b.availability.Err() }
+
+// Start tries to reach the server in the background, now and whenever it is down, until
+// Close. Start is called at most once.
+func (b *Back) Start() {
+	b.availability.Start(func(ctx context.Context) {
+		p := b.probeProfile()
+		b.availability.Supervise(ctx, func(ctx context.Context) error { return b.discover(ctx, p) })
+	})
+}
+
+// probeProfile is a profile that no client has.
+func (b *Back) probeProfile() mcp.Profile {
+	return mcp.Profile{Scope: b.opts.Name + "/probe", Capabilities: []byte("{}")}
+}
 
 // Watch implements [mcp.Source].
 func (b *Back) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
@@ -107,11 +127,8 @@ func (b *Back) watchOptions() watchOptions {
 func (b *Back) Close(ctx context.Context) error {
 	b.mu.Lock()
 	b.closed = true
-	stop := b.stop
 	b.mu.Unlock()
-	if stop != nil {
-		stop()
-	}
+	b.availability.Close()
 	b.watches.Close()
 	err := b.link.close(ctx)
 	b.running.Wait()

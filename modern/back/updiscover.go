@@ -67,7 +67,7 @@ func (b *Back) description(ctx context.Context, req *mcp.Request) (*mcp.Descript
 // foretold returns what a probe was told, until something is known of the server
 // itself; then nil. It is not to be kept: the probe was another client.
 func (b *Back) foretold() *mcp.Description {
-	if state, _ := b.health.read(); b.opts.Foretold == nil || state != starting {
+	if state, _ := b.availability.State(); b.opts.Foretold == nil || state != upstream.Starting {
 		return nil
 	}
 	d := *b.opts.Foretold
@@ -80,8 +80,7 @@ func (b *Back) refresh(ctx context.Context, p mcp.Profile) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if state, err := b.health.read(); state == down && b.supervised() {
-		b.health.miss()
+	if state, err := b.availability.State(); state == upstream.Down && b.availability.Want() {
 		return b.clientError(spec.MethodDiscover, err)
 	}
 	a := b.asking(p)
@@ -130,7 +129,7 @@ func (b *Back) discover(ctx context.Context, p mcp.Profile) error {
 	if err != nil {
 		err = b.discoverError(ctx, err)
 		if ctx.Err() == nil || context.Cause(ctx) == errSlowDiscover {
-			b.health.report(err)
+			b.availability.Report(err)
 		}
 		return err
 	}
@@ -139,12 +138,12 @@ func (b *Back) discover(ctx context.Context, p mcp.Profile) error {
 	if r == "" {
 		foreign := newForeignRevision(versions)
 		b.opts.Doubt("it " + foreign.Error())
-		b.health.report(foreign)
+		b.availability.Report(foreign)
 		return foreign
 	}
 	b.negotiated.Store(r)
 	b.remember(p.Scope, result)
-	b.health.report(nil)
+	b.availability.Report(nil)
 	return nil
 }
 

@@ -1,58 +1,27 @@
 package back
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// clientError turns what prevented an answer into what a client is told: the
-// server's name, the cause, the next step. Errors of the caller's own context
-// and wire errors pass.
+// clientError turns what prevented an answer into what a client is told; see
+// [upstream.Options.ClientError].
 func (b *Back) clientError(method string, err error) error {
-	var we *wire.Error
-	var short *mcp.ShortageError
-	if errors.As(err, &short) {
-		return short.Of(b.opts.Name, method, spec.Repeatable(method))
-	}
-	if errors.As(err, &we) || errors.Is(err, context.Canceled) {
-		return err
-	}
-	name, f := b.opts.Name, upstream.AsFailure(err)
-	var status *upstream.StatusError
-	var unreadable *upstream.UnreadableError
 	var foreign *foreignRevision
-	var large *transport.TooLongError
 	switch {
-	case errors.Is(err, mcp.ErrShutdown):
-		return fmt.Errorf("server %q: %w", name, mcp.ErrShutdown)
 	case errors.As(err, &foreign):
-		return wire.Errorf(spec.CodeInternal, "server %q %v; upgrade mcpbridge, or set the server's era", name, foreign)
-	case errors.Is(err, upstream.ErrTooLong):
-		return wire.Errorf(spec.CodeInternal, "server %q did not answer %s in time (%v, at most %v with progress); raise timeouts.request or timeouts.max if that is normal for it",
-			name, method, b.opts.Timeouts.Request, b.opts.Timeouts.Max)
+		return wire.Errorf(spec.CodeInternal, "server %q %v; upgrade mcpbridge, or set the server's era", b.opts.Name, foreign)
 	case errors.Is(err, errSlowClient):
-		return slowClient(name, method)
-	case errors.As(err, &large):
-		return wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; %s if that is normal for it", name, method, large.Limit, limits.UpstreamMessage.Raise())
-	case errors.As(err, &unreadable):
-		return wire.Errorf(spec.CodeInternal, "server %q sent an answer that can't be read: %v", name, unreadable.Err)
-	case errors.As(err, &status):
-		return wire.Errorf(spec.CodeInternal, "server %q refused %s: %v%s", name, method, status, status.Step())
-	case f != nil && f.Fate == upstream.MayHaveRun && !spec.Repeatable(method):
-		return mcp.Inside(spec.CodeInternal, "server %q was lost while it ran %s: %v; the request may have taken effect and was not repeated: check before sending it again",
-			name, method, transport.Reason{Err: err})
+		return slowClient(b.opts.Name, method)
 	}
-	return mcp.Inside(spec.CodeInternal, "server %q can't be reached: %v; %s", name, transport.Reason{Err: err}, cmp.Or(transport.Advice(err), "check that it runs, then try again"))
+	return b.server.ClientError(method, err)
 }
 
 // upstreamError turns a server's error into what means the same to a client that

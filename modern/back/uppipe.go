@@ -241,7 +241,7 @@ func (p *pipe) unreadable(text []byte, err error) {
 // tooLong fails the call that a message beyond the limit answers, as far as its
 // beginning tells.
 func (p *pipe) tooLong(e *transport.TooLongError) {
-	p.l.opts.shared().BeyondLimit(e.Limit)
+	p.l.server.BeyondLimit(e.Limit)
 	id, isRequest := wire.LeadingID(e.Start)
 	if !isRequest {
 		if pc := p.take(id); pc != nil {

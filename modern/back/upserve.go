@@ -185,7 +185,7 @@ func (s *serving) send(ctx context.Context, more []wire.Edit) (upstream.Response
 		c := s.b.call(id, s.req, params)
 		c.of, c.In = s, &s.in
 		a, err := s.b.link.exchange(ctx, c)
-		s.b.health.note(ctx, err)
+		s.b.availability.Note(ctx, err)
 		switch {
 		case err == nil && a.Err == nil:
 			return a, nil

@@ -1,0 +1,54 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// ClientError turns what prevented a response to a request of method into what its client
+// is told: the server's name, the cause, the next step. Errors of the client's own context
+// and wire errors pass.
+func (o *Options) ClientError(method string, err error) error {
+	var we *wire.Error
+	var short *mcp.ShortageError
+	var large *transport.TooLongError
+	var unreadable *UnreadableError
+	switch {
+	case errors.As(err, &short):
+		return short.Of(o.Name, method, spec.Repeatable(method))
+	case errors.As(err, &we), errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, mcp.ErrShutdown):
+		return fmt.Errorf("server %q: %w", o.Name, mcp.ErrShutdown)
+	case errors.Is(err, ErrTooLong):
+		return wire.Errorf(spec.CodeInternal, "server %q did not answer %s in time (%v, at most %v with progress); raise timeouts.request or timeouts.max if that is normal for it",
+			o.Name, method, o.Timeouts.Request, o.Timeouts.Max)
+	case errors.As(err, &large):
+		return wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; %s if that is normal for it", o.Name, method, large.Limit, limits.UpstreamMessage.Raise())
+	case errors.As(err, &unreadable):
+		return wire.Errorf(spec.CodeInternal, "server %q sent an answer that can't be read: %v", o.Name, unreadable.Err)
+	}
+	return o.failureError(method, err)
+}
+
+// failureError is ClientError of a request that got no response at all.
+func (o *Options) failureError(method string, err error) error {
+	f, reason := AsFailure(err), transport.Reason{Err: err}
+	var status *StatusError
+	switch {
+	case f != nil && f.Fate == MayHaveRun && !spec.Repeatable(method):
+		return mcp.Inside(spec.CodeInternal, "server %q was lost while it ran %s: %v; the request may have taken effect and was not repeated: check before sending it again",
+			o.Name, method, reason)
+	case errors.As(err, &status):
+		return mcp.Inside(spec.CodeInternal, "server %q refused %s: %v%s", o.Name, method, reason, status.Step())
+	}
+	return mcp.Inside(spec.CodeInternal, "server %q can't be reached: %v; %s", o.Name, reason, cmp.Or(transport.Advice(err), "check that it runs, then try again"))
+}

@@ -17,6 +17,7 @@ type Backlog struct {
 	Room Room
 
 	notes []Notification
+	size  int  // bytes of the params in notes
 	short bool // a message was refused because Room could not grow
 }
 
@@ -31,6 +32,17 @@ func (b *Backlog) Add(n Notification) bool {
 		b.Room.Shrink(len(n.Params))
 		return false
 	}
+	return true
+}
+
+// Offer is Add for a message whose place nothing can take. It reports false if there are as
+// many messages already as messages says, or they would be of more bytes than size says.
+func (b *Backlog) Offer(n Notification, messages, size int) bool {
+	waits := len(b.notes)
+	if waits >= messages || waits > 0 && b.size+len(n.Params) > size || !b.Room.TryGrow(len(n.Params)) {
+		return false
+	}
+	b.append(n)
 	return true
 }
 
@@ -51,11 +63,22 @@ func (b *Backlog) add(n Notification) bool {
 		if old < 0 {
 			return false
 		}
-		b.Room.Shrink(len(b.notes[old].Params))
+		b.freed(b.notes[old])
 		b.notes = slices.Delete(b.notes, old, old+1)
 	}
-	b.notes = append(b.notes, n)
+	b.append(n)
 	return true
+}
+
+func (b *Backlog) append(n Notification) {
+	b.notes = append(b.notes, n)
+	b.size += len(n.Params)
+}
+
+// freed gives back the memory of a message.
+func (b *Backlog) freed(n Notification) {
+	b.size -= len(n.Params)
+	b.Room.Shrink(len(n.Params))
 }
 
 func (b *Backlog) lastProgress() int {
@@ -74,7 +97,7 @@ func (b *Backlog) Next() (n Notification, ok bool) {
 	}
 	n, b.notes[0] = b.notes[0], n
 	b.notes = b.notes[1:]
-	b.Room.Shrink(len(n.Params))
+	b.freed(n)
 	return n, true
 }
 
@@ -84,7 +107,7 @@ func (b *Backlog) Len() int { return len(b.notes) }
 // Take takes all messages.
 func (b *Backlog) Take() []Notification {
 	notes := b.notes
-	b.notes = nil
+	b.notes, b.size = nil, 0
 	b.Room.Release()
 	return notes
 }

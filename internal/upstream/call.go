@@ -2,11 +2,13 @@ package upstream
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -14,25 +16,122 @@ import (
 // would have to refuse what is passed on.
 var parsing = wire.Options{}
 
+// errAnswered ends the context of a call whose response came where its goroutine does not
+// read.
+var errAnswered = errors.New("answered on another stream")
+
 // A Call is one request as it is sent to a server. What a client asks may take several.
 type Call struct {
 	// Set before the call is sent, read-only after.
 	ID     int64
 	Method string
-	Owner  any         // what the back knows of it; not used here
+	Owner  Owner       // nil for a request that the gateway makes for itself
 	In     *mcp.Intake // takes memory for its response; nil for no bound
-	// Cancel ends the context under which it is sent. It is called when its reply has
-	// been read to the end.
+	// Cancel ends the context under which the call is sent: when its reply has been read
+	// to the end, or there is nothing to wait for any more. It is nil where Wake tells the
+	// latter.
 	Cancel context.CancelCauseFunc
+	// Wake has capacity 1. It tells the goroutine in [Mux.Do] to have the Owner deliver,
+	// and to look whether the call has ended. Nil where no such goroutine waits.
+	Wake chan struct{}
 	// Patience is how long the end of a stream may take to come after the response. Zero
 	// means 100 ms, but no time at all for a server that keeps streams open.
 	Patience time.Duration
+
+	state    atomic.Uint32
+	response Response // meaningful once it is settled
+	err      error    // meaningful once it has failed
+}
+
+// The states of a Call.
+const (
+	open uint32 = iota
+	ending
+	settled
+	failed
+)
+
+// An Owner is whom a call is made for.
+type Owner interface {
+	// Answered takes the response, on the goroutine that has read it.
+	Answered(c *Call, r Response)
+	// Deliver gives the client the notifications that are queued for it.
+	Deliver()
 }
 
 // Is reports whether id, as the server wrote it, is the call's.
 func (c *Call) Is(id wire.ID) bool {
 	n, ok := id.Int()
 	return ok && n == c.ID
+}
+
+// Settle takes the response. It reports false, and leaves r to its caller, if the call has
+// ended before.
+func (c *Call) Settle(r Response) bool {
+	if !c.state.CompareAndSwap(open, ending) {
+		return false
+	}
+	c.response = r
+	c.state.Store(settled)
+	if c.Owner != nil {
+		c.Owner.Answered(c, r)
+	}
+	return true
+}
+
+// SettleElsewhere is Settle on a goroutine that is not the one which waits.
+func (c *Call) SettleElsewhere(r Response) bool {
+	if !c.Settle(r) {
+		return false
+	}
+	c.wake(errAnswered)
+	return true
+}
+
+// Fail says that there will be no response, and why. It reports false if the call has
+// ended before.
+func (c *Call) Fail(err error) bool {
+	if !c.state.CompareAndSwap(open, ending) {
+		return false
+	}
+	c.err = err
+	c.state.Store(failed)
+	c.wake(err)
+	return true
+}
+
+// wake has whoever waits look at how the call has ended.
+func (c *Call) wake(why error) {
+	if c.Cancel != nil {
+		c.Cancel(why)
+	} else {
+		signal(c.Wake)
+	}
+}
+
+// Notice has the goroutine in [Mux.Do] deliver.
+func (c *Call) Notice() { signal(c.Wake) }
+
+// IsSettled reports whether there is a response.
+func (c *Call) IsSettled() bool { return c.state.Load() == settled }
+
+// Settled returns the response, if there is one yet.
+func (c *Call) Settled() (Response, bool) {
+	if !c.IsSettled() {
+		return Response{}, false
+	}
+	return c.response, true
+}
+
+// Outcome returns how the call has ended, if it has: with a response, or an error.
+func (c *Call) Outcome() (r Response, err error, ended bool) {
+	switch c.state.Load() {
+	case settled:
+		return c.response, nil, true
+	case failed:
+		return Response{}, c.err, true
+	}
+	return Response{}, nil, false
 }
 
 // from returns a reader of the response that takes memory for it.
@@ -43,44 +142,21 @@ func (c *Call) from(src io.Reader) io.Reader {
 	return c.In.From(src)
 }
 
-// A Response is a server's response to a call, but for its id. Whoever gets one calls
-// Free after the last use of its bytes.
-type Response struct {
-	Text    []byte // all of it, as it came
-	Result  json.RawMessage
-	Outline *wire.Outline // of Result; may be nil
-	Err     *wire.Error
-	Extra   []byte
-	Status  int // of an HTTP error; else zero
-
-	Release func() // gives the bytes back; may be nil
-}
-
-// ResponseOf returns the response in m. release, which may be nil, gives back the text
-// that m aliases.
-func ResponseOf(m *wire.Message, release func()) Response {
-	return Response{Text: m.Text, Result: m.Result, Outline: m.Outline, Err: m.Error, Extra: m.Extra, Release: release}
-}
-
-// Free gives the bytes back. It may be called again.
-func (r *Response) Free() {
-	if r.Release != nil {
-		r.Release()
-		r.Release = nil
-	}
-}
-
-// TakeError frees the response and returns its error, which outlives it.
-func (r *Response) TakeError() *wire.Error {
-	e := &wire.Error{Code: r.Err.Code, Message: r.Err.Message, Data: Keep(r.Err.Data)}
-	r.Free()
-	return e
-}
-
-// Keep returns a copy of a text, which outlives the response it is of. Nil stays nil.
-func Keep(text []byte) []byte {
-	if text == nil {
+// take takes memory for a response of n bytes that was read already.
+func (c *Call) take(n int) error {
+	if c.In == nil {
 		return nil
 	}
-	return append([]byte(nil), text...)
+	return c.In.Take(n)
+}
+
+// Cancellation returns the notification that nobody waits for the call any more, and why.
+func (c *Call) Cancellation(why error) []byte {
+	reason := "the client cancelled the request"
+	if errors.Is(why, ErrTooLong) || errors.Is(why, context.DeadlineExceeded) {
+		reason = "time-out"
+	}
+	return wire.AppendNotification(nil, spec.NotifyCancelled, wire.AppendEdited(nil, nil,
+		wire.Edit{Name: "requestId", Value: wire.NumberID(c.ID).Append(nil)},
+		wire.Edit{Name: "reason", Value: wire.Quote(reason)}), nil)
 }

@@ -125,7 +125,7 @@ func (r *Reply) whole() (*wire.Message, error) {
 		return r.got(m)
 	case err == nil:
 		return r.got(m)
-	case r.isBatch(text, err):
+	case isBatch(r.h.reading, text, err):
 		r.text = nil
 		return r.unpack(text)
 	}
@@ -133,12 +133,6 @@ func (r *Reply) whole() (*wire.Message, error) {
 }
 
 func unreadable(err error) error { return &Failure{Cause: &UnreadableError{err}, Fate: MayHaveRun} }
-
-// isBatch reports whether a text that is no message, as err says, may hold several.
-func (r *Reply) isBatch(text []byte, err error) bool {
-	var e *wire.EnvelopeError
-	return r.h.reading.Batches && errors.As(err, &e) && wire.IsArray(text)
-}
 
 // unpack takes a batch apart. Its text is kept.
 func (r *Reply) unpack(text []byte) (*wire.Message, error) {

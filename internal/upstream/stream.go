@@ -78,7 +78,7 @@ func (r *Reply) nextOfStream() (*wire.Message, error) {
 		switch {
 		case err == nil:
 			return r.got(r.kept(m))
-		case r.isBatch(ev.Data, err):
+		case isBatch(r.h.reading, ev.Data, err):
 			return r.unpack(r.take())
 		case !r.skip(ev.Data, err):
 			return nil, unreadable(err)

@@ -35,14 +35,7 @@ type upcall struct {
 	// probes says that the server may not know the request: it is not sent a cancellation
 	// of it, which some servers don't survive.
 	probes bool
-}
-
-// takes takes memory for an answer of n bytes, or says why it can't be had.
-func (c *upcall) takes(n int) error {
-	if c.of == nil {
-		return nil
-	}
-	return c.of.in.Take(n)
+	queue  *noteQueue // nil unless it is on a shared connection
 }
 
 // listens reports whether it is a client's own listen request.

@@ -6,130 +6,86 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
-// Of the messages that wait for a slow caller: how many there may be; and for that of a
-// stream, together with the bytes of their params.
+// Bounds of the messages that wait for the slow caller of a stream: how many, and together
+// of how many bytes.
 const (
-	maxNotes       = 256
 	maxStreamNotes = 4096
 	maxStreamBytes = 1 << 20
 )
 
-// A connCall is a request in flight on a connection.
-type connCall struct {
-	*upcall
-	wake chan struct{} // capacity 1: there are notes
-	room chan struct{} // capacity 1: there are fewer than before
-	done chan struct{} // closed when answer and err are set
-
-	answer upstream.Response
-	err    error
+// A noteQueue holds the notifications of a request on a shared connection for the goroutine
+// that gives them to the caller.
+type noteQueue struct {
+	ctx  context.Context // the caller's: a queue is made and ends with its request
+	room chan struct{}   // capacity 1: there are fewer notes than before
 
 	// mu guards the fields below.
 	mu      sync.Mutex
-	settled bool
-	notes   []mcp.Notification // not yet given to the caller
-	bytes   int                // of the params in notes
-	stalled time.Duration      // that the connection was held up, less what the caller made good
+	notes   mcp.Backlog   // not yet given to the caller
+	stalled time.Duration // that the connection was held up, less what the caller made good
 }
 
-func newConnCall(c *upcall) *connCall {
-	return &connCall{upcall: c, wake: make(chan struct{}, 1), room: make(chan struct{}, 1), done: make(chan struct{})}
+func newNoteQueue(ctx context.Context) *noteQueue {
+	return &noteQueue{ctx: ctx, room: make(chan struct{}, 1)}
 }
 
-// settle ends the call. It reports false if it had ended before.
-func (cc *connCall) settle(a upstream.Response, err error) bool {
-	cc.mu.Lock()
-	defer cc.mu.Unlock()
-	if cc.settled {
-		return false
+// enqueue makes a message wait for the caller and reports whether there was room.
+func (c *upcall) enqueue(n mcp.Notification) bool {
+	c.queue.mu.Lock()
+	ok := !c.hasEnded() && c.queue.notes.Add(n)
+	c.queue.mu.Unlock()
+	if ok {
+		c.Notice()
 	}
-	cc.settled, cc.answer, cc.err = true, a, err
-	close(cc.done)
-	return true
+	return ok
 }
 
-// queue makes a message wait for the caller and reports whether there was room.
-// When there is none the newest progress takes the place of the progress before it,
-// which it outdates.
-func (cc *connCall) queue(n mcp.Notification) bool {
-	cc.mu.Lock()
-	defer cc.mu.Unlock()
-	if cc.settled {
-		return false
-	}
-	if len(cc.notes) >= maxNotes && !cc.outdateLocked(n.Method) {
-		return false
-	}
-	cc.addLocked(n)
-	return true
-}
-
-// offer is queue for a message that nothing can take the place of. It reports false if
+// offer is enqueue for a message that nothing can take the place of. It reports false if
 // the caller has to take others first.
-func (cc *connCall) offer(n mcp.Notification) bool {
-	cc.mu.Lock()
-	defer cc.mu.Unlock()
-	switch waits := len(cc.notes); {
-	case cc.settled: // nobody needs it
-	case waits >= maxStreamNotes, waits > 0 && cc.bytes+len(n.Params) > maxStreamBytes:
-		return false
-	default:
-		cc.addLocked(n)
+func (c *upcall) offer(n mcp.Notification) bool {
+	c.queue.mu.Lock()
+	ok := c.hasEnded() || c.queue.notes.Offer(n, maxStreamNotes, maxStreamBytes)
+	c.queue.mu.Unlock()
+	if ok {
+		c.Notice()
 	}
-	return true
+	return ok
 }
 
-func (cc *connCall) addLocked(n mcp.Notification) {
-	cc.notes = append(cc.notes, n)
-	cc.bytes += len(n.Params)
-	select {
-	case cc.wake <- struct{}{}:
-	default: // it knows
-	}
+func (c *upcall) hasEnded() bool {
+	_, _, ended := c.Outcome()
+	return ended
 }
 
-// outdateLocked takes back the last progress that waits, if n is progress too.
-func (cc *connCall) outdateLocked(method string) bool {
-	for i := len(cc.notes) - 1; i >= 0 && method == spec.NotifyProgress; i-- {
-		if cc.notes[i].Method == method {
-			cc.bytes -= len(cc.notes[i].Params)
-			cc.notes = append(cc.notes[:i], cc.notes[i+1:]...)
-			return true
-		}
-	}
-	return false
-}
+// Answered implements [upstream.Owner].
+func (c *upcall) Answered(*upstream.Call, upstream.Response) {}
 
-// drain gives what waits to the caller, in order, as long as it is there: a server may
-// send without a pause.
-func (cc *connCall) drain(ctx context.Context) {
-	for ctx.Err() == nil {
-		n, ok := cc.next()
+// Deliver implements [upstream.Owner]. It gives what waits to the caller, in order, as long
+// as it is there: a server may send without a pause.
+func (c *upcall) Deliver() {
+	for c.queue.ctx.Err() == nil {
+		n, ok := c.queue.next()
 		if !ok {
 			return
 		}
-		cc.pass(ctx, n)
+		c.pass(c.queue.ctx, n)
 	}
 }
 
 // next takes the message that has waited longest. It reports false if there is none.
-func (cc *connCall) next() (n mcp.Notification, ok bool) {
-	cc.mu.Lock()
-	defer cc.mu.Unlock()
-	if len(cc.notes) == 0 {
-		cc.stalled = 0
+func (q *noteQueue) next() (n mcp.Notification, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if n, ok = q.notes.Next(); !ok {
+		q.stalled = 0
 		return n, false
 	}
-	n, cc.notes[0] = cc.notes[0], n
-	cc.notes = cc.notes[1:]
-	cc.bytes -= len(n.Params)
-	cc.stalled = max(0, cc.stalled-worth(n))
+	q.stalled = max(0, q.stalled-worth(n))
 	select {
-	case cc.room <- struct{}{}:
+	case q.room <- struct{}{}:
 	default: // it is known
 	}
 	return n, true

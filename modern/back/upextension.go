@@ -76,10 +76,10 @@ func (c *upcall) pass(ctx context.Context, n mcp.Notification) {
 	_ = c.of.x.Notify(ctx, n)
 }
 
-// owner returns the request whose own stream a notification names, if its client is
+// streamer returns the request whose own stream a notification names, if its client is
 // told everything that comes there; else nil. That is a client's own listen request, or
 // one of a modern client that gets a notification which is not known here.
-func (p *pipe) owner(m *wire.Message) *connCall {
+func (p *conn) streamer(m *wire.Message) *upcall {
 	id := wire.Get(wire.Get(m.Params, "_meta"), spec.MetaSubscriptionID)
 	if len(id) > 0 && id[0] == '"' {
 		id = []byte(wire.Unquote(id)) // so some servers write numbers
@@ -88,69 +88,63 @@ func (p *pipe) owner(m *wire.Message) *connCall {
 	if err != nil {
 		return nil
 	}
-	pc := p.call(n)
+	c := p.find(wire.NumberID(n))
 	switch {
-	case pc == nil, pc.of == nil:
+	case c == nil, c.of == nil:
 		return nil
-	case pc.of.listens, pc.of.req.Era == spec.Modern && spec.UndefinedNotification(m.Method):
-		return pc
+	case c.of.listens, c.of.req.Era == spec.Modern && spec.UndefinedNotification(m.Method):
+		return c
 	}
 	return nil
 }
 
-// tellOwner gives a notification to the request whose own it is. It waits for a client
+// tellStreamer gives a notification to the request whose own it is. It waits for a client
 // that is slow, and so slows the server down; but where others wait, too, it does so
 // not for long.
-func (p *pipe) tellOwner(pc *connCall, m *wire.Message) {
+func (p *conn) tellStreamer(c *upcall, m *wire.Message) {
 	if m.Method == spec.NotifyToolsListChanged {
-		p.l.news(pc.upcall, m)
+		p.l.news(c, m)
 	}
-	pc.heard()
-	n, ok := pc.note(m)
+	c.heard()
+	n, ok := c.note(m)
 	if !ok {
 		return
 	}
-	for !pc.offer(n) {
-		if !p.await(pc) {
-			p.tooSlow(pc)
+	for !c.offer(n) {
+		if !c.queue.await(p.isShared) {
+			p.tooSlow(c)
 			return
 		}
 	}
 }
 
-// await waits a moment for the client of a request to take a message. It reports false
-// if others have waited too long for that.
-func (p *pipe) await(pc *connCall) bool {
+// await waits a moment for the client to take a message. It reports false if others have
+// waited too long for that.
+func (q *noteQueue) await(isShared func() bool) bool {
 	began := time.Now()
 	t := time.NewTimer(stallTick)
 	defer t.Stop()
 	select {
-	case <-pc.room:
-	case <-pc.done:
+	case <-q.room:
 	case <-t.C:
 	}
-	if !p.shared() {
+	if !isShared() {
 		return true
 	}
-	pc.mu.Lock()
-	defer pc.mu.Unlock()
-	pc.stalled += time.Since(began)
-	return pc.stalled < maxStalled
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.stalled += time.Since(began)
+	return q.stalled < maxStalled
 }
 
-// shared reports whether several requests wait for their answers.
-func (p *pipe) shared() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.calls) > 1
-}
+// isShared reports whether several requests wait for their answers.
+func (p *conn) isShared() bool { return p.Calls.Len() > 1 }
 
 // tooSlow ends a request whose client does not keep up.
-func (p *pipe) tooSlow(pc *connCall) {
-	p.l.drop("slow listener")
-	p.l.opts.Logger.Warn("request ended: its client reads too slowly for what comes, and others wait", "method", pc.Method, "limit", maxStalled)
-	p.forget(pc.ID)
-	if pc.settle(upstream.Response{}, &upstream.Failure{Cause: errSlowClient, Fate: upstream.MayHaveRun}) {
-		p.cancel(pc.ID, errSlowClient)
+func (p *conn) tooSlow(c *upcall) {
+	p.Drop("slow listener")
+	p.l.opts.Logger.Warn("request ended: its client reads too slowly for what comes, and others wait", "method", c.Method, "limit", maxStalled)
+	if c.Fail(&upstream.Failure{Cause: errSlowClient, Fate: upstream.MayHaveRun}) {
+		p.cancel(c, errSlowClient)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // the connection puts changes into its mailbox, which never blocks and is bounded:
 // a change that is still pending is not queued again.
 type connListen struct {
-	p    *pipe
+	p    *conn
 	c    *upcall
 	mail *fanout.Mailbox
 
@@ -32,13 +32,13 @@ type connListen struct {
 }
 
 // listen is link.listen on this connection.
-func (p *pipe) listen(ctx context.Context, c *upcall) (listenStream, error) {
+func (p *conn) listen(ctx context.Context, c *upcall) (listenStream, error) {
 	s := &connListen{p: p, c: c, mail: fanout.NewMailbox(fanout.MailboxOptions{}), acked: make(chan struct{}), gone: make(chan struct{})}
-	if err := p.add(func() { p.listens[c.ID] = s }); err != nil {
+	if err := p.add(s); err != nil {
 		return nil, err
 	}
-	if err := p.conn.Write(c.frame); err != nil {
-		return nil, p.writeFailed(c.ID, err)
+	if err := p.Send(&c.Call, c.frame); err != nil {
+		return nil, err
 	}
 	select {
 	case <-s.acked:
@@ -50,6 +50,35 @@ func (p *pipe) listen(ctx context.Context, c *upcall) (listenStream, error) {
 		s.close()
 		return nil, context.Cause(ctx)
 	}
+}
+
+// add registers a stream, unless the connection has ended: then nothing was sent.
+func (p *conn) add(s *connListen) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.Calls.Err(); err != nil {
+		return &upstream.Failure{Cause: err, Fate: upstream.NotSent, Again: true}
+	}
+	p.listens[s.c.ID] = s
+	return nil
+}
+
+// forget makes what comes for a stream late.
+func (p *conn) forget(s *connListen) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.listens, s.c.ID)
+}
+
+// listenOf returns the listen stream with an id that the server wrote, or nil.
+func (p *conn) listenOf(id wire.ID) *connListen {
+	n, ok := id.Int()
+	if !ok {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.listens[n]
 }
 
 func (s *connListen) honored() mcp.Filter { return s.granted }
@@ -84,8 +113,8 @@ func (s *connListen) close() {
 	}
 	close(s.gone)
 	if s.p.listenOf(wire.NumberID(s.c.ID)) != nil {
-		s.p.forget(s.c.ID)
-		s.p.cancel(s.c.ID, errLeft)
+		s.p.forget(s)
+		s.p.cancel(s.c, errLeft)
 	}
 }
 
@@ -128,14 +157,14 @@ func (s *connListen) answered(m *wire.Message) {
 // to the only stream, if there is only one.
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions, Receiving Notifications.
-func (p *pipe) change(m *wire.Message) {
+func (p *conn) change(m *wire.Message) {
 	s := p.streamOf(m)
 	if s == nil {
 		p.skip("change of no stream", m.Method)
 		return
 	}
 	if endsStream(m, s.c) {
-		p.forget(s.c.ID)
+		p.forget(s)
 		s.end(errEnded)
 		return
 	}
@@ -160,7 +189,7 @@ func (s *connListen) filter() (mcp.Filter, bool) {
 	return s.granted, s.opened
 }
 
-func (p *pipe) streamOf(m *wire.Message) *connListen {
+func (p *conn) streamOf(m *wire.Message) *connListen {
 	if m.Method == spec.NotifyCancelled {
 		id, err := wire.ParseID(wire.Get(m.Params, "requestId"))
 		if err != nil {

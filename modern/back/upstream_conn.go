@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
@@ -39,13 +38,11 @@ type connLink struct {
 	stop context.CancelCauseFunc
 	live context.Context // ends with close
 
-	useless atomic.Int64          // messages that nobody needed
-	odd     transport.WarnLimiter // tells of what can't be read
-	running sync.WaitGroup        // dials, readers, what is being sent that nobody waits for
+	running sync.WaitGroup // dials, readers, what is being sent that nobody waits for
 
 	// mu guards the fields below.
 	mu      sync.Mutex
-	pipe    *pipe    // the last one opened, which may have ended; nil if none
+	conn    *conn    // the last one opened, which may have ended; nil if none
 	opening *opening // nil if no dial is under way
 	closed  bool
 
@@ -57,8 +54,8 @@ type connLink struct {
 
 // An opening is a dial that all share who need the connection.
 type opening struct {
-	done chan struct{} // closed when pipe and err are set
-	pipe *pipe
+	done chan struct{} // closed when conn and err are set
+	conn *conn
 	err  error
 }
 
@@ -68,8 +65,7 @@ func newConnLink(opts *Options, server *upstream.Options, news func(*upcall, *wi
 	return l
 }
 
-// exchange implements link. Its goroutine gives the notifications of c to the
-// caller, so that a slow caller holds up nobody else.
+// exchange implements link.
 func (l *connLink) exchange(ctx context.Context, c *upcall) (upstream.Response, error) {
 	p, err := l.get(ctx)
 	if err != nil {
@@ -88,7 +84,7 @@ func (l *connLink) listen(ctx context.Context, c *upcall) (listenStream, error) 
 }
 
 // get returns the connection, opening one if there is none.
-func (l *connLink) get(ctx context.Context) (*pipe, error) {
+func (l *connLink) get(ctx context.Context) (*conn, error) {
 	for {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
@@ -110,7 +106,7 @@ func (l *connLink) get(ctx context.Context) (*pipe, error) {
 			if op.err != nil {
 				return nil, &upstream.Failure{Cause: op.err, Fate: upstream.NotSent}
 			}
-			return op.pipe, nil
+			return op.conn, nil
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -119,7 +115,7 @@ func (l *connLink) get(ctx context.Context) (*pipe, error) {
 
 // look returns one of: the connection; the dial under way, which it starts; how
 // long the server still rests; why there will be no connection.
-func (l *connLink) look() (*pipe, *opening, time.Duration, error) {
+func (l *connLink) look() (*conn, *opening, time.Duration, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	rest := time.Until(l.restUntil)
@@ -128,8 +124,8 @@ func (l *connLink) look() (*pipe, *opening, time.Duration, error) {
 		return nil, nil, 0, mcp.ErrShutdown
 	case l.opening != nil:
 		return nil, l.opening, 0, nil
-	case l.pipe != nil && l.pipe.alive():
-		return l.pipe, nil, 0, nil
+	case l.conn != nil && l.conn.alive():
+		return l.conn, nil, 0, nil
 	case rest > maxRestWait:
 		return nil, nil, 0, l.lastErr
 	case rest > 0:
@@ -147,7 +143,7 @@ func (l *connLink) open(op *opening) {
 	ctx, cancel := context.WithTimeoutCause(l.live, l.opts.Timeouts.Connect, errors.New("it did not start within timeouts.connect"))
 	defer cancel()
 	begun := time.Now()
-	conn, err := l.opts.Dial(ctx)
+	over, err := l.opts.Dial(ctx)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -160,10 +156,10 @@ func (l *connLink) open(op *opening) {
 		l.restLocked(begun, op.err)
 	case l.closed:
 		op.err = mcp.ErrShutdown
-		l.running.Go(func() { _ = conn.Close() })
+		l.running.Go(func() { _ = over.Close() })
 	default:
-		op.pipe = newPipe(l, conn)
-		l.pipe = op.pipe
+		op.conn = newConn(l, over)
+		l.conn = op.conn
 		l.opts.Logger.Debug("connected", "took", time.Since(begun))
 	}
 }
@@ -184,22 +180,22 @@ func (l *connLink) restLocked(begun time.Time, err error) {
 func (l *connLink) connected() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.pipe != nil
+	return l.conn != nil
 }
 
 // noise says, after a semicolon, what came on the last connection that is no message.
 func (l *connLink) noise() string {
 	l.mu.Lock()
-	p := l.pipe
+	p := l.conn
 	l.mu.Unlock()
 	if p == nil {
 		return ""
 	}
-	return transport.Noise(p.conn)
+	return transport.Noise(p.Conn)
 }
 
 // ended notes that a connection has ended by itself.
-func (l *connLink) ended(p *pipe, err error) {
+func (l *connLink) ended(p *conn, err error) {
 	l.mu.Lock()
 	if time.Since(p.born) < stable {
 		l.restLocked(p.born, err)
@@ -213,23 +209,18 @@ func (l *connLink) ended(p *pipe, err error) {
 func (l *connLink) close(context.Context) error {
 	l.mu.Lock()
 	l.closed = true
-	p := l.pipe
+	p := l.conn
 	l.mu.Unlock()
 	l.stop(mcp.ErrShutdown)
 	var err error
 	if p != nil {
 		p.fail(mcp.ErrShutdown)
-		if err = p.conn.Close(); errors.Is(err, transport.ErrClosed) {
+		if err = p.Conn.Close(); errors.Is(err, transport.ErrClosed) {
 			err = nil
 		}
 	}
 	l.running.Wait()
 	return err
-}
-
-func (l *connLink) drop(what string) {
-	l.useless.Add(1)
-	l.opts.Metrics.Dropped(l.opts.Name, what)
 }
 
 var _ link = (*connLink)(nil)

@@ -360,7 +360,7 @@ func TestSlowCallerHoldsUpNobody(t *testing.T) {
 	slow := upServe(t.Context(), b, req, x)
 	p := <-peers
 	m := p.want("tools/call")
-	for i := range 2 * maxNotes {
+	for i := range 2 * mcp.MaxBacklog {
 		p.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d}}`, m.ID, i+1)
 	}
 	quick := upServe(t.Context(), b, upRequest("tools/list", ""), &upCaller{})
@@ -375,8 +375,8 @@ func TestSlowCallerHoldsUpNobody(t *testing.T) {
 		case last = <-x.told:
 			continue
 		case out := <-slow:
-			if out.err != nil || i > maxNotes+1 || !strings.Contains(last, fmt.Sprint(2*maxNotes)) {
-				t.Errorf("Serve = %v after %d notes, the last %s; want at most %d and the newest last", out.err, i, last, maxNotes+1)
+			if out.err != nil || i > mcp.MaxBacklog+1 || !strings.Contains(last, fmt.Sprint(2*mcp.MaxBacklog)) {
+				t.Errorf("Serve = %v after %d notes, the last %s; want at most %d and the newest last", out.err, i, last, mcp.MaxBacklog+1)
 			}
 			return
 		}

@@ -1,0 +1,92 @@
+package upstream
+
+import (
+	"sync"
+
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// Calls are the calls in flight on a connection or in a session, by id. The zero value is
+// ready to use, and safe for concurrent use.
+type Calls struct {
+	// mu guards the fields below. It is held for map work only. An Owner's lock may be
+	// taken under it.
+	mu   sync.Mutex
+	byID map[int64]*Call
+	err  error // why no more may be added
+}
+
+// Add takes c in. The error is a [*Failure] if the connection or the session has ended.
+func (t *Calls) Add(c *Call) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err != nil {
+		return &Failure{Cause: t.err, Fate: NotSent, Lost: true}
+	}
+	if t.byID == nil {
+		t.byID = make(map[int64]*Call)
+	}
+	t.byID[c.ID] = c
+	return nil
+}
+
+// Remove makes later responses to c late ones.
+func (t *Calls) Remove(c *Call) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.byID, c.ID)
+}
+
+// Find returns the call in flight with an id that the server wrote, or nil.
+func (t *Calls) Find(id wire.ID) *Call {
+	n, ok := id.Int()
+	if !ok {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.byID[n]
+}
+
+// Each calls f for the calls in flight. f may take an Owner's lock, but no other.
+func (t *Calls) Each(f func(*Call)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.byID {
+		f(c)
+	}
+}
+
+// Len returns how many calls are in flight.
+func (t *Calls) Len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.byID)
+}
+
+// Busy reports whether a call waits for its response.
+func (t *Calls) Busy() bool { return t.Len() > 0 }
+
+// End has no more calls added. It reports false if it was called before.
+func (t *Calls) End(err error) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err != nil {
+		return false
+	}
+	t.err = err
+	return true
+}
+
+// Err returns why no more calls may be added, nil if they may.
+func (t *Calls) Err() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.err
+}
+
+// Fail fails the calls in flight: no response will come.
+func (t *Calls) Fail(err error) {
+	f := &Failure{Cause: err, Fate: MayHaveRun, Lost: true}
+	t.Each(func(c *Call) { c.Fail(f) })
+}

@@ -41,8 +41,9 @@ var layers = map[string][]string{
 	// below them.
 	"legacy":          nil,
 	"legacy/front":    slices.Concat(waist, bottom, []string{"legacy/projection"}),
-	"legacy/back":     slices.Concat(waist, bottom, []string{"internal/subscribe", "internal/upstream", "legacy/link", "legacy/pool", "legacy/relay"}),
+	"legacy/back":     slices.Concat(waist, bottom, []string{"internal/subscribe", "internal/upstream", "legacy/link", "legacy/pool", "legacy/relay", "legacy/tasks"}),
 	"legacy/pool":     slices.Concat(waist, bottom, []string{"internal/upstream"}),
+	"legacy/tasks":    {"internal/spec", "internal/transport", "internal/upstream", "internal/wire"},
 	"legacy/link":     slices.Concat(waist, bottom, []string{"internal/upstream"}),
 	"legacy/relay":    {"internal/mcp", "internal/transport", "internal/upstream", "internal/wire", "internal/spec", "legacy/link"},
 	"modern":          nil,

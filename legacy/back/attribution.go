@@ -61,7 +61,7 @@ func (in *inputs) findCandidatesLocked(p *pendingInput, from *call) {
 // toldLocked returns the call that p belongs to, nil for none, and whether that is told
 // at all.
 func (in *inputs) toldLocked(p *pendingInput, from *call) (*call, bool) {
-	if c := in.tasks.callOf(p.task); c != nil {
+	if t, c := in.tasks.Find(p.task); t != nil {
 		return c, true
 	}
 	if p.isRoots() {

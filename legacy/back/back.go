@@ -18,6 +18,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/link"
 	"github.com/mcpbridge/mcpbridge/legacy/pool"
 	"github.com/mcpbridge/mcpbridge/legacy/relay"
+	"github.com/mcpbridge/mcpbridge/legacy/tasks"
 )
 
 // A Back serves requests of any client from one legacy server. It is an
@@ -41,7 +42,7 @@ type Back struct {
 	links *simplelru.LRU[mcp.Principal, *relay.Session] // the last that was linked, by principal
 	known *simplelru.LRU[string, *mcp.Description]      // the last, by scope
 	roots *simplelru.LRU[string, json.RawMessage]       // the last answer to roots/list, by scope
-	tools *simplelru.LRU[string, *toolbox]              // by scope
+	tools *simplelru.LRU[string, *tasks.Tools]          // by scope
 }
 
 var _ mcp.Upstream = (*Back)(nil)
@@ -68,7 +69,7 @@ func New(opts Options) (*Back, error) {
 	if b.roots, err = simplelru.NewLRU[string, json.RawMessage](opts.MaxSessions, nil); err != nil {
 		return nil, fmt.Errorf("legacy/back: New: server %q: %w", opts.Name, err)
 	}
-	if b.tools, err = simplelru.NewLRU[string, *toolbox](opts.MaxSessions, nil); err != nil {
+	if b.tools, err = simplelru.NewLRU[string, *tasks.Tools](opts.MaxSessions, nil); err != nil {
 		return nil, fmt.Errorf("legacy/back: New: server %q: %w", opts.Name, err)
 	}
 	if b.lanes, err = newLanes(&b.opts); err != nil {
@@ -279,13 +280,13 @@ func (b *Back) lastKnown(scope string) *mcp.Description {
 	return d
 }
 
-// toolbox returns what is known of a scope's tools.
-func (b *Back) toolbox(scope string) *toolbox {
+// toolsOf returns what is known of a scope's tools.
+func (b *Back) toolsOf(scope string) *tasks.Tools {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	tools, ok := b.tools.Get(scope)
 	if !ok {
-		tools = newToolbox()
+		tools = tasks.NewTools()
 		b.tools.Add(scope, tools)
 	}
 	return tools

@@ -48,7 +48,7 @@ func (b *Back) openOver(ctx context.Context, p mcp.Profile, connect connector) (
 	scope, _, lane := strings.Cut(p.Scope, laneMark)
 	s := newSession(&b.opts, func() *watch { return b.watchOf(scope) }, profileRoots{b, scope, lane}, mcp.Declares(p.Capabilities, "roots"))
 	s.inputs.onAmbiguous = func() { b.lanes.ambiguous(scope) }
-	s.tools = b.toolbox(scope)
+	s.tools = b.toolsOf(scope)
 	if err := connect(ctx, s.Link); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/tasks"
 )
 
 // undeclared is why p is refused for want of a capability of the client's.
@@ -19,7 +20,7 @@ func (p *pendingInput) related(result []byte) []byte {
 		return result
 	}
 	task := wire.AppendEdited(nil, nil, wire.Edit{Name: "taskId", Value: wire.Quote(p.task)})
-	meta := wire.AppendEdited(nil, wire.Get(result, "_meta"), wire.Edit{Name: metaRelatedTask, Value: task})
+	meta := wire.AppendEdited(nil, wire.Get(result, "_meta"), wire.Edit{Name: tasks.MetaRelated, Value: task})
 	return wire.AppendEdited(nil, result, wire.Edit{Name: "_meta", Value: meta})
 }
 
@@ -30,7 +31,7 @@ func inputParams(capabilities, params []byte) []byte {
 	}
 	edits := []wire.Edit{{Name: "task"}, {Name: "elicitationId"}}
 	if meta := wire.Get(params, "_meta"); wire.IsObject(meta) {
-		meta = wire.AppendEdited(nil, meta, wire.Edit{Name: spec.MetaProgressToken}, wire.Edit{Name: metaRelatedTask})
+		meta = wire.AppendEdited(nil, meta, wire.Edit{Name: spec.MetaProgressToken}, wire.Edit{Name: tasks.MetaRelated})
 		if emptyObject(meta) {
 			meta = nil
 		}

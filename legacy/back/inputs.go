@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/tasks"
 )
 
 // maxInputs bounds the pending inputs of a session. Whoever lets calls park bounds them in
@@ -25,7 +26,7 @@ type inputs struct {
 	s           *uplink
 	server      *negotiated
 	roots       *roots
-	tasks       *taskTable
+	tasks       *tasks.Table[*call]
 	onAmbiguous func() // told when streams don't tell whose an input is
 
 	changed signal // of calls: one has ended, or is parked, or not any more
@@ -70,7 +71,7 @@ func (p *pendingInput) isRoots() bool { return p.m.Method == spec.MethodRootsLis
 func (in *inputs) receive(ctx context.Context, m *wire.Message, from *call) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &pendingInput{m: *m, cancel: cancel, came: time.Now()}
-	p.task, _ = wire.GetString(wire.Get(wire.Get(m.Params, "_meta"), metaRelatedTask), "taskId")
+	p.task, _ = wire.GetString(wire.Get(wire.Get(m.Params, "_meta"), tasks.MetaRelated), "taskId")
 	if in.admit(ctx, p, from) {
 		return
 	}

@@ -185,7 +185,7 @@ func (p *poller) look(ctx context.Context, item *polled) (changed bool) {
 
 func (p *poller) tell(key pollKey) {
 	if key.kind == fanout.ToolsListChanged {
-		p.s.tools.forget()
+		p.s.tools.Forget()
 	}
 	p.s.watch().changed(key.kind, key.uri, nil)
 }

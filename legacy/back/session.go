@@ -8,6 +8,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
+	"github.com/mcpbridge/mcpbridge/legacy/tasks"
 )
 
 // An uplink is the Link of a session, with what else the parts of the session need.
@@ -25,20 +26,17 @@ type session struct {
 	negotiated
 	watch func() *watch // the profile's; nil, which hears nothing, if none
 
-	tools  *toolbox // the profile's
+	tools  *tasks.Tools // the profile's
 	polls  *poller
 	roots  *roots
 	inputs *inputs
-	tasks  taskTable
+	tasks  tasks.Table[*call]
 	level  logLevel
 	visits visitWatches
 }
 
 func newSession(opts *Options, watch func() *watch, roots profileRoots, declaresRoots bool) *session {
-	s := &session{
-		watch: watch,
-		tasks: taskTable{byID: make(map[string]*taskRun)},
-	}
+	s := &session{watch: watch}
 	s.uplink = &uplink{Link: link.New(opts.link(), s), opts: opts, log: opts.Logger}
 	s.roots = newRoots(s.uplink, roots, declaresRoots)
 	s.inputs = &inputs{s: s.uplink, server: &s.negotiated, roots: s.roots, tasks: &s.tasks, pending: make(map[wire.ID]*pendingInput)}

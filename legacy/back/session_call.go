@@ -84,7 +84,7 @@ func (s *session) result(req *mcp.Request, c *call, a upstream.Response) (*mcp.R
 		}
 	}
 	if s.caps.TaskCalls && req.Method == spec.MethodToolsList {
-		s.tools.learn(a.Result)
+		s.tools.Learn(a.Result)
 	}
 	res := mcp.NewResult(a.Result, a.Release)
 	res.Outline = a.Outline

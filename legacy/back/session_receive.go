@@ -8,6 +8,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
+	"github.com/mcpbridge/mcpbridge/legacy/tasks"
 )
 
 // Receive implements [link.Sink].
@@ -48,7 +49,7 @@ func (s *session) notification(ctx context.Context, m *wire.Message, on *link.Ca
 	case spec.NotifyMessage:
 		s.logMessage(ctx, m, on, from)
 	case spec.NotifyToolsListChanged:
-		s.tools.forget()
+		s.tools.Forget()
 		s.changed(fanout.ToolsListChanged, m)
 	case spec.NotifyPromptsListChanged:
 		s.changed(fanout.PromptsListChanged, m)
@@ -62,7 +63,7 @@ func (s *session) notification(ctx context.Context, m *wire.Message, on *link.Ca
 		if id, _ := wire.GetString(m.Params, "elicitationId"); !s.visits.complete(id) {
 			s.Drop("unknown visit")
 		}
-	case notifyTaskStatus:
+	case tasks.NotifyStatus:
 		s.taskStatus(m)
 	default:
 		s.Drop("unknown notification")
@@ -145,6 +146,17 @@ func (s *session) tell(ctx context.Context, c, from *call, method string, params
 	case c.Wake <- struct{}{}:
 	default: // it knows
 	}
+}
+
+// taskStatus takes the news of a task: a reason to look.
+func (s *session) taskStatus(m *wire.Message) {
+	id, _ := wire.GetString(m.Params, "taskId")
+	t, _ := s.tasks.Find(id)
+	if t == nil {
+		s.Drop("task status")
+		return
+	}
+	t.LookNow()
 }
 
 // changed tells the profile's watch, whichever stream or session of the profile

@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -106,7 +107,7 @@ func (s *session) digest(ctx context.Context, key pollKey) (sum [sha256.Size]byt
 		return [sha256.Size]byte(h.Sum(nil)), nil
 	}
 	list := polledListOf(key.kind)
-	for page, err := range s.pages(ctx, list.method) {
+	for page, err := range upstream.Pages(ctx, list.method, s.Request) {
 		if err != nil {
 			return sum, err
 		}

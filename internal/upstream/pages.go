@@ -1,4 +1,4 @@
-package back
+package upstream
 
 import (
 	"context"
@@ -9,17 +9,20 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-var errPages = errors.New("the list has no end")
+// maxPages bounds the pages of a list that the gateway reads for itself.
+const maxPages = 1000
 
-// pages iterates over the pages of a list, which it asks for. An error is the
+var errEndless = errors.New("the list has no end")
+
+// Pages iterates over the pages of a list, which it asks for by request. An error is the
 // last.
 //
 // Spec: 2025-11-25, server/utilities/pagination.
-func (s *session) pages(ctx context.Context, method string) iter.Seq2[json.RawMessage, error] {
+func Pages(ctx context.Context, method string, request func(ctx context.Context, method string, params []byte) (json.RawMessage, error)) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
 		var params []byte
 		for range maxPages {
-			page, err := s.Request(ctx, method, params)
+			page, err := request(ctx, method, params)
 			if !yield(page, err) || err != nil {
 				return
 			}
@@ -29,6 +32,6 @@ func (s *session) pages(ctx context.Context, method string) iter.Seq2[json.RawMe
 			}
 			params = wire.AppendEdited(nil, nil, wire.Edit{Name: "cursor", Value: cursor})
 		}
-		yield(nil, errPages)
+		yield(nil, errEndless)
 	}
 }

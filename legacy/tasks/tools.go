@@ -1,0 +1,98 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"sync"
+
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// maxTools bounds the tools that are remembered of a profile.
+const maxTools = 16 << 10
+
+// Tools remembers which of a profile's tools must be run as a task. It learns
+// from lists that pass by. Safe for concurrent use.
+type Tools struct {
+	turn chan struct{} // capacity 1: who has put something in reads the whole list
+
+	// mu guards the fields below. It is held for map work only.
+	mu       sync.Mutex
+	required map[string]bool // by name
+	whole    bool            // all tools are known
+	changes  int             // counts what was heard of changes
+}
+
+// NewTools returns Tools that know none.
+func NewTools() *Tools {
+	return &Tools{turn: make(chan struct{}, 1), required: make(map[string]bool)}
+}
+
+// Lookup reports whether a tool must be run as a task, and whether that is known.
+func (t *Tools) Lookup(name string) (required, known bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	required, known = t.required[name]
+	return required, known || t.whole
+}
+
+// Learn takes in a page of tools/list.
+func (t *Tools) Learn(page []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for tool := range wire.Elements(wire.Get(page, "tools")) {
+		name, ok := wire.GetString(tool, "name")
+		if !ok || len(t.required) >= maxTools {
+			continue
+		}
+		support, _ := wire.GetString(wire.Get(tool, "execution"), "taskSupport")
+		t.required[name] = support == "required"
+	}
+}
+
+// Forget says that the tools have changed.
+func (t *Tools) Forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.changes++
+	t.whole = false
+	clear(t.required)
+}
+
+// Find is Lookup where the tool is not known: it reads the list of tools, one at a time. The
+// error is why that failed: then the call goes out as it is, and the server says what is
+// wrong.
+//
+// Spec: 2025-11-25, basic/utilities/tasks, Tool-Level Negotiation.
+func (t *Tools) Find(ctx context.Context, name string, list iter.Seq2[json.RawMessage, error]) (bool, error) {
+	select {
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
+	case <-ctx.Done():
+		return false, nil
+	}
+	if required, known := t.Lookup(name); known {
+		return required, nil
+	}
+	err := t.read(list)
+	required, _ := t.Lookup(name)
+	return required, err
+}
+
+// read learns the whole list of tools.
+func (t *Tools) read(list iter.Seq2[json.RawMessage, error]) error {
+	t.mu.Lock()
+	changes := t.changes
+	t.mu.Unlock()
+	for page, err := range list {
+		if err != nil {
+			return err
+		}
+		t.Learn(page)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.whole = t.changes == changes
+	return nil
+}

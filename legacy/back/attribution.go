@@ -151,7 +151,7 @@ func (in *inputs) ownerOf(p *pendingInput) (owner *call, left int, orphaned bool
 	defer in.mu.Unlock()
 	for _, c := range p.candidates {
 		switch {
-		case c.isOrphaned():
+		case c.orphaned.Load():
 			return nil, 0, true
 		case c.mayHaveAsked(p.came):
 			left++
@@ -212,7 +212,7 @@ func (in *inputs) noteCancelled(c *call) {
 	if !c.mayBeAsked {
 		return
 	}
-	c.orphan()
+	c.orphaned.Store(true)
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.cancelledUntil = time.Now().Add(cancelGrace)

@@ -41,7 +41,7 @@ func Probe(ctx context.Context, o Options, how mcp.Probing) (mcp.Verdict, error)
 	v.Took, v.Steps = greet.Took, []mcp.Step{greet}
 	if s != nil {
 		v.Older = s.IsSSE()
-		s.account(ctx, &v, how)
+		account(ctx, s, &v, how)
 	}
 	if err := ctx.Err(); errors.Is(err, context.Canceled) {
 		return mcp.Verdict{}, context.Cause(ctx)
@@ -49,8 +49,8 @@ func Probe(ctx context.Context, o Options, how mcp.Probing) (mcp.Verdict, error)
 	return v, nil
 }
 
-// account fills in what the session tells of its server.
-func (s *session) account(ctx context.Context, v *mcp.Verdict, how mcp.Probing) {
+// account fills in what a session tells of its server.
+func account(ctx context.Context, s *session, v *mcp.Verdict, how mcp.Probing) {
 	v.Era, v.Reason = spec.Legacy, "it answered "+spec.MethodInitialize
 	v.Revisions = []spec.Revision{s.revision}
 	v.Description = &mcp.Description{Capabilities: s.caps.Raw, ServerInfo: s.serverInfo, Instructions: s.instructions}

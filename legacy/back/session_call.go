@@ -71,7 +71,7 @@ func (s *session) prepare(ctx context.Context, c *call) error {
 	if err != nil {
 		return &upstream.Failure{Cause: err, Fate: upstream.NotSent}
 	}
-	c.leaves()
+	c.sent.Store(true)
 	return nil
 }
 

@@ -115,7 +115,7 @@ func (s *session) soleCall() *call {
 	var sole *call
 	several := false
 	s.Calls.Each(func(c *link.Call) {
-		if host := clientCall(c); host != nil && host.hasLeft() {
+		if host := clientCall(c); host != nil && host.sent.Load() {
 			several = several || sole != nil
 			sole = host
 		}

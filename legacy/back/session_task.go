@@ -77,7 +77,7 @@ func (s *session) awaitTask(ctx context.Context, req *mcp.Request, c *call) (jso
 	}
 	s.tasks.Add(t, c)
 	defer s.tasks.Remove(t)
-	c.name()
+	c.named.Store(true)
 	c.freeLane()
 	result, err := t.Await(ctx)
 	if f := upstream.AsFailure(err); f != nil {

@@ -91,7 +91,7 @@ func (v *visitRounds) meet(ctx context.Context, req *mcp.Request, x mcp.Caller, 
 	}
 	v.asked++
 	v.expect(all)
-	if err := s.askForVisits(ctx, x, all, e); err != nil {
+	if err := askForVisits(ctx, s.opts.Name, x, all, e); err != nil {
 		return err
 	}
 	v.agreed, v.retries = time.Now(), visitRetries
@@ -115,7 +115,7 @@ func (v *visitRounds) expect(all []visit) {
 }
 
 // askForVisits has the caller's user say that it goes where the server wants.
-func (s *session) askForVisits(ctx context.Context, x mcp.Caller, all []visit, e *wire.Error) error {
+func askForVisits(ctx context.Context, server string, x mcp.Caller, all []visit, e *wire.Error) error {
 	questions := make([]mcp.InputRequest, len(all))
 	for i, v := range all {
 		questions[i] = mcp.InputRequest{Method: spec.MethodElicit, Params: v.params}
@@ -126,7 +126,7 @@ func (s *session) askForVisits(ctx context.Context, x mcp.Caller, all []visit, e
 	}
 	for _, a := range answers {
 		if action, _ := wire.GetString(a.Result, "action"); action != "accept" {
-			return wire.Errorf(spec.CodeInternal, "server %q: %s; the user did not agree to it", s.opts.Name, e.Message)
+			return wire.Errorf(spec.CodeInternal, "server %q: %s; the user did not agree to it", server, e.Message)
 		}
 	}
 	return nil

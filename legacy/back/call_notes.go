@@ -1,0 +1,80 @@
+package back
+
+import (
+	"strconv"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+)
+
+// A noteQueue is what the caller of a call is still to be told.
+type noteQueue struct {
+	backlog  mcp.Backlog
+	draining bool    // somebody is giving notes to the caller
+	progress float64 // the last value; meaningless unless moved
+	moved    bool
+}
+
+// advance takes a progress value and reports whether it may be told: it must be
+// greater than the last. Any progress starts the clock anew.
+//
+// Spec: 2026-07-28, basic/utilities/progress.
+func (c *call) advance(value []byte) bool {
+	v, err := strconv.ParseFloat(string(value), 64)
+	if err != nil {
+		return false
+	}
+	c.clock.Restart()
+	answered := c.IsSettled()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	q := &c.notes
+	if q.moved && v <= q.progress || answered {
+		return false
+	}
+	q.progress, q.moved = v, true
+	return true
+}
+
+// note queues a message for the caller and reports whether there was room.
+func (c *call) note(method string, params []byte) bool {
+	answered := c.IsSettled()
+	c.mu.Lock()
+	ok := !answered && !c.ended && c.notes.backlog.Add(mcp.Notification{Method: method, Params: params})
+	short := c.notes.backlog.Short()
+	c.mu.Unlock()
+	if short {
+		_ = c.notes.backlog.Room.Refuse() // counted and logged; the message is lost, as others beyond the bound
+	}
+	return ok
+}
+
+// drain gives the queued notes to the caller, in order, unless somebody else is
+// at it: then that one gives these too.
+func (c *call) drain() {
+	for first := true; ; first = false {
+		c.mu.Lock()
+		if first && c.notes.draining || c.notes.backlog.Len() == 0 {
+			if !first {
+				c.notes.draining = false
+			}
+			c.mu.Unlock()
+			return
+		}
+		c.notes.draining = true
+		n, _ := c.notes.backlog.Next()
+		c.mu.Unlock()
+		// A caller that can't be reached is no reason to stop: ctx says so too.
+		_ = c.caller.Notify(c.ctx, n)
+	}
+}
+
+// drainSoon starts drain for notes that came on a stream which the goroutine
+// serving the call does not read. It ends when the notes are given; end waits
+// for it.
+func (c *call) drainSoon() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended && !c.notes.draining {
+		c.drains.Go(c.drain)
+	}
+}

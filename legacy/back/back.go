@@ -32,7 +32,7 @@ type Back struct {
 	pool     *pool.Pool
 	watches  *watches
 	health   *health
-	lanes    *lanes
+	lanes    *pool.Lanes
 
 	stop    context.CancelFunc // of what Start started; nil before
 	running sync.WaitGroup     // that, too
@@ -72,9 +72,10 @@ func New(opts Options) (*Back, error) {
 	if b.tools, err = simplelru.NewLRU[string, *tasks.Tools](opts.MaxSessions, nil); err != nil {
 		return nil, fmt.Errorf("legacy/back: New: server %q: %w", opts.Name, err)
 	}
-	if b.lanes, err = newLanes(&b.opts); err != nil {
+	if b.lanes, err = pool.NewLanes(opts.Lanes, opts.MaxSessions); err != nil {
 		return nil, err
 	}
+	b.lanes.Always.Store(opts.URL == "" || opts.Transport == TransportSSE)
 	if b.pool, err = b.newPool(); err != nil {
 		return nil, err
 	}
@@ -130,7 +131,7 @@ func (b *Back) serveVisiting(ctx context.Context, req *mcp.Request, x mcp.Caller
 // serveInLane sends the request, once it has a lane if it needs one. A session that
 // demands visits goes to v.
 func (b *Back) serveInLane(ctx context.Context, req *mcp.Request, x mcp.Caller, v *visitRounds) (*mcp.Result, error) {
-	lane, leave, err := b.lanes.enter(ctx, req, v.lane)
+	lane, leave, err := b.lanes.Enter(ctx, req, v.lane)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +167,7 @@ func (b *Back) sessionFor(ctx context.Context, req *mcp.Request, lane int, v *vi
 	if s := v.session(); s != nil && req.Profile.Single {
 		return s, func() {}, nil
 	}
-	return b.session(ctx, laneProfile(req.Profile, lane), req.Profile.Single)
+	return b.session(ctx, pool.OnLane(req.Profile, lane), req.Profile.Single)
 }
 
 // connected takes note of how opening a session went, and returns what the pool has

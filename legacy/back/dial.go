@@ -108,5 +108,5 @@ func (b *Back) dialHTTP(ctx context.Context, open opener) error {
 // whose a question is.
 func (b *Back) foundOlder(older bool) {
 	b.older.Store(older)
-	b.lanes.always.Store(older)
+	b.lanes.Always.Store(older)
 }

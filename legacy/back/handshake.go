@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -45,9 +44,9 @@ func (b *Back) open(ctx context.Context, p mcp.Profile) (s *session, err error) 
 
 // openOver opens a session over a Link that connect connects.
 func (b *Back) openOver(ctx context.Context, p mcp.Profile, connect connector) (*session, error) {
-	scope, _, lane := strings.Cut(p.Scope, laneMark)
+	scope, lane := pool.CutLane(p.Scope)
 	s := newSession(&b.opts, func() *watch { return b.watchOf(scope) }, profileRoots{b, scope, lane}, mcp.Declares(p.Capabilities, "roots"))
-	s.inputs.onAmbiguous = func() { b.lanes.ambiguous(scope) }
+	s.inputs.onAmbiguous = func() { b.lanes.Ambiguous(scope) }
 	s.tools = b.toolsOf(scope)
 	if err := connect(ctx, s.Link); err != nil {
 		return nil, err

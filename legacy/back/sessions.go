@@ -2,7 +2,6 @@ package back
 
 import (
 	"context"
-	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/legacy/pool"
@@ -33,11 +32,7 @@ func (b *Back) session(ctx context.Context, p mcp.Profile, private bool) (*sessi
 
 // sessions returns the open sessions of a scope, those of its lanes among them.
 func (b *Back) sessions(scope string) (out []*session) {
-	isOf := func(of string) bool {
-		base, _, _ := strings.Cut(of, laneMark)
-		return base == scope
-	}
-	for _, of := range b.pool.Sessions(isOf) {
+	for _, of := range b.pool.Sessions(scope) {
 		if s, ok := of.(*session); ok { // else it is one client's own
 			out = append(out, s)
 		}
@@ -52,7 +47,7 @@ func (b *Back) connect(ctx context.Context, p mcp.Profile) (pool.Session, error)
 		return nil, err
 	}
 	if !pool.Stopped(ctx) {
-		scope, _, _ := strings.Cut(p.Scope, laneMark)
+		scope, _ := pool.CutLane(p.Scope)
 		b.remember(scope, s)
 	}
 	return s, nil

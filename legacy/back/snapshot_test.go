@@ -20,7 +20,7 @@ type Snapshot struct {
 // Snapshot returns the state of the server at this moment.
 func (b *Back) Snapshot() Snapshot {
 	state, since, err := b.health.read()
-	snap := Snapshot{Server: b.opts.Name, State: state, Since: since, Sessions: len(b.pool.Sessions(func(string) bool { return true }))}
+	snap := Snapshot{Server: b.opts.Name, State: state, Since: since, Sessions: len(b.pool.Sessions(""))}
 	if err != nil {
 		snap.Err = cause(err).Error()
 	}

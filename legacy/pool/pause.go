@@ -23,8 +23,8 @@ type pause struct {
 	trial  bool // an attempt is under way for all who ask
 }
 
-// allScopes is the scope of failures that are the server's, whoever asks: it can't
-// be reached, started or waited for.
+// allScopes is the scope of what is the server's, whoever asks: that it can't be reached,
+// started or waited for.
 const allScopes = ""
 
 // pauseLocked notes that an attempt failed which began at a time. There is no pause after

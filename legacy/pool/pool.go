@@ -235,13 +235,14 @@ func (p *Pool) leave(e *entry) {
 	}
 }
 
-// Sessions returns the open sessions whose scopes match.
-func (p *Pool) Sessions(match func(scope string) bool) []Session {
+// Sessions returns the open sessions of a scope, those of its lanes among them, or of all
+// scopes if it is empty.
+func (p *Pool) Sessions(scope string) []Session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var out []Session
 	for e := range p.all {
-		if match(e.scope) && e.opened() && e.err == nil {
+		if own, _ := CutLane(e.scope); (own == scope || scope == allScopes) && e.opened() && e.err == nil {
 			out = append(out, e.s)
 		}
 	}

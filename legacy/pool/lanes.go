@@ -1,9 +1,10 @@
-package back
+package pool
 
 import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -13,13 +14,14 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-// lanes give calls that may ask back a session to themselves where nothing on
-// the wire tells whose question a question is: always on a connection of
-// messages and over HTTP+SSE, over Streamable HTTP once a server was seen to ask elsewhere than on the call's
-// own stream. Who finds no lane free waits in line. Safe for concurrent use.
-type lanes struct {
-	max    int
-	always atomic.Bool // nothing tells
+// Lanes give calls that may be asked for input a session to themselves where nothing on
+// the wire tells which call the server asks for: always, or once that was seen of a scope.
+// A call that finds no lane free waits in line. Safe for concurrent use.
+type Lanes struct {
+	// Always says that no scope's messages tell.
+	Always atomic.Bool
+
+	max int
 
 	// mu guards the fields below. It is held for list work only, and is a leaf.
 	mu      sync.Mutex
@@ -32,20 +34,20 @@ type laneSet struct {
 	waiting []chan int // first come, first served; capacity 1
 }
 
-func newLanes(opts *Options) (*lanes, error) {
-	unclear, err := simplelru.NewLRU[string, struct{}](opts.MaxSessions, nil)
+// NewLanes returns so many lanes for each scope. It remembers of as many scopes that their
+// messages don't tell.
+func NewLanes(max, scopes int) (*Lanes, error) {
+	unclear, err := simplelru.NewLRU[string, struct{}](scopes, nil)
 	if err != nil {
-		return nil, fmt.Errorf("legacy/back: making lanes: %w", err)
+		return nil, fmt.Errorf("legacy/pool: NewLanes: %w", err)
 	}
-	l := &lanes{max: opts.Lanes, sets: make(map[string]*laneSet), unclear: unclear}
-	l.always.Store(opts.URL == "" || opts.Transport == TransportSSE)
-	return l, nil
+	return &Lanes{max: max, sets: make(map[string]*laneSet), unclear: unclear}, nil
 }
 
-// enter returns the lane that a request is to take and how to leave it, which may
+// Enter returns the lane that a request is to take and how to leave it, which may
 // be done again. It is the preferred one if that is free. Requests that need none
 // take the first.
-func (l *lanes) enter(ctx context.Context, req *mcp.Request, prefer int) (int, func(), error) {
+func (l *Lanes) Enter(ctx context.Context, req *mcp.Request, prefer int) (int, func(), error) {
 	if req.Profile.Single || !wantsLane(req) {
 		return 0, func() {}, nil
 	}
@@ -72,12 +74,12 @@ func wantsLane(req *mcp.Request) bool {
 
 // take returns a free lane, the preferred one if that is, or a place in the line, or
 // -1 where none is needed.
-func (l *lanes) take(scope string, prefer int) (int, chan int) {
+func (l *Lanes) take(scope string, prefer int) (int, chan int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	set := l.sets[scope]
 	if set == nil {
-		if !l.always.Load() && !l.unclear.Contains(scope) {
+		if !l.Always.Load() && !l.unclear.Contains(scope) {
 			return -1, nil
 		}
 		set = &laneSet{}
@@ -104,7 +106,7 @@ func (l *lanes) take(scope string, prefer int) (int, chan int) {
 }
 
 // leave gives a lane to the next in line.
-func (l *lanes) leave(scope string, lane int) {
+func (l *Lanes) leave(scope string, lane int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	set := l.sets[scope]
@@ -121,7 +123,7 @@ func (l *lanes) leave(scope string, lane int) {
 }
 
 // giveUp leaves the line, or the lane that was given at that very moment.
-func (l *lanes) giveUp(scope string, turn chan int) {
+func (l *Lanes) giveUp(scope string, turn chan int) {
 	l.mu.Lock()
 	i := -1
 	if set := l.sets[scope]; set != nil {
@@ -135,8 +137,8 @@ func (l *lanes) giveUp(scope string, turn chan int) {
 	}
 }
 
-// ambiguous notes that a scope's streams don't tell whose a question is.
-func (l *lanes) ambiguous(scope string) {
+// Ambiguous notes that a scope's messages don't tell which call the server asks for.
+func (l *Lanes) Ambiguous(scope string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.unclear.Add(scope, struct{}{})
@@ -145,11 +147,18 @@ func (l *lanes) ambiguous(scope string) {
 // laneMark parts a scope from the number of a lane.
 const laneMark = "#"
 
-// laneProfile is the profile that a lane's session is pooled under. The first is
+// OnLane returns the profile that a lane's session is pooled under. The first is
 // the profile's own, which subscriptions stay on.
-func laneProfile(p mcp.Profile, lane int) mcp.Profile {
+func OnLane(p mcp.Profile, lane int) mcp.Profile {
 	if lane > 0 {
 		p.Scope = fmt.Sprintf("%s%s%d", p.Scope, laneMark, lane)
 	}
 	return p
+}
+
+// CutLane returns the profile's own scope, and whether the scope is of another lane than
+// its first.
+func CutLane(scope string) (own string, further bool) {
+	own, _, further = strings.Cut(scope, laneMark)
+	return own, further
 }

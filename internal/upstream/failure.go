@@ -15,7 +15,9 @@ var (
 	// ErrAccepted says that a request was accepted as a notification is.
 	ErrAccepted = errors.New("it accepted the request without answering it")
 
-	errOther = errors.New("it answered something else")
+	// Shared, since most streams end so after their response.
+	errEnd   error = &Failure{Cause: ErrUnanswered, Fate: MayHaveRun, Again: true}
+	errOther error = &Failure{Cause: errors.New("it answered something else"), Fate: MayHaveRun}
 )
 
 // A Fate says what a server may have done with a request that got no response.

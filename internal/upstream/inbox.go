@@ -16,8 +16,9 @@ type Sink interface {
 	// server, whose answer comes by the same reader. See [Reading.Keep] for how long m is
 	// valid.
 	Receive(ctx context.Context, m *wire.Message, from *Call)
-	// Unclaimed takes a response to no call in flight. It reports whether it was needed.
-	Unclaimed(m *wire.Message) bool
+	// Unclaimed takes a response to no call in flight: its id, and its error if it is one.
+	// It reports whether it was needed.
+	Unclaimed(id wire.ID, e *wire.Error) bool
 	// TooLong takes the id of a request that was too long to be read.
 	TooLong(ctx context.Context, id wire.ID, limit int)
 }
@@ -51,7 +52,8 @@ func (b *Inbox) ReceiveText(ctx context.Context, text []byte, pooled bool) (need
 	case err == nil && m.Kind() == wire.Response && pooled:
 		return b.respond(&m, func() { transport.PutBuffer(text) })
 	case err == nil:
-		needed = b.Receive(ctx, &m, nil)
+		other := m // so that responses, of which there are more, stay off the heap
+		needed = b.Receive(ctx, &other, nil)
 	case isBatch(b.reading, text, err):
 		needed = b.receiveBatch(ctx, text)
 	default:
@@ -96,7 +98,7 @@ func (b *Inbox) Receive(ctx context.Context, m *wire.Message, from *Call) (neede
 // be that of everybody's calls.
 func (b *Inbox) respond(m *wire.Message, release func()) (needed bool) {
 	c := b.Calls.Find(m.ID)
-	if c == nil && b.sink.Unclaimed(m) {
+	if c == nil && b.sink.Unclaimed(m.ID, m.Error) {
 		free(release)
 		return true
 	}

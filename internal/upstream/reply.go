@@ -80,7 +80,7 @@ func (r *Reply) next() (*wire.Message, error) {
 	case r.stream.rd != nil:
 		return r.nextOfStream()
 	case r.read:
-		return nil, &Failure{Cause: errOther, Fate: MayHaveRun}
+		return nil, errOther
 	}
 	return r.first()
 }
@@ -119,7 +119,7 @@ func (r *Reply) whole() (*wire.Message, error) {
 	m, err := wire.Parse(text, parsing)
 	switch {
 	case err == nil && m.Kind() != wire.Response && !r.h.reading.Keep:
-		return nil, &Failure{Cause: errOther, Fate: MayHaveRun}
+		return nil, errOther
 	case err == nil && m.Kind() != wire.Response:
 		r.text = nil // kept with the message
 		return r.got(m)
@@ -266,7 +266,11 @@ func (r *Reply) Discard() {
 // Close ends the reply, read or not. It may be called again.
 func (r *Reply) Close() {
 	_ = r.resp.Body.Close() // read as far as anybody wants
-	transport.PutBuffer(r.text)
-	transport.PutBuffer(r.stream.buf)
+	if r.text != nil {
+		transport.PutBuffer(r.text)
+	}
+	if r.stream.buf != nil {
+		transport.PutBuffer(r.stream.buf)
+	}
 	r.text, r.stream.buf = nil, nil
 }

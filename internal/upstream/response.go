@@ -35,9 +35,14 @@ func (r *Response) Free() {
 
 // TakeError frees the response and returns its error, which outlives it.
 func (r *Response) TakeError() *wire.Error {
-	e := &wire.Error{Code: r.Err.Code, Message: r.Err.Message, Data: Keep(r.Err.Data)}
+	e := KeepError(r.Err)
 	r.Free()
 	return e
+}
+
+// KeepError returns a copy of an error, which outlives the message it is of.
+func KeepError(e *wire.Error) *wire.Error {
+	return &wire.Error{Code: e.Code, Message: e.Message, Data: Keep(e.Data)}
 }
 
 // Keep returns a copy of a text, which outlives the response it is of. Nil stays nil.

@@ -116,9 +116,8 @@ func (r *Reply) ended(err error) (*wire.Message, error) {
 	if r.ctx.Err() != nil {
 		return nil, context.Cause(r.ctx)
 	}
-	if r.call != nil {
+	if rest := bytes.Clone(r.stream.rd.Rest()); r.call != nil && len(rest) > 0 {
 		// Some servers append an error that came late as it is, without framing.
-		rest := bytes.Clone(r.stream.rd.Rest())
 		if m, err := wire.Parse(rest, parsing); err == nil && m.Kind() == wire.Response && r.call.Is(m.ID) {
 			return r.got(m)
 		}
@@ -128,7 +127,7 @@ func (r *Reply) ended(err error) (*wire.Message, error) {
 	case errors.As(err, &large):
 		return nil, r.broken(&transport.TooLongError{Limit: large.Limit})
 	case err == io.EOF:
-		return nil, &Failure{Cause: ErrUnanswered, Fate: MayHaveRun, Again: true}
+		return nil, errEnd
 	}
 	return nil, r.broken(err)
 }
@@ -144,18 +143,18 @@ func (r *Reply) finish() {
 	defer t.Stop()
 	for {
 		m, err := r.next()
-		if f := AsFailure(err); f != nil && (f.Cause == ErrUnanswered || f.Cause == errOther) {
+		switch {
+		case err == errEnd, err == errOther:
 			r.h.slowTails.Store(0) // it was read to its end
 			return
-		} else if err != nil {
+		case err != nil:
 			r.h.slowTails.Add(1)
 			return
-		}
-		if r.After == nil {
+		case r.After != nil:
+			r.After(m)
+		default:
 			r.Useless()
 			r.h.opts.Drop("message after the answer")
-		} else {
-			r.After(m)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -30,6 +31,7 @@ type Back struct {
 	opts Options
 	log  *slog.Logger
 	link link
+	base http.Header // of every request over HTTP; never changed
 	// hideTasks is opts.HideExtensions with that of tasks.
 	hideTasks    []string
 	tools        *protocol.SchemaCache
@@ -69,6 +71,7 @@ func New(opts Options) (*Back, error) {
 		return nil, fmt.Errorf("modern/back: New: server %q: %w", opts.Name, err)
 	}
 	if opts.URL != "" {
+		b.base = b.server.BaseHeader()
 		b.link = newHTTPLink(&b.opts, b.server, b.news)
 	} else {
 		b.link = newConnLink(&b.opts, b.server, b.news, b.availability.Report)
@@ -210,7 +213,7 @@ func (b *Back) call(id int64, req *mcp.Request, params []byte) *upcall {
 	c.ID, c.Method = id, req.Method
 	c.frame = wire.AppendRequest(frame, wire.NumberID(id), req.Method, params, req.Extra)
 	if b.overHTTP() {
-		c.header = requestHeader(b.revision(), req.Method, params, b.mirrors(req.Method, c.scope, params), b.rawNames.Load())
+		c.header = requestHeader(b.base, b.revision(), req.Method, params, b.mirrors(req.Method, c.scope, params), b.rawNames.Load())
 		for name, values := range req.ParamHeaders {
 			if c.header[name] == nil {
 				c.header[name] = values

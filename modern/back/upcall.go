@@ -29,7 +29,7 @@ type link interface {
 type upcall struct {
 	upstream.Call
 	frame  []byte
-	header http.Header // beside those of every request; nil unless over HTTP
+	header http.Header // nil unless over HTTP
 	scope  string      // the profile's
 	of     *serving    // the client's request; nil for the gateway's own
 	// probes says that the server may not know the request: it is not sent a cancellation

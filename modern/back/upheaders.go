@@ -1,6 +1,7 @@
 package back
 
 import (
+	"maps"
 	"net/http"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -8,15 +9,14 @@ import (
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
-// requestHeader returns the headers that mirror a request's body, computed from
-// what is sent. rawName sends a name outside ASCII as it is.
+// requestHeader returns the header of a request: base, and what mirrors the body, computed
+// from what is sent. rawName sends a name outside ASCII as it is.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Request Metadata.
-func requestHeader(revision spec.Revision, method string, params []byte, mirrors []protocol.Mirror, rawName bool) http.Header {
-	h := http.Header{
-		spec.HeaderProtocolVersion: {string(revision)},
-		spec.HeaderMethod:          {protocol.EncodeHeader(method)},
-	}
+func requestHeader(base http.Header, revision spec.Revision, method string, params []byte, mirrors []protocol.Mirror, rawName bool) http.Header {
+	h := maps.Clone(base)
+	h[spec.HeaderProtocolVersion] = []string{string(revision)}
+	h[spec.HeaderMethod] = []string{protocol.EncodeHeader(method)}
 	if name, ok := nameOf(method, params); ok {
 		if !rawName || !protocol.PassesRaw(name) {
 			name = protocol.EncodeHeader(name)

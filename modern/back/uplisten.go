@@ -235,7 +235,7 @@ func (s *httpListen) acknowledged() error {
 		}
 		switch {
 		case endsStream(m, s.c) && m.Error != nil:
-			return &wire.Error{Code: m.Error.Code, Message: m.Error.Message, Data: upstream.Keep(m.Error.Data)}
+			return upstream.KeepError(m.Error)
 		case endsStream(m, s.c):
 			s.err = errEnded
 			return nil
@@ -256,7 +256,7 @@ func (s *httpListen) next() (fanout.Event, error) {
 			break
 		}
 		if endsStream(m, s.c) {
-			s.err = endOf(m)
+			s.err = endOf(m.Error)
 			s.reply.Close()
 			break
 		}
@@ -271,10 +271,10 @@ func (s *httpListen) next() (fanout.Event, error) {
 	return fanout.Event{}, s.err
 }
 
-// endOf says how a stream ended that the server ended by m.
-func endOf(m *wire.Message) error {
-	if m.Error != nil {
-		return fmt.Errorf("the server ended the stream: %s", upstream.Shorten(m.Error.Error()))
+// endOf says how a stream ended that the server ended, with e if it gave an error.
+func endOf(e *wire.Error) error {
+	if e != nil {
+		return fmt.Errorf("the server ended the stream: %s", upstream.Shorten(e.Error()))
 	}
 	return errEnded
 }

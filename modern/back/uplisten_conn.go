@@ -143,13 +143,13 @@ func (s *connListen) end(reason error) {
 }
 
 // answered takes the response to the listen request.
-func (s *connListen) answered(m *wire.Message) {
+func (s *connListen) answered(e *wire.Error) {
 	switch {
-	case m.Error == nil:
+	case e == nil:
 		s.end(errEnded)
-	case s.open(mcp.Filter{}, &wire.Error{Code: m.Error.Code, Message: m.Error.Message, Data: upstream.Keep(m.Error.Data)}):
+	case s.open(mcp.Filter{}, upstream.KeepError(e)):
 	default:
-		s.mail.End(endOf(m))
+		s.mail.End(endOf(e))
 	}
 }
 

@@ -124,13 +124,13 @@ func (p *conn) skip(what, method string) {
 func (p *conn) TooLong(context.Context, wire.ID, int) {}
 
 // Unclaimed implements [upstream.Sink]: it may be the response to a listen request.
-func (p *conn) Unclaimed(m *wire.Message) bool {
-	s := p.listenOf(m.ID)
+func (p *conn) Unclaimed(id wire.ID, e *wire.Error) bool {
+	s := p.listenOf(id)
 	if s == nil {
 		return false
 	}
 	p.forget(s)
-	s.answered(m)
+	s.answered(e)
 	return true
 }
 

@@ -3,7 +3,6 @@ package back
 import (
 	"context"
 	"errors"
-	"maps"
 	"net/http"
 	"time"
 
@@ -20,7 +19,6 @@ import (
 type httpLink struct {
 	opts *Options
 	http *upstream.HTTP
-	base http.Header // of every request; never changed
 	news func(c *upcall, m *wire.Message)
 
 	breaker breaker
@@ -32,7 +30,7 @@ type httpLink struct {
 // newHTTPLink trusts that opts were checked. news hears of notifications that are
 // not a caller's.
 func newHTTPLink(opts *Options, server *upstream.Options, news func(*upcall, *wire.Message)) *httpLink {
-	l := &httpLink{opts: opts, http: upstream.NewHTTP(server, upstream.Reading{}), base: server.BaseHeader(), news: news}
+	l := &httpLink{opts: opts, http: upstream.NewHTTP(server, upstream.Reading{}), news: news}
 	l.live, l.stop = context.WithCancelCause(context.Background())
 	return l
 }
@@ -60,9 +58,7 @@ func (l *httpLink) post(ctx context.Context, c *upcall) (*upstream.Reply, error)
 		return nil, &upstream.Failure{Cause: err, Fate: upstream.NotSent}
 	}
 	began := time.Now()
-	h := maps.Clone(l.base)
-	maps.Copy(h, c.header)
-	r, err := l.http.Post(ctx, &c.Call, h, c.frame)
+	r, err := l.http.Post(ctx, &c.Call, c.header, c.frame)
 	if err == nil {
 		l.breaker.heal()
 	} else if f := upstream.AsFailure(err); f != nil && f.Fate == upstream.NotSent && !f.Again && ctx.Err() == nil {

@@ -27,8 +27,8 @@ const lastWords = 200 * time.Millisecond
 type pipe struct {
 	s      *server
 	conn   transport.Conn
-	modern *modernfront.Pipe
-	former *legacyfront.Pipe
+	modern *modernfront.Conn
+	former *legacyfront.Conn
 	lose   context.CancelCauseFunc // says why the client can't be reached any more
 }
 
@@ -60,8 +60,8 @@ func (s *server) serveConn(ctx context.Context, conn transport.Conn, share mcp.S
 	reachable, lose := context.WithCancelCause(context.Background())
 	defer lose(nil)
 	p := &pipe{s: s, conn: conn, lose: lose}
-	p.modern = s.front.OpenPipe(p.send, share)
-	p.former = s.former.OpenPipe(p.send, share)
+	p.modern = s.front.OpenConn(p.send, share)
+	p.former = s.former.OpenConn(p.send, share)
 	read := make(chan struct{})
 	go p.read(read) // ends with the connection
 	select {

@@ -40,7 +40,7 @@ func TestS02NothingBeforeTheAnswer(t *testing.T) {
 	for name, back := range backs {
 		t.Run(name+" to pipe", func(t *testing.T) {
 			sent := make(chan string, 32)
-			pipe := linkedTo(t, back(t)).front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
+			pipe := linkedTo(t, back(t)).front.OpenConn(func(msg []byte) error { sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
 			t.Cleanup(pipe.Close)
 			legacytest.Sender(t, pipe)(legacytest.OddInitialize)
 			for _, want := range append([]string{`{"jsonrpc":"2.0","id":"h","result":`}, afterAnswer...) {

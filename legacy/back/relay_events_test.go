@@ -56,7 +56,7 @@ func TestS02QuestionsBeforeThePostsEnd(t *testing.T) {
 	}
 	st := linkedToEvents(t, p)
 	sent := make(chan string, 4)
-	pipe := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
+	pipe := st.front.OpenConn(func(msg []byte) error { sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
 	t.Cleanup(pipe.Close)
 	say := func(text string) {
 		m, err := wire.Parse([]byte(text), wire.Options{})

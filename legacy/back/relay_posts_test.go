@@ -39,7 +39,7 @@ func TestS02HTTPSSEPostsThatWait(t *testing.T) {
 	}
 	st := linkedTo(t, newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE}))
 	sent := make(chan string, 8)
-	pipe := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
+	pipe := st.front.OpenConn(func(msg []byte) error { sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
 	t.Cleanup(pipe.Close)
 	serve := legacytest.Sender(t, pipe)
 	want := func(parts ...string) {
@@ -135,13 +135,13 @@ func TestS02NotificationsThatWait(t *testing.T) {
 // A lineClient is a client on a connection whose far end is a Pipe.
 type lineClient struct {
 	t    *testing.T
-	pipe *front.Pipe
+	pipe *front.Conn
 	sent chan string // to the client
 }
 
 func pipeTo(t *testing.T, st *linkedFront) *lineClient {
 	l := &lineClient{t: t, sent: make(chan string, 64)}
-	l.pipe = st.front.OpenPipe(func(msg []byte) error { l.sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
+	l.pipe = st.front.OpenConn(func(msg []byte) error { l.sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
 	t.Cleanup(l.pipe.Close)
 	return l
 }

@@ -295,7 +295,7 @@ func TestS02PipeToPipe(t *testing.T) {
 	b, peers := pipeBack(t, Options{})
 	st := linkedTo(t, b)
 	sent := make(chan string, 32)
-	pipe := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
+	pipe := st.front.OpenConn(func(msg []byte) error { sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
 	t.Cleanup(pipe.Close)
 	serve := legacytest.Sender(t, pipe)
 	want := func(texts ...string) {
@@ -426,7 +426,7 @@ func TestS02LostUpstream(t *testing.T) {
 		b, peers := pipeBack(t, Options{})
 		st := linkedTo(t, b)
 		sent := make(chan string, 4)
-		pipe := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
+		pipe := st.front.OpenConn(func(msg []byte) error { sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
 		t.Cleanup(pipe.Close)
 		m, _ := wire.Parse([]byte(legacytest.OddInitialize), wire.Options{})
 		pipe.Serve(&m)

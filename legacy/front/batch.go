@@ -17,9 +17,9 @@ type batch struct {
 }
 
 // readBatch takes a batch apart, or says why the session has none.
-func (d *downstream) readBatch(body []byte) (*batch, *wire.Error) {
-	if d.revision != spec.Rev20250326 {
-		return nil, wire.Errorf(spec.CodeInvalidRequest, "revision %s has no batches; send each message by itself", d.revision)
+func (s *session) readBatch(body []byte) (*batch, *wire.Error) {
+	if s.revision != spec.Rev20250326 {
+		return nil, wire.Errorf(spec.CodeInvalidRequest, "revision %s has no batches; send each message by itself", s.revision)
 	}
 	if err := wire.Check(body, 0); err != nil {
 		return nil, wire.Errorf(spec.CodeParse, "%v", err)
@@ -28,7 +28,7 @@ func (d *downstream) readBatch(body []byte) (*batch, *wire.Error) {
 	for text := range wire.Elements(body) {
 		m, err := wire.Parse(text, wire.Options{UniqueParams: true})
 		if err == nil {
-			err = d.f.opts.Check(&m)
+			err = s.front.opts.Check(&m)
 		}
 		switch {
 		case err != nil:
@@ -47,30 +47,30 @@ func (d *downstream) readBatch(body []byte) (*batch, *wire.Error) {
 	return b, nil
 }
 
-func (d *downstream) servePostedBatch(w http.ResponseWriter, r *http.Request, body []byte) {
-	b, err := d.readBatch(body)
+func (s *session) servePostBatch(w http.ResponseWriter, r *http.Request, body []byte) {
+	b, err := s.readBatch(body)
 	if err != nil {
 		writeError(w, http.StatusBadRequest, wire.ID{}, err)
 		return
 	}
 	for _, m := range b.others {
-		d.take(m)
+		s.receive(m)
 	}
 	if len(b.requests)+len(b.refusals) == 0 {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	d.f.sessions.again(d)
+	s.front.sessions.retain(s)
 	var first wire.ID
 	if len(b.requests) > 0 {
 		first = b.requests[0].ID
 	}
-	p := d.newPost(first, len(b.requests)+len(b.refusals), true)
+	p := s.newHTTPReply(first, len(b.requests)+len(b.refusals), true)
 	for _, refusal := range b.refusals {
-		p.answer(response{msg: refusal})
+		p.reply(response{msg: refusal})
 	}
 	for _, m := range b.requests {
-		d.begin(m, p)
+		s.serve(m, p)
 	}
 	p.serve(w, r)
 }

@@ -94,7 +94,7 @@ func TestPipeSessionsDrawOnTheMemory(t *testing.T) {
 	refused := false
 	for n := 0; n < most && !refused; n++ {
 		said := make(chan string, 1)
-		p := st.front.OpenPipe(func(msg []byte) error { said <- string(msg); return nil }, mcp.Share{Principal: "ada"})
+		p := st.front.OpenConn(func(msg []byte) error { said <- string(msg); return nil }, mcp.Share{Principal: "ada"})
 		defer p.Close()
 		m, err := wire.Parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"`+strings.Repeat("c", 10<<10)+`"}}}`), wire.Options{})
 		if err != nil {

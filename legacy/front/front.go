@@ -21,12 +21,12 @@ import (
 
 // Defaults of Options, but for limits that package limits declares.
 const (
-	DefaultDownstreamIdle = 30 * time.Minute
-	DefaultAskTimeout     = 10 * time.Minute
-	DefaultWriteTimeout   = 10 * time.Second
-	DefaultKeepAlive      = 15 * time.Second
-	DefaultDrain          = 5 * time.Second
-	DefaultStartTimeout   = time.Minute
+	DefaultSessionIdle  = 30 * time.Minute
+	DefaultAskTimeout   = 10 * time.Minute
+	DefaultWriteTimeout = 10 * time.Second
+	DefaultKeepAlive    = 15 * time.Second
+	DefaultDrain        = 5 * time.Second
+	DefaultStartTimeout = time.Minute
 )
 
 const (
@@ -122,12 +122,12 @@ type Front struct {
 	log   *slog.Logger
 	tools *lru.Cache[string, *projection.Tools] // by scope
 
-	sessions *roll
+	sessions *sessions
 
 	// mu guards the fields below.
 	mu     sync.Mutex
-	pipes  map[*Pipe]struct{} // nil after Close
-	events map[DownstreamID]*EventSession
+	conns  map[*Conn]struct{} // nil after Close
+	events map[SessionID]*EventSession
 
 	ending  chan struct{} // closed when GET streams have to end
 	endOnce sync.Once
@@ -147,11 +147,11 @@ func New(opts Options) (*Front, error) {
 		opts:   opts,
 		log:    opts.Logger.With("upstream", opts.Name, "era", spec.Legacy.String()),
 		tools:  tools,
-		pipes:  make(map[*Pipe]struct{}),
-		events: make(map[DownstreamID]*EventSession),
+		conns:  make(map[*Conn]struct{}),
+		events: make(map[SessionID]*EventSession),
 		ending: make(chan struct{}),
 	}
-	f.sessions = newRoll(f)
+	f.sessions = newSessions(f)
 	return f, nil
 }
 
@@ -163,7 +163,7 @@ func (o *Options) fill() {
 	o.Instance = cmp.Or(o.Instance, rand.Text()[:8])
 	o.MaxSessions = cmp.Or(o.MaxSessions, int(limits.ClientSessions.Default))
 	o.MaxSessionsEach = cmp.Or(o.MaxSessionsEach, int(limits.ClientSessionsEach.Default))
-	o.Idle = cmp.Or(o.Idle, DefaultDownstreamIdle)
+	o.Idle = cmp.Or(o.Idle, DefaultSessionIdle)
 	o.MaxStored = cmp.Or(o.MaxStored, int(limits.ClientEvents.Default))
 	o.MaxTopics = cmp.Or(o.MaxTopics, int(limits.ListenTopics.Default))
 	if o.Check == nil {
@@ -186,18 +186,18 @@ func (o *Options) fill() {
 // of HTTP+SSE, whose answers come on the stream, for Drain.
 func (f *Front) EndStreams() { f.endOnce.Do(func() { close(f.ending) }) }
 
-// Close ends all sessions and pipes, and waits for what runs for them. ctx bounds
+// Close ends all sessions and connections, and waits for what runs for them. ctx bounds
 // the wait.
 func (f *Front) Close(ctx context.Context) error {
 	f.EndStreams()
 	f.mu.Lock()
-	pipes := f.pipes
-	f.pipes = nil
+	conns := f.conns
+	f.conns = nil
 	f.mu.Unlock()
 	done := make(chan struct{})
 	go func() { // ends when all calls have; ctx bounds only the wait
 		defer close(done)
-		for p := range pipes {
+		for p := range conns {
 			p.Close()
 		}
 		f.sessions.close()

@@ -26,20 +26,20 @@ func (f *Front) ServePost(w http.ResponseWriter, r *http.Request, body []byte, m
 		f.serveInitialize(w, r, m, principal)
 		return
 	}
-	d := f.sessionOf(w, r, idOf(m), principal)
-	if d == nil {
+	s := f.sessionOf(w, r, idOf(m), principal)
+	if s == nil {
 		return
 	}
-	defer f.sessions.leave(d)
+	defer f.sessions.release(s)
 	switch {
 	case m == nil:
-		d.servePostedBatch(w, r, body)
+		s.servePostBatch(w, r, body)
 	case m.Kind() == wire.Request:
-		d.servePosted(w, r, []*wire.Message{m}, false)
-	case d.link != nil:
-		d.passPosted(w, r, m)
+		s.servePost(w, r, []*wire.Message{m}, false)
+	case s.link != nil:
+		s.forwardPost(w, r, m)
 	default:
-		d.take(m)
+		s.receive(m)
 		w.WriteHeader(http.StatusAccepted)
 	}
 }
@@ -51,58 +51,58 @@ func idOf(m *wire.Message) wire.ID {
 	return m.ID
 }
 
-// take takes what has no answer.
-func (d *downstream) take(m *wire.Message) {
+// receive handles a notification or a response; neither gets a reply.
+func (s *session) receive(m *wire.Message) {
 	switch {
-	case d.link != nil:
-		d.pass(m)
+	case s.link != nil:
+		s.forward(m)
 	case m.Kind() == wire.Response:
-		d.answered(m)
+		s.answered(m)
 	default:
-		d.hear(m)
+		s.notified(m)
 	}
 }
 
-// servePosted serves requests that came together.
-func (d *downstream) servePosted(w http.ResponseWriter, r *http.Request, requests []*wire.Message, batch bool) {
-	d.f.sessions.again(d) // a call in flight is not idle, whatever becomes of its connection
-	p := d.newPost(requests[0].ID, len(requests), batch)
+// servePost serves requests that came together.
+func (s *session) servePost(w http.ResponseWriter, r *http.Request, requests []*wire.Message, batch bool) {
+	s.front.sessions.retain(s) // a call in flight is not idle, whatever becomes of its connection
+	p := s.newHTTPReply(requests[0].ID, len(requests), batch)
 	for _, m := range requests {
-		d.begin(m, p)
+		s.serve(m, p)
 	}
 	p.serve(w, r)
 }
 
-// sessionOf returns the session that a request names, in use until leave, or nil if
+// sessionOf returns the session that a request names, in use until released, or nil if
 // it answered why there is none.
-func (f *Front) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID, principal mcp.Principal) *downstream {
+func (f *Front) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID, principal mcp.Principal) *session {
 	name := r.Header.Get(spec.HeaderSession)
 	if name == "" {
 		writeError(w, http.StatusBadRequest, id, wire.Errorf(spec.CodeInvalidRequest,
 			"the %s header is missing; initialize first, and send the id that the answer's header has", spec.HeaderSession))
 		return nil
 	}
-	d := f.sessions.use(DownstreamID(name), principal)
-	if d == nil {
+	s := f.sessions.use(SessionID(name), principal)
+	if s == nil {
 		writeError(w, http.StatusNotFound, id, wire.Errorf(spec.CodeSessionNotFound, "no such session; initialize anew"))
 		return nil
 	}
-	if got := r.Header.Get(spec.HeaderProtocolVersion); got != "" && spec.Revision(got) != d.revision && d.revision != "" {
-		f.sessions.leave(d)
+	if got := r.Header.Get(spec.HeaderProtocolVersion); got != "" && spec.Revision(got) != s.revision && s.revision != "" {
+		f.sessions.release(s)
 		writeError(w, http.StatusBadRequest, id, wire.Errorf(spec.CodeInvalidRequest,
-			"the %s header says %q, and this session is of %s; send that, or leave the header out", spec.HeaderProtocolVersion, got, d.revision))
+			"the %s header says %q, and this session is of %s; send that, or leave the header out", spec.HeaderProtocolVersion, got, s.revision))
 		return nil
 	}
-	return d
+	return s
 }
 
 // serveInitialize opens a session.
 func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.Message, principal mcp.Principal) {
-	id := f.newDownstreamID()
-	d, answer, err := f.initialize(r.Context(), id, m, f.opts.Share(r, principal), nil)
-	if d != nil {
-		if err = f.sessions.add(d); err != nil {
-			d.close()
+	id := f.newSessionID()
+	s, answer, err := f.initialize(r.Context(), id, m, f.opts.Share(r, principal), nil)
+	if s != nil {
+		if err = f.sessions.add(s); err != nil {
+			s.close()
 		}
 	}
 	switch {
@@ -110,16 +110,16 @@ func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.
 		hint(w, err)
 		writeError(w, http.StatusOK, m.ID, mcp.WireError(err))
 		return
-	case d == nil: // refused upstream
+	case s == nil: // refused upstream
 		f.writePlain(w, answer)
 		return
 	}
-	defer f.sessions.leave(d)
+	defer f.sessions.release(s)
 	w.Header().Set(spec.HeaderSession, string(id))
 	f.writePlain(w, answer)
-	if d.link != nil {
-		d.follow(func() { f.sessions.end(d, endedUpstream) })
-		d.link.Start()
+	if s.link != nil {
+		s.follow(func() { f.sessions.end(s, endedUpstream) })
+		s.link.Start()
 	}
 }
 
@@ -133,47 +133,47 @@ func (f *Front) ServeGet(w http.ResponseWriter, r *http.Request, principal mcp.P
 			"the Accept header excludes streams; send Accept: text/event-stream"))
 		return
 	}
-	d := f.sessionOf(w, r, wire.ID{}, principal)
-	if d == nil {
+	s := f.sessionOf(w, r, wire.ID{}, principal)
+	if s == nil {
 		return
 	}
-	defer f.sessions.leave(d)
+	defer f.sessions.release(s)
 	last := r.Header.Get(spec.HeaderLastEventID)
-	st, from := d.streams.find(last)
+	st, from := s.streams.find(last)
 	switch {
 	case st != nil && !st.id.IsZero():
-		d.writeStream(w, r, st, from)
+		s.writeStream(w, r, st, from)
 		return
-	case st == nil && d.link != nil:
-		st, from = d.told, d.told.position()
+	case st == nil && s.link != nil:
+		st, from = s.unsolicited, s.unsolicited.position()
 	case st == nil && last != "":
-		d.subs.cueAll()
+		s.subscriptions.markAll()
 	}
 	if st == nil {
-		st, from = d.streams.add(wire.ID{}), 0
+		st, from = s.streams.add(wire.ID{}), 0
 	}
-	d.writeChanges(w, r, st, from)
+	s.writeChanges(w, r, st, from)
 }
 
 // writeChanges carries a GET stream on a connection.
-func (d *downstream) writeChanges(w http.ResponseWriter, r *http.Request, st *eventStream, from uint64) {
-	wr := d.newWriter(w)
+func (s *session) writeChanges(w http.ResponseWriter, r *http.Request, st *eventStream, from uint64) {
+	wr := s.newStreamWriter(w)
 	st.attach(wr, from)
 	defer st.detach(wr)
 	err := wr.open()
 	if err == nil {
-		err = wr.run(r.Context(), st, &d.subs)
+		err = wr.run(r.Context(), st, &s.subscriptions)
 	}
 	switch {
 	case stuck(err):
-		d.f.sessions.end(d, endedStuck)
+		s.front.sessions.end(s, endedStuck)
 	case err == errNoChanges:
-		reason, _ := d.subs.mail.Ended()
+		reason, _ := s.subscriptions.mail.Ended()
 		why := endedClosed
 		if reason != nil {
 			why = reason.Error()
 		}
-		d.f.sessions.end(d, why)
+		s.front.sessions.end(s, why)
 	}
 }
 
@@ -181,12 +181,12 @@ func (d *downstream) writeChanges(w http.ResponseWriter, r *http.Request, st *ev
 //
 // Spec: 2025-11-25, basic/transports, Session Management.
 func (f *Front) ServeDelete(w http.ResponseWriter, r *http.Request, principal mcp.Principal) {
-	d := f.sessionOf(w, r, wire.ID{}, principal)
-	if d == nil {
+	s := f.sessionOf(w, r, wire.ID{}, principal)
+	if s == nil {
 		return
 	}
-	f.sessions.end(d, endedByClient)
-	f.sessions.leave(d)
+	f.sessions.end(s, endedByClient)
+	f.sessions.release(s)
 	w.WriteHeader(http.StatusNoContent)
 }
 

@@ -22,32 +22,32 @@ const startPoll = 100 * time.Millisecond
 // refused. send, which may be nil, takes what the session is told on a connection.
 //
 // Spec: 2025-11-25, basic/lifecycle, Initialization.
-func (f *Front) initialize(ctx context.Context, id DownstreamID, m *wire.Message, share mcp.Share, send func([]byte) error) (*downstream, []byte, error) {
+func (f *Front) initialize(ctx context.Context, id SessionID, m *wire.Message, share mcp.Share, send func([]byte) error) (*session, []byte, error) {
 	h, malformed := readHandshake(m.Params)
-	d := f.newDownstream(id, rand.Text()[:12], share, h)
-	d.send = send
-	if err := d.reserve(); err != nil {
+	s := f.newSession(id, rand.Text()[:12], share, h)
+	s.send = send
+	if err := s.takeMemory(); err != nil {
 		return nil, nil, err
 	}
-	opened, answer, err := f.open(ctx, d, m, malformed)
+	opened, answer, err := f.open(ctx, s, m, malformed)
 	if opened == nil {
-		d.streams.vacate()
+		s.streams.releaseMemory()
 	}
 	return opened, answer, err
 }
 
 // open is initialize for a session that has its memory. malformed is why the handshake
 // can only be answered upstream; nil if it can be here.
-func (f *Front) open(ctx context.Context, d *downstream, m *wire.Message, malformed error) (*downstream, []byte, error) {
-	req := d.request(m)
+func (f *Front) open(ctx context.Context, s *session, m *wire.Message, malformed error) (*session, []byte, error) {
+	req := s.neutral(m)
 	if err := f.opts.Admit(req); err != nil {
 		return nil, nil, err
 	}
-	switch answer, err := f.linkUp(ctx, d, req, m); {
+	switch answer, err := f.linkUp(ctx, s, req, m); {
 	case err != nil:
 		return nil, nil, err
-	case d.link != nil:
-		return d, answer, nil
+	case s.link != nil:
+		return s, answer, nil
 	case answer != nil:
 		return nil, answer, nil
 	case malformed != nil:
@@ -57,8 +57,8 @@ func (f *Front) open(ctx context.Context, d *downstream, m *wire.Message, malfor
 	if err != nil {
 		return nil, nil, err
 	}
-	d.offered = mcp.ReadServerCapabilities(desc.Capabilities)
-	return d, wire.AppendResult(nil, m.ID, f.initializeResult(d.revision, desc), nil), nil
+	s.offered = mcp.ReadServerCapabilities(desc.Capabilities)
+	return s, wire.AppendResult(nil, m.ID, f.initializeResult(s.revision, desc), nil), nil
 }
 
 // readHandshake settles the revision: the client's if it is a legacy one we know,

@@ -16,144 +16,144 @@ import (
 const endedUpstream = "its session upstream ended"
 
 // linkUp opens the client's own session upstream, if that is of the same era. answer is
-// what the server says to initialize; d.link is nil if it refused.
-func (f *Front) linkUp(ctx context.Context, d *downstream, req *mcp.Request, m *wire.Message) (answer []byte, err error) {
+// what the server says to initialize; s.link is nil if it refused.
+func (f *Front) linkUp(ctx context.Context, s *session, req *mcp.Request, m *wire.Message) (answer []byte, err error) {
 	if f.opts.Linker == nil {
 		return nil, nil
 	}
-	d.told = d.streams.keep() // before anything is heard
+	s.unsolicited = s.streams.keep() // before anything is heard
 	err = f.whenStarted(ctx, req, func(ctx context.Context) error {
-		d.link, answer, err = f.opts.Linker.Link(ctx, req, m, d)
-		for errors.Is(err, mcp.ErrFull) && f.sessions.makeRoom(ctx, d.share) {
-			d.link, answer, err = f.opts.Linker.Link(ctx, req, m, d)
+		s.link, answer, err = f.opts.Linker.Link(ctx, req, m, s)
+		for errors.Is(err, mcp.ErrFull) && f.sessions.makeRoom(ctx, s.share) {
+			s.link, answer, err = f.opts.Linker.Link(ctx, req, m, s)
 		}
 		return err
 	})
-	if err != nil || d.link == nil {
-		d.streams.forget(d.told)
+	if err != nil || s.link == nil {
+		s.streams.forget(s.unsolicited)
 		return answer, err
 	}
 	version, _ := wire.GetString(wire.Get(answer, "result"), "protocolVersion")
-	d.revision = spec.Revision(version)
+	s.revision = spec.Revision(version)
 	return answer, nil
 }
 
 // Hear implements [mcp.Hearer].
-func (d *downstream) Hear(ctx context.Context, text []byte, anyway bool) error {
-	if d.send != nil {
-		return d.send(text)
+func (s *session) Hear(ctx context.Context, text []byte, anyway bool) error {
+	if s.send != nil {
+		return s.send(text)
 	}
-	if anyway && !d.told.isRead() {
-		if c := d.newestCall(); c != nil {
-			return c.out.message(ctx, text)
+	if anyway && !s.unsolicited.isRead() {
+		if c := s.newestCall(); c != nil {
+			return c.w.send(ctx, text)
 		}
 	}
-	return d.told.put(ctx, text, false)
+	return s.unsolicited.put(ctx, text, false)
 }
 
 // Idle implements [mcp.Hearer]. On a connection the client is there as long as that
 // is.
-func (d *downstream) Idle() bool { return d.send == nil && d.f.sessions.isIdle(d) }
+func (s *session) Idle() bool { return s.send == nil && s.front.sessions.isIdle(s) }
 
 // newestCall returns the call in flight whose client is likeliest to hear of it: the
 // last one that a connection waits for, else the last that a client may come back to. It
 // returns nil if there is neither.
-func (d *downstream) newestCall() (newest *incoming) {
-	d.mu.Lock()
-	calls := slices.Collect(maps.Values(d.calls))
-	d.mu.Unlock()
-	best := unheard
+func (s *session) newestCall() (newest *request) {
+	s.mu.Lock()
+	calls := slices.Collect(maps.Values(s.calls))
+	s.mu.Unlock()
+	best := unreachable
 	for _, c := range calls {
-		p, ok := c.out.(*post)
+		p, ok := c.w.(*httpReply)
 		if !ok {
 			continue // a connection's, which is not asked for
 		}
-		if at := p.hearing(); at > best || at == best && newest != nil && c.n > newest.n {
+		if at := p.reachable(); at > best || at == best && newest != nil && c.n > newest.n {
 			newest, best = c, at
 		}
 	}
 	return newest
 }
 
-// A hearing says whether what precedes the answer to a POST reaches the client.
-type hearing uint8
+// A reach says whether what precedes the answer to a POST reaches the client.
+type reach uint8
 
 const (
-	unheard hearing = iota // its connection has gone before there was a stream
-	resumed                // if the client comes back
-	heard
+	unreachable reach = iota // its connection has gone before there was a stream
+	onReturn                 // if the client comes back
+	connected
 )
 
-func (p *post) hearing() hearing {
+func (p *httpReply) reachable() reach {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.stream == nil && p.decided:
-		return unheard
+		return unreachable
 	case p.stream == nil || p.stream.isRead():
-		return heard
+		return connected
 	}
-	return resumed
+	return onReturn
 }
 
 // follow ends the session with its link: lost is called unless the session ends first.
-func (d *downstream) follow(lost func()) {
-	d.spawn(func() { // ends with the session, or the link
-		ctx, cancel := d.life()
+func (s *session) follow(lost func()) {
+	s.spawn(func() { // ends with the session, or the link
+		ctx, cancel := s.context()
 		defer cancel()
 		select {
-		case <-d.link.Done():
+		case <-s.link.Done():
 			lost()
 		case <-ctx.Done():
 		}
 	})
 }
 
-// beginLinked passes a request on. Its answer goes to out.
-func (d *downstream) beginLinked(m *wire.Message, out outlet) {
-	c := &incoming{d: d, id: m.ID, out: out, cancel: func(error) {}}
-	if err := d.admit(c, m); err != nil {
-		c.refuse(err)
+// serveLinked passes a request on. Its answer goes to w.
+func (s *session) serveLinked(m *wire.Message, w replyWriter) {
+	r := &request{session: s, id: m.ID, w: w, cancel: func(error) {}}
+	if err := s.admit(r, m); err != nil {
+		r.refuse(err)
 		return
 	}
-	d.link.Call(m, c)
+	s.link.Call(m, r)
 }
 
 // Message implements [mcp.Outcome].
-func (c *incoming) Message(ctx context.Context, text []byte) error { return c.out.message(ctx, text) }
+func (r *request) Message(ctx context.Context, text []byte) error { return r.w.send(ctx, text) }
 
 // Answer implements [mcp.Outcome].
-func (c *incoming) Answer(text []byte, _ error) {
-	defer c.d.running.Done()
-	c.d.leave(c) // the client may use the id again at once
-	c.respond(text)
+func (r *request) Answer(text []byte, _ error) {
+	defer r.session.running.Done()
+	r.session.remove(r) // the client may use the id again at once
+	r.respond(text)
 }
 
 // Lost implements [mcp.Outcome].
-func (c *incoming) Lost(err error) {
-	defer c.d.running.Done()
-	c.d.leave(c)
-	p, isPost := c.out.(*post)
+func (r *request) Lost(err error) {
+	defer r.session.running.Done()
+	r.session.remove(r)
+	p, isPost := r.w.(*httpReply)
 	switch {
 	case errors.Is(err, mcp.ErrCancelled):
-		c.out.silent()
+		r.w.noReply()
 	case !errors.Is(err, mcp.ErrLinkEnded):
-		c.out.answer(c.failure(err))
+		r.w.reply(r.failure(err))
 	case isPost:
-		p.gone(sessionGone(c.id, err))
+		p.sessionEnded(sessionGone(r.id, err))
 	default:
-		c.out.answer(response{msg: sessionGone(c.id, err)})
+		r.w.reply(response{msg: sessionGone(r.id, err)})
 	}
 }
 
 // refuse answers a request that was not entered, which may have met its session's end.
-func (c *incoming) refuse(err error) {
-	r := c.failure(err)
-	if p, ok := c.out.(*post); ok && mcp.WireError(err).Code == spec.CodeSessionNotFound {
-		p.gone(r.msg)
+func (r *request) refuse(err error) {
+	res := r.failure(err)
+	if p, ok := r.w.(*httpReply); ok && mcp.WireError(err).Code == spec.CodeSessionNotFound {
+		p.sessionEnded(res.msg)
 		return
 	}
-	c.out.answer(r)
+	r.w.reply(res)
 }
 
 // sessionGone is what a client is told that has to initialize anew.
@@ -161,9 +161,9 @@ func sessionGone(id wire.ID, err error) []byte {
 	return wire.AppendError(nil, id, wire.Errorf(spec.CodeSessionNotFound, "%v; initialize anew", err))
 }
 
-// gone is answer for a call whose session has ended upstream: its status is the only
+// sessionEnded is reply for a call whose session has ended upstream: its status is the only
 // signal that clients heed.
-func (p *post) gone(msg []byte) {
+func (p *httpReply) sessionEnded(msg []byte) {
 	p.mu.Lock()
 	p.lost = true
 	p.mu.Unlock()
@@ -171,7 +171,7 @@ func (p *post) gone(msg []byte) {
 }
 
 // status is that of an answer that is no stream.
-func (p *post) status() int {
+func (p *httpReply) status() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.lost && !p.batch {
@@ -180,34 +180,34 @@ func (p *post) status() int {
 	return http.StatusOK
 }
 
-// passPosted passes on what has no answer.
-func (d *downstream) passPosted(w http.ResponseWriter, r *http.Request, m *wire.Message) {
-	switch err := d.link.Send(context.WithoutCancel(r.Context()), m); { // it is passed on though its sender leaves
+// forwardPost passes on what has no answer.
+func (s *session) forwardPost(w http.ResponseWriter, r *http.Request, m *wire.Message) {
+	switch err := s.link.Send(context.WithoutCancel(r.Context()), m); { // it is passed on though its sender leaves
 	case err == nil:
 		w.WriteHeader(http.StatusAccepted)
 	case errors.Is(err, mcp.ErrLinkEnded):
-		d.f.sessions.end(d, endedUpstream)
+		s.front.sessions.end(s, endedUpstream)
 		writeError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound, "%v; initialize anew", err))
 	default:
-		d.f.log.Warn("message of client was not delivered", "session", d.name, "error", err)
+		s.front.log.Warn("message of client was not delivered", "session", s.name, "error", err)
 		writeError(w, http.StatusBadGateway, wire.ID{}, mcp.WireError(err))
 	}
 }
 
-// pass passes on what has no answer, where nobody could be told of a failure. The
+// forward passes on what has no answer, where nobody could be told of a failure. The
 // session's end is not held up by a server that does not take it.
-func (d *downstream) pass(m *wire.Message) {
+func (s *session) forward(m *wire.Message) {
 	sent := make(chan struct{})
-	if d.spawn(func() { d.deliver(m, sent) }) { // ends with the session, or as Send is bounded
-		d.link.Await(m, sent)
+	if s.spawn(func() { s.deliver(m, sent) }) { // ends with the session, or as Send is bounded
+		s.link.Await(m, sent)
 	}
 }
 
-func (d *downstream) deliver(m *wire.Message, sent chan<- struct{}) {
+func (s *session) deliver(m *wire.Message, sent chan<- struct{}) {
 	defer close(sent)
-	ctx, cancel := d.life()
+	ctx, cancel := s.context()
 	defer cancel()
-	if err := d.link.Send(ctx, m); err != nil {
-		d.f.log.Warn("message of client was not delivered", "session", d.name, "error", err)
+	if err := s.link.Send(ctx, m); err != nil {
+		s.front.log.Warn("message of client was not delivered", "session", s.name, "error", err)
 	}
 }

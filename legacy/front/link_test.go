@@ -69,7 +69,7 @@ func TestS02QuestionGoesWhereItIsHeard(t *testing.T) {
 	second := st.inFlight(t, d, 2)
 	leave()
 	<-left
-	legacytest.Eventually(t, "it is known to have left", func() bool { return second.hearing() == unheard && first.hearing() == heard })
+	legacytest.Eventually(t, "it is known to have left", func() bool { return second.reachable() == unreachable && first.reachable() == connected })
 	close(asks)
 	legacytest.Eventually(t, "asked", func() bool { first.mu.Lock(); defer first.mu.Unlock(); return first.stream != nil })
 	g.Post(t, `{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}`)
@@ -82,14 +82,14 @@ func TestS02QuestionGoesWhereItIsHeard(t *testing.T) {
 }
 
 // inFlight waits for the client's call with an id, and returns its way back.
-func (st *theatre) inFlight(t *testing.T, d *downstream, id int64) (p *post) {
+func (st *theatre) inFlight(t *testing.T, d *session, id int64) (p *httpReply) {
 	t.Helper()
 	legacytest.Eventually(t, "called", func() bool {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		c := d.calls[wire.NumberID(id)]
 		if c != nil {
-			p = c.out.(*post)
+			p = c.w.(*httpReply)
 		}
 		return c != nil
 	})
@@ -97,7 +97,7 @@ func (st *theatre) inFlight(t *testing.T, d *downstream, id int64) (p *post) {
 }
 
 // only returns the session of the only client.
-func (st *theatre) only(t *testing.T) *downstream {
+func (st *theatre) only(t *testing.T) *session {
 	t.Helper()
 	r := st.front.sessions
 	r.mu.Lock()

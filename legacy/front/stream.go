@@ -19,19 +19,19 @@ const maxStreams = 256
 //
 // Spec: 2025-11-25, basic/transports, Resumability and Redelivery.
 type streams struct {
-	d *downstream
+	session *session
 
 	// mu guards the fields below and those of every stream.
-	mu     sync.Mutex
-	last   uint64 // the last stream's number
-	open   map[uint64]*eventStream
-	order  []*eventStream // oldest first
-	stored int            // bytes
-	room   chan struct{}  // closed when bytes are written or a writer leaves
-	get    *eventStream   // the one that changes go to; nil if none is attached
-	ended  bool
+	mu      sync.Mutex
+	last    uint64 // the last stream's number
+	open    map[uint64]*eventStream
+	order   []*eventStream // oldest first
+	stored  int            // bytes
+	room    chan struct{}  // closed when bytes are written or a writer leaves
+	current *eventStream   // the one that changes go to; nil if none is attached
+	ended   bool
 
-	shed, told bool // an unread event was thrown away; which was told of, once
+	lost, warned bool // an unread event was thrown away; which was told of, once
 }
 
 // An eventStream is a sequence of events, numbered from 1. At most one connection
@@ -48,7 +48,7 @@ type eventStream struct {
 	done    bool   // nothing more will come
 	lost    bool   // the response was evicted before it was written
 	written uint64 // the last event that a connection took
-	writer  *writer
+	writer  *streamWriter
 	wake    chan struct{} // closed when there is something new to write
 }
 
@@ -57,11 +57,11 @@ type event struct {
 	n      uint64
 	text   []byte // empty to give a client an id to come back with
 	answer bool   // it is the response
-	taken  int    // bytes of the session's memory
+	memory int    // bytes of the session's memory
 }
 
-func (s *streams) init(d *downstream) {
-	s.d = d
+func (s *streams) init(d *session) {
+	s.session = d
 	s.open = make(map[uint64]*eventStream)
 	s.room = make(chan struct{})
 }
@@ -114,43 +114,43 @@ func (s *streams) removeLocked(st *eventStream) {
 		}
 	}
 	for _, ev := range st.events {
-		s.giveLocked(ev)
+		s.releaseLocked(ev)
 	}
 	st.events = nil
 }
 
-// takeLocked takes memory for an event of n bytes, if need be in the place of what the
+// reserveLocked takes memory for an event of n bytes, if need be in the place of what the
 // session keeps although it was written.
-func (s *streams) takeLocked(n int) bool {
-	if s.d.room.TryGrow(n) {
+func (s *streams) reserveLocked(n int) bool {
+	if s.session.memory.TryGrow(n) {
 		return true
 	}
 	for _, st := range s.order {
 		for len(st.events) > 0 && st.events[0].n <= st.written {
 			st.lost = st.lost || st.events[0].answer
-			s.giveLocked(st.events[0])
+			s.releaseLocked(st.events[0])
 			st.events = st.events[1:]
 		}
 	}
-	return s.d.room.TryGrow(n)
+	return s.session.memory.TryGrow(n)
 }
 
-// giveLocked gives back the memory of an event.
-func (s *streams) giveLocked(ev event) {
+// releaseLocked gives back the memory of an event.
+func (s *streams) releaseLocked(ev event) {
 	s.stored -= len(ev.text)
-	s.d.room.Shrink(ev.taken)
+	s.session.memory.Shrink(ev.memory)
 }
 
-// vacate gives back all memory of the session.
-func (s *streams) vacate() {
+// releaseMemory gives back all memory of the session.
+func (s *streams) releaseMemory() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.d.room.Release()
+	s.session.memory.Release()
 }
 
 // find returns the stream that an event id names, and the event's number.
 func (s *streams) find(id string) (*eventStream, uint64) {
-	e, ok := parseEventID(s.d.f.opts.Instance, id)
+	e, ok := parseEventID(s.session.front.opts.Instance, id)
 	if !ok {
 		return nil, 0
 	}
@@ -161,7 +161,7 @@ func (s *streams) find(id string) (*eventStream, uint64) {
 
 // eventID names an event of the stream.
 func (st *eventStream) eventID(n uint64) string {
-	return eventID{st.n, n}.text(st.s.d.f.opts.Instance)
+	return eventID{st.n, n}.text(st.s.session.front.opts.Instance)
 }
 
 // put appends an event. While a connection is behind by more than the store holds,
@@ -173,14 +173,14 @@ func (st *eventStream) put(ctx context.Context, text []byte, answer bool) (err e
 	var tell, short bool
 	defer func() { // not under the lock
 		if short {
-			err = s.d.room.Refuse()
+			err = s.session.memory.Refuse()
 		}
 		if tell {
-			s.d.f.log.Warn("messages to client thrown away: more wait unread than are kept", "session", s.d.name, "limit", s.d.f.opts.MaxStored)
+			s.session.front.log.Warn("messages to client thrown away: more wait unread than are kept", "session", s.session.name, "limit", s.session.front.opts.MaxStored)
 		}
 	}()
 	s.mu.Lock()
-	for st.writer != nil && !answer && st.unwrittenLocked() > s.d.f.opts.MaxStored {
+	for st.writer != nil && !answer && st.unwrittenLocked() > s.session.front.opts.MaxStored {
 		room := s.room
 		s.mu.Unlock()
 		select {
@@ -195,7 +195,7 @@ func (st *eventStream) put(ctx context.Context, text []byte, answer bool) (err e
 		return errCut
 	}
 	taken := len(text)
-	if short = !s.takeLocked(taken); short && !answer {
+	if short = !s.reserveLocked(taken); short && !answer {
 		return nil // which the above makes an error
 	} else if short {
 		text, taken = unaffordable(st.id), 0
@@ -205,7 +205,7 @@ func (st *eventStream) put(ctx context.Context, text []byte, answer bool) (err e
 	st.done = answer
 	s.stored += len(text)
 	s.evictLocked()
-	tell, s.told = s.shed && !s.told, s.shed
+	tell, s.warned = s.lost && !s.warned, s.lost
 	st.wakeLocked()
 	return nil
 }
@@ -260,7 +260,7 @@ func (st *eventStream) unwrittenLocked() int {
 // nobody is there to read.
 func (s *streams) evictLocked() {
 	for _, written := range []bool{true, false} {
-		for i := 0; i < len(s.order) && s.stored > s.d.f.opts.MaxStored; i++ {
+		for i := 0; i < len(s.order) && s.stored > s.session.front.opts.MaxStored; i++ {
 			s.order[i].evictLocked(written)
 		}
 	}
@@ -270,17 +270,17 @@ func (s *streams) evictLocked() {
 // by an error, when its client comes for it.
 func (st *eventStream) evictLocked(written bool) {
 	s := st.s
-	for len(st.events) > 0 && s.stored > s.d.f.opts.MaxStored {
+	for len(st.events) > 0 && s.stored > s.session.front.opts.MaxStored {
 		ev := st.events[0]
 		if ev.n > st.written && (written || st.writer != nil || st.coming) {
 			return
 		}
 		st.lost = st.lost || ev.answer
-		s.giveLocked(ev)
+		s.releaseLocked(ev)
 		st.events = st.events[1:]
 		if ev.n > st.written {
-			s.d.f.opts.Metrics.Limit(limits.ClientEvents.Key)
-			s.shed = true
+			s.session.front.opts.Metrics.Limit(limits.ClientEvents.Key)
+			s.lost = true
 		}
 	}
 }

@@ -25,8 +25,8 @@ const subscriptionSize = 512
 // subscriptions are the changes that a session hears of. They wait in its mailbox
 // until a stream is there to take them.
 type subscriptions struct {
-	d    *downstream
-	mail *fanout.Mailbox
+	session *session
+	mail    *fanout.Mailbox
 
 	joined sync.Once
 	member mcp.Subscription // nil if joining failed; read after joined only
@@ -34,15 +34,15 @@ type subscriptions struct {
 	scope  string
 
 	// mu guards the fields below.
-	mu    sync.Mutex
-	begun bool
-	lists mcp.Filter           // what is held, without URIs
-	uris  map[string]*mcp.Room // what is held; nil after close
-	asked int                  // URIs that are asked for
+	mu       sync.Mutex
+	begun    bool
+	lists    mcp.Filter           // what is held, without URIs
+	uris     map[string]*mcp.Room // what is held; nil after close
+	reserved int                  // URIs that are asked for
 }
 
-func (s *subscriptions) init(d *downstream) {
-	s.d = d
+func (s *subscriptions) init(d *session) {
+	s.session = d
 	s.mail = fanout.NewMailbox(fanout.MailboxOptions{})
 	s.uris = make(map[string]*mcp.Room)
 }
@@ -51,10 +51,10 @@ func (s *subscriptions) init(d *downstream) {
 // is wanted: most sessions have none.
 func (s *subscriptions) join() (mcp.Subscription, error) {
 	s.joined.Do(func() {
-		req := s.d.request(&wire.Message{Method: spec.MethodSubscribe})
-		if s.err = s.d.f.opts.Admit(req); s.err == nil {
+		req := s.session.neutral(&wire.Message{Method: spec.MethodSubscribe})
+		if s.err = s.session.front.opts.Admit(req); s.err == nil {
 			s.scope = req.Profile.Scope
-			s.member, s.err = s.d.f.opts.Subscriber.Subscribe(req, s.mail, mcp.SubscribeOptions{})
+			s.member, s.err = s.session.front.opts.Subscriber.Subscribe(req, s.mail, mcp.SubscribeOptions{})
 		}
 	})
 	return s.member, s.err
@@ -63,7 +63,7 @@ func (s *subscriptions) join() (mcp.Subscription, error) {
 // begin asks for the list kinds that the server offers, once the client is ready
 // to hear of them.
 func (s *subscriptions) begin() {
-	want := mcp.Filter{Tools: s.d.offered.Tools, Prompts: s.d.offered.Prompts, Resources: s.d.offered.Resources}
+	want := mcp.Filter{Tools: s.session.offered.Tools, Prompts: s.session.offered.Prompts, Resources: s.session.offered.Resources}
 	if !want.Tools && !want.Prompts && !want.Resources {
 		return
 	}
@@ -73,13 +73,13 @@ func (s *subscriptions) begin() {
 		return
 	}
 	s.begun = true
-	s.d.spawn(func() { s.beginWith(want) }) // ends with the session
+	s.session.spawn(func() { s.beginWith(want) }) // ends with the session
 }
 
 // beginWith asks again, ever more seldom, as long as the server can't be reached: the
 // client has been told that it will hear of changes.
 func (s *subscriptions) beginWith(want mcp.Filter) {
-	ctx, cancel := s.d.life()
+	ctx, cancel := s.session.context()
 	defer cancel()
 	for pause := listRetries.Min; ; pause = listRetries.Next(pause) {
 		member, err := s.join()
@@ -93,7 +93,7 @@ func (s *subscriptions) beginWith(want mcp.Filter) {
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		s.d.f.log.Warn("changes of lists are not told yet, asking again", "session", s.d.name, "error", err)
+		s.session.front.log.Warn("changes of lists are not told yet, asking again", "session", s.session.name, "error", err)
 		if backoff.Wait(ctx, backoff.Jitter(pause)) != nil {
 			return
 		}
@@ -112,7 +112,7 @@ func (s *subscriptions) subscribe(ctx context.Context, m *wire.Message) error {
 		return err
 	}
 	defer s.unreserve()
-	room, err := mcp.Take(s.d.f.opts.Memory, s.d.share, subscriptionSize+2*len(uri))
+	room, err := mcp.Take(s.session.front.opts.Memory, s.session.share, subscriptionSize+2*len(uri))
 	if err != nil {
 		return err
 	}
@@ -120,12 +120,12 @@ func (s *subscriptions) subscribe(ctx context.Context, m *wire.Message) error {
 		room.Release()
 		return err
 	}
-	s.hold(uri, &room)
+	s.add(uri, &room)
 	return nil
 }
 
-// hold notes a URI that is followed.
-func (s *subscriptions) hold(uri string, room *mcp.Room) {
+// add notes a URI that is followed.
+func (s *subscriptions) add(uri string, room *mcp.Room) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, held := s.uris[uri]; held || s.uris == nil {
@@ -144,9 +144,9 @@ func (s *subscriptions) ask(ctx context.Context, uri string) error {
 	held, err := member.Add(ctx, mcp.Filter{URIs: []string{uri}})
 	switch {
 	case err != nil:
-		return fmt.Errorf("subscribing to %s on server %q: %w", uri, s.d.f.opts.Name, err)
+		return fmt.Errorf("subscribing to %s on server %q: %w", uri, s.session.front.opts.Name, err)
 	case len(held.URIs) == 0:
-		e := wire.Errorf(spec.CodeInvalidParams, "server %q does not take a subscription to %s", s.d.f.opts.Name, uri)
+		e := wire.Errorf(spec.CodeInvalidParams, "server %q does not take a subscription to %s", s.session.front.opts.Name, uri)
 		e.Data = wire.AppendEdited(nil, nil, wire.Edit{Name: "uri", Value: wire.Quote(uri)})
 		return e
 	}
@@ -155,26 +155,26 @@ func (s *subscriptions) ask(ctx context.Context, uri string) error {
 
 // reserve takes a place for a URI that is about to be asked for, until unreserve.
 func (s *subscriptions) reserve(uri string) error {
-	most := s.d.f.opts.MaxTopics
+	most := s.session.front.opts.MaxTopics
 	s.mu.Lock()
 	_, held := s.uris[uri]
-	full := !held && len(s.uris)+s.asked >= most
+	full := !held && len(s.uris)+s.reserved >= most
 	if !full {
-		s.asked++
+		s.reserved++
 	}
 	s.mu.Unlock()
 	if !full {
 		return nil
 	}
-	s.d.f.opts.Metrics.Limit(limits.ListenTopics.Key)
-	s.d.f.log.Warn("subscription refused: the session follows too many resources", "session", s.d.name, "limit", most)
+	s.session.front.opts.Metrics.Limit(limits.ListenTopics.Key)
+	s.session.front.log.Warn("subscription refused: the session follows too many resources", "session", s.session.name, "limit", most)
 	return wire.Errorf(spec.CodeInvalidParams, "this session follows %d resources, the limit; unsubscribe from some, or %s", most, limits.ListenTopics.Raise())
 }
 
 func (s *subscriptions) unreserve() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked--
+	s.reserved--
 }
 
 // unsubscribe gives a URI up, which may be done twice.
@@ -196,8 +196,8 @@ func (s *subscriptions) unsubscribe(m *wire.Message) error {
 }
 
 func (s *subscriptions) uriOf(m *wire.Message) (string, error) {
-	if !s.d.offered.Subscribe {
-		return "", wire.Errorf(spec.CodeMethodNotFound, "server %q has no subscriptions to resources", s.d.f.opts.Name)
+	if !s.session.offered.Subscribe {
+		return "", wire.Errorf(spec.CodeMethodNotFound, "server %q has no subscriptions to resources", s.session.front.opts.Name)
 	}
 	uri, ok := wire.GetString(m.Params, "uri")
 	if !ok || uri == "" {
@@ -206,8 +206,8 @@ func (s *subscriptions) uriOf(m *wire.Message) (string, error) {
 	return uri, nil
 }
 
-// cueAll marks all that is held as changed: nobody knows what the client missed.
-func (s *subscriptions) cueAll() {
+// markAll marks all that is held as changed: nobody knows what the client missed.
+func (s *subscriptions) markAll() {
 	s.mu.Lock()
 	all := s.lists
 	all.URIs = slices.Sorted(maps.Keys(s.uris))

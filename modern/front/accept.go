@@ -63,6 +63,6 @@ func takes(ranges []string, typ string) bool {
 
 // acceptable reports whether an answer to method can take a form that the client
 // takes: a listen stream has no other form than a stream.
-func (p *response) acceptable(method string) bool {
+func (p *httpReply) acceptable(method string) bool {
 	return p.forms.stream || p.forms.json && method != spec.MethodListen
 }

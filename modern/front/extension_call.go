@@ -35,7 +35,7 @@ func (f *Front) serveExtension(ctx context.Context, req *mcp.Request, p *reply) 
 	x := &extensionCall{reply: p, req: req, mail: fanout.NewMailbox(fanout.MailboxOptions{})}
 	ctx, x.cancel = context.WithCancelCause(ctx)
 	defer x.cancel(nil)
-	stop := p.out.keepAlive()
+	stop := p.writer.keepAlive()
 	end := x.run(ctx)
 	stop()
 	defer end.res.Release()
@@ -57,11 +57,11 @@ func (f *Front) serveExtension(ctx context.Context, req *mcp.Request, p *reply) 
 }
 
 // run has the request served until it has ended, and ends it when mail does.
-func (x *extensionCall) run(ctx context.Context) throughEnd {
-	served := make(chan throughEnd, 1)
+func (x *extensionCall) run(ctx context.Context) handlerResult {
+	served := make(chan handlerResult, 1)
 	go func() { // ends with ctx at the latest; it is waited for below
-		res, err := x.f.opts.Handler.Serve(ctx, x.req, x)
-		served <- throughEnd{res, err}
+		res, err := x.front.opts.Handler.Serve(ctx, x.req, x)
+		served <- handlerResult{res, err}
 	}()
 	for {
 		select {
@@ -78,7 +78,7 @@ func (x *extensionCall) run(ctx context.Context) throughEnd {
 // Notify implements [mcp.Caller]. A client that can't be written to ends the
 // request.
 func (x *extensionCall) Notify(ctx context.Context, n mcp.Notification) error {
-	if spec.UndefinedNotification(n.Method) && x.out.streams() {
+	if spec.UndefinedNotification(n.Method) && x.writer.streams() {
 		if err := x.open(ctx); err != nil {
 			x.cancel(err)
 			return err
@@ -97,11 +97,11 @@ func (x *extensionCall) open(ctx context.Context) error {
 	if x.leave != nil {
 		return nil
 	}
-	sub, _, err := x.f.subscribe(ctx, x.req, mcp.Filter{}, x.mail)
+	sub, _, err := x.front.subscribe(ctx, x.req, mcp.Filter{}, x.mail)
 	if err != nil {
 		return err
 	}
-	x.leave, x.shared = sub.Close, x.out.opened(x.mail)
+	x.leave, x.shared = sub.Close, x.writer.opened(x.mail)
 	return nil
 }
 
@@ -127,7 +127,7 @@ func named(text []byte) bool {
 }
 
 func (x *extensionCall) reportStale() {
-	x.f.opts.Metrics.Limit("write_timeout")
-	x.f.opts.Logger.Warn("stream closed: its client does not read", "upstream", x.f.opts.Name,
-		"method", x.req.Method, "downstream", x.out.peer(), "limit", x.f.opts.WriteTimeout)
+	x.front.opts.Metrics.Limit("write_timeout")
+	x.front.opts.Logger.Warn("stream closed: its client does not read", "upstream", x.front.opts.Name,
+		"method", x.req.Method, "downstream", x.writer.peer(), "limit", x.front.opts.WriteTimeout)
 }

@@ -68,7 +68,7 @@ type Options struct {
 	// MaxTopics bounds the filter of one listen stream. Zero means the
 	// default of limits.ListenTopics.
 	MaxTopics int
-	// MaxInFlight bounds the requests, listen streams among them, that one Pipe has
+	// MaxInFlight bounds the requests, listen streams among them, that one Conn has
 	// in flight. Zero means DefaultMaxInFlight.
 	MaxInFlight int
 
@@ -103,7 +103,7 @@ type Options struct {
 type Front struct {
 	opts    Options
 	schemas *protocol.SchemaCache
-	hangar  *hangar
+	parked  *parkedCalls
 }
 
 // New returns a Front. It starts nothing.
@@ -142,13 +142,13 @@ func New(opts Options) (*Front, error) {
 		return nil, err
 	}
 	f := &Front{opts: opts, schemas: schemas}
-	f.hangar = newHangar(f)
+	f.parked = newParkedCalls(f)
 	return f, nil
 }
 
 // Close ends the calls that wait for their clients' answers, and waits for them.
 // Requests and listen streams must have ended.
-func (f *Front) Close() { f.hangar.close(mcp.ErrShutdown) }
+func (f *Front) Close() { f.parked.close(mcp.ErrShutdown) }
 
 // ServeMessage serves one posted request or notification whose envelope or
 // header is modern. share is that of whoever posted it. It returns when the answer
@@ -164,7 +164,7 @@ func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Mes
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	p := newResponse(f, w, r, m.ID)
+	p := newHTTPReply(f, w, r, m.ID)
 	defer p.finish()
 	req, err := f.admit(r.Header, m, share)
 	if err == nil && !p.acceptable(req.Method) {
@@ -237,7 +237,7 @@ func (f *Front) serve(ctx context.Context, req *mcp.Request, p *reply) error {
 	if spec.Undefined(req.Method) {
 		return f.serveExtension(ctx, req, p)
 	}
-	stop := p.out.keepAlive()
+	stop := p.writer.keepAlive()
 	res, err := f.opts.Handler.Serve(ctx, req, p)
 	stop()
 	if err != nil {

@@ -38,13 +38,13 @@ func (f *Front) parks(ctx context.Context, req *mcp.Request) bool {
 // Spec: 2026-07-28, basic/patterns/mrtr, Basic Workflow.
 func (f *Front) serveAskable(ctx context.Context, req *mcp.Request, p *reply) error {
 	if wire.Get(req.Params, "requestState") == nil {
-		fl, err := f.hangar.depart(ctx, req, p)
+		fl, err := f.parked.start(ctx, req, p)
 		if err != nil {
 			return err
 		}
-		return fl.attend(ctx, req, p)
+		return fl.serveReply(ctx, req, p)
 	}
-	fl, st, err := f.hangar.find(req)
+	fl, st, err := f.parked.find(req)
 	if err == nil {
 		err = fl.resume(req, st.Round, p)
 	}
@@ -52,23 +52,23 @@ func (f *Front) serveAskable(ctx context.Context, req *mcp.Request, p *reply) er
 		f.opts.Logger.Info("requestState refused", "upstream", f.opts.Name, "method", req.Method, "err", err)
 		return stateRefusal(err)
 	}
-	return fl.attend(ctx, req, p)
+	return fl.serveReply(ctx, req, p)
 }
 
 // appendInputRequired appends the response that ends a round with questions.
 //
 // Spec: 2026-07-28, basic/patterns/mrtr, InputRequiredResult.
-func appendInputRequired(dst []byte, id wire.ID, open []*inquiry, state string, info []byte) []byte {
+func appendInputRequired(dst []byte, id wire.ID, open []*pendingInput, state string, info []byte) []byte {
 	dst = append(id.Append(append(dst, `{"jsonrpc":"2.0","id":`...)), `,"result":{"resultType":"input_required","inputRequests":{`...)
 	for i, q := range open {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
 		dst = append(wire.AppendString(dst, q.key), `:{"method":`...)
-		dst = append(wire.AppendString(dst, q.question.Method), `,"params":`...)
+		dst = append(wire.AppendString(dst, q.request.Method), `,"params":`...)
 		// TypeScript servers ask roots/list without params, which may be left
 		// out; go-sdk v1.8.0's client can't read a question that has none.
-		dst = append(append(dst, cmp.Or(string(q.question.Params), "{}")...), '}')
+		dst = append(append(dst, cmp.Or(string(q.request.Params), "{}")...), '}')
 	}
 	dst = wire.AppendString(append(dst, `},"requestState":`...), state)
 	if info != nil {

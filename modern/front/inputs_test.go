@@ -11,9 +11,9 @@ import (
 // TestM2L16QuestionsHaveParams proves that a question goes to the client with
 // the params it came with, and with empty ones if it had none.
 func TestM2L16QuestionsHaveParams(t *testing.T) {
-	open := []*inquiry{
-		{key: "q1", question: mcp.InputRequest{Method: spec.MethodRootsList}},
-		{key: "q2", question: mcp.InputRequest{Method: spec.MethodElicit, Params: []byte(`{"message":"m"}`)}},
+	open := []*pendingInput{
+		{key: "q1", request: mcp.InputRequest{Method: spec.MethodRootsList}},
+		{key: "q2", request: mcp.InputRequest{Method: spec.MethodElicit, Params: []byte(`{"message":"m"}`)}},
 	}
 	got := string(appendInputRequired(nil, wire.NumberID(7), open, "state", nil))
 	const want = `{"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required","inputRequests":{` +

@@ -16,8 +16,8 @@ import (
 
 // What a listen stream, or a call that may be asked, takes beside its parameters, in bytes.
 const (
-	streamSize = 2 << 10
-	flightSize = 2 << 10
+	streamSize     = 2 << 10
+	parkedCallSize = 2 << 10
 )
 
 // listen serves subscriptions/listen.
@@ -32,22 +32,22 @@ func (f *Front) listen(ctx context.Context, req *mcp.Request, p *reply) error {
 		req.Params = withoutTasks(req.Params)
 	}
 	if f.passesFilter(ctx, req) {
-		return f.listenThrough(ctx, req, p)
+		return f.passListen(ctx, req, p)
 	}
 	mail := fanout.NewMailbox(fanout.MailboxOptions{})
-	return p.out.listen(ctx, mail, func(ctx context.Context, p *reply) error {
+	return p.writer.listen(ctx, mail, func(ctx context.Context, p *reply) error {
 		room, err := mcp.Take(f.opts.Memory, req.Share, streamSize+len(req.Params))
 		if err != nil {
 			return err
 		}
 		defer room.Release()
-		s := &stream{f: f, p: p, principal: req.Principal, profile: req.Profile, mail: mail}
+		s := &stream{front: f, reply: p, principal: req.Principal, profile: req.Profile, mail: mail}
 		sub, honored, err := f.subscribe(ctx, req, want, mail)
 		if err != nil {
 			return err
 		}
 		defer sub.Close()
-		if err := s.run(ctx, honored); errors.Is(err, os.ErrDeadlineExceeded) {
+		if err := s.write(ctx, honored); errors.Is(err, os.ErrDeadlineExceeded) {
 			s.reportStale()
 		}
 		return nil
@@ -85,9 +85,9 @@ func (f *Front) readFilter(req *mcp.Request) (mcp.Filter, error) {
 // A stream is one open listen stream. Its goroutine is its request's; others
 // reach it through mail alone.
 type stream struct {
-	f    *Front
-	p    *reply
-	mail *fanout.Mailbox
+	front *Front
+	reply *reply
+	mail  *fanout.Mailbox
 
 	// Whose it is.
 	principal mcp.Principal
@@ -95,25 +95,25 @@ type stream struct {
 }
 
 func (s *stream) reportStale() {
-	s.f.opts.Metrics.Limit("write_timeout")
-	s.f.opts.Logger.Warn("listen stream closed: its client does not read", "upstream", s.f.opts.Name,
-		"downstream", s.p.out.peer(), "limit", s.f.opts.WriteTimeout)
+	s.front.opts.Metrics.Limit("write_timeout")
+	s.front.opts.Logger.Warn("listen stream closed: its client does not read", "upstream", s.front.opts.Name,
+		"downstream", s.reply.writer.peer(), "limit", s.front.opts.WriteTimeout)
 }
 
 // run writes the acknowledgment and then what arrives, until the client leaves
 // (an error) or the stream is ended (its result was written).
-func (s *stream) run(ctx context.Context, honored mcp.Filter) error {
+func (s *stream) write(ctx context.Context, honored mcp.Filter) error {
 	if err := s.acknowledge(honored); err != nil {
 		return err
 	}
-	tick := time.NewTicker(s.f.opts.KeepAlive)
+	tick := time.NewTicker(s.front.opts.KeepAlive)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-tick.C:
-			if err := s.p.out.comment(); err != nil {
+			if err := s.reply.writer.comment(); err != nil {
 				return err
 			}
 		case <-s.mail.Ready():
@@ -127,8 +127,8 @@ func (s *stream) run(ctx context.Context, honored mcp.Filter) error {
 func (s *stream) acknowledge(honored mcp.Filter) error {
 	ack := buffers.get()
 	defer buffers.put(ack)
-	*ack = appendAck((*ack)[:0], honored, s.p.id)
-	return s.p.send(*ack)
+	*ack = appendAck((*ack)[:0], honored, s.reply.id)
+	return s.reply.send(*ack)
 }
 
 // drain writes what is pending, gathered into few writes.
@@ -138,17 +138,17 @@ func (s *stream) drain(ctx context.Context) (ended bool, err error) {
 	n := 0
 	for ev, ok := s.mail.Next(); ok; ev, ok = s.mail.Next() {
 		n++
-		*msg = appendChange((*msg)[:0], ev, s.p.id)
-		if err := s.p.out.put(*msg); err != nil {
+		*msg = appendChange((*msg)[:0], ev, s.reply.id)
+		if err := s.reply.writer.put(*msg); err != nil {
 			return false, err
 		}
 	}
-	if err := s.p.out.flush(); err != nil {
+	if err := s.reply.writer.flush(); err != nil {
 		return false, err
 	}
-	s.f.opts.Metrics.Delivered(n)
+	s.front.opts.Metrics.Delivered(n)
 	if _, ended = s.mail.Ended(); ended {
-		err = s.p.message(s.appendEnd(ctx, (*msg)[:0]))
+		err = s.reply.message(s.appendEnd(ctx, (*msg)[:0]))
 	}
 	return ended, err
 }
@@ -197,11 +197,11 @@ func appendStamp(dst, foreign []byte, id wire.ID) []byte {
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions, Graceful Closure.
 func (s *stream) appendEnd(ctx context.Context, dst []byte) []byte {
-	dst = append(s.p.id.Append(append(dst, `{"jsonrpc":"2.0","id":`...)), `,"result":{"resultType":"complete",`...)
+	dst = append(s.reply.id.Append(append(dst, `{"jsonrpc":"2.0","id":`...)), `,"result":{"resultType":"complete",`...)
 	var info []byte
 	req := &mcp.Request{Method: spec.MethodListen, Era: spec.Modern, Principal: s.principal, Profile: s.profile}
-	if d, err := s.f.opts.Describer.Describe(ctx, req); err == nil && d.ServerInfo != nil {
+	if d, err := s.front.opts.Describer.Describe(ctx, req); err == nil && d.ServerInfo != nil {
 		info = wire.AppendEdited(nil, nil, wire.Edit{Name: spec.MetaServerInfo, Value: d.ServerInfo})
 	}
-	return append(appendStamp(dst, info, s.p.id), "}}"...)
+	return append(appendStamp(dst, info, s.reply.id), "}}"...)
 }

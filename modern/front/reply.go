@@ -14,18 +14,18 @@ import (
 )
 
 // A reply is the answer to one request while it is being written: it makes
-// messages of what its handler says, and its outlet sends them.
+// messages of what its handler says, and its writer sends them.
 //
 // It is the mcp.Caller of its request.
 type reply struct {
-	f   *Front
-	id  wire.ID
-	out outlet
+	front  *Front
+	id     wire.ID
+	writer replyWriter
 }
 
-// An outlet sends the messages of one request: what comes before the response,
+// A replyWriter sends the messages of one request: what comes before the response,
 // and the response last. It keeps none of them, and is safe for concurrent use.
-type outlet interface {
+type replyWriter interface {
 	// streams reports whether anything can be sent before the response.
 	streams() bool
 	// put gathers a message for flush, which sends what was gathered.
@@ -52,7 +52,7 @@ type outlet interface {
 }
 
 // A serveStream writes a listen stream until it has ended. p is where it writes to;
-// its outlet may be another than that of the reply that the request came with.
+// its writer may be another than that of the reply that the request came with.
 type serveStream func(ctx context.Context, p *reply) error
 
 var errFinished = errors.New("the response is finished")
@@ -60,8 +60,8 @@ var errFinished = errors.New("the response is finished")
 // Notify sends a progress or log message. A client that takes nothing but the
 // response goes without.
 func (p *reply) Notify(_ context.Context, n mcp.Notification) error {
-	if !p.out.streams() {
-		p.f.opts.Metrics.Dropped("client takes no stream")
+	if !p.writer.streams() {
+		p.front.opts.Metrics.Dropped("client takes no stream")
 		return nil
 	}
 	buf := buffers.get()
@@ -72,13 +72,13 @@ func (p *reply) Notify(_ context.Context, n mcp.Notification) error {
 
 // send sends a message that is not the response.
 func (p *reply) send(msg []byte) error {
-	if err := p.out.put(msg); err != nil {
+	if err := p.writer.put(msg); err != nil {
 		return err
 	}
-	return p.out.flush()
+	return p.writer.flush()
 }
 
-// RequestInput is refused: who can be asked has a flight for a Caller.
+// RequestInput is refused: a call whose client can be asked has a parkedCall for a Caller.
 func (p *reply) RequestInput(context.Context, []mcp.InputRequest) ([]mcp.InputResponse, error) {
 	return nil, mcp.ErrCannotAsk
 }
@@ -87,17 +87,17 @@ func (p *reply) RequestInput(context.Context, []mcp.InputRequest) ([]mcp.InputRe
 func (p *reply) result(req *mcp.Request, res *mcp.Result) error {
 	buf := buffers.get()
 	defer buffers.put(buf)
-	msg, err := p.f.stamp((*buf)[:0], p.id, req, res)
+	msg, err := p.front.stamp((*buf)[:0], p.id, req, res)
 	if err != nil {
 		return err
 	}
 	*buf = msg.text
-	return p.out.respond(http.StatusOK, msg)
+	return p.writer.respond(http.StatusOK, msg)
 }
 
 // message sends a whole response.
 func (p *reply) message(msg []byte) error {
-	return p.out.respond(http.StatusOK, message{text: msg})
+	return p.writer.respond(http.StatusOK, message{text: msg})
 }
 
 // fail sends an error as the response. A reply that has its response already stays
@@ -108,9 +108,9 @@ func (p *reply) fail(err error) {
 	if refusal := (*mcp.Refusal)(nil); errors.As(err, &refusal) {
 		status = refusalStatus(we.Code)
 	}
-	e := p.out.respond(status, message{text: wire.AppendError(nil, p.id, we), later: mcp.MayTryLater(err)})
+	e := p.writer.respond(status, message{text: wire.AppendError(nil, p.id, we), later: mcp.MayTryLater(err)})
 	if e != nil && !errors.Is(e, errFinished) {
-		p.f.opts.Logger.Debug("answer not delivered", "downstream", p.out.peer(), "err", e)
+		p.front.opts.Logger.Debug("answer not delivered", "downstream", p.writer.peer(), "err", e)
 	}
 }
 

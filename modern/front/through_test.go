@@ -48,7 +48,7 @@ func TestS01QuestionsPass(t *testing.T) {
 			t.Errorf("params = %s, want %s", got.Params, m.Params)
 		}
 	}
-	if n := len(f.hangar.flights); n != 0 {
+	if n := len(f.parked.byID); n != 0 {
 		t.Errorf("%d calls wait, want none", n)
 	}
 }

@@ -50,17 +50,17 @@ func (f *Front) passesFilter(ctx context.Context, req *mcp.Request) bool {
 	return era == spec.Modern
 }
 
-// listenThrough serves a listen request by a stream of its own upstream. Its messages
+// passListen serves a listen request by a stream of its own upstream. Its messages
 // pass as they are, under the client's own subscription id.
-func (f *Front) listenThrough(ctx context.Context, req *mcp.Request, p *reply) error {
+func (f *Front) passListen(ctx context.Context, req *mcp.Request, p *reply) error {
 	mail := fanout.NewMailbox(fanout.MailboxOptions{})
-	return p.out.listen(ctx, mail, func(ctx context.Context, p *reply) error {
-		return (&throughStream{reply: p, mail: mail}).serve(ctx, req)
+	return p.writer.listen(ctx, mail, func(ctx context.Context, p *reply) error {
+		return (&passedStream{reply: p, mail: mail}).serve(ctx, req)
 	})
 }
 
-func (s *throughStream) serve(ctx context.Context, req *mcp.Request) error {
-	f, p := s.f, s.reply
+func (s *passedStream) serve(ctx context.Context, req *mcp.Request) error {
+	f, p := s.front, s.reply
 	// Without a topic the stream is counted, and ended with the others.
 	sub, _, err := f.subscribe(ctx, req, mcp.Filter{}, s.mail)
 	if err != nil {
@@ -69,19 +69,19 @@ func (s *throughStream) serve(ctx context.Context, req *mcp.Request) error {
 	defer sub.Close()
 	ctx, s.cancel = context.WithCancelCause(ctx)
 	defer s.cancel(nil)
-	served := make(chan throughEnd, 1)
+	served := make(chan handlerResult, 1)
 	go func() { // ends with ctx, which run waits for
 		res, err := f.opts.Handler.Serve(ctx, req, s)
-		served <- throughEnd{res, err}
+		served <- handlerResult{res, err}
 	}()
-	end, cause := s.run(ctx, served)
+	end, cause := s.await(ctx, served)
 	defer end.res.Release()
 	switch {
 	case errors.Is(cause, os.ErrDeadlineExceeded):
-		(&stream{f: f, p: p}).reportStale()
+		(&stream{front: f, reply: p}).reportStale()
 		return nil
 	case cause == errStreamEnded:
-		st := &stream{f: f, p: p, principal: req.Principal, profile: req.Profile}
+		st := &stream{front: f, reply: p, principal: req.Principal, profile: req.Profile}
 		return p.message(st.appendEnd(context.WithoutCancel(ctx), nil))
 	case end.err != nil:
 		return end.err
@@ -92,15 +92,15 @@ func (s *throughStream) serve(ctx context.Context, req *mcp.Request) error {
 // errStreamEnded is why a stream ends that the gateway ends.
 var errStreamEnded = errors.New("the stream was ended")
 
-// A throughEnd is how a stream ended upstream. res is nil if err is not.
-type throughEnd struct {
+// A handlerResult is what a handler returned. res is nil if err is not.
+type handlerResult struct {
 	res *mcp.Result
 	err error
 }
 
-// A throughStream is a listen stream with one of its own upstream. It is the
+// A passedStream is a listen stream with one of its own upstream. It is the
 // mcp.Caller of its request.
-type throughStream struct {
+type passedStream struct {
 	*reply
 	mail   *fanout.Mailbox // ends when the gateway ends the stream
 	cancel context.CancelCauseFunc
@@ -108,7 +108,7 @@ type throughStream struct {
 
 // Notify implements [mcp.Caller]. A client that can't be written to ends the
 // stream.
-func (s *throughStream) Notify(ctx context.Context, n mcp.Notification) error {
+func (s *passedStream) Notify(ctx context.Context, n mcp.Notification) error {
 	n.Params = s.stamped(n.Params)
 	err := s.reply.Notify(ctx, n)
 	if err != nil {
@@ -123,17 +123,17 @@ func (p *reply) stamped(text []byte) []byte {
 	return wire.AppendEdited(nil, text, wire.Edit{Name: "_meta", Value: meta})
 }
 
-// run shows that the stream is alive until it has ended upstream. cause says why it
+// await shows that the stream is alive until it has ended upstream. cause says why it
 // was ended here.
-func (s *throughStream) run(ctx context.Context, served <-chan throughEnd) (end throughEnd, cause error) {
-	tick := time.NewTicker(s.f.opts.KeepAlive)
+func (s *passedStream) await(ctx context.Context, served <-chan handlerResult) (end handlerResult, cause error) {
+	tick := time.NewTicker(s.front.opts.KeepAlive)
 	defer tick.Stop()
 	for {
 		select {
 		case end = <-served:
 			return end, context.Cause(ctx)
 		case <-tick.C:
-			if err := s.out.comment(); err != nil {
+			if err := s.writer.comment(); err != nil {
 				s.cancel(err)
 			}
 		case <-s.mail.Ready():

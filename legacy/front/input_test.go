@@ -77,8 +77,8 @@ func TestL2M13OpenQuestionsAreWithdrawn(t *testing.T) {
 			if got, _ := f.Next(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,`) {
 				t.Errorf("event = %s, want the question withdrawn", got)
 			}
-			d := st.front.sessions.byID[DownstreamID(g.ID)]
-			legacytest.Eventually(t, "no question left", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return len(d.questions) == 0 })
+			d := st.front.sessions.byID[SessionID(g.ID)]
+			legacytest.Eventually(t, "no question left", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return len(d.pending) == 0 })
 		})
 	}
 }
@@ -114,7 +114,7 @@ func TestPipe(t *testing.T) {
 		return string(answers[0].Result), nil
 	}
 	sent := make(chan string, 16)
-	p := st.front.OpenPipe(func(msg []byte) error { sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
+	p := st.front.OpenConn(func(msg []byte) error { sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
 	serve := func(text string) {
 		m, err := wire.Parse([]byte(text), wire.Options{})
 		if err != nil {
@@ -157,9 +157,9 @@ func TestPipeFreesTheIDBeforeItAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var p *Pipe
+	var p *Conn
 	left := 3
-	p = st.front.OpenPipe(func(msg []byte) error { // of one answer at a time, since each is the cause of the next
+	p = st.front.OpenConn(func(msg []byte) error { // of one answer at a time, since each is the cause of the next
 		if left--; left > 0 && strings.HasPrefix(string(msg), `{"jsonrpc":"2.0","id":1,`) {
 			p.Serve(&ping)
 		}

@@ -14,11 +14,11 @@ import (
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
-// A response is the outlet of a request that came over HTTP. It stays undecided
+// An httpReply is the reply to a request that came over HTTP. It stays undecided
 // between a JSON body and a stream until something has to go before the result, so
 // that errors keep a status of their own as long as they can.
-type response struct {
-	reply // of which it is the outlet
+type httpReply struct {
+	reply // of which it is the replyWriter
 	r     *http.Request
 	forms forms
 
@@ -40,29 +40,29 @@ const (
 	finished // nothing can be written any more
 )
 
-func newResponse(f *Front, w http.ResponseWriter, r *http.Request, id wire.ID) *response {
-	p := &response{reply: reply{f: f, id: id}, r: r, forms: accepted(r.Header), w: w, rc: http.NewResponseController(w)}
-	p.out = p
+func newHTTPReply(f *Front, w http.ResponseWriter, r *http.Request, id wire.ID) *httpReply {
+	p := &httpReply{reply: reply{front: f, id: id}, r: r, forms: accepted(r.Header), w: w, rc: http.NewResponseController(w)}
+	p.writer = p
 	return p
 }
 
-func (p *response) streams() bool { return p.forms.stream }
-func (p *response) peer() string  { return p.r.RemoteAddr }
+func (p *httpReply) streams() bool { return p.forms.stream }
+func (p *httpReply) peer() string  { return p.r.RemoteAddr }
 
 // keepAlive comments on the response as long as it is open and silent, until
 // stop, which the caller calls.
-func (p *response) keepAlive() (stop func()) {
+func (p *httpReply) keepAlive() (stop func()) {
 	if !p.forms.stream {
 		return func() {}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.timer = time.AfterFunc(p.f.opts.KeepAlive, p.remind)
-	return p.silence
+	p.timer = time.AfterFunc(p.front.opts.KeepAlive, p.keptAlive)
+	return p.stopKeepAlive
 }
 
-// silence ends the keep-alives. It may be called again.
-func (p *response) silence() {
+// stopKeepAlive ends the keep-alives. It may be called again.
+func (p *httpReply) stopKeepAlive() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.timer != nil {
@@ -71,18 +71,18 @@ func (p *response) silence() {
 	}
 }
 
-// remind runs on the timer's goroutine; that the timer was stopped meanwhile is
+// keptAlive runs on the timer's goroutine; that the timer was stopped meanwhile is
 // told by its absence.
-func (p *response) remind() {
+func (p *httpReply) keptAlive() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.timer == nil || p.commentLocked() != nil {
 		return // the request's context ends with its connection
 	}
-	p.timer.Reset(p.f.opts.KeepAlive)
+	p.timer.Reset(p.front.opts.KeepAlive)
 }
 
-func (p *response) comment() error {
+func (p *httpReply) comment() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.commentLocked()
@@ -91,7 +91,7 @@ func (p *response) comment() error {
 // listen sends the headers and a comment, before any upstream work: some clients
 // wait for the headers without a bound, and some proxies hold a response back until
 // its first byte. The stream goes on without the handler where it can.
-func (p *response) listen(ctx context.Context, _ *fanout.Mailbox, serve serveStream) error {
+func (p *httpReply) listen(ctx context.Context, _ *fanout.Mailbox, serve serveStream) error {
 	if p.takeOver(serve) {
 		return nil
 	}
@@ -101,9 +101,9 @@ func (p *response) listen(ctx context.Context, _ *fanout.Mailbox, serve serveStr
 	return serve(ctx, &p.reply)
 }
 
-func (p *response) opened(*fanout.Mailbox) (shared bool) { return false }
+func (p *httpReply) opened(*fanout.Mailbox) (shared bool) { return false }
 
-func (p *response) put(msg []byte) error {
+func (p *httpReply) put(msg []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.batch.add(msg) {
@@ -112,16 +112,16 @@ func (p *response) put(msg []byte) error {
 	return p.batch.flush(p.writeLocked)
 }
 
-func (p *response) flush() error {
+func (p *httpReply) flush() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.batch.flush(p.writeLocked)
 }
 
-func (p *response) commentLocked() error { return p.writeLocked([]byte(":\n\n")) }
+func (p *httpReply) commentLocked() error { return p.writeLocked([]byte(":\n\n")) }
 
 // writeLocked writes events, opening the stream first if need be.
-func (p *response) writeLocked(events []byte) error {
+func (p *httpReply) writeLocked(events []byte) error {
 	if err := p.openLocked(); err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (p *response) writeLocked(events []byte) error {
 }
 
 // respond writes the response in the form that is still open.
-func (p *response) respond(status int, msg message) error {
+func (p *httpReply) respond(status int, msg message) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.state == undecided && p.forms.json {
@@ -157,7 +157,7 @@ func (p *response) respond(status int, msg message) error {
 	return err
 }
 
-func (p *response) notAcceptable() {
+func (p *httpReply) notAcceptable() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.state = finished
@@ -166,8 +166,8 @@ func (p *response) notAcceptable() {
 }
 
 // finish says that the handler returns: the writer is net/http's again.
-func (p *response) finish() {
-	p.silence()
+func (p *httpReply) finish() {
+	p.stopKeepAlive()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.state = finished
@@ -175,7 +175,7 @@ func (p *response) finish() {
 
 // openLocked turns an undecided response into a stream, and sets the deadline of
 // the write to come.
-func (p *response) openLocked() error {
+func (p *httpReply) openLocked() error {
 	switch p.state {
 	case finished:
 		return errFinished
@@ -194,9 +194,9 @@ func setStreamHeaders(h http.Header) {
 	h.Set("X-Accel-Buffering", "no")
 }
 
-func (p *response) deadlineLocked() {
+func (p *httpReply) deadlineLocked() {
 	// A writer without deadlines (a test's recorder) can't stall either.
-	_ = p.rc.SetWriteDeadline(time.Now().Add(p.f.opts.WriteTimeout))
+	_ = p.rc.SetWriteDeadline(time.Now().Add(p.front.opts.WriteTimeout))
 }
 
 // WriteError writes a JSON-RPC error as a whole HTTP response.

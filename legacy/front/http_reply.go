@@ -19,19 +19,19 @@ const earlyStream = time.Second
 // retryAfter is after how many seconds what there was no room for may be tried again.
 const retryAfter = "1"
 
-// A post is the way back for the requests of one POST. It stays undecided between a
+// An httpReply is the reply to one POST. It stays undecided between a
 // JSON body and a stream until something has to go before the answers, or they take
 // long.
 //
-// It is the outlet of its requests, and lives until the last of them has its
+// It is the replyWriter of the POST's requests, and lives until the last of them has its
 // answer: longer than the connection, if that breaks. Until then the session is in
 // use.
-type post struct {
-	d     *downstream
-	first wire.ID       // of the call; of a batch, its first one's
-	batch bool          // answers are written as an array
-	plain chan []byte   // capacity 1: all answers, nothing went before
-	turn  chan struct{} // closed when there is a stream
+type httpReply struct {
+	session   *session
+	first     wire.ID       // of the call; of a batch, its first one's
+	batch     bool          // answers are written as an array
+	plain     chan []byte   // capacity 1: all answers, nothing went before
+	streaming chan struct{} // closed when there is a stream
 
 	// mu guards the fields below. Streams have a lock of their own, which may be
 	// taken under it.
@@ -43,70 +43,70 @@ type post struct {
 	lost    bool         // the session has ended upstream
 	later   bool         // an answer is an error of what may be taken if it is tried again
 	unread  bool         // the connection has gone before anything was written
-	rooms   []mcp.Room
+	memory  []mcp.Room
 }
 
-func (d *downstream) newPost(first wire.ID, requests int, batch bool) *post {
-	return &post{d: d, first: first, batch: batch, pending: requests, plain: make(chan []byte, 1), turn: make(chan struct{})}
+func (s *session) newHTTPReply(first wire.ID, requests int, batch bool) *httpReply {
+	return &httpReply{session: s, first: first, batch: batch, pending: requests, plain: make(chan []byte, 1), streaming: make(chan struct{})}
 }
 
-// message implements outlet.
-func (p *post) message(ctx context.Context, msg []byte) error {
+// send implements replyWriter.
+func (p *httpReply) send(ctx context.Context, msg []byte) error {
 	return p.streamed().put(ctx, msg, false)
 }
 
 // streamed turns the answer into a stream.
-func (p *post) streamed() *eventStream {
+func (p *httpReply) streamed() *eventStream {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stream == nil {
-		p.stream = p.d.streams.add(p.first)
+		p.stream = p.session.streams.add(p.first)
 		if !p.decided { // else the connection is gone, and nobody turns to it
 			p.stream.expect(true)
-			close(p.turn)
+			close(p.streaming)
 		}
 		p.decided = true
-		if p.d.revision >= spec.Rev20251125 {
+		if p.session.revision >= spec.Rev20251125 {
 			_ = p.stream.put(context.Background(), nil, false) // it does not wait: nobody reads yet
 		}
 		for _, a := range p.answers {
 			_ = p.stream.put(context.Background(), a, false)
 		}
 		p.answers = nil
-		p.vacateLocked()
+		p.releaseMemoryLocked()
 	}
 	return p.stream
 }
 
-// answer implements outlet.
-func (p *post) answer(r response) { p.settle(&r) }
+// reply implements replyWriter.
+func (p *httpReply) reply(r response) { p.settle(&r) }
 
-// silent implements outlet.
-func (p *post) silent() { p.settle(nil) }
+// noReply implements replyWriter.
+func (p *httpReply) noReply() { p.settle(nil) }
 
-func (p *post) settle(r *response) {
+func (p *httpReply) settle(r *response) {
 	if p.settled(r) {
-		p.d.f.sessions.leave(p.d)
+		p.session.front.sessions.release(p.session)
 	}
 }
 
 // settled takes an answer, nil for none, and reports whether it was the last.
-func (p *post) settled(r *response) (last bool) {
+func (p *httpReply) settled(r *response) (last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pending--
 	last = p.pending == 0
 	switch {
 	case p.stream != nil && r != nil:
-		r.room.Release() // the stream takes its own
+		r.memory.Release() // the stream takes its own
 		p.putLocked(r, last)
 	case p.stream != nil && last:
 		p.stream.finish()
 	case p.stream == nil:
-		p.holdLocked(r)
+		p.keepLocked(r)
 		if last {
 			p.decided = true
-			p.plain <- p.joined()
+			p.plain <- p.body()
 		}
 	}
 	return last
@@ -114,7 +114,7 @@ func (p *post) settled(r *response) (last bool) {
 
 // putLocked puts an answer on the stream, or the error that there is no memory for it.
 // The session has ended if that fails, too.
-func (p *post) putLocked(r *response, last bool) {
+func (p *httpReply) putLocked(r *response, last bool) {
 	err := p.stream.put(context.Background(), r.msg, last)
 	if err == nil || last {
 		return
@@ -122,46 +122,46 @@ func (p *post) putLocked(r *response, last bool) {
 	_ = p.stream.put(context.Background(), unaffordable(r.id), false)
 }
 
-// holdLocked keeps an answer, nil for none, until all are there and were written.
-func (p *post) holdLocked(r *response) {
+// keepLocked keeps an answer, nil for none, until all are there and were written.
+func (p *httpReply) keepLocked(r *response) {
 	if r == nil {
 		return
 	}
 	p.answers = append(p.answers, r.msg)
-	p.rooms = append(p.rooms, r.room)
+	p.memory = append(p.memory, r.memory)
 	p.later = p.later || r.later
 	if p.unread {
-		p.vacateLocked()
+		p.releaseMemoryLocked()
 	}
 }
 
-// vacate gives back the memory of answers that were written, or never will be.
-func (p *post) vacate() {
+// releaseMemory gives back the memory of answers that were written, or never will be.
+func (p *httpReply) releaseMemory() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.vacateLocked()
+	p.releaseMemoryLocked()
 }
 
-func (p *post) vacateLocked() {
-	for i := range p.rooms {
-		p.rooms[i].Release()
+func (p *httpReply) releaseMemoryLocked() {
+	for i := range p.memory {
+		p.memory[i].Release()
 	}
-	p.rooms = nil
+	p.memory = nil
 }
 
-// joined returns the answers as one body, nil if there is none.
-func (p *post) joined() []byte {
+// body returns the answers as one body, nil if there is none.
+func (p *httpReply) body() []byte {
 	switch {
 	case len(p.answers) == 0:
 		return nil
 	case !p.batch:
 		return p.answers[0]
 	}
-	return joined(p.answers)
+	return appendBatch(p.answers)
 }
 
-// joined returns messages as an array.
-func joined(msgs [][]byte) []byte {
+// appendBatch returns messages as an array.
+func appendBatch(msgs [][]byte) []byte {
 	body := []byte{'['}
 	for i, m := range msgs {
 		if i > 0 {
@@ -174,39 +174,39 @@ func joined(msgs [][]byte) []byte {
 
 // serve waits for the answers and writes them. It returns early if the client leaves:
 // what comes then is kept if it has a stream.
-func (p *post) serve(w http.ResponseWriter, r *http.Request) {
-	patience := p.d.f.opts.KeepAlive
-	if p.d.revision >= spec.Rev20251125 {
+func (p *httpReply) serve(w http.ResponseWriter, r *http.Request) {
+	patience := p.session.front.opts.KeepAlive
+	if p.session.revision >= spec.Rev20251125 {
 		patience = min(patience, earlyStream)
 	}
 	late := time.NewTimer(patience)
 	defer late.Stop()
-	defer p.vacate()
+	defer p.releaseMemory()
 	for {
 		select {
 		case body := <-p.plain:
 			p.hint(w)
 			if status := p.status(); status != http.StatusOK {
-				p.d.f.sessions.end(p.d, endedUpstream) // before the client knows
+				p.session.front.sessions.end(p.session, endedUpstream) // before the client knows
 				writeBody(w, status, body)
 				return
 			}
-			p.d.f.writePlain(w, body)
+			p.session.front.writePlain(w, body)
 			return
-		case <-p.turn:
-			p.d.writeStream(w, r, p.streamed(), 0)
+		case <-p.streaming:
+			p.session.writeStream(w, r, p.streamed(), 0)
 			return
 		case <-late.C:
 			p.streamedUnlessDone()
 		case <-r.Context().Done():
-			p.forsake()
+			p.abandon()
 			return
 		}
 	}
 }
 
 // streamedUnlessDone turns an answer that takes long into a stream.
-func (p *post) streamedUnlessDone() {
+func (p *httpReply) streamedUnlessDone() {
 	p.mu.Lock()
 	done := p.decided
 	p.mu.Unlock()
@@ -215,8 +215,8 @@ func (p *post) streamedUnlessDone() {
 	}
 }
 
-// forsake says that the connection has gone before anything was written.
-func (p *post) forsake() {
+// abandon says that the connection has gone before anything was written.
+func (p *httpReply) abandon() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.decided, p.unread = true, true
@@ -226,7 +226,7 @@ func (p *post) forsake() {
 }
 
 // hint says in a header of the answers that one of them may fare better later.
-func (p *post) hint(w http.ResponseWriter) {
+func (p *httpReply) hint(w http.ResponseWriter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.later {
@@ -250,8 +250,8 @@ func (f *Front) writePlain(w http.ResponseWriter, body []byte) {
 }
 
 // writeStream carries a call's stream on a connection, from after an event.
-func (d *downstream) writeStream(w http.ResponseWriter, r *http.Request, st *eventStream, from uint64) {
-	wr := d.newWriter(w)
+func (s *session) writeStream(w http.ResponseWriter, r *http.Request, st *eventStream, from uint64) {
+	wr := s.newStreamWriter(w)
 	st.attach(wr, from)
 	defer st.detach(wr)
 	err := wr.open()
@@ -259,6 +259,6 @@ func (d *downstream) writeStream(w http.ResponseWriter, r *http.Request, st *eve
 		err = wr.run(r.Context(), st, nil)
 	}
 	if stuck(err) {
-		d.f.sessions.end(d, endedStuck)
+		s.front.sessions.end(s, endedStuck)
 	}
 }

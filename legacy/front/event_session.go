@@ -19,7 +19,7 @@ const (
 	// HTTP+SSE posts its messages.
 	SessionParam = "sessionId"
 	// lastWords is how long calls that were cut off may take to tell their client so.
-	lastWords = 200 * time.Millisecond
+	cutGrace = 200 * time.Millisecond
 )
 
 // errStreamOver is why nothing can be sent to a client of HTTP+SSE any more.
@@ -32,11 +32,11 @@ var errStreamOver = errors.New("the event stream is over")
 // Spec: 2024-11-05, basic/transports, HTTP with SSE.
 type EventSession struct {
 	// Set by openEvents, read-only after.
-	f     *Front
-	id    DownstreamID
-	share mcp.Share
-	pipe  *Pipe
-	room  mcp.Room // of the stream; released by leave
+	front  *Front
+	id     SessionID
+	share  mcp.Share
+	conn   *Conn
+	memory mcp.Room // of the stream; released by leave
 
 	w    http.ResponseWriter
 	rc   *http.ResponseController
@@ -74,17 +74,17 @@ func (f *Front) ServeEvents(w http.ResponseWriter, r *http.Request, messages str
 func (f *Front) EventSession(id string, principal mcp.Principal) *EventSession {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if s := f.events[DownstreamID(id)]; s != nil && s.share.Principal == principal {
+	if s := f.events[SessionID(id)]; s != nil && s.share.Principal == principal {
 		return s
 	}
 	return nil
 }
 
 // Serve takes one message that was posted. It does not wait for the answer.
-func (s *EventSession) Serve(m *wire.Message) { s.pipe.Serve(m) }
+func (s *EventSession) Serve(m *wire.Message) { s.conn.Serve(m) }
 
 // ServeBatch takes a batch that was posted.
-func (s *EventSession) ServeBatch(body []byte) { s.pipe.ServeBatch(body) }
+func (s *EventSession) ServeBatch(body []byte) { s.conn.ServeBatch(body) }
 
 // Refuse answers a request, on the stream: clients that probe wait for it there.
 func (s *EventSession) Refuse(id wire.ID, e *wire.Error) {
@@ -98,26 +98,26 @@ func (f *Front) openEvents(w http.ResponseWriter, share mcp.Share) (*EventSessio
 		return nil, mcp.Refuse(spec.CodeInternal, "%v; open the stream again in a moment", mcp.ErrShutdown)
 	default:
 	}
-	room, err := mcp.Take(f.opts.Memory, share, downstreamSize)
+	room, err := mcp.Take(f.opts.Memory, share, sessionSize)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.sessions.hold(share); err != nil {
+	if err := f.sessions.reserve(share); err != nil {
 		room.Release()
 		return nil, err
 	}
 	s := &EventSession{
-		room:  room,
-		f:     f,
-		id:    f.newDownstreamID(),
-		share: share,
-		w:     w,
-		rc:    http.NewResponseController(w),
-		out:   sse.NewWriter(w),
-		turn:  make(chan struct{}, 1),
-		gone:  make(chan struct{}),
+		memory: room,
+		front:  f,
+		id:     f.newSessionID(),
+		share:  share,
+		w:      w,
+		rc:     http.NewResponseController(w),
+		out:    sse.NewWriter(w),
+		turn:   make(chan struct{}, 1),
+		gone:   make(chan struct{}),
 	}
-	s.pipe = f.OpenPipe(s.send, share)
+	s.conn = f.OpenConn(s.send, share)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.events[s.id] = s
@@ -135,7 +135,7 @@ func (s *EventSession) serve(ctx context.Context, messages string) (why string) 
 		s.drain(ctx)
 		why = err.Error()
 	case stuck(err):
-		s.f.opts.Metrics.Limit("write_timeout")
+		s.front.opts.Metrics.Limit("write_timeout")
 		why = endedStuck
 	default:
 		why = "its client left"
@@ -164,7 +164,7 @@ func graceful(err error) bool {
 
 // attend keeps the stream alive until there is a reason to end it.
 func (s *EventSession) attend(ctx context.Context) error {
-	tick := time.NewTicker(s.f.opts.KeepAlive)
+	tick := time.NewTicker(s.front.opts.KeepAlive)
 	defer tick.Stop()
 	for {
 		select {
@@ -174,11 +174,11 @@ func (s *EventSession) attend(ctx context.Context) error {
 			}
 		case <-s.gone:
 			return s.err
-		case <-s.pipe.Lost():
+		case <-s.conn.Lost():
 			return errLostUpstream
-		case <-s.pipe.untold:
+		case <-s.conn.noChanges:
 			return errNoChanges
-		case <-s.f.ending:
+		case <-s.front.ending:
 			return errEnding
 		case <-ctx.Done():
 			return s.left(ctx)
@@ -202,13 +202,13 @@ func (s *EventSession) left(ctx context.Context) error {
 // drain ends what is in flight, in order. What does not end in time is cancelled,
 // and a client that does not read is not waited for.
 func (s *EventSession) drain(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, s.f.opts.Drain)
+	ctx, cancel := context.WithTimeout(ctx, s.front.opts.Drain)
 	defer cancel()
-	if s.pipe.Shutdown(ctx) != nil {
-		late := time.AfterFunc(lastWords, func() { s.cut(errStreamOver) })
+	if s.conn.Shutdown(ctx) != nil {
+		late := time.AfterFunc(cutGrace, func() { s.cut(errStreamOver) })
 		defer late.Stop()
 	}
-	s.pipe.Close()
+	s.conn.Close()
 }
 
 // leave ends the session. The response must not be written to once the handler has
@@ -220,12 +220,12 @@ func (s *EventSession) leave(err error) {
 		s.cut(err)
 	}
 	s.turn <- struct{}{}
-	s.pipe.Close()
-	s.f.mu.Lock()
-	delete(s.f.events, s.id)
-	s.f.mu.Unlock()
-	s.f.sessions.release(s.share)
-	s.room.Release()
+	s.conn.Close()
+	s.front.mu.Lock()
+	delete(s.front.events, s.id)
+	s.front.mu.Unlock()
+	s.front.sessions.unreserve(s.share)
+	s.memory.Release()
 }
 
 // cut ends the stream under a write.
@@ -261,7 +261,7 @@ func (s *EventSession) write(put func() error) error {
 	default:
 	}
 	// A writer without deadlines (a test's recorder) can't stall either.
-	_ = s.rc.SetWriteDeadline(time.Now().Add(s.f.opts.WriteTimeout))
+	_ = s.rc.SetWriteDeadline(time.Now().Add(s.front.opts.WriteTimeout))
 	err := put()
 	if err == nil {
 		err = s.rc.Flush()

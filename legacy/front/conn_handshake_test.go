@@ -18,7 +18,7 @@ import (
 // A lobby is a client on a pipe whose server has yet to answer initialize.
 type lobby struct {
 	t     *testing.T
-	pipe  *Pipe
+	pipe  *Conn
 	peer  *legacytest.ConnPeer
 	hello wire.Message // the initialize that the server has read
 	sent  chan string
@@ -34,13 +34,13 @@ func (l *lobby) Delivered(int)     {}
 func (l *lobby) Sessions(int)      {}
 
 func enterLobby(t *testing.T) (*lobby, <-chan *legacytest.ConnPeer) {
-	l := &lobby{t: t, sent: make(chan string, 2*maxEarly), limit: make(chan string, 2*maxEarly)}
+	l := &lobby{t: t, sent: make(chan string, 2*maxQueued), limit: make(chan string, 2*maxQueued)}
 	b, peers := backWithPeers(t)
 	st := newTheatre(t, func(o *Options) {
 		o.Linker, o.Metrics = b, l
 		o.Logger = slog.New(slog.NewTextHandler(&l.log, nil))
 	})
-	l.pipe = st.front.OpenPipe(func(msg []byte) error { l.sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
+	l.pipe = st.front.OpenConn(func(msg []byte) error { l.sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
 	t.Cleanup(l.pipe.Close)
 	l.serve = legacytest.Sender(t, l.pipe)
 	l.serve(legacytest.OddInitialize)
@@ -105,14 +105,14 @@ func TestS02CancelledHandshake(t *testing.T) {
 func TestS02HandshakeKeepsSoMuch(t *testing.T) {
 	for name, send := range map[string]func(l *lobby) (kept int){
 		"messages": func(l *lobby) int {
-			for n := range maxEarly + 1 {
+			for n := range maxQueued + 1 {
 				l.call(n)
 			}
-			return maxEarly
+			return maxQueued
 		},
 		"bytes": func(l *lobby) int {
 			for n := range 3 {
-				l.serve(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"pad":%q}}`, n, strings.Repeat("x", maxEarlyBytes/2)))
+				l.serve(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"pad":%q}}`, n, strings.Repeat("x", maxQueuedBytes/2)))
 			}
 			return 1
 		},
@@ -120,7 +120,7 @@ func TestS02HandshakeKeepsSoMuch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l, _ := enterLobby(t)
 			kept := send(l)
-			l.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":-32603,"message":"%d messages or`, kept, maxEarly))
+			l.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":-32603,"message":"%d messages or`, kept, maxQueued))
 			if got := <-l.limit; got != "early_messages" {
 				t.Errorf("the limit is counted as %q", got)
 			}
@@ -175,7 +175,7 @@ func TestS02CloseUnderAFullConnection(t *testing.T) {
 			l.call(n)
 		}
 	})
-	d, _ := l.pipe.session()
+	d, _ := l.pipe.current()
 	legacytest.Eventually(t, "calls in flight", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return len(d.calls) > 64 })
 	begin := time.Now()
 	l.pipe.Close()

@@ -10,15 +10,15 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/sse"
 )
 
-// A writer is a connection that carries one event stream. It belongs to the
+// A streamWriter is a connection that carries one event stream. It belongs to the
 // goroutine of its HTTP request.
-type writer struct {
-	d    *downstream
-	w    http.ResponseWriter
-	rc   *http.ResponseController
-	out  *sse.Writer
-	gone chan struct{} // closed when another connection takes the stream
-	at   uint64        // the last event written, or had by the client before
+type streamWriter struct {
+	session *session
+	w       http.ResponseWriter
+	rc      *http.ResponseController
+	out     *sse.Writer
+	taken   chan struct{} // closed when another connection takes the stream
+	at      uint64        // the last event written, or had by the client before
 }
 
 var (
@@ -32,51 +32,51 @@ var (
 	errLostUpstream = errors.New("the server ended the session")
 )
 
-func (d *downstream) newWriter(w http.ResponseWriter) *writer {
-	return &writer{d: d, w: w, rc: http.NewResponseController(w), out: sse.NewWriter(w), gone: make(chan struct{})}
+func (s *session) newStreamWriter(w http.ResponseWriter) *streamWriter {
+	return &streamWriter{session: s, w: w, rc: http.NewResponseController(w), out: sse.NewWriter(w), taken: make(chan struct{})}
 }
 
 // open sends headers and a comment at once: some clients wait for them.
-func (wr *writer) open() error {
-	h := wr.w.Header()
+func (w *streamWriter) open() error {
+	h := w.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache, no-transform")
 	h.Set("X-Accel-Buffering", "no")
-	wr.w.WriteHeader(http.StatusOK)
-	return wr.comment()
+	w.w.WriteHeader(http.StatusOK)
+	return w.comment()
 }
 
-func (wr *writer) comment() error {
-	wr.deadline()
-	if err := wr.out.Comment(""); err != nil {
+func (w *streamWriter) comment() error {
+	w.deadline()
+	if err := w.out.Comment(""); err != nil {
 		return err
 	}
-	return wr.rc.Flush()
+	return w.rc.Flush()
 }
 
-func (wr *writer) deadline() {
+func (w *streamWriter) deadline() {
 	// A writer without deadlines (a test's recorder) can't stall either.
-	_ = wr.rc.SetWriteDeadline(time.Now().Add(wr.d.f.opts.WriteTimeout))
+	_ = w.rc.SetWriteDeadline(time.Now().Add(w.session.front.opts.WriteTimeout))
 }
 
 // event writes one event with its id.
-func (wr *writer) event(st *eventStream, ev event) error {
-	wr.deadline()
-	if err := wr.out.Event("message", st.eventID(ev.n), ev.text); err != nil {
+func (w *streamWriter) event(st *eventStream, ev event) error {
+	w.deadline()
+	if err := w.out.Event("message", st.eventID(ev.n), ev.text); err != nil {
 		return err
 	}
-	return wr.rc.Flush()
+	return w.rc.Flush()
 }
 
 // attach makes wr the stream's connection, from after the event numbered from. The
 // one before ends. Of GET streams there is one at a time.
-func (st *eventStream) attach(wr *writer, from uint64) {
+func (st *eventStream) attach(wr *streamWriter, from uint64) {
 	s := st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st.id.IsZero() {
-		s.get.replaceLocked()
-		s.get = st
+		s.current.replaceLocked()
+		s.current = st
 	}
 	st.replaceLocked()
 	st.writer, st.coming = wr, false
@@ -87,12 +87,12 @@ func (st *eventStream) attach(wr *writer, from uint64) {
 // replaceLocked ends the stream's connection, if there is one.
 func (st *eventStream) replaceLocked() {
 	if st != nil && st.writer != nil {
-		close(st.writer.gone)
+		close(st.writer.taken)
 		st.writer = nil
 	}
 }
 
-func (st *eventStream) detach(wr *writer) {
+func (st *eventStream) detach(wr *streamWriter) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
 	if st.writer == wr {
@@ -116,7 +116,7 @@ func (st *eventStream) after(at uint64) (ev event, ok, done, lost bool, wake <-c
 
 // wrote takes down that an event is out. A connection that was replaced meanwhile
 // says nothing about the stream any more.
-func (st *eventStream) wrote(wr *writer, n uint64) {
+func (st *eventStream) wrote(wr *streamWriter, n uint64) {
 	wr.at = n
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -134,38 +134,38 @@ func (s *streams) signalRoomLocked() {
 // run writes the stream until it is done, another connection takes it, or the
 // client leaves, which is no concern of the call's. changes, if not nil, are told
 // on it too.
-func (wr *writer) run(ctx context.Context, st *eventStream, changes *subscriptions) (err error) {
+func (w *streamWriter) run(ctx context.Context, st *eventStream, changes *subscriptions) (err error) {
 	defer func() {
 		if !stuck(err) {
-			wr.deadline() // net/http writes the end of the response, maybe long after the last event
+			w.deadline() // net/http writes the end of the response, maybe long after the last event
 		}
 	}()
-	tick := time.NewTicker(wr.d.f.opts.KeepAlive)
+	tick := time.NewTicker(w.session.front.opts.KeepAlive)
 	defer tick.Stop()
 	var ready <-chan struct{}
 	var ending <-chan struct{}
 	if changes != nil {
-		ready, ending = changes.mail.Ready(), wr.d.f.ending
+		ready, ending = changes.mail.Ready(), w.session.front.ending
 	}
 	for {
-		wake, err := wr.drain(st)
+		wake, err := w.drain(st)
 		if err != nil || wake == nil {
 			return err
 		}
 		select {
 		case <-wake:
 		case <-ready:
-			if err := wr.tell(st, changes); err != nil {
+			if err := w.writeChanges(st, changes); err != nil {
 				return err
 			}
 			if _, ended := changes.mail.Ended(); ended {
 				return errNoChanges
 			}
 		case <-tick.C:
-			if err := wr.comment(); err != nil {
+			if err := w.comment(); err != nil {
 				return err
 			}
-		case <-wr.gone:
+		case <-w.taken:
 			return errReplaced
 		case <-ending:
 			return errEnding
@@ -177,19 +177,19 @@ func (wr *writer) run(ctx context.Context, st *eventStream, changes *subscriptio
 
 // drain writes what is there, and returns what to wait for: nil if the stream is
 // done.
-func (wr *writer) drain(st *eventStream) (<-chan struct{}, error) {
+func (w *streamWriter) drain(st *eventStream) (<-chan struct{}, error) {
 	for {
-		ev, ok, done, lost, wake := st.after(wr.at)
+		ev, ok, done, lost, wake := st.after(w.at)
 		switch {
-		case ok && wr.replaced():
+		case ok && w.replaced():
 			return nil, errReplaced
 		case ok:
-			if err := wr.event(st, ev); err != nil {
+			if err := w.event(st, ev); err != nil {
 				return nil, err
 			}
-			st.wrote(wr, ev.n)
+			st.wrote(w, ev.n)
 		case done && lost:
-			return nil, wr.event(st, event{n: st.lastEvent(), text: st.evicted()})
+			return nil, w.event(st, event{n: st.lastEvent(), text: st.evicted()})
 		case done:
 			return nil, nil
 		default:
@@ -204,10 +204,10 @@ func (st *eventStream) lastEvent() uint64 {
 	return st.next - 1
 }
 
-// tell puts the pending changes on the stream.
-func (wr *writer) tell(st *eventStream, changes *subscriptions) error {
+// writeChanges puts the pending changes on the stream.
+func (w *streamWriter) writeChanges(st *eventStream, changes *subscriptions) error {
 	for {
-		if wr.replaced() { // they are for the one that took the stream
+		if w.replaced() { // they are for the one that took the stream
 			return errReplaced
 		}
 		ev, ok := changes.mail.Next()
@@ -218,17 +218,17 @@ func (wr *writer) tell(st *eventStream, changes *subscriptions) error {
 			changes.mail.Put(ev) // for the next connection
 			return err
 		}
-		if _, err := wr.drain(st); err != nil {
+		if _, err := w.drain(st); err != nil {
 			changes.mail.Put(ev) // for the next connection; it may hear it twice
 			return err
 		}
-		wr.d.f.opts.Metrics.Delivered(1)
+		w.session.front.opts.Metrics.Delivered(1)
 	}
 }
 
-func (wr *writer) replaced() bool {
+func (w *streamWriter) replaced() bool {
 	select {
-	case <-wr.gone:
+	case <-w.taken:
 		return true
 	default:
 		return false

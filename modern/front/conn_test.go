@@ -206,9 +206,9 @@ func TestPipeIDsAreFreeOnceAnswered(t *testing.T) {
 	s := moderntest.NewScript()
 	f := frontOf(t, s, nil)
 	answered := make(chan struct{})
-	var p *Pipe
+	var p *Conn
 	n := 0
-	p = f.OpenPipe(func(msg []byte) error {
+	p = f.OpenConn(func(msg []byte) error {
 		if !strings.Contains(string(msg), `"result"`) {
 			t.Errorf("sent = %s, want a result", msg)
 		}

@@ -17,41 +17,41 @@ func heldNote(method string, n int) mcp.Notification {
 // What waits for a parked call is bounded: the newest progress outdates the one before
 // it, and of the rest it is said how much was lost.
 func TestM2L17HeldNotesAreBounded(t *testing.T) {
-	var h heldNotes
-	if h.take(heldNote(spec.NotifyProgress, 0)) {
+	var h backlog
+	if h.add(heldNote(spec.NotifyProgress, 0)) {
 		t.Error("a message was held although none are")
 	}
-	h.on = true
+	h.open = true
 	for n := range mcp.MaxBacklog - 1 {
-		h.take(heldNote(spec.NotifyMessage, n))
+		h.add(heldNote(spec.NotifyMessage, n))
 	}
 	for n := range 3 {
-		h.take(heldNote(spec.NotifyProgress, n))
+		h.add(heldNote(spec.NotifyProgress, n))
 	}
 	for range 2 {
-		h.take(heldNote(spec.NotifyMessage, -1))
+		h.add(heldNote(spec.NotifyMessage, -1))
 	}
-	notes, lost := h.release()
+	notes, lost := h.take()
 	last := notes[len(notes)-1]
 	if len(notes) != mcp.MaxBacklog || lost != 2 || last.Method != spec.NotifyProgress || string(last.Params) != "2" {
 		t.Errorf("%d notes, %d lost, the last is %s %s; want %d, 2, and the newest progress", len(notes), lost, last.Method, last.Params, mcp.MaxBacklog)
 	}
-	if !h.take(heldNote(spec.NotifyMessage, 1)) {
+	if !h.add(heldNote(spec.NotifyMessage, 1)) {
 		t.Error("a message overtakes those that are being delivered")
 	}
-	h.release()
-	if notes, _ := h.release(); len(notes) != 0 || h.take(heldNote(spec.NotifyMessage, 2)) {
+	h.take()
+	if notes, _ := h.take(); len(notes) != 0 || h.add(heldNote(spec.NotifyMessage, 2)) {
 		t.Error("messages are held although all were delivered")
 	}
 }
 
 // The sender may use its text again.
 func TestM2L17HeldNotesAreCopies(t *testing.T) {
-	h := heldNotes{on: true}
+	h := backlog{open: true}
 	n := heldNote(spec.NotifyMessage, 1)
-	h.take(n)
+	h.add(n)
 	n.Params[0] = 'x'
-	if notes, _ := h.release(); string(notes[0].Params) != "1" {
+	if notes, _ := h.take(); string(notes[0].Params) != "1" {
 		t.Errorf("held params became %s", notes[0].Params)
 	}
 }
@@ -59,17 +59,17 @@ func TestM2L17HeldNotesAreCopies(t *testing.T) {
 // What is held is memory: a message that there is none for is lost, which is told of.
 func TestHeldNotesDrawOnTheMemory(t *testing.T) {
 	account := budget.New(1 << 20).Account("ada")
-	h := heldNotes{on: true, notes: mcp.Backlog{Room: mcp.NewRoom(oneAccount{account}, mcp.Share{})}}
+	h := backlog{open: true, notes: mcp.Backlog{Room: mcp.NewRoom(oneAccount{account}, mcp.Share{})}}
 	big := mcp.Notification{Method: spec.NotifyMessage, Params: make([]byte, 100<<10)}
 	for range 10 {
-		h.take(big)
+		h.add(big)
 	}
 	short := h.notes.Short()
-	notes, lost := h.release()
+	notes, lost := h.take()
 	if !short || len(notes) != 2 || lost != 8 {
 		t.Errorf("%d messages of 100 KiB are held in half of 1 MiB, %d lost, told of %v; want 2, 8 and true", len(notes), lost, short)
 	}
-	if h.take(big); h.notes.Short() {
+	if h.add(big); h.notes.Short() {
 		t.Error("what was delivered takes memory still")
 	}
 }

@@ -1,0 +1,271 @@
+package front
+
+import (
+	"context"
+	"sync"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A Conn is one legacy client on a connection of messages: stdio, a WebSocket. It
+// has at most one session, which initialize opens.
+//
+// Spec: 2025-11-25, basic/transports, stdio.
+type Conn struct {
+	front *Front
+	send  func([]byte) error
+	share mcp.Share
+
+	ctx       context.Context // of handshakes; ends with Close
+	cancel    context.CancelFunc
+	noChanges chan struct{} // closed when no more changes will come although the session lasts
+
+	// mu guards the fields below.
+	mu         sync.Mutex
+	session    *session
+	closed     bool
+	ending     bool           // Shutdown was called: no more requests are taken
+	queue      handshakeQueue // what came during a handshake
+	handshaken chan struct{}  // closed when the last handshake has ended, and what came meanwhile is served; nil before the first
+
+	lost chan struct{} // closed when the session has ended upstream; see Lost
+
+	running sync.WaitGroup // handshakes
+}
+
+// OpenConn returns a Conn for the principal of share. send writes one message; it is called from
+// several goroutines, and returns an error once the client can't be reached. Whoever
+// opened the Conn closes it.
+func (f *Front) OpenConn(send func(msg []byte) error, share mcp.Share) *Conn {
+	p := &Conn{front: f, send: send, share: share, noChanges: make(chan struct{}), lost: make(chan struct{})}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.conns == nil {
+		p.closed = true
+	} else {
+		f.conns[p] = struct{}{}
+	}
+	return p
+}
+
+// Serve takes one message. It does not wait for the answer, nor for a handshake: the
+// end of the input and cancellations are behind it. Before initialize only ping is
+// served. What comes while the handshake is under way is served after it, in order:
+// scripts send all they have to say at once, and servers of one's own read it in turn.
+func (c *Conn) Serve(m *wire.Message) {
+	if m.Kind() == wire.Request && m.Method != spec.MethodPing && c.isEnding() {
+		c.refuse(m.ID, wire.Errorf(spec.CodeInternal, "%v", mcp.ErrShutdown))
+		return
+	}
+	if !c.enqueue(queued{m: m}) {
+		c.serve(m)
+	}
+}
+
+// serve serves one message while no handshake is under way.
+func (c *Conn) serve(m *wire.Message) {
+	s, closed := c.current()
+	switch {
+	case s == nil && closed && m.Kind() == wire.Request:
+		c.refuse(m.ID, wire.Errorf(spec.CodeInternal, "%v", mcp.ErrShutdown))
+	case s == nil && m.Kind() == wire.Request:
+		c.serveEarly(m)
+	case s == nil:
+		c.front.opts.Metrics.Dropped("message before initialize")
+	case m.Kind() == wire.Request:
+		s.serve(m, &connReply{c})
+	default:
+		s.receive(m)
+	}
+}
+
+func (c *Conn) isEnding() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ending
+}
+
+// current returns the session, nil if there is none, and whether the Conn is closed.
+func (c *Conn) current() (s *session, closed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session, c.closed
+}
+
+func (c *Conn) refuse(id wire.ID, e *wire.Error) {
+	_ = c.send(wire.AppendError(nil, id, e)) // nobody is left to tell
+}
+
+// serveEarly serves a request that came before there is a session.
+func (c *Conn) serveEarly(m *wire.Message) {
+	switch m.Method {
+	case spec.MethodPing:
+		_ = c.send(empty(m.ID)) // nobody is left to tell
+	case spec.MethodInitialize:
+		if ctx := c.beginHandshake(m); ctx != nil {
+			go c.handshake(ctx, m) // ends with the handshake and what came meanwhile, which Close cuts short
+			return
+		}
+		fallthrough
+	default:
+		c.refuse(m.ID, wire.Errorf(spec.CodeInvalidRequest,
+			"%s came before the handshake was done; send initialize first, or _meta with %s", m.Method, spec.MetaProtocolVersion))
+	}
+}
+
+// Lost returns a channel that is closed when the session of the client has ended
+// upstream: as a direct connection would have ended then, this one should.
+func (c *Conn) Lost() <-chan struct{} { return c.lost }
+
+// writeChanges sends changes until the session ends.
+func (c *Conn) writeChanges(s *session) {
+	for {
+		select {
+		case <-s.subscriptions.mail.Ready():
+		case <-c.ctx.Done():
+			return
+		}
+		for ev, ok := s.subscriptions.mail.Next(); ok; ev, ok = s.subscriptions.mail.Next() {
+			if c.send(appendChange(nil, ev)) != nil {
+				return // the connection is lost, and Close follows
+			}
+			c.front.opts.Metrics.Delivered(1)
+		}
+		if _, ended := s.subscriptions.mail.Ended(); ended {
+			close(c.noChanges)
+			return
+		}
+	}
+}
+
+// Unread is told of a message that was refused for its size, of which start is the
+// beginning. If that shows a request it returns the id, else none; and whoever asked
+// what the client has answered with it gets why instead.
+func (c *Conn) Unread(start []byte, why *wire.Error) wire.ID {
+	id, isRequest := wire.LeadingID(start)
+	if isRequest || id.IsZero() {
+		return id
+	}
+	if m, err := wire.Parse(wire.AppendError(nil, id, why), wire.Options{}); err == nil {
+		c.Serve(&m)
+	}
+	return wire.ID{}
+}
+
+// ServeBatch takes a batch.
+func (c *Conn) ServeBatch(body []byte) {
+	if !c.enqueue(queued{batch: body}) {
+		c.serveBatch(body)
+	}
+}
+
+func (c *Conn) serveBatch(body []byte) {
+	s, _ := c.current()
+	if s == nil {
+		c.refuse(wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "a batch came before the handshake was done"))
+		return
+	}
+	b, err := s.readBatch(body)
+	if err != nil {
+		c.refuse(wire.ID{}, err)
+		return
+	}
+	for _, m := range b.others {
+		s.receive(m)
+	}
+	if len(b.requests)+len(b.refusals) == 0 {
+		return
+	}
+	out := &batchReply{conn: c, pending: len(b.requests) + len(b.refusals)}
+	for _, refusal := range b.refusals {
+		out.reply(response{msg: refusal})
+	}
+	for _, m := range b.requests {
+		s.serve(m, out)
+	}
+}
+
+// Shutdown refuses further requests, and waits until none is in flight, a handshake
+// and what came during it among them, or ctx ends: then it returns ctx's cause.
+func (c *Conn) Shutdown(ctx context.Context) error {
+	c.mu.Lock()
+	c.ending = true
+	shaken := c.handshaken
+	c.mu.Unlock()
+	if shaken == nil {
+		return nil
+	}
+	select {
+	case <-shaken:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	s, _ := c.current()
+	if s == nil {
+		return nil
+	}
+	return s.waitIdle(ctx)
+}
+
+// Close ends the session, and waits for all that runs for it. It may be called
+// again.
+func (c *Conn) Close() {
+	c.mu.Lock()
+	s := c.session
+	c.closed, c.session = true, nil
+	c.mu.Unlock()
+	c.cancel()
+	if s != nil { // before its messages are waited for: the server may not take them
+		s.close()
+		c.front.opts.Metrics.Sessions(-1)
+	}
+	c.running.Wait()
+	c.front.mu.Lock()
+	delete(c.front.conns, c) // of nil too
+	c.front.mu.Unlock()
+}
+
+// A connReply sends what belongs to one request.
+type connReply struct{ conn *Conn }
+
+func (o *connReply) send(_ context.Context, msg []byte) error { return o.conn.send(msg) }
+func (o *connReply) noReply()                                 {}
+
+func (o *connReply) reply(r response) {
+	_ = o.conn.send(r.msg) // nobody is left to tell
+	r.memory.Release()
+}
+
+// A batchReply sends the answers of a batch together.
+type batchReply struct {
+	conn *Conn
+
+	mu      sync.Mutex // guards the fields below
+	pending int
+	answers [][]byte
+	memory  []mcp.Room // of them
+}
+
+func (o *batchReply) send(_ context.Context, msg []byte) error { return o.conn.send(msg) }
+func (o *batchReply) reply(r response)                         { o.settle(&r) }
+func (o *batchReply) noReply()                                 { o.settle(nil) }
+
+func (o *batchReply) settle(r *response) {
+	o.mu.Lock()
+	if r != nil {
+		o.answers = append(o.answers, r.msg)
+		o.memory = append(o.memory, r.memory)
+	}
+	o.pending--
+	done := o.pending == 0 && len(o.answers) > 0
+	o.mu.Unlock()
+	if done {
+		_ = o.conn.send(appendBatch(o.answers)) // nobody is left to tell
+		for i := range o.memory {
+			o.memory[i].Release()
+		}
+	}
+}

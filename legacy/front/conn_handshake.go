@@ -1,0 +1,231 @@
+package front
+
+import (
+	"context"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// Bounds of what is kept of a client while its handshake is under way. One message is,
+// whatever its size.
+const (
+	maxQueued      = 1000
+	maxQueuedBytes = 1 << 20
+)
+
+// A handshakeQueue holds what came on a Conn while a handshake was under way, and is
+// served after it. It is guarded by the Conn's mu.
+type handshakeQueue struct {
+	open     bool                    // a handshake is under way, or what came meanwhile is being served
+	id       wire.ID                 // of the last initialize
+	stop     context.CancelCauseFunc // ends the handshake; nil when it has ended
+	messages []queued                // oldest first
+	bytes    int                     // of all in queue
+	warned   bool                    // the log has heard of the limit
+}
+
+// A queued is a message, or a batch, that waits for the end of the handshake.
+type queued struct {
+	m     *wire.Message // nil for a batch
+	batch []byte
+}
+
+func (h *queued) size() int {
+	if h.m != nil {
+		return len(h.m.Text)
+	}
+	return len(h.batch)
+}
+
+// beginHandshake begins the handshake of m, and returns its context; nil if there can't be one.
+func (c *Conn) beginHandshake(m *wire.Message) context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.queue.open || c.session != nil || c.closed {
+		return nil
+	}
+	c.handshaken = make(chan struct{})
+	c.running.Add(1)
+	return c.queue.begin(c.ctx, m.ID)
+}
+
+// handshake carries out the handshake that m begins, and serves what came meanwhile. If the
+// upstream refused the client, that may be another handshake.
+func (c *Conn) handshake(ctx context.Context, m *wire.Message) {
+	defer c.running.Done()
+	c.initialize(ctx, m)
+	for h, ok := c.dequeue(); ok; h, ok = c.dequeue() {
+		switch {
+		case h.m == nil:
+			c.serveBatch(h.batch)
+		case h.m.Method == spec.MethodInitialize:
+			c.retry(h.m)
+		default:
+			c.serve(h.m)
+		}
+	}
+}
+
+// retry serves an initialize that came while another was under way.
+func (c *Conn) retry(m *wire.Message) {
+	c.mu.Lock()
+	var ctx context.Context
+	if c.session == nil && !c.closed {
+		ctx = c.queue.begin(c.ctx, m.ID)
+	}
+	c.mu.Unlock()
+	if ctx == nil {
+		c.serve(m)
+		return
+	}
+	c.initialize(ctx, m)
+}
+
+func (c *Conn) initialize(ctx context.Context, m *wire.Message) {
+	s, answer, err := c.front.initialize(ctx, "", m, c.share, c.send)
+	if !c.adopt(s) {
+		s.close()
+		s, err = nil, wire.Errorf(spec.CodeInternal, "%v", mcp.ErrShutdown)
+	}
+	if s != nil {
+		c.front.opts.Metrics.Sessions(1)
+	}
+	if err != nil {
+		answer = wire.AppendError(nil, m.ID, mcp.WireError(err))
+	}
+	if s == nil && context.Cause(ctx) == errCancelledByClient {
+		return // it wants no answer
+	}
+	switch err := c.send(answer); {
+	case s == nil:
+	case s.link != nil:
+		s.follow(func() { close(c.lost) })
+		s.link.Start()
+	case err == nil:
+		s.spawn(func() { c.writeChanges(s) }) // ends when the session does
+	}
+}
+
+// adopt makes s, which may be nil, the session, unless the Conn was closed meanwhile.
+func (c *Conn) adopt(s *session) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queue.stop(nil)
+	c.queue.stop = nil
+	if s != nil && c.closed {
+		return false
+	}
+	c.session = s // nil: the client may try again
+	return true
+}
+
+// enqueue takes h if a handshake is under way, or what came meanwhile is being served, and
+// reports whether it has. During the handshake pings are answered at once, and
+// cancellations of what waits are served at once.
+func (c *Conn) enqueue(h queued) bool {
+	c.mu.Lock()
+	for c.queue.open {
+		switch {
+		case c.queue.stop != nil && h.m != nil && h.m.Method == spec.MethodPing && h.m.Kind() == wire.Request:
+			c.mu.Unlock()
+			_ = c.send(empty(h.m.ID)) // nobody is left to tell
+			return true
+		case h.m != nil && h.m.Method == spec.NotifyCancelled && c.cancelQueuedLocked(h.m):
+			c.mu.Unlock()
+			return true
+		case c.queue.add(h):
+			c.mu.Unlock()
+			return true
+		case c.queue.stop != nil:
+			c.refuseQueued(h) // which unlocks
+			return true
+		}
+		// The handshake is done, and what it held up is being served.
+		shaken := c.handshaken
+		c.mu.Unlock()
+		<-shaken // which Close cuts short
+		c.mu.Lock()
+	}
+	c.mu.Unlock()
+	return false
+}
+
+// begin takes down that a handshake begins, and returns its context.
+func (e *handshakeQueue) begin(ctx context.Context, id wire.ID) context.Context {
+	e.open, e.id = true, id
+	ctx, e.stop = context.WithCancelCause(ctx)
+	return ctx
+}
+
+// add puts h into the queue, unless that is full.
+func (e *handshakeQueue) add(h queued) bool {
+	if len(e.messages) > 0 && (len(e.messages) >= maxQueued || e.bytes+h.size() > maxQueuedBytes) {
+		return false
+	}
+	e.messages = append(e.messages, h)
+	e.bytes += h.size()
+	return true
+}
+
+// cancelQueuedLocked cancels the handshake, or a request that waits for its end, and reports
+// whether m names one of them.
+func (c *Conn) cancelQueuedLocked(m *wire.Message) bool {
+	id, err := wire.ParseID(wire.Get(m.Params, "requestId"))
+	if err != nil {
+		return false
+	}
+	e := &c.queue
+	if e.stop != nil && e.id == id {
+		e.stop(errCancelledByClient)
+		return true
+	}
+	for i, h := range e.messages {
+		if h.m != nil && h.m.Kind() == wire.Request && h.m.ID == id {
+			e.bytes -= h.size()
+			e.messages = append(e.messages[:i], e.messages[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// refuseQueued refuses what there is no room for. It gives up mu.
+func (c *Conn) refuseQueued(h queued) {
+	first := !c.queue.warned
+	c.queue.warned = true
+	c.mu.Unlock()
+	c.front.opts.Metrics.Limit("early_messages")
+	if first {
+		c.front.log.Warn("messages refused: too many came before the handshake was done", "limit", maxQueued, "bytes", maxQueuedBytes)
+	}
+	if h.m != nil && h.m.Kind() != wire.Request {
+		c.front.opts.Metrics.Dropped("message before initialize")
+		return
+	}
+	var id wire.ID
+	if h.m != nil {
+		id = h.m.ID
+	}
+	c.refuse(id, wire.Errorf(spec.CodeInternal,
+		"%d messages or %d bytes wait for the end of the handshake, the limit; wait for the answer to initialize", maxQueued, maxQueuedBytes))
+}
+
+// dequeue takes what is to be served next. If there is nothing, the handshake is over
+// in the eyes of what comes.
+func (c *Conn) dequeue() (h queued, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := &c.queue
+	if len(e.messages) == 0 {
+		c.queue = handshakeQueue{}
+		close(c.handshaken) // as it is: another handshake has its own
+		return queued{}, false
+	}
+	h = e.messages[0]
+	e.messages[0] = queued{}
+	e.messages = e.messages[1:]
+	e.bytes -= h.size()
+	return h, true
+}

@@ -1,0 +1,111 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/projection"
+)
+
+// A pendingInput is an input request that waits for the client's response.
+type pendingInput struct {
+	id     int64
+	answer chan mcp.InputResponse // capacity 1
+}
+
+var errUnanswered = errors.New("the client did not answer in time")
+
+// RequestInput implements [mcp.Caller]: one request for each question, all at once,
+// on the way on which the call's answer will go. None is asked if one of them has no
+// form that the client's revision knows. Those without an answer when Ask returns
+// are withdrawn.
+func (r *request) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([]mcp.InputResponse, error) {
+	asked := make([]mcp.InputRequest, len(qs))
+	for i, q := range qs {
+		var err error
+		if asked[i], err = projection.Question(r.session.revision, r.session.capabilities, q); err != nil {
+			return nil, fmt.Errorf("%s can't be put to a client of revision %s: %w", q.Method, r.session.revision, err)
+		}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, r.session.front.opts.AskTimeout, errUnanswered)
+	defer cancel()
+	open, err := r.sendInputs(ctx, asked)
+	defer func() { r.withdraw(ctx, open) }()
+	if err != nil {
+		return nil, err
+	}
+	answers := make([]mcp.InputResponse, len(qs))
+	for i, q := range open {
+		select {
+		case a := <-q.answer:
+			answers[i] = projection.Answer(r.session.revision, qs[i], a)
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return answers, nil
+}
+
+// sendInputs sends the input requests.
+func (r *request) sendInputs(ctx context.Context, qs []mcp.InputRequest) ([]*pendingInput, error) {
+	open := make([]*pendingInput, len(qs))
+	for i := range qs {
+		open[i] = r.session.addPending()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, q := range qs {
+		if err := r.w.send(ctx, wire.AppendRequest(nil, wire.NumberID(open[i].id), q.Method, q.Params, nil)); err != nil {
+			return open, err
+		}
+	}
+	return open, nil
+}
+
+// addPending makes room for an answer. The ids are the session's own: the client's
+// requests may have the same.
+func (s *session) addPending() *pendingInput {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lastInput++
+	q := &pendingInput{id: s.lastInput, answer: make(chan mcp.InputResponse, 1)}
+	s.pending[q.id] = q
+	return q
+}
+
+// withdraw takes back the questions that have no answer, and says so.
+func (r *request) withdraw(ctx context.Context, open []*pendingInput) {
+	ctx = context.WithoutCancel(ctx)
+	for _, q := range open {
+		r.session.mu.Lock()
+		waits := r.session.pending[q.id] == q
+		delete(r.session.pending, q.id)
+		r.session.mu.Unlock()
+		if waits {
+			r.mu.Lock()
+			params := fmt.Appendf(nil, `{"requestId":%d,"reason":"the request that it belongs to has ended"}`, q.id)
+			_ = r.w.send(ctx, wire.AppendNotification(nil, spec.NotifyCancelled, params, nil)) // nobody is left to tell
+			r.mu.Unlock()
+		}
+	}
+}
+
+// answered takes a response of the client.
+func (s *session) answered(m *wire.Message) {
+	n, ok := m.ID.Int()
+	s.mu.Lock()
+	q := s.pending[n]
+	if ok && q != nil {
+		delete(s.pending, n)
+	}
+	s.mu.Unlock()
+	if !ok || q == nil {
+		s.front.opts.Metrics.Dropped("late answer")
+		return
+	}
+	q.answer <- mcp.InputResponse{Result: m.Result, Err: m.Error} // once: it has left the map
+}

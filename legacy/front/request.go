@@ -1,0 +1,185 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/projection"
+)
+
+// A replyWriter sends what belongs to one request.
+type replyWriter interface {
+	// send sends what precedes the answer. It waits for room if the client is
+	// slow, and returns an error once the client can't be reached any more.
+	send(ctx context.Context, msg []byte) error
+	// reply sends the response, which the replyWriter keeps, and then releases its
+	// memory. It is called once, or noReply is.
+	reply(r response)
+	// noReply says that there will be no answer.
+	noReply()
+}
+
+// A response is the answer to a request on its way to the client.
+type response struct {
+	id     wire.ID // of the request
+	msg    []byte
+	memory mcp.Room
+	later  bool // it is an error, and the same may be taken if it is tried again
+}
+
+// freeResponse is the size of a response up to which it takes no memory beside its request's.
+const freeResponse = 8 << 10
+
+// respond sends the response to a request that was removed from its session.
+func (r *request) respond(msg []byte) {
+	res := response{id: r.id, msg: msg, memory: mcp.NewRoom(r.session.front.opts.Memory, r.session.share)}
+	if len(msg) > freeResponse {
+		if err := res.memory.Grow(len(msg)); err != nil {
+			res = r.failure(err)
+		}
+	}
+	r.w.reply(res)
+}
+
+// failure is the response that err is.
+func (r *request) failure(err error) response {
+	return response{id: r.id, msg: wire.AppendError(nil, r.id, mcp.WireError(err)), later: mcp.MayTryLater(err)}
+}
+
+// A request is a client's request while it is served. It is the
+// mcp.Caller of its request.
+type request struct {
+	session *session
+	id      wire.ID
+	n       uint64 // which of the session's calls it is
+	w       replyWriter
+	cancel  context.CancelCauseFunc
+
+	memory mcp.Room // of the request
+
+	// mu guards progress, and orders what is sent.
+	mu       sync.Mutex
+	progress float64 // the last told
+	begun    bool    // there was one
+}
+
+// serve answers the request, and removes it from its session.
+func (r *request) serve(ctx context.Context, m *wire.Message) {
+	msg, err := r.handle(ctx, m)
+	r.session.remove(r) // the client may use the id again at once
+	if ctx.Err() != nil && context.Cause(ctx) == errCancelledByClient {
+		r.w.noReply()
+		return
+	}
+	if err != nil {
+		if context.Cause(ctx) == errSessionEnded {
+			err = wire.Errorf(spec.CodeSessionNotFound, "%v; initialize anew", errSessionEnded)
+		}
+		msg = wire.AppendError(nil, m.ID, projection.Error(r.session.revision, m.Method, mcp.WireError(err)))
+		r.w.reply(response{msg: msg, later: mcp.MayTryLater(err)})
+		return
+	}
+	r.respond(msg)
+}
+
+// handle returns the response to a request that succeeded.
+func (r *request) handle(ctx context.Context, m *wire.Message) ([]byte, error) {
+	s := r.session
+	switch m.Method {
+	case spec.MethodPing:
+		return empty(m.ID), nil
+	case spec.MethodInitialize:
+		return nil, wire.Errorf(spec.CodeInvalidRequest, "this session is initialized; open another for a second handshake")
+	case spec.MethodSetLevel:
+		return empty(m.ID), s.setLevel(m.Params)
+	case spec.MethodSubscribe:
+		return empty(m.ID), s.subscriptions.subscribe(ctx, m)
+	case spec.MethodUnsubscribe:
+		return empty(m.ID), s.subscriptions.unsubscribe(m)
+	}
+	if m.Method == spec.MethodDiscover || m.Method == spec.MethodListen || strings.HasPrefix(m.Method, spec.MethodTasksPrefix) {
+		return nil, wire.Errorf(spec.CodeMethodNotFound, "method %q does not exist here in revision %s", m.Method, s.revision)
+	}
+	return r.forward(ctx, m)
+}
+
+func empty(id wire.ID) []byte { return wire.AppendResult(nil, id, []byte("{}"), nil) }
+
+// forward has the request served upstream.
+func (r *request) forward(ctx context.Context, m *wire.Message) ([]byte, error) {
+	req := r.session.neutral(m)
+	if err := r.session.front.opts.Admit(req); err != nil {
+		return nil, err
+	}
+	res, err := r.session.front.opts.Handler.Serve(ctx, req, r)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Release()
+	msg := make([]byte, 0, len(res.Body)+len(res.Extra)+128)
+	msg = m.ID.Append(append(msg, `{"jsonrpc":"2.0","id":`...))
+	msg = append(msg, `,"result":`...)
+	if res.Era == spec.Modern {
+		msg, err = projection.AppendResult(msg, r.session.revision, m.Method, m.Params, res.Body, r.session.front.toolsOf(req.Profile.Scope))
+		if err != nil {
+			return nil, wire.Errorf(spec.CodeInternal, "the answer of server %q can't be given to a client of revision %s: %v", r.session.front.opts.Name, r.session.revision, err)
+		}
+	} else {
+		msg = append(msg, res.Body...)
+	}
+	if len(res.Extra) > 0 {
+		msg = append(append(msg, ','), res.Extra...)
+	}
+	return append(msg, '}'), nil
+}
+
+// setLevel sets how severe a message must be to be sent.
+//
+// Spec: 2025-11-25, server/utilities/logging, Setting Log Level.
+func (s *session) setLevel(params []byte) error {
+	name, _ := wire.GetString(params, "level")
+	level := spec.LogLevel(name)
+	switch {
+	case !s.offered.Logging:
+		return wire.Errorf(spec.CodeMethodNotFound, "server %q has no logging", s.front.opts.Name)
+	case !level.Valid():
+		return wire.Errorf(spec.CodeInvalidParams, "unknown log level %q; take one of RFC 5424, such as info", name)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.level = level
+	return nil
+}
+
+// Notify implements [mcp.Caller]. Progress that does not grow is dropped.
+func (r *request) Notify(ctx context.Context, n mcp.Notification) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n.Method == spec.NotifyProgress && !r.growsLocked(n) {
+		r.session.front.opts.Metrics.Dropped("progress not growing")
+		return nil
+	}
+	n = projection.Notification(r.session.revision, n)
+	return r.w.send(ctx, wire.AppendNotification(nil, n.Method, n.Params, nil))
+}
+
+func (r *request) growsLocked(n mcp.Notification) bool {
+	value, err := strconv.ParseFloat(string(wire.Get(n.Params, "progress")), 64)
+	if err != nil {
+		return true // not for us to judge
+	}
+	grows := !r.begun || value > r.progress
+	if grows {
+		r.begun, r.progress = true, value
+	}
+	return grows
+}
+
+// errCut is why a reply's stream takes nothing more.
+var errCut = errors.New("the client can't be reached")

@@ -1,0 +1,269 @@
+package front
+
+import (
+	"context"
+	"crypto/rand"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+)
+
+// A DownstreamID is the Mcp-Session-Id that a client holds. Whoever has it has the
+// session: it is never logged.
+type SessionID string
+
+// idVersion begins session ids and event ids, so that a later form can be told
+// from this one.
+const idVersion = "1"
+
+// newDownstreamID returns an id with 130 random bits.
+func (f *Front) newSessionID() SessionID {
+	return SessionID(idVersion + f.opts.Instance + "-" + rand.Text())
+}
+
+// Why a session of a client ended.
+const (
+	endedByClient = "its client ended it"
+	endedIdle     = "it was idle"
+	endedEvicted  = "there were too many sessions"
+	endedStuck    = "its client does not read"
+	endedClosed   = "mcpbridge is shutting down"
+)
+
+// sessions are those of a front over Streamable HTTP. One that nobody uses is
+// idle, and ends after a while, or earlier, the least recently used first, when
+// there are too many. Sessions that last as long as a connection only take places.
+type sessions struct {
+	front *Front
+
+	// mu guards the fields below. It is held for map work only.
+	mu       sync.Mutex
+	byID     map[SessionID]*session // nil after close
+	reserved int                    // places taken by reserve
+	each     map[mcp.Share]int
+	idle     *simplelru.LRU[*session, *time.Timer]
+
+	running sync.WaitGroup // sessions that end
+}
+
+func newSessions(f *Front) *sessions {
+	idle, err := simplelru.NewLRU[*session, *time.Timer](math.MaxInt32, nil)
+	if err != nil {
+		panic(err) // only a size that is not positive is an error
+	}
+	return &sessions{front: f, byID: make(map[SessionID]*session), each: make(map[mcp.Share]int), idle: idle}
+}
+
+// add enters a session, which is in use until release is called.
+func (ss *sessions) add(s *session) error {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if err := ss.takeLocked(s.share); err != nil {
+		return err
+	}
+	ss.byID[s.id] = s
+	s.uses = 1
+	ss.front.opts.Metrics.Sessions(1)
+	return nil
+}
+
+// reserve takes a place for a session that its connection carries, until unreserve.
+func (ss *sessions) reserve(share mcp.Share) error {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if err := ss.takeLocked(share); err != nil {
+		return err
+	}
+	ss.reserved++
+	return nil
+}
+
+func (ss *sessions) unreserve(share mcp.Share) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.reserved--
+	ss.giveLocked(share)
+}
+
+// takeLocked counts a session of a share in, if need be in the place of one that is
+// idle: of the same share, as long as there is one.
+func (ss *sessions) takeLocked(share mcp.Share) error {
+	if ss.byID == nil {
+		return mcp.RefuseForNow("%v; initialize again in a moment", mcp.ErrShutdown)
+	}
+	own := func(o *session) bool { return o.share == share }
+	if ss.each[share] >= ss.front.opts.MaxSessionsEach && !ss.evictLocked(own) {
+		return ss.full(limits.ClientSessionsEach, ss.front.opts.MaxSessionsEach)
+	}
+	if len(ss.byID)+ss.reserved >= ss.front.opts.MaxSessions && !ss.evictLocked(own) && !ss.evictLocked(func(*session) bool { return true }) {
+		return ss.full(limits.ClientSessions, ss.front.opts.MaxSessions)
+	}
+	ss.each[share]++
+	return nil
+}
+
+func (ss *sessions) giveLocked(share mcp.Share) {
+	if ss.each[share]--; ss.each[share] == 0 {
+		delete(ss.each, share)
+	}
+}
+
+func (ss *sessions) full(limit *limits.Limit, n int) error {
+	ss.front.opts.Metrics.Limit(limit.Key)
+	ss.running.Go(func() { ss.front.log.Warn("session refused: all are in use", "limit", n) }) // not under the lock
+	return mcp.RefuseForNow("all %d sessions are in use; try again later, or %s", n, limit.Raise())
+}
+
+// evictLocked ends the session that has been idle longest among those that may.
+func (ss *sessions) evictLocked(may func(*session) bool) bool {
+	for _, s := range ss.idle.Keys() { // oldest first
+		if may(s) {
+			ss.endLocked(s, endedEvicted)
+			return true
+		}
+	}
+	return false
+}
+
+// makeRoom ends the session that has been idle longest of those that are linked
+// upstream, of share's own before others', and returns once that has room for another:
+// false if there is none that may end.
+func (ss *sessions) makeRoom(ctx context.Context, share mcp.Share) bool {
+	ss.mu.Lock()
+	oldest := ss.oldestLinkLocked(func(s *session) bool { return s.share == share })
+	if oldest == nil && !ss.front.opts.Command {
+		oldest = ss.oldestLinkLocked(func(*session) bool { return true })
+	}
+	if oldest != nil {
+		ss.endLocked(oldest, endedEvicted)
+	}
+	ss.mu.Unlock()
+	if oldest == nil {
+		return false
+	}
+	select {
+	case <-oldest.over:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// oldestLinkLocked returns the session that has been idle longest of those that may
+// end and are linked upstream, or nil.
+func (ss *sessions) oldestLinkLocked(may func(*session) bool) *session {
+	for _, s := range ss.idle.Keys() { // oldest first
+		if s.link != nil && may(s) {
+			return s
+		}
+	}
+	return nil
+}
+
+// use returns the session, in use until release is called. A foreign principal's is
+// as unknown as one that never was.
+func (ss *sessions) use(id SessionID, principal mcp.Principal) *session {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	s := ss.byID[id]
+	if s == nil || s.principal != principal {
+		return nil
+	}
+	ss.useLocked(s)
+	return s
+}
+
+// retain adds a use to a session that is in use.
+func (ss *sessions) retain(s *session) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.useLocked(s)
+}
+
+func (ss *sessions) useLocked(s *session) {
+	if t, ok := ss.idle.Peek(s); ok {
+		t.Stop()
+		ss.idle.Remove(s)
+	}
+	s.uses++
+}
+
+// release says that one use has ended.
+func (ss *sessions) release(s *session) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if s.uses--; s.uses > 0 || ss.byID[s.id] != s {
+		return
+	}
+	ss.idle.Add(s, time.AfterFunc(ss.front.opts.Idle, func() { ss.expire(s) }))
+}
+
+func (ss *sessions) expire(s *session) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if _, ok := ss.idle.Peek(s); ok {
+		ss.endLocked(s, endedIdle)
+	}
+}
+
+// end ends a session. It may be called again.
+func (ss *sessions) end(s *session, why string) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.byID[s.id] == s {
+		ss.endLocked(s, why)
+	}
+}
+
+// endLocked takes the session out: requests for it find nothing from here
+// on. The rest of its end is done by a goroutine that close waits for.
+func (ss *sessions) endLocked(s *session, why string) {
+	s.ending = true
+	delete(ss.byID, s.id)
+	ss.giveLocked(s.share)
+	if t, ok := ss.idle.Peek(s); ok {
+		t.Stop()
+		ss.idle.Remove(s)
+	}
+	ss.front.opts.Metrics.Sessions(-1)
+	switch why {
+	case endedEvicted:
+		ss.front.opts.Metrics.Limit(limits.ClientSessions.Key)
+	case endedStuck:
+		ss.front.opts.Metrics.Limit("write_timeout")
+	}
+	ss.running.Go(func() { // ends when its calls have
+		ss.front.log.Info("client session ended", "session", s.name, "reason", why)
+		s.close()
+		close(s.over)
+	})
+}
+
+// close ends all sessions and waits for their ends.
+func (ss *sessions) close() {
+	ss.mu.Lock()
+	for _, s := range ss.byID {
+		ss.endLocked(s, endedClosed)
+	}
+	ss.byID = nil
+	ss.mu.Unlock()
+	ss.running.Wait()
+}
+
+// isIdle reports whether nothing uses the session, or it is ending.
+func (ss *sessions) isIdle(s *session) bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return s.ending || ss.idle.Contains(s)
+}
+
+func (ss *sessions) size() int {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return len(ss.byID) + ss.reserved
+}

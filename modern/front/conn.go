@@ -1,0 +1,188 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// errCancelled is the cause with which a request ends that its client took back.
+var errCancelled = errors.New("the client cancelled the request")
+
+// A Conn serves one client over a connection that all its requests share: stdio, or
+// a WebSocket. What belongs to which request is told by ids, so an id can be in
+// flight once. Its methods are safe for concurrent use.
+//
+// Spec: 2026-07-28, basic/transports/stdio.
+type Conn struct {
+	// Set by OpenConn, read-only after.
+	front *Front
+	write func(msg []byte) error
+	share mcp.Share
+	idle  chan struct{} // closed when no call is left, nor will be
+
+	// mu guards the fields below, and those of replies that say so. It is held for
+	// map work only.
+	mu       sync.Mutex
+	requests map[wire.ID]*connReply // those that are over, too, until they have ended
+	running  int                    // goroutines of calls
+	closed   bool                   // no more calls are taken
+}
+
+// OpenConn returns a Conn that serves the principal of share. send sends one message, and keeps
+// nothing of it; it is called for many requests at once, and must return in bounded
+// time. After an error of send nobody can be answered: the caller closes the Conn.
+func (f *Front) OpenConn(send func(msg []byte) error, share mcp.Share) *Conn {
+	return &Conn{front: f, write: send, share: share, idle: make(chan struct{}), requests: make(map[wire.ID]*connReply)}
+}
+
+// Serve takes one message whose envelope is modern, or which is not told to be of
+// either era. It does not wait for a request to be served; but one that is refused at
+// once, for too many are in flight or have its id, waits for its answer to be sent,
+// so that who asks too much is read from no faster than it reads.
+func (c *Conn) Serve(m *wire.Message) {
+	switch m.Kind() {
+	case wire.Request:
+		c.serve(m)
+	case wire.Notification:
+		if m.Method != spec.NotifyCancelled || !c.Cancel(m) {
+			c.front.opts.Metrics.Dropped("client notification")
+		}
+	case wire.Response:
+		c.front.opts.Metrics.Dropped("client response") // nothing was asked
+	}
+}
+
+// Cancel ends the request that a notifications/cancelled names, unanswered, and
+// reports whether there is one: ids are compared as they were written.
+//
+// Spec: 2026-07-28, basic/patterns/cancellation.
+func (c *Conn) Cancel(m *wire.Message) bool {
+	id, err := wire.ParseID(wire.Get(m.Params, "requestId"))
+	if err != nil {
+		return false
+	}
+	c.mu.Lock()
+	r := c.requests[id]
+	if r == nil || r.answered {
+		c.mu.Unlock()
+		return false
+	}
+	r.answered = true
+	c.mu.Unlock()
+	r.cancel(errCancelled)
+	return true
+}
+
+// Shutdown refuses further requests, ends listen streams with their result, and
+// waits until the requests in flight are answered, or ctx ends.
+//
+// Spec: 2026-07-28, basic/patterns/subscriptions, Graceful Closure.
+func (c *Conn) Shutdown(ctx context.Context) error {
+	_, streams := c.end()
+	for _, mail := range streams {
+		mail.End(mcp.ErrShutdown)
+	}
+	select {
+	case <-c.idle:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Close cancels what is in flight and waits for its end. Calls that wait for their
+// client's answers go on waiting: the answers may come over another connection.
+func (c *Conn) Close() {
+	calls, _ := c.end()
+	for _, r := range calls {
+		r.cancel(mcp.ErrShutdown)
+	}
+	<-c.idle
+}
+
+// end takes no more calls, and returns those that are yet to end, and what ends the
+// listen streams among them.
+func (c *Conn) end() (calls []*connReply, streams []*fanout.Mailbox) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed && c.running == 0 {
+		close(c.idle)
+	}
+	c.closed = true
+	for _, r := range c.requests {
+		calls = append(calls, r)
+		if r.stream != nil {
+			streams = append(streams, r.stream)
+		}
+	}
+	return calls, streams
+}
+
+func (c *Conn) serve(m *wire.Message) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	r := &connReply{reply: reply{front: c.front, id: m.ID}, conn: c, cancel: cancel, done: make(chan struct{})}
+	r.writer = r
+	former, err := c.admit(r, m)
+	if err != nil {
+		cancel(err)
+		// Who can't be answered is found out by whoever reads from it.
+		_ = c.write(wire.AppendError(nil, m.ID, mcp.WireError(err)))
+		return
+	}
+	go r.run(ctx, m, former) // ends with its handler; Close cancels it, and waits
+}
+
+// admit takes memory for a request and counts it in, or refuses it.
+func (c *Conn) admit(r *connReply, m *wire.Message) (former <-chan struct{}, err error) {
+	if r.memory, err = mcp.Take(c.front.opts.Memory, c.share, len(m.Text)); err != nil {
+		return nil, err
+	}
+	if former, err = c.add(r); err != nil {
+		r.memory.Release()
+	}
+	return former, err
+}
+
+// enter counts a call in, or refuses it. former is closed when the call that had the
+// same id before has ended; it is nil if there is none.
+func (c *Conn) add(r *connReply) (former <-chan struct{}, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	same := c.requests[r.id]
+	switch {
+	case c.closed:
+		return nil, mcp.Refuse(spec.CodeInternal, "%v", mcp.ErrShutdown)
+	case same != nil && !same.answered:
+		return nil, mcp.Refuse(spec.CodeInvalidRequest, "a request with id %s is in flight on this connection; give each its own", r.id)
+	case c.running >= c.front.opts.MaxInFlight:
+		c.front.opts.Metrics.Limit("in_flight")
+		c.front.opts.Logger.Warn("request refused: too many are in flight on its connection", "upstream", c.front.opts.Name, "limit", c.front.opts.MaxInFlight)
+		return nil, mcp.RefuseForNow("%d requests are in flight on this connection, the limit; wait for some to end", c.running)
+	case same != nil:
+		former = same.done
+	}
+	c.requests[r.id] = r
+	c.running++
+	return former, nil
+}
+
+// leave counts a call out.
+func (c *Conn) remove(r *connReply) {
+	r.memory.Release()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.answered = true
+	if c.requests[r.id] == r {
+		delete(c.requests, r.id)
+	}
+	close(r.done)
+	if c.running--; c.running == 0 && c.closed {
+		close(c.idle)
+	}
+}

@@ -1,0 +1,346 @@
+package front
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern/protocol"
+)
+
+// A parkedCall is one request to a handler that may ask back: it outlives the
+// response that it began with. While a response is attached, progress goes there
+// and questions end it; between responses the call is parked, its handler
+// waiting in Ask, until a retry attaches the next.
+//
+// It is the mcp.Caller of its request.
+type parkedCall struct {
+	// Set by start, read-only after.
+	calls   *parkedCalls
+	id      uint64
+	req     *mcp.Request
+	binding [32]byte
+	cancel  context.CancelCauseFunc
+	done    chan struct{} // closed when the handler has returned
+
+	due chan struct{} // capacity 1: questions wait to be put to the client
+
+	// Written before done is closed, read-only after; res is released by finish.
+	res *mcp.Result
+	err error
+
+	// mu guards the fields below. It is held for list work only, and may be held
+	// when parkedCalls.mu is taken.
+	mu      sync.Mutex
+	memory  mcp.Room        // of the request
+	reply   *reply          // nil while parked
+	backlog backlog         // what came while it was
+	token   json.RawMessage // the progress token of the last request attached
+	pending []*pendingInput
+	keys    int         // made so far
+	round   uint32      // the last one put to the client
+	expiry  *time.Timer // nil unless parked
+	ended   error       // why no more questions are taken; nil in flight
+}
+
+// A pendingInput is an input request that waits for its response.
+type pendingInput struct {
+	key      string
+	request  mcp.InputRequest
+	response chan mcp.InputResponse // capacity 1
+}
+
+// expiryGrace is how long a call that expired has to end by itself.
+const expiryGrace = time.Second
+
+// errExpired is the cause with which a call ends that nobody came back for.
+var errExpired = errors.New("the client did not answer in time")
+
+// Notify passes a message on to the response of the moment, progress under the
+// token of its request. Between responses it is held for the next.
+func (c *parkedCall) Notify(ctx context.Context, n mcp.Notification) error {
+	c.mu.Lock()
+	p, token := c.reply, c.token
+	isHeld := c.ended == nil && c.backlog.add(n)
+	short := c.backlog.notes.Short()
+	c.mu.Unlock()
+	if short {
+		_ = c.backlog.notes.Room.Refuse() // counted and logged; the message is lost, as others beyond the bound
+	}
+	if isHeld {
+		return nil
+	}
+	return c.notify(ctx, p, token, n)
+}
+
+// tell sends a message on a response, which may be nil.
+func (c *parkedCall) notify(ctx context.Context, p *reply, token json.RawMessage, n mcp.Notification) error {
+	isProgress := n.Method == spec.NotifyProgress
+	if p == nil || isProgress && token == nil {
+		c.calls.front.opts.Metrics.Dropped("call is parked")
+		return nil
+	}
+	if isProgress && !bytes.Equal(token, c.req.ProgressToken) {
+		n.Params = wire.AppendEdited(nil, n.Params, wire.Edit{Name: spec.MetaProgressToken, Value: token})
+	}
+	return p.Notify(ctx, n)
+}
+
+// deliver sends on a response what was held for it. What comes meanwhile waits its
+// turn.
+func (c *parkedCall) deliver(ctx context.Context, p *reply) {
+	for {
+		c.mu.Lock()
+		token := c.token
+		notes, lost := c.backlog.take()
+		c.mu.Unlock()
+		c.reportLost(lost)
+		if len(notes) == 0 {
+			return
+		}
+		for _, n := range notes {
+			_ = c.notify(ctx, p, token, n) // serveReply hears of a client that has gone
+		}
+	}
+}
+
+// reportLost tells of messages that reach nobody because the call was parked.
+func (c *parkedCall) reportLost(n int) {
+	if n == 0 {
+		return
+	}
+	for range n {
+		c.calls.front.opts.Metrics.Dropped("call is parked")
+	}
+	c.calls.front.opts.Logger.Warn("messages of a call that waits for answers were lost", "upstream", c.calls.front.opts.Name,
+		"method", c.req.Method, "messages", n, "limit", mcp.MaxBacklog)
+}
+
+// RequestInput puts questions to the client with the next input_required and waits for
+// the answers. A question whose ctx ends leaves the round.
+func (c *parkedCall) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([]mcp.InputResponse, error) {
+	waiting, err := c.addInputs(qs)
+	if err != nil {
+		return nil, err
+	}
+	defer c.withdraw(waiting)
+	answers := make([]mcp.InputResponse, len(waiting))
+	for i, q := range waiting {
+		select {
+		case answers[i] = <-q.response:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return answers, nil
+}
+
+func (c *parkedCall) addInputs(qs []mcp.InputRequest) ([]*pendingInput, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended != nil {
+		return nil, c.ended
+	}
+	if err := c.calls.reserve(c); err != nil {
+		return nil, err
+	}
+	waiting := make([]*pendingInput, len(qs))
+	for i, q := range qs {
+		c.keys++
+		waiting[i] = &pendingInput{key: fmt.Sprintf("q%d", c.keys), request: q, response: make(chan mcp.InputResponse, 1)}
+	}
+	c.pending = append(c.pending, waiting...)
+	c.wakeLocked()
+	return waiting, nil
+}
+
+// withdraw takes questions back that are not open any more, or not wanted.
+func (c *parkedCall) withdraw(qs []*pendingInput) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pending = slices.DeleteFunc(c.pending, func(q *pendingInput) bool { return slices.Contains(qs, q) })
+}
+
+func (c *parkedCall) wakeLocked() {
+	select {
+	case c.due <- struct{}{}:
+	default: // told already
+	}
+}
+
+// run serves the request. It ends with the handler; parkedCalls waits for it.
+func (c *parkedCall) run(ctx context.Context) {
+	defer close(c.done)
+	c.res, c.err = c.calls.front.opts.Handler.Serve(ctx, c.req, c)
+}
+
+// serveReply has p carry the call's messages: it returns when the call has ended,
+// when its questions have ended the response, or when the client has gone,
+// which cancels the request.
+func (c *parkedCall) serveReply(ctx context.Context, req *mcp.Request, p *reply) error {
+	stop := p.writer.keepAlive()
+	defer stop()
+	c.deliver(ctx, p)
+	for {
+		select {
+		case <-ctx.Done():
+			c.abandon(context.Cause(ctx))
+			return context.Cause(ctx)
+		case <-c.done:
+			stop()
+			return c.finish(req, p)
+		case <-c.due:
+		}
+		if !c.gather(ctx) {
+			continue // ctx or done says why
+		}
+		if round := c.park(); round != nil {
+			stop()
+			return p.message(round)
+		}
+	}
+}
+
+// gather waits a moment: questions that come together go out together.
+func (c *parkedCall) gather(ctx context.Context) bool {
+	t := time.NewTimer(c.calls.front.opts.Gather)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+	case <-c.done:
+	}
+	return false
+}
+
+// park detaches the response and returns the result that ends it, or nil if the
+// questions were withdrawn meanwhile.
+func (c *parkedCall) park() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.pending) == 0 || c.ended != nil {
+		return nil
+	}
+	p := c.reply
+	c.reply = nil
+	c.backlog.open = true
+	c.round++
+	ttl := c.calls.front.opts.ParkedTTL
+	c.expiry = time.AfterFunc(ttl, c.expire)
+	c.calls.front.opts.Metrics.Parked(1)
+	state := c.calls.front.opts.Sealer.Seal(State{
+		Call: c.id, Round: c.round, Binding: c.binding,
+		Expires: time.Now().Add(ttl + time.Second), // whole seconds must not end before expiry
+	})
+	return appendInputRequired(nil, p.id, c.pending, state, c.calls.serverInfo(c.req))
+}
+
+// resume gives a round's answers to the handler and attaches the next response.
+// It refuses a round that was answered before.
+func (c *parkedCall) resume(req *mcp.Request, round uint32, p *reply) error {
+	responses := wire.Get(req.Params, "inputResponses")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reply != nil || c.round != round || c.ended != nil || !c.expiry.Stop() {
+		return ErrBadState
+	}
+	c.expiry = nil
+	c.calls.front.opts.Metrics.Parked(-1)
+	c.reply, c.token = p, req.ProgressToken
+	c.pending = slices.DeleteFunc(c.pending, func(q *pendingInput) bool {
+		text := wire.Get(responses, q.key)
+		if !protocol.WellFormed(q.request.Method, text) {
+			return false // it is asked for again
+		}
+		q.response <- mcp.InputResponse{Result: slices.Clone(text)}
+		return true
+	})
+	if len(c.pending) > 0 {
+		c.wakeLocked()
+	}
+	return nil
+}
+
+// finish writes what the handler returned, and lets go of the call.
+func (c *parkedCall) finish(req *mcp.Request, p *reply) error {
+	c.close(errFinished)
+	c.calls.remove(c)
+	if c.err != nil {
+		return c.err
+	}
+	defer c.res.Release()
+	return p.result(req, c.res)
+}
+
+// expire ends a parked call that nobody came back for. It runs on the timer's
+// goroutine, and ends with the handler that it cancels.
+func (c *parkedCall) expire() {
+	c.calls.front.opts.Logger.Info("call given up: its client did not come back with answers", "upstream", c.calls.front.opts.Name, "method", c.req.Method)
+	c.calls.front.opts.Metrics.Dropped("parked call expired")
+	c.close(errExpired)
+	// The server hears that nobody will answer before it hears that nobody wants
+	// the result.
+	t := time.NewTimer(expiryGrace)
+	defer t.Stop()
+	select {
+	case <-c.done:
+	case <-t.C:
+	}
+	c.abandon(errExpired)
+}
+
+// abandon cancels the request, waits for its handler, and lets go of the call.
+func (c *parkedCall) abandon(cause error) {
+	c.close(cause)
+	c.cancel(cause)
+	<-c.done
+	c.res.Release()
+	c.calls.remove(c)
+}
+
+// close takes no more questions and answers the open ones, so that the server
+// hears that nobody will.
+func (c *parkedCall) close(cause error) {
+	c.mu.Lock()
+	notes, lost := c.backlog.take()
+	defer c.reportLost(len(notes) + lost)
+	defer c.mu.Unlock()
+	c.backlog.open = false
+	if c.ended == nil {
+		c.ended = cause
+	}
+	c.reply = nil
+	if c.expiry != nil {
+		c.expiry.Stop()
+		c.expiry = nil
+		c.calls.front.opts.Metrics.Parked(-1)
+	}
+	for _, q := range c.pending {
+		q.response <- unanswered(q.request.Method, cause)
+	}
+	c.pending = nil
+}
+
+// releaseMemory gives the call's memory back.
+func (c *parkedCall) releaseMemory() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.memory.Release()
+}
+
+// unanswered is the answer to a question that nobody will answer.
+func unanswered(method string, cause error) mcp.InputResponse {
+	if method == spec.MethodElicit {
+		return mcp.InputResponse{Result: []byte(`{"action":"cancel"}`)}
+	}
+	return mcp.InputResponse{Err: wire.Errorf(spec.CodeInternal, "no answer from the client: %v", cause)}
+}

@@ -1,0 +1,173 @@
+package front
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// parkedCalls are the calls of one front that may be parked: those being served and
+// those parked. They are bounded: a call reserves a place with its first question
+// and keeps it to its end.
+type parkedCalls struct {
+	front *Front
+
+	// mu guards the fields below. It is held for map work only.
+	mu       sync.Mutex
+	byID     map[uint64]*parkedCall
+	reserved map[*parkedCall]struct{}
+	each     map[mcp.Share]int // of reserved
+	closed   bool
+
+	running sync.WaitGroup // handlers
+}
+
+func newParkedCalls(f *Front) *parkedCalls {
+	return &parkedCalls{
+		front:    f,
+		byID:     make(map[uint64]*parkedCall),
+		reserved: make(map[*parkedCall]struct{}),
+		each:     make(map[mcp.Share]int),
+	}
+}
+
+// askable reports whether a client can be asked anything.
+func askable(req *mcp.Request) bool {
+	for k := range wire.Members(req.Capabilities) {
+		if k.Is("elicitation") || k.Is("sampling") || k.Is("roots") {
+			return true
+		}
+	}
+	return false
+}
+
+// start starts a call that serves req, with p attached. It does not end with
+// the request's context, but with cancel.
+func (pc *parkedCalls) start(ctx context.Context, req *mcp.Request, p *reply) (*parkedCall, error) {
+	room, err := mcp.Take(pc.front.opts.Memory, req.Share, parkedCallSize+len(req.Params))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	fl := &parkedCall{
+		calls:   pc,
+		id:      rand.Uint64(),
+		req:     req,
+		binding: binding(pc.front.opts.Name, req),
+		cancel:  cancel,
+		done:    make(chan struct{}),
+		due:     make(chan struct{}, 1),
+		memory:  room,
+		backlog: backlog{notes: mcp.Backlog{Room: mcp.NewRoom(pc.front.opts.Memory, req.Share)}},
+		reply:   p,
+		token:   req.ProgressToken,
+	}
+	pc.mu.Lock()
+	defer pc.mu.Unlock()
+	if pc.closed {
+		cancel(nil)
+		room.Release()
+		return nil, mcp.RefuseForNow("mcpbridge is shutting down; try again in a moment")
+	}
+	pc.byID[fl.id] = fl
+	pc.running.Go(func() { fl.run(ctx) }) // ends with the handler; close cancels it
+	return fl, nil
+}
+
+// find returns the call that a request's state names, if the state is for this
+// request.
+func (pc *parkedCalls) find(req *mcp.Request) (*parkedCall, State, error) {
+	text, ok := wire.GetString(req.Params, "requestState")
+	if !ok {
+		return nil, State{}, ErrBadState
+	}
+	st, err := pc.front.opts.Sealer.Open(text)
+	if err != nil {
+		return nil, st, err
+	}
+	if st.Binding != binding(pc.front.opts.Name, req) || time.Now().After(st.Expires) {
+		return nil, st, ErrBadState
+	}
+	pc.mu.Lock()
+	defer pc.mu.Unlock()
+	fl := pc.byID[st.Call]
+	if fl == nil {
+		return nil, st, ErrBadState
+	}
+	return fl, st, nil
+}
+
+// reserve gives a call a place to park, once.
+func (pc *parkedCalls) reserve(fl *parkedCall) error {
+	pc.mu.Lock()
+	defer pc.mu.Unlock()
+	if _, ok := pc.reserved[fl]; ok {
+		return nil
+	}
+	who := fl.req.Share
+	switch {
+	case pc.each[who] >= pc.front.opts.MaxParkedEach:
+		return pc.full(limits.ParkedEach, pc.front.opts.MaxParkedEach)
+	case len(pc.reserved) >= pc.front.opts.MaxParked:
+		return pc.full(limits.Parked, pc.front.opts.MaxParked)
+	}
+	pc.reserved[fl] = struct{}{}
+	pc.each[who]++
+	return nil
+}
+
+// full tells of a limit, and returns the error for the client. No other call is ended for
+// a place: its client was promised that its answers are waited for.
+func (pc *parkedCalls) full(limit *limits.Limit, most int) error {
+	pc.front.opts.Metrics.Limit(limit.Key)
+	pc.front.opts.Logger.Warn("question refused: too many calls wait for answers", "upstream", pc.front.opts.Name, "limit", most, "key", limit.Key)
+	return mcp.RefuseForNow("%d calls wait for their clients' answers, the limit; try again later, or %s", most, limit.Raise())
+}
+
+func (pc *parkedCalls) remove(fl *parkedCall) {
+	fl.releaseMemory()
+	pc.mu.Lock()
+	defer pc.mu.Unlock()
+	delete(pc.byID, fl.id)
+	if _, ok := pc.reserved[fl]; !ok {
+		return
+	}
+	delete(pc.reserved, fl)
+	who := fl.req.Share
+	if pc.each[who]--; pc.each[who] == 0 {
+		delete(pc.each, who)
+	}
+}
+
+// close cancels all calls and waits for their handlers.
+func (pc *parkedCalls) close(cause error) {
+	pc.mu.Lock()
+	pc.closed = true
+	all := make([]*parkedCall, 0, len(pc.byID))
+	for _, fl := range pc.byID {
+		all = append(all, fl)
+	}
+	pc.mu.Unlock()
+	for _, fl := range all {
+		fl.close(cause)
+		fl.cancel(cause)
+	}
+	pc.running.Wait()
+}
+
+// serverInfo returns what the upstream has said of itself. A context that has
+// ended asks for what is known, without troubling the upstream.
+func (pc *parkedCalls) serverInfo(req *mcp.Request) json.RawMessage {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if d, err := pc.front.opts.Describer.Describe(ctx, req); err == nil {
+		return d.ServerInfo
+	}
+	return nil
+}

@@ -32,7 +32,7 @@ var (
 var layers = map[string][]string{
 	"cmd/mcpbridge": slices.Concat(top, eras, waist, bottom, []string{"internal/detect", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts"}),
 
-	"gateway":          slices.Concat(eras, waist, bottom, []string{"internal/cache", "internal/detect"}),
+	"gateway":          slices.Concat(eras, waist, bottom, []string{"internal/cache", "internal/detect", "internal/downstream"}),
 	"internal/admin":   slices.Concat(eras, waist, bottom),
 	"internal/config":  slices.Concat(eras, waist, bottom, []string{"internal/hosts"}),
 	"internal/metrics": slices.Concat(eras, waist, bottom),
@@ -40,19 +40,22 @@ var layers = map[string][]string{
 	// The halves of an era meet in the gateway, or in a test. What both spell alike lies
 	// below them.
 	"legacy":          nil,
-	"legacy/front":    slices.Concat(waist, bottom, []string{"legacy/projection"}),
+	"legacy/front":    slices.Concat(waist, bottom, []string{"legacy/projection", "internal/downstream"}),
 	"legacy/back":     slices.Concat(waist, bottom, []string{"internal/subscribe", "internal/upstream", "legacy/link", "legacy/pool", "legacy/relay", "legacy/tasks"}),
 	"legacy/pool":     slices.Concat(waist, bottom, []string{"internal/upstream"}),
 	"legacy/tasks":    {"internal/spec", "internal/transport", "internal/upstream", "internal/wire"},
 	"legacy/link":     slices.Concat(waist, bottom, []string{"internal/upstream"}),
 	"legacy/relay":    {"internal/mcp", "internal/transport", "internal/upstream", "internal/wire", "internal/spec", "legacy/link"},
 	"modern":          nil,
-	"modern/front":    slices.Concat(waist, bottom, []string{"modern/protocol"}),
+	"modern/front":    slices.Concat(waist, bottom, []string{"modern/protocol", "internal/downstream"}),
 	"modern/back":     slices.Concat(waist, bottom, []string{"modern/protocol", "internal/subscribe", "internal/upstream"}),
 	"modern/protocol": {"internal/mcp", "internal/wire", "internal/spec"},
 
 	// How one server is reached: the same for the backs of both eras.
 	"internal/upstream": slices.Concat(waist, bottom),
+
+	// How answers reach clients: the same for the fronts of both eras.
+	"internal/downstream": slices.Concat(waist, bottom),
 
 	// Who waits for which changes: the same for the backs of both eras.
 	"internal/subscribe": {"internal/mcp", "internal/fanout", "internal/limits"},

@@ -16,11 +16,11 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/cache"
 	"github.com/mcpbridge/mcpbridge/internal/detect"
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/transport"
 	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
@@ -168,7 +168,7 @@ type Gateway struct {
 	sockets  *sockets
 	inflight inflight
 	hosts    Hosts
-	streams  transport.Streams // listen streams over HTTP
+	streams  downstream.Streams // listen streams over HTTP
 
 	// Set by New, read-only after.
 	instance string // begins ids of sessions and events

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -104,7 +105,7 @@ func (s *sockets) stop() {
 
 // wait waits until all have ended, and cuts them off when ctx ends.
 func (s *sockets) wait(ctx context.Context) error {
-	return transport.Join(ctx, &s.running, s.cut)
+	return downstream.Join(ctx, &s.running, s.cut)
 }
 
 // cut ends those that are open, and returns their number.

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
@@ -81,7 +81,7 @@ type Options struct {
 	// Streams makes listen streams over HTTP independent of their handlers, and of the
 	// memory that these take. Its owner waits for them before it closes the Front.
 	// Nil means that handlers return when their streams have ended.
-	Streams *transport.Streams
+	Streams *downstream.Streams
 
 	// Gather is how long questions of a server are collected before they go out
 	// together. Zero means DefaultGather.

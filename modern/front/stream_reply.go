@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
-	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
 // A streamReply is the replyWriter of a listen stream over HTTP whose handler has
@@ -17,7 +17,7 @@ type streamReply struct {
 
 	// mu guards what follows, and serializes writes: see httpReply.
 	mu    sync.Mutex
-	w     *transport.Stream
+	w     *downstream.Stream
 	batch batch
 }
 
@@ -32,7 +32,7 @@ func (p *httpReply) takeOver(serve serveStream) bool {
 	setStreamHeaders(p.w.Header())
 	s := &streamReply{reply: reply{front: p.front, id: p.id}, addr: p.r.RemoteAddr}
 	s.writer = s
-	taken := p.front.opts.Streams.Take(p.w, p.r, func(ctx context.Context, w *transport.Stream) {
+	taken := p.front.opts.Streams.Take(p.w, p.r, func(ctx context.Context, w *downstream.Stream) {
 		s.w = w
 		s.run(ctx, serve)
 	})
@@ -49,7 +49,7 @@ func (p *streamReply) run(ctx context.Context, serve serveStream) {
 	if err := serve(ctx, &p.reply); err != nil {
 		p.fail(err)
 	}
-	if context.Cause(ctx) == transport.ErrStray {
+	if context.Cause(ctx) == downstream.ErrStray {
 		p.front.opts.Metrics.Limit("stray_bytes")
 		p.front.opts.Logger.Warn("listen stream closed: its client goes on sending on the stream's connection",
 			"upstream", p.front.opts.Name, "downstream", p.addr)

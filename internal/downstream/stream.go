@@ -1,4 +1,4 @@
-package transport
+package downstream
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
 // maxStray is how many bytes a client may send on the connection of an open Stream,
@@ -43,7 +45,7 @@ func takeOver(w http.ResponseWriter, r *http.Request) (*Stream, error) {
 	h.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	h.Set("Transfer-Encoding", "chunked")
 	h.Set("Connection", "close")
-	s := &Stream{conn: conn, head: append(GetBuffer(0), "HTTP/1.1 200 OK\r\n"...)}
+	s := &Stream{conn: conn, head: append(transport.GetBuffer(0), "HTTP/1.1 200 OK\r\n"...)}
 	_ = h.Write((*headWriter)(s))
 	s.head = append(s.head, "\r\n"...)
 	return s, nil
@@ -70,9 +72,9 @@ func (s *Stream) Write(p []byte) (int, error) {
 		return 0, nil // an empty chunk is the last
 	}
 	const frame = len("0123456789abcdef\r\n\r\n")
-	buf := append(GetBuffer(len(s.head)+len(p)+frame), s.head...)
-	defer PutBuffer(buf)
-	PutBuffer(s.head)
+	buf := append(transport.GetBuffer(len(s.head)+len(p)+frame), s.head...)
+	defer transport.PutBuffer(buf)
+	transport.PutBuffer(s.head)
 	s.head = nil
 	buf = append(strconv.AppendUint(buf, uint64(len(p)), 16), "\r\n"...)
 	buf = append(append(buf, p...), "\r\n"...)

@@ -1,7 +1,6 @@
 package downstream
 
 import (
-	"errors"
 	"net"
 	"net/http"
 	"strconv"
@@ -15,15 +14,14 @@ import (
 // where none belong: a request or two that it had under way.
 const maxStray = 64 << 10
 
-// errPastEnd is what a write after the end of a Stream returns.
-var errPastEnd = errors.New("the stream has ended")
-
-// A Stream is an HTTP response without an end in sight, on a connection that was
+// A stream is an HTTP response without an end in sight, on a connection that was
 // taken over from net/http: where nothing is said for hours, net/http's buffers and
 // goroutines are most of what a stream costs. One goroutine writes at a time.
 //
+// It is the http.ResponseWriter of a Response whose header was written.
+//
 // Spec: RFC 9112, 7.1 (chunks) and 9.6 (the connection ends with the response).
-type Stream struct {
+type stream struct {
 	conn net.Conn
 	head []byte      // goes out before the first chunk; nil after
 	done atomic.Bool // the last chunk was written, or is about to be
@@ -32,7 +30,7 @@ type Stream struct {
 // takeOver takes the connection of a request over. The response has status 200 and
 // the headers that w has. It fails, and has done nothing, where that can't be:
 // with a revision of HTTP that has no chunks, or no connection to each response.
-func takeOver(w http.ResponseWriter, r *http.Request) (*Stream, error) {
+func takeOver(w http.ResponseWriter, r *http.Request) (*stream, error) {
 	if r.ProtoMajor != 1 || r.ProtoMinor < 1 {
 		return nil, http.ErrNotSupported
 	}
@@ -45,28 +43,37 @@ func takeOver(w http.ResponseWriter, r *http.Request) (*Stream, error) {
 	h.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	h.Set("Transfer-Encoding", "chunked")
 	h.Set("Connection", "close")
-	s := &Stream{conn: conn, head: append(transport.GetBuffer(0), "HTTP/1.1 200 OK\r\n"...)}
+	s := &stream{conn: conn, head: append(transport.GetBuffer(0), "HTTP/1.1 200 OK\r\n"...)}
 	_ = h.Write((*headWriter)(s))
 	s.head = append(s.head, "\r\n"...)
 	return s, nil
 }
 
-// A headWriter adds to the head of a Stream.
-type headWriter Stream
+// A headWriter adds to the head of a stream.
+type headWriter stream
 
 func (w *headWriter) Write(p []byte) (int, error) {
 	w.head = append(w.head, p...)
 	return len(p), nil
 }
 
-// SetWriteDeadline bounds the writes to come.
-func (s *Stream) SetWriteDeadline(t time.Time) error { return s.conn.SetWriteDeadline(t) }
+// Header implements [http.ResponseWriter]. The header was written.
+func (s *stream) Header() http.Header { return nil }
 
-// Write sends p at once, as a chunk of its own. After an error the stream may end in
-// the middle of it.
-func (s *Stream) Write(p []byte) (int, error) {
+// WriteHeader implements [http.ResponseWriter].
+func (s *stream) WriteHeader(int) {}
+
+// Flush implements [http.Flusher]. Every write is sent at once.
+func (s *stream) Flush() {}
+
+// SetWriteDeadline bounds the writes to come.
+func (s *stream) SetWriteDeadline(t time.Time) error { return s.conn.SetWriteDeadline(t) }
+
+// Write sends p at once, as a chunk of its own. An error closes the connection, on which
+// the stream may have ended in the middle of p.
+func (s *stream) Write(p []byte) (int, error) {
 	if s.done.Load() {
-		return 0, errPastEnd
+		return 0, ErrEnded
 	}
 	if len(p) == 0 {
 		return 0, nil // an empty chunk is the last
@@ -79,13 +86,14 @@ func (s *Stream) Write(p []byte) (int, error) {
 	buf = append(strconv.AppendUint(buf, uint64(len(p)), 16), "\r\n"...)
 	buf = append(append(buf, p...), "\r\n"...)
 	if _, err := s.conn.Write(buf); err != nil {
+		s.close()
 		return 0, err
 	}
 	return len(p), nil
 }
 
-// End says that the response is whole.
-func (s *Stream) End() error {
+// end says that the response is whole.
+func (s *stream) end() error {
 	if s.done.Swap(true) {
 		return nil
 	}
@@ -97,7 +105,7 @@ func (s *Stream) End() error {
 // a client sends meanwhile is dropped: it was told that its next request goes
 // elsewhere. One that sends more than maxStray is cut off; once the stream has come to
 // its end, lingerTime bounds it instead.
-func (s *Stream) await() error {
+func (s *stream) await() error {
 	buf := make([]byte, 64)
 	for stray := 0; stray <= maxStray || s.done.Load(); {
 		n, err := s.conn.Read(buf)
@@ -115,7 +123,7 @@ func (s *Stream) await() error {
 const lingerTime = 500 * time.Millisecond
 
 // linger has await return soon, if the stream has come to its end; else it closes.
-func (s *Stream) linger() {
+func (s *stream) linger() {
 	half, ok := s.conn.(interface{ CloseWrite() error })
 	if !s.done.Load() || !ok || half.CloseWrite() != nil || s.conn.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 		s.close()
@@ -123,4 +131,4 @@ func (s *Stream) linger() {
 }
 
 // close ends the connection, whatever was written. It may be called again.
-func (s *Stream) close() { _ = s.conn.Close() }
+func (s *stream) close() { _ = s.conn.Close() }

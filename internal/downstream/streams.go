@@ -7,60 +7,80 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 )
 
-// ErrClientLeft is the cause with which the context of a Stream ends when its client
+// ErrClientLeft is the cause with which the context of a stream ends when its client
 // has closed the connection.
 var ErrClientLeft = errors.New("the client left")
 
 // ErrStray is the cause when the client was cut off for what it sent on the connection.
 var ErrStray = errors.New("the client sent too much on the connection of an open stream")
 
-// Streams owns the Streams of a server: net/http forgets a connection that is taken
-// over from it. The zero value is ready to use, and safe for concurrent use.
+// Streams owns the connections of event streams that were taken over from net/http,
+// which forgets them. The zero value is ready to use, and safe for concurrent use.
 type Streams struct {
-	running sync.WaitGroup // two goroutines for each Stream
+	running sync.WaitGroup // two goroutines for each stream
 
 	// mu guards the fields below. It is held for map work only.
 	mu     sync.Mutex
-	open   map[*Stream]int // how many of its goroutines run
+	open   map[*stream]int // how many of its goroutines run
 	closed bool
 }
 
-// Take makes a Stream of the response to r, with the headers that w has, and has
-// serve write it on a goroutine of its own: the handler returns at once. The context
-// ends with the connection, and the connection when serve has returned.
+// Serve makes a stream of events of the response to r, to which each write may take
+// timeout. It writes first, and has serve write the rest. The context of serve ends when
+// the client has left, or can't be written to; [Response.Cause] tells these apart.
 //
-// It reports false, and has done nothing, where that can't be: over HTTP/2 or 1.0, if
-// w is not net/http's, or after Wait. The handler writes the response itself then.
-func (ss *Streams) Take(w http.ResponseWriter, r *http.Request, serve func(context.Context, *Stream)) bool {
-	if !ss.begin() {
-		return false
+// The connection is taken over from net/http, and Serve returns while serve is running,
+// except where that can't be: over HTTP/2 or 1.0, if w is not net/http's, after Wait, or
+// if ss is nil. Serve waits for serve then. A connection that was taken over ends with
+// serve; it ends in order if serve ends the Response.
+func (ss *Streams) Serve(w http.ResponseWriter, r *http.Request, timeout time.Duration, first []byte, serve func(context.Context, *Response)) {
+	setStreamHeaders(w.Header())
+	if s := ss.take(w, r); s != nil {
+		res := NewResponse(s, timeout)
+		res.state = streaming
+		_ = res.write(first) // the client has gone if it fails, and the context says so
+		ctx, cancel := context.WithCancelCause(context.Background())
+		go ss.write(ctx, s, res, serve) // ends with serve
+		go ss.read(s, cancel)           // ends with the connection
+		return
+	}
+	res := NewResponse(w, timeout)
+	defer res.Close()
+	if res.write(first) == nil {
+		serve(r.Context(), res)
+	}
+}
+
+// take takes over the connection of r, or returns nil where that can't be.
+func (ss *Streams) take(w http.ResponseWriter, r *http.Request) *stream {
+	if ss == nil || !ss.begin() {
+		return nil
 	}
 	s, err := takeOver(w, r)
 	if err != nil {
 		ss.running.Add(-2)
-		return false
+		return nil
 	}
 	ss.enter(s)
-	ctx, cancel := context.WithCancelCause(context.Background())
-	go ss.write(ctx, s, serve) // ends with serve
-	go ss.read(s, cancel)      // ends with the connection
-	return true
+	return s
 }
 
-func (ss *Streams) write(ctx context.Context, s *Stream, serve func(context.Context, *Stream)) {
-	defer ss.leave(s)
-	defer s.linger()
-	serve(ctx, s)
+func (ss *Streams) write(ctx context.Context, s *stream, res *Response, serve func(context.Context, *Response)) {
+	serve(ctx, res)
+	res.Close()
+	s.linger()
+	ss.leave(s)
 }
 
-func (ss *Streams) read(s *Stream, cancel context.CancelCauseFunc) {
-	defer ss.leave(s)
+func (ss *Streams) read(s *stream, cancel context.CancelCauseFunc) {
 	cancel(s.await())
+	ss.leave(s)
 }
 
-// Wait makes no more Streams, and waits until those that are open have ended. When
+// Wait takes over no more connections, and waits until those that are open have ended. When
 // ctx ends they are cut off, and Wait returns its cause.
 func (ss *Streams) Wait(ctx context.Context) error {
 	ss.mu.Lock()
@@ -101,7 +121,7 @@ func Join(ctx context.Context, running *sync.WaitGroup, cut func() int) error {
 	return context.Cause(ctx)
 }
 
-// begin counts a Stream in that is about to be made.
+// begin counts a stream in that is about to be made.
 func (ss *Streams) begin() bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -112,18 +132,18 @@ func (ss *Streams) begin() bool {
 	return true
 }
 
-// enter notes a Stream that has begun.
-func (ss *Streams) enter(s *Stream) {
+// enter notes a stream that has begun.
+func (ss *Streams) enter(s *stream) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if ss.open == nil {
-		ss.open = make(map[*Stream]int)
+		ss.open = make(map[*stream]int)
 	}
 	ss.open[s] = 2
 }
 
-// leave counts one goroutine of a Stream out. The last one closes the connection.
-func (ss *Streams) leave(s *Stream) {
+// leave counts one goroutine of a stream out. The last one closes the connection.
+func (ss *Streams) leave(s *stream) {
 	defer ss.running.Done()
 	ss.mu.Lock()
 	ss.open[s]--

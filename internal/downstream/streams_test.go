@@ -13,25 +13,30 @@ import (
 	"time"
 )
 
-// A streamServer is an HTTP server whose every response is a Stream, if it can be.
+// A streamServer is an HTTP server whose every response is a stream on a connection that
+// was taken over, if it can be.
 type streamServer struct {
 	*httptest.Server
 	streams  Streams
-	taken    chan bool     // what Take returned
+	taken    chan bool     // whether the connection was taken over
 	returned chan struct{} // gets one for each serve that has returned
 }
 
-func newStreamServer(t *testing.T, serve func(context.Context, *Stream)) *streamServer {
+func newStreamServer(t *testing.T, serve func(context.Context, *stream)) *streamServer {
 	ss := &streamServer{taken: make(chan bool, 10), returned: make(chan struct{}, 10)}
 	ss.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Of-The-Handler", "kept")
-		taken := ss.streams.Take(w, r, func(ctx context.Context, s *Stream) {
+		taken := true
+		ss.streams.Serve(w, r, time.Minute, nil, func(ctx context.Context, res *Response) {
+			s, ok := res.w.(*stream)
+			if !ok {
+				taken = false
+				_, _ = io.WriteString(w, "not taken")
+				return
+			}
 			defer func() { ss.returned <- struct{}{} }()
 			serve(ctx, s)
 		})
-		if !taken {
-			_, _ = io.WriteString(w, "not taken")
-		}
 		ss.taken <- taken
 	}))
 	ss.EnableHTTP2 = true
@@ -64,17 +69,17 @@ func write(t *testing.T, w io.Writer, text string) {
 
 func TestStreamIsAResponse(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
-	ss := newStreamServer(t, func(_ context.Context, s *Stream) {
+	ss := newStreamServer(t, func(_ context.Context, s *stream) {
 		for _, part := range []string{"one", "", long} {
 			if n, err := io.WriteString(s, part); n != len(part) || err != nil {
 				t.Errorf("Write() = %d, %v", n, err)
 			}
 		}
-		if err := errors.Join(s.End(), s.End()); err != nil {
-			t.Errorf("End() = %v", err)
+		if err := errors.Join(s.end(), s.end()); err != nil {
+			t.Errorf("end() = %v", err)
 		}
 		if _, err := io.WriteString(s, "late"); err == nil {
-			t.Error("Write after End succeeded")
+			t.Error("Write after end succeeded")
 		}
 	})
 	ss.Start()
@@ -91,18 +96,18 @@ func TestStreamIsAResponse(t *testing.T) {
 		t.Errorf("response = %+v", res)
 	}
 	if !<-ss.taken {
-		t.Error("Take() = false")
+		t.Error("the connection was not taken over")
 	}
 }
 
 // A handler returns, and net/http lets go, while its stream is open.
 func TestStreamOutlivesItsHandler(t *testing.T) {
 	more := make(chan struct{})
-	ss := newStreamServer(t, func(_ context.Context, s *Stream) {
+	ss := newStreamServer(t, func(_ context.Context, s *stream) {
 		_, _ = io.WriteString(s, "one\n")
 		<-more
 		_, _ = io.WriteString(s, "two\n")
-		_ = s.End()
+		_ = s.end()
 	})
 	ss.Start()
 	res, err := ss.Client().Get(ss.URL)
@@ -136,7 +141,7 @@ func TestStreamEndsWithItsClient(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cause := make(chan error, 1)
-			ss := newStreamServer(t, func(ctx context.Context, s *Stream) {
+			ss := newStreamServer(t, func(ctx context.Context, s *stream) {
 				_, _ = io.WriteString(s, "one")
 				<-ctx.Done()
 				cause <- context.Cause(ctx)
@@ -160,9 +165,9 @@ func TestStreamEndsWithItsClient(t *testing.T) {
 
 // What a client sends after its request must not make a reset of the stream's end.
 func TestStreamEndArrivesWhole(t *testing.T) {
-	ss := newStreamServer(t, func(_ context.Context, s *Stream) {
+	ss := newStreamServer(t, func(_ context.Context, s *stream) {
 		_, _ = io.WriteString(s, strings.Repeat("x", 50_000))
-		_ = s.End()
+		_ = s.end()
 	})
 	ss.Start()
 	c := ss.dial(t)
@@ -189,7 +194,7 @@ func TestStreamEndArrivesWhole(t *testing.T) {
 }
 
 func TestStreamThatBreaksOffIsNotWhole(t *testing.T) {
-	ss := newStreamServer(t, func(_ context.Context, s *Stream) { _, _ = io.WriteString(s, "one") })
+	ss := newStreamServer(t, func(_ context.Context, s *stream) { _, _ = io.WriteString(s, "one") })
 	ss.Start()
 	res, err := ss.Client().Get(ss.URL)
 	if err != nil {
@@ -205,7 +210,7 @@ func TestStreamThatBreaksOffIsNotWhole(t *testing.T) {
 // for as long as it likes: its connection ends (CWE-770).
 func TestStrayBytesEndTheStream(t *testing.T) {
 	cause := make(chan error, 1)
-	ss := newStreamServer(t, func(ctx context.Context, s *Stream) {
+	ss := newStreamServer(t, func(ctx context.Context, s *stream) {
 		_, _ = io.WriteString(s, "one")
 		<-ctx.Done()
 		cause <- context.Cause(ctx)
@@ -231,7 +236,7 @@ func TestStrayBytesEndTheStream(t *testing.T) {
 }
 
 func TestStreamsAreCutOff(t *testing.T) {
-	ss := newStreamServer(t, func(ctx context.Context, s *Stream) {
+	ss := newStreamServer(t, func(ctx context.Context, s *stream) {
 		_, _ = io.WriteString(s, "one")
 		<-ctx.Done()
 	})
@@ -252,12 +257,12 @@ func TestStreamsAreCutOff(t *testing.T) {
 	}
 	write(t, ss.dial(t), streamRequest)
 	if <-ss.taken {
-		t.Error("Take() = true after Wait")
+		t.Error("the connection was taken over after Wait")
 	}
 }
 
 func TestStreamsAreNotTaken(t *testing.T) {
-	serve := func(context.Context, *Stream) { t.Error("it was served") }
+	serve := func(context.Context, *stream) { t.Error("it was served") }
 	t.Run("HTTP/1.0", func(t *testing.T) {
 		ss := newStreamServer(t, serve)
 		ss.Start()
@@ -281,8 +286,14 @@ func TestStreamsAreNotTaken(t *testing.T) {
 	})
 	t.Run("recorder", func(t *testing.T) {
 		var streams Streams
-		if streams.Take(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), serve) {
-			t.Error("Take() = true")
+		w := httptest.NewRecorder()
+		streams.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil), time.Minute, []byte(Comment), func(_ context.Context, res *Response) {
+			if err := res.Event("", "7", []byte("text")); err != nil {
+				t.Errorf("Event() = %v", err)
+			}
+		})
+		if got, want := w.Body.String(), Comment+"id: 7\ndata: text\n\n"; got != want || !w.Flushed {
+			t.Errorf("body = %q, want %q", got, want)
 		}
 		if err := streams.Wait(t.Context()); err != nil {
 			t.Errorf("Wait() = %v", err)

@@ -3,6 +3,7 @@ package front
 import (
 	"context"
 
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -45,21 +46,21 @@ func (r *connReply) put(msg []byte) error {
 	over := r.answered
 	r.conn.mu.Unlock()
 	if over {
-		return errFinished
+		return downstream.ErrEnded
 	}
 	return r.conn.write(msg)
 }
 
 // respond gives the id free first: whoever has read the response may use it again.
-func (r *connReply) respond(_ int, msg message) error {
+func (r *connReply) respond(_ int, msg downstream.Message) error {
 	r.conn.mu.Lock()
 	over := r.answered
 	r.answered = true
 	r.conn.mu.Unlock()
 	if over {
-		return errFinished
+		return downstream.ErrEnded
 	}
-	return r.conn.write(msg.whole())
+	return r.conn.write(msg.Bytes())
 }
 
 // listen notes what ends the stream, and has it served.
@@ -82,8 +83,8 @@ func (r *connReply) opened(mail *fanout.Mailbox) (shared bool) {
 // What a connection of one's own does without: every message is sent at once, and
 // silence says nothing about the connection.
 
-func (r *connReply) streams() bool     { return true }
-func (r *connReply) flush() error      { return nil }
-func (r *connReply) comment() error    { return nil }
-func (r *connReply) keepAlive() func() { return func() {} }
-func (r *connReply) peer() string      { return "pipe" }
+func (r *connReply) streams() bool                   { return true }
+func (r *connReply) flush() error                    { return nil }
+func (r *connReply) cause(ctx context.Context) error { return context.Cause(ctx) }
+func (r *connReply) keepAlive() func()               { return func() {} }
+func (r *connReply) peer() string                    { return "pipe" }

@@ -46,7 +46,7 @@ func (f *Front) serveExtension(ctx context.Context, req *mcp.Request, p *reply) 
 		x.mail.End(errAnswered)
 		return p.result(req, x.renamed(end.res))
 	}
-	if errors.Is(context.Cause(ctx), os.ErrDeadlineExceeded) {
+	if errors.Is(x.writer.cause(ctx), os.ErrDeadlineExceeded) {
 		x.reportStale()
 		return nil
 	}

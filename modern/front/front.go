@@ -165,7 +165,7 @@ func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Mes
 		return
 	}
 	p := newHTTPReply(f, w, r, m.ID)
-	defer p.finish()
+	defer p.res.Close()
 	req, err := f.admit(r.Header, m, share)
 	if err == nil && !p.acceptable(req.Method) {
 		p.notAcceptable()

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
-	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -106,16 +106,11 @@ func (s *stream) write(ctx context.Context, honored mcp.Filter) error {
 	if err := s.acknowledge(honored); err != nil {
 		return err
 	}
-	tick := time.NewTicker(s.front.opts.KeepAlive)
-	defer tick.Stop()
+	defer s.reply.writer.keepAlive()()
 	for {
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-tick.C:
-			if err := s.reply.writer.comment(); err != nil {
-				return err
-			}
+			return s.reply.writer.cause(ctx)
 		case <-s.mail.Ready():
 			if ended, err := s.drain(ctx); ended || err != nil {
 				return err
@@ -125,16 +120,16 @@ func (s *stream) write(ctx context.Context, honored mcp.Filter) error {
 }
 
 func (s *stream) acknowledge(honored mcp.Filter) error {
-	ack := buffers.get()
-	defer buffers.put(ack)
+	ack := downstream.NewBuffer()
+	defer downstream.FreeBuffer(ack)
 	*ack = appendAck((*ack)[:0], honored, s.reply.id)
 	return s.reply.send(*ack)
 }
 
 // drain writes what is pending, gathered into few writes.
 func (s *stream) drain(ctx context.Context) (ended bool, err error) {
-	msg := buffers.get()
-	defer buffers.put(msg)
+	msg := downstream.NewBuffer()
+	defer downstream.FreeBuffer(msg)
 	n := 0
 	for ev, ok := s.mail.Next(); ok; ev, ok = s.mail.Next() {
 		n++

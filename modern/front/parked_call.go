@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -272,7 +273,7 @@ func (c *parkedCall) resume(req *mcp.Request, round uint32, p *reply) error {
 
 // finish writes what the handler returned, and lets go of the call.
 func (c *parkedCall) finish(req *mcp.Request, p *reply) error {
-	c.close(errFinished)
+	c.close(downstream.ErrEnded)
 	c.calls.remove(c)
 	if c.err != nil {
 		return c.err

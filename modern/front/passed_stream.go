@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -126,16 +125,11 @@ func (p *reply) stamped(text []byte) []byte {
 // await shows that the stream is alive until it has ended upstream. cause says why it
 // was ended here.
 func (s *passedStream) await(ctx context.Context, served <-chan handlerResult) (end handlerResult, cause error) {
-	tick := time.NewTicker(s.front.opts.KeepAlive)
-	defer tick.Stop()
+	defer s.writer.keepAlive()()
 	for {
 		select {
 		case end = <-served:
-			return end, context.Cause(ctx)
-		case <-tick.C:
-			if err := s.writer.comment(); err != nil {
-				s.cancel(err)
-			}
+			return end, s.writer.cause(ctx)
 		case <-s.mail.Ready():
 			if _, ended := s.mail.Ended(); ended {
 				s.cancel(errStreamEnded)

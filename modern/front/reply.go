@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
-	"sync"
 
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -33,7 +32,7 @@ type replyWriter interface {
 	flush() error
 	// respond sends the response; nothing can be sent after. status is what HTTP
 	// has beside it.
-	respond(status int, msg message) error
+	respond(status int, msg downstream.Message) error
 	// keepAlive shows that the request is not forgotten, where a client has to be
 	// shown, until stop.
 	keepAlive() (stop func())
@@ -44,8 +43,9 @@ type replyWriter interface {
 	// opened says that the request has become a stream, which ends when mail does. It
 	// reports whether messages of other requests go the same way.
 	opened(mail *fanout.Mailbox) (shared bool)
-	// comment shows that a listen stream is alive, where it has to be shown.
-	comment() error
+	// cause says why the context of a stream has ended: an error of a write, if one
+	// failed.
+	cause(ctx context.Context) error
 
 	// peer says who the client is, for logs.
 	peer() string
@@ -55,8 +55,6 @@ type replyWriter interface {
 // its writer may be another than that of the reply that the request came with.
 type serveStream func(ctx context.Context, p *reply) error
 
-var errFinished = errors.New("the response is finished")
-
 // Notify sends a progress or log message. A client that takes nothing but the
 // response goes without.
 func (p *reply) Notify(_ context.Context, n mcp.Notification) error {
@@ -64,9 +62,9 @@ func (p *reply) Notify(_ context.Context, n mcp.Notification) error {
 		p.front.opts.Metrics.Dropped("client takes no stream")
 		return nil
 	}
-	buf := buffers.get()
-	defer buffers.put(buf)
-	*buf = wire.AppendNotification((*buf)[:0], n.Method, n.Params, nil)
+	buf := downstream.NewBuffer()
+	defer downstream.FreeBuffer(buf)
+	*buf = wire.AppendNotification(*buf, n.Method, n.Params, nil)
 	return p.send(*buf)
 }
 
@@ -85,19 +83,19 @@ func (p *reply) RequestInput(context.Context, []mcp.InputRequest) ([]mcp.InputRe
 
 // result sends the result of req.
 func (p *reply) result(req *mcp.Request, res *mcp.Result) error {
-	buf := buffers.get()
-	defer buffers.put(buf)
-	msg, err := p.front.stamp((*buf)[:0], p.id, req, res)
+	buf := downstream.NewBuffer()
+	defer downstream.FreeBuffer(buf)
+	msg, err := p.front.stamp(*buf, p.id, req, res)
 	if err != nil {
 		return err
 	}
-	*buf = msg.text
+	*buf = msg.Text
 	return p.writer.respond(http.StatusOK, msg)
 }
 
 // message sends a whole response.
 func (p *reply) message(msg []byte) error {
-	return p.writer.respond(http.StatusOK, message{text: msg})
+	return p.writer.respond(http.StatusOK, downstream.Message{Text: msg})
 }
 
 // fail sends an error as the response. A reply that has its response already stays
@@ -108,8 +106,8 @@ func (p *reply) fail(err error) {
 	if refusal := (*mcp.Refusal)(nil); errors.As(err, &refusal) {
 		status = refusalStatus(we.Code)
 	}
-	e := p.writer.respond(status, message{text: wire.AppendError(nil, p.id, we), later: mcp.MayTryLater(err)})
-	if e != nil && !errors.Is(e, errFinished) {
+	e := p.writer.respond(status, downstream.Message{Text: wire.AppendError(nil, p.id, we), TryLater: mcp.MayTryLater(err)})
+	if e != nil && !errors.Is(e, downstream.ErrEnded) {
 		p.front.opts.Logger.Debug("answer not delivered", "downstream", p.writer.peer(), "err", e)
 	}
 }
@@ -125,47 +123,4 @@ func refusalStatus(code int64) int {
 		return http.StatusOK
 	}
 	return http.StatusBadRequest
-}
-
-// A message is a response on its way. What is large in it stays where it was read,
-// since a copy would cost more than a write.
-type message struct {
-	text  []byte
-	large []byte // belongs at text[at:]; may be empty
-	at    int
-	later bool // it is an error, and the same may be taken if it is tried again
-}
-
-// minLarge is how many bytes are cheaper to write apart than to copy.
-const minLarge = 128 << 10
-
-// whole returns the message in one piece.
-func (m *message) whole() []byte {
-	if len(m.large) == 0 {
-		return m.text
-	}
-	return slices.Concat(m.text[:m.at], m.large, m.text[m.at:])
-}
-
-// buffers lends out buffers for messages on their way.
-var buffers bufferPool
-
-type bufferPool struct {
-	pool sync.Pool
-}
-
-// maxPooled keeps one huge result from staying for ever.
-const maxPooled = 4 << 20
-
-func (b *bufferPool) get() *[]byte {
-	if buf, ok := b.pool.Get().(*[]byte); ok {
-		return buf
-	}
-	return new(make([]byte, 0, 4<<10))
-}
-
-func (b *bufferPool) put(buf *[]byte) {
-	if cap(*buf) <= maxPooled {
-		b.pool.Put(buf)
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -19,13 +20,13 @@ import (
 // res.
 //
 // Spec: 2026-07-28, basic/index, Result Responses; server/utilities/caching.
-func (f *Front) stamp(dst []byte, id wire.ID, req *mcp.Request, res *mcp.Result) (message, error) {
+func (f *Front) stamp(dst []byte, id wire.ID, req *mcp.Request, res *mcp.Result) (downstream.Message, error) {
 	if !wire.IsObject(res.Body) {
-		return message{text: dst}, fmt.Errorf("server %s answered %s with a result that is no object", f.opts.Name, req.Method)
+		return downstream.Message{Text: dst}, fmt.Errorf("server %s answered %s with a result that is no object", f.opts.Name, req.Method)
 	}
 	s := stamper{front: f, req: req, res: res, own: res.Era == spec.Modern}
 	if s.own && !completes(res) {
-		return message{text: wire.AppendResult(dst, id, res.Body, res.Extra)}, nil
+		return downstream.Message{Text: wire.AppendResult(dst, id, res.Body, res.Extra)}, nil
 	}
 	dst = slices.Grow(dst, min(len(res.Body), minLarge)+len(res.ServerInfo)+512)
 	dst = append(id.Append(append(dst, `{"jsonrpc":"2.0","id":`...)), `,"result":{`...)
@@ -34,8 +35,11 @@ func (f *Front) stamp(dst []byte, id wire.ID, req *mcp.Request, res *mcp.Result)
 	if len(res.Extra) > 0 {
 		dst = append(append(dst, ','), res.Extra...)
 	}
-	return message{text: append(dst, '}'), large: s.large, at: s.at}, nil
+	return downstream.Message{Text: append(dst, '}'), Large: s.large, At: s.at}, nil
 }
+
+// minLarge is how many bytes are cheaper to write apart than to copy.
+const minLarge = 128 << 10
 
 // completes reports whether a modern upstream's result ends its request.
 func completes(res *mcp.Result) bool {

@@ -1,0 +1,80 @@
+package downstream
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A Message is a JSON-RPC message on its way to a client. What is large in it stays
+// where it was read, since a copy would cost more than a write.
+type Message struct {
+	Text     []byte
+	Large    []byte // belongs at Text[At:]; may be empty
+	At       int
+	TryLater bool // it is an error, and the same request may succeed later
+}
+
+// Bytes returns the message in one piece.
+func (m *Message) Bytes() []byte {
+	if len(m.Large) == 0 {
+		return m.Text
+	}
+	return slices.Concat(m.Text[:m.At], m.Large, m.Text[m.At:])
+}
+
+// WriteError writes a JSON-RPC error as a whole HTTP response.
+func WriteError(w http.ResponseWriter, status int, id wire.ID, e *wire.Error) {
+	// The client has gone if this fails, and its context says so.
+	_ = writeJSON(w, status, Message{Text: wire.AppendError(nil, id, e)})
+}
+
+// Values of headers, which nobody changes.
+var (
+	jsonType   = []string{"application/json"}
+	retryAfter = []string{"1"} // seconds
+)
+
+func writeJSON(w http.ResponseWriter, status int, msg Message) error {
+	h := w.Header()
+	if msg.TryLater {
+		h["Retry-After"] = retryAfter
+	}
+	h["Content-Type"] = jsonType
+	h["Content-Length"] = []string{strconv.Itoa(len(msg.Text) + len(msg.Large))}
+	w.WriteHeader(status)
+	if len(msg.Large) == 0 {
+		_, err := w.Write(msg.Text)
+		return err
+	}
+	for _, part := range [][]byte{msg.Text[:msg.At], msg.Large, msg.Text[msg.At:]} {
+		if _, err := w.Write(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var buffers sync.Pool
+
+// maxPooled keeps one huge message from staying for ever.
+const maxPooled = 4 << 20
+
+// NewBuffer returns an empty buffer for a message on its way.
+func NewBuffer() *[]byte {
+	if buf, ok := buffers.Get().(*[]byte); ok {
+		*buf = (*buf)[:0]
+		return buf
+	}
+	return new(make([]byte, 0, 4<<10))
+}
+
+// FreeBuffer takes a buffer of NewBuffer back; nothing may use it after.
+func FreeBuffer(buf *[]byte) {
+	if cap(*buf) <= maxPooled {
+		buffers.Put(buf)
+	}
+}

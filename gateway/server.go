@@ -86,6 +86,7 @@ func (s *server) openLegacyFront(so ServerOptions) (*legacyfront.Front, error) {
 		Memory:          s,
 		Instance:        g.instance,
 		Share:           g.shareOf,
+		Streams:         &g.streams,
 		MaxSessions:     g.opts.MaxSessions,
 		MaxSessionsEach: g.opts.MaxSessionsEach,
 		Idle:            g.opts.SessionIdle,

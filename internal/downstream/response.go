@@ -19,8 +19,8 @@ var (
 	ErrEnded = errors.New("the response is finished")
 )
 
-// Comment is a comment of an event stream, which readers pass over: a sign of life.
-const Comment = ":\n\n"
+// comment is what readers of an event stream pass over: a sign of life.
+var comment = []byte(":\n\n")
 
 // maxGathered is how many bytes of events are gathered before they are written. An
 // event that is larger is not copied.
@@ -127,12 +127,19 @@ func (r *Response) End() error {
 	return r.endLocked()
 }
 
+// Comment writes a comment, which readers of the stream pass over.
+func (r *Response) Comment() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.writeLocked(comment)
+}
+
 // KeepAlive writes a comment every d until stop is called, or the response has ended.
 func (r *Response) KeepAlive(d time.Duration) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.every = d
-	r.timer = time.AfterFunc(d, r.comment)
+	r.timer = time.AfterFunc(d, r.keepAlive)
 	return r.stopKeepAlive
 }
 
@@ -162,11 +169,11 @@ func (r *Response) Close() {
 	r.state = ended
 }
 
-// comment runs on the timer's goroutine. Its absence says that it was stopped.
-func (r *Response) comment() {
+// keepAlive runs on the timer's goroutine. Its absence says that it was stopped.
+func (r *Response) keepAlive() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.timer == nil || r.writeLocked([]byte(Comment)) != nil {
+	if r.timer == nil || r.writeLocked(comment) != nil {
 		return // the context ends with the connection
 	}
 	r.timer.Reset(r.every)
@@ -212,12 +219,6 @@ func (r *Response) writeAroundLocked(typ, id string, data []byte) error {
 		err = r.sentLocked(sse.NewWriter(r.w).Event(typ, id, data))
 	}
 	return err
-}
-
-func (r *Response) write(events []byte) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.writeLocked(events)
 }
 
 func (r *Response) flushLocked() error {

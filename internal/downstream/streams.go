@@ -29,19 +29,22 @@ type Streams struct {
 }
 
 // Serve makes a stream of events of the response to r, to which each write may take
-// timeout. It writes first, and has serve write the rest. The context of serve ends when
-// the client has left, or can't be written to; [Response.Cause] tells these apart.
+// timeout. open writes what is there at once, and serve the rest. The context of serve
+// ends when the client has left, or can't be written to; [Response.Cause] tells which.
 //
 // The connection is taken over from net/http, and Serve returns while serve is running,
 // except where that can't be: over HTTP/2 or 1.0, if w is not net/http's, after Wait, or
 // if ss is nil. Serve waits for serve then. A connection that was taken over ends with
 // serve; it ends in order if serve ends the Response.
-func (ss *Streams) Serve(w http.ResponseWriter, r *http.Request, timeout time.Duration, first []byte, serve func(context.Context, *Response)) {
+//
+// open runs before serve's goroutine exists, whose stack stays small: ten thousand
+// streams are idle.
+func (ss *Streams) Serve(w http.ResponseWriter, r *http.Request, timeout time.Duration, open func(*Response) error, serve func(context.Context, *Response)) {
 	setStreamHeaders(w.Header())
 	if s := ss.take(w, r); s != nil {
 		res := NewResponse(s, timeout)
 		res.state = streaming
-		_ = res.write(first) // the client has gone if it fails, and the context says so
+		_ = open(res) // the client has gone if it fails, and the context says so
 		ctx, cancel := context.WithCancelCause(context.Background())
 		go ss.write(ctx, s, res, serve) // ends with serve
 		go ss.read(s, cancel)           // ends with the connection
@@ -49,9 +52,8 @@ func (ss *Streams) Serve(w http.ResponseWriter, r *http.Request, timeout time.Du
 	}
 	res := NewResponse(w, timeout)
 	defer res.Close()
-	if res.write(first) == nil {
-		serve(r.Context(), res)
-	}
+	_ = open(res) // likewise
+	serve(r.Context(), res)
 }
 
 // take takes over the connection of r, or returns nil where that can't be.

@@ -27,7 +27,7 @@ func newStreamServer(t *testing.T, serve func(context.Context, *stream)) *stream
 	ss.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Of-The-Handler", "kept")
 		taken := true
-		ss.streams.Serve(w, r, time.Minute, nil, func(ctx context.Context, res *Response) {
+		ss.streams.Serve(w, r, time.Minute, func(*Response) error { return nil }, func(ctx context.Context, res *Response) {
 			s, ok := res.w.(*stream)
 			if !ok {
 				taken = false
@@ -287,12 +287,12 @@ func TestStreamsAreNotTaken(t *testing.T) {
 	t.Run("recorder", func(t *testing.T) {
 		var streams Streams
 		w := httptest.NewRecorder()
-		streams.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil), time.Minute, []byte(Comment), func(_ context.Context, res *Response) {
+		streams.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil), time.Minute, (*Response).Comment, func(_ context.Context, res *Response) {
 			if err := res.Event("", "7", []byte("text")); err != nil {
 				t.Errorf("Event() = %v", err)
 			}
 		})
-		if got, want := w.Body.String(), Comment+"id: 7\ndata: text\n\n"; got != want || !w.Flushed {
+		if got, want := w.Body.String(), ":\n\n"+"id: 7\ndata: text\n\n"; got != want || !w.Flushed {
 			t.Errorf("body = %q, want %q", got, want)
 		}
 		if err := streams.Wait(t.Context()); err != nil {

@@ -3,6 +3,7 @@ package front
 import (
 	"net/http"
 
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -50,7 +51,7 @@ func (s *session) readBatch(body []byte) (*batch, *wire.Error) {
 func (s *session) servePostBatch(w http.ResponseWriter, r *http.Request, body []byte) {
 	b, err := s.readBatch(body)
 	if err != nil {
-		writeError(w, http.StatusBadRequest, wire.ID{}, err)
+		downstream.WriteError(w, http.StatusBadRequest, wire.ID{}, err)
 		return
 	}
 	for _, m := range b.others {

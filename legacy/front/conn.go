@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -17,10 +18,11 @@ type Conn struct {
 	front *Front
 	send  func([]byte) error
 	share mcp.Share
+	mail  *fanout.Mailbox // of its session
+	tells bool            // tellChanges writes what is in mail; else who opened the Conn does
 
-	ctx       context.Context // of handshakes; ends with Close
-	cancel    context.CancelFunc
-	noChanges chan struct{} // closed when no more changes will come although the session lasts
+	ctx    context.Context // of handshakes; ends with Close
+	cancel context.CancelFunc
 
 	// mu guards the fields below.
 	mu         sync.Mutex
@@ -39,16 +41,23 @@ type Conn struct {
 // several goroutines, and returns an error once the client can't be reached. Whoever
 // opened the Conn closes it.
 func (f *Front) OpenConn(send func(msg []byte) error, share mcp.Share) *Conn {
-	p := &Conn{front: f, send: send, share: share, noChanges: make(chan struct{}), lost: make(chan struct{})}
-	p.ctx, p.cancel = context.WithCancel(context.Background())
+	c := f.openConn(send, share)
+	c.tells = true
+	return c
+}
+
+// openConn is OpenConn for who writes the changes itself.
+func (f *Front) openConn(send func(msg []byte) error, share mcp.Share) *Conn {
+	c := &Conn{front: f, send: send, share: share, mail: fanout.NewMailbox(fanout.MailboxOptions{}), lost: make(chan struct{})}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.conns == nil {
-		p.closed = true
+		c.closed = true
 	} else {
-		f.conns[p] = struct{}{}
+		f.conns[c] = struct{}{}
 	}
-	return p
+	return c
 }
 
 // Serve takes one message. It does not wait for the answer, nor for a handshake: the
@@ -120,25 +129,33 @@ func (c *Conn) serveEarly(m *wire.Message) {
 // upstream: as a direct connection would have ended then, this one should.
 func (c *Conn) Lost() <-chan struct{} { return c.lost }
 
-// writeChanges sends changes until the session ends.
-func (c *Conn) writeChanges(s *session) {
+// tellChanges sends changes until the session ends.
+func (c *Conn) tellChanges() {
 	for {
 		select {
-		case <-s.subscriptions.mail.Ready():
+		case <-c.mail.Ready():
 		case <-c.ctx.Done():
 			return
 		}
-		for ev, ok := s.subscriptions.mail.Next(); ok; ev, ok = s.subscriptions.mail.Next() {
-			if c.send(appendChange(nil, ev)) != nil {
-				return // the connection is lost, and Close follows
-			}
-			c.front.opts.Metrics.Delivered(1)
-		}
-		if _, ended := s.subscriptions.mail.Ended(); ended {
-			close(c.noChanges)
+		if c.writeChanges() != nil {
 			return
 		}
 	}
+}
+
+// writeChanges sends the pending changes. It returns errNoChanges if no more will come;
+// after another error the connection is lost, and Close follows.
+func (c *Conn) writeChanges() error {
+	for ev, ok := c.mail.Next(); ok; ev, ok = c.mail.Next() {
+		if err := c.send(appendChange(nil, ev)); err != nil {
+			return err
+		}
+		c.front.opts.Metrics.Delivered(1)
+	}
+	if _, ended := c.mail.Ended(); ended {
+		return errNoChanges
+	}
+	return nil
 }
 
 // Unread is told of a message that was refused for its size, of which start is the

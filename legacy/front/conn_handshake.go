@@ -84,7 +84,7 @@ func (c *Conn) retry(m *wire.Message) {
 }
 
 func (c *Conn) initialize(ctx context.Context, m *wire.Message) {
-	s, answer, err := c.front.initialize(ctx, "", m, c.share, c.send)
+	s, answer, err := c.front.initialize(ctx, "", m, c.share, c)
 	if !c.adopt(s) {
 		s.close()
 		s, err = nil, wire.Errorf(spec.CodeInternal, "%v", mcp.ErrShutdown)
@@ -103,8 +103,8 @@ func (c *Conn) initialize(ctx context.Context, m *wire.Message) {
 	case s.link != nil:
 		s.follow(func() { close(c.lost) })
 		s.link.Start()
-	case err == nil:
-		s.spawn(func() { c.writeChanges(s) }) // ends when the session does
+	case err == nil && c.tells:
+		s.spawn(c.tellChanges) // ends when the session does
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -100,6 +101,10 @@ type Options struct {
 	// WriteTimeout is how long a write to a client may take before its session
 	// counts as stuck. Zero means DefaultWriteTimeout.
 	WriteTimeout time.Duration
+	// Streams makes GET streams and those of HTTP+SSE independent of their handlers, and of
+	// the memory that these take. Its owner waits for them before it closes the Front.
+	// Nil means that handlers return when their streams have ended.
+	Streams *downstream.Streams
 	// KeepAlive is the time between comments on a stream that has nothing else to
 	// say. Zero means DefaultKeepAlive.
 	KeepAlive time.Duration

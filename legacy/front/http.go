@@ -1,11 +1,12 @@
 package front
 
 import (
+	"context"
 	"mime"
 	"net/http"
-	"strconv"
 	"strings"
 
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -18,7 +19,7 @@ import (
 // Spec: 2025-11-25, basic/transports, Sending Messages to the Server.
 func (f *Front) ServePost(w http.ResponseWriter, r *http.Request, body []byte, m *wire.Message, principal mcp.Principal) {
 	if !accepts(r.Header, "application/json") || !accepts(r.Header, "text/event-stream") {
-		writeError(w, http.StatusNotAcceptable, idOf(m), wire.Errorf(spec.CodeInvalidRequest,
+		downstream.WriteError(w, http.StatusNotAcceptable, idOf(m), wire.Errorf(spec.CodeInvalidRequest,
 			"the Accept header excludes a form that the answer may take; send Accept: application/json, text/event-stream"))
 		return
 	}
@@ -78,18 +79,18 @@ func (s *session) servePost(w http.ResponseWriter, r *http.Request, requests []*
 func (f *Front) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID, principal mcp.Principal) *session {
 	name := r.Header.Get(spec.HeaderSession)
 	if name == "" {
-		writeError(w, http.StatusBadRequest, id, wire.Errorf(spec.CodeInvalidRequest,
+		downstream.WriteError(w, http.StatusBadRequest, id, wire.Errorf(spec.CodeInvalidRequest,
 			"the %s header is missing; initialize first, and send the id that the answer's header has", spec.HeaderSession))
 		return nil
 	}
 	s := f.sessions.use(SessionID(name), principal)
 	if s == nil {
-		writeError(w, http.StatusNotFound, id, wire.Errorf(spec.CodeSessionNotFound, "no such session; initialize anew"))
+		downstream.WriteError(w, http.StatusNotFound, id, wire.Errorf(spec.CodeSessionNotFound, "no such session; initialize anew"))
 		return nil
 	}
 	if got := r.Header.Get(spec.HeaderProtocolVersion); got != "" && spec.Revision(got) != s.revision && s.revision != "" {
 		f.sessions.release(s)
-		writeError(w, http.StatusBadRequest, id, wire.Errorf(spec.CodeInvalidRequest,
+		downstream.WriteError(w, http.StatusBadRequest, id, wire.Errorf(spec.CodeInvalidRequest,
 			"the %s header says %q, and this session is of %s; send that, or leave the header out", spec.HeaderProtocolVersion, got, s.revision))
 		return nil
 	}
@@ -108,15 +109,15 @@ func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.
 	switch {
 	case err != nil:
 		hint(w, err)
-		writeError(w, http.StatusOK, m.ID, mcp.WireError(err))
+		downstream.WriteError(w, http.StatusOK, m.ID, mcp.WireError(err))
 		return
 	case s == nil: // refused upstream
-		f.writePlain(w, answer)
+		f.writeJSON(w, http.StatusOK, answer)
 		return
 	}
 	defer f.sessions.release(s)
 	w.Header().Set(spec.HeaderSession, string(id))
-	f.writePlain(w, answer)
+	f.writeJSON(w, http.StatusOK, answer)
 	if s.link != nil {
 		s.follow(func() { f.sessions.end(s, endedUpstream) })
 		s.link.Start()
@@ -129,7 +130,7 @@ func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.
 // Spec: 2025-11-25, basic/transports, Listening for Messages from the Server.
 func (f *Front) ServeGet(w http.ResponseWriter, r *http.Request, principal mcp.Principal) {
 	if !accepts(r.Header, "text/event-stream") {
-		writeError(w, http.StatusNotAcceptable, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+		downstream.WriteError(w, http.StatusNotAcceptable, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"the Accept header excludes streams; send Accept: text/event-stream"))
 		return
 	}
@@ -137,43 +138,49 @@ func (f *Front) ServeGet(w http.ResponseWriter, r *http.Request, principal mcp.P
 	if s == nil {
 		return
 	}
-	defer f.sessions.release(s)
 	last := r.Header.Get(spec.HeaderLastEventID)
 	st, from := s.streams.find(last)
-	switch {
-	case st != nil && !st.id.IsZero():
-		s.writeStream(w, r, st, from)
+	if st != nil && !st.id.IsZero() {
+		s.serveStream(w, r, st, from)
+		f.sessions.release(s)
 		return
-	case st == nil && s.link != nil:
-		st, from = s.unsolicited, s.unsolicited.position()
-	case st == nil && last != "":
-		s.subscriptions.markAll()
 	}
-	if st == nil {
-		st, from = s.streams.add(wire.ID{}), 0
-	}
-	s.writeChanges(w, r, st, from)
+	f.opts.Streams.Serve(w, r, f.opts.WriteTimeout, (*downstream.Response).Comment, func(ctx context.Context, res *downstream.Response) {
+		defer f.sessions.release(s)
+		s.writeGet(ctx, res, st, from, last != "")
+	})
 }
 
-// writeChanges carries a GET stream on a connection.
-func (s *session) writeChanges(w http.ResponseWriter, r *http.Request, st *eventStream, from uint64) {
-	wr := s.newStreamWriter(w)
-	st.attach(wr, from)
-	defer st.detach(wr)
-	err := wr.open()
-	if err == nil {
-		err = wr.run(r.Context(), st, &s.subscriptions)
-	}
+// writeGet writes a GET stream: a former one from after an event, or a new one if st is
+// nil. lost says that the client had another, of which nothing is known.
+func (s *session) writeGet(ctx context.Context, res *downstream.Response, st *eventStream, from uint64, lost bool) {
 	switch {
-	case stuck(err):
-		s.front.sessions.end(s, endedStuck)
-	case err == errNoChanges:
-		reason, _ := s.subscriptions.mail.Ended()
-		why := endedClosed
-		if reason != nil {
-			why = reason.Error()
+	case st != nil:
+	case s.link != nil:
+		st, from = s.unsolicited, s.unsolicited.position()
+	default:
+		if lost {
+			s.subscriptions.markAll()
 		}
-		s.front.sessions.end(s, why)
+		st = s.streams.add(wire.ID{})
+	}
+	err := s.writeStream(ctx, res, st, from, &s.subscriptions)
+	s.front.reportStray(ctx, s.name)
+	if err != errNoChanges {
+		return
+	}
+	why := endedClosed
+	if reason, _ := s.subscriptions.mail.Ended(); reason != nil {
+		why = reason.Error()
+	}
+	s.front.sessions.end(s, why)
+}
+
+// reportStray tells of a stream that was cut off for what its client sent.
+func (f *Front) reportStray(ctx context.Context, session string) {
+	if context.Cause(ctx) == downstream.ErrStray {
+		f.opts.Metrics.Limit("stray_bytes")
+		f.log.Warn("stream closed: its client goes on sending on the stream's connection", "session", session)
 	}
 }
 
@@ -212,16 +219,4 @@ func hint(w http.ResponseWriter, err error) {
 	if mcp.MayTryLater(err) {
 		w.Header().Set("Retry-After", retryAfter)
 	}
-}
-
-func writeError(w http.ResponseWriter, status int, id wire.ID, e *wire.Error) {
-	writeBody(w, status, wire.AppendError(nil, id, e))
-}
-
-func writeBody(w http.ResponseWriter, status int, body []byte) {
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client has gone if it fails
 }

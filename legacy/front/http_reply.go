@@ -3,10 +3,10 @@ package front
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -186,15 +186,16 @@ func (p *httpReply) serve(w http.ResponseWriter, r *http.Request) {
 		select {
 		case body := <-p.plain:
 			p.hint(w)
-			if status := p.status(); status != http.StatusOK {
+			status := p.status()
+			if status != http.StatusOK {
 				p.session.front.sessions.end(p.session, endedUpstream) // before the client knows
-				writeBody(w, status, body)
-				return
 			}
-			p.session.front.writePlain(w, body)
+			p.session.front.writeJSON(w, status, body)
 			return
 		case <-p.streaming:
-			p.session.writeStream(w, r, p.streamed(), 0)
+			st := p.streamed()
+			p.session.serveStream(w, r, st, 0)
+			st.expect(false) // if it never came to that
 			return
 		case <-late.C:
 			p.streamedUnlessDone()
@@ -234,31 +235,21 @@ func (p *httpReply) hint(w http.ResponseWriter) {
 	}
 }
 
-// writePlain writes the answers as JSON. A request that was cancelled has none: its
+// writeJSON writes the answers as JSON. A request that was cancelled has none: its
 // response ends as that of a notification does.
-func (f *Front) writePlain(w http.ResponseWriter, body []byte) {
+func (f *Front) writeJSON(w http.ResponseWriter, status int, body []byte) {
 	if body == nil {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(f.opts.WriteTimeout)) // a test's recorder can't stall
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(body) // the client has gone if it fails
+	// The client has gone if it fails.
+	_ = downstream.NewResponse(w, f.opts.WriteTimeout).JSON(status, downstream.Message{Text: body})
 }
 
-// writeStream carries a call's stream on a connection, from after an event.
-func (s *session) writeStream(w http.ResponseWriter, r *http.Request, st *eventStream, from uint64) {
-	wr := s.newStreamWriter(w)
-	st.attach(wr, from)
-	defer st.detach(wr)
-	err := wr.open()
-	if err == nil {
-		err = wr.run(r.Context(), st, nil)
-	}
-	if stuck(err) {
-		s.front.sessions.end(s, endedStuck)
-	}
+// serveStream writes a call's stream as the response to r, from after an event.
+func (s *session) serveStream(w http.ResponseWriter, r *http.Request, st *eventStream, from uint64) {
+	var here *downstream.Streams // a call's stream ends soon, and its connection is used again
+	here.Serve(w, r, s.front.opts.WriteTimeout, (*downstream.Response).Comment, func(ctx context.Context, res *downstream.Response) {
+		_ = s.writeStream(ctx, res, st, from, nil) // its end is the client's, or the stream's
+	})
 }

@@ -19,13 +19,13 @@ const startPoll = 100 * time.Millisecond
 
 // initialize answers a handshake from what the upstream says of itself, or has the
 // upstream answer it, and returns the session that it opens: nil if the upstream
-// refused. send, which may be nil, takes what the session is told on a connection.
+// refused. c is the connection that the session lasts as long as; nil over Streamable
+// HTTP.
 //
 // Spec: 2025-11-25, basic/lifecycle, Initialization.
-func (f *Front) initialize(ctx context.Context, id SessionID, m *wire.Message, share mcp.Share, send func([]byte) error) (*session, []byte, error) {
+func (f *Front) initialize(ctx context.Context, id SessionID, m *wire.Message, share mcp.Share, c *Conn) (*session, []byte, error) {
 	h, malformed := readHandshake(m.Params)
-	s := f.newSession(id, rand.Text()[:12], share, h)
-	s.send = send
+	s := f.newSession(id, rand.Text()[:12], share, h, c)
 	if err := s.takeMemory(); err != nil {
 		return nil, nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -40,8 +41,8 @@ func (f *Front) linkUp(ctx context.Context, s *session, req *mcp.Request, m *wir
 
 // Hear implements [mcp.Hearer].
 func (s *session) Hear(ctx context.Context, text []byte, anyway bool) error {
-	if s.send != nil {
-		return s.send(text)
+	if s.conn != nil {
+		return s.conn.send(text)
 	}
 	if anyway && !s.unsolicited.isRead() {
 		if c := s.newestCall(); c != nil {
@@ -53,7 +54,7 @@ func (s *session) Hear(ctx context.Context, text []byte, anyway bool) error {
 
 // Idle implements [mcp.Hearer]. On a connection the client is there as long as that
 // is.
-func (s *session) Idle() bool { return s.send == nil && s.front.sessions.isIdle(s) }
+func (s *session) Idle() bool { return s.conn == nil && s.front.sessions.isIdle(s) }
 
 // newestCall returns the call in flight whose client is likeliest to hear of it: the
 // last one that a connection waits for, else the last that a client may come back to. It
@@ -187,10 +188,10 @@ func (s *session) forwardPost(w http.ResponseWriter, r *http.Request, m *wire.Me
 		w.WriteHeader(http.StatusAccepted)
 	case errors.Is(err, mcp.ErrLinkEnded):
 		s.front.sessions.end(s, endedUpstream)
-		writeError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound, "%v; initialize anew", err))
+		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound, "%v; initialize anew", err))
 	default:
 		s.front.log.Warn("message of client was not delivered", "session", s.name, "error", err)
-		writeError(w, http.StatusBadGateway, wire.ID{}, mcp.WireError(err))
+		downstream.WriteError(w, http.StatusBadGateway, wire.ID{}, mcp.WireError(err))
 	}
 }
 

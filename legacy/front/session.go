@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -22,9 +23,9 @@ type session struct {
 	handshake
 
 	// Set at the handshake too, of a session that is linked upstream.
-	link        mcp.Link           // nil for others
-	send        func([]byte) error // on a connection: what belongs to no call
-	unsolicited *eventStream       // over Streamable HTTP: likewise
+	link        mcp.Link     // nil for others
+	conn        *Conn        // what belongs to no call is sent on it; nil over Streamable HTTP
+	unsolicited *eventStream // over Streamable HTTP: likewise
 
 	subscriptions subscriptions
 
@@ -64,23 +65,28 @@ var errSessionEnded = errors.New("the session has ended")
 // answer.
 var errCancelledByClient = errors.New("cancelled by the client")
 
-func (f *Front) newSession(id SessionID, name string, share mcp.Share, h handshake) *session {
-	d := &session{
+func (f *Front) newSession(id SessionID, name string, share mcp.Share, h handshake, c *Conn) *session {
+	s := &session{
 		front:     f,
 		id:        id,
 		name:      name,
 		principal: share.Principal,
 		share:     share,
 		handshake: h,
+		conn:      c,
 		cancels:   make(map[int]context.CancelFunc),
 		over:      make(chan struct{}),
 		calls:     make(map[wire.ID]*request),
 		pending:   make(map[int64]*pendingInput),
 		level:     f.opts.LogLevel,
 	}
-	d.subscriptions.init(d)
-	d.streams.init(d)
-	return d
+	mail := (*fanout.Mailbox)(nil)
+	if c != nil {
+		mail = c.mail
+	}
+	s.subscriptions.init(s, mail)
+	s.streams.init(s)
+	return s
 }
 
 // sessionSize is what a session takes beside what its client says of itself, in bytes.

@@ -3,21 +3,17 @@ package front
 import (
 	"context"
 	"errors"
-	"net/http"
 	"os"
-	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/sse"
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 )
 
-// A streamWriter is a connection that carries one event stream. It belongs to the
-// goroutine of its HTTP request.
+// A streamWriter writes one event stream to one HTTP response. It belongs to the
+// goroutine of the response.
 type streamWriter struct {
 	session *session
-	w       http.ResponseWriter
-	rc      *http.ResponseController
-	out     *sse.Writer
-	taken   chan struct{} // closed when another connection takes the stream
+	res     *downstream.Response
+	taken   chan struct{} // closed when another response takes the stream
 	at      uint64        // the last event written, or had by the client before
 }
 
@@ -32,40 +28,20 @@ var (
 	errLostUpstream = errors.New("the server ended the session")
 )
 
-func (s *session) newStreamWriter(w http.ResponseWriter) *streamWriter {
-	return &streamWriter{session: s, w: w, rc: http.NewResponseController(w), out: sse.NewWriter(w), taken: make(chan struct{})}
-}
-
-// open sends headers and a comment at once: some clients wait for them.
-func (w *streamWriter) open() error {
-	h := w.w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-cache, no-transform")
-	h.Set("X-Accel-Buffering", "no")
-	w.w.WriteHeader(http.StatusOK)
-	return w.comment()
-}
-
-func (w *streamWriter) comment() error {
-	w.deadline()
-	if err := w.out.Comment(""); err != nil {
+// writeStream writes the stream to res, from after the event numbered from, until the
+// stream is done, another response takes it, or the client leaves, which is no concern
+// of the call's. changes, if not nil, are told on it too.
+func (s *session) writeStream(ctx context.Context, res *downstream.Response, st *eventStream, from uint64, changes *subscriptions) error {
+	w := &streamWriter{session: s, res: res, taken: make(chan struct{})}
+	st.attach(w, from)
+	defer st.detach(w)
+	err := w.run(ctx, st, changes)
+	if stuck(err) {
+		s.front.sessions.end(s, endedStuck)
 		return err
 	}
-	return w.rc.Flush()
-}
-
-func (w *streamWriter) deadline() {
-	// A writer without deadlines (a test's recorder) can't stall either.
-	_ = w.rc.SetWriteDeadline(time.Now().Add(w.session.front.opts.WriteTimeout))
-}
-
-// event writes one event with its id.
-func (w *streamWriter) event(st *eventStream, ev event) error {
-	w.deadline()
-	if err := w.out.Event("message", st.eventID(ev.n), ev.text); err != nil {
-		return err
-	}
-	return w.rc.Flush()
+	_ = res.End() // the client has gone if it fails
+	return err
 }
 
 // attach makes wr the stream's connection, from after the event numbered from. The
@@ -131,19 +107,9 @@ func (s *streams) signalRoomLocked() {
 	s.room = make(chan struct{})
 }
 
-// run writes the stream until it is done, another connection takes it, or the
-// client leaves, which is no concern of the call's. changes, if not nil, are told
-// on it too.
-func (w *streamWriter) run(ctx context.Context, st *eventStream, changes *subscriptions) (err error) {
-	defer func() {
-		if !stuck(err) {
-			w.deadline() // net/http writes the end of the response, maybe long after the last event
-		}
-	}()
-	tick := time.NewTicker(w.session.front.opts.KeepAlive)
-	defer tick.Stop()
-	var ready <-chan struct{}
-	var ending <-chan struct{}
+func (w *streamWriter) run(ctx context.Context, st *eventStream, changes *subscriptions) error {
+	defer w.res.KeepAlive(w.session.front.opts.KeepAlive)()
+	var ready, ending <-chan struct{}
 	if changes != nil {
 		ready, ending = changes.mail.Ready(), w.session.front.ending
 	}
@@ -161,18 +127,19 @@ func (w *streamWriter) run(ctx context.Context, st *eventStream, changes *subscr
 			if _, ended := changes.mail.Ended(); ended {
 				return errNoChanges
 			}
-		case <-tick.C:
-			if err := w.comment(); err != nil {
-				return err
-			}
 		case <-w.taken:
 			return errReplaced
 		case <-ending:
 			return errEnding
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return w.res.Cause(ctx)
 		}
 	}
+}
+
+// event writes one event with its id.
+func (w *streamWriter) event(st *eventStream, ev event) error {
+	return w.res.Event("message", st.eventID(ev.n), ev.text)
 }
 
 // drain writes what is there, and returns what to wait for: nil if the stream is

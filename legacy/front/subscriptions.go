@@ -41,9 +41,11 @@ type subscriptions struct {
 	reserved int                  // URIs that are asked for
 }
 
-func (s *subscriptions) init(d *session) {
-	s.session = d
-	s.mail = fanout.NewMailbox(fanout.MailboxOptions{})
+func (s *subscriptions) init(of *session, mail *fanout.Mailbox) {
+	s.session, s.mail = of, mail
+	if mail == nil {
+		s.mail = fanout.NewMailbox(fanout.MailboxOptions{})
+	}
 	s.uris = make(map[string]*mcp.Room)
 }
 

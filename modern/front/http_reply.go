@@ -57,7 +57,7 @@ func (p *httpReply) listen(_ context.Context, _ *fanout.Mailbox, serve serveStre
 	p.res.Close() // its place is taken
 	s := &httpReply{reply: reply{front: p.front, id: p.id}, forms: forms{stream: true}, addr: p.addr}
 	s.writer = s
-	p.front.opts.Streams.Serve(p.w, p.r, p.front.opts.WriteTimeout, []byte(downstream.Comment), func(ctx context.Context, res *downstream.Response) {
+	p.front.opts.Streams.Serve(p.w, p.r, p.front.opts.WriteTimeout, (*downstream.Response).Comment, func(ctx context.Context, res *downstream.Response) {
 		s.res = res
 		s.run(ctx, serve)
 	})

@@ -29,31 +29,36 @@ type Streams struct {
 }
 
 // Serve makes a stream of events of the response to r, to which each write may take
-// timeout. open writes what is there at once, and serve the rest. The context of serve
+// timeout. open begins it, and returns what writes the rest, or nil if there is none. ctx
 // ends when the client has left, or can't be written to; [Response.Cause] tells which.
 //
-// The connection is taken over from net/http, and Serve returns while serve is running,
-// except where that can't be: over HTTP/2 or 1.0, if w is not net/http's, after Wait, or
-// if ss is nil. Serve waits for serve then. A connection that was taken over ends with
-// serve; it ends in order if serve ends the Response.
+// The connection is taken over from net/http, and Serve returns while the rest is
+// written, except where that can't be: over HTTP/2 or 1.0, if w is not net/http's, after
+// Wait, or if ss is nil. A connection that was taken over ends with its stream; it ends
+// in order if the Response was ended.
 //
-// open runs before serve's goroutine exists, whose stack stays small: ten thousand
-// streams are idle.
-func (ss *Streams) Serve(w http.ResponseWriter, r *http.Request, timeout time.Duration, open func(*Response) error, serve func(context.Context, *Response)) {
+// The goroutine that writes the rest is a new one, whose stack is small as long as it
+// only waits: ten thousand streams are idle.
+func (ss *Streams) Serve(w http.ResponseWriter, r *http.Request, timeout time.Duration, open func(ctx context.Context, res *Response) (rest func())) {
 	setStreamHeaders(w.Header())
-	if s := ss.take(w, r); s != nil {
-		res := NewResponse(s, timeout)
-		res.state = streaming
-		_ = open(res) // the client has gone if it fails, and the context says so
-		ctx, cancel := context.WithCancelCause(context.Background())
-		go ss.write(ctx, s, res, serve) // ends with serve
-		go ss.read(s, cancel)           // ends with the connection
+	s := ss.take(w, r)
+	if s == nil {
+		res := NewResponse(w, timeout)
+		defer res.Close()
+		if rest := open(r.Context(), res); rest != nil {
+			rest()
+		}
 		return
 	}
-	res := NewResponse(w, timeout)
-	defer res.Close()
-	_ = open(res) // likewise
-	serve(r.Context(), res)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	go ss.read(s, cancel) // ends with the connection
+	res := NewResponse(s, timeout)
+	res.state = streaming
+	if rest := open(ctx, res); rest != nil {
+		go ss.write(s, res, rest) // ends with rest
+		return
+	}
+	ss.end(s, res)
 }
 
 // take takes over the connection of r, or returns nil where that can't be.
@@ -70,8 +75,12 @@ func (ss *Streams) take(w http.ResponseWriter, r *http.Request) *stream {
 	return s
 }
 
-func (ss *Streams) write(ctx context.Context, s *stream, res *Response, serve func(context.Context, *Response)) {
-	serve(ctx, res)
+func (ss *Streams) write(s *stream, res *Response, rest func()) {
+	rest()
+	ss.end(s, res)
+}
+
+func (ss *Streams) end(s *stream, res *Response) {
 	res.Close()
 	s.linger()
 	ss.leave(s)

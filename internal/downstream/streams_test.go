@@ -27,15 +27,17 @@ func newStreamServer(t *testing.T, serve func(context.Context, *stream)) *stream
 	ss.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Of-The-Handler", "kept")
 		taken := true
-		ss.streams.Serve(w, r, time.Minute, func(*Response) error { return nil }, func(ctx context.Context, res *Response) {
+		ss.streams.Serve(w, r, time.Minute, func(ctx context.Context, res *Response) func() {
 			s, ok := res.w.(*stream)
 			if !ok {
 				taken = false
 				_, _ = io.WriteString(w, "not taken")
-				return
+				return nil
 			}
-			defer func() { ss.returned <- struct{}{} }()
-			serve(ctx, s)
+			return func() {
+				defer func() { ss.returned <- struct{}{} }()
+				serve(ctx, s)
+			}
 		})
 		ss.taken <- taken
 	}))
@@ -287,12 +289,13 @@ func TestStreamsAreNotTaken(t *testing.T) {
 	t.Run("recorder", func(t *testing.T) {
 		var streams Streams
 		w := httptest.NewRecorder()
-		streams.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil), time.Minute, (*Response).Comment, func(_ context.Context, res *Response) {
+		streams.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil), time.Minute, func(_ context.Context, res *Response) func() {
 			if err := res.Event("", "7", []byte("text")); err != nil {
 				t.Errorf("Event() = %v", err)
 			}
+			return func() { _ = res.Comment() }
 		})
-		if got, want := w.Body.String(), ":\n\n"+"id: 7\ndata: text\n\n"; got != want || !w.Flushed {
+		if got, want := w.Body.String(), "id: 7\ndata: text\n\n:\n\n"; got != want || !w.Flushed {
 			t.Errorf("body = %q, want %q", got, want)
 		}
 		if err := streams.Wait(t.Context()); err != nil {

@@ -64,9 +64,13 @@ func (r *connReply) respond(_ int, msg downstream.Message) error {
 }
 
 // listen notes what ends the stream, and has it served.
-func (r *connReply) listen(ctx context.Context, mail *fanout.Mailbox, serve serveStream) error {
+func (r *connReply) listen(ctx context.Context, mail *fanout.Mailbox, open openStream) error {
 	r.opened(mail)
-	return serve(ctx, &r.reply)
+	write, err := open(ctx, &r.reply)
+	if write != nil {
+		write()
+	}
+	return err
 }
 
 func (r *connReply) opened(mail *fanout.Mailbox) (shared bool) {

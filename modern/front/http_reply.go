@@ -53,22 +53,37 @@ func (p *httpReply) keepAlive() (stop func()) {
 // listen sends the headers and a comment, before any upstream work: some clients
 // wait for the headers without a bound, and some proxies hold a response back until
 // its first byte. The stream goes on without the handler where it can.
-func (p *httpReply) listen(_ context.Context, _ *fanout.Mailbox, serve serveStream) error {
+func (p *httpReply) listen(_ context.Context, _ *fanout.Mailbox, open openStream) error {
 	p.res.Close() // its place is taken
 	s := &httpReply{reply: reply{front: p.front, id: p.id}, forms: forms{stream: true}, addr: p.addr}
 	s.writer = s
-	p.front.opts.Streams.Serve(p.w, p.r, p.front.opts.WriteTimeout, (*downstream.Response).Comment, func(ctx context.Context, res *downstream.Response) {
+	p.front.opts.Streams.Serve(p.w, p.r, p.front.opts.WriteTimeout, func(ctx context.Context, res *downstream.Response) (rest func()) {
 		s.res = res
-		s.run(ctx, serve)
+		return s.open(ctx, open)
 	})
 	return nil
 }
 
-// run writes a listen stream.
-func (p *httpReply) run(ctx context.Context, serve serveStream) {
-	if err := serve(ctx, &p.reply); err != nil {
-		p.fail(err)
+// open begins a listen stream, and returns what writes the rest of it.
+func (p *httpReply) open(ctx context.Context, open openStream) (rest func()) {
+	if p.res.Comment() != nil {
+		return nil // the client has gone
 	}
+	write, err := open(ctx, &p.reply)
+	switch {
+	case err != nil:
+		p.fail(err)
+		return nil
+	case write == nil:
+		return nil
+	}
+	return func() {
+		write()
+		p.reportStray(ctx)
+	}
+}
+
+func (p *httpReply) reportStray(ctx context.Context) {
 	if context.Cause(ctx) == downstream.ErrStray {
 		p.front.opts.Metrics.Limit("stray_bytes")
 		p.front.opts.Logger.Warn("listen stream closed: its client goes on sending on the stream's connection",

@@ -35,22 +35,9 @@ func (f *Front) listen(ctx context.Context, req *mcp.Request, p *reply) error {
 		return f.passListen(ctx, req, p)
 	}
 	mail := fanout.NewMailbox(fanout.MailboxOptions{})
-	return p.writer.listen(ctx, mail, func(ctx context.Context, p *reply) error {
-		room, err := mcp.Take(f.opts.Memory, req.Share, streamSize+len(req.Params))
-		if err != nil {
-			return err
-		}
-		defer room.Release()
+	return p.writer.listen(ctx, mail, func(ctx context.Context, p *reply) (write func(), err error) {
 		s := &stream{front: f, reply: p, principal: req.Principal, profile: req.Profile, mail: mail}
-		sub, honored, err := f.subscribe(ctx, req, want, mail)
-		if err != nil {
-			return err
-		}
-		defer sub.Close()
-		if err := s.write(ctx, honored); errors.Is(err, os.ErrDeadlineExceeded) {
-			s.reportStale()
-		}
-		return nil
+		return s.open(ctx, req, want)
 	})
 }
 
@@ -85,13 +72,45 @@ func (f *Front) readFilter(req *mcp.Request) (mcp.Filter, error) {
 // A stream is one open listen stream. Its goroutine is its request's; others
 // reach it through mail alone.
 type stream struct {
-	front *Front
-	reply *reply
-	mail  *fanout.Mailbox
+	front  *Front
+	reply  *reply
+	mail   *fanout.Mailbox
+	memory mcp.Room
+	sub    mcp.Subscription
+	stop   func() // ends its keep-alives
 
 	// Whose it is.
 	principal mcp.Principal
 	profile   mcp.Profile
+}
+
+// open has the stream hear of changes, and acknowledges it.
+func (s *stream) open(ctx context.Context, req *mcp.Request, want mcp.Filter) (write func(), err error) {
+	if s.memory, err = mcp.Take(s.front.opts.Memory, req.Share, streamSize+len(req.Params)); err != nil {
+		return nil, err
+	}
+	var honored mcp.Filter
+	if s.sub, honored, err = s.front.subscribe(ctx, req, want, s.mail); err != nil {
+		s.memory.Release()
+		return nil, err
+	}
+	s.stop = s.reply.writer.keepAlive()
+	if err := s.acknowledge(honored); err != nil {
+		s.close(err)
+		return nil, nil
+	}
+	return func() { s.write(ctx) }, nil
+}
+
+// close ends what open began. err is why the client can't be written to any more, nil if
+// the stream was ended.
+func (s *stream) close(err error) {
+	s.stop()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		s.reportStale()
+	}
+	s.sub.Close()
+	s.memory.Release()
 }
 
 func (s *stream) reportStale() {
@@ -100,20 +119,17 @@ func (s *stream) reportStale() {
 		"downstream", s.reply.writer.peer(), "limit", s.front.opts.WriteTimeout)
 }
 
-// run writes the acknowledgment and then what arrives, until the client leaves
-// (an error) or the stream is ended (its result was written).
-func (s *stream) write(ctx context.Context, honored mcp.Filter) error {
-	if err := s.acknowledge(honored); err != nil {
-		return err
-	}
-	defer s.reply.writer.keepAlive()()
+// write writes what arrives, until the client leaves or the stream is ended.
+func (s *stream) write(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			return s.reply.writer.cause(ctx)
+			s.close(s.reply.writer.cause(ctx))
+			return
 		case <-s.mail.Ready():
 			if ended, err := s.drain(ctx); ended || err != nil {
-				return err
+				s.close(err)
+				return
 			}
 		}
 	}

@@ -53,23 +53,31 @@ func (f *Front) passesFilter(ctx context.Context, req *mcp.Request) bool {
 // pass as they are, under the client's own subscription id.
 func (f *Front) passListen(ctx context.Context, req *mcp.Request, p *reply) error {
 	mail := fanout.NewMailbox(fanout.MailboxOptions{})
-	return p.writer.listen(ctx, mail, func(ctx context.Context, p *reply) error {
-		return (&passedStream{reply: p, mail: mail}).serve(ctx, req)
+	return p.writer.listen(ctx, mail, func(ctx context.Context, p *reply) (write func(), err error) {
+		return (&passedStream{reply: p, mail: mail}).open(ctx, req)
 	})
 }
 
-func (s *passedStream) serve(ctx context.Context, req *mcp.Request) error {
-	f, p := s.front, s.reply
-	// Without a topic the stream is counted, and ended with the others.
-	sub, _, err := f.subscribe(ctx, req, mcp.Filter{}, s.mail)
+// open counts the stream, which has no topic, so that it is ended with the others.
+func (s *passedStream) open(ctx context.Context, req *mcp.Request) (write func(), err error) {
+	sub, _, err := s.front.subscribe(ctx, req, mcp.Filter{}, s.mail)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer sub.Close()
+	return func() {
+		defer sub.Close()
+		if err := s.write(ctx, req); err != nil {
+			s.fail(err)
+		}
+	}, nil
+}
+
+func (s *passedStream) write(ctx context.Context, req *mcp.Request) error {
+	f, p := s.front, s.reply
 	ctx, s.cancel = context.WithCancelCause(ctx)
 	defer s.cancel(nil)
 	served := make(chan handlerResult, 1)
-	go func() { // ends with ctx, which run waits for
+	go func() { // ends with ctx, which await waits for
 		res, err := f.opts.Handler.Serve(ctx, req, s)
 		served <- handlerResult{res, err}
 	}()

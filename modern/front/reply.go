@@ -37,9 +37,9 @@ type replyWriter interface {
 	// shown, until stop.
 	keepAlive() (stop func())
 
-	// listen opens a listen stream, which ends when mail does, and has serve write
-	// it. It may return before serve has; an error of serve's is the response then.
-	listen(ctx context.Context, mail *fanout.Mailbox, serve serveStream) error
+	// listen serves a listen stream, which ends when mail does. It may return before the
+	// stream has ended; an error of open's is the response then.
+	listen(ctx context.Context, mail *fanout.Mailbox, open openStream) error
 	// opened says that the request has become a stream, which ends when mail does. It
 	// reports whether messages of other requests go the same way.
 	opened(mail *fanout.Mailbox) (shared bool)
@@ -51,9 +51,10 @@ type replyWriter interface {
 	peer() string
 }
 
-// A serveStream writes a listen stream until it has ended. p is where it writes to;
-// its writer may be another than that of the reply that the request came with.
-type serveStream func(ctx context.Context, p *reply) error
+// An openStream begins a listen stream, and returns what writes the rest of it until it
+// has ended, or nil if there is none. p is where it writes to; its writer may be another
+// than that of the reply that the request came with.
+type openStream func(ctx context.Context, p *reply) (write func(), err error)
 
 // Notify sends a progress or log message. A client that takes nothing but the
 // response goes without.

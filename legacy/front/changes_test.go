@@ -182,11 +182,7 @@ func TestL2M26EvictedResponse(t *testing.T) {
 	close(release)
 	legacytest.Eventually(t, "both answered", func() bool {
 		for d := range st.front.sessions.byID {
-			s := st.front.sessions.byID[d]
-			s.mu.Lock()
-			n := len(s.calls)
-			s.mu.Unlock()
-			return n == 0
+			return len(st.front.sessions.byID[d].calls.All()) == 0
 		}
 		return false
 	})

@@ -130,11 +130,11 @@ func (c *Conn) serveEarly(m *wire.Message) {
 func (c *Conn) Lost() <-chan struct{} { return c.lost }
 
 // tellChanges sends changes until the session ends.
-func (c *Conn) tellChanges() {
+func (c *Conn) tellChanges(ctx context.Context) {
 	for {
 		select {
 		case <-c.mail.Ready():
-		case <-c.ctx.Done():
+		case <-ctx.Done():
 			return
 		}
 		if c.writeChanges() != nil {
@@ -224,7 +224,7 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
-	return s.waitIdle(ctx)
+	return s.calls.Wait(ctx)
 }
 
 // Close ends the session, and waits for all that runs for it. It may be called

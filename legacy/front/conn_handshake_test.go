@@ -176,7 +176,7 @@ func TestS02CloseUnderAFullConnection(t *testing.T) {
 		}
 	})
 	d, _ := l.pipe.current()
-	legacytest.Eventually(t, "calls in flight", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return len(d.calls) > 64 })
+	legacytest.Eventually(t, "calls in flight", func() bool { return len(d.calls.All()) > 64 })
 	begin := time.Now()
 	l.pipe.Close()
 	wg.Wait()

@@ -32,7 +32,9 @@ type EventSession struct {
 	share  mcp.Share
 	conn   *Conn
 	memory mcp.Room // of the stream; released by leave
+	begun  time.Time
 	res    *downstream.Response
+	stop   func() // ends the keep-alives
 }
 
 // ServeEvents serves the GET that opens an EventSession, until its end. messages is
@@ -51,13 +53,10 @@ func (f *Front) ServeEvents(w http.ResponseWriter, r *http.Request, messages str
 		downstream.WriteError(w, http.StatusServiceUnavailable, wire.ID{}, mcp.WireError(err))
 		return
 	}
-	begun := time.Now()
-	f.opts.Streams.Serve(w, r, f.opts.WriteTimeout, func(res *downstream.Response) error {
-		return s.open(res, messages)
-	}, func(ctx context.Context, _ *downstream.Response) {
-		why := s.serve(ctx)
-		f.reportStray(ctx, "")
-		f.log.Info("event stream closed", "open", time.Since(begun).Round(time.Millisecond), "reason", why)
+	s.begun = time.Now()
+	f.opts.Streams.Serve(w, r, f.opts.WriteTimeout, func(ctx context.Context, res *downstream.Response) (rest func()) {
+		s.open(res, messages)
+		return func() { s.serve(ctx) }
 	})
 }
 
@@ -105,18 +104,25 @@ func (f *Front) openEvents(share mcp.Share) (*EventSession, error) {
 
 // open enters the session where POSTs find it, and says as the first event where to
 // post.
-func (s *EventSession) open(res *downstream.Response, messages string) error {
-	s.res = res
+func (s *EventSession) open(res *downstream.Response, messages string) {
+	s.res, s.stop = res, res.KeepAlive(s.front.opts.KeepAlive)
 	s.front.mu.Lock()
 	s.front.events[s.id] = s
 	s.front.mu.Unlock()
 	to := url.URL{Path: messages, RawQuery: SessionParam + "=" + url.QueryEscape(string(s.id))}
-	return res.Event(spec.EventEndpoint, "", []byte(to.String()))
+	_ = res.Event(spec.EventEndpoint, "", []byte(to.String())) // the stream's context ends if it fails
 }
 
-// serve carries the session until its stream ends, and says why it did.
-func (s *EventSession) serve(ctx context.Context) (why string) {
+// serve carries the session until its stream ends.
+func (s *EventSession) serve(ctx context.Context) {
 	err := s.attend(ctx)
+	s.stop()
+	s.end(ctx, err)
+}
+
+// end ends the session, for a reason.
+func (s *EventSession) end(ctx context.Context, err error) {
+	why := "its client left"
 	switch {
 	case graceful(err):
 		s.drain(ctx)
@@ -124,11 +130,10 @@ func (s *EventSession) serve(ctx context.Context) (why string) {
 	case stuck(err):
 		s.front.opts.Metrics.Limit("write_timeout")
 		why = endedStuck
-	default:
-		why = "its client left"
 	}
 	s.leave(graceful(err))
-	return why
+	s.front.reportStray(ctx, "")
+	s.front.log.Info("event stream closed", "open", time.Since(s.begun).Round(time.Millisecond), "reason", why)
 }
 
 // graceful reports whether the client is there still, to be told what is left.
@@ -139,7 +144,6 @@ func graceful(err error) bool {
 // attend writes what has changed until there is a reason to end the stream. Whatever
 // belongs to a request is written by who has it.
 func (s *EventSession) attend(ctx context.Context) error {
-	defer s.res.KeepAlive(s.front.opts.KeepAlive)()
 	for {
 		select {
 		case <-s.conn.mail.Ready():

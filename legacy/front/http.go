@@ -145,15 +145,16 @@ func (f *Front) ServeGet(w http.ResponseWriter, r *http.Request, principal mcp.P
 		f.sessions.release(s)
 		return
 	}
-	f.opts.Streams.Serve(w, r, f.opts.WriteTimeout, (*downstream.Response).Comment, func(ctx context.Context, res *downstream.Response) {
-		defer f.sessions.release(s)
-		s.writeGet(ctx, res, st, from, last != "")
+	f.opts.Streams.Serve(w, r, f.opts.WriteTimeout, func(ctx context.Context, res *downstream.Response) (rest func()) {
+		sw := s.openGet(res, st, from, last != "")
+		_ = res.Comment() // some clients wait for the headers; ctx ends if it fails
+		return func() { s.writeGet(ctx, sw) }
 	})
 }
 
-// writeGet writes a GET stream: a former one from after an event, or a new one if st is
+// openGet begins a GET stream: a former one from after an event, or a new one if st is
 // nil. lost says that the client had another, of which nothing is known.
-func (s *session) writeGet(ctx context.Context, res *downstream.Response, st *eventStream, from uint64, lost bool) {
+func (s *session) openGet(res *downstream.Response, st *eventStream, from uint64, lost bool) *streamWriter {
 	switch {
 	case st != nil:
 	case s.link != nil:
@@ -164,16 +165,22 @@ func (s *session) writeGet(ctx context.Context, res *downstream.Response, st *ev
 		}
 		st = s.streams.add(wire.ID{})
 	}
-	err := s.writeStream(ctx, res, st, from, &s.subscriptions)
+	return st.attach(res, from, &s.subscriptions)
+}
+
+// writeGet writes the rest of a GET stream, and releases the session.
+func (s *session) writeGet(ctx context.Context, w *streamWriter) {
+	err := w.run(ctx)
+	w.close(err)
 	s.front.reportStray(ctx, s.name)
-	if err != errNoChanges {
-		return
+	if err == errNoChanges {
+		why := endedClosed
+		if reason, _ := s.subscriptions.mail.Ended(); reason != nil {
+			why = reason.Error()
+		}
+		s.front.sessions.end(s, why)
 	}
-	why := endedClosed
-	if reason, _ := s.subscriptions.mail.Ended(); reason != nil {
-		why = reason.Error()
-	}
-	s.front.sessions.end(s, why)
+	s.front.sessions.release(s)
 }
 
 // reportStray tells of a stream that was cut off for what its client sent.

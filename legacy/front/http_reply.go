@@ -193,9 +193,7 @@ func (p *httpReply) serve(w http.ResponseWriter, r *http.Request) {
 			p.session.front.writeJSON(w, status, body)
 			return
 		case <-p.streaming:
-			st := p.streamed()
-			p.session.serveStream(w, r, st, 0)
-			st.expect(false) // if it never came to that
+			p.session.serveStream(w, r, p.streamed(), 0)
 			return
 		case <-late.C:
 			p.streamedUnlessDone()
@@ -249,7 +247,13 @@ func (f *Front) writeJSON(w http.ResponseWriter, status int, body []byte) {
 // serveStream writes a call's stream as the response to r, from after an event.
 func (s *session) serveStream(w http.ResponseWriter, r *http.Request, st *eventStream, from uint64) {
 	var here *downstream.Streams // a call's stream ends soon, and its connection is used again
-	here.Serve(w, r, s.front.opts.WriteTimeout, (*downstream.Response).Comment, func(ctx context.Context, res *downstream.Response) {
-		_ = s.writeStream(ctx, res, st, from, nil) // its end is the client's, or the stream's
+	here.Serve(w, r, s.front.opts.WriteTimeout, func(ctx context.Context, res *downstream.Response) func() {
+		sw := st.attach(res, from, nil)
+		err := res.Comment() // some clients wait for the headers
+		if err == nil {
+			err = sw.run(ctx)
+		}
+		sw.close(err)
+		return nil
 	})
 }

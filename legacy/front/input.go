@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -54,7 +55,7 @@ func (r *request) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([]mc
 func (r *request) sendInputs(ctx context.Context, qs []mcp.InputRequest) ([]*pendingInput, error) {
 	open := make([]*pendingInput, len(qs))
 	for i := range qs {
-		open[i] = r.session.addPending()
+		open[i] = r.session.inputs.add()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,26 +67,11 @@ func (r *request) sendInputs(ctx context.Context, qs []mcp.InputRequest) ([]*pen
 	return open, nil
 }
 
-// addPending makes room for an answer. The ids are the session's own: the client's
-// requests may have the same.
-func (s *session) addPending() *pendingInput {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lastInput++
-	q := &pendingInput{id: s.lastInput, answer: make(chan mcp.InputResponse, 1)}
-	s.pending[q.id] = q
-	return q
-}
-
 // withdraw takes back the questions that have no answer, and says so.
 func (r *request) withdraw(ctx context.Context, open []*pendingInput) {
 	ctx = context.WithoutCancel(ctx)
 	for _, q := range open {
-		r.session.mu.Lock()
-		waits := r.session.pending[q.id] == q
-		delete(r.session.pending, q.id)
-		r.session.mu.Unlock()
-		if waits {
+		if r.session.inputs.take(q.id) != nil {
 			r.mu.Lock()
 			params := fmt.Appendf(nil, `{"requestId":%d,"reason":"the request that it belongs to has ended"}`, q.id)
 			_ = r.w.send(ctx, wire.AppendNotification(nil, spec.NotifyCancelled, params, nil)) // nobody is left to tell
@@ -97,15 +83,43 @@ func (r *request) withdraw(ctx context.Context, open []*pendingInput) {
 // answered takes a response of the client.
 func (s *session) answered(m *wire.Message) {
 	n, ok := m.ID.Int()
-	s.mu.Lock()
-	q := s.pending[n]
-	if ok && q != nil {
-		delete(s.pending, n)
+	var q *pendingInput
+	if ok {
+		q = s.inputs.take(n)
 	}
-	s.mu.Unlock()
-	if !ok || q == nil {
+	if q == nil {
 		s.front.opts.Metrics.Dropped("late answer")
 		return
 	}
-	q.answer <- mcp.InputResponse{Result: m.Result, Err: m.Error} // once: it has left the map
+	q.answer <- mcp.InputResponse{Result: m.Result, Err: m.Error} // once: it was taken
+}
+
+// inputs are the input requests of a session that wait for responses. Their ids are the
+// session's own: the client's requests may have the same.
+type inputs struct {
+	// mu guards the fields below.
+	mu      sync.Mutex
+	last    int64
+	pending map[int64]*pendingInput // by id
+}
+
+func (in *inputs) add() *pendingInput {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.pending == nil {
+		in.pending = make(map[int64]*pendingInput)
+	}
+	in.last++
+	q := &pendingInput{id: in.last, answer: make(chan mcp.InputResponse, 1)}
+	in.pending[q.id] = q
+	return q
+}
+
+// take removes the input request with an id and returns it, or nil if there is none.
+func (in *inputs) take(id int64) *pendingInput {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	q := in.pending[id]
+	delete(in.pending, id)
+	return q
 }

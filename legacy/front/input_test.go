@@ -78,7 +78,7 @@ func TestL2M13OpenQuestionsAreWithdrawn(t *testing.T) {
 				t.Errorf("event = %s, want the question withdrawn", got)
 			}
 			d := st.front.sessions.byID[SessionID(g.ID)]
-			legacytest.Eventually(t, "no question left", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return len(d.pending) == 0 })
+			legacytest.Eventually(t, "no question left", func() bool { d.inputs.mu.Lock(); defer d.inputs.mu.Unlock(); return len(d.inputs.pending) == 0 })
 		})
 	}
 }

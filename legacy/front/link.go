@@ -3,9 +3,7 @@ package front
 import (
 	"context"
 	"errors"
-	"maps"
 	"net/http"
-	"slices"
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -60,16 +58,13 @@ func (s *session) Idle() bool { return s.conn == nil && s.front.sessions.isIdle(
 // last one that a connection waits for, else the last that a client may come back to. It
 // returns nil if there is neither.
 func (s *session) newestCall() (newest *request) {
-	s.mu.Lock()
-	calls := slices.Collect(maps.Values(s.calls))
-	s.mu.Unlock()
 	best := unreachable
-	for _, c := range calls {
+	for _, c := range s.calls.All() { // oldest first
 		p, ok := c.w.(*httpReply)
 		if !ok {
 			continue // a connection's, which is not asked for
 		}
-		if at := p.reachable(); at > best || at == best && newest != nil && c.n > newest.n {
+		if at := p.reachable(); at > unreachable && at >= best {
 			newest, best = c, at
 		}
 	}
@@ -99,9 +94,7 @@ func (p *httpReply) reachable() reach {
 
 // follow ends the session with its link: lost is called unless the session ends first.
 func (s *session) follow(lost func()) {
-	s.spawn(func() { // ends with the session, or the link
-		ctx, cancel := s.context()
-		defer cancel()
+	s.spawn(func(ctx context.Context) { // ends with the session, or the link
 		select {
 		case <-s.link.Done():
 			lost()
@@ -112,7 +105,7 @@ func (s *session) follow(lost func()) {
 
 // serveLinked passes a request on. Its answer goes to w.
 func (s *session) serveLinked(m *wire.Message, w replyWriter) {
-	r := &request{session: s, id: m.ID, w: w, cancel: func(error) {}}
+	r := &request{Call: downstream.Call{ID: m.ID, Cancel: func(error) {}}, session: s, w: w}
 	if err := s.admit(r, m); err != nil {
 		r.refuse(err)
 		return
@@ -125,15 +118,15 @@ func (r *request) Message(ctx context.Context, text []byte) error { return r.w.s
 
 // Answer implements [mcp.Outcome].
 func (r *request) Answer(text []byte, _ error) {
-	defer r.session.running.Done()
-	r.session.remove(r) // the client may use the id again at once
+	defer r.session.calls.Leave(r)
+	r.session.free(r) // the client may use the id again at once
 	r.respond(text)
 }
 
 // Lost implements [mcp.Outcome].
 func (r *request) Lost(err error) {
-	defer r.session.running.Done()
-	r.session.remove(r)
+	defer r.session.calls.Leave(r)
+	r.session.free(r)
 	p, isPost := r.w.(*httpReply)
 	switch {
 	case errors.Is(err, mcp.ErrCancelled):
@@ -141,9 +134,9 @@ func (r *request) Lost(err error) {
 	case !errors.Is(err, mcp.ErrLinkEnded):
 		r.w.reply(r.failure(err))
 	case isPost:
-		p.sessionEnded(sessionGone(r.id, err))
+		p.sessionEnded(sessionGone(r.ID, err))
 	default:
-		r.w.reply(response{msg: sessionGone(r.id, err)})
+		r.w.reply(response{msg: sessionGone(r.ID, err)})
 	}
 }
 
@@ -199,15 +192,13 @@ func (s *session) forwardPost(w http.ResponseWriter, r *http.Request, m *wire.Me
 // session's end is not held up by a server that does not take it.
 func (s *session) forward(m *wire.Message) {
 	sent := make(chan struct{})
-	if s.spawn(func() { s.deliver(m, sent) }) { // ends with the session, or as Send is bounded
+	if s.spawn(func(ctx context.Context) { s.deliver(ctx, m, sent) }) { // ends with the session, or as Send is bounded
 		s.link.Await(m, sent)
 	}
 }
 
-func (s *session) deliver(m *wire.Message, sent chan<- struct{}) {
+func (s *session) deliver(ctx context.Context, m *wire.Message, sent chan<- struct{}) {
 	defer close(sent)
-	ctx, cancel := s.context()
-	defer cancel()
 	if err := s.link.Send(ctx, m); err != nil {
 		s.front.log.Warn("message of client was not delivered", "session", s.name, "error", err)
 	}

@@ -85,13 +85,11 @@ func TestS02QuestionGoesWhereItIsHeard(t *testing.T) {
 func (st *theatre) inFlight(t *testing.T, d *session, id int64) (p *httpReply) {
 	t.Helper()
 	legacytest.Eventually(t, "called", func() bool {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		c := d.calls[wire.NumberID(id)]
-		if c != nil {
-			p = c.w.(*httpReply)
+		r, ok := d.calls.Find(wire.NumberID(id))
+		if ok {
+			p = r.w.(*httpReply)
 		}
-		return c != nil
+		return ok
 	})
 	return p
 }
@@ -117,9 +115,7 @@ func TestS02RequestMeetsTheEnd(t *testing.T) {
 	go func() { (<-peers).Handshake(legacytest.Everything) }()
 	g := st.Enter(t, "2025-11-25")
 	d := st.only(t)
-	d.mu.Lock()
-	d.calls = nil // as close does first
-	d.mu.Unlock()
+	d.calls.Close() // as close does first
 	if r := g.Call(t, "ping", `{}`); r.Status != 404 || r.Code() != -32001 {
 		t.Errorf("ping = %d %s, want 404", r.Status, r.Body)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -38,7 +39,7 @@ const freeResponse = 8 << 10
 
 // respond sends the response to a request that was removed from its session.
 func (r *request) respond(msg []byte) {
-	res := response{id: r.id, msg: msg, memory: mcp.NewRoom(r.session.front.opts.Memory, r.session.share)}
+	res := response{id: r.ID, msg: msg, memory: mcp.NewRoom(r.session.front.opts.Memory, r.session.share)}
 	if len(msg) > freeResponse {
 		if err := res.memory.Grow(len(msg)); err != nil {
 			res = r.failure(err)
@@ -49,17 +50,15 @@ func (r *request) respond(msg []byte) {
 
 // failure is the response that err is.
 func (r *request) failure(err error) response {
-	return response{id: r.id, msg: wire.AppendError(nil, r.id, mcp.WireError(err)), later: mcp.MayTryLater(err)}
+	return response{id: r.ID, msg: wire.AppendError(nil, r.ID, mcp.WireError(err)), later: mcp.MayTryLater(err)}
 }
 
 // A request is a client's request while it is served. It is the
 // mcp.Caller of its request.
 type request struct {
+	downstream.Call
 	session *session
-	id      wire.ID
-	n       uint64 // which of the session's calls it is
 	w       replyWriter
-	cancel  context.CancelCauseFunc
 
 	memory mcp.Room // of the request
 
@@ -72,7 +71,7 @@ type request struct {
 // serve answers the request, and removes it from its session.
 func (r *request) serve(ctx context.Context, m *wire.Message) {
 	msg, err := r.handle(ctx, m)
-	r.session.remove(r) // the client may use the id again at once
+	r.session.free(r) // the client may use the id again at once
 	if ctx.Err() != nil && context.Cause(ctx) == errCancelledByClient {
 		r.w.noReply()
 		return

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -15,39 +16,31 @@ import (
 // A session is that of one client, whatever it came over.
 type session struct {
 	// Set at the handshake, read-only after.
-	front     *Front
-	id        SessionID // empty on a connection
-	name      string    // for logs and profiles: grants nothing
-	principal mcp.Principal
-	share     mcp.Share
+	front *Front
+	id    SessionID // empty on a connection
+	name  string    // for logs and profiles: grants nothing
+	share mcp.Share
+	conn  *Conn // what belongs to no call is sent on it; nil over Streamable HTTP
 	handshake
 
 	// Set at the handshake too, of a session that is linked upstream.
 	link        mcp.Link     // nil for others
-	conn        *Conn        // what belongs to no call is sent on it; nil over Streamable HTTP
-	unsolicited *eventStream // over Streamable HTTP: likewise
+	unsolicited *eventStream // over Streamable HTTP: takes what belongs to no call
 
+	seat          seat // in the table of sessions
+	calls         downstream.InFlight[*request]
+	inputs        inputs
 	subscriptions subscriptions
-
-	memory mcp.Room // of what its client says of itself, and of its streams; set by reserve, then guarded by streams.mu
-
-	uses   int           // guarded by sessions.mu
-	ending bool          // guarded by sessions.mu
-	over   chan struct{} // closed by sessions when the session's end is done
+	streams       streams // over Streamable HTTP
 
 	// mu guards the fields below. It is held for map work only.
-	mu        sync.Mutex
-	cancels   map[int]context.CancelFunc // of what context returned
-	lives     int
-	last      uint64               // the last call's n
-	calls     map[wire.ID]*request // in flight; nil after close
-	pending   map[int64]*pendingInput
-	lastInput int64 // the last question's id
-	level     spec.LogLevel
-	idle      chan struct{} // closed when the last call ends; nil unless somebody waits
-	streams   streams       // over Streamable HTTP
+	mu    sync.Mutex
+	level spec.LogLevel
+	life  context.Context         // of its goroutines; nil before the first
+	end   context.CancelCauseFunc // of life
+	ended bool
 
-	running sync.WaitGroup // calls, and what initialized starts
+	running sync.WaitGroup // its goroutines beside its calls
 }
 
 // A handshake is what initialize settled.
@@ -66,26 +59,13 @@ var errSessionEnded = errors.New("the session has ended")
 var errCancelledByClient = errors.New("cancelled by the client")
 
 func (f *Front) newSession(id SessionID, name string, share mcp.Share, h handshake, c *Conn) *session {
-	s := &session{
-		front:     f,
-		id:        id,
-		name:      name,
-		principal: share.Principal,
-		share:     share,
-		handshake: h,
-		conn:      c,
-		cancels:   make(map[int]context.CancelFunc),
-		over:      make(chan struct{}),
-		calls:     make(map[wire.ID]*request),
-		pending:   make(map[int64]*pendingInput),
-		level:     f.opts.LogLevel,
-	}
+	s := &session{front: f, id: id, name: name, share: share, handshake: h, conn: c, level: f.opts.LogLevel}
 	mail := (*fanout.Mailbox)(nil)
 	if c != nil {
 		mail = c.mail
 	}
 	s.subscriptions.init(s, mail)
-	s.streams.init(s)
+	s.streams.session = s
 	return s
 }
 
@@ -94,7 +74,7 @@ const sessionSize = 4 << 10
 
 // takeMemory takes memory for the session, which close gives back.
 func (s *session) takeMemory() (err error) {
-	s.memory, err = mcp.Take(s.front.opts.Memory, s.share, sessionSize+len(s.info)+len(s.capabilities))
+	s.streams.memory, err = mcp.Take(s.front.opts.Memory, s.share, sessionSize+len(s.info)+len(s.capabilities))
 	return err
 }
 
@@ -102,43 +82,45 @@ func (s *session) takeMemory() (err error) {
 // session behind.
 func (s *session) close() {
 	s.mu.Lock()
-	calls, cancels := s.calls, s.cancels
-	s.calls, s.cancels = nil, nil
+	s.ended = true
+	end := s.end
 	s.mu.Unlock()
-	for _, cancel := range cancels {
-		cancel()
+	if end != nil {
+		end(errSessionEnded)
 	}
-	for _, c := range calls {
-		c.cancel(errSessionEnded)
+	for _, r := range s.calls.Close() {
+		r.Cancel(errSessionEnded)
 	}
 	s.subscriptions.close()
 	if s.link != nil {
 		s.link.Close()
-		s.running.Wait() // calls are told on their streams that there will be no answer
+		s.wait() // calls are told on their streams that there will be no answer
 	}
 	s.streams.close()
-	s.running.Wait()
+	s.wait()
 	s.streams.releaseMemory()
 }
 
-// context returns one that ends with the session, for one of its goroutines.
-func (s *session) context() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(context.Background())
+// wait waits for all that runs for the session.
+func (s *session) wait() {
+	_ = s.calls.Wait(context.Background()) // which does not end
+	s.running.Wait()
+}
+
+// spawn runs f on a goroutine of the session's, unless the session has ended. Its context
+// ends with the session.
+func (s *session) spawn(f func(context.Context)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.calls == nil {
-		cancel(errSessionEnded)
-		return ctx, func() {}
+	if s.ended {
+		return false
 	}
-	s.lives++
-	n := s.lives
-	s.cancels[n] = func() { cancel(errSessionEnded) }
-	return ctx, func() {
-		cancel(nil)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.cancels, n) // of nil too
+	if s.life == nil {
+		s.life, s.end = context.WithCancelCause(context.Background())
 	}
+	ctx := s.life
+	s.running.Go(func() { f(ctx) }) // close waits for it
+	return true
 }
 
 // neutral returns the neutral request that m is.
@@ -154,7 +136,7 @@ func (s *session) neutral(m *wire.Message) *mcp.Request {
 		Revision:      s.revision,
 		Capabilities:  s.capabilities,
 		ClientInfo:    s.info,
-		Principal:     s.principal,
+		Principal:     s.share.Principal,
 		Share:         s.share,
 		Memory:        s.front.opts.Memory,
 		Session:       s.name,
@@ -171,27 +153,17 @@ func (s *session) serve(m *wire.Message, w replyWriter) {
 		return
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
-	r := &request{session: s, id: m.ID, w: w, cancel: cancel}
+	r := &request{Call: downstream.Call{ID: m.ID, Cancel: cancel}, session: s, w: w}
 	if err := s.admit(r, m); err != nil {
 		cancel(nil)
 		r.refuse(err)
 		return
 	}
 	go func() { // ends when the handler returns, which close makes it
-		defer s.running.Done()
+		defer s.calls.Leave(r)
 		defer cancel(nil)
 		r.serve(ctx, m)
 	}()
-}
-
-// spawn runs f on a goroutine of the session's, unless the session has ended.
-func (s *session) spawn(f func()) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.calls != nil {
-		s.running.Go(f) // close waits for it
-	}
-	return s.calls != nil
 }
 
 // admit takes memory for a request and counts it in, or refuses it.
@@ -206,56 +178,23 @@ func (s *session) admit(r *request, m *wire.Message) (err error) {
 }
 
 func (s *session) add(r *request) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.calls == nil:
+	switch _, err := s.calls.Enter(r, maxCalls); err {
+	case downstream.ErrClosed:
 		return wire.Errorf(spec.CodeSessionNotFound, "%v; initialize anew", errSessionEnded)
-	case s.calls[r.id] != nil:
-		return wire.Errorf(spec.CodeInvalidRequest, "a request with the id %s is in flight; take another id", r.id)
-	case len(s.calls) >= maxCalls:
+	case downstream.ErrSameID:
+		return wire.Errorf(spec.CodeInvalidRequest, "a request with the id %s is in flight; take another id", r.ID)
+	case downstream.ErrFull:
 		s.front.opts.Metrics.Limit("client_calls")
-		s.running.Go(func() { // not under the lock
-			s.front.log.Warn("request refused: too many in flight", "session", s.name, "limit", maxCalls)
-		})
+		s.front.log.Warn("request refused: too many in flight", "session", s.name, "limit", maxCalls)
 		return mcp.RefuseForNow("%d requests of this session are in flight, the limit; wait for some", maxCalls)
 	}
-	s.last++
-	r.n = s.last
-	s.calls[r.id] = r
-	s.running.Add(1) // here, where close is yet to look
 	return nil
 }
 
-func (s *session) remove(r *request) {
+// free gives back what a request took: the client may use its id again at once.
+func (s *session) free(r *request) {
 	r.memory.Release()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.calls, r.id) // of nil too
-	if len(s.calls) == 0 && s.idle != nil {
-		close(s.idle)
-		s.idle = nil
-	}
-}
-
-// waitIdle waits until no request is in flight, or ctx ends.
-func (s *session) waitIdle(ctx context.Context) error {
-	s.mu.Lock()
-	if len(s.calls) == 0 {
-		s.mu.Unlock()
-		return nil
-	}
-	if s.idle == nil {
-		s.idle = make(chan struct{})
-	}
-	quiet := s.idle
-	s.mu.Unlock()
-	select {
-	case <-quiet:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	s.calls.Free(r)
 }
 
 // notified handles a notification.
@@ -281,12 +220,10 @@ func (s *session) cancelled(params []byte) {
 		s.front.opts.Metrics.Dropped("client notification")
 		return
 	}
-	s.mu.Lock()
-	c := s.calls[id]
-	s.mu.Unlock()
-	if c == nil {
+	r, ok := s.calls.Find(id)
+	if !ok {
 		s.front.opts.Metrics.Dropped("late cancellation")
 		return
 	}
-	c.cancel(errCancelledByClient)
+	r.Cancel(errCancelledByClient)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
@@ -42,13 +43,19 @@ type sessions struct {
 	front *Front
 
 	// mu guards the fields below. It is held for map work only.
-	mu       sync.Mutex
-	byID     map[SessionID]*session // nil after close
-	reserved int                    // places taken by reserve
-	each     map[mcp.Share]int
-	idle     *simplelru.LRU[*session, *time.Timer]
+	mu     sync.Mutex
+	byID   map[SessionID]*session // nil after close
+	places downstream.Places
+	idle   *simplelru.LRU[*session, *time.Timer]
 
 	running sync.WaitGroup // sessions that end
+}
+
+// A seat is what the table knows of a session. It is guarded by sessions.mu.
+type seat struct {
+	uses   int
+	ending bool
+	over   chan struct{} // closed when the session's end is done; nil unless somebody waits
 }
 
 func newSessions(f *Front) *sessions {
@@ -56,7 +63,9 @@ func newSessions(f *Front) *sessions {
 	if err != nil {
 		panic(err) // only a size that is not positive is an error
 	}
-	return &sessions{front: f, byID: make(map[SessionID]*session), each: make(map[mcp.Share]int), idle: idle}
+	return &sessions{front: f, byID: make(map[SessionID]*session), idle: idle, places: downstream.Places{
+		All: limits.ClientSessions, Max: f.opts.MaxSessions, Each: limits.ClientSessionsEach, MaxEach: f.opts.MaxSessionsEach,
+	}}
 }
 
 // add enters a session, which is in use until release is called.
@@ -67,7 +76,7 @@ func (ss *sessions) add(s *session) error {
 		return err
 	}
 	ss.byID[s.id] = s
-	s.uses = 1
+	s.seat.uses = 1
 	ss.front.opts.Metrics.Sessions(1)
 	return nil
 }
@@ -76,42 +85,32 @@ func (ss *sessions) add(s *session) error {
 func (ss *sessions) reserve(share mcp.Share) error {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	if err := ss.takeLocked(share); err != nil {
-		return err
-	}
-	ss.reserved++
-	return nil
+	return ss.takeLocked(share)
 }
 
 func (ss *sessions) unreserve(share mcp.Share) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	ss.reserved--
-	ss.giveLocked(share)
+	ss.places.Give(share)
 }
 
-// takeLocked counts a session of a share in, if need be in the place of one that is
+// takeLocked takes a place for a session of a share, if need be that of one that is
 // idle: of the same share, as long as there is one.
 func (ss *sessions) takeLocked(share mcp.Share) error {
 	if ss.byID == nil {
 		return mcp.RefuseForNow("%v; initialize again in a moment", mcp.ErrShutdown)
 	}
-	own := func(o *session) bool { return o.share == share }
-	if ss.each[share] >= ss.front.opts.MaxSessionsEach && !ss.evictLocked(own) {
-		return ss.full(limits.ClientSessionsEach, ss.front.opts.MaxSessionsEach)
+	own := func(s *session) bool { return s.share == share }
+	for limit, most := ss.places.Full(share); limit != nil; limit, most = ss.places.Full(share) {
+		if !ss.evictLocked(own) && (limit == limits.ClientSessionsEach || !ss.evictLocked(anySession)) {
+			return ss.full(limit, most)
+		}
 	}
-	if len(ss.byID)+ss.reserved >= ss.front.opts.MaxSessions && !ss.evictLocked(own) && !ss.evictLocked(func(*session) bool { return true }) {
-		return ss.full(limits.ClientSessions, ss.front.opts.MaxSessions)
-	}
-	ss.each[share]++
+	ss.places.Take(share)
 	return nil
 }
 
-func (ss *sessions) giveLocked(share mcp.Share) {
-	if ss.each[share]--; ss.each[share] == 0 {
-		delete(ss.each, share)
-	}
-}
+func anySession(*session) bool { return true }
 
 func (ss *sessions) full(limit *limits.Limit, n int) error {
 	ss.front.opts.Metrics.Limit(limit.Key)
@@ -137,17 +136,18 @@ func (ss *sessions) makeRoom(ctx context.Context, share mcp.Share) bool {
 	ss.mu.Lock()
 	oldest := ss.oldestLinkLocked(func(s *session) bool { return s.share == share })
 	if oldest == nil && !ss.front.opts.Command {
-		oldest = ss.oldestLinkLocked(func(*session) bool { return true })
+		oldest = ss.oldestLinkLocked(anySession)
 	}
-	if oldest != nil {
-		ss.endLocked(oldest, endedEvicted)
-	}
-	ss.mu.Unlock()
 	if oldest == nil {
+		ss.mu.Unlock()
 		return false
 	}
+	over := make(chan struct{})
+	oldest.seat.over = over
+	ss.endLocked(oldest, endedEvicted)
+	ss.mu.Unlock()
 	select {
-	case <-oldest.over:
+	case <-over:
 		return true
 	case <-ctx.Done():
 		return false
@@ -171,7 +171,7 @@ func (ss *sessions) use(id SessionID, principal mcp.Principal) *session {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	s := ss.byID[id]
-	if s == nil || s.principal != principal {
+	if s == nil || s.share.Principal != principal {
 		return nil
 	}
 	ss.useLocked(s)
@@ -190,14 +190,14 @@ func (ss *sessions) useLocked(s *session) {
 		t.Stop()
 		ss.idle.Remove(s)
 	}
-	s.uses++
+	s.seat.uses++
 }
 
 // release says that one use has ended.
 func (ss *sessions) release(s *session) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	if s.uses--; s.uses > 0 || ss.byID[s.id] != s {
+	if s.seat.uses--; s.seat.uses > 0 || ss.byID[s.id] != s {
 		return
 	}
 	ss.idle.Add(s, time.AfterFunc(ss.front.opts.Idle, func() { ss.expire(s) }))
@@ -223,9 +223,9 @@ func (ss *sessions) end(s *session, why string) {
 // endLocked takes the session out: requests for it find nothing from here
 // on. The rest of its end is done by a goroutine that close waits for.
 func (ss *sessions) endLocked(s *session, why string) {
-	s.ending = true
+	s.seat.ending = true
 	delete(ss.byID, s.id)
-	ss.giveLocked(s.share)
+	ss.places.Give(s.share)
 	if t, ok := ss.idle.Peek(s); ok {
 		t.Stop()
 		ss.idle.Remove(s)
@@ -237,10 +237,13 @@ func (ss *sessions) endLocked(s *session, why string) {
 	case endedStuck:
 		ss.front.opts.Metrics.Limit("write_timeout")
 	}
+	over := s.seat.over
 	ss.running.Go(func() { // ends when its calls have
 		ss.front.log.Info("client session ended", "session", s.name, "reason", why)
 		s.close()
-		close(s.over)
+		if over != nil {
+			close(over)
+		}
 	})
 }
 
@@ -259,11 +262,11 @@ func (ss *sessions) close() {
 func (ss *sessions) isIdle(s *session) bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	return s.ending || ss.idle.Contains(s)
+	return s.seat.ending || ss.idle.Contains(s)
 }
 
 func (ss *sessions) size() int {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	return len(ss.byID) + ss.reserved
+	return ss.places.Len()
 }

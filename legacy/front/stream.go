@@ -1,10 +1,13 @@
 package front
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -23,33 +26,32 @@ type streams struct {
 
 	// mu guards the fields below and those of every stream.
 	mu      sync.Mutex
-	last    uint64 // the last stream's number
-	open    map[uint64]*eventStream
+	memory  mcp.Room       // of what the client says of itself, and of the streams
+	last    uint64         // the last stream's number
 	order   []*eventStream // oldest first
 	stored  int            // bytes
-	room    chan struct{}  // closed when bytes are written or a writer leaves
+	room    chan struct{}  // closed when bytes are written or a writer leaves; nil unless somebody waits
 	current *eventStream   // the one that changes go to; nil if none is attached
 	ended   bool
 
-	lost, warned bool // an unread event was thrown away; which was told of, once
+	lost, warned bool // an unread event was thrown away; the log says so, once
 }
 
-// An eventStream is a sequence of events, numbered from 1. At most one connection
-// writes them at a time.
+// An eventStream is a sequence of events, numbered from 1. At most one response
+// carries them at a time.
 type eventStream struct {
 	s  *streams
 	n  uint64
 	id wire.ID // of the call; zero for a GET stream
 	// Guarded by streams.mu.
 	kept    bool // it is not forgotten while nobody reads it
-	coming  bool // a connection is about to carry it: nothing is thrown away
+	coming  bool // a response is about to carry it: nothing is thrown away
 	events  []event
 	next    uint64 // the number of the event to come
 	done    bool   // nothing more will come
 	lost    bool   // the response was evicted before it was written
 	written uint64 // the last event that a connection took
 	writer  *streamWriter
-	wake    chan struct{} // closed when there is something new to write
 }
 
 // An event is one message that was, or will be, sent.
@@ -60,23 +62,16 @@ type event struct {
 	memory int    // bytes of the session's memory
 }
 
-func (s *streams) init(d *session) {
-	s.session = d
-	s.open = make(map[uint64]*eventStream)
-	s.room = make(chan struct{})
-}
-
 // add opens a stream; a GET's has no call.
 func (s *streams) add(id wire.ID) *eventStream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last++
-	st := &eventStream{s: s, n: s.last, id: id, next: 1, wake: make(chan struct{})}
+	st := &eventStream{s: s, n: s.last, id: id, next: 1}
 	if s.ended {
 		st.done = true
 		return st
 	}
-	s.open[st.n] = st
 	s.order = append(s.order, st)
 	for i := 0; len(s.order) > maxStreams && i < len(s.order); {
 		if old := s.order[i]; old.done && old.writer == nil && !old.coming || old.id.IsZero() && old != st && !old.kept && old.writer == nil {
@@ -106,13 +101,7 @@ func (s *streams) forget(st *eventStream) {
 
 // removeLocked forgets a stream.
 func (s *streams) removeLocked(st *eventStream) {
-	delete(s.open, st.n)
-	for i, o := range s.order {
-		if o == st {
-			s.order = append(s.order[:i], s.order[i+1:]...)
-			break
-		}
-	}
+	s.order = slices.DeleteFunc(s.order, func(o *eventStream) bool { return o == st })
 	for _, ev := range st.events {
 		s.releaseLocked(ev)
 	}
@@ -122,7 +111,7 @@ func (s *streams) removeLocked(st *eventStream) {
 // reserveLocked takes memory for an event of n bytes, if need be in the place of what the
 // session keeps although it was written.
 func (s *streams) reserveLocked(n int) bool {
-	if s.session.memory.TryGrow(n) {
+	if s.memory.TryGrow(n) {
 		return true
 	}
 	for _, st := range s.order {
@@ -132,20 +121,20 @@ func (s *streams) reserveLocked(n int) bool {
 			st.events = st.events[1:]
 		}
 	}
-	return s.session.memory.TryGrow(n)
+	return s.memory.TryGrow(n)
 }
 
 // releaseLocked gives back the memory of an event.
 func (s *streams) releaseLocked(ev event) {
 	s.stored -= len(ev.text)
-	s.session.memory.Shrink(ev.memory)
+	s.memory.Shrink(ev.memory)
 }
 
 // releaseMemory gives back all memory of the session.
 func (s *streams) releaseMemory() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.session.memory.Release()
+	s.memory.Release()
 }
 
 // find returns the stream that an event id names, and the event's number.
@@ -156,7 +145,11 @@ func (s *streams) find(id string) (*eventStream, uint64) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.open[e.stream], e.event
+	at, ok := slices.BinarySearchFunc(s.order, e.stream, func(st *eventStream, n uint64) int { return cmp.Compare(st.n, n) })
+	if !ok {
+		return nil, 0
+	}
+	return s.order[at], e.event
 }
 
 // eventID names an event of the stream.
@@ -173,7 +166,7 @@ func (st *eventStream) put(ctx context.Context, text []byte, answer bool) (err e
 	var tell, short bool
 	defer func() { // not under the lock
 		if short {
-			err = s.session.memory.Refuse()
+			err = s.memory.Refuse()
 		}
 		if tell {
 			s.session.front.log.Warn("messages to client thrown away: more wait unread than are kept", "session", s.session.name, "limit", s.session.front.opts.MaxStored)
@@ -181,6 +174,9 @@ func (st *eventStream) put(ctx context.Context, text []byte, answer bool) (err e
 	}()
 	s.mu.Lock()
 	for st.writer != nil && !answer && st.unwrittenLocked() > s.session.front.opts.MaxStored {
+		if s.room == nil {
+			s.room = make(chan struct{})
+		}
 		room := s.room
 		s.mu.Unlock()
 		select {
@@ -242,8 +238,9 @@ func (st *eventStream) position() uint64 {
 }
 
 func (st *eventStream) wakeLocked() {
-	close(st.wake)
-	st.wake = make(chan struct{})
+	if st.writer != nil {
+		st.writer.poke()
+	}
 }
 
 func (st *eventStream) unwrittenLocked() int {

@@ -6,15 +6,18 @@ import (
 	"os"
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
 )
 
 // A streamWriter writes one event stream to one HTTP response. It belongs to the
 // goroutine of the response.
 type streamWriter struct {
-	session *session
+	stream  *eventStream
 	res     *downstream.Response
-	taken   chan struct{} // closed when another response takes the stream
-	at      uint64        // the last event written, or had by the client before
+	changes *subscriptions // told on the stream too; nil for a call's
+	stop    func()         // ends the keep-alives
+	wake    chan struct{}  // capacity 1: there may be something to write, or another took the stream
+	at      uint64         // the last event written, or had by the client before
 }
 
 var (
@@ -28,26 +31,12 @@ var (
 	errLostUpstream = errors.New("the server ended the session")
 )
 
-// writeStream writes the stream to res, from after the event numbered from, until the
-// stream is done, another response takes it, or the client leaves, which is no concern
-// of the call's. changes, if not nil, are told on it too.
-func (s *session) writeStream(ctx context.Context, res *downstream.Response, st *eventStream, from uint64, changes *subscriptions) error {
-	w := &streamWriter{session: s, res: res, taken: make(chan struct{})}
-	st.attach(w, from)
-	defer st.detach(w)
-	err := w.run(ctx, st, changes)
-	if stuck(err) {
-		s.front.sessions.end(s, endedStuck)
-		return err
-	}
-	_ = res.End() // the client has gone if it fails
-	return err
-}
-
-// attach makes wr the stream's connection, from after the event numbered from. The
-// one before ends. Of GET streams there is one at a time.
-func (st *eventStream) attach(wr *streamWriter, from uint64) {
+// attach makes res the stream's response, from after the event numbered from. The one
+// before ends. Of GET streams there is one at a time.
+func (st *eventStream) attach(res *downstream.Response, from uint64, changes *subscriptions) *streamWriter {
 	s := st.s
+	w := &streamWriter{stream: st, res: res, changes: changes, wake: make(chan struct{}, 1)}
+	w.stop = res.KeepAlive(s.session.front.opts.KeepAlive)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st.id.IsZero() {
@@ -55,80 +44,67 @@ func (st *eventStream) attach(wr *streamWriter, from uint64) {
 		s.current = st
 	}
 	st.replaceLocked()
-	st.writer, st.coming = wr, false
+	st.writer, st.coming = w, false
 	st.written = min(from, st.next-1)
-	wr.at = st.written
+	w.at = st.written
+	return w
 }
 
-// replaceLocked ends the stream's connection, if there is one.
+// replaceLocked ends the stream's response, if there is one.
 func (st *eventStream) replaceLocked() {
 	if st != nil && st.writer != nil {
-		close(st.writer.taken)
+		w := st.writer
 		st.writer = nil
+		w.poke()
 	}
 }
 
-func (st *eventStream) detach(wr *streamWriter) {
+// poke has the writer look at the stream again.
+func (w *streamWriter) poke() {
+	select {
+	case w.wake <- struct{}{}:
+	default: // it will already
+	}
+}
+
+// close ends the response. err is why: the stream goes on, but the session ends if its
+// client does not read.
+func (w *streamWriter) close(err error) {
+	w.stop()
+	st := w.stream
 	st.s.mu.Lock()
-	defer st.s.mu.Unlock()
-	if st.writer == wr {
+	if st.writer == w {
 		st.writer = nil
 	}
 	st.s.signalRoomLocked()
-}
-
-// after returns the event that follows the one numbered at, or what to wait for. done
-// says that there will be none, lost that the response has gone.
-func (st *eventStream) after(at uint64) (ev event, ok, done, lost bool, wake <-chan struct{}) {
-	st.s.mu.Lock()
-	defer st.s.mu.Unlock()
-	for _, ev := range st.events {
-		if ev.n > at {
-			return ev, true, false, false, nil
-		}
+	st.s.mu.Unlock()
+	if stuck(err) {
+		st.s.session.front.sessions.end(st.s.session, endedStuck)
+		return
 	}
-	return event{}, false, st.done, st.lost && at < st.next-1, st.wake
+	_ = w.res.End() // the client has gone if it fails
 }
 
-// wrote takes down that an event is out. A connection that was replaced meanwhile
-// says nothing about the stream any more.
-func (st *eventStream) wrote(wr *streamWriter, n uint64) {
-	wr.at = n
-	st.s.mu.Lock()
-	defer st.s.mu.Unlock()
-	if st.writer == wr {
-		st.written = n
-	}
-	st.s.signalRoomLocked()
-}
-
-func (s *streams) signalRoomLocked() {
-	close(s.room)
-	s.room = make(chan struct{})
-}
-
-func (w *streamWriter) run(ctx context.Context, st *eventStream, changes *subscriptions) error {
-	defer w.res.KeepAlive(w.session.front.opts.KeepAlive)()
+// run writes the stream until it is done, another response takes it, or the client
+// leaves, which is no concern of the call's.
+func (w *streamWriter) run(ctx context.Context) error {
 	var ready, ending <-chan struct{}
-	if changes != nil {
-		ready, ending = changes.mail.Ready(), w.session.front.ending
+	if w.changes != nil {
+		ready, ending = w.changes.mail.Ready(), w.stream.s.session.front.ending
 	}
 	for {
-		wake, err := w.drain(st)
-		if err != nil || wake == nil {
+		if done, err := w.drain(); err != nil || done {
 			return err
 		}
 		select {
-		case <-wake:
+		case <-w.wake:
+			if w.replaced() {
+				return errReplaced
+			}
 		case <-ready:
-			if err := w.writeChanges(st, changes); err != nil {
+			if err := w.writeChanges(); err != nil {
 				return err
 			}
-			if _, ended := changes.mail.Ended(); ended {
-				return errNoChanges
-			}
-		case <-w.taken:
-			return errReplaced
 		case <-ending:
 			return errEnding
 		case <-ctx.Done():
@@ -137,70 +113,104 @@ func (w *streamWriter) run(ctx context.Context, st *eventStream, changes *subscr
 	}
 }
 
-// event writes one event with its id.
-func (w *streamWriter) event(st *eventStream, ev event) error {
-	return w.res.Event("message", st.eventID(ev.n), ev.text)
-}
-
-// drain writes what is there, and returns what to wait for: nil if the stream is
-// done.
-func (w *streamWriter) drain(st *eventStream) (<-chan struct{}, error) {
+// drain writes what is there. It reports whether the stream is done.
+func (w *streamWriter) drain() (done bool, err error) {
 	for {
-		ev, ok, done, lost, wake := st.after(w.at)
-		switch {
-		case ok && w.replaced():
-			return nil, errReplaced
-		case ok:
-			if err := w.event(st, ev); err != nil {
-				return nil, err
-			}
-			st.wrote(w, ev.n)
-		case done && lost:
-			return nil, w.event(st, event{n: st.lastEvent(), text: st.evicted()})
-		case done:
-			return nil, nil
-		default:
-			return wake, nil
+		ev, ok, done, err := w.next()
+		if err != nil || !ok {
+			return done, err
 		}
+		if err := w.res.Event("message", w.stream.eventID(ev.n), ev.text); err != nil {
+			return false, err
+		}
+		w.wrote(ev.n)
 	}
 }
 
-func (st *eventStream) lastEvent() uint64 {
+// next returns the event to write; if there is none, whether the stream is done. In the
+// place of a response that was evicted it returns an error.
+func (w *streamWriter) next() (ev event, ok, done bool, err error) {
+	st := w.stream
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
-	return st.next - 1
+	for _, ev := range st.events {
+		if ev.n > w.at {
+			return ev, true, false, st.replacedLocked(w)
+		}
+	}
+	switch {
+	case st.done && st.lost && w.at < st.next-1:
+		return event{n: st.next - 1, text: st.evicted()}, true, false, nil
+	case st.done:
+		return event{}, false, true, nil
+	}
+	return event{}, false, false, nil
+}
+
+// replacedLocked returns an error if another response carries the stream, or the
+// session's GET streams.
+func (st *eventStream) replacedLocked(w *streamWriter) error {
+	if st.writer != w {
+		return errReplaced
+	}
+	return nil
+}
+
+// wrote takes down that an event is out. A response that was replaced meanwhile says
+// nothing about the stream any more.
+func (w *streamWriter) wrote(n uint64) {
+	w.at = n
+	st := w.stream
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	if st.writer == w {
+		st.written = n
+	}
+	st.s.signalRoomLocked()
+}
+
+func (s *streams) signalRoomLocked() {
+	if s.room != nil {
+		close(s.room)
+		s.room = nil
+	}
 }
 
 // writeChanges puts the pending changes on the stream.
-func (w *streamWriter) writeChanges(st *eventStream, changes *subscriptions) error {
+func (w *streamWriter) writeChanges() error {
 	for {
 		if w.replaced() { // they are for the one that took the stream
 			return errReplaced
 		}
-		ev, ok := changes.mail.Next()
+		ev, ok := w.changes.mail.Next()
 		if !ok {
-			return nil
+			break
 		}
-		if err := st.put(context.Background(), appendChange(nil, ev), false); err != nil {
-			changes.mail.Put(ev) // for the next connection
+		if err := w.change(ev); err != nil {
+			w.changes.mail.Put(ev) // for the next response; its client may hear it twice
 			return err
 		}
-		if _, err := w.drain(st); err != nil {
-			changes.mail.Put(ev) // for the next connection; it may hear it twice
-			return err
-		}
-		w.session.front.opts.Metrics.Delivered(1)
+		w.changes.session.front.opts.Metrics.Delivered(1)
 	}
+	if _, ended := w.changes.mail.Ended(); ended {
+		return errNoChanges
+	}
+	return nil
+}
+
+func (w *streamWriter) change(ev fanout.Event) error {
+	if err := w.stream.put(context.Background(), appendChange(nil, ev), false); err != nil {
+		return err
+	}
+	_, err := w.drain()
+	return err
 }
 
 func (w *streamWriter) replaced() bool {
-	select {
-	case <-w.taken:
-		return true
-	default:
-		return false
-	}
+	w.stream.s.mu.Lock()
+	defer w.stream.s.mu.Unlock()
+	return w.stream.replacedLocked(w) != nil
 }
 
-// stuck reports whether a connection ended because its client does not read.
+// stuck reports whether a response ended because its client does not read.
 func stuck(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }

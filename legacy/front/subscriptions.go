@@ -75,14 +75,12 @@ func (s *subscriptions) begin() {
 		return
 	}
 	s.begun = true
-	s.session.spawn(func() { s.beginWith(want) }) // ends with the session
+	s.session.spawn(func(ctx context.Context) { s.beginWith(ctx, want) }) // ends with the session
 }
 
 // beginWith asks again, ever more seldom, as long as the server can't be reached: the
 // client has been told that it will hear of changes.
-func (s *subscriptions) beginWith(want mcp.Filter) {
-	ctx, cancel := s.session.context()
-	defer cancel()
+func (s *subscriptions) beginWith(ctx context.Context, want mcp.Filter) {
 	for pause := listRetries.Min; ; pause = listRetries.Next(pause) {
 		member, err := s.join()
 		if err == nil {

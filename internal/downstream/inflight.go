@@ -1,0 +1,166 @@
+package downstream
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// Errors of [InFlight.Enter].
+var (
+	ErrClosed = errors.New("no more requests are taken")
+	ErrSameID = errors.New("a request with the same id is in flight")
+	ErrFull   = errors.New("too many requests are in flight")
+)
+
+// A Call is one request in flight. What serves it embeds it, and sets the exported fields
+// before Enter.
+type Call struct {
+	ID     wire.ID
+	Cancel context.CancelCauseFunc
+
+	// Guarded by InFlight.mu.
+	freed bool
+	left  chan struct{} // closed by Leave; nil unless somebody waits
+}
+
+func (c *Call) call() *Call { return c }
+
+// A Caller serves a request: a pointer to a struct that embeds Call.
+type Caller interface {
+	comparable
+	call() *Call
+}
+
+// InFlight holds the requests of one client that are being served. An id can be in flight
+// once: until its request has left, or was freed, which is when nothing is sent for it any
+// more. The zero value is ready to use, and safe for concurrent use.
+type InFlight[C Caller] struct {
+	// mu guards the fields below, and those of calls. It is held for list work only.
+	mu     sync.Mutex
+	calls  []C // a client has few at a time, and mostly none
+	closed bool
+	idle   chan struct{} // closed when no call is left; nil unless somebody waits
+}
+
+// Enter adds a request, unless there are max. former is closed when a request with the
+// same id has left that was freed before; nil if there is none.
+func (t *InFlight[C]) Enter(c C, max int) (former <-chan struct{}, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	same := t.latestLocked(c.call().ID)
+	switch {
+	case t.closed:
+		return nil, ErrClosed
+	case same != nil && !same.freed:
+		return nil, ErrSameID
+	case len(t.calls) >= max:
+		return nil, ErrFull
+	}
+	if same != nil {
+		if same.left == nil {
+			same.left = make(chan struct{})
+		}
+		former = same.left
+	}
+	t.calls = append(t.calls, c)
+	return former, nil
+}
+
+// latestLocked returns the last request that came with an id, or nil.
+func (t *InFlight[C]) latestLocked(id wire.ID) *Call {
+	for i := len(t.calls) - 1; i >= 0; i-- {
+		if c := t.calls[i].call(); c.ID == id {
+			return c
+		}
+	}
+	return nil
+}
+
+// Free gives the id of a request free. It reports false if it was.
+func (t *InFlight[C]) Free(c C) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	was := c.call().freed
+	c.call().freed = true
+	return !was
+}
+
+// Freed reports whether the id of a request was given free.
+func (t *InFlight[C]) Freed(c C) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return c.call().freed
+}
+
+// Leave removes a request, of which nothing is left.
+func (t *InFlight[C]) Leave(c C) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c.call().freed = true
+	if left := c.call().left; left != nil {
+		close(left)
+	}
+	t.calls = slices.DeleteFunc(t.calls, func(o C) bool { return o == c })
+	if len(t.calls) == 0 && t.idle != nil {
+		close(t.idle)
+		t.idle = nil
+	}
+}
+
+// Find returns the request in flight that has an id.
+func (t *InFlight[C]) Find(id wire.ID) (c C, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.calls {
+		if o := c.call(); o.ID == id && !o.freed {
+			return c, true
+		}
+	}
+	return c, false
+}
+
+// All returns the requests in flight, in the order in which they came.
+func (t *InFlight[C]) All() []C {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(t.calls), func(c C) bool { return c.call().freed })
+}
+
+// Close has no more requests taken, and returns those that have not left.
+func (t *InFlight[C]) Close() []C {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	return slices.Clone(t.calls)
+}
+
+// Closed reports whether no more requests are taken.
+func (t *InFlight[C]) Closed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.closed
+}
+
+// Wait waits until no request is left, or ctx ends, and returns its cause then.
+func (t *InFlight[C]) Wait(ctx context.Context) error {
+	t.mu.Lock()
+	if len(t.calls) == 0 {
+		t.mu.Unlock()
+		return nil
+	}
+	if t.idle == nil {
+		t.idle = make(chan struct{})
+	}
+	idle := t.idle
+	t.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,48 @@
+package downstream
+
+import (
+	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+)
+
+// Places bounds how many there are of something, in all and for each share. Its owner
+// guards it.
+type Places struct {
+	All, Each    *limits.Limit // what the bounds are called
+	Max, MaxEach int
+
+	n    int
+	each map[mcp.Share]int
+}
+
+// Full returns the bound at which there is no place for a share, and its value; nil if
+// there is one.
+func (p *Places) Full(share mcp.Share) (limit *limits.Limit, most int) {
+	switch {
+	case p.each[share] >= p.MaxEach:
+		return p.Each, p.MaxEach
+	case p.n >= p.Max:
+		return p.All, p.Max
+	}
+	return nil, 0
+}
+
+// Take takes a place for a share.
+func (p *Places) Take(share mcp.Share) {
+	if p.each == nil {
+		p.each = make(map[mcp.Share]int)
+	}
+	p.n++
+	p.each[share]++
+}
+
+// Give gives a place of a share back.
+func (p *Places) Give(share mcp.Share) {
+	p.n--
+	if p.each[share]--; p.each[share] == 0 {
+		delete(p.each, share)
+	}
+}
+
+// Len returns how many places are taken.
+func (p *Places) Len() int { return p.n }

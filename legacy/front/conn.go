@@ -21,9 +21,6 @@ type Conn struct {
 	mail  *fanout.Mailbox // of its session
 	tells bool            // tellChanges writes what is in mail; else who opened the Conn does
 
-	ctx    context.Context // of handshakes; ends with Close
-	cancel context.CancelFunc
-
 	// mu guards the fields below.
 	mu         sync.Mutex
 	session    *session
@@ -49,7 +46,6 @@ func (f *Front) OpenConn(send func(msg []byte) error, share mcp.Share) *Conn {
 // openConn is OpenConn for who writes the changes itself.
 func (f *Front) openConn(send func(msg []byte) error, share mcp.Share) *Conn {
 	c := &Conn{front: f, send: send, share: share, mail: fanout.NewMailbox(fanout.MailboxOptions{}), lost: make(chan struct{})}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.conns == nil {
@@ -231,10 +227,12 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 // again.
 func (c *Conn) Close() {
 	c.mu.Lock()
-	s := c.session
+	s, stop := c.session, c.queue.stop
 	c.closed, c.session = true, nil
 	c.mu.Unlock()
-	c.cancel()
+	if stop != nil {
+		stop(nil)
+	}
 	if s != nil { // before its messages are waited for: the server may not take them
 		s.close()
 		c.front.opts.Metrics.Sessions(-1)

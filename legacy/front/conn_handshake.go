@@ -48,7 +48,7 @@ func (c *Conn) beginHandshake(m *wire.Message) context.Context {
 	}
 	c.handshaken = make(chan struct{})
 	c.running.Add(1)
-	return c.queue.begin(c.ctx, m.ID)
+	return c.queue.begin(m.ID)
 }
 
 // handshake carries out the handshake that m begins, and serves what came meanwhile. If the
@@ -73,7 +73,7 @@ func (c *Conn) retry(m *wire.Message) {
 	c.mu.Lock()
 	var ctx context.Context
 	if c.session == nil && !c.closed {
-		ctx = c.queue.begin(c.ctx, m.ID)
+		ctx = c.queue.begin(m.ID)
 	}
 	c.mu.Unlock()
 	if ctx == nil {
@@ -153,9 +153,9 @@ func (c *Conn) enqueue(h queued) bool {
 }
 
 // begin takes down that a handshake begins, and returns its context.
-func (e *handshakeQueue) begin(ctx context.Context, id wire.ID) context.Context {
+func (e *handshakeQueue) begin(id wire.ID) (ctx context.Context) {
 	e.open, e.id = true, id
-	ctx, e.stop = context.WithCancelCause(ctx)
+	ctx, e.stop = context.WithCancelCause(context.Background())
 	return ctx
 }
 

@@ -75,6 +75,7 @@ func readHandshake(params []byte) (handshake, error) {
 	if !wire.IsObject(h.info) {
 		h.info = nil
 	}
+	h.info = slices.Clone(h.info) // the rest of the message need not stay
 	capabilities := wire.Get(params, "capabilities")
 	if !wire.IsObject(capabilities) {
 		capabilities = []byte("{}")

@@ -20,7 +20,9 @@ func (f *Front) linkUp(ctx context.Context, s *session, req *mcp.Request, m *wir
 	if f.opts.Linker == nil {
 		return nil, nil
 	}
-	s.unsolicited = s.streams.keep() // before anything is heard
+	if s.conn == nil {
+		s.unsolicited = s.streams.keep() // before anything is heard
+	}
 	err = f.whenStarted(ctx, req, func(ctx context.Context) error {
 		s.link, answer, err = f.opts.Linker.Link(ctx, req, m, s)
 		for errors.Is(err, mcp.ErrFull) && f.sessions.makeRoom(ctx, s.share) {
@@ -30,6 +32,7 @@ func (f *Front) linkUp(ctx context.Context, s *session, req *mcp.Request, m *wir
 	})
 	if err != nil || s.link == nil {
 		s.streams.forget(s.unsolicited)
+		s.unsolicited = nil
 		return answer, err
 	}
 	version, _ := wire.GetString(wire.Get(answer, "result"), "protocolVersion")

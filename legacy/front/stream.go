@@ -93,7 +93,11 @@ func (s *streams) keep() *eventStream {
 	return st
 }
 
+// forget forgets a stream, which may be nil.
 func (s *streams) forget(st *eventStream) {
+	if st == nil {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.removeLocked(st)

@@ -36,17 +36,19 @@ type subscriptions struct {
 	// mu guards the fields below.
 	mu       sync.Mutex
 	begun    bool
-	lists    mcp.Filter           // what is held, without URIs
-	uris     map[string]*mcp.Room // what is held; nil after close
-	reserved int                  // URIs that are asked for
+	lists    mcp.Filter          // what is held, without URIs
+	uris     map[string]struct{} // what is held; nil after close
+	memory   mcp.Room            // of uris
+	reserved int                 // URIs that are asked for
 }
 
 func (s *subscriptions) init(of *session, mail *fanout.Mailbox) {
 	s.session, s.mail = of, mail
+	s.memory = mcp.NewRoom(of.front.opts.Memory, of.share)
 	if mail == nil {
 		s.mail = fanout.NewMailbox(fanout.MailboxOptions{})
 	}
-	s.uris = make(map[string]*mcp.Room)
+	s.uris = make(map[string]struct{})
 }
 
 // join enters the session where changes are told. It is done when the first topic
@@ -112,27 +114,43 @@ func (s *subscriptions) subscribe(ctx context.Context, m *wire.Message) error {
 		return err
 	}
 	defer s.unreserve()
-	room, err := mcp.Take(s.session.front.opts.Memory, s.session.share, subscriptionSize+2*len(uri))
-	if err != nil {
+	if err := s.grow(uri); err != nil {
 		return err
 	}
-	if err := s.ask(ctx, uri); err != nil {
-		room.Release()
-		return err
+	if err = s.ask(ctx, uri); err != nil || !s.add(uri) {
+		s.shrink(uri)
 	}
-	s.add(uri, &room)
+	return err
+}
+
+func sizeOf(uri string) int { return subscriptionSize + 2*len(uri) }
+
+// grow takes memory for a URI.
+func (s *subscriptions) grow(uri string) error {
+	s.mu.Lock()
+	ok := s.memory.TryGrow(sizeOf(uri))
+	s.mu.Unlock()
+	if !ok {
+		return s.session.front.opts.Memory.Refuse()
+	}
 	return nil
 }
 
-// add notes a URI that is followed.
-func (s *subscriptions) add(uri string, room *mcp.Room) {
+func (s *subscriptions) shrink(uri string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.memory.Shrink(sizeOf(uri))
+}
+
+// add notes a URI that is followed, unless it was.
+func (s *subscriptions) add(uri string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, held := s.uris[uri]; held || s.uris == nil {
-		room.Release()
-		return
+		return false
 	}
-	s.uris[uri] = room
+	s.uris[uri] = struct{}{}
+	return true
 }
 
 // ask returns when the upstream has acknowledged a URI.
@@ -184,10 +202,10 @@ func (s *subscriptions) unsubscribe(m *wire.Message) error {
 		return err
 	}
 	s.mu.Lock()
-	if room := s.uris[uri]; room != nil {
-		room.Release()
+	if _, held := s.uris[uri]; held {
+		delete(s.uris, uri)
+		s.memory.Shrink(sizeOf(uri))
 	}
-	delete(s.uris, uri)
 	s.mu.Unlock()
 	if member, err := s.join(); err == nil {
 		member.Remove(uri)
@@ -225,9 +243,7 @@ func (s *subscriptions) close() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, room := range s.uris {
-		room.Release()
-	}
+	s.memory.Release()
 	s.uris = nil
 }
 

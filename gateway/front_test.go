@@ -87,7 +87,7 @@ func TestFrontRefuses(t *testing.T) {
 
 		{"F-07 no JSON", "", "hello", nil, 400, -32700, "", "byte 0"},
 		{"F-07 empty", "", "", nil, 400, -32700, "", "byte 0"},
-		{"F-07 trailing bytes", "", good + "x", nil, 400, -32700, "", "behind the value"},
+		{"F-07 trailing bytes", "", good + "x", nil, 400, -32700, "", "after the value"},
 		{"F-07 invalid UTF-8", "", swap(good, `"c"`, "\"\xff\""), nil, 400, -32700, "", "UTF-8"},
 		{"F-07 too deep", "", swap(good, caps, caps+`"x":`+strings.Repeat("[", 30)+strings.Repeat("]", 30)+","), nil, 400, -32700, "", "deeply"},
 		{"F-07 too large", "", swap(good, `"c"`, `"`+strings.Repeat("c", 5000)+`"`), nil, 413, -32600, "", "4096 bytes"},

@@ -6,7 +6,7 @@ import "time"
 const (
 	streamWait      = 2 * time.Second        // of the handshake, for the GET stream
 	maxMissed       = 30 * time.Second       // of a session, for a server that is gone
-	barrenStreams   = 3                      // before the pauses between them grow
+	emptyStreams    = 3                      // before the pauses between them grow
 	maxHeldBack     = 1000                   // messages before the response to initialize
 	acceptedTimeout = 5 * time.Second        // for an answer elsewhere, of a call that was accepted
 	tailTimeout     = 100 * time.Millisecond // for the end of a stream after the response

@@ -87,7 +87,7 @@ func (g *getStream) close() {
 func (g *getStream) run(ctx context.Context) {
 	defer close(g.done)
 	cut, err := g.first(ctx)
-	var again comeback
+	var again pacer
 	for pause := again.after(cut.retry, cut.useful()); err == nil && ctx.Err() == nil; {
 		if backoff.Wait(ctx, backoff.Jitter(pause)) != nil {
 			return
@@ -140,7 +140,7 @@ type streamCut struct {
 	trusted bool
 }
 
-// useful is what [comeback.after] wants to know.
+// useful is what [pacer.after] wants to know.
 func (c streamCut) useful() bool { return c.brought || c.lasted >= steady }
 
 // missed reports whether it is time to give up. A server that keeps answering

@@ -60,7 +60,7 @@ type Link struct {
 // A carrier is the transport under a Link.
 type carrier interface {
 	// do sends frame, the request c, and returns once c is settled, ctx has ended, or
-	// it is known that no answer will come. The error tells why, if c is not settled:
+	// it is known that no response will come. The error tells why, if c is not settled:
 	// an [*upstream.Failure], or ctx's cause.
 	do(ctx context.Context, c *Call, frame []byte) error
 	// send sends a notification or a response.
@@ -79,7 +79,7 @@ type carrier interface {
 	// explain returns err with what else is known of why the server is silent.
 	explain(err error) error
 	// close ends the session upstream as far as it still exists and waits for what
-	// the carrier started. ctx bounds the farewell.
+	// the carrier started. ctx bounds what the server is told.
 	close(ctx context.Context)
 }
 
@@ -139,7 +139,7 @@ func (l *Link) Alive() bool {
 func (l *Link) Err() error { return l.Calls.ended() }
 
 // Do sends frame, the request c, and returns once c is settled, ctx has ended, or it is
-// known that no answer will come. The error tells why, if c is not settled: an [*upstream.Failure],
+// known that no response will come. The error tells why, if c is not settled: an [*upstream.Failure],
 // or ctx's cause.
 func (l *Link) Do(ctx context.Context, c *Call, frame []byte) error {
 	return l.carrier.do(ctx, c, frame)

@@ -18,7 +18,7 @@ const defaultRetry = time.Second
 type position struct {
 	lastID string // resume behind this event; empty: impossible
 	retry  time.Duration
-	useful bool  // see comeback.after
+	useful bool  // see pacer.after
 	broken bool  // it did not end regularly
 	why    error // what becomes of the call if the stream can't be resumed
 }
@@ -76,7 +76,7 @@ func (h *streamable) ended(reply *upstream.Reply, c *Call, err error, useful boo
 //
 // Spec: 2025-11-25, basic/transports, Resumability and Redelivery.
 func (h *streamable) resume(ctx context.Context, c *Call, at *position) error {
-	var again comeback
+	var again pacer
 	for pause := again.after(at.retry, at.useful); ; {
 		if at.lastID == "" {
 			return at.why

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-func TestComeback(t *testing.T) {
+func TestPacer(t *testing.T) {
 	const ms, s = time.Millisecond, time.Second
-	var c comeback
+	var c pacer
 	for i, tt := range []struct {
 		asked  time.Duration
 		useful bool

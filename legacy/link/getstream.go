@@ -213,7 +213,7 @@ func (g *getStream) read(ctx context.Context, reply *upstream.Reply, before stre
 	m, err := reply.Next()
 	for ; err == nil; m, err = reply.Next() {
 		cut.brought = true
-		if !g.h.l.receive(ctx, m, nil, nil) {
+		if !g.h.l.receive(ctx, m, nil) {
 			reply.Useless()
 		}
 	}

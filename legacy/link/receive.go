@@ -23,8 +23,11 @@ var reading = wire.Options{}
 func (l *Link) receiveText(ctx context.Context, text []byte, release func()) (needed bool) {
 	m, err := wire.Parse(text, reading)
 	switch {
+	case err == nil && m.Kind() == wire.Response:
+		return l.respond(&m, release)
 	case err == nil:
-		return l.receive(ctx, &m, nil, release)
+		other := m // m stays on the stack: most messages are responses
+		return l.receive(ctx, &other, nil)
 	case isEnvelope(err) && wire.IsArray(text):
 		needed = true
 		for e := range wire.Elements(text) {
@@ -38,15 +41,13 @@ func (l *Link) receiveText(ctx context.Context, text []byte, release func()) (ne
 }
 
 // receive takes a message. from is the call on whose own stream it came, nil if it came
-// where messages arrive unasked. release gives back the text that m aliases; it may be
-// nil, and is called for a response only. It reports whether the message was needed.
-func (l *Link) receive(ctx context.Context, m *wire.Message, from *Call, release func()) (needed bool) {
-	before := l.useless.Load()
+// where messages arrive unasked. It reports whether the message was needed.
+func (l *Link) receive(ctx context.Context, m *wire.Message, from *Call) (needed bool) {
 	if m.Kind() == wire.Response {
-		l.respond(m, release)
-	} else {
-		l.sink.Receive(ctx, m, from)
+		return l.respond(m, nil)
 	}
+	before := l.useless.Load()
+	l.sink.Receive(ctx, m, from)
 	return l.useless.Load() == before
 }
 
@@ -65,26 +66,28 @@ func (l *Link) Drop(what string) {
 // takes only so many of them a second.
 func (l *Link) Ignore() { l.useless.Add(1) }
 
-// respond hands a response to the call that waits for it elsewhere than on its
-// own stream. release gives back the text that m aliases; it may be nil. One to no call in
-// flight is dropped and counted: where ids alone tell whose an answer is it misleads
-// nobody, it may be to a call that was cancelled, and the end of the connection would be
-// that of the session, and of everybody's calls.
-func (l *Link) respond(m *wire.Message, release func()) {
+// respond hands a response to the call that waits for it elsewhere than on its own
+// stream, and reports whether there is one. release gives back the text that m aliases; it
+// may be nil. A response to no call in flight is dropped and counted: where ids alone tell
+// to which call one belongs it misleads nobody, it may be to a call that was cancelled, and
+// the end of the connection would be that of the session, and of everybody's calls.
+func (l *Link) respond(m *wire.Message, release func()) bool {
 	c := l.Calls.Find(m.ID)
 	if c == nil {
 		l.Drop("late answer")
-		return
+		return false
 	}
-	a := upstream.ResponseOf(m, release)
+	r := upstream.ResponseOf(m, release)
 	if err := c.take(len(m.Text)); err != nil {
-		a.Free()
+		r.Free()
 		c.Cancel(err)
-		return
+		return true
 	}
-	if !c.settleElsewhere(a) {
+	if !c.settleElsewhere(r) {
 		l.Drop("late answer")
+		return false
 	}
+	return true
 }
 
 // unreadable fails the call that an unreadable message answers. If it answers

@@ -35,7 +35,7 @@ func (h *streamable) read(ctx context.Context, c *Call, reply *upstream.Reply) (
 		}
 		if m.Kind() == wire.Response {
 			if reply.IsStream() {
-				reply.After = func(m *wire.Message) { h.l.receive(ctx, m, c, nil) } // changes, maybe
+				reply.After = func(m *wire.Message) { h.l.receive(ctx, m, c) } // changes, maybe
 			}
 			if r := reply.Response(); !c.Settle(r) {
 				reply.Close() // answered elsewhere meanwhile
@@ -43,7 +43,7 @@ func (h *streamable) read(ctx context.Context, c *Call, reply *upstream.Reply) (
 			return nil, nil
 		}
 		useful = true
-		if !h.l.receive(ctx, m, c, nil) {
+		if !h.l.receive(ctx, m, c) {
 			reply.Useless()
 		}
 		if ctx.Err() != nil { // answered on another stream, say

@@ -27,8 +27,8 @@ func GetBuffer(n int) []byte {
 func PutBuffer(b []byte) {
 	for i, size := range bufferSizes {
 		if cap(b) == size {
-			b = b[:0]
-			bufferPools[i].Put(&b)
+			kept := b[:0] // on the heap, where b would be of others too
+			bufferPools[i].Put(&kept)
 			return
 		}
 	}

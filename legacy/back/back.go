@@ -25,17 +25,15 @@ import (
 // [mcp.Upstream]. Its methods are safe for concurrent use.
 type Back struct {
 	// Set by New, read-only after.
-	opts     Options
-	log      *slog.Logger
-	endpoint *link.Endpoint // nil if the server is not reached over HTTP
-	older    atomic.Bool    // it was found to speak HTTP+SSE
-	pool     *pool.Pool
-	watches  *watches
-	health   *health
-	lanes    *pool.Lanes
-
-	stop    context.CancelFunc // of what Start started; nil before
-	running sync.WaitGroup     // that, too
+	opts         Options
+	log          *slog.Logger
+	endpoint     *link.Endpoint // nil if the server is not reached over HTTP
+	older        atomic.Bool    // it was found to speak HTTP+SSE
+	pool         *pool.Pool
+	watches      *watches
+	server       *upstream.Options
+	availability *upstream.Availability
+	lanes        *pool.Lanes
 
 	// mu guards the fields below.
 	mu    sync.Mutex
@@ -54,9 +52,9 @@ func New(opts Options) (*Back, error) {
 		return nil, err
 	}
 	opts.fill()
-	b := &Back{opts: opts, log: opts.Logger, health: newHealth(opts.Logger)}
+	b := &Back{opts: opts, log: opts.Logger, server: opts.upstream(), availability: upstream.NewAvailability(opts.Logger)}
 	if opts.URL != "" {
-		b.endpoint = link.NewEndpoint(opts.upstream())
+		b.endpoint = link.NewEndpoint(b.server)
 	}
 	known, err := simplelru.NewLRU[string, *mcp.Description](opts.MaxSessions, nil)
 	if err != nil {
@@ -155,8 +153,8 @@ func (b *Back) serveInLane(ctx context.Context, req *mcp.Request, x mcp.Caller, 
 		v.hold(s, lane, release)
 		return nil, err
 	}
-	if f := upstream.AsFailure(err); f != nil && f.Fate == upstream.NotSent && !f.Lost && ctx.Err() == nil {
-		b.health.report(f)
+	if err != nil {
+		b.availability.Note(ctx, err)
 	}
 	return res, err
 }
@@ -180,9 +178,9 @@ func (b *Back) connected(ctx context.Context, err error) error {
 	var alone *oneProcessError
 	there := errors.As(err, &no) || errors.As(err, &alone) || errors.Is(err, mcp.ErrOtherEra)
 	if there {
-		b.health.report(nil)
+		b.availability.Report(nil)
 	} else {
-		b.health.report(err)
+		b.availability.Report(err)
 	}
 	if err == nil {
 		return nil
@@ -199,6 +197,49 @@ func (b *Back) suspicious(err error) bool {
 	var never *unconnected
 	ended := b.endpoint == nil && !errors.As(err, &never) && !errors.Is(err, context.Canceled)
 	return ended || saidNo(err) || errors.Is(err, errSlowHandshake)
+}
+
+// Err returns nil if the last attempt to reach the server succeeded, else why it failed:
+// [mcp.ErrStarting] before the first has ended.
+func (b *Back) Err() error { return b.availability.Err() }
+
+// Start tries to reach the server in the background, now and whenever it is down, until
+// Close. A command is started, unless it runs, for the first session that needs a process,
+// and not greeted before. Start is called at most once.
+func (b *Back) Start() {
+	b.availability.Start(func(ctx context.Context) {
+		if b.opts.Launcher != nil {
+			b.prestart()
+		} else {
+			b.availability.Supervise(ctx, b.reach)
+		}
+	})
+}
+
+// prestart has the command started.
+func (b *Back) prestart() {
+	err := b.opts.Launcher.Prestart(b.availability.Report)
+	if err != nil {
+		err = &unconnected{err}
+	}
+	b.availability.Report(err)
+}
+
+// reach opens a session, and ends it.
+func (b *Back) reach(ctx context.Context) error {
+	p := b.probeProfile()
+	s, release, err := b.session(ctx, p, true)
+	if err != nil {
+		return err
+	}
+	b.remember(p.Scope, s)
+	release()
+	return nil
+}
+
+// probeProfile is a profile that no client has.
+func (b *Back) probeProfile() mcp.Profile {
+	return mcp.Profile{Scope: b.opts.Name + "/probe", Single: true}
 }
 
 // Describe implements [mcp.Describer]: it tells what the server answered to
@@ -248,7 +289,7 @@ func (b *Back) toldByLink(req *mcp.Request) *mcp.Description {
 // describePatience bounds the wait for a server that is known to be away, where there is
 // something to tell all the same.
 func (b *Back) describePatience(ctx context.Context, p mcp.Profile) (context.Context, context.CancelFunc) {
-	if state, _, _ := b.health.read(); state == StateDown && b.lastTold(p) != nil {
+	if state, _ := b.availability.State(); state == upstream.Down && b.lastTold(p) != nil {
 		return context.WithTimeout(ctx, pool.MaxWait)
 	}
 	return ctx, func() {}
@@ -328,11 +369,8 @@ func (b *Back) watchSession(ctx context.Context, p mcp.Profile) (watched, func()
 // Requests in flight fail. ctx bounds the wait; what remains then ends by
 // itself within seconds.
 func (b *Back) Close(ctx context.Context) error {
-	if b.stop != nil {
-		b.stop()
-	}
+	b.availability.Close()
 	b.watches.Close()
-	b.running.Wait()
 	err := b.pool.Close(ctx)
 	if b.endpoint != nil {
 		b.endpoint.Close()

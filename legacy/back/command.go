@@ -22,6 +22,9 @@ const (
 	unseenTime = 30 * time.Second
 	// exitTime is how long a process whose connection has ended may take to exit.
 	exitTime = 500 * time.Millisecond
+	// disturbedPause is the pause before a command is started again whose start was
+	// disturbed.
+	disturbedPause = 250 * time.Millisecond
 	// leavingTime is how long sessions whose clients have just left may take to
 	// become idle.
 	leavingTime = 2 * time.Second
@@ -159,7 +162,7 @@ func (b *Back) parted(ctx context.Context, p *transport.Process, share mcp.Share
 		b.opts.Launcher.SetFirst(spec.MethodInitialize)
 		return true, err
 	case disturbed:
-		return backoff.Wait(ctx, reachPauses.Min/4) == nil, err
+		return backoff.Wait(ctx, disturbedPause) == nil, err
 	case beside > 0:
 		if how := transport.Exited(p.Err()); how != nil {
 			err = how

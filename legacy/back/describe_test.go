@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -163,12 +164,12 @@ func TestServerDownAtStart(t *testing.T) {
 		f.away.Store(true)
 		lines := &logLines{n: make(map[string]int)}
 		b := newTestBack(t, Options{Dial: f.dial, Logger: slog.New(lines)})
-		if s := b.Snapshot(); s.State != StateStarting {
+		if s := b.Snapshot(); s.State != upstream.Starting {
 			t.Errorf("State before Start = %v", s.State)
 		}
 		b.Start()
 		time.Sleep(10 * time.Minute)
-		if s := b.Snapshot(); s.State != StateDown || !strings.Contains(s.Err, "no such file") || s.Description != nil {
+		if s := b.Snapshot(); s.State != upstream.Down || !strings.Contains(s.Err, "no such file") || s.Description != nil {
 			t.Errorf("Snapshot while away = %+v", s)
 		}
 		if n := f.dials.Load(); n < 15 || n > 40 { // at most 30 s apart, jitter aside
@@ -177,7 +178,7 @@ func TestServerDownAtStart(t *testing.T) {
 		f.away.Store(false)
 		time.Sleep(time.Minute)
 		s := b.Snapshot()
-		if s.State != StateUp || s.Err != "" || s.Description == nil || s.Sessions != 0 {
+		if s.State != upstream.Up || s.Err != "" || s.Description == nil || s.Sessions != 0 {
 			t.Errorf("Snapshot when it is back = %+v", s)
 		}
 		if down, up := lines.count("server is down, trying again"), lines.count("server is up"); down != 1 || up != 1 {
@@ -188,12 +189,12 @@ func TestServerDownAtStart(t *testing.T) {
 		if err := serveOne(t, b, "a"); err == nil {
 			t.Error("Serve = nil error while away")
 		}
-		if s := b.Snapshot(); s.State != StateDown {
+		if s := b.Snapshot(); s.State != upstream.Down {
 			t.Errorf("State = %v after a request failed", s.State)
 		}
 		f.away.Store(false)
 		time.Sleep(time.Minute)
-		if s := b.Snapshot(); s.State != StateUp {
+		if s := b.Snapshot(); s.State != upstream.Up {
 			t.Errorf("State = %v, want the back to have found the server again", s.State)
 		}
 	})

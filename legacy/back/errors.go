@@ -1,14 +1,10 @@
 package back
 
 import (
-	"cmp"
-	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 
-	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -28,42 +24,18 @@ func (b *Back) clientError(method string, err error) error {
 }
 
 func (b *Back) toldError(method string, err error) error {
-	var we *wire.Error
-	var short *mcp.ShortageError
-	if errors.As(err, &short) {
-		return short.Of(b.opts.Name, method, spec.Repeatable(method))
-	}
-	if errors.As(err, &we) || errors.Is(err, context.Canceled) {
-		return err
-	}
-	f := upstream.AsFailure(err)
 	var mismatch *revisionMismatch
-	var large *transport.TooLongError
 	var alone *oneProcessError
+	var status *upstream.StatusError
 	switch {
-	case errors.As(err, &large):
-		return wire.Errorf(spec.CodeInternal, "server %q answered %s with more than %d bytes; %s if that is normal for it", b.opts.Name, method, large.Limit, limits.UpstreamMessage.Raise())
-	case errors.Is(err, mcp.ErrShutdown):
-		return fmt.Errorf("server %q: %w", b.opts.Name, mcp.ErrShutdown)
 	case errors.As(err, &mismatch):
 		return wire.Errorf(spec.CodeInternal, "%v; upgrade mcpbridge, or set the server's era", mismatch)
-	case errors.Is(err, upstream.ErrTooLong):
-		return wire.Errorf(spec.CodeInternal, "server %q did not answer %s in time (%v, at most %v with progress); raise timeouts.request or timeouts.max if that is normal for it",
-			b.opts.Name, method, b.opts.Timeouts.Request, b.opts.Timeouts.Max)
 	case errors.As(err, &alone):
 		return mcp.Inside(spec.CodeInternal, "%v", alone)
-	case f != nil && f.Fate == upstream.MayHaveRun && !spec.Repeatable(method):
-		return mcp.Inside(spec.CodeInternal, "server %q was lost while it ran %s: %v; the request may have taken effect and was not repeated: check before sending it again",
-			b.opts.Name, method, transport.Reason{Err: err})
-	}
-	var status *upstream.StatusError
-	if errors.As(err, &status) && status.Code == http.StatusBadRequest && !spec.Defined(method) {
+	case errors.As(err, &status) && status.Code == http.StatusBadRequest && !spec.Defined(method):
 		return mcp.Refuse(spec.CodeMethodNotFound, "server %q does not know method %q: it answered %v", b.opts.Name, method, status)
 	}
-	if errors.As(err, &status) {
-		return mcp.Inside(spec.CodeInternal, "server %q refused %s: %v%s", b.opts.Name, method, transport.Reason{Err: err}, status.Step())
-	}
-	return mcp.Inside(spec.CodeInternal, "server %q can't be reached: %v; %s", b.opts.Name, transport.Reason{Err: err}, cmp.Or(transport.Advice(err), "check that it runs, then try again"))
+	return b.server.ClientError(method, err)
 }
 
 // cause strips from a transport error what is not for people; see [transport.Cause].

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -205,7 +206,7 @@ func TestM2L03NothingSentIsAClearError(t *testing.T) {
 	if err != nil && strings.Contains(err.Error(), "may have taken effect") {
 		t.Errorf("Serve = %v: nothing was sent", err)
 	}
-	if s := b.Snapshot(); s.State != StateDown || !strings.Contains(s.Err, "refused") {
+	if s := b.Snapshot(); s.State != upstream.Down || !strings.Contains(s.Err, "refused") {
 		t.Errorf("Snapshot = %+v, want it down", s)
 	}
 }

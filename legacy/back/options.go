@@ -126,12 +126,8 @@ const (
 	TransportSSE  Transport = "sse"  // HTTP+SSE, of 2024-11-05
 )
 
-// Timeouts bound the waiting for a server. Zero means the default.
-type Timeouts struct {
-	Connect time.Duration // opening a session, the handshake included
-	Request time.Duration // one request; progress starts it anew
-	Max     time.Duration // one request, whatever progress it makes
-}
+// Timeouts bound the waiting for a server; see [upstream.Timeouts].
+type Timeouts = upstream.Timeouts
 
 // Subresources says what becomes of an update for a URI to which nobody
 // subscribed, below one to which somebody did.
@@ -252,7 +248,7 @@ func (noMetrics) Limit(string, string)        {}
 func (o *Options) upstream() *upstream.Options {
 	return &upstream.Options{
 		Name: o.Name, URL: o.URL, Headers: o.Headers, RoundTripper: o.RoundTripper,
-		Timeouts: upstream.Timeouts(o.Timeouts), MaxMessage: o.MaxMessage,
+		Timeouts: o.Timeouts, MaxMessage: o.MaxMessage,
 		Logger: o.Logger, Metrics: o.Metrics,
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/front"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
@@ -112,8 +113,8 @@ func TestS02RefusedHandshake(t *testing.T) {
 	if want := `{"jsonrpc":"2.0","id":"h","error":` + no + `}`; r.Body != want || r.Status != 200 || r.Header.Get("Mcp-Session-Id") != "" {
 		t.Errorf("initialize = %d %s %s\nwant %s and no session", r.Status, r.Header.Get("Mcp-Session-Id"), r.Body, want)
 	}
-	if st.front.Sessions() != 0 || b.Snapshot().State != StateUp {
-		t.Errorf("%d sessions, server is %s; want none, and up: it answered", st.front.Sessions(), b.Snapshot().State)
+	if st.front.Sessions() != 0 || b.Snapshot().State != upstream.Up {
+		t.Errorf("%d sessions, server is %v; want none, and up: it answered", st.front.Sessions(), b.Snapshot().State)
 	}
 }
 

@@ -1,26 +1,24 @@
 package back
 
 import (
-	"time"
-
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 // A Snapshot is what a Back tells people and pages of its server.
 type Snapshot struct {
 	Server   string
-	State    State
-	Since    time.Time // when State began
-	Err      string    // why it is down; empty otherwise
-	Sessions int       // open
+	State    upstream.State
+	Err      string // why it is down; empty otherwise
+	Sessions int    // open
 	// Description is the server's account of itself; nil if it was never reached.
 	Description *mcp.Description
 }
 
 // Snapshot returns the state of the server at this moment.
 func (b *Back) Snapshot() Snapshot {
-	state, since, err := b.health.read()
-	snap := Snapshot{Server: b.opts.Name, State: state, Since: since, Sessions: len(b.pool.Sessions(""))}
+	state, err := b.availability.State()
+	snap := Snapshot{Server: b.opts.Name, State: state, Sessions: len(b.pool.Sessions(""))}
 	if err != nil {
 		snap.Err = cause(err).Error()
 	}

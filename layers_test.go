@@ -39,9 +39,11 @@ var layers = map[string][]string{
 
 	// The halves of an era meet in the gateway, or in a test. What both spell alike lies
 	// below them.
-	"legacy":          nil,
-	"legacy/front":    slices.Concat(waist, bottom, []string{"legacy/projection", "internal/downstream"}),
-	"legacy/back":     slices.Concat(waist, bottom, []string{"internal/subscribe", "internal/upstream", "legacy/link", "legacy/pool", "legacy/relay", "legacy/tasks"}),
+	"legacy":       nil,
+	"legacy/front": slices.Concat(waist, bottom, []string{"legacy/projection", "internal/downstream"}),
+	"legacy/back":  slices.Concat(waist, bottom, []string{"internal/subscribe", "internal/upstream", "legacy/link", "legacy/pool", "legacy/relay", "legacy/tasks", "legacy/watch"}),
+	// What a profile is subscribed to upstream.
+	"legacy/watch":    {"internal/mcp", "internal/fanout", "internal/wire", "internal/backoff", "internal/subscribe"},
 	"legacy/pool":     slices.Concat(waist, bottom, []string{"internal/upstream"}),
 	"legacy/tasks":    {"internal/spec", "internal/transport", "internal/upstream", "internal/wire"},
 	"legacy/link":     slices.Concat(waist, bottom, []string{"internal/upstream"}),

@@ -19,6 +19,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/pool"
 	"github.com/mcpbridge/mcpbridge/legacy/relay"
 	"github.com/mcpbridge/mcpbridge/legacy/tasks"
+	"github.com/mcpbridge/mcpbridge/legacy/watch"
 )
 
 // A Back serves requests of any client from one legacy server. It is an
@@ -30,7 +31,7 @@ type Back struct {
 	endpoint     *link.Endpoint // nil if the server is not reached over HTTP
 	older        atomic.Bool    // it was found to speak HTTP+SSE
 	pool         *pool.Pool
-	watches      *watches
+	watches      *watch.Watches
 	server       *upstream.Options
 	availability *upstream.Availability
 	lanes        *pool.Lanes
@@ -77,7 +78,7 @@ func New(opts Options) (*Back, error) {
 	if b.pool, err = b.newPool(); err != nil {
 		return nil, err
 	}
-	b.watches = newWatches(b.watchOptions())
+	b.watches = watch.New(b.watchOptions())
 	return b, nil
 }
 
@@ -339,30 +340,30 @@ func (b *Back) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([
 	return b.watches.Watch(ctx, p, want)
 }
 
-func (b *Back) watchOf(scope string) *watch { return b.watches.Of(scope) }
+func (b *Back) watchOf(scope string) *watch.Watch { return b.watches.Of(scope) }
 
-func (b *Back) watchOptions() watchOptions {
-	return watchOptions{
-		name:         b.opts.Name,
-		hold:         b.watchSession,
-		changes:      b.opts.Changes,
-		metrics:      b.opts.Metrics,
-		logger:       b.opts.Logger,
-		subresources: b.opts.Subresources,
-		rate:         b.opts.Subscribes,
-		linger:       b.opts.Linger,
-		request:      b.opts.Timeouts.Request,
+func (b *Back) watchOptions() watch.Options {
+	return watch.Options{
+		Name:         b.opts.Name,
+		Hold:         b.watchSession,
+		Changes:      b.opts.Changes,
+		Metrics:      b.opts.Metrics,
+		Logger:       b.opts.Logger,
+		Subresources: b.opts.Subresources,
+		Rate:         b.opts.Subscribes,
+		Linger:       b.opts.Linger,
+		Request:      b.opts.Timeouts.Request,
 	}
 }
 
 // watchSession gives a watch the session that the profile's requests share. A
 // profile of single requests has none but the watch's, which ends with it.
-func (b *Back) watchSession(ctx context.Context, p mcp.Profile) (watched, func(), error) {
+func (b *Back) watchSession(ctx context.Context, p mcp.Profile) (watch.Session, func(), error) {
 	s, release, err := b.session(ctx, p, false)
 	if err != nil {
 		return nil, nil, err
 	}
-	return s, release, nil
+	return watched{s}, release, nil
 }
 
 // Close ends every session upstream and waits for all that the Back started.

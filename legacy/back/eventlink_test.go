@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -444,11 +445,11 @@ func TestM2L03HTTPSSELostSessions(t *testing.T) {
 func TestM2L37HTTPSSEStreamLost(t *testing.T) {
 	p := newEventPeer(t)
 	p.on["resources/subscribe"] = result(`{}`)
-	log := &journal{}
-	heard := newAudience(log)
+	log := &bridgetest.Journal{}
+	heard := bridgetest.NewAudience(log)
 	b := newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE, Changes: heard})
-	topics := uriTopics("file:///a")
-	heard.want(1, topics...)
+	topics := bridgetest.URITopics(testScope, "file:///a")
+	heard.Want(1, topics...)
 	honored, release, err := b.Watch(t.Context(), mcp.Profile{Scope: testScope}, topics)
 	if err != nil || len(honored) != 1 {
 		t.Fatalf("Watch = %v, %v", honored, err)
@@ -457,7 +458,7 @@ func TestM2L37HTTPSSEStreamLost(t *testing.T) {
 	update := `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:///a"}}`
 	cues := func(n int) func() bool {
 		var got []string
-		return func() bool { got = append(got, log.take()...); return len(got) >= n }
+		return func() bool { got = append(got, log.Take()...); return len(got) >= n }
 	}
 	p.last().write(update)
 	legacytest.Eventually(t, "the update", cues(1))

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -140,7 +141,7 @@ func TestFiveListensCauseABoundedNumberOfRequests(t *testing.T) {
 		answerJSON(w, m.ID, `{}`)
 	}
 	p.on["resources/unsubscribe"] = p.on["resources/subscribe"]
-	aud := newAudience(&journal{})
+	aud := bridgetest.NewAudience(&bridgetest.Journal{})
 	b := newTestBack(t, Options{URL: p.URL, Linger: time.Millisecond, Changes: aud})
 	begun := time.Now()
 	for i := range 5 {
@@ -149,12 +150,12 @@ func TestFiveListensCauseABoundedNumberOfRequests(t *testing.T) {
 			want = append(want, uriTopic(fmt.Sprintf("file:///srv/notes/%040d/%d", i, j)))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		aud.want(1, want...)
+		aud.Want(1, want...)
 		_, release, err := b.Watch(ctx, mcp.Profile{Scope: testScope}, want)
 		if err == nil {
 			release()
 		}
-		aud.want(-1, want...)
+		aud.Want(-1, want...)
 		cancel()
 	}
 	time.Sleep(time.Second)
@@ -163,33 +164,6 @@ func TestFiveListensCauseABoundedNumberOfRequests(t *testing.T) {
 	if n := calls.Load(); n < 1024 || n > most {
 		t.Errorf("%d requests within %v, want 1024 to %d", n, time.Since(begun), most)
 	}
-}
-
-// What was promised is restored whole and at once, also for a share that has used
-// up its allowance; what is new waits or is left out.
-func TestLimitOfSubscribesBreaksNoPromise(t *testing.T) {
-	onStage(t, watchOptions{rate: 10}, func(t *testing.T, st *stage) {
-		topics := func(prefix string, n int) (out []fanout.Topic) {
-			for i := range n {
-				out = append(out, uriTopic(fmt.Sprint(prefix, i)))
-			}
-			return out
-		}
-		first := topics("a", 100)
-		st.listen(first...).wantHonored(topicNames(first))
-		if s := st.listen(topics("b", 100)...); len(s.honored) < 50 || len(s.honored) > 52 {
-			t.Errorf("%d topics honored beyond the allowance, want those of 5s", len(s.honored))
-		}
-		promised := len(st.server.subscribed())
-		st.server.lose(nil)
-		time.Sleep(time.Second)
-		if n := len(st.server.subscribed()); n != promised {
-			t.Errorf("%d of %d topics are subscribed again", n, promised)
-		}
-		if n := len(st.aud.ended); n != 0 {
-			t.Errorf("%d promises were broken", n)
-		}
-	})
 }
 
 // A server that floods its stream with what nobody needs must not have it read as

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/watch"
 )
 
 func TestM2L32AskedForBeforeInitialized(t *testing.T) {
@@ -79,7 +80,7 @@ func TestM2L32OnceMoreAfterInitialized(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer release()
-			if got := w.offers().channel; got != tt.channel {
+			if got := w.Offers().Channel; got != tt.channel {
 				t.Errorf("channel = %v, want %v", got, tt.channel)
 			}
 			if got := p.order(); got != tt.order {
@@ -132,11 +133,11 @@ func TestM2L32LateStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer release()
-	if w.offers().channel {
+	if w.Offers().Channel {
 		t.Error("a channel is offered before the stream is open")
 	}
 	close(open)
-	legacytest.Eventually(t, "the late stream to count", func() bool { return w.offers().channel })
+	legacytest.Eventually(t, "the late stream to count", func() bool { return w.Offers().Channel })
 }
 
 // The stream is opened again after what the server asked for, from where it
@@ -209,7 +210,7 @@ func testStreamFindsTheSessionLost(t *testing.T, stream string, status int) {
 		t.Fatal(err)
 	}
 	select {
-	case <-w.done():
+	case <-w.Done():
 	case <-time.After(legacytest.Patience):
 		t.Errorf("the session is not lost within %v", legacytest.Patience)
 	}
@@ -255,7 +256,7 @@ func testUnreachableOverHTTP(t *testing.T, get http.HandlerFunc, topics ...strin
 		go func() { _ = server.Serve(l) }() // ends with Close
 		rt := l.Transport()
 		t.Cleanup(rt.CloseIdleConnections)
-		aud := newAudience(&journal{})
+		aud := bridgetest.NewAudience(&bridgetest.Journal{})
 		b := newTestBack(t, Options{URL: "http://127.0.0.1/mcp", RoundTripper: rt, Changes: aud})
 		honored, release := watchOn(t, b, aud, listTopic(fanout.ToolsListChanged), uriTopic("note://a"))
 		defer release()
@@ -263,13 +264,13 @@ func testUnreachableOverHTTP(t *testing.T, get http.HandlerFunc, topics ...strin
 			t.Errorf("honored %q, want %q", honored, want)
 		}
 		_ = server.Close() // it was in memory
-		time.Sleep(DefaultUnreachable)
-		wantJournal(t, aud.log)
+		time.Sleep(watch.DefaultUnreachable)
+		wantJournal(t, aud.Log)
 		time.Sleep(2 * maxMissed)
 		var want []string
 		for _, topic := range topics {
 			want = append(want, "end "+topic)
 		}
-		wantJournal(t, aud.log, want...)
+		wantJournal(t, aud.Log, want...)
 	})
 }

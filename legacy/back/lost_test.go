@@ -336,7 +336,7 @@ func TestM2L02TimerMeetsUse(t *testing.T) {
 		defer release()
 		time.Sleep(2 * time.Second)
 		select {
-		case <-w.done():
+		case <-w.Done():
 			t.Error("the session ended while in use")
 		default:
 		}

@@ -187,5 +187,5 @@ func (p *poller) tell(key pollKey) {
 	if key.kind == fanout.ToolsListChanged {
 		p.s.tools.Forget()
 	}
-	p.s.watch().changed(key.kind, key.uri, nil)
+	p.s.watch().Changed(key.kind, key.uri, nil)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/watch"
 )
 
 // ended reports whether the back has closed the connection.
@@ -279,18 +280,18 @@ func TestWatchSessionHolds(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		select {
-		case <-w.done():
+		case <-w.Done():
 			t.Fatal("the session ended while a watch held it")
 		default:
 		}
-		if o := w.offers(); o != (offers{tools: true, prompts: true, resources: true, subscribe: true, channel: true}) {
+		if o := w.Offers(); o != (watch.Offers{Tools: true, Prompts: true, Resources: true, Subscribe: true, Channel: true}) {
 			t.Errorf("offers = %+v", o)
 		}
-		if !w.offers().list(fanout.ToolsListChanged) {
+		if !w.Offers().List(fanout.ToolsListChanged) {
 			t.Error("tools are not offered")
 		}
 		release()
 		time.Sleep(2 * time.Second)
-		<-w.done()
+		<-w.Done()
 	})
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
 	"github.com/mcpbridge/mcpbridge/legacy/tasks"
+	"github.com/mcpbridge/mcpbridge/legacy/watch"
 )
 
 // An uplink is the Link of a session, with what else the parts of the session need.
@@ -24,7 +24,7 @@ type session struct {
 
 	// Set before the session is handed out, read-only after.
 	negotiated
-	watch func() *watch // the profile's; nil, which hears nothing, if none
+	watch func() *watch.Watch // the profile's; nil, which hears nothing, if none
 
 	tools  *tasks.Tools // the profile's
 	polls  *poller
@@ -35,7 +35,7 @@ type session struct {
 	visits visitWatches
 }
 
-func newSession(opts *Options, watch func() *watch, roots profileRoots, declaresRoots bool) *session {
+func newSession(opts *Options, watch func() *watch.Watch, roots profileRoots, declaresRoots bool) *session {
 	s := &session{watch: watch}
 	s.uplink = &uplink{Link: link.New(opts.link(), s), opts: opts, log: opts.Logger}
 	s.roots = newRoots(s.uplink, roots, declaresRoots)
@@ -57,22 +57,6 @@ func uriParams(uri string) []byte {
 	return wire.AppendEdited(nil, nil, wire.Edit{Name: "uri", Value: wire.Quote(uri)})
 }
 
-// offers implements watched.
-func (s *session) offers() offers {
-	return offers{
-		tools:     s.caps.Tools,
-		prompts:   s.caps.Prompts,
-		resources: s.caps.Resources,
-		subscribe: s.caps.Subscribe || s.synthesizes().has(fanout.ResourceUpdated),
-		channel:   s.Listening(),
-		polls:     s.synthesizes(),
-	}
-}
-
-// done implements watched.
-func (s *session) done() <-chan struct{} { return s.Done() }
-
 var (
 	_ link.Sink = (*session)(nil)
-	_ watched   = (*session)(nil)
 )

@@ -24,9 +24,9 @@ func (s *session) Receive(ctx context.Context, m *wire.Message, on *link.Call) {
 // ListenChanged implements [link.Sink].
 func (s *session) ListenChanged(open, missed bool) {
 	w := s.watch()
-	w.channel(open)
+	w.Channel(open)
 	if missed {
-		w.gap()
+		w.Gap()
 	}
 }
 
@@ -163,14 +163,14 @@ func (s *session) taskStatus(m *wire.Message) {
 // the news came on.
 func (s *session) changed(kind fanout.Kind, m *wire.Message) {
 	uri, _ := wire.GetString(m.Params, "uri")
-	meta := wire.Get(m.Params, "_meta")
-	told := s.watch().changed(kind, uri, meta)
+	meta := foreignMeta(wire.Get(m.Params, "_meta"))
+	told := s.watch().Changed(kind, uri, meta)
 	if !told {
 		s.Ignore()
 	}
 	if !told && kind != fanout.ResourceUpdated {
 		// Nobody was promised to hear of it, but what is kept of the list is old.
 		topic := fanout.Topic{Scope: s.roots.profile.scope, Kind: kind}
-		s.opts.Changes.Publish(fanout.Event{Topic: topic, Meta: foreignMeta(meta)})
+		s.opts.Changes.Publish(fanout.Event{Topic: topic, Meta: meta})
 	}
 }

@@ -20,7 +20,7 @@ func (b *Back) newPool() (*pool.Pool, error) {
 // lingers reports whether a scope's session is held by a watch that nobody wants any more.
 func (b *Back) lingers(scope string) bool {
 	w := b.watchOf(scope)
-	return w != nil && w.unwanted()
+	return w != nil && w.Unwanted()
 }
 
 // session returns a session of the profile, and how to give it back; see [pool.Pool.Get].

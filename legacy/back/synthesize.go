@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -12,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/watch"
 )
 
 // Synthesize says how often to look for changes that a server does not tell of,
@@ -59,15 +59,15 @@ func polledListOf(k fanout.Kind) polledList {
 }
 
 // synthesizes returns the kinds of change that the gateway looks for on the session.
-func (s *session) synthesizes() kinds { return s.opts.Synthesize.kinds(s.caps.Raw) }
+func (s *session) synthesizes() watch.Kinds { return s.opts.Synthesize.kinds(s.caps.Raw) }
 
 // kinds returns the kinds of change that the gateway looks for: it must be told to, and
 // the server must have what is looked at.
-func (o Synthesize) kinds(capabilities json.RawMessage) kinds {
-	var out kinds
+func (o Synthesize) kinds(capabilities json.RawMessage) watch.Kinds {
+	var out watch.Kinds
 	for _, k := range []fanout.Kind{fanout.ToolsListChanged, fanout.PromptsListChanged, fanout.ResourcesListChanged, fanout.ResourceUpdated} {
 		if o.every(k) > 0 && mcp.Declares(capabilities, polledListOf(k).group) {
-			out = out.with(k)
+			out = out.With(k)
 		}
 	}
 	return out
@@ -78,7 +78,7 @@ func (o Synthesize) kinds(capabilities json.RawMessage) kinds {
 func (o Synthesize) declared(capabilities, told json.RawMessage) json.RawMessage {
 	all := o.kinds(capabilities)
 	add := func(k fanout.Kind, member string) {
-		if !all.has(k) {
+		if !all.Has(k) {
 			return
 		}
 		group := polledListOf(k).group
@@ -117,42 +117,3 @@ func (s *session) digest(ctx context.Context, key pollKey) (sum [sha256.Size]byt
 	}
 	return [sha256.Size]byte(h.Sum(nil)), nil
 }
-
-// subscribe implements watched: upstream if the server can, by looking if so
-// configured.
-func (s *session) subscribe(ctx context.Context, uri string) error {
-	var refusal *wire.Error
-	polls := s.synthesizes().has(fanout.ResourceUpdated)
-	if s.caps.Subscribe {
-		_, err := s.Request(ctx, spec.MethodSubscribe, uriParams(uri))
-		if err != nil && !(polls && errors.As(err, &refusal)) {
-			return err
-		}
-	}
-	if !polls {
-		return nil
-	}
-	err := s.polls.watch(ctx, pollKey{fanout.ResourceUpdated, uri})
-	if errors.As(err, &refusal) && s.caps.Subscribe {
-		_ = s.unsubscribe(ctx, uri) // whether it worked does not matter: nobody listens
-	}
-	return err
-}
-
-// unsubscribe implements watched.
-func (s *session) unsubscribe(ctx context.Context, uri string) error {
-	s.polls.unwatch(pollKey{fanout.ResourceUpdated, uri})
-	if !s.caps.Subscribe {
-		return nil
-	}
-	_, err := s.Request(ctx, spec.MethodUnsubscribe, uriParams(uri))
-	return err
-}
-
-// watchList implements watched.
-func (s *session) watchList(ctx context.Context, k fanout.Kind) error {
-	return s.polls.watch(ctx, pollKey{kind: k})
-}
-
-// unwatchList implements watched.
-func (s *session) unwatchList(k fanout.Kind) { s.polls.unwatch(pollKey{kind: k}) }

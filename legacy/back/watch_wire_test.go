@@ -11,24 +11,31 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
+const testScope = "files/1"
+
+func uriTopic(uri string) fanout.Topic { return bridgetest.URITopics(testScope, uri)[0] }
+
+func listTopic(k fanout.Kind) fanout.Topic { return fanout.Topic{Scope: testScope, Kind: k} }
+
 // watchOn calls Watch of a Back as the gateway does, and returns what was
 // honored.
-func watchOn(t *testing.T, b *Back, aud *audience, want ...fanout.Topic) (string, func()) {
+func watchOn(t *testing.T, b *Back, aud *bridgetest.Audience, want ...fanout.Topic) (string, func()) {
 	t.Helper()
-	aud.want(1, want...)
+	aud.Want(1, want...)
 	honored, release, err := b.Watch(t.Context(), mcp.Profile{Scope: testScope}, want)
 	if err != nil {
 		t.Errorf("Watch = %v, want no error", err)
 		return "", func() {}
 	}
-	return topicNames(honored), func() {
-		aud.want(-1, want...)
+	return bridgetest.TopicNames(honored), func() {
+		aud.Want(-1, want...)
 		release()
 	}
 }
@@ -56,7 +63,7 @@ func (p *connPeer) updated(uri, meta string) {
 
 func TestM2L31WatchOverAPipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		aud := newAudience(&journal{})
+		aud := bridgetest.NewAudience(&bridgetest.Journal{})
 		b, peers := pipeBack(t, Options{Changes: aud})
 		type outcome struct {
 			honored string
@@ -82,7 +89,7 @@ func TestM2L31WatchOverAPipe(t *testing.T) {
 		p.Write(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 		p.updated("note://a/1", `,"_meta":{"io.modelcontextprotocol/subscriptionId":1,"x":1}`)
 		p.updated("note://b", "")
-		wantJournal(t, aud.log, "event note://c", "event toolsListChanged", `event note://a{"x":1}`)
+		wantJournal(t, aud.Log, "event note://c", "event toolsListChanged", `event note://a{"x":1}`)
 
 		// The server is gone; another comes up and knows nothing of subscriptions.
 		_ = p.Conn.Close()
@@ -90,11 +97,11 @@ func TestM2L31WatchOverAPipe(t *testing.T) {
 		p.Handshake(legacytest.Everything)
 		ids = p.wantURIs("resources/subscribe", "note://a", "note://c")
 		synctest.Wait()
-		wantJournal(t, aud.log)
+		wantJournal(t, aud.Log)
 		p.Result(ids["note://a"], `{}`)
 		p.Write(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32002,"message":"no c"}}`, ids["note://c"])
 		synctest.Wait()
-		wantJournal(t, aud.log, "end note://c", "event toolsListChanged", "event note://a")
+		wantJournal(t, aud.Log, "end note://c", "event toolsListChanged", "event note://a")
 
 		got.release()
 		time.Sleep(DefaultLinger)
@@ -108,10 +115,10 @@ func TestM2L31WatchOverAPipe(t *testing.T) {
 }
 
 // wantJournal compares what happened, in any order within runs of one word.
-func wantJournal(t *testing.T, log *journal, want ...string) {
+func wantJournal(t *testing.T, log *bridgetest.Journal, want ...string) {
 	t.Helper()
 	synctest.Wait()
-	if got := log.take(); !slices.Equal(sortRuns(got), sortRuns(want)) {
+	if got := log.Take(); !slices.Equal(bridgetest.SortRuns(got), bridgetest.SortRuns(want)) {
 		t.Errorf("journal: %q, want %q", got, want)
 	}
 }
@@ -157,8 +164,8 @@ func TestM2L37GapsOfTheStreamOverHTTP(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			log := &journal{told: make(chan string, 16)}
-			aud := newAudience(log)
+			log := &bridgetest.Journal{Told: make(chan string, 16)}
+			aud := bridgetest.NewAudience(log)
 			p := newHTTPPeer(t)
 			get := &getScript{turns: tt.turns, cut: make(chan struct{})}
 			p.get = get.ServeHTTP
@@ -174,7 +181,7 @@ func TestM2L37GapsOfTheStreamOverHTTP(t *testing.T) {
 			get.cut <- struct{}{}
 			var got []string
 			for range tt.want {
-				got = append(got, <-log.told)
+				got = append(got, <-log.Told)
 			}
 			if slices.Sort(got); !slices.Equal(got, tt.want) {
 				t.Errorf("told %q, want %q", got, tt.want)
@@ -186,7 +193,7 @@ func TestM2L37GapsOfTheStreamOverHTTP(t *testing.T) {
 			if n := len(p.requests("resources/subscribe")); n != 1 {
 				t.Errorf("%d subscribes, want 1: the session was not lost", n)
 			}
-			if rest := log.take()[len(tt.want):]; len(rest) > 0 {
+			if rest := log.Take()[len(tt.want):]; len(rest) > 0 {
 				t.Errorf("also told %q", rest)
 			}
 		})
@@ -194,7 +201,7 @@ func TestM2L37GapsOfTheStreamOverHTTP(t *testing.T) {
 }
 
 func TestM2L32NoStreamNoListsOverHTTP(t *testing.T) {
-	aud := newAudience(&journal{})
+	aud := bridgetest.NewAudience(&bridgetest.Journal{})
 	p := newHTTPPeer(t) // answers GET with 405
 	p.on["resources/subscribe"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		answerJSON(w, m.ID, `{}`)
@@ -209,7 +216,7 @@ func TestM2L32NoStreamNoListsOverHTTP(t *testing.T) {
 
 func TestM2L34WatchKeepsTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		aud := newAudience(&journal{})
+		aud := bridgetest.NewAudience(&bridgetest.Journal{})
 		b, peers := pipeBack(t, Options{Changes: aud, Idle: time.Minute})
 		acked := make(chan func(), 1)
 		go func() {
@@ -222,7 +229,7 @@ func TestM2L34WatchKeepsTheSession(t *testing.T) {
 		release := <-acked
 		time.Sleep(time.Hour)
 		p.updated("note://a", "")
-		wantJournal(t, aud.log, "event note://a")
+		wantJournal(t, aud.Log, "event note://a")
 		release()
 		time.Sleep(DefaultLinger)
 		p.Result(p.wantURIs("resources/unsubscribe", "note://a")["note://a"], `{}`)

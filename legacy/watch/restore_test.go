@@ -1,4 +1,4 @@
-package back
+package watch
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -16,11 +17,11 @@ import (
 var errAway = errors.New("connection refused")
 
 func TestM2L37RebuiltSessionSubscribesThenTells(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		tools := listTopic(fanout.ToolsListChanged)
 		st.listen(tools, uriTopic("a"), uriTopic("b")).wantHonored("toolsListChanged a b")
 		st.listen(uriTopic("b")).wantHonored("b")
-		st.log.take()
+		st.log.Take()
 
 		st.server.answer = delay("b", 3*time.Second)
 		st.server.lose(errAway)
@@ -33,17 +34,17 @@ func TestM2L37RebuiltSessionSubscribesThenTells(t *testing.T) {
 		if n := st.server.count(func(s *script) int { return s.opened }); n != 2 {
 			t.Errorf("%d sessions opened, want 2", n)
 		}
-		if len(st.aud.ended) > 0 {
-			t.Errorf("streams ended over a restart: %v", st.aud.ended)
+		if n, _ := st.aud.Ended(fanout.Topic{}); n > 0 {
+			t.Errorf("%d topics ended over a restart, want none", n)
 		}
 	})
 }
 
 // A URI for which there is no answer must not keep the rest from being told.
 func TestM2L37SilentURIDoesNotHoldUpOthers(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.listen(uriTopics("a", "slow")...).wantHonored("a slow")
-		st.log.take()
+		st.log.Take()
 		st.server.answer = delay("slow", 30*time.Second)
 		st.server.lose(nil)
 		time.Sleep(11 * time.Second)
@@ -54,9 +55,9 @@ func TestM2L37SilentURIDoesNotHoldUpOthers(t *testing.T) {
 }
 
 func TestM2L37SessionLostWhileBeingRestored(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.listen(uriTopics("a", "b")...).wantHonored("a b")
-		st.log.take()
+		st.log.Take()
 		st.server.answer = delay("b", 2*time.Second)
 		st.server.lose(nil)
 		time.Sleep(time.Second) // a is subscribed, b is being
@@ -70,25 +71,25 @@ func TestM2L37SessionLostWhileBeingRestored(t *testing.T) {
 // The report of a call on a lost session must not touch what a later session
 // knows of the same URI.
 func TestM2L37LateReportOfALostSession(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		first := st.listen(uriTopic("a"))
 		st.server.stuck = true
 		st.server.answer = delay("a", 50*time.Second)
 		st.server.lose(nil)
 		time.Sleep(5 * time.Second) // the call that will be late is on its way
-		st.server.set(func(s *script) { s.offers.subscribe = false })
+		st.server.set(func(s *script) { s.offers.Subscribe = false })
 		st.server.lose(nil)
 		time.Sleep(5 * time.Second)
 		st.wantLog("subscribe a", "end a")
 		first.close()
 		time.Sleep(5 * time.Second)
 
-		st.server.set(func(s *script) { s.offers.subscribe, s.answer = true, nil })
+		st.server.set(func(s *script) { s.offers.Subscribe, s.answer = true, nil })
 		st.server.lose(nil)
 		st.listen(uriTopic("a")).wantHonored("a")
 		time.Sleep(time.Minute)
-		st.log.take()
-		st.watch().changed(fanout.ResourceUpdated, "a", nil)
+		st.log.Take()
+		st.watch().Changed(fanout.ResourceUpdated, "a", nil)
 		st.wantLog("event a")
 		st.wantSubscribed("a")
 	})
@@ -96,7 +97,7 @@ func TestM2L37LateReportOfALostSession(t *testing.T) {
 
 // What a failing session has put off is tried at once on the next.
 func TestM2L37NewSessionForgetsFailures(t *testing.T) {
-	onStage(t, watchOptions{retry: backoff.Backoff{Min: time.Second, Max: 16 * time.Second}}, func(t *testing.T, st *stage) {
+	onStage(t, Options{Retry: backoff.Backoff{Min: time.Second, Max: 16 * time.Second}}, func(t *testing.T, st *stage) {
 		st.listen(uriTopic("a")).wantHonored("a")
 		time.Sleep(20 * time.Second)
 		st.server.set(func(s *script) {
@@ -117,7 +118,7 @@ func TestM2L37NewSessionForgetsFailures(t *testing.T) {
 // A stream that lost its server while it waited leaves nothing behind, neither
 // of what it waited for nor of what it kept from lingering out.
 func TestM2L37WaitingInVainLeavesNothing(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.answer = delay("slow", 8*time.Second)
 		some := st.goListen(uriTopics("a", "slow")...)
 		time.Sleep(5 * time.Second)
@@ -140,12 +141,12 @@ func TestM2L37WaitingInVainLeavesNothing(t *testing.T) {
 // A stream that waits for its acknowledgment goes before those that are being
 // restored.
 func TestM2L37NewStreamsGoFirst(t *testing.T) {
-	onStage(t, watchOptions{parallel: 1}, func(t *testing.T, st *stage) {
+	onStage(t, Options{Parallel: 1}, func(t *testing.T, st *stage) {
 		var many []fanout.Topic
 		for i := range 20 {
 			many = append(many, uriTopic(fmt.Sprintf("u%02d", i)))
 		}
-		st.listen(many...).wantHonored(topicNames(many))
+		st.listen(many...).wantHonored(bridgetest.TopicNames(many))
 		st.server.answer = func(string, string) (time.Duration, error) { return 900 * time.Millisecond, nil }
 		st.server.lose(nil)
 		time.Sleep(time.Second)
@@ -164,7 +165,7 @@ func TestM2L37NewStreamsGoFirst(t *testing.T) {
 // Among streams that come and go while the session is away, what is still
 // wanted is subscribed at once, and what is not, never.
 func TestM2L37LingeringTopicsAreRestoredIfWanted(t *testing.T) {
-	onStage(t, watchOptions{linger: time.Hour}, func(t *testing.T, st *stage) {
+	onStage(t, Options{Linger: time.Hour}, func(t *testing.T, st *stage) {
 		st.listen(uriTopic("a"))
 		st.listen(uriTopics("a", "b")...).close()
 		synctest.Wait()
@@ -178,11 +179,11 @@ func TestM2L37LingeringTopicsAreRestoredIfWanted(t *testing.T) {
 }
 
 func TestM2L37RestartedServerRefuses(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		tools := listTopic(fanout.ToolsListChanged)
 		s := st.listen(tools, listTopic(fanout.PromptsListChanged), uriTopic("a"), uriTopic("b"))
 		s.wantHonored("toolsListChanged promptsListChanged a b")
-		st.log.take()
+		st.log.Take()
 
 		st.server.answer = func(method, uri string) (time.Duration, error) {
 			if uri == "b" {
@@ -190,11 +191,11 @@ func TestM2L37RestartedServerRefuses(t *testing.T) {
 			}
 			return refuse("a")(method, uri)
 		}
-		st.server.set(func(s *script) { s.offers.tools = false })
+		st.server.set(func(s *script) { s.offers.Tools = false })
 		st.server.lose(nil)
 		time.Sleep(time.Minute)
 		st.wantLog("end toolsListChanged", "end a", "subscribe b", "event promptsListChanged", "event b")
-		if err := st.aud.endReason(uriTopic("a")); err == nil || !strings.Contains(err.Error(), "files") ||
+		if _, err := st.aud.Ended(uriTopic("a")); err == nil || !strings.Contains(err.Error(), "files") ||
 			!strings.Contains(err.Error(), "no such resource") {
 			t.Errorf("reason for the end = %v, want the server's name and its words", err)
 		}
@@ -206,10 +207,10 @@ func TestM2L37RestartedServerRefuses(t *testing.T) {
 }
 
 func TestM2L37RestartedServerHasNoSubscriptions(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.listen(uriTopic("a")).wantHonored("a")
-		st.log.take()
-		st.server.set(func(s *script) { s.offers.subscribe = false })
+		st.log.Take()
+		st.server.set(func(s *script) { s.offers.Subscribe = false })
 		st.server.lose(nil)
 		time.Sleep(time.Minute)
 		st.wantLog("end a")
@@ -217,17 +218,17 @@ func TestM2L37RestartedServerHasNoSubscriptions(t *testing.T) {
 }
 
 func TestM2L37GapOfTheChannel(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.listen(listTopic(fanout.PromptsListChanged), uriTopic("a")).wantHonored("promptsListChanged a")
 		st.listen(uriTopic("a")).wantHonored("a")
 		st.server.answer = delay("b", 2*time.Second)
 		asking := st.goListen(uriTopic("b"))
 		synctest.Wait()
-		st.log.take()
-		st.watch().channel(false)
-		st.watch().channel(true)
+		st.log.Take()
+		st.watch().Channel(false)
+		st.watch().Channel(true)
 		st.wantLog() // what was replayed in full leaves no gap
-		st.watch().gap()
+		st.watch().Gap()
 		st.wantLog("event promptsListChanged", "event a")
 		(<-asking).wantHonored("b")
 		st.wantLog("subscribe b", "event b")
@@ -236,41 +237,38 @@ func TestM2L37GapOfTheChannel(t *testing.T) {
 
 // An update may overtake the answer to the subscribe that it is due to.
 func TestM2L37UpdateBeforeTheAnswer(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.answer = delay("a", 2*time.Second)
 		asking := st.goListen(uriTopic("a"))
 		time.Sleep(time.Second)
-		st.watch().changed(fanout.ResourceUpdated, "a", []byte(`{"x":1}`))
-		st.watch().changed(fanout.ResourceUpdated, "a", []byte(`{"x":2}`))
+		st.watch().Changed(fanout.ResourceUpdated, "a", []byte(`{"x":1}`))
+		st.watch().Changed(fanout.ResourceUpdated, "a", []byte(`{"x":2}`))
 		synctest.Wait()
-		st.aud.mu.Lock()
-		if len(st.aud.events) > 0 {
-			t.Errorf("published before the answer: %v", st.aud.events)
+		if events := st.aud.Events(); len(events) > 0 {
+			t.Errorf("published before the answer: %v", events)
 		}
-		st.aud.events = nil
-		st.aud.mu.Unlock()
-		st.log.take() // the gateway counts what it can't tell yet
+		st.log.Take() // the gateway counts what it can't tell yet
 		(<-asking).wantHonored("a")
 		st.wantLog("subscribe a", `event a{"x":2}`)
 	})
 }
 
 func TestM2L37UpdateBeforeARefusal(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.answer = func(string, string) (time.Duration, error) {
 			return 2 * time.Second, wire.Errorf(-32002, "no such resource")
 		}
 		asking := st.goListen(uriTopic("a"))
 		time.Sleep(time.Second)
-		st.watch().changed(fanout.ResourceUpdated, "a", nil)
-		st.log.take()
+		st.watch().Changed(fanout.ResourceUpdated, "a", nil)
+		st.log.Take()
 		(<-asking).wantHonored("")
 		st.wantLog()
 	})
 }
 
 func TestM2L37KindReofferedIsPromisedAgain(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		tools := listTopic(fanout.ToolsListChanged)
 		st.listen(tools).wantHonored("toolsListChanged")
 		st.server.lose(errAway)
@@ -284,20 +282,20 @@ func TestM2L37KindReofferedIsPromisedAgain(t *testing.T) {
 }
 
 func TestM2L38UnreachableServerEndsStreams(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		s := st.listen(listTopic(fanout.ToolsListChanged), uriTopic("a"))
-		st.log.take()
+		st.log.Take()
 		st.server.lose(errAway)
 		time.Sleep(DefaultUnreachable - time.Second)
 		waiting := st.goListen(uriTopic("a"))
 		st.wantLog()
 		time.Sleep(time.Second)
 		st.wantLog("end toolsListChanged", "end a")
-		if err := st.aud.endReason(uriTopic("a")); err == nil || !strings.Contains(err.Error(), "unreachable for 2m0s: connection refused") {
+		if _, err := st.aud.Ended(uriTopic("a")); err == nil || !strings.Contains(err.Error(), "unreachable for 2m0s: connection refused") {
 			t.Errorf("reason for the end = %v, want how long and why", err)
 		}
 		if w := <-waiting; !errors.Is(w.err, errAway) {
-			t.Errorf("Watch that waited = %q, %v, want %v", topicNames(w.honored), w.err, errAway)
+			t.Errorf("Watch that waited = %q, %v, want %v", bridgetest.TopicNames(w.honored), w.err, errAway)
 		}
 		s.close()
 		st.wantEnded()

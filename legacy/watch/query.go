@@ -1,4 +1,4 @@
-package back
+package watch
 
 import (
 	"time"
@@ -7,7 +7,7 @@ import (
 )
 
 // Drop implements [subscribe.Loop].
-func (w *watch) Drop(q *subscribe.Query) {
+func (w *Watch) Drop(q *subscribe.Query) {
 	w.pokes.mu.Lock()
 	w.pokes.dropped = append(w.pokes.dropped, q)
 	w.pokes.mu.Unlock()
@@ -15,7 +15,7 @@ func (w *watch) Drop(q *subscribe.Query) {
 }
 
 // admit takes q in.
-func (w *watch) admit(q *subscribe.Query) {
+func (w *Watch) admit(q *subscribe.Query) {
 	q.Until = w.now() + subscribe.Patience
 	if w.refreshOffers() {
 		w.makeUp()
@@ -39,7 +39,7 @@ func (w *watch) admit(q *subscribe.Query) {
 }
 
 // expire ends the wait of the queries whose time is up.
-func (w *watch) expire(now time.Duration) {
+func (w *Watch) expire(now time.Duration) {
 	for len(w.waiting) > 0 && (w.waiting[0].Closed() || w.waiting[0].Until <= now) {
 		q := w.waiting[0]
 		w.waiting[0] = nil
@@ -57,7 +57,7 @@ func (w *watch) expire(now time.Duration) {
 }
 
 // failWaiting answers all who wait with err.
-func (w *watch) failWaiting(err error) {
+func (w *Watch) failWaiting(err error) {
 	waiting := w.waiting
 	w.waiting = nil
 	for _, q := range waiting {
@@ -68,7 +68,7 @@ func (w *watch) failWaiting(err error) {
 }
 
 // failQuery answers q with err. Its caller has lost interest.
-func (w *watch) failQuery(q *subscribe.Query, err error) {
+func (w *Watch) failQuery(q *subscribe.Query, err error) {
 	q.Finish(err)
 	w.strip(q)
 	w.fade(q)
@@ -76,7 +76,7 @@ func (w *watch) failQuery(q *subscribe.Query, err error) {
 
 // strip takes q off the topics that it waits for. Those that nobody else waits
 // for, and that were acknowledged to nobody, are undone.
-func (w *watch) strip(q *subscribe.Query) {
+func (w *Watch) strip(q *subscribe.Query) {
 	q.GiveUp()
 	for _, t := range q.Want {
 		e := w.lookup(t)
@@ -91,7 +91,7 @@ func (w *watch) strip(q *subscribe.Query) {
 // fade lets the topics of q linger. Whether they are wanted is looked at only
 // when that is over, so that it does not matter whether the caller left the
 // index before it called release or right after.
-func (w *watch) fade(q *subscribe.Query) {
+func (w *Watch) fade(q *subscribe.Query) {
 	for _, t := range q.Want {
 		e := w.lookup(t)
 		if e == nil {
@@ -102,6 +102,6 @@ func (w *watch) fade(q *subscribe.Query) {
 			continue
 		}
 		w.setFading(e, true)
-		w.schedule(e, w.now()+e.payer.Linger(w.opts.linger))
+		w.schedule(e, w.now()+e.payer.Linger(w.opts.Linger))
 	}
 }

@@ -1,12 +1,12 @@
-package back
+package watch
 
 import (
 	"context"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
@@ -15,13 +15,13 @@ import (
 type stage struct {
 	t      *testing.T
 	server *script
-	aud    *audience
-	ws     *watches
-	log    *journal
+	aud    *bridgetest.Audience
+	ws     *Watches
+	log    *bridgetest.Journal
 }
 
 // onStage runs a test in a bubble of its own. All must have ended at its end.
-func onStage(t *testing.T, opts watchOptions, test func(t *testing.T, st *stage)) {
+func onStage(t *testing.T, opts Options, test func(t *testing.T, st *stage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, opts)
@@ -35,16 +35,16 @@ func onStage(t *testing.T, opts watchOptions, test func(t *testing.T, st *stage)
 	})
 }
 
-func newStage(t *testing.T, opts watchOptions) *stage {
-	log := &journal{}
+func newStage(t *testing.T, opts Options) *stage {
+	log := &bridgetest.Journal{}
 	st := &stage{
 		t:      t,
 		server: &script{offers: allOffers, log: log},
-		aud:    newAudience(log),
+		aud:    bridgetest.NewAudience(log),
 		log:    log,
 	}
-	opts.name, opts.hold, opts.changes, opts.metrics = "files", st.server.hold, st.aud, st.aud
-	st.ws = newWatches(opts)
+	opts.Name, opts.Hold, opts.Changes, opts.Metrics = "files", st.server.hold, st.aud, st.aud
+	st.ws = New(opts)
 	return st
 }
 
@@ -63,11 +63,11 @@ func (st *stage) listen(want ...fanout.Topic) *stream {
 
 func (st *stage) listenCtx(ctx context.Context, want ...fanout.Topic) *stream {
 	s := &stream{st: st}
-	st.aud.want(1, want...)
+	st.aud.Want(1, want...)
 	s.honored, s.release, s.err = st.ws.Watch(ctx, mcp.Profile{Scope: testScope}, want)
 	for _, t := range want {
 		if !slices.Contains(s.honored, t) {
-			st.aud.want(-1, t)
+			st.aud.Want(-1, t)
 		}
 	}
 	return s
@@ -82,7 +82,7 @@ func (st *stage) goListen(want ...fanout.Topic) <-chan *stream {
 }
 
 func (s *stream) close() {
-	s.st.aud.want(-1, s.honored...)
+	s.st.aud.Want(-1, s.honored...)
 	if s.release != nil {
 		s.release()
 	}
@@ -90,8 +90,8 @@ func (s *stream) close() {
 
 func (s *stream) wantHonored(want string) {
 	s.st.t.Helper()
-	if s.err != nil || topicNames(s.honored) != want {
-		s.st.t.Fatalf("Watch = %q, %v, want %q", topicNames(s.honored), s.err, want)
+	if s.err != nil || bridgetest.TopicNames(s.honored) != want {
+		s.st.t.Fatalf("Watch = %q, %v, want %q", bridgetest.TopicNames(s.honored), s.err, want)
 	}
 }
 
@@ -116,20 +116,9 @@ func (st *stage) wantCalls(want ...string) {
 func (st *stage) wantLog(want ...string) {
 	st.t.Helper()
 	synctest.Wait()
-	if got := st.log.take(); !slices.Equal(sortRuns(got), sortRuns(want)) {
+	if got := st.log.Take(); !slices.Equal(bridgetest.SortRuns(got), bridgetest.SortRuns(want)) {
 		st.t.Fatalf("journal: %q, want %q", got, want)
 	}
-}
-
-func sortRuns(lines []string) []string {
-	out := slices.Clone(lines)
-	for from, to := 0, 0; from < len(out); from = to {
-		verb, _, _ := strings.Cut(out[from], " ")
-		for to = from; to < len(out) && strings.HasPrefix(out[to], verb+" "); to++ {
-		}
-		slices.Sort(out[from:to])
-	}
-	return out
 }
 
 // wantEnded checks that the watch has ended and holds nothing.
@@ -142,4 +131,4 @@ func (st *stage) wantEnded() {
 	}
 }
 
-func (st *stage) watch() *watch { return st.ws.Of(testScope) }
+func (st *stage) watch() *Watch { return st.ws.Of(testScope) }

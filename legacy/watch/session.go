@@ -1,4 +1,4 @@
-package back
+package watch
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 
 // sessionState is what the loop knows of the profile's session.
 type sessionState struct {
-	session   watched // nil while there is none
+	session   Session // nil while there is none
 	release   func()  // lets go of session; nil without
-	offers    offers
+	offers    Offers
 	lost      <-chan struct{} // the session's done; nil without
 	epoch     int             // counts sessions
 	heldSince time.Duration   // when session was got
@@ -34,7 +34,7 @@ type sessionState struct {
 
 // A dialReport says how a dial ended.
 type dialReport struct {
-	session watched
+	session Session
 	release func()
 	err     error
 	vain    bool // nobody wanted the session any more
@@ -42,7 +42,7 @@ type dialReport struct {
 
 // pumpDial starts a dial if a session is needed and it is time, and ends one
 // that nobody needs.
-func (w *watch) pumpDial(ctx context.Context) {
+func (w *Watch) pumpDial(ctx context.Context) {
 	switch {
 	case w.dialing && w.empty():
 		w.hangUp()
@@ -55,19 +55,19 @@ func (w *watch) pumpDial(ctx context.Context) {
 	}
 }
 
-func (w *watch) dial(ctx context.Context) {
-	s, release, err := w.opts.hold(ctx, w.profile)
+func (w *Watch) dial(ctx context.Context) {
+	s, release, err := w.opts.Hold(ctx, w.profile)
 	w.dials <- dialReport{session: s, release: release, err: err, vain: ctx.Err() != nil}
 }
 
-func (w *watch) letGo(d dialReport) {
+func (w *Watch) letGo(d dialReport) {
 	if d.err == nil {
 		d.release()
 	}
 }
 
 // dialed takes the outcome of a dial.
-func (w *watch) dialed(d dialReport) {
+func (w *Watch) dialed(d dialReport) {
 	w.dialing = false
 	w.hangUp()
 	switch {
@@ -83,19 +83,19 @@ func (w *watch) dialed(d dialReport) {
 
 // unreached puts off another dial. An upstream that was never reached may not
 // exist: who waits is told at once.
-func (w *watch) unreached(err error) {
+func (w *Watch) unreached(err error) {
 	w.dialErr = err
 	if w.table.reached.Load() {
 		w.redialAt = w.now() + w.pause(w.vain)
 		w.vain++
-		w.opts.logger.Debug("no session for subscriptions", "err", err, "tries", w.vain)
+		w.opts.Logger.Debug("no session for subscriptions", "err", err, "tries", w.vain)
 		return
 	}
 	w.failWaiting(err)
 }
 
 // awayError is what a Watch is told that has waited for a session in vain.
-func (w *watch) awayError() error {
+func (w *Watch) awayError() error {
 	if w.dialErr == nil {
 		return errNoAnswer
 	}
@@ -103,8 +103,8 @@ func (w *watch) awayError() error {
 }
 
 // restore takes a session and begins to subscribe on it to all that is wanted.
-func (w *watch) restore(d dialReport) {
-	w.session, w.release, w.lost = d.session, d.release, d.session.done()
+func (w *Watch) restore(d dialReport) {
+	w.session, w.release, w.lost = d.session, d.release, d.session.Done()
 	w.epoch++
 	w.heldSince, w.awayFrom, w.redialAt, w.dialErr = w.now(), 0, 0, nil
 	w.table.reached.Store(true)
@@ -126,8 +126,8 @@ func (w *watch) restore(d dialReport) {
 }
 
 // sessionLost forgets what the upstream knew. Streams stay open meanwhile.
-func (w *watch) sessionLost() {
-	if w.now()-w.heldSince > w.opts.retry.Max {
+func (w *Watch) sessionLost() {
+	if w.now()-w.heldSince > w.opts.Retry.Max {
 		w.vain = 0
 	}
 	w.redialAt = w.now() + w.pause(w.vain)
@@ -140,17 +140,17 @@ func (w *watch) sessionLost() {
 	}
 	w.behind = 0
 	if !w.empty() {
-		w.opts.logger.Warn("session lost, its subscriptions will be made again", "topics", len(w.uris)+len(w.lists))
+		w.opts.Logger.Warn("session lost, its subscriptions will be made again", "topics", len(w.uris)+len(w.lists))
 	}
 }
 
 // unwanted reports whether nobody wants any more what is watched: the session is held for
 // the case that somebody soon does. It may be called from everywhere.
-func (w *watch) unwanted() bool {
+func (w *Watch) Unwanted() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for e := range w.all() {
-		if w.opts.changes.Wanted(e.topic) {
+		if w.opts.Changes.Wanted(e.topic) {
 			return false
 		}
 	}
@@ -158,9 +158,9 @@ func (w *watch) unwanted() bool {
 }
 
 // parted lets go of a lost session. Its calls end by themselves.
-func (w *watch) parted() {
+func (w *Watch) parted() {
 	w.release()
-	w.session, w.release, w.lost, w.offers, w.muteFrom = nil, nil, nil, offers{}, 0
+	w.session, w.release, w.lost, w.offers, w.muteFrom = nil, nil, nil, Offers{}, 0
 	w.epoch++ // reports of its calls say nothing any more
 	w.disband()
 }
@@ -168,13 +168,13 @@ func (w *watch) parted() {
 // refreshOffers asks the session what is true now. It reports whether messages
 // may have been missed that nobody will tell of: those that the server sent
 // before the session's channel opened for the first time.
-func (w *watch) refreshOffers() (missed bool) {
+func (w *Watch) refreshOffers() (missed bool) {
 	if w.session == nil {
 		return false
 	}
-	w.offers = w.session.offers()
+	w.offers = w.session.Offers()
 	switch {
-	case !w.offers.channel:
+	case !w.offers.Channel:
 		w.muteFrom = earliest(w.muteFrom, w.now())
 		return false
 	case w.late:
@@ -186,7 +186,7 @@ func (w *watch) refreshOffers() (missed bool) {
 
 // makeUp gives every promised topic one synthetic event, at once or when it is
 // subscribed again (M2L-37).
-func (w *watch) makeUp() {
+func (w *Watch) makeUp() {
 	for e := range w.all() {
 		w.owe(e)
 		w.payOwed(e)
@@ -195,7 +195,7 @@ func (w *watch) makeUp() {
 
 // catchUp notes that the restoration need not wait for e any longer. The last
 // one ends it.
-func (w *watch) catchUp(e *tracked) {
+func (w *Watch) catchUp(e *tracked) {
 	if !e.behind {
 		return
 	}
@@ -207,7 +207,7 @@ func (w *watch) catchUp(e *tracked) {
 
 // restored tells of what may have been missed. Topics that are still not
 // subscribed follow one by one.
-func (w *watch) restored() {
+func (w *Watch) restored() {
 	w.behind = 0
 	for e := range w.all() {
 		e.behind = false
@@ -216,33 +216,33 @@ func (w *watch) restored() {
 }
 
 // sessionTick does what is due about the session.
-func (w *watch) sessionTick(now time.Duration) {
+func (w *Watch) sessionTick(now time.Duration) {
 	if w.behind > 0 && w.behindUntil <= now {
 		w.restored()
 	}
-	if w.awayFrom != 0 && w.awayFrom+w.opts.unreachable <= now {
+	if w.awayFrom != 0 && w.awayFrom+w.opts.Unreachable <= now {
 		w.awayFrom = 0
 		w.failWaiting(w.awayError())
 		w.giveUp(func(*tracked) bool { return true },
-			fmt.Errorf("unreachable for %v: %v", w.opts.unreachable, w.awayError()))
+			fmt.Errorf("unreachable for %v: %v", w.opts.Unreachable, w.awayError()))
 	}
-	if w.muteFrom != 0 && w.muteFrom+w.opts.unreachable <= now {
+	if w.muteFrom != 0 && w.muteFrom+w.opts.Unreachable <= now {
 		w.muteFrom = now // in case something is promised meanwhile
 		w.giveUp(w.fromServer, errNoChannel)
 	}
 }
 
 // nextSession returns when sessionTick has something to do.
-func (w *watch) nextSession() time.Duration {
+func (w *Watch) nextSession() time.Duration {
 	var behind, away, mute, dial time.Duration
 	if w.behind > 0 {
 		behind = w.behindUntil
 	}
 	if w.awayFrom != 0 {
-		away = w.awayFrom + w.opts.unreachable
+		away = w.awayFrom + w.opts.Unreachable
 	}
 	if w.muteFrom != 0 {
-		mute = w.muteFrom + w.opts.unreachable
+		mute = w.muteFrom + w.opts.Unreachable
 	}
 	if w.session == nil && !w.dialing {
 		dial = w.redialAt
@@ -251,7 +251,7 @@ func (w *watch) nextSession() time.Duration {
 }
 
 // giveUp ends the streams of the promised topics that which picks (M2L-38).
-func (w *watch) giveUp(which func(*tracked) bool, reason error) {
+func (w *Watch) giveUp(which func(*tracked) bool, reason error) {
 	for e := range w.all() {
 		if e.acked && which(e) {
 			w.refuse(e, reason)

@@ -1,4 +1,4 @@
-package back
+package watch
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -17,19 +18,11 @@ import (
 
 const testScope = "files/1"
 
-func uriTopic(uri string) fanout.Topic {
-	return fanout.Topic{Scope: testScope, Kind: fanout.ResourceUpdated, URI: uri}
-}
+func uriTopic(uri string) fanout.Topic { return uriTopics(uri)[0] }
+
+func uriTopics(uris ...string) []fanout.Topic { return bridgetest.URITopics(testScope, uris...) }
 
 func listTopic(k fanout.Kind) fanout.Topic { return fanout.Topic{Scope: testScope, Kind: k} }
-
-func uriTopics(uris ...string) []fanout.Topic {
-	var out []fanout.Topic
-	for _, u := range uris {
-		out = append(out, uriTopic(u))
-	}
-	return out
-}
 
 // A script is what a server does, as sessions with it let the watch see.
 type script struct {
@@ -44,7 +37,7 @@ type script struct {
 	stuck bool
 
 	mu       sync.Mutex
-	offers   offers
+	offers   Offers
 	away     error // why there is no session
 	session  *scriptedSession
 	held     int // sessions held
@@ -52,7 +45,7 @@ type script struct {
 	calls    []string // "subscribe a", in the order in which they were sent
 	inFlight map[string]int
 	overlaps []string // URIs that two calls were about at a time
-	log      *journal
+	log      *bridgetest.Journal
 }
 
 type scriptedSession struct {
@@ -61,9 +54,9 @@ type scriptedSession struct {
 	active map[string]bool // what the server would tell of
 }
 
-var allOffers = offers{tools: true, prompts: true, resources: true, subscribe: true, channel: true}
+var allOffers = Offers{Tools: true, Prompts: true, Resources: true, Subscribe: true, Channel: true}
 
-func (s *script) hold(ctx context.Context, _ mcp.Profile) (watched, func(), error) {
+func (s *script) hold(ctx context.Context, _ mcp.Profile) (Session, func(), error) {
 	if s.deaf {
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -134,19 +127,19 @@ func (s *script) subscribed() []string {
 	return slices.Sorted(maps.Keys(s.session.active))
 }
 
-func (ss *scriptedSession) subscribe(ctx context.Context, uri string) error {
+func (ss *scriptedSession) Subscribe(ctx context.Context, uri string) error {
 	return ss.call(ctx, "subscribe", uri)
 }
 
-func (ss *scriptedSession) unsubscribe(ctx context.Context, uri string) error {
+func (ss *scriptedSession) Unsubscribe(ctx context.Context, uri string) error {
 	return ss.call(ctx, "unsubscribe", uri)
 }
 
-func (ss *scriptedSession) watchList(ctx context.Context, k fanout.Kind) error {
+func (ss *scriptedSession) WatchList(ctx context.Context, k fanout.Kind) error {
 	return ss.call(ctx, "watch", k.String())
 }
 
-func (ss *scriptedSession) unwatchList(k fanout.Kind) {
+func (ss *scriptedSession) UnwatchList(k fanout.Kind) {
 	_ = ss.call(context.Background(), "unwatch", k.String())
 }
 
@@ -186,7 +179,7 @@ func (ss *scriptedSession) call(ctx context.Context, method, uri string) error {
 		return err
 	}
 	if refusal == nil {
-		s.log.add(method + " " + uri)
+		s.log.Add(method + " " + uri)
 	}
 	return refusal
 }
@@ -208,116 +201,13 @@ func (ss *scriptedSession) pass(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-func (ss *scriptedSession) offers() offers {
+func (ss *scriptedSession) Offers() Offers {
 	ss.s.mu.Lock()
 	defer ss.s.mu.Unlock()
 	return ss.s.offers
 }
 
-func (ss *scriptedSession) done() <-chan struct{} { return ss.gone }
-
-// A journal is what happened, at both ends, in order.
-type journal struct {
-	told chan string // also gets every line, if not nil
-
-	mu    sync.Mutex
-	lines []string
-}
-
-func (j *journal) add(line string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.lines = append(j.lines, line)
-	if j.told != nil {
-		j.told <- line
-	}
-}
-
-// take returns what happened since the last time.
-func (j *journal) take() []string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	out := j.lines
-	j.lines = nil
-	return out
-}
-
-// An audience stands for the streams: it counts who wants what, and keeps the
-// journal of what they are told.
-type audience struct {
-	log *journal
-
-	mu     sync.Mutex
-	counts map[fanout.Topic]int
-	events []fanout.Event
-	ended  map[fanout.Topic]error
-	onEnd  func(fanout.Topic) // if not nil
-}
-
-func newAudience(log *journal) *audience {
-	return &audience{log: log, counts: make(map[fanout.Topic]int), ended: make(map[fanout.Topic]error)}
-}
-
-func (a *audience) Publish(ev fanout.Event) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.events = append(a.events, ev)
-	line := "event " + topicName(ev.Topic)
-	if ev.URI != ev.Topic.URI {
-		line += " as " + ev.URI
-	}
-	a.log.add(line + string(ev.Meta))
-}
-
-func (a *audience) Wanted(t fanout.Topic) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.counts[t] > 0
-}
-
-func (a *audience) End(t fanout.Topic, reason error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.ended[t] = reason
-	a.log.add("end " + topicName(t))
-	if a.onEnd != nil {
-		a.onEnd(t)
-	}
-}
-
-func (a *audience) endReason(t fanout.Topic) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.ended[t]
-}
-
-func (a *audience) want(n int, topics ...fanout.Topic) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, t := range topics {
-		a.counts[t] += n
-	}
-}
-
-func (a *audience) SessionOpened(string)        {}
-func (a *audience) SessionEnded(string, string) {}
-func (a *audience) Limit(string, string)        {}
-func (a *audience) Dropped(_, what string)      { a.log.add("dropped: " + what) }
-
-func topicName(t fanout.Topic) string {
-	if t.Kind == fanout.ResourceUpdated {
-		return t.URI
-	}
-	return t.Kind.String()
-}
-
-func topicNames(topics []fanout.Topic) string {
-	var out []string
-	for _, t := range topics {
-		out = append(out, topicName(t))
-	}
-	return strings.Join(out, " ")
-}
+func (ss *scriptedSession) Done() <-chan struct{} { return ss.gone }
 
 func refuse(uris ...string) func(string, string) (time.Duration, error) {
 	return func(method, uri string) (time.Duration, error) {

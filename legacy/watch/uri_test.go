@@ -1,4 +1,4 @@
-package back
+package watch
 
 import (
 	"fmt"
@@ -35,10 +35,10 @@ func TestM2L33UpdateGoesToTheNearestAncestor(t *testing.T) {
 		{"empty", "file:///a", "", dropped},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+			onStage(t, Options{}, func(t *testing.T, st *stage) {
 				st.listen(uriTopics(strings.Fields(tt.subscribed)...)...).wantHonored(tt.subscribed)
-				st.log.take()
-				st.watch().changed(fanout.ResourceUpdated, tt.sent, nil)
+				st.log.Take()
+				st.watch().Changed(fanout.ResourceUpdated, tt.sent, nil)
 				st.wantLog(tt.want)
 			})
 		})
@@ -47,21 +47,21 @@ func TestM2L33UpdateGoesToTheNearestAncestor(t *testing.T) {
 
 func TestM2L33SubresourceModes(t *testing.T) {
 	for _, tt := range []struct {
-		mode  Subresources
+		mode  fanout.Subresources
 		child string
 	}{
 		{"", "event file:///a"},
-		{SubresourcesParent, "event file:///a"},
-		{SubresourcesAsSent, "event file:///a as file:///a/b"},
-		{SubresourcesOff, "dropped: unsubscribed update"},
+		{fanout.SubresourcesParent, "event file:///a"},
+		{fanout.SubresourcesAsSent, "event file:///a as file:///a/b"},
+		{fanout.SubresourcesOff, "dropped: unsubscribed update"},
 	} {
 		t.Run("mode="+string(tt.mode), func(t *testing.T) {
-			onStage(t, watchOptions{subresources: tt.mode}, func(t *testing.T, st *stage) {
+			onStage(t, Options{Subresources: tt.mode}, func(t *testing.T, st *stage) {
 				st.listen(uriTopic("file:///a")).wantHonored("file:///a")
-				st.log.take()
-				st.watch().changed(fanout.ResourceUpdated, "file:///a", nil)
+				st.log.Take()
+				st.watch().Changed(fanout.ResourceUpdated, "file:///a", nil)
 				st.wantLog("event file:///a")
-				st.watch().changed(fanout.ResourceUpdated, "file:///a/b", nil)
+				st.watch().Changed(fanout.ResourceUpdated, "file:///a/b", nil)
 				st.wantLog(tt.child)
 			})
 		})
@@ -69,17 +69,17 @@ func TestM2L33SubresourceModes(t *testing.T) {
 }
 
 func TestM2L33NothingUnacknowledgedIsPublished(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.answer = refuse("refused")
 		st.listen(uriTopics("a", "refused")...).wantHonored("a")
-		st.log.take()
+		st.log.Take()
 		w := st.watch()
-		w.changed(fanout.ToolsListChanged, "", nil)
-		w.changed(fanout.PromptsListChanged, "", nil)
-		w.changed(fanout.ResourcesListChanged, "", nil)
+		w.Changed(fanout.ToolsListChanged, "", nil)
+		w.Changed(fanout.PromptsListChanged, "", nil)
+		w.Changed(fanout.ResourcesListChanged, "", nil)
 		st.wantLog()
 		for _, uri := range []string{"refused", "never asked for", "a2"} {
-			w.changed(fanout.ResourceUpdated, uri, nil)
+			w.Changed(fanout.ResourceUpdated, uri, nil)
 			st.wantLog("dropped: unsubscribed update")
 		}
 	})
@@ -88,15 +88,15 @@ func TestM2L33NothingUnacknowledgedIsPublished(t *testing.T) {
 // While a subscription lingers, the streams of its ancestor are told again: to
 // them it has ended.
 func TestM2L33LingeringURIDoesNotHideItsAncestor(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.listen(uriTopic("note://todo"))
 		child := st.listen(uriTopic("note://todo/draft"))
-		st.log.take()
-		st.watch().changed(fanout.ResourceUpdated, "note://todo/draft", nil)
+		st.log.Take()
+		st.watch().Changed(fanout.ResourceUpdated, "note://todo/draft", nil)
 		st.wantLog("event note://todo/draft")
 		child.close()
 		st.wantLog()
-		st.watch().changed(fanout.ResourceUpdated, "note://todo/draft", nil)
+		st.watch().Changed(fanout.ResourceUpdated, "note://todo/draft", nil)
 		st.wantLog("event note://todo")
 		time.Sleep(DefaultLinger)
 		st.wantLog("unsubscribe note://todo/draft")
@@ -106,70 +106,40 @@ func TestM2L33LingeringURIDoesNotHideItsAncestor(t *testing.T) {
 // An ancestor that is being asked for is told once the server has agreed; what
 // raced under several URIs is told under its own.
 func TestM2L33UpdateForAnAncestorBeingAskedFor(t *testing.T) {
-	onStage(t, watchOptions{subresources: SubresourcesAsSent}, func(t *testing.T, st *stage) {
+	onStage(t, Options{Subresources: fanout.SubresourcesAsSent}, func(t *testing.T, st *stage) {
 		st.listen(uriTopic("file:///a"))
 		st.server.answer = func(string, string) (time.Duration, error) { return 2 * time.Second, nil }
 		one, two := st.goListen(uriTopic("file:///a/b")), st.goListen(uriTopic("file:///a/c"))
 		time.Sleep(time.Second)
-		st.log.take()
-		st.watch().changed(fanout.ResourceUpdated, "file:///a/b/1", nil)
-		st.watch().changed(fanout.ResourceUpdated, "file:///a/c/1", nil)
-		st.watch().changed(fanout.ResourceUpdated, "file:///a/c/2", nil)
+		st.log.Take()
+		st.watch().Changed(fanout.ResourceUpdated, "file:///a/b/1", nil)
+		st.watch().Changed(fanout.ResourceUpdated, "file:///a/c/1", nil)
+		st.watch().Changed(fanout.ResourceUpdated, "file:///a/c/2", nil)
 		st.wantLog("event file:///a as file:///a/b/1", "event file:///a as file:///a/c/1", "event file:///a as file:///a/c/2")
 		(<-one).wantHonored("file:///a/b")
 		(<-two).wantHonored("file:///a/c")
-		st.log.take()
-		st.aud.mu.Lock()
-		defer st.aud.mu.Unlock()
+		st.log.Take()
+		events := st.aud.Events()
 		got := map[string]string{}
-		for _, ev := range st.aud.events[3:] {
+		for _, ev := range events[3:] {
 			got[ev.Topic.URI] = ev.URI
 		}
-		if len(st.aud.events) != 5 || got["file:///a/b"] != "file:///a/b/1" || got["file:///a/c"] != "file:///a/c" {
-			t.Errorf("events after the answers: %v", st.aud.events[3:])
+		if len(events) != 5 || got["file:///a/b"] != "file:///a/b/1" || got["file:///a/c"] != "file:///a/c" {
+			t.Errorf("events after the answers: %v", events[3:])
 		}
 	})
 }
 
 // A server must not make us look up a million ancestors for one notification.
 func TestM2L33SearchForAncestorsIsBounded(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.listen(uriTopic("file:///a"))
-		st.log.take()
-		st.watch().changed(fanout.ResourceUpdated, "file:///a"+strings.Repeat("/x", 100), nil)
+		st.log.Take()
+		st.watch().Changed(fanout.ResourceUpdated, "file:///a"+strings.Repeat("/x", 100), nil)
 		st.wantLog("event file:///a")
-		st.watch().changed(fanout.ResourceUpdated, "file:///a"+strings.Repeat("/x", 200), nil)
+		st.watch().Changed(fanout.ResourceUpdated, "file:///a"+strings.Repeat("/x", 200), nil)
 		st.wantLog("dropped: unsubscribed update")
 	})
-}
-
-func TestM2L35MetaOfTheNotificationTravels(t *testing.T) {
-	for _, tt := range []struct{ name, in, want string }{
-		{"none", ``, ``},
-		{"empty", `{}`, ``},
-		{"no object", `[1]`, ``},
-		{"foreign", `{"com.example/a": 1.50, "b":{"c":[]}}`, `{"com.example/a":1.50,"b":{"c":[]}}`},
-		{"envelope only", `{"io.modelcontextprotocol/subscriptionId":"7"}`, ``},
-		{"escaped", `{"io.modelcontextprotocol\/subscriptionId":7}`, ``},
-		{"both", `{"progressToken":1,"x":2,"io.modelcontextprotocol/serverInfo":{}}`, `{"x":2}`},
-		{"extension", `{"io.modelcontextprotocol/ui":1}`, `{"io.modelcontextprotocol/ui":1}`},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
-				st.listen(listTopic(fanout.ToolsListChanged), uriTopic("a"))
-				st.log.take()
-				meta := []byte(tt.in)
-				st.watch().changed(fanout.ResourceUpdated, "a", meta)
-				st.watch().changed(fanout.ToolsListChanged, "", meta)
-				clear(meta) // the buffer is used again
-				for _, ev := range st.aud.events {
-					if string(ev.Meta) != tt.want || tt.want == "" && ev.Meta != nil {
-						t.Errorf("meta of %v = %q, want %q", ev.Topic, ev.Meta, tt.want)
-					}
-				}
-			})
-		})
-	}
 }
 
 // deaf is an audience that only counts, so that a benchmark measures the watch.
@@ -180,9 +150,9 @@ func (d *deaf) Wanted(fanout.Topic) bool { return true }
 func (d *deaf) End(fanout.Topic, error)  {}
 
 // acknowledged returns a watch, without a loop, that promised n URIs.
-func acknowledged(n int) (*watch, *deaf, []string) {
+func acknowledged(n int) (*Watch, *deaf, []string) {
 	d := &deaf{}
-	w := newWatch(newWatches(watchOptions{name: "files", changes: d}), mcp.Profile{Scope: testScope})
+	w := newWatch(New(Options{Name: "files", Changes: d}), mcp.Profile{Scope: testScope})
 	uris := make([]string, n)
 	for i := range uris {
 		uris[i] = fmt.Sprintf("file:///srv/data/%07d.txt", i)
@@ -194,11 +164,11 @@ func acknowledged(n int) (*watch, *deaf, []string) {
 
 func TestChangedDoesNotAllocate(t *testing.T) {
 	w, d, uris := acknowledged(100)
-	if n := testing.AllocsPerRun(100, func() { w.changed(fanout.ResourceUpdated, uris[50], nil) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { w.Changed(fanout.ResourceUpdated, uris[50], nil) }); n != 0 {
 		t.Errorf("%v allocations for an exact match, want 0", n)
 	}
 	child := uris[50] + "/part/of/it"
-	if n := testing.AllocsPerRun(100, func() { w.changed(fanout.ResourceUpdated, child, nil) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { w.Changed(fanout.ResourceUpdated, child, nil) }); n != 0 {
 		t.Errorf("%v allocations for a sub-resource, want 0", n)
 	}
 	if d.heard == 0 {
@@ -219,7 +189,7 @@ func BenchmarkChanged(b *testing.B) {
 				d.heard = 0
 				i := 0
 				for b.Loop() {
-					w.changed(fanout.ResourceUpdated, sent[i], nil)
+					w.Changed(fanout.ResourceUpdated, sent[i], nil)
 					if i++; i == len(sent) {
 						i = 0
 					}

@@ -1,4 +1,4 @@
-package back
+package watch
 
 import (
 	"context"
@@ -9,13 +9,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
 func TestM2L31RefusedURINarrows(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.answer = refuse("b")
 		s := st.listen(append([]fanout.Topic{listTopic(fanout.ToolsListChanged)}, uriTopics("c", "b", "a")...)...)
 		s.wantHonored("toolsListChanged c a")
@@ -39,21 +40,21 @@ func TestM2L31OnlyWhatTheServerDeclared(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name   string
-		offers offers
+		offers Offers
 		want   string
 	}{
-		{"nothing", offers{channel: true}, ""},
-		{"tools", offers{channel: true, tools: true}, "toolsListChanged"},
-		{"prompts", offers{channel: true, prompts: true}, "promptsListChanged"},
-		{"resources", offers{channel: true, resources: true}, "resourcesListChanged"},
-		{"subscribe", offers{channel: true, subscribe: true}, "a"},
+		{"nothing", Offers{Channel: true}, ""},
+		{"tools", Offers{Channel: true, Tools: true}, "toolsListChanged"},
+		{"prompts", Offers{Channel: true, Prompts: true}, "promptsListChanged"},
+		{"resources", Offers{Channel: true, Resources: true}, "resourcesListChanged"},
+		{"subscribe", Offers{Channel: true, Subscribe: true}, "a"},
 		{"all", allOffers, "toolsListChanged promptsListChanged resourcesListChanged a"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+			onStage(t, Options{}, func(t *testing.T, st *stage) {
 				st.server.offers = tt.offers
 				st.listen(all...).wantHonored(tt.want)
-				if n := len(st.server.callsOf("")); n > 0 && !tt.offers.subscribe {
+				if n := len(st.server.callsOf("")); n > 0 && !tt.offers.Subscribe {
 					t.Errorf("%d calls to a server without resources.subscribe, want none", n)
 				}
 			})
@@ -62,7 +63,7 @@ func TestM2L31OnlyWhatTheServerDeclared(t *testing.T) {
 }
 
 func TestM2L31LateSubscribeIsUndone(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.answer = delay("slow", 15*time.Second)
 		begun := time.Now()
 		s := st.listen(uriTopics("a", "slow", "z")...)
@@ -73,13 +74,13 @@ func TestM2L31LateSubscribeIsUndone(t *testing.T) {
 		st.wantSubscribed("a", "slow", "z") // acted on, not answered
 		time.Sleep(5 * time.Second)
 		st.wantSubscribed("a", "z")
-		st.watch().changed(fanout.ResourceUpdated, "slow", nil)
+		st.watch().Changed(fanout.ResourceUpdated, "slow", nil)
 		st.wantLog("subscribe a", "subscribe z", "subscribe slow", "unsubscribe slow", "dropped: unsubscribed update")
 	})
 }
 
 func TestM2L31LateSubscribeIsKeptForAnother(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.answer = delay("slow", 15*time.Second)
 		first := st.goListen(uriTopic("slow"))
 		time.Sleep(7 * time.Second)
@@ -92,14 +93,14 @@ func TestM2L31LateSubscribeIsKeptForAnother(t *testing.T) {
 }
 
 func TestM2L31SubscribesArePipelined(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.answer = func(string, string) (time.Duration, error) { return 500 * time.Millisecond, nil }
 		var want []fanout.Topic
 		for i := range 4 * defaultParallel {
 			want = append(want, uriTopic(fmt.Sprint("u", i)))
 		}
 		begun := time.Now()
-		st.listen(want...).wantHonored(topicNames(want))
+		st.listen(want...).wantHonored(bridgetest.TopicNames(want))
 		if took := time.Since(begun); took != 2*time.Second {
 			t.Errorf("Watch took %v, want 4 rounds of 500ms", took)
 		}
@@ -109,7 +110,7 @@ func TestM2L31SubscribesArePipelined(t *testing.T) {
 // A server that never answers for some URIs must not keep us from asking for
 // the others.
 func TestM2L31SilenceDoesNotHoldUpOthers(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.answer = func(_, uri string) (time.Duration, error) {
 			if strings.HasPrefix(uri, "silent") {
 				return time.Hour, nil
@@ -134,7 +135,7 @@ func TestM2L31SilenceDoesNotHoldUpOthers(t *testing.T) {
 }
 
 func TestM2L31OtherScopesAreNotHonored(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		foreign := fanout.Topic{Scope: "files/2", Kind: fanout.ResourceUpdated, URI: "a"}
 		st.listen(uriTopic("b"), foreign).wantHonored("b")
 		st.wantSubscribed("b")
@@ -142,7 +143,7 @@ func TestM2L31OtherScopesAreNotHonored(t *testing.T) {
 }
 
 func TestM2L31EmptyFilterAsksNobody(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.away = errors.New("down")
 		s := st.listen()
 		s.wantHonored("")
@@ -151,23 +152,23 @@ func TestM2L31EmptyFilterAsksNobody(t *testing.T) {
 }
 
 func TestM2L32ListsNeedAChannel(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
-		st.server.offers.channel = false
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
+		st.server.offers.Channel = false
 		tools := listTopic(fanout.ToolsListChanged)
 		s := st.listen(tools, uriTopic("a"))
 		s.wantHonored("a")
-		st.watch().changed(fanout.ToolsListChanged, "", nil)
+		st.watch().Changed(fanout.ToolsListChanged, "", nil)
 		st.wantLog("subscribe a")
 
-		st.server.set(func(s *script) { s.offers.channel = true })
-		st.watch().channel(true)
+		st.server.set(func(s *script) { s.offers.Channel = true })
+		st.watch().Channel(true)
 		st.wantLog("event a") // what came before the channel was open is lost
 		st.listen(tools).wantHonored("toolsListChanged")
 
-		st.server.set(func(s *script) { s.offers.channel = false })
-		st.watch().channel(false)
+		st.server.set(func(s *script) { s.offers.Channel = false })
+		st.watch().Channel(false)
 		st.listen(tools).wantHonored("")
-		st.watch().changed(fanout.ToolsListChanged, "", nil) // on a call's stream, say
+		st.watch().Changed(fanout.ToolsListChanged, "", nil) // on a call's stream, say
 		st.wantLog("event toolsListChanged")
 	})
 }
@@ -175,23 +176,23 @@ func TestM2L32ListsNeedAChannel(t *testing.T) {
 // A Watch that sees the channel open before the watch is told must not hide
 // that messages were missed.
 func TestM2L32ChannelSeenByAWatchFirst(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
-		st.server.offers.channel = false
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
+		st.server.offers.Channel = false
 		st.listen(uriTopic("a")).wantHonored("a")
 		st.wantLog("subscribe a")
-		st.server.set(func(s *script) { s.offers.channel = true })
+		st.server.set(func(s *script) { s.offers.Channel = true })
 		st.listen(uriTopic("b")).wantHonored("b")
-		st.watch().channel(true)
+		st.watch().Channel(true)
 		st.wantLog("event a", "subscribe b")
 	})
 }
 
 func TestM2L38ListsEndWithoutAChannel(t *testing.T) {
-	onStage(t, watchOptions{unreachable: time.Minute}, func(t *testing.T, st *stage) {
+	onStage(t, Options{Unreachable: time.Minute}, func(t *testing.T, st *stage) {
 		tools := listTopic(fanout.ToolsListChanged)
 		st.listen(tools, uriTopic("a")).wantHonored("toolsListChanged a")
-		st.server.set(func(s *script) { s.offers.channel = false })
-		st.watch().channel(false)
+		st.server.set(func(s *script) { s.offers.Channel = false })
+		st.watch().Channel(false)
 		time.Sleep(59 * time.Second)
 		st.wantLog("subscribe a")
 		time.Sleep(time.Second)
@@ -200,7 +201,7 @@ func TestM2L38ListsEndWithoutAChannel(t *testing.T) {
 }
 
 func TestWatchFirstContactFails(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.away = errors.New("connection refused")
 		begun := time.Now()
 		s := st.listen(uriTopic("a"))
@@ -215,7 +216,7 @@ func TestWatchFirstContactFails(t *testing.T) {
 }
 
 func TestWatchWaitsForAServerThatWasReached(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.listen(uriTopic("a")).wantHonored("a")
 		st.server.lose(errors.New("connection refused"))
 		begun := time.Now()
@@ -232,7 +233,7 @@ func TestWatchWaitsForAServerThatWasReached(t *testing.T) {
 }
 
 func TestWatchCallerLeaves(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.answer = delay("a", 5*time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -247,7 +248,7 @@ func TestWatchCallerLeaves(t *testing.T) {
 
 func TestWatchAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st := newStage(t, watchOptions{})
+		st := newStage(t, Options{})
 		st.server.answer = delay("slow", time.Minute)
 		waiting := st.goListen(uriTopic("slow"))
 		synctest.Wait()
@@ -263,7 +264,7 @@ func TestWatchAfterClose(t *testing.T) {
 }
 
 func TestWatchSnapshot(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.answer = func(method, uri string) (time.Duration, error) {
 			if method == "unsubscribe" || uri == "slow" {
 				return time.Minute, nil
@@ -279,7 +280,7 @@ func TestWatchSnapshot(t *testing.T) {
 			}
 			var got []string
 			for _, topic := range snaps[0].Topics {
-				got = append(got, topicName(topic.Topic)+" "+topic.State)
+				got = append(got, bridgetest.TopicName(topic.Topic)+" "+topic.State)
 			}
 			if s := snaps[0]; strings.Join(got, ", ") != want || s.Scope != testScope || s.Session != session || s.Calls != calls {
 				t.Errorf("snapshot = %+v, want session %v, %d calls, %s", s, session, calls, want)
@@ -299,21 +300,19 @@ func TestWatchSnapshot(t *testing.T) {
 }
 
 func TestWatchesAreApartByProfile(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		other := fanout.Topic{Scope: "files/2", Kind: fanout.ResourceUpdated, URI: "a"}
-		st.aud.want(1, other)
+		st.aud.Want(1, other)
 		honored, release, err := st.ws.Watch(t.Context(), mcp.Profile{Scope: "files/2"}, []fanout.Topic{other})
 		if err != nil || len(honored) != 1 {
 			t.Fatalf("Watch = %v, %v, want one topic", honored, err)
 		}
 		st.listen(uriTopic("a")).wantHonored("a")
-		st.log.take()
-		st.ws.Of("files/2").changed(fanout.ResourceUpdated, "a", nil)
-		st.aud.mu.Lock()
-		if n := len(st.aud.events); n != 1 || st.aud.events[0].Topic != other {
-			t.Errorf("events = %v, want one in scope files/2", st.aud.events)
+		st.log.Take()
+		st.ws.Of("files/2").Changed(fanout.ResourceUpdated, "a", nil)
+		if events := st.aud.Events(); len(events) != 1 || events[0].Topic != other {
+			t.Errorf("events = %v, want one in scope files/2", events)
 		}
-		st.aud.mu.Unlock()
 		release()
 	})
 }

@@ -1,4 +1,4 @@
-package back
+package watch
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // Sessions that die at once must not make us open others in a tight loop.
 func TestWatchBacksOffFromDyingSessions(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.listen(uriTopic("a")).wantHonored("a")
 		for range 10 * 60 {
 			time.Sleep(100 * time.Millisecond)
@@ -30,14 +30,14 @@ func TestWatchBacksOffFromDyingSessions(t *testing.T) {
 }
 
 func TestWatchRedialIsGivenUpWhenNobodyWaits(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		s := st.listen(uriTopic("a"))
 		st.server.lose(errAway)
 		time.Sleep(time.Second)
 		s.close()
 		time.Sleep(DefaultLinger)
 		st.wantEnded()
-		if err := st.aud.endReason(uriTopic("a")); err != nil {
+		if _, err := st.aud.Ended(uriTopic("a")); err != nil {
 			t.Errorf("ended with %v what nobody wanted", err)
 		}
 	})
@@ -46,7 +46,7 @@ func TestWatchRedialIsGivenUpWhenNobodyWaits(t *testing.T) {
 func TestWatchDialIsHungUpWhenNobodyWaits(t *testing.T) {
 	for _, deaf := range []bool{false, true} {
 		t.Run(fmt.Sprint("deaf=", deaf), func(t *testing.T) {
-			onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+			onStage(t, Options{}, func(t *testing.T, st *stage) {
 				st.server.dial, st.server.deaf = 5*time.Second, deaf
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
@@ -68,7 +68,7 @@ func TestWatchDialIsHungUpWhenNobodyWaits(t *testing.T) {
 // That a dial was hung up on says nothing of the server: who came meanwhile
 // waits for another.
 func TestWatchDialHungUpOnIsNoFailure(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.dial, st.server.deaf = 4*time.Second, true
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -82,7 +82,7 @@ func TestWatchDialHungUpOnIsNoFailure(t *testing.T) {
 }
 
 func TestWatchDialEndsWithNobodyLeft(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.dial, st.server.deaf = 5*time.Second, true
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -93,7 +93,7 @@ func TestWatchDialEndsWithNobodyLeft(t *testing.T) {
 }
 
 func TestWatchCloseWhileDialing(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.dial, st.server.deaf = 5*time.Second, true
 		waiting := st.goListen(uriTopic("a"))
 		time.Sleep(time.Second)
@@ -106,8 +106,8 @@ func TestWatchCloseWhileDialing(t *testing.T) {
 }
 
 func TestWatchOfNobodyIsTold(t *testing.T) {
-	var w *watch // of a profile for which nothing is wanted
-	w.changed(fanout.ResourceUpdated, "a", nil)
-	w.gap()
-	w.channel(true)
+	var w *Watch // of a profile for which nothing is wanted
+	w.Changed(fanout.ResourceUpdated, "a", nil)
+	w.Gap()
+	w.Channel(true)
 }

@@ -1,12 +1,9 @@
-package back
+package watch
 
 import (
-	"bytes"
 	"encoding/json"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
-	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // changed takes a notification of the server: of a list, or of the resource uri.
@@ -17,38 +14,37 @@ import (
 // until the server has agreed, since its answer and its notification may come in
 // any order. The rest goes to the nearest ancestor or is dropped (M2L-33). The
 // result tells whether anybody was or will be told.
-func (w *watch) changed(kind fanout.Kind, uri string, meta json.RawMessage) bool {
+func (w *Watch) Changed(kind fanout.Kind, uri string, meta json.RawMessage) bool {
 	if w == nil {
 		return false
 	}
-	meta = foreignMeta(meta)
 	switch {
 	case kind != fanout.ResourceUpdated:
 		return w.listChanged(kind, meta)
 	case w.hear(uri, "", meta),
-		w.opts.subresources != SubresourcesOff && w.ancestorHears(uri, meta):
+		w.opts.Subresources != fanout.SubresourcesOff && w.ancestorHears(uri, meta):
 		return true
 	}
-	w.opts.metrics.Dropped(w.opts.name, "unsubscribed update")
+	w.opts.Metrics.Dropped(w.opts.Name, "unsubscribed update")
 	return false
 }
 
-func (w *watch) listChanged(kind fanout.Kind, meta json.RawMessage) bool {
+func (w *Watch) listChanged(kind fanout.Kind, meta json.RawMessage) bool {
 	w.mu.Lock()
 	e := w.lists[kind]
 	ok := e != nil && e.acked
 	w.mu.Unlock()
 	if ok {
-		w.opts.changes.Publish(fanout.Event{Topic: e.topic, Meta: meta})
+		w.opts.Changes.Publish(fanout.Event{Topic: e.topic, Meta: meta})
 	}
 	return ok
 }
 
 // ancestorHears tells the nearest subscribed ancestor of uri, and reports
 // whether there is one.
-func (w *watch) ancestorHears(uri string, meta json.RawMessage) bool {
+func (w *Watch) ancestorHears(uri string, meta json.RawMessage) bool {
 	as := ""
-	if w.opts.subresources == SubresourcesAsSent {
+	if w.opts.Subresources == fanout.SubresourcesAsSent {
 		as = uri
 	}
 	for at := range fanout.Ancestors(uri) {
@@ -61,7 +57,7 @@ func (w *watch) ancestorHears(uri string, meta json.RawMessage) bool {
 
 // hear publishes a change under the topic of the URI at, and reports whether
 // that was promised to somebody. as is the URI to tell of, empty for at itself.
-func (w *watch) hear(at, as string, meta json.RawMessage) bool {
+func (w *Watch) hear(at, as string, meta json.RawMessage) bool {
 	w.mu.Lock()
 	e := w.uris[at]
 	if e == nil || !e.acked {
@@ -73,13 +69,13 @@ func (w *watch) hear(at, as string, meta json.RawMessage) bool {
 	}
 	topic, fading := e.topic, e.fading // e.topic.URI: at may hold on to more
 	w.mu.Unlock()
-	if fading && !w.opts.changes.Wanted(topic) {
+	if fading && !w.opts.Changes.Wanted(topic) {
 		return false // it lingers: to an ancestor it is as if it were gone
 	}
 	if as == "" {
 		as = topic.URI
 	}
-	w.opts.changes.Publish(fanout.Event{Topic: topic, URI: as, Meta: meta})
+	w.opts.Changes.Publish(fanout.Event{Topic: topic, URI: as, Meta: meta})
 	return true
 }
 
@@ -91,30 +87,4 @@ func (e *tracked) keepRaced(as string, meta json.RawMessage) {
 		as = e.topic.URI
 	}
 	e.raced = &fanout.Event{Topic: e.topic, URI: as, Meta: meta}
-}
-
-// envelopeMeta are the keys of _meta that belong to the protocol's envelope.
-// They were not meant for whoever hears of the change, if a legacy server sent
-// them at all.
-var envelopeMeta = []wire.Edit{
-	{Name: spec.MetaProtocolVersion},
-	{Name: spec.MetaClientInfo},
-	{Name: spec.MetaClientCapabilities},
-	{Name: spec.MetaLogLevel},
-	{Name: spec.MetaSubscriptionID},
-	{Name: spec.MetaServerInfo},
-	{Name: spec.MetaProgressToken},
-}
-
-// foreignMeta returns a copy of meta without the keys of the envelope, nil if
-// nothing is left.
-func foreignMeta(meta json.RawMessage) json.RawMessage {
-	if len(meta) == 0 || !wire.IsObject(meta) {
-		return nil
-	}
-	out := wire.AppendEdited(make([]byte, 0, len(meta)), meta, envelopeMeta...)
-	if bytes.Equal(out, []byte("{}")) {
-		return nil
-	}
-	return out
 }

@@ -1,4 +1,4 @@
-package back
+package watch
 
 import (
 	"container/heap"
@@ -20,7 +20,7 @@ type appointment struct {
 func (a appointment) void() bool { return a.e.due != a.at }
 
 // schedule has the loop look at e at a time.
-func (w *watch) schedule(e *tracked, at time.Duration) {
+func (w *Watch) schedule(e *tracked, at time.Duration) {
 	e.due = at
 	heap.Push(&w.agenda.heap, appointment{at, e})
 }

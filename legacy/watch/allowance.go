@@ -1,4 +1,4 @@
-package back
+package watch
 
 import (
 	"time"
@@ -13,7 +13,7 @@ const crowdedPause = 20 * time.Millisecond
 // allowed reports whether a call for e may be sent at this moment, and counts it in.
 // If not it is put off, or refused. To restore what was promised is nobody's doing,
 // and no promise is broken for want of allowance.
-func (w *watch) allowed(e *tracked, step step) bool {
+func (w *Watch) allowed(e *tracked, step step) bool {
 	restores := step == stepSubscribe && e.acked
 	if !restores && e.paidAt == 0 && e.tries == 0 && !w.charge(e, step) {
 		return false
@@ -32,7 +32,7 @@ func (w *watch) allowed(e *tracked, step step) bool {
 
 // charge has the payer of e pay for a call, and reports false if it can't: then who
 // waits for e has been refused.
-func (w *watch) charge(e *tracked, step step) bool {
+func (w *Watch) charge(e *tracked, step step) bool {
 	if step == stepUnsubscribe {
 		e.paidAt = w.now() + e.payer.Unsubscribe()
 		return true

@@ -1,4 +1,4 @@
-package back
+package watch
 
 import (
 	"fmt"
@@ -55,7 +55,7 @@ type tracked struct {
 func (e *tracked) isList() bool { return e.topic.Kind != fanout.ResourceUpdated }
 
 // lookup returns the tracked topic, or nil.
-func (w *watch) lookup(t fanout.Topic) *tracked {
+func (w *Watch) lookup(t fanout.Topic) *tracked {
 	if t.Kind == fanout.ResourceUpdated {
 		return w.uris[t.URI]
 	}
@@ -63,7 +63,7 @@ func (w *watch) lookup(t fanout.Topic) *tracked {
 }
 
 // track returns the tracked topic, which it begins if need be.
-func (w *watch) track(t fanout.Topic) *tracked {
+func (w *Watch) track(t fanout.Topic) *tracked {
 	e := w.lookup(t)
 	if e != nil {
 		return e
@@ -80,7 +80,7 @@ func (w *watch) track(t fanout.Topic) *tracked {
 }
 
 // forget ends the tracking of e: nothing of it is left upstream.
-func (w *watch) forget(e *tracked) {
+func (w *Watch) forget(e *tracked) {
 	w.mu.Lock()
 	e.acked, e.asking, e.raced = false, false, nil
 	switch {
@@ -97,7 +97,7 @@ func (w *watch) forget(e *tracked) {
 }
 
 // all iterates over what is tracked. The loop may forget what it is given.
-func (w *watch) all() iter.Seq[*tracked] {
+func (w *Watch) all() iter.Seq[*tracked] {
 	return func(yield func(*tracked) bool) {
 		for _, e := range w.lists {
 			if !yield(e) {
@@ -112,12 +112,12 @@ func (w *watch) all() iter.Seq[*tracked] {
 	}
 }
 
-func (w *watch) empty() bool { return len(w.uris) == 0 && len(w.lists) == 0 }
+func (w *Watch) empty() bool { return len(w.uris) == 0 && len(w.lists) == 0 }
 
 // wanted is the desired state: somebody was promised the topic or waits for it,
 // and the index, which alone knows, says that somebody still wants it.
-func (w *watch) wanted(e *tracked) bool {
-	return (e.acked || len(e.waiters) > 0) && w.opts.changes.Wanted(e.topic)
+func (w *Watch) wanted(e *tracked) bool {
+	return (e.acked || len(e.waiters) > 0) && w.opts.Changes.Wanted(e.topic)
 }
 
 // A step is what brings a topic nearer to its desired state.
@@ -132,7 +132,7 @@ const (
 )
 
 // next compares desired with actual.
-func (w *watch) next(e *tracked) step {
+func (w *Watch) next(e *tracked) step {
 	wanted := w.wanted(e)
 	switch {
 	case !wanted && e.standing == stOff:
@@ -151,12 +151,12 @@ func (w *watch) next(e *tracked) step {
 
 // fromServer reports whether e is a list of whose changes the server tells without
 // being asked: there is nothing to subscribe to.
-func (w *watch) fromServer(e *tracked) bool {
-	return e.isList() && !w.offers.polls.has(e.topic.Kind)
+func (w *Watch) fromServer(e *tracked) bool {
+	return e.isList() && !w.offers.Polls.Has(e.topic.Kind)
 }
 
 // look brings e nearer to its desired state. It may be called at any time.
-func (w *watch) look(e *tracked) {
+func (w *Watch) look(e *tracked) {
 	if e.phase == phCalling || e.phase == phUrgent || e.phase == phQueued && len(e.waiters) == 0 {
 		return // it is looked at when its turn comes, or its call is answered
 	}
@@ -171,12 +171,12 @@ func (w *watch) look(e *tracked) {
 
 // serve settles for the waiters of e what can be settled without a call, and
 // looks after the rest.
-func (w *watch) serve(e *tracked) {
+func (w *Watch) serve(e *tracked) {
 	switch {
 	case w.session == nil: // restore will
 	case w.fromServer(e):
 		w.serveList(e)
-	case !e.isList() && !w.offers.subscribe:
+	case !e.isList() && !w.offers.Subscribe:
 		w.refuse(e, errNotOffered)
 	case e.standing == stOn && e.phase != phCalling:
 		w.accept(e)
@@ -187,11 +187,11 @@ func (w *watch) serve(e *tracked) {
 
 // serveList answers for a list kind. Without a channel nothing new is promised,
 // but what was promised stands: the gap will be made up for.
-func (w *watch) serveList(e *tracked) {
-	switch offered := w.offers.list(e.topic.Kind); {
+func (w *Watch) serveList(e *tracked) {
+	switch offered := w.offers.List(e.topic.Kind); {
 	case !offered:
 		w.refuse(e, errNotOffered)
-	case w.offers.channel:
+	case w.offers.Channel:
 		e.standing = stOn
 		w.accept(e)
 	case e.acked:
@@ -205,13 +205,13 @@ func (w *watch) serveList(e *tracked) {
 
 // accept acknowledges e to those who wait. From here on no change is lost: not
 // even one that came before the answer.
-func (w *watch) accept(e *tracked) {
+func (w *Watch) accept(e *tracked) {
 	w.mu.Lock()
 	raced := e.raced
 	e.acked, e.asking, e.raced = true, false, nil
 	w.mu.Unlock()
 	if raced != nil {
-		w.opts.changes.Publish(*raced)
+		w.opts.Changes.Publish(*raced)
 		e.owed = false
 	}
 	w.catchUp(e)
@@ -220,16 +220,16 @@ func (w *watch) accept(e *tracked) {
 }
 
 // refuse answers no, ends the streams that were promised e, and forgets it.
-func (w *watch) refuse(e *tracked, reason error) {
+func (w *Watch) refuse(e *tracked, reason error) {
 	if e.acked {
-		w.opts.changes.End(e.topic, fmt.Errorf("%s no longer tells of it: %v", w.opts.name, reason))
+		w.opts.Changes.End(e.topic, fmt.Errorf("%s no longer tells of it: %v", w.opts.Name, reason))
 	}
 	e.standing = stOff
 	w.forget(e)
 }
 
 // answer settles e for all who wait.
-func (w *watch) answer(e *tracked, ok bool) {
+func (w *Watch) answer(e *tracked, ok bool) {
 	waiters := e.waiters
 	e.waiters = nil
 	for _, wt := range waiters {
@@ -238,21 +238,21 @@ func (w *watch) answer(e *tracked, ok bool) {
 }
 
 // revive takes back a fade, and any wait before the next try: somebody asks.
-func (w *watch) revive(e *tracked) {
+func (w *Watch) revive(e *tracked) {
 	e.due, e.tries = 0, 0
 	if e.fading {
 		w.setFading(e, false)
 	}
 }
 
-func (w *watch) setFading(e *tracked, fading bool) {
+func (w *Watch) setFading(e *tracked, fading bool) {
 	w.mu.Lock()
 	e.fading = fading
 	w.mu.Unlock()
 }
 
 // owe notes that changes of e may have been missed.
-func (w *watch) owe(e *tracked) {
+func (w *Watch) owe(e *tracked) {
 	if e.acked || e.asking {
 		e.owed = true
 	}
@@ -260,10 +260,10 @@ func (w *watch) owe(e *tracked) {
 
 // payOwed tells of the changes that may have been missed, once e is subscribed
 // again, and so is everything else if a session is being restored (M2L-37).
-func (w *watch) payOwed(e *tracked) {
+func (w *Watch) payOwed(e *tracked) {
 	if !e.owed || !e.acked || e.standing != stOn || w.behind > 0 {
 		return
 	}
 	e.owed = false
-	w.opts.changes.Publish(fanout.Event{Topic: e.topic, URI: e.topic.URI})
+	w.opts.Changes.Publish(fanout.Event{Topic: e.topic, URI: e.topic.URI})
 }

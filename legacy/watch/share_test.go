@@ -1,4 +1,4 @@
-package back
+package watch
 
 import (
 	"errors"
@@ -11,12 +11,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 func TestM2L34StreamsShareOneSubscription(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.answer = delay("a", time.Second)
 		var waiting []<-chan *stream
 		for range 50 {
@@ -47,7 +48,7 @@ func TestM2L34StreamsShareOneSubscription(t *testing.T) {
 }
 
 func TestM2L34StreamsShareARefusal(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.answer = func(string, string) (time.Duration, error) {
 			return time.Second, wire.Errorf(-32002, "no such resource")
 		}
@@ -62,7 +63,7 @@ func TestM2L34StreamsShareARefusal(t *testing.T) {
 }
 
 func TestM2L34LingerIsCutShortByAnotherStream(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		for range 5 {
 			s := st.listen(uriTopic("a"))
 			s.wantHonored("a")
@@ -79,7 +80,7 @@ func TestM2L34LingerIsCutShortByAnotherStream(t *testing.T) {
 
 // The linger time counts from the last stream to leave, not from the first.
 func TestM2L34LingerCountsFromTheLast(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		a, b := st.listen(uriTopic("a")), st.listen(uriTopic("a"))
 		a.close()
 		time.Sleep(DefaultLinger / 2)
@@ -94,12 +95,12 @@ func TestM2L34LingerCountsFromTheLast(t *testing.T) {
 // Whether the caller leaves the index before or after it calls release must not
 // matter.
 func TestM2L34ReleaseBeforeTheIndexKnows(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		s := st.listen(listTopic(fanout.ToolsListChanged), uriTopic("a"))
 		s.release()
 		synctest.Wait()
 		time.Sleep(time.Millisecond)
-		st.aud.want(-1, s.honored...)
+		st.aud.Want(-1, s.honored...)
 		time.Sleep(DefaultLinger)
 		st.wantCalls("subscribe a", "unsubscribe a")
 		st.wantEnded()
@@ -107,7 +108,7 @@ func TestM2L34ReleaseBeforeTheIndexKnows(t *testing.T) {
 }
 
 func TestM2L34SubscribeWhileUnsubscribing(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.answer = func(method, _ string) (time.Duration, error) {
 			if method == "unsubscribe" {
 				return 3 * time.Second, nil
@@ -130,7 +131,7 @@ func TestM2L34SubscribeWhileUnsubscribing(t *testing.T) {
 // A call that ends without an answer leaves the outcome open: it is repeated
 // while the topic is wanted, and undone when it is not.
 func TestM2L34UnansweredCallsAreRepeated(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		var calls atomic.Int32
 		st.server.answer = func(string, string) (time.Duration, error) {
 			if n := calls.Add(1); n <= 2 || n == 4 {
@@ -149,7 +150,7 @@ func TestM2L34UnansweredCallsAreRepeated(t *testing.T) {
 }
 
 func TestM2L34AnotherStreamIsTriedAtOnce(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.answer = func(string, string) (time.Duration, error) { return 0, errors.New("status 502") }
 		first := st.goListen(uriTopic("a"))
 		time.Sleep(9*time.Second + 1)
@@ -164,7 +165,7 @@ func TestM2L34AnotherStreamIsTriedAtOnce(t *testing.T) {
 }
 
 func TestM2L34UnsubscribeIsNotTriedForEver(t *testing.T) {
-	onStage(t, watchOptions{}, func(t *testing.T, st *stage) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.answer = func(method, _ string) (time.Duration, error) {
 			if method == "unsubscribe" {
 				return 0, errors.New("status 502")
@@ -180,12 +181,39 @@ func TestM2L34UnsubscribeIsNotTriedForEver(t *testing.T) {
 	})
 }
 
+// What was promised is restored whole and at once, also for a share that has used
+// up its allowance; what is new waits or is left out.
+func TestLimitOfSubscribesBreaksNoPromise(t *testing.T) {
+	onStage(t, Options{Rate: 10}, func(t *testing.T, st *stage) {
+		topics := func(prefix string, n int) (out []fanout.Topic) {
+			for i := range n {
+				out = append(out, uriTopic(fmt.Sprint(prefix, i)))
+			}
+			return out
+		}
+		first := topics("a", 100)
+		st.listen(first...).wantHonored(bridgetest.TopicNames(first))
+		if s := st.listen(topics("b", 100)...); len(s.honored) < 50 || len(s.honored) > 52 {
+			t.Errorf("%d topics honored beyond the allowance, want those of 5s", len(s.honored))
+		}
+		promised := len(st.server.subscribed())
+		st.server.lose(nil)
+		time.Sleep(time.Second)
+		if n := len(st.server.subscribed()); n != promised {
+			t.Errorf("%d of %d topics are subscribed again", n, promised)
+		}
+		if n, _ := st.aud.Ended(fanout.Topic{}); n != 0 {
+			t.Errorf("%d promises were broken", n)
+		}
+	})
+}
+
 // Whatever streams, server and network do in whatever order: in the end the
 // server tells of exactly what is listened to.
 func TestM2L34AnyInterleavingEndsInTheRightState(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-			onStage(t, watchOptions{unreachable: time.Hour}, func(t *testing.T, st *stage) {
+			onStage(t, Options{Unreachable: time.Hour}, func(t *testing.T, st *stage) {
 				newChaos(st, seed).run()
 			})
 		})
@@ -217,7 +245,7 @@ func newChaos(st *stage, seed uint64) *chaos {
 		c.uris = append(c.uris, fmt.Sprint("u", i))
 	}
 	st.server.answer = c.answer
-	st.aud.onEnd = c.end
+	st.aud.OnEnd = c.end
 	return c
 }
 

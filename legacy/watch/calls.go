@@ -1,4 +1,4 @@
-package back
+package watch
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// slowAfter is when a call stops to count as one of opts.parallel, so that
+	// slowAfter is when a call stops to count as one of opts.Parallel, so that
 	// URIs which the server never answers for don't keep the others waiting.
 	slowAfter = time.Second
 	// slowFactor bounds the calls on their way, the slow ones included, by a
-	// multiple of opts.parallel.
+	// multiple of opts.Parallel.
 	slowFactor = 8
 	// maxTries is after how many calls in a row without an answer a topic that
 	// was promised is given up, or an unsubscribe.
@@ -51,10 +51,10 @@ type callReport struct {
 	err  error
 }
 
-func (w *watch) maxCalls() int { return w.opts.parallel * slowFactor }
+func (w *Watch) maxCalls() int { return w.opts.Parallel * slowFactor }
 
 // enqueue puts e in line for a call.
-func (w *watch) enqueue(e *tracked) {
+func (w *Watch) enqueue(e *tracked) {
 	switch {
 	case e.phase == phIdle && len(e.waiters) == 0:
 		e.phase = phQueued
@@ -66,7 +66,7 @@ func (w *watch) enqueue(e *tracked) {
 }
 
 // dequeue takes off the next in line, nil if there is none.
-func (w *watch) dequeue() *tracked {
+func (w *Watch) dequeue() *tracked {
 	e := takeFirst(&w.urgent, phUrgent)
 	if e == nil {
 		e = takeFirst(&w.queue, phQueued)
@@ -90,16 +90,16 @@ func takeFirst(line *[]*tracked, ph phase) *tracked {
 }
 
 // disband empties the lines.
-func (w *watch) disband() {
+func (w *Watch) disband() {
 	for e := w.dequeue(); e != nil; e = w.dequeue() {
 	}
 	w.urgent, w.queue = nil, nil
 }
 
 // pump starts the dial or the calls that there is reason and room for.
-func (w *watch) pump(ctx context.Context) {
+func (w *Watch) pump(ctx context.Context) {
 	w.pumpDial(ctx)
-	for w.session != nil && w.inTime < w.opts.parallel && w.out < w.maxCalls() {
+	for w.session != nil && w.inTime < w.opts.Parallel && w.out < w.maxCalls() {
 		e := w.dequeue()
 		if e == nil {
 			return
@@ -116,7 +116,7 @@ func (w *watch) pump(ctx context.Context) {
 }
 
 // start sends a call.
-func (w *watch) start(ctx context.Context, e *tracked, step step) {
+func (w *Watch) start(ctx context.Context, e *tracked, step step) {
 	w.mu.Lock()
 	if step == stepSubscribe {
 		e.asking = true
@@ -134,7 +134,7 @@ func (w *watch) start(ctx context.Context, e *tracked, step step) {
 	w.out++
 	e.phase = phCalling
 	s, payer := w.session, e.payer
-	// Ends with the answer, in opts.request at the latest, or with the session
+	// Ends with the answer, in opts.Request at the latest, or with the session
 	// or the loop.
 	w.workers.Go(func() {
 		err := w.call(ctx, s, c)
@@ -143,24 +143,24 @@ func (w *watch) start(ctx context.Context, e *tracked, step step) {
 	})
 }
 
-func (w *watch) call(ctx context.Context, s watched, c *watchCall) error {
-	ctx, cancel := context.WithTimeout(ctx, w.opts.request)
+func (w *Watch) call(ctx context.Context, s Session, c *watchCall) error {
+	ctx, cancel := context.WithTimeout(ctx, w.opts.Request)
 	defer cancel()
 	switch topic, on := c.e.topic, c.step == stepSubscribe; {
 	case c.e.isList() && on:
-		return s.watchList(ctx, topic.Kind)
+		return s.WatchList(ctx, topic.Kind)
 	case c.e.isList():
-		s.unwatchList(topic.Kind)
+		s.UnwatchList(topic.Kind)
 		return nil
 	case on:
-		return s.subscribe(ctx, topic.URI)
+		return s.Subscribe(ctx, topic.URI)
 	default:
-		return s.unsubscribe(ctx, topic.URI)
+		return s.Unsubscribe(ctx, topic.URI)
 	}
 }
 
 // reported takes the outcome of a call.
-func (w *watch) reported(r callReport) {
+func (w *Watch) reported(r callReport) {
 	c, e := r.call, r.call.e
 	w.out--
 	if c.slow != 0 {
@@ -178,7 +178,7 @@ func (w *watch) reported(r callReport) {
 		e.standing, e.tries = stOff, 0
 		w.look(e)
 	case refused:
-		w.opts.logger.Debug("subscription refused", "code", refusal.Code)
+		w.opts.Logger.Debug("subscription refused", "code", refusal.Code)
 		w.refuse(e, refusal)
 	default:
 		w.subscribed(e)
@@ -187,7 +187,7 @@ func (w *watch) reported(r callReport) {
 
 // subscribed takes the server's yes. If nobody waits for it any more it is
 // undone.
-func (w *watch) subscribed(e *tracked) {
+func (w *Watch) subscribed(e *tracked) {
 	e.standing, e.tries = stOn, 0
 	if w.wanted(e) {
 		w.accept(e)
@@ -200,12 +200,12 @@ func (w *watch) subscribed(e *tracked) {
 
 // unanswered puts off another try. What was promised is given up after a while;
 // what is to be undone as well: at worst it costs updates that nobody hears of.
-func (w *watch) unanswered(e *tracked, err error) {
+func (w *Watch) unanswered(e *tracked, err error) {
 	e.standing = stUnsure
 	e.tries++
 	w.catchUp(e)
 	if e.tries >= maxTries && len(e.waiters) == 0 {
-		w.opts.logger.Warn("giving up on a subscription", "err", err)
+		w.opts.Logger.Warn("giving up on a subscription", "err", err)
 		w.refuse(e, fmt.Errorf("%w: %v", errNoAnswer, err))
 		return
 	}
@@ -214,12 +214,12 @@ func (w *watch) unanswered(e *tracked, err error) {
 
 // pause is how long to wait after so many tries in vain: twice as long each
 // time, and a random part more, so that many don't come at once.
-func (w *watch) pause(tries int) time.Duration {
-	return backoff.Jitter(w.opts.retry.After(tries))
+func (w *Watch) pause(tries int) time.Duration {
+	return backoff.Jitter(w.opts.Retry.After(tries))
 }
 
 // slowCalls makes room for others beside calls that take long.
-func (w *watch) slowCalls(now time.Duration) {
+func (w *Watch) slowCalls(now time.Duration) {
 	for len(w.fresh) > 0 && w.fresh[0].slow <= now {
 		if w.fresh[0].slow != 0 {
 			w.fresh[0].slow = 0
@@ -231,7 +231,7 @@ func (w *watch) slowCalls(now time.Duration) {
 }
 
 // nextSlow returns when the next call becomes slow, if that matters.
-func (w *watch) nextSlow() time.Duration {
+func (w *Watch) nextSlow() time.Duration {
 	for len(w.fresh) > 0 && w.fresh[0].slow == 0 {
 		w.fresh[0] = nil
 		w.fresh = w.fresh[1:]

@@ -1,4 +1,4 @@
-package back
+package watch
 
 import (
 	"context"
@@ -15,10 +15,10 @@ import (
 // news; calls and dials run beside it and report back. Nobody tells the loop
 // what to do, only that it is time to look again: so it does not matter in which
 // order news come.
-type watch struct {
+type Watch struct {
 	// Set by newWatch, read-only after.
-	table   *watches
-	opts    *watchOptions
+	table   *Watches
+	opts    *Options
 	profile mcp.Profile
 	born    time.Time // what the clock of durations counts from
 
@@ -52,8 +52,8 @@ type pokes struct {
 	channel bool               // the way for messages has opened or closed
 }
 
-func newWatch(ws *watches, p mcp.Profile) *watch {
-	w := &watch{
+func newWatch(ws *Watches, p mcp.Profile) *Watch {
+	w := &Watch{
 		table:   ws,
 		opts:    &ws.opts,
 		profile: p,
@@ -68,10 +68,10 @@ func newWatch(ws *watches, p mcp.Profile) *watch {
 }
 
 // now is the time on the watch's clock. It is never 0, which means "not set".
-func (w *watch) now() time.Duration { return time.Since(w.born) + 1 }
+func (w *Watch) now() time.Duration { return time.Since(w.born) + 1 }
 
 // Run implements [subscribe.Loop]. It ends when nothing is tracked any more, or with ctx.
-func (w *watch) Run(ctx context.Context, first *subscribe.Query, more <-chan *subscribe.Query) {
+func (w *Watch) Run(ctx context.Context, first *subscribe.Query, more <-chan *subscribe.Query) {
 	ctx, stop := context.WithCancel(ctx)
 	defer w.end(ctx, stop)
 	timer := time.NewTimer(time.Hour)
@@ -104,7 +104,7 @@ func (w *watch) Run(ctx context.Context, first *subscribe.Query, more <-chan *su
 
 // end joins what the loop started and lets go of the session. Who waits is told
 // why.
-func (w *watch) end(ctx context.Context, stop context.CancelFunc) {
+func (w *Watch) end(ctx context.Context, stop context.CancelFunc) {
 	stop()
 	w.workers.Wait()
 	select {
@@ -121,7 +121,7 @@ func (w *watch) end(ctx context.Context, stop context.CancelFunc) {
 }
 
 // poke wakes the loop. It never blocks.
-func (w *watch) poke() {
+func (w *Watch) poke() {
 	select {
 	case w.poked <- struct{}{}:
 	default: // it will look anyway
@@ -130,7 +130,7 @@ func (w *watch) poke() {
 
 // gap says that messages of the profile may have been missed, and that there is
 // a way for them again (M2L-37).
-func (w *watch) gap() {
+func (w *Watch) Gap() {
 	if w == nil {
 		return
 	}
@@ -142,7 +142,7 @@ func (w *watch) gap() {
 
 // channel says that the way for messages has opened or closed. What is true at
 // the time that the loop looks is what the session says then.
-func (w *watch) channel(bool) {
+func (w *Watch) Channel(bool) {
 	if w == nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (w *watch) channel(bool) {
 }
 
 // lookAround looks at what it was poked about.
-func (w *watch) lookAround() {
+func (w *Watch) lookAround() {
 	w.pokes.mu.Lock()
 	dropped, gap, channel := w.pokes.dropped, w.pokes.gap, w.pokes.channel
 	w.pokes.dropped, w.pokes.gap, w.pokes.channel = nil, false, false
@@ -174,12 +174,12 @@ func (w *watch) lookAround() {
 }
 
 // tick does what is due.
-func (w *watch) tick() {
+func (w *Watch) tick() {
 	now := w.now()
 	w.expire(now)
 	for e := w.agenda.pop(now); e != nil; e = w.agenda.pop(now) {
 		e.due = 0
-		if e.fading && w.opts.changes.Wanted(e.topic) {
+		if e.fading && w.opts.Changes.Wanted(e.topic) {
 			w.setFading(e, false)
 		}
 		w.look(e)
@@ -189,7 +189,7 @@ func (w *watch) tick() {
 }
 
 // nextWake is how long the loop may sleep.
-func (w *watch) nextWake() time.Duration {
+func (w *Watch) nextWake() time.Duration {
 	at := earliest(w.agenda.next(), w.nextSlow(), w.nextSession())
 	if len(w.waiting) > 0 {
 		at = earliest(at, w.waiting[0].Until)

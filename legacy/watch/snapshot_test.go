@@ -1,4 +1,4 @@
-package back
+package watch
 
 import (
 	"cmp"
@@ -26,7 +26,7 @@ type topicSnapshot struct {
 }
 
 // snapshot lists the watches of the upstream, by scope, once nothing moves any more.
-func (ws *watches) snapshot() []watchSnapshot {
+func (ws *Watches) snapshot() []watchSnapshot {
 	synctest.Wait()
 	var out []watchSnapshot
 	for _, l := range ws.Loops() {
@@ -39,7 +39,7 @@ func (ws *watches) snapshot() []watchSnapshot {
 	return out
 }
 
-func (w *watch) snapshot() watchSnapshot {
+func (w *Watch) snapshot() watchSnapshot {
 	out := watchSnapshot{
 		Scope:   w.profile.Scope,
 		Session: w.session != nil,
@@ -56,7 +56,7 @@ func (w *watch) snapshot() watchSnapshot {
 }
 
 // state names what a topic is at.
-func (w *watch) state(e *tracked) string {
+func (w *Watch) state(e *tracked) string {
 	switch {
 	case e.phase == phCalling && e.asking:
 		return "asking"

@@ -1,0 +1,106 @@
+package back
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/watch"
+)
+
+// A watched is a session as the profile's watch uses it.
+type watched struct{ s *session }
+
+var _ watch.Session = watched{}
+
+// Done implements [watch.Session].
+func (w watched) Done() <-chan struct{} { return w.s.Link.Done() }
+
+// Offers implements [watch.Session].
+func (w watched) Offers() watch.Offers {
+	caps, polls := &w.s.caps, w.s.synthesizes()
+	return watch.Offers{
+		Tools:     caps.Tools,
+		Prompts:   caps.Prompts,
+		Resources: caps.Resources,
+		Subscribe: caps.Subscribe || polls.Has(fanout.ResourceUpdated),
+		Channel:   w.s.Listening(),
+		Polls:     polls,
+	}
+}
+
+// Subscribe implements [watch.Session]: upstream if the server can, by looking if so
+// configured.
+func (w watched) Subscribe(ctx context.Context, uri string) error {
+	var refusal *wire.Error
+	polls := w.s.synthesizes().Has(fanout.ResourceUpdated)
+	if w.s.caps.Subscribe {
+		_, err := w.s.Request(ctx, spec.MethodSubscribe, uriParams(uri))
+		if err != nil && !(polls && errors.As(err, &refusal)) {
+			return err
+		}
+	}
+	if !polls {
+		return nil
+	}
+	err := w.s.polls.watch(ctx, pollKey{fanout.ResourceUpdated, uri})
+	if errors.As(err, &refusal) && w.s.caps.Subscribe {
+		_ = w.Unsubscribe(ctx, uri) // whether it worked does not matter: nobody listens
+	}
+	return err
+}
+
+// Unsubscribe implements [watch.Session].
+func (w watched) Unsubscribe(ctx context.Context, uri string) error {
+	w.s.polls.unwatch(pollKey{fanout.ResourceUpdated, uri})
+	if !w.s.caps.Subscribe {
+		return nil
+	}
+	_, err := w.s.Request(ctx, spec.MethodUnsubscribe, uriParams(uri))
+	return err
+}
+
+// WatchList implements [watch.Session].
+func (w watched) WatchList(ctx context.Context, k fanout.Kind) error {
+	return w.s.polls.watch(ctx, pollKey{kind: k})
+}
+
+// UnwatchList implements [watch.Session].
+func (w watched) UnwatchList(k fanout.Kind) { w.s.polls.unwatch(pollKey{kind: k}) }
+
+// noChanges is told of changes where nobody is: nothing is wanted.
+type noChanges struct{}
+
+func (noChanges) Publish(fanout.Event)     {}
+func (noChanges) Wanted(fanout.Topic) bool { return false }
+func (noChanges) End(fanout.Topic, error)  {}
+
+// envelopeMeta are the keys of _meta that belong to the protocol's envelope.
+// They were not meant for whoever hears of the change, if a legacy server sent
+// them at all.
+var envelopeMeta = []wire.Edit{
+	{Name: spec.MetaProtocolVersion},
+	{Name: spec.MetaClientInfo},
+	{Name: spec.MetaClientCapabilities},
+	{Name: spec.MetaLogLevel},
+	{Name: spec.MetaSubscriptionID},
+	{Name: spec.MetaServerInfo},
+	{Name: spec.MetaProgressToken},
+}
+
+// foreignMeta returns a copy of meta without the keys of the envelope, nil if
+// nothing is left.
+func foreignMeta(meta json.RawMessage) json.RawMessage {
+	if len(meta) == 0 || !wire.IsObject(meta) {
+		return nil
+	}
+	out := wire.AppendEdited(make([]byte, 0, len(meta)), meta, envelopeMeta...)
+	if bytes.Equal(out, []byte("{}")) {
+		return nil
+	}
+	return out
+}

@@ -43,14 +43,16 @@ var layers = map[string][]string{
 	"legacy/front": slices.Concat(waist, bottom, []string{"legacy/projection", "internal/downstream"}),
 	"legacy/back":  slices.Concat(waist, bottom, []string{"internal/subscribe", "internal/upstream", "legacy/link", "legacy/pool", "legacy/relay", "legacy/tasks", "legacy/watch"}),
 	// What a profile is subscribed to upstream.
-	"legacy/watch":    {"internal/mcp", "internal/fanout", "internal/wire", "internal/backoff", "internal/subscribe"},
-	"legacy/pool":     slices.Concat(waist, bottom, []string{"internal/upstream"}),
-	"legacy/tasks":    {"internal/spec", "internal/transport", "internal/upstream", "internal/wire"},
-	"legacy/link":     slices.Concat(waist, bottom, []string{"internal/upstream"}),
-	"legacy/relay":    {"internal/mcp", "internal/transport", "internal/upstream", "internal/wire", "internal/spec", "legacy/link"},
-	"modern":          nil,
-	"modern/front":    slices.Concat(waist, bottom, []string{"modern/protocol", "internal/downstream"}),
-	"modern/back":     slices.Concat(waist, bottom, []string{"modern/protocol", "internal/subscribe", "internal/upstream"}),
+	"legacy/watch": {"internal/mcp", "internal/fanout", "internal/wire", "internal/backoff", "internal/subscribe"},
+	"legacy/pool":  slices.Concat(waist, bottom, []string{"internal/upstream"}),
+	"legacy/tasks": {"internal/spec", "internal/transport", "internal/upstream", "internal/wire"},
+	"legacy/link":  slices.Concat(waist, bottom, []string{"internal/upstream"}),
+	"legacy/relay": {"internal/mcp", "internal/transport", "internal/upstream", "internal/wire", "internal/spec", "legacy/link"},
+	"modern":       nil,
+	"modern/front": slices.Concat(waist, bottom, []string{"modern/protocol", "internal/downstream"}),
+	"modern/back":  slices.Concat(waist, bottom, []string{"modern/protocol", "internal/upstream", "modern/watch"}),
+	// Which listen streams a profile has open upstream.
+	"modern/watch":    {"internal/mcp", "internal/transport", "internal/fanout", "internal/spec", "internal/wire", "internal/backoff", "internal/subscribe"},
 	"modern/protocol": {"internal/mcp", "internal/wire", "internal/spec"},
 
 	// How one server is reached: the same for the backs of both eras.

@@ -19,6 +19,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
+	"github.com/mcpbridge/mcpbridge/modern/watch"
 )
 
 // maxScopes bounds the profiles whose descriptions are remembered.
@@ -37,7 +38,7 @@ type Back struct {
 	tools        *protocol.SchemaCache
 	server       *upstream.Options
 	availability *upstream.Availability
-	watches      *watches
+	watches      *watch.Watches
 
 	running sync.WaitGroup // what Describe started
 
@@ -76,7 +77,7 @@ func New(opts Options) (*Back, error) {
 	} else {
 		b.link = newConnLink(&b.opts, b.server, b.news, b.availability.Report)
 	}
-	b.watches = newWatches(b.watchOptions())
+	b.watches = watch.New(b.watchOptions())
 	return b, nil
 }
 
@@ -111,17 +112,17 @@ func (b *Back) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([
 	return b.watches.Watch(ctx, p, want)
 }
 
-func (b *Back) watchOptions() watchOptions {
-	return watchOptions{
-		name:         b.opts.Name,
-		open:         b.openListen,
-		single:       !b.overHTTP(),
-		changes:      b.opts.Changes,
-		metrics:      b.opts.Metrics,
-		logger:       b.log,
-		subresources: b.opts.Subresources,
-		rate:         b.opts.Subscribes,
-		linger:       b.opts.Linger,
+func (b *Back) watchOptions() watch.Options {
+	return watch.Options{
+		Name:         b.opts.Name,
+		Open:         b.openWatched,
+		Single:       !b.overHTTP(),
+		Changes:      b.opts.Changes,
+		Metrics:      b.opts.Metrics,
+		Logger:       b.log,
+		Subresources: b.opts.Subresources,
+		Rate:         b.opts.Subscribes,
+		Linger:       b.opts.Linger,
 	}
 }
 

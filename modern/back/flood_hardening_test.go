@@ -49,25 +49,6 @@ func TestListensOfOneShareAreBoundedAtOnce(t *testing.T) {
 	}
 }
 
-// Who asks for ever new topics does not have the server asked as often.
-func TestListensOfOneShareAreBoundedInRate(t *testing.T) {
-	onWatchStage(t, watchOptions{rate: 10}, func(t *testing.T, st *watchStage) {
-		var acked sync.WaitGroup
-		begun := time.Now()
-		for i := range 500 {
-			c := st.goWatch(uriTopic(fmt.Sprint("u", i)))
-			acked.Go(func() { <-c })
-			time.Sleep(20 * time.Millisecond)
-		}
-		acked.Wait()
-		// Each may have one merge follow.
-		most := 2 * int(100+10*time.Since(begun).Seconds())
-		if n := len(st.server.requests()); n > most {
-			t.Errorf("%d listen requests within %v, want %d at most", n, time.Since(begun), most)
-		}
-	})
-}
-
 // A server that floods a listen stream with what nobody needs must not have it read
 // as fast as it comes.
 func TestFloodOfAListenStreamIsRationed(t *testing.T) {

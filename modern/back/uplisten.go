@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
+	"github.com/mcpbridge/mcpbridge/modern/watch"
 )
 
 // ackTimeout bounds the wait for the acknowledgment of a listen request.
@@ -22,7 +23,7 @@ const ackTimeout = 10 * time.Second
 
 var (
 	// errEnded says that the server ended a listen stream gracefully.
-	errEnded = errors.New("the server ended the stream")
+	errEnded = watch.ErrEnded
 	// errLeft says that the stream was closed from this side.
 	errLeft = errors.New("the stream was closed")
 	// errNoAck says that a listen request was not acknowledged in time.

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -73,7 +74,7 @@ func (s *forgetfulServer) take(m wire.Message) {
 		if err != nil {
 			s.t.Errorf("cancelled %s: %v", m.Params, err)
 		}
-		time.AfterFunc(turnover/2, func() { s.ended <- id })
+		time.AfterFunc(25*time.Millisecond, func() { s.ended <- id })
 	}
 }
 
@@ -82,7 +83,7 @@ func (s *forgetfulServer) take(m wire.Message) {
 func TestL2M22OverAConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := transport.NewPipe()
-		aud := &watchAudience{counts: make(map[fanout.Topic]int)}
+		aud := bridgetest.NewAudience(&bridgetest.Journal{})
 		b, err := New(Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Changes: aud,
 			Dial: func(context.Context) (transport.Conn, error) { return near, nil }})
 		if err != nil {
@@ -92,8 +93,8 @@ func TestL2M22OverAConnection(t *testing.T) {
 		done := make(chan struct{})
 		go func() { server.serve(); close(done) }() // ends with the connection
 		for _, uri := range []string{"file:///a", "file:///b", "file:///c"} {
-			topic := uriTopic(uri)
-			aud.want(1, topic)
+			topic := bridgetest.URITopics(listenProfile.Scope, uri)[0]
+			aud.Want(1, topic)
 			honored, _, err := b.Watch(t.Context(), listenProfile, []fanout.Topic{topic})
 			if err != nil || len(honored) != 1 {
 				t.Errorf("Watch(%s) = %v, %v", uri, honored, err)
@@ -107,10 +108,10 @@ func TestL2M22OverAConnection(t *testing.T) {
 		_ = far.Close()
 		<-done
 		told := make(map[string]int)
-		for _, line := range aud.lines {
+		for _, line := range aud.Log.Take() {
 			told[line]++
 		}
-		if told[`file:///a{"v":1}`] != 3 || told["file:///a"] != 1 || told["file:///b"] != 1 || told["file:///c"] != 0 || server.listens != 3 {
+		if told[`event file:///a{"v":1}`] != 3 || told["event file:///a"] != 1 || told["event file:///b"] != 1 || told["event file:///c"] != 0 || server.listens != 3 {
 			t.Errorf("after %d listens told %v, want each change, and one cue for what was live before the last", server.listens, told)
 		}
 	})

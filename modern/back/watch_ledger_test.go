@@ -14,10 +14,10 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
-	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
+	"github.com/mcpbridge/mcpbridge/modern/watch"
 )
 
 // A ledger is a server that reports changes all the time, and knows which.
@@ -135,7 +135,7 @@ func TestL2M21LedgerOverHTTP(t *testing.T) {
 	p.on[spec.MethodListen] = l.listen
 	b := p.back(Options{})
 	told := &tally{told: make(map[string]map[int]int)}
-	ws := newWatches(watchOptions{name: "scripted", open: b.openListen, changes: told, settle: 100 * time.Millisecond, overlap: 300 * time.Millisecond})
+	ws := watch.New(watch.Options{Name: "scripted", Open: b.openWatched, Changes: told, Settle: 100 * time.Millisecond, Overlap: 300 * time.Millisecond})
 	defer ws.Close()
 
 	names := make([]string, uris)
@@ -164,7 +164,7 @@ func TestL2M21LedgerOverHTTP(t *testing.T) {
 				if n < 3 {
 					<-next // the first ones take their time
 				}
-				topic := uriTopic(names[i])
+				topic := bridgetest.URITopics(listenProfile.Scope, names[i])[0]
 				honored, _, err := ws.Watch(t.Context(), listenProfile, []fanout.Topic{topic})
 				if err != nil || len(honored) != 1 {
 					t.Errorf("Watch(%s) = %v, %v", topic.URI, honored, err)
@@ -239,38 +239,4 @@ func (f *firsts) check(t *testing.T, told *tally) (changes, twice int) {
 		t.Errorf("%d of %d changes not told once or twice, as:\n%s", len(wrong), changes, strings.Join(wrong[:min(5, len(wrong))], "\n"))
 	}
 	return changes, twice
-}
-
-// BenchmarkWatch is a session's subscriptions, beside a thousand others of its
-// profile: what the loop does, with a server that answers at once.
-func BenchmarkWatch(b *testing.B) {
-	const uris = 200
-	for _, sessions := range []int{1, 100, 1000} {
-		b.Run(fmt.Sprintf("sessions=%d", sessions), func(b *testing.B) {
-			sc := &listenScript{}
-			aud := &tally{told: make(map[string]map[int]int)}
-			b.ReportAllocs()
-			for b.Loop() {
-				ws := newWatches(watchOptions{name: "scripted", open: sc.listen, changes: aud})
-				var wg sync.WaitGroup
-				for range sessions {
-					wg.Go(func() {
-						for _, i := range rand.Perm(uris) {
-							honored, release, err := ws.Watch(b.Context(), mcp.Profile{Scope: watchScope}, uriTopics(strconv.Itoa(i)))
-							if err != nil || len(honored) != 1 {
-								b.Errorf("Watch = %v, %v", honored, err)
-								return
-							}
-							defer release()
-						}
-					})
-				}
-				wg.Wait()
-				b.StopTimer()
-				ws.Close()
-				b.StartTimer()
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*sessions*uris), "ns/sub")
-		})
-	}
 }

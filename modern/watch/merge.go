@@ -1,4 +1,4 @@
-package back
+package watch
 
 import (
 	"context"
@@ -76,16 +76,16 @@ func (w *watch) unsettle() {
 	if w.mergeAt == 0 {
 		w.mergeFirst = w.now()
 	}
-	w.mergeAt = min(w.now()+backoff.Jitter(w.opts.settle), w.mergeFirst+5*w.opts.settle)
+	w.mergeAt = min(w.now()+backoff.Jitter(w.opts.Settle), w.mergeFirst+5*w.opts.Settle)
 }
 
 // excess has topics that nobody wants leave the streams. Where there can be one stream
 // only, that is not worth a gap for all of its topics: see pumpSingle.
 func (w *watch) excess() {
-	if w.opts.single {
-		w.mergeBy(w.now() + backoff.Jitter(10*w.opts.settle))
+	if w.opts.Single {
+		w.mergeBy(w.now() + backoff.Jitter(10*w.opts.Settle))
 	} else {
-		w.mergeBy(w.now() + backoff.Jitter(2*w.opts.settle))
+		w.mergeBy(w.now() + backoff.Jitter(2*w.opts.Settle))
 	}
 }
 
@@ -96,7 +96,7 @@ func (w *watch) nextMerge() time.Duration {
 		closing = earliest(closing, s.until)
 		young = max(young, s.youngUntil)
 	}
-	if w.mergeAt == 0 || w.merging || w.opts.single && w.out > 0 {
+	if w.mergeAt == 0 || w.merging || w.opts.Single && w.out > 0 {
 		return closing
 	}
 	return earliest(closing, max(w.mergeAt, w.mergeFloor, young))
@@ -158,7 +158,7 @@ func (w *watch) merged(b *bid, won, lost []*tracked) {
 		return
 	}
 	w.merging = false
-	until := w.now() + w.opts.overlap
+	until := w.now() + w.opts.Overlap
 	w.streams[len(w.streams)-1].youngUntil = until // the one that was just taken
 	for _, s := range b.replaces {
 		s.until = until

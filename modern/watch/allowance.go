@@ -1,4 +1,4 @@
-package back
+package watch
 
 import "time"
 

@@ -1,4 +1,4 @@
-package back
+package watch
 
 import (
 	"errors"
@@ -20,11 +20,11 @@ func TestL2M27AStreamThatEndsIsReopenedAndEveryTopicCuedOnce(t *testing.T) {
 		end   error
 		least time.Duration // before the server is asked again
 	}{
-		{"gracefully", errEnded, time.Second},
+		{"gracefully", ErrEnded, time.Second},
 		{"abruptly", errScriptBroken, 100 * time.Millisecond},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+			onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
 				st.watch(uriTopic("a"), uriTopic("b"), listTopic(fanout.ToolsListChanged))
 				time.Sleep(time.Minute)
 				st.server.requests()
@@ -42,9 +42,9 @@ func TestL2M27AStreamThatEndsIsReopenedAndEveryTopicCuedOnce(t *testing.T) {
 }
 
 func TestL2M27AServerThatEndsEveryStreamIsNotHammered(t *testing.T) {
-	for _, end := range []error{errEnded, errScriptBroken} {
+	for _, end := range []error{ErrEnded, errScriptBroken} {
 		t.Run(end.Error(), func(t *testing.T) {
-			onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+			onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
 				st.watch(uriTopic("a"))
 				st.server.says(func(mcp.Filter) scripted { return scripted{ends: true} })
 				st.server.end(end)
@@ -62,7 +62,7 @@ func TestL2M27AServerThatEndsEveryStreamIsNotHammered(t *testing.T) {
 
 // Several streams that end together are opened again as one.
 func TestL2M27StreamsThatEndTogetherComeBackAsFew(t *testing.T) {
-	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
 		for i := range 4 {
 			st.watch(uriTopic(fmt.Sprint(i)))
 		}
@@ -77,7 +77,7 @@ func TestL2M27StreamsThatEndTogetherComeBackAsFew(t *testing.T) {
 func TestL2M27WatchersLiveOnWhileTheServerIsAway(t *testing.T) {
 	for _, single := range []bool{false, true} {
 		t.Run(fmt.Sprintf("single=%v", single), func(t *testing.T) {
-			onWatchStage(t, watchOptions{single: single}, func(t *testing.T, st *watchStage) {
+			onWatchStage(t, Options{Single: single}, func(t *testing.T, st *watchStage) {
 				st.watch(uriTopic("a")).wantHonored("a")
 				st.server.says(unreachable)
 				st.server.end(errScriptBroken)
@@ -103,7 +103,7 @@ func TestL2M27WatchersLiveOnWhileTheServerIsAway(t *testing.T) {
 }
 
 func TestWatchOfAServerNeverReachedFailsAtOnce(t *testing.T) {
-	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
 		st.server.says(unreachable)
 		start := time.Now()
 		s := st.watch(uriTopic("a"))
@@ -116,7 +116,7 @@ func TestWatchOfAServerNeverReachedFailsAtOnce(t *testing.T) {
 
 // Closing while the server is asked and streams are open leaves nothing.
 func TestWatchesClose(t *testing.T) {
-	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
 		st.watch(uriTopic("a"))
 		st.server.says(func(mcp.Filter) scripted { return scripted{takes: time.Hour} })
 		waits := st.goWatch(uriTopic("b"))
@@ -135,7 +135,7 @@ func TestWatchesClose(t *testing.T) {
 func TestL2M23AnEmptyAcknowledgmentThatEndsAtOnceMeansUnsupported(t *testing.T) {
 	for _, single := range []bool{false, true} {
 		t.Run(fmt.Sprintf("single=%v", single), func(t *testing.T) {
-			onWatchStage(t, watchOptions{single: single}, func(t *testing.T, st *watchStage) {
+			onWatchStage(t, Options{Single: single}, func(t *testing.T, st *watchStage) {
 				st.server.says(func(want mcp.Filter) scripted {
 					return scripted{omit: append(want.URIs, "toolsListChanged"), ends: true}
 				})
@@ -151,7 +151,7 @@ func TestL2M23AnEmptyAcknowledgmentThatEndsAtOnceMeansUnsupported(t *testing.T) 
 func TestL2M23ATopicThatANewAcknowledgmentOmitsIsCuedWarnedOfAndTriedAgain(t *testing.T) {
 	for _, single := range []bool{false, true} {
 		t.Run(fmt.Sprintf("single=%v", single), func(t *testing.T) {
-			onWatchStage(t, watchOptions{single: single}, func(t *testing.T, st *watchStage) {
+			onWatchStage(t, Options{Single: single}, func(t *testing.T, st *watchStage) {
 				st.watch(uriTopics("a", "b")...)
 				st.server.says(omitting("b"))
 				st.server.end(errScriptBroken)
@@ -185,7 +185,7 @@ func TestL2M23ATopicThatANewAcknowledgmentOmitsIsCuedWarnedOfAndTriedAgain(t *te
 }
 
 func TestL2M22OneListenAtATime(t *testing.T) {
-	onWatchStage(t, watchOptions{single: true}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, Options{Single: true}, func(t *testing.T, st *watchStage) {
 		st.server.says(func(mcp.Filter) scripted { return scripted{takes: 200 * time.Millisecond} })
 		st.watch(uriTopics("a", "b")...).wantHonored("a b")
 		one := st.goWatch(uriTopic("c"))
@@ -209,7 +209,7 @@ func TestL2M22OneListenAtATime(t *testing.T) {
 }
 
 func TestL2M22CuesArePutOff10sAtMost(t *testing.T) {
-	onWatchStage(t, watchOptions{single: true}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, Options{Single: true}, func(t *testing.T, st *watchStage) {
 		st.watch(uriTopic("a"))
 		for i := range 18 {
 			st.watch(uriTopic(fmt.Sprint(i)))
@@ -238,7 +238,7 @@ func TestL2M22CuesArePutOff10sAtMost(t *testing.T) {
 
 // Leaving a topic out costs all others a gap: it is done when half are not wanted.
 func TestL2M22TopicsLeaveWhenItIsWorthAGap(t *testing.T) {
-	onWatchStage(t, watchOptions{single: true}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, Options{Single: true}, func(t *testing.T, st *watchStage) {
 		stay := st.watch(uriTopic("a"))
 		two, three := st.watch(uriTopic("b")), st.watch(uriTopic("c"))
 		time.Sleep(time.Minute)
@@ -264,7 +264,7 @@ func TestM2L33UpdatesBelowASubscribedURI(t *testing.T) {
 		{fanout.SubresourcesOff, []string{"dropped: unsubscribed update"}},
 	} {
 		t.Run(string(tt.policy), func(t *testing.T) {
-			onWatchStage(t, watchOptions{subresources: tt.policy}, func(t *testing.T, st *watchStage) {
+			onWatchStage(t, Options{Subresources: tt.policy}, func(t *testing.T, st *watchStage) {
 				st.watch(uriTopic("a"))
 				st.server.tell(uriTopic("a/x"), "a")
 				st.wantTold(tt.want...)
@@ -281,7 +281,7 @@ func TestM2L33UpdatesBelowASubscribedURI(t *testing.T) {
 
 // What lingers is to an ancestor as if it were gone.
 func TestM2L33ALingeringTopicHearsNothing(t *testing.T) {
-	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
 		st.watch(uriTopic("a"))
 		s := st.watch(uriTopic("a/x"))
 		time.Sleep(10 * time.Second)

@@ -1,4 +1,4 @@
-package back
+package watch
 
 import (
 	"context"
@@ -15,7 +15,7 @@ const gracefulRest = time.Second
 
 // A sharedStream is one open listen stream.
 type sharedStream struct {
-	stream listenStream
+	stream Stream
 	since  time.Duration // on the watch's clock
 	topics []*tracked    // that it carries; the loop's own, see tracked.on
 
@@ -31,7 +31,7 @@ type streamEnd struct {
 }
 
 // take has an acknowledged stream carry topics, and reads it.
-func (w *watch) take(ctx context.Context, stream listenStream, topics []*tracked) {
+func (w *watch) take(ctx context.Context, stream Stream, topics []*tracked) {
 	s := &sharedStream{stream: stream, since: w.now(), topics: topics}
 	w.streams = append(w.streams, s)
 	w.mu.Lock()
@@ -49,10 +49,10 @@ func (w *watch) take(ctx context.Context, stream listenStream, topics []*tracked
 
 // read publishes what comes on a stream, and reports its end.
 func (w *watch) read(ctx context.Context, s *sharedStream) {
-	defer s.stream.close()
+	defer s.stream.Close()
 	ration := transport.Throttle{Busy: transport.Never, Done: ctx.Done()}
 	for {
-		ev, err := s.stream.next()
+		ev, err := s.stream.Next()
 		if err != nil {
 			select {
 			case w.ends <- streamEnd{s, err}:
@@ -83,14 +83,14 @@ func (w *watch) detach(s *sharedStream) {
 
 // dismiss closes a stream. Its reader ends then.
 func (w *watch) dismiss(s *sharedStream) {
-	w.workers.Go(s.stream.close)
+	w.workers.Go(s.stream.Close)
 }
 
 // exhaust closes a stream that nobody reads.
-func exhaust(stream listenStream) {
-	stream.close()
+func exhaust(stream Stream) {
+	stream.Close()
 	for err := error(nil); err == nil; {
-		_, err = stream.next()
+		_, err = stream.Next()
 	}
 }
 
@@ -111,7 +111,7 @@ func (w *watch) streamEnded(end streamEnd) {
 			if e.place == plNone {
 				lost = append(lost, e)
 			}
-		case end.err != errEnded: // what was on its way is lost
+		case end.err != ErrEnded: // what was on its way is lost
 			w.cue(e)
 		}
 		if !e.promised {
@@ -120,19 +120,19 @@ func (w *watch) streamEnded(end streamEnd) {
 	}
 	wait := w.fell(s, end.err)
 	w.pauseTopics(lost, w.now()+wait, false)
-	w.opts.logger.Info("listen stream ended, its topics will be asked for again",
+	w.opts.Logger.Info("listen stream ended, its topics will be asked for again",
 		"topics", len(lost), "open", (w.now() - s.since).Round(time.Millisecond), "in", wait.Round(time.Millisecond), "reason", end.err)
 }
 
 // fell returns how long to wait before the topics of a stream that has ended are
 // asked for again.
 func (w *watch) fell(s *sharedStream, err error) time.Duration {
-	if w.now()-s.since > w.opts.retry.Max {
+	if w.now()-s.since > w.opts.Retry.Max {
 		w.falls = 0
 	}
 	wait := w.pause(w.falls)
 	w.falls++
-	if err == errEnded {
+	if err == ErrEnded {
 		wait = max(wait, backoff.Jitter(gracefulRest))
 	}
 	return wait

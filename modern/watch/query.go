@@ -1,4 +1,4 @@
-package back
+package watch
 
 import (
 	"time"
@@ -109,7 +109,7 @@ func (w *watch) fade(q *subscribe.Query) {
 	for _, t := range q.Want {
 		if e := w.topics[t]; e != nil && e.promised {
 			w.setFading(e, true)
-			w.linger(e, w.now()+w.payer.Linger(w.opts.linger))
+			w.linger(e, w.now()+w.payer.Linger(w.opts.Linger))
 		}
 	}
 }

@@ -1,9 +1,10 @@
-package back
+package watch
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -19,32 +21,11 @@ import (
 
 const watchScope = "scripted/1"
 
-func uriTopic(uri string) fanout.Topic {
-	return fanout.Topic{Scope: watchScope, Kind: fanout.ResourceUpdated, URI: uri}
-}
+func uriTopic(uri string) fanout.Topic { return uriTopics(uri)[0] }
 
-func uriTopics(uris ...string) []fanout.Topic {
-	var out []fanout.Topic
-	for _, u := range uris {
-		out = append(out, uriTopic(u))
-	}
-	return out
-}
+func uriTopics(uris ...string) []fanout.Topic { return bridgetest.URITopics(watchScope, uris...) }
 
-func topicName(t fanout.Topic) string {
-	if t.Kind == fanout.ResourceUpdated {
-		return t.URI
-	}
-	return t.Kind.String()
-}
-
-func topicNames(topics []fanout.Topic) string {
-	var out []string
-	for _, t := range topics {
-		out = append(out, topicName(t))
-	}
-	return strings.Join(out, " ")
-}
+func listTopic(k fanout.Kind) fanout.Topic { return fanout.Topic{Scope: watchScope, Kind: k} }
 
 // A listenScript is a server of listen streams, as the streams let a watch see it.
 type listenScript struct {
@@ -75,12 +56,15 @@ type scriptedListen struct {
 	closed  bool
 }
 
-var errScriptBroken = errors.New("connection reset")
+var (
+	errScriptBroken = errors.New("connection reset")
+	errClosed       = errors.New("the stream was closed")
+)
 
-// listen is watchOptions.open.
-func (sc *listenScript) listen(ctx context.Context, _ mcp.Profile, want mcp.Filter) (listenStream, error) {
+// listen is Options.Open.
+func (sc *listenScript) listen(ctx context.Context, _ mcp.Profile, want mcp.Filter) (Stream, error) {
 	sc.mu.Lock()
-	sc.asked = append(sc.asked, topicNames(want.Topics(watchScope)))
+	sc.asked = append(sc.asked, bridgetest.TopicNames(want.Topics(watchScope)))
 	answer := sc.answer
 	sc.mu.Unlock()
 	var a scripted
@@ -96,7 +80,7 @@ func (sc *listenScript) listen(ctx context.Context, _ mcp.Profile, want mcp.Filt
 	s := &scriptedListen{sc: sc, events: make(chan fanout.Event, 1<<10), gone: make(chan struct{})}
 	var granted []fanout.Topic
 	for _, t := range want.Topics(watchScope) {
-		if !slices.Contains(a.omit, topicName(t)) {
+		if !slices.Contains(a.omit, bridgetest.TopicName(t)) {
 			granted = append(granted, t)
 		}
 	}
@@ -107,14 +91,14 @@ func (sc *listenScript) listen(ctx context.Context, _ mcp.Profile, want mcp.Filt
 	sc.left++
 	sc.most = max(sc.most, len(sc.open))
 	if a.ends {
-		sc.endLocked(s, errEnded)
+		sc.endLocked(s, ErrEnded)
 	}
 	return s, nil
 }
 
-func (s *scriptedListen) honored() mcp.Filter { return s.granted }
+func (s *scriptedListen) Honored() mcp.Filter { return s.granted }
 
-func (s *scriptedListen) next() (fanout.Event, error) {
+func (s *scriptedListen) Next() (fanout.Event, error) {
 	select { // what was sent before the end comes before it
 	case ev := <-s.events:
 		return ev, nil
@@ -128,14 +112,14 @@ func (s *scriptedListen) next() (fanout.Event, error) {
 	}
 }
 
-func (s *scriptedListen) close() {
+func (s *scriptedListen) Close() {
 	s.sc.mu.Lock()
 	defer s.sc.mu.Unlock()
 	if !s.closed {
 		s.closed = true
 		s.sc.left--
 	}
-	s.sc.endLocked(s, errLeft)
+	s.sc.endLocked(s, errClosed)
 }
 
 func (sc *listenScript) endLocked(s *scriptedListen, err error) {
@@ -180,7 +164,7 @@ func (sc *listenScript) carried() []string {
 	defer sc.mu.Unlock()
 	var out []string
 	for _, s := range sc.open {
-		out = append(out, topicNames(s.granted.Topics(watchScope)))
+		out = append(out, bridgetest.TopicNames(s.granted.Topics(watchScope)))
 	}
 	return out
 }
@@ -201,63 +185,25 @@ func (sc *listenScript) requests() []string {
 	return out
 }
 
-// A watchAudience stands for those who are told: it counts who wants what, and keeps
-// what is published.
-type watchAudience struct {
-	mu     sync.Mutex
-	counts map[fanout.Topic]int
-	lines  []string
-}
-
-func (a *watchAudience) Publish(ev fanout.Event) {
-	line := topicName(ev.Topic)
-	if ev.URI != ev.Topic.URI {
-		line += " as " + ev.URI
-	}
-	a.add(line + string(ev.Meta))
-}
-
-func (a *watchAudience) Wanted(t fanout.Topic) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.counts[t] > 0
-}
-
-func (a *watchAudience) End(t fanout.Topic, _ error) { a.add("end " + topicName(t)) }
-func (a *watchAudience) Limit(string, string)        {}
-func (a *watchAudience) Dropped(_, what string)      { a.add("dropped: " + what) }
-
-func (a *watchAudience) add(line string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.lines = append(a.lines, line)
-}
-
-func (a *watchAudience) want(n int, topics ...fanout.Topic) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, t := range topics {
-		a.counts[t] += n
-	}
-}
-
 // A watchStage is a server, the watches of it, and an audience.
 type watchStage struct {
 	t      *testing.T
 	server *listenScript
-	aud    *watchAudience
-	ws     *watches
+	aud    *bridgetest.Audience
+	ws     *Watches
 	log    *logbook
+	now    *bridgetest.Journal // of aud
 }
 
 // onWatchStage runs a test in a bubble of its own. All streams must have been closed
 // at its end.
-func onWatchStage(t *testing.T, opts watchOptions, test func(t *testing.T, st *watchStage)) {
+func onWatchStage(t *testing.T, opts Options, test func(t *testing.T, st *watchStage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		st := &watchStage{t: t, server: &listenScript{}, aud: &watchAudience{counts: make(map[fanout.Topic]int)}, log: &logbook{}}
-		opts.name, opts.open, opts.changes, opts.metrics, opts.logger = "scripted", st.server.listen, st.aud, st.aud, st.log.logger()
-		st.ws = newWatches(opts)
+		st := &watchStage{t: t, server: &listenScript{}, log: &logbook{}, now: &bridgetest.Journal{}}
+		st.aud = bridgetest.NewAudience(st.now)
+		opts.Name, opts.Open, opts.Changes, opts.Metrics, opts.Logger = "scripted", st.server.listen, st.aud, st.aud, st.log.logger()
+		st.ws = New(opts)
 		defer func() {
 			st.ws.Close()
 			if st.server.left != 0 {
@@ -282,11 +228,11 @@ func (st *watchStage) watch(want ...fanout.Topic) *watcher {
 
 func (st *watchStage) watchCtx(ctx context.Context, want ...fanout.Topic) *watcher {
 	s := &watcher{st: st}
-	st.aud.want(1, want...)
+	st.aud.Want(1, want...)
 	s.honored, s.release, s.err = st.ws.Watch(ctx, mcp.Profile{Scope: watchScope}, want)
 	for _, t := range want {
 		if !slices.Contains(s.honored, t) {
-			st.aud.want(-1, t)
+			st.aud.Want(-1, t)
 		}
 	}
 	return s
@@ -300,25 +246,25 @@ func (st *watchStage) goWatch(want ...fanout.Topic) <-chan *watcher {
 }
 
 func (s *watcher) close() {
-	s.st.aud.want(-1, s.honored...)
+	s.st.aud.Want(-1, s.honored...)
 	s.release()
 }
 
 func (s *watcher) wantHonored(want string) *watcher {
 	s.st.t.Helper()
-	if s.err != nil || topicNames(s.honored) != want {
-		s.st.t.Fatalf("Watch = %q, %v, want %q", topicNames(s.honored), s.err, want)
+	if s.err != nil || bridgetest.TopicNames(s.honored) != want {
+		s.st.t.Fatalf("Watch = %q, %v, want %q", bridgetest.TopicNames(s.honored), s.err, want)
 	}
 	return s
 }
 
-// told returns what was published since the last look.
+// told returns what was published since the last look, without the word event.
 func (st *watchStage) told() []string {
 	synctest.Wait()
-	st.aud.mu.Lock()
-	defer st.aud.mu.Unlock()
-	out := st.aud.lines
-	st.aud.lines = nil
+	out := st.now.Take()
+	for i, line := range out {
+		out[i] = strings.TrimPrefix(line, "event ")
+	}
 	return out
 }
 
@@ -387,3 +333,23 @@ func refusing(code int64, uris ...string) func(mcp.Filter) scripted {
 }
 
 func unreachable(mcp.Filter) scripted { return scripted{err: errScriptBroken} }
+
+// A logbook is a log that a test reads.
+type logbook struct {
+	mu  sync.Mutex
+	log strings.Builder
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.log.Write(p)
+}
+
+func (l *logbook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.log.String()
+}
+
+func (l *logbook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }

@@ -1,4 +1,4 @@
-package back
+package watch
 
 import (
 	"context"
@@ -24,11 +24,11 @@ const (
 var omittedPauses = backoff.Backoff{Min: time.Second, Max: 5 * time.Minute}
 
 // won takes an acknowledged stream.
-func (w *watch) won(ctx context.Context, b *bid, stream listenStream) {
+func (w *watch) won(ctx context.Context, b *bid, stream Stream) {
 	w.reached()
 	w.refusals = 0
 	granted := make(map[fanout.Topic]bool)
-	for _, t := range stream.honored().Topics(w.profile.Scope) {
+	for _, t := range stream.Honored().Topics(w.profile.Scope) {
 		granted[t] = true
 	}
 	var won, lost []*tracked
@@ -48,7 +48,7 @@ func (w *watch) won(ctx context.Context, b *bid, stream listenStream) {
 	switch {
 	case b.merge:
 		w.merged(b, won, lost)
-	case !w.opts.single:
+	case !w.opts.Single:
 		w.unsettle()
 	}
 }
@@ -87,7 +87,7 @@ func (w *watch) omit(lost []*tracked) {
 		}
 	}
 	if news > 0 {
-		w.opts.logger.Warn("the server no longer tells of changes that it had agreed to tell of; it will be asked again",
+		w.opts.Logger.Warn("the server no longer tells of changes that it had agreed to tell of; it will be asked again",
 			"topics", news, "first", lost[slices.IndexFunc(lost, func(e *tracked) bool { return e.omitted })].topic)
 	}
 	w.pauseTopics(resting, w.now()+seldom(int(tries)), false)
@@ -103,7 +103,7 @@ func seldom(times int) time.Duration {
 func (w *watch) refused(b *bid, refusal *wire.Error) {
 	w.reached()
 	w.refusals++
-	w.opts.logger.Debug("listen refused", "topics", len(b.topics), "err", refusal)
+	w.opts.Logger.Debug("listen refused", "topics", len(b.topics), "err", refusal)
 	if b.merge {
 		w.mergeFailed(b)
 		w.suspect(without(b.topics))
@@ -143,7 +143,7 @@ func queue(topics []*tracked) []*tracked {
 func (w *watch) away(b *bid, err error) {
 	wait := w.pause(w.failures)
 	if w.awayErr == nil {
-		w.opts.logger.Warn("no listen stream can be opened, trying again until one can", "err", err)
+		w.opts.Logger.Warn("no listen stream can be opened, trying again until one can", "err", err)
 	}
 	w.awayErr = err
 	w.failures++

@@ -1,4 +1,4 @@
-package back
+package watch
 
 import (
 	"context"
@@ -105,7 +105,7 @@ func (w *watch) trims() bool {
 
 // owedOn notes that a stream carries topics again whose changes may have been missed.
 func (w *watch) owedOn(topics []*tracked) {
-	if !w.opts.single {
+	if !w.opts.Single {
 		return // they are told at once
 	}
 	for _, e := range topics {
@@ -119,7 +119,7 @@ func (w *watch) owedOn(topics []*tracked) {
 
 // pay tells of the changes of e that may have been missed.
 func (w *watch) pay(e *tracked) {
-	if !e.owed || w.opts.single {
+	if !e.owed || w.opts.Single {
 		return
 	}
 	e.owed = false

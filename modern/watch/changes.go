@@ -1,4 +1,4 @@
-package back
+package watch
 
 import (
 	"slices"
@@ -15,14 +15,14 @@ func (w *watch) changed(s *sharedStream, ev fanout.Event) bool {
 	if w.hear(s, at, ev) {
 		return true
 	}
-	if at.Kind == fanout.ResourceUpdated && w.opts.subresources != fanout.SubresourcesOff {
+	if at.Kind == fanout.ResourceUpdated && w.opts.Subresources != fanout.SubresourcesOff {
 		for uri := range fanout.Ancestors(ev.Topic.URI) {
 			if at.URI = uri; w.hear(s, at, ev) {
 				return true
 			}
 		}
 	}
-	w.opts.metrics.Dropped(w.opts.name, "unsubscribed update")
+	w.opts.Metrics.Dropped(w.opts.Name, "unsubscribed update")
 	return false
 }
 
@@ -34,16 +34,16 @@ func (w *watch) hear(s *sharedStream, at fanout.Topic, ev fanout.Event) bool {
 	ok := e != nil && e.promised
 	carried, fading := ok && slices.Contains(e.on, s), ok && e.fading
 	w.mu.Unlock()
-	if !ok || fading && !w.opts.changes.Wanted(e.topic) {
+	if !ok || fading && !w.opts.Changes.Wanted(e.topic) {
 		return false // what lingers is to an ancestor as if it were gone
 	}
 	if !carried {
 		return true
 	}
 	out := fanout.Event{Topic: e.topic, URI: e.topic.URI, Meta: ev.Meta} // at may hold on to more
-	if w.opts.subresources == fanout.SubresourcesAsSent {
+	if w.opts.Subresources == fanout.SubresourcesAsSent {
 		out.URI = ev.Topic.URI
 	}
-	w.opts.changes.Publish(out)
+	w.opts.Changes.Publish(out)
 	return true
 }

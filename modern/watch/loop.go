@@ -1,4 +1,4 @@
-package back
+package watch
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 // for the loop.
 type watch struct {
 	// Set by newWatch, read-only after.
-	table   *watches
-	opts    *watchOptions
+	table   *Watches
+	opts    *Options
 	profile mcp.Profile
 	payer   *subscribe.Allowance // for the streams that are asked for
 	born    time.Time            // what the clock of durations counts from
@@ -54,7 +54,7 @@ type drops struct {
 	queries []*subscribe.Query
 }
 
-func newWatch(ws *watches, p mcp.Profile) *watch {
+func newWatch(ws *Watches, p mcp.Profile) *watch {
 	return &watch{
 		table:   ws,
 		opts:    &ws.opts,
@@ -138,7 +138,7 @@ func (w *watch) tick() {
 
 // pump opens the streams that are needed and may be opened.
 func (w *watch) pump(ctx context.Context) {
-	if w.opts.single {
+	if w.opts.Single {
 		w.pumpSingle(ctx)
 		return
 	}
@@ -173,5 +173,5 @@ func earliest(times ...time.Duration) time.Duration {
 // pause is how long to wait after so many failures in a row. The jitter keeps
 // profiles from coming all at once.
 func (w *watch) pause(failures int) time.Duration {
-	return backoff.Jitter(w.opts.retry.After(failures))
+	return backoff.Jitter(w.opts.Retry.After(failures))
 }

@@ -1,4 +1,4 @@
-package back
+package watch
 
 import (
 	"context"
@@ -6,21 +6,21 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
-func listTopic(k fanout.Kind) fanout.Topic { return fanout.Topic{Scope: watchScope, Kind: k} }
-
 func TestL2M21NewTopicsOpenASmallStreamAtOnceAndMergeLater(t *testing.T) {
-	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
 		start := time.Now()
 		st.watch(uriTopics("a", "b")...).wantHonored("a b")
 		st.watch(uriTopic("c"), listTopic(fanout.ToolsListChanged)).wantHonored("c toolsListChanged")
@@ -35,7 +35,7 @@ func TestL2M21NewTopicsOpenASmallStreamAtOnceAndMergeLater(t *testing.T) {
 }
 
 func TestS01WatchersOfOneProfileShareStreams(t *testing.T) {
-	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
 		one := st.watch(uriTopic("a")).wantHonored("a")
 		st.wantRequests(1)
 		two := st.watch(uriTopic("a")).wantHonored("a")
@@ -49,7 +49,7 @@ func TestS01WatchersOfOneProfileShareStreams(t *testing.T) {
 		two.close()
 		synctest.Wait()
 		st.wantCarried("a") // it lingers
-		time.Sleep(DefaultLinger + time.Second)
+		time.Sleep(defaultLinger + time.Second)
 		st.wantEnded()
 
 		other := mcp.Profile{Scope: "scripted/2"}
@@ -67,7 +67,7 @@ func TestS01WatchersOfOneProfileShareStreams(t *testing.T) {
 // are read: what comes on both is told twice, and what the server had sent on the
 // former one alone is not lost.
 func TestL2M21MergesMakeBeforeBreak(t *testing.T) {
-	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
 		st.watch(uriTopic("a"))
 		st.watch(uriTopic("b"))
 		st.server.says(func(mcp.Filter) scripted { return scripted{takes: time.Second} })
@@ -98,7 +98,7 @@ func TestL2M21MergesMakeBeforeBreak(t *testing.T) {
 func TestL2M21ABurstOpensFewStreams(t *testing.T) {
 	for _, gap := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond, 300 * time.Millisecond} {
 		t.Run(gap.String(), func(t *testing.T) {
-			onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+			onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
 				st.server.says(func(mcp.Filter) scripted { return scripted{takes: 30 * time.Millisecond} })
 				var pending []<-chan *watcher
 				for i := range 200 {
@@ -122,7 +122,7 @@ func TestL2M21ABurstOpensFewStreams(t *testing.T) {
 
 // Whoever subscribes to one URI after the other waits for each, but not for merges.
 func TestL2M21OneAfterTheOther(t *testing.T) {
-	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
 		st.server.says(func(mcp.Filter) scripted { return scripted{takes: 2 * time.Millisecond} })
 		start := time.Now()
 		var longest time.Duration
@@ -147,7 +147,7 @@ func TestL2M21OneAfterTheOther(t *testing.T) {
 // A thousand sessions that come and go in any order, and a server that tells of
 // changes all the time: each is told once or twice to those who were promised it.
 func TestL2M21AThousandSessionsShareStreamsAndMissNothing(t *testing.T) {
-	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
 		const sessions, uris = 1000, 200
 		st.server.says(func(mcp.Filter) scripted { return scripted{takes: rand.N(200 * time.Millisecond)} })
 		live := make(map[string]bool)
@@ -207,13 +207,13 @@ func TestL2M21AThousandSessionsShareStreamsAndMissNothing(t *testing.T) {
 }
 
 func TestL2M21TopicsNobodyWantsLeaveAtAMerge(t *testing.T) {
-	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
 		one := st.watch(uriTopics("a", "b")...)
 		two := st.watch(uriTopic("c"))
 		time.Sleep(5 * time.Second)
 		st.wantCarried("a b c")
 		two.close()
-		time.Sleep(DefaultLinger)
+		time.Sleep(defaultLinger)
 		st.server.tell(uriTopic("c"), "")
 		st.wantTold("dropped: unsubscribed update")
 		st.server.requests()
@@ -240,7 +240,7 @@ func TestL2M21AFailedMergeLosesNothing(t *testing.T) {
 		{"granted nothing", func(want mcp.Filter) scripted { return scripted{omit: want.URIs, ends: true} }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+			onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
 				st.server.says(func(want mcp.Filter) scripted {
 					if len(want.URIs) == 1 {
 						return scripted{}
@@ -265,7 +265,7 @@ func TestL2M21AFailedMergeLosesNothing(t *testing.T) {
 }
 
 func TestWatchEndsWithItsCaller(t *testing.T) {
-	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
 		st.server.says(func(mcp.Filter) scripted { return scripted{takes: time.Hour} })
 		ctx, cancel := context.WithCancelCause(t.Context())
 		why := errors.New("the client left")
@@ -273,13 +273,13 @@ func TestWatchEndsWithItsCaller(t *testing.T) {
 		if s := st.watchCtx(ctx, uriTopic("a")); !errors.Is(s.err, why) {
 			t.Errorf("Watch = %v, want %v", s.err, why)
 		}
-		time.Sleep(DefaultLinger + time.Second)
+		time.Sleep(defaultLinger + time.Second)
 		st.wantEnded()
 	})
 }
 
 func TestL2M20WhatIsNotAcknowledgedIn10sIsNotHonored(t *testing.T) {
-	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
 		st.watch(uriTopic("a")).wantHonored("a")
 		st.server.says(func(mcp.Filter) scripted { return scripted{takes: time.Hour} })
 		start := time.Now()
@@ -292,7 +292,7 @@ func TestL2M20WhatIsNotAcknowledgedIn10sIsNotHonored(t *testing.T) {
 }
 
 func TestL2M23AnAcknowledgmentNarrows(t *testing.T) {
-	onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
 		st.server.says(omitting("b", "promptsListChanged"))
 		st.watch(uriTopic("c"), uriTopic("b"), listTopic(fanout.PromptsListChanged), uriTopic("a")).wantHonored("c a")
 		st.server.tell(uriTopic("b"), "a") // though it had not agreed to
@@ -306,7 +306,7 @@ func TestL2M23AnAcknowledgmentNarrows(t *testing.T) {
 func TestL2M23OneRefusedURINarrows(t *testing.T) {
 	for _, single := range []bool{false, true} {
 		t.Run(fmt.Sprintf("single=%v", single), func(t *testing.T) {
-			onWatchStage(t, watchOptions{single: single}, func(t *testing.T, st *watchStage) {
+			onWatchStage(t, Options{Single: single}, func(t *testing.T, st *watchStage) {
 				st.watch(uriTopic("live")).wantHonored("live")
 				st.server.says(refusing(-32602, "3", "7"))
 				var want []fanout.Topic
@@ -314,9 +314,9 @@ func TestL2M23OneRefusedURINarrows(t *testing.T) {
 					want = append(want, uriTopic(fmt.Sprint(i)))
 				}
 				good := slices.DeleteFunc(slices.Clone(want), func(t fanout.Topic) bool { return t.URI == "3" || t.URI == "7" })
-				st.watch(want...).wantHonored(topicNames(good))
+				st.watch(want...).wantHonored(bridgetest.TopicNames(good))
 				time.Sleep(time.Minute)
-				st.wantCarried("live " + topicNames(good))
+				st.wantCarried("live " + bridgetest.TopicNames(good))
 				if n := len(st.server.requests()); n > 25 {
 					t.Errorf("%d listen requests, want few", n)
 				}
@@ -324,7 +324,7 @@ func TestL2M23OneRefusedURINarrows(t *testing.T) {
 		})
 	}
 	t.Run("all", func(t *testing.T) {
-		onWatchStage(t, watchOptions{}, func(t *testing.T, st *watchStage) {
+		onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
 			st.server.says(func(mcp.Filter) scripted { return refusing(-32603, "0")(mcp.Filter{URIs: []string{"0"}}) })
 			var want []fanout.Topic
 			for i := range 1000 {
@@ -338,3 +338,62 @@ func TestL2M23OneRefusedURINarrows(t *testing.T) {
 		})
 	})
 }
+
+// Who asks for ever new topics does not have the server asked as often.
+func TestListensOfOneShareAreBoundedInRate(t *testing.T) {
+	onWatchStage(t, Options{Rate: 10}, func(t *testing.T, st *watchStage) {
+		var acked sync.WaitGroup
+		begun := time.Now()
+		for i := range 500 {
+			c := st.goWatch(uriTopic(fmt.Sprint("u", i)))
+			acked.Go(func() { <-c })
+			time.Sleep(20 * time.Millisecond)
+		}
+		acked.Wait()
+		// Each may have one merge follow.
+		most := 2 * int(100+10*time.Since(begun).Seconds())
+		if n := len(st.server.requests()); n > most {
+			t.Errorf("%d listen requests within %v, want %d at most", n, time.Since(begun), most)
+		}
+	})
+}
+
+// BenchmarkWatch is a session's subscriptions, beside a thousand others of its
+// profile: what the loop does, with a server that answers at once.
+func BenchmarkWatch(b *testing.B) {
+	const uris = 200
+	for _, sessions := range []int{1, 100, 1000} {
+		b.Run(fmt.Sprintf("sessions=%d", sessions), func(b *testing.B) {
+			sc := &listenScript{}
+			b.ReportAllocs()
+			for b.Loop() {
+				ws := New(Options{Name: "scripted", Open: sc.listen, Changes: wantsAll{}})
+				var wg sync.WaitGroup
+				for range sessions {
+					wg.Go(func() {
+						for _, i := range rand.Perm(uris) {
+							honored, release, err := ws.Watch(b.Context(), mcp.Profile{Scope: watchScope}, uriTopics(strconv.Itoa(i)))
+							if err != nil || len(honored) != 1 {
+								b.Errorf("Watch = %v, %v", honored, err)
+								return
+							}
+							defer release()
+						}
+					})
+				}
+				wg.Wait()
+				b.StopTimer()
+				ws.Close()
+				b.StartTimer()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*sessions*uris), "ns/sub")
+		})
+	}
+}
+
+// wantsAll is an audience that wants everything, and does nothing with it.
+type wantsAll struct{}
+
+func (wantsAll) Publish(fanout.Event)     {}
+func (wantsAll) Wanted(fanout.Topic) bool { return true }
+func (wantsAll) End(fanout.Topic, error)  {}

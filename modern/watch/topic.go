@@ -1,4 +1,4 @@
-package back
+package watch
 
 import (
 	"slices"
@@ -123,7 +123,7 @@ func (w *watch) answer(e *tracked, ok bool) {
 
 // cue tells of changes of e that nobody has reported, but that may have been missed.
 func (w *watch) cue(e *tracked) {
-	w.opts.changes.Publish(fanout.Event{Topic: e.topic, URI: e.topic.URI})
+	w.opts.Changes.Publish(fanout.Event{Topic: e.topic, URI: e.topic.URI})
 }
 
 // linger has the loop see at a time whether e is still wanted.
@@ -145,7 +145,7 @@ func (w *watch) faded(now time.Duration) {
 		case !e.fading || !w.tracks(e):
 		case e.fadeAt > now:
 			w.linger(e, e.fadeAt)
-		case w.opts.changes.Wanted(e.topic):
+		case w.opts.Changes.Wanted(e.topic):
 			w.setFading(e, false)
 		default:
 			w.withdraw(e)

@@ -1,4 +1,4 @@
-package back
+package watch
 
 import (
 	"context"
@@ -23,7 +23,7 @@ type bid struct {
 
 type bidReport struct {
 	b      *bid
-	stream listenStream
+	stream Stream
 	err    error
 }
 
@@ -50,7 +50,7 @@ func (w *watch) seek(e *tracked) {
 	}
 	e.place = plQueued
 	if len(w.fresh) == 0 {
-		w.freshAt = w.now() + w.opts.gather
+		w.freshAt = w.now() + w.opts.Gather
 	}
 	w.fresh = append(w.fresh, e)
 }
@@ -58,7 +58,7 @@ func (w *watch) seek(e *tracked) {
 // nextBid returns when a bid is due that is not held up by another.
 func (w *watch) nextBid() time.Duration {
 	switch {
-	case w.opts.single && w.out > 0:
+	case w.opts.Single && w.out > 0:
 		return 0
 	case len(w.suspects) > 0 && !w.suspecting, len(w.had) > 0:
 		return max(w.floor, w.paidAt) + 1 // not 0
@@ -153,7 +153,7 @@ func (w *watch) carry(ctx context.Context, b *bid, want mcp.Filter) {
 	}
 }
 
-func (w *watch) listen(ctx context.Context, b *bid, want mcp.Filter) (listenStream, error) {
+func (w *watch) listen(ctx context.Context, b *bid, want mcp.Filter) (Stream, error) {
 	for !w.payer.Enter() {
 		if err := backoff.Wait(ctx, crowdedPause); err != nil {
 			return nil, err
@@ -161,12 +161,12 @@ func (w *watch) listen(ctx context.Context, b *bid, want mcp.Filter) (listenStre
 	}
 	defer w.payer.Leave()
 	if b.leaving != nil {
-		b.leaving.stream.close()
+		b.leaving.stream.Close()
 		if err := backoff.Wait(ctx, turnover); err != nil {
 			return nil, err
 		}
 	}
-	return w.opts.open(ctx, w.profile, want)
+	return w.opts.Open(ctx, w.profile, want)
 }
 
 // bidEnded takes the outcome of a bid.

@@ -69,6 +69,8 @@ func receiver(e ast.Expr) string {
 		return receiver(e.X)
 	case *ast.IndexExpr:
 		return receiver(e.X)
+	case *ast.IndexListExpr:
+		return receiver(e.X)
 	case *ast.Ident:
 		return e.Name
 	}

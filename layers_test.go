@@ -50,7 +50,7 @@ var layers = map[string][]string{
 	"legacy/relay": {"internal/mcp", "internal/transport", "internal/upstream", "internal/wire", "internal/spec", "legacy/link"},
 	"modern":       nil,
 	"modern/front": slices.Concat(waist, bottom, []string{"modern/protocol", "internal/downstream"}),
-	"modern/back":  slices.Concat(waist, bottom, []string{"modern/protocol", "internal/upstream", "modern/watch"}),
+	"modern/back":  slices.Concat(waist, bottom, []string{"modern/protocol", "internal/subscribe", "internal/upstream", "modern/watch"}),
 	// Which listen streams a profile has open upstream.
 	"modern/watch":    {"internal/mcp", "internal/transport", "internal/fanout", "internal/spec", "internal/wire", "internal/backoff", "internal/subscribe"},
 	"modern/protocol": {"internal/mcp", "internal/wire", "internal/spec"},
@@ -62,7 +62,7 @@ var layers = map[string][]string{
 	"internal/downstream": slices.Concat(waist, bottom),
 
 	// Who waits for which changes: the same for the backs of both eras.
-	"internal/subscribe": {"internal/mcp", "internal/fanout", "internal/limits"},
+	"internal/subscribe": {"internal/mcp", "internal/fanout", "internal/limits", "internal/backoff"},
 
 	// Which era a server is of: the gateway has a Detector for a back.
 	"internal/detect": slices.Concat(waist, bottom),

@@ -1,4 +1,4 @@
-package subscribe_test
+package subscribe
 
 import (
 	"fmt"
@@ -8,13 +8,12 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
 // allowed returns allowances of a rate, and how often a limit was hit.
-func allowed(rate int) (*subscribe.Allowances, func() int) {
+func allowed(rate int) (*Allowances, func() int) {
 	hits := 0
-	return subscribe.NewAllowances(subscribe.AllowanceOptions{
+	return NewAllowances(AllowanceOptions{
 		Rate:   rate,
 		Limit:  func(string) { hits++ },
 		Logger: slog.New(slog.DiscardHandler),
@@ -99,7 +98,7 @@ func TestAllowanceBoundsWhatIsOnItsWay(t *testing.T) {
 func TestAllowancesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		as, _ := allowed(10)
-		seen := make(map[*subscribe.Allowance]bool)
+		seen := make(map[*Allowance]bool)
 		for i := range 10_000 {
 			a := as.Of(mcp.Share{Principal: mcp.Principal(fmt.Sprint(i))})
 			a.Subscribe()

@@ -1,27 +1,22 @@
 package subscribe
 
 import (
-	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"sync"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
-// Patience is how long a Watch waits: what is not answered by then is left out of
-// the acknowledgment.
-const Patience = 10 * time.Second
-
-// A Query is one call of Watch. After it was handed to a [Loop] it belongs to it,
-// Want aside.
+// A Query is one call of Watch. It belongs to the [Book] that it was given to.
 type Query struct {
-	Want  []fanout.Topic // read-only
-	Share mcp.Share      // whose allowance it draws on; read-only
-	Until time.Duration  // when the wait is over, on the loop's clock; the loop's own
+	want  []fanout.Topic // read-only
+	share mcp.Share      // whose allowance it draws on; read-only
+	until time.Duration  // when the wait is over, on the book's clock
 
 	answers chan answer // capacity 1, sent to once
-	honor   []bool      // for each of Want
-	left    int         // of Want, not yet settled
+	honor   []bool      // for each of want
+	left    int         // of want, not yet settled
 	closed  bool        // answered, or not waited for
 
 	dropped sync.Once // the caller's
@@ -32,72 +27,48 @@ type answer struct {
 	err     error
 }
 
-// NewQuery returns a Query of which nothing is settled. It keeps want.
-func NewQuery(want []fanout.Topic) *Query {
+// newQuery returns a Query of which nothing is settled. It keeps want.
+func newQuery(want []fanout.Topic, share mcp.Share) *Query {
 	return &Query{
-		Want:    want,
+		want:    want,
+		share:   share,
 		answers: make(chan answer, 1),
 		honor:   make([]bool, len(want)),
 		left:    len(want),
 	}
 }
 
-// Closed reports whether nobody waits for q any more: it was answered, or given up.
-func (q *Query) Closed() bool { return q.closed }
+// settle answers for one of the topics, and the Query if it was the last.
+func (q *Query) settle(at int, ok bool) {
+	if q.closed {
+		return
+	}
+	q.honor[at] = ok
+	if q.left--; q.left == 0 {
+		q.finish(nil)
+	}
+}
 
-// GiveUp closes q without an answer: its caller has gone.
-func (q *Query) GiveUp() { q.closed = true }
-
-// Finish answers q with what is honored so far, or with err.
-func (q *Query) Finish(err error) {
+// finish answers q with what is honored so far, or with err.
+func (q *Query) finish(err error) {
 	if q.closed {
 		return
 	}
 	q.closed = true
 	a := answer{err: err}
 	if err == nil {
-		a.honored = q.Honored()
+		a.honored = q.honored()
 	}
 	q.answers <- a
 }
 
-// Honored lists the topics that were settled well.
-func (q *Query) Honored() []fanout.Topic {
-	out := make([]fanout.Topic, 0, len(q.Want)-q.left)
+// honored lists the topics that were settled well.
+func (q *Query) honored() []fanout.Topic {
+	out := make([]fanout.Topic, 0, len(q.want)-q.left)
 	for i, ok := range q.honor {
 		if ok {
-			out = append(out, q.Want[i])
+			out = append(out, q.want[i])
 		}
 	}
 	return out
-}
-
-// A Waiter is one topic of a [Query] that waits to be settled.
-type Waiter struct {
-	Query *Query
-	At    int // in Query.Want
-}
-
-// Settle answers for the topic, and the Query if it was the last.
-func (w Waiter) Settle(ok bool) {
-	q := w.Query
-	if q.closed {
-		return
-	}
-	q.honor[w.At] = ok
-	if q.left--; q.left == 0 {
-		q.Finish(nil)
-	}
-}
-
-// Without takes the waiters of q out of ws, which it reuses.
-func Without(ws []Waiter, q *Query) []Waiter {
-	kept := ws[:0]
-	for _, w := range ws {
-		if w.Query != q {
-			kept = append(kept, w)
-		}
-	}
-	clear(ws[len(kept):])
-	return kept
 }

@@ -9,114 +9,118 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
-// A Loop looks after what is wanted of one profile.
-type Loop interface {
-	// Run admits first, and then what comes on more. It returns when nothing is
-	// wanted or waited for any more, or when ctx ends; then it has answered all
-	// queries, and all that it started has ended.
-	Run(ctx context.Context, first *Query, more <-chan *Query)
-	// Drop tells the Loop that the caller of q has lost interest. It never blocks,
-	// and does nothing once Run has returned.
-	Drop(q *Query)
-}
-
-// A Table holds the loops of one upstream, at most one per profile. Each lives while
-// something of its profile is wanted. Methods are safe for concurrent use.
-type Table[L Loop] struct {
+// A Table holds the books of one upstream, at most one per profile. Each lives while
+// something of its profile is needed. Methods are safe for concurrent use.
+//
+// A Watch for which the server can't be reached fails: at once if it never was, else after
+// [Patience].
+type Table[S any, D Driver[S]] struct {
 	// Set by NewTable, read-only after.
-	name string
-	make func(mcp.Profile) L
+	up   *upstream
+	make func(*Book[S], mcp.Profile) D
 
-	// mu guards open. It is held for map work, and for making a Loop; taken under no
+	// mu guards open. It is held for map work, and for making a Driver; taken under no
 	// other.
 	mu   sync.Mutex
-	open map[string]*run[L] // by scope; nil after Close
+	open map[string]*run[S, D] // by scope; nil after Close
 
 	running sync.WaitGroup // counts the loops
 }
 
-// A run is a Loop while it runs. It is read-only.
-type run[L Loop] struct {
-	loop L
-	stop context.CancelCauseFunc
-	more chan *Query   // received from while the loop runs
-	done chan struct{} // closed when it has ended
+// A run is a Book while its loop runs. It is read-only.
+type run[S any, D Driver[S]] struct {
+	book   *Book[S]
+	driver D
+	stop   context.CancelCauseFunc
+	more   chan *Query   // received from while the loop runs
+	done   chan struct{} // closed when it has ended
 }
 
-// NewTable returns a Table for the upstream of that name, as people know it. newLoop
-// makes the Loop of a profile; it does not block.
-func NewTable[L Loop](name string, newLoop func(mcp.Profile) L) *Table[L] {
-	return &Table[L]{name: name, make: newLoop, open: make(map[string]*run[L])}
+// NewTable returns a Table without books. newDriver makes the Driver of a profile's Book;
+// it does not block.
+func NewTable[S any, D Driver[S]](opts Options, newDriver func(*Book[S], mcp.Profile) D) *Table[S, D] {
+	opts.fill()
+	up := &upstream{Options: opts}
+	up.allowances = NewAllowances(AllowanceOptions{
+		Rate:   opts.Rate,
+		Limit:  func(name string) { opts.Metrics.Limit(opts.Name, name) },
+		Logger: opts.Logger,
+	})
+	return &Table[S, D]{up: up, make: newDriver, open: make(map[string]*run[S, D])}
 }
 
 // Watch implements [mcp.Source]. Its errors name the upstream.
-func (t *Table[L]) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
+func (t *Table[S, D]) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
 	if len(want) == 0 {
 		return nil, func() {}, nil
 	}
-	q := NewQuery(want)
-	q.Share = p.Share
-	loop, err := t.hand(ctx, p, q)
+	q := newQuery(want, p.Share)
+	book, err := t.hand(ctx, p, q)
 	if err != nil {
 		return nil, nil, err
 	}
 	select {
 	case a := <-q.answers: // loops always answer
 		if a.err != nil {
-			return nil, nil, fmt.Errorf("watching %s: %w", t.name, a.err)
+			return nil, nil, fmt.Errorf("watching %s: %w", t.up.Name, a.err)
 		}
 		q.answers = nil // nothing comes any more, and q stays as long as the interest
-		return a.honored, func() { q.dropped.Do(func() { loop.Drop(q) }) }, nil
+		return a.honored, func() { q.dropped.Do(func() { book.drop(q) }) }, nil
 	case <-ctx.Done():
-		loop.Drop(q)
+		book.drop(q)
 		return nil, nil, context.Cause(ctx)
 	}
 }
 
-// hand gives q to the loop of the profile.
-func (t *Table[L]) hand(ctx context.Context, p mcp.Profile, q *Query) (L, error) {
+// hand gives q to the book of the profile.
+func (t *Table[S, D]) hand(ctx context.Context, p mcp.Profile, q *Query) (*Book[S], error) {
 	for {
 		r, admitted, err := t.join(p, q)
-		if err != nil || admitted {
-			return r.loop, err
+		if err != nil {
+			return nil, err
+		}
+		if admitted {
+			return r.book, nil
 		}
 		select {
 		case r.more <- q:
-			return r.loop, nil
+			return r.book, nil
 		case <-r.done: // it ended for want of topics; another takes over
 		case <-ctx.Done():
-			return r.loop, context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 	}
 }
 
-// join returns the loop of the profile. If there is none it starts one, with q for
-// its first query.
-func (t *Table[L]) join(p mcp.Profile, q *Query) (r *run[L], admitted bool, err error) {
+// join returns the book of the profile. If there is none it begins one, with q for its
+// first query.
+func (t *Table[S, D]) join(p mcp.Profile, q *Query) (r *run[S, D], admitted bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.open == nil {
-		return &run[L]{}, false, fmt.Errorf("watching %s: %w", t.name, mcp.ErrShutdown)
+		return nil, false, fmt.Errorf("watching %s: %w", t.up.Name, mcp.ErrShutdown)
 	}
 	if r := t.open[p.Scope]; r != nil {
 		return r, false, nil
 	}
-	// Ends when nothing is wanted any more, or by Close.
+	// Ends when nothing is needed any more, or by Close.
 	ctx, stop := context.WithCancelCause(context.Background())
-	r = &run[L]{loop: t.make(p), stop: stop, more: make(chan *Query), done: make(chan struct{})}
+	r = &run[S, D]{book: newBook[S](t.up, p), stop: stop, more: make(chan *Query), done: make(chan struct{})}
+	r.driver = t.make(r.book, p)
+	r.book.driver = r.driver
 	t.open[p.Scope] = r
 	t.running.Go(func() {
 		defer stop(nil)
-		r.loop.Run(ctx, q, r.more)
+		r.book.run(ctx, q, r.more)
 		t.remove(p.Scope, r)
 		close(r.done)
 	})
 	return r, true, nil
 }
 
-// remove takes a loop off the table, before its done is closed: who finds done
-// closed will not find the loop again.
-func (t *Table[L]) remove(scope string, r *run[L]) {
+// remove takes a book off the table, before its done is closed: who finds done closed will
+// not find the book again.
+func (t *Table[S, D]) remove(scope string, r *run[S, D]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.open[scope] == r {
@@ -124,36 +128,19 @@ func (t *Table[L]) remove(scope string, r *run[L]) {
 	}
 }
 
-// Of returns the loop of a scope, or the zero L if nothing of it is wanted.
-func (t *Table[L]) Of(scope string) L {
+// Of returns the driver of a scope's book, or the zero D if nothing of it is needed.
+func (t *Table[S, D]) Of(scope string) D {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if r := t.open[scope]; r != nil {
-		return r.loop
+		return r.driver
 	}
-	var none L
+	var none D
 	return none
 }
 
-// A Running is a Loop that runs, until Done is closed.
-type Running[L Loop] struct {
-	Loop L
-	Done <-chan struct{}
-}
-
-// Loops lists the loops that run, in no order.
-func (t *Table[L]) Loops() []Running[L] {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	out := make([]Running[L], 0, len(t.open))
-	for _, r := range t.open {
-		out = append(out, Running[L]{r.loop, r.done})
-	}
-	return out
-}
-
-// Close ends all loops and waits for them.
-func (t *Table[L]) Close() {
+// Close ends all books and waits for them.
+func (t *Table[S, D]) Close() {
 	t.mu.Lock()
 	open := t.open
 	t.open = nil

@@ -1,159 +1,128 @@
-package subscribe_test
+package subscribe
 
 import (
 	"context"
 	"errors"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
-func TestMain(m *testing.M) { os.Exit(bridgetest.Main(m)) }
-
-var profile = mcp.Profile{Scope: "files"}
-
-func topics(uris ...string) []fanout.Topic {
-	out := make([]fanout.Topic, len(uris))
-	for i, u := range uris {
-		out[i] = fanout.Topic{Scope: profile.Scope, Kind: fanout.ResourceUpdated, URI: u}
-	}
-	return out
-}
-
-// A counter is a loop that honors every URI but "bad", leaves those that wait for
-// "never" without an answer, and ends when all have lost interest.
-type counter struct{ drops chan *subscribe.Query }
-
-func newCounter(mcp.Profile) *counter { return &counter{make(chan *subscribe.Query, 8)} }
-
-func (c *counter) Drop(q *subscribe.Query) { c.drops <- q }
-
-func (c *counter) Run(ctx context.Context, first *subscribe.Query, more <-chan *subscribe.Query) {
-	interested := map[*subscribe.Query]bool{first: true}
-	answer(first)
-	for len(interested) > 0 {
-		select {
-		case q := <-more:
-			interested[q] = true
-			answer(q)
-		case q := <-c.drops:
-			delete(interested, q)
-		case <-ctx.Done():
-			for q := range interested {
-				q.Finish(context.Cause(ctx))
-			}
-			return
+func TestTableKeepsABookWhileSomebodyIsInterested(t *testing.T) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
+		one := st.listen(uris("a", "bad", "b")...).wantHonored("a b")
+		driver := st.Of(scope)
+		two := st.listen(uris("c")...).wantHonored("c")
+		if st.Of(scope) != driver {
+			t.Fatal("the second Watch has another book")
 		}
-	}
-}
-
-func answer(q *subscribe.Query) {
-	for i, t := range q.Want {
-		if t.URI != "never" {
-			subscribe.Waiter{Query: q, At: i}.Settle(t.URI != "bad")
+		one.close()
+		one.release() // the second does nothing
+		time.Sleep(time.Minute)
+		if st.Of(scope) != driver {
+			t.Fatal("the book has ended, and one is interested still")
 		}
-	}
-}
-
-func TestTableKeepsALoopWhileSomebodyIsInterested(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		table := subscribe.NewTable("files", newCounter)
-		honored, release, err := table.Watch(t.Context(), profile, topics("a", "bad", "b"))
-		if err != nil || !slices.Equal(honored, topics("a", "b")) {
-			t.Fatalf("Watch = %v, %v, want a and b", honored, err)
-		}
-		loop := table.Of("files")
-		_, again, err := table.Watch(t.Context(), profile, topics("c"))
-		if err != nil || table.Of("files") != loop || len(table.Loops()) != 1 {
-			t.Fatalf("second Watch = %v with %d loops, want the same loop", err, len(table.Loops()))
-		}
-		done := table.Loops()[0].Done
-		release()
-		release() // the second does nothing, or the loop would end twice
-		synctest.Wait()
-		if table.Of("files") != loop {
-			t.Fatal("the loop has ended, and one is interested still")
-		}
-		again()
-		<-done
-		if l := table.Of("files"); l != nil {
-			t.Errorf("Of = %v after the last lost interest, want nil", l)
-		}
-		if _, release, err := table.Watch(t.Context(), profile, topics("a")); err != nil {
-			t.Errorf("Watch after that = %v, want a new loop", err)
-		} else {
-			release()
-		}
-		table.Close()
+		two.close()
+		time.Sleep(time.Minute)
+		st.wantEnded()
+		st.listen(uris("a")...).wantHonored("a")
 	})
 }
 
 func TestTableWatchOfNothing(t *testing.T) {
-	table := subscribe.NewTable("files", newCounter)
-	honored, release, err := table.Watch(t.Context(), profile, nil)
-	if len(honored) != 0 || err != nil || len(table.Loops()) != 0 {
-		t.Errorf("Watch of nothing = %v, %v with %d loops, want nothing", honored, err, len(table.Loops()))
-	}
-	release()
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
+		st.away = errors.New("down")
+		st.listen().wantHonored("").close()
+		st.wantEnded()
+	})
 }
 
 func TestTableCallerLeaves(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		table := subscribe.NewTable("files", newCounter)
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		ctx, leave := context.WithCancelCause(t.Context())
 		gone := errors.New("gone")
-		failed := make(chan error)
-		go func() {
-			_, _, err := table.Watch(ctx, profile, topics("never"))
-			failed <- err
-		}()
-		synctest.Wait()
-		leave(gone)
-		if err := <-failed; err != gone {
-			t.Errorf("Watch = %v, want why its caller left", err)
+		time.AfterFunc(time.Second, func() { leave(gone) })
+		if s := st.listenCtx(ctx, uris("never")...); s.err != gone {
+			t.Errorf("Watch = %v, want why its caller left", s.err)
 		}
-		synctest.Wait()
-		if n := len(table.Loops()); n != 0 {
-			t.Errorf("%d loops, want none: nobody is interested", n)
-		}
+		st.wantEnded()
 	})
 }
 
 func TestTableClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		table := subscribe.NewTable("files", newCounter)
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		failed := make(chan error)
-		go func() {
-			_, _, err := table.Watch(t.Context(), profile, topics("never"))
-			failed <- err
-		}()
+		go func() { failed <- st.listen(uris("never")...).err }()
 		synctest.Wait()
-		go table.Close()
+		go st.Close()
 		if err := <-failed; !errors.Is(err, mcp.ErrShutdown) || !strings.Contains(err.Error(), "files") {
 			t.Errorf("Watch under way = %v, want that it is closed, and the server's name", err)
 		}
-		table.Close()
-		if _, _, err := table.Watch(t.Context(), profile, topics("a")); !errors.Is(err, mcp.ErrShutdown) {
-			t.Errorf("Watch after Close = %v, want that it is closed", err)
+		st.Close()
+		if s := st.listen(uris("a")...); !errors.Is(s.err, mcp.ErrShutdown) {
+			t.Errorf("Watch after Close = %v, want that it is closed", s.err)
 		}
 	})
 }
 
-func TestWithout(t *testing.T) {
-	a, b := subscribe.NewQuery(topics("a", "b")), subscribe.NewQuery(topics("c"))
-	ws := []subscribe.Waiter{{Query: a, At: 0}, {Query: b, At: 0}, {Query: a, At: 1}}
-	left := subscribe.Without(ws, a)
-	if len(left) != 1 || left[0].Query != b {
-		t.Errorf("Without = %v, want b's alone", left)
-	}
-	if ws[1].Query != nil || ws[2].Query != nil {
-		t.Error("what was taken out is still held")
-	}
+func TestTableKeepsProfilesApart(t *testing.T) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
+		other := fanout.Topic{Scope: "files/2", Kind: fanout.ResourceUpdated, URI: "a"}
+		st.listen(append(uris("a"), other)...).wantHonored("a")
+		st.aud.Want(1, other)
+		honored, release, err := st.Watch(t.Context(), mcp.Profile{Scope: "files/2"}, []fanout.Topic{other})
+		if err != nil || !slices.Equal(honored, []fanout.Topic{other}) {
+			t.Fatalf("Watch = %v, %v, want one topic", honored, err)
+		}
+		defer release()
+		st.Of("files/2").book.Hear(fanout.Event{Topic: other}, nil)
+		if events := st.aud.Events(); len(events) != 1 || events[0].Topic != other {
+			t.Errorf("events = %v, want one in scope files/2", events)
+		}
+	})
+}
+
+func TestWatchOfAServerThatIsAway(t *testing.T) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
+		away := errors.New("connection refused")
+		for _, tt := range []struct {
+			name string
+			took time.Duration
+		}{{"never reached", 0}, {"reached before", Patience}} {
+			st.away = away
+			begun := time.Now()
+			s := st.listen(uris("a")...)
+			if s.err == nil || !strings.Contains(s.err.Error(), "files") || !errors.Is(s.err, away) {
+				t.Errorf("%s: Watch = %v, want the cause and the server's name", tt.name, s.err)
+			}
+			if took := time.Since(begun); took != tt.took {
+				t.Errorf("%s: Watch took %v, want %v", tt.name, took, tt.took)
+			}
+			st.wantEnded()
+			st.away = nil
+			st.listen(uris("a")...).wantHonored("a").close()
+			time.Sleep(time.Minute)
+			st.wantEnded()
+		}
+	})
+}
+
+func TestWhatIsNotAnsweredIn10sIsNotHonored(t *testing.T) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
+		begun := time.Now()
+		s := st.listen(uris("a", "never")...).wantHonored("a")
+		if took := time.Since(begun); took != Patience {
+			t.Errorf("Watch took %v, want %v", took, Patience)
+		}
+		st.wantLog("begin a")
+		s.close()
+		time.Sleep(DefaultLinger)
+		st.wantLog("finish a")
+		st.wantEnded()
+	})
 }

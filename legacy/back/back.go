@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
 	"github.com/mcpbridge/mcpbridge/legacy/pool"
@@ -344,15 +345,17 @@ func (b *Back) watchOf(scope string) *watch.Watch { return b.watches.Of(scope) }
 
 func (b *Back) watchOptions() watch.Options {
 	return watch.Options{
-		Name:         b.opts.Name,
-		Hold:         b.watchSession,
-		Changes:      b.opts.Changes,
-		Metrics:      b.opts.Metrics,
-		Logger:       b.opts.Logger,
-		Subresources: b.opts.Subresources,
-		Rate:         b.opts.Subscribes,
-		Linger:       b.opts.Linger,
-		Request:      b.opts.Timeouts.Request,
+		Options: subscribe.Options{
+			Name:         b.opts.Name,
+			Changes:      b.opts.Changes,
+			Metrics:      b.opts.Metrics,
+			Logger:       b.opts.Logger,
+			Subresources: b.opts.Subresources,
+			Rate:         b.opts.Subscribes,
+			Linger:       b.opts.Linger,
+		},
+		Hold:    b.watchSession,
+		Request: b.opts.Timeouts.Request,
 	}
 }
 

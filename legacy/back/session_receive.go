@@ -22,9 +22,9 @@ func (s *session) Receive(ctx context.Context, m *wire.Message, on *link.Call) {
 }
 
 // ListenChanged implements [link.Sink].
-func (s *session) ListenChanged(open, missed bool) {
+func (s *session) ListenChanged(_, missed bool) {
 	w := s.watch()
-	w.Channel(open)
+	w.Channel()
 	if missed {
 		w.Gap()
 	}

@@ -6,20 +6,23 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 const (
-	// slowAfter is when a call stops to count as one of opts.Parallel, so that
+	// slowAfter is when a call stops to count as one of Options.Parallel, so that
 	// URIs which the server never answers for don't keep the others waiting.
 	slowAfter = time.Second
 	// slowFactor bounds the calls on their way, the slow ones included, by a
-	// multiple of opts.Parallel.
+	// multiple of Options.Parallel.
 	slowFactor = 8
 	// maxTries is after how many calls in a row without an answer a topic that
 	// was promised is given up, or an unsubscribe.
 	maxTries = 5
+	// crowdedPause is how long a call waits before it is tried again whose payer has too
+	// many on their way.
+	crowdedPause = 20 * time.Millisecond
 )
 
 var (
@@ -28,216 +31,232 @@ var (
 	errNoChannel  = errors.New("there has been no way for its messages for too long")
 )
 
-// callState is what the loop knows of calls.
-type callState struct {
-	urgent []*tracked   // phUrgent, and others that are passed over
-	queue  []*tracked   // phQueued, and others that are passed over
-	fresh  []*watchCall // started, oldest first; some have ended
-	inTime int          // calls on their way that are not slow
-	out    int          // calls on their way
+// calls is what the loop knows of calls.
+type calls struct {
+	urgent []*topic // in phase urgent, and others that are passed over
+	queue  []*topic // in phase queued, and others that are passed over
+	recent []*call  // sent, oldest first; some have ended
+	inTime int      // calls on their way that are not slow
+	sent   int      // calls on their way
 }
 
-// A watchCall is one subscribe or unsubscribe.
-type watchCall struct {
-	e     *tracked
+// A call is one subscribe or unsubscribe.
+type call struct {
+	t     *topic
 	step  step
 	epoch int           // of the session that it runs on
 	slow  time.Duration // when it becomes slow; 0 once it is, or has ended
 }
 
-// A callReport says how a call ended.
-type callReport struct {
-	call *watchCall
-	err  error
-}
-
-func (w *Watch) maxCalls() int { return w.opts.Parallel * slowFactor }
-
-// enqueue puts e in line for a call.
-func (w *Watch) enqueue(e *tracked) {
-	switch {
-	case e.phase == phIdle && len(e.waiters) == 0:
-		e.phase = phQueued
-		w.queue = append(w.queue, e)
-	case e.phase != phUrgent && len(e.waiters) > 0:
-		e.phase = phUrgent
-		w.urgent = append(w.urgent, e)
+// enqueue puts t in line for a call.
+func (w *Watch) enqueue(t *topic) {
+	switch phase := &t.State.phase; {
+	case *phase == idle && !t.Awaited():
+		*phase = queued
+		w.queue = append(w.queue, t)
+	case *phase != urgent && t.Awaited():
+		*phase = urgent
+		w.urgent = append(w.urgent, t)
 	}
 }
 
 // dequeue takes off the next in line, nil if there is none.
-func (w *Watch) dequeue() *tracked {
-	e := takeFirst(&w.urgent, phUrgent)
-	if e == nil {
-		e = takeFirst(&w.queue, phQueued)
+func (w *Watch) dequeue() *topic {
+	t := takeFirst(&w.urgent, urgent)
+	if t == nil {
+		t = takeFirst(&w.queue, queued)
 	}
-	return e
+	return t
 }
 
-// takeFirst takes the first off a line that is still in the phase of it: others
-// went to another line or were forgotten.
-func takeFirst(line *[]*tracked, ph phase) *tracked {
+// takeFirst takes the first off a line that is still in the phase of it: others went to
+// another line or were forgotten.
+func takeFirst(line *[]*topic, ph phase) *topic {
 	for len(*line) > 0 {
-		e := (*line)[0]
+		t := (*line)[0]
 		(*line)[0] = nil
 		*line = (*line)[1:]
-		if e.phase == ph {
-			e.phase = phIdle
-			return e
+		if t.State.phase == ph {
+			t.State.phase = idle
+			return t
 		}
 	}
 	return nil
 }
 
-// disband empties the lines.
-func (w *Watch) disband() {
-	for e := w.dequeue(); e != nil; e = w.dequeue() {
+// emptyQueue has nothing wait for a call any more.
+func (w *Watch) emptyQueue() {
+	for w.dequeue() != nil {
 	}
 	w.urgent, w.queue = nil, nil
 }
 
-// pump starts the dial or the calls that there is reason and room for.
-func (w *Watch) pump(ctx context.Context) {
-	w.pumpDial(ctx)
-	for w.session != nil && w.inTime < w.opts.Parallel && w.out < w.maxCalls() {
-		e := w.dequeue()
-		if e == nil {
+// pumpCalls starts the calls that there is reason and room for.
+func (w *Watch) pumpCalls(ctx context.Context) {
+	for w.session != nil && w.inTime < w.opts.Parallel && w.sent < w.opts.Parallel*slowFactor {
+		t := w.dequeue()
+		if t == nil {
 			return
 		}
-		switch step := w.next(e); step {
+		switch step := w.next(t); step {
 		case stepSubscribe, stepUnsubscribe:
-			if w.allowed(e, step) {
-				w.start(ctx, e, step)
+			if w.allowed(t, step) {
+				w.start(ctx, t, step)
 			}
 		case stepForget:
-			w.forget(e)
+			w.forget(t)
 		}
 	}
+}
+
+// allowed reports whether a call for t may be sent at this moment, and counts it in. If
+// not it is put off, or denied. To restore what was promised is nobody's doing, and no
+// promise is broken for want of allowance.
+func (w *Watch) allowed(t *topic, step step) bool {
+	s, restores := &t.State, step == stepSubscribe && t.Promised()
+	if !restores && s.paidAt == 0 && s.tries == 0 && !w.charge(t, step) {
+		return false
+	}
+	if !restores && s.paidAt > w.book.Now() {
+		w.book.At(t, s.paidAt)
+		return false
+	}
+	if !t.Payer().Enter() {
+		w.book.At(t, w.book.Now()+crowdedPause)
+		return false
+	}
+	s.paidAt = 0
+	return true
+}
+
+// charge has the payer of t pay for a call, and reports false if it can't: then those who
+// wait for t are told no.
+func (w *Watch) charge(t *topic, step step) bool {
+	if step == stepUnsubscribe {
+		t.State.paidAt = w.book.Now() + t.Payer().Unsubscribe()
+		return true
+	}
+	wait, ok := t.Payer().Subscribe()
+	if !ok {
+		w.deny(t, subscribe.ErrTooMany)
+		return false
+	}
+	t.State.paidAt = w.book.Now() + wait
+	return true
 }
 
 // start sends a call.
-func (w *Watch) start(ctx context.Context, e *tracked, step step) {
-	w.mu.Lock()
+func (w *Watch) start(ctx context.Context, t *topic, step step) {
 	if step == stepSubscribe {
-		e.asking = true
+		w.book.Ask(t)
 	} else {
-		e.acked, e.asking, e.raced = false, false, nil
+		w.book.Withdraw(t)
+		t.Settle(false) // those who wait have left the index
 	}
-	w.mu.Unlock()
-	if step == stepUnsubscribe {
-		e.owed = false
-		w.answer(e, false) // those who wait have left the index
-	}
-	c := &watchCall{e: e, step: step, epoch: w.epoch, slow: w.now() + slowAfter}
-	w.fresh = append(w.fresh, c)
+	c := &call{t: t, step: step, epoch: w.epoch, slow: w.book.Now() + slowAfter}
+	w.recent = append(w.recent, c)
 	w.inTime++
-	w.out++
-	e.phase = phCalling
-	s, payer := w.session, e.payer
-	// Ends with the answer, in opts.Request at the latest, or with the session
+	w.sent++
+	t.State.phase = calling
+	s, payer := w.session, t.Payer()
+	// Ends with the answer, in Options.Request at the latest, or with the session
 	// or the loop.
-	w.workers.Go(func() {
-		err := w.call(ctx, s, c)
+	w.book.Go(func() {
+		err := w.send(ctx, s, c)
 		payer.Leave()
-		w.reports <- callReport{c, err}
+		w.book.Do(ctx, func() { w.answered(c, err) })
 	})
 }
 
-func (w *Watch) call(ctx context.Context, s Session, c *watchCall) error {
+// send sends a call and waits for the answer.
+func (w *Watch) send(ctx context.Context, s Session, c *call) error {
 	ctx, cancel := context.WithTimeout(ctx, w.opts.Request)
 	defer cancel()
-	switch topic, on := c.e.topic, c.step == stepSubscribe; {
-	case c.e.isList() && on:
-		return s.WatchList(ctx, topic.Kind)
-	case c.e.isList():
-		s.UnwatchList(topic.Kind)
+	switch on := c.step == stepSubscribe; {
+	case isList(c.t) && on:
+		return s.WatchList(ctx, c.t.Kind)
+	case isList(c.t):
+		s.UnwatchList(c.t.Kind)
 		return nil
 	case on:
-		return s.Subscribe(ctx, topic.URI)
+		return s.Subscribe(ctx, c.t.URI)
 	default:
-		return s.Unsubscribe(ctx, topic.URI)
+		return s.Unsubscribe(ctx, c.t.URI)
 	}
 }
 
-// reported takes the outcome of a call.
-func (w *Watch) reported(r callReport) {
-	c, e := r.call, r.call.e
-	w.out--
+// answered takes the outcome of a call.
+func (w *Watch) answered(c *call, err error) {
+	t := c.t
+	w.sent--
+	w.countSlow(c)
+	t.State.phase = idle
+	var refusal *wire.Error
+	switch refused := errors.As(err, &refusal); {
+	case c.epoch != w.epoch:
+		w.Look(t) // the subscriptions of a lost session are gone, whatever it said
+	case err != nil && !refused:
+		w.unanswered(t, err)
+	case c.step == stepUnsubscribe:
+		t.State.standing, t.State.tries = off, 0
+		w.Look(t)
+	case refused:
+		w.book.Log().Debug("subscription refused", "code", refusal.Code)
+		w.deny(t, refusal)
+	default:
+		w.subscribed(t)
+	}
+}
+
+// subscribed takes the server's yes. If nobody waits for it any more it is undone.
+func (w *Watch) subscribed(t *topic) {
+	t.State.standing, t.State.tries = on, 0
+	if w.book.Wanted(t) {
+		w.grant(t)
+		return
+	}
+	w.restored(t)
+	w.tellMissed(t)
+	w.Look(t)
+}
+
+// unanswered puts off another try. What was promised is given up after a while; what is
+// to be undone as well: at worst it costs updates that nobody hears of.
+func (w *Watch) unanswered(t *topic, err error) {
+	s := &t.State
+	s.standing = unsure
+	s.tries++
+	w.restored(t)
+	if s.tries >= maxTries && !t.Awaited() {
+		w.book.Log().Warn("giving up on a subscription", "err", err)
+		w.deny(t, fmt.Errorf("%w: %v", errNoAnswer, err))
+		return
+	}
+	w.book.At(t, w.book.Now()+w.book.Pause(int(s.tries)-1))
+}
+
+// markSlow makes room for others beside calls that take long.
+func (w *Watch) markSlow() {
+	for len(w.recent) > 0 && w.recent[0].slow <= w.book.Now() {
+		w.countSlow(w.recent[0])
+		w.recent[0] = nil
+		w.recent = w.recent[1:]
+	}
+}
+
+// countSlow has a call not count as one in time any more.
+func (w *Watch) countSlow(c *call) {
 	if c.slow != 0 {
 		c.slow = 0
 		w.inTime--
 	}
-	e.phase = phIdle
-	var refusal *wire.Error
-	switch refused := errors.As(r.err, &refusal); {
-	case c.epoch != w.epoch:
-		w.look(e) // the subscriptions of a lost session are gone, whatever it said
-	case r.err != nil && !refused:
-		w.unanswered(e, r.err)
-	case c.step == stepUnsubscribe:
-		e.standing, e.tries = stOff, 0
-		w.look(e)
-	case refused:
-		w.opts.Logger.Debug("subscription refused", "code", refusal.Code)
-		w.refuse(e, refusal)
-	default:
-		w.subscribed(e)
-	}
 }
 
-// subscribed takes the server's yes. If nobody waits for it any more it is
-// undone.
-func (w *Watch) subscribed(e *tracked) {
-	e.standing, e.tries = stOn, 0
-	if w.wanted(e) {
-		w.accept(e)
-		return
-	}
-	w.catchUp(e)
-	w.payOwed(e)
-	w.look(e)
-}
-
-// unanswered puts off another try. What was promised is given up after a while;
-// what is to be undone as well: at worst it costs updates that nobody hears of.
-func (w *Watch) unanswered(e *tracked, err error) {
-	e.standing = stUnsure
-	e.tries++
-	w.catchUp(e)
-	if e.tries >= maxTries && len(e.waiters) == 0 {
-		w.opts.Logger.Warn("giving up on a subscription", "err", err)
-		w.refuse(e, fmt.Errorf("%w: %v", errNoAnswer, err))
-		return
-	}
-	w.schedule(e, w.now()+w.pause(int(e.tries)-1))
-}
-
-// pause is how long to wait after so many tries in vain: twice as long each
-// time, and a random part more, so that many don't come at once.
-func (w *Watch) pause(tries int) time.Duration {
-	return backoff.Jitter(w.opts.Retry.After(tries))
-}
-
-// slowCalls makes room for others beside calls that take long.
-func (w *Watch) slowCalls(now time.Duration) {
-	for len(w.fresh) > 0 && w.fresh[0].slow <= now {
-		if w.fresh[0].slow != 0 {
-			w.fresh[0].slow = 0
-			w.inTime--
-		}
-		w.fresh[0] = nil
-		w.fresh = w.fresh[1:]
-	}
-}
-
-// nextSlow returns when the next call becomes slow, if that matters.
+// nextSlow returns when the next call becomes slow, if that matters. Calls that have ended
+// were taken off by markSlow.
 func (w *Watch) nextSlow() time.Duration {
-	for len(w.fresh) > 0 && w.fresh[0].slow == 0 {
-		w.fresh[0] = nil
-		w.fresh = w.fresh[1:]
-	}
-	if len(w.fresh) == 0 || len(w.urgent)+len(w.queue) == 0 {
+	if len(w.recent) == 0 || len(w.urgent)+len(w.queue) == 0 {
 		return 0
 	}
-	return w.fresh[0].slow
+	return w.recent[0].slow
 }

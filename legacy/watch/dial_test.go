@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
 // Sessions that die at once must not make us open others in a tight loop.
@@ -35,7 +36,7 @@ func TestWatchRedialIsGivenUpWhenNobodyWaits(t *testing.T) {
 		st.server.lose(errAway)
 		time.Sleep(time.Second)
 		s.close()
-		time.Sleep(DefaultLinger)
+		time.Sleep(subscribe.DefaultLinger)
 		st.wantEnded()
 		if _, err := st.aud.Ended(uriTopic("a")); err != nil {
 			t.Errorf("ended with %v what nobody wanted", err)
@@ -109,5 +110,5 @@ func TestWatchOfNobodyIsTold(t *testing.T) {
 	var w *Watch // of a profile for which nothing is wanted
 	w.Changed(fanout.ResourceUpdated, "a", nil)
 	w.Gap()
-	w.Channel(true)
+	w.Channel()
 }

@@ -5,26 +5,79 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
+
+// A Session is what a watch needs of the profile's session. Methods are safe for
+// concurrent use.
+type Session interface {
+	// Subscribe sends resources/subscribe and waits for the answer. It returns a
+	// *wire.Error if the server refused, and any other error if the outcome is
+	// not known.
+	Subscribe(ctx context.Context, uri string) error
+	// Unsubscribe is the same for resources/unsubscribe.
+	Unsubscribe(ctx context.Context, uri string) error
+	// WatchList has the session look for changes of a list, for those that Offers
+	// says are looked at. It fails as Subscribe does.
+	WatchList(ctx context.Context, k fanout.Kind) error
+	// UnwatchList undoes it.
+	UnwatchList(k fanout.Kind)
+	// Offers tells what the server declared and whether it could tell of changes
+	// at this moment. What it says of the channel is so before the watch is told.
+	Offers() Offers
+	// Done is closed when the session is lost or ended. Calls end then, too.
+	Done() <-chan struct{}
+}
+
+// Offers is what changes a session can report.
+type Offers struct {
+	Tools, Prompts, Resources bool // listChanged was declared
+	Subscribe                 bool // resources.subscribe was declared
+	// Channel: a way for messages that answer nothing is open. Over stdio it
+	// always is, over HTTP it is the GET stream.
+	Channel bool
+	Polls   Kinds // of whose changes the gateway finds out by itself
+}
+
+// List reports whether changes of a list can be reported, once there is a channel.
+func (o Offers) List(k fanout.Kind) bool {
+	switch k {
+	case fanout.ToolsListChanged:
+		return o.Tools
+	case fanout.PromptsListChanged:
+		return o.Prompts
+	case fanout.ResourcesListChanged:
+		return o.Resources
+	}
+	return false
+}
+
+// Kinds is a set of kinds of change.
+type Kinds uint8
+
+// Has reports whether a kind is in the set.
+func (ks Kinds) Has(k fanout.Kind) bool { return ks&(1<<k) != 0 }
+
+// With returns the set with a kind.
+func (ks Kinds) With(k fanout.Kind) Kinds { return ks | 1<<k }
 
 // sessionState is what the loop knows of the profile's session.
 type sessionState struct {
 	session   Session // nil while there is none
 	release   func()  // lets go of session; nil without
 	offers    Offers
-	lost      <-chan struct{} // the session's done; nil without
-	epoch     int             // counts sessions
-	heldSince time.Duration   // when session was got
-	late      bool            // session came without a channel, and has none yet
+	epoch     int           // counts sessions
+	heldSince time.Duration // when session was got
+	late      bool          // session came without a channel, and has none yet
 
-	dialing  bool
-	hangUp   context.CancelFunc // ends the dial
-	vain     int                // dials in a row, or sessions that did not last
-	redialAt time.Duration      // no dial before; 0: at once
-	awayFrom time.Duration      // since when a session was lost; 0: none was
-	muteFrom time.Duration      // since when there is no channel; 0: there is
-	dialErr  error              // of the last dial
+	dialing     bool
+	hangUp      context.CancelFunc // ends the dial
+	failures    int                // dials in a row, or sessions that did not last
+	redialAt    time.Duration      // no dial before; 0: at once
+	awaySince   time.Duration      // when a session was lost; 0: none was
+	silentSince time.Duration      // when the channel was lost; 0: there is one
+	dialErr     error              // of the last dial
 
 	// While a session is being restored, behind counts the promised topics that
 	// are not subscribed again; it is given up at behindUntil.
@@ -32,142 +85,100 @@ type sessionState struct {
 	behindUntil time.Duration
 }
 
-// A dialReport says how a dial ended.
-type dialReport struct {
-	session Session
-	release func()
-	err     error
-	vain    bool // nobody wanted the session any more
-}
-
-// pumpDial starts a dial if a session is needed and it is time, and ends one
-// that nobody needs.
+// pumpDial starts a dial if a session is needed and it is time, and ends one that nobody
+// needs.
 func (w *Watch) pumpDial(ctx context.Context) {
-	switch {
-	case w.dialing && w.empty():
+	switch needed := w.book.Len() > 0; {
+	case w.dialing && !needed:
 		w.hangUp()
-	case w.dialing, w.session != nil, w.empty(), w.now() < w.redialAt:
+	case w.dialing, w.session != nil, !needed, w.book.Now() < w.redialAt:
 	default:
-		ctx, cancel := context.WithCancel(ctx)
+		dial, cancel := context.WithCancel(ctx)
 		w.dialing, w.hangUp = true, cancel
 		// Ends when the session is there, by hangUp, or with the loop.
-		w.workers.Go(func() { w.dial(ctx) })
+		w.book.Go(func() { w.dial(ctx, dial) })
 	}
 }
 
-func (w *Watch) dial(ctx context.Context) {
-	s, release, err := w.opts.Hold(ctx, w.profile)
-	w.dials <- dialReport{session: s, release: release, err: err, vain: ctx.Err() != nil}
-}
-
-func (w *Watch) letGo(d dialReport) {
-	if d.err == nil {
-		d.release()
+// dial gets a session; ctx is the loop's.
+func (w *Watch) dial(ctx, dial context.Context) {
+	s, release, err := w.opts.Hold(dial, w.profile)
+	hungUp := dial.Err() != nil
+	if !w.book.Do(ctx, func() { w.dialed(s, release, err, hungUp) }) && err == nil {
+		release()
 	}
 }
 
 // dialed takes the outcome of a dial.
-func (w *Watch) dialed(d dialReport) {
+func (w *Watch) dialed(s Session, release func(), err error, hungUp bool) {
 	w.dialing = false
 	w.hangUp()
-	switch {
-	case d.err == nil && !w.empty():
-		w.restore(d)
-	case d.err == nil:
-		d.release()
-	case d.vain: // somebody may want it again by now
+	switch needed := w.book.Len() > 0; {
+	case err == nil && needed:
+		w.restore(s, release)
+	case err == nil:
+		release()
+	case hungUp: // somebody may need it again by now
 	default:
-		w.unreached(d.err)
+		w.dialErr = err
+		w.putOffDial()
+		w.book.Log().Debug("no session for subscriptions", "err", err, "tries", w.failures)
+		w.book.Unreached(err)
 	}
 }
 
-// unreached puts off another dial. An upstream that was never reached may not
-// exist: who waits is told at once.
-func (w *Watch) unreached(err error) {
-	w.dialErr = err
-	if w.table.reached.Load() {
-		w.redialAt = w.now() + w.pause(w.vain)
-		w.vain++
-		w.opts.Logger.Debug("no session for subscriptions", "err", err, "tries", w.vain)
-		return
-	}
-	w.failWaiting(err)
-}
-
-// awayError is what a Watch is told that has waited for a session in vain.
-func (w *Watch) awayError() error {
-	if w.dialErr == nil {
-		return errNoAnswer
-	}
-	return w.dialErr
+// putOffDial has the next dial wait, longer with each in a row.
+func (w *Watch) putOffDial() {
+	w.redialAt = w.book.Now() + w.book.Pause(w.failures)
+	w.failures++
 }
 
 // restore takes a session and begins to subscribe on it to all that is wanted.
-func (w *Watch) restore(d dialReport) {
-	w.session, w.release, w.lost = d.session, d.release, d.session.Done()
+func (w *Watch) restore(s Session, release func()) {
+	w.session, w.release = s, release
+	w.book.Await(s.Done(), w.lost)
 	w.epoch++
-	w.heldSince, w.awayFrom, w.redialAt, w.dialErr = w.now(), 0, 0, nil
-	w.table.reached.Store(true)
+	w.heldSince, w.awaySince, w.redialAt, w.dialErr = w.book.Now(), 0, 0, nil
+	w.book.Reached()
 	w.late = true
 	w.refreshOffers()
 
-	w.behind, w.behindUntil = 0, w.now()+subscribe.Patience
-	for e := range w.all() {
-		if e.behind = e.acked; e.behind {
+	w.behind, w.behindUntil = 0, w.book.Now()+subscribe.Patience
+	for t := range w.book.All() {
+		if t.State.behind = t.Promised(); t.State.behind {
 			w.behind++
 		}
 	}
-	for e := range w.all() {
-		if !e.fading {
-			e.due, e.tries = 0, 0
-		}
-		w.serve(e)
+	for t := range w.book.All() {
+		w.serve(t)
 	}
 }
 
-// sessionLost forgets what the upstream knew. Streams stay open meanwhile.
-func (w *Watch) sessionLost() {
-	if w.now()-w.heldSince > w.opts.Retry.Max {
-		w.vain = 0
+// lost forgets what the server knew. Streams stay open meanwhile.
+func (w *Watch) lost() {
+	if w.book.Now()-w.heldSince > w.opts.Retry.Max {
+		w.failures = 0
 	}
-	w.redialAt = w.now() + w.pause(w.vain)
-	w.vain++
-	w.awayFrom = w.now()
-	w.parted()
-	for e := range w.all() {
-		e.standing, e.behind, e.owed = stOff, false, e.owed || e.acked
-		w.look(e)
-	}
-	w.behind = 0
-	if !w.empty() {
-		w.opts.Logger.Warn("session lost, its subscriptions will be made again", "topics", len(w.uris)+len(w.lists))
-	}
-}
-
-// unwanted reports whether nobody wants any more what is watched: the session is held for
-// the case that somebody soon does. It may be called from everywhere.
-func (w *Watch) Unwanted() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for e := range w.all() {
-		if w.opts.Changes.Wanted(e.topic) {
-			return false
-		}
-	}
-	return true
-}
-
-// parted lets go of a lost session. Its calls end by themselves.
-func (w *Watch) parted() {
+	w.putOffDial()
+	w.awaySince = w.book.Now()
 	w.release()
-	w.session, w.release, w.lost, w.offers, w.muteFrom = nil, nil, nil, Offers{}, 0
-	w.epoch++ // reports of its calls say nothing any more
-	w.disband()
+	w.session, w.release, w.offers, w.silentSince = nil, nil, Offers{}, 0
+	w.epoch++ // the outcome of its calls, which end by themselves, says nothing any more
+	w.emptyQueue()
+	w.behind = 0
+	for t := range w.book.All() {
+		t.State.standing, t.State.behind = off, false
+		t.Missed = t.Missed || t.Promised()
+		w.Look(t)
+	}
+	if n := w.book.Len(); n > 0 {
+		w.book.Log().Warn("session lost, its subscriptions will be made again", "topics", n)
+	}
 }
 
-// refreshOffers asks the session what is true now. It reports whether messages
-// may have been missed that nobody will tell of: those that the server sent
-// before the session's channel opened for the first time.
+// refreshOffers asks the session what is true at the moment. It reports whether messages
+// may have been missed that nobody will tell of: those that the server sent before the
+// session's channel opened for the first time.
 func (w *Watch) refreshOffers() (missed bool) {
 	if w.session == nil {
 		return false
@@ -175,86 +186,79 @@ func (w *Watch) refreshOffers() (missed bool) {
 	w.offers = w.session.Offers()
 	switch {
 	case !w.offers.Channel:
-		w.muteFrom = earliest(w.muteFrom, w.now())
+		w.silentSince = subscribe.Earliest(w.silentSince, w.book.Now())
 		return false
 	case w.late:
-		w.late, missed = false, w.muteFrom != 0
+		w.late, missed = false, w.silentSince != 0
 	}
-	w.muteFrom = 0
+	w.silentSince = 0
 	return missed
 }
 
-// makeUp gives every promised topic one synthetic event, at once or when it is
-// subscribed again (M2L-37).
-func (w *Watch) makeUp() {
-	for e := range w.all() {
-		w.owe(e)
-		w.payOwed(e)
-	}
-}
-
-// catchUp notes that the restoration need not wait for e any longer. The last
-// one ends it.
-func (w *Watch) catchUp(e *tracked) {
-	if !e.behind {
+// restored notes that the restoration need not wait for t any longer. The last one ends
+// it.
+func (w *Watch) restored(t *topic) {
+	if !t.State.behind {
 		return
 	}
-	e.behind = false
+	t.State.behind = false
 	if w.behind--; w.behind == 0 {
-		w.restored()
+		w.endRestoration()
 	}
 }
 
-// restored tells of what may have been missed. Topics that are still not
-// subscribed follow one by one.
-func (w *Watch) restored() {
+// endRestoration tells of what may have been missed. Topics that are still not subscribed
+// follow one by one.
+func (w *Watch) endRestoration() {
 	w.behind = 0
-	for e := range w.all() {
-		e.behind = false
-		w.payOwed(e)
+	for t := range w.book.All() {
+		t.State.behind = false
+		w.tellMissed(t)
 	}
 }
 
 // sessionTick does what is due about the session.
-func (w *Watch) sessionTick(now time.Duration) {
+func (w *Watch) sessionTick() {
+	now := w.book.Now()
 	if w.behind > 0 && w.behindUntil <= now {
-		w.restored()
+		w.endRestoration()
 	}
-	if w.awayFrom != 0 && w.awayFrom+w.opts.Unreachable <= now {
-		w.awayFrom = 0
-		w.failWaiting(w.awayError())
-		w.giveUp(func(*tracked) bool { return true },
-			fmt.Errorf("unreachable for %v: %v", w.opts.Unreachable, w.awayError()))
+	if w.awaySince != 0 && w.awaySince+w.opts.Unreachable <= now {
+		w.awaySince = 0
+		away := w.Away()
+		w.book.FailWaiting(away)
+		w.giveUp(func(*topic) bool { return true },
+			fmt.Errorf("unreachable for %v: %v", w.opts.Unreachable, away))
 	}
-	if w.muteFrom != 0 && w.muteFrom+w.opts.Unreachable <= now {
-		w.muteFrom = now // in case something is promised meanwhile
+	if w.silentSince != 0 && w.silentSince+w.opts.Unreachable <= now {
+		w.silentSince = now // in case something is promised meanwhile
 		w.giveUp(w.fromServer, errNoChannel)
 	}
 }
 
-// nextSession returns when sessionTick has something to do.
+// nextSession returns when there is something to do about the session.
 func (w *Watch) nextSession() time.Duration {
-	var behind, away, mute, dial time.Duration
+	var behind, away, silent, dial time.Duration
 	if w.behind > 0 {
 		behind = w.behindUntil
 	}
-	if w.awayFrom != 0 {
-		away = w.awayFrom + w.opts.Unreachable
+	if w.awaySince != 0 {
+		away = w.awaySince + w.opts.Unreachable
 	}
-	if w.muteFrom != 0 {
-		mute = w.muteFrom + w.opts.Unreachable
+	if w.silentSince != 0 {
+		silent = w.silentSince + w.opts.Unreachable
 	}
 	if w.session == nil && !w.dialing {
 		dial = w.redialAt
 	}
-	return earliest(behind, away, mute, dial)
+	return subscribe.Earliest(behind, away, silent, dial)
 }
 
 // giveUp ends the streams of the promised topics that which picks (M2L-38).
-func (w *Watch) giveUp(which func(*tracked) bool, reason error) {
-	for e := range w.all() {
-		if e.acked && which(e) {
-			w.refuse(e, reason)
+func (w *Watch) giveUp(which func(*topic) bool, reason error) {
+	for t := range w.book.All() {
+		if t.Promised() && which(t) {
+			w.deny(t, reason)
 		}
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -39,7 +39,7 @@ func TestM2L34StreamsShareOneSubscription(t *testing.T) {
 		time.Sleep(time.Minute)
 		st.wantCalls("subscribe a")
 		late.close()
-		time.Sleep(DefaultLinger - 1)
+		time.Sleep(subscribe.DefaultLinger - 1)
 		st.wantCalls("subscribe a")
 		time.Sleep(time.Nanosecond)
 		st.wantCalls("subscribe a", "unsubscribe a")
@@ -62,51 +62,6 @@ func TestM2L34StreamsShareARefusal(t *testing.T) {
 	})
 }
 
-func TestM2L34LingerIsCutShortByAnotherStream(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
-		for range 5 {
-			s := st.listen(uriTopic("a"))
-			s.wantHonored("a")
-			s.close()
-			time.Sleep(DefaultLinger - 1)
-		}
-		s := st.listen(uriTopic("a"))
-		s.wantHonored("a")
-		time.Sleep(time.Minute)
-		st.wantCalls("subscribe a")
-		s.close()
-	})
-}
-
-// The linger time counts from the last stream to leave, not from the first.
-func TestM2L34LingerCountsFromTheLast(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
-		a, b := st.listen(uriTopic("a")), st.listen(uriTopic("a"))
-		a.close()
-		time.Sleep(DefaultLinger / 2)
-		b.close()
-		time.Sleep(DefaultLinger - 1)
-		st.wantCalls("subscribe a")
-		time.Sleep(time.Nanosecond)
-		st.wantCalls("subscribe a", "unsubscribe a")
-	})
-}
-
-// Whether the caller leaves the index before or after it calls release must not
-// matter.
-func TestM2L34ReleaseBeforeTheIndexKnows(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
-		s := st.listen(listTopic(fanout.ToolsListChanged), uriTopic("a"))
-		s.release()
-		synctest.Wait()
-		time.Sleep(time.Millisecond)
-		st.aud.Want(-1, s.honored...)
-		time.Sleep(DefaultLinger)
-		st.wantCalls("subscribe a", "unsubscribe a")
-		st.wantEnded()
-	})
-}
-
 func TestM2L34SubscribeWhileUnsubscribing(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.answer = func(method, _ string) (time.Duration, error) {
@@ -116,7 +71,7 @@ func TestM2L34SubscribeWhileUnsubscribing(t *testing.T) {
 			return 0, nil
 		}
 		st.listen(uriTopic("a")).close()
-		time.Sleep(DefaultLinger + time.Second) // the unsubscribe is on its way
+		time.Sleep(subscribe.DefaultLinger + time.Second) // the unsubscribe is on its way
 		begun := time.Now()
 		s := st.listen(uriTopic("a"))
 		s.wantHonored("a")
@@ -184,7 +139,7 @@ func TestM2L34UnsubscribeIsNotTriedForEver(t *testing.T) {
 // What was promised is restored whole and at once, also for a share that has used
 // up its allowance; what is new waits or is left out.
 func TestLimitOfSubscribesBreaksNoPromise(t *testing.T) {
-	onStage(t, Options{Rate: 10}, func(t *testing.T, st *stage) {
+	onStage(t, Options{Options: subscribe.Options{Rate: 10}}, func(t *testing.T, st *stage) {
 		topics := func(prefix string, n int) (out []fanout.Topic) {
 			for i := range n {
 				out = append(out, uriTopic(fmt.Sprint(prefix, i)))

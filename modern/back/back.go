@@ -16,6 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
@@ -114,15 +115,17 @@ func (b *Back) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([
 
 func (b *Back) watchOptions() watch.Options {
 	return watch.Options{
-		Name:         b.opts.Name,
-		Open:         b.openWatched,
-		Single:       !b.overHTTP(),
-		Changes:      b.opts.Changes,
-		Metrics:      b.opts.Metrics,
-		Logger:       b.log,
-		Subresources: b.opts.Subresources,
-		Rate:         b.opts.Subscribes,
-		Linger:       b.opts.Linger,
+		Options: subscribe.Options{
+			Name:         b.opts.Name,
+			Changes:      b.opts.Changes,
+			Metrics:      b.opts.Metrics,
+			Logger:       b.log,
+			Subresources: b.opts.Subresources,
+			Rate:         b.opts.Subscribes,
+			Linger:       b.opts.Linger,
+		},
+		Open:   b.openWatched,
+		Single: !b.overHTTP(),
 	}
 }
 

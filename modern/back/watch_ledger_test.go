@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 	"github.com/mcpbridge/mcpbridge/modern/watch"
@@ -135,7 +136,7 @@ func TestL2M21LedgerOverHTTP(t *testing.T) {
 	p.on[spec.MethodListen] = l.listen
 	b := p.back(Options{})
 	told := &tally{told: make(map[string]map[int]int)}
-	ws := watch.New(watch.Options{Name: "scripted", Open: b.openWatched, Changes: told, Settle: 100 * time.Millisecond, Overlap: 300 * time.Millisecond})
+	ws := watch.New(watch.Options{Options: subscribe.Options{Name: "scripted", Changes: told}, Open: b.openWatched, Settle: 100 * time.Millisecond, Overlap: 300 * time.Millisecond})
 	defer ws.Close()
 
 	names := make([]string, uris)

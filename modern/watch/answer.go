@@ -1,7 +1,9 @@
 package watch
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -23,158 +25,172 @@ const (
 // omittedPauses are those before a topic is asked for again that a server left out.
 var omittedPauses = backoff.Backoff{Min: time.Second, Max: 5 * time.Minute}
 
-// won takes an acknowledged stream.
-func (w *watch) won(ctx context.Context, b *bid, stream Stream) {
+// omittedPause is how long to wait after a server has said no so many times in a row.
+func omittedPause(times int) time.Duration { return backoff.Jitter(omittedPauses.After(times)) }
+
+// answered takes the outcome of a listen request.
+func (w *watch) answered(ctx context.Context, l *listen, stream Stream, err error) {
+	w.out--
+	if l.part {
+		w.partOut = false
+	}
+	for _, t := range l.topics {
+		t.State.place = none
+	}
+	var refusal *wire.Error
+	switch {
+	case err == nil:
+		w.acknowledged(ctx, l, stream)
+	case errors.As(err, &refusal):
+		w.refused(l, refusal)
+	default:
+		w.away(l, err)
+	}
+	for _, t := range l.topics {
+		w.Look(t)
+	}
+}
+
+// acknowledged takes a stream, as far as the server honors what was asked for.
+func (w *watch) acknowledged(ctx context.Context, l *listen, stream Stream) {
 	w.reached()
 	w.refusals = 0
 	granted := make(map[fanout.Topic]bool)
 	for _, t := range stream.Honored().Topics(w.profile.Scope) {
 		granted[t] = true
 	}
-	var won, lost []*tracked
-	for _, e := range b.topics {
-		if granted[e.topic] {
-			won = append(won, e)
+	var honored, omitted []*topic
+	for _, t := range l.topics {
+		if granted[t.Topic] {
+			honored = append(honored, t)
 		} else {
-			lost = append(lost, e)
+			omitted = append(omitted, t)
 		}
 	}
-	if len(won) > 0 {
-		w.take(ctx, stream, won)
+	if len(honored) > 0 {
+		w.take(ctx, stream, honored)
 	} else {
-		w.workers.Go(func() { exhaust(stream) }) // ends at once: the stream is closed
+		w.book.Go(func() { drain(stream) }) // ends at once: the stream is closed
 	}
-	w.omit(lost)
+	w.omit(omitted)
 	switch {
-	case b.merge:
-		w.merged(b, won, lost)
+	case l.merge:
+		w.merged(l, len(honored) > 0, omitted)
 	case !w.opts.Single:
-		w.unsettle()
+		w.mergeLater()
 	}
 }
 
-// accept settles e, which a stream carries. From here on no change is lost.
-func (w *watch) accept(e *tracked) {
-	e.omitted, e.tries = false, 0
-	if !e.needed() {
-		return
-	}
-	w.promise(e)
-	w.pay(e)
-	w.answer(e, true)
-}
-
-// omit looks after topics that the server left out. Who was promised one gets a last
-// cue, and it is tried again.
-func (w *watch) omit(lost []*tracked) {
-	var resting []*tracked
-	news, tries := 0, uint8(0)
-	for _, e := range lost {
-		w.answer(e, false)
-		if !e.promised {
+// omit looks after topics that the server left out. Who was promised one is told of it
+// once more, and it is tried again.
+func (w *watch) omit(omitted []*topic) {
+	var again, news []*topic
+	tries := uint8(0)
+	for _, t := range omitted {
+		t.Settle(false)
+		if !t.Promised() {
 			continue
 		}
-		if !e.omitted {
-			e.omitted = true
-			news++
-			w.cue(e)
+		if s := &t.State; !s.omitted {
+			s.omitted = true
+			news = append(news, t)
+			w.book.Tell(t)
 		}
-		if len(e.on) == 0 {
-			e.owed = true
-			e.tries = min(e.tries+1, 32)
-			tries = max(tries, e.tries)
-			resting = append(resting, e)
+		if !carried(t) {
+			t.Missed = true
+			t.State.tries = min(t.State.tries+1, 32)
+			tries = max(tries, t.State.tries)
+			again = append(again, t)
 		}
 	}
-	if news > 0 {
-		w.opts.Logger.Warn("the server no longer tells of changes that it had agreed to tell of; it will be asked again",
-			"topics", news, "first", lost[slices.IndexFunc(lost, func(e *tracked) bool { return e.omitted })].topic)
+	if len(news) > 0 {
+		w.book.Log().Warn("the server no longer tells of changes that it had agreed to tell of; it will be asked again",
+			"topics", len(news), "first", news[0].Topic)
 	}
-	w.pauseTopics(resting, w.now()+seldom(int(tries)), false)
-}
-
-// seldom is how long to wait after a server has said no so many times in a row.
-func seldom(times int) time.Duration {
-	return backoff.Jitter(omittedPauses.After(times))
+	w.rest(again, w.book.Now()+omittedPause(int(tries)), resting)
 }
 
 // refused takes a server's no to a whole stream. Some give it for a single resource
 // they don't like: which one is found out by halves.
-func (w *watch) refused(b *bid, refusal *wire.Error) {
+func (w *watch) refused(l *listen, refusal *wire.Error) {
 	w.reached()
 	w.refusals++
-	w.opts.Logger.Debug("listen refused", "topics", len(b.topics), "err", refusal)
-	if b.merge {
-		w.mergeFailed(b)
-		w.suspect(without(b.topics))
+	w.book.Log().Debug("listen refused", "topics", len(l.topics), "err", refusal)
+	if l.merge {
+		w.mergeFailed(l)
+		w.bisect(without(l.topics))
 		return
 	}
-	had, doubted := b.topics[:b.had], b.topics[b.had:]
-	if len(doubted) == 0 {
-		had, doubted = nil, had
+	accepted, doubtful := l.topics[:l.accepted], l.topics[l.accepted:]
+	if len(doubtful) == 0 {
+		accepted, doubtful = nil, accepted
 	}
-	w.had = queue(had)
-	if refusal.Code == spec.CodeMethodNotFound || len(doubted) == 1 || w.refusals > maxRefusals {
-		w.omit(doubted)
+	w.accepted = queue(accepted)
+	if refusal.Code == spec.CodeMethodNotFound || len(doubtful) == 1 || w.refusals > maxRefusals {
+		w.omit(doubtful)
 		return
 	}
-	half := len(doubted) / 2
-	w.suspect(doubted[half:])
-	w.suspect(doubted[:half])
+	half := len(doubtful) / 2
+	w.bisect(doubtful[half:])
+	w.bisect(doubtful[:half])
 }
 
-// suspect has topics tried by themselves, before others.
-func (w *watch) suspect(topics []*tracked) {
-	if len(topics) > 0 {
-		w.suspects = slices.Insert(w.suspects, 0, queue(topics))
-	}
-}
-
-// queue marks topics as waiting for a bid.
-func queue(topics []*tracked) []*tracked {
-	for _, e := range topics {
-		e.place = plQueued
-	}
-	return topics
-}
-
-// away takes the failure to reach the server. What was promised stands; a server that
-// was never reached may not exist: who waits is told at once.
-func (w *watch) away(b *bid, err error) {
-	wait := w.pause(w.failures)
+// away takes the failure to reach the server. What was promised stands.
+func (w *watch) away(l *listen, err error) {
+	now, wait := w.book.Now(), w.book.Pause(w.failures)
 	if w.awayErr == nil {
-		w.opts.Logger.Warn("no listen stream can be opened, trying again until one can", "err", err)
+		w.book.Log().Warn("no listen stream can be opened, trying again until one can", "err", err)
 	}
 	w.awayErr = err
 	w.failures++
-	w.floor = w.now() + min(wait, eagerness)
-	if b.merge {
-		w.mergeFailed(b)
+	w.floor = now + min(wait, eagerness)
+	if l.merge {
+		w.mergeFailed(l)
 	}
-	w.pauseTopics(without(b.topics), w.now()+wait, true)
-	for _, e := range b.topics {
-		if len(e.waiters) > 0 { // not for long: it is tried as long as they do
-			w.pauseTopics([]*tracked{e}, w.floor, true)
+	w.rest(without(l.topics), now+wait, unreached)
+	for _, t := range l.topics {
+		if t.Awaited() { // not for long: it is tried as long as somebody waits
+			w.rest([]*topic{t}, w.floor, unreached)
 		}
 	}
-	if !w.table.reached.Load() {
-		w.failWaiting(err)
+	w.book.Unreached(err)
+}
+
+// reached notes that the server has answered, which ends the rest of topics for which no
+// stream could be had.
+func (w *watch) reached() {
+	w.book.Reached()
+	if w.awayErr == nil {
+		return
+	}
+	w.failures, w.floor, w.awayErr = 0, 0, nil
+	for _, t := range w.resting() {
+		if t.State.place == unreached {
+			w.book.At(t, w.book.Now())
+		}
 	}
 }
 
-// reached notes that the server has answered.
-func (w *watch) reached() {
-	w.table.reached.Store(true)
-	w.failures, w.floor, w.awayErr = 0, 0, nil
-	w.wake()
+// resting returns the topics that rest, in the order in which they are due.
+func (w *watch) resting() []*topic {
+	var out []*topic
+	for t := range w.book.All() {
+		if rests(t) {
+			out = append(out, t)
+		}
+	}
+	slices.SortFunc(out, func(a, b *topic) int {
+		return cmp.Or(cmp.Compare(a.Due(), b.Due()), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.URI, b.URI))
+	})
+	return out
 }
 
 // without returns the topics that no stream carries.
-func without(topics []*tracked) []*tracked {
-	var out []*tracked
-	for _, e := range topics {
-		if len(e.on) == 0 {
-			out = append(out, e)
+func without(topics []*topic) []*topic {
+	var out []*topic
+	for _, t := range topics {
+		if !carried(t) {
+			out = append(out, t)
 		}
 	}
 	return out

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
 const (
@@ -29,18 +30,16 @@ type mergeState struct {
 	mergeAt    time.Duration // when to merge all; 0: there is no reason to
 	mergeFirst time.Duration // since when there is
 	mergeFloor time.Duration // not before
-	merging    bool          // a merge is out
+	merging    bool          // a merge is on its way
 	mergeTries int           // merges in a row that left former streams over
 }
 
-// settled reports whether no other stream carries topics of s, nor is about to.
-func (w *watch) settled(s *sharedStream) bool { return !s.replaced && s.youngUntil <= w.now() }
-
-// small returns the streams that may be merged.
-func (w *watch) small() []*sharedStream {
+// settled returns the streams of which no other carries topics, nor is about to: they may
+// be merged.
+func (w *watch) settled() []*sharedStream {
 	var out []*sharedStream
 	for _, s := range w.streams {
-		if w.settled(s) {
+		if !s.replaced && s.youngUntil <= w.book.Now() {
 			out = append(out, s)
 		}
 	}
@@ -49,7 +48,7 @@ func (w *watch) small() []*sharedStream {
 
 // room reports whether one more stream may be opened.
 func (w *watch) room() bool {
-	n := len(w.small()) + w.out
+	n := len(w.settled()) + w.out
 	if w.merging {
 		n--
 	}
@@ -62,119 +61,119 @@ func (w *watch) room() bool {
 // mergeBy has streams merged at a time, or earlier.
 func (w *watch) mergeBy(at time.Duration) {
 	if w.mergeAt == 0 {
-		w.mergeFirst = w.now()
+		w.mergeFirst = w.book.Now()
 	}
-	w.mergeAt = earliest(w.mergeAt, at)
+	w.mergeAt = subscribe.Earliest(w.mergeAt, at)
 }
 
-// unsettle has streams merged once no new ones have come for a while, but not put off
+// mergeLater has streams merged once no new ones have come for a while, but not put off
 // for ever.
-func (w *watch) unsettle() {
+func (w *watch) mergeLater() {
 	if len(w.streams) < 2 {
 		return
 	}
 	if w.mergeAt == 0 {
-		w.mergeFirst = w.now()
+		w.mergeFirst = w.book.Now()
 	}
-	w.mergeAt = min(w.now()+backoff.Jitter(w.opts.Settle), w.mergeFirst+5*w.opts.Settle)
+	w.mergeAt = min(w.book.Now()+backoff.Jitter(w.opts.Settle), w.mergeFirst+5*w.opts.Settle)
 }
 
 // excess has topics that nobody wants leave the streams. Where there can be one stream
 // only, that is not worth a gap for all of its topics: see pumpSingle.
 func (w *watch) excess() {
+	wait := 2 * w.opts.Settle
 	if w.opts.Single {
-		w.mergeBy(w.now() + backoff.Jitter(10*w.opts.Settle))
-	} else {
-		w.mergeBy(w.now() + backoff.Jitter(2*w.opts.Settle))
+		wait = 10 * w.opts.Settle
 	}
+	w.mergeBy(w.book.Now() + backoff.Jitter(wait))
 }
 
 // nextMerge returns when there is something to do about merges.
 func (w *watch) nextMerge() time.Duration {
 	var closing, young time.Duration
 	for _, s := range w.streams {
-		closing = earliest(closing, s.until)
+		closing = subscribe.Earliest(closing, s.until)
 		young = max(young, s.youngUntil)
 	}
 	if w.mergeAt == 0 || w.merging || w.opts.Single && w.out > 0 {
 		return closing
 	}
-	return earliest(closing, max(w.mergeAt, w.mergeFloor, young))
+	return subscribe.Earliest(closing, max(w.mergeAt, w.mergeFloor, young))
 }
 
 // pumpMerge merges all streams if it is time.
 func (w *watch) pumpMerge(ctx context.Context) {
-	if w.mergeAt == 0 || w.merging || w.now() < max(w.mergeAt, w.mergeFloor) {
+	if w.mergeAt == 0 || w.merging || w.book.Now() < max(w.mergeAt, w.mergeFloor) {
 		return
 	}
-	small := w.small()
-	if len(small) < len(w.streams) {
+	streams := w.settled()
+	if len(streams) < len(w.streams) {
 		return
 	}
 	w.mergeAt = 0
-	if len(small) > 1 || slices.ContainsFunc(small, carriesExcess) {
-		w.merge(ctx, small, nil)
+	if len(streams) > 1 || slices.ContainsFunc(streams, carriesExcess) {
+		w.merge(ctx, streams, nil)
 	}
 }
 
 // mergeInHaste merges the streams that can be, to make room for topics that wait.
 func (w *watch) mergeInHaste(ctx context.Context) {
-	small := w.small()
-	if w.merging || w.now() < w.mergeFloor || len(small) < 2 || len(w.streams)+w.out >= maxOpen {
+	streams := w.settled()
+	if w.merging || w.book.Now() < w.mergeFloor || len(streams) < 2 || len(w.streams)+w.out >= maxOpen {
 		return
 	}
-	w.merge(ctx, small, w.takeFresh())
+	w.merge(ctx, streams, w.takeFresh())
 }
 
-// merge makes a bid for what streams carry, and for fresh topics with it.
-func (w *watch) merge(ctx context.Context, streams []*sharedStream, fresh []*tracked) {
-	b := &bid{merge: true, topics: fresh, replaces: streams}
+// merge asks for what streams carry, and for fresh topics with it.
+func (w *watch) merge(ctx context.Context, streams []*sharedStream, fresh []*topic) {
+	l := &listen{merge: true, topics: fresh, replaces: streams}
 	for _, s := range streams {
-		for _, e := range s.topics {
-			if e.promised {
-				b.topics = append(b.topics, e)
+		for _, t := range s.topics {
+			if t.Promised() {
+				l.topics = append(l.topics, t)
 			}
 		}
 	}
-	if len(b.topics) == 0 {
+	if len(l.topics) == 0 {
 		return
 	}
 	for _, s := range streams {
 		s.replaced = true
 	}
 	w.merging = true
-	w.send(ctx, b)
+	w.send(ctx, l)
 }
 
 func carriesExcess(s *sharedStream) bool {
-	return slices.ContainsFunc(s.topics, func(e *tracked) bool { return !e.needed() })
+	return slices.ContainsFunc(s.topics, func(t *topic) bool { return !t.Needed() })
 }
 
 // merged takes the acknowledgment of a merge. A former stream that carries what the
 // new one does not goes on; another merge is tried seldom.
-func (w *watch) merged(b *bid, won, lost []*tracked) {
-	if len(won) == 0 {
-		w.mergeFailed(b)
+func (w *watch) merged(l *listen, honored bool, omitted []*topic) {
+	if !honored {
+		w.mergeFailed(l)
 		return
 	}
 	w.merging = false
-	until := w.now() + w.opts.Overlap
+	until := w.book.Now() + w.opts.Overlap
 	w.streams[len(w.streams)-1].youngUntil = until // the one that was just taken
-	for _, s := range b.replaces {
+	for _, s := range l.replaces {
 		s.until = until
 	}
-	if slices.ContainsFunc(lost, func(e *tracked) bool { return len(e.on) > 0 }) {
+	if slices.ContainsFunc(omitted, carried) {
 		w.mergeAgain()
 		return
 	}
 	w.mergeTries, w.mergeFloor = 0, 0
-	w.unsettle()
+	w.mergeLater()
 }
 
 // mergeFailed leaves the streams as they are.
-func (w *watch) mergeFailed(b *bid) {
+func (w *watch) mergeFailed(l *listen) {
 	w.merging = false
-	for _, s := range b.replaces {
+	for _, s := range l.replaces {
 		s.replaced = false
 	}
 	w.mergeAgain()
@@ -182,38 +181,38 @@ func (w *watch) mergeFailed(b *bid) {
 
 func (w *watch) mergeAgain() {
 	w.mergeTries++
-	w.mergeFloor = w.now() + seldom(w.mergeTries)
+	w.mergeFloor = w.book.Now() + omittedPause(w.mergeTries)
 	w.mergeBy(w.mergeFloor)
 }
 
-// overlapped closes the streams that a merge has made superfluous.
-func (w *watch) overlapped(now time.Duration) {
+// endOverlaps closes the streams that a merge has made superfluous.
+func (w *watch) endOverlaps() {
 	for _, s := range slices.Clone(w.streams) {
-		if s.until != 0 && s.until <= now {
-			w.shed(s)
+		if s.until != 0 && s.until <= w.book.Now() {
+			w.endOverlap(s)
 		}
 	}
 }
 
-// shed takes off a stream what others carry and what nobody wants. If nothing is left
-// it is closed.
-func (w *watch) shed(s *sharedStream) {
+// endOverlap takes off a stream what others carry and what nobody wants. If nothing is
+// left it is closed.
+func (w *watch) endOverlap(s *sharedStream) {
 	s.replaced, s.until = false, 0
-	var keep, gone []*tracked
-	for _, e := range s.topics {
-		if e.needed() && len(e.on) == 1 {
-			keep = append(keep, e)
+	var keep, gone []*topic
+	for _, t := range s.topics {
+		if t.Needed() && len(t.State.on) == 1 {
+			keep = append(keep, t)
 		} else {
-			gone = append(gone, e)
+			gone = append(gone, t)
 		}
 	}
 	w.unload(s, gone)
 	s.topics = keep
-	for _, e := range gone {
-		w.look(e)
+	for _, t := range gone {
+		w.Look(t)
 	}
 	if len(keep) == 0 {
 		w.detach(s)
-		w.dismiss(s)
+		w.book.Go(s.stream.Close) // its reader ends then
 	}
 }

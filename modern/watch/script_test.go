@@ -309,9 +309,8 @@ func (st *watchStage) wantRequests(n int) {
 func (st *watchStage) wantEnded() {
 	st.t.Helper()
 	synctest.Wait()
-	n := len(st.ws.Loops())
-	if n != 0 || len(st.server.carried()) != 0 {
-		st.t.Fatalf("%d watches and streams %q, want none", n, st.server.carried())
+	if w := st.ws.Of(watchScope); w != nil || len(st.server.carried()) != 0 {
+		st.t.Fatalf("watch %v and streams %q, want none", w != nil, st.server.carried())
 	}
 }
 

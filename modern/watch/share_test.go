@@ -49,7 +49,7 @@ func TestS01WatchersOfOneProfileShareStreams(t *testing.T) {
 		two.close()
 		synctest.Wait()
 		st.wantCarried("a") // it lingers
-		time.Sleep(defaultLinger + time.Second)
+		time.Sleep(subscribe.DefaultLinger + time.Second)
 		st.wantEnded()
 
 		other := mcp.Profile{Scope: "scripted/2"}
@@ -213,7 +213,7 @@ func TestL2M21TopicsNobodyWantsLeaveAtAMerge(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		st.wantCarried("a b c")
 		two.close()
-		time.Sleep(defaultLinger)
+		time.Sleep(subscribe.DefaultLinger)
 		st.server.tell(uriTopic("c"), "")
 		st.wantTold("dropped: unsubscribed update")
 		st.server.requests()
@@ -273,7 +273,7 @@ func TestWatchEndsWithItsCaller(t *testing.T) {
 		if s := st.watchCtx(ctx, uriTopic("a")); !errors.Is(s.err, why) {
 			t.Errorf("Watch = %v, want %v", s.err, why)
 		}
-		time.Sleep(defaultLinger + time.Second)
+		time.Sleep(subscribe.DefaultLinger + time.Second)
 		st.wantEnded()
 	})
 }
@@ -341,7 +341,7 @@ func TestL2M23OneRefusedURINarrows(t *testing.T) {
 
 // Who asks for ever new topics does not have the server asked as often.
 func TestListensOfOneShareAreBoundedInRate(t *testing.T) {
-	onWatchStage(t, Options{Rate: 10}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, Options{Options: subscribe.Options{Rate: 10}}, func(t *testing.T, st *watchStage) {
 		var acked sync.WaitGroup
 		begun := time.Now()
 		for i := range 500 {
@@ -367,7 +367,7 @@ func BenchmarkWatch(b *testing.B) {
 			sc := &listenScript{}
 			b.ReportAllocs()
 			for b.Loop() {
-				ws := New(Options{Name: "scripted", Open: sc.listen, Changes: wantsAll{}})
+				ws := New(Options{Options: subscribe.Options{Name: "scripted", Changes: wantsAll{}}, Open: sc.listen})
 				var wg sync.WaitGroup
 				for range sessions {
 					wg.Go(func() {

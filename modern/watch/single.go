@@ -3,68 +3,81 @@ package watch
 import (
 	"context"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
 const (
-	// turnover is how long a server gets to end a stream before the next is asked
+	// handover is how long a server gets to end a stream before the next is asked
 	// for. Go servers forget the lists of a session when its stream has ended, even if
 	// the next has been acknowledged by then.
-	turnover = 50 * time.Millisecond
-	// cueAfter is how long after the last listen the missed changes are told.
-	cueAfter = time.Second
-	// cueWithin is how long that can be put off by yet another listen.
-	cueWithin = 10 * time.Second
+	handover = 50 * time.Millisecond
+	// gapsAfter is how long after the last listen the missed changes are told.
+	gapsAfter = time.Second
+	// gapsWithin is how long that can be put off by yet another listen.
+	gapsWithin = 10 * time.Second
 )
 
-// cueState is what the loop knows of cues that are due, where there is a gap with
-// every listen.
-type cueState struct {
-	cueAt time.Duration // 0: not before the next listen
-	cueBy time.Duration // 0: nothing is owed on a stream
+// gapState is what the loop knows of changes that may have been missed, where there is a
+// gap with every listen.
+type gapState struct {
+	gapsAt time.Duration // when they are told; 0: not before the next listen
+	gapsBy time.Duration // at the latest; 0: there are none
 }
 
 // pumpSingle listens anew, with all topics, if there are topics that the stream does
 // not carry, or if half of what it carries nobody wants any more. What comes while a
-// bid is out joins the next (L2M-22).
+// request is on its way joins the next (L2M-22).
 func (w *watch) pumpSingle(ctx context.Context) {
 	if w.out > 0 || !w.allowedSingle() {
 		return
 	}
-	b := &bid{topics: w.pick(w.had), suspect: true}
-	w.had = nil
-	doubted := w.takeSuspects()
-	if len(doubted) == 0 && len(w.suspects) == 0 {
-		doubted, b.suspect = w.takeFresh(), false
+	l := &listen{topics: w.pick(w.accepted), part: true}
+	w.accepted = nil
+	doubtful := w.takePart()
+	if len(doubtful) == 0 && len(w.parts) == 0 {
+		doubtful, l.part = w.takeFresh(), false
 	}
-	if len(doubted) > 0 && !b.suspect {
-		doubted = append(doubted, w.rouse()...)
+	if len(doubtful) > 0 && !l.part {
+		doubtful = append(doubtful, w.wakeResting()...)
 	}
-	if len(doubted)+len(b.topics) == 0 && !w.trims() {
+	if len(doubtful)+len(l.topics) == 0 && !w.trims() {
 		return
 	}
 	for _, s := range w.streams {
-		b.leaving = s
+		l.former = s
 		w.detach(s)
-		b.topics = append(b.topics, w.interrupt(s)...)
+		l.topics = append(l.topics, w.interrupt(s)...)
 	}
-	b.had = len(b.topics)
-	b.topics = append(b.topics, doubted...)
-	if len(b.topics) > 0 {
-		w.cueAt = 0
-		w.send(ctx, b)
+	l.accepted = len(l.topics)
+	l.topics = append(l.topics, doubtful...)
+	if len(l.topics) > 0 {
+		w.gapsAt = 0
+		w.send(ctx, l)
 	}
 }
 
-// rouse returns the topics that rest without having been refused: if the server is
+// allowedSingle is allowed where there is one stream: a request that leaves topics out,
+// because nobody wants them, waits behind the others.
+func (w *watch) allowedSingle() bool {
+	if !w.freshDue() && !w.partsDue() && len(w.accepted) == 0 || w.allowed() {
+		return true
+	}
+	if w.mergeAt != 0 {
+		w.mergeAt = max(w.mergeAt, w.paidAt)
+	}
+	return false
+}
+
+// wakeResting returns the topics that rest without having been refused: if the server is
 // asked anyway they need no gap of their own later.
-func (w *watch) rouse() []*tracked {
-	var out []*tracked
-	for _, r := range w.rests {
-		for _, e := range r.topics {
-			if e.place == plResting && !e.omitted && w.tracks(e) {
-				e.place = plQueued
-				out = append(out, e)
-			}
+func (w *watch) wakeResting() []*topic {
+	var out []*topic
+	for _, t := range w.resting() {
+		if !t.State.omitted {
+			t.State.place = queued
+			w.book.At(t, 0)
+			out = append(out, t)
 		}
 	}
 	return out
@@ -72,14 +85,14 @@ func (w *watch) rouse() []*tracked {
 
 // interrupt returns the topics of a stream that is about to be left. Their changes
 // may be missed.
-func (w *watch) interrupt(s *sharedStream) []*tracked {
-	var out []*tracked
-	for _, e := range s.topics {
-		if e.promised {
-			e.owed = true
-			out = append(out, e)
+func (w *watch) interrupt(s *sharedStream) []*topic {
+	var out []*topic
+	for _, t := range s.topics {
+		if t.Promised() {
+			t.Missed = true
+			out = append(out, t)
 		} else {
-			w.look(e)
+			w.Look(t)
 		}
 	}
 	return out
@@ -87,58 +100,50 @@ func (w *watch) interrupt(s *sharedStream) []*tracked {
 
 // trims reports whether it is time to leave out the topics that nobody wants.
 func (w *watch) trims() bool {
-	if w.mergeAt == 0 || w.now() < w.mergeAt {
+	if w.mergeAt == 0 || w.book.Now() < w.mergeAt {
 		return false
 	}
 	w.mergeAt = 0
-	carried, needed := 0, 0
-	for _, e := range w.topics {
-		if len(e.on) > 0 {
-			carried++
-			if e.needed() {
+	all, needed := 0, 0
+	for t := range w.book.All() {
+		if carried(t) {
+			all++
+			if t.Needed() {
 				needed++
 			}
 		}
 	}
-	return needed > 0 && 2*needed <= carried
+	return needed > 0 && 2*needed <= all
 }
 
-// owedOn notes that a stream carries topics again whose changes may have been missed.
-func (w *watch) owedOn(topics []*tracked) {
+// tellGapsLater notes that a stream carries topics again whose changes may have been
+// missed. Where there are several streams they are told of at once.
+func (w *watch) tellGapsLater(topics []*topic) {
 	if !w.opts.Single {
-		return // they are told at once
+		return
 	}
-	for _, e := range topics {
-		if e.owed {
-			w.cueAt = w.now() + cueAfter
-			w.cueBy = earliest(w.cueBy, w.now()+cueWithin)
+	for _, t := range topics {
+		if t.Missed {
+			w.gapsAt = w.book.Now() + gapsAfter
+			w.gapsBy = subscribe.Earliest(w.gapsBy, w.book.Now()+gapsWithin)
 			return
 		}
 	}
 }
 
-// pay tells of the changes of e that may have been missed.
-func (w *watch) pay(e *tracked) {
-	if !e.owed || w.opts.Single {
+// tellGaps tells of all changes that may have been missed, if it is time. Of topics
+// that are being asked for there will be more to tell.
+func (w *watch) tellGaps() {
+	if at := w.nextGap(); at == 0 || w.book.Now() < at {
 		return
 	}
-	e.owed = false
-	w.cue(e)
-}
-
-// payCues tells of all changes that may have been missed, if it is time. Of topics
-// that a listen is on its way for there is another cue to come.
-func (w *watch) payCues(now time.Duration) {
-	if at := w.nextCue(); at == 0 || now < at {
-		return
-	}
-	w.cueAt, w.cueBy = 0, 0
-	for _, e := range w.topics {
-		if e.owed && e.promised && (len(e.on) > 0 || e.place == plBidding) {
-			e.owed = len(e.on) == 0
-			w.cue(e)
+	w.gapsAt, w.gapsBy = 0, 0
+	for t := range w.book.All() {
+		if t.Missed && t.Promised() && (carried(t) || t.State.place == opening) {
+			w.book.Tell(t)
+			t.Missed = !carried(t)
 		}
 	}
 }
 
-func (w *watch) nextCue() time.Duration { return earliest(w.cueAt, w.cueBy) }
+func (w *watch) nextGap() time.Duration { return subscribe.Earliest(w.gapsAt, w.gapsBy) }

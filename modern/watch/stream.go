@@ -16,8 +16,8 @@ const gracefulRest = time.Second
 // A sharedStream is one open listen stream.
 type sharedStream struct {
 	stream Stream
-	since  time.Duration // on the watch's clock
-	topics []*tracked    // that it carries; the loop's own, see tracked.on
+	since  time.Duration // on the book's clock
+	topics []*topic      // that it carries; the loop's own, see state.on
 
 	// Of merges; the loop's own.
 	replaced   bool          // one makes it superfluous, or is about to
@@ -25,54 +25,55 @@ type sharedStream struct {
 	youngUntil time.Duration // the streams that it replaces are
 }
 
-type streamEnd struct {
-	s   *sharedStream
-	err error
-}
-
 // take has an acknowledged stream carry topics, and reads it.
-func (w *watch) take(ctx context.Context, stream Stream, topics []*tracked) {
-	s := &sharedStream{stream: stream, since: w.now(), topics: topics}
+func (w *watch) take(ctx context.Context, stream Stream, topics []*topic) {
+	s := &sharedStream{stream: stream, since: w.book.Now(), topics: topics}
 	w.streams = append(w.streams, s)
-	w.mu.Lock()
-	for _, e := range topics {
-		e.on = append(e.on, s)
-	}
-	w.mu.Unlock()
-	w.owedOn(topics)
-	for _, e := range topics {
-		w.accept(e)
+	w.book.Update(func() {
+		for _, t := range topics {
+			t.State.on = append(t.State.on, s)
+		}
+	})
+	w.tellGapsLater(topics)
+	for _, t := range topics {
+		w.accept(t)
 	}
 	// Ends with the stream, which ends with the loop.
-	w.workers.Go(func() { w.read(ctx, s) })
+	w.book.Go(func() { w.read(ctx, s) })
+}
+
+// accept grants t, which a stream carries.
+func (w *watch) accept(t *topic) {
+	t.State.omitted, t.State.tries = false, 0
+	if t.Needed() {
+		w.book.Grant(t, !w.opts.Single)
+	}
 }
 
 // read publishes what comes on a stream, and reports its end.
 func (w *watch) read(ctx context.Context, s *sharedStream) {
 	defer s.stream.Close()
-	ration := transport.Throttle{Busy: transport.Never, Done: ctx.Done()}
+	carries := func(t *topic) bool { return slices.Contains(t.State.on, s) }
+	throttle := transport.Throttle{Busy: transport.Never, Done: ctx.Done()}
 	for {
 		ev, err := s.stream.Next()
 		if err != nil {
-			select {
-			case w.ends <- streamEnd{s, err}:
-			case <-ctx.Done():
-			}
+			w.book.Do(ctx, func() { w.ended(s, err) })
 			return
 		}
-		if !w.changed(s, ev) {
-			ration.Message(len(ev.Topic.URI))
+		if !w.book.Hear(ev, carries) {
+			throttle.Message(len(ev.Topic.URI))
 		}
 	}
 }
 
 // unload takes topics off a stream.
-func (w *watch) unload(s *sharedStream, topics []*tracked) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, e := range topics {
-		e.on = slices.DeleteFunc(e.on, func(on *sharedStream) bool { return on == s })
-	}
+func (w *watch) unload(s *sharedStream, topics []*topic) {
+	w.book.Update(func() {
+		for _, t := range topics {
+			t.State.on = slices.DeleteFunc(t.State.on, func(on *sharedStream) bool { return on == s })
+		}
+	})
 }
 
 // detach takes a stream out of use.
@@ -81,59 +82,59 @@ func (w *watch) detach(s *sharedStream) {
 	w.unload(s, s.topics)
 }
 
-// dismiss closes a stream. Its reader ends then.
-func (w *watch) dismiss(s *sharedStream) {
-	w.workers.Go(s.stream.Close)
-}
-
-// exhaust closes a stream that nobody reads.
-func exhaust(stream Stream) {
+// drain closes a stream that nobody reads.
+func drain(stream Stream) {
 	stream.Close()
 	for err := error(nil); err == nil; {
 		_, err = stream.Next()
 	}
 }
 
-// streamEnded looks after the topics of a stream that has ended by itself. After the
-// gap they get one event each (L2M-27).
-func (w *watch) streamEnded(end streamEnd) {
-	s := end.s
+// ended looks after the topics of a stream that has ended by itself. After the gap they
+// get one event each (L2M-27).
+func (w *watch) ended(s *sharedStream, err error) {
 	if !slices.Contains(w.streams, s) {
 		return // it was closed from here
 	}
 	w.detach(s)
-	var lost []*tracked
-	for _, e := range s.topics {
+	var lost []*topic
+	for _, t := range s.topics {
 		switch {
-		case !e.promised:
-		case len(e.on) == 0:
-			e.owed, e.omitted = true, false
-			if e.place == plNone {
-				lost = append(lost, e)
+		case !t.Promised():
+			w.Look(t)
+		case !carried(t):
+			t.Missed, t.State.omitted = true, false
+			if t.State.place == none {
+				lost = append(lost, t)
 			}
-		case end.err != ErrEnded: // what was on its way is lost
-			w.cue(e)
-		}
-		if !e.promised {
-			w.look(e)
+		case err != ErrEnded: // what was on its way is lost
+			w.book.Tell(t)
 		}
 	}
-	wait := w.fell(s, end.err)
-	w.pauseTopics(lost, w.now()+wait, false)
-	w.opts.Logger.Info("listen stream ended, its topics will be asked for again",
-		"topics", len(lost), "open", (w.now() - s.since).Round(time.Millisecond), "in", wait.Round(time.Millisecond), "reason", end.err)
+	wait := w.reopenAfter(s, err)
+	w.rest(lost, w.book.Now()+wait, resting)
+	w.book.Log().Info("listen stream ended, its topics will be asked for again",
+		"topics", len(lost), "open", (w.book.Now() - s.since).Round(time.Millisecond), "in", wait.Round(time.Millisecond), "reason", err)
 }
 
-// fell returns how long to wait before the topics of a stream that has ended are
+// reopenAfter returns how long to wait before the topics of a stream that has ended are
 // asked for again.
-func (w *watch) fell(s *sharedStream, err error) time.Duration {
-	if w.now()-s.since > w.opts.Retry.Max {
-		w.falls = 0
+func (w *watch) reopenAfter(s *sharedStream, err error) time.Duration {
+	if w.book.Now()-s.since > w.opts.Retry.Max {
+		w.broken = 0
 	}
-	wait := w.pause(w.falls)
-	w.falls++
+	wait := w.book.Pause(w.broken)
+	w.broken++
 	if err == ErrEnded {
 		wait = max(wait, backoff.Jitter(gracefulRest))
 	}
 	return wait
+}
+
+// rest has topics wait until a time, in the place that says why.
+func (w *watch) rest(topics []*topic, until time.Duration, why place) {
+	for _, t := range topics {
+		t.State.place = why
+		w.book.At(t, until)
+	}
 }

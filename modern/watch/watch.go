@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
@@ -16,46 +14,13 @@ import (
 
 // Defaults of Options that nothing else sets.
 const (
-	defaultLinger  = 2 * time.Second
 	defaultGather  = 5 * time.Millisecond
 	defaultSettle  = 2 * time.Second
 	defaultOverlap = 500 * time.Millisecond
 )
 
-// watchRetries are the pauses before another try.
-var watchRetries = backoff.Backoff{Min: 250 * time.Millisecond, Max: 10 * time.Second}
-
-// Options say what the watches of one upstream stand on. Durations have the
-// default when zero.
-type Options struct {
-	Name string // the server's, for people
-
-	// Open opens a listen stream for want and returns once the server has acknowledged
-	// it. ctx bounds the opening only. The error has a [*wire.Error] in its chain if the
-	// server refused, and only then. Required.
-	Open func(ctx context.Context, p mcp.Profile, want mcp.Filter) (Stream, error)
-	// Single: the server bears one listen stream at a time, as some do that share a
-	// connection (L2M-22).
-	Single bool
-
-	Changes mcp.Changes
-	Metrics Metrics
-	Logger  *slog.Logger
-
-	Subresources fanout.Subresources
-	Rate         int             // as subscribe.AllowanceOptions has it
-	Linger       time.Duration   // how long a topic outlives the last who wanted it
-	Gather       time.Duration   // how long topics are gathered into one stream
-	Settle       time.Duration   // after the last new stream, before streams are merged
-	Overlap      time.Duration   // how long merged streams are read on
-	Retry        backoff.Backoff // the pauses before another try
-}
-
-// Metrics counts what was left out; see Options of the back.
-type Metrics interface {
-	Dropped(upstream, what string)
-	Limit(upstream, name string)
-}
+// defaultRetry are the pauses before another try.
+var defaultRetry = backoff.Backoff{Min: 250 * time.Millisecond, Max: 10 * time.Second}
 
 // ErrEnded says that the server ended a listen stream gracefully.
 var ErrEnded = errors.New("the server ended the stream")
@@ -74,62 +39,148 @@ type Stream interface {
 	Close()
 }
 
-// noMetrics counts nothing.
-type noMetrics struct{}
+// Options describe one upstream to its watches. Durations have their default when zero,
+// and so has Retry.
+type Options struct {
+	subscribe.Options
 
-func (noMetrics) Dropped(string, string) {}
-func (noMetrics) Limit(string, string)   {}
+	// Open opens a listen stream for want and returns once the server has acknowledged
+	// it. ctx bounds the opening only. The error has a [*wire.Error] in its chain if the
+	// server refused, and only then. Required.
+	Open func(ctx context.Context, p mcp.Profile, want mcp.Filter) (Stream, error)
+	// Single: the server bears one listen stream at a time, as some do that share a
+	// connection (L2M-22).
+	Single bool
 
-// noChanges is told of changes where nobody is: nothing is wanted.
-type noChanges struct{}
-
-func (noChanges) Publish(fanout.Event)     {}
-func (noChanges) Wanted(fanout.Topic) bool { return false }
-func (noChanges) End(fanout.Topic, error)  {}
-
-func (o *Options) fill() {
-	o.Linger = cmp.Or(o.Linger, defaultLinger)
-	o.Gather = cmp.Or(o.Gather, defaultGather)
-	o.Settle = cmp.Or(o.Settle, defaultSettle)
-	o.Overlap = cmp.Or(o.Overlap, defaultOverlap)
-	o.Retry = cmp.Or(o.Retry, watchRetries)
-	o.Subresources = cmp.Or(o.Subresources, fanout.SubresourcesParent)
-	if o.Changes == nil {
-		o.Changes = noChanges{}
-	}
-	if o.Metrics == nil {
-		o.Metrics = noMetrics{}
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	Gather  time.Duration // how long topics are gathered into one stream
+	Settle  time.Duration // after the last new stream, before streams are merged
+	Overlap time.Duration // how long merged streams are read on
 }
 
-// Watches holds the watches of one upstream, at most one per profile. Each lives
-// while something of its profile is wanted.
+// Watches holds the watches of one upstream, at most one per profile. Each lives while
+// something of its profile is wanted.
 type Watches struct {
-	opts Options // read-only
-
-	allowances *subscribe.Allowances // of those who cause requests to the upstream
-
-	// reached is set once the server acknowledged or refused a listen: it exists, so
-	// when it is away it is worth waiting for.
-	reached atomic.Bool
-
-	// A Watch for which no stream can be had fails: at once if the server was never
-	// reached, else after subscribe.Patience.
-	*subscribe.Table[*watch]
+	*subscribe.Table[state, *watch]
 }
 
 // New returns the watches of an upstream. None is begun yet.
 func New(opts Options) *Watches {
-	opts.fill()
-	ws := &Watches{opts: opts}
-	ws.allowances = subscribe.NewAllowances(subscribe.AllowanceOptions{
-		Rate:   opts.Rate,
-		Limit:  func(name string) { opts.Metrics.Limit(opts.Name, name) },
-		Logger: opts.Logger,
-	})
-	ws.Table = subscribe.NewTable(opts.Name, func(p mcp.Profile) *watch { return newWatch(ws, p) })
-	return ws
+	opts.Gather = cmp.Or(opts.Gather, defaultGather)
+	opts.Settle = cmp.Or(opts.Settle, defaultSettle)
+	opts.Overlap = cmp.Or(opts.Overlap, defaultOverlap)
+	opts.Retry = cmp.Or(opts.Retry, defaultRetry)
+	return &Watches{subscribe.NewTable(opts.Options, func(b *book, p mcp.Profile) *watch {
+		return &watch{opts: &opts, profile: p, book: b}
+	})}
+}
+
+// A watch keeps the listen streams of one profile such that they carry what is needed. It
+// is the [subscribe.Driver] of the profile's book. Streams are opened and read beside the
+// loop; readers publish by themselves, so that no change waits for it.
+type watch struct {
+	opts    *Options    // read-only
+	profile mcp.Profile // read-only
+	book    *book
+
+	// The loop's own.
+	payer   *subscribe.Allowance // for the streams that are asked for; nil before the first
+	streams []*sharedStream      // open, oldest first
+	broken  int                  // streams in a row that did not last
+	openings
+	mergeState
+	gapState
+}
+
+type (
+	book  = subscribe.Book[state]
+	topic = subscribe.Topic[state]
+)
+
+// state is what a watch knows of a topic.
+type state struct {
+	place   place
+	omitted bool            // the last acknowledgment left it out
+	tries   uint8           // acknowledgments in a row that did
+	on      []*sharedStream // that carry it: two while streams are merged; read by carries
+}
+
+// place is where a topic waits for a stream.
+type place uint8
+
+const (
+	none      place = iota // it has a stream, or is not needed
+	queued                 // in one of the lists of openings
+	opening                // a stream is being opened for it, whether or not it has one
+	resting                // until it is due: the server has no stream for it
+	unreached              // until it is due: no stream could be had at all
+)
+
+// rests reports whether t waits for the time at which it is due.
+func rests(t *topic) bool { return t.State.place == resting || t.State.place == unreached }
+
+// carried reports whether a stream carries t.
+func carried(t *topic) bool { return len(t.State.on) > 0 }
+
+// Serve implements [subscribe.Driver].
+func (w *watch) Serve(ts []*topic) {
+	for _, t := range ts {
+		if w.payer == nil {
+			w.payer = t.Payer()
+		}
+		if carried(t) {
+			w.accept(t)
+		} else {
+			w.seek(t)
+		}
+	}
+}
+
+// Look implements [subscribe.Driver]: it sees to it that t has a stream or is on its way to
+// one if it is needed, and is forgotten if it is not and no stream carries it.
+func (w *watch) Look(t *topic) {
+	if rests(t) && t.Due() == 0 {
+		t.State.place = none
+	}
+	switch {
+	case t.State.place == opening: // looked at when that ends
+	case !t.Needed() && !carried(t):
+		w.book.Forget(t)
+		t.State.place = none
+	case !t.Needed():
+		w.excess()
+	case !carried(t) && t.State.place == none:
+		w.seek(t)
+	}
+}
+
+// Pump implements [subscribe.Driver]: it opens the streams that are needed and may be
+// opened.
+func (w *watch) Pump(ctx context.Context) {
+	w.endOverlaps()
+	w.tellGaps()
+	if w.opts.Single {
+		w.pumpSingle(ctx)
+		return
+	}
+	w.pumpParts(ctx)
+	w.pumpFresh(ctx)
+	w.pumpMerge(ctx)
+}
+
+// Wake implements [subscribe.Driver].
+func (w *watch) Wake() time.Duration {
+	return subscribe.Earliest(w.nextOpening(), w.nextMerge(), w.nextGap())
+}
+
+// Busy implements [subscribe.Driver]: streams that nobody needs end with the loop.
+func (w *watch) Busy() bool { return false }
+
+// Away implements [subscribe.Driver].
+func (w *watch) Away() error { return w.awayErr }
+
+// Close implements [subscribe.Driver].
+func (w *watch) Close() {
+	for _, s := range w.streams {
+		w.book.Go(s.stream.Close)
+	}
 }

@@ -1,0 +1,282 @@
+package subscribe
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+)
+
+func TestM2L34LingerIsCutShortByAnotherStream(t *testing.T) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
+		for range 5 {
+			st.listen(uris("a")...).wantHonored("a").close()
+			time.Sleep(DefaultLinger - 1)
+		}
+		s := st.listen(uris("a")...).wantHonored("a")
+		time.Sleep(time.Minute)
+		st.wantLog("begin a")
+		s.close()
+	})
+}
+
+// The linger time counts from the last stream to leave, not from the first.
+func TestM2L34LingerCountsFromTheLast(t *testing.T) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
+		a, b := st.listen(uris("a")...), st.listen(uris("a")...)
+		a.close()
+		time.Sleep(DefaultLinger / 2)
+		b.close()
+		time.Sleep(DefaultLinger - 1)
+		st.wantLog("begin a")
+		time.Sleep(time.Nanosecond)
+		st.wantLog("finish a")
+	})
+}
+
+// Whether the caller leaves the index before or after it calls release must not matter.
+func TestM2L34ReleaseBeforeTheIndexKnows(t *testing.T) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
+		s := st.listen(append(uris("a"), tools())...)
+		s.release()
+		synctest.Wait()
+		time.Sleep(time.Millisecond)
+		st.aud.Want(-1, s.honored...)
+		time.Sleep(DefaultLinger)
+		st.wantLog("begin a", "begin toolsListChanged", "finish a", "finish toolsListChanged")
+		st.wantEnded()
+	})
+}
+
+func TestM2L33UpdateGoesToTheNearestAncestor(t *testing.T) {
+	const dropped = "dropped: unsubscribed update"
+	for _, tt := range []struct {
+		name, subscribed, sent, want string
+	}{
+		{"exact", "file:///a file:///a/b", "file:///a/b", "event file:///a/b"},
+		{"parent", "file:///a file:///a/b", "file:///a/b/c", "event file:///a/b"},
+		{"grandparent", "file:///a", "file:///a/b/c", "event file:///a"},
+		{"authority", "note://todo", "note://todo/draft", "event note://todo"},
+		{"slash at the end", "file:///dir/", "file:///dir/x", "event file:///dir/"},
+		{"slash is nearer", "file:///dir file:///dir/", "file:///dir/x", "event file:///dir/"},
+		{"root", "file:///", "file:///a/b", "event file:///"},
+		{"query of a child", "file:///a", "file:///a/b?of=/x/y", "event file:///a"},
+		{"no slash, no segment", "mem:a", "mem:a/b", "event mem:a"},
+		{"bounded search", "file:///a", "file:///a" + strings.Repeat("/x", 100), "event file:///a"},
+		{"beyond the bound", "file:///a", "file:///a" + strings.Repeat("/x", 200), dropped},
+		{"part of a segment", "file:///a", "file:///ab", dropped},
+		{"descendant", "file:///a/b", "file:///a", dropped},
+		{"sibling", "file:///a/b", "file:///a/c", dropped},
+		{"case", "file:///A", "file:///a", dropped},
+		{"escape", "file:///a%20b", "file:///a b", dropped},
+		{"slash added", "file:///dir/", "file:///dir", dropped},
+		{"own query", "file:///a", "file:///a?x=1", dropped},
+		{"other authority", "note://todo", "note://todos/x", dropped},
+		{"empty", "file:///a", "", dropped},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			onStage(t, Options{}, func(t *testing.T, st *stage) {
+				st.listen(fields(tt.subscribed)...).wantHonored(tt.subscribed)
+				st.log.Take()
+				st.hear(uris(tt.sent)[0])
+				st.wantLog(tt.want)
+			})
+		})
+	}
+}
+
+func TestM2L33SubresourceModes(t *testing.T) {
+	for _, tt := range []struct {
+		mode  fanout.Subresources
+		child string
+	}{
+		{"", "event file:///a"},
+		{fanout.SubresourcesParent, "event file:///a"},
+		{fanout.SubresourcesAsSent, "event file:///a as file:///a/b"},
+		{fanout.SubresourcesOff, "dropped: unsubscribed update"},
+	} {
+		t.Run("mode="+string(tt.mode), func(t *testing.T) {
+			onStage(t, Options{Subresources: tt.mode}, func(t *testing.T, st *stage) {
+				st.listen(uris("file:///a")...).wantHonored("file:///a")
+				st.log.Take()
+				st.hear(uris("file:///a")[0])
+				st.wantLog("event file:///a")
+				st.hear(uris("file:///a/b")[0])
+				st.wantLog(tt.child)
+			})
+		})
+	}
+}
+
+func TestM2L33NothingUnacknowledgedIsPublished(t *testing.T) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
+		st.listen(uris("a", "bad")...).wantHonored("a")
+		st.log.Take()
+		if st.hear(tools()) {
+			t.Error("Hear of a list that nobody asked for = true")
+		}
+		st.wantLog()
+		for _, uri := range []string{"bad", "never asked for", "a2"} {
+			st.hear(uris(uri)[0])
+			st.wantLog("dropped: unsubscribed update")
+		}
+	})
+}
+
+// While a subscription lingers, the streams of its ancestor are told again: to them it has
+// ended.
+func TestM2L33LingeringURIDoesNotHideItsAncestor(t *testing.T) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
+		st.listen(uris("note://todo")...)
+		child := st.listen(uris("note://todo/draft")...)
+		st.log.Take()
+		draft := uris("note://todo/draft")[0]
+		st.hear(draft)
+		st.wantLog("event note://todo/draft")
+		child.close()
+		st.wantLog()
+		st.hear(draft)
+		st.wantLog("event note://todo")
+	})
+}
+
+// An update may come before the answer to the request that it is due to. An ancestor that
+// is being asked for is told as well; what came under several URIs is told under its own.
+func TestM2L37UpdateBeforeTheAnswer(t *testing.T) {
+	onStage(t, Options{Subresources: fanout.SubresourcesAsSent}, func(t *testing.T, st *stage) {
+		st.listen(uris("file:///a")...)
+		st.slow = true
+		for _, uri := range []string{"file:///a/b", "file:///a/c", "file:///a/d"} {
+			go st.listen(uris(uri)...)
+		}
+		synctest.Wait()
+		st.log.Take()
+		for _, sent := range []string{"b/1", "c/1", "c/2"} {
+			st.hear(uris("file:///a/" + sent)[0])
+		}
+		st.wantLog("event file:///a as file:///a/b/1", "event file:///a as file:///a/c/1", "event file:///a as file:///a/c/2")
+		st.on(func(b *Book[bool]) {
+			for topic := range b.All() {
+				b.Grant(topic, false)
+			}
+		})
+		st.wantLog("event file:///a/b as file:///a/b/1", "event file:///a/c")
+		st.hear(uris("file:///a/d")[0])
+		st.wantLog("event file:///a/d")
+	})
+}
+
+func TestM2L37UpdateBeforeARefusal(t *testing.T) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
+		acked := make(chan *stream, 1)
+		go func() { acked <- st.listen(uris("never")...) }()
+		synctest.Wait()
+		st.hear(uris("never")[0])
+		st.log.Take()
+		st.on(func(b *Book[bool]) {
+			for topic := range b.All() {
+				b.Deny(topic, errors.New("no such resource"))
+			}
+		})
+		(<-acked).wantHonored("")
+		st.wantLog()
+	})
+}
+
+// What may have been missed is told once, to whoever was promised it.
+func TestMissedChangesAreToldOnce(t *testing.T) {
+	onStage(t, Options{}, func(t *testing.T, st *stage) {
+		st.listen(append(uris("a"), tools())...)
+		go st.listen(uris("never")...)
+		synctest.Wait()
+		st.log.Take()
+		tell := func(b *Book[bool]) {
+			for topic := range b.All() {
+				b.TellMissed(topic)
+			}
+		}
+		st.on(func(b *Book[bool]) {
+			for topic := range b.All() {
+				b.Miss(topic)
+			}
+			tell(b)
+		})
+		st.wantLog("event a", "event toolsListChanged")
+		st.on(tell)
+		st.wantLog()
+		st.on(func(b *Book[bool]) {
+			for topic := range b.All() {
+				b.Grant(topic, true)
+			}
+		})
+		st.wantLog("event never")
+	})
+}
+
+// counting is an audience that only counts, so that a benchmark measures the book.
+type counting struct{ heard int }
+
+func (c *counting) Publish(fanout.Event)     { c.heard++ }
+func (c *counting) Wanted(fanout.Topic) bool { return true }
+func (c *counting) End(fanout.Topic, error)  {}
+
+// promised returns a book, without a loop, that promised n URIs.
+func promised(n int) (*Book[bool], *counting, []fanout.Topic) {
+	c := &counting{}
+	opts := Options{Name: "files", Changes: c}
+	opts.fill()
+	b := newBook[bool](&upstream{Options: opts}, mcp.Profile{Scope: scope})
+	topics := make([]fanout.Topic, n)
+	for i := range topics {
+		topics[i] = uris(fmt.Sprintf("file:///srv/data/%07d.txt", i))[0]
+		b.Grant(b.track(topics[i]), false)
+	}
+	return b, c, topics
+}
+
+func TestHearDoesNotAllocate(t *testing.T) {
+	b, c, topics := promised(100)
+	ev := fanout.Event{Topic: topics[50]}
+	if n := testing.AllocsPerRun(100, func() { b.Hear(ev, nil) }); n != 0 {
+		t.Errorf("%v allocations for an exact match, want 0", n)
+	}
+	ev.Topic.URI += "/part/of/it"
+	if n := testing.AllocsPerRun(100, func() { b.Hear(ev, nil) }); n != 0 {
+		t.Errorf("%v allocations for a sub-resource, want 0", n)
+	}
+	if c.heard == 0 {
+		t.Error("nothing was published")
+	}
+}
+
+func BenchmarkHear(b *testing.B) {
+	for _, n := range []int{10, 1_000_000} {
+		book, c, topics := promised(n)
+		for _, to := range []struct{ name, suffix string }{{"exact", ""}, {"child", "/x"}} {
+			sent := make([]fanout.Event, min(n, 1<<14))
+			for i := range sent { // spread, so that caches don't help
+				sent[i].Topic = topics[i*7919%n]
+				sent[i].Topic.URI += to.suffix
+			}
+			b.Run(fmt.Sprintf("uris=%d/%s", n, to.name), func(b *testing.B) {
+				b.ReportAllocs()
+				c.heard = 0
+				i := 0
+				for b.Loop() {
+					book.Hear(sent[i], nil)
+					if i++; i == len(sent) {
+						i = 0
+					}
+				}
+				if c.heard != b.N {
+					b.Fatalf("%d events, want %d", c.heard, b.N)
+				}
+			})
+		}
+	}
+}

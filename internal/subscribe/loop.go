@@ -1,0 +1,135 @@
+package subscribe
+
+import (
+	"context"
+	"time"
+)
+
+// run admits first, and then what comes on more. It returns when nothing is needed any
+// more, or when ctx ends; then it has answered all queries, and all that it started has
+// ended.
+func (b *Book[S]) run(ctx context.Context, first *Query, more <-chan *Query) {
+	ctx, stop := context.WithCancel(ctx)
+	defer b.end(ctx, stop)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	b.clock = 1
+	b.admit(first)
+	for b.tick(); !b.idle(); b.tick() {
+		b.driver.Pump(ctx)
+		timer.Reset(b.sleep())
+		handle := b.wait(ctx, more, timer.C)
+		if handle == nil {
+			return
+		}
+		b.clock = time.Since(b.born) + 1
+		handle()
+	}
+}
+
+// wait waits for news, and returns what there is to do about them; nil if ctx has ended.
+func (b *Book[S]) wait(ctx context.Context, more <-chan *Query, timeout <-chan time.Time) func() {
+	select {
+	case <-ctx.Done():
+		return nil
+	case q := <-more:
+		return func() { b.admit(q) }
+	case <-b.poked:
+		return b.takeDropped
+	case report := <-b.reports:
+		return report
+	case <-b.awaited:
+		b.awaited = nil
+		return b.then
+	case <-timeout:
+		return func() {}
+	}
+}
+
+// end joins what was started. Who waits is told why.
+func (b *Book[S]) end(ctx context.Context, stop context.CancelFunc) {
+	stop()
+	b.driver.Close()
+	b.workers.Wait()
+	for _, q := range b.waiting {
+		q.finish(context.Cause(ctx))
+	}
+}
+
+// idle reports whether there is nothing to do any more.
+func (b *Book[S]) idle() bool {
+	return b.promises == 0 && len(b.waiting) == 0 && !b.driver.Busy()
+}
+
+// tick does what is due.
+func (b *Book[S]) tick() {
+	b.expire()
+	for t := b.agenda.pop(b.clock); t != nil; t = b.agenda.pop(b.clock) {
+		if b.Tracks(t) {
+			b.look(t)
+			b.agenda.add(t)
+		}
+	}
+}
+
+// look looks at a topic that is on the agenda: whether anybody still wants what somebody
+// has given up, and what the driver has to do.
+func (b *Book[S]) look(t *Topic[S]) {
+	if t.dueAt <= b.clock {
+		t.dueAt = 0
+	}
+	if t.fadeAt != 0 && t.fadeAt <= b.clock {
+		t.fadeAt = 0
+		if b.up.Changes.Wanted(t.Topic) {
+			b.setFading(t, false)
+		} else {
+			b.Withdraw(t)
+		}
+	}
+	b.driver.Look(t)
+}
+
+// sleep is how long the loop may wait.
+func (b *Book[S]) sleep() time.Duration {
+	if b.idle() || len(b.waiting) > 0 && b.waiting[0].closed {
+		return 0
+	}
+	at := Earliest(b.agenda.next(), b.driver.Wake())
+	if len(b.waiting) > 0 {
+		at = Earliest(at, b.waiting[0].until)
+	}
+	if at == 0 {
+		return time.Hour
+	}
+	return max(at-b.clock, 0)
+}
+
+// Go runs work beside the loop, which waits for it at its end. work ends with the loop's
+// context; it may call [Book.Do].
+func (b *Book[S]) Go(work func()) { b.workers.Go(work) }
+
+// Do has the loop run report, and returns once it does. It reports false if the loop has
+// ended, or does. ctx is the loop's. It is called by what [Book.Go] runs.
+func (b *Book[S]) Do(ctx context.Context, report func()) bool {
+	select {
+	case b.reports <- report:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Await has the loop run then once c is closed, instead of what it awaited before.
+func (b *Book[S]) Await(c <-chan struct{}, then func()) { b.awaited, b.then = c, then }
+
+// Join waits for what was started by Go.
+func (b *Book[S]) Join() { b.workers.Wait() }
+
+// Poke has the driver's Pump called. It never blocks, and may be called by any goroutine,
+// also when the loop has ended.
+func (b *Book[S]) Poke() {
+	select {
+	case b.poked <- struct{}{}:
+	default: // it will look anyway
+	}
+}

@@ -1,0 +1,115 @@
+package subscribe
+
+import "github.com/mcpbridge/mcpbridge/internal/fanout"
+
+// admit takes q in.
+func (b *Book[S]) admit(q *Query) {
+	q.until = b.clock + Patience
+	var ts []*Topic[S]
+	for i, topic := range q.want {
+		if topic.Scope != b.profile.Scope || !topic.Kind.Valid() {
+			q.settle(i, false)
+			continue
+		}
+		t := b.track(topic)
+		if t.payer == nil || !t.Needed() {
+			t.payer = b.up.allowances.Of(q.share)
+		}
+		b.setFading(t, false)
+		t.waiters = append(t.waiters, waiter{q, i})
+		ts = append(ts, t)
+	}
+	if !q.closed {
+		b.waiting = append(b.waiting, q)
+		b.driver.Serve(ts)
+	}
+}
+
+// track returns the topic, which it begins if need be.
+func (b *Book[S]) track(topic fanout.Topic) *Topic[S] {
+	t := b.topics[keyOf(topic)]
+	if t == nil {
+		t = &Topic[S]{Topic: topic}
+		b.Update(func() { b.topics[keyOf(topic)] = t })
+	}
+	return t
+}
+
+// expire ends the wait of the queries whose time is up.
+func (b *Book[S]) expire() {
+	for len(b.waiting) > 0 && (b.waiting[0].closed || b.waiting[0].until <= b.clock) {
+		q := b.waiting[0]
+		b.waiting[0] = nil
+		b.waiting = b.waiting[1:]
+		switch away := b.driver.Away(); {
+		case q.closed:
+		case away != nil && len(q.honored()) == 0:
+			b.fail(q, away)
+		default:
+			q.finish(nil)
+			b.strip(q)
+		}
+	}
+}
+
+// fail answers q with err. Its caller has lost interest.
+func (b *Book[S]) fail(q *Query, err error) {
+	q.finish(err)
+	b.strip(q)
+	b.fade(q)
+}
+
+// drop tells the loop that the caller of q has lost interest. It never blocks, may be
+// called by any goroutine, and does nothing once the loop has ended.
+func (b *Book[S]) drop(q *Query) {
+	b.Update(func() { b.dropped = append(b.dropped, q) })
+	b.Poke()
+}
+
+// takeDropped looks after the topics of those who have lost interest.
+func (b *Book[S]) takeDropped() {
+	var dropped []*Query
+	b.Update(func() { dropped, b.dropped = b.dropped, nil })
+	for _, q := range dropped {
+		b.strip(q)
+		b.fade(q)
+	}
+}
+
+// strip takes q off the topics that it waits for. Those that nobody else waits for, and
+// that were promised to nobody, are undone.
+func (b *Book[S]) strip(q *Query) {
+	q.closed = true
+	for _, topic := range q.want {
+		if t := b.topics[keyOf(topic)]; t != nil && t.Awaited() {
+			t.without(q)
+			b.driver.Look(t)
+		}
+	}
+}
+
+// fade has the topics of q kept for a while. Whether they are wanted is looked at only
+// when that is over, so that it does not matter whether the caller left the index before
+// it gave them up or right after.
+func (b *Book[S]) fade(q *Query) {
+	for _, topic := range q.want {
+		switch t := b.topics[keyOf(topic)]; {
+		case t == nil:
+		case t.promised:
+			b.setFading(t, true)
+			t.fadeAt = b.clock + t.payer.Linger(b.up.Linger)
+			b.agenda.add(t)
+		default:
+			b.driver.Look(t)
+		}
+	}
+}
+
+func (b *Book[S]) setFading(t *Topic[S], fading bool) {
+	if t.fading != fading {
+		b.Update(func() { t.fading = fading })
+	}
+	if !fading {
+		t.fadeAt = 0
+	}
+}

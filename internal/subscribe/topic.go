@@ -1,8 +1,8 @@
 package subscribe
 
 import (
-	"cmp"
-	"container/heap"
+	"slices"
+	"sort"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -92,68 +92,46 @@ func (t *Topic[S]) keepEarly(ev fanout.Event) {
 	t.early = &ev
 }
 
-// An agenda says which topics to look at when. The first appointment of a topic counts:
-// where it is looked at too early, it gets another.
-type agenda[S any] struct {
-	heap  appointments[S]
-	added int // appointments in all
-}
+// An agenda says which topics to look at when, the first first. The first appointment of a
+// topic counts: where it is looked at too early, it gets another.
+type agenda[S any] []appointment[S]
 
 type appointment[S any] struct {
 	at time.Duration
-	no int // in the order in which they were added
 	t  *Topic[S]
 }
 
-// add puts t on the agenda for the first of its times.
+// add puts t on the agenda for the first of its times, most often at the end.
 func (a *agenda[S]) add(t *Topic[S]) {
 	at := Earliest(t.dueAt, t.fadeAt)
 	if at == 0 || t.booked != 0 && t.booked <= at {
 		return
 	}
 	t.booked = at
-	a.added++
-	heap.Push(&a.heap, appointment[S]{at, a.added, t})
+	i := sort.Search(len(*a), func(i int) bool { return (*a)[i].at > at })
+	*a = slices.Insert(*a, i, appointment[S]{at, t})
 }
 
 // next returns when the first appointment is, 0 if there is none.
-func (a *agenda[S]) next() time.Duration {
-	if len(a.heap) == 0 {
+func (a agenda[S]) next() time.Duration {
+	if len(a) == 0 {
 		return 0
 	}
-	return a.heap[0].at
+	return a[0].at
 }
 
 // pop takes off the first topic that is to be looked at, nil if none is.
 func (a *agenda[S]) pop(now time.Duration) *Topic[S] {
-	for len(a.heap) > 0 && a.heap[0].at <= now {
-		next := heap.Pop(&a.heap).(appointment[S])
-		if next.t.booked == next.at {
-			next.t.booked = 0
-			return next.t
+	for len(*a) > 0 && (*a)[0].at <= now {
+		first := (*a)[0]
+		(*a)[0] = appointment[S]{}
+		*a = (*a)[1:]
+		if first.t.booked == first.at {
+			first.t.booked = 0
+			return first.t
 		}
 	}
 	return nil
-}
-
-// appointments is a heap.Interface, the earliest first, and of these the first that was
-// added.
-type appointments[S any] []appointment[S]
-
-func (h appointments[S]) Len() int      { return len(h) }
-func (h appointments[S]) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *appointments[S]) Push(x any)   { *h = append(*h, x.(appointment[S])) }
-
-func (h appointments[S]) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(h[i].at, h[j].at), cmp.Compare(h[i].no, h[j].no)) < 0
-}
-
-func (h *appointments[S]) Pop() any {
-	last := len(*h) - 1
-	a := (*h)[last]
-	(*h)[last] = appointment[S]{}
-	*h = (*h)[:last]
-	return a
 }
 
 // Earliest returns the least of the times that are set, 0 if none is.

@@ -22,13 +22,7 @@ func (s *session) Receive(ctx context.Context, m *wire.Message, on *link.Call) {
 }
 
 // ListenChanged implements [link.Sink].
-func (s *session) ListenChanged(_, missed bool) {
-	w := s.watch()
-	w.Channel()
-	if missed {
-		w.Gap()
-	}
-}
+func (s *session) ListenChanged(_, missed bool) { s.watch().ListenChanged(missed) }
 
 // question takes a request of the server.
 func (s *session) question(ctx context.Context, m *wire.Message, from *call) {

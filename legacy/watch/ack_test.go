@@ -142,12 +142,12 @@ func TestM2L32ListsNeedAChannel(t *testing.T) {
 		st.wantLog("subscribe a")
 
 		st.server.set(func(s *script) { s.offers.Channel = true })
-		st.watch().Channel()
+		st.watch().ListenChanged(false)
 		st.wantLog("event a") // what came before the channel was open is lost
 		st.listen(tools).wantHonored("toolsListChanged")
 
 		st.server.set(func(s *script) { s.offers.Channel = false })
-		st.watch().Channel()
+		st.watch().ListenChanged(false)
 		st.listen(tools).wantHonored("")
 		st.watch().Changed(fanout.ToolsListChanged, "", nil) // on a call's stream, say
 		st.wantLog("event toolsListChanged")
@@ -163,7 +163,7 @@ func TestM2L32ChannelSeenByAWatchFirst(t *testing.T) {
 		st.wantLog("subscribe a")
 		st.server.set(func(s *script) { s.offers.Channel = true })
 		st.listen(uriTopic("b")).wantHonored("b")
-		st.watch().Channel()
+		st.watch().ListenChanged(false)
 		st.wantLog("event a", "subscribe b")
 	})
 }
@@ -173,7 +173,7 @@ func TestM2L38ListsEndWithoutAChannel(t *testing.T) {
 		tools := listTopic(fanout.ToolsListChanged)
 		st.listen(tools, uriTopic("a")).wantHonored("toolsListChanged a")
 		st.server.set(func(s *script) { s.offers.Channel = false })
-		st.watch().Channel()
+		st.watch().ListenChanged(false)
 		time.Sleep(59 * time.Second)
 		st.wantLog("subscribe a")
 		time.Sleep(time.Second)

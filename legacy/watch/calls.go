@@ -49,22 +49,22 @@ type call struct {
 }
 
 // enqueue puts t in line for a call.
-func (w *Watch) enqueue(t *topic) {
+func (cs *calls) enqueue(t *topic) {
 	switch phase := &t.State.phase; {
 	case *phase == idle && !t.Awaited():
 		*phase = queued
-		w.queue = append(w.queue, t)
+		cs.queue = append(cs.queue, t)
 	case *phase != urgent && t.Awaited():
 		*phase = urgent
-		w.urgent = append(w.urgent, t)
+		cs.urgent = append(cs.urgent, t)
 	}
 }
 
 // dequeue takes off the next in line, nil if there is none.
-func (w *Watch) dequeue() *topic {
-	t := takeFirst(&w.urgent, urgent)
+func (cs *calls) dequeue() *topic {
+	t := takeFirst(&cs.urgent, urgent)
 	if t == nil {
-		t = takeFirst(&w.queue, queued)
+		t = takeFirst(&cs.queue, queued)
 	}
 	return t
 }
@@ -85,10 +85,49 @@ func takeFirst(line *[]*topic, ph phase) *topic {
 }
 
 // emptyQueue has nothing wait for a call any more.
-func (w *Watch) emptyQueue() {
-	for w.dequeue() != nil {
+func (cs *calls) emptyQueue() {
+	for cs.dequeue() != nil {
 	}
-	w.urgent, w.queue = nil, nil
+	cs.urgent, cs.queue = nil, nil
+}
+
+// add counts a call that is about to be sent.
+func (cs *calls) add(c *call) {
+	cs.recent = append(cs.recent, c)
+	cs.inTime++
+	cs.sent++
+}
+
+// remove counts out a call that has ended.
+func (cs *calls) remove(c *call) {
+	cs.sent--
+	cs.countSlow(c)
+}
+
+// countSlow has a call not count as one in time any more.
+func (cs *calls) countSlow(c *call) {
+	if c.slow != 0 {
+		c.slow = 0
+		cs.inTime--
+	}
+}
+
+// markSlow makes room for others beside calls that take long.
+func (cs *calls) markSlow(now time.Duration) {
+	for len(cs.recent) > 0 && cs.recent[0].slow <= now {
+		cs.countSlow(cs.recent[0])
+		cs.recent[0] = nil
+		cs.recent = cs.recent[1:]
+	}
+}
+
+// nextSlow returns when the next call becomes slow, if that matters. Calls that have ended
+// were taken off by markSlow.
+func (cs *calls) nextSlow() time.Duration {
+	if len(cs.recent) == 0 || len(cs.urgent)+len(cs.queue) == 0 {
+		return 0
+	}
+	return cs.recent[0].slow
 }
 
 // pumpCalls starts the calls that there is reason and room for.
@@ -154,9 +193,7 @@ func (w *Watch) start(ctx context.Context, t *topic, step step) {
 		t.Settle(false) // those who wait have left the index
 	}
 	c := &call{t: t, step: step, epoch: w.epoch, slow: w.book.Now() + slowAfter}
-	w.recent = append(w.recent, c)
-	w.inTime++
-	w.sent++
+	w.calls.add(c)
 	t.State.phase = calling
 	s, payer := w.session, t.Payer()
 	// Ends with the answer, in Options.Request at the latest, or with the session
@@ -188,8 +225,7 @@ func (w *Watch) send(ctx context.Context, s Session, c *call) error {
 // answered takes the outcome of a call.
 func (w *Watch) answered(c *call, err error) {
 	t := c.t
-	w.sent--
-	w.countSlow(c)
+	w.calls.remove(c)
 	t.State.phase = idle
 	var refusal *wire.Error
 	switch refused := errors.As(err, &refusal); {
@@ -233,30 +269,4 @@ func (w *Watch) unanswered(t *topic, err error) {
 		return
 	}
 	w.book.At(t, w.book.Now()+w.book.Pause(int(s.tries)-1))
-}
-
-// markSlow makes room for others beside calls that take long.
-func (w *Watch) markSlow() {
-	for len(w.recent) > 0 && w.recent[0].slow <= w.book.Now() {
-		w.countSlow(w.recent[0])
-		w.recent[0] = nil
-		w.recent = w.recent[1:]
-	}
-}
-
-// countSlow has a call not count as one in time any more.
-func (w *Watch) countSlow(c *call) {
-	if c.slow != 0 {
-		c.slow = 0
-		w.inTime--
-	}
-}
-
-// nextSlow returns when the next call becomes slow, if that matters. Calls that have ended
-// were taken off by markSlow.
-func (w *Watch) nextSlow() time.Duration {
-	if len(w.recent) == 0 || len(w.urgent)+len(w.queue) == 0 {
-		return 0
-	}
-	return w.recent[0].slow
 }

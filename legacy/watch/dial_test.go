@@ -109,6 +109,6 @@ func TestWatchCloseWhileDialing(t *testing.T) {
 func TestWatchOfNobodyIsTold(t *testing.T) {
 	var w *Watch // of a profile for which nothing is wanted
 	w.Changed(fanout.ResourceUpdated, "a", nil)
-	w.Gap()
-	w.Channel()
+	w.ListenChanged(true)
+	w.ListenChanged(false)
 }

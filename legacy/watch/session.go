@@ -141,7 +141,7 @@ func (w *Watch) restore(s Session, release func()) {
 	w.heldSince, w.awaySince, w.redialAt, w.dialErr = w.book.Now(), 0, 0, nil
 	w.book.Reached()
 	w.late = true
-	w.refreshOffers()
+	w.refreshOffers(false)
 
 	w.behind, w.behindUntil = 0, w.book.Now()+subscribe.Patience
 	for t := range w.book.All() {
@@ -176,23 +176,23 @@ func (w *Watch) lost() {
 	}
 }
 
-// refreshOffers asks the session what is true at the moment. It reports whether messages
-// may have been missed that nobody will tell of: those that the server sent before the
+// refreshOffers asks the session what is true at the moment, and tells of what may have
+// been missed: with gap something may, and so may messages that the server sent before the
 // session's channel opened for the first time.
-func (w *Watch) refreshOffers() (missed bool) {
+func (w *Watch) refreshOffers(gap bool) {
 	if w.session == nil {
-		return false
+		return
 	}
 	w.offers = w.session.Offers()
-	switch {
-	case !w.offers.Channel:
+	if !w.offers.Channel {
 		w.silentSince = subscribe.Earliest(w.silentSince, w.book.Now())
-		return false
-	case w.late:
-		w.late, missed = false, w.silentSince != 0
+	} else {
+		gap = gap || w.late && w.silentSince != 0
+		w.late, w.silentSince = false, 0
 	}
-	w.silentSince = 0
-	return missed
+	if gap {
+		w.missed()
+	}
 }
 
 // restored notes that the restoration need not wait for t any longer. The last one ends

@@ -87,22 +87,17 @@ func (w *Watch) Changed(kind fanout.Kind, uri string, meta json.RawMessage) bool
 	return w.book.Hear(fanout.Event{Topic: fanout.Topic{Scope: w.profile.Scope, Kind: kind, URI: uri}, Meta: meta}, nil)
 }
 
-// Gap says that messages of the profile may have been missed, and that there is a way
-// for them again (M2L-37). It never blocks.
-func (w *Watch) Gap() {
-	if w != nil {
+// ListenChanged says that the session's channel has opened or closed, the session tells
+// which, and whether messages may have been missed meanwhile (M2L-37). It never blocks.
+func (w *Watch) ListenChanged(missed bool) {
+	if w == nil {
+		return
+	}
+	if missed {
 		w.gap.Store(true)
-		w.book.Poke()
 	}
-}
-
-// Channel says that the session's channel has opened or closed: the session tells which.
-// It never blocks.
-func (w *Watch) Channel() {
-	if w != nil {
-		w.channel.Store(true)
-		w.book.Poke()
-	}
+	w.channel.Store(true)
+	w.book.Poke()
 }
 
 // Unwanted reports whether nobody wants any more what is watched: the session is held for
@@ -111,9 +106,7 @@ func (w *Watch) Unwanted() bool { return w.book.Unwanted() }
 
 // Serve implements [subscribe.Driver].
 func (w *Watch) Serve(ts []*topic) {
-	if w.refreshOffers() {
-		w.missed()
-	}
+	w.refreshOffers(false)
 	for _, t := range ts {
 		w.serve(t)
 	}
@@ -121,14 +114,10 @@ func (w *Watch) Serve(ts []*topic) {
 
 // Pump implements [subscribe.Driver].
 func (w *Watch) Pump(ctx context.Context) {
-	gap := w.gap.Swap(false)
 	if w.channel.Swap(false) {
-		gap = w.refreshOffers() || gap
+		w.refreshOffers(w.gap.Swap(false))
 	}
-	if gap {
-		w.missed()
-	}
-	w.markSlow()
+	w.markSlow(w.book.Now())
 	w.sessionTick()
 	w.pumpDial(ctx)
 	w.pumpCalls(ctx)

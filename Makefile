@@ -6,6 +6,7 @@ SHELL := /bin/bash
 
 GO ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
+APIDIFF ?= golang.org/x/exp/cmd/apidiff@v0.0.0-20261014143641-f0251eb4aa3e
 GOVULNCHECK ?= golang.org/x/vuln/cmd/govulncheck@latest
 FUZZTIME ?= 5s
 FUZZ ?= .
@@ -30,7 +31,7 @@ build: ## build bin/mcpbridge
 	$(GO) build -o bin/mcpbridge ./cmd/mcpbridge
 
 .PHONY: check
-check: lint cross test ## everything that needs only Go: format, vet, staticcheck, cross builds, tests with -race
+check: lint cross api test ## everything that needs only Go: format, vet, staticcheck, cross builds, the public API, tests with -race
 
 .PHONY: lint
 lint: ## gofmt, go vet and staticcheck, on the peers' harness too
@@ -45,6 +46,15 @@ lint: ## gofmt, go vet and staticcheck, on the peers' harness too
 cross: ## build for the other systems
 	GOOS=darwin $(GO) build ./...
 	GOOS=windows $(GO) build ./...
+
+.PHONY: api
+api: ## what of the public package has changed so that programs which import it may not build
+	@bad=$$($(GO) run $(APIDIFF) -incompatible testdata/api.export github.com/mcpbridge/mcpbridge); \
+	  if [ -n "$$bad" ]; then echo "$$bad"; echo "make api-save accepts this, with a line in CHANGELOG.md"; exit 1; fi
+
+.PHONY: api-save
+api-save: ## make the API as it is the one that `make api` compares with
+	GOFLAGS=-trimpath $(GO) run $(APIDIFF) -w testdata/api.export github.com/mcpbridge/mcpbridge
 
 .PHONY: test
 test: bin/rules ## go test -race ./...

@@ -30,7 +30,7 @@ var (
 // it is a commit of its own with a reason. A package that is not named here
 // may not exist.
 var layers = map[string][]string{
-	"cmd/mcpbridge": slices.Concat(top, eras, waist, bottom, []string{"internal/detect", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts"}),
+	"cmd/mcpbridge": slices.Concat(top, waist, bottom, []string{".", "internal/cmdhook", "internal/server", "internal/memhttp", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "modern/protocol", "modern/back"}),
 
 	"gateway":          slices.Concat(eras, waist, bottom, []string{"internal/cache", "internal/detect", "internal/downstream"}),
 	"internal/admin":   slices.Concat(eras, waist, bottom),
@@ -119,7 +119,16 @@ var layers = map[string][]string{
 	"internal/bench":        slices.Concat(top, eras, waist, bottom),
 	"internal/bench/budget": nil,
 
-	".": nil,
+	// The public package. Only it puts the parts of a gateway together.
+	".": slices.Concat(eras, waist, bottom, []string{"gateway", "internal/metrics", "internal/server", "internal/memhttp", "internal/cmdhook"}),
+	// What the public package does not export, for cmd.
+	"internal/cmdhook": {"gateway", "internal/server", "internal/redact", "internal/transport"},
+
+	// One server, of either era: how it is reached, and what its back is.
+	"internal/server": slices.Concat(eras, waist, bottom, []string{"internal/detect", "internal/remember"}),
+
+	// HTTP without sockets.
+	"internal/memhttp": nil,
 }
 
 // testLayers says what the test files of a package may import beyond that.
@@ -194,6 +203,8 @@ func TestRefusal(t *testing.T) {
 		{"koanf where it belongs", edge{from: "internal/config", to: "github.com/knadh/koanf/v2"}, false},
 		{"koanf elsewhere", edge{from: "gateway", to: "github.com/knadh/koanf/v2"}, true},
 		{"pflag in a test elsewhere", edge{from: "gateway", to: "github.com/spf13/pflag", test: true}, true},
+		{"the public package in the program", edge{from: "cmd/mcpbridge", to: module}, false},
+		{"the public package in what it is made of", edge{from: "gateway", to: module}, true},
 		{"standard library", edge{from: "index", to: "sync"}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -212,7 +223,10 @@ func (e edge) refusal() string {
 		}
 	}
 	to, ours := strings.CutPrefix(e.to, module+"/")
-	if !ours {
+	switch {
+	case e.to == module:
+		to = "."
+	case !ours:
 		return ""
 	}
 	allowed, known := layers[e.from]

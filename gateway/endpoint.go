@@ -17,18 +17,18 @@ import (
 )
 
 // route serves path/NAME for each server, and path where there is one.
-func (g *Gateway) route(path string, serve func(*server, http.ResponseWriter, *http.Request)) {
+func (g *Gateway) route(path string, serve func(*server, http.ResponseWriter, *http.Request, mcp.Share)) {
 	g.mux.HandleFunc(path+"/{name}", func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("name")
 		if s := g.servers[name]; s != nil {
-			serve(s, w, r)
+			serve(s, w, r, shareFrom(r))
 			return
 		}
 		modernfront.WriteError(w, http.StatusNotFound, wire.ID{}, g.unknownServer(name))
 	})
 	g.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 		if len(g.order) == 1 {
-			serve(g.servers[g.order[0]], w, r)
+			serve(g.servers[g.order[0]], w, r, shareFrom(r))
 			return
 		}
 		modernfront.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
@@ -56,10 +56,10 @@ func (g *Gateway) serveElsewhere(w http.ResponseWriter, r *http.Request) {
 func (s *server) serve(w http.ResponseWriter, r *http.Request, share mcp.Share) {
 	if r.Method != http.MethodPost {
 		if r.Method == http.MethodGet && transport.IsUpgrade(r) {
-			s.g.serveSocket(w, r, s)
+			s.g.serveSocket(w, r, s, share)
 			return
 		}
-		s.serveOther(w, r)
+		s.serveOther(w, r, share)
 		return
 	}
 	if !s.g.checkJSON(w, r) {
@@ -110,14 +110,14 @@ func endChunked(w http.ResponseWriter, r *http.Request) {
 // Initialization-Based Versions.
 func (s *server) route(w http.ResponseWriter, r *http.Request, body []byte, share mcp.Share) {
 	header := headerEra(r.Header)
-	m := s.read(w, r, body, header)
+	m := s.read(w, r, body, header, share)
 	if m == nil {
 		return
 	}
 	if claims := claimsRevision(m.Meta); s.isModern(m, claims, header) {
 		s.front.ServeMessage(w, r, m, share)
 	} else {
-		s.refuse(w, r, m, claims, header)
+		s.refuse(w, r, m, claims, header, share)
 	}
 }
 
@@ -165,7 +165,7 @@ func (s *server) statusTooLong(m *wire.Message, header spec.Era) int {
 }
 
 // read returns nil if it answered what can't be read, or what is not one message.
-func (s *server) read(w http.ResponseWriter, r *http.Request, body []byte, header spec.Era) *wire.Message {
+func (s *server) read(w http.ResponseWriter, r *http.Request, body []byte, header spec.Era, share mcp.Share) *wire.Message {
 	m, err := s.parse(body)
 	var envelope *wire.EnvelopeError
 	var tooLong *mcp.TooLongError
@@ -175,7 +175,7 @@ func (s *server) read(w http.ResponseWriter, r *http.Request, body []byte, heade
 	case errors.As(err, &tooLong):
 		modernfront.WriteError(w, s.statusTooLong(&m, header), m.ID, tooLong.Wire())
 	case errors.As(err, &envelope) && wire.IsArray(body):
-		s.serveBatch(w, r, body, header)
+		s.serveBatch(w, r, body, header, share)
 	default:
 		modernfront.WriteError(w, http.StatusBadRequest, m.ID, parseError(err))
 	}
@@ -191,7 +191,7 @@ func (s *server) isModern(m *wire.Message, claims bool, header spec.Era) bool {
 
 // refuse answers what is not modern although its header is, and has the rest served
 // as legacy.
-func (s *server) refuse(w http.ResponseWriter, r *http.Request, m *wire.Message, claims bool, header spec.Era) {
+func (s *server) refuse(w http.ResponseWriter, r *http.Request, m *wire.Message, claims bool, header spec.Era, share mcp.Share) {
 	switch {
 	case m.Kind() == wire.Response && header == spec.Modern:
 		modernfront.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
@@ -201,7 +201,7 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request, m *wire.Message,
 			"initialize belongs to revisions before %s, the %s header says %q; leave the header out, or send %s",
 			spec.Rev20260728, spec.HeaderProtocolVersion, r.Header.Get(spec.HeaderProtocolVersion), spec.MethodDiscover))
 	default:
-		s.former.ServePost(w, r, nil, m, s.g.authenticate(r))
+		s.former.ServePost(w, r, nil, m, share.Principal)
 	}
 }
 
@@ -225,12 +225,12 @@ func parseError(err error) *wire.Error {
 }
 
 // serveBatch serves a batch, which only a legacy revision has.
-func (s *server) serveBatch(w http.ResponseWriter, r *http.Request, body []byte, header spec.Era) {
+func (s *server) serveBatch(w http.ResponseWriter, r *http.Request, body []byte, header spec.Era, share mcp.Share) {
 	if hasModern(body, header) {
 		refuseModernBatch(w)
 		return
 	}
-	s.former.ServePost(w, r, body, nil, s.g.authenticate(r))
+	s.former.ServePost(w, r, body, nil, share.Principal)
 }
 
 // hasModern reports whether the header of a batch is modern, or one of its members.
@@ -248,13 +248,13 @@ func refuseModernBatch(w http.ResponseWriter) {
 }
 
 // serveOther answers what is not POST. GET and DELETE belong to legacy sessions.
-func (s *server) serveOther(w http.ResponseWriter, r *http.Request) {
+func (s *server) serveOther(w http.ResponseWriter, r *http.Request, share mcp.Share) {
 	isModern := headerEra(r.Header) == spec.Modern
 	switch {
 	case r.Method == http.MethodGet && !isModern:
-		s.former.ServeGet(w, r, s.g.authenticate(r))
+		s.former.ServeGet(w, r, share.Principal)
 	case r.Method == http.MethodDelete && !isModern:
-		s.former.ServeDelete(w, r, s.g.authenticate(r))
+		s.former.ServeDelete(w, r, share.Principal)
 	default:
 		allowed := http.MethodPost
 		if !isModern {

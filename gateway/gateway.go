@@ -140,12 +140,11 @@ type Options struct {
 	// addresses where each may have so much of something.
 	TrustedProxies []netip.Prefix
 
-	// Authenticate says whose request a request is; what differs in that shares
-	// nothing but what the options say is shared. It is for programs that embed a
-	// Gateway and know their clients: whoever they refuse must not get here. It is
-	// called at once for many requests. Nil, or no principal, means
-	// [mcp.Anonymous].
-	Authenticate func(*http.Request) mcp.Principal
+	// Authenticate says whose request a request is; requests of different principals
+	// share nothing but what the options say is shared. A request is refused if there is
+	// an error, which may be an [*AuthError]. It is called once for each request, of
+	// many at a time. Nil, or no principal, means [mcp.Anonymous].
+	Authenticate func(*http.Request) (mcp.Principal, error)
 
 	// Secrets are not repeated to clients in errors; nil means none. The Logger's handler
 	// hides them by itself, if it is to.
@@ -208,9 +207,7 @@ func New(opts Options) (*Gateway, error) {
 		g.servers[so.Name] = s
 		g.order = append(g.order, so.Name)
 	}
-	g.route("/mcp", func(s *server, w http.ResponseWriter, r *http.Request) {
-		s.serve(w, r, g.shareOf(r, g.authenticate(r)))
-	})
+	g.route("/mcp", (*server).serve)
 	g.route(eventsPath, (*server).serveEvents)
 	g.route(messagesPath, (*server).serveMessages)
 	g.mux.HandleFunc("/", g.serveElsewhere)
@@ -269,24 +266,28 @@ func (g *Gateway) Start() {
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.boundBody(w, r)
 	endChunked(w, r)
-	share := g.shareOf(r, g.authenticate(r))
-	place, limit, most := g.inflight.enter(share)
-	if limit != nil {
-		g.refuseInFlight(w, r, limit, most)
-		return
-	}
-	defer place.leave()
 	if refused := g.checkOrigin(w, r); refused {
 		return
 	}
 	if answered := shareOrigin(w, r); answered {
 		return
 	}
+	principal, ok := g.authenticate(w, r)
+	if !ok {
+		return
+	}
+	share := g.shareOf(r, principal)
+	place, limit, most := g.inflight.enter(share)
+	if limit != nil {
+		g.refuseInFlight(w, r, limit, most)
+		return
+	}
+	defer place.leave()
 	if s := g.plainly(r.URL); s != nil {
 		s.serve(w, r, share)
 		return
 	}
-	g.mux.ServeHTTP(w, r)
+	g.mux.ServeHTTP(w, withShare(r, share))
 }
 
 // EndStreams ends all listen streams gracefully and refuses new ones, and WebSockets

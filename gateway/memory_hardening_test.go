@@ -109,7 +109,7 @@ func TestRequestsInFlightAreBounded(t *testing.T) {
 			limits := &tally{}
 			r := newRig(t, func(o *Options) {
 				o.Metrics, o.MaxRequests = limits, 2
-				o.Authenticate = func(r *http.Request) mcp.Principal { return mcp.Principal(r.Header.Get("X-User")) }
+				o.Authenticate = func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get("X-User")), nil }
 				if limit == "requests_each" {
 					o.MaxRequests, o.MaxRequestsEach = 100, 2
 				}
@@ -202,7 +202,7 @@ func TestMemoryOfMessagesIsBounded(t *testing.T) {
 	limits := &tally{}
 	r := newRig(t, func(o *Options) {
 		o.Memory, o.Metrics = 16<<20, limits
-		o.Authenticate = func(r *http.Request) mcp.Principal { return mcp.Principal(r.Header.Get("X-User")) }
+		o.Authenticate = func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get("X-User")), nil }
 	})
 	hold := make(chan struct{})
 	r.peer.hold["tools/call"] = hold

@@ -23,29 +23,29 @@ const (
 )
 
 // serveEvents opens the stream of a client on HTTP+SSE.
-func (s *server) serveEvents(w http.ResponseWriter, r *http.Request) {
+func (s *server) serveEvents(w http.ResponseWriter, r *http.Request, share mcp.Share) {
 	switch {
 	case r.Method != http.MethodGet:
 		notAllowed(w, http.MethodGet, "GET opens the event stream of HTTP+SSE, whose first event says where to POST; "+s.streamable())
 	case headerEra(r.Header) == spec.Modern:
 		modernfront.WriteError(w, http.StatusBadRequest, wire.ID{}, s.tooModern(spec.Revision(r.Header.Get(spec.HeaderProtocolVersion))))
 	default:
-		s.former.ServeEvents(w, r, messagesAt(r), s.g.authenticate(r))
+		s.former.ServeEvents(w, r, messagesAt(r), share.Principal)
 	}
 }
 
 // serveMessages takes a message that a client on HTTP+SSE posts. What is asked in it
 // is answered on the stream.
-func (s *server) serveMessages(w http.ResponseWriter, r *http.Request) {
+func (s *server) serveMessages(w http.ResponseWriter, r *http.Request, share mcp.Share) {
 	if r.Method != http.MethodPost {
 		notAllowed(w, http.MethodPost, "clients of HTTP+SSE POST their messages here, after a GET of "+eventsPath+"/"+s.name+"; "+s.streamable())
 		return
 	}
-	session := s.eventSession(w, r)
+	session := s.eventSession(w, r, share.Principal)
 	if session == nil || !s.g.checkJSON(w, r) {
 		return
 	}
-	in := mcp.NewRoom(s, s.g.shareOf(r, s.g.authenticate(r)))
+	in := mcp.NewRoom(s, share)
 	defer in.Release()
 	body, ok := s.g.readBody(w, r, s, &in)
 	if !ok || !s.take(w, r, session, body) {
@@ -57,14 +57,14 @@ func (s *server) serveMessages(w http.ResponseWriter, r *http.Request) {
 }
 
 // eventSession returns nil if it answered why there is no session.
-func (s *server) eventSession(w http.ResponseWriter, r *http.Request) *legacyfront.EventSession {
+func (s *server) eventSession(w http.ResponseWriter, r *http.Request, principal mcp.Principal) *legacyfront.EventSession {
 	id := r.URL.Query().Get(legacyfront.SessionParam)
 	if id == "" {
 		modernfront.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"the query lacks %s; GET %s/%s, and POST where its first event says", legacyfront.SessionParam, eventsPath, s.name))
 		return nil
 	}
-	session := s.former.EventSession(id, s.g.authenticate(r))
+	session := s.former.EventSession(id, principal)
 	if session == nil {
 		modernfront.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound,
 			"no such session: it lasts as long as its event stream; GET %s/%s anew", eventsPath, s.name))

@@ -216,7 +216,7 @@ func TestU03EndpointHasThePrefix(t *testing.T) {
 func TestHTTPSSERefuses(t *testing.T) {
 	r := newRig(t, func(o *Options) {
 		o.MaxBody = 4096
-		o.Authenticate = func(r *http.Request) mcp.Principal { return mcp.Principal(r.Header.Get("Authorization")) }
+		o.Authenticate = func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get("Authorization")), nil }
 	})
 	c := r.openEvents(t, "/sse/peer", http.Header{"Authorization": {"ada"}})
 	ping := `{"jsonrpc":"2.0","id":1,"method":"ping"}`

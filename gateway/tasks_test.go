@@ -117,7 +117,7 @@ const withTasks = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 
 func newTaskRig(t *testing.T, p *taskPeer, keep ...string) *taskRig {
 	r := newRig(t, func(o *Options) {
-		o.Authenticate = func(r *http.Request) mcp.Principal { return mcp.Principal(r.Header.Get(whoHeader)) }
+		o.Authenticate = func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get(whoHeader)), nil }
 		o.Servers = []ServerOptions{{Name: "peer", Keep: keep, Open: func(c mcp.Changes) (mcp.Back, error) {
 			return modernback.New(modernback.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
 		}}}

@@ -192,7 +192,7 @@ func newTenants(t *testing.T, isolation Isolation) *tenants {
 	w := &tenants{t: t, server: newTenantPeer(t), capabilities: `{"elicitation":{}}`}
 	w.rig = newRig(t, func(o *Options) {
 		o.MaxParkedEach = 1
-		o.Authenticate = func(r *http.Request) mcp.Principal { return mcp.Principal(r.Header.Get(whoHeader)) }
+		o.Authenticate = func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get(whoHeader)), nil }
 		o.Servers = []ServerOptions{{Name: "peer", Isolation: isolation, Keep: []string{"tools/list", "resources/read"}, Open: func(c mcp.Changes) (mcp.Back, error) {
 			return legacyback.New(legacyback.Options{Name: "peer", URL: w.server.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
 				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`),

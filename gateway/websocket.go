@@ -129,8 +129,7 @@ func (s *sockets) len() int {
 
 // serveSocket makes a WebSocket of a request, and has it served as [Gateway.ServeConn]
 // does. Whose requests they are is decided by this one.
-func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server) {
-	share := g.shareOf(r, g.authenticate(r))
+func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server, share mcp.Share) {
 	room, err := mcp.Take(s, share, socketSize)
 	if err == nil {
 		err = g.sockets.take(share)

@@ -1,18 +1,15 @@
 package main
 
 import (
-	"log/slog"
 	"net/http"
 	"net/netip"
 	"reflect"
 	"testing"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/gateway"
+	"github.com/mcpbridge/mcpbridge"
 	"github.com/mcpbridge/mcpbridge/internal/config"
-	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
 // Every key arrives where it is meant to: each has a value here that is not its
@@ -55,68 +52,41 @@ servers:
 	if err != nil || len(warnings) != 0 {
 		t.Fatalf("Load = %v, %v", warnings, err)
 	}
-	log := slog.New(slog.DiscardHandler)
-	web := &builder{config: c, server: &c.Servers[0], log: log}
-	child := &builder{config: c, server: &c.Servers[1], log: log}
-	socket := &builder{config: c, server: &c.Servers[2], log: log}
-
-	if got, want := gatewayOptions(c), (gateway.Options{
-		Memory: 64 << 20, MaxBody: 2 << 10, MaxDepth: 9, MaxRequests: 101, MaxRequestsEach: 102,
-		Lengths:    mcp.Lengths{ID: 103, ProgressToken: 104, Method: 105, URI: 306, Filter: 307, ClientInfo: 308, Capabilities: 309},
-		MaxStreams: 5, MaxTopics: 6, MaxParked: 7, MaxParkedEach: 8,
-		MaxSessions: 11, MaxSessionsEach: 12, MaxStored: 4 << 10, MaxSockets: 13, MaxSocketsEach: 14, SessionIdle: 23 * time.Second,
-		CacheEntries: 10, CacheBytes: 1 << 20, StateKeys: []string{"0123456789abcdef"},
-		BodyTimeout: time.Second, WriteTimeout: 2 * time.Second, KeepAlive: 3 * time.Second, Drain: 4 * time.Second,
+	want := &mcpbridge.Options{
+		Limits: mcpbridge.Limits{
+			Memory: 64 << 20, Body: 2 << 10, Depth: 9, ID: 103, ProgressToken: 104, Method: 105, URI: 306, Filter: 307, ClientInfo: 308, Capabilities: 309,
+			Requests: 101, RequestsEach: 102, UpstreamMessage: 3 << 10, Sessions: 4, CommandSessions: 3, CommandSessionsEach: 2,
+			ClientSessions: 11, ClientSessionsEach: 12, ClientEvents: 4 << 10, WebSockets: 13, WebSocketsEach: 14, Streams: 5, ListenTopics: 6,
+			SubscribesEach: 200, Parked: 7, ParkedEach: 8, Cache: 1 << 20, CacheEntries: 10,
+		},
+		StateKeys: []string{"0123456789abcdef"}, SessionIdle: 23 * time.Second,
+		BodyTimeout: time.Second, WriteTimeout: 2 * time.Second, KeepAlive: 3 * time.Second, Drain: 4 * time.Second, CloseGrace: 4 * time.Second / 3,
 		AllowedHosts: []string{"mcp.example.com"}, AllowedOrigins: []string{"https://app.example.com"},
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.7/32")},
-	}); !reflect.DeepEqual(got, want) {
+	}
+	if got := gatewayOptions(c); !reflect.DeepEqual(got, want) {
 		t.Errorf("gateway options = %+v\nwant %+v", got, want)
 	}
-
-	hidden := []string{"com.example/x", spec.ExtensionTasks}
-	if got := web.modernOptions().HideExtensions; !reflect.DeepEqual(got, hidden) {
-		t.Errorf("modern options hide %q, want %q", got, hidden)
+	web := mcpbridge.Server{
+		Name: "web", URL: "https://docs.example.com/mcp", Header: http.Header{"X-Key": {"k"}},
+		Isolation: mcpbridge.IsolateNothing, ForwardClientInfo: true, HideExtensions: []string{"com.example/x", spec.ExtensionTasks},
+		Subresources: mcpbridge.SubresourcesAsSent, Lanes: 3, Gather: 11 * time.Millisecond, ParkedTTL: 12 * time.Second,
+		Remember: true, Roots: []string{"file:///a", "file:///b%20c"}, Idle: 13 * time.Second, Linger: 14 * time.Second,
+		Synthesize: mcpbridge.Synthesize{Tools: 19 * time.Second, Prompts: 20 * time.Second, Resources: 21 * time.Second, Updates: 22 * time.Second},
+		Timeouts:   mcpbridge.Timeouts{Connect: 15 * time.Second, Request: 16 * time.Second, Max: 17 * time.Second},
+		Cache:      map[string]mcpbridge.CacheHint{"tools/list": {TTL: 18 * time.Second, Public: true, Keep: true}},
 	}
-	server := web.serverOptions()
-	server.Open = nil // functions don't compare
-	if want := (gateway.ServerOptions{
-		Name: "web", Isolation: gateway.IsolateNothing, Gather: 11 * time.Millisecond, ParkedTTL: 12 * time.Second, Patience: 15 * time.Second,
-		Keep: []string{"tools/list"}, ForwardClientInfo: true, HideExtensions: hidden,
-	}); !reflect.DeepEqual(server, want) {
-		t.Errorf("server options = %+v\nwant %+v", server, want)
+	if got := serverOptions(&c.Servers[0]); !reflect.DeepEqual(got, web) {
+		t.Errorf("server options = %+v\nwant %+v", got, web)
 	}
-
-	back := web.backOptions()
-	back.Logger, back.Metrics = nil, nil
-	if want := (legacyback.Options{
-		Name: "web", URL: "https://docs.example.com/mcp", Headers: http.Header{"X-Key": {"k"}}, ClientInfo: implementation(),
-		Roots: []byte(`[{"uri":"file:///a"},{"uri":"file:///b%20c"}]`), Lanes: 3, KeepLane: true,
-		Synthesize: legacyback.Synthesize{Tools: 19 * time.Second, Prompts: 20 * time.Second, Resources: 21 * time.Second, Updates: 22 * time.Second},
-		Timeouts:   legacyback.Timeouts{Connect: 15 * time.Second, Request: 16 * time.Second, Max: 17 * time.Second},
-		Idle:       13 * time.Second, Linger: 14 * time.Second, Subscribes: 200, MaxSessions: 4, MaxMessage: 3 << 10,
-		Subresources: legacyback.SubresourcesAsSent, HideExtensions: hidden,
-		Cache: map[string]mcp.CacheHint{"tools/list": {TTL: 18_000, Public: true}},
-	}); !reflect.DeepEqual(back, want) {
-		t.Errorf("back options = %+v\nwant %+v", back, want)
+	if got := serverOptions(&c.Servers[1]); !reflect.DeepEqual(got.Command, []string{"x"}) || got.Lanes != 2 || !got.Remember {
+		t.Errorf("options of a command = %+v, want its argv and 2 lanes", got)
 	}
-	old := &builder{config: c, server: &c.Servers[3], log: log}
-	if got, era := old.backOptions().Transport, old.era(); got != legacyback.TransportSSE || era != spec.Legacy {
-		t.Errorf("of type sse: transport %q, era %v, want sse and legacy", got, era)
+	if got := serverOptions(&c.Servers[2]); got.Lanes != 3 || got.URL != "wss://docs.example.com/mcp" || got.Header.Get("X-Key") != "k" || got.Transport != "" {
+		t.Errorf("options of a WebSocket = %+v", got)
 	}
-	if got := web.era(); got != spec.Unknown {
-		t.Errorf("of no type: era %v, want it found out", got)
-	}
-	if got := child.backOptions(); got.MaxSessions != 3 || got.MaxSessionsEach != 2 {
-		t.Errorf("back options of a command: %d sessions, %d each, want 3 and 2", got.MaxSessions, got.MaxSessionsEach)
-	}
-	if got := child.backOptions(); got.Lanes != 2 || got.KeepLane || got.Roots != nil {
-		t.Errorf("back options of a command: %d lanes, kept %v, roots %s, want 2, false, none", got.Lanes, got.KeepLane, got.Roots)
-	}
-	if got := socket.backOptions(); got.Lanes != 3 || got.Dial == nil || got.URL != "" || got.Headers != nil {
-		t.Errorf("back options of a WebSocket: %d lanes, URL %q, headers %v, want 3 and what dials", got.Lanes, got.URL, got.Headers)
-	}
-	if got := socket.modernOptions(); got.Dial == nil || got.URL != "" {
-		t.Errorf("modern options of a WebSocket: URL %q, want what dials", got.URL)
+	if got := serverOptions(&c.Servers[3]); got.Transport != mcpbridge.TransportSSE {
+		t.Errorf("of type sse: transport %q", got.Transport)
 	}
 }
 

@@ -76,7 +76,7 @@ func (a *asking) command(words int, usage string, ask func(context.Context, *cal
 
 // A caller asks one server for a person.
 type caller struct {
-	server        asker
+	server        *client
 	name          string // the server, as the person named it
 	out, progress io.Writer
 	asJSON        bool

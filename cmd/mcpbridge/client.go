@@ -37,6 +37,7 @@ type client struct {
 	http   *http.Client
 	header http.Header // for every request
 	info   []byte      // clientInfo, an Implementation object
+	end    func()      // ends what was started for the client
 }
 
 // newClient returns a client of the endpoint, which sends it the headers.
@@ -46,11 +47,11 @@ func newClient(endpoint string, header http.Header) *client {
 	asks := &http.Client{Transport: way, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse // headers may be credentials
 	}}
-	return &client{url: endpoint, http: asks, header: header, info: implementation()}
+	return &client{url: endpoint, http: asks, header: header, info: implementation(), end: asks.CloseIdleConnections}
 }
 
-// close implements [asker].
-func (c *client) close() { c.http.CloseIdleConnections() }
+// close ends the connections, and what was started for them.
+func (c *client) close() { c.end() }
 
 // A call is one request.
 type call struct {
@@ -65,7 +66,9 @@ type call struct {
 	notify func(m *wire.Message, raw []byte) error
 }
 
-// do implements [asker].
+// do sends a request and reads until its response, which it returns as it came, too. The
+// error is a [*wire.Error] if the server said no, and wraps errLost if the connection was
+// lost first.
 func (c *client) do(ctx context.Context, q call) (m wire.Message, raw []byte, err error) {
 	resp, err := c.post(ctx, q)
 	if err != nil {
@@ -183,4 +186,18 @@ func (q *call) readStream(body io.Reader) (wire.Message, []byte, error) {
 			}
 		}
 	}
+}
+
+// request is the text of a call. Its envelope says who asks.
+//
+// Spec: 2026-07-28, basic, _meta.
+func (q *call) request(info []byte) []byte {
+	edits := append([]wire.Edit{
+		{Name: spec.MetaProtocolVersion, Value: wire.Quote(string(spec.LatestModern))},
+		{Name: spec.MetaClientInfo, Value: info},
+		{Name: spec.MetaClientCapabilities, Value: []byte("{}")},
+	}, q.meta...)
+	meta := wire.AppendEdited(nil, nil, edits...)
+	params := wire.AppendEdited(nil, q.params, wire.Edit{Name: "_meta", Value: meta})
+	return wire.AppendRequest(nil, q.id, q.method, params, nil)
 }

@@ -52,7 +52,7 @@ func serversOf(path string, environ []string) []cobra.Completion {
 func (a *asking) offered(cmd *cobra.Command, args []string, method, member string) []cobra.Completion {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()
-	if a.readFrom(cmd, args, -1) != nil || a.builder.server.Command != "" {
+	if a.readFrom(cmd, args, -1) != nil || a.config.Servers[0].Command != "" {
 		return nil
 	}
 	server, err := a.open(ctx)

@@ -98,8 +98,8 @@ func TestCrossingsLeaveOutWhatTheGatewayDoes(t *testing.T) {
 		srv := httptest.NewServer(&featured{modern: true, capabilities: `{"tools":{}}`, list: schemaTools(), headers: make(chan http.Header, 1)})
 		defer srv.Close()
 		r, _ := probeJSON(t, srv.URL)
-		bridge := detector(t, config.Server{URL: serve(t, nil, srv.URL).Endpoints[0].URL}, 10*time.Second)
-		client, err := bridge.greet(t.Context(), 10*time.Second, mcp.Probing{Lists: true})
+		bridge := newSuspect(t, config.Server{URL: serve(t, nil, srv.URL).Endpoints[0].URL}, 10*time.Second, nil)
+		client, err := bridge.Initialize(t.Context(), 10*time.Second, mcp.Probing{Lists: true})
 		if err != nil || len(client.Lists) != 1 {
 			t.Fatalf("as a client of the older era: %+v, %v", client, err)
 		}

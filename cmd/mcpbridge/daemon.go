@@ -13,11 +13,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge"
 	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/admin"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/guard"
-	"github.com/mcpbridge/mcpbridge/internal/metrics"
 )
 
 const (
@@ -38,7 +38,7 @@ type daemon struct {
 	screen *screen // nil if standard error is no terminal
 
 	guard   *guard.Guard
-	gateway *gateway.Gateway
+	gateway *mcpbridge.Gateway
 	mcp     *httpServer
 	admin   *httpServer // nil if off
 }
@@ -70,20 +70,15 @@ func (d *daemon) run(ctx context.Context) error {
 // open builds everything and takes the addresses. It leaves nothing behind if
 // it fails.
 func (d *daemon) open(ctx context.Context) (err error) {
-	counts := metrics.New()
-	if d.gateway, err = newGateway(d.config, false, d.process, d.log, counts, d.guard); err != nil {
+	if d.gateway, err = mcpbridge.New(*newOptions(d.config, false, d.process, d.log, d.guard)); err != nil {
 		return err
 	}
-	counts.WatchIndex(func() (topics, pairs int) {
-		s := d.gateway.Snapshot()
-		return s.Topics, s.Pairs
-	})
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, d.gateway.Close(ctx))
+			err = errors.Join(err, d.gateway.Shutdown(ctx))
 		}
 	}()
-	l, err := gateway.Listen(ctx, d.config.Listen, d.config.WriteTimeout)
+	l, err := mcpbridge.Listen(ctx, d.config.Listen, d.config.WriteTimeout)
 	if err != nil {
 		return fmt.Errorf("%w; choose another address with --listen", err)
 	}
@@ -91,7 +86,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	if d.config.Admin == "" {
 		return nil
 	}
-	h, err := admin.NewHandler(admin.Options{Source: states{d.gateway}, Metrics: counts.Handler()})
+	h, err := admin.NewHandler(admin.Options{Source: states{d.gateway}, Metrics: d.gateway.MetricsHandler()})
 	if err == nil {
 		l, err = d.listenAdmin(ctx)
 	}
@@ -106,11 +101,11 @@ func (d *daemon) open(ctx context.Context) (err error) {
 // listenAdmin takes the admin address. One that nobody chose may be taken, by another
 // mcpbridge as a rule: then it is another port.
 func (d *daemon) listenAdmin(ctx context.Context) (net.Listener, error) {
-	l, err := gateway.Listen(ctx, d.config.Admin, d.config.WriteTimeout)
+	l, err := mcpbridge.Listen(ctx, d.config.Admin, d.config.WriteTimeout)
 	if err == nil || d.config.AdminChosen {
 		return l, err
 	}
-	l, other := gateway.Listen(ctx, "127.0.0.1:0", d.config.WriteTimeout)
+	l, other := mcpbridge.Listen(ctx, "127.0.0.1:0", d.config.WriteTimeout)
 	if other != nil {
 		return nil, err
 	}
@@ -142,7 +137,7 @@ func (d *daemon) showStarting(ctx context.Context) (stop func()) {
 	if d.screen == nil || d.asJSON || slices.Contains(d.environ, "TERM=dumb") {
 		return func() {}
 	}
-	servers := func() []gateway.ServerSnapshot { return d.gateway.Snapshot().Servers }
+	servers := func() []mcpbridge.ServerSnapshot { return d.gateway.Snapshot().Servers }
 	return watchStart(ctx, d.screen, servers).stop
 }
 
@@ -182,7 +177,7 @@ func (d *daemon) drain(ctx context.Context) error {
 
 	servers, cancel := context.WithTimeout(ctx, closing(d.config.Drain)+killTime)
 	defer cancel()
-	if cerr := d.gateway.Close(servers); cerr != nil {
+	if cerr := d.gateway.Shutdown(servers); cerr != nil {
 		err = errors.Join(err, fmt.Errorf("ending the servers' sessions: %w", cerr))
 	}
 	if d.admin != nil {
@@ -288,7 +283,7 @@ func (s *httpServer) shutdown(ctx context.Context) error {
 }
 
 // states shows a gateway to the admin address.
-type states struct{ g *gateway.Gateway }
+type states struct{ g *mcpbridge.Gateway }
 
 // Snapshot implements [admin.Source].
 func (s states) Snapshot() admin.Snapshot {
@@ -297,9 +292,9 @@ func (s states) Snapshot() admin.Snapshot {
 	for _, server := range from.Servers {
 		state := admin.Up
 		switch server.State {
-		case "starting":
+		case mcpbridge.StateStarting:
 			state = admin.Untried
-		case "down":
+		case mcpbridge.StateDown:
 			state = admin.Down
 		}
 		out.Servers = append(out.Servers, admin.Server{Name: server.Name, State: state, Reason: server.Error})

@@ -10,9 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/metrics"
+	"github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -20,8 +21,15 @@ import (
 // what is tested.
 const nobodyURL = "http://127.0.0.1:1/mcp"
 
-// detector returns what finds out the era of a server, as serve does.
-func detector(t *testing.T, s config.Server, bound time.Duration) *builder {
+// A suspect is a server whose era is to be found out.
+type suspect struct {
+	*server.Server
+	bound time.Duration // timeouts.connect
+	drain time.Duration
+}
+
+// newSuspect returns a server as serve makes it. log may be nil.
+func newSuspect(t *testing.T, s config.Server, bound time.Duration, log *slog.Logger) *suspect {
 	t.Helper()
 	s.Name = "odd"
 	c, _, err := loadConfig(config.Options{Servers: []config.Server{s}})
@@ -31,19 +39,22 @@ func detector(t *testing.T, s config.Server, bound time.Duration) *builder {
 	c.Servers[0].Timeouts.Connect = bound
 	// A race build takes a second over its exit unless told otherwise.
 	c.Servers[0].Env = map[string]string{"GORACE": "atexit_sleep_ms=0"}
-	b := &builder{config: c, server: &c.Servers[0], environ: os.Environ(), log: slog.New(slog.DiscardHandler), metrics: metrics.New()}
-	if l := b.processes(); l != nil {
-		t.Cleanup(l.Close)
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
 	}
-	return b
+	servers, err := cmdhook.Servers(newOptions(c, false, process{environ: os.Environ()}, log, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(servers[0].Close)
+	return &suspect{servers[0], bound, c.Drain}
 }
 
 // judge wants a verdict, within the bound, and logs both.
-func judge(t *testing.T, b *builder, want spec.Era, slow bool, end time.Duration) mcp.Verdict {
+func judge(t *testing.T, s *suspect, want spec.Era, slow bool, end time.Duration) mcp.Verdict {
 	t.Helper()
-	bound := b.server.Timeouts.Connect
 	begun := time.Now()
-	v, err := b.detect(t.Context(), spec.Unknown, mcp.Probing{})
+	v, err := s.Detect(t.Context(), spec.Unknown, mcp.Probing{})
 	total := time.Since(begun)
 	t.Logf("%s in %v, %v with the end of what was started: %s", v.Era, v.Took.Round(time.Millisecond), total.Round(time.Millisecond), v.Reason)
 	if err != nil || v.Era != want || v.Reason == "" {
@@ -51,14 +62,14 @@ func judge(t *testing.T, b *builder, want spec.Era, slow bool, end time.Duration
 	}
 	// A loaded machine may be late to notice that the time is up.
 	const late = 3 * time.Second
-	if v.Took > bound+late || total > bound+end+late {
-		t.Errorf("took %v, in all %v, want at most %v, and %v for the end", v.Took, total, bound, end)
+	if v.Took > s.bound+late || total > s.bound+end+late {
+		t.Errorf("took %v, in all %v, want at most %v, and %v for the end", v.Took, total, s.bound, end)
 	}
-	if least := bound / 2; slow && v.Took < least {
+	if least := s.bound / 2; slow && v.Took < least {
 		t.Errorf("took %v, want it to wait for %v at least", v.Took, least)
 	}
-	if !slow && v.Took >= bound {
-		t.Errorf("took all of %v, want the verdict with the answer", bound)
+	if !slow && v.Took >= s.bound {
+		t.Errorf("took all of %v, want the verdict with the answer", s.bound)
 	}
 	return v
 }
@@ -77,7 +88,7 @@ func TestU01OddURLs(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			url := tt.server.start(t)
-			judge(t, detector(t, config.Server{URL: url}, boundOf(tt.slow, 1500*time.Millisecond)), tt.want, tt.slow, 0)
+			judge(t, newSuspect(t, config.Server{URL: url}, boundOf(tt.slow, 1500*time.Millisecond), nil), tt.want, tt.slow, 0)
 		})
 	}
 	t.Run("nobody listens", func(t *testing.T) {
@@ -87,7 +98,7 @@ func TestU01OddURLs(t *testing.T) {
 		}
 		url := "http://" + l.Addr().String() + "/mcp"
 		_ = l.Close()
-		judge(t, detector(t, config.Server{URL: url}, time.Second), spec.Unknown, false, 0)
+		judge(t, newSuspect(t, config.Server{URL: url}, time.Second, nil), spec.Unknown, false, 0)
 	})
 	t.Run("nobody accepts", func(t *testing.T) {
 		l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel takes the connection, nobody reads
@@ -95,7 +106,7 @@ func TestU01OddURLs(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = l.Close() }()
-		judge(t, detector(t, config.Server{URL: "http://" + l.Addr().String() + "/mcp"}, time.Second), spec.Unknown, true, 0)
+		judge(t, newSuspect(t, config.Server{URL: "http://" + l.Addr().String() + "/mcp"}, time.Second, nil), spec.Unknown, true, 0)
 	})
 }
 
@@ -103,13 +114,13 @@ func TestU01OddCommands(t *testing.T) {
 	for _, tt := range oddCommands {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			b := detector(t, config.Server{Command: os.Args[0], Args: []string{"odd", tt.say}}, boundOf(tt.slow, 3*time.Second))
+			b := newSuspect(t, config.Server{Command: os.Args[0], Args: []string{"odd", tt.say}}, boundOf(tt.slow, 3*time.Second), nil)
 			// Each of the two polite steps of a command's end may take a grace.
-			judge(t, b, tt.want, tt.slow, 2*closeGrace(b.config.Drain)+killTime)
+			judge(t, b, tt.want, tt.slow, 2*closeGrace(b.drain)+killTime)
 		})
 	}
 	t.Run("no such program", func(t *testing.T) {
-		v := judge(t, detector(t, config.Server{Command: "/no/such/program"}, time.Second), spec.Unknown, false, 0)
+		v := judge(t, newSuspect(t, config.Server{Command: "/no/such/program"}, time.Second, nil), spec.Unknown, false, 0)
 		if !strings.Contains(v.Reason, "no such file") {
 			t.Errorf("reason = %q, want the cause", v.Reason)
 		}
@@ -119,12 +130,12 @@ func TestU01OddCommands(t *testing.T) {
 // A verdict says which steps led to it.
 func TestU01StepsAreKept(t *testing.T) {
 	refuses := &oddServer{status: 400, body: saysRefused + "\n---\n" + saysModern}
-	v := judge(t, detector(t, config.Server{URL: refuses.start(t)}, 2*time.Second), spec.Modern, false, 0)
+	v := judge(t, newSuspect(t, config.Server{URL: refuses.start(t)}, 2*time.Second, nil), spec.Modern, false, 0)
 	if len(v.Steps) != 2 || !strings.Contains(v.Steps[0].Answer, "-32022") || !strings.Contains(v.Steps[1].Answer, "2026-07-28") {
 		t.Errorf("steps = %+v, want the refusal and the answer", v.Steps)
 	}
 	fails := &oddServer{status: 500, kind: "text/html", greets: true}
-	v = judge(t, detector(t, config.Server{URL: fails.start(t)}, 2*time.Second), spec.Legacy, false, 0)
+	v = judge(t, newSuspect(t, config.Server{URL: fails.start(t)}, 2*time.Second, nil), spec.Legacy, false, 0)
 	if len(v.Steps) != 2 || !strings.Contains(v.Steps[0].Answer, "500") || v.Steps[1].Answer != "revision 2025-06-18" {
 		t.Errorf("steps = %+v, want the failure and the session", v.Steps)
 	}
@@ -162,10 +173,10 @@ func TestFindingsNameTheNextStep(t *testing.T) {
 		{"credentials", (&oddServer{status: 401, kind: "text/plain"}).start(t), "HTTP 401 Unauthorized; check the credentials in the server's headers"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := detector(t, config.Server{URL: tt.url}, time.Second)
+			b := newSuspect(t, config.Server{URL: tt.url}, time.Second, nil)
 			var whys []string
 			for range 2 {
-				f := b.probe(t.Context(), spec.Unknown)
+				f := b.Find(t.Context(), spec.Unknown)
 				whys = append(whys, f.Why)
 			}
 			if !strings.Contains(whys[0], tt.want) || strings.Contains(whys[0], "--") || whys[1] != whys[0] {
@@ -178,10 +189,10 @@ func TestFindingsNameTheNextStep(t *testing.T) {
 // A probe is no server that is down and tried again: its command's end is logged, and
 // the verdict.
 func TestProbeLogsNoServerThatIsDown(t *testing.T) {
-	b := detector(t, config.Server{Command: os.Args[0], Args: []string{"odd", "exit"}}, 5*time.Second)
 	var log buffer
-	b.log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	f := b.probe(t.Context(), spec.Unknown)
+	debug := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	b := newSuspect(t, config.Server{Command: os.Args[0], Args: []string{"odd", "exit"}}, 5*time.Second, debug)
+	f := b.Find(t.Context(), spec.Unknown)
 	if text := log.String(); f.Era != spec.Legacy || !strings.Contains(text, "command ended by itself") || strings.Contains(text, "is down") {
 		t.Errorf("verdict %v, log\n%s\nwant the command's end, and no server that is down", f.Era, text)
 	}
@@ -241,8 +252,8 @@ func TestU02StandingVerdictFallsByAnAnswer(t *testing.T) {
 		{"modern still", command("answer " + saysModern), spec.Modern},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := detector(t, tt.server, 3*time.Second)
-			f := b.probe(t.Context(), spec.Modern)
+			b := newSuspect(t, tt.server, 3*time.Second, nil)
+			f := b.Find(t.Context(), spec.Modern)
 			if f.Era != tt.want || f.Why == "" {
 				t.Errorf("finding %v, %q, want %v", f.Era, f.Why, tt.want)
 			}

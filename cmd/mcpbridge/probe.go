@@ -14,9 +14,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/guard"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/metrics"
+	"github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
 func newProbeCommand(p process) *cobra.Command {
@@ -63,7 +62,10 @@ Exit codes: 0 the server answered; 1 no MCP server answered, and why; 2 wrong us
 
 // A prober probes one server for a person.
 type prober struct {
-	builder
+	process
+	upstream *server.Server
+	config   *config.Config // of the server alone
+	server   *config.Server
 	keep     *guard.Guard
 	progress io.Writer // nil for nobody
 	begun    time.Time
@@ -96,8 +98,12 @@ func newProber(p process, cmd *cobra.Command, args, headers []string, timeout ti
 		server.Timeouts.Connect, server.Timeouts.Request = timeout, timeout
 	}
 	log := slog.New(slog.DiscardHandler)
-	pr := &prober{begun: time.Now(), keep: guard.New(log)}
-	pr.builder = builder{config: c, server: server, environ: p.environ, secrets: p.secrets, log: log, metrics: metrics.New(), guard: pr.keep}
+	one := *c
+	one.Servers = []config.Server{*server}
+	pr := &prober{process: p, config: &one, server: &one.Servers[0], begun: time.Now(), keep: guard.New(log)}
+	if _, pr.upstream, err = p.reach(pr.config, pr.keep); err != nil {
+		return nil, err
+	}
 	if isTerminal(p.stderr) {
 		pr.progress = p.stderr
 	}
@@ -120,9 +126,7 @@ func readHeaders(lines []string) (map[string]string, error) {
 
 func (p *prober) run(ctx context.Context, out io.Writer, asJSON bool) error {
 	v, err := p.examine(ctx)
-	if l := p.processes(); l != nil {
-		l.Close()
-	}
+	p.upstream.Close()
 	if err != nil {
 		return err
 	}
@@ -134,7 +138,7 @@ func (p *prober) run(ctx context.Context, out io.Writer, asJSON bool) error {
 		err = r.print(out)
 	}
 	if err == nil && v.Era == spec.Unknown {
-		err = noServer(&v, p.server)
+		err = noServer(p.upstream, &v, p.server)
 	}
 	return err
 }
@@ -142,14 +146,14 @@ func (p *prober) run(ctx context.Context, out io.Writer, asJSON bool) error {
 // examine finds out the era and then asks the server, as one of that era, what it has.
 func (p *prober) examine(ctx context.Context) (mcp.Verdict, error) {
 	how := mcp.Probing{Lists: true, Begin: p.began}
-	if p.server.Type == string(legacyback.TransportSSE) {
-		return p.greet(ctx, p.server.Timeouts.Connect, how) // which has one era alone
+	if p.server.Type == "sse" {
+		return p.upstream.Initialize(ctx, p.server.Timeouts.Connect, how) // which has one era alone
 	}
-	v, err := p.detect(ctx, spec.Unknown, how)
+	v, err := p.upstream.Detect(ctx, spec.Unknown, how)
 	if err != nil || v.Era != spec.Legacy || v.Description != nil {
 		return v, err
 	}
-	greeting, err := p.greet(ctx, p.server.Timeouts.Connect, how)
+	greeting, err := p.upstream.Initialize(ctx, p.server.Timeouts.Connect, how)
 	if err != nil {
 		return v, err
 	}

@@ -60,8 +60,8 @@ func (p *prober) report(v mcp.Verdict) *probeReport {
 		r.Steps = append(r.Steps, probeStep{s.Sent, s.Answer, s.Means, s.Took.Seconds()})
 	}
 	if v.Era == spec.Unknown {
-		r.Summary = "Does not work: it " + trouble(&v, p.server) + "."
-		r.Advice = advice(&v, p.server)
+		r.Summary = "Does not work: it " + p.upstream.Trouble(&v) + "."
+		r.Advice = p.upstream.Advice(&v)
 	}
 	if v.Description == nil {
 		return r
@@ -76,7 +76,7 @@ func (p *prober) report(v mcp.Verdict) *probeReport {
 	for _, l := range v.Lists {
 		r.Lists[l.Method] = len(l.Items)
 	}
-	s := &subject{v, !p.onConnection() && !v.Older, p.server.Command != "", p.server.Hidden()}
+	s := &subject{v, !p.upstream.OnConnection() && !v.Older, p.server.Command != "", p.server.Hidden()}
 	r.Crossings, r.Extensions = s.crossings(), s.extensions()
 	r.summarize()
 	return r

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/gateway"
+	"github.com/mcpbridge/mcpbridge"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 type startWatch struct {
 	// Set by watchStart, read-only after.
 	screen  *screen
-	servers func() []gateway.ServerSnapshot
+	servers func() []mcpbridge.ServerSnapshot
 	begun   time.Time
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when run has returned
@@ -31,7 +31,7 @@ type startWatch struct {
 }
 
 // watchStart begins to watch. The servers are being started since now.
-func watchStart(ctx context.Context, s *screen, servers func() []gateway.ServerSnapshot) *startWatch {
+func watchStart(ctx context.Context, s *screen, servers func() []mcpbridge.ServerSnapshot) *startWatch {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &startWatch{
 		screen: s, servers: servers, begun: time.Now(), cancel: cancel,
@@ -67,7 +67,7 @@ func (w *startWatch) look() bool {
 	var still, ended []string
 	for _, s := range w.servers() {
 		switch {
-		case s.State == "starting":
+		case s.State == mcpbridge.StateStarting:
 			still = append(still, s.Name)
 		case w.named[s.Name]:
 			delete(w.named, s.Name)
@@ -97,7 +97,7 @@ func (w *startWatch) status(still []string, took time.Duration) []string {
 }
 
 // outcome says what became of a server that was starting.
-func outcome(s gateway.ServerSnapshot, took time.Duration) string {
+func outcome(s mcpbridge.ServerSnapshot, took time.Duration) string {
 	line := fmt.Sprintf("%s: %s after %gs", s.State, s.Name, took.Seconds())
 	if s.Error != "" {
 		line += ": " + oneLine(printable(s.Error))

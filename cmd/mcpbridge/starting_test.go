@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/gateway"
+	"github.com/mcpbridge/mcpbridge"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
@@ -72,10 +72,10 @@ func wantSeen(t *testing.T, f *fakeTerminal, want ...string) {
 // A stateList is servers as a test sets them.
 type stateList struct {
 	mu  sync.Mutex
-	all []gateway.ServerSnapshot
+	all []mcpbridge.ServerSnapshot
 }
 
-func (l *stateList) set(name, state, err string) {
+func (l *stateList) set(name string, state mcpbridge.State, err string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range l.all {
@@ -84,10 +84,10 @@ func (l *stateList) set(name, state, err string) {
 			return
 		}
 	}
-	l.all = append(l.all, gateway.ServerSnapshot{Name: name, State: state, Error: err})
+	l.all = append(l.all, mcpbridge.ServerSnapshot{Name: name, State: state, Error: err})
 }
 
-func (l *stateList) get() []gateway.ServerSnapshot {
+func (l *stateList) get() []mcpbridge.ServerSnapshot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.all)

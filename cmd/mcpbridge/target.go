@@ -10,22 +10,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/metrics"
+	"github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
-
-// An asker sends requests of the newer era to one server, whatever era that is of.
-type asker interface {
-	// do sends a request and reads until its response, which it returns as it came, too.
-	// The error is a [*wire.Error] if the server said no, and wraps errLost if the
-	// connection was lost first.
-	do(ctx context.Context, q call) (m wire.Message, raw []byte, err error)
-	// close ends the connection, and what was started for it.
-	close()
-}
 
 // A target is what the flags and arguments of call, listen and the like name.
 type target struct {
@@ -34,8 +26,8 @@ type target struct {
 	headers []string // of -H
 
 	// Set by read.
-	builder builder
-	words   []string // the arguments that do not name the server
+	config *config.Config // of that server alone
+	words  []string       // the arguments that do not name the server
 }
 
 // flags adds the flags that name the server.
@@ -118,7 +110,10 @@ func (t *target) load(o config.Options, name string) error {
 		}
 		t.learn(c)
 	}
-	t.builder = builder{config: c, server: s, environ: t.environ, secrets: t.secrets, log: slog.New(slog.DiscardHandler), metrics: metrics.New()}
+	one := *c
+	one.Servers = []config.Server{*s}
+	one.Servers[0].Disabled = false
+	t.config = &one
 	return nil
 }
 
@@ -131,48 +126,46 @@ func serverNames(c *config.Config) []string {
 	return names
 }
 
-// open connects to the server. One of the newer era that has a URL is asked directly, so
-// that what is printed is what it sent; every other is asked through a gateway of its own.
-func (t *target) open(ctx context.Context) (asker, error) {
-	b := &t.builder
-	if b.era() == spec.Unknown {
-		v, err := b.judge(ctx)
+// open connects to the server. A modern one that has a URL is asked directly, so that what
+// is printed is what it sent; every other is asked through a gateway of its own.
+func (t *target) open(ctx context.Context) (*client, error) {
+	s := &t.config.Servers[0]
+	options, upstream, err := t.reach(t.config, nil)
+	if err != nil {
+		return nil, err
+	}
+	if upstream.Era() == spec.Unknown {
+		v, err := upstream.Judge(ctx)
 		if err == nil && v.Era == spec.Unknown {
-			err = noServer(&v, b.server)
+			err = noServer(upstream, &v, s)
 		}
 		if err != nil {
-			if l := b.processes(); l != nil {
-				l.Close()
-			}
+			upstream.Close()
 			return nil, err
 		}
-		b.server.Era = v.Era.String()
+		upstream.SetEra(v.Era)
 	}
-	if b.era() == spec.Modern && b.server.URL != "" && !b.server.OverWebSocket() {
-		return newClient(b.server.URL, b.headers()), nil
+	if upstream.Era() == spec.Modern && s.URL != "" && !s.OverWebSocket() {
+		return newClient(s.URL, headers(s)), nil
 	}
-	return openInner(b)
+	return newInnerClient(options, s.Name)
 }
 
 // name is the server as a person named it.
-func (t *target) name() string { return t.builder.server.Target() }
+func (t *target) name() string { return t.config.Servers[0].Target() }
 
-// judge asks which era a server is of. One that answers nothing of MCP, and so is of the
-// older era at most, is asked for a session.
-func (b *builder) judge(ctx context.Context) (mcp.Verdict, error) {
-	v, err := b.detect(ctx, spec.Unknown, mcp.Probing{})
-	if err != nil || b.onConnection() || v.Era != spec.Legacy || v.Cause == nil {
-		return v, err
+// reach returns the only server of a configuration, and the options of a gateway for it.
+func (p process) reach(c *config.Config, guard transport.Guard) (*mcpbridge.Options, *server.Server, error) {
+	o := newOptions(c, false, p, slog.New(slog.DiscardHandler), guard)
+	o.Drain, o.DebugErrors = innerDrain, true
+	servers, err := cmdhook.Servers(o)
+	if err != nil {
+		return nil, nil, err
 	}
-	greeting, err := b.greet(ctx, b.server.Timeouts.Connect, mcp.Probing{})
-	if greeting.Era == spec.Unknown {
-		greeting.Reason = v.Reason + "; asked for a session: " + greeting.Reason
-		greeting.Status = max(greeting.Status, v.Status)
-	}
-	return greeting, err
+	return o, servers[0], nil
 }
 
 // noServer is the error that there is no MCP server where one was looked for.
-func noServer(v *mcp.Verdict, s *config.Server) error {
-	return fmt.Errorf("%s %s: %s; %s", s.Target(), trouble(v, s), v.Reason, advice(v, s))
+func noServer(upstream *server.Server, v *mcp.Verdict, s *config.Server) error {
+	return fmt.Errorf("%s %s: %s; %s", s.Target(), upstream.Trouble(v), v.Reason, upstream.Advice(v))
 }

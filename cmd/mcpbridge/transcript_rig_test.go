@@ -9,10 +9,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/http1"
-	"github.com/mcpbridge/mcpbridge/internal/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -106,7 +107,7 @@ func (r *transcriptRig) startServer(transport.CommandOptions) (transport.Conn, e
 func (r *transcriptRig) serve(p process, c *config.Config) {
 	d := &daemon{process: p, config: c, log: newLogger(p.stderr, c.Log, p.secrets)}
 	var err error
-	if d.gateway, err = newGateway(c, false, p, d.log, metrics.New(), nil); err != nil {
+	if d.gateway, err = mcpbridge.New(*newOptions(c, false, p, d.log, nil)); err != nil {
 		r.t.Fatal(err)
 	}
 	l := bridgetest.Listen()
@@ -126,7 +127,7 @@ func (r *transcriptRig) serve(p process, c *config.Config) {
 // wrap starts what the command wrap does, but for its standard input and output.
 func (r *transcriptRig) wrap(p process, c *config.Config) {
 	c.Drain = wrapDrain
-	g, err := newGateway(c, true, p, newLogger(p.stderr, c.Log, p.secrets), metrics.New(), nil)
+	g, err := mcpbridge.New(*newOptions(c, true, p, newLogger(p.stderr, c.Log, p.secrets), nil))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -134,7 +135,7 @@ func (r *transcriptRig) wrap(p process, c *config.Config) {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	served := make(chan error, 1)
 	g.Start()
-	go func() { served <- g.ServeConn(ctx, far, "peer") }() // ends with ctx
+	go func() { served <- cmdhook.Gateway(g).ServeConn(ctx, far, "peer") }() // ends with ctx
 	r.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-served; err != nil {
@@ -142,7 +143,7 @@ func (r *transcriptRig) wrap(p process, c *config.Config) {
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing(c.Drain)+killTime)
 		defer cancel()
-		if err := g.Close(ctx); err != nil {
+		if err := g.Shutdown(ctx); err != nil {
 			r.t.Errorf("Close = %v", err)
 		}
 	})

@@ -15,10 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpbridge/mcpbridge"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/guard"
-	"github.com/mcpbridge/mcpbridge/internal/metrics"
-	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
 // wrapDrain bounds the end of wrap where the configuration says nothing. Clients kill
@@ -170,52 +169,25 @@ func (w *wrapping) run(ctx context.Context, server string) error {
 	defer signal.Stop(broken)
 	defer releaseMemory(w.environ)()
 
-	conn, err := w.open()
-	if err != nil {
-		return err
+	out, ok := w.stdout.(*os.File)
+	if w.stdin == nil || !ok {
+		return errors.New("standard input and output are not files")
 	}
 	keep := guard.New(w.log)
 	defer keep.Close() // after all that it minds
-	g, err := newGateway(w.config, true, w.process, w.log, metrics.New(), keep)
+	g, err := mcpbridge.New(*newOptions(w.config, true, w.process, w.log, keep))
 	if err != nil {
-		return errors.Join(err, conn.Close())
+		return err
 	}
 	g.Start()
-	defer context.AfterFunc(ctx, g.EndStreams)()
-	err = g.ServeConn(ctx, &lastConn{conn, g.EndStreams}, server)
+	err = g.ServeStdio(ctx, w.stdin, out, server)
 	w.log.Info("draining", "bound", w.config.Drain)
 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing(w.config.Drain)+killTime)
 	defer cancel()
-	if cerr := g.Close(ctx); cerr != nil {
+	if cerr := g.Shutdown(ctx); cerr != nil {
 		err = errors.Join(err, fmt.Errorf("ending the server: %w", cerr))
 	}
 	w.log.Info("stopped")
 	return err
-}
-
-// A lastConn is the connection to the only client.
-type lastConn struct {
-	*transport.Stdio
-	ended func() // called when the client has nothing more to send
-}
-
-// Read implements [transport.Conn].
-func (c *lastConn) Read() ([]byte, error) {
-	msg, err := c.Stdio.Read()
-	if tooLong := (*transport.TooLongError)(nil); err != nil && !errors.As(err, &tooLong) {
-		c.ended()
-	}
-	return msg, err
-}
-
-// open returns the connection to the client.
-func (w *wrapping) open() (*transport.Stdio, error) {
-	out, ok := w.stdout.(*os.File)
-	if w.stdin == nil || !ok {
-		return nil, errors.New("standard input and output are not files")
-	}
-	return transport.OpenStdio(transport.StdioOptions{
-		In: w.stdin, Out: out, MaxMessage: int(w.config.Limits.Body), WriteTimeout: w.config.WriteTimeout,
-	})
 }

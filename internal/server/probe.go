@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -13,17 +13,17 @@ import (
 	modernback "github.com/mcpbridge/mcpbridge/modern/back"
 )
 
-// probe finds out which era the server is of, for the gateway. standing is the verdict
-// so far.
-func (b *builder) probe(ctx context.Context, standing spec.Era) detect.Finding {
-	if b.server.Command != "" {
-		return b.probeCommand(ctx, standing)
+// Find finds out which era the server is of, for a Detector. standing is the verdict so
+// far.
+func (s *Server) Find(ctx context.Context, standing spec.Era) detect.Finding {
+	if s.opts.isCommand() {
+		return s.probeCommand(ctx, standing)
 	}
-	v, err := b.detect(ctx, standing, mcp.Probing{})
+	v, err := s.Detect(ctx, standing, mcp.Probing{})
 	if err != nil {
 		return unfound(err)
 	}
-	return b.finding(&v)
+	return s.finding(&v)
 }
 
 // unfound says that the server can't be asked.
@@ -35,14 +35,14 @@ func unfound(err error) detect.Finding {
 const moreInLog = "; more is in the log of mcpbridge"
 
 // finding is a verdict as the gateway wants it, with the next step where there is none.
-func (b *builder) finding(v *mcp.Verdict) detect.Finding {
+func (s *Server) finding(v *mcp.Verdict) detect.Finding {
 	f := detect.Finding{Era: v.Era, Why: v.Reason, Description: v.Description, Starting: v.Starting}
 	f.Guess = v.Era == spec.Legacy && v.Cause != nil
 	if v.Era != spec.Unknown {
 		return f
 	}
-	f.Trouble, f.Told = trouble(v, b.server), outline(v)
-	if step := nextStep(v, b.server); step != "" {
+	f.Trouble, f.Told = s.Trouble(v), outline(v)
+	if step := nextStep(v, &s.opts); step != "" {
 		f.Why += "; " + step
 		f.Told += "; " + step
 	}
@@ -65,7 +65,7 @@ func outline(v *mcp.Verdict) string {
 	return transport.Public(v.Cause)
 }
 
-// detect asks the server which era it is of, within timeouts.connect: some servers take
+// Detect asks the server which era it is of, within timeouts.connect: some servers take
 // their first request for what all others will be, so that a URL is asked in connections
 // that serve nobody, and a command in a process that is left to who serves it.
 //
@@ -76,51 +76,66 @@ func outline(v *mcp.Verdict) string {
 // A standing verdict of the newer era falls by an answer alone: a command that crashes at
 // its start, and the page of a proxy whose server is being replaced, are no reason to end
 // what clients have open. One that is of the older era by now opens a session.
-func (b *builder) detect(ctx context.Context, standing spec.Era, how mcp.Probing) (mcp.Verdict, error) {
-	first, second := b.shares(standing)
-	v, err := b.discover(ctx, first, how)
+func (s *Server) Detect(ctx context.Context, standing spec.Era, how mcp.Probing) (mcp.Verdict, error) {
+	first, second := s.shares(standing)
+	v, err := s.discover(ctx, first, how)
 	fallen := standing == spec.Modern && v.Era == spec.Legacy && v.Cause != nil
 	failed := v.Era == spec.Unknown && v.Inconclusive
 	if err != nil || second == 0 || !fallen && !failed {
 		return v, err
 	}
-	greeting, err := b.greet(ctx, second, how)
+	session, err := s.Initialize(ctx, second, how)
 	if err != nil {
 		return v, err
 	}
-	greeting.Steps = append(v.Steps, greeting.Steps...)
-	greeting.Took += v.Took
-	if greeting.Era == spec.Unknown {
-		greeting.Reason = v.Reason + "; asked for a session: " + greeting.Reason
-		greeting.Inconclusive = true
+	session.Steps = append(v.Steps, session.Steps...)
+	session.Took += v.Took
+	if session.Era == spec.Unknown {
+		session.Reason = v.Reason + "; asked for a session: " + session.Reason
+		session.Inconclusive = true
 	}
-	return greeting, nil
+	return session, nil
 }
 
 // discover sends server/discover, within a time.
-func (b *builder) discover(ctx context.Context, within time.Duration, how mcp.Probing) (mcp.Verdict, error) {
-	if b.server.Command != "" {
-		return b.discoverCommand(ctx, within, how)
+func (s *Server) discover(ctx context.Context, within time.Duration, how mcp.Probing) (mcp.Verdict, error) {
+	if s.opts.isCommand() {
+		return s.discoverCommand(ctx, within, how)
 	}
-	o := b.modernOptions()
+	o := s.modernOptions()
 	o.Timeouts.Connect = within
 	return modernback.Probe(ctx, o, how)
 }
 
 // shares divides timeouts.connect between the questions that an era may take; the
 // second is zero where there is only one.
-func (b *builder) shares(standing spec.Era) (first, second time.Duration) {
-	all := b.server.Timeouts.Connect
-	if b.onConnection() && standing != spec.Modern {
+func (s *Server) shares(standing spec.Era) (first, second time.Duration) {
+	all := s.opts.Timeouts.Connect
+	if s.OnConnection() && standing != spec.Modern {
 		return all, 0
 	}
 	second = all / 3
 	return all - second, second
 }
 
-// greet opens a session of the older era with the server, and ends it.
-func (b *builder) greet(ctx context.Context, within time.Duration, how mcp.Probing) (mcp.Verdict, error) {
-	o := b.backOptions()
+// Initialize opens a session of the older era with the server, and ends it.
+func (s *Server) Initialize(ctx context.Context, within time.Duration, how mcp.Probing) (mcp.Verdict, error) {
+	o := s.legacyOptions()
 	o.Timeouts.Connect = within
 	return legacyback.Probe(ctx, o, how)
+}
+
+// Judge asks which era the server is of. One that answers nothing of MCP, and so is legacy
+// at most, is asked for a session.
+func (s *Server) Judge(ctx context.Context) (mcp.Verdict, error) {
+	v, err := s.Detect(ctx, spec.Unknown, mcp.Probing{})
+	if err != nil || s.OnConnection() || v.Era != spec.Legacy || v.Cause == nil {
+		return v, err
+	}
+	session, err := s.Initialize(ctx, s.opts.Timeouts.Connect, mcp.Probing{})
+	if session.Era == spec.Unknown {
+		session.Reason = v.Reason + "; asked for a session: " + session.Reason
+		session.Status = max(session.Status, v.Status)
+	}
+	return session, err
 }

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -7,45 +7,46 @@ import (
 	"os/exec"
 	"strings"
 
-	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
-// advice is what to do where probe has no verdict.
-func advice(v *mcp.Verdict, s *config.Server) string {
+// Advice returns what to do about a server of which no era was found.
+func (s *Server) Advice(v *mcp.Verdict) string { return advice(v, &s.opts) }
+
+func advice(v *mcp.Verdict, o *Options) string {
 	if way := transport.Advice(v.Cause); way != "" {
 		return way
 	}
 	switch {
-	case s.Command != "":
+	case o.isCommand():
 		return commandAdvice(v.Cause)
 	case v.Status >= 300:
-		return statusAdvice(v.Status, s)
-	case s.OverWebSocket() && v.Status >= 200:
+		return statusAdvice(v.Status, o)
+	case o.overWebSocket() && v.Status >= 200:
 		return "is the path right? Or has it Streamable HTTP alone: give its URL with http:// or https://"
 	case errors.Is(v.Cause, context.DeadlineExceeded):
 		return "is it an MCP server? If it is slow, give it longer: --timeout 1m"
-	case v.Inconclusive && strings.HasPrefix(s.URL, "http://"):
+	case v.Inconclusive && strings.HasPrefix(o.URL, "http://"):
 		return "it hangs up: is it an MCP server, and not to be asked by https://?"
 	}
 	return "is it an MCP server, and the path right? Many servers are at /mcp"
 }
 
 // nextStep is what to do where serve has no verdict, "" if the reason says it.
-func nextStep(v *mcp.Verdict, s *config.Server) string {
+func nextStep(v *mcp.Verdict, o *Options) string {
 	switch {
 	case v.Status == 401, v.Status == 403, v.Status >= 300 && v.Status <= 399:
 		return ""
 	case errors.Is(v.Cause, context.DeadlineExceeded):
 		return "if it is slow, raise timeouts.connect"
 	}
-	return advice(v, s)
+	return advice(v, o)
 }
 
 // statusAdvice is what to do about an HTTP status.
-func statusAdvice(status int, s *config.Server) string {
-	plain := strings.HasPrefix(s.URL, "http:") || strings.HasPrefix(s.URL, "ws:")
+func statusAdvice(status int, o *Options) string {
+	plain := strings.HasPrefix(o.URL, "http:") || strings.HasPrefix(o.URL, "ws:")
 	switch {
 	case status == 401 || status == 403:
 		return "give it credentials: --header 'Authorization: Bearer …'"
@@ -58,7 +59,7 @@ func statusAdvice(status int, s *config.Server) string {
 	case status <= 399:
 		return "give the URL that it leads to: curl -i says which"
 	case status == 400 && plain:
-		return "is the path right, and plain " + s.URL[:strings.IndexByte(s.URL, ':')] + ":// what it wants? Many servers are at /mcp"
+		return "is the path right, and plain " + o.URL[:strings.IndexByte(o.URL, ':')] + ":// what it wants? Many servers are at /mcp"
 	}
 	return "is the path right? Many servers are at /mcp"
 }

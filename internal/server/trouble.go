@@ -1,21 +1,21 @@
-package main
+package server
 
 import (
 	"context"
 	"errors"
 	"net"
 
-	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
-// trouble says in a few words what is wrong with a server of which no era was found. It
+// Trouble says in a few words what is wrong with a server of which no era was found. It
 // follows the server's name.
-func trouble(v *mcp.Verdict, s *config.Server) string {
+func (s *Server) Trouble(v *mcp.Verdict) string {
+	o := &s.opts
 	var page *transport.KindError
 	switch {
-	case s.Command != "":
+	case o.isCommand():
 		return commandTrouble(v)
 	case v.Status != 0:
 		return statusTrouble(v.Status)

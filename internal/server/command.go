@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"cmp"
@@ -23,21 +23,12 @@ const (
 	exitTime = 500 * time.Millisecond
 )
 
-// processes returns what starts the processes of the server's command; nil if the server
-// is none.
-func (b *builder) processes() *transport.Launcher {
-	if b.server.Command != "" && b.launcher == nil {
-		b.launcher = transport.NewLauncher(b.startCommand, b.askProcess)
-	}
-	return b.launcher
-}
-
 // probeCommand asks the command which era it is of, in the process that is to serve. One
 // that has a verdict, and serves, is asked in the process that is started next, unless a
 // process has just refused to open a session.
-func (b *builder) probeCommand(ctx context.Context, standing spec.Era) detect.Finding {
-	l := b.processes()
-	if f := b.found.Swap(nil); f != nil { // by askProcess
+func (s *Server) probeCommand(ctx context.Context, standing spec.Era) detect.Finding {
+	l := s.launcher
+	if f := s.found.Swap(nil); f != nil { // by askProcess
 		return *f
 	}
 	switch {
@@ -48,41 +39,41 @@ func (b *builder) probeCommand(ctx context.Context, standing spec.Era) detect.Fi
 		return detect.Finding{Era: spec.Legacy, Why: "it ended, or stayed silent, when it was asked " + spec.MethodDiscover}
 	}
 	refused := l.HasRefused()
-	v, err := b.detect(ctx, standing, mcp.Probing{})
-	if err == nil && refused && v.Era == spec.Legacy && !b.pinned.Swap(true) {
-		v, err = b.detectAfresh(ctx)
+	v, err := s.Detect(ctx, standing, mcp.Probing{})
+	if err == nil && refused && v.Era == spec.Legacy && !s.pinned.Swap(true) {
+		v, err = s.detectAfresh(ctx)
 	}
 	if err != nil {
 		return unfound(err)
 	}
-	return b.finding(&v)
+	return s.finding(&v)
 }
 
 // detectAfresh asks a new process of a command that has refused both eras: the first
 // request may have decided which era it serves.
-func (b *builder) detectAfresh(ctx context.Context) (mcp.Verdict, error) {
-	if p, err := b.launcher.Dial(ctx); err == nil {
+func (s *Server) detectAfresh(ctx context.Context) (mcp.Verdict, error) {
+	if p, err := s.launcher.Dial(ctx); err == nil {
 		_ = p.Close()
 	}
-	v, err := b.detect(ctx, spec.Unknown, mcp.Probing{})
+	v, err := s.Detect(ctx, spec.Unknown, mcp.Probing{})
 	if err == nil && v.Era == spec.Modern {
-		b.launcher.SetFirst(spec.MethodDiscover)
+		s.launcher.SetFirst(spec.MethodDiscover)
 	}
 	return v, err
 }
 
 // askProcess asks a process which era it is of that was started for a legacy back. If
 // that is the other one it returns an error, and the process waits for who serves it.
-func (b *builder) askProcess(ctx context.Context, p *transport.Process) error {
-	v, err := b.ask(ctx, p, mcp.Probing{})
+func (s *Server) askProcess(ctx context.Context, p *transport.Process) error {
+	v, err := s.ask(ctx, p, mcp.Probing{})
 	switch {
 	case err != nil:
 		return err
 	case v.Era == spec.Modern:
-		f := b.finding(&v)
-		b.found.Store(&f)
+		f := s.finding(&v)
+		s.found.Store(&f)
 		return mcp.ErrOtherEra
-	case b.launcher.Take(p):
+	case s.launcher.Take(p):
 		return nil
 	}
 	return errors.New(v.Reason)
@@ -90,24 +81,24 @@ func (b *builder) askProcess(ctx context.Context, p *transport.Process) error {
 
 // discoverCommand asks a process of the command which era it is of, and leaves it to
 // the next who needs one.
-func (b *builder) discoverCommand(ctx context.Context, within time.Duration, how mcp.Probing) (mcp.Verdict, error) {
+func (s *Server) discoverCommand(ctx context.Context, within time.Duration, how mcp.Probing) (mcp.Verdict, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	p, err := b.processes().Dial(ctx)
+	p, err := s.launcher.Dial(ctx)
 	if err != nil {
 		return mcp.Verdict{Reason: transport.Cause(err).Error(), Cause: err}, nil
 	}
-	return b.ask(ctx, p, how)
+	return s.ask(ctx, p, how)
 }
 
 // ask asks a process which era it is of. It keeps the process unless that has ended.
-func (b *builder) ask(ctx context.Context, p *transport.Process, how mcp.Probing) (mcp.Verdict, error) {
+func (s *Server) ask(ctx context.Context, p *transport.Process, how mcp.Probing) (mcp.Verdict, error) {
 	p.SetQuiet(true)
 	p.SetSilent(false)
-	o := b.modernOptions()
+	o := s.modernOptions()
 	o.IDs = p.LastID()
 	o.Dial = func(context.Context) (transport.Conn, error) { return p.Borrow(), nil }
-	how.Silence = func(ctx context.Context) bool { return b.awaitSilence(ctx, p) }
+	how.Silence = func(ctx context.Context) bool { return s.awaitSilence(ctx, p) }
 	v, err := modernback.Probe(ctx, o, how)
 	p.SetLastID(p.LastID() + int64(len(v.Steps)))
 	if err != nil {
@@ -115,36 +106,36 @@ func (b *builder) ask(ctx context.Context, p *transport.Process, how mcp.Probing
 		return v, err
 	}
 	if v.Cause != nil {
-		b.unanswered(p, &v)
+		s.unanswered(p, &v)
 		return v, nil
 	}
 	p.SetRefused(false)
-	b.launcher.Keep(p)
+	s.launcher.Keep(p)
 	return v, nil
 }
 
 // awaitSilence returns true when the process has been silent for long enough. As long as
 // no client waits there is no hurry: on a busy machine an answer may come later.
-func (b *builder) awaitSilence(ctx context.Context, p *transport.Process) bool {
+func (s *Server) awaitSilence(ctx context.Context, p *transport.Process) bool {
 	if !p.AwaitSilence(ctx, silentTime) {
 		return false
 	}
-	if b.awaitClient != nil {
+	if s.awaitClient != nil {
 		late, cancel := context.WithTimeout(ctx, leisure)
 		defer cancel()
-		b.awaitClient(late)
+		s.awaitClient(late)
 	}
 	return ctx.Err() == nil
 }
 
 // unanswered judges a process that did not answer: by what it had read.
-func (b *builder) unanswered(p *transport.Process, v *mcp.Verdict) {
+func (s *Server) unanswered(p *transport.Process, v *mcp.Verdict) {
 	silent := errors.Is(v.Cause, mcp.ErrSilent) || errors.Is(v.Cause, context.DeadlineExceeded)
 	switch {
 	case !silent && p.EndsWithin(exitTime):
 		v.Reason, v.Cause = p.Ending(), cmp.Or(p.Err(), v.Cause)
 		if p.HasRead() {
-			b.launcher.SetFirst(spec.MethodInitialize)
+			s.launcher.SetFirst(spec.MethodInitialize)
 		} else {
 			v.Era = spec.Unknown
 		}
@@ -155,5 +146,5 @@ func (b *builder) unanswered(p *transport.Process, v *mcp.Verdict) {
 		v.Reason = "it has not read its first request within timeouts.connect"
 	}
 	p.SetSilent(true)
-	b.launcher.Keep(p)
+	s.launcher.Keep(p)
 }

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"encoding/json"
@@ -12,23 +12,23 @@ import (
 
 // A memory is what the store has of one command. It is a [detect.Memory].
 type memory struct {
-	b     *builder
+	s     *Server
 	store *remember.Store // nil where nothing is remembered
 }
 
 // remembered returns what is known of the server from earlier runs; nil unless it is a
 // command whose configuration allows that. How it is to be asked is known from then on.
-func (b *builder) remembered() detect.Memory {
-	if b.server.Command == "" || !b.server.Remember {
+func (s *Server) remembered() detect.Memory {
+	if !s.opts.isCommand() || s.opts.StateDir == "" {
 		return nil
 	}
-	store := remember.Open(remember.Options{Dir: remember.Dir(b.environ), Logger: b.log})
+	store := remember.Open(remember.Options{Dir: s.opts.StateDir, Logger: s.opts.Logger})
 	if store == nil {
 		return nil // and no typed nil in the interface
 	}
-	m := &memory{b, store}
+	m := &memory{s, store}
 	if r, ok := m.lookup(nil, ""); ok {
-		b.processes().SetFirst(r.First)
+		s.launcher.SetFirst(r.First)
 	}
 	return m
 }
@@ -46,14 +46,14 @@ func (m *memory) Recall(req *mcp.Request) *mcp.Description {
 		return nil
 	}
 	d := *r.Description
-	d.Capabilities = wire.AppendEdited(nil, d.Capabilities, mcp.Hiding(d.Capabilities, m.b.server.Hidden())...)
+	d.Capabilities = wire.AppendEdited(nil, d.Capabilities, mcp.Hiding(d.Capabilities, m.s.opts.HideExtensions)...)
 	d.Cache = mcp.CacheHint{}
 	return &d
 }
 
 // Found implements [detect.Memory].
 func (m *memory) Found(era spec.Era) {
-	m.keep(nil, "", remember.Record{Era: era, First: m.b.processes().First()})
+	m.keep(nil, "", remember.Record{Era: era, First: m.s.launcher.First()})
 }
 
 // Told implements [detect.Memory].
@@ -81,7 +81,7 @@ func (m *memory) keep(capabilities json.RawMessage, principal mcp.Principal, r r
 		return
 	}
 	if err := m.store.Keep(k, r); err != nil {
-		m.b.log.Debug("remembering server", "upstream", m.b.server.Name, "error", err)
+		m.s.opts.Logger.Debug("remembering server", "upstream", m.s.opts.Name, "error", err)
 	}
 }
 
@@ -89,7 +89,7 @@ func (m *memory) keep(capabilities json.RawMessage, principal mcp.Principal, r r
 // capabilities. Without both it is the server itself. There is none if its program can't
 // be found.
 func (m *memory) key(capabilities json.RawMessage, principal mcp.Principal) (remember.Key, bool) {
-	o := m.b.commandOptions()
+	o := m.s.opts.Command
 	k, err := remember.Server{
 		Command: o.Argv[0], Args: o.Argv[1:], Env: o.ChildEnv(), Dir: o.Dir,
 		Capabilities: capabilities, Principal: string(principal),

@@ -1,0 +1,328 @@
+package mcpbridge
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/gateway"
+	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/memhttp"
+	"github.com/mcpbridge/mcpbridge/internal/redact"
+	"github.com/mcpbridge/mcpbridge/internal/server"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
+)
+
+// commandConnect is Timeouts.Connect of a command: it may have to fetch its package.
+const commandConnect = 60 * time.Second
+
+func init() {
+	cmdhook.Set = func(o any, h cmdhook.Hooks) { o.(*Options).hooks = h }
+	cmdhook.Gateway = func(g any) *gateway.Gateway { return g.(*Gateway).inner }
+	cmdhook.Servers = func(o any) ([]*server.Server, error) {
+		b := newBuild(o.(*Options), mcp.NoMetrics{})
+		if err := b.addAll(); err != nil {
+			return nil, errors.Join(err, b.close())
+		}
+		b.opts.servers = b.servers
+		return b.servers, nil
+	}
+}
+
+// A build makes the parts of a Gateway.
+type build struct {
+	opts    *Options
+	secrets *redact.Redactor
+	metrics mcp.Metrics
+
+	servers  []*server.Server
+	handlers []*memhttp.Server // those of Server.Handler
+}
+
+func newBuild(o *Options, m mcp.Metrics) *build {
+	b := &build{opts: o, secrets: o.hooks.Secrets, metrics: m}
+	if b.secrets == nil {
+		b.secrets = redact.New()
+	}
+	b.secrets.Learn(o.Secrets...)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return b
+}
+
+// close ends what was begun for servers.
+func (b *build) close() error {
+	for _, h := range b.handlers {
+		h.Close()
+	}
+	return nil
+}
+
+// gatewayOptions are what the servers have in common.
+func (b *build) gatewayOptions() gateway.Options {
+	o, l := b.opts, &b.opts.Limits
+	return gateway.Options{
+		Memory:   l.Memory,
+		MaxBody:  l.Body,
+		MaxDepth: int(l.Depth),
+		Lengths: mcp.Lengths{
+			ID: int(l.ID), ProgressToken: int(l.ProgressToken), Method: int(l.Method), URI: int(l.URI),
+			Filter: int(l.Filter), ClientInfo: int(l.ClientInfo), Capabilities: int(l.Capabilities),
+		},
+		MaxRequests:     int(l.Requests),
+		MaxRequestsEach: int(l.RequestsEach),
+		MaxStreams:      int(l.Streams),
+		MaxTopics:       int(l.ListenTopics),
+		MaxParked:       int(l.Parked),
+		MaxParkedEach:   int(l.ParkedEach),
+		MaxSessions:     int(l.ClientSessions),
+		MaxSessionsEach: int(l.ClientSessionsEach),
+		MaxSockets:      int(l.WebSockets),
+		MaxSocketsEach:  int(l.WebSocketsEach),
+		MaxStored:       int(l.ClientEvents),
+		CacheEntries:    int(l.CacheEntries),
+		CacheBytes:      int(l.Cache),
+		SessionIdle:     o.SessionIdle,
+		StateKeys:       o.StateKeys,
+		BodyTimeout:     o.BodyTimeout,
+		WriteTimeout:    o.WriteTimeout,
+		KeepAlive:       o.KeepAlive,
+		Drain:           o.Drain,
+		MachineName:     o.MachineName,
+		AllowedHosts:    o.AllowedHosts,
+		AllowedOrigins:  o.AllowedOrigins,
+		TrustedProxies:  o.TrustedProxies,
+		Authenticate:    b.authenticate(),
+		Secrets:         b.secrets,
+		DebugErrors:     o.DebugErrors,
+		Logger:          o.Logger,
+		Metrics:         b.metrics,
+	}
+}
+
+// authenticate adapts the Authenticator to the gateway; nil if there is none.
+func (b *build) authenticate() func(*http.Request) (mcp.Principal, error) {
+	if b.opts.Authenticator == nil {
+		return nil
+	}
+	return func(r *http.Request) (mcp.Principal, error) {
+		name, err := b.opts.Authenticator.Authenticate(r)
+		refusal := (*AuthError)(nil)
+		if errors.As(err, &refusal) {
+			err = &gateway.AuthError{Status: refusal.Status, Challenge: refusal.Challenge, Err: err}
+		}
+		return mcp.Principal(name), err
+	}
+}
+
+// addAll makes all servers, unless that was done.
+func (b *build) addAll() error {
+	if b.servers = b.opts.servers; b.servers != nil {
+		return nil
+	}
+	for i := range b.opts.Servers {
+		if err := b.add(&b.opts.Servers[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add makes a server.
+func (b *build) add(s *Server) error {
+	if err := b.check(s); err != nil {
+		return fmt.Errorf("mcpbridge: server %q: %w", s.Name, err)
+	}
+	b.servers = append(b.servers, server.New(b.serverOptions(s)))
+	return nil
+}
+
+// check reports the first fault of a server that nothing below would find.
+func (b *build) check(s *Server) error {
+	ways := 0
+	for _, set := range []bool{s.URL != "", len(s.Command) > 0, s.Handler != nil, b.opts.hooks.Dial[s.Name] != nil} {
+		if set {
+			ways++
+		}
+	}
+	switch {
+	case ways != 1:
+		return errors.New("want exactly one of URL, Command and Handler")
+	case !slices.Contains([]Era{"", Legacy, Modern}, s.Era):
+		return fmt.Errorf("unknown Era %q", s.Era)
+	case !slices.Contains([]Isolation{"", IsolatePrincipal, IsolateRequest, IsolateNothing}, s.Isolation):
+		return fmt.Errorf("unknown Isolation %q", s.Isolation)
+	case s.LogLevel != "" && !spec.LogLevel(s.LogLevel).Valid():
+		return fmt.Errorf("unknown LogLevel %q", s.LogLevel)
+	}
+	return nil
+}
+
+// entry is what the gateway is told of a server.
+func (b *build) entry(s *Server, open func(mcp.Changes) (mcp.Back, error)) gateway.ServerOptions {
+	return gateway.ServerOptions{
+		Name:              s.Name,
+		Open:              open,
+		Command:           len(s.Command) > 0,
+		Patience:          connectTimeout(s),
+		Isolation:         gateway.Isolation(s.Isolation),
+		Gather:            s.Gather,
+		ParkedTTL:         s.ParkedTTL,
+		Keep:              kept(s.Cache),
+		LogLevel:          spec.LogLevel(s.LogLevel),
+		Experimental:      s.Experimental,
+		HideExtensions:    s.HideExtensions,
+		ForwardClientInfo: s.ForwardClientInfo,
+	}
+}
+
+// connectTimeout is how long the server may take to be reached; zero is the default of
+// the backs.
+func connectTimeout(s *Server) time.Duration {
+	if len(s.Command) > 0 {
+		return cmp.Or(s.Timeouts.Connect, commandConnect)
+	}
+	return s.Timeouts.Connect
+}
+
+// kept returns the methods whose results the gateway keeps.
+func kept(hints map[string]CacheHint) []string {
+	var out []string
+	for _, method := range slices.Sorted(maps.Keys(hints)) {
+		if h := hints[method]; h.Keep && h.Public && h.TTL > 0 {
+			out = append(out, method)
+		}
+	}
+	return out
+}
+
+// serverOptions are those of the package that reaches the server.
+func (b *build) serverOptions(s *Server) server.Options {
+	l := &b.opts.Limits
+	o := server.Options{
+		Name:           s.Name,
+		URL:            s.URL,
+		Header:         s.Header,
+		Transport:      legacyback.Transport(s.Transport),
+		RoundTripper:   s.RoundTripper,
+		Dial:           b.opts.hooks.Dial[s.Name],
+		OneClient:      b.opts.OneClient,
+		Era:            era(s.Era),
+		ClientInfo:     implementation(),
+		HideExtensions: s.HideExtensions,
+		Roots:          s.Roots,
+		Lanes:          s.Lanes,
+		KeepLane:       s.Isolation == IsolateNothing,
+		Synthesize:     legacyback.Synthesize(s.Synthesize),
+		Subresources:   fanout.Subresources(s.Subresources),
+		Cache:          cacheHints(s.Cache),
+		Timeouts:       legacyback.Timeouts(s.Timeouts),
+		Idle:           s.Idle,
+		Linger:         s.Linger,
+		KeepAlive:      b.opts.KeepAlive,
+		Subscribes:     int(l.SubscribesEach),
+		MaxMessage:     int(l.UpstreamMessage),
+		MaxSessions:    int(l.Sessions),
+		Logger:         b.opts.Logger,
+		Metrics:        b.metrics,
+	}
+	o.Timeouts.Connect = connectTimeout(s)
+	switch {
+	case s.Handler != nil:
+		o.URL, o.RoundTripper = "http://"+s.Name+".invalid/", b.serveHandler(s.Handler)
+	case len(s.Command) > 0:
+		b.command(&o, s)
+	}
+	return o
+}
+
+// serveHandler returns what reaches a handler.
+func (b *build) serveHandler(h http.Handler) http.RoundTripper {
+	m := memhttp.Serve(h)
+	b.handlers = append(b.handlers, m)
+	return m
+}
+
+// command adds what concerns commands alone.
+func (b *build) command(o *server.Options, s *Server) {
+	l := &b.opts.Limits
+	sessions := cmp.Or(l.CommandSessions, limits.CommandSessions.Default)
+	o.MaxSessions = int(min(sessions, cmp.Or(l.Sessions, limits.Sessions.Default)))
+	o.MaxSessionsEach = int(cmp.Or(l.CommandSessionsEach, limits.CommandSessionsEach.Default))
+	o.Start = b.opts.hooks.Start
+	if s.Remember {
+		o.StateDir = b.opts.StateDir
+	}
+	environ := b.opts.Environ
+	if environ == nil {
+		environ = os.Environ()
+	}
+	o.Command = transport.CommandOptions{
+		Argv:       s.Command,
+		Dir:        s.Dir,
+		Environ:    environ,
+		Env:        s.Env,
+		Name:       s.Name,
+		Logger:     b.opts.Logger,
+		MaxMessage: int(l.UpstreamMessage),
+		CloseGrace: b.opts.CloseGrace,
+		Guard:      b.opts.hooks.Guard,
+		Secrets:    b.secrets,
+	}
+}
+
+func era(e Era) spec.Era {
+	switch e {
+	case Legacy:
+		return spec.Legacy
+	case Modern:
+		return spec.Modern
+	}
+	return spec.Unknown
+}
+
+func cacheHints(from map[string]CacheHint) map[string]mcp.CacheHint {
+	hints := make(map[string]mcp.CacheHint, len(from))
+	for method, h := range from {
+		hints[method] = mcp.CacheHint{TTL: h.TTL.Milliseconds(), Public: h.Public}
+	}
+	return hints
+}
+
+// implementation is what servers are told of their client.
+//
+// Spec: 2026-07-28, schema, Implementation.
+func implementation() []byte {
+	return wire.AppendEdited(nil, nil,
+		wire.Edit{Name: "name", Value: wire.Quote("mcpbridge")},
+		wire.Edit{Name: "version", Value: wire.Quote(version())})
+}
+
+// version is that of this module: of the program itself, or of a dependency of it.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(devel)"
+	}
+	found := info.Main.Version
+	for _, dep := range info.Deps {
+		if dep.Path == "github.com/mcpbridge/mcpbridge" {
+			found = dep.Version
+		}
+	}
+	return cmp.Or(found, "(devel)")
+}

@@ -1,0 +1,72 @@
+package mcpbridge
+
+import (
+	"net/http"
+	"net/netip"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+)
+
+// fill sets every exported field of a struct that is a number or a text.
+func fill(v reflect.Value, n int64) {
+	for i := range v.NumField() {
+		switch f := v.Field(i); {
+		case !v.Type().Field(i).IsExported():
+		case f.CanInt():
+			f.SetInt(n + int64(i))
+		case f.Kind() == reflect.Bool:
+			f.SetBool(true)
+		case f.Kind() == reflect.Struct && f.Type().NumField() > 0:
+			fill(f, n+100)
+		}
+	}
+}
+
+// unset returns the names of the fields of a struct that are zero.
+func unset(v any) (names []string) {
+	s := reflect.ValueOf(v)
+	for i := range s.NumField() {
+		if s.Field(i).IsZero() {
+			names = append(names, s.Type().Field(i).Name)
+		}
+	}
+	return names
+}
+
+// Every option arrives.
+func TestOptionsArrive(t *testing.T) {
+	o := Options{
+		MachineName: "m", AllowedHosts: []string{"h"}, AllowedOrigins: []string{"o"}, TrustedProxies: []netip.Prefix{{}}, StateKeys: []string{"k"},
+		Authenticator: AuthenticatorFunc(func(*http.Request) (string, error) { return "ada", nil }),
+		Environ:       []string{"PATH=/bin"}, StateDir: "dir",
+	}
+	fill(reflect.ValueOf(&o).Elem(), 1000)
+	s := Server{
+		Name: "s", URL: "https://docs.example.com/mcp", Header: http.Header{"A": {"b"}}, Transport: TransportHTTP, RoundTripper: http.DefaultTransport,
+		Era: Legacy, Isolation: IsolateNothing, HideExtensions: []string{"x"}, LogLevel: "info", Subresources: SubresourcesOff, Roots: []string{"file:///a"},
+		Cache: map[string]CacheHint{"tools/list": {TTL: time.Minute, Public: true, Keep: true}},
+	}
+	fill(reflect.ValueOf(&s).Elem(), 2000)
+	b := newBuild(&o, mcp.NoMetrics{})
+	if got := unset(b.gatewayOptions()); !slices.Equal(got, []string{"Servers"}) {
+		t.Errorf("options of the gateway that are not set: %v", got)
+	}
+	if got := unset(b.serverOptions(&s)); !slices.Equal(got, []string{"Command", "Dial", "Start", "StateDir", "MaxSessionsEach"}) {
+		t.Errorf("options of a URL that are not set: %v", got)
+	}
+	if got := unset(b.entry(&s, func(mcp.Changes) (mcp.Back, error) { return nil, nil })); !slices.Equal(got, []string{"Command"}) {
+		t.Errorf("what the gateway is not told of a server: %v", got)
+	}
+	s.URL, s.Command, s.Dir, s.Env = "", []string{"x"}, "/", map[string]string{"A": "b"}
+	command := b.serverOptions(&s)
+	if got := unset(command.Command); !slices.Equal(got, []string{"WriteTimeout", "Guard"}) || command.StateDir != "dir" || command.MaxSessionsEach == 0 {
+		t.Errorf("options of a command that are not set: %v", got)
+	}
+	if got := b.gatewayOptions(); got.MaxBody != o.Limits.Body || got.MaxTopics != int(o.Limits.ListenTopics) || got.CacheBytes != int(o.Limits.Cache) {
+		t.Errorf("limits = %+v, want those of the options", got)
+	}
+}

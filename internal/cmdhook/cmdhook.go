@@ -1,0 +1,36 @@
+// Package cmdhook lets cmd/mcpbridge, and the tests of this module, reach what package
+// mcpbridge does not export: its API names no internal type.
+//
+// Package mcpbridge sets the functions below when it is initialized.
+package cmdhook
+
+import (
+	"context"
+
+	"github.com/mcpbridge/mcpbridge/gateway"
+	"github.com/mcpbridge/mcpbridge/internal/redact"
+	"github.com/mcpbridge/mcpbridge/internal/server"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+)
+
+// Hooks are options that only this module sets. The zero value changes nothing.
+type Hooks struct {
+	// Guard ends the commands of servers if the process is killed.
+	Guard transport.Guard
+	// Secrets are hidden from clients and logs, beside those of the options.
+	Secrets *redact.Redactor
+	// Start starts commands in the place of [transport.StartCommand].
+	Start func(transport.CommandOptions) (transport.Conn, error)
+	// Dial connects to servers that have neither URL, Command nor Handler, by their
+	// names.
+	Dial map[string]func(context.Context) (transport.Conn, error)
+}
+
+var (
+	// Set adds hooks to a *mcpbridge.Options.
+	Set func(options any, h Hooks)
+	// Servers returns the servers of a *mcpbridge.Options, without a gateway.
+	Servers func(options any) ([]*server.Server, error)
+	// Gateway returns what is behind a *mcpbridge.Gateway.
+	Gateway func(g any) *gateway.Gateway
+)

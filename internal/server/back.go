@@ -1,0 +1,100 @@
+package server
+
+import (
+	"context"
+
+	"github.com/mcpbridge/mcpbridge/internal/detect"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
+	modernback "github.com/mcpbridge/mcpbridge/modern/back"
+)
+
+// Open returns the back of the server's era, or a Detector if that has to be found out. A
+// command always has a Detector, which keeps its processes few. It may be called once.
+func (s *Server) Open(changes mcp.Changes) (mcp.Back, error) {
+	era := s.Era()
+	if !s.opts.isCommand() && era != spec.Unknown {
+		return s.openAs(detect.Finding{Era: era}, changes, nil)
+	}
+	var d *detect.Detector
+	doubt := func(why string) { d.Doubt(why) }
+	o := detect.Options{
+		Name:        s.opts.Name,
+		Era:         era,
+		ClientFirst: s.opts.OneClient && s.opts.isCommand(),
+		Launcher:    s.launcher,
+		Memory:      s.remembered(),
+		Changes:     changes,
+		Open:        func(f detect.Finding) (mcp.Back, error) { return s.openAs(f, changes, doubt) },
+		Timeout:     s.opts.Timeouts.Connect,
+		Patience:    s.opts.Timeouts.Connect,
+		Logger:      s.opts.Logger,
+	}
+	if era == spec.Unknown {
+		s.awaitClient = func(ctx context.Context) { d.AwaitClient(ctx) }
+		o.Probe = func(ctx context.Context) detect.Finding { return s.Find(ctx, d.Era()) } // within Timeout, whatever it takes
+	}
+	d, err := detect.New(o)
+	if err != nil {
+		return nil, err // and no typed nil in the interface
+	}
+	return d, nil
+}
+
+// openAs builds the back of the era that was found. doubt, which may be nil, hears of
+// what only a server of the other era does.
+func (s *Server) openAs(f detect.Finding, changes mcp.Changes, doubt func(string)) (mcp.Back, error) {
+	if f.Era == spec.Modern {
+		o := s.modernOptions()
+		o.Changes, o.Doubt, o.Foretold = changes, doubt, f.Description
+		back, err := modernback.New(o)
+		if err != nil {
+			return nil, err // and no typed nil in the interface
+		}
+		return back, nil
+	}
+	o := s.legacyOptions()
+	o.Changes, o.Doubt = changes, doubt
+	back, err := legacyback.New(o)
+	if err != nil {
+		return nil, err // and no typed nil in the interface
+	}
+	return back, nil
+}
+
+// modernOptions are those of a back of the modern era.
+func (s *Server) modernOptions() modernback.Options {
+	from := &s.opts
+	o := modernback.Options{
+		Name:           from.Name,
+		ClientInfo:     from.ClientInfo,
+		HideExtensions: from.HideExtensions,
+		Timeouts:       modernback.Timeouts(from.Timeouts),
+		Linger:         from.Linger,
+		Subscribes:     from.Subscribes,
+		MaxMessage:     from.MaxMessage,
+		Subresources:   from.Subresources,
+		Logger:         from.Logger,
+		Metrics:        from.Metrics,
+		Dial:           s.dial(),
+	}
+	if s.launcher != nil {
+		o.Dial = func(ctx context.Context) (transport.Conn, error) { return launched(ctx, s.launcher) }
+	}
+	if o.Dial == nil {
+		o.URL, o.Headers, o.RoundTripper = from.URL, from.Header, from.RoundTripper
+	}
+	return o
+}
+
+// launched takes a process for the server's only connection.
+func launched(ctx context.Context, l *transport.Launcher) (transport.Conn, error) {
+	p, err := l.Dial(ctx)
+	if err != nil {
+		return nil, err // and no typed nil in the interface
+	}
+	p.SetQuiet(false)
+	return p, nil
+}

@@ -10,7 +10,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/gateway"
+	"github.com/mcpbridge/mcpbridge/internal/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/memhttp"
 	"github.com/mcpbridge/mcpbridge/internal/metrics"

@@ -23,7 +23,7 @@ var (
 	bottom = []string{"index", "internal/wire", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/backoff", "internal/limits"}
 	waist  = []string{"internal/mcp", "internal/transport"}
 	eras   = []string{"legacy/front", "legacy/back", "modern/front", "modern/back", "modern/protocol"}
-	top    = []string{"gateway", "internal/admin", "internal/config", "internal/metrics"}
+	top    = []string{"internal/gateway", "internal/admin", "internal/config", "internal/metrics"}
 )
 
 // layers says which packages of this module each package may import. Changing
@@ -32,7 +32,7 @@ var (
 var layers = map[string][]string{
 	"cmd/mcpbridge": slices.Concat(top, waist, bottom, []string{".", "internal/cmdhook", "internal/server", "internal/memhttp", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "modern/protocol", "modern/back"}),
 
-	"gateway":          slices.Concat(eras, waist, bottom, []string{"internal/cache", "internal/detect", "internal/downstream"}),
+	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/cache", "internal/detect", "internal/downstream"}),
 	"internal/admin":   slices.Concat(eras, waist, bottom),
 	"internal/config":  slices.Concat(eras, waist, bottom, []string{"internal/hosts"}),
 	"internal/metrics": slices.Concat(eras, waist, bottom),
@@ -120,9 +120,9 @@ var layers = map[string][]string{
 	"internal/bench/budget": nil,
 
 	// The public package. Only it puts the parts of a gateway together.
-	".": slices.Concat(eras, waist, bottom, []string{"gateway", "internal/metrics", "internal/server", "internal/memhttp", "internal/cmdhook"}),
+	".": slices.Concat(eras, waist, bottom, []string{"internal/gateway", "internal/metrics", "internal/server", "internal/memhttp", "internal/cmdhook"}),
 	// What the public package does not export, for cmd.
-	"internal/cmdhook": {"gateway", "internal/server", "internal/redact", "internal/transport"},
+	"internal/cmdhook": {"internal/gateway", "internal/server", "internal/redact", "internal/transport"},
 
 	// One server, of either era: how it is reached, and what its back is.
 	"internal/server": slices.Concat(eras, waist, bottom, []string{"internal/detect", "internal/remember"}),
@@ -134,8 +134,8 @@ var layers = map[string][]string{
 // testLayers says what the test files of a package may import beyond that.
 // Every package's tests may import the package itself and internal/bridgetest.
 var testLayers = map[string][]string{
-	"cmd/mcpbridge": {"internal/bridgetest"},
-	"gateway":       {"internal/notebook"},
+	"cmd/mcpbridge":    {"internal/bridgetest"},
+	"internal/gateway": {"internal/notebook"},
 	// A session that is passed on shows only where a front and a back are joined.
 	"legacy/front": {"internal/bridgetest/legacytest", "legacy/back"},
 	"legacy/back":  {"internal/bridgetest/legacytest", "internal/notebook", "legacy/front"},
@@ -201,10 +201,10 @@ func TestRefusal(t *testing.T) {
 		{"test support in the product", edge{from: "modern/front", to: module + "/internal/bridgetest"}, true},
 		{"itself in an external test", edge{from: "index", to: module + "/index", test: true}, false},
 		{"koanf where it belongs", edge{from: "internal/config", to: "github.com/knadh/koanf/v2"}, false},
-		{"koanf elsewhere", edge{from: "gateway", to: "github.com/knadh/koanf/v2"}, true},
-		{"pflag in a test elsewhere", edge{from: "gateway", to: "github.com/spf13/pflag", test: true}, true},
+		{"koanf elsewhere", edge{from: "internal/gateway", to: "github.com/knadh/koanf/v2"}, true},
+		{"pflag in a test elsewhere", edge{from: "internal/gateway", to: "github.com/spf13/pflag", test: true}, true},
 		{"the public package in the program", edge{from: "cmd/mcpbridge", to: module}, false},
-		{"the public package in what it is made of", edge{from: "gateway", to: module}, true},
+		{"the public package in what it is made of", edge{from: "internal/gateway", to: module}, true},
 		{"standard library", edge{from: "index", to: "sync"}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

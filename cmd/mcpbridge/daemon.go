@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge"
-	"github.com/mcpbridge/mcpbridge/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/admin"
 	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/guard"
 )
 

@@ -30,7 +30,7 @@ var (
 // it is a commit of its own with a reason. A package that is not named here
 // may not exist.
 var layers = map[string][]string{
-	"cmd/mcpbridge": slices.Concat(top, waist, bottom, []string{".", "internal/cmdhook", "internal/server", "internal/memhttp", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "modern/protocol", "modern/back"}),
+	"cmd/mcpbridge": slices.Concat(top, waist, bottom, []string{".", "internal/cmdhook", "internal/server", "internal/compat", "internal/argv", "internal/memhttp", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "modern/protocol"}),
 
 	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/cache", "internal/detect", "internal/downstream"}),
 	"internal/admin":   slices.Concat(eras, waist, bottom),
@@ -126,6 +126,11 @@ var layers = map[string][]string{
 
 	// One server, of either era: how it is reached, and what its back is.
 	"internal/server": slices.Concat(eras, waist, bottom, []string{"internal/detect", "internal/remember"}),
+
+	// What clients get of a server, as a table.
+	"internal/compat": {"internal/mcp", "internal/spec", "internal/wire", "modern/back"},
+	// What a command line runs.
+	"internal/argv": {"internal/hosts"},
 
 	// HTTP without sockets.
 	"internal/memhttp": nil,

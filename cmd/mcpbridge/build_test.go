@@ -89,19 +89,3 @@ servers:
 		t.Errorf("of type sse: transport %q", got.Transport)
 	}
 }
-
-func TestWhoTunesTheCollectorGetsNoBallast(t *testing.T) {
-	for _, tt := range []struct {
-		environ []string
-		want    bool
-	}{
-		{nil, true},
-		{[]string{"HOME=/root", "XGOGC=1"}, true},
-		{[]string{"HOME=/root", "GOGC=50"}, false},
-		{[]string{"GOMEMLIMIT=64MiB"}, false},
-	} {
-		if got := roomForGarbage(1<<30, tt.environ) != nil; got != tt.want {
-			t.Errorf("roomForGarbage(%q) gives a ballast: %v, want %v", tt.environ, got, tt.want)
-		}
-	}
-}

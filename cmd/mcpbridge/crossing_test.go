@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,22 +14,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
-
-// Each row names a rule of the list, and an outcome that there is.
-func TestCrossingsNameTheirRules(t *testing.T) {
-	text, err := os.ReadFile("../../docs/rules.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range slices.Concat(toModern, toLegacy) {
-		if !strings.Contains(string(text), "\n| "+p.rule+" | ") || p.why == "" || p.feature == "" {
-			t.Errorf("%s: rule %q is not in docs/rules.md, or there is no reason", p.feature, p.rule)
-		}
-		if !slices.Contains([]string{refused, changes, crosses}, p.outcome) {
-			t.Errorf("%s: outcome %q", p.feature, p.outcome)
-		}
-	}
-}
 
 // schemas are those that tools have, by a name for the tool.
 var schemas = map[string]string{

@@ -46,7 +46,7 @@ type daemon struct {
 // run serves until ctx ends, and drains. Nothing of it is left when it returns.
 func (d *daemon) run(ctx context.Context) error {
 	boundMemory(d.config, mostMemory, d.environ)
-	defer runtime.KeepAlive(roomForGarbage(d.config.Limits.Memory, d.environ))
+	defer runtime.KeepAlive(ballast(d.config.Limits.Memory, d.environ))
 	defer releaseMemory(d.environ)()
 	d.guard = guard.New(d.log)
 	defer d.guard.Close() // after all that it minds
@@ -122,14 +122,6 @@ func guarded(h http.Handler, hosts gateway.Hosts) http.Handler {
 		}
 		h.ServeHTTP(w, r)
 	})
-}
-
-// roomForGarbage returns a ballast, or nil where the user tunes the collector.
-func roomForGarbage(memory int64, environ []string) *gateway.Ballast {
-	if slices.ContainsFunc(environ, tunesCollector) {
-		return nil
-	}
-	return gateway.NewBallast(memory)
 }
 
 // showStarting shows a person who is still starting, until stop is called.

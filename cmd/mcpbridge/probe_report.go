@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/compat"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -33,9 +34,9 @@ type probeReport struct {
 	Lists        map[string]int  `json:"lists,omitempty"` // how many, by method
 	// Crossings are for clients of the other era than the server's; absent where
 	// nothing is known of its features.
-	Crossings []crossing `json:"crossings,omitempty"`
+	Crossings []compat.Feature `json:"crossings,omitempty"`
 	// Extensions are for clients of either era; absent where the server declares none.
-	Extensions []extensionReport `json:"extensions,omitempty"`
+	Extensions []compat.Extension `json:"extensions,omitempty"`
 }
 
 type probedServer struct {
@@ -76,8 +77,8 @@ func (p *prober) report(v mcp.Verdict) *probeReport {
 	for _, l := range v.Lists {
 		r.Lists[l.Method] = len(l.Items)
 	}
-	s := &subject{v, !p.upstream.OnConnection() && !v.Older, p.server.Command != "", p.server.Hidden()}
-	r.Crossings, r.Extensions = s.crossings(), s.extensions()
+	s := &compat.Server{Verdict: v, HTTP: !p.upstream.OnConnection() && !v.Older, Command: p.server.Command != "", Hidden: p.server.Hidden()}
+	r.Crossings, r.Extensions = s.Features(), s.Extensions()
 	r.summarize()
 	return r
 }
@@ -87,9 +88,9 @@ func (r *probeReport) summarize() {
 	limits, others := 0, 0
 	for _, c := range r.Crossings {
 		switch c.Outcome {
-		case refused:
+		case compat.Refused:
 			limits++
-		case changes:
+		case compat.Changes:
 			others++
 		}
 	}
@@ -255,4 +256,20 @@ func brief(seconds float64) string {
 		return d.Round(time.Millisecond).String()
 	}
 	return d.Round(10 * time.Microsecond).String()
+}
+
+func (r *probeReport) printExtensions(b *strings.Builder) {
+	if len(r.Extensions) == 0 {
+		return
+	}
+	b.WriteString("\nWhat becomes of its extensions\n")
+	for _, e := range r.Extensions {
+		fmt.Fprintf(b, "  %s\n", strings.TrimSpace(oneLine(e.Name+" "+string(e.Settings))))
+		printTreatment(b, &e.Modern, "for clients of 2026-07-28")
+		printTreatment(b, &e.Legacy, "for clients of 2025-11-25 and before")
+	}
+}
+
+func printTreatment(b *strings.Builder, t *compat.Treatment, whose string) {
+	fmt.Fprintf(b, "    %s  %s\n             %s (%s)\n", t.Outcome, whose, t.Why, t.Rule)
 }

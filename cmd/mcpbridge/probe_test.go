@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/compat"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/notebook"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -173,7 +174,7 @@ func wantOutcomes(t *testing.T, r *probeReport, want map[string]string) {
 		}
 	}
 	for i := 1; i < len(r.Crossings); i++ {
-		if a, b := r.Crossings[i-1].Outcome, r.Crossings[i].Outcome; a == crosses && b != crosses || b == refused && a != refused {
+		if a, b := r.Crossings[i-1].Outcome, r.Crossings[i].Outcome; a == compat.Crosses && b != compat.Crosses || b == compat.Refused && a != compat.Refused {
 			t.Errorf("%s comes after %s, want what does not cross first", b, a)
 		}
 	}
@@ -278,36 +279,15 @@ func TestProbeJSONOfExtensions(t *testing.T) {
 		var names []string
 		for _, e := range r.Extensions {
 			names = append(names, e.Name)
-			for _, f := range []fate{e.Modern, e.Legacy} {
-				if !slices.Contains([]string{refused, changes, crosses}, f.Outcome) || f.Why == "" || !strings.Contains(string(rules), "\n| "+f.Rule+" | ") {
+			for _, f := range []compat.Treatment{e.Modern, e.Legacy} {
+				if !slices.Contains([]string{compat.Refused, compat.Changes, compat.Crosses}, f.Outcome) || f.Why == "" || !strings.Contains(string(rules), "\n| "+f.Rule+" | ") {
 					t.Errorf("%s: %+v, want an outcome, a reason and a rule of docs/rules.md", e.Name, f)
 				}
 			}
 		}
-		want := []string{"com.example/board", extensionEvents, extensionSkills, spec.ExtensionTasks, extensionUI}
+		want := []string{"com.example/board", spec.MetaPrefix + "events", spec.MetaPrefix + "skills", spec.ExtensionTasks, spec.MetaPrefix + "ui"}
 		if !slices.Equal(names, want) || string(r.Extensions[2].Settings) == "" || r.Extensions[0].Settings != nil {
 			t.Errorf("extensions %+v, want %q, with the settings of skills", r.Extensions, want)
-		}
-	}
-}
-
-// What the configuration hides reaches nobody, and the report says so.
-func TestT32ProbeTellsWhatIsHidden(t *testing.T) {
-	hidden := []string{"com.example/board", spec.ExtensionTasks}
-	s := &subject{
-		Verdict: mcp.Verdict{Era: spec.Modern, Description: &mcp.Description{Capabilities: []byte(extensions)}},
-		hidden:  hidden,
-	}
-	for _, e := range s.extensions() {
-		if got, want := e.Modern == hiddenFate && e.Legacy == hiddenFate, slices.Contains(hidden, e.Name); got != want {
-			t.Errorf("%s: %+v and %+v, want hidden to be %v", e.Name, e.Modern, e.Legacy, want)
-		}
-	}
-	for _, c := range s.crossings() {
-		for _, name := range hidden {
-			if slices.Contains(c.Items, name) {
-				t.Errorf("%s names %s, which is hidden", c.Feature, name)
-			}
 		}
 	}
 }

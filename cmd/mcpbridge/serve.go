@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpbridge/mcpbridge/internal/argv"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
 )
@@ -91,7 +92,7 @@ func (p process) serveOptions(cmd *cobra.Command, path string, args []string) (c
 func (p process) oneServer(o config.Options, cmd *cobra.Command, args []string) (config.Options, error) {
 	switch dash := cmd.ArgsLenAtDash(); {
 	case dash == 0 && len(args) > 0:
-		o.Servers = []config.Server{{Name: commandName(args), Command: args[0], Args: args[1:]}}
+		o.Servers = []config.Server{{Name: argv.Name(args), Command: args[0], Args: args[1:]}}
 		return o, rename(cmd, &o)
 	case len(args) == 1 && dash < 0:
 		o, err := p.urlServer(o, cmd, args[0])

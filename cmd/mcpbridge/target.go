@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/internal/argv"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -52,9 +53,9 @@ func (t *target) readFrom(cmd *cobra.Command, args []string, dash int) error {
 	case dash >= 0 && len(t.headers) > 0:
 		return usageError("a command gets no headers; leave --header out, or give a URL")
 	case dash >= 0 && len(args) > dash:
-		argv := args[dash:]
+		command := args[dash:]
 		t.words = args[:dash]
-		o.Servers = []config.Server{{Name: commandName(argv), Command: argv[0], Args: argv[1:]}}
+		o.Servers = []config.Server{{Name: argv.Name(command), Command: command[0], Args: command[1:]}}
 	case len(args) == 0 || dash >= 0:
 		return usageError("which server? Give its URL, its NAME with -c FILE, or -- and a command; see %s --help", cmd.CommandPath())
 	case t.path != "":

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/argv"
 )
 
 // firstLine is the first line of a text.
@@ -107,8 +109,8 @@ func TestFirstLineOfTheLog(t *testing.T) {
 		{"a 401", []string{secret}, `"WARN","msg":"server wants credentials, trying again","upstream":"127.0.0.1","error":"it answered server/discover with HTTP 401 Unauthorized; check the credentials in the server's headers"}`},
 		{"a 502", []string{broken}, `"WARN","msg":"server answers with errors, trying again","upstream":"127.0.0.1","error":"it answered server/discover with HTTP 502 Bad Gateway; asked for a session: initialize: HTTP 502 Bad Gateway; it fails at every question: look into its log"}`},
 		{"nobody", []string{nobodyURL}, `"WARN","msg":"server can't be reached, trying again","upstream":"127.0.0.1","error":"dial tcp 127.0.0.1:1: connect: connection refused; nothing listens there: check that it runs, and the port"}`},
-		{"a server of the older era", []string{"--", os.Args[0], "odd", "answer " + saysUnknown}, `"INFO","msg":"server speaks 2025-11-25 and earlier (sessions)","upstream":"` + commandName(os.Args[:1]) + `","era":"legacy","reason":"it refused server/discover: Method not found (code -32601)"}`},
-		{"a server of the newer era", []string{"--", os.Args[0], "modern-notebook-on-stdio"}, `"INFO","msg":"server speaks 2026-07-28 (no sessions)","upstream":"` + commandName(os.Args[:1]) + `","era":"modern","reason":"it answered server/discover"}`},
+		{"a server of the older era", []string{"--", os.Args[0], "odd", "answer " + saysUnknown}, `"INFO","msg":"server speaks 2025-11-25 and earlier (sessions)","upstream":"` + argv.Name(os.Args[:1]) + `","era":"legacy","reason":"it refused server/discover: Method not found (code -32601)"}`},
+		{"a server of the newer era", []string{"--", os.Args[0], "modern-notebook-on-stdio"}, `"INFO","msg":"server speaks 2026-07-28 (no sessions)","upstream":"` + argv.Name(os.Args[:1]) + `","era":"modern","reason":"it answered server/discover"}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -15,10 +15,13 @@ import (
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
+// ballast is the garbage that serve lets gather before it is collected, in bytes.
+const ballast = 64 << 20
+
 // runGateway is mcpbridge with three servers: the upstream over HTTP, the same
 // answering with streams, and one over stdio.
 func runGateway(c *control, o roleOptions) error {
-	defer runtime.KeepAlive(gateway.NewBallast(gateway.DefaultMemory))
+	defer runtime.KeepAlive(make([]byte, ballast))
 	r := &rig{metrics: metrics.New()}
 	var err error
 	if r.log, err = newLog(o.log); err != nil {

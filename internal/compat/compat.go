@@ -1,4 +1,4 @@
-package main
+package compat
 
 import (
 	"slices"
@@ -12,13 +12,13 @@ import (
 
 // What becomes of a feature on its way to clients of the other era.
 const (
-	refused = "refused" // they don't get it
-	changes = "changes" // they get it in another form
-	crosses = "crosses" // they get what clients of the server's era get
+	Refused = "refused" // they don't get it
+	Changes = "changes" // they get it in another form
+	Crosses = "crosses" // they get what clients of the server's era get
 )
 
-// A crossing says what becomes of one feature, and why.
-type crossing struct {
+// A Feature says what becomes of one feature of a server, and why.
+type Feature struct {
 	Feature string   `json:"feature"`
 	Items   []string `json:"items,omitempty"` // the tools, the extensions it is about
 	Outcome string   `json:"outcome"`
@@ -26,44 +26,44 @@ type crossing struct {
 	Rule    string   `json:"rule"` // of docs/rules.md
 }
 
-// A passage is a row of a table: a crossing, and the servers it is about.
-type passage struct {
+// A row of a table is a feature, and the servers it is about.
+type row struct {
 	feature string
 	outcome string
 	rule    string
-	when    func(*subject) ([]string, bool)
+	when    func(*Server) ([]string, bool)
 	why     string
 }
 
-// A subject is a server that was probed.
-type subject struct {
+// A Server is one that was probed.
+type Server struct {
 	mcp.Verdict
-	http    bool     // a request is an HTTP request with its own response
-	command bool     // it is a process of ours
-	hidden  []string // extensions and experimental capabilities that the configuration hides
+	HTTP    bool     // a request is an HTTP request with its own response
+	Command bool     // it is a process of ours
+	Hidden  []string // extensions and experimental capabilities that the configuration hides
 }
 
-// crossings returns what becomes of a server's features: first what does not cross.
-func (s *subject) crossings() []crossing {
+// Features returns what becomes of a server's features: first what does not cross.
+func (s *Server) Features() []Feature {
 	table := toModern
 	if s.Era == spec.Modern {
 		table = toLegacy
 	}
-	out := []crossing{}
+	out := []Feature{}
 	for _, p := range table {
 		if items, ok := p.when(s); ok {
-			out = append(out, crossing{p.feature, items, p.outcome, p.why, p.rule})
+			out = append(out, Feature{p.feature, items, p.outcome, p.why, p.rule})
 		}
 	}
-	rank := []string{refused, changes, crosses}
-	slices.SortStableFunc(out, func(a, b crossing) int {
+	rank := []string{Refused, Changes, Crosses}
+	slices.SortStableFunc(out, func(a, b Feature) int {
 		return slices.Index(rank, a.Outcome) - slices.Index(rank, b.Outcome)
 	})
 	return out
 }
 
 // capability returns what the server declared at a path, or nil.
-func (s *subject) capability(path string) []byte {
+func (s *Server) capability(path string) []byte {
 	v := []byte(s.Description.Capabilities)
 	for name := range strings.SplitSeq(path, ".") {
 		if v = wire.Get(v, name); v == nil || wire.IsNull(v) {
@@ -74,18 +74,18 @@ func (s *subject) capability(path string) []byte {
 }
 
 // declares reports whether a capability is there, and not false.
-func (s *subject) declares(path string) bool {
+func (s *Server) declares(path string) bool {
 	v := s.capability(path)
 	return v != nil && string(v) != "false"
 }
 
 // What the rows of the tables ask. Each returns a question.
 
-func always(*subject) ([]string, bool) { return nil, true }
+func always(*Server) ([]string, bool) { return nil, true }
 
 // has asks whether all capabilities are declared.
-func has(paths ...string) func(*subject) ([]string, bool) {
-	return func(s *subject) ([]string, bool) {
+func has(paths ...string) func(*Server) ([]string, bool) {
+	return func(s *Server) ([]string, bool) {
 		for _, path := range paths {
 			if !s.declares(path) {
 				return nil, false
@@ -96,28 +96,28 @@ func has(paths ...string) func(*subject) ([]string, bool) {
 }
 
 // hasnt asks whether a group is declared without a member of it.
-func hasnt(group, member string) func(*subject) ([]string, bool) {
-	return func(s *subject) ([]string, bool) { return nil, s.declares(group) && !s.declares(group+"."+member) }
+func hasnt(group, member string) func(*Server) ([]string, bool) {
+	return func(s *Server) ([]string, bool) { return nil, s.declares(group) && !s.declares(group+"."+member) }
 }
 
 // lacks asks whether a capability is not declared.
-func lacks(path string) func(*subject) ([]string, bool) {
-	return func(s *subject) ([]string, bool) { return nil, !s.declares(path) }
+func lacks(path string) func(*Server) ([]string, bool) {
+	return func(s *Server) ([]string, bool) { return nil, !s.declares(path) }
 }
 
 // heard asks whether a capability is declared, and there is a way for what the
 // server sends unasked; unheard, whether there is none.
-func heard(path string) func(*subject) ([]string, bool) {
-	return func(s *subject) ([]string, bool) { return nil, s.declares(path) && s.Unasked }
+func heard(path string) func(*Server) ([]string, bool) {
+	return func(s *Server) ([]string, bool) { return nil, s.declares(path) && s.Unasked }
 }
 
-func unheard(path string) func(*subject) ([]string, bool) {
-	return func(s *subject) ([]string, bool) { return nil, s.declares(path) && !s.Unasked }
+func unheard(path string) func(*Server) ([]string, bool) {
+	return func(s *Server) ([]string, bool) { return nil, s.declares(path) && !s.Unasked }
 }
 
 // tools asks which tools are so.
-func tools(so func(tool []byte) bool) func(*subject) ([]string, bool) {
-	return func(s *subject) (names []string, _ bool) {
+func tools(so func(tool []byte) bool) func(*Server) ([]string, bool) {
+	return func(s *Server) (names []string, _ bool) {
 		for _, l := range s.Lists {
 			for _, tool := range l.Items {
 				if l.Method == spec.MethodToolsList && so(tool) {
@@ -132,10 +132,10 @@ func tools(so func(tool []byte) bool) func(*subject) ([]string, bool) {
 
 // members asks for the names in a set of extensions, but those that are hidden: the one
 // that does not cross, or all others.
-func members(set string, tasks bool) func(*subject) ([]string, bool) {
-	return func(s *subject) (names []string, _ bool) {
+func members(set string, tasks bool) func(*Server) ([]string, bool) {
+	return func(s *Server) (names []string, _ bool) {
 		for k := range wire.Members(s.capability(set)) {
-			if name := k.String(); (name == spec.ExtensionTasks) == tasks && !slices.Contains(s.hidden, name) {
+			if name := k.String(); (name == spec.ExtensionTasks) == tasks && !slices.Contains(s.Hidden, name) {
 				names = append(names, name)
 			}
 		}
@@ -144,8 +144,8 @@ func members(set string, tasks bool) func(*subject) ([]string, bool) {
 }
 
 // both asks two questions; the items are the second's.
-func both(a, b func(*subject) ([]string, bool)) func(*subject) ([]string, bool) {
-	return func(s *subject) ([]string, bool) {
+func both(a, b func(*Server) ([]string, bool)) func(*Server) ([]string, bool) {
+	return func(s *Server) ([]string, bool) {
 		if _, ok := a(s); !ok {
 			return nil, false
 		}
@@ -153,16 +153,16 @@ func both(a, b func(*subject) ([]string, bool)) func(*subject) ([]string, bool) 
 	}
 }
 
-func overHTTP(s *subject) ([]string, bool)    { return nil, s.http }
-func notOverHTTP(s *subject) ([]string, bool) { return nil, !s.http }
+func overHTTP(s *Server) ([]string, bool)    { return nil, s.HTTP }
+func notOverHTTP(s *Server) ([]string, bool) { return nil, !s.HTTP }
 
 // overStdio asks whether the server is a command; overConn, whether it is reached over
 // another connection that all requests share: a WebSocket, or HTTP+SSE.
-func overStdio(s *subject) ([]string, bool) { return nil, s.command }
-func overConn(s *subject) ([]string, bool)  { return nil, !s.http && !s.command }
+func overStdio(s *Server) ([]string, bool) { return nil, s.Command }
+func overConn(s *Server) ([]string, bool)  { return nil, !s.HTTP && !s.Command }
 
 // instructs asks whether the server says how to use it.
-func instructs(s *subject) ([]string, bool) { return nil, s.Description.Instructions != nil }
+func instructs(s *Server) ([]string, bool) { return nil, s.Description.Instructions != nil }
 
 // What tools are asked.
 

@@ -14,25 +14,14 @@ import (
 // a reader can learn in a day.
 const maxPackageLines = 4200
 
-// largePackages are the packages that may have more, and how many. A package that fits
-// is taken off the list, and none is put on it.
-var largePackages = map[string]int{
-	"cmd/mcpbridge": 5900,
-}
-
 func TestPackageSizes(t *testing.T) {
 	sizes, err := packageLines(".")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for dir, lines := range sizes {
-		if limit := max(largePackages[dir], maxPackageLines); lines > limit {
-			t.Errorf("%s has %d lines, the limit is %d: split it where a reader would expect a boundary", dir, lines, limit)
-		}
-	}
-	for dir := range largePackages {
-		if sizes[dir] <= maxPackageLines {
-			t.Errorf("%s has %d lines: take it off largePackages", dir, sizes[dir])
+		if lines > maxPackageLines {
+			t.Errorf("%s has %d lines, the limit is %d: split it where a reader would expect a boundary", dir, lines, maxPackageLines)
 		}
 	}
 }

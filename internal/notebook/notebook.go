@@ -69,9 +69,9 @@ func New(opts Options) *Notebook {
 		notes = map[string]string{"todo": "buy milk", "journal": "day one"}
 	}
 	return &Notebook{
-		version: cmp.Or(opts.Version, "dev"),
-		log:     cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)),
-		notes:   notes,
+		version:     cmp.Or(opts.Version, "dev"),
+		log:         cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)),
+		notes:       notes,
 		subscribers: make(map[*subscriber]struct{}),
 	}
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
 
 const (
@@ -78,7 +78,7 @@ func (in *inputs) toldLocked(p *pendingInput, from *call) (*call, bool) {
 // askable returns the calls whose inputs can't be told apart, oldest first: those that may
 // have asked for one which came at a time, and the others, which wait.
 func (in *inputs) askable(came time.Time) (running, parked []*call) {
-	in.s.Calls.Each(func(w *link.Call) {
+	in.s.Calls.Each(func(w *upstream.Call) {
 		switch c := clientCall(w); {
 		case c == nil:
 		case c.mayHaveAsked(came):

@@ -56,7 +56,7 @@ func newCall(req *mcp.Request, x mcp.Caller, leaveLane func()) *call {
 }
 
 // hostOf returns the client's call that c is, or is a part of; nil if there is none.
-func hostOf(c *link.Call) *call {
+func hostOf(c *upstream.Call) *call {
 	if c == nil {
 		return nil
 	}
@@ -65,17 +65,17 @@ func hostOf(c *link.Call) *call {
 }
 
 // clientCall returns the client's call that c is; nil if it is another request.
-func clientCall(c *link.Call) *call {
-	if host := hostOf(c); host != nil && &host.Call == c {
+func clientCall(c *upstream.Call) *call {
+	if host := hostOf(c); host != nil && &host.Call.Call == c {
 		return host
 	}
 	return nil
 }
 
-// Answered implements [link.Owner]: whoever waits for the call takes its answer.
-func (c *call) Answered(*link.Call, upstream.Response) {}
+// Answered implements [upstream.Owner]: whoever waits for the call takes its answer.
+func (c *call) Answered(*upstream.Call, upstream.Response) {}
 
-// Deliver implements [link.Owner].
+// Deliver implements [upstream.Owner].
 func (c *call) Deliver() { c.drain() }
 
 // capabilities returns its client's.

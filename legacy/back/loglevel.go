@@ -8,7 +8,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
 
 // levelTimeout bounds the wait for logging/setLevel: a server that is slow with
@@ -72,7 +71,7 @@ func (l *logLevel) set(ctx context.Context, want spec.LogLevel) error {
 // if that is the upstream's already.
 func (l *logLevel) wanted() spec.LogLevel {
 	var want spec.LogLevel
-	l.s.Calls.Each(func(c *link.Call) {
+	l.s.Calls.Each(func(c *upstream.Call) {
 		if host := hostOf(c); host != nil {
 			want = want.MoreVerbose(host.req.LogLevel)
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
 
 // parking serves n calls whose clients answer only when all are parked, in random
@@ -57,7 +57,7 @@ func parking(t *testing.T, b *Back, n int) {
 	calls.Wait()
 	left := func() (n int) {
 		for _, s := range b.sessions("test/1") {
-			s.Calls.Each(func(*link.Call) { n++ })
+			s.Calls.Each(func(*upstream.Call) { n++ })
 			s.inputs.mu.Lock()
 			n += len(s.inputs.pending)
 			s.inputs.mu.Unlock()

@@ -15,7 +15,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/front"
-	"github.com/mcpbridge/mcpbridge/legacy/link"
 	"github.com/mcpbridge/mcpbridge/legacy/relay"
 )
 
@@ -539,7 +538,7 @@ func TestS02NothingIsLeft(t *testing.T) {
 	r := (<-links).(*relay.Session)
 	legacytest.Eventually(t, "no call is left", func() bool {
 		left := 0
-		r.Link().Calls.Each(func(*link.Call) { left++ })
+		r.Link().Calls.Each(func(*upstream.Call) { left++ })
 		return left == 0
 	})
 	if got, ok := f.Next(); !ok || !strings.Contains(got, "-32001") {

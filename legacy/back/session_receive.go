@@ -6,13 +6,13 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/legacy/link"
 	"github.com/mcpbridge/mcpbridge/legacy/tasks"
 )
 
 // Receive implements [link.Sink].
-func (s *session) Receive(ctx context.Context, m *wire.Message, on *link.Call) {
+func (s *session) Receive(ctx context.Context, m *wire.Message, on *upstream.Call) {
 	from := hostOf(on)
 	if m.Kind() == wire.Request {
 		s.question(ctx, m, from)
@@ -36,7 +36,7 @@ func (s *session) question(ctx context.Context, m *wire.Message, from *call) {
 	}
 }
 
-func (s *session) notification(ctx context.Context, m *wire.Message, on *link.Call, from *call) {
+func (s *session) notification(ctx context.Context, m *wire.Message, on *upstream.Call, from *call) {
 	switch m.Method {
 	case spec.NotifyProgress:
 		s.progress(ctx, m, from)
@@ -86,7 +86,7 @@ func (s *session) progress(ctx context.Context, m *wire.Message, from *call) {
 // logMessage hands a log message to the request on whose stream it came, else
 // to the only one in flight; to neither unless it is a client's that asked for that
 // level.
-func (s *session) logMessage(ctx context.Context, m *wire.Message, on *link.Call, from *call) {
+func (s *session) logMessage(ctx context.Context, m *wire.Message, on *upstream.Call, from *call) {
 	c := from
 	if on == nil {
 		c = s.soleCall()
@@ -108,7 +108,7 @@ func (s *session) soleCall() *call {
 	}
 	var sole *call
 	several := false
-	s.Calls.Each(func(c *link.Call) {
+	s.Calls.Each(func(c *upstream.Call) {
 		if host := clientCall(c); host != nil && host.sent.Load() {
 			several = several || sole != nil
 			sole = host

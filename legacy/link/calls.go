@@ -1,22 +1,16 @@
 package link
 
 import (
-	"sync"
+	"context"
 	"sync/atomic"
 
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
-	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // Calls are the requests in flight on a Link. Safe for concurrent use.
 type Calls struct {
+	*upstream.Calls
 	ids *atomic.Int64 // the last one of a request; the Endpoint's, if there is one
-
-	// mu guards the fields below. It is held for map work only. An Owner's mu may be
-	// taken under it.
-	mu   sync.Mutex
-	byID map[int64]*Call
-	err  error // why no more may be added
 }
 
 // LastID returns the last id that a request was given.
@@ -30,73 +24,42 @@ func (t *Calls) SetLastID(id int64) { t.ids.Store(id) }
 //
 // Ids are small and count from 1: some servers ignore others without a word.
 func (t *Calls) Add(c *Call) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.err != nil {
-		return &upstream.Failure{Cause: t.err, Fate: upstream.NotSent, Lost: true}
-	}
 	c.ID = t.ids.Add(1)
-	t.byID[c.ID] = c
-	return nil
+	return t.Calls.Add(&c.Call)
 }
 
 // Remove makes later responses to c late ones.
-func (t *Calls) Remove(c *Call) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.byID, c.ID)
+func (t *Calls) Remove(c *Call) { t.Calls.Remove(&c.Call) }
+
+// A Call is one request in flight on a Link.
+type Call struct {
+	// Set before the request is sent, read-only after. Calls.Add sets ID.
+	upstream.Call
+
+	Opens  bool // it is the initialize that opens the session
+	Passes bool // its response is passed on as the server wrote it
+	// Taken is closed when the server has begun to answer the POST of the call; nil if
+	// nobody waits for that.
+	Taken chan struct{}
 }
 
-// Find returns the request in flight with an id that the server wrote, or nil.
-func (t *Calls) Find(id wire.ID) *Call {
-	n, ok := id.Int()
-	if !ok {
-		return nil
+// Begin returns a context that ends with ctx, and by c.Cancel.
+func (c *Call) Begin(ctx context.Context) context.Context {
+	ctx, c.Cancel = context.WithCancelCause(ctx)
+	return ctx
+}
+
+// wasTaken says that the server has begun to answer the POST of the call, of which there
+// is one.
+func (c *Call) wasTaken() {
+	if c.Taken != nil {
+		close(c.Taken)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.byID[n]
 }
 
-// Each calls f for the requests in flight. f may take an Owner's lock, but no other.
-func (t *Calls) Each(f func(*Call)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, c := range t.byID {
-		f(c)
-	}
-}
-
-// busy reports whether a request waits for its response.
-func (t *Calls) busy() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.byID) > 0
-}
-
-// end has no more requests added. It reports false if it was called before.
-func (t *Calls) end(err error) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.err != nil {
-		return false
-	}
-	t.err = err
-	return true
-}
-
-// ended returns why no more requests may be added, nil if they may.
-func (t *Calls) ended() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.err
-}
-
-// cancel ends all requests in flight with a cause.
-func (t *Calls) cancel(cause error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, c := range t.byID {
-		c.Cancel(cause)
+// closeIntake gives the memory of the response back.
+func (c *Call) closeIntake() {
+	if c.In != nil {
+		c.In.Close()
 	}
 }

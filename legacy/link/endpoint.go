@@ -19,7 +19,7 @@ type Endpoint struct {
 // NewEndpoint returns the endpoint at o.URL, which was checked.
 func NewEndpoint(o *upstream.Options) *Endpoint {
 	return &Endpoint{
-		http: upstream.NewHTTP(o, upstream.Reading{Batches: true, Keep: true}),
+		http: upstream.NewHTTP(o, reading),
 		base: o.BaseHeader(),
 	}
 }

@@ -208,12 +208,12 @@ func (g *getStream) refused(before streamCut, code int) (streamCut, error) {
 
 // read hands every message of an open stream to the Link until it ends.
 func (g *getStream) read(ctx context.Context, reply *upstream.Reply, before streamCut) streamCut {
-	reply.Busy = g.h.l.Calls.busy
+	reply.Busy = g.h.l.Calls.Busy
 	cut := streamCut{retry: defaultRetry}
 	m, err := reply.Next()
 	for ; err == nil; m, err = reply.Next() {
 		cut.brought = true
-		if !g.h.l.receive(ctx, m, nil) {
+		if !g.h.l.inbox.Receive(ctx, m, nil) {
 			reply.Useless()
 		}
 	}

@@ -15,8 +15,8 @@ import (
 // nobody needs nothing that a server sends.
 type nobody struct{}
 
-func (nobody) Receive(context.Context, *wire.Message, *Call) {}
-func (nobody) ListenChanged(bool, bool)                      {}
+func (nobody) Receive(context.Context, *wire.Message, *upstream.Call) {}
+func (nobody) ListenChanged(bool, bool)                               {}
 
 // Dropped and Limit count nothing.
 func (nobody) Dropped(string, string) {}

@@ -144,12 +144,12 @@ func (v *httpSSE) read(ctx context.Context) {
 		if err != nil {
 			var large *sse.TooLargeError
 			if errors.As(err, &large) {
-				v.l.beyondLimit(large.Limit)
+				v.l.opts.BeyondLimit(large.Limit)
 			}
 			v.l.lose(streamEnded(err))
 			return
 		}
-		if size := len(ev.Data); ev.Type != "message" || !v.l.receiveText(ctx, v.rd.Take(), nil) {
+		if size := len(ev.Data); ev.Type != "message" || !v.l.inbox.ReceiveText(ctx, v.rd.Take(), false) {
 			v.throttle.Message(size)
 		}
 	}
@@ -214,7 +214,7 @@ func (v *httpSSE) request(ctx context.Context, c *Call, frame []byte) error {
 	if reply.IsError() {
 		err = v.l.rejected(ctx, c, reply, true)
 		if err == nil {
-			c.Cancel(errAnswered)
+			c.Cancel(nil) // it is settled
 		}
 		return err
 	}

@@ -22,7 +22,7 @@ type Sink interface {
 	// Receive takes one request or notification. from is the call on whose own stream
 	// it came, nil if it came where messages arrive unasked. Then it must not wait for
 	// an answer of the server, which comes by the same reader.
-	Receive(ctx context.Context, m *wire.Message, from *Call)
+	Receive(ctx context.Context, m *wire.Message, from *upstream.Call)
 	// ListenChanged says that the stream for what the server sends unasked was opened or
 	// has ended. missed says that messages may have been lost before it was opened.
 	ListenChanged(open, missed bool)
@@ -51,10 +51,9 @@ type Link struct {
 	attributes bool
 
 	refusal int // see Refusal; written while the session is opened
+	inbox   *upstream.Inbox
 	outbox  outbox
 	done    chan struct{} // closed when the session is lost or ended
-	useless atomic.Int64  // messages that nobody needed
-	odd     transport.WarnLimiter
 }
 
 // A carrier is the transport under a Link.
@@ -85,13 +84,10 @@ type carrier interface {
 
 // New returns a Link that is not yet connected.
 func New(opts *Options, sink Sink) *Link {
-	return &Link{
-		Calls: Calls{ids: new(atomic.Int64), byID: make(map[int64]*Call)},
-		opts:  opts,
-		log:   opts.Logger,
-		sink:  sink,
-		done:  make(chan struct{}),
-	}
+	l := &Link{opts: opts, log: opts.Logger, sink: sink, done: make(chan struct{})}
+	l.inbox = upstream.NewInbox(opts.Options, reading, inboxSink{l})
+	l.Calls = Calls{&l.inbox.Calls, new(atomic.Int64)}
+	return l
 }
 
 // Ordered reports whether messages reach the server in the order in which they are sent.
@@ -136,7 +132,7 @@ func (l *Link) Alive() bool {
 }
 
 // Err returns why the session has ended, nil if it has not.
-func (l *Link) Err() error { return l.Calls.ended() }
+func (l *Link) Err() error { return l.Calls.Err() }
 
 // Do sends frame, the request c, and returns once c is settled, ctx has ended, or it is
 // known that no response will come. The error tells why, if c is not settled: an [*upstream.Failure],
@@ -179,7 +175,7 @@ func (l *Link) Start(f func()) bool { return l.outbox.start(f) }
 
 // fail ends the session. Requests in flight go on: over HTTP they may still be answered.
 func (l *Link) fail(err error) {
-	if l.Calls.end(err) {
+	if l.Calls.End(err) {
 		close(l.done)
 	}
 }
@@ -187,7 +183,7 @@ func (l *Link) fail(err error) {
 // lose ends the session and the requests in flight: no response will come.
 func (l *Link) lose(err error) {
 	l.fail(err)
-	l.Calls.cancel(&upstream.Failure{Cause: err, Fate: upstream.MayHaveRun, Lost: true})
+	l.Calls.Fail(err)
 }
 
 // End ends the session without a word to the server: requests in flight fail, and nothing

@@ -2,7 +2,6 @@ package link
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"time"
 
@@ -35,7 +34,7 @@ func (h *streamable) read(ctx context.Context, c *Call, reply *upstream.Reply) (
 		}
 		if m.Kind() == wire.Response {
 			if reply.IsStream() {
-				reply.After = func(m *wire.Message) { h.l.receive(ctx, m, c) } // changes, maybe
+				reply.After = func(m *wire.Message) { h.l.inbox.Receive(ctx, m, &c.Call) } // changes, maybe
 			}
 			if r := reply.Response(); !c.Settle(r) {
 				reply.Close() // answered elsewhere meanwhile
@@ -43,7 +42,7 @@ func (h *streamable) read(ctx context.Context, c *Call, reply *upstream.Reply) (
 			return nil, nil
 		}
 		useful = true
-		if !h.l.receive(ctx, m, c) {
+		if !h.l.inbox.Receive(ctx, m, &c.Call) {
 			reply.Useless()
 		}
 		if ctx.Err() != nil { // answered on another stream, say
@@ -55,11 +54,6 @@ func (h *streamable) read(ctx context.Context, c *Call, reply *upstream.Reply) (
 
 // ended tells what the end of a reply before the response means.
 func (h *streamable) ended(reply *upstream.Reply, c *Call, err error, useful bool) (*position, error) {
-	var bad *upstream.UnreadableError
-	if errors.As(err, &bad) {
-		c.Settle(upstream.Response{Err: h.l.badAnswer(bad.Err)})
-		return nil, nil
-	}
 	f := upstream.AsFailure(err)
 	if f == nil || !f.Again || !reply.IsStream() {
 		return nil, err

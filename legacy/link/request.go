@@ -40,7 +40,11 @@ func (l *Link) Exchange(ctx context.Context, c *Call, frame []byte) (upstream.Re
 	if r, ok := c.Settled(); ok {
 		return l.Finish(c, r), nil
 	}
-	return upstream.Response{}, l.Abandon(ctx, c, err)
+	why := l.Abandon(ctx, c, err)
+	if e := l.unusable(c.Method, why); e != nil {
+		return upstream.Response{Err: e}, nil
+	}
+	return upstream.Response{}, why
 }
 
 // Notify sends a notification and waits until it was sent.
@@ -93,26 +97,5 @@ func MayBeRunning(ctx context.Context, err error) bool {
 
 // SendCancelled tells the server that nobody waits for c any more, and why.
 func (l *Link) SendCancelled(ctx context.Context, c *Call, cause error) {
-	reason := "the client cancelled the request"
-	if cause == upstream.ErrTooLong || cause == context.DeadlineExceeded {
-		reason = "time-out"
-	}
-	l.SendLater(ctx, wire.AppendNotification(nil, spec.NotifyCancelled, wire.AppendEdited(nil, nil,
-		wire.Edit{Name: "requestId", Value: wire.NumberID(c.ID).Append(nil)},
-		wire.Edit{Name: "reason", Value: wire.Quote(reason)}), nil))
-}
-
-// closeIntake gives the memory of the response back.
-func (c *Call) closeIntake() {
-	if c.In != nil {
-		c.In.Close()
-	}
-}
-
-// take takes memory for a response of n bytes that was read already.
-func (c *Call) take(n int) error {
-	if c.In == nil {
-		return nil
-	}
-	return c.In.Take(n)
+	l.SendLater(ctx, c.Cancellation(cause))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -20,7 +21,7 @@ type keeper struct {
 	kept  []wire.Message
 }
 
-func (k *keeper) Receive(_ context.Context, m *wire.Message, _ *Call) {
+func (k *keeper) Receive(_ context.Context, m *wire.Message, _ *upstream.Call) {
 	k.texts = append(k.texts, string(m.Text))
 	k.kept = append(k.kept, *m)
 }

@@ -177,8 +177,8 @@ func (c *call) forget(err error) {
 	c.lost(err)
 }
 
-// Answered implements [link.Owner]: it hands the response on.
-func (c *call) Answered(_ *link.Call, r upstream.Response) {
+// Answered implements [upstream.Owner]: it hands the response on.
+func (c *call) Answered(_ *upstream.Call, r upstream.Response) {
 	if c.s.calls.remove(c) {
 		failed := c.failed(r) // before the text is its owner's
 		c.out.Answer(forClient(r, c.id), failed)
@@ -196,7 +196,7 @@ func (c *call) failed(r upstream.Response) error {
 	return nil
 }
 
-// Deliver implements [link.Owner]: nothing is queued.
+// Deliver implements [upstream.Owner]: nothing is queued.
 func (c *call) Deliver() {}
 
 // lost says why there is no response.

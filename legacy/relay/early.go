@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
@@ -35,7 +36,7 @@ type early struct {
 
 type earlyMessage struct {
 	m    wire.Message
-	from *link.Call
+	from *upstream.Call
 }
 
 func (e *early) opens(c *link.Call) { e.opening.Store(c) }
@@ -48,7 +49,7 @@ func (e *early) isOver() bool {
 
 // add keeps a message. It reports whether there was room, and if not whether this is the
 // first.
-func (e *early) add(m *wire.Message, from *link.Call) (fits, first bool) {
+func (e *early) add(m *wire.Message, from *upstream.Call) (fits, first bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	size := len(m.Text)
@@ -73,7 +74,7 @@ func (e *early) take() []earlyMessage {
 // holdBack keeps what the server sent before its response to initialize, and reports
 // whether that is still to come. It must not wait for the response, which comes by the
 // same reader. A ping is answered here: some servers go on only then.
-func (s *Session) holdBack(ctx context.Context, m *wire.Message, from *link.Call) bool {
+func (s *Session) holdBack(ctx context.Context, m *wire.Message, from *upstream.Call) bool {
 	if s.early.isOver() {
 		return false
 	}

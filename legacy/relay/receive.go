@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
 
 // ListenChanged implements [link.Sink]. Whether a stream is open, and what was missed, the
@@ -13,7 +13,7 @@ import (
 func (s *Session) ListenChanged(open, missed bool) {}
 
 // Receive implements [link.Sink].
-func (s *Session) Receive(ctx context.Context, m *wire.Message, from *link.Call) {
+func (s *Session) Receive(ctx context.Context, m *wire.Message, from *upstream.Call) {
 	if s.holdBack(ctx, m, from) {
 		return
 	}
@@ -26,7 +26,7 @@ func (s *Session) Receive(ctx context.Context, m *wire.Message, from *link.Call)
 }
 
 // pass hands a request or notification of the server on.
-func (s *Session) pass(ctx context.Context, m *wire.Message, from *link.Call) {
+func (s *Session) pass(ctx context.Context, m *wire.Message, from *upstream.Call) {
 	text := m.Text
 	switch {
 	case m.Kind() == wire.Request:
@@ -45,7 +45,7 @@ func (s *Session) pass(ctx context.Context, m *wire.Message, from *link.Call) {
 
 // deliver hands a message to the call that it belongs to, else to the session. Where the
 // streams don't tell, progress belongs to whoever has its token.
-func (s *Session) deliver(ctx context.Context, m *wire.Message, from *link.Call, text []byte) error {
+func (s *Session) deliver(ctx context.Context, m *wire.Message, from *upstream.Call, text []byte) error {
 	attributes := s.link.Attributes()
 	c := s.callOf(from)
 	if c == nil && !attributes && m.Method == spec.NotifyProgress {
@@ -60,7 +60,7 @@ func (s *Session) deliver(ctx context.Context, m *wire.Message, from *link.Call,
 
 // callOf returns the client's call on whose stream a message came, nil if there is none
 // or it was answered.
-func (s *Session) callOf(from *link.Call) *call {
+func (s *Session) callOf(from *upstream.Call) *call {
 	if from == nil {
 		return nil
 	}

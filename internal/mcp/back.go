@@ -9,15 +9,15 @@ import (
 // A Back is one server with its connections.
 type Back interface {
 	Upstream
-	// Start connects in the background and keeps trying, so that the state of the server
-	// is known before the first request.
+	// Start connects in the background and retries, so that the state of the server is
+	// known before the first request.
 	Start()
-	// Era returns the server's era; spec.Unknown as long as it is not known.
+	// Era returns the server's era, or spec.Unknown before it is known.
 	Era() spec.Era
-	// Err returns nil once the server was reached, and otherwise why it was not:
-	// [ErrStarting] until the first attempt has ended.
+	// Err returns nil if the server could be reached, or else why not: [ErrStarting]
+	// until the first attempt has ended.
 	Err() error
-	// Close ends everything upstream and waits for what runs. ctx bounds how long the
-	// server has to end in order.
+	// Close closes all upstream connections and waits for running calls. ctx bounds the
+	// time for an orderly end.
 	Close(ctx context.Context) error
 }

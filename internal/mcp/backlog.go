@@ -9,11 +9,11 @@ import (
 // MaxBacklog bounds the messages in a [Backlog].
 const MaxBacklog = 256
 
-// A Backlog holds the messages of one request for somebody who can't take them yet, in
-// order. The zero value is ready to use. It keeps what it is given, and is not safe for
+// A Backlog is a queue of the messages of one request for a receiver that is not ready.
+// The zero value is ready to use. It does not copy messages, and is not safe for
 // concurrent use.
 type Backlog struct {
-	// Room is where the messages are; the zero value has no bound.
+	// Room is the memory of the messages; the zero value is unbounded.
 	Room Room
 
 	notes []Notification
@@ -21,8 +21,8 @@ type Backlog struct {
 	short bool // a message was refused because Room could not grow
 }
 
-// Add adds a message and reports whether there was room. Where there are too many the
-// newest progress takes the place of the progress before it, which it outdates.
+// Add adds a message and reports whether there was room. If there are too many messages,
+// a progress notification replaces the previous one, which is out of date.
 func (b *Backlog) Add(n Notification) bool {
 	if !b.Room.TryGrow(len(n.Params)) {
 		b.short = true
@@ -46,8 +46,8 @@ func (b *Backlog) Offer(n Notification, messages, size int) bool {
 	return true
 }
 
-// Short reports, once, that a message was refused for want of memory. Whoever asks tells
-// of it, by Refuse of the room.
+// Short reports, once, that a message was refused because there was no memory. The caller
+// then calls Refuse of the room.
 func (b *Backlog) Short() bool {
 	short := b.short
 	b.short = false
@@ -90,7 +90,7 @@ func (b *Backlog) lastProgress() int {
 	return -1
 }
 
-// Next takes the oldest message. It reports false if there is none.
+// Next removes and returns the oldest message. It reports false if there is none.
 func (b *Backlog) Next() (n Notification, ok bool) {
 	if len(b.notes) == 0 {
 		return n, false
@@ -104,7 +104,7 @@ func (b *Backlog) Next() (n Notification, ok bool) {
 // Len returns the number of messages.
 func (b *Backlog) Len() int { return len(b.notes) }
 
-// Take takes all messages.
+// Take removes and returns all messages.
 func (b *Backlog) Take() []Notification {
 	notes := b.notes
 	b.notes, b.size = nil, 0

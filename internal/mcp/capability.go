@@ -7,16 +7,16 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Declares reports whether capabilities, an object or nil, have a member of that
-// name that is not null.
+// Declares reports whether capabilities, an object or nil, have a member called name that
+// is not null.
 func Declares(capabilities []byte, name string) bool {
 	v := wire.Get(capabilities, name)
 	return v != nil && !wire.IsNull(v)
 }
 
-// ServerCapabilities is what a server's capabilities decide.
+// ServerCapabilities are the parts of a server's capabilities that the gateway uses.
 type ServerCapabilities struct {
-	Raw json.RawMessage // as the server wrote them; an object
+	Raw json.RawMessage // as the server sent them; an object
 
 	Tools, Prompts, Resources bool // listChanged
 	Subscribe                 bool // resources.subscribe
@@ -24,7 +24,7 @@ type ServerCapabilities struct {
 	TaskCalls                 bool // tasks.requests.tools.call
 }
 
-// ReadServerCapabilities reads capabilities, an object, of a server.
+// ReadServerCapabilities reads the capabilities of a server, an object.
 func ReadServerCapabilities(capabilities json.RawMessage) ServerCapabilities {
 	is := func(group, member string) bool {
 		return string(wire.Get(wire.Get(capabilities, group), member)) == "true"
@@ -40,16 +40,16 @@ func ReadServerCapabilities(capabilities json.RawMessage) ServerCapabilities {
 	}
 }
 
-// Declares reports whether the server declared what method needs. A method of no
-// capability, an extension's say, is declared by nothing.
+// Declares reports whether the server declared the capability that method requires. It
+// reports false for a method that requires none, such as one of an extension.
 func (c *ServerCapabilities) Declares(method string) bool {
 	name := spec.Capability(method)
 	return name != "" && Declares(c.Raw, name)
 }
 
-// MissingCapability returns the client capability that a question needs and the
-// client did not declare, as a capabilities object; nil if it may be asked. A bare
-// elicitation means forms.
+// MissingCapability returns the client capability that an input request requires and that
+// the client did not declare, as a capabilities object. It returns nil if the request may
+// be sent. An empty elicitation capability means forms.
 //
 // Spec: 2026-07-28, client/elicitation, Capabilities; client/sampling, Capabilities.
 func MissingCapability(capabilities []byte, method string, params []byte) []byte {

@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// A Clock bounds the wait for one answer: a time after the last sign of life, but
-// never more than a hard maximum. Pauses don't count, for neither. Safe for
+// A Clock bounds the wait for one response: it expires a time after the last activity,
+// and at the latest after a hard maximum. Pauses don't count for either. Safe for
 // concurrent use.
 type Clock struct {
 	timer *time.Timer
 	d     time.Duration
 
-	// mu guards the fields below, and the timer's being set anew.
+	// mu guards the fields below, and resetting the timer.
 	mu     sync.Mutex
 	end    time.Time
 	paused time.Time // zero while it runs
-	over   bool      // it was stopped
+	over   bool      // Stop was called
 }
 
-// StartClock returns a running Clock. expired is called at most once, on a
-// goroutine of its own: d after the start or the last Restart, or most after the
-// start. Whoever starts a Clock stops it.
+// StartClock returns a running Clock. It calls expired at most once, on a goroutine of
+// its own: d after the start or the last Restart, or most after the start. The caller
+// must call Stop.
 func StartClock(d, most time.Duration, expired func()) *Clock {
 	return &Clock{timer: time.AfterFunc(min(d, most), expired), d: d, end: time.Now().Add(most)}
 }
 
-// Restart begins the wait anew. A Clock that has run down stays so.
+// Restart restarts the wait, unless the Clock has expired.
 func (k *Clock) Restart() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -44,7 +44,7 @@ func (k *Clock) Pause() {
 	}
 }
 
-// Resume goes on after a pause, with the wait for one answer begun anew.
+// Resume continues after a pause, and restarts the wait.
 func (k *Clock) Resume() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -56,7 +56,7 @@ func (k *Clock) Resume() {
 	k.timer.Reset(min(k.d, time.Until(k.end)))
 }
 
-// Stop ends the Clock.
+// Stop stops the Clock.
 func (k *Clock) Stop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -13,15 +13,15 @@ func TestClock(t *testing.T) {
 		want time.Duration // after the start; zero: never
 	}{
 		{"nothing happens", func(*Clock) {}, time.Minute},
-		{"a sign of life", func(k *Clock) { time.Sleep(50 * time.Second); k.Restart() }, 110 * time.Second},
-		{"signs of life for ever", func(k *Clock) {
+		{"activity", func(k *Clock) { time.Sleep(50 * time.Second); k.Restart() }, 110 * time.Second},
+		{"continuous activity", func(k *Clock) {
 			for range 9 {
 				time.Sleep(30 * time.Second)
 				k.Restart()
 			}
 		}, 5 * time.Minute},
 		{"a pause", func(k *Clock) { k.Pause(); k.Pause(); time.Sleep(time.Hour); k.Resume() }, time.Hour + time.Minute},
-		{"the maximum stands still in a pause", func(k *Clock) {
+		{"a pause does not count for the maximum", func(k *Clock) {
 			k.Pause()
 			time.Sleep(time.Hour)
 			k.Resume()

@@ -2,13 +2,13 @@ package mcp
 
 import "github.com/mcpbridge/mcpbridge/internal/wire"
 
-// maxCompletions is how many values a completion may have.
+// maxCompletions is the maximum of values of a completion.
 //
 // Spec: 2026-07-28 and 2025-11-25, server/utilities/completion.
 const maxCompletions = 100
 
-// CutCompletion returns the completion of a result with no more values than clients
-// accept: completion itself, or a copy that says that there are more.
+// CutCompletion returns completion with no more values than the specification allows. If
+// it has more, CutCompletion returns a shortened copy with hasMore.
 func CutCompletion(completion []byte) []byte {
 	values := wire.Get(completion, "values")
 	n := 0

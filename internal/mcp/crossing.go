@@ -7,10 +7,11 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Crossing returns the part of a client's capabilities that changes what a server may do
-// with it, in canonical form: roots, elicitation and its modes, sampling and its parts,
-// and extensions. experimental says whether experimental capabilities belong to it, of
-// which clients can invent any number. hide names what of both does not.
+// Crossing returns, in canonical form, the part of a client's capabilities that is
+// forwarded to servers: roots, elicitation and its modes, sampling and its parts, and
+// extensions. experimental says whether experimental capabilities are forwarded, which
+// clients may choose freely. hide has the names of extensions and experimental
+// capabilities that are not forwarded.
 func Crossing(capabilities []byte, experimental bool, hide []string) json.RawMessage {
 	kept := []wire.Edit{
 		{Name: "roots", Value: group(capabilities, "roots")},
@@ -24,8 +25,8 @@ func Crossing(capabilities []byte, experimental bool, hide []string) json.RawMes
 	return wire.AppendCanonical(nil, wire.AppendEdited(nil, nil, kept...))
 }
 
-// group returns an object with those of the parts that a capability declares, or nil if
-// it is not declared itself.
+// group returns an object with the declared ones of parts, or nil if the capability
+// itself is not declared.
 func group(capabilities []byte, name string, parts ...string) []byte {
 	given := wire.Get(capabilities, name)
 	if given == nil || wire.IsNull(given) {
@@ -40,8 +41,8 @@ func group(capabilities []byte, name string, parts ...string) []byte {
 	return wire.AppendEdited(nil, nil, kept...)
 }
 
-// shown returns a set of extensions without those that are hidden, or nil if nothing is
-// left, or it is no set.
+// shown returns a set of extensions without the hidden ones, or nil if none is left or
+// set is not an object.
 func shown(set []byte, hide []string) []byte {
 	var edits []wire.Edit
 	left := 0
@@ -61,9 +62,9 @@ func shown(set []byte, hide []string) []byte {
 	return wire.AppendEdited(nil, set, edits...)
 }
 
-// Hiding returns the edits that take what is hidden out of the extensions and the
-// experimental capabilities of a client or a server, and a set itself if that empties
-// it; none if there is nothing to take out.
+// Hiding returns the edits that remove hidden extensions and experimental capabilities
+// from the capabilities of a client or a server. They also remove a set that becomes
+// empty.
 func Hiding(capabilities []byte, hide []string) []wire.Edit {
 	var edits []wire.Edit
 	for _, name := range []string{"experimental", "extensions"} {

@@ -1,13 +1,11 @@
-// Package mcp is the narrow waist between fronts and backs: one request,
-// everything that may happen before its result, and the interest in changes.
+// Package mcp has the interfaces between fronts and backs: a request and its result, the
+// way back to its caller, and subscriptions to changes.
 //
-// It answers "what do two halves of different eras have to tell each other?".
-// A front maps its era's messages to a [Request] and hands it to a [Handler]; a
-// back is a Handler that serves the Request from an upstream of its own era. Two
-// eras so cost four adapters and no pair is a case of its own.
+// A front converts messages of its era to a [Request] and passes it to a [Handler]. A
+// back is a Handler that serves the Request with a server of its own era. So two eras
+// need four adapters, and no pair of eras is a special case.
 //
-// Params, results and capabilities are JSON as it came; the package refuses to
-// know what they say. It holds no logic of either era and does no I/O. Where
-// the eras name one thing differently (an error code, say) the modern name
-// stands here.
+// Params, results and capabilities are unchanged JSON, which the package does not
+// interpret. It has no logic of either era and does no I/O. If the eras differ in the
+// name of something, such as an error code, the package uses the modern one.
 package mcp

@@ -8,23 +8,24 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// ErrStarting says that an upstream has not been tried to its end yet.
+// ErrStarting reports that the first attempt to connect to an upstream server has not
+// ended.
 var ErrStarting = errors.New("starting")
 
-// ErrOtherEra says that a server refused to open a session, as one of the other era
-// does: it is to be asked which era it is of.
+// ErrOtherEra reports that a server refused to open a session, as a server of the other
+// era does. The era must be detected again.
 var ErrOtherEra = errors.New("the server may be of another era")
 
-// ErrShutdown is why calls, sessions and streams end that mcpbridge ends by itself, since it shuts
-// down or has given up the upstream: what was asked of a server may have taken effect.
+// ErrShutdown is why calls, sessions and streams end when mcpbridge shuts down or gives
+// up an upstream server. Requests that were sent may have taken effect.
 var ErrShutdown = errors.New("mcpbridge is shutting down")
 
-// A Refusal is an error of the gateway itself about what was asked: the upstream
-// has not been troubled. Over HTTP it has a status of its own, where an error
-// that the upstream's handler returned is a success.
+// A Refusal is an error of the gateway about a request that it has not sent upstream.
+// Over HTTP it has an error status, while an error from the upstream server has status
+// 200.
 type Refusal struct {
 	Err *wire.Error
-	// Later says that the same may be taken if it is tried again in a moment.
+	// Later says that the same request may succeed if it is sent again in a moment.
 	Later bool
 }
 
@@ -38,21 +39,21 @@ func Refuse(code int64, format string, args ...any) error {
 	return &Refusal{Err: wire.Errorf(code, format, args...)}
 }
 
-// RefuseForNow returns a [*Refusal] of what may be taken in a moment.
+// RefuseForNow returns a [*Refusal] of a request that may succeed in a moment.
 func RefuseForNow(format string, args ...any) error {
 	return &Refusal{Err: wire.Errorf(spec.CodeInternal, format, args...), Later: true}
 }
 
-// MayTryLater reports whether what was refused with err may be taken in a moment.
+// MayTryLater reports whether a request refused with err may succeed in a moment.
 func MayTryLater(err error) bool {
 	var r *Refusal
 	var short *ShortageError
 	return errors.As(err, &r) && r.Later || errors.As(err, &short)
 }
 
-// WireError returns what a client is told of err: the wire error in its chain,
-// or an internal error with err's text. Backs write their errors for people and
-// keep secrets out of them.
+// WireError returns the error for the client: the wire error in err's chain, or an
+// internal error with err's text. Errors of backs are written for people and do not
+// contain secrets.
 func WireError(err error) *wire.Error {
 	var we *wire.Error
 	switch {
@@ -64,7 +65,8 @@ func WireError(err error) *wire.Error {
 	return wire.Errorf(spec.CodeInternal, "%v", err)
 }
 
-// WithURI returns the data of an error that has the member uri, added if data lacks it.
+// WithURI returns the data of an error with the member uri, which it adds if data lacks
+// it.
 func WithURI(data, uri []byte) []byte {
 	if uri == nil || wire.Get(data, "uri") != nil {
 		return data

@@ -6,19 +6,20 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// An InsideError is an error of which clients are told less than the log: the rest is
-// about the machines that mcpbridge and its servers run on. Its text is all of it.
+// An InsideError is an error with a shorter text for clients than for the log. The rest
+// reveals details of the machines on which mcpbridge and its servers run. Error returns
+// the full text.
 type InsideError struct {
-	Full *wire.Error // for those who run mcpbridge
+	Full *wire.Error // for the log
 	Told *wire.Error // for clients
 }
 
 func (e *InsideError) Error() string { return e.Full.Error() }
 
-// Unwrap returns what clients are told; see [WireError].
+// Unwrap returns the error for clients; see [WireError].
 func (e *InsideError) Unwrap() error { return e.Told }
 
-// LinkEnded returns an error that wraps [ErrLinkEnded] and says why.
+// LinkEnded returns an error that wraps [ErrLinkEnded] and has the reason.
 func LinkEnded(why interface {
 	error
 	Public() string
@@ -30,15 +31,15 @@ type linkEnded struct{ full, told string }
 
 func (e *linkEnded) Error() string { return ErrLinkEnded.Error() + ": " + e.full }
 
-// Public returns what clients are told.
+// Public returns the text for clients.
 func (e *linkEnded) Public() string { return ErrLinkEnded.Error() + ": " + e.told }
 
 // Unwrap returns ErrLinkEnded.
 func (e *linkEnded) Unwrap() error { return ErrLinkEnded }
 
-// Inside returns an error with a formatted message. Arguments that have a method Public
-// say by it what clients are told of them; if that is all of them, the error is a
-// [*wire.Error].
+// Inside returns an error with a formatted message. If an argument has a method Public,
+// the text for clients has its result instead of the argument. If both texts are equal,
+// the error is a [*wire.Error], and else an [*InsideError].
 func Inside(code int64, format string, args ...any) error {
 	public := slices.Clone(args)
 	for i, a := range args {

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// smallAnswer is how much of a server's answer is counted with its request. Most are
-	// smaller, and take nothing of the memory.
+	// smallAnswer is the size up to which the memory of a response is part of the memory
+	// of its request. Most responses are smaller.
 	smallAnswer = 8 << 10
-	// intakeStep is for how many bytes memory is taken at a time while an answer is read.
+	// intakeStep is the unit in which memory is taken while a response is read.
 	intakeStep = 64 << 10
 )
 
-// A ShortageError says that there was no memory for the answer of a server, which may
-// have done what it was asked for.
+// A ShortageError reports that there was no memory for the response of a server. The
+// request may have taken effect.
 type ShortageError struct{ err *wire.Error }
 
 func (e *ShortageError) Error() string { return e.err.Error() }
@@ -25,7 +25,7 @@ func (e *ShortageError) Error() string { return e.err.Error() }
 // Unwrap returns the wire error.
 func (e *ShortageError) Unwrap() error { return e.err }
 
-// Of returns the error with the server and the method that it answered.
+// Of returns the error with the names of the server and of the request's method.
 func (e *ShortageError) Of(server, method string, repeatable bool) error {
 	next := ""
 	if !repeatable {
@@ -34,26 +34,26 @@ func (e *ShortageError) Of(server, method string, repeatable bool) error {
 	return &ShortageError{wire.Errorf(e.err.Code, "the answer of server %q to %s was given up: %s%s", server, method, e.err.Message, next)}
 }
 
-// An Intake is the memory of one answer of a server, from when it is read until nobody
-// uses it any more. Safe for concurrent use, but for Read; the zero value has no bound.
+// An Intake is the memory of one response of a server, from reading it to its last use.
+// It is safe for concurrent use, except for Read. The zero value is unbounded.
 type Intake struct {
 	src io.Reader // of Read; set by From
 
 	mu      sync.Mutex // guards the fields below; the budget's locks are taken under it
 	room    Room
 	read    int // bytes of the message that is being read
-	covered int // of them, those that memory was taken for
+	covered int // bytes for which memory was taken
 	closed  bool
 }
 
-// Use has the answer take from the memory of a request, before it is read.
+// Use makes the response use the memory of a request. Call it before reading.
 func (in *Intake) Use(m Memory, s Share) { in.room = NewRoom(m, s) }
 
-// Share has the answer take from the same memory as another.
+// Share makes the response use the same memory as another one.
 func (in *Intake) Share(of *Intake) { in.room = NewRoom(of.room.memory, of.room.share) }
 
-// From returns a reader of src that takes memory for what it reads. Its error is a
-// [*ShortageError] if there is none.
+// From returns a reader of src that takes memory for the bytes it reads. Its error is a
+// [*ShortageError] if there is no memory.
 func (in *Intake) From(src io.Reader) io.Reader {
 	in.src = src
 	return in
@@ -72,7 +72,7 @@ func (in *Intake) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Next says that another message is read in the place of the last.
+// Next releases the memory of the last message before another one is read.
 func (in *Intake) Next() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -80,8 +80,8 @@ func (in *Intake) Next() {
 	in.room.Release()
 }
 
-// Take takes memory for an answer of n bytes that somebody else has read. The error is a
-// [*ShortageError].
+// Take takes memory for a response of n bytes that was read in another way. The error is
+// a [*ShortageError].
 func (in *Intake) Take(n int) error {
 	if n <= smallAnswer {
 		return nil
@@ -95,7 +95,7 @@ func (in *Intake) Take(n int) error {
 	return nil
 }
 
-// Close gives the memory back, for good.
+// Close releases the memory. Later calls take none.
 func (in *Intake) Close() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -105,7 +105,7 @@ func (in *Intake) Close() {
 
 func (in *Intake) coverLocked(n int) bool {
 	if in.closed {
-		return true // nobody waits for it
+		return true // the response is not used
 	}
 	if !in.room.TryGrow(n) {
 		return false
@@ -116,6 +116,6 @@ func (in *Intake) coverLocked(n int) bool {
 
 func (in *Intake) refuse() error {
 	var we *wire.Error
-	errors.As(in.room.Refuse(), &we) // it is one for a client
+	errors.As(in.room.Refuse(), &we) // it wraps one
 	return &ShortageError{we}
 }

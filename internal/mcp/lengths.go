@@ -9,8 +9,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Lengths bound what of a client's message is kept, or repeated in other messages, in
-// bytes as it was written. Zero means the default.
+// Lengths are limits on the parts of a client's message that are stored or repeated in
+// other messages, in bytes of JSON. Zero means the default.
 type Lengths struct {
 	ID            int // of a request
 	ProgressToken int
@@ -21,7 +21,7 @@ type Lengths struct {
 	Capabilities  int // of a client
 }
 
-// A TooLongError says that a part of a message is longer than it may be.
+// A TooLongError reports that a part of a message exceeds its limit.
 type TooLongError struct {
 	What     string // for people
 	Limit    *limits.Limit
@@ -32,7 +32,7 @@ func (e *TooLongError) Error() string {
 	return fmt.Sprintf("%s has %d bytes, over %d; send less, or %s", e.What, e.Len, e.Max, e.Limit.Raise())
 }
 
-// Wire returns what the client is told.
+// Wire returns the error for the client.
 func (e *TooLongError) Wire() *wire.Error { return wire.Errorf(spec.CodeInvalidParams, "%v", e) }
 
 // Fill replaces zero values by their defaults.
@@ -46,11 +46,12 @@ func (l *Lengths) Fill() {
 	l.Capabilities = cmp.Or(l.Capabilities, int(limits.Capabilities.Default))
 }
 
-// Check returns the first part of a client's message that is too long, or nil. An id
-// that is too long is taken off the message, so that no answer repeats it.
+// Check returns an error for the first part of a client's message that is too long, or
+// nil. It removes an id that is too long from the message, so that no response repeats
+// it.
 func (l *Lengths) Check(m *wire.Message) *TooLongError {
 	if len(m.Text) <= l.least() {
-		return nil // no part of it can be; most messages end here
+		return nil // no part can be too long, as in most messages
 	}
 	if n := m.ID.Len(); n > l.ID {
 		m.ID = wire.ID{}
@@ -66,7 +67,7 @@ func (l *Lengths) least() int {
 	return min(l.ID, l.ProgressToken, l.Method, l.URI, l.Filter, l.ClientInfo, l.Capabilities)
 }
 
-// over returns nil unless n is over most.
+// over returns an error if n exceeds most, or else nil.
 func over(what string, limit *limits.Limit, n, most int) *TooLongError {
 	if n <= most {
 		return nil
@@ -100,7 +101,7 @@ func (l *Lengths) checkCapabilities(v []byte) *TooLongError {
 	return over("the client's capabilities", limits.Capabilities, len(v), l.Capabilities)
 }
 
-// checkParams checks what only some methods have.
+// checkParams checks the params of some methods.
 func (l *Lengths) checkParams(m *wire.Message) *TooLongError {
 	switch m.Method {
 	case spec.MethodInitialize:

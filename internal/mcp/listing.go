@@ -12,24 +12,24 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// maxPages bounds a list that has no end.
+// maxPages bounds the pages of a list.
 const maxPages = 1000
 
 var errPages = errors.New("the list has no end")
 
-// A Listing is what a server lists by one method.
+// A Listing holds the items of one list of a server.
 type Listing struct {
 	Method string
-	Items  []json.RawMessage // as far as they came
+	Items  []json.RawMessage // the items up to the error, if any
 	Pages  int
-	Err    error // why there are no more items; nil if these are all
+	Err    error // nil if Items is complete
 }
 
-// lists are the methods that list what a server has.
+// lists are the methods that list tools, prompts and resources.
 var lists = []string{spec.MethodToolsList, spec.MethodPromptsList, spec.MethodResourcesList, spec.MethodResourcesTemplates}
 
-// List asks a server for what its capabilities say that it has, each list within
-// bound, and returns the lists with the steps that took.
+// List requests the lists that a server's capabilities declare, each within bound, and
+// returns them with the steps of the probe.
 func (p Probing) List(ctx context.Context, capabilities []byte, bound time.Duration,
 	ask func(ctx context.Context, method string, params []byte) (json.RawMessage, error),
 ) ([]Listing, []Step) {
@@ -51,7 +51,7 @@ func (p Probing) List(ctx context.Context, capabilities []byte, bound time.Durat
 	return all, steps
 }
 
-// read asks for page after page.
+// read requests one page after the other.
 //
 // Spec: 2026-07-28, server/utilities/pagination.
 func (l *Listing) read(ctx context.Context, member string, ask func(context.Context, string, []byte) (json.RawMessage, error)) {

@@ -2,41 +2,42 @@ package mcp
 
 import "time"
 
-// Metrics counts what happens. Server is a server's name, empty where no server is
-// concerned. All methods are quick and safe for concurrent use; a delta may be negative.
+// Metrics receives counts. server is a server's name, or empty if no server is concerned.
+// All methods are quick and safe for concurrent use. A delta may be negative.
 type Metrics interface {
-	// Request counts a request that was answered after d.
+	// Request counts a request whose response took d.
 	Request(server, method, era, outcome string, d time.Duration)
-	// Dropped counts a message that reached nobody.
+	// Dropped counts a message that was not delivered.
 	Dropped(server, reason string)
-	// Limit counts what was refused, or put off, at a limit.
+	// Limit counts requests and other things that were refused or delayed because a limit
+	// was reached.
 	Limit(server, name string)
 
 	// Streams adds delta to the open listen streams.
 	Streams(delta int)
-	// Parked adds delta to the calls that wait for their clients' answers.
+	// Parked adds delta to the calls that wait for input from their clients.
 	Parked(server string, delta int)
 	// Sessions adds delta to the sessions of legacy clients.
 	Sessions(server string, delta int)
 	// Sockets adds delta to the open WebSockets of clients.
 	Sockets(server string, delta int)
 
-	// Offered counts changes, once for each listen stream that is to get them, and
-	// Delivered those that were written. The others were joined with one that still
-	// waited, or their stream has ended.
+	// Offered counts changes, once per listen stream that subscribes to them, and
+	// Delivered the changes that were written. The others were coalesced with a pending
+	// one, or their stream has ended.
 	Offered(server string, n int)
 	Delivered(server string, n int)
 
-	// CacheLooked counts a request for a result that may be kept.
+	// CacheLooked counts a request whose result may be cached.
 	CacheLooked(server, method string, hit bool)
-	// CacheEvicted counts a result that left the cache because it was "changed",
-	// "expired", "full", "replaced" or "closed", or because the "memory" was needed.
+	// CacheEvicted counts a result that was removed from the cache. why is "changed",
+	// "expired", "full", "replaced", "closed" or "memory" (which was needed elsewhere).
 	CacheEvicted(server, why string)
-	// CacheBytes adds delta to the bytes that are kept.
+	// CacheBytes adds delta to the size of the cache.
 	CacheBytes(server string, delta int)
 
-	// SessionOpened counts a session opened with a server. One SessionEnded follows,
-	// which says why: "idle", "evicted", "released", "lost" or "closed".
+	// SessionOpened counts a session opened with a server. One SessionEnded follows, with
+	// why "idle", "evicted", "released", "lost" or "closed".
 	SessionOpened(server string)
 	SessionEnded(server, why string)
 	// CommandStarted counts a start of a server's command.

@@ -9,98 +9,95 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A Request is one client request, neutral of eras.
+// A Request is one client request in a form that does not depend on the era.
 type Request struct {
-	// What is asked.
+	// The message.
 	Method string
-	Params json.RawMessage // an object as it came, or nil
+	Params json.RawMessage // an object as received, or nil
 	Extra  []byte          // unknown members of the envelope, as in wire.Message
-	// ParamHeaders are headers that may mirror parameters of the tool that is called,
-	// whose schema is not known here, or of a method that is not: only the server can
-	// judge them. Read-only.
+	// ParamHeaders are headers that may repeat parameters of a tool whose schema is
+	// unknown here, or of an unknown method. Only the server can check them. Read-only.
 	ParamHeaders map[string][]string
 
-	// Who asks, by its own account.
+	// The client, by its own account.
 	Era          spec.Era
 	Revision     spec.Revision
 	Capabilities json.RawMessage // an object; nil reads as {}
 	ClientInfo   json.RawMessage // nil if not given
 
-	// Who asks, as far as was verified; and for which pool of upstream state.
+	// The verified principal, and the pool of upstream state.
 	Principal Principal
 	Profile   Profile // set by the gateway
-	// Share is whose the request is where each may have so much of something, Memory
-	// the memory that it takes from.
+	// Share is the owner for limits per client, and Memory the memory that the request
+	// uses.
 	Share  Share
 	Memory Memory
 
-	// Session names the legacy session that the request came in, by a name that
-	// grants nothing; empty for a modern client. Legacy upstreams get a session
-	// for each.
+	// Session identifies the legacy session of the request by a name that does not grant
+	// access. It is empty for a modern client. Each one gets a session of its own with a
+	// legacy server.
 	Session string
 
-	// What the caller wants to hear meanwhile.
+	// The notifications that the caller requested.
 	LogLevel      spec.LogLevel   // empty: no log messages
 	ProgressToken json.RawMessage // nil: no progress
 }
 
-// A Principal names the authenticated party. It is part of every pool key, cache
-// key and stream; [Anonymous] is one too.
+// A Principal is the name of the authenticated client. It is part of every pool key and
+// cache key. [Anonymous] is a principal, too.
 type Principal string
 
-// Anonymous is the principal of a client that showed no credentials.
+// Anonymous is the principal of a client without credentials.
 const Anonymous Principal = "anonymous"
 
-// A Profile names a pool of upstream state that requests may share: server,
+// A Profile identifies a pool of upstream state that requests may share: the server, an
 // isolation key, and the client's capabilities in canonical form.
 type Profile struct {
-	// Scope is the server's name and a digest of the rest: a string that means
-	// the same in every replica.
+	// Scope is the server's name and a digest of the other fields. It means the same in
+	// every replica.
 	Scope string
-	// Share names the clients whose use of the upstream counts together, where limits
-	// are for each. It says nothing of what may be shared.
+	// Share identifies the clients that share limits per client. It does not grant access
+	// to shared state.
 	Share Share
-	// Principal is who the state is held for; empty where it is for all.
+	// Principal is the owner of the state; empty if all principals share it.
 	Principal Principal
-	// Capabilities is what the upstream is told that its client can do.
+	// Capabilities are the client capabilities that are declared to the server.
 	Capabilities json.RawMessage
-	// ClientInfo is what the upstream is told of its client; nil for the
-	// gateway's own.
+	// ClientInfo is the clientInfo that is sent to the server; nil for the gateway's own.
 	ClientInfo json.RawMessage
-	// Revision is what a session upstream is opened with; empty for the newest.
+	// Revision is the revision for opening an upstream session; empty for the newest.
 	Revision spec.Revision
-	// Single asks for upstream state of the request's own, ended with it.
+	// Single requests upstream state for this request only.
 	Single bool
 }
 
-// A Result is the success of a request. Whoever gets one calls Release once,
+// A Result is the result of a successful request. The caller must call Release once,
 // after the last use of Body.
 type Result struct {
 	Body  json.RawMessage // an object
 	Extra []byte          // unknown members of the envelope, as in wire.Message
-	// Outline spares whoever looks into Body a walk; it may be nil.
+	// Outline is the outline of Body, or nil.
 	Outline *wire.Outline
 
-	// Era is the upstream's: it says which members the body can be trusted to
-	// have on purpose.
+	// Era is the server's. It decides which members of the body have their meaning in the
+	// specification.
 	Era spec.Era
-	// ServerInfo is the upstream's account of itself; nil if unknown.
+	// ServerInfo is the server's serverInfo; nil if unknown.
 	ServerInfo json.RawMessage
-	// Cache is how long and by whom the result may be kept, where its era has no
-	// way to say so.
+	// Cache says how long the result may be cached and for whom, if its era can't express
+	// that in the body.
 	Cache CacheHint
 
 	release func()
 }
 
-// NewResult returns a Result over body. release, which may be nil, gives body
-// back.
+// NewResult returns a Result with body. release, which may be nil, releases body.
 func NewResult(body json.RawMessage, release func()) *Result {
 	return &Result{Body: body, release: release}
 }
 
-// OnRelease has f called when the Result is released, before its bytes are given
-// back: for what need not keep the client waiting.
+// OnRelease makes Release call f before it releases the body. Use it for work for which
+// the client need not wait.
 func (r *Result) OnRelease(f func()) {
 	before := r.release
 	r.release = func() {
@@ -111,7 +108,7 @@ func (r *Result) OnRelease(f func()) {
 	}
 }
 
-// Release gives the bytes back. The Result must not be used any more.
+// Release releases the body. The Result must not be used afterwards.
 func (r *Result) Release() {
 	if r != nil && r.release != nil {
 		r.release()
@@ -119,8 +116,8 @@ func (r *Result) Release() {
 	}
 }
 
-// A CacheHint says how long a result stays fresh, in milliseconds, and whether
-// for everybody.
+// A CacheHint says how long a result is fresh, in milliseconds, and whether all
+// principals may share it.
 //
 // Spec: 2026-07-28, server/utilities/caching.
 type CacheHint struct {
@@ -131,7 +128,7 @@ type CacheHint struct {
 // A Notification is a progress or log message that belongs to one request.
 type Notification struct {
 	Method string
-	Params json.RawMessage // an object; progress carries the caller's own token
+	Params json.RawMessage // an object; progress has the caller's own token
 }
 
 // An InputRequest is a server's request to the client: elicitation, sampling, roots.
@@ -140,30 +137,29 @@ type InputRequest struct {
 	Params json.RawMessage // nil if none
 }
 
-// An InputResponse is what the client said to one InputRequest: a result or an error.
+// An InputResponse is the client's response to one InputRequest: a result or an error.
 type InputResponse struct {
 	Result json.RawMessage
 	Err    *wire.Error
 }
 
-// ErrCannotAsk says that the caller has no way to be asked.
+// ErrCannotAsk reports that input requests can't be sent to the caller.
 var ErrCannotAsk = errors.New("the client can't be asked")
 
-// A Caller is the way back to the caller of a request while it is served.
-// It is safe for concurrent use until the Handler returns, and not after.
+// A Caller sends messages to the client of a request while the request is served. It is
+// safe for concurrent use, and must not be used after the Handler has returned.
 type Caller interface {
-	// Notify passes a message on to the caller, in order. It returns an error
-	// once the caller can't be reached, which ctx of Serve tells too.
+	// Notify sends notifications to the client, in order. It returns an error if the
+	// client is no longer connected; the context of Serve ends then, too.
 	Notify(ctx context.Context, n Notification) error
-	// RequestInput puts input requests to the caller, all at once, and waits for the answers,
-	// in the same order. It returns [ErrCannotAsk] if the caller has no way to
-	// be asked.
+	// RequestInput sends all input requests to the client at once, waits, and returns the
+	// responses in the same order. It returns [ErrCannotAsk] if they can't be sent.
 	RequestInput(ctx context.Context, reqs []InputRequest) ([]InputResponse, error)
 }
 
-// A Handler serves requests. The error is a [*wire.Error] where the upstream
-// said no, a [*Refusal] where it was not asked, and anything else where serving
-// failed; see [WireError].
+// A Handler serves requests. The error is a [*wire.Error] if the server returned an
+// error, a [*Refusal] if the request was not sent, and another error if serving failed;
+// see [WireError].
 //
 // Serve returns when ctx ends; a cancelled request is cancelled upstream. It
 // must not use c after returning.
@@ -171,25 +167,25 @@ type Handler interface {
 	Serve(ctx context.Context, req *Request, c Caller) (*Result, error)
 }
 
-// A Description is an upstream's account of itself.
+// A Description is a server's description of itself.
 type Description struct {
 	Capabilities json.RawMessage // an object
-	ServerInfo   json.RawMessage // nil if the upstream gave none
+	ServerInfo   json.RawMessage // nil if the server gave none
 	Instructions json.RawMessage // a string; nil if the upstream gave none
-	// Cache is how long and by whom the description may be kept, where the
-	// upstream's era has no way to say so.
+	// Cache says how long the description may be cached and for whom, if the server's era
+	// can't express that.
 	Cache CacheHint
 }
 
-// A Describer tells what an upstream is and can do, connecting to it if it has
-// to. When the upstream is away the last known answer stands, and so it does
-// when ctx has ended already: then nothing is connected. An error that wraps
-// [ErrStarting] says that asking again will soon be worth it.
+// A Describer returns the description of a server, and connects to the server if
+// necessary. If the server is unavailable, or if ctx has ended before the call, it
+// returns the last known description. An error that wraps [ErrStarting] means that a
+// later call may succeed soon.
 type Describer interface {
 	Describe(ctx context.Context, req *Request) (*Description, error)
 }
 
-// An Upstream is all that a back offers.
+// An Upstream has the methods of a back for serving requests and subscriptions.
 type Upstream interface {
 	Handler
 	Describer

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// Who waits for the release of a result is called once, the last first, and its
-// bytes are given back after.
+// Release calls each function once, the last one first, and then releases the body.
 func TestOnRelease(t *testing.T) {
 	var got []string
 	note := func(what string) func() { return func() { got = append(got, what) } }

@@ -2,40 +2,40 @@ package mcp
 
 import "github.com/mcpbridge/mcpbridge/internal/budget"
 
-// perByte is how many bytes of memory one byte of a message takes while it is served:
-// itself, and what is made of it for the other side.
+// perByte is how many bytes of memory one byte of a message needs: one for the message
+// itself, and one for its translation.
 const perByte = 2
 
-// A Memory is what shares may have kept. Safe for concurrent use.
+// A Memory is a bounded memory that is divided among shares. Safe for concurrent use.
 type Memory interface {
 	// Account returns the account of a share.
 	Account(Share) *budget.Account
-	// Refuse counts and logs that there was no memory to be had, and returns the error
-	// for the client.
+	// Refuse counts and logs that there was no memory, and returns the error for the
+	// client.
 	Refuse() error
 }
 
-// Take returns a room of memory for n bytes of messages, or an error for the client.
-// Without a memory nothing is bounded.
+// Take returns a room with memory for n bytes of messages, or an error for the client. If
+// m is nil, the room is unbounded.
 func Take(m Memory, s Share, n int) (Room, error) {
 	r := NewRoom(m, s)
 	return r, r.Grow(n)
 }
 
-// A Room is memory that was taken for one thing. It grows and shrinks with that, and
-// nothing waits for it. The zero value has no bound. It is not safe for concurrent use.
+// A Room is memory that was taken for one purpose. It can grow and shrink. No method
+// waits for memory. The zero value is unbounded. A Room is not safe for concurrent use.
 type Room struct {
-	memory  Memory // nil for no bound
+	memory  Memory // nil: unbounded
 	share   Share
-	account *budget.Account // nil while nothing is taken
+	account *budget.Account // nil while the room is empty
 	taken   int64
 }
 
 // NewRoom returns an empty room for a share of a memory, which may be nil.
 func NewRoom(m Memory, s Share) Room { return Room{memory: m, share: s} }
 
-// Grow takes memory for n more bytes of messages. The error, for the client, says that
-// there is none to be had.
+// Grow takes memory for n more bytes of messages. If there is none, it returns an error
+// for the client.
 func (r *Room) Grow(n int) error {
 	if r.TryGrow(n) {
 		return nil
@@ -43,8 +43,8 @@ func (r *Room) Grow(n int) error {
 	return r.Refuse()
 }
 
-// TryGrow is Grow for who holds a lock: that it reports false is neither counted nor
-// logged before Refuse is called.
+// TryGrow is Grow for callers that hold a lock: if it reports false, nothing is counted
+// or logged until the caller calls Refuse.
 func (r *Room) TryGrow(n int) bool {
 	if r.memory == nil || n <= 0 {
 		return true
@@ -66,7 +66,7 @@ func (r *Room) Refuse() error { return r.memory.Refuse() }
 // Shrink gives back the memory of n bytes.
 func (r *Room) Shrink(n int) { r.give(perByte * int64(n)) }
 
-// Release gives everything back. It may be called again.
+// Release gives back all memory. It may be called again.
 func (r *Room) Release() { r.give(r.taken) }
 
 func (r *Room) give(size int64) {
@@ -77,7 +77,7 @@ func (r *Room) give(size int64) {
 	}
 }
 
-// forgetIfEmpty lets go of an account that may be forgotten itself.
+// forgetIfEmpty drops the account of an empty room, because the budget may remove it.
 func (r *Room) forgetIfEmpty() {
 	if r.taken == 0 {
 		r.account = nil

@@ -2,17 +2,16 @@ package mcp
 
 import "net/netip"
 
-// A Share names one of those among whom what is bounded is shared: what each may have
-// at most. It is of no account for what they may see.
+// A Share identifies a client for limits per client. It has no influence on access.
 type Share struct {
 	Principal Principal
-	// Net is the network of an anonymous client: its address, or the /64 of one of
-	// IPv6, within which a client can have any. Zero where it is not known.
+	// Net is the network of an anonymous client: its IPv4 address, or the /64 of its IPv6
+	// address, in which a client can choose any address. Zero if unknown.
 	Net netip.Prefix
 }
 
-// NewShare returns the share of a principal who is at addr, which may be zero. As long
-// as everybody is anonymous the address is all there is to tell clients apart.
+// NewShare returns the share of a principal with an address, which may be zero. Only the
+// address distinguishes anonymous clients.
 func NewShare(p Principal, addr netip.Addr) Share {
 	s := Share{Principal: p}
 	addr = addr.Unmap().WithZone("")
@@ -23,6 +22,6 @@ func NewShare(p Principal, addr netip.Addr) Share {
 	if addr.Is6() {
 		bits = 64
 	}
-	s.Net, _ = addr.Prefix(bits) // bits are in range
+	s.Net, _ = addr.Prefix(bits) // bits is in range
 	return s
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// ErrToolFailed says of a result that is passed on that its tool failed.
+// ErrToolFailed reports that the result that was passed on has isError.
 var ErrToolFailed = errors.New("the tool failed")
 
 var isError = []byte(`"isError"`)
 
-// ToolFailed reports whether the result of a request says that its tool failed. o, which
-// may be nil, is the result's outline. A small result has none, and is only walked if the
-// word is in it.
+// ToolFailed reports whether the result of a tools/call has isError. o is the result's
+// outline, or nil. Without an outline, the result is scanned only if it contains the
+// member's name.
 //
 // Spec: 2026-07-28, server/tools, Error Handling.
 func ToolFailed(method string, result []byte, o *wire.Outline) bool {

@@ -37,7 +37,7 @@ func TestToolFailed(t *testing.T) {
 	}
 }
 
-// A result is looked into before its client has it.
+// This delays every result.
 func BenchmarkToolFailed(b *testing.B) {
 	for _, n := range []int{100, 10_000, 1 << 20} {
 		b.Run(fmt.Sprintf("result=%d", n), func(b *testing.B) {

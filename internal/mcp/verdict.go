@@ -9,68 +9,69 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-// A Verdict says of which era a server is, by its answers to a probe.
+// A Verdict is the result of a probe: the era of a server, and why.
 type Verdict struct {
-	// Era is spec.Unknown if the answers are no evidence: asking again may bring some.
+	// Era is spec.Unknown if the responses do not show it. Another probe may.
 	Era spec.Era
-	// Reason is what the server did, for people.
+	// Reason is a text for people: what the server did.
 	Reason string
-	// Inconclusive says that a server is there, to which another question may
-	// bring evidence: it failed at this one, or kept silent. What it said was not
-	// about credentials or load.
+	// Inconclusive says that a server is reachable, and that another request may show its
+	// era: it responded with an error that is not about credentials or load, or did not
+	// respond.
 	Inconclusive bool
-	// Starting says of a server that did not answer that it has not read the question.
+	// Starting says that the server did not respond, and has not read the request.
 	Starting bool
-	// Status is the HTTP status that the server answered with instead of a message, or
-	// of a WebSocket; else zero.
+	// Status is the HTTP status of a response without a message, or without a WebSocket;
+	// else zero.
 	Status int
-	// Cause is what came instead of an answer, context.DeadlineExceeded if nothing did;
-	// nil if the server answered.
+	// Cause is why there was no response, context.DeadlineExceeded for a time-out; nil if
+	// the server responded.
 	Cause error
 
-	// Revisions are those that the server named, as it named them.
+	// Revisions are those that the server sent, unchanged.
 	Revisions []spec.Revision
-	// Description is the server's account of itself, its capabilities as it wrote
-	// them; nil if it gave none.
+	// Description is the server's description of itself, with its capabilities unchanged;
+	// nil if it gave none.
 	Description *Description
-	// Unasked says that there is a way for what a legacy server sends unasked.
+	// Unasked says that a legacy server can send messages outside of calls.
 	Unasked bool
-	// Older says that it is reached over HTTP+SSE, the transport of 2024-11-05.
+	// Older says that the transport is HTTP+SSE, that of 2024-11-05.
 	Older bool
-	// Lists are what the server lists, if that was asked for.
+	// Lists are the server's lists, if Probing.Lists is set.
 	Lists []Listing
 
-	// Took is the time from the first question to the verdict; the lists are not in
-	// it. Steps are the questions, in order.
+	// Took is the time from the first request to the verdict, without the lists. Steps
+	// are the requests, in order.
 	Took  time.Duration
 	Steps []Step
 }
 
-// A Step is one question to a server, asked to find out what it is.
+// A Step is one request of a probe.
 type Step struct {
-	Sent   string        // the method, and what matters of the rest
-	Answer string        // in short, or what came instead of one
-	Means  string        // what it says of the server
-	Took   time.Duration // from the question to the answer
+	Sent   string        // the method, and the important part of the rest
+	Answer string        // in short, or why there is none
+	Means  string        // what it shows about the server
+	Took   time.Duration // from the request to the response
 }
 
-// Probing says how to probe. The zero value asks only what the verdict takes, and
-// tells nobody.
+// Probing are the options of a probe. The zero value sends only the requests that the
+// verdict needs.
 type Probing struct {
-	// Lists says to ask for tools, prompts and resources, too, once the era is known.
+	// Lists says that tools, prompts and resources are listed, too, once the era is
+	// known.
 	Lists bool
-	// Begin, which may be nil, hears of each step before it is taken.
+	// Begin, which may be nil, is called before each step.
 	Begin func(sent string)
-	// Silence, which may be nil, returns true when the server has been silent for so
-	// long that it will not answer, and false when ctx ends.
+	// Silence, which may be nil, waits until the server has sent nothing for so long that
+	// it will not respond, and returns true then. It returns false when ctx ends.
 	Silence func(ctx context.Context) bool
 }
 
-// ErrSilent is why a question ends that [Probing.Silence] gives up on.
+// ErrSilent is the cause of the end of a request when [Probing.Silence] returns true.
 var ErrSilent = errors.New("it has read the request and is silent")
 
-// Await returns a context for a question, which ends with ErrSilent when Silence says so.
-// Whoever has an answer calls done.
+// Await returns a context for a request, which ends with ErrSilent when Silence returns
+// true. Call done after the response.
 func (p Probing) Await(ctx context.Context) (question context.Context, done func()) {
 	question, cancel := context.WithCancelCause(ctx)
 	if p.Silence == nil {
@@ -85,8 +86,8 @@ func (p Probing) Await(ctx context.Context) (question context.Context, done func
 	return question, func() { cancel(nil); watching.Wait() }
 }
 
-// Take takes one step of a probe and returns it. ask returns what came, and what
-// that means.
+// Take runs one step of a probe and returns it. ask returns the response in short, and
+// its meaning.
 func (p Probing) Take(sent string, ask func() (answer, means string)) Step {
 	if p.Begin != nil {
 		p.Begin(sent)

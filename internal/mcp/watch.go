@@ -6,34 +6,32 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 )
 
-// A Source tells of changes upstream. It is the second waist: listen streams and
-// resources/subscribe both stand on it.
+// A Source reports changes upstream. Both listen streams and resources/subscribe use it.
 type Source interface {
-	// Watch makes the upstream report changes of want for the profile, and
-	// returns the topics for which it does: the others were refused or are not
-	// offered. Their order is kept. It returns once each is settled, or after the bound that the
-	// rules set; ctx ends the wait, not the interest.
+	// Watch subscribes upstream to the topics of want for the profile, and returns, in
+	// the same order, the topics for which the server reports changes. The server refuses
+	// or does not offer the others. Watch returns when the result for each topic is
+	// known, or after a time-out. ctx ends the wait, but not the subscription.
 	//
-	// From before Watch is called until after release, the caller counts as
-	// interested by [Changes.Wanted]; Watch is level-triggered by it. release
-	// says that the caller lost interest; the upstream is told some time after
-	// the last caller did.
+	// From before the call of Watch until after release, [Changes.Wanted] must report
+	// true for the topics: the Source follows it. release ends the caller's subscription.
+	// Some time after the last release the Source unsubscribes upstream.
 	Watch(ctx context.Context, p Profile, want []fanout.Topic) (honored []fanout.Topic, release func(), err error)
 }
 
-// Changes is where a Source reports to. All methods are quick, never block, and
-// are safe for concurrent use.
+// Changes receives the reports of a Source. All methods are quick, never block, and are
+// safe for concurrent use.
 type Changes interface {
-	// Publish says that ev.Topic changed upstream.
+	// Publish reports that ev.Topic changed upstream.
 	Publish(ev fanout.Event)
-	// Wanted reports whether anybody is interested in the topic.
+	// Wanted reports whether the topic has a subscriber.
 	Wanted(t fanout.Topic) bool
-	// End says that no more changes of the topic will come, for a reason fit for
-	// a log: its streams end gracefully, so that clients listen anew.
+	// End reports that there will be no more changes of the topic, with a reason for the
+	// log. The topic's streams end gracefully, so that clients open new ones.
 	End(t fanout.Topic, reason error)
 }
 
-// A Filter is the set of changes a client wants to hear of.
+// A Filter is the set of changes to which a client subscribes.
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions, Notification Filter.
 type Filter struct {
@@ -58,7 +56,7 @@ func (f Filter) Topics(scope string) []fanout.Topic {
 			lists = append(lists, fanout.Topic{Scope: scope, Kind: k.kind})
 		}
 	}
-	// No larger than need be: it is kept as long as a stream is open.
+	// No larger than necessary, because it is kept as long as a stream is open.
 	out := append(make([]fanout.Topic, 0, len(lists)+len(f.URIs)), lists...)
 	for _, uri := range f.URIs {
 		out = append(out, fanout.Topic{Scope: scope, Kind: fanout.ResourceUpdated, URI: uri})
@@ -90,33 +88,36 @@ func (f Filter) Narrow(topics []fanout.Topic) Filter {
 	return out
 }
 
-// A Subscriber lets a front hear of changes.
+// A Subscriber lets a front subscribe to changes.
 type Subscriber interface {
-	// Subscribe registers mail as a subscriber without topics, in req's profile. Whoever
-	// subscribed calls Close once mail is not read any more. That the subscription is
-	// over is told by mail, which ends.
+	// Subscribe registers mail as a subscriber without topics, in req's profile. The
+	// caller must call Close when it no longer reads mail. If the subscription ends
+	// before, mail ends.
 	Subscribe(req *Request, mail *fanout.Mailbox, o SubscribeOptions) (Subscription, error)
 }
 
-// SubscribeOptions say what kind of subscriber it is.
+// SubscribeOptions configure a subscription.
 type SubscribeOptions struct {
-	// Stream says that it is a listen stream, of which a bounded number may be open. Its
-	// topics are added at once and never removed. It ends as a whole when no more
-	// changes of one of them will come; other subscribers lose that topic alone.
+	// Stream says that the subscriber is a listen stream. The number of open streams is
+	// limited. A stream adds its topics at once and never removes any. When there will be
+	// no more changes of one of its topics, the whole stream ends; other subscribers only
+	// lose that topic.
 	Stream bool
 }
 
-// A Subscription is what one subscriber follows. Its methods are safe for concurrent use.
+// A Subscription is the set of topics of one subscriber. Its methods are safe for
+// concurrent use.
 type Subscription interface {
-	// Add asks for the topics of want and returns once each is settled: the result is
-	// the part that will be delivered. Changes may wait in the mailbox before Add
-	// returns; none outside the honored filter is put there after it has. Adding what
-	// is there already is settled at once. ctx ends the wait: what was not settled is
-	// taken back, and the error is ctx's cause.
+	// Add subscribes to the topics of want, and returns the part whose changes will be
+	// delivered. It returns when the result for each topic is known, which is at once for
+	// a topic that the subscription already has. The mailbox may receive changes before
+	// Add returns. After it has returned, the mailbox receives only changes of the
+	// honored filter. If ctx ends, Add removes the topics without a result, and returns
+	// ctx's cause.
 	Add(ctx context.Context, want Filter) (honored Filter, err error)
-	// Remove gives URIs up; those that are not held do no harm. Nothing pending of them
-	// is delivered after.
+	// Remove unsubscribes from URIs, and ignores those without a subscription. Their
+	// pending changes are not delivered.
 	Remove(uris ...string)
-	// Close removes the subscriber at once. It may be called again.
+	// Close removes the subscriber. It may be called again.
 	Close()
 }

@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// A ProxyError says that there is no way through a proxy to a server.
+// A ProxyError reports that a proxy did not connect to the server.
 type ProxyError struct {
 	Proxy string // host:port
 	Err   error
@@ -23,8 +23,8 @@ func (e *ProxyError) Error() string { return "through proxy " + e.Proxy + ": " +
 // Unwrap returns why.
 func (e *ProxyError) Unwrap() error { return e.Err }
 
-// CheckProxy is [http.Transport.OnProxyConnectResponse]: without it what a proxy
-// refuses is an error of the status's bare text.
+// CheckProxy is for [http.Transport.OnProxyConnectResponse]. Without it, the error for a
+// refusal by a proxy has only the text of the status.
 func CheckProxy(_ context.Context, proxy *url.URL, _ *http.Request, resp *http.Response) error {
 	if resp.StatusCode == http.StatusOK {
 		return nil
@@ -32,15 +32,15 @@ func CheckProxy(_ context.Context, proxy *url.URL, _ *http.Request, resp *http.R
 	return &ProxyError{proxy.Host, fmt.Errorf("it answered CONNECT with HTTP %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))}
 }
 
-// A KindError says that a server answered with something else than MCP's messages.
+// A KindError reports that a server responded with another media type than those of MCP.
 type KindError struct {
 	Kind string // the media type
 }
 
 func (e *KindError) Error() string { return fmt.Sprintf("it answered with Content-Type %q", e.Kind) }
 
-// Advice says what to do about an error on the way to a server, or "" if err is none
-// that it knows.
+// Advice returns what to do about an error of connecting to a server, or "" if it does
+// not know the error.
 func Advice(err error) string {
 	var proxy *ProxyError
 	var unknown x509.UnknownAuthorityError

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// What goes wrong on the way to a server has a next step of its own.
+// Each error of connecting to a server has its own advice.
 func TestAdvice(t *testing.T) {
 	secure := httptest.NewTLSServer(http.NotFoundHandler())
 	defer secure.Close()
@@ -53,7 +53,7 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// resolveNothing spares tests the network.
+// resolveNothing keeps tests off the network.
 func resolveNothing(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if strings.Contains(addr, ".invalid:") {
@@ -63,7 +63,7 @@ func resolveNothing(dial func(context.Context, string, string) (net.Conn, error)
 	}
 }
 
-// A proxy that opens no way is named, with what it said, and nothing was sent.
+// The error names a proxy that refuses, and its response; nothing was sent.
 func TestProxyThatRefuses(t *testing.T) {
 	proxy := httptest.NewServer(http.NotFoundHandler())
 	defer proxy.Close()
@@ -82,7 +82,7 @@ func TestProxyThatRefuses(t *testing.T) {
 	}
 }
 
-// The same failure is the same text twice: the port of this side is another each time.
+// The same failure has the same text each time, although the local port differs.
 func TestCauseIsSteady(t *testing.T) {
 	at := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
 	err := &net.OpError{Op: "read", Net: "tcp", Source: at(40664), Addr: at(9115), Err: syscall.ECONNRESET}
@@ -92,7 +92,7 @@ func TestCauseIsSteady(t *testing.T) {
 	}
 }
 
-// The slash that is missing is told from other redirects.
+// A missing slash is recognized among other redirects.
 func TestWantsSlash(t *testing.T) {
 	from, _ := url.Parse("http://127.0.0.1:8000/mcp?k=secret")
 	for _, tt := range []struct {

@@ -2,7 +2,7 @@ package transport
 
 import "sync"
 
-// Sizes of the buffers that are kept for messages. Larger ones are left to the
+// Sizes of the pooled buffers for messages. Larger ones are left to the garbage
 // collector.
 var bufferSizes = [...]int{8 << 10, 128 << 10, 2 << 20}
 
@@ -21,9 +21,9 @@ func GetBuffer(n int) []byte {
 	return make([]byte, 0, n)
 }
 
-// PutBuffer takes a buffer of GetBuffer, or a message that [Conn.Read] returned,
-// back; nothing may use it after. Of others it takes no notice, nor of a part of a
-// buffer that does not reach to its end.
+// PutBuffer returns a buffer from GetBuffer, or a message from [Conn.Read], to the pool.
+// It must not be used afterwards. PutBuffer ignores other slices, and parts of a buffer
+// that do not reach to its end.
 func PutBuffer(b []byte) {
 	for i, size := range bufferSizes {
 		if cap(b) == size {

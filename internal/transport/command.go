@@ -17,36 +17,35 @@ import (
 )
 
 const (
-	// DefaultCloseGrace is how long a child may take over each step of its end.
+	// DefaultCloseGrace is how long a child may take for each step of its shutdown.
 	DefaultCloseGrace = 2 * time.Second
 
-	// leftoverGrace is how long what a child left behind in its process group,
-	// and its standard error, may outlive it.
+	// leftoverGrace is how long the rest of a child's process group and its standard
+	// error may outlive it.
 	leftoverGrace = 500 * time.Millisecond
 
-	// drainIdle is how long output is awaited that was written before a
-	// child's end but is held up by a descendant outside the process group.
+	// drainIdle is how long to wait for output that was written before a child's end, if
+	// a descendant outside the process group keeps the output open.
 	drainIdle = 100 * time.Millisecond
 )
 
-// CommandOptions say which child to start and how to treat it. Argv is
-// required; the zero value of the rest is useful. Negative durations and sizes
-// are errors.
+// CommandOptions configure a Command. Argv is required; the zero values of the other
+// fields are useful. Negative durations and sizes are errors.
 type CommandOptions struct {
 	Argv []string // the program, looked up in PATH, and its arguments
-	Dir  string   // working directory; empty means ours
+	Dir  string   // working directory; empty means that of this process
 
-	// Environ is the environment to inherit from, as os.Environ gives it. Only
-	// what programs need to run is taken (PATH, HOME, USER and their like): a
-	// server has no business with the secrets of the process that starts it.
+	// Environ is the environment to inherit from, in the form of os.Environ. The child
+	// inherits only the variables that programs need to run (PATH, HOME, USER and the
+	// like), so that it does not get the secrets of this process.
 	Environ []string
-	// Env is added, and wins.
+	// Env has additional variables, which override inherited ones.
 	Env map[string]string
 
 	Name   string       // the server's name, for the log and for errors; Argv[0] if empty
-	Logger *slog.Logger // hears standard error and what is skipped, within a bound; nil means nobody
+	Logger *slog.Logger // logs standard error and skipped output, at a bounded rate; nil means no log
 
-	// Secrets are hidden in what errors repeat of the child's output; nil means none.
+	// Secrets hides secrets in errors that quote the child's output; nil means none.
 	Secrets *redact.Redactor
 
 	MaxMessage   int           // bytes of a message read; zero means DefaultMaxMessage
@@ -56,22 +55,22 @@ type CommandOptions struct {
 	// standard input, and again after SIGTERM. Zero means DefaultCloseGrace.
 	CloseGrace time.Duration
 
-	// Guard ends what is left of the child should this process be killed; nil means
-	// nobody.
+	// Guard ends the child's process group if this process is killed; nil means no guard.
 	Guard Guard
 }
 
-// A Guard ends the process groups that this process has started and can't end itself.
+// A Guard ends the process groups that this process has started if it can't end them
+// itself.
 type Guard interface {
-	// Start calls start, which starts the leader of a group, whose id it returns, and
-	// who reads from stdin. An error that is not start's says that nothing may be
-	// started any more.
+	// Start calls start, which starts the leader of a group with standard input stdin and
+	// returns the leader's id. An error other than that of start means that no more
+	// processes may be started.
 	Start(stdin *os.File, start func() (leader int, err error)) error
-	// Ended says that nothing is left of a group.
+	// Ended reports that a group has no processes left.
 	Ended(leader int)
 }
 
-// noGuard is what there is where nobody needs one.
+// noGuard is the default Guard.
 type noGuard struct{}
 
 func (noGuard) Start(_ *os.File, start func() (int, error)) error {
@@ -81,7 +80,7 @@ func (noGuard) Start(_ *os.File, start func() (int, error)) error {
 
 func (noGuard) Ended(int) {}
 
-// An ExitError says how a child ended that was not asked to, or not well.
+// An ExitError reports how a child ended that ended by itself, or with a bad status.
 type ExitError struct {
 	Name   string
 	Status string   // "exit status 1", "signal: killed"
@@ -96,7 +95,7 @@ func (e *ExitError) Error() string {
 	return msg
 }
 
-// Public returns how the child ended, without what it wrote.
+// Public returns how the child ended, without its output.
 func (e *ExitError) Public() string { return fmt.Sprintf("server %s ended: %s", e.Name, e.Status) }
 
 // A Command is a Conn to a child process: one message per line on its standard
@@ -114,8 +113,8 @@ type Command struct {
 	stdout     *os.File
 	stderr     *os.File
 	stderrTail *stderrTail
-	noise      atomic.Pointer[string] // the first line that was skipped; nil before
-	skips      *lineLimit             // of lines that are skipped
+	noise      atomic.Pointer[string] // the first skipped line; nil if none
+	skips      *lineLimit             // for skipped lines
 
 	lines *lineReader // owned by Read
 
@@ -126,12 +125,12 @@ type Command struct {
 	closeErr error       // read only after once
 	killed   atomic.Bool // the whole group, by Close
 
-	done    chan struct{} // closed when nothing of the child is left
+	done    chan struct{} // closed when the child and its process group have ended
 	exitErr error         // how it ended; read only after done
 }
 
-// StartCommand starts the child. If it returns an error nothing is left of the
-// attempt.
+// StartCommand starts the child. If it returns an error, no process or file is left
+// behind.
 func StartCommand(opts CommandOptions) (*Command, error) {
 	if len(opts.Argv) == 0 || opts.Argv[0] == "" {
 		return nil, errors.New("transport: StartCommand: empty Argv")
@@ -159,16 +158,16 @@ func StartCommand(opts CommandOptions) (*Command, error) {
 	return c, nil
 }
 
-// start runs the child and the two goroutines that attend to it, which end with
-// it: one reads its standard error, the other waits for its end.
+// start starts the child and two goroutines, which end with it: one reads its standard
+// error, the other waits for its end.
 func (c *Command) start() error {
 	c.cmd = exec.Command(c.opts.Argv[0], c.opts.Argv[1:]...)
 	c.cmd.Dir = c.opts.Dir
 	c.cmd.Env = c.opts.ChildEnv()
 	newGroup(c.cmd)
 
-	// Pipes of our own rather than exec's: its Wait would close them before
-	// everything was read, or wait for whoever else holds them.
+	// Do not use the pipes of package exec: its Wait would close them before everything
+	// is read, or wait for other processes that have them open.
 	var p pipes
 	if err := p.open(); err != nil {
 		return err
@@ -200,8 +199,8 @@ func (c *Command) launch() (leader int, err error) {
 	return c.cmd.Process.Pid, nil
 }
 
-// Read returns the next message; see [Conn]. When the child ends, Read returns
-// what it wrote before and then io.EOF; [Command.Err] says how it ended.
+// Read returns the next message; see [Conn]. When the child ends, Read returns the output
+// that it wrote before, and then io.EOF; [Command.Err] returns how it ended.
 func (c *Command) Read() ([]byte, error) {
 	for {
 		line, partial, err := c.lines.next()
@@ -214,11 +213,10 @@ func (c *Command) Read() ([]byte, error) {
 	}
 }
 
-// Done returns a channel that is closed once the child has ended and nothing is
-// left of it.
+// Done returns a channel that is closed when the child and its process group have ended.
 func (c *Command) Done() <-chan struct{} { return c.done }
 
-// Err returns nil while the child runs, and if it ended with status 0; else an
+// Err returns nil while the child runs or if it ended with status 0, and else an
 // [*ExitError].
 func (c *Command) Err() error {
 	select {
@@ -229,10 +227,10 @@ func (c *Command) Err() error {
 	}
 }
 
-// Close ends the child: it closes its standard input, waits CloseGrace, sends
-// SIGTERM to its process group, waits again, then SIGKILL. Where there are no
-// such signals it is killed at the second step. Close returns an error if the
-// child had to be forced; Err has its exit status.
+// Close ends the child: it closes its standard input, waits CloseGrace, sends SIGTERM to
+// its process group, waits again, then SIGKILL. On systems without these signals it kills
+// the child in the second step. Close returns an error if it had to kill the child; Err
+// has the exit status.
 //
 // Spec: 2025-11-25, basic/lifecycle, Shutdown, stdio.
 func (c *Command) Close() error {
@@ -248,31 +246,31 @@ func (c *Command) Close() error {
 	return c.closeErr
 }
 
-// end waits for the child, ever less politely.
+// end waits for the child, and sends SIGTERM and SIGKILL if it does not end.
 func (c *Command) end() error {
 	if c.exits(c.opts.CloseGrace) {
 		return nil
 	}
 	if terminateGroup(c.cmd.Process.Pid) && c.exits(c.opts.CloseGrace) {
-		c.log.Warn("command was terminated: it took no notice of the end of its input", "grace", c.opts.CloseGrace)
+		c.log.Warn("command was terminated: it did not end at the end of its input", "grace", c.opts.CloseGrace)
 		return nil
 	}
 	c.killed.Store(true)
 	killGroup(c.cmd.Process.Pid)
-	if c.exits(c.opts.CloseGrace + 2*leftoverGrace) { // wait has graces of its own
+	if c.exits(c.opts.CloseGrace + 2*leftoverGrace) { // wait has its own time-outs
 		return fmt.Errorf("closing server %s: it ignored the end of its input and was killed", c.name)
 	}
 	return fmt.Errorf("closing server %s: process %d does not end", c.name, c.cmd.Process.Pid)
 }
 
-// discard reads what the child says while it ends: one that waits for a reader
-// of its output does not notice the end of its input.
+// discard reads the child's output while it ends, because a child that is blocked in a
+// write does not notice the end of its input.
 func (c *Command) discard(done chan<- struct{}) {
 	defer close(done)
 	io.Copy(io.Discard, c.stdout)
 }
 
-// exits reports whether the child ends within grace, and all that it left.
+// exits reports whether the child and its process group end within grace.
 func (c *Command) exits(grace time.Duration) bool {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
@@ -284,16 +282,16 @@ func (c *Command) exits(grace time.Duration) bool {
 	}
 }
 
-// wait waits for the child's end, and then for that of all that it left.
+// wait waits for the end of the child, and then for the rest of its process group.
 func (c *Command) wait() {
 	defer close(c.done)
 	err := c.cmd.Wait()
 	pid := c.cmd.Process.Pid
-	// What was killed counts as alive until whoever adopts orphans has looked.
+	// A killed process counts as alive until its new parent has waited for it.
 	if !c.killed.Load() && groupAlive(pid) && terminateGroup(pid) && !groupEnds(pid) {
 		killGroup(pid)
 	}
-	c.opts.Guard.Ended(pid) // at once: the number is free
+	c.opts.Guard.Ended(pid) // at once, because the id is free
 	c.stderrTail.finish(c.stderr)
 	c.skips.end()
 	c.stdout.SetReadDeadline(time.Now()) // see drainer
@@ -307,8 +305,8 @@ func (c *Command) wait() {
 	}
 }
 
-// groupEnds waits for the group to lose its last process. There is nothing to
-// wait on: they are not our children.
+// groupEnds polls until the group has no processes left. They are not children of this
+// process, so it can't wait for them.
 func groupEnds(leader int) bool {
 	for deadline := time.Now().Add(leftoverGrace); time.Now().Before(deadline); {
 		if !groupAlive(leader) {

@@ -15,9 +15,9 @@ import (
 
 const loggedNoise = 256 // how much of a skipped line is logged
 
-// Write sends one message on a line of its own; see [Conn]. Where the child has
-// taken part of a message when the time is up, no other can follow, and the
-// child is killed: [Command.Done] tells.
+// Write sends one message on a line of its own; see [Conn]. If the child has read only
+// part of a message at the time-out, no other message can follow, and Write kills the
+// child; see [Command.Done].
 func (c *Command) Write(msg []byte) error {
 	line := oneLine(msg)
 	if !looksLikeMessage(line) {
@@ -26,7 +26,7 @@ func (c *Command) Write(msg []byte) error {
 	return c.out.write(line)
 }
 
-// gone is the error of a Write to a child that has ended.
+// gone returns the error of a Write to a child that has ended.
 func (c *Command) gone() error {
 	if c.exitErr != nil {
 		return c.exitErr
@@ -34,8 +34,8 @@ func (c *Command) gone() error {
 	return fmt.Errorf("writing to server %s: it has ended", c.name)
 }
 
-// message returns the message on a line, if it is one. A line that the end of
-// the stream cut short must be whole all the same.
+// message returns the message on a line, if the line is one. A last line without LF must
+// be complete JSON.
 func (c *Command) message(line []byte, partial bool) ([]byte, bool) {
 	msg := bytes.TrimSpace(line)
 	if len(msg) == 0 {
@@ -48,7 +48,7 @@ func (c *Command) message(line []byte, partial bool) ([]byte, bool) {
 	return msg, true
 }
 
-// skip tells of a line that is not a message.
+// skip logs a line that is not a message.
 func (c *Command) skip(line []byte) {
 	isFirst := c.noise.Load() == nil
 	level := c.stderrTail.level()
@@ -63,9 +63,9 @@ func (c *Command) skip(line []byte) {
 	}
 }
 
-// drainer reads a child's output. Once the child has ended its deadline is set:
-// what was written is still read, but a descendant that escaped the process
-// group and keeps the pipe open is not waited for.
+// A drainer reads a child's output. After the end of the child its deadline is set: it
+// still reads what was written, but does not wait for a descendant outside the process
+// group that keeps the pipe open.
 type drainer struct{ f *os.File }
 
 func (d drainer) Read(p []byte) (int, error) {
@@ -81,7 +81,7 @@ func (d drainer) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// pipes are the three standard streams, both ends each.
+// pipes are both ends of the three standard streams.
 type pipes struct{ inR, inW, outR, outW, errR, errW *os.File }
 
 // open opens all of them or none.
@@ -97,7 +97,7 @@ func (p *pipes) open() error {
 	return err
 }
 
-// closeAll closes files; those that are nil it passes over.
+// closeAll closes files, and ignores nil ones.
 func closeAll(files ...*os.File) {
 	for _, f := range files {
 		f.Close() // a nil *os.File returns os.ErrInvalid

@@ -20,8 +20,8 @@ func startChild(t *testing.T, child string, opts CommandOptions) *Command {
 	t.Helper()
 	opts.Argv = []string{os.Args[0]}
 	opts.Name = child
-	// A race build takes a second over its exit unless told otherwise, and one
-	// for coverage complains on standard error.
+	// By default a race build takes a second to exit, and a coverage build writes to
+	// standard error.
 	env := map[string]string{childVar: child, "GORACE": "atexit_sleep_ms=0", "GOCOVERDIR": t.TempDir()}
 	for name, value := range opts.Env {
 		env[name] = value
@@ -50,7 +50,7 @@ func mustRead(t *testing.T, c Conn) string {
 	return string(msg)
 }
 
-// patience bounds the wait for what other processes do: a busy machine may take seconds.
+// patience bounds the wait for other processes: a busy machine may take seconds.
 const patience = 30 * time.Second
 
 func waitDone(t *testing.T, c *Command) {
@@ -279,8 +279,7 @@ func TestU04DrainsStderrToLog(t *testing.T) {
 	}
 }
 
-// Who writes to a child that is about to end hears how it did: the broken pipe says
-// nothing.
+// A Write to a child that is ending returns how it ended, not the broken pipe.
 func TestCommandCrashMeetsAWrite(t *testing.T) {
 	c := startChild(t, "faint", CommandOptions{})
 	if _, err := c.Read(); err != nil {
@@ -331,7 +330,7 @@ func TestCommandWriteTimeout(t *testing.T) {
 	if !errors.Is(err, ErrWriteTimeout) {
 		t.Fatalf("Write to a child that does not read = %v, want ErrWriteTimeout", err)
 	}
-	// Half a message is in the pipe: nothing can follow it.
+	// Part of a message is in the pipe: no other can follow.
 	waitDone(t, c)
 	if err := c.Write(small); err == nil {
 		t.Error("Write after half a message = nil, want an error")
@@ -396,8 +395,8 @@ func TestCommandCloseUnblocksWrite(t *testing.T) {
 	}
 }
 
-// A child that is in the middle of its output sees the end of its input only
-// when somebody reads.
+// A child that is blocked in a write notices the end of its input only when its output is
+// read.
 func TestCommandCloseReadsOutput(t *testing.T) {
 	c := startChild(t, "flood", CommandOptions{CloseGrace: 10 * time.Second})
 	mustRead(t, c)

@@ -26,8 +26,7 @@ func openFiles(t *testing.T) int {
 	return len(entries)
 }
 
-// alive reports whether a process runs. One that has ended and that nobody
-// waited for does not.
+// alive reports whether a process runs. A zombie does not.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
@@ -40,8 +39,8 @@ func alive(pid int) bool {
 	return !bytes.HasPrefix(state, []byte("Z"))
 }
 
-// dies reports whether a process that was sent SIGKILL has ended: on a busy machine
-// the system takes a moment.
+// dies waits for the end of a process after SIGKILL, which takes a moment on a busy
+// machine.
 func dies(pid int) bool {
 	for deadline := time.Now().Add(patience); alive(pid); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -90,7 +89,7 @@ func readPID(t *testing.T, c *Command) int {
 }
 
 func TestM2L02CloseEndsChild(t *testing.T) {
-	// Whoever heeds SIGTERM has to do so within the grace, on a busy machine too.
+	// The grace must suffice for SIGTERM on a busy machine, too.
 	const grace, short = 2 * time.Second, 100 * time.Millisecond
 	for _, tt := range []struct {
 		name, child, say string
@@ -175,7 +174,7 @@ func escape() {
 
 func init() { children["escape"] = escape }
 
-// A process that left the group can't be ended, but is not waited for either.
+// A process that has left the group can't be ended, and Close does not wait for it.
 func TestCommandEscapedDescendant(t *testing.T) {
 	c := startChild(t, "escape", CommandOptions{})
 	waitDone(t, c)

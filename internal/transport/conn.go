@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// DefaultMaxMessage bounds a message that is read, in bytes.
+	// DefaultMaxMessage is the maximum size of a received message in bytes.
 	DefaultMaxMessage = 64 << 20
 
 	// DefaultWriteTimeout bounds how long one message may take to be written.
@@ -18,38 +18,38 @@ var (
 	// ErrClosed is returned by the methods of a Conn after its Close.
 	ErrClosed = errors.New("transport: conn closed")
 
-	// ErrWriteTimeout is wrapped by the error of a Write that the peer did not
-	// take in time.
+	// ErrWriteTimeout is wrapped by the error of a Write if the peer did not read the
+	// message in time.
 	ErrWriteTimeout = errors.New("transport: write timed out")
 )
 
-// A Conn carries whole JSON-RPC messages, in order, both ways.
+// A Conn is a connection that carries complete JSON-RPC messages, in order, in both
+// directions.
 type Conn interface {
-	// Read returns the next message without surrounding white space; the
-	// caller owns it, and may give it to PutBuffer. It blocks until there is one, the
-	// peer ends the connection, or Close (ErrClosed). io.EOF says that the peer has
-	// nothing more to say and may still listen. One goroutine reads at a time.
+	// Read returns the next message without surrounding white space; the caller owns it,
+	// and may pass it to PutBuffer. It blocks until there is a message, the peer ends the
+	// connection, or Close is called (ErrClosed). io.EOF means that the peer will send no
+	// more messages, but may still read. Only one goroutine may read at a time.
 	//
-	// A [*TooLongError] concerns one message: the next Read goes on after it, or says
-	// that the connection ends for it.
+	// A [*TooLongError] is about one message: the next Read continues after it, or
+	// returns that the connection has ended because of it.
 	Read() ([]byte, error)
 
-	// Write sends one message, and does not keep msg. It is safe for
-	// concurrent use, and returns an error that wraps ErrWriteTimeout rather
-	// than wait for ever.
+	// Write sends one message, and does not keep msg. It is safe for concurrent use.
+	// After a time-out it returns an error that wraps ErrWriteTimeout.
 	Write(msg []byte) error
 
-	// Close ends the connection, unblocks Read and Write, and waits for
-	// whatever the Conn started. It may be called several times and from
-	// several goroutines; all calls return the same.
+	// Close ends the connection, unblocks Read and Write, and waits for the goroutines
+	// and processes of the Conn. It may be called several times and concurrently; all
+	// calls return the same error.
 	Close() error
 }
 
-// A TooLongError says that the peer sent a message beyond the limit, which nobody
-// reads.
+// A TooLongError reports that the peer sent a message beyond the limit, which was
+// discarded.
 type TooLongError struct {
 	Limit int    // bytes
-	Start []byte // how it began, in case it names its request
+	Start []byte // its beginning, which may have its id
 }
 
 func (e *TooLongError) Error() string {

@@ -10,17 +10,17 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 )
 
-// exitGrace is how long a connection that has ended may take to say how.
+// exitGrace is how long to wait for how a child ended after its connection has ended.
 const exitGrace = 500 * time.Millisecond
 
-// An exitReporter is a connection that can say how it ended: that of a child process.
+// An exitReporter is a connection that knows how it ended: that of a child process.
 type exitReporter interface {
-	Done() <-chan struct{} // closed when Err says how it ended
+	Done() <-chan struct{} // closed when Err is set
 	Err() error
 }
 
-// Ending names the end of conn for people, err being what its Read returned.
-// Secrets that a child wrote in its last lines are not in it.
+// Ending returns an error for people about the end of conn, where err is the error of
+// Read. It hides secrets in the last lines of a child.
 func Ending(conn Conn, err error) error {
 	var closed *CloseError
 	if errors.As(err, &closed) {
@@ -43,9 +43,9 @@ func Ending(conn Conn, err error) error {
 	return WithNoise(errors.New("it closed the connection, or exited"), conn)
 }
 
-// Noise says, after a semicolon, what a child has written to its standard output that
-// is no message: the best hint there is if it does not answer. It is empty if there was
-// nothing.
+// Noise returns, after a semicolon, the first output of a child that is not a message. If
+// a child does not respond, that is the best hint at the cause. Noise is empty if there
+// was no such output.
 func Noise(conn Conn) string {
 	c, ok := innermost(conn).(*Command)
 	if !ok {
@@ -66,8 +66,8 @@ func WithNoise(err error, conn Conn) error {
 	return err
 }
 
-// A detailedError is an error with what a server's process wrote, which is for those who
-// run it.
+// A detailedError is an error with the output of a server's process, which is for logs
+// only.
 type detailedError struct {
 	error
 	detail string
@@ -75,14 +75,14 @@ type detailedError struct {
 
 func (e *detailedError) Error() string { return e.error.Error() + e.detail }
 
-// Unwrap returns the error without what the process wrote.
+// Unwrap returns the error without the output.
 func (e *detailedError) Unwrap() error { return e.error }
 
-// Public returns what clients are told.
+// Public returns the text for clients.
 func (e *detailedError) Public() string { return Public(e.error) }
 
-// Exited says how a child ended, and its last lines on standard error: they are the best hint there
-// is. It returns nil if err does not say, or says that the child ended well.
+// Exited returns an error with how a child ended and its last lines on standard error,
+// which often have the cause. It returns nil if err has no exit status, or has status 0.
 func Exited(err error) error {
 	var exit *ExitError
 	if !errors.As(err, &exit) {
@@ -96,7 +96,7 @@ func Exited(err error) error {
 	return &detailedError{ended, fmt.Sprintf("; its last lines on standard error: %q", lastPart(words))}
 }
 
-// lastPart bounds what of a server's output goes into a message, from its end.
+// lastPart returns the last part of a server's output for an error message.
 func lastPart(text string) string {
 	const most = 300
 	if len(text) <= most {

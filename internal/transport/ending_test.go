@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What a server says as it closes a connection is shown, but for its secrets.
+// The error has what a server wrote before it closed the connection, without secrets.
 func TestEndingOfClosed(t *testing.T) {
 	for _, tt := range []struct {
 		err  error

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-// Without process groups the child alone can be ended.
+// Without process groups only the child itself can be ended.
 
 func newGroup(*exec.Cmd) {}
 

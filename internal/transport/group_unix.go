@@ -7,9 +7,8 @@ import (
 	"syscall"
 )
 
-// newGroup makes cmd the leader of a process group of its own, so that what it
-// starts can be ended with it, and a terminal's Ctrl-C does not end it before
-// us.
+// newGroup makes cmd the leader of its own process group, so that the processes it starts
+// can be ended with it, and Ctrl-C on a terminal does not end it before this process.
 func newGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }
@@ -17,11 +16,11 @@ func newGroup(cmd *exec.Cmd) {
 // A group's id is its leader's, and is not given to another process while the
 // group has members.
 
-// terminateGroup asks every process of the leader's group to end. It reports
-// whether there was any.
+// terminateGroup sends SIGTERM to the leader's group. It reports whether the group has
+// processes.
 func terminateGroup(leader int) bool { return syscall.Kill(-leader, syscall.SIGTERM) == nil }
 
-// killGroup ends every process of the leader's group.
+// killGroup sends SIGKILL to the leader's group.
 func killGroup(leader int) { syscall.Kill(-leader, syscall.SIGKILL) }
 
 // groupAlive reports whether the leader's group has members.

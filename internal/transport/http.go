@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// NewHTTP returns net/http's transport for one origin with many requests at a
-// time. connect bounds the way to the server. It does not follow redirects. Bodies
-// pass as they are: unpacking them costs more than loopback and data centres save.
+// NewHTTP returns an http.Transport for many concurrent requests to one origin. connect
+// bounds the time to connect. It does not request compression, which costs more than it
+// saves on loopback and in data centres.
 func NewHTTP(connect time.Duration) *http.Transport {
 	t := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
 	t.DialContext = (&net.Dialer{Timeout: connect, KeepAlive: 15 * time.Second}).DialContext
@@ -20,14 +20,15 @@ func NewHTTP(connect time.Duration) *http.Transport {
 	t.OnProxyConnectResponse = CheckProxy
 	t.DisableCompression = true
 	t.MaxIdleConnsPerHost = 256
-	// Shorter than what servers grant (Node: 5 s): a request that meets the end of
-	// its connection may have run, and not every request can be sent again.
+	// Shorter than the idle time-outs of servers (Node: 5 s): if a connection ends during
+	// a request, the request may have taken effect, and not every request can be sent
+	// again.
 	t.IdleConnTimeout = 4 * time.Second
 	return t
 }
 
-// Unsent reports whether a RoundTrip that failed with err had no connection to
-// send anything on.
+// Unsent reports whether a RoundTrip failed with err before it had a connection, so that
+// nothing was sent.
 func Unsent(err error) bool {
 	var op *net.OpError
 	var dns *net.DNSError
@@ -38,8 +39,8 @@ func Unsent(err error) bool {
 		errors.As(err, &dns) || errors.As(err, &cert) || errors.As(err, &record) || errors.As(err, &proxy)
 }
 
-// Cause strips from a RoundTrip's error what repeats the URL, which may hold a secret,
-// and the port of this side, which makes each error another.
+// Cause removes from the error of a RoundTrip the URL, which may contain a secret, and
+// the local port, which differs each time.
 func Cause(err error) error {
 	var ue *url.Error
 	if errors.As(err, &ue) {
@@ -58,8 +59,8 @@ func Cause(err error) error {
 	return err
 }
 
-// WantsSlash reports whether resp is a redirect from a URL to the same with a slash at
-// its end: the usual reason for one. Others may lead to what is a secret.
+// WantsSlash reports whether resp is a redirect to the same URL with a slash at its end,
+// the most common redirect. The target of another redirect may be secret.
 func WantsSlash(from *url.URL, resp *http.Response) bool {
 	if resp.StatusCode < 300 || resp.StatusCode > 399 {
 		return false
@@ -68,11 +69,11 @@ func WantsSlash(from *url.URL, resp *http.Response) bool {
 	return err == nil && to.Host == from.Host && to.Path == from.Path+"/"
 }
 
-// ReadAll reads a message that takes all of src into a buffer of [GetBuffer], size
-// being what is expected. It returns a [*TooLongError] beyond limit bytes. The
-// buffer is the caller's, on failure too.
+// ReadAll reads all of src, which is one message, into a buffer from [GetBuffer]. size is
+// the expected size. It returns a [*TooLongError] if there are more than limit bytes. The
+// caller owns the buffer, even on errors.
 func ReadAll(src io.Reader, size, limit int) ([]byte, error) {
-	// One byte more: the end is seen without growing.
+	// One byte more, so that the end is detected without growing the buffer.
 	buf := GetBuffer(min(size, limit) + 1)
 	for {
 		if len(buf) == cap(buf) {

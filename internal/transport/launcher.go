@@ -9,60 +9,61 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-// ErrDraining is why a Launcher starts nothing any more.
+// ErrDraining is returned by a Launcher that starts no more processes.
 var ErrDraining = errors.New("mcpbridge is shutting down and starts no more processes")
 
-// A Launcher starts the processes of one server's command, as few at a time as will
-// do: a process that nobody owns yet is kept for whoever needs one next, and no process
-// is started while another is still ending. Its methods are safe for concurrent use.
+// A Launcher starts the processes of one server's command, as few as possible at a time:
+// it keeps a process without an owner for the next caller that needs one, and starts no
+// process while another is still ending. Its methods are safe for concurrent use.
 type Launcher struct {
 	// Set by NewLauncher, read-only after.
 	start func() (Conn, error)
 	ask   func(context.Context, *Process) error // may be nil
 
 	first atomic.Value // string
-	due   atomic.Bool  // the next process that is started is to be asked
+	due   atomic.Bool  // call ask for the next process
 
-	running sync.WaitGroup // watchers of kept processes, and processes being closed
+	running sync.WaitGroup // goroutines that watch the kept process, or close processes
 
-	// mu guards the fields below, and those of processes that say so. It is held for
-	// list work only: never over a start or an end.
+	// mu guards the fields below, and the fields of processes that say so. It is not held
+	// while a process is started or closed.
 	mu      sync.Mutex
 	kept    *Process // nil if there is none
-	alive   int      // processes that were started, or are being, and that nobody closes yet
+	alive   int      // processes that are running or starting, without those being closed
 	ending  int      // processes that are being closed
-	ended   int      // how many processes have been closed
+	ended   int      // number of closed processes
 	changed chan struct{}
-	lost    func(error) // told of a kept process that ended; may be nil
+	lost    func(error) // called when a kept process ends; may be nil
 
 	prestarting bool
-	draining    bool // nothing is started any more
-	closed      bool // and nothing is kept
+	draining    bool // start no more processes
+	closed      bool // and keep none
 }
 
-// NewLauncher returns a Launcher. start starts one process and returns the connection
-// to it, a [*Command] as a rule. ask, which may be nil, asks a process what it is, for
-// [Launcher.AskNext]; if it returns an error the process is not its caller's any more.
+// NewLauncher returns a Launcher. start starts one process and returns the connection to
+// it, usually a [*Command]. ask, which may be nil, detects the era of a process; see
+// [Launcher.AskNext]. If ask returns an error, it has taken over the process.
 func NewLauncher(start func() (Conn, error), ask func(context.Context, *Process) error) *Launcher {
 	return &Launcher{start: start, ask: ask, changed: make(chan struct{})}
 }
 
-// AskNext says that the next process that Dial starts is to be asked what it is before
-// it is given away.
+// AskNext makes Dial call ask for the next process that it starts, before it returns the
+// process.
 func (l *Launcher) AskNext() { l.due.Store(true) }
 
-// First returns the method that a process must be asked first, since it ends, or is of no
-// use, after another; empty if none is known to be.
+// First returns the method of the first request that a process accepts. After another
+// first request the process ends or is unusable. First is empty if no such method is
+// known.
 func (l *Launcher) First() string {
 	first, _ := l.first.Load().(string)
 	return first
 }
 
-// SetFirst says what First returns from now on.
+// SetFirst sets the result of First.
 func (l *Launcher) SetFirst(method string) { l.first.Store(method) }
 
-// Dial returns a process for the caller alone: the one that was kept, else a new one
-// once none is ending any more. The caller closes it, or gives it to Keep. ctx bounds
+// Dial returns a process that the caller owns: the kept one, or a new one after all
+// ending processes have ended. The caller must close it or pass it to Keep. ctx bounds
 // the wait.
 func (l *Launcher) Dial(ctx context.Context) (*Process, error) {
 	for {
@@ -83,8 +84,8 @@ func (l *Launcher) Dial(ctx context.Context) (*Process, error) {
 	}
 }
 
-// take returns one of: the kept process; why there will be none; a channel that is
-// closed when a process that is ending may have ended; nothing.
+// take returns one of: the kept process; an error; a channel that is closed when an
+// ending process may have ended; nothing, and the caller must start a process.
 func (l *Launcher) take() (*Process, <-chan struct{}, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,7 +103,7 @@ func (l *Launcher) take() (*Process, <-chan struct{}, error) {
 	return nil, nil, nil
 }
 
-// launchAsked starts a process and has it asked if that is due.
+// launchAsked starts a process, and calls ask if AskNext was called.
 func (l *Launcher) launchAsked(ctx context.Context) (*Process, error) {
 	p, err := l.launch()
 	if err != nil || l.ask == nil || !l.due.Swap(false) || l.First() == spec.MethodInitialize {
@@ -114,7 +115,7 @@ func (l *Launcher) launchAsked(ctx context.Context) (*Process, error) {
 	return p, nil
 }
 
-// launch starts a process, which the caller has counted as alive.
+// launch starts a process. The caller has counted it as alive.
 func (l *Launcher) launch() (*Process, error) {
 	conn, err := l.start()
 	if err != nil {
@@ -129,27 +130,27 @@ func (l *Launcher) launch() (*Process, error) {
 	draining := l.draining
 	l.mu.Unlock()
 	if draining {
-		_ = p.Close() // it was not to be started
+		_ = p.Close() // the launcher was closed meanwhile
 		return nil, ErrDraining
 	}
 	return p, nil
 }
 
-// Keep leaves a process to the next who dials. There is room for one; another is
-// closed, and so is one that comes after Close.
+// Keep keeps a process for the next call of Dial. It keeps one process, and closes
+// others. After Close it closes every process.
 func (l *Launcher) Keep(p *Process) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed || l.kept != nil {
-		l.running.Go(func() { _ = p.Close() }) // bounded by what the end of a command takes
+		l.running.Go(func() { _ = p.Close() }) // bounded by the time to end a command
 		return
 	}
 	l.kept, p.taken = p, make(chan struct{})
 	taken := p.taken
-	l.running.Go(func() { l.watch(p, taken) }) // ends when somebody takes p, with p, or by Close
+	l.running.Go(func() { l.watch(p, taken) }) // ends when p is taken or has ended, or at Close
 }
 
-// Take takes p back from Keep, and reports whether it was still there.
+// Take takes p back after Keep, and reports whether it was still kept.
 func (l *Launcher) Take(p *Process) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,7 +162,7 @@ func (l *Launcher) Take(p *Process) bool {
 	return true
 }
 
-// watch waits for the end of a kept process, or until somebody takes it.
+// watch waits until a kept process ends or is taken.
 func (l *Launcher) watch(p *Process, taken <-chan struct{}) {
 	select {
 	case <-p.Done():
@@ -177,7 +178,7 @@ func (l *Launcher) watch(p *Process, taken <-chan struct{}) {
 	if !mine {
 		return
 	}
-	err := errors.New("it ended before anybody used it")
+	err := errors.New("it ended before it was used")
 	if how := Exited(p.Err()); how != nil {
 		err = how
 	}
@@ -187,8 +188,8 @@ func (l *Launcher) watch(p *Process, taken <-chan struct{}) {
 	}
 }
 
-// Prestart starts a process for the first who dials, unless there is one already. lost
-// is told when a process ends that is being kept.
+// Prestart starts a process for the first call of Dial, unless there is one. It calls
+// lost when a kept process ends.
 func (l *Launcher) Prestart(lost func(error)) error {
 	l.mu.Lock()
 	l.lost = lost
@@ -210,50 +211,50 @@ func (l *Launcher) Prestart(lost func(error)) error {
 	return err
 }
 
-// HasRefused reports whether the process that is kept has refused initialize.
+// HasRefused reports whether the kept process has refused initialize.
 func (l *Launcher) HasRefused() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.kept != nil && l.kept.refused.Load()
 }
 
-// HasKept reports whether Dial has no need to start a process.
+// HasKept reports whether there is a kept process, so that Dial need not start one.
 func (l *Launcher) HasKept() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.kept != nil
 }
 
-// Alive returns how many processes there are that nobody closes, the kept one among
-// them.
+// Alive returns the number of processes that are not being closed, including the kept
+// one.
 func (l *Launcher) Alive() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.alive
 }
 
-// Drain says that nothing is to be started any more. What is kept may still be used.
+// Drain prevents further starts. The kept process may still be used.
 func (l *Launcher) Drain() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.draining = true
 }
 
-// Close ends what is kept, and waits for that. Nothing is started any more. Processes
-// that were given away are their owners'.
+// Close prevents further starts, closes the kept process, and waits for its end. The
+// owners of other processes close those.
 func (l *Launcher) Close() {
 	l.mu.Lock()
 	l.draining, l.closed = true, true
 	if p := l.kept; p != nil {
 		l.kept = nil
 		close(p.taken)
-		l.running.Go(func() { _ = p.Close() }) // bounded by what the end of a command takes
+		l.running.Go(func() { _ = p.Close() }) // bounded by the time to end a command
 	}
 	l.mu.Unlock()
 	l.running.Wait()
 }
 
-// announceLocked wakes those who wait for the end of a process.
+// announceLocked wakes the goroutines that wait for the end of a process.
 func (l *Launcher) announceLocked() {
 	close(l.changed)
 	l.changed = make(chan struct{})

@@ -52,7 +52,7 @@ func (n *nursery) dial(t *testing.T) *Process {
 	return p
 }
 
-// What was started to ask is what serves.
+// The process that was probed also serves.
 func TestU02KeptProcessServes(t *testing.T) {
 	n := newNursery(nil)
 	defer n.Close()
@@ -94,7 +94,7 @@ func TestU02KeptProcessServes(t *testing.T) {
 	}
 }
 
-// A borrower that adopts reads on, and ends the process.
+// A borrower that adopts the process continues to read, and closes the process.
 func TestBorrowedIsAdopted(t *testing.T) {
 	n := newNursery(nil)
 	defer n.Close()
@@ -113,7 +113,7 @@ func TestBorrowedIsAdopted(t *testing.T) {
 	}
 }
 
-// No process is started while another is ending, nor two where one was asked for.
+// No process is started while another is ending, and one Dial starts only one.
 func TestU02StartsWaitForEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNursery(nil)
@@ -156,7 +156,7 @@ func TestU02DisturbedAtTheStart(t *testing.T) {
 	_ = b.Close()
 }
 
-// Nothing is started once draining has begun; what is kept may still serve.
+// No process is started after Drain; the kept one may still be used.
 func TestDrainStartsNothing(t *testing.T) {
 	n := newNursery(nil)
 	if err := n.Prestart(nil); err != nil {
@@ -181,8 +181,7 @@ func TestDrainStartsNothing(t *testing.T) {
 	}
 }
 
-// The next process that is started is asked, once, and not where another request has to
-// come first.
+// The next started process is probed once, unless another request must come first.
 func TestU02NextProcessIsAsked(t *testing.T) {
 	var asked int
 	refusal := errors.New("it is of the other era")
@@ -214,7 +213,7 @@ func TestU02NextProcessIsAsked(t *testing.T) {
 	}
 }
 
-// Silence counts from when the last was heard.
+// Silence begins with the last message.
 func TestU02AwaitSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNursery(nil)

@@ -8,30 +8,30 @@ import (
 )
 
 const (
-	// loggedLines is how many lines of one child are logged in each loggedPeriod.
+	// loggedLines is the maximum of logged lines of one child per loggedPeriod.
 	loggedLines  = 200
 	loggedPeriod = time.Second
 )
 
-// A lineLimit bounds how much of what a child writes is logged. What is left out is
-// counted, and the count logged at the end of each period.
+// A lineLimit bounds how many lines of a child are logged. It counts the dropped lines,
+// and logs the count at the end of each period.
 type lineLimit struct {
 	log    *slog.Logger
 	source string // "standard error"
 
 	tellers sync.WaitGroup // the timer's call, until it has ended or was stopped
 
-	// mu guards the fields below. It is not held while anything is logged.
+	// mu guards the fields below, and is not held while logging.
 	mu      sync.Mutex
 	begun   time.Time // of the period
 	logged  int
 	omitted int
-	level   slog.Level  // of what was left out last
-	timer   *time.Timer // of the period's end; nil if nothing was left out in it
+	level   slog.Level  // of the last dropped line
+	timer   *time.Timer // of the period's end; nil if no line was dropped
 	over    bool        // see end
 }
 
-// admits reports whether a line of this level is to be logged.
+// admits reports whether to log a line of this level.
 func (l *lineLimit) admits(level slog.Level) bool {
 	if !l.log.Enabled(context.Background(), level) {
 		return false
@@ -58,13 +58,13 @@ func (l *lineLimit) admits(level slog.Level) bool {
 	return false
 }
 
-// period ends one in which lines were left out.
+// period ends a period in which lines were dropped.
 func (l *lineLimit) period() {
 	defer l.tellers.Done()
 	l.tell()
 }
 
-// tell logs how many lines were left out, and begins a period.
+// tell logs the number of dropped lines, and begins a period.
 func (l *lineLimit) tell() {
 	l.mu.Lock()
 	n, level := l.omitted, l.level
@@ -75,7 +75,7 @@ func (l *lineLimit) tell() {
 	}
 }
 
-// end tells of what was left out last. Lines that come after it are not admitted.
+// end logs the number of dropped lines. Later lines are not admitted.
 func (l *lineLimit) end() {
 	l.mu.Lock()
 	l.over = true

@@ -9,17 +9,17 @@ import (
 
 const gatherMessage = 64 << 10 // messages up to this size go out in one write with their LF
 
-// A lineWriter writes messages to a file, one at a time and one to a line. It waits
-// for nobody longer than its time-out.
+// A lineWriter writes messages to a file, one at a time and one per line, with a
+// time-out.
 type lineWriter struct {
 	writeLock
 	f *os.File
-	// cut ends a write that has no deadline, and whatever hears of the file: where a
-	// part of a message was taken no other can follow.
+	// cut ends the connection, and with it a write without a deadline. After a partial
+	// write no other message can follow.
 	cut func()
 
-	buf    []byte // owned by whoever holds the token
-	broken error  // why no more can be written; likewise
+	buf    []byte // owned by the holder of the token
+	broken error  // why no more can be written; owned likewise
 }
 
 // write writes one line within the time-out, with its LF.
@@ -61,7 +61,7 @@ func (w *lineWriter) arm() (disarm func()) {
 	return func() { timer.Stop() }
 }
 
-// failed says why a write failed of which n bytes went out.
+// failed returns the error of a write that failed after n bytes.
 func (w *lineWriter) failed(n int, err error) error {
 	switch {
 	case isClosed(w.closing):
@@ -81,8 +81,8 @@ func (w *lineWriter) failed(n int, err error) error {
 	return err
 }
 
-// endsSoon reports whether who read has ended, which is known a moment after its end of
-// the file is closed: how it ended says more than that.
+// endsSoon reports whether the reading process has ended, which is known a moment after
+// it has closed the file. How it ended is the better error.
 func (w *lineWriter) endsSoon() bool {
 	if w.gone == nil {
 		return false

@@ -6,12 +6,12 @@ import (
 )
 
 const (
-	copiedLine = 4 << 10   // up to this size a line is copied
-	idleBuffer = 128 << 10 // the most that is held while nothing comes
-	longStart  = 256       // how much of a line that is too long is kept
+	copiedLine = 4 << 10   // lines up to this size are copied
+	idleBuffer = 128 << 10 // the largest buffer of an idle reader
+	longStart  = 256       // how much of a too long line is kept
 )
 
-// lineReader splits a stream into lines ended by LF, or by the stream's end.
+// A lineReader splits a stream into lines, which end with LF or at the end of the stream.
 type lineReader struct {
 	src   io.Reader
 	limit int // bytes of a line
@@ -19,12 +19,12 @@ type lineReader struct {
 	buf     []byte
 	start   int   // first byte of the current line
 	scanned int   // buf[start:scanned] has no LF
-	err     error // what src ended with
+	err     error // the error of src
 }
 
-// next returns the next line without its LF; the caller owns it. partial says
-// that the stream ended before the LF. For a line longer than the limit, next
-// returns a [*TooLongError] and goes on after it.
+// next returns the next line without its LF; the caller owns it. partial says that the
+// stream ended before the LF. For a line longer than the limit, next returns a
+// [*TooLongError]; the next call continues after the line.
 func (l *lineReader) next() (line []byte, partial bool, err error) {
 	for {
 		if i := bytes.IndexByte(l.buf[l.scanned:], '\n'); i >= 0 {
@@ -45,9 +45,9 @@ func (l *lineReader) next() (line []byte, partial bool, err error) {
 	}
 }
 
-// cut returns the line that reaches to end and begins the next, ending bytes
-// further. A short line is copied; with a long one goes the buffer, and what stands
-// behind it is copied.
+// cut returns the line that reaches to end, and begins the next line, ending bytes
+// further. It copies a short line. For a long one it gives up the buffer, and copies the
+// bytes after the line to another.
 func (l *lineReader) cut(end, ending int) ([]byte, error) {
 	line := l.buf[l.start:end]
 	l.start = end + ending
@@ -66,8 +66,7 @@ func (l *lineReader) cut(end, ending int) ([]byte, error) {
 	return line, nil
 }
 
-// reset empties the buffer, and lets it go if it was grown for a line that was an
-// exception.
+// reset empties the buffer, and frees it if it has grown for an unusually long line.
 func (l *lineReader) reset() {
 	if cap(l.buf) > idleBuffer {
 		PutBuffer(l.buf)
@@ -76,15 +75,15 @@ func (l *lineReader) reset() {
 	l.buf, l.start, l.scanned = l.buf[:0], 0, 0
 }
 
-// move goes on in another buffer, of at least so many bytes, and leaves the old one
-// as it is.
+// move copies the rest to another buffer of at least size bytes, and leaves the old one
+// unchanged.
 func (l *lineReader) move(size int) {
 	to := GetBuffer(size)
 	l.scanned -= l.start
 	l.buf, l.start = append(to, l.buf[l.start:]...), 0
 }
 
-// skip passes over the rest of a line that is too long without storing it.
+// skip skips the rest of a line that is too long without storing it.
 func (l *lineReader) skip() error {
 	tooLong := l.tooLong(l.buf[l.start:])
 	PutBuffer(l.buf)
@@ -122,10 +121,10 @@ func (l *lineReader) fill() {
 	l.buf, l.err = l.buf[:len(l.buf)+n], err
 }
 
-// oneLine returns msg as it goes on a line of its own: without surrounding
-// white space, which some servers take for an error, and with its line breaks
-// replaced. JSON strings can't hold raw ones, so these are white space. It
-// leaves msg as it is, and returns a part of it where nothing has to change.
+// oneLine returns msg for a line of its own: without surrounding white space, which some
+// servers treat as an error, and without line breaks. JSON strings can't contain raw line
+// breaks, so they are white space. It does not change msg, and returns a part of it if
+// possible.
 func oneLine(msg []byte) []byte {
 	msg = bytes.TrimSpace(msg)
 	if bytes.IndexByte(msg, '\n') < 0 && bytes.IndexByte(msg, '\r') < 0 {

@@ -10,8 +10,7 @@ import (
 	"testing/iotest"
 )
 
-// FuzzLines holds the line reader, fed whole and byte by byte, against
-// strings.Split.
+// FuzzLines compares the line reader, reading whole and byte by byte, with strings.Split.
 func FuzzLines(f *testing.F) {
 	f.Add("{}\n\r\n{\"a\":1}\nxxxxxxxxxxxxxxxxxxxx\n{}", 12)
 	f.Add("\n\n", 1)

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(bridgetest.Main(m))
 }
 
-// children are servers of every manner, run in a process of their own.
+// children are servers that run in a process of their own.
 var children = map[string]func(){
 	// echo answers each line with itself.
 	"echo": func() { io.Copy(os.Stdout, os.Stdin) },
@@ -60,7 +60,7 @@ var children = map[string]func(){
 		fmt.Fprint(to, "the end\n")
 		os.Exit(3)
 	},
-	// faint takes no more input a moment before it crashes.
+	// faint closes its input a moment before it crashes.
 	"faint": func() {
 		_ = os.Stdin.Close()
 		fmt.Println("{}")
@@ -68,12 +68,12 @@ var children = map[string]func(){
 		fmt.Fprintln(os.Stderr, "API_KEY is not set")
 		os.Exit(3)
 	},
-	// deaf does not end with its input, but heeds SIGTERM.
+	// deaf does not end with its input, but at SIGTERM.
 	"deaf": func() {
 		fmt.Println(`{"pid":` + fmt.Sprint(os.Getpid()) + `}`)
 		time.Sleep(time.Hour)
 	},
-	// idle says nothing, and does not end by itself.
+	// idle writes nothing, and does not end by itself.
 	"idle": func() { time.Sleep(time.Hour) },
 	// stubborn ignores SIGTERM too.
 	"stubborn": func() {
@@ -98,7 +98,7 @@ var children = map[string]func(){
 		}
 		os.Stdin.Read(make([]byte, 1))
 	},
-	// flood writes until it is done, deaf to its input meanwhile.
+	// flood writes everything before it reads its input.
 	"flood": func() {
 		fmt.Println(`{"flood":true}`)
 		line := "{" + strings.Repeat(" ", 1<<16) + "}\n"

@@ -4,5 +4,5 @@ package transport
 
 import "os"
 
-// openOutput opens what a child writes its messages to.
+// openOutput opens the standard output of a child.
 func openOutput() (r, w *os.File, err error) { return os.Pipe() }

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// pipeDepth is how many messages wait in each direction before Write does.
+// pipeDepth is how many messages are queued in each direction before Write blocks.
 const pipeDepth = 64
 
-// NewPipe returns the two ends of a connection in memory. What one end writes
-// the other reads; a few messages are queued, then Write waits for up to
-// [DefaultWriteTimeout]. Closing an end lets the other read what was written
-// before, then io.EOF; its writes fail with [io.ErrClosedPipe].
+// NewPipe returns the two ends of a connection in memory. Each end reads what the other
+// writes. A few messages are queued; then Write blocks for up to [DefaultWriteTimeout].
+// After one end is closed, the other reads the queued messages, then io.EOF; its writes
+// fail with [io.ErrClosedPipe].
 func NewPipe() (Conn, Conn) {
 	ab, ba := make(chan []byte, pipeDepth), make(chan []byte, pipeDepth)
 	a := &pipe{in: ba, out: ab, done: make(chan struct{})}
@@ -23,8 +23,8 @@ func NewPipe() (Conn, Conn) {
 	return a, b
 }
 
-// pipe is one end. The message channels are never closed: the end that closes
-// may not be the one that sends.
+// A pipe is one end. The message channels are never closed, because the end that closes
+// may not be the sender.
 type pipe struct {
 	in       <-chan []byte
 	out      chan<- []byte

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// silencePoll is how often AwaitSilence looks.
+// silencePoll is the polling interval of AwaitSilence.
 const silencePoll = 20 * time.Millisecond
 
-// A Process is a Conn to one process of a server's command that changes hands: who
-// asked it something may leave it to who will use it.
+// A Process is a Conn to one process of a server's command. It can change its owner: one
+// may probe it, and leave it to another that uses it.
 type Process struct {
 	l    *Launcher
 	conn Conn
 
-	reads sync.WaitGroup // reads that a borrower began
-	heard atomic.Int64   // messages that were read
+	reads sync.WaitGroup // reads that a Borrowed has begun
+	heard atomic.Int64   // number of messages that were read
 	told  atomic.Bool    // something was written
 
 	refused atomic.Bool  // see SetRefused
@@ -28,16 +28,16 @@ type Process struct {
 	closeErr error // read only after once
 
 	// Set by launch, read-only after.
-	endedBefore  int // how many processes had ended when this one was started
-	startedAmong int // how many were ending
+	endedBefore  int // number of processes that had ended when this one was started
+	startedAmong int // number of processes that were ending then
 
 	// Guarded by Launcher.mu.
-	taken chan struct{} // closed when the process is kept no more; nil if it never was
+	taken chan struct{} // closed when the process is no longer kept; nil if it never was
 
-	// mu guards the fields below. It is not held while a read lasts.
+	// mu guards the fields below. It is not held during a read.
 	mu      sync.Mutex
-	pending chan received // a read that a borrower began and did not await; nil if none
-	closing bool          // no more reads are begun
+	pending chan received // the result of a read that a Borrowed has begun and left behind; nil if none
+	closing bool          // start no more reads
 }
 
 type received struct {
@@ -55,8 +55,8 @@ func (p *Process) Read() ([]byte, error) {
 	return msg, err
 }
 
-// await returns what a read brings that is under way; false if there is none, or if
-// done was closed first.
+// await returns the result of a running read. It returns false if there is none, or if
+// done is closed first.
 func (p *Process) await(done <-chan struct{}) (received, bool) {
 	p.mu.Lock()
 	pending := p.pending
@@ -75,7 +75,7 @@ func (p *Process) await(done <-chan struct{}) (received, bool) {
 	}
 }
 
-// begin has a read under way.
+// begin starts a read, unless one is running.
 func (p *Process) begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +88,7 @@ func (p *Process) begin() {
 		pending <- received{nil, ErrClosed}
 		return
 	}
-	p.reads.Go(func() { // ends with the next message, or with the connection; Close waits
+	p.reads.Go(func() { // ends with the next message or the connection; Close waits for it
 		msg, err := p.conn.Read()
 		p.heard.Add(1)
 		pending <- received{msg, err}
@@ -125,26 +125,26 @@ func (p *Process) Close() error {
 	return p.closeErr
 }
 
-// LastID returns the highest id of a request that the process was sent, zero if it was
-// sent none: the next owner goes on from there.
+// LastID returns the highest id of a request that was sent to the process, or zero. The
+// next owner continues from there.
 func (p *Process) LastID() int64 { return p.used.Load() }
 
-// SetLastID notes the highest id of a request that the process was sent.
+// SetLastID records the highest id of a request that was sent to the process.
 func (p *Process) SetLastID(id int64) { p.used.Store(max(id, p.used.Load())) }
 
-// SetRefused says whether the process has refused initialize, as one of a server of the
-// other era does.
+// SetRefused records whether the process has refused initialize, as a process of a modern
+// server does.
 func (p *Process) SetRefused(refused bool) { p.refused.Store(refused) }
 
-// SetSilent says whether the process has left unanswered what it was asked last: it may
-// yet turn out to know the request.
+// SetSilent records whether the process has not responded to the last request. It may
+// still support it.
 func (p *Process) SetSilent(silent bool) { p.silent.Store(silent) }
 
-// IsSilent reports what SetSilent said last.
+// IsSilent returns the value of SetSilent.
 func (p *Process) IsSilent() bool { return p.silent.Load() }
 
-// Done returns a channel that is closed once the process has ended; nil where that
-// can't be known.
+// Done returns a channel that is closed when the process has ended, or nil if that can't
+// be known.
 func (p *Process) Done() <-chan struct{} {
 	if m, ok := p.conn.(exitReporter); ok {
 		return m.Done()
@@ -152,7 +152,7 @@ func (p *Process) Done() <-chan struct{} {
 	return nil
 }
 
-// Err says how the process ended; see [Command.Err].
+// Err returns how the process ended; see [Command.Err].
 func (p *Process) Err() error {
 	if m, ok := p.conn.(exitReporter); ok {
 		return m.Err()
@@ -162,7 +162,7 @@ func (p *Process) Err() error {
 
 func (p *Process) hasEnded() bool { return isClosed(p.Done()) }
 
-// EndsWithin reports whether the process has ended, or does so within d.
+// EndsWithin reports whether the process has ended or ends within d.
 func (p *Process) EndsWithin(d time.Duration) bool {
 	late := time.NewTimer(d)
 	defer late.Stop()
@@ -174,10 +174,10 @@ func (p *Process) EndsWithin(d time.Duration) bool {
 	}
 }
 
-// Ending says for people how a process ended that has, and what it wrote instead of
+// Ending returns, for people, how a process has ended, and what it wrote instead of
 // messages.
 func (p *Process) Ending() string {
-	p.begin() // what it wrote last may be unread
+	p.begin() // its last output may be unread
 	late := make(chan struct{})
 	defer time.AfterFunc(exitGrace, func() { close(late) }).Stop()
 	p.await(late)
@@ -188,19 +188,19 @@ func (p *Process) Ending() string {
 	return text + Noise(p)
 }
 
-// Disturbed reports whether another process of the command has been ending since this
-// one was started: that may have been in its way.
+// Disturbed reports whether another process of the command was ending after this one was
+// started, which may have disturbed it.
 func (p *Process) Disturbed() bool {
 	p.l.mu.Lock()
 	defer p.l.mu.Unlock()
 	return p.startedAmong+p.l.ending > 0 || p.l.ended > p.endedBefore
 }
 
-// Beside returns how many other processes of the command there are.
+// Beside returns the number of other processes of the command.
 func (p *Process) Beside() int { return p.l.Alive() - 1 }
 
-// Unread returns how many bytes that were written the process has not read, and whether
-// the system tells.
+// Unread returns the number of written bytes that the process has not read, and whether
+// the system can tell.
 func (p *Process) Unread() (n int, known bool) {
 	if u, ok := p.conn.(interface{ Unread() (int, bool) }); ok {
 		return u.Unread()
@@ -208,15 +208,16 @@ func (p *Process) Unread() (n int, known bool) {
 	return 0, false
 }
 
-// HasRead reports whether the process has read all that was written, as far as the system
-// tells, and something was.
+// HasRead reports whether something was written and the process has read all of it, if
+// the system can tell.
 func (p *Process) HasRead() bool {
 	unread, _ := p.Unread()
 	return unread == 0 && p.told.Load()
 }
 
-// AwaitSilence returns true once the process has read all that was written, as far as
-// the system tells, and said nothing for d since; false when ctx ends.
+// AwaitSilence waits until the process has read everything that was written, if the
+// system can tell, and has written nothing for d since then, and returns true. It returns
+// false when ctx ends.
 func (p *Process) AwaitSilence(ctx context.Context, d time.Duration) bool {
 	tick := time.NewTicker(silencePoll)
 	defer tick.Stop()
@@ -236,22 +237,22 @@ func (p *Process) AwaitSilence(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// SetQuiet says whether what the process writes that is no message, and how it ends, is
-// of little interest: that is logged at debug level then.
+// SetQuiet selects debug level for logging output that is not a message, and how the
+// process ends.
 func (p *Process) SetQuiet(quiet bool) {
 	if c, ok := p.conn.(*Command); ok {
 		c.stderrTail.quiet.Store(quiet)
 	}
 }
 
-// unwrap returns the connection that the process is reached by.
+// unwrap returns the underlying connection.
 func (p *Process) unwrap() Conn { return p.conn }
 
-// Borrow returns the process as a connection whose Close leaves the process as it is,
-// with what it says next, until Adopt.
+// Borrow returns the process as a connection whose Close does not close the process,
+// unless Adopt was called. Messages that it has not read stay unread.
 func (p *Process) Borrow() *Borrowed { return &Borrowed{p: p, done: make(chan struct{})} }
 
-// A Borrowed is a Conn to a process that may yet have another owner.
+// A Borrowed is a Conn to a process that may get another owner.
 type Borrowed struct {
 	p       *Process
 	done    chan struct{} // closed by Close
@@ -279,7 +280,7 @@ func (b *Borrowed) Write(msg []byte) error {
 	return b.p.Write(msg)
 }
 
-// Adopt makes the process the borrower's own: Close ends it from here on.
+// Adopt makes the borrower the owner: Close then closes the process.
 func (b *Borrowed) Adopt() { b.adopted.Store(true) }
 
 // Close implements [Conn].
@@ -292,10 +293,10 @@ func (b *Borrowed) Close() error {
 	return err
 }
 
-// unwrap returns the connection that the process is reached by.
+// unwrap returns the underlying connection.
 func (b *Borrowed) unwrap() Conn { return b.p.conn }
 
-// innermost returns what a connection that changes hands is reached by.
+// innermost returns the connection under a Process or a Borrowed.
 func innermost(conn Conn) Conn {
 	if w, ok := conn.(interface{ unwrap() Conn }); ok {
 		return w.unwrap()

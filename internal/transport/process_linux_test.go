@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The system tells what a child has read, also once it has ended.
+// The system tells what a child has read, even after its end.
 func TestU02UnreadInput(t *testing.T) {
 	for _, tt := range []struct {
 		name, script string
@@ -44,7 +44,7 @@ func TestU02UnreadInput(t *testing.T) {
 	}
 }
 
-// A kept process that ends is told of, and is not given away.
+// When a kept process ends, lost is called, and Dial does not return the process.
 func TestU02KeptProcessThatEnds(t *testing.T) {
 	script := "exit 3"
 	l := NewLauncher(func() (Conn, error) { return StartCommand(CommandOptions{Argv: []string{"sh", "-c", script}}) }, nil)

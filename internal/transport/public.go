@@ -14,8 +14,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 )
 
-// A Reason is the cause of an error: in a log what [Cause] leaves of it, for clients
-// what [Public] does.
+// A Reason is the cause of an error, with the text of [Cause] for logs and that of
+// [Public] for clients.
 type Reason struct{ Err error }
 
 func (r Reason) Error() string { return Cause(r.Err).Error() }
@@ -23,12 +23,12 @@ func (r Reason) Error() string { return Cause(r.Err).Error() }
 // Unwrap returns the error.
 func (r Reason) Unwrap() error { return r.Err }
 
-// Public returns what clients are told.
+// Public returns the text for clients.
 func (r Reason) Public() string { return Public(r.Err) }
 
-// Public says in general terms what went wrong, for clients: without the addresses and
-// paths of this side, and without what a server's process wrote. An error may say by a
-// method Public what is left of it.
+// Public describes err in general terms for clients: without addresses and paths of this
+// side, and without output of a server's process. An error can provide the text by a
+// method Public.
 func Public(err error) string {
 	if e, ok := err.(interface{ Public() string }); ok {
 		return e.Public()
@@ -53,13 +53,13 @@ var (
 	paths     = regexp.MustCompile(`(^|[\s"'=(])(?:/|[A-Za-z]:\\)[^\s"':;,)]+`)
 )
 
-// withoutPlaces hides addresses and paths in a text of which nothing else is known.
+// withoutPlaces hides addresses and paths in any text.
 func withoutPlaces(text string) string {
 	return paths.ReplaceAllString(addresses.ReplaceAllString(text, redact.Hidden), "${1}"+redact.Hidden)
 }
 
-// general returns what takes the place of an error that holds an address or a path, and
-// what of its chain follows that; both are zero if it holds none by its type.
+// general returns the text that replaces an error whose type contains an address or a
+// path, and the error of its chain that follows the text. Both are zero for other types.
 func general(err error) (text string, inner error) {
 	switch e := err.(type) {
 	case *url.Error:

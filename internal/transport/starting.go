@@ -6,7 +6,7 @@ import (
 	"os/exec"
 )
 
-// NotStarted reports whether err says that a command could not be started.
+// NotStarted reports whether err means that a command could not be started.
 func NotStarted(err error) bool {
 	var missing *exec.Error
 	var start *fs.PathError

@@ -21,8 +21,8 @@ const (
 	keptWord     = 512     // bytes of a line
 )
 
-// stderrTail reads a child's standard error line by line: for the log, and the
-// last few for whoever asks why the child ended.
+// A stderrTail reads a child's standard error line by line, logs the lines, and keeps the
+// last few for the error about its end.
 type stderrTail struct {
 	secrets *redact.Redactor // may be nil
 	lines   *lineLimit       // of the log
@@ -31,12 +31,11 @@ type stderrTail struct {
 
 	// mu guards the fields below.
 	mu   sync.Mutex
-	kept [keptWords][]byte // a ring: the buffers are used again
-	seen int               // lines that came
+	kept [keptWords][]byte // a ring buffer, which reuses its lines
+	seen int               // number of lines
 }
 
-// drain reads until the end of r, which nobody else reads. A child whose
-// standard error nobody reads would block.
+// drain reads r to its end, because a child blocks if its standard error is not read.
 func (w *stderrTail) drain(r io.Reader) {
 	defer close(w.done)
 	defer w.lines.end()
@@ -53,7 +52,7 @@ func (w *stderrTail) drain(r io.Reader) {
 	}
 }
 
-// take takes a line, or as much of it as fits into the buffer.
+// take logs and keeps a line, or the part of it that fits into the buffer.
 func (w *stderrTail) take(line []byte) {
 	line = bytes.TrimRight(line, " \t\r")
 	if len(line) == 0 {
@@ -82,7 +81,7 @@ func (w *stderrTail) keep(line []byte) {
 	w.seen++
 }
 
-// last returns the last lines, oldest first, without secrets.
+// last returns the last lines, oldest first, with secrets hidden.
 func (w *stderrTail) last() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,8 +92,8 @@ func (w *stderrTail) last() []string {
 	return out
 }
 
-// finish waits for drain to read the rest of f, and closes it. A descendant
-// that keeps it open is not waited for.
+// finish waits until drain has read the rest of f, and closes f. It does not wait for a
+// descendant that keeps it open.
 func (w *stderrTail) finish(f *os.File) {
 	timer := time.NewTimer(leftoverGrace)
 	defer timer.Stop()

@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// StdioOptions say which files a client is reached by. The zero value of what is not
-// required is useful. Negative limits are errors.
+// StdioOptions configure a Stdio. The zero values of optional fields are useful. Negative
+// limits are errors.
 type StdioOptions struct {
-	// In is read, Out written: os.Stdin and os.Stdout. Required. They are the conn's
-	// from then on.
+	// In and Out are os.Stdin and os.Stdout, or other files. Required. The Stdio owns
+	// them.
 	In, Out *os.File
 
 	MaxMessage   int           // bytes of a message read; zero means DefaultMaxMessage
 	WriteTimeout time.Duration // of one message; zero means DefaultWriteTimeout
 }
 
-// A Stdio is a Conn to the client that started this process, one message per line.
-// What is on a line is the reader's to judge.
+// A Stdio is a Conn to the client that started this process, one message per line. It
+// does not check that a line is a message.
 //
-// Where the system can't interrupt a read of a file (a terminal, anything on Windows)
-// Close leaves one behind, which ends with the file or the process; and a write of
-// one that nobody reads lasts, though others do not wait for it beyond their time.
+// If the system can't interrupt a read of a file (a terminal, or any file on Windows),
+// Close leaves a goroutine behind, which ends with the file or the process. A write to
+// such a file that is not read blocks; other writes wait for it until their time-out.
 //
 // Spec: 2026-07-28, basic/transports/stdio.
 type Stdio struct {
@@ -39,7 +39,7 @@ type Stdio struct {
 	once    sync.Once
 }
 
-// OpenStdio returns a conn over the process's own standard streams, or two other
+// OpenStdio returns a conn over the standard streams of the process, or over two other
 // files.
 func OpenStdio(opts StdioOptions) (*Stdio, error) {
 	if opts.In == nil || opts.Out == nil {
@@ -67,19 +67,19 @@ func OpenStdio(opts StdioOptions) (*Stdio, error) {
 	return s, nil
 }
 
-// source returns what lines are read from: the file, or what passes its text on if
-// its reads can't be interrupted.
+// source returns the reader of lines: the file, or a pump if its reads can't be
+// interrupted.
 func (s *Stdio) source() io.Reader {
 	if s.in.SetReadDeadline(time.Time{}) == nil {
 		return s.in
 	}
 	p := &pump{f: s.in, closing: s.closing, parts: make(chan part)}
-	go p.run() // ends with its file, or with the first text after Close
+	go p.run() // ends with its file, or at the first input after Close
 	return p
 }
 
-// Read returns the next line that is not blank; see [Conn]. The last may lack its
-// line feed.
+// Read returns the next line that is not blank; see [Conn]. The last line may lack the
+// LF.
 func (s *Stdio) Read() ([]byte, error) {
 	for {
 		line, _, err := s.lines.next()
@@ -98,12 +98,12 @@ func (s *Stdio) Read() ([]byte, error) {
 	}
 }
 
-// Write sends one message on a line of its own; see [Conn]. Where a part of a message
-// was taken when the time was up, no other can follow.
+// Write sends one message on a line of its own; see [Conn]. If only a part of a message
+// is written at the time-out, no other message can follow.
 func (s *Stdio) Write(msg []byte) error { return s.w.write(oneLine(msg)) }
 
-// Close ends the connection; see [Conn]. The client sees the end of the output when
-// the process ends.
+// Close closes the connection; see [Conn]. For the client, the output ends when the
+// process ends.
 func (s *Stdio) Close() error {
 	s.once.Do(func() {
 		close(s.closing)
@@ -112,14 +112,14 @@ func (s *Stdio) Close() error {
 	return nil
 }
 
-// A pump reads a file whose reads can't be interrupted, in a goroutine of its own. It
-// is a reader of what the file has.
+// A pump reads a file whose reads can't be interrupted in its own goroutine, and returns
+// the bytes from Read.
 type pump struct {
 	f       *os.File
 	closing <-chan struct{}
 	parts   chan part
 
-	rest part // of what was received and is yet to be read; owned by Read
+	rest part // received, but not yet read; owned by Read
 }
 
 type part struct {
@@ -142,7 +142,7 @@ func (p *pump) run() {
 	}
 }
 
-// Read returns os.ErrClosed once closing is closed.
+// Read returns os.ErrClosed after closing is closed.
 func (p *pump) Read(b []byte) (int, error) {
 	if len(p.rest.text) == 0 && p.rest.err == nil {
 		select {

@@ -4,5 +4,5 @@ package transport
 
 import "os"
 
-// interruptible returns f: there is nothing better.
+// interruptible returns f, because the system has nothing better.
 func interruptible(f *os.File) (*os.File, error) { return f, nil }

@@ -65,8 +65,7 @@ func TestStdioCarriesLines(t *testing.T) {
 	}
 }
 
-// A client that does not read makes writes fail in time, the waiting ones too, and
-// reads go on.
+// If a client does not read, writes time out, including waiting ones, and reads continue.
 func TestStdioStuckReader(t *testing.T) {
 	s, in, _ := stdio(t, StdioOptions{WriteTimeout: 50 * time.Millisecond})
 	msg := []byte(`{"x":"` + strings.Repeat("x", 100_000) + `"}`)
@@ -116,7 +115,7 @@ func TestStdioCloseUnblocks(t *testing.T) {
 	}
 }
 
-// A client that is gone makes writes fail; it does not end the process.
+// If the client is gone, writes fail, but the process does not end.
 func TestStdioBrokenPipe(t *testing.T) {
 	s, _, out := stdio(t, StdioOptions{})
 	closeAll(out)
@@ -125,7 +124,7 @@ func TestStdioBrokenPipe(t *testing.T) {
 	}
 }
 
-// What has no deadlines is read through a pump, which passes on all of it.
+// A file without deadlines is read through a pump, which loses nothing.
 func TestStdioWithoutDeadlines(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "in")
 	long := `{"x":"` + strings.Repeat("x", 3*copiedLine) + `"}`
@@ -154,7 +153,7 @@ func TestStdioWithoutDeadlines(t *testing.T) {
 	}
 }
 
-// A pump whose file says nothing does not keep its reader from ending.
+// Close does not wait for a pump whose file has no input.
 func TestStdioPumpEnds(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

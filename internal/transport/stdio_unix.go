@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// interruptible returns another file for what f refers to, with deadlines if it is a
-// pipe or a socket. Those are ours: a terminal is others' too, who do not expect that
-// it stops waiting for them. The number is another, since a write that fails on
-// standard output's own ends the process by a signal.
+// interruptible returns a duplicate of f, with deadlines if it is a pipe or a socket. It
+// does not set other files, such as a terminal, to non-blocking mode, because other
+// processes share that mode. The duplicate has another number, because a failed write to
+// that of standard output ends the process by a signal.
 func interruptible(f *os.File) (*os.File, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -36,7 +36,7 @@ func dup(f *os.File) (fd int, err error) {
 		return 0, err
 	}
 	cerr := conn.Control(func(from uintptr) {
-		syscall.ForkLock.RLock() // a child must not get it
+		syscall.ForkLock.RLock() // a child must not inherit it
 		defer syscall.ForkLock.RUnlock()
 		if fd, err = syscall.Dup(int(from)); err == nil {
 			syscall.CloseOnExec(fd)

@@ -3,40 +3,40 @@ package transport
 import "time"
 
 const (
-	// throttleIdle and throttleBusy are how many bytes a second are read that nobody needs:
-	// while nobody waits for an answer, and while somebody does.
+	// throttleIdle and throttleBusy are the rates, in bytes per second, at which unneeded
+	// messages are read: while no request waits for a response, and while one does.
 	throttleIdle = 1 << 20
 	throttleBusy = 8 << 20
-	// throttleSaved is how many may come at once, in bytes.
+	// throttleSaved is the burst, in bytes.
 	throttleSaved = 4 << 20
-	// throttleMessage is what a message takes beside its bytes, in bytes: it was parsed.
+	// throttleMessage is the cost of parsing a message, in bytes.
 	throttleMessage = 256
-	// throttlePause is how long reading pauses at a time, so that it goes on soon when
-	// somebody begins to wait.
+	// throttlePause is how long reading pauses at a time. It is short, so that reading
+	// continues soon when a request begins to wait.
 	throttlePause = 10 * time.Millisecond
 )
 
-// A Throttle bounds how fast a reader takes from a server what nobody needs: a flood must
-// not cost more than a few percent of a core. What is needed costs nothing. The zero
-// value is ready to use, by the reader's goroutine alone.
+// A Throttle bounds the rate at which a reader reads unneeded messages from a server, so
+// that a flood takes no more than a few percent of a core. Needed messages are not
+// counted. The zero value is ready to use, by the reader's goroutine only.
 type Throttle struct {
-	// Busy reports whether somebody waits for an answer. Nil means always.
+	// Busy reports whether a request waits for a response. Nil means always.
 	Busy func() bool
-	// Done ends a pause when it is closed; nil if nothing does, but the pause's end.
+	// Done ends a pause when it is closed; may be nil.
 	Done <-chan struct{}
 
 	debt  int       // bytes, of which throttleSaved are free
-	since time.Time // when debt was worked out
+	since time.Time // when debt was computed
 }
 
-// Never is the Busy of a stream on which no answer comes.
+// Never is the Busy of a stream without responses.
 func Never() bool { return false }
 
-// Message counts a message of n bytes that nobody needed. It returns when the next may
-// be read.
+// Message counts an unneeded message of n bytes, and waits until the next one may be
+// read.
 func (r *Throttle) Message(n int) { r.Bytes(n + throttleMessage) }
 
-// Bytes is Message for what is no message.
+// Bytes is Message for bytes that are not a message.
 func (r *Throttle) Bytes(n int) {
 	r.payOff()
 	for r.debt += n; r.debt > throttleSaved; r.payOff() {
@@ -50,7 +50,7 @@ func (r *Throttle) Bytes(n int) {
 	}
 }
 
-// payOff takes off the debt what the time that has passed was good for.
+// payOff reduces the debt by the bytes allowed for the elapsed time.
 func (r *Throttle) payOff() {
 	rate := throttleIdle
 	if r.Busy == nil || r.Busy() {

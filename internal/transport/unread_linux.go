@@ -2,8 +2,8 @@ package transport
 
 import "golang.org/x/sys/unix"
 
-// Unread returns how many bytes that were written the child has not read, and whether
-// the system tells. It tells after the child's end, too.
+// Unread returns the number of written bytes that the child has not read, and whether the
+// system can tell, which it can also after the child's end.
 func (c *Command) Unread() (n int, known bool) {
 	raw, err := c.stdin.SyscallConn()
 	if err != nil {

@@ -2,6 +2,6 @@
 
 package transport
 
-// Unread returns how many bytes that were written the child has not read, and whether
-// the system tells, which this one does not.
+// Unread returns the number of written bytes that the child has not read, and whether the
+// system can tell, which this one can't.
 func (c *Command) Unread() (n int, known bool) { return 0, false }

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// warnEvery is how often a WarnLimiter logs at most.
+// warnEvery is the minimum time between two warnings of a WarnLimiter.
 const warnEvery = 10 * time.Second
 
-// A WarnLimiter logs what a server may cause without end: the first time at once, later ones
-// with how often it happened meanwhile. The zero value is ready to use. It is safe for
-// concurrent use.
+// A WarnLimiter logs warnings that a server may cause any number of times: the first one
+// at once, and later ones with the number of skipped warnings. The zero value is ready to
+// use. It is safe for concurrent use.
 type WarnLimiter struct {
-	// mu guards the fields below. It is not held while anything is logged.
+	// mu guards the fields below. It is not held while logging.
 	mu     sync.Mutex
 	told   time.Time
 	untold int
 }
 
-// Warn logs a warning, unless one was logged a moment ago.
+// Warn logs a warning, unless one was logged recently.
 func (s *WarnLimiter) Warn(log *slog.Logger, msg string, args ...any) {
 	s.mu.Lock()
 	s.untold++

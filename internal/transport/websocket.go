@@ -16,35 +16,34 @@ import (
 )
 
 const (
-	// Subprotocol is what a WebSocket that carries MCP is called in its handshake.
+	// Subprotocol is the subprotocol of a WebSocket that carries MCP.
 	Subprotocol = "mcp"
 
-	// DefaultKeepAlive is how often a WebSocket's peer is asked whether it is there.
+	// DefaultKeepAlive is the interval of pings on a WebSocket.
 	DefaultKeepAlive = 15 * time.Second
 )
 
-// ErrSilent is wrapped by the error of a Read that ended because nothing was heard
-// of the peer, not even an answer to a ping.
+// ErrSilent is wrapped by the error of a Read that ended because the peer sent nothing,
+// not even a pong.
 var ErrSilent = errors.New("transport: peer is silent")
 
-// ErrSlow is wrapped by the error of a Read that ended because the peer took too long
-// over a message.
+// ErrSlow is wrapped by the error of a Read that ended because the peer took too long to
+// send a message.
 var ErrSlow = errors.New("transport: peer is slow")
 
-// WebSocketOptions say how to treat a WebSocket. The zero value is useful; negative
-// values are errors.
+// WebSocketOptions configure a WebSocket. The zero value is useful; negative values are
+// errors.
 type WebSocketOptions struct {
 	MaxMessage   int           // bytes of a message read; zero means DefaultMaxMessage
 	WriteTimeout time.Duration // of one message; zero means DefaultWriteTimeout
 
-	// KeepAlive is how often the peer is pinged. When nothing was heard of it for
-	// twice that while somebody reads, the connection is lost. Zero means
-	// DefaultKeepAlive.
+	// KeepAlive is the interval of pings. If the peer sends nothing for twice as long
+	// while Read is running, the connection is closed. Zero means DefaultKeepAlive.
 	KeepAlive time.Duration
 
-	// MessageTimeout is how long a message may take from its first frame to its end,
-	// give or take a KeepAlive: what has come of it is held meanwhile. Zero means that
-	// only silence ends it.
+	// MessageTimeout is how long a message may take from its first frame to its end, with
+	// the precision of KeepAlive, because its part is held in memory. Zero means no limit
+	// while the peer sends.
 	MessageTimeout time.Duration
 }
 
@@ -58,14 +57,14 @@ func (o *WebSocketOptions) fill() error {
 	return nil
 }
 
-// A WebSocket is a Conn over a WebSocket: each text message, of one frame or several, is
-// a message. Binary messages and text that is not UTF-8 are refused with a close code.
+// A WebSocket is a Conn over a WebSocket. Each text message, of one or more frames, is a
+// message. Binary messages and invalid UTF-8 close the connection with a close code.
 //
-// Where the peer closes the connection nothing can be sent any more either, so Read
-// returns a [*CloseError] then, not io.EOF.
+// If the peer closes the connection, nothing can be sent either, so Read returns a
+// [*CloseError], not io.EOF.
 //
-// Spec: RFC 6455. MCP leaves transports of one's own to those who agree on them
-// (2025-11-25, basic/transports, Custom Transports).
+// Spec: RFC 6455. MCP allows custom transports (2025-11-25, basic/transports, Custom
+// Transports).
 type WebSocket struct {
 	// Set by newWebSocket, read-only after.
 	ws    *websocket.Conn
@@ -77,21 +76,21 @@ type WebSocket struct {
 	tooLong bool          // Read has returned a TooLongError; owned by the token's holder
 
 	born    time.Time
-	heard   atomic.Int64 // when the peer was heard of last, since born
-	waiting atomic.Bool  // somebody waits for the peer
-	begun   atomic.Int64 // when the message that is being read began, since born; 0 for none
+	heard   atomic.Int64 // when the peer last sent something, since born
+	waiting atomic.Bool  // a Read is running
+	begun   atomic.Int64 // when the message being read began, since born; 0 for none
 
 	closing chan struct{} // closed when End begins
 	once    sync.Once     // of End
 
 	finishOnce sync.Once
 	done       chan struct{} // closed when the connection is over
-	err        error         // why; read only after done
+	err        error         // why it ended; read only after done
 	running    sync.WaitGroup
 }
 
-// newWebSocket takes over a connection, and starts to watch whether its peer is
-// there; that ends with the connection.
+// newWebSocket takes over a connection, and starts the goroutine that pings the peer,
+// which ends with the connection.
 func newWebSocket(ws *websocket.Conn, opts WebSocketOptions, skips bool) *WebSocket {
 	w := &WebSocket{
 		ws: ws, opts: opts, skips: skips, born: time.Now(),
@@ -108,8 +107,9 @@ func newWebSocket(ws *websocket.Conn, opts WebSocketOptions, skips bool) *WebSoc
 
 // Read returns the next message; see [Conn] and [WebSocket].
 //
-// After a [*TooLongError] the next Read of an accepted connection closes it with code
-// 1009, so that there is time to answer; that of a dialed one goes on.
+// After a [*TooLongError], the next Read of an accepted connection closes it with code
+// 1009, so that there is time for a response before; that of a dialed connection
+// continues.
 func (w *WebSocket) Read() ([]byte, error) {
 	select {
 	case w.reading <- struct{}{}:
@@ -128,7 +128,7 @@ func (w *WebSocket) Read() ([]byte, error) {
 		case isClosed(w.done):
 			return nil, ErrClosed
 		}
-		PutBuffer(msg) // nobody wants it any more, but what comes after: the peer's close frame
+		PutBuffer(msg) // discard messages until the peer's close frame
 	}
 }
 
@@ -162,8 +162,8 @@ func (w *WebSocket) next() ([]byte, error) {
 	return shrink(buf), nil
 }
 
-// shrink returns a message that was read into a buffer of GetBuffer: a short one does
-// not keep a large buffer from others.
+// shrink copies a short message out of a large buffer of GetBuffer, and returns the
+// buffer to the pool.
 func shrink(buf []byte) []byte {
 	msg := bytes.TrimSpace(buf)
 	if len(msg) > copiedLine {
@@ -174,8 +174,8 @@ func shrink(buf []byte) []byte {
 	return msg
 }
 
-// skipTooLong deals with a message over the limit: many share a connection that was dialed,
-// and must not lose it for one.
+// skipTooLong handles a message over the limit. It skips the message on a dialed
+// connection, which many calls share.
 func (w *WebSocket) skipTooLong(rest io.Reader, long *TooLongError) error {
 	if !w.skips {
 		w.tooLong = true
@@ -187,8 +187,8 @@ func (w *WebSocket) skipTooLong(rest io.Reader, long *TooLongError) error {
 	return long
 }
 
-// Write sends one message as it is; see [Conn]. Where a part of it was taken when the
-// time was up no other can follow, and the connection ends.
+// Write sends one message as it is; see [Conn]. If only a part is written at the
+// time-out, no other message can follow, and the connection is closed.
 func (w *WebSocket) Write(msg []byte) error {
 	if err := w.writing.acquire(); err != nil {
 		return err
@@ -203,13 +203,14 @@ func (w *WebSocket) Write(msg []byte) error {
 	return nil
 }
 
-// writeFailed says why a write failed, and ends the connection, which is of no use then.
+// writeFailed returns the error of a failed write, and closes the connection, which is no
+// longer usable.
 func (w *WebSocket) writeFailed(err error) error {
 	var late net.Error
 	switch {
 	case isClosed(w.closing):
 		return ErrClosed
-	case errors.Is(err, websocket.ErrCloseSent): // whoever reads knows why
+	case errors.Is(err, websocket.ErrCloseSent): // Read returns why
 		return fmt.Errorf("%s: it is being closed", w.writing.doing)
 	case errors.As(err, &late) && late.Timeout():
 		err = w.writing.late()

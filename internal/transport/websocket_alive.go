@@ -8,11 +8,11 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// noteActivity notes that the peer is there.
+// noteActivity records that the peer has sent something.
 func (w *WebSocket) noteActivity() { w.heard.Store(int64(time.Since(w.born))) }
 
-// silence is how long nothing was heard of the peer while somebody reads: where
-// nobody does nothing can be heard.
+// silence returns how long the peer has sent nothing while a Read is running. Without
+// one, nothing can be received.
 func (w *WebSocket) silence() time.Duration {
 	if !w.waiting.Load() {
 		return 0
@@ -20,25 +20,26 @@ func (w *WebSocket) silence() time.Duration {
 	return time.Since(w.born) - time.Duration(w.heard.Load())
 }
 
-// slow reports whether the peer takes too long over a message.
+// slow reports whether the peer takes too long to send a message.
 func (w *WebSocket) slow() bool {
 	begun := time.Duration(w.begun.Load())
 	return w.opts.MessageTimeout > 0 && begun > 0 && time.Since(w.born)-begun >= w.opts.MessageTimeout
 }
 
-// handleControl answers pings and notes pongs. Both arrive while somebody reads.
+// handleControl answers pings and records pongs. Both arrive only while a Read is
+// running.
 func (w *WebSocket) handleControl() {
 	w.ws.SetPongHandler(func(string) error { w.noteActivity(); return nil })
 	w.ws.SetPingHandler(func(data string) error {
 		w.noteActivity()
-		// A peer that does not take it is found out by whoever writes, or by its silence.
+		// If it fails, a write or the keep-alive detects that.
 		_ = w.ws.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(w.opts.WriteTimeout))
 		return nil
 	})
 }
 
-// watch pings the peer, and ends the connection when it is silent for too long, or
-// takes too long over a message.
+// watch pings the peer, and closes the connection if the peer is silent for too long, or
+// takes too long to send a message.
 func (w *WebSocket) watch() {
 	interval := w.opts.KeepAlive
 	next := time.Now().Add(interval)
@@ -63,32 +64,32 @@ func (w *WebSocket) watch() {
 		if now := time.Now(); !now.Before(next) {
 			next = now.Add(interval)
 			if err := w.ping(now); err != nil {
-				_ = w.writeFailed(err) // whoever reads hears of it
+				_ = w.writeFailed(err) // Read returns the error
 			}
 		}
 		timer.Reset(min(time.Until(next), 2*interval-silent))
 	}
 }
 
-// ping asks the peer whether it is there. Where it takes its time over a message the
-// ping waits behind that, which is no silence of its: the write has a time-out.
+// ping sends a ping. It may wait for the write of a message that the peer reads slowly.
+// That time does not count as silence, since the write has a time-out.
 func (w *WebSocket) ping(now time.Time) error {
 	heard := w.heard.Load()
 	err := w.ws.WriteControl(websocket.PingMessage, nil, now.Add(w.opts.WriteTimeout))
 	waited := time.Since(now)
-	w.heard.CompareAndSwap(heard, min(heard+int64(waited), int64(time.Since(w.born)))) // else it was heard of meanwhile
+	w.heard.CompareAndSwap(heard, min(heard+int64(waited), int64(time.Since(w.born)))) // else it has sent something meanwhile
 	return err
 }
 
-// giveUp ends the connection to a peer that is not waited for any more. One that is
-// there all the same learns the reason.
+// giveUp closes the connection after a time-out of the peer, and sends the reason in case
+// it is still there.
 func (w *WebSocket) giveUp(err error, reason string) {
 	_ = w.finishAfter(func() {
-		_ = w.sendClose(ClosePolicy, reason) // maybe nobody is there
+		_ = w.sendClose(ClosePolicy, reason) // the peer may be gone
 	}, err)
 }
 
-// An activityReader is a message that is being read: each part of it is a sign of the peer.
+// An activityReader reads a message, and records activity for each part of it.
 type activityReader struct {
 	r io.Reader
 	w *WebSocket

@@ -14,8 +14,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 )
 
-// inBubble returns an accepted WebSocket and the client's end, in memory. Both are
-// ended by the function it returns, before the bubble ends.
+// inBubble returns an accepted WebSocket and the client's end, in memory. The returned
+// function closes both, before the bubble ends.
 func inBubble(t *testing.T, o WebSocketOptions) (ws *websocket.Conn, c *WebSocket, end func()) {
 	t.Helper()
 	l := bridgetest.Listen()
@@ -37,8 +37,8 @@ func inBubble(t *testing.T, o WebSocketOptions) (ws *websocket.Conn, c *WebSocke
 	return ws, c, func() { _ = ws.Close(); _ = c.Close(); _ = srv.Close() }
 }
 
-// A peer that answers pings lives, however quiet it is; one that does not is lost
-// after twice the interval.
+// The connection stays open as long as the peer answers pings, and else is closed after
+// twice the interval.
 func TestWebSocketLiveness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ws, c, end := inBubble(t, WebSocketOptions{KeepAlive: 10 * time.Second})
@@ -79,7 +79,7 @@ func TestWebSocketLiveness(t *testing.T) {
 	})
 }
 
-// One that is silent but reads is told why it is given up.
+// A silent peer that reads receives the reason for the close.
 func TestWebSocketSilenceHasACode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ws, c, end := inBubble(t, WebSocketOptions{})
@@ -101,7 +101,7 @@ func closeOfSilent(t *testing.T, ws *websocket.Conn) (int, string) {
 	return closed.Code, closed.Text
 }
 
-// What is heard is bytes: a long message over a slow line is no silence.
+// Each received byte is activity: a long message over a slow line is not silence.
 func TestWebSocketSlowMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ws, c, end := inBubble(t, WebSocketOptions{})
@@ -120,7 +120,7 @@ func TestWebSocketSlowMessage(t *testing.T) {
 	})
 }
 
-// Where nobody reads, nothing is heard: that says nothing about the peer.
+// Without a running Read nothing is received, so the peer does not count as silent.
 func TestWebSocketUnreadIsNotSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ws, c, end := inBubble(t, WebSocketOptions{})
@@ -136,8 +136,8 @@ func TestWebSocketUnreadIsNotSilent(t *testing.T) {
 	})
 }
 
-// A peer that sends no close frame is not waited for longer than a second; what it sends
-// meanwhile is nobody's.
+// Close waits at most a second for the peer's close frame, and discards messages
+// meanwhile.
 func TestWebSocketCloseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ws, c, end := inBubble(t, WebSocketOptions{})
@@ -162,8 +162,8 @@ func TestWebSocketCloseIsBounded(t *testing.T) {
 	})
 }
 
-// A peer on a slow line that is sent a long message can't answer the ping that waits
-// behind it: that it takes the message is a sign of life.
+// While a long message is sent over a slow line, the ping waits. That does not count as
+// silence.
 func TestWebSocketSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ws, c, end := inBubble(t, WebSocketOptions{KeepAlive: 5 * time.Second, WriteTimeout: time.Minute})
@@ -197,8 +197,8 @@ func TestWebSocketSlowReader(t *testing.T) {
 	})
 }
 
-// Each byte is a sign of the peer, but what has come of a message is held until its
-// end: one that trickles in must not be held for good, whole or in fragments.
+// Each byte is activity, but the part of a message is held in memory until its end: a
+// message that arrives too slowly closes the connection, whole or in fragments.
 func TestWebSocketTrickle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ws, c, end := inBubble(t, WebSocketOptions{KeepAlive: 10 * time.Second, MessageTimeout: 30 * time.Second})

@@ -15,26 +15,26 @@ import (
 // The close codes that are used here. Spec: RFC 6455, 7.4.1.
 const (
 	CloseNormal      = websocket.CloseNormalClosure           // 1000: done
-	CloseGoingAway   = websocket.CloseGoingAway               // 1001: a server that is being stopped
+	CloseGoingAway   = websocket.CloseGoingAway               // 1001: the server is shutting down
 	CloseProtocol    = websocket.CloseProtocolError           // 1002: frames that break RFC 6455
 	CloseUnsupported = websocket.CloseUnsupportedData         // 1003: a binary message
 	CloseInvalid     = websocket.CloseInvalidFramePayloadData // 1007: text that is not UTF-8
 	ClosePolicy      = websocket.ClosePolicyViolation         // 1008: silence
 	CloseTooBig      = websocket.CloseMessageTooBig           // 1009: a message over the limit
-	CloseRestart     = websocket.CloseServiceRestart          // 1012: what it was for is over, and can be had anew
-	CloseInternal    = websocket.CloseInternalServerErr       // 1011: a fault of our own
+	CloseRestart     = websocket.CloseServiceRestart          // 1012: the session has ended; the client may connect again
+	CloseInternal    = websocket.CloseInternalServerErr       // 1011: an error of this program
 )
 
 // closeTime bounds the closing handshake.
 const closeTime = time.Second
 
-// maxReason is how many bytes of a reason fit into a close frame.
+// maxReason is the maximum length of a reason in a close frame.
 const maxReason = 123
 
-// A CloseError says that the peer has closed a WebSocket.
+// A CloseError reports that the peer has closed a WebSocket.
 type CloseError struct {
-	Code   int    // 1005 if it gave none
-	Reason string // as the peer wrote it; may be empty
+	Code   int    // 1005 if there was none
+	Reason string // from the peer; may be empty
 }
 
 func (e *CloseError) Error() string {
@@ -48,7 +48,7 @@ func (e *CloseError) Error() string {
 	return text
 }
 
-// closeName says in words what a close code means.
+// closeName returns the meaning of a close code.
 func closeName(code int) string {
 	switch code {
 	case CloseNormal:
@@ -78,15 +78,15 @@ func closeName(code int) string {
 // Close ends the connection with code 1000; see [WebSocket.End].
 func (w *WebSocket) Close() error { return w.End(CloseNormal, "") }
 
-// End ends the connection with a close code and a reason for people, of which 123
-// bytes are sent. It waits for what is being written and for the peer's close frame, each
-// for a second at most. After the first call of End or Close there is nothing to do
-// for others, which wait for it.
+// End closes the connection with a close code and a reason for people, of which it sends
+// at most 123 bytes. It waits for a running write and for the peer's close frame, each
+// for at most a second. Only the first call of End or Close has an effect; others wait
+// for it.
 func (w *WebSocket) End(code int, reason string) error {
 	w.once.Do(func() {
 		close(w.closing)
 		if w.startClose(code, reason) {
-			// Whoever reads meets the peer's close frame, or the deadline, and leaves.
+			// A running Read ends at the peer's close frame or at the deadline.
 			w.reading <- struct{}{}
 			w.drain()
 			<-w.reading
@@ -106,15 +106,15 @@ func (w *WebSocket) sendClose(code int, reason string) error {
 	return w.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), time.Now().Add(closeTime))
 }
 
-// startClose sends a close frame, and has reads end in time for the peer's. It reports
-// whether there is something to wait for.
+// startClose sends a close frame, and sets a deadline for reading that of the peer. It
+// reports whether to wait for it.
 func (w *WebSocket) startClose(code int, reason string) bool {
 	return w.sendClose(code, reason) == nil && w.ws.SetReadDeadline(time.Now().Add(closeTime)) == nil
 }
 
-// refuse ends the connection for what the peer did. It waits for the peer's close frame:
-// a connection that is closed while there is something to read is reset, and the peer
-// might never read why.
+// refuse closes the connection because of an error of the peer. It waits for the peer's
+// close frame: a connection that is closed with unread input is reset, and the peer might
+// not receive the reason.
 func (w *WebSocket) refuse(code int, reason string) error {
 	if w.startClose(code, reason) {
 		w.drain()
@@ -132,8 +132,8 @@ func (w *WebSocket) drain() {
 	}
 }
 
-// broken says why a read failed: the peer closed the connection, broke the protocol,
-// or is gone.
+// broken returns the error of a failed read: the peer closed the connection, violated the
+// protocol, or is gone.
 func (w *WebSocket) broken(err error) error {
 	var closed *websocket.CloseError
 	switch {
@@ -150,26 +150,27 @@ func (w *WebSocket) broken(err error) error {
 	return w.finish(fmt.Errorf("reading from the WebSocket: %v", err))
 }
 
-// refuseFrames closes the connection of a peer that may have broken the protocol; see refuse. Frames
-// can't be told apart any more, so its end is all that is waited for.
+// refuseFrames closes the connection of a peer that may have violated the protocol; see
+// refuse. Frames can't be recognized any more, so it only waits for the end of the
+// connection.
 func (w *WebSocket) refuseFrames() {
-	_ = w.sendClose(CloseProtocol, "the frames can't be read") // gorilla has said which one already, or nobody is there
+	_ = w.sendClose(CloseProtocol, "the frames can't be read") // gorilla has sent the reason already, or the peer is gone
 	if w.ws.SetReadDeadline(time.Now().Add(closeTime)) == nil {
 		_, _ = io.Copy(io.Discard, w.ws.NetConn())
 	}
 }
 
-// finish ends the connection for good, and returns why it ended.
+// finish closes the network connection, and returns why it ended.
 func (w *WebSocket) finish(err error) error { return w.finishAfter(func() {}, err) }
 
-// finishAfter does one thing before it ends the connection, of which err is the reason
-// whatever comes of that. Others that end the connection wait.
+// finishAfter calls last and then closes the connection with the reason err. Concurrent
+// calls wait.
 func (w *WebSocket) finishAfter(last func(), err error) error {
 	w.finishOnce.Do(func() {
 		last()
 		w.err = err
 		close(w.done)
-		_ = w.ws.Close() // nothing more is expected of it
+		_ = w.ws.Close() // the connection is not used any more
 	})
 	return w.err
 }

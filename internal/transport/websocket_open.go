@@ -18,8 +18,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 )
 
-// How much is read and written at once. A buffer to write is held while a message is
-// written; that of a server's side is small, since a long message goes out as it is.
+// Sizes of the read and write buffers. A write buffer is used only during a write. That
+// of the server side is small, because long messages are written without it.
 const (
 	readSize   = 4 << 10
 	dialedSize = 64 << 10
@@ -28,11 +28,11 @@ const (
 
 var dialedBuffers, servedBuffers sync.Pool
 
-// A HandshakeError says why there is no WebSocket.
+// A HandshakeError reports why the WebSocket handshake failed.
 type HandshakeError struct {
-	Status int    // of the HTTP response that is or was due
+	Status int    // of the HTTP response
 	Reason string // for people
-	Said   string // how the body of the response began; empty if it is not told
+	Said   string // the beginning of the response's body; may be empty
 }
 
 func (e *HandshakeError) Error() string {
@@ -42,32 +42,32 @@ func (e *HandshakeError) Error() string {
 	return e.Reason + "; it said: " + e.Said
 }
 
-// Public returns what clients are told: not what the response says, which may be a page
-// about the inside of whatever stands before the server.
+// Public returns the text for clients, without the response's body, which may be a page
+// of a proxy with internal details.
 func (e *HandshakeError) Public() string { return e.Reason }
 
-// DialOptions say where a WebSocket is opened, and how it is treated. URL is required;
-// the zero value of the rest is useful.
+// DialOptions configure DialWebSocket. URL is required; the zero values of the other
+// fields are useful.
 type DialOptions struct {
 	WebSocketOptions
 	URL    string      // ws:// or wss://
-	Header http.Header // goes with the handshake, credentials among it
-	// Dial opens the network connection; nil means net's. Where it is set, proxies of
-	// the environment are not used.
+	Header http.Header // for the handshake, including credentials
+	// Dial opens the network connection; nil means that of package net. If it is set,
+	// proxies of the environment are not used.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// DialWebSocket opens a connection that offers the subprotocol mcp. A server that
-// chooses none is taken to speak it all the same. ctx bounds the opening, not the
-// connection. A server's answer that opens none is a [*HandshakeError].
+// DialWebSocket opens a connection and offers the subprotocol mcp. It accepts a server
+// that chooses no subprotocol. ctx bounds the handshake, not the connection. If the
+// server refuses the handshake, the error is a [*HandshakeError].
 //
-// A message beyond the limit is skipped.
+// The connection skips messages beyond the limit.
 func DialWebSocket(ctx context.Context, o DialOptions) (*WebSocket, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
 	}
 	if u, err := url.Parse(o.URL); err != nil || u.Host == "" || u.Scheme != "ws" && u.Scheme != "wss" {
-		return nil, errors.New("transport: DialWebSocket: URL is no absolute ws or wss URL")
+		return nil, errors.New("transport: DialWebSocket: URL is not an absolute ws or wss URL")
 	}
 	ws, err := o.dial(ctx)
 	if err != nil {
@@ -75,13 +75,13 @@ func DialWebSocket(ctx context.Context, o DialOptions) (*WebSocket, error) {
 	}
 	if chosen := ws.Subprotocol(); chosen != "" && chosen != Subprotocol {
 		_ = ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(CloseProtocol, "the subprotocol was not offered"), time.Now().Add(closeTime))
-		_ = ws.Close() // it was of no use
+		_ = ws.Close() // the caller gets the error
 		return nil, &HandshakeError{Status: http.StatusSwitchingProtocols, Reason: fmt.Sprintf("the server chose the WebSocket subprotocol %q, which was not offered; want %q", chosen, Subprotocol)}
 	}
 	return newWebSocket(ws, o.WebSocketOptions, true), nil
 }
 
-// dial does the handshake. It ends with ctx, however ctx ends.
+// dial performs the handshake. It returns when ctx ends.
 func (o *DialOptions) dial(ctx context.Context) (*websocket.Conn, error) {
 	guard := &dialGuard{ctx: ctx, dial: o.Dial}
 	d := websocket.Dialer{
@@ -101,7 +101,7 @@ func (o *DialOptions) dial(ctx context.Context) (*websocket.Conn, error) {
 	case err == nil && free:
 		return ws, nil
 	case err == nil:
-		_ = ws.Close() // it was cut off
+		_ = ws.Close() // the context has closed the network connection
 		fallthrough
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
@@ -111,14 +111,14 @@ func (o *DialOptions) dial(ctx context.Context) (*websocket.Conn, error) {
 	return nil, fmt.Errorf("opening a WebSocket: %w", guard.withProxy(err))
 }
 
-// A dialGuard ends a network connection with a context, until it is released: the
-// handshake waits for its deadline alone.
+// A dialGuard closes a network connection when a context ends, until it is released. The
+// handshake itself only observes the deadline of the context.
 type dialGuard struct {
 	ctx  context.Context
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	stop func() bool // nil before there is a connection
 
-	proxy string // host:port of the one that is used; empty for none
+	proxy string // host:port of the used proxy; empty if none
 }
 
 func (l *dialGuard) open(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -129,7 +129,7 @@ func (l *dialGuard) open(ctx context.Context, network, addr string) (net.Conn, e
 	return c, err
 }
 
-// proxyOf takes note of the proxy.
+// proxyOf records the proxy.
 func (l *dialGuard) proxyOf(r *http.Request) (*url.URL, error) {
 	u, err := http.ProxyFromEnvironment(r)
 	if u != nil {
@@ -138,8 +138,7 @@ func (l *dialGuard) proxyOf(r *http.Request) (*url.URL, error) {
 	return u, err
 }
 
-// withProxy names the proxy that was used: of the status that one answered with there is
-// only the bare text.
+// withProxy adds the proxy to an error, which has only the text of the proxy's status.
 func (l *dialGuard) withProxy(err error) error {
 	if err = Cause(err); l.proxy == "" {
 		return err
@@ -147,14 +146,14 @@ func (l *dialGuard) withProxy(err error) error {
 	return &ProxyError{l.proxy, err}
 }
 
-// release reports whether the connection is free; else it was ended.
+// release stops the guard. It reports false if the guard has closed the connection.
 func (l *dialGuard) release() bool { return l.stop == nil || l.stop() }
 
-// refusedHandshake says what a server answered to a handshake.
+// refusedHandshake returns the error for a server's response that refuses a handshake.
 func refusedHandshake(resp *http.Response) error {
 	reason := fmt.Sprintf("the server answered the WebSocket handshake with HTTP %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	if resp.StatusCode == http.StatusSwitchingProtocols {
-		reason += ", but not as RFC 6455 wants it"
+		reason += ", but not as RFC 6455 requires"
 	}
 	switch code := resp.StatusCode; {
 	case code >= 300 && code <= 399: // its body repeats that URL, which may hold a key
@@ -163,30 +162,30 @@ func refusedHandshake(resp *http.Response) error {
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		reason += "; check the credentials in the server's headers"
 	}
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 200)) // as much as there is
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 200)) // the part before an error, if any
 	line := strings.Join(strings.Fields(strings.ToValidUTF8(string(text), "")), " ")
 	return &HandshakeError{resp.StatusCode, reason, redact.Looks(line)}
 }
 
-// AcceptOptions say how a WebSocket of a client is treated.
+// AcceptOptions configure AcceptWebSocket.
 type AcceptOptions struct {
 	WebSocketOptions
-	// CheckOrigin reports whether a request may come from the page it names. Nil means
-	// that none may but those of the request's own host.
+	// CheckOrigin reports whether to accept the Origin of a request. Nil means only
+	// origins of the request's own host.
 	CheckOrigin func(*http.Request) bool
 }
 
-// IsUpgrade reports whether a request asks for a WebSocket.
+// IsUpgrade reports whether a request is a WebSocket handshake.
 func IsUpgrade(r *http.Request) bool { return websocket.IsWebSocketUpgrade(r) }
 
-// AcceptWebSocket takes a client's connection over from net/http, which forgets it: its
-// end is the caller's business. A client that offers subprotocols and not mcp is
-// refused, one that offers none is served.
+// AcceptWebSocket takes a client's connection over from net/http; the caller must close
+// it. It refuses a client that offers other subprotocols, but not mcp. It accepts a
+// client that offers none.
 //
-// Where it returns a [*HandshakeError] the response is still to be written. After other
-// errors the connection is gone.
+// If the error is a [*HandshakeError], the caller must write the response. After other
+// errors the connection is closed.
 //
-// A message beyond the limit ends the connection; see [WebSocket.Read].
+// A message beyond the limit closes the connection; see [WebSocket.Read].
 func AcceptWebSocket(w http.ResponseWriter, r *http.Request, o AcceptOptions) (*WebSocket, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
@@ -218,7 +217,7 @@ func AcceptWebSocket(w http.ResponseWriter, r *http.Request, o AcceptOptions) (*
 	return newWebSocket(ws, o.WebSocketOptions, false), nil
 }
 
-// subprotocols returns what a client offers, on however many lines.
+// subprotocols returns the offered subprotocols of all header lines.
 func subprotocols(h http.Header) []string {
 	var out []string
 	for _, line := range h.Values("Sec-Websocket-Protocol") {

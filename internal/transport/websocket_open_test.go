@@ -14,7 +14,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// A handshake that fails says what the server said, and what to do.
+// The error of a failed handshake has the server's response, and what to do.
 func TestDialWebSocketRefused(t *testing.T) {
 	upgrade := func(u websocket.Upgrader) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -65,8 +65,8 @@ func TestDialWebSocketRefused(t *testing.T) {
 	}
 }
 
-// What the server is told: the headers, and the subprotocol. One that chooses none is
-// spoken to all the same.
+// The handshake has the headers and the subprotocol. A server that chooses none is
+// accepted.
 func TestDialWebSocketOffers(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -100,8 +100,7 @@ func TestDialWebSocketOffers(t *testing.T) {
 	}
 }
 
-// Opening a connection ends with its context, whatever the server does; the connection
-// does not.
+// The handshake ends with its context, whatever the server does; the connection does not.
 func TestDialWebSocketEndsWithContext(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -158,7 +157,7 @@ func TestDialWebSocketUnreachable(t *testing.T) {
 	}
 }
 
-// Who offers subprotocols has to offer mcp.
+// A client that offers subprotocols must offer mcp.
 func TestAcceptWebSocketSubprotocols(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -195,7 +194,7 @@ func TestAcceptWebSocketSubprotocols(t *testing.T) {
 	}
 }
 
-// A page of another origin is refused, by the caller's rule or gorilla's.
+// A page of another origin is refused, by CheckOrigin or by default.
 func TestAcceptWebSocketOrigin(t *testing.T) {
 	a := accept(t, AcceptOptions{CheckOrigin: func(r *http.Request) bool { return r.Header.Get("Origin") == "https://app.example" }})
 	for origin, want := range map[string]int{"https://app.example": 101, "https://evil.example": 403} {

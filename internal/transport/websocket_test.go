@@ -15,7 +15,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// accepting is a server that accepts WebSockets and hands them to the test.
+// accepting is a server that accepts WebSockets and passes them to the test.
 type accepting struct {
 	*httptest.Server
 	conns chan *WebSocket
@@ -39,7 +39,7 @@ func accept(t *testing.T, o AcceptOptions) *accepting {
 
 func (a *accepting) url() string { return "ws" + strings.TrimPrefix(a.URL, "http") }
 
-// raw dials with gorilla alone, and returns both ends.
+// raw dials with gorilla, and returns both ends.
 func (a *accepting) raw(t *testing.T) (*websocket.Conn, *WebSocket) {
 	t.Helper()
 	ws, _, err := websocket.DefaultDialer.DialContext(t.Context(), a.url(), nil)
@@ -93,7 +93,7 @@ func TestWebSocketCarriesMessages(t *testing.T) {
 	}
 }
 
-// A message is one text message, whoever writes at the same time.
+// Each message is one text message, even with concurrent writers.
 func TestWebSocketOneMessageEach(t *testing.T) {
 	ws, c := accept(t, AcceptOptions{}).raw(t)
 	const writers, each = 8, 20
@@ -137,7 +137,7 @@ func closeOf(t *testing.T, ws *websocket.Conn) (code int, reason string) {
 	}
 }
 
-// Whoever is refused learns by which rule, in words.
+// A refused client receives the violated rule.
 func TestWebSocketCloseCodes(t *testing.T) {
 	text := func(ws *websocket.Conn, msg string) error { return ws.WriteMessage(websocket.TextMessage, []byte(msg)) }
 	frames := func(ws *websocket.Conn, b ...byte) error { _, err := ws.NetConn().Write(b); return err }
@@ -192,7 +192,7 @@ func TestWebSocketCloseCodes(t *testing.T) {
 	}
 }
 
-// The peer's end of a connection has a story.
+// The error tells how the peer ended the connection.
 func TestWebSocketPeerEnds(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -231,7 +231,8 @@ func TestWebSocketPeerEnds(t *testing.T) {
 	}
 }
 
-// A message that is too long costs a server that many share nothing but itself.
+// A message that is too long does not close a connection to a server that many clients
+// share.
 func TestWebSocketDialedSkips(t *testing.T) {
 	dialed, accepted := sockets(t, WebSocketOptions{MaxMessage: 1000})
 	go func() {
@@ -247,7 +248,7 @@ func TestWebSocketDialedSkips(t *testing.T) {
 	}
 }
 
-// A peer that does not read ends its connection at the write time-out.
+// If a peer does not read, its connection is closed at the write time-out.
 func TestWebSocketStuckReader(t *testing.T) {
 	ws, c := accept(t, AcceptOptions{WebSocketOptions: WebSocketOptions{WriteTimeout: 100 * time.Millisecond}}).raw(t)
 	_ = ws // it reads nothing
@@ -275,7 +276,7 @@ func TestWebSocketStuckReader(t *testing.T) {
 	}
 }
 
-// Close ends what waits, on this side and the other, and may be called by many.
+// Close unblocks both sides, and may be called concurrently.
 func TestWebSocketClose(t *testing.T) {
 	dialed, accepted := sockets(t, WebSocketOptions{})
 	read := make(chan error, 2)

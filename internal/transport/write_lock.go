@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// A writeLock lets one writer at a time pass, for a while and as long as somebody
-// may read. It is no mutex, since waiting for one does not end with the connection.
+// A writeLock lets one writer at a time write. Waiting for it ends with a time-out or
+// with the connection, unlike waiting for a mutex.
 type writeLock struct {
-	turn    chan struct{} // capacity 1: held by whoever writes
-	timeout time.Duration // how long one may wait
-	doing   string        // what it is for, in errors: "writing to server files"
+	turn    chan struct{} // capacity 1: holds a token while a writer writes
+	timeout time.Duration // of the wait
+	doing   string        // for errors: "writing to server files"
 
-	closing <-chan struct{} // closed when nobody wants to write any more
-	gone    <-chan struct{} // closed when nobody reads any more; nil if that is not known
-	goneErr func() error    // why; called once gone is closed
+	closing <-chan struct{} // closed when the connection is closed here
+	gone    <-chan struct{} // closed when the peer has ended; nil if unknown
+	goneErr func() error    // why; called after gone is closed
 }
 
-// acquire takes the token, unless the connection is over.
+// acquire takes the token, unless the connection has ended.
 func (t *writeLock) acquire() error {
 	switch {
 	case isClosed(t.closing):
@@ -46,7 +46,7 @@ func (t *writeLock) acquire() error {
 
 func (t *writeLock) release() { <-t.turn }
 
-// late is the error of a write that took too long.
+// late returns the error of a write that timed out.
 func (t *writeLock) late() error {
 	return fmt.Errorf("%s: %w after %v", t.doing, ErrWriteTimeout, t.timeout)
 }

@@ -5,21 +5,21 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-// A boundary is what came with one revision that strict clients of those before it
-// would refuse.
+// A boundary describes what one revision added that strict clients of earlier revisions
+// refuse.
 type boundary struct {
 	since spec.Revision
 
-	// blocks names the types of content that came with it, and what stands for such
-	// a block instead, as the text of a text block.
+	// blocks has the added types of content, and for each a function that returns the
+	// text of a text block to replace such a block.
 	blocks map[string]func(block []byte) string
-	// question returns a question that newer clients can be asked as the older are
-	// asked that declared caps, or why they can't be.
+	// question converts an input request for newer clients to one for older clients with
+	// capabilities caps. It returns an error if that is impossible.
 	question func(caps []byte, q mcp.InputRequest) (mcp.InputRequest, error)
 }
 
-// boundaries are those between the revisions, newest first: a message crosses them
-// in this order, down to the client's revision.
+// boundaries are the boundaries between the revisions, newest first: a message is
+// converted in this order, down to the client's revision.
 var boundaries = []*boundary{&since20260728, &since20251125, &since20250618, &since20250326}
 
 // crossed returns the boundaries between the modern revision and rev.

@@ -7,11 +7,10 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// AppendServerCapabilities appends to dst the capabilities that a client of rev
-// is told of, for caps, those of a modern server. What the revisions know under one
-// name means the same in all of them; those that rev does not know stay, since
-// clients pass over them. Tasks do not cross: neither the extension nor what
-// 2025-11-25 calls so.
+// AppendServerCapabilities appends to dst the capabilities for a client of rev, where
+// caps are those of a modern server. A capability has the same meaning in all revisions
+// that have it. Capabilities that rev does not have are kept, since clients ignore them.
+// Tasks are removed, both the extension and the tasks of 2025-11-25.
 //
 // Spec: 2026-07-28, server/discover, Server Capabilities.
 func AppendServerCapabilities(dst []byte, _ spec.Revision, caps []byte) []byte {
@@ -35,10 +34,10 @@ var (
 	clientCapabilities = []string{"experimental", "extensions", "roots", "sampling", "elicitation"}
 )
 
-// AppendClientCapabilities appends to dst the capabilities that a modern server
-// is told of, for caps, those that a client of rev declared. What is newer than rev
-// stays: SDKs declare what they can do whatever revision the transport has them
-// speak, and a client that says that it can be asked can be.
+// AppendClientCapabilities appends to dst the capabilities for a modern server, where
+// caps are those of a client of rev. Capabilities newer than rev are kept: SDKs declare
+// all that they support, whatever revision they negotiate, so a declared capability
+// works.
 //
 // Spec: 2026-07-28, basic/index, Client Capabilities.
 func AppendClientCapabilities(dst []byte, _ spec.Revision, caps []byte) []byte {
@@ -59,8 +58,8 @@ func AppendClientCapabilities(dst []byte, _ spec.Revision, caps []byte) []byte {
 	return closed(dst, '}')
 }
 
-// appendExtensions appends a member that is a set of extensions, and a comma,
-// without the extension that does not cross; nothing if that was all.
+// appendExtensions appends a member that is a set of extensions, and a comma, without the
+// tasks extension. It appends nothing if no extension is left.
 func appendExtensions(dst []byte, k wire.Key, set []byte) []byte {
 	if wire.Get(set, spec.ExtensionTasks) != nil {
 		set = wire.AppendEdited(nil, set, wire.Edit{Name: spec.ExtensionTasks})

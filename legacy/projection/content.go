@@ -9,8 +9,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// content copies the content of a called tool: blocks that the revision knows, with
-// a text where there is none but structured content.
+// content copies the content of a tool's result, with blocks that the revision has. If
+// there is no text, but structured content, it adds a text block.
 //
 // Spec: 2025-11-25, server/tools, Structured Content.
 func (p *projector) content(dst, v []byte) []byte {
@@ -25,7 +25,7 @@ func (p *projector) content(dst, v []byte) []byte {
 	return closed(dst, ']')
 }
 
-// object copies structuredContent as the tool's clients have to see it.
+// object copies structuredContent, wrapped if the tool's output schema was.
 func (p *projector) object(dst, v []byte) []byte {
 	if !p.wrapped(v) {
 		return append(dst, v...)
@@ -38,9 +38,8 @@ func (p *projector) wrapped(v []byte) bool {
 	return !wire.IsObject(v) || p.tools.wraps(p.params)
 }
 
-// blocks copies content, each block with a comma behind it, and reports whether
-// there was a text in what the server sent. What is no array counts as its only
-// element.
+// blocks copies content, each block followed by a comma, and reports whether the server
+// sent a text block. A value that is not an array counts as its only element.
 func (p *projector) blocks(dst, content []byte) (_ []byte, text bool) {
 	if wire.IsNull(content) {
 		return dst, false
@@ -60,14 +59,14 @@ func (p *projector) blocks(dst, content []byte) (_ []byte, text bool) {
 	return dst, text
 }
 
-// block copies one block of content, or a text in place of one whose type the
-// revision does not know, and reports whether it was a text from the start.
+// block copies one block of content, or appends a text block for a type that the revision
+// does not have. It reports whether the server sent a text block.
 func (p *projector) block(dst, block []byte) (_ []byte, text bool) {
 	if !wire.IsObject(block) {
 		return appendText(dst, nil, block), true
 	}
 	typ := wire.Get(block, "type")
-	if string(typ) == `"text"` { // most are
+	if string(typ) == `"text"` { // the usual case
 		return wire.AppendWithoutNulls(dst, block, itemsNonNull[spec.MethodToolsCall]), true
 	}
 	name := wire.Unquote(typ)
@@ -83,13 +82,13 @@ func (p *projector) block(dst, block []byte) (_ []byte, text bool) {
 	return appendText(dst, block, wire.Quote(leftOut(strconv.Quote(name), "no revision of the protocol"))), false
 }
 
-// leftOut is said in place of content that a client can't be given.
+// leftOut returns the text that replaces content of an unsupported type.
 func leftOut(what, knownTo string) string {
 	return fmt.Sprintf("[content of type %s was left out: it is known to %s]", what, knownTo)
 }
 
-// appendText appends a text block with the annotations and _meta of block, which may
-// be nil. A text that is no JSON string is quoted.
+// appendText appends a text block with the annotations and _meta of block, which may be
+// nil. It quotes a text that is not a JSON string.
 func appendText(dst, block, text []byte) []byte {
 	dst = append(dst, `{"type":"text","text":`...)
 	if text[0] == '"' {
@@ -106,8 +105,8 @@ func appendText(dst, block, text []byte) []byte {
 	return append(dst, '}')
 }
 
-// appendQuoted appends JSON as a JSON string. Strings in JSON have no control
-// characters, but the space between its tokens may be some.
+// appendQuoted appends JSON as a JSON string. The strings in JSON have no control
+// characters, but the white space between its tokens may have some.
 func appendQuoted(dst, text []byte) []byte {
 	dst = append(slices.Grow(dst, len(text)+len(text)/4+2), '"')
 	for _, b := range text {
@@ -120,7 +119,7 @@ func appendQuoted(dst, text []byte) []byte {
 			dst = append(dst, '\\', 'n')
 		case b == '\r':
 			dst = append(dst, '\\', 'r')
-		default: // the fourth kind of space
+		default: // the fourth white space character
 			dst = append(dst, '\\', 't')
 		}
 	}

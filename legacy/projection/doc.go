@@ -1,16 +1,15 @@
-// Package projection answers one question: what does a strict client of this
-// legacy revision accept of what a modern server said?
+// Package projection converts messages of modern servers for strict clients of legacy
+// revisions.
 //
-// It turns modern results, errors, questions, capabilities and notifications into
-// those of a legacy revision, and answers back into modern ones. What a boundary
-// between two revisions takes away is in the file named after the newer one; a table
-// lists the boundaries.
+// It converts modern results, errors, input requests, capabilities and notifications to
+// those of a legacy revision, and input responses to modern ones. The file since….go of a
+// revision has what earlier revisions lack; a table lists these boundaries.
 //
-// A member that no boundary names keeps its bytes, also where the revision does not
-// know it: no published schema forbids additional members, and SDKs pass over them.
-// What strict clients refuse is a member they know, of a type they don't.
+// A member that no boundary names keeps its bytes, even if the revision does not have it:
+// no published schema forbids additional members, and SDKs ignore them. Strict clients
+// only refuse known members of unknown types.
 //
-// All of it are functions of their arguments, but for [Tools], which remembers what
-// a list of tools said until the tools are called. The package refuses to know
-// sessions, transports and who asks.
+// The functions depend only on their arguments, except for [Tools], which keeps
+// information from a list of tools for calls of the tools. The package does not know
+// sessions, transports or callers.
 package projection

@@ -9,10 +9,10 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Error returns what a client of rev is told instead of e, a modern server's
-// error in answer to a request of method. It returns e itself where the client
-// knows what e means, and where it has to ask the server's author: a code of the
-// reserved range to which no revision gives a meaning is the server's own.
+// Error returns the error for a client of rev, where e is a modern server's error for a
+// request of method. It returns e itself if the client knows the meaning of e, and for a
+// code in the reserved range that no revision defines, which has a meaning of the
+// server's own.
 //
 // Spec: 2026-07-28, basic/index, Error Codes.
 func Error(_ spec.Revision, method string, e *wire.Error) *wire.Error {
@@ -27,14 +27,14 @@ func Error(_ spec.Revision, method string, e *wire.Error) *wire.Error {
 	return e
 }
 
-// advice says what a person can do about an error of the modern revision.
+// advice returns what a person can do about an error of the modern revision.
 func advice(e *wire.Error) string {
 	switch e.Code {
 	case spec.CodeMissingCapability:
 		if need := capabilityNames(wire.Get(e.Data, "requiredCapabilities")); need != "" {
-			return fmt.Sprintf("; take a client that declares the capability %s, or do without what needs it", need)
+			return fmt.Sprintf("; use a client that declares the capability %s, or do without the feature that requires it", need)
 		}
-		return "; take a client that can do more, or do without what needs it"
+		return "; use a client with more capabilities, or do without the feature that requires them"
 	case spec.CodeUnsupportedVersion:
 		return fmt.Sprintf("; the server speaks %s: upgrade mcpbridge or the server, so that they have a revision in common", revisionNames(wire.Get(e.Data, "supported")))
 	case spec.CodeHeaderMismatch:

@@ -22,7 +22,7 @@ func TestL2M09Errors(t *testing.T) {
 		{"a URI elsewhere", "tools/call", -32602, `{"uri":"a:b"}`, -32602, `{"uri":"a:b"}`, "told"},
 		{"a capability", "tools/call", -32021, `{"requiredCapabilities":{"elicitation":{"url":{}},"sampling":{}}}`, -32603,
 			`{"code":-32021,"data":{"requiredCapabilities":{"elicitation":{"url":{}},"sampling":{}}}}`, "declares the capability elicitation.url, sampling"},
-		{"a capability without a name", "tools/call", -32021, ``, -32603, `{"code":-32021}`, "take a client"},
+		{"a capability without a name", "tools/call", -32021, ``, -32603, `{"code":-32021}`, "use a client"},
 		{"a revision", "tools/call", -32022, `{"supported":["2027-01-01"],"requested":"2026-07-28"}`, -32603,
 			`{"code":-32022,"data":{"supported":["2027-01-01"],"requested":"2026-07-28"}}`, "speaks 2027-01-01: upgrade mcpbridge"},
 		{"a revision without names", "tools/call", -32022, ``, -32603, `{"code":-32022}`, "no revision that mcpbridge knows"},

@@ -79,7 +79,7 @@ func TestL2M06L2M07PublishedResults(t *testing.T) {
 	})
 }
 
-// What servers were seen to send that strict clients refuse.
+// Results of real servers that strict clients refuse.
 func TestL2M06L2M07RoughResults(t *testing.T) {
 	rough := []struct{ method, body, result string }{
 		{"tools/call", `{"content":null,"isError":null}`, "CallToolResult"},
@@ -104,8 +104,7 @@ func TestL2M06L2M07RoughResults(t *testing.T) {
 	})
 }
 
-// questionExamples are the published examples of questions, and of what goes into
-// them.
+// questionExamples are the published examples of input requests and their parts.
 func questionExamples(t *testing.T) map[string]mcp.InputRequest {
 	out := make(map[string]mcp.InputRequest)
 	for name, text := range examples(t, "InputRequiredResult") {
@@ -152,8 +151,8 @@ func addRequest(to map[string]mcp.InputRequest, name string, text []byte) {
 	to[name] = mcp.InputRequest{Method: method, Params: wire.Get(text, "params")}
 }
 
-// Every published question is asked in a form of the revision, or refused for what
-// the revision does not have.
+// Every published input request is converted to a form of the revision, or refused
+// because of a feature that the revision lacks.
 func TestL2M08PublishedQuestions(t *testing.T) {
 	definitions := map[string]string{
 		spec.MethodElicit: "ElicitRequest", spec.MethodSample: "CreateMessageRequest", spec.MethodRootsList: "ListRootsRequest",
@@ -177,7 +176,7 @@ func TestL2M08PublishedQuestions(t *testing.T) {
 	})
 }
 
-// impossible says which of the examples a revision has no form for.
+// impossible reports which examples can't be converted for a revision.
 func impossible(rev spec.Revision, name string, q mcp.InputRequest) bool {
 	switch {
 	case q.Method == spec.MethodElicit && rev < spec.Rev20250618,
@@ -189,8 +188,8 @@ func impossible(rev spec.Revision, name string, q mcp.InputRequest) bool {
 	return false
 }
 
-// What clients answer, by the examples of what modern servers accept and as older
-// clients put it, is what modern servers accept.
+// Converted responses of clients, from the published examples and in the form of older
+// clients, are valid for modern servers.
 func TestL2M08PublishedAnswers(t *testing.T) {
 	modern := readPublished(t, spec.Rev20260728)
 	for _, tt := range []struct {

@@ -13,8 +13,8 @@ var fuzzedMethods = []string{
 	"completion/complete", "acme/other",
 }
 
-// Whatever a server says, a client is told JSON, in which nothing is modern, and
-// which is not changed by being projected again.
+// For any result of a server, the client gets valid JSON without modern members, and
+// converting it again does not change it.
 func FuzzAppendResult(f *testing.F) {
 	for i, in := range []string{
 		`{"tools":[{"name":"x","inputSchema":{"type":"object","properties":{"a":true}},"outputSchema":{"type":["array"],"$ref":"#/$defs/a","$defs":{"a":false}}}],"ttlMs":1,"cacheScope":"x","resultType":"complete"}`,
@@ -53,7 +53,8 @@ func FuzzAppendResult(f *testing.F) {
 	})
 }
 
-// Whatever a server asks, a client is asked in JSON or not at all.
+// For any input request of a server, the client gets valid JSON, or the request is
+// refused.
 func FuzzQuestion(f *testing.F) {
 	for i, in := range []string{
 		form(`{"type":"string","oneOf":[{"const":"a","title":null},{},7],"default":1}`),

@@ -7,8 +7,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// itemsNonNull has, for each method whose results must have an array, the members of its
-// items that may be absent but not null.
+// itemsNonNull has, for each method whose results must have an array, the optional
+// members of its items that must not be null.
 var itemsNonNull = map[string][]string{
 	spec.MethodToolsList:          {"_meta", "title", "description", "annotations", "icons"},
 	spec.MethodPromptsList:        {"_meta", "title", "description", "arguments", "icons"},
@@ -19,8 +19,7 @@ var itemsNonNull = map[string][]string{
 	spec.MethodPromptsGet:         {"_meta"},
 }
 
-// items copies the array of a result. Items are looked into only where there may
-// be something to repair.
+// items copies the array of a result. It scans items only if they may need a correction.
 func (p *projector) items(dst, v []byte) []byte {
 	switch {
 	case p.method == spec.MethodToolsCall:

@@ -9,9 +9,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Notification returns n, which belongs to a request, as a client of rev gets it. A
-// progress notification's message, which 2024-11-05 does not know, stays: it is a
-// member more.
+// Notification returns n, which belongs to a request, for a client of rev. The message of
+// a progress notification, which 2024-11-05 does not have, is kept as an additional
+// member.
 //
 // Spec: 2026-07-28, basic/utilities/progress; server/utilities/logging.
 func Notification(_ spec.Revision, n mcp.Notification) mcp.Notification {
@@ -33,6 +33,6 @@ func Notification(_ spec.Revision, n mcp.Notification) mcp.Notification {
 	return n
 }
 
-// noteMembers are those of progress and log messages that may be absent but not
+// noteMembers are the optional members of progress and log messages that must not be
 // null.
 var noteMembers = []string{"total", "message", "logger"}

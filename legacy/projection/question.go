@@ -8,10 +8,10 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Question returns q, a modern server's question, as a client of rev is asked that
-// declared caps. The error says why it can't be: what it has that the client knows
-// nothing of, neither by its revision nor by what it declared. That the client
-// declared what every question of the kind needs is for the caller to see to.
+// Question converts q, a modern server's input request, for a client of rev with
+// capabilities caps. It returns an error if q has something that the client supports
+// neither by its revision nor by its capabilities. The caller must check that the client
+// declared the capability for requests of this kind.
 //
 // Spec: 2026-07-28, client/elicitation; client/sampling; client/roots.
 func Question(rev spec.Revision, caps []byte, q mcp.InputRequest) (mcp.InputRequest, error) {
@@ -32,8 +32,8 @@ func Question(rev spec.Revision, caps []byte, q mcp.InputRequest) (mcp.InputRequ
 	return q, nil
 }
 
-// Answer returns the answer of a client of rev to q, the modern server's
-// question, in the modern shape. Failures stay failures.
+// Answer converts a, the response of a client of rev to the input request q, to the
+// modern form. An error stays an error.
 //
 // Spec: 2026-07-28, client/elicitation; client/sampling; client/roots.
 func Answer(_ spec.Revision, q mcp.InputRequest, a mcp.InputResponse) mcp.InputResponse {
@@ -51,8 +51,8 @@ func Answer(_ spec.Revision, q mcp.InputRequest, a mcp.InputResponse) mcp.InputR
 	return a
 }
 
-// elicited returns the answer to an elicitation. There is content only where a form
-// was accepted.
+// elicited returns the response to an elicitation. It has content only if a form was
+// accepted.
 func elicited(params, result []byte) []byte {
 	mode, _ := wire.GetString(params, "mode")
 	action, _ := wire.GetString(result, "action")
@@ -63,8 +63,8 @@ func elicited(params, result []byte) []byte {
 	return wire.AppendEdited(nil, withoutNulls(result, "_meta"), wire.Edit{Name: "content"})
 }
 
-// roots returns the answer to roots/list. Go's encoders write a list without
-// elements as null.
+// roots returns the response to roots/list. It replaces null by an empty list, because Go
+// encodes an empty list as null.
 func roots(result []byte) []byte {
 	list := wire.Get(result, "roots")
 	if wire.IsArray(list) && !mayHaveNulls(result) {
@@ -79,8 +79,8 @@ func roots(result []byte) []byte {
 
 var rootMembers = []string{"_meta", "name"}
 
-// withoutNulls returns an object without those of the named members that are null:
-// itself if there are none.
+// withoutNulls returns an object without those of the named members that are null, or
+// text itself if there are none.
 func withoutNulls(text []byte, names ...string) []byte {
 	if !mayHaveNulls(text) {
 		return text

@@ -13,8 +13,8 @@ func form(field string) string {
 	return `{"mode":"form","message":"m","requestedSchema":{"type":"object","properties":{"f":` + field + `,"b":{"type":"boolean","default":true}},"required":["f"]}}`
 }
 
-// A row says what becomes of a question: want for clients of since and later, older
-// for those between down and it, and a reason for those before down.
+// A row has the results for an input request: want for clients of since and later, older
+// for clients from down to since, and an error for those before down.
 type questionRow struct {
 	name, method, in string
 	want             string
@@ -182,8 +182,8 @@ func TestL2M08Answers(t *testing.T) {
 	}
 }
 
-// What a client declared counts, whatever its revision knew of it. The shape is
-// that of its revision where that has one.
+// A declared capability counts, even if the client's revision lacks it. The form is that
+// of its revision, if that has one.
 func TestL2M13DeclaredBeyondTheRevision(t *testing.T) {
 	const titled = `{"type":"string","title":"T","oneOf":[{"const":"r","title":"Red"}],"default":"r"}`
 	const tools = `{"messages":[{"role":"user","content":[{"type":"tool_result","toolUseId":"1","content":[]},{"type":"text","text":"t"}]}],"tools":[]}`

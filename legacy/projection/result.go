@@ -11,18 +11,17 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// AppendResult appends to dst the result that a client of rev gets for body, a
-// modern server's result of a request of method with params, and returns the
-// extended slice. t, which may be nil, remembers tools of the server's scope
-// between their list and their calls.
+// AppendResult appends to dst the result for a client of rev, and returns the extended
+// slice. body is a modern server's result of a request of method with params. t, which
+// may be nil, keeps information about tools between their list and their calls.
 //
-// body has passed [wire.Check]. An error says that it is no complete result; dst is
-// returned as it came.
+// body must have passed [wire.Check]. If it is not a complete result, AppendResult
+// returns dst unchanged and an error.
 //
 // Spec: 2026-07-28, basic/index, Result Responses.
 func AppendResult(dst []byte, rev spec.Revision, method string, params, body []byte, t *Tools) ([]byte, error) {
 	if !wire.IsObject(body) {
-		return dst, errors.New("it is no object")
+		return dst, errors.New("it is not an object")
 	}
 	p := projector{rev: rev, method: method, params: params, body: body, tools: t,
 		array: spec.Array(method), nonNull: itemsNonNull[method]}
@@ -40,15 +39,14 @@ type projector struct {
 	params  []byte
 	body    []byte
 	tools   *Tools
-	array   string   // what the result must have, "" for none
-	nonNull []string // of its items
+	array   string   // the required array of the result, "" if none
+	nonNull []string // members of its items that must not be null
 
-	odd   []byte // a resultType that is not complete
-	found bool   // array was there
+	odd   []byte // a resultType other than complete
+	found bool   // the result has array
 }
 
-// members copies what a client of the revision may see, each member with a comma
-// behind it.
+// members copies the members for a client of the revision, each followed by a comma.
 func (p *projector) members(dst []byte) []byte {
 	calls := p.method == spec.MethodToolsCall
 	defined := spec.Defined(p.method)
@@ -80,12 +78,11 @@ func (p *projector) members(dst []byte) []byte {
 	return dst
 }
 
-// nonNull names the members of results, beside those looked at one by one, that may
-// be absent but not null. TypeScript and Python clients refuse the result
-// otherwise.
+// nonNull names further optional members of results that must not be null. TypeScript and
+// Python clients refuse a result with such a null.
 var nonNull = []string{"nextCursor", "isError", "description"}
 
-// missing adds the list that has to be there, if it was not.
+// missing adds the required list if the result lacks it.
 func (p *projector) missing(dst []byte) []byte {
 	if p.array == "" || p.found {
 		return dst
@@ -94,13 +91,13 @@ func (p *projector) missing(dst []byte) []byte {
 	return append(p.items(dst, []byte("null")), ',')
 }
 
-// modernMeta is what the modern revision puts into _meta of results and
+// modernMeta removes the members that the modern revision has in _meta of results and
 // notifications.
 //
 // Spec: 2026-07-28, basic/index, _meta.
 var modernMeta = []wire.Edit{{Name: spec.MetaServerInfo}, {Name: spec.MetaSubscriptionID}}
 
-// appendMeta appends the member _meta, and a comma, if there is any left.
+// appendMeta appends the member _meta, and a comma, unless it becomes empty.
 func appendMeta(dst, meta []byte) []byte {
 	if wire.IsNull(meta) {
 		return dst
@@ -120,7 +117,7 @@ func appendMeta(dst, meta []byte) []byte {
 
 var completionMembers = []string{"total", "hasMore"}
 
-// plain returns the name that k spells, without quotes.
+// plain returns the name of k without quotes.
 func plain(k wire.Key) []byte {
 	if bytes.IndexByte(k, '\\') < 0 {
 		return k[1 : len(k)-1]
@@ -128,7 +125,7 @@ func plain(k wire.Key) []byte {
 	return []byte(k.String())
 }
 
-// closed ends a list whose elements have a comma behind them.
+// closed ends a list whose elements are each followed by a comma.
 func closed(dst []byte, end byte) []byte {
 	return append(bytes.TrimSuffix(dst, []byte{','}), end)
 }

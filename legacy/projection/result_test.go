@@ -46,7 +46,7 @@ func TestL2M06Stamps(t *testing.T) {
 	}
 }
 
-// What strict clients refuse to find null, and lists that have to be there.
+// Members that must not be null, and required lists.
 func TestNulls(t *testing.T) {
 	for _, tt := range []struct{ name, method, in, want string }{
 		{"L2M-07 the next cursor", "tools/list", `{"tools":[],"nextCursor":null}`, `{"tools":[]}`},
@@ -165,7 +165,7 @@ func TestL2M09ResultType(t *testing.T) {
 	}
 }
 
-// A text as clients get it is the JSON that the server sent.
+// The text for clients is the JSON that the server sent.
 func TestAppendQuoted(t *testing.T) {
 	for _, in := range []string{`{}`, `"\\\"\u0000 é"`, "[\n\t1 ,\r2]", `{"a":"b\\"}`} {
 		if got := wire.Unquote(appendQuoted(nil, []byte(in))); got != in {

@@ -58,8 +58,8 @@ func hasBlock(messages []byte, types ...string) (string, bool) {
 	return "", false
 }
 
-// mentions is a quick look: false means that no block is of the type. Types may be
-// written with escapes, which nobody does.
+// mentions is a quick check: false means that no block has the type. It ignores types
+// written with escapes, which no encoder does.
 func mentions(messages []byte, typ string) bool {
 	return bytes.Contains(messages, []byte(typ)) || bytes.Contains(messages, []byte(`\u`))
 }

@@ -6,23 +6,23 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A place says what stands behind a keyword of JSON Schema.
-type place uint8
+// A valueKind is the kind of value of a keyword of JSON Schema.
+type valueKind uint8
 
 const (
-	// open holds a schema or a list of them, whose truth values are known to all
-	// drafts: they stay. Behind unknown keywords stands who knows what, perhaps
-	// what a reference means.
-	open  place = iota
-	data        // values to compare with
-	one         // a schema, or a list of them
-	named       // schemas by names of the author's
+	// open is a schema or a list of schemas in which all drafts allow booleans, so they
+	// are kept. It is also the kind of unknown keywords, whose value may be the target of
+	// a reference.
+	open  valueKind = iota
+	data            // data, not schemas
+	one             // a schema, or a list of them
+	named           // schemas by arbitrary names
 )
 
-// places says so of the keywords of drafts 7 and 2020-12. Truth values stay in
-// additionalProperties and its like: they are common, draft 4 had them already, and
-// model providers ask for them literally.
-var places = map[string]place{
+// keywords has the kinds for drafts 7 and 2020-12. Booleans are kept in
+// additionalProperties and the like: they are common, draft 4 already has them, and model
+// providers require them literally.
+var keywords = map[string]valueKind{
 	"const": data, "enum": data, "default": data, "examples": data, "required": data,
 	"type": data, "description": data, "title": data, "uniqueItems": data, "deprecated": data,
 	"readOnly": data, "writeOnly": data,
@@ -34,9 +34,9 @@ var places = map[string]place{
 	"$defs": named, "definitions": named,
 }
 
-// appendSchema copies a schema. Schemas in it that are just true or false become
-// objects that mean the same. Where moved is not empty, references from the root
-// are turned into ones from the root and moved.
+// appendSchema copies a schema, and replaces the schemas true and false in it by
+// equivalent objects. If moved is not empty, it inserts moved into references after the
+// root.
 func appendSchema(dst, schema []byte, moved string) []byte {
 	if moved == "" && !bytes.Contains(schema, []byte("true")) && !bytes.Contains(schema, []byte("false")) {
 		return append(dst, schema...)
@@ -59,15 +59,15 @@ func (c schemaCopy) schema(dst, v []byte) []byte {
 		case string(name) == "$ref" || string(name) == "$dynamicRef":
 			dst = c.reference(dst, sub)
 		default:
-			dst = c.behind(dst, sub, places[string(name)])
+			dst = c.value(dst, sub, keywords[string(name)])
 		}
 		dst = append(dst, ',')
 	}
 	return closed(dst, '}')
 }
 
-// behind copies what stands behind a keyword.
-func (c schemaCopy) behind(dst, v []byte, at place) []byte {
+// value copies the value of a keyword.
+func (c schemaCopy) value(dst, v []byte, at valueKind) []byte {
 	switch {
 	case at == data:
 		return append(dst, v...)
@@ -77,7 +77,7 @@ func (c schemaCopy) behind(dst, v []byte, at place) []byte {
 		dst = append(dst, '{')
 		for k, sub := range wire.Members(v) {
 			dst = append(append(dst, k...), ':')
-			dst = append(c.behind(dst, sub, one), ',')
+			dst = append(c.value(dst, sub, one), ',')
 		}
 		return closed(dst, '}')
 	case wire.IsObject(v):
@@ -85,15 +85,15 @@ func (c schemaCopy) behind(dst, v []byte, at place) []byte {
 	case wire.IsArray(v):
 		dst = append(dst, '[')
 		for sub := range wire.Elements(v) {
-			dst = append(c.behind(dst, sub, at), ',')
+			dst = append(c.value(dst, sub, at), ',')
 		}
 		return closed(dst, ']')
 	}
 	return append(dst, v...)
 }
 
-// reference copies a reference. Those to anchors and to other documents stay. Some
-// encoders write a slash as \/.
+// reference copies a reference. It does not change references to anchors and to other
+// documents. Some encoders write a slash as \/.
 func (c schemaCopy) reference(dst, v []byte) []byte {
 	if c.moved == "" || len(v) < 3 || v[0] != '"' || v[1] != '#' {
 		return append(dst, v...)
@@ -105,7 +105,7 @@ func (c schemaCopy) reference(dst, v []byte) []byte {
 	return append(dst, v...)
 }
 
-// hasID reports whether references in a schema start from the schema itself.
+// hasID reports whether references in a schema are relative to the schema itself.
 func hasID(schema []byte) bool {
 	id := wire.Get(schema, "$id")
 	return len(id) > 2 && id[0] == '"' && id[1] != '#'
@@ -113,7 +113,7 @@ func hasID(schema []byte) bool {
 
 func isBool(v []byte) bool { return string(v) == "true" || string(v) == "false" }
 
-// appendBool appends the object that means the same as a schema of true or false.
+// appendBool appends the object that is equivalent to the schema true or false.
 func appendBool(dst, v []byte) []byte {
 	if v[0] == 't' {
 		return append(dst, "{}"...)

@@ -8,8 +8,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// since20250326 takes away audio. In a result a text says so; a model that is asked
-// about what it can't hear would make something up.
+// since20250326 removes audio. In a result a text replaces it. An input request with
+// audio is refused, because a model would guess at audio that it does not get.
 //
 // Spec: 2025-03-26, changelog.
 var since20250326 = boundary{

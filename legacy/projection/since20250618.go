@@ -10,9 +10,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// since20250618 takes away elicitation and links to resources. Structured content
-// came then, too: to older clients it is a member more, and those who know it
-// whatever they agreed on (SDKs do) want it as it is for the newer.
+// since20250618 removes elicitation and links to resources. It keeps structured content,
+// which this revision added: for older clients it is an additional member, and SDKs that
+// support it do so whatever revision they negotiated.
 //
 // Spec: 2025-06-18, changelog.
 var since20250618 = boundary{
@@ -26,7 +26,7 @@ var since20250618 = boundary{
 	},
 }
 
-// linkText says what a link to a resource does, for people and models.
+// linkText describes a link to a resource for people and models.
 func linkText(block []byte) string {
 	get := func(name string) string { s, _ := wire.GetString(block, name); return s }
 	var b strings.Builder

@@ -9,8 +9,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// since20251125 takes away elicitation by URL, choices with titles and choices of
-// several, defaults, and sampling with tools or several blocks in a message.
+// since20251125 removes elicitation by URL, choices with titles, multiple choices,
+// defaults, and sampling with tools or with several blocks in a message.
 //
 // Spec: 2025-11-25, changelog.
 var since20251125 = boundary{
@@ -27,11 +27,11 @@ var since20251125 = boundary{
 	},
 }
 
-// errURL is one of the reasons why a question can't be asked.
+// errURL is the error for elicitation by URL.
 var errURL = errors.New("it sends the person to a URL, which clients do since revision 2025-11-25")
 
-// plainForm returns the params of an elicitation whose form any client can show
-// that knows forms. A page to visit has one shape only.
+// plainForm returns the params of an elicitation with a form that every client with forms
+// can show. Elicitation by URL has only one form.
 //
 // Spec: 2025-06-18, client/elicitation, Requested Schema.
 func plainForm(caps, params []byte) ([]byte, error) {
@@ -58,8 +58,8 @@ func plainForm(caps, params []byte) ([]byte, error) {
 	return wire.AppendEdited(nil, params, wire.Edit{Name: "requestedSchema", Value: schema}), nil
 }
 
-// plainField returns a field of a form: no default but for a truth value, titles of
-// choices in enumNames.
+// plainField returns a field of a form: with a default only for a boolean, and with
+// titles of choices in enumNames.
 func plainField(name string, field []byte) ([]byte, error) {
 	typ, _ := wire.GetString(field, "type")
 	if typ == "array" {
@@ -75,7 +75,7 @@ func plainField(name string, field []byte) ([]byte, error) {
 	return wire.AppendEdited(nil, field, edits...), nil
 }
 
-// namedChoices returns what makes choices with titles a list with a list of names.
+// namedChoices returns the edits that replace choices with titles by enum and enumNames.
 func namedChoices(choices []byte) []wire.Edit {
 	values, names := []byte{'['}, []byte{'['}
 	for c := range wire.Elements(choices) {
@@ -97,8 +97,9 @@ func namedChoices(choices []byte) []wire.Edit {
 	}
 }
 
-// plainSampling returns the params of a sampling request whose messages have one
-// block of content each. A client that declared tools reads what came with them.
+// plainSampling returns the params of a sampling request whose messages have one block of
+// content each. A client that declared tools supports everything that was added with
+// them.
 //
 // Spec: 2025-06-18, client/sampling, Message Content.
 func plainSampling(caps, params []byte) ([]byte, error) {
@@ -120,8 +121,8 @@ func plainSampling(caps, params []byte) ([]byte, error) {
 	return wire.AppendEdited(nil, params, wire.Edit{Name: "messages", Value: singleBlocks(messages)}), nil
 }
 
-// singleBlocks returns messages of one block of content each: one of several becomes
-// as many of the same role.
+// singleBlocks returns messages with one block of content each. It splits a message with
+// several blocks into messages of the same role.
 func singleBlocks(messages []byte) []byte {
 	out := []byte{'['}
 	for m := range wire.Elements(messages) {

@@ -10,9 +10,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// since20260728 is what all legacy clients lack. In questions these are tools with
-// any output schema, and pages to visit without an id; what they lack in results is
-// in result.go, content.go and tool.go.
+// since20260728 removes what all legacy clients lack. In input requests these are output
+// schemas other than objects, and elicitation by URL without an id. For results, see
+// result.go, content.go and tool.go.
 var since20260728 = boundary{
 	since: spec.Rev20260728,
 	question: func(_ []byte, q mcp.InputRequest) (mcp.InputRequest, error) {
@@ -29,7 +29,7 @@ var since20260728 = boundary{
 	},
 }
 
-// questionParams drops what may be absent but not null.
+// questionParams removes optional members that are null.
 func questionParams(params []byte) []byte {
 	if params == nil {
 		return nil
@@ -38,8 +38,8 @@ func questionParams(params []byte) []byte {
 		"temperature", "stopSequences", "metadata", "tools", "toolChoice")
 }
 
-// identified returns the params of an elicitation that have an elicitationId if they
-// send the person to a URL. Nobody can guess it.
+// identified returns the params of an elicitation, with a random elicitationId for
+// elicitation by URL.
 //
 // Spec: 2025-11-25, client/elicitation, URL Mode Elicitation Requests.
 func identified(params []byte) []byte {
@@ -49,8 +49,8 @@ func identified(params []byte) []byte {
 	return wire.AppendEdited(nil, params, wire.Edit{Name: "elicitationId", Value: wire.Quote(rand.Text())})
 }
 
-// samplingTools returns the params of a sampling request whose tools, and the
-// results of tools in its messages, have the form of 2025-11-25.
+// samplingTools returns the params of a sampling request with tools and tool results in
+// the form of 2025-11-25.
 func samplingTools(params []byte) ([]byte, error) {
 	var edits []wire.Edit
 	if tools := wire.Get(params, "tools"); wire.IsArray(tools) {
@@ -69,7 +69,7 @@ func samplingTools(params []byte) ([]byte, error) {
 	return wire.AppendEdited(nil, params, edits...), nil
 }
 
-// toolsToOffer returns the tools that a model may call.
+// toolsToOffer returns the tools for a model.
 func toolsToOffer(tools []byte) ([]byte, error) {
 	p := projector{rev: spec.Rev20251125}
 	out := []byte{'['}
@@ -84,8 +84,7 @@ func toolsToOffer(tools []byte) ([]byte, error) {
 	return closed(out, ']'), nil
 }
 
-// toolResults returns messages whose tool results have objects for
-// structuredContent.
+// toolResults returns messages whose tool results have objects as structuredContent.
 func toolResults(messages []byte) []byte {
 	return eachBlock(messages, func(block []byte) []byte {
 		v := wire.Get(block, "structuredContent")

@@ -7,8 +7,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// listTools copies a list of tools. One bad tool makes strict clients refuse the
-// whole list, so a tool that can't be repaired is left out.
+// listTools copies a list of tools. It leaves out a tool that can't be converted, because
+// strict clients refuse a list with an invalid tool.
 func (p *projector) listTools(dst, v []byte) []byte {
 	dst = append(dst, '[')
 	for tool := range wire.Elements(v) {
@@ -25,11 +25,10 @@ func (p *projector) listTools(dst, v []byte) []byte {
 	return closed(dst, ']')
 }
 
-// tool copies a tool as legacy clients know tools, or says why there is no such
-// form of it.
+// tool copies a tool in the form of legacy revisions, or returns why that is impossible.
 func (p *projector) tool(dst, tool []byte) (_ []byte, reason string) {
 	if !wire.IsObject(tool) {
-		return dst, "it is no object"
+		return dst, "it is not an object"
 	}
 	name, ok := wire.GetString(tool, "name")
 	if !ok {
@@ -46,7 +45,7 @@ func (p *projector) tool(dst, tool []byte) (_ []byte, reason string) {
 			dst, input = append(dst, ','), true
 		case k.Is("outputSchema"):
 			dst, wrapped = appendOutput(dst, v)
-		case k.Is("execution"): // of the tasks of 2025-11-25, which don't cross
+		case k.Is("execution"): // of the tasks of 2025-11-25, which are not translated
 		case wire.IsNull(v) && slices.Contains(itemsNonNull[spec.MethodToolsList], k.String()):
 		default:
 			dst = append(append(dst, k...), ':')
@@ -60,9 +59,9 @@ func (p *projector) tool(dst, tool []byte) (_ []byte, reason string) {
 	return closed(dst, '}'), ""
 }
 
-// appendInput appends the schema of a tool's arguments, or says why there can't be
-// one: arguments are an object, and legacy clients want the schema's root to say
-// so.
+// appendInput appends the schema of a tool's arguments, or returns why that is
+// impossible: arguments are an object, and legacy clients require the type object at the
+// root of the schema.
 //
 // Spec: 2025-11-25, server/tools, Tool.
 func appendInput(dst, schema []byte) (_ []byte, reason string) {
@@ -70,7 +69,7 @@ func appendInput(dst, schema []byte) (_ []byte, reason string) {
 		return append(dst, `{"type":"object"}`...), ""
 	}
 	if !wire.IsObject(schema) {
-		return dst, "its inputSchema is no object"
+		return dst, "its inputSchema is not an object"
 	}
 	typ := wire.Get(schema, "type")
 	switch {
@@ -87,7 +86,7 @@ func isObjectType(typ []byte) bool {
 	return string(typ) == `"object"` || wire.Unquote(typ) == "object"
 }
 
-// listsObject reports whether typ is a list of types, object among them.
+// listsObject reports whether typ is a list of types that contains object.
 func listsObject(typ []byte) bool {
 	for t := range wire.Elements(typ) {
 		if isObjectType(t) {
@@ -97,9 +96,9 @@ func listsObject(typ []byte) bool {
 	return false
 }
 
-// appendOutput appends the member outputSchema, a comma behind it, and reports
-// whether the schema had to be wrapped: its root does not say that the tool returns
-// an object. What is no schema is left out.
+// appendOutput appends the member outputSchema, followed by a comma. If the root of the
+// schema does not have the type object, it wraps the schema and reports that. It leaves
+// out an invalid schema.
 //
 // Spec: 2026-07-28, server/tools, Output Schema.
 func appendOutput(dst, schema []byte) (_ []byte, wrapped bool) {
@@ -114,9 +113,9 @@ func appendOutput(dst, schema []byte) (_ []byte, wrapped bool) {
 	return dst, false
 }
 
-// appendWrapped appends the schema of {"result": …} where schema is that of the
-// dots. References from the root move with it, unless it has an identifier: then
-// they start there.
+// appendWrapped appends the schema of an object with the member result, whose schema is
+// schema. It adjusts references from the root, unless schema has an identifier, to which
+// references are relative.
 func appendWrapped(dst, schema []byte) []byte {
 	dialect := wire.Get(schema, "$schema")
 	dst = append(dst, `{"type":"object","properties":{"result":`...)

@@ -85,7 +85,7 @@ func TestL2M07ToolLeftOut(t *testing.T) {
 		t.Errorf("AppendResult(%s) = %s, want %s", in, got, want)
 	}
 	wantOut := []string{
-		"array: the root of its inputSchema is not of type object", "true: its inputSchema is no object", ": it is no object", ": it has no name",
+		"array: the root of its inputSchema is not of type object", "true: its inputSchema is not an object", ": it is not an object", ": it has no name",
 	}
 	if !slices.Equal(out, wantOut) {
 		t.Errorf("left out %q, want %q", out, wantOut)
@@ -95,7 +95,7 @@ func TestL2M07ToolLeftOut(t *testing.T) {
 	}
 }
 
-// The results of a tool are wrapped exactly where its schema was.
+// The results of a tool are wrapped exactly if its schema was.
 func TestL2M07Results(t *testing.T) {
 	tools := NewTools()
 	call := func(name, structured string) string {
@@ -128,7 +128,7 @@ func TestL2M07Results(t *testing.T) {
 	list(`{"type":"object"}`)
 	check("changed", "any", `{"a":1}`, `{"a":1}`)
 
-	// With nothing but structured content, the text is what the server sent.
+	// With only structured content, the text is the JSON that the server sent.
 	want := `{"structuredContent":{"result":[1]},"content":[{"type":"text","text":"[1]"}]}`
 	if got := project(t, spec.Rev20241105, "tools/call", `{"name":"any"}`, `{"structuredContent":[1]}`, tools); got != want {
 		t.Errorf("structured content alone became %s, want %s", got, want)

@@ -6,22 +6,22 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// maxTools is how many tools of one scope are remembered. A tool that was
-// forgotten is treated like one that was never listed.
+// maxTools is the maximum of tools kept per scope. A tool that was evicted is treated
+// like one that was never listed.
 const maxTools = 4096
 
-// Tools remembers which tools of one scope have an output schema that a legacy
-// client is shown wrapped, so that their results are wrapped too. A scope is what
-// may share tool lists: a profile, say. Safe for concurrent use.
+// Tools keeps which tools of one scope have a wrapped output schema, so that their
+// results are wrapped, too. Clients of one scope, for example a profile, share tool
+// lists. Safe for concurrent use.
 type Tools struct {
-	// LeftOut, unless nil, is told of every tool that [AppendResult] left out of a
-	// list, and why. It is set before the first use and may be called concurrently.
+	// LeftOut, if not nil, is called for every tool that [AppendResult] leaves out of a
+	// list, with the reason. Set it before the first use. It may be called concurrently.
 	LeftOut func(tool, reason string)
 
 	wrapped *lru.Cache[string, struct{}] // by name
 }
 
-// NewTools returns Tools that remember nothing yet.
+// NewTools returns empty Tools.
 func NewTools() *Tools {
 	wrapped, err := lru.New[string, struct{}](maxTools)
 	if err != nil {
@@ -30,7 +30,7 @@ func NewTools() *Tools {
 	return &Tools{wrapped: wrapped}
 }
 
-// listed notes a tool of a list.
+// listed records a tool of a list.
 func (t *Tools) listed(name string, wrapped bool) {
 	switch {
 	case t == nil:
@@ -41,8 +41,7 @@ func (t *Tools) listed(name string, wrapped bool) {
 	}
 }
 
-// wraps reports whether the output schema of the tool that is called with params
-// was shown wrapped.
+// wraps reports whether the output schema of the tool called with params was wrapped.
 func (t *Tools) wraps(params []byte) bool {
 	if t == nil || t.wrapped.Len() == 0 {
 		return false

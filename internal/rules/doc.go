@@ -1,7 +1,7 @@
-// Package rules answers: which rules of the translation does a test prove?
+// Package rules reports which rules of the translation are proven by tests.
 //
-// The list of rules is a document, docs/rules.md; the evidence is what
-// "go test -json" printed. A rule is proven when a test whose name carries the
-// rule's id ran and passed. The package knows nothing of what a rule says, and
-// runs no tests: its input is a record of a run that somebody made.
+// The list of rules is docs/rules.md, and the evidence is the output of "go test -json".
+// A rule is proven if a test with the rule's id in its name ran and passed. The package
+// does not interpret the rules and runs no tests: its input is the recorded output of a
+// run.
 package rules

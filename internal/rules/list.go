@@ -13,19 +13,19 @@ type Rule struct {
 	ID      string   // as in the document: "M2L-34"
 	Due     bool     // a test must prove it
 	Reason  string   // why it is open; empty if due
-	Where   []string // folders of the packages that answer it, with a test that names it
+	Where   []string // folders of the packages that implement it, each with a test that names it
 	Summary string
 }
 
 var idForm = regexp.MustCompile(`^(?:F|M2L|L2M|S|U|A|T)-\d{2}$`)
 
-// ReadList reads the rules from the tables of a Markdown document: every row
-// whose first cell is an id, with the status ("due" or "open: reason") in the
-// second cell, the folders of packages in the third and a summary in the fourth.
-// Everything else is prose.
+// ReadList reads the rules from the tables of a Markdown document: every row whose first
+// cell is an id, with the status ("due" or "open: reason") in the second cell, the
+// folders of packages in the third and a summary in the fourth. Everything else is
+// ignored.
 //
-// It returns an error that names the line if a row has another form, an id
-// stands twice, or there is no row at all.
+// It returns an error with the line if a row has another form, or if an id is listed
+// twice. It also returns an error if there are no rows.
 func ReadList(r io.Reader) ([]Rule, error) {
 	var list []Rule
 	seen := make(map[string]bool)
@@ -54,7 +54,7 @@ func ReadList(r io.Reader) ([]Rule, error) {
 	return list, nil
 }
 
-// row splits a table row into its trimmed cells; any other line has none.
+// row splits a table row into its trimmed cells. It returns nil for other lines.
 func row(line string) []string {
 	inner, ok := strings.CutPrefix(strings.TrimSpace(line), "|")
 	if !ok {

@@ -2,17 +2,17 @@ package rules
 
 import "regexp"
 
-// An id in a test's name: TestM2L34TwoStreams, TestF01F02, "F-07 ...",
-// "M2L-22_...". What stands before it is not an upper-case letter or a digit
-// (SHA-25 is no A-25), unless that digit ends another id.
+// An id in a test's name: TestM2L34TwoStreams, TestF01F02, "F-07 ...", "M2L-22_...". It
+// does not follow an upper-case letter or a digit (SHA-25 does not contain A-25), unless
+// that digit is the end of another id.
 var (
 	idInName = regexp.MustCompile(`(M2L|L2M|F|S|U|A|T)[-_]?(\d{2})`)
 	before   = regexp.MustCompile(`[A-Z0-9]$`)
 	after    = regexp.MustCompile(`^\d`)
 )
 
-// IDs returns the ids of rules that a test's name carries, in the form of the
-// list ("M2L-34"), in order, whether or not such a rule exists.
+// IDs returns the ids of rules in a test's name, in the form of the list ("M2L-34") and
+// in order, even if there is no such rule.
 func IDs(name string) []string {
 	var ids []string
 	end := 0 // where the last id ended

@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// Event is one line of what "go test -json" prints (go doc test2json).
+// An Event is one line of the output of "go test -json" (go doc test2json).
 type Event struct {
 	Action     string
 	Package    string
-	ImportPath string // instead of Package where a build is meant
-	Test       string // empty where the whole package is meant
+	ImportPath string // instead of Package for a build
+	Test       string // empty for the whole package
 	Elapsed    float64
 	Output     string
 }
 
-// Events calls do for each event of a record, in order. Lines that are not
-// JSON objects (what make or the go command print in between) are given as
-// an event of Action "output" with no package.
+// Events calls do for each event of a record, in order. For a line that is not a JSON
+// object (other output of make or the go command), the event has Action "output" and no
+// package.
 func Events(r io.Reader, do func(Event) error) error {
 	in := bufio.NewReader(r)
 	for {
@@ -48,10 +48,10 @@ func parseEvent(line []byte) Event {
 	return e
 }
 
-// test names a test within a record: the same function in two packages is two.
+// A test identifies a test in a record by its package and name.
 type test struct{ pkg, name string }
 
-// Record is what is known of every test of one or more runs.
+// A Record has the results of all tests of one or more runs.
 type Record struct {
 	passed map[test]bool // in at least one run
 	failed map[test]bool // in at least one run
@@ -62,11 +62,10 @@ func NewRecord() *Record {
 	return &Record{passed: make(map[test]bool), failed: make(map[test]bool)}
 }
 
-// Read adds a run. A test counts as passed if it passed in some run in which
-// neither it nor a test within it was skipped, and failed in none.
+// Read adds a run. A test counts as passed if it failed in no run, and passed in a run in
+// which neither it nor one of its subtests was skipped.
 //
-// Read returns an error if r holds no event of a test: an empty record proves
-// nothing, and is a mistake in whoever wrote it.
+// Read returns an error if r has no event of a test, because such a record is a mistake.
 func (rec *Record) Read(r io.Reader) error {
 	tests := 0
 	passed, skipped := make(map[test]bool), make(map[test]bool)
@@ -93,18 +92,18 @@ func (rec *Record) Read(r io.Reader) error {
 		}
 	}
 	if err == nil && tests == 0 {
-		err = errors.New("the record holds no test")
+		err = errors.New("the record has no tests")
 	}
 	return err
 }
 
-// parent returns the name of the test that ran a subtest, "" for a top one.
+// parent returns the name of the test that ran a subtest, or "" for a top-level test.
 func parent(name string) string {
 	i := strings.LastIndexByte(name, '/')
 	return name[:max(i, 0)]
 }
 
-// Passed calls do with the name of every test that counts as passed.
+// Passed calls do with the name of every passed test.
 func (rec *Record) Passed(do func(name string)) {
 	for t := range rec.passed {
 		if !rec.failed[t] {

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// Report holds what a record proves of a list.
+// A Report is the comparison of a list with a record.
 type Report struct {
 	Rules   []Rule
 	Tests   map[string][]string // the names of the passed tests, by rule id, sorted
-	Unknown []string            // ids that passed tests name and the list does not have, sorted
+	Unknown []string            // ids in names of passed tests that are not in the list, sorted
 }
 
 // Judge compares a list with a record.
@@ -47,8 +47,7 @@ func (r *Report) Open() []Rule {
 	return r.pick(func(rule Rule, named bool) bool { return !rule.Due && !named })
 }
 
-// Early returns the rules that passed tests name though the list has them as
-// open: the work goes ahead of the list, or the list forgot them.
+// Early returns the rules that passed tests name, but that are open in the list.
 func (r *Report) Early() []Rule {
 	return r.pick(func(rule Rule, named bool) bool { return !rule.Due && named })
 }
@@ -63,8 +62,7 @@ func (r *Report) pick(want func(rule Rule, named bool) bool) []Rule {
 	return picked
 }
 
-// Print writes the report for people. With verbose it lists the tests of each
-// rule too.
+// Print writes the report for people. With verbose it also lists the tests of each rule.
 func (r *Report) Print(w io.Writer, verbose bool) {
 	if verbose {
 		for _, rule := range r.Rules {

@@ -77,7 +77,7 @@ func TestReadListRefuses(t *testing.T) {
 	}
 }
 
-// run makes a record out of "action test" lines, all of one package.
+// run converts "action test" lines of one package to a record.
 func run(lines ...string) string {
 	var b strings.Builder
 	for _, line := range lines {

@@ -8,23 +8,22 @@ import (
 	"strings"
 )
 
-// A Watcher turns the events of a run into lines for people while the run
-// goes on: one per package and skipped test, and everything that a failed or
-// skipped test printed.
+// A Watcher converts the events of a run to lines for people during the run: one line per
+// package and skipped test, and the whole output of failed and skipped tests.
 type Watcher struct {
 	w      io.Writer
-	tests  bool                      // a line per top-level test and subtest too
-	output map[test]*strings.Builder // what each unfinished test printed
+	tests  bool                      // also print a line per test and subtest
+	output map[test]*strings.Builder // the output of each unfinished test
 	failed map[string]bool           // packages and builds
 }
 
-// NewWatcher returns a Watcher that writes to w. With tests it also prints a
-// line for every test as it ends, for runs in which one package takes minutes.
+// NewWatcher returns a Watcher that writes to w. With tests it also prints a line at the
+// end of every test, for runs in which one package takes minutes.
 func NewWatcher(w io.Writer, tests bool) *Watcher {
 	return &Watcher{w: w, tests: tests, output: make(map[test]*strings.Builder), failed: make(map[string]bool)}
 }
 
-// Event takes the next event.
+// Event processes the next event.
 func (wa *Watcher) Event(e Event) error {
 	key := test{e.Package, e.Test}
 	switch e.Action {
@@ -41,7 +40,7 @@ func (wa *Watcher) Event(e Event) error {
 	return nil
 }
 
-// keep holds what a test or package printed until it is known how it ended.
+// keep stores the output of a test or package until its end.
 func (wa *Watcher) keep(key test, text string) error {
 	if key == (test{}) {
 		_, err := io.WriteString(wa.w, text)
@@ -69,7 +68,7 @@ func (wa *Watcher) end(key test, e Event) error {
 	return err
 }
 
-// replay prints what was kept if the test failed, or was skipped and says why.
+// replay prints the stored output if the test failed, or was skipped with a reason.
 func (wa *Watcher) replay(key test, action string) error {
 	kept := wa.output[key]
 	if kept == nil || action == "pass" || action == "skip" && key.name == "" {
@@ -79,7 +78,7 @@ func (wa *Watcher) replay(key test, action string) error {
 	return err
 }
 
-// Err returns an error that names what failed, or nil.
+// Err returns an error with the names of failed packages and builds, or nil.
 func (wa *Watcher) Err() error {
 	if len(wa.failed) == 0 {
 		return nil

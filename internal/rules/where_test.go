@@ -14,7 +14,7 @@ import (
 
 const root = "../.."
 
-// Each rule that is due says which packages answer it, and each of them has a test that
+// Each due rule lists the packages that implement it, and each of these has a test that
 // names the rule.
 func TestWhereHolds(t *testing.T) {
 	doc, err := os.Open(filepath.Join(root, "docs/rules.md"))
@@ -42,8 +42,8 @@ func TestWhereHolds(t *testing.T) {
 	}
 }
 
-// idsIn returns the rule ids that names of tests and texts in the test files of a folder
-// carry.
+// idsIn returns the rule ids in the names of tests and in other texts of the test files
+// of a folder.
 func idsIn(t *testing.T, dir string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))

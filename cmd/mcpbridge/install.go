@@ -109,7 +109,7 @@ type change struct {
 	backup   []byte // what to keep beside it; nil for nothing
 	drop     bool   // the copy is not needed any more
 	changed  bool
-	outcomes []hosts.Outcome
+	outcomes []hosts.Change
 }
 
 // change works out what to write. The copy that is kept is always the file as it would

@@ -11,26 +11,25 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A Note tells of something in a host's file that means something else here, or
-// nothing. It never holds a value that may be a secret.
+// A Note is a message about a setting in a host's file that has another meaning here, or
+// none. It never contains a value that may be a secret.
 type Note struct {
 	Line int
 	Path []string // of the key, from the top
 	Text string
 }
 
-// Options say how a host's file is read.
+// Options are the options of [Host.Adapt].
 type Options struct {
 	Machine
 	Path string   // of the file
-	Keys []string // our own keys of a server
-	// Suggest ends the note on a key that nobody knows.
+	Keys []string // mcpbridge's keys of a server
+	// Suggest returns the end of the note about an unknown key.
 	Suggest func(key string) string
 }
 
-// Adapt returns what root, a host's file, has in our own keys: servers, and
-// nothing else. Lines stay those of the file. What is wrong with values is left
-// to be found by who reads the result.
+// Adapt converts the servers of root, a host's file, to mcpbridge's keys. Nodes keep the
+// lines of the file. Adapt does not check values.
 func (h *Host) Adapt(root *yaml.Node, o Options) (*yaml.Node, []Note) {
 	a := &adapter{host: h, o: o, names: make(map[string]bool)}
 	a.predefine()
@@ -63,11 +62,11 @@ type adapter struct {
 	host  *Host
 	o     Options
 	notes []Note
-	names map[string]bool // the servers that there are
+	names map[string]bool // the names of the servers
 	vars  map[string]string
-	// folder is what the file belongs to: of a project's file the project's folder.
+	// folder is the project's folder for a project's file, or else that of the file.
 	folder string
-	// elsewhere is set where ${workspaceFolder} is but the current folder.
+	// elsewhere says that the current folder is used for ${workspaceFolder}.
 	elsewhere bool
 }
 
@@ -79,7 +78,7 @@ func (a *adapter) note(n *yaml.Node, path []string, format string, args ...any) 
 func (a *adapter) table(into, from *yaml.Node) {
 	for _, kv := range pairs(from) {
 		if Name(kv.name()) == kv.name() {
-			a.names[kv.name()] = true // which no other may be changed to
+			a.names[kv.name()] = true // reserved: no other name may be changed to it
 		}
 	}
 	for _, kv := range pairs(from) {
@@ -99,7 +98,7 @@ func (a *adapter) table(into, from *yaml.Node) {
 	}
 }
 
-// unused returns name, or one like it that no server has.
+// unused returns name, or a similar one that no server has.
 func (a *adapter) unused(name string) string {
 	for i, base := 2, name; a.names[name]; i++ {
 		name = fmt.Sprintf("%s-%d", base, i)
@@ -109,7 +108,7 @@ func (a *adapter) unused(name string) string {
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]+|^[._-]+`)
 
-// Name makes a name that an endpoint can have of s.
+// Name converts s to a valid name of an endpoint.
 func Name(s string) string {
 	name := strings.Trim(notInNames.ReplaceAllString(s, "-"), "-._")
 	if name == "" {
@@ -118,7 +117,7 @@ func Name(s string) string {
 	return strings.TrimRight(name[:min(len(name), 64)], "-._")
 }
 
-// others reads what a host's file has beside its servers.
+// others reads the other settings of a host's file.
 func (a *adapter) others(servers *yaml.Node, rest []pair) {
 	var passed []string
 	line := 0
@@ -142,7 +141,7 @@ func (a *adapter) others(servers *yaml.Node, rest []pair) {
 	}
 }
 
-// some lists the first few of many.
+// some returns the first few words, and the number of others.
 func some(words []string) string {
 	if n := len(words) - 6; n > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(words[:6], ", "), n)
@@ -150,7 +149,7 @@ func some(words []string) string {
 	return strings.Join(words, ", ")
 }
 
-// inputs says where the answers to a host's questions come from.
+// inputs adds a note with the environment variables that replace a host's inputs.
 func (a *adapter) inputs(kv pair) {
 	var vars []string
 	for _, in := range kv.value.Content {
@@ -165,13 +164,13 @@ func (a *adapter) inputs(kv pair) {
 
 var notInVariables = regexp.MustCompile(`[^A-Z0-9]+`)
 
-// InputVariable is the environment variable that ${input:id} stands for. It has a
-// prefix, so that no id names a variable which is there for something else.
+// InputVariable returns the environment variable for ${input:id}. Its prefix avoids names
+// that have another purpose.
 func InputVariable(id string) string {
 	return "INPUT_" + strings.Trim(notInVariables.ReplaceAllString(strings.ToUpper(id), "_"), "_")
 }
 
-// projects takes the servers that Claude Code has for the current folder alone.
+// projects adds the servers that Claude Code has for the current folder only.
 func (a *adapter) projects(servers *yaml.Node, kv pair) {
 	var elsewhere []string
 	for _, p := range pairs(kv.value) {
@@ -184,7 +183,7 @@ func (a *adapter) projects(servers *yaml.Node, kv pair) {
 			continue
 		}
 		for _, s := range pairs(table) {
-			a.overrule(servers, s)
+			a.override(servers, s)
 		}
 		a.table(servers, table)
 	}
@@ -193,8 +192,8 @@ func (a *adapter) projects(servers *yaml.Node, kv pair) {
 	}
 }
 
-// overrule takes a user's server out that a project has another one for.
-func (a *adapter) overrule(servers *yaml.Node, by pair) {
+// override removes a server of the user if the project has one of the same name.
+func (a *adapter) override(servers *yaml.Node, by pair) {
 	for i := 0; i+1 < len(servers.Content); i += 2 {
 		if servers.Content[i].Value == by.name() {
 			a.note(servers.Content[i], []string{"servers", by.name()}, "is left out for the one of the current folder, on line %d", by.key.Line)
@@ -204,7 +203,7 @@ func (a *adapter) overrule(servers *yaml.Node, by pair) {
 	}
 }
 
-// allowed disables the servers that Gemini's mcp.allowed and mcp.excluded keep out.
+// allowed disables the servers that Gemini's mcp.allowed and mcp.excluded exclude.
 func (a *adapter) allowed(servers *yaml.Node, kv pair) {
 	allowed, excluded := valueOf(kv.value, "allowed"), valueOf(kv.value, "excluded")
 	for _, s := range pairs(servers) {

@@ -1,12 +1,10 @@
-// Package hosts answers one question: what does the configuration file of
-// another MCP host (Claude, VS Code, Cursor, …) say, in the keys of mcpbridge?
+// Package hosts reads and edits the configuration files of MCP hosts (Claude, VS Code,
+// Cursor, …).
 //
-// [Parse] reads JSON with comments and trailing commas and keeps the lines.
-// [Host.Adapt] turns what a host wrote into our own keys, with a [Note] for
-// each thing that means something else here, or nothing. [Edit] goes the other
-// way: it rewrites single servers of a host's file and leaves every other byte
-// as it is.
+// [Parse] reads JSON with comments and trailing commas, and keeps the line numbers.
+// [Host.Adapt] converts a host's file to the keys of mcpbridge, with a [Note] for each
+// setting that has another meaning here, or none. [Edit] changes single servers of a
+// host's file, and no other byte.
 //
-// The package opens no files and knows nothing of what the values are for: the
-// strict check of keys and values is that of internal/config.
+// The package opens no files and does not check values: internal/config does that.
 package hosts

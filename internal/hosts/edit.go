@@ -8,39 +8,39 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// An Edit puts mcpbridge in front of servers of a host's file, or takes it away.
-// Bytes outside of the servers it changes stay as they are.
+// An Edit puts mcpbridge in front of servers of a host's file, or removes it. It changes
+// no bytes outside of these servers.
 type Edit struct {
 	Host *Host
 	// Binary is the command that is written into the file.
 	Binary string
-	// Only names the servers to change; empty means all that can be.
+	// Only names the servers to change; empty means all suitable ones.
 	Only []string
 }
 
-// An Outcome is what became of one server.
-type Outcome struct {
+// A Change is the result of an Edit for one server.
+type Change struct {
 	Server  string
 	Changed bool
-	Why     string // why it was left alone, or what to know about the change
+	Why     string // why it was not changed, or a remark on the change
 }
 
 // Install returns data with its servers under mcpbridge wrap. The error is a
-// [*SyntaxError], or names a server that is not there.
-func (e *Edit) Install(data []byte) ([]byte, []Outcome, error) {
-	return e.each(data, func(en *entry) ([]byte, Outcome) {
-		if why := e.spare(en); why != "" {
-			return nil, Outcome{en.name, false, why}
+// [*SyntaxError], or names an unknown server.
+func (e *Edit) Install(data []byte) ([]byte, []Change, error) {
+	return e.each(data, func(en *entry) ([]byte, Change) {
+		if why := e.reasonToSkip(en); why != "" {
+			return nil, Change{en.name, false, why}
 		}
 		text, why := e.wrapped(en)
-		return text, Outcome{en.name, text != nil, why}
+		return text, Change{en.name, text != nil, why}
 	})
 }
 
-// Uninstall returns data with its servers as they were. Before is the file before
-// Install, or nil: a server that nobody has changed since gets the bytes it had there,
-// others lose what Install put in.
-func (e *Edit) Uninstall(data, before []byte) ([]byte, []Outcome, error) {
+// Uninstall returns data with its servers as they were. before is the file before
+// Install, or nil. A server that was not changed since Install gets its bytes from
+// before. From others Uninstall removes what Install has added.
+func (e *Edit) Uninstall(data, before []byte) ([]byte, []Change, error) {
 	old := make(map[string]*entry)
 	if before != nil {
 		v, err := parse(before)
@@ -51,22 +51,22 @@ func (e *Edit) Uninstall(data, before []byte) ([]byte, []Outcome, error) {
 			old[en.path] = en
 		}
 	}
-	return e.each(data, func(en *entry) ([]byte, Outcome) {
+	return e.each(data, func(en *entry) ([]byte, Change) {
 		if !en.isWrapped(e.Binary) {
-			return nil, Outcome{en.name, false, "does not run under mcpbridge"}
+			return nil, Change{en.name, false, "does not run under mcpbridge"}
 		}
 		was := old[en.path]
 		if was != nil {
 			as := &Edit{Host: e.Host, Binary: en.string("command")}
 			if text, _ := as.wrapped(was); bytes.Equal(text, en.text) {
-				return was.text, Outcome{en.name, true, "as it was"}
+				return was.text, Change{en.name, true, "as it was"}
 			}
 		}
 		text := e.unwrapped(en, was)
 		if text == nil {
-			return nil, Outcome{en.name, false, "was changed so much that nothing tells what ran before; edit it by hand"}
+			return nil, Change{en.name, false, "was changed so much that nothing tells what ran before; edit it by hand"}
 		}
-		return text, Outcome{en.name, true, "changed since: what you changed is kept"}
+		return text, Change{en.name, true, "changed since: what you changed is kept"}
 	})
 }
 
@@ -76,9 +76,9 @@ func (e *Edit) Wrapped(data []byte) bool {
 	return err == nil && slices.ContainsFunc(e.entries(data, &v), func(en *entry) bool { return en.isWrapped(e.Binary) })
 }
 
-// each calls change for the servers that the edit is about and puts what it returns,
-// unless it is nil, in their places.
-func (e *Edit) each(data []byte, change func(*entry) ([]byte, Outcome)) ([]byte, []Outcome, error) {
+// each calls change for the servers to edit, and replaces each one by the result, unless
+// that is nil.
+func (e *Edit) each(data []byte, change func(*entry) ([]byte, Change)) ([]byte, []Change, error) {
 	v, err := parse(data)
 	if err != nil {
 		return nil, nil, err
@@ -88,7 +88,7 @@ func (e *Edit) each(data []byte, change func(*entry) ([]byte, Outcome)) ([]byte,
 		return nil, nil, err
 	}
 	var out []byte
-	var outcomes []Outcome
+	var outcomes []Change
 	at := 0
 	for _, en := range entries {
 		if len(e.Only) > 0 && !slices.Contains(e.Only, en.name) {
@@ -104,7 +104,7 @@ func (e *Edit) each(data []byte, change func(*entry) ([]byte, Outcome)) ([]byte,
 	return append(out, data[at:]...), outcomes, nil
 }
 
-// missing names a server that was asked for and is not there.
+// missing returns an error if a server of Only does not exist.
 func (e *Edit) missing(entries []*entry) error {
 	var names []string
 	for _, en := range entries {
@@ -121,9 +121,9 @@ func (e *Edit) missing(entries []*entry) error {
 // An entry is one server of a host's file.
 type entry struct {
 	path, name string
-	text       []byte // as it is in the file, from start to end
+	text       []byte // the bytes of the file from start to end
 	start, end int
-	object     *hujson.Object // nil if it is none
+	object     *hujson.Object // nil if it is not an object
 }
 
 // entries returns the servers in the order of the file.
@@ -176,7 +176,7 @@ func membersOf(o *hujson.Object) []*hujson.ObjectMember {
 
 func nameOf(m *hujson.ObjectMember) string { return m.Name.Value.(hujson.Literal).String() }
 
-// member returns the first of a name, or nil.
+// member returns the first member called name, or nil.
 func member(o *hujson.Object, name string) *hujson.ObjectMember {
 	for _, m := range membersOf(o) {
 		if nameOf(m) == name {
@@ -186,7 +186,7 @@ func member(o *hujson.Object, name string) *hujson.ObjectMember {
 	return nil
 }
 
-// string returns a text of the server, "" if there is none.
+// string returns the string value of a member, or "".
 func (en *entry) string(name string) string {
 	if en.object == nil {
 		return ""
@@ -204,7 +204,7 @@ func textOf(v *hujson.Value) string {
 	return ""
 }
 
-// args returns the server's arguments, up to one that is no text.
+// args returns the server's arguments up to one that is not a string.
 func (en *entry) args() []string {
 	var out []string
 	if en.object == nil {
@@ -220,8 +220,8 @@ func (en *entry) args() []string {
 	return out
 }
 
-// clone returns the server's object to be changed. It is parsed anew because
-// hujson's Clone loses the comma behind the last member.
+// clone returns a copy of the server's object. It parses the text again, because hujson's
+// Clone loses the comma after the last member.
 func (en *entry) clone() (hujson.Value, *hujson.Object) {
 	v, err := hujson.Parse(slices.Clone(en.text))
 	if err != nil {

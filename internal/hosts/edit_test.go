@@ -22,7 +22,7 @@ const before = "\xef\xbb\xbf{\r\n" +
 	"  },\r\n" +
 	"}\r\n"
 
-func edited(t *testing.T, f func([]byte) ([]byte, []Outcome, error), data string) string {
+func edited(t *testing.T, f func([]byte) ([]byte, []Change, error), data string) string {
 	t.Helper()
 	out, _, err := f([]byte(data))
 	if err != nil {
@@ -31,7 +31,7 @@ func edited(t *testing.T, f func([]byte) ([]byte, []Outcome, error), data string
 	return string(out)
 }
 
-// Comments, order, line ends and all that is not ours stay as they are.
+// Comments, order, line ends and other settings are not changed.
 func TestInstall(t *testing.T) {
 	e := &Edit{Host: cursor, Binary: "/opt/mcpbridge"}
 	got := edited(t, e.Install, before)
@@ -49,7 +49,7 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// Uninstall takes our part out, and leaves what the user has changed since.
+// Uninstall removes mcpbridge, and keeps the user's later changes.
 func TestUninstall(t *testing.T) {
 	e := &Edit{Host: cursor, Binary: "/opt/mcpbridge"}
 	installed := edited(t, e.Install, before)
@@ -90,7 +90,7 @@ func TestUninstall(t *testing.T) {
 	}
 }
 
-// What is left alone, and why.
+// Servers that are not changed, and why.
 func TestSpare(t *testing.T) {
 	for _, tt := range []struct{ name, server, want string }{
 		{"not an object", `3`, "is not an object"},
@@ -122,7 +122,7 @@ func TestSpare(t *testing.T) {
 	}
 }
 
-// A server that is named is wrapped although the host may log in to it.
+// A named server is wrapped even if the host may log in to it.
 func TestInstallNamed(t *testing.T) {
 	e := &Edit{Host: vscode, Binary: "mcpbridge", Only: []string{"b"}}
 	data := `{"servers": {"a": {"command": "x"}, "b": {"type": "http", "url": "https://h/mcp"}}}`
@@ -136,7 +136,7 @@ func TestInstallNamed(t *testing.T) {
 	}
 }
 
-// No file that can be parsed is broken by an edit, and the way back is exact.
+// An edit keeps every valid file valid, and Uninstall restores it exactly.
 func FuzzEdit(f *testing.F) {
 	f.Add(before)
 	f.Add(`{"servers":{"a":{"command":"x","args":[/* c */]},"b":{"url":"http://localhost","type":"sse"/*d*/}}}`)

@@ -6,7 +6,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
 )
 
-// A host's file becomes one of ours, with what was not taken over as comments.
+// A host's file is converted, with comments for settings that are not supported.
 func ExampleHost_Adapt() {
 	root, err := hosts.Parse([]byte(`{
   // Gemini CLI
@@ -35,7 +35,7 @@ func ExampleHost_Adapt() {
 	// <nil>
 }
 
-// Only what has to change does.
+// Only the necessary bytes change.
 func ExampleEdit_Install() {
 	e := &hosts.Edit{Host: hosts.Named("claude"), Binary: "/usr/local/bin/mcpbridge"}
 	out, outcomes, err := e.Install([]byte(`{"mcpServers": {"clock": {"command": "clock-mcp" /* mine */}}}`))

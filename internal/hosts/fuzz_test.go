@@ -10,9 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Whatever a file holds, and whichever host it is taken for, it is read without a
-// panic, its lines are lines of the file, and what is made of it is YAML, of servers
-// alone.
+// Any file, for any host, is read without a panic. The lines are lines of the file, and
+// the result is YAML with only servers.
 func FuzzAdapt(f *testing.F) {
 	files, err := filepath.Glob("testdata/*/*.json")
 	if err != nil || len(files) == 0 {
@@ -43,7 +42,7 @@ func FuzzAdapt(f *testing.F) {
 	})
 }
 
-// checkAdapted holds what a host makes of root, which is data, against the promise.
+// checkAdapted checks the result of a host for root, which was parsed from data.
 func checkAdapted(t *testing.T, h *Host, root *yaml.Node, data []byte) {
 	out, notes := h.Adapt(root, Options{Keys: []string{"command", "args", "env"}, Suggest: func(string) string { return "" }})
 	last := bytes.Count(data, []byte("\n")) + 1

@@ -7,19 +7,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A Host is a program that has MCP servers in a configuration file of its own.
+// A Host is a program with a configuration file for MCP servers.
 type Host struct {
-	Name  string // as people type it
-	Title string // as its makers write it
+	Name  string // in commands
+	Title string // for display
 
 	// table is the key of the servers.
 	table string
-	// seconds says that its timeouts are in seconds, and not in milliseconds.
-	// unsure says that nobody knows.
+	// seconds says that timeouts are in seconds instead of milliseconds, and unsure that
+	// the unit is unknown.
 	seconds, unsure bool
-	// folder is that of a project's file, below the project's own; "" if there is none.
+	// folder is the folder of a project's file, below the project's folder; "" if there
+	// is none.
 	folder string
-	// variables says that it knows ${userHome}, ${workspaceFolder} and the like.
+	// variables says that the host supports ${userHome}, ${workspaceFolder} and the like.
 	variables bool
 }
 
@@ -32,14 +33,14 @@ var (
 	cline      = &Host{Name: "cline", Title: "Cline", table: "mcpServers", seconds: true}
 	gemini     = &Host{Name: "gemini", Title: "Gemini CLI", table: "mcpServers", folder: ".gemini"}
 
-	// Any is a host whose file does not tell which one it is.
+	// Any is a host that can't be recognized by its file.
 	Any = &Host{Title: "the host", table: "mcpServers", unsure: true, variables: true}
 )
 
-// All lists the hosts that are known by name.
+// All has the known hosts.
 var All = []*Host{claude, claudeCode, vscode, cursor, windsurf, cline, gemini}
 
-// Named returns the host that people call name, or nil.
+// Named returns the host called name, or nil.
 func Named(name string) *Host {
 	i := slices.IndexFunc(All, func(h *Host) bool { return h.Name == name })
 	if i < 0 {
@@ -48,8 +49,8 @@ func Named(name string) *Host {
 	return All[i]
 }
 
-// Guess tells the host by its file's path, or by keys that no other has; it returns
-// [Any] if neither does.
+// Guess returns the host of a file by the path, or by keys that only one host has, or
+// else [Any].
 func Guess(path string, root *yaml.Node) *Host {
 	folder, base := filepath.Base(filepath.Dir(path)), filepath.Base(path)
 	switch {
@@ -71,8 +72,8 @@ func Guess(path string, root *yaml.Node) *Host {
 	return guessByKeys(valueOf(root, "mcpServers"))
 }
 
-// telling are the keys of servers that only one host has.
-var telling = map[string]*Host{
+// uniqueKeys are keys of servers that only one host has.
+var uniqueKeys = map[string]*Host{
 	"httpUrl": gemini, "includeTools": gemini, "excludeTools": gemini, "authProviderType": gemini,
 	"headersHelper": claudeCode, "alwaysLoad": claudeCode,
 	"transportType": cline,
@@ -83,7 +84,7 @@ var telling = map[string]*Host{
 func guessByKeys(servers *yaml.Node) *Host {
 	for _, s := range pairs(servers) {
 		for _, kv := range pairs(s.value) {
-			if h := telling[kv.name()]; h != nil {
+			if h := uniqueKeys[kv.name()]; h != nil {
 				return h
 			}
 		}
@@ -91,7 +92,7 @@ func guessByKeys(servers *yaml.Node) *Host {
 	return Any
 }
 
-// Files are where a host may have its file, the project's before the user's.
+// Files returns the possible paths of a host's file, those of the project first.
 func (h *Host) Files(at Machine) []string {
 	home := func(names ...string) string { return filepath.Join(append([]string{at.Home}, names...)...) }
 	switch h {
@@ -113,7 +114,7 @@ func (h *Host) Files(at Machine) []string {
 	return nil
 }
 
-// A Machine says where files are.
+// A Machine has the folders of the user's machine.
 type Machine struct {
 	OS      string // as runtime.GOOS
 	Home    string // the user's folder
@@ -121,7 +122,7 @@ type Machine struct {
 	AppData string // %APPDATA% of Windows, XDG_CONFIG_HOME elsewhere; may be empty
 }
 
-// appData is a path below the folder where programs keep their settings.
+// appData returns a path below the folder for settings of programs.
 func (m Machine) appData(names ...string) string {
 	base := m.AppData
 	switch {
@@ -135,7 +136,7 @@ func (m Machine) appData(names ...string) string {
 	return filepath.Join(append([]string{base}, names...)...)
 }
 
-// workspace is the folder that a project's file belongs to, "" for a user's file.
+// workspace returns the project's folder of a project's file, or "" for a user's file.
 func workspace(path string) string {
 	dir := filepath.Dir(path)
 	switch base := filepath.Base(path); {
@@ -152,7 +153,7 @@ type pair struct{ key, value *yaml.Node }
 
 func (p pair) name() string { return p.key.Value }
 
-// pairs returns what a mapping has; nothing for another node.
+// pairs returns the pairs of a mapping, or none for another node.
 func pairs(n *yaml.Node) []pair {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return nil

@@ -37,7 +37,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// A file tells whose it is by its path, or else by what only one host writes.
+// A file is recognized by its path, or else by keys of one host.
 func TestGuess(t *testing.T) {
 	for _, tt := range []struct{ path, in, want string }{
 		{"/home/ada/.config/Claude/claude_desktop_config.json", `{}`, "Claude Desktop"},
@@ -66,7 +66,7 @@ func TestGuess(t *testing.T) {
 	}
 }
 
-// A number without a unit is read as what it was meant as, and that is said.
+// A number without a unit is read in the intended unit, and a note says so.
 func TestTimeouts(t *testing.T) {
 	for _, tt := range []struct {
 		host            *Host
@@ -100,8 +100,8 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// Claude Code keeps servers of single folders in the user's file. Those of the current
-// one count, before the user's own.
+// Claude Code has servers for single folders in the user's file. Those of the current
+// folder have precedence over the user's.
 func TestProjects(t *testing.T) {
 	const in = `{"mcpServers": {"a": {"command": "user"}, "b": {"command": "user"}},
 "projects": {

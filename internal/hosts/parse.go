@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A SyntaxError says why a file is not JSON, comments and trailing commas allowed.
+// A SyntaxError reports that a file is not JSON with comments and trailing commas.
 type SyntaxError struct {
 	Line, Column int // from 1; 0 if unknown
 	Why          string
@@ -21,8 +21,7 @@ func (e *SyntaxError) Error() string { return e.Why }
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// LooksLikeJSON reports whether data begins as an object of JSON does, comments
-// before it allowed.
+// LooksLikeJSON reports whether data begins like a JSON object, possibly after comments.
 func LooksLikeJSON(data []byte) bool {
 	data = bytes.TrimPrefix(data, byteOrderMark)
 	for {
@@ -42,8 +41,8 @@ func LooksLikeJSON(data []byte) bool {
 	}
 }
 
-// Parse reads JSON, comments and trailing commas allowed, as a tree of YAML whose
-// nodes have the lines of the file. The error is a [*SyntaxError].
+// Parse parses JSON with comments and trailing commas. It returns a YAML tree whose nodes
+// have the lines of the file. The error is a [*SyntaxError].
 func Parse(data []byte) (*yaml.Node, error) {
 	v, err := parse(data)
 	if err != nil {
@@ -73,7 +72,7 @@ func parse(data []byte) (hujson.Value, error) {
 	return v, e
 }
 
-// A tree turns values of one file into nodes.
+// A tree converts values of one file to nodes.
 type tree struct {
 	starts []int // the offset of each line
 }

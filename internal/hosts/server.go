@@ -9,14 +9,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A server is one of a host's file while it is read.
+// A server is a server of a host's file that is being converted.
 type server struct {
 	*adapter
 	from, out *yaml.Node
 	path      []string
 }
 
-// mapped are the keys of hosts that are read, by what is done.
+// mapped has the supported keys of hosts, and the function that converts each.
 var mapped = map[string]func(*server, pair){
 	"type":          (*server).setType,
 	"transportType": (*server).setType,
@@ -53,8 +53,7 @@ func (s *server) read() {
 	s.replace(s.out, s.path)
 }
 
-// isOff reports whether n says no more than a missing key would: false, or an empty
-// list.
+// isOff reports whether n means the same as a missing key: false, or an empty list.
 func isOff(n *yaml.Node) bool {
 	return n.Tag == "!!bool" && n.Value == "false" || n.Kind == yaml.SequenceNode && len(n.Content) == 0
 }
@@ -78,8 +77,8 @@ func (s *server) noteOn(kv pair, format string, args ...any) {
 	s.note(kv.key, append(slices.Clone(s.path), kv.name()), format, args...)
 }
 
-// setURL writes all spellings as url, unless there are two: which one is wrong is not
-// ours to say.
+// setURL converts all spellings to url. It keeps the second of two, so that the check of
+// the result reports it.
 func (s *server) setURL(kv pair) {
 	name := "url"
 	switch {
@@ -103,33 +102,33 @@ func (s *server) setHTTP(kv pair) {
 // setType reads all spellings of the transport.
 func (s *server) setType(kv pair) {
 	if kv.name() != "type" && s.has("type") {
-		return // the newer spelling counts, in Cline, too
+		return // the newer spelling has precedence, as in Cline
 	}
 	v := *kv.value
 	if strings.HasPrefix(v.Value, "streamable") {
 		v.Value = "http"
 	}
 	if s.host == vscode && v.Value == "http" {
-		return // VS Code tries HTTP+SSE after it, as a URL without type does here
+		return // VS Code then tries HTTP+SSE, as mcpbridge does for a URL without type
 	}
 	s.set("type", kv.key, &v)
 }
 
-// setEnabled reads the opposite of disabled.
+// setEnabled converts the opposite of disabled.
 func (s *server) setEnabled(kv pair) {
 	if kv.value.Value == "false" && !s.has("disabled") {
 		s.set("disabled", kv.key, scalar("!!bool", "true", kv.value.Line))
 	}
 }
 
-// setDisabled leaves out what hosts write into every server.
+// setDisabled omits the value that hosts write into every server.
 func (s *server) setDisabled(kv pair) {
 	if !isOff(kv.value) {
 		s.set("disabled", kv.key, kv.value)
 	}
 }
 
-// setEnv leaves out what a host takes away by null.
+// setEnv omits the variables that a host removes by null.
 func (s *server) setEnv(kv pair) {
 	if kv.value.Kind != yaml.MappingNode {
 		s.set("env", kv.key, kv.value)
@@ -152,8 +151,8 @@ const (
 	defaultMax      = 30 * time.Minute // of timeouts.max
 )
 
-// setTimeout reads a number as the time that an answer may take. Hosts differ in its
-// unit, and people copy from one to the other.
+// setTimeout converts a number to timeouts.request. Hosts differ in its unit, and people
+// copy settings from one to the other.
 func (s *server) setTimeout(kv pair) {
 	n, err := strconv.ParseFloat(kv.value.Value, 64)
 	if kv.value.Kind != yaml.ScalarNode || err != nil || n <= 0 {
@@ -177,8 +176,8 @@ func (s *server) setTimeout(kv pair) {
 	}
 }
 
-// unit decides between seconds and milliseconds. A host's own unit counts unless the
-// time would be absurd: under a second, or hours.
+// unit decides between seconds and milliseconds. The host's unit is used unless the time
+// would be absurd: below a second, or hours.
 func (s *server) unit(n float64) (time.Duration, string) {
 	const absurdSeconds, absurdMillis = 10_000, 1_000
 	switch {
@@ -196,7 +195,7 @@ func (s *server) unit(n float64) (time.Duration, string) {
 	return time.Millisecond, s.host.Title + " counts in milliseconds"
 }
 
-// spell writes d as people do: 1m, not 1m0s.
+// spell formats d in the short form: 1m, not 1m0s.
 func spell(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

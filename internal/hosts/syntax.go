@@ -7,10 +7,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// What is put into a file is laid out as what stands there: on lines of its own where
-// its neighbours are.
+// New values have the layout of their neighbours: on separate lines if these are.
 
-// space is what stands between a neighbour and what is before it, without comments.
+// space returns the white space before a neighbour, without comments.
 func space(before hujson.Extra) hujson.Extra {
 	if at := bytes.LastIndexByte(before, '\n'); at >= 0 {
 		if at > 0 && before[at-1] == '\r' {
@@ -36,7 +35,7 @@ func arrayOf(words []string) *hujson.Array {
 	return list
 }
 
-// prepend puts words before what a list has.
+// prepend inserts words at the beginning of a list.
 func prepend(list *hujson.Array, words []string) {
 	if len(list.Elements) == 0 {
 		list.Elements = arrayOf(words).Elements
@@ -61,7 +60,7 @@ func prepend(list *hujson.Array, words []string) {
 	list.Elements = append(front, list.Elements...)
 }
 
-// chop takes the first n of a list away.
+// chop removes the first n elements of a list.
 func chop(list *hujson.Array, n int) {
 	first := space(list.Elements[0].BeforeExtra)
 	list.Elements = list.Elements[n:]
@@ -70,8 +69,8 @@ func chop(list *hujson.Array, n int) {
 	}
 }
 
-// insertAfter puts a member behind another, on a line of its own if that is on one. It
-// returns the new member; others of the object may have moved.
+// insertAfter inserts a member after another, on a separate line if the other is. It
+// returns the new member; pointers to other members may be invalid afterwards.
 func insertAfter(o *hujson.Object, after *hujson.ObjectMember, name string, value hujson.ValueTrimmed) *hujson.ObjectMember {
 	at := 1
 	for at <= len(o.Members) && &o.Members[at-1] != after {
@@ -88,7 +87,7 @@ func insertAfter(o *hujson.Object, after *hujson.ObjectMember, name string, valu
 	return &o.Members[at]
 }
 
-// beforeNext is the space before a member that comes at a place which is not the first.
+// beforeNext returns the white space before a new member that is not the first.
 func beforeNext(o *hujson.Object, at int) hujson.Extra {
 	if at < len(o.Members) {
 		return space(o.Members[at].Name.BeforeExtra)
@@ -100,7 +99,7 @@ func beforeNext(o *hujson.Object, at int) hujson.Extra {
 	return before
 }
 
-// add puts a member at the end.
+// add appends a member.
 func add(o *hujson.Object, name string, value hujson.ValueTrimmed) {
 	if len(o.Members) > 0 {
 		insertAfter(o, &o.Members[len(o.Members)-1], name, value)

@@ -11,8 +11,8 @@ const (
 	noGrouping = "is how the host shows the server, and has no effect here"
 )
 
-// unmapped are the keys of hosts that nothing here corresponds to, with what that
-// means for the user.
+// unmapped are the keys of hosts without a counterpart here, with what that means for the
+// user.
 var unmapped = map[string]string{
 	"includeTools": noFilter, "excludeTools": noFilter, "disabledTools": noFilter, "enabledTools": noFilter, "tools": noFilter,
 	"alwaysAllow": noAsking, "autoApprove": noAsking, "trust": noAsking,

@@ -6,8 +6,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// unwrapped returns the server's text without what [Edit.wrapped] put in, and nil if it
-// can't be told. Was is the server before, or nil.
+// unwrapped returns the server's text without what [Edit.wrapped] has added, or nil if
+// that can't be determined. was is the server before, or nil.
 func (e *Edit) unwrapped(en, was *entry) []byte {
 	args := en.args()
 	at := 1
@@ -44,7 +44,7 @@ func (e *Edit) unwrapURL(en, was *entry, o *hujson.Object, target string) {
 	}
 	m := member(o, "command")
 	m.Name.Value, m.Value.Value = hujson.String(key), hujson.String(target)
-	sse := outOfEnv(o, key)
+	sse := headersFromEnv(o, key)
 	remove(o, "args")
 	for _, name := range []string{"type", "transportType"} {
 		if t := member(o, name); t != nil && textOf(&t.Value) == "stdio" {
@@ -53,7 +53,7 @@ func (e *Edit) unwrapURL(en, was *entry, o *hujson.Object, target string) {
 	}
 }
 
-// typeBefore returns what a key for the transport had before.
+// typeBefore returns the earlier value of a key for the transport.
 func typeBefore(was *entry, key string, sse bool) string {
 	if was != nil && was.string(key) != "" {
 		return was.string(key)
@@ -64,9 +64,9 @@ func typeBefore(was *entry, key string, sse bool) string {
 	return "http"
 }
 
-// outOfEnv turns environment variables that mcpbridge reads back into headers, and
-// into the URL below urlKey. It reports whether there is one for HTTP+SSE.
-func outOfEnv(o *hujson.Object, urlKey string) (sse bool) {
+// headersFromEnv converts environment variables for mcpbridge back to headers, and to the
+// URL below urlKey. It reports whether a variable selects HTTP+SSE.
+func headersFromEnv(o *hujson.Object, urlKey string) (sse bool) {
 	env := member(o, "env")
 	if env == nil {
 		return false
@@ -105,7 +105,7 @@ func outOfEnv(o *hujson.Object, urlKey string) (sse bool) {
 	return sse
 }
 
-// headerName writes one that was folded as people do: Authorization.
+// headerName returns the usual spelling of an upper-case header name: Authorization.
 func headerName(name string) string {
 	if strings.ContainsAny(name, "-_") || name == "" {
 		return name

@@ -8,8 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// predefine finds the values of the variables that the host has beside the
-// environment.
+// predefine sets the host's variables other than those of the environment.
 func (a *adapter) predefine() {
 	a.vars = make(map[string]string)
 	file := under(a.o.Here, a.o.Path)
@@ -35,7 +34,7 @@ func (a *adapter) predefine() {
 	a.vars["/"] = separator
 }
 
-// under makes path absolute, below dir, unless it begins with what tells where it is.
+// under returns path below dir, unless path is absolute or begins with a variable or ~.
 func under(dir, path string) string {
 	if path == "" || filepath.IsAbs(path) || path[0] == '$' || path[0] == '~' {
 		return path
@@ -43,11 +42,10 @@ func under(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// aboutFolder are the variables whose value is a guess in a user's file.
+// aboutFolder matches the variables whose value is a guess in a user's file.
 var aboutFolder = regexp.MustCompile(`\$\{(workspaceFolder|workspaceFolderBasename|CLAUDE_PROJECT_DIR)\}`)
 
-// replace puts the values of the host's variables into every value below n. Others
-// are left to the reader of the result.
+// replace replaces the host's variables in every value below n. It keeps other variables.
 func (a *adapter) replace(n *yaml.Node, path []string) {
 	if n.Kind == yaml.MappingNode {
 		for _, kv := range pairs(n) {
@@ -63,7 +61,7 @@ func (a *adapter) replace(n *yaml.Node, path []string) {
 	}
 	if a.elsewhere && a.defines(n.Value) {
 		a.note(n, path, "${workspaceFolder} is taken for the current folder, %s", a.o.Here)
-		a.elsewhere = false // said
+		a.elsewhere = false // note it only once
 	}
 	if a.host == gemini {
 		n.Value = bareVariable.ReplaceAllString(n.Value, "$1$${$2}")
@@ -91,6 +89,6 @@ func (a *adapter) defines(value string) bool {
 
 var (
 	braced = regexp.MustCompile(`\$\{[^{}]*\}`)
-	// bareVariable is $NAME, which Gemini CLI expands, too.
+	// bareVariable matches $NAME, which Gemini CLI also expands.
 	bareVariable = regexp.MustCompile(`(^|[^$])\$([A-Za-z_][A-Za-z0-9_]*)`)
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// urlKeys are the keys that a URL stands below, the one that counts first.
+// urlKeys are the keys for a URL, in order of precedence.
 var urlKeys = []string{"httpUrl", "serverUrl", "url", "baseUrl"}
 
 func (en *entry) urlMember(o *hujson.Object) *hujson.ObjectMember {
@@ -30,12 +30,11 @@ func (en *entry) isWrapped(binary string) bool {
 	return len(args) > 1 && args[0] == "wrap" && (command == binary || base == "mcpbridge")
 }
 
-// logins are the keys that say that the host logs in to a server, or makes headers
-// for it.
+// logins are the keys with which the host logs in to a server, or creates headers for it.
 var logins = []string{"oauth", "auth", "authProviderType", "headersHelper"}
 
-// spare returns why the server is left alone, "" if it is not.
-func (e *Edit) spare(en *entry) string {
+// reasonToSkip returns why the server must not be changed, or "".
+func (e *Edit) reasonToSkip(en *entry) string {
 	if en.object == nil {
 		return "is not an object"
 	}
@@ -54,12 +53,12 @@ func (e *Edit) spare(en *entry) string {
 			return e.Host.Title + " logs in to it (" + key + "), which mcpbridge can't do in its place"
 		}
 	}
-	return e.spareURL(en, textOf(&m.Value))
+	return e.reasonToSkipURL(en, textOf(&m.Value))
 }
 
-// spareURL knows that hosts log in by OAuth wherever a server asks for it, without a
-// word of that in the file: a URL that is open to all looks the same.
-func (e *Edit) spareURL(en *entry, target string) string {
+// reasonToSkipURL is reasonToSkip for a URL. Hosts log in by OAuth whenever a server
+// requires it, and their files don't show that.
+func (e *Edit) reasonToSkipURL(en *entry, target string) string {
 	scheme, _, _ := strings.Cut(target, ":")
 	if !strings.HasPrefix(target, "$") && !slices.Contains([]string{"http", "https", "ws", "wss"}, strings.ToLower(scheme)) {
 		return "is reached in a way that mcpbridge does not know: " + scheme
@@ -96,8 +95,8 @@ func headers(o *hujson.Object) map[string]*hujson.ObjectMember {
 	return out
 }
 
-// wrapped returns the server's text with mcpbridge in front of its command, or in the
-// place of its URL.
+// wrapped returns the server's text with mcpbridge in front of its command, or instead of
+// its URL.
 func (e *Edit) wrapped(en *entry) (text []byte, note string) {
 	if en.object == nil {
 		return nil, ""
@@ -129,8 +128,9 @@ func (e *Edit) wrapCommand(o *hujson.Object, command *hujson.ObjectMember) {
 	insertAfter(o, command, "args", arrayOf(front))
 }
 
-// wrapURL keeps the server's headers, and a URL with a query, off the command line,
-// which others on the machine can see. It reports whether there are headers.
+// wrapURL replaces a URL by mcpbridge. It puts headers and a URL with a query into
+// environment variables, because other users can see command lines. It reports whether
+// there are headers.
 func (e *Edit) wrapURL(en *entry, o *hujson.Object, m *hujson.ObjectMember) bool {
 	name := strings.Trim(strings.ReplaceAll(Name(en.name), "__", "_"), "-._")
 	target := textOf(&m.Value)
@@ -143,9 +143,9 @@ func (e *Edit) wrapURL(en *entry, o *hujson.Object, m *hujson.ObjectMember) bool
 	}
 	prefix := "MCPBRIDGE_SERVERS__" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(name)) + "__"
 	for _, key := range urlKeys {
-		remove(o, key) // a second one, that did not count
+		remove(o, key) // a second one without precedence
 	}
-	had := intoEnv(o, prefix+"HEADERS__")
+	had := headersToEnv(o, prefix+"HEADERS__")
 	if sse {
 		setEnv(o, prefix+"TYPE", "sse")
 	}
@@ -157,8 +157,8 @@ func (e *Edit) wrapURL(en *entry, o *hujson.Object, m *hujson.ObjectMember) bool
 	return had
 }
 
-// intoEnv turns headers into environment variables, in their place.
-func intoEnv(o *hujson.Object, prefix string) bool {
+// headersToEnv replaces headers by environment variables.
+func headersToEnv(o *hujson.Object, prefix string) bool {
 	m := member(o, "headers")
 	if m == nil {
 		return false

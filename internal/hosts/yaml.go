@@ -9,8 +9,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// YAML writes what [Host.Adapt] returned as a file of ours, the notes as comments
-// above what they are about. head is the comment at the top, one line or more.
+// YAML returns the result of [Host.Adapt] as a configuration file of mcpbridge, with the
+// notes as comments above the settings. head is the comment at the top, of one or more
+// lines.
 func YAML(root *yaml.Node, notes []Note, head string) ([]byte, error) {
 	servers := valueOf(root, "servers")
 	out := mapping(0)
@@ -48,8 +49,8 @@ func comment(path []string, text string) string {
 	return commented(strings.Join(path, ".") + ": " + text)
 }
 
-// commented makes a comment of text. What YAML takes for the end of a line would end
-// the comment, too, and names of keys may hold it.
+// commented converts text to a comment. It replaces characters that end a line in YAML,
+// which names of keys may contain.
 func commented(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r != '\n' && unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == '\ufeff' {
@@ -60,9 +61,8 @@ func commented(text string) string {
 	return "# " + strings.ReplaceAll(text, "\n", "\n# ")
 }
 
-// plain is n without what belongs to the file it came from. Lists are written on a
-// line of their own, as people write arguments, and ${input:…} as the variable that it
-// stands for.
+// plain returns a copy of n without the positions and style of its file. It writes each
+// list on one line, and replaces ${input:…} by its variable.
 func plain(n *yaml.Node) *yaml.Node {
 	c := &yaml.Node{Kind: n.Kind, Tag: n.Tag, Value: n.Value}
 	if n.Kind == yaml.SequenceNode {

@@ -126,6 +126,36 @@ func TestSkipValid(t *testing.T) {
 	}
 }
 
+// Long strings, whose escapes are rare, of one kind, or mixed, are skipped to their end, or
+// to the one byte in them that is wrong.
+func TestSkipValidLongStrings(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	kinds := [][]string{{`\n`}, {`\"`, `\n`, `\r`, `\t`, `\b`, `\f`, `\/`}, {`\\`}, {`\u00e9`}, {`\n`, `\\`}, {`\n`, `\\`, `\u00e9`, `\"`}}
+	for range 20_000 {
+		kind, gap := kinds[rng.IntN(len(kinds))], 1<<rng.IntN(9)
+		data := []byte{'"'}
+		for size := rng.IntN(1500); len(data) < size; {
+			data = append(data, kind[rng.IntN(len(kind))]...)
+			data = append(data, strings.Repeat("x", rng.IntN(gap))...)
+		}
+		data = append(data, []string{`"`, `\q`, `\u00g0`, "\n", "é"}[rng.IntN(5)]...)
+		data = append(data, strings.Repeat("y", 100)...)
+		data = append(data, '"')
+		last := firstBadEscape(data, 1)
+		if end, _ := naiveEnd(data, 0); end >= 0 {
+			last = min(last, end-1)
+		}
+		next, odd := skipValid(data, 1)
+		passed := data[1:max(next, 1)]
+		if next < 1 || next > last || firstBadEscape(passed, 0) != len(passed) || !odd && !valid(passed) {
+			t.Fatalf("skipValid(%q) = %d, %v; the last is %d", data, next, odd, last)
+		}
+		if cpu.X86.HasAVX2 && next+stride < last {
+			t.Fatalf("skipValid(%q) = %d; the last is %d", data, next, last)
+		}
+	}
+}
+
 func FuzzStringEnd(f *testing.F) {
 	f.Add([]byte(`"`+strings.Repeat(`path=\"x\" \\`, 30)+`"`), 0)
 	f.Add([]byte(`\\"`+strings.Repeat(`\\\"é`, 30)), 2)

@@ -167,19 +167,25 @@ func (s *server) statusTooLong(m *wire.Message, header spec.Era) int {
 // read returns nil if it answered what can't be read, or what is not one message.
 func (s *server) read(w http.ResponseWriter, r *http.Request, body []byte, header spec.Era, share mcp.Share) *wire.Message {
 	m, err := s.parse(body)
+	if err != nil {
+		s.refuseText(w, r, body, header, &m, err)
+		return nil
+	}
+	return &m
+}
+
+// refuseText answers what is not one message.
+func (s *server) refuseText(w http.ResponseWriter, r *http.Request, body []byte, header spec.Era, m *wire.Message, err error) {
 	var envelope *wire.EnvelopeError
 	var tooLong *mcp.TooLongError
 	switch {
-	case err == nil:
-		return &m
 	case errors.As(err, &tooLong):
-		modernfront.WriteError(w, s.statusTooLong(&m, header), m.ID, tooLong.Wire())
+		modernfront.WriteError(w, s.statusTooLong(m, header), m.ID, tooLong.Wire())
 	case errors.As(err, &envelope) && wire.IsArray(body):
 		s.serveBatch(w, r, body, header, share)
 	default:
 		modernfront.WriteError(w, http.StatusBadRequest, m.ID, parseError(err))
 	}
-	return nil
 }
 
 func (s *server) isModern(m *wire.Message, claims bool, header spec.Era) bool {

@@ -8,8 +8,11 @@ import (
 const (
 	// block is the unit, in bytes, in which an account borrows.
 	block = 64 << 10
-	// spare is how much unused memory an account may keep.
-	spare = 2 * block
+	// minSpare and maxSpare bound how much unused memory an account may keep.
+	minSpare, maxSpare = 2 * block, 16 * block
+	// spareParts is the divisor of the budget that gives that amount: what all accounts
+	// that keep some have of it is at most a quarter, unless the budget is very small.
+	spareParts = 4 * manyBorrowers
 	// manyBorrowers is the number of accounts with borrowed memory beyond which unused
 	// accounts keep none.
 	manyBorrowers = 64
@@ -18,7 +21,10 @@ const (
 // A Budget is an amount of memory that accounts borrow from. Its methods are safe for
 // concurrent use.
 type Budget struct {
-	max  int64       // read-only
+	// Set by New, read-only after.
+	max   int64
+	spare int64 // how much unused memory an account may keep
+
 	by   sync.Map    // owner -> *Account
 	many atomic.Bool // borrowers is more than manyBorrowers
 	free func(n int64) bool
@@ -30,7 +36,9 @@ type Budget struct {
 }
 
 // New returns a Budget of the given size.
-func New(bytes int64) *Budget { return &Budget{max: bytes} }
+func New(bytes int64) *Budget {
+	return &Budget{max: bytes, spare: min(max(bytes/spareParts, minSpare), maxSpare)}
+}
 
 // OnShort sets a function that is called before a Take fails. free gives back n bytes of
 // other accounts, or returns false. It may be called concurrently, on the goroutines that
@@ -77,7 +85,7 @@ func (a *Account) Take(n int64) bool {
 		c := a.credit.Load()
 		if c < n {
 			missing := a.borrow(n)
-			if missing > 0 && a.b.free != nil && a.b.free(missing+spare) {
+			if missing > 0 && a.b.free != nil && a.b.free(missing+a.b.spare) {
 				missing = a.borrow(n)
 			}
 			return missing == 0
@@ -90,7 +98,7 @@ func (a *Account) Take(n int64) bool {
 
 // Give gives back n bytes that were taken.
 func (a *Account) Give(n int64) {
-	if c := a.credit.Add(n); c > spare || a.b.many.Load() {
+	if c := a.credit.Add(n); c > a.b.spare || a.b.many.Load() {
 		a.repay()
 	}
 }
@@ -117,14 +125,14 @@ func (a *Account) borrow(n int64) (missing int64) {
 	return 0
 }
 
-// repay returns unneeded credit: all but a block, or all of it if the account uses
+// repay returns unneeded credit: all but half of spare, or all of it if the account uses
 // nothing and there are many borrowers.
 func (a *Account) repay() {
 	a.b.mu.Lock()
 	defer a.b.mu.Unlock()
 	for {
 		c := a.credit.Load()
-		back := (c - block) / block * block
+		back := (c - a.b.spare/2) / block * block
 		if c == a.lent && a.b.borrowers > manyBorrowers {
 			back = c
 		}

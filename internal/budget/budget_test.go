@@ -16,8 +16,32 @@ func TestTakeAndGive(t *testing.T) {
 		t.Error("Take of more than there is = true")
 	}
 	a.Give(3*block + 1)
-	if got := b.Used(); got > spare {
-		t.Errorf("Used() = %d after all was given back, want at most %d", got, spare)
+	if got := b.Used(); got > b.spare {
+		t.Errorf("Used() = %d after all was given back, want at most %d", got, b.spare)
+	}
+}
+
+// An account that takes and gives no more than it may keep borrows once. What it may keep
+// depends on the budget.
+func TestSpareIsKept(t *testing.T) {
+	for _, tt := range []struct {
+		bytes, spare int64
+	}{{1 << 20, minSpare}, {128 << 20, 8 * block}, {4 << 30, maxSpare}} {
+		b := New(tt.bytes)
+		if b.spare != tt.spare {
+			t.Fatalf("New(%d): %d bytes are kept, want %d", tt.bytes, b.spare, tt.spare)
+		}
+		a := b.Account("ada")
+		a.Take(b.spare)
+		a.Give(b.spare)
+		if got := b.Used(); got != b.spare {
+			t.Errorf("New(%d): %d bytes kept of %d taken and given, want all", tt.bytes, got, b.spare)
+		}
+		a.Take(b.spare + 1)
+		a.Give(b.spare + 1)
+		if got := b.Used(); got > b.spare/2+block {
+			t.Errorf("New(%d): %d bytes kept of more, want half of %d", tt.bytes, got, b.spare)
+		}
 	}
 }
 
@@ -52,7 +76,7 @@ func TestOwnersAreForgotten(t *testing.T) {
 			if a.Give(100); n == 0 { // the last
 				left := 0
 				b.by.Range(func(_, _ any) bool { left++; return true })
-				if left > manyBorrowers || b.Used() > manyBorrowers*spare {
+				if left > manyBorrowers || b.Used() > manyBorrowers*b.spare {
 					t.Errorf("%d accounts and %d bytes left, want those of %d at most", left, b.Used(), manyBorrowers)
 				}
 			}
@@ -95,8 +119,8 @@ func TestConcurrentUse(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := b.Used(); got < 0 || got > 3*spare {
-		t.Errorf("Used() = %d after all was given back, want from 0 to %d", got, 3*spare)
+	if got := b.Used(); got < 0 || got > 3*b.spare {
+		t.Errorf("Used() = %d after all was given back, want from 0 to %d", got, 3*b.spare)
 	}
 }
 

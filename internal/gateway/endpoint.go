@@ -168,14 +168,14 @@ func (s *server) statusTooLong(m *wire.Message, header spec.Era) int {
 func (s *server) read(w http.ResponseWriter, r *http.Request, body []byte, header spec.Era, share mcp.Share) *wire.Message {
 	m, err := s.parse(body)
 	if err != nil {
-		s.refuseText(w, r, body, header, &m, err)
+		s.refuseText(w, r, body, header, share, &m, err)
 		return nil
 	}
 	return &m
 }
 
 // refuseText answers what is not one message.
-func (s *server) refuseText(w http.ResponseWriter, r *http.Request, body []byte, header spec.Era, m *wire.Message, err error) {
+func (s *server) refuseText(w http.ResponseWriter, r *http.Request, body []byte, header spec.Era, share mcp.Share, m *wire.Message, err error) {
 	var envelope *wire.EnvelopeError
 	var tooLong *mcp.TooLongError
 	switch {

@@ -92,13 +92,16 @@ func (s *Session) Call(m *wire.Message, o mcp.Outcome) {
 	// It ends with c.Cancel, which run calls.
 	ctx, stop := context.WithTimeoutCause(context.Background(), s.opts.Timeouts.Max, upstream.ErrTooLong)
 	ctx = c.Begin(ctx)
-	s.calls.add(c)
 	err := s.link.Calls.Add(&c.Call)
+	s.calls.add(c) // which has an id: Close may cancel it
 	if err != nil {
 		c.Cancel(nil)
 		stop()
 		c.lost(err)
 		return
+	}
+	if r, ok := c.Settled(); ok { // by a server that guesses ids, before it was handed on
+		c.Answered(nil, r)
 	}
 	frame := withID(m.Text, wire.NumberID(c.ID))
 	if s.link.Ordered() { // in the order of the calls

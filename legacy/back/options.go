@@ -17,7 +17,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
-	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
 
 // Defaults of Options.
@@ -251,9 +250,4 @@ func (o *Options) upstream() *upstream.Options {
 		Timeouts: o.Timeouts, MaxMessage: o.MaxMessage,
 		Logger: o.Logger, Metrics: o.Metrics,
 	}
-}
-
-// link returns what Links need of o.
-func (o *Options) link() *link.Options {
-	return &link.Options{Options: o.upstream(), Doubt: o.Doubt}
 }

@@ -42,9 +42,8 @@ func (b *Back) Link(ctx context.Context, req *mcp.Request, m *wire.Message, h mc
 
 // openRelay opens a session with the client's own handshake.
 func (b *Back) openRelay(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.Hearer) (r *relay.Session, err error) {
-	o := &relay.Options{Options: b.opts.link(), Roots: b.opts.Roots, HideExtensions: b.opts.HideExtensions, Explain: b.clientError}
 	err = b.dial(ctx, req.Share, func(ctx context.Context, connect connector) error {
-		r = relay.New(o, req, h) // another one for each attempt
+		r = relay.New(b.relayed, req, h) // another one for each attempt
 		if err := connect(ctx, r.Link()); err != nil {
 			return err
 		}

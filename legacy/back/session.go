@@ -35,9 +35,9 @@ type session struct {
 	visits visitWatches
 }
 
-func newSession(opts *Options, watch func() *watch.Watch, roots profileRoots, declaresRoots bool) *session {
+func newSession(opts *Options, to *link.Options, watch func() *watch.Watch, roots profileRoots, declaresRoots bool) *session {
 	s := &session{watch: watch}
-	s.uplink = &uplink{Link: link.New(opts.link(), s), opts: opts, log: opts.Logger}
+	s.uplink = &uplink{Link: link.New(to, s), opts: opts, log: opts.Logger}
 	s.roots = newRoots(s.uplink, roots, declaresRoots)
 	s.inputs = &inputs{s: s.uplink, server: &s.negotiated, roots: s.roots, tasks: &s.tasks, pending: make(map[wire.ID]*pendingInput)}
 	s.level = logLevel{s: s.uplink, turn: make(chan struct{}, 1)}

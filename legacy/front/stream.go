@@ -134,6 +134,23 @@ func (s *streams) releaseLocked(ev event) {
 	s.memory.Shrink(ev.memory)
 }
 
+// takeMemory takes memory for n bytes that are no event's, which giveMemory gives back.
+func (s *streams) takeMemory(n int) error {
+	s.mu.Lock()
+	ok := s.reserveLocked(n)
+	s.mu.Unlock()
+	if !ok {
+		return s.memory.Refuse()
+	}
+	return nil
+}
+
+func (s *streams) giveMemory(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.memory.Shrink(n)
+}
+
 // releaseMemory gives back all memory of the session.
 func (s *streams) releaseMemory() {
 	s.mu.Lock()

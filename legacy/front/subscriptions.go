@@ -3,7 +3,6 @@ package front
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -36,19 +35,17 @@ type subscriptions struct {
 	// mu guards the fields below.
 	mu       sync.Mutex
 	begun    bool
-	lists    mcp.Filter          // what is held, without URIs
-	uris     map[string]struct{} // what is held; nil after close
-	memory   mcp.Room            // of uris
-	reserved int                 // URIs that are asked for
+	lists    mcp.Filter // what is held, without URIs
+	uris     []string   // what is held, sorted
+	closed   bool
+	reserved int // URIs that are asked for
 }
 
 func (s *subscriptions) init(of *session, mail *fanout.Mailbox) {
 	s.session, s.mail = of, mail
-	s.memory = mcp.NewRoom(of.front.opts.Memory, of.share)
 	if mail == nil {
 		s.mail = fanout.NewMailbox(fanout.MailboxOptions{})
 	}
-	s.uris = make(map[string]struct{})
 }
 
 // join enters the session where changes are told. It is done when the first topic
@@ -114,42 +111,26 @@ func (s *subscriptions) subscribe(ctx context.Context, m *wire.Message) error {
 		return err
 	}
 	defer s.unreserve()
-	if err := s.grow(uri); err != nil {
+	if err := s.session.streams.takeMemory(sizeOf(uri)); err != nil {
 		return err
 	}
 	if err = s.ask(ctx, uri); err != nil || !s.add(uri) {
-		s.shrink(uri)
+		s.session.streams.giveMemory(sizeOf(uri))
 	}
 	return err
 }
 
 func sizeOf(uri string) int { return subscriptionSize + 2*len(uri) }
 
-// grow takes memory for a URI.
-func (s *subscriptions) grow(uri string) error {
-	s.mu.Lock()
-	ok := s.memory.TryGrow(sizeOf(uri))
-	s.mu.Unlock()
-	if !ok {
-		return s.session.front.opts.Memory.Refuse()
-	}
-	return nil
-}
-
-func (s *subscriptions) shrink(uri string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.memory.Shrink(sizeOf(uri))
-}
-
 // add notes a URI that is followed, unless it was.
 func (s *subscriptions) add(uri string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, held := s.uris[uri]; held || s.uris == nil {
+	at, held := slices.BinarySearch(s.uris, uri)
+	if held || s.closed {
 		return false
 	}
-	s.uris[uri] = struct{}{}
+	s.uris = slices.Insert(s.uris, at, uri)
 	return true
 }
 
@@ -175,7 +156,7 @@ func (s *subscriptions) ask(ctx context.Context, uri string) error {
 func (s *subscriptions) reserve(uri string) error {
 	most := s.session.front.opts.MaxTopics
 	s.mu.Lock()
-	_, held := s.uris[uri]
+	_, held := slices.BinarySearch(s.uris, uri)
 	full := !held && len(s.uris)+s.reserved >= most
 	if !full {
 		s.reserved++
@@ -202,11 +183,14 @@ func (s *subscriptions) unsubscribe(m *wire.Message) error {
 		return err
 	}
 	s.mu.Lock()
-	if _, held := s.uris[uri]; held {
-		delete(s.uris, uri)
-		s.memory.Shrink(sizeOf(uri))
+	at, held := slices.BinarySearch(s.uris, uri)
+	if held {
+		s.uris = slices.Delete(s.uris, at, at+1)
 	}
 	s.mu.Unlock()
+	if held {
+		s.session.streams.giveMemory(sizeOf(uri))
+	}
 	if member, err := s.join(); err == nil {
 		member.Remove(uri)
 	}
@@ -228,7 +212,7 @@ func (s *subscriptions) uriOf(m *wire.Message) (string, error) {
 func (s *subscriptions) markAll() {
 	s.mu.Lock()
 	all := s.lists
-	all.URIs = slices.Sorted(maps.Keys(s.uris))
+	all.URIs = slices.Clone(s.uris)
 	s.mu.Unlock()
 	for _, t := range all.Topics(s.scope) {
 		s.mail.Put(fanout.Event{Topic: t})
@@ -243,8 +227,7 @@ func (s *subscriptions) close() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.memory.Release()
-	s.uris = nil
+	s.uris, s.closed = nil, true
 }
 
 // listMethods are the notifications of the list kinds.

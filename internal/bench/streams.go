@@ -41,7 +41,7 @@ func (b *bench) streams() error {
 			return err
 		}
 	}
-	b.table.add(row{what: "memory per idle listen stream", got: ours.rss / 1024, unit: " KiB", most: 28, goal: 6,
+	b.table.add(row{what: "memory per idle listen stream", got: ours.rss / 1024, unit: " KiB", most: 12, goal: 6,
 		detail: fmt.Sprintf("resident; heap and stacks %.1f KiB, bare hub %.1f KiB resident", ours.inUse/1024, theirs.rss/1024)})
 	if err := b.events(ours, theirs); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (b *bench) sessions() error {
 				return err
 			}
 		}
-		b.table.add(row{what: "memory per idle " + kind.what, got: s.rss / 1024, unit: " KiB", most: 28, goal: 12,
+		b.table.add(row{what: "memory per idle " + kind.what, got: s.rss / 1024, unit: " KiB", most: 14, goal: 12,
 			detail: fmt.Sprintf("resident; heap and stacks %.1f KiB", s.inUse/1024)})
 	}
 	return cr.stop(b.ctx)

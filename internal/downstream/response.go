@@ -134,13 +134,19 @@ func (r *Response) Comment() error {
 	return r.writeLocked(comment)
 }
 
-// KeepAlive writes a comment every d until stop is called, or the response has ended.
-func (r *Response) KeepAlive(d time.Duration) (stop func()) {
+// KeepAlive writes a comment every d, until StopKeepAlive or the end of the response.
+func (r *Response) KeepAlive(d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.every = d
 	r.timer = time.AfterFunc(d, r.keepAlive)
-	return r.stopKeepAlive
+}
+
+// StopKeepAlive ends the comments of KeepAlive.
+func (r *Response) StopKeepAlive() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopKeepAliveLocked()
 }
 
 // Cause says why ctx has ended, which ends with the client: a client that can't be
@@ -177,12 +183,6 @@ func (r *Response) keepAlive() {
 		return // the context ends with the connection
 	}
 	r.timer.Reset(r.every)
-}
-
-func (r *Response) stopKeepAlive() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.stopKeepAliveLocked()
 }
 
 func (r *Response) stopKeepAliveLocked() {
@@ -274,6 +274,7 @@ func (r *Response) endLocked() error {
 		return err
 	}
 	r.state = ended
+	r.stopKeepAliveLocked()
 	if s, ok := r.w.(*stream); ok {
 		r.err = s.end()
 	}

@@ -19,17 +19,15 @@ type Conn struct {
 	send  func([]byte) error
 	share mcp.Share
 	mail  *fanout.Mailbox // of its session
-	tells bool            // tellChanges writes what is in mail; else who opened the Conn does
+	lost  chan struct{}   // see Lost; nil if who opened the Conn writes the changes itself
+	lose  func()          // called once the session has ended upstream
 
 	// mu guards the fields below.
-	mu         sync.Mutex
-	session    *session
-	closed     bool
-	ending     bool           // Shutdown was called: no more requests are taken
-	queue      handshakeQueue // what came during a handshake
-	handshaken chan struct{}  // closed when the last handshake has ended, and what came meanwhile is served; nil before the first
-
-	lost chan struct{} // closed when the session has ended upstream; see Lost
+	mu      sync.Mutex
+	session *session
+	closed  bool
+	ending  bool            // Shutdown was called: no more requests are taken
+	queue   *handshakeQueue // what came during a handshake; nil if none is under way, nor served
 
 	running sync.WaitGroup // handshakes
 }
@@ -38,14 +36,16 @@ type Conn struct {
 // several goroutines, and returns an error once the client can't be reached. Whoever
 // opened the Conn closes it.
 func (f *Front) OpenConn(send func(msg []byte) error, share mcp.Share) *Conn {
-	c := f.openConn(send, share)
-	c.tells = true
+	lost := make(chan struct{})
+	c := f.openConn(send, func() { close(lost) }, share)
+	c.lost = lost
 	return c
 }
 
-// openConn is OpenConn for who writes the changes itself.
-func (f *Front) openConn(send func(msg []byte) error, share mcp.Share) *Conn {
-	c := &Conn{front: f, send: send, share: share, mail: fanout.NewMailbox(fanout.MailboxOptions{}), lost: make(chan struct{})}
+// openConn is OpenConn for who writes the changes itself. lose is called once the session
+// has ended upstream.
+func (f *Front) openConn(send func(msg []byte) error, lose func(), share mcp.Share) *Conn {
+	c := &Conn{front: f, send: send, lose: lose, share: share, mail: fanout.NewMailbox(fanout.MailboxOptions{})}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.conns == nil {
@@ -206,15 +206,14 @@ func (c *Conn) serveBatch(body []byte) {
 func (c *Conn) Shutdown(ctx context.Context) error {
 	c.mu.Lock()
 	c.ending = true
-	shaken := c.handshaken
+	queue := c.queue
 	c.mu.Unlock()
-	if shaken == nil {
-		return nil
-	}
-	select {
-	case <-shaken:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if queue != nil {
+		select {
+		case <-queue.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 	s, _ := c.current()
 	if s == nil {
@@ -227,12 +226,10 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 // again.
 func (c *Conn) Close() {
 	c.mu.Lock()
-	s, stop := c.session, c.queue.stop
+	s, stop := c.session, c.queue.stopLocked()
 	c.closed, c.session = true, nil
 	c.mu.Unlock()
-	if stop != nil {
-		stop(nil)
-	}
+	stop(nil)
 	if s != nil { // before its messages are waited for: the server may not take them
 		s.close()
 		c.front.opts.Metrics.Sessions(-1)

@@ -18,7 +18,7 @@ const (
 // A handshakeQueue holds what came on a Conn while a handshake was under way, and is
 // served after it. It is guarded by the Conn's mu.
 type handshakeQueue struct {
-	open     bool                    // a handshake is under way, or what came meanwhile is being served
+	done     chan struct{}           // closed when the handshake has ended, and what came meanwhile is served
 	id       wire.ID                 // of the last initialize
 	stop     context.CancelCauseFunc // ends the handshake; nil when it has ended
 	messages []queued                // oldest first
@@ -43,10 +43,10 @@ func (h *queued) size() int {
 func (c *Conn) beginHandshake(m *wire.Message) context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.queue.open || c.session != nil || c.closed {
+	if c.queue != nil || c.session != nil || c.closed {
 		return nil
 	}
-	c.handshaken = make(chan struct{})
+	c.queue = &handshakeQueue{done: make(chan struct{})}
 	c.running.Add(1)
 	return c.queue.begin(m.ID)
 }
@@ -101,9 +101,9 @@ func (c *Conn) initialize(ctx context.Context, m *wire.Message) {
 	switch err := c.send(answer); {
 	case s == nil:
 	case s.link != nil:
-		s.follow(func() { close(c.lost) })
+		s.follow(c.lose)
 		s.link.Start()
-	case err == nil && c.tells:
+	case err == nil && c.lost != nil:
 		s.spawn(c.tellChanges) // ends when the session does
 	}
 }
@@ -126,7 +126,7 @@ func (c *Conn) adopt(s *session) bool {
 // cancellations of what waits are served at once.
 func (c *Conn) enqueue(h queued) bool {
 	c.mu.Lock()
-	for c.queue.open {
+	for c.queue != nil {
 		switch {
 		case c.queue.stop != nil && h.m != nil && h.m.Method == spec.MethodPing && h.m.Kind() == wire.Request:
 			c.mu.Unlock()
@@ -143,9 +143,9 @@ func (c *Conn) enqueue(h queued) bool {
 			return true
 		}
 		// The handshake is done, and what it held up is being served.
-		shaken := c.handshaken
+		done := c.queue.done
 		c.mu.Unlock()
-		<-shaken // which Close cuts short
+		<-done // which Close cuts short
 		c.mu.Lock()
 	}
 	c.mu.Unlock()
@@ -154,9 +154,17 @@ func (c *Conn) enqueue(h queued) bool {
 
 // begin takes down that a handshake begins, and returns its context.
 func (e *handshakeQueue) begin(id wire.ID) (ctx context.Context) {
-	e.open, e.id = true, id
+	e.id = id
 	ctx, e.stop = context.WithCancelCause(context.Background())
 	return ctx
+}
+
+// stopLocked returns what ends the handshake, if one is under way.
+func (e *handshakeQueue) stopLocked() context.CancelCauseFunc {
+	if e == nil || e.stop == nil {
+		return func(error) {}
+	}
+	return e.stop
 }
 
 // add puts h into the queue, unless that is full.
@@ -176,7 +184,7 @@ func (c *Conn) cancelQueuedLocked(m *wire.Message) bool {
 	if err != nil {
 		return false
 	}
-	e := &c.queue
+	e := c.queue
 	if e.stop != nil && e.id == id {
 		e.stop(errCancelledByClient)
 		return true
@@ -217,10 +225,10 @@ func (c *Conn) refuseQueued(h queued) {
 func (c *Conn) dequeue() (h queued, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := &c.queue
+	e := c.queue
 	if len(e.messages) == 0 {
-		c.queue = handshakeQueue{}
-		close(c.handshaken) // as it is: another handshake has its own
+		close(e.done)
+		c.queue = nil
 		return queued{}, false
 	}
 	h = e.messages[0]

@@ -27,14 +27,12 @@ const (
 // Spec: 2024-11-05, basic/transports, HTTP with SSE.
 type EventSession struct {
 	// Set by openEvents, read-only after.
-	front  *Front
 	id     SessionID
-	share  mcp.Share
 	conn   *Conn
 	memory mcp.Room // of the stream; released by leave
 	begun  time.Time
 	res    *downstream.Response
-	stop   func() // ends the keep-alives
+	ends   chan error // capacity 1: why the stream has to end in order
 }
 
 // ServeEvents serves the GET that opens an EventSession, until its end. messages is
@@ -65,7 +63,7 @@ func (f *Front) ServeEvents(w http.ResponseWriter, r *http.Request, messages str
 func (f *Front) EventSession(id string, principal mcp.Principal) *EventSession {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if s := f.events[SessionID(id)]; s != nil && s.share.Principal == principal {
+	if s := f.events[SessionID(id)]; s != nil && s.conn.share.Principal == principal {
 		return s
 	}
 	return nil
@@ -84,10 +82,8 @@ func (s *EventSession) Refuse(id wire.ID, e *wire.Error) {
 
 // openEvents takes a place for a session.
 func (f *Front) openEvents(share mcp.Share) (*EventSession, error) {
-	select {
-	case <-f.ending:
+	if f.isEnding() {
 		return nil, mcp.Refuse(spec.CodeInternal, "%v; open the stream again in a moment", mcp.ErrShutdown)
-	default:
 	}
 	memory, err := mcp.Take(f.opts.Memory, share, sessionSize)
 	if err != nil {
@@ -97,26 +93,37 @@ func (f *Front) openEvents(share mcp.Share) (*EventSession, error) {
 		memory.Release()
 		return nil, err
 	}
-	s := &EventSession{front: f, id: f.newSessionID(), share: share, memory: memory}
-	s.conn = f.openConn(s.send, share)
+	s := &EventSession{id: f.newSessionID(), memory: memory, ends: make(chan error, 1)}
+	s.conn = f.openConn(s.send, func() { s.finish(errLostUpstream) }, share)
 	return s, nil
 }
 
 // open enters the session where POSTs find it, and says as the first event where to
 // post.
 func (s *EventSession) open(res *downstream.Response, messages string) {
-	s.res, s.stop = res, res.KeepAlive(s.front.opts.KeepAlive)
-	s.front.mu.Lock()
-	s.front.events[s.id] = s
-	s.front.mu.Unlock()
+	s.res = res
+	res.KeepAlive(s.conn.front.opts.KeepAlive)
+	s.conn.front.mu.Lock()
+	s.conn.front.events[s.id] = s
+	s.conn.front.mu.Unlock()
+	if s.conn.front.isEnding() { // maybe since the session was opened
+		s.finish(errEnding)
+	}
 	to := url.URL{Path: messages, RawQuery: SessionParam + "=" + url.QueryEscape(string(s.id))}
 	_ = res.Event(spec.EventEndpoint, "", []byte(to.String())) // the stream's context ends if it fails
+}
+
+// finish has the stream end in order.
+func (s *EventSession) finish(why error) {
+	select {
+	case s.ends <- why:
+	default: // it ends already
+	}
 }
 
 // serve carries the session until its stream ends.
 func (s *EventSession) serve(ctx context.Context) {
 	err := s.attend(ctx)
-	s.stop()
 	s.end(ctx, err)
 }
 
@@ -128,12 +135,12 @@ func (s *EventSession) end(ctx context.Context, err error) {
 		s.drain(ctx)
 		why = err.Error()
 	case stuck(err):
-		s.front.opts.Metrics.Limit("write_timeout")
+		s.conn.front.opts.Metrics.Limit("write_timeout")
 		why = endedStuck
 	}
 	s.leave(graceful(err))
-	s.front.reportStray(ctx, "")
-	s.front.log.Info("event stream closed", "open", time.Since(s.begun).Round(time.Millisecond), "reason", why)
+	s.conn.front.reportStray(ctx, "")
+	s.conn.front.log.Info("event stream closed", "open", time.Since(s.begun).Round(time.Millisecond), "reason", why)
 }
 
 // graceful reports whether the client is there still, to be told what is left.
@@ -150,10 +157,8 @@ func (s *EventSession) attend(ctx context.Context) error {
 			if err := s.conn.writeChanges(); err == errNoChanges {
 				return err
 			}
-		case <-s.conn.Lost():
-			return errLostUpstream
-		case <-s.front.ending:
-			return errEnding
+		case why := <-s.ends:
+			return why
 		case <-ctx.Done():
 			return s.res.Cause(ctx)
 		}
@@ -163,7 +168,7 @@ func (s *EventSession) attend(ctx context.Context) error {
 // drain ends what is in flight, in order. What does not end in time is cancelled,
 // and a client that does not read is not waited for.
 func (s *EventSession) drain(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, s.front.opts.Drain)
+	ctx, cancel := context.WithTimeout(ctx, s.conn.front.opts.Drain)
 	defer cancel()
 	if s.conn.Shutdown(ctx) != nil {
 		late := time.AfterFunc(cutGrace, s.res.Cut)
@@ -179,10 +184,10 @@ func (s *EventSession) leave(inOrder bool) {
 	}
 	_ = s.res.End() // the client has gone if it fails
 	s.conn.Close()
-	s.front.mu.Lock()
-	delete(s.front.events, s.id)
-	s.front.mu.Unlock()
-	s.front.sessions.unreserve(s.share)
+	s.conn.front.mu.Lock()
+	delete(s.conn.front.events, s.id)
+	s.conn.front.mu.Unlock()
+	s.conn.front.sessions.unreserve(s.conn.share)
 	s.memory.Release()
 }
 

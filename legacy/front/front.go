@@ -189,7 +189,23 @@ func (o *Options) fill() {
 
 // EndStreams ends the GET streams, and refuses new ones. Calls in flight go on; those
 // of HTTP+SSE, whose answers come on the stream, for Drain.
-func (f *Front) EndStreams() { f.endOnce.Do(func() { close(f.ending) }) }
+func (f *Front) EndStreams() {
+	f.endOnce.Do(func() { close(f.ending) })
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.events {
+		s.finish(errEnding)
+	}
+}
+
+func (f *Front) isEnding() bool {
+	select {
+	case <-f.ending:
+		return true
+	default:
+		return false
+	}
+}
 
 // Close ends all sessions and connections, and waits for what runs for them. ctx bounds
 // the wait.

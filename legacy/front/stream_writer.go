@@ -15,7 +15,6 @@ type streamWriter struct {
 	stream  *eventStream
 	res     *downstream.Response
 	changes *subscriptions // told on the stream too; nil for a call's
-	stop    func()         // ends the keep-alives
 	wake    chan struct{}  // capacity 1: there may be something to write, or another took the stream
 	at      uint64         // the last event written, or had by the client before
 }
@@ -36,7 +35,7 @@ var (
 func (st *eventStream) attach(res *downstream.Response, from uint64, changes *subscriptions) *streamWriter {
 	s := st.s
 	w := &streamWriter{stream: st, res: res, changes: changes, wake: make(chan struct{}, 1)}
-	w.stop = res.KeepAlive(s.session.front.opts.KeepAlive)
+	res.KeepAlive(s.session.front.opts.KeepAlive)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st.id.IsZero() {
@@ -70,7 +69,6 @@ func (w *streamWriter) poke() {
 // close ends the response. err is why: the stream goes on, but the session ends if its
 // client does not read.
 func (w *streamWriter) close(err error) {
-	w.stop()
 	st := w.stream
 	st.s.mu.Lock()
 	if st.writer == w {
@@ -79,6 +77,7 @@ func (w *streamWriter) close(err error) {
 	st.s.signalRoomLocked()
 	st.s.mu.Unlock()
 	if stuck(err) {
+		w.res.StopKeepAlive()
 		st.s.session.front.sessions.end(st.s.session, endedStuck)
 		return
 	}

@@ -47,7 +47,8 @@ func (p *httpReply) keepAlive() (stop func()) {
 	if !p.forms.stream {
 		return func() {}
 	}
-	return p.res.KeepAlive(p.front.opts.KeepAlive)
+	p.res.KeepAlive(p.front.opts.KeepAlive)
+	return p.res.StopKeepAlive
 }
 
 // listen sends the headers and a comment, before any upstream work: some clients

@@ -3,9 +3,8 @@ package front
 import (
 	"context"
 	"errors"
-	"sync"
 
-	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -24,21 +23,15 @@ type Conn struct {
 	front *Front
 	write func(msg []byte) error
 	share mcp.Share
-	idle  chan struct{} // closed when no call is left, nor will be
 
-	// mu guards the fields below, and those of replies that say so. It is held for
-	// map work only.
-	mu       sync.Mutex
-	requests map[wire.ID]*connReply // those that are over, too, until they have ended
-	running  int                    // goroutines of calls
-	closed   bool                   // no more calls are taken
+	requests downstream.InFlight[*connReply]
 }
 
 // OpenConn returns a Conn that serves the principal of share. send sends one message, and keeps
 // nothing of it; it is called for many requests at once, and must return in bounded
 // time. After an error of send nobody can be answered: the caller closes the Conn.
 func (f *Front) OpenConn(send func(msg []byte) error, share mcp.Share) *Conn {
-	return &Conn{front: f, write: send, share: share, idle: make(chan struct{}), requests: make(map[wire.ID]*connReply)}
+	return &Conn{front: f, write: send, share: share}
 }
 
 // Serve takes one message whose envelope is modern, or which is not told to be of
@@ -67,15 +60,11 @@ func (c *Conn) Cancel(m *wire.Message) bool {
 	if err != nil {
 		return false
 	}
-	c.mu.Lock()
-	r := c.requests[id]
-	if r == nil || r.answered {
-		c.mu.Unlock()
+	r, ok := c.requests.Find(id)
+	if !ok || !c.requests.Free(r) {
 		return false
 	}
-	r.answered = true
-	c.mu.Unlock()
-	r.cancel(errCancelled)
+	r.Cancel(errCancelled)
 	return true
 }
 
@@ -84,49 +73,24 @@ func (c *Conn) Cancel(m *wire.Message) bool {
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions, Graceful Closure.
 func (c *Conn) Shutdown(ctx context.Context) error {
-	_, streams := c.end()
-	for _, mail := range streams {
-		mail.End(mcp.ErrShutdown)
+	for _, r := range c.requests.Close() {
+		r.endStream()
 	}
-	select {
-	case <-c.idle:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return c.requests.Wait(ctx)
 }
 
 // Close cancels what is in flight and waits for its end. Calls that wait for their
 // client's answers go on waiting: the answers may come over another connection.
 func (c *Conn) Close() {
-	calls, _ := c.end()
-	for _, r := range calls {
-		r.cancel(mcp.ErrShutdown)
+	for _, r := range c.requests.Close() {
+		r.Cancel(mcp.ErrShutdown)
 	}
-	<-c.idle
-}
-
-// end takes no more calls, and returns those that are yet to end, and what ends the
-// listen streams among them.
-func (c *Conn) end() (calls []*connReply, streams []*fanout.Mailbox) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.closed && c.running == 0 {
-		close(c.idle)
-	}
-	c.closed = true
-	for _, r := range c.requests {
-		calls = append(calls, r)
-		if r.stream != nil {
-			streams = append(streams, r.stream)
-		}
-	}
-	return calls, streams
+	_ = c.requests.Wait(context.Background()) // which does not end
 }
 
 func (c *Conn) serve(m *wire.Message) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	r := &connReply{reply: reply{front: c.front, id: m.ID}, conn: c, cancel: cancel, done: make(chan struct{})}
+	r := &connReply{Call: downstream.Call{ID: m.ID, Cancel: cancel}, reply: reply{front: c.front, id: m.ID}, conn: c}
 	r.writer = r
 	former, err := c.admit(r, m)
 	if err != nil {
@@ -149,40 +113,25 @@ func (c *Conn) admit(r *connReply, m *wire.Message) (former <-chan struct{}, err
 	return former, err
 }
 
-// enter counts a call in, or refuses it. former is closed when the call that had the
+// add counts a request in, or refuses it. former is closed when the request that had the
 // same id before has ended; it is nil if there is none.
 func (c *Conn) add(r *connReply) (former <-chan struct{}, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	same := c.requests[r.id]
-	switch {
-	case c.closed:
+	former, err = c.requests.Enter(r, c.front.opts.MaxInFlight)
+	switch err {
+	case downstream.ErrClosed:
 		return nil, mcp.Refuse(spec.CodeInternal, "%v", mcp.ErrShutdown)
-	case same != nil && !same.answered:
-		return nil, mcp.Refuse(spec.CodeInvalidRequest, "a request with id %s is in flight on this connection; give each its own", r.id)
-	case c.running >= c.front.opts.MaxInFlight:
+	case downstream.ErrSameID:
+		return nil, mcp.Refuse(spec.CodeInvalidRequest, "a request with id %s is in flight on this connection; give each its own", r.ID)
+	case downstream.ErrFull:
 		c.front.opts.Metrics.Limit("in_flight")
 		c.front.opts.Logger.Warn("request refused: too many are in flight on its connection", "upstream", c.front.opts.Name, "limit", c.front.opts.MaxInFlight)
-		return nil, mcp.RefuseForNow("%d requests are in flight on this connection, the limit; wait for some to end", c.running)
-	case same != nil:
-		former = same.done
+		return nil, mcp.RefuseForNow("%d requests are in flight on this connection, the limit; wait for some to end", c.front.opts.MaxInFlight)
 	}
-	c.requests[r.id] = r
-	c.running++
 	return former, nil
 }
 
-// leave counts a call out.
+// remove counts a request out.
 func (c *Conn) remove(r *connReply) {
 	r.memory.Release()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	r.answered = true
-	if c.requests[r.id] == r {
-		delete(c.requests, r.id)
-	}
-	close(r.done)
-	if c.running--; c.running == 0 && c.closed {
-		close(c.idle)
-	}
+	c.requests.Leave(r)
 }

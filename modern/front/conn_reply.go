@@ -2,6 +2,7 @@ package front
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -11,16 +12,11 @@ import (
 
 // A connReply is the reply to one request of a Conn.
 type connReply struct {
+	downstream.Call
 	reply  // of which it is the replyWriter
 	conn   *Conn
-	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when nothing of it is left
-
-	memory mcp.Room // of the request
-
-	// Guarded by Conn.mu.
-	answered bool            // answered or cancelled: nothing is sent any more
-	stream   *fanout.Mailbox // of a listen stream; nil before it begins
+	memory mcp.Room                       // of the request
+	stream atomic.Pointer[fanout.Mailbox] // of a listen stream; nil before it begins
 }
 
 // run serves the request. What was sent before under the same id may still be on its
@@ -28,7 +24,7 @@ type connReply struct {
 // its own.
 func (r *connReply) run(ctx context.Context, m *wire.Message, former <-chan struct{}) {
 	defer r.conn.remove(r)
-	defer r.cancel(nil)
+	defer r.Cancel(nil)
 	if former != nil {
 		<-former // which was answered or cancelled, so it is not for long
 	}
@@ -42,10 +38,7 @@ func (r *connReply) run(ctx context.Context, m *wire.Message, former <-chan stru
 }
 
 func (r *connReply) put(msg []byte) error {
-	r.conn.mu.Lock()
-	over := r.answered
-	r.conn.mu.Unlock()
-	if over {
+	if r.conn.requests.Freed(r) {
 		return downstream.ErrEnded
 	}
 	return r.conn.write(msg)
@@ -53,11 +46,7 @@ func (r *connReply) put(msg []byte) error {
 
 // respond gives the id free first: whoever has read the response may use it again.
 func (r *connReply) respond(_ int, msg downstream.Message) error {
-	r.conn.mu.Lock()
-	over := r.answered
-	r.answered = true
-	r.conn.mu.Unlock()
-	if over {
+	if !r.conn.requests.Free(r) {
 		return downstream.ErrEnded
 	}
 	return r.conn.write(msg.Bytes())
@@ -74,14 +63,18 @@ func (r *connReply) listen(ctx context.Context, mail *fanout.Mailbox, open openS
 }
 
 func (r *connReply) opened(mail *fanout.Mailbox) (shared bool) {
-	r.conn.mu.Lock()
-	r.stream = mail
-	closed := r.conn.closed
-	r.conn.mu.Unlock()
-	if closed {
-		mail.End(mcp.ErrShutdown)
+	r.stream.Store(mail)
+	if r.conn.requests.Closed() { // maybe before it was stored
+		r.endStream()
 	}
 	return true
+}
+
+// endStream ends the request if it is a listen stream.
+func (r *connReply) endStream() {
+	if mail := r.stream.Load(); mail != nil {
+		mail.End(mcp.ErrShutdown)
+	}
 }
 
 // What a connection of one's own does without: every message is sent at once, and

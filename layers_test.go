@@ -32,7 +32,7 @@ var (
 var layers = map[string][]string{
 	"cmd/mcpbridge": slices.Concat(top, waist, bottom, []string{".", "internal/cmdhook", "internal/server", "internal/compat", "internal/argv", "internal/memhttp", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "modern/protocol"}),
 
-	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/cache", "internal/detect", "internal/downstream"}),
+	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/cache", "internal/detect", "internal/downstream", "internal/requeststate"}),
 	"internal/admin":   slices.Concat(eras, waist, bottom),
 	"internal/config":  slices.Concat(eras, waist, bottom, []string{"internal/hosts"}),
 	"internal/metrics": slices.Concat(eras, waist, bottom),
@@ -40,7 +40,7 @@ var layers = map[string][]string{
 	// The halves of an era meet in the gateway, or in a test. What both spell alike lies
 	// below them.
 	"legacy":       nil,
-	"legacy/front": slices.Concat(waist, bottom, []string{"legacy/projection", "internal/downstream"}),
+	"legacy/front": slices.Concat(waist, bottom, []string{"legacy/projection", "internal/downstream", "legacy/eventid"}),
 	"legacy/back":  slices.Concat(waist, bottom, []string{"internal/subscribe", "internal/upstream", "legacy/link", "legacy/pool", "legacy/relay", "legacy/tasks", "legacy/watch"}),
 	// What a profile is subscribed to upstream.
 	"legacy/watch": {"internal/mcp", "internal/fanout", "internal/wire", "internal/backoff", "internal/subscribe"},
@@ -49,7 +49,7 @@ var layers = map[string][]string{
 	"legacy/link":  slices.Concat(waist, bottom, []string{"internal/upstream"}),
 	"legacy/relay": {"internal/mcp", "internal/transport", "internal/upstream", "internal/wire", "internal/spec", "legacy/link"},
 	"modern":       nil,
-	"modern/front": slices.Concat(waist, bottom, []string{"modern/protocol", "internal/downstream"}),
+	"modern/front": slices.Concat(waist, bottom, []string{"modern/protocol", "internal/downstream", "internal/requeststate"}),
 	"modern/back":  slices.Concat(waist, bottom, []string{"modern/protocol", "internal/subscribe", "internal/upstream", "modern/watch"}),
 	// Which listen streams a profile has open upstream.
 	"modern/watch":    {"internal/mcp", "internal/transport", "internal/fanout", "internal/spec", "internal/wire", "internal/backoff", "internal/subscribe"},
@@ -57,6 +57,10 @@ var layers = map[string][]string{
 
 	// How one server is reached: the same for the backs of both eras.
 	"internal/upstream": slices.Concat(waist, bottom),
+
+	// What clients bring back: small, since fuzzing builds them apart.
+	"internal/requeststate": nil,
+	"legacy/eventid":        nil,
 
 	// How answers reach clients: the same for the fronts of both eras.
 	"internal/downstream": slices.Concat(waist, bottom),

@@ -20,8 +20,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
+	"github.com/mcpbridge/mcpbridge/internal/requeststate"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
 // Defaults of Options, but for limits that package limits declares.
@@ -163,7 +163,7 @@ type Gateway struct {
 	budget   *budget.Budget
 	hub      *hub
 	mux      *http.ServeMux
-	sealer   *modernfront.Sealer
+	sealer   *requeststate.Sealer
 	sockets  *sockets
 	inflight inflight
 	hosts    Hosts
@@ -181,7 +181,7 @@ type Gateway struct {
 // New builds a Gateway and all its servers. It starts nothing.
 func New(opts Options) (*Gateway, error) {
 	opts.fill()
-	sealer, err := modernfront.NewSealer(opts.StateKeys...)
+	sealer, err := requeststate.NewSealer(opts.StateKeys...)
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}

@@ -18,8 +18,7 @@ import (
 // session: it is never logged.
 type SessionID string
 
-// idVersion begins session ids and event ids, so that a later form can be told
-// from this one.
+// idVersion begins session ids, so that a later form can be told from this one.
 const idVersion = "1"
 
 // newDownstreamID returns an id with 130 random bits.

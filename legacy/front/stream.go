@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/eventid"
 )
 
 // maxStreams bounds the streams of one session that are remembered. Past it the
@@ -160,22 +161,22 @@ func (s *streams) releaseMemory() {
 
 // find returns the stream that an event id names, and the event's number.
 func (s *streams) find(id string) (*eventStream, uint64) {
-	e, ok := parseEventID(s.session.front.opts.Instance, id)
+	e, ok := eventid.Parse(s.session.front.opts.Instance, id)
 	if !ok {
 		return nil, 0
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at, ok := slices.BinarySearchFunc(s.order, e.stream, func(st *eventStream, n uint64) int { return cmp.Compare(st.n, n) })
+	at, ok := slices.BinarySearchFunc(s.order, e.Stream, func(st *eventStream, n uint64) int { return cmp.Compare(st.n, n) })
 	if !ok {
 		return nil, 0
 	}
-	return s.order[at], e.event
+	return s.order[at], e.Event
 }
 
 // eventID names an event of the stream.
 func (st *eventStream) eventID(n uint64) string {
-	return eventID{st.n, n}.text(st.s.session.front.opts.Instance)
+	return eventid.ID{Stream: st.n, Event: n}.Text(st.s.session.front.opts.Instance)
 }
 
 // put appends an event. While a connection is behind by more than the store holds,

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/requeststate"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
@@ -93,7 +94,7 @@ type Options struct {
 	// one share. Zero means the defaults of limits.Parked and limits.ParkedEach.
 	MaxParked, MaxParkedEach int
 	// Sealer seals requestStates. Nil means one with a random key.
-	Sealer *Sealer
+	Sealer *requeststate.Sealer
 
 	Logger  *slog.Logger // nil discards
 	Metrics Metrics      // nil counts nothing
@@ -133,7 +134,7 @@ func New(opts Options) (*Front, error) {
 	opts.MaxParkedEach = cmp.Or(opts.MaxParkedEach, int(limits.ParkedEach.Default))
 	var err error
 	if opts.Sealer == nil {
-		if opts.Sealer, err = NewSealer(); err != nil {
+		if opts.Sealer, err = requeststate.NewSealer(); err != nil {
 			return nil, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/requeststate"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
@@ -238,7 +239,7 @@ func (c *parkedCall) park() []byte {
 	ttl := c.calls.front.opts.ParkedTTL
 	c.expiry = time.AfterFunc(ttl, c.expire)
 	c.calls.front.opts.Metrics.Parked(1)
-	state := c.calls.front.opts.Sealer.Seal(State{
+	state := c.calls.front.opts.Sealer.Seal(requeststate.State{
 		Call: c.id, Round: c.round, Binding: c.binding,
 		Expires: time.Now().Add(ttl + time.Second), // whole seconds must not end before expiry
 	})
@@ -252,7 +253,7 @@ func (c *parkedCall) resume(req *mcp.Request, round uint32, p *reply) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.reply != nil || c.round != round || c.ended != nil || !c.expiry.Stop() {
-		return ErrBadState
+		return requeststate.ErrInvalid
 	}
 	c.expiry = nil
 	c.calls.front.opts.Metrics.Parked(-1)

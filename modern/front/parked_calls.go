@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/requeststate"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -82,23 +83,23 @@ func (pc *parkedCalls) start(ctx context.Context, req *mcp.Request, p *reply) (*
 
 // find returns the call that a request's state names, if the state is for this
 // request.
-func (pc *parkedCalls) find(req *mcp.Request) (*parkedCall, State, error) {
+func (pc *parkedCalls) find(req *mcp.Request) (*parkedCall, requeststate.State, error) {
 	text, ok := wire.GetString(req.Params, "requestState")
 	if !ok {
-		return nil, State{}, ErrBadState
+		return nil, requeststate.State{}, requeststate.ErrInvalid
 	}
 	st, err := pc.front.opts.Sealer.Open(text)
 	if err != nil {
 		return nil, st, err
 	}
 	if st.Binding != binding(pc.front.opts.Name, req) || time.Now().After(st.Expires) {
-		return nil, st, ErrBadState
+		return nil, st, requeststate.ErrInvalid
 	}
 	pc.mu.Lock()
 	defer pc.mu.Unlock()
 	fl := pc.byID[st.Call]
 	if fl == nil {
-		return nil, st, ErrBadState
+		return nil, st, requeststate.ErrInvalid
 	}
 	return fl, st, nil
 }

@@ -1,4 +1,8 @@
-package front
+// Package requeststate answers one question: is the requestState that a client sends with
+// its answers the one that it was given, for the call that it was given for?
+//
+// The package refuses to know which calls there are, and what a binding is made of.
+package requeststate
 
 import (
 	"crypto/aes"
@@ -11,18 +15,14 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// stateVersion begins every requestState, so that a later form can be told from
+// version begins every requestState, so that a later form can be told from
 // this one.
-const stateVersion = "1"
+const version = "1"
 
-// A State says which round of which parked call a retry answers, and for which
-// request it may. It is what a requestState holds.
+// A State says which round of which call a retry answers, and for which request it may.
+// It is what a requestState holds.
 type State struct {
 	Call    uint64 // names the parked call in this instance
 	Round   uint32
@@ -30,10 +30,10 @@ type State struct {
 	Binding [sha256.Size]byte
 }
 
-// Errors of Sealer.Open. Clients are told the same for all but the second.
+// Errors of [Sealer.Open].
 var (
-	ErrBadState   = errors.New("requestState is not valid for this request")
-	ErrOtherState = errors.New("requestState is of another instance, or of one before a restart")
+	ErrInvalid       = errors.New("requestState is not valid for this request")
+	ErrOtherInstance = errors.New("requestState is of another instance, or of one before a restart")
 )
 
 // A Sealer makes and reads requestStates: sealed, so that a client can neither
@@ -77,23 +77,23 @@ func (s *Sealer) Seal(st State) string {
 	plain = binary.BigEndian.AppendUint32(plain, st.Round)
 	plain = binary.BigEndian.AppendUint64(plain, uint64(st.Expires.Unix()))
 	plain = append(plain, st.Binding[:]...)
-	prefix := stateVersion + "." + s.instance + "."
+	prefix := version + "." + s.instance + "."
 	sealed := s.keys[0].Seal(nil, nil, plain, []byte(prefix))
 	return prefix + base64.RawURLEncoding.EncodeToString(sealed)
 }
 
-// Open reads a requestState that Seal made with one of the keys. It does not
-// judge what is in it. A state has one spelling, that of Seal. The error is ErrOtherState for one that another instance
-// made, by its own account, and ErrBadState for anything else.
+// Open reads a requestState that Seal made with one of the keys. It does not judge what
+// is in it. A state has one spelling, that of Seal. The error is ErrOtherInstance for one
+// that another instance made, by its own account, and ErrInvalid for anything else.
 func (s *Sealer) Open(text string) (State, error) {
-	version, rest, _ := strings.Cut(text, ".")
+	v, rest, _ := strings.Cut(text, ".")
 	instance, body, ok := strings.Cut(rest, ".")
 	sealed, err := base64.RawURLEncoding.DecodeString(body)
-	if version != stateVersion || !ok || err != nil || base64.RawURLEncoding.EncodeToString(sealed) != body || len(instance) != len(s.instance) {
-		return State{}, ErrBadState
+	if v != version || !ok || err != nil || base64.RawURLEncoding.EncodeToString(sealed) != body || len(instance) != len(s.instance) {
+		return State{}, ErrInvalid
 	}
 	if instance != s.instance {
-		return State{}, ErrOtherState
+		return State{}, ErrOtherInstance
 	}
 	for _, key := range s.keys {
 		plain, err := key.Open(nil, nil, sealed, []byte(text[:len(text)-len(body)]))
@@ -106,27 +106,5 @@ func (s *Sealer) Open(text string) (State, error) {
 			}, nil
 		}
 	}
-	return State{}, ErrBadState
-}
-
-// binding is a digest of everything that a retry must have in common with the
-// request it retries: who asks what of which server.
-func binding(server string, req *mcp.Request) [sha256.Size]byte {
-	params := wire.AppendEdited(nil, req.Params,
-		wire.Edit{Name: "_meta"}, wire.Edit{Name: "inputResponses"}, wire.Edit{Name: "requestState"})
-	h := sha256.New()
-	for _, part := range []string{server, string(req.Principal), req.Method} {
-		h.Write(wire.AppendString(nil, part)) // quotes keep the parts apart
-	}
-	h.Write(wire.AppendCanonical(nil, params))
-	return [sha256.Size]byte(h.Sum(nil))
-}
-
-// stateRefusal is what a client is told of a requestState that can't be used:
-// why not is nobody's business but the log's.
-func stateRefusal(err error) error {
-	if errors.Is(err, ErrOtherState) {
-		return mcp.Refuse(spec.CodeInvalidParams, "the gateway was restarted; send the request anew, without requestState and inputResponses")
-	}
-	return mcp.Refuse(spec.CodeInvalidParams, "%v; send the request anew, without requestState and inputResponses", ErrBadState)
+	return State{}, ErrInvalid
 }

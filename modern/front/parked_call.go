@@ -21,23 +21,21 @@ import (
 // A parkedCall is one request to a handler that may ask back: it outlives the
 // response that it began with. While a response is attached, progress goes there
 // and questions end it; between responses the call is parked, its handler
-// waiting in Ask, until a retry attaches the next.
+// waiting in RequestInput, until a retry attaches the next.
 //
 // It is the mcp.Caller of its request.
 type parkedCall struct {
 	// Set by start, read-only after.
-	calls   *parkedCalls
-	id      uint64
-	req     *mcp.Request
-	binding [32]byte
-	cancel  context.CancelCauseFunc
-	done    chan struct{} // closed when the handler has returned
+	calls  *parkedCalls
+	id     uint64
+	req    *mcp.Request
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when the handler has returned
 
-	due chan struct{} // capacity 1: questions wait to be put to the client
+	due chan struct{} // capacity 1: input requests wait to be sent to the client
 
-	// Written before done is closed, read-only after; res is released by finish.
-	res *mcp.Result
-	err error
+	outcome  handlerResult // written before done is closed, read-only after; released by finish
+	reserved bool          // it has a place to park; guarded by parkedCalls.mu
 
 	// mu guards the fields below. It is held for list work only, and may be held
 	// when parkedCalls.mu is taken.
@@ -181,7 +179,7 @@ func (c *parkedCall) wakeLocked() {
 // run serves the request. It ends with the handler; parkedCalls waits for it.
 func (c *parkedCall) run(ctx context.Context) {
 	defer close(c.done)
-	c.res, c.err = c.calls.front.opts.Handler.Serve(ctx, c.req, c)
+	c.outcome.res, c.outcome.err = c.calls.front.opts.Handler.Serve(ctx, c.req, c)
 }
 
 // serveReply has p carry the call's messages: it returns when the call has ended,
@@ -227,6 +225,7 @@ func (c *parkedCall) gather(ctx context.Context) bool {
 // park detaches the response and returns the result that ends it, or nil if the
 // questions were withdrawn meanwhile.
 func (c *parkedCall) park() []byte {
+	bound := binding(c.calls.front.opts.Name, c.req)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.pending) == 0 || c.ended != nil {
@@ -240,7 +239,7 @@ func (c *parkedCall) park() []byte {
 	c.expiry = time.AfterFunc(ttl, c.expire)
 	c.calls.front.opts.Metrics.Parked(1)
 	state := c.calls.front.opts.Sealer.Seal(requeststate.State{
-		Call: c.id, Round: c.round, Binding: c.binding,
+		Call: c.id, Round: c.round, Binding: bound,
 		Expires: time.Now().Add(ttl + time.Second), // whole seconds must not end before expiry
 	})
 	return appendInputRequired(nil, p.id, c.pending, state, c.calls.serverInfo(c.req))
@@ -276,11 +275,11 @@ func (c *parkedCall) resume(req *mcp.Request, round uint32, p *reply) error {
 func (c *parkedCall) finish(req *mcp.Request, p *reply) error {
 	c.close(downstream.ErrEnded)
 	c.calls.remove(c)
-	if c.err != nil {
-		return c.err
+	if c.outcome.err != nil {
+		return c.outcome.err
 	}
-	defer c.res.Release()
-	return p.result(req, c.res)
+	defer c.outcome.res.Release()
+	return p.result(req, c.outcome.res)
 }
 
 // expire ends a parked call that nobody came back for. It runs on the timer's
@@ -305,7 +304,7 @@ func (c *parkedCall) abandon(cause error) {
 	c.close(cause)
 	c.cancel(cause)
 	<-c.done
-	c.res.Release()
+	c.outcome.res.Release()
 	c.calls.remove(c)
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/requeststate"
@@ -20,22 +21,18 @@ type parkedCalls struct {
 	front *Front
 
 	// mu guards the fields below. It is held for map work only.
-	mu       sync.Mutex
-	byID     map[uint64]*parkedCall
-	reserved map[*parkedCall]struct{}
-	each     map[mcp.Share]int // of reserved
-	closed   bool
+	mu     sync.Mutex
+	byID   map[uint64]*parkedCall
+	places downstream.Places // one for each call that has a question, from the first to its end
+	closed bool
 
 	running sync.WaitGroup // handlers
 }
 
 func newParkedCalls(f *Front) *parkedCalls {
-	return &parkedCalls{
-		front:    f,
-		byID:     make(map[uint64]*parkedCall),
-		reserved: make(map[*parkedCall]struct{}),
-		each:     make(map[mcp.Share]int),
-	}
+	return &parkedCalls{front: f, byID: make(map[uint64]*parkedCall), places: downstream.Places{
+		All: limits.Parked, Max: f.opts.MaxParked, Each: limits.ParkedEach, MaxEach: f.opts.MaxParkedEach,
+	}}
 }
 
 // askable reports whether a client can be asked anything.
@@ -56,11 +53,10 @@ func (pc *parkedCalls) start(ctx context.Context, req *mcp.Request, p *reply) (*
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	fl := &parkedCall{
+	c := &parkedCall{
 		calls:   pc,
 		id:      rand.Uint64(),
 		req:     req,
-		binding: binding(pc.front.opts.Name, req),
 		cancel:  cancel,
 		done:    make(chan struct{}),
 		due:     make(chan struct{}, 1),
@@ -76,9 +72,9 @@ func (pc *parkedCalls) start(ctx context.Context, req *mcp.Request, p *reply) (*
 		room.Release()
 		return nil, mcp.RefuseForNow("mcpbridge is shutting down; try again in a moment")
 	}
-	pc.byID[fl.id] = fl
-	pc.running.Go(func() { fl.run(ctx) }) // ends with the handler; close cancels it
-	return fl, nil
+	pc.byID[c.id] = c
+	pc.running.Go(func() { c.run(ctx) }) // ends with the handler; close cancels it
+	return c, nil
 }
 
 // find returns the call that a request's state names, if the state is for this
@@ -97,29 +93,25 @@ func (pc *parkedCalls) find(req *mcp.Request) (*parkedCall, requeststate.State, 
 	}
 	pc.mu.Lock()
 	defer pc.mu.Unlock()
-	fl := pc.byID[st.Call]
-	if fl == nil {
+	c := pc.byID[st.Call]
+	if c == nil {
 		return nil, st, requeststate.ErrInvalid
 	}
-	return fl, st, nil
+	return c, st, nil
 }
 
 // reserve gives a call a place to park, once.
-func (pc *parkedCalls) reserve(fl *parkedCall) error {
+func (pc *parkedCalls) reserve(c *parkedCall) error {
 	pc.mu.Lock()
 	defer pc.mu.Unlock()
-	if _, ok := pc.reserved[fl]; ok {
+	if c.reserved {
 		return nil
 	}
-	who := fl.req.Share
-	switch {
-	case pc.each[who] >= pc.front.opts.MaxParkedEach:
-		return pc.full(limits.ParkedEach, pc.front.opts.MaxParkedEach)
-	case len(pc.reserved) >= pc.front.opts.MaxParked:
-		return pc.full(limits.Parked, pc.front.opts.MaxParked)
+	if limit, most := pc.places.Full(c.req.Share); limit != nil {
+		return pc.full(limit, most)
 	}
-	pc.reserved[fl] = struct{}{}
-	pc.each[who]++
+	pc.places.Take(c.req.Share)
+	c.reserved = true
 	return nil
 }
 
@@ -131,18 +123,14 @@ func (pc *parkedCalls) full(limit *limits.Limit, most int) error {
 	return mcp.RefuseForNow("%d calls wait for their clients' answers, the limit; try again later, or %s", most, limit.Raise())
 }
 
-func (pc *parkedCalls) remove(fl *parkedCall) {
-	fl.releaseMemory()
+func (pc *parkedCalls) remove(c *parkedCall) {
+	c.releaseMemory()
 	pc.mu.Lock()
 	defer pc.mu.Unlock()
-	delete(pc.byID, fl.id)
-	if _, ok := pc.reserved[fl]; !ok {
-		return
-	}
-	delete(pc.reserved, fl)
-	who := fl.req.Share
-	if pc.each[who]--; pc.each[who] == 0 {
-		delete(pc.each, who)
+	delete(pc.byID, c.id)
+	if c.reserved {
+		c.reserved = false
+		pc.places.Give(c.req.Share)
 	}
 }
 
@@ -151,13 +139,13 @@ func (pc *parkedCalls) close(cause error) {
 	pc.mu.Lock()
 	pc.closed = true
 	all := make([]*parkedCall, 0, len(pc.byID))
-	for _, fl := range pc.byID {
-		all = append(all, fl)
+	for _, c := range pc.byID {
+		all = append(all, c)
 	}
 	pc.mu.Unlock()
-	for _, fl := range all {
-		fl.close(cause)
-		fl.cancel(cause)
+	for _, c := range all {
+		c.close(cause)
+		c.cancel(cause)
 	}
 	pc.running.Wait()
 }

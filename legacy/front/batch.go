@@ -71,7 +71,7 @@ func (s *session) servePostBatch(w http.ResponseWriter, r *http.Request, body []
 		p.reply(response{msg: refusal})
 	}
 	for _, m := range b.requests {
-		s.serve(m, p)
+		s.request(m, p)
 	}
 	p.serve(w, r)
 }

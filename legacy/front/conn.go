@@ -81,7 +81,7 @@ func (c *Conn) serve(m *wire.Message) {
 	case s == nil:
 		c.front.opts.Metrics.Dropped("message before initialize")
 	case m.Kind() == wire.Request:
-		s.serve(m, &connReply{c})
+		s.request(m, &connReply{c})
 	default:
 		s.receive(m)
 	}
@@ -197,7 +197,7 @@ func (c *Conn) serveBatch(body []byte) {
 		out.reply(response{msg: refusal})
 	}
 	for _, m := range b.requests {
-		s.serve(m, out)
+		s.request(m, out)
 	}
 }
 
@@ -245,6 +245,8 @@ type connReply struct{ conn *Conn }
 
 func (o *connReply) send(_ context.Context, msg []byte) error { return o.conn.send(msg) }
 func (o *connReply) noReply()                                 {}
+func (o *connReply) sessionEnded(msg []byte)                  { o.reply(response{msg: msg}) }
+func (o *connReply) reach() reach                             { return unreachable }
 
 func (o *connReply) reply(r response) {
 	_ = o.conn.send(r.msg) // nobody is left to tell
@@ -264,6 +266,8 @@ type batchReply struct {
 func (o *batchReply) send(_ context.Context, msg []byte) error { return o.conn.send(msg) }
 func (o *batchReply) reply(r response)                         { o.settle(&r) }
 func (o *batchReply) noReply()                                 { o.settle(nil) }
+func (o *batchReply) sessionEnded(msg []byte)                  { o.reply(response{msg: msg}) }
+func (o *batchReply) reach() reach                             { return unreachable }
 
 func (o *batchReply) settle(r *response) {
 	o.mu.Lock()

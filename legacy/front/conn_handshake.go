@@ -98,12 +98,11 @@ func (c *Conn) initialize(ctx context.Context, m *wire.Message) {
 	if s == nil && context.Cause(ctx) == errCancelledByClient {
 		return // it wants no answer
 	}
-	switch err := c.send(answer); {
-	case s == nil:
-	case s.link != nil:
-		s.follow(c.lose)
-		s.link.Start()
-	case err == nil && c.lost != nil:
+	err = c.send(answer)
+	if s == nil {
+		return
+	}
+	if tells := s.start(c.lose); tells && err == nil && c.lost != nil {
 		s.spawn(c.tellChanges) // ends when the session does
 	}
 }

@@ -9,6 +9,10 @@
 //
 // A client on HTTP+SSE (EventSession) has a Conn, too.
 //
+// A session is bridged or relayed. A bridged one makes requests that stand alone. Where the
+// server is of the same era a session is relayed: its messages pass as they are, to a
+// session upstream that is the client's own.
+//
 // Over HTTP a call outlives its connection: what is sent on a stream is kept for a
 // client that comes back, within bounds. What of a modern server a client of an
 // older revision does not take, package projection turns into what it takes.

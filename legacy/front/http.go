@@ -37,11 +37,8 @@ func (f *Front) ServePost(w http.ResponseWriter, r *http.Request, body []byte, m
 		s.servePostBatch(w, r, body)
 	case m.Kind() == wire.Request:
 		s.servePost(w, r, []*wire.Message{m}, false)
-	case s.link != nil:
-		s.forwardPost(w, r, m)
 	default:
-		s.receive(m)
-		w.WriteHeader(http.StatusAccepted)
+		s.post(w, r, m)
 	}
 }
 
@@ -52,24 +49,12 @@ func idOf(m *wire.Message) wire.ID {
 	return m.ID
 }
 
-// receive handles a notification or a response; neither gets a reply.
-func (s *session) receive(m *wire.Message) {
-	switch {
-	case s.link != nil:
-		s.forward(m)
-	case m.Kind() == wire.Response:
-		s.answered(m)
-	default:
-		s.notified(m)
-	}
-}
-
 // servePost serves requests that came together.
 func (s *session) servePost(w http.ResponseWriter, r *http.Request, requests []*wire.Message, batch bool) {
 	s.front.sessions.retain(s) // a call in flight is not idle, whatever becomes of its connection
 	p := s.newHTTPReply(requests[0].ID, len(requests), batch)
 	for _, m := range requests {
-		s.serve(m, p)
+		s.request(m, p)
 	}
 	p.serve(w, r)
 }
@@ -118,10 +103,7 @@ func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.
 	defer f.sessions.release(s)
 	w.Header().Set(spec.HeaderSession, string(id))
 	f.writeJSON(w, http.StatusOK, answer)
-	if s.link != nil {
-		s.follow(func() { f.sessions.end(s, endedUpstream) })
-		s.link.Start()
-	}
+	s.start(func() { f.sessions.end(s, endedUpstream) })
 }
 
 // ServeGet serves a GET: the stream of what the session is told unasked, or with
@@ -155,15 +137,8 @@ func (f *Front) ServeGet(w http.ResponseWriter, r *http.Request, principal mcp.P
 // openGet begins a GET stream: a former one from after an event, or a new one if st is
 // nil. lost says that the client had another, of which nothing is known.
 func (s *session) openGet(res *downstream.Response, st *eventStream, from uint64, lost bool) *streamWriter {
-	switch {
-	case st != nil:
-	case s.link != nil:
-		st, from = s.unsolicited, s.unsolicited.position()
-	default:
-		if lost {
-			s.subscriptions.markAll()
-		}
-		st = s.streams.add(wire.ID{})
+	if st == nil {
+		st, from = s.listen(lost)
 	}
 	return st.attach(res, from, &s.subscriptions)
 }

@@ -224,6 +224,46 @@ func (p *httpReply) abandon() {
 	}
 }
 
+// A reach says whether what precedes the answer to a POST reaches the client.
+type reach uint8
+
+const (
+	unreachable reach = iota // its connection has gone before there was a stream
+	onReturn                 // if the client comes back
+	connected
+)
+
+// reach implements replyWriter.
+func (p *httpReply) reach() reach {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.stream == nil && p.decided:
+		return unreachable
+	case p.stream == nil || p.stream.isRead():
+		return connected
+	}
+	return onReturn
+}
+
+// sessionEnded implements replyWriter: the status is the only signal that clients heed.
+func (p *httpReply) sessionEnded(msg []byte) {
+	p.mu.Lock()
+	p.lost = true
+	p.mu.Unlock()
+	p.settle(&response{msg: msg})
+}
+
+// status is that of an answer that is no stream.
+func (p *httpReply) status() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lost && !p.batch {
+		return http.StatusNotFound
+	}
+	return http.StatusOK
+}
+
 // hint says in a header of the answers that one of them may fare better later.
 func (p *httpReply) hint(w http.ResponseWriter) {
 	p.mu.Lock()

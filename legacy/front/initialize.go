@@ -43,10 +43,10 @@ func (f *Front) open(ctx context.Context, s *session, m *wire.Message, malformed
 	if err := f.opts.Admit(req); err != nil {
 		return nil, nil, err
 	}
-	switch answer, err := f.linkUp(ctx, s, req, m); {
+	switch ok, answer, err := f.relay(ctx, s, req, m); {
 	case err != nil:
 		return nil, nil, err
-	case s.link != nil:
+	case ok:
 		return s, answer, nil
 	case answer != nil:
 		return nil, answer, nil

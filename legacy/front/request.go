@@ -24,6 +24,11 @@ type replyWriter interface {
 	reply(r response)
 	// noReply says that there will be no answer.
 	noReply()
+	// sessionEnded is reply for a request that gets msg because its session has ended.
+	sessionEnded(msg []byte)
+	// reach says whether what send takes reaches the client. Over a connection, where the
+	// question does not arise, it is unreachable.
+	reach() reach
 }
 
 // A response is the answer to a request on its way to the client.
@@ -106,6 +111,21 @@ func (r *request) handle(ctx context.Context, m *wire.Message) ([]byte, error) {
 		return nil, wire.Errorf(spec.CodeMethodNotFound, "method %q does not exist here in revision %s", m.Method, s.revision)
 	}
 	return r.forward(ctx, m)
+}
+
+// refuse answers a request that was not entered, which may have met its session's end.
+func (r *request) refuse(err error) {
+	res := r.failure(err)
+	if mcp.WireError(err).Code == spec.CodeSessionNotFound {
+		r.w.sessionEnded(res.msg)
+		return
+	}
+	r.w.reply(res)
+}
+
+// sessionGone is what a client is told that has to initialize anew.
+func sessionGone(id wire.ID, err error) []byte {
+	return wire.AppendError(nil, id, wire.Errorf(spec.CodeSessionNotFound, "%v; initialize anew", err))
 }
 
 func empty(id wire.ID) []byte { return wire.AppendResult(nil, id, []byte("{}"), nil) }

@@ -22,10 +22,7 @@ type session struct {
 	share mcp.Share
 	conn  *Conn // what belongs to no call is sent on it; nil over Streamable HTTP
 	handshake
-
-	// Set at the handshake too, of a session that is linked upstream.
-	link        mcp.Link     // nil for others
-	unsolicited *eventStream // over Streamable HTTP: takes what belongs to no call
+	service // set again if the session is relayed
 
 	seat          seat // in the table of sessions
 	calls         downstream.InFlight[*request]
@@ -64,6 +61,7 @@ func (f *Front) newSession(id SessionID, name string, share mcp.Share, h handsha
 	if c != nil {
 		mail = c.mail
 	}
+	s.service = bridged{s}
 	s.subscriptions.init(s, mail)
 	s.streams.session = s
 	return s
@@ -92,10 +90,7 @@ func (s *session) close() {
 		r.Cancel(errSessionEnded)
 	}
 	s.subscriptions.close()
-	if s.link != nil {
-		s.link.Close()
-		s.wait() // calls are told on their streams that there will be no answer
-	}
+	s.closeUpstream()
 	s.streams.close()
 	s.wait()
 	s.streams.releaseMemory()
@@ -143,27 +138,6 @@ func (s *session) neutral(m *wire.Message) *mcp.Request {
 		LogLevel:      level,
 		ProgressToken: wire.Get(wire.Get(m.Params, "_meta"), spec.MetaProgressToken),
 	}
-}
-
-// serve serves a request on a goroutine of the session's: it does not end with the
-// connection that it came on. Its answer goes to w.
-func (s *session) serve(m *wire.Message, w replyWriter) {
-	if s.link != nil {
-		s.serveLinked(m, w)
-		return
-	}
-	ctx, cancel := context.WithCancelCause(context.Background())
-	r := &request{Call: downstream.Call{ID: m.ID, Cancel: cancel}, session: s, w: w}
-	if err := s.admit(r, m); err != nil {
-		cancel(nil)
-		r.refuse(err)
-		return
-	}
-	go func() { // ends when the handler returns, which close makes it
-		defer s.calls.Leave(r)
-		defer cancel(nil)
-		r.serve(ctx, m)
-	}()
 }
 
 // admit takes memory for a request and counts it in, or refuses it.

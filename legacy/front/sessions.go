@@ -128,14 +128,14 @@ func (ss *sessions) evictLocked(may func(*session) bool) bool {
 	return false
 }
 
-// makeRoom ends the session that has been idle longest of those that are linked
-// upstream, of share's own before others', and returns once that has room for another:
+// makeRoom ends the session that has been idle longest of those that have
+// one upstream to themselves, of share's own before others', and returns once that has room for another:
 // false if there is none that may end.
 func (ss *sessions) makeRoom(ctx context.Context, share mcp.Share) bool {
 	ss.mu.Lock()
-	oldest := ss.oldestLinkLocked(func(s *session) bool { return s.share == share })
+	oldest := ss.oldestRelayedLocked(func(s *session) bool { return s.share == share })
 	if oldest == nil && !ss.front.opts.Command {
-		oldest = ss.oldestLinkLocked(anySession)
+		oldest = ss.oldestRelayedLocked(anySession)
 	}
 	if oldest == nil {
 		ss.mu.Unlock()
@@ -153,11 +153,11 @@ func (ss *sessions) makeRoom(ctx context.Context, share mcp.Share) bool {
 	}
 }
 
-// oldestLinkLocked returns the session that has been idle longest of those that may
-// end and are linked upstream, or nil.
-func (ss *sessions) oldestLinkLocked(may func(*session) bool) *session {
+// oldestRelayedLocked returns the session that has been idle longest of those that may
+// end and have one upstream to themselves, or nil.
+func (ss *sessions) oldestRelayedLocked(may func(*session) bool) *session {
 	for _, s := range ss.idle.Keys() { // oldest first
-		if s.link != nil && may(s) {
+		if s.hasOwnUpstream() && may(s) {
 			return s
 		}
 	}

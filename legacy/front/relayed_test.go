@@ -69,7 +69,7 @@ func TestS02QuestionGoesWhereItIsHeard(t *testing.T) {
 	second := st.inFlight(t, d, 2)
 	leave()
 	<-left
-	legacytest.Eventually(t, "it is known to have left", func() bool { return second.reachable() == unreachable && first.reachable() == connected })
+	legacytest.Eventually(t, "it is known to have left", func() bool { return second.reach() == unreachable && first.reach() == connected })
 	close(asks)
 	legacytest.Eventually(t, "asked", func() bool { first.mu.Lock(); defer first.mu.Unlock(); return first.stream != nil })
 	g.Post(t, `{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}`)

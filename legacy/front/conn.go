@@ -32,9 +32,9 @@ type Conn struct {
 	running sync.WaitGroup // handshakes
 }
 
-// OpenConn returns a Conn for the principal of share. send writes one message; it is called from
-// several goroutines, and returns an error once the client can't be reached. Whoever
-// opened the Conn closes it.
+// OpenConn returns a Conn for the principal of share. send writes one message; it is
+// called from several goroutines, and returns an error once the client can't be reached.
+// The caller closes the Conn.
 func (f *Front) OpenConn(send func(msg []byte) error, share mcp.Share) *Conn {
 	lost := make(chan struct{})
 	c := f.openConn(send, func() { close(lost) }, share)
@@ -56,10 +56,10 @@ func (f *Front) openConn(send func(msg []byte) error, lose func(), share mcp.Sha
 	return c
 }
 
-// Serve takes one message. It does not wait for the answer, nor for a handshake: the
-// end of the input and cancellations are behind it. Before initialize only ping is
-// served. What comes while the handshake is under way is served after it, in order:
-// scripts send all they have to say at once, and servers of one's own read it in turn.
+// Serve handles one message. It does not wait for the response, nor for a handshake: a
+// cancellation or the end of the input may follow. Before initialize only ping is served.
+// Messages that arrive during the handshake are served after it, in order, since scripts
+// send all their messages at once.
 func (c *Conn) Serve(m *wire.Message) {
 	if m.Kind() == wire.Request && m.Method != spec.MethodPing && c.isEnding() {
 		c.refuse(m.ID, wire.Errorf(spec.CodeInternal, "%v", mcp.ErrShutdown))
@@ -101,14 +101,14 @@ func (c *Conn) current() (s *session, closed bool) {
 }
 
 func (c *Conn) refuse(id wire.ID, e *wire.Error) {
-	_ = c.send(wire.AppendError(nil, id, e)) // nobody is left to tell
+	_ = c.send(wire.AppendError(nil, id, e)) // an error means that the client has left
 }
 
 // serveEarly serves a request that came before there is a session.
 func (c *Conn) serveEarly(m *wire.Message) {
 	switch m.Method {
 	case spec.MethodPing:
-		_ = c.send(empty(m.ID)) // nobody is left to tell
+		_ = c.send(empty(m.ID)) // an error means that the client has left
 	case spec.MethodInitialize:
 		if ctx := c.beginHandshake(m); ctx != nil {
 			go c.handshake(ctx, m) // ends with the handshake and what came meanwhile, which Close cuts short
@@ -154,9 +154,9 @@ func (c *Conn) writeChanges() error {
 	return nil
 }
 
-// Unread is told of a message that was refused for its size, of which start is the
-// beginning. If that shows a request it returns the id, else none; and whoever asked
-// what the client has answered with it gets why instead.
+// Unread handles a message that was refused for its size and begins with start. It returns
+// the id if the message is a request. If it is a response, the request that it answers
+// fails with why.
 func (c *Conn) Unread(start []byte, why *wire.Error) wire.ID {
 	id, isRequest := wire.LeadingID(start)
 	if isRequest || id.IsZero() {
@@ -168,7 +168,7 @@ func (c *Conn) Unread(start []byte, why *wire.Error) wire.ID {
 	return wire.ID{}
 }
 
-// ServeBatch takes a batch.
+// ServeBatch handles a batch.
 func (c *Conn) ServeBatch(body []byte) {
 	if !c.enqueue(queued{batch: body}) {
 		c.serveBatch(body)
@@ -249,7 +249,7 @@ func (o *connReply) sessionEnded(msg []byte)                  { o.reply(response
 func (o *connReply) reach() reach                             { return unreachable }
 
 func (o *connReply) reply(r response) {
-	_ = o.conn.send(r.msg) // nobody is left to tell
+	_ = o.conn.send(r.msg) // an error means that the client has left
 	r.memory.Release()
 }
 
@@ -279,7 +279,7 @@ func (o *batchReply) settle(r *response) {
 	done := o.pending == 0 && len(o.answers) > 0
 	o.mu.Unlock()
 	if done {
-		_ = o.conn.send(appendBatch(o.answers)) // nobody is left to tell
+		_ = o.conn.send(appendBatch(o.answers)) // an error means that the client has left
 		for i := range o.memory {
 			o.memory[i].Release()
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Bounds of what is kept of a client while its handshake is under way. One message is,
+// Bounds of the messages that are queued during a handshake. One message is queued
 // whatever its size.
 const (
 	maxQueued      = 1000
@@ -23,7 +23,7 @@ type handshakeQueue struct {
 	stop     context.CancelCauseFunc // ends the handshake; nil when it has ended
 	messages []queued                // oldest first
 	bytes    int                     // of all in queue
-	warned   bool                    // the log has heard of the limit
+	warned   bool                    // the limit was logged
 }
 
 // A queued is a message, or a batch, that waits for the end of the handshake.
@@ -96,7 +96,7 @@ func (c *Conn) initialize(ctx context.Context, m *wire.Message) {
 		answer = wire.AppendError(nil, m.ID, mcp.WireError(err))
 	}
 	if s == nil && context.Cause(ctx) == errCancelledByClient {
-		return // it wants no answer
+		return // the client expects no response
 	}
 	err = c.send(answer)
 	if s == nil {
@@ -120,16 +120,16 @@ func (c *Conn) adopt(s *session) bool {
 	return true
 }
 
-// enqueue takes h if a handshake is under way, or what came meanwhile is being served, and
-// reports whether it has. During the handshake pings are answered at once, and
-// cancellations of what waits are served at once.
+// enqueue queues h if a handshake is under way or its queue is being served, and reports
+// whether it did. During the handshake it answers pings, and applies cancellations of
+// queued requests, at once.
 func (c *Conn) enqueue(h queued) bool {
 	c.mu.Lock()
 	for c.queue != nil {
 		switch {
 		case c.queue.stop != nil && h.m != nil && h.m.Method == spec.MethodPing && h.m.Kind() == wire.Request:
 			c.mu.Unlock()
-			_ = c.send(empty(h.m.ID)) // nobody is left to tell
+			_ = c.send(empty(h.m.ID)) // an error means that the client has left
 			return true
 		case h.m != nil && h.m.Method == spec.NotifyCancelled && c.cancelQueuedLocked(h.m):
 			c.mu.Unlock()
@@ -151,7 +151,7 @@ func (c *Conn) enqueue(h queued) bool {
 	return false
 }
 
-// begin takes down that a handshake begins, and returns its context.
+// begin begins a handshake, and returns its context.
 func (e *handshakeQueue) begin(id wire.ID) (ctx context.Context) {
 	e.id = id
 	ctx, e.stop = context.WithCancelCause(context.Background())
@@ -219,8 +219,7 @@ func (c *Conn) refuseQueued(h queued) {
 		"%d messages or %d bytes wait for the end of the handshake, the limit; wait for the answer to initialize", maxQueued, maxQueuedBytes))
 }
 
-// dequeue takes what is to be served next. If there is nothing, the handshake is over
-// in the eyes of what comes.
+// dequeue returns the next queued message. If there is none, the handshake is over.
 func (c *Conn) dequeue() (h queued, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package front answers "what does a client that insists on a session see of a server
-// that may have none?". A [Front] holds the session, serves its requests from any
+// Package front answers one question: what does a client that needs a session get from a
+// server that may have none? A [Front] holds the session, serves its requests from any
 // mcp.Handler, asks its client for input on the stream of the request that needs it,
 // and tells it of changes.
 //

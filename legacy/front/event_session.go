@@ -16,13 +16,13 @@ const (
 	// SessionParam is the query parameter that names the session where a client of
 	// HTTP+SSE posts its messages.
 	SessionParam = "sessionId"
-	// lastWords is how long calls that were cut off may take to tell their client so.
+	// cutGrace is how long cancelled calls may take to write their responses.
 	cutGrace = 200 * time.Millisecond
 )
 
-// An EventSession is a client on HTTP+SSE, the transport of 2024-11-05: it is told
-// everything on one stream of events, and posts what it has to say. The stream's end
-// is the session's. Any legacy revision may be negotiated on it.
+// An EventSession is a client on HTTP+SSE, the transport of 2024-11-05: it receives all
+// messages on one event stream, and posts its own. The session ends with the stream. Any
+// legacy revision may be negotiated.
 //
 // Spec: 2024-11-05, basic/transports, HTTP with SSE.
 type EventSession struct {
@@ -69,15 +69,15 @@ func (f *Front) EventSession(id string, principal mcp.Principal) *EventSession {
 	return nil
 }
 
-// Serve takes one message that was posted. It does not wait for the answer.
+// Serve handles one posted message. It does not wait for the response.
 func (s *EventSession) Serve(m *wire.Message) { s.conn.Serve(m) }
 
-// ServeBatch takes a batch that was posted.
+// ServeBatch handles a posted batch.
 func (s *EventSession) ServeBatch(body []byte) { s.conn.ServeBatch(body) }
 
 // Refuse answers a request, on the stream: clients that probe wait for it there.
 func (s *EventSession) Refuse(id wire.ID, e *wire.Error) {
-	_ = s.send(wire.AppendError(nil, id, e)) // nobody is left to tell
+	_ = s.send(wire.AppendError(nil, id, e)) // an error means that the client has left
 }
 
 // openEvents takes a place for a session.
@@ -143,13 +143,13 @@ func (s *EventSession) end(ctx context.Context, err error) {
 	s.conn.front.log.Info("event stream closed", "open", time.Since(s.begun).Round(time.Millisecond), "reason", why)
 }
 
-// graceful reports whether the client is there still, to be told what is left.
+// graceful reports whether the client is still connected, so that its calls may finish.
 func graceful(err error) bool {
 	return err == errEnding || err == errNoChanges || err == errLostUpstream
 }
 
-// attend writes what has changed until there is a reason to end the stream. Whatever
-// belongs to a request is written by who has it.
+// attend writes change notifications until there is a reason to end the stream. What
+// belongs to a request is written by the goroutine that serves it.
 func (s *EventSession) attend(ctx context.Context) error {
 	for {
 		select {
@@ -165,8 +165,8 @@ func (s *EventSession) attend(ctx context.Context) error {
 	}
 }
 
-// drain ends what is in flight, in order. What does not end in time is cancelled,
-// and a client that does not read is not waited for.
+// drain lets the calls in flight finish, and cancels those that take longer than Drain.
+// It does not wait for a client that does not read.
 func (s *EventSession) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.conn.front.opts.Drain)
 	defer cancel()
@@ -182,7 +182,7 @@ func (s *EventSession) leave(inOrder bool) {
 	if !inOrder {
 		s.res.Cut()
 	}
-	_ = s.res.End() // the client has gone if it fails
+	_ = s.res.End() // an error means that the client has left
 	s.conn.Close()
 	s.conn.front.mu.Lock()
 	delete(s.conn.front.events, s.id)
@@ -191,5 +191,5 @@ func (s *EventSession) leave(inOrder bool) {
 	s.memory.Release()
 }
 
-// send puts a message on the stream.
+// send writes a message to the stream.
 func (s *EventSession) send(msg []byte) error { return s.res.Event("message", "", msg) }

@@ -13,8 +13,8 @@ import (
 )
 
 // ServePost serves the body of one POST: the message m, or a batch if m is nil.
-// principal is whoever posted it. It returns when the answer was written or the
-// client has left; what was asked goes on in the second case.
+// principal is who posted it. It returns when the response was written or the client has
+// left; in the second case the requests continue.
 //
 // Spec: 2025-11-25, basic/transports, Sending Messages to the Server.
 func (f *Front) ServePost(w http.ResponseWriter, r *http.Request, body []byte, m *wire.Message, principal mcp.Principal) {
@@ -106,8 +106,8 @@ func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.
 	s.start(func() { f.sessions.end(s, endedUpstream) })
 }
 
-// ServeGet serves a GET: the stream of what the session is told unasked, or with
-// Last-Event-ID the rest of the stream that the event was of.
+// ServeGet serves a GET: the stream of messages that belong to no request, or with
+// Last-Event-ID the rest of the stream that the event belongs to.
 //
 // Spec: 2025-11-25, basic/transports, Listening for Messages from the Server.
 func (f *Front) ServeGet(w http.ResponseWriter, r *http.Request, principal mcp.Principal) {
@@ -158,7 +158,7 @@ func (s *session) writeGet(ctx context.Context, w *streamWriter) {
 	s.front.sessions.release(s)
 }
 
-// reportStray tells of a stream that was cut off for what its client sent.
+// reportStray counts and logs a stream that was cut off because of what its client sent.
 func (f *Front) reportStray(ctx context.Context, session string) {
 	if context.Cause(ctx) == downstream.ErrStray {
 		f.opts.Metrics.Limit("stray_bytes")

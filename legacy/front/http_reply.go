@@ -12,20 +12,18 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// earlyStream is after how long a call of 2025-11-25 turns to a stream: its client
-// then has an id to come back with.
+// earlyStream is after how long the reply to a call of 2025-11-25 becomes a stream: its
+// client then has an event id to resume with.
 const earlyStream = time.Second
 
-// retryAfter is after how many seconds what there was no room for may be tried again.
+// retryAfter is after how many seconds a refused request may be sent again.
 const retryAfter = "1"
 
 // An httpReply is the reply to one POST. It stays undecided between a
-// JSON body and a stream until something has to go before the answers, or they take
-// long.
+// JSON body and a stream until a message precedes the responses, or they take long.
 //
 // It is the replyWriter of the POST's requests, and lives until the last of them has its
-// answer: longer than the connection, if that breaks. Until then the session is in
-// use.
+// response, which may be after the connection broke. Until then the session is in use.
 type httpReply struct {
 	session   *session
 	first     wire.ID       // of the call; of a batch, its first one's
@@ -55,13 +53,13 @@ func (p *httpReply) send(ctx context.Context, msg []byte) error {
 	return p.streamed().put(ctx, msg, false)
 }
 
-// streamed turns the answer into a stream.
+// streamed turns the reply into a stream.
 func (p *httpReply) streamed() *eventStream {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stream == nil {
 		p.stream = p.session.streams.add(p.first)
-		if !p.decided { // else the connection is gone, and nobody turns to it
+		if !p.decided { // else the connection has gone, and serve has returned
 			p.stream.expect(true)
 			close(p.streaming)
 		}
@@ -90,7 +88,7 @@ func (p *httpReply) settle(r *response) {
 	}
 }
 
-// settled takes an answer, nil for none, and reports whether it was the last.
+// settled handles a response, nil for none, and reports whether it was the last.
 func (p *httpReply) settled(r *response) (last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,8 +110,8 @@ func (p *httpReply) settled(r *response) (last bool) {
 	return last
 }
 
-// putLocked puts an answer on the stream, or the error that there is no memory for it.
-// The session has ended if that fails, too.
+// putLocked puts a response on the stream, or an error if there is no memory for it. If
+// that fails too, the session has ended.
 func (p *httpReply) putLocked(r *response, last bool) {
 	err := p.stream.put(context.Background(), r.msg, last)
 	if err == nil || last {
@@ -122,7 +120,7 @@ func (p *httpReply) putLocked(r *response, last bool) {
 	_ = p.stream.put(context.Background(), unaffordable(r.id), false)
 }
 
-// keepLocked keeps an answer, nil for none, until all are there and were written.
+// keepLocked keeps a response, nil for none, until all have arrived and were written.
 func (p *httpReply) keepLocked(r *response) {
 	if r == nil {
 		return
@@ -135,7 +133,7 @@ func (p *httpReply) keepLocked(r *response) {
 	}
 }
 
-// releaseMemory gives back the memory of answers that were written, or never will be.
+// releaseMemory gives back the memory of responses that were written, or never will be.
 func (p *httpReply) releaseMemory() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,7 +147,7 @@ func (p *httpReply) releaseMemoryLocked() {
 	p.memory = nil
 }
 
-// body returns the answers as one body, nil if there is none.
+// body returns the responses as one body, nil if there are none.
 func (p *httpReply) body() []byte {
 	switch {
 	case len(p.answers) == 0:
@@ -172,8 +170,8 @@ func appendBatch(msgs [][]byte) []byte {
 	return append(body, ']')
 }
 
-// serve waits for the answers and writes them. It returns early if the client leaves:
-// what comes then is kept if it has a stream.
+// serve waits for the responses and writes them. It returns early if the client leaves;
+// messages that follow are kept if there is a stream.
 func (p *httpReply) serve(w http.ResponseWriter, r *http.Request) {
 	patience := p.session.front.opts.KeepAlive
 	if p.session.revision >= spec.Rev20251125 {
@@ -204,7 +202,7 @@ func (p *httpReply) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// streamedUnlessDone turns an answer that takes long into a stream.
+// streamedUnlessDone turns a reply that takes long into a stream.
 func (p *httpReply) streamedUnlessDone() {
 	p.mu.Lock()
 	done := p.decided
@@ -214,7 +212,7 @@ func (p *httpReply) streamedUnlessDone() {
 	}
 }
 
-// abandon says that the connection has gone before anything was written.
+// abandon notes that the connection broke before anything was written.
 func (p *httpReply) abandon() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -224,7 +222,7 @@ func (p *httpReply) abandon() {
 	}
 }
 
-// A reach says whether what precedes the answer to a POST reaches the client.
+// A reach says whether messages that precede the response to a POST reach the client.
 type reach uint8
 
 const (
@@ -254,7 +252,7 @@ func (p *httpReply) sessionEnded(msg []byte) {
 	p.settle(&response{msg: msg})
 }
 
-// status is that of an answer that is no stream.
+// status returns the HTTP status of a reply that is no stream.
 func (p *httpReply) status() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -264,7 +262,7 @@ func (p *httpReply) status() int {
 	return http.StatusOK
 }
 
-// hint says in a header of the answers that one of them may fare better later.
+// hint sets Retry-After if one of the responses is an error that may succeed later.
 func (p *httpReply) hint(w http.ResponseWriter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -273,14 +271,14 @@ func (p *httpReply) hint(w http.ResponseWriter) {
 	}
 }
 
-// writeJSON writes the answers as JSON. A request that was cancelled has none: its
-// response ends as that of a notification does.
+// writeJSON writes the responses as JSON. A cancelled request has none: its HTTP response
+// is that of a notification.
 func (f *Front) writeJSON(w http.ResponseWriter, status int, body []byte) {
 	if body == nil {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	// The client has gone if it fails.
+	// An error means that the client has left.
 	_ = downstream.NewResponse(w, f.opts.WriteTimeout).JSON(status, downstream.Message{Text: body})
 }
 

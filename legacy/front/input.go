@@ -20,10 +20,9 @@ type pendingInput struct {
 
 var errUnanswered = errors.New("the client did not answer in time")
 
-// RequestInput implements [mcp.Caller]: one request for each question, all at once,
-// on the way on which the call's answer will go. None is asked if one of them has no
-// form that the client's revision knows. Those without an answer when Ask returns
-// are withdrawn.
+// RequestInput implements [mcp.Caller]. It sends all input requests at once, where the
+// call's response will be sent. It sends none if one of them has no form in the client's
+// revision. Those without a response when RequestInput returns are cancelled.
 func (r *request) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([]mcp.InputResponse, error) {
 	asked := make([]mcp.InputRequest, len(qs))
 	for i, q := range qs {
@@ -67,20 +66,20 @@ func (r *request) sendInputs(ctx context.Context, qs []mcp.InputRequest) ([]*pen
 	return open, nil
 }
 
-// withdraw takes back the questions that have no answer, and says so.
+// withdraw cancels the input requests that have no response.
 func (r *request) withdraw(ctx context.Context, open []*pendingInput) {
 	ctx = context.WithoutCancel(ctx)
 	for _, q := range open {
 		if r.session.inputs.take(q.id) != nil {
 			r.mu.Lock()
 			params := fmt.Appendf(nil, `{"requestId":%d,"reason":"the request that it belongs to has ended"}`, q.id)
-			_ = r.w.send(ctx, wire.AppendNotification(nil, spec.NotifyCancelled, params, nil)) // nobody is left to tell
+			_ = r.w.send(ctx, wire.AppendNotification(nil, spec.NotifyCancelled, params, nil)) // an error means that the client has left
 			r.mu.Unlock()
 		}
 	}
 }
 
-// answered takes a response of the client.
+// answered handles a response of the client.
 func (s *session) answered(m *wire.Message) {
 	n, ok := m.ID.Int()
 	var q *pendingInput

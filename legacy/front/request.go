@@ -16,13 +16,13 @@ import (
 
 // A replyWriter sends what belongs to one request.
 type replyWriter interface {
-	// send sends what precedes the answer. It waits for room if the client is
+	// send sends a message that precedes the response. It waits for room if the client is
 	// slow, and returns an error once the client can't be reached any more.
 	send(ctx context.Context, msg []byte) error
 	// reply sends the response, which the replyWriter keeps, and then releases its
 	// memory. It is called once, or noReply is.
 	reply(r response)
-	// noReply says that there will be no answer.
+	// noReply says that there will be no response.
 	noReply()
 	// sessionEnded is reply for a request that gets msg because its session has ended.
 	sessionEnded(msg []byte)
@@ -31,7 +31,7 @@ type replyWriter interface {
 	reach() reach
 }
 
-// A response is the answer to a request on its way to the client.
+// A response is that to a request, on its way to the client.
 type response struct {
 	id     wire.ID // of the request
 	msg    []byte
@@ -69,7 +69,7 @@ type request struct {
 
 	// mu guards progress, and orders what is sent.
 	mu       sync.Mutex
-	progress float64 // the last told
+	progress float64 // the last sent
 	begun    bool    // there was one
 }
 

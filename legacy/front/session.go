@@ -13,7 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A session is that of one client, whatever it came over.
+// A session is that of one client, over Streamable HTTP or on a connection.
 type session struct {
 	// Set at the handshake, read-only after.
 	front *Front

@@ -18,8 +18,8 @@ import (
 const maxStreams = 256
 
 // streams are the event streams of a session over Streamable HTTP: one for each
-// call that was answered by one, and one for each GET. What was sent on them is
-// kept for clients that come back, in a bounded store.
+// call whose reply is one, and one for each GET. Events are kept in a bounded store for
+// clients that resume.
 //
 // Spec: 2025-11-25, basic/transports, Resumability and Redelivery.
 type streams struct {
@@ -58,7 +58,7 @@ type eventStream struct {
 // An event is one message that was, or will be, sent.
 type event struct {
 	n      uint64
-	text   []byte // empty to give a client an id to come back with
+	text   []byte // empty to give a client an event id to resume with
 	answer bool   // it is the response
 	memory int    // bytes of the session's memory
 }
@@ -179,10 +179,9 @@ func (st *eventStream) eventID(n uint64) string {
 	return eventid.ID{Stream: st.n, Event: n}.Text(st.s.session.front.opts.Instance)
 }
 
-// put appends an event. While a connection is behind by more than the store holds,
-// it waits: what nobody has read is not thrown away as long as somebody reads. Where
-// there is no memory an error takes the place of a response, and other messages are
-// refused.
+// put appends an event. While a client that reads is behind by more than the store holds,
+// put waits, so that nothing unread is evicted. Without memory for it a response is
+// replaced by an error, and another message is refused.
 func (st *eventStream) put(ctx context.Context, text []byte, answer bool) (err error) {
 	s := st.s
 	var tell, short bool
@@ -228,7 +227,7 @@ func (st *eventStream) put(ctx context.Context, text []byte, answer bool) (err e
 	return nil
 }
 
-// finish says that nothing more will come.
+// finish says that there will be no more events.
 func (st *eventStream) finish() {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -236,8 +235,8 @@ func (st *eventStream) finish() {
 	st.wakeLocked()
 }
 
-// expect says whether a connection is about to carry the stream. Until one does, or
-// will not, senders don't wait: it may be them that the connection waits for.
+// expect says whether a response is about to carry the stream. Until it does, senders
+// don't wait, since the response may be waiting for them.
 func (st *eventStream) expect(coming bool) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -275,8 +274,8 @@ func (st *eventStream) unwrittenLocked() int {
 	return n
 }
 
-// evictLocked makes room: first what was written, oldest streams first, then what
-// nobody is there to read.
+// evictLocked makes room: first events that were written, of the oldest streams, then
+// events that no client is connected to read.
 func (s *streams) evictLocked() {
 	for _, written := range []bool{true, false} {
 		for i := 0; i < len(s.order) && s.stored > s.session.front.opts.MaxStored; i++ {
@@ -285,8 +284,8 @@ func (s *streams) evictLocked() {
 	}
 }
 
-// evictLocked drops events from the front. A response that goes unread is told of
-// by an error, when its client comes for it.
+// evictLocked drops the oldest events. If that is an unread response, a client that
+// resumes gets an error in its place.
 func (st *eventStream) evictLocked(written bool) {
 	s := st.s
 	for len(st.events) > 0 && s.stored > s.session.front.opts.MaxStored {

@@ -81,11 +81,11 @@ func (w *streamWriter) close(err error) {
 		st.s.session.front.sessions.end(st.s.session, endedStuck)
 		return
 	}
-	_ = w.res.End() // the client has gone if it fails
+	_ = w.res.End() // an error means that the client has left
 }
 
 // run writes the stream until it is done, another response takes it, or the client
-// leaves, which is no concern of the call's.
+// leaves; the call continues.
 func (w *streamWriter) run(ctx context.Context) error {
 	var ready, ending <-chan struct{}
 	if w.changes != nil {
@@ -155,8 +155,7 @@ func (st *eventStream) replacedLocked(w *streamWriter) error {
 	return nil
 }
 
-// wrote takes down that an event is out. A response that was replaced meanwhile says
-// nothing about the stream any more.
+// wrote notes that an event was written, unless the stream has another response.
 func (w *streamWriter) wrote(n uint64) {
 	w.at = n
 	st := w.stream

@@ -48,8 +48,8 @@ func (s *subscriptions) init(of *session, mail *fanout.Mailbox) {
 	}
 }
 
-// join enters the session where changes are told. It is done when the first topic
-// is wanted: most sessions have none.
+// join registers the session for changes. It does so for the first topic: most sessions
+// have none.
 func (s *subscriptions) join() (mcp.Subscription, error) {
 	s.joined.Do(func() {
 		req := s.session.neutral(&wire.Message{Method: spec.MethodSubscribe})
@@ -219,7 +219,7 @@ func (s *subscriptions) markAll() {
 	}
 }
 
-// close leaves nothing of the session where changes are told.
+// close ends the registration of the session for changes.
 func (s *subscriptions) close() {
 	s.joined.Do(func() { s.err = errSessionEnded })
 	if s.member != nil {

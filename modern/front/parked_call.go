@@ -19,9 +19,9 @@ import (
 )
 
 // A parkedCall is one request to a handler that may ask back: it outlives the
-// response that it began with. While a response is attached, progress goes there
-// and questions end it; between responses the call is parked, its handler
-// waiting in RequestInput, until a retry attaches the next.
+// response that it began with. While it has a reply, progress is sent there and input
+// requests end it; between replies the call is parked, its handler waiting in
+// RequestInput, until a retry brings the next.
 //
 // It is the mcp.Caller of its request.
 type parkedCall struct {
@@ -37,18 +37,17 @@ type parkedCall struct {
 	outcome  handlerResult // written before done is closed, read-only after; released by finish
 	reserved bool          // it has a place to park; guarded by parkedCalls.mu
 
-	// mu guards the fields below. It is held for list work only, and may be held
-	// when parkedCalls.mu is taken.
+	// mu guards the fields below. parkedCalls.mu may be taken under it.
 	mu      sync.Mutex
 	memory  mcp.Room        // of the request
 	reply   *reply          // nil while parked
-	backlog backlog         // what came while it was
-	token   json.RawMessage // the progress token of the last request attached
+	backlog backlog         // of messages sent while it was
+	token   json.RawMessage // the progress token of the last retry
 	pending []*pendingInput
-	keys    int         // made so far
-	round   uint32      // the last one put to the client
+	keys    int         // how many were given out
+	round   uint32      // the last one sent to the client
 	expiry  *time.Timer // nil unless parked
-	ended   error       // why no more questions are taken; nil in flight
+	ended   error       // why no more input requests are taken; nil until then
 }
 
 // A pendingInput is an input request that waits for its response.
@@ -61,11 +60,11 @@ type pendingInput struct {
 // expiryGrace is how long a call that expired has to end by itself.
 const expiryGrace = time.Second
 
-// errExpired is the cause with which a call ends that nobody came back for.
+// errExpired is why a call ends whose client did not return.
 var errExpired = errors.New("the client did not answer in time")
 
-// Notify passes a message on to the response of the moment, progress under the
-// token of its request. Between responses it is held for the next.
+// Notify sends a message on the current reply, progress under the token of its request.
+// Between replies the message waits for the next.
 func (c *parkedCall) Notify(ctx context.Context, n mcp.Notification) error {
 	c.mu.Lock()
 	p, token := c.reply, c.token
@@ -94,8 +93,7 @@ func (c *parkedCall) notify(ctx context.Context, p *reply, token json.RawMessage
 	return p.Notify(ctx, n)
 }
 
-// deliver sends on a response what was held for it. What comes meanwhile waits its
-// turn.
+// deliver sends the backlog on a reply. Messages that arrive meanwhile are sent after it.
 func (c *parkedCall) deliver(ctx context.Context, p *reply) {
 	for {
 		c.mu.Lock()
@@ -112,7 +110,7 @@ func (c *parkedCall) deliver(ctx context.Context, p *reply) {
 	}
 }
 
-// reportLost tells of messages that reach nobody because the call was parked.
+// reportLost counts and logs messages that were lost because the call was parked.
 func (c *parkedCall) reportLost(n int) {
 	if n == 0 {
 		return
@@ -124,8 +122,8 @@ func (c *parkedCall) reportLost(n int) {
 		"method", c.req.Method, "messages", n, "limit", mcp.MaxBacklog)
 }
 
-// RequestInput puts questions to the client with the next input_required and waits for
-// the answers. A question whose ctx ends leaves the round.
+// RequestInput sends input requests to the client with the next input_required result,
+// and waits for the responses. It withdraws those that are open when ctx ends.
 func (c *parkedCall) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([]mcp.InputResponse, error) {
 	waiting, err := c.addInputs(qs)
 	if err != nil {
@@ -162,7 +160,7 @@ func (c *parkedCall) addInputs(qs []mcp.InputRequest) ([]*pendingInput, error) {
 	return waiting, nil
 }
 
-// withdraw takes questions back that are not open any more, or not wanted.
+// withdraw removes input requests that are no longer needed.
 func (c *parkedCall) withdraw(qs []*pendingInput) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,7 +181,7 @@ func (c *parkedCall) run(ctx context.Context) {
 }
 
 // serveReply has p carry the call's messages: it returns when the call has ended,
-// when its questions have ended the response, or when the client has gone,
+// when input requests have ended the reply, or when the client has left,
 // which cancels the request.
 func (c *parkedCall) serveReply(ctx context.Context, req *mcp.Request, p *reply) error {
 	stop := p.writer.keepAlive()
@@ -209,7 +207,7 @@ func (c *parkedCall) serveReply(ctx context.Context, req *mcp.Request, p *reply)
 	}
 }
 
-// gather waits a moment: questions that come together go out together.
+// gather waits a moment, so that input requests sent together become one result.
 func (c *parkedCall) gather(ctx context.Context) bool {
 	t := time.NewTimer(c.calls.front.opts.Gather)
 	defer t.Stop()
@@ -223,7 +221,7 @@ func (c *parkedCall) gather(ctx context.Context) bool {
 }
 
 // park detaches the response and returns the result that ends it, or nil if the
-// questions were withdrawn meanwhile.
+// input requests were withdrawn meanwhile.
 func (c *parkedCall) park() []byte {
 	bound := binding(c.calls.front.opts.Name, c.req)
 	c.mu.Lock()
@@ -245,8 +243,8 @@ func (c *parkedCall) park() []byte {
 	return appendInputRequired(nil, p.id, c.pending, state, c.calls.serverInfo(c.req))
 }
 
-// resume gives a round's answers to the handler and attaches the next response.
-// It refuses a round that was answered before.
+// resume gives a round's input responses to the handler, and sets the next reply. It
+// refuses a round that was resumed before.
 func (c *parkedCall) resume(req *mcp.Request, round uint32, p *reply) error {
 	responses := wire.Get(req.Params, "inputResponses")
 	c.mu.Lock()
@@ -271,7 +269,7 @@ func (c *parkedCall) resume(req *mcp.Request, round uint32, p *reply) error {
 	return nil
 }
 
-// finish writes what the handler returned, and lets go of the call.
+// finish writes what the handler returned, and removes the call.
 func (c *parkedCall) finish(req *mcp.Request, p *reply) error {
 	c.close(downstream.ErrEnded)
 	c.calls.remove(c)
@@ -282,7 +280,7 @@ func (c *parkedCall) finish(req *mcp.Request, p *reply) error {
 	return p.result(req, c.outcome.res)
 }
 
-// expire ends a parked call that nobody came back for. It runs on the timer's
+// expire ends a parked call whose client did not return. It runs on the timer's
 // goroutine, and ends with the handler that it cancels.
 func (c *parkedCall) expire() {
 	c.calls.front.opts.Logger.Info("call given up: its client did not come back with answers", "upstream", c.calls.front.opts.Name, "method", c.req.Method)
@@ -299,7 +297,7 @@ func (c *parkedCall) expire() {
 	c.abandon(errExpired)
 }
 
-// abandon cancels the request, waits for its handler, and lets go of the call.
+// abandon cancels the request, waits for its handler, and removes the call.
 func (c *parkedCall) abandon(cause error) {
 	c.close(cause)
 	c.cancel(cause)
@@ -308,8 +306,8 @@ func (c *parkedCall) abandon(cause error) {
 	c.calls.remove(c)
 }
 
-// close takes no more questions and answers the open ones, so that the server
-// hears that nobody will.
+// close refuses further input requests and answers the pending ones, so that the server
+// does not wait for them.
 func (c *parkedCall) close(cause error) {
 	c.mu.Lock()
 	notes, lost := c.backlog.take()
@@ -338,7 +336,7 @@ func (c *parkedCall) releaseMemory() {
 	c.memory.Release()
 }
 
-// unanswered is the answer to a question that nobody will answer.
+// unanswered is the response to an input request that the client will not answer.
 func unanswered(method string, cause error) mcp.InputResponse {
 	if method == spec.MethodElicit {
 		return mcp.InputResponse{Result: []byte(`{"action":"cancel"}`)}

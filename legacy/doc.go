@@ -1,15 +1,17 @@
-// Package legacy holds what speaks the revisions of the Model Context Protocol that
-// have a session: 2024-11-05 to 2025-11-25. It has no code of its own.
+// Package legacy holds no code: it is the map of the packages that speak the revisions
+// with sessions, 2024-11-05 to 2025-11-25.
 //
-//   - Package front serves clients. It holds a session for each, whatever the server
-//     behind it speaks.
-//   - Package back serves requests that stand alone, by a server that insists on a
-//     session; and passes on the whole sessions of legacy clients.
-//   - Package projection turns what a modern server says into what a client of an
-//     older revision takes.
+//   - front serves legacy clients of one server: their sessions, requests and streams. A
+//     session is bridged, each of its requests served by whatever server there is, or
+//     relayed to one session of a legacy server.
+//   - back serves requests that stand alone by a legacy server: it attributes what the
+//     server asks during a call, and answers for roots and the log level.
+//   - pool decides which session serves a request, link carries the messages of one
+//     session, and relay passes a client's session on over one.
+//   - watch keeps what is subscribed to at a server, and tasks the calls that run as tasks.
+//   - projection turns what a modern server says into what a client of an older revision
+//     takes. eventid reads the ids of events with which clients resume streams.
 //
-// Front and back refuse to know each other: results and errors leave the back as
-// the server wrote them, error codes aside whose meaning changed between eras, and
-// the front does not know whom it asks. What they have in common is in package
-// exchange, and in those below it.
+// front and back don't import each other. Both speak package mcp, so that neither knows
+// the era of whoever is behind it or before it.
 package legacy

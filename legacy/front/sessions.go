@@ -14,14 +14,14 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
-// A DownstreamID is the Mcp-Session-Id that a client holds. Whoever has it has the
+// A SessionID is the Mcp-Session-Id that a client holds. Whoever has it has the
 // session: it is never logged.
 type SessionID string
 
 // idVersion begins session ids, so that a later form can be told from this one.
 const idVersion = "1"
 
-// newDownstreamID returns an id with 130 random bits.
+// newSessionID returns an id with 130 random bits.
 func (f *Front) newSessionID() SessionID {
 	return SessionID(idVersion + f.opts.Instance + "-" + rand.Text())
 }

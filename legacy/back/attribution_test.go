@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -34,27 +36,27 @@ func playSchedule(t *testing.T, seed uint64, n *scheduled) {
 		return rng.IntN(n)
 	}
 	nap := func(most time.Duration) { time.Sleep(time.Duration(roll(int(most)))) }
-	check := func(c *askerCall, m wire.Message) {
+	check := func(c *legacytest.ServerCall, m wire.Message) {
 		who, _ := wire.GetString(wire.Get(m.Result, "content"), "me")
 		switch {
 		case m.Error != nil || string(wire.Get(m.Result, "action")) == `"cancel"`:
 			n.refused.Add(1)
-		case who != c.who():
-			t.Errorf("seed %d: the server asked for %s and was answered by %q: %s", seed, c.who(), who, m.Result)
+		case who != c.Who():
+			t.Errorf("seed %d: the server asked for %s and was answered by %q: %s", seed, c.Who(), who, m.Result)
 		default:
 			n.answered.Add(1)
 		}
 	}
-	b := newAsker(t, Options{}, func(a *asker) {
-		a.call = func(c *askerCall) string {
+	b := newAsker(t, Options{}, func(a *legacytest.Server) {
+		a.Call = func(c *legacytest.ServerCall) string {
 			for range roll(4) {
 				nap(30 * time.Millisecond)
-				params := fmt.Sprintf(`{"message":%q}`, c.who())
+				params := fmt.Sprintf(`{"message":%q}`, c.Who())
 				var replies []<-chan wire.Message
 				for range 1 + roll(5)/4 {
 					nap(burstWindow / 4)
 					n.asked.Add(1)
-					_, reply := c.pose("elicitation/create", params)
+					_, reply := c.SendRequest("elicitation/create", params)
 					replies = append(replies, reply)
 				}
 				for _, reply := range replies {
@@ -62,7 +64,7 @@ func playSchedule(t *testing.T, seed uint64, n *scheduled) {
 				}
 			}
 			nap(30 * time.Millisecond)
-			return said(c.who())
+			return said(c.Who())
 		}
 	})
 	var calls sync.WaitGroup
@@ -76,7 +78,7 @@ func playSchedule(t *testing.T, seed uint64, n *scheduled) {
 				ctx, cancel = context.WithTimeout(ctx, time.Duration(roll(int(time.Second))))
 				defer cancel()
 			}
-			x := &client{ask: func(ctx context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
+			x := &legacytest.Client{Answer: func(ctx context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
 				if got, _ := wire.GetString(q.Params, "message"); got != who {
 					t.Errorf("seed %d: %s was asked what is for %s", seed, who, got)
 				}
@@ -118,14 +120,14 @@ func TestM2L20RandomSchedules(t *testing.T) {
 // A call that is asked in one burst is asked all of it, though it waits already.
 func TestM2L20QuestionsOnOneBreath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newAsker(t, Options{}, func(a *asker) {
-			a.call = func(c *askerCall) string {
-				_, one := c.pose("elicitation/create", `{"message":"one"}`)
-				_, two := c.pose("elicitation/create", `{"message":"two"}`)
+		b := newAsker(t, Options{}, func(a *legacytest.Server) {
+			a.Call = func(c *legacytest.ServerCall) string {
+				_, one := c.SendRequest("elicitation/create", `{"message":"one"}`)
+				_, two := c.SendRequest("elicitation/create", `{"message":"two"}`)
 				return said(string((<-one).Result) + string((<-two).Result))
 			}
 		})
-		x := &client{ask: func(_ context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
+		x := &legacytest.Client{Answer: func(_ context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
 			time.Sleep(time.Second)
 			return mcp.InputResponse{Result: wire.Get(q.Params, "message")}, nil
 		}}
@@ -138,20 +140,20 @@ func TestM2L20QuestionsOnOneBreath(t *testing.T) {
 func TestM2L20OneLaneOnStdio(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var atOnce, most atomic.Int64
-		b := newAsker(t, Options{}, func(a *asker) {
-			a.call = func(*askerCall) string {
+		b := newAsker(t, Options{}, func(a *legacytest.Server) {
+			a.Call = func(*legacytest.ServerCall) string {
 				most.Store(max(most.Load(), atOnce.Add(1)))
 				defer atOnce.Add(-1)
 				time.Sleep(time.Second)
 				return said("done")
 			}
-			a.on = map[string]func(wire.Message) string{"tools/list": func(wire.Message) string { return `{"tools":[]}` }}
+			a.On = map[string]func(wire.Message) string{"tools/list": func(wire.Message) string { return `{"tools":[]}` }}
 		})
 		begin := time.Now()
 		var calls sync.WaitGroup
 		for range 3 {
 			calls.Go(func() {
-				if _, err := body(b.Serve(t.Context(), askable("ada"), &client{ask: never})); err != nil {
+				if _, err := body(b.Serve(t.Context(), askable("ada"), &legacytest.Client{Answer: legacytest.NeverAnswers})); err != nil {
 					t.Error(err)
 				}
 			})
@@ -159,7 +161,7 @@ func TestM2L20OneLaneOnStdio(t *testing.T) {
 		synctest.Wait()
 		list := askable("")
 		list.Method, list.Params = "tools/list", nil
-		if _, err := body(b.Serve(t.Context(), list, &client{ask: never})); err != nil || time.Since(begin) > 0 {
+		if _, err := body(b.Serve(t.Context(), list, &legacytest.Client{Answer: legacytest.NeverAnswers})); err != nil || time.Since(begin) > 0 {
 			t.Errorf("tools/list took %v, %v: it needs no lane, want it answered at once", time.Since(begin), err)
 		}
 		calls.Wait()
@@ -172,10 +174,10 @@ func TestM2L20OneLaneOnStdio(t *testing.T) {
 // parkedAndNext serves a call that asks and a next one, and returns when each
 // ended.
 func parkedAndNext(t *testing.T, opts Options) (parked, next time.Duration) {
-	b := newAsker(t, opts, func(a *asker) {
-		a.call = func(c *askerCall) string {
-			if c.who() == "asks" {
-				c.elicit()
+	b := newAsker(t, opts, func(a *legacytest.Server) {
+		a.Call = func(c *legacytest.ServerCall) string {
+			if c.Who() == "asks" {
+				c.Elicit()
 			} else {
 				time.Sleep(10 * time.Second)
 			}
@@ -186,7 +188,7 @@ func parkedAndNext(t *testing.T, opts Options) (parked, next time.Duration) {
 	var calls sync.WaitGroup
 	serve := func(who string, took *time.Duration) {
 		calls.Go(func() {
-			x := &client{ask: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
+			x := &legacytest.Client{Answer: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
 				time.Sleep(5 * time.Second)
 				return mcp.InputResponse{Result: []byte(accepted)}, nil
 			}}
@@ -213,12 +215,10 @@ func TestM2L20AParkedCallLetsTheNextRun(t *testing.T) {
 			t.Errorf("the next call ended after %v, want it to run meanwhile", next)
 		}
 	})
-	t.Run("M2L-20 it keeps its lane if so configured", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			if _, next := parkedAndNext(t, Options{KeepLane: true}); next != 15*time.Second {
-				t.Errorf("the next call ended after %v, want it to wait", next)
-			}
-		})
+	bridgetest.RunBubble(t, "M2L-20 it keeps its lane if so configured", func(t *testing.T) {
+		if _, next := parkedAndNext(t, Options{KeepLane: true}); next != 15*time.Second {
+			t.Errorf("the next call ended after %v, want it to wait", next)
+		}
 	})
 }
 
@@ -227,10 +227,10 @@ func TestM2L20AParkedCallLetsTheNextRun(t *testing.T) {
 // heard, when, and whether the right client was asked.
 func heldQuestion(t *testing.T, goesOn time.Duration) (heard wire.Message, after time.Duration) {
 	both := make(chan struct{})
-	b := newAsker(t, Options{}, func(a *asker) {
-		a.call = func(c *askerCall) string {
-			if c.who() == "first" {
-				c.elicit()
+	b := newAsker(t, Options{}, func(a *legacytest.Server) {
+		a.Call = func(c *legacytest.ServerCall) string {
+			if c.Who() == "first" {
+				c.Elicit()
 				close(both)
 				time.Sleep(goesOn)
 				return said("done")
@@ -238,7 +238,7 @@ func heldQuestion(t *testing.T, goesOn time.Duration) (heard wire.Message, after
 			<-both
 			time.Sleep(time.Second)
 			begin := time.Now()
-			heard = c.elicit()
+			heard = c.Elicit()
 			after = time.Since(begin)
 			return said("done")
 		}
@@ -246,7 +246,7 @@ func heldQuestion(t *testing.T, goesOn time.Duration) (heard wire.Message, after
 	var calls sync.WaitGroup
 	serve := func(who string) {
 		calls.Go(func() {
-			x := &client{ask: func(_ context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
+			x := &legacytest.Client{Answer: func(_ context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
 				if got, _ := wire.GetString(q.Params, "message"); got != who {
 					t.Errorf("%s was asked what is for %s", who, got)
 				}
@@ -266,21 +266,17 @@ func heldQuestion(t *testing.T, goesOn time.Duration) (heard wire.Message, after
 }
 
 func TestM2L20AmbiguousQuestionsAreHeld(t *testing.T) {
-	t.Run("M2L-20 until one candidate is left", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			heard, after := heldQuestion(t, 5*time.Second)
-			if string(heard.Result) != accepted || after != 5*time.Second { // 4 s held, 1 s at the client
-				t.Errorf("the server heard %s %v after %v, want the answer after 5s", heard.Result, heard.Error, after)
-			}
-		})
+	bridgetest.RunBubble(t, "M2L-20 until one candidate is left", func(t *testing.T) {
+		heard, after := heldQuestion(t, 5*time.Second)
+		if string(heard.Result) != accepted || after != 5*time.Second { // 4 s held, 1 s at the client
+			t.Errorf("the server heard %s %v after %v, want the answer after 5s", heard.Result, heard.Error, after)
+		}
 	})
-	t.Run("M2L-20 and refused at the bound", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			heard, after := heldQuestion(t, time.Minute-2*time.Second)
-			if heard.Error == nil || !strings.Contains(heard.Error.Message, "2 calls are under way") || after != holdTimeout {
-				t.Errorf("the server heard %s %v after %v, want a refusal after %v", heard.Result, heard.Error, after, holdTimeout)
-			}
-		})
+	bridgetest.RunBubble(t, "M2L-20 and refused at the bound", func(t *testing.T) {
+		heard, after := heldQuestion(t, time.Minute-2*time.Second)
+		if heard.Error == nil || !strings.Contains(heard.Error.Message, "2 calls are under way") || after != holdTimeout {
+			t.Errorf("the server heard %s %v after %v, want a refusal after %v", heard.Result, heard.Error, after, holdTimeout)
+		}
 	})
 }
 
@@ -289,13 +285,13 @@ func TestM2L20AmbiguousQuestionsAreHeld(t *testing.T) {
 func TestM2L20QuestionsOfCancelledCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var heard wire.Message
-		b := newAsker(t, Options{}, func(a *asker) {
-			a.call = func(c *askerCall) string {
-				if c.who() == "leaves" {
-					c.elicit() // parks, and lets the other run
-					<-c.cancelled
+		b := newAsker(t, Options{}, func(a *legacytest.Server) {
+			a.Call = func(c *legacytest.ServerCall) string {
+				if c.Who() == "leaves" {
+					c.Elicit() // parks, and lets the other run
+					<-c.Cancelled
 					time.Sleep(cancelGrace / 2)
-					heard = c.elicit()
+					heard = c.Elicit()
 					return said("nobody hears it")
 				}
 				time.Sleep(10 * time.Second)
@@ -306,8 +302,8 @@ func TestM2L20QuestionsOfCancelledCalls(t *testing.T) {
 		defer leave()
 		var calls sync.WaitGroup
 		calls.Go(func() {
-			x := &client{ask: says(map[string]string{"elicitation/create": accepted})}
-			x.ask = func(ctx context.Context, _ mcp.InputRequest) (mcp.InputResponse, error) {
+			x := &legacytest.Client{Answer: legacytest.Answers(map[string]string{"elicitation/create": accepted})}
+			x.Answer = func(ctx context.Context, _ mcp.InputRequest) (mcp.InputResponse, error) {
 				return mcp.InputResponse{Result: []byte(accepted)}, backoff.Wait(ctx, time.Second)
 			}
 			if _, err := b.Serve(ctx, askable("leaves"), x); err == nil {
@@ -315,7 +311,7 @@ func TestM2L20QuestionsOfCancelledCalls(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		x := &client{ask: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
+		x := &legacytest.Client{Answer: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
 			t.Error("a client was asked what a cancelled call wants to know")
 			return mcp.InputResponse{}, mcp.ErrCannotAsk
 		}}
@@ -332,10 +328,10 @@ func TestM2L20QuestionsOfCancelledCalls(t *testing.T) {
 // A question that no client of the profile can answer is not held.
 func TestM2L21RefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newAsker(t, Options{}, func(a *asker) {
-			a.call = func(c *askerCall) string {
+		b := newAsker(t, Options{}, func(a *legacytest.Server) {
+			a.Call = func(c *legacytest.ServerCall) string {
 				begin := time.Now()
-				m := c.elicit()
+				m := c.Elicit()
 				if m.Error == nil || !strings.Contains(m.Error.Message, `{"elicitation":{"form":{}}}`) || time.Since(begin) > 0 {
 					t.Errorf("the server heard %s %v after %v, want a refusal at once", m.Result, m.Error, time.Since(begin))
 				}
@@ -346,7 +342,7 @@ func TestM2L21RefusedAtOnce(t *testing.T) {
 		var calls sync.WaitGroup
 		for range 2 {
 			calls.Go(func() {
-				if got, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"t"}`), &client{ask: never})); err != nil || got != said("went another way") {
+				if got, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"t"}`), &legacytest.Client{Answer: legacytest.NeverAnswers})); err != nil || got != said("went another way") {
 					t.Errorf("Serve = %s, %v", got, err)
 				}
 			})

@@ -16,7 +16,7 @@ func TestServeOverPipe(t *testing.T) {
 		m := p.Want("tools/call")
 		p.Result(m.ID, `{"content":[{"type":"text","text":"hi"}]}`)
 	}()
-	res, err := b.Serve(t.Context(), ask("tools/call", `{"name":"greet"}`), &caller{})
+	res, err := b.Serve(t.Context(), ask("tools/call", `{"name":"greet"}`), &legacytest.Caller{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,16 +36,16 @@ func TestServeOverPipe(t *testing.T) {
 }
 
 func TestServeOverHTTP(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.on["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
-		answerJSON(w, m.ID, `{"content":[]}`)
+	p := legacytest.NewHTTPServer(t)
+	p.On["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		legacytest.AnswerJSON(w, m.ID, `{"content":[]}`)
 	}
-	p.on["prompts/get"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
-		startSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{"messages":[]}}`, m.ID)
+	p.On["prompts/get"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		legacytest.StartSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{"messages":[]}}`, m.ID)
 	}
 	b := newTestBack(t, Options{URL: p.URL})
 	for method, want := range map[string]string{"tools/call": `{"content":[]}`, "prompts/get": `{"messages":[]}`} {
-		got, err := body(b.Serve(t.Context(), ask(method, `{"name":"x"}`), &caller{}))
+		got, err := body(b.Serve(t.Context(), ask(method, `{"name":"x"}`), &legacytest.Caller{}))
 		if err != nil || got != want {
 			t.Errorf("Serve(%s) = %s, %v, want %s", method, got, err, want)
 		}

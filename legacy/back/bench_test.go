@@ -22,7 +22,7 @@ func benchResults() map[string]string {
 
 func benchServe(b *testing.B, back *Back, size int) {
 	req := ask("tools/call", `{"name":"bench","arguments":{"a":1},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}`)
-	c := &caller{}
+	c := &legacytest.Caller{}
 	serve := func() {
 		res, err := back.Serve(context.Background(), req, c)
 		if err != nil {
@@ -65,9 +65,9 @@ func BenchmarkServeHTTP(b *testing.B) {
 		for _, size := range []string{"small", "64KiB", "1MiB"} {
 			b.Run(kind+"/"+size, func(b *testing.B) {
 				result := []byte(benchResults()[size])
-				p := newHTTPPeer(b)
-				p.quiet = true
-				p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+				p := legacytest.NewHTTPServer(b)
+				p.Quiet = true
+				p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 					if kind == "sse" {
 						w.Header().Set("Content-Type", "text/event-stream")
 						fmt.Fprintf(w, "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":", m.ID)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/legacy/pool"
@@ -35,7 +37,7 @@ func hammer(t *testing.T, b *Back, callers, profiles int, after, until time.Dura
 				req := ask("tools/call", `{"name":"t"}`)
 				req.Profile.Scope = strings.Repeat("p", 1+i%profiles)
 				asked := time.Now()
-				_, err := b.Serve(t.Context(), req, &client{ask: never})
+				_, err := b.Serve(t.Context(), req, &legacytest.Client{Answer: legacytest.NeverAnswers})
 				if err == nil || !strings.Contains(err.Error(), `server "scripted" can't be reached`) {
 					t.Errorf("Serve = %v, want it to name the server and the cause", err)
 					return
@@ -75,21 +77,19 @@ func TestADeadServerIsNewsAtOnce(t *testing.T) {
 		{"swallows packets", silence, 1, 2 * DefaultConnectTimeout, 12},
 		{"swallows packets, many profiles", silence, 50, 2 * DefaultConnectTimeout, 2*50 + 12},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var dials atomic.Int64
-				b := newTestBack(t, Options{URL: "http://dead.example/mcp", RoundTripper: tripper(func(r *http.Request) (*http.Response, error) {
-					dials.Add(1)
-					return tt.server(r)
-				})})
-				if longest := hammer(t, b, 100, tt.profiles, tt.known+time.Second, time.Minute); longest > pool.MaxWait {
-					t.Errorf("a caller waited %v, want at most %v", longest, pool.MaxWait)
-				}
-				if n := dials.Load(); n > tt.atMost {
-					t.Errorf("%d attempts in a minute, want at most %d", n, tt.atMost)
-				}
-				t.Logf("%d attempts", dials.Load())
-			})
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
+			var dials atomic.Int64
+			b := newTestBack(t, Options{URL: "http://dead.example/mcp", RoundTripper: tripper(func(r *http.Request) (*http.Response, error) {
+				dials.Add(1)
+				return tt.server(r)
+			})})
+			if longest := hammer(t, b, 100, tt.profiles, tt.known+time.Second, time.Minute); longest > pool.MaxWait {
+				t.Errorf("a caller waited %v, want at most %v", longest, pool.MaxWait)
+			}
+			if n := dials.Load(); n > tt.atMost {
+				t.Errorf("%d attempts in a minute, want at most %d", n, tt.atMost)
+			}
+			t.Logf("%d attempts", dials.Load())
 		})
 	}
 }
@@ -98,7 +98,7 @@ func TestADeadServerIsNewsAtOnce(t *testing.T) {
 func TestADeadServerThatComesBackIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var up atomic.Bool
-		b := newAsker(t, Options{}, func(a *asker) { a.call = func(*askerCall) string { return said("back") } })
+		b := newAsker(t, Options{}, func(a *legacytest.Server) { a.Call = func(*legacytest.ServerCall) string { return said("back") } })
 		dial := b.opts.Dial
 		b.opts.Dial = func(ctx context.Context) (transport.Conn, error) {
 			if !up.Load() {
@@ -110,7 +110,7 @@ func TestADeadServerThatComesBackIsFound(t *testing.T) {
 		up.Store(true)
 		begin := time.Now()
 		for {
-			if _, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"t"}`), &client{ask: never})); err == nil {
+			if _, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"t"}`), &legacytest.Client{Answer: legacytest.NeverAnswers})); err == nil {
 				break
 			}
 			time.Sleep(10 * time.Millisecond)
@@ -136,7 +136,7 @@ func TestM2L02ACrashingChildIsNotStartedInALoop(t *testing.T) {
 		all.Go(func() {
 			for time.Since(begin) < 2*time.Second {
 				asked := time.Now()
-				_, err := b.Serve(t.Context(), ask("tools/call", `{"name":"t"}`), &client{ask: never})
+				_, err := b.Serve(t.Context(), ask("tools/call", `{"name":"t"}`), &legacytest.Client{Answer: legacytest.NeverAnswers})
 				if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "no licence") {
 					t.Errorf("Serve = %v, want how it ended", err)
 					return
@@ -159,4 +159,4 @@ func TestM2L02ACrashingChildIsNotStartedInALoop(t *testing.T) {
 	}
 }
 
-var _ mcp.Caller = (*client)(nil)
+var _ mcp.Caller = (*legacytest.Client)(nil)

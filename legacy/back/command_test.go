@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -142,30 +143,28 @@ func TestU02CommandThatWasAsked(t *testing.T) {
 		{"exits on initialize", exits, serves, 0},
 		{"refuses both", refuses, serves, 0},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				scripts := []func(*child){tt.first}
-				if tt.second != nil {
-					scripts = append(scripts, tt.second)
-				}
-				r := newCommandRig(t, scripts...)
-				defer r.end(t)
-				r.asked(t)
-				begun := time.Now()
-				if _, err := r.Describe(t.Context(), ask("server/discover", "")); err != nil {
-					t.Errorf("Describe = %v", err)
-				}
-				if took := time.Since(begun).Round(100 * time.Millisecond); took != tt.took {
-					t.Errorf("described after %v, want %v", took, tt.took)
-				}
-				first := ""
-				if tt.second != nil {
-					first = spec.MethodInitialize
-				}
-				if len(r.children) != len(scripts) || r.most != 1 || r.launcher.First() != first {
-					t.Errorf("%d processes, %d at once, first %q, want %d, 1, %q", len(r.children), r.most, r.launcher.First(), len(scripts), first)
-				}
-			})
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
+			scripts := []func(*child){tt.first}
+			if tt.second != nil {
+				scripts = append(scripts, tt.second)
+			}
+			r := newCommandRig(t, scripts...)
+			defer r.end(t)
+			r.asked(t)
+			begun := time.Now()
+			if _, err := r.Describe(t.Context(), ask("server/discover", "")); err != nil {
+				t.Errorf("Describe = %v", err)
+			}
+			if took := time.Since(begun).Round(100 * time.Millisecond); took != tt.took {
+				t.Errorf("described after %v, want %v", took, tt.took)
+			}
+			first := ""
+			if tt.second != nil {
+				first = spec.MethodInitialize
+			}
+			if len(r.children) != len(scripts) || r.most != 1 || r.launcher.First() != first {
+				t.Errorf("%d processes, %d at once, first %q, want %d, 1, %q", len(r.children), r.most, r.launcher.First(), len(scripts), first)
+			}
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -19,8 +20,8 @@ import (
 )
 
 func TestM2L05Describe(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.capabilities = `{"tools":{"listChanged":true},"tasks":{},"vendor":{"n":1.0}}`
+	p := legacytest.NewHTTPServer(t)
+	p.Capabilities = `{"tools":{"listChanged":true},"tasks":{},"vendor":{"n":1.0}}`
 	b := newTestBack(t, Options{URL: p.URL})
 	d, err := b.Describe(t.Context(), ask("server/discover", ""))
 	if err != nil {
@@ -36,9 +37,9 @@ func TestM2L05Describe(t *testing.T) {
 
 // Nothing is made up for a server that said nothing.
 func TestM2L05NothingInvented(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.on["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-		answerJSON(w, m.ID, `{"protocolVersion":"2025-03-26"}`)
+	p := legacytest.NewHTTPServer(t)
+	p.On["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		legacytest.AnswerJSON(w, m.ID, `{"protocolVersion":"2025-03-26"}`)
 	}
 	b := newTestBack(t, Options{URL: p.URL})
 	d, err := b.Describe(t.Context(), ask("server/discover", ""))
@@ -60,28 +61,26 @@ func TestM2L05WaitsForAStartingServer(t *testing.T) {
 		{"slow", 9 * time.Second, true, 9 * time.Second},
 		{"slower than timeouts.connect", 11 * time.Second, false, 10 * time.Second},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b, peers := pipeBack(t, Options{})
-				go func() {
-					p := <-peers
-					m := p.Want("initialize")
-					if time.Sleep(tt.start); !tt.ok {
-						return
-					}
-					p.Result(m.ID, legacytest.InitializeResult("2025-11-25", legacytest.Everything))
-					p.Want("notifications/initialized")
-				}()
-				start := time.Now()
-				_, err := b.Describe(t.Context(), ask("server/discover", ""))
-				time.Sleep(time.Second) // the peer's end
-				if took := time.Since(start) - time.Second; took != tt.took || (err == nil) != tt.ok {
-					t.Errorf("Describe = %v after %v, want success %v after %v", err, took, tt.ok, tt.took)
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
+			b, peers := pipeBack(t, Options{})
+			go func() {
+				p := <-peers
+				m := p.Want("initialize")
+				if time.Sleep(tt.start); !tt.ok {
+					return
 				}
-				if err != nil && !strings.Contains(err.Error(), "did not finish initialize within timeouts.connect") {
-					t.Errorf("Describe = %v", err)
-				}
-			})
+				p.Result(m.ID, legacytest.InitializeResult("2025-11-25", legacytest.Everything))
+				p.Want("notifications/initialized")
+			}()
+			start := time.Now()
+			_, err := b.Describe(t.Context(), ask("server/discover", ""))
+			time.Sleep(time.Second) // the peer's end
+			if took := time.Since(start) - time.Second; took != tt.took || (err == nil) != tt.ok {
+				t.Errorf("Describe = %v after %v, want success %v after %v", err, took, tt.ok, tt.took)
+			}
+			if err != nil && !strings.Contains(err.Error(), "did not finish initialize within timeouts.connect") {
+				t.Errorf("Describe = %v", err)
+			}
 		})
 	}
 }

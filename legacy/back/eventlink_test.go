@@ -37,7 +37,7 @@ type eventPeer struct {
 
 	mu      sync.Mutex
 	streams []*peerStream
-	seen    []seen
+	seen    []legacytest.Seen
 }
 
 // A peerStream is a session of an eventPeer.
@@ -69,7 +69,7 @@ func (p *eventPeer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	m, _ := wire.Parse(data, wire.Options{})
 	p.mu.Lock()
-	p.seen = append(p.seen, seen{r.Method, r.Host, r.Header.Clone(), string(data), m.Method})
+	p.seen = append(p.seen, legacytest.Seen{Verb: r.Method, Host: r.Host, Header: r.Header.Clone(), Body: string(data), Method: m.Method})
 	p.mu.Unlock()
 	switch {
 	case r.Method == http.MethodGet && r.URL.Path == "/sse":
@@ -89,7 +89,7 @@ func (p *eventPeer) stream(w http.ResponseWriter, r *http.Request) {
 	s := &peerStream{cut: cut}
 	s.send = func(format string, args ...any) {
 		fmt.Fprintf(w, "event: message\r\ndata: "+format+"\r\n\r\n", args...)
-		flush(w)
+		legacytest.Flush(w)
 	}
 	s.mu.Lock()
 	p.mu.Lock()
@@ -97,7 +97,7 @@ func (p *eventPeer) stream(w http.ResponseWriter, r *http.Request) {
 	n := len(p.streams) - 1
 	p.mu.Unlock()
 	fmt.Fprintf(w, ": hello\n\nevent: endpoint\ndata: %s\n\n", p.endpoint(fmt.Sprint(n)))
-	flush(w)
+	legacytest.Flush(w)
 	s.mu.Unlock()
 	<-ctx.Done()
 	s.mu.Lock() // nobody writes to w from here on
@@ -142,9 +142,9 @@ func (p *eventPeer) order() string {
 	defer p.mu.Unlock()
 	var out []string
 	for _, s := range p.seen {
-		word := s.verb
-		if s.method != "" {
-			word = s.method
+		word := s.Verb
+		if s.Method != "" {
+			word = s.Method
 		}
 		out = append(out, word)
 	}
@@ -177,7 +177,7 @@ func TestU03HTTPSSEBack(t *testing.T) {
 			p.endpoint = func(session string) string { return tt.endpoint(p.URL, session) }
 			p.on["tools/list"] = result(`{"tools":[]}`)
 			b := newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE, Headers: http.Header{"Authorization": {"Bearer s3cret"}}})
-			got, err := body(b.Serve(t.Context(), ask("tools/list", `{}`), &caller{}))
+			got, err := body(b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{}))
 			if err != nil || got != `{"tools":[]}` {
 				t.Fatalf("Serve = %s, %v", got, err)
 			}
@@ -185,8 +185,8 @@ func TestU03HTTPSSEBack(t *testing.T) {
 				t.Errorf("the server was sent %s", order)
 			}
 			for _, s := range p.seen {
-				if s.header.Get("Authorization") != "Bearer s3cret" || s.header.Get("Mcp-Protocol-Version")+s.header.Get("Mcp-Session-Id") != "" {
-					t.Errorf("%s %s has the headers %v, want the configured ones and none of Streamable HTTP", s.verb, s.method, s.header)
+				if s.Header.Get("Authorization") != "Bearer s3cret" || s.Header.Get("Mcp-Protocol-Version")+s.Header.Get("Mcp-Session-Id") != "" {
+					t.Errorf("%s %s has the headers %v, want the configured ones and none of Streamable HTTP", s.Verb, s.Method, s.Header)
 				}
 			}
 		})
@@ -215,7 +215,7 @@ func TestU03ForeignEndpointIsRefused(t *testing.T) {
 			p := newEventPeer(t)
 			p.endpoint = func(string) string { return tt.endpoint }
 			b := newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE, Headers: http.Header{"Authorization": {"Bearer s3cret"}}})
-			_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &caller{})
+			_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{})
 			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), `server "scripted"`) || strings.Contains(err.Error(), "s3cret") {
 				t.Errorf("Serve = %v, want an error that names the server and says %q", err, tt.want)
 			}
@@ -237,7 +237,7 @@ func TestU03ForeignEndpointIsRefused(t *testing.T) {
 				at = p.URL + "/elsewhere"
 			}
 			b := newTestBack(t, Options{URL: at, Transport: TransportSSE, Headers: http.Header{"Authorization": {"Bearer s3cret"}}})
-			_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &caller{})
+			_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{})
 			if err == nil || !strings.Contains(err.Error(), "307") || !strings.Contains(err.Error(), "redirects are not followed") {
 				t.Errorf("%s redirected: Serve = %v, want an error that says that redirects are not followed", redirected, err)
 			}
@@ -284,7 +284,7 @@ func TestU03FallsBackToHTTPSSE(t *testing.T) {
 			}
 			p.on["tools/list"] = result(`{"tools":[]}`)
 			b := newTestBack(t, Options{URL: p.URL + "/sse", Transport: tt.typ})
-			_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &caller{})
+			_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{})
 			if !tt.falls {
 				if err == nil || p.count("GET") != 0 {
 					t.Errorf("Serve = %v after %s, want an error and no GET", err, p.order())
@@ -296,7 +296,7 @@ func TestU03FallsBackToHTTPSSE(t *testing.T) {
 			}
 			p.last().cut()
 			legacytest.Eventually(t, "another session", func() bool {
-				_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &caller{})
+				_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{})
 				return err == nil && p.count("GET") == 2
 			})
 			if order := p.order(); !strings.HasPrefix(order, "initialize GET initialize notifications/initialized tools/list") || p.count("initialize") != 3 {
@@ -312,7 +312,7 @@ func TestU03NeitherTransport(t *testing.T) {
 	p := newEventPeer(t)
 	p.refuse = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }
 	b := newTestBack(t, Options{URL: p.URL + "/nothing"})
-	_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &caller{})
+	_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{})
 	for _, part := range []string{`server "scripted"`, "initialize: HTTP 404", "HTTP+SSE either: opening its event stream: HTTP 404"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("Serve = %v, want %q in it", err, part)
@@ -321,8 +321,10 @@ func TestU03NeitherTransport(t *testing.T) {
 }
 
 func TestU03ReplacedByANewerServer(t *testing.T) {
-	old, newer := newEventPeer(t), newHTTPPeer(t)
-	newer.on["tools/list"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, `{"tools":["new"]}`) }
+	old, newer := newEventPeer(t), legacytest.NewHTTPServer(t)
+	newer.On["tools/list"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		legacytest.AnswerJSON(w, m.ID, `{"tools":["new"]}`)
+	}
 	var mu sync.Mutex
 	var now http.Handler = old
 	p := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -334,7 +336,7 @@ func TestU03ReplacedByANewerServer(t *testing.T) {
 	t.Cleanup(p.Close)
 	old.on["tools/list"] = result(`{"tools":["old"]}`)
 	b := newTestBack(t, Options{URL: p.URL + "/sse"})
-	if got, err := body(b.Serve(t.Context(), ask("tools/list", `{}`), &caller{})); err != nil || !strings.Contains(got, "old") {
+	if got, err := body(b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{})); err != nil || !strings.Contains(got, "old") {
 		t.Fatalf("Serve = %s, %v", got, err)
 	}
 	mu.Lock()
@@ -342,7 +344,7 @@ func TestU03ReplacedByANewerServer(t *testing.T) {
 	mu.Unlock()
 	old.last().cut()
 	legacytest.Eventually(t, "served by the newer", func() bool {
-		got, err := body(b.Serve(t.Context(), ask("tools/list", `{}`), &caller{}))
+		got, err := body(b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{}))
 		return err == nil && strings.Contains(got, "new")
 	})
 }
@@ -350,13 +352,13 @@ func TestU03ReplacedByANewerServer(t *testing.T) {
 // A stream that names no endpoint is given up when the time to connect is over.
 func TestU03SilentStream(t *testing.T) {
 	p := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		startSSE(w)(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
+		legacytest.StartSSE(w)(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
 		<-r.Context().Done()
 	}))
 	t.Cleanup(p.Close)
 	b := newTestBack(t, Options{URL: p.URL, Transport: TransportSSE, Timeouts: Timeouts{Connect: 100 * time.Millisecond}})
 	begun := time.Now()
-	_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &caller{})
+	_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{})
 	if err == nil || !strings.Contains(err.Error(), "did not say within timeouts.connect where to post") {
 		t.Errorf("Serve = %v, want an error that names timeouts.connect", err)
 	}
@@ -383,13 +385,13 @@ func TestHTTPSSEPostsThatWait(t *testing.T) {
 		return false
 	}
 	b := newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE})
-	c := &caller{}
+	c := &legacytest.Caller{}
 	req := ask("tools/call", `{"name":"x","_meta":{"progressToken":7}}`)
 	req.ProgressToken = []byte("7")
 	if got, err := body(b.Serve(t.Context(), req, c)); err != nil || got != `{"content":[]}` {
 		t.Fatalf("Serve = %s, %v", got, err)
 	}
-	if heard := c.heard(); len(heard) != 1 || !strings.Contains(heard[0], `"progressToken":7`) {
+	if heard := c.Heard(); len(heard) != 1 || !strings.Contains(heard[0], `"progressToken":7`) {
 		t.Errorf("the client heard %q, want its progress", heard)
 	}
 }
@@ -427,14 +429,14 @@ func TestM2L03HTTPSSELostSessions(t *testing.T) {
 			}
 			p.on["ping"] = result(`{}`)
 			b := newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE})
-			_, err := b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &caller{})
+			_, err := b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{})
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), `server "scripted"`)) {
 				t.Errorf("Serve = %v, want %q", err, tt.want)
 			}
 			if sent := p.count("tools/call"); sent != map[bool]int{true: 2, false: 1}[tt.repeated] {
 				t.Errorf("the call was sent %d times", sent)
 			}
-			if _, err := b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &caller{}); err != nil {
+			if _, err := b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{}); err != nil {
 				t.Errorf("the next call: %v", err)
 			}
 		})

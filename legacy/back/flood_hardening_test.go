@@ -35,11 +35,11 @@ func barrenStream(w http.ResponseWriter, id int32) {
 // A server that ends its stream at once and says "retry: 0" must not be asked in a
 // loop: it takes a core of ours, and its own.
 func TestRetryZeroOfTheServersStream(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.quiet = true
+	p := legacytest.NewHTTPServer(t)
+	p.Quiet = true
 	var gets atomic.Int32
-	p.get = func(w http.ResponseWriter, _ *http.Request) { barrenStream(w, gets.Add(1)) }
-	p.on["tools/list"] = listOnce
+	p.Get = func(w http.ResponseWriter, _ *http.Request) { barrenStream(w, gets.Add(1)) }
+	p.On["tools/list"] = listOnce
 	b := newTestBack(t, Options{URL: p.URL})
 	if err := serveOne(t, b, "a"); err != nil {
 		t.Fatal(err)
@@ -52,27 +52,27 @@ func TestRetryZeroOfTheServersStream(t *testing.T) {
 
 // The same of the stream that answers a call. The answer comes at last.
 func TestRetryZeroOfACallsStream(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.quiet = true
+	p := legacytest.NewHTTPServer(t)
+	p.Quiet = true
 	var id atomic.Value
-	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		id.Store(m.ID)
 		barrenStream(w, 0)
 	}
 	var gets atomic.Int32
 	begun := time.Now()
-	p.get = func(w http.ResponseWriter, r *http.Request) {
+	p.Get = func(w http.ResponseWriter, r *http.Request) {
 		switch n := gets.Add(1); {
 		case r.Header.Get("Last-Event-Id") == "":
 			w.WriteHeader(http.StatusMethodNotAllowed)
 		case time.Since(begun) < loopTime:
 			barrenStream(w, n)
 		default:
-			startSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{"ok":1}}`, id.Load())
+			legacytest.StartSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{"ok":1}}`, id.Load())
 		}
 	}
 	b := newTestBack(t, Options{URL: p.URL})
-	got, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &caller{}))
+	got, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &legacytest.Caller{}))
 	if err != nil || got != `{"ok":1}` {
 		t.Errorf("Serve = %s, %v, want the answer", got, err)
 	}
@@ -85,20 +85,20 @@ func TestRetryZeroOfACallsStream(t *testing.T) {
 // answers ping: a client can provoke it, with a name that the server makes a URL
 // of, say.
 func TestBare404OfOneCallKeepsTheSession(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.on["resources/read"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { http.Error(w, "no such file", 404) }
-	p.on["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, `{}`) }
-	p.on["tools/list"] = listOnce
+	p := legacytest.NewHTTPServer(t)
+	p.On["resources/read"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { http.Error(w, "no such file", 404) }
+	p.On["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { legacytest.AnswerJSON(w, m.ID, `{}`) }
+	p.On["tools/list"] = listOnce
 	b := newTestBack(t, Options{URL: p.URL})
 	for range 3 {
-		if _, err := body(b.Serve(t.Context(), ask("resources/read", `{"uri":"x:y"}`), &caller{})); err == nil {
+		if _, err := body(b.Serve(t.Context(), ask("resources/read", `{"uri":"x:y"}`), &legacytest.Caller{})); err == nil {
 			t.Error("Serve = nil error for a 404")
 		}
 	}
 	if err := serveOne(t, b, "test/1"); err != nil {
 		t.Error(err)
 	}
-	if n, reads := len(p.requests("initialize")), len(p.requests("resources/read")); n != 1 || reads != 3 {
+	if n, reads := len(p.Requests("initialize")), len(p.Requests("resources/read")); n != 1 || reads != 3 {
 		t.Errorf("%d sessions for %d calls, want 1 for 3", n, reads)
 	}
 }
@@ -107,23 +107,23 @@ func TestBare404OfOneCallKeepsTheSession(t *testing.T) {
 func TestClientThatLeavesKeepsTheSession(t *testing.T) {
 	for _, status := range []int{http.StatusBadRequest, http.StatusNotFound} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			p := newHTTPPeer(t)
+			p := legacytest.NewHTTPServer(t)
 			ctx, leave := context.WithCancel(t.Context())
 			defer leave()
-			p.on["resources/read"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(status) }
-			p.on["ping"] = func(_ http.ResponseWriter, r *http.Request, _ wire.Message) {
+			p.On["resources/read"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(status) }
+			p.On["ping"] = func(_ http.ResponseWriter, r *http.Request, _ wire.Message) {
 				leave()
 				<-r.Context().Done()
 			}
-			p.on["tools/list"] = listOnce
+			p.On["tools/list"] = listOnce
 			b := newTestBack(t, Options{URL: p.URL})
-			if _, err := body(b.Serve(ctx, ask("resources/read", `{"uri":"x:y"}`), &caller{})); err == nil {
+			if _, err := body(b.Serve(ctx, ask("resources/read", `{"uri":"x:y"}`), &legacytest.Caller{})); err == nil {
 				t.Errorf("Serve = nil error for a %d", status)
 			}
 			if err := serveOne(t, b, "test/1"); err != nil {
 				t.Error(err)
 			}
-			if n := len(p.requests("initialize")); n != 1 {
+			if n := len(p.Requests("initialize")); n != 1 {
 				t.Errorf("%d sessions, want 1", n)
 			}
 		})
@@ -133,14 +133,14 @@ func TestClientThatLeavesKeepsTheSession(t *testing.T) {
 // Five listens of 66 KiB, each closed at once, must not cause 10,240 requests
 // upstream.
 func TestFiveListensCauseABoundedNumberOfRequests(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.quiet = true
+	p := legacytest.NewHTTPServer(t)
+	p.Quiet = true
 	var calls atomic.Int32
-	p.on["resources/subscribe"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+	p.On["resources/subscribe"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		calls.Add(1)
-		answerJSON(w, m.ID, `{}`)
+		legacytest.AnswerJSON(w, m.ID, `{}`)
 	}
-	p.on["resources/unsubscribe"] = p.on["resources/subscribe"]
+	p.On["resources/unsubscribe"] = p.On["resources/subscribe"]
 	aud := bridgetest.NewAudience(&bridgetest.Journal{})
 	b := newTestBack(t, Options{URL: p.URL, Linger: time.Millisecond, Changes: aud})
 	begun := time.Now()
@@ -176,13 +176,13 @@ func TestFloodOfTheServersStreamIsRationed(t *testing.T) {
 		"progress":      "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":9,\"progress\":1}}\n\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newHTTPPeer(t)
+			p := legacytest.NewHTTPServer(t)
 			var sent atomic.Int64
-			p.get = func(w http.ResponseWriter, r *http.Request) {
+			p.Get = func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "text/event-stream")
 				flood(w, r, text, &sent)
 			}
-			p.on["tools/list"] = listOnce
+			p.On["tools/list"] = listOnce
 			b := newTestBack(t, Options{URL: p.URL})
 			if err := serveOne(t, b, "a"); err != nil {
 				t.Fatal(err)
@@ -210,9 +210,9 @@ func TestFloodOfACallsStreamIsRationed(t *testing.T) {
 		"progress that does not go on": "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":TOKEN,\"progress\":1}}\n\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newHTTPPeer(t)
+			p := legacytest.NewHTTPServer(t)
 			var sent atomic.Int64
-			p.on["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+			p.On["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
 				w.Header().Set("Content-Type", "text/event-stream")
 				flood(w, r, strings.ReplaceAll(text, "TOKEN", m.ID.String()), &sent)
 			}
@@ -220,7 +220,7 @@ func TestFloodOfACallsStreamIsRationed(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() {
-				_, err := body(b.Serve(ctx, callWith("7", ""), &caller{}))
+				_, err := body(b.Serve(ctx, callWith("7", ""), &legacytest.Caller{}))
 				done <- err
 			}()
 			wantSlow(t, &sent, 8<<20)

@@ -17,20 +17,20 @@ import (
 )
 
 func TestM2L32AskedForBeforeInitialized(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.get = func(w http.ResponseWriter, r *http.Request) {
-		startSSE(w)
+	p := legacytest.NewHTTPServer(t)
+	p.Get = func(w http.ResponseWriter, r *http.Request) {
+		legacytest.StartSSE(w)
 		<-r.Context().Done()
 	}
-	p.on["tools/list"] = listOnce
+	p.On["tools/list"] = listOnce
 	b := newTestBack(t, Options{URL: p.URL})
 	if err := serveOne(t, b, "a"); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := p.order(), "initialize GET notifications/initialized tools/list"; got != want {
+	if got, want := p.Order(), "initialize GET notifications/initialized tools/list"; got != want {
 		t.Errorf("order = %s, want %s", got, want)
 	}
-	get := p.requests("GET")[0]
+	get := p.Requests("GET")[0]
 	for name, want := range map[string]string{
 		"Accept":               "text/event-stream",
 		"Mcp-Session-Id":       "sess-1",
@@ -38,7 +38,7 @@ func TestM2L32AskedForBeforeInitialized(t *testing.T) {
 		"Content-Type":         "",
 		"Last-Event-Id":        "",
 	} {
-		if v := get.header.Get(name); v != want {
+		if v := get.Header.Get(name); v != want {
 			t.Errorf("%s of the GET = %q, want %q", name, v, want)
 		}
 	}
@@ -55,21 +55,21 @@ func TestM2L32OnceMoreAfterInitialized(t *testing.T) {
 		{"never offered", 99, "initialize GET notifications/initialized GET tools/list", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := newHTTPPeer(t)
+			p := legacytest.NewHTTPServer(t)
 			var gets atomic.Int32
-			p.get = func(w http.ResponseWriter, r *http.Request) {
+			p.Get = func(w http.ResponseWriter, r *http.Request) {
 				if gets.Add(1) <= tt.refuse {
 					w.WriteHeader(http.StatusMethodNotAllowed)
 					return
 				}
-				startSSE(w)
+				legacytest.StartSSE(w)
 				<-r.Context().Done()
 			}
-			p.on["tools/list"] = listOnce
+			p.On["tools/list"] = listOnce
 			b := newTestBack(t, Options{URL: p.URL})
 			start := time.Now()
 			req := ask("tools/list", "")
-			if _, err := body(b.Serve(t.Context(), req, &caller{})); err != nil {
+			if _, err := body(b.Serve(t.Context(), req, &legacytest.Caller{})); err != nil {
 				t.Fatal(err)
 			}
 			if took := time.Since(start); took > streamWait {
@@ -83,7 +83,7 @@ func TestM2L32OnceMoreAfterInitialized(t *testing.T) {
 			if got := w.Offers().Channel; got != tt.channel {
 				t.Errorf("channel = %v, want %v", got, tt.channel)
 			}
-			if got := p.order(); got != tt.order {
+			if got := p.Order(); got != tt.order {
 				t.Errorf("order = %s, want %s", got, tt.order)
 			}
 		})
@@ -92,9 +92,9 @@ func TestM2L32OnceMoreAfterInitialized(t *testing.T) {
 
 // A server that fails here is asked again later; the handshake does not wait.
 func TestM2L32FailingStreamDelaysNothing(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.get = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }
-	p.on["tools/list"] = listOnce
+	p := legacytest.NewHTTPServer(t)
+	p.Get = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }
+	p.On["tools/list"] = listOnce
 	b := newTestBack(t, Options{URL: p.URL})
 	start := time.Now()
 	if err := serveOne(t, b, "a"); err != nil {
@@ -108,21 +108,21 @@ func TestM2L32FailingStreamDelaysNothing(t *testing.T) {
 // A server that sends no headers before its first message delays the handshake
 // by the bound and no more; when it does open, that is seen.
 func TestM2L32LateStream(t *testing.T) {
-	p := newHTTPPeer(t)
+	p := legacytest.NewHTTPServer(t)
 	open := make(chan struct{})
-	p.get = func(w http.ResponseWriter, r *http.Request) {
+	p.Get = func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-open:
-			startSSE(w)
+			legacytest.StartSSE(w)
 		case <-r.Context().Done():
 		}
 		<-r.Context().Done()
 	}
-	p.on["tools/list"] = listOnce
+	p.On["tools/list"] = listOnce
 	b := newTestBack(t, Options{URL: p.URL})
 	start := time.Now()
 	req := ask("tools/list", "")
-	if _, err := body(b.Serve(t.Context(), req, &caller{})); err != nil {
+	if _, err := body(b.Serve(t.Context(), req, &legacytest.Caller{})); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(start); took < streamWait || took > streamWait+10*time.Second {
@@ -143,10 +143,10 @@ func TestM2L32LateStream(t *testing.T) {
 // The stream is opened again after what the server asked for, from where it
 // stood.
 func TestM2L32Reopened(t *testing.T) {
-	p := newHTTPPeer(t)
+	p := legacytest.NewHTTPServer(t)
 	var gets atomic.Int32
 	var closed atomic.Int64
-	p.get = func(w http.ResponseWriter, r *http.Request) {
+	p.Get = func(w http.ResponseWriter, r *http.Request) {
 		switch gets.Add(1) {
 		case 1:
 			w.Header().Set("Content-Type", "text/event-stream")
@@ -156,17 +156,17 @@ func TestM2L32Reopened(t *testing.T) {
 			if since := time.Since(time.Unix(0, closed.Load())); since < 50*time.Millisecond {
 				t.Errorf("opened again after %v, want 50ms or more", since)
 			}
-			startSSE(w)
+			legacytest.StartSSE(w)
 			<-r.Context().Done()
 		}
 	}
-	p.on["tools/list"] = listOnce
+	p.On["tools/list"] = listOnce
 	b := newTestBack(t, Options{URL: p.URL})
 	if err := serveOne(t, b, "a"); err != nil {
 		t.Fatal(err)
 	}
-	legacytest.Eventually(t, "the second GET", func() bool { return len(p.requests("GET")) == 2 })
-	if last := p.requests("GET")[1].header.Get("Last-Event-Id"); last != "g1" {
+	legacytest.Eventually(t, "the second GET", func() bool { return len(p.Requests("GET")) == 2 })
+	if last := p.Requests("GET")[1].Header.Get("Last-Event-Id"); last != "g1" {
 		t.Errorf("opened again behind %q, want g1", last)
 	}
 }
@@ -189,9 +189,9 @@ func TestM2L03GetStreamFindsTheSessionLost(t *testing.T) {
 }
 
 func testStreamFindsTheSessionLost(t *testing.T, stream string, status int) {
-	p := newHTTPPeer(t)
+	p := legacytest.NewHTTPServer(t)
 	var gets atomic.Int32
-	p.get = func(w http.ResponseWriter, r *http.Request) {
+	p.Get = func(w http.ResponseWriter, r *http.Request) {
 		if gets.Add(1) > 1 {
 			w.WriteHeader(status)
 			return
@@ -203,7 +203,7 @@ func testStreamFindsTheSessionLost(t *testing.T, stream string, status int) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprint(w, stream)
 	}
-	p.on["tools/list"] = listOnce
+	p.On["tools/list"] = listOnce
 	b := newTestBack(t, Options{URL: p.URL})
 	w, release, err := b.watchSession(t.Context(), ask("", "").Profile)
 	if err != nil {
@@ -218,14 +218,14 @@ func testStreamFindsTheSessionLost(t *testing.T, stream string, status int) {
 	if err := serveOne(t, b, "test/1"); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(p.requests("initialize")); n != 2 {
+	if n := len(p.Requests("initialize")); n != 2 {
 		t.Errorf("%d sessions, want 2", n)
 	}
-	if d := p.requests("DELETE"); len(d) != 0 {
-		t.Errorf("a lost session was ended with %v", d[0].header)
+	if d := p.Requests("DELETE"); len(d) != 0 {
+		t.Errorf("a lost session was ended with %v", d[0].Header)
 	}
-	if strings.Contains(p.order(), "cancelled") {
-		t.Errorf("order = %s", p.order())
+	if strings.Contains(p.Order(), "cancelled") {
+		t.Errorf("order = %s", p.Order())
 	}
 }
 
@@ -234,7 +234,7 @@ func testStreamFindsTheSessionLost(t *testing.T, stream string, status int) {
 func TestM2L38UnreachableServerOverHTTP(t *testing.T) {
 	t.Run("its stream was open", func(t *testing.T) {
 		testUnreachableOverHTTP(t, func(w http.ResponseWriter, r *http.Request) {
-			startSSE(w)
+			legacytest.StartSSE(w)
 			<-r.Context().Done()
 		}, "toolsListChanged", "note://a")
 	})
@@ -248,9 +248,9 @@ func TestM2L38UnreachableServerOverHTTP(t *testing.T) {
 func testUnreachableOverHTTP(t *testing.T, get http.HandlerFunc, topics ...string) {
 	synctest.Test(t, func(t *testing.T) {
 		l := bridgetest.Listen()
-		p := &httpPeer{t: t, capabilities: legacytest.Everything, revision: "2025-11-25", session: "sess-1", get: get}
-		p.on = map[string]func(http.ResponseWriter, *http.Request, wire.Message){
-			"resources/subscribe": func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, `{}`) },
+		p := &legacytest.HTTPServer{Capabilities: legacytest.Everything, Revision: "2025-11-25", Session: "sess-1", Get: get}
+		p.On = map[string]func(http.ResponseWriter, *http.Request, wire.Message){
+			"resources/subscribe": func(w http.ResponseWriter, _ *http.Request, m wire.Message) { legacytest.AnswerJSON(w, m.ID, `{}`) },
 		}
 		server := &http.Server{Handler: p}
 		go func() { _ = server.Serve(l) }() // ends with Close

@@ -16,7 +16,7 @@ import (
 
 // listOnce is the least a server does for one request.
 func listOnce(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-	answerJSON(w, m.ID, `{"tools":[]}`)
+	legacytest.AnswerJSON(w, m.ID, `{"tools":[]}`)
 }
 
 func TestM2L01Handshake(t *testing.T) {
@@ -51,7 +51,7 @@ func TestM2L01Handshake(t *testing.T) {
 			if tt.clientInfo != "" {
 				req.Profile.ClientInfo = json.RawMessage(tt.clientInfo)
 			}
-			if _, err := body(b.Serve(t.Context(), req, &caller{})); err != nil {
+			if _, err := body(b.Serve(t.Context(), req, &legacytest.Caller{})); err != nil {
 				t.Fatal(err)
 			}
 			if params := <-got; params != tt.want {
@@ -71,11 +71,11 @@ func TestM2L01Revisions(t *testing.T) {
 		{"2026-07-28", `server "scripted" answered initialize with revision "2026-07-28"`},
 	} {
 		t.Run(tt.revision, func(t *testing.T) {
-			p := newHTTPPeer(t)
-			p.revision = tt.revision
-			p.on["tools/list"] = listOnce
+			p := legacytest.NewHTTPServer(t)
+			p.Revision = tt.revision
+			p.On["tools/list"] = listOnce
 			b := newTestBack(t, Options{URL: p.URL})
-			_, err := body(b.Serve(t.Context(), ask("tools/list", ""), &caller{}))
+			_, err := body(b.Serve(t.Context(), ask("tools/list", ""), &legacytest.Caller{}))
 			if tt.wantErr != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.wantErr) {
 					t.Fatalf("Serve = %v, want %q", err, tt.wantErr)
@@ -85,7 +85,7 @@ func TestM2L01Revisions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := p.requests("tools/list")[0].header.Get("Mcp-Protocol-Version"); got != tt.revision {
+			if got := p.Requests("tools/list")[0].Header.Get("Mcp-Protocol-Version"); got != tt.revision {
 				t.Errorf("MCP-Protocol-Version = %q, want %q", got, tt.revision)
 			}
 		})
@@ -93,17 +93,17 @@ func TestM2L01Revisions(t *testing.T) {
 }
 
 func TestM2L01OneProfilePerSession(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.on["tools/list"] = listOnce
+	p := legacytest.NewHTTPServer(t)
+	p.On["tools/list"] = listOnce
 	b := newTestBack(t, Options{URL: p.URL})
 	for _, scope := range []string{"ada", "bob", "ada"} {
 		req := ask("tools/list", "")
 		req.Profile.Scope = scope
-		if _, err := body(b.Serve(t.Context(), req, &caller{})); err != nil {
+		if _, err := body(b.Serve(t.Context(), req, &legacytest.Caller{})); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := len(p.requests("initialize")); n != 2 {
+	if n := len(p.Requests("initialize")); n != 2 {
 		t.Errorf("%d sessions for two profiles, want 2", n)
 	}
 }
@@ -115,10 +115,10 @@ func TestM2L01DialOutlivesItsFirstCaller(t *testing.T) {
 		first, leave := context.WithCancel(t.Context())
 		var err1, err2 error
 		var got string
-		go func() { _, err1 = body(b.Serve(first, ask("tools/list", ""), &caller{})) }()
+		go func() { _, err1 = body(b.Serve(first, ask("tools/list", ""), &legacytest.Caller{})) }()
 		p := <-peers
 		synctest.Wait()
-		go func() { got, err2 = body(b.Serve(t.Context(), ask("tools/list", ""), &caller{})) }()
+		go func() { got, err2 = body(b.Serve(t.Context(), ask("tools/list", ""), &legacytest.Caller{})) }()
 		synctest.Wait()
 		leave()
 		synctest.Wait()
@@ -141,7 +141,7 @@ func TestM2L01HandshakeTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, peers := pipeBack(t, Options{Timeouts: Timeouts{Connect: 3 * time.Second}})
 		start := time.Now()
-		_, err := body(b.Serve(t.Context(), ask("tools/list", ""), &caller{}))
+		_, err := body(b.Serve(t.Context(), ask("tools/list", ""), &legacytest.Caller{}))
 		if took := time.Since(start); took != 3*time.Second {
 			t.Errorf("Serve returned after %v, want 3s", took)
 		}
@@ -190,44 +190,41 @@ func TestM2L15QuestionsAreAnsweredAtOnce(t *testing.T) {
 		}
 		p.Result(list.ID, `{"tools":[]}`)
 	}()
-	if _, err := body(b.Serve(t.Context(), ask("tools/list", ""), &caller{})); err != nil {
+	if _, err := body(b.Serve(t.Context(), ask("tools/list", ""), &legacytest.Caller{})); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // A ping on any stream is answered by a POST of the session.
 func TestM2L15PingOverHTTP(t *testing.T) {
-	p := newHTTPPeer(t)
-	pong := make(chan seen, 4)
-	p.on["prompts/get"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
-		send := startSSE(w)
+	p := legacytest.NewHTTPServer(t)
+	pong := make(chan legacytest.Seen, 4)
+	p.On["prompts/get"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		send := legacytest.StartSSE(w)
 		send(`{"jsonrpc":"2.0","id":7,"method":"ping"}`)
 		<-pong
 		send(`{"jsonrpc":"2.0","id":%s,"result":{"messages":[]}}`, m.ID)
 	}
-	p.get = func(w http.ResponseWriter, r *http.Request) {
-		startSSE(w)(`{"jsonrpc":"2.0","id":8,"method":"ping"}`)
+	p.Get = func(w http.ResponseWriter, r *http.Request) {
+		legacytest.StartSSE(w)(`{"jsonrpc":"2.0","id":8,"method":"ping"}`)
 		<-r.Context().Done()
 	}
-	p.on[""] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+	p.On[""] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
 		w.WriteHeader(http.StatusAccepted)
-		p.mu.Lock()
-		s := p.seen[len(p.seen)-1]
-		p.mu.Unlock()
 		if m.ID.String() == "7" {
-			pong <- s
+			pong <- p.Last()
 		}
 	}
 	b := newTestBack(t, Options{URL: p.URL})
-	if _, err := body(b.Serve(t.Context(), ask("prompts/get", `{"name":"x"}`), &caller{})); err != nil {
+	if _, err := body(b.Serve(t.Context(), ask("prompts/get", `{"name":"x"}`), &legacytest.Caller{})); err != nil {
 		t.Fatal(err)
 	}
-	legacytest.Eventually(t, "the answer to the ping on the GET stream", func() bool { return strings.Contains(p.order(), `{"jsonrpc":"2.0","id":8,"result":{}}`) })
-	for _, s := range p.seen {
-		if strings.Contains(s.body, `"result":{}`) && s.header.Get("Mcp-Session-Id") != "sess-1" {
-			t.Errorf("%s was sent without the session", s.body)
+	legacytest.Eventually(t, "the answer to the ping on the GET stream", func() bool { return strings.Contains(p.Order(), `{"jsonrpc":"2.0","id":8,"result":{}}`) })
+	for _, s := range p.Requests("POST") {
+		if strings.Contains(s.Body, `"result":{}`) && s.Header.Get("Mcp-Session-Id") != "sess-1" {
+			t.Errorf("%s was sent without the session", s.Body)
 		}
 	}
 }
 
-var _ mcp.Caller = (*caller)(nil)
+var _ mcp.Caller = (*legacytest.Caller)(nil)

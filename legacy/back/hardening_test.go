@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -17,10 +18,10 @@ import (
 func TestForeignAnswerEndsItsConnection(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stream=%v", stream), func(t *testing.T) {
-			p := newHTTPPeer(t)
+			p := legacytest.NewHTTPServer(t)
 			var behind sync.Map // id of the answer that a connection still has, by its client's address
 			var shift atomic.Bool
-			p.on["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+			p.On["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
 				id := m.ID
 				if late, ok := behind.Load(r.RemoteAddr); ok || shift.CompareAndSwap(true, false) {
 					behind.Store(r.RemoteAddr, m.ID)
@@ -30,14 +31,14 @@ func TestForeignAnswerEndsItsConnection(t *testing.T) {
 					}
 				}
 				if stream {
-					startSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{"ok":1}}`, id)
+					legacytest.StartSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{"ok":1}}`, id)
 					return
 				}
-				answerJSON(w, id, `{"ok":1}`)
+				legacytest.AnswerJSON(w, id, `{"ok":1}`)
 			}
 			b := newTestBack(t, Options{URL: p.URL})
 			call := func() error {
-				got, err := body(b.Serve(t.Context(), callWith(`"t"`, ""), &caller{}))
+				got, err := body(b.Serve(t.Context(), callWith(`"t"`, ""), &legacytest.Caller{}))
 				if err == nil && got != `{"ok":1}` {
 					t.Errorf("result = %s", got)
 				}
@@ -63,18 +64,18 @@ func TestForeignAnswerEndsItsConnection(t *testing.T) {
 // answer one with the other's result.
 func TestIDsAreUniqueOverTheSessionsOfAnEndpoint(t *testing.T) {
 	const sessions = 5
-	p := newHTTPPeer(t)
+	p := legacytest.NewHTTPServer(t)
 	var mu sync.Mutex
 	open := make(map[string]int)
 	var all sync.WaitGroup
 	all.Add(sessions)
-	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		mu.Lock()
 		open[m.ID.String()]++
 		mu.Unlock()
 		all.Done()
 		all.Wait()
-		answerJSON(w, m.ID, `{"ok":1}`)
+		legacytest.AnswerJSON(w, m.ID, `{"ok":1}`)
 	}
 	b := newTestBack(t, Options{URL: p.URL})
 	var calls sync.WaitGroup
@@ -82,7 +83,7 @@ func TestIDsAreUniqueOverTheSessionsOfAnEndpoint(t *testing.T) {
 		calls.Go(func() {
 			req := callWith(`"t"`, "")
 			req.Profile.Scope = fmt.Sprintf("test/%d", i)
-			if _, err := body(b.Serve(t.Context(), req, &caller{})); err != nil {
+			if _, err := body(b.Serve(t.Context(), req, &legacytest.Caller{})); err != nil {
 				t.Error(err)
 			}
 		})

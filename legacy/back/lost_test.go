@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -37,11 +38,11 @@ func TestM2L03LostSessionOverHTTP(t *testing.T) {
 		{"404 with the id", 404, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := newHTTPPeer(t)
+			p := legacytest.NewHTTPServer(t)
 			var calls atomic.Int32
-			p.on["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+			p.On["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
 				if calls.Add(1) > 1 {
-					answerJSON(w, m.ID, `{"content":[]}`)
+					legacytest.AnswerJSON(w, m.ID, `{"content":[]}`)
 					return
 				}
 				text := tt.body
@@ -51,19 +52,19 @@ func TestM2L03LostSessionOverHTTP(t *testing.T) {
 				w.WriteHeader(tt.status)
 				fmt.Fprint(w, text)
 			}
-			p.on["ping"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(tt.status) }
+			p.On["ping"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(tt.status) }
 			b := newTestBack(t, Options{URL: p.URL})
-			got, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &caller{}))
+			got, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{}))
 			if tt.lost {
 				if err != nil || got != `{"content":[]}` {
 					t.Errorf("Serve = %s, %v, want the second answer", got, err)
 				}
-				if n := len(p.requests("initialize")); n != 2 {
+				if n := len(p.Requests("initialize")); n != 2 {
 					t.Errorf("%d sessions, want 2", n)
 				}
 				return
 			}
-			if err == nil || calls.Load() != 1 || len(p.requests("initialize")) != 1 {
+			if err == nil || calls.Load() != 1 || len(p.Requests("initialize")) != 1 {
 				t.Errorf("Serve = %v after %d calls, want the server's error after 1", err, calls.Load())
 			}
 		})
@@ -73,50 +74,50 @@ func TestM2L03LostSessionOverHTTP(t *testing.T) {
 // Some servers say 400 of a method that they don't know. Nobody may end a session
 // with that.
 func TestM2L03RefusedMethodKeepsTheSession(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.on["no/such"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+	p := legacytest.NewHTTPServer(t)
+	p.On["no/such"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
 		http.Error(w, `JSON RPC not handled: "no/such" unsupported`, http.StatusBadRequest)
 	}
-	p.on["tools/call"] = p.on["no/such"]
-	p.on["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, `{}`) }
+	p.On["tools/call"] = p.On["no/such"]
+	p.On["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { legacytest.AnswerJSON(w, m.ID, `{}`) }
 	b := newTestBack(t, Options{URL: p.URL})
-	_, err := body(b.Serve(t.Context(), ask("no/such", ""), &caller{}))
+	_, err := body(b.Serve(t.Context(), ask("no/such", ""), &legacytest.Caller{}))
 	var refusal *mcp.Refusal
 	if !errors.As(err, &refusal) || refusal.Err.Code != -32601 || !strings.Contains(err.Error(), `"no/such"`) {
 		t.Errorf("Serve(no/such) = %v, want -32601 that names the method", err)
 	}
-	_, err = body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &caller{}))
+	_, err = body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{}))
 	if err == nil || !strings.Contains(err.Error(), "400") {
 		t.Errorf("Serve(tools/call) = %v, want the status", err)
 	}
-	if n := len(p.requests("initialize")); n != 1 {
+	if n := len(p.Requests("initialize")); n != 1 {
 		t.Errorf("%d sessions, want 1", n)
 	}
 }
 
 func TestM2L03LostTwiceIsAnError(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.on["tools/list"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(404) }
+	p := legacytest.NewHTTPServer(t)
+	p.On["tools/list"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(404) }
 	b := newTestBack(t, Options{URL: p.URL})
-	_, err := body(b.Serve(t.Context(), ask("tools/list", ""), &caller{}))
+	_, err := body(b.Serve(t.Context(), ask("tools/list", ""), &legacytest.Caller{}))
 	if err == nil || !strings.Contains(err.Error(), `server "scripted"`) || !strings.Contains(err.Error(), "404") {
 		t.Errorf("Serve = %v, want an error naming the server and the status", err)
 	}
-	if n := len(p.requests("tools/list")); n != 2 {
+	if n := len(p.Requests("tools/list")); n != 2 {
 		t.Errorf("sent %d times, want 2", n)
 	}
 }
 
 // Without Mcp-Session-Id there is no session to lose: a 404 is a 404.
 func TestM2L02NoSessionNoLoss(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.session = ""
-	p.on["tools/list"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(404) }
+	p := legacytest.NewHTTPServer(t)
+	p.Session = ""
+	p.On["tools/list"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(404) }
 	b := newTestBack(t, Options{URL: p.URL})
-	if _, err := body(b.Serve(t.Context(), ask("tools/list", ""), &caller{})); err == nil {
+	if _, err := body(b.Serve(t.Context(), ask("tools/list", ""), &legacytest.Caller{})); err == nil {
 		t.Error("Serve = nil error for a 404")
 	}
-	if n, i := len(p.requests("tools/list")), len(p.requests("initialize")); n != 1 || i != 1 {
+	if n, i := len(p.Requests("tools/list")), len(p.Requests("initialize")); n != 1 || i != 1 {
 		t.Errorf("sent %d times in %d sessions, want 1 in 1", n, i)
 	}
 }
@@ -126,17 +127,17 @@ func cutAnswer(how string) func(http.ResponseWriter, *http.Request, wire.Message
 	return func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
 		switch how {
 		case "stream ended":
-			startSSE(w)(`{"jsonrpc":"2.0","method":"notifications/x"}`)
+			legacytest.StartSSE(w)(`{"jsonrpc":"2.0","method":"notifications/x"}`)
 		case "connection cut":
 			panic(http.ErrAbortHandler)
 		case "stream cut":
-			startSSE(w)(`{"jsonrpc":"2.0","method":"notifications/x"}`)
+			legacytest.StartSSE(w)(`{"jsonrpc":"2.0","method":"notifications/x"}`)
 			panic(http.ErrAbortHandler)
 		case "body cut":
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Length", "100")
 			fmt.Fprint(w, `{"jsonrpc":`)
-			flush(w)
+			legacytest.Flush(w)
 			panic(http.ErrAbortHandler)
 		}
 	}
@@ -145,20 +146,20 @@ func cutAnswer(how string) func(http.ResponseWriter, *http.Request, wire.Message
 func TestM2L03CallThatMayHaveRunIsNotRepeated(t *testing.T) {
 	for _, how := range []string{"stream ended", "connection cut", "stream cut", "body cut"} {
 		t.Run(how, func(t *testing.T) {
-			p := newHTTPPeer(t)
-			p.on["tools/call"] = cutAnswer(how)
+			p := legacytest.NewHTTPServer(t)
+			p.On["tools/call"] = cutAnswer(how)
 			b := newTestBack(t, Options{URL: p.URL})
-			_, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &caller{}))
+			_, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{}))
 			for _, part := range []string{`server "scripted"`, "tools/call", "may have taken effect", "not repeated"} {
 				if err == nil || !strings.Contains(err.Error(), part) {
 					t.Errorf("Serve = %v, want it to say %q", err, part)
 				}
 			}
-			if n := len(p.requests("tools/call")); n != 1 {
+			if n := len(p.Requests("tools/call")); n != 1 {
 				t.Errorf("sent %d times, want once", n)
 			}
-			for _, get := range p.requests("GET") { // there is no event to resume behind
-				if v := get.header.Values("Last-Event-Id"); v != nil {
+			for _, get := range p.Requests("GET") { // there is no event to resume behind
+				if v := get.Header.Values("Last-Event-Id"); v != nil {
 					t.Errorf("resumed behind %q", v)
 				}
 			}
@@ -169,18 +170,18 @@ func TestM2L03CallThatMayHaveRunIsNotRepeated(t *testing.T) {
 func TestM2L03ReadsAreRepeatedOnce(t *testing.T) {
 	for _, how := range []string{"stream ended", "connection cut", "stream cut", "body cut"} {
 		t.Run(how, func(t *testing.T) {
-			p := newHTTPPeer(t)
+			p := legacytest.NewHTTPServer(t)
 			var calls atomic.Int32
 			cut := cutAnswer(how)
-			p.on["resources/read"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+			p.On["resources/read"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
 				if calls.Add(1) == 1 {
 					cut(w, r, m)
 					return
 				}
-				answerJSON(w, m.ID, `{"contents":[]}`)
+				legacytest.AnswerJSON(w, m.ID, `{"contents":[]}`)
 			}
 			b := newTestBack(t, Options{URL: p.URL})
-			got, err := body(b.Serve(t.Context(), ask("resources/read", `{"uri":"a:b"}`), &caller{}))
+			got, err := body(b.Serve(t.Context(), ask("resources/read", `{"uri":"a:b"}`), &legacytest.Caller{}))
 			if err != nil || got != `{"contents":[]}` || calls.Load() != 2 {
 				t.Errorf("Serve = %s, %v after %d calls, want the second answer", got, err, calls.Load())
 			}
@@ -189,15 +190,15 @@ func TestM2L03ReadsAreRepeatedOnce(t *testing.T) {
 }
 
 func TestM2L03NothingSentIsAClearError(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.on["tools/list"] = listOnce
+	p := legacytest.NewHTTPServer(t)
+	p.On["tools/list"] = listOnce
 	b := newTestBack(t, Options{URL: p.URL})
 	if err := serveOne(t, b, "test/1"); err != nil {
 		t.Fatal(err)
 	}
 	p.Close()
 	b.endpoint.Close() // or the request may meet the end of a connection
-	_, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &caller{}))
+	_, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{}))
 	for _, part := range []string{`server "scripted"`, "can't be reached", "connection refused"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("Serve = %v, want it to say %q", err, part)
@@ -222,32 +223,30 @@ func TestM2L03ChildExited(t *testing.T) {
 		{"completion/complete", `{}`, true},
 		{"x/extension", `{}`, false},
 	} {
-		t.Run(tt.method, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b, peers := pipeBack(t, Options{})
-				sent := 0
-				go func() {
-					for p := range peers {
-						p.Handshake(legacytest.Everything)
-						m := p.Want(tt.method)
-						if sent++; sent == 1 {
-							_ = p.Conn.Close()
-							continue
-						}
-						p.Result(m.ID, `{"ok":true}`)
+		bridgetest.RunBubble(t, tt.method, func(t *testing.T) {
+			b, peers := pipeBack(t, Options{})
+			sent := 0
+			go func() {
+				for p := range peers {
+					p.Handshake(legacytest.Everything)
+					m := p.Want(tt.method)
+					if sent++; sent == 1 {
+						_ = p.Conn.Close()
+						continue
 					}
-				}()
-				got, err := body(b.Serve(t.Context(), ask(tt.method, tt.params), &caller{}))
-				if tt.repeated {
-					if err != nil || got != `{"ok":true}` || sent != 2 {
-						t.Errorf("Serve = %s, %v after %d requests, want the second answer", got, err, sent)
-					}
-					return
+					p.Result(m.ID, `{"ok":true}`)
 				}
-				if err == nil || !strings.Contains(err.Error(), "may have taken effect") || sent != 1 {
-					t.Errorf("Serve = %v after %d requests, want an error that says what may have happened", err, sent)
+			}()
+			got, err := body(b.Serve(t.Context(), ask(tt.method, tt.params), &legacytest.Caller{}))
+			if tt.repeated {
+				if err != nil || got != `{"ok":true}` || sent != 2 {
+					t.Errorf("Serve = %s, %v after %d requests, want the second answer", got, err, sent)
 				}
-			})
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), "may have taken effect") || sent != 1 {
+				t.Errorf("Serve = %v after %d requests, want an error that says what may have happened", err, sent)
+			}
 		})
 	}
 }
@@ -270,7 +269,7 @@ func TestM2L03CallAfterTheChildExited(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if _, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &caller{})); err != nil {
+		if _, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{})); err != nil {
 			t.Errorf("Serve after the child exited = %v", err)
 		}
 	})
@@ -308,7 +307,7 @@ func TestM2L03FailedWriteWasNotSent(t *testing.T) {
 			return conns[len(conns)-1], nil
 		}})
 		for range 2 {
-			if _, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &caller{})); err != nil {
+			if _, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{})); err != nil {
 				t.Fatal(err)
 			}
 			conns[0].deaf.Store(true)

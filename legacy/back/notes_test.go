@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -30,14 +31,14 @@ func callWith(token, level string) *mcp.Request {
 
 // serving is a Serve under way.
 type serving struct {
-	caller *caller
+	caller *legacytest.Caller
 	body   string
 	err    error
 	done   chan struct{}
 }
 
 func serve(ctx context.Context, b *Back, req *mcp.Request) *serving {
-	s := &serving{caller: &caller{}, done: make(chan struct{})}
+	s := &serving{caller: &legacytest.Caller{}, done: make(chan struct{})}
 	go func() {
 		s.body, s.err = body(b.Serve(ctx, req, s.caller))
 		close(s.done)
@@ -83,7 +84,7 @@ func TestM2L04IdsAndTokens(t *testing.T) {
 			if tt.s.err != nil || tt.s.body != tt.body {
 				t.Errorf("Serve = %s, %v, want %s", tt.s.body, tt.s.err, tt.body)
 			}
-			if got := tt.s.caller.heard(); !reflect.DeepEqual(got, tt.notes) {
+			if got := tt.s.caller.Heard(); !reflect.DeepEqual(got, tt.notes) {
 				t.Errorf("the caller of %s heard %q, want %q", tt.body, got, tt.notes)
 			}
 		}
@@ -112,7 +113,7 @@ func TestM2L11Progress(t *testing.T) {
 		for _, value := range []string{`-5`, `0`, `0.5`, `10`, `11`} {
 			want = append(want, `notifications/progress {"progressToken":"tok","progress":`+value+`,"total":1.0}`)
 		}
-		if got := s.caller.heard(); !reflect.DeepEqual(got, want) {
+		if got := s.caller.Heard(); !reflect.DeepEqual(got, want) {
 			t.Errorf("heard %q, want %q", got, want)
 		}
 		if n := d.count("progress"); n < 3 || n > 4 {
@@ -134,7 +135,7 @@ func TestM2L11NoTokenNoProgress(t *testing.T) {
 		p.Write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m.ID)
 		p.Result(m.ID, `{}`)
 		<-s.done
-		if got := s.caller.heard(); got != nil {
+		if got := s.caller.Heard(); got != nil {
 			t.Errorf("heard %q, want nothing", got)
 		}
 	})
@@ -142,10 +143,10 @@ func TestM2L11NoTokenNoProgress(t *testing.T) {
 
 // On HTTP, progress counts on whatever stream it comes.
 func TestM2L11ProgressOverHTTP(t *testing.T) {
-	p := newHTTPPeer(t)
+	p := legacytest.NewHTTPServer(t)
 	onGet := make(chan string)
-	p.get = func(w http.ResponseWriter, r *http.Request) {
-		send := startSSE(w)
+	p.Get = func(w http.ResponseWriter, r *http.Request) {
+		send := legacytest.StartSSE(w)
 		for {
 			select {
 			case text := <-onGet:
@@ -157,15 +158,15 @@ func TestM2L11ProgressOverHTTP(t *testing.T) {
 	}
 	b := newTestBack(t, Options{URL: p.URL})
 	told := make(chan string)
-	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-		send := startSSE(w)
+	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		send := legacytest.StartSSE(w)
 		send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m.ID)
 		<-told
 		onGet <- `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + m.ID.String() + `,"progress":2}}`
 		<-told
 		send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
 	}
-	c := &caller{told: told}
+	c := &legacytest.Caller{Told: told}
 	if _, err := body(b.Serve(t.Context(), callWith(`7`, ""), c)); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +174,7 @@ func TestM2L11ProgressOverHTTP(t *testing.T) {
 		`notifications/progress {"progressToken":7,"progress":1}`,
 		`notifications/progress {"progressToken":7,"progress":2}`,
 	}
-	if got := c.heard(); !reflect.DeepEqual(got, want) {
+	if got := c.Heard(); !reflect.DeepEqual(got, want) {
 		t.Errorf("heard %q, want %q", got, want)
 	}
 }
@@ -183,7 +184,7 @@ func TestM2L11SlowCallerHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &drops{}
 		b, peers := pipeBack(t, Options{Metrics: d})
-		slow := &caller{hold: make(chan struct{})}
+		slow := &legacytest.Caller{Hold: make(chan struct{})}
 		done := make(chan error, 1)
 		go func() {
 			_, err := body(b.Serve(t.Context(), callWith(`1`, "debug"), slow))
@@ -199,11 +200,11 @@ func TestM2L11SlowCallerHoldsUpNobody(t *testing.T) {
 		quick := serve(t.Context(), b, ask("tools/list", ""))
 		p.Result(p.Want("tools/list").ID, `{"tools":[]}`)
 		<-quick.done
-		close(slow.hold)
+		close(slow.Hold)
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		got := slow.heard()
+		got := slow.Heard()
 		if last := got[len(got)-1]; !strings.HasSuffix(last, `"progress":767}`) {
 			t.Errorf("the last the slow caller heard was %s, want the newest", last)
 		}
@@ -211,10 +212,6 @@ func TestM2L11SlowCallerHoldsUpNobody(t *testing.T) {
 			t.Errorf("%d messages were kept for a slow caller, want at most %d", len(got), mcp.MaxBacklog+2)
 		}
 	})
-}
-
-func logText(level, data string) string {
-	return `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"` + level + `","data":"` + data + `"}}`
 }
 
 func TestM2L12LevelIsTheMostVerboseInFlight(t *testing.T) {
@@ -271,25 +268,23 @@ func TestM2L12LevelDoesNotStopTheCall(t *testing.T) {
 		}},
 		{"silent", legacytest.Everything, func(p *connPeer) { p.Want("logging/setLevel") }},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b, peers := pipeBack(t, Options{})
-				s := serve(t.Context(), b, callWith("", "info"))
-				p := <-peers
-				p.Handshake(tt.capabilities)
-				tt.answer(p)
-				m := p.Read()
-				if m.Method == "notifications/cancelled" { // of setLevel; nobody waits for it
-					m = p.Read()
-				}
-				if m.Method != "tools/call" {
-					t.Errorf("the back sent %s, want tools/call", m.Method)
-				}
-				p.Result(m.ID, `{}`)
-				if <-s.done; s.err != nil {
-					t.Error(s.err)
-				}
-			})
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
+			b, peers := pipeBack(t, Options{})
+			s := serve(t.Context(), b, callWith("", "info"))
+			p := <-peers
+			p.Handshake(tt.capabilities)
+			tt.answer(p)
+			m := p.Read()
+			if m.Method == "notifications/cancelled" { // of setLevel; nobody waits for it
+				m = p.Read()
+			}
+			if m.Method != "tools/call" {
+				t.Errorf("the back sent %s, want tools/call", m.Method)
+			}
+			p.Result(m.ID, `{}`)
+			if <-s.done; s.err != nil {
+				t.Error(s.err)
+			}
 		})
 	}
 }
@@ -302,23 +297,23 @@ func TestM2L12MessagesReachWhoAsked(t *testing.T) {
 		p := <-peers
 		p.Handshake(`{"tools":{}}`)
 		m1 := p.Want("tools/call")
-		p.Write("%s", logText("info", "too low"))
-		p.Write("%s", logText("warning", "one"))
-		p.Write("%s", logText("alert", "two"))
+		p.Write("%s", legacytest.LogText("info", "too low"))
+		p.Write("%s", legacytest.LogText("warning", "one"))
+		p.Write("%s", legacytest.LogText("alert", "two"))
 		synctest.Wait()
 		two := serve(t.Context(), b, callWith("", "debug"))
 		m2 := p.Want("tools/call")
-		p.Write("%s", logText("alert", "whose?"))
+		p.Write("%s", legacytest.LogText("alert", "whose?"))
 		synctest.Wait()
 		p.Result(m1.ID, `{}`)
 		<-one.done
-		p.Write("%s", logText("debug", "three"))
+		p.Write("%s", legacytest.LogText("debug", "three"))
 		p.Result(m2.ID, `{}`)
 		<-two.done
-		p.Write("%s", logText("alert", "nobody's"))
+		p.Write("%s", legacytest.LogText("alert", "nobody's"))
 		none := serve(t.Context(), b, callWith("", ""))
 		m3 := p.Want("tools/call")
-		p.Write("%s", logText("alert", "unasked"))
+		p.Write("%s", legacytest.LogText("alert", "unasked"))
 		p.Result(m3.ID, `{}`)
 		<-none.done
 		for _, tt := range []struct {
@@ -329,7 +324,7 @@ func TestM2L12MessagesReachWhoAsked(t *testing.T) {
 			{two, []string{`notifications/message {"level":"debug","data":"three"}`}},
 			{none, nil},
 		} {
-			if got := tt.s.caller.heard(); !reflect.DeepEqual(got, tt.want) {
+			if got := tt.s.caller.Heard(); !reflect.DeepEqual(got, tt.want) {
 				t.Errorf("heard %q, want %q", got, tt.want)
 			}
 		}
@@ -341,16 +336,16 @@ func TestM2L12MessagesReachWhoAsked(t *testing.T) {
 
 // Over HTTP the stream tells whose a message is, however many are in flight.
 func TestM2L12MessagesByStream(t *testing.T) {
-	p := newHTTPPeer(t)
+	p := legacytest.NewHTTPServer(t)
 	var both sync.WaitGroup
 	both.Add(2)
-	p.capabilities = `{"tools":{}}` // TypeScript 1.x sends messages without setLevel
-	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-		send := startSSE(w)
+	p.Capabilities = `{"tools":{}}` // TypeScript 1.x sends messages without setLevel
+	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		send := legacytest.StartSSE(w)
 		both.Done()
 		both.Wait()
 		name, _ := wire.GetString(m.Params, "name")
-		send("%s", logText("info", name))
+		send("%s", legacytest.LogText("info", name))
 		send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
 	}
 	b := newTestBack(t, Options{URL: p.URL})
@@ -363,7 +358,7 @@ func TestM2L12MessagesByStream(t *testing.T) {
 	for name, s := range calls {
 		<-s.done
 		want := []string{`notifications/message {"level":"info","data":"` + name + `"}`}
-		if got := s.caller.heard(); s.err != nil || !reflect.DeepEqual(got, want) {
+		if got := s.caller.Heard(); s.err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("call %s heard %q (%v), want %q", name, got, s.err, want)
 		}
 	}
@@ -400,14 +395,14 @@ func TestM2L13Cancellation(t *testing.T) {
 }
 
 func TestM2L13CancellationOverHTTP(t *testing.T) {
-	p := newHTTPPeer(t)
+	p := legacytest.NewHTTPServer(t)
 	started, cancelled := make(chan wire.ID, 1), make(chan string, 1)
-	p.on["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
-		startSSE(w)
+	p.On["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		legacytest.StartSSE(w)
 		started <- m.ID
 		<-r.Context().Done()
 	}
-	p.on["notifications/cancelled"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+	p.On["notifications/cancelled"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
 		w.WriteHeader(http.StatusAccepted)
 		cancelled <- string(wire.Get(m.Params, "requestId")) + " " + r.Header.Get("Mcp-Session-Id")
 	}
@@ -454,41 +449,39 @@ func TestM2L14Timeouts(t *testing.T) {
 		{"progress starts it anew", 50 * time.Second, 5 * time.Minute},
 		{"progress too rare", 70 * time.Second, time.Minute},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b, peers := pipeBack(t, Options{Timeouts: timeouts})
-				s := serve(t.Context(), b, callWith(`1`, ""))
-				p := <-peers
-				p.Handshake(legacytest.Everything)
-				m := p.Want("tools/call")
-				start := time.Now()
-				if tt.progress > 0 {
-					go func() {
-						for i := 0; ; i++ {
-							select {
-							case <-time.After(tt.progress):
-							case <-s.done:
-								return
-							}
-							_ = p.Conn.Write([]byte(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + m.ID.String() + `,"progress":` + wire.NumberID(int64(i)).String() + `}}`))
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
+			b, peers := pipeBack(t, Options{Timeouts: timeouts})
+			s := serve(t.Context(), b, callWith(`1`, ""))
+			p := <-peers
+			p.Handshake(legacytest.Everything)
+			m := p.Want("tools/call")
+			start := time.Now()
+			if tt.progress > 0 {
+				go func() {
+					for i := 0; ; i++ {
+						select {
+						case <-time.After(tt.progress):
+						case <-s.done:
+							return
 						}
-					}()
-				}
-				<-s.done
-				if took := time.Since(start); took != tt.want {
-					t.Errorf("Serve returned after %v, want %v", took, tt.want)
-				}
-				we := mcp.WireError(s.err)
-				for _, part := range []string{`server "scripted"`, "tools/call", "1m0s", "timeouts.request"} {
-					if s.err == nil || we.Code != -32603 || !strings.Contains(we.Message, part) {
-						t.Errorf("Serve = %v, want -32603 that says %q", s.err, part)
+						_ = p.Conn.Write([]byte(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + m.ID.String() + `,"progress":` + wire.NumberID(int64(i)).String() + `}}`))
 					}
+				}()
+			}
+			<-s.done
+			if took := time.Since(start); took != tt.want {
+				t.Errorf("Serve returned after %v, want %v", took, tt.want)
+			}
+			we := mcp.WireError(s.err)
+			for _, part := range []string{`server "scripted"`, "tools/call", "1m0s", "timeouts.request"} {
+				if s.err == nil || we.Code != -32603 || !strings.Contains(we.Message, part) {
+					t.Errorf("Serve = %v, want -32603 that says %q", s.err, part)
 				}
-				c := p.Want("notifications/cancelled")
-				if got := string(wire.Get(c.Params, "requestId")); got != m.ID.String() {
-					t.Errorf("cancelled request %s, want %s", got, m.ID)
-				}
-			})
+			}
+			c := p.Want("notifications/cancelled")
+			if got := string(wire.Get(c.Params, "requestId")); got != m.ID.String() {
+				t.Errorf("cancelled request %s, want %s", got, m.ID)
+			}
 		})
 	}
 }
@@ -497,7 +490,7 @@ func TestM2L14Timeouts(t *testing.T) {
 // goroutine is giving to it when the response comes.
 func TestM2L11NotesComeBeforeTheResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := &caller{hold: make(chan struct{})}
+		slow := &legacytest.Caller{Hold: make(chan struct{})}
 		c := newCall(ask(spec.MethodToolsCall, ""), slow, nil)
 		c.ctx, c.clock = t.Context(), mcp.StartClock(time.Minute, time.Minute, func() {})
 		for _, value := range []string{"1", "2", "3"} {
@@ -513,9 +506,9 @@ func TestM2L11NotesComeBeforeTheResponse(t *testing.T) {
 			c.end()
 		}()
 		synctest.Wait()
-		close(slow.hold)
+		close(slow.Hold)
 		<-ended
-		if got, want := slow.heard(), []string{"notifications/progress 1", "notifications/progress 2", "notifications/progress 3"}; !reflect.DeepEqual(got, want) {
+		if got, want := slow.Heard(), []string{"notifications/progress 1", "notifications/progress 2", "notifications/progress 3"}; !reflect.DeepEqual(got, want) {
 			t.Errorf("heard %q before the end, want %q", got, want)
 		}
 	})

@@ -32,7 +32,7 @@ func parking(t *testing.T, b *Back, n int) {
 		calls.Go(func() {
 			who := fmt.Sprintf("caller-%d", i)
 			answer := fmt.Sprintf(`{"action":"accept","content":{"me":%q}}`, who)
-			x := &client{ask: func(ctx context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
+			x := &legacytest.Client{Answer: func(ctx context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
 				if got, _ := wire.GetString(q.Params, "message"); got != who {
 					t.Errorf("%s was asked what is for %s", who, got)
 				}
@@ -75,11 +75,11 @@ func parking(t *testing.T, b *Back, n int) {
 func TestM2L20FiftyParkedOnOneChild(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		children := 0
-		b := newAsker(t, Options{}, func(a *asker) {
+		b := newAsker(t, Options{}, func(a *legacytest.Server) {
 			children++
-			a.call = func(c *askerCall) string {
+			a.Call = func(c *legacytest.ServerCall) string {
 				time.Sleep(time.Millisecond)
-				m := c.elicit()
+				m := c.Elicit()
 				return said(string(m.Result))
 			}
 		})
@@ -91,33 +91,14 @@ func TestM2L20FiftyParkedOnOneChild(t *testing.T) {
 }
 
 func TestM2L20AThousandParkedOnOneServer(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.quiet = true
-	var mu sync.Mutex
-	lastID := 0
-	replies := make(map[string]chan wire.Message)
-	p.on["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
-		mu.Lock()
-		lastID++
-		id, reply := fmt.Sprint(lastID), make(chan wire.Message, 1)
-		replies[id] = reply
-		mu.Unlock()
+	p := legacytest.NewHTTPServer(t)
+	p.Quiet = true
+	p.On["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
 		who, _ := wire.GetString(wire.Get(m.Params, "arguments"), "who")
-		send := startSSE(w)
-		send(`{"jsonrpc":"2.0","id":%s,"method":"elicitation/create","params":{"message":%q}}`, id, who)
-		select {
-		case a := <-reply:
+		send := legacytest.StartSSE(w)
+		if a, ok := p.Ask(r.Context(), send, "elicitation/create", fmt.Sprintf(`{"message":%q}`, who)); ok {
 			send(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, said(string(a.Result)))
-		case <-r.Context().Done():
 		}
-	}
-	p.on[""] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-		mu.Lock()
-		if reply := replies[m.ID.String()]; reply != nil && m.Kind() == wire.Response {
-			reply <- m
-		}
-		mu.Unlock()
-		w.WriteHeader(http.StatusAccepted)
 	}
 	parking(t, newTestBack(t, Options{URL: p.URL}), 1000)
 }

@@ -26,7 +26,7 @@ func serveOne(t *testing.T, b *Back, scope string) error {
 	t.Helper()
 	req := ask("tools/list", "")
 	req.Profile.Scope = scope
-	_, err := body(b.Serve(t.Context(), req, &caller{}))
+	_, err := body(b.Serve(t.Context(), req, &legacytest.Caller{}))
 	return err
 }
 
@@ -154,10 +154,10 @@ func TestM2L02DeleteOverHTTP(t *testing.T) {
 		{"no session", "", 0, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := newHTTPPeer(t)
-			p.session = tt.session
-			p.on["tools/list"] = listOnce
-			p.on["DELETE"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(tt.status) }
+			p := legacytest.NewHTTPServer(t)
+			p.Session = tt.session
+			p.On["tools/list"] = listOnce
+			p.On["DELETE"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(tt.status) }
 			b := newTestBack(t, Options{URL: p.URL})
 			if err := serveOne(t, b, "a"); err != nil {
 				t.Fatal(err)
@@ -165,13 +165,13 @@ func TestM2L02DeleteOverHTTP(t *testing.T) {
 			if err := b.Close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			ends := p.requests("DELETE")
+			ends := p.Requests("DELETE")
 			if len(ends) != tt.want {
 				t.Fatalf("%d DELETEs, want %d", len(ends), tt.want)
 			}
 			for _, d := range ends {
-				if d.header.Get("Mcp-Session-Id") != tt.session || d.header.Get("Mcp-Protocol-Version") != "2025-11-25" || d.body != "" {
-					t.Errorf("DELETE with %v %q", d.header, d.body)
+				if d.Header.Get("Mcp-Session-Id") != tt.session || d.Header.Get("Mcp-Protocol-Version") != "2025-11-25" || d.Body != "" {
+					t.Errorf("DELETE with %v %q", d.Header, d.Body)
 				}
 			}
 		})
@@ -180,9 +180,9 @@ func TestM2L02DeleteOverHTTP(t *testing.T) {
 
 // A server that does not answer its DELETE must not hold up the shutdown.
 func TestM2L02ShutdownIsBounded(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.on["tools/list"] = listOnce
-	p.on["DELETE"] = func(_ http.ResponseWriter, r *http.Request, _ wire.Message) { <-r.Context().Done() }
+	p := legacytest.NewHTTPServer(t)
+	p.On["tools/list"] = listOnce
+	p.On["DELETE"] = func(_ http.ResponseWriter, r *http.Request, _ wire.Message) { <-r.Context().Done() }
 	b := newTestBack(t, Options{URL: p.URL})
 	if err := serveOne(t, b, "a"); err != nil {
 		t.Fatal(err)
@@ -200,20 +200,20 @@ func TestM2L02ShutdownIsBounded(t *testing.T) {
 }
 
 func TestM2L02SingleSessionsEndWithTheirCall(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.on["tools/list"] = listOnce
+	p := legacytest.NewHTTPServer(t)
+	p.On["tools/list"] = listOnce
 	b := newTestBack(t, Options{URL: p.URL})
 	for range 2 {
 		req := ask("tools/list", "")
 		req.Profile.Single = true
-		if _, err := body(b.Serve(t.Context(), req, &caller{})); err != nil {
+		if _, err := body(b.Serve(t.Context(), req, &legacytest.Caller{})); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := b.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if i, d := len(p.requests("initialize")), len(p.requests("DELETE")); i != 2 || d != 2 {
+	if i, d := len(p.Requests("initialize")), len(p.Requests("DELETE")); i != 2 || d != 2 {
 		t.Errorf("%d sessions opened and %d ended, want 2 and 2", i, d)
 	}
 }
@@ -222,7 +222,7 @@ func TestCloseEndsCallsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, peers := pipeBack(t, Options{})
 		var err error
-		go func() { _, err = body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &caller{})) }()
+		go func() { _, err = body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{})) }()
 		p := <-peers
 		p.Handshake(legacytest.Everything)
 		p.Want("tools/call")

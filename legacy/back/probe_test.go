@@ -9,9 +9,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -23,13 +24,13 @@ func probeOptions(url string) Options {
 }
 
 func TestU01HandshakeIsEvidence(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.capabilities = `{"tools":{},"tasks":{},"vendor":{"n":1.0}}`
+	p := legacytest.NewHTTPServer(t)
+	p.Capabilities = `{"tools":{},"tasks":{},"vendor":{"n":1.0}}`
 	pages := map[string]string{"": `{"tools":[{"name":"a"}],"nextCursor":"2"}`, `"2"`: `{"tools":[{"name":"b"}]}`}
-	p.on["tools/list"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-		answerJSON(w, m.ID, pages[string(wire.Get(m.Params, "cursor"))])
+	p.On["tools/list"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		legacytest.AnswerJSON(w, m.ID, pages[string(wire.Get(m.Params, "cursor"))])
 	}
-	p.get = func(w http.ResponseWriter, r *http.Request) {
+	p.Get = func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
@@ -39,7 +40,7 @@ func TestU01HandshakeIsEvidence(t *testing.T) {
 	if err != nil || v.Era != spec.Legacy || len(v.Revisions) != 1 || v.Revisions[0] != spec.Rev20251125 || !v.Unasked {
 		t.Fatalf("Probe = %+v, %v, want legacy, 2025-11-25, with a stream", v, err)
 	}
-	if got := string(v.Description.Capabilities); got != p.capabilities {
+	if got := string(v.Description.Capabilities); got != p.Capabilities {
 		t.Errorf("Capabilities = %s, want them as they came", got)
 	}
 	if len(v.Lists) != 1 || len(v.Lists[0].Items) != 2 || v.Lists[0].Pages != 2 || v.Lists[0].Err != nil {
@@ -65,12 +66,12 @@ func TestU01RefusedHandshakeIsNone(t *testing.T) {
 			_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":` + m.ID.String() + `,"error":{"code":-32022,"message":"modern only"}}`))
 		}, 0, "modern only"},
 		{"a revision of the other era", func(w http.ResponseWriter, m wire.Message) {
-			answerJSON(w, m.ID, `{"protocolVersion":"2026-07-28","capabilities":{}}`)
+			legacytest.AnswerJSON(w, m.ID, `{"protocolVersion":"2026-07-28","capabilities":{}}`)
 		}, 0, "2026-07-28"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := newHTTPPeer(t)
-			p.on["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+			p := legacytest.NewHTTPServer(t)
+			p.On["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 				w.Header().Set("Content-Type", "application/json")
 				tt.answer(w, m)
 			}
@@ -83,8 +84,8 @@ func TestU01RefusedHandshakeIsNone(t *testing.T) {
 }
 
 func TestProbeIsBounded(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.on["initialize"] = func(_ http.ResponseWriter, r *http.Request, _ wire.Message) { <-r.Context().Done() }
+	p := legacytest.NewHTTPServer(t)
+	p.On["initialize"] = func(_ http.ResponseWriter, r *http.Request, _ wire.Message) { <-r.Context().Done() }
 	o := probeOptions(p.URL)
 	o.Timeouts.Connect = 50 * time.Millisecond
 	v, err := Probe(t.Context(), o, mcp.Probing{})
@@ -114,9 +115,9 @@ func TestU02ModernErrorsAreDoubted(t *testing.T) {
 		{"-32601", 404, -32601, true, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := newHTTPPeer(t)
-			p.session = ""
-			p.on["tools/list"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+			p := legacytest.NewHTTPServer(t)
+			p.Session = ""
+			p.On["tools/list"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 				id := "null"
 				if tt.id {
 					id = m.ID.String()
@@ -127,7 +128,7 @@ func TestU02ModernErrorsAreDoubted(t *testing.T) {
 			}
 			var doubts atomic.Int32
 			b := newTestBack(t, Options{URL: p.URL, Doubt: func(string) { doubts.Add(1) }})
-			if _, err := body(b.Serve(t.Context(), ask("tools/list", ""), &caller{})); err == nil {
+			if _, err := body(b.Serve(t.Context(), ask("tools/list", ""), &legacytest.Caller{})); err == nil {
 				t.Error("Serve = nil error")
 			}
 			if n := int(doubts.Load()); n != tt.want {
@@ -141,34 +142,32 @@ func TestU02ModernErrorsAreDoubted(t *testing.T) {
 // era; one that can't be started tells nothing.
 func TestU02UnansweredHandshakeIsDoubted(t *testing.T) {
 	for name, want := range map[string]int32{"silent": 1, "ends": 1, "cannot be started": 0} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				near, far := transport.NewPipe()
-				var doubts atomic.Int32
-				b, err := New(Options{Name: "s", ClientInfo: json.RawMessage(testInfo), Doubt: func(string) { doubts.Add(1) },
-					Dial: func(context.Context) (transport.Conn, error) {
-						if name == "cannot be started" {
-							return nil, errors.New("no such program")
-						}
-						return near, nil
-					}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				go func() { // ends with what it reads, or the connection
-					if _, err := far.Read(); err == nil && name == "ends" {
-						_ = far.Close()
+		bridgetest.RunBubble(t, name, func(t *testing.T) {
+			near, far := transport.NewPipe()
+			var doubts atomic.Int32
+			b, err := New(Options{Name: "s", ClientInfo: json.RawMessage(testInfo), Doubt: func(string) { doubts.Add(1) },
+				Dial: func(context.Context) (transport.Conn, error) {
+					if name == "cannot be started" {
+						return nil, errors.New("no such program")
 					}
-				}()
-				if _, err := b.connect(t.Context(), b.probeProfile()); err == nil {
-					t.Error("connect succeeded")
+					return near, nil
+				}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() { // ends with what it reads, or the connection
+				if _, err := far.Read(); err == nil && name == "ends" {
+					_ = far.Close()
 				}
-				if n := doubts.Load(); n != want {
-					t.Errorf("doubted %d times, want %d", n, want)
-				}
-				_ = b.Close(context.Background())
-				_ = far.Close()
-			})
+			}()
+			if _, err := b.connect(t.Context(), b.probeProfile()); err == nil {
+				t.Error("connect succeeded")
+			}
+			if n := doubts.Load(); n != want {
+				t.Errorf("doubted %d times, want %d", n, want)
+			}
+			_ = b.Close(context.Background())
+			_ = far.Close()
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -34,54 +35,39 @@ func TestM2L14TheClockStandsStillWhileParked(t *testing.T) {
 		{"the hard maximum", 30 * time.Second, 55 * time.Second, true},
 		{"a server that is slow all the same", time.Second, 61 * time.Second, false},
 	} {
-		t.Run("M2L-14 "+tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newAsker(t, Options{Timeouts: times}, func(a *asker) {
-					a.call = func(c *askerCall) string {
-						backoff.Wait(c.context(), tt.before)
-						c.elicit()
-						backoff.Wait(c.context(), tt.after)
-						return said("done")
-					}
-				})
-				begin := time.Now()
-				got, err := body(b.Serve(t.Context(), askable("ada"), &client{ask: answersAfter(time.Hour, accepted)}))
-				if tt.answered != (err == nil) {
-					t.Errorf("Serve = %s, %v after %v", got, err, time.Since(begin))
-				}
-				if took := time.Since(begin); took < time.Hour || took > time.Hour+times.Max {
-					t.Errorf("it took %v, want an hour and what the server is granted", took)
-				}
-				if err != nil && !strings.Contains(err.Error(), "in time") {
-					t.Errorf("error = %v, want a time-out", err)
+		bridgetest.RunBubble(t, "M2L-14 "+tt.name, func(t *testing.T) {
+			b := newAsker(t, Options{Timeouts: times}, func(a *legacytest.Server) {
+				a.Call = func(c *legacytest.ServerCall) string {
+					backoff.Wait(c.Context(), tt.before)
+					c.Elicit()
+					backoff.Wait(c.Context(), tt.after)
+					return said("done")
 				}
 			})
+			begin := time.Now()
+			got, err := body(b.Serve(t.Context(), askable("ada"), &legacytest.Client{Answer: answersAfter(time.Hour, accepted)}))
+			if tt.answered != (err == nil) {
+				t.Errorf("Serve = %s, %v after %v", got, err, time.Since(begin))
+			}
+			if took := time.Since(begin); took < time.Hour || took > time.Hour+times.Max {
+				t.Errorf("it took %v, want an hour and what the server is granted", took)
+			}
+			if err != nil && !strings.Contains(err.Error(), "in time") {
+				t.Errorf("error = %v, want a time-out", err)
+			}
 		})
 	}
-}
-
-// context ends with the call's cancellation.
-func (c *askerCall) context() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	c.running.Go(func() {
-		select {
-		case <-c.cancelled:
-		case <-c.ended:
-		}
-		cancel()
-	})
-	return ctx
 }
 
 func TestM2L19WithdrawnQuestionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var late []wire.Message
-		b := newAsker(t, Options{}, func(a *asker) {
-			a.call = func(c *askerCall) string {
-				id, reply := c.pose("elicitation/create", `{"message":"withdrawn"}`)
+		b := newAsker(t, Options{}, func(a *legacytest.Server) {
+			a.Call = func(c *legacytest.ServerCall) string {
+				id, reply := c.SendRequest("elicitation/create", `{"message":"withdrawn"}`)
 				time.Sleep(time.Second)
-				c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, id)
-				kept := c.elicit()
+				c.Send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, id)
+				kept := c.Elicit()
 				time.Sleep(time.Second)
 				select {
 				case m := <-reply:
@@ -92,7 +78,7 @@ func TestM2L19WithdrawnQuestionsEnd(t *testing.T) {
 			}
 		})
 		ended := make(chan error, 1)
-		x := &client{ask: func(ctx context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
+		x := &legacytest.Client{Answer: func(ctx context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
 			if text, _ := wire.GetString(q.Params, "message"); text == "withdrawn" {
 				<-ctx.Done()
 				ended <- ctx.Err()
@@ -115,19 +101,19 @@ func TestM2L19WithdrawnQuestionsEnd(t *testing.T) {
 // hear of it.
 func TestQuestionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newAsker(t, Options{}, func(a *asker) {
-			a.call = func(c *askerCall) string {
+		b := newAsker(t, Options{}, func(a *legacytest.Server) {
+			a.Call = func(c *legacytest.ServerCall) string {
 				for range maxInputs {
-					c.pose("elicitation/create", `{"message":"more"}`)
+					c.SendRequest("elicitation/create", `{"message":"more"}`)
 				}
-				m := c.elicit()
+				m := c.Elicit()
 				if m.Error == nil || !strings.Contains(m.Error.Message, "too many") {
 					t.Errorf("the server heard %s %v, want a refusal", m.Result, m.Error)
 				}
 				return said("done")
 			}
 		})
-		if _, err := body(b.Serve(t.Context(), askable("ada"), &client{ask: never})); err != nil {
+		if _, err := body(b.Serve(t.Context(), askable("ada"), &legacytest.Client{Answer: legacytest.NeverAnswers})); err != nil {
 			t.Error(err)
 		}
 	})
@@ -135,13 +121,11 @@ func TestQuestionsAreBounded(t *testing.T) {
 
 // A server that has read an answer may use the question's id again at once.
 func TestQuestionsFreeTheirIDs(t *testing.T) {
-	b := newAsker(t, Options{}, func(a *asker) {
-		a.call = func(c *askerCall) string {
+	b := newAsker(t, Options{}, func(a *legacytest.Server) {
+		a.Call = func(c *legacytest.ServerCall) string {
 			for n := range 500 {
-				a.mu.Lock()
-				a.lastID = 0
-				a.mu.Unlock()
-				if m := c.elicit(); m.Error != nil {
+				a.ReuseIDs()
+				if m := c.Elicit(); m.Error != nil {
 					t.Errorf("question %d with the id 1: %v", n, m.Error)
 					break
 				}
@@ -149,7 +133,7 @@ func TestQuestionsFreeTheirIDs(t *testing.T) {
 			return said("done")
 		}
 	})
-	if _, err := body(b.Serve(t.Context(), askable("ada"), &client{ask: says(map[string]string{"elicitation/create": accepted})})); err != nil {
+	if _, err := body(b.Serve(t.Context(), askable("ada"), &legacytest.Client{Answer: legacytest.Answers(map[string]string{"elicitation/create": accepted})})); err != nil {
 		t.Error(err)
 	}
 }
@@ -157,28 +141,28 @@ func TestQuestionsFreeTheirIDs(t *testing.T) {
 // A parked call keeps its stream: when the server ends it, having given an event
 // id, the answer is fetched from where it stood. The question is not asked anew.
 func TestM2L15ParkedCallsResume(t *testing.T) {
-	p := newHTTPPeer(t)
+	p := legacytest.NewHTTPServer(t)
 	parked, replied := make(chan struct{}), make(chan wire.Message, 1)
 	var callID wire.ID
-	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		callID = m.ID
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprintf(w, "id: ev-1\nretry: 10\ndata: {\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"elicitation/create\",\"params\":{\"message\":\"m\"}}\n\n")
 	}
-	p.on[""] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+	p.On[""] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		if m.Kind() == wire.Response {
 			replied <- m
 		}
 		w.WriteHeader(http.StatusAccepted)
 	}
 	var once sync.Once
-	p.get = func(w http.ResponseWriter, r *http.Request) {
+	p.Get = func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Last-Event-Id") != "ev-1" {
 			w.WriteHeader(http.StatusMethodNotAllowed)
 			return
 		}
 		once.Do(func() { close(parked) })
-		send := startSSE(w)
+		send := legacytest.StartSSE(w)
 		select {
 		case m := <-replied:
 			send(`{"jsonrpc":"2.0","id":%s,"result":%s}`, callID, said(string(m.Result)))
@@ -187,7 +171,7 @@ func TestM2L15ParkedCallsResume(t *testing.T) {
 	}
 	b := newTestBack(t, Options{URL: p.URL})
 	asked := 0
-	x := &client{ask: func(ctx context.Context, _ mcp.InputRequest) (mcp.InputResponse, error) {
+	x := &legacytest.Client{Answer: func(ctx context.Context, _ mcp.InputRequest) (mcp.InputResponse, error) {
 		asked++
 		<-parked // the resumed stream is open while the client thinks
 		return mcp.InputResponse{Result: []byte(accepted)}, nil
@@ -195,7 +179,7 @@ func TestM2L15ParkedCallsResume(t *testing.T) {
 	if got, err := body(b.Serve(t.Context(), askable("ada"), x)); err != nil || got != said(accepted) {
 		t.Errorf("Serve = %s, %v, want the answer", got, err)
 	}
-	if n := len(p.requests("tools/call")); n != 1 || asked != 1 {
+	if n := len(p.Requests("tools/call")); n != 1 || asked != 1 {
 		t.Errorf("the call was sent %d times and the client asked %d times, want once each", n, asked)
 	}
 }
@@ -203,25 +187,25 @@ func TestM2L15ParkedCallsResume(t *testing.T) {
 // A server over HTTP that asks on the GET stream gets a session for each call
 // that it may ask: four, then they queue.
 func TestM2L20LanesOnHTTP(t *testing.T) {
-	p := newHTTPPeer(t)
+	p := legacytest.NewHTTPServer(t)
 	var mu sync.Mutex
 	streams := make(map[string]chan string) // by session
 	sessions, atOnce, most := 0, 0, 0
 	inSession := make(map[string]int)
-	p.on["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+	p.On["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		mu.Lock()
 		sessions++
 		id := fmt.Sprintf("s%d", sessions)
 		streams[id] = make(chan string, 16)
 		mu.Unlock()
 		w.Header().Set("Mcp-Session-Id", id)
-		answerJSON(w, m.ID, legacytest.InitializeResult("2025-11-25", legacytest.Everything))
+		legacytest.AnswerJSON(w, m.ID, legacytest.InitializeResult("2025-11-25", legacytest.Everything))
 	}
-	p.get = func(w http.ResponseWriter, r *http.Request) {
+	p.Get = func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		ch := streams[r.Header.Get("Mcp-Session-Id")]
 		mu.Unlock()
-		send := startSSE(w)
+		send := legacytest.StartSSE(w)
 		for {
 			select {
 			case text := <-ch:
@@ -231,18 +215,8 @@ func TestM2L20LanesOnHTTP(t *testing.T) {
 			}
 		}
 	}
-	replies := make(map[string]chan wire.Message)
-	p.on[""] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-		mu.Lock()
-		if ch := replies[m.ID.String()]; ch != nil && m.Kind() == wire.Response {
-			ch <- m
-		}
-		mu.Unlock()
-		w.WriteHeader(http.StatusAccepted)
-	}
-	lastID := 0
 	hold := make(chan struct{})
-	p.on["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+	p.On["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
 		session := r.Header.Get("Mcp-Session-Id")
 		who, _ := wire.GetString(wire.Get(m.Params, "arguments"), "who")
 		mu.Lock()
@@ -252,22 +226,20 @@ func TestM2L20LanesOnHTTP(t *testing.T) {
 		if inSession[session] > 1 {
 			t.Errorf("two calls run in session %s", session)
 		}
-		lastID++
-		id, reply := fmt.Sprint(lastID), make(chan wire.Message, 1)
-		replies[id] = reply
-		streams[session] <- fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"elicitation/create","params":{"message":%q}}`, id, who)
+		onGet := streams[session]
 		mu.Unlock()
-		heard := <-reply
+		send := func(format string, args ...any) { onGet <- fmt.Sprintf(format, args...) }
+		heard, _ := p.Ask(r.Context(), send, "elicitation/create", fmt.Sprintf(`{"message":%q}`, who))
 		<-hold
 		mu.Lock()
 		atOnce--
 		inSession[session]--
 		mu.Unlock()
-		answerJSON(w, m.ID, said(who+string(heard.Result)))
+		legacytest.AnswerJSON(w, m.ID, said(who+string(heard.Result)))
 	}
 	b := newTestBack(t, Options{URL: p.URL, KeepLane: true})
 	call := func(who string) {
-		x := &client{ask: func(_ context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
+		x := &legacytest.Client{Answer: func(_ context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
 			got, _ := wire.GetString(q.Params, "message")
 			return mcp.InputResponse{Result: fmt.Appendf(nil, `{"action":"accept","content":{"me":%q}}`, got)}, nil
 		}}

@@ -15,18 +15,18 @@ import (
 // A call's stream that is cut off in the middle of a message is resumed behind the last
 // whole one, though the server be away for a while: nothing is lost, nothing comes twice.
 func TestS02CutAndResumed(t *testing.T) {
-	p := newHTTPPeer(t)
+	p := legacytest.NewHTTPServer(t)
 	var id atomic.Value
-	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		id.Store(m.ID.String())
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprint(w, "id: e1\nretry: 10\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/one\"}\n\n")
 		fmt.Fprint(w, "id: e2\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tw")
-		flush(w)
+		legacytest.Flush(w)
 		panic(http.ErrAbortHandler)
 	}
 	var tries atomic.Int32
-	p.get = func(w http.ResponseWriter, r *http.Request) {
+	p.Get = func(w http.ResponseWriter, r *http.Request) {
 		switch last := r.Header.Get("Last-Event-ID"); {
 		case last == "":
 			w.WriteHeader(http.StatusMethodNotAllowed)
@@ -50,14 +50,14 @@ func TestS02CutAndResumed(t *testing.T) {
 
 // One that can't be resumed costs its call, which hears of it, and not the session.
 func TestS02CutForGood(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+	p := legacytest.NewHTTPServer(t)
+	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/one\"}\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"res", m.ID)
-		flush(w)
+		legacytest.Flush(w)
 		panic(http.ErrAbortHandler)
 	}
-	p.on["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, `{}`) }
+	p.On["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { legacytest.AnswerJSON(w, m.ID, `{}`) }
 	g := linkedTo(t, newTestBack(t, Options{URL: p.URL})).Enter(t, "2025-11-25")
 	f := legacytest.Read(t, g.Endpoint.Open(t, "POST", `{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{}}`, "Mcp-Session-Id", g.ID))
 	f.Want(`{"jsonrpc":"2.0","method":"notifications/one"}`)
@@ -73,13 +73,13 @@ func TestS02CutForGood(t *testing.T) {
 // A call that its client has cancelled has no answer, though its stream end before the
 // server has taken the cancellation.
 func TestS02CutByItsCancellation(t *testing.T) {
-	p := newHTTPPeer(t)
+	p := legacytest.NewHTTPServer(t)
 	cancelled, taken := make(chan struct{}), make(chan struct{})
-	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
-		startSSE(w)(`{"jsonrpc":"2.0","method":"notifications/one"}`)
+	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+		legacytest.StartSSE(w)(`{"jsonrpc":"2.0","method":"notifications/one"}`)
 		<-cancelled
 	}
-	p.on["notifications/cancelled"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+	p.On["notifications/cancelled"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
 		close(cancelled)
 		<-taken
 		w.WriteHeader(http.StatusAccepted)
@@ -99,11 +99,11 @@ func TestS02CutByItsCancellation(t *testing.T) {
 
 // A server that knows no ping lives all the same.
 func TestS02RefusedByAServerWithoutPing(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.on["prompts/list"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+	p := legacytest.NewHTTPServer(t)
+	p.On["prompts/list"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
 		http.Error(w, "what?", http.StatusBadRequest)
 	}
-	p.on["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+	p.On["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeMethodNotFound, "what?")))
 	}

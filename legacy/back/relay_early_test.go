@@ -81,10 +81,10 @@ func connSpeakingEarly(t *testing.T) *Back {
 }
 
 func httpSpeakingEarly(t *testing.T) *Back {
-	p := newHTTPPeer(t)
-	p.on["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+	p := legacytest.NewHTTPServer(t)
+	p.On["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		w.Header().Set("Mcp-Session-Id", "up")
-		event := startSSE(w)
+		event := legacytest.StartSSE(w)
 		for _, text := range earlyWords {
 			event("%s", text)
 		}

@@ -15,9 +15,9 @@ import (
 // A second initialize on a connection is the server's to refuse, and the session upstream
 // keeps its name whatever the refusal says.
 func TestS02SecondInitialize(t *testing.T) {
-	p := newHTTPPeer(t)
+	p := legacytest.NewHTTPServer(t)
 	n := 0
-	p.on["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+	p.On["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		if n++; n > 1 {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadRequest)
@@ -25,10 +25,10 @@ func TestS02SecondInitialize(t *testing.T) {
 			return
 		}
 		w.Header().Set("Mcp-Session-Id", "up")
-		answerJSON(w, m.ID, legacytest.InitializeResult("2025-06-18", legacytest.Everything))
+		legacytest.AnswerJSON(w, m.ID, legacytest.InitializeResult("2025-06-18", legacytest.Everything))
 	}
-	p.on["ping"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
-		answerJSON(w, m.ID, `{"session":"`+r.Header.Get("Mcp-Session-Id")+`","revision":"`+r.Header.Get("Mcp-Protocol-Version")+`"}`)
+	p.On["ping"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		legacytest.AnswerJSON(w, m.ID, `{"session":"`+r.Header.Get("Mcp-Session-Id")+`","revision":"`+r.Header.Get("Mcp-Protocol-Version")+`"}`)
 	}
 	l := pipeTo(t, linkedTo(t, newTestBack(t, Options{URL: p.URL})))
 	l.serve(legacytest.OddInitialize)
@@ -47,10 +47,10 @@ func TestS02SecondInitialize(t *testing.T) {
 // The revision goes along from the first message after initialize, whether or not that
 // is notifications/initialized.
 func TestS02RevisionGoesAlong(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.revision = "2025-06-18"
-	p.on["ping"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
-		answerJSON(w, m.ID, `{"revision":"`+r.Header.Get("Mcp-Protocol-Version")+`"}`)
+	p := legacytest.NewHTTPServer(t)
+	p.Revision = "2025-06-18"
+	p.On["ping"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		legacytest.AnswerJSON(w, m.ID, `{"revision":"`+r.Header.Get("Mcp-Protocol-Version")+`"}`)
 	}
 	st := linkedTo(t, newTestBack(t, Options{URL: p.URL}))
 	id := st.Send(t, "POST", legacytest.OddInitialize).Header.Get("Mcp-Session-Id")
@@ -62,12 +62,12 @@ func TestS02RevisionGoesAlong(t *testing.T) {
 
 // Where a server has given no session, 404 for a notification says nothing of one.
 func TestS02RefusedWithoutSession(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.session = ""
-	p.on["notifications/roots/list_changed"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+	p := legacytest.NewHTTPServer(t)
+	p.Session = ""
+	p.On["notifications/roots/list_changed"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
 		w.WriteHeader(http.StatusNotFound)
 	}
-	p.on["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, `{}`) }
+	p.On["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { legacytest.AnswerJSON(w, m.ID, `{}`) }
 	g := linkedTo(t, newTestBack(t, Options{URL: p.URL})).Enter(t, "2025-11-25")
 	if r := g.Post(t, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`); r.Status != http.StatusBadGateway {
 		t.Errorf("notification = %d %s, want 502", r.Status, r.Body)
@@ -80,15 +80,15 @@ func TestS02RefusedWithoutSession(t *testing.T) {
 // What a client says as its session ends opens no stream that nobody would end: a server
 // without DELETE keeps such a stream for ever.
 func TestS02InitializedAfterTheEnd(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.on["DELETE"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+	p := legacytest.NewHTTPServer(t)
+	p.On["DELETE"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
 		w.WriteHeader(http.StatusMethodNotAllowed)
 	}
 	var open atomic.Int32
-	p.get = func(w http.ResponseWriter, r *http.Request) {
+	p.Get = func(w http.ResponseWriter, r *http.Request) {
 		open.Add(1)
 		defer open.Add(-1)
-		startSSE(w)
+		legacytest.StartSSE(w)
 		<-r.Context().Done()
 	}
 	b := newTestBack(t, Options{URL: p.URL})
@@ -115,9 +115,9 @@ func TestS02InitializedAfterTheEnd(t *testing.T) {
 // A notification that is answered with a stream, which is not ours to read, has been
 // taken: its client does not wait for the stream's end.
 func TestS02NotificationAnsweredWithAStream(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.on["notifications/roots/list_changed"] = func(w http.ResponseWriter, r *http.Request, _ wire.Message) {
-		startSSE(w)
+	p := legacytest.NewHTTPServer(t)
+	p.On["notifications/roots/list_changed"] = func(w http.ResponseWriter, r *http.Request, _ wire.Message) {
+		legacytest.StartSSE(w)
 		<-r.Context().Done()
 	}
 	g := linkedTo(t, newTestBack(t, Options{URL: p.URL})).Enter(t, "2025-06-18")
@@ -131,21 +131,21 @@ func TestS02NotificationAnsweredWithAStream(t *testing.T) {
 // A server that refuses initialize in its own words is not asked whether it is older:
 // its GET stream may be open to all, and never say where to post.
 func TestS02RefusalIsNoOlderTransport(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.on["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+	p := legacytest.NewHTTPServer(t)
+	p.On["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = w.Write(wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeInvalidParams, "no such version")))
 	}
-	p.get = func(w http.ResponseWriter, r *http.Request) {
-		startSSE(w)
+	p.Get = func(w http.ResponseWriter, r *http.Request) {
+		legacytest.StartSSE(w)
 		<-r.Context().Done()
 	}
 	st := linkedTo(t, newTestBack(t, Options{URL: p.URL}))
 	if r := st.Send(t, "POST", legacytest.OddInitialize); r.Body != `{"jsonrpc":"2.0","id":"h","error":{"code":-32602,"message":"no such version"}}` {
 		t.Errorf("initialize = %d %s, want the server's refusal", r.Status, r.Body)
 	}
-	if got := p.order(); got != "initialize" {
+	if got := p.Order(); got != "initialize" {
 		t.Errorf("the server got %s, want initialize alone", got)
 	}
 }

@@ -69,18 +69,18 @@ func TestS02TooLongOverAConnection(t *testing.T) {
 // GET stream is asked for again.
 func TestS02TooLongOverHTTP(t *testing.T) {
 	d, logs := &drops{}, &logLines{n: make(map[string]int)}
-	p := newHTTPPeer(t)
+	p := legacytest.NewHTTPServer(t)
 	long := `{"text":"` + strings.Repeat("x", 3000) + `"}`
-	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, long) }
-	p.on["tools/list"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-		startSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, long)
+	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { legacytest.AnswerJSON(w, m.ID, long) }
+	p.On["tools/list"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		legacytest.StartSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, long)
 	}
 	const after = `{"jsonrpc":"2.0","method":"notifications/after"}`
 	onGet := make(chan string, 2)
 	onGet <- `{"jsonrpc":"2.0","method":"notifications/message","params":` + long + `}`
 	onGet <- after // on another stream
-	p.get = func(w http.ResponseWriter, r *http.Request) {
-		startSSE(w)("%s", <-onGet)
+	p.Get = func(w http.ResponseWriter, r *http.Request) {
+		legacytest.StartSSE(w)("%s", <-onGet)
 		<-r.Context().Done()
 	}
 	g := linkedTo(t, newTestBack(t, Options{URL: p.URL, MaxMessage: 2000, Metrics: d, Logger: slog.New(logs)})).Enter(t, "2025-11-25")

@@ -84,11 +84,11 @@ func TestS02HTTPSSEPostsThatWait(t *testing.T) {
 func TestS02NotificationsThatWait(t *testing.T) {
 	for _, method := range []string{"notifications/initialized", "notifications/roots/list_changed"} {
 		t.Run("S-02 "+method, func(t *testing.T) {
-			p := newHTTPPeer(t)
+			p := legacytest.NewHTTPServer(t)
 			answers, answered := make(chan string, 1), make(chan struct{})
 			ask := make(chan struct{}, 1)
-			p.get = func(w http.ResponseWriter, r *http.Request) {
-				event := startSSE(w)
+			p.Get = func(w http.ResponseWriter, r *http.Request) {
+				event := legacytest.StartSSE(w)
 				select {
 				case <-ask:
 					event(`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`)
@@ -96,7 +96,7 @@ func TestS02NotificationsThatWait(t *testing.T) {
 				case <-r.Context().Done():
 				}
 			}
-			p.on[method] = func(w http.ResponseWriter, r *http.Request, _ wire.Message) {
+			p.On[method] = func(w http.ResponseWriter, r *http.Request, _ wire.Message) {
 				ask <- struct{}{}
 				select {
 				case <-answered:
@@ -104,7 +104,7 @@ func TestS02NotificationsThatWait(t *testing.T) {
 				case <-r.Context().Done():
 				}
 			}
-			p.on[""] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+			p.On[""] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 				answers <- string(m.Text)
 				close(answered)
 				w.WriteHeader(http.StatusAccepted)
@@ -125,7 +125,7 @@ func TestS02NotificationsThatWait(t *testing.T) {
 			if took := time.Since(begun); took > DefaultConnectTimeout/2 {
 				t.Errorf("it took %v", took)
 			}
-			if got := p.order(); !strings.Contains(got, "GET notifications/initialized notifications/roots/list_changed") {
+			if got := p.Order(); !strings.Contains(got, "GET notifications/initialized notifications/roots/list_changed") {
 				t.Errorf("the server got %s, want the client's order", got)
 			}
 		})
@@ -158,17 +158,17 @@ func (l *lineClient) serve(text string) {
 // A cancellation right behind its call does not overtake it: the server would not know
 // what is cancelled, and run it.
 func TestS02CancellationFollowsItsCall(t *testing.T) {
-	p := newHTTPPeer(t)
+	p := legacytest.NewHTTPServer(t)
 	var came sync.Map // requests, by id
-	p.on["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+	p.On["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
 		came.Store(m.ID.String(), true)
-		startSSE(w)
+		legacytest.StartSSE(w)
 		<-r.Context().Done()
 	}
-	p.on["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, `{}`) }
+	p.On["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { legacytest.AnswerJSON(w, m.ID, `{}`) }
 	const calls = 40
 	order := make(chan bool, calls)
-	p.on["notifications/cancelled"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+	p.On["notifications/cancelled"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		_, ok := came.Load(string(wire.Get(m.Params, "requestId")))
 		order <- ok
 		w.WriteHeader(http.StatusAccepted)

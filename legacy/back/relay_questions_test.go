@@ -14,14 +14,14 @@ import (
 // An answer that did not reach the server is not answered for good: its client is told,
 // and may send it again.
 func TestS02AnswerSentAgain(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.get = func(w http.ResponseWriter, r *http.Request) {
-		startSSE(w)(`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`)
+	p := legacytest.NewHTTPServer(t)
+	p.Get = func(w http.ResponseWriter, r *http.Request) {
+		legacytest.StartSSE(w)(`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`)
 		<-r.Context().Done()
 	}
 	var tries atomic.Int32
 	got := make(chan string, 2)
-	p.on[""] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+	p.On[""] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		if tries.Add(1) == 1 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return

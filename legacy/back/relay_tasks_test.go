@@ -24,20 +24,20 @@ type taskPair struct {
 	t       *testing.T
 	st      *linkedFront
 	g       *legacytest.Session
-	p       *httpPeer
+	p       *legacytest.HTTPServer
 	get     *legacytest.Stream
 	onGet   chan string // what the server says there
 	answers chan string // what the client posts, but for requests
 }
 
 func newTaskPair(t *testing.T) *taskPair {
-	w := &taskPair{t: t, p: newHTTPPeer(t), onGet: make(chan string, 4), answers: make(chan string, 4)}
-	w.p.on["initialize"] = func(rw http.ResponseWriter, _ *http.Request, m wire.Message) {
+	w := &taskPair{t: t, p: legacytest.NewHTTPServer(t), onGet: make(chan string, 4), answers: make(chan string, 4)}
+	w.p.On["initialize"] = func(rw http.ResponseWriter, _ *http.Request, m wire.Message) {
 		rw.Header().Set("Mcp-Session-Id", "up-1")
-		answerJSON(rw, m.ID, taskWelcome)
+		legacytest.AnswerJSON(rw, m.ID, taskWelcome)
 	}
-	w.p.get = func(rw http.ResponseWriter, r *http.Request) {
-		event := startSSE(rw)
+	w.p.Get = func(rw http.ResponseWriter, r *http.Request) {
+		event := legacytest.StartSSE(rw)
 		for {
 			select {
 			case text := <-w.onGet:
@@ -51,13 +51,13 @@ func newTaskPair(t *testing.T) *taskPair {
 		w.answers <- string(m.Text)
 		rw.WriteHeader(http.StatusAccepted)
 	}
-	w.p.on[""], w.p.on["notifications/tasks/status"] = takes, takes
+	w.p.On[""], w.p.On["notifications/tasks/status"] = takes, takes
 	w.st = linkedTo(t, newTestBack(t, Options{URL: w.p.URL}))
 	r := w.st.Send(t, "POST", taskHello)
 	if want := `{"jsonrpc":"2.0","id":"h","result":` + taskWelcome + `}`; r.Body != want {
 		t.Fatalf("initialize = %s\nwant %s", r.Body, want)
 	}
-	if got, want := w.p.requests("initialize")[0].body, strings.Replace(taskHello, `"h"`, "1", 1); got != want {
+	if got, want := w.p.Requests("initialize")[0].Body, strings.Replace(taskHello, `"h"`, "1", 1); got != want {
 		t.Errorf("the server got %s\nwant         %s", got, want)
 	}
 	w.g = &legacytest.Session{Endpoint: w.st.Endpoint, ID: r.Header.Get("Mcp-Session-Id"), Revision: "2025-11-25"}
@@ -71,7 +71,7 @@ func newTaskPair(t *testing.T) *taskPair {
 // asks has the client send a request, which the server answers. Both pass to the byte.
 func (w *taskPair) asks(method, params, answer string) {
 	w.t.Helper()
-	w.p.on[method] = func(rw http.ResponseWriter, _ *http.Request, m wire.Message) {
+	w.p.On[method] = func(rw http.ResponseWriter, _ *http.Request, m wire.Message) {
 		rw.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(rw, `{"jsonrpc":"2.0","id":%s,%s}`, m.ID, answer)
 	}
@@ -79,9 +79,9 @@ func (w *taskPair) asks(method, params, answer string) {
 	if want := `{"jsonrpc":"2.0","id":"q",` + answer + `}`; r.Status != 200 || r.Body != want {
 		w.t.Errorf("%s = %d %s\nwant %s", method, r.Status, r.Body, want)
 	}
-	got := w.p.requests(method)
-	if params := `"params":` + params + `}`; !strings.HasSuffix(got[len(got)-1].body, params) {
-		w.t.Errorf("the server got %s\nwant %s", got[len(got)-1].body, params)
+	got := w.p.Requests(method)
+	if params := `"params":` + params + `}`; !strings.HasSuffix(got[len(got)-1].Body, params) {
+		w.t.Errorf("the server got %s\nwant %s", got[len(got)-1].Body, params)
 	}
 }
 
@@ -105,8 +105,8 @@ func TestT04TasksOfTheServer(t *testing.T) {
 	w.onGet <- status
 	w.get.Want(status)
 
-	w.p.on["tasks/result"] = func(rw http.ResponseWriter, _ *http.Request, m wire.Message) {
-		event := startSSE(rw)
+	w.p.On["tasks/result"] = func(rw http.ResponseWriter, _ *http.Request, m wire.Message) {
+		event := legacytest.StartSSE(rw)
 		event(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?","requestedSchema":{},%s}}`, ofTask)
 		event(`{"jsonrpc":"2.0","id":%s,"result":{"content":[],"got":%s,%s}}`, m.ID, <-w.answers, ofTask)
 	}

@@ -61,12 +61,12 @@ func (unlinked) Subscribe(*mcp.Request, *fanout.Mailbox, mcp.SubscribeOptions) (
 }
 
 func TestS02HandshakeIsTheServersOwn(t *testing.T) {
-	p := newHTTPPeer(t)
+	p := legacytest.NewHTTPServer(t)
 	n := 0
-	p.on["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+	p.On["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		n++
 		w.Header().Set("Mcp-Session-Id", fmt.Sprintf("up-%d", n))
-		answerJSON(w, m.ID, legacytest.OddResult)
+		legacytest.AnswerJSON(w, m.ID, legacytest.OddResult)
 	}
 	st := linkedTo(t, newTestBack(t, Options{URL: p.URL}))
 	var ids []string
@@ -77,32 +77,32 @@ func TestS02HandshakeIsTheServersOwn(t *testing.T) {
 		}
 		ids = append(ids, r.Header.Get("Mcp-Session-Id"))
 	}
-	for i, got := range p.requests("initialize") {
-		if want := strings.Replace(legacytest.OddInitialize, `"h"`, fmt.Sprint(i+1), 1); got.body != want {
-			t.Errorf("the server got %s\nwant         %s", got.body, want)
+	for i, got := range p.Requests("initialize") {
+		if want := strings.Replace(legacytest.OddInitialize, `"h"`, fmt.Sprint(i+1), 1); got.Body != want {
+			t.Errorf("the server got %s\nwant         %s", got.Body, want)
 		}
 	}
 	// Each has a session of its own upstream, which ends with it and not before.
 	for i, id := range ids {
 		st.Send(t, "POST", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, "Mcp-Session-Id", id, "Mcp-Protocol-Version", "2024-10-07")
-		got := p.requests("notifications/initialized")
-		if len(got) != i+1 || got[i].header.Get("Mcp-Session-Id") != fmt.Sprintf("up-%d", i+1) || got[i].header.Get("Mcp-Protocol-Version") != "2024-10-07" {
+		got := p.Requests("notifications/initialized")
+		if len(got) != i+1 || got[i].Header.Get("Mcp-Session-Id") != fmt.Sprintf("up-%d", i+1) || got[i].Header.Get("Mcp-Protocol-Version") != "2024-10-07" {
 			t.Errorf("initialized of session %d came with %v", i+1, got)
 		}
 	}
 	if r := st.Send(t, "DELETE", "", "Mcp-Session-Id", ids[1]); r.Status != 204 {
 		t.Errorf("DELETE = %d", r.Status)
 	}
-	legacytest.Eventually(t, "ended upstream", func() bool { return len(p.requests("DELETE")) == 1 })
-	if got := p.requests("DELETE")[0].header.Get("Mcp-Session-Id"); got != "up-2" {
+	legacytest.Eventually(t, "ended upstream", func() bool { return len(p.Requests("DELETE")) == 1 })
+	if got := p.Requests("DELETE")[0].Header.Get("Mcp-Session-Id"); got != "up-2" {
 		t.Errorf("DELETE of %s, want up-2: the other client's goes on", got)
 	}
 }
 
 func TestS02RefusedHandshake(t *testing.T) {
-	p := newHTTPPeer(t)
+	p := legacytest.NewHTTPServer(t)
 	const no = `{"code":-32602,"message":"Unsupported protocol version","data":{"supported":["2024-11-05"]},"more":1}`
-	p.on["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+	p.On["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":%s}`, m.ID, no)
 	}
@@ -162,10 +162,10 @@ func TestS02BytesPass(t *testing.T) {
 // call's, what comes on the GET stream is the session's. Questions have ids of the
 // client session's own, and answers find their way back.
 func TestS02StreamsAndQuestions(t *testing.T) {
-	p := newHTTPPeer(t)
+	p := legacytest.NewHTTPServer(t)
 	answers, onGet := make(chan string, 4), make(chan string, 4)
-	p.get = func(w http.ResponseWriter, r *http.Request) {
-		event := startSSE(w)
+	p.Get = func(w http.ResponseWriter, r *http.Request) {
+		event := legacytest.StartSSE(w)
 		for {
 			select {
 			case text := <-onGet:
@@ -175,15 +175,15 @@ func TestS02StreamsAndQuestions(t *testing.T) {
 			}
 		}
 	}
-	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-		event := startSSE(w)
+	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		event := legacytest.StartSSE(w)
 		event(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"debug","data":"before any setLevel"}}`)
 		event(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"mode":"url","elicitationId":"e-1","url":"http://x"}}`)
 		event(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok","progress":2}}`)
 		event(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok","progress":1}}`)
 		event(`{"jsonrpc":"2.0","id":%s,"result":{"content":[],"got":%s}}`, m.ID, <-answers)
 	}
-	p.on[""] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+	p.On[""] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		answers <- string(m.Text)
 		w.WriteHeader(http.StatusAccepted)
 	}
@@ -388,8 +388,8 @@ func TestS02Cancellation(t *testing.T) {
 // can't be had again.
 func TestS02LostUpstream(t *testing.T) {
 	t.Run("S-02 404 over HTTP", func(t *testing.T) {
-		p := newHTTPPeer(t)
-		p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { w.WriteHeader(http.StatusNotFound) }
+		p := legacytest.NewHTTPServer(t)
+		p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { w.WriteHeader(http.StatusNotFound) }
 		b := newTestBack(t, Options{URL: p.URL})
 		st := linkedTo(t, b)
 		g := st.Enter(t, "2025-11-25")
@@ -440,9 +440,9 @@ func TestS02LostUpstream(t *testing.T) {
 
 // A session in use is never ended to make room, and the limits of the back hold.
 func TestS02Limits(t *testing.T) {
-	p := newHTTPPeer(t)
+	p := legacytest.NewHTTPServer(t)
 	hold := make(chan struct{})
-	p.on["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+	p.On["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
 		select {
 		case <-hold:
 		case <-r.Context().Done():
@@ -468,24 +468,24 @@ func TestS02Limits(t *testing.T) {
 	if r := st.Send(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Mcp-Session-Id", former); r.Status != 404 || st.Drops("limit client_sessions") != 1 {
 		t.Errorf("ping in the session that made room = %d %s, want 404, counted", r.Status, r.Body)
 	}
-	legacytest.Eventually(t, "it ended upstream", func() bool { return len(p.requests("DELETE")) == 1 })
+	legacytest.Eventually(t, "it ended upstream", func() bool { return len(p.Requests("DELETE")) == 1 })
 	begin := time.Now()
 	r := g.Call(t, "tools/call", `{}`)
 	if took := time.Since(begin); r.Code() != -32603 || !strings.Contains(r.Body, "timeouts.max") || d.count("time limit") != 1 || took < 300*time.Millisecond {
 		t.Errorf("call = %d %s after %v, want an error that names timeouts.max", r.Status, r.Body, took)
 	}
-	legacytest.Eventually(t, "cancelled upstream", func() bool { return len(p.requests("notifications/cancelled")) == 1 })
+	legacytest.Eventually(t, "cancelled upstream", func() bool { return len(p.Requests("notifications/cancelled")) == 1 })
 }
 
 // An idle end is an end for the server, too.
 func TestS02IdleEnd(t *testing.T) {
-	p := newHTTPPeer(t)
+	p := legacytest.NewHTTPServer(t)
 	b := newTestBack(t, Options{URL: p.URL})
 	st := newLinkedFront(t, func(o *front.Options) { o.Linker, o.Idle = b, 10*time.Millisecond })
 	if r := st.Send(t, "POST", legacytest.Initialize("2025-03-26")); r.Status != http.StatusOK {
 		t.Errorf("initialize = %d %s", r.Status, r.Body)
 	}
-	legacytest.Eventually(t, "ended upstream", func() bool { return len(p.requests("DELETE")) == 1 && st.front.Sessions() == 0 })
+	legacytest.Eventually(t, "ended upstream", func() bool { return len(p.Requests("DELETE")) == 1 && st.front.Sessions() == 0 })
 }
 
 // Roots of the config stand for the client's.
@@ -555,16 +555,16 @@ func TestS02NothingIsLeft(t *testing.T) {
 // What is hidden crosses in neither direction of a session that is passed on, and all
 // else has its bytes.
 func TestT32HiddenInLinkedSessions(t *testing.T) {
-	p := newHTTPPeer(t)
+	p := legacytest.NewHTTPServer(t)
 	welcome := strings.Replace(legacytest.OddResult, `"new":`, `"extensions":{"com.example/x":{},"com.example/y":{"n":1.0}},"experimental":{"e":{}},"new":`, 1)
-	p.on["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, welcome) }
+	p.On["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { legacytest.AnswerJSON(w, m.ID, welcome) }
 	st := linkedTo(t, newTestBack(t, Options{URL: p.URL, HideExtensions: []string{"com.example/x", "e"}}))
 	shown := strings.Replace(legacytest.OddResult, `"new":`, `"extensions":{"com.example/y":{"n":1.0}},"new":`, 1)
 	if r, want := st.Send(t, "POST", legacytest.OddInitialize), `{"jsonrpc":"2.0","id":"h","result":`+shown+`}`; r.Body != want {
 		t.Errorf("initialize = %s\nwant         %s", r.Body, want)
 	}
 	want := strings.Replace(strings.Replace(legacytest.OddInitialize, `"h"`, "1", 1), `"experimental":{"e":{}},`, "", 1)
-	if got := p.requests("initialize")[0].body; got != want {
+	if got := p.Requests("initialize")[0].Body; got != want {
 		t.Errorf("the server got %s\nwant         %s", got, want)
 	}
 }

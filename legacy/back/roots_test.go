@@ -9,22 +9,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
-
-// onNote plays a server that does something when it hears a notification.
-func onNote(a *asker, method string, do func()) {
-	before := a.heard
-	a.heard = func(m wire.Message) {
-		if before != nil {
-			before(m)
-		}
-		if m.Method == method {
-			a.running.Go(do)
-		}
-	}
-}
 
 // A Go server that asks for roots in its InitializedHandler serves nothing before
 // it is answered, not even what needs no roots.
@@ -33,30 +22,28 @@ func TestM2L23AServerThatBlocksOnItsRoots(t *testing.T) {
 		{"the client has none", `{}`},
 		{"the client declares roots", hasRoots},
 	} {
-		t.Run("M2L-23 "+tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				answered := make(chan struct{})
-				var got string
-				b := newAsker(t, Options{}, func(a *asker) {
-					onNote(a, "notifications/initialized", func() {
-						got = string(a.ask("roots/list", `{}`).Result)
-						close(answered)
-					})
-					a.on = map[string]func(wire.Message) string{"tools/list": func(wire.Message) string {
-						<-answered
-						return `{"tools":[]}`
-					}}
+		bridgetest.RunBubble(t, "M2L-23 "+tt.name, func(t *testing.T) {
+			answered := make(chan struct{})
+			var got string
+			b := newAsker(t, Options{}, func(a *legacytest.Server) {
+				a.OnNotification("notifications/initialized", func() {
+					got = string(a.Ask("roots/list", `{}`).Result)
+					close(answered)
 				})
-				begin := time.Now()
-				req := ask("tools/list", "")
-				req.Profile.Capabilities = json.RawMessage(tt.capabilities)
-				if _, err := body(b.Serve(t.Context(), req, &client{ask: never})); err != nil || time.Since(begin) > 0 {
-					t.Errorf("tools/list: %v after %v, want it served at once", err, time.Since(begin))
-				}
-				if got != `{"roots":[]}` {
-					t.Errorf("the server heard %s, want an empty list", got)
-				}
+				a.On = map[string]func(wire.Message) string{"tools/list": func(wire.Message) string {
+					<-answered
+					return `{"tools":[]}`
+				}}
 			})
+			begin := time.Now()
+			req := ask("tools/list", "")
+			req.Profile.Capabilities = json.RawMessage(tt.capabilities)
+			if _, err := body(b.Serve(t.Context(), req, &legacytest.Client{Answer: legacytest.NeverAnswers})); err != nil || time.Since(begin) > 0 {
+				t.Errorf("tools/list: %v after %v, want it served at once", err, time.Since(begin))
+			}
+			if got != `{"roots":[]}` {
+				t.Errorf("the server heard %s, want an empty list", got)
+			}
 		})
 	}
 }
@@ -65,30 +52,30 @@ func TestM2L23StaticRoots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var asked []string
-		var last *asker
+		var last *legacytest.Server
 		note := func(m wire.Message) {
 			mu.Lock()
 			defer mu.Unlock()
 			asked = append(asked, string(m.Result))
 		}
-		b := newAsker(t, Options{Roots: json.RawMessage(`[{"uri":"file:///config"}]`)}, func(a *asker) {
+		b := newAsker(t, Options{Roots: json.RawMessage(`[{"uri":"file:///config"}]`)}, func(a *legacytest.Server) {
 			last = a
-			onNote(a, "notifications/initialized", func() { note(a.ask("roots/list", `{}`)) })
-			a.call = func(c *askerCall) string {
-				note(c.ask("roots/list", `{}`))
+			a.OnNotification("notifications/initialized", func() { note(a.Ask("roots/list", `{}`)) })
+			a.Call = func(c *legacytest.ServerCall) string {
+				note(c.Ask("roots/list", `{}`))
 				return said("done")
 			}
-			onNote(a, "notifications/roots/list_changed", func() { t.Error("static roots were said to have changed") })
+			a.OnNotification("notifications/roots/list_changed", func() { t.Error("static roots were said to have changed") })
 		})
 		for _, capabilities := range []string{`{}`, hasRoots} { // a profile each
 			req := rooted("ada")
 			req.Profile.Scope += capabilities
 			req.Profile.Capabilities = json.RawMessage(capabilities)
-			if _, err := body(b.Serve(t.Context(), req, &client{ask: never})); err != nil {
+			if _, err := body(b.Serve(t.Context(), req, &legacytest.Client{Answer: legacytest.NeverAnswers})); err != nil {
 				t.Error(err)
 			}
-			if !strings.Contains(last.told, `"roots":{"listChanged":true}`) {
-				t.Errorf("declared %s, want roots", last.told)
+			if !strings.Contains(last.Declared(), `"roots":{"listChanged":true}`) {
+				t.Errorf("declared %s, want roots", last.Declared())
 			}
 		}
 		synctest.Wait()
@@ -121,9 +108,9 @@ type rootsServer struct {
 	last  int // the id of the question that was answered last
 }
 
-func (r *rootsServer) play(a *asker) {
+func (r *rootsServer) play(a *legacytest.Server) {
 	ask := func() {
-		id, reply := a.pose("roots/list", `{}`)
+		id, reply := a.SendRequest("roots/list", `{}`)
 		m := <-reply
 		text := string(m.Result)
 		if m.Error != nil {
@@ -135,9 +122,9 @@ func (r *rootsServer) play(a *asker) {
 			r.last, r.heard = id, append(r.heard, text)
 		}
 	}
-	onNote(a, "notifications/initialized", ask)
-	onNote(a, "notifications/roots/list_changed", ask)
-	a.call = func(*askerCall) string {
+	a.OnNotification("notifications/initialized", ask)
+	a.OnNotification("notifications/roots/list_changed", ask)
+	a.Call = func(*legacytest.ServerCall) string {
 		time.Sleep(time.Millisecond) // answers that were read are noted by then
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -149,7 +136,7 @@ func TestM2L23TheFirstCallPutsTheServerRight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rootsServer{}
 		b := newAsker(t, Options{}, r.play)
-		x := &client{ask: says(map[string]string{"roots/list": adasRoots})}
+		x := &legacytest.Client{Answer: legacytest.Answers(map[string]string{"roots/list": adasRoots})}
 		list := rooted("ada")
 		list.Method = "tools/list"
 		if _, err := body(b.Serve(t.Context(), list, x)); err != nil {
@@ -158,7 +145,7 @@ func TestM2L23TheFirstCallPutsTheServerRight(t *testing.T) {
 		if got, err := body(b.Serve(t.Context(), rooted("ada"), x)); err != nil || got != said(adasRoots) {
 			t.Errorf("the first call found %s, %v, want the client's roots", got, err)
 		}
-		if got, err := body(b.Serve(t.Context(), rooted("ada"), &client{ask: never})); err != nil || got != said(adasRoots) {
+		if got, err := body(b.Serve(t.Context(), rooted("ada"), &legacytest.Client{Answer: legacytest.NeverAnswers})); err != nil || got != said(adasRoots) {
 			t.Errorf("the second call found %s, %v, want no more questions", got, err)
 		}
 	})
@@ -172,10 +159,10 @@ func TestM2L23ACallThatEndsUnansweredChangesNothing(t *testing.T) {
 		b := newAsker(t, Options{}, r.play)
 		ctx, leave := context.WithTimeout(t.Context(), time.Minute/2)
 		defer leave()
-		if _, err := b.Serve(ctx, rooted("leaves"), &client{ask: never}); err == nil {
+		if _, err := b.Serve(ctx, rooted("leaves"), &legacytest.Client{Answer: legacytest.NeverAnswers}); err == nil {
 			t.Error("a call was sent whose client was being asked for roots")
 		}
-		x := &client{ask: says(map[string]string{"roots/list": adasRoots})}
+		x := &legacytest.Client{Answer: legacytest.Answers(map[string]string{"roots/list": adasRoots})}
 		if got, err := body(b.Serve(t.Context(), rooted("ada"), x)); err != nil || got != said(adasRoots) {
 			t.Errorf("the next call found %s, %v, want its client's roots", got, err)
 		}
@@ -194,11 +181,11 @@ func TestM2L23OthersGoOn(t *testing.T) {
 		}
 		var slow sync.WaitGroup
 		slow.Go(func() {
-			_, _ = body(b.Serve(t.Context(), request(), &client{ask: answersAfter(time.Minute, adasRoots)}))
+			_, _ = body(b.Serve(t.Context(), request(), &legacytest.Client{Answer: answersAfter(time.Minute, adasRoots)}))
 		})
 		synctest.Wait()
 		begin := time.Now()
-		if _, err := body(b.Serve(t.Context(), request(), &client{ask: never})); err != nil || time.Since(begin) > rootsTimeout+time.Millisecond {
+		if _, err := body(b.Serve(t.Context(), request(), &legacytest.Client{Answer: legacytest.NeverAnswers})); err != nil || time.Since(begin) > rootsTimeout+time.Millisecond {
 			t.Errorf("another call took %v, %v, want at most %v", time.Since(begin), err, rootsTimeout)
 		}
 		slow.Wait()
@@ -210,23 +197,23 @@ func TestM2L23OtherLanesAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var servers []*rootsServer
 		var asked int
-		b := newAsker(t, Options{Lanes: 2, OneClient: true}, func(a *asker) {
+		b := newAsker(t, Options{Lanes: 2, OneClient: true}, func(a *legacytest.Server) {
 			r := &rootsServer{}
 			servers = append(servers, r)
 			r.play(a)
-			call := a.call
-			a.call = func(c *askerCall) string {
-				switch c.who() {
+			call := a.Call
+			a.Call = func(c *legacytest.ServerCall) string {
+				switch c.Who() {
 				case "slow":
 					time.Sleep(time.Second)
 				case "moves":
-					c.ask("roots/list", `{}`)
+					c.Ask("roots/list", `{}`)
 				}
 				return call(c)
 			}
 		})
 		roots := adasRoots
-		x := &client{ask: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
+		x := &legacytest.Client{Answer: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
 			asked++
 			return mcp.InputResponse{Result: []byte(roots)}, nil
 		}}
@@ -262,9 +249,9 @@ func TestM2L23RootsOfOneAreNotAnothers(t *testing.T) {
 	const bobs = `{"roots":[{"uri":"file:///bob"}]}`
 	synctest.Test(t, func(t *testing.T) {
 		r := &rootsServer{}
-		b := newAsker(t, Options{}, func(a *asker) {
+		b := newAsker(t, Options{}, func(a *legacytest.Server) {
 			r.play(a)
-			a.on = map[string]func(wire.Message) string{"tools/list": func(wire.Message) string {
+			a.On = map[string]func(wire.Message) string{"tools/list": func(wire.Message) string {
 				time.Sleep(time.Millisecond)
 				r.mu.Lock()
 				defer r.mu.Unlock()
@@ -272,8 +259,8 @@ func TestM2L23RootsOfOneAreNotAnothers(t *testing.T) {
 			}}
 		})
 		asked := 0
-		has := func(roots string) *client {
-			return &client{ask: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
+		has := func(roots string) *legacytest.Client {
+			return &legacytest.Client{Answer: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
 				asked++
 				return mcp.InputResponse{Result: []byte(roots)}, nil
 			}}
@@ -289,7 +276,7 @@ func TestM2L23RootsOfOneAreNotAnothers(t *testing.T) {
 		}
 		for i, step := range []struct {
 			req   *mcp.Request
-			x     *client
+			x     *legacytest.Client
 			want  string
 			asked int
 		}{
@@ -298,10 +285,10 @@ func TestM2L23RootsOfOneAreNotAnothers(t *testing.T) {
 			{list("ada"), has(adasRoots), `{"tools":[],"roots":` + adasRoots + `}`, 1},
 			{of(rooted("bob"), "bob"), has(bobs), said(bobs), 2},
 			{of(rooted("ada"), "ada"), has(adasRoots), said(adasRoots), 3},
-			{list("bob"), &client{ask: never}, `{"tools":[],"roots":{"roots":[]}}`, 3},
+			{list("bob"), &legacytest.Client{Answer: legacytest.NeverAnswers}, `{"tools":[],"roots":{"roots":[]}}`, 3},
 			{of(rooted("bob"), "bob"), has(bobs), said(bobs), 4},
-			{of(askable("eve"), "eve"), &client{ask: never}, said(`{"roots":[]}`), 4},
-			{of(askable("eve"), "eve"), &client{ask: never}, said(`{"roots":[]}`), 4},
+			{of(askable("eve"), "eve"), &legacytest.Client{Answer: legacytest.NeverAnswers}, said(`{"roots":[]}`), 4},
+			{of(askable("eve"), "eve"), &legacytest.Client{Answer: legacytest.NeverAnswers}, said(`{"roots":[]}`), 4},
 		} {
 			if got, err := body(b.Serve(t.Context(), step.req, step.x)); err != nil || got != step.want || asked != step.asked {
 				t.Errorf("step %d: %s, %v, %d clients asked; want %s, %d", i, got, err, asked, step.want, step.asked)

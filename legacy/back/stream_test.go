@@ -19,17 +19,17 @@ import (
 // A primed stream that the server closes is resumed behind the last event, the
 // empty one too, after the time it asked for; the request is sent once.
 func TestM2L15Resume(t *testing.T) {
-	p := newHTTPPeer(t)
+	p := legacytest.NewHTTPServer(t)
 	var id atomic.Value
 	var ended atomic.Int64
-	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		id.Store(m.ID)
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprint(w, "id: a1\ndata:\n\nretry: 30\nid: a2\ndata: \n\n")
 		ended.Store(time.Now().UnixNano())
 	}
 	var gets atomic.Int32
-	p.get = func(w http.ResponseWriter, r *http.Request) {
+	p.Get = func(w http.ResponseWriter, r *http.Request) {
 		last := r.Header.Get("Last-Event-Id")
 		if last == "" { // the standalone stream
 			w.WriteHeader(http.StatusMethodNotAllowed)
@@ -48,7 +48,7 @@ func TestM2L15Resume(t *testing.T) {
 		}
 	}
 	b := newTestBack(t, Options{URL: p.URL})
-	c := &caller{}
+	c := &legacytest.Caller{}
 	start := time.Now()
 	got, err := body(b.Serve(t.Context(), callWith(`"t"`, ""), c))
 	if err != nil || got != `{"ok":1}` {
@@ -57,22 +57,22 @@ func TestM2L15Resume(t *testing.T) {
 	if took := time.Since(start); took < time.Second { // the silent one named no time: 1 s
 		t.Errorf("Serve took %v, want a wait of 1s where the server named none", took)
 	}
-	if n := len(p.requests("tools/call")); n != 1 {
+	if n := len(p.Requests("tools/call")); n != 1 {
 		t.Errorf("the request was sent %d times, want once", n)
 	}
 	var positions []string
-	for _, s := range p.requests("GET") {
-		if v := s.header.Get("Last-Event-Id"); v != "" {
+	for _, s := range p.Requests("GET") {
+		if v := s.Header.Get("Last-Event-Id"); v != "" {
 			positions = append(positions, v)
-			if s.header.Get("Mcp-Session-Id") != "sess-1" || s.header.Get("Accept") != "text/event-stream" {
-				t.Errorf("resumed with %v", s.header)
+			if s.Header.Get("Mcp-Session-Id") != "sess-1" || s.Header.Get("Accept") != "text/event-stream" {
+				t.Errorf("resumed with %v", s.Header)
 			}
 		}
 	}
 	if got := strings.Join(positions, " "); got != "a2 a3 a3" {
 		t.Errorf("resumed behind %s, want a2 a3 a3", got)
 	}
-	if notes := c.heard(); len(notes) != 1 {
+	if notes := c.Heard(); len(notes) != 1 {
 		t.Errorf("heard %q, want the one progress", notes)
 	}
 }
@@ -80,32 +80,32 @@ func TestM2L15Resume(t *testing.T) {
 // A cut in the network with an event id is resumed as well, and a server that is
 // away for a moment asked again.
 func TestM2L15ResumeAfterACut(t *testing.T) {
-	p := newHTTPPeer(t)
+	p := legacytest.NewHTTPServer(t)
 	var id atomic.Value
-	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		id.Store(m.ID)
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprint(w, "retry: 1\nid: x\ndata:\n\n")
-		flush(w)
+		legacytest.Flush(w)
 		panic(http.ErrAbortHandler)
 	}
 	var gets atomic.Int32
-	p.get = func(w http.ResponseWriter, r *http.Request) {
+	p.Get = func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Header.Get("Last-Event-Id") == "":
 			w.WriteHeader(http.StatusMethodNotAllowed)
 		case gets.Add(1) == 1:
 			w.WriteHeader(http.StatusServiceUnavailable)
 		default:
-			startSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{"ok":1}}`, id.Load())
+			legacytest.StartSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{"ok":1}}`, id.Load())
 		}
 	}
 	b := newTestBack(t, Options{URL: p.URL})
-	got, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &caller{}))
+	got, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &legacytest.Caller{}))
 	if err != nil || got != `{"ok":1}` {
 		t.Errorf("Serve = %s, %v", got, err)
 	}
-	if n := len(p.requests("tools/call")); n != 1 {
+	if n := len(p.Requests("tools/call")); n != 1 {
 		t.Errorf("the request was sent %d times, want once", n)
 	}
 }
@@ -114,18 +114,18 @@ func TestM2L15ResumeAfterACut(t *testing.T) {
 func TestM2L15ResumeRefused(t *testing.T) {
 	for _, status := range []int{404, 405, 400} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			p := newHTTPPeer(t)
-			p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+			p := legacytest.NewHTTPServer(t)
+			p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
 				w.Header().Set("Content-Type", "text/event-stream")
 				fmt.Fprint(w, "retry: 1\nid: x\ndata:\n\n")
 			}
-			p.get = func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(status) }
+			p.Get = func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(status) }
 			b := newTestBack(t, Options{URL: p.URL})
-			_, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &caller{}))
+			_, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &legacytest.Caller{}))
 			if err == nil || !strings.Contains(err.Error(), "may have taken effect") || !strings.Contains(err.Error(), fmt.Sprint(status)) {
 				t.Errorf("Serve = %v, want an error that says what may have happened", err)
 			}
-			if n := len(p.requests("tools/call")); n != 1 {
+			if n := len(p.Requests("tools/call")); n != 1 {
 				t.Errorf("the request was sent %d times, want once", n)
 			}
 		})
@@ -133,17 +133,17 @@ func TestM2L15ResumeRefused(t *testing.T) {
 }
 
 func TestM2L15ResumeEndsWithTheTime(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+	p := legacytest.NewHTTPServer(t)
+	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprint(w, "retry: 1\nid: x\ndata:\n\n")
 	}
-	p.get = func(w http.ResponseWriter, r *http.Request) {
+	p.Get = func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprint(w, "retry: 1\n\n")
 	}
 	b := newTestBack(t, Options{URL: p.URL, Timeouts: Timeouts{Request: 100 * time.Millisecond}})
-	_, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &caller{}))
+	_, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &legacytest.Caller{}))
 	if err == nil || !strings.Contains(err.Error(), "in time") {
 		t.Errorf("Serve = %v, want a time-out", err)
 	}
@@ -159,14 +159,14 @@ func TestM2L15UnframedAnswer(t *testing.T) {
 		{"of another id", `{"jsonrpc":"2.0","id":9%s,"error":{"code":-32602,"message":"bad arg found late"}}`, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := newHTTPPeer(t)
-			p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-				send := startSSE(w)
+			p := legacytest.NewHTTPServer(t)
+			p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+				send := legacytest.StartSSE(w)
 				send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m.ID)
 				fmt.Fprintf(w, tt.tail, m.ID)
 			}
 			b := newTestBack(t, Options{URL: p.URL})
-			_, err := body(b.Serve(t.Context(), callWith(`1`, ""), &caller{}))
+			_, err := body(b.Serve(t.Context(), callWith(`1`, ""), &legacytest.Caller{}))
 			if ok := err != nil && strings.Contains(err.Error(), "bad arg found late"); ok != tt.ok {
 				t.Errorf("Serve = %v; accepted: %v, want %v", err, ok, tt.ok)
 			}
@@ -181,16 +181,16 @@ func TestM2L15AnswerOnAnotherStream(t *testing.T) {
 		own  func(w http.ResponseWriter, r *http.Request)
 	}{
 		{"own stream open", func(w http.ResponseWriter, r *http.Request) {
-			startSSE(w)
+			legacytest.StartSSE(w)
 			<-r.Context().Done()
 		}},
 		{"merely accepted", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusAccepted) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := newHTTPPeer(t)
+			p := legacytest.NewHTTPServer(t)
 			ids := make(chan wire.ID, 1)
-			p.get = func(w http.ResponseWriter, r *http.Request) {
-				send := startSSE(w)
+			p.Get = func(w http.ResponseWriter, r *http.Request) {
+				send := legacytest.StartSSE(w)
 				select {
 				case id := <-ids:
 					send(`{"jsonrpc":"2.0","id":%s,"result":{"ok":1}}`, id)
@@ -198,12 +198,12 @@ func TestM2L15AnswerOnAnotherStream(t *testing.T) {
 				}
 				<-r.Context().Done()
 			}
-			p.on["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+			p.On["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
 				ids <- m.ID
 				tt.own(w, r)
 			}
 			b := newTestBack(t, Options{URL: p.URL})
-			got, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &caller{}))
+			got, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &legacytest.Caller{}))
 			if err != nil || got != `{"ok":1}` {
 				t.Errorf("Serve = %s, %v", got, err)
 			}
@@ -214,10 +214,10 @@ func TestM2L15AnswerOnAnotherStream(t *testing.T) {
 
 // A request merely accepted, with nowhere else to answer, fails at once.
 func TestM2L15AcceptedWithoutAStream(t *testing.T) {
-	p := newHTTPPeer(t) // answers 202 to what it does not know
+	p := legacytest.NewHTTPServer(t) // answers 202 to what it does not know
 	b := newTestBack(t, Options{URL: p.URL})
 	start := time.Now()
-	_, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &caller{}))
+	_, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &legacytest.Caller{}))
 	if err == nil || !strings.Contains(err.Error(), "accepted the request without answering") {
 		t.Errorf("Serve = %v", err)
 	}
@@ -228,33 +228,33 @@ func TestM2L15AcceptedWithoutAStream(t *testing.T) {
 
 // 2025-03-26 has batches: they are taken apart wherever they come.
 func TestL2M05BatchesFromUpstream(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.revision = "2025-03-26"
+	p := legacytest.NewHTTPServer(t)
+	p.Revision = "2025-03-26"
 	const note = `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%[1]s,"progress":%[2]d}}`
-	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `[`+note+`, {"jsonrpc":"2.0","id":%[1]s,"result":{"json":1}}]`, m.ID, 1)
 	}
-	p.on["prompts/get"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-		startSSE(w)(`[`+note+`,"junk",{"jsonrpc":"2.0","id":%[1]s,"result":{"sse":1}}]`, m.ID, 1)
+	p.On["prompts/get"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		legacytest.StartSSE(w)(`[`+note+`,"junk",{"jsonrpc":"2.0","id":%[1]s,"result":{"sse":1}}]`, m.ID, 1)
 	}
 	b := newTestBack(t, Options{URL: p.URL})
 	for method, want := range map[string]string{"tools/call": `{"json":1}`, "prompts/get": `{"sse":1}`} {
 		req := callWith(`1`, "")
 		req.Method = method
-		c := &caller{}
+		c := &legacytest.Caller{}
 		got, err := body(b.Serve(t.Context(), req, c))
-		if err != nil || got != want || len(c.heard()) != 1 {
-			t.Errorf("Serve(%s) = %s, %v, heard %q, want %s", method, got, err, c.heard(), want)
+		if err != nil || got != want || len(c.Heard()) != 1 {
+			t.Errorf("Serve(%s) = %s, %v, heard %q, want %s", method, got, err, c.Heard(), want)
 		}
 	}
 }
 
 // F-07: what can't be read on a stream is skipped.
 func TestF07UnreadableOnAStream(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-		send := startSSE(w)
+	p := legacytest.NewHTTPServer(t)
+	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		send := legacytest.StartSSE(w)
 		send("{broken")
 		send("\"\xff\"")
 		send(`{"jsonrpc":"1.0","method":"x"}`)
@@ -262,7 +262,7 @@ func TestF07UnreadableOnAStream(t *testing.T) {
 	}
 	d := &drops{}
 	b := newTestBack(t, Options{URL: p.URL, Metrics: d})
-	got, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &caller{}))
+	got, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &legacytest.Caller{}))
 	if err != nil || got != `{"ok":1}` || d.count("unreadable") != 3 {
 		t.Errorf("Serve = %s, %v with %d skipped, want the answer with 3 skipped", got, err, d.count("unreadable"))
 	}
@@ -277,26 +277,26 @@ func TestF07UnreadableAnswer(t *testing.T) {
 		m := p.Want("tools/call")
 		p.Write(`{"jsonrpc":"2.0","id":%s,"result":{},"error":{"code":1,"message":"x"}}`, m.ID)
 	}()
-	_, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &caller{}))
+	_, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &legacytest.Caller{}))
 	if err == nil || !strings.Contains(err.Error(), "can't be read") || !strings.Contains(err.Error(), `server "scripted"`) {
 		t.Errorf("Serve = %v, want an error that names the server", err)
 	}
 }
 
 func TestAnswerBeyondTheLimit(t *testing.T) {
-	p := newHTTPPeer(t)
+	p := legacytest.NewHTTPServer(t)
 	big := `{"text":"` + strings.Repeat("x", 10_000) + `"}`
-	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, big) }
-	p.on["tools/list"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-		startSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, big)
+	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { legacytest.AnswerJSON(w, m.ID, big) }
+	p.On["tools/list"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		legacytest.StartSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, big)
 	}
 	b := newTestBack(t, Options{URL: p.URL, MaxMessage: 5000})
 	for _, method := range []string{"tools/call", "tools/list"} {
-		_, err := body(b.Serve(t.Context(), ask(method, `{}`), &caller{}))
+		_, err := body(b.Serve(t.Context(), ask(method, `{}`), &legacytest.Caller{}))
 		if err == nil || !strings.Contains(err.Error(), "5000 bytes") {
 			t.Errorf("Serve(%s) = %v, want an error that names the limit", method, err)
 		}
-		if n := len(p.requests(method)); n != 1 {
+		if n := len(p.Requests(method)); n != 1 {
 			t.Errorf("%s was sent %d times, want once: it would be as large again", method, n)
 		}
 	}
@@ -305,11 +305,11 @@ func TestAnswerBeyondTheLimit(t *testing.T) {
 // The stream behind an answer is read to its end, so that connections are used
 // again.
 func TestConnectionsAreUsedAgain(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-		startSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
+	p := legacytest.NewHTTPServer(t)
+	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		legacytest.StartSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
 	}
-	p.on["tools/list"] = listOnce
+	p.On["tools/list"] = listOnce
 	var conns atomic.Int32
 	settings := transport.NewHTTP(time.Second)
 	settings.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -320,7 +320,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	defer rt.CloseIdleConnections()
 	b := newTestBack(t, Options{URL: p.URL, RoundTripper: rt})
 	for i := range 20 {
-		if _, err := body(b.Serve(t.Context(), ask([]string{"tools/call", "tools/list"}[i%2], `{}`), &caller{})); err != nil {
+		if _, err := body(b.Serve(t.Context(), ask([]string{"tools/call", "tools/list"}[i%2], `{}`), &legacytest.Caller{})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -332,16 +332,16 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 // A server that leaves its streams open after the answer costs a connection each
 // time, but no more than a few short waits.
 func TestStreamsLeftOpen(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.on["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
-		startSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
+	p := legacytest.NewHTTPServer(t)
+	p.On["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		legacytest.StartSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
 		<-r.Context().Done()
 	}
 	b := newTestBack(t, Options{URL: p.URL})
 	start := time.Now()
 	const calls = 100 // waited for each time, they would take twice what they may
 	for range calls {
-		if _, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &caller{})); err != nil {
+		if _, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &legacytest.Caller{})); err != nil {
 			t.Fatal(err)
 		}
 	}

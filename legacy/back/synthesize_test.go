@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -66,15 +67,15 @@ type muteServer struct {
 	asked map[string]int
 }
 
-func (m *muteServer) play(a *asker) {
-	a.capabilities = `{"tools":{},"resources":{}}`
+func (m *muteServer) play(a *legacytest.Server) {
+	a.Capabilities = `{"tools":{},"resources":{}}`
 	count := func(method string) {
 		if m.asked == nil {
 			m.asked = make(map[string]int)
 		}
 		m.asked[method]++
 	}
-	a.on = map[string]func(wire.Message) string{
+	a.On = map[string]func(wire.Message) string{
 		"tools/list": func(msg wire.Message) string { // one tool a page
 			m.mu.Lock()
 			defer m.mu.Unlock()
@@ -193,8 +194,8 @@ func TestM2L41SynthesisOutlivesItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &muteServer{tools: []string{"a"}}
 		h := &hearer{}
-		var last *asker
-		b := newAsker(t, Options{Changes: h, Synthesize: Synthesize{Tools: time.Minute}}, func(a *asker) {
+		var last *legacytest.Server
+		b := newAsker(t, Options{Changes: h, Synthesize: Synthesize{Tools: time.Minute}}, func(a *legacytest.Server) {
 			last = a
 			m.play(a)
 		})
@@ -208,7 +209,7 @@ func TestM2L41SynthesisOutlivesItsSession(t *testing.T) {
 		time.Sleep(time.Hour)
 		h.take()
 		m.set(func() { m.tools[0] = "b" })
-		_ = last.conn.Close()
+		last.CloseConn()
 		time.Sleep(30 * time.Second)
 		if got := h.take(); got != fanout.ToolsListChanged.String() {
 			t.Errorf("heard %q after the session was lost, want one event", got)
@@ -233,7 +234,7 @@ func TestM2L05SynthesizedKindsAreAdvertised(t *testing.T) {
 		{"not unless configured", `{"tools":{}}`, `{"tools":{}}`, Synthesize{}},
 	} {
 		t.Run("M2L-05 "+tt.name, func(t *testing.T) {
-			b := newAsker(t, Options{Synthesize: tt.opts}, func(a *asker) { a.capabilities = tt.server })
+			b := newAsker(t, Options{Synthesize: tt.opts}, func(a *legacytest.Server) { a.Capabilities = tt.server })
 			d, err := b.Describe(context.Background(), ask("server/discover", ""))
 			if err != nil || string(d.Capabilities) != tt.want {
 				t.Errorf("capabilities = %s, %v, want %s", d.Capabilities, err, tt.want)
@@ -245,8 +246,10 @@ func TestM2L05SynthesizedKindsAreAdvertised(t *testing.T) {
 // A server over HTTP that offers no stream can't tell of anything: what is looked
 // at is acknowledged all the same.
 func TestM2L31SynthesizedWithoutAStream(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.on["tools/list"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, `{"tools":[]}`) }
+	p := legacytest.NewHTTPServer(t)
+	p.On["tools/list"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		legacytest.AnswerJSON(w, m.ID, `{"tools":[]}`)
+	}
 	h := &hearer{}
 	b := newTestBack(t, Options{URL: p.URL, Changes: h, Synthesize: Synthesize{Tools: time.Minute}})
 	want := []fanout.Topic{{Scope: "test/1", Kind: fanout.ToolsListChanged}, {Scope: "test/1", Kind: fanout.PromptsListChanged}}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -23,7 +25,7 @@ const (
 
 // A taskServer runs its tool as a task that goes through stages.
 type taskServer struct {
-	*asker
+	*legacytest.Server
 	stages []string // members of the task, as each tasks/get finds it, the last for good
 	result string   // of tasks/result
 	begin  func()   // runs when tasks/result is called; may be nil
@@ -38,19 +40,19 @@ type taskServer struct {
 
 func newTaskBack(t *testing.T, ts *taskServer, opts Options) *Back {
 	ts.cancelled = make(chan string, 1)
-	return newAsker(t, opts, func(a *asker) {
-		ts.asker, a.capabilities = a, taskCapable
-		a.call = func(c *askerCall) string {
+	return newAsker(t, opts, func(a *legacytest.Server) {
+		ts.Server, a.Capabilities = a, taskCapable
+		a.Call = func(c *legacytest.ServerCall) string {
 			ts.note("tools/call")
 			ts.mu.Lock()
 			defer ts.mu.Unlock()
-			ts.params = c.m.Params
-			if wire.Get(c.m.Params, "task") == nil {
+			ts.params = c.Message.Params
+			if wire.Get(c.Message.Params, "task") == nil {
 				return `{"isError":true,"content":[{"type":"text","text":"requires task augmentation"}]}`
 			}
 			return `{"task":{"taskId":"t1","status":"working","pollInterval":1000}}`
 		}
-		a.on = map[string]func(wire.Message) string{
+		a.On = map[string]func(wire.Message) string{
 			"tools/list": func(m wire.Message) string {
 				ts.mu.Lock()
 				defer ts.mu.Unlock()
@@ -101,7 +103,7 @@ func TestM2L07TasksAreAnsweredLikeCalls(t *testing.T) {
 		b := newTaskBack(t, ts, Options{Timeouts: Timeouts{Request: 2 * time.Second, Max: time.Hour}})
 		req := ask("tools/call", `{"name":"t","task":{"ttl":1},"_meta":{"progressToken":"mine"}}`)
 		req.ProgressToken = json.RawMessage(`"mine"`)
-		x := &client{ask: never}
+		x := &legacytest.Client{Answer: legacytest.NeverAnswers}
 		begin := time.Now()
 		got, err := body(b.Serve(t.Context(), req, x))
 		if err != nil || got != said("done") {
@@ -113,7 +115,7 @@ func TestM2L07TasksAreAnsweredLikeCalls(t *testing.T) {
 		if ttl := string(wire.Get(wire.Get(ts.params, "task"), "ttl")); ttl != "3600000" {
 			t.Errorf("ttl = %s, want the call's hard maximum in ms", ttl)
 		}
-		notes := x.heard()
+		notes := x.Heard()
 		if len(notes) != 3 {
 			t.Fatalf("progress = %q, want one for each change", notes)
 		}
@@ -141,16 +143,16 @@ func TestM2L07ProgressOfTheServer(t *testing.T) {
 		ts := &taskServer{stages: []string{`"status":"working","statusMessage":"a"`, `"status":"completed"`}, result: said("done")}
 		ts.begin = func() {
 			token := wire.Get(wire.Get(ts.params, "_meta"), "progressToken")
-			ts.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":0.5,"total":1}}`, token)
+			ts.Send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":0.5,"total":1}}`, token)
 		}
 		b := newTaskBack(t, ts, Options{})
 		req := ask("tools/call", `{"name":"t"}`)
 		req.ProgressToken = json.RawMessage(`7`)
-		x := &client{ask: never}
+		x := &legacytest.Client{Answer: legacytest.NeverAnswers}
 		if _, err := body(b.Serve(t.Context(), req, x)); err != nil {
 			t.Fatal(err)
 		}
-		if all := strings.Join(x.heard(), "\n"); !strings.Contains(all, `"progress":0.5,"total":1`) {
+		if all := strings.Join(x.Heard(), "\n"); !strings.Contains(all, `"progress":0.5,"total":1`) {
 			t.Errorf("heard %s, want the server's progress", all)
 		}
 	})
@@ -161,14 +163,14 @@ func TestM2L07QuestionsOfATask(t *testing.T) {
 		var answer atomic.Pointer[wire.Message]
 		ts := &taskServer{stages: []string{`"status":"input_required"`, `"status":"working"`}, result: said("done")}
 		ts.begin = func() {
-			m := ts.asker.ask("elicitation/create", `{"message":"which?",`+relatedTask+`}`)
+			m := ts.Server.Ask("elicitation/create", `{"message":"which?",`+relatedTask+`}`)
 			answer.Store(&m)
 			time.Sleep(5 * time.Second)
 		}
 		b := newTaskBack(t, ts, Options{Timeouts: Timeouts{Request: 10 * time.Second}})
 		req := askable("ada")
 		var question string
-		x := &client{ask: func(ctx context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
+		x := &legacytest.Client{Answer: func(ctx context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
 			question = string(q.Params)
 			return mcp.InputResponse{Result: []byte(accepted)}, backoff.Wait(ctx, time.Hour)
 		}}
@@ -178,7 +180,7 @@ func TestM2L07QuestionsOfATask(t *testing.T) {
 			r := askable("other")
 			r.Params = json.RawMessage(`{"name":"plain"}`)
 			begin := time.Now()
-			if _, err := body(b.Serve(t.Context(), r, &client{ask: never})); err != nil || time.Since(begin) > 0 {
+			if _, err := body(b.Serve(t.Context(), r, &legacytest.Client{Answer: legacytest.NeverAnswers})); err != nil || time.Since(begin) > 0 {
 				t.Errorf("another call took %v, %v: a task needs no lane", time.Since(begin), err)
 			}
 		})
@@ -205,15 +207,13 @@ func TestM2L07TasksThatFail(t *testing.T) {
 		{"cancelled", `"status":"cancelled","statusMessage":"an operator did"`, ``, `server "scripted" cancelled the task that ran the tool: an operator did`},
 		{"forgotten", `{"code":-32602,"message":"Task has expired"}`, ``, "Task has expired; it may have taken effect"},
 	} {
-		t.Run("M2L-07 "+tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ts := &taskServer{stages: []string{tt.stage}, result: tt.result}
-				b := newTaskBack(t, ts, Options{})
-				got, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"t"}`), &client{ask: never}))
-				if !strings.Contains(fmt.Sprint(got, err), tt.want) {
-					t.Errorf("Serve = %s, %v, want %q", got, err, tt.want)
-				}
-			})
+		bridgetest.RunBubble(t, "M2L-07 "+tt.name, func(t *testing.T) {
+			ts := &taskServer{stages: []string{tt.stage}, result: tt.result}
+			b := newTaskBack(t, ts, Options{})
+			got, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"t"}`), &legacytest.Client{Answer: legacytest.NeverAnswers}))
+			if !strings.Contains(fmt.Sprint(got, err), tt.want) {
+				t.Errorf("Serve = %s, %v, want %q", got, err, tt.want)
+			}
 		})
 	}
 }
@@ -227,19 +227,17 @@ func TestM2L07TasksAreCancelled(t *testing.T) {
 		{"by the client", 5 * time.Second, Timeouts{}},
 		{"at the hard maximum", time.Hour, Timeouts{Request: time.Minute, Max: 2 * time.Minute}},
 	} {
-		t.Run("M2L-07 "+tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ts := &taskServer{stages: []string{`"status":"working"`}}
-				b := newTaskBack(t, ts, Options{Timeouts: tt.times})
-				ctx, cancel := context.WithTimeout(t.Context(), tt.after)
-				defer cancel()
-				if _, err := body(b.Serve(ctx, ask("tools/call", `{"name":"t"}`), &client{ask: never})); err == nil {
-					t.Error("the call was answered")
-				}
-				if got := <-ts.cancelled; got != `{"taskId":"t1"}` {
-					t.Errorf("tasks/cancel %s", got)
-				}
-			})
+		bridgetest.RunBubble(t, "M2L-07 "+tt.name, func(t *testing.T) {
+			ts := &taskServer{stages: []string{`"status":"working"`}}
+			b := newTaskBack(t, ts, Options{Timeouts: tt.times})
+			ctx, cancel := context.WithTimeout(t.Context(), tt.after)
+			defer cancel()
+			if _, err := body(b.Serve(ctx, ask("tools/call", `{"name":"t"}`), &legacytest.Client{Answer: legacytest.NeverAnswers})); err == nil {
+				t.Error("the call was answered")
+			}
+			if got := <-ts.cancelled; got != `{"taskId":"t1"}` {
+				t.Errorf("tasks/cancel %s", got)
+			}
 		})
 	}
 }
@@ -251,7 +249,7 @@ func TestM2L07WhichToolsNeedATask(t *testing.T) {
 		ts := &taskServer{stages: []string{`"status":"completed"`}, result: said("done")}
 		b := newTaskBack(t, ts, Options{})
 		serve := func(method, params string) string {
-			got, err := body(b.Serve(t.Context(), ask(method, params), &client{ask: never}))
+			got, err := body(b.Serve(t.Context(), ask(method, params), &legacytest.Client{Answer: legacytest.NeverAnswers}))
 			if err != nil {
 				t.Error(err)
 			}
@@ -269,7 +267,7 @@ func TestM2L07WhichToolsNeedATask(t *testing.T) {
 		if ts.lists != 2 {
 			t.Errorf("%d pages were read, want the 2 pages once", ts.lists)
 		}
-		ts.send(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		ts.Send(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 		synctest.Wait()
 		serve("tools/list", `{"cursor":"2"}`)
 		if got := serve("tools/call", `{"name":"t"}`); got != said("done") || ts.lists != 3 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -45,8 +46,10 @@ func TestM2L06Params(t *testing.T) {
 }
 
 func TestM2L06Headers(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m.ID, `{"content":[]}`) }
+	p := legacytest.NewHTTPServer(t)
+	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		legacytest.AnswerJSON(w, m.ID, `{"content":[]}`)
+	}
 	b := newTestBack(t, Options{URL: p.URL, Headers: http.Header{
 		"Authorization": {"Bearer configured"},
 		"Accept":        {"*/*"},
@@ -55,12 +58,12 @@ func TestM2L06Headers(t *testing.T) {
 	}})
 	req := ask("tools/call", `{"name":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}`)
 	req.Extra = []byte(`"vendor":{"a":1}`)
-	if _, err := body(b.Serve(t.Context(), req, &caller{})); err != nil {
+	if _, err := body(b.Serve(t.Context(), req, &legacytest.Caller{})); err != nil {
 		t.Fatal(err)
 	}
-	call := p.requests("tools/call")[0]
-	if want := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"},"vendor":{"a":1}}`; call.body != want {
-		t.Errorf("body = %s, want %s", call.body, want)
+	call := p.Requests("tools/call")[0]
+	if want := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"},"vendor":{"a":1}}`; call.Body != want {
+		t.Errorf("body = %s, want %s", call.Body, want)
 	}
 	for name, want := range map[string]string{
 		"Accept":               "application/json, text/event-stream",
@@ -73,18 +76,18 @@ func TestM2L06Headers(t *testing.T) {
 		"Origin":               "",
 		"Last-Event-Id":        "",
 	} {
-		if got := strings.Join(call.header.Values(name), "|"); got != want {
+		if got := strings.Join(call.Header.Values(name), "|"); got != want {
 			t.Errorf("%s = %q, want %q", name, got, want)
 		}
 	}
-	if want := strings.TrimPrefix(p.URL, "http://"); call.host != want {
-		t.Errorf("Host = %q, want %q", call.host, want)
+	if want := strings.TrimPrefix(p.URL, "http://"); call.Host != want {
+		t.Errorf("Host = %q, want %q", call.Host, want)
 	}
-	first := p.requests("initialize")[0]
-	if v := first.header.Values("Mcp-Protocol-Version"); len(v) > 0 {
+	first := p.Requests("initialize")[0]
+	if v := first.Header.Values("Mcp-Protocol-Version"); len(v) > 0 {
 		t.Errorf("initialize carried MCP-Protocol-Version %q", v)
 	}
-	if v := p.requests("notifications/initialized")[0].header.Get("Mcp-Session-Id"); v != "sess-1" {
+	if v := p.Requests("notifications/initialized")[0].Header.Get("Mcp-Session-Id"); v != "sess-1" {
 		t.Errorf("notifications/initialized carried session %q", v)
 	}
 }
@@ -140,16 +143,16 @@ func TestM2L10Errors(t *testing.T) {
 		{name: "F-04 not found, no method of the specification", method: "x/y", in: `{"code":-32601,"message":"m"}`, want: `-32601 m `, refusal: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := newHTTPPeer(t)
+			p := legacytest.NewHTTPServer(t)
 			if tt.declared != "" {
-				p.capabilities = tt.declared
+				p.Capabilities = tt.declared
 			}
-			p.on[tt.method] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+			p.On[tt.method] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 				w.Header().Set("Content-Type", "application/json")
 				fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":%s}`, m.ID, tt.in)
 			}
 			b := newTestBack(t, Options{URL: p.URL})
-			_, err := b.Serve(t.Context(), ask(tt.method, tt.params), &caller{})
+			_, err := b.Serve(t.Context(), ask(tt.method, tt.params), &legacytest.Caller{})
 			var we *wire.Error
 			if !errors.As(err, &we) {
 				t.Fatalf("Serve = %v, want a wire error", err)
@@ -195,10 +198,10 @@ func TestM2L10TransportFailures(t *testing.T) {
 		}, []string{"can't be read", "duplicate"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := newHTTPPeer(t)
-			p.on["tools/call"] = func(w http.ResponseWriter, r *http.Request, _ wire.Message) { tt.answer(w, r) }
+			p := legacytest.NewHTTPServer(t)
+			p.On["tools/call"] = func(w http.ResponseWriter, r *http.Request, _ wire.Message) { tt.answer(w, r) }
 			b := newTestBack(t, Options{URL: p.URL})
-			_, err := b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &caller{})
+			_, err := b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{})
 			we := mcp.WireError(err)
 			if err == nil || we.Code != -32603 {
 				t.Fatalf("Serve = %v, want -32603", err)
@@ -218,17 +221,17 @@ func TestM2L10TransportFailures(t *testing.T) {
 // The result crosses as the bytes it is, numbers and unknown members included.
 func TestF07ResultBytes(t *testing.T) {
 	const result = `{"content":[{"type":"text","text":"\u00e9\/"}],"structuredContent":{"n":9007199254740993,"f":1.0E+2},"x":null , "_meta":{ }}`
-	p := newHTTPPeer(t)
-	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+	p := legacytest.NewHTTPServer(t)
+	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, ` {"vendor":1,"result":%s,"id":%s,"jsonrpc":"2.0"}`, result, m.ID)
 	}
-	p.on["tools/list"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-		startSSE(w)(`{"vendor":1,"result":%s,"id":%s,"jsonrpc":"2.0"}`, result, m.ID)
+	p.On["tools/list"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		legacytest.StartSSE(w)(`{"vendor":1,"result":%s,"id":%s,"jsonrpc":"2.0"}`, result, m.ID)
 	}
 	b := newTestBack(t, Options{URL: p.URL, Cache: map[string]mcp.CacheHint{"tools/list": {TTL: 5, Public: true}}})
 	for _, method := range []string{"tools/call", "tools/list"} {
-		res, err := b.Serve(t.Context(), ask(method, `{}`), &caller{})
+		res, err := b.Serve(t.Context(), ask(method, `{}`), &legacytest.Caller{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -247,12 +250,12 @@ func TestF07ResultBytes(t *testing.T) {
 
 // What an error says stays what it was when the buffer it came in is used again.
 func TestErrorDataIsTheCallers(t *testing.T) {
-	p := newHTTPPeer(t)
-	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+	p := legacytest.NewHTTPServer(t)
+	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		name, _ := wire.GetString(m.Params, "name")
 		text := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":1,"message":"m","data":"%s"}}`, m.ID, strings.Repeat(name, 100))
 		if name == "b" {
-			startSSE(w)("%s", text)
+			legacytest.StartSSE(w)("%s", text)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -261,7 +264,7 @@ func TestErrorDataIsTheCallers(t *testing.T) {
 	b := newTestBack(t, Options{URL: p.URL})
 	var errs []*wire.Error
 	for i := range 60 { // a pool gives no promise when it reuses
-		_, err := b.Serve(t.Context(), ask("tools/call", `{"name":"`+string(rune('a'+i%3))+`"}`), &caller{})
+		_, err := b.Serve(t.Context(), ask("tools/call", `{"name":"`+string(rune('a'+i%3))+`"}`), &legacytest.Caller{})
 		var we *wire.Error
 		if !errors.As(err, &we) {
 			t.Fatal(err)

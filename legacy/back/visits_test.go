@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -25,21 +27,21 @@ type gateServer struct {
 	calls []string // when, since begin, and by whom
 	// demand returns the ids of what the nth call, from 1, has to have visited; none
 	// lets it through.
-	demand func(n int, c *askerCall) []string
-	said   func(n int, c *askerCall) // told after the answer was sent; may be nil
+	demand func(n int, c *legacytest.ServerCall) []string
+	said   func(n int, c *legacytest.ServerCall) // told after the answer was sent; may be nil
 }
 
-func newGateServer(demand func(n int, c *askerCall) []string) *gateServer {
+func newGateServer(demand func(n int, c *legacytest.ServerCall) []string) *gateServer {
 	return &gateServer{begin: time.Now(), demand: demand}
 }
 
-func (g *gateServer) call(c *askerCall) string {
+func (g *gateServer) call(c *legacytest.ServerCall) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.calls = append(g.calls, fmt.Sprintf("%s %v", c.who(), time.Since(g.begin).Round(time.Millisecond)))
+	g.calls = append(g.calls, fmt.Sprintf("%s %v", c.Who(), time.Since(g.begin).Round(time.Millisecond)))
 	n := len(g.calls)
 	if g.said != nil {
-		c.running.Go(func() { <-c.ended; g.said(n, c) })
+		c.Go(func() { <-c.Ended; g.said(n, c) })
 	}
 	ids := g.demand(n, c)
 	if len(ids) == 0 {
@@ -59,11 +61,6 @@ func (g *gateServer) wantCalls(t *testing.T, want ...string) {
 	if !reflect.DeepEqual(g.calls, want) {
 		t.Errorf("the server was called %q, want %q", g.calls, want)
 	}
-}
-
-// complete says that a visit is done.
-func (a *asker) complete(id string) {
-	a.send(`{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":%q}}`, id)
 }
 
 // A visitor is a client that says something to every URL after a while.
@@ -102,12 +99,12 @@ func visiting(who string) *mcp.Request {
 // visit makes one call through a new Back, with a user who needs 3 s to agree.
 func (g *gateServer) visit(t *testing.T, ctx context.Context, req *mcp.Request, v *visitor) (string, error) {
 	t.Helper()
-	b := newAsker(t, Options{}, func(a *asker) { a.call = g.call })
+	b := newAsker(t, Options{}, func(a *legacytest.Server) { a.Call = g.call })
 	v.after = 3 * time.Second
-	return body(b.Serve(ctx, req, &client{ask: v.ask}))
+	return body(b.Serve(ctx, req, &legacytest.Client{Answer: v.ask}))
 }
 
-func stubborn(int, *askerCall) []string { return []string{"e1"} }
+func stubborn(int, *legacytest.ServerCall) []string { return []string{"e1"} }
 
 // A server that never says that the visit is done is asked again at a few moments,
 // and the client hears of it when that has gone on for long.
@@ -117,31 +114,27 @@ func TestM2L22TheCallIsSentAgainWithoutTheServersWord(t *testing.T) {
 		3: {"ada 0s", "ada 3s", "ada 5s"},
 		6: {"ada 0s", "ada 3s", "ada 5s", "ada 8s", "ada 13s", "ada 23s"},
 	} {
-		t.Run(fmt.Sprint("content at call ", after), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := newGateServer(func(n int, _ *askerCall) []string { return []string{"e1"}[min(n/after, 1):] })
-				v := &visitor{action: "accept"}
-				if got, err := g.visit(t, t.Context(), visiting("ada"), v); err != nil || !strings.Contains(got, "welcome") {
-					t.Errorf("Serve = %s, %v, want the result", got, err)
-				}
-				g.wantCalls(t, want...)
-				v.wantURLs(t, "e1")
-			})
+		bridgetest.RunBubble(t, fmt.Sprint("content at call ", after), func(t *testing.T) {
+			g := newGateServer(func(n int, _ *legacytest.ServerCall) []string { return []string{"e1"}[min(n/after, 1):] })
+			v := &visitor{action: "accept"}
+			if got, err := g.visit(t, t.Context(), visiting("ada"), v); err != nil || !strings.Contains(got, "welcome") {
+				t.Errorf("Serve = %s, %v, want the result", got, err)
+			}
+			g.wantCalls(t, want...)
+			v.wantURLs(t, "e1")
 		})
 	}
-	t.Run("never content", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			g := newGateServer(stubborn)
-			_, err := g.visit(t, t.Context(), visiting("ada"), &visitor{action: "accept"})
-			var e *wire.Error
-			if !errors.As(err, &e) || e.Code != -32603 || !strings.Contains(e.Message, `server "scripted": log in first; it still wants that 45s after`) {
-				t.Errorf("Serve = %v, want an error that says what is still wanted", err)
-			}
-			if took := time.Since(g.begin); took != 48*time.Second {
-				t.Errorf("it took %v, want 45s after the user's word", took)
-			}
-			g.wantCalls(t, "ada 0s", "ada 3s", "ada 5s", "ada 8s", "ada 13s", "ada 23s")
-		})
+	bridgetest.RunBubble(t, "never content", func(t *testing.T) {
+		g := newGateServer(stubborn)
+		_, err := g.visit(t, t.Context(), visiting("ada"), &visitor{action: "accept"})
+		var e *wire.Error
+		if !errors.As(err, &e) || e.Code != -32603 || !strings.Contains(e.Message, `server "scripted": log in first; it still wants that 45s after`) {
+			t.Errorf("Serve = %v, want an error that says what is still wanted", err)
+		}
+		if took := time.Since(g.begin); took != 48*time.Second {
+			t.Errorf("it took %v, want 45s after the user's word", took)
+		}
+		g.wantCalls(t, "ada 0s", "ada 3s", "ada 5s", "ada 8s", "ada 13s", "ada 23s")
 	})
 }
 
@@ -161,61 +154,55 @@ func TestM2L22TheServersWord(t *testing.T) {
 		{"late, and of others", map[time.Duration]string{4 * time.Second: "e1", 7 * time.Second: "e3", 40 * time.Second: "e2"},
 			[]string{"ada 0s", "ada 3s", "ada 5s", "ada 8s", "ada 13s", "ada 23s", "ada 40s"}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := newGateServer(func(int, *askerCall) []string { return []string{"e1", "e2"} })
-				g.said = func(n int, c *askerCall) {
-					for at, id := range tt.said {
-						if n == 1 {
-							time.AfterFunc(at, func() { c.complete(id) })
-						}
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
+			g := newGateServer(func(int, *legacytest.ServerCall) []string { return []string{"e1", "e2"} })
+			g.said = func(n int, c *legacytest.ServerCall) {
+				for at, id := range tt.said {
+					if n == 1 {
+						time.AfterFunc(at, func() { c.Complete(id) })
 					}
 				}
-				v := &visitor{action: "accept"}
-				b := newAsker(t, Options{}, func(a *asker) { a.call = g.call })
-				x := &client{ask: v.ask}
-				v.after = 3 * time.Second / 2 // for each of two URLs
-				if _, err := b.Serve(t.Context(), visiting("ada"), x); err == nil {
-					t.Error("Serve = nil, want an error: the server is never content")
-				}
-				g.wantCalls(t, tt.calls...)
-				v.wantURLs(t, "e1", "e2")
-			})
+			}
+			v := &visitor{action: "accept"}
+			b := newAsker(t, Options{}, func(a *legacytest.Server) { a.Call = g.call })
+			x := &legacytest.Client{Answer: v.ask}
+			v.after = 3 * time.Second / 2 // for each of two URLs
+			if _, err := b.Serve(t.Context(), visiting("ada"), x); err == nil {
+				t.Error("Serve = nil, want an error: the server is never content")
+			}
+			g.wantCalls(t, tt.calls...)
+			v.wantURLs(t, "e1", "e2")
 		})
 	}
 }
 
 // Other visits are a new question; other answers are the client's.
 func TestM2L22OtherAnswers(t *testing.T) {
-	t.Run("other visits", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			g := newGateServer(func(n int, _ *askerCall) []string { return [][]string{{"e1"}, {"e1"}, {"e2"}, {"e2"}, nil}[n-1] })
-			v := &visitor{action: "accept"}
-			if got, err := g.visit(t, t.Context(), visiting("ada"), v); err != nil || !strings.Contains(got, "welcome") {
-				t.Errorf("Serve = %s, %v, want the result", got, err)
-			}
-			g.wantCalls(t, "ada 0s", "ada 3s", "ada 5s", "ada 8s", "ada 10s")
-			v.wantURLs(t, "e1", "e2")
+	bridgetest.RunBubble(t, "other visits", func(t *testing.T) {
+		g := newGateServer(func(n int, _ *legacytest.ServerCall) []string {
+			return [][]string{{"e1"}, {"e1"}, {"e2"}, {"e2"}, nil}[n-1]
 		})
+		v := &visitor{action: "accept"}
+		if got, err := g.visit(t, t.Context(), visiting("ada"), v); err != nil || !strings.Contains(got, "welcome") {
+			t.Errorf("Serve = %s, %v, want the result", got, err)
+		}
+		g.wantCalls(t, "ada 0s", "ada 3s", "ada 5s", "ada 8s", "ada 10s")
+		v.wantURLs(t, "e1", "e2")
 	})
-	t.Run("others for ever", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			g := newGateServer(func(n int, _ *askerCall) []string { return []string{fmt.Sprint(n)} })
-			v := &visitor{action: "accept"}
-			if _, err := g.visit(t, t.Context(), visiting("ada"), v); err == nil || !strings.Contains(err.Error(), "for the 9th time") {
-				t.Errorf("Serve = %v, want an end of it", err)
-			}
-			v.wantURLs(t, "1", "2", "3", "4", "5", "6", "7", "8")
-		})
+	bridgetest.RunBubble(t, "others for ever", func(t *testing.T) {
+		g := newGateServer(func(n int, _ *legacytest.ServerCall) []string { return []string{fmt.Sprint(n)} })
+		v := &visitor{action: "accept"}
+		if _, err := g.visit(t, t.Context(), visiting("ada"), v); err == nil || !strings.Contains(err.Error(), "for the 9th time") {
+			t.Errorf("Serve = %v, want an end of it", err)
+		}
+		v.wantURLs(t, "1", "2", "3", "4", "5", "6", "7", "8")
 	})
-	t.Run("declined", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			g := newGateServer(stubborn)
-			if _, err := g.visit(t, t.Context(), visiting("ada"), &visitor{action: "decline"}); err == nil || !strings.Contains(err.Error(), "log in first; the user did not agree") {
-				t.Errorf("Serve = %v, want that the user did not agree", err)
-			}
-			g.wantCalls(t, "ada 0s")
-		})
+	bridgetest.RunBubble(t, "declined", func(t *testing.T) {
+		g := newGateServer(stubborn)
+		if _, err := g.visit(t, t.Context(), visiting("ada"), &visitor{action: "decline"}); err == nil || !strings.Contains(err.Error(), "log in first; the user did not agree") {
+			t.Errorf("Serve = %v, want that the user did not agree", err)
+		}
+		g.wantCalls(t, "ada 0s")
 	})
 }
 
@@ -237,50 +224,48 @@ func TestM2L22ACancelledCallIsNotSentAgain(t *testing.T) {
 // upstream. The call goes back to the session that demanded the visit.
 func TestM2L22AWaitingCallLeavesItsLane(t *testing.T) {
 	for _, opts := range []Options{{}, {KeepLane: true}, {Lanes: 2}} {
-		t.Run(fmt.Sprintf("%d lanes, kept %v", max(1, opts.Lanes), opts.KeepLane), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var demanded *asker
-				g := newGateServer(nil)
-				g.demand = func(n int, c *askerCall) []string {
-					switch {
-					case c.who() == "busy": // in the first lane, at first
-						return nil
-					case demanded == nil:
-						demanded = c.asker
-					case demanded != c.asker:
-						t.Errorf("call %d of %s came on another session than the one that wanted the visit", n, c.who())
-					}
-					return []string{"e1"}[min(n/5, 1):]
+		bridgetest.RunBubble(t, fmt.Sprintf("%d lanes, kept %v", max(1, opts.Lanes), opts.KeepLane), func(t *testing.T) {
+			var demanded *legacytest.Server
+			g := newGateServer(nil)
+			g.demand = func(n int, c *legacytest.ServerCall) []string {
+				switch {
+				case c.Who() == "busy": // in the first lane, at first
+					return nil
+				case demanded == nil:
+					demanded = c.Server
+				case demanded != c.Server:
+					t.Errorf("call %d of %s came on another session than the one that wanted the visit", n, c.Who())
 				}
-				b := newAsker(t, opts, func(a *asker) {
-					a.call = func(c *askerCall) string {
-						if c.who() == "busy" {
-							time.Sleep(500 * time.Millisecond)
-						}
-						return g.call(c)
+				return []string{"e1"}[min(n/5, 1):]
+			}
+			b := newAsker(t, opts, func(a *legacytest.Server) {
+				a.Call = func(c *legacytest.ServerCall) string {
+					if c.Who() == "busy" {
+						time.Sleep(500 * time.Millisecond)
 					}
-				})
-				v := &visitor{action: "accept", after: 3 * time.Second}
-				var calls sync.WaitGroup
-				serve := func(who string) {
-					calls.Go(func() {
-						if got, err := body(b.Serve(t.Context(), visiting(who), &client{ask: v.ask})); err != nil || !strings.Contains(got, "welcome") {
-							t.Errorf("Serve for %s = %s, %v", who, got, err)
-						}
-					})
-				}
-				serve("busy")
-				synctest.Wait()
-				serve("ada")
-				time.Sleep(2 * time.Second)
-				serve("busy") // while the user looks at the page
-				calls.Wait()
-				if opts.Lanes == 2 {
-					g.wantCalls(t, "ada 0s", "busy 500ms", "busy 2.5s", "ada 3s", "ada 5s")
-				} else {
-					g.wantCalls(t, "busy 500ms", "ada 500ms", "busy 2.5s", "ada 3.5s", "ada 5.5s")
+					return g.call(c)
 				}
 			})
+			v := &visitor{action: "accept", after: 3 * time.Second}
+			var calls sync.WaitGroup
+			serve := func(who string) {
+				calls.Go(func() {
+					if got, err := body(b.Serve(t.Context(), visiting(who), &legacytest.Client{Answer: v.ask})); err != nil || !strings.Contains(got, "welcome") {
+						t.Errorf("Serve for %s = %s, %v", who, got, err)
+					}
+				})
+			}
+			serve("busy")
+			synctest.Wait()
+			serve("ada")
+			time.Sleep(2 * time.Second)
+			serve("busy") // while the user looks at the page
+			calls.Wait()
+			if opts.Lanes == 2 {
+				g.wantCalls(t, "ada 0s", "busy 500ms", "busy 2.5s", "ada 3s", "ada 5s")
+			} else {
+				g.wantCalls(t, "busy 500ms", "ada 500ms", "busy 2.5s", "ada 3.5s", "ada 5.5s")
+			}
 		})
 	}
 }
@@ -289,10 +274,10 @@ func TestM2L22AWaitingCallLeavesItsLane(t *testing.T) {
 // once.
 func TestM2L22ALostSessionIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGateServer(func(n int, _ *askerCall) []string { return []string{"e1"}[min(n/4, 1):] })
-		g.said = func(n int, c *askerCall) {
+		g := newGateServer(func(n int, _ *legacytest.ServerCall) []string { return []string{"e1"}[min(n/4, 1):] })
+		g.said = func(n int, c *legacytest.ServerCall) {
 			if n == 1 {
-				time.AfterFunc(4*time.Second, func() { _ = c.conn.Close() })
+				time.AfterFunc(4*time.Second, func() { c.CloseConn() })
 			}
 		}
 		v := &visitor{action: "accept"}
@@ -308,21 +293,21 @@ func TestM2L22ALostSessionIsNotWaitedFor(t *testing.T) {
 // session's, and hears there that it is done. It ends with the call.
 func TestM2L22ASingleRequestKeepsItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var opened []*asker
-		g := newGateServer(func(n int, _ *askerCall) []string { return []string{"e1"}[min(n/3, 1):] })
-		g.said = func(n int, c *askerCall) {
+		var opened []*legacytest.Server
+		g := newGateServer(func(n int, _ *legacytest.ServerCall) []string { return []string{"e1"}[min(n/3, 1):] })
+		g.said = func(n int, c *legacytest.ServerCall) {
 			if n == 1 {
-				time.AfterFunc(4*time.Second, func() { c.complete("e1") })
+				time.AfterFunc(4*time.Second, func() { c.Complete("e1") })
 			}
 		}
-		b := newAsker(t, Options{}, func(a *asker) {
+		b := newAsker(t, Options{}, func(a *legacytest.Server) {
 			opened = append(opened, a)
-			a.call = g.call
+			a.Call = g.call
 		})
 		req := visiting("ada")
 		req.Profile.Single = true
 		v := &visitor{action: "accept", after: 3 * time.Second}
-		if got, err := body(b.Serve(t.Context(), req, &client{ask: v.ask})); err != nil || !strings.Contains(got, "welcome") {
+		if got, err := body(b.Serve(t.Context(), req, &legacytest.Client{Answer: v.ask})); err != nil || !strings.Contains(got, "welcome") {
 			t.Errorf("Serve = %s, %v", got, err)
 		}
 		g.wantCalls(t, "ada 0s", "ada 3s", "ada 4s")
@@ -330,9 +315,7 @@ func TestM2L22ASingleRequestKeepsItsSession(t *testing.T) {
 		if len(opened) != 1 {
 			t.Fatalf("%d sessions were opened, want one", len(opened))
 		}
-		opened[0].mu.Lock()
-		defer opened[0].mu.Unlock()
-		if !opened[0].over {
+		if !opened[0].IsOver() {
 			t.Error("the session goes on after its call")
 		}
 	})

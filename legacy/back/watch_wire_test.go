@@ -133,10 +133,10 @@ type getScript struct {
 
 func (g *getScript) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n := int(g.n.Add(1)) - 1 // before the client can know of the stream
-	startSSE(w)
+	legacytest.StartSSE(w)
 	if n < len(g.turns) {
 		fmt.Fprint(w, g.turns[n])
-		flush(w)
+		legacytest.Flush(w)
 	}
 	select {
 	case <-r.Context().Done():
@@ -166,13 +166,13 @@ func TestM2L37GapsOfTheStreamOverHTTP(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			log := &bridgetest.Journal{Told: make(chan string, 16)}
 			aud := bridgetest.NewAudience(log)
-			p := newHTTPPeer(t)
+			p := legacytest.NewHTTPServer(t)
 			get := &getScript{turns: tt.turns, cut: make(chan struct{})}
-			p.get = get.ServeHTTP
-			p.on["resources/subscribe"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-				answerJSON(w, m.ID, `{}`)
+			p.Get = get.ServeHTTP
+			p.On["resources/subscribe"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+				legacytest.AnswerJSON(w, m.ID, `{}`)
 			}
-			p.on["resources/unsubscribe"] = p.on["resources/subscribe"]
+			p.On["resources/unsubscribe"] = p.On["resources/subscribe"]
 			b := newTestBack(t, Options{URL: p.URL, Changes: aud, Linger: time.Millisecond})
 			honored, release := watchOn(t, b, aud, listTopic(fanout.ToolsListChanged), uriTopic("note://a"))
 			if honored != "toolsListChanged note://a" {
@@ -190,7 +190,7 @@ func TestM2L37GapsOfTheStreamOverHTTP(t *testing.T) {
 			if n := get.n.Load(); n != 2 {
 				t.Errorf("%d streams, want 2", n)
 			}
-			if n := len(p.requests("resources/subscribe")); n != 1 {
+			if n := len(p.Requests("resources/subscribe")); n != 1 {
 				t.Errorf("%d subscribes, want 1: the session was not lost", n)
 			}
 			if rest := log.Take()[len(tt.want):]; len(rest) > 0 {
@@ -202,9 +202,9 @@ func TestM2L37GapsOfTheStreamOverHTTP(t *testing.T) {
 
 func TestM2L32NoStreamNoListsOverHTTP(t *testing.T) {
 	aud := bridgetest.NewAudience(&bridgetest.Journal{})
-	p := newHTTPPeer(t) // answers GET with 405
-	p.on["resources/subscribe"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-		answerJSON(w, m.ID, `{}`)
+	p := legacytest.NewHTTPServer(t) // answers GET with 405
+	p.On["resources/subscribe"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		legacytest.AnswerJSON(w, m.ID, `{}`)
 	}
 	b := newTestBack(t, Options{URL: p.URL, Changes: aud})
 	honored, release := watchOn(t, b, aud, listTopic(fanout.ToolsListChanged), uriTopic("note://a"))

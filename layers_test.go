@@ -41,9 +41,10 @@ var layers = map[string][]string{
 	// below them.
 	"legacy":       nil,
 	"legacy/front": slices.Concat(waist, bottom, []string{"legacy/projection", "internal/downstream", "legacy/eventid"}),
-	"legacy/back":  slices.Concat(waist, bottom, []string{"internal/subscribe", "internal/upstream", "legacy/link", "legacy/pool", "legacy/relay", "legacy/tasks", "legacy/watch"}),
+	"legacy/back":  slices.Concat(waist, bottom, []string{"internal/subscribe", "internal/upstream", "legacy/link", "legacy/poll", "legacy/pool", "legacy/relay", "legacy/tasks", "legacy/watch"}),
 	// What a profile is subscribed to upstream.
 	"legacy/watch": {"internal/mcp", "internal/fanout", "internal/wire", "internal/backoff", "internal/subscribe"},
+	"legacy/poll":  slices.Concat(waist, bottom, []string{"internal/upstream", "legacy/watch"}),
 	"legacy/pool":  slices.Concat(waist, bottom, []string{"internal/upstream"}),
 	"legacy/tasks": {"internal/spec", "internal/transport", "internal/upstream", "internal/wire"},
 	"legacy/link":  slices.Concat(waist, bottom, []string{"internal/upstream"}),

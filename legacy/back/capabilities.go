@@ -7,6 +7,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/poll"
 )
 
 // declaredTo returns what a server is told that its client can do: what the client
@@ -39,7 +40,7 @@ func hiding(capabilities json.RawMessage, hide []string) []wire.Edit {
 // Spec: 2026-07-28, server/discover.
 func (n *negotiated) describe(opts *Options) *mcp.Description {
 	return &mcp.Description{
-		Capabilities: opts.Synthesize.declared(n.caps.Raw, describable(n.caps.Raw, opts.HideExtensions)),
+		Capabilities: poll.Declare(describable(n.caps.Raw, opts.HideExtensions), opts.Synthesize.Kinds(n.caps.Raw)),
 		ServerInfo:   n.serverInfo,
 		Instructions: n.instructions,
 		Cache:        opts.Cache[spec.MethodDiscover],

@@ -17,6 +17,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/legacy/poll"
 )
 
 // Defaults of Options.
@@ -98,7 +99,7 @@ type Options struct {
 	// Subresources says what becomes of an update for a URI below a subscribed
 	// one. Empty means [SubresourcesParent].
 	Subresources Subresources
-	// Synthesize has the Back look for changes by itself.
+	// Synthesize says how often the Back looks for changes by itself.
 	Synthesize Synthesize
 	// Cache gives the hint for complete results per method; a missing method is
 	// not to be cached.
@@ -115,6 +116,9 @@ type Options struct {
 	// wants to know.
 	Doubt func(why string)
 }
+
+// Synthesize says how often to look for changes that a server does not tell of.
+type Synthesize = poll.Intervals
 
 // A Transport is one of those that begin with a URL.
 type Transport string
@@ -165,7 +169,7 @@ func (o *Options) check() error {
 		return fmt.Errorf("legacy/back: New: server %q: no ClientInfo", o.Name)
 	case o.Timeouts.Connect < 0, o.Timeouts.Request < 0, o.Timeouts.Max < 0:
 		return fmt.Errorf("legacy/back: New: server %q: negative time-out", o.Name)
-	case o.Synthesize.negative():
+	case o.Synthesize.Negative():
 		return fmt.Errorf("legacy/back: New: server %q: negative interval in Synthesize", o.Name)
 	case o.Idle < 0, o.Linger < 0, o.Subscribes < 0, o.MaxSessions < 0, o.MaxSessionsEach < 0, o.MaxMessage < 0, o.Lanes < 0:
 		return fmt.Errorf("legacy/back: New: server %q: negative limit", o.Name)

@@ -7,6 +7,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
+	"github.com/mcpbridge/mcpbridge/legacy/poll"
 	"github.com/mcpbridge/mcpbridge/legacy/tasks"
 	"github.com/mcpbridge/mcpbridge/legacy/watch"
 )
@@ -27,7 +28,7 @@ type session struct {
 	watch func() *watch.Watch // the profile's; nil, which hears nothing, if none
 
 	tools  *tasks.Tools // the profile's
-	polls  *poller
+	polls  *poll.Poller
 	roots  *roots
 	inputs *inputs
 	tasks  tasks.Table[*call]
@@ -41,7 +42,7 @@ func newSession(opts *Options, to *link.Options, watch func() *watch.Watch, root
 	s.roots = newRoots(s.uplink, roots, declaresRoots)
 	s.inputs = &inputs{s: s.uplink, server: &s.negotiated, roots: s.roots, tasks: &s.tasks, pending: make(map[wire.ID]*pendingInput)}
 	s.level = logLevel{s: s.uplink, turn: make(chan struct{}, 1)}
-	s.polls = newPoller(s)
+	s.polls = poll.New(s.Link, poll.Options{Every: opts.Synthesize, Timeout: opts.Timeouts.Request, Logger: opts.Logger, Changed: s.polled})
 	return s
 }
 

@@ -168,3 +168,11 @@ func (s *session) changed(kind fanout.Kind, m *wire.Message) {
 		s.opts.Changes.Publish(fanout.Event{Topic: topic, Meta: meta})
 	}
 }
+
+// polled takes a change that the gateway has found out by itself.
+func (s *session) polled(kind fanout.Kind, uri string) {
+	if kind == fanout.ToolsListChanged {
+		s.tools.Forget()
+	}
+	s.watch().Changed(kind, uri, nil)
+}

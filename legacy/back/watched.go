@@ -22,7 +22,7 @@ func (w watched) Done() <-chan struct{} { return w.s.Link.Done() }
 
 // Offers implements [watch.Session].
 func (w watched) Offers() watch.Offers {
-	caps, polls := &w.s.caps, w.s.synthesizes()
+	caps, polls := &w.s.caps, w.s.opts.Synthesize.Kinds(w.s.caps.Raw)
 	return watch.Offers{
 		Tools:     caps.Tools,
 		Prompts:   caps.Prompts,
@@ -37,7 +37,7 @@ func (w watched) Offers() watch.Offers {
 // configured.
 func (w watched) Subscribe(ctx context.Context, uri string) error {
 	var refusal *wire.Error
-	polls := w.s.synthesizes().Has(fanout.ResourceUpdated)
+	polls := w.s.opts.Synthesize.Kinds(w.s.caps.Raw).Has(fanout.ResourceUpdated)
 	if w.s.caps.Subscribe {
 		_, err := w.s.Request(ctx, spec.MethodSubscribe, uriParams(uri))
 		if err != nil && !(polls && errors.As(err, &refusal)) {
@@ -47,7 +47,7 @@ func (w watched) Subscribe(ctx context.Context, uri string) error {
 	if !polls {
 		return nil
 	}
-	err := w.s.polls.watch(ctx, pollKey{fanout.ResourceUpdated, uri})
+	err := w.s.polls.Watch(ctx, fanout.ResourceUpdated, uri)
 	if errors.As(err, &refusal) && w.s.caps.Subscribe {
 		_ = w.Unsubscribe(ctx, uri) // whether it worked does not matter: nobody listens
 	}
@@ -56,7 +56,7 @@ func (w watched) Subscribe(ctx context.Context, uri string) error {
 
 // Unsubscribe implements [watch.Session].
 func (w watched) Unsubscribe(ctx context.Context, uri string) error {
-	w.s.polls.unwatch(pollKey{fanout.ResourceUpdated, uri})
+	w.s.polls.Unwatch(fanout.ResourceUpdated, uri)
 	if !w.s.caps.Subscribe {
 		return nil
 	}
@@ -66,11 +66,11 @@ func (w watched) Unsubscribe(ctx context.Context, uri string) error {
 
 // WatchList implements [watch.Session].
 func (w watched) WatchList(ctx context.Context, k fanout.Kind) error {
-	return w.s.polls.watch(ctx, pollKey{kind: k})
+	return w.s.polls.Watch(ctx, k, "")
 }
 
 // UnwatchList implements [watch.Session].
-func (w watched) UnwatchList(k fanout.Kind) { w.s.polls.unwatch(pollKey{kind: k}) }
+func (w watched) UnwatchList(k fanout.Kind) { w.s.polls.Unwatch(k, "") }
 
 // noChanges is told of changes where nobody is: nothing is wanted.
 type noChanges struct{}

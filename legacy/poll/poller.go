@@ -1,0 +1,244 @@
+package poll
+
+import (
+	"container/heap"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A Session is what is looked at. Its methods are safe for concurrent use.
+type Session interface {
+	// Request sends a request of the gateway's own. The error is the server's as a
+	// [*wire.Error], or another.
+	Request(ctx context.Context, method string, params []byte) (json.RawMessage, error)
+	// Start runs f on a goroutine of the session's, whose end waits for it. It reports
+	// false if the session has ended.
+	Start(f func()) bool
+	// Done is closed when the session is lost or ended.
+	Done() <-chan struct{}
+}
+
+// Options say how often a Poller looks, and whom it tells.
+type Options struct {
+	Every   Intervals
+	Timeout time.Duration // of one look
+	Logger  *slog.Logger
+	// Changed is told of a change, and which resource has changed, if it is one.
+	Changed func(k fanout.Kind, uri string)
+}
+
+// A Poller looks for changes on one session, one look at a time. Its goroutine
+// runs while there is something to look at. Safe for concurrent use.
+type Poller struct {
+	s    Session
+	opts Options
+	wake chan struct{} // capacity 1: there is something new
+
+	// mu guards the fields below. It is held for map work only.
+	mu      sync.Mutex
+	items   map[key]*polled
+	queue   polls
+	running bool
+}
+
+// A key is what is looked at: a list, or a resource.
+type key struct {
+	kind fanout.Kind
+	uri  string
+}
+
+type polled struct {
+	key    key
+	digest [sha256.Size]byte
+	due    time.Time
+	over   bool // nobody wants it any more
+}
+
+// polls is a heap.Interface, what is due first on top.
+type polls []*polled
+
+func (q polls) Len() int           { return len(q) }
+func (q polls) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
+func (q polls) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *polls) Push(x any)        { *q = append(*q, x.(*polled)) }
+
+func (q *polls) Pop() any {
+	last := len(*q) - 1
+	x := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	return x
+}
+
+// New returns a Poller that has nothing to look at.
+func New(s Session, o Options) *Poller {
+	return &Poller{s: s, opts: o, wake: make(chan struct{}, 1), items: make(map[key]*polled)}
+}
+
+// Watch takes a first look at a list, or the resource uri, which later ones are compared
+// with, and begins to look again. The error is that of the look: a *wire.Error if the
+// server refused.
+func (p *Poller) Watch(ctx context.Context, kind fanout.Kind, uri string) error {
+	k := key{kind, uri}
+	digest, err := p.digest(ctx, k)
+	if err != nil {
+		return err
+	}
+	if !p.add(&polled{key: k, digest: digest, due: p.next(k)}) && !p.s.Start(p.run) {
+		return mcp.ErrShutdown
+	}
+	select {
+	case p.wake <- struct{}{}:
+	default: // it will look anyway
+	}
+	return nil
+}
+
+// add reports whether the goroutine runs; if not, the caller starts it.
+func (p *Poller) add(item *polled) (running bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if old := p.items[item.key]; old != nil {
+		old.over = true
+	}
+	p.items[item.key] = item
+	heap.Push(&p.queue, item)
+	running, p.running = p.running, true
+	return running
+}
+
+// Unwatch ends what Watch began.
+func (p *Poller) Unwatch(kind fanout.Kind, uri string) {
+	k := key{kind, uri}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if item := p.items[k]; item != nil {
+		item.over = true
+		delete(p.items, k)
+	}
+}
+
+func (p *Poller) next(k key) time.Time {
+	return time.Now().Add(backoff.Jitter(p.opts.Every.of(k.kind)))
+}
+
+// run looks at what is due until there is nothing to look at, or the session is
+// gone.
+func (p *Poller) run() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	t := time.NewTimer(0)
+	defer t.Stop()
+	for {
+		due, ok := p.first()
+		if !ok {
+			return
+		}
+		t.Reset(time.Until(due))
+		select {
+		case <-p.s.Done():
+			return
+		case <-p.wake:
+		case <-t.C:
+			p.lookNext(ctx)
+		}
+	}
+}
+
+// first returns when something is due. If there is nothing the goroutine counts
+// as ended.
+func (p *Poller) first() (due time.Time, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.queue) > 0 && p.queue[0].over {
+		heap.Pop(&p.queue)
+	}
+	if p.running = len(p.queue) > 0; !p.running {
+		return time.Time{}, false
+	}
+	return p.queue[0].due, true
+}
+
+// lookNext looks at what is due first.
+func (p *Poller) lookNext(ctx context.Context) {
+	p.mu.Lock()
+	if len(p.queue) == 0 {
+		p.mu.Unlock()
+		return
+	}
+	item := heap.Pop(&p.queue).(*polled)
+	over := item.over
+	p.mu.Unlock()
+	if over {
+		return
+	}
+	changed := p.look(ctx, item)
+	p.mu.Lock()
+	if over = item.over; !over {
+		item.due = p.next(item.key)
+		heap.Push(&p.queue, item)
+	}
+	p.mu.Unlock()
+	if changed && !over {
+		p.opts.Changed(item.key.kind, item.key.uri)
+	}
+}
+
+// look compares what there is with what there was. A look that fails tells
+// nothing.
+func (p *Poller) look(ctx context.Context, item *polled) (changed bool) {
+	digest, err := p.digest(ctx, item.key)
+	var refusal *wire.Error
+	if errors.As(err, &refusal) && item.key.kind == fanout.ResourceUpdated {
+		// That it can't be read any more is a change, too.
+		digest, err = sha256.Sum256(strconv.AppendInt(nil, refusal.Code, 10)), nil
+	}
+	if err != nil {
+		p.opts.Logger.Debug("looking for changes", "kind", item.key.kind, "error", transport.Cause(err))
+		return false
+	}
+	changed = item.digest != digest
+	item.digest = digest
+	return changed
+}
+
+// digest fetches a list, all its pages, or a resource, and returns a digest of it.
+// Members in another order, and what is said about the answer, make no change.
+func (p *Poller) digest(ctx context.Context, k key) (sum [sha256.Size]byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, p.opts.Timeout)
+	defer cancel()
+	h := sha256.New()
+	if k.kind == fanout.ResourceUpdated {
+		params := wire.AppendEdited(nil, nil, wire.Edit{Name: "uri", Value: wire.Quote(k.uri)})
+		result, err := p.s.Request(ctx, spec.MethodResourcesRead, params)
+		if err != nil {
+			return sum, err
+		}
+		h.Write(wire.AppendCanonical(nil, wire.Get(result, "contents")))
+		return [sha256.Size]byte(h.Sum(nil)), nil
+	}
+	l := listOf(k.kind)
+	for page, err := range upstream.Pages(ctx, l.method, p.s.Request) {
+		if err != nil {
+			return sum, err
+		}
+		for item := range wire.Elements(wire.Get(page, l.member)) {
+			h.Write(wire.AppendCanonical(nil, item))
+		}
+	}
+	return [sha256.Size]byte(h.Sum(nil)), nil
+}

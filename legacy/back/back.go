@@ -4,12 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
-
-	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -38,12 +34,10 @@ type Back struct {
 	availability *upstream.Availability
 	lanes        *pool.Lanes
 
-	// mu guards the fields below.
-	mu    sync.Mutex
-	links *simplelru.LRU[mcp.Principal, *relay.Session] // the last that was linked, by principal
-	known *simplelru.LRU[string, *mcp.Description]      // the last, by scope
-	roots *simplelru.LRU[string, json.RawMessage]       // the last answer to roots/list, by scope
-	tools *simplelru.LRU[string, *tasks.Tools]          // by scope
+	relays *recent[mcp.Principal, *relay.Session] // the last of each
+	known  *recent[string, *mcp.Description]      // the last, by scope
+	roots  *recent[string, json.RawMessage]       // the last answer to roots/list, by scope
+	tools  *recent[string, *tasks.Tools]          // by scope
 }
 
 var _ mcp.Upstream = (*Back)(nil)
@@ -63,20 +57,10 @@ func New(opts Options) (*Back, error) {
 	if opts.URL != "" {
 		b.endpoint = link.NewEndpoint(b.server)
 	}
-	known, err := simplelru.NewLRU[string, *mcp.Description](opts.MaxSessions, nil)
-	if err != nil {
-		return nil, fmt.Errorf("legacy/back: New: server %q: %w", opts.Name, err)
+	if err := b.remembering(opts.MaxSessions); err != nil {
+		return nil, err
 	}
-	b.known = known
-	if b.links, err = simplelru.NewLRU[mcp.Principal, *relay.Session](opts.MaxSessions, nil); err != nil {
-		return nil, fmt.Errorf("legacy/back: New: server %q: %w", opts.Name, err)
-	}
-	if b.roots, err = simplelru.NewLRU[string, json.RawMessage](opts.MaxSessions, nil); err != nil {
-		return nil, fmt.Errorf("legacy/back: New: server %q: %w", opts.Name, err)
-	}
-	if b.tools, err = simplelru.NewLRU[string, *tasks.Tools](opts.MaxSessions, nil); err != nil {
-		return nil, fmt.Errorf("legacy/back: New: server %q: %w", opts.Name, err)
-	}
+	var err error
 	if b.lanes, err = pool.NewLanes(opts.Lanes, opts.MaxSessions); err != nil {
 		return nil, err
 	}
@@ -86,6 +70,21 @@ func New(opts Options) (*Back, error) {
 	}
 	b.watches = watch.New(b.watchOptions())
 	return b, nil
+}
+
+// remembering makes room for what is remembered of so many scopes.
+func (b *Back) remembering(most int) (err error) {
+	if b.relays, err = newRecent[mcp.Principal, *relay.Session](most); err != nil {
+		return err
+	}
+	if b.known, err = newRecent[string, *mcp.Description](most); err != nil {
+		return err
+	}
+	if b.roots, err = newRecent[string, json.RawMessage](most); err != nil {
+		return err
+	}
+	b.tools, err = newRecent[string, *tasks.Tools](most)
+	return err
 }
 
 // Era returns spec.Legacy.
@@ -242,103 +241,6 @@ func (b *Back) reach(ctx context.Context) error {
 	b.remember(p.Scope, s)
 	release()
 	return nil
-}
-
-// probeProfile is a profile that no client has.
-func (b *Back) probeProfile() mcp.Profile {
-	return mcp.Profile{Scope: b.opts.Name + "/probe", Single: true}
-}
-
-// Describe implements [mcp.Describer]: it tells what the server answered to
-// initialize. It waits for a server that starts as long as opening a session may take,
-// and for one that is known to be away not at all if there is an answer of earlier.
-func (b *Back) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
-	if ctx.Err() != nil {
-		if d := b.lastKnown(req.Profile.Scope); d != nil {
-			return d, nil
-		}
-		return nil, context.Cause(ctx)
-	}
-	if d := b.toldByLink(req); d != nil {
-		return d, nil
-	}
-	wait, cancel := b.describePatience(ctx, req.Profile)
-	defer cancel()
-	s, release, err := b.session(wait, req.Profile, req.Profile.Single)
-	if err == nil {
-		defer release()
-		return b.remember(req.Profile.Scope, s), nil
-	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	if d := b.lastTold(req.Profile); d != nil && !errors.Is(err, mcp.ErrOtherEra) {
-		return d, nil
-	}
-	return nil, b.clientError(spec.MethodDiscover, err)
-}
-
-// toldByLink returns what a command said of itself in a session that is linked for the
-// same principal, if a process would have to be started to ask; else nil.
-func (b *Back) toldByLink(req *mcp.Request) *mcp.Description {
-	if b.opts.Launcher == nil || b.opts.Launcher.HasKept() || len(b.sessions(req.Profile.Scope)) > 0 {
-		return nil
-	}
-	b.mu.Lock()
-	r, ok := b.links.Get(req.Principal)
-	b.mu.Unlock()
-	if !ok || !r.Link().Alive() {
-		return nil
-	}
-	return b.describeRelayed(r)
-}
-
-// describePatience bounds the wait for a server that is known to be away, where there is
-// something to tell all the same.
-func (b *Back) describePatience(ctx context.Context, p mcp.Profile) (context.Context, context.CancelFunc) {
-	if state, _ := b.availability.State(); state == upstream.Down && b.lastTold(p) != nil {
-		return context.WithTimeout(ctx, pool.MaxWait)
-	}
-	return ctx, func() {}
-}
-
-// lastTold returns what the server said of itself last to a profile, or to the gateway;
-// nil if nothing.
-func (b *Back) lastTold(p mcp.Profile) *mcp.Description {
-	if d := b.lastKnown(p.Scope); d != nil {
-		return d
-	}
-	return b.lastKnown(b.probeProfile().Scope)
-}
-
-// remember keeps and returns what a scope's session tells of the server.
-func (b *Back) remember(scope string, s *session) *mcp.Description {
-	d := s.describe(&b.opts)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.known.Add(scope, d)
-	return d
-}
-
-// lastKnown returns what was remembered of a scope, or nil. A scope is never
-// told what another's session said: it may depend on who asked.
-func (b *Back) lastKnown(scope string) *mcp.Description {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	d, _ := b.known.Get(scope)
-	return d
-}
-
-// toolsOf returns what is known of a scope's tools.
-func (b *Back) toolsOf(scope string) *tasks.Tools {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	tools, ok := b.tools.Get(scope)
-	if !ok {
-		tools = tasks.NewTools()
-		b.tools.Add(scope, tools)
-	}
-	return tools
 }
 
 // Watch implements [mcp.Source].

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
+	"github.com/mcpbridge/mcpbridge/legacy/pool"
 )
 
 const (
@@ -57,43 +59,51 @@ func (e *oneProcessError) because(why string) string {
 // Unwrap returns how the process ended.
 func (e *oneProcessError) Unwrap() error { return e.err }
 
-// openCommand opens a session in a process of the server's command: in the one that was
+// A command is a server that is started as a process.
+type command struct {
+	server   string // its name
+	launcher *transport.Launcher
+	pool     *pool.Pool
+	log      *slog.Logger
+}
+
+// open opens a session in a process of the server's command: in the one that was
 // started to ask what it is, if there is one. A process is started anew only in the place
 // of one that has ended, or takes no more messages because of what it was asked.
-func (b *Back) openCommand(ctx context.Context, share mcp.Share, open opener) error {
+func (c *command) open(ctx context.Context, share mcp.Share, open opener) error {
 	for {
-		if err := b.makeWay(ctx, share); err != nil {
+		if err := c.makeWay(ctx, share); err != nil {
 			return err
 		}
-		p, err := b.opts.Launcher.Dial(ctx)
+		p, err := c.launcher.Dial(ctx)
 		if err != nil {
 			return &unconnected{err}
 		}
 		asked := p.LastID() > 0
-		err = b.openIn(ctx, p, open)
+		err = c.openIn(ctx, p, open)
 		if err == nil {
 			return nil
 		}
-		again, err := b.parted(ctx, p, share, asked, err)
+		again, err := c.parted(ctx, p, share, asked, err)
 		if !again {
 			return err
 		}
-		b.log.Info("starting the command again", "error", cause(err))
+		c.log.Info("starting the command again", "error", cause(err))
 	}
 }
 
 // makeWay ends the sessions of a share that nobody uses, if a process has to be started
 // for it: some servers allow one at a time. Those of others stay, whatever that means for
 // the start: nobody ends another's state.
-func (b *Back) makeWay(ctx context.Context, share mcp.Share) error {
-	if b.opts.Launcher.HasKept() {
+func (c *command) makeWay(ctx context.Context, share mcp.Share) error {
+	if c.launcher.HasKept() {
 		return nil
 	}
-	return b.pool.EndIdle(ctx, share)
+	return c.pool.EndIdle(ctx, share)
 }
 
 // openIn opens a session in a process, which it leaves alive if that fails.
-func (b *Back) openIn(ctx context.Context, p *transport.Process, open opener) error {
+func (c *command) openIn(ctx context.Context, p *transport.Process, open opener) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if p.LastID() > 0 {
@@ -136,22 +146,22 @@ func patienceWith(p *transport.Process) time.Duration {
 // parted decides what becomes of a process in which no session could be opened, and
 // whether to try again in another. asked says that somebody had asked it something
 // before.
-func (b *Back) parted(ctx context.Context, p *transport.Process, share mcp.Share, asked bool, err error) (again bool, why error) {
+func (c *command) parted(ctx context.Context, p *transport.Process, share mcp.Share, asked bool, err error) (again bool, why error) {
 	if ctx.Err() != nil {
-		b.endLater(p)
+		c.endLater(p)
 		return false, err
 	}
 	switch {
 	case saidNo(err) && (!asked || p.IsSilent()): // it was only slow to answer, maybe
 		p.SetRefused(true)
-		b.opts.Launcher.Keep(p)
+		c.launcher.Keep(p)
 		return false, &otherEraError{err}
 	case saidNo(err), errors.Is(err, errWedged):
-		b.opts.Launcher.SetFirst(spec.MethodInitialize)
+		c.launcher.SetFirst(spec.MethodInitialize)
 		_ = p.Close()
 		return true, err
 	case !p.EndsWithin(exitTime):
-		b.endLater(p)
+		c.endLater(p)
 		return false, err
 	}
 	read := p.HasRead()
@@ -159,7 +169,7 @@ func (b *Back) parted(ctx context.Context, p *transport.Process, share mcp.Share
 	_ = p.Close()
 	switch {
 	case asked && read:
-		b.opts.Launcher.SetFirst(spec.MethodInitialize)
+		c.launcher.SetFirst(spec.MethodInitialize)
 		return true, err
 	case disturbed:
 		return backoff.Wait(ctx, disturbedPause) == nil, err
@@ -167,18 +177,18 @@ func (b *Back) parted(ctx context.Context, p *transport.Process, share mcp.Share
 		if how := transport.Exited(p.Err()); how != nil {
 			err = how
 		}
-		return b.leftAlone(ctx, share), &oneProcessError{b.opts.Name, err}
+		return c.leftAlone(ctx, share), &oneProcessError{c.server, err}
 	}
 	return false, err
 }
 
 // leftAlone waits a moment for the other sessions of the command to end, of which it ends
 // the share's own, and reports whether they have.
-func (b *Back) leftAlone(ctx context.Context, share mcp.Share) bool {
+func (c *command) leftAlone(ctx context.Context, share mcp.Share) bool {
 	ctx, cancel := context.WithTimeout(ctx, leavingTime)
 	defer cancel()
-	for b.pool.EndIdle(ctx, share) == nil {
-		if b.opts.Launcher.Alive() == 0 {
+	for c.pool.EndIdle(ctx, share) == nil {
+		if c.launcher.Alive() == 0 {
 			return true
 		}
 		if backoff.Wait(ctx, leavingPoll) != nil {
@@ -189,7 +199,7 @@ func (b *Back) leftAlone(ctx context.Context, share mcp.Share) bool {
 }
 
 // endLater ends a process in the background; the pool, whose dial this is, waits for it.
-func (b *Back) endLater(p *transport.Process) { b.pool.Go(func() { _ = p.Close() }) }
+func (c *command) endLater(p *transport.Process) { c.pool.Go(func() { _ = p.Close() }) }
 
 // An otherEraError says that a server refused the handshake, as one of the other era
 // does.

@@ -10,7 +10,10 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
+	"github.com/mcpbridge/mcpbridge/legacy/pool"
 	"github.com/mcpbridge/mcpbridge/legacy/relay"
+	"github.com/mcpbridge/mcpbridge/legacy/tasks"
+	"github.com/mcpbridge/mcpbridge/legacy/watch"
 )
 
 // farewellTimeout bounds the end of a session, and a message that nobody waits for.
@@ -24,6 +27,36 @@ type connector func(ctx context.Context, l *link.Link) error
 // called again after it has failed.
 type opener func(ctx context.Context, connect connector) error
 
+// open opens a session for a profile: the connection, initialize, the stream for
+// what the server sends unasked, notifications/initialized. ctx bounds all of
+// it; the session outlives ctx. What was opened is closed again on failure.
+//
+// Spec: 2025-11-25, basic/lifecycle, Initialization.
+func (b *Back) open(ctx context.Context, p mcp.Profile) (s *session, err error) {
+	err = b.dial(ctx, p.Share, func(ctx context.Context, connect connector) (err error) {
+		s, err = b.openOver(ctx, p, connect)
+		return err
+	})
+	return s, err
+}
+
+// openOver opens a session over a Link that connect connects.
+func (b *Back) openOver(ctx context.Context, p mcp.Profile, connect connector) (*session, error) {
+	scope, lane := pool.CutLane(p.Scope)
+	s := newSession(&b.opts, b.relayed.Options, func() *watch.Watch { return b.watchOf(scope) }, profileRoots{b, scope, lane}, mcp.Declares(p.Capabilities, "roots"))
+	s.inputs.onAmbiguous = func() { b.lanes.Ambiguous(scope) }
+	s.tools = b.tools.getOr(scope, tasks.NewTools)
+	if err := connect(ctx, s.Link); err != nil {
+		return nil, err
+	}
+	if err := s.handshake(ctx, p); err != nil {
+		why := connectError(ctx, s.Link, err)
+		endSession(ctx, s)
+		return nil, why
+	}
+	return s, nil
+}
+
 // dial has open make a session of a share, over whatever the server is reached by.
 func (b *Back) dial(ctx context.Context, share mcp.Share, open opener) error {
 	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeouts.Connect)
@@ -32,7 +65,8 @@ func (b *Back) dial(ctx context.Context, share mcp.Share, open opener) error {
 	case b.endpoint != nil:
 		return b.dialHTTP(ctx, open)
 	case b.opts.Launcher != nil:
-		return b.openCommand(ctx, share, open)
+		c := command{server: b.opts.Name, launcher: b.opts.Launcher, pool: b.pool, log: b.log}
+		return c.open(ctx, share, open)
 	}
 	return open(ctx, b.dialConn)
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/link"
 	"github.com/mcpbridge/mcpbridge/legacy/pool"
 	"github.com/mcpbridge/mcpbridge/legacy/relay"
-	"github.com/mcpbridge/mcpbridge/legacy/watch"
 )
 
 // A revisionMismatch says that a server answered initialize with a revision that
@@ -28,36 +27,6 @@ type revisionMismatch struct {
 func (e *revisionMismatch) Error() string {
 	return fmt.Sprintf("server %q answered initialize with revision %q, want one of %q",
 		e.server, e.got, spec.Revisions(spec.Legacy))
-}
-
-// open opens a session for a profile: the connection, initialize, the stream for
-// what the server sends unasked, notifications/initialized. ctx bounds all of
-// it; the session outlives ctx. What was opened is closed again on failure.
-//
-// Spec: 2025-11-25, basic/lifecycle, Initialization.
-func (b *Back) open(ctx context.Context, p mcp.Profile) (s *session, err error) {
-	err = b.dial(ctx, p.Share, func(ctx context.Context, connect connector) (err error) {
-		s, err = b.openOver(ctx, p, connect)
-		return err
-	})
-	return s, err
-}
-
-// openOver opens a session over a Link that connect connects.
-func (b *Back) openOver(ctx context.Context, p mcp.Profile, connect connector) (*session, error) {
-	scope, lane := pool.CutLane(p.Scope)
-	s := newSession(&b.opts, b.relayed.Options, func() *watch.Watch { return b.watchOf(scope) }, profileRoots{b, scope, lane}, mcp.Declares(p.Capabilities, "roots"))
-	s.inputs.onAmbiguous = func() { b.lanes.Ambiguous(scope) }
-	s.tools = b.toolsOf(scope)
-	if err := connect(ctx, s.Link); err != nil {
-		return nil, err
-	}
-	if err := s.handshake(ctx, p); err != nil {
-		why := connectError(ctx, s.Link, err)
-		endSession(ctx, s)
-		return nil, why
-	}
-	return s, nil
 }
 
 // endSession ends a session that no pool keeps.

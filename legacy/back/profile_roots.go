@@ -13,12 +13,7 @@ type profileRoots struct {
 	lane  bool // the session is not the profile's first
 }
 
-func (p profileRoots) last() json.RawMessage {
-	p.b.mu.Lock()
-	defer p.b.mu.Unlock()
-	r, _ := p.b.roots.Get(p.scope)
-	return r
-}
+func (p profileRoots) last() json.RawMessage { return p.b.roots.get(p.scope) }
 
 // put keeps an answer and announces a changed one to the other sessions of the
 // profile.
@@ -27,10 +22,7 @@ func (p profileRoots) put(from *roots, answer json.RawMessage) {
 		return
 	}
 	answer = bytes.Clone(answer)
-	p.b.mu.Lock()
-	before, _ := p.b.roots.Get(p.scope)
-	p.b.roots.Add(p.scope, answer)
-	p.b.mu.Unlock()
+	before := p.b.roots.put(p.scope, answer)
 	if before == nil || bytes.Equal(before, answer) {
 		return
 	}

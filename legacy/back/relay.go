@@ -28,9 +28,7 @@ func (b *Back) Link(ctx context.Context, req *mcp.Request, m *wire.Message, h mc
 	switch {
 	case err == nil:
 		r.OnClose(leave)
-		b.mu.Lock()
-		b.links.Add(req.Principal, r)
-		b.mu.Unlock()
+		b.relays.put(req.Principal, r)
 		return r, r.Answer(), nil
 	case errors.As(err, &no):
 		return nil, no.Answer, nil

@@ -26,7 +26,7 @@ type roots struct {
 	greeted atomic.Bool // the server has had the time to ask as it starts
 	changed signal      // of awaited, stale and open
 
-	// mu guards the fields below. It may be held when Back.mu is taken.
+	// mu guards the fields below. It is a leaf.
 	mu      sync.Mutex
 	stale   bool        // the server was answered provisionally
 	owner   *rootsOwner // whose roots the server has; nil if it was never given any
@@ -146,10 +146,11 @@ func (r *roots) claim(p *pendingInput) (c *call, told bool) {
 // owe notes that the server gets a provisional answer: the next call is to put it right. A
 // further lane of a profile whose client has answered is content with that.
 func (r *roots) owe(p *pendingInput) {
+	hasBetter := r.profile.lane && r.profile.last() != nil
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.countLocked(p)
-	r.stale = r.declared && !(r.profile.lane && r.profile.last() != nil)
+	r.stale = r.declared && !hasBetter
 }
 
 func (r *roots) countLocked(p *pendingInput) {

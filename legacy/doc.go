@@ -9,6 +9,7 @@
 //   - pool decides which session serves a request, link carries the messages of one
 //     session, and relay passes a client's session on over one.
 //   - watch keeps what is subscribed to at a server, and tasks the calls that run as tasks.
+//   - poll finds out what a server does not announce.
 //   - projection turns what a modern server says into what a client of an older revision
 //     takes. eventid reads the ids of events with which clients resume streams.
 //

@@ -118,7 +118,7 @@ func TestM2L20RandomSchedules(t *testing.T) {
 }
 
 // A call that is asked in one burst is asked all of it, though it waits already.
-func TestM2L20QuestionsOnOneBreath(t *testing.T) {
+func TestM2L20InputsInOneBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newAsker(t, Options{}, func(a *legacytest.Server) {
 			a.Call = func(c *legacytest.ServerCall) string {

@@ -139,7 +139,7 @@ func (b *Back) dialHTTP(ctx context.Context, open opener) error {
 }
 
 // foundOlder takes down whether the server speaks HTTP+SSE, whose stream never tells
-// whose a question is.
+// which call it asks for.
 func (b *Back) foundOlder(older bool) {
 	b.older.Store(older)
 	b.lanes.Always.Store(older)

@@ -15,7 +15,7 @@
 //
 // What the server asks is put to the client whose call it asks for. Where nothing
 // on the wire tells which call that is, few calls run at a time (lanes), and a
-// question that may belong to several waits or is refused: it never reaches the
+// request that may belong to several waits or is refused: it never reaches the
 // wrong client. While a client is asked its call is parked: a goroutine waits in
 // [mcp.Caller]'s RequestInput, the call's time stands still, its lane is free.
 //

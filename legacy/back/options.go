@@ -72,7 +72,7 @@ type Options struct {
 	// for it where it can't be asked. Else that would be given for another client.
 	OneClient bool
 	// Lanes bounds the sessions of one profile for calls that may be asked back,
-	// where nothing tells whose a question is. Zero means 4 for a URL and 1
+	// where nothing tells which call the server asks for. Zero means 4 for a URL and 1
 	// otherwise: a second child has a state of its own.
 	Lanes int
 	// KeepLane makes a call keep its lane while its client is being asked.

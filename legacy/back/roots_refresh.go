@@ -23,7 +23,7 @@ const (
 
 // refresh puts a server right that was answered provisionally: before the
 // call c is sent, the server is told that the roots have changed, and its
-// question goes to c's caller. Other calls wait for that a moment only. So is one that has
+// roots/list goes to c's caller. Other calls wait for that a moment only. So is one that has
 // the roots of another client, which are taken back where c's can't be asked.
 //
 // The first call of a session waits to see whether the server asks as it starts,

@@ -15,17 +15,17 @@ import (
 func (s *session) Receive(ctx context.Context, m *wire.Message, on *upstream.Call) {
 	from := hostOf(on)
 	if m.Kind() == wire.Request {
-		s.question(ctx, m, from)
+		s.receiveRequest(ctx, m, from)
 	} else {
-		s.notification(ctx, m, on, from)
+		s.receiveNotification(ctx, m, on, from)
 	}
 }
 
 // ListenChanged implements [link.Sink].
 func (s *session) ListenChanged(_, missed bool) { s.watch().ListenChanged(missed) }
 
-// question takes a request of the server.
-func (s *session) question(ctx context.Context, m *wire.Message, from *call) {
+// receiveRequest takes a request of the server.
+func (s *session) receiveRequest(ctx context.Context, m *wire.Message, from *call) {
 	switch m.Method {
 	case spec.MethodRootsList, spec.MethodElicit, spec.MethodSample:
 		s.inputs.receive(ctx, m, from)
@@ -36,7 +36,9 @@ func (s *session) question(ctx context.Context, m *wire.Message, from *call) {
 	}
 }
 
-func (s *session) notification(ctx context.Context, m *wire.Message, on *upstream.Call, from *call) {
+// receiveNotification takes a notification of the server, which came on the stream of the
+// call on, a part of from.
+func (s *session) receiveNotification(ctx context.Context, m *wire.Message, on *upstream.Call, from *call) {
 	switch m.Method {
 	case spec.NotifyProgress:
 		s.progress(ctx, m, from)

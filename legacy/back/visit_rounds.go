@@ -116,11 +116,11 @@ func (v *visitRounds) expect(all []visit) {
 
 // askForVisits has the caller's user say that it goes where the server wants.
 func askForVisits(ctx context.Context, server string, x mcp.Caller, all []visit, e *wire.Error) error {
-	questions := make([]mcp.InputRequest, len(all))
+	requests := make([]mcp.InputRequest, len(all))
 	for i, v := range all {
-		questions[i] = mcp.InputRequest{Method: spec.MethodElicit, Params: v.params}
+		requests[i] = mcp.InputRequest{Method: spec.MethodElicit, Params: v.params}
 	}
-	answers, err := x.RequestInput(ctx, questions)
+	answers, err := x.RequestInput(ctx, requests)
 	if err != nil {
 		return err
 	}

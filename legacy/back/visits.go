@@ -22,7 +22,7 @@ func (e *visitDemand) Error() string { return e.err.Error() }
 // A visit is one URL that a user must go to before a call can succeed.
 type visit struct {
 	id     string // elicitationId, or empty
-	params []byte // of the question
+	params []byte // of the elicitation
 }
 
 // visits reads what a -32042 demands.

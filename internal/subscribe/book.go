@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -105,8 +104,21 @@ func (b *Book[S]) Pause(failures int) time.Duration {
 	return backoff.Jitter(b.up.Retry.After(failures))
 }
 
-// All iterates over the topics. They may be forgotten meanwhile.
-func (b *Book[S]) All() iter.Seq[*Topic[S]] { return maps.Values(b.topics) }
+// All iterates over the topics, lists before resources. They may be forgotten meanwhile.
+func (b *Book[S]) All() iter.Seq[*Topic[S]] {
+	return func(yield func(*Topic[S]) bool) {
+		for kind := fanout.ToolsListChanged; kind < fanout.ResourceUpdated; kind++ {
+			if t := b.topics[key{kind, ""}]; t != nil && !yield(t) {
+				return
+			}
+		}
+		for k, t := range b.topics {
+			if k.kind == fanout.ResourceUpdated && !yield(t) {
+				return
+			}
+		}
+	}
+}
 
 // Len returns how many topics there are.
 func (b *Book[S]) Len() int { return len(b.topics) }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
@@ -49,7 +50,7 @@ type build struct {
 	metrics mcp.Metrics
 
 	servers  []*server.Server
-	handlers []*memhttp.Server // those of Server.Handler
+	handlers []*memhttp.Server // those of ServerOptions.Handler
 }
 
 func newBuild(o *Options, m mcp.Metrics) *build {
@@ -72,30 +73,53 @@ func (b *build) close() error {
 	return nil
 }
 
+// limit returns what a limit is set to, or its default.
+func (b *build) limit(l *limits.Limit) int64 { return cmp.Or(b.opts.Limits[l.Key], l.Default) }
+
+func (b *build) number(l *limits.Limit) int { return int(b.limit(l)) }
+
+// checkLimits refuses limits that do not exist, or are out of range.
+func (b *build) checkLimits() error {
+	known := make(map[string]*limits.Limit)
+	for _, l := range limits.All() {
+		known[l.Key] = l
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.opts.Limits)) {
+		n, l := b.opts.Limits[name], known[name]
+		switch {
+		case l == nil:
+			return fmt.Errorf("mcpbridge: there is no limit %q; there are: %s", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		case n != 0 && (n < l.Min || n > l.Max):
+			return fmt.Errorf("mcpbridge: limit %s is %d, want %d to %d", name, n, l.Min, l.Max)
+		}
+	}
+	return nil
+}
+
 // gatewayOptions are what the servers have in common.
 func (b *build) gatewayOptions() gateway.Options {
-	o, l := b.opts, &b.opts.Limits
+	o := b.opts
 	return gateway.Options{
-		Memory:   l.Memory,
-		MaxBody:  l.Body,
-		MaxDepth: int(l.Depth),
+		Memory:   b.limit(limits.Memory),
+		MaxBody:  b.limit(limits.Body),
+		MaxDepth: int(b.limit(limits.Depth)),
 		Lengths: mcp.Lengths{
-			ID: int(l.ID), ProgressToken: int(l.ProgressToken), Method: int(l.Method), URI: int(l.URI),
-			Filter: int(l.Filter), ClientInfo: int(l.ClientInfo), Capabilities: int(l.Capabilities),
+			ID: b.number(limits.ID), ProgressToken: b.number(limits.ProgressToken), Method: b.number(limits.Method), URI: b.number(limits.URI),
+			Filter: b.number(limits.Filter), ClientInfo: b.number(limits.ClientInfo), Capabilities: b.number(limits.Capabilities),
 		},
-		MaxRequests:     int(l.Requests),
-		MaxRequestsEach: int(l.RequestsEach),
-		MaxStreams:      int(l.Streams),
-		MaxTopics:       int(l.ListenTopics),
-		MaxParked:       int(l.Parked),
-		MaxParkedEach:   int(l.ParkedEach),
-		MaxSessions:     int(l.ClientSessions),
-		MaxSessionsEach: int(l.ClientSessionsEach),
-		MaxSockets:      int(l.WebSockets),
-		MaxSocketsEach:  int(l.WebSocketsEach),
-		MaxStored:       int(l.ClientEvents),
-		CacheEntries:    int(l.CacheEntries),
-		CacheBytes:      int(l.Cache),
+		MaxRequests:     b.number(limits.Requests),
+		MaxRequestsEach: b.number(limits.RequestsEach),
+		MaxStreams:      b.number(limits.Streams),
+		MaxTopics:       b.number(limits.ListenTopics),
+		MaxParked:       b.number(limits.Parked),
+		MaxParkedEach:   b.number(limits.ParkedEach),
+		MaxSessions:     b.number(limits.ClientSessions),
+		MaxSessionsEach: b.number(limits.ClientSessionsEach),
+		MaxSockets:      b.number(limits.WebSockets),
+		MaxSocketsEach:  b.number(limits.WebSocketsEach),
+		MaxStored:       b.number(limits.ClientEvents),
+		CacheEntries:    b.number(limits.CacheEntries),
+		CacheBytes:      b.number(limits.Cache),
 		SessionIdle:     o.SessionIdle,
 		StateKeys:       o.StateKeys,
 		BodyTimeout:     o.BodyTimeout,
@@ -134,6 +158,9 @@ func (b *build) addAll() error {
 	if b.servers = b.opts.servers; b.servers != nil {
 		return nil
 	}
+	if err := b.checkLimits(); err != nil {
+		return err
+	}
 	for i := range b.opts.Servers {
 		if err := b.add(&b.opts.Servers[i]); err != nil {
 			return err
@@ -143,7 +170,7 @@ func (b *build) addAll() error {
 }
 
 // add makes a server.
-func (b *build) add(s *Server) error {
+func (b *build) add(s *ServerOptions) error {
 	if err := b.check(s); err != nil {
 		return fmt.Errorf("mcpbridge: server %q: %w", s.Name, err)
 	}
@@ -152,7 +179,7 @@ func (b *build) add(s *Server) error {
 }
 
 // check reports the first fault of a server that nothing below would find.
-func (b *build) check(s *Server) error {
+func (b *build) check(s *ServerOptions) error {
 	ways := 0
 	for _, set := range []bool{s.URL != "", len(s.Command) > 0, s.Handler != nil, b.opts.hooks.Dial[s.Name] != nil} {
 		if set {
@@ -173,7 +200,7 @@ func (b *build) check(s *Server) error {
 }
 
 // entry is what the gateway is told of a server.
-func (b *build) entry(s *Server, open func(mcp.Changes) (mcp.Back, error)) gateway.ServerOptions {
+func (b *build) entry(s *ServerOptions, open func(mcp.Changes) (mcp.Back, error)) gateway.ServerOptions {
 	return gateway.ServerOptions{
 		Name:              s.Name,
 		Open:              open,
@@ -192,7 +219,7 @@ func (b *build) entry(s *Server, open func(mcp.Changes) (mcp.Back, error)) gatew
 
 // connectTimeout is how long the server may take to be reached; zero is the default of
 // the backs.
-func connectTimeout(s *Server) time.Duration {
+func connectTimeout(s *ServerOptions) time.Duration {
 	if len(s.Command) > 0 {
 		return cmp.Or(s.Timeouts.Connect, commandConnect)
 	}
@@ -211,8 +238,7 @@ func kept(hints map[string]CacheHint) []string {
 }
 
 // serverOptions are those of the package that reaches the server.
-func (b *build) serverOptions(s *Server) server.Options {
-	l := &b.opts.Limits
+func (b *build) serverOptions(s *ServerOptions) server.Options {
 	o := server.Options{
 		Name:           s.Name,
 		URL:            s.URL,
@@ -234,9 +260,9 @@ func (b *build) serverOptions(s *Server) server.Options {
 		Idle:           s.Idle,
 		Linger:         s.Linger,
 		KeepAlive:      b.opts.KeepAlive,
-		Subscribes:     int(l.SubscribesEach),
-		MaxMessage:     int(l.UpstreamMessage),
-		MaxSessions:    int(l.Sessions),
+		Subscribes:     b.number(limits.SubscribesEach),
+		MaxMessage:     b.number(limits.UpstreamMessage),
+		MaxSessions:    b.number(limits.Sessions),
 		Logger:         b.opts.Logger,
 		Metrics:        b.metrics,
 	}
@@ -258,11 +284,9 @@ func (b *build) serveHandler(h http.Handler) http.RoundTripper {
 }
 
 // command adds what concerns commands alone.
-func (b *build) command(o *server.Options, s *Server) {
-	l := &b.opts.Limits
-	sessions := cmp.Or(l.CommandSessions, limits.CommandSessions.Default)
-	o.MaxSessions = int(min(sessions, cmp.Or(l.Sessions, limits.Sessions.Default)))
-	o.MaxSessionsEach = int(cmp.Or(l.CommandSessionsEach, limits.CommandSessionsEach.Default))
+func (b *build) command(o *server.Options, s *ServerOptions) {
+	o.MaxSessions = min(b.number(limits.CommandSessions), o.MaxSessions)
+	o.MaxSessionsEach = b.number(limits.CommandSessionsEach)
 	o.Start = b.opts.hooks.Start
 	if s.Remember {
 		o.StateDir = b.opts.StateDir
@@ -278,7 +302,7 @@ func (b *build) command(o *server.Options, s *Server) {
 		Env:        s.Env,
 		Name:       s.Name,
 		Logger:     b.opts.Logger,
-		MaxMessage: int(l.UpstreamMessage),
+		MaxMessage: b.number(limits.UpstreamMessage),
 		CloseGrace: b.opts.CloseGrace,
 		Guard:      b.opts.hooks.Guard,
 		Secrets:    b.secrets,

@@ -5,9 +5,11 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
@@ -42,10 +44,10 @@ func TestOptionsArrive(t *testing.T) {
 	o := Options{
 		MachineName: "m", AllowedHosts: []string{"h"}, AllowedOrigins: []string{"o"}, TrustedProxies: []netip.Prefix{{}}, StateKeys: []string{"k"},
 		Authenticator: AuthenticatorFunc(func(*http.Request) (string, error) { return "ada", nil }),
-		Environ:       []string{"PATH=/bin"}, StateDir: "dir",
+		Environ:       []string{"PATH=/bin"}, StateDir: "dir", Limits: map[string]int64{"memory": 100 << 20, "body": 4096, "listen_topics": 7, "cache": 70_000},
 	}
 	fill(reflect.ValueOf(&o).Elem(), 1000)
-	s := Server{
+	s := ServerOptions{
 		Name: "s", URL: "https://docs.example.com/mcp", Header: http.Header{"A": {"b"}}, Transport: TransportHTTP, RoundTripper: http.DefaultTransport,
 		Era: Legacy, Isolation: IsolateNothing, HideExtensions: []string{"x"}, LogLevel: "info", Subresources: SubresourcesOff, Roots: []string{"file:///a"},
 		Cache: map[string]CacheHint{"tools/list": {TTL: time.Minute, Public: true, Keep: true}},
@@ -66,7 +68,21 @@ func TestOptionsArrive(t *testing.T) {
 	if got := unset(command.Command); !slices.Equal(got, []string{"WriteTimeout", "Guard"}) || command.StateDir != "dir" || command.MaxSessionsEach == 0 {
 		t.Errorf("options of a command that are not set: %v", got)
 	}
-	if got := b.gatewayOptions(); got.MaxBody != o.Limits.Body || got.MaxTopics != int(o.Limits.ListenTopics) || got.CacheBytes != int(o.Limits.Cache) {
+	if got := b.gatewayOptions(); got.MaxBody != 4096 || got.MaxTopics != 7 || got.CacheBytes != 70_000 || got.MaxStreams != int(limits.Streams.Default) {
 		t.Errorf("limits = %+v, want those of the options", got)
+	}
+}
+
+func TestNewRefusesLimits(t *testing.T) {
+	for _, tt := range []struct {
+		limits map[string]int64
+		want   string
+	}{
+		{map[string]int64{"bodies": 1}, `there is no limit "bodies"; there are: body, cache, `},
+		{map[string]int64{"body": 1}, "limit body is 1, want 1024 to 1073741824"},
+	} {
+		if _, err := New(Options{Limits: tt.limits}); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("New with limits %v: %v, want %q", tt.limits, err, tt.want)
+		}
 	}
 }

@@ -6,7 +6,7 @@
 // [Gateway] translates where a client and its server differ, change notifications, and
 // questions to the user included.
 //
-//	gateway, err := mcpbridge.New(mcpbridge.Options{Servers: []mcpbridge.Server{
+//	gateway, err := mcpbridge.New(mcpbridge.Options{Servers: []mcpbridge.ServerOptions{
 //		{Name: "docs", URL: "https://docs.example.com/mcp"},
 //		{Name: "files", Command: []string{"npx", "-y", "@modelcontextprotocol/server-filesystem", "/srv"}},
 //	}})

@@ -60,7 +60,7 @@ func call(url, token string) (int, string) {
 // A server of 2025-11-25 in this process is called by a client of 2026-07-28.
 func Example() {
 	gateway, err := mcpbridge.New(mcpbridge.Options{
-		Servers: []mcpbridge.Server{{Name: "notes", Handler: http.HandlerFunc(notes)}},
+		Servers: []mcpbridge.ServerOptions{{Name: "notes", Handler: http.HandlerFunc(notes)}},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -82,7 +82,7 @@ func Example() {
 func ExampleAuthenticatorFunc() {
 	names := map[string]string{"Bearer s3cret-1": "ada", "Bearer s3cret-2": "bob"}
 	gateway, err := mcpbridge.New(mcpbridge.Options{
-		Servers: []mcpbridge.Server{{Name: "notes", Handler: http.HandlerFunc(notes)}},
+		Servers: []mcpbridge.ServerOptions{{Name: "notes", Handler: http.HandlerFunc(notes)}},
 		Authenticator: mcpbridge.AuthenticatorFunc(func(r *http.Request) (string, error) {
 			name, ok := names[r.Header.Get("Authorization")]
 			if !ok {
@@ -111,7 +111,7 @@ func ExampleAuthenticatorFunc() {
 // A snapshot says which servers were reached.
 func ExampleGateway_Snapshot() {
 	gateway, err := mcpbridge.New(mcpbridge.Options{
-		Servers: []mcpbridge.Server{{Name: "docs", URL: "https://docs.example.com/mcp"}},
+		Servers: []mcpbridge.ServerOptions{{Name: "docs", URL: "https://docs.example.com/mcp"}},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -127,7 +127,7 @@ func ExampleGateway_Snapshot() {
 // What can't be served is an error of New.
 func ExampleNew() {
 	_, err := mcpbridge.New(mcpbridge.Options{
-		Servers: []mcpbridge.Server{{Name: "docs", URL: "https://docs.example.com/mcp", Command: []string{"docs"}}},
+		Servers: []mcpbridge.ServerOptions{{Name: "docs", URL: "https://docs.example.com/mcp", Command: []string{"docs"}}},
 	})
 	fmt.Println(err)
 	// Output: mcpbridge: server "docs": want exactly one of URL, Command and Handler

@@ -1,7 +1,6 @@
 package mcpbridge
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +46,7 @@ func New(o Options) (*Gateway, error) {
 		return nil, errors.Join(fmt.Errorf("building the gateway: %w", err), b.close())
 	}
 	g := &Gateway{inner: inner, metrics: counts, handlers: b.handlers}
-	g.stdio = transport.StdioOptions{MaxMessage: int(cmp.Or(o.Limits.Body, limits.Body.Default)), WriteTimeout: o.WriteTimeout}
+	g.stdio = transport.StdioOptions{MaxMessage: b.number(limits.Body), WriteTimeout: o.WriteTimeout}
 	counts.WatchIndex(func() (topics, pairs int) {
 		s := inner.Snapshot()
 		return s.Topics, s.Pairs

@@ -12,7 +12,7 @@ import (
 // Options configure a [Gateway]. The zero value of each field but Servers is useful.
 type Options struct {
 	// Servers are served at /mcp/NAME each. Their names differ.
-	Servers []Server
+	Servers []ServerOptions
 
 	// Authenticator says on whose behalf a request is. Nil means that all clients are
 	// anonymous, and are told apart by their addresses where each may have only so much
@@ -58,8 +58,10 @@ type Options struct {
 	// closed, and again after SIGTERM. Zero means 2 s.
 	CloseGrace time.Duration
 
-	// Limits bound what clients and servers can make the gateway hold.
-	Limits Limits
+	// Limits bound what clients and servers can make the gateway hold. Their names are
+	// the keys below limits in config.example.yaml, which has the defaults, too; errors
+	// that tell of a limit name it. What is missing or zero has its default.
+	Limits map[string]int64
 
 	// StateDir is a directory in which it is kept from one run to the next what commands
 	// said of themselves, so that clients are answered while a command still starts.
@@ -77,37 +79,4 @@ type Options struct {
 
 	hooks   cmdhook.Hooks
 	servers []*server.Server // made by cmdhook.Servers; nil if New has to
-}
-
-// Limits bound what clients and servers can make a gateway hold; those that end in Each
-// are for one client. Zero means the default, which config.example.yaml names.
-type Limits struct {
-	Memory              int64 // bytes that are kept for clients
-	Body                int64 // bytes of a client's request
-	Depth               int64 // nested objects and arrays in a message
-	ID                  int64 // bytes of a request's id
-	ProgressToken       int64 // bytes of a progress token
-	Method              int64 // bytes of a method's name
-	URI                 int64 // bytes of a resource's URI
-	Filter              int64 // bytes of the filter of a listen stream
-	ClientInfo          int64 // bytes of a client's clientInfo
-	Capabilities        int64 // bytes of a client's capabilities
-	Requests            int64 // HTTP requests in flight
-	RequestsEach        int64
-	UpstreamMessage     int64 // bytes of a server's message
-	Sessions            int64 // sessions with one server
-	CommandSessions     int64 // sessions with a command, each of which is a process
-	CommandSessionsEach int64
-	ClientSessions      int64 // sessions of legacy clients with one server
-	ClientSessionsEach  int64
-	ClientEvents        int64 // bytes of events kept for a legacy client that comes back
-	WebSockets          int64 // open WebSockets of clients
-	WebSocketsEach      int64
-	Streams             int64 // open listen streams
-	ListenTopics        int64 // resources that one stream or session follows
-	SubscribesEach      int64 // subscribes a second
-	Parked              int64 // calls of one server that wait for input
-	ParkedEach          int64
-	Cache               int64 // bytes of results that are kept
-	CacheEntries        int64 // results that are kept
 }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A Server is an MCP server that is served to clients. Exactly one of URL, Command and
-// Handler is set. The zero value of each other field but Name is useful.
-type Server struct {
+// ServerOptions describe an MCP server that is served to clients. Exactly one of URL,
+// Command and Handler is set. The zero value of each other field but Name is useful.
+type ServerOptions struct {
 	// Name is the last segment of the endpoint's path: letters, digits, '.', '_' and
 	// '-'. Required.
 	Name string

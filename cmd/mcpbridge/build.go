@@ -68,10 +68,10 @@ func machineName() string {
 
 // gatewayOptions are what the servers have in common.
 func gatewayOptions(c *config.Config) *mcpbridge.Options {
-	limits := mcpbridge.Limits(c.Limits)
+	limits := c.Limits
 	limits.Memory /= payloadPart
 	return &mcpbridge.Options{
-		Limits:         limits,
+		Limits:         limits.ByName(),
 		StateKeys:      c.StateKeys,
 		DebugErrors:    c.DebugErrors,
 		BodyTimeout:    c.BodyTimeout,
@@ -98,8 +98,8 @@ func networks(texts []string) []netip.Prefix {
 }
 
 // serverOptions are those of one server.
-func serverOptions(s *config.Server) mcpbridge.Server {
-	o := mcpbridge.Server{
+func serverOptions(s *config.Server) mcpbridge.ServerOptions {
+	o := mcpbridge.ServerOptions{
 		Name:              s.Name,
 		URL:               s.URL,
 		Header:            headers(s),

@@ -53,11 +53,11 @@ servers:
 		t.Fatalf("Load = %v, %v", warnings, err)
 	}
 	want := &mcpbridge.Options{
-		Limits: mcpbridge.Limits{
-			Memory: 64 << 20, Body: 2 << 10, Depth: 9, ID: 103, ProgressToken: 104, Method: 105, URI: 306, Filter: 307, ClientInfo: 308, Capabilities: 309,
-			Requests: 101, RequestsEach: 102, UpstreamMessage: 3 << 10, Sessions: 4, CommandSessions: 3, CommandSessionsEach: 2,
-			ClientSessions: 11, ClientSessionsEach: 12, ClientEvents: 4 << 10, WebSockets: 13, WebSocketsEach: 14, Streams: 5, ListenTopics: 6,
-			SubscribesEach: 200, Parked: 7, ParkedEach: 8, Cache: 1 << 20, CacheEntries: 10,
+		Limits: map[string]int64{
+			"memory": 64 << 20, "body": 2 << 10, "depth": 9, "id": 103, "progress_token": 104, "method": 105, "uri": 306, "filter": 307, "client_info": 308, "capabilities": 309,
+			"requests": 101, "requests_each": 102, "upstream_message": 3 << 10, "sessions": 4, "command_sessions": 3, "command_sessions_each": 2,
+			"client_sessions": 11, "client_sessions_each": 12, "client_events": 4 << 10, "websockets": 13, "websockets_each": 14, "streams": 5, "listen_topics": 6,
+			"subscribes_each": 200, "parked": 7, "parked_each": 8, "cache": 1 << 20, "cache_entries": 10,
 		},
 		StateKeys: []string{"0123456789abcdef"}, SessionIdle: 23 * time.Second,
 		BodyTimeout: time.Second, WriteTimeout: 2 * time.Second, KeepAlive: 3 * time.Second, Drain: 4 * time.Second, CloseGrace: 4 * time.Second / 3,
@@ -67,7 +67,7 @@ servers:
 	if got := gatewayOptions(c); !reflect.DeepEqual(got, want) {
 		t.Errorf("gateway options = %+v\nwant %+v", got, want)
 	}
-	web := mcpbridge.Server{
+	web := mcpbridge.ServerOptions{
 		Name: "web", URL: "https://docs.example.com/mcp", Header: http.Header{"X-Key": {"k"}},
 		Isolation: mcpbridge.IsolateNothing, ForwardClientInfo: true, HideExtensions: []string{"com.example/x", spec.ExtensionTasks},
 		Subresources: mcpbridge.SubresourcesAsSent, Lanes: 3, Gather: 11 * time.Millisecond, ParkedTTL: 12 * time.Second,

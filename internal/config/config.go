@@ -2,6 +2,7 @@ package config
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -75,6 +76,16 @@ type Limits struct {
 	ParkedEach          int64 `koanf:"parked_each"`
 	Cache               int64 `koanf:"cache"`
 	CacheEntries        int64 `koanf:"cache_entries"`
+}
+
+// ByName returns the limits by the names of their keys.
+func (l *Limits) ByName() map[string]int64 {
+	out := make(map[string]int64)
+	v := reflect.ValueOf(l).Elem()
+	for i := range v.NumField() {
+		out[v.Type().Field(i).Tag.Get("koanf")] = v.Field(i).Int()
+	}
+	return out
 }
 
 // Log says what is logged and for whom.

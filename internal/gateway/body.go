@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"time"
@@ -17,36 +18,44 @@ import (
 // firstBody is the room that a body gets before any of it is there.
 const firstBody = 16 << 10
 
-// boundBody sets the deadline by which the body has to be there. It is set before
+// A bodyReader reads the bodies of requests, within bounds.
+type bodyReader struct {
+	max     int64
+	timeout time.Duration
+	logger  *slog.Logger
+	metrics mcp.Metrics
+}
+
+// bound sets the deadline by which the body has to be there. It is set before
 // anything is refused, since net/http reads the rest of a body before it answers.
 // Whoever has read all of the body takes the deadline back, or it would end
 // responses that live longer.
-func (g *Gateway) boundBody(w http.ResponseWriter, r *http.Request) {
+func (b *bodyReader) bound(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		// A writer without deadlines (a test's recorder) can't stall either.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.opts.BodyTimeout))
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(b.timeout))
 	}
 }
 
-// readBody returns the request's body, or false if it answered why there is none.
+// read returns the request's body, or false if it answered why there is none.
 // It takes room for it.
-func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, s *server, in *mcp.Room) ([]byte, bool) {
-	body, err := g.receive(w, r, in)
+func (b *bodyReader) read(w http.ResponseWriter, r *http.Request, server string, in *mcp.Room) ([]byte, bool) {
+	body, err := b.receive(w, r, in)
 	if err == nil {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		return body, true
 	}
-	s.refuseBody(w, r, err)
+	b.refuse(w, r, server, err)
 	return nil, false
 }
 
 // receive reads a body into room that grows with what arrives. A length that is only
 // announced costs nothing (CWE-789).
-func (g *Gateway) receive(w http.ResponseWriter, r *http.Request, in *mcp.Room) ([]byte, error) {
+func (b *bodyReader) receive(w http.ResponseWriter, r *http.Request, in *mcp.Room) ([]byte, error) {
 	from, most := r.Body, r.ContentLength
-	if most < 0 || most > g.opts.MaxBody {
-		most = g.opts.MaxBody + 1 // where MaxBytesReader ends it
-		from = http.MaxBytesReader(w, r.Body, g.opts.MaxBody)
+	if most < 0 || most > b.max {
+		most = b.max + 1 // where MaxBytesReader ends it
+		from = http.MaxBytesReader(w, r.Body, b.max)
 	}
 	if err := in.Grow(int(min(most, firstBody))); err != nil {
 		return nil, err
@@ -74,24 +83,23 @@ func (g *Gateway) receive(w http.ResponseWriter, r *http.Request, in *mcp.Room) 
 	}
 }
 
-// refuseBody answers a request whose body could not be read.
-func (s *server) refuseBody(w http.ResponseWriter, r *http.Request, err error) {
-	g := s.g
+// refuse answers a request whose body could not be read.
+func (b *bodyReader) refuse(w http.ResponseWriter, r *http.Request, server string, err error) {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case mcp.MayTryLater(err):
 		refuseBusy(w, mcp.WireError(err))
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		g.opts.Metrics.Limit(s.name, "body_timeout")
-		g.opts.Logger.Warn("request refused: body too slow", "upstream", s.name, "downstream", r.RemoteAddr, "limit", g.opts.BodyTimeout)
+		b.metrics.Limit(server, "body_timeout")
+		b.logger.Warn("request refused: body too slow", "upstream", server, "downstream", r.RemoteAddr, "limit", b.timeout)
 		w.Header().Set("Connection", "close")
 		modernfront.WriteError(w, http.StatusRequestTimeout, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
-			"the request body did not arrive within %v; send it faster, or raise body_timeout", g.opts.BodyTimeout))
+			"the request body did not arrive within %v; send it faster, or raise body_timeout", b.timeout))
 	case errors.As(err, &tooLarge):
-		g.opts.Metrics.Limit(s.name, limits.Body.Key)
-		g.opts.Logger.Warn("request refused: body too large", "upstream", s.name, "downstream", r.RemoteAddr, "limit", g.opts.MaxBody)
+		b.metrics.Limit(server, limits.Body.Key)
+		b.logger.Warn("request refused: body too large", "upstream", server, "downstream", r.RemoteAddr, "limit", b.max)
 		modernfront.WriteError(w, http.StatusRequestEntityTooLarge, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
-			"the request body is over %d bytes; send less, or %s", g.opts.MaxBody, limits.Body.Raise()))
+			"the request body is over %d bytes; send less, or %s", b.max, limits.Body.Raise()))
 	default:
 		modernfront.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeParse, "reading the request body: %v", err))
 	}

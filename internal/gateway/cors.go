@@ -24,7 +24,7 @@ var corsHeaders = []string{
 	spec.HeaderMethod, spec.HeaderName, spec.HeaderLastEventID,
 }
 
-// shareOrigin lets pages, whose origin checkOrigin has allowed, read the responses:
+// shareOrigin lets pages, whose origin origins.check has allowed, read the responses:
 // inspectors that run in a browser, say. It reports whether it has answered the request, which it does
 // with OPTIONS: a browser's question what a page may send carries no credentials and
 // is of no era.

@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"mime"
 	"net/http"
 	"net/url"
@@ -65,9 +66,9 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, share mcp.Share) 
 	if !s.g.checkJSON(w, r) {
 		return
 	}
-	in := mcp.NewRoom(s, share)
+	in := mcp.NewRoom(s.memory, share)
 	defer in.Release()
-	body, ok := s.g.readBody(w, r, s, &in)
+	body, ok := s.g.bodies.read(w, r, s.name, &in)
 	if !ok {
 		return
 	}
@@ -103,21 +104,17 @@ func endChunked(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// route reads the message and decides its era: by its envelope, else by its
-// header. initialize without an envelope is legacy by definition.
-//
-// Spec: 2026-07-28, basic/versioning, Backward Compatibility with
-// Initialization-Based Versions.
+// route reads the message and has it served by the front of its era.
 func (s *server) route(w http.ResponseWriter, r *http.Request, body []byte, share mcp.Share) {
 	header := headerEra(r.Header)
 	m := s.read(w, r, body, header, share)
 	if m == nil {
 		return
 	}
-	if claims := claimsRevision(m.Meta); s.isModern(m, claims, header) {
-		s.front.ServeMessage(w, r, m, share)
+	if isModern(m, header) {
+		s.modern.ServeMessage(w, r, m, share)
 	} else {
-		s.refuse(w, r, m, claims, header, share)
+		s.refuse(w, r, m, header, share)
 	}
 }
 
@@ -158,7 +155,7 @@ func (s *server) check(m *wire.Message) error {
 // statusTooLong is 200 for a request in a session, whose client takes other statuses for
 // a sign of another transport.
 func (s *server) statusTooLong(m *wire.Message, header spec.Era) int {
-	if m.Kind() == wire.Request && !s.isModern(m, claimsRevision(m.Meta), header) {
+	if m.Kind() == wire.Request && !isModern(m, header) {
 		return http.StatusOK
 	}
 	return http.StatusBadRequest
@@ -188,37 +185,20 @@ func (s *server) refuseText(w http.ResponseWriter, r *http.Request, body []byte,
 	}
 }
 
-func (s *server) isModern(m *wire.Message, claims bool, header spec.Era) bool {
-	if m.Kind() == wire.Response || m.Method == spec.MethodInitialize && !claims {
-		return false
-	}
-	return claims || header == spec.Modern
-}
-
 // refuse answers what is not modern although its header is, and has the rest served
 // as legacy.
-func (s *server) refuse(w http.ResponseWriter, r *http.Request, m *wire.Message, claims bool, header spec.Era, share mcp.Share) {
+func (s *server) refuse(w http.ResponseWriter, r *http.Request, m *wire.Message, header spec.Era, share mcp.Share) {
 	switch {
 	case m.Kind() == wire.Response && header == spec.Modern:
 		modernfront.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"revision %s has no responses from clients; answer input_required by sending the request again with inputResponses", spec.Rev20260728))
-	case m.Method == spec.MethodInitialize && !claims && header == spec.Modern:
+	case m.Method == spec.MethodInitialize && header == spec.Modern:
 		modernfront.WriteError(w, http.StatusBadRequest, m.ID, wire.Errorf(spec.CodeHeaderMismatch,
 			"initialize belongs to revisions before %s, the %s header says %q; leave the header out, or send %s",
 			spec.Rev20260728, spec.HeaderProtocolVersion, r.Header.Get(spec.HeaderProtocolVersion), spec.MethodDiscover))
 	default:
-		s.former.ServePost(w, r, nil, m, share.Principal)
+		s.legacy.ServePost(w, r, nil, m, share.Principal)
 	}
-}
-
-// claimsRevision reports whether the _meta of params is a modern envelope, by its
-// first sign.
-func claimsRevision(meta []byte) bool {
-	return wire.Get(meta, spec.MetaProtocolVersion) != nil
-}
-
-func headerEra(h http.Header) spec.Era {
-	return spec.Revision(h.Get(spec.HeaderProtocolVersion)).Era()
 }
 
 func parseError(err error) *wire.Error {
@@ -236,16 +216,7 @@ func (s *server) serveBatch(w http.ResponseWriter, r *http.Request, body []byte,
 		refuseModernBatch(w)
 		return
 	}
-	s.former.ServePost(w, r, body, nil, share.Principal)
-}
-
-// hasModern reports whether the header of a batch is modern, or one of its members.
-func hasModern(batch []byte, header spec.Era) bool {
-	isModern := header == spec.Modern
-	for m := range wire.Elements(batch) {
-		isModern = isModern || claimsRevision(wire.Get(wire.Get(m, "params"), "_meta"))
-	}
-	return isModern
+	s.legacy.ServePost(w, r, body, nil, share.Principal)
 }
 
 func refuseModernBatch(w http.ResponseWriter) {
@@ -258,9 +229,9 @@ func (s *server) serveOther(w http.ResponseWriter, r *http.Request, share mcp.Sh
 	isModern := headerEra(r.Header) == spec.Modern
 	switch {
 	case r.Method == http.MethodGet && !isModern:
-		s.former.ServeGet(w, r, share.Principal)
+		s.legacy.ServeGet(w, r, share.Principal)
 	case r.Method == http.MethodDelete && !isModern:
-		s.former.ServeDelete(w, r, share.Principal)
+		s.legacy.ServeDelete(w, r, share.Principal)
 	default:
 		allowed := http.MethodPost
 		if !isModern {
@@ -270,4 +241,9 @@ func (s *server) serveOther(w http.ResponseWriter, r *http.Request, share mcp.Sh
 		modernfront.WriteError(w, http.StatusMethodNotAllowed, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"%s is not served here; POST each message", r.Method))
 	}
+}
+
+// unknownServer names what there is: a person who mistyped sees it at once.
+func (g *Gateway) unknownServer(name string) *wire.Error {
+	return wire.Errorf(spec.CodeInvalidRequest, "no server is called %q here; there are: %s", name, cmp.Or(fmt.Sprint(g.order), "none"))
 }

@@ -166,7 +166,10 @@ type Gateway struct {
 	sealer   *requeststate.Sealer
 	sockets  *sockets
 	inflight inflight
-	hosts    Hosts
+	origins  origins
+	proxies  proxies
+	bodies   bodyReader
+	errors   errorFilter
 	streams  downstream.Streams // listen streams over HTTP
 
 	// Set by New, read-only after.
@@ -192,7 +195,10 @@ func New(opts Options) (*Gateway, error) {
 	}
 	g := &Gateway{
 		opts: opts, budget: memory, hub: newHub(opts, results), mux: http.NewServeMux(), sealer: sealer, sockets: newSockets(opts),
-		hosts:    Hosts{opts.MachineName, opts.AllowedHosts},
+		origins:  origins{Hosts{opts.MachineName, opts.AllowedHosts}, opts.AllowedOrigins},
+		proxies:  opts.TrustedProxies,
+		bodies:   bodyReader{opts.MaxBody, opts.BodyTimeout, opts.Logger, opts.Metrics},
+		errors:   errorFilter{opts.Secrets, opts.DebugErrors},
 		inflight: inflight{max: int64(opts.MaxRequests), each: int64(opts.MaxRequestsEach)},
 		instance: rand.Text()[:8], servers: make(map[string]*server),
 	}
@@ -264,9 +270,9 @@ func (g *Gateway) Start() {
 // NAME, too, where there is one server. WebSockets and listen streams outlive their
 // requests: see [Gateway.EndConnections].
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	g.boundBody(w, r)
+	g.bodies.bound(w, r)
 	endChunked(w, r)
-	if refused := g.checkOrigin(w, r); refused {
+	if refused := g.origins.check(w, r); refused {
 		return
 	}
 	if answered := shareOrigin(w, r); answered {
@@ -276,7 +282,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	share := g.shareOf(r, principal)
+	share := g.proxies.shareOf(r, principal)
 	place, limit, most := g.inflight.enter(share)
 	if limit != nil {
 		g.refuseInFlight(w, r, limit, most)
@@ -299,7 +305,7 @@ func (g *Gateway) EndStreams() {
 		if d, ok := s.back.(*detect.Detector); ok {
 			d.Drain()
 		}
-		s.former.EndStreams()
+		s.legacy.EndStreams()
 	}
 	g.hub.close()
 }
@@ -359,7 +365,7 @@ func (g *Gateway) Snapshot() Snapshot {
 	snap := g.hub.snapshot()
 	snap.Sockets = g.sockets.len()
 	for _, name := range g.order {
-		snap.Sessions += g.servers[name].former.Sessions()
+		snap.Sessions += g.servers[name].legacy.Sessions()
 		ss := ServerSnapshot{Name: name, State: "ready"}
 		switch err := g.servers[name].back.Err(); {
 		case errors.Is(err, mcp.ErrStarting):

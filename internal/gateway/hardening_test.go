@@ -330,12 +330,12 @@ func TestHardeningToldErrors(t *testing.T) {
 	} {
 		for _, debug := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/debug=%v", tt.name, debug), func(t *testing.T) {
-				g := &Gateway{opts: Options{Secrets: redact.New("kn0wn-value"), DebugErrors: debug}}
+				f := &errorFilter{redact.New("kn0wn-value"), debug}
 				want := tt.want
 				if debug && tt.wantOfDebug != "" {
 					want = tt.wantOfDebug
 				}
-				told := g.told(tt.err)
+				told := f.told(tt.err)
 				if got := mcp.WireError(told); got.Message != want {
 					t.Errorf("clients are told %q, want %q", got.Message, want)
 				}
@@ -351,7 +351,7 @@ func TestHardeningToldErrors(t *testing.T) {
 // itself.
 func TestHardeningAnswersStayMessages(t *testing.T) {
 	secret := `{"type":"service_account"}`
-	g := &Gateway{opts: Options{Secrets: redact.New(secret, `quo"ted-value`)}}
+	f := &errorFilter{secrets: redact.New(secret, `quo"ted-value`)}
 	for _, tt := range []struct{ data, want string }{
 		{`{"got":"plain"}`, `{"got":"plain"}`},
 		{`{"got":` + secret + `}`, ``},
@@ -362,12 +362,12 @@ func TestHardeningAnswersStayMessages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := wire.Parse(g.cleanAnswer(text, m.Error), wire.Options{})
+		got, err := wire.Parse(f.cleanAnswer(text, m.Error), wire.Options{})
 		if err != nil || got.ID.String() != `"a"` || got.Error.Message != "m" || string(got.Error.Data) != tt.want {
 			t.Errorf("an answer with data %s became %+v, %v, want data %s", tt.data, got, err, tt.want)
 		}
 	}
-	if g.cleanAnswer([]byte("x"), &wire.Error{Data: json.RawMessage(strings.Repeat("1", 9))}) == nil {
+	if f.cleanAnswer([]byte("x"), &wire.Error{Data: json.RawMessage(strings.Repeat("1", 9))}) == nil {
 		t.Error("an answer without a secret is lost")
 	}
 }

@@ -24,9 +24,9 @@ func (s *server) Link(ctx context.Context, req *mcp.Request, m *wire.Message, h 
 	if l == nil && answer == nil && err == nil {
 		return nil, nil, nil // it is described instead
 	}
-	s.report(ctx, req, begin, err)
+	s.log.report(ctx, req, begin, err)
 	if l == nil {
-		return nil, s.cleanRefusal(answer), s.g.told(err)
+		return nil, s.cleanRefusal(answer), s.g.errors.told(err)
 	}
 	return &linked{l, s, caller{req.Session, clientName(req.ClientInfo)}}, answer, nil
 }
@@ -34,7 +34,7 @@ func (s *server) Link(ctx context.Context, req *mcp.Request, m *wire.Message, h 
 // cleanRefusal returns an answer to initialize without secrets.
 func (s *server) cleanRefusal(answer []byte) []byte {
 	if m, err := wire.Parse(answer, wire.Options{}); err == nil && m.Error != nil {
-		return s.g.cleanAnswer(answer, m.Error)
+		return s.g.errors.cleanAnswer(answer, m.Error)
 	}
 	return answer
 }
@@ -49,7 +49,7 @@ type linked struct {
 // Call implements [mcp.Link].
 func (l *linked) Call(m *wire.Message, o mcp.Outcome) {
 	c := &linkedCall{Outcome: o, l: l, method: m.Method, begin: time.Now()}
-	if l.s.logs(context.Background(), slog.LevelInfo) {
+	if l.s.log.enabled(context.Background(), slog.LevelInfo) {
 		c.subject = subject(m.Method, m.Params)
 	}
 	l.Link.Call(m, c)
@@ -66,7 +66,7 @@ type linkedCall struct {
 func (c *linkedCall) Answer(text []byte, failed error) {
 	var we *wire.Error
 	if failed != nil && errors.As(failed, &we) {
-		text = c.l.s.g.cleanAnswer(text, we)
+		text = c.l.s.g.errors.cleanAnswer(text, we)
 	}
 	c.Outcome.Answer(text, failed)
 	c.report(failed)
@@ -74,12 +74,12 @@ func (c *linkedCall) Answer(text []byte, failed error) {
 
 // Lost implements [mcp.Outcome].
 func (c *linkedCall) Lost(err error) {
-	c.Outcome.Lost(c.l.s.g.told(err))
+	c.Outcome.Lost(c.l.s.g.errors.told(err))
 	c.report(err)
 }
 
 func (c *linkedCall) report(err error) {
 	s := c.l.s
-	took, result := s.count(context.Background(), c.method, spec.Legacy, c.begin, err)
-	s.log(context.Background(), requestLine{lineKind{c.method, spec.Legacy}, c.subject, c.l.who}, took, result, err)
+	took, result := s.log.count(context.Background(), c.method, spec.Legacy, c.begin, err)
+	s.log.writeLine(context.Background(), requestLine{lineKind{c.method, spec.Legacy}, c.subject, c.l.who}, took, result, err)
 }

@@ -30,7 +30,7 @@ func (s *server) serveEvents(w http.ResponseWriter, r *http.Request, share mcp.S
 	case headerEra(r.Header) == spec.Modern:
 		modernfront.WriteError(w, http.StatusBadRequest, wire.ID{}, s.tooModern(spec.Revision(r.Header.Get(spec.HeaderProtocolVersion))))
 	default:
-		s.former.ServeEvents(w, r, messagesAt(r), share.Principal)
+		s.legacy.ServeEvents(w, r, messagesAt(r), share.Principal)
 	}
 }
 
@@ -45,9 +45,9 @@ func (s *server) serveMessages(w http.ResponseWriter, r *http.Request, share mcp
 	if session == nil || !s.g.checkJSON(w, r) {
 		return
 	}
-	in := mcp.NewRoom(s, share)
+	in := mcp.NewRoom(s.memory, share)
 	defer in.Release()
-	body, ok := s.g.readBody(w, r, s, &in)
+	body, ok := s.g.bodies.read(w, r, s.name, &in)
 	if !ok || !s.take(w, r, session, body) {
 		return
 	}
@@ -64,7 +64,7 @@ func (s *server) eventSession(w http.ResponseWriter, r *http.Request, principal 
 			"the query lacks %s; GET %s/%s, and POST where its first event says", legacyfront.SessionParam, eventsPath, s.name))
 		return nil
 	}
-	session := s.former.EventSession(id, principal)
+	session := s.legacy.EventSession(id, principal)
 	if session == nil {
 		modernfront.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound,
 			"no such session: it lasts as long as its event stream; GET %s/%s anew", eventsPath, s.name))
@@ -81,7 +81,7 @@ func (s *server) take(w http.ResponseWriter, r *http.Request, session *legacyfro
 	switch envelope := (*wire.EnvelopeError)(nil); {
 	case errors.As(err, &tooLong) && m.Kind() == wire.Request:
 		session.Refuse(m.ID, tooLong.Wire())
-	case err == nil && !s.isModern(&m, claimsRevision(m.Meta), header):
+	case err == nil && !isModern(&m, header):
 		session.Serve(&m)
 	case err == nil && m.Kind() == wire.Request:
 		session.Refuse(m.ID, s.tooModern(requested(&m, r.Header)))

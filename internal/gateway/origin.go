@@ -13,17 +13,23 @@ import (
 	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
-// checkOrigin answers 403 to requests that a web page of another origin, or a
+// origins says which web pages may send requests, and by which names.
+type origins struct {
+	hosts   Hosts
+	allowed []string // besides those of loopback
+}
+
+// check answers 403 to requests that a web page of another origin, or a
 // name rebound to this machine, may have sent. It comes before everything else: what
 // is served is nobody's business of theirs either.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Security & Endpoint.
-func (g *Gateway) checkOrigin(w http.ResponseWriter, r *http.Request) (refused bool) {
+func (o *origins) check(w http.ResponseWriter, r *http.Request) (refused bool) {
 	reason := ""
 	switch {
-	case !g.hosts.Allow(r):
+	case !o.hosts.Allow(r):
 		reason = HostRefusal(r)
-	case !g.originAllowed(r):
+	case !o.allow(r):
 		reason = "Origin " + strings.Join(r.Header["Origin"], " and ") + " is not allowed; add it to allowed_origins if it should be"
 	default:
 		return false
@@ -67,12 +73,12 @@ func HostRefusal(r *http.Request) string {
 	return "Host " + r.Host + " is not served here; add it to allowed_hosts if it should be"
 }
 
-func (g *Gateway) originAllowed(r *http.Request) bool {
+func (o *origins) allow(r *http.Request) bool {
 	if len(r.Header["Origin"]) > 1 { // RFC 6454, 7.3: whoever reads only one may read another
 		return false
 	}
 	origin := r.Header.Get("Origin")
-	if origin == "" || slices.Contains(g.opts.AllowedOrigins, origin) {
+	if origin == "" || slices.Contains(o.allowed, origin) {
 		return true
 	}
 	u, err := url.Parse(origin)

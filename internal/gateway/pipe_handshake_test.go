@@ -30,7 +30,7 @@ func TestS02EndOfInputDuringHandshake(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("the connection is served 10s after the end of its input")
 	}
-	if took := time.Since(begin); took > drain+lastWords {
-		t.Errorf("it took %v to end, want at most %v", took, drain+lastWords)
+	if took := time.Since(begin); took > drain+closeTime {
+		t.Errorf("it took %v to end, want at most %v", took, drain+closeTime)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -39,28 +40,37 @@ type caller struct {
 	client  string // its own name and version
 }
 
-// report writes the one line a request gets, and counts it.
-func (s *server) report(ctx context.Context, req *mcp.Request, begin time.Time, err error) {
-	took, result := s.count(ctx, req.Method, req.Era, begin, err)
-	s.logRequest(ctx, req, took, result, err)
+// A requestLog counts the requests to one server, and writes a line for each. Safe for
+// concurrent use.
+type requestLog struct {
+	server  string
+	metrics mcp.Metrics
+	lines   slog.Handler // knows the server's name
+	kinds   sync.Map     // lineKind -> slog.Handler, of lines
 }
 
-func (s *server) count(ctx context.Context, method string, era spec.Era, begin time.Time, err error) (took time.Duration, result string) {
+// report counts a request that has ended, and writes its line.
+func (l *requestLog) report(ctx context.Context, req *mcp.Request, begin time.Time, err error) {
+	took, result := l.count(ctx, req.Method, req.Era, begin, err)
+	l.write(ctx, req, took, result, err)
+}
+
+func (l *requestLog) count(ctx context.Context, method string, era spec.Era, begin time.Time, err error) (took time.Duration, result string) {
 	took, result = time.Since(begin), outcome(ctx, err)
-	s.g.opts.Metrics.Request(s.name, method, era.String(), result, took)
+	l.metrics.Request(l.server, method, era.String(), result, took)
 	return took, result
 }
 
-func (s *server) logRequest(ctx context.Context, req *mcp.Request, took time.Duration, result string, err error) {
-	if !s.logs(ctx, levelOf(result)) {
+func (l *requestLog) write(ctx context.Context, req *mcp.Request, took time.Duration, result string, err error) {
+	if !l.enabled(ctx, levelOf(result)) {
 		return
 	}
 	who := caller{req.Session, clientName(req.ClientInfo)}
-	s.log(ctx, requestLine{lineKind{req.Method, req.Era}, subject(req.Method, req.Params), who}, took, result, err)
+	l.writeLine(ctx, requestLine{lineKind{req.Method, req.Era}, subject(req.Method, req.Params), who}, took, result, err)
 }
 
-func (s *server) logs(ctx context.Context, level slog.Level) bool {
-	return s.lines.Enabled(ctx, level)
+func (l *requestLog) enabled(ctx context.Context, level slog.Level) bool {
+	return l.lines.Enabled(ctx, level)
 }
 
 func levelOf(result string) slog.Level {
@@ -70,15 +80,15 @@ func levelOf(result string) slog.Level {
 	return slog.LevelInfo
 }
 
-// log writes the line past the Logger, which would look for its caller's place in
+// writeLine writes a line past the Logger, which would look for its caller's place in
 // the source each time.
-func (s *server) log(ctx context.Context, l requestLine, took time.Duration, result string, err error) {
+func (l *requestLog) writeLine(ctx context.Context, line requestLine, took time.Duration, result string, err error) {
 	level := levelOf(result)
-	if !s.logs(ctx, level) {
+	if !l.enabled(ctx, level) {
 		return
 	}
 	attrs := make([]slog.Attr, 0, 8)
-	for _, a := range [...]slog.Attr{slog.String("name", l.subject), slog.String("session", l.session), slog.String("client", l.client)} {
+	for _, a := range [...]slog.Attr{slog.String("name", line.subject), slog.String("session", line.session), slog.String("client", line.client)} {
 		if a.Value.String() != "" {
 			attrs = append(attrs, a)
 		}
@@ -89,18 +99,18 @@ func (s *server) log(ctx context.Context, l requestLine, took time.Duration, res
 	}
 	r := slog.NewRecord(time.Now(), level, "request", 0)
 	r.AddAttrs(attrs...)
-	_ = s.linesOf(l.lineKind).Handle(ctx, r) // as Logger does: there is nobody to tell
+	_ = l.linesOf(line.lineKind).Handle(ctx, r) // as Logger does: there is nobody to tell
 }
 
 // linesOf returns the handler for lines of a kind, which has written already what they
 // have in common. Those of methods that a client has made up are not kept.
-func (s *server) linesOf(k lineKind) slog.Handler {
-	if h, ok := s.kinds.Load(k); ok {
+func (l *requestLog) linesOf(k lineKind) slog.Handler {
+	if h, ok := l.kinds.Load(k); ok {
 		return h.(slog.Handler)
 	}
-	h := s.lines.WithAttrs([]slog.Attr{slog.String("method", k.method), slog.String("era", k.era.String())})
+	h := l.lines.WithAttrs([]slog.Attr{slog.String("method", k.method), slog.String("era", k.era.String())})
 	if spec.Defined(k.method) {
-		s.kinds.Store(lineKind{strings.Clone(k.method), k.era}, h)
+		l.kinds.Store(lineKind{strings.Clone(k.method), k.era}, h)
 	}
 	return h
 }

@@ -126,9 +126,9 @@ func TestSubject(t *testing.T) {
 // What lines have in common is written once, but not kept of what clients make up.
 func TestLinesOfAMethodAreOneKind(t *testing.T) {
 	var log strings.Builder
-	s := &server{lines: slog.NewJSONHandler(&log, nil)}
+	l := &requestLog{lines: slog.NewJSONHandler(&log, nil)}
 	for _, method := range []string{"tools/call", "made/up", "tools/call", "made/up"} {
-		if err := s.linesOf(lineKind{method, spec.Modern}).Handle(t.Context(), slog.Record{}); err != nil {
+		if err := l.linesOf(lineKind{method, spec.Modern}).Handle(t.Context(), slog.Record{}); err != nil {
 			t.Fatal(err)
 		}
 		if want := `"method":"` + method + `","era":"modern"}`; !strings.Contains(log.String(), want) {
@@ -137,7 +137,7 @@ func TestLinesOfAMethodAreOneKind(t *testing.T) {
 		log.Reset()
 	}
 	kept := 0
-	s.kinds.Range(func(any, any) bool { kept++; return true })
+	l.kinds.Range(func(any, any) bool { kept++; return true })
 	if kept != 1 {
 		t.Errorf("%d kinds are kept, want that of tools/call", kept)
 	}
@@ -145,10 +145,10 @@ func TestLinesOfAMethodAreOneKind(t *testing.T) {
 
 // The line of a request, as serve writes it by default. The client has its answer before.
 func BenchmarkRequestLine(b *testing.B) {
-	s := &server{g: &Gateway{opts: Options{Metrics: mcp.NoMetrics{}}}, lines: slog.NewJSONHandler(io.Discard, nil)}
+	l := &requestLog{metrics: mcp.NoMetrics{}, lines: slog.NewJSONHandler(io.Discard, nil)}
 	req := &mcp.Request{Method: "tools/call", Era: spec.Modern, Params: []byte(`{"name":"add","arguments":{}}`), ClientInfo: []byte(`{"name":"client","version":"1.2.3"}`)}
 	b.ReportAllocs()
 	for b.Loop() {
-		s.logRequest(b.Context(), req, time.Millisecond, "ok", nil)
+		l.write(b.Context(), req, time.Millisecond, "ok", nil)
 	}
 }

@@ -1,21 +1,16 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"regexp"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
 	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
@@ -26,13 +21,13 @@ type server struct {
 	g        *Gateway
 	name     string
 	back     mcp.Back
-	handler  mcp.Handler        // the back, behind what keeps its results and its tasks
-	owners   *taskOwners        // nil where tasks have none
-	front    *modernfront.Front // of modern clients
-	former   *legacyfront.Front // of legacy clients
-	shared   bool               // all clients have one session upstream
-	lines    slog.Handler       // takes a line for each request; it knows the server's name
-	kinds    sync.Map           // lineKind -> slog.Handler, of lines
+	handler  mcp.Handler // the back, behind what keeps its results and its tasks
+	owners   *taskOwners // nil where tasks have none
+	modern   *modernfront.Front
+	legacy   *legacyfront.Front
+	shared   bool // all clients have one session upstream
+	log      *requestLog
+	memory   mcp.Memory // what clients' messages are paid from
 	profiles *profiler
 }
 
@@ -47,7 +42,8 @@ func newServer(g *Gateway, so ServerOptions) (*server, error) {
 		return nil, err
 	}
 	profiles.account = g.budget.Account(profileOwner{})
-	s := &server{g: g, name: so.Name, profiles: profiles, shared: so.oneSession(), lines: g.opts.Logger.With("upstream", so.Name).Handler()}
+	s := &server{g: g, name: so.Name, profiles: profiles, shared: so.oneSession(), memory: &clientMemory{g, so.Name},
+		log: &requestLog{server: so.Name, metrics: g.opts.Metrics, lines: g.opts.Logger.With("upstream", so.Name).Handler()}}
 	if s.back, err = so.Open(g.hub); err != nil {
 		return nil, err
 	}
@@ -55,7 +51,8 @@ func newServer(g *Gateway, so ServerOptions) (*server, error) {
 	if d, ok := s.back.(*detect.Detector); ok {
 		d.WhenReplaced(func(reason error) { g.hub.endServer(s.name, reason) })
 	}
-	if s.handler, err = s.guardTasks(so, g.hub.cache.Handler(so.Name, so.Keep, s.back)); err != nil {
+	s.handler = g.hub.cache.Handler(so.Name, so.Keep, s.back)
+	if s.handler, s.owners, err = guardTasks(g, so, s.handler); err != nil {
 		return nil, err
 	}
 	if err := s.openFronts(so); err != nil {
@@ -66,10 +63,10 @@ func newServer(g *Gateway, so ServerOptions) (*server, error) {
 
 // openFronts builds both fronts: one endpoint serves both eras.
 func (s *server) openFronts(so ServerOptions) (err error) {
-	if s.former, err = s.openLegacyFront(so); err != nil {
+	if s.legacy, err = s.openLegacyFront(so); err != nil {
 		return err
 	}
-	s.front, err = s.openModernFront(so)
+	s.modern, err = s.openModernFront(so)
 	return err
 }
 
@@ -83,9 +80,9 @@ func (s *server) openLegacyFront(so ServerOptions) (*legacyfront.Front, error) {
 		Linker:          s,
 		Command:         so.Command,
 		Admit:           s.profiles.admit,
-		Memory:          s,
+		Memory:          s.memory,
 		Instance:        g.instance,
-		Share:           g.shareOf,
+		Share:           g.proxies.shareOf,
 		Streams:         &g.streams,
 		MaxSessions:     g.opts.MaxSessions,
 		MaxSessionsEach: g.opts.MaxSessionsEach,
@@ -112,7 +109,7 @@ func (s *server) openModernFront(so ServerOptions) (*modernfront.Front, error) {
 		Describer:     s,
 		Subscriber:    s,
 		Admit:         s.profiles.admit,
-		Memory:        s,
+		Memory:        s.memory,
 		NoTasks:       slices.Contains(so.HideExtensions, spec.ExtensionTasks),
 		Upstream:      s.back.Era,
 		WriteTimeout:  g.opts.WriteTimeout,
@@ -131,11 +128,11 @@ func (s *server) openModernFront(so ServerOptions) (*modernfront.Front, error) {
 
 // close ends the fronts' calls and then the back.
 func (s *server) close(ctx context.Context) error {
-	s.front.Close()
+	s.modern.Close()
 	if s.owners != nil {
 		defer s.owners.close()
 	}
-	return errors.Join(s.former.Close(ctx), s.back.Close(ctx))
+	return errors.Join(s.legacy.Close(ctx), s.back.Close(ctx))
 }
 
 // Serve has a request served, and tells of it in one line: of a result when it has
@@ -144,15 +141,15 @@ func (s *server) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mc
 	begin := time.Now()
 	res, err := s.handler.Serve(ctx, req, x)
 	if err != nil {
-		s.report(ctx, req, begin, err)
-		return nil, s.g.told(err)
+		s.log.report(ctx, req, begin, err)
+		return nil, s.g.errors.told(err)
 	}
 	var failed error
 	if mcp.ToolFailed(req.Method, res.Body, res.Outline) {
 		failed = mcp.ErrToolFailed
 	}
-	took, result := s.count(ctx, req.Method, req.Era, begin, failed)
-	res.OnRelease(func() { s.logRequest(ctx, req, took, result, failed) })
+	took, result := s.log.count(ctx, req.Method, req.Era, begin, failed)
+	res.OnRelease(func() { s.log.write(ctx, req, took, result, failed) })
 	return res, nil
 }
 
@@ -160,12 +157,12 @@ func (s *server) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mc
 func (s *server) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
 	if req.Method != spec.MethodDiscover && req.Method != spec.MethodInitialize {
 		d, err := s.back.Describe(ctx, req)
-		return d, s.g.told(err)
+		return d, s.g.errors.told(err)
 	}
 	begin := time.Now()
 	d, err := s.back.Describe(ctx, req)
-	s.report(ctx, req, begin, err)
-	return d, s.g.told(err)
+	s.log.report(ctx, req, begin, err)
+	return d, s.g.errors.told(err)
 }
 
 // Subscribe implements [mcp.Subscriber]. A listen stream gets two lines in the log: one
@@ -176,10 +173,10 @@ func (s *server) Subscribe(req *mcp.Request, mail *fanout.Mailbox, o mcp.Subscri
 	sub, err := s.g.hub.Subscribe(s, req.Profile, mail, o)
 	switch {
 	case err != nil && o.Stream && req.Method == spec.MethodListen:
-		s.report(context.Background(), req, begin, err)
-		return nil, s.g.told(err)
+		s.log.report(context.Background(), req, begin, err)
+		return nil, s.g.errors.told(err)
 	case err != nil:
-		return nil, s.g.told(err) // and no typed nil in the interface
+		return nil, s.g.errors.told(err) // and no typed nil in the interface
 	case o.Stream:
 		return &loggedStream{subscription: sub, req: req, begin: begin}, nil
 	}
@@ -198,10 +195,10 @@ type loggedStream struct {
 func (l *loggedStream) Add(ctx context.Context, want mcp.Filter) (mcp.Filter, error) {
 	honored, err := l.subscription.Add(ctx, want)
 	if l.req.Method == spec.MethodListen {
-		l.server.report(ctx, l.req, l.begin, err)
+		l.server.log.report(ctx, l.req, l.begin, err)
 	}
 	if err != nil {
-		return honored, l.server.g.told(err)
+		return honored, l.server.g.errors.told(err)
 	}
 	l.left = ctx.Err
 	return honored, nil
@@ -240,8 +237,3 @@ func (s serverMetrics) Limit(name string)     { s.m.Limit(s.name, name) }
 func (s serverMetrics) Delivered(n int)       { s.m.Delivered(s.name, n) }
 func (s serverMetrics) Sessions(delta int)    { s.m.Sessions(s.name, delta) }
 func (s serverMetrics) Parked(delta int)      { s.m.Parked(s.name, delta) }
-
-// unknownServer names what there is: a person who mistyped sees it at once.
-func (g *Gateway) unknownServer(name string) *wire.Error {
-	return wire.Errorf(spec.CodeInvalidRequest, "no server is called %q here; there are: %s", name, cmp.Or(fmt.Sprint(g.order), "none"))
-}

@@ -9,23 +9,26 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
+// proxies are the networks of trusted proxies.
+type proxies []netip.Prefix
+
 // shareOf says whose share of what is bounded a request of principal takes from.
-func (g *Gateway) shareOf(r *http.Request, principal mcp.Principal) mcp.Share {
+func (p proxies) shareOf(r *http.Request, principal mcp.Principal) mcp.Share {
 	if principal != mcp.Anonymous {
 		return mcp.Share{Principal: principal}
 	}
-	return mcp.NewShare(principal, g.clientAddr(r))
+	return mcp.NewShare(principal, p.clientAddr(r))
 }
 
 // clientAddr returns the address that a request came from: where its connection is of a
 // trusted proxy, the last one it was forwarded for that is none. Zero is unknown.
-func (g *Gateway) clientAddr(r *http.Request) netip.Addr {
+func (p proxies) clientAddr(r *http.Request) netip.Addr {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return netip.Addr{}
 	}
 	addr := peer.Addr()
-	if !g.isProxy(addr) {
+	if !p.isProxy(addr) {
 		return addr
 	}
 	hops, both := forwardedFor(r.Header)
@@ -37,16 +40,16 @@ func (g *Gateway) clientAddr(r *http.Request) netip.Addr {
 		if !ok {
 			break // obfuscated: what is behind it may be the client's own words
 		}
-		if addr = at; !g.isProxy(addr) {
+		if addr = at; !p.isProxy(addr) {
 			break
 		}
 	}
 	return addr
 }
 
-func (g *Gateway) isProxy(addr netip.Addr) bool {
+func (p proxies) isProxy(addr netip.Addr) bool {
 	addr = addr.Unmap().WithZone("")
-	return slices.ContainsFunc(g.opts.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
+	return slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(addr) })
 }
 
 // forwardedFor returns whom a request was forwarded for, the nearest last, and whether

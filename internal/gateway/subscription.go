@@ -149,7 +149,7 @@ func (s *subscription) addOne(ctx context.Context, t fanout.Topic) (bool, error)
 	if err != nil {
 		s.hub.logger.Info("subscription refused", "upstream", s.server.name, "topic", t, "err", err)
 	}
-	return s.settle(t, h, len(honored) > 0, release), s.server.g.told(err)
+	return s.settle(t, h, len(honored) > 0, release), s.server.g.errors.told(err)
 }
 
 // claim puts the topic into the index before the server is asked. own says that the caller

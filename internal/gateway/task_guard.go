@@ -24,19 +24,19 @@ type taskGuard struct {
 	owners *taskOwners
 }
 
-// guardTasks returns next itself if there are no principals, or no tasks.
-func (s *server) guardTasks(so ServerOptions, next mcp.Handler) (mcp.Handler, error) {
-	if s.g.opts.Authenticate == nil || slices.Contains(so.HideExtensions, spec.ExtensionTasks) {
-		return next, nil
+// guardTasks returns a taskGuard before next and its owners, or next itself if there are no
+// principals, or no tasks.
+func guardTasks(g *Gateway, so ServerOptions, next mcp.Handler) (mcp.Handler, *taskOwners, error) {
+	if g.opts.Authenticate == nil || slices.Contains(so.HideExtensions, spec.ExtensionTasks) {
+		return next, nil, nil
 	}
-	account := func(share mcp.Share) *budget.Account { return s.g.budget.Account(share) }
-	full := func() { s.g.opts.Metrics.Limit(s.name, "task_owners") }
+	account := func(share mcp.Share) *budget.Account { return g.budget.Account(share) }
+	full := func() { g.opts.Metrics.Limit(so.Name, "task_owners") }
 	owners, err := newTaskOwners(maxOwned, maxOwnedEach, account, full)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	s.owners = owners
-	return &taskGuard{next: next, owners: owners}, nil
+	return &taskGuard{next: next, owners: owners}, owners, nil
 }
 
 // Serve implements [mcp.Handler].

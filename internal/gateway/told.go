@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -32,41 +33,47 @@ func (e *toldError) As(target any) bool {
 	return false
 }
 
+// An errorFilter takes out of errors what clients must not see.
+type errorFilter struct {
+	secrets *redact.Redactor // nil for none
+	debug   bool             // see Options.DebugErrors
+}
+
 // told returns what clients are told of err: secrets are not in it, nor, unless
 // [Options.DebugErrors] says so, what is about the machines that servers run on. It is
 // err itself where there is nothing to leave out.
-func (g *Gateway) told(err error) error {
+func (f *errorFilter) told(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}
 	var we *wire.Error
 	if !errors.As(err, &we) {
-		if text := g.opts.Secrets.String(g.toldText(err)); text != err.Error() {
+		if text := f.secrets.String(f.text(err)); text != err.Error() {
 			return &toldError{err, text, nil}
 		}
 		return err
 	}
 	inside := (*mcp.InsideError)(nil)
-	if isInside := errors.As(err, &inside); isInside && g.opts.DebugErrors {
+	if isInside := errors.As(err, &inside); isInside && f.debug {
 		we = inside.Full
-	} else if clean := g.clean(we); clean == we && !isInside {
+	} else if clean := f.clean(we); clean == we && !isInside {
 		return err
 	}
-	we = g.clean(we)
+	we = f.clean(we)
 	return &toldError{err, we.Error(), we}
 }
 
-// toldText returns what clients are told of an error that is none of the wire.
-func (g *Gateway) toldText(err error) string {
-	if g.opts.DebugErrors {
+// text returns what clients are told of an error that is none of the wire.
+func (f *errorFilter) text(err error) string {
+	if f.debug {
 		return err.Error()
 	}
 	return transport.Public(err)
 }
 
 // clean returns e without secrets: e itself if it holds none.
-func (g *Gateway) clean(e *wire.Error) *wire.Error {
-	message, data := g.opts.Secrets.String(e.Message), g.opts.Secrets.Bytes(e.Data)
+func (f *errorFilter) clean(e *wire.Error) *wire.Error {
+	message, data := f.secrets.String(e.Message), f.secrets.Bytes(e.Data)
 	if message == e.Message && string(data) == string(e.Data) {
 		return e
 	}
@@ -78,8 +85,8 @@ func (g *Gateway) clean(e *wire.Error) *wire.Error {
 
 // cleanAnswer returns the text of a server's response without secrets, failed being the
 // error in it.
-func (g *Gateway) cleanAnswer(text []byte, failed *wire.Error) []byte {
-	clean := g.clean(failed)
+func (f *errorFilter) cleanAnswer(text []byte, failed *wire.Error) []byte {
+	clean := f.clean(failed)
 	if clean == failed {
 		return text
 	}

@@ -47,18 +47,18 @@ func newSockets(opts Options) *sockets {
 	return s
 }
 
-// A full says which bound on WebSockets is reached.
-type full struct {
+// A socketLimitError says which bound on WebSockets is reached.
+type socketLimitError struct {
 	limit *limits.Limit
 	n     int
 }
 
-func (e *full) Error() string {
+func (e *socketLimitError) Error() string {
 	return fmt.Sprintf("%d WebSockets are open, the limit; close some, or %s", e.n, e.limit.Raise())
 }
 
 // take takes a place for a WebSocket of a share, which is given back by leave. It
-// returns mcp.ErrShutdown or a [*full].
+// returns mcp.ErrShutdown or a [*socketLimitError].
 func (s *sockets) take(share mcp.Share) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,9 +66,9 @@ func (s *sockets) take(share mcp.Share) error {
 	case s.stopped:
 		return mcp.ErrShutdown
 	case s.by[share] >= s.each:
-		return &full{limits.WebSocketsEach, s.each}
+		return &socketLimitError{limits.WebSocketsEach, s.each}
 	case s.taken >= s.max:
-		return &full{limits.WebSockets, s.max}
+		return &socketLimitError{limits.WebSockets, s.max}
 	}
 	s.taken++
 	s.by[share]++
@@ -130,7 +130,7 @@ func (s *sockets) len() int {
 // serveSocket makes a WebSocket of a request, and has it served as [Gateway.ServeConn]
 // does. Whose requests they are is decided by this one.
 func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server, share mcp.Share) {
-	room, err := mcp.Take(s, share, socketSize)
+	room, err := mcp.Take(s.memory, share, socketSize)
 	if err == nil {
 		err = g.sockets.take(share)
 	}
@@ -140,7 +140,7 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server,
 		return
 	}
 	c, err := transport.AcceptWebSocket(w, r, transport.AcceptOptions{
-		CheckOrigin: g.originAllowed,
+		CheckOrigin: g.origins.allow,
 		WebSocketOptions: transport.WebSocketOptions{
 			MaxMessage: int(g.opts.MaxBody), WriteTimeout: g.opts.WriteTimeout, KeepAlive: g.opts.KeepAlive,
 			MessageTimeout: g.opts.BodyTimeout,
@@ -158,7 +158,7 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server,
 
 // refuseSocket answers who asks for a WebSocket when there can't be one more.
 func (s *server) refuseSocket(w http.ResponseWriter, r *http.Request, err error) {
-	if f := (*full)(nil); errors.As(err, &f) {
+	if f := (*socketLimitError)(nil); errors.As(err, &f) {
 		s.g.opts.Metrics.Limit(s.name, f.limit.Key)
 		s.g.opts.Logger.Warn("WebSocket refused: too many are open", "upstream", s.name, "downstream", r.RemoteAddr, "limit", f.n)
 	}
@@ -198,8 +198,8 @@ type socket struct {
 	over atomic.Pointer[sessionOver] // nil unless that is why
 }
 
-// sessionIsOver implements [mourner].
-func (c *socket) sessionIsOver(why *sessionOver) { c.over.Store(why) }
+// setCloseReason implements [closeReasoner].
+func (c *socket) setCloseReason(why *sessionOver) { c.over.Store(why) }
 
 func (c *socket) Close() error {
 	if why := c.over.Load(); why != nil {

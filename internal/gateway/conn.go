@@ -19,16 +19,16 @@ import (
 // DefaultDrain is how long the calls of a connection may take to end.
 const DefaultDrain = 5 * time.Second
 
-// lastWords is how long calls that were cut off may take to tell their client so. A
+// closeTime is how long calls that were cut off may take to tell their client so. A
 // client that does not read is not waited for.
-const lastWords = 200 * time.Millisecond
+const closeTime = 200 * time.Millisecond
 
-// A pipe is the connection of one client while it is served.
-type pipe struct {
+// A connection is that of one client while it is served.
+type connection struct {
 	s      *server
 	conn   transport.Conn
 	modern *modernfront.Conn
-	former *legacyfront.Conn
+	legacy *legacyfront.Conn
 	lose   context.CancelCauseFunc // says why the client can't be reached any more
 }
 
@@ -59,23 +59,23 @@ func (g *Gateway) ServeConn(ctx context.Context, conn transport.Conn, server str
 func (s *server) serveConn(ctx context.Context, conn transport.Conn, share mcp.Share) error {
 	reachable, lose := context.WithCancelCause(context.Background())
 	defer lose(nil)
-	p := &pipe{s: s, conn: conn, lose: lose}
-	p.modern = s.front.OpenConn(p.send, share)
-	p.former = s.former.OpenConn(p.send, share)
+	c := &connection{s: s, conn: conn, lose: lose}
+	c.modern = s.modern.OpenConn(c.send, share)
+	c.legacy = s.legacy.OpenConn(c.send, share)
 	read := make(chan struct{})
-	go p.read(read) // ends with the connection
+	go c.read(read) // ends with the connection
 	select {
 	case <-read:
 	case <-ctx.Done():
-	case <-p.former.Lost():
+	case <-c.legacy.Lost():
 		over := &sessionOver{s.name}
-		if m, ok := conn.(mourner); ok {
-			m.sessionIsOver(over)
+		if m, ok := conn.(closeReasoner); ok {
+			m.setCloseReason(over)
 		}
 		lose(over)
 	case <-reachable.Done():
 	}
-	p.drain(reachable)
+	c.drain(reachable)
 	err := context.Cause(reachable)
 	_ = conn.Close() // what it has to say of a client that is gone helps nobody
 	<-read
@@ -89,122 +89,115 @@ func (e *sessionOver) Error() string {
 	return fmt.Sprintf("server %q ended the session of this client; connect anew", e.server)
 }
 
-// A mourner is a connection that can tell its client why it is closed.
-type mourner interface{ sessionIsOver(why *sessionOver) }
+// A closeReasoner is a connection that can tell its client why it is closed.
+type closeReasoner interface{ setCloseReason(why *sessionOver) }
 
 // drain ends what is in flight, in order. The last of its time is for telling the
 // client what was cut off.
-func (p *pipe) drain(reachable context.Context) {
-	patience := p.s.g.opts.Drain
-	ctx, cancel := context.WithTimeout(reachable, patience-min(lastWords, patience/4))
+func (c *connection) drain(reachable context.Context) {
+	patience := c.s.g.opts.Drain
+	ctx, cancel := context.WithTimeout(reachable, patience-min(closeTime, patience/4))
 	defer cancel()
 	rest := time.Duration(0)
-	if p.settle(ctx) {
+	if c.settle(ctx) {
 		deadline, _ := ctx.Deadline()
 		rest = time.Until(deadline) // for answers that are being written
 	}
-	late := time.AfterFunc(rest+lastWords, func() { _ = p.conn.Close() })
+	late := time.AfterFunc(rest+closeTime, func() { _ = c.conn.Close() })
 	defer late.Stop()
-	p.modern.Close()
-	p.former.Close()
+	c.modern.Close()
+	c.legacy.Close()
 }
 
 // settle has both eras refuse further requests, and reports whether those in flight
 // have ended before ctx has.
-func (p *pipe) settle(ctx context.Context) bool {
-	former := make(chan error, 1)
-	go func() { former <- p.former.Shutdown(ctx) }() // ends with ctx
-	modern := p.modern.Shutdown(ctx)
-	return <-former == nil && modern == nil
+func (c *connection) settle(ctx context.Context) bool {
+	legacy := make(chan error, 1)
+	go func() { legacy <- c.legacy.Shutdown(ctx) }() // ends with ctx
+	modern := c.modern.Shutdown(ctx)
+	return <-legacy == nil && modern == nil
 }
 
 // send sends one message. A client that can't be sent one is lost.
-func (p *pipe) send(msg []byte) error {
-	err := p.conn.Write(msg)
+func (c *connection) send(msg []byte) error {
+	err := c.conn.Write(msg)
 	if err != nil {
-		p.lose(fmt.Errorf("sending to the client: %w", err))
+		c.lose(fmt.Errorf("sending to the client: %w", err))
 	}
 	return err
 }
 
 // read takes the client's messages until the connection ends.
-func (p *pipe) read(done chan<- struct{}) {
+func (c *connection) read(done chan<- struct{}) {
 	defer close(done)
 	for {
-		text, err := p.conn.Read()
+		text, err := c.conn.Read()
 		switch tooLong := (*transport.TooLongError)(nil); {
 		case err == nil:
-			p.receive(text)
+			c.receive(text)
 		case errors.As(err, &tooLong):
-			p.refuseTooLong(tooLong)
+			c.refuseTooLong(tooLong)
 		case errors.Is(err, io.EOF):
 			return
 		default:
 			if errors.Is(err, transport.ErrSlow) {
-				p.reportSlow()
+				c.reportSlow()
 			}
-			p.lose(fmt.Errorf("receiving from the client: %w", err))
+			c.lose(fmt.Errorf("receiving from the client: %w", err))
 			return
 		}
 	}
 }
 
-func (p *pipe) reportSlow() {
-	p.s.g.opts.Metrics.Limit(p.s.name, "body_timeout")
-	p.s.g.opts.Logger.Warn("connection given up: a message came too slowly", "upstream", p.s.name, "limit", p.s.g.opts.BodyTimeout)
+func (c *connection) reportSlow() {
+	c.s.g.opts.Metrics.Limit(c.s.name, "body_timeout")
+	c.s.g.opts.Logger.Warn("connection given up: a message came too slowly", "upstream", c.s.name, "limit", c.s.g.opts.BodyTimeout)
 }
 
 // receive takes one message, or a batch.
-func (p *pipe) receive(text []byte) {
-	m, err := p.s.parse(text)
+func (c *connection) receive(text []byte) {
+	m, err := c.s.parse(text)
 	var tooLong *mcp.TooLongError
 	switch envelope := (*wire.EnvelopeError)(nil); {
 	case errors.As(err, &tooLong):
-		p.refuse(m.ID, tooLong.Wire())
+		c.refuse(m.ID, tooLong.Wire())
 	case err == nil:
-		p.route(&m)
+		c.route(&m)
 	case errors.As(err, &envelope) && wire.IsArray(text):
-		p.batch(text)
+		c.batch(text)
 	default:
-		p.refuse(m.ID, parseError(err))
+		c.refuse(m.ID, parseError(err))
 	}
 }
 
 // batch takes a batch, which only a legacy revision has.
-func (p *pipe) batch(text []byte) {
-	for m := range wire.Elements(text) {
-		if claimsRevision(wire.Get(wire.Get(m, "params"), "_meta")) {
-			p.refuse(wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "revision %s has no batches; send each message by itself", spec.Rev20260728))
-			return
-		}
+func (c *connection) batch(text []byte) {
+	if hasModern(text, spec.Unknown) {
+		c.refuse(wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "revision %s has no batches; send each message by itself", spec.Rev20260728))
+		return
 	}
-	p.serveLegacyBatch(text)
+	c.legacy.ServeBatch(text)
 }
 
 // route decides whose a message is. A cancellation that names no era is of the one
 // whose request it names.
-func (p *pipe) route(m *wire.Message) {
+func (c *connection) route(m *wire.Message) {
 	switch {
-	case p.s.isModern(m, claimsRevision(m.Meta), spec.Unknown):
-		p.modern.Serve(m)
-	case m.Method == spec.NotifyCancelled && p.modern.Cancel(m):
+	case isModern(m, spec.Unknown):
+		c.modern.Serve(m)
+	case m.Method == spec.NotifyCancelled && c.modern.Cancel(m):
 	default:
-		p.serveLegacy(m)
+		c.legacy.Serve(m)
 	}
 }
 
-// serveLegacy takes a message without an envelope.
-func (p *pipe) serveLegacy(m *wire.Message) { p.former.Serve(m) }
-
-func (p *pipe) serveLegacyBatch(text []byte) { p.former.ServeBatch(text) }
-
-func (p *pipe) refuseTooLong(e *transport.TooLongError) {
-	p.s.g.opts.Metrics.Limit(p.s.name, limits.Body.Key)
-	p.s.g.opts.Logger.Warn("message refused: too large", "upstream", p.s.name, "limit", e.Limit)
+func (c *connection) refuseTooLong(e *transport.TooLongError) {
+	c.s.g.opts.Metrics.Limit(c.s.name, limits.Body.Key)
+	c.s.g.opts.Logger.Warn("message refused: too large", "upstream", c.s.name, "limit", e.Limit)
 	why := wire.Errorf(spec.CodeInvalidRequest, "the message is over %d bytes; send less, or %s", e.Limit, limits.Body.Raise())
-	p.refuse(p.former.Unread(e.Start, why), why)
+	c.refuse(c.legacy.Unread(e.Start, why), why)
 }
 
-func (p *pipe) refuse(id wire.ID, e *wire.Error) {
-	_ = p.send(wire.AppendError(nil, id, e)) // lost if it fails
+func (c *connection) refuse(id wire.ID, e *wire.Error) {
+	_ = c.send(wire.AppendError(nil, id, e)) // lost if it fails
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // ErrClosed is returned by Start after Close.
-var ErrClosed = errors.New("mcpbridge is ending, and starts nothing any more")
+var ErrClosed = errors.New("mcpbridge is ending, and starts no more commands")
 
 // A Guard ensures that the process groups of commands are ended even if this process is
 // killed. Its methods are safe for concurrent use. Call Close at the end.

@@ -20,6 +20,6 @@ func TestOnRelease(t *testing.T) {
 	r = NewResult(nil, nil)
 	r.OnRelease(note("alone"))
 	if r.Release(); !slices.Contains(got, "alone") {
-		t.Error("Release of a result without bytes of its own called nobody")
+		t.Error("Release of a result without bytes of its own called no function")
 	}
 }

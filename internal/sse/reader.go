@@ -297,7 +297,7 @@ func (r *Reader) dispatch(end int) (Event, bool) {
 	return Event{Type: e.typ, Data: r.buf[e.data.from:e.data.to:e.data.to], ID: r.id}, true
 }
 
-// join moves the values of all data lines of the event that reaches to end behind the
+// join moves the values of all data lines of the event that reaches to end after the
 // first value, with LF between them. There is enough room, because each value loses at
 // least its field name.
 func (r *Reader) join(first span, end int) span {

@@ -16,8 +16,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 )
 
-// A child that floods its standard error is read as fast as it writes, and the log
-// stays small: it says once a second how much is not in it.
+// A child that floods its standard error is read as fast as it writes, and the log stays
+// small: once a second it has the number of dropped lines.
 func TestHardeningStderrFlood(t *testing.T) {
 	const size = 32 << 20
 	var out bytes.Buffer
@@ -33,7 +33,7 @@ func TestHardeningStderrFlood(t *testing.T) {
 	}
 }
 
-// The same of what it writes to its standard output that is no message.
+// The same for standard output that is not a message.
 func TestHardeningStdoutFlood(t *testing.T) {
 	var out bytes.Buffer
 	begun := time.Now()
@@ -59,7 +59,7 @@ func checkFlood(t *testing.T, out *bytes.Buffer, took time.Duration, where strin
 	}
 }
 
-// What was left out is told while it happens, at most once a second, and at the end.
+// The number of dropped lines is logged at most once a second, and at the end.
 func TestHardeningOmittedLinesAreCounted(t *testing.T) {
 	var out bytes.Buffer
 	l := &lineLimit{log: slog.New(slog.NewTextHandler(&out, nil)), source: "standard error"}
@@ -80,7 +80,7 @@ func TestHardeningOmittedLinesAreCounted(t *testing.T) {
 	}
 }
 
-// A line without an end is cut once, and what follows it is another line.
+// A long line is cut once, and the text after it is another line.
 func TestHardeningLongLineIsCutOnce(t *testing.T) {
 	var out bytes.Buffer
 	long := strings.Repeat("ü", 60_000)
@@ -97,8 +97,7 @@ func TestHardeningLongLineIsCutOnce(t *testing.T) {
 	}
 }
 
-// Secrets that are known are not repeated in errors, however the child wrote them, nor
-// the part of one that a cut left.
+// Errors do not contain known secrets in any form, nor the beginning of a cut secret.
 func TestHardeningLastWordsHoldNoSecret(t *testing.T) {
 	secrets := redact.New("kn0wn-value")
 	c := startChild(t, "crash", CommandOptions{Secrets: secrets, Env: map[string]string{
@@ -117,8 +116,7 @@ func TestHardeningLastWordsHoldNoSecret(t *testing.T) {
 	}
 }
 
-// What clients are told of an error names neither addresses nor paths of this side, nor
-// what a child wrote.
+// Errors for clients have neither addresses nor paths of this side, nor a child's output.
 func TestHardeningPublic(t *testing.T) {
 	_, dialed := net.DialTimeout("tcp", "127.0.0.1:1", time.Second)
 	_, unknown := (&net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, io.ErrUnexpectedEOF }}).LookupHost(t.Context(), "inner.example")

@@ -87,7 +87,7 @@ func TestU02KeptProcessServes(t *testing.T) {
 		t.Errorf("%d processes started, want the one that was asked", len(n.started))
 	}
 	if msg, err := again.Read(); err != nil || string(msg) != `{"late":true}` {
-		t.Errorf("Read = %s, %v, want what came while nobody read", msg, err)
+		t.Errorf("Read = %s, %v, want the message that arrived meanwhile", msg, err)
 	}
 	if err := again.Close(); err != nil || n.Alive() != 0 {
 		t.Errorf("Close = %v, %d alive", err, n.Alive())

@@ -59,7 +59,7 @@ func TestU02KeptProcessThatEnds(t *testing.T) {
 			t.Errorf("lost = %v, want %s", err, want)
 		}
 	case <-time.After(30 * time.Second):
-		t.Fatal("nobody was told that it ended")
+		t.Fatal("lost was not called")
 	}
 	script = "sleep 60"
 	p, err := l.Dial(t.Context())

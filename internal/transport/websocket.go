@@ -72,7 +72,7 @@ type WebSocket struct {
 	skips bool // what is too long is skipped; else it ends the connection
 
 	writing writeLock
-	reading chan struct{} // capacity 1: holds a token while somebody reads
+	reading chan struct{} // capacity 1: holds a token while a Read is running
 	tooLong bool          // Read has returned a TooLongError; owned by the token's holder
 
 	born    time.Time

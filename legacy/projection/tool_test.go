@@ -20,7 +20,7 @@ func TestL2M07OutputSchema(t *testing.T) {
 		{"false", `false`, `{"type":"object","properties":{"result":{"not":{}}},"required":["result"]}`},
 		{"references from the root", `{"$ref":"#/$defs/T","$defs":{"T":{"anyOf":[{"$ref":"#"},{"$ref":"#\/$defs\/T"},{"type":"null"}]}}}`,
 			`{"type":"object","properties":{"result":{"$ref":"#/properties/result/$defs/T","$defs":{"T":{"anyOf":[{"$ref":"#/properties/result"},{"$ref":"#/properties/result\/$defs\/T"},{"type":"null"}]}}}},"required":["result"]}`},
-		{"references behind unknown keywords", `{"components":{"x":[{"$ref":"#/components"}]}}`,
+		{"references in unknown keywords", `{"components":{"x":[{"$ref":"#/components"}]}}`,
 			`{"type":"object","properties":{"result":{"components":{"x":[{"$ref":"#/properties/result/components"}]}}},"required":["result"]}`},
 		{"references elsewhere", `{"anyOf":[{"$ref":"#here"},{"$ref":"https://x/y#/z"},{"$ref":"other"}]}`,
 			`{"type":"object","properties":{"result":{"anyOf":[{"$ref":"#here"},{"$ref":"https://x/y#/z"},{"$ref":"other"}]}},"required":["result"]}`},

@@ -223,23 +223,11 @@ func TestM2L41SynthesisOutlivesItsSession(t *testing.T) {
 }
 
 func TestM2L05SynthesizedKindsAreAdvertised(t *testing.T) {
-	every := Synthesize{Tools: time.Minute, Prompts: time.Minute, Resources: time.Minute, Updates: time.Minute}
-	for _, tt := range []struct {
-		name, server, want string
-		opts               Synthesize
-	}{
-		{"what is configured", `{"tools":{},"resources":{"x":1}}`, `{"tools":{"listChanged":true},"resources":{"x":1,"subscribe":true}}`, Synthesize{Tools: 1, Updates: 1}},
-		{"nothing is invented", `{"completions":{}}`, `{"completions":{}}`, every},
-		{"all of it", `{"tools":{"listChanged":false},"prompts":{},"resources":{}}`, `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true}}`, every},
-		{"not unless configured", `{"tools":{}}`, `{"tools":{}}`, Synthesize{}},
-	} {
-		t.Run("M2L-05 "+tt.name, func(t *testing.T) {
-			b := newAsker(t, Options{Synthesize: tt.opts}, func(a *legacytest.Server) { a.Capabilities = tt.server })
-			d, err := b.Describe(context.Background(), ask("server/discover", ""))
-			if err != nil || string(d.Capabilities) != tt.want {
-				t.Errorf("capabilities = %s, %v, want %s", d.Capabilities, err, tt.want)
-			}
-		})
+	const server, want = `{"tools":{},"resources":{"x":1}}`, `{"tools":{"listChanged":true},"resources":{"x":1,"subscribe":true}}`
+	b := newAsker(t, Options{Synthesize: Synthesize{Tools: 1, Updates: 1}}, func(a *legacytest.Server) { a.Capabilities = server })
+	d, err := b.Describe(context.Background(), ask("server/discover", ""))
+	if err != nil || string(d.Capabilities) != want {
+		t.Errorf("capabilities = %s, %v, want %s", d.Capabilities, err, want)
 	}
 }
 

@@ -117,7 +117,7 @@ func (w *watch) refused(l *listen, refusal *wire.Error) {
 	w.refusals++
 	w.book.Log().Debug("listen refused", "topics", len(l.topics), "err", refusal)
 	if l.merge {
-		w.mergeFailed(l)
+		w.mergeFailed(w.book.Now(), l)
 		w.bisect(without(l.topics))
 		return
 	}
@@ -145,7 +145,7 @@ func (w *watch) away(l *listen, err error) {
 	w.failures++
 	w.floor = now + min(wait, eagerness)
 	if l.merge {
-		w.mergeFailed(l)
+		w.mergeFailed(w.book.Now(), l)
 	}
 	w.rest(without(l.topics), now+wait, unreached)
 	for _, t := range l.topics {
@@ -164,17 +164,17 @@ func (w *watch) reached() {
 		return
 	}
 	w.failures, w.floor, w.awayErr = 0, 0, nil
-	for _, t := range w.resting() {
+	for _, t := range allResting(w.book) {
 		if t.State.place == unreached {
 			w.book.At(t, w.book.Now())
 		}
 	}
 }
 
-// resting returns the topics that rest, in the order in which they are due.
-func (w *watch) resting() []*topic {
+// allResting returns the topics that rest, in the order in which they are due.
+func allResting(b *book) []*topic {
 	var out []*topic
-	for t := range w.book.All() {
+	for t := range b.All() {
 		if rests(t) {
 			out = append(out, t)
 		}

@@ -36,10 +36,10 @@ type mergeState struct {
 
 // settled returns the streams of which no other carries topics, nor is about to: they may
 // be merged.
-func (w *watch) settled() []*sharedStream {
+func settled(streams []*sharedStream, now time.Duration) []*sharedStream {
 	var out []*sharedStream
-	for _, s := range w.streams {
-		if !s.replaced && s.youngUntil <= w.book.Now() {
+	for _, s := range streams {
+		if !s.replaced && s.youngUntil <= now {
 			out = append(out, s)
 		}
 	}
@@ -48,7 +48,7 @@ func (w *watch) settled() []*sharedStream {
 
 // room reports whether one more stream may be opened.
 func (w *watch) room() bool {
-	n := len(w.settled()) + w.out
+	n := len(settled(w.streams, w.book.Now())) + w.out
 	if w.merging {
 		n--
 	}
@@ -59,11 +59,27 @@ func (w *watch) room() bool {
 }
 
 // mergeBy has streams merged at a time, or earlier.
-func (w *watch) mergeBy(at time.Duration) {
-	if w.mergeAt == 0 {
-		w.mergeFirst = w.book.Now()
+func (m *mergeState) mergeBy(now, at time.Duration) {
+	if m.mergeAt == 0 {
+		m.mergeFirst = now
 	}
-	w.mergeAt = subscribe.Earliest(w.mergeAt, at)
+	m.mergeAt = subscribe.Earliest(m.mergeAt, at)
+}
+
+// mergeAgain has another merge tried seldom.
+func (m *mergeState) mergeAgain(now time.Duration) {
+	m.mergeTries++
+	m.mergeFloor = now + omittedPause(m.mergeTries)
+	m.mergeBy(now, m.mergeFloor)
+}
+
+// mergeFailed leaves the streams as they are.
+func (m *mergeState) mergeFailed(now time.Duration, l *listen) {
+	m.merging = false
+	for _, s := range l.replaces {
+		s.replaced = false
+	}
+	m.mergeAgain(now)
 }
 
 // mergeLater has streams merged once no new ones have come for a while, but not put off
@@ -85,7 +101,7 @@ func (w *watch) excess() {
 	if w.opts.Single {
 		wait = 10 * w.opts.Settle
 	}
-	w.mergeBy(w.book.Now() + backoff.Jitter(wait))
+	w.mergeBy(w.book.Now(), w.book.Now()+backoff.Jitter(wait))
 }
 
 // nextMerge returns when there is something to do about merges.
@@ -106,7 +122,7 @@ func (w *watch) pumpMerge(ctx context.Context) {
 	if w.mergeAt == 0 || w.merging || w.book.Now() < max(w.mergeAt, w.mergeFloor) {
 		return
 	}
-	streams := w.settled()
+	streams := settled(w.streams, w.book.Now())
 	if len(streams) < len(w.streams) {
 		return
 	}
@@ -118,7 +134,7 @@ func (w *watch) pumpMerge(ctx context.Context) {
 
 // mergeInHaste merges the streams that can be, to make room for topics that wait.
 func (w *watch) mergeInHaste(ctx context.Context) {
-	streams := w.settled()
+	streams := settled(w.streams, w.book.Now())
 	if w.merging || w.book.Now() < w.mergeFloor || len(streams) < 2 || len(w.streams)+w.out >= maxOpen {
 		return
 	}
@@ -153,7 +169,7 @@ func carriesExcess(s *sharedStream) bool {
 // new one does not goes on; another merge is tried seldom.
 func (w *watch) merged(l *listen, honored bool, omitted []*topic) {
 	if !honored {
-		w.mergeFailed(l)
+		w.mergeFailed(w.book.Now(), l)
 		return
 	}
 	w.merging = false
@@ -163,26 +179,11 @@ func (w *watch) merged(l *listen, honored bool, omitted []*topic) {
 		s.until = until
 	}
 	if slices.ContainsFunc(omitted, carried) {
-		w.mergeAgain()
+		w.mergeAgain(w.book.Now())
 		return
 	}
 	w.mergeTries, w.mergeFloor = 0, 0
 	w.mergeLater()
-}
-
-// mergeFailed leaves the streams as they are.
-func (w *watch) mergeFailed(l *listen) {
-	w.merging = false
-	for _, s := range l.replaces {
-		s.replaced = false
-	}
-	w.mergeAgain()
-}
-
-func (w *watch) mergeAgain() {
-	w.mergeTries++
-	w.mergeFloor = w.book.Now() + omittedPause(w.mergeTries)
-	w.mergeBy(w.mergeFloor)
 }
 
 // endOverlaps closes the streams that a merge has made superfluous.
@@ -206,7 +207,7 @@ func (w *watch) endOverlap(s *sharedStream) {
 			gone = append(gone, t)
 		}
 	}
-	w.unload(s, gone)
+	s.unload(w.book, gone)
 	s.topics = keep
 	for _, t := range gone {
 		w.Look(t)

@@ -8,6 +8,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
 const (
@@ -31,19 +32,94 @@ type listen struct {
 
 // openings is what the loop knows of listen requests.
 type openings struct {
-	out      int      // on their way
-	fresh    []*topic // wait for the next
-	freshAt  time.Duration
-	parts    [][]*topic    // of refused ones, each to be tried by itself
-	partOut  bool          // one of these is on its way
-	accepted []*topic      // of a single stream whose last request was refused; see listen.accepted
-	floor    time.Duration // no request before
-	awayErr  error         // why the last did not reach the server; nil if it did
-	failures int           // in a row that did not reach the server
-	refusals int           // in a row that were refused
+	out      int   // on their way
+	partOut  bool  // one for a part is
+	awayErr  error // why the last did not reach the server; nil if it did
+	failures int   // in a row that did not reach the server
+	refusals int   // in a row that were refused
+	payment
+	backlog
+}
 
-	paid   bool          // the next one is
-	paidAt time.Duration // when it may be sent
+// payment is for the next listen request that is no merge.
+type payment struct {
+	payer  *subscribe.Allowance // nil before the first
+	paid   bool
+	paidAt time.Duration // when the request may be sent
+}
+
+// allowed reports whether the request may be sent. What was promised, and lost its stream,
+// waits as well: it is told of after the gap.
+func (p *payment) allowed(now time.Duration) bool {
+	if !p.paid && now >= p.paidAt {
+		wait, ok := p.payer.Subscribe()
+		if p.paid = ok; !ok {
+			wait = exhaustedPause
+		}
+		p.paidAt = now + wait
+	}
+	return p.paid && now >= p.paidAt
+}
+
+// backlog is what waits to be asked for. A topic that went elsewhere is passed over.
+type backlog struct {
+	floor    time.Duration // no request before
+	fresh    []*topic      // for the next request
+	freshAt  time.Duration
+	parts    [][]*topic // of refused requests, each to be tried by itself
+	accepted []*topic   // of a single stream whose last request was refused; see listen.accepted
+}
+
+// freshDue reports whether it is time to ask for what is fresh.
+func (b *backlog) freshDue(now time.Duration) bool {
+	return len(b.fresh) > 0 && now >= max(b.freshAt, b.floor)
+}
+
+// partsDue reports whether there are parts to be tried.
+func (b *backlog) partsDue(now time.Duration) bool { return len(b.parts) > 0 && now >= b.floor }
+
+// takeFresh returns the topics for the next request.
+func (b *backlog) takeFresh() []*topic {
+	topics := pick(b.fresh)
+	b.fresh = nil
+	return topics
+}
+
+// takePart returns the next topics that are to be tried by themselves.
+func (b *backlog) takePart() []*topic {
+	for len(b.parts) > 0 {
+		topics := pick(b.parts[0])
+		if b.parts = b.parts[1:]; len(topics) > 0 {
+			return topics
+		}
+	}
+	return nil
+}
+
+// bisect has topics tried by themselves, before others.
+func (b *backlog) bisect(topics []*topic) {
+	if len(topics) > 0 {
+		b.parts = slices.Insert(b.parts, 0, queue(topics))
+	}
+}
+
+// queue marks topics as waiting for a request.
+func queue(topics []*topic) []*topic {
+	for _, t := range topics {
+		t.State.place = queued
+	}
+	return topics
+}
+
+// pick returns those of the topics that still wait for a request.
+func pick(topics []*topic) []*topic {
+	var out []*topic
+	for _, t := range topics {
+		if t.State.place == queued {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 // seek has t asked for with the next request.
@@ -58,14 +134,6 @@ func (w *watch) seek(t *topic) {
 	}
 	w.fresh = append(w.fresh, t)
 }
-
-// freshDue reports whether it is time to ask for what is fresh.
-func (w *watch) freshDue() bool {
-	return len(w.fresh) > 0 && w.book.Now() >= max(w.freshAt, w.floor)
-}
-
-// partsDue reports whether there are parts to be tried.
-func (w *watch) partsDue() bool { return len(w.parts) > 0 && w.book.Now() >= w.floor }
 
 // nextOpening returns when a request is due that is not held up by another.
 func (w *watch) nextOpening() time.Duration {
@@ -83,56 +151,9 @@ func (w *watch) nextOpening() time.Duration {
 	return 0 // it was due, and waits for room
 }
 
-// takeFresh returns the topics that are due to be asked for.
-func (w *watch) takeFresh() []*topic {
-	if !w.freshDue() {
-		return nil
-	}
-	topics := w.pick(w.fresh)
-	w.fresh = nil
-	return topics
-}
-
-// takePart returns the next topics that are to be tried by themselves.
-func (w *watch) takePart() []*topic {
-	for w.partsDue() {
-		topics := w.pick(w.parts[0])
-		if w.parts = w.parts[1:]; len(topics) > 0 {
-			return topics
-		}
-	}
-	return nil
-}
-
-// pick returns those of the queued topics that are still to be had.
-func (w *watch) pick(topics []*topic) []*topic {
-	var out []*topic
-	for _, t := range topics {
-		if t.State.place == queued && w.book.Tracks(t) {
-			out = append(out, t)
-		}
-	}
-	return out
-}
-
-// queue marks topics as waiting for a request.
-func queue(topics []*topic) []*topic {
-	for _, t := range topics {
-		t.State.place = queued
-	}
-	return topics
-}
-
-// bisect has topics tried by themselves, before others.
-func (w *watch) bisect(topics []*topic) {
-	if len(topics) > 0 {
-		w.parts = slices.Insert(w.parts, 0, queue(topics))
-	}
-}
-
 // pumpParts asks for topics that are to be tried by themselves.
 func (w *watch) pumpParts(ctx context.Context) {
-	if w.partOut || !w.partsDue() || !w.allowed() {
+	if now := w.book.Now(); w.partOut || !w.partsDue(now) || !w.allowed(now) {
 		return
 	}
 	if topics := w.takePart(); len(topics) > 0 {
@@ -143,8 +164,8 @@ func (w *watch) pumpParts(ctx context.Context) {
 
 // pumpFresh asks for topics that are fresh.
 func (w *watch) pumpFresh(ctx context.Context) {
-	switch {
-	case !w.freshDue() || !w.allowed():
+	switch now := w.book.Now(); {
+	case !w.freshDue(now) || !w.allowed(now):
 	case !w.room():
 		w.mergeInHaste(ctx)
 	default:
@@ -152,20 +173,6 @@ func (w *watch) pumpFresh(ctx context.Context) {
 			w.send(ctx, &listen{topics: topics})
 		}
 	}
-}
-
-// allowed reports whether a request may be sent at this moment, one that is no merge.
-// What was promised, and lost its stream, waits as well: it is told of after the gap.
-func (w *watch) allowed() bool {
-	now := w.book.Now()
-	if !w.paid && now >= w.paidAt {
-		wait, ok := w.payer.Subscribe()
-		if w.paid = ok; !ok {
-			wait = exhaustedPause
-		}
-		w.paidAt = now + wait
-	}
-	return w.paid && now >= w.paidAt
 }
 
 // send sends a request.

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/subscribe"
@@ -18,12 +19,14 @@ const (
 	gapsWithin = 10 * time.Second
 )
 
-// gapState is what the loop knows of changes that may have been missed, where there is a
-// gap with every listen.
+// gapState says when changes are told that may have been missed, where there is a gap with
+// every listen.
 type gapState struct {
-	gapsAt time.Duration // when they are told; 0: not before the next listen
+	gapsAt time.Duration // 0: not before the next listen
 	gapsBy time.Duration // at the latest; 0: there are none
 }
+
+func (g *gapState) nextGap() time.Duration { return subscribe.Earliest(g.gapsAt, g.gapsBy) }
 
 // pumpSingle listens anew, with all topics, if there are topics that the stream does
 // not carry, or if half of what it carries nobody wants any more. What comes while a
@@ -32,15 +35,9 @@ func (w *watch) pumpSingle(ctx context.Context) {
 	if w.out > 0 || !w.allowedSingle() {
 		return
 	}
-	l := &listen{topics: w.pick(w.accepted), part: true}
+	l := &listen{topics: pick(w.accepted)}
 	w.accepted = nil
-	doubtful := w.takePart()
-	if len(doubtful) == 0 && len(w.parts) == 0 {
-		doubtful, l.part = w.takeFresh(), false
-	}
-	if len(doubtful) > 0 && !l.part {
-		doubtful = append(doubtful, w.wakeResting()...)
-	}
+	doubtful := w.takeDoubtful(l)
 	if len(doubtful)+len(l.topics) == 0 && !w.trims() {
 		return
 	}
@@ -57,10 +54,26 @@ func (w *watch) pumpSingle(ctx context.Context) {
 	}
 }
 
+// takeDoubtful returns topics of which the server may not have heard yet: parts of a
+// refused request before others.
+func (w *watch) takeDoubtful(l *listen) (topics []*topic) {
+	if w.partsDue(w.book.Now()) {
+		topics = w.takePart()
+	}
+	if l.part = len(topics) > 0 || len(w.parts) > 0; l.part || !w.freshDue(w.book.Now()) {
+		return topics
+	}
+	if topics = w.takeFresh(); len(topics) > 0 {
+		topics = append(topics, w.wakeResting()...)
+	}
+	return topics
+}
+
 // allowedSingle is allowed where there is one stream: a request that leaves topics out,
 // because nobody wants them, waits behind the others.
 func (w *watch) allowedSingle() bool {
-	if !w.freshDue() && !w.partsDue() && len(w.accepted) == 0 || w.allowed() {
+	now := w.book.Now()
+	if !w.freshDue(now) && !w.partsDue(now) && len(w.accepted) == 0 || w.allowed(now) {
 		return true
 	}
 	if w.mergeAt != 0 {
@@ -73,7 +86,7 @@ func (w *watch) allowedSingle() bool {
 // asked anyway they need no gap of their own later.
 func (w *watch) wakeResting() []*topic {
 	var out []*topic
-	for _, t := range w.resting() {
+	for _, t := range allResting(w.book) {
 		if !t.State.omitted {
 			t.State.place = queued
 			w.book.At(t, 0)
@@ -119,15 +132,9 @@ func (w *watch) trims() bool {
 // tellGapsLater notes that a stream carries topics again whose changes may have been
 // missed. Where there are several streams they are told of at once.
 func (w *watch) tellGapsLater(topics []*topic) {
-	if !w.opts.Single {
-		return
-	}
-	for _, t := range topics {
-		if t.Missed {
-			w.gapsAt = w.book.Now() + gapsAfter
-			w.gapsBy = subscribe.Earliest(w.gapsBy, w.book.Now()+gapsWithin)
-			return
-		}
+	if w.opts.Single && slices.ContainsFunc(topics, func(t *topic) bool { return t.Missed }) {
+		w.gapsAt = w.book.Now() + gapsAfter
+		w.gapsBy = subscribe.Earliest(w.gapsBy, w.book.Now()+gapsWithin)
 	}
 }
 
@@ -145,5 +152,3 @@ func (w *watch) tellGaps() {
 		}
 	}
 }
-
-func (w *watch) nextGap() time.Duration { return subscribe.Earliest(w.gapsAt, w.gapsBy) }

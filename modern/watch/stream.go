@@ -68,8 +68,8 @@ func (w *watch) read(ctx context.Context, s *sharedStream) {
 }
 
 // unload takes topics off a stream.
-func (w *watch) unload(s *sharedStream, topics []*topic) {
-	w.book.Update(func() {
+func (s *sharedStream) unload(b *book, topics []*topic) {
+	b.Update(func() {
 		for _, t := range topics {
 			t.State.on = slices.DeleteFunc(t.State.on, func(on *sharedStream) bool { return on == s })
 		}
@@ -79,7 +79,7 @@ func (w *watch) unload(s *sharedStream, topics []*topic) {
 // detach takes a stream out of use.
 func (w *watch) detach(s *sharedStream) {
 	w.streams = slices.DeleteFunc(w.streams, func(o *sharedStream) bool { return o == s })
-	w.unload(s, s.topics)
+	s.unload(w.book, s.topics)
 }
 
 // drain closes a stream that nobody reads.

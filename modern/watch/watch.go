@@ -83,9 +83,8 @@ type watch struct {
 	book    *book
 
 	// The loop's own.
-	payer   *subscribe.Allowance // for the streams that are asked for; nil before the first
-	streams []*sharedStream      // open, oldest first
-	broken  int                  // streams in a row that did not last
+	streams []*sharedStream // open, oldest first
+	broken  int             // streams in a row that did not last
 	openings
 	mergeState
 	gapState
@@ -144,8 +143,8 @@ func (w *watch) Look(t *topic) {
 	switch {
 	case t.State.place == opening: // looked at when that ends
 	case !t.Needed() && !carried(t):
+		t.State.place = none // whatever list it is in
 		w.book.Forget(t)
-		t.State.place = none
 	case !t.Needed():
 		w.excess()
 	case !carried(t) && t.State.place == none:

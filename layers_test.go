@@ -118,6 +118,7 @@ var layers = map[string][]string{
 	// Packages of their own, since tests of the waist use bridgetest and these the waist.
 	"internal/bridgetest/legacytest": slices.Concat(waist, bottom),
 	"internal/bridgetest/moderntest": slices.Concat(waist, bottom),
+	"internal/bridgetest/watchtest":  {"internal/mcp", "internal/fanout"},
 	"internal/rules":                 nil,
 	"internal/rules/cmd":             {"internal/rules"},
 	// The benchmarks put the gateway together as cmd/mcpbridge does.
@@ -148,12 +149,16 @@ var testLayers = map[string][]string{
 	"internal/gateway": {"internal/notebook"},
 	// A session that is passed on shows only where a front and a back are joined.
 	"legacy/front": {"internal/bridgetest/legacytest", "legacy/back"},
-	"legacy/back":  {"internal/bridgetest/legacytest", "internal/notebook", "legacy/front"},
+	"legacy/back":  {"internal/bridgetest/legacytest", "internal/bridgetest/watchtest", "internal/notebook", "legacy/front"},
 	"modern/front": {"internal/bridgetest/moderntest"},
+	// What watches servers is told of to a stand-in for the hub.
+	"internal/subscribe": {"internal/bridgetest/watchtest"},
+	"legacy/watch":       {"internal/bridgetest/watchtest"},
+	"modern/watch":       {"internal/bridgetest/watchtest"},
 	// A server that is replaced is tested with the backs of both eras.
 	"internal/detect": {"legacy/back", "modern/back"},
 	// What has to pass both halves is tested with a front before the back.
-	"modern/back": {"internal/bridgetest/moderntest", "modern/front"},
+	"modern/back": {"internal/bridgetest/moderntest", "internal/bridgetest/watchtest", "modern/front"},
 }
 
 // libraries lists the imports that are kept to a few packages, by prefix: the

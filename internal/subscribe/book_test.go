@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
@@ -15,40 +16,40 @@ import (
 func TestM2L34LingerIsCutShortByAnotherStream(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		for range 5 {
-			st.listen(uris("a")...).wantHonored("a").close()
+			st.Listen(uris("a")...).WantHonored("a").Close()
 			time.Sleep(DefaultLinger - 1)
 		}
-		s := st.listen(uris("a")...).wantHonored("a")
+		s := st.Listen(uris("a")...).WantHonored("a")
 		time.Sleep(time.Minute)
-		st.wantLog("begin a")
-		s.close()
+		st.WantLog("begin a")
+		s.Close()
 	})
 }
 
 // The linger time counts from the last stream to leave, not from the first.
 func TestM2L34LingerCountsFromTheLast(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
-		a, b := st.listen(uris("a")...), st.listen(uris("a")...)
-		a.close()
+		a, b := st.Listen(uris("a")...), st.Listen(uris("a")...)
+		a.Close()
 		time.Sleep(DefaultLinger / 2)
-		b.close()
+		b.Close()
 		time.Sleep(DefaultLinger - 1)
-		st.wantLog("begin a")
+		st.WantLog("begin a")
 		time.Sleep(time.Nanosecond)
-		st.wantLog("finish a")
+		st.WantLog("finish a")
 	})
 }
 
 // Whether the caller leaves the index before or after it calls release must not matter.
 func TestM2L34ReleaseBeforeTheIndexKnows(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
-		s := st.listen(append(uris("a"), tools())...)
-		s.release()
+		s := st.Listen(append(uris("a"), tools())...)
+		s.Release()
 		synctest.Wait()
 		time.Sleep(time.Millisecond)
-		st.aud.Want(-1, s.honored...)
+		st.Want(-1, s.Honored...)
 		time.Sleep(DefaultLinger)
-		st.wantLog("begin a", "begin toolsListChanged", "finish a", "finish toolsListChanged")
+		st.WantLog("begin a", "begin toolsListChanged", "finish a", "finish toolsListChanged")
 		st.wantEnded()
 	})
 }
@@ -81,10 +82,10 @@ func TestM2L33UpdateGoesToTheNearestAncestor(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			onStage(t, Options{}, func(t *testing.T, st *stage) {
-				st.listen(fields(tt.subscribed)...).wantHonored(tt.subscribed)
-				st.log.Take()
+				st.Listen(fields(tt.subscribed)...).WantHonored(tt.subscribed)
+				st.Log.Take()
 				st.hear(uris(tt.sent)[0])
-				st.wantLog(tt.want)
+				st.WantLog(tt.want)
 			})
 		})
 	}
@@ -102,12 +103,12 @@ func TestM2L33SubresourceModes(t *testing.T) {
 	} {
 		t.Run("mode="+string(tt.mode), func(t *testing.T) {
 			onStage(t, Options{Subresources: tt.mode}, func(t *testing.T, st *stage) {
-				st.listen(uris("file:///a")...).wantHonored("file:///a")
-				st.log.Take()
+				st.Listen(uris("file:///a")...).WantHonored("file:///a")
+				st.Log.Take()
 				st.hear(uris("file:///a")[0])
-				st.wantLog("event file:///a")
+				st.WantLog("event file:///a")
 				st.hear(uris("file:///a/b")[0])
-				st.wantLog(tt.child)
+				st.WantLog(tt.child)
 			})
 		})
 	}
@@ -115,15 +116,15 @@ func TestM2L33SubresourceModes(t *testing.T) {
 
 func TestM2L33NothingUnacknowledgedIsPublished(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
-		st.listen(uris("a", "bad")...).wantHonored("a")
-		st.log.Take()
+		st.Listen(uris("a", "bad")...).WantHonored("a")
+		st.Log.Take()
 		if st.hear(tools()) {
 			t.Error("Hear of a list that nobody asked for = true")
 		}
-		st.wantLog()
+		st.WantLog()
 		for _, uri := range []string{"bad", "never asked for", "a2"} {
 			st.hear(uris(uri)[0])
-			st.wantLog("dropped: unsubscribed update")
+			st.WantLog("dropped: unsubscribed update")
 		}
 	})
 }
@@ -132,16 +133,16 @@ func TestM2L33NothingUnacknowledgedIsPublished(t *testing.T) {
 // ended.
 func TestM2L33LingeringURIDoesNotHideItsAncestor(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
-		st.listen(uris("note://todo")...)
-		child := st.listen(uris("note://todo/draft")...)
-		st.log.Take()
+		st.Listen(uris("note://todo")...)
+		child := st.Listen(uris("note://todo/draft")...)
+		st.Log.Take()
 		draft := uris("note://todo/draft")[0]
 		st.hear(draft)
-		st.wantLog("event note://todo/draft")
-		child.close()
-		st.wantLog()
+		st.WantLog("event note://todo/draft")
+		child.Close()
+		st.WantLog()
 		st.hear(draft)
-		st.wantLog("event note://todo")
+		st.WantLog("event note://todo")
 	})
 }
 
@@ -149,52 +150,52 @@ func TestM2L33LingeringURIDoesNotHideItsAncestor(t *testing.T) {
 // is being asked for is told as well; what came under several URIs is told under its own.
 func TestM2L37UpdateBeforeTheAnswer(t *testing.T) {
 	onStage(t, Options{Subresources: fanout.SubresourcesAsSent}, func(t *testing.T, st *stage) {
-		st.listen(uris("file:///a")...)
+		st.Listen(uris("file:///a")...)
 		st.slow = true
 		for _, uri := range []string{"file:///a/b", "file:///a/c", "file:///a/d"} {
-			go st.listen(uris(uri)...)
+			go st.Listen(uris(uri)...)
 		}
 		synctest.Wait()
-		st.log.Take()
+		st.Log.Take()
 		for _, sent := range []string{"b/1", "c/1", "c/2"} {
 			st.hear(uris("file:///a/" + sent)[0])
 		}
-		st.wantLog("event file:///a as file:///a/b/1", "event file:///a as file:///a/c/1", "event file:///a as file:///a/c/2")
+		st.WantLog("event file:///a as file:///a/b/1", "event file:///a as file:///a/c/1", "event file:///a as file:///a/c/2")
 		st.on(func(b *Book[bool]) {
 			for topic := range b.All() {
 				b.Grant(topic, false)
 			}
 		})
-		st.wantLog("event file:///a/b as file:///a/b/1", "event file:///a/c")
+		st.WantLog("event file:///a/b as file:///a/b/1", "event file:///a/c")
 		st.hear(uris("file:///a/d")[0])
-		st.wantLog("event file:///a/d")
+		st.WantLog("event file:///a/d")
 	})
 }
 
 func TestM2L37UpdateBeforeARefusal(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
-		acked := make(chan *stream, 1)
-		go func() { acked <- st.listen(uris("never")...) }()
+		acked := make(chan *watchtest.Stream, 1)
+		go func() { acked <- st.Listen(uris("never")...) }()
 		synctest.Wait()
 		st.hear(uris("never")[0])
-		st.log.Take()
+		st.Log.Take()
 		st.on(func(b *Book[bool]) {
 			for topic := range b.All() {
 				b.Deny(topic, errors.New("no such resource"))
 			}
 		})
-		(<-acked).wantHonored("")
-		st.wantLog()
+		(<-acked).WantHonored("")
+		st.WantLog()
 	})
 }
 
 // What may have been missed is told once, to whoever was promised it.
 func TestMissedChangesAreToldOnce(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
-		st.listen(append(uris("a"), tools())...)
-		go st.listen(uris("never")...)
+		st.Listen(append(uris("a"), tools())...)
+		go st.Listen(uris("never")...)
 		synctest.Wait()
-		st.log.Take()
+		st.Log.Take()
 		tell := func(b *Book[bool]) {
 			for topic := range b.All() {
 				b.TellMissed(topic)
@@ -206,15 +207,15 @@ func TestMissedChangesAreToldOnce(t *testing.T) {
 			}
 			tell(b)
 		})
-		st.wantLog("event a", "event toolsListChanged")
+		st.WantLog("event a", "event toolsListChanged")
 		st.on(tell)
-		st.wantLog()
+		st.WantLog()
 		st.on(func(b *Book[bool]) {
 			for topic := range b.All() {
 				b.Grant(topic, true)
 			}
 		})
-		st.wantLog("event never")
+		st.WantLog("event never")
 	})
 }
 

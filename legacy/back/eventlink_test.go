@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -447,10 +447,10 @@ func TestM2L03HTTPSSELostSessions(t *testing.T) {
 func TestM2L37HTTPSSEStreamLost(t *testing.T) {
 	p := newEventPeer(t)
 	p.on["resources/subscribe"] = result(`{}`)
-	log := &bridgetest.Journal{}
-	heard := bridgetest.NewAudience(log)
+	log := &watchtest.Journal{}
+	heard := watchtest.NewAudience(log)
 	b := newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE, Changes: heard})
-	topics := bridgetest.URITopics(testScope, "file:///a")
+	topics := watchtest.URITopics(testScope, "file:///a")
 	heard.Want(1, topics...)
 	honored, release, err := b.Watch(t.Context(), mcp.Profile{Scope: testScope}, topics)
 	if err != nil || len(honored) != 1 {

@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -141,7 +141,7 @@ func TestFiveListensCauseABoundedNumberOfRequests(t *testing.T) {
 		legacytest.AnswerJSON(w, m.ID, `{}`)
 	}
 	p.On["resources/unsubscribe"] = p.On["resources/subscribe"]
-	aud := bridgetest.NewAudience(&bridgetest.Journal{})
+	aud := watchtest.NewAudience(&watchtest.Journal{})
 	b := newTestBack(t, Options{URL: p.URL, Linger: time.Millisecond, Changes: aud})
 	begun := time.Now()
 	for i := range 5 {

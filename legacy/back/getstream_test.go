@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/watch"
@@ -256,7 +257,7 @@ func testUnreachableOverHTTP(t *testing.T, get http.HandlerFunc, topics ...strin
 		go func() { _ = server.Serve(l) }() // ends with Close
 		rt := l.Transport()
 		t.Cleanup(rt.CloseIdleConnections)
-		aud := bridgetest.NewAudience(&bridgetest.Journal{})
+		aud := watchtest.NewAudience(&watchtest.Journal{})
 		b := newTestBack(t, Options{URL: "http://127.0.0.1/mcp", RoundTripper: rt, Changes: aud})
 		honored, release := watchOn(t, b, aud, listTopic(fanout.ToolsListChanged), uriTopic("note://a"))
 		defer release()

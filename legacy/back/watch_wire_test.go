@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -20,13 +20,13 @@ import (
 
 const testScope = "files/1"
 
-func uriTopic(uri string) fanout.Topic { return bridgetest.URITopics(testScope, uri)[0] }
+func uriTopic(uri string) fanout.Topic { return watchtest.URITopics(testScope, uri)[0] }
 
 func listTopic(k fanout.Kind) fanout.Topic { return fanout.Topic{Scope: testScope, Kind: k} }
 
 // watchOn calls Watch of a Back as the gateway does, and returns what was
 // honored.
-func watchOn(t *testing.T, b *Back, aud *bridgetest.Audience, want ...fanout.Topic) (string, func()) {
+func watchOn(t *testing.T, b *Back, aud *watchtest.Audience, want ...fanout.Topic) (string, func()) {
 	t.Helper()
 	aud.Want(1, want...)
 	honored, release, err := b.Watch(t.Context(), mcp.Profile{Scope: testScope}, want)
@@ -34,7 +34,7 @@ func watchOn(t *testing.T, b *Back, aud *bridgetest.Audience, want ...fanout.Top
 		t.Errorf("Watch = %v, want no error", err)
 		return "", func() {}
 	}
-	return bridgetest.TopicNames(honored), func() {
+	return watchtest.TopicNames(honored), func() {
 		aud.Want(-1, want...)
 		release()
 	}
@@ -63,7 +63,7 @@ func (p *connPeer) updated(uri, meta string) {
 
 func TestM2L31WatchOverAPipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		aud := bridgetest.NewAudience(&bridgetest.Journal{})
+		aud := watchtest.NewAudience(&watchtest.Journal{})
 		b, peers := pipeBack(t, Options{Changes: aud})
 		type outcome struct {
 			honored string
@@ -115,10 +115,10 @@ func TestM2L31WatchOverAPipe(t *testing.T) {
 }
 
 // wantJournal compares what happened, in any order within runs of one word.
-func wantJournal(t *testing.T, log *bridgetest.Journal, want ...string) {
+func wantJournal(t *testing.T, log *watchtest.Journal, want ...string) {
 	t.Helper()
 	synctest.Wait()
-	if got := log.Take(); !slices.Equal(bridgetest.SortRuns(got), bridgetest.SortRuns(want)) {
+	if got := log.Take(); !slices.Equal(watchtest.SortRuns(got), watchtest.SortRuns(want)) {
 		t.Errorf("journal: %q, want %q", got, want)
 	}
 }
@@ -164,8 +164,8 @@ func TestM2L37GapsOfTheStreamOverHTTP(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			log := &bridgetest.Journal{Told: make(chan string, 16)}
-			aud := bridgetest.NewAudience(log)
+			log := &watchtest.Journal{Told: make(chan string, 16)}
+			aud := watchtest.NewAudience(log)
 			p := legacytest.NewHTTPServer(t)
 			get := &getScript{turns: tt.turns, cut: make(chan struct{})}
 			p.Get = get.ServeHTTP
@@ -201,7 +201,7 @@ func TestM2L37GapsOfTheStreamOverHTTP(t *testing.T) {
 }
 
 func TestM2L32NoStreamNoListsOverHTTP(t *testing.T) {
-	aud := bridgetest.NewAudience(&bridgetest.Journal{})
+	aud := watchtest.NewAudience(&watchtest.Journal{})
 	p := legacytest.NewHTTPServer(t) // answers GET with 405
 	p.On["resources/subscribe"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		legacytest.AnswerJSON(w, m.ID, `{}`)
@@ -216,7 +216,7 @@ func TestM2L32NoStreamNoListsOverHTTP(t *testing.T) {
 
 func TestM2L34WatchKeepsTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		aud := bridgetest.NewAudience(&bridgetest.Journal{})
+		aud := watchtest.NewAudience(&watchtest.Journal{})
 		b, peers := pipeBack(t, Options{Changes: aud, Idle: time.Minute})
 		acked := make(chan func(), 1)
 		go func() {

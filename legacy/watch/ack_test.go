@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
@@ -16,18 +16,18 @@ import (
 func TestM2L31RefusedURINarrows(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.answer = refuse("b")
-		s := st.listen(append([]fanout.Topic{listTopic(fanout.ToolsListChanged)}, uriTopics("c", "b", "a")...)...)
-		s.wantHonored("toolsListChanged c a")
+		s := st.Listen(append([]fanout.Topic{listTopic(fanout.ToolsListChanged)}, uriTopics("c", "b", "a")...)...)
+		s.WantHonored("toolsListChanged c a")
 		st.wantSubscribed("a", "c")
 		time.Sleep(time.Minute)
 		if got := st.server.callsOf("subscribe b"); len(got) != 1 {
 			t.Errorf("%d tries for a refused URI, want 1", len(got))
 		}
-		st.wantLog("subscribe c", "subscribe a")
+		st.WantLog("subscribe c", "subscribe a")
 
 		st.server.set(func(s *script) { s.answer = nil })
-		later := st.listen(uriTopic("b"))
-		later.wantHonored("b")
+		later := st.Listen(uriTopic("b"))
+		later.WantHonored("b")
 	})
 }
 
@@ -51,7 +51,7 @@ func TestM2L31OnlyWhatTheServerDeclared(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			onStage(t, Options{}, func(t *testing.T, st *stage) {
 				st.server.offers = tt.offers
-				st.listen(all...).wantHonored(tt.want)
+				st.Listen(all...).WantHonored(tt.want)
 				if n := len(st.server.callsOf("")); n > 0 && !tt.offers.Subscribe {
 					t.Errorf("%d calls to a server without resources.subscribe, want none", n)
 				}
@@ -64,27 +64,27 @@ func TestM2L31LateSubscribeIsUndone(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.answer = delay("slow", 15*time.Second)
 		begun := time.Now()
-		s := st.listen(uriTopics("a", "slow", "z")...)
+		s := st.Listen(uriTopics("a", "slow", "z")...)
 		if took := time.Since(begun); took != subscribe.Patience {
 			t.Errorf("Watch took %v, want %v", took, subscribe.Patience)
 		}
-		s.wantHonored("a z")
+		s.WantHonored("a z")
 		st.wantSubscribed("a", "slow", "z") // acted on, not answered
 		time.Sleep(5 * time.Second)
 		st.wantSubscribed("a", "z")
-		st.watch().Changed(fanout.ResourceUpdated, "slow", nil)
-		st.wantLog("subscribe a", "subscribe z", "subscribe slow", "unsubscribe slow", "dropped: unsubscribed update")
+		st.current().Changed(fanout.ResourceUpdated, "slow", nil)
+		st.WantLog("subscribe a", "subscribe z", "subscribe slow", "unsubscribe slow", "dropped: unsubscribed update")
 	})
 }
 
 func TestM2L31LateSubscribeIsKeptForAnother(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.answer = delay("slow", 15*time.Second)
-		first := st.goListen(uriTopic("slow"))
+		first := st.GoListen(uriTopic("slow"))
 		time.Sleep(7 * time.Second)
-		second := st.goListen(uriTopic("slow"))
-		(<-first).wantHonored("")
-		(<-second).wantHonored("slow")
+		second := st.GoListen(uriTopic("slow"))
+		(<-first).WantHonored("")
+		(<-second).WantHonored("slow")
 		time.Sleep(time.Minute)
 		st.wantCalls("subscribe slow")
 	})
@@ -98,7 +98,7 @@ func TestM2L31SubscribesArePipelined(t *testing.T) {
 			want = append(want, uriTopic(fmt.Sprint("u", i)))
 		}
 		begun := time.Now()
-		st.listen(want...).wantHonored(bridgetest.TopicNames(want))
+		st.Listen(want...).WantHonored(watchtest.TopicNames(want))
 		if took := time.Since(begun); took != 2*time.Second {
 			t.Errorf("Watch took %v, want 4 rounds of 500ms", took)
 		}
@@ -119,9 +119,9 @@ func TestM2L31SilenceDoesNotHoldUpOthers(t *testing.T) {
 		for i := range 3 * DefaultParallel {
 			want = append(want, uriTopic(fmt.Sprint("silent", i)))
 		}
-		st.listen(append(want, uriTopics("a", "b")...)...).wantHonored("a b")
+		st.Listen(append(want, uriTopics("a", "b")...)...).WantHonored("a b")
 		begun := time.Now()
-		st.listen(uriTopic("c")).wantHonored("c")
+		st.Listen(uriTopic("c")).WantHonored("c")
 		if took := time.Since(begun); took > time.Second {
 			t.Errorf("another Watch took %v, want under 1s", took)
 		}
@@ -136,21 +136,21 @@ func TestM2L32ListsNeedAChannel(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.offers.Channel = false
 		tools := listTopic(fanout.ToolsListChanged)
-		s := st.listen(tools, uriTopic("a"))
-		s.wantHonored("a")
-		st.watch().Changed(fanout.ToolsListChanged, "", nil)
-		st.wantLog("subscribe a")
+		s := st.Listen(tools, uriTopic("a"))
+		s.WantHonored("a")
+		st.current().Changed(fanout.ToolsListChanged, "", nil)
+		st.WantLog("subscribe a")
 
 		st.server.set(func(s *script) { s.offers.Channel = true })
-		st.watch().ListenChanged(false)
-		st.wantLog("event a") // what came before the channel was open is lost
-		st.listen(tools).wantHonored("toolsListChanged")
+		st.current().ListenChanged(false)
+		st.WantLog("event a") // what came before the channel was open is lost
+		st.Listen(tools).WantHonored("toolsListChanged")
 
 		st.server.set(func(s *script) { s.offers.Channel = false })
-		st.watch().ListenChanged(false)
-		st.listen(tools).wantHonored("")
-		st.watch().Changed(fanout.ToolsListChanged, "", nil) // on a call's stream, say
-		st.wantLog("event toolsListChanged")
+		st.current().ListenChanged(false)
+		st.Listen(tools).WantHonored("")
+		st.current().Changed(fanout.ToolsListChanged, "", nil) // on a call's stream, say
+		st.WantLog("event toolsListChanged")
 	})
 }
 
@@ -159,41 +159,41 @@ func TestM2L32ListsNeedAChannel(t *testing.T) {
 func TestM2L32ChannelSeenByAWatchFirst(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.offers.Channel = false
-		st.listen(uriTopic("a")).wantHonored("a")
-		st.wantLog("subscribe a")
+		st.Listen(uriTopic("a")).WantHonored("a")
+		st.WantLog("subscribe a")
 		st.server.set(func(s *script) { s.offers.Channel = true })
-		st.listen(uriTopic("b")).wantHonored("b")
-		st.watch().ListenChanged(false)
-		st.wantLog("event a", "subscribe b")
+		st.Listen(uriTopic("b")).WantHonored("b")
+		st.current().ListenChanged(false)
+		st.WantLog("event a", "subscribe b")
 	})
 }
 
 func TestM2L38ListsEndWithoutAChannel(t *testing.T) {
 	onStage(t, Options{Unreachable: time.Minute}, func(t *testing.T, st *stage) {
 		tools := listTopic(fanout.ToolsListChanged)
-		st.listen(tools, uriTopic("a")).wantHonored("toolsListChanged a")
+		st.Listen(tools, uriTopic("a")).WantHonored("toolsListChanged a")
 		st.server.set(func(s *script) { s.offers.Channel = false })
-		st.watch().ListenChanged(false)
+		st.current().ListenChanged(false)
 		time.Sleep(59 * time.Second)
-		st.wantLog("subscribe a")
+		st.WantLog("subscribe a")
 		time.Sleep(time.Second)
-		st.wantLog("end toolsListChanged")
+		st.WantLog("end toolsListChanged")
 	})
 }
 
 func TestWatchWaitsForAServerThatWasReached(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
-		st.listen(uriTopic("a")).wantHonored("a")
+		st.Listen(uriTopic("a")).WantHonored("a")
 		st.server.lose(errors.New("connection refused"))
 		begun := time.Now()
-		s := st.listen(uriTopic("b"))
-		if took := time.Since(begun); s.err == nil || !strings.Contains(s.err.Error(), "files") || took != subscribe.Patience {
-			t.Errorf("Watch error = %v after %v, want one that names the server after %v", s.err, took, subscribe.Patience)
+		s := st.Listen(uriTopic("b"))
+		if took := time.Since(begun); s.Err == nil || !strings.Contains(s.Err.Error(), "files") || took != subscribe.Patience {
+			t.Errorf("Watch error = %v after %v, want one that names the server after %v", s.Err, took, subscribe.Patience)
 		}
-		again := st.goListen(uriTopic("b"))
+		again := st.GoListen(uriTopic("b"))
 		time.Sleep(3 * time.Second)
 		st.server.set(func(s *script) { s.away = nil })
-		(<-again).wantHonored("b")
+		(<-again).WantHonored("b")
 		st.wantSubscribed("a", "b")
 	})
 }
@@ -203,8 +203,8 @@ func TestWatchCallerLeaves(t *testing.T) {
 		st.server.answer = delay("a", 5*time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if s := st.listenCtx(ctx, uriTopic("a")); !errors.Is(s.err, context.DeadlineExceeded) {
-			t.Errorf("Watch error = %v, want the context's", s.err)
+		if s := st.ListenCtx(ctx, uriTopic("a")); !errors.Is(s.Err, context.DeadlineExceeded) {
+			t.Errorf("Watch error = %v, want the context's", s.Err)
 		}
 		time.Sleep(time.Minute)
 		st.wantCalls("subscribe a", "unsubscribe a")

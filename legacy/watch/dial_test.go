@@ -16,7 +16,7 @@ import (
 // Sessions that die at once must not make us open others in a tight loop.
 func TestWatchBacksOffFromDyingSessions(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
-		st.listen(uriTopic("a")).wantHonored("a")
+		st.Listen(uriTopic("a")).WantHonored("a")
 		for range 10 * 60 {
 			time.Sleep(100 * time.Millisecond)
 			synctest.Wait()
@@ -32,13 +32,13 @@ func TestWatchBacksOffFromDyingSessions(t *testing.T) {
 
 func TestWatchRedialIsGivenUpWhenNobodyWaits(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
-		s := st.listen(uriTopic("a"))
+		s := st.Listen(uriTopic("a"))
 		st.server.lose(errAway)
 		time.Sleep(time.Second)
-		s.close()
+		s.Close()
 		time.Sleep(subscribe.DefaultLinger)
 		st.wantEnded()
-		if _, err := st.aud.Ended(uriTopic("a")); err != nil {
+		if _, err := st.Ended(uriTopic("a")); err != nil {
 			t.Errorf("ended with %v what nobody wanted", err)
 		}
 	})
@@ -51,12 +51,12 @@ func TestWatchDialIsHungUpWhenNobodyWaits(t *testing.T) {
 				st.server.dial, st.server.deaf = 5*time.Second, deaf
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				if s := st.listenCtx(ctx, uriTopic("a")); s.err == nil {
+				if s := st.ListenCtx(ctx, uriTopic("a")); s.Err == nil {
 					t.Error("Watch succeeded without a session")
 				}
 				synctest.Wait()
-				again := st.goListen(uriTopic("a")) // hanging up is no failure to it
-				(<-again).wantHonored("a")
+				again := st.GoListen(uriTopic("a")) // hanging up is no failure to it
+				(<-again).WantHonored("a")
 				st.wantCalls("subscribe a")
 				if n := st.server.count(func(s *script) int { return s.held }); n != 1 {
 					t.Errorf("%d sessions held, want 1", n)
@@ -73,12 +73,12 @@ func TestWatchDialHungUpOnIsNoFailure(t *testing.T) {
 		st.server.dial, st.server.deaf = 4*time.Second, true
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		st.listenCtx(ctx, uriTopic("a"))
-		again := st.goListen(uriTopic("a"))
+		st.ListenCtx(ctx, uriTopic("a"))
+		again := st.GoListen(uriTopic("a"))
 		st.server.set(func(s *script) { s.away = errAway })
 		time.Sleep(5 * time.Second)
 		st.server.set(func(s *script) { s.away = nil })
-		(<-again).wantHonored("a")
+		(<-again).WantHonored("a")
 	})
 }
 
@@ -87,7 +87,7 @@ func TestWatchDialEndsWithNobodyLeft(t *testing.T) {
 		st.server.dial, st.server.deaf = 5*time.Second, true
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		st.listenCtx(ctx, uriTopic("a"))
+		st.ListenCtx(ctx, uriTopic("a"))
 		time.Sleep(5 * time.Second)
 		st.wantEnded()
 	})
@@ -96,11 +96,11 @@ func TestWatchDialEndsWithNobodyLeft(t *testing.T) {
 func TestWatchCloseWhileDialing(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.dial, st.server.deaf = 5*time.Second, true
-		waiting := st.goListen(uriTopic("a"))
+		waiting := st.GoListen(uriTopic("a"))
 		time.Sleep(time.Second)
 		st.ws.Close()
-		if s := <-waiting; !errors.Is(s.err, mcp.ErrShutdown) {
-			t.Errorf("Watch = %v, want %v", s.err, mcp.ErrShutdown)
+		if s := <-waiting; !errors.Is(s.Err, mcp.ErrShutdown) {
+			t.Errorf("Watch = %v, want %v", s.Err, mcp.ErrShutdown)
 		}
 		st.wantEnded() // the session that came after all was let go
 	})

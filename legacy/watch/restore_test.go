@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
@@ -19,22 +19,22 @@ var errAway = errors.New("connection refused")
 func TestM2L37RebuiltSessionSubscribesThenTells(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		tools := listTopic(fanout.ToolsListChanged)
-		st.listen(tools, uriTopic("a"), uriTopic("b")).wantHonored("toolsListChanged a b")
-		st.listen(uriTopic("b")).wantHonored("b")
-		st.log.Take()
+		st.Listen(tools, uriTopic("a"), uriTopic("b")).WantHonored("toolsListChanged a b")
+		st.Listen(uriTopic("b")).WantHonored("b")
+		st.Log.Take()
 
 		st.server.answer = delay("b", 3*time.Second)
 		st.server.lose(errAway)
 		time.Sleep(30 * time.Second)
-		st.wantLog()
+		st.WantLog()
 		st.server.set(func(s *script) { s.away = nil })
 		time.Sleep(time.Minute)
-		st.wantLog("subscribe a", "subscribe b", "event toolsListChanged", "event a", "event b")
+		st.WantLog("subscribe a", "subscribe b", "event toolsListChanged", "event a", "event b")
 		st.wantSubscribed("a", "b")
 		if n := st.server.count(func(s *script) int { return s.opened }); n != 2 {
 			t.Errorf("%d sessions opened, want 2", n)
 		}
-		if n, _ := st.aud.Ended(fanout.Topic{}); n > 0 {
+		if n, _ := st.Ended(fanout.Topic{}); n > 0 {
 			t.Errorf("%d topics ended over a restart, want none", n)
 		}
 	})
@@ -43,27 +43,27 @@ func TestM2L37RebuiltSessionSubscribesThenTells(t *testing.T) {
 // A URI for which there is no answer must not keep the rest from being told.
 func TestM2L37SilentURIDoesNotHoldUpOthers(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
-		st.listen(uriTopics("a", "slow")...).wantHonored("a slow")
-		st.log.Take()
+		st.Listen(uriTopics("a", "slow")...).WantHonored("a slow")
+		st.Log.Take()
 		st.server.answer = delay("slow", 30*time.Second)
 		st.server.lose(nil)
 		time.Sleep(11 * time.Second)
-		st.wantLog("subscribe a", "event a")
+		st.WantLog("subscribe a", "event a")
 		time.Sleep(time.Minute)
-		st.wantLog("subscribe slow", "event slow")
+		st.WantLog("subscribe slow", "event slow")
 	})
 }
 
 func TestM2L37SessionLostWhileBeingRestored(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
-		st.listen(uriTopics("a", "b")...).wantHonored("a b")
-		st.log.Take()
+		st.Listen(uriTopics("a", "b")...).WantHonored("a b")
+		st.Log.Take()
 		st.server.answer = delay("b", 2*time.Second)
 		st.server.lose(nil)
 		time.Sleep(time.Second) // a is subscribed, b is being
 		st.server.lose(nil)
 		time.Sleep(time.Minute)
-		st.wantLog("subscribe a", "subscribe a", "subscribe b", "event a", "event b")
+		st.WantLog("subscribe a", "subscribe a", "subscribe b", "event a", "event b")
 		st.wantSubscribed("a", "b")
 	})
 }
@@ -72,7 +72,7 @@ func TestM2L37SessionLostWhileBeingRestored(t *testing.T) {
 // knows of the same URI.
 func TestM2L37LateReportOfALostSession(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
-		first := st.listen(uriTopic("a"))
+		first := st.Listen(uriTopic("a"))
 		st.server.stuck = true
 		st.server.answer = delay("a", 50*time.Second)
 		st.server.lose(nil)
@@ -80,17 +80,17 @@ func TestM2L37LateReportOfALostSession(t *testing.T) {
 		st.server.set(func(s *script) { s.offers.Subscribe = false })
 		st.server.lose(nil)
 		time.Sleep(5 * time.Second)
-		st.wantLog("subscribe a", "end a")
-		first.close()
+		st.WantLog("subscribe a", "end a")
+		first.Close()
 		time.Sleep(5 * time.Second)
 
 		st.server.set(func(s *script) { s.offers.Subscribe, s.answer = true, nil })
 		st.server.lose(nil)
-		st.listen(uriTopic("a")).wantHonored("a")
+		st.Listen(uriTopic("a")).WantHonored("a")
 		time.Sleep(time.Minute)
-		st.log.Take()
-		st.watch().Changed(fanout.ResourceUpdated, "a", nil)
-		st.wantLog("event a")
+		st.Log.Take()
+		st.current().Changed(fanout.ResourceUpdated, "a", nil)
+		st.WantLog("event a")
 		st.wantSubscribed("a")
 	})
 }
@@ -98,7 +98,7 @@ func TestM2L37LateReportOfALostSession(t *testing.T) {
 // What a failing session has put off is tried at once on the next.
 func TestM2L37NewSessionForgetsFailures(t *testing.T) {
 	onStage(t, Options{Options: subscribe.Options{Retry: backoff.Backoff{Min: time.Second, Max: 16 * time.Second}}}, func(t *testing.T, st *stage) {
-		st.listen(uriTopic("a")).wantHonored("a")
+		st.Listen(uriTopic("a")).WantHonored("a")
 		time.Sleep(20 * time.Second)
 		st.server.set(func(s *script) {
 			s.answer = func(string, string) (time.Duration, error) { return 0, errors.New("status 502") }
@@ -120,24 +120,24 @@ func TestM2L37NewSessionForgetsFailures(t *testing.T) {
 func TestM2L37WaitingInVainLeavesNothing(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.answer = delay("slow", 8*time.Second)
-		some := st.goListen(uriTopics("a", "slow")...)
+		some := st.GoListen(uriTopics("a", "slow")...)
 		time.Sleep(5 * time.Second)
 		st.server.lose(errAway)
 		partly := <-some
-		partly.wantHonored("a")
+		partly.WantHonored("a")
 		var tracked []fanout.Topic
-		st.watch().book.Do(t.Context(), func() {
-			for topic := range st.watch().book.All() {
+		st.current().book.Do(t.Context(), func() {
+			for topic := range st.current().book.All() {
 				tracked = append(tracked, topic.Topic)
 			}
 		})
 		synctest.Wait()
-		if bridgetest.TopicNames(tracked) != "a" {
+		if watchtest.TopicNames(tracked) != "a" {
 			t.Errorf("tracked: %v, want a alone", tracked)
 		}
-		partly.close()
+		partly.Close()
 		time.Sleep(time.Second)
-		if s := st.listen(uriTopic("a")); s.err == nil {
+		if s := st.Listen(uriTopic("a")); s.Err == nil {
 			t.Error("Watch without a server = nil, want an error")
 		}
 		time.Sleep(subscribe.DefaultLinger)
@@ -153,12 +153,12 @@ func TestM2L37NewStreamsGoFirst(t *testing.T) {
 		for i := range 20 {
 			many = append(many, uriTopic(fmt.Sprintf("u%02d", i)))
 		}
-		st.listen(many...).wantHonored(bridgetest.TopicNames(many))
+		st.Listen(many...).WantHonored(watchtest.TopicNames(many))
 		st.server.answer = func(string, string) (time.Duration, error) { return 900 * time.Millisecond, nil }
 		st.server.lose(nil)
 		time.Sleep(time.Second)
 		begun := time.Now()
-		st.listen(uriTopic("new"), many[19]).wantHonored("new u19")
+		st.Listen(uriTopic("new"), many[19]).WantHonored("new u19")
 		if took := time.Since(begun); took > 3*time.Second {
 			t.Errorf("Watch took %v, want at most 3s", took)
 		}
@@ -173,13 +173,13 @@ func TestM2L37NewStreamsGoFirst(t *testing.T) {
 // wanted is subscribed at once, and what is not, never.
 func TestM2L37LingeringTopicsAreRestoredIfWanted(t *testing.T) {
 	onStage(t, Options{Options: subscribe.Options{Linger: time.Hour}}, func(t *testing.T, st *stage) {
-		st.listen(uriTopic("a"))
-		st.listen(uriTopics("a", "b")...).close()
+		st.Listen(uriTopic("a"))
+		st.Listen(uriTopics("a", "b")...).Close()
 		synctest.Wait()
 		st.server.lose(nil)
 		time.Sleep(time.Second)
 		st.wantSubscribed("a")
-		st.wantLog("subscribe a", "subscribe b", "subscribe a", "event a")
+		st.WantLog("subscribe a", "subscribe b", "subscribe a", "event a")
 		time.Sleep(2 * time.Hour)
 		st.wantSubscribed("a")
 	})
@@ -188,9 +188,9 @@ func TestM2L37LingeringTopicsAreRestoredIfWanted(t *testing.T) {
 func TestM2L37RestartedServerRefuses(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		tools := listTopic(fanout.ToolsListChanged)
-		s := st.listen(tools, listTopic(fanout.PromptsListChanged), uriTopic("a"), uriTopic("b"))
-		s.wantHonored("toolsListChanged promptsListChanged a b")
-		st.log.Take()
+		s := st.Listen(tools, listTopic(fanout.PromptsListChanged), uriTopic("a"), uriTopic("b"))
+		s.WantHonored("toolsListChanged promptsListChanged a b")
+		st.Log.Take()
 
 		st.server.answer = func(method, uri string) (time.Duration, error) {
 			if uri == "b" {
@@ -201,12 +201,12 @@ func TestM2L37RestartedServerRefuses(t *testing.T) {
 		st.server.set(func(s *script) { s.offers.Tools = false })
 		st.server.lose(nil)
 		time.Sleep(time.Minute)
-		st.wantLog("end toolsListChanged", "end a", "subscribe b", "event promptsListChanged", "event b")
-		if _, err := st.aud.Ended(uriTopic("a")); err == nil || !strings.Contains(err.Error(), "files") ||
+		st.WantLog("end toolsListChanged", "end a", "subscribe b", "event promptsListChanged", "event b")
+		if _, err := st.Ended(uriTopic("a")); err == nil || !strings.Contains(err.Error(), "files") ||
 			!strings.Contains(err.Error(), "no such resource") {
 			t.Errorf("reason for the end = %v, want the server's name and its words", err)
 		}
-		s.close()
+		s.Close()
 		time.Sleep(time.Minute)
 		st.wantSubscribed()
 		st.wantEnded()
@@ -215,82 +215,64 @@ func TestM2L37RestartedServerRefuses(t *testing.T) {
 
 func TestM2L37RestartedServerHasNoSubscriptions(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
-		st.listen(uriTopic("a")).wantHonored("a")
-		st.log.Take()
+		st.Listen(uriTopic("a")).WantHonored("a")
+		st.Log.Take()
 		st.server.set(func(s *script) { s.offers.Subscribe = false })
 		st.server.lose(nil)
 		time.Sleep(time.Minute)
-		st.wantLog("end a")
+		st.WantLog("end a")
 	})
 }
 
 func TestM2L37GapOfTheChannel(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
-		st.listen(listTopic(fanout.PromptsListChanged), uriTopic("a")).wantHonored("promptsListChanged a")
-		st.listen(uriTopic("a")).wantHonored("a")
+		st.Listen(listTopic(fanout.PromptsListChanged), uriTopic("a")).WantHonored("promptsListChanged a")
+		st.Listen(uriTopic("a")).WantHonored("a")
 		st.server.answer = delay("b", 2*time.Second)
-		asking := st.goListen(uriTopic("b"))
+		asking := st.GoListen(uriTopic("b"))
 		synctest.Wait()
-		st.log.Take()
-		st.watch().ListenChanged(false)
-		st.watch().ListenChanged(false)
-		st.wantLog() // what was replayed in full leaves no gap
-		st.watch().ListenChanged(true)
-		st.wantLog("event promptsListChanged", "event a")
-		(<-asking).wantHonored("b")
-		st.wantLog("subscribe b", "event b")
-	})
-}
-
-// An update may overtake the answer to the subscribe that it is due to.
-func TestM2L37UpdateBeforeTheAnswer(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
-		st.server.answer = delay("a", 2*time.Second)
-		asking := st.goListen(uriTopic("a"))
-		time.Sleep(time.Second)
-		st.watch().Changed(fanout.ResourceUpdated, "a", []byte(`{"x":1}`))
-		st.watch().Changed(fanout.ResourceUpdated, "a", []byte(`{"x":2}`))
-		synctest.Wait()
-		if events := st.aud.Events(); len(events) > 0 {
-			t.Errorf("published before the answer: %v", events)
-		}
-		st.log.Take() // the gateway counts what it can't tell yet
-		(<-asking).wantHonored("a")
-		st.wantLog("subscribe a", `event a{"x":2}`)
+		st.Log.Take()
+		st.current().ListenChanged(false)
+		st.current().ListenChanged(false)
+		st.WantLog() // what was replayed in full leaves no gap
+		st.current().ListenChanged(true)
+		st.WantLog("event promptsListChanged", "event a")
+		(<-asking).WantHonored("b")
+		st.WantLog("subscribe b", "event b")
 	})
 }
 
 func TestM2L37KindReofferedIsPromisedAgain(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		tools := listTopic(fanout.ToolsListChanged)
-		st.listen(tools).wantHonored("toolsListChanged")
+		st.Listen(tools).WantHonored("toolsListChanged")
 		st.server.lose(errAway)
 		time.Sleep(time.Second)
-		waiting := st.goListen(tools)
+		waiting := st.GoListen(tools)
 		time.Sleep(time.Second)
 		st.server.set(func(s *script) { s.away = nil })
-		(<-waiting).wantHonored("toolsListChanged")
-		st.wantLog("event toolsListChanged")
+		(<-waiting).WantHonored("toolsListChanged")
+		st.WantLog("event toolsListChanged")
 	})
 }
 
 func TestM2L38UnreachableServerEndsStreams(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
-		s := st.listen(listTopic(fanout.ToolsListChanged), uriTopic("a"))
-		st.log.Take()
+		s := st.Listen(listTopic(fanout.ToolsListChanged), uriTopic("a"))
+		st.Log.Take()
 		st.server.lose(errAway)
 		time.Sleep(DefaultUnreachable - time.Second)
-		waiting := st.goListen(uriTopic("a"))
-		st.wantLog()
+		waiting := st.GoListen(uriTopic("a"))
+		st.WantLog()
 		time.Sleep(time.Second)
-		st.wantLog("end toolsListChanged", "end a")
-		if _, err := st.aud.Ended(uriTopic("a")); err == nil || !strings.Contains(err.Error(), "unreachable for 2m0s: connection refused") {
+		st.WantLog("end toolsListChanged", "end a")
+		if _, err := st.Ended(uriTopic("a")); err == nil || !strings.Contains(err.Error(), "unreachable for 2m0s: connection refused") {
 			t.Errorf("reason for the end = %v, want how long and why", err)
 		}
-		if w := <-waiting; !errors.Is(w.err, errAway) {
-			t.Errorf("Watch that waited = %q, %v, want %v", bridgetest.TopicNames(w.honored), w.err, errAway)
+		if w := <-waiting; !errors.Is(w.Err, errAway) {
+			t.Errorf("Watch that waited = %q, %v, want %v", watchtest.TopicNames(w.Honored), w.Err, errAway)
 		}
-		s.close()
+		s.Close()
 		st.wantEnded()
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -20,7 +20,7 @@ const testScope = "files/1"
 
 func uriTopic(uri string) fanout.Topic { return uriTopics(uri)[0] }
 
-func uriTopics(uris ...string) []fanout.Topic { return bridgetest.URITopics(testScope, uris...) }
+func uriTopics(uris ...string) []fanout.Topic { return watchtest.URITopics(testScope, uris...) }
 
 func listTopic(k fanout.Kind) fanout.Topic { return fanout.Topic{Scope: testScope, Kind: k} }
 
@@ -45,7 +45,7 @@ type script struct {
 	calls    []string // "subscribe a", in the order in which they were sent
 	inFlight map[string]int
 	overlaps []string // URIs that two calls were about at a time
-	log      *bridgetest.Journal
+	log      *watchtest.Journal
 }
 
 type scriptedSession struct {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -19,26 +19,26 @@ import (
 func TestM2L34StreamsShareOneSubscription(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.answer = delay("a", time.Second)
-		var waiting []<-chan *stream
+		var waiting []<-chan *watchtest.Stream
 		for range 50 {
-			waiting = append(waiting, st.goListen(uriTopic("a")))
+			waiting = append(waiting, st.GoListen(uriTopic("a")))
 		}
-		var streams []*stream
+		var streams []*watchtest.Stream
 		for _, c := range waiting {
 			s := <-c
-			s.wantHonored("a")
+			s.WantHonored("a")
 			streams = append(streams, s)
 		}
-		late := st.listen(uriTopic("a"))
-		late.wantHonored("a")
+		late := st.Listen(uriTopic("a"))
+		late.WantHonored("a")
 		st.wantCalls("subscribe a")
 
 		for _, s := range streams {
-			s.close()
+			s.Close()
 		}
 		time.Sleep(time.Minute)
 		st.wantCalls("subscribe a")
-		late.close()
+		late.Close()
 		time.Sleep(subscribe.DefaultLinger - 1)
 		st.wantCalls("subscribe a")
 		time.Sleep(time.Nanosecond)
@@ -52,11 +52,11 @@ func TestM2L34StreamsShareARefusal(t *testing.T) {
 		st.server.answer = func(string, string) (time.Duration, error) {
 			return time.Second, wire.Errorf(-32002, "no such resource")
 		}
-		first := st.goListen(uriTopic("a"))
+		first := st.GoListen(uriTopic("a"))
 		time.Sleep(900 * time.Millisecond)
-		second := st.goListen(uriTopic("a"))
-		(<-first).wantHonored("")
-		(<-second).wantHonored("")
+		second := st.GoListen(uriTopic("a"))
+		(<-first).WantHonored("")
+		(<-second).WantHonored("")
 		st.wantCalls("subscribe a")
 		st.wantEnded()
 	})
@@ -70,11 +70,11 @@ func TestM2L34SubscribeWhileUnsubscribing(t *testing.T) {
 			}
 			return 0, nil
 		}
-		st.listen(uriTopic("a")).close()
+		st.Listen(uriTopic("a")).Close()
 		time.Sleep(subscribe.DefaultLinger + time.Second) // the unsubscribe is on its way
 		begun := time.Now()
-		s := st.listen(uriTopic("a"))
-		s.wantHonored("a")
+		s := st.Listen(uriTopic("a"))
+		s.WantHonored("a")
 		if took := time.Since(begun); took != 2*time.Second {
 			t.Errorf("Watch took %v, want the 2s that the unsubscribe still took", took)
 		}
@@ -94,10 +94,10 @@ func TestM2L34UnansweredCallsAreRepeated(t *testing.T) {
 			}
 			return 0, nil
 		}
-		s := st.listen(uriTopic("a"))
-		s.wantHonored("a")
+		s := st.Listen(uriTopic("a"))
+		s.WantHonored("a")
 		st.wantCalls("subscribe a", "subscribe a", "subscribe a")
-		s.close()
+		s.Close()
 		time.Sleep(time.Minute)
 		st.wantCalls("subscribe a", "subscribe a", "subscribe a", "unsubscribe a", "unsubscribe a")
 		st.wantEnded()
@@ -107,15 +107,15 @@ func TestM2L34UnansweredCallsAreRepeated(t *testing.T) {
 func TestM2L34AnotherStreamIsTriedAtOnce(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, st *stage) {
 		st.server.answer = func(string, string) (time.Duration, error) { return 0, errors.New("status 502") }
-		first := st.goListen(uriTopic("a"))
+		first := st.GoListen(uriTopic("a"))
 		time.Sleep(9*time.Second + 1)
 		st.server.set(func(s *script) { s.answer = nil })
 		begun := time.Now()
-		st.listen(uriTopic("a")).wantHonored("a")
+		st.Listen(uriTopic("a")).WantHonored("a")
 		if took := time.Since(begun); took != 0 {
 			t.Errorf("Watch took %v, want no wait for the next try", took)
 		}
-		(<-first).wantHonored("a")
+		(<-first).WantHonored("a")
 	})
 }
 
@@ -127,7 +127,7 @@ func TestM2L34UnsubscribeIsNotTriedForEver(t *testing.T) {
 			}
 			return 0, nil
 		}
-		st.listen(uriTopic("a")).close()
+		st.Listen(uriTopic("a")).Close()
 		time.Sleep(time.Minute)
 		if n := len(st.server.callsOf("unsubscribe a")); n != maxTries {
 			t.Errorf("%d tries, want %d", n, maxTries)
@@ -147,9 +147,9 @@ func TestLimitOfSubscribesBreaksNoPromise(t *testing.T) {
 			return out
 		}
 		first := topics("a", 100)
-		st.listen(first...).wantHonored(bridgetest.TopicNames(first))
-		if s := st.listen(topics("b", 100)...); len(s.honored) < 50 || len(s.honored) > 52 {
-			t.Errorf("%d topics honored beyond the allowance, want those of 5s", len(s.honored))
+		st.Listen(first...).WantHonored(watchtest.TopicNames(first))
+		if s := st.Listen(topics("b", 100)...); len(s.Honored) < 50 || len(s.Honored) > 52 {
+			t.Errorf("%d topics honored beyond the allowance, want those of 5s", len(s.Honored))
 		}
 		promised := len(st.server.subscribed())
 		st.server.lose(nil)
@@ -157,7 +157,7 @@ func TestLimitOfSubscribesBreaksNoPromise(t *testing.T) {
 		if n := len(st.server.subscribed()); n != promised {
 			t.Errorf("%d of %d topics are subscribed again", n, promised)
 		}
-		if n, _ := st.aud.Ended(fanout.Topic{}); n != 0 {
+		if n, _ := st.Ended(fanout.Topic{}); n != 0 {
 			t.Errorf("%d promises were broken", n)
 		}
 	})
@@ -190,8 +190,8 @@ type chaos struct {
 // A chaosStream is in the index from before its Watch to its close.
 type chaosStream struct {
 	want   []fanout.Topic
-	stream *stream       // nil until acknowledged
-	ended  chan struct{} // capacity 1: the gateway was told to end it
+	stream *watchtest.Stream // nil until acknowledged
+	ended  chan struct{}     // capacity 1: the gateway was told to end it
 }
 
 func newChaos(st *stage, seed uint64) *chaos {
@@ -200,7 +200,7 @@ func newChaos(st *stage, seed uint64) *chaos {
 		c.uris = append(c.uris, fmt.Sprint("u", i))
 	}
 	st.server.answer = c.answer
-	st.aud.OnEnd = c.end
+	st.OnEnd = c.end
 	return c
 }
 
@@ -255,15 +255,15 @@ func (c *chaos) client() {
 			}
 		}
 		c.set(s, true)
-		stream := c.st.listen(s.want...)
-		if stream.err != nil {
+		stream := c.st.Listen(s.want...)
+		if stream.Err != nil {
 			c.set(s, false)
 			continue
 		}
 		c.mu.Lock()
-		s.want, s.stream = stream.honored, stream
+		s.want, s.stream = stream.Honored, stream
 		c.mu.Unlock()
-		if c.intn(8) == 0 && len(stream.honored) > 0 {
+		if c.intn(8) == 0 && len(stream.Honored) > 0 {
 			c.clients.Go(func() { <-s.ended; c.close(s) })
 			continue
 		}
@@ -287,7 +287,7 @@ func (c *chaos) set(s *chaosStream, open bool) {
 
 func (c *chaos) close(s *chaosStream) {
 	c.set(s, false)
-	s.stream.close()
+	s.stream.Close()
 }
 
 func (c *chaos) run() {

@@ -1,23 +1,19 @@
 package watch
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"testing/synctest"
 
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
-	"github.com/mcpbridge/mcpbridge/internal/fanout"
-	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 )
 
 // A stage is a server, the watches of it, and an audience.
 type stage struct {
 	t      *testing.T
 	server *script
-	aud    *bridgetest.Audience
 	ws     *Watches
-	log    *bridgetest.Journal
+	*watchtest.Hub
 }
 
 // onStage runs a test in a bubble of its own. All must have ended at its end.
@@ -36,63 +32,16 @@ func onStage(t *testing.T, opts Options, test func(t *testing.T, st *stage)) {
 }
 
 func newStage(t *testing.T, opts Options) *stage {
-	log := &bridgetest.Journal{}
+	log := &watchtest.Journal{}
 	st := &stage{
 		t:      t,
 		server: &script{offers: allOffers, log: log},
-		aud:    bridgetest.NewAudience(log),
-		log:    log,
 	}
-	opts.Name, opts.Hold, opts.Changes, opts.Metrics = "files", st.server.hold, st.aud, st.aud
+	aud := watchtest.NewAudience(log)
+	opts.Name, opts.Hold, opts.Changes, opts.Metrics = "files", st.server.hold, aud, aud
 	st.ws = New(opts)
+	st.Hub = &watchtest.Hub{Audience: aud, T: t, Scope: testScope, Watch: st.ws.Watch}
 	return st
-}
-
-// A stream is one caller of Watch, which does as the gateway does.
-type stream struct {
-	st      *stage
-	honored []fanout.Topic
-	release func()
-	err     error
-}
-
-// listen opens a stream and waits for the acknowledgment.
-func (st *stage) listen(want ...fanout.Topic) *stream {
-	return st.listenCtx(st.t.Context(), want...)
-}
-
-func (st *stage) listenCtx(ctx context.Context, want ...fanout.Topic) *stream {
-	s := &stream{st: st}
-	st.aud.Want(1, want...)
-	s.honored, s.release, s.err = st.ws.Watch(ctx, mcp.Profile{Scope: testScope}, want)
-	for _, t := range want {
-		if !slices.Contains(s.honored, t) {
-			st.aud.Want(-1, t)
-		}
-	}
-	return s
-}
-
-// goListen opens a stream and returns at once; the channel gives it when it is
-// acknowledged.
-func (st *stage) goListen(want ...fanout.Topic) <-chan *stream {
-	c := make(chan *stream, 1)
-	go func() { c <- st.listen(want...) }()
-	return c
-}
-
-func (s *stream) close() {
-	s.st.aud.Want(-1, s.honored...)
-	if s.release != nil {
-		s.release()
-	}
-}
-
-func (s *stream) wantHonored(want string) {
-	s.st.t.Helper()
-	if s.err != nil || bridgetest.TopicNames(s.honored) != want {
-		s.st.t.Fatalf("Watch = %q, %v, want %q", bridgetest.TopicNames(s.honored), s.err, want)
-	}
 }
 
 func (st *stage) wantSubscribed(want ...string) {
@@ -111,16 +60,6 @@ func (st *stage) wantCalls(want ...string) {
 	}
 }
 
-// wantLog compares what happened since the last look. Lines that follow each
-// other and begin with the same word may come in any order.
-func (st *stage) wantLog(want ...string) {
-	st.t.Helper()
-	synctest.Wait()
-	if got := st.log.Take(); !slices.Equal(bridgetest.SortRuns(got), bridgetest.SortRuns(want)) {
-		st.t.Fatalf("journal: %q, want %q", got, want)
-	}
-}
-
 // wantEnded checks that the watch has ended and holds nothing.
 func (st *stage) wantEnded() {
 	st.t.Helper()
@@ -131,4 +70,4 @@ func (st *stage) wantEnded() {
 	}
 }
 
-func (st *stage) watch() *Watch { return st.ws.Of(testScope) }
+func (st *stage) current() *Watch { return st.ws.Of(testScope) }

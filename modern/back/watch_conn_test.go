@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -83,7 +83,7 @@ func (s *forgetfulServer) take(m wire.Message) {
 func TestL2M22OverAConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := transport.NewPipe()
-		aud := bridgetest.NewAudience(&bridgetest.Journal{})
+		aud := watchtest.NewAudience(&watchtest.Journal{})
 		b, err := New(Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Changes: aud,
 			Dial: func(context.Context) (transport.Conn, error) { return near, nil }})
 		if err != nil {
@@ -93,7 +93,7 @@ func TestL2M22OverAConnection(t *testing.T) {
 		done := make(chan struct{})
 		go func() { server.serve(); close(done) }() // ends with the connection
 		for _, uri := range []string{"file:///a", "file:///b", "file:///c"} {
-			topic := bridgetest.URITopics(listenProfile.Scope, uri)[0]
+			topic := watchtest.URITopics(listenProfile.Scope, uri)[0]
 			aud.Want(1, topic)
 			honored, _, err := b.Watch(t.Context(), listenProfile, []fanout.Topic{topic})
 			if err != nil || len(honored) != 1 {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/subscribe"
@@ -165,7 +166,7 @@ func TestL2M21LedgerOverHTTP(t *testing.T) {
 				if n < 3 {
 					<-next // the first ones take their time
 				}
-				topic := bridgetest.URITopics(listenProfile.Scope, names[i])[0]
+				topic := watchtest.URITopics(listenProfile.Scope, names[i])[0]
 				honored, _, err := ws.Watch(t.Context(), listenProfile, []fanout.Topic{topic})
 				if err != nil || len(honored) != 1 {
 					t.Errorf("Watch(%s) = %v, %v", topic.URI, honored, err)

@@ -24,7 +24,7 @@ func TestL2M27AStreamThatEndsIsReopenedAndEveryTopicCuedOnce(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
-				st.watch(uriTopic("a"), uriTopic("b"), listTopic(fanout.ToolsListChanged))
+				st.Listen(uriTopic("a"), uriTopic("b"), listTopic(fanout.ToolsListChanged))
 				time.Sleep(time.Minute)
 				st.server.requests()
 				st.server.end(tt.end)
@@ -44,7 +44,7 @@ func TestL2M27AServerThatEndsEveryStreamIsNotHammered(t *testing.T) {
 	for _, end := range []error{ErrEnded, errScriptBroken} {
 		t.Run(end.Error(), func(t *testing.T) {
 			onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
-				st.watch(uriTopic("a"))
+				st.Listen(uriTopic("a"))
 				st.server.says(func(mcp.Filter) scripted { return scripted{ends: true} })
 				st.server.end(end)
 				time.Sleep(time.Minute)
@@ -63,7 +63,7 @@ func TestL2M27AServerThatEndsEveryStreamIsNotHammered(t *testing.T) {
 func TestL2M27StreamsThatEndTogetherComeBackAsFew(t *testing.T) {
 	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
 		for i := range 4 {
-			st.watch(uriTopic(fmt.Sprint(i)))
+			st.Listen(uriTopic(fmt.Sprint(i)))
 		}
 		st.wantCarried("0", "1", "2", "3")
 		st.server.end(errScriptBroken)
@@ -77,7 +77,7 @@ func TestL2M27WatchersLiveOnWhileTheServerIsAway(t *testing.T) {
 	for _, single := range []bool{false, true} {
 		t.Run(fmt.Sprintf("single=%v", single), func(t *testing.T) {
 			onWatchStage(t, Options{Single: single}, func(t *testing.T, st *watchStage) {
-				st.watch(uriTopic("a")).wantHonored("a")
+				st.Listen(uriTopic("a")).WantHonored("a")
 				st.server.says(unreachable)
 				st.server.end(errScriptBroken)
 				time.Sleep(time.Hour)
@@ -86,13 +86,13 @@ func TestL2M27WatchersLiveOnWhileTheServerIsAway(t *testing.T) {
 				}
 				st.wantTold()
 				start := time.Now()
-				if s := st.watch(uriTopic("b")); !errors.Is(s.err, errScriptBroken) || time.Since(start) != subscribe.Patience {
-					t.Errorf("Watch = %v after %v, want why the server is away after %v", s.err, time.Since(start), subscribe.Patience)
+				if s := st.Listen(uriTopic("b")); !errors.Is(s.Err, errScriptBroken) || time.Since(start) != subscribe.Patience {
+					t.Errorf("Watch = %v after %v, want why the server is away after %v", s.Err, time.Since(start), subscribe.Patience)
 				}
-				late := st.goWatch(uriTopic("c"))
+				late := st.GoListen(uriTopic("c"))
 				time.Sleep(5 * time.Second)
 				st.server.says(nil) // it is up again
-				(<-late).wantHonored("c")
+				(<-late).WantHonored("c")
 				time.Sleep(20 * time.Second)
 				st.wantCarried("a c")
 				st.wantTold("a")
@@ -104,16 +104,16 @@ func TestL2M27WatchersLiveOnWhileTheServerIsAway(t *testing.T) {
 // Closing while the server is asked and streams are open leaves nothing.
 func TestWatchesClose(t *testing.T) {
 	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
-		st.watch(uriTopic("a"))
+		st.Listen(uriTopic("a"))
 		st.server.says(func(mcp.Filter) scripted { return scripted{takes: time.Hour} })
-		waits := st.goWatch(uriTopic("b"))
+		waits := st.GoListen(uriTopic("b"))
 		time.Sleep(time.Second)
 		st.ws.Close()
-		if s := <-waits; !errors.Is(s.err, mcp.ErrShutdown) {
-			t.Errorf("Watch under way = %v, want %v", s.err, mcp.ErrShutdown)
+		if s := <-waits; !errors.Is(s.Err, mcp.ErrShutdown) {
+			t.Errorf("Watch under way = %v, want %v", s.Err, mcp.ErrShutdown)
 		}
-		if s := st.watch(uriTopic("c")); !errors.Is(s.err, mcp.ErrShutdown) {
-			t.Errorf("Watch after close = %v, want %v", s.err, mcp.ErrShutdown)
+		if s := st.Listen(uriTopic("c")); !errors.Is(s.Err, mcp.ErrShutdown) {
+			t.Errorf("Watch after close = %v, want %v", s.Err, mcp.ErrShutdown)
 		}
 		st.wantEnded()
 	})
@@ -126,7 +126,7 @@ func TestL2M23AnEmptyAcknowledgmentThatEndsAtOnceMeansUnsupported(t *testing.T) 
 				st.server.says(func(want mcp.Filter) scripted {
 					return scripted{omit: append(want.URIs, "toolsListChanged"), ends: true}
 				})
-				st.watch(listTopic(fanout.ToolsListChanged), uriTopic("a")).wantHonored("")
+				st.Listen(listTopic(fanout.ToolsListChanged), uriTopic("a")).WantHonored("")
 				time.Sleep(time.Hour)
 				st.wantRequests(1)
 				st.wantEnded()
@@ -139,7 +139,7 @@ func TestL2M23ATopicThatANewAcknowledgmentOmitsIsCuedWarnedOfAndTriedAgain(t *te
 	for _, single := range []bool{false, true} {
 		t.Run(fmt.Sprintf("single=%v", single), func(t *testing.T) {
 			onWatchStage(t, Options{Single: single}, func(t *testing.T, st *watchStage) {
-				st.watch(uriTopics("a", "b")...)
+				st.Listen(uriTopics("a", "b")...)
 				st.server.says(omitting("b"))
 				st.server.end(errScriptBroken)
 				time.Sleep(time.Hour)
@@ -155,8 +155,8 @@ func TestL2M23ATopicThatANewAcknowledgmentOmitsIsCuedWarnedOfAndTriedAgain(t *te
 				if n := len(st.server.requests()); n < 10 || n > 40 {
 					t.Errorf("%d listen requests within an hour, want few", n)
 				}
-				if s := st.watch(uriTopic("b")); s.err != nil || len(s.honored) != 0 {
-					t.Errorf("Watch of what is left out = %v, %v, want it not honored", s.honored, s.err)
+				if s := st.Listen(uriTopic("b")); s.Err != nil || len(s.Honored) != 0 {
+					t.Errorf("Watch of what is left out = %v, %v, want it not honored", s.Honored, s.Err)
 				}
 				time.Sleep(10 * time.Second)
 				st.told()
@@ -174,14 +174,14 @@ func TestL2M23ATopicThatANewAcknowledgmentOmitsIsCuedWarnedOfAndTriedAgain(t *te
 func TestL2M22OneListenAtATime(t *testing.T) {
 	onWatchStage(t, Options{Single: true}, func(t *testing.T, st *watchStage) {
 		st.server.says(func(mcp.Filter) scripted { return scripted{takes: 200 * time.Millisecond} })
-		st.watch(uriTopics("a", "b")...).wantHonored("a b")
-		one := st.goWatch(uriTopic("c"))
+		st.Listen(uriTopics("a", "b")...).WantHonored("a b")
+		one := st.GoListen(uriTopic("c"))
 		time.Sleep(100 * time.Millisecond) // while the server is asked anew
 		st.wantCarried()
-		two, three := st.goWatch(uriTopic("d")), st.goWatch(uriTopics("e", "a")...)
-		(<-one).wantHonored("c")
-		(<-two).wantHonored("d")
-		(<-three).wantHonored("e a")
+		two, three := st.GoListen(uriTopic("d")), st.GoListen(uriTopics("e", "a")...)
+		(<-one).WantHonored("c")
+		(<-two).WantHonored("d")
+		(<-three).WantHonored("e a")
 		st.wantCarried("a b c d e")
 		if got := st.server.requests(); len(got) != 3 || st.server.peak() != 1 {
 			t.Errorf("requests %q, %d streams at a time, want 3, one at a time", got, st.server.peak())
@@ -197,9 +197,9 @@ func TestL2M22OneListenAtATime(t *testing.T) {
 
 func TestL2M22CuesArePutOff10sAtMost(t *testing.T) {
 	onWatchStage(t, Options{Single: true}, func(t *testing.T, st *watchStage) {
-		st.watch(uriTopic("a"))
+		st.Listen(uriTopic("a"))
 		for i := range 18 {
-			st.watch(uriTopic(fmt.Sprint(i)))
+			st.Listen(uriTopic(fmt.Sprint(i)))
 			time.Sleep(500 * time.Millisecond)
 			st.wantTold()
 		}
@@ -214,7 +214,7 @@ func TestL2M22CuesArePutOff10sAtMost(t *testing.T) {
 			t.Errorf("%d cues after many listens, want one for all", cues)
 		}
 		for i := range 40 { // for longer than a cue may wait
-			st.watch(uriTopic(fmt.Sprint("more", i)))
+			st.Listen(uriTopic(fmt.Sprint("more", i)))
 			time.Sleep(500 * time.Millisecond)
 		}
 		if !slices.Contains(st.told(), "a") {
@@ -226,16 +226,16 @@ func TestL2M22CuesArePutOff10sAtMost(t *testing.T) {
 // Leaving a topic out costs all others a gap: it is done when half are not wanted.
 func TestL2M22TopicsLeaveWhenItIsWorthAGap(t *testing.T) {
 	onWatchStage(t, Options{Single: true}, func(t *testing.T, st *watchStage) {
-		stay := st.watch(uriTopic("a"))
-		two, three := st.watch(uriTopic("b")), st.watch(uriTopic("c"))
+		stay := st.Listen(uriTopic("a"))
+		two, three := st.Listen(uriTopic("b")), st.Listen(uriTopic("c"))
 		time.Sleep(time.Minute)
-		two.close()
+		two.Close()
 		time.Sleep(time.Hour)
 		st.wantCarried("a b c")
-		three.close()
+		three.Close()
 		time.Sleep(time.Minute)
 		st.wantCarried("a")
-		stay.close()
+		stay.Close()
 		time.Sleep(time.Minute)
 		st.wantEnded()
 	})
@@ -244,10 +244,10 @@ func TestL2M22TopicsLeaveWhenItIsWorthAGap(t *testing.T) {
 // Where the exact URI and an ancestor are on two streams the change comes on both.
 func TestM2L33UpdatesBelowASubscribedURI(t *testing.T) {
 	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
-		st.watch(uriTopic("a"))
+		st.Listen(uriTopic("a"))
 		st.server.tell(uriTopic("a/x"), "a")
 		st.wantTold(`a{"v":1}`)
-		st.watch(uriTopic("a/x"))
+		st.Listen(uriTopic("a/x"))
 		time.Sleep(time.Millisecond)
 		st.server.tell(uriTopic("a/x"), "a")
 		st.wantTold(`a/x{"v":1}`) // the exact one alone hears

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -23,7 +23,7 @@ const watchScope = "scripted/1"
 
 func uriTopic(uri string) fanout.Topic { return uriTopics(uri)[0] }
 
-func uriTopics(uris ...string) []fanout.Topic { return bridgetest.URITopics(watchScope, uris...) }
+func uriTopics(uris ...string) []fanout.Topic { return watchtest.URITopics(watchScope, uris...) }
 
 func listTopic(k fanout.Kind) fanout.Topic { return fanout.Topic{Scope: watchScope, Kind: k} }
 
@@ -64,7 +64,7 @@ var (
 // listen is Options.Open.
 func (sc *listenScript) listen(ctx context.Context, _ mcp.Profile, want mcp.Filter) (Stream, error) {
 	sc.mu.Lock()
-	sc.asked = append(sc.asked, bridgetest.TopicNames(want.Topics(watchScope)))
+	sc.asked = append(sc.asked, watchtest.TopicNames(want.Topics(watchScope)))
 	answer := sc.answer
 	sc.mu.Unlock()
 	var a scripted
@@ -80,7 +80,7 @@ func (sc *listenScript) listen(ctx context.Context, _ mcp.Profile, want mcp.Filt
 	s := &scriptedListen{sc: sc, events: make(chan fanout.Event, 1<<10), gone: make(chan struct{})}
 	var granted []fanout.Topic
 	for _, t := range want.Topics(watchScope) {
-		if !slices.Contains(a.omit, bridgetest.TopicName(t)) {
+		if !slices.Contains(a.omit, watchtest.TopicName(t)) {
 			granted = append(granted, t)
 		}
 	}
@@ -164,7 +164,7 @@ func (sc *listenScript) carried() []string {
 	defer sc.mu.Unlock()
 	var out []string
 	for _, s := range sc.open {
-		out = append(out, bridgetest.TopicNames(s.granted.Topics(watchScope)))
+		out = append(out, watchtest.TopicNames(s.granted.Topics(watchScope)))
 	}
 	return out
 }
@@ -189,10 +189,9 @@ func (sc *listenScript) requests() []string {
 type watchStage struct {
 	t      *testing.T
 	server *listenScript
-	aud    *bridgetest.Audience
 	ws     *Watches
 	log    *logbook
-	now    *bridgetest.Journal // of aud
+	*watchtest.Hub
 }
 
 // onWatchStage runs a test in a bubble of its own. All streams must have been closed
@@ -200,10 +199,11 @@ type watchStage struct {
 func onWatchStage(t *testing.T, opts Options, test func(t *testing.T, st *watchStage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		st := &watchStage{t: t, server: &listenScript{}, log: &logbook{}, now: &bridgetest.Journal{}}
-		st.aud = bridgetest.NewAudience(st.now)
-		opts.Name, opts.Open, opts.Changes, opts.Metrics, opts.Logger = "scripted", st.server.listen, st.aud, st.aud, st.log.logger()
+		st := &watchStage{t: t, server: &listenScript{}, log: &logbook{}}
+		aud := watchtest.NewAudience(&watchtest.Journal{})
+		opts.Name, opts.Open, opts.Changes, opts.Metrics, opts.Logger = "scripted", st.server.listen, aud, aud, st.log.logger()
 		st.ws = New(opts)
+		st.Hub = &watchtest.Hub{Audience: aud, T: t, Scope: watchScope, Watch: st.ws.Watch}
 		defer func() {
 			st.ws.Close()
 			if st.server.left != 0 {
@@ -214,54 +214,10 @@ func onWatchStage(t *testing.T, opts Options, test func(t *testing.T, st *watchS
 	})
 }
 
-// A watcher is one caller of Watch, which does as the gateway does.
-type watcher struct {
-	st      *watchStage
-	honored []fanout.Topic
-	release func()
-	err     error
-}
-
-func (st *watchStage) watch(want ...fanout.Topic) *watcher {
-	return st.watchCtx(st.t.Context(), want...)
-}
-
-func (st *watchStage) watchCtx(ctx context.Context, want ...fanout.Topic) *watcher {
-	s := &watcher{st: st}
-	st.aud.Want(1, want...)
-	s.honored, s.release, s.err = st.ws.Watch(ctx, mcp.Profile{Scope: watchScope}, want)
-	for _, t := range want {
-		if !slices.Contains(s.honored, t) {
-			st.aud.Want(-1, t)
-		}
-	}
-	return s
-}
-
-// goWatch watches beside the test.
-func (st *watchStage) goWatch(want ...fanout.Topic) <-chan *watcher {
-	c := make(chan *watcher, 1)
-	go func() { c <- st.watch(want...) }() // ends with Watch
-	return c
-}
-
-func (s *watcher) close() {
-	s.st.aud.Want(-1, s.honored...)
-	s.release()
-}
-
-func (s *watcher) wantHonored(want string) *watcher {
-	s.st.t.Helper()
-	if s.err != nil || bridgetest.TopicNames(s.honored) != want {
-		s.st.t.Fatalf("Watch = %q, %v, want %q", bridgetest.TopicNames(s.honored), s.err, want)
-	}
-	return s
-}
-
 // told returns what was published since the last look, without the word event.
 func (st *watchStage) told() []string {
 	synctest.Wait()
-	out := st.now.Take()
+	out := st.Log.Take()
 	for i, line := range out {
 		out[i] = strings.TrimPrefix(line, "event ")
 	}

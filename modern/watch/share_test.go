@@ -1,8 +1,6 @@
 package watch
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -13,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/subscribe"
@@ -22,8 +20,8 @@ import (
 func TestL2M21NewTopicsOpenASmallStreamAtOnceAndMergeLater(t *testing.T) {
 	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
 		start := time.Now()
-		st.watch(uriTopics("a", "b")...).wantHonored("a b")
-		st.watch(uriTopic("c"), listTopic(fanout.ToolsListChanged)).wantHonored("c toolsListChanged")
+		st.Listen(uriTopics("a", "b")...).WantHonored("a b")
+		st.Listen(uriTopic("c"), listTopic(fanout.ToolsListChanged)).WantHonored("c toolsListChanged")
 		if took := time.Since(start); took > 50*time.Millisecond {
 			t.Errorf("Watch took %v, want it at once", took)
 		}
@@ -36,17 +34,17 @@ func TestL2M21NewTopicsOpenASmallStreamAtOnceAndMergeLater(t *testing.T) {
 
 func TestS01WatchersOfOneProfileShareStreams(t *testing.T) {
 	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
-		one := st.watch(uriTopic("a")).wantHonored("a")
+		one := st.Listen(uriTopic("a")).WantHonored("a")
 		st.wantRequests(1)
-		two := st.watch(uriTopic("a")).wantHonored("a")
+		two := st.Listen(uriTopic("a")).WantHonored("a")
 		st.wantRequests(0) // live already: no traffic
 		st.server.tell(uriTopic("a"), "")
 		st.wantTold(`a{"v":1}`) // once for all
-		one.close()
+		one.Close()
 		time.Sleep(time.Hour)
 		st.server.tell(uriTopic("a"), "")
 		st.wantTold(`a{"v":1}`)
-		two.close()
+		two.Close()
 		synctest.Wait()
 		st.wantCarried("a") // it lingers
 		time.Sleep(subscribe.DefaultLinger + time.Second)
@@ -54,7 +52,7 @@ func TestS01WatchersOfOneProfileShareStreams(t *testing.T) {
 
 		other := mcp.Profile{Scope: "scripted/2"}
 		topic := fanout.Topic{Scope: "scripted/2", Kind: fanout.ResourceUpdated, URI: "a"}
-		st.watch(uriTopic("a")).wantHonored("a")
+		st.Listen(uriTopic("a")).WantHonored("a")
 		_, release, err := st.ws.Watch(t.Context(), other, []fanout.Topic{topic})
 		if err != nil || len(st.server.carried()) != 2 {
 			t.Fatalf("Watch of another profile: %v, %d streams, want one of its own", err, len(st.server.carried()))
@@ -68,8 +66,8 @@ func TestS01WatchersOfOneProfileShareStreams(t *testing.T) {
 // former one alone is not lost.
 func TestL2M21MergesMakeBeforeBreak(t *testing.T) {
 	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
-		st.watch(uriTopic("a"))
-		st.watch(uriTopic("b"))
+		st.Listen(uriTopic("a"))
+		st.Listen(uriTopic("b"))
 		st.server.says(func(mcp.Filter) scripted { return scripted{takes: time.Second} })
 		st.server.requests()
 		for begin := time.Now(); len(st.server.requests()) == 0; time.Sleep(10 * time.Millisecond) {
@@ -100,13 +98,13 @@ func TestL2M21ABurstOpensFewStreams(t *testing.T) {
 		t.Run(gap.String(), func(t *testing.T) {
 			onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
 				st.server.says(func(mcp.Filter) scripted { return scripted{takes: 30 * time.Millisecond} })
-				var pending []<-chan *watcher
+				var pending []<-chan *watchtest.Stream
 				for i := range 200 {
-					pending = append(pending, st.goWatch(uriTopic(fmt.Sprint(i))))
+					pending = append(pending, st.GoListen(uriTopic(fmt.Sprint(i))))
 					time.Sleep(gap)
 				}
 				for i, c := range pending {
-					(<-c).wantHonored(fmt.Sprint(i))
+					(<-c).WantHonored(fmt.Sprint(i))
 				}
 				if most := st.server.peak(); most > maxOpen {
 					t.Errorf("%d streams were open at a time, want %d at most", most, maxOpen)
@@ -128,7 +126,7 @@ func TestL2M21OneAfterTheOther(t *testing.T) {
 		var longest time.Duration
 		for i := range 200 {
 			begin := time.Now()
-			st.watch(uriTopic(fmt.Sprint(i))).wantHonored(fmt.Sprint(i))
+			st.Listen(uriTopic(fmt.Sprint(i))).WantHonored(fmt.Sprint(i))
 			longest = max(longest, time.Since(begin))
 		}
 		if took := time.Since(start); took > 5*time.Second || longest > time.Second {
@@ -158,8 +156,8 @@ func TestL2M21AThousandSessionsShareStreamsAndMissNothing(t *testing.T) {
 				for _, i := range rand.Perm(uris) {
 					time.Sleep(rand.N(50 * time.Millisecond))
 					uri := fmt.Sprint(i)
-					if s := st.watch(uriTopic(uri)); len(s.honored) != 1 {
-						t.Errorf("Watch(%s) = %v, %v", uri, s.honored, s.err)
+					if s := st.Listen(uriTopic(uri)); len(s.Honored) != 1 {
+						t.Errorf("Watch(%s) = %v, %v", uri, s.Honored, s.Err)
 					}
 					mu.Lock()
 					live[uri] = true
@@ -208,18 +206,18 @@ func TestL2M21AThousandSessionsShareStreamsAndMissNothing(t *testing.T) {
 
 func TestL2M21TopicsNobodyWantsLeaveAtAMerge(t *testing.T) {
 	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
-		one := st.watch(uriTopics("a", "b")...)
-		two := st.watch(uriTopic("c"))
+		one := st.Listen(uriTopics("a", "b")...)
+		two := st.Listen(uriTopic("c"))
 		time.Sleep(5 * time.Second)
 		st.wantCarried("a b c")
-		two.close()
+		two.Close()
 		time.Sleep(subscribe.DefaultLinger)
 		st.server.tell(uriTopic("c"), "")
 		st.wantTold("dropped: unsubscribed update")
 		st.server.requests()
-		st.watch(uriTopic("c")).wantHonored("c") // back before the merge
+		st.Listen(uriTopic("c")).WantHonored("c") // back before the merge
 		st.wantRequests(0)
-		one.close()
+		one.Close()
 		time.Sleep(15 * time.Second)
 		st.wantCarried("c")
 		st.wantRequests(1)
@@ -248,7 +246,7 @@ func TestL2M21AFailedMergeLosesNothing(t *testing.T) {
 					return tt.merges(want)
 				})
 				for _, uri := range []string{"a", "b", "c"} {
-					st.watch(uriTopic(uri)).wantHonored(uri)
+					st.Listen(uriTopic(uri)).WantHonored(uri)
 				}
 				time.Sleep(30 * time.Minute)
 				if n := len(st.server.requests()); n < 5 || n > 30 {
@@ -264,37 +262,23 @@ func TestL2M21AFailedMergeLosesNothing(t *testing.T) {
 	}
 }
 
-func TestWatchEndsWithItsCaller(t *testing.T) {
-	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
-		st.server.says(func(mcp.Filter) scripted { return scripted{takes: time.Hour} })
-		ctx, cancel := context.WithCancelCause(t.Context())
-		why := errors.New("the client left")
-		time.AfterFunc(time.Second, func() { cancel(why) })
-		if s := st.watchCtx(ctx, uriTopic("a")); !errors.Is(s.err, why) {
-			t.Errorf("Watch = %v, want %v", s.err, why)
-		}
-		time.Sleep(subscribe.DefaultLinger + time.Second)
-		st.wantEnded()
-	})
-}
-
 func TestL2M20WhatIsNotAcknowledgedIn10sIsNotHonored(t *testing.T) {
 	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
-		st.watch(uriTopic("a")).wantHonored("a")
+		st.Listen(uriTopic("a")).WantHonored("a")
 		st.server.says(func(mcp.Filter) scripted { return scripted{takes: time.Hour} })
 		start := time.Now()
-		s := st.watch(uriTopics("a", "b")...).wantHonored("a")
+		s := st.Listen(uriTopics("a", "b")...).WantHonored("a")
 		if took := time.Since(start); took != subscribe.Patience {
 			t.Errorf("Watch took %v, want %v", took, subscribe.Patience)
 		}
-		s.close()
+		s.Close()
 	})
 }
 
 func TestL2M23AnAcknowledgmentNarrows(t *testing.T) {
 	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
 		st.server.says(omitting("b", "promptsListChanged"))
-		st.watch(uriTopic("c"), uriTopic("b"), listTopic(fanout.PromptsListChanged), uriTopic("a")).wantHonored("c a")
+		st.Listen(uriTopic("c"), uriTopic("b"), listTopic(fanout.PromptsListChanged), uriTopic("a")).WantHonored("c a")
 		st.server.tell(uriTopic("b"), "a") // though it had not agreed to
 		st.wantTold("dropped: unsubscribed update")
 		time.Sleep(time.Hour)
@@ -307,16 +291,16 @@ func TestL2M23OneRefusedURINarrows(t *testing.T) {
 	for _, single := range []bool{false, true} {
 		t.Run(fmt.Sprintf("single=%v", single), func(t *testing.T) {
 			onWatchStage(t, Options{Single: single}, func(t *testing.T, st *watchStage) {
-				st.watch(uriTopic("live")).wantHonored("live")
+				st.Listen(uriTopic("live")).WantHonored("live")
 				st.server.says(refusing(-32602, "3", "7"))
 				var want []fanout.Topic
 				for i := range 16 {
 					want = append(want, uriTopic(fmt.Sprint(i)))
 				}
 				good := slices.DeleteFunc(slices.Clone(want), func(t fanout.Topic) bool { return t.URI == "3" || t.URI == "7" })
-				st.watch(want...).wantHonored(bridgetest.TopicNames(good))
+				st.Listen(want...).WantHonored(watchtest.TopicNames(good))
 				time.Sleep(time.Minute)
-				st.wantCarried("live " + bridgetest.TopicNames(good))
+				st.wantCarried("live " + watchtest.TopicNames(good))
 				if n := len(st.server.requests()); n > 25 {
 					t.Errorf("%d listen requests, want few", n)
 				}
@@ -330,7 +314,7 @@ func TestL2M23OneRefusedURINarrows(t *testing.T) {
 			for i := range 1000 {
 				want = append(want, uriTopic(fmt.Sprint(i)))
 			}
-			st.watch(want...).wantHonored("")
+			st.Listen(want...).WantHonored("")
 			if n := len(st.server.requests()); n > maxRefusals+16 { // what was begun is tried to its end
 				t.Errorf("%d listen requests, want %d at most", n, maxRefusals+16)
 			}
@@ -345,7 +329,7 @@ func TestListensOfOneShareAreBoundedInRate(t *testing.T) {
 		var acked sync.WaitGroup
 		begun := time.Now()
 		for i := range 500 {
-			c := st.goWatch(uriTopic(fmt.Sprint("u", i)))
+			c := st.GoListen(uriTopic(fmt.Sprint("u", i)))
 			acked.Go(func() { <-c })
 			time.Sleep(20 * time.Millisecond)
 		}

@@ -1,4 +1,6 @@
-package bridgetest
+// Package watchtest stands for the gateway's hub in tests of what watches servers: it counts
+// who wants which topic, notes what is told, and calls Watch as the gateway does.
+package watchtest
 
 import (
 	"slices"

@@ -39,9 +39,7 @@ type Options struct {
 
 // Watches holds the watches of one upstream, at most one per profile. Each lives while
 // something of its profile is wanted.
-type Watches struct {
-	*subscribe.Table[state, *Watch]
-}
+type Watches = subscribe.Table[state, *Watch]
 
 // New returns the watches of an upstream. None is begun yet.
 func New(opts Options) *Watches {
@@ -49,9 +47,9 @@ func New(opts Options) *Watches {
 	opts.Request = cmp.Or(opts.Request, DefaultRequest)
 	opts.Parallel = cmp.Or(opts.Parallel, DefaultParallel)
 	opts.Retry = cmp.Or(opts.Retry, defaultRetry)
-	return &Watches{subscribe.NewTable(opts.Options, func(b *book, p mcp.Profile) *Watch {
+	return subscribe.NewTable(opts.Options, func(b *book, p mcp.Profile) *Watch {
 		return &Watch{opts: &opts, profile: p, book: b}
-	})}
+	})
 }
 
 // A Watch keeps what a server was asked for by resources/subscribe equal to what one

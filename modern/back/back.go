@@ -124,7 +124,7 @@ func (b *Back) watchOptions() watch.Options {
 			Rate:         b.opts.Subscribes,
 			Linger:       b.opts.Linger,
 		},
-		Open:   b.openWatched,
+		Open:   b.openListen,
 		Single: !b.overHTTP(),
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern/watch"
 )
 
 // A link carries requests to one server. Its methods are safe for concurrent use.
@@ -19,7 +20,7 @@ type link interface {
 	// listen sends the subscriptions/listen request c and returns once the server
 	// has acknowledged it, or has answered it. A refusal is a *wire.Error. The
 	// stream outlives ctx.
-	listen(ctx context.Context, c *upcall) (listenStream, error)
+	listen(ctx context.Context, c *upcall) (watch.Stream, error)
 	// close ends what the link holds open and joins what it started. ctx bounds
 	// the politeness.
 	close(ctx context.Context) error

@@ -22,27 +22,11 @@ import (
 const ackTimeout = 10 * time.Second
 
 var (
-	// errEnded says that the server ended a listen stream gracefully.
-	errEnded = watch.ErrEnded
 	// errLeft says that the stream was closed from this side.
 	errLeft = errors.New("the stream was closed")
 	// errNoAck says that a listen request was not acknowledged in time.
 	errNoAck = errors.New("it did not acknowledge subscriptions/listen in time")
 )
-
-// A listenStream is one open subscriptions/listen upstream, acknowledged. next is
-// called by one goroutine at a time; close may be called by another, and again.
-type listenStream interface {
-	// honored returns the filter that the server acknowledged.
-	honored() mcp.Filter
-	// next returns the next change, its topic in the profile's scope with the URI
-	// as it was sent. It blocks until there is one. It returns errEnded once the
-	// server has ended the stream gracefully, and another error if the stream broke
-	// or was closed; then it goes on returning the same.
-	next() (fanout.Event, error)
-	// close ends the stream upstream and releases what it holds.
-	close()
-}
 
 // openListen opens a listen stream for want and returns once the server has
 // acknowledged it, within 10 s. ctx bounds the opening only. The error has a
@@ -52,7 +36,7 @@ type listenStream interface {
 // stream that next says has ended.
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions, Opening a Stream.
-func (b *Back) openListen(ctx context.Context, p mcp.Profile, want mcp.Filter) (listenStream, error) {
+func (b *Back) openListen(ctx context.Context, p mcp.Profile, want mcp.Filter) (watch.Stream, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, ackTimeout, errNoAck)
 	defer cancel()
 	params := append(protocol.AppendFilter([]byte(`{"notifications":`), want), '}')
@@ -86,13 +70,13 @@ func (b *Back) missed(err error) error {
 
 // An evictingStream forgets what is known of tools when they change.
 type evictingStream struct {
-	listenStream
+	watch.Stream
 	b     *Back
 	scope string
 }
 
-func (s *evictingStream) next() (fanout.Event, error) {
-	ev, err := s.listenStream.next()
+func (s *evictingStream) Next() (fanout.Event, error) {
+	ev, err := s.Stream.Next()
 	if err == nil && ev.Topic.Kind == fanout.ToolsListChanged {
 		s.b.tools.Forget(s.scope)
 	}
@@ -164,13 +148,13 @@ func endsStream(m *wire.Message, c *upcall) bool {
 
 // listen implements link. The stream is the response to the request: whoever calls
 // next reads it.
-func (l *httpLink) listen(ctx context.Context, c *upcall) (listenStream, error) {
+func (l *httpLink) listen(ctx context.Context, c *upcall) (watch.Stream, error) {
 	live, cancel := context.WithCancelCause(l.live) // ends with the stream
 	c.Cancel = cancel
 	unhook := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	s, err := l.openListen(live, cancel, c)
 	if !unhook() && err == nil {
-		s.close()
+		s.Close()
 		err = context.Cause(ctx)
 	}
 	if err != nil {
@@ -207,7 +191,7 @@ func (l *httpLink) answered(ctx context.Context, cancel context.CancelCauseFunc,
 		return nil, a.TakeError()
 	}
 	a.Free()
-	return &httpListen{ctx: ctx, cancel: cancel, err: errEnded}, nil
+	return &httpListen{ctx: ctx, cancel: cancel, err: watch.ErrEnded}, nil
 }
 
 // An httpListen is a listen stream over HTTP. Closing its response is what ends it
@@ -238,18 +222,18 @@ func (s *httpListen) acknowledged() error {
 		case endsStream(m, s.c) && m.Error != nil:
 			return upstream.KeepError(m.Error)
 		case endsStream(m, s.c):
-			s.err = errEnded
+			s.err = watch.ErrEnded
 			return nil
 		}
 		s.l.drop("message before the acknowledgment", s.c, s.reply)
 	}
 }
 
-func (s *httpListen) honored() mcp.Filter { return s.granted }
+func (s *httpListen) Honored() mcp.Filter { return s.granted }
 
-// next implements listenStream. Whatever bears no subscription id belongs to the
+// Next implements [watch.Stream]. Whatever bears no subscription id belongs to the
 // stream, since it came on it.
-func (s *httpListen) next() (fanout.Event, error) {
+func (s *httpListen) Next() (fanout.Event, error) {
 	for s.err == nil {
 		m, err := s.reply.Next()
 		if err != nil {
@@ -277,7 +261,7 @@ func endOf(e *wire.Error) error {
 	if e != nil {
 		return fmt.Errorf("the server ended the stream: %s", upstream.Shorten(e.Error()))
 	}
-	return errEnded
+	return watch.ErrEnded
 }
 
 // broken says why a stream can't be read any more.
@@ -291,4 +275,4 @@ func (s *httpListen) broken(err error) error {
 	return err
 }
 
-func (s *httpListen) close() { s.cancel(errLeft) } // next finds out
+func (s *httpListen) Close() { s.cancel(errLeft) } // next finds out

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern/watch"
 )
 
 // A connListen is a listen stream on a shared connection. The goroutine that reads
@@ -32,7 +33,7 @@ type connListen struct {
 }
 
 // listen is link.listen on this connection.
-func (p *conn) listen(ctx context.Context, c *upcall) (listenStream, error) {
+func (p *conn) listen(ctx context.Context, c *upcall) (watch.Stream, error) {
 	s := &connListen{p: p, c: c, mail: fanout.NewMailbox(fanout.MailboxOptions{}), acked: make(chan struct{}), gone: make(chan struct{})}
 	if err := p.add(s); err != nil {
 		return nil, err
@@ -47,7 +48,7 @@ func (p *conn) listen(ctx context.Context, c *upcall) (listenStream, error) {
 		}
 		return s, nil
 	case <-ctx.Done():
-		s.close()
+		s.Close()
 		return nil, context.Cause(ctx)
 	}
 }
@@ -81,10 +82,10 @@ func (p *conn) listenOf(id wire.ID) *connListen {
 	return p.listens[n]
 }
 
-func (s *connListen) honored() mcp.Filter { return s.granted }
+func (s *connListen) Honored() mcp.Filter { return s.granted }
 
-// next implements listenStream.
-func (s *connListen) next() (fanout.Event, error) {
+// Next implements [watch.Stream].
+func (s *connListen) Next() (fanout.Event, error) {
 	for {
 		if ev, ok := s.mail.Next(); ok {
 			return ev, nil
@@ -100,10 +101,10 @@ func (s *connListen) next() (fanout.Event, error) {
 	}
 }
 
-// close implements listenStream.
+// Close implements [watch.Stream].
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions, Cancellation.
-func (s *connListen) close() {
+func (s *connListen) Close() {
 	s.mu.Lock()
 	left := s.left
 	s.left = true
@@ -135,7 +136,7 @@ func (s *connListen) open(granted mcp.Filter, refusal error) bool {
 // to open, unless it was ended gracefully.
 func (s *connListen) end(reason error) {
 	refusal := reason
-	if reason == errEnded {
+	if reason == watch.ErrEnded {
 		refusal = nil
 	}
 	s.open(mcp.Filter{}, refusal)
@@ -146,7 +147,7 @@ func (s *connListen) end(reason error) {
 func (s *connListen) answered(e *wire.Error) {
 	switch {
 	case e == nil:
-		s.end(errEnded)
+		s.end(watch.ErrEnded)
 	case s.open(mcp.Filter{}, upstream.KeepError(e)):
 	default:
 		s.mail.End(endOf(e))
@@ -165,7 +166,7 @@ func (p *conn) change(m *wire.Message) {
 	}
 	if endsStream(m, s.c) {
 		p.forget(s)
-		s.end(errEnded)
+		s.end(watch.ErrEnded)
 		return
 	}
 	if granted, ok := ackOf(m); ok {

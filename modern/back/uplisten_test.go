@@ -17,6 +17,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern/watch"
 )
 
 var listenProfile = mcp.Profile{Scope: "scripted/1", Capabilities: json.RawMessage(`{"roots":{"listChanged":true}}`)}
@@ -79,8 +80,8 @@ func TestListenStream(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer s.close()
-		if got := s.honored(); !got.Tools || got.Prompts || len(got.URIs) != 1 || got.URIs[0] != "file:///a" {
+		defer s.Close()
+		if got := s.Honored(); !got.Tools || got.Prompts || len(got.URIs) != 1 || got.URIs[0] != "file:///a" {
 			t.Errorf("honored %+v, want what was acknowledged", got)
 		}
 		for _, want := range []fanout.Event{
@@ -88,14 +89,14 @@ func TestListenStream(t *testing.T) {
 			{Topic: fanout.Topic{Scope: "scripted/1", Kind: fanout.ResourceUpdated, URI: "file:///a/b"}, Meta: json.RawMessage(`{"v":1}`)},
 			{Topic: fanout.Topic{Scope: "scripted/1", Kind: fanout.ResourceUpdated, URI: "file:///a"}},
 		} {
-			got, err := s.next()
+			got, err := s.Next()
 			if err != nil || got.Topic != want.Topic || string(got.Meta) != string(want.Meta) {
 				t.Errorf("next() = %+v, %v, want %+v", got, err, want)
 			}
 		}
 		for range 2 {
-			if ev, err := s.next(); err != errEnded {
-				t.Errorf("next() = %v, %v, want errEnded", ev, err)
+			if ev, err := s.Next(); err != watch.ErrEnded {
+				t.Errorf("next() = %v, %v, want watch.ErrEnded", ev, err)
 			}
 		}
 	})
@@ -127,8 +128,8 @@ func TestListenEnds(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer s.close()
-				if _, err := s.next(); (err == errEnded) != tt.graceful || err == nil || err == errLeft {
+				defer s.Close()
+				if _, err := s.Next(); (err == watch.ErrEnded) != tt.graceful || err == nil || err == errLeft {
 					t.Errorf("next() = %v, want a graceful end: %v", err, tt.graceful)
 				}
 			})
@@ -168,7 +169,7 @@ func TestListenRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.close()
+		s.Close()
 		want := `{"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourceSubscriptions":["file:///a","file:///b"]},` +
 			`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}},"io.modelcontextprotocol/clientInfo":` + upInfo + `}}`
 		if got := p.requests("subscriptions/listen")[1].params; got != want {
@@ -239,16 +240,16 @@ func TestListenClose(t *testing.T) {
 		}
 		cancel()
 		close(more)
-		if _, err := s.next(); err != nil {
+		if _, err := s.Next(); err != nil {
 			t.Fatalf("next() = %v, want the change: its opening is over, the stream is not", err)
 		}
 		ended := make(chan error, 1)
 		go func() { // ends with close
-			_, err := s.next()
+			_, err := s.Next()
 			ended <- err
 		}()
-		s.close()
-		s.close()
+		s.Close()
+		s.Close()
 		if err := <-ended; err != errLeft {
 			t.Errorf("next() = %v, want errLeft", err)
 		}
@@ -256,7 +257,7 @@ func TestListenClose(t *testing.T) {
 	})
 	t.Run("connection", func(t *testing.T) {
 		b, peers := upLines(t, Options{})
-		opened := make(chan listenStream, 1)
+		opened := make(chan watch.Stream, 1)
 		go func() { // ends with the acknowledgment
 			s, err := b.openListen(t.Context(), listenProfile, wantAll)
 			if err != nil {
@@ -268,9 +269,9 @@ func TestListenClose(t *testing.T) {
 		m := p.want("subscriptions/listen")
 		p.write(ackText, granted, m.ID)
 		s := <-opened
-		s.close()
-		s.close()
-		if _, err := s.next(); err != errLeft {
+		s.Close()
+		s.Close()
+		if _, err := s.Next(); err != errLeft {
 			t.Errorf("next() = %v, want errLeft", err)
 		}
 		if c := p.want("notifications/cancelled"); string(wire.Get(c.Params, "requestId")) != m.ID.String() {
@@ -288,10 +289,10 @@ func TestListenClose(t *testing.T) {
 func TestM2L04ListenIdsOnASharedConnection(t *testing.T) {
 	b, peers := upLines(t, Options{})
 	var ids []string
-	var streams []listenStream
+	var streams []watch.Stream
 	var p *linePeer
 	for range 2 {
-		opened := make(chan listenStream, 1)
+		opened := make(chan watch.Stream, 1)
 		go func() { // ends with the acknowledgment
 			s, err := b.openListen(t.Context(), listenProfile, wantAll)
 			if err != nil {
@@ -312,12 +313,12 @@ func TestM2L04ListenIdsOnASharedConnection(t *testing.T) {
 	p.write(uriText, "file:///a", ids[1])
 	p.write(listText, "tools", ids[0])
 	for i, want := range []fanout.Kind{fanout.ToolsListChanged, fanout.ResourceUpdated} {
-		if ev, err := streams[i].next(); err != nil || ev.Topic.Kind != want {
+		if ev, err := streams[i].Next(); err != nil || ev.Topic.Kind != want {
 			t.Errorf("stream %d: %v, %v, want %v", i, ev, err, want)
 		}
 	}
 	for _, s := range streams {
-		s.close()
+		s.Close()
 	}
 }
 
@@ -325,7 +326,7 @@ func TestM2L04ListenIdsOnASharedConnection(t *testing.T) {
 // as its topics, and stops no request.
 func TestListenIsBoundedOnAConnection(t *testing.T) {
 	b, peers := upLines(t, Options{})
-	opened := make(chan listenStream, 1)
+	opened := make(chan watch.Stream, 1)
 	go func() { // ends with the acknowledgment
 		s, err := b.openListen(t.Context(), listenProfile, wantAll)
 		if err != nil {
@@ -337,7 +338,7 @@ func TestListenIsBoundedOnAConnection(t *testing.T) {
 	m := p.want("subscriptions/listen")
 	p.write(ackText, granted, m.ID)
 	s := <-opened
-	defer s.close()
+	defer s.Close()
 	for range 1000 {
 		p.write(uriText, "file:///a", m.ID)
 	}
@@ -346,10 +347,10 @@ func TestListenIsBoundedOnAConnection(t *testing.T) {
 	if out := <-done; out.err != nil {
 		t.Fatal(out.err)
 	}
-	if n := s.(*evictingStream).listenStream.(*connListen).mail.Len(); n != 1 {
+	if n := s.(*evictingStream).Stream.(*connListen).mail.Len(); n != 1 {
 		t.Errorf("%d changes wait, want 1", n)
 	}
-	if _, err := s.next(); err != nil {
+	if _, err := s.Next(); err != nil {
 		t.Error(err)
 	}
 }
@@ -452,9 +453,9 @@ func TestBackCloseEndsListens(t *testing.T) {
 		if err := b.Close(context.Background()); err != nil {
 			t.Errorf("Close = %v", err)
 		}
-		if _, err := s.next(); err == nil || !strings.Contains(fmt.Sprint(err), "shutting down") {
+		if _, err := s.Next(); err == nil || !strings.Contains(fmt.Sprint(err), "shutting down") {
 			t.Errorf("next() = %v, want that it is over", err)
 		}
-		s.close()
+		s.Close()
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern/watch"
 )
 
 const (
@@ -75,7 +76,7 @@ func (l *connLink) exchange(ctx context.Context, c *upcall) (upstream.Response, 
 }
 
 // listen implements link.
-func (l *connLink) listen(ctx context.Context, c *upcall) (listenStream, error) {
+func (l *connLink) listen(ctx context.Context, c *upcall) (watch.Stream, error) {
 	p, err := l.get(ctx)
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/modern/watch"
 )
 
 func TestM2L04IdsAndTokensOnASharedConnection(t *testing.T) {
@@ -96,7 +97,7 @@ func TestM2L12MessagesThatNameNoRequest(t *testing.T) {
 
 func TestM2L12ListensDoNotCount(t *testing.T) {
 	b, peers := upLines(t, Options{})
-	opened := make(chan listenStream, 1)
+	opened := make(chan watch.Stream, 1)
 	go func() { // ends with the acknowledgment
 		s, err := b.openListen(t.Context(), upRequest("", "").Profile, mcp.Filter{Tools: true})
 		if err != nil {
@@ -108,7 +109,7 @@ func TestM2L12ListensDoNotCount(t *testing.T) {
 	m := p.want("subscriptions/listen")
 	p.write(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, m.ID)
 	s := <-opened
-	defer s.close()
+	defer s.Close()
 	req := upRequest("tools/call", `{"name":"t"}`)
 	req.LogLevel = "info"
 	x := &upCaller{}

@@ -116,8 +116,8 @@ func TestL2M11ForgetsOnListChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
-	if _, err := s.next(); err != nil {
+	defer s.Close()
+	if _, err := s.Next(); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.tools.Mirrors("scripted/1", "query"); got != nil {

@@ -59,9 +59,7 @@ type Options struct {
 
 // Watches holds the watches of one upstream, at most one per profile. Each lives while
 // something of its profile is wanted.
-type Watches struct {
-	*subscribe.Table[state, *watch]
-}
+type Watches = subscribe.Table[state, *watch]
 
 // New returns the watches of an upstream. None is begun yet.
 func New(opts Options) *Watches {
@@ -69,9 +67,9 @@ func New(opts Options) *Watches {
 	opts.Settle = cmp.Or(opts.Settle, defaultSettle)
 	opts.Overlap = cmp.Or(opts.Overlap, defaultOverlap)
 	opts.Retry = cmp.Or(opts.Retry, defaultRetry)
-	return &Watches{subscribe.NewTable(opts.Options, func(b *book, p mcp.Profile) *watch {
+	return subscribe.NewTable(opts.Options, func(b *book, p mcp.Profile) *watch {
 		return &watch{opts: &opts, profile: p, book: b}
-	})}
+	})
 }
 
 // A watch keeps the listen streams of one profile such that they carry what is needed. It

@@ -229,9 +229,7 @@ func (c *counting) End(fanout.Topic, error)  {}
 // promised returns a book, without a loop, that promised n URIs.
 func promised(n int) (*Book[bool], *counting, []fanout.Topic) {
 	c := &counting{}
-	opts := Options{Name: "files", Changes: c}
-	opts.fill()
-	b := newBook[bool](&upstream{Options: opts}, mcp.Profile{Scope: scope})
+	b := newBook[bool](&upstream{Options: Options{Changes: c}}, mcp.Profile{Scope: scope})
 	topics := make([]fanout.Topic, n)
 	for i := range topics {
 		topics[i] = uris(fmt.Sprintf("file:///srv/data/%07d.txt", i))[0]

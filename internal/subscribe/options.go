@@ -1,7 +1,6 @@
 package subscribe
 
 import (
-	"cmp"
 	"log/slog"
 	"time"
 
@@ -26,12 +25,12 @@ type Metrics interface {
 	Limit(upstream, name string)
 }
 
-// Options describe one upstream to its books.
+// Options describe one upstream to its books. What has no default is required.
 type Options struct {
-	Name    string       // the upstream's, as people know it
-	Changes mcp.Changes  // is told of changes; nil: nobody is, and nothing is wanted
-	Metrics Metrics      // nil: nothing is counted
-	Logger  *slog.Logger // nil: nothing is logged
+	Name    string      // the upstream's, as people know it
+	Changes mcp.Changes // is told of changes
+	Metrics Metrics
+	Logger  *slog.Logger
 
 	// Subresources says what becomes of an update below a topic. Empty means
 	// [fanout.SubresourcesParent].
@@ -41,29 +40,5 @@ type Options struct {
 	// Linger is how long a topic is kept after the last who wanted it has left. Zero
 	// means DefaultLinger.
 	Linger time.Duration
-	// Retry are the pauses before another try; required.
-	Retry backoff.Backoff
+	Retry  backoff.Backoff // the pauses before another try
 }
-
-func (o *Options) fill() {
-	o.Linger = cmp.Or(o.Linger, DefaultLinger)
-	o.Subresources = cmp.Or(o.Subresources, fanout.SubresourcesParent)
-	if o.Changes == nil {
-		o.Changes = nobody{}
-	}
-	if o.Metrics == nil {
-		o.Metrics = nobody{}
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-}
-
-// nobody wants nothing, and is told for nothing.
-type nobody struct{}
-
-func (nobody) Publish(fanout.Event)     {}
-func (nobody) Wanted(fanout.Topic) bool { return false }
-func (nobody) End(fanout.Topic, error)  {}
-func (nobody) Dropped(string, string)   {}
-func (nobody) Limit(string, string)     {}

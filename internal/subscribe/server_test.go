@@ -3,12 +3,12 @@ package subscribe
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -81,7 +81,7 @@ func onStage(t *testing.T, opts Options, test func(t *testing.T, st *stage)) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &stage{t: t}
 		aud := watchtest.NewAudience(&watchtest.Journal{})
-		opts.Name, opts.Changes, opts.Metrics, opts.Retry = "files", aud, aud, backoff.Backoff{Min: time.Second, Max: time.Second}
+		opts.Name, opts.Changes, opts.Metrics, opts.Logger = "files", aud, aud, slog.New(slog.DiscardHandler)
 		st.table = NewTable(opts, func(b *Book[bool], _ mcp.Profile) *server { return &server{st: st, book: b} })
 		st.Hub = &watchtest.Hub{Audience: aud, T: t, Scope: scope, Watch: st.table.Watch}
 		defer st.table.Close()

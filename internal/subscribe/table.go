@@ -1,6 +1,7 @@
 package subscribe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -39,7 +40,7 @@ type run[S any, D Driver[S]] struct {
 // NewTable returns a Table without books. newDriver makes the Driver of a profile's Book;
 // it does not block.
 func NewTable[S any, D Driver[S]](opts Options, newDriver func(*Book[S], mcp.Profile) D) *Table[S, D] {
-	opts.fill()
+	opts.Linger = cmp.Or(opts.Linger, DefaultLinger)
 	up := &upstream{Options: opts}
 	up.allowances = NewAllowances(AllowanceOptions{
 		Rate:   opts.Rate,

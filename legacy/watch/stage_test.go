@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"log/slog"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -38,7 +39,7 @@ func newStage(t *testing.T, opts Options) *stage {
 		server: &script{offers: allOffers, log: log},
 	}
 	aud := watchtest.NewAudience(log)
-	opts.Name, opts.Hold, opts.Changes, opts.Metrics = "files", st.server.hold, aud, aud
+	opts.Name, opts.Hold, opts.Changes, opts.Metrics, opts.Logger = "files", st.server.hold, aud, aud, slog.New(slog.DiscardHandler)
 	st.ws = New(opts)
 	st.Hub = &watchtest.Hub{Audience: aud, T: t, Scope: testScope, Watch: st.ws.Watch}
 	return st

@@ -137,7 +137,7 @@ func TestL2M21LedgerOverHTTP(t *testing.T) {
 	p.on[spec.MethodListen] = l.listen
 	b := p.back(Options{})
 	told := &tally{told: make(map[string]map[int]int)}
-	ws := watch.New(watch.Options{Options: subscribe.Options{Name: "scripted", Changes: told}, Open: b.openListen, Settle: 100 * time.Millisecond, Overlap: 300 * time.Millisecond})
+	ws := watch.New(watch.Options{Options: subscribe.Options{Name: "scripted", Changes: told, Metrics: b.opts.Metrics, Logger: b.log}, Open: b.openListen, Settle: 100 * time.Millisecond, Overlap: 300 * time.Millisecond})
 	defer ws.Close()
 
 	names := make([]string, uris)

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -351,7 +352,7 @@ func BenchmarkWatch(b *testing.B) {
 			sc := &listenScript{}
 			b.ReportAllocs()
 			for b.Loop() {
-				ws := New(Options{Options: subscribe.Options{Name: "scripted", Changes: wantsAll{}}, Open: sc.listen})
+				ws := New(Options{Options: subscribe.Options{Name: "scripted", Changes: wantsAll{}, Logger: slog.New(slog.DiscardHandler)}, Open: sc.listen})
 				var wg sync.WaitGroup
 				for range sessions {
 					wg.Go(func() {

@@ -1,34 +1,49 @@
 package upstream
 
 import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-// Options describe one server and how to treat it, as far as both eras need to know. The
-// back of an era has checked them and filled in the defaults.
-type Options struct {
-	// Name is the server's name in the configuration. It stands in every message to
-	// people and in every error.
-	Name string
-	// URL is the server's MCP endpoint; empty if it is not reached over HTTP.
-	URL string
-	// Headers go with every HTTP request, credentials among them.
-	Headers http.Header
-	// RoundTripper sends HTTP requests; nil means a transport made for the server.
-	RoundTripper http.RoundTripper
+// Defaults of Options.
+const (
+	DefaultConnectTimeout = 10 * time.Second
+	DefaultRequestTimeout = 60 * time.Second
+	DefaultMaxTimeout     = 30 * time.Minute
+	DefaultLinger         = 2 * time.Second
+)
 
-	Timeouts Timeouts
-	// MaxMessage bounds one message of the server, in bytes.
-	MaxMessage int
+// Options describe one server and how to treat it, as far as the backs of both eras do it
+// alike. Their own Options say what each field means.
+type Options struct {
+	Name         string
+	URL          string // empty if the server is not reached over HTTP
+	Headers      http.Header
+	RoundTripper http.RoundTripper
+	ClientInfo   json.RawMessage
+
+	Timeouts     Timeouts
+	Linger       time.Duration
+	Subscribes   int
+	MaxMessage   int
+	Subresources fanout.Subresources
 
 	Logger  *slog.Logger
-	Metrics Metrics
+	Metrics mcp.Metrics
+	Changes mcp.Changes
+	Doubt   func(why string)
 }
 
 // Timeouts bound the waiting for a server. Zero means the default.
@@ -38,15 +53,59 @@ type Timeouts struct {
 	Max     time.Duration // one request, whatever progress it makes
 }
 
-// Metrics counts what comes of a server. Methods are quick and safe for concurrent use.
-// server is Options.Name.
-type Metrics interface {
-	// Dropped counts a message of the server that reached nobody; what tells
-	// which kind.
-	Dropped(server, what string)
-	// Limit counts what was refused or put off at a limit.
-	Limit(server, name string)
+// Check reports the first fault of o, but for whose constructor it is.
+func (o *Options) Check() error {
+	switch {
+	case o.Name == "":
+		return errors.New("no Name")
+	case len(o.ClientInfo) == 0:
+		return fmt.Errorf("server %q: no ClientInfo", o.Name)
+	case o.Timeouts.Connect < 0, o.Timeouts.Request < 0, o.Timeouts.Max < 0:
+		return fmt.Errorf("server %q: negative time-out", o.Name)
+	case o.Linger < 0, o.Subscribes < 0, o.MaxMessage < 0:
+		return fmt.Errorf("server %q: negative limit", o.Name)
+	case o.Subresources != "" && !o.Subresources.Valid():
+		return fmt.Errorf("server %q: unknown Subresources %q", o.Name, o.Subresources)
+	case o.URL == "":
+		return nil
+	}
+	// The parse error would repeat the URL, which may hold a secret.
+	u, err := url.Parse(o.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("server %q: URL is no absolute http or https URL", o.Name)
+	}
+	return nil
 }
+
+// Fill replaces zero values by their defaults.
+func (o *Options) Fill(era spec.Era) {
+	o.Timeouts.Connect = cmp.Or(o.Timeouts.Connect, DefaultConnectTimeout)
+	o.Timeouts.Request = cmp.Or(o.Timeouts.Request, DefaultRequestTimeout)
+	o.Timeouts.Max = max(cmp.Or(o.Timeouts.Max, DefaultMaxTimeout), o.Timeouts.Request)
+	o.Linger = cmp.Or(o.Linger, DefaultLinger)
+	o.MaxMessage = cmp.Or(o.MaxMessage, int(limits.UpstreamMessage.Default))
+	o.Subresources = cmp.Or(o.Subresources, fanout.SubresourcesParent)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Logger = o.Logger.With("upstream", o.Name, "era", era.String())
+	if o.Metrics == nil {
+		o.Metrics = mcp.NoMetrics{}
+	}
+	if o.Changes == nil {
+		o.Changes = noChanges{}
+	}
+	if o.Doubt == nil {
+		o.Doubt = func(string) {}
+	}
+}
+
+// noChanges is told of changes where nobody is: nothing is wanted.
+type noChanges struct{}
+
+func (noChanges) Publish(fanout.Event)     {}
+func (noChanges) Wanted(fanout.Topic) bool { return false }
+func (noChanges) End(fanout.Topic, error)  {}
 
 // BaseHeader returns what goes with every request: the configured headers without those
 // that the protocol defines, and over them what kinds of body are sent and taken.

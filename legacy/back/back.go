@@ -30,7 +30,7 @@ type Back struct {
 	pool         *pool.Pool
 	watches      *watch.Watches
 	server       *upstream.Options
-	relayed      *relay.Options // of sessions that are passed on; its link.Options are of all
+	relayed      *relay.Options // of sessions that are passed on
 	availability *upstream.Availability
 	lanes        *pool.Lanes
 
@@ -48,11 +48,10 @@ func New(opts Options) (*Back, error) {
 	if err := opts.check(); err != nil {
 		return nil, err
 	}
-	opts.fill()
-	b := &Back{opts: opts, log: opts.Logger, server: opts.upstream(), availability: upstream.NewAvailability(opts.Logger)}
+	server := opts.fill()
+	b := &Back{opts: opts, log: opts.Logger, server: server, availability: upstream.NewAvailability(opts.Logger)}
 	b.relayed = &relay.Options{
-		Options: &link.Options{Options: b.server, Doubt: opts.Doubt},
-		Roots:   opts.Roots, HideExtensions: opts.HideExtensions, Explain: b.clientError,
+		Options: server, Roots: opts.Roots, HideExtensions: opts.HideExtensions, Explain: b.clientError,
 	}
 	if opts.URL != "" {
 		b.endpoint = link.NewEndpoint(b.server)

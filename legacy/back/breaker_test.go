@@ -18,6 +18,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/legacy/pool"
 )
 
@@ -74,8 +75,8 @@ func TestADeadServerIsNewsAtOnce(t *testing.T) {
 	}{
 		{"refuses connections", refusedDial, 1, 0, 20},
 		{"refuses connections, many profiles", refusedDial, 50, 0, 50 + 20},
-		{"swallows packets", silence, 1, 2 * DefaultConnectTimeout, 12},
-		{"swallows packets, many profiles", silence, 50, 2 * DefaultConnectTimeout, 2*50 + 12},
+		{"swallows packets", silence, 1, 2 * upstream.DefaultConnectTimeout, 12},
+		{"swallows packets, many profiles", silence, 50, 2 * upstream.DefaultConnectTimeout, 2*50 + 12},
 	} {
 		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
 			var dials atomic.Int64

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -20,14 +18,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/poll"
 )
 
-// Defaults of Options.
-const (
-	DefaultConnectTimeout = 10 * time.Second
-	DefaultRequestTimeout = 60 * time.Second
-	DefaultMaxTimeout     = 30 * time.Minute
-	DefaultIdle           = 5 * time.Minute
-	DefaultLinger         = 2 * time.Second
-)
+// DefaultIdle is how long an unused session is kept.
+const DefaultIdle = 5 * time.Minute
 
 // Options describe one upstream server and how to treat it.
 type Options struct {
@@ -143,48 +135,27 @@ const (
 	SubresourcesOff    = fanout.SubresourcesOff
 )
 
-// Metrics counts what a Back does. Methods are quick and safe for concurrent
-// use. server is Options.Name.
-type Metrics interface {
-	// SessionOpened counts a session opened upstream.
-	SessionOpened(server string)
-	// SessionEnded counts a session that ended, why: "idle", "evicted",
-	// "released", "lost" or "closed".
-	SessionEnded(server, why string)
-	// Dropped counts a message of the server that reached nobody; what tells
-	// which kind.
-	Dropped(server, what string)
-	// Limit counts what was refused or put off at a limit.
-	Limit(server, name string)
-}
+// Metrics counts what a Back does; see [mcp.Metrics].
+type Metrics = mcp.Metrics
 
 // check reports the first fault of o.
 func (o *Options) check() error {
+	if err := o.shared().Check(); err != nil {
+		return fmt.Errorf("legacy/back: New: %w", err)
+	}
 	switch {
-	case o.Name == "":
-		return errors.New("legacy/back: New: no Name")
 	case o.ways() != 1:
 		return fmt.Errorf("legacy/back: New: server %q: want exactly one of URL, Dial and Launcher", o.Name)
-	case len(o.ClientInfo) == 0:
-		return fmt.Errorf("legacy/back: New: server %q: no ClientInfo", o.Name)
-	case o.Timeouts.Connect < 0, o.Timeouts.Request < 0, o.Timeouts.Max < 0:
-		return fmt.Errorf("legacy/back: New: server %q: negative time-out", o.Name)
 	case o.Synthesize.Negative():
 		return fmt.Errorf("legacy/back: New: server %q: negative interval in Synthesize", o.Name)
-	case o.Idle < 0, o.Linger < 0, o.Subscribes < 0, o.MaxSessions < 0, o.MaxSessionsEach < 0, o.MaxMessage < 0, o.Lanes < 0:
+	case o.Idle < 0, o.MaxSessions < 0, o.MaxSessionsEach < 0, o.Lanes < 0:
 		return fmt.Errorf("legacy/back: New: server %q: negative limit", o.Name)
 	}
 	switch o.Transport {
 	case "", TransportHTTP, TransportSSE:
-	default:
-		return fmt.Errorf("legacy/back: New: server %q: unknown Transport %q", o.Name, o.Transport)
+		return nil
 	}
-	switch o.Subresources {
-	case "", SubresourcesParent, SubresourcesAsSent, SubresourcesOff:
-	default:
-		return fmt.Errorf("legacy/back: New: server %q: unknown Subresources %q", o.Name, o.Subresources)
-	}
-	return o.checkURL()
+	return fmt.Errorf("legacy/back: New: server %q: unknown Transport %q", o.Name, o.Transport)
 }
 
 // ways returns how many ways to the server are given.
@@ -197,61 +168,28 @@ func (o *Options) ways() (n int) {
 	return n
 }
 
-func (o *Options) checkURL() error {
-	if o.URL == "" {
-		return nil
-	}
-	// The parse error would repeat the URL, which may hold a secret.
-	u, err := url.Parse(o.URL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return fmt.Errorf("legacy/back: New: server %q: URL is no absolute http or https URL", o.Name)
-	}
-	return nil
-}
-
-// fill replaces zero values by their defaults.
-func (o *Options) fill() {
-	o.Timeouts.Connect = cmp.Or(o.Timeouts.Connect, DefaultConnectTimeout)
-	o.Timeouts.Request = cmp.Or(o.Timeouts.Request, DefaultRequestTimeout)
-	o.Timeouts.Max = max(cmp.Or(o.Timeouts.Max, DefaultMaxTimeout), o.Timeouts.Request)
+// fill replaces zero values by their defaults, and returns what both eras know.
+func (o *Options) fill() *upstream.Options {
+	s := o.shared()
+	s.Fill(spec.Legacy)
+	o.Timeouts, o.Linger, o.MaxMessage, o.Subresources = s.Timeouts, s.Linger, s.MaxMessage, s.Subresources
+	o.Logger, o.Metrics, o.Changes, o.Doubt = s.Logger, s.Metrics, s.Changes, s.Doubt
 	o.Idle = cmp.Or(o.Idle, DefaultIdle)
-	o.Linger = cmp.Or(o.Linger, DefaultLinger)
 	o.MaxSessions = cmp.Or(o.MaxSessions, int(limits.Sessions.Default))
-	o.MaxMessage = cmp.Or(o.MaxMessage, int(limits.UpstreamMessage.Default))
 	if o.Lanes == 0 {
 		o.Lanes = 1
 		if o.URL != "" {
 			o.Lanes = 4
 		}
 	}
-	o.Subresources = cmp.Or(o.Subresources, SubresourcesParent)
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	o.Logger = o.Logger.With("upstream", o.Name, "era", spec.Legacy.String())
-	if o.Metrics == nil {
-		o.Metrics = noMetrics{}
-	}
-	if o.Changes == nil {
-		o.Changes = noChanges{}
-	}
-	if o.Doubt == nil {
-		o.Doubt = func(string) {}
-	}
+	return s
 }
 
-type noMetrics struct{}
-
-func (noMetrics) SessionOpened(string)        {}
-func (noMetrics) SessionEnded(string, string) {}
-func (noMetrics) Dropped(string, string)      {}
-func (noMetrics) Limit(string, string)        {}
-
-// upstream returns what of o both eras know.
-func (o *Options) upstream() *upstream.Options {
+// shared returns what of o both eras know.
+func (o *Options) shared() *upstream.Options {
 	return &upstream.Options{
-		Name: o.Name, URL: o.URL, Headers: o.Headers, RoundTripper: o.RoundTripper,
-		Timeouts: o.Timeouts, MaxMessage: o.MaxMessage,
-		Logger: o.Logger, Metrics: o.Metrics,
+		Name: o.Name, URL: o.URL, Headers: o.Headers, RoundTripper: o.RoundTripper, ClientInfo: o.ClientInfo,
+		Timeouts: o.Timeouts, Linger: o.Linger, Subscribes: o.Subscribes, MaxMessage: o.MaxMessage, Subresources: o.Subresources,
+		Logger: o.Logger, Metrics: o.Metrics, Changes: o.Changes, Doubt: o.Doubt,
 	}
 }

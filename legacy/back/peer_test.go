@@ -30,7 +30,7 @@ func ask(method, params string) *mcp.Request {
 
 // drops counts what a Back dropped.
 type drops struct {
-	noMetrics
+	mcp.NoMetrics
 	mu sync.Mutex
 	n  map[string]int
 }

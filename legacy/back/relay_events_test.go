@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -77,7 +78,7 @@ func TestS02QuestionsBeforeThePostsEnd(t *testing.T) {
 	if got, want := <-sent, `{"jsonrpc":"2.0","id":7,"result":{"content":[]}}`; got != want {
 		t.Errorf("the client got %s, want %s", got, want)
 	}
-	if took := time.Since(begun); took > DefaultConnectTimeout/2 {
+	if took := time.Since(begun); took > upstream.DefaultConnectTimeout/2 {
 		t.Errorf("it took %v", took)
 	}
 }

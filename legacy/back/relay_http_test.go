@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -123,7 +124,7 @@ func TestS02NotificationAnsweredWithAStream(t *testing.T) {
 	g := linkedTo(t, newTestBack(t, Options{URL: p.URL})).Enter(t, "2025-06-18")
 	begun := time.Now()
 	r := g.Post(t, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
-	if took := time.Since(begun); r.Status != http.StatusAccepted || took > DefaultConnectTimeout/2 {
+	if took := time.Since(begun); r.Status != http.StatusAccepted || took > upstream.DefaultConnectTimeout/2 {
 		t.Errorf("notification = %d %s after %v, want 202 at once", r.Status, r.Body, took)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/front"
 )
@@ -122,7 +123,7 @@ func TestS02NotificationsThatWait(t *testing.T) {
 			if got, want := <-answers, `{"jsonrpc":"2.0","id":"q","result":{"roots":[]}}`; got != want {
 				t.Errorf("the server got %s, want %s", got, want)
 			}
-			if took := time.Since(begun); took > DefaultConnectTimeout/2 {
+			if took := time.Since(begun); took > upstream.DefaultConnectTimeout/2 {
 				t.Errorf("it took %v", took)
 			}
 			if got := p.Order(); !strings.Contains(got, "GET notifications/initialized notifications/roots/list_changed") {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
 	"github.com/mcpbridge/mcpbridge/legacy/poll"
@@ -36,7 +37,7 @@ type session struct {
 	visits visitWatches
 }
 
-func newSession(opts *Options, to *link.Options, watch func() *watch.Watch, roots profileRoots, declaresRoots bool) *session {
+func newSession(opts *Options, to *upstream.Options, watch func() *watch.Watch, roots profileRoots, declaresRoots bool) *session {
 	s := &session{watch: watch}
 	s.uplink = &uplink{Link: link.New(to, s), opts: opts, log: opts.Logger}
 	s.roots = newRoots(s.uplink, roots, declaresRoots)

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -104,7 +105,7 @@ func TestM2L31WatchOverAPipe(t *testing.T) {
 		wantJournal(t, aud.Log, "end note://c", "event toolsListChanged", "event note://a")
 
 		got.release()
-		time.Sleep(DefaultLinger)
+		time.Sleep(upstream.DefaultLinger)
 		ids = p.wantURIs("resources/unsubscribe", "note://a")
 		p.Result(ids["note://a"], `{}`)
 		synctest.Wait()
@@ -231,7 +232,7 @@ func TestM2L34WatchKeepsTheSession(t *testing.T) {
 		p.updated("note://a", "")
 		wantJournal(t, aud.Log, "event note://a")
 		release()
-		time.Sleep(DefaultLinger)
+		time.Sleep(upstream.DefaultLinger)
 		p.Result(p.wantURIs("resources/unsubscribe", "note://a")["note://a"], `{}`)
 		time.Sleep(2 * time.Minute)
 		if _, err := p.Conn.Read(); err == nil {

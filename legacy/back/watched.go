@@ -72,13 +72,6 @@ func (w watched) WatchList(ctx context.Context, k fanout.Kind) error {
 // UnwatchList implements [watch.Session].
 func (w watched) UnwatchList(k fanout.Kind) { w.s.polls.Unwatch(k, "") }
 
-// noChanges is told of changes where nobody is: nothing is wanted.
-type noChanges struct{}
-
-func (noChanges) Publish(fanout.Event)     {}
-func (noChanges) Wanted(fanout.Topic) bool { return false }
-func (noChanges) End(fanout.Topic, error)  {}
-
 // envelopeMeta are the keys of _meta that belong to the protocol's envelope.
 // They were not meant for whoever hears of the change, if a legacy server sent
 // them at all.

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -18,14 +19,10 @@ type nobody struct{}
 func (nobody) Receive(context.Context, *wire.Message, *upstream.Call) {}
 func (nobody) ListenChanged(bool, bool)                               {}
 
-// Dropped and Limit count nothing.
-func (nobody) Dropped(string, string) {}
-func (nobody) Limit(string, string)   {}
-
-func testOptions(url string) *Options {
-	return &Options{Options: &upstream.Options{
-		Name: "scripted", URL: url, MaxMessage: 1 << 20, Logger: slog.New(slog.DiscardHandler), Metrics: nobody{},
-	}}
+func testOptions(url string) *upstream.Options {
+	o := &upstream.Options{Name: "scripted", URL: url, MaxMessage: 1 << 20}
+	o.Fill(spec.Legacy)
+	return o
 }
 
 // M2L-37's condition: replay is trusted only where the server gave ids and closed
@@ -53,7 +50,7 @@ func TestM2L37TrustedReplay(t *testing.T) {
 			defer server.Close()
 			server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 			o := testOptions(server.URL)
-			e := NewEndpoint(o.Options)
+			e := NewEndpoint(o)
 			defer e.Close()
 			h := &streamable{l: New(o, nobody{}), e: e}
 			h.adopt("", "")

@@ -28,13 +28,6 @@ type Sink interface {
 	ListenChanged(open, missed bool)
 }
 
-// Options say how to treat a server. One of them serves all Links to it.
-type Options struct {
-	*upstream.Options
-	// Doubt is called when a response is one of the other era. It must not block.
-	Doubt func(why string)
-}
-
 // A Link carries the messages of one session. New makes one, and a method whose name
 // begins with Over connects it, before it is used. Its methods are safe for concurrent
 // use.
@@ -43,7 +36,7 @@ type Link struct {
 	Calls Calls
 
 	// Set before the Link is used, read-only after.
-	opts       *Options
+	opts       *upstream.Options
 	log        *slog.Logger
 	sink       Sink
 	carrier    carrier
@@ -83,9 +76,9 @@ type carrier interface {
 }
 
 // New returns a Link that is not yet connected.
-func New(opts *Options, sink Sink) *Link {
+func New(opts *upstream.Options, sink Sink) *Link {
 	l := &Link{opts: opts, log: opts.Logger, sink: sink, done: make(chan struct{})}
-	l.inbox = upstream.NewInbox(opts.Options, reading, inboxSink{l})
+	l.inbox = upstream.NewInbox(opts, reading, inboxSink{l})
 	l.Calls = Calls{&l.inbox.Calls, new(atomic.Int64)}
 	return l
 }

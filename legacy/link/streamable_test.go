@@ -37,7 +37,7 @@ func TestTextOfAStreamOutlivesIt(t *testing.T) {
 	}))
 	defer server.Close()
 	o := testOptions(server.URL)
-	e := NewEndpoint(o.Options)
+	e := NewEndpoint(o)
 	defer e.Close()
 	var k keeper
 	l := New(o, &k)

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
@@ -21,7 +22,7 @@ const lastResponse = 2 * time.Second
 
 // Options say how the sessions of one server are passed on.
 type Options struct {
-	*link.Options
+	*upstream.Options
 	// Roots are the roots that the server is told of instead of each client's own, an
 	// array as in the result of roots/list. Nil means the client's own.
 	Roots json.RawMessage

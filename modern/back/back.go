@@ -60,9 +60,8 @@ func New(opts Options) (*Back, error) {
 	if err := opts.check(); err != nil {
 		return nil, err
 	}
-	opts.fill()
-	b := &Back{opts: opts, log: opts.Logger, availability: upstream.NewAvailability(opts.Logger), asks: make(map[string]*asking)}
-	b.server = b.opts.shared()
+	server := opts.fill()
+	b := &Back{opts: opts, server: server, log: opts.Logger, availability: upstream.NewAvailability(opts.Logger), asks: make(map[string]*asking)}
 	b.hideTasks = append(slices.Clone(opts.HideExtensions), spec.ExtensionTasks)
 	b.lastID.Store(opts.IDs)
 	var err error

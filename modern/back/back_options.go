@@ -1,30 +1,18 @@
 package back
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
-	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
-)
-
-// Defaults of Options.
-const (
-	DefaultConnectTimeout = 10 * time.Second
-	DefaultRequestTimeout = 60 * time.Second
-	DefaultMaxTimeout     = 30 * time.Minute
-	DefaultLinger         = 2 * time.Second
 )
 
 // Options describe one upstream server of the modern era and how to treat it.
@@ -100,86 +88,37 @@ type Options struct {
 // Timeouts bound the waiting for a server; see [upstream.Timeouts].
 type Timeouts = upstream.Timeouts
 
-// Metrics counts what a Back does; see [upstream.Metrics].
-type Metrics = upstream.Metrics
+// Metrics counts what a Back does; see [mcp.Metrics].
+type Metrics = mcp.Metrics
 
-// shared returns what package upstream needs to know.
+// shared returns what of o both eras know.
 func (o *Options) shared() *upstream.Options {
 	return &upstream.Options{
-		Name:         o.Name,
-		URL:          o.URL,
-		Headers:      o.Headers,
-		RoundTripper: o.RoundTripper,
-		Timeouts:     o.Timeouts,
-		MaxMessage:   o.MaxMessage,
-		Logger:       o.Logger,
-		Metrics:      o.Metrics,
+		Name: o.Name, URL: o.URL, Headers: o.Headers, RoundTripper: o.RoundTripper, ClientInfo: o.ClientInfo,
+		Timeouts: o.Timeouts, Linger: o.Linger, Subscribes: o.Subscribes, MaxMessage: o.MaxMessage, Subresources: o.Subresources,
+		Logger: o.Logger, Metrics: o.Metrics, Changes: o.Changes, Doubt: o.Doubt,
 	}
 }
 
 // check reports the first fault of o.
 func (o *Options) check() error {
+	if err := o.shared().Check(); err != nil {
+		return fmt.Errorf("modern/back: New: %w", err)
+	}
 	switch {
-	case o.Name == "":
-		return errors.New("modern/back: New: no Name")
 	case (o.URL == "") == (o.Dial == nil):
 		return fmt.Errorf("modern/back: New: server %q: want exactly one of URL and Dial", o.Name)
-	case len(o.ClientInfo) == 0:
-		return fmt.Errorf("modern/back: New: server %q: no ClientInfo", o.Name)
 	case o.LogLevel != "" && !o.LogLevel.Valid():
 		return fmt.Errorf("modern/back: New: server %q: unknown LogLevel %q", o.Name, o.LogLevel)
-	case o.Timeouts.Connect < 0, o.Timeouts.Request < 0, o.Timeouts.Max < 0:
-		return fmt.Errorf("modern/back: New: server %q: negative time-out", o.Name)
-	case o.Subresources != "" && !o.Subresources.Valid():
-		return fmt.Errorf("modern/back: New: server %q: unknown Subresources %q", o.Name, o.Subresources)
-	case o.Linger < 0, o.Subscribes < 0, o.MaxMessage < 0:
-		return fmt.Errorf("modern/back: New: server %q: negative limit", o.Name)
-	}
-	return o.checkURL()
-}
-
-func (o *Options) checkURL() error {
-	if o.URL == "" {
-		return nil
-	}
-	// The parse error would repeat the URL, which may hold a secret.
-	u, err := url.Parse(o.URL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return fmt.Errorf("modern/back: New: server %q: URL is no absolute http or https URL", o.Name)
 	}
 	return nil
 }
 
-// fill replaces zero values by their defaults.
-func (o *Options) fill() {
-	o.Timeouts.Connect = cmp.Or(o.Timeouts.Connect, DefaultConnectTimeout)
-	o.Timeouts.Request = cmp.Or(o.Timeouts.Request, DefaultRequestTimeout)
-	o.Timeouts.Max = max(cmp.Or(o.Timeouts.Max, DefaultMaxTimeout), o.Timeouts.Request)
-	o.Linger = cmp.Or(o.Linger, DefaultLinger)
-	o.MaxMessage = cmp.Or(o.MaxMessage, int(limits.UpstreamMessage.Default))
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	o.Logger = o.Logger.With("upstream", o.Name, "era", spec.Modern.String())
-	if o.Metrics == nil {
-		o.Metrics = noMetrics{}
-	}
-	if o.Changes == nil {
-		o.Changes = noChanges{}
-	}
-	if o.Doubt == nil {
-		o.Doubt = func(string) {}
-	}
+// fill replaces zero values by their defaults, and returns what both eras know.
+func (o *Options) fill() *upstream.Options {
+	s := o.shared()
+	s.Fill(spec.Modern)
+	o.Timeouts, o.Linger, o.MaxMessage, o.Subresources = s.Timeouts, s.Linger, s.MaxMessage, s.Subresources
+	o.Logger, o.Metrics, o.Changes, o.Doubt = s.Logger, s.Metrics, s.Changes, s.Doubt
+	return s
 }
-
-type noMetrics struct{}
-
-func (noMetrics) Dropped(string, string) {}
-func (noMetrics) Limit(string, string)   {}
-
-// noChanges is told of changes where nobody is: nothing is wanted.
-type noChanges struct{}
-
-func (noChanges) Publish(fanout.Event)     {}
-func (noChanges) Wanted(fanout.Topic) bool { return false }
-func (noChanges) End(fanout.Topic, error)  {}

@@ -107,11 +107,10 @@ func (c *upCaller) rounds() int {
 
 // upDrops counts what a Back dropped.
 type upDrops struct {
+	mcp.NoMetrics
 	mu sync.Mutex
 	n  map[string]int
 }
-
-func (d *upDrops) Limit(string, string) {}
 
 func (d *upDrops) Dropped(_, what string) {
 	d.mu.Lock()

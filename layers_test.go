@@ -46,7 +46,7 @@ var layers = map[string][]string{
 	"legacy/watch": {"internal/mcp", "internal/fanout", "internal/wire", "internal/backoff", "internal/subscribe"},
 	"legacy/poll":  slices.Concat(waist, bottom, []string{"internal/upstream", "legacy/watch"}),
 	"legacy/pool":  slices.Concat(waist, bottom, []string{"internal/upstream"}),
-	"legacy/tasks": {"internal/spec", "internal/transport", "internal/upstream", "internal/wire"},
+	"legacy/tasks": {"internal/mcp", "internal/spec", "internal/transport", "internal/upstream", "internal/wire"},
 	"legacy/link":  slices.Concat(waist, bottom, []string{"internal/upstream"}),
 	"legacy/relay": {"internal/mcp", "internal/transport", "internal/upstream", "internal/wire", "internal/spec", "legacy/link"},
 	"modern":       nil,
@@ -134,7 +134,7 @@ var layers = map[string][]string{
 	"internal/server": slices.Concat(eras, waist, bottom, []string{"internal/detect", "internal/remember"}),
 
 	// What clients get of a server, as a table.
-	"internal/compat": {"internal/mcp", "internal/spec", "internal/wire", "modern/back"},
+	"internal/compat": {"internal/mcp", "internal/spec", "internal/wire", "modern/protocol"},
 	// What a command line runs.
 	"internal/argv": {"internal/hosts"},
 

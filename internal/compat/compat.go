@@ -7,7 +7,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	modernback "github.com/mcpbridge/mcpbridge/modern/back"
+	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
 // What becomes of a feature on its way to clients of the other era.
@@ -213,7 +213,7 @@ func hasOutput(tool []byte) bool { return wire.IsObject(wire.Get(tool, "outputSc
 func mirrors(tool []byte) bool { return !mismirrors(tool) && mirrorsIn(wire.Get(tool, "inputSchema")) }
 
 func mismirrors(tool []byte) bool {
-	return modernback.AnnotationFault(wire.Get(tool, "inputSchema")) != ""
+	return protocol.AnnotationFault(wire.Get(tool, "inputSchema")) != ""
 }
 
 func mirrorsIn(schema []byte) bool {

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -76,4 +77,13 @@ func WithURI(data, uri []byte) []byte {
 		edits = append(edits, wire.Edit{Name: "data", Value: data})
 	}
 	return wire.AppendEdited(nil, data, edits...)
+}
+
+// Shorten bounds what of a server's words goes into a message.
+func Shorten(text string) string {
+	const most = 200
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }

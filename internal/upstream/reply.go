@@ -207,7 +207,7 @@ func (r *Reply) foreign(id wire.ID) error {
 		}
 	}
 	r.h.opts.Drop("foreign answer")
-	return &Failure{Cause: fmt.Errorf("it answered another request, of id %s, so that the connection was closed", Shorten(id.String())), Fate: MayHaveRun}
+	return &Failure{Cause: fmt.Errorf("it answered another request, of id %s, so that the connection was closed", mcp.Shorten(id.String())), Fate: MayHaveRun}
 }
 
 // expected guesses how long the response is, in bytes.
@@ -250,7 +250,7 @@ func (r *Reply) Rejection() (status *StatusError, m *wire.Message) {
 	if err != nil || r.msg.Error == nil {
 		return status, nil
 	}
-	status.Note = Shorten(r.msg.Error.Message)
+	status.Note = mcp.Shorten(r.msg.Error.Message)
 	return status, &r.msg
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
-	"strings"
 )
 
 // A StatusError is an HTTP error that answers a message without a JSON-RPC message.
@@ -77,13 +76,4 @@ func (e *StatusError) LooksForeign() bool {
 		return true
 	}
 	return false
-}
-
-// Shorten bounds what of a server's words goes into a message.
-func Shorten(text string) string {
-	const most = 200
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
 }

@@ -64,7 +64,7 @@ func account(ctx context.Context, s *session, v *mcp.Verdict, how mcp.Probing) {
 
 // unopened judges why there is no session.
 func unopened(err error) mcp.Verdict {
-	v := mcp.Verdict{Reason: upstream.Shorten(cause(err).Error()), Cause: err}
+	v := mcp.Verdict{Reason: mcp.Shorten(cause(err).Error()), Cause: err}
 	var status *upstream.StatusError
 	var handshake *transport.HandshakeError
 	switch {

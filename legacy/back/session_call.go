@@ -30,7 +30,7 @@ func (s *session) serve(ctx context.Context, req *mcp.Request, x mcp.Caller, lea
 	}
 	failed := a.TakeError()
 	if spec.ModernError(failed.Code) {
-		s.opts.Doubt(fmt.Sprintf("it answered %s with %v", req.Method, upstream.Shorten(failed.Error())))
+		s.opts.Doubt(fmt.Sprintf("it answered %s with %v", req.Method, mcp.Shorten(failed.Error())))
 	}
 	switch need := c.lacks(); {
 	case failed.Code == spec.CodeURLElicitation && c.mayBeAsked:

@@ -8,7 +8,6 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -149,5 +148,5 @@ func failedText(result []byte) (string, bool) {
 		t, _ := wire.GetString(block, "text")
 		text.WriteString(t)
 	}
-	return upstream.Shorten(text.String()), true
+	return mcp.Shorten(text.String()), true
 }

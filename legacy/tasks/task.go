@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -223,7 +224,7 @@ func (t *Task) cancelled() error {
 	if why == "" {
 		why = "it gave no reason"
 	}
-	return wire.Errorf(spec.CodeInternal, "server %q cancelled the task that ran the tool: %s", t.server, upstream.Shorten(why))
+	return wire.Errorf(spec.CodeInternal, "server %q cancelled the task that ran the tool: %s", t.server, mcp.Shorten(why))
 }
 
 // withoutTask returns a result without the name of its task, which is nothing to

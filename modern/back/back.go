@@ -8,10 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
-	"sync"
 	"sync/atomic"
-
-	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -39,19 +36,13 @@ type Back struct {
 	tools        *protocol.SchemaCache
 	server       *upstream.Options
 	availability *upstream.Availability
+	discovery    *discovery
 	watches      *watch.Watches
-
-	running sync.WaitGroup // what Describe started
 
 	lastID     atomic.Int64 // of requests upstream: ids are unique over all connections
 	negotiated atomic.Value // spec.Revision; empty before the server rejected the default
 	rawNames   atomic.Bool  // the server compares names outside ASCII unencoded
 
-	// mu guards the fields below.
-	mu     sync.Mutex
-	known  *simplelru.LRU[string, *described] // the last answers to server/discover, by scope
-	asks   map[string]*asking                 // requests for these under way, by scope
-	closed bool
 }
 
 // New checks opts and fills in defaults. It starts nothing; see
@@ -61,11 +52,11 @@ func New(opts Options) (*Back, error) {
 		return nil, err
 	}
 	server := opts.fill()
-	b := &Back{opts: opts, server: server, log: opts.Logger, availability: upstream.NewAvailability(opts.Logger), asks: make(map[string]*asking)}
+	b := &Back{opts: opts, server: server, log: opts.Logger, availability: upstream.NewAvailability(opts.Logger)}
 	b.hideTasks = append(slices.Clone(opts.HideExtensions), spec.ExtensionTasks)
 	b.lastID.Store(opts.IDs)
 	var err error
-	if b.known, err = simplelru.NewLRU[string, *described](maxScopes, nil); err != nil {
+	if b.discovery, err = newDiscovery(b); err != nil {
 		return nil, fmt.Errorf("modern/back: New: server %q: %w", opts.Name, err)
 	}
 	if b.tools, err = protocol.NewSchemaCache(); err != nil {
@@ -98,7 +89,7 @@ func (b *Back) Err() error { return b.availability.Err() }
 func (b *Back) Start() {
 	b.availability.Start(func(ctx context.Context) {
 		p := b.probeProfile()
-		b.availability.Supervise(ctx, func(ctx context.Context) error { return b.discover(ctx, p) })
+		b.availability.Supervise(ctx, func(ctx context.Context) error { return b.discovery.discover(ctx, p) })
 	})
 }
 
@@ -128,16 +119,27 @@ func (b *Back) watchOptions() watch.Options {
 	}
 }
 
+// Describe implements [mcp.Describer]: it tells what the server answered to
+// server/discover, as long as the server said. It does not wait where that is foretold.
+//
+// Spec: 2026-07-28, server/discover; server/utilities/caching.
+func (b *Back) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
+	d, err := b.discovery.describe(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	d.Capabilities = b.describable(d.Capabilities, req.Era)
+	return d, nil
+}
+
 // Close ends everything upstream and waits for all that the Back started. Requests
 // in flight fail. ctx bounds the politeness.
 func (b *Back) Close(ctx context.Context) error {
-	b.mu.Lock()
-	b.closed = true
-	b.mu.Unlock()
+	b.discovery.stop()
 	b.availability.Close()
 	b.watches.Close()
 	err := b.link.close(ctx)
-	b.running.Wait()
+	b.discovery.close()
 	return err
 }
 

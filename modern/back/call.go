@@ -21,6 +21,11 @@ type link interface {
 	// has acknowledged it, or has answered it. A refusal is a *wire.Error. The
 	// stream outlives ctx.
 	listen(ctx context.Context, c *upcall) (watch.Stream, error)
+	// connected reports whether there was ever a command, whose end or silence says
+	// something of it; never of a URL.
+	connected() bool
+	// noise says, after a semicolon, what a command wrote that is no message.
+	noise() string
 	// close ends what the link holds open and joins what it started. ctx bounds
 	// the politeness.
 	close(ctx context.Context) error

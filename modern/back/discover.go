@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"sync"
 	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -26,36 +29,45 @@ type described struct {
 	until time.Time // it is fresh
 }
 
+// A discovery knows what the server has said of itself. Safe for concurrent use.
+type discovery struct {
+	b        *Back            // sends the requests
+	foretold *mcp.Description // see Options.Foretold
+
+	running sync.WaitGroup // the requests that others wait for
+
+	// mu guards the fields below.
+	mu     sync.Mutex
+	known  *simplelru.LRU[string, *described] // the last answers, by scope
+	asks   map[string]*asking                 // requests under way, by scope
+	closed bool
+}
+
+func newDiscovery(b *Back) (*discovery, error) {
+	known, err := simplelru.NewLRU[string, *described](maxScopes, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &discovery{b: b, foretold: b.opts.Foretold, known: known, asks: make(map[string]*asking)}, nil
+}
+
 // An asking is a server/discover under way, for all of its profile.
 type asking struct {
 	done chan struct{} // closed when err is set
 	err  error
 }
 
-// Describe implements [mcp.Describer]: it tells what the server answered to
-// server/discover, as long as the server said. It does not wait where that is foretold.
-//
-// Spec: 2026-07-28, server/discover; server/utilities/caching.
-func (b *Back) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
-	d, err := b.description(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	d.Capabilities = b.describable(d.Capabilities, req.Era)
-	return d, nil
-}
-
-// description returns what the server said of itself, all of it. It is the caller's.
-func (b *Back) description(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
+// describe returns what the server said of itself, all of it. It is the caller's.
+func (k *discovery) describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
 	scope := req.Profile.Scope
-	if d := b.lastKnown(scope, everybody); d != nil && time.Now().Before(d.until) {
+	if d := k.lastKnown(scope, everybody); d != nil && time.Now().Before(d.until) {
 		return d.describe(), nil
 	}
-	if d := b.foretold(); d != nil {
+	if d := k.guess(); d != nil {
 		return d, nil
 	}
-	err := b.refresh(ctx, req.Profile)
-	if d := b.lastKnown(scope, everybody, b.probeProfile().Scope); d != nil {
+	err := k.refresh(ctx, req.Profile)
+	if d := k.lastKnown(scope, everybody, k.b.probeProfile().Scope); d != nil {
 		return d.describe(), nil
 	}
 	if ctx.Err() != nil {
@@ -64,35 +76,35 @@ func (b *Back) description(ctx context.Context, req *mcp.Request) (*mcp.Descript
 	return nil, err
 }
 
-// foretold returns what a probe was told, until something is known of the server
+// guess returns what a probe was told, until something is known of the server
 // itself; then nil. It is not to be kept: the probe was another client.
-func (b *Back) foretold() *mcp.Description {
-	if state, _ := b.availability.State(); b.opts.Foretold == nil || state != upstream.Starting {
+func (k *discovery) guess() *mcp.Description {
+	if state, _ := k.b.availability.State(); k.foretold == nil || state != upstream.Starting {
 		return nil
 	}
-	d := *b.opts.Foretold
+	d := *k.foretold
 	d.Cache = mcp.CacheHint{}
 	return &d
 }
 
 // refresh asks the server anew, and waits for the answer as long as that may take.
-func (b *Back) refresh(ctx context.Context, p mcp.Profile) error {
+func (k *discovery) refresh(ctx context.Context, p mcp.Profile) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if state, err := b.availability.State(); state == upstream.Down && b.availability.Want() {
-		return b.clientError(spec.MethodDiscover, err)
+	if state, err := k.b.availability.State(); state == upstream.Down && k.b.availability.Want() {
+		return k.b.clientError(spec.MethodDiscover, err)
 	}
-	a := b.asking(p)
+	a := k.asking(p)
 	if a == nil {
-		return b.clientError(spec.MethodDiscover, mcp.ErrShutdown)
+		return k.b.clientError(spec.MethodDiscover, mcp.ErrShutdown)
 	}
 	select {
 	case <-a.done: // by its time-out, too
 		if a.err == nil {
 			return nil
 		}
-		return b.clientError(spec.MethodDiscover, a.err)
+		return k.b.clientError(spec.MethodDiscover, a.err)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -100,36 +112,36 @@ func (b *Back) refresh(ctx context.Context, p mcp.Profile) error {
 
 // asking returns the request for a profile's description that is under way, and
 // starts it if there is none; nil after Close.
-func (b *Back) asking(p mcp.Profile) *asking {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
+func (k *discovery) asking(p mcp.Profile) *asking {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
 		return nil
 	}
-	if a := b.asks[p.Scope]; a != nil {
+	if a := k.asks[p.Scope]; a != nil {
 		return a
 	}
 	a := &asking{done: make(chan struct{})}
-	b.asks[p.Scope] = a
-	b.running.Go(func() { // ends by its time-out, or with the link
-		a.err = b.discover(context.Background(), p)
-		b.mu.Lock()
-		delete(b.asks, p.Scope)
-		b.mu.Unlock()
+	k.asks[p.Scope] = a
+	k.running.Go(func() { // ends by its time-out, or with the link
+		a.err = k.discover(context.Background(), p)
+		k.mu.Lock()
+		delete(k.asks, p.Scope)
+		k.mu.Unlock()
 		close(a.done)
 	})
 	return a
 }
 
 // discover asks the server what it is and remembers the answer.
-func (b *Back) discover(ctx context.Context, p mcp.Profile) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, b.opts.Timeouts.Connect, errSlowDiscover)
+func (k *discovery) discover(ctx context.Context, p mcp.Profile) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, k.b.opts.Timeouts.Connect, errSlowDiscover)
 	defer cancel()
-	result, err := b.request(ctx, spec.MethodDiscover, []byte("{}"), p)
+	result, err := k.b.request(ctx, spec.MethodDiscover, []byte("{}"), p)
 	if err != nil {
-		err = b.discoverError(ctx, err)
+		err = k.discoverError(ctx, err)
 		if ctx.Err() == nil || context.Cause(ctx) == errSlowDiscover {
-			b.availability.Report(err)
+			k.b.availability.Report(err)
 		}
 		return err
 	}
@@ -137,51 +149,51 @@ func (b *Back) discover(ctx context.Context, p mcp.Profile) error {
 	r := mutual(versions)
 	if r == "" {
 		foreign := newForeignRevision(versions)
-		b.opts.Doubt("it " + foreign.Error())
-		b.availability.Report(foreign)
+		k.b.opts.Doubt("it " + foreign.Error())
+		k.b.availability.Report(foreign)
 		return foreign
 	}
-	b.negotiated.Store(r)
-	b.remember(p.Scope, result)
-	b.availability.Report(nil)
+	k.b.negotiated.Store(r)
+	k.remember(p.Scope, result)
+	k.b.availability.Report(nil)
 	return nil
 }
 
 // discoverError says of a refusal that it was not the client's request that was
 // refused. What only a server of the other era does is doubted: so does a command
 // that ends on the question, or has nothing to say to it.
-func (b *Back) discoverError(ctx context.Context, err error) error {
+func (k *discovery) discoverError(ctx context.Context, err error) error {
 	var refusal *wire.Error
 	if !errors.As(err, &refusal) {
 		f := upstream.AsFailure(err)
 		silent := context.Cause(ctx) == errSlowDiscover
-		if b.wasConnected() && (silent || f != nil && f.Fate == upstream.MayHaveRun) {
-			b.opts.Doubt(fmt.Sprintf("it did not answer %s: %v", spec.MethodDiscover, upstream.Shorten(transport.Cause(err).Error())))
+		if k.b.link.connected() && (silent || f != nil && f.Fate == upstream.MayHaveRun) {
+			k.b.opts.Doubt(fmt.Sprintf("it did not answer %s: %v", spec.MethodDiscover, mcp.Shorten(transport.Cause(err).Error())))
 		}
 		return err
 	}
 	if !spec.ModernError(refusal.Code) {
-		b.opts.Doubt(fmt.Sprintf("it answered %s with %v", spec.MethodDiscover, upstream.Shorten(refusal.Error())))
+		k.b.opts.Doubt(fmt.Sprintf("it answered %s with %v", spec.MethodDiscover, mcp.Shorten(refusal.Error())))
 	}
-	return wire.Errorf(spec.CodeInternal, "server %q refused %s: %s", b.opts.Name, spec.MethodDiscover, upstream.Shorten(refusal.Error()))
+	return wire.Errorf(spec.CodeInternal, "server %q refused %s: %s", k.b.opts.Name, spec.MethodDiscover, mcp.Shorten(refusal.Error()))
 }
 
 var errSlowDiscover = fmt.Errorf("it did not answer %s within timeouts.connect", spec.MethodDiscover)
 
 // remember keeps what a server said of itself to a scope, or to everybody.
-func (b *Back) remember(scope string, result []byte) {
+func (k *discovery) remember(scope string, result []byte) {
 	ttl := ttlOf(wire.Get(result, "ttlMs"))
 	now := time.Now()
-	d := &described{Description: b.descriptionOf(result), said: now, until: now.Add(ttl)}
+	d := &described{Description: descriptionOf(result), said: now, until: now.Add(ttl)}
 	if d.Cache.Public {
 		scope = everybody
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.known.Add(scope, d)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.known.Add(scope, d)
 }
 
-func (b *Back) descriptionOf(result []byte) mcp.Description {
+func descriptionOf(result []byte) mcp.Description {
 	d := mcp.Description{Capabilities: json.RawMessage("{}")}
 	if caps := wire.Get(result, "capabilities"); wire.IsObject(caps) {
 		d.Capabilities = caps
@@ -215,12 +227,12 @@ func (d *described) describe() *mcp.Description {
 
 // lastKnown returns the latest that is remembered for scopes, fresh or not, or nil.
 // A scope is never told what was said to another's client.
-func (b *Back) lastKnown(scopes ...string) *described {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (k *discovery) lastKnown(scopes ...string) *described {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	var latest *described
 	for _, s := range scopes {
-		if d, ok := b.known.Get(s); ok && (latest == nil || d.said.After(latest.said)) {
+		if d, ok := k.known.Get(s); ok && (latest == nil || d.said.After(latest.said)) {
 			latest = d
 		}
 	}
@@ -229,8 +241,19 @@ func (b *Back) lastKnown(scopes ...string) *described {
 
 // declares reports whether the server declared what method needs, as far as is
 // known. A method of no capability, an extension's say, is declared by nothing.
-func (b *Back) declares(scope, method string) bool {
+func (k *discovery) declares(scope, method string) bool {
 	name := spec.Capability(method)
-	d := b.lastKnown(scope, everybody, b.probeProfile().Scope)
+	d := k.lastKnown(scope, everybody, k.b.probeProfile().Scope)
 	return name != "" && (d == nil || mcp.Declares(d.Capabilities, name))
+}
+
+// close waits for the requests under way, which have ended with the link, and starts no
+// more after stop.
+func (k *discovery) close() { k.running.Wait() }
+
+// stop starts no more requests.
+func (k *discovery) stop() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.closed = true
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// discovery is a result of server/discover.
-func discovery(ttl int, scope string) string {
+// discoverResult is a result of server/discover.
+func discoverResult(ttl int, scope string) string {
 	return fmt.Sprintf(`{"resultType":"complete","supportedVersions":["2026-07-28","2025-11-25"],"capabilities":%s,"instructions":"be kind","ttlMs":%d,"cacheScope":%q,"_meta":{"io.modelcontextprotocol/serverInfo":%s}}`,
 		upCaps, ttl, scope, upServerInfo)
 }
@@ -33,7 +33,7 @@ func ofScope(scope string) *mcp.Request {
 
 func TestL2M01DescribesFromDiscover(t *testing.T) {
 	p := newUpPeer(t)
-	p.says("server/discover", strings.Replace(discovery(0, "private"), upCaps,
+	p.says("server/discover", strings.Replace(discoverResult(0, "private"), upCaps,
 		`{"tools":{"listChanged":true},"resources":{"subscribe":true},"logging":{},"extensions":{"io.modelcontextprotocol/tasks":{},"com.example/a":{}},"experimental":{"hidden":{}}}`, 1))
 	b := p.back(Options{HideExtensions: []string{"hidden"}})
 	d, err := b.Describe(t.Context(), ofScope("scripted/1"))
@@ -56,7 +56,7 @@ func TestL2M01CachedByTTLAndScope(t *testing.T) {
 		scope.Store("private")
 		b, end := bubbleBack(t, Options{}, func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 			asked.Add(1)
-			upAnswer(w, m.ID, discovery(60_000, scope.Load().(string)))
+			upAnswer(w, m.ID, discoverResult(60_000, scope.Load().(string)))
 		})
 		defer end()
 		describe := func(name string, want int32, ttl int64) {
@@ -81,7 +81,7 @@ func TestL2M01CachedByTTLAndScope(t *testing.T) {
 
 func TestL2M01LastKnownAnswer(t *testing.T) {
 	p := newUpPeer(t)
-	p.says("server/discover", discovery(0, "private"))
+	p.says("server/discover", discoverResult(0, "private"))
 	b := p.back(Options{})
 	if _, err := b.Describe(t.Context(), ofScope("a")); err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestL2M01WhileStarting(t *testing.T) {
 		b, end := bubbleBack(t, Options{Timeouts: Timeouts{Connect: 30 * time.Second}}, func(w http.ResponseWriter, r *http.Request, m wire.Message) {
 			select {
 			case <-ready:
-				upAnswer(w, m.ID, discovery(0, "private"))
+				upAnswer(w, m.ID, discoverResult(0, "private"))
 			case <-r.Context().Done():
 			}
 		})
@@ -145,7 +145,7 @@ func TestL2M01DownIsSaidAtOnce(t *testing.T) {
 						return
 					}
 					m, _ := wire.Parse(text, wire.Options{})
-					_ = far.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, discovery(0, "private")))
+					_ = far.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, discoverResult(0, "private")))
 				}
 			}()
 			return near, nil
@@ -197,7 +197,7 @@ func TestCrashedCommandIsStartedAgain(t *testing.T) {
 		b.Start()
 		for range 2 {
 			p := <-peers
-			p.result(p.want("server/discover").ID, discovery(0, "private"))
+			p.result(p.want("server/discover").ID, discoverResult(0, "private"))
 			synctest.Wait()
 			if err := b.Err(); err != nil {
 				t.Errorf("Err() = %v", err)
@@ -220,7 +220,7 @@ func TestDoubtsItsEra(t *testing.T) {
 		answer func(w http.ResponseWriter, m wire.Message)
 		want   int
 	}{
-		{"modern", func(w http.ResponseWriter, m wire.Message) { upAnswer(w, m.ID, discovery(0, "private")) }, 0},
+		{"modern", func(w http.ResponseWriter, m wire.Message) { upAnswer(w, m.ID, discoverResult(0, "private")) }, 0},
 		{"a handler's error", func(w http.ResponseWriter, m wire.Message) { upFail(w, 400, m.ID, -32021, "") }, 0},
 		{"away", func(w http.ResponseWriter, _ wire.Message) { http.Error(w, "no", http.StatusBadGateway) }, 0},
 		{"only legacy versions", func(w http.ResponseWriter, m wire.Message) {
@@ -263,10 +263,10 @@ func TestU02SilentCommandIsDoubted(t *testing.T) {
 					case "ends":
 						_ = far.Close()
 					case "answers":
-						p.result(m.ID, discovery(0, "private"))
+						p.result(m.ID, discoverResult(0, "private"))
 					}
 				}()
-				if err := b.discover(t.Context(), b.probeProfile()); (err == nil) != (name == "answers") {
+				if err := b.discovery.discover(t.Context(), b.probeProfile()); (err == nil) != (name == "answers") {
 					t.Errorf("discover = %v", err)
 				}
 				if d.count() != want {
@@ -280,7 +280,7 @@ func TestU02SilentCommandIsDoubted(t *testing.T) {
 	t.Run("cannot be started", func(t *testing.T) {
 		var d doubts
 		b := newUpBack(t, Options{Doubt: d.take, Dial: func(context.Context) (transport.Conn, error) { return nil, errors.New("no such program") }})
-		if err := b.discover(t.Context(), b.probeProfile()); err == nil || d.count() != 0 {
+		if err := b.discovery.discover(t.Context(), b.probeProfile()); err == nil || d.count() != 0 {
 			t.Errorf("discover = %v, doubted %q, want an error that tells nothing of the era", err, d.all)
 		}
 	})
@@ -305,7 +305,7 @@ func TestU02UntypedResultsAreDoubted(t *testing.T) {
 
 func TestF04MethodNotFoundByCapability(t *testing.T) {
 	p := newUpPeer(t) // knows no method but:
-	p.says("server/discover", discovery(0, "private"))
+	p.says("server/discover", discoverResult(0, "private"))
 	b := p.back(Options{})
 	if _, err := b.Describe(t.Context(), ofScope("scripted/1")); err != nil {
 		t.Fatal(err)

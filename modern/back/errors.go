@@ -7,7 +7,6 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -36,13 +35,13 @@ func (b *Back) upstreamError(req *mcp.Request, e *wire.Error) error {
 		}
 	case spec.CodeHeaderMismatch:
 		// The headers are the gateway's: the client can do nothing about them.
-		return wire.Errorf(spec.CodeInternal, "server %q does not accept the headers of %s: %s; if its tools have changed, list them again", b.opts.Name, req.Method, upstream.Shorten(e.Message))
+		return wire.Errorf(spec.CodeInternal, "server %q does not accept the headers of %s: %s; if its tools have changed, list them again", b.opts.Name, req.Method, mcp.Shorten(e.Message))
 	case spec.CodeUnsupportedVersion:
 		return b.clientError(req.Method, newForeignRevision(wire.Get(e.Data, "supported")))
 	case spec.CodeMissingCapability:
 		return &mcp.Refusal{Err: e}
 	case spec.CodeMethodNotFound:
-		if !b.declares(req.Profile.Scope, req.Method) {
+		if !b.discovery.declares(req.Profile.Scope, req.Method) {
 			return &mcp.Refusal{Err: e}
 		}
 	}
@@ -60,7 +59,7 @@ func newForeignRevision(list []byte) *foreignRevision {
 	for v := range wire.Elements(list) {
 		names = append(names, wire.Unquote(v))
 	}
-	return &foreignRevision{upstream.Shorten(strings.Join(names, ", ")), mutual(list) != ""}
+	return &foreignRevision{mcp.Shorten(strings.Join(names, ", ")), mutual(list) != ""}
 }
 
 func (e *foreignRevision) Error() string {

@@ -72,7 +72,7 @@ func TestT33UnknownCodesPass(t *testing.T) {
 func TestT32HiddenExtensions(t *testing.T) {
 	p := newUpPeer(t)
 	p.says("tools/list", `{"resultType":"complete","tools":[]}`)
-	p.says("server/discover", strings.Replace(discovery(0, "private"), `"logging":{}`,
+	p.says("server/discover", strings.Replace(discoverResult(0, "private"), `"logging":{}`,
 		`"extensions":{"io.modelcontextprotocol/tasks":{},"com.example/x":{}},"experimental":{"e/x":{},"e/y":{"n":1.0}}`, 1))
 	b := p.back(Options{HideExtensions: []string{"com.example/x", "e/x"}})
 	params := `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":%s,"experimental":%s,"roots":{}}}}`
@@ -95,7 +95,7 @@ func TestT32HiddenExtensions(t *testing.T) {
 func TestT32TasksOff(t *testing.T) {
 	p := newUpPeer(t)
 	p.says("tools/list", `{"resultType":"complete","tools":[]}`)
-	p.says("server/discover", strings.Replace(discovery(0, "private"), `"logging":{}`, `"extensions":{"io.modelcontextprotocol/tasks":{}}`, 1))
+	p.says("server/discover", strings.Replace(discoverResult(0, "private"), `"logging":{}`, `"extensions":{"io.modelcontextprotocol/tasks":{}}`, 1))
 	b := p.back(Options{HideExtensions: []string{spec.ExtensionTasks}})
 	f, s := before(t, b, func(o *modernfront.Options) { o.NoTasks = true })
 	moderntest.OverHTTP(t, f, moderntest.Request("1", "tools/list", moderntest.DeclaresTasks, ""), nil)

@@ -70,7 +70,7 @@ func TestL2M01ForetoldWhileStarting(t *testing.T) {
 		defer far.Close()
 		dialled <- near
 		p := &linePeer{t, far}
-		p.result(p.want("server/discover").ID, discovery(60_000, "public"))
+		p.result(p.want("server/discover").ID, discoverResult(60_000, "public"))
 		synctest.Wait()
 		if d, err := b.Describe(t.Context(), ofScope("a")); err != nil || string(d.ServerInfo) != upServerInfo || d.Cache.TTL == 0 {
 			t.Errorf("Describe() of the server that is up = %v, %v, want its own account", d, err)

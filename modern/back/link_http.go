@@ -137,6 +137,10 @@ func (l *httpLink) rejected(ctx context.Context, c *upcall, r *upstream.Reply) (
 	return upstream.Response{}, status.Failure()
 }
 
+// connected and noise implement link: of a URL silence tells nothing.
+func (l *httpLink) connected() bool { return false }
+func (l *httpLink) noise() string   { return "" }
+
 // close implements link: what is open is closed, and idle connections are let go.
 func (l *httpLink) close(context.Context) error {
 	l.stop(mcp.ErrShutdown)

@@ -259,7 +259,7 @@ func (s *httpListen) Next() (fanout.Event, error) {
 // endOf says how a stream ended that the server ended, with e if it gave an error.
 func endOf(e *wire.Error) error {
 	if e != nil {
-		return fmt.Errorf("the server ended the stream: %s", upstream.Shorten(e.Error()))
+		return fmt.Errorf("the server ended the stream: %s", mcp.Shorten(e.Error()))
 	}
 	return watch.ErrEnded
 }

@@ -32,7 +32,7 @@ func Probe(ctx context.Context, o Options, how mcp.Probing) (mcp.Verdict, error)
 	}
 	defer func() { _ = b.Close(context.WithoutCancel(ctx)) }() // it served its purpose
 	begun := time.Now()
-	v := b.probe(ctx, how)
+	v := prober{b}.probe(ctx, how)
 	v.Took = time.Since(begun)
 	if v.Era == spec.Modern && v.Description != nil && how.Lists {
 		lists, steps := how.List(ctx, v.Description.Capabilities, b.opts.Timeouts.Request, func(ctx context.Context, method string, params []byte) (json.RawMessage, error) {
@@ -46,22 +46,25 @@ func Probe(ctx context.Context, o Options, how mcp.Probing) (mcp.Verdict, error)
 	return v, nil
 }
 
+// A prober asks the server of a Back what it is.
+type prober struct{ *Back }
+
 // probe asks until there is an answer that asks for no other revision: some servers
 // refuse whatever comes first.
-func (b *Back) probe(ctx context.Context, how mcp.Probing) mcp.Verdict {
-	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeouts.Connect)
+func (p prober) probe(ctx context.Context, how mcp.Probing) mcp.Verdict {
+	ctx, cancel := context.WithTimeout(ctx, p.opts.Timeouts.Connect)
 	defer cancel()
 	var steps []mcp.Step
 	for again := false; ; again = true {
 		var f finding
-		sent := fmt.Sprintf("%s in revision %s", spec.MethodDiscover, b.revision())
+		sent := fmt.Sprintf("%s in revision %s", spec.MethodDiscover, p.revision())
 		steps = append(steps, how.Take(sent, func() (answer, means string) {
 			ctx, done := how.Await(ctx)
 			defer done()
-			c := b.ownCall(spec.MethodDiscover, []byte("{}"), b.probeProfile())
+			c := p.ownCall(spec.MethodDiscover, []byte("{}"), p.probeProfile())
 			c.probes = true
-			a, err := b.link.exchange(ctx, c)
-			f = b.judge(ctx, a, err, again)
+			a, err := p.link.exchange(ctx, c)
+			f = p.judge(ctx, a, err, again)
 			return f.answer, f.means()
 		}))
 		if !f.again {
@@ -89,30 +92,30 @@ func (f *finding) means() string {
 }
 
 // judge says what came of the question. again says that it was the second.
-func (b *Back) judge(ctx context.Context, a upstream.Response, err error, again bool) finding {
+func (p prober) judge(ctx context.Context, a upstream.Response, err error, again bool) finding {
 	if err != nil {
-		return b.silence(ctx, err)
+		return p.silence(ctx, err)
 	}
 	if a.Err == nil {
 		defer a.Free()
-		return b.discovered(upstream.Keep(a.Result))
+		return p.discovered(upstream.Keep(a.Result))
 	}
 	status := &upstream.StatusError{Code: a.Status}
 	e := a.TakeError()
 	switch {
-	case b.renegotiated(e) && !again:
+	case p.renegotiated(e) && !again:
 		f := refusedAs(e)
 		f.again = true
 		return f
 	case a.Status >= 400 && eraOf(status) == spec.Unknown && !spec.ModernError(e.Code):
-		status.Note = upstream.Shorten(e.Message)
-		return b.silence(ctx, status)
+		status.Note = mcp.Shorten(e.Message)
+		return p.silence(ctx, status)
 	}
 	return refusedAs(e)
 }
 
 // discovered judges a result.
-func (b *Back) discovered(result []byte) finding {
+func (p prober) discovered(result []byte) finding {
 	versions := wire.Get(result, "supportedVersions")
 	var f finding
 	f.Era, f.Revisions = spec.Legacy, revisionsOf(versions)
@@ -120,7 +123,7 @@ func (b *Back) discovered(result []byte) finding {
 	switch {
 	case mutual(versions) != "":
 		f.Era, f.Reason = spec.Modern, "it answered "+spec.MethodDiscover
-		d := b.descriptionOf(result)
+		d := descriptionOf(result)
 		if caps := wire.Get(result, "capabilities"); wire.IsObject(caps) {
 			d.Capabilities = caps
 		}
@@ -136,8 +139,8 @@ func (b *Back) discovered(result []byte) finding {
 
 // refusedAs judges an error.
 func refusedAs(e *wire.Error) finding {
-	f := finding{answer: "error " + upstream.Shorten(e.Error())}
-	f.Era, f.Reason = spec.Legacy, fmt.Sprintf("it refused %s: %s", spec.MethodDiscover, upstream.Shorten(e.Error()))
+	f := finding{answer: "error " + mcp.Shorten(e.Error())}
+	f.Era, f.Reason = spec.Legacy, fmt.Sprintf("it refused %s: %s", spec.MethodDiscover, mcp.Shorten(e.Error()))
 	switch e.Code {
 	case spec.CodeHeaderMismatch, spec.CodeMissingCapability:
 		f.Era = spec.Modern
@@ -152,9 +155,9 @@ func refusedAs(e *wire.Error) finding {
 }
 
 // silence judges what is no answer.
-func (b *Back) silence(ctx context.Context, err error) finding {
+func (p prober) silence(ctx context.Context, err error) finding {
 	var f finding
-	f.answer = upstream.Shorten(transport.Cause(err).Error())
+	f.answer = mcp.Shorten(transport.Cause(err).Error())
 	f.Reason, f.Cause = f.answer, err
 	failed := upstream.AsFailure(err)
 	var status *upstream.StatusError
@@ -168,33 +171,18 @@ func (b *Back) silence(ctx context.Context, err error) finding {
 	case errors.As(err, &handshake):
 		f.Status = handshake.Status
 	case ctx.Err() != nil:
-		f.answer = "nothing in time" + b.noise()
-		f.Reason = "it did not answer " + spec.MethodDiscover + " in time" + b.noise()
+		f.answer = "nothing in time" + p.link.noise()
+		f.Reason = "it did not answer " + spec.MethodDiscover + " in time" + p.link.noise()
 		f.Inconclusive, f.Cause = true, context.Cause(ctx)
-		if b.wasConnected() {
+		if p.link.connected() {
 			f.Era = spec.Legacy
 		}
-	case b.wasConnected(), failed != nil && failed.Fate == upstream.MayHaveRun && !isNetwork(failed):
+	case p.link.connected(), failed != nil && failed.Fate == upstream.MayHaveRun && !isNetwork(failed):
 		f.Era = spec.Legacy
 	default:
 		f.Inconclusive = failed != nil && failed.Fate == upstream.MayHaveRun // it was reached, and hung up
 	}
 	return f
-}
-
-// wasConnected reports whether there was a command that ended, or is silent: so does
-// one that does not know the request. Of a URL silence tells nothing.
-func (b *Back) wasConnected() bool {
-	l, ok := b.link.(*connLink)
-	return ok && l.connected()
-}
-
-// noise says, after a semicolon, what a command wrote that is no message.
-func (b *Back) noise() string {
-	if l, ok := b.link.(*connLink); ok {
-		return l.noise()
-	}
-	return ""
 }
 
 // eraOf is that of a server which answers with a status and no error of this era.

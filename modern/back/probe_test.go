@@ -34,9 +34,9 @@ func TestU01ProbeOverHTTP(t *testing.T) {
 		want   spec.Era
 		reason string // in it
 	}{
-		{"discovery", func(w http.ResponseWriter, m wire.Message) { upAnswer(w, m.ID, discovery(9, "public")) }, spec.Modern, "answered server/discover"},
+		{"discovery", func(w http.ResponseWriter, m wire.Message) { upAnswer(w, m.ID, discoverResult(9, "public")) }, spec.Modern, "answered server/discover"},
 		{"discovery as a stream", func(w http.ResponseWriter, m wire.Message) {
-			upStream(w)(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, discovery(0, "private"))
+			upStream(w)(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, discoverResult(0, "private"))
 		}, spec.Modern, ""},
 		{"only legacy versions", func(w http.ResponseWriter, m wire.Message) {
 			upAnswer(w, m.ID, `{"supportedVersions":["2025-11-25","2025-06-18"],"capabilities":{}}`)
@@ -90,7 +90,7 @@ func TestU01ProbeRenegotiates(t *testing.T) {
 			upFail(w, 400, m.ID, -32022, `{"supported":["2026-07-28"],"requested":"2026-07-28"}`)
 			return
 		}
-		upAnswer(w, m.ID, discovery(9, "public"))
+		upAnswer(w, m.ID, discoverResult(9, "public"))
 	}
 	v, err := Probe(t.Context(), Options{Name: "odd", URL: p.URL, ClientInfo: json.RawMessage(upInfo)}, mcp.Probing{})
 	if err != nil || v.Era != spec.Modern || v.Description == nil || v.Description.Cache.TTL != 9 || !v.Description.Cache.Public || len(v.Revisions) != 2 {
@@ -118,7 +118,7 @@ func TestU01ProbeOfACommand(t *testing.T) {
 		want spec.Era
 		took time.Duration
 	}{
-		{"discovery", func(p *linePeer, m wire.Message) { p.result(m.ID, discovery(0, "private")) }, spec.Modern, 0},
+		{"discovery", func(p *linePeer, m wire.Message) { p.result(m.ID, discoverResult(0, "private")) }, spec.Modern, 0},
 		{"unknown method", func(p *linePeer, m wire.Message) {
 			p.write(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}`, m.ID)
 		}, spec.Legacy, 0},
@@ -128,7 +128,7 @@ func TestU01ProbeOfACommand(t *testing.T) {
 		{"noise, then discovery", func(p *linePeer, m wire.Message) {
 			p.write(`{"level":"info","msg":"ready"}`)
 			p.write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
-			p.result(m.ID, discovery(0, "private"))
+			p.result(m.ID, discoverResult(0, "private"))
 		}, spec.Modern, 0},
 		{"silence", func(*linePeer, wire.Message) {}, spec.Legacy, 10 * time.Second},
 		{"exit", func(p *linePeer, _ wire.Message) { _ = p.conn.Close() }, spec.Legacy, 0},

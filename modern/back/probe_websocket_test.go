@@ -31,7 +31,7 @@ func TestU01ProbeOfAWebSocket(t *testing.T) {
 		want   spec.Era
 		reason string
 	}{
-		{"discovery", say(`{"jsonrpc":"2.0","id":ID,"result":` + discovery(0, "private") + `}`), spec.Modern, "answered server/discover"},
+		{"discovery", say(`{"jsonrpc":"2.0","id":ID,"result":` + discoverResult(0, "private") + `}`), spec.Modern, "answered server/discover"},
 		{"unknown method", say(`{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"Method not found"}}`), spec.Legacy, "Method not found"},
 		{"not JSON", say(`hello`), spec.Legacy, "in time"},
 		{"silence", func(*websocket.Conn, wire.ID) {}, spec.Legacy, "in time"},

@@ -9,7 +9,6 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
@@ -119,7 +118,7 @@ func (s *serving) response(q mcp.InputRequest, a mcp.InputResponse) (json.RawMes
 	case q.Method == spec.MethodElicit:
 		return json.RawMessage(`{"action":"cancel"}`), nil
 	case a.Err != nil:
-		return nil, wire.Errorf(spec.CodeInternal, "server %q needs an answer to %s for %s, and the client refused it: %s", s.b.opts.Name, q.Method, s.req.Method, upstream.Shorten(a.Err.Message))
+		return nil, wire.Errorf(spec.CodeInternal, "server %q needs an answer to %s for %s, and the client refused it: %s", s.b.opts.Name, q.Method, s.req.Method, mcp.Shorten(a.Err.Message))
 	}
 	return nil, wire.Errorf(spec.CodeInternal, "server %q needs an answer to %s for %s, and the client's can't be read", s.b.opts.Name, q.Method, s.req.Method)
 }
@@ -131,7 +130,7 @@ func (s *serving) mayAsk(q mcp.InputRequest) error {
 	switch q.Method {
 	case spec.MethodElicit, spec.MethodSample, spec.MethodRootsList:
 	default:
-		return wire.Errorf(spec.CodeInternal, "server %q asks the client for %q in the course of %s, which no client knows", s.b.opts.Name, upstream.Shorten(q.Method), s.req.Method)
+		return wire.Errorf(spec.CodeInternal, "server %q asks the client for %q in the course of %s, which no client knows", s.b.opts.Name, mcp.Shorten(q.Method), s.req.Method)
 	}
 	need := mcp.MissingCapability(firstOf(s.req.Capabilities, s.req.Profile.Capabilities), q.Method, q.Params)
 	if need == nil {

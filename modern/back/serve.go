@@ -81,6 +81,28 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.
 	return res, nil
 }
 
+// serveListen runs a client's own listen request. All notifications of its stream go to
+// x, whatever they tell; the result is the server's word that the stream has ended. No
+// time-out bounds it.
+func (b *Back) serveListen(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s := &serving{b: b, req: req, x: x, listens: true}
+	a, err := s.send(ctx, nil)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, b.clientError(req.Method, err)
+	case a.Err != nil:
+		return nil, b.upstreamError(req, a.TakeError())
+	}
+	defer a.Free()
+	res := mcp.NewResult(upstream.Keep(a.Result), nil)
+	res.Extra, res.Era = upstream.Keep(a.Extra), spec.Modern
+	return res, nil
+}
+
 // refuseMethod refuses what does not exist in this era, so that no server has to
 // make sense of it. What there is about tasks is modern clients' alone.
 //
@@ -133,7 +155,7 @@ func (s *serving) run(ctx context.Context) (upstream.Response, error) {
 			return s.complete(a), nil
 		case kind != spec.ResultInputRequired:
 			a.Free()
-			return upstream.Response{}, wire.Errorf(spec.CodeInternal, "server %q answered %s with a result of type %q, which only clients of a later revision know", s.b.opts.Name, s.req.Method, upstream.Shorten(kind))
+			return upstream.Response{}, wire.Errorf(spec.CodeInternal, "server %q answered %s with a result of type %q, which only clients of a later revision know", s.b.opts.Name, s.req.Method, mcp.Shorten(kind))
 		case round == maxRounds:
 			a.Free()
 			return upstream.Response{}, wire.Errorf(spec.CodeInternal, "server %q asks for input in the %dth round of %s; a client is asked in %d at most", s.b.opts.Name, round+1, s.req.Method, maxRounds)

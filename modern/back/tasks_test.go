@@ -99,7 +99,7 @@ func TestT01WhoDoesNotDeclareIsRefusedByTheServer(t *testing.T) {
 func TestT01LegacyClientsHaveNone(t *testing.T) {
 	p := newUpPeer(t)
 	p.says("tools/list", `{"resultType":"complete","tools":[]}`)
-	p.says("server/discover", strings.Replace(discovery(0, "private"), `"logging":{}`, `"extensions":{"io.modelcontextprotocol/tasks":{}}`, 1))
+	p.says("server/discover", strings.Replace(discoverResult(0, "private"), `"logging":{}`, `"extensions":{"io.modelcontextprotocol/tasks":{}}`, 1))
 	b := p.back(Options{})
 	for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel", "tasks/list", "tasks/result"} {
 		_, err := b.Serve(t.Context(), upRequest(method, `{"taskId":"1"}`), &upCaller{})

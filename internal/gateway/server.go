@@ -186,7 +186,7 @@ func (s *server) Subscribe(req *mcp.Request, mail *fanout.Mailbox, o mcp.Subscri
 // A loggedStream is the subscription of a listen stream.
 type loggedStream struct {
 	*subscription
-	req   *mcp.Request
+	req   *mcp.Request // nil once the stream is open
 	begin time.Time
 	left  func() error // returns an error once the client has left; nil until the stream is open
 }
@@ -194,13 +194,13 @@ type loggedStream struct {
 // Add implements [mcp.Subscription].
 func (l *loggedStream) Add(ctx context.Context, want mcp.Filter) (mcp.Filter, error) {
 	honored, err := l.subscription.Add(ctx, want)
-	if l.req.Method == spec.MethodListen {
+	if l.req != nil && l.req.Method == spec.MethodListen {
 		l.server.log.report(ctx, l.req, l.begin, err)
 	}
 	if err != nil {
 		return honored, l.server.g.errors.told(err)
 	}
-	l.left = ctx.Err
+	l.left, l.req = ctx.Err, nil // the request, and its text, need not stay
 	return honored, nil
 }
 

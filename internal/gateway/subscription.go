@@ -31,7 +31,7 @@ type subscription struct {
 	closed    bool
 	release   func()                 // of a stream: ends the interest in all of its topics
 	held      map[fanout.Topic]*hold // of others, by topic
-	lost      map[fanout.Topic]*hold // ended by the server, and not released yet
+	lost      map[fanout.Topic]*hold // ended by the server, and not released yet; nil if none were
 	forgotten []fanout.Topic         // removed topics, oldest first
 }
 
@@ -45,7 +45,7 @@ type hold struct {
 func (h *hub) Subscribe(s *server, p mcp.Profile, mail *fanout.Mailbox, o mcp.SubscribeOptions) (*subscription, error) {
 	sub := &subscription{hub: h, server: s, profile: p, mail: mail, stream: o.Stream}
 	if !o.Stream {
-		sub.held, sub.lost = make(map[fanout.Topic]*hold), make(map[fanout.Topic]*hold)
+		sub.held = make(map[fanout.Topic]*hold)
 	}
 	if err := h.add(sub); err != nil {
 		return nil, err
@@ -227,6 +227,9 @@ func (s *subscription) lose(t fanout.Topic, reason error) {
 	h := s.held[t]
 	if h != nil {
 		delete(s.held, t)
+		if s.lost == nil {
+			s.lost = make(map[fanout.Topic]*hold)
+		}
 		s.lost[t] = h
 		s.hub.index.Unsubscribe(t, s.mail)
 	}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -29,24 +30,15 @@ type subscription struct {
 	// memory only.
 	mu        sync.Mutex
 	closed    bool
-	release   func()                 // of a stream: ends the interest in all of its topics
-	held      map[fanout.Topic]*hold // of others, by topic
-	lost      map[fanout.Topic]*hold // ended by the server, and not released yet; nil if none were
-	forgotten []fanout.Topic         // removed topics, oldest first
-}
-
-// A hold is the interest of a subscription in one topic.
-type hold struct {
-	settled chan struct{} // closed once the server has answered and release is set
-	release func()        // nil if the server refused
+	release   func()         // of a stream: ends the interest in all of its topics
+	held      holds          // of others
+	lost      holds          // ended by the server, and not released yet
+	forgotten []fanout.Topic // removed topics, oldest first
 }
 
 // Subscribe implements [mcp.Subscriber] for one server.
 func (h *hub) Subscribe(s *server, p mcp.Profile, mail *fanout.Mailbox, o mcp.SubscribeOptions) (*subscription, error) {
 	sub := &subscription{hub: h, server: s, profile: p, mail: mail, stream: o.Stream}
-	if !o.Stream {
-		sub.held = make(map[fanout.Topic]*hold)
-	}
 	if err := h.add(sub); err != nil {
 		return nil, err
 	}
@@ -160,13 +152,13 @@ func (s *subscription) claim(t fanout.Topic) (h, lost *hold, own bool) {
 	if s.closed {
 		return nil, nil, false
 	}
-	if h = s.held[t]; h != nil {
+	if h = s.held.of(t); h != nil {
 		return h, nil, false
 	}
-	lost = s.lost[t]
-	delete(s.lost, t)
-	h = &hold{settled: make(chan struct{})}
-	s.held[t] = h
+	lost = s.lost.of(t)
+	s.lost.remove(t)
+	h = &hold{topic: t, settled: make(chan struct{})}
+	s.held.add(h)
 	s.mail.Accept(t)
 	s.hub.index.Subscribe(t, s.mail)
 	return h, lost, true
@@ -176,12 +168,12 @@ func (s *subscription) claim(t fanout.Topic) (h, lost *hold, own bool) {
 // was removed meanwhile.
 func (s *subscription) settle(t fanout.Topic, h *hold, honored bool, release func()) bool {
 	s.mu.Lock()
-	current := s.held[t] == h
+	current := s.held.of(t) == h
 	switch {
-	case current && honored, s.lost[t] == h:
+	case current && honored, s.lost.of(t) == h:
 		h.release, release = release, nil
 	case current:
-		s.forgetLocked(t)
+		s.forgetLocked(h)
 	}
 	close(h.settled)
 	s.mu.Unlock()
@@ -195,9 +187,9 @@ func (s *subscription) settle(t fanout.Topic, h *hold, honored bool, release fun
 func (s *subscription) Remove(uris ...string) {
 	for _, t := range (mcp.Filter{URIs: uris}).Topics(s.profile.Scope) {
 		s.mu.Lock()
-		h := s.held[t]
+		h := s.held.of(t)
 		if h != nil {
-			s.forgetLocked(t)
+			s.forgetLocked(h)
 		}
 		s.mu.Unlock()
 		h.end()
@@ -205,8 +197,9 @@ func (s *subscription) Remove(uris ...string) {
 }
 
 // forgetLocked removes a topic with its pending changes.
-func (s *subscription) forgetLocked(t fanout.Topic) {
-	delete(s.held, t)
+func (s *subscription) forgetLocked(h *hold) {
+	t := h.topic
+	s.held.remove(t)
 	s.hub.index.Unsubscribe(t, s.mail)
 	s.mail.Refuse(t)
 	if s.forgotten = append(s.forgotten, t); len(s.forgotten) > maxForgotten {
@@ -224,13 +217,10 @@ func (s *subscription) lose(t fanout.Topic, reason error) {
 		return
 	}
 	s.mu.Lock()
-	h := s.held[t]
+	h := s.held.of(t)
 	if h != nil {
-		delete(s.held, t)
-		if s.lost == nil {
-			s.lost = make(map[fanout.Topic]*hold)
-		}
-		s.lost[t] = h
+		s.held.remove(t)
+		s.lost.add(h)
 		s.hub.index.Unsubscribe(t, s.mail)
 	}
 	s.mu.Unlock()
@@ -244,7 +234,7 @@ func (s *subscription) lose(t fanout.Topic, reason error) {
 func (s *subscription) Close() {
 	s.mu.Lock()
 	first, held, lost, release := !s.closed, s.held, s.lost, s.release
-	s.closed, s.held, s.lost = true, nil, nil
+	s.closed, s.held, s.lost = true, holds{}, holds{}
 	s.hub.index.Prune(s.mail)
 	s.mu.Unlock()
 	if !first {
@@ -254,25 +244,8 @@ func (s *subscription) Close() {
 	if release != nil {
 		release()
 	}
-	for _, holds := range []map[fanout.Topic]*hold{held, lost} {
-		for _, h := range holds {
-			h.end()
-		}
-	}
-}
-
-// end ends the interest in a topic. What the server has not answered yet is ended by
-// settle.
-func (h *hold) end() {
-	if h == nil {
-		return
-	}
-	select {
-	case <-h.settled:
-		if h.release != nil {
-			h.release()
-		}
-	default:
+	for _, h := range slices.Concat(held.all(), lost.all()) {
+		h.end()
 	}
 }
 

@@ -95,29 +95,39 @@ type Detector struct {
 	opts   Options
 	log    *slog.Logger
 	recall *recall // nil if nothing is remembered
+	lifetime
 
+	doubts chan string   // capacity 1
+	asks   chan struct{} // capacity 1: somebody waits for a probe
+
+	// mu guards the fields below.
+	mu   sync.Mutex
+	back mcp.Back // of the verdict; nil before there is one
+	era  spec.Era
+	err  error // why there is none; ErrStarting before the first probe has ended
+	probeState
+	waiting    int           // requests that wait for a verdict
+	linking    int           // clients whose sessions are being linked
+	changed    chan struct{} // closed when any of these become others
+	onReplaced func(error)
+	closed     bool
+}
+
+// A lifetime begins once and ends with Close.
+type lifetime struct {
 	begin   sync.Once
 	live    context.Context // ends with Close
 	stop    context.CancelFunc
 	closing chan struct{}  // closed by Close
-	doubts  chan string    // capacity 1
-	asks    chan struct{}  // capacity 1: somebody waits for a probe
 	running sync.WaitGroup // run, what is asked for a client that does not wait, and the ends of backs that were wrong
+}
 
-	// mu guards the fields below.
-	mu         sync.Mutex
-	back       mcp.Back // of the verdict; nil before there is one
-	era        spec.Era
-	err        error         // why there is none; ErrStarting before the first probe has ended
-	probing    bool          // a probe is under way
-	probed     int           // probes that have ended
-	guessed    bool          // the era is the first client's, or the server has not answered
-	waiting    int           // requests that wait for a verdict
-	linking    int           // clients whose sessions are being linked
-	notTill    time.Time     // when a client may have a server asked again that failed
-	changed    chan struct{} // closed when any of these become others
-	onReplaced func(error)
-	closed     bool
+// A probeState says what is known of probes.
+type probeState struct {
+	probing bool      // a probe is under way
+	probed  int       // probes that have ended
+	guessed bool      // the era is the first client's, or the server has not answered
+	notTill time.Time // when a client may have a server asked again that failed
 }
 
 // Detect returns a Detector. Nothing is started before its Start, or the first
@@ -135,13 +145,13 @@ func New(o Options) (*Detector, error) {
 	d := &Detector{
 		opts:       o,
 		log:        o.Logger.With("upstream", o.Name),
-		closing:    make(chan struct{}),
 		doubts:     make(chan string, 1),
 		asks:       make(chan struct{}, 1),
 		err:        mcp.ErrStarting,
 		changed:    make(chan struct{}),
 		onReplaced: func(error) {},
 	}
+	d.closing = make(chan struct{})
 	d.live, d.stop = context.WithCancel(context.Background())
 	if o.Memory != nil {
 		recall, err := newRecall(d)

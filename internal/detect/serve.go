@@ -205,6 +205,9 @@ func (d *Detector) ask() {
 // client, if it has one.
 func (d *Detector) await(ctx context.Context, era spec.Era) (mcp.Back, error) {
 	d.Start()
+	if back := d.current(); back != nil {
+		return back, nil // as a rule, and without a timer
+	}
 	defer d.wait()()
 	late := time.NewTimer(d.opts.Patience)
 	defer late.Stop()
@@ -226,6 +229,13 @@ func (d *Detector) await(ctx context.Context, era spec.Era) (mcp.Back, error) {
 			return nil, mcp.ErrShutdown
 		}
 	}
+}
+
+// current returns the back of the verdict; nil before there is one.
+func (d *Detector) current() mcp.Back {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.back
 }
 
 // wait notes that a request waits for a verdict, until the returned function is called.

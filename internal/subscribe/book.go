@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -90,9 +89,6 @@ func newBook[S any](up *upstream, p mcp.Profile) *Book[S] {
 		topics:  make(map[key]*Topic[S]),
 	}
 }
-
-// Log returns the log of the upstream. It may be called by any goroutine.
-func (b *Book[S]) Log() *slog.Logger { return b.up.Logger }
 
 // Now is the time on the book's clock. It stands still between two waits, so that what is
 // due is the same to all who look. It is never 0, which means "not set".

@@ -13,37 +13,41 @@ func (b *Book[S]) run(ctx context.Context, first *Query, more <-chan *Query) {
 	defer b.end(ctx, stop)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	b.clock = 1
+	b.readClock()
 	b.admit(first)
 	for b.tick(); !b.idle(); b.tick() {
 		b.driver.Pump(ctx)
 		timer.Reset(b.sleep())
-		handle := b.wait(ctx, more, timer.C)
-		if handle == nil {
+		if !b.wait(ctx, more, timer.C) {
 			return
 		}
-		b.clock = time.Since(b.born) + 1
-		handle()
 	}
 }
 
-// wait waits for news, and returns what there is to do about them; nil if ctx has ended.
-func (b *Book[S]) wait(ctx context.Context, more <-chan *Query, timeout <-chan time.Time) func() {
+func (b *Book[S]) readClock() { b.clock = time.Since(b.born) + 1 }
+
+// wait waits for news and looks after them. It reports false if ctx has ended.
+func (b *Book[S]) wait(ctx context.Context, more <-chan *Query, timeout <-chan time.Time) bool {
 	select {
 	case <-ctx.Done():
-		return nil
+		return false
 	case q := <-more:
-		return func() { b.admit(q) }
+		b.readClock()
+		b.admit(q)
 	case <-b.poked:
-		return b.takeDropped
+		b.readClock()
+		b.takeDropped()
 	case report := <-b.reports:
-		return report
+		b.readClock()
+		report()
 	case <-b.awaited:
+		b.readClock()
 		b.awaited = nil
-		return b.then
+		b.then()
 	case <-timeout:
-		return func() {}
+		b.readClock()
 	}
+	return true
 }
 
 // end joins what was started. Who waits is told why.

@@ -62,14 +62,18 @@ func (b *Book[S]) fail(q *Query, err error) {
 // drop tells the loop that the caller of q has lost interest. It never blocks, may be
 // called by any goroutine, and does nothing once the loop has ended.
 func (b *Book[S]) drop(q *Query) {
-	b.Update(func() { b.dropped = append(b.dropped, q) })
+	b.mu.Lock()
+	b.dropped = append(b.dropped, q)
+	b.mu.Unlock()
 	b.Poke()
 }
 
 // takeDropped looks after the topics of those who have lost interest.
 func (b *Book[S]) takeDropped() {
-	var dropped []*Query
-	b.Update(func() { dropped, b.dropped = b.dropped, nil })
+	b.mu.Lock()
+	dropped := b.dropped
+	b.dropped = nil
+	b.mu.Unlock()
 	for _, q := range dropped {
 		b.strip(q)
 		b.fade(q)

@@ -237,7 +237,7 @@ func (w *Watch) answered(c *call, err error) {
 		t.State.standing, t.State.tries = off, 0
 		w.Look(t)
 	case refused:
-		w.book.Log().Debug("subscription refused", "code", refusal.Code)
+		w.opts.Logger.Debug("subscription refused", "code", refusal.Code)
 		w.deny(t, refusal)
 	default:
 		w.subscribed(t)
@@ -264,7 +264,7 @@ func (w *Watch) unanswered(t *topic, err error) {
 	s.tries++
 	w.restored(t)
 	if s.tries >= maxTries && !t.Awaited() {
-		w.book.Log().Warn("giving up on a subscription", "err", err)
+		w.opts.Logger.Warn("giving up on a subscription", "err", err)
 		w.deny(t, fmt.Errorf("%w: %v", errNoAnswer, err))
 		return
 	}

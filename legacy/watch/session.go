@@ -122,7 +122,7 @@ func (w *Watch) dialed(s Session, release func(), err error, hungUp bool) {
 	default:
 		w.dialErr = err
 		w.putOffDial()
-		w.book.Log().Debug("no session for subscriptions", "err", err, "tries", w.failures)
+		w.opts.Logger.Debug("no session for subscriptions", "err", err, "tries", w.failures)
 		w.book.Unreached(err)
 	}
 }
@@ -172,7 +172,7 @@ func (w *Watch) lost() {
 		w.Look(t)
 	}
 	if n := w.book.Len(); n > 0 {
-		w.book.Log().Warn("session lost, its subscriptions will be made again", "topics", n)
+		w.opts.Logger.Warn("session lost, its subscriptions will be made again", "topics", n)
 	}
 }
 

@@ -17,9 +17,9 @@ const (
 	// maxRefusals is how many streams in a row are asked for to find out which topics
 	// a server refuses. A server that refuses them all must not be asked for each.
 	maxRefusals = 64
-	// eagerness is how soon a server that could not be reached is tried again because
-	// somebody asks.
-	eagerness = time.Second
+	// awaitedPause is how soon a server that could not be reached is tried again while
+	// somebody waits.
+	awaitedPause = time.Second
 )
 
 // omittedPauses are those before a topic is asked for again that a server left out.
@@ -104,7 +104,7 @@ func (w *watch) omit(omitted []*topic) {
 		}
 	}
 	if len(news) > 0 {
-		w.book.Log().Warn("the server no longer tells of changes that it had agreed to tell of; it will be asked again",
+		w.opts.Logger.Warn("the server no longer tells of changes that it had agreed to tell of; it will be asked again",
 			"topics", len(news), "first", news[0].Topic)
 	}
 	w.rest(again, w.book.Now()+omittedPause(int(tries)), resting)
@@ -115,7 +115,7 @@ func (w *watch) omit(omitted []*topic) {
 func (w *watch) refused(l *listen, refusal *wire.Error) {
 	w.reached()
 	w.refusals++
-	w.book.Log().Debug("listen refused", "topics", len(l.topics), "err", refusal)
+	w.opts.Logger.Debug("listen refused", "topics", len(l.topics), "err", refusal)
 	if l.merge {
 		w.mergeFailed(w.book.Now(), l)
 		w.bisect(without(l.topics))
@@ -139,11 +139,11 @@ func (w *watch) refused(l *listen, refusal *wire.Error) {
 func (w *watch) away(l *listen, err error) {
 	now, wait := w.book.Now(), w.book.Pause(w.failures)
 	if w.awayErr == nil {
-		w.book.Log().Warn("no listen stream can be opened, trying again until one can", "err", err)
+		w.opts.Logger.Warn("no listen stream can be opened, trying again until one can", "err", err)
 	}
 	w.awayErr = err
 	w.failures++
-	w.floor = now + min(wait, eagerness)
+	w.floor = now + min(wait, awaitedPause)
 	if l.merge {
 		w.mergeFailed(w.book.Now(), l)
 	}

@@ -113,7 +113,7 @@ func (w *watch) ended(s *sharedStream, err error) {
 	}
 	wait := w.reopenAfter(s, err)
 	w.rest(lost, w.book.Now()+wait, resting)
-	w.book.Log().Info("listen stream ended, its topics will be asked for again",
+	w.opts.Logger.Info("listen stream ended, its topics will be asked for again",
 		"topics", len(lost), "open", (w.book.Now() - s.since).Round(time.Millisecond), "in", wait.Round(time.Millisecond), "reason", err)
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -91,8 +92,19 @@ func (w *taskPair) posts(text, want string) {
 	if r := w.g.Post(w.t, text); r.Status != 202 {
 		w.t.Errorf("posting %s = %d %s, want 202", text, r.Status, r.Body)
 	}
-	if got := <-w.answers; got != want {
-		w.t.Errorf("the server got %s\nwant         %s", got, want)
+	if got := w.answer(); got != want {
+		w.t.Fatalf("the server got %s\nwant         %s", got, want)
+	}
+}
+
+// answer returns what the client posted, empty if nothing comes.
+func (w *taskPair) answer() string {
+	select {
+	case text := <-w.answers:
+		return text
+	case <-time.After(legacytest.Patience):
+		w.t.Errorf("the server got nothing for %v", legacytest.Patience)
+		return ""
 	}
 }
 
@@ -108,7 +120,7 @@ func TestT04TasksOfTheServer(t *testing.T) {
 	w.p.On["tasks/result"] = func(rw http.ResponseWriter, _ *http.Request, m wire.Message) {
 		event := legacytest.StartSSE(rw)
 		event(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?","requestedSchema":{},%s}}`, ofTask)
-		event(`{"jsonrpc":"2.0","id":%s,"result":{"content":[],"got":%s,%s}}`, m.ID, <-w.answers, ofTask)
+		event(`{"jsonrpc":"2.0","id":%s,"result":{"content":[],"got":%s,%s}}`, m.ID, w.answer(), ofTask)
 	}
 	f := legacytest.Read(t, w.st.Open(t, "POST", `{"jsonrpc":"2.0","id":7,"method":"tasks/result","params":{"taskId":"t/\u0031"}}`, "Mcp-Session-Id", w.g.ID, "Mcp-Protocol-Version", "2025-11-25"))
 	f.Want(`{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"?","requestedSchema":{},` + ofTask + `}}`)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -127,6 +128,7 @@ func TestT01LegacyClientsHaveNone(t *testing.T) {
 
 const (
 	filterOfTasks = `{"taskIds":["t-1","a/\u0062 9"],"toolsListChanged":false}`
+	mostWait      = 30 * time.Second
 	taskChange    = `"taskId":"a/\u0062 9","status":"working","ttlMs":1.0,`
 )
 
@@ -159,7 +161,14 @@ func TestT01ListenStreamsOfTasksOverConnections(t *testing.T) {
 		l.Send(moderntest.Request(id, spec.MethodListen, moderntest.DeclaresTasks, `,"notifications":`+filterOfTasks))
 	}
 	listen("1")
-	p := <-peers
+	var p *linePeer
+	select {
+	case p = <-peers:
+	case <-time.After(mostWait):
+		t.Fatalf("the server was not called for %v", mostWait)
+	}
+	late := time.AfterFunc(mostWait, func() { p.conn.Close() })
+	defer late.Stop()
 	first := p.want(spec.MethodListen)
 	listen(`"1"`)
 	second := p.want(spec.MethodListen)

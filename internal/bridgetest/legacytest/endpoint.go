@@ -3,6 +3,7 @@
 package legacytest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -41,7 +43,9 @@ func Serve(t testing.TB, f Front, who func() mcp.Principal) *Endpoint {
 		f.EndStreams()
 		e.CloseClientConnections()
 		e.Server.Close()
-		if err := f.Close(context.Background()); err != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), Patience)
+		defer cancel()
+		if err := f.Close(ctx); err != nil {
 			t.Errorf("Close() = %v", err)
 		}
 	})
@@ -75,7 +79,11 @@ func (e *Endpoint) serveHTTP(w http.ResponseWriter, r *http.Request) {
 // removes.
 func (e *Endpoint) Open(t testing.TB, method, body string, headers ...string) *http.Response {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, e.URL, strings.NewReader(body))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	t.Cleanup(func() { cancel(nil) })
+	late := time.AfterFunc(Patience, func() { cancel(errLate) })
+	defer late.Stop()
+	req, err := http.NewRequestWithContext(ctx, method, e.URL, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,10 +97,13 @@ func (e *Endpoint) Open(t testing.TB, method, body string, headers ...string) *h
 	}
 	res, err := e.Client().Do(req)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(cmp.Or(context.Cause(ctx), err))
 	}
 	return res
 }
+
+// errLate says that a front took too long.
+var errLate = fmt.Errorf("no answer came for %v", Patience)
 
 // A Reply is what came back for one HTTP request, its body read to the end.
 type Reply struct {
@@ -113,6 +124,8 @@ func (e *Endpoint) Send(t testing.TB, method, body string, headers ...string) Re
 	t.Helper()
 	res := e.Open(t, method, body, headers...)
 	defer res.Body.Close()
+	late := time.AfterFunc(Patience, func() { res.Body.Close() })
+	defer late.Stop()
 	text, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatalf("reading the answer: %v", err)

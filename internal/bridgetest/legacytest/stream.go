@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A Stream reads a stream event by event.
@@ -27,8 +28,19 @@ func Read(t testing.TB, res *http.Response) *Stream {
 	return &Stream{Response: res, t: t, Lines: bufio.NewScanner(res.Body)}
 }
 
-// Next returns the data of the next event that has some; ok is false at the end.
+// Next returns the data of the next event that has some; ok is false at the end. The
+// stream is closed if nothing comes.
 func (s *Stream) Next() (data string, ok bool) {
+	s.t.Helper()
+	late := time.AfterFunc(Patience, func() { s.Response.Body.Close() })
+	data, ok = s.next()
+	if !late.Stop() && !ok {
+		s.t.Fatalf("no event came for %v", Patience)
+	}
+	return data, ok
+}
+
+func (s *Stream) next() (data string, ok bool) {
 	for s.Lines.Scan() {
 		line := s.Lines.Text()
 		if id, found := strings.CutPrefix(line, "id: "); found {

@@ -2,16 +2,21 @@ package moderntest
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
+
+// patience bounds the wait for what must come over a socket.
+const patience = 30 * time.Second
 
 // A Front serves the messages of modern clients over HTTP.
 type Front interface {
@@ -73,7 +78,11 @@ func FollowRequest(t *testing.T, f Front, method, text string) *Follower {
 		f.ServeMessage(w, r, &m, mcp.Share{Principal: "ada"})
 	}))
 	t.Cleanup(srv.Close)
-	req, err := http.NewRequestWithContext(t.Context(), "POST", srv.URL, strings.NewReader(text))
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	late := time.AfterFunc(patience, cancel)
+	defer late.Stop()
+	req, err := http.NewRequestWithContext(ctx, "POST", srv.URL, strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,8 +95,19 @@ func FollowRequest(t *testing.T, f Front, method, text string) *Follower {
 	return &Follower{t, res.Body, bufio.NewScanner(res.Body)}
 }
 
-// Next returns the next message, empty at the end of the stream.
+// Next returns the next message, empty at the end of the stream. The stream is closed if
+// nothing comes.
 func (f *Follower) Next() string {
+	f.t.Helper()
+	late := time.AfterFunc(patience, func() { f.Body.Close() })
+	text := f.next()
+	if !late.Stop() && text == "" {
+		f.t.Fatalf("no event came for %v", patience)
+	}
+	return text
+}
+
+func (f *Follower) next() string {
 	for f.in.Scan() {
 		if data, ok := strings.CutPrefix(f.in.Text(), "data: "); ok {
 			return data

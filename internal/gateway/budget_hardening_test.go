@@ -253,4 +253,10 @@ func TestProfilesDrawOnTheMemory(t *testing.T) {
 	if used := b.Used(); used > 128<<10 {
 		t.Errorf("%d bytes are counted for none", used)
 	}
+	for range 1000 { // as requests at the same time do
+		p.remember(profileKey{}, mcp.Profile{Capabilities: make([]byte, 1000)})
+	}
+	if used := b.Used(); used > 192<<10 {
+		t.Errorf("%d bytes are counted for one profile", used)
+	}
 }

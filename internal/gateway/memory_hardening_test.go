@@ -182,9 +182,11 @@ func TestProfilesKeepNoTexts(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for n := range clients {
-		text := fmt.Sprintf(`{"experimental":{"x%d":%q}}`, n, strings.Repeat("x", each))
-		if err := p.admit(&mcp.Request{Principal: mcp.Anonymous, Capabilities: []byte(text)}); err != nil {
-			t.Fatal(err)
+		for _, name := range []string{"experimental", "extensions"} {
+			text := fmt.Sprintf(`{%q:{"x%d":%q}}`, name, n, strings.Repeat("x", each))
+			if err := p.admit(&mcp.Request{Principal: mcp.Anonymous, Capabilities: []byte(text)}); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	runtime.GC()

@@ -74,6 +74,38 @@ func TestHeldNotesDrawOnTheMemory(t *testing.T) {
 	}
 }
 
+// Memory is given back with each message that is taken out, outdated or refused.
+func TestBacklogGivesItsMemoryBack(t *testing.T) {
+	memory := budget.New(64 << 20)
+	account := memory.Account("ada")
+	b := mcp.Backlog{Room: mcp.NewRoom(oneAccount{account}, mcp.Share{})}
+	big := make([]byte, 10<<10)
+	for range mcp.MaxBacklog {
+		if !b.Add(mcp.Notification{Method: spec.NotifyProgress, Params: big}) {
+			t.Fatal("a message was refused")
+		}
+	}
+	full := memory.Used()
+	for range 1000 { // each outdates one
+		b.Add(mcp.Notification{Method: spec.NotifyProgress, Params: big})
+	}
+	if grown := memory.Used() - full; grown > 1<<20 {
+		t.Errorf("outdated messages take %d bytes still", grown)
+	}
+	for range 1000 { // there is no place for them
+		b.Add(mcp.Notification{Method: spec.NotifyMessage, Params: big})
+	}
+	if grown := memory.Used() - full; grown > 1<<20 {
+		t.Errorf("refused messages take %d bytes", grown)
+	}
+	for b.Len() > 0 {
+		b.Next()
+	}
+	if left := memory.Used(); left > 1<<20 {
+		t.Errorf("messages that were taken out take %d bytes still", left)
+	}
+}
+
 // oneAccount is a memory of one account.
 type oneAccount struct{ a *budget.Account }
 

@@ -52,7 +52,7 @@ func (in *inputs) findCandidatesLocked(p *pendingInput, from *call) {
 		return
 	}
 	p.candidates = running
-	p.cancelledRecently = time.Now().Before(in.cancelledUntil)
+	p.cancelledRecently = in.cancelling > 0 || time.Now().Before(in.cancelledUntil)
 	if len(running)+len(parked) > 0 && in.s.Attributes() {
 		in.onAmbiguous() // its streams don't tell: from now on calls queue for lanes
 	}
@@ -206,14 +206,26 @@ func (in *inputs) unparkLocked(p *pendingInput) {
 	}
 }
 
-// noteCancelled opens a grace period in which the server may still ask on behalf of c: it
-// may not know yet that c was cancelled.
-func (in *inputs) noteCancelled(c *call) {
+// beginCancel says that c is being cancelled: until endCancel, its server may still ask on
+// behalf of c.
+func (in *inputs) beginCancel(c *call) {
 	if !c.mayBeAsked {
 		return
 	}
 	c.orphaned.Store(true)
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	in.cancelling++
+}
+
+// endCancel says that the server was told of the cancellation of c, and opens a grace
+// period in which it may not know yet.
+func (in *inputs) endCancel(c *call) {
+	if !c.mayBeAsked {
+		return
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.cancelling--
 	in.cancelledUntil = time.Now().Add(cancelGrace)
 }

@@ -325,6 +325,53 @@ func TestM2L20QuestionsOfCancelledCalls(t *testing.T) {
 	})
 }
 
+// A client that takes its time over a question keeps its call from ending. What the server
+// asks meanwhile for that call, which was cancelled, must not reach the client of another.
+func TestM2L20QuestionsWhileACancelledCallEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asks sync.WaitGroup
+		var heard wire.Message
+		b := newAsker(t, Options{}, func(a *legacytest.Server) {
+			a.Call = func(c *legacytest.ServerCall) string {
+				if c.Who() == "leaves" {
+					asks.Go(func() {
+						time.Sleep(4 * time.Second)
+						heard = c.Elicit()
+					})
+					c.Elicit() // parks, and lets the other run
+				}
+				time.Sleep(10 * time.Second)
+				return said("done")
+			}
+		})
+		ctx, leave := context.WithTimeout(t.Context(), 3*time.Second)
+		defer leave()
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			x := &legacytest.Client{Answer: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
+				time.Sleep(5 * time.Second)
+				return mcp.InputResponse{}, mcp.ErrCannotAsk
+			}}
+			if _, err := b.Serve(ctx, askable("leaves"), x); err == nil {
+				t.Error("the cancelled call was answered")
+			}
+		})
+		time.Sleep(time.Second)
+		x := &legacytest.Client{Answer: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
+			t.Error("a client was asked what a cancelled call wants to know")
+			return mcp.InputResponse{}, mcp.ErrCannotAsk
+		}}
+		if _, err := body(b.Serve(t.Context(), askable("stays"), x)); err != nil {
+			t.Error(err)
+		}
+		calls.Wait()
+		asks.Wait()
+		if heard.Error == nil || !strings.Contains(heard.Error.Message, "cancelled") {
+			t.Errorf("the server heard %s %v, want a refusal", heard.Result, heard.Error)
+		}
+	})
+}
+
 // A question that no client of the profile can answer is not held.
 func TestM2L21RefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

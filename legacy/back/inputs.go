@@ -37,6 +37,7 @@ type inputs struct {
 	closed         bool                      // no more are taken in
 	pending        map[wire.ID]*pendingInput // by the server's id
 	cancelledUntil time.Time                 // until then an input may be a cancelled call's
+	cancelling     int                       // calls that are being cancelled: see beginCancel
 }
 
 // A pendingInput is a request of the server on its way to a client.

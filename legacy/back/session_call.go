@@ -122,6 +122,10 @@ func (s *session) begin(ctx context.Context, c *call) (context.Context, error) {
 // asked. Whoever gets an answer frees it.
 func (s *session) exchange(ctx context.Context, c *call, frame []byte) (upstream.Response, error) {
 	err := s.Do(ctx, &c.Call, frame)
+	if !c.IsSettled() && link.MayBeRunning(ctx, err) {
+		s.inputs.beginCancel(c) // before end, after which the call is no candidate any more
+		defer s.inputs.endCancel(c)
+	}
 	a, ok := c.end()
 	if !ok {
 		return a, s.abandon(ctx, c, err)
@@ -132,9 +136,6 @@ func (s *session) exchange(ctx context.Context, c *call, frame []byte) (upstream
 
 // abandon gives up on a client's call, and returns why there is no answer.
 func (s *session) abandon(ctx context.Context, c *call, err error) error {
-	if link.MayBeRunning(ctx, err) {
-		s.inputs.noteCancelled(c) // before others see that it is gone
-	}
 	defer s.inputs.changed.fire()
 	return s.Abandon(ctx, &c.Call, err)
 }

@@ -47,7 +47,8 @@ func (s *session) runTask(ctx context.Context, req *mcp.Request, c *call) (upstr
 	defer c.Cancel(nil)
 	result, err := s.awaitTask(ctx, req, c)
 	if err != nil && ctx.Err() != nil {
-		s.inputs.noteCancelled(c)
+		s.inputs.beginCancel(c)
+		defer s.inputs.endCancel(c)
 	}
 	c.Settle(upstream.Response{})
 	c.end()

@@ -204,6 +204,9 @@ func (c *Command) launch() (leader int, err error) {
 func (c *Command) Read() ([]byte, error) {
 	for {
 		line, partial, err := c.lines.next()
+		if err == io.EOF {
+			c.skips.end() // what the child wrote before its end has been read by now
+		}
 		if err != nil {
 			return nil, c.readError(err)
 		}
@@ -242,6 +245,7 @@ func (c *Command) Close() error {
 		c.closeErr = c.end()
 		c.stdout.Close()
 		<-discarded
+		c.skips.end()
 	})
 	return c.closeErr
 }
@@ -293,7 +297,6 @@ func (c *Command) wait() {
 	}
 	c.opts.Guard.Ended(pid) // at once, because the id is free
 	c.stderrTail.finish(c.stderr)
-	c.skips.end()
 	c.stdout.SetReadDeadline(time.Now()) // see drainer
 	c.exitErr = c.exitError(err)
 	if !isClosed(c.closing) {

@@ -20,7 +20,7 @@ const module = "github.com/mcpbridge/mcpbridge"
 // The groups of the table. A package imports what lies below it, never a
 // neighbour of its own row.
 var (
-	bottom = []string{"index", "internal/wire", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/backoff", "internal/limits"}
+	bottom = []string{"index", "internal/wire", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/backoff", "internal/limits", "internal/wake"}
 	waist  = []string{"internal/mcp", "internal/transport"}
 	eras   = []string{"legacy/front", "legacy/back", "modern/front", "modern/back", "modern/protocol"}
 	top    = []string{"internal/gateway", "internal/admin", "internal/config", "internal/metrics"}
@@ -46,7 +46,7 @@ var layers = map[string][]string{
 	"legacy/watch": {"internal/mcp", "internal/fanout", "internal/wire", "internal/backoff", "internal/subscribe"},
 	"legacy/poll":  slices.Concat(waist, bottom, []string{"internal/upstream", "legacy/watch"}),
 	"legacy/pool":  slices.Concat(waist, bottom, []string{"internal/upstream"}),
-	"legacy/tasks": {"internal/mcp", "internal/spec", "internal/transport", "internal/upstream", "internal/wire"},
+	"legacy/tasks": {"internal/mcp", "internal/spec", "internal/transport", "internal/upstream", "internal/wake", "internal/wire"},
 	"legacy/link":  slices.Concat(waist, bottom, []string{"internal/upstream"}),
 	"legacy/relay": {"internal/mcp", "internal/transport", "internal/upstream", "internal/wire", "internal/spec", "legacy/link"},
 	"modern":       nil,
@@ -91,8 +91,10 @@ var layers = map[string][]string{
 	"internal/wire":   nil,
 	"internal/spec":   nil,
 	"internal/sse":    nil,
-	"internal/fanout": nil,
+	"internal/fanout": {"internal/wake"},
 	"internal/http1":  nil,
+	// Goroutines that wait are woken at every layer: it lies below the bottom.
+	"internal/wake": nil,
 	// How much memory is left, and for whom.
 	"internal/budget": nil,
 
@@ -113,7 +115,7 @@ var layers = map[string][]string{
 	"internal/guard/process": nil,
 
 	// Beside the layers: the demo server, what only tests use, what make uses.
-	"internal/notebook":   {"internal/transport", "internal/wire", "internal/spec", "internal/sse"},
+	"internal/notebook":   {"internal/transport", "internal/wire", "internal/spec", "internal/sse", "internal/wake"},
 	"internal/bridgetest": slices.Concat(waist, bottom),
 	// Packages of their own, since tests of the waist use bridgetest and these the waist.
 	"internal/bridgetest/legacytest": slices.Concat(waist, bottom),

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // Defaults of Options.
@@ -97,8 +98,8 @@ type Detector struct {
 	recall *recall // nil if nothing is remembered
 	lifetime
 
-	doubts chan string   // capacity 1
-	asks   chan struct{} // capacity 1: somebody waits for a probe
+	doubts chan string // capacity 1
+	asks   wake.Signal // somebody waits for a probe
 
 	// mu guards the fields below.
 	mu   sync.Mutex
@@ -146,7 +147,7 @@ func New(o Options) (*Detector, error) {
 		opts:       o,
 		log:        o.Logger.With("upstream", o.Name),
 		doubts:     make(chan string, 1),
-		asks:       make(chan struct{}, 1),
+		asks:       wake.NewSignal(),
 		err:        mcp.ErrStarting,
 		changed:    make(chan struct{}),
 		onReplaced: func(error) {},

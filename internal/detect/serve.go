@@ -194,10 +194,7 @@ func (d *Detector) asked(ctx context.Context, back mcp.Back) bool {
 
 // ask has the server asked without delay. It does not block.
 func (d *Detector) ask() {
-	select {
-	case d.asks <- struct{}{}:
-	default: // it is about to be asked
-	}
+	d.asks.Send()
 }
 
 // await returns the back of the verdict. It waits as long as nothing is known of

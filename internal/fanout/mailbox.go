@@ -3,6 +3,8 @@ package fanout
 import (
 	"cmp"
 	"sync"
+
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // DefaultMaxSubresources is how many sub-resources of one topic may be pending before one
@@ -39,8 +41,8 @@ type MailboxOptions struct {
 // returns events in the order in which they became pending.
 type Mailbox struct {
 	// Set by NewMailbox, read-only after.
-	ready           chan struct{} // capacity 1, so that waking the writer never blocks
-	maxSubresources int           // not negative
+	ready           wake.Signal // the writer has something to do
+	maxSubresources int         // not negative
 
 	// mu guards the fields below. It is released before ready is signalled.
 	mu      sync.Mutex
@@ -73,7 +75,7 @@ type pendingSubs struct {
 // NewMailbox returns an empty Mailbox. It need not be closed.
 func NewMailbox(opts MailboxOptions) *Mailbox {
 	return &Mailbox{
-		ready:           make(chan struct{}, 1),
+		ready:           wake.NewSignal(),
 		maxSubresources: max(0, cmp.Or(opts.MaxSubresources, DefaultMaxSubresources)),
 	}
 }
@@ -89,7 +91,7 @@ func (m *Mailbox) Put(ev Event) {
 	added := m.putLocked(ev)
 	m.mu.Unlock()
 	if added {
-		m.wake()
+		m.ready.Send()
 	}
 }
 
@@ -165,7 +167,7 @@ func (m *Mailbox) End(reason error) {
 		m.end = &ending{reason}
 	}
 	m.mu.Unlock()
-	m.wake()
+	m.ready.Send()
 }
 
 // Ended reports whether the mailbox has ended and is drained, and the reason that was
@@ -184,11 +186,4 @@ func (m *Mailbox) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.live
-}
-
-func (m *Mailbox) wake() {
-	select {
-	case m.ready <- struct{}{}:
-	default: // the writer has not yet received the last signal
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -39,7 +40,7 @@ func (c change) message() []byte {
 // it at most once. So a client that does not read takes no more memory than its
 // subscriptions, and does not delay others.
 type pending struct {
-	ready chan struct{} // capacity 1: holds a token while there may be changes
+	ready wake.Signal // there may be changes
 
 	mu     sync.Mutex // guards the fields below
 	open   bool       // changes may be sent
@@ -48,7 +49,7 @@ type pending struct {
 }
 
 func newPending() *pending {
-	return &pending{ready: make(chan struct{}, 1), queued: make(map[change]struct{})}
+	return &pending{ready: wake.NewSignal(), queued: make(map[change]struct{})}
 }
 
 // add queues a change unless it is queued. It never blocks.
@@ -101,8 +102,5 @@ func (p *pending) signalLocked() {
 	if !p.open {
 		return
 	}
-	select {
-	case p.ready <- struct{}{}:
-	default: // there is a token
-	}
+	p.ready.Send()
 }

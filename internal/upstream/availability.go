@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // reachPauses are the pauses between attempts to reach a server.
@@ -30,8 +31,8 @@ const (
 // tried again that is not. It is safe for concurrent use.
 type Availability struct {
 	log    *slog.Logger
-	fell   chan struct{} // capacity 1: the server went down
-	wanted chan struct{} // capacity 1: somebody asks for a server that is down
+	fell   wake.Signal // the server went down
+	wanted wake.Signal // somebody asks for a server that is down
 
 	running sync.WaitGroup // what Start has started
 
@@ -45,7 +46,7 @@ type Availability struct {
 
 // NewAvailability returns the Availability of a server of which nothing is known.
 func NewAvailability(log *slog.Logger) *Availability {
-	return &Availability{log: log, fell: make(chan struct{}, 1), wanted: make(chan struct{}, 1)}
+	return &Availability{log: log, fell: wake.NewSignal(), wanted: wake.NewSignal()}
 }
 
 // Report takes the outcome of an attempt to reach the server.
@@ -58,7 +59,7 @@ func (a *Availability) Report(err error) {
 		return
 	}
 	a.log.Warn("server "+trouble(err)+", trying again", "error", transport.Cause(err))
-	signal(a.fell) // unless nobody has heard of the last time yet
+	a.fell.Send() // unless nobody has heard of the last time yet
 }
 
 // Note takes the outcome of a request, under ctx. Only that it could not be sent says
@@ -139,7 +140,7 @@ func (a *Availability) Want() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.stop != nil {
-		signal(a.wanted)
+		a.wanted.Send()
 	}
 	return a.stop != nil
 }
@@ -187,12 +188,4 @@ func (a *Availability) Close() {
 	}
 	a.mu.Unlock()
 	a.running.Wait()
-}
-
-// signal puts something into a channel of capacity 1, unless something is in it.
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -31,9 +32,9 @@ type Call struct {
 	// to the end, or there is nothing to wait for any more. It is nil where Wake tells the
 	// latter.
 	Cancel context.CancelCauseFunc
-	// Wake has capacity 1. It tells the goroutine in [Mux.Do] to have the Owner deliver,
-	// and to look whether the call has ended. Nil where no such goroutine waits.
-	Wake chan struct{}
+	// Wake has the goroutine in [Mux.Do] make the Owner deliver, and look whether the call
+	// has ended. Nil where no such goroutine waits.
+	Wake wake.Signal
 	// Patience is how long the end of a stream may take to come after the response. Zero
 	// means 100 ms, but no time at all for a server that keeps streams open.
 	Patience time.Duration
@@ -105,12 +106,12 @@ func (c *Call) wake(why error) {
 	if c.Cancel != nil {
 		c.Cancel(why)
 	} else {
-		signal(c.Wake)
+		c.Wake.Send()
 	}
 }
 
 // Notice has the goroutine in [Mux.Do] deliver.
-func (c *Call) Notice() { signal(c.Wake) }
+func (c *Call) Notice() { c.Wake.Send() }
 
 // IsSettled reports whether there is a response.
 func (c *Call) IsSettled() bool { return c.state.Load() == settled }

@@ -8,6 +8,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
@@ -105,7 +106,7 @@ func (s *session) requestFor(ctx context.Context, host *call, method string, par
 // session, and when the call's time is up.
 func (s *session) begin(ctx context.Context, c *call) (context.Context, error) {
 	if !s.Attributes() && !c.hosts {
-		c.Wake = make(chan struct{}, 1)
+		c.Wake = wake.NewSignal()
 	}
 	c.ctx = ctx
 	ctx = c.Begin(ctx)

@@ -138,10 +138,7 @@ func (s *session) tell(ctx context.Context, c, from *call, method string, params
 		c.drainSoon()
 		return
 	}
-	select {
-	case c.Wake <- struct{}{}:
-	default: // it knows
-	}
+	c.Notice()
 }
 
 // taskStatus takes the news of a task: a reason to look.

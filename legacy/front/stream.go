@@ -260,7 +260,7 @@ func (st *eventStream) position() uint64 {
 
 func (st *eventStream) wakeLocked() {
 	if st.writer != nil {
-		st.writer.poke()
+		st.writer.wake.Send()
 	}
 }
 

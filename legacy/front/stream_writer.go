@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // A streamWriter writes one event stream to one HTTP response. It belongs to the
@@ -15,7 +16,7 @@ type streamWriter struct {
 	stream  *eventStream
 	res     *downstream.Response
 	changes *subscriptions // told on the stream too; nil for a call's
-	wake    chan struct{}  // capacity 1: there may be something to write, or another took the stream
+	wake    wake.Signal    // there may be something to write, or another took the stream
 	at      uint64         // the last event written, or had by the client before
 }
 
@@ -34,7 +35,7 @@ var (
 // before ends. Of GET streams there is one at a time.
 func (st *eventStream) attach(res *downstream.Response, from uint64, changes *subscriptions) *streamWriter {
 	s := st.s
-	w := &streamWriter{stream: st, res: res, changes: changes, wake: make(chan struct{}, 1)}
+	w := &streamWriter{stream: st, res: res, changes: changes, wake: wake.NewSignal()}
 	res.KeepAlive(s.session.front.opts.KeepAlive)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,15 +55,7 @@ func (st *eventStream) replaceLocked() {
 	if st != nil && st.writer != nil {
 		w := st.writer
 		st.writer = nil
-		w.poke()
-	}
-}
-
-// poke has the writer look at the stream again.
-func (w *streamWriter) poke() {
-	select {
-	case w.wake <- struct{}{}:
-	default: // it will already
+		w.wake.Send()
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 const (
@@ -34,7 +35,7 @@ type getStream struct {
 	h       *streamable
 	stop    context.CancelFunc
 	done    chan struct{} // closed when run has returned
-	settled chan struct{} // capacity 1: an attempt was answered
+	settled wake.Signal   // an attempt was answered
 	again   chan struct{} // closed by retryRefused
 	up      atomic.Bool
 	no      atomic.Bool // the first attempt was refused
@@ -48,7 +49,7 @@ func startStream(ctx context.Context, h *streamable) *getStream {
 		h:       h,
 		stop:    stop,
 		done:    make(chan struct{}),
-		settled: make(chan struct{}, 1),
+		settled: wake.NewSignal(),
 		again:   make(chan struct{}),
 	}
 	go g.run(ctx)
@@ -111,11 +112,11 @@ func (g *getStream) run(ctx context.Context) {
 func (g *getStream) first(ctx context.Context) (streamCut, error) {
 	cut, err := g.serve(ctx, streamCut{})
 	if !errors.Is(err, errNoStream) {
-		g.announce() // in case it was never open: nobody need wait for the next
+		g.settled.Send() // in case it was never open: nobody need wait for the next
 		return cut, err
 	}
 	g.no.Store(true)
-	g.announce()
+	g.settled.Send()
 	select {
 	case <-g.again:
 		return g.serve(ctx, streamCut{})
@@ -237,21 +238,13 @@ func (g *getStream) read(ctx context.Context, reply *upstream.Reply, before stre
 // without it may have hidden.
 func (g *getStream) opened(before streamCut) {
 	g.up.Store(true)
-	g.announce()
+	g.settled.Send()
 	g.h.l.sink.ListenChanged(true, before.opened && !before.trusted)
 }
 
 func (g *getStream) closed() {
 	g.up.Store(false)
 	g.h.l.sink.ListenChanged(false, false)
-}
-
-// announce wakes who awaits the outcome of an attempt.
-func (g *getStream) announce() {
-	select {
-	case g.settled <- struct{}{}:
-	default: // nobody takes them any more
-	}
 }
 
 var errNoStream = errors.New("the server does not offer a stream")

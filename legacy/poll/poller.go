@@ -17,6 +17,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -46,7 +47,7 @@ type Options struct {
 type Poller struct {
 	s    Session
 	opts Options
-	wake chan struct{} // capacity 1: there is something new
+	wake wake.Signal // there is something new
 
 	// mu guards the fields below. It is held for map work only.
 	mu      sync.Mutex
@@ -86,7 +87,7 @@ func (q *polls) Pop() any {
 
 // New returns a Poller that has nothing to look at.
 func New(s Session, o Options) *Poller {
-	return &Poller{s: s, opts: o, wake: make(chan struct{}, 1), items: make(map[key]*polled)}
+	return &Poller{s: s, opts: o, wake: wake.NewSignal(), items: make(map[key]*polled)}
 }
 
 // Watch takes a first look at a list, or the resource uri, which later ones are compared
@@ -101,10 +102,7 @@ func (p *Poller) Watch(ctx context.Context, kind fanout.Kind, uri string) error 
 	if !p.add(&polled{key: k, digest: digest, due: p.next(k)}) && !p.s.Start(p.run) {
 		return mcp.ErrShutdown
 	}
-	select {
-	case p.wake <- struct{}{}:
-	default: // it will look anyway
-	}
+	p.wake.Send()
 	return nil
 }
 

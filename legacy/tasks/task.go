@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -52,7 +53,7 @@ type Task struct {
 	log    *slog.Logger
 	call   Call
 	id     string
-	look   chan struct{} // capacity 1: look now
+	look   wake.Signal
 
 	// Of Await's goroutine alone.
 	state state
@@ -75,16 +76,11 @@ func New(server string, log *slog.Logger, call Call, created []byte) *Task {
 	if !ok {
 		return nil
 	}
-	return &Task{server: server, log: log, call: call, id: id, state: readState(text), look: make(chan struct{}, 1)}
+	return &Task{server: server, log: log, call: call, id: id, state: readState(text), look: wake.NewSignal()}
 }
 
 // LookNow says that the task's state has changed.
-func (t *Task) LookNow() {
-	select {
-	case t.look <- struct{}{}:
-	default: // it will look anyway
-	}
-}
+func (t *Task) LookNow() { t.look.Send() }
 
 // CancelParams returns the params of tasks/cancel; nil if the task is over.
 func (t *Task) CancelParams() []byte {

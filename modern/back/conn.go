@@ -8,6 +8,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -70,7 +71,7 @@ func (p *conn) fail(err error) bool {
 // to the caller, so that a slow caller holds up nobody else.
 func (p *conn) exchange(ctx context.Context, c *upcall) (upstream.Response, error) {
 	c.queue = newNoteQueue(ctx)
-	c.Owner, c.Wake = c, make(chan struct{}, 1)
+	c.Owner, c.Wake = c, wake.NewSignal()
 	if err := p.Calls.Add(&c.Call); err != nil {
 		return upstream.Response{}, err
 	}

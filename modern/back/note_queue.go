@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // Bounds of the messages that wait for the slow caller of a stream: how many, and together
@@ -20,7 +21,7 @@ const (
 // that gives them to the caller.
 type noteQueue struct {
 	ctx  context.Context // the caller's: a queue is made and ends with its request
-	room chan struct{}   // capacity 1: there are fewer notes than before
+	room wake.Signal     // there are fewer notes than before
 
 	// mu guards the fields below.
 	mu      sync.Mutex
@@ -29,7 +30,7 @@ type noteQueue struct {
 }
 
 func newNoteQueue(ctx context.Context) *noteQueue {
-	return &noteQueue{ctx: ctx, room: make(chan struct{}, 1)}
+	return &noteQueue{ctx: ctx, room: wake.NewSignal()}
 }
 
 // enqueue makes a message wait for the caller and reports whether there was room.
@@ -84,9 +85,6 @@ func (q *noteQueue) next() (n mcp.Notification, ok bool) {
 		return n, false
 	}
 	q.stalled = max(0, q.stalled-worth(n))
-	select {
-	case q.room <- struct{}{}:
-	default: // it is known
-	}
+	q.room.Send()
 	return n, true
 }

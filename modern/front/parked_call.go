@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/requeststate"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
@@ -32,7 +33,7 @@ type parkedCall struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when the handler has returned
 
-	due chan struct{} // capacity 1: input requests wait to be sent to the client
+	due wake.Signal // input requests wait to be sent to the client
 
 	outcome  handlerResult // written before done is closed, read-only after; released by finish
 	reserved bool          // it has a place to park; guarded by parkedCalls.mu
@@ -156,7 +157,7 @@ func (c *parkedCall) addInputs(qs []mcp.InputRequest) ([]*pendingInput, error) {
 		waiting[i] = &pendingInput{key: fmt.Sprintf("q%d", c.keys), request: q, response: make(chan mcp.InputResponse, 1)}
 	}
 	c.pending = append(c.pending, waiting...)
-	c.wakeLocked()
+	c.due.Send()
 	return waiting, nil
 }
 
@@ -165,13 +166,6 @@ func (c *parkedCall) withdraw(qs []*pendingInput) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pending = slices.DeleteFunc(c.pending, func(q *pendingInput) bool { return slices.Contains(qs, q) })
-}
-
-func (c *parkedCall) wakeLocked() {
-	select {
-	case c.due <- struct{}{}:
-	default: // told already
-	}
 }
 
 // run serves the request. It ends with the handler; parkedCalls waits for it.
@@ -264,7 +258,7 @@ func (c *parkedCall) resume(req *mcp.Request, round uint32, p *reply) error {
 		return true
 	})
 	if len(c.pending) > 0 {
-		c.wakeLocked()
+		c.due.Send()
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/requeststate"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -59,7 +60,7 @@ func (pc *parkedCalls) start(ctx context.Context, req *mcp.Request, p *reply) (*
 		req:     req,
 		cancel:  cancel,
 		done:    make(chan struct{}),
-		due:     make(chan struct{}, 1),
+		due:     wake.NewSignal(),
 		memory:  room,
 		backlog: backlog{notes: mcp.Backlog{Room: mcp.NewRoom(pc.front.opts.Memory, req.Share)}},
 		reply:   p,

@@ -96,7 +96,7 @@ func (s *server) openLegacyFront(so ServerOptions) (*legacyfront.Front, error) {
 		StartTimeout:    so.Patience,
 		LogLevel:        so.LogLevel,
 		Logger:          g.opts.Logger,
-		Metrics:         serverMetrics{g.opts.Metrics, so.Name},
+		Metrics:         g.opts.Metrics,
 	})
 }
 
@@ -122,7 +122,7 @@ func (s *server) openModernFront(so ServerOptions) (*modernfront.Front, error) {
 		ParkedTTL:     so.ParkedTTL,
 		Sealer:        g.sealer,
 		Logger:        g.opts.Logger,
-		Metrics:       serverMetrics{g.opts.Metrics, so.Name},
+		Metrics:       g.opts.Metrics,
 	})
 }
 
@@ -225,15 +225,3 @@ func endReason(left, reason error) string {
 	}
 	return "client does not read"
 }
-
-// serverMetrics puts a server's name to what its front counts.
-type serverMetrics struct {
-	m    mcp.Metrics
-	name string
-}
-
-func (s serverMetrics) Dropped(reason string) { s.m.Dropped(s.name, reason) }
-func (s serverMetrics) Limit(name string)     { s.m.Limit(s.name, name) }
-func (s serverMetrics) Delivered(n int)       { s.m.Delivered(s.name, n) }
-func (s serverMetrics) Sessions(delta int)    { s.m.Sessions(s.name, delta) }
-func (s serverMetrics) Parked(delta int)      { s.m.Parked(s.name, delta) }

@@ -79,7 +79,7 @@ func (c *Conn) serve(m *wire.Message) {
 	case s == nil && m.Kind() == wire.Request:
 		c.serveEarly(m)
 	case s == nil:
-		c.front.opts.Metrics.Dropped("message before initialize")
+		c.front.drop("message before initialize")
 	case m.Kind() == wire.Request:
 		s.request(m, &connReply{c})
 	default:
@@ -146,7 +146,7 @@ func (c *Conn) writeChanges() error {
 		if err := c.send(appendChange(nil, ev)); err != nil {
 			return err
 		}
-		c.front.opts.Metrics.Delivered(1)
+		c.front.opts.Metrics.Delivered(c.front.opts.Name, 1)
 	}
 	if _, ended := c.mail.Ended(); ended {
 		return errNoChanges
@@ -232,7 +232,7 @@ func (c *Conn) Close() {
 	stop(nil)
 	if s != nil { // before its messages are waited for: the server may not take them
 		s.close()
-		c.front.opts.Metrics.Sessions(-1)
+		c.front.opts.Metrics.Sessions(c.front.opts.Name, -1)
 	}
 	c.running.Wait()
 	c.front.mu.Lock()

@@ -90,7 +90,7 @@ func (c *Conn) initialize(ctx context.Context, m *wire.Message) {
 		s, err = nil, wire.Errorf(spec.CodeInternal, "%v", mcp.ErrShutdown)
 	}
 	if s != nil {
-		c.front.opts.Metrics.Sessions(1)
+		c.front.opts.Metrics.Sessions(c.front.opts.Name, 1)
 	}
 	if err != nil {
 		answer = wire.AppendError(nil, m.ID, mcp.WireError(err))
@@ -203,12 +203,12 @@ func (c *Conn) refuseQueued(h queued) {
 	first := !c.queue.warned
 	c.queue.warned = true
 	c.mu.Unlock()
-	c.front.opts.Metrics.Limit("early_messages")
+	c.front.limit("early_messages")
 	if first {
 		c.front.log.Warn("messages refused: too many came before the handshake was done", "limit", maxQueued, "bytes", maxQueuedBytes)
 	}
 	if h.m != nil && h.m.Kind() != wire.Request {
-		c.front.opts.Metrics.Dropped("message before initialize")
+		c.front.drop("message before initialize")
 		return
 	}
 	var id wire.ID

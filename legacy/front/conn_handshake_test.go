@@ -17,6 +17,8 @@ import (
 
 // A lobby is a client on a pipe whose server has yet to answer initialize.
 type lobby struct {
+	mcp.NoMetrics
+
 	t     *testing.T
 	pipe  *Conn
 	peer  *legacytest.ConnPeer
@@ -27,11 +29,7 @@ type lobby struct {
 	limit chan string
 }
 
-// Dropped and the others implement Metrics.
-func (l *lobby) Dropped(string)    {}
-func (l *lobby) Limit(name string) { l.limit <- name }
-func (l *lobby) Delivered(int)     {}
-func (l *lobby) Sessions(int)      {}
+func (l *lobby) Limit(_, name string) { l.limit <- name }
 
 func enterLobby(t *testing.T) (*lobby, <-chan *legacytest.ConnPeer) {
 	l := &lobby{t: t, sent: make(chan string, 2*maxQueued), limit: make(chan string, 2*maxQueued)}

@@ -135,7 +135,7 @@ func (s *EventSession) end(ctx context.Context, err error) {
 		s.drain(ctx)
 		why = err.Error()
 	case stuck(err):
-		s.conn.front.opts.Metrics.Limit("write_timeout")
+		s.conn.front.limit("write_timeout")
 		why = endedStuck
 	}
 	s.leave(graceful(err))

@@ -37,19 +37,6 @@ const (
 	maxToolboxes = 1024
 )
 
-// Metrics counts what a front does. All methods are quick and safe for
-// concurrent use.
-type Metrics interface {
-	// Dropped counts a message that had nowhere to go.
-	Dropped(reason string)
-	// Limit counts a request refused, or a session ended, at a limit.
-	Limit(name string)
-	// Delivered counts change notifications written to sessions.
-	Delivered(n int)
-	// Sessions adds delta, which may be negative, to the sessions of clients.
-	Sessions(delta int)
-}
-
 // Options configure a Front.
 type Options struct {
 	// Name is the server's, for errors and logs; it stands in for the name of a
@@ -118,7 +105,7 @@ type Options struct {
 	LogLevel spec.LogLevel
 
 	Logger  *slog.Logger // nil discards
-	Metrics Metrics      // nil counts nothing
+	Metrics mcp.Metrics  // nil counts nothing
 }
 
 // A Front serves legacy clients of one server.
@@ -183,7 +170,7 @@ func (o *Options) fill() {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Metrics == nil {
-		o.Metrics = noMetrics{}
+		o.Metrics = mcp.NoMetrics{}
 	}
 }
 
@@ -247,9 +234,8 @@ func (f *Front) toolsOf(scope string) *projection.Tools {
 	return t
 }
 
-type noMetrics struct{}
+// drop counts a message of a client that is not delivered.
+func (f *Front) drop(reason string) { f.opts.Metrics.Dropped(f.opts.Name, reason) }
 
-func (noMetrics) Dropped(string) {}
-func (noMetrics) Limit(string)   {}
-func (noMetrics) Delivered(int)  {}
-func (noMetrics) Sessions(int)   {}
+// limit counts a request refused, or a stream or a session ended, at a limit.
+func (f *Front) limit(name string) { f.opts.Metrics.Limit(f.opts.Name, name) }

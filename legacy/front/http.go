@@ -161,7 +161,7 @@ func (s *session) writeGet(ctx context.Context, w *streamWriter) {
 // reportStray counts and logs a stream that was cut off because of what its client sent.
 func (f *Front) reportStray(ctx context.Context, session string) {
 	if context.Cause(ctx) == downstream.ErrStray {
-		f.opts.Metrics.Limit("stray_bytes")
+		f.limit("stray_bytes")
 		f.log.Warn("stream closed: its client goes on sending on the stream's connection", "session", session)
 	}
 }

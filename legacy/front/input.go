@@ -87,7 +87,7 @@ func (s *session) answered(m *wire.Message) {
 		q = s.inputs.take(n)
 	}
 	if q == nil {
-		s.front.opts.Metrics.Dropped("late answer")
+		s.front.drop("late answer")
 		return
 	}
 	q.answer <- mcp.InputResponse{Result: m.Result, Err: m.Error} // once: it was taken

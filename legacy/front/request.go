@@ -181,7 +181,7 @@ func (r *request) Notify(ctx context.Context, n mcp.Notification) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n.Method == spec.NotifyProgress && !r.growsLocked(n) {
-		r.session.front.opts.Metrics.Dropped("progress not growing")
+		r.session.front.drop("progress not growing")
 		return nil
 	}
 	n = projection.Notification(r.session.revision, n)

@@ -158,7 +158,7 @@ func (s *session) add(r *request) error {
 	case downstream.ErrSameID:
 		return wire.Errorf(spec.CodeInvalidRequest, "a request with the id %s is in flight; take another id", r.ID)
 	case downstream.ErrFull:
-		s.front.opts.Metrics.Limit("client_calls")
+		s.front.limit("client_calls")
 		s.front.log.Warn("request refused: too many in flight", "session", s.name, "limit", maxCalls)
 		return mcp.RefuseForNow("%d requests of this session are in flight, the limit; wait for some", maxCalls)
 	}
@@ -181,7 +181,7 @@ func (s *session) notified(m *wire.Message) {
 	case spec.NotifyRootsListChanged:
 		// Roots are asked for when they are needed.
 	default:
-		s.front.opts.Metrics.Dropped("client notification")
+		s.front.drop("client notification")
 	}
 }
 
@@ -191,12 +191,12 @@ func (s *session) notified(m *wire.Message) {
 func (s *session) cancelled(params []byte) {
 	id, err := wire.ParseID(wire.Get(params, "requestId"))
 	if err != nil {
-		s.front.opts.Metrics.Dropped("client notification")
+		s.front.drop("client notification")
 		return
 	}
 	r, ok := s.calls.Find(id)
 	if !ok {
-		s.front.opts.Metrics.Dropped("late cancellation")
+		s.front.drop("late cancellation")
 		return
 	}
 	r.Cancel(errCancelledByClient)

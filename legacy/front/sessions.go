@@ -76,7 +76,7 @@ func (ss *sessions) add(s *session) error {
 	}
 	ss.byID[s.id] = s
 	s.seat.uses = 1
-	ss.front.opts.Metrics.Sessions(1)
+	ss.front.opts.Metrics.Sessions(ss.front.opts.Name, 1)
 	return nil
 }
 
@@ -112,7 +112,7 @@ func (ss *sessions) takeLocked(share mcp.Share) error {
 func anySession(*session) bool { return true }
 
 func (ss *sessions) full(limit *limits.Limit, n int) error {
-	ss.front.opts.Metrics.Limit(limit.Key)
+	ss.front.limit(limit.Key)
 	ss.running.Go(func() { ss.front.log.Warn("session refused: all are in use", "limit", n) }) // not under the lock
 	return mcp.RefuseForNow("all %d sessions are in use; try again later, or %s", n, limit.Raise())
 }
@@ -229,12 +229,12 @@ func (ss *sessions) endLocked(s *session, why string) {
 		t.Stop()
 		ss.idle.Remove(s)
 	}
-	ss.front.opts.Metrics.Sessions(-1)
+	ss.front.opts.Metrics.Sessions(ss.front.opts.Name, -1)
 	switch why {
 	case endedEvicted:
-		ss.front.opts.Metrics.Limit(limits.ClientSessions.Key)
+		ss.front.limit(limits.ClientSessions.Key)
 	case endedStuck:
-		ss.front.opts.Metrics.Limit("write_timeout")
+		ss.front.limit("write_timeout")
 	}
 	over := s.seat.over
 	ss.running.Go(func() { // ends when its calls have

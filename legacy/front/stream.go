@@ -297,7 +297,7 @@ func (st *eventStream) evictLocked(written bool) {
 		s.releaseLocked(ev)
 		st.events = st.events[1:]
 		if ev.n > st.written {
-			s.session.front.opts.Metrics.Limit(limits.ClientEvents.Key)
+			s.session.front.limit(limits.ClientEvents.Key)
 			s.lost = true
 		}
 	}

@@ -181,7 +181,7 @@ func (w *streamWriter) writeChanges() error {
 			w.changes.mail.Put(ev) // for the next response; its client may hear it twice
 			return err
 		}
-		w.changes.session.front.opts.Metrics.Delivered(1)
+		w.changes.session.front.opts.Metrics.Delivered(w.changes.session.front.opts.Name, 1)
 	}
 	if _, ended := w.changes.mail.Ended(); ended {
 		return errNoChanges

@@ -165,7 +165,7 @@ func (s *subscriptions) reserve(uri string) error {
 	if !full {
 		return nil
 	}
-	s.session.front.opts.Metrics.Limit(limits.ListenTopics.Key)
+	s.session.front.limit(limits.ListenTopics.Key)
 	s.session.front.log.Warn("subscription refused: the session follows too many resources", "session", s.session.name, "limit", most)
 	return wire.Errorf(spec.CodeInvalidParams, "this session follows %d resources, the limit; unsubscribe from some, or %s", most, limits.ListenTopics.Raise())
 }

@@ -49,18 +49,7 @@ type Options struct {
 	Lost func()
 
 	Logger  *slog.Logger
-	Metrics Metrics
-}
-
-// Metrics counts what a Pool does. Methods are quick and safe for concurrent use.
-type Metrics interface {
-	// SessionOpened counts a session opened with a server.
-	SessionOpened(server string)
-	// SessionEnded counts a session that ended, why: "idle", "evicted",
-	// "released", "lost" or "closed".
-	SessionEnded(server, why string)
-	// Limit counts what was refused or put off at a limit.
-	Limit(server, name string)
+	Metrics mcp.Metrics
 }
 
 // A Pool keeps the sessions of one server, one per scope. A session with a

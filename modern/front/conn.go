@@ -44,10 +44,10 @@ func (c *Conn) Serve(m *wire.Message) {
 		c.serve(m)
 	case wire.Notification:
 		if m.Method != spec.NotifyCancelled || !c.Cancel(m) {
-			c.front.opts.Metrics.Dropped("client notification")
+			c.front.drop("client notification")
 		}
 	case wire.Response:
-		c.front.opts.Metrics.Dropped("client response") // nothing was asked
+		c.front.drop("client response") // nothing was asked
 	}
 }
 
@@ -123,7 +123,7 @@ func (c *Conn) add(r *connReply) (former <-chan struct{}, err error) {
 	case downstream.ErrSameID:
 		return nil, mcp.Refuse(spec.CodeInvalidRequest, "a request with id %s is in flight on this connection; give each its own", r.ID)
 	case downstream.ErrFull:
-		c.front.opts.Metrics.Limit("in_flight")
+		c.front.limit("in_flight")
 		c.front.opts.Logger.Warn("request refused: too many are in flight on its connection", "upstream", c.front.opts.Name, "limit", c.front.opts.MaxInFlight)
 		return nil, mcp.RefuseForNow("%d requests are in flight on this connection, the limit; wait for some to end", c.front.opts.MaxInFlight)
 	}

@@ -127,7 +127,7 @@ func named(text []byte) bool {
 }
 
 func (x *extensionCall) reportStale() {
-	x.front.opts.Metrics.Limit("write_timeout")
+	x.front.limit("write_timeout")
 	x.front.opts.Logger.Warn("stream closed: its client does not read", "upstream", x.front.opts.Name,
 		"method", x.req.Method, "downstream", x.writer.peer(), "limit", x.front.opts.WriteTimeout)
 }

@@ -28,20 +28,6 @@ const (
 	DefaultParkedTTL = 10 * time.Minute
 )
 
-// Metrics counts what a front does. All methods are quick and safe for
-// concurrent use.
-type Metrics interface {
-	// Dropped counts a message that had nowhere to go.
-	Dropped(reason string)
-	// Limit counts a request refused, or a stream ended, at a limit.
-	Limit(name string)
-	// Delivered counts change notifications written to listen streams.
-	Delivered(n int)
-	// Parked adds delta, which may be negative, to the calls that wait for their
-	// clients' answers.
-	Parked(delta int)
-}
-
 // Options configure a Front.
 type Options struct {
 	// Name is the server's, for errors and logs. Required.
@@ -97,7 +83,7 @@ type Options struct {
 	Sealer *requeststate.Sealer
 
 	Logger  *slog.Logger // nil discards
-	Metrics Metrics      // nil counts nothing
+	Metrics mcp.Metrics  // nil counts nothing
 }
 
 // A Front serves modern clients of one server.
@@ -126,7 +112,7 @@ func New(opts Options) (*Front, error) {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	if opts.Metrics == nil {
-		opts.Metrics = noMetrics{}
+		opts.Metrics = mcp.NoMetrics{}
 	}
 	opts.Gather = cmp.Or(opts.Gather, DefaultGather)
 	opts.ParkedTTL = cmp.Or(opts.ParkedTTL, DefaultParkedTTL)
@@ -161,7 +147,7 @@ func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Mes
 		// Nothing a client can notify over HTTP means anything here: to cancel
 		// is to close the response, and ids in notifications/cancelled are
 		// everybody's (all SDKs count from the same number).
-		f.opts.Metrics.Dropped("client notification")
+		f.drop("client notification")
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
@@ -248,9 +234,8 @@ func (f *Front) serve(ctx context.Context, req *mcp.Request, p *reply) error {
 	return p.result(req, res)
 }
 
-type noMetrics struct{}
+// drop counts a message of a client that is not delivered.
+func (f *Front) drop(reason string) { f.opts.Metrics.Dropped(f.opts.Name, reason) }
 
-func (noMetrics) Dropped(string) {}
-func (noMetrics) Limit(string)   {}
-func (noMetrics) Delivered(int)  {}
-func (noMetrics) Parked(int)     {}
+// limit counts a request refused, or a stream or a session ended, at a limit.
+func (f *Front) limit(name string) { f.opts.Metrics.Limit(f.opts.Name, name) }

@@ -86,7 +86,7 @@ func (p *httpReply) open(ctx context.Context, open openStream) (rest func()) {
 
 func (p *httpReply) reportStray(ctx context.Context) {
 	if context.Cause(ctx) == downstream.ErrStray {
-		p.front.opts.Metrics.Limit("stray_bytes")
+		p.front.limit("stray_bytes")
 		p.front.opts.Logger.Warn("listen stream closed: its client goes on sending on the stream's connection",
 			"upstream", p.front.opts.Name, "downstream", p.addr)
 	}

@@ -62,7 +62,7 @@ func (f *Front) readFilter(req *mcp.Request) (mcp.Filter, error) {
 		return want, err
 	}
 	if n := len(want.URIs); n > f.opts.MaxTopics {
-		f.opts.Metrics.Limit(limits.ListenTopics.Key)
+		f.limit(limits.ListenTopics.Key)
 		f.opts.Logger.Warn("listen stream refused: too many resources", "upstream", f.opts.Name, "want", n, "limit", f.opts.MaxTopics)
 		return want, mcp.Refuse(spec.CodeInvalidParams, "%d resources in one listen request, the limit is %d; open several streams, or %s", n, f.opts.MaxTopics, limits.ListenTopics.Raise())
 	}
@@ -114,7 +114,7 @@ func (s *stream) close(err error) {
 }
 
 func (s *stream) reportStale() {
-	s.front.opts.Metrics.Limit("write_timeout")
+	s.front.limit("write_timeout")
 	s.front.opts.Logger.Warn("listen stream closed: its client does not read", "upstream", s.front.opts.Name,
 		"downstream", s.reply.writer.peer(), "limit", s.front.opts.WriteTimeout)
 }
@@ -157,7 +157,7 @@ func (s *stream) drain(ctx context.Context) (ended bool, err error) {
 	if err := s.reply.writer.flush(); err != nil {
 		return false, err
 	}
-	s.front.opts.Metrics.Delivered(n)
+	s.front.opts.Metrics.Delivered(s.front.opts.Name, n)
 	if _, ended = s.mail.Ended(); ended {
 		err = s.reply.message(s.appendEnd(ctx, (*msg)[:0]))
 	}

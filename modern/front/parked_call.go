@@ -85,7 +85,7 @@ func (c *parkedCall) Notify(ctx context.Context, n mcp.Notification) error {
 func (c *parkedCall) notify(ctx context.Context, p *reply, token json.RawMessage, n mcp.Notification) error {
 	isProgress := n.Method == spec.NotifyProgress
 	if p == nil || isProgress && token == nil {
-		c.calls.front.opts.Metrics.Dropped("call is parked")
+		c.calls.front.drop("call is parked")
 		return nil
 	}
 	if isProgress && !bytes.Equal(token, c.req.ProgressToken) {
@@ -117,7 +117,7 @@ func (c *parkedCall) reportLost(n int) {
 		return
 	}
 	for range n {
-		c.calls.front.opts.Metrics.Dropped("call is parked")
+		c.calls.front.drop("call is parked")
 	}
 	c.calls.front.opts.Logger.Warn("messages of a call that waits for answers were lost", "upstream", c.calls.front.opts.Name,
 		"method", c.req.Method, "messages", n, "limit", mcp.MaxBacklog)
@@ -229,7 +229,7 @@ func (c *parkedCall) park() []byte {
 	c.round++
 	ttl := c.calls.front.opts.ParkedTTL
 	c.expiry = time.AfterFunc(ttl, c.expire)
-	c.calls.front.opts.Metrics.Parked(1)
+	c.calls.front.opts.Metrics.Parked(c.calls.front.opts.Name, 1)
 	state := c.calls.front.opts.Sealer.Seal(requeststate.State{
 		Call: c.id, Round: c.round, Binding: bound,
 		Expires: time.Now().Add(ttl + time.Second), // whole seconds must not end before expiry
@@ -247,7 +247,7 @@ func (c *parkedCall) resume(req *mcp.Request, round uint32, p *reply) error {
 		return requeststate.ErrInvalid
 	}
 	c.expiry = nil
-	c.calls.front.opts.Metrics.Parked(-1)
+	c.calls.front.opts.Metrics.Parked(c.calls.front.opts.Name, -1)
 	c.reply, c.token = p, req.ProgressToken
 	c.pending = slices.DeleteFunc(c.pending, func(q *pendingInput) bool {
 		text := wire.Get(responses, q.key)
@@ -278,7 +278,7 @@ func (c *parkedCall) finish(req *mcp.Request, p *reply) error {
 // goroutine, and ends with the handler that it cancels.
 func (c *parkedCall) expire() {
 	c.calls.front.opts.Logger.Info("call given up: its client did not come back with answers", "upstream", c.calls.front.opts.Name, "method", c.req.Method)
-	c.calls.front.opts.Metrics.Dropped("parked call expired")
+	c.calls.front.drop("parked call expired")
 	c.close(errExpired)
 	// The server hears that nobody will answer before it hears that nobody wants
 	// the result.
@@ -315,7 +315,7 @@ func (c *parkedCall) close(cause error) {
 	if c.expiry != nil {
 		c.expiry.Stop()
 		c.expiry = nil
-		c.calls.front.opts.Metrics.Parked(-1)
+		c.calls.front.opts.Metrics.Parked(c.calls.front.opts.Name, -1)
 	}
 	for _, q := range c.pending {
 		q.response <- unanswered(q.request.Method, cause)

@@ -119,7 +119,7 @@ func (pc *parkedCalls) reserve(c *parkedCall) error {
 // full tells of a limit, and returns the error for the client. No other call is ended for
 // a place: its client was promised that its answers are waited for.
 func (pc *parkedCalls) full(limit *limits.Limit, most int) error {
-	pc.front.opts.Metrics.Limit(limit.Key)
+	pc.front.limit(limit.Key)
 	pc.front.opts.Logger.Warn("question refused: too many calls wait for answers", "upstream", pc.front.opts.Name, "limit", most, "key", limit.Key)
 	return mcp.RefuseForNow("%d calls wait for their clients' answers, the limit; try again later, or %s", most, limit.Raise())
 }

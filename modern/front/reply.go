@@ -60,7 +60,7 @@ type openStream func(ctx context.Context, p *reply) (write func(), err error)
 // response goes without.
 func (p *reply) Notify(_ context.Context, n mcp.Notification) error {
 	if !p.writer.streams() {
-		p.front.opts.Metrics.Dropped("client takes no stream")
+		p.front.drop("client takes no stream")
 		return nil
 	}
 	buf := downstream.NewBuffer()

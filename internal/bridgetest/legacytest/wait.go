@@ -4,6 +4,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // Patience bounds the wait for what must come over a real socket: a busy machine may
@@ -23,12 +25,14 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 
 // Metrics counts what a front dropped or refused.
 type Metrics struct {
+	mcp.NoMetrics
+
 	mu sync.Mutex
 	n  map[string]int
 }
 
 // Dropped counts a message that reached nobody.
-func (m *Metrics) Dropped(reason string) {
+func (m *Metrics) Dropped(_, reason string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.n == nil {
@@ -38,13 +42,7 @@ func (m *Metrics) Dropped(reason string) {
 }
 
 // Limit counts what was refused at a limit.
-func (m *Metrics) Limit(name string) { m.Dropped("limit " + name) }
-
-// Delivered does nothing.
-func (m *Metrics) Delivered(int) {}
-
-// Sessions does nothing.
-func (m *Metrics) Sessions(int) {}
+func (m *Metrics) Limit(_, name string) { m.Dropped("", "limit "+name) }
 
 // Drops returns how often something was dropped for reason.
 func (m *Metrics) Drops(reason string) int {

@@ -69,9 +69,9 @@ func ExampleInFlight() {
 	var requests downstream.InFlight[*serving] // of one client
 	_, cancel := context.WithCancelCause(context.Background())
 	call := &serving{Call: downstream.Call{ID: wire.NumberID(1), Cancel: cancel}, method: "tools/call"}
-	_, err := requests.Enter(call, 1000)
+	_, err := requests.Enter(call, 80, 1000)
 	fmt.Println("entered:", err)
-	_, err = requests.Enter(&serving{Call: downstream.Call{ID: wire.NumberID(1)}}, 1000)
+	_, err = requests.Enter(&serving{Call: downstream.Call{ID: wire.NumberID(1)}}, 80, 1000)
 	fmt.Println("again:", err)
 
 	if r, ok := requests.Find(wire.NumberID(1)); ok { // for notifications/cancelled

@@ -6,10 +6,11 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Errors of [InFlight.Enter].
+// Errors of [InFlight.Enter], beside that of a room.
 var (
 	ErrClosed = errors.New("no more requests are taken")
 	ErrSameID = errors.New("a request with the same id is in flight")
@@ -21,6 +22,7 @@ var (
 type Call struct {
 	ID     wire.ID
 	Cancel context.CancelCauseFunc
+	Room   mcp.Room // filled by Enter, emptied by Leave
 
 	// Guarded by InFlight.mu.
 	freed bool
@@ -46,9 +48,20 @@ type InFlight[C Caller] struct {
 	idle   chan struct{} // closed when no call is left; nil unless somebody waits
 }
 
-// Enter adds a request, unless there are max. former is closed when a request with the
-// same id has left that was freed before; nil if there is none.
-func (t *InFlight[C]) Enter(c C, max int) (former <-chan struct{}, err error) {
+// Enter takes memory for a request of size bytes, and adds it, unless there are max. former
+// is closed when a request with the same id has left that was freed before; nil if there is
+// none.
+func (t *InFlight[C]) Enter(c C, size, max int) (former <-chan struct{}, err error) {
+	if err = c.call().Room.Grow(size); err != nil {
+		return nil, err
+	}
+	if former, err = t.add(c, max); err != nil {
+		c.call().Room.Release()
+	}
+	return former, err
+}
+
+func (t *InFlight[C]) add(c C, max int) (former <-chan struct{}, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	same := t.latestLocked(c.call().ID)
@@ -98,6 +111,7 @@ func (t *InFlight[C]) Freed(c C) bool {
 
 // Leave removes a request, of which nothing is left.
 func (t *InFlight[C]) Leave(c C) {
+	c.call().Room.Release()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c.call().freed = true

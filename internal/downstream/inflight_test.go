@@ -15,7 +15,7 @@ func newTestCall(id int64) *testCall { return &testCall{Call{ID: wire.NumberID(i
 
 func TestInFlightHasAnIDOnce(t *testing.T) {
 	var requests InFlight[*testCall]
-	enter := func(c *testCall) (<-chan struct{}, error) { return requests.Enter(c, 3) }
+	enter := func(c *testCall) (<-chan struct{}, error) { return requests.Enter(c, 0, 3) }
 	first, second := newTestCall(1), newTestCall(1)
 	if former, err := enter(first); former != nil || err != nil {
 		t.Fatalf("Enter() = %v, %v", former, err)
@@ -59,7 +59,7 @@ func TestInFlightWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var requests InFlight[*testCall]
 		c := newTestCall(1)
-		if _, err := requests.Enter(c, 1); err != nil {
+		if _, err := requests.Enter(c, 0, 1); err != nil {
 			t.Fatal(err)
 		}
 		late := errors.New("too late")

@@ -3,11 +3,14 @@ package downstream
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // ErrClientLeft is the cause with which the context of a stream ends when its client
@@ -16,6 +19,15 @@ var ErrClientLeft = errors.New("the client left")
 
 // ErrStray is the cause when the client was cut off for what it sent on the connection.
 var ErrStray = errors.New("the client sent too much on the connection of an open stream")
+
+// ReportStray counts and logs, with args, that ErrStray is why the ctx of a server's stream
+// has ended, if it is.
+func ReportStray(ctx context.Context, m mcp.Metrics, server string, log *slog.Logger, args ...any) {
+	if context.Cause(ctx) == ErrStray {
+		m.Limit(server, "stray_bytes")
+		log.Warn("stream closed: its client goes on sending on the stream's connection", args...)
+	}
+}
 
 // Streams owns the connections of event streams that were taken over from net/http,
 // which forgets them. The zero value is ready to use, and safe for concurrent use.

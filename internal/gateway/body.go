@@ -8,11 +8,11 @@ import (
 	"os"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
 // firstBody is the room that a body gets before any of it is there.
@@ -93,14 +93,14 @@ func (b *bodyReader) refuse(w http.ResponseWriter, r *http.Request, server strin
 		b.metrics.Limit(server, "body_timeout")
 		b.logger.Warn("request refused: body too slow", "upstream", server, "downstream", r.RemoteAddr, "limit", b.timeout)
 		w.Header().Set("Connection", "close")
-		modernfront.WriteError(w, http.StatusRequestTimeout, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+		downstream.WriteError(w, http.StatusRequestTimeout, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"the request body did not arrive within %v; send it faster, or raise body_timeout", b.timeout))
 	case errors.As(err, &tooLarge):
 		b.metrics.Limit(server, limits.Body.Key)
 		b.logger.Warn("request refused: body too large", "upstream", server, "downstream", r.RemoteAddr, "limit", b.max)
-		modernfront.WriteError(w, http.StatusRequestEntityTooLarge, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+		downstream.WriteError(w, http.StatusRequestEntityTooLarge, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"the request body is over %d bytes; send less, or %s", b.max, limits.Body.Raise()))
 	default:
-		modernfront.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeParse, "reading the request body: %v", err))
+		downstream.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeParse, "reading the request body: %v", err))
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
 // route serves path/NAME for each server, and path where there is one.
@@ -25,14 +25,14 @@ func (g *Gateway) route(path string, serve func(*server, http.ResponseWriter, *h
 			serve(s, w, r, shareFrom(r))
 			return
 		}
-		modernfront.WriteError(w, http.StatusNotFound, wire.ID{}, g.unknownServer(name))
+		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, g.unknownServer(name))
 	})
 	g.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 		if len(g.order) == 1 {
 			serve(g.servers[g.order[0]], w, r, shareFrom(r))
 			return
 		}
-		modernfront.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"which server? The endpoints are %s/NAME; there are: %v", path, g.order))
 	})
 }
@@ -48,7 +48,7 @@ func (g *Gateway) plainly(u *url.URL) *server {
 }
 
 func (g *Gateway) serveElsewhere(w http.ResponseWriter, r *http.Request) {
-	modernfront.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+	downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 		"nothing is served at %s; the endpoints are /mcp/NAME; there are: %v", r.URL.Path, g.order))
 }
 
@@ -80,7 +80,7 @@ func (g *Gateway) checkJSON(w http.ResponseWriter, r *http.Request) bool {
 	if isJSON(r.Header.Get("Content-Type")) {
 		return true
 	}
-	modernfront.WriteError(w, http.StatusUnsupportedMediaType, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+	downstream.WriteError(w, http.StatusUnsupportedMediaType, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 		"Content-Type is %q, want application/json", r.Header.Get("Content-Type")))
 	return false
 }
@@ -177,11 +177,11 @@ func (s *server) refuseText(w http.ResponseWriter, r *http.Request, body []byte,
 	var tooLong *mcp.TooLongError
 	switch {
 	case errors.As(err, &tooLong):
-		modernfront.WriteError(w, s.statusTooLong(m, header), m.ID, tooLong.Wire())
+		downstream.WriteError(w, s.statusTooLong(m, header), m.ID, tooLong.Wire())
 	case errors.As(err, &envelope) && wire.IsArray(body):
 		s.serveBatch(w, r, body, header, share)
 	default:
-		modernfront.WriteError(w, http.StatusBadRequest, m.ID, parseError(err))
+		downstream.WriteError(w, http.StatusBadRequest, m.ID, parseError(err))
 	}
 }
 
@@ -190,10 +190,10 @@ func (s *server) refuseText(w http.ResponseWriter, r *http.Request, body []byte,
 func (s *server) refuse(w http.ResponseWriter, r *http.Request, m *wire.Message, header spec.Era, share mcp.Share) {
 	switch {
 	case m.Kind() == wire.Response && header == spec.Modern:
-		modernfront.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+		downstream.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"revision %s has no responses from clients; answer input_required by sending the request again with inputResponses", spec.Rev20260728))
 	case m.Method == spec.MethodInitialize && header == spec.Modern:
-		modernfront.WriteError(w, http.StatusBadRequest, m.ID, wire.Errorf(spec.CodeHeaderMismatch,
+		downstream.WriteError(w, http.StatusBadRequest, m.ID, wire.Errorf(spec.CodeHeaderMismatch,
 			"initialize belongs to revisions before %s, the %s header says %q; leave the header out, or send %s",
 			spec.Rev20260728, spec.HeaderProtocolVersion, r.Header.Get(spec.HeaderProtocolVersion), spec.MethodDiscover))
 	default:
@@ -220,7 +220,7 @@ func (s *server) serveBatch(w http.ResponseWriter, r *http.Request, body []byte,
 }
 
 func refuseModernBatch(w http.ResponseWriter) {
-	modernfront.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+	downstream.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 		"revision %s has no batches; send each message in a POST of its own", spec.Rev20260728))
 }
 
@@ -238,7 +238,7 @@ func (s *server) serveOther(w http.ResponseWriter, r *http.Request, share mcp.Sh
 			allowed = "GET, POST, DELETE"
 		}
 		w.Header().Set("Allow", allowed)
-		modernfront.WriteError(w, http.StatusMethodNotAllowed, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+		downstream.WriteError(w, http.StatusMethodNotAllowed, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"%s is not served here; POST each message", r.Method))
 	}
 }

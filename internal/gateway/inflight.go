@@ -5,11 +5,11 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
 // maxIdle is how many shares there have to be before the counters of those that have no
@@ -86,5 +86,5 @@ func (g *Gateway) refuseInFlight(w http.ResponseWriter, r *http.Request, limit *
 func refuseBusy(w http.ResponseWriter, e *wire.Error) {
 	w.Header().Set("Retry-After", "1")
 	w.Header().Set("Connection", "close")
-	modernfront.WriteError(w, http.StatusServiceUnavailable, wire.ID{}, e)
+	downstream.WriteError(w, http.StatusServiceUnavailable, wire.ID{}, e)
 }

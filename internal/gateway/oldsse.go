@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -28,7 +29,7 @@ func (s *server) serveEvents(w http.ResponseWriter, r *http.Request, share mcp.S
 	case r.Method != http.MethodGet:
 		notAllowed(w, http.MethodGet, "GET opens the event stream of HTTP+SSE, whose first event says where to POST; "+s.streamable())
 	case headerEra(r.Header) == spec.Modern:
-		modernfront.WriteError(w, http.StatusBadRequest, wire.ID{}, s.tooModern(spec.Revision(r.Header.Get(spec.HeaderProtocolVersion))))
+		downstream.WriteError(w, http.StatusBadRequest, wire.ID{}, s.tooModern(spec.Revision(r.Header.Get(spec.HeaderProtocolVersion))))
 	default:
 		s.legacy.ServeEvents(w, r, messagesAt(r), share.Principal)
 	}
@@ -60,13 +61,13 @@ func (s *server) serveMessages(w http.ResponseWriter, r *http.Request, share mcp
 func (s *server) eventSession(w http.ResponseWriter, r *http.Request, principal mcp.Principal) *legacyfront.EventSession {
 	id := r.URL.Query().Get(legacyfront.SessionParam)
 	if id == "" {
-		modernfront.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
+		downstream.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"the query lacks %s; GET %s/%s, and POST where its first event says", legacyfront.SessionParam, eventsPath, s.name))
 		return nil
 	}
 	session := s.legacy.EventSession(id, principal)
 	if session == nil {
-		modernfront.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound,
+		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound,
 			"no such session: it lasts as long as its event stream; GET %s/%s anew", eventsPath, s.name))
 	}
 	return session
@@ -93,7 +94,7 @@ func (s *server) take(w http.ResponseWriter, r *http.Request, session *legacyfro
 		refuseModernBatch(w)
 		return false
 	default:
-		modernfront.WriteError(w, http.StatusBadRequest, m.ID, parseError(err))
+		downstream.WriteError(w, http.StatusBadRequest, m.ID, parseError(err))
 		return false
 	}
 	return true
@@ -120,7 +121,7 @@ func (s *server) streamable() string { return "use Streamable HTTP, at /mcp/" + 
 
 func notAllowed(w http.ResponseWriter, allowed, instead string) {
 	w.Header().Set("Allow", allowed)
-	modernfront.WriteError(w, http.StatusMethodNotAllowed, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "%s", instead))
+	downstream.WriteError(w, http.StatusMethodNotAllowed, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "%s", instead))
 }
 
 // messagesAt returns the path that belongs to the one of a GET for events, as its

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
 // origins says which web pages may send requests, and by which names.
@@ -34,7 +34,7 @@ func (o *origins) check(w http.ResponseWriter, r *http.Request) (refused bool) {
 	default:
 		return false
 	}
-	modernfront.WriteError(w, http.StatusForbidden, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "%s", reason))
+	downstream.WriteError(w, http.StatusForbidden, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "%s", reason))
 	return true
 }
 

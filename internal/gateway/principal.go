@@ -6,10 +6,10 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
 // An AuthError says how a request is refused that is on nobody's behalf.
@@ -51,7 +51,7 @@ func (g *Gateway) refusePrincipal(w http.ResponseWriter, r *http.Request, err er
 	}
 	g.opts.Logger.Info("request refused: not authenticated", "downstream", r.RemoteAddr, "status", status, "err", err)
 	w.Header().Set("Connection", "close")
-	modernfront.WriteError(w, status, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "%s", http.StatusText(status)))
+	downstream.WriteError(w, status, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "%s", http.StatusText(status)))
 }
 
 // shareKey is the key of the context of a request by which a mux's handlers get its share.

@@ -17,7 +17,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
-	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
 // socketSize is what a WebSocket takes beside its messages, in bytes: buffers, mostly.
@@ -27,22 +26,22 @@ const socketSize = 8 << 10
 // that is taken over from it, so they are the gateway's to end.
 type sockets struct {
 	// Set by newSockets, read-only after.
-	max, each int
-	live      context.Context // ends with the first stop
-	cancel    context.CancelFunc
+	live   context.Context // ends with the first stop
+	cancel context.CancelFunc
 
 	running sync.WaitGroup // what serves them
 
 	// mu guards the fields below. It is held for map work only.
 	mu      sync.Mutex
 	open    map[*transport.WebSocket]struct{}
-	taken   int // those that are about to be opened, too
-	by      map[mcp.Share]int
+	places  downstream.Places // of those that are about to be opened, too
 	stopped bool
 }
 
 func newSockets(opts Options) *sockets {
-	s := &sockets{max: opts.MaxSockets, each: opts.MaxSocketsEach, open: make(map[*transport.WebSocket]struct{}), by: make(map[mcp.Share]int)}
+	s := &sockets{open: make(map[*transport.WebSocket]struct{}), places: downstream.Places{
+		All: limits.WebSockets, Max: opts.MaxSockets, Each: limits.WebSocketsEach, MaxEach: opts.MaxSocketsEach,
+	}}
 	s.live, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -62,16 +61,13 @@ func (e *socketLimitError) Error() string {
 func (s *sockets) take(share mcp.Share) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.stopped:
+	if s.stopped {
 		return mcp.ErrShutdown
-	case s.by[share] >= s.each:
-		return &socketLimitError{limits.WebSocketsEach, s.each}
-	case s.taken >= s.max:
-		return &socketLimitError{limits.WebSockets, s.max}
 	}
-	s.taken++
-	s.by[share]++
+	if limit, most := s.places.Full(share); limit != nil {
+		return &socketLimitError{limit, most}
+	}
+	s.places.Take(share)
 	s.running.Add(1)
 	return nil
 }
@@ -88,10 +84,7 @@ func (s *sockets) leave(share mcp.Share, c *transport.WebSocket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, c)
-	s.taken--
-	if s.by[share]--; s.by[share] == 0 {
-		delete(s.by, share)
-	}
+	s.places.Give(share)
 	s.running.Done()
 }
 
@@ -173,7 +166,7 @@ func (s *server) failSocket(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	w.Header().Set("Sec-WebSocket-Version", "13") // RFC 6455, 4.4
-	modernfront.WriteError(w, refused.Status, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "%s", refused.Reason))
+	downstream.WriteError(w, refused.Status, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "%s", refused.Reason))
 }
 
 // runSocket serves a WebSocket until it ends.

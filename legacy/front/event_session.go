@@ -129,18 +129,19 @@ func (s *EventSession) serve(ctx context.Context) {
 
 // end ends the session, for a reason.
 func (s *EventSession) end(ctx context.Context, err error) {
+	front := s.conn.front
 	why := "its client left"
 	switch {
 	case graceful(err):
 		s.drain(ctx)
 		why = err.Error()
 	case stuck(err):
-		s.conn.front.limit("write_timeout")
+		front.limit("write_timeout")
 		why = endedStuck
 	}
 	s.leave(graceful(err))
-	s.conn.front.reportStray(ctx, "")
-	s.conn.front.log.Info("event stream closed", "open", time.Since(s.begun).Round(time.Millisecond), "reason", why)
+	downstream.ReportStray(ctx, front.opts.Metrics, front.opts.Name, front.log)
+	front.log.Info("event stream closed", "open", time.Since(s.begun).Round(time.Millisecond), "reason", why)
 }
 
 // graceful reports whether the client is still connected, so that its calls may finish.

@@ -147,7 +147,7 @@ func (s *session) openGet(res *downstream.Response, st *eventStream, from uint64
 func (s *session) writeGet(ctx context.Context, w *streamWriter) {
 	err := w.run(ctx)
 	w.close(err)
-	s.front.reportStray(ctx, s.name)
+	downstream.ReportStray(ctx, s.front.opts.Metrics, s.front.opts.Name, s.front.log, "session", s.name)
 	if err == errNoChanges {
 		why := endedClosed
 		if reason, _ := s.subscriptions.mail.Ended(); reason != nil {
@@ -156,14 +156,6 @@ func (s *session) writeGet(ctx context.Context, w *streamWriter) {
 		s.front.sessions.end(s, why)
 	}
 	s.front.sessions.release(s)
-}
-
-// reportStray counts and logs a stream that was cut off because of what its client sent.
-func (f *Front) reportStray(ctx context.Context, session string) {
-	if context.Cause(ctx) == downstream.ErrStray {
-		f.limit("stray_bytes")
-		f.log.Warn("stream closed: its client goes on sending on the stream's connection", "session", session)
-	}
 }
 
 // ServeDelete ends a session.

@@ -109,7 +109,7 @@ func (s *relayed) listen(bool) (*eventStream, uint64) {
 
 // request implements service: it passes the request on.
 func (s *relayed) request(m *wire.Message, w replyWriter) {
-	r := &relayedRequest{request{Call: downstream.Call{ID: m.ID, Cancel: func(error) {}}, session: s.session, w: w}}
+	r := &relayedRequest{request{Call: s.newCall(m.ID, func(error) {}), session: s.session, w: w}}
 	if err := s.admit(&r.request, m); err != nil {
 		r.refuse(err)
 		return

@@ -65,8 +65,6 @@ type request struct {
 	session *session
 	w       replyWriter
 
-	memory mcp.Room // of the request
-
 	// mu guards progress, and orders what is sent.
 	mu       sync.Mutex
 	progress float64 // the last sent

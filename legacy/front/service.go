@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -37,7 +36,7 @@ type bridged struct{ *session }
 // does not end with the connection that it came on.
 func (s bridged) request(m *wire.Message, w replyWriter) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	r := &request{Call: downstream.Call{ID: m.ID, Cancel: cancel}, session: s.session, w: w}
+	r := &request{Call: s.newCall(m.ID, cancel), session: s.session, w: w}
 	if err := s.admit(r, m); err != nil {
 		cancel(nil)
 		r.refuse(err)

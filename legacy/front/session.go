@@ -140,19 +140,15 @@ func (s *session) neutral(m *wire.Message) *mcp.Request {
 	}
 }
 
-// admit takes memory for a request and counts it in, or refuses it.
-func (s *session) admit(r *request, m *wire.Message) (err error) {
-	if r.memory, err = mcp.Take(s.front.opts.Memory, s.share, len(m.Text)); err != nil {
-		return err
-	}
-	if err = s.add(r); err != nil {
-		r.memory.Release()
-	}
-	return err
+// newCall returns the call of a request, which cancel cancels.
+func (s *session) newCall(id wire.ID, cancel context.CancelCauseFunc) downstream.Call {
+	return downstream.Call{ID: id, Cancel: cancel, Room: mcp.NewRoom(s.front.opts.Memory, s.share)}
 }
 
-func (s *session) add(r *request) error {
-	switch _, err := s.calls.Enter(r, maxCalls); err {
+// admit takes memory for a request and counts it in, or refuses it.
+func (s *session) admit(r *request, m *wire.Message) error {
+	_, err := s.calls.Enter(r, len(m.Text), maxCalls)
+	switch err {
 	case downstream.ErrClosed:
 		return wire.Errorf(spec.CodeSessionNotFound, "%v; initialize anew", errSessionEnded)
 	case downstream.ErrSameID:
@@ -162,12 +158,12 @@ func (s *session) add(r *request) error {
 		s.front.log.Warn("request refused: too many in flight", "session", s.name, "limit", maxCalls)
 		return mcp.RefuseForNow("%d requests of this session are in flight, the limit; wait for some", maxCalls)
 	}
-	return nil
+	return err
 }
 
 // free gives back what a request took: the client may use its id again at once.
 func (s *session) free(r *request) {
-	r.memory.Release()
+	r.Room.Release()
 	s.calls.Free(r)
 }
 

@@ -90,7 +90,8 @@ func (c *Conn) Close() {
 
 func (c *Conn) serve(m *wire.Message) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	r := &connReply{Call: downstream.Call{ID: m.ID, Cancel: cancel}, reply: reply{front: c.front, id: m.ID}, conn: c}
+	room := mcp.NewRoom(c.front.opts.Memory, c.share)
+	r := &connReply{Call: downstream.Call{ID: m.ID, Cancel: cancel, Room: room}, reply: reply{front: c.front, id: m.ID}, conn: c}
 	r.writer = r
 	former, err := c.admit(r, m)
 	if err != nil {
@@ -102,21 +103,10 @@ func (c *Conn) serve(m *wire.Message) {
 	go r.run(ctx, m, former) // ends with its handler; Close cancels it, and waits
 }
 
-// admit takes memory for a request and counts it in, or refuses it.
+// admit takes memory for a request and counts it in, or refuses it. former is closed when
+// the request that had the same id before has ended; it is nil if there is none.
 func (c *Conn) admit(r *connReply, m *wire.Message) (former <-chan struct{}, err error) {
-	if r.memory, err = mcp.Take(c.front.opts.Memory, c.share, len(m.Text)); err != nil {
-		return nil, err
-	}
-	if former, err = c.add(r); err != nil {
-		r.memory.Release()
-	}
-	return former, err
-}
-
-// add counts a request in, or refuses it. former is closed when the request that had the
-// same id before has ended; it is nil if there is none.
-func (c *Conn) add(r *connReply) (former <-chan struct{}, err error) {
-	former, err = c.requests.Enter(r, c.front.opts.MaxInFlight)
+	former, err = c.requests.Enter(r, len(m.Text), c.front.opts.MaxInFlight)
 	switch err {
 	case downstream.ErrClosed:
 		return nil, mcp.Refuse(spec.CodeInternal, "%v", mcp.ErrShutdown)
@@ -127,11 +117,5 @@ func (c *Conn) add(r *connReply) (former <-chan struct{}, err error) {
 		c.front.opts.Logger.Warn("request refused: too many are in flight on its connection", "upstream", c.front.opts.Name, "limit", c.front.opts.MaxInFlight)
 		return nil, mcp.RefuseForNow("%d requests are in flight on this connection, the limit; wait for some to end", c.front.opts.MaxInFlight)
 	}
-	return former, nil
-}
-
-// remove counts a request out.
-func (c *Conn) remove(r *connReply) {
-	r.memory.Release()
-	c.requests.Leave(r)
+	return former, err
 }

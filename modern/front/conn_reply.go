@@ -15,7 +15,6 @@ type connReply struct {
 	downstream.Call
 	reply  // of which it is the replyWriter
 	conn   *Conn
-	memory mcp.Room                       // of the request
 	stream atomic.Pointer[fanout.Mailbox] // of a listen stream; nil before it begins
 }
 
@@ -23,7 +22,7 @@ type connReply struct {
 // way, so the former's end is awaited: the first that a client gets of the new one is
 // its own.
 func (r *connReply) run(ctx context.Context, m *wire.Message, former <-chan struct{}) {
-	defer r.conn.remove(r)
+	defer r.conn.requests.Leave(r)
 	defer r.Cancel(nil)
 	if former != nil {
 		<-former // which was answered or cancelled, so it is not for long

@@ -80,15 +80,8 @@ func (p *httpReply) open(ctx context.Context, open openStream) (rest func()) {
 	}
 	return func() {
 		write()
-		p.reportStray(ctx)
-	}
-}
-
-func (p *httpReply) reportStray(ctx context.Context) {
-	if context.Cause(ctx) == downstream.ErrStray {
-		p.front.limit("stray_bytes")
-		p.front.opts.Logger.Warn("listen stream closed: its client goes on sending on the stream's connection",
-			"upstream", p.front.opts.Name, "downstream", p.addr)
+		opts := &p.front.opts
+		downstream.ReportStray(ctx, opts.Metrics, opts.Name, opts.Logger, "upstream", opts.Name, "downstream", p.addr)
 	}
 }
 
@@ -106,9 +99,4 @@ func (p *httpReply) notAcceptable() {
 	text := wire.AppendError(nil, p.id, wire.Errorf(spec.CodeInvalidRequest,
 		"the Accept header takes no form that this answer has; send Accept: %s, %s", protocol.TypeJSON, protocol.TypeStream))
 	_ = p.res.JSON(http.StatusNotAcceptable, downstream.Message{Text: text}) // the client has gone if it fails
-}
-
-// WriteError is [downstream.WriteError].
-func WriteError(w http.ResponseWriter, status int, id wire.ID, e *wire.Error) {
-	downstream.WriteError(w, status, id, e)
 }

@@ -35,12 +35,14 @@ type parkedCall struct {
 
 	due wake.Signal // input requests wait to be sent to the client
 
-	outcome  handlerResult // written before done is closed, read-only after; released by finish
-	reserved bool          // it has a place to park; guarded by parkedCalls.mu
+	outcome handlerResult // written before done is closed, read-only after; released by finish
+
+	// Guarded by parkedCalls.mu.
+	reserved bool     // it has a place to park
+	memory   mcp.Room // of the request
 
 	// mu guards the fields below. parkedCalls.mu may be taken under it.
 	mu      sync.Mutex
-	memory  mcp.Room        // of the request
 	reply   *reply          // nil while parked
 	backlog backlog         // of messages sent while it was
 	token   json.RawMessage // the progress token of the last retry
@@ -321,13 +323,6 @@ func (c *parkedCall) close(cause error) {
 		q.response <- unanswered(q.request.Method, cause)
 	}
 	c.pending = nil
-}
-
-// releaseMemory gives the call's memory back.
-func (c *parkedCall) releaseMemory() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.memory.Release()
 }
 
 // unanswered is the response to an input request that the client will not answer.

@@ -125,9 +125,9 @@ func (pc *parkedCalls) full(limit *limits.Limit, most int) error {
 }
 
 func (pc *parkedCalls) remove(c *parkedCall) {
-	c.releaseMemory()
 	pc.mu.Lock()
 	defer pc.mu.Unlock()
+	c.memory.Release()
 	delete(pc.byID, c.id)
 	if c.reserved {
 		c.reserved = false

@@ -8,22 +8,14 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Bounds of the messages that are queued during a handshake. One message is queued
-// whatever its size.
-const (
-	maxQueued      = 1000
-	maxQueuedBytes = 1 << 20
-)
-
 // A handshakeQueue holds what came on a Conn while a handshake was under way, and is
 // served after it. It is guarded by the Conn's mu.
 type handshakeQueue struct {
 	done     chan struct{}           // closed when the handshake has ended, and what came meanwhile is served
 	id       wire.ID                 // of the last initialize
 	stop     context.CancelCauseFunc // ends the handshake; nil when it has ended
-	messages []queued                // oldest first
-	bytes    int                     // of all in queue
-	warned   bool                    // the limit was logged
+	messages mcp.EarlyQueue[queued]
+	warned   bool // the limit was logged
 }
 
 // A queued is a message, or a batch, that waits for the end of the handshake.
@@ -134,7 +126,7 @@ func (c *Conn) enqueue(h queued) bool {
 		case h.m != nil && h.m.Method == spec.NotifyCancelled && c.cancelQueuedLocked(h.m):
 			c.mu.Unlock()
 			return true
-		case c.queue.add(h):
+		case c.queue.messages.Add(h, h.size()):
 			c.mu.Unlock()
 			return true
 		case c.queue.stop != nil:
@@ -166,16 +158,6 @@ func (e *handshakeQueue) stopLocked() context.CancelCauseFunc {
 	return e.stop
 }
 
-// add puts h into the queue, unless that is full.
-func (e *handshakeQueue) add(h queued) bool {
-	if len(e.messages) > 0 && (len(e.messages) >= maxQueued || e.bytes+h.size() > maxQueuedBytes) {
-		return false
-	}
-	e.messages = append(e.messages, h)
-	e.bytes += h.size()
-	return true
-}
-
 // cancelQueuedLocked cancels the handshake, or a request that waits for its end, and reports
 // whether m names one of them.
 func (c *Conn) cancelQueuedLocked(m *wire.Message) bool {
@@ -188,14 +170,9 @@ func (c *Conn) cancelQueuedLocked(m *wire.Message) bool {
 		e.stop(errCancelledByClient)
 		return true
 	}
-	for i, h := range e.messages {
-		if h.m != nil && h.m.Kind() == wire.Request && h.m.ID == id {
-			e.bytes -= h.size()
-			e.messages = append(e.messages[:i], e.messages[i+1:]...)
-			return true
-		}
-	}
-	return false
+	return e.messages.Remove(func(h queued) bool {
+		return h.m != nil && h.m.Kind() == wire.Request && h.m.ID == id
+	})
 }
 
 // refuseQueued refuses what there is no room for. It gives up mu.
@@ -205,7 +182,7 @@ func (c *Conn) refuseQueued(h queued) {
 	c.mu.Unlock()
 	c.front.limit("early_messages")
 	if first {
-		c.front.log.Warn("messages refused: too many came before the handshake was done", "limit", maxQueued, "bytes", maxQueuedBytes)
+		c.front.log.Warn("messages refused: too many came before the handshake was done", "limit", mcp.MaxEarly, "bytes", mcp.MaxEarlyBytes)
 	}
 	if h.m != nil && h.m.Kind() != wire.Request {
 		c.front.drop("message before initialize")
@@ -216,22 +193,16 @@ func (c *Conn) refuseQueued(h queued) {
 		id = h.m.ID
 	}
 	c.refuse(id, wire.Errorf(spec.CodeInternal,
-		"%d messages or %d bytes wait for the end of the handshake, the limit; wait for the answer to initialize", maxQueued, maxQueuedBytes))
+		"%d messages or %d bytes wait for the end of the handshake, the limit; wait for the answer to initialize", mcp.MaxEarly, mcp.MaxEarlyBytes))
 }
 
 // dequeue returns the next queued message. If there is none, the handshake is over.
 func (c *Conn) dequeue() (h queued, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.queue
-	if len(e.messages) == 0 {
-		close(e.done)
+	if h, ok = c.queue.messages.Next(); !ok {
+		close(c.queue.done)
 		c.queue = nil
-		return queued{}, false
 	}
-	h = e.messages[0]
-	e.messages[0] = queued{}
-	e.messages = e.messages[1:]
-	e.bytes -= h.size()
-	return h, true
+	return h, ok
 }

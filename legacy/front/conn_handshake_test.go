@@ -32,7 +32,7 @@ type lobby struct {
 func (l *lobby) Limit(_, name string) { l.limit <- name }
 
 func enterLobby(t *testing.T) (*lobby, <-chan *legacytest.ConnPeer) {
-	l := &lobby{t: t, sent: make(chan string, 2*maxQueued), limit: make(chan string, 2*maxQueued)}
+	l := &lobby{t: t, sent: make(chan string, 2*mcp.MaxEarly), limit: make(chan string, 2*mcp.MaxEarly)}
 	b, peers := backWithPeers(t)
 	st := newTheatre(t, func(o *Options) {
 		o.Linker, o.Metrics = b, l
@@ -103,14 +103,14 @@ func TestS02CancelledHandshake(t *testing.T) {
 func TestS02HandshakeKeepsSoMuch(t *testing.T) {
 	for name, send := range map[string]func(l *lobby) (kept int){
 		"messages": func(l *lobby) int {
-			for n := range maxQueued + 1 {
+			for n := range mcp.MaxEarly + 1 {
 				l.call(n)
 			}
-			return maxQueued
+			return mcp.MaxEarly
 		},
 		"bytes": func(l *lobby) int {
 			for n := range 3 {
-				l.serve(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"pad":%q}}`, n, strings.Repeat("x", maxQueuedBytes/2)))
+				l.serve(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"pad":%q}}`, n, strings.Repeat("x", mcp.MaxEarlyBytes/2)))
 			}
 			return 1
 		},
@@ -118,7 +118,7 @@ func TestS02HandshakeKeepsSoMuch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l, _ := enterLobby(t)
 			kept := send(l)
-			l.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":-32603,"message":"%d messages or`, kept, maxQueued))
+			l.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":-32603,"message":"%d messages or`, kept, mcp.MaxEarly))
 			if got := <-l.limit; got != "early_messages" {
 				t.Errorf("the limit is counted as %q", got)
 			}

@@ -6,17 +6,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
-)
-
-// Bounds of what a server sends before its response to initialize. One message is kept,
-// whatever its size.
-const (
-	maxEarly      = 1000
-	maxEarlyBytes = 1 << 20
 )
 
 // passTimeout bounds the passing on of what came early; a client that reads nothing ends
@@ -29,8 +23,7 @@ type early struct {
 	opening atomic.Pointer[link.Call] // initialize; nil before it is sent
 
 	mu       sync.Mutex // guards the fields below; a leaf
-	messages []earlyMessage
-	bytes    int  // of all in messages
+	messages mcp.EarlyQueue[earlyMessage]
 	told     bool // the log has heard of their limit
 }
 
@@ -52,23 +45,17 @@ func (e *early) isOver() bool {
 func (e *early) add(m *wire.Message, from *upstream.Call) (fits, first bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	size := len(m.Text)
-	fits = len(e.messages) == 0 || len(e.messages) < maxEarly && e.bytes+size <= maxEarlyBytes
-	if fits {
-		e.messages = append(e.messages, earlyMessage{*m, from})
-		e.bytes += size
+	if e.messages.Add(earlyMessage{*m, from}, len(m.Text)) {
 		return true, false
 	}
 	first, e.told = !e.told, true
 	return false, first
 }
 
-func (e *early) take() []earlyMessage {
+func (e *early) next() (earlyMessage, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	all := e.messages
-	e.messages = nil
-	return all
+	return e.messages.Next()
 }
 
 // holdBack keeps what the server sent before its response to initialize, and reports
@@ -92,11 +79,11 @@ func (s *Session) holdBack(ctx context.Context, m *wire.Message, from *upstream.
 func (s *Session) refuseEarly(ctx context.Context, m *wire.Message, first bool) {
 	s.link.Drop("before initialize")
 	if first {
-		s.opts.Logger.Warn("messages of server dropped: it sent too many before it answered initialize", "limit", maxEarly, "bytes", maxEarlyBytes)
+		s.opts.Logger.Warn("messages of server dropped: it sent too many before it answered initialize", "limit", mcp.MaxEarly, "bytes", mcp.MaxEarlyBytes)
 	}
 	if m.Kind() == wire.Request {
 		s.link.SendLater(ctx, wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeInternal,
-			"%d messages or %d bytes came before the answer to initialize, the limit; answer it first", maxEarly, maxEarlyBytes)))
+			"%d messages or %d bytes came before the answer to initialize, the limit; answer it first", mcp.MaxEarly, mcp.MaxEarlyBytes)))
 	}
 }
 
@@ -104,8 +91,7 @@ func (s *Session) refuseEarly(ctx context.Context, m *wire.Message, first bool) 
 func (s *Session) passEarly() {
 	ctx, cancel := context.WithTimeout(context.Background(), passTimeout)
 	defer cancel()
-	all := s.early.take()
-	for i := range all {
-		s.pass(ctx, &all[i].m, all[i].from)
+	for e, ok := s.early.next(); ok; e, ok = s.early.next() {
+		s.pass(ctx, &e.m, e.from)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
@@ -240,31 +241,33 @@ func kept(hints map[string]CacheHint) []string {
 // serverOptions are those of the package that reaches the server.
 func (b *build) serverOptions(s *ServerOptions) server.Options {
 	o := server.Options{
-		Name:           s.Name,
-		URL:            s.URL,
-		Header:         s.Header,
-		Transport:      legacyback.Transport(s.Transport),
-		RoundTripper:   s.RoundTripper,
-		Dial:           b.opts.hooks.Dial[s.Name],
-		OneClient:      b.opts.OneClient,
-		Era:            era(s.Era),
-		ClientInfo:     implementation(),
-		HideExtensions: s.HideExtensions,
-		Roots:          s.Roots,
-		Lanes:          s.Lanes,
-		KeepLane:       s.Isolation == IsolateNothing,
-		Synthesize:     legacyback.Synthesize(s.Synthesize),
-		Subresources:   fanout.Subresources(s.Subresources),
-		Cache:          cacheHints(s.Cache),
-		Timeouts:       legacyback.Timeouts(s.Timeouts),
-		Idle:           s.Idle,
-		Linger:         s.Linger,
-		KeepAlive:      b.opts.KeepAlive,
-		Subscribes:     b.number(limits.SubscribesEach),
-		MaxMessage:     b.number(limits.UpstreamMessage),
-		MaxSessions:    b.number(limits.Sessions),
-		Logger:         b.opts.Logger,
-		Metrics:        b.metrics,
+		Options: upstream.Options{
+			Name:           s.Name,
+			URL:            s.URL,
+			Headers:        s.Header,
+			RoundTripper:   s.RoundTripper,
+			ClientInfo:     implementation(),
+			HideExtensions: s.HideExtensions,
+			Timeouts:       upstream.Timeouts(s.Timeouts),
+			Linger:         s.Linger,
+			Subscribes:     b.number(limits.SubscribesEach),
+			MaxMessage:     b.number(limits.UpstreamMessage),
+			Subresources:   fanout.Subresources(s.Subresources),
+			Logger:         b.opts.Logger,
+			Metrics:        b.metrics,
+		},
+		Transport:   legacyback.Transport(s.Transport),
+		Dial:        b.opts.hooks.Dial[s.Name],
+		OneClient:   b.opts.OneClient,
+		Era:         era(s.Era),
+		Roots:       s.Roots,
+		Lanes:       s.Lanes,
+		KeepLane:    s.Isolation == IsolateNothing,
+		Synthesize:  legacyback.Synthesize(s.Synthesize),
+		Cache:       cacheHints(s.Cache),
+		Idle:        s.Idle,
+		KeepAlive:   b.opts.KeepAlive,
+		MaxSessions: b.number(limits.Sessions),
 	}
 	o.Timeouts.Connect = connectTimeout(s)
 	switch {

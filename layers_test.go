@@ -124,16 +124,16 @@ var layers = map[string][]string{
 	"internal/rules":                 nil,
 	"internal/rules/cmd":             {"internal/rules"},
 	// The benchmarks put the gateway together as cmd/mcpbridge does.
-	"internal/bench":        slices.Concat(top, eras, waist, bottom),
+	"internal/bench":        slices.Concat(top, eras, waist, bottom, []string{"internal/upstream"}),
 	"internal/bench/budget": nil,
 
 	// The public package. Only it puts the parts of a gateway together.
-	".": slices.Concat(eras, waist, bottom, []string{"internal/gateway", "internal/metrics", "internal/server", "internal/memhttp", "internal/cmdhook"}),
+	".": slices.Concat(eras, waist, bottom, []string{"internal/gateway", "internal/metrics", "internal/server", "internal/upstream", "internal/memhttp", "internal/cmdhook"}),
 	// What the public package does not export, for cmd.
 	"internal/cmdhook": {"internal/gateway", "internal/server", "internal/redact", "internal/transport"},
 
 	// One server, of either era: how it is reached, and what its back is.
-	"internal/server": slices.Concat(eras, waist, bottom, []string{"internal/detect", "internal/remember"}),
+	"internal/server": slices.Concat(eras, waist, bottom, []string{"internal/detect", "internal/remember", "internal/upstream"}),
 
 	// What clients get of a server, as a table.
 	"internal/compat": {"internal/mcp", "internal/spec", "internal/wire", "modern/protocol"},
@@ -148,9 +148,9 @@ var layers = map[string][]string{
 // Every package's tests may import the package itself and internal/bridgetest.
 var testLayers = map[string][]string{
 	"cmd/mcpbridge":    {"internal/bridgetest"},
-	"internal/gateway": {"internal/notebook"},
+	"internal/gateway": {"internal/notebook", "internal/upstream"},
 	// A session that is passed on shows only where a front and a back are joined.
-	"legacy/front": {"internal/bridgetest/legacytest", "legacy/back"},
+	"legacy/front": {"internal/bridgetest/legacytest", "internal/upstream", "legacy/back"},
 	"legacy/back":  {"internal/bridgetest/legacytest", "internal/bridgetest/watchtest", "internal/notebook", "legacy/front"},
 	"modern/front": {"internal/bridgetest/moderntest"},
 	// What watches servers is told of to a stand-in for the hub.
@@ -158,7 +158,7 @@ var testLayers = map[string][]string{
 	"legacy/watch":       {"internal/bridgetest/watchtest"},
 	"modern/watch":       {"internal/bridgetest/watchtest"},
 	// A server that is replaced is tested with the backs of both eras.
-	"internal/detect": {"legacy/back", "modern/back"},
+	"internal/detect": {"internal/upstream", "legacy/back", "modern/back"},
 	// What has to pass both halves is tested with a front before the back.
 	"modern/back": {"internal/bridgetest/moderntest", "internal/bridgetest/watchtest", "modern/front"},
 }

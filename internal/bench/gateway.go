@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
@@ -28,8 +29,8 @@ func runGateway(c *control, o roleOptions) error {
 		return err
 	}
 	g, err := gateway.New(gateway.Options{Logger: r.log, Metrics: r.metrics, MaxStreams: 100_000, Servers: []gateway.ServerOptions{
-		r.server("http", legacyback.Options{URL: "http://" + o.upstream + "/mcp"}),
-		r.server("stream", legacyback.Options{URL: "http://" + o.upstream + "/stream"}),
+		r.server("http", legacyback.Options{Options: upstream.Options{URL: "http://" + o.upstream + "/mcp"}}),
+		r.server("stream", legacyback.Options{Options: upstream.Options{URL: "http://" + o.upstream + "/stream"}}),
 		r.server("stdio", legacyback.Options{Dial: r.startStdio}),
 	}})
 	if err != nil {

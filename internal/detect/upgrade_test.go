@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 	modernback "github.com/mcpbridge/mcpbridge/modern/back"
@@ -84,8 +85,8 @@ func (h *house) detect(t *testing.T) (*Detector, func()) {
 	info := []byte(`{"name":"t","version":"0"}`)
 	var d *Detector
 	doubt := func(why string) { d.Doubt(why) }
-	mo := modernback.Options{Name: "s", URL: "http://127.0.0.1", RoundTripper: tr, ClientInfo: info, Doubt: doubt}
-	lo := legacyback.Options{Name: "s", URL: "http://127.0.0.1", RoundTripper: tr, ClientInfo: info, Doubt: doubt}
+	mo := modernback.Options{Options: upstream.Options{Name: "s", URL: "http://127.0.0.1", RoundTripper: tr, ClientInfo: info, Doubt: doubt}}
+	lo := legacyback.Options{Options: upstream.Options{Name: "s", URL: "http://127.0.0.1", RoundTripper: tr, ClientInfo: info, Doubt: doubt}}
 	d, err := New(Options{
 		Name: "s",
 		Probe: func(ctx context.Context) Finding {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
@@ -71,10 +72,10 @@ func benchUpstream(b *testing.B, size int) string {
 	return s.URL
 }
 
-// benchGateway returns the address of a gateway in front of upstream.
-func benchGateway(b *testing.B, upstream string) string {
+// benchGateway returns the address of a gateway in front of server.
+func benchGateway(b *testing.B, server string) string {
 	g, err := New(Options{Servers: []ServerOptions{{Name: "peer", Open: func(c mcp.Changes) (mcp.Back, error) {
-		return legacyback.New(legacyback.Options{Name: "peer", URL: upstream, Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
+		return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: server, Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}})
 	}}}})
 	if err != nil {
 		b.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 	modernback "github.com/mcpbridge/mcpbridge/modern/back"
@@ -102,9 +103,9 @@ func newLargePeer(t *testing.T, modernEra, stream bool) *largePeer {
 		o.Servers[0].Open = func(c mcp.Changes) (mcp.Back, error) {
 			info := []byte(`{"name":"mcpbridge","version":"test"}`)
 			if modernEra {
-				return modernback.New(modernback.Options{Name: "peer", URL: up, Changes: c, Logger: o.Logger, ClientInfo: info})
+				return modernback.New(modernback.Options{Options: upstream.Options{Name: "peer", URL: up, Changes: c, Logger: o.Logger, ClientInfo: info}})
 			}
-			return legacyback.New(legacyback.Options{Name: "peer", URL: up, Changes: c, Logger: o.Logger, ClientInfo: info, Lanes: 100})
+			return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: up, Changes: c, Logger: o.Logger, ClientInfo: info}, Lanes: 100})
 		}
 	})
 	return p

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/cache"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
@@ -27,8 +28,8 @@ func newKeepingRig(t *testing.T, change func(*Options)) *rig {
 	}
 	r := newRig(t, func(o *Options) {
 		o.Servers = []ServerOptions{{Name: "peer", Keep: everyList, Open: func(c mcp.Changes) (mcp.Back, error) {
-			return legacyback.New(legacyback.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
-				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`), Cache: hints})
+			return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
+				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}, Cache: hints})
 		}}}
 		if change != nil {
 			change(o)
@@ -149,7 +150,7 @@ func TestM2L08NotKept(t *testing.T) {
 			p := newPeer(t)
 			r := newRig(t, func(o *Options) {
 				o.Servers = []ServerOptions{{Name: "peer", Keep: tt.keep, Open: func(c mcp.Changes) (mcp.Back, error) {
-					return legacyback.New(legacyback.Options{Name: "peer", URL: p.URL, Changes: c, ClientInfo: []byte(`{}`),
+					return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, ClientInfo: []byte(`{}`)},
 						Cache: map[string]mcp.CacheHint{"tools/list": tt.hint}})
 				}}}
 			})

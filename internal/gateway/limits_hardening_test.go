@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
@@ -75,8 +76,8 @@ func TestEachLimitIsToldOfThreeTimes(t *testing.T) {
 				p = newPeer(t)
 				o.Metrics = hits
 				o.Servers[0].Open = func(c mcp.Changes) (mcp.Back, error) {
-					return legacyback.New(legacyback.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, MaxMessage: 4000,
-						ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`), Metrics: upstreamTally{hits}})
+					return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, MaxMessage: 4000,
+						ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`), Metrics: upstreamTally{hits}}})
 				}
 				if tt.change != nil {
 					tt.change(o)

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/notebook"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
@@ -63,7 +64,7 @@ func TestS02Churn(t *testing.T) {
 	k := &kennel{conns: make(map[transport.Conn]bool)}
 	r := newRig(t, func(o *Options) {
 		o.Servers[0].Open = func(c mcp.Changes) (mcp.Back, error) {
-			return legacyback.New(legacyback.Options{Name: "peer", Dial: k.dial, Changes: c, MaxSessions: 1000, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
+			return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}, Dial: k.dial, MaxSessions: 1000})
 		}
 	})
 	var clients, deaths sync.WaitGroup

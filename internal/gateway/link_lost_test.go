@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
@@ -39,7 +40,7 @@ func TestS02AnswerTooLong(t *testing.T) {
 	got := make(chan string, 1)
 	r := newRig(t, func(o *Options) {
 		o.Servers[0].Open = func(c mcp.Changes) (mcp.Back, error) {
-			return legacyback.New(legacyback.Options{Name: "peer", Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`),
+			return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)},
 				Dial: func(context.Context) (transport.Conn, error) {
 					near, far := transport.NewPipe()
 					t.Cleanup(func() { _ = far.Close() })
@@ -71,7 +72,7 @@ func TestS02DeathIsToldEverywhere(t *testing.T) {
 	const calls = 5
 	r := newRig(t, func(o *Options) {
 		o.Servers[0].Open = func(c mcp.Changes) (mcp.Back, error) {
-			return legacyback.New(legacyback.Options{Name: "peer", Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`),
+			return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)},
 				Dial: func(context.Context) (transport.Conn, error) {
 					near, far := transport.NewPipe()
 					go func() { // ends with the connection, if not before

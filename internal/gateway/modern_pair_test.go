@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/cache"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	modernback "github.com/mcpbridge/mcpbridge/modern/back"
 )
@@ -33,8 +34,8 @@ func newModernRig(t *testing.T, keep []string) (*rig, *modernPeer) {
 	t.Cleanup(p.Close)
 	r := newRig(t, func(o *Options) {
 		o.Servers = []ServerOptions{{Name: "peer", Keep: keep, Open: func(c mcp.Changes) (mcp.Back, error) {
-			return modernback.New(modernback.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
-				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
+			return modernback.New(modernback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
+				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}})
 		}}}
 	})
 	return r, p

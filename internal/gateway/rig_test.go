@@ -19,6 +19,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
@@ -282,8 +283,8 @@ func newRig(t *testing.T, change func(*Options)) *rig {
 	r := &rig{peer: newPeer(t), logs: &syncBuffer{}}
 	opts := Options{Logger: slog.New(slog.NewTextHandler(r.logs, nil))}
 	opts.Servers = []ServerOptions{{Name: "peer", Open: func(c mcp.Changes) (mcp.Back, error) {
-		return legacyback.New(legacyback.Options{Name: "peer", URL: r.peer.URL, Changes: c, Logger: opts.Logger, Linger: time.Millisecond,
-			ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
+		return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: r.peer.URL, Changes: c, Logger: opts.Logger, Linger: time.Millisecond,
+			ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}})
 	}}}
 	if change != nil {
 		change(&opts)

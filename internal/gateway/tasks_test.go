@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/cache"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	modernback "github.com/mcpbridge/mcpbridge/modern/back"
 )
@@ -119,7 +120,7 @@ func newTaskRig(t *testing.T, p *taskPeer, keep ...string) *taskRig {
 	r := newRig(t, func(o *Options) {
 		o.Authenticate = func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get(whoHeader)), nil }
 		o.Servers = []ServerOptions{{Name: "peer", Keep: keep, Open: func(c mcp.Changes) (mcp.Back, error) {
-			return modernback.New(modernback.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)})
+			return modernback.New(modernback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}})
 		}}}
 	})
 	return &taskRig{r, t, p}

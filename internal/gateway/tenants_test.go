@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
@@ -194,9 +195,9 @@ func newTenants(t *testing.T, isolation Isolation) *tenants {
 		o.MaxParkedEach = 1
 		o.Authenticate = func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get(whoHeader)), nil }
 		o.Servers = []ServerOptions{{Name: "peer", Isolation: isolation, Keep: []string{"tools/list", "resources/read"}, Open: func(c mcp.Changes) (mcp.Back, error) {
-			return legacyback.New(legacyback.Options{Name: "peer", URL: w.server.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
-				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`),
-				Cache:      map[string]mcp.CacheHint{"tools/list": {TTL: 60_000, Public: true}, "resources/read": {TTL: 60_000}}})
+			return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: w.server.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
+				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)},
+				Cache: map[string]mcp.CacheHint{"tools/list": {TTL: 60_000, Public: true}, "resources/read": {TTL: 60_000}}})
 		}}}
 	})
 	t.Cleanup(w.server.CloseClientConnections)

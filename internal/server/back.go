@@ -66,25 +66,9 @@ func (s *Server) openAs(f detect.Finding, changes mcp.Changes, doubt func(string
 
 // modernOptions are those of a back of the modern era.
 func (s *Server) modernOptions() modernback.Options {
-	from := &s.opts
-	o := modernback.Options{
-		Name:           from.Name,
-		ClientInfo:     from.ClientInfo,
-		HideExtensions: from.HideExtensions,
-		Timeouts:       modernback.Timeouts(from.Timeouts),
-		Linger:         from.Linger,
-		Subscribes:     from.Subscribes,
-		MaxMessage:     from.MaxMessage,
-		Subresources:   from.Subresources,
-		Logger:         from.Logger,
-		Metrics:        from.Metrics,
-		Dial:           s.dial(),
-	}
+	o := modernback.Options{Options: s.shared(), Dial: s.dial()}
 	if s.launcher != nil {
 		o.Dial = func(ctx context.Context) (transport.Conn, error) { return launched(ctx, s.launcher) }
-	}
-	if o.Dial == nil {
-		o.URL, o.Headers, o.RoundTripper = from.URL, from.Header, from.RoundTripper
 	}
 	return o
 }

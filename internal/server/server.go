@@ -3,16 +3,15 @@ package server
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/detect"
-	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
@@ -20,17 +19,14 @@ import (
 // Options describe a server. Those that the backs have, too, mean the same there, and zero
 // means the backs' default.
 type Options struct {
-	// Name is the server's, for logs and errors. Required.
-	Name string
+	// URL may be that of a WebSocket, too. Changes and Doubt are nil: Open knows them.
+	upstream.Options
 
-	// URL, Command and Dial say how the server is reached; exactly one is set. A URL is
-	// that of an HTTP endpoint, or of a WebSocket.
-	URL          string
-	Header       http.Header
-	Transport    legacyback.Transport // of a URL; empty lets the server decide
-	RoundTripper http.RoundTripper    // of a URL; nil means a connection pool of its own
-	Command      transport.CommandOptions
-	Dial         func(context.Context) (transport.Conn, error)
+	// Exactly one of URL, Command and Dial is set.
+
+	Transport legacyback.Transport // of a URL; empty lets the server decide
+	Command   transport.CommandOptions
+	Dial      func(context.Context) (transport.Conn, error)
 
 	// Start starts the command; nil means [transport.StartCommand].
 	Start func(transport.CommandOptions) (transport.Conn, error)
@@ -41,23 +37,15 @@ type Options struct {
 	OneClient bool
 
 	// Era is spec.Unknown for a server that is to be asked.
-	Era            spec.Era
-	ClientInfo     []byte // an Implementation. Required
-	HideExtensions []string
-	Roots          []string // URIs; none means that clients are asked
-	Lanes          int
-	KeepLane       bool
-	Synthesize     legacyback.Synthesize
-	Subresources   fanout.Subresources
-	Cache          map[string]mcp.CacheHint
+	Era        spec.Era
+	Roots      []string // URIs; none means that clients are asked
+	Lanes      int
+	KeepLane   bool
+	Synthesize legacyback.Synthesize
+	Cache      map[string]mcp.CacheHint
 
-	Timeouts                     legacyback.Timeouts
-	Idle, Linger, KeepAlive      time.Duration
-	Subscribes, MaxMessage       int
+	Idle, KeepAlive              time.Duration
 	MaxSessions, MaxSessionsEach int
-
-	Logger  *slog.Logger
-	Metrics mcp.Metrics
 }
 
 // isCommand reports whether the server is a process of ours.
@@ -123,30 +111,32 @@ func (s *Server) Close() {
 func (s *Server) legacyOptions() legacyback.Options {
 	from := &s.opts
 	o := legacyback.Options{
-		Name:            from.Name,
-		ClientInfo:      from.ClientInfo,
+		Options:         s.shared(),
+		Transport:       from.Transport,
 		Roots:           roots(from.Roots),
-		HideExtensions:  from.HideExtensions,
 		OneClient:       from.OneClient,
 		Lanes:           from.Lanes,
 		KeepLane:        from.KeepLane,
 		Synthesize:      from.Synthesize,
-		Timeouts:        from.Timeouts,
 		Idle:            from.Idle,
-		Linger:          from.Linger,
-		Subscribes:      from.Subscribes,
 		MaxSessions:     from.MaxSessions,
 		MaxSessionsEach: from.MaxSessionsEach,
-		MaxMessage:      from.MaxMessage,
-		Subresources:    from.Subresources,
 		Cache:           from.Cache,
-		Logger:          from.Logger,
-		Metrics:         from.Metrics,
 		Launcher:        s.launcher,
 		Dial:            s.dial(),
 	}
-	if o.Launcher == nil && o.Dial == nil {
-		o.URL, o.Headers, o.Transport, o.RoundTripper = from.URL, from.Header, from.Transport, from.RoundTripper
+	if o.URL == "" {
+		o.Transport = ""
+	}
+	return o
+}
+
+// shared are the options of a back of either era. It has no URL unless the server is
+// reached over HTTP.
+func (s *Server) shared() upstream.Options {
+	o := s.opts.Options
+	if s.OnConnection() {
+		o.URL, o.Headers, o.RoundTripper = "", nil, nil
 	}
 	return o
 }
@@ -163,7 +153,7 @@ func (s *Server) dial() func(context.Context) (transport.Conn, error) {
 func (s *Server) dialWebSocket(ctx context.Context) (transport.Conn, error) {
 	c, err := transport.DialWebSocket(ctx, transport.DialOptions{
 		URL:              s.opts.URL,
-		Header:           s.opts.Header,
+		Header:           s.opts.Headers,
 		WebSocketOptions: transport.WebSocketOptions{MaxMessage: s.opts.MaxMessage, KeepAlive: s.opts.KeepAlive},
 	})
 	if err != nil {

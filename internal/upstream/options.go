@@ -26,24 +26,48 @@ const (
 )
 
 // Options describe one server and how to treat it, as far as the backs of both eras do it
-// alike. Their own Options say what each field means.
+// alike. For durations and numbers zero means the default; negative is an error.
 type Options struct {
-	Name         string
-	URL          string // empty if the server is not reached over HTTP
-	Headers      http.Header
-	RoundTripper http.RoundTripper
-	ClientInfo   json.RawMessage
+	// Name is the server's name in the configuration: it stands in every message
+	// to people and in every error. Required.
+	Name string
 
-	Timeouts     Timeouts
-	Linger       time.Duration
-	Subscribes   int
-	MaxMessage   int
+	// URL is the server's MCP endpoint over Streamable HTTP; empty if the server is not
+	// reached over HTTP.
+	URL string
+	// Headers go with every HTTP request, credentials among them. They can't
+	// replace the headers the protocol defines.
+	Headers http.Header
+	// RoundTripper sends HTTP requests; nil means a transport of the back's own.
+	// It must not follow redirects: credentials go to URL's origin alone.
+	RoundTripper http.RoundTripper
+
+	// ClientInfo is the gateway's own name and version, an Implementation object.
+	// Required.
+	ClientInfo json.RawMessage
+	// HideExtensions are names of extensions and experimental capabilities that
+	// cross in neither direction.
+	HideExtensions []string
+
+	Timeouts Timeouts
+	// Linger is how long an upstream subscription outlives its last subscriber.
+	Linger time.Duration
+	// Subscribes is how many subscribes a second, and as many unsubscribes, each
+	// share may cause in the long run. Those of 10 s may come at once. Zero means the
+	// default of limits.SubscribesEach.
+	Subscribes int
+	// MaxMessage bounds one message of the server, in bytes.
+	MaxMessage int
+	// Subresources says what becomes of an update for a URI below one that is
+	// wanted. Empty means [fanout.SubresourcesParent].
 	Subresources fanout.Subresources
 
-	Logger  *slog.Logger
-	Metrics mcp.Metrics
-	Changes mcp.Changes
-	Doubt   func(why string)
+	Logger  *slog.Logger // nil discards
+	Metrics mcp.Metrics  // nil counts nothing
+	Changes mcp.Changes  // is told of changes; nil tells nobody
+	// Doubt is called when the server may have become one of the other era, with what it
+	// did that says so. It must not block; nil means nobody wants to know.
+	Doubt func(why string)
 }
 
 // Timeouts bound the waiting for a server. Zero means the default.
@@ -53,8 +77,9 @@ type Timeouts struct {
 	Max     time.Duration // one request, whatever progress it makes
 }
 
-// Check reports the first fault of o, but for whose constructor it is.
-func (o *Options) Check() error {
+// Check reports the first fault of o. own is what the back's own options lack, "" for
+// nothing.
+func (o *Options) Check(own string) error {
 	switch {
 	case o.Name == "":
 		return errors.New("no Name")
@@ -66,15 +91,18 @@ func (o *Options) Check() error {
 		return fmt.Errorf("server %q: negative limit", o.Name)
 	case o.Subresources != "" && !o.Subresources.Valid():
 		return fmt.Errorf("server %q: unknown Subresources %q", o.Name, o.Subresources)
-	case o.URL == "":
-		return nil
-	}
-	// The parse error would repeat the URL, which may hold a secret.
-	u, err := url.Parse(o.URL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+	case o.URL != "" && !absolute(o.URL): // not repeated: it may hold a secret
 		return fmt.Errorf("server %q: URL is no absolute http or https URL", o.Name)
+	case own != "":
+		return fmt.Errorf("server %q: %s", o.Name, own)
 	}
 	return nil
+}
+
+// absolute reports whether text is an absolute URL of HTTP.
+func absolute(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
 }
 
 // Fill replaces zero values by their defaults.

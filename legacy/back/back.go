@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 
@@ -29,7 +30,6 @@ type Back struct {
 	older        atomic.Bool    // it was found to speak HTTP+SSE
 	pool         *pool.Pool
 	watches      *watch.Watches
-	server       *upstream.Options
 	relayed      *relay.Options // of sessions that are passed on
 	availability *upstream.Availability
 	lanes        *pool.Lanes
@@ -45,16 +45,16 @@ var _ mcp.Upstream = (*Back)(nil)
 // New checks opts and fills in defaults. It starts nothing; see
 // [Back.Start]. Whoever gets a Back calls Close.
 func New(opts Options) (*Back, error) {
-	if err := opts.check(); err != nil {
-		return nil, err
+	if err := opts.Check(opts.fault()); err != nil {
+		return nil, fmt.Errorf("legacy/back: New: %w", err)
 	}
-	server := opts.fill()
-	b := &Back{opts: opts, log: opts.Logger, server: server, availability: upstream.NewAvailability(opts.Logger)}
+	opts.fill()
+	b := &Back{opts: opts, log: opts.Logger, availability: upstream.NewAvailability(opts.Logger)}
 	b.relayed = &relay.Options{
-		Options: server, Roots: opts.Roots, HideExtensions: opts.HideExtensions, Explain: b.clientError,
+		Options: &b.opts.Options, Roots: opts.Roots, Explain: b.clientError,
 	}
 	if opts.URL != "" {
-		b.endpoint = link.NewEndpoint(b.server)
+		b.endpoint = link.NewEndpoint(&b.opts.Options)
 	}
 	if err := b.remembering(opts.MaxSessions); err != nil {
 		return nil, err

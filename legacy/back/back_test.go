@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -43,7 +44,7 @@ func TestServeOverHTTP(t *testing.T) {
 	p.On["prompts/get"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
 		legacytest.StartSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{"messages":[]}}`, m.ID)
 	}
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	for method, want := range map[string]string{"tools/call": `{"content":[]}`, "prompts/get": `{"messages":[]}`} {
 		got, err := body(b.Serve(t.Context(), ask(method, `{"name":"x"}`), &legacytest.Caller{}))
 		if err != nil || got != want {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -80,7 +81,7 @@ func BenchmarkServeHTTP(b *testing.B) {
 					w.Header().Set("Content-Length", fmt.Sprint(len(text)))
 					_, _ = w.Write(text)
 				}
-				benchServe(b, newTestBack(b, Options{URL: p.URL}), len(result))
+				benchServe(b, newTestBack(b, Options{Options: upstream.Options{URL: p.URL}}), len(result))
 			})
 		}
 	}

@@ -80,10 +80,10 @@ func TestADeadServerIsNewsAtOnce(t *testing.T) {
 	} {
 		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
 			var dials atomic.Int64
-			b := newTestBack(t, Options{URL: "http://dead.example/mcp", RoundTripper: tripper(func(r *http.Request) (*http.Response, error) {
+			b := newTestBack(t, Options{Options: upstream.Options{URL: "http://dead.example/mcp", RoundTripper: tripper(func(r *http.Request) (*http.Response, error) {
 				dials.Add(1)
 				return tt.server(r)
-			})})
+			})}})
 			if longest := hammer(t, b, 100, tt.profiles, tt.known+time.Second, time.Minute); longest > pool.MaxWait {
 				t.Errorf("a caller waited %v, want at most %v", longest, pool.MaxWait)
 			}

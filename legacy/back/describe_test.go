@@ -22,7 +22,7 @@ import (
 func TestM2L05Describe(t *testing.T) {
 	p := legacytest.NewHTTPServer(t)
 	p.Capabilities = `{"tools":{"listChanged":true},"tasks":{},"vendor":{"n":1.0}}`
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	d, err := b.Describe(t.Context(), ask("server/discover", ""))
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestM2L05NothingInvented(t *testing.T) {
 	p.On["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		legacytest.AnswerJSON(w, m.ID, `{"protocolVersion":"2025-03-26"}`)
 	}
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	d, err := b.Describe(t.Context(), ask("server/discover", ""))
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ func TestServerDownAtStart(t *testing.T) {
 		f := &flaky{t: t}
 		f.away.Store(true)
 		lines := &logLines{n: make(map[string]int)}
-		b := newTestBack(t, Options{Dial: f.dial, Logger: slog.New(lines)})
+		b := newTestBack(t, Options{Options: upstream.Options{Logger: slog.New(lines)}, Dial: f.dial})
 		if s := b.Snapshot(); s.State != upstream.Starting {
 			t.Errorf("State before Start = %v", s.State)
 		}

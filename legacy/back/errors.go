@@ -35,7 +35,7 @@ func (b *Back) toldError(method string, err error) error {
 	case errors.As(err, &status) && status.Code == http.StatusBadRequest && !spec.Defined(method):
 		return mcp.Refuse(spec.CodeMethodNotFound, "server %q does not know method %q: it answered %v", b.opts.Name, method, status)
 	}
-	return b.server.ClientError(method, err)
+	return b.opts.ClientError(method, err)
 }
 
 // cause strips from a transport error what is not for people; see [transport.Cause].

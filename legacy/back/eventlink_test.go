@@ -16,6 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -176,7 +177,7 @@ func TestU03HTTPSSEBack(t *testing.T) {
 			p := newEventPeer(t)
 			p.endpoint = func(session string) string { return tt.endpoint(p.URL, session) }
 			p.on["tools/list"] = result(`{"tools":[]}`)
-			b := newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE, Headers: http.Header{"Authorization": {"Bearer s3cret"}}})
+			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse", Headers: http.Header{"Authorization": {"Bearer s3cret"}}}, Transport: TransportSSE})
 			got, err := body(b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{}))
 			if err != nil || got != `{"tools":[]}` {
 				t.Fatalf("Serve = %s, %v", got, err)
@@ -214,7 +215,7 @@ func TestU03ForeignEndpointIsRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newEventPeer(t)
 			p.endpoint = func(string) string { return tt.endpoint }
-			b := newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE, Headers: http.Header{"Authorization": {"Bearer s3cret"}}})
+			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse", Headers: http.Header{"Authorization": {"Bearer s3cret"}}}, Transport: TransportSSE})
 			_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{})
 			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), `server "scripted"`) || strings.Contains(err.Error(), "s3cret") {
 				t.Errorf("Serve = %v, want an error that names the server and says %q", err, tt.want)
@@ -236,7 +237,7 @@ func TestU03ForeignEndpointIsRefused(t *testing.T) {
 			if redirected == "/sse" {
 				at = p.URL + "/elsewhere"
 			}
-			b := newTestBack(t, Options{URL: at, Transport: TransportSSE, Headers: http.Header{"Authorization": {"Bearer s3cret"}}})
+			b := newTestBack(t, Options{Options: upstream.Options{URL: at, Headers: http.Header{"Authorization": {"Bearer s3cret"}}}, Transport: TransportSSE})
 			_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{})
 			if err == nil || !strings.Contains(err.Error(), "307") || !strings.Contains(err.Error(), "redirects are not followed") {
 				t.Errorf("%s redirected: Serve = %v, want an error that says that redirects are not followed", redirected, err)
@@ -283,7 +284,7 @@ func TestU03FallsBackToHTTPSSE(t *testing.T) {
 				_, _ = io.WriteString(w, tt.body)
 			}
 			p.on["tools/list"] = result(`{"tools":[]}`)
-			b := newTestBack(t, Options{URL: p.URL + "/sse", Transport: tt.typ})
+			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse"}, Transport: tt.typ})
 			_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{})
 			if !tt.falls {
 				if err == nil || p.count("GET") != 0 {
@@ -311,7 +312,7 @@ func TestU03FallsBackToHTTPSSE(t *testing.T) {
 func TestU03NeitherTransport(t *testing.T) {
 	p := newEventPeer(t)
 	p.refuse = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }
-	b := newTestBack(t, Options{URL: p.URL + "/nothing"})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/nothing"}})
 	_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{})
 	for _, part := range []string{`server "scripted"`, "initialize: HTTP 404", "HTTP+SSE either: opening its event stream: HTTP 404"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
@@ -335,7 +336,7 @@ func TestU03ReplacedByANewerServer(t *testing.T) {
 	}))
 	t.Cleanup(p.Close)
 	old.on["tools/list"] = result(`{"tools":["old"]}`)
-	b := newTestBack(t, Options{URL: p.URL + "/sse"})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse"}})
 	if got, err := body(b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{})); err != nil || !strings.Contains(got, "old") {
 		t.Fatalf("Serve = %s, %v", got, err)
 	}
@@ -356,7 +357,7 @@ func TestU03SilentStream(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	t.Cleanup(p.Close)
-	b := newTestBack(t, Options{URL: p.URL, Transport: TransportSSE, Timeouts: Timeouts{Connect: 100 * time.Millisecond}})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, Timeouts: upstream.Timeouts{Connect: 100 * time.Millisecond}}, Transport: TransportSSE})
 	begun := time.Now()
 	_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{})
 	if err == nil || !strings.Contains(err.Error(), "did not say within timeouts.connect where to post") {
@@ -384,7 +385,7 @@ func TestHTTPSSEPostsThatWait(t *testing.T) {
 		}
 		return false
 	}
-	b := newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse"}, Transport: TransportSSE})
 	c := &legacytest.Caller{}
 	req := ask("tools/call", `{"name":"x","_meta":{"progressToken":7}}`)
 	req.ProgressToken = []byte("7")
@@ -428,7 +429,7 @@ func TestM2L03HTTPSSELostSessions(t *testing.T) {
 				return calls == 1
 			}
 			p.on["ping"] = result(`{}`)
-			b := newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE})
+			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse"}, Transport: TransportSSE})
 			_, err := b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{})
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), `server "scripted"`)) {
 				t.Errorf("Serve = %v, want %q", err, tt.want)
@@ -449,7 +450,7 @@ func TestM2L37HTTPSSEStreamLost(t *testing.T) {
 	p.on["resources/subscribe"] = result(`{}`)
 	log := &watchtest.Journal{}
 	heard := watchtest.NewAudience(log)
-	b := newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE, Changes: heard})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse", Changes: heard}, Transport: TransportSSE})
 	topics := watchtest.URITopics(testScope, "file:///a")
 	heard.Want(1, topics...)
 	honored, release, err := b.Watch(t.Context(), mcp.Profile{Scope: testScope}, topics)

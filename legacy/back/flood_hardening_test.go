@@ -17,6 +17,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -40,7 +41,7 @@ func TestRetryZeroOfTheServersStream(t *testing.T) {
 	var gets atomic.Int32
 	p.Get = func(w http.ResponseWriter, _ *http.Request) { barrenStream(w, gets.Add(1)) }
 	p.On["tools/list"] = listOnce
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	if err := serveOne(t, b, "a"); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,7 @@ func TestRetryZeroOfACallsStream(t *testing.T) {
 			legacytest.StartSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{"ok":1}}`, id.Load())
 		}
 	}
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	got, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &legacytest.Caller{}))
 	if err != nil || got != `{"ok":1}` {
 		t.Errorf("Serve = %s, %v, want the answer", got, err)
@@ -89,7 +90,7 @@ func TestBare404OfOneCallKeepsTheSession(t *testing.T) {
 	p.On["resources/read"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { http.Error(w, "no such file", 404) }
 	p.On["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { legacytest.AnswerJSON(w, m.ID, `{}`) }
 	p.On["tools/list"] = listOnce
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	for range 3 {
 		if _, err := body(b.Serve(t.Context(), ask("resources/read", `{"uri":"x:y"}`), &legacytest.Caller{})); err == nil {
 			t.Error("Serve = nil error for a 404")
@@ -116,7 +117,7 @@ func TestClientThatLeavesKeepsTheSession(t *testing.T) {
 				<-r.Context().Done()
 			}
 			p.On["tools/list"] = listOnce
-			b := newTestBack(t, Options{URL: p.URL})
+			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 			if _, err := body(b.Serve(ctx, ask("resources/read", `{"uri":"x:y"}`), &legacytest.Caller{})); err == nil {
 				t.Errorf("Serve = nil error for a %d", status)
 			}
@@ -142,7 +143,7 @@ func TestFiveListensCauseABoundedNumberOfRequests(t *testing.T) {
 	}
 	p.On["resources/unsubscribe"] = p.On["resources/subscribe"]
 	aud := watchtest.NewAudience(&watchtest.Journal{})
-	b := newTestBack(t, Options{URL: p.URL, Linger: time.Millisecond, Changes: aud})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, Linger: time.Millisecond, Changes: aud}})
 	begun := time.Now()
 	for i := range 5 {
 		var want []fanout.Topic
@@ -183,7 +184,7 @@ func TestFloodOfTheServersStreamIsRationed(t *testing.T) {
 				flood(w, r, text, &sent)
 			}
 			p.On["tools/list"] = listOnce
-			b := newTestBack(t, Options{URL: p.URL})
+			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 			if err := serveOne(t, b, "a"); err != nil {
 				t.Fatal(err)
 			}
@@ -216,7 +217,7 @@ func TestFloodOfACallsStreamIsRationed(t *testing.T) {
 				w.Header().Set("Content-Type", "text/event-stream")
 				flood(w, r, strings.ReplaceAll(text, "TOKEN", m.ID.String()), &sent)
 			}
-			b := newTestBack(t, Options{URL: p.URL})
+			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 			ctx, leave := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() {
@@ -237,7 +238,7 @@ func TestFloodOfAnEventStreamIsRationed(t *testing.T) {
 	p.on["tools/list"] = func(_ *peerStream, m wire.Message) string {
 		return string(wire.AppendResult(nil, m.ID, []byte(`{"tools":[]}`), nil))
 	}
-	b := newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse"}, Transport: TransportSSE})
 	if err := serveOne(t, b, "a"); err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +324,7 @@ func TestFloodOfAConnectionIsRationed(t *testing.T) {
 func TestFloodOfTheUnreadableIsLoggedSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logs bytes.Buffer // written by the reader, read once it is done
-		b, peers := pipeBack(t, Options{Logger: slog.New(slog.NewTextHandler(&logs, nil))})
+		b, peers := pipeBack(t, Options{Options: upstream.Options{Logger: slog.New(slog.NewTextHandler(&logs, nil))}})
 		first := make(chan error, 1)
 		go func() { first <- serveOne(t, b, "a") }()
 		p := <-peers

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/watch"
 )
@@ -24,7 +25,7 @@ func TestM2L32AskedForBeforeInitialized(t *testing.T) {
 		<-r.Context().Done()
 	}
 	p.On["tools/list"] = listOnce
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	if err := serveOne(t, b, "a"); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ func TestM2L32OnceMoreAfterInitialized(t *testing.T) {
 				<-r.Context().Done()
 			}
 			p.On["tools/list"] = listOnce
-			b := newTestBack(t, Options{URL: p.URL})
+			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 			start := time.Now()
 			req := ask("tools/list", "")
 			if _, err := body(b.Serve(t.Context(), req, &legacytest.Caller{})); err != nil {
@@ -96,7 +97,7 @@ func TestM2L32FailingStreamDelaysNothing(t *testing.T) {
 	p := legacytest.NewHTTPServer(t)
 	p.Get = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }
 	p.On["tools/list"] = listOnce
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	start := time.Now()
 	if err := serveOne(t, b, "a"); err != nil {
 		t.Fatal(err)
@@ -120,7 +121,7 @@ func TestM2L32LateStream(t *testing.T) {
 		<-r.Context().Done()
 	}
 	p.On["tools/list"] = listOnce
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	start := time.Now()
 	req := ask("tools/list", "")
 	if _, err := body(b.Serve(t.Context(), req, &legacytest.Caller{})); err != nil {
@@ -162,7 +163,7 @@ func TestM2L32Reopened(t *testing.T) {
 		}
 	}
 	p.On["tools/list"] = listOnce
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	if err := serveOne(t, b, "a"); err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +206,7 @@ func testStreamFindsTheSessionLost(t *testing.T, stream string, status int) {
 		fmt.Fprint(w, stream)
 	}
 	p.On["tools/list"] = listOnce
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	w, release, err := b.watchSession(t.Context(), ask("", "").Profile)
 	if err != nil {
 		t.Fatal(err)
@@ -258,7 +259,7 @@ func testUnreachableOverHTTP(t *testing.T, get http.HandlerFunc, topics ...strin
 		rt := l.Transport()
 		t.Cleanup(rt.CloseIdleConnections)
 		aud := watchtest.NewAudience(&watchtest.Journal{})
-		b := newTestBack(t, Options{URL: "http://127.0.0.1/mcp", RoundTripper: rt, Changes: aud})
+		b := newTestBack(t, Options{Options: upstream.Options{URL: "http://127.0.0.1/mcp", RoundTripper: rt, Changes: aud}})
 		honored, release := watchOn(t, b, aud, listTopic(fanout.ToolsListChanged), uriTopic("note://a"))
 		defer release()
 		if want := strings.Join(topics, " "); honored != want {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -74,7 +75,7 @@ func TestM2L01Revisions(t *testing.T) {
 			p := legacytest.NewHTTPServer(t)
 			p.Revision = tt.revision
 			p.On["tools/list"] = listOnce
-			b := newTestBack(t, Options{URL: p.URL})
+			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 			_, err := body(b.Serve(t.Context(), ask("tools/list", ""), &legacytest.Caller{}))
 			if tt.wantErr != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.wantErr) {
@@ -95,7 +96,7 @@ func TestM2L01Revisions(t *testing.T) {
 func TestM2L01OneProfilePerSession(t *testing.T) {
 	p := legacytest.NewHTTPServer(t)
 	p.On["tools/list"] = listOnce
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	for _, scope := range []string{"ada", "bob", "ada"} {
 		req := ask("tools/list", "")
 		req.Profile.Scope = scope
@@ -139,7 +140,7 @@ func TestM2L01DialOutlivesItsFirstCaller(t *testing.T) {
 
 func TestM2L01HandshakeTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, peers := pipeBack(t, Options{Timeouts: Timeouts{Connect: 3 * time.Second}})
+		b, peers := pipeBack(t, Options{Options: upstream.Options{Timeouts: upstream.Timeouts{Connect: 3 * time.Second}}})
 		start := time.Now()
 		_, err := body(b.Serve(t.Context(), ask("tools/list", ""), &legacytest.Caller{}))
 		if took := time.Since(start); took != 3*time.Second {
@@ -215,7 +216,7 @@ func TestM2L15PingOverHTTP(t *testing.T) {
 			pong <- p.Last()
 		}
 	}
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	if _, err := body(b.Serve(t.Context(), ask("prompts/get", `{"name":"x"}`), &legacytest.Caller{})); err != nil {
 		t.Fatal(err)
 	}

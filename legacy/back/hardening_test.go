@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -36,7 +37,7 @@ func TestForeignAnswerEndsItsConnection(t *testing.T) {
 				}
 				legacytest.AnswerJSON(w, id, `{"ok":1}`)
 			}
-			b := newTestBack(t, Options{URL: p.URL})
+			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 			call := func() error {
 				got, err := body(b.Serve(t.Context(), callWith(`"t"`, ""), &legacytest.Caller{}))
 				if err == nil && got != `{"ok":1}` {
@@ -77,7 +78,7 @@ func TestIDsAreUniqueOverTheSessionsOfAnEndpoint(t *testing.T) {
 		all.Wait()
 		legacytest.AnswerJSON(w, m.ID, `{"ok":1}`)
 	}
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	var calls sync.WaitGroup
 	for i := range sessions {
 		calls.Go(func() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -35,7 +36,7 @@ func TestM2L12MessagesOfTheOpening(t *testing.T) {
 
 func playOpening(t *testing.T, list bool) {
 	d := &drops{}
-	b := newAsker(t, Options{Metrics: d}, func(a *legacytest.Server) {
+	b := newAsker(t, Options{Options: upstream.Options{Metrics: d}}, func(a *legacytest.Server) {
 		a.OnNotification("notifications/initialized", func() { a.Log("connected") })
 		a.On = map[string]func(wire.Message) string{
 			"ping":             func(wire.Message) string { time.Sleep(10 * time.Millisecond); a.Log("ready"); return `{}` },
@@ -78,7 +79,7 @@ func playOpening(t *testing.T, list bool) {
 func TestM2L12MessagesOfRoots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &drops{}
-		b := newAsker(t, Options{Metrics: d}, func(a *legacytest.Server) {
+		b := newAsker(t, Options{Options: upstream.Options{Metrics: d}}, func(a *legacytest.Server) {
 			a.Call = func(c *legacytest.ServerCall) string {
 				a.Log("before")
 				time.Sleep(time.Second)
@@ -131,7 +132,7 @@ func TestM2L12MessagesOfRootsOverHTTP(t *testing.T) {
 	}
 	empty := func(w http.ResponseWriter, _ *http.Request, m wire.Message) { legacytest.AnswerJSON(w, m.ID, `{}`) }
 	p.On["ping"], p.On["logging/setLevel"] = empty, empty
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	x := &legacytest.Client{Answer: legacytest.NeverAnswers}
 	if _, err := body(b.Serve(t.Context(), logged("ada"), x)); err != nil {
 		t.Fatal(err)

@@ -53,7 +53,7 @@ func TestM2L03LostSessionOverHTTP(t *testing.T) {
 				fmt.Fprint(w, text)
 			}
 			p.On["ping"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(tt.status) }
-			b := newTestBack(t, Options{URL: p.URL})
+			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 			got, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{}))
 			if tt.lost {
 				if err != nil || got != `{"content":[]}` {
@@ -80,7 +80,7 @@ func TestM2L03RefusedMethodKeepsTheSession(t *testing.T) {
 	}
 	p.On["tools/call"] = p.On["no/such"]
 	p.On["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { legacytest.AnswerJSON(w, m.ID, `{}`) }
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	_, err := body(b.Serve(t.Context(), ask("no/such", ""), &legacytest.Caller{}))
 	var refusal *mcp.Refusal
 	if !errors.As(err, &refusal) || refusal.Err.Code != -32601 || !strings.Contains(err.Error(), `"no/such"`) {
@@ -98,7 +98,7 @@ func TestM2L03RefusedMethodKeepsTheSession(t *testing.T) {
 func TestM2L03LostTwiceIsAnError(t *testing.T) {
 	p := legacytest.NewHTTPServer(t)
 	p.On["tools/list"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(404) }
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	_, err := body(b.Serve(t.Context(), ask("tools/list", ""), &legacytest.Caller{}))
 	if err == nil || !strings.Contains(err.Error(), `server "scripted"`) || !strings.Contains(err.Error(), "404") {
 		t.Errorf("Serve = %v, want an error naming the server and the status", err)
@@ -113,7 +113,7 @@ func TestM2L02NoSessionNoLoss(t *testing.T) {
 	p := legacytest.NewHTTPServer(t)
 	p.Session = ""
 	p.On["tools/list"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(404) }
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	if _, err := body(b.Serve(t.Context(), ask("tools/list", ""), &legacytest.Caller{})); err == nil {
 		t.Error("Serve = nil error for a 404")
 	}
@@ -148,7 +148,7 @@ func TestM2L03CallThatMayHaveRunIsNotRepeated(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			p := legacytest.NewHTTPServer(t)
 			p.On["tools/call"] = cutAnswer(how)
-			b := newTestBack(t, Options{URL: p.URL})
+			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 			_, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{}))
 			for _, part := range []string{`server "scripted"`, "tools/call", "may have taken effect", "not repeated"} {
 				if err == nil || !strings.Contains(err.Error(), part) {
@@ -180,7 +180,7 @@ func TestM2L03ReadsAreRepeatedOnce(t *testing.T) {
 				}
 				legacytest.AnswerJSON(w, m.ID, `{"contents":[]}`)
 			}
-			b := newTestBack(t, Options{URL: p.URL})
+			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 			got, err := body(b.Serve(t.Context(), ask("resources/read", `{"uri":"a:b"}`), &legacytest.Caller{}))
 			if err != nil || got != `{"contents":[]}` || calls.Load() != 2 {
 				t.Errorf("Serve = %s, %v after %d calls, want the second answer", got, err, calls.Load())
@@ -192,7 +192,7 @@ func TestM2L03ReadsAreRepeatedOnce(t *testing.T) {
 func TestM2L03NothingSentIsAClearError(t *testing.T) {
 	p := legacytest.NewHTTPServer(t)
 	p.On["tools/list"] = listOnce
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	if err := serveOne(t, b, "test/1"); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -94,7 +95,7 @@ func TestM2L04IdsAndTokens(t *testing.T) {
 func TestM2L11Progress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &drops{}
-		b, peers := pipeBack(t, Options{Metrics: d})
+		b, peers := pipeBack(t, Options{Options: upstream.Options{Metrics: d}})
 		s := serve(t.Context(), b, callWith(`"tok"`, ""))
 		p := <-peers
 		p.Handshake(legacytest.Everything)
@@ -156,7 +157,7 @@ func TestM2L11ProgressOverHTTP(t *testing.T) {
 			}
 		}
 	}
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	told := make(chan string)
 	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		send := legacytest.StartSSE(w)
@@ -183,7 +184,7 @@ func TestM2L11ProgressOverHTTP(t *testing.T) {
 func TestM2L11SlowCallerHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &drops{}
-		b, peers := pipeBack(t, Options{Metrics: d})
+		b, peers := pipeBack(t, Options{Options: upstream.Options{Metrics: d}})
 		slow := &legacytest.Caller{Hold: make(chan struct{})}
 		done := make(chan error, 1)
 		go func() {
@@ -292,7 +293,7 @@ func TestM2L12LevelDoesNotStopTheCall(t *testing.T) {
 func TestM2L12MessagesReachWhoAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &drops{}
-		b, peers := pipeBack(t, Options{Metrics: d})
+		b, peers := pipeBack(t, Options{Options: upstream.Options{Metrics: d}})
 		one := serve(t.Context(), b, callWith("", "warning"))
 		p := <-peers
 		p.Handshake(`{"tools":{}}`)
@@ -348,7 +349,7 @@ func TestM2L12MessagesByStream(t *testing.T) {
 		send("%s", legacytest.LogText("info", name))
 		send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
 	}
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	calls := make(map[string]*serving)
 	for _, name := range []string{"one", "two"} {
 		req := ask("tools/call", `{"name":"`+name+`"}`)
@@ -367,7 +368,7 @@ func TestM2L12MessagesByStream(t *testing.T) {
 func TestM2L13Cancellation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &drops{}
-		b, peers := pipeBack(t, Options{Metrics: d})
+		b, peers := pipeBack(t, Options{Options: upstream.Options{Metrics: d}})
 		ctx, cancel := context.WithCancel(t.Context())
 		s := serve(ctx, b, callWith(`1`, ""))
 		p := <-peers
@@ -406,7 +407,7 @@ func TestM2L13CancellationOverHTTP(t *testing.T) {
 		w.WriteHeader(http.StatusAccepted)
 		cancelled <- string(wire.Get(m.Params, "requestId")) + " " + r.Header.Get("Mcp-Session-Id")
 	}
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	ctx, cancel := context.WithCancel(t.Context())
 	s := serve(ctx, b, callWith(`1`, ""))
 	id := <-started
@@ -439,7 +440,7 @@ func TestM2L13NothingToCancel(t *testing.T) {
 }
 
 func TestM2L14Timeouts(t *testing.T) {
-	timeouts := Timeouts{Request: time.Minute, Max: 5 * time.Minute}
+	timeouts := upstream.Timeouts{Request: time.Minute, Max: 5 * time.Minute}
 	for _, tt := range []struct {
 		name     string
 		progress time.Duration // between values; 0: none
@@ -450,7 +451,7 @@ func TestM2L14Timeouts(t *testing.T) {
 		{"progress too rare", 70 * time.Second, time.Minute},
 	} {
 		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
-			b, peers := pipeBack(t, Options{Timeouts: timeouts})
+			b, peers := pipeBack(t, Options{Options: upstream.Options{Timeouts: timeouts}})
 			s := serve(t.Context(), b, callWith(`1`, ""))
 			p := <-peers
 			p.Handshake(legacytest.Everything)

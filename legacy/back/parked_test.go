@@ -100,5 +100,5 @@ func TestM2L20AThousandParkedOnOneServer(t *testing.T) {
 			send(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, said(string(a.Result)))
 		}
 	}
-	parking(t, newTestBack(t, Options{URL: p.URL}), 1000)
+	parking(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL}}), 1000)
 }

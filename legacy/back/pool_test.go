@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/watch"
 )
@@ -79,7 +80,7 @@ func TestM2L02IdleSessionsEnd(t *testing.T) {
 
 func TestM2L02InUseIsNotIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, peers := pipeBack(t, Options{Idle: time.Minute, Timeouts: Timeouts{Request: time.Hour}})
+		b, peers := pipeBack(t, Options{Options: upstream.Options{Timeouts: upstream.Timeouts{Request: time.Hour}}, Idle: time.Minute})
 		var err error
 		go func() { err = serveOne(t, b, "a") }()
 		p := <-peers
@@ -158,7 +159,7 @@ func TestM2L02DeleteOverHTTP(t *testing.T) {
 			p.Session = tt.session
 			p.On["tools/list"] = listOnce
 			p.On["DELETE"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(tt.status) }
-			b := newTestBack(t, Options{URL: p.URL})
+			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 			if err := serveOne(t, b, "a"); err != nil {
 				t.Fatal(err)
 			}
@@ -183,7 +184,7 @@ func TestM2L02ShutdownIsBounded(t *testing.T) {
 	p := legacytest.NewHTTPServer(t)
 	p.On["tools/list"] = listOnce
 	p.On["DELETE"] = func(_ http.ResponseWriter, r *http.Request, _ wire.Message) { <-r.Context().Done() }
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	if err := serveOne(t, b, "a"); err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +203,7 @@ func TestM2L02ShutdownIsBounded(t *testing.T) {
 func TestM2L02SingleSessionsEndWithTheirCall(t *testing.T) {
 	p := legacytest.NewHTTPServer(t)
 	p.On["tools/list"] = listOnce
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	for range 2 {
 		req := ask("tools/list", "")
 		req.Profile.Single = true

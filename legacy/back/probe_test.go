@@ -16,11 +16,12 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 func probeOptions(url string) Options {
-	return Options{Name: "odd", URL: url, ClientInfo: json.RawMessage(`{"name":"t","version":"0"}`), Timeouts: Timeouts{Connect: 2 * time.Second}}
+	return Options{Options: upstream.Options{Name: "odd", URL: url, ClientInfo: json.RawMessage(`{"name":"t","version":"0"}`), Timeouts: upstream.Timeouts{Connect: 2 * time.Second}}}
 }
 
 func TestU01HandshakeIsEvidence(t *testing.T) {
@@ -127,7 +128,7 @@ func TestU02ModernErrorsAreDoubted(t *testing.T) {
 				fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"no"}}`, id, tt.code)
 			}
 			var doubts atomic.Int32
-			b := newTestBack(t, Options{URL: p.URL, Doubt: func(string) { doubts.Add(1) }})
+			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, Doubt: func(string) { doubts.Add(1) }}})
 			if _, err := body(b.Serve(t.Context(), ask("tools/list", ""), &legacytest.Caller{})); err == nil {
 				t.Error("Serve = nil error")
 			}
@@ -145,7 +146,7 @@ func TestU02UnansweredHandshakeIsDoubted(t *testing.T) {
 		bridgetest.RunBubble(t, name, func(t *testing.T) {
 			near, far := transport.NewPipe()
 			var doubts atomic.Int32
-			b, err := New(Options{Name: "s", ClientInfo: json.RawMessage(testInfo), Doubt: func(string) { doubts.Add(1) },
+			b, err := New(Options{Options: upstream.Options{Name: "s", ClientInfo: json.RawMessage(testInfo), Doubt: func(string) { doubts.Add(1) }},
 				Dial: func(context.Context) (transport.Conn, error) {
 					if name == "cannot be started" {
 						return nil, errors.New("no such program")

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -90,7 +91,7 @@ func httpSpeakingEarly(t *testing.T) *Back {
 		}
 		event(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, legacytest.OddResult)
 	}
-	return newTestBack(t, Options{URL: p.URL})
+	return newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 }
 
 func eventsSpeakingEarly(t *testing.T) *Back {
@@ -109,7 +110,7 @@ func eventsSpeakingEarly(t *testing.T) *Back {
 		w.WriteHeader(http.StatusAccepted)
 		return true
 	}
-	return newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE})
+	return newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse"}, Transport: TransportSSE})
 }
 
 // A server that says too much before it answers loses the rest, and a request among it

@@ -15,7 +15,7 @@ import (
 
 // linkedToEvents returns a front whose sessions are linked with p's.
 func linkedToEvents(t *testing.T, p *eventPeer) *linkedFront {
-	return linkedTo(t, newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE}))
+	return linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse"}, Transport: TransportSSE}))
 }
 
 // The answer that comes on the stream may overtake that of the POST: the session is

@@ -31,7 +31,7 @@ func TestS02SecondInitialize(t *testing.T) {
 	p.On["ping"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
 		legacytest.AnswerJSON(w, m.ID, `{"session":"`+r.Header.Get("Mcp-Session-Id")+`","revision":"`+r.Header.Get("Mcp-Protocol-Version")+`"}`)
 	}
-	l := pipeTo(t, linkedTo(t, newTestBack(t, Options{URL: p.URL})))
+	l := pipeTo(t, linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})))
 	l.serve(legacytest.OddInitialize)
 	<-l.sent
 	l.serve(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
@@ -53,7 +53,7 @@ func TestS02RevisionGoesAlong(t *testing.T) {
 	p.On["ping"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
 		legacytest.AnswerJSON(w, m.ID, `{"revision":"`+r.Header.Get("Mcp-Protocol-Version")+`"}`)
 	}
-	st := linkedTo(t, newTestBack(t, Options{URL: p.URL}))
+	st := linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL}}))
 	id := st.Send(t, "POST", legacytest.OddInitialize).Header.Get("Mcp-Session-Id")
 	r := st.Send(t, "POST", `{"jsonrpc":"2.0","id":2,"method":"ping"}`, "Mcp-Session-Id", id)
 	if want := `{"jsonrpc":"2.0","id":2,"result":{"revision":"2025-06-18"}}`; r.Body != want {
@@ -69,7 +69,7 @@ func TestS02RefusedWithoutSession(t *testing.T) {
 		w.WriteHeader(http.StatusNotFound)
 	}
 	p.On["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { legacytest.AnswerJSON(w, m.ID, `{}`) }
-	g := linkedTo(t, newTestBack(t, Options{URL: p.URL})).Enter(t, "2025-11-25")
+	g := linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})).Enter(t, "2025-11-25")
 	if r := g.Post(t, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`); r.Status != http.StatusBadGateway {
 		t.Errorf("notification = %d %s, want 502", r.Status, r.Body)
 	}
@@ -92,7 +92,7 @@ func TestS02InitializedAfterTheEnd(t *testing.T) {
 		legacytest.StartSSE(w)
 		<-r.Context().Done()
 	}
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	m, err := wire.Parse([]byte(legacytest.OddInitialize), wire.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestS02NotificationAnsweredWithAStream(t *testing.T) {
 		legacytest.StartSSE(w)
 		<-r.Context().Done()
 	}
-	g := linkedTo(t, newTestBack(t, Options{URL: p.URL})).Enter(t, "2025-06-18")
+	g := linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})).Enter(t, "2025-06-18")
 	begun := time.Now()
 	r := g.Post(t, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
 	if took := time.Since(begun); r.Status != http.StatusAccepted || took > upstream.DefaultConnectTimeout/2 {
@@ -142,7 +142,7 @@ func TestS02RefusalIsNoOlderTransport(t *testing.T) {
 		legacytest.StartSSE(w)
 		<-r.Context().Done()
 	}
-	st := linkedTo(t, newTestBack(t, Options{URL: p.URL}))
+	st := linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL}}))
 	if r := st.Send(t, "POST", legacytest.OddInitialize); r.Body != `{"jsonrpc":"2.0","id":"h","error":{"code":-32602,"message":"no such version"}}` {
 		t.Errorf("initialize = %d %s, want the server's refusal", r.Status, r.Body)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -20,7 +21,7 @@ func TestS02LargeMessages(t *testing.T) {
 		event(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"%s"}}`, text)
 		event(`{"jsonrpc":"2.0","id":%s,"result":{"text":"%s"}}`, m.ID, text)
 	}
-	st := linkedTo(t, newTestBack(t, Options{URL: p.URL}))
+	st := linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL}}))
 	for _, revision := range []string{"2025-03-26", "2025-11-25"} {
 		t.Run("S-02 "+revision, func(t *testing.T) {
 			p.Revision = revision

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/front"
 )
@@ -41,7 +42,7 @@ func dialLines(t *testing.T, limit int) (func(context.Context) (transport.Conn, 
 func TestS02TooLongOverAConnection(t *testing.T) {
 	d, logs := &drops{}, &logLines{n: make(map[string]int)}
 	dial, peers := dialLines(t, 2000)
-	b := newTestBack(t, Options{Dial: dial, Metrics: d, Logger: slog.New(logs)})
+	b := newTestBack(t, Options{Options: upstream.Options{Metrics: d, Logger: slog.New(logs)}, Dial: dial})
 	l, p := welcomed(t, linkedTo(t, b), peers)
 	long := strings.Repeat("x", 3000)
 	l.serve(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{}}`)
@@ -83,7 +84,7 @@ func TestS02TooLongOverHTTP(t *testing.T) {
 		legacytest.StartSSE(w)("%s", <-onGet)
 		<-r.Context().Done()
 	}
-	g := linkedTo(t, newTestBack(t, Options{URL: p.URL, MaxMessage: 2000, Metrics: d, Logger: slog.New(logs)})).Enter(t, "2025-11-25")
+	g := linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL, MaxMessage: 2000, Metrics: d, Logger: slog.New(logs)}})).Enter(t, "2025-11-25")
 	for _, method := range []string{"tools/call", "tools/list"} {
 		if r := g.Call(t, method, `{}`); r.Status != 200 || !strings.Contains(r.Body, "limits.upstream_message") || strings.Contains(r.Body, "was lost") {
 			t.Errorf("%s = %d %s, want an error that names the limit", method, r.Status, r.Body)
@@ -102,7 +103,7 @@ func TestS02TooLongOverHTTPSSE(t *testing.T) {
 	d, logs := &drops{}, &logLines{n: make(map[string]int)}
 	p := newEventPeer(t)
 	p.on["tools/call"] = result(`{"text":"` + strings.Repeat("x", 3000) + `"}`)
-	g := linkedTo(t, newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE, MaxMessage: 2000, Metrics: d, Logger: slog.New(logs)})).Enter(t, "2025-11-25")
+	g := linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse", MaxMessage: 2000, Metrics: d, Logger: slog.New(logs)}, Transport: TransportSSE})).Enter(t, "2025-11-25")
 	if r := g.Call(t, "tools/call", `{}`); r.Status != 404 || !strings.Contains(r.Body, "limits.upstream_message") {
 		t.Errorf("call = %d %s, want 404 and the limit's name", r.Status, r.Body)
 	}

@@ -38,7 +38,7 @@ func TestS02HTTPSSEPostsThatWait(t *testing.T) {
 		}
 		return m.Method == "prompts/list"
 	}
-	st := linkedTo(t, newTestBack(t, Options{URL: p.URL + "/sse", Transport: TransportSSE}))
+	st := linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse"}, Transport: TransportSSE}))
 	sent := make(chan string, 8)
 	pipe := st.front.OpenConn(func(msg []byte) error { sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
 	t.Cleanup(pipe.Close)
@@ -110,7 +110,7 @@ func TestS02NotificationsThatWait(t *testing.T) {
 				close(answered)
 				w.WriteHeader(http.StatusAccepted)
 			}
-			l := pipeTo(t, linkedTo(t, newTestBack(t, Options{URL: p.URL})))
+			l := pipeTo(t, linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})))
 			l.serve(legacytest.OddInitialize)
 			<-l.sent
 			begun := time.Now()
@@ -174,7 +174,7 @@ func TestS02CancellationFollowsItsCall(t *testing.T) {
 		order <- ok
 		w.WriteHeader(http.StatusAccepted)
 	}
-	l := pipeTo(t, linkedTo(t, newTestBack(t, Options{URL: p.URL})))
+	l := pipeTo(t, linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})))
 	l.serve(legacytest.OddInitialize)
 	<-l.sent
 	for range 2 { // a call that waits for the end of the handshake is cancelled without the server

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -29,7 +30,7 @@ func TestS02AnswerSentAgain(t *testing.T) {
 		got <- string(m.Text)
 		w.WriteHeader(http.StatusAccepted)
 	}
-	g := linkedTo(t, newTestBack(t, Options{URL: p.URL})).Enter(t, "2025-11-25")
+	g := linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})).Enter(t, "2025-11-25")
 	get := g.Listen(t)
 	get.Want(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
 	for _, want := range []int{http.StatusBadGateway, http.StatusAccepted} {
@@ -50,7 +51,7 @@ func TestS02AnswerSentAgain(t *testing.T) {
 // being asked: the oldest give way, and the server is told.
 func TestS02QuestionsThatNobodyAnswers(t *testing.T) {
 	d := &drops{}
-	b, peers := pipeBack(t, Options{Metrics: d})
+	b, peers := pipeBack(t, Options{Options: upstream.Options{Metrics: d}})
 	st := linkedTo(t, b)
 	refused := make(chan string, 2)
 	go func() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -53,7 +54,7 @@ func newTaskPair(t *testing.T) *taskPair {
 		rw.WriteHeader(http.StatusAccepted)
 	}
 	w.p.On[""], w.p.On["notifications/tasks/status"] = takes, takes
-	w.st = linkedTo(t, newTestBack(t, Options{URL: w.p.URL}))
+	w.st = linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: w.p.URL}}))
 	r := w.st.Send(t, "POST", taskHello)
 	if want := `{"jsonrpc":"2.0","id":"h","result":` + taskWelcome + `}`; r.Body != want {
 		t.Fatalf("initialize = %s\nwant %s", r.Body, want)

@@ -68,7 +68,7 @@ func TestS02HandshakeIsTheServersOwn(t *testing.T) {
 		w.Header().Set("Mcp-Session-Id", fmt.Sprintf("up-%d", n))
 		legacytest.AnswerJSON(w, m.ID, legacytest.OddResult)
 	}
-	st := linkedTo(t, newTestBack(t, Options{URL: p.URL}))
+	st := linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL}}))
 	var ids []string
 	for range 2 {
 		r := st.Send(t, "POST", legacytest.OddInitialize)
@@ -106,7 +106,7 @@ func TestS02RefusedHandshake(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":%s}`, m.ID, no)
 	}
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	st := linkedTo(t, b)
 	r := st.Send(t, "POST", legacytest.OddInitialize)
 	if want := `{"jsonrpc":"2.0","id":"h","error":` + no + `}`; r.Body != want || r.Status != 200 || r.Header.Get("Mcp-Session-Id") != "" {
@@ -187,7 +187,7 @@ func TestS02StreamsAndQuestions(t *testing.T) {
 		answers <- string(m.Text)
 		w.WriteHeader(http.StatusAccepted)
 	}
-	st := linkedTo(t, newTestBack(t, Options{URL: p.URL}))
+	st := linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL}}))
 	g := st.Enter(t, "2025-06-18")
 	get := g.Listen(t)
 	onGet <- `{"jsonrpc":"2.0","id":0,"method":"vendor/ask","params":{"a":1.0}}`
@@ -390,7 +390,7 @@ func TestS02LostUpstream(t *testing.T) {
 	t.Run("S-02 404 over HTTP", func(t *testing.T) {
 		p := legacytest.NewHTTPServer(t)
 		p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { w.WriteHeader(http.StatusNotFound) }
-		b := newTestBack(t, Options{URL: p.URL})
+		b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 		st := linkedTo(t, b)
 		g := st.Enter(t, "2025-11-25")
 		get := g.Listen(t)
@@ -450,7 +450,7 @@ func TestS02Limits(t *testing.T) {
 	}
 	defer close(hold)
 	d := &drops{}
-	b := newTestBack(t, Options{URL: p.URL, MaxSessions: 1, Timeouts: Timeouts{Request: time.Millisecond, Max: 300 * time.Millisecond}, Metrics: d})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, Timeouts: upstream.Timeouts{Request: time.Millisecond, Max: 300 * time.Millisecond}, Metrics: d}, MaxSessions: 1})
 	st := linkedTo(t, b)
 	g := st.Enter(t, "2025-03-26")
 	// One that has a stream open is in use, one that has not makes room.
@@ -480,7 +480,7 @@ func TestS02Limits(t *testing.T) {
 // An idle end is an end for the server, too.
 func TestS02IdleEnd(t *testing.T) {
 	p := legacytest.NewHTTPServer(t)
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	st := newLinkedFront(t, func(o *front.Options) { o.Linker, o.Idle = b, 10*time.Millisecond })
 	if r := st.Send(t, "POST", legacytest.Initialize("2025-03-26")); r.Status != http.StatusOK {
 		t.Errorf("initialize = %d %s", r.Status, r.Body)
@@ -558,7 +558,7 @@ func TestT32HiddenInLinkedSessions(t *testing.T) {
 	p := legacytest.NewHTTPServer(t)
 	welcome := strings.Replace(legacytest.OddResult, `"new":`, `"extensions":{"com.example/x":{},"com.example/y":{"n":1.0}},"experimental":{"e":{}},"new":`, 1)
 	p.On["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { legacytest.AnswerJSON(w, m.ID, welcome) }
-	st := linkedTo(t, newTestBack(t, Options{URL: p.URL, HideExtensions: []string{"com.example/x", "e"}}))
+	st := linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL, HideExtensions: []string{"com.example/x", "e"}}}))
 	shown := strings.Replace(legacytest.OddResult, `"new":`, `"extensions":{"com.example/y":{"n":1.0}},"new":`, 1)
 	if r, want := st.Send(t, "POST", legacytest.OddInitialize), `{"jsonrpc":"2.0","id":"h","result":`+shown+`}`; r.Body != want {
 		t.Errorf("initialize = %s\nwant         %s", r.Body, want)

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
 	"github.com/mcpbridge/mcpbridge/legacy/poll"
@@ -37,9 +36,9 @@ type session struct {
 	visits visitWatches
 }
 
-func newSession(opts *Options, to *upstream.Options, watch func() *watch.Watch, roots profileRoots, declaresRoots bool) *session {
+func newSession(opts *Options, watch func() *watch.Watch, roots profileRoots, declaresRoots bool) *session {
 	s := &session{watch: watch}
-	s.uplink = &uplink{Link: link.New(to, s), opts: opts, log: opts.Logger}
+	s.uplink = &uplink{Link: link.New(&opts.Options, s), opts: opts, log: opts.Logger}
 	s.roots = newRoots(s.uplink, roots, declaresRoots)
 	s.inputs = &inputs{s: s.uplink, server: &s.negotiated, roots: s.roots, tasks: &s.tasks, pending: make(map[wire.ID]*pendingInput)}
 	s.level = logLevel{s: s.uplink, turn: make(chan struct{}, 1)}

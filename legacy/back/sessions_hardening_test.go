@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 // One client, or one address of anonymous ones, would have all the processes of a
@@ -14,7 +15,7 @@ import (
 func TestCommandSessionsOfAShareAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hits := &drops{}
-		b, peers := pipeBack(t, Options{MaxSessions: 3, MaxSessionsEach: 2, Metrics: hits})
+		b, peers := pipeBack(t, Options{Options: upstream.Options{Metrics: hits}, MaxSessions: 3, MaxSessionsEach: 2})
 		go func() {
 			for range 3 {
 				go (<-peers).run()

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/http1"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -47,7 +48,7 @@ func TestM2L15Resume(t *testing.T) {
 			fmt.Fprintf(w, "id: a4\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"ok\":1}}\n\n", id.Load())
 		}
 	}
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	c := &legacytest.Caller{}
 	start := time.Now()
 	got, err := body(b.Serve(t.Context(), callWith(`"t"`, ""), c))
@@ -100,7 +101,7 @@ func TestM2L15ResumeAfterACut(t *testing.T) {
 			legacytest.StartSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{"ok":1}}`, id.Load())
 		}
 	}
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	got, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &legacytest.Caller{}))
 	if err != nil || got != `{"ok":1}` {
 		t.Errorf("Serve = %s, %v", got, err)
@@ -120,7 +121,7 @@ func TestM2L15ResumeRefused(t *testing.T) {
 				fmt.Fprint(w, "retry: 1\nid: x\ndata:\n\n")
 			}
 			p.Get = func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(status) }
-			b := newTestBack(t, Options{URL: p.URL})
+			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 			_, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &legacytest.Caller{}))
 			if err == nil || !strings.Contains(err.Error(), "may have taken effect") || !strings.Contains(err.Error(), fmt.Sprint(status)) {
 				t.Errorf("Serve = %v, want an error that says what may have happened", err)
@@ -142,7 +143,7 @@ func TestM2L15ResumeEndsWithTheTime(t *testing.T) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprint(w, "retry: 1\n\n")
 	}
-	b := newTestBack(t, Options{URL: p.URL, Timeouts: Timeouts{Request: 100 * time.Millisecond}})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, Timeouts: upstream.Timeouts{Request: 100 * time.Millisecond}}})
 	_, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &legacytest.Caller{}))
 	if err == nil || !strings.Contains(err.Error(), "in time") {
 		t.Errorf("Serve = %v, want a time-out", err)
@@ -165,7 +166,7 @@ func TestM2L15UnframedAnswer(t *testing.T) {
 				send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m.ID)
 				fmt.Fprintf(w, tt.tail, m.ID)
 			}
-			b := newTestBack(t, Options{URL: p.URL})
+			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 			_, err := body(b.Serve(t.Context(), callWith(`1`, ""), &legacytest.Caller{}))
 			if ok := err != nil && strings.Contains(err.Error(), "bad arg found late"); ok != tt.ok {
 				t.Errorf("Serve = %v; accepted: %v, want %v", err, ok, tt.ok)
@@ -202,7 +203,7 @@ func TestM2L15AnswerOnAnotherStream(t *testing.T) {
 				ids <- m.ID
 				tt.own(w, r)
 			}
-			b := newTestBack(t, Options{URL: p.URL})
+			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 			got, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &legacytest.Caller{}))
 			if err != nil || got != `{"ok":1}` {
 				t.Errorf("Serve = %s, %v", got, err)
@@ -215,7 +216,7 @@ func TestM2L15AnswerOnAnotherStream(t *testing.T) {
 // A request merely accepted, with nowhere else to answer, fails at once.
 func TestM2L15AcceptedWithoutAStream(t *testing.T) {
 	p := legacytest.NewHTTPServer(t) // answers 202 to what it does not know
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	start := time.Now()
 	_, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &legacytest.Caller{}))
 	if err == nil || !strings.Contains(err.Error(), "accepted the request without answering") {
@@ -238,7 +239,7 @@ func TestL2M05BatchesFromUpstream(t *testing.T) {
 	p.On["prompts/get"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		legacytest.StartSSE(w)(`[`+note+`,"junk",{"jsonrpc":"2.0","id":%[1]s,"result":{"sse":1}}]`, m.ID, 1)
 	}
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	for method, want := range map[string]string{"tools/call": `{"json":1}`, "prompts/get": `{"sse":1}`} {
 		req := callWith(`1`, "")
 		req.Method = method
@@ -261,7 +262,7 @@ func TestF07UnreadableOnAStream(t *testing.T) {
 		send(`{"jsonrpc":"2.0","id":%s,"result":{"ok":1}}`, m.ID)
 	}
 	d := &drops{}
-	b := newTestBack(t, Options{URL: p.URL, Metrics: d})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, Metrics: d}})
 	got, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &legacytest.Caller{}))
 	if err != nil || got != `{"ok":1}` || d.count("unreadable") != 3 {
 		t.Errorf("Serve = %s, %v with %d skipped, want the answer with 3 skipped", got, err, d.count("unreadable"))
@@ -290,7 +291,7 @@ func TestAnswerBeyondTheLimit(t *testing.T) {
 	p.On["tools/list"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		legacytest.StartSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, big)
 	}
-	b := newTestBack(t, Options{URL: p.URL, MaxMessage: 5000})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, MaxMessage: 5000}})
 	for _, method := range []string{"tools/call", "tools/list"} {
 		_, err := body(b.Serve(t.Context(), ask(method, `{}`), &legacytest.Caller{}))
 		if err == nil || !strings.Contains(err.Error(), "5000 bytes") {
@@ -318,7 +319,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 	rt := http1.NewTransport(settings)
 	defer rt.CloseIdleConnections()
-	b := newTestBack(t, Options{URL: p.URL, RoundTripper: rt})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, RoundTripper: rt}})
 	for i := range 20 {
 		if _, err := body(b.Serve(t.Context(), ask([]string{"tools/call", "tools/list"}[i%2], `{}`), &legacytest.Caller{})); err != nil {
 			t.Fatal(err)
@@ -337,7 +338,7 @@ func TestStreamsLeftOpen(t *testing.T) {
 		legacytest.StartSSE(w)(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
 		<-r.Context().Done()
 	}
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	start := time.Now()
 	const calls = 100 // waited for each time, they would take twice what they may
 	for range calls {

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -118,7 +119,7 @@ func TestM2L41SynthesizedChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &muteServer{tools: []string{"a", "b"}, texts: map[string]string{"file:///x": "1", "file:///y": "1"}}
 		h := &hearer{}
-		b := newAsker(t, Options{Changes: h, Linger: time.Second, Synthesize: Synthesize{Tools: 30 * time.Second, Updates: 10 * time.Second}}, m.play)
+		b := newAsker(t, Options{Options: upstream.Options{Changes: h, Linger: time.Second}, Synthesize: Synthesize{Tools: 30 * time.Second, Updates: 10 * time.Second}}, m.play)
 		profile := mcp.Profile{Scope: "test/1", Capabilities: json.RawMessage(`{}`)}
 		topic := func(k fanout.Kind, uri string) fanout.Topic { return fanout.Topic{Scope: "test/1", Kind: k, URI: uri} }
 		all := []fanout.Topic{
@@ -173,7 +174,7 @@ func TestM2L41TheFirstLookPrecedesTheAcknowledgment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &muteServer{tools: []string{"a"}}
 		h := &hearer{}
-		b := newAsker(t, Options{Changes: h, Synthesize: Synthesize{Tools: time.Minute}}, m.play)
+		b := newAsker(t, Options{Options: upstream.Options{Changes: h}, Synthesize: Synthesize{Tools: time.Minute}}, m.play)
 		want := []fanout.Topic{{Scope: "test/1", Kind: fanout.ToolsListChanged}}
 		h.want(true, want...)
 		_, release, err := b.Watch(t.Context(), mcp.Profile{Scope: "test/1"}, want)
@@ -195,7 +196,7 @@ func TestM2L41SynthesisOutlivesItsSession(t *testing.T) {
 		m := &muteServer{tools: []string{"a"}}
 		h := &hearer{}
 		var last *legacytest.Server
-		b := newAsker(t, Options{Changes: h, Synthesize: Synthesize{Tools: time.Minute}}, func(a *legacytest.Server) {
+		b := newAsker(t, Options{Options: upstream.Options{Changes: h}, Synthesize: Synthesize{Tools: time.Minute}}, func(a *legacytest.Server) {
 			last = a
 			m.play(a)
 		})
@@ -239,7 +240,7 @@ func TestM2L31SynthesizedWithoutAStream(t *testing.T) {
 		legacytest.AnswerJSON(w, m.ID, `{"tools":[]}`)
 	}
 	h := &hearer{}
-	b := newTestBack(t, Options{URL: p.URL, Changes: h, Synthesize: Synthesize{Tools: time.Minute}})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, Changes: h}, Synthesize: Synthesize{Tools: time.Minute}})
 	want := []fanout.Topic{{Scope: "test/1", Kind: fanout.ToolsListChanged}, {Scope: "test/1", Kind: fanout.PromptsListChanged}}
 	h.want(true, want...)
 	honored, release, err := b.Watch(t.Context(), mcp.Profile{Scope: "test/1"}, want)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -50,12 +51,12 @@ func TestM2L06Headers(t *testing.T) {
 	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		legacytest.AnswerJSON(w, m.ID, `{"content":[]}`)
 	}
-	b := newTestBack(t, Options{URL: p.URL, Headers: http.Header{
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, Headers: http.Header{
 		"Authorization": {"Bearer configured"},
 		"Accept":        {"*/*"},
 		"Mcp-Method":    {"x"},
 		"Host":          {"evil.example"},
-	}})
+	}}})
 	req := ask("tools/call", `{"name":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}`)
 	req.Extra = []byte(`"vendor":{"a":1}`)
 	if _, err := body(b.Serve(t.Context(), req, &legacytest.Caller{})); err != nil {
@@ -102,7 +103,7 @@ func TestM2L07Capabilities(t *testing.T) {
 		t.Errorf("describable of tasks alone = %s, want {}", got)
 	}
 	const client = `{"extensions":{"io.modelcontextprotocol/tasks":{},"e/y":{"n": 1},"hidden/e":{}},"experimental":{}}`
-	if got, want := string(declaredTo([]byte(client), &Options{HideExtensions: []string{"hidden/e"}})), `{"extensions":{"e/y":{"n": 1}},"experimental":{}}`; got != want {
+	if got, want := string(declaredTo([]byte(client), &Options{Options: upstream.Options{HideExtensions: []string{"hidden/e"}}})), `{"extensions":{"e/y":{"n": 1}},"experimental":{}}`; got != want {
 		t.Errorf("declaredTo = %s, want %s", got, want)
 	}
 }
@@ -151,7 +152,7 @@ func TestM2L10Errors(t *testing.T) {
 				w.Header().Set("Content-Type", "application/json")
 				fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":%s}`, m.ID, tt.in)
 			}
-			b := newTestBack(t, Options{URL: p.URL})
+			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 			_, err := b.Serve(t.Context(), ask(tt.method, tt.params), &legacytest.Caller{})
 			var we *wire.Error
 			if !errors.As(err, &we) {
@@ -200,7 +201,7 @@ func TestM2L10TransportFailures(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := legacytest.NewHTTPServer(t)
 			p.On["tools/call"] = func(w http.ResponseWriter, r *http.Request, _ wire.Message) { tt.answer(w, r) }
-			b := newTestBack(t, Options{URL: p.URL})
+			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 			_, err := b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{})
 			we := mcp.WireError(err)
 			if err == nil || we.Code != -32603 {
@@ -229,7 +230,7 @@ func TestF07ResultBytes(t *testing.T) {
 	p.On["tools/list"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		legacytest.StartSSE(w)(`{"vendor":1,"result":%s,"id":%s,"jsonrpc":"2.0"}`, result, m.ID)
 	}
-	b := newTestBack(t, Options{URL: p.URL, Cache: map[string]mcp.CacheHint{"tools/list": {TTL: 5, Public: true}}})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}, Cache: map[string]mcp.CacheHint{"tools/list": {TTL: 5, Public: true}}})
 	for _, method := range []string{"tools/call", "tools/list"} {
 		res, err := b.Serve(t.Context(), ask(method, `{}`), &legacytest.Caller{})
 		if err != nil {
@@ -261,7 +262,7 @@ func TestErrorDataIsTheCallers(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, text)
 	}
-	b := newTestBack(t, Options{URL: p.URL})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	var errs []*wire.Error
 	for i := range 60 { // a pool gives no promise when it reuses
 		_, err := b.Serve(t.Context(), ask("tools/call", `{"name":"`+string(rune('a'+i%3))+`"}`), &legacytest.Caller{})

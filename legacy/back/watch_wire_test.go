@@ -65,7 +65,7 @@ func (p *connPeer) updated(uri, meta string) {
 func TestM2L31WatchOverAPipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		aud := watchtest.NewAudience(&watchtest.Journal{})
-		b, peers := pipeBack(t, Options{Changes: aud})
+		b, peers := pipeBack(t, Options{Options: upstream.Options{Changes: aud}})
 		type outcome struct {
 			honored string
 			release func()
@@ -174,7 +174,7 @@ func TestM2L37GapsOfTheStreamOverHTTP(t *testing.T) {
 				legacytest.AnswerJSON(w, m.ID, `{}`)
 			}
 			p.On["resources/unsubscribe"] = p.On["resources/subscribe"]
-			b := newTestBack(t, Options{URL: p.URL, Changes: aud, Linger: time.Millisecond})
+			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, Changes: aud, Linger: time.Millisecond}})
 			honored, release := watchOn(t, b, aud, listTopic(fanout.ToolsListChanged), uriTopic("note://a"))
 			if honored != "toolsListChanged note://a" {
 				t.Fatalf("honored %q, want both", honored)
@@ -207,7 +207,7 @@ func TestM2L32NoStreamNoListsOverHTTP(t *testing.T) {
 	p.On["resources/subscribe"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		legacytest.AnswerJSON(w, m.ID, `{}`)
 	}
-	b := newTestBack(t, Options{URL: p.URL, Changes: aud})
+	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, Changes: aud}})
 	honored, release := watchOn(t, b, aud, listTopic(fanout.ToolsListChanged), uriTopic("note://a"))
 	defer release()
 	if honored != "note://a" {
@@ -218,7 +218,7 @@ func TestM2L32NoStreamNoListsOverHTTP(t *testing.T) {
 func TestM2L34WatchKeepsTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		aud := watchtest.NewAudience(&watchtest.Journal{})
-		b, peers := pipeBack(t, Options{Changes: aud, Idle: time.Minute})
+		b, peers := pipeBack(t, Options{Options: upstream.Options{Changes: aud}, Idle: time.Minute})
 		acked := make(chan func(), 1)
 		go func() {
 			_, release := watchOn(t, b, aud, uriTopic("note://a"))

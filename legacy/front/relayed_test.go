@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/back"
 )
@@ -16,7 +17,7 @@ import (
 // dials.
 func backWithPeers(t *testing.T) (*back.Back, <-chan *legacytest.ConnPeer) {
 	peers := make(chan *legacytest.ConnPeer, 16)
-	b, err := back.New(back.Options{Name: "scripted", ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`), Dial: func(context.Context) (transport.Conn, error) {
+	b, err := back.New(back.Options{Options: upstream.Options{Name: "scripted", ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}, Dial: func(context.Context) (transport.Conn, error) {
 		near, far := transport.NewPipe()
 		t.Cleanup(func() { _ = far.Close() })
 		peers <- &legacytest.ConnPeer{T: t, Conn: far}

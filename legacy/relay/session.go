@@ -26,9 +26,6 @@ type Options struct {
 	// Roots are the roots that the server is told of instead of each client's own, an
 	// array as in the result of roots/list. Nil means the client's own.
 	Roots json.RawMessage
-	// HideExtensions are names of extensions and experimental capabilities that cross in
-	// neither direction.
-	HideExtensions []string
 	// Explain turns what prevented a response to a request of method into what its client
 	// is told.
 	Explain func(method string, err error) error

@@ -34,7 +34,6 @@ type Back struct {
 	// hideTasks is opts.HideExtensions with that of tasks.
 	hideTasks    []string
 	tools        *protocol.SchemaCache
-	server       *upstream.Options
 	availability *upstream.Availability
 	discovery    *discovery
 	watches      *watch.Watches
@@ -42,17 +41,16 @@ type Back struct {
 	lastID     atomic.Int64 // of requests upstream: ids are unique over all connections
 	negotiated atomic.Value // spec.Revision; empty before the server rejected the default
 	rawNames   atomic.Bool  // the server compares names outside ASCII unencoded
-
 }
 
 // New checks opts and fills in defaults. It starts nothing; see
 // [Back.Start]. Whoever gets a Back calls Close.
 func New(opts Options) (*Back, error) {
-	if err := opts.check(); err != nil {
-		return nil, err
+	if err := opts.Check(opts.fault()); err != nil {
+		return nil, fmt.Errorf("modern/back: New: %w", err)
 	}
-	server := opts.fill()
-	b := &Back{opts: opts, server: server, log: opts.Logger, availability: upstream.NewAvailability(opts.Logger)}
+	opts.Fill(spec.Modern)
+	b := &Back{opts: opts, log: opts.Logger, availability: upstream.NewAvailability(opts.Logger)}
 	b.hideTasks = append(slices.Clone(opts.HideExtensions), spec.ExtensionTasks)
 	b.lastID.Store(opts.IDs)
 	var err error
@@ -63,10 +61,10 @@ func New(opts Options) (*Back, error) {
 		return nil, fmt.Errorf("modern/back: New: server %q: %w", opts.Name, err)
 	}
 	if opts.URL != "" {
-		b.base = b.server.BaseHeader()
-		b.link = newHTTPLink(&b.opts, b.server, b.news)
+		b.base = opts.BaseHeader()
+		b.link = newHTTPLink(&b.opts, b.news)
 	} else {
-		b.link = newConnLink(&b.opts, b.server, b.news, b.availability.Report)
+		b.link = newConnLink(&b.opts, b.news, b.availability.Report)
 	}
 	b.watches = watch.New(b.watchOptions())
 	return b, nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -67,5 +68,5 @@ func benchUpstream(b *testing.B, kind string, result []byte) *Back {
 		_, _ = w.Write(text)
 	}))
 	b.Cleanup(srv.Close)
-	return newUpBack(b, Options{URL: srv.URL})
+	return newUpBack(b, Options{Options: upstream.Options{URL: srv.URL}})
 }

@@ -30,7 +30,7 @@ type conn struct {
 // newConn starts to read over, until it ends or is closed.
 func newConn(l *connLink, over transport.Conn) *conn {
 	p := &conn{l: l, born: time.Now(), listens: make(map[int64]*connListen)}
-	p.Mux = upstream.Mux{Inbox: upstream.NewInbox(l.server, upstream.Reading{}, p), Conn: over, Lost: p.lost}
+	p.Mux = upstream.Mux{Inbox: upstream.NewInbox(&l.opts.Options, upstream.Reading{}, p), Conn: over, Lost: p.lost}
 	l.running.Go(p.read)
 	return p
 }

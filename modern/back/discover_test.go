@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -35,7 +36,7 @@ func TestL2M01DescribesFromDiscover(t *testing.T) {
 	p := newUpPeer(t)
 	p.says("server/discover", strings.Replace(discoverResult(0, "private"), upCaps,
 		`{"tools":{"listChanged":true},"resources":{"subscribe":true},"logging":{},"extensions":{"io.modelcontextprotocol/tasks":{},"com.example/a":{}},"experimental":{"hidden":{}}}`, 1))
-	b := p.back(Options{HideExtensions: []string{"hidden"}})
+	b := p.back(Options{Options: upstream.Options{HideExtensions: []string{"hidden"}}})
 	d, err := b.Describe(t.Context(), ofScope("scripted/1"))
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +107,7 @@ func TestL2M01LastKnownAnswer(t *testing.T) {
 func TestL2M01WhileStarting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ready := make(chan struct{})
-		b, end := bubbleBack(t, Options{Timeouts: Timeouts{Connect: 30 * time.Second}}, func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		b, end := bubbleBack(t, Options{Options: upstream.Options{Timeouts: upstream.Timeouts{Connect: 30 * time.Second}}}, func(w http.ResponseWriter, r *http.Request, m wire.Message) {
 			select {
 			case <-ready:
 				upAnswer(w, m.ID, discoverResult(0, "private"))
@@ -133,7 +134,7 @@ func TestL2M01DownIsSaidAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var alive atomic.Bool
 		var dials atomic.Int32
-		b, err := New(Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Dial: func(context.Context) (transport.Conn, error) {
+		b, err := New(Options{Options: upstream.Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo)}, Dial: func(context.Context) (transport.Conn, error) {
 			if dials.Add(1); !alive.Load() {
 				return nil, errors.New("no such program")
 			}
@@ -186,7 +187,7 @@ func TestCrashedCommandIsStartedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := make(chan *linePeer, 8)
 		var log logbook
-		b, err := New(Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Logger: log.logger(), Dial: func(context.Context) (transport.Conn, error) {
+		b, err := New(Options{Options: upstream.Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Logger: log.logger()}, Dial: func(context.Context) (transport.Conn, error) {
 			near, far := transport.NewPipe()
 			peers <- &linePeer{t, far}
 			return near, nil
@@ -236,7 +237,7 @@ func TestDoubtsItsEra(t *testing.T) {
 			p := newUpPeer(t)
 			p.on["server/discover"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { tt.answer(w, m) }
 			var d doubts
-			_, err := p.back(Options{Doubt: d.take}).Describe(t.Context(), ofScope("a"))
+			_, err := p.back(Options{Options: upstream.Options{Doubt: d.take}}).Describe(t.Context(), ofScope("a"))
 			if d.count() != tt.want || (err == nil) != (tt.name == "modern") {
 				t.Errorf("doubted %d times (%q) with %v, want %d", d.count(), d.all, err, tt.want)
 			}
@@ -252,7 +253,7 @@ func TestU02SilentCommandIsDoubted(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				near, far := transport.NewPipe()
 				var d doubts
-				b, err := New(Options{Name: "s", ClientInfo: json.RawMessage(upInfo), Doubt: d.take,
+				b, err := New(Options{Options: upstream.Options{Name: "s", ClientInfo: json.RawMessage(upInfo), Doubt: d.take},
 					Dial: func(context.Context) (transport.Conn, error) { return near, nil }})
 				if err != nil {
 					t.Fatal(err)
@@ -279,7 +280,7 @@ func TestU02SilentCommandIsDoubted(t *testing.T) {
 	}
 	t.Run("cannot be started", func(t *testing.T) {
 		var d doubts
-		b := newUpBack(t, Options{Doubt: d.take, Dial: func(context.Context) (transport.Conn, error) { return nil, errors.New("no such program") }})
+		b := newUpBack(t, Options{Options: upstream.Options{Doubt: d.take}, Dial: func(context.Context) (transport.Conn, error) { return nil, errors.New("no such program") }})
 		if err := b.discovery.discover(t.Context(), b.probeProfile()); err == nil || d.count() != 0 {
 			t.Errorf("discover = %v, doubted %q, want an error that tells nothing of the era", err, d.all)
 		}
@@ -292,7 +293,7 @@ func TestU02UntypedResultsAreDoubted(t *testing.T) {
 		p := newUpPeer(t)
 		p.says("tools/list", result)
 		var d doubts
-		if res, err := p.back(Options{Doubt: d.take}).Serve(t.Context(), upRequest("tools/list", `{}`), &upCaller{}); err != nil {
+		if res, err := p.back(Options{Options: upstream.Options{Doubt: d.take}}).Serve(t.Context(), upRequest("tools/list", `{}`), &upCaller{}); err != nil {
 			t.Errorf("Serve = %v", err)
 		} else {
 			res.Release()

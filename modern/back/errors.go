@@ -20,7 +20,7 @@ func (b *Back) clientError(method string, err error) error {
 	case errors.Is(err, errSlowClient):
 		return slowClient(b.opts.Name, method)
 	}
-	return b.server.ClientError(method, err)
+	return b.opts.ClientError(method, err)
 }
 
 // upstreamError turns a server's error into what means the same to a client that

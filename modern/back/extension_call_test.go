@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -63,7 +64,7 @@ func TestT29UnknownNotificationsPassOverHTTP(t *testing.T) {
 // reaches nobody.
 func TestT29UnknownNotificationsPassOverConnections(t *testing.T) {
 	drops := &upDrops{}
-	b, peers := upLines(t, Options{Metrics: drops})
+	b, peers := upLines(t, Options{Options: upstream.Options{Metrics: drops}})
 	f, _ := before(t, b)
 	l := lineTo(t, f)
 	ids := map[string]string{} // the server's, by the client's
@@ -122,14 +123,14 @@ func TestL2M04UnknownNotificationsOfServersAreCounted(t *testing.T) {
 			event("%s", moderntest.Tagged(notifyHit, ``, m.ID.String()))
 			event("%s", ended(m.ID.String(), m.ID.String()))
 		}
-		_, err := upBody(p.back(Options{Metrics: drops}).Serve(t.Context(), upRequest(methodWatch, `{}`), x))
+		_, err := upBody(p.back(Options{Options: upstream.Options{Metrics: drops}}).Serve(t.Context(), upRequest(methodWatch, `{}`), x))
 		if n := drops.count("unknown notification"); err != nil || len(x.heard()) != 0 || n != 1 {
 			t.Errorf("Serve() = %v, the client heard %q, %d counted; want 1 counted", err, x.heard(), n)
 		}
 	})
 	t.Run("T-29 connection", func(t *testing.T) {
 		drops, x := &upDrops{}, &upCaller{}
-		b, peers := upLines(t, Options{Metrics: drops})
+		b, peers := upLines(t, Options{Options: upstream.Options{Metrics: drops}})
 		got := upServe(t.Context(), b, upRequest(methodWatch, `{}`), x)
 		p := <-peers
 		m := p.want(methodWatch)

@@ -13,13 +13,14 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // Messages keep a request of an unknown method alive, whatever timeouts.max says; without
 // one it ends at timeouts.request. Those of a known method end as ever.
 func TestT30MessagesStartTheClockAnew(t *testing.T) {
-	limits := Timeouts{Request: time.Second, Max: 3 * time.Second}
+	limits := upstream.Timeouts{Request: time.Second, Max: 3 * time.Second}
 	for _, c := range []struct {
 		name, method, note string
 		beats              int // that it lives to see
@@ -30,7 +31,7 @@ func TestT30MessagesStartTheClockAnew(t *testing.T) {
 	} {
 		t.Run("T-30 "+c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b, peers := upLines(t, Options{Timeouts: limits})
+				b, peers := upLines(t, Options{Options: upstream.Options{Timeouts: limits}})
 				defer b.Close(t.Context())
 				got := upServe(t.Context(), b, upModernRequest(c.method, `{"name":"x"}`), &upCaller{})
 				p := <-peers
@@ -72,7 +73,7 @@ func TestT30MessagesStartTheClockAnewOverHTTP(t *testing.T) {
 		}
 		event("%s", ended(m.ID.String(), m.ID.String()))
 	}
-	b := p.back(Options{Timeouts: Timeouts{Request: 500 * time.Millisecond, Max: 600 * time.Millisecond}})
+	b := p.back(Options{Options: upstream.Options{Timeouts: upstream.Timeouts{Request: 500 * time.Millisecond, Max: 600 * time.Millisecond}}})
 	params := `{` + strings.Replace(moderntest.ClientMeta, "CAPS", "{}", 1) + `}`
 	if _, err := upBody(b.Serve(t.Context(), upModernRequest(methodWatch, params), &upCaller{})); err != nil {
 		t.Errorf("Serve() = %v, want its result after 1 s", err)
@@ -198,7 +199,7 @@ func (c *pacedCaller) Notify(context.Context, mcp.Notification) error {
 // What a client takes over a message is not taken from the server's time.
 func TestT30ASlowClientCostsTheServerNoTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, peers := upLines(t, Options{Timeouts: Timeouts{Request: time.Second, Max: time.Second}})
+		b, peers := upLines(t, Options{Options: upstream.Options{Timeouts: upstream.Timeouts{Request: time.Second, Max: time.Second}}})
 		defer b.Close(t.Context())
 		got := upServe(t.Context(), b, upModernRequest(methodWatch, `{}`), &pacedCaller{pace: 5 * time.Second})
 		p := <-peers

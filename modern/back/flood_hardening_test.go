@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -69,7 +70,7 @@ func TestFloodOfAListenStreamIsRationed(t *testing.T) {
 					}
 				}
 			}
-			b := p.back(Options{Changes: wantsAll{}})
+			b := p.back(Options{Options: upstream.Options{Changes: wantsAll{}}})
 			_, release, err := b.Watch(t.Context(), listenProfile, []fanout.Topic{{Scope: listenProfile.Scope, Kind: fanout.ToolsListChanged}})
 			if err != nil {
 				t.Fatal(err)
@@ -109,7 +110,7 @@ func TestListenStreamThatEndsAtOnceIsNoLoop(t *testing.T) {
 				}
 				send(endText, m.ID)
 			}
-			b := p.back(Options{Changes: wantsAll{}})
+			b := p.back(Options{Options: upstream.Options{Changes: wantsAll{}}})
 			_, release, err := b.Watch(t.Context(), listenProfile, []fanout.Topic{{Scope: listenProfile.Scope, Kind: fanout.ToolsListChanged}})
 			if err != nil {
 				t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 // foretoldBack returns a started Back of which a probe has told, and which has to wait
@@ -17,9 +18,7 @@ import (
 func foretoldBack(t *testing.T, dialled <-chan transport.Conn) *Back {
 	t.Helper()
 	b, err := New(Options{
-		Name:           "scripted",
-		ClientInfo:     json.RawMessage(upInfo),
-		HideExtensions: []string{"hidden"},
+		Options: upstream.Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), HideExtensions: []string{"hidden"}},
 		Foretold: &mcp.Description{
 			Capabilities: json.RawMessage(`{"tools":{},"extensions":{"hidden":{},"shown":{}}}`),
 			ServerInfo:   json.RawMessage(`{"name":"probed"}`),

@@ -31,10 +31,9 @@ const (
 //
 // Spec: 2026-07-28, basic/transports/stdio.
 type connLink struct {
-	opts   *Options
-	server *upstream.Options
-	news   func(c *upcall, m *wire.Message)
-	lost   func(error) // told when the connection ended by itself
+	opts *Options
+	news func(c *upcall, m *wire.Message)
+	lost func(error) // told when the connection ended by itself
 
 	stop context.CancelCauseFunc
 	live context.Context // ends with close
@@ -60,8 +59,8 @@ type opening struct {
 	err  error
 }
 
-func newConnLink(opts *Options, server *upstream.Options, news func(*upcall, *wire.Message), lost func(error)) *connLink {
-	l := &connLink{opts: opts, server: server, news: news, lost: lost}
+func newConnLink(opts *Options, news func(*upcall, *wire.Message), lost func(error)) *connLink {
+	l := &connLink{opts: opts, news: news, lost: lost}
 	l.live, l.stop = context.WithCancelCause(context.Background())
 	return l
 }

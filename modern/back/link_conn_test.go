@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/watch"
 )
@@ -62,7 +63,7 @@ func TestM2L04IdsAndTokensOnASharedConnection(t *testing.T) {
 
 func TestM2L12MessagesThatNameNoRequest(t *testing.T) {
 	drops := &upDrops{}
-	b, peers := upLines(t, Options{Metrics: drops})
+	b, peers := upLines(t, Options{Options: upstream.Options{Metrics: drops}})
 	call := func() (<-chan outcome, *upCaller) {
 		req := upRequest("tools/call", `{"name":"t"}`)
 		req.LogLevel = "info"
@@ -286,7 +287,7 @@ func (c *deafConn) Close() error {
 func TestServerThatCannotStandRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var starts atomic.Int32
-		b, err := New(Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Dial: func(context.Context) (transport.Conn, error) {
+		b, err := New(Options{Options: upstream.Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo)}, Dial: func(context.Context) (transport.Conn, error) {
 			starts.Add(1)
 			near, far := transport.NewPipe()
 			_ = far.Close()
@@ -316,7 +317,7 @@ func TestServerThatCannotStandRests(t *testing.T) {
 
 func TestDialOutlivesItsFirstCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, err := New(Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Dial: func(ctx context.Context) (transport.Conn, error) {
+		b, err := New(Options{Options: upstream.Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo)}, Dial: func(ctx context.Context) (transport.Conn, error) {
 			if err := backoff.Wait(ctx, 5*time.Second); err != nil {
 				return nil, err
 			}

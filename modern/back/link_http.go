@@ -29,8 +29,8 @@ type httpLink struct {
 
 // newHTTPLink trusts that opts were checked. news hears of notifications that are
 // not a caller's.
-func newHTTPLink(opts *Options, server *upstream.Options, news func(*upcall, *wire.Message)) *httpLink {
-	l := &httpLink{opts: opts, http: upstream.NewHTTP(server, upstream.Reading{}), news: news}
+func newHTTPLink(opts *Options, news func(*upcall, *wire.Message)) *httpLink {
+	l := &httpLink{opts: opts, http: upstream.NewHTTP(&opts.Options, upstream.Reading{}), news: news}
 	l.live, l.stop = context.WithCancelCause(context.Background())
 	return l
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/watch"
 )
@@ -199,7 +200,7 @@ func TestListenAwaitsItsAcknowledgment(t *testing.T) {
 	t.Run("connection", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			near, far := transport.NewPipe()
-			b, err := New(Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Dial: func(context.Context) (transport.Conn, error) { return near, nil }})
+			b, err := New(Options{Options: upstream.Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo)}, Dial: func(context.Context) (transport.Conn, error) { return near, nil }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -360,7 +361,7 @@ func TestListenUnanswered(t *testing.T) {
 	gone := newUpPeer(t)
 	b := gone.back(Options{})
 	gone.Close()
-	cannot, err := New(Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Dial: func(context.Context) (transport.Conn, error) {
+	cannot, err := New(Options{Options: upstream.Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo)}, Dial: func(context.Context) (transport.Conn, error) {
 		return nil, errors.New("no such program")
 	}})
 	if err != nil {

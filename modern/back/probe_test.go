@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -71,7 +72,7 @@ func TestU01ProbeOverHTTP(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newUpPeer(t)
 			p.on["server/discover"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { tt.answer(w, m) }
-			v, err := Probe(t.Context(), Options{Name: "odd", URL: p.URL, ClientInfo: json.RawMessage(upInfo)}, mcp.Probing{})
+			v, err := Probe(t.Context(), Options{Options: upstream.Options{Name: "odd", URL: p.URL, ClientInfo: json.RawMessage(upInfo)}}, mcp.Probing{})
 			if err != nil || v.Era != tt.want || v.Reason == "" || !strings.Contains(v.Reason, tt.reason) {
 				t.Errorf("Probe = %v, %q, %v, want %v and %q", v.Era, v.Reason, err, tt.want, tt.reason)
 			}
@@ -92,7 +93,7 @@ func TestU01ProbeRenegotiates(t *testing.T) {
 		}
 		upAnswer(w, m.ID, discoverResult(9, "public"))
 	}
-	v, err := Probe(t.Context(), Options{Name: "odd", URL: p.URL, ClientInfo: json.RawMessage(upInfo)}, mcp.Probing{})
+	v, err := Probe(t.Context(), Options{Options: upstream.Options{Name: "odd", URL: p.URL, ClientInfo: json.RawMessage(upInfo)}}, mcp.Probing{})
 	if err != nil || v.Era != spec.Modern || v.Description == nil || v.Description.Cache.TTL != 9 || !v.Description.Cache.Public || len(v.Revisions) != 2 {
 		t.Errorf("Probe = %+v, %v, want modern with the description of the second answer", v, err)
 	}
@@ -102,11 +103,11 @@ func TestU01ProbeUnreachable(t *testing.T) {
 	p := newUpPeer(t)
 	url := p.URL
 	p.Close()
-	v, err := Probe(t.Context(), Options{Name: "odd", URL: url, ClientInfo: json.RawMessage(upInfo)}, mcp.Probing{})
+	v, err := Probe(t.Context(), Options{Options: upstream.Options{Name: "odd", URL: url, ClientInfo: json.RawMessage(upInfo)}}, mcp.Probing{})
 	if err != nil || v.Era != spec.Unknown || !strings.Contains(v.Reason, "refused") {
 		t.Errorf("Probe = %+v, %v, want no evidence", v, err)
 	}
-	if _, err := Probe(t.Context(), Options{Name: "odd"}, mcp.Probing{}); err == nil {
+	if _, err := Probe(t.Context(), Options{Options: upstream.Options{Name: "odd"}}, mcp.Probing{}); err == nil {
 		t.Error("Probe without URL and Dial succeeded")
 	}
 }
@@ -145,7 +146,7 @@ func TestU01ProbeOfACommand(t *testing.T) {
 				}()
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				defer cancel()
-				v, err := Probe(ctx, Options{Name: "odd", ClientInfo: json.RawMessage(upInfo),
+				v, err := Probe(ctx, Options{Options: upstream.Options{Name: "odd", ClientInfo: json.RawMessage(upInfo)},
 					Dial: func(context.Context) (transport.Conn, error) { return near, nil }}, mcp.Probing{})
 				if err != nil || v.Era != tt.want || v.Took != tt.took || v.Reason == "" {
 					t.Errorf("Probe = %+v, %v, want %v after %v", v, err, tt.want, tt.took)
@@ -158,7 +159,7 @@ func TestU01ProbeOfACommand(t *testing.T) {
 		})
 	}
 	t.Run("cannot be started", func(t *testing.T) {
-		v, err := Probe(t.Context(), Options{Name: "odd", ClientInfo: json.RawMessage(upInfo),
+		v, err := Probe(t.Context(), Options{Options: upstream.Options{Name: "odd", ClientInfo: json.RawMessage(upInfo)},
 			Dial: func(context.Context) (transport.Conn, error) { return nil, errors.New("no such program") }}, mcp.Probing{})
 		if err != nil || v.Era != spec.Unknown || !strings.Contains(v.Reason, "no such program") {
 			t.Errorf("Probe = %+v, %v, want no evidence, and the cause", v, err)
@@ -167,7 +168,7 @@ func TestU01ProbeOfACommand(t *testing.T) {
 	t.Run("nobody waits", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := Probe(ctx, Options{Name: "odd", ClientInfo: json.RawMessage(upInfo), URL: "http://127.0.0.1:1"}, mcp.Probing{}); !errors.Is(err, context.Canceled) {
+		if _, err := Probe(ctx, Options{Options: upstream.Options{Name: "odd", ClientInfo: json.RawMessage(upInfo), URL: "http://127.0.0.1:1"}}, mcp.Probing{}); !errors.Is(err, context.Canceled) {
 			t.Errorf("Probe = %v, want that it was cancelled", err)
 		}
 	})
@@ -180,7 +181,7 @@ func TestU01ProbeOfASilentURL(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		start := time.Now()
-		v, err := Probe(ctx, Options{Name: "odd", ClientInfo: json.RawMessage(upInfo), URL: b.opts.URL, RoundTripper: b.opts.RoundTripper}, mcp.Probing{})
+		v, err := Probe(ctx, Options{Options: upstream.Options{Name: "odd", ClientInfo: json.RawMessage(upInfo), URL: b.opts.URL, RoundTripper: b.opts.RoundTripper}}, mcp.Probing{})
 		if took := time.Since(start); err != nil || v.Era != spec.Unknown || took != 10*time.Second || !strings.Contains(v.Reason, "in time") {
 			t.Errorf("Probe = %+v, %v after %v, want no evidence after 10s", v, err, took)
 		}

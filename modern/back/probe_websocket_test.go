@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -71,7 +72,7 @@ func TestU01ProbeOfAWebSocket(t *testing.T) {
 				}
 				return c, nil
 			}
-			v, err := Probe(ctx, Options{Name: "odd", ClientInfo: json.RawMessage(upInfo), Dial: dial}, mcp.Probing{})
+			v, err := Probe(ctx, Options{Options: upstream.Options{Name: "odd", ClientInfo: json.RawMessage(upInfo)}, Dial: dial}, mcp.Probing{})
 			if err != nil || v.Era != tt.want || !strings.Contains(v.Reason, tt.reason) {
 				t.Errorf("Probe = %+v, %v, want %v for %q", v, err, tt.want, tt.reason)
 			}

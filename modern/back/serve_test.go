@@ -18,13 +18,14 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 func TestL2M10EnvelopeAndHeaders(t *testing.T) {
 	p := newUpPeer(t)
 	p.says("tools/call", said("ok"))
-	b := p.back(Options{Headers: http.Header{"X-Config": {"yes"}, "Mcp-Name": {"forged"}, "mcp-param-x": {"forged"}, "Accept": {"*/*"}}})
+	b := p.back(Options{Options: upstream.Options{Headers: http.Header{"X-Config": {"yes"}, "Mcp-Name": {"forged"}, "mcp-param-x": {"forged"}, "Accept": {"*/*"}}}})
 	req := upRequest("tools/call", `{ "name":"été","arguments":{"n":9007199254740993.0, "b" : [1,  2]},"task":{"ttl":1},"requestState":"x","vendor":{"a":1},"_meta":{"traceparent":"00-1","io.modelcontextprotocol/logLevel":"debug","progressToken":"tok"}}`)
 	req.Capabilities = json.RawMessage(`{"roots":{"listChanged":true,"x":1},"tasks":{"list":{}},"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{},"com.example/a":{}}}`)
 	req.Profile.Capabilities = req.Capabilities
@@ -82,7 +83,7 @@ func rawOf(s string) json.RawMessage {
 }
 
 func TestNewBackRefuses(t *testing.T) {
-	good := Options{Name: "files", URL: "https://files.example/mcp", ClientInfo: json.RawMessage(upInfo)}
+	good := Options{Options: upstream.Options{Name: "files", URL: "https://files.example/mcp", ClientInfo: json.RawMessage(upInfo)}}
 	if b, err := New(good); err != nil || b.Close(t.Context()) != nil {
 		t.Fatalf("New = %v", err)
 	}
@@ -166,7 +167,7 @@ func TestM2L11ProgressOfAModernServer(t *testing.T) {
 		send(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, said("ok"))
 	}
 	drops := &upDrops{}
-	b := p.back(Options{Metrics: drops})
+	b := p.back(Options{Options: upstream.Options{Metrics: drops}})
 	req := upRequest("tools/call", `{"name":"t","_meta":{"progressToken":0}}`)
 	req.ProgressToken = json.RawMessage(`0`)
 	x := &upCaller{}
@@ -455,7 +456,7 @@ func TestF07UnreadableAnswerOverHTTP(t *testing.T) {
 			send(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, said("ok"))
 		}
 		drops := &upDrops{}
-		body, err := upBody(p.back(Options{Metrics: drops}).Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{}))
+		body, err := upBody(p.back(Options{Options: upstream.Options{Metrics: drops}}).Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{}))
 		if err != nil || body != said("ok") || drops.count("unreadable") != 1 || drops.count("foreign message") != 1 {
 			t.Errorf("Serve = %s, %v with drops %v, want the result, and two messages skipped", body, err, drops.n)
 		}
@@ -515,8 +516,8 @@ func TestM2L14ModernServerTimesOut(t *testing.T) {
 		defer srv.Close()
 		tr := l.Transport()
 		defer tr.CloseIdleConnections()
-		b, err := New(Options{Name: "scripted", URL: "http://127.0.0.1", RoundTripper: tr, ClientInfo: json.RawMessage(upInfo),
-			Timeouts: Timeouts{Request: time.Minute, Max: 5 * time.Minute}})
+		b, err := New(Options{Options: upstream.Options{Name: "scripted", URL: "http://127.0.0.1", RoundTripper: tr, ClientInfo: json.RawMessage(upInfo),
+			Timeouts: upstream.Timeouts{Request: time.Minute, Max: 5 * time.Minute}}})
 		if err != nil {
 			t.Fatal(err)
 		}

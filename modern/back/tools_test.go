@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
@@ -157,7 +158,7 @@ func TestL2M11InvalidToolsAreLeftOut(t *testing.T) {
 			p := newUpPeer(t)
 			p.says("tools/list", toolPage(plainTool, tool, regionTool))
 			var log logbook
-			body, err := upBody(p.back(Options{Logger: log.logger()}).Serve(t.Context(), upRequest("tools/list", ""), &upCaller{}))
+			body, err := upBody(p.back(Options{Options: upstream.Options{Logger: log.logger()}}).Serve(t.Context(), upRequest("tools/list", ""), &upCaller{}))
 			want := toolPage(plainTool, regionTool)
 			if tt.valid {
 				want = toolPage(plainTool, tool, regionTool)

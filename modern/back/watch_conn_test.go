@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -84,7 +85,7 @@ func TestL2M22OverAConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := transport.NewPipe()
 		aud := watchtest.NewAudience(&watchtest.Journal{})
-		b, err := New(Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Changes: aud,
+		b, err := New(Options{Options: upstream.Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Changes: aud},
 			Dial: func(context.Context) (transport.Conn, error) { return near, nil }})
 		if err != nil {
 			t.Fatal(err)

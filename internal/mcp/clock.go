@@ -1,13 +1,14 @@
 package mcp
 
 import (
+	"strconv"
 	"sync"
 	"time"
 )
 
 // A Clock bounds the wait for one response: it expires a time after the last activity,
-// and at the latest after a hard maximum. Pauses don't count for either. Safe for
-// concurrent use.
+// and at the latest after a hard maximum. Pauses don't count for either. It knows how far
+// the request has come. Safe for concurrent use.
 type Clock struct {
 	timer *time.Timer
 	d     time.Duration
@@ -17,6 +18,9 @@ type Clock struct {
 	end    time.Time
 	paused time.Time // zero while it runs
 	over   bool      // Stop was called
+
+	progress float64 // the last value; meaningless unless moved
+	moved    bool
 }
 
 // StartClock returns a running Clock. It calls expired at most once, on a goroutine of
@@ -30,9 +34,32 @@ func StartClock(d, most time.Duration, expired func()) *Clock {
 func (k *Clock) Restart() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.restartLocked()
+}
+
+func (k *Clock) restartLocked() {
 	if k.paused.IsZero() && k.timer.Stop() {
 		k.timer.Reset(min(k.d, time.Until(k.end)))
 	}
+}
+
+// Advance restarts the wait, and reports whether a progress value may be told: it must be
+// a number greater than the last.
+//
+// Spec: 2026-07-28, basic/patterns/progress.
+func (k *Clock) Advance(value []byte) bool {
+	v, err := strconv.ParseFloat(string(value), 64)
+	if err != nil {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.restartLocked()
+	if k.moved && v <= k.progress {
+		return false
+	}
+	k.progress, k.moved = v, true
+	return true
 }
 
 // Pause stops the time until Resume.

@@ -1,38 +1,11 @@
 package back
 
-import (
-	"strconv"
-
-	"github.com/mcpbridge/mcpbridge/internal/mcp"
-)
+import "github.com/mcpbridge/mcpbridge/internal/mcp"
 
 // A noteQueue is what the caller of a call is still to be told.
 type noteQueue struct {
 	backlog  mcp.Backlog
-	draining bool    // somebody is giving notes to the caller
-	progress float64 // the last value; meaningless unless moved
-	moved    bool
-}
-
-// advance takes a progress value and reports whether it may be told: it must be
-// greater than the last. Any progress starts the clock anew.
-//
-// Spec: 2026-07-28, basic/utilities/progress.
-func (c *call) advance(value []byte) bool {
-	v, err := strconv.ParseFloat(string(value), 64)
-	if err != nil {
-		return false
-	}
-	c.clock.Restart()
-	answered := c.IsSettled()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	q := &c.notes
-	if q.moved && v <= q.progress || answered {
-		return false
-	}
-	q.progress, q.moved = v, true
-	return true
+	draining bool // somebody is giving notes to the caller
 }
 
 // note queues a message for the caller and reports whether there was room.

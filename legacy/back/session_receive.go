@@ -78,7 +78,7 @@ func (s *session) progress(ctx context.Context, m *wire.Message, from *call) {
 		s.Drop("progress")
 		return
 	}
-	if !c.advance(wire.Get(m.Params, "progress")) {
+	if !c.clock.Advance(wire.Get(m.Params, "progress")) || c.IsSettled() {
 		s.Ignore() // nothing was lost
 		return
 	}

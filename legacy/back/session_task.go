@@ -122,7 +122,7 @@ func (t taskCall) Restart() { t.c.clock.Restart() }
 // Progress implements [tasks.Call].
 func (t taskCall) Progress(value []byte, message string) {
 	c := t.c
-	if c.token() == nil || !c.advance(value) {
+	if c.token() == nil || !c.clock.Advance(value) {
 		return
 	}
 	params := wire.AppendEdited(nil, nil,

@@ -65,7 +65,7 @@ func (c *upcall) note(m *wire.Message) (mcp.Notification, bool) {
 	}
 	switch m.Method {
 	case spec.NotifyProgress:
-		if c.of.req.ProgressToken == nil || !c.of.advance(wire.Get(m.Params, "progress")) {
+		if c.of.req.ProgressToken == nil || !c.of.clock.Advance(wire.Get(m.Params, "progress")) {
 			return n, false
 		}
 		n.Params = wire.AppendEdited(nil, m.Params, wire.Edit{Name: spec.MetaProgressToken, Value: c.of.req.ProgressToken})

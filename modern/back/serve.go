@@ -3,9 +3,7 @@ package back
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -30,11 +28,6 @@ type serving struct {
 	// streams says that its method is not known here: it may be a stream, which every
 	// message keeps alive. What its caller is told is never outdated by what comes next.
 	streams bool
-
-	// mu guards the fields below. It is held for the moment only.
-	mu       sync.Mutex
-	progress float64 // the last value; meaningless unless moved
-	moved    bool
 }
 
 // Serve implements [mcp.Handler].
@@ -113,25 +106,6 @@ func (b *Back) refuseMethod(req *mcp.Request) error {
 		return mcp.Refuse(spec.CodeMethodNotFound, "method %q does not exist in revision %s, which the server speaks", req.Method, spec.LatestModern)
 	}
 	return nil
-}
-
-// advance takes a progress value and reports whether it may be told: it must be
-// greater than the last, over all rounds. Any progress starts the clock anew.
-//
-// Spec: 2026-07-28, basic/patterns/progress.
-func (s *serving) advance(value []byte) bool {
-	v, err := strconv.ParseFloat(string(value), 64)
-	if err != nil {
-		return false
-	}
-	s.clock.Restart()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.moved && v <= s.progress {
-		return false
-	}
-	s.progress, s.moved = v, true
-	return true
 }
 
 // run sends the request until its last answer. The error is the server's own as a

@@ -27,6 +27,7 @@ type stream struct {
 	throttle transport.Throttle
 	last     int  // bytes of the event that was read last; zero before the first
 	useless  bool // nobody needed it
+	tail     bool // what stood behind the last event was looked at
 }
 
 func (r *Reply) openStream() {
@@ -116,8 +117,9 @@ func (r *Reply) ended(err error) (*wire.Message, error) {
 	if r.ctx.Err() != nil {
 		return nil, context.Cause(r.ctx)
 	}
-	if rest := bytes.Clone(r.stream.rd.Rest()); r.call != nil && len(rest) > 0 {
+	if rest := bytes.Clone(r.stream.rd.Rest()); r.call != nil && len(rest) > 0 && !r.stream.tail {
 		// Some servers append an error that came late as it is, without framing.
+		r.stream.tail = true
 		if m, err := wire.Parse(rest, parsing); err == nil && m.Kind() == wire.Response && r.call.Is(m.ID) {
 			return r.got(m)
 		}

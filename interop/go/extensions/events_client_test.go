@@ -45,6 +45,17 @@ func (a *eventsAnswer) read() (string, error) {
 	}
 }
 
+// discard takes messages until there are no more, or done is closed.
+func (a *eventsAnswer) discard(done <-chan struct{}) {
+	for more := true; more; {
+		select {
+		case _, more = <-a.msgs:
+		case <-done:
+			return
+		}
+	}
+}
+
 func (a *eventsAnswer) next(t *testing.T) string {
 	t.Helper()
 	msg, err := a.read()

@@ -43,7 +43,7 @@ var layers = map[string][]string{
 	"legacy/front": slices.Concat(waist, bottom, []string{"legacy/projection", "internal/downstream", "legacy/eventid"}),
 	"legacy/back":  slices.Concat(waist, bottom, []string{"internal/subscribe", "internal/upstream", "legacy/link", "legacy/poll", "legacy/pool", "legacy/relay", "legacy/tasks", "legacy/watch"}),
 	// What a profile is subscribed to upstream.
-	"legacy/watch": {"internal/mcp", "internal/fanout", "internal/wire", "internal/backoff", "internal/subscribe"},
+	"legacy/watch": {"internal/mcp", "internal/fanout", "internal/wire", "internal/backoff", "internal/subscribe", "internal/upstream"},
 	"legacy/poll":  slices.Concat(waist, bottom, []string{"internal/upstream", "legacy/watch"}),
 	"legacy/pool":  slices.Concat(waist, bottom, []string{"internal/upstream"}),
 	"legacy/tasks": {"internal/mcp", "internal/spec", "internal/transport", "internal/upstream", "internal/wake", "internal/wire"},
@@ -53,7 +53,7 @@ var layers = map[string][]string{
 	"modern/front": slices.Concat(waist, bottom, []string{"modern/protocol", "internal/downstream", "internal/requeststate"}),
 	"modern/back":  slices.Concat(waist, bottom, []string{"modern/protocol", "internal/subscribe", "internal/upstream", "modern/watch"}),
 	// Which listen streams a profile has open upstream.
-	"modern/watch":    {"internal/mcp", "internal/transport", "internal/fanout", "internal/spec", "internal/wire", "internal/backoff", "internal/subscribe"},
+	"modern/watch":    {"internal/mcp", "internal/transport", "internal/fanout", "internal/spec", "internal/wire", "internal/backoff", "internal/subscribe", "internal/upstream"},
 	"modern/protocol": {"internal/mcp", "internal/wire", "internal/spec"},
 
 	// How one server is reached: the same for the backs of both eras.
@@ -67,7 +67,7 @@ var layers = map[string][]string{
 	"internal/downstream": slices.Concat(waist, bottom),
 
 	// Who waits for which changes: the same for the backs of both eras.
-	"internal/subscribe": {"internal/mcp", "internal/fanout", "internal/limits", "internal/backoff"},
+	"internal/subscribe": {"internal/mcp", "internal/fanout", "internal/limits", "internal/backoff", "internal/upstream"},
 
 	// Which era a server is of: the gateway has a Detector for a back.
 	"internal/detect": slices.Concat(waist, bottom),
@@ -154,8 +154,8 @@ var testLayers = map[string][]string{
 	"legacy/back":  {"internal/bridgetest/legacytest", "internal/bridgetest/watchtest", "internal/notebook", "legacy/front"},
 	"modern/front": {"internal/bridgetest/moderntest"},
 	// What watches servers is told of to a stand-in for the hub.
-	"internal/subscribe": {"internal/bridgetest/watchtest"},
-	"legacy/watch":       {"internal/bridgetest/watchtest"},
+	"internal/subscribe": {"internal/bridgetest/watchtest", "internal/spec"},
+	"legacy/watch":       {"internal/bridgetest/watchtest", "internal/spec"},
 	"modern/watch":       {"internal/bridgetest/watchtest"},
 	// A server that is replaced is tested with the backs of both eras.
 	"internal/detect": {"internal/upstream", "legacy/back", "modern/back"},

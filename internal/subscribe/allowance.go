@@ -1,14 +1,13 @@
 package subscribe
 
 import (
-	"cmp"
 	"errors"
-	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 const (
@@ -34,21 +33,9 @@ const (
 // ErrTooMany is why a subscribe is refused whose share has caused too many.
 var ErrTooMany = errors.New("too many subscriptions at a time")
 
-// AllowanceOptions say what shares are allowed, and who is told when one is at its limit.
-type AllowanceOptions struct {
-	// Rate is how many subscribes a second, and as many unsubscribes, one share may cause
-	// at an upstream in the long run. burst seconds of it may come at once. Zero means the
-	// default of limits.SubscribesEach.
-	Rate int
-	// Limit counts what was put off or refused, by the name of the limit; required.
-	Limit func(name string)
-	// Logger is required.
-	Logger *slog.Logger
-}
-
 // Allowances hold the Allowance of each share at one upstream. Safe for concurrent use.
 type Allowances struct {
-	opts AllowanceOptions // read-only
+	opts *upstream.Options // read-only
 
 	// mu guards the fields below. It is taken under no other, and before an Allowance's.
 	mu     sync.Mutex
@@ -56,10 +43,10 @@ type Allowances struct {
 	swept  time.Time // when the idle ones were forgotten
 }
 
-// NewAllowances returns Allowances of which nothing is used.
-func NewAllowances(opts AllowanceOptions) *Allowances {
-	opts.Rate = cmp.Or(opts.Rate, int(limits.SubscribesEach.Default))
-	return &Allowances{opts: opts, shares: make(map[mcp.Share]*Allowance)}
+// NewAllowances returns Allowances of which nothing is used: each share may have
+// o.Subscribes a second. o is filled in.
+func NewAllowances(o *upstream.Options) *Allowances {
+	return &Allowances{opts: o, shares: make(map[mcp.Share]*Allowance)}
 }
 
 // Of returns the Allowance of a share.
@@ -79,7 +66,7 @@ func (as *Allowances) Of(share mcp.Share) *Allowance {
 			return a
 		}
 	}
-	a := &Allowance{opts: &as.opts}
+	a := &Allowance{opts: as.opts}
 	as.shares[share] = a
 	return a
 }
@@ -96,7 +83,7 @@ func (as *Allowances) forgetIdleLocked() {
 // An Allowance bounds what one share, clients that count as one, causes at an upstream
 // by what it wants and gives up: in rate, and at once. Safe for concurrent use.
 type Allowance struct {
-	opts *AllowanceOptions
+	opts *upstream.Options
 
 	// mu guards the fields below. It is a leaf, held for arithmetic.
 	mu     sync.Mutex
@@ -176,7 +163,7 @@ func (a *Allowance) idle() bool {
 }
 
 // gap is what one request takes of the rate.
-func (a *Allowance) gap() time.Duration { return time.Second / time.Duration(a.opts.Rate) }
+func (a *Allowance) gap() time.Duration { return time.Second / time.Duration(a.opts.Subscribes) }
 
 // full is all that a share can save.
 func (a *Allowance) full() time.Duration { return burst * time.Second }
@@ -191,11 +178,11 @@ func (a *Allowance) waitLocked(b *bucket, now time.Time) time.Duration {
 
 // hitLocked tells that the limit was hit.
 func (a *Allowance) hitLocked(now time.Time, how string) {
-	a.opts.Limit(limits.SubscribesEach.Key)
+	a.opts.Metrics.Limit(a.opts.Name, limits.SubscribesEach.Key)
 	a.untold++
 	if now.Sub(a.told) < logEvery {
 		return
 	}
-	a.opts.Logger.Warn("a client's subscriptions are "+how+": it has caused too many", "limit", a.opts.Rate, "hits", a.untold)
+	a.opts.Logger.Warn("a client's subscriptions are "+how+": it has caused too many", "limit", a.opts.Subscribes, "hits", a.untold)
 	a.told, a.untold = now, 0
 }

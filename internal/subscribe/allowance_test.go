@@ -2,23 +2,30 @@ package subscribe
 
 import (
 	"fmt"
-	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 // allowed returns allowances of a rate, and how often a limit was hit.
 func allowed(rate int) (*Allowances, func() int) {
-	hits := 0
-	return NewAllowances(AllowanceOptions{
-		Rate:   rate,
-		Limit:  func(string) { hits++ },
-		Logger: slog.New(slog.DiscardHandler),
-	}), func() int { return hits }
+	c := &counter{}
+	o := &upstream.Options{Subscribes: rate, Metrics: c}
+	o.Fill(spec.Legacy)
+	return NewAllowances(o), func() int { return c.limits }
 }
+
+// A counter counts how often a limit was hit.
+type counter struct {
+	mcp.NoMetrics
+	limits int
+}
+
+func (c *counter) Limit(string, string) { c.limits++ }
 
 func TestAllowanceBoundsTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

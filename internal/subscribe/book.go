@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 // A Driver gets a server to tell of what a [Book] needs. Its methods are called by the
@@ -44,7 +45,7 @@ type Driver[S any] interface {
 // that say otherwise.
 type Book[S any] struct {
 	// Set by newBook, read-only after.
-	up      *upstream
+	up      *source
 	profile mcp.Profile
 	driver  Driver[S]
 	born    time.Time // what the clock counts from
@@ -70,16 +71,17 @@ type Book[S any] struct {
 	then     func()
 }
 
-// upstream is what the books of one upstream have in common.
-type upstream struct {
-	Options    // read-only
-	allowances *Allowances
+// A source is what the books of one upstream have in common.
+type source struct {
+	*upstream.Options // read-only
+	retry             backoff.Backoff
+	allowances        *Allowances
 	// reached is set once the server has answered: it exists, so when it is away it is
 	// worth waiting for.
 	reached atomic.Bool
 }
 
-func newBook[S any](up *upstream, p mcp.Profile) *Book[S] {
+func newBook[S any](up *source, p mcp.Profile) *Book[S] {
 	return &Book[S]{
 		up:      up,
 		profile: p,
@@ -97,7 +99,7 @@ func (b *Book[S]) Now() time.Duration { return b.clock }
 // Pause is how long to wait after so many failures in a row, with a random part, so that
 // not all profiles come at once.
 func (b *Book[S]) Pause(failures int) time.Duration {
-	return backoff.Jitter(b.up.Retry.After(failures))
+	return backoff.Jitter(b.up.retry.After(failures))
 }
 
 // All iterates over the topics, lists before resources. They may be forgotten meanwhile.

@@ -11,13 +11,14 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 func TestM2L34LingerIsCutShortByAnotherStream(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, upstream.Options{}, func(t *testing.T, st *stage) {
 		for range 5 {
 			st.Listen(uris("a")...).WantHonored("a").Close()
-			time.Sleep(DefaultLinger - 1)
+			time.Sleep(upstream.DefaultLinger - 1)
 		}
 		s := st.Listen(uris("a")...).WantHonored("a")
 		time.Sleep(time.Minute)
@@ -28,12 +29,12 @@ func TestM2L34LingerIsCutShortByAnotherStream(t *testing.T) {
 
 // The linger time counts from the last stream to leave, not from the first.
 func TestM2L34LingerCountsFromTheLast(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, upstream.Options{}, func(t *testing.T, st *stage) {
 		a, b := st.Listen(uris("a")...), st.Listen(uris("a")...)
 		a.Close()
-		time.Sleep(DefaultLinger / 2)
+		time.Sleep(upstream.DefaultLinger / 2)
 		b.Close()
-		time.Sleep(DefaultLinger - 1)
+		time.Sleep(upstream.DefaultLinger - 1)
 		st.WantLog("begin a")
 		time.Sleep(time.Nanosecond)
 		st.WantLog("finish a")
@@ -42,13 +43,13 @@ func TestM2L34LingerCountsFromTheLast(t *testing.T) {
 
 // Whether the caller leaves the index before or after it calls release must not matter.
 func TestM2L34ReleaseBeforeTheIndexKnows(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, upstream.Options{}, func(t *testing.T, st *stage) {
 		s := st.Listen(append(uris("a"), tools())...)
 		s.Release()
 		synctest.Wait()
 		time.Sleep(time.Millisecond)
 		st.Want(-1, s.Honored...)
-		time.Sleep(DefaultLinger)
+		time.Sleep(upstream.DefaultLinger)
 		st.WantLog("begin a", "begin toolsListChanged", "finish a", "finish toolsListChanged")
 		st.wantEnded()
 	})
@@ -81,7 +82,7 @@ func TestM2L33UpdateGoesToTheNearestAncestor(t *testing.T) {
 		{"empty", "file:///a", "", dropped},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			onStage(t, Options{}, func(t *testing.T, st *stage) {
+			onStage(t, upstream.Options{}, func(t *testing.T, st *stage) {
 				st.Listen(fields(tt.subscribed)...).WantHonored(tt.subscribed)
 				st.Log.Take()
 				st.hear(uris(tt.sent)[0])
@@ -102,7 +103,7 @@ func TestM2L33SubresourceModes(t *testing.T) {
 		{fanout.SubresourcesOff, "dropped: unsubscribed update"},
 	} {
 		t.Run("mode="+string(tt.mode), func(t *testing.T) {
-			onStage(t, Options{Subresources: tt.mode}, func(t *testing.T, st *stage) {
+			onStage(t, upstream.Options{Subresources: tt.mode}, func(t *testing.T, st *stage) {
 				st.Listen(uris("file:///a")...).WantHonored("file:///a")
 				st.Log.Take()
 				st.hear(uris("file:///a")[0])
@@ -115,7 +116,7 @@ func TestM2L33SubresourceModes(t *testing.T) {
 }
 
 func TestM2L33NothingUnacknowledgedIsPublished(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, upstream.Options{}, func(t *testing.T, st *stage) {
 		st.Listen(uris("a", "bad")...).WantHonored("a")
 		st.Log.Take()
 		if st.hear(tools()) {
@@ -132,7 +133,7 @@ func TestM2L33NothingUnacknowledgedIsPublished(t *testing.T) {
 // While a subscription lingers, the streams of its ancestor are told again: to them it has
 // ended.
 func TestM2L33LingeringURIDoesNotHideItsAncestor(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, upstream.Options{}, func(t *testing.T, st *stage) {
 		st.Listen(uris("note://todo")...)
 		child := st.Listen(uris("note://todo/draft")...)
 		st.Log.Take()
@@ -149,7 +150,7 @@ func TestM2L33LingeringURIDoesNotHideItsAncestor(t *testing.T) {
 // An update may come before the answer to the request that it is due to. An ancestor that
 // is being asked for is told as well; what came under several URIs is told under its own.
 func TestM2L37UpdateBeforeTheAnswer(t *testing.T) {
-	onStage(t, Options{Subresources: fanout.SubresourcesAsSent}, func(t *testing.T, st *stage) {
+	onStage(t, upstream.Options{Subresources: fanout.SubresourcesAsSent}, func(t *testing.T, st *stage) {
 		st.Listen(uris("file:///a")...)
 		st.slow = true
 		for _, uri := range []string{"file:///a/b", "file:///a/c", "file:///a/d"} {
@@ -173,7 +174,7 @@ func TestM2L37UpdateBeforeTheAnswer(t *testing.T) {
 }
 
 func TestM2L37UpdateBeforeARefusal(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, upstream.Options{}, func(t *testing.T, st *stage) {
 		acked := make(chan *watchtest.Stream, 1)
 		go func() { acked <- st.Listen(uris("never")...) }()
 		synctest.Wait()
@@ -191,7 +192,7 @@ func TestM2L37UpdateBeforeARefusal(t *testing.T) {
 
 // What may have been missed is told once, to whoever was promised it.
 func TestMissedChangesAreToldOnce(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, upstream.Options{}, func(t *testing.T, st *stage) {
 		st.Listen(append(uris("a"), tools())...)
 		go st.Listen(uris("never")...)
 		synctest.Wait()
@@ -229,7 +230,7 @@ func (c *counting) End(fanout.Topic, error)  {}
 // promised returns a book, without a loop, that promised n URIs.
 func promised(n int) (*Book[bool], *counting, []fanout.Topic) {
 	c := &counting{}
-	b := newBook[bool](&upstream{Options: Options{Changes: c}}, mcp.Profile{Scope: scope})
+	b := newBook[bool](&source{Options: &upstream.Options{Changes: c}}, mcp.Profile{Scope: scope})
 	topics := make([]fanout.Topic, n)
 	for i := range topics {
 		topics[i] = uris(fmt.Sprintf("file:///srv/data/%07d.txt", i))[0]

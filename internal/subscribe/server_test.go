@@ -3,15 +3,17 @@ package subscribe
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 const scope = "files/1"
@@ -76,13 +78,14 @@ type stage struct {
 }
 
 // onStage runs a test in a bubble of its own.
-func onStage(t *testing.T, opts Options, test func(t *testing.T, st *stage)) {
+func onStage(t *testing.T, o upstream.Options, test func(t *testing.T, st *stage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		st := &stage{t: t}
 		aud := watchtest.NewAudience(&watchtest.Journal{})
-		opts.Name, opts.Changes, opts.Metrics, opts.Logger = "files", aud, aud, slog.New(slog.DiscardHandler)
-		st.table = NewTable(opts, func(b *Book[bool], _ mcp.Profile) *server { return &server{st: st, book: b} })
+		o.Name, o.Changes, o.Metrics = "files", aud, aud
+		o.Fill(spec.Legacy)
+		st.table = NewTable(&o, backoff.Backoff{}, func(b *Book[bool], _ mcp.Profile) *server { return &server{st: st, book: b} })
 		st.Hub = &watchtest.Hub{Audience: aud, T: t, Scope: scope, Watch: st.table.Watch}
 		defer st.table.Close()
 		test(t, st)

@@ -1,13 +1,14 @@
 package subscribe
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"sync"
 
+	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 // A Table holds the books of one upstream, at most one per profile. Each lives while
@@ -17,7 +18,7 @@ import (
 // [Patience].
 type Table[S any, D Driver[S]] struct {
 	// Set by NewTable, read-only after.
-	up   *upstream
+	up   *source
 	make func(*Book[S], mcp.Profile) D
 
 	// mu guards open. It is held for map work, and for making a Driver; taken under no
@@ -37,16 +38,10 @@ type run[S any, D Driver[S]] struct {
 	done   chan struct{} // closed when it has ended
 }
 
-// NewTable returns a Table without books. newDriver makes the Driver of a profile's Book;
-// it does not block.
-func NewTable[S any, D Driver[S]](opts Options, newDriver func(*Book[S], mcp.Profile) D) *Table[S, D] {
-	opts.Linger = cmp.Or(opts.Linger, DefaultLinger)
-	up := &upstream{Options: opts}
-	up.allowances = NewAllowances(AllowanceOptions{
-		Rate:   opts.Rate,
-		Limit:  func(name string) { opts.Metrics.Limit(opts.Name, name) },
-		Logger: opts.Logger,
-	})
+// NewTable returns a Table without books. o is filled in; retry are the pauses before
+// another try. newDriver makes the Driver of a profile's Book; it does not block.
+func NewTable[S any, D Driver[S]](o *upstream.Options, retry backoff.Backoff, newDriver func(*Book[S], mcp.Profile) D) *Table[S, D] {
+	up := &source{Options: o, retry: retry, allowances: NewAllowances(o)}
 	return &Table[S, D]{up: up, make: newDriver, open: make(map[string]*run[S, D])}
 }
 

@@ -11,10 +11,11 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 func TestTableKeepsABookWhileSomebodyIsInterested(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, upstream.Options{}, func(t *testing.T, st *stage) {
 		one := st.Listen(uris("a", "bad", "b")...).WantHonored("a b")
 		driver := st.table.Of(scope)
 		two := st.Listen(uris("c")...).WantHonored("c")
@@ -35,7 +36,7 @@ func TestTableKeepsABookWhileSomebodyIsInterested(t *testing.T) {
 }
 
 func TestTableWatchOfNothing(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, upstream.Options{}, func(t *testing.T, st *stage) {
 		st.away = errors.New("down")
 		st.Listen().WantHonored("").Close()
 		st.wantEnded()
@@ -43,7 +44,7 @@ func TestTableWatchOfNothing(t *testing.T) {
 }
 
 func TestTableCallerLeaves(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, upstream.Options{}, func(t *testing.T, st *stage) {
 		ctx, leave := context.WithCancelCause(t.Context())
 		gone := errors.New("gone")
 		time.AfterFunc(time.Second, func() { leave(gone) })
@@ -55,7 +56,7 @@ func TestTableCallerLeaves(t *testing.T) {
 }
 
 func TestTableClose(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, upstream.Options{}, func(t *testing.T, st *stage) {
 		failed := make(chan error)
 		go func() { failed <- st.Listen(uris("never")...).Err }()
 		synctest.Wait()
@@ -71,7 +72,7 @@ func TestTableClose(t *testing.T) {
 }
 
 func TestTableKeepsProfilesApart(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, upstream.Options{}, func(t *testing.T, st *stage) {
 		other := fanout.Topic{Scope: "files/2", Kind: fanout.ResourceUpdated, URI: "a"}
 		st.Listen(append(uris("a"), other)...).WantHonored("a")
 		st.Want(1, other)
@@ -88,7 +89,7 @@ func TestTableKeepsProfilesApart(t *testing.T) {
 }
 
 func TestWatchOfAServerThatIsAway(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, upstream.Options{}, func(t *testing.T, st *stage) {
 		away := errors.New("connection refused")
 		for _, tt := range []struct {
 			name string
@@ -113,7 +114,7 @@ func TestWatchOfAServerThatIsAway(t *testing.T) {
 }
 
 func TestWhatIsNotAnsweredIn10sIsNotHonored(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, upstream.Options{}, func(t *testing.T, st *stage) {
 		begun := time.Now()
 		s := st.Listen(uris("a", "never")...).WantHonored("a")
 		if took := time.Since(begun); took != Patience {
@@ -121,7 +122,7 @@ func TestWhatIsNotAnsweredIn10sIsNotHonored(t *testing.T) {
 		}
 		st.WantLog("begin a")
 		s.Close()
-		time.Sleep(DefaultLinger)
+		time.Sleep(upstream.DefaultLinger)
 		st.WantLog("finish a")
 		st.wantEnded()
 	})

@@ -1,6 +1,14 @@
 package subscribe
 
-import "github.com/mcpbridge/mcpbridge/internal/fanout"
+import (
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
+)
+
+// Patience is how long a Watch waits: what is not answered by then is left out of
+// the acknowledgment.
+const Patience = 10 * time.Second
 
 // admit takes q in.
 func (b *Book[S]) admit(q *Query) {

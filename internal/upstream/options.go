@@ -111,6 +111,7 @@ func (o *Options) Fill(era spec.Era) {
 	o.Timeouts.Request = cmp.Or(o.Timeouts.Request, DefaultRequestTimeout)
 	o.Timeouts.Max = max(cmp.Or(o.Timeouts.Max, DefaultMaxTimeout), o.Timeouts.Request)
 	o.Linger = cmp.Or(o.Linger, DefaultLinger)
+	o.Subscribes = cmp.Or(o.Subscribes, int(limits.SubscribesEach.Default))
 	o.MaxMessage = cmp.Or(o.MaxMessage, int(limits.UpstreamMessage.Default))
 	o.Subresources = cmp.Or(o.Subresources, fanout.SubresourcesParent)
 	if o.Logger == nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
 	"github.com/mcpbridge/mcpbridge/legacy/pool"
@@ -67,7 +66,7 @@ func New(opts Options) (*Back, error) {
 	if b.pool, err = b.newPool(); err != nil {
 		return nil, err
 	}
-	b.watches = watch.New(b.watchOptions())
+	b.watches = watch.New(&b.opts.Options, b.watchSession)
 	return b, nil
 }
 
@@ -248,22 +247,6 @@ func (b *Back) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([
 }
 
 func (b *Back) watchOf(scope string) *watch.Watch { return b.watches.Of(scope) }
-
-func (b *Back) watchOptions() watch.Options {
-	return watch.Options{
-		Options: subscribe.Options{
-			Name:         b.opts.Name,
-			Changes:      b.opts.Changes,
-			Metrics:      b.opts.Metrics,
-			Logger:       b.opts.Logger,
-			Subresources: b.opts.Subresources,
-			Rate:         b.opts.Subscribes,
-			Linger:       b.opts.Linger,
-		},
-		Hold:    b.watchSession,
-		Request: b.opts.Timeouts.Request,
-	}
-}
 
 // watchSession gives a watch the session that the profile's requests share. A
 // profile of single requests has none but the watch's, which ends with it.

@@ -266,7 +266,7 @@ func testUnreachableOverHTTP(t *testing.T, get http.HandlerFunc, topics ...strin
 			t.Errorf("honored %q, want %q", honored, want)
 		}
 		_ = server.Close() // it was in memory
-		time.Sleep(watch.DefaultUnreachable)
+		time.Sleep(watch.Unreachable)
 		wantJournal(t, aud.Log)
 		time.Sleep(2 * maxMissed)
 		var want []string

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// slowAfter is when a call stops to count as one of Options.Parallel, so that
+	// slowAfter is when a call stops to count as one of pace.parallel, so that
 	// URIs which the server never answers for don't keep the others waiting.
 	slowAfter = time.Second
 	// slowFactor bounds the calls on their way, the slow ones included, by a
-	// multiple of Options.Parallel.
+	// multiple of pace.parallel.
 	slowFactor = 8
 	// maxTries is after how many calls in a row without an answer a topic that
 	// was promised is given up, or an unsubscribe.
@@ -132,7 +132,7 @@ func (cs *calls) nextSlow() time.Duration {
 
 // pumpCalls starts the calls that there is reason and room for.
 func (w *Watch) pumpCalls(ctx context.Context) {
-	for w.session != nil && w.inTime < w.opts.Parallel && w.sent < w.opts.Parallel*slowFactor {
+	for w.session != nil && w.inTime < w.opts.parallel && w.sent < w.opts.parallel*slowFactor {
 		t := w.dequeue()
 		if t == nil {
 			return
@@ -207,7 +207,7 @@ func (w *Watch) start(ctx context.Context, t *topic, step step) {
 
 // send sends a call and waits for the answer.
 func (w *Watch) send(ctx context.Context, s Session, c *call) error {
-	ctx, cancel := context.WithTimeout(ctx, w.opts.Request)
+	ctx, cancel := context.WithTimeout(ctx, w.opts.Timeouts.Request)
 	defer cancel()
 	switch on := c.step == stepSubscribe; {
 	case isList(c.t) && on:

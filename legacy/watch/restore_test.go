@@ -11,13 +11,13 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
-	"github.com/mcpbridge/mcpbridge/internal/subscribe"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 var errAway = errors.New("connection refused")
 
 func TestM2L37RebuiltSessionSubscribesThenTells(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, options{}, func(t *testing.T, st *stage) {
 		tools := listTopic(fanout.ToolsListChanged)
 		st.Listen(tools, uriTopic("a"), uriTopic("b")).WantHonored("toolsListChanged a b")
 		st.Listen(uriTopic("b")).WantHonored("b")
@@ -42,7 +42,7 @@ func TestM2L37RebuiltSessionSubscribesThenTells(t *testing.T) {
 
 // A URI for which there is no answer must not keep the rest from being told.
 func TestM2L37SilentURIDoesNotHoldUpOthers(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, options{}, func(t *testing.T, st *stage) {
 		st.Listen(uriTopics("a", "slow")...).WantHonored("a slow")
 		st.Log.Take()
 		st.server.answer = delay("slow", 30*time.Second)
@@ -55,7 +55,7 @@ func TestM2L37SilentURIDoesNotHoldUpOthers(t *testing.T) {
 }
 
 func TestM2L37SessionLostWhileBeingRestored(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, options{}, func(t *testing.T, st *stage) {
 		st.Listen(uriTopics("a", "b")...).WantHonored("a b")
 		st.Log.Take()
 		st.server.answer = delay("b", 2*time.Second)
@@ -71,7 +71,7 @@ func TestM2L37SessionLostWhileBeingRestored(t *testing.T) {
 // The report of a call on a lost session must not touch what a later session
 // knows of the same URI.
 func TestM2L37LateReportOfALostSession(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, options{}, func(t *testing.T, st *stage) {
 		first := st.Listen(uriTopic("a"))
 		st.server.stuck = true
 		st.server.answer = delay("a", 50*time.Second)
@@ -97,7 +97,8 @@ func TestM2L37LateReportOfALostSession(t *testing.T) {
 
 // What a failing session has put off is tried at once on the next.
 func TestM2L37NewSessionForgetsFailures(t *testing.T) {
-	onStage(t, Options{Options: subscribe.Options{Retry: backoff.Backoff{Min: time.Second, Max: 16 * time.Second}}}, func(t *testing.T, st *stage) {
+	seldom := backoff.Backoff{Min: time.Second, Max: 16 * time.Second}
+	onStage(t, options{pace: pace{seldom, Unreachable, usual.parallel}}, func(t *testing.T, st *stage) {
 		st.Listen(uriTopic("a")).WantHonored("a")
 		time.Sleep(20 * time.Second)
 		st.server.set(func(s *script) {
@@ -118,7 +119,7 @@ func TestM2L37NewSessionForgetsFailures(t *testing.T) {
 // A stream that lost its server while it waited leaves nothing behind, neither
 // of what it waited for nor of what it kept from lingering out.
 func TestM2L37WaitingInVainLeavesNothing(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, options{}, func(t *testing.T, st *stage) {
 		st.server.answer = delay("slow", 8*time.Second)
 		some := st.GoListen(uriTopics("a", "slow")...)
 		time.Sleep(5 * time.Second)
@@ -140,7 +141,7 @@ func TestM2L37WaitingInVainLeavesNothing(t *testing.T) {
 		if s := st.Listen(uriTopic("a")); s.Err == nil {
 			t.Error("Watch without a server = nil, want an error")
 		}
-		time.Sleep(subscribe.DefaultLinger)
+		time.Sleep(upstream.DefaultLinger)
 		st.wantEnded()
 	})
 }
@@ -148,7 +149,7 @@ func TestM2L37WaitingInVainLeavesNothing(t *testing.T) {
 // A stream that waits for its acknowledgment goes before those that are being
 // restored.
 func TestM2L37NewStreamsGoFirst(t *testing.T) {
-	onStage(t, Options{Parallel: 1}, func(t *testing.T, st *stage) {
+	onStage(t, options{pace: pace{usual.retry, Unreachable, 1}}, func(t *testing.T, st *stage) {
 		var many []fanout.Topic
 		for i := range 20 {
 			many = append(many, uriTopic(fmt.Sprintf("u%02d", i)))
@@ -172,7 +173,7 @@ func TestM2L37NewStreamsGoFirst(t *testing.T) {
 // Among streams that come and go while the session is away, what is still
 // wanted is subscribed at once, and what is not, never.
 func TestM2L37LingeringTopicsAreRestoredIfWanted(t *testing.T) {
-	onStage(t, Options{Options: subscribe.Options{Linger: time.Hour}}, func(t *testing.T, st *stage) {
+	onStage(t, options{Options: &upstream.Options{Linger: time.Hour}}, func(t *testing.T, st *stage) {
 		st.Listen(uriTopic("a"))
 		st.Listen(uriTopics("a", "b")...).Close()
 		synctest.Wait()
@@ -186,7 +187,7 @@ func TestM2L37LingeringTopicsAreRestoredIfWanted(t *testing.T) {
 }
 
 func TestM2L37RestartedServerRefuses(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, options{}, func(t *testing.T, st *stage) {
 		tools := listTopic(fanout.ToolsListChanged)
 		s := st.Listen(tools, listTopic(fanout.PromptsListChanged), uriTopic("a"), uriTopic("b"))
 		s.WantHonored("toolsListChanged promptsListChanged a b")
@@ -214,7 +215,7 @@ func TestM2L37RestartedServerRefuses(t *testing.T) {
 }
 
 func TestM2L37RestartedServerHasNoSubscriptions(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, options{}, func(t *testing.T, st *stage) {
 		st.Listen(uriTopic("a")).WantHonored("a")
 		st.Log.Take()
 		st.server.set(func(s *script) { s.offers.Subscribe = false })
@@ -225,7 +226,7 @@ func TestM2L37RestartedServerHasNoSubscriptions(t *testing.T) {
 }
 
 func TestM2L37GapOfTheChannel(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, options{}, func(t *testing.T, st *stage) {
 		st.Listen(listTopic(fanout.PromptsListChanged), uriTopic("a")).WantHonored("promptsListChanged a")
 		st.Listen(uriTopic("a")).WantHonored("a")
 		st.server.answer = delay("b", 2*time.Second)
@@ -243,7 +244,7 @@ func TestM2L37GapOfTheChannel(t *testing.T) {
 }
 
 func TestM2L37KindReofferedIsPromisedAgain(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, options{}, func(t *testing.T, st *stage) {
 		tools := listTopic(fanout.ToolsListChanged)
 		st.Listen(tools).WantHonored("toolsListChanged")
 		st.server.lose(errAway)
@@ -257,11 +258,11 @@ func TestM2L37KindReofferedIsPromisedAgain(t *testing.T) {
 }
 
 func TestM2L38UnreachableServerEndsStreams(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, options{}, func(t *testing.T, st *stage) {
 		s := st.Listen(listTopic(fanout.ToolsListChanged), uriTopic("a"))
 		st.Log.Take()
 		st.server.lose(errAway)
-		time.Sleep(DefaultUnreachable - time.Second)
+		time.Sleep(Unreachable - time.Second)
 		waiting := st.GoListen(uriTopic("a"))
 		st.WantLog()
 		time.Sleep(time.Second)

@@ -102,7 +102,7 @@ func (w *Watch) pumpDial(ctx context.Context) {
 
 // dial gets a session; ctx is the loop's.
 func (w *Watch) dial(ctx, dial context.Context) {
-	s, release, err := w.opts.Hold(dial, w.profile)
+	s, release, err := w.opts.hold(dial, w.profile)
 	hungUp := dial.Err() != nil
 	if !w.book.Do(ctx, func() { w.dialed(s, release, err, hungUp) }) && err == nil {
 		release()
@@ -156,7 +156,7 @@ func (w *Watch) restore(s Session, release func()) {
 
 // lost forgets what the server knew. Streams stay open meanwhile.
 func (w *Watch) lost() {
-	if w.book.Now()-w.heldSince > w.opts.Retry.Max {
+	if w.book.Now()-w.heldSince > w.opts.retry.Max {
 		w.failures = 0
 	}
 	w.putOffDial()
@@ -223,14 +223,14 @@ func (w *Watch) sessionTick() {
 	if w.behind > 0 && w.behindUntil <= now {
 		w.endRestoration()
 	}
-	if w.awaySince != 0 && w.awaySince+w.opts.Unreachable <= now {
+	if w.awaySince != 0 && w.awaySince+w.opts.unreachable <= now {
 		w.awaySince = 0
 		away := w.Away()
 		w.book.FailWaiting(away)
 		w.giveUp(func(*topic) bool { return true },
-			fmt.Errorf("unreachable for %v: %v", w.opts.Unreachable, away))
+			fmt.Errorf("unreachable for %v: %v", w.opts.unreachable, away))
 	}
-	if w.silentSince != 0 && w.silentSince+w.opts.Unreachable <= now {
+	if w.silentSince != 0 && w.silentSince+w.opts.unreachable <= now {
 		w.silentSince = now // in case something is promised meanwhile
 		w.giveUp(w.fromServer, errNoChannel)
 	}
@@ -243,10 +243,10 @@ func (w *Watch) nextSession() time.Duration {
 		behind = w.behindUntil
 	}
 	if w.awaySince != 0 {
-		away = w.awaySince + w.opts.Unreachable
+		away = w.awaySince + w.opts.unreachable
 	}
 	if w.silentSince != 0 {
-		silent = w.silentSince + w.opts.Unreachable
+		silent = w.silentSince + w.opts.unreachable
 	}
 	if w.session == nil && !w.dialing {
 		dial = w.redialAt

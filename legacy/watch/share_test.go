@@ -12,12 +12,12 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
-	"github.com/mcpbridge/mcpbridge/internal/subscribe"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 func TestM2L34StreamsShareOneSubscription(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, options{}, func(t *testing.T, st *stage) {
 		st.server.answer = delay("a", time.Second)
 		var waiting []<-chan *watchtest.Stream
 		for range 50 {
@@ -39,7 +39,7 @@ func TestM2L34StreamsShareOneSubscription(t *testing.T) {
 		time.Sleep(time.Minute)
 		st.wantCalls("subscribe a")
 		late.Close()
-		time.Sleep(subscribe.DefaultLinger - 1)
+		time.Sleep(upstream.DefaultLinger - 1)
 		st.wantCalls("subscribe a")
 		time.Sleep(time.Nanosecond)
 		st.wantCalls("subscribe a", "unsubscribe a")
@@ -48,7 +48,7 @@ func TestM2L34StreamsShareOneSubscription(t *testing.T) {
 }
 
 func TestM2L34StreamsShareARefusal(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, options{}, func(t *testing.T, st *stage) {
 		st.server.answer = func(string, string) (time.Duration, error) {
 			return time.Second, wire.Errorf(-32002, "no such resource")
 		}
@@ -63,7 +63,7 @@ func TestM2L34StreamsShareARefusal(t *testing.T) {
 }
 
 func TestM2L34SubscribeWhileUnsubscribing(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, options{}, func(t *testing.T, st *stage) {
 		st.server.answer = func(method, _ string) (time.Duration, error) {
 			if method == "unsubscribe" {
 				return 3 * time.Second, nil
@@ -71,7 +71,7 @@ func TestM2L34SubscribeWhileUnsubscribing(t *testing.T) {
 			return 0, nil
 		}
 		st.Listen(uriTopic("a")).Close()
-		time.Sleep(subscribe.DefaultLinger + time.Second) // the unsubscribe is on its way
+		time.Sleep(upstream.DefaultLinger + time.Second) // the unsubscribe is on its way
 		begun := time.Now()
 		s := st.Listen(uriTopic("a"))
 		s.WantHonored("a")
@@ -86,7 +86,7 @@ func TestM2L34SubscribeWhileUnsubscribing(t *testing.T) {
 // A call that ends without an answer leaves the outcome open: it is repeated
 // while the topic is wanted, and undone when it is not.
 func TestM2L34UnansweredCallsAreRepeated(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, options{}, func(t *testing.T, st *stage) {
 		var calls atomic.Int32
 		st.server.answer = func(string, string) (time.Duration, error) {
 			if n := calls.Add(1); n <= 2 || n == 4 {
@@ -105,7 +105,7 @@ func TestM2L34UnansweredCallsAreRepeated(t *testing.T) {
 }
 
 func TestM2L34AnotherStreamIsTriedAtOnce(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, options{}, func(t *testing.T, st *stage) {
 		st.server.answer = func(string, string) (time.Duration, error) { return 0, errors.New("status 502") }
 		first := st.GoListen(uriTopic("a"))
 		time.Sleep(9*time.Second + 1)
@@ -120,7 +120,7 @@ func TestM2L34AnotherStreamIsTriedAtOnce(t *testing.T) {
 }
 
 func TestM2L34UnsubscribeIsNotTriedForEver(t *testing.T) {
-	onStage(t, Options{}, func(t *testing.T, st *stage) {
+	onStage(t, options{}, func(t *testing.T, st *stage) {
 		st.server.answer = func(method, _ string) (time.Duration, error) {
 			if method == "unsubscribe" {
 				return 0, errors.New("status 502")
@@ -139,7 +139,7 @@ func TestM2L34UnsubscribeIsNotTriedForEver(t *testing.T) {
 // What was promised is restored whole and at once, also for a share that has used
 // up its allowance; what is new waits or is left out.
 func TestLimitOfSubscribesBreaksNoPromise(t *testing.T) {
-	onStage(t, Options{Options: subscribe.Options{Rate: 10}}, func(t *testing.T, st *stage) {
+	onStage(t, options{Options: &upstream.Options{Subscribes: 10}}, func(t *testing.T, st *stage) {
 		topics := func(prefix string, n int) (out []fanout.Topic) {
 			for i := range n {
 				out = append(out, uriTopic(fmt.Sprint(prefix, i)))
@@ -168,7 +168,7 @@ func TestLimitOfSubscribesBreaksNoPromise(t *testing.T) {
 func TestM2L34AnyInterleavingEndsInTheRightState(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-			onStage(t, Options{Unreachable: time.Hour}, func(t *testing.T, st *stage) {
+			onStage(t, options{pace: pace{usual.retry, time.Hour, usual.parallel}}, func(t *testing.T, st *stage) {
 				newChaos(st, seed).run()
 			})
 		})

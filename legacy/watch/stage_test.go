@@ -1,12 +1,14 @@
 package watch
 
 import (
-	"log/slog"
+	"cmp"
 	"slices"
 	"testing"
 	"testing/synctest"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 // A stage is a server, the watches of it, and an audience.
@@ -18,7 +20,7 @@ type stage struct {
 }
 
 // onStage runs a test in a bubble of its own. All must have ended at its end.
-func onStage(t *testing.T, opts Options, test func(t *testing.T, st *stage)) {
+func onStage(t *testing.T, opts options, test func(t *testing.T, st *stage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, opts)
@@ -32,15 +34,20 @@ func onStage(t *testing.T, opts Options, test func(t *testing.T, st *stage)) {
 	})
 }
 
-func newStage(t *testing.T, opts Options) *stage {
+func newStage(t *testing.T, opts options) *stage {
 	log := &watchtest.Journal{}
 	st := &stage{
 		t:      t,
 		server: &script{offers: allOffers, log: log},
 	}
 	aud := watchtest.NewAudience(log)
-	opts.Name, opts.Hold, opts.Changes, opts.Metrics, opts.Logger = "files", st.server.hold, aud, aud, slog.New(slog.DiscardHandler)
-	st.ws = New(opts)
+	if opts.Options == nil {
+		opts.Options = &upstream.Options{}
+	}
+	opts.Name, opts.Changes, opts.Metrics = "files", aud, aud
+	opts.Fill(spec.Legacy)
+	opts.pace, opts.hold = cmp.Or(opts.pace, usual), st.server.hold
+	st.ws = newTable(&opts)
 	st.Hub = &watchtest.Hub{Audience: aud, T: t, Scope: testScope, Watch: st.ws.Watch}
 	return st
 }

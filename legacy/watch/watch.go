@@ -11,44 +11,46 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/subscribe"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
-// Defaults of Options.
-const (
-	DefaultUnreachable = 2 * time.Minute
-	DefaultRequest     = 60 * time.Second
-	DefaultParallel    = 32
-)
+// Unreachable is how long streams outlive their server.
+const Unreachable = 2 * time.Minute
 
-// defaultRetry are the pauses before another try.
-var defaultRetry = backoff.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
+// A pace says how long things take and how many run at a time.
+type pace struct {
+	retry       backoff.Backoff // the pauses before another try
+	unreachable time.Duration   // see Unreachable
+	parallel    int             // calls on their way at a time
+}
 
-// Options describe one upstream to its watches. Durations and numbers have their default
-// when zero, and so has Retry.
-type Options struct {
-	subscribe.Options
+var usual = pace{
+	retry:       backoff.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second},
+	unreachable: Unreachable,
+	parallel:    32,
+}
 
-	// Hold gives the profile's session, opening one if need be. The session is not idle
-	// until release is called. Required.
-	Hold func(ctx context.Context, p mcp.Profile) (s Session, release func(), err error)
+// A HoldFunc gives a profile's session, opening one if need be. The session is not idle
+// until release is called.
+type HoldFunc func(ctx context.Context, p mcp.Profile) (s Session, release func(), err error)
 
-	Unreachable time.Duration // how long streams outlive their server
-	Request     time.Duration // bounds one subscribe or unsubscribe
-	Parallel    int           // calls on their way at a time
+// options describe one upstream to its watches.
+type options struct {
+	*upstream.Options
+	pace
+	hold HoldFunc
 }
 
 // Watches holds the watches of one upstream, at most one per profile. Each lives while
 // something of its profile is wanted.
 type Watches = subscribe.Table[state, *Watch]
 
-// New returns the watches of an upstream. None is begun yet.
-func New(opts Options) *Watches {
-	opts.Unreachable = cmp.Or(opts.Unreachable, DefaultUnreachable)
-	opts.Request = cmp.Or(opts.Request, DefaultRequest)
-	opts.Parallel = cmp.Or(opts.Parallel, DefaultParallel)
-	opts.Retry = cmp.Or(opts.Retry, defaultRetry)
-	return subscribe.NewTable(opts.Options, func(b *book, p mcp.Profile) *Watch {
-		return &Watch{opts: &opts, profile: p, book: b}
+// New returns the watches of an upstream, whose options are filled in. None is begun yet.
+func New(o *upstream.Options, hold HoldFunc) *Watches { return newTable(&options{o, usual, hold}) }
+
+func newTable(o *options) *Watches {
+	return subscribe.NewTable(o.Options, o.retry, func(b *book, p mcp.Profile) *Watch {
+		return &Watch{opts: o, profile: p, book: b}
 	})
 }
 
@@ -57,7 +59,7 @@ func New(opts Options) *Watches {
 // profile that needs nothing: what it is told has no effect.
 type Watch struct {
 	// Read-only.
-	opts    *Options
+	opts    *options
 	profile mcp.Profile
 	book    *book
 

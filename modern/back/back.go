@@ -13,7 +13,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
@@ -66,7 +65,7 @@ func New(opts Options) (*Back, error) {
 	} else {
 		b.link = newConnLink(&b.opts, b.news, b.availability.Report)
 	}
-	b.watches = watch.New(b.watchOptions())
+	b.watches = watch.New(&b.opts.Options, b.openListen)
 	return b, nil
 }
 
@@ -99,22 +98,6 @@ func (b *Back) probeProfile() mcp.Profile {
 // Watch implements [mcp.Source].
 func (b *Back) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
 	return b.watches.Watch(ctx, p, want)
-}
-
-func (b *Back) watchOptions() watch.Options {
-	return watch.Options{
-		Options: subscribe.Options{
-			Name:         b.opts.Name,
-			Changes:      b.opts.Changes,
-			Metrics:      b.opts.Metrics,
-			Logger:       b.log,
-			Subresources: b.opts.Subresources,
-			Rate:         b.opts.Subscribes,
-			Linger:       b.opts.Linger,
-		},
-		Open:   b.openListen,
-		Single: !b.overHTTP(),
-	}
 }
 
 // Describe implements [mcp.Describer]: it tells what the server answered to

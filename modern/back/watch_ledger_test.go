@@ -16,7 +16,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 	"github.com/mcpbridge/mcpbridge/modern/watch"
@@ -137,7 +136,9 @@ func TestL2M21LedgerOverHTTP(t *testing.T) {
 	p.on[spec.MethodListen] = l.listen
 	b := p.back(Options{})
 	told := &tally{told: make(map[string]map[int]int)}
-	ws := watch.New(watch.Options{Options: subscribe.Options{Name: "scripted", Changes: told, Metrics: b.opts.Metrics, Logger: b.log}, Open: b.openListen, Settle: 100 * time.Millisecond, Overlap: 300 * time.Millisecond})
+	o := b.opts.Options
+	o.Changes = told
+	ws := watch.New(&o, b.openListen)
 	defer ws.Close()
 
 	names := make([]string, uris)

@@ -76,7 +76,7 @@ func (w *watch) acknowledged(ctx context.Context, l *listen, stream Stream) {
 	switch {
 	case l.merge:
 		w.merged(l, len(honored) > 0, omitted)
-	case !w.opts.Single:
+	case !w.opts.single:
 		w.mergeLater()
 	}
 }

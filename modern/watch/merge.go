@@ -91,15 +91,15 @@ func (w *watch) mergeLater() {
 	if w.mergeAt == 0 {
 		w.mergeFirst = w.book.Now()
 	}
-	w.mergeAt = min(w.book.Now()+backoff.Jitter(w.opts.Settle), w.mergeFirst+5*w.opts.Settle)
+	w.mergeAt = min(w.book.Now()+backoff.Jitter(settle), w.mergeFirst+5*settle)
 }
 
 // excess has topics that nobody wants leave the streams. Where there can be one stream
 // only, that is not worth a gap for all of its topics: see pumpSingle.
 func (w *watch) excess() {
-	wait := 2 * w.opts.Settle
-	if w.opts.Single {
-		wait = 10 * w.opts.Settle
+	wait := 2 * settle
+	if w.opts.single {
+		wait = 10 * settle
 	}
 	w.mergeBy(w.book.Now(), w.book.Now()+backoff.Jitter(wait))
 }
@@ -111,7 +111,7 @@ func (w *watch) nextMerge() time.Duration {
 		closing = subscribe.Earliest(closing, s.until)
 		young = max(young, s.youngUntil)
 	}
-	if w.mergeAt == 0 || w.merging || w.opts.Single && w.out > 0 {
+	if w.mergeAt == 0 || w.merging || w.opts.single && w.out > 0 {
 		return closing
 	}
 	return subscribe.Earliest(closing, max(w.mergeAt, w.mergeFloor, young))
@@ -173,7 +173,7 @@ func (w *watch) merged(l *listen, honored bool, omitted []*topic) {
 		return
 	}
 	w.merging = false
-	until := w.book.Now() + w.opts.Overlap
+	until := w.book.Now() + overlap
 	w.streams[len(w.streams)-1].youngUntil = until // the one that was just taken
 	for _, s := range l.replaces {
 		s.until = until

@@ -130,7 +130,7 @@ func (w *watch) seek(t *topic) {
 	t.State.place = queued
 	w.book.At(t, 0)
 	if len(w.fresh) == 0 {
-		w.freshAt = w.book.Now() + w.opts.Gather
+		w.freshAt = w.book.Now() + gather
 	}
 	w.fresh = append(w.fresh, t)
 }
@@ -138,7 +138,7 @@ func (w *watch) seek(t *topic) {
 // nextOpening returns when a request is due that is not held up by another.
 func (w *watch) nextOpening() time.Duration {
 	switch {
-	case w.opts.Single && w.out > 0:
+	case w.opts.single && w.out > 0:
 		return 0
 	case len(w.parts) > 0 && !w.partOut, len(w.accepted) > 0:
 		return max(w.floor, w.paidAt) + 1 // not 0
@@ -207,7 +207,7 @@ func (w *watch) open(ctx context.Context, l *listen, want mcp.Filter) (Stream, e
 			return nil, err
 		}
 	}
-	return w.opts.Open(ctx, w.profile, want)
+	return w.opts.open(ctx, w.profile, want)
 }
 
 // filterOf returns the filter that stands for topics.

@@ -16,6 +16,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -196,13 +198,18 @@ type watchStage struct {
 
 // onWatchStage runs a test in a bubble of its own. All streams must have been closed
 // at its end.
-func onWatchStage(t *testing.T, opts Options, test func(t *testing.T, st *watchStage)) {
+func onWatchStage(t *testing.T, opts options, test func(t *testing.T, st *watchStage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		st := &watchStage{t: t, server: &listenScript{}, log: &logbook{}}
 		aud := watchtest.NewAudience(&watchtest.Journal{})
-		opts.Name, opts.Open, opts.Changes, opts.Metrics, opts.Logger = "scripted", st.server.listen, aud, aud, st.log.logger()
-		st.ws = New(opts)
+		if opts.Options == nil {
+			opts.Options = &upstream.Options{}
+		}
+		opts.Name, opts.Changes, opts.Metrics, opts.Logger = "scripted", aud, aud, st.log.logger()
+		opts.Fill(spec.Modern)
+		opts.open = st.server.listen
+		st.ws = newTable(&opts)
 		st.Hub = &watchtest.Hub{Audience: aud, T: t, Scope: watchScope, Watch: st.ws.Watch}
 		defer func() {
 			st.ws.Close()

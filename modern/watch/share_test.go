@@ -2,7 +2,6 @@ package watch
 
 import (
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -15,11 +14,13 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/subscribe"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 func TestL2M21NewTopicsOpenASmallStreamAtOnceAndMergeLater(t *testing.T) {
-	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
 		start := time.Now()
 		st.Listen(uriTopics("a", "b")...).WantHonored("a b")
 		st.Listen(uriTopic("c"), listTopic(fanout.ToolsListChanged)).WantHonored("c toolsListChanged")
@@ -34,7 +35,7 @@ func TestL2M21NewTopicsOpenASmallStreamAtOnceAndMergeLater(t *testing.T) {
 }
 
 func TestS01WatchersOfOneProfileShareStreams(t *testing.T) {
-	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
 		one := st.Listen(uriTopic("a")).WantHonored("a")
 		st.wantRequests(1)
 		two := st.Listen(uriTopic("a")).WantHonored("a")
@@ -48,7 +49,7 @@ func TestS01WatchersOfOneProfileShareStreams(t *testing.T) {
 		two.Close()
 		synctest.Wait()
 		st.wantCarried("a") // it lingers
-		time.Sleep(subscribe.DefaultLinger + time.Second)
+		time.Sleep(upstream.DefaultLinger + time.Second)
 		st.wantEnded()
 
 		other := mcp.Profile{Scope: "scripted/2"}
@@ -66,7 +67,7 @@ func TestS01WatchersOfOneProfileShareStreams(t *testing.T) {
 // are read: what comes on both is told twice, and what the server had sent on the
 // former one alone is not lost.
 func TestL2M21MergesMakeBeforeBreak(t *testing.T) {
-	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
 		st.Listen(uriTopic("a"))
 		st.Listen(uriTopic("b"))
 		st.server.says(func(mcp.Filter) scripted { return scripted{takes: time.Second} })
@@ -97,7 +98,7 @@ func TestL2M21MergesMakeBeforeBreak(t *testing.T) {
 func TestL2M21ABurstOpensFewStreams(t *testing.T) {
 	for _, gap := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond, 300 * time.Millisecond} {
 		t.Run(gap.String(), func(t *testing.T) {
-			onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
+			onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
 				st.server.says(func(mcp.Filter) scripted { return scripted{takes: 30 * time.Millisecond} })
 				var pending []<-chan *watchtest.Stream
 				for i := range 200 {
@@ -121,7 +122,7 @@ func TestL2M21ABurstOpensFewStreams(t *testing.T) {
 
 // Whoever subscribes to one URI after the other waits for each, but not for merges.
 func TestL2M21OneAfterTheOther(t *testing.T) {
-	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
 		st.server.says(func(mcp.Filter) scripted { return scripted{takes: 2 * time.Millisecond} })
 		start := time.Now()
 		var longest time.Duration
@@ -146,7 +147,7 @@ func TestL2M21OneAfterTheOther(t *testing.T) {
 // A thousand sessions that come and go in any order, and a server that tells of
 // changes all the time: each is told once or twice to those who were promised it.
 func TestL2M21AThousandSessionsShareStreamsAndMissNothing(t *testing.T) {
-	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
 		const sessions, uris = 1000, 200
 		st.server.says(func(mcp.Filter) scripted { return scripted{takes: rand.N(200 * time.Millisecond)} })
 		live := make(map[string]bool)
@@ -206,13 +207,13 @@ func TestL2M21AThousandSessionsShareStreamsAndMissNothing(t *testing.T) {
 }
 
 func TestL2M21TopicsNobodyWantsLeaveAtAMerge(t *testing.T) {
-	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
 		one := st.Listen(uriTopics("a", "b")...)
 		two := st.Listen(uriTopic("c"))
 		time.Sleep(5 * time.Second)
 		st.wantCarried("a b c")
 		two.Close()
-		time.Sleep(subscribe.DefaultLinger)
+		time.Sleep(upstream.DefaultLinger)
 		st.server.tell(uriTopic("c"), "")
 		st.wantTold("dropped: unsubscribed update")
 		st.server.requests()
@@ -239,7 +240,7 @@ func TestL2M21AFailedMergeLosesNothing(t *testing.T) {
 		{"granted nothing", func(want mcp.Filter) scripted { return scripted{omit: want.URIs, ends: true} }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
+			onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
 				st.server.says(func(want mcp.Filter) scripted {
 					if len(want.URIs) == 1 {
 						return scripted{}
@@ -264,7 +265,7 @@ func TestL2M21AFailedMergeLosesNothing(t *testing.T) {
 }
 
 func TestL2M20WhatIsNotAcknowledgedIn10sIsNotHonored(t *testing.T) {
-	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
 		st.Listen(uriTopic("a")).WantHonored("a")
 		st.server.says(func(mcp.Filter) scripted { return scripted{takes: time.Hour} })
 		start := time.Now()
@@ -277,7 +278,7 @@ func TestL2M20WhatIsNotAcknowledgedIn10sIsNotHonored(t *testing.T) {
 }
 
 func TestL2M23AnAcknowledgmentNarrows(t *testing.T) {
-	onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
 		st.server.says(omitting("b", "promptsListChanged"))
 		st.Listen(uriTopic("c"), uriTopic("b"), listTopic(fanout.PromptsListChanged), uriTopic("a")).WantHonored("c a")
 		st.server.tell(uriTopic("b"), "a") // though it had not agreed to
@@ -291,7 +292,7 @@ func TestL2M23AnAcknowledgmentNarrows(t *testing.T) {
 func TestL2M23OneRefusedURINarrows(t *testing.T) {
 	for _, single := range []bool{false, true} {
 		t.Run(fmt.Sprintf("single=%v", single), func(t *testing.T) {
-			onWatchStage(t, Options{Single: single}, func(t *testing.T, st *watchStage) {
+			onWatchStage(t, options{single: single}, func(t *testing.T, st *watchStage) {
 				st.Listen(uriTopic("live")).WantHonored("live")
 				st.server.says(refusing(-32602, "3", "7"))
 				var want []fanout.Topic
@@ -309,7 +310,7 @@ func TestL2M23OneRefusedURINarrows(t *testing.T) {
 		})
 	}
 	t.Run("all", func(t *testing.T) {
-		onWatchStage(t, Options{}, func(t *testing.T, st *watchStage) {
+		onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
 			st.server.says(func(mcp.Filter) scripted { return refusing(-32603, "0")(mcp.Filter{URIs: []string{"0"}}) })
 			var want []fanout.Topic
 			for i := range 1000 {
@@ -326,7 +327,7 @@ func TestL2M23OneRefusedURINarrows(t *testing.T) {
 
 // Who asks for ever new topics does not have the server asked as often.
 func TestListensOfOneShareAreBoundedInRate(t *testing.T) {
-	onWatchStage(t, Options{Options: subscribe.Options{Rate: 10}}, func(t *testing.T, st *watchStage) {
+	onWatchStage(t, options{Options: &upstream.Options{Subscribes: 10}}, func(t *testing.T, st *watchStage) {
 		var acked sync.WaitGroup
 		begun := time.Now()
 		for i := range 500 {
@@ -352,7 +353,9 @@ func BenchmarkWatch(b *testing.B) {
 			sc := &listenScript{}
 			b.ReportAllocs()
 			for b.Loop() {
-				ws := New(Options{Options: subscribe.Options{Name: "scripted", Changes: wantsAll{}, Logger: slog.New(slog.DiscardHandler)}, Open: sc.listen})
+				o := &upstream.Options{Name: "scripted", URL: "http://x", Changes: wantsAll{}}
+				o.Fill(spec.Modern)
+				ws := New(o, sc.listen)
 				var wg sync.WaitGroup
 				for range sessions {
 					wg.Go(func() {

@@ -132,7 +132,7 @@ func (w *watch) trims() bool {
 // tellGapsLater notes that a stream carries topics again whose changes may have been
 // missed. Where there are several streams they are told of at once.
 func (w *watch) tellGapsLater(topics []*topic) {
-	if w.opts.Single && slices.ContainsFunc(topics, func(t *topic) bool { return t.Missed }) {
+	if w.opts.single && slices.ContainsFunc(topics, func(t *topic) bool { return t.Missed }) {
 		w.gapsAt = w.book.Now() + gapsAfter
 		w.gapsBy = subscribe.Earliest(w.gapsBy, w.book.Now()+gapsWithin)
 	}

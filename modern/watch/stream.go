@@ -46,7 +46,7 @@ func (w *watch) take(ctx context.Context, stream Stream, topics []*topic) {
 func (w *watch) accept(t *topic) {
 	t.State.omitted, t.State.tries = false, 0
 	if t.Needed() {
-		w.book.Grant(t, !w.opts.Single)
+		w.book.Grant(t, !w.opts.single)
 	}
 }
 
@@ -120,7 +120,7 @@ func (w *watch) ended(s *sharedStream, err error) {
 // reopenAfter returns how long to wait before the topics of a stream that has ended are
 // asked for again.
 func (w *watch) reopenAfter(s *sharedStream, err error) time.Duration {
-	if w.book.Now()-s.since > w.opts.Retry.Max {
+	if w.book.Now()-s.since > retry.Max {
 		w.broken = 0
 	}
 	wait := w.book.Pause(w.broken)

@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -10,17 +9,17 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/subscribe"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
-// Defaults of Options that nothing else sets.
 const (
-	defaultGather  = 5 * time.Millisecond
-	defaultSettle  = 2 * time.Second
-	defaultOverlap = 500 * time.Millisecond
+	gather  = 5 * time.Millisecond   // how long topics are gathered into one stream
+	settle  = 2 * time.Second        // after the last new stream, before streams are merged
+	overlap = 500 * time.Millisecond // how long merged streams are read on
 )
 
-// defaultRetry are the pauses before another try.
-var defaultRetry = backoff.Backoff{Min: 250 * time.Millisecond, Max: 10 * time.Second}
+// retry are the pauses before another try.
+var retry = backoff.Backoff{Min: 250 * time.Millisecond, Max: 10 * time.Second}
 
 // ErrEnded says that the server ended a listen stream gracefully.
 var ErrEnded = errors.New("the server ended the stream")
@@ -39,36 +38,32 @@ type Stream interface {
 	Close()
 }
 
-// Options describe one upstream to its watches. Durations have their default when zero,
-// and so has Retry.
-type Options struct {
-	subscribe.Options
+// An OpenFunc opens a listen stream for want and returns once the server has acknowledged
+// it. ctx bounds the opening only. The error has a [*wire.Error] in its chain if the
+// server refused, and only then.
+type OpenFunc func(ctx context.Context, p mcp.Profile, want mcp.Filter) (Stream, error)
 
-	// Open opens a listen stream for want and returns once the server has acknowledged
-	// it. ctx bounds the opening only. The error has a [*wire.Error] in its chain if the
-	// server refused, and only then. Required.
-	Open func(ctx context.Context, p mcp.Profile, want mcp.Filter) (Stream, error)
-	// Single: the server bears one listen stream at a time, as some do that share a
+// options describe one upstream to its watches.
+type options struct {
+	*upstream.Options
+	open OpenFunc
+	// single: the server bears one listen stream at a time, as some do that share a
 	// connection (L2M-22).
-	Single bool
-
-	Gather  time.Duration // how long topics are gathered into one stream
-	Settle  time.Duration // after the last new stream, before streams are merged
-	Overlap time.Duration // how long merged streams are read on
+	single bool
 }
 
 // Watches holds the watches of one upstream, at most one per profile. Each lives while
 // something of its profile is wanted.
 type Watches = subscribe.Table[state, *watch]
 
-// New returns the watches of an upstream. None is begun yet.
-func New(opts Options) *Watches {
-	opts.Gather = cmp.Or(opts.Gather, defaultGather)
-	opts.Settle = cmp.Or(opts.Settle, defaultSettle)
-	opts.Overlap = cmp.Or(opts.Overlap, defaultOverlap)
-	opts.Retry = cmp.Or(opts.Retry, defaultRetry)
-	return subscribe.NewTable(opts.Options, func(b *book, p mcp.Profile) *watch {
-		return &watch{opts: &opts, profile: p, book: b}
+// New returns the watches of an upstream, whose options are filled in. None is begun yet.
+func New(o *upstream.Options, open OpenFunc) *Watches {
+	return newTable(&options{o, open, o.URL == ""})
+}
+
+func newTable(o *options) *Watches {
+	return subscribe.NewTable(o.Options, retry, func(b *book, p mcp.Profile) *watch {
+		return &watch{opts: o, profile: p, book: b}
 	})
 }
 
@@ -76,7 +71,7 @@ func New(opts Options) *Watches {
 // is the [subscribe.Driver] of the profile's book. Streams are opened and read beside the
 // loop; readers publish by themselves, so that no change waits for it.
 type watch struct {
-	opts    *Options    // read-only
+	opts    *options    // read-only
 	profile mcp.Profile // read-only
 	book    *book
 
@@ -155,7 +150,7 @@ func (w *watch) Look(t *topic) {
 func (w *watch) Pump(ctx context.Context) {
 	w.endOverlaps()
 	w.tellGaps()
-	if w.opts.Single {
+	if w.opts.single {
 		w.pumpSingle(ctx)
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // A Journal is what happened in a test, in order. Safe for concurrent use.
@@ -55,6 +56,8 @@ func SortRuns(lines []string) []string {
 // wants what, and notes in Log what is told: "event <topic>", followed by
 // " as <URI>" where that is another, and the _meta; "end <topic>"; "dropped: <what>".
 type Audience struct {
+	mcp.NoMetrics // but for Dropped
+
 	Log   *Journal
 	OnEnd func(fanout.Topic) // called for each topic that is ended, if not nil
 
@@ -122,12 +125,8 @@ func (a *Audience) Ended(t fanout.Topic) (n int, reason error) {
 	return len(a.ended), a.ended[t]
 }
 
-// The metrics of a back; only what is dropped is noted.
-
-func (a *Audience) SessionOpened(string)        {}
-func (a *Audience) SessionEnded(string, string) {}
-func (a *Audience) Limit(string, string)        {}
-func (a *Audience) Dropped(_, what string)      { a.Log.Add("dropped: " + what) }
+// Dropped implements [mcp.Metrics].
+func (a *Audience) Dropped(_, what string) { a.Log.Add("dropped: " + what) }
 
 // URITopics returns the topics of URIs in a scope.
 func URITopics(scope string, uris ...string) []fanout.Topic {

@@ -19,7 +19,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
-	"github.com/mcpbridge/mcpbridge/legacy/pool"
 )
 
 type tripper func(*http.Request) (*http.Response, error)
@@ -84,8 +83,8 @@ func TestADeadServerIsNewsAtOnce(t *testing.T) {
 				dials.Add(1)
 				return tt.server(r)
 			})}})
-			if longest := hammer(t, b, 100, tt.profiles, tt.known+time.Second, time.Minute); longest > pool.MaxWait {
-				t.Errorf("a caller waited %v, want at most %v", longest, pool.MaxWait)
+			if longest := hammer(t, b, 100, tt.profiles, tt.known+time.Second, time.Minute); longest > upstream.MaxWait {
+				t.Errorf("a caller waited %v, want at most %v", longest, upstream.MaxWait)
 			}
 			if n := dials.Load(); n > tt.atMost {
 				t.Errorf("%d attempts in a minute, want at most %d", n, tt.atMost)
@@ -146,7 +145,7 @@ func TestM2L02ACrashingChildIsNotStartedInALoop(t *testing.T) {
 					t.Errorf("Serve = %v, want no secret", err)
 				}
 				// The machine may be busy.
-				if waited := time.Since(asked); waited > 10*pool.MaxWait {
+				if waited := time.Since(asked); waited > 10*upstream.MaxWait {
 					t.Errorf("a caller waited %v", waited)
 				}
 				_ = backoff.Wait(t.Context(), 50*time.Millisecond)

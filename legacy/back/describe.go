@@ -7,7 +7,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
-	"github.com/mcpbridge/mcpbridge/legacy/pool"
 )
 
 // probeProfile is a profile that no client has.
@@ -61,7 +60,7 @@ func (b *Back) toldByLink(req *mcp.Request) *mcp.Description {
 // something to tell all the same.
 func (b *Back) describePatience(ctx context.Context, p mcp.Profile) (context.Context, context.CancelFunc) {
 	if state, _ := b.availability.State(); state == upstream.Down && b.lastTold(p) != nil {
-		return context.WithTimeout(ctx, pool.MaxWait)
+		return context.WithTimeout(ctx, upstream.MaxWait)
 	}
 	return ctx, func() {}
 }

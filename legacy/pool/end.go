@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 // Why a session ends, for Metrics.
@@ -77,7 +78,7 @@ func (p *Pool) endLocked(e *entry, why string) {
 	}
 	if e.opened() && e.err == nil {
 		p.opts.Metrics.SessionEnded(p.opts.Name, why)
-		if why == endLost && time.Since(e.since) < stable {
+		if why == endLost && time.Since(e.since) < upstream.Stable {
 			// A child that exits at once must not be started in a loop.
 			p.pauseLocked(e.scope, time.Now(), e.s.Err())
 		}

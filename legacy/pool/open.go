@@ -19,8 +19,8 @@ func (p *Pool) enter(ctx context.Context, profile mcp.Profile, private bool, unu
 		return nil, nil, mcp.ErrShutdown
 	}
 	server, _ := p.pauses.Get(allScopes) // nil unless it failed lately
-	if server != nil && server.length > 0 {
-		failing = server.err
+	if server != nil {
+		failing = server.Failing()
 	}
 	if e := p.shared[profile.Scope]; e != nil && !private {
 		if !e.opened() || e.s.Alive() {
@@ -62,9 +62,11 @@ func (p *Pool) admitLocked(profile mcp.Profile) (time.Duration, error) {
 		if !ok {
 			continue
 		}
-		if wait = max(wait, time.Until(pause.until)); wait > MaxWait {
-			return 0, notSent(pause.err)
+		left, err := pause.Left()
+		if err != nil {
+			return 0, notSent(err)
 		}
+		wait = max(wait, left)
 	}
 	return wait, p.makeRoomLocked(profile.Share)
 }

@@ -175,7 +175,7 @@ func (e *entry) await(ctx context.Context, failing error) error {
 	}
 	var late <-chan time.Time
 	if failing != nil {
-		t := time.NewTimer(MaxWait)
+		t := time.NewTimer(upstream.MaxWait)
 		defer t.Stop()
 		late = t.C
 	}

@@ -15,16 +15,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/modern/watch"
 )
 
-const (
-	firstRest = 200 * time.Millisecond
-	maxRest   = 5 * time.Second
-	// maxRestWait is how much rest a request waits for; it fails over more.
-	maxRestWait = time.Second
-	// stable is how long a connection lives before its loss is no sign of a server
-	// that can't stand.
-	stable = 10 * time.Second
-)
-
 // A connLink reaches a server over a connection of messages that all requests
 // share: a child's standard streams, a WebSocket, a pipe. It is opened by the first request
 // and opened anew by the first after its end.
@@ -45,11 +35,7 @@ type connLink struct {
 	conn    *conn    // the last one opened, which may have ended; nil if none
 	opening *opening // nil if no dial is under way
 	closed  bool
-
-	// Of a server that ends or can't be started: it is not started again and again.
-	restUntil time.Time
-	rest      time.Duration // zero after the first failure: one is no habit
-	lastErr   error
+	pause   upstream.Pause
 }
 
 // An opening is a dial that all share who need the connection.
@@ -89,14 +75,14 @@ func (l *connLink) get(ctx context.Context) (*conn, error) {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
-		p, op, rest, err := l.look()
+		p, op, pause, err := l.look()
 		switch {
 		case err != nil:
 			return nil, &upstream.Failure{Cause: err, Fate: upstream.NotSent}
 		case p != nil:
 			return p, nil
-		case rest > 0:
-			if err := backoff.Wait(ctx, rest); err != nil {
+		case pause > 0:
+			if err := backoff.Wait(ctx, pause); err != nil {
 				return nil, err
 			}
 			continue
@@ -114,11 +100,11 @@ func (l *connLink) get(ctx context.Context) (*conn, error) {
 }
 
 // look returns one of: the connection; the dial under way, which it starts; how
-// long the server still rests; why there will be no connection.
+// long to wait before the server is tried again; why there will be no connection.
 func (l *connLink) look() (*conn, *opening, time.Duration, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	rest := time.Until(l.restUntil)
+	pause, err := l.pause.Left()
 	switch {
 	case l.closed:
 		return nil, nil, 0, mcp.ErrShutdown
@@ -126,10 +112,8 @@ func (l *connLink) look() (*conn, *opening, time.Duration, error) {
 		return nil, l.opening, 0, nil
 	case l.conn != nil && l.conn.alive():
 		return l.conn, nil, 0, nil
-	case rest > maxRestWait:
-		return nil, nil, 0, l.lastErr
-	case rest > 0:
-		return nil, nil, rest, nil
+	case err != nil, pause > 0:
+		return nil, nil, pause, err
 	}
 	op := &opening{done: make(chan struct{})}
 	l.opening = op
@@ -153,7 +137,7 @@ func (l *connLink) open(op *opening) {
 	switch {
 	case err != nil:
 		op.err = fmt.Errorf("connecting to it: %w", err)
-		l.restLocked(begun, op.err)
+		l.pause.Note(begun, op.err)
 	case l.closed:
 		op.err = mcp.ErrShutdown
 		l.running.Go(func() { _ = over.Close() })
@@ -162,18 +146,6 @@ func (l *connLink) open(op *opening) {
 		l.conn = op.conn
 		l.opts.Logger.Debug("connected", "took", time.Since(begun))
 	}
-}
-
-// restLocked notes that an attempt failed, or a connection ended, that began at a
-// time. After the first failure in a while the server gets no rest.
-func (l *connLink) restLocked(begun time.Time, err error) {
-	now := time.Now()
-	if l.lastErr == nil || begun.Sub(l.restUntil) > stable || now.Sub(begun) > stable && l.rest == 0 {
-		l.rest = 0
-	} else {
-		l.rest = min(max(2*l.rest, firstRest), maxRest)
-	}
-	l.restUntil, l.lastErr = now.Add(l.rest), err
 }
 
 // connected reports whether a connection was ever had.
@@ -197,8 +169,8 @@ func (l *connLink) noise() string {
 // ended notes that a connection has ended by itself.
 func (l *connLink) ended(p *conn, err error) {
 	l.mu.Lock()
-	if time.Since(p.born) < stable {
-		l.restLocked(p.born, err)
+	if time.Since(p.born) < upstream.Stable {
+		l.pause.Note(p.born, err)
 	}
 	l.mu.Unlock()
 	l.lost(err)

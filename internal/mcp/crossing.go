@@ -78,3 +78,11 @@ func Hiding(capabilities []byte, hide []string) []wire.Edit {
 	}
 	return edits
 }
+
+// WithoutTasks returns capabilities, an object or nil, with some edits, without the
+// extensions that hide names, and without the tasks of 2025-11-25, which cross between the
+// eras in neither direction.
+func WithoutTasks(capabilities []byte, hide []string, edits ...wire.Edit) []byte {
+	edits = append(edits, wire.Edit{Name: "tasks"})
+	return wire.AppendEdited(nil, capabilities, append(edits, Hiding(capabilities, hide)...)...)
+}

@@ -96,10 +96,10 @@ func TestM2L06Headers(t *testing.T) {
 func TestM2L07Capabilities(t *testing.T) {
 	const declared = `{"tools":{"listChanged":true},"tasks":{"list":{}},"experimental":{"a":{"x":1.0},"io.modelcontextprotocol/tasks":{},"hidden/e":{}},"extensions":{"e/y":{"n": 1},"hidden/e":{}},"x-unknown":[1]}`
 	const want = `{"tools":{"listChanged":true},"experimental":{"a":{"x":1.0}},"extensions":{"e/y":{"n": 1}},"x-unknown":[1]}`
-	if got := string(describable([]byte(declared), []string{"hidden/e"})); got != want {
+	if got := string(crossing([]byte(declared), []string{"hidden/e"})); got != want {
 		t.Errorf("describable = %s, want %s", got, want)
 	}
-	if got := string(describable([]byte(`{"extensions":{"io.modelcontextprotocol/tasks":{}}}`), nil)); got != `{}` {
+	if got := string(crossing([]byte(`{"extensions":{"io.modelcontextprotocol/tasks":{}}}`), nil)); got != `{}` {
 		t.Errorf("describable of tasks alone = %s, want {}", got)
 	}
 	const client = `{"extensions":{"io.modelcontextprotocol/tasks":{},"e/y":{"n": 1},"hidden/e":{}},"experimental":{}}`

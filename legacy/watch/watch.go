@@ -49,9 +49,7 @@ type Watches = subscribe.Table[state, *Watch]
 func New(o *upstream.Options, hold HoldFunc) *Watches { return newTable(&options{o, usual, hold}) }
 
 func newTable(o *options) *Watches {
-	return subscribe.NewTable(o.Options, o.retry, func(b *book, p mcp.Profile) *Watch {
-		return &Watch{opts: o, profile: p, book: b}
-	})
+	return subscribe.NewTable(o.Options, o.retry, func(b *book, p mcp.Profile) *Watch { return &Watch{opts: o, profile: p, book: b} })
 }
 
 // A Watch keeps what a server was asked for by resources/subscribe equal to what one

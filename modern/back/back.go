@@ -59,14 +59,18 @@ func New(opts Options) (*Back, error) {
 	if b.tools, err = protocol.NewSchemaCache(); err != nil {
 		return nil, fmt.Errorf("modern/back: New: server %q: %w", opts.Name, err)
 	}
-	if opts.URL != "" {
-		b.base = opts.BaseHeader()
-		b.link = newHTTPLink(&b.opts, b.news)
-	} else {
-		b.link = newConnLink(&b.opts, b.news, b.availability.Report)
-	}
+	b.link = b.newLink()
 	b.watches = watch.New(&b.opts.Options, b.openListen)
 	return b, nil
+}
+
+// newLink returns what leads to the server.
+func (b *Back) newLink() link {
+	if !b.overHTTP() {
+		return newConnLink(&b.opts, b.news, b.availability.Report)
+	}
+	b.base = b.opts.BaseHeader()
+	return newHTTPLink(&b.opts, b.news)
 }
 
 var _ mcp.Upstream = (*Back)(nil)
@@ -84,11 +88,11 @@ func (b *Back) Err() error { return b.availability.Err() }
 // Start tries to reach the server in the background, now and whenever it is down, until
 // Close. Start is called at most once.
 func (b *Back) Start() {
-	b.availability.Start(func(ctx context.Context) {
-		p := b.probeProfile()
-		b.availability.Supervise(ctx, func(ctx context.Context) error { return b.discovery.discover(ctx, p) })
-	})
+	b.availability.Start(func(ctx context.Context) { b.availability.Supervise(ctx, b.reach) })
 }
+
+// reach asks the server what it is.
+func (b *Back) reach(ctx context.Context) error { return b.discovery.discover(ctx, b.probeProfile()) }
 
 // probeProfile is a profile that no client has.
 func (b *Back) probeProfile() mcp.Profile {

@@ -30,7 +30,8 @@ func (b *Back) envelopeOf(req *mcp.Request, level spec.LogLevel, id int64) upEnv
 	}
 	capabilities := firstOf(req.Capabilities, req.Profile.Capabilities)
 	if e.whole {
-		e.capabilities = declaredTo(firstOf(req.Profile.Capabilities, capabilities), b.hiddenFrom(req.Era))
+		declared := firstOf(req.Profile.Capabilities, capabilities)
+		e.capabilities = mcp.WithoutTasks(declared, b.hiddenFrom(req.Era), withoutListChanged(declared)...)
 		e.info = firstOf(req.ClientInfo, req.Profile.ClientInfo, b.opts.ClientInfo)
 		e.level = level
 	} else if edits := mcp.Hiding(capabilities, b.opts.HideExtensions); len(edits) > 0 {
@@ -98,17 +99,16 @@ func firstOf(texts ...json.RawMessage) json.RawMessage {
 	return nil
 }
 
-// declaredTo returns what a server is told that its client can do: what the client
-// declared, without what does not cross. roots have no listChanged in this era, and
-// the tasks of 2025-11-25 are not those of the extension.
+// withoutListChanged returns the change to a client's capabilities that roots have no
+// listChanged in this era, if there is anything to change.
 //
 // Spec: 2026-07-28, schema, ClientCapabilities.
-func declaredTo(capabilities json.RawMessage, hide []string) json.RawMessage {
-	edits := append(mcp.Hiding(capabilities, hide), wire.Edit{Name: "tasks"})
-	if roots := wire.Get(capabilities, "roots"); wire.Get(roots, "listChanged") != nil {
-		edits = append(edits, wire.Edit{Name: "roots", Value: wire.AppendEdited(nil, roots, wire.Edit{Name: "listChanged"})})
+func withoutListChanged(capabilities json.RawMessage) []wire.Edit {
+	roots := wire.Get(capabilities, "roots")
+	if wire.Get(roots, "listChanged") == nil {
+		return nil
 	}
-	return wire.AppendEdited(nil, capabilities, edits...)
+	return []wire.Edit{{Name: "roots", Value: wire.AppendEdited(nil, roots, wire.Edit{Name: "listChanged"})}}
 }
 
 // hiddenFrom returns the names of extensions that do not cross with a request of an era:

@@ -62,9 +62,7 @@ func New(o *upstream.Options, open OpenFunc) *Watches {
 }
 
 func newTable(o *options) *Watches {
-	return subscribe.NewTable(o.Options, retry, func(b *book, p mcp.Profile) *watch {
-		return &watch{opts: o, profile: p, book: b}
-	})
+	return subscribe.NewTable(o.Options, retry, func(b *book, p mcp.Profile) *watch { return &watch{opts: o, profile: p, book: b} })
 }
 
 // A watch keeps the listen streams of one profile such that they carry what is needed. It

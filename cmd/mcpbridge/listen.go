@@ -156,9 +156,7 @@ func (f *follower) frame(m *wire.Message, raw []byte) error {
 func (f *follower) acknowledge(filter []byte) error {
 	isTrue := func(name string) bool { return string(wire.Get(filter, name)) == "true" }
 	honored := mcp.Filter{Tools: isTrue("toolsListChanged"), Prompts: isTrue("promptsListChanged"), Resources: isTrue("resourcesListChanged")}
-	for uri := range wire.Elements(wire.Get(filter, "resourceSubscriptions")) {
-		honored.URIs = append(honored.URIs, wire.Unquote(uri))
-	}
+	honored.URIs = wire.Strings(wire.Get(filter, "resourceSubscriptions"))
 	granted := wanted(honored)
 	line := "acknowledged: " + strings.Join(granted, ", ")
 	if len(granted) == 0 {

@@ -198,6 +198,18 @@ func Unquote(text []byte) string {
 	return unescape(bytes.Clone(text)) // a copy, so that text does not escape to the heap
 }
 
+// Strings returns the elements of the array in text that are strings and not empty. There
+// are none if text is not an array. The text must have passed [Check].
+func Strings(text []byte) []string {
+	var found []string
+	for e := range Elements(text) {
+		if s := Unquote(e); s != "" {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
 func unescape(text []byte) string {
 	var s string
 	if json.Unmarshal(text, &s) != nil {

@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -60,14 +61,5 @@ func capabilityNames(caps []byte) string {
 }
 
 func revisionNames(list []byte) string {
-	var names []string
-	for v := range wire.Elements(list) {
-		if name := wire.Unquote(v); name != "" {
-			names = append(names, name)
-		}
-	}
-	if names == nil {
-		return "no revision that mcpbridge knows"
-	}
-	return strings.Join(names, ", ")
+	return cmp.Or(strings.Join(wire.Strings(list), ", "), "no revision that mcpbridge knows")
 }

@@ -35,11 +35,7 @@ func (p *projector) items(dst, v []byte) []byte {
 	case !mayHaveNulls(v):
 		return append(dst, v...)
 	}
-	dst = append(dst, '[')
-	for item := range wire.Elements(v) {
-		dst = append(wire.AppendWithoutNulls(dst, item, p.nonNull), ',')
-	}
-	return closed(dst, ']')
+	return wire.AppendElements(dst, v, p.nonNull)
 }
 
 // messages copies the messages of a prompt. Each has one block of content.

@@ -55,11 +55,7 @@ type foreignRevision struct {
 }
 
 func newForeignRevision(list []byte) *foreignRevision {
-	var names []string
-	for v := range wire.Elements(list) {
-		names = append(names, wire.Unquote(v))
-	}
-	return &foreignRevision{mcp.Shorten(strings.Join(names, ", ")), mutual(list) != ""}
+	return &foreignRevision{mcp.Shorten(strings.Join(wire.Strings(list), ", ")), mutual(list) != ""}
 }
 
 func (e *foreignRevision) Error() string {

@@ -168,12 +168,7 @@ func (s *stamper) list(dst, v []byte) []byte {
 	case !s.res.Outline.MayHaveNulls(s.res.Body):
 		return s.copy(dst, v)
 	}
-	nonNull := itemsNonNull[s.req.Method]
-	dst = append(dst, '[')
-	for item := range wire.Elements(v) {
-		dst = append(wire.AppendWithoutNulls(dst, item, nonNull), ',')
-	}
-	return wire.CloseArray(dst)
+	return wire.AppendElements(dst, v, itemsNonNull[s.req.Method])
 }
 
 // tools copies a list of tools. One bad tool must not make clients reject the

@@ -14,19 +14,7 @@ import (
 //
 // Spec: 2026-07-28, server/discover, Server Capabilities.
 func AppendServerCapabilities(dst []byte, _ spec.Revision, caps []byte) []byte {
-	dst = append(dst, '{')
-	for k, v := range wire.Members(caps) {
-		switch {
-		case k.Is("tasks"), wire.IsNull(v) && slices.Contains(serverCapabilities, k.String()):
-			continue
-		case k.Is("extensions") || k.Is("experimental"):
-			dst = appendExtensions(dst, k, v)
-			continue
-		}
-		dst = append(append(dst, k...), ':')
-		dst = append(append(dst, v...), ',')
-	}
-	return closed(dst, '}')
+	return appendCapabilities(dst, caps, serverCapabilities)
 }
 
 var (
@@ -41,15 +29,21 @@ var (
 //
 // Spec: 2026-07-28, basic/index, Client Capabilities.
 func AppendClientCapabilities(dst []byte, _ spec.Revision, caps []byte) []byte {
+	return appendCapabilities(dst, caps, clientCapabilities)
+}
+
+// appendCapabilities appends capabilities, of which those that are known must not be null.
+func appendCapabilities(dst, caps []byte, known []string) []byte {
 	dst = append(dst, '{')
 	for k, v := range wire.Members(caps) {
+		isKnown := slices.Contains(known, k.String())
 		switch {
-		case k.Is("tasks"), wire.IsNull(v) && slices.Contains(clientCapabilities, k.String()):
+		case k.Is("tasks"), wire.IsNull(v) && isKnown:
 			continue
 		case k.Is("extensions") || k.Is("experimental"):
 			dst = appendExtensions(dst, k, v)
 			continue
-		case k.Is("roots") && wire.IsObject(v):
+		case k.Is("roots") && isKnown && wire.IsObject(v):
 			v = wire.AppendEdited(nil, v, wire.Edit{Name: "listChanged"})
 		}
 		dst = append(append(dst, k...), ':')

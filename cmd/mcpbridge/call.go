@@ -164,21 +164,35 @@ func (t *caller) call(ctx context.Context, name string, words []string) error {
 		return err
 	}
 	id := t.nextID()
-	m, raw, err := t.server.do(ctx, call{
+	result, err := t.do(ctx, call{
 		id: id, method: spec.MethodToolsCall, name: name, header: paramHeaders(schema, args),
-		params: wire.AppendEdited(nil, nil, wire.Edit{Name: "name", Value: wire.Quote(name)}, wire.Edit{Name: "arguments", Value: args}),
+		params: withArguments(name, args),
 		meta:   []wire.Edit{{Name: spec.MetaProgressToken, Value: id.Append(nil)}},
-		notify: t.notified,
 	})
-	if t.asJSON && raw != nil {
-		if _, werr := fmt.Fprintf(t.out, "%s\n", raw); werr != nil {
-			return werr
-		}
-	}
 	if err != nil {
 		return fmt.Errorf("calling %s at %s: %w", name, t.name, err)
 	}
-	return t.answer(name, m.Result)
+	return t.answer(name, result)
+}
+
+// withArguments returns the params of a call of something that has a name and arguments.
+func withArguments(name string, args []byte) []byte {
+	return wire.AppendEdited(nil, nil, wire.Edit{Name: "name", Value: wire.Quote(name)}, wire.Edit{Name: "arguments", Value: args})
+}
+
+// do returns the result of a call, and prints its response if JSON is wanted.
+func (t *caller) do(ctx context.Context, q call) ([]byte, error) {
+	q.notify = t.notified
+	m, raw, err := t.server.do(ctx, q)
+	if t.asJSON && raw != nil {
+		if _, werr := fmt.Fprintf(t.out, "%s\n", raw); werr != nil {
+			return nil, werr
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m.Result, nil
 }
 
 // find returns the tool called name, or an error that says which there are.
@@ -221,9 +235,6 @@ func (t *caller) answer(name string, result []byte) error {
 		return fmt.Errorf("%s asks questions, which call can't answer; use a client that can", name)
 	case string(wire.Get(result, "isError")) == "true":
 		return fmt.Errorf("%s failed: %s", name, text)
-	case t.asJSON:
-		return nil
 	}
-	_, err := fmt.Fprintln(t.out, printable(text))
-	return err
+	return t.print(text)
 }

@@ -30,6 +30,15 @@ func (p process) startable(cmd *cobra.Command, given []config.Server) error {
 	return fmt.Errorf("can't start %q: %s", program, whyNot(err))
 }
 
+// loadStartable is load for a configuration whose command line names what can be started.
+func (p process) loadStartable(cmd *cobra.Command, o config.Options) (*config.Config, error) {
+	c, err := p.load(o)
+	if err != nil {
+		return nil, err
+	}
+	return c, p.startable(cmd, o.Servers)
+}
+
 // whyNot says why a program can't be run, and what to do.
 func whyNot(err error) string {
 	switch {

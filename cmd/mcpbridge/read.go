@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -81,8 +82,7 @@ func (t *caller) prompt(ctx context.Context, name string, words []string) error 
 	if err != nil {
 		return err
 	}
-	params := wire.AppendEdited(nil, nil, wire.Edit{Name: "name", Value: wire.Quote(name)}, wire.Edit{Name: "arguments", Value: args})
-	result, err := t.answered(ctx, call{method: spec.MethodPromptsGet, name: name, params: params})
+	result, err := t.answered(ctx, call{method: spec.MethodPromptsGet, name: name, params: withArguments(name, args)})
 	if err != nil {
 		return fmt.Errorf("getting %s of %s: %w", name, t.name, err)
 	}
@@ -95,22 +95,14 @@ func (t *caller) prompt(ctx context.Context, name string, words []string) error 
 	return nil
 }
 
-// answered returns the result of a call, which it prints itself if JSON is wanted.
+// answered is do for a call that must not ask questions.
 func (t *caller) answered(ctx context.Context, q call) ([]byte, error) {
-	q.id, q.notify = t.nextID(), t.notified
-	m, raw, err := t.server.do(ctx, q)
-	if t.asJSON && raw != nil {
-		if _, werr := fmt.Fprintf(t.out, "%s\n", raw); werr != nil {
-			return nil, werr
-		}
+	q.id = t.nextID()
+	result, err := t.do(ctx, q)
+	if kind, _ := wire.GetString(result, "resultType"); err == nil && kind == spec.ResultInputRequired {
+		err = errors.New("it asks questions, which can't be answered here; use a client that can")
 	}
-	if err != nil {
-		return nil, err
-	}
-	if kind, _ := wire.GetString(m.Result, "resultType"); kind == spec.ResultInputRequired {
-		return nil, fmt.Errorf("it asks questions, which can't be answered here; use a client that can")
-	}
-	return m.Result, nil
+	return result, err
 }
 
 // print writes text, unless JSON is wanted.

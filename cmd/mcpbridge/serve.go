@@ -47,10 +47,7 @@ func newServeCommand(p process) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c, err := p.load(o)
-			if err == nil {
-				err = p.startable(cmd, o.Servers)
-			}
+			c, err := p.loadStartable(cmd, o)
 			if err != nil {
 				return err
 			}

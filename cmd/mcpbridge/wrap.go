@@ -94,10 +94,7 @@ func (p process) wrapConfig(cmd *cobra.Command, args []string, verbose bool) (*c
 	if err != nil {
 		return nil, err
 	}
-	c, err := p.load(o)
-	if err == nil {
-		err = p.startable(cmd, o.Servers)
-	}
+	c, err := p.loadStartable(cmd, o)
 	if err != nil {
 		return nil, err
 	}

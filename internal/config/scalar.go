@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/mcpbridge/mcpbridge/internal/hosts"
 )
 
 // scalar expands n's variables and reads it as k.
@@ -115,7 +117,7 @@ func (k *key) readSpan(s, quoted string) (any, string) {
 	if err != nil {
 		return nil, quoted + " is not a duration; write one such as 300ms, 10s or 5m"
 	}
-	return d, k.within(int64(d), quoted, func(n int64) string { return spanText(time.Duration(n)) })
+	return d, k.within(int64(d), quoted, func(n int64) string { return hosts.DurationText(time.Duration(n)) })
 }
 
 func (k *key) within(n int64, quoted string, show func(int64) string) string {
@@ -154,16 +156,4 @@ func sizeText(n int64) string {
 		}
 	}
 	return strconv.FormatInt(n, 10)
-}
-
-// spanText writes d without the zero tail of Duration.String: 30m, not 30m0s.
-func spanText(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mcpbridge/mcpbridge/internal/hosts"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
@@ -159,7 +160,7 @@ func (c *checker) server(s *Server) {
 	c.roots(s, path)
 	c.cache(s, path)
 	if t := s.Timeouts; t.Request > t.Max {
-		c.fail(join(path, "timeouts"), "request (%s) is longer than max (%s); max bounds a request whatever its progress", spanText(t.Request), spanText(t.Max))
+		c.fail(join(path, "timeouts"), "request (%s) is longer than max (%s); max bounds a request whatever its progress", hosts.DurationText(t.Request), hosts.DurationText(t.Max))
 	}
 }
 

@@ -165,11 +165,11 @@ func (s *server) setTimeout(kv pair) {
 		s.noteOn(kv, "%s is out of the range of 100ms to 24h, and has no effect", kv.value.Value)
 		return
 	}
-	s.noteOn(kv, "%s is read as %s, for timeouts.request: %s", kv.value.Value, spell(d), why)
+	s.noteOn(kv, "%s is read as %s, for timeouts.request: %s", kv.value.Value, DurationText(d), why)
 	t := mapping(kv.value.Line)
-	t.Content = append(t.Content, text("request", kv.key.Line), text(spell(d), kv.value.Line))
+	t.Content = append(t.Content, text("request", kv.key.Line), text(DurationText(d), kv.value.Line))
 	if d > defaultMax {
-		t.Content = append(t.Content, text("max", kv.key.Line), text(spell(d), kv.value.Line))
+		t.Content = append(t.Content, text("max", kv.key.Line), text(DurationText(d), kv.value.Line))
 	}
 	if !s.has("timeouts") {
 		s.set("timeouts", kv.key, t)
@@ -195,8 +195,8 @@ func (s *server) unit(n float64) (time.Duration, string) {
 	return time.Millisecond, s.host.Title + " counts in milliseconds"
 }
 
-// spell formats d in the short form: 1m, not 1m0s.
-func spell(d time.Duration) string {
+// DurationText writes d as configuration files have it: 1m, not 1m0s.
+func DurationText(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")

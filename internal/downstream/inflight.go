@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -171,10 +172,5 @@ func (t *InFlight[C]) Wait(ctx context.Context) error {
 	}
 	idle := t.idle
 	t.mu.Unlock()
-	select {
-	case <-idle:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return wake.Await(ctx, idle)
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/redact"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 const (
@@ -299,7 +300,7 @@ func (c *Command) wait() {
 	c.stderrTail.finish(c.stderr)
 	c.stdout.SetReadDeadline(time.Now()) // see drainer
 	c.exitErr = c.exitError(err)
-	if !isClosed(c.closing) {
+	if !wake.Closed(c.closing) {
 		level := slog.LevelWarn
 		if c.stderrTail.quiet.Load() {
 			level = slog.LevelDebug
@@ -332,19 +333,10 @@ func (c *Command) readError(err error) error {
 	switch {
 	case errors.As(err, &tooLong):
 		return err
-	case isClosed(c.closing):
+	case wake.Closed(c.closing):
 		return ErrClosed
 	case err == io.EOF:
 		return io.EOF
 	}
 	return fmt.Errorf("reading from server %s: %v", c.name, err)
-}
-
-func isClosed(done <-chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	default:
-		return false
-	}
 }

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // startChild starts one of the children, and closes it when the test ends.
@@ -351,7 +353,7 @@ func TestCommandWriteTimeoutBetweenMessages(t *testing.T) {
 	if !errors.Is(err, ErrWriteTimeout) {
 		t.Fatalf("Write to a full pipe = %v, want ErrWriteTimeout", err)
 	}
-	if isClosed(c.Done()) || c.out.broken != nil {
+	if wake.Closed(c.Done()) || c.out.broken != nil {
 		t.Error("a message of which nothing was written broke the connection")
 	}
 }

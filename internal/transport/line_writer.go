@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 const gatherMessage = 64 << 10 // messages up to this size go out in one write with their LF
@@ -64,7 +66,7 @@ func (w *lineWriter) arm() (disarm func()) {
 // failed returns the error of a write that failed after n bytes.
 func (w *lineWriter) failed(n int, err error) error {
 	switch {
-	case isClosed(w.closing):
+	case wake.Closed(w.closing):
 		return ErrClosed
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = w.late()

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // silencePoll is the polling interval of AwaitSilence.
@@ -160,7 +162,7 @@ func (p *Process) Err() error {
 	return nil
 }
 
-func (p *Process) hasEnded() bool { return isClosed(p.Done()) }
+func (p *Process) hasEnded() bool { return wake.Closed(p.Done()) }
 
 // EndsWithin reports whether the process has ended or ends within d.
 func (p *Process) EndsWithin(d time.Duration) bool {
@@ -274,7 +276,7 @@ func (b *Borrowed) Read() ([]byte, error) {
 
 // Write implements [Conn].
 func (b *Borrowed) Write(msg []byte) error {
-	if isClosed(b.done) {
+	if wake.Closed(b.done) {
 		return ErrClosed
 	}
 	return b.p.Write(msg)

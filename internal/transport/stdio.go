@@ -9,6 +9,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // StdioOptions configure a Stdio. The zero values of optional fields are useful. Negative
@@ -90,7 +92,7 @@ func (s *Stdio) Read() ([]byte, error) {
 			}
 		case errors.As(err, &tooLong) || err == io.EOF:
 			return nil, err
-		case isClosed(s.closing):
+		case wake.Closed(s.closing):
 			return nil, ErrClosed
 		default:
 			return nil, fmt.Errorf("reading from standard input: %w", err)

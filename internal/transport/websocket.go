@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 const (
@@ -123,9 +125,9 @@ func (w *WebSocket) Read() ([]byte, error) {
 	for {
 		msg, err := w.next()
 		switch {
-		case !isClosed(w.closing):
+		case !wake.Closed(w.closing):
 			return msg, err
-		case isClosed(w.done):
+		case wake.Closed(w.done):
 			return nil, ErrClosed
 		}
 		PutBuffer(msg) // discard messages until the peer's close frame
@@ -208,7 +210,7 @@ func (w *WebSocket) Write(msg []byte) error {
 func (w *WebSocket) writeFailed(err error) error {
 	var late net.Error
 	switch {
-	case isClosed(w.closing):
+	case wake.Closed(w.closing):
 		return ErrClosed
 	case errors.Is(err, websocket.ErrCloseSent): // Read returns why
 		return fmt.Errorf("%s: it is being closed", w.writing.doing)

@@ -10,6 +10,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/mcpbridge/mcpbridge/internal/redact"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // The close codes that are used here. Spec: RFC 6455, 7.4.1.
@@ -99,7 +100,7 @@ func (w *WebSocket) End(code int, reason string) error {
 
 // sendClose sends a close frame.
 func (w *WebSocket) sendClose(code int, reason string) error {
-	if isClosed(w.done) {
+	if wake.Closed(w.done) {
 		return w.err
 	}
 	reason = strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")
@@ -137,14 +138,14 @@ func (w *WebSocket) drain() {
 func (w *WebSocket) broken(err error) error {
 	var closed *websocket.CloseError
 	switch {
-	case isClosed(w.done):
+	case wake.Closed(w.done):
 		return w.err
 	case errors.As(err, &closed) && closed.Code == websocket.CloseAbnormalClosure:
 		return w.finish(fmt.Errorf("the WebSocket ended without a close frame: %w", io.ErrUnexpectedEOF))
 	case errors.As(err, &closed):
 		return w.finish(&CloseError{Code: closed.Code, Reason: closed.Text})
 	}
-	if !isClosed(w.closing) {
+	if !wake.Closed(w.closing) {
 		w.refuseFrames()
 	}
 	return w.finish(fmt.Errorf("reading from the WebSocket: %v", err))

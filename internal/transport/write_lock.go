@@ -3,6 +3,8 @@ package transport
 import (
 	"fmt"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // A writeLock lets one writer at a time write. Waiting for it ends with a time-out or
@@ -20,9 +22,9 @@ type writeLock struct {
 // acquire takes the token, unless the connection has ended.
 func (t *writeLock) acquire() error {
 	switch {
-	case isClosed(t.closing):
+	case wake.Closed(t.closing):
 		return ErrClosed
-	case isClosed(t.gone):
+	case wake.Closed(t.gone):
 		return t.goneErr()
 	}
 	select {

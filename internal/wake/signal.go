@@ -1,4 +1,4 @@
-// Package wake wakes goroutines that wait.
+// Package wake has what goroutines wait for.
 package wake
 
 // A Signal wakes the goroutine that receives from it. It stays set until it is received,

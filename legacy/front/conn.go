@@ -7,6 +7,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -209,10 +210,8 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 	queue := c.queue
 	c.mu.Unlock()
 	if queue != nil {
-		select {
-		case <-queue.done:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := wake.Await(ctx, queue.done); err != nil {
+			return err
 		}
 	}
 	s, _ := c.current()

@@ -16,6 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/projection"
 )
@@ -185,14 +186,7 @@ func (f *Front) EndStreams() {
 	}
 }
 
-func (f *Front) isEnding() bool {
-	select {
-	case <-f.ending:
-		return true
-	default:
-		return false
-	}
-}
+func (f *Front) isEnding() bool { return wake.Closed(f.ending) }
 
 // Close ends all sessions and connections, and waits for what runs for them. ctx bounds
 // the wait.
@@ -210,12 +204,7 @@ func (f *Front) Close(ctx context.Context) error {
 		}
 		f.sessions.close()
 	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return wake.Await(ctx, done)
 }
 
 // Sessions returns the number of sessions over HTTP.

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/eventid"
 )
@@ -200,10 +201,8 @@ func (st *eventStream) put(ctx context.Context, text []byte, answer bool) (err e
 		}
 		room := s.room
 		s.mu.Unlock()
-		select {
-		case <-room:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := wake.Await(ctx, room); err != nil {
+			return err
 		}
 		s.mu.Lock()
 	}

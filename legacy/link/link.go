@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -115,14 +116,7 @@ func (l *Link) Explain(err error) error { return l.carrier.explain(err) }
 func (l *Link) Done() <-chan struct{} { return l.done }
 
 // Alive reports whether the session was neither lost nor ended.
-func (l *Link) Alive() bool {
-	select {
-	case <-l.done:
-		return false
-	default:
-		return true
-	}
-}
+func (l *Link) Alive() bool { return !wake.Closed(l.done) }
 
 // Err returns why the session has ended, nil if it has not.
 func (l *Link) Err() error { return l.Calls.Err() }

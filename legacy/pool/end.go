@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // Why a session ends, for Metrics.
@@ -135,12 +136,7 @@ func (p *Pool) EndIdle(ctx context.Context, share mcp.Share) error {
 	}
 	ended := p.ended
 	p.mu.Unlock()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return wake.Await(ctx, ended)
 }
 
 // unused returns the sessions that have one user which has no use for them: a client of
@@ -180,10 +176,5 @@ func (p *Pool) Close(ctx context.Context) error {
 		p.running.Wait()
 		close(done)
 	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return wake.Await(ctx, done)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
 // A Session is one session with a server.
@@ -195,14 +196,7 @@ func notSent(why error) error {
 }
 
 // opened reports whether the dial has ended.
-func (e *entry) opened() bool {
-	select {
-	case <-e.ready:
-		return true
-	default:
-		return false
-	}
-}
+func (e *entry) opened() bool { return wake.Closed(e.ready) }
 
 func (p *Pool) useLocked(e *entry) {
 	if e.uses++; e.uses == 1 {

@@ -118,8 +118,8 @@ var layers = map[string][]string{
 	"internal/notebook":   {"internal/transport", "internal/wire", "internal/spec", "internal/sse", "internal/wake"},
 	"internal/bridgetest": slices.Concat(waist, bottom),
 	// Packages of their own, since tests of the waist use bridgetest and these the waist.
-	"internal/bridgetest/legacytest": slices.Concat(waist, bottom),
-	"internal/bridgetest/moderntest": slices.Concat(waist, bottom),
+	"internal/bridgetest/legacytest": slices.Concat(waist, bottom, []string{"internal/bridgetest"}),
+	"internal/bridgetest/moderntest": slices.Concat(waist, bottom, []string{"internal/bridgetest"}),
 	"internal/bridgetest/watchtest":  {"internal/mcp", "internal/fanout"},
 	"internal/rules":                 nil,
 	"internal/rules/cmd":             {"internal/rules"},

@@ -21,7 +21,7 @@ import (
 // A child is one process of a command, in memory: what it says is up to its script.
 type child struct {
 	transport.Conn
-	peer   *connPeer
+	peer   *legacytest.ConnPeer
 	unread atomic.Int64 // bytes that it has not read
 	once   sync.Once
 	gone   chan struct{}
@@ -86,7 +86,7 @@ func newCommandRig(t *testing.T, scripts ...func(*child)) *commandRig {
 			return nil, errors.New("no script")
 		}
 		near, far := transport.NewPipe()
-		c := &child{Conn: near, peer: newConnPeer(t, far), gone: make(chan struct{})}
+		c := &child{Conn: near, peer: &legacytest.ConnPeer{T: t, Conn: far}, gone: make(chan struct{})}
 		script := scripts[len(r.children)]
 		r.children = append(r.children, c)
 		r.most = max(r.most, r.alive())
@@ -138,7 +138,7 @@ func TestU02CommandThatWasAsked(t *testing.T) {
 		took   time.Duration
 	}{
 		{"goes on with initialize", serves, nil, 0},
-		{"is slow once it has read initialize", func(c *child) { c.peer.handshakeAfter(4 * time.Second) }, nil, 4 * time.Second},
+		{"is slow once it has read initialize", func(c *child) { c.peer.HandshakeAfter(4 * time.Second) }, nil, 4 * time.Second},
 		{"is silent once it has read initialize", reads, serves, 5 * time.Second},
 		{"exits on initialize", exits, serves, 0},
 		{"refuses both", refuses, serves, 0},
@@ -359,11 +359,3 @@ type nobody struct{}
 
 func (*nobody) Hear(context.Context, []byte, bool) error { return nil }
 func (*nobody) Idle() bool                               { return false }
-
-// handshakeAfter is handshake, with an answer that takes a while.
-func (p *connPeer) handshakeAfter(d time.Duration) {
-	m := p.Want("initialize")
-	time.Sleep(d)
-	p.Result(m.ID, legacytest.InitializeResult("2025-11-25", legacytest.Everything))
-	p.Want("notifications/initialized")
-}

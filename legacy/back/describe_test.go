@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -98,9 +97,9 @@ func (f *flaky) dial(context.Context) (transport.Conn, error) {
 		return nil, errors.New("exec: no such file")
 	}
 	near, far := transport.NewPipe()
-	p := newConnPeer(f.t, far)
+	p := &legacytest.ConnPeer{T: f.t, Conn: far}
 	go func() { // ends with the connection
-		p.run()
+		p.Run()
 		_ = far.Close()
 	}()
 	return near, nil
@@ -133,35 +132,13 @@ func TestM2L05AwayAndNeverReached(t *testing.T) {
 	})
 }
 
-// logLines counts log records by message.
-type logLines struct {
-	slog.Handler
-	mu sync.Mutex
-	n  map[string]int
-}
-
-func (l *logLines) Enabled(context.Context, slog.Level) bool { return true }
-func (l *logLines) WithAttrs([]slog.Attr) slog.Handler       { return l }
-func (l *logLines) Handle(_ context.Context, r slog.Record) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.n[r.Message]++
-	return nil
-}
-
-func (l *logLines) count(message string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.n[message]
-}
-
 // A server that is down at start is reported once, tried again with growing
 // pauses, and reported once when it is there.
 func TestServerDownAtStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &flaky{t: t}
 		f.away.Store(true)
-		lines := &logLines{n: make(map[string]int)}
+		lines := &bridgetest.Logs{}
 		b := newTestBack(t, Options{Options: upstream.Options{Logger: slog.New(lines)}, Dial: f.dial})
 		if s := b.Snapshot(); s.State != upstream.Starting {
 			t.Errorf("State before Start = %v", s.State)
@@ -180,7 +157,7 @@ func TestServerDownAtStart(t *testing.T) {
 		if s.State != upstream.Up || s.Err != "" || s.Description == nil || s.Sessions != 0 {
 			t.Errorf("Snapshot when it is back = %+v", s)
 		}
-		if down, up := lines.count("server is down, trying again"), lines.count("server is up"); down != 1 || up != 1 {
+		if down, up := lines.Count("server is down, trying again"), lines.Count("server is up"); down != 1 || up != 1 {
 			t.Errorf("reported down %d times and up %d times, want once each", down, up)
 		}
 		// And again, when a request finds it away.

@@ -1,7 +1,6 @@
 package back
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,154 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
-	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
-
-// An eventPeer is a legacy server over HTTP+SSE, played by a test: it opens a session
-// for each GET, and leaves the rest to on.
-type eventPeer struct {
-	*httptest.Server
-	t testing.TB
-
-	endpoint func(session string) string // the data of the endpoint event
-	// refuse answers what is neither a GET of /sse nor a POST of /message: what asks
-	// for another transport, say.
-	refuse http.HandlerFunc
-	// on serves a message other than the handshake's; what it returns goes on the
-	// stream.
-	on map[string]func(s *peerStream, m wire.Message) string
-	// post, if not nil, answers a POST before anything else; false leaves it to on.
-	post func(w http.ResponseWriter, m wire.Message) bool
-
-	mu      sync.Mutex
-	streams []*peerStream
-	seen    []legacytest.Seen
-}
-
-// A peerStream is a session of an eventPeer.
-type peerStream struct {
-	send func(format string, args ...any)
-	mu   sync.Mutex
-	cut  context.CancelFunc
-}
-
-func (s *peerStream) write(msg string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.send("%s", msg)
-}
-
-func newEventPeer(t testing.TB) *eventPeer {
-	p := &eventPeer{t: t, on: make(map[string]func(*peerStream, wire.Message) string)}
-	p.endpoint = func(session string) string { return "/message?session_id=" + session }
-	p.refuse = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMethodNotAllowed) }
-	p.Server = httptest.NewServer(p)
-	t.Cleanup(p.Close)
-	return p
-}
-
-func (p *eventPeer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	data, err := io.ReadAll(r.Body)
-	if err != nil {
-		return // the back went away
-	}
-	m, _ := wire.Parse(data, wire.Options{})
-	p.mu.Lock()
-	p.seen = append(p.seen, legacytest.Seen{Verb: r.Method, Host: r.Host, Header: r.Header.Clone(), Body: string(data), Method: m.Method})
-	p.mu.Unlock()
-	switch {
-	case r.Method == http.MethodGet && r.URL.Path == "/sse":
-		p.stream(w, r)
-	case r.Method == http.MethodPost && r.URL.Path == "/message":
-		p.posted(w, r, m)
-	default:
-		p.refuse(w, r)
-	}
-}
-
-// stream keeps a session open until its peer leaves, or the test cuts it.
-func (p *eventPeer) stream(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	ctx, cut := context.WithCancel(r.Context())
-	defer cut()
-	s := &peerStream{cut: cut}
-	s.send = func(format string, args ...any) {
-		fmt.Fprintf(w, "event: message\r\ndata: "+format+"\r\n\r\n", args...)
-		legacytest.Flush(w)
-	}
-	s.mu.Lock()
-	p.mu.Lock()
-	p.streams = append(p.streams, s)
-	n := len(p.streams) - 1
-	p.mu.Unlock()
-	fmt.Fprintf(w, ": hello\n\nevent: endpoint\ndata: %s\n\n", p.endpoint(fmt.Sprint(n)))
-	legacytest.Flush(w)
-	s.mu.Unlock()
-	<-ctx.Done()
-	s.mu.Lock() // nobody writes to w from here on
-	s.send = func(string, ...any) {}
-	s.mu.Unlock()
-}
-
-func (p *eventPeer) posted(w http.ResponseWriter, r *http.Request, m wire.Message) {
-	var n int
-	_, err := fmt.Sscan(r.URL.Query().Get("session_id"), &n)
-	p.mu.Lock()
-	if err != nil || n >= len(p.streams) {
-		p.mu.Unlock()
-		w.WriteHeader(http.StatusNotFound)
-		return
-	}
-	s, on := p.streams[n], p.on[m.Method]
-	p.mu.Unlock()
-	if p.post != nil && p.post(w, m) {
-		return
-	}
-	if on != nil {
-		if answer := on(s, m); answer != "" {
-			s.write(answer)
-		}
-	} else if m.Method == spec.MethodInitialize {
-		s.write(string(wire.AppendResult(nil, m.ID, []byte(legacytest.InitializeResult("2024-11-05", legacytest.Everything)), nil)))
-	}
-	w.WriteHeader(http.StatusAccepted)
-	_, _ = io.WriteString(w, "Accepted")
-}
-
-func (p *eventPeer) last() *peerStream {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.streams[len(p.streams)-1]
-}
-
-// order returns everything that came, one word each.
-func (p *eventPeer) order() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var out []string
-	for _, s := range p.seen {
-		word := s.Verb
-		if s.Method != "" {
-			word = s.Method
-		}
-		out = append(out, word)
-	}
-	return strings.Join(out, " ")
-}
-
-func (p *eventPeer) count(word string) int { return strings.Count(p.order()+" ", word+" ") }
-
-// result answers with a result.
-func result(text string) func(*peerStream, wire.Message) string {
-	return func(_ *peerStream, m wire.Message) string {
-		return string(wire.AppendResult(nil, m.ID, []byte(text), nil))
-	}
-}
 
 func TestU03HTTPSSEBack(t *testing.T) {
 	for _, tt := range []struct {
@@ -174,18 +32,18 @@ func TestU03HTTPSSEBack(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := newEventPeer(t)
-			p.endpoint = func(session string) string { return tt.endpoint(p.URL, session) }
-			p.on["tools/list"] = result(`{"tools":[]}`)
+			p := legacytest.NewEventServer(t)
+			p.Endpoint = func(session string) string { return tt.endpoint(p.URL, session) }
+			p.On["tools/list"] = legacytest.Result(`{"tools":[]}`)
 			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse", Headers: http.Header{"Authorization": {"Bearer s3cret"}}}, Transport: TransportSSE})
 			got, err := body(b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{}))
 			if err != nil || got != `{"tools":[]}` {
 				t.Fatalf("Serve = %s, %v", got, err)
 			}
-			if order := p.order(); order != "GET initialize notifications/initialized tools/list" {
+			if order := p.Order(); order != "GET initialize notifications/initialized tools/list" {
 				t.Errorf("the server was sent %s", order)
 			}
-			for _, s := range p.seen {
+			for _, s := range p.Seen() {
 				if s.Header.Get("Authorization") != "Bearer s3cret" || s.Header.Get("Mcp-Protocol-Version")+s.Header.Get("Mcp-Session-Id") != "" {
 					t.Errorf("%s %s has the headers %v, want the configured ones and none of Streamable HTTP", s.Verb, s.Method, s.Header)
 				}
@@ -213,8 +71,8 @@ func TestU03ForeignEndpointIsRefused(t *testing.T) {
 		{"no URL", "http://[::1/?key=s3cret", "holds no URL"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := newEventPeer(t)
-			p.endpoint = func(string) string { return tt.endpoint }
+			p := legacytest.NewEventServer(t)
+			p.Endpoint = func(string) string { return tt.endpoint }
 			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse", Headers: http.Header{"Authorization": {"Bearer s3cret"}}}, Transport: TransportSSE})
 			_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{})
 			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), `server "scripted"`) || strings.Contains(err.Error(), "s3cret") {
@@ -224,13 +82,13 @@ func TestU03ForeignEndpointIsRefused(t *testing.T) {
 	}
 	t.Run("redirect", func(t *testing.T) {
 		for _, redirected := range []string{"/sse", "/message"} {
-			p := newEventPeer(t)
-			p.post = func(w http.ResponseWriter, _ wire.Message) bool {
+			p := legacytest.NewEventServer(t)
+			p.Post = func(w http.ResponseWriter, _ wire.Message) bool {
 				w.Header().Set("Location", thief.URL)
 				w.WriteHeader(http.StatusTemporaryRedirect)
 				return true
 			}
-			p.refuse = func(w http.ResponseWriter, r *http.Request) {
+			p.Refuse = func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, thief.URL, http.StatusTemporaryRedirect)
 			}
 			at := p.URL + "/sse"
@@ -275,32 +133,32 @@ func TestU03FallsBackToHTTPSSE(t *testing.T) {
 		{"405, but it is to be Streamable HTTP", 405, "", TransportHTTP, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := newEventPeer(t)
-			p.refuse = func(w http.ResponseWriter, r *http.Request) {
+			p := legacytest.NewEventServer(t)
+			p.Refuse = func(w http.ResponseWriter, r *http.Request) {
 				if r.Method == http.MethodPost && strings.HasPrefix(tt.body, "{") {
 					w.Header().Set("Content-Type", "application/json")
 				}
 				w.WriteHeader(tt.status)
 				_, _ = io.WriteString(w, tt.body)
 			}
-			p.on["tools/list"] = result(`{"tools":[]}`)
+			p.On["tools/list"] = legacytest.Result(`{"tools":[]}`)
 			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse"}, Transport: tt.typ})
 			_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{})
 			if !tt.falls {
-				if err == nil || p.count("GET") != 0 {
-					t.Errorf("Serve = %v after %s, want an error and no GET", err, p.order())
+				if err == nil || len(p.Requests("GET")) != 0 {
+					t.Errorf("Serve = %v after %s, want an error and no GET", err, p.Order())
 				}
 				return
 			}
 			if err != nil {
-				t.Fatalf("Serve = %v after %s", err, p.order())
+				t.Fatalf("Serve = %v after %s", err, p.Order())
 			}
-			p.last().cut()
-			legacytest.Eventually(t, "another session", func() bool {
+			p.LastStream().Cut()
+			bridgetest.Eventually(t, "another session", func() bool {
 				_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{})
-				return err == nil && p.count("GET") == 2
+				return err == nil && len(p.Requests("GET")) == 2
 			})
-			if order := p.order(); !strings.HasPrefix(order, "initialize GET initialize notifications/initialized tools/list") || p.count("initialize") != 3 {
+			if order := p.Order(); !strings.HasPrefix(order, "initialize GET initialize notifications/initialized tools/list") || len(p.Requests("initialize")) != 3 {
 				t.Errorf("the server was sent %s, want Streamable HTTP tried once", order)
 			}
 		})
@@ -310,8 +168,8 @@ func TestU03FallsBackToHTTPSSE(t *testing.T) {
 // A server that is neither says what both attempts came to; one that was replaced is
 // found to be of Streamable HTTP.
 func TestU03NeitherTransport(t *testing.T) {
-	p := newEventPeer(t)
-	p.refuse = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }
+	p := legacytest.NewEventServer(t)
+	p.Refuse = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }
 	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/nothing"}})
 	_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{})
 	for _, part := range []string{`server "scripted"`, "initialize: HTTP 404", "HTTP+SSE either: opening its event stream: HTTP 404"} {
@@ -322,7 +180,7 @@ func TestU03NeitherTransport(t *testing.T) {
 }
 
 func TestU03ReplacedByANewerServer(t *testing.T) {
-	old, newer := newEventPeer(t), legacytest.NewHTTPServer(t)
+	old, newer := legacytest.NewEventServer(t), legacytest.NewHTTPServer(t)
 	newer.On["tools/list"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		legacytest.AnswerJSON(w, m.ID, `{"tools":["new"]}`)
 	}
@@ -335,7 +193,7 @@ func TestU03ReplacedByANewerServer(t *testing.T) {
 		h.ServeHTTP(w, r)
 	}))
 	t.Cleanup(p.Close)
-	old.on["tools/list"] = result(`{"tools":["old"]}`)
+	old.On["tools/list"] = legacytest.Result(`{"tools":["old"]}`)
 	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse"}})
 	if got, err := body(b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{})); err != nil || !strings.Contains(got, "old") {
 		t.Fatalf("Serve = %s, %v", got, err)
@@ -343,8 +201,8 @@ func TestU03ReplacedByANewerServer(t *testing.T) {
 	mu.Lock()
 	now = newer
 	mu.Unlock()
-	old.last().cut()
-	legacytest.Eventually(t, "served by the newer", func() bool {
+	old.LastStream().Cut()
+	bridgetest.Eventually(t, "served by the newer", func() bool {
 		got, err := body(b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{}))
 		return err == nil && strings.Contains(got, "new")
 	})
@@ -370,16 +228,16 @@ func TestU03SilentStream(t *testing.T) {
 
 // What the server asks while a POST waits for the answer to it is asked and answered.
 func TestHTTPSSEPostsThatWait(t *testing.T) {
-	p := newEventPeer(t)
+	p := legacytest.NewEventServer(t)
 	answered := make(chan string, 1)
-	p.on["tools/call"] = func(s *peerStream, m wire.Message) string {
+	p.On["tools/call"] = func(s *legacytest.EventStream, m wire.Message) string {
 		token := wire.Get(wire.Get(m.Params, "_meta"), "progressToken")
-		s.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, token))
-		s.write(`{"jsonrpc":"2.0","id":"q","method":"ping"}`)
+		s.Write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, token))
+		s.Write(`{"jsonrpc":"2.0","id":"q","method":"ping"}`)
 		<-answered
 		return string(wire.AppendResult(nil, m.ID, []byte(`{"content":[]}`), nil))
 	}
-	p.post = func(_ http.ResponseWriter, m wire.Message) bool {
+	p.Post = func(_ http.ResponseWriter, m wire.Message) bool {
 		if m.Kind() == wire.Response {
 			answered <- string(m.Result)
 		}
@@ -401,22 +259,22 @@ func TestHTTPSSEPostsThatWait(t *testing.T) {
 func TestM2L03HTTPSSELostSessions(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
-		answer   func(w http.ResponseWriter, s *peerStream)
+		answer   func(w http.ResponseWriter, s *legacytest.EventStream)
 		repeated bool
 		want     string // in the error; empty for a result
 	}{
-		{"404, to a ping as well", func(w http.ResponseWriter, _ *peerStream) { w.WriteHeader(404) }, true, ""},
-		{"404", func(w http.ResponseWriter, _ *peerStream) { w.WriteHeader(404) }, false, "HTTP 404"},
-		{"400", func(w http.ResponseWriter, _ *peerStream) { w.WriteHeader(400) }, false, "HTTP 400"},
-		{"500", func(w http.ResponseWriter, _ *peerStream) { w.WriteHeader(500) }, false, "may have taken effect"},
-		{"connection cut", func(http.ResponseWriter, *peerStream) { panic(http.ErrAbortHandler) }, false, "may have taken effect"},
-		{"stream cut", func(w http.ResponseWriter, s *peerStream) { w.WriteHeader(202); s.cut() }, false, "its event stream ended; the request may have taken effect"},
+		{"404, to a ping as well", func(w http.ResponseWriter, _ *legacytest.EventStream) { w.WriteHeader(404) }, true, ""},
+		{"404", func(w http.ResponseWriter, _ *legacytest.EventStream) { w.WriteHeader(404) }, false, "HTTP 404"},
+		{"400", func(w http.ResponseWriter, _ *legacytest.EventStream) { w.WriteHeader(400) }, false, "HTTP 400"},
+		{"500", func(w http.ResponseWriter, _ *legacytest.EventStream) { w.WriteHeader(500) }, false, "may have taken effect"},
+		{"connection cut", func(http.ResponseWriter, *legacytest.EventStream) { panic(http.ErrAbortHandler) }, false, "may have taken effect"},
+		{"stream cut", func(w http.ResponseWriter, s *legacytest.EventStream) { w.WriteHeader(202); s.Cut() }, false, "its event stream ended; the request may have taken effect"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := newEventPeer(t)
-			p.on["tools/call"] = result(`{"content":[]}`)
+			p := legacytest.NewEventServer(t)
+			p.On["tools/call"] = legacytest.Result(`{"content":[]}`)
 			calls := 0
-			p.post = func(w http.ResponseWriter, m wire.Message) bool {
+			p.Post = func(w http.ResponseWriter, m wire.Message) bool {
 				switch {
 				case m.Method == "tools/call":
 					calls++
@@ -424,17 +282,17 @@ func TestM2L03HTTPSSELostSessions(t *testing.T) {
 					return false
 				}
 				if calls == 1 {
-					tt.answer(w, p.last())
+					tt.answer(w, p.LastStream())
 				}
 				return calls == 1
 			}
-			p.on["ping"] = result(`{}`)
+			p.On["ping"] = legacytest.Result(`{}`)
 			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse"}, Transport: TransportSSE})
 			_, err := b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{})
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), `server "scripted"`)) {
 				t.Errorf("Serve = %v, want %q", err, tt.want)
 			}
-			if sent := p.count("tools/call"); sent != map[bool]int{true: 2, false: 1}[tt.repeated] {
+			if sent := len(p.Requests("tools/call")); sent != map[bool]int{true: 2, false: 1}[tt.repeated] {
 				t.Errorf("the call was sent %d times", sent)
 			}
 			if _, err := b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{}); err != nil {
@@ -446,8 +304,8 @@ func TestM2L03HTTPSSELostSessions(t *testing.T) {
 
 // The stream's loss is the session's: another is opened, with what was subscribed.
 func TestM2L37HTTPSSEStreamLost(t *testing.T) {
-	p := newEventPeer(t)
-	p.on["resources/subscribe"] = result(`{}`)
+	p := legacytest.NewEventServer(t)
+	p.On["resources/subscribe"] = legacytest.Result(`{}`)
 	log := &watchtest.Journal{}
 	heard := watchtest.NewAudience(log)
 	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse", Changes: heard}, Transport: TransportSSE})
@@ -463,11 +321,11 @@ func TestM2L37HTTPSSEStreamLost(t *testing.T) {
 		var got []string
 		return func() bool { got = append(got, log.Take()...); return len(got) >= n }
 	}
-	p.last().write(update)
-	legacytest.Eventually(t, "the update", cues(1))
-	p.last().cut()
-	legacytest.Eventually(t, "subscribed again", func() bool { return p.count("resources/subscribe") == 2 })
-	legacytest.Eventually(t, "the cue for the gap", cues(1))
-	p.last().write(update)
-	legacytest.Eventually(t, "an update after the gap", cues(1))
+	p.LastStream().Write(update)
+	bridgetest.Eventually(t, "the update", cues(1))
+	p.LastStream().Cut()
+	bridgetest.Eventually(t, "subscribed again", func() bool { return len(p.Requests("resources/subscribe")) == 2 })
+	bridgetest.Eventually(t, "the cue for the gap", cues(1))
+	p.LastStream().Write(update)
+	bridgetest.Eventually(t, "an update after the gap", cues(1))
 }

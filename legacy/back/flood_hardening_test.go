@@ -234,8 +234,8 @@ func TestFloodOfACallsStreamIsRationed(t *testing.T) {
 
 // The same of the one stream of HTTP+SSE.
 func TestFloodOfAnEventStreamIsRationed(t *testing.T) {
-	p := newEventPeer(t)
-	p.on["tools/list"] = func(_ *peerStream, m wire.Message) string {
+	p := legacytest.NewEventServer(t)
+	p.On["tools/list"] = func(_ *legacytest.EventStream, m wire.Message) string {
 		return string(wire.AppendResult(nil, m.ID, []byte(`{"tools":[]}`), nil))
 	}
 	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse"}, Transport: TransportSSE})
@@ -249,12 +249,12 @@ func TestFloodOfAnEventStreamIsRationed(t *testing.T) {
 	defer p.CloseClientConnections()
 	defer close(stop)
 	flooding.Go(func() {
-		for s, text := p.last(), strings.Repeat("x", 64<<10); ; sent.Add(64 << 10) {
+		for s, text := p.LastStream(), strings.Repeat("x", 64<<10); ; sent.Add(64 << 10) {
 			select {
 			case <-stop:
 				return
 			default:
-				s.write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + text + `"}}`)
+				s.Write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + text + `"}}`)
 			}
 		}
 	})

@@ -139,7 +139,7 @@ func TestM2L32LateStream(t *testing.T) {
 		t.Error("a channel is offered before the stream is open")
 	}
 	close(open)
-	legacytest.Eventually(t, "the late stream to count", func() bool { return w.Offers().Channel })
+	bridgetest.Eventually(t, "the late stream to count", func() bool { return w.Offers().Channel })
 }
 
 // The stream is opened again after what the server asked for, from where it
@@ -167,7 +167,7 @@ func TestM2L32Reopened(t *testing.T) {
 	if err := serveOne(t, b, "a"); err != nil {
 		t.Fatal(err)
 	}
-	legacytest.Eventually(t, "the second GET", func() bool { return len(p.Requests("GET")) == 2 })
+	bridgetest.Eventually(t, "the second GET", func() bool { return len(p.Requests("GET")) == 2 })
 	if last := p.Requests("GET")[1].Header.Get("Last-Event-Id"); last != "g1" {
 		t.Errorf("opened again behind %q, want g1", last)
 	}
@@ -213,8 +213,8 @@ func testStreamFindsTheSessionLost(t *testing.T, stream string, status int) {
 	}
 	select {
 	case <-w.Done():
-	case <-time.After(legacytest.Patience):
-		t.Errorf("the session is not lost within %v", legacytest.Patience)
+	case <-time.After(bridgetest.Patience):
+		t.Errorf("the session is not lost within %v", bridgetest.Patience)
 	}
 	release()
 	if err := serveOne(t, b, "test/1"); err != nil {

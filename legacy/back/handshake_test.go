@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -220,7 +221,7 @@ func TestM2L15PingOverHTTP(t *testing.T) {
 	if _, err := body(b.Serve(t.Context(), ask("prompts/get", `{"name":"x"}`), &legacytest.Caller{})); err != nil {
 		t.Fatal(err)
 	}
-	legacytest.Eventually(t, "the answer to the ping on the GET stream", func() bool { return strings.Contains(p.Order(), `{"jsonrpc":"2.0","id":8,"result":{}}`) })
+	bridgetest.Eventually(t, "the answer to the ping on the GET stream", func() bool { return strings.Contains(p.Order(), `{"jsonrpc":"2.0","id":8,"result":{}}`) })
 	for _, s := range p.Requests("POST") {
 		if strings.Contains(s.Body, `"result":{}`) && s.Header.Get("Mcp-Session-Id") != "sess-1" {
 			t.Errorf("%s was sent without the session", s.Body)

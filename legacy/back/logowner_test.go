@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -35,7 +36,7 @@ func TestM2L12MessagesOfTheOpening(t *testing.T) {
 }
 
 func playOpening(t *testing.T, list bool) {
-	d := &drops{}
+	d := &bridgetest.Metrics{}
 	b := newAsker(t, Options{Options: upstream.Options{Metrics: d}}, func(a *legacytest.Server) {
 		a.OnNotification("notifications/initialized", func() { a.Log("connected") })
 		a.On = map[string]func(wire.Message) string{
@@ -69,7 +70,7 @@ func playOpening(t *testing.T, list bool) {
 	if list && other.Heard() != nil {
 		t.Errorf("the list heard %q, want nothing", other.Heard())
 	}
-	if n := d.count("log message"); n != 3 {
+	if n := d.Count("log message"); n != 3 {
 		t.Errorf("%d messages were counted as dropped, want the three of the opening", n)
 	}
 }
@@ -78,7 +79,7 @@ func playOpening(t *testing.T, list bool) {
 // call's that runs meanwhile.
 func TestM2L12MessagesOfRoots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &drops{}
+		d := &bridgetest.Metrics{}
 		b := newAsker(t, Options{Options: upstream.Options{Metrics: d}}, func(a *legacytest.Server) {
 			a.Call = func(c *legacytest.ServerCall) string {
 				a.Log("before")
@@ -100,7 +101,7 @@ func TestM2L12MessagesOfRoots(t *testing.T) {
 		if got, want := x.Heard(), []string{heardLog("before"), heardLog("after")}; !reflect.DeepEqual(got, want) {
 			t.Errorf("the call heard %q, want %q", got, want)
 		}
-		if n := d.count("log message"); n != 2 {
+		if n := d.Count("log message"); n != 2 {
 			t.Errorf("%d messages were counted as dropped, want 2", n)
 		}
 	})

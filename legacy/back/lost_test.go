@@ -297,7 +297,7 @@ func TestM2L03FailedWriteWasNotSent(t *testing.T) {
 			near, far := transport.NewPipe()
 			conns = append(conns, &deafConn{Conn: near})
 			go func() { // ends with the connection
-				p := newConnPeer(t, far)
+				p := &legacytest.ConnPeer{T: t, Conn: far}
 				p.Handshake(legacytest.Everything)
 				for text, err := far.Read(); err == nil; text, err = far.Read() {
 					m, _ := wire.Parse(text, wire.Options{})
@@ -322,7 +322,7 @@ func TestM2L03FailedWriteWasNotSent(t *testing.T) {
 func TestM2L02TimerMeetsUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, peers := pipeBack(t, Options{Idle: time.Minute})
-		go func() { (<-peers).run() }()
+		go func() { (<-peers).Run() }()
 		p := ask("", "").Profile
 		if err := serveOne(t, b, p.Scope); err != nil {
 			t.Fatal(err)

@@ -94,7 +94,7 @@ func TestM2L04IdsAndTokens(t *testing.T) {
 
 func TestM2L11Progress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &drops{}
+		d := &bridgetest.Metrics{}
 		b, peers := pipeBack(t, Options{Options: upstream.Options{Metrics: d}})
 		s := serve(t.Context(), b, callWith(`"tok"`, ""))
 		p := <-peers
@@ -117,7 +117,7 @@ func TestM2L11Progress(t *testing.T) {
 		if got := s.caller.Heard(); !reflect.DeepEqual(got, want) {
 			t.Errorf("heard %q, want %q", got, want)
 		}
-		if n := d.count("progress"); n < 3 || n > 4 {
+		if n := d.Count("progress"); n < 3 || n > 4 {
 			t.Errorf("%d counted as dropped, want two tokens of nobody, and what came late", n)
 		}
 	})
@@ -183,7 +183,7 @@ func TestM2L11ProgressOverHTTP(t *testing.T) {
 // A caller that takes nothing holds up neither the connection nor the others.
 func TestM2L11SlowCallerHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &drops{}
+		d := &bridgetest.Metrics{}
 		b, peers := pipeBack(t, Options{Options: upstream.Options{Metrics: d}})
 		slow := &legacytest.Caller{Hold: make(chan struct{})}
 		done := make(chan error, 1)
@@ -218,7 +218,7 @@ func TestM2L11SlowCallerHoldsUpNobody(t *testing.T) {
 func TestM2L12LevelIsTheMostVerboseInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, peers := pipeBack(t, Options{})
-		setLevel := func(p *connPeer, want string) {
+		setLevel := func(p *legacytest.ConnPeer, want string) {
 			t.Helper()
 			m := p.Want("logging/setLevel")
 			if got := string(m.Params); got != `{"level":"`+want+`"}` {
@@ -261,13 +261,13 @@ func TestM2L12LevelIsTheMostVerboseInFlight(t *testing.T) {
 func TestM2L12LevelDoesNotStopTheCall(t *testing.T) {
 	for _, tt := range []struct {
 		name, capabilities string
-		answer             func(p *connPeer)
+		answer             func(p *legacytest.ConnPeer)
 	}{
-		{"no logging", `{"tools":{}}`, func(*connPeer) {}},
-		{"refused", legacytest.Everything, func(p *connPeer) {
+		{"no logging", `{"tools":{}}`, func(*legacytest.ConnPeer) {}},
+		{"refused", legacytest.Everything, func(p *legacytest.ConnPeer) {
 			p.Write(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`, p.Want("logging/setLevel").ID)
 		}},
-		{"silent", legacytest.Everything, func(p *connPeer) { p.Want("logging/setLevel") }},
+		{"silent", legacytest.Everything, func(p *legacytest.ConnPeer) { p.Want("logging/setLevel") }},
 	} {
 		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
 			b, peers := pipeBack(t, Options{})
@@ -292,7 +292,7 @@ func TestM2L12LevelDoesNotStopTheCall(t *testing.T) {
 
 func TestM2L12MessagesReachWhoAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &drops{}
+		d := &bridgetest.Metrics{}
 		b, peers := pipeBack(t, Options{Options: upstream.Options{Metrics: d}})
 		one := serve(t.Context(), b, callWith("", "warning"))
 		p := <-peers
@@ -329,7 +329,7 @@ func TestM2L12MessagesReachWhoAsked(t *testing.T) {
 				t.Errorf("heard %q, want %q", got, tt.want)
 			}
 		}
-		if n := d.count("log message"); n != 4 {
+		if n := d.Count("log message"); n != 4 {
 			t.Errorf("%d dropped and counted, want 4", n)
 		}
 	})
@@ -367,7 +367,7 @@ func TestM2L12MessagesByStream(t *testing.T) {
 
 func TestM2L13Cancellation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &drops{}
+		d := &bridgetest.Metrics{}
 		b, peers := pipeBack(t, Options{Options: upstream.Options{Metrics: d}})
 		ctx, cancel := context.WithCancel(t.Context())
 		s := serve(ctx, b, callWith(`1`, ""))
@@ -389,7 +389,7 @@ func TestM2L13Cancellation(t *testing.T) {
 		if <-next.done; next.err != nil || next.body != `{"tools":[]}` {
 			t.Errorf("Serve after a late answer = %s, %v", next.body, next.err)
 		}
-		if n := d.count("late answer"); n != 1 {
+		if n := d.Count("late answer"); n != 1 {
 			t.Errorf("%d late answers counted, want 1", n)
 		}
 	})

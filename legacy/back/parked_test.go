@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -64,7 +65,7 @@ func parking(t *testing.T, b *Back, n int) {
 		}
 		return n
 	}
-	for end := time.Now().Add(legacytest.Patience); left() > 0 && time.Now().Before(end); { // an answer's last moment
+	for end := time.Now().Add(bridgetest.Patience); left() > 0 && time.Now().Before(end); { // an answer's last moment
 		_ = backoff.Wait(t.Context(), time.Millisecond)
 	}
 	if n := left(); n > 0 {

@@ -2,7 +2,6 @@ package back
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -16,12 +15,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/watch"
 )
 
-// ended reports whether the back has closed the connection.
-func (p *connPeer) ended() bool {
-	_, err := p.Conn.Read()
-	return err == io.EOF
-}
-
 // serveOne lists once for a scope.
 func serveOne(t *testing.T, b *Back, scope string) error {
 	t.Helper()
@@ -31,30 +24,12 @@ func serveOne(t *testing.T, b *Back, scope string) error {
 	return err
 }
 
-// run plays a server that lists tools until the connection ends.
-func (p *connPeer) run() {
-	p.Handshake(legacytest.Everything)
-	p.lists()
-}
-
-func (p *connPeer) lists() {
-	for {
-		text, err := p.Conn.Read()
-		if err != nil {
-			return
-		}
-		if m, err := wire.Parse(text, wire.Options{}); err == nil && m.Method == "tools/list" {
-			p.Result(m.ID, `{"tools":[]}`)
-		}
-	}
-}
-
 func TestM2L02IdleSessionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, peers := pipeBack(t, Options{Idle: time.Minute})
 		gone := make(chan struct{})
 		go func() {
-			(<-peers).run()
+			(<-peers).Run()
 			close(gone)
 		}()
 		for range 3 { // use starts the clock anew
@@ -103,7 +78,7 @@ func TestM2L02Eviction(t *testing.T) {
 			for _, name := range []string{"a", "b", "c"} {
 				p := <-peers
 				go func() {
-					p.run()
+					p.Run()
 					over <- name
 				}()
 			}
@@ -126,7 +101,7 @@ func TestM2L02Eviction(t *testing.T) {
 func TestM2L02FullPoolSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, peers := pipeBack(t, Options{MaxSessions: 1})
-		go func() { (<-peers).run() }()
+		go func() { (<-peers).Run() }()
 		_, release, err := b.watchSession(t.Context(), ask("", "").Profile)
 		if err != nil {
 			t.Fatal(err)
@@ -137,7 +112,7 @@ func TestM2L02FullPoolSaysSo(t *testing.T) {
 			t.Errorf("Serve beyond MaxSessions = %v", err)
 		}
 		release()
-		go func() { (<-peers).run() }()
+		go func() { (<-peers).Run() }()
 		if err := serveOne(t, b, "other"); err != nil {
 			t.Errorf("Serve after a release = %v", err)
 		}
@@ -234,7 +209,7 @@ func TestCloseEndsCallsInFlight(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "shutting down") {
 			t.Errorf("Serve during Close = %v", err)
 		}
-		if !p.ended() {
+		if !p.IsEnded() {
 			t.Error("the connection is open after Close")
 		}
 		if err := serveOne(t, b, "a"); err == nil {
@@ -274,7 +249,7 @@ func TestCrashLoopRests(t *testing.T) {
 func TestWatchSessionHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, peers := pipeBack(t, Options{Idle: time.Second})
-		go func() { (<-peers).run() }()
+		go func() { (<-peers).Run() }()
 		w, release, err := b.watchSession(t.Context(), ask("", "").Profile)
 		if err != nil {
 			t.Fatal(err)

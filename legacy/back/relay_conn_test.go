@@ -11,7 +11,7 @@ import (
 )
 
 // welcomed opens a session over a connection on either side.
-func welcomed(t *testing.T, st *linkedFront, peers <-chan *connPeer) (*lineClient, *connPeer) {
+func welcomed(t *testing.T, st *linkedFront, peers <-chan *legacytest.ConnPeer) (*lineClient, *legacytest.ConnPeer) {
 	l := pipeTo(t, st)
 	l.serve(legacytest.OddInitialize)
 	p := <-peers

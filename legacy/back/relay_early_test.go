@@ -95,18 +95,16 @@ func httpSpeakingEarly(t *testing.T) *Back {
 }
 
 func eventsSpeakingEarly(t *testing.T) *Back {
-	p := newEventPeer(t)
-	p.post = func(w http.ResponseWriter, m wire.Message) bool {
+	p := legacytest.NewEventServer(t)
+	p.Post = func(w http.ResponseWriter, m wire.Message) bool {
 		if m.Method != spec.MethodInitialize {
 			return false
 		}
-		p.mu.Lock()
-		s := p.streams[len(p.streams)-1]
-		p.mu.Unlock()
+		s := p.LastStream()
 		for _, text := range earlyWords {
-			s.write(text)
+			s.Write(text)
 		}
-		s.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, legacytest.OddResult))
+		s.Write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, legacytest.OddResult))
 		w.WriteHeader(http.StatusAccepted)
 		return true
 	}

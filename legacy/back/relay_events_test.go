@@ -14,18 +14,18 @@ import (
 )
 
 // linkedToEvents returns a front whose sessions are linked with p's.
-func linkedToEvents(t *testing.T, p *eventPeer) *linkedFront {
+func linkedToEvents(t *testing.T, p *legacytest.EventServer) *linkedFront {
 	return linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse"}, Transport: TransportSSE}))
 }
 
 // The answer that comes on the stream may overtake that of the POST: the session is
 // none the worse for it, and its client can ask on.
 func TestS02AnswersBeforeTheirPosts(t *testing.T) {
-	p := newEventPeer(t)
+	p := legacytest.NewEventServer(t)
 	hold := make(chan struct{})
 	defer close(hold)
-	p.on[spec.MethodToolsCall] = func(s *peerStream, m wire.Message) string {
-		s.write(string(wire.AppendResult(nil, m.ID, []byte(`{"content":[]}`), nil)))
+	p.On[spec.MethodToolsCall] = func(s *legacytest.EventStream, m wire.Message) string {
+		s.Write(string(wire.AppendResult(nil, m.ID, []byte(`{"content":[]}`), nil)))
 		<-hold
 		return ""
 	}
@@ -40,16 +40,16 @@ func TestS02AnswersBeforeTheirPosts(t *testing.T) {
 // A server that answers a POST only once it has run the request gets the client's
 // other messages meanwhile, and what it asked is answered.
 func TestS02QuestionsBeforeThePostsEnd(t *testing.T) {
-	p := newEventPeer(t)
+	p := legacytest.NewEventServer(t)
 	answered := make(chan struct{})
 	answer := sync.OnceFunc(func() { close(answered) })
 	defer answer()
-	p.on[spec.MethodToolsCall] = func(s *peerStream, m wire.Message) string {
-		s.write(`{"jsonrpc":"2.0","id":"q","method":"ping"}`)
+	p.On[spec.MethodToolsCall] = func(s *legacytest.EventStream, m wire.Message) string {
+		s.Write(`{"jsonrpc":"2.0","id":"q","method":"ping"}`)
 		<-answered
 		return string(wire.AppendResult(nil, m.ID, []byte(`{"content":[]}`), nil))
 	}
-	p.post = func(_ http.ResponseWriter, m wire.Message) bool {
+	p.Post = func(_ http.ResponseWriter, m wire.Message) bool {
 		if m.Kind() == wire.Response {
 			answer()
 		}
@@ -86,15 +86,15 @@ func TestS02QuestionsBeforeThePostsEnd(t *testing.T) {
 // A message that the server does not take, with a status that says nothing of the
 // session, costs that message alone.
 func TestS02RefusedPosts(t *testing.T) {
-	p := newEventPeer(t)
-	p.post = func(w http.ResponseWriter, m wire.Message) bool {
+	p := legacytest.NewEventServer(t)
+	p.Post = func(w http.ResponseWriter, m wire.Message) bool {
 		no := m.Method == "vendor/odd"
 		if no {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
 		return no
 	}
-	p.on[spec.MethodPing] = result(`{}`)
+	p.On[spec.MethodPing] = legacytest.Result(`{}`)
 	g := linkedToEvents(t, p).Enter(t, "2025-11-25")
 	if r := g.Call(t, "vendor/odd", `{}`); r.Code() != spec.CodeInternal {
 		t.Errorf("call = %d %s, want an error that names the status", r.Status, r.Body)

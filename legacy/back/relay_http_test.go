@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -110,7 +111,7 @@ func TestS02InitializedAfterTheEnd(t *testing.T) {
 		l.Close()
 		<-told
 	}
-	legacytest.Eventually(t, "no stream is left", func() bool { return b.Snapshot().Sessions == 0 && open.Load() == 0 })
+	bridgetest.Eventually(t, "no stream is left", func() bool { return b.Snapshot().Sessions == 0 && open.Load() == 0 })
 }
 
 // A notification that is answered with a stream, which is not ours to read, has been

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -20,8 +21,8 @@ const beyondLimit = "skipping message of server beyond the limit"
 
 // dialLines returns a way to connect to a server over lines of at most limit bytes, and
 // the server's ends.
-func dialLines(t *testing.T, limit int) (func(context.Context) (transport.Conn, error), <-chan *connPeer) {
-	peers := make(chan *connPeer, 1)
+func dialLines(t *testing.T, limit int) (func(context.Context) (transport.Conn, error), <-chan *legacytest.ConnPeer) {
+	peers := make(chan *legacytest.ConnPeer, 1)
 	return func(context.Context) (transport.Conn, error) {
 		fromPeer, toBack, err := os.Pipe()
 		fromBack, toPeer, err2 := os.Pipe()
@@ -32,7 +33,7 @@ func dialLines(t *testing.T, limit int) (func(context.Context) (transport.Conn, 
 			return nil, err
 		}
 		t.Cleanup(func() { _ = far.Close() })
-		peers <- newConnPeer(t, far)
+		peers <- &legacytest.ConnPeer{T: t, Conn: far}
 		return near, nil
 	}, peers
 }
@@ -40,7 +41,7 @@ func dialLines(t *testing.T, limit int) (func(context.Context) (transport.Conn, 
 // What a server sends beyond the limit over a connection costs that message alone, and
 // whoever waits hears of it: the client of an answer, the server of a question.
 func TestS02TooLongOverAConnection(t *testing.T) {
-	d, logs := &drops{}, &logLines{n: make(map[string]int)}
+	d, logs := &bridgetest.Metrics{}, &bridgetest.Logs{}
 	dial, peers := dialLines(t, 2000)
 	b := newTestBack(t, Options{Options: upstream.Options{Metrics: d, Logger: slog.New(logs)}, Dial: dial})
 	l, p := welcomed(t, linkedTo(t, b), peers)
@@ -56,7 +57,7 @@ func TestS02TooLongOverAConnection(t *testing.T) {
 	if got := <-l.sent; !strings.Contains(got, `"id":7`) || !strings.Contains(got, "limits.upstream_message") {
 		t.Errorf("the client got %s, want an error that names the limit", got)
 	}
-	if n := d.count("too long"); n != 3 || logs.count(beyondLimit) != 3 {
+	if n := d.Count("too long"); n != 3 || logs.Count(beyondLimit) != 3 {
 		t.Errorf("%d messages counted as too long, want 3, and as many lines", n)
 	}
 	l.serve(`{"jsonrpc":"2.0","id":8,"method":"ping"}`)
@@ -69,7 +70,7 @@ func TestS02TooLongOverAConnection(t *testing.T) {
 // Over HTTP likewise; a stream of events can't be read on behind such a message, and the
 // GET stream is asked for again.
 func TestS02TooLongOverHTTP(t *testing.T) {
-	d, logs := &drops{}, &logLines{n: make(map[string]int)}
+	d, logs := &bridgetest.Metrics{}, &bridgetest.Logs{}
 	p := legacytest.NewHTTPServer(t)
 	long := `{"text":"` + strings.Repeat("x", 3000) + `"}`
 	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { legacytest.AnswerJSON(w, m.ID, long) }
@@ -92,30 +93,30 @@ func TestS02TooLongOverHTTP(t *testing.T) {
 	}
 	get := g.Listen(t)
 	get.Want(after)
-	if d.count("too long") != 3 || logs.count(beyondLimit) != 3 {
-		t.Errorf("%d messages counted as too long, want 3, and as many lines", d.count("too long"))
+	if d.Count("too long") != 3 || logs.Count(beyondLimit) != 3 {
+		t.Errorf("%d messages counted as too long, want 3, and as many lines", d.Count("too long"))
 	}
 	get.Response.Body.Close()
 }
 
 // Over HTTP+SSE it ends the session, as the stream's end does.
 func TestS02TooLongOverHTTPSSE(t *testing.T) {
-	d, logs := &drops{}, &logLines{n: make(map[string]int)}
-	p := newEventPeer(t)
-	p.on["tools/call"] = result(`{"text":"` + strings.Repeat("x", 3000) + `"}`)
+	d, logs := &bridgetest.Metrics{}, &bridgetest.Logs{}
+	p := legacytest.NewEventServer(t)
+	p.On["tools/call"] = legacytest.Result(`{"text":"` + strings.Repeat("x", 3000) + `"}`)
 	g := linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse", MaxMessage: 2000, Metrics: d, Logger: slog.New(logs)}, Transport: TransportSSE})).Enter(t, "2025-11-25")
 	if r := g.Call(t, "tools/call", `{}`); r.Status != 404 || !strings.Contains(r.Body, "limits.upstream_message") {
 		t.Errorf("call = %d %s, want 404 and the limit's name", r.Status, r.Body)
 	}
-	if d.count("too long") != 1 || logs.count(beyondLimit) != 1 {
-		t.Errorf("%d messages counted as too long, want 1, and a line", d.count("too long"))
+	if d.Count("too long") != 1 || logs.Count(beyondLimit) != 1 {
+		t.Errorf("%d messages counted as too long, want 1, and a line", d.Count("too long"))
 	}
 }
 
 // What waits for a GET stream that nobody opens is bounded, and that it is thrown away
 // is told once.
 func TestS02UnreadIsBounded(t *testing.T) {
-	logs := &logLines{n: make(map[string]int)}
+	logs := &bridgetest.Logs{}
 	b, peers := pipeBack(t, Options{})
 	st := newLinkedFront(t, func(o *front.Options) {
 		o.Linker, o.Logger, o.MaxStored = b, slog.New(logs), 2000
@@ -133,7 +134,7 @@ func TestS02UnreadIsBounded(t *testing.T) {
 		t.Errorf("ping = %d %s", r.Status, r.Body)
 	}
 	const line = "messages to client thrown away: more wait unread than are kept"
-	if n := st.Drops("limit client_events"); n < 80 || logs.count(line) != 1 {
-		t.Errorf("%d messages thrown away and %d lines about it, want most, and one", n, logs.count(line))
+	if n := st.Drops("limit client_events"); n < 80 || logs.Count(line) != 1 {
+		t.Errorf("%d messages thrown away and %d lines about it, want most, and one", n, logs.Count(line))
 	}
 }

@@ -14,7 +14,7 @@ func TestS02LostUnderStreams(t *testing.T) {
 	for range 30 {
 		b, peers := pipeBack(t, Options{})
 		st := linkedTo(t, b)
-		peer := make(chan *connPeer, 1)
+		peer := make(chan *legacytest.ConnPeer, 1)
 		go func() {
 			p := <-peers
 			p.Handshake(legacytest.Everything)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -19,17 +20,17 @@ import (
 // it asks meanwhile is asked and answered, and other calls pass it, on a connection of
 // the client's that has one reader. A POST that it refuses fails its call alone.
 func TestS02HTTPSSEPostsThatWait(t *testing.T) {
-	p := newEventPeer(t)
+	p := legacytest.NewEventServer(t)
 	answered := make(chan string, 1)
 	t.Cleanup(func() { close(answered) }) // the peer's Close waits for its POSTs
-	p.on["tools/call"] = func(s *peerStream, m wire.Message) string {
-		s.write(`{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{}}`)
+	p.On["tools/call"] = func(s *legacytest.EventStream, m wire.Message) string {
+		s.Write(`{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{}}`)
 		return string(wire.AppendResult(nil, m.ID, []byte(`{"said":`+<-answered+`}`), nil))
 	}
-	p.on["ping"] = func(_ *peerStream, m wire.Message) string {
+	p.On["ping"] = func(_ *legacytest.EventStream, m wire.Message) string {
 		return string(wire.AppendResult(nil, m.ID, []byte(`{}`), nil))
 	}
-	p.post = func(w http.ResponseWriter, m wire.Message) bool {
+	p.Post = func(w http.ResponseWriter, m wire.Message) bool {
 		if m.Kind() == wire.Response {
 			answered <- string(m.Result)
 		}
@@ -52,7 +53,7 @@ func TestS02HTTPSSEPostsThatWait(t *testing.T) {
 					t.Errorf("sent %s, want %s in it", got, part)
 				}
 			}
-		case <-time.After(legacytest.Patience):
+		case <-time.After(bridgetest.Patience):
 			t.Fatalf("nothing sent, want %s", parts)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -50,7 +51,7 @@ func TestS02AnswerSentAgain(t *testing.T) {
 // Questions that nobody answers, keep-alive pings above all, don't keep others from
 // being asked: the oldest give way, and the server is told.
 func TestS02QuestionsThatNobodyAnswers(t *testing.T) {
-	d := &drops{}
+	d := &bridgetest.Metrics{}
 	b, peers := pipeBack(t, Options{Options: upstream.Options{Metrics: d}})
 	st := linkedTo(t, b)
 	refused := make(chan string, 2)
@@ -83,7 +84,7 @@ func TestS02QuestionsThatNobodyAnswers(t *testing.T) {
 	g.Post(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"text":"hi"}}`, maxAsked+2))
 	f.Want(`{"jsonrpc":"2.0","id":1,"result":{"said":{"text":"hi"}}}`)
 	f.Ends()
-	if n := d.count("questions"); n != 2 {
+	if n := d.Count("questions"); n != 2 {
 		t.Errorf("%d questions counted as refused, want 2", n)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -103,8 +104,8 @@ func (w *taskPair) answer() string {
 	select {
 	case text := <-w.answers:
 		return text
-	case <-time.After(legacytest.Patience):
-		w.t.Errorf("the server got nothing for %v", legacytest.Patience)
+	case <-time.After(bridgetest.Patience):
+		w.t.Errorf("the server got nothing for %v", bridgetest.Patience)
 		return ""
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -93,7 +94,7 @@ func TestS02HandshakeIsTheServersOwn(t *testing.T) {
 	if r := st.Send(t, "DELETE", "", "Mcp-Session-Id", ids[1]); r.Status != 204 {
 		t.Errorf("DELETE = %d", r.Status)
 	}
-	legacytest.Eventually(t, "ended upstream", func() bool { return len(p.Requests("DELETE")) == 1 })
+	bridgetest.Eventually(t, "ended upstream", func() bool { return len(p.Requests("DELETE")) == 1 })
 	if got := p.Requests("DELETE")[0].Header.Get("Mcp-Session-Id"); got != "up-2" {
 		t.Errorf("DELETE of %s, want up-2: the other client's goes on", got)
 	}
@@ -229,7 +230,7 @@ func TestS02StreamsAndQuestions(t *testing.T) {
 func TestS02Notifications(t *testing.T) {
 	b, peers := pipeBack(t, Options{})
 	st := linkedTo(t, b)
-	peer := make(chan *connPeer, 1)
+	peer := make(chan *legacytest.ConnPeer, 1)
 	go func() {
 		p := <-peers
 		p.Handshake(legacytest.Everything)
@@ -449,18 +450,18 @@ func TestS02Limits(t *testing.T) {
 		}
 	}
 	defer close(hold)
-	d := &drops{}
+	d := &bridgetest.Metrics{}
 	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, Timeouts: upstream.Timeouts{Request: time.Millisecond, Max: 300 * time.Millisecond}, Metrics: d}, MaxSessions: 1})
 	st := linkedTo(t, b)
 	g := st.Enter(t, "2025-03-26")
 	// One that has a stream open is in use, one that has not makes room.
 	get := legacytest.Read(t, st.Open(t, "GET", "", "Mcp-Session-Id", g.ID, "Accept", "text/event-stream"))
-	if r := st.Send(t, "POST", legacytest.OddInitialize); r.Code() != -32603 || !strings.Contains(r.Body, "limits.sessions") || d.count("limit sessions") != 1 {
+	if r := st.Send(t, "POST", legacytest.OddInitialize); r.Code() != -32603 || !strings.Contains(r.Body, "limits.sessions") || d.Count("limit sessions") != 1 {
 		t.Errorf("initialize past the limit = %d %s, want an error that names it", r.Status, r.Body)
 	}
 	get.Response.Body.Close()
 	former := g.ID
-	legacytest.Eventually(t, "the other is idle", func() bool {
+	bridgetest.Eventually(t, "the other is idle", func() bool {
 		r := st.Send(t, "POST", legacytest.Initialize("2025-03-26"))
 		g = &legacytest.Session{Endpoint: st.Endpoint, ID: r.Header.Get("Mcp-Session-Id"), Revision: "2025-03-26"}
 		return g.ID != ""
@@ -468,13 +469,13 @@ func TestS02Limits(t *testing.T) {
 	if r := st.Send(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Mcp-Session-Id", former); r.Status != 404 || st.Drops("limit client_sessions") != 1 {
 		t.Errorf("ping in the session that made room = %d %s, want 404, counted", r.Status, r.Body)
 	}
-	legacytest.Eventually(t, "it ended upstream", func() bool { return len(p.Requests("DELETE")) == 1 })
+	bridgetest.Eventually(t, "it ended upstream", func() bool { return len(p.Requests("DELETE")) == 1 })
 	begin := time.Now()
 	r := g.Call(t, "tools/call", `{}`)
-	if took := time.Since(begin); r.Code() != -32603 || !strings.Contains(r.Body, "timeouts.max") || d.count("time limit") != 1 || took < 300*time.Millisecond {
+	if took := time.Since(begin); r.Code() != -32603 || !strings.Contains(r.Body, "timeouts.max") || d.Count("time limit") != 1 || took < 300*time.Millisecond {
 		t.Errorf("call = %d %s after %v, want an error that names timeouts.max", r.Status, r.Body, took)
 	}
-	legacytest.Eventually(t, "cancelled upstream", func() bool { return len(p.Requests("notifications/cancelled")) == 1 })
+	bridgetest.Eventually(t, "cancelled upstream", func() bool { return len(p.Requests("notifications/cancelled")) == 1 })
 }
 
 // An idle end is an end for the server, too.
@@ -485,7 +486,7 @@ func TestS02IdleEnd(t *testing.T) {
 	if r := st.Send(t, "POST", legacytest.Initialize("2025-03-26")); r.Status != http.StatusOK {
 		t.Errorf("initialize = %d %s", r.Status, r.Body)
 	}
-	legacytest.Eventually(t, "ended upstream", func() bool { return len(p.Requests("DELETE")) == 1 && st.front.Sessions() == 0 })
+	bridgetest.Eventually(t, "ended upstream", func() bool { return len(p.Requests("DELETE")) == 1 && st.front.Sessions() == 0 })
 }
 
 // Roots of the config stand for the client's.
@@ -534,9 +535,9 @@ func TestS02NothingIsLeft(t *testing.T) {
 	f := legacytest.Read(t, st.Open(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "Mcp-Session-Id", g.ID))
 	f.Want(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
 	st.Send(t, "DELETE", "", "Mcp-Session-Id", g.ID)
-	legacytest.Eventually(t, "the session upstream ended", func() bool { return b.Snapshot().Sessions == 0 })
+	bridgetest.Eventually(t, "the session upstream ended", func() bool { return b.Snapshot().Sessions == 0 })
 	r := (<-links).(*relay.Session)
-	legacytest.Eventually(t, "no call is left", func() bool {
+	bridgetest.Eventually(t, "no call is left", func() bool {
 		left := 0
 		r.Link().Calls.Each(func(*upstream.Call) { left++ })
 		return left == 0
@@ -545,7 +546,7 @@ func TestS02NothingIsLeft(t *testing.T) {
 		t.Errorf("event after the end = %q, %v; want an error", got, ok)
 	}
 	f.Ends()
-	ctx, cancel := context.WithTimeout(t.Context(), legacytest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), bridgetest.Patience)
 	defer cancel()
 	if err := st.front.Close(ctx); err != nil {
 		t.Errorf("Close() = %v", err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
@@ -14,11 +15,11 @@ import (
 // command, or end those of others by wanting more (CWE-770).
 func TestCommandSessionsOfAShareAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hits := &drops{}
+		hits := &bridgetest.Metrics{}
 		b, peers := pipeBack(t, Options{Options: upstream.Options{Metrics: hits}, MaxSessions: 3, MaxSessionsEach: 2})
 		go func() {
 			for range 3 {
-				go (<-peers).run()
+				go (<-peers).Run()
 			}
 		}()
 		open := func(scope, addr string) (func(), error) {
@@ -50,8 +51,8 @@ func TestCommandSessionsOfAShareAreBounded(t *testing.T) {
 		}
 		release()
 		for _, limit := range []string{"command_sessions", "command_sessions_each"} {
-			if hits.count("limit "+limit) != 1 {
-				t.Errorf("%s was counted %d times, want once", limit, hits.count("limit "+limit))
+			if hits.Count("limit "+limit) != 1 {
+				t.Errorf("%s was counted %d times, want once", limit, hits.Count("limit "+limit))
 			}
 		}
 	})
@@ -64,7 +65,7 @@ func TestStartEndsNobodyElsesSessions(t *testing.T) {
 		b, peers := pipeBack(t, Options{MaxSessions: 3, MaxSessionsEach: 2})
 		go func() {
 			for range 3 {
-				go (<-peers).run()
+				go (<-peers).Run()
 			}
 		}()
 		ada, bob := mcp.Share{Principal: "ada"}, mcp.Share{Principal: "bob"}

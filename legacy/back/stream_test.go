@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/http1"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -261,11 +262,11 @@ func TestF07UnreadableOnAStream(t *testing.T) {
 		send(`{"jsonrpc":"1.0","method":"x"}`)
 		send(`{"jsonrpc":"2.0","id":%s,"result":{"ok":1}}`, m.ID)
 	}
-	d := &drops{}
+	d := &bridgetest.Metrics{}
 	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, Metrics: d}})
 	got, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &legacytest.Caller{}))
-	if err != nil || got != `{"ok":1}` || d.count("unreadable") != 3 {
-		t.Errorf("Serve = %s, %v with %d skipped, want the answer with 3 skipped", got, err, d.count("unreadable"))
+	if err != nil || got != `{"ok":1}` || d.Count("unreadable") != 3 {
+		t.Errorf("Serve = %s, %v with %d skipped, want the answer with 3 skipped", got, err, d.Count("unreadable"))
 	}
 }
 

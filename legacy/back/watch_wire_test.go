@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -43,7 +42,7 @@ func watchOn(t *testing.T, b *Back, aud *watchtest.Audience, want ...fanout.Topi
 
 // wantURIs reads one request of method for each URI, in any order, and returns
 // their ids.
-func (p *connPeer) wantURIs(method string, uris ...string) map[string]wire.ID {
+func wantURIs(p *legacytest.ConnPeer, method string, uris ...string) map[string]wire.ID {
 	p.T.Helper()
 	got := make(map[string]wire.ID)
 	for range uris {
@@ -57,7 +56,7 @@ func (p *connPeer) wantURIs(method string, uris ...string) map[string]wire.ID {
 	return got
 }
 
-func (p *connPeer) updated(uri, meta string) {
+func sendUpdated(p *legacytest.ConnPeer, uri, meta string) {
 	p.T.Helper()
 	p.Write(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":%q%s}}`, uri, meta)
 }
@@ -78,8 +77,8 @@ func TestM2L31WatchOverAPipe(t *testing.T) {
 		}()
 		p := <-peers
 		p.Handshake(legacytest.Everything)
-		ids := p.wantURIs("resources/subscribe", "note://a", "note://b", "note://c") // pipelined
-		p.updated("note://c", "")                                                    // overtakes the answer
+		ids := wantURIs(p, "resources/subscribe", "note://a", "note://b", "note://c") // pipelined
+		sendUpdated(p, "note://c", "")                                                // overtakes the answer
 		p.Result(ids["note://c"], `{}`)
 		p.Write(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32002,"message":"no b"}}`, ids["note://b"])
 		p.Result(ids["note://a"], `{}`)
@@ -88,15 +87,15 @@ func TestM2L31WatchOverAPipe(t *testing.T) {
 			t.Errorf("honored %q, want tools, a and c", got.honored)
 		}
 		p.Write(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
-		p.updated("note://a/1", `,"_meta":{"io.modelcontextprotocol/subscriptionId":1,"x":1}`)
-		p.updated("note://b", "")
+		sendUpdated(p, "note://a/1", `,"_meta":{"io.modelcontextprotocol/subscriptionId":1,"x":1}`)
+		sendUpdated(p, "note://b", "")
 		wantJournal(t, aud.Log, "event note://c", "event toolsListChanged", `event note://a{"x":1}`)
 
 		// The server is gone; another comes up and knows nothing of subscriptions.
 		_ = p.Conn.Close()
 		p = <-peers
 		p.Handshake(legacytest.Everything)
-		ids = p.wantURIs("resources/subscribe", "note://a", "note://c")
+		ids = wantURIs(p, "resources/subscribe", "note://a", "note://c")
 		synctest.Wait()
 		wantJournal(t, aud.Log)
 		p.Result(ids["note://a"], `{}`)
@@ -106,7 +105,7 @@ func TestM2L31WatchOverAPipe(t *testing.T) {
 
 		got.release()
 		time.Sleep(upstream.DefaultLinger)
-		ids = p.wantURIs("resources/unsubscribe", "note://a")
+		ids = wantURIs(p, "resources/unsubscribe", "note://a")
 		p.Result(ids["note://a"], `{}`)
 		synctest.Wait()
 		if b.watchOf(testScope) != nil {
@@ -226,14 +225,14 @@ func TestM2L34WatchKeepsTheSession(t *testing.T) {
 		}()
 		p := <-peers
 		p.Handshake(legacytest.Everything)
-		p.Result(p.wantURIs("resources/subscribe", "note://a")["note://a"], `{}`)
+		p.Result(wantURIs(p, "resources/subscribe", "note://a")["note://a"], `{}`)
 		release := <-acked
 		time.Sleep(time.Hour)
-		p.updated("note://a", "")
+		sendUpdated(p, "note://a", "")
 		wantJournal(t, aud.Log, "event note://a")
 		release()
 		time.Sleep(upstream.DefaultLinger)
-		p.Result(p.wantURIs("resources/unsubscribe", "note://a")["note://a"], `{}`)
+		p.Result(wantURIs(p, "resources/unsubscribe", "note://a")["note://a"], `{}`)
 		time.Sleep(2 * time.Minute)
 		if _, err := p.Conn.Read(); err == nil {
 			t.Error("the session outlives its idle time")

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -62,7 +62,7 @@ func TestAnswersForClientsDrawOnTheMemory(t *testing.T) {
 	if r := g.Endpoint.Send(t, "DELETE", "", "Mcp-Session-Id", g.ID); r.Status != 204 {
 		t.Errorf("DELETE = %d", r.Status)
 	}
-	legacytest.Eventually(t, "all given back", func() bool { return memory.Used() <= 128<<10 })
+	bridgetest.Eventually(t, "all given back", func() bool { return memory.Used() <= 128<<10 })
 }
 
 // What a session keeps for a client that has read it goes before its next message is

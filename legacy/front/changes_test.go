@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -15,7 +16,7 @@ import (
 // place returns the subscription of the only session that has one.
 func (st *theatre) place(t testing.TB) *place {
 	t.Helper()
-	legacytest.Eventually(t, "joined", func() bool { st.mu.Lock(); defer st.mu.Unlock(); return len(st.members) > 0 })
+	bridgetest.Eventually(t, "joined", func() bool { st.mu.Lock(); defer st.mu.Unlock(); return len(st.members) > 0 })
 	return st.members[0]
 }
 
@@ -55,7 +56,7 @@ func TestL2M24ListKindsFromTheStart(t *testing.T) {
 	st := newTheatre(t, nil)
 	st.Enter(t, "2025-11-25")
 	p := st.place(t)
-	legacytest.Eventually(t, "list kinds asked for", func() bool {
+	bridgetest.Eventually(t, "list kinds asked for", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return fmt.Sprint(p.lists) == fmt.Sprint(mcp.Filter{Tools: true, Resources: true})
@@ -67,7 +68,7 @@ func TestL2M24AsksAgain(t *testing.T) {
 	st.away = 1
 	st.Enter(t, "2025-11-25")
 	p := st.place(t)
-	legacytest.Eventually(t, "list kinds held after the server came back", func() bool {
+	bridgetest.Eventually(t, "list kinds held after the server came back", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return p.lists.Tools
@@ -128,7 +129,7 @@ func TestL2M26UnknownEventIDCuesEverything(t *testing.T) {
 	st := newTheatre(t, nil)
 	g := st.Enter(t, "2025-11-25")
 	p := st.place(t)
-	legacytest.Eventually(t, "lists held", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.lists.Tools })
+	bridgetest.Eventually(t, "lists held", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.lists.Tools })
 	g.Call(t, "resources/subscribe", `{"uri":"note://a"}`)
 	for _, id := range []string{"1.other.1.1", "1.inst.99.1", "nonsense"} {
 		f := g.Listen(t, "Last-Event-ID", id)
@@ -180,7 +181,7 @@ func TestL2M26EvictedResponse(t *testing.T) {
 	}
 	time.Sleep(20 * time.Millisecond) // both connections are known to be gone
 	close(release)
-	legacytest.Eventually(t, "both answered", func() bool {
+	bridgetest.Eventually(t, "both answered", func() bool {
 		for d := range st.front.sessions.byID {
 			return len(st.front.sessions.byID[d].calls.All()) == 0
 		}
@@ -215,8 +216,8 @@ func TestL2M28NothingIsLeft(t *testing.T) {
 		t.Fatal("a session with an open stream ended as idle")
 	}
 	f.Response.Body.Close()
-	legacytest.Eventually(t, "session ended", func() bool { return st.front.Sessions() == 0 })
-	legacytest.Eventually(t, "topics dropped", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.closed })
+	bridgetest.Eventually(t, "session ended", func() bool { return st.front.Sessions() == 0 })
+	bridgetest.Eventually(t, "topics dropped", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.closed })
 }
 
 func TestL2M28StuckSessionEnds(t *testing.T) {
@@ -224,7 +225,7 @@ func TestL2M28StuckSessionEnds(t *testing.T) {
 	g := st.Enter(t, "2025-11-25")
 	p := st.place(t)
 	f := g.Listen(t) // and never read
-	legacytest.Eventually(t, "session ended", func() bool {
+	bridgetest.Eventually(t, "session ended", func() bool {
 		for n := range 100 {
 			p.change(fmt.Sprintf("note://%d/%s", n, strings.Repeat("x", 10_000)))
 		}
@@ -242,7 +243,7 @@ func TestMailboxEndsSession(t *testing.T) {
 	f := g.Listen(t)
 	st.place(t).mail.End(fmt.Errorf("server docs was found to be legacy"))
 	f.Ends()
-	legacytest.Eventually(t, "session ended", func() bool { return g.Call(t, "ping", `{}`).Status == 404 })
+	bridgetest.Eventually(t, "session ended", func() bool { return g.Call(t, "ping", `{}`).Status == 404 })
 }
 
 func TestEndStreamsLeavesSessions(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -174,7 +175,7 @@ func TestS02CloseUnderAFullConnection(t *testing.T) {
 		}
 	})
 	d, _ := l.pipe.current()
-	legacytest.Eventually(t, "calls in flight", func() bool { return len(d.calls.All()) > 64 })
+	bridgetest.Eventually(t, "calls in flight", func() bool { return len(d.calls.All()) > 64 })
 	begin := time.Now()
 	l.pipe.Close()
 	wg.Wait()

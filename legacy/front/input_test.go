@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -78,7 +79,7 @@ func TestL2M13OpenQuestionsAreWithdrawn(t *testing.T) {
 				t.Errorf("event = %s, want the question withdrawn", got)
 			}
 			d := st.front.sessions.byID[SessionID(g.ID)]
-			legacytest.Eventually(t, "no question left", func() bool { d.inputs.mu.Lock(); defer d.inputs.mu.Unlock(); return len(d.inputs.pending) == 0 })
+			bridgetest.Eventually(t, "no question left", func() bool { d.inputs.mu.Lock(); defer d.inputs.mu.Unlock(); return len(d.inputs.pending) == 0 })
 		})
 	}
 }

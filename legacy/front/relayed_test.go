@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
-	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/back"
@@ -16,13 +16,8 @@ import (
 // backWithPeers returns a Back over pipes, and the far end of each connection that it
 // dials.
 func backWithPeers(t *testing.T) (*back.Back, <-chan *legacytest.ConnPeer) {
-	peers := make(chan *legacytest.ConnPeer, 16)
-	b, err := back.New(back.Options{Options: upstream.Options{Name: "scripted", ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}, Dial: func(context.Context) (transport.Conn, error) {
-		near, far := transport.NewPipe()
-		t.Cleanup(func() { _ = far.Close() })
-		peers <- &legacytest.ConnPeer{T: t, Conn: far}
-		return near, nil
-	}})
+	dial, peers := legacytest.Pipes(t) // closed after the Back is
+	b, err := back.New(back.Options{Options: upstream.Options{Name: "scripted", ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}, Dial: dial})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,9 +65,9 @@ func TestS02QuestionGoesWhereItIsHeard(t *testing.T) {
 	second := st.inFlight(t, d, 2)
 	leave()
 	<-left
-	legacytest.Eventually(t, "it is known to have left", func() bool { return second.reach() == unreachable && first.reach() == connected })
+	bridgetest.Eventually(t, "it is known to have left", func() bool { return second.reach() == unreachable && first.reach() == connected })
 	close(asks)
-	legacytest.Eventually(t, "asked", func() bool { first.mu.Lock(); defer first.mu.Unlock(); return first.stream != nil })
+	bridgetest.Eventually(t, "asked", func() bool { first.mu.Lock(); defer first.mu.Unlock(); return first.stream != nil })
 	g.Post(t, `{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}`)
 	r := <-got
 	for _, want := range []string{`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`, `{"jsonrpc":"2.0","id":1,"result":{"said":{"roots":[]}}}`} {
@@ -85,7 +80,7 @@ func TestS02QuestionGoesWhereItIsHeard(t *testing.T) {
 // inFlight waits for the client's call with an id, and returns its way back.
 func (st *theatre) inFlight(t *testing.T, d *session, id int64) (p *httpReply) {
 	t.Helper()
-	legacytest.Eventually(t, "called", func() bool {
+	bridgetest.Eventually(t, "called", func() bool {
 		r, ok := d.calls.Find(wire.NumberID(id))
 		if ok {
 			p = r.w.(*httpReply)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -77,7 +78,7 @@ func TestSessionStatuses(t *testing.T) {
 		t.Errorf("DELETE = %d, want 204", r.Status)
 	}
 	idle := st.Enter(t, "2025-11-25").ID
-	legacytest.Eventually(t, "idle session ended", func() bool { return st.front.Sessions() == 0 })
+	bridgetest.Eventually(t, "idle session ended", func() bool { return st.front.Sessions() == 0 })
 	st.front.opts.Idle = time.Hour
 	live, old := st.Enter(t, "2025-11-25").ID, st.Enter(t, "2025-03-26").ID
 
@@ -141,7 +142,7 @@ func TestL2M03SessionsAreBounded(t *testing.T) {
 	busy := st.Enter(t, "2025-11-25")
 	done := make(chan legacytest.Reply)
 	go func() { done <- busy.Call(t, "tools/call", `{"name":"x"}`) }()
-	legacytest.Eventually(t, "call in flight", func() bool { st.mu.Lock(); defer st.mu.Unlock(); return len(st.got) == 1 })
+	bridgetest.Eventually(t, "call in flight", func() bool { st.mu.Lock(); defer st.mu.Unlock(); return len(st.got) == 1 })
 	idle := st.Enter(t, "2025-11-25")
 	fresh := st.Enter(t, "2025-11-25") // the principal's third: the idle one goes
 	if r := idle.Call(t, "ping", `{}`); r.Status != 404 {

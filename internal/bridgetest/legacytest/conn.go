@@ -1,8 +1,11 @@
 package legacytest
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -77,6 +80,53 @@ func (p *ConnPeer) Handshake(capabilities string) string {
 	p.Result(m.ID, InitializeResult("2025-11-25", capabilities))
 	p.Want("notifications/initialized")
 	return string(m.Params)
+}
+
+// HandshakeAfter is Handshake, with a response that takes a while.
+func (p *ConnPeer) HandshakeAfter(d time.Duration) {
+	m := p.Want("initialize")
+	time.Sleep(d)
+	p.Result(m.ID, InitializeResult("2025-11-25", Everything))
+	p.Want("notifications/initialized")
+}
+
+// ServeLists plays a server that lists tools until the connection ends, and reads over
+// all else.
+func (p *ConnPeer) ServeLists() {
+	for {
+		text, err := p.Conn.Read()
+		if err != nil {
+			return
+		}
+		if m, err := wire.Parse(text, wire.Options{}); err == nil && m.Method == "tools/list" {
+			p.Result(m.ID, `{"tools":[]}`)
+		}
+	}
+}
+
+// Run is Handshake, and then ServeLists.
+func (p *ConnPeer) Run() {
+	p.Handshake(Everything)
+	p.ServeLists()
+}
+
+// IsEnded reports whether the back has closed the connection.
+func (p *ConnPeer) IsEnded() bool {
+	_, err := p.Conn.Read()
+	return err == io.EOF
+}
+
+// Pipes returns what dials a connection in memory, and the far end of each; the channel
+// is closed with the test.
+func Pipes(t testing.TB) (dial func(context.Context) (transport.Conn, error), peers <-chan *ConnPeer) {
+	far := make(chan *ConnPeer, 16)
+	t.Cleanup(func() { close(far) })
+	return func(context.Context) (transport.Conn, error) {
+		near, end := transport.NewPipe()
+		t.Cleanup(func() { _ = end.Close() })
+		far <- &ConnPeer{T: t, Conn: end}
+		return near, nil
+	}, far
 }
 
 // Sender returns what sends a message to pipe, as the client on it does.

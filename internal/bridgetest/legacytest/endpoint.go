@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -43,7 +44,7 @@ func Serve(t testing.TB, f Front, who func() mcp.Principal) *Endpoint {
 		f.EndStreams()
 		e.CloseClientConnections()
 		e.Server.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), Patience)
+		ctx, cancel := context.WithTimeout(context.Background(), bridgetest.Patience)
 		defer cancel()
 		if err := f.Close(ctx); err != nil {
 			t.Errorf("Close() = %v", err)
@@ -81,7 +82,7 @@ func (e *Endpoint) Open(t testing.TB, method, body string, headers ...string) *h
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	t.Cleanup(func() { cancel(nil) })
-	late := time.AfterFunc(Patience, func() { cancel(errLate) })
+	late := time.AfterFunc(bridgetest.Patience, func() { cancel(errLate) })
 	defer late.Stop()
 	req, err := http.NewRequestWithContext(ctx, method, e.URL, strings.NewReader(body))
 	if err != nil {
@@ -103,7 +104,7 @@ func (e *Endpoint) Open(t testing.TB, method, body string, headers ...string) *h
 }
 
 // errLate says that a front took too long.
-var errLate = fmt.Errorf("no answer came for %v", Patience)
+var errLate = fmt.Errorf("no answer came for %v", bridgetest.Patience)
 
 // A Reply is what came back for one HTTP request, its body read to the end.
 type Reply struct {
@@ -124,7 +125,7 @@ func (e *Endpoint) Send(t testing.TB, method, body string, headers ...string) Re
 	t.Helper()
 	res := e.Open(t, method, body, headers...)
 	defer res.Body.Close()
-	late := time.AfterFunc(Patience, func() { res.Body.Close() })
+	late := time.AfterFunc(bridgetest.Patience, func() { res.Body.Close() })
 	defer late.Stop()
 	text, err := io.ReadAll(res.Body)
 	if err != nil {

@@ -6,8 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -31,19 +29,9 @@ type HTTPServer struct {
 
 	Quiet bool // remember nothing
 
-	mu      sync.Mutex
-	seen    []Seen
-	lastID  int
+	record
+	lastID  int                          // of a request of Ask; guarded by the record's lock, as is replies
 	replies map[string]chan wire.Message // to requests of Ask
-}
-
-// Seen is one request as it came.
-type Seen struct {
-	Verb   string
-	Host   string
-	Header http.Header
-	Body   string
-	Method string // of the message
 }
 
 // NewHTTPServer returns a server that runs until the test ends.
@@ -67,9 +55,7 @@ func (p *HTTPServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	m, _ := wire.Parse(data, wire.Options{})
 	if !p.Quiet {
-		p.mu.Lock()
-		p.seen = append(p.seen, Seen{r.Method, r.Host, r.Header.Clone(), string(data), m.Method})
-		p.mu.Unlock()
+		p.add(r, data, m)
 	}
 	on := p.On[m.Method]
 	switch {
@@ -126,43 +112,6 @@ func (p *HTTPServer) reply(m wire.Message) bool {
 		delete(p.replies, m.ID.String())
 	}
 	return ok
-}
-
-// Last returns the last request.
-func (p *HTTPServer) Last() Seen {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.seen[len(p.seen)-1]
-}
-
-// Requests returns what came of a message method, or of a verb.
-func (p *HTTPServer) Requests(name string) []Seen {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var out []Seen
-	for _, s := range p.seen {
-		if s.Method == name || s.Verb == name {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-// Order returns everything that came, one word each.
-func (p *HTTPServer) Order() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var out []string
-	for _, s := range p.seen {
-		word := s.Verb
-		if s.Method != "" {
-			word = s.Method
-		} else if s.Verb == http.MethodPost {
-			word = s.Body
-		}
-		out = append(out, word)
-	}
-	return strings.Join(out, " ")
 }
 
 // AnswerJSON writes a result as JSON.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 )
 
 // A Stream reads a stream event by event.
@@ -32,10 +34,10 @@ func Read(t testing.TB, res *http.Response) *Stream {
 // stream is closed if nothing comes.
 func (s *Stream) Next() (data string, ok bool) {
 	s.t.Helper()
-	late := time.AfterFunc(Patience, func() { s.Response.Body.Close() })
+	late := time.AfterFunc(bridgetest.Patience, func() { s.Response.Body.Close() })
 	data, ok = s.next()
 	if !late.Stop() && !ok {
-		s.t.Fatalf("no event came for %v", Patience)
+		s.t.Fatalf("no event came for %v", bridgetest.Patience)
 	}
 	return data, ok
 }

@@ -10,13 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
-
-// patience bounds the wait for what must come over a socket.
-const patience = 30 * time.Second
 
 // A Front serves the messages of modern clients over HTTP.
 type Front interface {
@@ -80,7 +78,7 @@ func FollowRequest(t *testing.T, f Front, method, text string) *Follower {
 	t.Cleanup(srv.Close)
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	late := time.AfterFunc(patience, cancel)
+	late := time.AfterFunc(bridgetest.Patience, cancel)
 	defer late.Stop()
 	req, err := http.NewRequestWithContext(ctx, "POST", srv.URL, strings.NewReader(text))
 	if err != nil {
@@ -99,10 +97,10 @@ func FollowRequest(t *testing.T, f Front, method, text string) *Follower {
 // nothing comes.
 func (f *Follower) Next() string {
 	f.t.Helper()
-	late := time.AfterFunc(patience, func() { f.Body.Close() })
+	late := time.AfterFunc(bridgetest.Patience, func() { f.Body.Close() })
 	text := f.next()
 	if !late.Stop() && text == "" {
-		f.t.Fatalf("no event came for %v", patience)
+		f.t.Fatalf("no event came for %v", bridgetest.Patience)
 	}
 	return text
 }

@@ -151,7 +151,8 @@ var testLayers = map[string][]string{
 	"internal/gateway": {"internal/notebook", "internal/upstream"},
 	// A session that is passed on shows only where a front and a back are joined.
 	"legacy/front": {"internal/bridgetest/legacytest", "internal/upstream", "legacy/back"},
-	"legacy/back":  {"internal/bridgetest/legacytest", "internal/bridgetest/watchtest", "internal/notebook", "legacy/front"},
+	"legacy/relay": {"internal/bridgetest/legacytest", "internal/fanout", "internal/limits", "legacy/back", "legacy/front"},
+	"legacy/back":  {"internal/bridgetest/legacytest", "internal/bridgetest/watchtest", "internal/notebook"},
 	"modern/front": {"internal/bridgetest/moderntest"},
 	// What watches servers is told of to a stand-in for the hub.
 	"internal/subscribe": {"internal/bridgetest/watchtest", "internal/spec"},

@@ -1,9 +1,8 @@
-package back
+package relay_test
 
 import (
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
@@ -11,6 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
 // What servers send before they answer initialize: changes, a question, and its
@@ -33,25 +33,20 @@ var afterAnswer = []string{
 // Nothing of a server reaches its client before the answer to initialize has, over
 // whatever it comes; then everything does, in order.
 func TestS02NothingBeforeTheAnswer(t *testing.T) {
-	backs := map[string]func(t *testing.T) *Back{
+	backs := map[string]func(t *testing.T) *back.Back{
 		"connection":      connSpeakingEarly,
 		"Streamable HTTP": httpSpeakingEarly,
 		"HTTP+SSE":        eventsSpeakingEarly,
 	}
-	for name, back := range backs {
+	for name, open := range backs {
 		t.Run(name+" to pipe", func(t *testing.T) {
-			sent := make(chan string, 32)
-			pipe := linkedTo(t, back(t)).front.OpenConn(func(msg []byte) error { sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
-			t.Cleanup(pipe.Close)
-			legacytest.Sender(t, pipe)(legacytest.OddInitialize)
-			for _, want := range append([]string{`{"jsonrpc":"2.0","id":"h","result":`}, afterAnswer...) {
-				if got := <-sent; !strings.HasPrefix(got, want) {
-					t.Errorf("the client got %s\nwant %s", got, want)
-				}
-			}
+			l := linkedTo(t, open(t)).line(t)
+			l.Send(legacytest.OddInitialize)
+			l.Want(`{"jsonrpc":"2.0","id":"h","result":`)
+			l.Want(afterAnswer...)
 		})
 		t.Run(name+" to Streamable HTTP", func(t *testing.T) {
-			g := linkedTo(t, back(t)).Enter(t, "2025-06-18")
+			g := linkedTo(t, open(t)).Enter(t, "2025-06-18")
 			get := g.Listen(t)
 			for _, want := range afterAnswer {
 				get.Want(want)
@@ -61,8 +56,8 @@ func TestS02NothingBeforeTheAnswer(t *testing.T) {
 	}
 }
 
-func connSpeakingEarly(t *testing.T) *Back {
-	b, peers := pipeBack(t, Options{})
+func connSpeakingEarly(t *testing.T) *back.Back {
+	b, peers := pipeBack(t, back.Options{})
 	go func() { // ends with the handshake
 		p, ok := <-peers
 		if !ok {
@@ -81,7 +76,7 @@ func connSpeakingEarly(t *testing.T) *Back {
 	return b
 }
 
-func httpSpeakingEarly(t *testing.T) *Back {
+func httpSpeakingEarly(t *testing.T) *back.Back {
 	p := legacytest.NewHTTPServer(t)
 	p.On["initialize"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		w.Header().Set("Mcp-Session-Id", "up")
@@ -91,10 +86,10 @@ func httpSpeakingEarly(t *testing.T) *Back {
 		}
 		event(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, legacytest.OddResult)
 	}
-	return newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
+	return newBack(t, back.Options{Options: upstream.Options{URL: p.URL}})
 }
 
-func eventsSpeakingEarly(t *testing.T) *Back {
+func eventsSpeakingEarly(t *testing.T) *back.Back {
 	p := legacytest.NewEventServer(t)
 	p.Post = func(w http.ResponseWriter, m wire.Message) bool {
 		if m.Method != spec.MethodInitialize {
@@ -108,18 +103,18 @@ func eventsSpeakingEarly(t *testing.T) *Back {
 		w.WriteHeader(http.StatusAccepted)
 		return true
 	}
-	return newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse"}, Transport: TransportSSE})
+	return newBack(t, back.Options{Options: upstream.Options{URL: p.URL + "/sse"}, Transport: back.TransportSSE})
 }
 
 // A server that says too much before it answers loses the rest, and a request among it
 // is answered.
 func TestS02SoMuchBeforeTheAnswer(t *testing.T) {
-	b, peers := pipeBack(t, Options{})
-	l := pipeTo(t, linkedTo(t, b))
-	l.serve(legacytest.OddInitialize)
+	b, peers := pipeBack(t, back.Options{})
+	l := linkedTo(t, b).line(t)
+	l.Send(legacytest.OddInitialize)
 	p := <-peers
 	hello := p.Want("initialize")
-	for range maxHeldBack {
+	for range mcp.MaxEarly {
 		p.Write(`{"jsonrpc":"2.0","method":"notifications/x"}`)
 	}
 	p.Write(`{"jsonrpc":"2.0","id":"late","method":"roots/list"}`)
@@ -127,11 +122,9 @@ func TestS02SoMuchBeforeTheAnswer(t *testing.T) {
 		t.Errorf("a question beyond the limit = %s, want an error", m.Text)
 	}
 	p.Result(hello.ID, legacytest.OddResult)
-	if got := <-l.sent; !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":"h","result":`) {
-		t.Errorf("the client got %s, want the answer to initialize", got)
-	}
-	for range maxHeldBack {
-		if got, want := <-l.sent, `{"jsonrpc":"2.0","method":"notifications/x"}`; got != want {
+	l.Want(`{"jsonrpc":"2.0","id":"h","result":`)
+	for range mcp.MaxEarly {
+		if got, want := l.Next(), `{"jsonrpc":"2.0","method":"notifications/x"}`; got != want {
 			t.Fatalf("the client got %s, want %s", got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package back
+package relay_test
 
 import (
 	"context"
@@ -8,14 +8,55 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/back"
 	"github.com/mcpbridge/mcpbridge/legacy/front"
 )
+
+// A session in use is never ended to make room, and the limits of the back hold.
+func TestS02Limits(t *testing.T) {
+	p := legacytest.NewHTTPServer(t)
+	hold := make(chan struct{})
+	p.On["tools/call"] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		select {
+		case <-hold:
+		case <-r.Context().Done():
+		}
+	}
+	defer close(hold)
+	d := &bridgetest.Metrics{}
+	b := newBack(t, back.Options{Options: upstream.Options{URL: p.URL, Timeouts: upstream.Timeouts{Request: time.Millisecond, Max: 300 * time.Millisecond}, Metrics: d}, MaxSessions: 1})
+	st := linkedTo(t, b)
+	g := st.Enter(t, "2025-03-26")
+	// One that has a stream open is in use, one that has not makes room.
+	get := legacytest.Read(t, st.Open(t, "GET", "", "Mcp-Session-Id", g.ID, "Accept", "text/event-stream"))
+	if r := st.Send(t, "POST", legacytest.OddInitialize); r.Code() != -32603 || !strings.Contains(r.Body, "limits.sessions") || d.Count("limit sessions") != 1 {
+		t.Errorf("initialize past the limit = %d %s, want an error that names it", r.Status, r.Body)
+	}
+	get.Response.Body.Close()
+	former := g.ID
+	bridgetest.Eventually(t, "the other is idle", func() bool {
+		r := st.Send(t, "POST", legacytest.Initialize("2025-03-26"))
+		g = &legacytest.Session{Endpoint: st.Endpoint, ID: r.Header.Get("Mcp-Session-Id"), Revision: "2025-03-26"}
+		return g.ID != ""
+	})
+	if r := st.Send(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Mcp-Session-Id", former); r.Status != 404 || st.Drops("limit client_sessions") != 1 {
+		t.Errorf("ping in the session that made room = %d %s, want 404, counted", r.Status, r.Body)
+	}
+	bridgetest.Eventually(t, "it ended upstream", func() bool { return len(p.Requests("DELETE")) == 1 })
+	begin := time.Now()
+	r := g.Call(t, "tools/call", `{}`)
+	if took := time.Since(begin); r.Code() != -32603 || !strings.Contains(r.Body, "timeouts.max") || d.Count("time limit") != 1 || took < 300*time.Millisecond {
+		t.Errorf("call = %d %s after %v, want an error that names timeouts.max", r.Status, r.Body, took)
+	}
+	bridgetest.Eventually(t, "cancelled upstream", func() bool { return len(p.Requests("notifications/cancelled")) == 1 })
+}
 
 const beyondLimit = "skipping message of server beyond the limit"
 
@@ -43,10 +84,10 @@ func dialLines(t *testing.T, limit int) (func(context.Context) (transport.Conn, 
 func TestS02TooLongOverAConnection(t *testing.T) {
 	d, logs := &bridgetest.Metrics{}, &bridgetest.Logs{}
 	dial, peers := dialLines(t, 2000)
-	b := newTestBack(t, Options{Options: upstream.Options{Metrics: d, Logger: slog.New(logs)}, Dial: dial})
+	b := newBack(t, back.Options{Options: upstream.Options{Metrics: d, Logger: slog.New(logs)}, Dial: dial})
 	l, p := welcomed(t, linkedTo(t, b), peers)
 	long := strings.Repeat("x", 3000)
-	l.serve(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{}}`)
+	l.Send(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{}}`)
 	m := p.Want("tools/call")
 	p.Write(`{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{"text":"%s"}}`, long)
 	if got := p.Read(); got.ID != wire.StringID("q") || got.Error == nil || !strings.Contains(got.Error.Message, "2000 bytes") {
@@ -54,17 +95,15 @@ func TestS02TooLongOverAConnection(t *testing.T) {
 	}
 	p.Write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"%s"}}`, long)
 	p.Write(`{"jsonrpc":"2.0","id":%s,"result":{"text":"%s"}}`, m.ID, long)
-	if got := <-l.sent; !strings.Contains(got, `"id":7`) || !strings.Contains(got, "limits.upstream_message") {
+	if got := l.Next(); !strings.Contains(got, `"id":7`) || !strings.Contains(got, "limits.upstream_message") {
 		t.Errorf("the client got %s, want an error that names the limit", got)
 	}
 	if n := d.Count("too long"); n != 3 || logs.Count(beyondLimit) != 3 {
 		t.Errorf("%d messages counted as too long, want 3, and as many lines", n)
 	}
-	l.serve(`{"jsonrpc":"2.0","id":8,"method":"ping"}`)
+	l.Send(`{"jsonrpc":"2.0","id":8,"method":"ping"}`)
 	p.Result(p.Want("ping").ID, `{}`)
-	if got, want := <-l.sent, `{"jsonrpc":"2.0","id":8,"result":{}}`; got != want {
-		t.Errorf("the client got %s, want %s", got, want)
-	}
+	l.Want(`{"jsonrpc":"2.0","id":8,"result":{}}`)
 }
 
 // Over HTTP likewise; a stream of events can't be read on behind such a message, and the
@@ -85,7 +124,7 @@ func TestS02TooLongOverHTTP(t *testing.T) {
 		legacytest.StartSSE(w)("%s", <-onGet)
 		<-r.Context().Done()
 	}
-	g := linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL, MaxMessage: 2000, Metrics: d, Logger: slog.New(logs)}})).Enter(t, "2025-11-25")
+	g := linkedTo(t, newBack(t, back.Options{Options: upstream.Options{URL: p.URL, MaxMessage: 2000, Metrics: d, Logger: slog.New(logs)}})).Enter(t, "2025-11-25")
 	for _, method := range []string{"tools/call", "tools/list"} {
 		if r := g.Call(t, method, `{}`); r.Status != 200 || !strings.Contains(r.Body, "limits.upstream_message") || strings.Contains(r.Body, "was lost") {
 			t.Errorf("%s = %d %s, want an error that names the limit", method, r.Status, r.Body)
@@ -104,7 +143,7 @@ func TestS02TooLongOverHTTPSSE(t *testing.T) {
 	d, logs := &bridgetest.Metrics{}, &bridgetest.Logs{}
 	p := legacytest.NewEventServer(t)
 	p.On["tools/call"] = legacytest.Result(`{"text":"` + strings.Repeat("x", 3000) + `"}`)
-	g := linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse", MaxMessage: 2000, Metrics: d, Logger: slog.New(logs)}, Transport: TransportSSE})).Enter(t, "2025-11-25")
+	g := linkedTo(t, newBack(t, back.Options{Options: upstream.Options{URL: p.URL + "/sse", MaxMessage: 2000, Metrics: d, Logger: slog.New(logs)}, Transport: back.TransportSSE})).Enter(t, "2025-11-25")
 	if r := g.Call(t, "tools/call", `{}`); r.Status != 404 || !strings.Contains(r.Body, "limits.upstream_message") {
 		t.Errorf("call = %d %s, want 404 and the limit's name", r.Status, r.Body)
 	}
@@ -117,7 +156,7 @@ func TestS02TooLongOverHTTPSSE(t *testing.T) {
 // is told once.
 func TestS02UnreadIsBounded(t *testing.T) {
 	logs := &bridgetest.Logs{}
-	b, peers := pipeBack(t, Options{})
+	b, peers := pipeBack(t, back.Options{})
 	st := newLinkedFront(t, func(o *front.Options) {
 		o.Linker, o.Logger, o.MaxStored = b, slog.New(logs), 2000
 	})

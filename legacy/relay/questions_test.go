@@ -1,4 +1,4 @@
-package back
+package relay_test
 
 import (
 	"fmt"
@@ -11,6 +11,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/back"
+	"github.com/mcpbridge/mcpbridge/legacy/relay"
 )
 
 // An answer that did not reach the server is not answered for good: its client is told,
@@ -31,7 +33,7 @@ func TestS02AnswerSentAgain(t *testing.T) {
 		got <- string(m.Text)
 		w.WriteHeader(http.StatusAccepted)
 	}
-	g := linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})).Enter(t, "2025-11-25")
+	g := linkedTo(t, newBack(t, back.Options{Options: upstream.Options{URL: p.URL}})).Enter(t, "2025-11-25")
 	get := g.Listen(t)
 	get.Want(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
 	for _, want := range []int{http.StatusBadGateway, http.StatusAccepted} {
@@ -52,13 +54,13 @@ func TestS02AnswerSentAgain(t *testing.T) {
 // being asked: the oldest give way, and the server is told.
 func TestS02QuestionsThatNobodyAnswers(t *testing.T) {
 	d := &bridgetest.Metrics{}
-	b, peers := pipeBack(t, Options{Options: upstream.Options{Metrics: d}})
+	b, peers := pipeBack(t, back.Options{Options: upstream.Options{Metrics: d}})
 	st := linkedTo(t, b)
 	refused := make(chan string, 2)
 	go func() {
 		p := <-peers
 		p.Handshake(legacytest.Everything)
-		for n := range maxAsked + 1 {
+		for n := range relay.MaxInputs + 1 {
 			p.Write(`{"jsonrpc":"2.0","id":"p%d","method":"ping"}`, n)
 		}
 		refused <- string(p.Read().Text)
@@ -77,11 +79,11 @@ func TestS02QuestionsThatNobodyAnswers(t *testing.T) {
 		t.Errorf("ping = %s, want its answer", r.Body)
 	}
 	f := legacytest.Read(t, st.Open(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "Mcp-Session-Id", g.ID))
-	f.Want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"sampling/createMessage","params":{}}`, maxAsked+2))
+	f.Want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"sampling/createMessage","params":{}}`, relay.MaxInputs+2))
 	if text := <-refused; !strings.Contains(text, `"id":"p1"`) {
 		t.Errorf("the server got %s, want an error for its oldest question", text)
 	}
-	g.Post(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"text":"hi"}}`, maxAsked+2))
+	g.Post(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"text":"hi"}}`, relay.MaxInputs+2))
 	f.Want(`{"jsonrpc":"2.0","id":1,"result":{"said":{"text":"hi"}}}`)
 	f.Ends()
 	if n := d.Count("questions"); n != 2 {
@@ -92,7 +94,7 @@ func TestS02QuestionsThatNobodyAnswers(t *testing.T) {
 // What is withdrawn of a question goes where the question went: a client without a GET
 // stream would go on asking its user.
 func TestS02WithdrawnWithoutGET(t *testing.T) {
-	b, peers := pipeBack(t, Options{})
+	b, peers := pipeBack(t, back.Options{})
 	st := linkedTo(t, b)
 	go func() {
 		p := <-peers

@@ -1,4 +1,4 @@
-package back
+package relay_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
 const (
@@ -55,7 +56,7 @@ func newTaskPair(t *testing.T) *taskPair {
 		rw.WriteHeader(http.StatusAccepted)
 	}
 	w.p.On[""], w.p.On["notifications/tasks/status"] = takes, takes
-	w.st = linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: w.p.URL}}))
+	w.st = linkedTo(t, newBack(t, back.Options{Options: upstream.Options{URL: w.p.URL}}))
 	r := w.st.Send(t, "POST", taskHello)
 	if want := `{"jsonrpc":"2.0","id":"h","result":` + taskWelcome + `}`; r.Body != want {
 		t.Fatalf("initialize = %s\nwant %s", r.Body, want)

@@ -1,4 +1,4 @@
-package back
+package relay_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
 // A call's stream that is cut off in the middle of a message is resumed behind the last
@@ -41,7 +42,7 @@ func TestS02CutAndResumed(t *testing.T) {
 			fmt.Fprintf(w, "id: e3\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n\n", id.Load())
 		}
 	}
-	g := linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})).Enter(t, "2025-11-25")
+	g := linkedTo(t, newBack(t, back.Options{Options: upstream.Options{URL: p.URL}})).Enter(t, "2025-11-25")
 	f := legacytest.Read(t, g.Endpoint.Open(t, "POST", `{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{}}`, "Mcp-Session-Id", g.ID))
 	f.Want(`{"jsonrpc":"2.0","method":"notifications/one"}`)
 	f.Want(`{"jsonrpc":"2.0","method":"notifications/two"}`)
@@ -59,7 +60,7 @@ func TestS02CutForGood(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	}
 	p.On["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { legacytest.AnswerJSON(w, m.ID, `{}`) }
-	g := linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})).Enter(t, "2025-11-25")
+	g := linkedTo(t, newBack(t, back.Options{Options: upstream.Options{URL: p.URL}})).Enter(t, "2025-11-25")
 	f := legacytest.Read(t, g.Endpoint.Open(t, "POST", `{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{}}`, "Mcp-Session-Id", g.ID))
 	f.Want(`{"jsonrpc":"2.0","method":"notifications/one"}`)
 	if got, ok := f.Next(); !ok || !strings.Contains(got, `"id":"c","error":{"code":-32603`) {
@@ -85,7 +86,7 @@ func TestS02CutByItsCancellation(t *testing.T) {
 		<-taken
 		w.WriteHeader(http.StatusAccepted)
 	}
-	g := linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})).Enter(t, "2025-11-25")
+	g := linkedTo(t, newBack(t, back.Options{Options: upstream.Options{URL: p.URL}})).Enter(t, "2025-11-25")
 	f := legacytest.Read(t, g.Endpoint.Open(t, "POST", `{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{}}`, "Mcp-Session-Id", g.ID))
 	f.Want(`{"jsonrpc":"2.0","method":"notifications/one"}`)
 	posted := make(chan struct{})
@@ -108,7 +109,7 @@ func TestS02RefusedByAServerWithoutPing(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeMethodNotFound, "what?")))
 	}
-	g := linkedTo(t, newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})).Enter(t, "2025-11-25")
+	g := linkedTo(t, newBack(t, back.Options{Options: upstream.Options{URL: p.URL}})).Enter(t, "2025-11-25")
 	for range 2 {
 		if r := g.Call(t, "prompts/list", `{}`); r.Status != http.StatusOK || r.Code() != spec.CodeInternal {
 			t.Errorf("prompts/list = %d %s, want an error of this call alone", r.Status, r.Body)

@@ -1,0 +1,198 @@
+package relay_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+	"github.com/mcpbridge/mcpbridge/legacy/back"
+	"github.com/mcpbridge/mcpbridge/legacy/front"
+	"github.com/mcpbridge/mcpbridge/legacy/relay"
+)
+
+// A session that its server has lost is lost to the client, too: what it stood for
+// can't be had again.
+func TestS02LostUpstream(t *testing.T) {
+	t.Run("S-02 404 over HTTP", func(t *testing.T) {
+		p := legacytest.NewHTTPServer(t)
+		p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { w.WriteHeader(http.StatusNotFound) }
+		b := newBack(t, back.Options{Options: upstream.Options{URL: p.URL}})
+		st := linkedTo(t, b)
+		g := st.Enter(t, "2025-11-25")
+		get := g.Listen(t)
+		if r := g.Call(t, "tools/call", `{}`); r.Status != 404 || r.Code() != -32001 {
+			t.Errorf("call = %d %s, want 404", r.Status, r.Body)
+		}
+		get.Ends()
+		if r := g.Call(t, "ping", `{}`); r.Status != 404 {
+			t.Errorf("ping = %d %s, want 404", r.Status, r.Body)
+		}
+		if st.Enter(t, "2025-11-25").ID == g.ID {
+			t.Error("the new session has the id of the old one")
+		}
+	})
+	t.Run("S-02 a connection that ends", func(t *testing.T) {
+		b, peers := pipeBack(t, back.Options{})
+		st := linkedTo(t, b)
+		go func() {
+			p := <-peers
+			p.Handshake(legacytest.Everything)
+			p.Want("tools/call")
+			_ = p.Conn.Close()
+		}()
+		g := st.Enter(t, "2025-11-25")
+		if r := g.Call(t, "tools/call", `{}`); r.Status != 404 || r.Code() != -32001 {
+			t.Errorf("call = %d %s, want 404", r.Status, r.Body)
+		}
+		if st.front.Sessions() != 0 {
+			t.Error("the client's session goes on without the server's")
+		}
+	})
+}
+
+// An idle end is an end for the server, too.
+func TestS02IdleEnd(t *testing.T) {
+	p := legacytest.NewHTTPServer(t)
+	b := newBack(t, back.Options{Options: upstream.Options{URL: p.URL}})
+	st := newLinkedFront(t, func(o *front.Options) { o.Linker, o.Idle = b, 10*time.Millisecond })
+	if r := st.Send(t, "POST", legacytest.Initialize("2025-03-26")); r.Status != http.StatusOK {
+		t.Errorf("initialize = %d %s", r.Status, r.Body)
+	}
+	bridgetest.Eventually(t, "ended upstream", func() bool { return len(p.Requests("DELETE")) == 1 && st.front.Sessions() == 0 })
+}
+
+// A linkRecorder tells of the links that a Back opens.
+type linkRecorder struct {
+	*back.Back
+	links chan<- mcp.Link
+}
+
+func (l linkRecorder) Link(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.Hearer) (mcp.Link, []byte, error) {
+	link, answer, err := l.Back.Link(ctx, req, m, h)
+	l.links <- link
+	return link, answer, err
+}
+
+// Nothing is left of a session that ends with all under way.
+func TestS02NothingIsLeft(t *testing.T) {
+	b, peers := pipeBack(t, back.Options{})
+	links, ended := make(chan mcp.Link, 1), make(chan struct{})
+	st := linkedTo(t, linkRecorder{b, links})
+	go func() {
+		p := <-peers
+		p.Handshake(legacytest.Everything)
+		p.Want("tools/call")
+		p.Write(`{"jsonrpc":"2.0","id":0,"method":"roots/list"}`)
+		p.ServeLists() // until the connection ends
+		close(ended)
+	}()
+	g := st.Enter(t, "2025-11-25")
+	f := legacytest.Read(t, st.Open(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "Mcp-Session-Id", g.ID))
+	f.Want(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
+	st.Send(t, "DELETE", "", "Mcp-Session-Id", g.ID)
+	<-ended
+	r := (<-links).(*relay.Session)
+	bridgetest.Eventually(t, "no call is left", func() bool {
+		left := 0
+		r.Link().Calls.Each(func(*upstream.Call) { left++ })
+		return left == 0
+	})
+	if got, ok := f.Next(); !ok || !strings.Contains(got, "-32001") {
+		t.Errorf("event after the end = %q, %v; want an error", got, ok)
+	}
+	f.Ends()
+	ctx, cancel := context.WithTimeout(t.Context(), bridgetest.Patience)
+	defer cancel()
+	if err := st.front.Close(ctx); err != nil {
+		t.Errorf("Close() = %v", err)
+	}
+}
+
+// A server that has ended is said to have, whoever notices first.
+func TestS02DeadServer(t *testing.T) {
+	b, peers := pipeBack(t, back.Options{})
+	st := linkedTo(t, b)
+	for range 20 {
+		l, p := welcomed(t, st, peers)
+		_ = p.Conn.Close()
+		l.Send(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+		if got := l.Next(); !strings.Contains(got, "-32001") || strings.Contains(got, mcp.ErrShutdown.Error()) {
+			t.Errorf("ping = %s, want an error about the server", got)
+		}
+	}
+}
+
+// Each call under which the server dies is answered, once.
+func TestS02DeathAnswersEachOnce(t *testing.T) {
+	b, peers := pipeBack(t, back.Options{})
+	l, p := welcomed(t, linkedTo(t, b), peers)
+	go func() {
+		for range 10 {
+			p.Want("tools/call")
+		}
+		_ = p.Conn.Close()
+	}()
+	for n := range 10 {
+		l.Send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{}}`, n))
+	}
+	seen := map[wire.ID]bool{}
+	for range 10 {
+		text := l.Next()
+		m, err := wire.Parse([]byte(text), wire.Options{})
+		if err != nil || m.Error == nil || seen[m.ID] {
+			t.Errorf("sent %s, want an error for each call, once", text)
+		}
+		seen[m.ID] = true
+	}
+	<-l.Lost()
+	l.Close()
+	if len(l.Sent) > 0 {
+		t.Errorf("sent %s, want no more", l.Next())
+	}
+}
+
+// A server that dies leaves no call without a word: a call whose answer has become a
+// stream hears on it that the session is gone, before the stream ends.
+func TestS02LostUnderStreams(t *testing.T) {
+	for range 30 {
+		b, peers := pipeBack(t, back.Options{})
+		st := linkedTo(t, b)
+		peer := make(chan *legacytest.ConnPeer, 1)
+		go func() {
+			p := <-peers
+			p.Handshake(legacytest.Everything)
+			for range 3 {
+				m := p.Want("tools/call")
+				p.Write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m.ID)
+			}
+			peer <- p
+		}()
+		g := st.Enter(t, "2025-11-25")
+		var feeds []*legacytest.Stream
+		for n := range 3 {
+			f := legacytest.Read(t, st.Open(t, "POST", strings.ReplaceAll(`{"jsonrpc":"2.0","id":N,"method":"tools/call","params":{"_meta":{"progressToken":N}}}`, "N", string(rune('2'+n))), "Mcp-Session-Id", g.ID))
+			f.Next()
+			feeds = append(feeds, f)
+		}
+		_ = (<-peer).Conn.Close()
+		var wg sync.WaitGroup
+		for _, f := range feeds {
+			wg.Go(func() {
+				if got, ok := f.Next(); !ok || !strings.Contains(got, "-32001") {
+					t.Errorf("event after the loss = %q, %v; want an error", got, ok)
+				}
+				f.Response.Body.Close()
+			})
+		}
+		wg.Wait()
+	}
+}

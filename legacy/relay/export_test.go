@@ -1,0 +1,4 @@
+package relay
+
+// MaxInputs is for tests of whole sessions.
+const MaxInputs = maxInputs

@@ -118,7 +118,8 @@ var layers = map[string][]string{
 	"internal/notebook":   {"internal/transport", "internal/wire", "internal/spec", "internal/sse", "internal/wake"},
 	"internal/bridgetest": slices.Concat(waist, bottom),
 	// Packages of their own, since tests of the waist use bridgetest and these the waist.
-	"internal/bridgetest/legacytest": slices.Concat(waist, bottom, []string{"internal/bridgetest"}),
+	"internal/bridgetest/backtest":   slices.Concat(waist, bottom, []string{"internal/bridgetest"}),
+	"internal/bridgetest/legacytest": slices.Concat(waist, bottom, []string{"internal/bridgetest", "internal/bridgetest/backtest"}),
 	"internal/bridgetest/moderntest": slices.Concat(waist, bottom, []string{"internal/bridgetest"}),
 	"internal/bridgetest/watchtest":  {"internal/mcp", "internal/fanout"},
 	"internal/rules":                 nil,
@@ -150,18 +151,19 @@ var testLayers = map[string][]string{
 	"cmd/mcpbridge":    {"internal/bridgetest"},
 	"internal/gateway": {"internal/notebook", "internal/upstream"},
 	// A session that is passed on shows only where a front and a back are joined.
-	"legacy/front": {"internal/bridgetest/legacytest", "internal/upstream", "legacy/back"},
-	"legacy/relay": {"internal/bridgetest/legacytest", "internal/fanout", "internal/limits", "legacy/back", "legacy/front"},
-	"legacy/back":  {"internal/bridgetest/legacytest", "internal/bridgetest/watchtest", "internal/notebook"},
+	"legacy/front": {"internal/bridgetest/backtest", "internal/bridgetest/legacytest", "internal/upstream", "legacy/back"},
+	"legacy/relay": {"internal/bridgetest/backtest", "internal/bridgetest/legacytest", "internal/fanout", "internal/limits", "legacy/back", "legacy/front"},
+	"legacy/back":  {"internal/bridgetest/backtest", "internal/bridgetest/legacytest", "internal/bridgetest/watchtest", "internal/notebook"},
 	"modern/front": {"internal/bridgetest/moderntest"},
 	// What watches servers is told of to a stand-in for the hub.
 	"internal/subscribe": {"internal/bridgetest/watchtest", "internal/spec"},
 	"legacy/watch":       {"internal/bridgetest/watchtest", "internal/spec"},
 	"modern/watch":       {"internal/bridgetest/watchtest"},
+	"internal/upstream":  {"internal/bridgetest/backtest"},
 	// A server that is replaced is tested with the backs of both eras.
 	"internal/detect": {"internal/upstream", "legacy/back", "modern/back"},
 	// What has to pass both halves is tested with a front before the back.
-	"modern/back": {"internal/bridgetest/moderntest", "internal/bridgetest/watchtest", "modern/front"},
+	"modern/back": {"internal/bridgetest/backtest", "internal/bridgetest/moderntest", "internal/bridgetest/watchtest", "modern/front"},
 }
 
 // libraries lists the imports that are kept to a few packages, by prefix: the

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 )
 
 // A named is a way to name one server of either era, by the words before and after those
@@ -83,12 +85,12 @@ func TestListeningToEveryServer(t *testing.T) {
 		t.Run(way.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
-			out := &buffer{}
+			out := &bridgetest.Log{}
 			args := way.line("listen", "--resource", "note://todo")
 			p := process{args: append([]string{"mcpbridge"}, args...), environ: []string{"GORACE=atexit_sleep_ms=0"}, stdout: out, stderr: out}
 			ended := make(chan error, 1)
 			go func() { ended <- p.run(ctx) }()
-			eventually(t, "acknowledged", func() bool {
+			bridgetest.Eventually(t, "acknowledged", func() bool {
 				return strings.Contains(out.String(), " acknowledged: note://todo\n") || len(ended) > 0
 			})
 			cancel()

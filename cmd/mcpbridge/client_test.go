@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -235,13 +236,13 @@ func TestListenEndings(t *testing.T) {
 
 // cancelling ends the command when it prints a word.
 type cancelling struct {
-	buffer
+	bridgetest.Log
 	cancel context.CancelFunc
 	at     string
 }
 
 func (c *cancelling) Write(p []byte) (int, error) {
-	n, err := c.buffer.Write(p)
+	n, err := c.Log.Write(p)
 	if strings.Contains(string(p), c.at) {
 		c.cancel()
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -96,7 +97,7 @@ func TestU04CrashRestartsWithBackoff(t *testing.T) {
 				}
 			}
 			// The first rest is none, and then they double: 200, 400, 800 ms.
-			eventually(t, "served again", func() bool { return runCommand(t.Context(), nil, "call", url).code == 0 })
+			bridgetest.Eventually(t, "served again", func() bool { return runCommand(t.Context(), nil, "call", url).code == 0 })
 			at := startTimes(t, file)
 			t.Logf("started at %v ms", at)
 			if n := len(at); n < 4 || n > 9 {
@@ -128,7 +129,7 @@ func TestU04EnvironmentOfAServedCommand(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "environ")
 	path := configFile(t, fmt.Sprintf(`servers: {silent: {command: %q, args: [environ, %q], env: {NODE_ENV: production, GORACE: atexit_sleep_ms=0}}}`, os.Args[0], file))
 	serve(t, []string{"PATH=/bin:/usr/bin", "HOME=/home/ada", "AWS_SECRET_ACCESS_KEY=s3cret", "MCPBRIDGE_LOG__LEVEL=info"}, "-c", path)
-	eventually(t, "started", func() bool { _, err := os.Stat(file); return err == nil })
+	bridgetest.Eventually(t, "started", func() bool { _, err := os.Stat(file); return err == nil })
 	text, err := os.ReadFile(file)
 	var got []string
 	if err == nil {

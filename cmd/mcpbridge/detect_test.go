@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -80,7 +81,7 @@ func boundOf(slow bool, little time.Duration) time.Duration {
 	if slow {
 		return little
 	}
-	return patience
+	return bridgetest.Patience
 }
 
 func TestU01OddURLs(t *testing.T) {
@@ -189,7 +190,7 @@ func TestFindingsNameTheNextStep(t *testing.T) {
 // A probe is no server that is down and tried again: its command's end is logged, and
 // the verdict.
 func TestProbeLogsNoServerThatIsDown(t *testing.T) {
-	var log buffer
+	var log bridgetest.Log
 	debug := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	b := newSuspect(t, config.Server{Command: os.Args[0], Args: []string{"odd", "exit"}}, 5*time.Second, debug)
 	f := b.Find(t.Context(), spec.Unknown)

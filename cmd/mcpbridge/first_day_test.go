@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 )
 
 const firstDay = "../../docs/first-day.md"
@@ -38,15 +40,15 @@ func (d *day) run(lines ...string) {
 
 // serve serves until the end of the test, and shows what is printed and the first line
 // that is logged.
-func (d *day) serve() (log *buffer) {
-	out, log := &buffer{}, &buffer{}
+func (d *day) serve() (log *bridgetest.Log) {
+	out, log := &bridgetest.Log{}, &bridgetest.Log{}
 	p := process{args: []string{"mcpbridge", "serve"}, stdout: out, stderr: log}
 	p.environ = append([]string{"MCPBRIDGE_LISTEN=127.0.0.1:0", "MCPBRIDGE_ADMIN=127.0.0.1:0", "MCPBRIDGE_LOG__FORMAT=text"}, d.environ...)
 	ctx, cancel := context.WithCancel(d.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- p.run(ctx) }() // ends with the test
 	d.t.Cleanup(func() { cancel(); <-ended })
-	eventually(d.t, "serving", func() bool {
+	bridgetest.Eventually(d.t, "serving", func() bool {
 		return strings.Contains(out.String(), "In a third") && strings.Contains(log.String(), "\n")
 	})
 	addresses := anyPort.FindAllString(out.String(), -1)
@@ -129,7 +131,7 @@ func (d *day) write() {
 	const notebook = "http://127.0.0.1:2526/mcp/notebook"
 	d.run("mcpbridge ls "+notebook, `mcpbridge call `+notebook+` edit_note name=todo text="buy oat milk"`, "mcpbridge read "+notebook+" note://todo")
 	line := regexp.MustCompile(`(?m)^.* name=edit_note .*$`)
-	eventually(d.t, "logged", func() bool { return line.MatchString(log.String()) })
+	bridgetest.Eventually(d.t, "logged", func() bool { return line.MatchString(log.String()) })
 	d.say("The first terminal has a line for each request:")
 	fmt.Fprintf(&d.text, "```console\n%s\n```\n\n", d.masked(line.FindString(log.String())))
 	d.say("A tool that isn't there, a note that isn't there:")

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 )
 
 // guardWord is the only argument of the guard.
@@ -94,7 +96,7 @@ func TestHangupUnderNohup(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := start(t, "sh", "-c", `trap "" HUP; exec "$@"`, "sh", bin, "serve", "--json", "--listen", "127.0.0.1:0", "--admin", "off")
-	eventually(t, "started", func() bool { return strings.Contains(c.out.String(), "endpoint") })
+	bridgetest.Eventually(t, "started", func() bool { return strings.Contains(c.out.String(), "endpoint") })
 	if err := c.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}

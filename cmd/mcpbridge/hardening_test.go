@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -260,7 +261,7 @@ const mostLine = 2<<10 + 256 + 500
 // A panic of a command is told without secrets, with where it was.
 func TestHardeningPanicIsTold(t *testing.T) {
 	path := configFile(t, "state_keys: [a-state-key-of-32-characters]\nservers: {x: {builtin: notebook}}")
-	var errs buffer
+	var errs bridgetest.Log
 	p := process{args: []string{"mcpbridge", "check", "-c", path}, stdout: panicking{}, stderr: &errs}
 	exitCode(p.run(t.Context()), &errs)
 	wantParts(t, "the panic", errs.String(), "writing [hidden]", "hardening_test.go:")

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
@@ -20,7 +21,7 @@ func TestLogger(t *testing.T) {
 		{"level", config.Log{Level: "warn", Format: "json"}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var out buffer
+			var out bridgetest.Log
 			log := newLogger(&out, tt.c, nil)
 			log.Debug("unseen")
 			log.Info("seen", "took", 1500*time.Millisecond)

@@ -88,7 +88,7 @@ func TestExitCode(t *testing.T) {
 	}{
 		{nil, 0}, {errors.New("x"), exitFailure}, {usageError("x"), exitUsage}, {&exitError{exitLost, errLost}, exitLost},
 	} {
-		if got := exitCode(tt.err, &buffer{}); got != tt.code {
+		if got := exitCode(tt.err, &bridgetest.Log{}); got != tt.code {
 			t.Errorf("exitCode(%v) = %d, want %d", tt.err, got, tt.code)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/compat"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/notebook"
@@ -413,7 +414,7 @@ func TestProbeNamesTheProxy(t *testing.T) {
 
 // Who waits at a terminal is told for what.
 func TestProbeTellsHowFarItIs(t *testing.T) {
-	var progress buffer
+	var progress bridgetest.Log
 	p := &prober{progress: &progress, begun: time.Now()}
 	mcp.Probing{Begin: p.began}.Take("server/discover in revision 2026-07-28", func() (string, string) { return "", "" })
 	if got := progress.String(); !strings.HasSuffix(got, "s  asking server/discover in revision 2026-07-28\n") {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 )
 
 func TestCalmProgramReturnsMemory(t *testing.T) {
@@ -38,9 +40,9 @@ func TestServeAndWrapReturnMemory(t *testing.T) {
 		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), ".startReleaser in goroutine ")
 	}
 	s := serve(t, nil)
-	eventually(t, "a releaser under serve", func() bool { return releasers() == 1 })
+	bridgetest.Eventually(t, "a releaser under serve", func() bool { return releasers() == 1 })
 	s.stop()
-	eventually(t, "stopped after serve", func() bool { return releasers() == 0 })
+	bridgetest.Eventually(t, "stopped after serve", func() bool { return releasers() == 0 })
 
 	in, client, err := os.Pipe()
 	if err != nil {
@@ -53,14 +55,14 @@ func TestServeAndWrapReturnMemory(t *testing.T) {
 	}
 	defer func() { _ = out.Close() }()
 	ended := make(chan error, 1)
-	p := process{args: []string{"mcpbridge", "wrap", "http://127.0.0.1:1"}, stdin: in, stdout: out, stderr: &buffer{}}
+	p := process{args: []string{"mcpbridge", "wrap", "http://127.0.0.1:1"}, stdin: in, stdout: out, stderr: &bridgetest.Log{}}
 	go func() { ended <- p.run(t.Context()) }() // until the client closes its end
-	eventually(t, "a releaser under wrap", func() bool { return releasers() == 1 })
+	bridgetest.Eventually(t, "a releaser under wrap", func() bool { return releasers() == 1 })
 	_ = client.Close()
 	if err := <-ended; err != nil {
 		t.Errorf("wrap = %v", err)
 	}
-	eventually(t, "stopped after wrap", func() bool { return releasers() == 0 })
+	bridgetest.Eventually(t, "stopped after wrap", func() bool { return releasers() == 0 })
 }
 
 func TestWhoTunesTheCollectorKeepsMemory(t *testing.T) {

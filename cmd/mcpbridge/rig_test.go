@@ -1,16 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"os/exec"
-	"sync"
 	"testing"
-	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 )
 
 // A ran is what became of one command.
@@ -21,34 +20,16 @@ type ran struct {
 
 // runCommand runs the program in this process, to its end.
 func runCommand(ctx context.Context, environ []string, args ...string) ran {
-	var out, errs buffer
+	var out, errs bridgetest.Log
 	p := process{args: append([]string{"mcpbridge"}, args...), environ: environ, stdout: &out, stderr: &errs}
 	code := exitCode(p.run(ctx), &errs)
 	return ran{out.String(), errs.String(), code}
 }
 
-// A buffer may be read while a command still writes.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
 // A running is serve, in this process, until stop.
 type running struct {
 	announcement
-	log  *buffer
+	log  *bridgetest.Log
 	stop func() int
 }
 
@@ -57,7 +38,7 @@ func serve(t *testing.T, environ []string, args ...string) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r, w := io.Pipe()
-	log := new(buffer)
+	log := new(bridgetest.Log)
 	args = append([]string{"mcpbridge", "serve", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, args...)
 	p := process{args: args, environ: environ, stdout: w, stderr: log}
 	ended := make(chan int, 1)
@@ -96,28 +77,15 @@ func get(t *testing.T, url string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// patience bounds the wait for what must come: a busy machine may take seconds.
-const patience = 30 * time.Second
-
-// eventually waits for what other goroutines are about to do.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("after %v: still not %s", patience, what)
-		}
-	}
-}
-
 // A child is a process of this test.
 type child struct {
 	cmd      *exec.Cmd
-	out, err *buffer
+	out, err *bridgetest.Log
 }
 
 func start(t *testing.T, bin string, args ...string) *child {
 	t.Helper()
-	c := &child{cmd: exec.Command(bin, args...), out: &buffer{}, err: &buffer{}}
+	c := &child{cmd: exec.Command(bin, args...), out: &bridgetest.Log{}, err: &bridgetest.Log{}}
 	c.cmd.Stdout, c.cmd.Stderr = c.out, c.err
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(fmt.Errorf("starting %s: %w", bin, err))

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -24,7 +25,7 @@ func TestServeNotebook(t *testing.T) {
 	if got := runCommand(t.Context(), nil, "call", url, "edit_note", "name=todo", "text=x"); got.out != "saved\n" || got.code != 0 {
 		t.Errorf("call = %+v, want saved", got)
 	}
-	eventually(t, "ready", func() bool { code, _ := get(t, s.Admin+"/readyz"); return code == 200 })
+	bridgetest.Eventually(t, "ready", func() bool { code, _ := get(t, s.Admin+"/readyz"); return code == 200 })
 	if _, body := get(t, s.Admin+"/readyz"); strings.TrimSpace(body) != `{"status":"ready","servers":[{"name":"notebook","state":"up"}]}` {
 		t.Errorf("/readyz = %s", body)
 	}
@@ -72,7 +73,7 @@ func TestServeWhileAServerIsDown(t *testing.T) {
 	if got := runCommand(t.Context(), nil, "call", s.Endpoints[2].URL, "edit_note", "name=todo", "text=x"); got.out != "saved\n" {
 		t.Errorf("call = %+v, want the notebook served", got)
 	}
-	eventually(t, "ready", func() bool { code, _ := get(t, s.Admin+"/readyz"); return code == 200 })
+	bridgetest.Eventually(t, "ready", func() bool { code, _ := get(t, s.Admin+"/readyz"); return code == 200 })
 	_, body := get(t, s.Admin+"/readyz")
 	for _, want := range []string{`{"name":"gone","state":"down","reason":`, `{"name":"bad","state":"down","reason":`, `{"name":"notebook","state":"up"}`} {
 		if !strings.Contains(body, want) {
@@ -90,11 +91,11 @@ func TestServeWhileAServerIsDown(t *testing.T) {
 // A listen stream through serve ends with its result when serve does.
 func TestM2L38ServeDrains(t *testing.T) {
 	s := serve(t, nil)
-	out := &buffer{}
+	out := &bridgetest.Log{}
 	p := process{args: []string{"mcpbridge", "listen", s.Endpoints[0].URL, "--tools", "--id", `"x"`, "--json"}, stdout: out, stderr: out}
 	ended := make(chan error, 1)
 	go func() { ended <- p.run(t.Context()) }()
-	eventually(t, "acknowledged", func() bool { return strings.Contains(out.String(), "acknowledged") })
+	bridgetest.Eventually(t, "acknowledged", func() bool { return strings.Contains(out.String(), "acknowledged") })
 	if code := s.stop(); code != 0 {
 		t.Errorf("serve = %d, want 0; it logged %s", code, s.log)
 	}
@@ -172,7 +173,7 @@ func TestBinaryFirstLight(t *testing.T) {
 	}
 	server := start(t, bin, "serve", "--listen", "127.0.0.1:0", "--admin", "off")
 	var listen, call []string
-	eventually(t, "printing what to try", func() bool {
+	bridgetest.Eventually(t, "printing what to try", func() bool {
 		for line := range strings.SplitSeq(server.out.String(), "\n") {
 			switch fields := strings.Fields(line); {
 			case strings.HasPrefix(line, "  "+bin+" listen "):
@@ -184,12 +185,12 @@ func TestBinaryFirstLight(t *testing.T) {
 		return listen != nil && call != nil
 	})
 	follower := start(t, bin, listen...)
-	eventually(t, "acknowledged", func() bool { return strings.Contains(follower.out.String(), "acknowledged: note://todo\n") })
+	bridgetest.Eventually(t, "acknowledged", func() bool { return strings.Contains(follower.out.String(), "acknowledged: note://todo\n") })
 
 	if out, err := exec.Command(bin, call...).CombinedOutput(); err != nil || string(out) != "saved\n" {
 		t.Fatalf("%q = %v, %s", call, err, out)
 	}
-	eventually(t, "changed", func() bool { return strings.Contains(follower.out.String(), "changed: note://todo\n") })
+	bridgetest.Eventually(t, "changed", func() bool { return strings.Contains(follower.out.String(), "changed: note://todo\n") })
 
 	if err := server.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -212,7 +213,7 @@ func TestAdminRefusesForeignHosts(t *testing.T) {
 				t.Fatal(err)
 			}
 			req.Host = host
-			eventually(t, path+" as "+host, func() bool {
+			bridgetest.Eventually(t, path+" as "+host, func() bool {
 				res, err := http.DefaultClient.Do(req)
 				if err != nil {
 					t.Fatal(err)

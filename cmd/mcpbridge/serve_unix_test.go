@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 )
 
 // A command that ignores the end of its input and SIGTERM is killed before
@@ -20,7 +22,7 @@ func TestServeLeavesNoChild(t *testing.T) {
 	const script = `trap "" TERM; echo $$ > "$1.new"; mv "$1.new" "$1"; exec sleep 60`
 	s := serve(t, []string{"PATH=" + os.Getenv("PATH"), "MCPBRIDGE_DRAIN=600ms"}, "--", "sh", "-c", script, "sh", pidFile)
 	var pid int
-	eventually(t, "started", func() bool {
+	bridgetest.Eventually(t, "started", func() bool {
 		text, err := os.ReadFile(pidFile)
 		if err != nil {
 			return false

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
@@ -189,7 +190,7 @@ func (f *fakeTerminal) stopOnceShown(ctx context.Context, stop func(), line stri
 	defer stop()
 	most := startQuiet + 1500*time.Millisecond
 	if wanted {
-		most = patience
+		most = bridgetest.Patience
 	}
 	for begin := time.Now(); ctx.Err() == nil && time.Since(begin) < most; time.Sleep(10 * time.Millisecond) {
 		if f.wasWritten(line) {
@@ -242,7 +243,7 @@ func TestShowsStartingOnTerminalsAlone(t *testing.T) {
 
 func TestScreenOf(t *testing.T) {
 	s := new(fakeTerminal).screen()
-	if screenOf(s) != s || screenOf(new(buffer)) != nil {
+	if screenOf(s) != s || screenOf(new(bridgetest.Log)) != nil {
 		t.Error("screenOf does not tell terminals from others")
 	}
 	log := newLogger(s, config.Log{Level: "info", Format: "auto"}, nil)

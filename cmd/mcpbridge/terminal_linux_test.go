@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 )
 
 // terminal opens a terminal, of which nobody is at the other end.
@@ -42,7 +44,7 @@ func TestWrapAtATerminal(t *testing.T) {
 		{[]string{"https://docs.example.com/mcp"}, "https://docs.example.com/mcp"},
 		{nil, "URL"},
 	} {
-		var out, errs buffer
+		var out, errs bridgetest.Log
 		p := process{args: append([]string{"mcpbridge", "wrap"}, tt.args...), stdin: tty, stdout: &out, stderr: &errs}
 		code := exitCode(p.run(t.Context()), &errs)
 		want := "mcpbridge: wrap is started by a desktop client, which writes messages to it; this is a terminal\n" +

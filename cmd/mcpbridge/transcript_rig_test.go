@@ -26,7 +26,7 @@ type transcriptRig struct {
 	rec    *bridgetest.Recorder
 	server scriptedServer
 	client *scriptedClient
-	log    *buffer
+	log    *bridgetest.Log
 
 	stop func()   // ends the program, as a signal does
 	ends []func() // let go of what is left
@@ -51,7 +51,7 @@ type scriptedServer interface {
 // newTranscriptRig starts the program as the flow wants it, and the server. Its config is
 // what a user would write: every default is the program's own.
 func newTranscriptRig(t *testing.T, f flow, c cell) *transcriptRig {
-	r := &transcriptRig{t: t, cell: c, log: new(buffer), server: newLegacyServer(t)}
+	r := &transcriptRig{t: t, cell: c, log: new(bridgetest.Log), server: newLegacyServer(t)}
 	if c.server.modern {
 		r.server = newModernServer(t)
 	}

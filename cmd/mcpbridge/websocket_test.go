@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/notebook"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -133,7 +134,7 @@ func (c *socketClient) send(text string) {
 // until reads to the first message that has all the parts, and returns it.
 func (c *socketClient) until(parts ...string) string {
 	c.t.Helper()
-	late := time.After(patience)
+	late := time.After(bridgetest.Patience)
 	for {
 		select {
 		case msg, ok := <-c.read:
@@ -145,7 +146,7 @@ func (c *socketClient) until(parts ...string) string {
 				return msg
 			}
 		case <-late:
-			c.t.Fatalf("no %q within %v", parts, patience)
+			c.t.Fatalf("no %q within %v", parts, bridgetest.Patience)
 		}
 	}
 }
@@ -260,7 +261,7 @@ func TestU03WebSocketOnBothSides(t *testing.T) {
 				l = dialSocket(t, s.Endpoints[0].URL)
 				l.enter()
 			}
-			eventually(t, "subscribed again", func() bool { return server.asked(tt.subscribe) > before })
+			bridgetest.Eventually(t, "subscribed again", func() bool { return server.asked(tt.subscribe) > before })
 			l.edit(c, "8", "two")
 			l.edit(c, "9", "three")
 			c.send(modernRequest("10", "resources/read", `,"uri":"note://todo"`))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/argv"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 )
 
 // firstLine is the first line of a text.
@@ -66,11 +67,11 @@ func TestBusyAdminPort(t *testing.T) {
 	} // else something has it already
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	var out, log buffer
+	var out, log bridgetest.Log
 	p := process{args: []string{"mcpbridge", "serve", "--listen", "127.0.0.1:0"}, stdout: &out, stderr: &log}
 	ended := make(chan error, 1)
 	go func() { ended <- p.run(ctx) }()
-	eventually(t, "served", func() bool { return strings.Contains(out.String(), "/readyz") || len(ended) > 0 })
+	bridgetest.Eventually(t, "served", func() bool { return strings.Contains(out.String(), "/readyz") || len(ended) > 0 })
 	cancel()
 	if err := <-ended; err != nil {
 		t.Fatal(err)
@@ -115,7 +116,7 @@ func TestFirstLineOfTheLog(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, []string{"GORACE=atexit_sleep_ms=0", "MCPBRIDGE_REMEMBER=false"}, tt.args...)
-			eventually(t, "logged", func() bool { return strings.Contains(s.log.String(), "\n") })
+			bridgetest.Eventually(t, "logged", func() bool { return strings.Contains(s.log.String(), "\n") })
 			if _, line, _ := strings.Cut(firstLine(s.log.String()), `"level":`); line != tt.want {
 				t.Errorf("the first line is\n%s\nwant\n%s", line, tt.want)
 			}

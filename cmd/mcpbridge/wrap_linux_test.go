@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 )
 
 // obstinate is a server in a shell that ends neither with its input nor by SIGTERM,
@@ -93,7 +95,7 @@ func TestU04WrapUnderACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = client.Wait() // it was killed
-	eventually(t, "gone", func() bool {
+	bridgetest.Eventually(t, "gone", func() bool {
 		_, self := status(fmt.Sprintf("/proc/%d/stat", pid))
 		return self == "" && len(processes(t, file)) == 0
 	})

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/notebook"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -86,7 +87,7 @@ type wrapped struct {
 	in   io.WriteCloser
 	out  io.ReadCloser
 	read chan string // lines of standard output; closed at their end
-	log  *buffer
+	log  *bridgetest.Log
 }
 
 // wrap starts mcpbridge wrap with args, and env in its environment.
@@ -96,7 +97,7 @@ func wrap(t *testing.T, env []string, args ...string) *wrapped {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wrapped{t: t, cmd: exec.Command(bin, append([]string{"wrap"}, args...)...), read: make(chan string, 100), log: &buffer{}}
+	w := &wrapped{t: t, cmd: exec.Command(bin, append([]string{"wrap"}, args...)...), read: make(chan string, 100), log: &bridgetest.Log{}}
 	// A race build takes a second over its exit unless told otherwise.
 	w.cmd.Env = append(append(os.Environ(), "GORACE=atexit_sleep_ms=0"), env...)
 	w.cmd.Stderr = w.log
@@ -144,8 +145,8 @@ func (w *wrapped) want(parts ...string) {
 				w.t.Errorf("standard output = %s, want %s in it", line, part)
 			}
 		}
-	case <-time.After(patience):
-		w.t.Fatalf("nothing was written for %v; it logged %s", patience, w.log)
+	case <-time.After(bridgetest.Patience):
+		w.t.Fatalf("nothing was written for %v; it logged %s", bridgetest.Patience, w.log)
 	}
 }
 
@@ -157,8 +158,8 @@ func (w *wrapped) end() error {
 		if ok {
 			w.t.Errorf("standard output = %s, want nothing more", line)
 		}
-	case <-time.After(patience):
-		w.t.Fatalf("still running after %v; it logged %s", patience, w.log)
+	case <-time.After(bridgetest.Patience):
+		w.t.Fatalf("still running after %v; it logged %s", bridgetest.Patience, w.log)
 	}
 	return w.cmd.Wait()
 }
@@ -230,7 +231,7 @@ func (w *wrapped) wantAll(parts ...string) {
 		select {
 		case line := <-w.read:
 			all = append(all, line)
-		case <-time.After(patience):
+		case <-time.After(bridgetest.Patience):
 			w.t.Fatalf("standard output = %q, want %q", all, parts)
 		}
 	}
@@ -307,8 +308,8 @@ func TestWrapWithoutAServer(t *testing.T) {
 func TestWrapStuckClient(t *testing.T) {
 	w := wrap(t, []string{"MCPBRIDGE_WRITE_TIMEOUT=200ms"}, "--", os.Args[0], "notebook-on-stdio")
 	for begin, err := time.Now(), error(nil); err == nil; {
-		if time.Since(begin) > patience {
-			t.Fatalf("a client that does not read is served for %v", patience)
+		if time.Since(begin) > bridgetest.Patience {
+			t.Fatalf("a client that does not read is served for %v", bridgetest.Patience)
 		}
 		_, err = io.WriteString(w.in, strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n", 1000))
 	}

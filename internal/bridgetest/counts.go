@@ -1,11 +1,10 @@
 package bridgetest
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"sync"
-
-	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 // Counts counts things by name. The zero Counts is ready for use. Safe for concurrent use.
@@ -31,19 +30,6 @@ func (c *Counts) Count(name string) int {
 	return c.n[name]
 }
 
-// Metrics counts what a back has dropped, by its name, and what it has refused or delayed
-// at a limit: "limit " and that.
-type Metrics struct {
-	mcp.NoMetrics
-	Counts
-}
-
-// Dropped implements [mcp.Metrics].
-func (m *Metrics) Dropped(_, what string) { m.Add(what) }
-
-// Limit implements [mcp.Metrics].
-func (m *Metrics) Limit(_, name string) { m.Add("limit " + name) }
-
 // Logs is a [slog.Handler] that counts records by their message.
 type Logs struct {
 	slog.Handler
@@ -61,3 +47,26 @@ func (l *Logs) Handle(_ context.Context, r slog.Record) error {
 	l.Add(r.Message)
 	return nil
 }
+
+// A Log is a log that a test reads. Safe for concurrent use.
+type Log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// String returns what was logged.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// Logger returns what writes to the log.
+func (l *Log) Logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }

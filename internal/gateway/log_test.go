@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 )
 
 // A log is a file, a pipe or a terminal, and any of them can be slow: a client has
@@ -25,7 +27,7 @@ func TestResultDoesNotWaitForTheLog(t *testing.T) {
 
 // A slowLog holds the lines about requests until the answer is there.
 type slowLog struct {
-	syncBuffer
+	bridgetest.Log
 	answered chan struct{}
 	late     bool
 }
@@ -38,5 +40,5 @@ func (s *slowLog) Write(p []byte) (int, error) {
 			s.late = true
 		}
 	}
-	return s.syncBuffer.Write(p)
+	return s.Log.Write(p)
 }

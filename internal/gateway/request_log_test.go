@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
@@ -56,7 +57,7 @@ func TestRequestLine(t *testing.T) {
 		isolation Isolation
 	}{{"linked", IsolatePrincipal}, {"shared", IsolateNothing}} {
 		t.Run(tt.name, func(t *testing.T) {
-			log, counts := &syncBuffer{}, &endings{}
+			log, counts := &bridgetest.Log{}, &endings{}
 			r := newRig(t, func(o *Options) {
 				o.Logger, o.Metrics = slog.New(slog.NewJSONHandler(log, nil)), counts
 				o.Servers[0].Isolation = tt.isolation

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -259,28 +258,11 @@ type rig struct {
 	*httptest.Server
 	g    *Gateway
 	peer *peer
-	logs *syncBuffer
-}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
+	logs *bridgetest.Log
 }
 
 func newRig(t *testing.T, change func(*Options)) *rig {
-	r := &rig{peer: newPeer(t), logs: &syncBuffer{}}
+	r := &rig{peer: newPeer(t), logs: &bridgetest.Log{}}
 	opts := Options{Logger: slog.New(slog.NewTextHandler(r.logs, nil))}
 	opts.Servers = []ServerOptions{{Name: "peer", Open: func(c mcp.Changes) (mcp.Back, error) {
 		return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: r.peer.URL, Changes: c, Logger: opts.Logger, Linger: time.Millisecond,

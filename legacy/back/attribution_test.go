@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -78,7 +79,7 @@ func playSchedule(t *testing.T, seed uint64, n *scheduled) {
 				ctx, cancel = context.WithTimeout(ctx, time.Duration(roll(int(time.Second))))
 				defer cancel()
 			}
-			x := &legacytest.Client{Answer: func(ctx context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
+			x := &backtest.Client{Answer: func(ctx context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
 				if got, _ := wire.GetString(q.Params, "message"); got != who {
 					t.Errorf("seed %d: %s was asked what is for %s", seed, who, got)
 				}
@@ -127,7 +128,7 @@ func TestM2L20InputsInOneBurst(t *testing.T) {
 				return said(string((<-one).Result) + string((<-two).Result))
 			}
 		})
-		x := &legacytest.Client{Answer: func(_ context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
+		x := &backtest.Client{Answer: func(_ context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
 			time.Sleep(time.Second)
 			return mcp.InputResponse{Result: wire.Get(q.Params, "message")}, nil
 		}}
@@ -153,7 +154,7 @@ func TestM2L20OneLaneOnStdio(t *testing.T) {
 		var calls sync.WaitGroup
 		for range 3 {
 			calls.Go(func() {
-				if _, err := body(b.Serve(t.Context(), askable("ada"), &legacytest.Client{Answer: legacytest.NeverAnswers})); err != nil {
+				if _, err := body(b.Serve(t.Context(), askable("ada"), &backtest.Client{Answer: backtest.NeverAnswers})); err != nil {
 					t.Error(err)
 				}
 			})
@@ -161,7 +162,7 @@ func TestM2L20OneLaneOnStdio(t *testing.T) {
 		synctest.Wait()
 		list := askable("")
 		list.Method, list.Params = "tools/list", nil
-		if _, err := body(b.Serve(t.Context(), list, &legacytest.Client{Answer: legacytest.NeverAnswers})); err != nil || time.Since(begin) > 0 {
+		if _, err := body(b.Serve(t.Context(), list, &backtest.Client{Answer: backtest.NeverAnswers})); err != nil || time.Since(begin) > 0 {
 			t.Errorf("tools/list took %v, %v: it needs no lane, want it answered at once", time.Since(begin), err)
 		}
 		calls.Wait()
@@ -188,7 +189,7 @@ func parkedAndNext(t *testing.T, opts Options) (parked, next time.Duration) {
 	var calls sync.WaitGroup
 	serve := func(who string, took *time.Duration) {
 		calls.Go(func() {
-			x := &legacytest.Client{Answer: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
+			x := &backtest.Client{Answer: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
 				time.Sleep(5 * time.Second)
 				return mcp.InputResponse{Result: []byte(accepted)}, nil
 			}}
@@ -246,7 +247,7 @@ func heldQuestion(t *testing.T, goesOn time.Duration) (heard wire.Message, after
 	var calls sync.WaitGroup
 	serve := func(who string) {
 		calls.Go(func() {
-			x := &legacytest.Client{Answer: func(_ context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
+			x := &backtest.Client{Answer: func(_ context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
 				if got, _ := wire.GetString(q.Params, "message"); got != who {
 					t.Errorf("%s was asked what is for %s", who, got)
 				}
@@ -302,7 +303,7 @@ func TestM2L20QuestionsOfCancelledCalls(t *testing.T) {
 		defer leave()
 		var calls sync.WaitGroup
 		calls.Go(func() {
-			x := &legacytest.Client{Answer: legacytest.Answers(map[string]string{"elicitation/create": accepted})}
+			x := &backtest.Client{Answer: backtest.Answers(map[string]string{"elicitation/create": accepted})}
 			x.Answer = func(ctx context.Context, _ mcp.InputRequest) (mcp.InputResponse, error) {
 				return mcp.InputResponse{Result: []byte(accepted)}, backoff.Wait(ctx, time.Second)
 			}
@@ -311,7 +312,7 @@ func TestM2L20QuestionsOfCancelledCalls(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		x := &legacytest.Client{Answer: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
+		x := &backtest.Client{Answer: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
 			t.Error("a client was asked what a cancelled call wants to know")
 			return mcp.InputResponse{}, mcp.ErrCannotAsk
 		}}
@@ -348,7 +349,7 @@ func TestM2L20QuestionsWhileACancelledCallEnds(t *testing.T) {
 		defer leave()
 		var calls sync.WaitGroup
 		calls.Go(func() {
-			x := &legacytest.Client{Answer: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
+			x := &backtest.Client{Answer: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
 				time.Sleep(5 * time.Second)
 				return mcp.InputResponse{}, mcp.ErrCannotAsk
 			}}
@@ -357,7 +358,7 @@ func TestM2L20QuestionsWhileACancelledCallEnds(t *testing.T) {
 			}
 		})
 		time.Sleep(time.Second)
-		x := &legacytest.Client{Answer: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
+		x := &backtest.Client{Answer: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
 			t.Error("a client was asked what a cancelled call wants to know")
 			return mcp.InputResponse{}, mcp.ErrCannotAsk
 		}}
@@ -389,7 +390,7 @@ func TestM2L21RefusedAtOnce(t *testing.T) {
 		var calls sync.WaitGroup
 		for range 2 {
 			calls.Go(func() {
-				if got, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"t"}`), &legacytest.Client{Answer: legacytest.NeverAnswers})); err != nil || got != said("went another way") {
+				if got, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"t"}`), &backtest.Client{Answer: backtest.NeverAnswers})); err != nil || got != said("went another way") {
 					t.Errorf("Serve = %s, %v", got, err)
 				}
 			})

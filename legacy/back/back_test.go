@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -17,7 +18,7 @@ func TestServeOverPipe(t *testing.T) {
 		m := p.Want("tools/call")
 		p.Result(m.ID, `{"content":[{"type":"text","text":"hi"}]}`)
 	}()
-	res, err := b.Serve(t.Context(), ask("tools/call", `{"name":"greet"}`), &legacytest.Caller{})
+	res, err := b.Serve(t.Context(), ask("tools/call", `{"name":"greet"}`), &backtest.Caller{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func TestServeOverHTTP(t *testing.T) {
 	}
 	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	for method, want := range map[string]string{"tools/call": `{"content":[]}`, "prompts/get": `{"messages":[]}`} {
-		got, err := body(b.Serve(t.Context(), ask(method, `{"name":"x"}`), &legacytest.Caller{}))
+		got, err := body(b.Serve(t.Context(), ask(method, `{"name":"x"}`), &backtest.Caller{}))
 		if err != nil || got != want {
 			t.Errorf("Serve(%s) = %s, %v, want %s", method, got, err, want)
 		}

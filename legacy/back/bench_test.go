@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -23,7 +24,7 @@ func benchResults() map[string]string {
 
 func benchServe(b *testing.B, back *Back, size int) {
 	req := ask("tools/call", `{"name":"bench","arguments":{"a":1},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}`)
-	c := &legacytest.Caller{}
+	c := &backtest.Caller{}
 	serve := func() {
 		res, err := back.Serve(context.Background(), req, c)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -37,7 +38,7 @@ func hammer(t *testing.T, b *Back, callers, profiles int, after, until time.Dura
 				req := ask("tools/call", `{"name":"t"}`)
 				req.Profile.Scope = strings.Repeat("p", 1+i%profiles)
 				asked := time.Now()
-				_, err := b.Serve(t.Context(), req, &legacytest.Client{Answer: legacytest.NeverAnswers})
+				_, err := b.Serve(t.Context(), req, &backtest.Client{Answer: backtest.NeverAnswers})
 				if err == nil || !strings.Contains(err.Error(), `server "scripted" can't be reached`) {
 					t.Errorf("Serve = %v, want it to name the server and the cause", err)
 					return
@@ -110,7 +111,7 @@ func TestADeadServerThatComesBackIsFound(t *testing.T) {
 		up.Store(true)
 		begin := time.Now()
 		for {
-			if _, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"t"}`), &legacytest.Client{Answer: legacytest.NeverAnswers})); err == nil {
+			if _, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"t"}`), &backtest.Client{Answer: backtest.NeverAnswers})); err == nil {
 				break
 			}
 			time.Sleep(10 * time.Millisecond)
@@ -136,7 +137,7 @@ func TestM2L02ACrashingChildIsNotStartedInALoop(t *testing.T) {
 		all.Go(func() {
 			for time.Since(begin) < 2*time.Second {
 				asked := time.Now()
-				_, err := b.Serve(t.Context(), ask("tools/call", `{"name":"t"}`), &legacytest.Client{Answer: legacytest.NeverAnswers})
+				_, err := b.Serve(t.Context(), ask("tools/call", `{"name":"t"}`), &backtest.Client{Answer: backtest.NeverAnswers})
 				if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "no licence") {
 					t.Errorf("Serve = %v, want how it ended", err)
 					return
@@ -159,4 +160,4 @@ func TestM2L02ACrashingChildIsNotStartedInALoop(t *testing.T) {
 	}
 }
 
-var _ mcp.Caller = (*legacytest.Client)(nil)
+var _ mcp.Caller = (*backtest.Client)(nil)

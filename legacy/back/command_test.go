@@ -86,7 +86,7 @@ func newCommandRig(t *testing.T, scripts ...func(*child)) *commandRig {
 			return nil, errors.New("no script")
 		}
 		near, far := transport.NewPipe()
-		c := &child{Conn: near, peer: &legacytest.ConnPeer{T: t, Conn: far}, gone: make(chan struct{})}
+		c := &child{Conn: near, peer: legacytest.NewConnPeer(t, far), gone: make(chan struct{})}
 		script := scripts[len(r.children)]
 		r.children = append(r.children, c)
 		r.most = max(r.most, r.alive())

@@ -97,7 +97,7 @@ func (f *flaky) dial(context.Context) (transport.Conn, error) {
 		return nil, errors.New("exec: no such file")
 	}
 	near, far := transport.NewPipe()
-	p := &legacytest.ConnPeer{T: f.t, Conn: far}
+	p := legacytest.NewConnPeer(f.t, far)
 	go func() { // ends with the connection
 		p.Run()
 		_ = far.Close()

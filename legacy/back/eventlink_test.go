@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -36,7 +37,7 @@ func TestU03HTTPSSEBack(t *testing.T) {
 			p.Endpoint = func(session string) string { return tt.endpoint(p.URL, session) }
 			p.On["tools/list"] = legacytest.Result(`{"tools":[]}`)
 			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse", Headers: http.Header{"Authorization": {"Bearer s3cret"}}}, Transport: TransportSSE})
-			got, err := body(b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{}))
+			got, err := body(b.Serve(t.Context(), ask("tools/list", `{}`), &backtest.Caller{}))
 			if err != nil || got != `{"tools":[]}` {
 				t.Fatalf("Serve = %s, %v", got, err)
 			}
@@ -74,7 +75,7 @@ func TestU03ForeignEndpointIsRefused(t *testing.T) {
 			p := legacytest.NewEventServer(t)
 			p.Endpoint = func(string) string { return tt.endpoint }
 			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse", Headers: http.Header{"Authorization": {"Bearer s3cret"}}}, Transport: TransportSSE})
-			_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{})
+			_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &backtest.Caller{})
 			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), `server "scripted"`) || strings.Contains(err.Error(), "s3cret") {
 				t.Errorf("Serve = %v, want an error that names the server and says %q", err, tt.want)
 			}
@@ -96,7 +97,7 @@ func TestU03ForeignEndpointIsRefused(t *testing.T) {
 				at = p.URL + "/elsewhere"
 			}
 			b := newTestBack(t, Options{Options: upstream.Options{URL: at, Headers: http.Header{"Authorization": {"Bearer s3cret"}}}, Transport: TransportSSE})
-			_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{})
+			_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &backtest.Caller{})
 			if err == nil || !strings.Contains(err.Error(), "307") || !strings.Contains(err.Error(), "redirects are not followed") {
 				t.Errorf("%s redirected: Serve = %v, want an error that says that redirects are not followed", redirected, err)
 			}
@@ -143,7 +144,7 @@ func TestU03FallsBackToHTTPSSE(t *testing.T) {
 			}
 			p.On["tools/list"] = legacytest.Result(`{"tools":[]}`)
 			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse"}, Transport: tt.typ})
-			_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{})
+			_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &backtest.Caller{})
 			if !tt.falls {
 				if err == nil || len(p.Requests("GET")) != 0 {
 					t.Errorf("Serve = %v after %s, want an error and no GET", err, p.Order())
@@ -155,7 +156,7 @@ func TestU03FallsBackToHTTPSSE(t *testing.T) {
 			}
 			p.LastStream().Cut()
 			bridgetest.Eventually(t, "another session", func() bool {
-				_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{})
+				_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &backtest.Caller{})
 				return err == nil && len(p.Requests("GET")) == 2
 			})
 			if order := p.Order(); !strings.HasPrefix(order, "initialize GET initialize notifications/initialized tools/list") || len(p.Requests("initialize")) != 3 {
@@ -171,7 +172,7 @@ func TestU03NeitherTransport(t *testing.T) {
 	p := legacytest.NewEventServer(t)
 	p.Refuse = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }
 	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/nothing"}})
-	_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{})
+	_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &backtest.Caller{})
 	for _, part := range []string{`server "scripted"`, "initialize: HTTP 404", "HTTP+SSE either: opening its event stream: HTTP 404"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("Serve = %v, want %q in it", err, part)
@@ -195,7 +196,7 @@ func TestU03ReplacedByANewerServer(t *testing.T) {
 	t.Cleanup(p.Close)
 	old.On["tools/list"] = legacytest.Result(`{"tools":["old"]}`)
 	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse"}})
-	if got, err := body(b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{})); err != nil || !strings.Contains(got, "old") {
+	if got, err := body(b.Serve(t.Context(), ask("tools/list", `{}`), &backtest.Caller{})); err != nil || !strings.Contains(got, "old") {
 		t.Fatalf("Serve = %s, %v", got, err)
 	}
 	mu.Lock()
@@ -203,7 +204,7 @@ func TestU03ReplacedByANewerServer(t *testing.T) {
 	mu.Unlock()
 	old.LastStream().Cut()
 	bridgetest.Eventually(t, "served by the newer", func() bool {
-		got, err := body(b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{}))
+		got, err := body(b.Serve(t.Context(), ask("tools/list", `{}`), &backtest.Caller{}))
 		return err == nil && strings.Contains(got, "new")
 	})
 }
@@ -217,7 +218,7 @@ func TestU03SilentStream(t *testing.T) {
 	t.Cleanup(p.Close)
 	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, Timeouts: upstream.Timeouts{Connect: 100 * time.Millisecond}}, Transport: TransportSSE})
 	begun := time.Now()
-	_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &legacytest.Caller{})
+	_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &backtest.Caller{})
 	if err == nil || !strings.Contains(err.Error(), "did not say within timeouts.connect where to post") {
 		t.Errorf("Serve = %v, want an error that names timeouts.connect", err)
 	}
@@ -244,7 +245,7 @@ func TestHTTPSSEPostsThatWait(t *testing.T) {
 		return false
 	}
 	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse"}, Transport: TransportSSE})
-	c := &legacytest.Caller{}
+	c := &backtest.Caller{}
 	req := ask("tools/call", `{"name":"x","_meta":{"progressToken":7}}`)
 	req.ProgressToken = []byte("7")
 	if got, err := body(b.Serve(t.Context(), req, c)); err != nil || got != `{"content":[]}` {
@@ -288,14 +289,14 @@ func TestM2L03HTTPSSELostSessions(t *testing.T) {
 			}
 			p.On["ping"] = legacytest.Result(`{}`)
 			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse"}, Transport: TransportSSE})
-			_, err := b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{})
+			_, err := b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &backtest.Caller{})
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), `server "scripted"`)) {
 				t.Errorf("Serve = %v, want %q", err, tt.want)
 			}
 			if sent := len(p.Requests("tools/call")); sent != map[bool]int{true: 2, false: 1}[tt.repeated] {
 				t.Errorf("the call was sent %d times", sent)
 			}
-			if _, err := b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{}); err != nil {
+			if _, err := b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &backtest.Caller{}); err != nil {
 				t.Errorf("the next call: %v", err)
 			}
 		})

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -73,7 +74,7 @@ func TestRetryZeroOfACallsStream(t *testing.T) {
 		}
 	}
 	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
-	got, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &legacytest.Caller{}))
+	got, err := body(b.Serve(t.Context(), ask("tools/call", `{}`), &backtest.Caller{}))
 	if err != nil || got != `{"ok":1}` {
 		t.Errorf("Serve = %s, %v, want the answer", got, err)
 	}
@@ -92,7 +93,7 @@ func TestBare404OfOneCallKeepsTheSession(t *testing.T) {
 	p.On["tools/list"] = listOnce
 	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	for range 3 {
-		if _, err := body(b.Serve(t.Context(), ask("resources/read", `{"uri":"x:y"}`), &legacytest.Caller{})); err == nil {
+		if _, err := body(b.Serve(t.Context(), ask("resources/read", `{"uri":"x:y"}`), &backtest.Caller{})); err == nil {
 			t.Error("Serve = nil error for a 404")
 		}
 	}
@@ -118,7 +119,7 @@ func TestClientThatLeavesKeepsTheSession(t *testing.T) {
 			}
 			p.On["tools/list"] = listOnce
 			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
-			if _, err := body(b.Serve(ctx, ask("resources/read", `{"uri":"x:y"}`), &legacytest.Caller{})); err == nil {
+			if _, err := body(b.Serve(ctx, ask("resources/read", `{"uri":"x:y"}`), &backtest.Caller{})); err == nil {
 				t.Errorf("Serve = nil error for a %d", status)
 			}
 			if err := serveOne(t, b, "test/1"); err != nil {
@@ -221,7 +222,7 @@ func TestFloodOfACallsStreamIsRationed(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() {
-				_, err := body(b.Serve(ctx, callWith("7", ""), &legacytest.Caller{}))
+				_, err := body(b.Serve(ctx, callWith("7", ""), &backtest.Caller{}))
 				done <- err
 			}()
 			wantSlow(t, &sent, 8<<20)

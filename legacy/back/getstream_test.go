@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -71,7 +72,7 @@ func TestM2L32OnceMoreAfterInitialized(t *testing.T) {
 			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 			start := time.Now()
 			req := ask("tools/list", "")
-			if _, err := body(b.Serve(t.Context(), req, &legacytest.Caller{})); err != nil {
+			if _, err := body(b.Serve(t.Context(), req, &backtest.Caller{})); err != nil {
 				t.Fatal(err)
 			}
 			if took := time.Since(start); took > streamWait {
@@ -124,7 +125,7 @@ func TestM2L32LateStream(t *testing.T) {
 	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	start := time.Now()
 	req := ask("tools/list", "")
-	if _, err := body(b.Serve(t.Context(), req, &legacytest.Caller{})); err != nil {
+	if _, err := body(b.Serve(t.Context(), req, &backtest.Caller{})); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(start); took < streamWait || took > streamWait+10*time.Second {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -53,7 +54,7 @@ func TestM2L01Handshake(t *testing.T) {
 			if tt.clientInfo != "" {
 				req.Profile.ClientInfo = json.RawMessage(tt.clientInfo)
 			}
-			if _, err := body(b.Serve(t.Context(), req, &legacytest.Caller{})); err != nil {
+			if _, err := body(b.Serve(t.Context(), req, &backtest.Caller{})); err != nil {
 				t.Fatal(err)
 			}
 			if params := <-got; params != tt.want {
@@ -77,7 +78,7 @@ func TestM2L01Revisions(t *testing.T) {
 			p.Revision = tt.revision
 			p.On["tools/list"] = listOnce
 			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
-			_, err := body(b.Serve(t.Context(), ask("tools/list", ""), &legacytest.Caller{}))
+			_, err := body(b.Serve(t.Context(), ask("tools/list", ""), &backtest.Caller{}))
 			if tt.wantErr != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.wantErr) {
 					t.Fatalf("Serve = %v, want %q", err, tt.wantErr)
@@ -101,7 +102,7 @@ func TestM2L01OneProfilePerSession(t *testing.T) {
 	for _, scope := range []string{"ada", "bob", "ada"} {
 		req := ask("tools/list", "")
 		req.Profile.Scope = scope
-		if _, err := body(b.Serve(t.Context(), req, &legacytest.Caller{})); err != nil {
+		if _, err := body(b.Serve(t.Context(), req, &backtest.Caller{})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -117,10 +118,10 @@ func TestM2L01DialOutlivesItsFirstCaller(t *testing.T) {
 		first, leave := context.WithCancel(t.Context())
 		var err1, err2 error
 		var got string
-		go func() { _, err1 = body(b.Serve(first, ask("tools/list", ""), &legacytest.Caller{})) }()
+		go func() { _, err1 = body(b.Serve(first, ask("tools/list", ""), &backtest.Caller{})) }()
 		p := <-peers
 		synctest.Wait()
-		go func() { got, err2 = body(b.Serve(t.Context(), ask("tools/list", ""), &legacytest.Caller{})) }()
+		go func() { got, err2 = body(b.Serve(t.Context(), ask("tools/list", ""), &backtest.Caller{})) }()
 		synctest.Wait()
 		leave()
 		synctest.Wait()
@@ -143,7 +144,7 @@ func TestM2L01HandshakeTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, peers := pipeBack(t, Options{Options: upstream.Options{Timeouts: upstream.Timeouts{Connect: 3 * time.Second}}})
 		start := time.Now()
-		_, err := body(b.Serve(t.Context(), ask("tools/list", ""), &legacytest.Caller{}))
+		_, err := body(b.Serve(t.Context(), ask("tools/list", ""), &backtest.Caller{}))
 		if took := time.Since(start); took != 3*time.Second {
 			t.Errorf("Serve returned after %v, want 3s", took)
 		}
@@ -192,7 +193,7 @@ func TestM2L15QuestionsAreAnsweredAtOnce(t *testing.T) {
 		}
 		p.Result(list.ID, `{"tools":[]}`)
 	}()
-	if _, err := body(b.Serve(t.Context(), ask("tools/list", ""), &legacytest.Caller{})); err != nil {
+	if _, err := body(b.Serve(t.Context(), ask("tools/list", ""), &backtest.Caller{})); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -218,7 +219,7 @@ func TestM2L15PingOverHTTP(t *testing.T) {
 		}
 	}
 	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
-	if _, err := body(b.Serve(t.Context(), ask("prompts/get", `{"name":"x"}`), &legacytest.Caller{})); err != nil {
+	if _, err := body(b.Serve(t.Context(), ask("prompts/get", `{"name":"x"}`), &backtest.Caller{})); err != nil {
 		t.Fatal(err)
 	}
 	bridgetest.Eventually(t, "the answer to the ping on the GET stream", func() bool { return strings.Contains(p.Order(), `{"jsonrpc":"2.0","id":8,"result":{}}`) })
@@ -229,4 +230,4 @@ func TestM2L15PingOverHTTP(t *testing.T) {
 	}
 }
 
-var _ mcp.Caller = (*legacytest.Caller)(nil)
+var _ mcp.Caller = (*backtest.Caller)(nil)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -39,7 +40,7 @@ func TestForeignAnswerEndsItsConnection(t *testing.T) {
 			}
 			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 			call := func() error {
-				got, err := body(b.Serve(t.Context(), callWith(`"t"`, ""), &legacytest.Caller{}))
+				got, err := body(b.Serve(t.Context(), callWith(`"t"`, ""), &backtest.Caller{}))
 				if err == nil && got != `{"ok":1}` {
 					t.Errorf("result = %s", got)
 				}
@@ -84,7 +85,7 @@ func TestIDsAreUniqueOverTheSessionsOfAnEndpoint(t *testing.T) {
 		calls.Go(func() {
 			req := callWith(`"t"`, "")
 			req.Profile.Scope = fmt.Sprintf("test/%d", i)
-			if _, err := body(b.Serve(t.Context(), req, &legacytest.Caller{})); err != nil {
+			if _, err := body(b.Serve(t.Context(), req, &backtest.Caller{})); err != nil {
 				t.Error(err)
 			}
 		})

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -36,7 +36,7 @@ func TestM2L12MessagesOfTheOpening(t *testing.T) {
 }
 
 func playOpening(t *testing.T, list bool) {
-	d := &bridgetest.Metrics{}
+	d := &backtest.Metrics{}
 	b := newAsker(t, Options{Options: upstream.Options{Metrics: d}}, func(a *legacytest.Server) {
 		a.OnNotification("notifications/initialized", func() { a.Log("connected") })
 		a.On = map[string]func(wire.Message) string{
@@ -47,8 +47,8 @@ func playOpening(t *testing.T, list bool) {
 		a.Call = func(*legacytest.ServerCall) string { a.Log("working"); return said("done") }
 	})
 	var requests sync.WaitGroup
-	serve := func(req *mcp.Request) *legacytest.Client {
-		x := &legacytest.Client{Answer: legacytest.NeverAnswers}
+	serve := func(req *mcp.Request) *backtest.Client {
+		x := &backtest.Client{Answer: backtest.NeverAnswers}
 		requests.Go(func() {
 			if _, err := body(b.Serve(t.Context(), req, x)); err != nil {
 				t.Error(err)
@@ -57,7 +57,7 @@ func playOpening(t *testing.T, list bool) {
 		return x
 	}
 	ada := serve(logged("ada"))
-	var other *legacytest.Client
+	var other *backtest.Client
 	if list {
 		req := ask("tools/list", "")
 		req.Profile.Capabilities, req.LogLevel = json.RawMessage(hasRoots), "debug"
@@ -79,7 +79,7 @@ func playOpening(t *testing.T, list bool) {
 // call's that runs meanwhile.
 func TestM2L12MessagesOfRoots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &bridgetest.Metrics{}
+		d := &backtest.Metrics{}
 		b := newAsker(t, Options{Options: upstream.Options{Metrics: d}}, func(a *legacytest.Server) {
 			a.Call = func(c *legacytest.ServerCall) string {
 				a.Log("before")
@@ -94,7 +94,7 @@ func TestM2L12MessagesOfRoots(t *testing.T) {
 				return said("done")
 			}
 		})
-		x := &legacytest.Client{Answer: legacytest.Answers(map[string]string{"roots/list": adasRoots})}
+		x := &backtest.Client{Answer: backtest.Answers(map[string]string{"roots/list": adasRoots})}
 		if _, err := body(b.Serve(t.Context(), logged("ada"), x)); err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func TestM2L12MessagesOfRootsOverHTTP(t *testing.T) {
 	empty := func(w http.ResponseWriter, _ *http.Request, m wire.Message) { legacytest.AnswerJSON(w, m.ID, `{}`) }
 	p.On["ping"], p.On["logging/setLevel"] = empty, empty
 	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
-	x := &legacytest.Client{Answer: legacytest.NeverAnswers}
+	x := &backtest.Client{Answer: backtest.NeverAnswers}
 	if _, err := body(b.Serve(t.Context(), logged("ada"), x)); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -54,7 +55,7 @@ func TestM2L03LostSessionOverHTTP(t *testing.T) {
 			}
 			p.On["ping"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(tt.status) }
 			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
-			got, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{}))
+			got, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &backtest.Caller{}))
 			if tt.lost {
 				if err != nil || got != `{"content":[]}` {
 					t.Errorf("Serve = %s, %v, want the second answer", got, err)
@@ -81,12 +82,12 @@ func TestM2L03RefusedMethodKeepsTheSession(t *testing.T) {
 	p.On["tools/call"] = p.On["no/such"]
 	p.On["ping"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { legacytest.AnswerJSON(w, m.ID, `{}`) }
 	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
-	_, err := body(b.Serve(t.Context(), ask("no/such", ""), &legacytest.Caller{}))
+	_, err := body(b.Serve(t.Context(), ask("no/such", ""), &backtest.Caller{}))
 	var refusal *mcp.Refusal
 	if !errors.As(err, &refusal) || refusal.Err.Code != -32601 || !strings.Contains(err.Error(), `"no/such"`) {
 		t.Errorf("Serve(no/such) = %v, want -32601 that names the method", err)
 	}
-	_, err = body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{}))
+	_, err = body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &backtest.Caller{}))
 	if err == nil || !strings.Contains(err.Error(), "400") {
 		t.Errorf("Serve(tools/call) = %v, want the status", err)
 	}
@@ -99,7 +100,7 @@ func TestM2L03LostTwiceIsAnError(t *testing.T) {
 	p := legacytest.NewHTTPServer(t)
 	p.On["tools/list"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(404) }
 	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
-	_, err := body(b.Serve(t.Context(), ask("tools/list", ""), &legacytest.Caller{}))
+	_, err := body(b.Serve(t.Context(), ask("tools/list", ""), &backtest.Caller{}))
 	if err == nil || !strings.Contains(err.Error(), `server "scripted"`) || !strings.Contains(err.Error(), "404") {
 		t.Errorf("Serve = %v, want an error naming the server and the status", err)
 	}
@@ -114,7 +115,7 @@ func TestM2L02NoSessionNoLoss(t *testing.T) {
 	p.Session = ""
 	p.On["tools/list"] = func(w http.ResponseWriter, _ *http.Request, _ wire.Message) { w.WriteHeader(404) }
 	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
-	if _, err := body(b.Serve(t.Context(), ask("tools/list", ""), &legacytest.Caller{})); err == nil {
+	if _, err := body(b.Serve(t.Context(), ask("tools/list", ""), &backtest.Caller{})); err == nil {
 		t.Error("Serve = nil error for a 404")
 	}
 	if n, i := len(p.Requests("tools/list")), len(p.Requests("initialize")); n != 1 || i != 1 {
@@ -149,7 +150,7 @@ func TestM2L03CallThatMayHaveRunIsNotRepeated(t *testing.T) {
 			p := legacytest.NewHTTPServer(t)
 			p.On["tools/call"] = cutAnswer(how)
 			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
-			_, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{}))
+			_, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &backtest.Caller{}))
 			for _, part := range []string{`server "scripted"`, "tools/call", "may have taken effect", "not repeated"} {
 				if err == nil || !strings.Contains(err.Error(), part) {
 					t.Errorf("Serve = %v, want it to say %q", err, part)
@@ -181,7 +182,7 @@ func TestM2L03ReadsAreRepeatedOnce(t *testing.T) {
 				legacytest.AnswerJSON(w, m.ID, `{"contents":[]}`)
 			}
 			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
-			got, err := body(b.Serve(t.Context(), ask("resources/read", `{"uri":"a:b"}`), &legacytest.Caller{}))
+			got, err := body(b.Serve(t.Context(), ask("resources/read", `{"uri":"a:b"}`), &backtest.Caller{}))
 			if err != nil || got != `{"contents":[]}` || calls.Load() != 2 {
 				t.Errorf("Serve = %s, %v after %d calls, want the second answer", got, err, calls.Load())
 			}
@@ -198,7 +199,7 @@ func TestM2L03NothingSentIsAClearError(t *testing.T) {
 	}
 	p.Close()
 	b.endpoint.Close() // or the request may meet the end of a connection
-	_, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{}))
+	_, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &backtest.Caller{}))
 	for _, part := range []string{`server "scripted"`, "can't be reached", "connection refused"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("Serve = %v, want it to say %q", err, part)
@@ -237,7 +238,7 @@ func TestM2L03ChildExited(t *testing.T) {
 					p.Result(m.ID, `{"ok":true}`)
 				}
 			}()
-			got, err := body(b.Serve(t.Context(), ask(tt.method, tt.params), &legacytest.Caller{}))
+			got, err := body(b.Serve(t.Context(), ask(tt.method, tt.params), &backtest.Caller{}))
 			if tt.repeated {
 				if err != nil || got != `{"ok":true}` || sent != 2 {
 					t.Errorf("Serve = %s, %v after %d requests, want the second answer", got, err, sent)
@@ -269,7 +270,7 @@ func TestM2L03CallAfterTheChildExited(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if _, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{})); err != nil {
+		if _, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &backtest.Caller{})); err != nil {
 			t.Errorf("Serve after the child exited = %v", err)
 		}
 	})
@@ -297,7 +298,7 @@ func TestM2L03FailedWriteWasNotSent(t *testing.T) {
 			near, far := transport.NewPipe()
 			conns = append(conns, &deafConn{Conn: near})
 			go func() { // ends with the connection
-				p := &legacytest.ConnPeer{T: t, Conn: far}
+				p := legacytest.NewConnPeer(t, far)
 				p.Handshake(legacytest.Everything)
 				for text, err := far.Read(); err == nil; text, err = far.Read() {
 					m, _ := wire.Parse(text, wire.Options{})
@@ -307,7 +308,7 @@ func TestM2L03FailedWriteWasNotSent(t *testing.T) {
 			return conns[len(conns)-1], nil
 		}})
 		for range 2 {
-			if _, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{})); err != nil {
+			if _, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &backtest.Caller{})); err != nil {
 				t.Fatal(err)
 			}
 			conns[0].deaf.Store(true)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -32,14 +33,14 @@ func callWith(token, level string) *mcp.Request {
 
 // serving is a Serve under way.
 type serving struct {
-	caller *legacytest.Caller
+	caller *backtest.Caller
 	body   string
 	err    error
 	done   chan struct{}
 }
 
 func serve(ctx context.Context, b *Back, req *mcp.Request) *serving {
-	s := &serving{caller: &legacytest.Caller{}, done: make(chan struct{})}
+	s := &serving{caller: &backtest.Caller{}, done: make(chan struct{})}
 	go func() {
 		s.body, s.err = body(b.Serve(ctx, req, s.caller))
 		close(s.done)
@@ -94,7 +95,7 @@ func TestM2L04IdsAndTokens(t *testing.T) {
 
 func TestM2L11Progress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &bridgetest.Metrics{}
+		d := &backtest.Metrics{}
 		b, peers := pipeBack(t, Options{Options: upstream.Options{Metrics: d}})
 		s := serve(t.Context(), b, callWith(`"tok"`, ""))
 		p := <-peers
@@ -167,7 +168,7 @@ func TestM2L11ProgressOverHTTP(t *testing.T) {
 		<-told
 		send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
 	}
-	c := &legacytest.Caller{Told: told}
+	c := &backtest.Caller{Told: told}
 	if _, err := body(b.Serve(t.Context(), callWith(`7`, ""), c)); err != nil {
 		t.Fatal(err)
 	}
@@ -183,9 +184,9 @@ func TestM2L11ProgressOverHTTP(t *testing.T) {
 // A caller that takes nothing holds up neither the connection nor the others.
 func TestM2L11SlowCallerHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &bridgetest.Metrics{}
+		d := &backtest.Metrics{}
 		b, peers := pipeBack(t, Options{Options: upstream.Options{Metrics: d}})
-		slow := &legacytest.Caller{Hold: make(chan struct{})}
+		slow := &backtest.Caller{Hold: make(chan struct{})}
 		done := make(chan error, 1)
 		go func() {
 			_, err := body(b.Serve(t.Context(), callWith(`1`, "debug"), slow))
@@ -292,7 +293,7 @@ func TestM2L12LevelDoesNotStopTheCall(t *testing.T) {
 
 func TestM2L12MessagesReachWhoAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &bridgetest.Metrics{}
+		d := &backtest.Metrics{}
 		b, peers := pipeBack(t, Options{Options: upstream.Options{Metrics: d}})
 		one := serve(t.Context(), b, callWith("", "warning"))
 		p := <-peers
@@ -367,7 +368,7 @@ func TestM2L12MessagesByStream(t *testing.T) {
 
 func TestM2L13Cancellation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &bridgetest.Metrics{}
+		d := &backtest.Metrics{}
 		b, peers := pipeBack(t, Options{Options: upstream.Options{Metrics: d}})
 		ctx, cancel := context.WithCancel(t.Context())
 		s := serve(ctx, b, callWith(`1`, ""))
@@ -491,7 +492,7 @@ func TestM2L14Timeouts(t *testing.T) {
 // goroutine is giving to it when the response comes.
 func TestM2L11NotesComeBeforeTheResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := &legacytest.Caller{Hold: make(chan struct{})}
+		slow := &backtest.Caller{Hold: make(chan struct{})}
 		c := newCall(ask(spec.MethodToolsCall, ""), slow, nil)
 		c.ctx, c.clock = t.Context(), mcp.StartClock(time.Minute, time.Minute, func() {})
 		for _, value := range []string{"1", "2", "3"} {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -33,7 +34,7 @@ func parking(t *testing.T, b *Back, n int) {
 		calls.Go(func() {
 			who := fmt.Sprintf("caller-%d", i)
 			answer := fmt.Sprintf(`{"action":"accept","content":{"me":%q}}`, who)
-			x := &legacytest.Client{Answer: func(ctx context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
+			x := &backtest.Client{Answer: func(ctx context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
 				if got, _ := wire.GetString(q.Params, "message"); got != who {
 					t.Errorf("%s was asked what is for %s", who, got)
 				}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -20,7 +21,7 @@ func serveOne(t *testing.T, b *Back, scope string) error {
 	t.Helper()
 	req := ask("tools/list", "")
 	req.Profile.Scope = scope
-	_, err := body(b.Serve(t.Context(), req, &legacytest.Caller{}))
+	_, err := body(b.Serve(t.Context(), req, &backtest.Caller{}))
 	return err
 }
 
@@ -182,7 +183,7 @@ func TestM2L02SingleSessionsEndWithTheirCall(t *testing.T) {
 	for range 2 {
 		req := ask("tools/list", "")
 		req.Profile.Single = true
-		if _, err := body(b.Serve(t.Context(), req, &legacytest.Caller{})); err != nil {
+		if _, err := body(b.Serve(t.Context(), req, &backtest.Caller{})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -198,7 +199,7 @@ func TestCloseEndsCallsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, peers := pipeBack(t, Options{})
 		var err error
-		go func() { _, err = body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{})) }()
+		go func() { _, err = body(b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &backtest.Caller{})) }()
 		p := <-peers
 		p.Handshake(legacytest.Everything)
 		p.Want("tools/call")

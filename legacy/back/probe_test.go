@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -129,7 +130,7 @@ func TestU02ModernErrorsAreDoubted(t *testing.T) {
 			}
 			var doubts atomic.Int32
 			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL, Doubt: func(string) { doubts.Add(1) }}})
-			if _, err := body(b.Serve(t.Context(), ask("tools/list", ""), &legacytest.Caller{})); err == nil {
+			if _, err := body(b.Serve(t.Context(), ask("tools/list", ""), &backtest.Caller{})); err == nil {
 				t.Error("Serve = nil error")
 			}
 			if n := int(doubts.Load()); n != tt.want {

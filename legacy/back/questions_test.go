@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -46,7 +47,7 @@ func TestM2L14TheClockStandsStillWhileParked(t *testing.T) {
 				}
 			})
 			begin := time.Now()
-			got, err := body(b.Serve(t.Context(), askable("ada"), &legacytest.Client{Answer: answersAfter(time.Hour, accepted)}))
+			got, err := body(b.Serve(t.Context(), askable("ada"), &backtest.Client{Answer: answersAfter(time.Hour, accepted)}))
 			if tt.answered != (err == nil) {
 				t.Errorf("Serve = %s, %v after %v", got, err, time.Since(begin))
 			}
@@ -79,7 +80,7 @@ func TestM2L19WithdrawnQuestionsEnd(t *testing.T) {
 			}
 		})
 		ended := make(chan error, 1)
-		x := &legacytest.Client{Answer: func(ctx context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
+		x := &backtest.Client{Answer: func(ctx context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
 			if text, _ := wire.GetString(q.Params, "message"); text == "withdrawn" {
 				<-ctx.Done()
 				ended <- ctx.Err()
@@ -114,7 +115,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 				return said("done")
 			}
 		})
-		if _, err := body(b.Serve(t.Context(), askable("ada"), &legacytest.Client{Answer: legacytest.NeverAnswers})); err != nil {
+		if _, err := body(b.Serve(t.Context(), askable("ada"), &backtest.Client{Answer: backtest.NeverAnswers})); err != nil {
 			t.Error(err)
 		}
 	})
@@ -134,7 +135,7 @@ func TestQuestionsFreeTheirIDs(t *testing.T) {
 			return said("done")
 		}
 	})
-	if _, err := body(b.Serve(t.Context(), askable("ada"), &legacytest.Client{Answer: legacytest.Answers(map[string]string{"elicitation/create": accepted})})); err != nil {
+	if _, err := body(b.Serve(t.Context(), askable("ada"), &backtest.Client{Answer: backtest.Answers(map[string]string{"elicitation/create": accepted})})); err != nil {
 		t.Error(err)
 	}
 }
@@ -172,7 +173,7 @@ func TestM2L15ParkedCallsResume(t *testing.T) {
 	}
 	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	asked := 0
-	x := &legacytest.Client{Answer: func(ctx context.Context, _ mcp.InputRequest) (mcp.InputResponse, error) {
+	x := &backtest.Client{Answer: func(ctx context.Context, _ mcp.InputRequest) (mcp.InputResponse, error) {
 		asked++
 		<-parked // the resumed stream is open while the client thinks
 		return mcp.InputResponse{Result: []byte(accepted)}, nil
@@ -240,7 +241,7 @@ func TestM2L20LanesOnHTTP(t *testing.T) {
 	}
 	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}, KeepLane: true})
 	call := func(who string) {
-		x := &legacytest.Client{Answer: func(_ context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
+		x := &backtest.Client{Answer: func(_ context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
 			got, _ := wire.GetString(q.Params, "message")
 			return mcp.InputResponse{Result: fmt.Appendf(nil, `{"action":"accept","content":{"me":%q}}`, got)}, nil
 		}}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -38,7 +39,7 @@ func TestM2L23AServerThatBlocksOnItsRoots(t *testing.T) {
 			begin := time.Now()
 			req := ask("tools/list", "")
 			req.Profile.Capabilities = json.RawMessage(tt.capabilities)
-			if _, err := body(b.Serve(t.Context(), req, &legacytest.Client{Answer: legacytest.NeverAnswers})); err != nil || time.Since(begin) > 0 {
+			if _, err := body(b.Serve(t.Context(), req, &backtest.Client{Answer: backtest.NeverAnswers})); err != nil || time.Since(begin) > 0 {
 				t.Errorf("tools/list: %v after %v, want it served at once", err, time.Since(begin))
 			}
 			if got != `{"roots":[]}` {
@@ -71,7 +72,7 @@ func TestM2L23StaticRoots(t *testing.T) {
 			req := rooted("ada")
 			req.Profile.Scope += capabilities
 			req.Profile.Capabilities = json.RawMessage(capabilities)
-			if _, err := body(b.Serve(t.Context(), req, &legacytest.Client{Answer: legacytest.NeverAnswers})); err != nil {
+			if _, err := body(b.Serve(t.Context(), req, &backtest.Client{Answer: backtest.NeverAnswers})); err != nil {
 				t.Error(err)
 			}
 			if !strings.Contains(last.Declared(), `"roots":{"listChanged":true}`) {
@@ -136,7 +137,7 @@ func TestM2L23TheFirstCallPutsTheServerRight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rootsServer{}
 		b := newAsker(t, Options{}, r.play)
-		x := &legacytest.Client{Answer: legacytest.Answers(map[string]string{"roots/list": adasRoots})}
+		x := &backtest.Client{Answer: backtest.Answers(map[string]string{"roots/list": adasRoots})}
 		list := rooted("ada")
 		list.Method = "tools/list"
 		if _, err := body(b.Serve(t.Context(), list, x)); err != nil {
@@ -145,7 +146,7 @@ func TestM2L23TheFirstCallPutsTheServerRight(t *testing.T) {
 		if got, err := body(b.Serve(t.Context(), rooted("ada"), x)); err != nil || got != said(adasRoots) {
 			t.Errorf("the first call found %s, %v, want the client's roots", got, err)
 		}
-		if got, err := body(b.Serve(t.Context(), rooted("ada"), &legacytest.Client{Answer: legacytest.NeverAnswers})); err != nil || got != said(adasRoots) {
+		if got, err := body(b.Serve(t.Context(), rooted("ada"), &backtest.Client{Answer: backtest.NeverAnswers})); err != nil || got != said(adasRoots) {
 			t.Errorf("the second call found %s, %v, want no more questions", got, err)
 		}
 	})
@@ -159,10 +160,10 @@ func TestM2L23ACallThatEndsUnansweredChangesNothing(t *testing.T) {
 		b := newAsker(t, Options{}, r.play)
 		ctx, leave := context.WithTimeout(t.Context(), time.Minute/2)
 		defer leave()
-		if _, err := b.Serve(ctx, rooted("leaves"), &legacytest.Client{Answer: legacytest.NeverAnswers}); err == nil {
+		if _, err := b.Serve(ctx, rooted("leaves"), &backtest.Client{Answer: backtest.NeverAnswers}); err == nil {
 			t.Error("a call was sent whose client was being asked for roots")
 		}
-		x := &legacytest.Client{Answer: legacytest.Answers(map[string]string{"roots/list": adasRoots})}
+		x := &backtest.Client{Answer: backtest.Answers(map[string]string{"roots/list": adasRoots})}
 		if got, err := body(b.Serve(t.Context(), rooted("ada"), x)); err != nil || got != said(adasRoots) {
 			t.Errorf("the next call found %s, %v, want its client's roots", got, err)
 		}
@@ -181,11 +182,11 @@ func TestM2L23OthersGoOn(t *testing.T) {
 		}
 		var slow sync.WaitGroup
 		slow.Go(func() {
-			_, _ = body(b.Serve(t.Context(), request(), &legacytest.Client{Answer: answersAfter(time.Minute, adasRoots)}))
+			_, _ = body(b.Serve(t.Context(), request(), &backtest.Client{Answer: answersAfter(time.Minute, adasRoots)}))
 		})
 		synctest.Wait()
 		begin := time.Now()
-		if _, err := body(b.Serve(t.Context(), request(), &legacytest.Client{Answer: legacytest.NeverAnswers})); err != nil || time.Since(begin) > rootsTimeout+time.Millisecond {
+		if _, err := body(b.Serve(t.Context(), request(), &backtest.Client{Answer: backtest.NeverAnswers})); err != nil || time.Since(begin) > rootsTimeout+time.Millisecond {
 			t.Errorf("another call took %v, %v, want at most %v", time.Since(begin), err, rootsTimeout)
 		}
 		slow.Wait()
@@ -213,7 +214,7 @@ func TestM2L23OtherLanesAreTold(t *testing.T) {
 			}
 		})
 		roots := adasRoots
-		x := &legacytest.Client{Answer: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
+		x := &backtest.Client{Answer: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
 			asked++
 			return mcp.InputResponse{Result: []byte(roots)}, nil
 		}}
@@ -259,8 +260,8 @@ func TestM2L23RootsOfOneAreNotAnothers(t *testing.T) {
 			}}
 		})
 		asked := 0
-		has := func(roots string) *legacytest.Client {
-			return &legacytest.Client{Answer: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
+		has := func(roots string) *backtest.Client {
+			return &backtest.Client{Answer: func(context.Context, mcp.InputRequest) (mcp.InputResponse, error) {
 				asked++
 				return mcp.InputResponse{Result: []byte(roots)}, nil
 			}}
@@ -276,7 +277,7 @@ func TestM2L23RootsOfOneAreNotAnothers(t *testing.T) {
 		}
 		for i, step := range []struct {
 			req   *mcp.Request
-			x     *legacytest.Client
+			x     *backtest.Client
 			want  string
 			asked int
 		}{
@@ -285,10 +286,10 @@ func TestM2L23RootsOfOneAreNotAnothers(t *testing.T) {
 			{list("ada"), has(adasRoots), `{"tools":[],"roots":` + adasRoots + `}`, 1},
 			{of(rooted("bob"), "bob"), has(bobs), said(bobs), 2},
 			{of(rooted("ada"), "ada"), has(adasRoots), said(adasRoots), 3},
-			{list("bob"), &legacytest.Client{Answer: legacytest.NeverAnswers}, `{"tools":[],"roots":{"roots":[]}}`, 3},
+			{list("bob"), &backtest.Client{Answer: backtest.NeverAnswers}, `{"tools":[],"roots":{"roots":[]}}`, 3},
 			{of(rooted("bob"), "bob"), has(bobs), said(bobs), 4},
-			{of(askable("eve"), "eve"), &legacytest.Client{Answer: legacytest.NeverAnswers}, said(`{"roots":[]}`), 4},
-			{of(askable("eve"), "eve"), &legacytest.Client{Answer: legacytest.NeverAnswers}, said(`{"roots":[]}`), 4},
+			{of(askable("eve"), "eve"), &backtest.Client{Answer: backtest.NeverAnswers}, said(`{"roots":[]}`), 4},
+			{of(askable("eve"), "eve"), &backtest.Client{Answer: backtest.NeverAnswers}, said(`{"roots":[]}`), 4},
 		} {
 			if got, err := body(b.Serve(t.Context(), step.req, step.x)); err != nil || got != step.want || asked != step.asked {
 				t.Errorf("step %d: %s, %v, %d clients asked; want %s, %d", i, got, err, asked, step.want, step.asked)

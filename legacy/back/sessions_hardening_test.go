@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
@@ -15,7 +15,7 @@ import (
 // command, or end those of others by wanting more (CWE-770).
 func TestCommandSessionsOfAShareAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hits := &bridgetest.Metrics{}
+		hits := &backtest.Metrics{}
 		b, peers := pipeBack(t, Options{Options: upstream.Options{Metrics: hits}, MaxSessions: 3, MaxSessionsEach: 2})
 		go func() {
 			for range 3 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -104,7 +105,7 @@ func TestM2L07TasksAreAnsweredLikeCalls(t *testing.T) {
 		b := newTaskBack(t, ts, Options{Options: upstream.Options{Timeouts: upstream.Timeouts{Request: 2 * time.Second, Max: time.Hour}}})
 		req := ask("tools/call", `{"name":"t","task":{"ttl":1},"_meta":{"progressToken":"mine"}}`)
 		req.ProgressToken = json.RawMessage(`"mine"`)
-		x := &legacytest.Client{Answer: legacytest.NeverAnswers}
+		x := &backtest.Client{Answer: backtest.NeverAnswers}
 		begin := time.Now()
 		got, err := body(b.Serve(t.Context(), req, x))
 		if err != nil || got != said("done") {
@@ -149,7 +150,7 @@ func TestM2L07ProgressOfTheServer(t *testing.T) {
 		b := newTaskBack(t, ts, Options{})
 		req := ask("tools/call", `{"name":"t"}`)
 		req.ProgressToken = json.RawMessage(`7`)
-		x := &legacytest.Client{Answer: legacytest.NeverAnswers}
+		x := &backtest.Client{Answer: backtest.NeverAnswers}
 		if _, err := body(b.Serve(t.Context(), req, x)); err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +172,7 @@ func TestM2L07QuestionsOfATask(t *testing.T) {
 		b := newTaskBack(t, ts, Options{Options: upstream.Options{Timeouts: upstream.Timeouts{Request: 10 * time.Second}}})
 		req := askable("ada")
 		var question string
-		x := &legacytest.Client{Answer: func(ctx context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
+		x := &backtest.Client{Answer: func(ctx context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
 			question = string(q.Params)
 			return mcp.InputResponse{Result: []byte(accepted)}, backoff.Wait(ctx, time.Hour)
 		}}
@@ -181,7 +182,7 @@ func TestM2L07QuestionsOfATask(t *testing.T) {
 			r := askable("other")
 			r.Params = json.RawMessage(`{"name":"plain"}`)
 			begin := time.Now()
-			if _, err := body(b.Serve(t.Context(), r, &legacytest.Client{Answer: legacytest.NeverAnswers})); err != nil || time.Since(begin) > 0 {
+			if _, err := body(b.Serve(t.Context(), r, &backtest.Client{Answer: backtest.NeverAnswers})); err != nil || time.Since(begin) > 0 {
 				t.Errorf("another call took %v, %v: a task needs no lane", time.Since(begin), err)
 			}
 		})
@@ -211,7 +212,7 @@ func TestM2L07TasksThatFail(t *testing.T) {
 		bridgetest.RunBubble(t, "M2L-07 "+tt.name, func(t *testing.T) {
 			ts := &taskServer{stages: []string{tt.stage}, result: tt.result}
 			b := newTaskBack(t, ts, Options{})
-			got, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"t"}`), &legacytest.Client{Answer: legacytest.NeverAnswers}))
+			got, err := body(b.Serve(t.Context(), ask("tools/call", `{"name":"t"}`), &backtest.Client{Answer: backtest.NeverAnswers}))
 			if !strings.Contains(fmt.Sprint(got, err), tt.want) {
 				t.Errorf("Serve = %s, %v, want %q", got, err, tt.want)
 			}
@@ -233,7 +234,7 @@ func TestM2L07TasksAreCancelled(t *testing.T) {
 			b := newTaskBack(t, ts, Options{Options: upstream.Options{Timeouts: tt.times}})
 			ctx, cancel := context.WithTimeout(t.Context(), tt.after)
 			defer cancel()
-			if _, err := body(b.Serve(ctx, ask("tools/call", `{"name":"t"}`), &legacytest.Client{Answer: legacytest.NeverAnswers})); err == nil {
+			if _, err := body(b.Serve(ctx, ask("tools/call", `{"name":"t"}`), &backtest.Client{Answer: backtest.NeverAnswers})); err == nil {
 				t.Error("the call was answered")
 			}
 			if got := <-ts.cancelled; got != `{"taskId":"t1"}` {
@@ -250,7 +251,7 @@ func TestM2L07WhichToolsNeedATask(t *testing.T) {
 		ts := &taskServer{stages: []string{`"status":"completed"`}, result: said("done")}
 		b := newTaskBack(t, ts, Options{})
 		serve := func(method, params string) string {
-			got, err := body(b.Serve(t.Context(), ask(method, params), &legacytest.Client{Answer: legacytest.NeverAnswers}))
+			got, err := body(b.Serve(t.Context(), ask(method, params), &backtest.Client{Answer: backtest.NeverAnswers}))
 			if err != nil {
 				t.Error(err)
 			}

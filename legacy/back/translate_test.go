@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -59,7 +60,7 @@ func TestM2L06Headers(t *testing.T) {
 	}}})
 	req := ask("tools/call", `{"name":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}`)
 	req.Extra = []byte(`"vendor":{"a":1}`)
-	if _, err := body(b.Serve(t.Context(), req, &legacytest.Caller{})); err != nil {
+	if _, err := body(b.Serve(t.Context(), req, &backtest.Caller{})); err != nil {
 		t.Fatal(err)
 	}
 	call := p.Requests("tools/call")[0]
@@ -153,7 +154,7 @@ func TestM2L10Errors(t *testing.T) {
 				fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":%s}`, m.ID, tt.in)
 			}
 			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
-			_, err := b.Serve(t.Context(), ask(tt.method, tt.params), &legacytest.Caller{})
+			_, err := b.Serve(t.Context(), ask(tt.method, tt.params), &backtest.Caller{})
 			var we *wire.Error
 			if !errors.As(err, &we) {
 				t.Fatalf("Serve = %v, want a wire error", err)
@@ -202,7 +203,7 @@ func TestM2L10TransportFailures(t *testing.T) {
 			p := legacytest.NewHTTPServer(t)
 			p.On["tools/call"] = func(w http.ResponseWriter, r *http.Request, _ wire.Message) { tt.answer(w, r) }
 			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
-			_, err := b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &legacytest.Caller{})
+			_, err := b.Serve(t.Context(), ask("tools/call", `{"name":"x"}`), &backtest.Caller{})
 			we := mcp.WireError(err)
 			if err == nil || we.Code != -32603 {
 				t.Fatalf("Serve = %v, want -32603", err)
@@ -232,7 +233,7 @@ func TestF07ResultBytes(t *testing.T) {
 	}
 	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}, Cache: map[string]mcp.CacheHint{"tools/list": {TTL: 5, Public: true}}})
 	for _, method := range []string{"tools/call", "tools/list"} {
-		res, err := b.Serve(t.Context(), ask(method, `{}`), &legacytest.Caller{})
+		res, err := b.Serve(t.Context(), ask(method, `{}`), &backtest.Caller{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,7 +266,7 @@ func TestErrorDataIsTheCallers(t *testing.T) {
 	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL}})
 	var errs []*wire.Error
 	for i := range 60 { // a pool gives no promise when it reuses
-		_, err := b.Serve(t.Context(), ask("tools/call", `{"name":"`+string(rune('a'+i%3))+`"}`), &legacytest.Caller{})
+		_, err := b.Serve(t.Context(), ask("tools/call", `{"name":"`+string(rune('a'+i%3))+`"}`), &backtest.Caller{})
 		var we *wire.Error
 		if !errors.As(err, &we) {
 			t.Fatal(err)

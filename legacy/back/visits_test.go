@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -101,7 +102,7 @@ func (g *gateServer) visit(t *testing.T, ctx context.Context, req *mcp.Request, 
 	t.Helper()
 	b := newAsker(t, Options{}, func(a *legacytest.Server) { a.Call = g.call })
 	v.after = 3 * time.Second
-	return body(b.Serve(ctx, req, &legacytest.Client{Answer: v.ask}))
+	return body(b.Serve(ctx, req, &backtest.Client{Answer: v.ask}))
 }
 
 func stubborn(int, *legacytest.ServerCall) []string { return []string{"e1"} }
@@ -165,7 +166,7 @@ func TestM2L22TheServersWord(t *testing.T) {
 			}
 			v := &visitor{action: "accept"}
 			b := newAsker(t, Options{}, func(a *legacytest.Server) { a.Call = g.call })
-			x := &legacytest.Client{Answer: v.ask}
+			x := &backtest.Client{Answer: v.ask}
 			v.after = 3 * time.Second / 2 // for each of two URLs
 			if _, err := b.Serve(t.Context(), visiting("ada"), x); err == nil {
 				t.Error("Serve = nil, want an error: the server is never content")
@@ -250,7 +251,7 @@ func TestM2L22AWaitingCallLeavesItsLane(t *testing.T) {
 			var calls sync.WaitGroup
 			serve := func(who string) {
 				calls.Go(func() {
-					if got, err := body(b.Serve(t.Context(), visiting(who), &legacytest.Client{Answer: v.ask})); err != nil || !strings.Contains(got, "welcome") {
+					if got, err := body(b.Serve(t.Context(), visiting(who), &backtest.Client{Answer: v.ask})); err != nil || !strings.Contains(got, "welcome") {
 						t.Errorf("Serve for %s = %s, %v", who, got, err)
 					}
 				})
@@ -307,7 +308,7 @@ func TestM2L22ASingleRequestKeepsItsSession(t *testing.T) {
 		req := visiting("ada")
 		req.Profile.Single = true
 		v := &visitor{action: "accept", after: 3 * time.Second}
-		if got, err := body(b.Serve(t.Context(), req, &legacytest.Client{Answer: v.ask})); err != nil || !strings.Contains(got, "welcome") {
+		if got, err := body(b.Serve(t.Context(), req, &backtest.Client{Answer: v.ask})); err != nil || !strings.Contains(got, "welcome") {
 			t.Errorf("Serve = %s, %v", got, err)
 		}
 		g.wantCalls(t, "ada 0s", "ada 3s", "ada 4s")

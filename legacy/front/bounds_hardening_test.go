@@ -7,7 +7,7 @@ import (
 
 // A session that follows ever more resources would hold ever more memory (CWE-770).
 func TestSubscriptionsOfASessionAreBounded(t *testing.T) {
-	st := newTheatre(t, func(o *Options) { o.MaxTopics = 2 })
+	st := newRig(t, func(o *Options) { o.MaxTopics = 2 })
 	g := st.Enter(t, "2025-11-25")
 	for _, uri := range []string{"note://a", "note://b", "note://a"} {
 		if r := g.Call(t, "resources/subscribe", `{"uri":"`+uri+`"}`); r.Code() != 0 {

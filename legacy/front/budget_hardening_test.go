@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -30,7 +31,7 @@ func (m *smallMemory) Refuse() error {
 // for becomes an error, and a message before it is lost, which is told of (CWE-770).
 func TestAnswersForClientsDrawOnTheMemory(t *testing.T) {
 	memory := &smallMemory{Budget: budget.New(2 << 20)}
-	st := newTheatre(t, func(o *Options) { o.Memory, o.MaxStored = memory, 4<<20 })
+	st := newRig(t, func(o *Options) { o.Memory, o.MaxStored = memory, 4<<20 })
 	big := strings.Repeat("x", 700<<10)
 	var noteErr error
 	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
@@ -69,7 +70,7 @@ func TestAnswersForClientsDrawOnTheMemory(t *testing.T) {
 // refused.
 func TestOwnWrittenEventsGoFirst(t *testing.T) {
 	memory := &smallMemory{Budget: budget.New(2 << 20)}
-	st := newTheatre(t, func(o *Options) { o.Memory, o.MaxStored = memory, 4<<20 })
+	st := newRig(t, func(o *Options) { o.Memory, o.MaxStored = memory, 4<<20 })
 	big := strings.Repeat("x", 200<<10)
 	st.handle = func(ctx context.Context, _ *mcp.Request, x mcp.Caller) (string, error) {
 		err := x.Notify(ctx, mcp.Notification{Method: spec.NotifyMessage, Params: []byte(`{"level":"error","data":"` + big + `"}`)})
@@ -90,7 +91,7 @@ func TestOwnWrittenEventsGoFirst(t *testing.T) {
 // client that is away waits for it.
 func TestUnreadEventsStay(t *testing.T) {
 	memory := &smallMemory{Budget: budget.New(2 << 20)}
-	st := newTheatre(t, func(o *Options) { o.Memory, o.MaxStored = memory, 4<<20 })
+	st := newRig(t, func(o *Options) { o.Memory, o.MaxStored = memory, 4<<20 })
 	s := &streams{session: &session{front: st.front}, memory: mcp.NewRoom(memory, mcp.Share{Principal: "ada"})}
 	away, here := s.add(wire.NumberID(1)), s.add(wire.NumberID(2))
 	big := []byte(strings.Repeat("x", 200<<10))
@@ -134,19 +135,13 @@ func TestUnreadEventsStay(t *testing.T) {
 // Sessions that a client keeps on connections are memory as those over HTTP are.
 func TestPipeSessionsDrawOnTheMemory(t *testing.T) {
 	memory := &smallMemory{Budget: budget.New(512 << 10)}
-	st := newTheatre(t, func(o *Options) { o.Memory = memory })
+	st := newRig(t, func(o *Options) { o.Memory = memory })
 	const most = 40
 	refused := false
 	for n := 0; n < most && !refused; n++ {
-		said := make(chan string, 1)
-		p := st.front.OpenConn(func(msg []byte) error { said <- string(msg); return nil }, mcp.Share{Principal: "ada"})
-		defer p.Close()
-		m, err := wire.Parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"`+strings.Repeat("c", 10<<10)+`"}}}`), wire.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.Serve(&m)
-		refused = strings.Contains(<-said, "no memory")
+		l := legacytest.NewLine(t, st.front.OpenConn)
+		l.Send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"` + strings.Repeat("c", 10<<10) + `"}}}`)
+		refused = strings.Contains(l.Next(), "no memory")
 	}
 	if !refused {
 		t.Errorf("%d sessions of 10 KiB were taken with 512 KiB for all, want fewer", most)

@@ -13,14 +13,14 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
-// place returns the subscription of the only session that has one.
-func (st *theatre) place(t testing.TB) *place {
+// subscription returns the subscription of the only session that has one.
+func (st *rig) subscription(t testing.TB) *subscription {
 	t.Helper()
-	bridgetest.Eventually(t, "joined", func() bool { st.mu.Lock(); defer st.mu.Unlock(); return len(st.members) > 0 })
-	return st.members[0]
+	bridgetest.Eventually(t, "joined", func() bool { st.mu.Lock(); defer st.mu.Unlock(); return len(st.subs) > 0 })
+	return st.subs[0]
 }
 
-func (p *place) change(uri string) {
+func (p *subscription) change(uri string) {
 	p.mail.Put(fanout.Event{Topic: fanout.Topic{Scope: "s", Kind: fanout.ResourceUpdated, URI: uri}})
 }
 
@@ -29,13 +29,13 @@ func changed(uri string) string {
 }
 
 func TestL2M20SubscribeWaitsForTheUpstream(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	st.refused["note://no"] = true
 	g := st.Enter(t, "2025-11-25")
 	if r := g.Call(t, "resources/subscribe", `{"uri":"note://a"}`); r.Body != `{"jsonrpc":"2.0","id":1,"result":{}}` {
 		t.Errorf("subscribe = %s", r.Body)
 	}
-	if p := st.place(t); !p.held["note://a"] {
+	if p := st.subscription(t); !p.held["note://a"] {
 		t.Error("answered before the upstream held it")
 	}
 	r := g.Call(t, "resources/subscribe", `{"uri":"note://no"}`)
@@ -47,15 +47,15 @@ func TestL2M20SubscribeWaitsForTheUpstream(t *testing.T) {
 			t.Errorf("unsubscribe = %s, want it idempotent", r.Body)
 		}
 	}
-	if p := st.place(t); len(p.held) != 0 {
+	if p := st.subscription(t); len(p.held) != 0 {
 		t.Errorf("held %v after unsubscribing, want nothing", p.held)
 	}
 }
 
 func TestL2M24ListKindsFromTheStart(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	st.Enter(t, "2025-11-25")
-	p := st.place(t)
+	p := st.subscription(t)
 	bridgetest.Eventually(t, "list kinds asked for", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -64,10 +64,10 @@ func TestL2M24ListKindsFromTheStart(t *testing.T) {
 }
 
 func TestL2M24AsksAgain(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	st.away = 1
 	st.Enter(t, "2025-11-25")
-	p := st.place(t)
+	p := st.subscription(t)
 	bridgetest.Eventually(t, "list kinds held after the server came back", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -76,9 +76,9 @@ func TestL2M24AsksAgain(t *testing.T) {
 }
 
 func TestL2M25OneStreamCarriesAChange(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	g := st.Enter(t, "2025-11-25")
-	p := st.place(t)
+	p := st.subscription(t)
 	// Without a stream, topics wait, each once.
 	for range 3 {
 		p.change("note://a")
@@ -96,18 +96,18 @@ func TestL2M25OneStreamCarriesAChange(t *testing.T) {
 }
 
 func TestL2M25ForeignMetaTravels(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	g := st.Enter(t, "2025-11-25")
 	f := g.Listen(t)
-	st.place(t).mail.Put(fanout.Event{Topic: fanout.Topic{Scope: "s", Kind: fanout.ResourceUpdated, URI: "a:1"}, URI: "a:1/x", Meta: []byte(`{"who":"ada"}`)})
+	st.subscription(t).mail.Put(fanout.Event{Topic: fanout.Topic{Scope: "s", Kind: fanout.ResourceUpdated, URI: "a:1"}, URI: "a:1/x", Meta: []byte(`{"who":"ada"}`)})
 	f.Want(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:1/x","_meta":{"who":"ada"}}}`)
 	f.Response.Body.Close()
 }
 
 func TestL2M26GetStreamsResume(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	g := st.Enter(t, "2025-11-25")
-	p := st.place(t)
+	p := st.subscription(t)
 	f := g.Listen(t)
 	p.change("note://a")
 	f.Want(changed("note://a"))
@@ -126,9 +126,9 @@ func TestL2M26GetStreamsResume(t *testing.T) {
 }
 
 func TestL2M26UnknownEventIDCuesEverything(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	g := st.Enter(t, "2025-11-25")
-	p := st.place(t)
+	p := st.subscription(t)
 	bridgetest.Eventually(t, "lists held", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.lists.Tools })
 	g.Call(t, "resources/subscribe", `{"uri":"note://a"}`)
 	for _, id := range []string{"1.other.1.1", "1.inst.99.1", "nonsense"} {
@@ -141,7 +141,7 @@ func TestL2M26UnknownEventIDCuesEverything(t *testing.T) {
 }
 
 func TestL2M26SlowCallsTurnToStreams(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	release := make(chan struct{})
 	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
 		<-release
@@ -164,7 +164,7 @@ func TestL2M26SlowCallsTurnToStreams(t *testing.T) {
 }
 
 func TestL2M26EvictedResponse(t *testing.T) {
-	st := newTheatre(t, func(o *Options) { o.MaxStored = 2000 })
+	st := newRig(t, func(o *Options) { o.MaxStored = 2000 })
 	release := make(chan struct{})
 	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
 		_ = x.Notify(ctx, mcp.Notification{Method: "notifications/message", Params: []byte(`{"level":"info","data":1}`)})
@@ -207,9 +207,9 @@ func TestL2M26EvictedResponse(t *testing.T) {
 }
 
 func TestL2M28NothingIsLeft(t *testing.T) {
-	st := newTheatre(t, func(o *Options) { o.Idle = 50 * time.Millisecond })
+	st := newRig(t, func(o *Options) { o.Idle = 50 * time.Millisecond })
 	g := st.Enter(t, "2025-11-25")
-	p := st.place(t)
+	p := st.subscription(t)
 	f := g.Listen(t)
 	time.Sleep(100 * time.Millisecond)
 	if st.front.Sessions() != 1 {
@@ -221,9 +221,9 @@ func TestL2M28NothingIsLeft(t *testing.T) {
 }
 
 func TestL2M28StuckSessionEnds(t *testing.T) {
-	st := newTheatre(t, func(o *Options) { o.WriteTimeout, o.MaxStored = 50*time.Millisecond, 64<<10 })
+	st := newRig(t, func(o *Options) { o.WriteTimeout, o.MaxStored = 50*time.Millisecond, 64<<10 })
 	g := st.Enter(t, "2025-11-25")
-	p := st.place(t)
+	p := st.subscription(t)
 	f := g.Listen(t) // and never read
 	bridgetest.Eventually(t, "session ended", func() bool {
 		for n := range 100 {
@@ -231,23 +231,23 @@ func TestL2M28StuckSessionEnds(t *testing.T) {
 		}
 		return st.front.Sessions() == 0
 	})
-	if n := st.Drops("limit write_timeout"); n != 1 {
+	if n := st.Count("limit write_timeout"); n != 1 {
 		t.Errorf("%d sessions counted as stuck, want 1", n)
 	}
 	f.Response.Body.Close()
 }
 
 func TestMailboxEndsSession(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	g := st.Enter(t, "2025-11-25")
 	f := g.Listen(t)
-	st.place(t).mail.End(fmt.Errorf("server docs was found to be legacy"))
+	st.subscription(t).mail.End(fmt.Errorf("server docs was found to be legacy"))
 	f.Ends()
 	bridgetest.Eventually(t, "session ended", func() bool { return g.Call(t, "ping", `{}`).Status == 404 })
 }
 
 func TestEndStreamsLeavesSessions(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	g := st.Enter(t, "2025-11-25")
 	f := g.Listen(t)
 	st.front.EndStreams()

@@ -16,69 +16,51 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A lobby is a client on a pipe whose server has yet to answer initialize.
-type lobby struct {
+// An openingClient is a client on a pipe whose server has yet to answer initialize.
+type openingClient struct {
 	mcp.NoMetrics
-
-	t     *testing.T
+	*legacytest.Line
 	pipe  *Conn
 	peer  *legacytest.ConnPeer
 	hello wire.Message // the initialize that the server has read
-	sent  chan string
-	serve func(text string)
 	log   bytes.Buffer // read after Close
 	limit chan string
 }
 
-func (l *lobby) Limit(_, name string) { l.limit <- name }
+func (l *openingClient) Limit(_, name string) { l.limit <- name }
 
-func enterLobby(t *testing.T) (*lobby, <-chan *legacytest.ConnPeer) {
-	l := &lobby{t: t, sent: make(chan string, 2*mcp.MaxEarly), limit: make(chan string, 2*mcp.MaxEarly)}
+func newOpeningClient(t *testing.T) (*openingClient, <-chan *legacytest.ConnPeer) {
+	l := &openingClient{limit: make(chan string, 2*mcp.MaxEarly)}
 	b, peers := backWithPeers(t)
-	st := newTheatre(t, func(o *Options) {
+	st := newRig(t, func(o *Options) {
 		o.Linker, o.Metrics = b, l
 		o.Logger = slog.New(slog.NewTextHandler(&l.log, nil))
 	})
-	l.pipe = st.front.OpenConn(func(msg []byte) error { l.sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
-	t.Cleanup(l.pipe.Close)
-	l.serve = legacytest.Sender(t, l.pipe)
-	l.serve(legacytest.OddInitialize)
+	l.Line = legacytest.NewLine(t, st.front.OpenConn)
+	l.pipe = l.Line.Pipe.(*Conn)
+	l.Send(legacytest.OddInitialize)
 	l.peer = <-peers
 	l.hello = l.peer.Want("initialize")
 	return l, peers
 }
 
-func (l *lobby) want(texts ...string) {
-	l.t.Helper()
-	for _, text := range texts {
-		select {
-		case got := <-l.sent:
-			if !strings.HasPrefix(got, text) {
-				l.t.Errorf("sent %s\nwant %s", got, text)
-			}
-		case <-time.After(5 * time.Second):
-			l.t.Fatalf("nothing was sent, want %s", text)
-		}
-	}
-}
-
-func (l *lobby) call(n int) {
-	l.serve(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"n":%[1]d}}`, n))
+func (l *openingClient) call(n int) {
+	l.Send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"n":%[1]d}}`, n))
 }
 
 // While the server is silent every message is taken: what was cancelled meanwhile never
 // reaches it, and the rest does in order.
 func TestS02HandshakeHoldsUpNoReader(t *testing.T) {
-	l, _ := enterLobby(t)
-	l.serve(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	l, _ := newOpeningClient(t)
+	l.Send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	for n := range 4 {
 		l.call(n)
 	}
-	l.serve(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
-	l.serve(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
-	l.want(`{"jsonrpc":"2.0","id":"p","result":{}}`)
+	l.Send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
+	l.Send(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
+	l.Want(`{"jsonrpc":"2.0","id":"p","result":{}}`)
 	l.peer.Result(l.hello.ID, legacytest.OddResult)
-	l.want(`{"jsonrpc":"2.0","id":"h","result":`)
+	l.Want(`{"jsonrpc":"2.0","id":"h","result":`)
 	l.peer.Want("notifications/initialized")
 	for _, n := range []int{0, 1, 3} {
 		m := l.peer.Want("tools/call")
@@ -86,40 +68,40 @@ func TestS02HandshakeHoldsUpNoReader(t *testing.T) {
 			t.Errorf("the server got call %s, want %d", got, n)
 		}
 		l.peer.Result(m.ID, "{}")
-		l.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, n))
+		l.Want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, n))
 	}
 }
 
 // An initialize that its client takes back has no answer, and the next one may have.
 func TestS02CancelledHandshake(t *testing.T) {
-	l, peers := enterLobby(t)
-	l.serve(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"h"}}`)
-	l.serve(strings.Replace(legacytest.OddInitialize, `"h"`, `"again"`, 1))
+	l, peers := newOpeningClient(t)
+	l.Send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"h"}}`)
+	l.Send(strings.Replace(legacytest.OddInitialize, `"h"`, `"again"`, 1))
 	p := <-peers
 	p.Result(p.Want("initialize").ID, legacytest.OddResult)
-	l.want(`{"jsonrpc":"2.0","id":"again","result":`)
+	l.Want(`{"jsonrpc":"2.0","id":"again","result":`)
 }
 
 // What is kept is bounded by number and by bytes. Who is refused is told.
 func TestS02HandshakeKeepsSoMuch(t *testing.T) {
-	for name, send := range map[string]func(l *lobby) (kept int){
-		"messages": func(l *lobby) int {
+	for name, send := range map[string]func(l *openingClient) (kept int){
+		"messages": func(l *openingClient) int {
 			for n := range mcp.MaxEarly + 1 {
 				l.call(n)
 			}
 			return mcp.MaxEarly
 		},
-		"bytes": func(l *lobby) int {
+		"bytes": func(l *openingClient) int {
 			for n := range 3 {
-				l.serve(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"pad":%q}}`, n, strings.Repeat("x", mcp.MaxEarlyBytes/2)))
+				l.Send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"pad":%q}}`, n, strings.Repeat("x", mcp.MaxEarlyBytes/2)))
 			}
 			return 1
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, _ := enterLobby(t)
+			l, _ := newOpeningClient(t)
 			kept := send(l)
-			l.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":-32603,"message":"%d messages or`, kept, mcp.MaxEarly))
+			l.Want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":-32603,"message":"%d messages or`, kept, mcp.MaxEarly))
 			if got := <-l.limit; got != "early_messages" {
 				t.Errorf("the limit is counted as %q", got)
 			}
@@ -133,19 +115,19 @@ func TestS02HandshakeKeepsSoMuch(t *testing.T) {
 
 // Close waits for no server, and says no to what is kept.
 func TestS02CloseDuringHandshake(t *testing.T) {
-	l, _ := enterLobby(t)
+	l, _ := newOpeningClient(t)
 	l.call(1)
 	begin := time.Now()
 	l.pipe.Close()
 	if took := time.Since(begin); took > time.Second {
 		t.Errorf("Close took %v with a silent server", took)
 	}
-	l.want(`{"jsonrpc":"2.0","id":"h","error":`, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"mcpbridge is shutting down"`)
+	l.Want(`{"jsonrpc":"2.0","id":"h","error":`, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"mcpbridge is shutting down"`)
 }
 
 // What came before the end of the input is served, if the server answers in time.
 func TestS02ShutdownServesWhatCameBefore(t *testing.T) {
-	l, _ := enterLobby(t)
+	l, _ := newOpeningClient(t)
 	l.call(1)
 	done := make(chan error, 1)
 	go func() { done <- l.pipe.Shutdown(context.Background()) }() // ends with the call
@@ -153,11 +135,11 @@ func TestS02ShutdownServesWhatCameBefore(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	l.call(2)
-	l.want(`{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"mcpbridge is shutting down"`)
+	l.Want(`{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"mcpbridge is shutting down"`)
 	l.peer.Result(l.hello.ID, legacytest.OddResult)
-	l.want(`{"jsonrpc":"2.0","id":"h","result":`)
+	l.Want(`{"jsonrpc":"2.0","id":"h","result":`)
 	l.peer.Result(l.peer.Want("tools/call").ID, "{}")
-	l.want(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+	l.Want(`{"jsonrpc":"2.0","id":1,"result":{}}`)
 	if err := <-done; err != nil {
 		t.Errorf("Shutdown = %v", err)
 	}
@@ -165,9 +147,9 @@ func TestS02ShutdownServesWhatCameBefore(t *testing.T) {
 
 // A server that reads nothing any more does not hold up the end.
 func TestS02CloseUnderAFullConnection(t *testing.T) {
-	l, _ := enterLobby(t)
+	l, _ := newOpeningClient(t)
 	l.peer.Result(l.hello.ID, legacytest.OddResult)
-	l.want(`{"jsonrpc":"2.0","id":"h","result":`)
+	l.Want(`{"jsonrpc":"2.0","id":"h","result":`)
 	var wg sync.WaitGroup
 	wg.Go(func() { // ends with the connection
 		for n := range 100 { // more than it holds

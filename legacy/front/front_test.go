@@ -6,17 +6,18 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-// A theatre is a front over a real socket, and what stands behind it: an upstream
+// A rig is a front over a real socket, and what stands behind it: an upstream
 // scripted by the test.
-type theatre struct {
+type rig struct {
 	*legacytest.Endpoint
-	legacytest.Metrics
+	backtest.Metrics
 	front *Front
 
 	mu       sync.Mutex
@@ -24,14 +25,14 @@ type theatre struct {
 	describe func() (*mcp.Description, error)
 	refused  map[string]bool // URIs
 	away     int             // so many times, the upstream can't be reached
-	members  []*place
+	subs     []*subscription
 	got      []*mcp.Request
 	who      mcp.Principal
 }
 
-// A place is a session's subscription.
-type place struct {
-	st     *theatre
+// A subscription is a session's subscription.
+type subscription struct {
+	st     *rig
 	mail   *fanout.Mailbox
 	mu     sync.Mutex
 	held   map[string]bool
@@ -39,7 +40,7 @@ type place struct {
 	closed bool
 }
 
-func (p *place) Add(_ context.Context, want mcp.Filter) (mcp.Filter, error) {
+func (p *subscription) Add(_ context.Context, want mcp.Filter) (mcp.Filter, error) {
 	p.st.mu.Lock()
 	away := p.st.away > 0
 	p.st.away--
@@ -63,7 +64,7 @@ func (p *place) Add(_ context.Context, want mcp.Filter) (mcp.Filter, error) {
 	return honored, nil
 }
 
-func (p *place) Remove(uris ...string) {
+func (p *subscription) Remove(uris ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, uri := range uris {
@@ -71,7 +72,7 @@ func (p *place) Remove(uris ...string) {
 	}
 }
 
-func (p *place) Close() {
+func (p *subscription) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
@@ -79,8 +80,8 @@ func (p *place) Close() {
 
 const allOffered = `{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"logging":{}}`
 
-func newTheatre(t *testing.T, change func(*Options)) *theatre {
-	st := &theatre{who: "ada", refused: map[string]bool{}}
+func newRig(t *testing.T, change func(*Options)) *rig {
+	st := &rig{who: "ada", refused: map[string]bool{}}
 	st.describe = func() (*mcp.Description, error) {
 		return &mcp.Description{Capabilities: []byte(allOffered), ServerInfo: []byte(`{"name":"up","version":"7"}`)}, nil
 	}
@@ -98,13 +99,13 @@ func newTheatre(t *testing.T, change func(*Options)) *theatre {
 	return st
 }
 
-func (st *theatre) principal() mcp.Principal {
+func (st *rig) principal() mcp.Principal {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.who
 }
 
-func (st *theatre) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
+func (st *rig) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
 	st.mu.Lock()
 	st.got = append(st.got, req)
 	handle := st.handle
@@ -121,16 +122,16 @@ func (st *theatre) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*
 	return res, nil
 }
 
-func (st *theatre) Describe(context.Context, *mcp.Request) (*mcp.Description, error) {
+func (st *rig) Describe(context.Context, *mcp.Request) (*mcp.Description, error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.describe()
 }
 
-func (st *theatre) Subscribe(_ *mcp.Request, mail *fanout.Mailbox, _ mcp.SubscribeOptions) (mcp.Subscription, error) {
-	p := &place{st: st, mail: mail, held: map[string]bool{}}
+func (st *rig) Subscribe(_ *mcp.Request, mail *fanout.Mailbox, _ mcp.SubscribeOptions) (mcp.Subscription, error) {
+	p := &subscription{st: st, mail: mail, held: map[string]bool{}}
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.members = append(st.members, p)
+	st.subs = append(st.subs, p)
 	return p, nil
 }

@@ -19,7 +19,7 @@ var twoQuestions = []mcp.InputRequest{
 }
 
 func TestL2M13QuestionsOnTheCallsStream(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
 		answers, err := x.RequestInput(ctx, twoQuestions)
 		if err != nil {
@@ -49,7 +49,7 @@ func TestL2M13QuestionsOnTheCallsStream(t *testing.T) {
 	f.Want(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}],"a":{"action":"accept","content":{"n":1}},"b":"no roots"}}`)
 	f.Ends()
 	g.Post(t, `{"jsonrpc":"2.0","id":`+ids[0]+`,"result":{}}`)
-	if n := st.Drops("late answer"); n != 1 {
+	if n := st.Count("late answer"); n != 1 {
 		t.Errorf("%d late answers counted, want 1", n)
 	}
 }
@@ -62,7 +62,7 @@ func TestL2M13OpenQuestionsAreWithdrawn(t *testing.T) {
 		"L2M-13 timed out": func(*testing.T, *legacytest.Session) {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			st := newTheatre(t, func(o *Options) {
+			st := newRig(t, func(o *Options) {
 				if strings.HasSuffix(name, "out") {
 					o.AskTimeout = 50 * time.Millisecond
 				}
@@ -85,7 +85,7 @@ func TestL2M13OpenQuestionsAreWithdrawn(t *testing.T) {
 }
 
 func TestL2M13AnsweredAfterReconnecting(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
 		answers, err := x.RequestInput(ctx, twoQuestions[:1])
 		if err != nil {
@@ -106,7 +106,7 @@ func TestL2M13AnsweredAfterReconnecting(t *testing.T) {
 }
 
 func TestPipe(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
 		answers, err := x.RequestInput(ctx, twoQuestions[:1])
 		if err != nil {
@@ -114,45 +114,31 @@ func TestPipe(t *testing.T) {
 		}
 		return string(answers[0].Result), nil
 	}
-	sent := make(chan string, 16)
-	p := st.front.OpenConn(func(msg []byte) error { sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
-	serve := func(text string) {
-		m, err := wire.Parse([]byte(text), wire.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.Serve(&m)
-	}
-	want := func(prefix string) {
-		t.Helper()
-		if got := <-sent; !strings.HasPrefix(got, prefix) {
-			t.Errorf("sent %s, want %s", got, prefix)
-		}
-	}
-	serve(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
-	want(`{"jsonrpc":"2.0","id":1,"result":{}}`)
-	serve(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
-	want(`{"jsonrpc":"2.0","id":2,"error":{"code":-32600`)
-	serve(`{"jsonrpc":"2.0","id":3,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"0"}}}`)
-	want(`{"jsonrpc":"2.0","id":3,"result":{"protocolVersion":"2025-03-26"`)
-	serve(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	st.place(t).change("note://a")
-	want(changed("note://a"))
-	p.ServeBatch([]byte(`[{"jsonrpc":"2.0","id":4,"method":"ping"},{"jsonrpc":"2.0","id":5,"method":"ping"}]`))
-	want(`[{"jsonrpc":"2.0","id":`)
-	serve(`{"jsonrpc":"2.0","id":6,"method":"initialize","params":{}}`)
-	want(`{"jsonrpc":"2.0","id":6,"error":{"code":-32600`)
-	place := st.place(t)
-	p.Close()
-	p.Close()
-	if !place.closed {
+	l := legacytest.NewLine(t, st.front.OpenConn)
+	l.Send(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+	l.Want(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+	l.Send(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
+	l.Want(`{"jsonrpc":"2.0","id":2,"error":{"code":-32600`)
+	l.Send(`{"jsonrpc":"2.0","id":3,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"0"}}}`)
+	l.Want(`{"jsonrpc":"2.0","id":3,"result":{"protocolVersion":"2025-03-26"`)
+	l.Send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	st.subscription(t).change("note://a")
+	l.Want(changed("note://a"))
+	l.Pipe.(*Conn).ServeBatch([]byte(`[{"jsonrpc":"2.0","id":4,"method":"ping"},{"jsonrpc":"2.0","id":5,"method":"ping"}]`))
+	l.Want(`[{"jsonrpc":"2.0","id":`)
+	l.Send(`{"jsonrpc":"2.0","id":6,"method":"initialize","params":{}}`)
+	l.Want(`{"jsonrpc":"2.0","id":6,"error":{"code":-32600`)
+	sub := st.subscription(t)
+	l.Close()
+	l.Close()
+	if !sub.closed {
 		t.Error("the session's topics are held after Close")
 	}
 }
 
 // Who has read an answer may use its id again at once.
 func TestPipeFreesTheIDBeforeItAnswers(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	sent := make(chan string, 16)
 	ping, err := wire.Parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`), wire.Options{})
 	if err != nil {

@@ -33,7 +33,7 @@ func backWithPeers(t *testing.T) (*back.Back, <-chan *legacytest.ConnPeer) {
 // to one whose client has left.
 func TestS02QuestionGoesWhereItIsHeard(t *testing.T) {
 	b, peers := backWithPeers(t)
-	st := newTheatre(t, func(o *Options) { o.Linker = b })
+	st := newRig(t, func(o *Options) { o.Linker = b })
 	asks := make(chan struct{})
 	go func() {
 		p := <-peers
@@ -78,7 +78,7 @@ func TestS02QuestionGoesWhereItIsHeard(t *testing.T) {
 }
 
 // inFlight waits for the client's call with an id, and returns its way back.
-func (st *theatre) inFlight(t *testing.T, d *session, id int64) (p *httpReply) {
+func (st *rig) inFlight(t *testing.T, d *session, id int64) (p *httpReply) {
 	t.Helper()
 	bridgetest.Eventually(t, "called", func() bool {
 		r, ok := d.calls.Find(wire.NumberID(id))
@@ -91,7 +91,7 @@ func (st *theatre) inFlight(t *testing.T, d *session, id int64) (p *httpReply) {
 }
 
 // only returns the session of the only client.
-func (st *theatre) only(t *testing.T) *session {
+func (st *rig) only(t *testing.T) *session {
 	t.Helper()
 	r := st.front.sessions
 	r.mu.Lock()
@@ -107,7 +107,7 @@ func (st *theatre) only(t *testing.T) *session {
 // next one would: clients heed nothing else.
 func TestS02RequestMeetsTheEnd(t *testing.T) {
 	b, peers := backWithPeers(t)
-	st := newTheatre(t, func(o *Options) { o.Linker = b })
+	st := newRig(t, func(o *Options) { o.Linker = b })
 	go func() { (<-peers).Handshake(legacytest.Everything) }()
 	g := st.Enter(t, "2025-11-25")
 	d := st.only(t)

@@ -19,7 +19,7 @@ func TestL2M01Initialize(t *testing.T) {
 		{"2024-10-07", "2025-11-25"}, {"2026-07-28", "2025-11-25"}, {"x", "2025-11-25"},
 	} {
 		t.Run("L2M-01 "+tt.offered, func(t *testing.T) {
-			st := newTheatre(t, nil)
+			st := newRig(t, nil)
 			r := st.Send(t, "POST", fmt.Sprintf(`{"jsonrpc":"2.0","id":"a","method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"t","version":"0"}}}`, tt.offered))
 			want := fmt.Sprintf(`{"jsonrpc":"2.0","id":"a","result":{"protocolVersion":%q,"capabilities":%s,"serverInfo":{"name":"up","version":"7"}}}`, tt.settled, allOffered)
 			if r.Body != want || r.Status != 200 {
@@ -30,7 +30,7 @@ func TestL2M01Initialize(t *testing.T) {
 }
 
 func TestL2M01NamelessServer(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	st.describe = func() (*mcp.Description, error) {
 		return &mcp.Description{Capabilities: []byte(`{}`), Instructions: []byte(`"be kind"`)}, nil
 	}
@@ -41,7 +41,7 @@ func TestL2M01NamelessServer(t *testing.T) {
 }
 
 func TestL2M01WaitsForAServerThatStarts(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	n := 0
 	st.describe = func() (*mcp.Description, error) {
 		if n++; n < 3 {
@@ -63,7 +63,7 @@ func TestL2M01WaitsForAServerThatStarts(t *testing.T) {
 }
 
 func TestF01InitializeWithoutRevision(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	if r := st.Send(t, "POST", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`); r.Code() != -32602 || !strings.Contains(r.Body, "protocolVersion") {
 		t.Errorf("initialize = %d %s, want code -32602 that names protocolVersion", r.Status, r.Body)
 	}
@@ -71,7 +71,7 @@ func TestF01InitializeWithoutRevision(t *testing.T) {
 
 // TestSessionStatuses is the table of what a session's requests can meet.
 func TestSessionStatuses(t *testing.T) {
-	st := newTheatre(t, func(o *Options) { o.Idle = 50 * time.Millisecond })
+	st := newRig(t, func(o *Options) { o.Idle = 50 * time.Millisecond })
 	const ping = `{"jsonrpc":"2.0","id":5,"method":"ping"}`
 	ended := st.Enter(t, "2025-11-25").ID
 	if r := st.Send(t, "DELETE", "", "Mcp-Session-Id", ended); r.Status != 204 {
@@ -125,7 +125,7 @@ func TestSessionStatuses(t *testing.T) {
 }
 
 func TestL2M02SessionIDs(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	a, b := st.Enter(t, "2025-11-25").ID, st.Enter(t, "2025-11-25").ID
 	if a == b || !strings.HasPrefix(a, "1inst-") || len(a) < len("1inst-")+26 {
 		t.Errorf("ids %q and %q, want version, instance and 130 random bits each", a, b)
@@ -134,7 +134,7 @@ func TestL2M02SessionIDs(t *testing.T) {
 
 func TestL2M03SessionsAreBounded(t *testing.T) {
 	release := make(chan struct{})
-	st := newTheatre(t, func(o *Options) { o.MaxSessions, o.MaxSessionsEach = 3, 2 })
+	st := newRig(t, func(o *Options) { o.MaxSessions, o.MaxSessionsEach = 3, 2 })
 	st.handle = func(ctx context.Context, _ *mcp.Request, _ mcp.Caller) (string, error) {
 		<-release
 		return `{"content":[]}`, nil
@@ -151,7 +151,7 @@ func TestL2M03SessionsAreBounded(t *testing.T) {
 	if r := fresh.Call(t, "ping", `{}`); r.Status != 200 {
 		t.Errorf("the newest = %d, want 200", r.Status)
 	}
-	if n := st.Drops("limit client_sessions"); n != 1 {
+	if n := st.Count("limit client_sessions"); n != 1 {
 		t.Errorf("%d evictions counted, want 1", n)
 	}
 	close(release)
@@ -161,7 +161,7 @@ func TestL2M03SessionsAreBounded(t *testing.T) {
 }
 
 func TestL2M04WhatTheGatewayServes(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	g := st.Enter(t, "2025-11-25")
 	if r := g.Call(t, "ping", `{}`); r.Body != `{"jsonrpc":"2.0","id":1,"result":{}}` {
 		t.Errorf("ping = %s", r.Body)
@@ -171,7 +171,7 @@ func TestL2M04WhatTheGatewayServes(t *testing.T) {
 			t.Errorf("%s = %d %q, want 202 and nothing", method, r.Status, r.Body)
 		}
 	}
-	if n := st.Drops("client notification"); n != 1 {
+	if n := st.Count("client notification"); n != 1 {
 		t.Errorf("%d notifications counted as dropped, want the unknown one", n)
 	}
 	if len(st.got) != 0 {
@@ -191,7 +191,7 @@ func TestL2M04WhatTheGatewayServes(t *testing.T) {
 }
 
 func TestL2M12LevelGoesAlong(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
 		_ = x.Notify(ctx, mcp.Notification{Method: "notifications/message", Params: []byte(`{"level":"info","data":"hi"}`)})
 		return `{"content":[],"resultType":"complete"}`, nil
@@ -217,7 +217,7 @@ func TestL2M12LevelGoesAlong(t *testing.T) {
 }
 
 func TestL2M05Batches(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	st.handle = func(_ context.Context, req *mcp.Request, _ mcp.Caller) (string, error) {
 		return `{"tools":[],"resultType":"complete"}`, nil
 	}
@@ -245,7 +245,7 @@ func TestL2M05Batches(t *testing.T) {
 }
 
 func TestL2M05BatchWithStream(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
 		if req.Method == "tools/call" {
 			_ = x.Notify(ctx, mcp.Notification{Method: "notifications/progress", Params: []byte(`{"progressToken":7,"progress":1}`)})
@@ -264,7 +264,7 @@ func TestL2M05BatchWithStream(t *testing.T) {
 }
 
 func TestL2M15Cancelled(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	cause := make(chan error, 1)
 	begun := make(chan bool)
 	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
@@ -297,7 +297,7 @@ func TestL2M15Cancelled(t *testing.T) {
 }
 
 func TestF09LostConnectionCancelsNothing(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	release, ended := make(chan struct{}), make(chan error, 1)
 	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
 		_ = x.Notify(ctx, mcp.Notification{Method: "notifications/message", Params: []byte(`{"level":"info","data":1}`)})
@@ -320,7 +320,7 @@ func TestF09LostConnectionCancelsNothing(t *testing.T) {
 }
 
 func TestF09SessionsEndCancelsCalls(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	begun, cause := make(chan bool), make(chan error, 1)
 	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
 		begun <- true
@@ -342,7 +342,7 @@ func TestF09SessionsEndCancelsCalls(t *testing.T) {
 }
 
 func TestL2M09ProgressGrows(t *testing.T) {
-	st := newTheatre(t, nil)
+	st := newRig(t, nil)
 	st.handle = func(ctx context.Context, req *mcp.Request, x mcp.Caller) (string, error) {
 		for _, n := range []string{"1", "0.5", "1", "2.5", "2", "3"} {
 			_ = x.Notify(ctx, mcp.Notification{Method: "notifications/progress", Params: []byte(`{"progressToken":"p","progress":` + n + `}`)})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -30,7 +31,7 @@ func TestS02Limits(t *testing.T) {
 		}
 	}
 	defer close(hold)
-	d := &bridgetest.Metrics{}
+	d := &backtest.Metrics{}
 	b := newBack(t, back.Options{Options: upstream.Options{URL: p.URL, Timeouts: upstream.Timeouts{Request: time.Millisecond, Max: 300 * time.Millisecond}, Metrics: d}, MaxSessions: 1})
 	st := linkedTo(t, b)
 	g := st.Enter(t, "2025-03-26")
@@ -46,7 +47,7 @@ func TestS02Limits(t *testing.T) {
 		g = &legacytest.Session{Endpoint: st.Endpoint, ID: r.Header.Get("Mcp-Session-Id"), Revision: "2025-03-26"}
 		return g.ID != ""
 	})
-	if r := st.Send(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Mcp-Session-Id", former); r.Status != 404 || st.Drops("limit client_sessions") != 1 {
+	if r := st.Send(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Mcp-Session-Id", former); r.Status != 404 || st.Count("limit client_sessions") != 1 {
 		t.Errorf("ping in the session that made room = %d %s, want 404, counted", r.Status, r.Body)
 	}
 	bridgetest.Eventually(t, "it ended upstream", func() bool { return len(p.Requests("DELETE")) == 1 })
@@ -74,7 +75,7 @@ func dialLines(t *testing.T, limit int) (func(context.Context) (transport.Conn, 
 			return nil, err
 		}
 		t.Cleanup(func() { _ = far.Close() })
-		peers <- &legacytest.ConnPeer{T: t, Conn: far}
+		peers <- legacytest.NewConnPeer(t, far)
 		return near, nil
 	}, peers
 }
@@ -82,7 +83,7 @@ func dialLines(t *testing.T, limit int) (func(context.Context) (transport.Conn, 
 // What a server sends beyond the limit over a connection costs that message alone, and
 // whoever waits hears of it: the client of an answer, the server of a question.
 func TestS02TooLongOverAConnection(t *testing.T) {
-	d, logs := &bridgetest.Metrics{}, &bridgetest.Logs{}
+	d, logs := &backtest.Metrics{}, &bridgetest.Logs{}
 	dial, peers := dialLines(t, 2000)
 	b := newBack(t, back.Options{Options: upstream.Options{Metrics: d, Logger: slog.New(logs)}, Dial: dial})
 	l, p := welcomed(t, linkedTo(t, b), peers)
@@ -109,7 +110,7 @@ func TestS02TooLongOverAConnection(t *testing.T) {
 // Over HTTP likewise; a stream of events can't be read on behind such a message, and the
 // GET stream is asked for again.
 func TestS02TooLongOverHTTP(t *testing.T) {
-	d, logs := &bridgetest.Metrics{}, &bridgetest.Logs{}
+	d, logs := &backtest.Metrics{}, &bridgetest.Logs{}
 	p := legacytest.NewHTTPServer(t)
 	long := `{"text":"` + strings.Repeat("x", 3000) + `"}`
 	p.On["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { legacytest.AnswerJSON(w, m.ID, long) }
@@ -140,7 +141,7 @@ func TestS02TooLongOverHTTP(t *testing.T) {
 
 // Over HTTP+SSE it ends the session, as the stream's end does.
 func TestS02TooLongOverHTTPSSE(t *testing.T) {
-	d, logs := &bridgetest.Metrics{}, &bridgetest.Logs{}
+	d, logs := &backtest.Metrics{}, &bridgetest.Logs{}
 	p := legacytest.NewEventServer(t)
 	p.On["tools/call"] = legacytest.Result(`{"text":"` + strings.Repeat("x", 3000) + `"}`)
 	g := linkedTo(t, newBack(t, back.Options{Options: upstream.Options{URL: p.URL + "/sse", MaxMessage: 2000, Metrics: d, Logger: slog.New(logs)}, Transport: back.TransportSSE})).Enter(t, "2025-11-25")
@@ -173,7 +174,7 @@ func TestS02UnreadIsBounded(t *testing.T) {
 		t.Errorf("ping = %d %s", r.Status, r.Body)
 	}
 	const line = "messages to client thrown away: more wait unread than are kept"
-	if n := st.Drops("limit client_events"); n < 80 || logs.Count(line) != 1 {
+	if n := st.Count("limit client_events"); n < 80 || logs.Count(line) != 1 {
 		t.Errorf("%d messages thrown away and %d lines about it, want most, and one", n, logs.Count(line))
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -53,7 +53,7 @@ func TestS02AnswerSentAgain(t *testing.T) {
 // Questions that nobody answers, keep-alive pings above all, don't keep others from
 // being asked: the oldest give way, and the server is told.
 func TestS02QuestionsThatNobodyAnswers(t *testing.T) {
-	d := &bridgetest.Metrics{}
+	d := &backtest.Metrics{}
 	b, peers := pipeBack(t, back.Options{Options: upstream.Options{Metrics: d}})
 	st := linkedTo(t, b)
 	refused := make(chan string, 2)

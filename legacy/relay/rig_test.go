@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/legacytest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -15,7 +16,7 @@ import (
 // A linkedFront is a front over a real socket whose sessions are linked with a server.
 type linkedFront struct {
 	*legacytest.Endpoint
-	legacytest.Metrics
+	backtest.Metrics
 	front *front.Front
 }
 

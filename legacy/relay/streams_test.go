@@ -250,7 +250,7 @@ func TestS02LargeMessages(t *testing.T) {
 			}
 		})
 	}
-	if n := st.Drops("limit client_events"); n != 0 {
+	if n := st.Count("limit client_events"); n != 0 {
 		t.Errorf("%d messages were not kept", n)
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func TestM2L31RefusedURINarrows(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.server.answer = refuse("b")
 		s := st.Listen(append([]fanout.Topic{listTopic(fanout.ToolsListChanged)}, uriTopics("c", "b", "a")...)...)
 		s.WantHonored("toolsListChanged c a")
@@ -49,7 +49,7 @@ func TestM2L31OnlyWhatTheServerDeclared(t *testing.T) {
 		{"all", allOffers, "toolsListChanged promptsListChanged resourcesListChanged a"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			onStage(t, options{}, func(t *testing.T, st *stage) {
+			withRig(t, options{}, func(t *testing.T, st *rig) {
 				st.server.offers = tt.offers
 				st.Listen(all...).WantHonored(tt.want)
 				if n := len(st.server.callsOf("")); n > 0 && !tt.offers.Subscribe {
@@ -61,7 +61,7 @@ func TestM2L31OnlyWhatTheServerDeclared(t *testing.T) {
 }
 
 func TestM2L31LateSubscribeIsUndone(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.server.answer = delay("slow", 15*time.Second)
 		begun := time.Now()
 		s := st.Listen(uriTopics("a", "slow", "z")...)
@@ -78,7 +78,7 @@ func TestM2L31LateSubscribeIsUndone(t *testing.T) {
 }
 
 func TestM2L31LateSubscribeIsKeptForAnother(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.server.answer = delay("slow", 15*time.Second)
 		first := st.GoListen(uriTopic("slow"))
 		time.Sleep(7 * time.Second)
@@ -91,7 +91,7 @@ func TestM2L31LateSubscribeIsKeptForAnother(t *testing.T) {
 }
 
 func TestM2L31SubscribesArePipelined(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.server.answer = func(string, string) (time.Duration, error) { return 500 * time.Millisecond, nil }
 		var want []fanout.Topic
 		for i := range 4 * usual.parallel {
@@ -108,7 +108,7 @@ func TestM2L31SubscribesArePipelined(t *testing.T) {
 // A server that never answers for some URIs must not keep us from asking for
 // the others.
 func TestM2L31SilenceDoesNotHoldUpOthers(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.server.answer = func(_, uri string) (time.Duration, error) {
 			if strings.HasPrefix(uri, "silent") {
 				return time.Hour, nil
@@ -133,7 +133,7 @@ func TestM2L31SilenceDoesNotHoldUpOthers(t *testing.T) {
 }
 
 func TestM2L32ListsNeedAChannel(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.server.offers.Channel = false
 		tools := listTopic(fanout.ToolsListChanged)
 		s := st.Listen(tools, uriTopic("a"))
@@ -157,7 +157,7 @@ func TestM2L32ListsNeedAChannel(t *testing.T) {
 // A Watch that sees the channel open before the watch is told must not hide
 // that messages were missed.
 func TestM2L32ChannelSeenByAWatchFirst(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.server.offers.Channel = false
 		st.Listen(uriTopic("a")).WantHonored("a")
 		st.WantLog("subscribe a")
@@ -169,7 +169,7 @@ func TestM2L32ChannelSeenByAWatchFirst(t *testing.T) {
 }
 
 func TestM2L38ListsEndWithoutAChannel(t *testing.T) {
-	onStage(t, options{pace: pace{usual.retry, time.Minute, usual.parallel}}, func(t *testing.T, st *stage) {
+	withRig(t, options{pace: pace{usual.retry, time.Minute, usual.parallel}}, func(t *testing.T, st *rig) {
 		tools := listTopic(fanout.ToolsListChanged)
 		st.Listen(tools, uriTopic("a")).WantHonored("toolsListChanged a")
 		st.server.set(func(s *script) { s.offers.Channel = false })
@@ -182,7 +182,7 @@ func TestM2L38ListsEndWithoutAChannel(t *testing.T) {
 }
 
 func TestWatchWaitsForAServerThatWasReached(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.Listen(uriTopic("a")).WantHonored("a")
 		st.server.lose(errors.New("connection refused"))
 		begun := time.Now()
@@ -199,7 +199,7 @@ func TestWatchWaitsForAServerThatWasReached(t *testing.T) {
 }
 
 func TestWatchCallerLeaves(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.server.answer = delay("a", 5*time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

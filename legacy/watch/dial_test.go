@@ -15,7 +15,7 @@ import (
 
 // Sessions that die at once must not make us open others in a tight loop.
 func TestWatchBacksOffFromDyingSessions(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.Listen(uriTopic("a")).WantHonored("a")
 		for range 10 * 60 {
 			time.Sleep(100 * time.Millisecond)
@@ -31,7 +31,7 @@ func TestWatchBacksOffFromDyingSessions(t *testing.T) {
 }
 
 func TestWatchRedialIsGivenUpWhenNobodyWaits(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		s := st.Listen(uriTopic("a"))
 		st.server.lose(errAway)
 		time.Sleep(time.Second)
@@ -47,7 +47,7 @@ func TestWatchRedialIsGivenUpWhenNobodyWaits(t *testing.T) {
 func TestWatchDialIsHungUpWhenNobodyWaits(t *testing.T) {
 	for _, deaf := range []bool{false, true} {
 		t.Run(fmt.Sprint("deaf=", deaf), func(t *testing.T) {
-			onStage(t, options{}, func(t *testing.T, st *stage) {
+			withRig(t, options{}, func(t *testing.T, st *rig) {
 				st.server.dial, st.server.deaf = 5*time.Second, deaf
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
@@ -69,7 +69,7 @@ func TestWatchDialIsHungUpWhenNobodyWaits(t *testing.T) {
 // That a dial was hung up on says nothing of the server: who came meanwhile
 // waits for another.
 func TestWatchDialHungUpOnIsNoFailure(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.server.dial, st.server.deaf = 4*time.Second, true
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -83,7 +83,7 @@ func TestWatchDialHungUpOnIsNoFailure(t *testing.T) {
 }
 
 func TestWatchDialEndsWithNobodyLeft(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.server.dial, st.server.deaf = 5*time.Second, true
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -94,7 +94,7 @@ func TestWatchDialEndsWithNobodyLeft(t *testing.T) {
 }
 
 func TestWatchCloseWhileDialing(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.server.dial, st.server.deaf = 5*time.Second, true
 		waiting := st.GoListen(uriTopic("a"))
 		time.Sleep(time.Second)

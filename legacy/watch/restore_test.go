@@ -17,7 +17,7 @@ import (
 var errAway = errors.New("connection refused")
 
 func TestM2L37RebuiltSessionSubscribesThenTells(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		tools := listTopic(fanout.ToolsListChanged)
 		st.Listen(tools, uriTopic("a"), uriTopic("b")).WantHonored("toolsListChanged a b")
 		st.Listen(uriTopic("b")).WantHonored("b")
@@ -42,7 +42,7 @@ func TestM2L37RebuiltSessionSubscribesThenTells(t *testing.T) {
 
 // A URI for which there is no answer must not keep the rest from being told.
 func TestM2L37SilentURIDoesNotHoldUpOthers(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.Listen(uriTopics("a", "slow")...).WantHonored("a slow")
 		st.Log.Take()
 		st.server.answer = delay("slow", 30*time.Second)
@@ -55,7 +55,7 @@ func TestM2L37SilentURIDoesNotHoldUpOthers(t *testing.T) {
 }
 
 func TestM2L37SessionLostWhileBeingRestored(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.Listen(uriTopics("a", "b")...).WantHonored("a b")
 		st.Log.Take()
 		st.server.answer = delay("b", 2*time.Second)
@@ -71,7 +71,7 @@ func TestM2L37SessionLostWhileBeingRestored(t *testing.T) {
 // The report of a call on a lost session must not touch what a later session
 // knows of the same URI.
 func TestM2L37LateReportOfALostSession(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		first := st.Listen(uriTopic("a"))
 		st.server.stuck = true
 		st.server.answer = delay("a", 50*time.Second)
@@ -98,7 +98,7 @@ func TestM2L37LateReportOfALostSession(t *testing.T) {
 // What a failing session has put off is tried at once on the next.
 func TestM2L37NewSessionForgetsFailures(t *testing.T) {
 	seldom := backoff.Backoff{Min: time.Second, Max: 16 * time.Second}
-	onStage(t, options{pace: pace{seldom, Unreachable, usual.parallel}}, func(t *testing.T, st *stage) {
+	withRig(t, options{pace: pace{seldom, Unreachable, usual.parallel}}, func(t *testing.T, st *rig) {
 		st.Listen(uriTopic("a")).WantHonored("a")
 		time.Sleep(20 * time.Second)
 		st.server.set(func(s *script) {
@@ -119,7 +119,7 @@ func TestM2L37NewSessionForgetsFailures(t *testing.T) {
 // A stream that lost its server while it waited leaves nothing behind, neither
 // of what it waited for nor of what it kept from lingering out.
 func TestM2L37WaitingInVainLeavesNothing(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.server.answer = delay("slow", 8*time.Second)
 		some := st.GoListen(uriTopics("a", "slow")...)
 		time.Sleep(5 * time.Second)
@@ -149,7 +149,7 @@ func TestM2L37WaitingInVainLeavesNothing(t *testing.T) {
 // A stream that waits for its acknowledgment goes before those that are being
 // restored.
 func TestM2L37NewStreamsGoFirst(t *testing.T) {
-	onStage(t, options{pace: pace{usual.retry, Unreachable, 1}}, func(t *testing.T, st *stage) {
+	withRig(t, options{pace: pace{usual.retry, Unreachable, 1}}, func(t *testing.T, st *rig) {
 		var many []fanout.Topic
 		for i := range 20 {
 			many = append(many, uriTopic(fmt.Sprintf("u%02d", i)))
@@ -173,7 +173,7 @@ func TestM2L37NewStreamsGoFirst(t *testing.T) {
 // Among streams that come and go while the session is away, what is still
 // wanted is subscribed at once, and what is not, never.
 func TestM2L37LingeringTopicsAreRestoredIfWanted(t *testing.T) {
-	onStage(t, options{Options: &upstream.Options{Linger: time.Hour}}, func(t *testing.T, st *stage) {
+	withRig(t, options{Options: &upstream.Options{Linger: time.Hour}}, func(t *testing.T, st *rig) {
 		st.Listen(uriTopic("a"))
 		st.Listen(uriTopics("a", "b")...).Close()
 		synctest.Wait()
@@ -187,7 +187,7 @@ func TestM2L37LingeringTopicsAreRestoredIfWanted(t *testing.T) {
 }
 
 func TestM2L37RestartedServerRefuses(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		tools := listTopic(fanout.ToolsListChanged)
 		s := st.Listen(tools, listTopic(fanout.PromptsListChanged), uriTopic("a"), uriTopic("b"))
 		s.WantHonored("toolsListChanged promptsListChanged a b")
@@ -215,7 +215,7 @@ func TestM2L37RestartedServerRefuses(t *testing.T) {
 }
 
 func TestM2L37RestartedServerHasNoSubscriptions(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.Listen(uriTopic("a")).WantHonored("a")
 		st.Log.Take()
 		st.server.set(func(s *script) { s.offers.Subscribe = false })
@@ -226,7 +226,7 @@ func TestM2L37RestartedServerHasNoSubscriptions(t *testing.T) {
 }
 
 func TestM2L37GapOfTheChannel(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.Listen(listTopic(fanout.PromptsListChanged), uriTopic("a")).WantHonored("promptsListChanged a")
 		st.Listen(uriTopic("a")).WantHonored("a")
 		st.server.answer = delay("b", 2*time.Second)
@@ -244,7 +244,7 @@ func TestM2L37GapOfTheChannel(t *testing.T) {
 }
 
 func TestM2L37KindReofferedIsPromisedAgain(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		tools := listTopic(fanout.ToolsListChanged)
 		st.Listen(tools).WantHonored("toolsListChanged")
 		st.server.lose(errAway)
@@ -258,7 +258,7 @@ func TestM2L37KindReofferedIsPromisedAgain(t *testing.T) {
 }
 
 func TestM2L38UnreachableServerEndsStreams(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		s := st.Listen(listTopic(fanout.ToolsListChanged), uriTopic("a"))
 		st.Log.Take()
 		st.server.lose(errAway)

@@ -17,7 +17,7 @@ import (
 )
 
 func TestM2L34StreamsShareOneSubscription(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.server.answer = delay("a", time.Second)
 		var waiting []<-chan *watchtest.Stream
 		for range 50 {
@@ -48,7 +48,7 @@ func TestM2L34StreamsShareOneSubscription(t *testing.T) {
 }
 
 func TestM2L34StreamsShareARefusal(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.server.answer = func(string, string) (time.Duration, error) {
 			return time.Second, wire.Errorf(-32002, "no such resource")
 		}
@@ -63,7 +63,7 @@ func TestM2L34StreamsShareARefusal(t *testing.T) {
 }
 
 func TestM2L34SubscribeWhileUnsubscribing(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.server.answer = func(method, _ string) (time.Duration, error) {
 			if method == "unsubscribe" {
 				return 3 * time.Second, nil
@@ -86,7 +86,7 @@ func TestM2L34SubscribeWhileUnsubscribing(t *testing.T) {
 // A call that ends without an answer leaves the outcome open: it is repeated
 // while the topic is wanted, and undone when it is not.
 func TestM2L34UnansweredCallsAreRepeated(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		var calls atomic.Int32
 		st.server.answer = func(string, string) (time.Duration, error) {
 			if n := calls.Add(1); n <= 2 || n == 4 {
@@ -105,7 +105,7 @@ func TestM2L34UnansweredCallsAreRepeated(t *testing.T) {
 }
 
 func TestM2L34AnotherStreamIsTriedAtOnce(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.server.answer = func(string, string) (time.Duration, error) { return 0, errors.New("status 502") }
 		first := st.GoListen(uriTopic("a"))
 		time.Sleep(9*time.Second + 1)
@@ -120,7 +120,7 @@ func TestM2L34AnotherStreamIsTriedAtOnce(t *testing.T) {
 }
 
 func TestM2L34UnsubscribeIsNotTriedForEver(t *testing.T) {
-	onStage(t, options{}, func(t *testing.T, st *stage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.server.answer = func(method, _ string) (time.Duration, error) {
 			if method == "unsubscribe" {
 				return 0, errors.New("status 502")
@@ -139,7 +139,7 @@ func TestM2L34UnsubscribeIsNotTriedForEver(t *testing.T) {
 // What was promised is restored whole and at once, also for a share that has used
 // up its allowance; what is new waits or is left out.
 func TestLimitOfSubscribesBreaksNoPromise(t *testing.T) {
-	onStage(t, options{Options: &upstream.Options{Subscribes: 10}}, func(t *testing.T, st *stage) {
+	withRig(t, options{Options: &upstream.Options{Subscribes: 10}}, func(t *testing.T, st *rig) {
 		topics := func(prefix string, n int) (out []fanout.Topic) {
 			for i := range n {
 				out = append(out, uriTopic(fmt.Sprint(prefix, i)))
@@ -168,16 +168,16 @@ func TestLimitOfSubscribesBreaksNoPromise(t *testing.T) {
 func TestM2L34AnyInterleavingEndsInTheRightState(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-			onStage(t, options{pace: pace{usual.retry, time.Hour, usual.parallel}}, func(t *testing.T, st *stage) {
+			withRig(t, options{pace: pace{usual.retry, time.Hour, usual.parallel}}, func(t *testing.T, st *rig) {
 				newChaos(st, seed).run()
 			})
 		})
 	}
 }
 
-// chaos drives a stage by a seed.
+// chaos drives a rig by a seed.
 type chaos struct {
-	st      *stage
+	st      *rig
 	uris    []string
 	clients sync.WaitGroup
 
@@ -194,7 +194,7 @@ type chaosStream struct {
 	ended  chan struct{}     // capacity 1: the gateway was told to end it
 }
 
-func newChaos(st *stage, seed uint64) *chaos {
+func newChaos(st *rig, seed uint64) *chaos {
 	c := &chaos{st: st, rnd: rand.New(rand.NewPCG(seed, 1)), open: make(map[*chaosStream]bool)}
 	for i := range 6 {
 		c.uris = append(c.uris, fmt.Sprint("u", i))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -22,7 +23,7 @@ func BenchmarkBackServe(b *testing.B) {
 				result := []byte(said(strings.Repeat("lorem ipsum ", n/12+1)))
 				back := benchUpstream(b, kind, result)
 				req := upRequest("tools/call", `{"name":"bench","arguments":{"a":1}}`)
-				x := &upCaller{}
+				x := &backtest.Caller{}
 				b.SetBytes(int64(n))
 				b.ReportAllocs()
 				for b.Loop() {
@@ -44,12 +45,12 @@ func benchUpstream(b *testing.B, kind string, result []byte) *Back {
 		go func() { // ends with the connection
 			p := <-peers
 			for {
-				text, err := p.conn.Read()
+				text, err := p.Conn.Read()
 				if err != nil {
 					return
 				}
 				m, _ := wire.Parse(text, wire.Options{})
-				_ = p.conn.Write(wire.AppendResult(nil, m.ID, result, nil))
+				_ = p.Conn.Write(wire.AppendResult(nil, m.ID, result, nil))
 			}
 		}()
 		return back

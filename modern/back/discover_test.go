@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -185,11 +187,11 @@ func TestL2M01DownIsSaidAtOnce(t *testing.T) {
 // again though nobody asks for it, and that this is said.
 func TestCrashedCommandIsStartedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		peers := make(chan *linePeer, 8)
-		var log logbook
-		b, err := New(Options{Options: upstream.Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Logger: log.logger()}, Dial: func(context.Context) (transport.Conn, error) {
+		peers := make(chan *backtest.Peer, 8)
+		var log bridgetest.Log
+		b, err := New(Options{Options: upstream.Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), Logger: log.Logger()}, Dial: func(context.Context) (transport.Conn, error) {
 			near, far := transport.NewPipe()
-			peers <- &linePeer{t, far}
+			peers <- backtest.NewPeer(t, far)
 			return near, nil
 		}})
 		if err != nil {
@@ -198,20 +200,20 @@ func TestCrashedCommandIsStartedAgain(t *testing.T) {
 		b.Start()
 		for range 2 {
 			p := <-peers
-			p.result(p.want("server/discover").ID, discoverResult(0, "private"))
+			p.Result(p.Want("server/discover").ID, discoverResult(0, "private"))
 			synctest.Wait()
 			if err := b.Err(); err != nil {
 				t.Errorf("Err() = %v", err)
 			}
 			time.Sleep(time.Minute)
-			_ = p.conn.Close()
+			_ = p.Conn.Close()
 		}
 		p := <-peers
 		if n := strings.Count(log.String(), "server is down"); n != 2 {
 			t.Errorf("the log says %d times that the server is down, want 2:\n%s", n, &log)
 		}
 		b.Close(context.Background())
-		_ = p.conn.Close()
+		_ = p.Conn.Close()
 	})
 }
 
@@ -249,33 +251,30 @@ func TestDoubtsItsEra(t *testing.T) {
 // other era.
 func TestU02SilentCommandIsDoubted(t *testing.T) {
 	for name, want := range map[string]int{"silent": 1, "ends": 1, "answers": 0} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				near, far := transport.NewPipe()
-				var d doubts
-				b, err := New(Options{Options: upstream.Options{Name: "s", ClientInfo: json.RawMessage(upInfo), Doubt: d.take},
-					Dial: func(context.Context) (transport.Conn, error) { return near, nil }})
-				if err != nil {
-					t.Fatal(err)
+		bridgetest.RunBubble(t, name, func(t *testing.T) {
+			near, far := transport.NewPipe()
+			var d doubts
+			b, err := New(Options{Options: upstream.Options{Name: "s", ClientInfo: json.RawMessage(upInfo), Doubt: d.take}, Dial: func(context.Context) (transport.Conn, error) { return near, nil }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() { // ends with the play
+				p := backtest.NewPeer(t, far)
+				switch m := p.Want("server/discover"); name {
+				case "ends":
+					_ = far.Close()
+				case "answers":
+					p.Result(m.ID, discoverResult(0, "private"))
 				}
-				go func() { // ends with the play
-					p := &linePeer{t, far}
-					switch m := p.want("server/discover"); name {
-					case "ends":
-						_ = far.Close()
-					case "answers":
-						p.result(m.ID, discoverResult(0, "private"))
-					}
-				}()
-				if err := b.discovery.discover(t.Context(), b.probeProfile()); (err == nil) != (name == "answers") {
-					t.Errorf("discover = %v", err)
-				}
-				if d.count() != want {
-					t.Errorf("doubted %d times (%q), want %d", d.count(), d.all, want)
-				}
-				_ = b.Close(context.Background())
-				_ = far.Close()
-			})
+			}()
+			if err := b.discovery.discover(t.Context(), b.probeProfile()); (err == nil) != (name == "answers") {
+				t.Errorf("discover = %v", err)
+			}
+			if d.count() != want {
+				t.Errorf("doubted %d times (%q), want %d", d.count(), d.all, want)
+			}
+			_ = b.Close(context.Background())
+			_ = far.Close()
 		})
 	}
 	t.Run("cannot be started", func(t *testing.T) {
@@ -293,7 +292,7 @@ func TestU02UntypedResultsAreDoubted(t *testing.T) {
 		p := newUpPeer(t)
 		p.says("tools/list", result)
 		var d doubts
-		if res, err := p.back(Options{Options: upstream.Options{Doubt: d.take}}).Serve(t.Context(), upRequest("tools/list", `{}`), &upCaller{}); err != nil {
+		if res, err := p.back(Options{Options: upstream.Options{Doubt: d.take}}).Serve(t.Context(), upRequest("tools/list", `{}`), &backtest.Caller{}); err != nil {
 			t.Errorf("Serve = %v", err)
 		} else {
 			res.Release()
@@ -312,7 +311,7 @@ func TestF04MethodNotFoundByCapability(t *testing.T) {
 		t.Fatal(err)
 	}
 	for method, refused := range map[string]bool{"tools/call": false, "completion/complete": true} {
-		_, err := b.Serve(t.Context(), upRequest(method, `{"name":"t"}`), &upCaller{})
+		_, err := b.Serve(t.Context(), upRequest(method, `{"name":"t"}`), &backtest.Caller{})
 		var refusal *mcp.Refusal
 		if wireErr(t, err).Code != spec.CodeMethodNotFound || errors.As(err, &refusal) != refused {
 			t.Errorf("%s: %v, a refusal: %v, want %v", method, err, !refused, refused)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -63,36 +64,36 @@ func TestT29UnknownNotificationsPassOverHTTP(t *testing.T) {
 // Over connections on both sides the id tells whose a notification is; what names nobody
 // reaches nobody.
 func TestT29UnknownNotificationsPassOverConnections(t *testing.T) {
-	drops := &upDrops{}
+	drops := &backtest.Metrics{}
 	b, peers := upLines(t, Options{Options: upstream.Options{Metrics: drops}})
 	f, _ := before(t, b)
 	l := lineTo(t, f)
 	ids := map[string]string{} // the server's, by the client's
-	var p *linePeer
+	var p *backtest.Peer
 	for _, id := range []string{"1", `"1"`} {
 		l.Send(moderntest.Request(id, methodWatch, "{}", ""))
 		if p == nil {
 			p = <-peers
 		}
-		ids[id] = p.want(methodWatch).ID.String()
+		ids[id] = p.Want(methodWatch).ID.String()
 	}
 	for n := range 3 {
 		for client, server := range ids {
-			p.write("%s", moderntest.Tagged(notifyHit, fmt.Sprintf(`"n":%d,`, n), server))
+			p.Write("%s", moderntest.Tagged(notifyHit, fmt.Sprintf(`"n":%d,`, n), server))
 			if got, want := l.Next(), moderntest.Tagged(notifyHit, fmt.Sprintf(`"n":%d,`, n), client); got != want {
 				t.Errorf("sent = %s\nwant   %s", got, want)
 			}
 		}
 	}
-	p.write("%s", moderntest.Tagged(notifyHit, ``, `"`+ids["1"]+`"`))
-	p.write("%s", moderntest.Tagged(notifyHit, ``, "99"))
-	p.write("%s", `{"jsonrpc":"2.0","method":"`+notifyHit+`"}`)
-	p.write("%s", ended(ids["1"], ids["1"]))
+	p.Write("%s", moderntest.Tagged(notifyHit, ``, `"`+ids["1"]+`"`))
+	p.Write("%s", moderntest.Tagged(notifyHit, ``, "99"))
+	p.Write("%s", `{"jsonrpc":"2.0","method":"`+notifyHit+`"}`)
+	p.Write("%s", ended(ids["1"], ids["1"]))
 	l.Want(moderntest.Tagged(notifyHit, ``, "1"))
 	if got := l.Next(); got != ended("1", "1") {
 		t.Errorf("sent = %s\nwant   %s", got, ended("1", "1"))
 	}
-	if n := drops.count("unknown notification"); n != 2 {
+	if n := drops.Count("unknown notification"); n != 2 {
 		t.Errorf("%d notifications counted as dropped, want the 2 that name nobody", n)
 	}
 }
@@ -117,28 +118,28 @@ func TestT29AClientOnAConnectionGetsItsID(t *testing.T) {
 // Legacy clients are told nothing that their revisions don't have.
 func TestL2M04UnknownNotificationsOfServersAreCounted(t *testing.T) {
 	t.Run("T-29 HTTP", func(t *testing.T) {
-		drops, x, p := &upDrops{}, &upCaller{}, newUpPeer(t)
+		drops, x, p := &backtest.Metrics{}, &backtest.Caller{}, newUpPeer(t)
 		p.on[methodWatch] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 			event := upStream(w)
 			event("%s", moderntest.Tagged(notifyHit, ``, m.ID.String()))
 			event("%s", ended(m.ID.String(), m.ID.String()))
 		}
 		_, err := upBody(p.back(Options{Options: upstream.Options{Metrics: drops}}).Serve(t.Context(), upRequest(methodWatch, `{}`), x))
-		if n := drops.count("unknown notification"); err != nil || len(x.heard()) != 0 || n != 1 {
-			t.Errorf("Serve() = %v, the client heard %q, %d counted; want 1 counted", err, x.heard(), n)
+		if n := drops.Count("unknown notification"); err != nil || len(x.Heard()) != 0 || n != 1 {
+			t.Errorf("Serve() = %v, the client heard %q, %d counted; want 1 counted", err, x.Heard(), n)
 		}
 	})
 	t.Run("T-29 connection", func(t *testing.T) {
-		drops, x := &upDrops{}, &upCaller{}
+		drops, x := &backtest.Metrics{}, &backtest.Caller{}
 		b, peers := upLines(t, Options{Options: upstream.Options{Metrics: drops}})
 		got := upServe(t.Context(), b, upRequest(methodWatch, `{}`), x)
 		p := <-peers
-		m := p.want(methodWatch)
-		p.write("%s", moderntest.Tagged(notifyHit, ``, m.ID.String()))
-		p.result(m.ID, `{"resultType":"complete"}`)
+		m := p.Want(methodWatch)
+		p.Write("%s", moderntest.Tagged(notifyHit, ``, m.ID.String()))
+		p.Result(m.ID, `{"resultType":"complete"}`)
 		o := <-got
-		if n := drops.count("unknown notification"); o.err != nil || len(x.heard()) != 0 || n != 1 {
-			t.Errorf("Serve() = %v, the client heard %q, %d counted; want 1 counted", o.err, x.heard(), n)
+		if n := drops.Count("unknown notification"); o.err != nil || len(x.Heard()) != 0 || n != 1 {
+			t.Errorf("Serve() = %v, the client heard %q, %d counted; want 1 counted", o.err, x.Heard(), n)
 		}
 	})
 }
@@ -151,15 +152,15 @@ func TestT30DrainingEndsStreams(t *testing.T) {
 	l := lineTo(t, f)
 	l.Send(moderntest.Request("1", methodWatch, "{}", ""))
 	p := <-peers
-	stream := p.want(methodWatch)
-	p.write("%s", moderntest.Tagged(notifyHit, ``, stream.ID.String()))
+	stream := p.Want(methodWatch)
+	p.Write("%s", moderntest.Tagged(notifyHit, ``, stream.ID.String()))
 	l.Want(notifyHit)
 	l.Send(moderntest.Request("2", methodWatch, "{}", ""))
-	short := p.want(methodWatch)
+	short := p.Want(methodWatch)
 	down := make(chan error, 1)
 	go func() { down <- l.Shutdown(t.Context()) }() // ends with the short one
 	l.Want(`"id":1,"error":{"code":-32603`, "shutting down")
-	if c := p.want(spec.NotifyCancelled); string(wire.Get(c.Params, "requestId")) != stream.ID.String() {
+	if c := p.Want(spec.NotifyCancelled); string(wire.Get(c.Params, "requestId")) != stream.ID.String() {
 		t.Errorf("cancelled %s, want the stream %s", c.Params, stream.ID)
 	}
 	select {
@@ -167,7 +168,7 @@ func TestT30DrainingEndsStreams(t *testing.T) {
 		t.Errorf("Shutdown() = %v while a call was in flight", err)
 	case <-time.After(20 * time.Millisecond):
 	}
-	p.result(short.ID, `{"resultType":"complete"}`)
+	p.Result(short.ID, `{"resultType":"complete"}`)
 	l.Want(`"id":2,"result"`)
 	if err := <-down; err != nil {
 		t.Errorf("Shutdown() = %v", err)

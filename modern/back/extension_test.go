@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -29,35 +31,33 @@ func TestT30MessagesStartTheClockAnew(t *testing.T) {
 		{"progress that nobody asked for", methodWatch, spec.NotifyProgress, 20},
 		{"a known method", spec.MethodToolsCall, notifyHit, 1},
 	} {
-		t.Run("T-30 "+c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b, peers := upLines(t, Options{Options: upstream.Options{Timeouts: limits}})
-				defer b.Close(t.Context())
-				got := upServe(t.Context(), b, upModernRequest(c.method, `{"name":"x"}`), &upCaller{})
-				p := <-peers
-				defer p.conn.Close()
-				m := p.want(c.method)
-				began := time.Now()
-				for range 20 {
-					time.Sleep(900 * time.Millisecond)
-					synctest.Wait()
-					if len(got) > 0 {
-						break
-					}
-					p.write("%s", moderntest.Tagged(c.note, fmt.Sprintf(`"progressToken":%s,`, m.ID), m.ID.String()))
+		bridgetest.RunBubble(t, "T-30 "+c.name, func(t *testing.T) {
+			b, peers := upLines(t, Options{Options: upstream.Options{Timeouts: limits}})
+			defer b.Close(t.Context())
+			got := upServe(t.Context(), b, upModernRequest(c.method, `{"name":"x"}`), &backtest.Caller{})
+			p := <-peers
+			defer p.Conn.Close()
+			m := p.Want(c.method)
+			began := time.Now()
+			for range 20 {
+				time.Sleep(900 * time.Millisecond)
+				synctest.Wait()
+				if len(got) > 0 {
+					break
 				}
-				p.want(spec.NotifyCancelled)
-				want := time.Duration(c.beats)*900*time.Millisecond + time.Second
-				if c.method == spec.MethodToolsCall {
-					want = time.Second // nothing prolongs it
-				}
-				if took := time.Since(began); took > want+900*time.Millisecond || took < want {
-					t.Errorf("cancelled after %v, want %v", took, want)
-				}
-				if o := <-got; o.err == nil || !strings.Contains(o.err.Error(), "timeouts.request") {
-					t.Errorf("Serve() = %v, want an error that names timeouts.request", o.err)
-				}
-			})
+				p.Write("%s", moderntest.Tagged(c.note, fmt.Sprintf(`"progressToken":%s,`, m.ID), m.ID.String()))
+			}
+			p.Want(spec.NotifyCancelled)
+			want := time.Duration(c.beats)*900*time.Millisecond + time.Second
+			if c.method == spec.MethodToolsCall {
+				want = time.Second // nothing prolongs it
+			}
+			if took := time.Since(began); took > want+900*time.Millisecond || took < want {
+				t.Errorf("cancelled after %v, want %v", took, want)
+			}
+			if o := <-got; o.err == nil || !strings.Contains(o.err.Error(), "timeouts.request") {
+				t.Errorf("Serve() = %v, want an error that names timeouts.request", o.err)
+			}
 		})
 	}
 }
@@ -75,7 +75,7 @@ func TestT30MessagesStartTheClockAnewOverHTTP(t *testing.T) {
 	}
 	b := p.back(Options{Options: upstream.Options{Timeouts: upstream.Timeouts{Request: 500 * time.Millisecond, Max: 600 * time.Millisecond}}})
 	params := `{` + strings.Replace(moderntest.ClientMeta, "CAPS", "{}", 1) + `}`
-	if _, err := upBody(b.Serve(t.Context(), upModernRequest(methodWatch, params), &upCaller{})); err != nil {
+	if _, err := upBody(b.Serve(t.Context(), upModernRequest(methodWatch, params), &backtest.Caller{})); err != nil {
 		t.Errorf("Serve() = %v, want its result after 1 s", err)
 	}
 }
@@ -98,15 +98,15 @@ func testSlowClient(t *testing.T, size int) {
 	x := &slowCaller{hold: hold, told: told}
 	got := upServe(t.Context(), b, upModernRequest(methodWatch, `{}`), x)
 	p := <-peers
-	defer p.conn.Close()
-	m := p.want(methodWatch)
+	defer p.Conn.Close()
+	m := p.Want(methodWatch)
 	written := make(chan int, messages)
 	go func() { // ends when the caller has taken them all
 		for n := range messages {
-			p.write("%s", moderntest.Tagged(notifyHit, fmt.Sprintf(`"n":%d,"pad":"%s",`, n, strings.Repeat("x", size)), m.ID.String()))
+			p.Write("%s", moderntest.Tagged(notifyHit, fmt.Sprintf(`"n":%d,"pad":"%s",`, n, strings.Repeat("x", size)), m.ID.String()))
 			written <- n
 		}
-		p.result(m.ID, `{"resultType":"complete"}`)
+		p.Result(m.ID, `{"resultType":"complete"}`)
 	}()
 	time.Sleep(2 * maxStalled)
 	if n, most := len(written), min(maxStreamNotes, maxStreamBytes/size)+100; n > most {
@@ -125,7 +125,7 @@ func testSlowClient(t *testing.T, size int) {
 
 // A slowCaller takes nothing until hold is closed.
 type slowCaller struct {
-	upCaller
+	backtest.Caller
 	hold <-chan struct{}
 	told chan<- string
 }
@@ -147,13 +147,11 @@ func TestT30OthersWaitForASlowClientButNotLong(t *testing.T) {
 		{"slow", 5 * time.Millisecond, false},
 		{"hardly any", 50 * time.Millisecond, true},
 	} {
-		t.Run("T-30 "+c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				o, took := serveShared(t, c.pace)
-				if ended := o.err != nil && strings.Contains(o.err.Error(), "send the request again"); ended != c.ends {
-					t.Errorf("Serve() = %v after %d messages, ended for being slow = %v, want %v", o.err, took, ended, c.ends)
-				}
-			})
+		bridgetest.RunBubble(t, "T-30 "+c.name, func(t *testing.T) {
+			o, took := serveShared(t, c.pace)
+			if ended := o.err != nil && strings.Contains(o.err.Error(), "send the request again"); ended != c.ends {
+				t.Errorf("Serve() = %v after %d messages, ended for being slow = %v, want %v", o.err, took, ended, c.ends)
+			}
 		})
 	}
 }
@@ -165,19 +163,19 @@ func serveShared(t *testing.T, pace time.Duration) (outcome, int) {
 	x := &pacedCaller{pace: pace}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	_ = upServe(ctx, b, upModernRequest(spec.MethodToolsCall, `{"name":"x"}`), &upCaller{})
+	_ = upServe(ctx, b, upModernRequest(spec.MethodToolsCall, `{"name":"x"}`), &backtest.Caller{})
 	p := <-peers
-	defer p.conn.Close()
-	p.want(spec.MethodToolsCall)
+	defer p.Conn.Close()
+	p.Want(spec.MethodToolsCall)
 	got := upServe(ctx, b, upModernRequest(methodWatch, `{}`), x)
-	m := p.want(methodWatch)
+	m := p.Want(methodWatch)
 	go func() { // ends with what it writes
 		for range 2 * maxStreamNotes {
-			p.write("%s", moderntest.Tagged(notifyHit, ``, m.ID.String()))
+			p.Write("%s", moderntest.Tagged(notifyHit, ``, m.ID.String()))
 		}
-		p.result(m.ID, `{"resultType":"complete"}`)
+		p.Result(m.ID, `{"resultType":"complete"}`)
 	}()
-	go func() { _, _ = p.conn.Read() }() // the cancellation, if any
+	go func() { _, _ = p.Conn.Read() }() // the cancellation, if any
 	o := <-got
 	synctest.Wait()
 	return o, x.taken
@@ -185,7 +183,7 @@ func serveShared(t *testing.T, pace time.Duration) (outcome, int) {
 
 // A pacedCaller takes its time over each message.
 type pacedCaller struct {
-	upCaller
+	backtest.Caller
 	pace  time.Duration
 	taken int
 }
@@ -203,11 +201,11 @@ func TestT30ASlowClientCostsTheServerNoTime(t *testing.T) {
 		defer b.Close(t.Context())
 		got := upServe(t.Context(), b, upModernRequest(methodWatch, `{}`), &pacedCaller{pace: 5 * time.Second})
 		p := <-peers
-		defer p.conn.Close()
-		m := p.want(methodWatch)
-		p.write("%s", moderntest.Tagged(notifyHit, ``, m.ID.String()))
+		defer p.Conn.Close()
+		m := p.Want(methodWatch)
+		p.Write("%s", moderntest.Tagged(notifyHit, ``, m.ID.String()))
 		time.Sleep(5500 * time.Millisecond)
-		p.result(m.ID, `{"resultType":"complete"}`)
+		p.Result(m.ID, `{"resultType":"complete"}`)
 		if o := <-got; o.err != nil {
 			t.Errorf("Serve() = %v, want a result", o.err)
 		}
@@ -222,23 +220,23 @@ func TestT30CancellationOvertakesMessages(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		got := upServe(ctx, b, upModernRequest(methodWatch, `{}`), &pacedCaller{pace: time.Millisecond})
 		p := <-peers
-		m := p.want(methodWatch)
+		m := p.Want(methodWatch)
 		stopped := make(chan struct{})
 		go func() { // ends with the connection
 			defer close(stopped)
-			for p.conn.Write([]byte(moderntest.Tagged(notifyHit, ``, m.ID.String()))) == nil {
+			for p.Conn.Write([]byte(moderntest.Tagged(notifyHit, ``, m.ID.String()))) == nil {
 			}
 		}()
 		time.Sleep(time.Second)
 		cancel()
 		told := time.Now()
-		if c := p.want(spec.NotifyCancelled); string(wire.Get(c.Params, "requestId")) != m.ID.String() || time.Since(told) > 10*time.Millisecond {
+		if c := p.Want(spec.NotifyCancelled); string(wire.Get(c.Params, "requestId")) != m.ID.String() || time.Since(told) > 10*time.Millisecond {
 			t.Errorf("cancelled %s after %v, want %s at once", c.Params, time.Since(told), m.ID)
 		}
 		if o := <-got; !errors.Is(o.err, context.Canceled) {
 			t.Errorf("Serve() = %v, want %v", o.err, context.Canceled)
 		}
-		_ = p.conn.Close()
+		_ = p.Conn.Close()
 		<-stopped
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -78,7 +79,7 @@ func TestT32HiddenExtensions(t *testing.T) {
 	b := p.back(Options{Options: upstream.Options{HideExtensions: []string{"com.example/x", "e/x"}}})
 	params := `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":%s,"experimental":%s,"roots":{}}}}`
 	req := upModernRequest("tools/list", fmt.Sprintf(params, `{"com.example/x":{},"io.modelcontextprotocol/tasks":{}}`, `{"e/x":{}}`))
-	if _, err := upBody(b.Serve(t.Context(), req, &upCaller{})); err != nil {
+	if _, err := upBody(b.Serve(t.Context(), req, &backtest.Caller{})); err != nil {
 		t.Fatal(err)
 	}
 	want := strings.Replace(fmt.Sprintf(params, `{"io.modelcontextprotocol/tasks":{}}`, ``), `"experimental":,`, "", 1)
@@ -111,7 +112,7 @@ func TestT32TasksOff(t *testing.T) {
 		if w := moderntest.OverHTTP(t, f, moderntest.Request("1", method, moderntest.DeclaresTasks, ""), nil); w.Code != 404 || !strings.Contains(w.Body.String(), `"code":-32601`) {
 			t.Errorf("%s = %d %s, want 404 and -32601", method, w.Code, w.Body)
 		}
-		if _, err := b.Serve(t.Context(), upModernRequest(method, `{"taskId":"1"}`), &upCaller{}); wireErr(t, err).Code != spec.CodeMethodNotFound {
+		if _, err := b.Serve(t.Context(), upModernRequest(method, `{"taskId":"1"}`), &backtest.Caller{}); wireErr(t, err).Code != spec.CodeMethodNotFound {
 			t.Errorf("Serve(%s) = %v, want -32601", method, err)
 		}
 	}

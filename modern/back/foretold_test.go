@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -68,8 +69,8 @@ func TestL2M01ForetoldWhileStarting(t *testing.T) {
 		near, far := transport.NewPipe()
 		defer far.Close()
 		dialled <- near
-		p := &linePeer{t, far}
-		p.result(p.want("server/discover").ID, discoverResult(60_000, "public"))
+		p := backtest.NewPeer(t, far)
+		p.Result(p.Want("server/discover").ID, discoverResult(60_000, "public"))
 		synctest.Wait()
 		if d, err := b.Describe(t.Context(), ofScope("a")); err != nil || string(d.ServerInfo) != upServerInfo || d.Cache.TTL == 0 {
 			t.Errorf("Describe() of the server that is up = %v, %v, want its own account", d, err)

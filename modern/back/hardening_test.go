@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -26,7 +27,7 @@ func TestForeignAnswerEndsItsConnection(t *testing.T) {
 		}
 		b := p.back(Options{})
 		call := func() error {
-			_, err := upBody(b.Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{}))
+			_, err := upBody(b.Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &backtest.Caller{}))
 			return err
 		}
 		if err := call(); err == nil || !strings.Contains(err.Error(), "answered another request") {
@@ -53,15 +54,15 @@ func TestF07BadEscapeOfServerIsAnError(t *testing.T) {
 		},
 	} {
 		p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answer(w, m.ID) }
-		body, err := upBody(b.Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{}))
+		body, err := upBody(b.Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &backtest.Caller{}))
 		if err == nil || !strings.Contains(err.Error(), "can't be read") {
 			t.Errorf("%s: %s, %v, want an error that says why", name, body, err)
 		}
 	}
 	lines, peers := upLines(t, Options{})
-	done := upServe(t.Context(), lines, upRequest("tools/call", `{"name":"t"}`), &upCaller{})
+	done := upServe(t.Context(), lines, upRequest("tools/call", `{"name":"t"}`), &backtest.Caller{})
 	peer := <-peers
-	peer.result(peer.want("tools/call").ID, bad)
+	peer.Result(peer.Want("tools/call").ID, bad)
 	if got := <-done; got.err == nil || !strings.Contains(got.err.Error(), "can't be read") {
 		t.Errorf("connection: %s, %v, want an error that says why", got.body, got.err)
 	}

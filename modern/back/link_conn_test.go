@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -22,17 +23,17 @@ import (
 
 func TestM2L04IdsAndTokensOnASharedConnection(t *testing.T) {
 	b, peers := upLines(t, Options{})
-	ask := func(who string, token string) (<-chan outcome, *upCaller) {
+	ask := func(who string, token string) (<-chan outcome, *backtest.Caller) {
 		req := upRequest("tools/call", fmt.Sprintf(`{"name":%q,"_meta":{"progressToken":%s}}`, who, token))
 		req.ProgressToken = json.RawMessage(token)
-		x := &upCaller{told: make(chan string, 4)}
+		x := &backtest.Caller{Told: make(chan string, 4)}
 		return upServe(t.Context(), b, req, x), x
 	}
 	one, first := ask("one", `0`)
 	p := <-peers
-	m1 := p.want("tools/call")
+	m1 := p.Want("tools/call")
 	two, second := ask("two", `0`)
-	m2 := p.want("tools/call")
+	m2 := p.Want("tools/call")
 	seen := make(map[string]bool)
 	for _, m := range []wire.Message{m1, m2} {
 		token := string(wire.Get(wire.Get(m.Params, "_meta"), "progressToken"))
@@ -41,18 +42,18 @@ func TestM2L04IdsAndTokensOnASharedConnection(t *testing.T) {
 		}
 		seen[token] = true
 	}
-	p.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":2}}`, m2.ID)
-	p.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m1.ID)
+	p.Write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":2}}`, m2.ID)
+	p.Write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m1.ID)
 	const want = `notifications/progress {"progressToken":0,"progress":%d}`
-	if got := <-second.told; got != fmt.Sprintf(want, 2) {
+	if got := <-second.Told; got != fmt.Sprintf(want, 2) {
 		t.Errorf("the second heard %s", got)
 	}
-	if got := <-first.told; got != fmt.Sprintf(want, 1) {
+	if got := <-first.Told; got != fmt.Sprintf(want, 1) {
 		t.Errorf("the first heard %s", got)
 	}
-	p.write(`{"jsonrpc":"2.0","id":"%s","result":{}}`, m1.ID) // a string: not the same id
-	p.result(m2.ID, said("2"))
-	p.result(m1.ID, said("1"))
+	p.Write(`{"jsonrpc":"2.0","id":"%s","result":{}}`, m1.ID) // a string: not the same id
+	p.Result(m2.ID, said("2"))
+	p.Result(m1.ID, said("1"))
 	if out := <-one; out.body != said("1") || out.err != nil {
 		t.Errorf("the first got %s, %v", out.body, out.err)
 	}
@@ -62,36 +63,36 @@ func TestM2L04IdsAndTokensOnASharedConnection(t *testing.T) {
 }
 
 func TestM2L12MessagesThatNameNoRequest(t *testing.T) {
-	drops := &upDrops{}
+	drops := &backtest.Metrics{}
 	b, peers := upLines(t, Options{Options: upstream.Options{Metrics: drops}})
-	call := func() (<-chan outcome, *upCaller) {
+	call := func() (<-chan outcome, *backtest.Caller) {
 		req := upRequest("tools/call", `{"name":"t"}`)
 		req.LogLevel = "info"
-		x := &upCaller{told: make(chan string, 4)}
+		x := &backtest.Caller{Told: make(chan string, 4)}
 		return upServe(t.Context(), b, req, x), x
 	}
 	one, first := call()
 	p := <-peers
-	m1 := p.want("tools/call")
+	m1 := p.Want("tools/call")
 	const log = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":%q,"data":%d}}`
-	p.write(log, "debug", 1)
-	p.write(log, "warning", 2)
-	<-first.told
+	p.Write(log, "debug", 1)
+	p.Write(log, "warning", 2)
+	<-first.Told
 	two, second := call()
-	m2 := p.want("tools/call")
-	p.write(log, "warning", 3) // whose is it?
-	p.result(m1.ID, said("1"))
+	m2 := p.Want("tools/call")
+	p.Write(log, "warning", 3) // whose is it?
+	p.Result(m1.ID, said("1"))
 	<-one
-	p.write(log, "warning", 4)
-	p.result(m2.ID, said("2"))
+	p.Write(log, "warning", 4)
+	p.Result(m2.ID, said("2"))
 	<-two
-	if got := strings.Join(first.heard(), " "); got != `notifications/message {"level":"warning","data":2}` {
+	if got := strings.Join(first.Heard(), " "); got != `notifications/message {"level":"warning","data":2}` {
 		t.Errorf("the first heard %s, want what came while it was alone", got)
 	}
-	if got := strings.Join(second.heard(), " "); got != `notifications/message {"level":"warning","data":4}` {
+	if got := strings.Join(second.Heard(), " "); got != `notifications/message {"level":"warning","data":4}` {
 		t.Errorf("the second heard %s, want what came while it was alone", got)
 	}
-	if n := drops.count("log message"); n != 2 {
+	if n := drops.Count("log message"); n != 2 {
 		t.Errorf("%d messages counted as dropped, want 2", n)
 	}
 }
@@ -107,41 +108,41 @@ func TestM2L12ListensDoNotCount(t *testing.T) {
 		opened <- s
 	}()
 	p := <-peers
-	m := p.want("subscriptions/listen")
-	p.write(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, m.ID)
+	m := p.Want("subscriptions/listen")
+	p.Write(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, m.ID)
 	s := <-opened
 	defer s.Close()
 	req := upRequest("tools/call", `{"name":"t"}`)
 	req.LogLevel = "info"
-	x := &upCaller{}
+	x := &backtest.Caller{}
 	done := upServe(t.Context(), b, req, x)
-	m = p.want("tools/call")
-	p.write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
-	p.result(m.ID, said("ok"))
+	m = p.Want("tools/call")
+	p.Write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
+	p.Result(m.ID, said("ok"))
 	<-done
-	if len(x.heard()) != 1 {
-		t.Errorf("heard %q, want the message: the listen stream is no request that has any", x.heard())
+	if len(x.Heard()) != 1 {
+		t.Errorf("heard %q, want the message: the listen stream is no request that has any", x.Heard())
 	}
 }
 
 func TestL2M15CancelOnAConnection(t *testing.T) {
 	b, peers := upLines(t, Options{})
 	ctx, cancel := context.WithCancel(t.Context())
-	done := upServe(ctx, b, upRequest("tools/call", `{"name":"t"}`), &upCaller{})
+	done := upServe(ctx, b, upRequest("tools/call", `{"name":"t"}`), &backtest.Caller{})
 	p := <-peers
-	m := p.want("tools/call")
+	m := p.Want("tools/call")
 	cancel()
 	if out := <-done; !errors.Is(out.err, context.Canceled) {
 		t.Errorf("Serve = %v, want the cancellation", out.err)
 	}
-	c := p.want("notifications/cancelled")
+	c := p.Want("notifications/cancelled")
 	if got := string(wire.Get(c.Params, "requestId")); got != m.ID.String() {
 		t.Errorf("cancelled %s, want %s", got, m.ID)
 	}
 	// A late answer harms nobody.
-	p.result(m.ID, said("late"))
-	next := upServe(t.Context(), b, upRequest("tools/call", `{"name":"t"}`), &upCaller{})
-	p.result(p.want("tools/call").ID, said("next"))
+	p.Result(m.ID, said("late"))
+	next := upServe(t.Context(), b, upRequest("tools/call", `{"name":"t"}`), &backtest.Caller{})
+	p.Result(p.Want("tools/call").ID, said("next"))
 	if out := <-next; out.body != said("next") {
 		t.Errorf("the next call got %s, %v", out.body, out.err)
 	}
@@ -160,12 +161,12 @@ func TestF07UnreadableMessagesOnAConnection(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b, peers := upLines(t, Options{})
-			done := upServe(t.Context(), b, upRequest("tools/call", `{"name":"t"}`), &upCaller{})
+			done := upServe(t.Context(), b, upRequest("tools/call", `{"name":"t"}`), &backtest.Caller{})
 			p := <-peers
-			m := p.want("tools/call")
-			p.write(tt.line, m.ID)
+			m := p.Want("tools/call")
+			p.Write(tt.line, m.ID)
 			if !tt.fails {
-				p.result(m.ID, said("ok"))
+				p.Result(m.ID, said("ok"))
 			}
 			out := <-done
 			if tt.fails != (out.err != nil) || tt.fails && !strings.Contains(out.err.Error(), "can't be read") {
@@ -179,7 +180,7 @@ func TestLargeAnswerOnAConnection(t *testing.T) {
 	err := &transport.TooLongError{Limit: 10, Start: []byte(`{"jsonrpc":"2.0","id":1,"result":{"a`)}
 	near, far := newFaultyConn(err)
 	b := newUpBack(t, Options{Dial: func(context.Context) (transport.Conn, error) { return near, nil }})
-	done := upServe(t.Context(), b, upRequest("tools/call", `{"name":"t"}`), &upCaller{})
+	done := upServe(t.Context(), b, upRequest("tools/call", `{"name":"t"}`), &backtest.Caller{})
 	<-far
 	if out := <-done; out.err == nil || !strings.Contains(out.err.Error(), "more than 10 bytes") {
 		t.Errorf("Serve = %s, %v, want that the answer is too large", out.body, out.err)
@@ -230,18 +231,18 @@ func TestConnectionLost(t *testing.T) {
 	}{{"tools/call", false}, {"resources/read", true}, {"tools/list", true}} {
 		t.Run(tt.method, func(t *testing.T) {
 			b, peers := upLines(t, Options{})
-			done := upServe(t.Context(), b, upRequest(tt.method, `{"name":"t","uri":"u:"}`), &upCaller{})
+			done := upServe(t.Context(), b, upRequest(tt.method, `{"name":"t","uri":"u:"}`), &backtest.Caller{})
 			p := <-peers
-			p.want(tt.method)
-			_ = p.conn.Close()
+			p.Want(tt.method)
+			_ = p.Conn.Close()
 			if !tt.again {
 				if out := <-done; out.err == nil || !strings.Contains(out.err.Error(), "may have taken effect") {
 					t.Errorf("Serve = %v, want that the call may have run", out.err)
 				}
-				done = upServe(t.Context(), b, upRequest(tt.method, `{"name":"t"}`), &upCaller{})
+				done = upServe(t.Context(), b, upRequest(tt.method, `{"name":"t"}`), &backtest.Caller{})
 			}
 			p = <-peers
-			p.result(p.want(tt.method).ID, said("again"))
+			p.Result(p.Want(tt.method).ID, said("again"))
 			if out := <-done; out.body != said("again") {
 				t.Errorf("Serve = %s, %v, want the answer of the new connection", out.body, out.err)
 			}
@@ -257,12 +258,12 @@ func TestWriteFailsAndNothingRan(t *testing.T) {
 		}
 		near, far := transport.NewPipe()
 		go func() { // ends with the answer
-			p := &linePeer{t, far}
-			p.result(p.want("tools/call").ID, said("ok"))
+			p := backtest.NewPeer(t, far)
+			p.Result(p.Want("tools/call").ID, said("ok"))
 		}()
 		return near, nil
 	}})
-	if body, err := upBody(b.Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{})); err != nil || body != said("ok") {
+	if body, err := upBody(b.Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &backtest.Caller{})); err != nil || body != said("ok") {
 		t.Errorf("Serve = %s, %v, want the answer: nothing was sent the first time", body, err)
 	}
 }
@@ -298,7 +299,7 @@ func TestServerThatCannotStandRests(t *testing.T) {
 		}
 		begun := time.Now()
 		for time.Since(begun) < time.Minute {
-			if _, err := b.Serve(t.Context(), upRequest("tools/list", ""), &upCaller{}); err == nil {
+			if _, err := b.Serve(t.Context(), upRequest("tools/list", ""), &backtest.Caller{}); err == nil {
 				t.Fatal("Serve succeeded")
 			}
 			time.Sleep(10 * time.Millisecond)
@@ -309,7 +310,7 @@ func TestServerThatCannotStandRests(t *testing.T) {
 		if err := b.Close(context.Background()); err != nil {
 			t.Errorf("Close = %v", err)
 		}
-		if _, err := b.Serve(context.Background(), upRequest("tools/list", ""), &upCaller{}); err == nil || !strings.Contains(err.Error(), "shutting down") {
+		if _, err := b.Serve(context.Background(), upRequest("tools/list", ""), &backtest.Caller{}); err == nil || !strings.Contains(err.Error(), "shutting down") {
 			t.Errorf("Serve after Close = %v, want that it is over", err)
 		}
 	})
@@ -341,11 +342,11 @@ func TestDialOutlivesItsFirstCaller(t *testing.T) {
 		defer b.Close(context.Background())
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := b.Serve(short, upRequest("tools/list", ""), &upCaller{}); err == nil {
+		if _, err := b.Serve(short, upRequest("tools/list", ""), &backtest.Caller{}); err == nil {
 			t.Error("Serve succeeded before the server started")
 		}
 		begun := time.Now()
-		_, err = upBody(b.Serve(t.Context(), upRequest("tools/list", ""), &upCaller{}))
+		_, err = upBody(b.Serve(t.Context(), upRequest("tools/list", ""), &backtest.Caller{}))
 		if took := time.Since(begun); err != nil || took != 4*time.Second {
 			t.Errorf("Serve = %v after %v, want the answer as soon as the first dial is done", err, took)
 		}
@@ -358,23 +359,23 @@ func TestSlowCallerHoldsUpNobody(t *testing.T) {
 	b, peers := upLines(t, Options{})
 	req := upRequest("tools/call", `{"name":"slow"}`)
 	req.ProgressToken = json.RawMessage(`1`)
-	x := &upCaller{told: make(chan string)} // nobody reads
+	x := &backtest.Caller{Told: make(chan string)} // nobody reads
 	slow := upServe(t.Context(), b, req, x)
 	p := <-peers
-	m := p.want("tools/call")
+	m := p.Want("tools/call")
 	for i := range 2 * mcp.MaxBacklog {
-		p.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d}}`, m.ID, i+1)
+		p.Write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d}}`, m.ID, i+1)
 	}
-	quick := upServe(t.Context(), b, upRequest("tools/list", ""), &upCaller{})
-	p.result(p.want("tools/list").ID, `{"tools":[]}`)
+	quick := upServe(t.Context(), b, upRequest("tools/list", ""), &backtest.Caller{})
+	p.Result(p.Want("tools/list").ID, `{"tools":[]}`)
 	if out := <-quick; out.err != nil {
 		t.Errorf("another's request failed: %v", out.err)
 	}
-	p.result(m.ID, said("ok"))
+	p.Result(m.ID, said("ok"))
 	var last string
 	for i := 0; ; i++ {
 		select {
-		case last = <-x.told:
+		case last = <-x.Told:
 			continue
 		case out := <-slow:
 			if out.err != nil || i > mcp.MaxBacklog+1 || !strings.Contains(last, fmt.Sprint(2*mcp.MaxBacklog)) {

@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -57,9 +59,9 @@ func overBoth(t *testing.T, play listenPlay, hold bool, test func(t *testing.T, 
 			if !ok {
 				return
 			}
-			play(p.want("subscriptions/listen").ID, p.write)
+			play(p.Want("subscriptions/listen").ID, p.Write)
 			if !hold {
-				_ = p.conn.Close()
+				_ = p.Conn.Close()
 			}
 		}()
 		test(t, b)
@@ -197,26 +199,24 @@ func TestListenAwaitsItsAcknowledgment(t *testing.T) {
 			t.Errorf("openListen = %v, want that its caller left", err)
 		}
 	})
-	t.Run("connection", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			near, far := transport.NewPipe()
-			b, err := New(Options{Options: upstream.Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo)}, Dial: func(context.Context) (transport.Conn, error) { return near, nil }})
-			if err != nil {
-				t.Fatal(err)
-			}
-			start := time.Now()
-			_, err = b.openListen(t.Context(), listenProfile, wantAll)
-			if took := time.Since(start); took != 10*time.Second || !errors.Is(err, errNoAck) {
-				t.Errorf("openListen = %v after %v, want errNoAck after 10s", err, took)
-			}
-			p := &linePeer{t, far}
-			m := p.want("subscriptions/listen")
-			if c := p.want("notifications/cancelled"); string(wire.Get(c.Params, "requestId")) != m.ID.String() {
-				t.Errorf("cancelled %s, want %s", c.Params, m.ID)
-			}
-			b.Close(context.Background())
-			far.Close()
-		})
+	bridgetest.RunBubble(t, "connection", func(t *testing.T) {
+		near, far := transport.NewPipe()
+		b, err := New(Options{Options: upstream.Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo)}, Dial: func(context.Context) (transport.Conn, error) { return near, nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		_, err = b.openListen(t.Context(), listenProfile, wantAll)
+		if took := time.Since(start); took != 10*time.Second || !errors.Is(err, errNoAck) {
+			t.Errorf("openListen = %v after %v, want errNoAck after 10s", err, took)
+		}
+		p := backtest.NewPeer(t, far)
+		m := p.Want("subscriptions/listen")
+		if c := p.Want("notifications/cancelled"); string(wire.Get(c.Params, "requestId")) != m.ID.String() {
+			t.Errorf("cancelled %s, want %s", c.Params, m.ID)
+		}
+		b.Close(context.Background())
+		far.Close()
 	})
 }
 
@@ -267,20 +267,20 @@ func TestListenClose(t *testing.T) {
 			opened <- s
 		}()
 		p := <-peers
-		m := p.want("subscriptions/listen")
-		p.write(ackText, granted, m.ID)
+		m := p.Want("subscriptions/listen")
+		p.Write(ackText, granted, m.ID)
 		s := <-opened
 		s.Close()
 		s.Close()
 		if _, err := s.Next(); err != errLeft {
 			t.Errorf("next() = %v, want errLeft", err)
 		}
-		if c := p.want("notifications/cancelled"); string(wire.Get(c.Params, "requestId")) != m.ID.String() {
+		if c := p.Want("notifications/cancelled"); string(wire.Get(c.Params, "requestId")) != m.ID.String() {
 			t.Errorf("cancelled %s, want %s", c.Params, m.ID)
 		}
-		p.write(endText, m.ID) // some servers answer still
-		done := upServe(t.Context(), b, upRequest("tools/list", ""), &upCaller{})
-		p.result(p.want("tools/list").ID, `{"tools":[]}`)
+		p.Write(endText, m.ID) // some servers answer still
+		done := upServe(t.Context(), b, upRequest("tools/list", ""), &backtest.Caller{})
+		p.Result(p.Want("tools/list").ID, `{"tools":[]}`)
 		if out := <-done; out.err != nil {
 			t.Errorf("a request after it: %v", out.err)
 		}
@@ -291,7 +291,7 @@ func TestM2L04ListenIdsOnASharedConnection(t *testing.T) {
 	b, peers := upLines(t, Options{})
 	var ids []string
 	var streams []watch.Stream
-	var p *linePeer
+	var p *backtest.Peer
 	for range 2 {
 		opened := make(chan watch.Stream, 1)
 		go func() { // ends with the acknowledgment
@@ -304,15 +304,15 @@ func TestM2L04ListenIdsOnASharedConnection(t *testing.T) {
 		if p == nil {
 			p = <-peers
 		}
-		m := p.want("subscriptions/listen")
+		m := p.Want("subscriptions/listen")
 		ids = append(ids, m.ID.String())
-		p.write(ackText, granted, m.ID)
+		p.Write(ackText, granted, m.ID)
 		streams = append(streams, <-opened)
 	}
-	p.write(listText, "tools", `"`+ids[0]+`"`)                               // a string: nobody's
-	p.write(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`) // of two, whose?
-	p.write(uriText, "file:///a", ids[1])
-	p.write(listText, "tools", ids[0])
+	p.Write(listText, "tools", `"`+ids[0]+`"`)                               // a string: nobody's
+	p.Write(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`) // of two, whose?
+	p.Write(uriText, "file:///a", ids[1])
+	p.Write(listText, "tools", ids[0])
 	for i, want := range []fanout.Kind{fanout.ToolsListChanged, fanout.ResourceUpdated} {
 		if ev, err := streams[i].Next(); err != nil || ev.Topic.Kind != want {
 			t.Errorf("stream %d: %v, %v, want %v", i, ev, err, want)
@@ -336,15 +336,15 @@ func TestListenIsBoundedOnAConnection(t *testing.T) {
 		opened <- s
 	}()
 	p := <-peers
-	m := p.want("subscriptions/listen")
-	p.write(ackText, granted, m.ID)
+	m := p.Want("subscriptions/listen")
+	p.Write(ackText, granted, m.ID)
 	s := <-opened
 	defer s.Close()
 	for range 1000 {
-		p.write(uriText, "file:///a", m.ID)
+		p.Write(uriText, "file:///a", m.ID)
 	}
-	done := upServe(t.Context(), b, upRequest("tools/list", ""), &upCaller{})
-	p.result(p.want("tools/list").ID, `{"tools":[]}`)
+	done := upServe(t.Context(), b, upRequest("tools/list", ""), &backtest.Caller{})
+	p.Result(p.Want("tools/list").ID, `{"tools":[]}`)
 	if out := <-done; out.err != nil {
 		t.Fatal(out.err)
 	}
@@ -434,10 +434,10 @@ func TestBackWatches(t *testing.T) {
 			back, peers := upLines(t, opts)
 			go func() { // ends with the stream
 				p := <-peers
-				m := p.want("subscriptions/listen")
-				p.write(ackText, granted, m.ID)
-				p.write(uriText, "file:///a", m.ID)
-				p.want("notifications/cancelled")
+				m := p.Want("subscriptions/listen")
+				p.Write(ackText, granted, m.ID)
+				p.Write(uriText, "file:///a", m.ID)
+				p.Want("notifications/cancelled")
 				close(left)
 			}()
 			return back

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -96,10 +97,10 @@ func TestS01ExtensionsOverAConnection(t *testing.T) {
 	req := upModernRequest(spec.MethodListen, string(params))
 	got := upServe(t.Context(), b, req, x)
 	p := <-peers
-	m := p.want(spec.MethodListen)
-	p.write("%s", moderntest.Tagged(spec.NotifyAcknowledged, `"notifications":{},`, m.ID.String()))
-	p.write("%s", moderntest.Tagged("notifications/other", ``, "99"))
-	p.write("%s", moderntest.Tagged("notifications/com.example/job", ``, m.ID.String()))
+	m := p.Want(spec.MethodListen)
+	p.Write("%s", moderntest.Tagged(spec.NotifyAcknowledged, `"notifications":{},`, m.ID.String()))
+	p.Write("%s", moderntest.Tagged("notifications/other", ``, "99"))
+	p.Write("%s", moderntest.Tagged("notifications/com.example/job", ``, m.ID.String()))
 	hold <- struct{}{}
 	hold <- struct{}{}
 	for _, method := range []string{spec.NotifyAcknowledged, "notifications/com.example/job"} {
@@ -107,16 +108,16 @@ func TestS01ExtensionsOverAConnection(t *testing.T) {
 			t.Errorf("told %s, want %s", n, method)
 		}
 	}
-	other := upServe(t.Context(), b, upModernRequest(spec.MethodToolsCall, `{"name":"x"}`), &upCaller{})
-	waits := p.want(spec.MethodToolsCall)
+	other := upServe(t.Context(), b, upModernRequest(spec.MethodToolsCall, `{"name":"x"}`), &backtest.Caller{})
+	waits := p.Want(spec.MethodToolsCall)
 	for range maxStreamNotes + 2 {
-		p.write("%s", moderntest.Tagged("notifications/com.example/job", ``, m.ID.String()))
+		p.Write("%s", moderntest.Tagged("notifications/com.example/job", ``, m.ID.String()))
 	}
-	if c := p.want(spec.NotifyCancelled); string(wire.Get(c.Params, "requestId")) != m.ID.String() {
+	if c := p.Want(spec.NotifyCancelled); string(wire.Get(c.Params, "requestId")) != m.ID.String() {
 		t.Errorf("cancelled %s, want the listen request %s", c.Params, m.ID)
 	}
 	close(hold)
-	p.result(waits.ID, `{"resultType":"complete","content":[]}`)
+	p.Result(waits.ID, `{"resultType":"complete","content":[]}`)
 	if o := <-other; o.err != nil {
 		t.Errorf("Serve() of another request = %v, want its result", o.err)
 	}
@@ -127,7 +128,7 @@ func TestS01ExtensionsOverAConnection(t *testing.T) {
 
 // A heldCaller takes one message for each that hold has.
 type heldCaller struct {
-	upCaller
+	backtest.Caller
 	hold chan struct{}
 	told chan string
 }

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -115,47 +117,44 @@ func TestU01ProbeUnreachable(t *testing.T) {
 func TestU01ProbeOfACommand(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		play func(p *linePeer, m wire.Message)
+		play func(p *backtest.Peer, m wire.Message)
 		want spec.Era
 		took time.Duration
 	}{
-		{"discovery", func(p *linePeer, m wire.Message) { p.result(m.ID, discoverResult(0, "private")) }, spec.Modern, 0},
-		{"unknown method", func(p *linePeer, m wire.Message) {
-			p.write(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}`, m.ID)
+		{"discovery", func(p *backtest.Peer, m wire.Message) { p.Result(m.ID, discoverResult(0, "private")) }, spec.Modern, 0},
+		{"unknown method", func(p *backtest.Peer, m wire.Message) {
+			p.Write(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}`, m.ID)
 		}, spec.Legacy, 0},
-		{"not initialized", func(p *linePeer, m wire.Message) {
-			p.write(`{"jsonrpc":"2.0","id":%s,"error":{"code":0,"message":"method invalid during session initialization"}}`, m.ID)
+		{"not initialized", func(p *backtest.Peer, m wire.Message) {
+			p.Write(`{"jsonrpc":"2.0","id":%s,"error":{"code":0,"message":"method invalid during session initialization"}}`, m.ID)
 		}, spec.Legacy, 0},
-		{"noise, then discovery", func(p *linePeer, m wire.Message) {
-			p.write(`{"level":"info","msg":"ready"}`)
-			p.write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
-			p.result(m.ID, discoverResult(0, "private"))
+		{"noise, then discovery", func(p *backtest.Peer, m wire.Message) {
+			p.Write(`{"level":"info","msg":"ready"}`)
+			p.Write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
+			p.Result(m.ID, discoverResult(0, "private"))
 		}, spec.Modern, 0},
-		{"silence", func(*linePeer, wire.Message) {}, spec.Legacy, 10 * time.Second},
-		{"exit", func(p *linePeer, _ wire.Message) { _ = p.conn.Close() }, spec.Legacy, 0},
-		{"an answer nobody can read", func(p *linePeer, m wire.Message) {
-			p.write(`{"jsonrpc":"2.0","id":%s,"result":{},"error":1}`, m.ID)
+		{"silence", func(*backtest.Peer, wire.Message) {}, spec.Legacy, 10 * time.Second},
+		{"exit", func(p *backtest.Peer, _ wire.Message) { _ = p.Conn.Close() }, spec.Legacy, 0},
+		{"an answer nobody can read", func(p *backtest.Peer, m wire.Message) {
+			p.Write(`{"jsonrpc":"2.0","id":%s,"result":{},"error":1}`, m.ID)
 		}, spec.Legacy, 0},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				near, far := transport.NewPipe()
-				go func() { // ends with the play
-					p := &linePeer{t, far}
-					tt.play(p, p.want("server/discover"))
-				}()
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-				defer cancel()
-				v, err := Probe(ctx, Options{Options: upstream.Options{Name: "odd", ClientInfo: json.RawMessage(upInfo)},
-					Dial: func(context.Context) (transport.Conn, error) { return near, nil }}, mcp.Probing{})
-				if err != nil || v.Era != tt.want || v.Took != tt.took || v.Reason == "" {
-					t.Errorf("Probe = %+v, %v, want %v after %v", v, err, tt.want, tt.took)
-				}
-				if _, err := near.Read(); err != transport.ErrClosed {
-					t.Errorf("the connection after the probe: %v, want it closed", err)
-				}
-				far.Close()
-			})
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
+			near, far := transport.NewPipe()
+			go func() { // ends with the play
+				p := backtest.NewPeer(t, far)
+				tt.play(p, p.Want("server/discover"))
+			}()
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			v, err := Probe(ctx, Options{Options: upstream.Options{Name: "odd", ClientInfo: json.RawMessage(upInfo)}, Dial: func(context.Context) (transport.Conn, error) { return near, nil }}, mcp.Probing{})
+			if err != nil || v.Era != tt.want || v.Took != tt.took || v.Reason == "" {
+				t.Errorf("Probe = %+v, %v, want %v after %v", v, err, tt.want, tt.took)
+			}
+			if _, err := near.Read(); err != transport.ErrClosed {
+				t.Errorf("the connection after the probe: %v, want it closed", err)
+			}
+			far.Close()
 		})
 	}
 	t.Run("cannot be started", func(t *testing.T) {

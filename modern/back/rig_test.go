@@ -1,22 +1,19 @@
 package back
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
@@ -61,72 +58,6 @@ func upModernRequest(method, params string) *mcp.Request {
 	return r
 }
 
-// An upCaller is who made a request: it records what it is told and answers what it
-// is asked.
-type upCaller struct {
-	ask func(ctx context.Context, qs []mcp.InputRequest) ([]mcp.InputResponse, error)
-
-	mu    sync.Mutex
-	notes []string
-	told  chan string // also gets every note, if not nil
-	asked [][]mcp.InputRequest
-}
-
-func (c *upCaller) Notify(ctx context.Context, n mcp.Notification) error {
-	text := n.Method + " " + string(n.Params)
-	c.mu.Lock()
-	c.notes = append(c.notes, text)
-	c.mu.Unlock()
-	if c.told != nil {
-		c.told <- text
-	}
-	return ctx.Err()
-}
-
-func (c *upCaller) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([]mcp.InputResponse, error) {
-	c.mu.Lock()
-	c.asked = append(c.asked, qs)
-	c.mu.Unlock()
-	if c.ask == nil {
-		return nil, mcp.ErrCannotAsk
-	}
-	return c.ask(ctx, qs)
-}
-
-func (c *upCaller) heard() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.notes)
-}
-
-func (c *upCaller) rounds() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.asked)
-}
-
-// upDrops counts what a Back dropped.
-type upDrops struct {
-	mcp.NoMetrics
-	mu sync.Mutex
-	n  map[string]int
-}
-
-func (d *upDrops) Dropped(_, what string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.n == nil {
-		d.n = make(map[string]int)
-	}
-	d.n[what]++
-}
-
-func (d *upDrops) count(what string) int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.n[what]
-}
-
 // doubts collects why a Back doubts its server's era.
 type doubts struct {
 	mu  sync.Mutex
@@ -144,26 +75,6 @@ func (d *doubts) count() int {
 	defer d.mu.Unlock()
 	return len(d.all)
 }
-
-// A logbook is a log that a test reads.
-type logbook struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logbook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logbook) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
-func (l *logbook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
 // newUpBack returns a Back that is closed with the test.
 func newUpBack(t testing.TB, opts Options) *Back {
@@ -340,59 +251,11 @@ func said(text string) string {
 	return fmt.Sprintf(`{"resultType":"complete","content":[{"type":"text","text":%q}]}`, text)
 }
 
-// A linePeer is the far end of a connection: a modern server played by a test.
-type linePeer struct {
-	t    testing.TB
-	conn transport.Conn
-}
-
 // upLines returns a Back over pipes, and the far end of each connection it dials.
-func upLines(t testing.TB, opts Options) (*Back, <-chan *linePeer) {
-	peers := make(chan *linePeer, 16)
-	opts.Dial = func(context.Context) (transport.Conn, error) {
-		near, far := transport.NewPipe()
-		t.Cleanup(func() { _ = far.Close() })
-		peers <- &linePeer{t, far}
-		return near, nil
-	}
+func upLines(t testing.TB, opts Options) (*Back, <-chan *backtest.Peer) {
+	var peers <-chan *backtest.Peer
+	opts.Dial, peers = backtest.Pipes(t, backtest.NewPeer)
 	return newUpBack(t, opts), peers
-}
-
-// read returns the next message, and fails the test if there is none.
-func (p *linePeer) read() wire.Message {
-	p.t.Helper()
-	text, err := p.conn.Read()
-	if err != nil {
-		p.t.Errorf("reading from the back: %v", err)
-		return wire.Message{}
-	}
-	m, err := wire.Parse(text, wire.Options{UniqueParams: true})
-	if err != nil {
-		p.t.Errorf("the back wrote %s: %v", text, err)
-	}
-	return m
-}
-
-// want reads the next message, which must be of method.
-func (p *linePeer) want(method string) wire.Message {
-	p.t.Helper()
-	m := p.read()
-	if m.Method != method {
-		p.t.Errorf("the back sent %q %s, want %q", m.Method, m.Params, method)
-	}
-	return m
-}
-
-func (p *linePeer) write(format string, args ...any) {
-	p.t.Helper()
-	if err := p.conn.Write(fmt.Appendf(nil, format, args...)); err != nil {
-		p.t.Errorf("writing to the back: %v", err)
-	}
-}
-
-func (p *linePeer) result(id wire.ID, result string) {
-	p.t.Helper()
-	p.write(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)
 }
 
 // An outcome is what a request that runs beside the test came to.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -68,7 +69,7 @@ func TestL2M13Rounds(t *testing.T) {
 		`{"resultType":"input_required","inputRequests":{"\u0071":{"method":"elicitation/create","params":{"message":"m","requestedSchema":{}}},"r":{"method":"roots/list"}},"requestState":"a\u0062/+ \"","content":null}`,
 		`{"resultType":"input_required","inputRequests":{"s":{"method":"sampling/createMessage","params":{"messages":[]}}}}`,
 		said("done"))
-	x := &upCaller{ask: answers(willing)}
+	x := &backtest.Caller{Ask: answers(willing)}
 	req := askedCall(`{"name":"t","arguments":{"n": 1.0,"b":[ ]},"_meta":{"progressToken":5}}`)
 	req.ProgressToken = json.RawMessage(`5`)
 	body, err := upBody(p.back(Options{}).Serve(t.Context(), req, x))
@@ -103,9 +104,9 @@ func TestL2M13Rounds(t *testing.T) {
 	if len(ids) != 3 {
 		t.Errorf("%d different ids in 3 rounds", len(ids))
 	}
-	if x.rounds() != 2 || len(x.asked[0]) != 2 || x.asked[0][1].Method != "roots/list" || x.asked[0][1].Params != nil ||
-		string(x.asked[0][0].Params) != `{"message":"m","requestedSchema":{}}` {
-		t.Errorf("asked %v, want two questions at once and then one", x.asked)
+	if len(x.Asked()) != 2 || len(x.Asked()[0]) != 2 || x.Asked()[0][1].Method != "roots/list" || x.Asked()[0][1].Params != nil ||
+		string(x.Asked()[0][0].Params) != `{"message":"m","requestedSchema":{}}` {
+		t.Errorf("asked %v, want two questions at once and then one", x.Asked())
 	}
 }
 
@@ -126,7 +127,7 @@ func TestL2M13CapabilityIsCheckedFirst(t *testing.T) {
 	} {
 		t.Run(tt.id+" "+tt.name, func(t *testing.T) {
 			p := scriptedRounds(t, `{"resultType":"input_required","inputRequests":{`+tt.asks+`}}`)
-			x := &upCaller{ask: answers(willing)}
+			x := &backtest.Caller{Ask: answers(willing)}
 			req := askedCall(`{"name":"t"}`)
 			req.Capabilities = json.RawMessage(tt.capabilities)
 			_, err := p.back(Options{}).Serve(t.Context(), req, x)
@@ -134,8 +135,8 @@ func TestL2M13CapabilityIsCheckedFirst(t *testing.T) {
 			if e.Code != spec.CodeMissingCapability || string(wire.Get(e.Data, "requiredCapabilities")) != tt.want {
 				t.Errorf("error %d %s, want -32021 for %s", e.Code, e.Data, tt.want)
 			}
-			if !strings.Contains(e.Message, tt.want) || !strings.Contains(e.Message, "scripted") || x.rounds() != 0 {
-				t.Errorf("message %q after %d rounds, want the capability and the server named, and nobody asked", e.Message, x.rounds())
+			if !strings.Contains(e.Message, tt.want) || !strings.Contains(e.Message, "scripted") || len(x.Asked()) != 0 {
+				t.Errorf("message %q after %d rounds, want the capability and the server named, and nobody asked", e.Message, len(x.Asked()))
 			}
 		})
 	}
@@ -143,11 +144,11 @@ func TestL2M13CapabilityIsCheckedFirst(t *testing.T) {
 		p := scriptedRounds(t, `{"resultType":"input_required","inputRequests":{"u":{"method":"elicitation/create","params":{"mode":"url","url":"https://x","message":"m"}}}}`, said("ok"))
 		req := askedCall(`{"name":"t"}`)
 		req.Capabilities = json.RawMessage(`{"elicitation":{"url":{}}}`)
-		x := &upCaller{ask: answers(map[string]string{"elicitation/create": `{"action":"accept"}`})}
+		x := &backtest.Caller{Ask: answers(map[string]string{"elicitation/create": `{"action":"accept"}`})}
 		if body, err := upBody(p.back(Options{}).Serve(t.Context(), req, x)); err != nil || body != said("ok") {
 			t.Errorf("Serve = %s, %v, want the result", body, err)
 		}
-		if got := string(x.asked[0][0].Params); got != `{"mode":"url","url":"https://x","message":"m"}` {
+		if got := string(x.Asked()[0][0].Params); got != `{"mode":"url","url":"https://x","message":"m"}` {
 			t.Errorf("asked %s, want the server's own params", got)
 		}
 	})
@@ -168,7 +169,7 @@ func TestL2M13AnswersThatAreNone(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := scriptedRounds(t, fmt.Sprintf(ask, tt.method), said("ok"))
-			x := &upCaller{ask: answers(map[string]string{tt.method: tt.answer})}
+			x := &backtest.Caller{Ask: answers(map[string]string{tt.method: tt.answer})}
 			_, err := upBody(p.back(Options{}).Serve(t.Context(), askedCall(`{"name":"t"}`), x))
 			seen := p.requests("tools/call")
 			if tt.want == "" {
@@ -187,20 +188,20 @@ func TestL2M13AnswersThatAreNone(t *testing.T) {
 	}
 	t.Run("nobody to ask", func(t *testing.T) {
 		p := scriptedRounds(t, fmt.Sprintf(ask, "roots/list"))
-		if _, err := p.back(Options{}).Serve(t.Context(), askedCall(`{"name":"t"}`), &upCaller{}); !strings.Contains(wireErr(t, err).Message, "can't be asked") {
+		if _, err := p.back(Options{}).Serve(t.Context(), askedCall(`{"name":"t"}`), &backtest.Caller{}); !strings.Contains(wireErr(t, err).Message, "can't be asked") {
 			t.Errorf("error %v, want that the client can't be asked", err)
 		}
 	})
 	t.Run("a question nobody knows", func(t *testing.T) {
 		p := scriptedRounds(t, fmt.Sprintf(ask, "tools/call"))
-		x := &upCaller{ask: answers(willing)}
-		if _, err := p.back(Options{}).Serve(t.Context(), askedCall(`{"name":"t"}`), x); err == nil || x.rounds() != 0 {
-			t.Errorf("Serve = %v after asking %d times, want an error and no question", err, x.rounds())
+		x := &backtest.Caller{Ask: answers(willing)}
+		if _, err := p.back(Options{}).Serve(t.Context(), askedCall(`{"name":"t"}`), x); err == nil || len(x.Asked()) != 0 {
+			t.Errorf("Serve = %v after asking %d times, want an error and no question", err, len(x.Asked()))
 		}
 	})
 	t.Run("neither questions nor state", func(t *testing.T) {
 		p := scriptedRounds(t, `{"resultType":"input_required"}`)
-		if _, err := p.back(Options{}).Serve(t.Context(), askedCall(`{"name":"t"}`), &upCaller{}); err == nil {
+		if _, err := p.back(Options{}).Serve(t.Context(), askedCall(`{"name":"t"}`), &backtest.Caller{}); err == nil {
 			t.Error("Serve succeeded, want an error")
 		}
 	})
@@ -209,10 +210,10 @@ func TestL2M13AnswersThatAreNone(t *testing.T) {
 func TestL2M13AtMostTenRounds(t *testing.T) {
 	p := newUpPeer(t)
 	p.says("tools/call", `{"resultType":"input_required","inputRequests":{"k":{"method":"roots/list"}}}`)
-	x := &upCaller{ask: answers(willing)}
+	x := &backtest.Caller{Ask: answers(willing)}
 	_, err := p.back(Options{}).Serve(t.Context(), askedCall(`{"name":"t"}`), x)
-	if e := wireErr(t, err); x.rounds() != 10 || len(p.requests("tools/call")) != 11 || !strings.Contains(e.Message, "10") {
-		t.Errorf("asked %d times in %d requests, then %v; want 10, 11 and an error that says so", x.rounds(), len(p.requests("tools/call")), e)
+	if e := wireErr(t, err); len(x.Asked()) != 10 || len(p.requests("tools/call")) != 11 || !strings.Contains(e.Message, "10") {
+		t.Errorf("asked %d times in %d requests, then %v; want 10, 11 and an error that says so", len(x.Asked()), len(p.requests("tools/call")), e)
 	}
 }
 
@@ -226,7 +227,7 @@ func TestL2M13RetriesAreNotRepeated(t *testing.T) {
 	}
 	req := upRequest("resources/read", `{"uri":"file:///a"}`)
 	req.Capabilities = json.RawMessage(canAnswer)
-	_, err := p.back(Options{}).Serve(t.Context(), req, &upCaller{ask: answers(willing)})
+	_, err := p.back(Options{}).Serve(t.Context(), req, &backtest.Caller{Ask: answers(willing)})
 	if n := len(p.requests("resources/read")); err == nil || n != 2 {
 		t.Errorf("Serve = %v after %d requests, want a failure: a requestState may be good for one use", err, n)
 	}
@@ -278,7 +279,7 @@ func TestL2M13StateOnlyBacksOff(t *testing.T) {
 			upAnswer(w, m.ID, fmt.Sprintf(`{"resultType":"input_required",%s"requestState":"s%d"}`, requests, len(at)))
 		})
 		defer end()
-		body, err := upBody(b.Serve(t.Context(), askedCall(`{"name":"t"}`), &upCaller{}))
+		body, err := upBody(b.Serve(t.Context(), askedCall(`{"name":"t"}`), &backtest.Caller{}))
 		if err != nil || body != said("ok after s3") {
 			t.Errorf("Serve = %s, %v, want the result for the last state", body, err)
 		}
@@ -301,13 +302,13 @@ func TestL2M13RoundIsBounded(t *testing.T) {
 			return nil, context.Cause(ctx)
 		}
 		start := time.Now()
-		_, err := b.Serve(t.Context(), askedCall(`{"name":"t"}`), &upCaller{ask: never})
+		_, err := b.Serve(t.Context(), askedCall(`{"name":"t"}`), &backtest.Caller{Ask: never})
 		if took := time.Since(start); took != 10*time.Minute || !strings.Contains(wireErr(t, err).Message, "did not answer in time") {
 			t.Errorf("Serve = %v after %v, want a failure after 10m", err, took)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := b.Serve(ctx, askedCall(`{"name":"t"}`), &upCaller{ask: never}); !errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), "deadline") {
+		if _, err := b.Serve(ctx, askedCall(`{"name":"t"}`), &backtest.Caller{Ask: never}); !errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), "deadline") {
 			t.Errorf("Serve of a client that left = %v, want its reason", err)
 		}
 	})
@@ -329,7 +330,7 @@ func TestM2L14ClockStandsStillWhileAsking(t *testing.T) {
 			return answers(willing)(ctx, qs)
 		}
 		start := time.Now()
-		_, err := b.Serve(t.Context(), askedCall(`{"name":"t"}`), &upCaller{ask: slow})
+		_, err := b.Serve(t.Context(), askedCall(`{"name":"t"}`), &backtest.Caller{Ask: slow})
 		if took := time.Since(start); took != 28*time.Minute || !strings.Contains(wireErr(t, err).Message, "in time") {
 			t.Errorf("Serve = %v after %v, want a time-out one minute after three rounds of 9m", err, took)
 		}
@@ -352,12 +353,12 @@ func TestL2M09ProgressOverRounds(t *testing.T) {
 	}
 	req := askedCall(`{"name":"t"}`)
 	req.ProgressToken = json.RawMessage(`"p"`)
-	x := &upCaller{ask: answers(willing)}
+	x := &backtest.Caller{Ask: answers(willing)}
 	if _, err := upBody(p.back(Options{}).Serve(t.Context(), req, x)); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, note := range x.heard() {
+	for _, note := range x.Heard() {
 		_, params, _ := strings.Cut(note, " ")
 		got = append(got, string(wire.Get([]byte(params), "progress")))
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -31,7 +32,7 @@ func TestL2M10EnvelopeAndHeaders(t *testing.T) {
 	req.Profile.Capabilities = req.Capabilities
 	req.ProgressToken = json.RawMessage(`"tok"`)
 	req.Extra = []byte(`"vendor":1`)
-	body, err := upBody(b.Serve(t.Context(), req, &upCaller{}))
+	body, err := upBody(b.Serve(t.Context(), req, &backtest.Caller{}))
 	if err != nil || body != said("ok") {
 		t.Fatalf("Serve = %s, %v, want the server's result", body, err)
 	}
@@ -64,7 +65,7 @@ func TestL2M10ClientInfo(t *testing.T) {
 			p.says("tools/list", `{"resultType":"complete","tools":[]}`)
 			req := upRequest("tools/list", "")
 			req.ClientInfo, req.Profile.ClientInfo = rawOf(tt.own), rawOf(tt.profile)
-			if _, err := upBody(p.back(Options{}).Serve(t.Context(), req, &upCaller{})); err != nil {
+			if _, err := upBody(p.back(Options{}).Serve(t.Context(), req, &backtest.Caller{})); err != nil {
 				t.Fatal(err)
 			}
 			meta := wire.Get([]byte(p.requests("tools/list")[0].params), "_meta")
@@ -109,7 +110,7 @@ func TestNewBackRefuses(t *testing.T) {
 func TestL2M10NoTasks(t *testing.T) {
 	b := newUpPeer(t).back(Options{}) // a request that arrives fails for want of a script
 	for _, method := range []string{"tasks/get", "tasks/list", "tasks/result", "tasks/cancel", "ping", "logging/setLevel", "resources/subscribe", "initialize"} {
-		_, err := b.Serve(t.Context(), upRequest(method, `{}`), &upCaller{})
+		_, err := b.Serve(t.Context(), upRequest(method, `{}`), &backtest.Caller{})
 		var refusal *mcp.Refusal
 		if e := wireErr(t, err); e.Code != spec.CodeMethodNotFound || !errors.As(err, &refusal) {
 			t.Errorf("Serve(%s) = %v, want -32601 without troubling the server", method, err)
@@ -139,7 +140,7 @@ func TestL2M12LogLevelRidesOnRequests(t *testing.T) {
 			}
 			req := upRequest("tools/call", `{"name":"t"}`)
 			req.LogLevel = tt.session
-			x := &upCaller{}
+			x := &backtest.Caller{}
 			if _, err := upBody(p.back(Options{LogLevel: tt.config}).Serve(t.Context(), req, x)); err != nil {
 				t.Fatal(err)
 			}
@@ -147,7 +148,7 @@ func TestL2M12LogLevelRidesOnRequests(t *testing.T) {
 			if got := string(wire.Get(meta, spec.MetaLogLevel)); got != tt.want {
 				t.Errorf("logLevel = %q, want %q", got, tt.want)
 			}
-			if notes := x.heard(); len(notes) != tt.wantNotes {
+			if notes := x.Heard(); len(notes) != tt.wantNotes {
 				t.Errorf("heard %q, want %d messages", notes, tt.wantNotes)
 			}
 		})
@@ -166,11 +167,11 @@ func TestM2L11ProgressOfAModernServer(t *testing.T) {
 		send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok","progress":9}}`)
 		send(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, said("ok"))
 	}
-	drops := &upDrops{}
+	drops := &backtest.Metrics{}
 	b := p.back(Options{Options: upstream.Options{Metrics: drops}})
 	req := upRequest("tools/call", `{"name":"t","_meta":{"progressToken":0}}`)
 	req.ProgressToken = json.RawMessage(`0`)
-	x := &upCaller{}
+	x := &backtest.Caller{}
 	if _, err := upBody(b.Serve(t.Context(), req, x)); err != nil {
 		t.Fatal(err)
 	}
@@ -178,10 +179,10 @@ func TestM2L11ProgressOfAModernServer(t *testing.T) {
 	for _, v := range []string{"1", "3", "3.5"} {
 		want = append(want, fmt.Sprintf(`notifications/progress {"progressToken":0,"progress":%s,"message":"m"}`, v))
 	}
-	if got := x.heard(); strings.Join(got, "\n") != strings.Join(want, "\n") {
+	if got := x.Heard(); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("heard %q, want %q", got, want)
 	}
-	if n := drops.count("foreign progress"); n != 2 {
+	if n := drops.Count("foreign progress"); n != 2 {
 		t.Errorf("dropped %d foreign messages, want 2", n)
 	}
 }
@@ -206,7 +207,7 @@ func TestL2M09ResultTypes(t *testing.T) {
 			if tt.era == spec.Modern {
 				req = upModernRequest("tools/call", `{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}`)
 			}
-			body, err := upBody(p.back(Options{}).Serve(t.Context(), req, &upCaller{}))
+			body, err := upBody(p.back(Options{}).Serve(t.Context(), req, &backtest.Caller{}))
 			if tt.ok && (err != nil || body != tt.result) {
 				t.Errorf("Serve = %s, %v, want %s", body, err, tt.result)
 			}
@@ -243,7 +244,7 @@ func TestL2M09Errors(t *testing.T) {
 				upFail(w, tt.status, m.ID, tt.code, tt.data)
 			}
 			params := `{"name":"t","uri":"file:///a"}`
-			_, err := p.back(Options{}).Serve(t.Context(), upRequest(tt.method, params), &upCaller{})
+			_, err := p.back(Options{}).Serve(t.Context(), upRequest(tt.method, params), &backtest.Caller{})
 			e := wireErr(t, err)
 			if e.Code != tt.wantCode || string(e.Data) != tt.wantData {
 				t.Errorf("error %d %s (%s), want %d %s", e.Code, e.Data, e.Message, tt.wantCode, tt.wantData)
@@ -268,7 +269,7 @@ func TestL2M11Renegotiates(t *testing.T) {
 		}
 		upAnswer(w, m.ID, said("ok"))
 	}
-	body, err := upBody(p.back(Options{}).Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{}))
+	body, err := upBody(p.back(Options{}).Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &backtest.Caller{}))
 	if err != nil || body != said("ok") {
 		t.Errorf("Serve = %s, %v, want the second answer", body, err)
 	}
@@ -283,7 +284,7 @@ func TestL2M11RefusedForGood(t *testing.T) {
 	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
 		upFail(w, 400, m.ID, -32022, `{"supported":["2026-07-28"]}`)
 	}
-	_, err := p.back(Options{}).Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{})
+	_, err := p.back(Options{}).Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &backtest.Caller{})
 	if e := wireErr(t, err); e.Code != spec.CodeInternal || len(p.requests("tools/call")) != 2 {
 		t.Errorf("error %v after %d requests, want one repetition", e, len(p.requests("tools/call")))
 	}
@@ -319,7 +320,7 @@ func TestRepeats(t *testing.T) {
 				}
 				upAnswer(w, m.ID, said("ok"))
 			}
-			_, err := upBody(p.back(Options{}).Serve(t.Context(), upRequest(tt.method, `{"name":"t","uri":"u:"}`), &upCaller{}))
+			_, err := upBody(p.back(Options{}).Serve(t.Context(), upRequest(tt.method, `{"name":"t","uri":"u:"}`), &backtest.Caller{}))
 			if (err == nil) != tt.ok || len(p.requests(tt.method)) != tt.want {
 				t.Errorf("Serve = %v after %d requests, want %d and ok = %v", err, len(p.requests(tt.method)), tt.want, tt.ok)
 			}
@@ -334,7 +335,7 @@ func TestUnreachableServer(t *testing.T) {
 	p := newUpPeer(t)
 	b := p.back(Options{})
 	p.Close()
-	_, err := b.Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{})
+	_, err := b.Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &backtest.Caller{})
 	e := wireErr(t, err)
 	if e.Code != spec.CodeInternal || !strings.Contains(e.Message, `"scripted" can't be reached`) || strings.Contains(e.Message, "http://") {
 		t.Errorf("error %v, want one that names the server, its cause and no URL", e)
@@ -368,7 +369,7 @@ func TestBreaker(t *testing.T) {
 		serve := func(wantErr bool, wantTook time.Duration, wantDials int32) {
 			t.Helper()
 			start, before := time.Now(), dials.Load()
-			_, err := upBody(b.Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{}))
+			_, err := upBody(b.Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &backtest.Caller{}))
 			if took := time.Since(start); (err != nil) != wantErr || took != wantTook || dials.Load()-before != wantDials {
 				t.Errorf("Serve = %v after %v and %d dials, want an error: %v, %v and %d", err, took, dials.Load()-before, wantErr, wantTook, wantDials)
 			}
@@ -386,81 +387,44 @@ func TestBreaker(t *testing.T) {
 	})
 }
 
-func TestAnswersOfAnyForm(t *testing.T) {
+func TestRejectionsTellWhatToDo(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		answer func(w http.ResponseWriter, m wire.Message)
-		want   string // in the result, or in the error
-		ok     bool
+		want   string // in the error
 	}{
-		{"CRLF, comments, ids", func(w http.ResponseWriter, m wire.Message) {
-			w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-			fmt.Fprintf(w, ": hi\r\n\r\nid: 1\r\nretry: 5\r\ndata: \r\n\r\ndata: {\"jsonrpc\":\"2.0\",\r\ndata: \"id\":%s,\"result\":%s}\r\n\r\n", m.ID, said("crlf"))
-		}, "crlf", true},
-		{"an error without framing, late", func(w http.ResponseWriter, m wire.Message) {
-			upStream(w)(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}`)
-			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"late"}}`, m.ID)
-		}, "late", false},
-		{"an error under another status", func(w http.ResponseWriter, m wire.Message) { upFail(w, 404, m.ID, 7, "") }, "no 7", false},
-		{"202", func(w http.ResponseWriter, _ wire.Message) { w.WriteHeader(202) }, "without answering", false},
-		{"HTML", func(w http.ResponseWriter, _ wire.Message) {
-			w.Header().Set("Content-Type", "text/html")
-			io.WriteString(w, "<p>hello")
-		}, "text/html", false},
-		{"401 with an error of the server's", func(w http.ResponseWriter, m wire.Message) { upFail(w, 401, m.ID, -32001, "") }, "credentials", false},
+		{"an error under another status", func(w http.ResponseWriter, m wire.Message) { upFail(w, 404, m.ID, 7, "") }, "no 7"},
+		{"401 with an error of the server's", func(w http.ResponseWriter, m wire.Message) { upFail(w, 401, m.ID, -32001, "") }, "credentials"},
 		{"a redirect", func(w http.ResponseWriter, _ wire.Message) {
 			w.Header().Set("Location", "http://192.0.2.1/")
 			w.WriteHeader(307)
-		}, "redirects are not followed", false},
-		{"another's answer", func(w http.ResponseWriter, _ wire.Message) { upAnswer(w, wire.NumberID(99), said("x")) }, "another request, of id 99", false},
+		}, "redirects are not followed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newUpPeer(t)
 			p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { tt.answer(w, m) }
-			body, err := upBody(p.back(Options{}).Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{}))
-			if tt.ok != (err == nil) || tt.ok && !strings.Contains(body, tt.want) {
-				t.Fatalf("Serve = %s, %v, want %s", body, err, tt.want)
-			}
-			if !tt.ok && !strings.Contains(wireErr(t, err).Message, tt.want) {
-				t.Errorf("error %v, want %s in it", err, tt.want)
+			_, err := upBody(p.back(Options{}).Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &backtest.Caller{}))
+			if e := wireErr(t, err); !strings.Contains(e.Message, tt.want) {
+				t.Errorf("error %v, want %s in it", e, tt.want)
 			}
 		})
 	}
 }
 
-func TestF07UnreadableAnswerOverHTTP(t *testing.T) {
-	for _, tt := range []struct{ name, kind, text string }{
-		{"no JSON", "application/json", `{"jsonrpc":"2.0","id":%s,"result":{"a":1`},
-		{"trailing bytes", "application/json", `{"jsonrpc":"2.0","id":%s,"result":{}} x`},
-		{"a name twice", "application/json", `{"jsonrpc":"2.0","id":%s,"result":{},"result":{}}`},
-		{"on a stream", "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{},\"error\":7}\n\n"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			p := newUpPeer(t)
-			p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-				w.Header().Set("Content-Type", tt.kind)
-				fmt.Fprintf(w, tt.text, m.ID)
-			}
-			_, err := p.back(Options{}).Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{})
-			if e := wireErr(t, err); !strings.Contains(e.Message, "can't be read") {
-				t.Errorf("error %v, want that the answer can't be read", e)
-			}
-		})
+// What can't be read and what is not of the era is skipped on a call's stream.
+func TestF07OthersAreSkippedOnAStream(t *testing.T) {
+	p := newUpPeer(t)
+	p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		send := upStream(w)
+		send(`{"jsonrpc":"2.0","method":`)
+		send(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}`)
+		send(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, said("ok"))
 	}
-	t.Run("another message is skipped", func(t *testing.T) {
-		p := newUpPeer(t)
-		p.on["tools/call"] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
-			send := upStream(w)
-			send(`{"jsonrpc":"2.0","method":`)
-			send(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}`)
-			send(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, said("ok"))
-		}
-		drops := &upDrops{}
-		body, err := upBody(p.back(Options{Options: upstream.Options{Metrics: drops}}).Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &upCaller{}))
-		if err != nil || body != said("ok") || drops.count("unreadable") != 1 || drops.count("foreign message") != 1 {
-			t.Errorf("Serve = %s, %v with drops %v, want the result, and two messages skipped", body, err, drops.n)
-		}
-	})
+	drops := &backtest.Metrics{}
+	body, err := upBody(p.back(Options{Options: upstream.Options{Metrics: drops}}).Serve(t.Context(), upRequest("tools/call", `{"name":"t"}`), &backtest.Caller{}))
+	if err != nil || body != said("ok") || drops.Count("unreadable") != 1 || drops.Count("foreign message") != 1 {
+		t.Errorf("Serve = %s, %v with drops %v, want the result, and two messages skipped", body, err, &drops.Counts)
+	}
 }
 
 func TestL2M15CancelClosesTheResponse(t *testing.T) {
@@ -477,7 +441,7 @@ func TestL2M15CancelClosesTheResponse(t *testing.T) {
 				close(closed)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			done := upServe(ctx, p.back(Options{}), upRequest("tools/call", `{"name":"t"}`), &upCaller{})
+			done := upServe(ctx, p.back(Options{}), upRequest("tools/call", `{"name":"t"}`), &backtest.Caller{})
 			<-arrived
 			cancel()
 			if out := <-done; !errors.Is(out.err, context.Canceled) {
@@ -529,7 +493,7 @@ func TestM2L14ModernServerTimesOut(t *testing.T) {
 			start = time.Now()
 			req := upRequest("tools/call", fmt.Sprintf(`{"name":%q}`, tt.tool))
 			req.ProgressToken = json.RawMessage(`1`)
-			_, err := b.Serve(t.Context(), req, &upCaller{})
+			_, err := b.Serve(t.Context(), req, &backtest.Caller{})
 			if took := time.Since(start); took != tt.want || !strings.Contains(wireErr(t, err).Message, "in time") {
 				t.Errorf("%s: %v after %v, want a time-out after %v", tt.tool, err, took, tt.want)
 			}
@@ -547,14 +511,14 @@ func TestS01ModernClient(t *testing.T) {
 	b := p.back(Options{LogLevel: "debug"})
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{"listChanged":true},"x":1},"io.modelcontextprotocol/logLevel":"error","progressToken":%s,"vendor/a":[1, 2]}`
 	params := `{"name":"t","inputResponses":{"q":{"roots":[]}},"requestState":"R","task":{"ttl":1},` + fmt.Sprintf(meta, `"p"`) + `}`
-	x := &upCaller{}
+	x := &backtest.Caller{}
 	res, err := b.Serve(t.Context(), upModernRequest("tools/call", params), x)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer res.Release()
-	if string(res.Body) != asks || res.Era != spec.Modern || x.rounds() != 0 {
-		t.Errorf("result %s of era %v after %d rounds, want the server's own, nobody asked", res.Body, res.Era, x.rounds())
+	if string(res.Body) != asks || res.Era != spec.Modern || len(x.Asked()) != 0 {
+		t.Errorf("result %s of era %v after %d rounds, want the server's own, nobody asked", res.Body, res.Era, len(x.Asked()))
 	}
 	want := `{"name":"t","inputResponses":{"q":{"roots":[]}},"requestState":"R","task":{"ttl":1},` + fmt.Sprintf(meta, "1") + `}`
 	if got := p.requests("tools/call")[0].params; got != want {

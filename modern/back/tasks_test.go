@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -103,7 +104,7 @@ func TestT01LegacyClientsHaveNone(t *testing.T) {
 	p.says("server/discover", strings.Replace(discoverResult(0, "private"), `"logging":{}`, `"extensions":{"io.modelcontextprotocol/tasks":{}}`, 1))
 	b := p.back(Options{})
 	for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel", "tasks/list", "tasks/result"} {
-		_, err := b.Serve(t.Context(), upRequest(method, `{"taskId":"1"}`), &upCaller{})
+		_, err := b.Serve(t.Context(), upRequest(method, `{"taskId":"1"}`), &backtest.Caller{})
 		var refusal *mcp.Refusal
 		if e := wireErr(t, err); e.Code != spec.CodeMethodNotFound || !errors.As(err, &refusal) {
 			t.Errorf("Serve(%s) = %v, want -32601 without troubling the server", method, err)
@@ -111,7 +112,7 @@ func TestT01LegacyClientsHaveNone(t *testing.T) {
 	}
 	req := upRequest("tools/list", `{}`)
 	req.Capabilities, req.Profile.Capabilities = []byte(moderntest.DeclaresTasks), []byte(moderntest.DeclaresTasks)
-	if _, err := upBody(b.Serve(t.Context(), req, &upCaller{})); err != nil {
+	if _, err := upBody(b.Serve(t.Context(), req, &backtest.Caller{})); err != nil {
 		t.Fatal(err)
 	}
 	if got := p.requests("tools/list")[0].params; strings.Contains(got, spec.ExtensionTasks) || !strings.Contains(got, "com.example/a") {
@@ -161,33 +162,33 @@ func TestT01ListenStreamsOfTasksOverConnections(t *testing.T) {
 		l.Send(moderntest.Request(id, spec.MethodListen, moderntest.DeclaresTasks, `,"notifications":`+filterOfTasks))
 	}
 	listen("1")
-	var p *linePeer
+	var p *backtest.Peer
 	select {
 	case p = <-peers:
 	case <-time.After(mostWait):
 		t.Fatalf("the server was not called for %v", mostWait)
 	}
-	late := time.AfterFunc(mostWait, func() { p.conn.Close() })
+	late := time.AfterFunc(mostWait, func() { p.Conn.Close() })
 	defer late.Stop()
-	first := p.want(spec.MethodListen)
+	first := p.Want(spec.MethodListen)
 	listen(`"1"`)
-	second := p.want(spec.MethodListen)
+	second := p.Want(spec.MethodListen)
 	for _, m := range []wire.Message{first, second} {
 		if got := string(wire.Get(m.Params, "notifications")); got != filterOfTasks {
 			t.Errorf("the server got the filter %s, want %s", got, filterOfTasks)
 		}
 	}
 	for id, m := range map[string]wire.Message{"1": first, `"1"`: second} {
-		p.write("%s", moderntest.Tagged(spec.NotifyAcknowledged, `"notifications":{"taskIds":[]},`, m.ID.String()))
+		p.Write("%s", moderntest.Tagged(spec.NotifyAcknowledged, `"notifications":{"taskIds":[]},`, m.ID.String()))
 		l.Want(spec.NotifyAcknowledged, `"taskIds":[]`, `"`+spec.MetaSubscriptionID+`":`+id+`}`)
-		p.write("%s", moderntest.Tagged("notifications/tasks", taskChange, m.ID.String()))
+		p.Write("%s", moderntest.Tagged("notifications/tasks", taskChange, m.ID.String()))
 		if got, want := l.Next(), moderntest.Tagged("notifications/tasks", taskChange, id); got != want {
 			t.Errorf("sent = %s\nwant   %s", got, want)
 		}
 	}
 	l.Cancel("1")
-	p.want(spec.NotifyCancelled)
-	p.result(second.ID, `{"resultType":"complete"}`)
+	p.Want(spec.NotifyCancelled)
+	p.Result(second.ID, `{"resultType":"complete"}`)
 	l.Want(`"id":"1","result"`)
 }
 
@@ -242,7 +243,7 @@ func TestT02RepeatedOnce(t *testing.T) {
 			p := newUpPeer(t)
 			p.on[method] = func(http.ResponseWriter, *http.Request, wire.Message) { panic(http.ErrAbortHandler) }
 			req := upModernRequest(method, paramsOf(t, moderntest.Request("1", method, moderntest.DeclaresTasks, `,"taskId":"1","name":"x"`)))
-			_, err := p.back(Options{}).Serve(context.Background(), req, &upCaller{})
+			_, err := p.back(Options{}).Serve(context.Background(), req, &backtest.Caller{})
 			if e := wireErr(t, err); e.Code != spec.CodeInternal || len(p.requests(method)) != sent {
 				t.Errorf("Serve = %v after %d requests, want -32603 after %d", err, len(p.requests(method)), sent)
 			}

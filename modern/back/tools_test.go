@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -47,11 +49,11 @@ func TestL2M11HeadersFromLearntSchemas(t *testing.T) {
 	p.says("tools/list", toolPage(regionTool, plainTool))
 	p.on["tools/call"] = strictly(map[string]string{"Mcp-Param-Region": "=?base64?w7xi?=", "Mcp-Param-N": "42"})
 	b := p.back(Options{})
-	if body, err := upBody(b.Serve(t.Context(), upRequest("tools/list", ""), &upCaller{})); err != nil || body != toolPage(regionTool, plainTool) {
+	if body, err := upBody(b.Serve(t.Context(), upRequest("tools/list", ""), &backtest.Caller{})); err != nil || body != toolPage(regionTool, plainTool) {
 		t.Fatalf("tools/list = %s, %v, want the server's own bytes", body, err)
 	}
 	call := upRequest("tools/call", `{"name":"query","arguments":{"region":"üb","deep":{"n":42.0}}}`)
-	if body, err := upBody(b.Serve(t.Context(), call, &upCaller{})); err != nil || body != said("ok") {
+	if body, err := upBody(b.Serve(t.Context(), call, &backtest.Caller{})); err != nil || body != said("ok") {
 		t.Errorf("tools/call = %s, %v, want the result", body, err)
 	}
 	if calls, lists := len(p.requests("tools/call")), len(p.requests("tools/list")); calls != 1 || lists != 1 {
@@ -84,7 +86,7 @@ func TestL2M11RefreshesOnMismatch(t *testing.T) {
 				upAnswer(w, m.ID, tt.pages[len(p.requests("tools/list"))-1])
 			}
 			p.on["tools/call"] = strictly(tt.want)
-			_, err := upBody(p.back(Options{}).Serve(t.Context(), upRequest("tools/call", `{"name":"query","arguments":{"region":"eu"}}`), &upCaller{}))
+			_, err := upBody(p.back(Options{}).Serve(t.Context(), upRequest("tools/call", `{"name":"query","arguments":{"region":"eu"}}`), &backtest.Caller{}))
 			if (err == nil) != tt.ok || len(p.requests("tools/call")) != tt.calls || len(p.requests("tools/list")) != tt.lists {
 				t.Errorf("Serve = %v after %d calls and %d lists, want ok = %v, %d, %d", err,
 					len(p.requests("tools/call")), len(p.requests("tools/list")), tt.ok, tt.calls, tt.lists)
@@ -107,7 +109,7 @@ func TestL2M11ForgetsOnListChanged(t *testing.T) {
 	}
 	b := p.back(Options{})
 	req := upRequest("tools/list", "")
-	if _, err := upBody(b.Serve(t.Context(), req, &upCaller{})); err != nil {
+	if _, err := upBody(b.Serve(t.Context(), req, &backtest.Caller{})); err != nil {
 		t.Fatal(err)
 	}
 	if len(b.tools.Mirrors("scripted/1", "query")) != 2 {
@@ -157,8 +159,8 @@ func TestL2M11InvalidToolsAreLeftOut(t *testing.T) {
 			tool := fmt.Sprintf(`{"name":"odd","inputSchema":%s}`, tt.schema)
 			p := newUpPeer(t)
 			p.says("tools/list", toolPage(plainTool, tool, regionTool))
-			var log logbook
-			body, err := upBody(p.back(Options{Options: upstream.Options{Logger: log.logger()}}).Serve(t.Context(), upRequest("tools/list", ""), &upCaller{}))
+			var log bridgetest.Log
+			body, err := upBody(p.back(Options{Options: upstream.Options{Logger: log.Logger()}}).Serve(t.Context(), upRequest("tools/list", ""), &backtest.Caller{}))
 			want := toolPage(plainTool, regionTool)
 			if tt.valid {
 				want = toolPage(plainTool, tool, regionTool)
@@ -186,7 +188,7 @@ func TestL2M10NameOutsideASCII(t *testing.T) {
 	b := p.back(Options{})
 	for i, want := range []string{"=?base64?" + base64.StdEncoding.EncodeToString([]byte("été")) + "?= été", "été"} {
 		before := len(p.requests("prompts/get"))
-		if _, err := upBody(b.Serve(t.Context(), upRequest("prompts/get", `{"name":"été"}`), &upCaller{})); err != nil {
+		if _, err := upBody(b.Serve(t.Context(), upRequest("prompts/get", `{"name":"été"}`), &backtest.Caller{})); err != nil {
 			t.Fatal(err)
 		}
 		var names []string
@@ -198,7 +200,7 @@ func TestL2M10NameOutsideASCII(t *testing.T) {
 		}
 	}
 	// A name that no header can carry raw stays in base64.
-	_, err := b.Serve(t.Context(), upRequest("prompts/get", `{"name":"é\n"}`), &upCaller{})
+	_, err := b.Serve(t.Context(), upRequest("prompts/get", `{"name":"é\n"}`), &backtest.Caller{})
 	last := p.requests("prompts/get")
 	if got := last[len(last)-1].header.Get("Mcp-Name"); err == nil || !strings.HasPrefix(got, "=?base64?") {
 		t.Errorf("Mcp-Name = %q, %v, want base64 and the server's refusal", got, err)

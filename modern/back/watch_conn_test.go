@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -20,7 +21,7 @@ import (
 // per connection: it takes a while to end one, and what it forgets then is what the
 // next has asked for, too.
 type forgetfulServer struct {
-	*linePeer
+	*backtest.Peer
 	live    wire.ID
 	granted []byte // nil once the server has gone deaf
 	listens int
@@ -39,9 +40,9 @@ func (s *forgetfulServer) serve() {
 			}
 			s.take(m)
 		case id := <-s.ended:
-			s.result(id, `{"resultType":"complete"}`)
+			s.Result(id, `{"resultType":"complete"}`)
 			if s.granted != nil && s.live.String() != id.String() {
-				s.t.Error("a listen was asked for before the former had ended")
+				s.T.Error("a listen was asked for before the former had ended")
 			}
 			s.granted = nil
 		}
@@ -51,13 +52,13 @@ func (s *forgetfulServer) serve() {
 func (s *forgetfulServer) read(to chan<- wire.Message) {
 	defer close(to)
 	for {
-		text, err := s.conn.Read()
+		text, err := s.Conn.Read()
 		if err != nil {
 			return
 		}
 		m, err := wire.Parse(append([]byte(nil), text...), wire.Options{})
 		if err != nil {
-			s.t.Errorf("the back wrote %s: %v", text, err)
+			s.T.Errorf("the back wrote %s: %v", text, err)
 		}
 		to <- m
 	}
@@ -68,12 +69,12 @@ func (s *forgetfulServer) take(m wire.Message) {
 	case spec.MethodListen:
 		s.listens++
 		s.live, s.granted = m.ID, append([]byte(nil), wire.Get(m.Params, "notifications")...)
-		s.write(ackText, s.granted, m.ID)
-		s.write(uriText, "file:///a", m.ID.String())
+		s.Write(ackText, s.granted, m.ID)
+		s.Write(uriText, "file:///a", m.ID.String())
 	case spec.NotifyCancelled:
 		id, err := wire.ParseID(wire.Get(m.Params, "requestId"))
 		if err != nil {
-			s.t.Errorf("cancelled %s: %v", m.Params, err)
+			s.T.Errorf("cancelled %s: %v", m.Params, err)
 		}
 		time.AfterFunc(25*time.Millisecond, func() { s.ended <- id })
 	}
@@ -90,7 +91,7 @@ func TestL2M22OverAConnection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		server := &forgetfulServer{linePeer: &linePeer{t, far}, ended: make(chan wire.ID, 16)}
+		server := &forgetfulServer{Peer: backtest.NewPeer(t, far), ended: make(chan wire.ID, 16)}
 		done := make(chan struct{})
 		go func() { server.serve(); close(done) }() // ends with the connection
 		for _, uri := range []string{"file:///a", "file:///b", "file:///c"} {

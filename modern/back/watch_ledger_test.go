@@ -112,20 +112,6 @@ func (a *tally) has(uri string, n int) bool {
 	return a.told[uri][n] > 0
 }
 
-// eventually waits for something that takes its time on a real network.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline, tick := time.After(20*time.Second), time.NewTicker(5*time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("still not so after 20 s: %s", what)
-		}
-	}
-}
-
 // The whole way: net/http on both sides of loopback, a thousand sessions, and changes
 // all the time.
 func TestL2M21LedgerOverHTTP(t *testing.T) {
@@ -181,13 +167,13 @@ func TestL2M21LedgerOverHTTP(t *testing.T) {
 		}
 	}
 	watching.Wait()
-	eventually(t, "4 upstream streams at most", func() bool { return l.open() <= 4 })
-	eventually(t, "one upstream stream", func() bool { return l.open() == 1 })
+	bridgetest.Eventually(t, "4 upstream streams at most", func() bool { return l.open() <= 4 })
+	bridgetest.Eventually(t, "one upstream stream", func() bool { return l.open() == 1 })
 	stop()
 	firing.Wait()
 	for _, uri := range names {
 		l.change(uri) // the last of each
-		eventually(t, "the last change of "+uri, func() bool { return told.has(uri, l.number(uri)) })
+		bridgetest.Eventually(t, "the last change of "+uri, func() bool { return told.has(uri, l.number(uri)) })
 	}
 	changes, twice := since.check(t, told)
 	t.Logf("%d sessions, %d URIs: %d listen streams in all, %d at a time, 1 once settled; %d changes, %d told twice, none missed",

@@ -23,7 +23,7 @@ func TestL2M27AStreamThatEndsIsReopenedAndEveryTopicCuedOnce(t *testing.T) {
 		{"abruptly", errScriptBroken, 100 * time.Millisecond},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
+			withRig(t, options{}, func(t *testing.T, st *rig) {
 				st.Listen(uriTopic("a"), uriTopic("b"), listTopic(fanout.ToolsListChanged))
 				time.Sleep(time.Minute)
 				st.server.requests()
@@ -43,7 +43,7 @@ func TestL2M27AStreamThatEndsIsReopenedAndEveryTopicCuedOnce(t *testing.T) {
 func TestL2M27AServerThatEndsEveryStreamIsNotHammered(t *testing.T) {
 	for _, end := range []error{ErrEnded, errScriptBroken} {
 		t.Run(end.Error(), func(t *testing.T) {
-			onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
+			withRig(t, options{}, func(t *testing.T, st *rig) {
 				st.Listen(uriTopic("a"))
 				st.server.says(func(mcp.Filter) scripted { return scripted{ends: true} })
 				st.server.end(end)
@@ -61,7 +61,7 @@ func TestL2M27AServerThatEndsEveryStreamIsNotHammered(t *testing.T) {
 
 // Several streams that end together are opened again as one.
 func TestL2M27StreamsThatEndTogetherComeBackAsFew(t *testing.T) {
-	onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		for i := range 4 {
 			st.Listen(uriTopic(fmt.Sprint(i)))
 		}
@@ -76,7 +76,7 @@ func TestL2M27StreamsThatEndTogetherComeBackAsFew(t *testing.T) {
 func TestL2M27WatchersLiveOnWhileTheServerIsAway(t *testing.T) {
 	for _, single := range []bool{false, true} {
 		t.Run(fmt.Sprintf("single=%v", single), func(t *testing.T) {
-			onWatchStage(t, options{single: single}, func(t *testing.T, st *watchStage) {
+			withRig(t, options{single: single}, func(t *testing.T, st *rig) {
 				st.Listen(uriTopic("a")).WantHonored("a")
 				st.server.says(unreachable)
 				st.server.end(errScriptBroken)
@@ -103,7 +103,7 @@ func TestL2M27WatchersLiveOnWhileTheServerIsAway(t *testing.T) {
 
 // Closing while the server is asked and streams are open leaves nothing.
 func TestWatchesClose(t *testing.T) {
-	onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.Listen(uriTopic("a"))
 		st.server.says(func(mcp.Filter) scripted { return scripted{takes: time.Hour} })
 		waits := st.GoListen(uriTopic("b"))
@@ -122,7 +122,7 @@ func TestWatchesClose(t *testing.T) {
 func TestL2M23AnEmptyAcknowledgmentThatEndsAtOnceMeansUnsupported(t *testing.T) {
 	for _, single := range []bool{false, true} {
 		t.Run(fmt.Sprintf("single=%v", single), func(t *testing.T) {
-			onWatchStage(t, options{single: single}, func(t *testing.T, st *watchStage) {
+			withRig(t, options{single: single}, func(t *testing.T, st *rig) {
 				st.server.says(func(want mcp.Filter) scripted {
 					return scripted{omit: append(want.URIs, "toolsListChanged"), ends: true}
 				})
@@ -138,7 +138,7 @@ func TestL2M23AnEmptyAcknowledgmentThatEndsAtOnceMeansUnsupported(t *testing.T) 
 func TestL2M23ATopicThatANewAcknowledgmentOmitsIsCuedWarnedOfAndTriedAgain(t *testing.T) {
 	for _, single := range []bool{false, true} {
 		t.Run(fmt.Sprintf("single=%v", single), func(t *testing.T) {
-			onWatchStage(t, options{single: single}, func(t *testing.T, st *watchStage) {
+			withRig(t, options{single: single}, func(t *testing.T, st *rig) {
 				st.Listen(uriTopics("a", "b")...)
 				st.server.says(omitting("b"))
 				st.server.end(errScriptBroken)
@@ -172,7 +172,7 @@ func TestL2M23ATopicThatANewAcknowledgmentOmitsIsCuedWarnedOfAndTriedAgain(t *te
 }
 
 func TestL2M22OneListenAtATime(t *testing.T) {
-	onWatchStage(t, options{single: true}, func(t *testing.T, st *watchStage) {
+	withRig(t, options{single: true}, func(t *testing.T, st *rig) {
 		st.server.says(func(mcp.Filter) scripted { return scripted{takes: 200 * time.Millisecond} })
 		st.Listen(uriTopics("a", "b")...).WantHonored("a b")
 		one := st.GoListen(uriTopic("c"))
@@ -196,7 +196,7 @@ func TestL2M22OneListenAtATime(t *testing.T) {
 }
 
 func TestL2M22CuesArePutOff10sAtMost(t *testing.T) {
-	onWatchStage(t, options{single: true}, func(t *testing.T, st *watchStage) {
+	withRig(t, options{single: true}, func(t *testing.T, st *rig) {
 		st.Listen(uriTopic("a"))
 		for i := range 18 {
 			st.Listen(uriTopic(fmt.Sprint(i)))
@@ -225,7 +225,7 @@ func TestL2M22CuesArePutOff10sAtMost(t *testing.T) {
 
 // Leaving a topic out costs all others a gap: it is done when half are not wanted.
 func TestL2M22TopicsLeaveWhenItIsWorthAGap(t *testing.T) {
-	onWatchStage(t, options{single: true}, func(t *testing.T, st *watchStage) {
+	withRig(t, options{single: true}, func(t *testing.T, st *rig) {
 		stay := st.Listen(uriTopic("a"))
 		two, three := st.Listen(uriTopic("b")), st.Listen(uriTopic("c"))
 		time.Sleep(time.Minute)
@@ -243,7 +243,7 @@ func TestL2M22TopicsLeaveWhenItIsWorthAGap(t *testing.T) {
 
 // Where the exact URI and an ancestor are on two streams the change comes on both.
 func TestM2L33UpdatesBelowASubscribedURI(t *testing.T) {
-	onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.Listen(uriTopic("a"))
 		st.server.tell(uriTopic("a/x"), "a")
 		st.wantTold(`a{"v":1}`)

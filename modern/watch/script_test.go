@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/backoff"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest/watchtest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -187,26 +187,26 @@ func (sc *listenScript) requests() []string {
 	return out
 }
 
-// A watchStage is a server, the watches of it, and an audience.
-type watchStage struct {
+// A rig is a server, the watches of it, and an audience.
+type rig struct {
 	t      *testing.T
 	server *listenScript
 	ws     *Watches
-	log    *logbook
+	log    *bridgetest.Log
 	*watchtest.Hub
 }
 
-// onWatchStage runs a test in a bubble of its own. All streams must have been closed
+// withRig runs a test in a bubble of its own. All streams must have been closed
 // at its end.
-func onWatchStage(t *testing.T, opts options, test func(t *testing.T, st *watchStage)) {
+func withRig(t *testing.T, opts options, test func(t *testing.T, st *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		st := &watchStage{t: t, server: &listenScript{}, log: &logbook{}}
+		st := &rig{t: t, server: &listenScript{}, log: &bridgetest.Log{}}
 		aud := watchtest.NewAudience(&watchtest.Journal{})
 		if opts.Options == nil {
 			opts.Options = &upstream.Options{}
 		}
-		opts.Name, opts.Changes, opts.Metrics, opts.Logger = "scripted", aud, aud, st.log.logger()
+		opts.Name, opts.Changes, opts.Metrics, opts.Logger = "scripted", aud, aud, st.log.Logger()
 		opts.Fill(spec.Modern)
 		opts.open = st.server.listen
 		st.ws = newTable(&opts)
@@ -222,7 +222,7 @@ func onWatchStage(t *testing.T, opts options, test func(t *testing.T, st *watchS
 }
 
 // told returns what was published since the last look, without the word event.
-func (st *watchStage) told() []string {
+func (st *rig) told() []string {
 	synctest.Wait()
 	out := st.Log.Take()
 	for i, line := range out {
@@ -232,7 +232,7 @@ func (st *watchStage) told() []string {
 }
 
 // wantTold compares what was published since the last look, in any order.
-func (st *watchStage) wantTold(want ...string) {
+func (st *rig) wantTold(want ...string) {
 	st.t.Helper()
 	got := st.told()
 	slices.Sort(got)
@@ -243,7 +243,7 @@ func (st *watchStage) wantTold(want ...string) {
 }
 
 // wantCarried compares what each upstream stream carries.
-func (st *watchStage) wantCarried(want ...string) {
+func (st *rig) wantCarried(want ...string) {
 	st.t.Helper()
 	synctest.Wait()
 	got := st.server.carried()
@@ -260,7 +260,7 @@ func (st *watchStage) wantCarried(want ...string) {
 }
 
 // wantRequests compares how many listen requests were made since the last look.
-func (st *watchStage) wantRequests(n int) {
+func (st *rig) wantRequests(n int) {
 	st.t.Helper()
 	synctest.Wait()
 	if got := st.server.requests(); len(got) != n {
@@ -269,7 +269,7 @@ func (st *watchStage) wantRequests(n int) {
 }
 
 // wantEnded checks that the watch has ended with its streams.
-func (st *watchStage) wantEnded() {
+func (st *rig) wantEnded() {
 	st.t.Helper()
 	synctest.Wait()
 	if w := st.ws.Of(watchScope); w != nil || len(st.server.carried()) != 0 {
@@ -295,23 +295,3 @@ func refusing(code int64, uris ...string) func(mcp.Filter) scripted {
 }
 
 func unreachable(mcp.Filter) scripted { return scripted{err: errScriptBroken} }
-
-// A logbook is a log that a test reads.
-type logbook struct {
-	mu  sync.Mutex
-	log strings.Builder
-}
-
-func (l *logbook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.log.Write(p)
-}
-
-func (l *logbook) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.log.String()
-}
-
-func (l *logbook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }

@@ -20,7 +20,7 @@ import (
 )
 
 func TestL2M21NewTopicsOpenASmallStreamAtOnceAndMergeLater(t *testing.T) {
-	onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		start := time.Now()
 		st.Listen(uriTopics("a", "b")...).WantHonored("a b")
 		st.Listen(uriTopic("c"), listTopic(fanout.ToolsListChanged)).WantHonored("c toolsListChanged")
@@ -35,7 +35,7 @@ func TestL2M21NewTopicsOpenASmallStreamAtOnceAndMergeLater(t *testing.T) {
 }
 
 func TestS01WatchersOfOneProfileShareStreams(t *testing.T) {
-	onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		one := st.Listen(uriTopic("a")).WantHonored("a")
 		st.wantRequests(1)
 		two := st.Listen(uriTopic("a")).WantHonored("a")
@@ -67,7 +67,7 @@ func TestS01WatchersOfOneProfileShareStreams(t *testing.T) {
 // are read: what comes on both is told twice, and what the server had sent on the
 // former one alone is not lost.
 func TestL2M21MergesMakeBeforeBreak(t *testing.T) {
-	onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.Listen(uriTopic("a"))
 		st.Listen(uriTopic("b"))
 		st.server.says(func(mcp.Filter) scripted { return scripted{takes: time.Second} })
@@ -98,7 +98,7 @@ func TestL2M21MergesMakeBeforeBreak(t *testing.T) {
 func TestL2M21ABurstOpensFewStreams(t *testing.T) {
 	for _, gap := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond, 300 * time.Millisecond} {
 		t.Run(gap.String(), func(t *testing.T) {
-			onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
+			withRig(t, options{}, func(t *testing.T, st *rig) {
 				st.server.says(func(mcp.Filter) scripted { return scripted{takes: 30 * time.Millisecond} })
 				var pending []<-chan *watchtest.Stream
 				for i := range 200 {
@@ -122,7 +122,7 @@ func TestL2M21ABurstOpensFewStreams(t *testing.T) {
 
 // Whoever subscribes to one URI after the other waits for each, but not for merges.
 func TestL2M21OneAfterTheOther(t *testing.T) {
-	onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.server.says(func(mcp.Filter) scripted { return scripted{takes: 2 * time.Millisecond} })
 		start := time.Now()
 		var longest time.Duration
@@ -147,7 +147,7 @@ func TestL2M21OneAfterTheOther(t *testing.T) {
 // A thousand sessions that come and go in any order, and a server that tells of
 // changes all the time: each is told once or twice to those who were promised it.
 func TestL2M21AThousandSessionsShareStreamsAndMissNothing(t *testing.T) {
-	onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		const sessions, uris = 1000, 200
 		st.server.says(func(mcp.Filter) scripted { return scripted{takes: rand.N(200 * time.Millisecond)} })
 		live := make(map[string]bool)
@@ -207,7 +207,7 @@ func TestL2M21AThousandSessionsShareStreamsAndMissNothing(t *testing.T) {
 }
 
 func TestL2M21TopicsNobodyWantsLeaveAtAMerge(t *testing.T) {
-	onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		one := st.Listen(uriTopics("a", "b")...)
 		two := st.Listen(uriTopic("c"))
 		time.Sleep(5 * time.Second)
@@ -240,7 +240,7 @@ func TestL2M21AFailedMergeLosesNothing(t *testing.T) {
 		{"granted nothing", func(want mcp.Filter) scripted { return scripted{omit: want.URIs, ends: true} }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
+			withRig(t, options{}, func(t *testing.T, st *rig) {
 				st.server.says(func(want mcp.Filter) scripted {
 					if len(want.URIs) == 1 {
 						return scripted{}
@@ -265,7 +265,7 @@ func TestL2M21AFailedMergeLosesNothing(t *testing.T) {
 }
 
 func TestL2M20WhatIsNotAcknowledgedIn10sIsNotHonored(t *testing.T) {
-	onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.Listen(uriTopic("a")).WantHonored("a")
 		st.server.says(func(mcp.Filter) scripted { return scripted{takes: time.Hour} })
 		start := time.Now()
@@ -278,7 +278,7 @@ func TestL2M20WhatIsNotAcknowledgedIn10sIsNotHonored(t *testing.T) {
 }
 
 func TestL2M23AnAcknowledgmentNarrows(t *testing.T) {
-	onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
+	withRig(t, options{}, func(t *testing.T, st *rig) {
 		st.server.says(omitting("b", "promptsListChanged"))
 		st.Listen(uriTopic("c"), uriTopic("b"), listTopic(fanout.PromptsListChanged), uriTopic("a")).WantHonored("c a")
 		st.server.tell(uriTopic("b"), "a") // though it had not agreed to
@@ -292,7 +292,7 @@ func TestL2M23AnAcknowledgmentNarrows(t *testing.T) {
 func TestL2M23OneRefusedURINarrows(t *testing.T) {
 	for _, single := range []bool{false, true} {
 		t.Run(fmt.Sprintf("single=%v", single), func(t *testing.T) {
-			onWatchStage(t, options{single: single}, func(t *testing.T, st *watchStage) {
+			withRig(t, options{single: single}, func(t *testing.T, st *rig) {
 				st.Listen(uriTopic("live")).WantHonored("live")
 				st.server.says(refusing(-32602, "3", "7"))
 				var want []fanout.Topic
@@ -310,7 +310,7 @@ func TestL2M23OneRefusedURINarrows(t *testing.T) {
 		})
 	}
 	t.Run("all", func(t *testing.T) {
-		onWatchStage(t, options{}, func(t *testing.T, st *watchStage) {
+		withRig(t, options{}, func(t *testing.T, st *rig) {
 			st.server.says(func(mcp.Filter) scripted { return refusing(-32603, "0")(mcp.Filter{URIs: []string{"0"}}) })
 			var want []fanout.Topic
 			for i := range 1000 {
@@ -327,7 +327,7 @@ func TestL2M23OneRefusedURINarrows(t *testing.T) {
 
 // Who asks for ever new topics does not have the server asked as often.
 func TestListensOfOneShareAreBoundedInRate(t *testing.T) {
-	onWatchStage(t, options{Options: &upstream.Options{Subscribes: 10}}, func(t *testing.T, st *watchStage) {
+	withRig(t, options{Options: &upstream.Options{Subscribes: 10}}, func(t *testing.T, st *rig) {
 		var acked sync.WaitGroup
 		begun := time.Now()
 		for i := range 500 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -29,48 +30,11 @@ func InitializeResult(revision, capabilities string) string {
 }
 
 // A ConnPeer is the far end of a connection: a legacy server played by a test.
-type ConnPeer struct {
-	T    testing.TB
-	Conn transport.Conn
-}
+type ConnPeer struct{ backtest.Peer }
 
-// Read returns the next message, and fails the test if there is none.
-func (p *ConnPeer) Read() wire.Message {
-	p.T.Helper()
-	text, err := p.Conn.Read()
-	if err != nil {
-		p.T.Errorf("reading from the back: %v", err)
-		return wire.Message{}
-	}
-	m, err := wire.Parse(text, wire.Options{UniqueParams: true})
-	if err != nil {
-		p.T.Errorf("the back wrote %s: %v", text, err)
-	}
-	return m
-}
-
-// Want reads the next message, which must be of method.
-func (p *ConnPeer) Want(method string) wire.Message {
-	p.T.Helper()
-	m := p.Read()
-	if m.Method != method {
-		p.T.Errorf("the back sent %q %s%s, want %q", m.Method, m.Params, m.Result, method)
-	}
-	return m
-}
-
-// Write sends one message.
-func (p *ConnPeer) Write(format string, args ...any) {
-	p.T.Helper()
-	if err := p.Conn.Write(fmt.Appendf(nil, format, args...)); err != nil {
-		p.T.Errorf("writing to the back: %v", err)
-	}
-}
-
-// Result answers a request.
-func (p *ConnPeer) Result(id wire.ID, result string) {
-	p.T.Helper()
-	p.Write(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)
+// NewConnPeer returns the peer at the far end of a connection.
+func NewConnPeer(t testing.TB, far transport.Conn) *ConnPeer {
+	return &ConnPeer{backtest.Peer{T: t, Conn: far}}
 }
 
 // Handshake plays the server's part and returns the params of initialize.
@@ -119,14 +83,7 @@ func (p *ConnPeer) IsEnded() bool {
 // Pipes returns what dials a connection in memory, and the far end of each; the channel
 // is closed with the test.
 func Pipes(t testing.TB) (dial func(context.Context) (transport.Conn, error), peers <-chan *ConnPeer) {
-	far := make(chan *ConnPeer, 16)
-	t.Cleanup(func() { close(far) })
-	return func(context.Context) (transport.Conn, error) {
-		near, end := transport.NewPipe()
-		t.Cleanup(func() { _ = end.Close() })
-		far <- &ConnPeer{T: t, Conn: end}
-		return near, nil
-	}, far
+	return backtest.Pipes(t, NewConnPeer)
 }
 
 // Sender returns what sends a message to pipe, as the client on it does.

@@ -55,12 +55,12 @@ func (l *Line) Next() string {
 	}
 }
 
-// Want reads messages, which must be those. Of one that ends with a colon only the
-// beginning is given.
+// Want reads messages, which must be those. One that does not end with a brace is only the
+// beginning of what is sent.
 func (l *Line) Want(texts ...string) {
 	l.t.Helper()
 	for _, text := range texts {
-		if got := l.Next(); got != text && !(strings.HasSuffix(text, ":") && strings.HasPrefix(got, text)) {
+		if got := l.Next(); got != text && (strings.HasSuffix(text, "}") || !strings.HasPrefix(got, text)) {
 			l.t.Errorf("sent %s\nwant %s", got, text)
 		}
 	}

@@ -11,19 +11,19 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
-// A stage is a server, the watches of it, and an audience.
-type stage struct {
+// A rig is a server, the watches of it, and an audience.
+type rig struct {
 	t      *testing.T
 	server *script
 	ws     *Watches
 	*watchtest.Hub
 }
 
-// onStage runs a test in a bubble of its own. All must have ended at its end.
-func onStage(t *testing.T, opts options, test func(t *testing.T, st *stage)) {
+// withRig runs a test in a bubble of its own. All must have ended at its end.
+func withRig(t *testing.T, opts options, test func(t *testing.T, st *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		st := newStage(t, opts)
+		st := newRig(t, opts)
 		defer func() {
 			st.ws.Close()
 			if n := st.server.count(func(s *script) int { return s.held }); n != 0 {
@@ -34,9 +34,9 @@ func onStage(t *testing.T, opts options, test func(t *testing.T, st *stage)) {
 	})
 }
 
-func newStage(t *testing.T, opts options) *stage {
+func newRig(t *testing.T, opts options) *rig {
 	log := &watchtest.Journal{}
-	st := &stage{
+	st := &rig{
 		t:      t,
 		server: &script{offers: allOffers, log: log},
 	}
@@ -52,7 +52,7 @@ func newStage(t *testing.T, opts options) *stage {
 	return st
 }
 
-func (st *stage) wantSubscribed(want ...string) {
+func (st *rig) wantSubscribed(want ...string) {
 	st.t.Helper()
 	synctest.Wait()
 	if got := st.server.subscribed(); !slices.Equal(got, want) {
@@ -60,7 +60,7 @@ func (st *stage) wantSubscribed(want ...string) {
 	}
 }
 
-func (st *stage) wantCalls(want ...string) {
+func (st *rig) wantCalls(want ...string) {
 	st.t.Helper()
 	synctest.Wait()
 	if got := st.server.callsOf(""); !slices.Equal(got, want) {
@@ -69,7 +69,7 @@ func (st *stage) wantCalls(want ...string) {
 }
 
 // wantEnded checks that the watch has ended and holds nothing.
-func (st *stage) wantEnded() {
+func (st *rig) wantEnded() {
 	st.t.Helper()
 	synctest.Wait()
 	held := st.server.count(func(s *script) int { return s.held })
@@ -78,4 +78,4 @@ func (st *stage) wantEnded() {
 	}
 }
 
-func (st *stage) current() *Watch { return st.ws.Of(testScope) }
+func (st *rig) current() *Watch { return st.ws.Of(testScope) }

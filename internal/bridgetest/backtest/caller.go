@@ -1,19 +1,24 @@
-package legacytest
+package backtest
 
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
-// A Caller is who made a request: it records what it is told.
+// A Caller is who made a request: it records what it is told and answers what it is asked.
 type Caller struct {
+	Told chan string   // also gets every note, if not nil
+	Hold chan struct{} // takes no note before it has something, if not nil
+	// Ask answers what is asked; nil refuses.
+	Ask func(ctx context.Context, qs []mcp.InputRequest) ([]mcp.InputResponse, error)
+
 	mu    sync.Mutex
 	notes []string
-	Told  chan string // also gets every note, if not nil
-	Hold  chan struct{}
+	asked [][]mcp.InputRequest
 }
 
 // Notify implements [mcp.Caller].
@@ -35,16 +40,29 @@ func (c *Caller) Notify(ctx context.Context, n mcp.Notification) error {
 	return ctx.Err()
 }
 
-// RequestInput implements [mcp.Caller]: it refuses.
-func (c *Caller) RequestInput(context.Context, []mcp.InputRequest) ([]mcp.InputResponse, error) {
-	return nil, mcp.ErrCannotAsk
+// RequestInput implements [mcp.Caller].
+func (c *Caller) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([]mcp.InputResponse, error) {
+	c.mu.Lock()
+	c.asked = append(c.asked, qs)
+	c.mu.Unlock()
+	if c.Ask == nil {
+		return nil, mcp.ErrCannotAsk
+	}
+	return c.Ask(ctx, qs)
+}
+
+// Asked returns what the caller was asked, round by round.
+func (c *Caller) Asked() [][]mcp.InputRequest {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.asked)
 }
 
 // Heard returns what the caller was told.
 func (c *Caller) Heard() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return append([]string(nil), c.notes...)
+	return slices.Clone(c.notes)
 }
 
 // A Client is the Caller of one call: it answers what the server asks.

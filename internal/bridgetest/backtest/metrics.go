@@ -1,0 +1,19 @@
+package backtest
+
+import (
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+)
+
+// Metrics counts what a back or a front has dropped, by its name, and what it has refused or delayed
+// at a limit: "limit " and that.
+type Metrics struct {
+	mcp.NoMetrics
+	bridgetest.Counts
+}
+
+// Dropped implements [mcp.Metrics].
+func (m *Metrics) Dropped(_, what string) { m.Add(what) }
+
+// Limit implements [mcp.Metrics].
+func (m *Metrics) Limit(_, name string) { m.Add("limit " + name) }

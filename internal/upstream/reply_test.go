@@ -2,52 +2,142 @@ package upstream
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 
-	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/backtest"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-type drops struct {
-	mcp.NoMetrics
-	n atomic.Int32
+// A scriptedServer replies to each request the same.
+type scriptedServer struct {
+	status       int
+	header, body string // header is a Content-Type, or name: value
 }
 
-func (d *drops) Dropped(string, string) { d.n.Add(1) }
+// RoundTrip implements [http.RoundTripper].
+func (s scriptedServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	name, value, other := strings.Cut(s.header, ": ")
+	if !other {
+		name, value = "Content-Type", s.header
+	}
+	return &http.Response{StatusCode: s.status, Request: r, ContentLength: -1, Body: io.NopCloser(strings.NewReader(s.body)),
+		Header: http.Header{name: {value}}}, nil
+}
 
-// A response that stands at the end of a stream as it is, without framing, is taken once:
-// what follows it is the end.
-func TestM2L15UnframedResponseIsTakenOnce(t *testing.T) {
-	const text = ": wait\n\n" + `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"late"}}`
-	dropped := &drops{}
-	h := NewHTTP(&Options{
-		Name: "scripted", URL: "http://server.example/", MaxMessage: 1 << 20,
-		Logger: slog.New(slog.DiscardHandler), Metrics: dropped,
-		RoundTripper: roundTripper(func(*http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(text))}, nil
-		}),
-	}, Reading{})
+// replyTo sends a call of id 7 to the server, and returns the reply.
+func (s scriptedServer) replyTo(t *testing.T, r Reading, m *backtest.Metrics) *Reply {
+	o := &Options{Name: "scripted", URL: "http://127.0.0.1/mcp", RoundTripper: s, MaxMessage: 400, Metrics: m}
+	o.Fill(spec.Legacy)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	defer cancel(nil)
-	r, err := h.Post(ctx, &Call{ID: 1, Method: "tools/call", Cancel: cancel}, http.Header{}, []byte("{}"))
+	reply, err := NewHTTP(o, r).Post(ctx, &Call{ID: 7, Cancel: cancel}, http.Header{}, []byte("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := r.Next()
-	if err != nil || m.Error == nil || m.Error.Message != "late" {
-		t.Fatalf("Next() = %v, %v, want the error", m, err)
+	return reply
+}
+
+const (
+	okText   = `{"jsonrpc":"2.0","id":7,"result":{"ok":1}}`
+	lateText = `{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"late"}}`
+	noteText = `{"jsonrpc":"2.0","method":"notifications/x"}`
+)
+
+// events are the texts on a stream.
+func events(texts ...string) string {
+	return "data: " + strings.Join(texts, "\n\ndata: ") + "\n\n"
+}
+
+func TestReply(t *testing.T) {
+	const json, stream = "application/json", "text/event-stream"
+	long := `{"jsonrpc":"2.0","id":7,"result":"` + strings.Repeat("x", 500) + `"}`
+	for _, tt := range []struct {
+		name   string
+		server scriptedServer
+		want   string // the messages, by their method or by "answer"
+		err    string // part of the error after them; empty after the answer
+		drops  string // what is counted, once each
+	}{
+		{"JSON", scriptedServer{200, json, okText}, "answer", "", ""},
+		{"another message instead of the answer", scriptedServer{200, json, noteText}, "notifications/x", "something else", ""},
+		{"L2M-05 a batch", scriptedServer{200, json, `[` + noteText + `, ` + okText + `]`}, "notifications/x answer", "", ""},
+		{"L2M-05 a batch on a stream", scriptedServer{200, stream, events(`[` + noteText + `,"junk",` + okText + `]`)}, "notifications/x answer", "", "unreadable"},
+		{"stream", scriptedServer{200, stream, events(noteText, okText)}, "notifications/x answer", "", ""},
+		{"CRLF, comments, ids", scriptedServer{200, stream + "; charset=utf-8", ": hi\r\n\r\nid: 1\r\nretry: 5\r\ndata: \r\n\r\ndata: {\"jsonrpc\":\"2.0\",\r\ndata: \"id\":7,\"result\":{}}\r\n\r\n"}, "answer", "", ""},
+		{"stream that ends early", scriptedServer{200, stream, events(noteText)}, "notifications/x", ErrUnanswered.Error(), ""},
+		{"M2L-15 an error without framing", scriptedServer{200, stream, events(noteText) + lateText}, "notifications/x answer", "", ""},
+		{"M2L-15 with a line break", scriptedServer{200, stream, events(noteText) + lateText + "\n"}, "notifications/x answer", "", ""},
+		{"M2L-15 of another id", scriptedServer{200, stream, events(noteText) + strings.Replace(lateText, "7", "97", 1)}, "notifications/x", ErrUnanswered.Error(), ""},
+		{"F-07 no JSON", scriptedServer{200, json, okText[:len(okText)-1]}, "", "can't be read", ""},
+		{"F-07 trailing bytes", scriptedServer{200, json, okText + " x"}, "", "can't be read", ""},
+		{"F-07 a name twice", scriptedServer{200, json, `{"jsonrpc":"2.0","id":7,"result":{},"result":{}}`}, "", "can't be read", ""},
+		{"F-07 an unreadable answer on a stream", scriptedServer{200, stream, events(`{"jsonrpc":"2.0","id":7,"result":{},"error":7}`)}, "", "can't be read", ""},
+		{"F-07 unreadable JSON is skipped", scriptedServer{200, stream, events("{broken", okText)}, "answer", "", "unreadable"},
+		{"F-07 invalid UTF-8 is skipped", scriptedServer{200, stream, events("\"\xff\"", okText)}, "answer", "", "unreadable"},
+		{"F-07 another version is skipped", scriptedServer{200, stream, events(`{"jsonrpc":"1.0","method":"x"}`, okText)}, "answer", "", "unreadable"},
+		{"the answer to another request", scriptedServer{200, json, strings.Replace(okText, "7", "99", 1)}, "", "another request, of id 99", "foreign answer"},
+		{"202", scriptedServer{202, json, ""}, "", "without answering", ""},
+		{"HTML", scriptedServer{200, "text/html", "<p>hello"}, "", "text/html", ""},
+		{"too long", scriptedServer{200, json, long}, "", "400 bytes", "too long"},
+		{"too long on a stream", scriptedServer{200, stream, events(long)}, "", "400 bytes", "too long"},
+		{"401 with an error of the server's", scriptedServer{401, json, lateText}, "", "401 Unauthorized: late", ""},
+		{"a redirect", scriptedServer{307, "Location: http://192.0.2.1/", ""}, "", "307 Temporary Redirect", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			drops := &backtest.Metrics{}
+			r := tt.server.replyTo(t, Reading{Batches: true, Keep: true}, drops)
+			got, err := readAll(r)
+			if strings.Join(got, " ") != tt.want || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("read %q, %v; want %q, and an error with %q", got, err, tt.want, tt.err)
+			}
+			if f := (*Failure)(nil); err != nil && (!errors.As(err, &f) || f.Again != (tt.err == ErrUnanswered.Error())) {
+				t.Errorf("error %#v, want a Failure that asks for another attempt only where none came", err)
+			}
+			if tt.drops != "" && drops.Count(tt.drops) != 1 {
+				t.Errorf("%d counted as %s, want 1", drops.Count(tt.drops), tt.drops)
+			}
+		})
 	}
-	response := r.Response()
-	response.Free()
-	if n := dropped.n.Load(); n != 0 {
-		t.Errorf("%d messages were dropped after it, want none", n)
+}
+
+// readAll reads a reply up to its response.
+func readAll(r *Reply) (got []string, err error) {
+	for {
+		m, err := r.Next()
+		switch {
+		case err != nil:
+			return got, err
+		case m.Kind() == wire.Response:
+			response := r.Response()
+			response.Free()
+			return append(got, "answer"), nil
+		}
+		got = append(got, m.Method)
+	}
+}
+
+// An HTTP error that holds one of JSON-RPC is that of the server.
+func TestReplyRejection(t *testing.T) {
+	for _, tt := range []struct{ body, want string }{
+		{lateText, "late"}, {"<p>what?", ""}, {okText, ""},
+	} {
+		r := scriptedServer{404, "application/json", tt.body}.replyTo(t, Reading{}, &backtest.Metrics{})
+		status, m := r.Rejection()
+		if status.Code != 404 || status.Note != tt.want || (m != nil) != (tt.want != "") {
+			t.Errorf("Rejection of %s = %+v, %v, want an error: %q", tt.body, status, m, tt.want)
+		}
+	}
+}
+
+// What a Reading does not allow is no message.
+func TestReplyWithoutBatches(t *testing.T) {
+	got, err := readAll(scriptedServer{200, "application/json", fmt.Sprintf(`[%s]`, okText)}.replyTo(t, Reading{}, &backtest.Metrics{}))
+	if len(got) > 0 || err == nil {
+		t.Errorf("read %q, %v, want a batch refused", got, err)
 	}
 }

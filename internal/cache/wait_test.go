@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -37,40 +38,38 @@ func TestM2L08WaitersAfterTheirLeader(t *testing.T) {
 		}, 10, joinTimeout},
 		{"the waiters left", func(c *Cache, f *fetch, leave context.CancelFunc) { leave(); synctest.Wait(); c.finish(f, true) }, 10, 0},
 	} {
-		t.Run("M2L-08 "+tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := newTestCache(t)
-				h := &cachingHandler{cache: c, server: "peer"}
-				k := key{scope: "peer/1", method: spec.MethodToolsList}
-				_, first, _ := c.lookup("peer", k, false)
-				ctx, leave := context.WithCancel(t.Context())
-				begin := time.Now()
-				found := make(chan *fetch, 10)
-				for range 10 {
-					go func() { _, f := h.find(ctx, k); found <- f }()
+		bridgetest.RunBubble(t, "M2L-08 "+tt.name, func(t *testing.T) {
+			c := newTestCache(t)
+			h := &cachingHandler{cache: c, server: "peer"}
+			k := key{scope: "peer/1", method: spec.MethodToolsList}
+			_, first, _ := c.lookup("peer", k, false)
+			ctx, leave := context.WithCancel(t.Context())
+			begin := time.Now()
+			found := make(chan *fetch, 10)
+			for range 10 {
+				go func() { _, f := h.find(ctx, k); found <- f }()
+			}
+			synctest.Wait()
+			if len(found) != 0 {
+				t.Fatalf("%d of 10 did not wait", len(found))
+			}
+			tt.end(c, first, leave)
+			synctest.Wait()
+			if took := time.Since(begin); took != tt.wait {
+				t.Errorf("they waited %v, want %v", took, tt.wait)
+			}
+			lead := 0
+			for n := 0; n < 10; n++ {
+				if f := <-found; f != nil {
+					lead++
+					c.store(f, publicTools()) // for those who wait on
+					c.finish(f, true)
 				}
-				synctest.Wait()
-				if len(found) != 0 {
-					t.Fatalf("%d of 10 did not wait", len(found))
-				}
-				tt.end(c, first, leave)
-				synctest.Wait()
-				if took := time.Since(begin); took != tt.wait {
-					t.Errorf("they waited %v, want %v", took, tt.wait)
-				}
-				lead := 0
-				for n := 0; n < 10; n++ {
-					if f := <-found; f != nil {
-						lead++
-						c.store(f, publicTools()) // for those who wait on
-						c.finish(f, true)
-					}
-				}
-				if lead != tt.lead || len(c.joinable) != 0 {
-					t.Errorf("%d of 10 asked the server, want %d; %d joinable left", lead, tt.lead, len(c.joinable))
-				}
-				leave()
-			})
+			}
+			if lead != tt.lead || len(c.joinable) != 0 {
+				t.Errorf("%d of 10 asked the server, want %d; %d joinable left", lead, tt.lead, len(c.joinable))
+			}
+			leave()
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -69,48 +70,46 @@ func TestM2L05RememberedWhileItStarts(t *testing.T) {
 		{"another by now", []string{"capabilities"}, nil, 3, `{"tools":{}}`},
 		{"can't be started", nil, errors.New("exit status 1"), 0, ""},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				memory := &notepad{era: spec.Legacy, was: &mcp.Description{Capabilities: []byte(`{"prompts":{}}`)}, differ: tt.differ}
-				back := &tardyBack{eraBack: eraBack{era: spec.Legacy}, takes: 9 * time.Second, err: tt.err}
-				changes := &published{}
-				d, err := New(Options{
-					Name: "s", Memory: memory, Changes: changes,
-					Probe: func(context.Context) Finding { t.Error("it was asked its era"); return Finding{} },
-					Open:  func(Finding) (mcp.Back, error) { return back, nil },
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer d.Close(t.Context())
-				d.Start()
-				req := &mcp.Request{Method: spec.MethodDiscover, Profile: mcp.Profile{Scope: "s/a"}}
-				begun := time.Now()
-				for range 2 {
-					if got, err := d.Describe(t.Context(), req); err != nil || string(got.Capabilities) != `{"prompts":{}}` || time.Since(begun) > 0 {
-						t.Errorf("Describe = %+v, %v after %v, want what is remembered at once", got, err, time.Since(begun))
-					}
-				}
-				time.Sleep(10 * time.Second)
-				synctest.Wait()
-				if n := back.asked.Load(); n != 1 {
-					t.Errorf("the server was asked %d times, want once for both", n)
-				}
-				if len(changes.events) != tt.changes || tt.changes > 0 && changes.events[0].Topic.Scope != "s/a" {
-					t.Errorf("published %+v, want %d changes of lists", changes.events, tt.changes)
-				}
-				got, err := d.Describe(t.Context(), req)
-				if text := ""; err == nil {
-					if text = string(got.Capabilities); text != tt.after {
-						t.Errorf("described as %s later, want %s", text, tt.after)
-					}
-				} else if tt.after != "" {
-					t.Errorf("Describe = %v later", err)
-				}
-				if want := 1; tt.err == nil && memory.told != want {
-					t.Errorf("told %d times, want %d", memory.told, want)
-				}
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
+			memory := &notepad{era: spec.Legacy, was: &mcp.Description{Capabilities: []byte(`{"prompts":{}}`)}, differ: tt.differ}
+			back := &tardyBack{eraBack: eraBack{era: spec.Legacy}, takes: 9 * time.Second, err: tt.err}
+			changes := &published{}
+			d, err := New(Options{
+				Name: "s", Memory: memory, Changes: changes,
+				Probe: func(context.Context) Finding { t.Error("it was asked its era"); return Finding{} },
+				Open:  func(Finding) (mcp.Back, error) { return back, nil },
 			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close(t.Context())
+			d.Start()
+			req := &mcp.Request{Method: spec.MethodDiscover, Profile: mcp.Profile{Scope: "s/a"}}
+			begun := time.Now()
+			for range 2 {
+				if got, err := d.Describe(t.Context(), req); err != nil || string(got.Capabilities) != `{"prompts":{}}` || time.Since(begun) > 0 {
+					t.Errorf("Describe = %+v, %v after %v, want what is remembered at once", got, err, time.Since(begun))
+				}
+			}
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			if n := back.asked.Load(); n != 1 {
+				t.Errorf("the server was asked %d times, want once for both", n)
+			}
+			if len(changes.events) != tt.changes || tt.changes > 0 && changes.events[0].Topic.Scope != "s/a" {
+				t.Errorf("published %+v, want %d changes of lists", changes.events, tt.changes)
+			}
+			got, err := d.Describe(t.Context(), req)
+			if text := ""; err == nil {
+				if text = string(got.Capabilities); text != tt.after {
+					t.Errorf("described as %s later, want %s", text, tt.after)
+				}
+			} else if tt.after != "" {
+				t.Errorf("Describe = %v later", err)
+			}
+			if want := 1; tt.err == nil && memory.told != want {
+				t.Errorf("told %d times, want %d", memory.told, want)
+			}
 		})
 	}
 }
@@ -156,31 +155,29 @@ func TestU01ClientFirst(t *testing.T) {
 		{"a legacy client", spec.Legacy, spec.Legacy, 0},
 		{"a modern client", spec.Modern, spec.Modern, 1},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var probes int
-				d, err := New(Options{
-					Name: "s", ClientFirst: true,
-					Probe: func(context.Context) Finding { probes++; return Finding{Era: spec.Modern, Why: "it said so"} },
-					Open:  func(f Finding) (mcp.Back, error) { return &eraBack{era: f.Era}, nil },
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer d.Close(t.Context())
-				d.Start()
-				time.Sleep(time.Minute)
-				synctest.Wait()
-				if probes != 0 || d.Era() != spec.Unknown {
-					t.Errorf("%d probes, era %v before the client has asked", probes, d.Era())
-				}
-				if _, err := d.Describe(t.Context(), &mcp.Request{Era: tt.client}); err != nil || d.Era() != tt.want {
-					t.Errorf("Describe = %v, era %v, want %v", err, d.Era(), tt.want)
-				}
-				if synctest.Wait(); probes != tt.probes {
-					t.Errorf("%d probes, want %d", probes, tt.probes)
-				}
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
+			var probes int
+			d, err := New(Options{
+				Name: "s", ClientFirst: true,
+				Probe: func(context.Context) Finding { probes++; return Finding{Era: spec.Modern, Why: "it said so"} },
+				Open:  func(f Finding) (mcp.Back, error) { return &eraBack{era: f.Era}, nil },
 			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close(t.Context())
+			d.Start()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if probes != 0 || d.Era() != spec.Unknown {
+				t.Errorf("%d probes, era %v before the client has asked", probes, d.Era())
+			}
+			if _, err := d.Describe(t.Context(), &mcp.Request{Era: tt.client}); err != nil || d.Era() != tt.want {
+				t.Errorf("Describe = %v, era %v, want %v", err, d.Era(), tt.want)
+			}
+			if synctest.Wait(); probes != tt.probes {
+				t.Errorf("%d probes, want %d", probes, tt.probes)
+			}
 		})
 	}
 }
@@ -226,25 +223,23 @@ func TestU02GuessesAreNotRemembered(t *testing.T) {
 		{"silence", false, Finding{Era: spec.Legacy, Why: "silence", Guess: true}, 0},
 		{"an answer", false, Finding{Era: spec.Legacy, Why: "it refused"}, 2},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				memory := &notepad{}
-				d, err := New(Options{
-					Name: "s", ClientFirst: tt.first, Memory: memory,
-					Probe: func(context.Context) Finding { return tt.finding },
-					Open:  func(f Finding) (mcp.Back, error) { return &eraBack{era: f.Era}, nil },
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer d.Close(t.Context())
-				if _, err := d.Describe(t.Context(), &mcp.Request{Era: spec.Legacy}); err != nil {
-					t.Fatal(err)
-				}
-				if synctest.Wait(); len(memory.found) != tt.want || memory.told != tt.want/2 {
-					t.Errorf("remembered %v, told %d times, want %d and %d", memory.found, memory.told, tt.want, tt.want/2)
-				}
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
+			memory := &notepad{}
+			d, err := New(Options{
+				Name: "s", ClientFirst: tt.first, Memory: memory,
+				Probe: func(context.Context) Finding { return tt.finding },
+				Open:  func(f Finding) (mcp.Back, error) { return &eraBack{era: f.Era}, nil },
 			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close(t.Context())
+			if _, err := d.Describe(t.Context(), &mcp.Request{Era: spec.Legacy}); err != nil {
+				t.Fatal(err)
+			}
+			if synctest.Wait(); len(memory.found) != tt.want || memory.told != tt.want/2 {
+				t.Errorf("remembered %v, told %d times, want %d and %d", memory.found, memory.told, tt.want, tt.want/2)
+			}
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
@@ -24,35 +25,33 @@ func TestSwapInFlight(t *testing.T) {
 		{spec.MethodToolsCall, spec.Modern, `server "s" was found to speak 2026-07-28 (no sessions) while it ran tools/call; the request may have taken effect`},
 		{spec.MethodToolsCall, spec.Legacy, `server "s" was found to speak 2025-11-25 and earlier (sessions) while it ran tools/call; the request may have taken effect`},
 	} {
-		t.Run(tt.method+" to "+tt.to.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := &house{sessions: true}
-				h.modern.Store(tt.to == spec.Legacy)
-				first := make(chan struct{}, 1)
-				first <- struct{}{}
-				h.hold = func(r *http.Request, method string) {
-					if method != tt.method {
-						return
-					}
-					select {
-					case <-first:
-						<-r.Context().Done() // until its connection is cut
-					default:
-					}
+		bridgetest.RunBubble(t, tt.method+" to "+tt.to.String(), func(t *testing.T) {
+			h := &house{sessions: true}
+			h.modern.Store(tt.to == spec.Legacy)
+			first := make(chan struct{}, 1)
+			first <- struct{}{}
+			h.hold = func(r *http.Request, method string) {
+				if method != tt.method {
+					return
 				}
-				d, end := h.detect(t)
-				defer end()
-				d.Start()
-				synctest.Wait()
-				got := make(chan string, 1)
-				go func() { got <- served(d, tt.method) }()
-				synctest.Wait()
-				h.modern.Store(tt.to == spec.Modern)
-				d.Doubt("it was replaced")
-				if text := <-got; !strings.Contains(text, tt.want) {
-					t.Errorf("%s = %s, want %s", tt.method, text, tt.want)
+				select {
+				case <-first:
+					<-r.Context().Done() // until its connection is cut
+				default:
 				}
-			})
+			}
+			d, end := h.detect(t)
+			defer end()
+			d.Start()
+			synctest.Wait()
+			got := make(chan string, 1)
+			go func() { got <- served(d, tt.method) }()
+			synctest.Wait()
+			h.modern.Store(tt.to == spec.Modern)
+			d.Doubt("it was replaced")
+			if text := <-got; !strings.Contains(text, tt.want) {
+				t.Errorf("%s = %s, want %s", tt.method, text, tt.want)
+			}
 		})
 	}
 }

@@ -135,31 +135,29 @@ func TestU02UpgradeInPlace(t *testing.T) {
 		name     string
 		sessions bool
 	}{{"with sessions", true}, {"without sessions", false}} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := &house{sessions: tt.sessions}
-				d, end := h.detect(t)
-				defer end()
-				if got := listedBy(d); got != "legacy" {
-					t.Fatalf("served by %s, want the older program", got)
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
+			h := &house{sessions: tt.sessions}
+			d, end := h.detect(t)
+			defer end()
+			if got := listedBy(d); got != "legacy" {
+				t.Fatalf("served by %s, want the older program", got)
+			}
+			time.Sleep(time.Hour)
+			for _, want := range []string{"modern", "legacy", "modern"} {
+				h.modern.Store(want == "modern")
+				begun := time.Now()
+				got := listedBy(d)
+				for (got != want || d.Era().String() != want) && time.Since(begun) < 5*time.Minute {
+					time.Sleep(time.Second)
+					got = listedBy(d)
+				}
+				took := time.Since(begun)
+				t.Logf("%s after %v", got, took)
+				if got != want || d.Era().String() != want || took > doubtPauses.Min+5*time.Second {
+					t.Fatalf("served by %s under the verdict %v, %v after it became %s", got, d.Era(), took, want)
 				}
 				time.Sleep(time.Hour)
-				for _, want := range []string{"modern", "legacy", "modern"} {
-					h.modern.Store(want == "modern")
-					begun := time.Now()
-					got := listedBy(d)
-					for (got != want || d.Era().String() != want) && time.Since(begun) < 5*time.Minute {
-						time.Sleep(time.Second)
-						got = listedBy(d)
-					}
-					took := time.Since(begun)
-					t.Logf("%s after %v", got, took)
-					if got != want || d.Era().String() != want || took > doubtPauses.Min+5*time.Second {
-						t.Fatalf("served by %s under the verdict %v, %v after it became %s", got, d.Era(), took, want)
-					}
-					time.Sleep(time.Hour)
-				}
-			})
+			}
 		})
 	}
 }

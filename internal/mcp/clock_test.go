@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 )
 
 func TestClock(t *testing.T) {
@@ -33,18 +35,16 @@ func TestClock(t *testing.T) {
 		{"stopped", func(k *Clock) { k.Stop(); k.Restart() }, 0},
 		{"stopped in a pause", func(k *Clock) { k.Pause(); k.Stop(); k.Resume() }, 0},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				start := time.Now()
-				var rang time.Duration
-				k := StartClock(time.Minute, 5*time.Minute, func() { rang = time.Since(start) })
-				tt.play(k)
-				time.Sleep(24 * time.Hour)
-				synctest.Wait()
-				if rang != tt.want {
-					t.Errorf("expired after %v, want %v", rang, tt.want)
-				}
-			})
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
+			start := time.Now()
+			var rang time.Duration
+			k := StartClock(time.Minute, 5*time.Minute, func() { rang = time.Since(start) })
+			tt.play(k)
+			time.Sleep(24 * time.Hour)
+			synctest.Wait()
+			if rang != tt.want {
+				t.Errorf("expired after %v, want %v", rang, tt.want)
+			}
 		})
 	}
 }

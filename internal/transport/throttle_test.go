@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 )
 
 func TestRation(t *testing.T) {
@@ -12,17 +14,15 @@ func TestRation(t *testing.T) {
 		busy bool
 		want time.Duration // for 16 MiB
 	}{{"idle", false, 12 * time.Second}, {"busy", true, 1500 * time.Millisecond}} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := Throttle{Busy: func() bool { return tt.busy }}
-				begun := time.Now()
-				for range 16 << 10 {
-					r.Message(1<<10 - throttleMessage)
-				}
-				if took := time.Since(begun); took < tt.want-50*time.Millisecond || took > tt.want+50*time.Millisecond {
-					t.Errorf("16 MiB took %v, want %v", took, tt.want)
-				}
-			})
+		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
+			r := Throttle{Busy: func() bool { return tt.busy }}
+			begun := time.Now()
+			for range 16 << 10 {
+				r.Message(1<<10 - throttleMessage)
+			}
+			if took := time.Since(begun); took < tt.want-50*time.Millisecond || took > tt.want+50*time.Millisecond {
+				t.Errorf("16 MiB took %v, want %v", took, tt.want)
+			}
 		})
 	}
 }

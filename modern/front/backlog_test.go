@@ -1,10 +1,14 @@
 package front
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/moderntest"
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -111,3 +115,52 @@ type oneAccount struct{ a *budget.Account }
 
 func (m oneAccount) Account(mcp.Share) *budget.Account { return m.a }
 func (m oneAccount) Refuse() error                     { return errors.New("no memory") }
+
+// countedMemory counts how often it was short.
+type countedMemory struct {
+	oneAccount
+	refused atomic.Int32
+}
+
+func (m *countedMemory) Refuse() error {
+	m.refused.Add(1)
+	return m.oneAccount.Refuse()
+}
+
+// What a parked call keeps for its next response is paid from the front's memory, and each
+// message that there is none for is reported.
+func TestBoundedParkedCallsDrawOnTheMemory(t *testing.T) {
+	memory := &countedMemory{oneAccount: oneAccount{budget.New(2 << 20).Account("ada")}}
+	callers := make(chan mcp.Caller, 1)
+	s := moderntest.NewScript()
+	s.OnServe = func(ctx context.Context, _ *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
+		callers <- x
+		_, err := x.RequestInput(ctx, []mcp.InputRequest{{Method: spec.MethodElicit, Params: []byte(`{"message":"m"}`)}})
+		return mcp.NewResult([]byte(`{"content":[]}`), nil), err
+	}
+	f := frontOf(t, s, func(o *Options) { o.Memory = memory })
+	call := func(rest string) string {
+		text := moderntest.Request("1", "tools/call", `{"elicitation":{}}`, `,"name":"ask"`+rest)
+		return moderntest.OverHTTP(t, f, text, map[string]string{"Accept": "application/json, text/event-stream"}).Body.String()
+	}
+	asked := call("")
+	_, state, _ := strings.Cut(asked, `"requestState":"`)
+	state, _, ok := strings.Cut(state, `"`)
+	if !ok {
+		t.Fatalf("the call was answered with %s, want input_required", asked)
+	}
+	x, before := <-callers, memory.refused.Load()
+	big := fmt.Appendf(nil, `{"level":"info","data":%q}`, strings.Repeat("x", 100<<10))
+	for range 10 {
+		if err := x.Notify(t.Context(), mcp.Notification{Method: spec.NotifyMessage, Params: big}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := int(memory.refused.Load() - before)
+	answered := call(`,"requestState":"` + state + `","inputResponses":{"q1":{"action":"decline"}}`)
+	// Five of them take all that half of 2 MiB has, and the call itself needs some.
+	kept := strings.Count(answered, spec.NotifyMessage)
+	if kept < 3 || kept > 5 || kept+refused != 10 || !strings.Contains(answered, `"content":[]`) {
+		t.Errorf("the retry got %d messages, %d were refused; want 3 to 5, the others of 10, and the result; it ends with %.200s", kept, refused, answered[max(0, len(answered)-200):])
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/gateway"
@@ -50,6 +51,8 @@ type build struct {
 	secrets *redact.Redactor
 	metrics mcp.Metrics
 
+	auth     auth.Authenticator            // nil if there is none
+	each     map[string]auth.Authenticator // of servers with an Auth of their own, by name
 	servers  []*server.Server
 	handlers []*memhttp.Server // those of ServerOptions.Handler
 }
@@ -131,7 +134,7 @@ func (b *build) gatewayOptions() gateway.Options {
 		AllowedHosts:    o.AllowedHosts,
 		AllowedOrigins:  o.AllowedOrigins,
 		TrustedProxies:  o.TrustedProxies,
-		Authenticate:    b.authenticate(),
+		Auth:            b.auth,
 		Secrets:         b.secrets,
 		DebugErrors:     o.DebugErrors,
 		Logger:          o.Logger,
@@ -139,19 +142,41 @@ func (b *build) gatewayOptions() gateway.Options {
 	}
 }
 
-// authenticate adapts the Authenticator to the gateway; nil if there is none.
-func (b *build) authenticate() func(*http.Request) (mcp.Principal, error) {
-	if b.opts.Authenticator == nil {
+// addAuth makes the authenticators of all servers.
+func (b *build) addAuth() (err error) {
+	b.each = make(map[string]auth.Authenticator)
+	for i := range b.opts.Servers {
+		s := &b.opts.Servers[i]
+		if b.each[s.Name], err = newAuthenticator(s.Auth); err != nil {
+			return fmt.Errorf("mcpbridge: server %q: Auth: %w", s.Name, err)
+		}
+	}
+	if b.opts.Authenticator != nil && b.opts.Auth != nil {
+		return errTwoAuthenticators
+	}
+	if b.opts.Authenticator != nil {
+		b.auth = ownAuthenticator(b.opts.Authenticator)
 		return nil
 	}
-	return func(r *http.Request) (mcp.Principal, error) {
-		name, err := b.opts.Authenticator.Authenticate(r)
+	if b.auth, err = newAuthenticator(b.opts.Auth); err != nil {
+		return fmt.Errorf("mcpbridge: Auth: %w", err)
+	}
+	return nil
+}
+
+// ownAuthenticator adapts an Authenticator to the gateway.
+func ownAuthenticator(own Authenticator) auth.Authenticator {
+	return auth.Func(func(r *http.Request) (mcp.Principal, error) {
+		name, err := own.Authenticate(r)
 		refusal := (*AuthError)(nil)
-		if errors.As(err, &refusal) {
-			err = &gateway.AuthError{Status: refusal.Status, Challenge: refusal.Challenge, Err: err}
+		switch {
+		case errors.As(err, &refusal):
+			err = &auth.Refusal{Status: refusal.Status, Challenge: refusal.Challenge, Verbatim: true, Reason: err.Error()}
+		case err != nil:
+			err = &auth.Refusal{Verbatim: true, Reason: err.Error()}
 		}
 		return mcp.Principal(name), err
-	}
+	})
 }
 
 // addAll makes all servers, unless that was done.
@@ -215,7 +240,17 @@ func (b *build) entry(s *ServerOptions, open func(mcp.Changes) (mcp.Back, error)
 		Experimental:      s.Experimental,
 		HideExtensions:    s.HideExtensions,
 		ForwardClientInfo: s.ForwardClientInfo,
+		Auth:              b.each[s.Name],
+		PublicURL:         b.publicURL(s),
 	}
+}
+
+// publicURL returns the URL by which clients know a server; empty if it is not known.
+func (b *build) publicURL(s *ServerOptions) string {
+	if s.PublicURL != "" || b.opts.PublicURL == "" {
+		return s.PublicURL
+	}
+	return strings.TrimSuffix(b.opts.PublicURL, "/") + "/mcp/" + s.Name
 }
 
 // connectTimeout is how long the server may take to be reached; zero is the default of

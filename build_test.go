@@ -43,17 +43,22 @@ func unset(v any) (names []string) {
 func TestOptionsArrive(t *testing.T) {
 	o := Options{
 		MachineName: "m", AllowedHosts: []string{"h"}, AllowedOrigins: []string{"o"}, TrustedProxies: []netip.Prefix{{}}, StateKeys: []string{"k"},
-		Authenticator: AuthenticatorFunc(func(*http.Request) (string, error) { return "ada", nil }),
-		Environ:       []string{"PATH=/bin"}, StateDir: "dir", Limits: map[string]int64{"memory": 100 << 20, "body": 4096, "listen_topics": 7, "cache": 70_000},
+		Auth: &Auth{Tokens: []StaticToken{{Name: "ada", Token: "t"}}}, PublicURL: "https://mcp.example.com",
+		Environ: []string{"PATH=/bin"}, StateDir: "dir", Limits: map[string]int64{"memory": 100 << 20, "body": 4096, "listen_topics": 7, "cache": 70_000},
 	}
 	fill(reflect.ValueOf(&o).Elem(), 1000)
 	s := ServerOptions{
 		Name: "s", URL: "https://docs.example.com/mcp", Header: http.Header{"A": {"b"}}, Transport: TransportHTTP, RoundTripper: http.DefaultTransport,
 		Era: Legacy, Isolation: IsolateNothing, HideExtensions: []string{"x"}, LogLevel: "info", Subresources: SubresourcesOff, Roots: []string{"file:///a"},
 		Cache: map[string]CacheHint{"tools/list": {TTL: time.Minute, Public: true, Keep: true}},
+		Auth:  &Auth{Tokens: []StaticToken{{Name: "bob", Token: "u"}}},
 	}
 	fill(reflect.ValueOf(&s).Elem(), 2000)
+	o.Servers = []ServerOptions{s}
 	b := newBuild(&o, mcp.NoMetrics{})
+	if err := b.addAuth(); err != nil {
+		t.Fatal(err)
+	}
 	if got := unset(b.gatewayOptions()); !slices.Equal(got, []string{"Servers"}) {
 		t.Errorf("options of the gateway that are not set: %v", got)
 	}

@@ -37,6 +37,9 @@ func New(o Options) (*Gateway, error) {
 	if err := b.addAll(); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
+	if err := b.addAuth(); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
 	options := b.gatewayOptions()
 	for i, s := range b.servers {
 		options.Servers = append(options.Servers, b.entry(&o.Servers[i], s.Open))

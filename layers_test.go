@@ -32,7 +32,7 @@ var (
 var layers = map[string][]string{
 	"cmd/mcpbridge": slices.Concat(top, waist, bottom, []string{".", "internal/cmdhook", "internal/server", "internal/compat", "internal/argv", "internal/memhttp", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "modern/protocol"}),
 
-	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/cache", "internal/detect", "internal/downstream", "internal/requeststate"}),
+	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/auth", "internal/cache", "internal/detect", "internal/downstream", "internal/requeststate"}),
 	"internal/admin":   slices.Concat(eras, waist, bottom),
 	"internal/config":  slices.Concat(eras, waist, bottom, []string{"internal/hosts"}),
 	"internal/metrics": slices.Concat(eras, waist, bottom),
@@ -71,6 +71,9 @@ var layers = map[string][]string{
 
 	// Which era a server is of: the gateway has a Detector for a back.
 	"internal/detect": slices.Concat(waist, bottom),
+
+	// Who sent a request: the gateway asks it for each, and knows of no kind of credential.
+	"internal/auth": {"internal/mcp", "internal/limits"},
 
 	// Results that are kept: the gateway puts a cache before a back.
 	"internal/cache": slices.Concat(waist, bottom),
@@ -129,7 +132,7 @@ var layers = map[string][]string{
 	"internal/bench/budget": nil,
 
 	// The public package. Only it puts the parts of a gateway together.
-	".": slices.Concat(eras, waist, bottom, []string{"internal/gateway", "internal/metrics", "internal/server", "internal/upstream", "internal/memhttp", "internal/cmdhook"}),
+	".": slices.Concat(eras, waist, bottom, []string{"internal/auth", "internal/gateway", "internal/metrics", "internal/server", "internal/upstream", "internal/memhttp", "internal/cmdhook"}),
 	// What the public package does not export, for cmd.
 	"internal/cmdhook": {"internal/gateway", "internal/server", "internal/redact", "internal/transport"},
 

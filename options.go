@@ -18,6 +18,11 @@ type Options struct {
 	// anonymous, and are told apart by their addresses where each may have only so much
 	// of something.
 	Authenticator Authenticator
+	// Auth is an Authenticator that is built in, instead of one. Nil means none.
+	Auth *Auth
+	// PublicURL is what stands before /mcp/NAME in the URLs by which clients know the
+	// endpoints, as in https://mcp.example.com. Empty if it is not known.
+	PublicURL string
 
 	// AllowedHosts are the names, without port, by which requests may address the
 	// gateway, besides those of this machine: names of loopback on a listener there,

@@ -37,6 +37,13 @@ type ServerOptions struct {
 	// Remember says that what Command says of itself is kept in [Options.StateDir].
 	Remember bool
 
+	// Auth is [Options.Auth] for this server; nil means that, and an Auth without fields
+	// that all its clients are anonymous.
+	Auth *Auth
+	// PublicURL is the URL by which clients know the endpoint, byte for byte. Empty means
+	// [Options.PublicURL], /mcp/ and the name.
+	PublicURL string
+
 	// Era is what the server speaks. Empty means that it is asked.
 	Era Era
 	// Isolation says whose requests share a session with the server, and results. Empty

@@ -53,15 +53,15 @@ func (g *Gateway) ServeConn(ctx context.Context, conn transport.Conn, server str
 	if s == nil {
 		return errors.Join(g.unknownServer(server), conn.Close())
 	}
-	return s.serveConn(ctx, conn, mcp.Share{Principal: mcp.Anonymous})
+	return s.serveConn(ctx, conn, mcp.Sender{Share: mcp.Share{Principal: mcp.Anonymous}})
 }
 
-func (s *server) serveConn(ctx context.Context, conn transport.Conn, share mcp.Share) error {
+func (s *server) serveConn(ctx context.Context, conn transport.Conn, sender mcp.Sender) error {
 	reachable, lose := context.WithCancelCause(context.Background())
 	defer lose(nil)
 	c := &connection{s: s, conn: conn, lose: lose}
-	c.modern = s.modern.OpenConn(c.send, share)
-	c.legacy = s.legacy.OpenConn(c.send, share)
+	c.modern = s.modern.OpenConn(c.send, sender)
+	c.legacy = s.legacy.OpenConn(c.send, sender)
 	read := make(chan struct{})
 	go c.read(read) // ends with the connection
 	select {

@@ -17,23 +17,35 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
+// A serveFunc serves a request of sender to a server.
+type serveFunc func(s *server, w http.ResponseWriter, r *http.Request, sender mcp.Sender)
+
 // route serves path/NAME for each server, and path where there is one.
-func (g *Gateway) route(path string, serve func(*server, http.ResponseWriter, *http.Request, mcp.Share)) {
-	g.mux.HandleFunc(path+"/{name}", func(w http.ResponseWriter, r *http.Request) {
-		name := r.PathValue("name")
-		if s := g.servers[name]; s != nil {
-			serve(s, w, r, shareFrom(r))
-			return
-		}
-		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, g.unknownServer(name))
+func (g *Gateway) route(path string, serve serveFunc) {
+	for name, s := range g.servers {
+		g.mux.HandleFunc(path+"/"+name, func(w http.ResponseWriter, r *http.Request) { g.serveAdmitted(w, r, s, serve) })
+	}
+	g.elsewhere(path+"/{name}", func(w http.ResponseWriter, r *http.Request) {
+		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, g.unknownServer(r.PathValue("name")))
 	})
-	g.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-		if len(g.order) == 1 {
-			serve(g.servers[g.order[0]], w, r, shareFrom(r))
-			return
-		}
+	if len(g.order) == 1 {
+		only := g.servers[g.order[0]]
+		g.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { g.serveAdmitted(w, r, only, serve) })
+		return
+	}
+	g.elsewhere(path, func(w http.ResponseWriter, r *http.Request) {
 		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"which server? The endpoints are %s/NAME; there are: %v", path, g.order))
+	})
+}
+
+// elsewhere serves a path that is no server's. Which servers there are is for those alone
+// who may send requests.
+func (g *Gateway) elsewhere(path string, serve http.HandlerFunc) {
+	g.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+		if _, ok := g.admit(w, r, &g.guard); ok {
+			serve(w, r)
+		}
 	})
 }
 
@@ -47,32 +59,32 @@ func (g *Gateway) plainly(u *url.URL) *server {
 	return g.servers[name]
 }
 
-func (g *Gateway) serveElsewhere(w http.ResponseWriter, r *http.Request) {
+func (g *Gateway) serveNowhere(w http.ResponseWriter, r *http.Request) {
 	downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 		"nothing is served at %s; the endpoints are /mcp/NAME; there are: %v", r.URL.Path, g.order))
 }
 
 // serve checks what both eras demand of an HTTP request, its origin aside, and reads
-// its message. share is the sender's.
-func (s *server) serve(w http.ResponseWriter, r *http.Request, share mcp.Share) {
+// its message.
+func (s *server) serve(w http.ResponseWriter, r *http.Request, sender mcp.Sender) {
 	if r.Method != http.MethodPost {
 		if r.Method == http.MethodGet && transport.IsUpgrade(r) {
-			s.g.serveSocket(w, r, s, share)
+			s.g.serveSocket(w, r, s, sender)
 			return
 		}
-		s.serveOther(w, r, share)
+		s.serveOther(w, r, sender)
 		return
 	}
 	if !s.g.checkJSON(w, r) {
 		return
 	}
-	in := mcp.NewRoom(s.memory, share)
+	in := mcp.NewRoom(s.memory, sender.Share)
 	defer in.Release()
 	body, ok := s.g.bodies.read(w, r, s.name, &in)
 	if !ok {
 		return
 	}
-	s.route(w, r, body, share)
+	s.route(w, r, body, sender)
 }
 
 // checkJSON answers 415 to a body that is not said to be JSON.
@@ -105,16 +117,16 @@ func endChunked(w http.ResponseWriter, r *http.Request) {
 }
 
 // route reads the message and has it served by the front of its era.
-func (s *server) route(w http.ResponseWriter, r *http.Request, body []byte, share mcp.Share) {
+func (s *server) route(w http.ResponseWriter, r *http.Request, body []byte, sender mcp.Sender) {
 	header := headerEra(r.Header)
-	m := s.read(w, r, body, header, share)
+	m := s.read(w, r, body, header, sender)
 	if m == nil {
 		return
 	}
 	if isModern(m, header) {
-		s.modern.ServeMessage(w, r, m, share)
+		s.modern.ServeMessage(w, r, m, sender)
 	} else {
-		s.refuse(w, r, m, header, share)
+		s.refuse(w, r, m, header, sender)
 	}
 }
 
@@ -162,24 +174,24 @@ func (s *server) statusTooLong(m *wire.Message, header spec.Era) int {
 }
 
 // read returns nil if it answered what can't be read, or what is not one message.
-func (s *server) read(w http.ResponseWriter, r *http.Request, body []byte, header spec.Era, share mcp.Share) *wire.Message {
+func (s *server) read(w http.ResponseWriter, r *http.Request, body []byte, header spec.Era, sender mcp.Sender) *wire.Message {
 	m, err := s.parse(body)
 	if err != nil {
-		s.refuseText(w, r, body, header, share, &m, err)
+		s.refuseText(w, r, body, header, sender, &m, err)
 		return nil
 	}
 	return &m
 }
 
 // refuseText answers what is not one message.
-func (s *server) refuseText(w http.ResponseWriter, r *http.Request, body []byte, header spec.Era, share mcp.Share, m *wire.Message, err error) {
+func (s *server) refuseText(w http.ResponseWriter, r *http.Request, body []byte, header spec.Era, sender mcp.Sender, m *wire.Message, err error) {
 	var envelope *wire.EnvelopeError
 	var tooLong *mcp.TooLongError
 	switch {
 	case errors.As(err, &tooLong):
 		downstream.WriteError(w, s.statusTooLong(m, header), m.ID, tooLong.Wire())
 	case errors.As(err, &envelope) && wire.IsArray(body):
-		s.serveBatch(w, r, body, header, share)
+		s.serveBatch(w, r, body, header, sender)
 	default:
 		downstream.WriteError(w, http.StatusBadRequest, m.ID, parseError(err))
 	}
@@ -187,7 +199,7 @@ func (s *server) refuseText(w http.ResponseWriter, r *http.Request, body []byte,
 
 // refuse answers what is not modern although its header is, and has the rest served
 // as legacy.
-func (s *server) refuse(w http.ResponseWriter, r *http.Request, m *wire.Message, header spec.Era, share mcp.Share) {
+func (s *server) refuse(w http.ResponseWriter, r *http.Request, m *wire.Message, header spec.Era, sender mcp.Sender) {
 	switch {
 	case m.Kind() == wire.Response && header == spec.Modern:
 		downstream.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
@@ -197,7 +209,7 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request, m *wire.Message,
 			"initialize belongs to revisions before %s, the %s header says %q; leave the header out, or send %s",
 			spec.Rev20260728, spec.HeaderProtocolVersion, r.Header.Get(spec.HeaderProtocolVersion), spec.MethodDiscover))
 	default:
-		s.legacy.ServePost(w, r, nil, m, share.Principal)
+		s.legacy.ServePost(w, r, nil, m, sender)
 	}
 }
 
@@ -211,12 +223,12 @@ func parseError(err error) *wire.Error {
 }
 
 // serveBatch serves a batch, which only a legacy revision has.
-func (s *server) serveBatch(w http.ResponseWriter, r *http.Request, body []byte, header spec.Era, share mcp.Share) {
+func (s *server) serveBatch(w http.ResponseWriter, r *http.Request, body []byte, header spec.Era, sender mcp.Sender) {
 	if hasModern(body, header) {
 		refuseModernBatch(w)
 		return
 	}
-	s.legacy.ServePost(w, r, body, nil, share.Principal)
+	s.legacy.ServePost(w, r, body, nil, sender)
 }
 
 func refuseModernBatch(w http.ResponseWriter) {
@@ -225,13 +237,13 @@ func refuseModernBatch(w http.ResponseWriter) {
 }
 
 // serveOther answers what is not POST. GET and DELETE belong to legacy sessions.
-func (s *server) serveOther(w http.ResponseWriter, r *http.Request, share mcp.Share) {
+func (s *server) serveOther(w http.ResponseWriter, r *http.Request, sender mcp.Sender) {
 	isModern := headerEra(r.Header) == spec.Modern
 	switch {
 	case r.Method == http.MethodGet && !isModern:
-		s.legacy.ServeGet(w, r, share.Principal)
+		s.legacy.ServeGet(w, r, sender)
 	case r.Method == http.MethodDelete && !isModern:
-		s.legacy.ServeDelete(w, r, share.Principal)
+		s.legacy.ServeDelete(w, r, sender)
 	default:
 		allowed := http.MethodPost
 		if !isModern {

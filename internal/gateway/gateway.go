@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/cache"
 	"github.com/mcpbridge/mcpbridge/internal/detect"
@@ -63,6 +64,11 @@ type ServerOptions struct {
 	// ForwardClientInfo tells the upstream the client's own name, which then
 	// joins the profile.
 	ForwardClientInfo bool
+	// Auth is Options.Auth for this server; nil for that.
+	Auth auth.Authenticator
+	// PublicURL is the URL by which clients know the endpoint. Empty if it is not known:
+	// the endpoint has no metadata then.
+	PublicURL string
 }
 
 // Isolation says which requests may share an upstream session.
@@ -140,11 +146,11 @@ type Options struct {
 	// addresses where each may have so much of something.
 	TrustedProxies []netip.Prefix
 
-	// Authenticate says whose request a request is; requests of different principals
-	// share nothing but what the options say is shared. A request is refused if there is
-	// an error, which may be an [*AuthError]. It is called once for each request, of
-	// many at a time. Nil, or no principal, means [mcp.Anonymous].
-	Authenticate func(*http.Request) (mcp.Principal, error)
+	// Auth says who sent a request; requests of different principals share nothing but
+	// what the options say is shared. It is asked for each request, of servers that have
+	// none of their own. Nil means that all clients are anonymous: that is why a listener
+	// beyond loopback must be allowed by name in the configuration.
+	Auth auth.Authenticator
 
 	// Secrets are not repeated to clients in errors; nil means none. The Logger's handler
 	// hides them by itself, if it is to.
@@ -171,6 +177,7 @@ type Gateway struct {
 	bodies   bodyReader
 	errors   errorFilter
 	streams  downstream.Streams // listen streams over HTTP
+	guard    guard              // of paths that are no server's
 
 	// Set by New, read-only after.
 	instance string // begins ids of sessions and events
@@ -202,6 +209,9 @@ func New(opts Options) (*Gateway, error) {
 		inflight: inflight{max: int64(opts.MaxRequests), each: int64(opts.MaxRequestsEach)},
 		instance: rand.Text()[:8], servers: make(map[string]*server),
 	}
+	if g.guard, err = newGuard(opts.Auth, ""); err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
 	for _, so := range opts.Servers {
 		if g.servers[so.Name] != nil {
 			return nil, fmt.Errorf("gateway: two servers are called %q", so.Name)
@@ -216,7 +226,7 @@ func New(opts Options) (*Gateway, error) {
 	g.route("/mcp", (*server).serve)
 	g.route(eventsPath, (*server).serveEvents)
 	g.route(messagesPath, (*server).serveMessages)
-	g.mux.HandleFunc("/", g.serveElsewhere)
+	g.elsewhere("/", g.serveNowhere)
 	return g, nil
 }
 
@@ -278,22 +288,26 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if answered := shareOrigin(w, r); answered {
 		return
 	}
-	principal, ok := g.authenticate(w, r)
+	if s := g.plainly(r.URL); s != nil {
+		g.serveAdmitted(w, r, s, (*server).serve)
+		return
+	}
+	g.mux.ServeHTTP(w, r)
+}
+
+// serveAdmitted has a request to a server served whose sender may send it.
+func (g *Gateway) serveAdmitted(w http.ResponseWriter, r *http.Request, s *server, serve serveFunc) {
+	sender, ok := g.admit(w, r, &s.guard)
 	if !ok {
 		return
 	}
-	share := g.proxies.shareOf(r, principal)
-	place, limit, most := g.inflight.enter(share)
+	place, limit, most := g.inflight.enter(sender.Share)
 	if limit != nil {
 		g.refuseInFlight(w, r, limit, most)
 		return
 	}
 	defer place.leave()
-	if s := g.plainly(r.URL); s != nil {
-		s.serve(w, r, share)
-		return
-	}
-	g.mux.ServeHTTP(w, withShare(r, share))
+	serve(s, w, r, sender)
 }
 
 // EndStreams ends all listen streams gracefully and refuses new ones, and WebSockets

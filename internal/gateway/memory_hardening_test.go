@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
@@ -109,7 +110,7 @@ func TestRequestsInFlightAreBounded(t *testing.T) {
 			limits := &tally{}
 			r := newRig(t, func(o *Options) {
 				o.Metrics, o.MaxRequests = limits, 2
-				o.Authenticate = func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get("X-User")), nil }
+				o.Auth = auth.Func(func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get("X-User")), nil })
 				if limit == "requests_each" {
 					o.MaxRequests, o.MaxRequestsEach = 100, 2
 				}
@@ -204,7 +205,7 @@ func TestMemoryOfMessagesIsBounded(t *testing.T) {
 	limits := &tally{}
 	r := newRig(t, func(o *Options) {
 		o.Memory, o.Metrics = 16<<20, limits
-		o.Authenticate = func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get("X-User")), nil }
+		o.Auth = auth.Func(func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get("X-User")), nil })
 	})
 	hold := make(chan struct{})
 	r.peer.hold["tools/call"] = hold

@@ -24,32 +24,32 @@ const (
 )
 
 // serveEvents opens the stream of a client on HTTP+SSE.
-func (s *server) serveEvents(w http.ResponseWriter, r *http.Request, share mcp.Share) {
+func (s *server) serveEvents(w http.ResponseWriter, r *http.Request, sender mcp.Sender) {
 	switch {
 	case r.Method != http.MethodGet:
 		notAllowed(w, http.MethodGet, "GET opens the event stream of HTTP+SSE, whose first event says where to POST; "+s.streamable())
 	case headerEra(r.Header) == spec.Modern:
 		downstream.WriteError(w, http.StatusBadRequest, wire.ID{}, s.tooModern(spec.Revision(r.Header.Get(spec.HeaderProtocolVersion))))
 	default:
-		s.legacy.ServeEvents(w, r, messagesAt(r), share.Principal)
+		s.legacy.ServeEvents(w, r, messagesAt(r), sender)
 	}
 }
 
 // serveMessages takes a message that a client on HTTP+SSE posts. What is asked in it
 // is answered on the stream.
-func (s *server) serveMessages(w http.ResponseWriter, r *http.Request, share mcp.Share) {
+func (s *server) serveMessages(w http.ResponseWriter, r *http.Request, sender mcp.Sender) {
 	if r.Method != http.MethodPost {
 		notAllowed(w, http.MethodPost, "clients of HTTP+SSE POST their messages here, after a GET of "+eventsPath+"/"+s.name+"; "+s.streamable())
 		return
 	}
-	session := s.eventSession(w, r, share.Principal)
+	session := s.eventSession(w, r, sender.Principal)
 	if session == nil || !s.g.checkJSON(w, r) {
 		return
 	}
-	in := mcp.NewRoom(s.memory, share)
+	in := mcp.NewRoom(s.memory, sender.Share)
 	defer in.Release()
 	body, ok := s.g.bodies.read(w, r, s.name, &in)
-	if !ok || !s.take(w, r, session, body) {
+	if !ok || !s.take(w, r, session, body, sender.Identity) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -75,7 +75,7 @@ func (s *server) eventSession(w http.ResponseWriter, r *http.Request, principal 
 
 // take gives the session what was posted, and reports false if it answered that it
 // can't be read.
-func (s *server) take(w http.ResponseWriter, r *http.Request, session *legacyfront.EventSession, body []byte) bool {
+func (s *server) take(w http.ResponseWriter, r *http.Request, session *legacyfront.EventSession, body []byte, from *mcp.Identity) bool {
 	m, err := s.parse(body)
 	header := headerEra(r.Header)
 	var tooLong *mcp.TooLongError
@@ -83,13 +83,13 @@ func (s *server) take(w http.ResponseWriter, r *http.Request, session *legacyfro
 	case errors.As(err, &tooLong) && m.Kind() == wire.Request:
 		session.Refuse(m.ID, tooLong.Wire())
 	case err == nil && !isModern(&m, header):
-		session.Serve(&m)
+		session.Serve(&m, from)
 	case err == nil && m.Kind() == wire.Request:
 		session.Refuse(m.ID, s.tooModern(requested(&m, r.Header)))
 	case err == nil:
 		s.g.opts.Metrics.Dropped(s.name, "client notification")
 	case errors.As(err, &envelope) && wire.IsArray(body) && !hasModern(body, header):
-		session.ServeBatch(body)
+		session.ServeBatch(body, from)
 	case errors.As(err, &envelope) && wire.IsArray(body):
 		refuseModernBatch(w)
 		return false

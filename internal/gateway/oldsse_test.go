@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
@@ -216,7 +217,7 @@ func TestU03EndpointHasThePrefix(t *testing.T) {
 func TestHTTPSSERefuses(t *testing.T) {
 	r := newRig(t, func(o *Options) {
 		o.MaxBody = 4096
-		o.Authenticate = func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get("Authorization")), nil }
+		o.Auth = auth.Func(func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get("Authorization")), nil })
 	})
 	c := r.openEvents(t, "/sse/peer", http.Header{"Authorization": {"ada"}})
 	ping := `{"jsonrpc":"2.0","id":1,"method":"ping"}`

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -27,6 +28,7 @@ type server struct {
 	legacy   *legacyfront.Front
 	shared   bool // all clients have one session upstream
 	log      *requestLog
+	guard    guard
 	memory   mcp.Memory // what clients' messages are paid from
 	profiles *profiler
 }
@@ -42,7 +44,11 @@ func newServer(g *Gateway, so ServerOptions) (*server, error) {
 		return nil, err
 	}
 	profiles.account = g.budget.Account(profileOwner{})
-	s := &server{g: g, name: so.Name, profiles: profiles, shared: so.oneSession(), memory: &clientMemory{g, so.Name},
+	guard, err := newGuard(authOf(so, g.opts), so.PublicURL)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{g: g, guard: guard, name: so.Name, profiles: profiles, shared: so.oneSession(), memory: &clientMemory{g, so.Name},
 		log: &requestLog{server: so.Name, metrics: g.opts.Metrics, lines: g.opts.Logger.With("upstream", so.Name).Handler()}}
 	if s.back, err = so.Open(g.hub); err != nil {
 		return nil, err
@@ -59,6 +65,14 @@ func newServer(g *Gateway, so ServerOptions) (*server, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// authOf says who may send requests to a server.
+func authOf(so ServerOptions, opts Options) auth.Authenticator {
+	if so.Auth != nil {
+		return so.Auth
+	}
+	return opts.Auth
 }
 
 // openFronts builds both fronts: one endpoint serves both eras.
@@ -82,7 +96,6 @@ func (s *server) openLegacyFront(so ServerOptions) (*legacyfront.Front, error) {
 		Admit:           s.profiles.admit,
 		Memory:          s.memory,
 		Instance:        g.instance,
-		Share:           g.proxies.shareOf,
 		Streams:         &g.streams,
 		MaxSessions:     g.opts.MaxSessions,
 		MaxSessionsEach: g.opts.MaxSessionsEach,

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -27,7 +28,7 @@ type taskGuard struct {
 // guardTasks returns a taskGuard before next and its owners, or next itself if there are no
 // principals, or no tasks.
 func guardTasks(g *Gateway, so ServerOptions, next mcp.Handler) (mcp.Handler, *taskOwners, error) {
-	if g.opts.Authenticate == nil || slices.Contains(so.HideExtensions, spec.ExtensionTasks) {
+	if a := authOf(so, g.opts); a == nil || a == auth.None || slices.Contains(so.HideExtensions, spec.ExtensionTasks) {
 		return next, nil, nil
 	}
 	account := func(share mcp.Share) *budget.Account { return g.budget.Account(share) }

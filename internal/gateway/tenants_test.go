@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -193,7 +194,7 @@ func newTenants(t *testing.T, isolation Isolation) *tenants {
 	w := &tenants{t: t, server: newTenantPeer(t), capabilities: `{"elicitation":{}}`}
 	w.rig = newRig(t, func(o *Options) {
 		o.MaxParkedEach = 1
-		o.Authenticate = func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get(whoHeader)), nil }
+		o.Auth = auth.Func(func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get(whoHeader)), nil })
 		o.Servers = []ServerOptions{{Name: "peer", Isolation: isolation, Keep: []string{"tools/list", "resources/read"}, Open: func(c mcp.Changes) (mcp.Back, error) {
 			return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: w.server.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
 				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)},

@@ -122,7 +122,8 @@ func (s *sockets) len() int {
 
 // serveSocket makes a WebSocket of a request, and has it served as [Gateway.ServeConn]
 // does. Whose requests they are is decided by this one.
-func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server, share mcp.Share) {
+func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server, sender mcp.Sender) {
+	share := sender.Share
 	room, err := mcp.Take(s.memory, share, socketSize)
 	if err == nil {
 		err = g.sockets.take(share)
@@ -146,7 +147,7 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server,
 		return
 	}
 	g.sockets.enter(c)
-	go s.runSocket(c, share, room) // ends with the connection, or with sockets.wait
+	go s.runSocket(c, sender, room) // ends with the connection, or with sockets.wait
 }
 
 // refuseSocket answers who asks for a WebSocket when there can't be one more.
@@ -170,14 +171,14 @@ func (s *server) failSocket(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // runSocket serves a WebSocket until it ends.
-func (s *server) runSocket(c *transport.WebSocket, share mcp.Share, room mcp.Room) {
+func (s *server) runSocket(c *transport.WebSocket, sender mcp.Sender, room mcp.Room) {
 	defer room.Release()
-	defer s.g.sockets.leave(share, c)
+	defer s.g.sockets.leave(sender.Share, c)
 	s.g.opts.Metrics.Sockets(s.name, 1)
 	defer s.g.opts.Metrics.Sockets(s.name, -1)
 	begin, peer := time.Now(), c.RemoteAddr().String()
 	s.g.opts.Logger.Debug("WebSocket opened", "upstream", s.name, "downstream", peer)
-	err := s.serveConn(s.g.sockets.live, &socket{WebSocket: c}, share)
+	err := s.serveConn(s.g.sockets.live, &socket{WebSocket: c}, sender)
 	if err == nil {
 		err = mcp.ErrShutdown
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -332,7 +333,7 @@ func TestWebSocketLimits(t *testing.T) {
 			limits := &counts{}
 			r := newRig(t, func(o *Options) {
 				o.MaxSockets, o.MaxSocketsEach, o.Metrics = tt.max, tt.each, limits
-				o.Authenticate = func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get("X-Who")), nil }
+				o.Auth = auth.Func(func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get("X-Who")), nil })
 			})
 			var first *websocket.Conn
 			for _, who := range tt.opened {
@@ -365,7 +366,7 @@ func TestWebSocketLimits(t *testing.T) {
 // The credentials of the handshake are those of every request on the connection.
 func TestWebSocketPrincipal(t *testing.T) {
 	r := newRig(t, func(o *Options) {
-		o.Authenticate = func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get("X-Who")), nil }
+		o.Auth = auth.Func(func(r *http.Request) (mcp.Principal, error) { return mcp.Principal(r.Header.Get("X-Who")), nil })
 	})
 	r.peer.answer("tools/call", say("done"))
 	for i, who := range []string{"ada", "bob", "ada"} {

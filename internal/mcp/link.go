@@ -58,6 +58,8 @@ var ErrCancelled = errors.New("cancelled by the client")
 // An Outcome receives what happens to one call, in order: messages, and then either the
 // response or an error. It owns the texts.
 type Outcome interface {
+	// Identity is the sender of the call; nil if it is anonymous.
+	Identity() *Identity
 	// Message receives a message that the server sends during the call. It may wait for a
 	// slow client.
 	Message(ctx context.Context, text []byte) error

@@ -25,8 +25,10 @@ type Request struct {
 	Capabilities json.RawMessage // an object; nil reads as {}
 	ClientInfo   json.RawMessage // nil if not given
 
-	// The verified principal, and the pool of upstream state.
+	// The verified principal, its credential, which is nil for an anonymous client and for
+	// requests of the gateway itself, and the pool of upstream state.
 	Principal Principal
+	Identity  *Identity
 	Profile   Profile // set by the gateway
 	// Share is the owner for limits per client, and Memory the memory that the request
 	// uses.

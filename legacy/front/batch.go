@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -48,7 +49,7 @@ func (s *session) readBatch(body []byte) (*batch, *wire.Error) {
 	return b, nil
 }
 
-func (s *session) servePostBatch(w http.ResponseWriter, r *http.Request, body []byte) {
+func (s *session) servePostBatch(w http.ResponseWriter, r *http.Request, body []byte, from *mcp.Identity) {
 	b, err := s.readBatch(body)
 	if err != nil {
 		downstream.WriteError(w, http.StatusBadRequest, wire.ID{}, err)
@@ -71,7 +72,7 @@ func (s *session) servePostBatch(w http.ResponseWriter, r *http.Request, body []
 		p.reply(response{msg: refusal})
 	}
 	for _, m := range b.requests {
-		s.request(m, p)
+		s.request(m, from, p)
 	}
 	p.serve(w, r)
 }

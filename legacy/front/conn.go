@@ -16,12 +16,12 @@ import (
 //
 // Spec: 2025-11-25, basic/transports, stdio.
 type Conn struct {
-	front *Front
-	send  func([]byte) error
-	share mcp.Share
-	mail  *fanout.Mailbox // of its session
-	lost  chan struct{}   // see Lost; nil if who opened the Conn writes the changes itself
-	lose  func()          // called once the session has ended upstream
+	front  *Front
+	send   func([]byte) error
+	sender mcp.Sender
+	mail   *fanout.Mailbox // of its session
+	lost   chan struct{}   // see Lost; nil if who opened the Conn writes the changes itself
+	lose   func()          // called once the session has ended upstream
 
 	// mu guards the fields below.
 	mu      sync.Mutex
@@ -33,20 +33,20 @@ type Conn struct {
 	running sync.WaitGroup // handshakes
 }
 
-// OpenConn returns a Conn for the principal of share. send writes one message; it is
+// OpenConn returns a Conn for sender. send writes one message; it is
 // called from several goroutines, and returns an error once the client can't be reached.
 // The caller closes the Conn.
-func (f *Front) OpenConn(send func(msg []byte) error, share mcp.Share) *Conn {
+func (f *Front) OpenConn(send func(msg []byte) error, sender mcp.Sender) *Conn {
 	lost := make(chan struct{})
-	c := f.openConn(send, func() { close(lost) }, share)
+	c := f.openConn(send, func() { close(lost) }, sender)
 	c.lost = lost
 	return c
 }
 
 // openConn is OpenConn for who writes the changes itself. lose is called once the session
 // has ended upstream.
-func (f *Front) openConn(send func(msg []byte) error, lose func(), share mcp.Share) *Conn {
-	c := &Conn{front: f, send: send, lose: lose, share: share, mail: fanout.NewMailbox(fanout.MailboxOptions{})}
+func (f *Front) openConn(send func(msg []byte) error, lose func(), sender mcp.Sender) *Conn {
+	c := &Conn{front: f, send: send, lose: lose, sender: sender, mail: fanout.NewMailbox(fanout.MailboxOptions{})}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.conns == nil {
@@ -61,28 +61,36 @@ func (f *Front) openConn(send func(msg []byte) error, lose func(), share mcp.Sha
 // cancellation or the end of the input may follow. Before initialize only ping is served.
 // Messages that arrive during the handshake are served after it, in order, since scripts
 // send all their messages at once.
-func (c *Conn) Serve(m *wire.Message) {
-	if m.Kind() == wire.Request && m.Method != spec.MethodPing && c.isEnding() {
+func (c *Conn) Serve(m *wire.Message) { c.take(queued{m: m, from: c.sender.Identity}) }
+
+// take serves what came, or queues it.
+func (c *Conn) take(h queued) {
+	if m := h.m; m != nil && m.Kind() == wire.Request && m.Method != spec.MethodPing && c.isEnding() {
 		c.refuse(m.ID, wire.Errorf(spec.CodeInternal, "%v", mcp.ErrShutdown))
 		return
 	}
-	if !c.enqueue(queued{m: m}) {
-		c.serve(m)
+	switch {
+	case c.enqueue(h):
+	case h.m == nil:
+		c.serveBatch(h)
+	default:
+		c.serve(h)
 	}
 }
 
 // serve serves one message while no handshake is under way.
-func (c *Conn) serve(m *wire.Message) {
+func (c *Conn) serve(h queued) {
+	m := h.m
 	s, closed := c.current()
 	switch {
 	case s == nil && closed && m.Kind() == wire.Request:
 		c.refuse(m.ID, wire.Errorf(spec.CodeInternal, "%v", mcp.ErrShutdown))
 	case s == nil && m.Kind() == wire.Request:
-		c.serveEarly(m)
+		c.serveEarly(h)
 	case s == nil:
 		c.front.drop("message before initialize")
 	case m.Kind() == wire.Request:
-		s.request(m, &connReply{c})
+		s.request(m, h.from, &connReply{c})
 	default:
 		s.receive(m)
 	}
@@ -106,13 +114,14 @@ func (c *Conn) refuse(id wire.ID, e *wire.Error) {
 }
 
 // serveEarly serves a request that came before there is a session.
-func (c *Conn) serveEarly(m *wire.Message) {
+func (c *Conn) serveEarly(h queued) {
+	m := h.m
 	switch m.Method {
 	case spec.MethodPing:
 		_ = c.send(empty(m.ID)) // an error means that the client has left
 	case spec.MethodInitialize:
 		if ctx := c.beginHandshake(m); ctx != nil {
-			go c.handshake(ctx, m) // ends with the handshake and what came meanwhile, which Close cuts short
+			go c.handshake(ctx, h) // ends with the handshake and what came meanwhile, which Close cuts short
 			return
 		}
 		fallthrough
@@ -170,19 +179,15 @@ func (c *Conn) Unread(start []byte, why *wire.Error) wire.ID {
 }
 
 // ServeBatch handles a batch.
-func (c *Conn) ServeBatch(body []byte) {
-	if !c.enqueue(queued{batch: body}) {
-		c.serveBatch(body)
-	}
-}
+func (c *Conn) ServeBatch(body []byte) { c.take(queued{batch: body, from: c.sender.Identity}) }
 
-func (c *Conn) serveBatch(body []byte) {
+func (c *Conn) serveBatch(h queued) {
 	s, _ := c.current()
 	if s == nil {
 		c.refuse(wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "a batch came before the handshake was done"))
 		return
 	}
-	b, err := s.readBatch(body)
+	b, err := s.readBatch(h.batch)
 	if err != nil {
 		c.refuse(wire.ID{}, err)
 		return
@@ -198,7 +203,7 @@ func (c *Conn) serveBatch(body []byte) {
 		out.reply(response{msg: refusal})
 	}
 	for _, m := range b.requests {
-		s.request(m, out)
+		s.request(m, h.from, out)
 	}
 }
 

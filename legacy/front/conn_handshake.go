@@ -22,6 +22,7 @@ type handshakeQueue struct {
 type queued struct {
 	m     *wire.Message // nil for a batch
 	batch []byte
+	from  *mcp.Identity // who sent it
 }
 
 func (h *queued) size() int {
@@ -43,40 +44,41 @@ func (c *Conn) beginHandshake(m *wire.Message) context.Context {
 	return c.queue.begin(m.ID)
 }
 
-// handshake carries out the handshake that m begins, and serves what came meanwhile. If the
+// handshake carries out the handshake that first begins, and serves what came meanwhile. If the
 // upstream refused the client, that may be another handshake.
-func (c *Conn) handshake(ctx context.Context, m *wire.Message) {
+func (c *Conn) handshake(ctx context.Context, first queued) {
 	defer c.running.Done()
-	c.initialize(ctx, m)
+	c.initialize(ctx, first)
 	for h, ok := c.dequeue(); ok; h, ok = c.dequeue() {
 		switch {
 		case h.m == nil:
-			c.serveBatch(h.batch)
+			c.serveBatch(h)
 		case h.m.Method == spec.MethodInitialize:
-			c.retry(h.m)
+			c.retry(h)
 		default:
-			c.serve(h.m)
+			c.serve(h)
 		}
 	}
 }
 
 // retry serves an initialize that came while another was under way.
-func (c *Conn) retry(m *wire.Message) {
+func (c *Conn) retry(h queued) {
 	c.mu.Lock()
 	var ctx context.Context
 	if c.session == nil && !c.closed {
-		ctx = c.queue.begin(m.ID)
+		ctx = c.queue.begin(h.m.ID)
 	}
 	c.mu.Unlock()
 	if ctx == nil {
-		c.serve(m)
+		c.serve(h)
 		return
 	}
-	c.initialize(ctx, m)
+	c.initialize(ctx, h)
 }
 
-func (c *Conn) initialize(ctx context.Context, m *wire.Message) {
-	s, answer, err := c.front.initialize(ctx, "", m, c.share, c)
+func (c *Conn) initialize(ctx context.Context, h queued) {
+	m := h.m
+	s, answer, err := c.front.initialize(ctx, "", m, mcp.Sender{Share: c.sender.Share, Identity: h.from}, c)
 	if !c.adopt(s) {
 		s.close()
 		s, err = nil, wire.Errorf(spec.CodeInternal, "%v", mcp.ErrShutdown)

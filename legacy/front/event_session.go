@@ -39,13 +39,13 @@ type EventSession struct {
 // the path where its client has to post, as the client sees it. Calls in flight are
 // given Drain when EndStreams ends the session, and are cancelled when its client
 // leaves.
-func (f *Front) ServeEvents(w http.ResponseWriter, r *http.Request, messages string, principal mcp.Principal) {
+func (f *Front) ServeEvents(w http.ResponseWriter, r *http.Request, messages string, sender mcp.Sender) {
 	if !accepts(r.Header, "text/event-stream") {
 		downstream.WriteError(w, http.StatusNotAcceptable, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"the Accept header excludes streams; send Accept: text/event-stream"))
 		return
 	}
-	s, err := f.openEvents(f.opts.Share(r, principal))
+	s, err := f.openEvents(sender)
 	if err != nil {
 		hint(w, err)
 		downstream.WriteError(w, http.StatusServiceUnavailable, wire.ID{}, mcp.WireError(err))
@@ -63,17 +63,21 @@ func (f *Front) ServeEvents(w http.ResponseWriter, r *http.Request, messages str
 func (f *Front) EventSession(id string, principal mcp.Principal) *EventSession {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if s := f.events[SessionID(id)]; s != nil && s.conn.share.Principal == principal {
+	if s := f.events[SessionID(id)]; s != nil && s.conn.sender.Principal == principal {
 		return s
 	}
 	return nil
 }
 
-// Serve handles one posted message. It does not wait for the response.
-func (s *EventSession) Serve(m *wire.Message) { s.conn.Serve(m) }
+// Serve handles one message that was posted by from. It does not wait for the response.
+func (s *EventSession) Serve(m *wire.Message, from *mcp.Identity) {
+	s.conn.take(queued{m: m, from: from})
+}
 
 // ServeBatch handles a posted batch.
-func (s *EventSession) ServeBatch(body []byte) { s.conn.ServeBatch(body) }
+func (s *EventSession) ServeBatch(body []byte, from *mcp.Identity) {
+	s.conn.take(queued{batch: body, from: from})
+}
 
 // Refuse answers a request, on the stream: clients that probe wait for it there.
 func (s *EventSession) Refuse(id wire.ID, e *wire.Error) {
@@ -81,20 +85,20 @@ func (s *EventSession) Refuse(id wire.ID, e *wire.Error) {
 }
 
 // openEvents takes a place for a session.
-func (f *Front) openEvents(share mcp.Share) (*EventSession, error) {
+func (f *Front) openEvents(sender mcp.Sender) (*EventSession, error) {
 	if f.isEnding() {
 		return nil, mcp.Refuse(spec.CodeInternal, "%v; open the stream again in a moment", mcp.ErrShutdown)
 	}
-	memory, err := mcp.Take(f.opts.Memory, share, sessionSize)
+	memory, err := mcp.Take(f.opts.Memory, sender.Share, sessionSize)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.sessions.reserve(share); err != nil {
+	if err := f.sessions.reserve(sender.Share); err != nil {
 		memory.Release()
 		return nil, err
 	}
 	s := &EventSession{id: f.newSessionID(), memory: memory, ends: make(chan error, 1)}
-	s.conn = f.openConn(s.send, func() { s.finish(errLostUpstream) }, share)
+	s.conn = f.openConn(s.send, func() { s.finish(errLostUpstream) }, sender)
 	return s, nil
 }
 
@@ -188,7 +192,7 @@ func (s *EventSession) leave(inOrder bool) {
 	s.conn.front.mu.Lock()
 	delete(s.conn.front.events, s.id)
 	s.conn.front.mu.Unlock()
-	s.conn.front.sessions.unreserve(s.conn.share)
+	s.conn.front.sessions.unreserve(s.conn.sender.Share)
 	s.memory.Release()
 }
 

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
-	"net/http"
 	"sync"
 	"time"
 
@@ -67,9 +66,6 @@ type Options struct {
 	// of the same share first. Zero means the defaults of
 	// limits.ClientSessions and limits.ClientSessionsEach.
 	MaxSessions, MaxSessionsEach int
-	// Share says whose share of them a request of a principal takes from. Nil means
-	// its principal's.
-	Share func(*http.Request, mcp.Principal) mcp.Share
 	// Idle is how long a session lasts that has no stream open and no call in
 	// flight. Zero means DefaultDownstreamIdle.
 	Idle time.Duration
@@ -150,9 +146,6 @@ func New(opts Options) (*Front, error) {
 
 // fill replaces zero values by their defaults.
 func (o *Options) fill() {
-	if o.Share == nil {
-		o.Share = func(_ *http.Request, p mcp.Principal) mcp.Share { return mcp.Share{Principal: p} }
-	}
 	o.Instance = cmp.Or(o.Instance, rand.Text()[:8])
 	o.MaxSessions = cmp.Or(o.MaxSessions, int(limits.ClientSessions.Default))
 	o.MaxSessionsEach = cmp.Or(o.MaxSessionsEach, int(limits.ClientSessionsEach.Default))

@@ -13,30 +13,30 @@ import (
 )
 
 // ServePost serves the body of one POST: the message m, or a batch if m is nil.
-// principal is who posted it. It returns when the response was written or the client has
+// sender is who posted it. It returns when the response was written or the client has
 // left; in the second case the requests continue.
 //
 // Spec: 2025-11-25, basic/transports, Sending Messages to the Server.
-func (f *Front) ServePost(w http.ResponseWriter, r *http.Request, body []byte, m *wire.Message, principal mcp.Principal) {
+func (f *Front) ServePost(w http.ResponseWriter, r *http.Request, body []byte, m *wire.Message, sender mcp.Sender) {
 	if !accepts(r.Header, "application/json") || !accepts(r.Header, "text/event-stream") {
 		downstream.WriteError(w, http.StatusNotAcceptable, idOf(m), wire.Errorf(spec.CodeInvalidRequest,
 			"the Accept header excludes a form that the answer may take; send Accept: application/json, text/event-stream"))
 		return
 	}
 	if m != nil && m.Method == spec.MethodInitialize && m.Kind() == wire.Request {
-		f.serveInitialize(w, r, m, principal)
+		f.serveInitialize(w, r, m, sender)
 		return
 	}
-	s := f.sessionOf(w, r, idOf(m), principal)
+	s := f.sessionOf(w, r, idOf(m), sender)
 	if s == nil {
 		return
 	}
 	defer f.sessions.release(s)
 	switch {
 	case m == nil:
-		s.servePostBatch(w, r, body)
+		s.servePostBatch(w, r, body, sender.Identity)
 	case m.Kind() == wire.Request:
-		s.servePost(w, r, []*wire.Message{m}, false)
+		s.servePost(w, r, []*wire.Message{m}, sender.Identity, false)
 	default:
 		s.post(w, r, m)
 	}
@@ -50,25 +50,25 @@ func idOf(m *wire.Message) wire.ID {
 }
 
 // servePost serves requests that came together.
-func (s *session) servePost(w http.ResponseWriter, r *http.Request, requests []*wire.Message, batch bool) {
+func (s *session) servePost(w http.ResponseWriter, r *http.Request, requests []*wire.Message, from *mcp.Identity, batch bool) {
 	s.front.sessions.retain(s) // a call in flight is not idle, whatever becomes of its connection
 	p := s.newHTTPReply(requests[0].ID, len(requests), batch)
 	for _, m := range requests {
-		s.request(m, p)
+		s.request(m, from, p)
 	}
 	p.serve(w, r)
 }
 
 // sessionOf returns the session that a request names, in use until released, or nil if
 // it answered why there is none.
-func (f *Front) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID, principal mcp.Principal) *session {
+func (f *Front) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID, sender mcp.Sender) *session {
 	name := r.Header.Get(spec.HeaderSession)
 	if name == "" {
 		downstream.WriteError(w, http.StatusBadRequest, id, wire.Errorf(spec.CodeInvalidRequest,
 			"the %s header is missing; initialize first, and send the id that the answer's header has", spec.HeaderSession))
 		return nil
 	}
-	s := f.sessions.use(SessionID(name), principal)
+	s := f.sessions.use(SessionID(name), sender.Principal)
 	if s == nil {
 		downstream.WriteError(w, http.StatusNotFound, id, wire.Errorf(spec.CodeSessionNotFound, "no such session; initialize anew"))
 		return nil
@@ -83,9 +83,9 @@ func (f *Front) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID, pr
 }
 
 // serveInitialize opens a session.
-func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.Message, principal mcp.Principal) {
+func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.Message, sender mcp.Sender) {
 	id := f.newSessionID()
-	s, answer, err := f.initialize(r.Context(), id, m, f.opts.Share(r, principal), nil)
+	s, answer, err := f.initialize(r.Context(), id, m, sender, nil)
 	if s != nil {
 		if err = f.sessions.add(s); err != nil {
 			s.close()
@@ -110,13 +110,13 @@ func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.
 // Last-Event-ID the rest of the stream that the event belongs to.
 //
 // Spec: 2025-11-25, basic/transports, Listening for Messages from the Server.
-func (f *Front) ServeGet(w http.ResponseWriter, r *http.Request, principal mcp.Principal) {
+func (f *Front) ServeGet(w http.ResponseWriter, r *http.Request, sender mcp.Sender) {
 	if !accepts(r.Header, "text/event-stream") {
 		downstream.WriteError(w, http.StatusNotAcceptable, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
 			"the Accept header excludes streams; send Accept: text/event-stream"))
 		return
 	}
-	s := f.sessionOf(w, r, wire.ID{}, principal)
+	s := f.sessionOf(w, r, wire.ID{}, sender)
 	if s == nil {
 		return
 	}
@@ -161,8 +161,8 @@ func (s *session) writeGet(ctx context.Context, w *streamWriter) {
 // ServeDelete ends a session.
 //
 // Spec: 2025-11-25, basic/transports, Session Management.
-func (f *Front) ServeDelete(w http.ResponseWriter, r *http.Request, principal mcp.Principal) {
-	s := f.sessionOf(w, r, wire.ID{}, principal)
+func (f *Front) ServeDelete(w http.ResponseWriter, r *http.Request, sender mcp.Sender) {
+	s := f.sessionOf(w, r, wire.ID{}, sender)
 	if s == nil {
 		return
 	}

@@ -23,13 +23,13 @@ const startPoll = 100 * time.Millisecond
 // HTTP.
 //
 // Spec: 2025-11-25, basic/lifecycle, Initialization.
-func (f *Front) initialize(ctx context.Context, id SessionID, m *wire.Message, share mcp.Share, c *Conn) (*session, []byte, error) {
+func (f *Front) initialize(ctx context.Context, id SessionID, m *wire.Message, sender mcp.Sender, c *Conn) (*session, []byte, error) {
 	h, malformed := readHandshake(m.Params)
-	s := f.newSession(id, rand.Text()[:12], share, h, c)
+	s := f.newSession(id, rand.Text()[:12], sender, h, c)
 	if err := s.takeMemory(); err != nil {
 		return nil, nil, err
 	}
-	opened, answer, err := f.open(ctx, s, m, malformed)
+	opened, answer, err := f.open(ctx, s, m, sender.Identity, malformed)
 	if opened == nil {
 		s.streams.releaseMemory()
 	}
@@ -38,8 +38,8 @@ func (f *Front) initialize(ctx context.Context, id SessionID, m *wire.Message, s
 
 // open is initialize for a session that has its memory. malformed is why the handshake
 // can only be answered upstream; nil if it can be here.
-func (f *Front) open(ctx context.Context, s *session, m *wire.Message, malformed error) (*session, []byte, error) {
-	req := s.neutral(m)
+func (f *Front) open(ctx context.Context, s *session, m *wire.Message, from *mcp.Identity, malformed error) (*session, []byte, error) {
+	req := s.neutral(m, from)
 	if err := f.opts.Admit(req); err != nil {
 		return nil, nil, err
 	}

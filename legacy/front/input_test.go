@@ -152,7 +152,7 @@ func TestPipeFreesTheIDBeforeItAnswers(t *testing.T) {
 		}
 		sent <- string(msg)
 		return nil
-	}, mcp.Share{Principal: "ada"})
+	}, mcp.Sender{Share: mcp.Share{Principal: "ada"}})
 	hello, err := wire.Parse([]byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}`), wire.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -108,8 +108,8 @@ func (s *relayed) listen(bool) (*eventStream, uint64) {
 }
 
 // request implements service: it passes the request on.
-func (s *relayed) request(m *wire.Message, w replyWriter) {
-	r := &relayedRequest{request{Call: s.newCall(m.ID, func(error) {}), session: s.session, w: w}}
+func (s *relayed) request(m *wire.Message, from *mcp.Identity, w replyWriter) {
+	r := &relayedRequest{request{Call: s.newCall(m.ID, func(error) {}), session: s.session, from: from, w: w}}
 	if err := s.admit(&r.request, m); err != nil {
 		r.refuse(err)
 		return
@@ -119,6 +119,9 @@ func (s *relayed) request(m *wire.Message, w replyWriter) {
 
 // A relayedRequest is a request that was passed on.
 type relayedRequest struct{ request }
+
+// Identity implements [mcp.Outcome].
+func (r *relayedRequest) Identity() *mcp.Identity { return r.from }
 
 // Message implements [mcp.Outcome].
 func (r *relayedRequest) Message(ctx context.Context, text []byte) error { return r.w.send(ctx, text) }

@@ -63,6 +63,7 @@ func (r *request) failure(err error) response {
 type request struct {
 	downstream.Call
 	session *session
+	from    *mcp.Identity
 	w       replyWriter
 
 	// mu guards progress, and orders what is sent.
@@ -130,7 +131,7 @@ func empty(id wire.ID) []byte { return wire.AppendResult(nil, id, []byte("{}"), 
 
 // forward has the request served upstream.
 func (r *request) forward(ctx context.Context, m *wire.Message) ([]byte, error) {
-	req := r.session.neutral(m)
+	req := r.session.neutral(m, r.from)
 	if err := r.session.front.opts.Admit(req); err != nil {
 		return nil, err
 	}

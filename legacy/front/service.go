@@ -4,14 +4,15 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // A service serves what a client sends in its session. A bridged one makes requests that
 // stand alone; a relayed one passes messages on to an upstream session of the client's own.
 type service interface {
-	// request serves a request. Its reply goes to w.
-	request(m *wire.Message, w replyWriter)
+	// request serves a request of from. Its reply goes to w.
+	request(m *wire.Message, from *mcp.Identity, w replyWriter)
 	// receive handles a notification or a response; neither gets a reply.
 	receive(m *wire.Message)
 	// post is receive for what came as a POST of its own, which it answers.
@@ -34,9 +35,9 @@ type bridged struct{ *session }
 
 // request implements service. The request is served on a goroutine of the session's: it
 // does not end with the connection that it came on.
-func (s bridged) request(m *wire.Message, w replyWriter) {
+func (s bridged) request(m *wire.Message, from *mcp.Identity, w replyWriter) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	r := &request{Call: s.newCall(m.ID, cancel), session: s.session, w: w}
+	r := &request{Call: s.newCall(m.ID, cancel), session: s.session, from: from, w: w}
 	if err := s.admit(r, m); err != nil {
 		cancel(nil)
 		r.refuse(err)

@@ -16,11 +16,12 @@ import (
 // A session is that of one client, over Streamable HTTP or on a connection.
 type session struct {
 	// Set at the handshake, read-only after.
-	front *Front
-	id    SessionID // empty on a connection
-	name  string    // for logs and profiles: grants nothing
-	share mcp.Share
-	conn  *Conn // what belongs to no call is sent on it; nil over Streamable HTTP
+	front  *Front
+	id     SessionID // empty on a connection
+	name   string    // for logs and profiles: grants nothing
+	share  mcp.Share
+	opener *mcp.Identity
+	conn   *Conn // what belongs to no call is sent on it; nil over Streamable HTTP
 	handshake
 	service // set again if the session is relayed
 
@@ -55,8 +56,8 @@ var errSessionEnded = errors.New("the session has ended")
 // answer.
 var errCancelledByClient = errors.New("cancelled by the client")
 
-func (f *Front) newSession(id SessionID, name string, share mcp.Share, h handshake, c *Conn) *session {
-	s := &session{front: f, id: id, name: name, share: share, handshake: h, conn: c, level: f.opts.LogLevel}
+func (f *Front) newSession(id SessionID, name string, sender mcp.Sender, h handshake, c *Conn) *session {
+	s := &session{front: f, id: id, name: name, share: sender.Share, opener: sender.Identity, handshake: h, conn: c, level: f.opts.LogLevel}
 	mail := (*fanout.Mailbox)(nil)
 	if c != nil {
 		mail = c.mail
@@ -118,8 +119,8 @@ func (s *session) spawn(f func(context.Context)) bool {
 	return true
 }
 
-// neutral returns the neutral request that m is.
-func (s *session) neutral(m *wire.Message) *mcp.Request {
+// neutral returns the neutral request that m is, which from sent.
+func (s *session) neutral(m *wire.Message, from *mcp.Identity) *mcp.Request {
 	s.mu.Lock()
 	level := s.level
 	s.mu.Unlock()
@@ -132,6 +133,7 @@ func (s *session) neutral(m *wire.Message) *mcp.Request {
 		Capabilities:  s.capabilities,
 		ClientInfo:    s.info,
 		Principal:     s.share.Principal,
+		Identity:      from,
 		Share:         s.share,
 		Memory:        s.front.opts.Memory,
 		Session:       s.name,

@@ -32,5 +32,5 @@ func before(t *testing.T, b *Back, changes ...func(*modernfront.Options)) (*mode
 
 // lineTo returns a line to a front that is before a back.
 func lineTo(t *testing.T, f *modernfront.Front) *moderntest.Line {
-	return moderntest.NewLine(t, func(send func([]byte) error, share mcp.Share) moderntest.Pipe { return f.OpenConn(send, share) })
+	return moderntest.NewLine(t, func(send func([]byte) error, sender mcp.Sender) moderntest.Pipe { return f.OpenConn(send, sender) })
 }

@@ -38,7 +38,7 @@ func BenchmarkServeMessage(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				w.status, w.n = 0, 0
-				if f.ServeMessage(w, r, &m, mcp.Share{Principal: "somebody"}); w.status != http.StatusOK || w.n < n {
+				if f.ServeMessage(w, r, &m, mcp.Sender{Share: mcp.Share{Principal: "somebody"}}); w.status != http.StatusOK || w.n < n {
 					b.Fatalf("status %d, %d bytes, want 200 and at least %d", w.status, w.n, n)
 				}
 			}

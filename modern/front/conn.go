@@ -20,18 +20,18 @@ var errCancelled = errors.New("the client cancelled the request")
 // Spec: 2026-07-28, basic/transports/stdio.
 type Conn struct {
 	// Set by OpenConn, read-only after.
-	front *Front
-	write func(msg []byte) error
-	share mcp.Share
+	front  *Front
+	write  func(msg []byte) error
+	sender mcp.Sender
 
 	requests downstream.InFlight[*connReply]
 }
 
-// OpenConn returns a Conn that serves the principal of share. send sends one message, and keeps
+// OpenConn returns a Conn that serves sender. send sends one message, and keeps
 // nothing of it; it is called for many requests at once, and must return in bounded
 // time. After an error of send nobody can be answered: the caller closes the Conn.
-func (f *Front) OpenConn(send func(msg []byte) error, share mcp.Share) *Conn {
-	return &Conn{front: f, write: send, share: share}
+func (f *Front) OpenConn(send func(msg []byte) error, sender mcp.Sender) *Conn {
+	return &Conn{front: f, write: send, sender: sender}
 }
 
 // Serve takes one message whose envelope is modern, or which is not told to be of
@@ -90,7 +90,7 @@ func (c *Conn) Close() {
 
 func (c *Conn) serve(m *wire.Message) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	room := mcp.NewRoom(c.front.opts.Memory, c.share)
+	room := mcp.NewRoom(c.front.opts.Memory, c.sender.Share)
 	r := &connReply{Call: downstream.Call{ID: m.ID, Cancel: cancel, Room: room}, reply: reply{front: c.front, id: m.ID}, conn: c}
 	r.writer = r
 	former, err := c.admit(r, m)

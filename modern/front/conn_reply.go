@@ -27,7 +27,7 @@ func (r *connReply) run(ctx context.Context, m *wire.Message, former <-chan stru
 	if former != nil {
 		<-former // which was answered or cancelled, so it is not for long
 	}
-	req, err := r.front.admit(nil, m, r.conn.share)
+	req, err := r.front.admit(nil, m, r.conn.sender)
 	if err == nil {
 		err = r.front.serve(ctx, req, &r.reply)
 	}

@@ -219,7 +219,7 @@ func TestPipeIDsAreFreeOnceAnswered(t *testing.T) {
 		m, _ := wire.Parse([]byte(moderntest.Request("1", "tools/call", "{}", `,"name":"again"`)), wire.Options{})
 		p.Serve(&m) // while the answer is still being written
 		return nil
-	}, mcp.Share{Principal: "ada"})
+	}, mcp.Sender{Share: mcp.Share{Principal: "ada"}})
 	m, _ := wire.Parse([]byte(moderntest.Request("1", "tools/call", "{}", `,"name":"x"`)), wire.Options{})
 	p.Serve(&m)
 	<-answered

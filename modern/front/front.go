@@ -138,11 +138,11 @@ func New(opts Options) (*Front, error) {
 func (f *Front) Close() { f.parked.close(mcp.ErrShutdown) }
 
 // ServeMessage serves one posted request or notification whose envelope or
-// header is modern. share is that of whoever posted it. It returns when the answer
+// header is modern. sender is whoever posted it. It returns when the answer
 // was written; a listen stream may go on, see [Options.Streams].
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Sending Messages.
-func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Message, share mcp.Share) {
+func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Message, sender mcp.Sender) {
 	if m.Kind() == wire.Notification {
 		// Nothing a client can notify over HTTP means anything here: to cancel
 		// is to close the response, and ids in notifications/cancelled are
@@ -153,7 +153,7 @@ func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Mes
 	}
 	p := newHTTPReply(f, w, r, m.ID)
 	defer p.res.Close()
-	req, err := f.admit(r.Header, m, share)
+	req, err := f.admit(r.Header, m, sender)
 	if err == nil && !p.acceptable(req.Method) {
 		p.notAcceptable()
 		return
@@ -174,7 +174,7 @@ func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Mes
 
 // admit checks a request against its own envelope and headers, and puts it into
 // its profile. h is nil where messages have no headers.
-func (f *Front) admit(h http.Header, m *wire.Message, share mcp.Share) (*mcp.Request, error) {
+func (f *Front) admit(h http.Header, m *wire.Message, sender mcp.Sender) (*mcp.Request, error) {
 	if h != nil {
 		if err := checkVersionHeader(h, m); err != nil {
 			return nil, err
@@ -194,7 +194,7 @@ func (f *Front) admit(h http.Header, m *wire.Message, share mcp.Share) (*mcp.Req
 	if err := checkName(h, m); err != nil {
 		return nil, err
 	}
-	req.Principal, req.Share, req.Memory = share.Principal, share, f.opts.Memory
+	req.Principal, req.Identity, req.Share, req.Memory = sender.Principal, sender.Identity, sender.Share, f.opts.Memory
 	return req, f.opts.Admit(req)
 }
 

@@ -31,7 +31,7 @@ func overSocket(t *testing.T, s *moderntest.Script) *socketFront {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		f.ServeMessage(w, r, &m, mcp.Share{Principal: "ada"})
+		f.ServeMessage(w, r, &m, mcp.Sender{Share: mcp.Share{Principal: "ada"}})
 	}))
 	t.Cleanup(srv.Close)
 	return &socketFront{t, srv}

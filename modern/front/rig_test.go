@@ -28,5 +28,5 @@ func frontOf(t *testing.T, s *moderntest.Script, change func(*Options)) *Front {
 
 // lineOf returns a line to a front.
 func lineOf(t *testing.T, f *Front) *moderntest.Line {
-	return moderntest.NewLine(t, func(send func([]byte) error, share mcp.Share) moderntest.Pipe { return f.OpenConn(send, share) })
+	return moderntest.NewLine(t, func(send func([]byte) error, sender mcp.Sender) moderntest.Pipe { return f.OpenConn(send, sender) })
 }

@@ -21,9 +21,9 @@ import (
 
 // A Front is what serves the clients.
 type Front interface {
-	ServeGet(w http.ResponseWriter, r *http.Request, principal mcp.Principal)
-	ServePost(w http.ResponseWriter, r *http.Request, body []byte, m *wire.Message, principal mcp.Principal)
-	ServeDelete(w http.ResponseWriter, r *http.Request, principal mcp.Principal)
+	ServeGet(w http.ResponseWriter, r *http.Request, sender mcp.Sender)
+	ServePost(w http.ResponseWriter, r *http.Request, body []byte, m *wire.Message, sender mcp.Sender)
+	ServeDelete(w http.ResponseWriter, r *http.Request, sender mcp.Sender)
 	EndStreams()
 	Close(ctx context.Context) error
 }
@@ -55,17 +55,18 @@ func Serve(t testing.TB, f Front, who func() mcp.Principal) *Endpoint {
 
 // serveHTTP does what stands before a front.
 func (e *Endpoint) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	sender := mcp.Sender{Share: mcp.Share{Principal: e.who()}}
 	switch r.Method {
 	case http.MethodGet:
-		e.front.ServeGet(w, r, e.who())
+		e.front.ServeGet(w, r, sender)
 		return
 	case http.MethodDelete:
-		e.front.ServeDelete(w, r, e.who())
+		e.front.ServeDelete(w, r, sender)
 		return
 	}
 	body, _ := io.ReadAll(r.Body)
 	if wire.IsArray(body) {
-		e.front.ServePost(w, r, body, nil, e.who())
+		e.front.ServePost(w, r, body, nil, sender)
 		return
 	}
 	m, err := wire.Parse(body, wire.Options{})
@@ -73,7 +74,7 @@ func (e *Endpoint) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	e.front.ServePost(w, r, body, &m, e.who())
+	e.front.ServePost(w, r, body, &m, sender)
 }
 
 // Open sends one HTTP request; headers are name, value pairs, an empty value

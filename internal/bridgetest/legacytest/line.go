@@ -26,9 +26,9 @@ type Line struct {
 }
 
 // NewLine returns a line whose messages go to the pipe that open returns.
-func NewLine[P Pipe](t testing.TB, open func(send func(msg []byte) error, share mcp.Share) P) *Line {
+func NewLine[P Pipe](t testing.TB, open func(send func(msg []byte) error, sender mcp.Sender) P) *Line {
 	l := &Line{t: t, Sent: make(chan string, 4096)}
-	l.Pipe = open(func(msg []byte) error { l.Sent <- string(msg); return nil }, mcp.Share{Principal: "ada"})
+	l.Pipe = open(func(msg []byte) error { l.Sent <- string(msg); return nil }, mcp.Sender{Share: mcp.Share{Principal: "ada"}})
 	t.Cleanup(l.Close)
 	return l
 }

@@ -18,7 +18,7 @@ import (
 
 // A Front serves the messages of modern clients over HTTP.
 type Front interface {
-	ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Message, share mcp.Share)
+	ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Message, sender mcp.Sender)
 }
 
 // OverHTTP has a message served over HTTP, as its client would send it.
@@ -46,7 +46,7 @@ func OverHTTPWith(t *testing.T, f Front, text string, change func(http.Header)) 
 	}
 	change(r.Header)
 	w := httptest.NewRecorder()
-	f.ServeMessage(w, r, &m, mcp.Share{Principal: "ada"})
+	f.ServeMessage(w, r, &m, mcp.Sender{Share: mcp.Share{Principal: "ada"}})
 	return w
 }
 
@@ -73,7 +73,7 @@ func FollowRequest(t *testing.T, f Front, method, text string) *Follower {
 			t.Errorf("Parse(%s) = %v", text, err)
 			return
 		}
-		f.ServeMessage(w, r, &m, mcp.Share{Principal: "ada"})
+		f.ServeMessage(w, r, &m, mcp.Sender{Share: mcp.Share{Principal: "ada"}})
 	}))
 	t.Cleanup(srv.Close)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -30,9 +30,9 @@ type Line struct {
 }
 
 // NewLine returns a line whose messages go to the pipe that open returns.
-func NewLine(t *testing.T, open func(send func(msg []byte) error, share mcp.Share) Pipe) *Line {
+func NewLine(t *testing.T, open func(send func(msg []byte) error, sender mcp.Sender) Pipe) *Line {
 	l := &Line{t: t, Sent: make(chan string, 100)}
-	l.Pipe = open(l.receive, mcp.Share{Principal: "ada"})
+	l.Pipe = open(l.receive, mcp.Sender{Share: mcp.Share{Principal: "ada"}})
 	t.Cleanup(l.Close)
 	return l
 }

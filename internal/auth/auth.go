@@ -1,0 +1,42 @@
+package auth
+
+import (
+	"net/http"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+)
+
+// An Authenticator verifies credentials. It is safe for concurrent use.
+type Authenticator interface {
+	// Authenticate returns the sender of r, which was sent to e; nil without an error is
+	// an anonymous sender. It reads nothing of the body. The error is a [*Refusal], or
+	// why the credential can't be verified at the moment.
+	Authenticate(r *http.Request, e *Endpoint) (*mcp.Identity, error)
+}
+
+// A Resource is an [Authenticator] with metadata of its endpoints.
+type Resource interface {
+	Authenticator
+	// Metadata returns the metadata document of e.
+	Metadata(e *Endpoint) []byte
+}
+
+// None lets everybody in, as an anonymous client.
+var None Authenticator = none{}
+
+type none struct{}
+
+func (none) Authenticate(*http.Request, *Endpoint) (*mcp.Identity, error) { return nil, nil }
+
+// A Func is a function that is an [Authenticator]: it returns the name of the sender,
+// which is empty for an anonymous one.
+type Func func(r *http.Request) (mcp.Principal, error)
+
+// Authenticate calls f.
+func (f Func) Authenticate(r *http.Request, _ *Endpoint) (*mcp.Identity, error) {
+	principal, err := f(r)
+	if err != nil || principal == "" || principal == mcp.Anonymous {
+		return nil, err
+	}
+	return &mcp.Identity{Principal: principal}, nil
+}

@@ -1,0 +1,76 @@
+package auth
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// MaxCredential bounds an Authorization header, in bytes.
+const MaxCredential = 16 << 10
+
+// bearer returns the token of a request; empty if it has none. The error is a [*Refusal].
+// There is one Authorization header at most: of two, a proxy and the gateway may read
+// different ones (CWE-436). No token is taken from a query, which logs and Referer headers
+// repeat (CWE-598).
+//
+// Spec: RFC 6750, 2; 2026-07-28, basic/authorization, Token Requirements.
+func bearer(r *http.Request) (string, error) {
+	if hasToken(r.URL.RawQuery) {
+		return "", malformed("the query has an access token")
+	}
+	values := r.Header["Authorization"]
+	switch {
+	case len(values) == 0:
+		return "", nil
+	case len(values) > 1:
+		return "", malformed("two Authorization headers")
+	case len(values[0]) > MaxCredential:
+		return "", malformed("the Authorization header is too long")
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return "", invalid(nil, "the scheme of the Authorization header is not Bearer")
+	}
+	if token = strings.TrimLeft(token, " "); !isToken68(token) {
+		return "", malformed("the Authorization header has no token")
+	}
+	return token, nil
+}
+
+// hasToken reports whether a query has an access token, as RFC 6750 allowed in 2.3. A name
+// may be escaped in part.
+func hasToken(query string) bool {
+	for query != "" {
+		var pair string
+		pair, query, _ = strings.Cut(query, "&")
+		name, _, _ := strings.Cut(pair, "=")
+		if strings.EqualFold(unescape(name), "access_token") {
+			return true
+		}
+	}
+	return false
+}
+
+// isToken68 reports whether a token has the form of one.
+//
+// Spec: RFC 9110, 11.2.
+func isToken68(token string) bool {
+	token = strings.TrimRight(token, "=")
+	for i := range len(token) {
+		c := token[i]
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		if !letter && !strings.ContainsRune("-._~+/", rune(c)) {
+			return false
+		}
+	}
+	return token != ""
+}
+
+func unescape(name string) string {
+	plain, err := url.QueryUnescape(name)
+	if err != nil {
+		return name
+	}
+	return plain
+}

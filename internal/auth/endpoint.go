@@ -1,0 +1,37 @@
+package auth
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// WellKnown is where the metadata of the resource at a path is, before that path.
+//
+// Spec: RFC 9728, 3.1.
+const WellKnown = "/.well-known/oauth-protected-resource"
+
+// An Endpoint is where one server is served. It does not change.
+type Endpoint struct {
+	// Resource is the URL by which clients know the endpoint, byte for byte; empty if it
+	// is not known.
+	Resource string
+	// MetadataURL and MetadataPath are where its metadata is; empty if there is none.
+	MetadataURL, MetadataPath string
+}
+
+// NewEndpoint returns the endpoint with a public URL.
+func NewEndpoint(publicURL string) (*Endpoint, error) {
+	u, err := url.Parse(publicURL)
+	switch {
+	case err != nil:
+		return nil, errors.New("the public URL is not a URL")
+	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil:
+		return nil, fmt.Errorf("the public URL %q is not one of https or http", u.Redacted())
+	case u.RawQuery != "" || u.ForceQuery || strings.Contains(publicURL, "#"):
+		return nil, fmt.Errorf("the public URL %q has a query or a fragment", publicURL)
+	}
+	path := WellKnown + strings.TrimSuffix(u.EscapedPath(), "/")
+	return &Endpoint{Resource: publicURL, MetadataURL: u.Scheme + "://" + u.Host + path, MetadataPath: path}, nil
+}

@@ -1,0 +1,77 @@
+package auth
+
+import (
+	"cmp"
+	"net/http"
+	"strings"
+)
+
+// The error codes of a challenge.
+//
+// Spec: RFC 6750, 3.1.
+const (
+	CodeInvalidRequest    = "invalid_request"
+	CodeInvalidToken      = "invalid_token"
+	CodeInsufficientScope = "insufficient_scope"
+)
+
+// A Refusal says how a request is refused.
+type Refusal struct {
+	Status int    // of HTTP; zero means 401
+	Code   string // of the challenge; empty if there was no credential
+	// Scopes are all scopes that the request needs.
+	Scopes []string
+	// Verbatim says that Challenge is the whole WWW-Authenticate header, which may be
+	// empty for none. Without it the header is made of the rest.
+	Verbatim  bool
+	Challenge string
+	// Reason is for the log. Clients do not see it, since it may tell how close a forged
+	// token came.
+	Reason string
+}
+
+func (e *Refusal) Error() string { return e.Reason }
+
+// StatusCode is the HTTP status.
+func (e *Refusal) StatusCode() int { return cmp.Or(e.Status, http.StatusUnauthorized) }
+
+// Header returns the WWW-Authenticate header for a request to e; empty for none.
+//
+// Spec: RFC 6750, 3; RFC 9728, 5.1.
+func (e *Refusal) Header(at *Endpoint) string {
+	if e.Verbatim {
+		return e.Challenge
+	}
+	return Challenge(e.Code, at, e.Scopes)
+}
+
+// Challenge returns a WWW-Authenticate header of the scheme Bearer. at may be nil.
+func Challenge(code string, at *Endpoint, scopes []string) string {
+	var params []string
+	add := func(name, value string) {
+		if value != "" {
+			params = append(params, name+`="`+value+`"`)
+		}
+	}
+	add("error", code)
+	add("scope", strings.Join(scopes, " "))
+	if at != nil {
+		add("resource_metadata", at.MetadataURL)
+	}
+	return strings.TrimSuffix("Bearer "+strings.Join(params, ", "), " ")
+}
+
+// missing refuses a request without a credential.
+func missing(scopes []string) *Refusal {
+	return &Refusal{Scopes: scopes, Reason: "no credential"}
+}
+
+// malformed refuses a request that carries a credential in a way that no client may.
+func malformed(reason string) *Refusal {
+	return &Refusal{Status: http.StatusBadRequest, Code: CodeInvalidRequest, Reason: reason}
+}
+
+// invalid refuses a credential.
+func invalid(scopes []string, reason string) *Refusal {
+	return &Refusal{Code: CodeInvalidToken, Scopes: scopes, Reason: reason}
+}

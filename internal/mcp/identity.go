@@ -1,0 +1,77 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"time"
+)
+
+// An Identity is the sender of a request, as its verified credential says. It belongs to
+// one request: the next request of the same session may have another credential of the
+// same principal. It does not change; nil is the identity of anonymous clients.
+type Identity struct {
+	Principal Principal
+	// Issuer and Subject name the principal where a token does; both are empty otherwise.
+	Issuer, Subject string
+	// Scopes are those of the credential.
+	Scopes []string
+	// Claims are the claims of a token that the configuration names, as JSON.
+	Claims map[string]json.RawMessage
+	// Expires is when the credential expires; zero means never.
+	Expires time.Time
+
+	token  string
+	verify func(context.Context) error
+}
+
+// SetToken adds the caller's own token. It must be called before the identity is shared.
+func (id *Identity) SetToken(token string) { id.token = token }
+
+// SetVerify adds what [Identity.Verify] calls. It must be called before the identity is
+// shared.
+func (id *Identity) SetVerify(verify func(context.Context) error) { id.verify = verify }
+
+// Token returns the caller's own token: for its exchange, or for a server that is the same
+// resource as the gateway. It is empty for other credentials, and must not be logged.
+func (id *Identity) Token() string {
+	if id == nil {
+		return ""
+	}
+	return id.token
+}
+
+// Verify verifies the credential again, for streams that outlive the check of their
+// request. An error means that it has expired, was revoked, or that its key is no longer
+// the issuer's. Verify is cheap: results are kept as for requests.
+func (id *Identity) Verify(ctx context.Context) error {
+	if id == nil || id.verify == nil {
+		return nil
+	}
+	return id.verify(ctx)
+}
+
+// HasScopes reports whether the credential has all of the scopes.
+func (id *Identity) HasScopes(scopes ...string) bool {
+	for _, scope := range scopes {
+		if id == nil || !slices.Contains(id.Scopes, scope) {
+			return false
+		}
+	}
+	return true
+}
+
+// LogValue implements [slog.LogValuer]: logs have the principal alone.
+func (id *Identity) LogValue() slog.Value {
+	if id == nil {
+		return slog.StringValue(string(Anonymous))
+	}
+	return slog.StringValue(string(id.Principal))
+}
+
+// A Sender is who sent a request, or opened a connection.
+type Sender struct {
+	Share
+	Identity *Identity
+}

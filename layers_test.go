@@ -23,14 +23,23 @@ var (
 	bottom = []string{"index", "internal/wire", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/backoff", "internal/limits", "internal/wake"}
 	waist  = []string{"internal/mcp", "internal/transport"}
 	eras   = []string{"legacy/front", "legacy/back", "modern/front", "modern/back", "modern/protocol"}
-	top    = []string{"internal/gateway", "internal/admin", "internal/config", "internal/metrics"}
+	// commands are what the commands are made of.
+	commands = []string{"cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/memory", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/report"}
+
+	top = []string{"internal/gateway", "internal/admin", "internal/config", "internal/metrics"}
 )
 
 // layers says which packages of this module each package may import. Changing
 // it is a commit of its own with a reason. A package that is not named here
 // may not exist.
 var layers = map[string][]string{
-	"cmd/mcpbridge": slices.Concat(top, waist, bottom, []string{".", "internal/cmdhook", "internal/server", "internal/compat", "internal/argv", "internal/memhttp", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "modern/protocol"}),
+	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{".", "internal/cmdhook", "internal/server", "internal/compat", "internal/argv", "internal/memhttp", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts"}),
+	// What commands do, without flags: reading replies as a client, writing for people,
+	// what was found out about a server, the memory of the process.
+	"cmd/mcpbridge/internal/client": {"internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
+	"cmd/mcpbridge/internal/output": nil,
+	"cmd/mcpbridge/internal/report": {"internal/compat", "internal/config", "internal/mcp", "internal/server", "internal/spec", "internal/wire", "cmd/mcpbridge/internal/output"},
+	"cmd/mcpbridge/internal/memory": {"internal/config"},
 
 	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/auth", "internal/cache", "internal/detect", "internal/downstream", "internal/requeststate"}),
 	"internal/admin":   slices.Concat(eras, waist, bottom),

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
@@ -37,7 +38,7 @@ func (d *daemon) announce() error {
 		}
 	}
 	if d.asJSON {
-		return printJSON(d.stdout, a)
+		return output.JSON(d.stdout, a)
 	}
 	_, err := fmt.Fprint(d.stdout, a.text()+try(d.self(), endpoint(addr, example.Name), example.Builtin))
 	return err

@@ -24,6 +24,9 @@ type upstream struct {
 	start func(transport.CommandOptions) (transport.Conn, error) // nil: transport.StartCommand
 }
 
+// payloadPart is the part of the memory, as a divisor, that payloads may take.
+const payloadPart = 2
+
 // newOptions turns a configuration into the options of a gateway, whose commands guard
 // ends if the process is killed; nil for nobody. oneClient says that there is one client,
 // who decides what a command is asked first.

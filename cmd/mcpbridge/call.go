@@ -2,14 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
-	"strings"
+	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/client"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
-	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 func newCallCommand(p process) *cobra.Command {
@@ -31,11 +30,11 @@ Exit codes: 0 the tool succeeded; 1 it failed, or could not be called.`,
   mcpbridge call https://docs.example.com/mcp search query=x -H "Authorization: Bearer $DOCS_TOKEN"
   mcpbridge call -c config.yaml files read_multiple_files paths:='["a", "b"]' --json
   mcpbridge call list_allowed_directories -- npx -y @modelcontextprotocol/server-filesystem ~/notes`,
-		RunE: a.command(0, "", func(ctx context.Context, t *caller, words []string) error {
+		RunE: a.command(0, "", func(ctx context.Context, p *client.Printer, words []string) error {
 			if len(words) == 0 {
-				return t.list(ctx)
+				return p.ListTools(ctx)
 			}
-			return t.call(ctx, words[0], words[1:])
+			return p.Call(ctx, words[0], words[1:])
 		}),
 		ValidArgsFunction: a.complete(spec.MethodToolsList, "name"),
 	}
@@ -56,7 +55,7 @@ func (a *asking) addFlags(cmd *cobra.Command, asJSON string) {
 
 // command returns what such a command runs. It wants a number of words beside the
 // server, which usage describes.
-func (a *asking) command(words int, usage string, ask func(context.Context, *caller, []string) error) func(*cobra.Command, []string) error {
+func (a *asking) command(words int, usage string, ask func(context.Context, *client.Printer, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := a.read(cmd, args); err != nil {
 			return err
@@ -64,177 +63,26 @@ func (a *asking) command(words int, usage string, ask func(context.Context, *cal
 		if len(a.words) < words {
 			return usageError("%s; see what there is with mcpbridge ls", usage)
 		}
-		server, err := a.open(cmd.Context())
+		p, err := a.printer(cmd)
 		if err != nil {
 			return err
 		}
-		defer server.close()
-		t := &caller{server: server, name: a.name(), out: cmd.OutOrStdout(), progress: cmd.ErrOrStderr(), asJSON: a.asJSON}
-		return ask(cmd.Context(), t, a.words)
-	}
-}
-
-// A caller asks one server for a person.
-type caller struct {
-	server        *client
-	name          string // the server, as the person named it
-	out, progress io.Writer
-	asJSON        bool
-	lastID        int64
-}
-
-func (t *caller) nextID() wire.ID {
-	t.lastID++
-	return wire.NumberID(t.lastID)
-}
-
-// list prints the tools with the first line of what they say of themselves.
-func (t *caller) list(ctx context.Context) error {
-	tools, err := t.tools(ctx)
-	if err != nil {
+		defer p.Server.Close()
+		err = ask(cmd.Context(), p, a.words)
+		if wrong := (*client.WordsError)(nil); errors.As(err, &wrong) {
+			return &exitError{exitUsage, err}
+		}
 		return err
 	}
-	if t.asJSON {
-		_, err := fmt.Fprintf(t.out, "%s\n", tools)
-		return err
-	}
-	for tool := range wire.Elements(tools) {
-		lines := append([]string{entry(tool, "name")}, arguments(tool)...)
-		if _, err := fmt.Fprintln(t.out, printable(strings.Join(lines, "\n    "))); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
-// entry is the name of a thing that a server lists, and the first line of what is said
-// of it.
-func entry(item []byte, member string) string {
-	name, _ := wire.GetString(item, member)
-	text, _ := wire.GetString(item, "description")
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return strings.TrimRight(fmt.Sprintf("%-24s %s", name, line), " ")
-}
-
-// tools returns all tools as one JSON array.
-func (t *caller) tools(ctx context.Context) ([]byte, error) {
-	all, err := t.all(ctx, spec.MethodToolsList, "tools")
-	if err != nil {
-		return nil, fmt.Errorf("listing the tools of %s: %w", t.name, err)
-	}
-	return all, nil
-}
-
-// all returns what a method lists as one JSON array, page after page.
-func (t *caller) all(ctx context.Context, method, member string) ([]byte, error) {
-	all := []byte("[")
-	var cursor []byte
-	for {
-		params := wire.AppendEdited(nil, nil, wire.Edit{Name: "cursor", Value: cursor})
-		m, _, err := t.server.do(ctx, call{id: t.nextID(), method: method, params: params})
-		if err != nil {
-			return nil, err
-		}
-		for item := range wire.Elements(wire.Get(m.Result, member)) {
-			if len(all) > 1 {
-				all = append(all, ',')
-			}
-			all = append(all, item...)
-		}
-		next := wire.Get(m.Result, "nextCursor")
-		if len(next) == 0 || wire.IsNull(next) || string(next) == string(cursor) {
-			return append(all, ']'), nil
-		}
-		cursor = next
-	}
-}
-
-func (t *caller) call(ctx context.Context, name string, words []string) error {
-	tools, err := t.tools(ctx)
-	if err != nil {
-		return err
-	}
-	tool, err := find(tools, name, t.name)
-	if err != nil {
-		return err
-	}
-	schema := wire.Get(tool, "inputSchema")
-	args, err := readArguments(name, schema, words)
-	if err != nil {
-		return err
-	}
-	id := t.nextID()
-	result, err := t.do(ctx, call{
-		id: id, method: spec.MethodToolsCall, name: name, header: paramHeaders(schema, args),
-		params: withArguments(name, args),
-		meta:   []wire.Edit{{Name: spec.MetaProgressToken, Value: id.Append(nil)}},
-	})
-	if err != nil {
-		return fmt.Errorf("calling %s at %s: %w", name, t.name, err)
-	}
-	return t.answer(name, result)
-}
-
-// withArguments returns the params of a call of something that has a name and arguments.
-func withArguments(name string, args []byte) []byte {
-	return wire.AppendEdited(nil, nil, wire.Edit{Name: "name", Value: wire.Quote(name)}, wire.Edit{Name: "arguments", Value: args})
-}
-
-// do returns the result of a call, and prints its response if JSON is wanted.
-func (t *caller) do(ctx context.Context, q call) ([]byte, error) {
-	q.notify = t.notified
-	m, raw, err := t.server.do(ctx, q)
-	if t.asJSON && raw != nil {
-		if _, werr := fmt.Fprintf(t.out, "%s\n", raw); werr != nil {
-			return nil, werr
-		}
-	}
+// printer connects to the server. Who gets the Printer closes its Server.
+func (a *asking) printer(cmd *cobra.Command) (*client.Printer, error) {
+	server, err := a.open(cmd.Context())
 	if err != nil {
 		return nil, err
 	}
-	return m.Result, nil
-}
-
-// find returns the tool called name, or an error that says which there are.
-func find(tools []byte, name, url string) ([]byte, error) {
-	var names []string
-	for tool := range wire.Elements(tools) {
-		n, _ := wire.GetString(tool, "name")
-		if n == name {
-			return tool, nil
-		}
-		names = append(names, n)
-	}
-	if len(names) == 0 {
-		return nil, fmt.Errorf("%s has no tools", url)
-	}
-	return nil, fmt.Errorf("%s has no tool %q; there are: %s", url, name, strings.Join(names, ", "))
-}
-
-// notified prints progress.
-func (t *caller) notified(m *wire.Message, _ []byte) error {
-	if m.Method != spec.NotifyProgress {
-		return nil
-	}
-	line := "progress " + string(wire.Get(m.Params, "progress"))
-	if total := wire.Get(m.Params, "total"); total != nil {
-		line += "/" + string(total)
-	}
-	if text, ok := wire.GetString(m.Params, "message"); ok {
-		line += " " + text
-	}
-	_, err := fmt.Fprintln(t.progress, printable(line))
-	return err
-}
-
-// answer prints a tool's result, or makes an error of it.
-func (t *caller) answer(name string, result []byte) error {
-	text := contentText(result)
-	switch kind, _ := wire.GetString(result, "resultType"); {
-	case kind == spec.ResultInputRequired:
-		return fmt.Errorf("%s asks questions, which call can't answer; use a client that can", name)
-	case string(wire.Get(result, "isError")) == "true":
-		return fmt.Errorf("%s failed: %s", name, text)
-	}
-	return t.print(text)
+	return &client.Printer{
+		Server: server, Name: a.name(), Out: cmd.OutOrStdout(), Progress: cmd.ErrOrStderr(), AsJSON: a.asJSON, Now: time.Now,
+	}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
 
@@ -35,7 +36,7 @@ Exit codes: 0 the configuration can be used; 2 it can't.`,
 				return err
 			}
 			if asJSON {
-				return printJSON(p.stdout, summarize(c))
+				return output.JSON(p.stdout, summarize(c))
 			}
 			return printSummary(p.stdout, path, summarize(c))
 		},

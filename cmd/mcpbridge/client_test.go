@@ -60,6 +60,9 @@ func (s *script) start(t *testing.T) string {
 	return srv.URL
 }
 
+const schema = `{"type":"object","required":["name"],"properties":{
+	"name":{"type":"string","description":"Of the note."},"count":{"type":"integer"},"region":{"type":"string","x-mcp-header":"Region"}}}`
+
 const listing = `{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[{"name":"édit","description":"Edits.\nMore.","inputSchema":` + schema + `}]}}`
 
 func TestCall(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/client"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -59,9 +61,9 @@ func (a *asking) offered(cmd *cobra.Command, args []string, method, member strin
 	if err != nil {
 		return nil
 	}
-	defer server.close()
-	t := &caller{server: server}
-	all, err := t.all(ctx, method, spec.Array(method))
+	defer server.Close()
+	p := &client.Printer{Server: server}
+	all, err := p.All(ctx, method, spec.Array(method))
 	if err != nil {
 		return nil
 	}
@@ -70,7 +72,7 @@ func (a *asking) offered(cmd *cobra.Command, args []string, method, member strin
 		name, _ := wire.GetString(item, member)
 		text, _ := wire.GetString(item, "description")
 		line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-		names = append(names, cobra.CompletionWithDesc(printable(name), printable(line)))
+		names = append(names, cobra.CompletionWithDesc(output.Printable(name), output.Printable(line)))
 	}
 	return names
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/report"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -52,7 +53,7 @@ func toolNames(list []byte) (names []string) {
 }
 
 // itemsOf returns what a report says of a feature, in order.
-func itemsOf(r *probeReport, feature string) []string {
+func itemsOf(r *report.Report, feature string) []string {
 	for _, c := range r.Crossings {
 		if c.Feature == feature {
 			return slices.Sorted(slices.Values(c.Items))

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/memory"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/admin"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/gateway"
@@ -35,7 +37,7 @@ type daemon struct {
 	config *config.Config
 	log    *slog.Logger
 	asJSON bool
-	screen *screen // nil if standard error is no terminal
+	screen *output.Screen // nil if standard error is no terminal
 
 	guard   *guard.Guard
 	gateway *mcpbridge.Gateway
@@ -45,9 +47,9 @@ type daemon struct {
 
 // run serves until ctx ends, and drains. Nothing of it is left when it returns.
 func (d *daemon) run(ctx context.Context) error {
-	boundMemory(d.config, mostMemory, d.environ)
-	defer runtime.KeepAlive(ballast(d.config.Limits.Memory, d.environ))
-	defer releaseMemory(d.environ)()
+	memory.Bound(d.config, memory.ServeMost, d.environ)
+	defer runtime.KeepAlive(memory.Ballast(d.config.Limits.Memory, d.environ))
+	defer memory.Release(d.environ)()
 	d.guard = guard.New(d.log)
 	defer d.guard.Close() // after all that it minds
 	if err := d.open(ctx); err != nil {

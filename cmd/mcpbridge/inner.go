@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/client"
 	"github.com/mcpbridge/mcpbridge/internal/memhttp"
 )
 
@@ -16,21 +17,19 @@ const (
 )
 
 // newInnerClient returns a client of a server behind a gateway in this process.
-func newInnerClient(o *mcpbridge.Options, server string) (*client, error) {
+func newInnerClient(o *mcpbridge.Options, server string) (*client.Client, error) {
 	g, err := mcpbridge.New(*o)
 	if err != nil {
 		return nil, err
 	}
 	g.Start()
 	m := memhttp.Serve(g)
-	c := newClient("http://127.0.0.1/mcp/"+server, nil)
-	c.http.Transport = m
-	c.end = func() {
+	end := func() {
 		g.EndStreams()
 		m.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), innerEnd)
 		defer cancel()
 		_ = g.Shutdown(ctx) // nobody is left who could do anything about it
 	}
-	return c, nil
+	return client.New("http://127.0.0.1/mcp/"+server, client.Options{Info: implementation(), RoundTripper: m, End: end}), nil
 }

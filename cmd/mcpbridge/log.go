@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/lmittmann/tint"
-	"golang.org/x/term"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 )
@@ -28,7 +27,7 @@ var names = []string{"method", "upstream", "downstream", "session", "name", "too
 // whatever else reads. Secrets are hidden and long texts cut.
 func newLogger(w io.Writer, c config.Log, secrets *redact.Redactor) *slog.Logger {
 	level := logLevel(c.Level)
-	tty := isTerminal(w)
+	tty := output.IsTerminal(w)
 	l := logged{secrets}
 	if c.Format == "json" || c.Format == "auto" && !tty {
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
@@ -99,12 +98,4 @@ func logLevel(name string) slog.Level {
 		return slog.LevelInfo
 	}
 	return level
-}
-
-func isTerminal(w io.Writer) bool {
-	if _, ok := w.(*screen); ok {
-		return true
-	}
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }

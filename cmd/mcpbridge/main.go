@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 )
 
@@ -151,7 +152,7 @@ func exitCode(err error, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	for line := range strings.SplitSeq(printable(err.Error()), "\n") {
+	for line := range strings.SplitSeq(output.Printable(err.Error()), "\n") {
 		_, _ = fmt.Fprintf(stderr, "mcpbridge: %s\n", line) // nowhere else to say it
 	}
 	if e := (*exitError)(nil); errors.As(err, &e) {

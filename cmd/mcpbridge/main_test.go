@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/client"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 )
 
@@ -86,7 +87,7 @@ func TestExitCode(t *testing.T) {
 		err  error
 		code int
 	}{
-		{nil, 0}, {errors.New("x"), exitFailure}, {usageError("x"), exitUsage}, {&exitError{exitLost, errLost}, exitLost},
+		{nil, 0}, {errors.New("x"), exitFailure}, {usageError("x"), exitUsage}, {&exitError{exitLost, client.ErrLost}, exitLost},
 	} {
 		if got := exitCode(tt.err, &bridgetest.Log{}); got != tt.code {
 			t.Errorf("exitCode(%v) = %d, want %d", tt.err, got, tt.code)

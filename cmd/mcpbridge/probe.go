@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/report"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/guard"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -104,7 +106,7 @@ func newProber(p process, cmd *cobra.Command, args, headers []string, timeout ti
 	if _, pr.upstream, err = p.reach(pr.config, pr.keep); err != nil {
 		return nil, err
 	}
-	if isTerminal(p.stderr) {
+	if output.IsTerminal(p.stderr) {
 		pr.progress = p.stderr
 	}
 	return pr, nil
@@ -130,12 +132,12 @@ func (p *prober) run(ctx context.Context, out io.Writer, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	r := p.report(v)
+	r := report.New(p.upstream, p.server, v)
 	out = p.secrets.Writer(out)
 	if asJSON {
-		err = printJSON(out, r)
+		err = output.JSON(out, r)
 	} else {
-		err = r.print(out)
+		err = r.Print(out)
 	}
 	if err == nil && v.Era == spec.Unknown {
 		err = noServer(p.upstream, &v, p.server)

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/report"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/compat"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -145,10 +146,10 @@ func (f *featured) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // probeJSON runs probe --json and returns what it printed.
-func probeJSON(t *testing.T, args ...string) (*probeReport, ran) {
+func probeJSON(t *testing.T, args ...string) (*report.Report, ran) {
 	t.Helper()
 	got := runCommand(t.Context(), nil, append([]string{"probe", "--json"}, args...)...)
-	var r probeReport
+	var r report.Report
 	dec := json.NewDecoder(strings.NewReader(got.out))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&r); err != nil {
@@ -158,7 +159,7 @@ func probeJSON(t *testing.T, args ...string) (*probeReport, ran) {
 }
 
 // outcomes returns what becomes of each feature.
-func outcomes(r *probeReport) map[string]string {
+func outcomes(r *report.Report) map[string]string {
 	out := make(map[string]string)
 	for _, c := range r.Crossings {
 		out[c.Feature] = strings.TrimSpace(c.Outcome + " " + strings.Join(c.Items, ","))
@@ -166,7 +167,7 @@ func outcomes(r *probeReport) map[string]string {
 	return out
 }
 
-func wantOutcomes(t *testing.T, r *probeReport, want map[string]string) {
+func wantOutcomes(t *testing.T, r *report.Report, want map[string]string) {
 	t.Helper()
 	got := outcomes(r)
 	for feature, outcome := range want {
@@ -196,7 +197,7 @@ func TestProbeJSONOfALegacyServer(t *testing.T) {
 		t.Error("the report repeats a credential")
 	}
 	if got.code != 0 || r.Era != "legacy" || r.Transport != "Streamable HTTP" || r.Target != srv.URL || r.Seconds <= 0 || r.Advice != "" ||
-		!slices.Equal(r.Revisions, []spec.Revision{"2025-11-25"}) || *r.Server != (probedServer{"old", "Old", "1"}) || r.Instructions != "Be kind." {
+		!slices.Equal(r.Revisions, []spec.Revision{"2025-11-25"}) || *r.Server != (report.Server{Name: "old", Title: "Old", Version: "1"}) || r.Instructions != "Be kind." {
 		t.Errorf("report = %+v, server %+v, code %d", r, r.Server, got.code)
 	}
 	var caps struct{ Experimental map[string]any }
@@ -242,7 +243,7 @@ func TestProbeJSONOfAModernServer(t *testing.T) {
 	srv := httptest.NewServer(f)
 	defer srv.Close()
 	r, got := probeJSON(t, srv.URL)
-	if got.code != 0 || got.err != "" || r.Era != "modern" || !slices.Equal(r.Revisions, []spec.Revision{"2026-07-28"}) || *r.Server != (probedServer{Name: "new", Version: "2"}) {
+	if got.code != 0 || got.err != "" || r.Era != "modern" || !slices.Equal(r.Revisions, []spec.Revision{"2026-07-28"}) || *r.Server != (report.Server{Name: "new", Version: "2"}) {
 		t.Errorf("report = %+v, server %+v, %+v", r, r.Server, got)
 	}
 	if len(r.Steps) < 2 || r.Steps[0].Means != "so does a server of 2026-07-28 (no sessions)" || r.Steps[1].Answer != "2 tools" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/argv"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
@@ -52,7 +53,7 @@ func newServeCommand(p process) *cobra.Command {
 				return err
 			}
 			d := &daemon{process: p, config: c, asJSON: asJSON}
-			if d.screen = screenOf(p.stderr); d.screen != nil {
+			if d.screen = output.ScreenOf(p.stderr); d.screen != nil {
 				d.stderr = d.screen // beside which nothing may write to the terminal
 			}
 			d.log = newLogger(d.stderr, c.Log, p.secrets)

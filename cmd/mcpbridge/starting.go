@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 // became of those. Its goroutine ends once none is starting, or when stop is called.
 type startWatch struct {
 	// Set by watchStart, read-only after.
-	screen  *screen
+	screen  *output.Screen
 	servers func() []mcpbridge.ServerSnapshot
 	begun   time.Time
 	cancel  context.CancelFunc
@@ -31,7 +32,7 @@ type startWatch struct {
 }
 
 // watchStart begins to watch. The servers are being started since now.
-func watchStart(ctx context.Context, s *screen, servers func() []mcpbridge.ServerSnapshot) *startWatch {
+func watchStart(ctx context.Context, s *output.Screen, servers func() []mcpbridge.ServerSnapshot) *startWatch {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &startWatch{
 		screen: s, servers: servers, begun: time.Now(), cancel: cancel,
@@ -49,7 +50,7 @@ func (w *startWatch) stop() {
 
 func (w *startWatch) run(ctx context.Context) {
 	defer close(w.done)
-	defer w.screen.show(nil)
+	defer w.screen.Show(nil)
 	look := time.NewTicker(startLook)
 	defer look.Stop()
 	for w.look() {
@@ -75,7 +76,7 @@ func (w *startWatch) look() bool {
 		}
 	}
 	if took >= startQuiet {
-		w.screen.show(w.status(still, took))
+		w.screen.Show(w.status(still, took))
 	}
 	for _, line := range ended {
 		_, _ = fmt.Fprintln(w.screen, line) // it is a courtesy
@@ -100,7 +101,7 @@ func (w *startWatch) status(still []string, took time.Duration) []string {
 func outcome(s mcpbridge.ServerSnapshot, took time.Duration) string {
 	line := fmt.Sprintf("%s: %s after %gs", s.State, s.Name, took.Seconds())
 	if s.Error != "" {
-		line += ": " + oneLine(printable(s.Error))
+		line += ": " + output.OneLine(output.Printable(s.Error))
 	}
 	return line
 }

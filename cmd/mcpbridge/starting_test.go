@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 )
@@ -61,7 +62,7 @@ func (f *fakeTerminal) seen() []string {
 	return slices.Clone(f.lines[:max(len(f.lines)-1, 0)])
 }
 
-func (f *fakeTerminal) screen() *screen { return &screen{w: f, columns: func() int { return 40 }} }
+func (f *fakeTerminal) screen() *output.Screen { return output.NewScreen(f, func() int { return 40 }) }
 
 func wantSeen(t *testing.T, f *fakeTerminal, want ...string) {
 	t.Helper()
@@ -172,13 +173,13 @@ func TestScreenConcurrent(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for n := range 100 {
-				s.show([]string{"status " + strconv.Itoa(n)})
+				s.Show([]string{"status " + strconv.Itoa(n)})
 				_, _ = io.WriteString(s, "a line\n")
 			}
 		})
 	}
 	wg.Wait()
-	s.show(nil)
+	s.Show(nil)
 	if got := term.seen(); len(got) != 400 || slices.ContainsFunc(got, func(l string) bool { return l != "a line" }) {
 		t.Errorf("the terminal shows %d lines, want 400: %q", len(got), got[:min(len(got), 10)])
 	}
@@ -242,13 +243,14 @@ func TestShowsStartingOnTerminalsAlone(t *testing.T) {
 }
 
 func TestScreenOf(t *testing.T) {
-	s := new(fakeTerminal).screen()
-	if screenOf(s) != s || screenOf(new(bridgetest.Log)) != nil {
-		t.Error("screenOf does not tell terminals from others")
+	term := new(fakeTerminal)
+	s := term.screen()
+	if output.ScreenOf(s) != s || output.ScreenOf(new(bridgetest.Log)) != nil {
+		t.Error("ScreenOf does not tell terminals from others")
 	}
 	log := newLogger(s, config.Log{Level: "info", Format: "auto"}, nil)
 	log.Info("seen")
-	if got := s.w.(*fakeTerminal).seen(); len(got) != 1 || !strings.Contains(got[0], "\x1b[") {
+	if got := term.seen(); len(got) != 1 || !strings.Contains(got[0], "\x1b[") {
 		t.Errorf("logged %q, want text with colours", got)
 	}
 }

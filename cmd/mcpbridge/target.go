@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/client"
 	"github.com/mcpbridge/mcpbridge/internal/argv"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
@@ -129,7 +130,7 @@ func serverNames(c *config.Config) []string {
 
 // open connects to the server. A modern one that has a URL is asked directly, so that what
 // is printed is what it sent; every other is asked through a gateway of its own.
-func (t *target) open(ctx context.Context) (*client, error) {
+func (t *target) open(ctx context.Context) (*client.Client, error) {
 	s := &t.config.Servers[0]
 	options, upstream, err := t.reach(t.config, nil)
 	if err != nil {
@@ -147,7 +148,7 @@ func (t *target) open(ctx context.Context) (*client, error) {
 		upstream.SetEra(v.Era)
 	}
 	if upstream.Era() == spec.Modern && s.URL != "" && !s.OverWebSocket() {
-		return newClient(s.URL, headers(s)), nil
+		return client.New(s.URL, client.Options{Header: headers(s), Info: implementation()}), nil
 	}
 	return newInnerClient(options, s.Name)
 }

@@ -2,15 +2,14 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
 	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -69,25 +68,9 @@ func printVersion(w io.Writer, asJSON bool) error {
 		Clients: spec.AllRevisions(), Servers: spec.AllRevisions(),
 	}
 	if asJSON {
-		return printJSON(w, v)
+		return output.JSON(w, v)
 	}
 	_, err := fmt.Fprintf(w, "mcpbridge %s (%s, %s)\nclients of revision %s\nservers of revision %s\n",
-		v.Version, v.Go, v.Platform, revisions(v.Clients), revisions(v.Servers))
+		v.Version, v.Go, v.Platform, output.Join(v.Clients), output.Join(v.Servers))
 	return err
-}
-
-func revisions(rs []spec.Revision) string {
-	words := make([]string, len(rs))
-	for i, r := range rs {
-		words[i] = string(r)
-	}
-	return strings.Join(words, ", ")
-}
-
-// printJSON writes v as people pipe it: indented, one value.
-func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
 }

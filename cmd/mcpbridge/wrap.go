@@ -16,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/memory"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/guard"
 )
@@ -69,14 +71,14 @@ func newWrapCommand(p process) *cobra.Command {
 			if in.asked(cmd) {
 				return in.run(p, args)
 			}
-			if p.stdin != nil && isTerminal(p.stdin) {
+			if p.stdin != nil && output.IsTerminal(p.stdin) {
 				return atTerminal(args)
 			}
 			c, err := p.wrapConfig(cmd, args, verbose)
 			if err != nil {
 				return err
 			}
-			boundMemory(c, wrapMemory, p.environ)
+			memory.Bound(c, memory.WrapMost, p.environ)
 			w := &wrapping{process: p, config: c, log: newLogger(p.stderr, c.Log, p.secrets)}
 			return w.run(cmd.Context(), c.Servers[0].Name)
 		},
@@ -164,7 +166,7 @@ func (w *wrapping) run(ctx context.Context, server string) error {
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
-	defer releaseMemory(w.environ)()
+	defer memory.Release(w.environ)()
 
 	out, ok := w.stdout.(*os.File)
 	if w.stdin == nil || !ok {

@@ -1,4 +1,4 @@
-package main
+package client
 
 import (
 	"encoding/json"
@@ -19,15 +19,15 @@ func readArguments(tool string, schema []byte, words []string) ([]byte, error) {
 		key, text, ok := strings.Cut(word, "=")
 		key, forced := strings.CutSuffix(key, ":")
 		if !ok || key == "" {
-			return nil, usageError("%q is not an argument; write key=value, or key:=JSON", word)
+			return nil, wrongWords("%q is not an argument; write key=value, or key:=JSON", word)
 		}
 		value, err := readValue(propertyType(schema, key), text, forced)
 		if err != nil {
-			return nil, usageError("%s: %s: %v", tool, key, err)
+			return nil, wrongWords("%s: %s: %v", tool, key, err)
 		}
 		for _, e := range edits {
 			if e.Name == key {
-				return nil, usageError("%s: %s is given twice; remove one of them", tool, key)
+				return nil, wrongWords("%s: %s is given twice; remove one of them", tool, key)
 			}
 		}
 		edits = append(edits, wire.Edit{Name: key, Value: value})

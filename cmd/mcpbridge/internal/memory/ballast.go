@@ -1,4 +1,4 @@
-package main
+package memory
 
 import (
 	"slices"
@@ -10,12 +10,12 @@ import (
 // hundreds of times a second, and empty its pools of buffers each time.
 const ballastSize = 64 << 20
 
-// ballast returns memory that is never touched, so that it takes no room: the collector,
+// Ballast returns memory that is never touched, so that it takes no room: the collector,
 // which lets garbage grow with what is live, counts it as long as it is referred to. It is
 // at most an eighth of memory, what the process aims at, and nil where the user tunes the
 // collector. A percentage (GOGC) would cost a gateway of many streams as much as it gives
 // a small one.
-func ballast(memory int64, environ []string) []byte {
+func Ballast(memory int64, environ []string) []byte {
 	tuned := func(entry string) bool {
 		return strings.HasPrefix(entry, "GOGC=") || strings.HasPrefix(entry, "GOMEMLIMIT=")
 	}

@@ -1,4 +1,6 @@
-package main
+// Package report says what was found out about a server: what it speaks, what it has, and
+// what clients of the other era get of it.
+package report
 
 import (
 	"cmp"
@@ -10,15 +12,17 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/compat"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A probeReport is what probe prints. Durations are in seconds.
-type probeReport struct {
+// A Report is what probe prints. Durations are in seconds.
+type Report struct {
 	Summary      string          `json:"summary"`
 	Target       string          `json:"target"` // credentials masked
 	Transport    string          `json:"transport"`
@@ -26,11 +30,11 @@ type probeReport struct {
 	Reason       string          `json:"reason"`
 	Advice       string          `json:"advice,omitempty"`    // what to do, if the era is unknown
 	Revisions    []spec.Revision `json:"revisions,omitempty"` // as the server named them
-	Server       *probedServer   `json:"server,omitempty"`
+	Server       *Server         `json:"server,omitempty"`
 	Capabilities json.RawMessage `json:"capabilities,omitempty"` // as the server wrote them
 	Instructions string          `json:"instructions,omitempty"`
 	Seconds      float64         `json:"seconds"` // from the first question to the verdict
-	Steps        []probeStep     `json:"steps"`
+	Steps        []Step          `json:"steps"`
 	Lists        map[string]int  `json:"lists,omitempty"` // how many, by method
 	// Crossings are for clients of the other era than the server's; absent where
 	// nothing is known of its features.
@@ -39,30 +43,33 @@ type probeReport struct {
 	Extensions []compat.Extension `json:"extensions,omitempty"`
 }
 
-type probedServer struct {
+// A Server is how a server names itself.
+type Server struct {
 	Name    string `json:"name"`
 	Title   string `json:"title,omitempty"`
 	Version string `json:"version,omitempty"`
 }
 
-type probeStep struct {
+// A Step is one question to the server, and what came back.
+type Step struct {
 	Sent    string  `json:"sent"`
 	Answer  string  `json:"answer"`
 	Means   string  `json:"means,omitempty"`
 	Seconds float64 `json:"seconds"`
 }
 
-func (p *prober) report(v mcp.Verdict) *probeReport {
-	r := &probeReport{
-		Target: p.server.Target(), Transport: transportOf(p.server, &v),
+// New returns the report about a server of the configuration, which upstream reaches.
+func New(upstream *server.Server, c *config.Server, v mcp.Verdict) *Report {
+	r := &Report{
+		Target: c.Target(), Transport: transportOf(c, &v),
 		Era: v.Era.String(), Reason: v.Reason, Revisions: v.Revisions, Seconds: v.Took.Seconds(),
 	}
 	for _, s := range v.Steps {
-		r.Steps = append(r.Steps, probeStep{s.Sent, s.Answer, s.Means, s.Took.Seconds()})
+		r.Steps = append(r.Steps, Step{s.Sent, s.Answer, s.Means, s.Took.Seconds()})
 	}
 	if v.Era == spec.Unknown {
-		r.Summary = "Does not work: it " + p.upstream.Trouble(&v) + "."
-		r.Advice = p.upstream.Advice(&v)
+		r.Summary = "Does not work: it " + upstream.Trouble(&v) + "."
+		r.Advice = upstream.Advice(&v)
 	}
 	if v.Description == nil {
 		return r
@@ -71,20 +78,20 @@ func (p *prober) report(v mcp.Verdict) *probeReport {
 	r.Instructions = wire.Unquote(v.Description.Instructions)
 	if info := v.Description.ServerInfo; info != nil {
 		str := func(name string) string { s, _ := wire.GetString(info, name); return s }
-		r.Server = &probedServer{str("name"), str("title"), str("version")}
+		r.Server = &Server{str("name"), str("title"), str("version")}
 	}
 	r.Lists = make(map[string]int)
 	for _, l := range v.Lists {
 		r.Lists[l.Method] = len(l.Items)
 	}
-	s := &compat.Server{Verdict: v, HTTP: !p.upstream.OnConnection() && !v.Older, Command: p.server.Command != "", Hidden: p.server.Hidden()}
+	s := &compat.Server{Verdict: v, HTTP: !upstream.OnConnection() && !v.Older, Command: c.Command != "", Hidden: c.Hidden()}
 	r.Crossings, r.Extensions = s.Features(), s.Extensions()
 	r.summarize()
 	return r
 }
 
 // summarize says in one line what works, and how many limits there are.
-func (r *probeReport) summarize() {
+func (r *Report) summarize() {
 	limits, others := 0, 0
 	for _, c := range r.Crossings {
 		switch c.Outcome {
@@ -129,19 +136,19 @@ func transportOf(s *config.Server, v *mcp.Verdict) string {
 	return "Streamable HTTP"
 }
 
-// print writes the report for people.
-func (r *probeReport) print(w io.Writer) error {
+// Print writes the report for people.
+func (r *Report) Print(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", r.Summary)
 	r.printHead(&b)
 	r.printSteps(&b)
 	r.printCrossings(&b)
 	r.printExtensions(&b)
-	_, err := io.WriteString(w, printable(b.String()))
+	_, err := io.WriteString(w, output.Printable(b.String()))
 	return err
 }
 
-func (r *probeReport) printHead(b *strings.Builder) {
+func (r *Report) printHead(b *strings.Builder) {
 	tw := tabwriter.NewWriter(b, 0, 8, 2, ' ', 0)
 	row := func(name, format string, args ...any) {
 		_, _ = fmt.Fprintf(tw, name+"\t"+format+"\n", args...) // it ends up in memory
@@ -153,7 +160,7 @@ func (r *probeReport) printHead(b *strings.Builder) {
 	row("transport", "%s", r.Transport)
 	row("speaks", "%s: %s", r.speaks(), r.Reason)
 	if len(r.Revisions) > 0 {
-		row("revisions", "%s", revisions(r.Revisions))
+		row("revisions", "%s", output.Join(r.Revisions))
 	}
 	if r.Capabilities != nil {
 		row("capabilities", "%s", cmp.Or(capabilityText(r.Capabilities), "none"))
@@ -163,7 +170,7 @@ func (r *probeReport) printHead(b *strings.Builder) {
 }
 
 // speaks says what the server speaks.
-func (r *probeReport) speaks() string {
+func (r *Report) speaks() string {
 	switch r.Era {
 	case spec.Legacy.String():
 		return spec.Legacy.Speaks()
@@ -192,7 +199,7 @@ func capabilityText(caps []byte) string {
 	return strings.Join(names, ", ")
 }
 
-func (r *probeReport) printSteps(b *strings.Builder) {
+func (r *Report) printSteps(b *strings.Builder) {
 	if len(r.Steps) == 0 {
 		return
 	}
@@ -203,25 +210,15 @@ func (r *probeReport) printSteps(b *strings.Builder) {
 		if s.Means != "" {
 			text += " → " + s.Means
 		}
-		_, _ = fmt.Fprintf(tw, "  %s\t%s\t%s\n", s.Sent, brief(s.Seconds), oneLine(text)) // into memory
+		_, _ = fmt.Fprintf(tw, "  %s\t%s\t%s\n", s.Sent, brief(s.Seconds), output.OneLine(text)) // into memory
 	}
 	_ = tw.Flush() // into memory
-}
-
-// oneLine keeps what a server said on its row of the table.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || r == '\v' || r == '\f' {
-			return ' '
-		}
-		return r
-	}, text)
 }
 
 // maxItems is how many names a row has for people; JSON has all.
 const maxItems = 6
 
-func (r *probeReport) printCrossings(b *strings.Builder) {
+func (r *Report) printCrossings(b *strings.Builder) {
 	if r.Crossings == nil {
 		return
 	}
@@ -243,7 +240,7 @@ func itemText(items []string) string {
 	if more := len(items) - maxItems; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return ": " + oneLine(text)
+	return ": " + output.OneLine(text)
 }
 
 // brief writes a time as exactly as people care.
@@ -258,13 +255,13 @@ func brief(seconds float64) string {
 	return d.Round(10 * time.Microsecond).String()
 }
 
-func (r *probeReport) printExtensions(b *strings.Builder) {
+func (r *Report) printExtensions(b *strings.Builder) {
 	if len(r.Extensions) == 0 {
 		return
 	}
 	b.WriteString("\nWhat becomes of its extensions\n")
 	for _, e := range r.Extensions {
-		fmt.Fprintf(b, "  %s\n", strings.TrimSpace(oneLine(e.Name+" "+string(e.Settings))))
+		fmt.Fprintf(b, "  %s\n", strings.TrimSpace(output.OneLine(e.Name+" "+string(e.Settings))))
 		printTreatment(b, &e.Modern, "for clients of 2026-07-28")
 		printTreatment(b, &e.Legacy, "for clients of 2025-11-25 and before")
 	}

@@ -1,4 +1,4 @@
-package main
+package memory
 
 import (
 	"runtime"
@@ -15,14 +15,14 @@ func TestWhoTunesTheCollectorGetsNoBallast(t *testing.T) {
 		{[]string{"HOME=/root", "GOGC=50"}, false},
 		{[]string{"GOMEMLIMIT=64MiB"}, false},
 	} {
-		if got := ballast(1<<30, tt.environ) != nil; got != tt.want {
-			t.Errorf("ballast(%q) gives a ballast: %v, want %v", tt.environ, got, tt.want)
+		if got := Ballast(1<<30, tt.environ) != nil; got != tt.want {
+			t.Errorf("Ballast(%q) gives a ballast: %v, want %v", tt.environ, got, tt.want)
 		}
 	}
 }
 
 func TestBallastGivesTheCollectorRoom(t *testing.T) {
-	b := ballast(1<<30, nil)
+	b := Ballast(1<<30, nil)
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

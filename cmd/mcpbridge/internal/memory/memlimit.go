@@ -1,4 +1,6 @@
-package main
+// Package memory has the runtime keep to the memory that a process may take: a limit for
+// the collector, garbage that a small process may gather, memory given back when calm.
+package memory
 
 import (
 	"math"
@@ -13,18 +15,16 @@ import (
 )
 
 const (
-	// mostMemory is the most that limits.memory is by default, wrapMemory under wrap.
-	mostMemory = 4 << 30
-	wrapMemory = 512 << 20
+	// ServeMost is the most that limits.memory is by default, WrapMost under wrap.
+	ServeMost = 4 << 30
+	WrapMost  = 512 << 20
 	// someMemory is what a machine is taken to have that does not say.
 	someMemory = 2 << 30
-	// payloadPart is the part of the memory, as a divisor, that payloads may take.
-	payloadPart = 2
 )
 
-// boundMemory settles limits.memory, which is at most so much unless it was configured,
+// Bound settles limits.memory, which is at most so much unless it was configured,
 // and has the collector work towards it unless the user has set GOMEMLIMIT.
-func boundMemory(c *config.Config, most int64, environ []string) {
+func Bound(c *config.Config, most int64, environ []string) {
 	if c.Limits.Memory == 0 {
 		c.Limits.Memory = max(min(machineMemory("/")/2, most), config.MinMemory)
 	}

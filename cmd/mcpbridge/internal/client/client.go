@@ -1,4 +1,6 @@
-package main
+// Package client asks one server of the modern revision for a person, and prints what it
+// answers. It answers no questions and says so.
+package client
 
 import (
 	"bytes"
@@ -27,31 +29,48 @@ const maxAnswer = sse.DefaultMaxEventSize
 // shownAnswer bounds how much of what is no answer is shown, in bytes.
 const shownAnswer = 200
 
-// errLost says that a response stream ended before its response.
-var errLost = errors.New("the connection was lost")
+// ErrLost says that a response stream ended before its response.
+var ErrLost = errors.New("the connection was lost")
 
-// A client sends requests of the modern revision to one endpoint: what listen
-// and call need, and no more. It answers no questions and says so.
-type client struct {
+// A Client sends requests to one endpoint.
+type Client struct {
 	url    string
+	header http.Header
+	info   []byte
 	http   *http.Client
-	header http.Header // for every request
-	info   []byte      // clientInfo, an Implementation object
-	end    func()      // ends what was started for the client
+	end    func()
 }
 
-// newClient returns a client of the endpoint, which sends it the headers.
-func newClient(endpoint string, header http.Header) *client {
-	// A transport of its own: closing it leaves no connection behind.
-	way := &http.Transport{Proxy: http.ProxyFromEnvironment, OnProxyConnectResponse: transport.CheckProxy}
-	asks := &http.Client{Transport: way, CheckRedirect: func(*http.Request, []*http.Request) error {
+// Options say how an endpoint is reached.
+type Options struct {
+	Header http.Header // for every request
+	Info   []byte      // clientInfo, an Implementation object
+	// RoundTripper sends the requests; nil has them sent over the network.
+	RoundTripper http.RoundTripper
+	// End ends what was started for the client; it may be nil.
+	End func()
+}
+
+// New returns a client of the endpoint.
+func New(endpoint string, o Options) *Client {
+	c := &Client{url: endpoint, header: o.Header, info: o.Info, end: o.End}
+	c.http = &http.Client{Transport: o.RoundTripper, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse // headers may be credentials
 	}}
-	return &client{url: endpoint, http: asks, header: header, info: implementation(), end: asks.CloseIdleConnections}
+	if o.RoundTripper == nil {
+		// A transport of its own: closing it leaves no connection behind.
+		c.http.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, OnProxyConnectResponse: transport.CheckProxy}
+		c.end = c.http.CloseIdleConnections
+	}
+	return c
 }
 
-// close ends the connections, and what was started for them.
-func (c *client) close() { c.end() }
+// Close ends the connections, and what was started for them.
+func (c *Client) Close() {
+	if c.end != nil {
+		c.end()
+	}
+}
 
 // A call is one request.
 type call struct {
@@ -67,9 +86,9 @@ type call struct {
 }
 
 // do sends a request and reads until its response, which it returns as it came, too. The
-// error is a [*wire.Error] if the server said no, and wraps errLost if the connection was
+// error is a [*wire.Error] if the server said no, and wraps ErrLost if the connection was
 // lost first.
-func (c *client) do(ctx context.Context, q call) (m wire.Message, raw []byte, err error) {
+func (c *Client) do(ctx context.Context, q call) (m wire.Message, raw []byte, err error) {
 	resp, err := c.post(ctx, q)
 	if err != nil {
 		return wire.Message{}, nil, err
@@ -101,7 +120,7 @@ func (c *client) do(ctx context.Context, q call) (m wire.Message, raw []byte, er
 // post sends the request with the headers that mirror it.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Request Metadata.
-func (c *client) post(ctx context.Context, q call) (*http.Response, error) {
+func (c *Client) post(ctx context.Context, q call) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(q.request(c.info)))
 	if err != nil {
 		return nil, fmt.Errorf("asking %s: %v", c.url, err)
@@ -124,7 +143,7 @@ func (c *client) post(ctx context.Context, q call) (*http.Response, error) {
 
 // unreachable takes the request's text off the error of net/http, and says what
 // to do.
-func (c *client) unreachable(ctx context.Context, err error) error {
+func (c *Client) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -140,7 +159,7 @@ func (c *client) unreachable(ctx context.Context, err error) error {
 
 // noAnswer describes a response that is no JSON-RPC: most likely the endpoint
 // is something else.
-func (c *client) noAnswer(resp *http.Response, text []byte) error {
+func (c *Client) noAnswer(resp *http.Response, text []byte) error {
 	line, _, _ := strings.Cut(strings.TrimSpace(strings.ToValidUTF8(string(text[:min(len(text), shownAnswer)]), "")), "\n")
 	advice := "is the path right, as in /mcp/NAME?"
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
@@ -152,7 +171,7 @@ func (c *client) noAnswer(resp *http.Response, text []byte) error {
 func readJSON(body io.Reader) (wire.Message, []byte, error) {
 	raw, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
 	if err != nil {
-		return wire.Message{}, nil, fmt.Errorf("%w: %v", errLost, err)
+		return wire.Message{}, nil, fmt.Errorf("%w: %v", ErrLost, err)
 	}
 	if len(raw) > maxAnswer {
 		return wire.Message{}, nil, fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
@@ -168,9 +187,9 @@ func (q *call) readStream(body io.Reader) (wire.Message, []byte, error) {
 		_, err := r.Next()
 		switch {
 		case errors.Is(err, io.EOF):
-			return wire.Message{}, nil, errLost
+			return wire.Message{}, nil, ErrLost
 		case err != nil:
-			return wire.Message{}, nil, fmt.Errorf("%w: %v", errLost, err)
+			return wire.Message{}, nil, fmt.Errorf("%w: %v", ErrLost, err)
 		}
 		raw := r.Take()
 		m, err := wire.Parse(raw, wire.Options{})

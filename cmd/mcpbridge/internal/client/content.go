@@ -1,9 +1,8 @@
-package main
+package client
 
 import (
 	"fmt"
 	"strings"
-	"unicode"
 
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -43,15 +42,4 @@ func blockText(block []byte) string {
 	default:
 		return fmt.Sprintf("[%s]", kind)
 	}
-}
-
-// printable replaces what could steer a terminal. What servers say is theirs,
-// and must not move the cursor, rename the window or hide a line (CWE-150).
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, s)
 }

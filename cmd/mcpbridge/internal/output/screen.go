@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"bytes"
@@ -14,9 +14,9 @@ import (
 // defaultColumns is how wide a terminal is taken to be that doesn't say.
 const defaultColumns = 80
 
-// A screen is a person's terminal. What is written to it scrolls; a status of some lines
+// A Screen is a person's terminal. What is written to it scrolls; a status of some lines
 // stays below that and is kept up to date. It is safe for concurrent use.
-type screen struct {
+type Screen struct {
 	w       io.Writer
 	columns func() int // people resize their terminals
 
@@ -27,26 +27,29 @@ type screen struct {
 	drawn  int      // its lines on the terminal
 }
 
-// screenOf returns the screen that w is, or nil if w is no terminal.
-func screenOf(w io.Writer) *screen {
-	if s, ok := w.(*screen); ok {
+// NewScreen returns the screen of a terminal, which has so many columns.
+func NewScreen(w io.Writer, columns func() int) *Screen { return &Screen{w: w, columns: columns} }
+
+// ScreenOf returns the screen that w is, or nil if w is no terminal.
+func ScreenOf(w io.Writer) *Screen {
+	if s, ok := w.(*Screen); ok {
 		return s
 	}
-	if !isTerminal(w) {
+	if !IsTerminal(w) {
 		return nil
 	}
 	f := w.(*os.File)
-	return &screen{w: f, columns: func() int {
+	return NewScreen(f, func() int {
 		columns, _, err := term.GetSize(int(f.Fd()))
 		if err != nil || columns <= 0 {
 			return defaultColumns
 		}
 		return columns
-	}}
+	})
 }
 
 // Write writes whole lines above the status.
-func (s *screen) Write(p []byte) (int, error) {
+func (s *Screen) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, err := s.w.Write(s.redrawn(p)); err != nil {
@@ -55,8 +58,8 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// show replaces the status; none removes it.
-func (s *screen) show(status []string) {
+// Show replaces the status; none removes it.
+func (s *Screen) Show(status []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if slices.Equal(status, s.status) {
@@ -68,7 +71,7 @@ func (s *screen) show(status []string) {
 
 // redrawn returns what erases the status, writes p and draws the status anew. A line
 // that the terminal would wrap is cut: its rows have to be known to be erased.
-func (s *screen) redrawn(p []byte) []byte {
+func (s *Screen) redrawn(p []byte) []byte {
 	var b bytes.Buffer
 	if s.drawn > 0 {
 		fmt.Fprintf(&b, "\r\x1b[%dA\x1b[J", s.drawn)

@@ -1,4 +1,4 @@
-package main
+package client
 
 import (
 	"reflect"
@@ -76,13 +76,5 @@ func TestContentText(t *testing.T) {
 	}
 	if got := contentText([]byte(`{"content":[],"structuredContent":{"n":1}}`)); got != `{"n":1}` {
 		t.Errorf("contentText of structured content alone = %q", got)
-	}
-}
-
-// A server must not be able to drive the terminal of whoever looks at it.
-func TestPrintableTakesTerminalControl(t *testing.T) {
-	in := "ok\tné\n\x1b]0;owned\x07\x1b[2K\r\u202e\u200bend"
-	if got, want := printable(in), "ok\tné\n\ufffd]0;owned\ufffd\ufffd[2K\ufffd\ufffd\ufffdend"; got != want {
-		t.Errorf("printable(%q) = %q, want %q", in, got, want)
 	}
 }

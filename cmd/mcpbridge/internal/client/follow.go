@@ -1,0 +1,132 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A follower prints one listen stream.
+type follower struct {
+	*Printer
+	want mcp.Filter
+}
+
+// Follow prints the changes that a filter asks for, until the server ends the stream or
+// ctx ends. The error wraps [ErrLost] if the stream broke off. id is that of the request.
+func (p *Printer) Follow(ctx context.Context, id wire.ID, want mcp.Filter) error {
+	f := &follower{p, want}
+	_, raw, err := p.Server.do(ctx, call{id: id, method: spec.MethodListen, params: listenParams(want), notify: f.frame})
+	switch {
+	case ctx.Err() != nil:
+		return f.say("stopped listening")
+	case errors.Is(err, ErrLost):
+		return err
+	case err != nil:
+		return fmt.Errorf("listening to %s: %w", p.Name, err)
+	}
+	return f.end(raw)
+}
+
+// listenParams writes the filter as the wire has it.
+//
+// Spec: 2026-07-28, basic/patterns/subscriptions, Notification Filter.
+func listenParams(want mcp.Filter) []byte {
+	var edits []wire.Edit
+	for _, k := range []struct {
+		name string
+		on   bool
+	}{{"toolsListChanged", want.Tools}, {"promptsListChanged", want.Prompts}, {"resourcesListChanged", want.Resources}} {
+		if k.on {
+			edits = append(edits, wire.Edit{Name: k.name, Value: []byte("true")})
+		}
+	}
+	if len(want.URIs) > 0 {
+		list := []byte("[")
+		for i, uri := range want.URIs {
+			if i > 0 {
+				list = append(list, ',')
+			}
+			list = wire.AppendString(list, uri)
+		}
+		edits = append(edits, wire.Edit{Name: "resourceSubscriptions", Value: append(list, ']')})
+	}
+	filter := wire.AppendEdited(nil, nil, edits...)
+	return wire.AppendEdited(nil, nil, wire.Edit{Name: "notifications", Value: filter})
+}
+
+// wanted names what a filter asks for, as people read it.
+func wanted(f mcp.Filter) []string {
+	var out []string
+	for _, k := range []struct {
+		name string
+		on   bool
+	}{{"tools", f.Tools}, {"prompts", f.Prompts}, {"resources", f.Resources}} {
+		if k.on {
+			out = append(out, k.name)
+		}
+	}
+	return append(out, f.URIs...)
+}
+
+// frame prints one message of the stream.
+func (f *follower) frame(m *wire.Message, raw []byte) error {
+	switch {
+	case f.AsJSON:
+		_, err := fmt.Fprintf(f.Out, "%s\n", raw)
+		return err
+	case m.Method == spec.NotifyAcknowledged:
+		return f.acknowledge(wire.Get(m.Params, "notifications"))
+	case m.Method == spec.NotifyResourceUpdated:
+		uri, _ := wire.GetString(m.Params, "uri")
+		return f.say("changed: " + uri)
+	}
+	what := strings.TrimSuffix(strings.TrimPrefix(m.Method, spec.MethodNotificationsPrefix), "/list_changed")
+	return f.say("changed: the list of " + what)
+}
+
+// acknowledge says what will be heard of, and what was asked for in vain.
+func (f *follower) acknowledge(filter []byte) error {
+	isTrue := func(name string) bool { return string(wire.Get(filter, name)) == "true" }
+	honored := mcp.Filter{Tools: isTrue("toolsListChanged"), Prompts: isTrue("promptsListChanged"), Resources: isTrue("resourcesListChanged")}
+	honored.URIs = wire.Strings(wire.Get(filter, "resourceSubscriptions"))
+	granted := wanted(honored)
+	line := "acknowledged: " + strings.Join(granted, ", ")
+	if len(granted) == 0 {
+		line = "acknowledged, but for nothing: no change will be reported"
+	}
+	missing := slices.DeleteFunc(wanted(f.want), func(w string) bool { return slices.Contains(granted, w) })
+	if len(missing) > 0 {
+		line += "; the server does not report " + strings.Join(missing, ", ")
+	}
+	return f.say(line)
+}
+
+// end prints the listen request's result: the server ended the stream on
+// purpose.
+//
+// Spec: 2026-07-28, basic/patterns/subscriptions, Graceful Closure.
+func (f *follower) end(raw []byte) error {
+	if f.AsJSON {
+		_, err := fmt.Fprintf(f.Out, "%s\n", raw)
+		return err
+	}
+	return f.say("the server ended the stream; listen again to go on following")
+}
+
+// say prints a line with its time, unless JSON is wanted.
+func (f *follower) say(line string) error {
+	if f.AsJSON {
+		return nil
+	}
+	_, err := fmt.Fprintf(f.Out, "%s %s\n", f.Now().Format(time.TimeOnly), output.Printable(line))
+	return err
+}

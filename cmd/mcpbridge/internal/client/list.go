@@ -1,0 +1,59 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// groups are what a server can have, in the order in which ls shows it.
+var groups = []struct{ title, capability, method, member string }{
+	{"tools", "tools", spec.MethodToolsList, "name"},
+	{"prompts", "prompts", spec.MethodPromptsList, "name"},
+	{"resources", "resources", spec.MethodResourcesList, "uri"},
+	{"resource templates", "resources", spec.MethodResourcesTemplates, "uriTemplate"},
+}
+
+// List prints what the server has.
+func (p *Printer) List(ctx context.Context) error {
+	m, _, err := p.Server.do(ctx, call{id: p.nextID(), method: spec.MethodDiscover, params: []byte("{}")})
+	if err != nil {
+		return fmt.Errorf("asking %s what it has: %w", p.Name, err)
+	}
+	has := make(map[string]json.RawMessage)
+	for _, g := range groups {
+		if wire.Get(wire.Get(m.Result, "capabilities"), g.capability) == nil {
+			continue
+		}
+		if has[spec.Array(g.method)], err = p.All(ctx, g.method, spec.Array(g.method)); err != nil {
+			return fmt.Errorf("listing the %s of %s: %w", g.title, p.Name, err)
+		}
+	}
+	if p.AsJSON {
+		return output.JSON(p.Out, has)
+	}
+	return printGroups(p.Out, has)
+}
+
+func printGroups(w io.Writer, has map[string]json.RawMessage) error {
+	empty := true
+	for _, g := range groups {
+		heading := g.title + "\n"
+		for item := range wire.Elements(has[spec.Array(g.method)]) {
+			if _, err := fmt.Fprintf(w, "%s  %s\n", heading, output.Printable(entry(item, g.member))); err != nil {
+				return err
+			}
+			heading, empty = "", false
+		}
+	}
+	if empty {
+		_, err := fmt.Fprintln(w, "it has no tools, no prompts and no resources")
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,191 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A Printer asks one server for a person and prints what it answers.
+type Printer struct {
+	Server        *Client
+	Name          string // the server, as the person named it
+	Out, Progress io.Writer
+	AsJSON        bool // print what came, and nothing else
+	Now           func() time.Time
+
+	lastID int64
+}
+
+// A WordsError says what is wrong with the words that a person typed.
+type WordsError struct{ text string }
+
+func (e *WordsError) Error() string { return e.text }
+
+func wrongWords(format string, args ...any) error {
+	return &WordsError{fmt.Sprintf(format, args...)}
+}
+
+func (p *Printer) nextID() wire.ID {
+	p.lastID++
+	return wire.NumberID(p.lastID)
+}
+
+// ListTools prints the tools with the first line of what they say of themselves.
+func (p *Printer) ListTools(ctx context.Context) error {
+	tools, err := p.tools(ctx)
+	if err != nil {
+		return err
+	}
+	if p.AsJSON {
+		_, err := fmt.Fprintf(p.Out, "%s\n", tools)
+		return err
+	}
+	for tool := range wire.Elements(tools) {
+		lines := append([]string{entry(tool, "name")}, arguments(tool)...)
+		if _, err := fmt.Fprintln(p.Out, output.Printable(strings.Join(lines, "\n    "))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry is the name of a thing that a server lists, and the first line of what is said
+// of it.
+func entry(item []byte, member string) string {
+	name, _ := wire.GetString(item, member)
+	text, _ := wire.GetString(item, "description")
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return strings.TrimRight(fmt.Sprintf("%-24s %s", name, line), " ")
+}
+
+// tools returns all tools as one JSON array.
+func (p *Printer) tools(ctx context.Context) ([]byte, error) {
+	all, err := p.All(ctx, spec.MethodToolsList, "tools")
+	if err != nil {
+		return nil, fmt.Errorf("listing the tools of %s: %w", p.Name, err)
+	}
+	return all, nil
+}
+
+// All returns what a method lists as one JSON array, page after page.
+func (p *Printer) All(ctx context.Context, method, member string) ([]byte, error) {
+	all := []byte("[")
+	var cursor []byte
+	for {
+		params := wire.AppendEdited(nil, nil, wire.Edit{Name: "cursor", Value: cursor})
+		m, _, err := p.Server.do(ctx, call{id: p.nextID(), method: method, params: params})
+		if err != nil {
+			return nil, err
+		}
+		for item := range wire.Elements(wire.Get(m.Result, member)) {
+			if len(all) > 1 {
+				all = append(all, ',')
+			}
+			all = append(all, item...)
+		}
+		next := wire.Get(m.Result, "nextCursor")
+		if len(next) == 0 || wire.IsNull(next) || string(next) == string(cursor) {
+			return append(all, ']'), nil
+		}
+		cursor = next
+	}
+}
+
+// Call calls a tool and prints its result. The words are its arguments, key=value or
+// key:=JSON.
+func (p *Printer) Call(ctx context.Context, name string, words []string) error {
+	tools, err := p.tools(ctx)
+	if err != nil {
+		return err
+	}
+	tool, err := find(tools, name, p.Name)
+	if err != nil {
+		return err
+	}
+	schema := wire.Get(tool, "inputSchema")
+	args, err := readArguments(name, schema, words)
+	if err != nil {
+		return err
+	}
+	id := p.nextID()
+	result, err := p.do(ctx, call{
+		id: id, method: spec.MethodToolsCall, name: name, header: paramHeaders(schema, args),
+		params: withArguments(name, args),
+		meta:   []wire.Edit{{Name: spec.MetaProgressToken, Value: id.Append(nil)}},
+	})
+	if err != nil {
+		return fmt.Errorf("calling %s at %s: %w", name, p.Name, err)
+	}
+	return p.answer(name, result)
+}
+
+// withArguments returns the params of a call of something that has a name and arguments.
+func withArguments(name string, args []byte) []byte {
+	return wire.AppendEdited(nil, nil, wire.Edit{Name: "name", Value: wire.Quote(name)}, wire.Edit{Name: "arguments", Value: args})
+}
+
+// do returns the result of a call, and prints its response if JSON is wanted.
+func (p *Printer) do(ctx context.Context, q call) ([]byte, error) {
+	q.notify = p.notified
+	m, raw, err := p.Server.do(ctx, q)
+	if p.AsJSON && raw != nil {
+		if _, werr := fmt.Fprintf(p.Out, "%s\n", raw); werr != nil {
+			return nil, werr
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m.Result, nil
+}
+
+// find returns the tool called name, or an error that says which there are.
+func find(tools []byte, name, url string) ([]byte, error) {
+	var names []string
+	for tool := range wire.Elements(tools) {
+		n, _ := wire.GetString(tool, "name")
+		if n == name {
+			return tool, nil
+		}
+		names = append(names, n)
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s has no tools", url)
+	}
+	return nil, fmt.Errorf("%s has no tool %q; there are: %s", url, name, strings.Join(names, ", "))
+}
+
+// notified prints progress.
+func (p *Printer) notified(m *wire.Message, _ []byte) error {
+	if m.Method != spec.NotifyProgress {
+		return nil
+	}
+	line := "progress " + string(wire.Get(m.Params, "progress"))
+	if total := wire.Get(m.Params, "total"); total != nil {
+		line += "/" + string(total)
+	}
+	if text, ok := wire.GetString(m.Params, "message"); ok {
+		line += " " + text
+	}
+	_, err := fmt.Fprintln(p.Progress, output.Printable(line))
+	return err
+}
+
+// answer prints a tool's result, or makes an error of it.
+func (p *Printer) answer(name string, result []byte) error {
+	text := contentText(result)
+	switch kind, _ := wire.GetString(result, "resultType"); {
+	case kind == spec.ResultInputRequired:
+		return fmt.Errorf("%s asks questions, which call can't answer; use a client that can", name)
+	case string(wire.Get(result, "isError")) == "true":
+		return fmt.Errorf("%s failed: %s", name, text)
+	}
+	return p.print(text)
+}

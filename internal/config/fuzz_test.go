@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -33,6 +34,7 @@ func TestLoadsTheSameTwice(t *testing.T) {
 // shows names a line of it, and what loads loads the same twice. A whole load takes a
 // millisecond, so that one text of many has it.
 func FuzzLoad(f *testing.F) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // nearly all of the heap is garbage
 	for _, text := range fuzzedFiles {
 		f.Add(text)
 	}

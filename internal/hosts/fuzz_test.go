@@ -4,15 +4,22 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
+	"runtime/debug"
 	"slices"
 	"testing"
 
+	"github.com/tailscale/hujson"
 	"go.yaml.in/yaml/v3"
 )
 
-// Any file, for any host, is read without a panic. The lines are lines of the file, and
-// the result is YAML with only servers.
+// maxFuzzed is as long as a file of a few servers.
+const maxFuzzed = 2 << 10
+
+// FuzzAdapt checks that any file, for any host, is read without a panic, that the lines are
+// lines of the file, and that the result is YAML with only servers.
 func FuzzAdapt(f *testing.F) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // nearly all of the heap is garbage
 	files, err := filepath.Glob("testdata/*/*.json")
 	if err != nil || len(files) == 0 {
 		f.Fatal(files, err)
@@ -22,15 +29,13 @@ func FuzzAdapt(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		for pick := range len(All) + 1 {
-			f.Add(uint8(pick), data)
-		}
+		addFile(f, data)
 	}
 	f.Add(uint8(len(All)), []byte(`{"servers":{"a":[],"":{"timeout":{},"env":3,"type":null}},"inputs":[3,{}],"mcp":{"allowed":3},"projects":[]}`))
 	f.Add(uint8(0), []byte(`{"mcpServers":{"a\rb":{"x\rlisten: y":1,"command":"z"}},"q\rdrain: 1s":1,"w\u0085x: 1":2,"v\u2028x: 1":2}`))
 	hosts := append(slices.Clone(All), Any)
 	f.Fuzz(func(t *testing.T, pick uint8, data []byte) {
-		if len(data) > 4<<10 {
+		if len(data) > maxFuzzed {
 			return
 		}
 		root, err := Parse(data)
@@ -40,6 +45,32 @@ func FuzzAdapt(f *testing.F) {
 		_ = Guess("x.json", root)
 		checkAdapted(t, hosts[int(pick)%len(hosts)], root, data)
 	})
+}
+
+var indent = regexp.MustCompile(`\n[\t ]+`)
+
+// addFile adds a host's file without its indentation, and each of its servers and other
+// objects alone, for every host: an execution takes as long as its file is.
+func addFile(f *testing.F, data []byte) {
+	data = indent.ReplaceAll(data, []byte("\n"))
+	whole, err := hujson.Parse(data)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(uint8(len(All)), data)
+	for _, part := range whole.Value.(*hujson.Object).Members {
+		inner, ok := part.Value.Value.(*hujson.Object)
+		if !ok {
+			continue
+		}
+		for i := range inner.Members {
+			one := []hujson.ObjectMember{inner.Members[i]}
+			alone := hujson.Value{Value: &hujson.Object{Members: []hujson.ObjectMember{{Name: part.Name, Value: hujson.Value{Value: &hujson.Object{Members: one}}}}}}
+			for pick := range len(All) + 1 {
+				f.Add(uint8(pick), alone.Pack())
+			}
+		}
+	}
 }
 
 // checkAdapted checks the result of a host for root, which was parsed from data.

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/auth"
+	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/owner"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
 	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
@@ -22,8 +24,8 @@ type server struct {
 	g        *Gateway
 	name     string
 	back     mcp.Back
-	handler  mcp.Handler // the back, behind what keeps its results and its tasks
-	owners   *taskOwners // nil where tasks have none
+	handler  mcp.Handler  // the back, behind what keeps its results, and what is a principal's own
+	owners   *owner.Guard // nil where there are no principals
 	modern   *modernfront.Front
 	legacy   *legacyfront.Front
 	shared   bool // all clients have one session upstream
@@ -58,9 +60,10 @@ func newServer(g *Gateway, so ServerOptions) (*server, error) {
 		d.WhenReplaced(func(reason error) { g.hub.endServer(s.name, reason) })
 	}
 	s.handler = g.hub.cache.Handler(so.Name, so.Keep, s.back)
-	if s.handler, s.owners, err = guardTasks(g, so, s.handler); err != nil {
+	if s.owners, err = s.newOwners(so); err != nil {
 		return nil, err
 	}
+	s.handler = s.owners.Handler(s.handler)
 	if err := s.openFronts(so); err != nil {
 		return nil, err
 	}
@@ -73,6 +76,22 @@ func authOf(so ServerOptions, opts Options) auth.Authenticator {
 		return so.Auth
 	}
 	return opts.Auth
+}
+
+// newOwners returns what keeps tasks and requestStates from other principals; nil if there
+// are none.
+func (s *server) newOwners(so ServerOptions) (*owner.Guard, error) {
+	g := s.g
+	if a := authOf(so, g.opts); a == nil || a == auth.None {
+		return nil, nil
+	}
+	return owner.New(owner.Options{
+		Server:  so.Name,
+		Account: func(share mcp.Share) *budget.Account { return g.budget.Account(share) },
+		Sealer:  g.sealer,
+		Full:    func() { g.opts.Metrics.Limit(so.Name, "task_owners") },
+		NoTasks: slices.Contains(so.HideExtensions, spec.ExtensionTasks),
+	})
 }
 
 // openFronts builds both fronts: one endpoint serves both eras.
@@ -142,9 +161,7 @@ func (s *server) openModernFront(so ServerOptions) (*modernfront.Front, error) {
 // close ends the fronts' calls and then the back.
 func (s *server) close(ctx context.Context) error {
 	s.modern.Close()
-	if s.owners != nil {
-		defer s.owners.close()
-	}
+	defer s.owners.Close()
 	return errors.Join(s.legacy.Close(ctx), s.back.Close(ctx))
 }
 

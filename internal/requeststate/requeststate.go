@@ -1,5 +1,6 @@
 // Package requeststate answers one question: is the requestState that a client sends with
-// its answers the one that it was given, for the call that it was given for?
+// its answers the one that it was given, for the call that it was given for? Those of calls
+// that wait here are sealed, those of servers get a tag.
 //
 // The package refuses to know which calls there are, and what a binding is made of.
 package requeststate
@@ -43,6 +44,7 @@ var (
 type Sealer struct {
 	instance string
 	keys     []cipher.AEAD // the first seals, all open
+	tagKeys  [][]byte      // the first binds, all unbind
 }
 
 // NewSealer returns a Sealer. Each key is a secret of any length; with none, a
@@ -66,6 +68,7 @@ func NewSealer(keys ...string) (*Sealer, error) {
 			return nil, fmt.Errorf("making a key: %w", err)
 		}
 		s.keys = append(s.keys, aead)
+		s.tagKeys = append(s.tagKeys, tagKeyOf(k))
 	}
 	return s, nil
 }

@@ -105,3 +105,35 @@ func fuzzedSealer(f *testing.F, key string) *Sealer {
 	s.instance = "INSTANCE"
 	return s
 }
+
+// A server's state comes back as it was for whom it was bound, and for nobody else: not for
+// a longer or shorter one, not under another key, not without its tag.
+func TestStateOfAServerIsBound(t *testing.T) {
+	const oldKey, newKey = "the key of last month", "the key of this month"
+	s, _ := NewSealer(newKey, oldKey)
+	for _, state := range []string{"", "abc", "with~mark", `{"é":"\u0000"}`} {
+		text := s.Bind(state, "alice")
+		if got, err := s.Unbind(text, "alice"); err != nil || got != state {
+			t.Errorf("Unbind(Bind(%q)) = %q, %v", state, got, err)
+		}
+		body, tag := text[:strings.LastIndex(text, "~")], text[strings.LastIndex(text, "~")+1:]
+		for name, bad := range map[string]string{
+			"without a tag": state, "empty": "", "longer": body + "x~" + tag, "tag cut": text[:len(text)-1], "tag longer": text + "A",
+			"no tag": body + "~", "another spelling of the tag": body + "~" + tag[:42] + string(tag[42]+1), "bound twice": s.Bind(text, "alice"),
+		} {
+			if got, err := s.Unbind(bad, "alice"); name != "bound twice" && err != ErrInvalid || err == nil && got == state {
+				t.Errorf("%s: Unbind(%q) = %q, %v, want ErrInvalid", name, bad, got, err)
+			}
+		}
+		if got, err := s.Unbind(text, "bob"); err != ErrInvalid {
+			t.Errorf("another binding: %q, %v, want ErrInvalid", got, err)
+		}
+	}
+	before, _ := NewSealer(oldKey)
+	if got, err := s.Unbind(before.Bind("x", "alice"), "alice"); err != nil || got != "x" {
+		t.Errorf("old key in the ring: %q, %v", got, err)
+	}
+	if got, err := before.Unbind(s.Bind("x", "alice"), "alice"); err != ErrInvalid {
+		t.Errorf("a key that is not in the ring: %q, %v, want ErrInvalid", got, err)
+	}
+}

@@ -23,6 +23,7 @@ const (
 	MethodTasksPrefix         = "tasks/"
 	MethodTaskGet             = "tasks/get"    // legacy, and the tasks extension
 	MethodTaskUpdate          = "tasks/update" // the tasks extension
+	MethodTaskList            = "tasks/list"   // legacy
 	MethodTaskCancel          = "tasks/cancel" // legacy, and the tasks extension
 	MethodNotificationsPrefix = "notifications/"
 )

@@ -1,4 +1,4 @@
-package gateway
+package owner
 
 import (
 	"crypto/sha256"
@@ -25,10 +25,10 @@ type taskKey [sha256.Size]byte
 
 func keyOfTask(id string) taskKey { return sha256.Sum256([]byte(id)) }
 
-// taskOwners remembers for which principals the tasks of one server were made, as far as
+// tasks remembers for which principals the tasks of one server were made, as far as
 // its bounds allow: one that was not used for longest is forgotten first, and at the bound
 // of a principal one of its own. Safe for concurrent use.
-type taskOwners struct {
+type tasks struct {
 	max, each int // read-only, as the next two
 	// account returns what remembering a task of a share is paid from.
 	account func(mcp.Share) *budget.Account
@@ -39,27 +39,27 @@ type taskOwners struct {
 	// mu guards the fields below. It is held for map work only, and while an account is
 	// drawn on.
 	mu    sync.Mutex
-	tasks *simplelru.LRU[taskKey, *ownedTask]
+	known *simplelru.LRU[taskKey, *task]
 	by    map[mcp.Principal]*simplelru.LRU[taskKey, struct{}] // their tasks; none is empty
 }
 
-type ownedTask struct {
+type task struct {
 	owner mcp.Principal
 	paid  *budget.Account
 }
 
-func newTaskOwners(max, each int, account func(mcp.Share) *budget.Account, full func()) (*taskOwners, error) {
+func newTasks(max, each int, account func(mcp.Share) *budget.Account, full func()) (*tasks, error) {
 	// The LRU never evicts by itself: one more would fit.
-	tasks, err := simplelru.NewLRU[taskKey, *ownedTask](max+1, nil)
+	known, err := simplelru.NewLRU[taskKey, *task](max+1, nil)
 	if err != nil {
 		return nil, err
 	}
-	return &taskOwners{max: max, each: each, account: account, full: full, tasks: tasks,
+	return &tasks{max: max, each: each, account: account, full: full, known: known,
 		by: make(map[mcp.Principal]*simplelru.LRU[taskKey, struct{}])}, nil
 }
 
 // note remembers that a task was made for a share's principal.
-func (o *taskOwners) note(share mcp.Share, id string) {
+func (o *tasks) note(share mcp.Share, id string) {
 	key, paid := keyOfTask(id), o.account(share)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -67,19 +67,19 @@ func (o *taskOwners) note(share mcp.Share, id string) {
 	if mine := o.by[share.Principal]; mine != nil && mine.Len() >= o.each {
 		o.forgetOldestLocked(mine)
 	}
-	if o.tasks.Len() >= o.max {
-		oldest, _, _ := o.tasks.GetOldest()
+	if o.known.Len() >= o.max {
+		oldest, _, _ := o.known.GetOldest()
 		o.removeLocked(oldest)
 		o.full()
 	}
 	if o.payLocked(paid, share.Principal) {
-		o.addLocked(key, &ownedTask{share.Principal, paid})
+		o.addLocked(key, &task{share.Principal, paid})
 	}
 }
 
 // payLocked takes the memory for one task, which the owner's oldest gives up if there is no
 // more.
-func (o *taskOwners) payLocked(from *budget.Account, owner mcp.Principal) bool {
+func (o *tasks) payLocked(from *budget.Account, owner mcp.Principal) bool {
 	if from.Take(ownedSize) {
 		return true
 	}
@@ -94,24 +94,24 @@ func (o *taskOwners) payLocked(from *budget.Account, owner mcp.Principal) bool {
 
 // isForeign reports whether a task is known to be another principal's. One's own is used
 // by that.
-func (o *taskOwners) isForeign(p mcp.Principal, id string) bool {
+func (o *tasks) isForeign(p mcp.Principal, id string) bool {
 	key := keyOfTask(id)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t, known := o.tasks.Peek(key)
+	t, known := o.known.Peek(key)
 	if !known {
 		return false
 	}
 	if t.owner != p {
 		return true
 	}
-	o.tasks.Get(key)
+	o.known.Get(key)
 	o.by[p].Get(key)
 	return false
 }
 
-func (o *taskOwners) addLocked(key taskKey, t *ownedTask) {
-	o.tasks.Add(key, t)
+func (o *tasks) addLocked(key taskKey, t *task) {
+	o.known.Add(key, t)
 	mine := o.by[t.owner]
 	if mine == nil {
 		mine, _ = simplelru.NewLRU[taskKey, struct{}](o.each+1, nil) // the size is positive
@@ -120,18 +120,18 @@ func (o *taskOwners) addLocked(key taskKey, t *ownedTask) {
 	mine.Add(key, struct{}{})
 }
 
-func (o *taskOwners) forgetOldestLocked(mine *simplelru.LRU[taskKey, struct{}]) {
+func (o *tasks) forgetOldestLocked(mine *simplelru.LRU[taskKey, struct{}]) {
 	oldest, _, _ := mine.GetOldest()
 	o.removeLocked(oldest)
 	o.full()
 }
 
-func (o *taskOwners) removeLocked(key taskKey) {
-	t, known := o.tasks.Peek(key)
+func (o *tasks) removeLocked(key taskKey) {
+	t, known := o.known.Peek(key)
 	if !known {
 		return
 	}
-	o.tasks.Remove(key)
+	o.known.Remove(key)
 	mine := o.by[t.owner]
 	if mine.Remove(key); mine.Len() == 0 {
 		delete(o.by, t.owner)
@@ -140,10 +140,10 @@ func (o *taskOwners) removeLocked(key taskKey) {
 }
 
 // close forgets everything.
-func (o *taskOwners) close() {
+func (o *tasks) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for key, _, ok := o.tasks.GetOldest(); ok; key, _, ok = o.tasks.GetOldest() {
+	for key, _, ok := o.known.GetOldest(); ok; key, _, ok = o.known.GetOldest() {
 		o.removeLocked(key)
 	}
 }

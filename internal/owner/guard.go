@@ -1,0 +1,163 @@
+package owner
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/budget"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/requeststate"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// Options configure a Guard.
+type Options struct {
+	// Server is the server's name. Required, as the two that follow.
+	Server string
+	// Account returns what remembering a task of a share is paid from.
+	Account func(mcp.Share) *budget.Account
+	// Sealer binds requestStates to principals.
+	Sealer *requeststate.Sealer
+	// Full is told of each task that is forgotten at a bound, or not remembered. It does
+	// not block.
+	Full func()
+	// NoTasks says that no tasks pass.
+	NoTasks bool
+}
+
+// A Guard keeps what one server hands out to principals from other principals.
+type Guard struct {
+	server string
+	sealer *requeststate.Sealer
+	tasks  *tasks // nil if none pass
+}
+
+// New returns a Guard. Whoever gets it calls Close.
+func New(o Options) (*Guard, error) {
+	g := &Guard{server: o.Server, sealer: o.Sealer}
+	if o.NoTasks {
+		return g, nil
+	}
+	var err error
+	g.tasks, err = newTasks(maxOwned, maxOwnedEach, o.Account, o.Full)
+	return g, err
+}
+
+// Close forgets everything.
+func (g *Guard) Close() {
+	if g != nil && g.tasks != nil {
+		g.tasks.close()
+	}
+}
+
+// Handler returns a Handler that stands before next, or next itself if g is nil.
+func (g *Guard) Handler(next mcp.Handler) mcp.Handler {
+	if g == nil {
+		return next
+	}
+	return &handler{g, next}
+}
+
+// A handler guards requests.
+type handler struct {
+	*Guard
+	next mcp.Handler
+}
+
+// Serve implements [mcp.Handler]. Legacy clients have neither: to a modern server they ask
+// for none, and their sessions with a legacy one are guarded by [Guard.Link].
+func (h *handler) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
+	if req.Era != spec.Modern {
+		return h.next.Serve(ctx, req, x)
+	}
+	var err error
+	switch {
+	case h.tasks != nil && spec.OnTask(req.Method):
+		if err := checkSpelling(req.Params, memberTaskID); err != nil {
+			return nil, err
+		}
+		if id, _ := wire.GetString(req.Params, memberTaskID); h.tasks.isForeign(req.Principal, id) {
+			return h.serveForeign(ctx, req, x, id)
+		}
+	case h.tasks != nil && req.Method == spec.MethodListen:
+		req, err = h.withoutForeign(req)
+	case spec.MayAsk(req.Method):
+		req, err = h.unbound(req)
+	}
+	if err != nil {
+		return nil, err
+	}
+	res, err := h.next.Serve(ctx, req, x)
+	if err == nil {
+		h.handOut(req, res)
+	}
+	return res, err
+}
+
+// handOut takes note of what a result hands out.
+func (h *handler) handOut(req *mcp.Request, res *mcp.Result) {
+	kind := res.Outline.Get(res.Body, "resultType")
+	if string(kind) == `"`+spec.ResultComplete+`"` {
+		return // as most are
+	}
+	switch wire.Unquote(kind) {
+	case spec.ResultTask:
+		if id, ok := wire.GetString(res.Body, memberTaskID); ok && h.tasks != nil {
+			h.tasks.note(req.Share, id)
+		}
+	case spec.ResultInputRequired:
+		if spec.MayAsk(req.Method) {
+			h.bind(req, res)
+		}
+	}
+}
+
+const (
+	memberTaskID = "taskId"
+	memberState  = "requestState"
+)
+
+// checkSpelling refuses an object with a member that some servers take for name and others
+// do not: what one of them reads has to be what is looked at here (CWE-178).
+func checkSpelling(object []byte, name string) error {
+	for k := range wire.Members(object) {
+		if len(k) < len(name)+2 || k.Is(name) {
+			continue
+		}
+		if strings.EqualFold(k.String(), name) {
+			return mcp.Refuse(spec.CodeInvalidParams, "the member %s is not the one that is called %q: names are case-sensitive", k, name)
+		}
+	}
+	return nil
+}
+
+// withoutForeign returns a listen request whose filter names no other principal's tasks.
+func (h *handler) withoutForeign(req *mcp.Request) (*mcp.Request, error) {
+	filter := wire.Get(req.Params, "notifications")
+	if err := checkSpelling(filter, spec.FilterTaskIDs); err != nil {
+		return nil, err
+	}
+	own, foreign := []byte{'['}, false
+	for k, ids := range wire.Members(filter) {
+		if !k.Is(spec.FilterTaskIDs) {
+			continue // it may be there twice
+		}
+		for id := range wire.Elements(ids) {
+			if id[0] == '"' && h.tasks.isForeign(req.Principal, wire.Unquote(id)) {
+				foreign = true
+				continue
+			}
+			own = append(append(own, id...), ',')
+		}
+	}
+	if !foreign {
+		return req, nil
+	}
+	own = append(bytes.TrimSuffix(own, []byte{','}), ']')
+	filter = wire.AppendEdited(nil, filter, wire.Edit{Name: spec.FilterTaskIDs, Value: own})
+	asked := *req
+	asked.Params = wire.AppendEdited(nil, req.Params, wire.Edit{Name: "notifications", Value: filter})
+	return &asked, nil
+}

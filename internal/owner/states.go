@@ -1,0 +1,44 @@
+package owner
+
+import (
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/requeststate"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// bind puts a tag on the requestState of a result, which says for whom it is.
+func (h *handler) bind(req *mcp.Request, res *mcp.Result) {
+	state, ok := wire.GetString(res.Body, memberState)
+	if !ok {
+		return
+	}
+	bound := h.sealer.Bind(state, h.binding(req.Principal))
+	res.Body, res.Outline = wire.AppendEdited(nil, res.Body, wire.Edit{Name: memberState, Value: wire.Quote(bound)}), nil
+}
+
+// unbound returns a request with the requestState as the server has made it, or refuses
+// one that is another principal's, another server's, or nobody's.
+//
+// Spec: 2026-07-28, basic/patterns/mrtr, Server Requirements.
+func (h *handler) unbound(req *mcp.Request) (*mcp.Request, error) {
+	if err := checkSpelling(req.Params, memberState); err != nil {
+		return nil, err
+	}
+	text := wire.Get(req.Params, memberState)
+	if text == nil {
+		return req, nil
+	}
+	state, err := h.sealer.Unbind(wire.Unquote(text), h.binding(req.Principal))
+	if err != nil || text[0] != '"' {
+		return nil, mcp.Refuse(spec.CodeInvalidParams, "%v; send the request anew, without requestState and inputResponses", requeststate.ErrInvalid)
+	}
+	asked := *req
+	asked.Params = wire.AppendEdited(nil, req.Params, wire.Edit{Name: memberState, Value: wire.Quote(state)})
+	return &asked, nil
+}
+
+// binding names a principal of the server. Quotes keep the two apart.
+func (h *handler) binding(p mcp.Principal) string {
+	return string(wire.AppendString(wire.Quote(h.server), string(p)))
+}

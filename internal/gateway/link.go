@@ -28,7 +28,7 @@ func (s *server) Link(ctx context.Context, req *mcp.Request, m *wire.Message, h 
 	if l == nil {
 		return nil, s.cleanRefusal(answer), s.g.errors.told(err)
 	}
-	return &linked{s.owners.Link(l, req.Share), s, caller{req.Session, clientName(req.ClientInfo)}}, answer, nil
+	return &linked{s.owners.Link(l, req.Share), s, callerOf(req)}, answer, nil
 }
 
 // cleanRefusal returns an answer to initialize without secrets.

@@ -36,8 +36,13 @@ type lineKind struct {
 
 // A caller is who asks, as the log has it.
 type caller struct {
-	session string // empty for a modern client
-	client  string // its own name and version
+	principal mcp.Principal
+	session   string // empty for a modern client
+	client    string // its own name and version
+}
+
+func callerOf(req *mcp.Request) caller {
+	return caller{req.Principal, req.Session, clientName(req.ClientInfo)}
 }
 
 // A requestLog counts the requests to one server, and writes a line for each. Safe for
@@ -65,8 +70,7 @@ func (l *requestLog) write(ctx context.Context, req *mcp.Request, took time.Dura
 	if !l.enabled(ctx, levelOf(result)) {
 		return
 	}
-	who := caller{req.Session, clientName(req.ClientInfo)}
-	l.writeLine(ctx, requestLine{lineKind{req.Method, req.Era}, subject(req.Method, req.Params), who}, took, result, err)
+	l.writeLine(ctx, requestLine{lineKind{req.Method, req.Era}, subject(req.Method, req.Params), callerOf(req)}, took, result, err)
 }
 
 func (l *requestLog) enabled(ctx context.Context, level slog.Level) bool {
@@ -88,6 +92,9 @@ func (l *requestLog) writeLine(ctx context.Context, line requestLine, took time.
 		return
 	}
 	attrs := make([]slog.Attr, 0, 8)
+	if line.principal != mcp.Anonymous && line.principal != "" {
+		attrs = append(attrs, slog.String("principal", string(line.principal)))
+	}
 	for _, a := range [...]slog.Attr{slog.String("name", line.subject), slog.String("session", line.session), slog.String("client", line.client)} {
 		if a.Value.String() != "" {
 			attrs = append(attrs, a)

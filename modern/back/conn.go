@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -24,7 +25,9 @@ type conn struct {
 	// mu guards the fields below. It is held for map work only.
 	mu            sync.Mutex
 	listens       map[int64]*connListen
-	cancellations int // being sent
+	cancellations int            // being sent
+	client        *mcp.Principal // of all clients' requests so far; nil before the first
+	several       bool           // there were requests of several principals
 }
 
 // newConn starts to read over, until it ends or is closed.
@@ -72,6 +75,7 @@ func (p *conn) fail(err error) bool {
 func (p *conn) exchange(ctx context.Context, c *upcall) (upstream.Response, error) {
 	c.queue = newNoteQueue(ctx)
 	c.Owner, c.Wake = c, wake.NewSignal()
+	p.noteClient(c)
 	if err := p.Calls.Add(&c.Call); err != nil {
 		return upstream.Response{}, err
 	}
@@ -172,9 +176,30 @@ func (p *conn) find(id wire.ID) *upcall {
 	return nil
 }
 
+// noteClient notes whose request is about to be sent.
+func (p *conn) noteClient(c *upcall) {
+	if c.of == nil {
+		return
+	}
+	who := c.of.req.Profile.Principal
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.client == nil {
+		p.client = &who
+	}
+	p.several = p.several || *p.client != who
+}
+
 // sole returns the only client's request in flight, or nil if there is none or more
-// than one: then a message that names no request can't be told whose it is.
+// than one: then a message that names no request can't be told whose it is. Where requests
+// of several principals were sent, it may be of a former one, and another's.
 func (p *conn) sole() *upcall {
+	p.mu.Lock()
+	several := p.several
+	p.mu.Unlock()
+	if several {
+		return nil
+	}
 	var sole *upcall
 	clients := 0
 	p.Calls.Each(func(c *upstream.Call) {

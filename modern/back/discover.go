@@ -19,8 +19,15 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// everybody is the scope of a description that does not depend on who asks.
-const everybody = ""
+// everybody returns the scope of a description that the server calls public, of all
+// profiles of a principal: what was said to one principal, whatever it is called, is told
+// to no other. The gateway's own requests are anonymous. No scope of a profile begins so.
+func everybody(p mcp.Profile) string {
+	if p.Principal == mcp.Anonymous {
+		p.Principal = ""
+	}
+	return "*" + string(p.Principal)
+}
 
 // described is an answer to server/discover.
 type described struct {
@@ -60,14 +67,14 @@ type asking struct {
 // describe returns what the server said of itself, all of it. It is the caller's.
 func (k *discovery) describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
 	scope := req.Profile.Scope
-	if d := k.lastKnown(scope, everybody); d != nil && time.Now().Before(d.until) {
+	if d := k.lastKnown(scope, everybody(req.Profile)); d != nil && time.Now().Before(d.until) {
 		return d.describe(), nil
 	}
 	if d := k.guess(); d != nil {
 		return d, nil
 	}
 	err := k.refresh(ctx, req.Profile)
-	if d := k.lastKnown(scope, everybody, k.b.probeProfile().Scope); d != nil {
+	if d := k.lastKnown(scope, everybody(req.Profile), k.b.probeProfile().Scope); d != nil {
 		return d.describe(), nil
 	}
 	if ctx.Err() != nil {
@@ -154,7 +161,7 @@ func (k *discovery) discover(ctx context.Context, p mcp.Profile) error {
 		return foreign
 	}
 	k.b.negotiated.Store(r)
-	k.remember(p.Scope, result)
+	k.remember(p, result)
 	k.b.availability.Report(nil)
 	return nil
 }
@@ -180,13 +187,14 @@ func (k *discovery) discoverError(ctx context.Context, err error) error {
 
 var errSlowDiscover = fmt.Errorf("it did not answer %s within timeouts.connect", spec.MethodDiscover)
 
-// remember keeps what a server said of itself to a scope, or to everybody.
-func (k *discovery) remember(scope string, result []byte) {
+// remember keeps what a server said of itself to a profile.
+func (k *discovery) remember(p mcp.Profile, result []byte) {
 	ttl := ttlOf(wire.Get(result, "ttlMs"))
 	now := time.Now()
 	d := &described{Description: descriptionOf(result), said: now, until: now.Add(ttl)}
+	scope := p.Scope
 	if d.Cache.Public {
-		scope = everybody
+		scope = everybody(p)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -241,9 +249,9 @@ func (k *discovery) lastKnown(scopes ...string) *described {
 
 // declares reports whether the server declared what method needs, as far as is
 // known. A method of no capability, an extension's say, is declared by nothing.
-func (k *discovery) declares(scope, method string) bool {
+func (k *discovery) declares(p mcp.Profile, method string) bool {
 	name := spec.Capability(method)
-	d := k.lastKnown(scope, everybody, k.b.probeProfile().Scope)
+	d := k.lastKnown(p.Scope, everybody(p), k.b.probeProfile().Scope)
 	return name != "" && (d == nil || mcp.Declares(d.Capabilities, name))
 }
 

@@ -82,6 +82,28 @@ func TestL2M01CachedByTTLAndScope(t *testing.T) {
 	})
 }
 
+// What a server calls public is told to all profiles of a principal, and to no other
+// principal: the server may be wrong, or answer each with its own credential.
+func TestL2M01PublicIsOfOnePrincipal(t *testing.T) {
+	p := newUpPeer(t)
+	p.says("server/discover", discoverResult(60_000, "public"))
+	b := p.back(Options{})
+	for i, ask := range []struct {
+		who   mcp.Principal
+		scope string
+		asked int
+	}{{"alice", "a", 1}, {"alice", "b", 1}, {"bob", "c", 2}, {mcp.Anonymous, "d", 3}, {"", "e", 3}} {
+		req := ofScope(ask.scope)
+		req.Profile.Principal = ask.who
+		if _, err := b.Describe(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(p.requests("server/discover")); n != ask.asked {
+			t.Errorf("%d: the server was asked %d times, want %d", i, n, ask.asked)
+		}
+	}
+}
+
 func TestL2M01LastKnownAnswer(t *testing.T) {
 	p := newUpPeer(t)
 	p.says("server/discover", discoverResult(0, "private"))

@@ -41,7 +41,7 @@ func (b *Back) upstreamError(req *mcp.Request, e *wire.Error) error {
 	case spec.CodeMissingCapability:
 		return &mcp.Refusal{Err: e}
 	case spec.CodeMethodNotFound:
-		if !b.discovery.declares(req.Profile.Scope, req.Method) {
+		if !b.discovery.declares(req.Profile, req.Method) {
 			return &mcp.Refusal{Err: e}
 		}
 	}

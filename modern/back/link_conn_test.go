@@ -65,29 +65,29 @@ func TestM2L04IdsAndTokensOnASharedConnection(t *testing.T) {
 // Once two principals have sent requests, a message that names none may be of a call that
 // has ended, and tell the one what the other has said.
 func TestM2L12MessagesOfSeveralPrincipals(t *testing.T) {
-	drops := &upDrops{}
+	drops := &backtest.Metrics{}
 	b, peers := upLines(t, Options{Options: upstream.Options{Metrics: drops}})
-	call := func(who mcp.Principal) (<-chan outcome, *upCaller) {
+	call := func(who mcp.Principal) (<-chan outcome, *backtest.Caller) {
 		req := upRequest("tools/call", `{"name":"t"}`)
 		req.LogLevel, req.Profile.Principal = "info", who
-		x := &upCaller{told: make(chan string, 4)}
+		x := &backtest.Caller{Told: make(chan string, 4)}
 		return upServe(t.Context(), b, req, x), x
 	}
 	out, _ := call("alice")
 	p := <-peers
-	p.result(p.want("tools/call").ID, said("1"))
+	p.Result(p.Want("tools/call").ID, said("1"))
 	<-out
 	out, x := call("bob")
-	m := p.want("tools/call")
-	p.write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"of alice"}}`)
-	p.result(m.ID, said("2"))
+	m := p.Want("tools/call")
+	p.Write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"of alice"}}`)
+	p.Result(m.ID, said("2"))
 	if got := <-out; got.err != nil {
 		t.Fatal(got.err)
 	}
-	if got := x.heard(); len(got) > 0 {
+	if got := x.Heard(); len(got) > 0 {
 		t.Errorf("bob heard %q, want nothing", got)
 	}
-	if n := drops.count("log message"); n != 1 {
+	if n := drops.Count("log message"); n != 1 {
 		t.Errorf("%d log messages were dropped, want 1", n)
 	}
 }

@@ -41,7 +41,7 @@ var layers = map[string][]string{
 	"cmd/mcpbridge/internal/report": {"internal/compat", "internal/config", "internal/mcp", "internal/server", "internal/spec", "internal/wire", "cmd/mcpbridge/internal/output"},
 	"cmd/mcpbridge/internal/memory": {"internal/config"},
 
-	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/auth", "internal/cache", "internal/detect", "internal/downstream", "internal/owner", "internal/requeststate"}),
+	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/auth", "internal/cache", "internal/detect", "internal/downstream", "internal/expiry", "internal/owner", "internal/requeststate"}),
 	"internal/admin":   slices.Concat(eras, waist, bottom),
 	"internal/config":  slices.Concat(eras, waist, bottom, []string{"internal/hosts"}),
 	"internal/metrics": slices.Concat(eras, waist, bottom),
@@ -86,6 +86,9 @@ var layers = map[string][]string{
 
 	// Results that are kept: the gateway puts a cache before a back.
 	"internal/cache": slices.Concat(waist, bottom),
+
+	// Until when what is open may go on: the gateway ends it.
+	"internal/expiry": {"internal/mcp"},
 
 	// Whose is what servers hand out: the gateway puts a guard before a back.
 	"internal/owner": {"internal/mcp", "internal/wire", "internal/spec", "internal/budget", "internal/requeststate"},

@@ -67,11 +67,10 @@ func (s *server) serveConn(ctx context.Context, conn transport.Conn, sender mcp.
 	select {
 	case <-read:
 	case <-ctx.Done():
+		c.setCloseReason(context.Cause(ctx))
 	case <-c.legacy.Lost():
 		over := &sessionOver{s.name}
-		if m, ok := conn.(closeReasoner); ok {
-			m.setCloseReason(over)
-		}
+		c.setCloseReason(over)
 		lose(over)
 	case <-reachable.Done():
 	}
@@ -90,7 +89,13 @@ func (e *sessionOver) Error() string {
 }
 
 // A closeReasoner is a connection that can tell its client why it is closed.
-type closeReasoner interface{ setCloseReason(why *sessionOver) }
+type closeReasoner interface{ setCloseReason(why error) }
+
+func (c *connection) setCloseReason(why error) {
+	if m, ok := c.conn.(closeReasoner); ok {
+		m.setCloseReason(why)
+	}
+}
 
 // drain ends what is in flight, in order. The last of its time is for telling the
 // client what was cut off.

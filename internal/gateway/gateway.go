@@ -18,6 +18,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/cache"
 	"github.com/mcpbridge/mcpbridge/internal/detect"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
+	"github.com/mcpbridge/mcpbridge/internal/expiry"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
@@ -178,6 +179,7 @@ type Gateway struct {
 	errors   errorFilter
 	streams  downstream.Streams // listen streams over HTTP
 	guard    guard              // of paths that are no server's
+	expiry   *expiry.Watch      // of the credentials of what is open
 
 	// Set by New, read-only after.
 	instance string // begins ids of sessions and events
@@ -207,7 +209,7 @@ func New(opts Options) (*Gateway, error) {
 		bodies:   bodyReader{opts.MaxBody, opts.BodyTimeout, opts.Logger, opts.Metrics},
 		errors:   errorFilter{opts.Secrets, opts.DebugErrors},
 		inflight: inflight{max: int64(opts.MaxRequests), each: int64(opts.MaxRequestsEach)},
-		instance: rand.Text()[:8], servers: make(map[string]*server),
+		instance: rand.Text()[:8], servers: make(map[string]*server), expiry: expiry.New(),
 	}
 	if g.guard, err = newGuard(opts.Auth, ""); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
@@ -349,6 +351,7 @@ func (g *Gateway) Close(ctx context.Context) error {
 			wg.Go(func() { errs[i] = g.servers[name].close(ctx) })
 		}
 		wg.Wait()
+		g.expiry.Close()
 		g.closeErr = errors.Join(append(errs, cutErr)...)
 	})
 	return g.closeErr

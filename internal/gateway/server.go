@@ -116,6 +116,7 @@ func (s *server) openLegacyFront(so ServerOptions) (*legacyfront.Front, error) {
 		Memory:          s.memory,
 		Instance:        g.instance,
 		Streams:         &g.streams,
+		Until:           g.expiry.Until,
 		MaxSessions:     g.opts.MaxSessions,
 		MaxSessionsEach: g.opts.MaxSessionsEach,
 		Idle:            g.opts.SessionIdle,
@@ -200,7 +201,7 @@ func (s *server) Describe(ctx context.Context, req *mcp.Request) (*mcp.Descripti
 // that has become a stream has its own line when it ends.
 func (s *server) Subscribe(req *mcp.Request, mail *fanout.Mailbox, o mcp.SubscribeOptions) (mcp.Subscription, error) {
 	begin := time.Now()
-	sub, err := s.g.hub.Subscribe(s, req.Profile, mail, o)
+	sub, err := s.g.hub.Subscribe(s, req, mail, o)
 	switch {
 	case err != nil && o.Stream && req.Method == spec.MethodListen:
 		s.log.report(context.Background(), req, begin, err)

@@ -24,7 +24,8 @@ type subscription struct {
 	server  *server
 	profile mcp.Profile
 	mail    *fanout.Mailbox
-	stream  bool // see mcp.SubscribeOptions
+	stream  bool   // see mcp.SubscribeOptions
+	forget  func() // its credential
 
 	// mu guards the fields below and the index's pairs of mail. It is held for work in
 	// memory only.
@@ -36,11 +37,15 @@ type subscription struct {
 	forgotten []fanout.Topic // removed topics, oldest first
 }
 
-// Subscribe implements [mcp.Subscriber] for one server.
-func (h *hub) Subscribe(s *server, p mcp.Profile, mail *fanout.Mailbox, o mcp.SubscribeOptions) (*subscription, error) {
-	sub := &subscription{hub: h, server: s, profile: p, mail: mail, stream: o.Stream}
+// Subscribe implements [mcp.Subscriber] for one server. A stream ends with the credential
+// that it was opened with; the session of a legacy client may get another.
+func (h *hub) Subscribe(s *server, req *mcp.Request, mail *fanout.Mailbox, o mcp.SubscribeOptions) (*subscription, error) {
+	sub := &subscription{hub: h, server: s, profile: req.Profile, mail: mail, stream: o.Stream, forget: func() {}}
 	if err := h.add(sub); err != nil {
 		return nil, err
+	}
+	if o.Stream {
+		sub.forget = s.g.expiry.Until(req.Identity, mail.End)
 	}
 	return sub, nil
 }
@@ -240,6 +245,7 @@ func (s *subscription) Close() {
 	if !first {
 		return
 	}
+	s.forget()
 	s.hub.remove(s)
 	if release != nil {
 		release()

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
+	"github.com/mcpbridge/mcpbridge/internal/expiry"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
@@ -178,26 +180,41 @@ func (s *server) runSocket(c *transport.WebSocket, sender mcp.Sender, room mcp.R
 	defer s.g.opts.Metrics.Sockets(s.name, -1)
 	begin, peer := time.Now(), c.RemoteAddr().String()
 	s.g.opts.Logger.Debug("WebSocket opened", "upstream", s.name, "downstream", peer)
-	err := s.serveConn(s.g.sockets.live, &socket{WebSocket: c}, sender)
+	ctx, end := context.WithCancelCause(s.g.sockets.live)
+	defer end(nil)
+	defer s.g.expiry.Until(sender.Identity, end)()
+	err := s.serveConn(ctx, &socket{WebSocket: c}, sender)
 	if err == nil {
-		err = mcp.ErrShutdown
+		err = cmp.Or(credentialEnd(ctx), mcp.ErrShutdown)
 	}
 	s.g.opts.Logger.Info("WebSocket closed", "upstream", s.name, "downstream", peer, "open", time.Since(begin).Round(time.Millisecond), "reason", err)
 }
 
-// A socket is a WebSocket that the gateway closes when it ends itself, or when its
-// client's session is over: others have ended before they are closed.
+// credentialEnd returns why the credential ended that ctx is of; nil if it has not.
+func credentialEnd(ctx context.Context) error {
+	if why := context.Cause(ctx); why == expiry.ErrExpired || why == expiry.ErrRefused {
+		return why
+	}
+	return nil
+}
+
+// A socket is a WebSocket that the gateway closes when it ends itself, when its client's
+// session is over, or its credential: others have ended before they are closed.
 type socket struct {
 	*transport.WebSocket
-	over atomic.Pointer[sessionOver] // nil unless that is why
+	why atomic.Pointer[error] // nil if the gateway ends
 }
 
 // setCloseReason implements [closeReasoner].
-func (c *socket) setCloseReason(why *sessionOver) { c.over.Store(why) }
+func (c *socket) setCloseReason(why error) { c.why.Store(&why) }
 
 func (c *socket) Close() error {
-	if why := c.over.Load(); why != nil {
-		return c.End(transport.CloseRestart, why.Error())
+	why := c.why.Load()
+	switch over := (*sessionOver)(nil); {
+	case why != nil && errors.As(*why, &over):
+		return c.End(transport.CloseRestart, over.Error())
+	case why != nil && (*why == expiry.ErrExpired || *why == expiry.ErrRefused):
+		return c.End(transport.CloseUnauthorized, (*why).Error()+"; connect again with another")
 	}
 	return c.End(transport.CloseGoingAway, mcp.ErrShutdown.Error())
 }

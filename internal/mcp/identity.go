@@ -52,6 +52,14 @@ func (id *Identity) Verify(ctx context.Context) error {
 	return id.verify(ctx)
 }
 
+// MayBeRefused reports whether Verify may refuse the credential before it expires.
+func (id *Identity) MayBeRefused() bool { return id != nil && id.verify != nil }
+
+// MayEnd reports whether the credential may expire or be refused.
+func (id *Identity) MayEnd() bool {
+	return id != nil && (id.verify != nil || !id.Expires.IsZero())
+}
+
 // HasScopes reports whether the credential has all of the scopes.
 func (id *Identity) HasScopes(scopes ...string) bool {
 	for _, scope := range scopes {

@@ -24,6 +24,10 @@ const (
 	CloseTooBig      = websocket.CloseMessageTooBig           // 1009: a message over the limit
 	CloseRestart     = websocket.CloseServiceRestart          // 1012: the session has ended; the client may connect again
 	CloseInternal    = websocket.CloseInternalServerErr       // 1011: an error of this program
+
+	// CloseUnauthorized says that the client's credential has expired or is refused. The
+	// code is registered: IANA, WebSocket Close Code Number Registry.
+	CloseUnauthorized = 3000
 )
 
 // closeTime bounds the closing handshake.
@@ -72,6 +76,8 @@ func closeName(code int) string {
 		return "restart"
 	case CloseInternal:
 		return "internal error"
+	case CloseUnauthorized:
+		return "unauthorized"
 	}
 	return ""
 }

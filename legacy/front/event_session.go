@@ -2,8 +2,10 @@ package front
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
@@ -33,6 +35,12 @@ type EventSession struct {
 	begun  time.Time
 	res    *downstream.Response
 	ends   chan error // capacity 1: why the stream has to end in order
+
+	// mu guards the fields below.
+	mu         sync.Mutex
+	credential *mcp.Identity // the stream ends with it
+	forget     func()        // it is watched no more
+	left       bool
 }
 
 // ServeEvents serves the GET that opens an EventSession, until its end. messages is
@@ -71,11 +79,13 @@ func (f *Front) EventSession(id string, principal mcp.Principal) *EventSession {
 
 // Serve handles one message that was posted by from. It does not wait for the response.
 func (s *EventSession) Serve(m *wire.Message, from *mcp.Identity) {
+	s.renew(from)
 	s.conn.take(queued{m: m, from: from})
 }
 
 // ServeBatch handles a posted batch.
 func (s *EventSession) ServeBatch(body []byte, from *mcp.Identity) {
+	s.renew(from)
 	s.conn.take(queued{batch: body, from: from})
 }
 
@@ -83,6 +93,49 @@ func (s *EventSession) ServeBatch(body []byte, from *mcp.Identity) {
 func (s *EventSession) Refuse(id wire.ID, e *wire.Error) {
 	_ = s.send(wire.AppendError(nil, id, e)) // an error means that the client has left
 }
+
+// renew has the stream last as long as a credential of its principal, if that outlasts the
+// one before: without its stream there is no session, and no other way to go on with it.
+func (s *EventSession) renew(id *mcp.Identity) {
+	s.mu.Lock()
+	renewed := outlasts(id, s.credential)
+	if renewed {
+		s.credential = id
+	}
+	s.mu.Unlock()
+	if renewed {
+		s.watch(id)
+	}
+}
+
+// watch has the stream end with a credential, and not with the one before.
+func (s *EventSession) watch(id *mcp.Identity) {
+	forget := s.conn.front.opts.Until(id, func(reason error) { s.finish(&credentialOver{reason}) })
+	s.mu.Lock()
+	before, left := s.forget, s.left
+	s.forget = forget
+	s.mu.Unlock()
+	before()
+	if left {
+		forget()
+	}
+}
+
+// outlasts reports whether a credential may be good for longer than the one before.
+func outlasts(id, before *mcp.Identity) bool {
+	switch {
+	case id == before || !before.MayEnd():
+		return false
+	case before.Expires.IsZero() || id == nil || id.Expires.IsZero():
+		return id == nil || id.Expires.IsZero()
+	}
+	return id.Expires.After(before.Expires)
+}
+
+// A credentialOver says that a session has ended with its credential.
+type credentialOver struct{ reason error }
+
+func (e *credentialOver) Error() string { return e.reason.Error() }
 
 // openEvents takes a place for a session.
 func (f *Front) openEvents(sender mcp.Sender) (*EventSession, error) {
@@ -97,7 +150,7 @@ func (f *Front) openEvents(sender mcp.Sender) (*EventSession, error) {
 		memory.Release()
 		return nil, err
 	}
-	s := &EventSession{id: f.newSessionID(), memory: memory, ends: make(chan error, 1)}
+	s := &EventSession{id: f.newSessionID(), memory: memory, ends: make(chan error, 1), credential: sender.Identity, forget: func() {}}
 	s.conn = f.openConn(s.send, func() { s.finish(errLostUpstream) }, sender)
 	return s, nil
 }
@@ -110,6 +163,7 @@ func (s *EventSession) open(res *downstream.Response, messages string) {
 	s.conn.front.mu.Lock()
 	s.conn.front.events[s.id] = s
 	s.conn.front.mu.Unlock()
+	s.watch(s.credential)
 	if s.conn.front.isEnding() { // maybe since the session was opened
 		s.finish(errEnding)
 	}
@@ -150,6 +204,9 @@ func (s *EventSession) end(ctx context.Context, err error) {
 
 // graceful reports whether the client is still connected, so that its calls may finish.
 func graceful(err error) bool {
+	if over := (*credentialOver)(nil); errors.As(err, &over) {
+		return true
+	}
 	return err == errEnding || err == errNoChanges || err == errLostUpstream
 }
 
@@ -184,6 +241,11 @@ func (s *EventSession) drain(ctx context.Context) {
 
 // leave ends the session.
 func (s *EventSession) leave(inOrder bool) {
+	s.mu.Lock()
+	s.left = true
+	forget := s.forget
+	s.mu.Unlock()
+	forget()
 	if !inOrder {
 		s.res.Cut()
 	}

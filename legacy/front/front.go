@@ -89,6 +89,10 @@ type Options struct {
 	// the memory that these take. Its owner waits for them before it closes the Front.
 	// Nil means that handlers return when their streams have ended.
 	Streams *downstream.Streams
+	// Until has end called once when a credential expires or is refused, unless forget is
+	// called before: streams end with the credential that they were opened with. Nil means
+	// that credentials do not end.
+	Until func(id *mcp.Identity, end func(reason error)) (forget func())
 	// KeepAlive is the time between comments on a stream that has nothing else to
 	// say. Zero means DefaultKeepAlive.
 	KeepAlive time.Duration
@@ -154,6 +158,9 @@ func (o *Options) fill() {
 	o.MaxTopics = cmp.Or(o.MaxTopics, int(limits.ListenTopics.Default))
 	if o.Check == nil {
 		o.Check = func(*wire.Message) error { return nil }
+	}
+	if o.Until == nil {
+		o.Until = func(*mcp.Identity, func(error)) func() { return func() {} }
 	}
 	o.AskTimeout = cmp.Or(o.AskTimeout, DefaultAskTimeout)
 	o.WriteTimeout = cmp.Or(o.WriteTimeout, DefaultWriteTimeout)

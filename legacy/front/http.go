@@ -123,14 +123,18 @@ func (f *Front) ServeGet(w http.ResponseWriter, r *http.Request, sender mcp.Send
 	last := r.Header.Get(spec.HeaderLastEventID)
 	st, from := s.streams.find(last)
 	if st != nil && !st.id.IsZero() {
-		s.serveStream(w, r, st, from)
+		s.serveStream(w, r, st, from, sender.Identity)
 		f.sessions.release(s)
 		return
 	}
 	f.opts.Streams.Serve(w, r, f.opts.WriteTimeout, func(ctx context.Context, res *downstream.Response) (rest func()) {
 		sw := s.openGet(res, st, from, last != "")
 		_ = res.Comment() // some clients wait for the headers; ctx ends if it fails
-		return func() { s.writeGet(ctx, sw) }
+		forget := sw.until(sender.Identity)
+		return func() {
+			defer forget()
+			s.writeGet(ctx, sw)
+		}
 	})
 }
 

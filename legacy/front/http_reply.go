@@ -191,7 +191,7 @@ func (p *httpReply) serve(w http.ResponseWriter, r *http.Request) {
 			p.session.front.writeJSON(w, status, body)
 			return
 		case <-p.streaming:
-			p.session.serveStream(w, r, p.streamed(), 0)
+			p.session.serveStream(w, r, p.streamed(), 0, nil)
 			return
 		case <-late.C:
 			p.streamedUnlessDone()
@@ -282,11 +282,13 @@ func (f *Front) writeJSON(w http.ResponseWriter, status int, body []byte) {
 	_ = downstream.NewResponse(w, f.opts.WriteTimeout).JSON(status, downstream.Message{Text: body})
 }
 
-// serveStream writes a call's stream as the response to r, from after an event.
-func (s *session) serveStream(w http.ResponseWriter, r *http.Request, st *eventStream, from uint64) {
+// serveStream writes a call's stream as the response to r, from after an event. It ends
+// with a credential, which is nil where the call is that of r.
+func (s *session) serveStream(w http.ResponseWriter, r *http.Request, st *eventStream, from uint64, until *mcp.Identity) {
 	var here *downstream.Streams // a call's stream ends soon, and its connection is used again
 	here.Serve(w, r, s.front.opts.WriteTimeout, func(ctx context.Context, res *downstream.Response) func() {
 		sw := st.attach(res, from, nil)
+		defer sw.until(until)()
 		err := res.Comment() // some clients wait for the headers
 		if err == nil {
 			err = sw.run(ctx)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
@@ -18,6 +19,7 @@ type streamWriter struct {
 	changes *subscriptions // told on the stream too; nil for a call's
 	wake    wake.Signal    // there may be something to write, or another took the stream
 	at      uint64         // the last event written, or had by the client before
+	over    error          // why it has to end; guarded by streams.mu
 }
 
 var (
@@ -59,6 +61,20 @@ func (st *eventStream) replaceLocked() {
 	}
 }
 
+// until has the response end with the credential of its request. Its client comes back
+// with another, and has missed nothing then.
+func (w *streamWriter) until(id *mcp.Identity) (forget func()) {
+	return w.stream.s.session.front.opts.Until(id, w.end)
+}
+
+// end has the response end, for a reason.
+func (w *streamWriter) end(reason error) {
+	w.stream.s.mu.Lock()
+	w.over = reason
+	w.stream.s.mu.Unlock()
+	w.wake.Send()
+}
+
 // close ends the response. err is why: the stream goes on, but the session ends if its
 // client does not read.
 func (w *streamWriter) close(err error) {
@@ -90,8 +106,8 @@ func (w *streamWriter) run(ctx context.Context) error {
 		}
 		select {
 		case <-w.wake:
-			if w.replaced() {
-				return errReplaced
+			if err := w.stopped(); err != nil {
+				return err
 			}
 		case <-ready:
 			if err := w.writeChanges(); err != nil {
@@ -127,7 +143,7 @@ func (w *streamWriter) next() (ev event, ok, done bool, err error) {
 	defer st.s.mu.Unlock()
 	for _, ev := range st.events {
 		if ev.n > w.at {
-			return ev, true, false, st.replacedLocked(w)
+			return ev, true, false, w.stoppedLocked()
 		}
 	}
 	switch {
@@ -139,13 +155,13 @@ func (w *streamWriter) next() (ev event, ok, done bool, err error) {
 	return event{}, false, false, nil
 }
 
-// replacedLocked returns an error if another response carries the stream, or the
-// session's GET streams.
-func (st *eventStream) replacedLocked(w *streamWriter) error {
-	if st.writer != w {
+// stoppedLocked returns why the response has to end, if it has: another carries the
+// stream, or the session's GET streams, or its time is over.
+func (w *streamWriter) stoppedLocked() error {
+	if w.stream.writer != w {
 		return errReplaced
 	}
-	return nil
+	return w.over
 }
 
 // wrote notes that an event was written, unless the stream has another response.
@@ -170,8 +186,8 @@ func (s *streams) signalRoomLocked() {
 // writeChanges puts the pending changes on the stream.
 func (w *streamWriter) writeChanges() error {
 	for {
-		if w.replaced() { // they are for the one that took the stream
-			return errReplaced
+		if err := w.stopped(); err != nil { // they are for the next one
+			return err
 		}
 		ev, ok := w.changes.mail.Next()
 		if !ok {
@@ -197,10 +213,10 @@ func (w *streamWriter) change(ev fanout.Event) error {
 	return err
 }
 
-func (w *streamWriter) replaced() bool {
+func (w *streamWriter) stopped() error {
 	w.stream.s.mu.Lock()
 	defer w.stream.s.mu.Unlock()
-	return w.stream.replacedLocked(w) != nil
+	return w.stoppedLocked()
 }
 
 // stuck reports whether a response ended because its client does not read.

@@ -1,0 +1,190 @@
+package expiry
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+)
+
+const (
+	// every is the time between two checks of a credential that can be revoked. Most are
+	// answered by what is remembered of the last request.
+	every = time.Minute
+	// checkTimeout bounds one check, maxChecks how many run at a time.
+	checkTimeout = 10 * time.Second
+	maxChecks    = 8
+)
+
+// Why something is ended.
+var (
+	ErrExpired = errors.New("its credential has expired")
+	ErrRefused = errors.New("its credential is not accepted any more")
+)
+
+// A Watch watches the credentials of what is open. Its methods are safe for concurrent use.
+type Watch struct {
+	stop context.CancelFunc
+	live context.Context // of checks; ends with Close
+
+	running sync.WaitGroup // checks, and the timer's function
+
+	// mu guards the fields below. It is held for work on the heap only.
+	mu     sync.Mutex
+	timer  *time.Timer // for the first of due; nil before there was one
+	due    agenda
+	checks []*entry // due to be checked
+	busy   int      // goroutines that check
+	closed bool
+}
+
+// New returns a Watch of nothing. Whoever gets it calls Close.
+func New() *Watch {
+	w := &Watch{}
+	w.live, w.stop = context.WithCancel(context.Background())
+	return w
+}
+
+// Until has end called once when a credential expires or is refused, unless the returned
+// function is called before: end may be running then. end gets ErrExpired or ErrRefused, and
+// does not block.
+func (w *Watch) Until(id *mcp.Identity, end func(reason error)) (forget func()) {
+	if !id.MayEnd() {
+		return func() {}
+	}
+	e := &entry{id: id, end: end}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return func() {}
+	}
+	w.addLocked(e)
+	return func() { w.forget(e) }
+}
+
+// Close ends nothing any more, and waits for what runs.
+func (w *Watch) Close() {
+	w.mu.Lock()
+	w.closed = true
+	w.due, w.checks = nil, nil
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	w.mu.Unlock()
+	w.stop()
+	w.running.Wait()
+}
+
+// addLocked puts e on the agenda, for its end or its next check.
+func (w *Watch) addLocked(e *entry) {
+	e.at = time.Now().Add(every)
+	if at := e.id.Expires; !at.IsZero() && (at.Before(e.at) || !e.id.MayBeRefused()) {
+		e.at = at
+	}
+	heap.Push(&w.due, e)
+	if e.index == 0 {
+		w.armLocked()
+	}
+}
+
+// armLocked sets the timer for the first on the agenda.
+func (w *Watch) armLocked() {
+	if len(w.due) == 0 {
+		return
+	}
+	// Time that the machine sleeps counts, which timers leave out.
+	left := min(max(time.Until(w.due[0].at), 0), every)
+	if w.timer == nil {
+		w.timer = time.AfterFunc(left, w.fire)
+		return
+	}
+	w.timer.Reset(left)
+}
+
+// fire runs on the timer's goroutine. It ends what has expired, and begins what is to be
+// checked.
+func (w *Watch) fire() {
+	var over []*entry
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return
+	}
+	w.running.Add(1)
+	defer w.running.Done()
+	for now := time.Now(); len(w.due) > 0 && !w.due[0].at.After(now); {
+		e := heap.Pop(&w.due).(*entry)
+		if e.expired(now) {
+			e.done = true
+			over = append(over, e)
+		} else {
+			w.checks = append(w.checks, e)
+		}
+	}
+	w.armLocked()
+	w.checkLocked()
+	w.mu.Unlock()
+	for _, e := range over {
+		e.end(ErrExpired)
+	}
+}
+
+// checkLocked starts as many goroutines as the checks that are due need.
+func (w *Watch) checkLocked() {
+	for n := min(len(w.checks), maxChecks); w.busy < n; {
+		w.busy++
+		w.running.Go(w.check) // ends with the last check, which Close cuts short
+	}
+}
+
+// check checks credentials until none is due.
+func (w *Watch) check() {
+	for {
+		w.mu.Lock()
+		if len(w.checks) == 0 {
+			w.busy--
+			w.mu.Unlock()
+			return
+		}
+		e := w.checks[0]
+		w.checks = w.checks[1:]
+		w.mu.Unlock()
+		if err := w.verify(e.id); w.settle(e, err) {
+			e.end(ErrRefused)
+		}
+	}
+}
+
+func (w *Watch) verify(id *mcp.Identity) error {
+	ctx, cancel := context.WithTimeout(w.live, checkTimeout)
+	defer cancel()
+	return id.Verify(ctx)
+}
+
+// settle notes the outcome of a check, and reports whether to end what it is of.
+func (w *Watch) settle(e *entry, refused error) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e.done || w.closed {
+		return false
+	}
+	if e.done = refused != nil; !e.done {
+		w.addLocked(e)
+	}
+	return e.done
+}
+
+func (w *Watch) forget(e *entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e.done {
+		return
+	}
+	e.done = true
+	if e.index >= 0 && !w.closed {
+		heap.Remove(&w.due, e.index) // the timer may fire for nothing
+	}
+}

@@ -65,6 +65,13 @@ func (w *Watch) Until(id *mcp.Identity, end func(reason error)) (forget func()) 
 	return func() { w.forget(e) }
 }
 
+// Len returns how much is watched.
+func (w *Watch) Len() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.due) + len(w.checks)
+}
+
 // Close ends nothing any more, and waits for what runs.
 func (w *Watch) Close() {
 	w.mu.Lock()

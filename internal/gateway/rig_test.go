@@ -228,6 +228,12 @@ func (p *peer) push(msg string) {
 	}
 }
 
+func (p *peer) isListening() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.streams) > 0
+}
+
 func (p *peer) answer(method, result string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -269,6 +269,7 @@ type lines struct {
 	res  *http.Response
 	data chan string // closed at the end
 	seen []string
+	last string // the id of the last event; read only after data is closed
 }
 
 func newLines(t *testing.T, res *http.Response) *lines {
@@ -284,6 +285,9 @@ func (l *lines) read() {
 		line, err := r.ReadString('\n')
 		if err != nil {
 			return
+		}
+		if id, ok := strings.CutPrefix(line, "id: "); ok {
+			l.last = strings.TrimSpace(id)
 		}
 		if data, ok := strings.CutPrefix(line, "data: "); ok {
 			l.data <- data

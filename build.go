@@ -231,7 +231,7 @@ func (b *build) entry(s *ServerOptions, open func(mcp.Changes) (mcp.Back, error)
 		Name:              s.Name,
 		Open:              open,
 		Command:           len(s.Command) > 0,
-		Patience:          connectTimeout(s),
+		StartTimeout:      connectTimeout(s),
 		Isolation:         gateway.Isolation(s.Isolation),
 		Gather:            s.Gather,
 		ParkedTTL:         s.ParkedTTL,

@@ -107,11 +107,11 @@ type Detector struct {
 	era  spec.Era
 	err  error // why there is none; ErrStarting before the first probe has ended
 	probeState
-	waiting    int           // requests that wait for a verdict
-	linking    int           // clients whose sessions are being linked
-	changed    chan struct{} // closed when any of these become others
-	onReplaced func(error)
-	closed     bool
+	waiting       int           // requests that wait for a verdict
+	openingRelays int           // clients whose sessions are being linked
+	changed       chan struct{} // closed when any of these become others
+	onReplaced    func(error)
+	closed        bool
 }
 
 // A lifetime begins once and ends with Close.

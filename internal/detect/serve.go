@@ -47,7 +47,7 @@ func (d *Detector) describe(ctx context.Context, req *mcp.Request) (*mcp.Descrip
 	for {
 		back, err := d.await(ctx, req.Era)
 		if err == nil {
-			err = d.letLink(ctx)
+			err = d.awaitRelays(ctx)
 		}
 		if err != nil {
 			return nil, err
@@ -80,18 +80,18 @@ func (d *Detector) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic
 	}
 }
 
-// Link implements [mcp.Linker].
-func (d *Detector) Link(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.Hearer) (mcp.Link, []byte, error) {
-	defer d.beginLink()()
+// OpenRelay implements [mcp.Relayer].
+func (d *Detector) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.RelayClient) (mcp.Relay, []byte, error) {
+	defer d.beginRelay()()
 	back, err := d.await(ctx, spec.Legacy)
 	if err != nil {
 		return nil, nil, err
 	}
-	linker, ok := back.(mcp.Linker)
+	linker, ok := back.(mcp.Relayer)
 	if !ok {
 		return nil, nil, nil
 	}
-	l, answer, err := linker.Link(ctx, req, m, h)
+	l, answer, err := linker.OpenRelay(ctx, req, m, h)
 	refused := l == nil && err == nil && d.opts.Launcher != nil || errors.Is(err, mcp.ErrOtherEra)
 	switch {
 	case refused && d.asked(ctx, back) && d.Era() == spec.Modern:
@@ -111,26 +111,26 @@ func (d *Detector) isGuess() bool {
 	return d.guessed && (d.opts.Launcher == nil || d.opts.Launcher.First() == "")
 }
 
-// beginLink notes that a session is being linked, until the returned function is called.
-func (d *Detector) beginLink() (done func()) {
-	d.addLinking(1)
-	return func() { d.addLinking(-1) }
+// beginRelay notes that a session is being linked, until the returned function is called.
+func (d *Detector) beginRelay() (done func()) {
+	d.addOpeningRelay(1)
+	return func() { d.addOpeningRelay(-1) }
 }
 
-func (d *Detector) addLinking(n int) {
+func (d *Detector) addOpeningRelay(n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.linking += n
+	d.openingRelays += n
 	d.announceLocked()
 }
 
-// letLink waits for the sessions that are being linked with a command: they need its
+// awaitRelays waits for the sessions that are being linked with a command: they need its
 // process, and who only asks what the server is can be told what they were. Some clients
 // open a session when they have waited for discovery for some seconds.
-func (d *Detector) letLink(ctx context.Context) error {
+func (d *Detector) awaitRelays(ctx context.Context) error {
 	for d.opts.Launcher != nil {
 		d.mu.Lock()
-		linking, changed := d.linking, d.changed
+		linking, changed := d.openingRelays, d.changed
 		d.mu.Unlock()
 		if linking == 0 {
 			break

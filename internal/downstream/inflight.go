@@ -11,7 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Errors of [InFlight.Enter], beside that of a room.
+// Errors of [InFlight.Enter], beside that of a Reservation.
 var (
 	ErrClosed = errors.New("no more requests are taken")
 	ErrSameID = errors.New("a request with the same id is in flight")
@@ -23,7 +23,7 @@ var (
 type Call struct {
 	ID     wire.ID
 	Cancel context.CancelCauseFunc
-	Room   mcp.Room // filled by Enter, emptied by Leave
+	Memory mcp.Reservation // filled by Enter, emptied by Leave
 
 	// Guarded by InFlight.mu.
 	freed bool
@@ -53,11 +53,11 @@ type InFlight[C Caller] struct {
 // is closed when a request with the same id has left that was freed before; nil if there is
 // none.
 func (t *InFlight[C]) Enter(c C, size, max int) (former <-chan struct{}, err error) {
-	if err = c.call().Room.Grow(size); err != nil {
+	if err = c.call().Memory.Grow(size); err != nil {
 		return nil, err
 	}
 	if former, err = t.add(c, max); err != nil {
-		c.call().Room.Release()
+		c.call().Memory.Release()
 	}
 	return former, err
 }
@@ -112,7 +112,7 @@ func (t *InFlight[C]) Freed(c C) bool {
 
 // Leave removes a request, of which nothing is left.
 func (t *InFlight[C]) Leave(c C) {
-	c.call().Room.Release()
+	c.call().Memory.Release()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c.call().freed = true

@@ -39,7 +39,7 @@ func (b *bodyReader) bound(w http.ResponseWriter, r *http.Request) {
 
 // read returns the request's body, or false if it answered why there is none.
 // It takes room for it.
-func (b *bodyReader) read(w http.ResponseWriter, r *http.Request, server string, in *mcp.Room) ([]byte, bool) {
+func (b *bodyReader) read(w http.ResponseWriter, r *http.Request, server string, in *mcp.Reservation) ([]byte, bool) {
 	body, err := b.receive(w, r, in)
 	if err == nil {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
@@ -51,7 +51,7 @@ func (b *bodyReader) read(w http.ResponseWriter, r *http.Request, server string,
 
 // receive reads a body into room that grows with what arrives. A length that is only
 // announced costs nothing (CWE-789).
-func (b *bodyReader) receive(w http.ResponseWriter, r *http.Request, in *mcp.Room) ([]byte, error) {
+func (b *bodyReader) receive(w http.ResponseWriter, r *http.Request, in *mcp.Reservation) ([]byte, error) {
 	from, most := r.Body, r.ContentLength
 	if most < 0 || most > b.max {
 		most = b.max + 1 // where MaxBytesReader ends it

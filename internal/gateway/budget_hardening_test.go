@@ -247,10 +247,10 @@ func TestProfilesDrawOnTheMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, used := p.known.Len(), b.Used(); n > 1500 || used < int64(n)*1000 {
+	if n, used := p.cache.Len(), b.Used(); n > 1500 || used < int64(n)*1000 {
 		t.Errorf("%d profiles of 1 KiB are remembered in half of 2 MiB, and %d bytes counted", n, used)
 	}
-	p.known.Purge()
+	p.cache.Purge()
 	if used := b.Used(); used > 128<<10 {
 		t.Errorf("%d bytes are counted for none", used)
 	}

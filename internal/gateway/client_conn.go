@@ -17,11 +17,11 @@ type clientConn struct {
 	*net.TCPConn
 
 	// mu guards the fields below. A deadline is set under it, which never blocks.
-	mu      sync.Mutex
-	noted   time.Time // the read deadline that was asked for
-	readers int32     // Reads under way
-	due     bool      // the connection has another deadline than the one noted
-	bounded bool      // it has one
+	mu          sync.Mutex
+	deadline    time.Time // the read deadline that was asked for
+	readers     int32     // Reads under way
+	unset       bool      // the connection has another deadline than the one noted
+	hasDeadline bool      // it has one
 }
 
 // Write implements [net.Conn].
@@ -54,11 +54,11 @@ func (c *clientConn) WriteTo(w io.Writer) (int64, error) {
 func (c *clientConn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.noted, c.due = t, c.bounded || !t.IsZero()
+	c.deadline, c.unset = t, c.hasDeadline || !t.IsZero()
 	if c.readers == 0 {
 		return nil
 	}
-	return c.keepLocked()
+	return c.applyLocked()
 }
 
 // SetDeadline implements [net.Conn].
@@ -72,7 +72,7 @@ func (c *clientConn) SetDeadline(t time.Time) error {
 func (c *clientConn) beginRead() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.keepLocked(); err != nil {
+	if err := c.applyLocked(); err != nil {
 		return err
 	}
 	c.readers++
@@ -85,14 +85,14 @@ func (c *clientConn) endRead() {
 	c.readers--
 }
 
-// keepLocked gives the connection the deadline that was noted.
-func (c *clientConn) keepLocked() error {
-	if !c.due {
+// applyLocked gives the connection the deadline that was noted.
+func (c *clientConn) applyLocked() error {
+	if !c.unset {
 		return nil
 	}
-	if err := c.TCPConn.SetReadDeadline(c.noted); err != nil {
+	if err := c.TCPConn.SetReadDeadline(c.deadline); err != nil {
 		return err
 	}
-	c.due, c.bounded = false, !c.noted.IsZero()
+	c.unset, c.hasDeadline = false, !c.deadline.IsZero()
 	return nil
 }

@@ -49,9 +49,9 @@ func (g *Gateway) elsewhere(path string, serve http.HandlerFunc) {
 	})
 }
 
-// plainly returns the server whose endpoint a URL is as the documents write it, nil for
+// serverAt returns the server whose endpoint a URL is as the documents write it, nil for
 // all others, which the mux tells apart.
-func (g *Gateway) plainly(u *url.URL) *server {
+func (g *Gateway) serverAt(u *url.URL) *server {
 	name, ok := strings.CutPrefix(u.Path, "/mcp/")
 	if !ok || u.RawPath != "" {
 		return nil
@@ -78,7 +78,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, sender mcp.Sender
 	if !s.g.checkJSON(w, r) {
 		return
 	}
-	in := mcp.NewRoom(s.memory, sender.Share)
+	in := mcp.NewReservation(s.memory, sender.Share)
 	defer in.Release()
 	body, ok := s.g.bodies.read(w, r, s.name, &in)
 	if !ok {

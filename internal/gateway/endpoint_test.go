@@ -28,7 +28,7 @@ func TestPlainEndpoints(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: ServeHTTP answers %s, the mux %s", path, got, want)
 		}
-		if s := g.plainly(httptest.NewRequest("POST", path, nil).URL); (s != nil) != direct {
+		if s := g.serverAt(httptest.NewRequest("POST", path, nil).URL); (s != nil) != direct {
 			t.Errorf("%s: plainly = %v, want direct = %v", path, s, direct)
 		}
 	}

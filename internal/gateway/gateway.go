@@ -43,9 +43,9 @@ type ServerOptions struct {
 	// Command says that each session upstream is a process of its own. With
 	// IsolateNothing all clients share one then, whatever they can do.
 	Command bool
-	// Patience is how long a legacy client's initialize waits for a server that starts.
+	// StartTimeout is how long a legacy client's initialize waits for a server that starts.
 	// Zero means the front's default.
-	Patience time.Duration
+	StartTimeout time.Duration
 	// Gather and ParkedTTL are those of the front; zero means its defaults.
 	Gather, ParkedTTL time.Duration
 	// Keep names the methods whose public results the gateway keeps, and serves
@@ -290,7 +290,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if answered := shareOrigin(w, r); answered {
 		return
 	}
-	if s := g.plainly(r.URL); s != nil {
+	if s := g.serverAt(r.URL); s != nil {
 		g.serveAdmitted(w, r, s, (*server).serve)
 		return
 	}

@@ -322,7 +322,7 @@ func TestHardeningToldErrors(t *testing.T) {
 		{"nothing to leave out", errors.New("no room"), "no room", ""},
 		{"an address", inside, `server "x" can't be reached: unexpected EOF; try again; more is in the log of mcpbridge`, `server "x" can't be reached: dial tcp 10.1.2.3:80: unexpected EOF; try again`},
 		{"an address in a chain", fmt.Errorf("server can't be used: %w", dialed), "server can't be used: unexpected EOF", "server can't be used: dial tcp 10.1.2.3:80: unexpected EOF"},
-		{"the end of a session", mcp.LinkEnded(transport.Reason{Err: dialed}), "the session upstream has ended: unexpected EOF", "the session upstream has ended: dial tcp 10.1.2.3:80: unexpected EOF"},
+		{"the end of a session", mcp.SessionEnded(transport.Reason{Err: dialed}), "the session upstream has ended: unexpected EOF", "the session upstream has ended: dial tcp 10.1.2.3:80: unexpected EOF"},
 		{"a secret", errors.New("bad kn0wn-value"), "bad [hidden]", ""},
 		{"a server's own error", wire.Errorf(1, "bad kn0wn-value at 10.1.2.3:80"), "bad [hidden] at 10.1.2.3:80", ""},
 		{"a refusal", mcp.Refuse(spec.CodeMethodNotFound, "no kn0wn-value"), "no [hidden]", ""},
@@ -335,7 +335,7 @@ func TestHardeningToldErrors(t *testing.T) {
 				if debug && tt.wantOfDebug != "" {
 					want = tt.wantOfDebug
 				}
-				told := f.told(tt.err)
+				told := f.forClient(tt.err)
 				if got := mcp.WireError(told); got.Message != want {
 					t.Errorf("clients are told %q, want %q", got.Message, want)
 				}

@@ -10,9 +10,9 @@ import (
 func TestHolds(t *testing.T) {
 	topic := func(i int) fanout.Topic { return fanout.Topic{Kind: fanout.ResourceUpdated, URI: strconv.Itoa(i)} }
 	for _, n := range []int{0, 1, maxFew, maxFew + 1, 100} {
-		var hs holds
+		var hs watchedTopics
 		for i := range n {
-			hs.add(&hold{topic: topic(i)})
+			hs.add(&watchedTopic{topic: topic(i)})
 		}
 		if len(hs.all()) != n || hs.of(topic(n)) != nil {
 			t.Errorf("%d holds: all() has %d", n, len(hs.all()))

@@ -17,13 +17,13 @@ import (
 // A hub brings changes from backs to subscribers: a bus, an index and mailboxes. It is the
 // [mcp.Changes] of every back. Safe for concurrent use.
 type hub struct {
-	index      *index.Index[fanout.Topic, *fanout.Mailbox]
-	bus        fanout.Bus
-	cache      *cache.Cache // nil if nothing is kept
-	logger     *slog.Logger
-	metrics    mcp.Metrics
-	maxStreams int
-	leaveBus   func()
+	index       *index.Index[fanout.Topic, *fanout.Mailbox]
+	bus         fanout.Bus
+	cache       *cache.Cache // nil if nothing is kept
+	logger      *slog.Logger
+	metrics     mcp.Metrics
+	maxStreams  int
+	unsubscribe func()
 
 	// mu guards the fields below. It is held for map work only.
 	mu            sync.Mutex
@@ -45,7 +45,7 @@ func newHub(opts Options, c *cache.Cache) *hub {
 		subscriptions: make(map[*fanout.Mailbox]*subscription),
 		scratch:       sync.Pool{New: func() any { return new([]*fanout.Mailbox) }},
 	}
-	h.leaveBus = h.bus.Subscribe(h.deliver)
+	h.unsubscribe = h.bus.Subscribe(h.deliver)
 	return h
 }
 
@@ -55,7 +55,7 @@ func (h *hub) add(s *subscription) error {
 	defer h.mu.Unlock()
 	switch {
 	case h.closed:
-		return errDraining(s.stream)
+		return refuseDraining(s.stream)
 	case s.stream && h.streams >= h.maxStreams:
 		h.metrics.Limit(s.server.name, limits.Streams.Key)
 		h.logger.Warn("listen stream refused: too many are open", "upstream", s.server.name, "limit", h.maxStreams)
@@ -104,7 +104,7 @@ func (h *hub) close() {
 		mail.End(mcp.ErrShutdown)
 	}
 	if first {
-		h.leaveBus()
+		h.unsubscribe()
 		h.cache.Close()
 	}
 }

@@ -26,15 +26,15 @@ type inflight struct {
 	shares atomic.Int64 // how many by has
 }
 
-// A place is that of a request in flight.
-type place struct {
+// A requestSlot is that of a request in flight.
+type requestSlot struct {
 	f     *inflight
 	share mcp.Share
 	mine  *atomic.Int64 // the share's counter
 }
 
 // leave counts the request out.
-func (p place) leave() {
+func (p requestSlot) leave() {
 	p.f.all.Add(-1)
 	if p.mine.Add(-1) == 0 && p.f.shares.Load() > maxIdle && p.mine.CompareAndSwap(0, -1) {
 		p.f.by.CompareAndDelete(p.share, p.mine)
@@ -44,16 +44,16 @@ func (p place) leave() {
 
 // enter counts a request of a share in, until it leaves its place. It returns the bound
 // that is reached, and its value; nil if there is room.
-func (f *inflight) enter(share mcp.Share) (p place, limit *limits.Limit, most int64) {
+func (f *inflight) enter(share mcp.Share) (p requestSlot, limit *limits.Limit, most int64) {
 	if f.all.Add(1) > f.max {
 		f.all.Add(-1)
-		return place{}, limits.Requests, f.max
+		return requestSlot{}, limits.Requests, f.max
 	}
 	mine, n := f.count(share)
-	p = place{f, share, mine}
+	p = requestSlot{f, share, mine}
 	if n > f.each {
 		p.leave()
-		return place{}, limits.RequestsEach, f.each
+		return requestSlot{}, limits.RequestsEach, f.each
 	}
 	return p, nil, 0
 }

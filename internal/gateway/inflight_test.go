@@ -22,7 +22,7 @@ func (f *inflight) counters() (n int) {
 // Shares come and go at will; what is kept of those without requests is bounded.
 func TestInflightForgetsShares(t *testing.T) {
 	f := &inflight{max: 1 << 20, each: 1}
-	var places []place
+	var places []requestSlot
 	for n := range 3 * maxIdle {
 		p, limit, _ := f.enter(shareAt(n))
 		if limit != nil {

@@ -35,9 +35,9 @@ type profiler struct {
 	experimental bool            // what clients have of experimental capabilities crosses
 	hide         []string        // extensions that are no part of a profile
 	hideTasks    []string        // hide, with that of tasks
-	one          bool            // there is one session upstream for all
+	single       bool            // there is one session upstream for all
 	era          func() spec.Era // the upstream's; set before the first admit
-	known        *lru.Cache[profileKey, mcp.Profile]
+	cache        *lru.Cache[profileKey, mcp.Profile]
 	account      *budget.Account // that what is known takes from; nil for no bound
 }
 
@@ -87,10 +87,10 @@ func newProfiler(so ServerOptions) (*profiler, error) {
 	p := &profiler{
 		server: so.Name, isolation: isolation, clientInfo: so.ForwardClientInfo, experimental: so.Experimental,
 		hide: so.HideExtensions, hideTasks: append(slices.Clone(so.HideExtensions), spec.ExtensionTasks),
-		one: so.oneSession(), era: func() spec.Era { return spec.Unknown },
+		single: so.oneSession(), era: func() spec.Era { return spec.Unknown },
 	}
 	var err error
-	p.known, err = lru.NewWithEvict(maxProfiles, func(_ profileKey, prof mcp.Profile) { p.forgotten(prof) })
+	p.cache, err = lru.NewWithEvict(maxProfiles, func(_ profileKey, prof mcp.Profile) { p.forgotten(prof) })
 	return p, err
 }
 
@@ -100,14 +100,14 @@ func (p *profiler) admit(req *mcp.Request) error {
 	if p.isolation != IsolateNothing {
 		parts.principal = req.Principal
 	}
-	if req.Session != "" && p.era() != spec.Modern && !p.one {
+	if req.Session != "" && p.era() != spec.Modern && !p.single {
 		parts.session, parts.revision = req.Session, req.Revision
 	}
 	if p.clientInfo || parts.session != "" {
 		parts.info = req.ClientInfo
 	}
 	key := parts.key()
-	prof, ok := p.known.Get(key)
+	prof, ok := p.cache.Get(key)
 	if !ok {
 		prof = p.profile(&parts)
 		p.remember(key, prof)
@@ -131,7 +131,7 @@ func (p *profiler) remember(key profileKey, prof mcp.Profile) {
 	if size > profileOverhead+maxProfile || p.account != nil && !p.account.Take(size) {
 		return
 	}
-	if had, _ := p.known.ContainsOrAdd(key, prof); had {
+	if had, _ := p.cache.ContainsOrAdd(key, prof); had {
 		p.forgotten(prof)
 	}
 }
@@ -164,7 +164,7 @@ func (p *profiler) profile(parts *profileParts) mcp.Profile {
 	if len(parts.info) > 0 {
 		prof.ClientInfo = wire.AppendCanonical(nil, parts.info)
 	}
-	if p.one {
+	if p.single {
 		prof.Scope = p.server + "/shared"
 		return prof
 	}

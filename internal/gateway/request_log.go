@@ -25,7 +25,7 @@ const (
 type requestLine struct {
 	lineKind
 	subject string // the tool, prompt or resource
-	caller
+	requester
 }
 
 // A lineKind is what many lines have in common.
@@ -34,15 +34,15 @@ type lineKind struct {
 	era    spec.Era
 }
 
-// A caller is who asks, as the log has it.
-type caller struct {
+// A requester is who asks, as the log has it.
+type requester struct {
 	principal mcp.Principal
 	session   string // empty for a modern client
 	client    string // its own name and version
 }
 
-func callerOf(req *mcp.Request) caller {
-	return caller{req.Principal, req.Session, clientName(req.ClientInfo)}
+func callerOf(req *mcp.Request) requester {
+	return requester{req.Principal, req.Session, clientName(req.ClientInfo)}
 }
 
 // A requestLog counts the requests to one server, and writes a line for each. Safe for
@@ -153,7 +153,7 @@ func subject(method string, params []byte) string {
 	case spec.MethodComplete:
 		ref := wire.Get(params, "ref")
 		if name, ok := wire.GetString(ref, "name"); ok {
-			return cut(name, maxSubject)
+			return truncate(name, maxSubject)
 		}
 		params, member = ref, "uri"
 	case spec.MethodSetLevel:
@@ -165,7 +165,7 @@ func subject(method string, params []byte) string {
 		return ""
 	}
 	name, _ := wire.GetString(params, member)
-	return cut(name, maxSubject)
+	return truncate(name, maxSubject)
 }
 
 // clientName is a client's name and version, by its own account.
@@ -180,9 +180,9 @@ func clientName(info []byte) string {
 		}
 	}
 	if len(version) == 0 {
-		return cut(string(name), maxClient)
+		return truncate(string(name), maxClient)
 	}
-	return cut(string(name)+"/"+string(version), maxClient)
+	return truncate(string(name)+"/"+string(version), maxClient)
 }
 
 // unquoted returns the text of a JSON string, its own bytes where they say it as they
@@ -194,8 +194,8 @@ func unquoted(v []byte) []byte {
 	return []byte(wire.Unquote(v))
 }
 
-// cut returns text as far as it has no more than most bytes, in memory of its own.
-func cut(text string, most int) string {
+// truncate returns text as far as it has no more than most bytes, in memory of its own.
+func truncate(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}

@@ -32,8 +32,8 @@ type subscription struct {
 	mu        sync.Mutex
 	closed    bool
 	release   func()         // of a stream: ends the interest in all of its topics
-	held      holds          // of others
-	lost      holds          // ended by the server, and not released yet
+	topics    watchedTopics  // of others
+	lost      watchedTopics  // ended by the server, and not released yet
 	forgotten []fanout.Topic // removed topics, oldest first
 }
 
@@ -72,16 +72,16 @@ func (s *subscription) addAll(ctx context.Context, topics []fanout.Topic) ([]fan
 		s.hub.index.Prune(s.mail)
 		return nil, err
 	}
-	s.keep(release)
+	s.keepRelease(release)
 	if len(honored) < len(topics) {
 		s.narrow(topics, honored)
 	}
 	return honored, nil
 }
 
-// keep notes how to end a stream's interest; if the stream was closed meanwhile, that is
+// keepRelease notes how to end a stream's interest; if the stream was closed meanwhile, that is
 // done at once.
-func (s *subscription) keep(release func()) {
+func (s *subscription) keepRelease(release func()) {
 	s.mu.Lock()
 	closed := s.closed
 	if !closed {
@@ -129,7 +129,7 @@ func (s *subscription) addEach(ctx context.Context, topics []fanout.Topic) ([]fa
 // addOne asks for a topic, unless it is held or being asked for, and reports whether it is
 // held then.
 func (s *subscription) addOne(ctx context.Context, t fanout.Topic) (bool, error) {
-	h, lost, own := s.claim(t)
+	h, lost, own := s.register(t)
 	lost.end()
 	if h == nil {
 		return false, errUnsubscribed
@@ -146,24 +146,24 @@ func (s *subscription) addOne(ctx context.Context, t fanout.Topic) (bool, error)
 	if err != nil {
 		s.hub.logger.Info("subscription refused", "upstream", s.server.name, "topic", t, "err", err)
 	}
-	return s.settle(t, h, len(honored) > 0, release), s.server.g.errors.told(err)
+	return s.settle(t, h, len(honored) > 0, release), s.server.g.errors.forClient(err)
 }
 
-// claim puts the topic into the index before the server is asked. own says that the caller
+// register puts the topic into the index before the server is asked. own says that the caller
 // has to ask; lost is what the caller has to end before.
-func (s *subscription) claim(t fanout.Topic) (h, lost *hold, own bool) {
+func (s *subscription) register(t fanout.Topic) (h, lost *watchedTopic, own bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, nil, false
 	}
-	if h = s.held.of(t); h != nil {
+	if h = s.topics.of(t); h != nil {
 		return h, nil, false
 	}
 	lost = s.lost.of(t)
 	s.lost.remove(t)
-	h = &hold{topic: t, settled: make(chan struct{})}
-	s.held.add(h)
+	h = &watchedTopic{topic: t, settled: make(chan struct{})}
+	s.topics.add(h)
 	s.mail.Accept(t)
 	s.hub.index.Subscribe(t, s.mail)
 	return h, lost, true
@@ -171,9 +171,9 @@ func (s *subscription) claim(t fanout.Topic) (h, lost *hold, own bool) {
 
 // settle notes the server's answer, and reports whether the topic is held. It is not if it
 // was removed meanwhile.
-func (s *subscription) settle(t fanout.Topic, h *hold, honored bool, release func()) bool {
+func (s *subscription) settle(t fanout.Topic, h *watchedTopic, honored bool, release func()) bool {
 	s.mu.Lock()
-	current := s.held.of(t) == h
+	current := s.topics.of(t) == h
 	switch {
 	case current && honored, s.lost.of(t) == h:
 		h.release, release = release, nil
@@ -192,7 +192,7 @@ func (s *subscription) settle(t fanout.Topic, h *hold, honored bool, release fun
 func (s *subscription) Remove(uris ...string) {
 	for _, t := range (mcp.Filter{URIs: uris}).Topics(s.profile.Scope) {
 		s.mu.Lock()
-		h := s.held.of(t)
+		h := s.topics.of(t)
 		if h != nil {
 			s.forgetLocked(h)
 		}
@@ -202,9 +202,9 @@ func (s *subscription) Remove(uris ...string) {
 }
 
 // forgetLocked removes a topic with its pending changes.
-func (s *subscription) forgetLocked(h *hold) {
+func (s *subscription) forgetLocked(h *watchedTopic) {
 	t := h.topic
-	s.held.remove(t)
+	s.topics.remove(t)
 	s.hub.index.Unsubscribe(t, s.mail)
 	s.mail.Refuse(t)
 	if s.forgotten = append(s.forgotten, t); len(s.forgotten) > maxForgotten {
@@ -222,9 +222,9 @@ func (s *subscription) lose(t fanout.Topic, reason error) {
 		return
 	}
 	s.mu.Lock()
-	h := s.held.of(t)
+	h := s.topics.of(t)
 	if h != nil {
-		s.held.remove(t)
+		s.topics.remove(t)
 		s.lost.add(h)
 		s.hub.index.Unsubscribe(t, s.mail)
 	}
@@ -238,8 +238,8 @@ func (s *subscription) lose(t fanout.Topic, reason error) {
 // Close implements [mcp.Subscription].
 func (s *subscription) Close() {
 	s.mu.Lock()
-	first, held, lost, release := !s.closed, s.held, s.lost, s.release
-	s.closed, s.held, s.lost = true, holds{}, holds{}
+	first, held, lost, release := !s.closed, s.topics, s.lost, s.release
+	s.closed, s.topics, s.lost = true, watchedTopics{}, watchedTopics{}
 	s.hub.index.Prune(s.mail)
 	s.mu.Unlock()
 	if !first {
@@ -255,8 +255,8 @@ func (s *subscription) Close() {
 	}
 }
 
-// errDraining refuses whoever comes after the hub was closed.
-func errDraining(stream bool) error {
+// refuseDraining refuses whoever comes after the hub was closed.
+func refuseDraining(stream bool) error {
 	if stream {
 		return mcp.RefuseForNow("%v; listen again in a moment", mcp.ErrShutdown)
 	}

@@ -58,9 +58,9 @@ func (e *socketLimitError) Error() string {
 	return fmt.Sprintf("%d WebSockets are open, the limit; close some, or %s", e.n, e.limit.Raise())
 }
 
-// take takes a place for a WebSocket of a share, which is given back by leave. It
+// reserve takes a place for a WebSocket of a share, which is given back by leave. It
 // returns mcp.ErrShutdown or a [*socketLimitError].
-func (s *sockets) take(share mcp.Share) error {
+func (s *sockets) reserve(share mcp.Share) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
@@ -74,15 +74,15 @@ func (s *sockets) take(share mcp.Share) error {
 	return nil
 }
 
-// enter notes a WebSocket that has a place.
-func (s *sockets) enter(c *transport.WebSocket) {
+// add notes a WebSocket that has a place.
+func (s *sockets) add(c *transport.WebSocket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open[c] = struct{}{}
 }
 
-// leave gives a place back. c may be nil.
-func (s *sockets) leave(share mcp.Share, c *transport.WebSocket) {
+// release gives a place back. c may be nil.
+func (s *sockets) release(share mcp.Share, c *transport.WebSocket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, c)
@@ -126,9 +126,9 @@ func (s *sockets) len() int {
 // does. Whose requests they are is decided by this one.
 func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server, sender mcp.Sender) {
 	share := sender.Share
-	room, err := mcp.Take(s.memory, share, socketSize)
+	room, err := mcp.Reserve(s.memory, share, socketSize)
 	if err == nil {
-		err = g.sockets.take(share)
+		err = g.sockets.reserve(share)
 	}
 	if err != nil {
 		room.Release()
@@ -143,12 +143,12 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server,
 		},
 	})
 	if err != nil {
-		g.sockets.leave(share, nil)
+		g.sockets.release(share, nil)
 		room.Release()
 		s.failSocket(w, r, err)
 		return
 	}
-	g.sockets.enter(c)
+	g.sockets.add(c)
 	go s.runSocket(c, sender, room) // ends with the connection, or with sockets.wait
 }
 
@@ -173,9 +173,9 @@ func (s *server) failSocket(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // runSocket serves a WebSocket until it ends.
-func (s *server) runSocket(c *transport.WebSocket, sender mcp.Sender, room mcp.Room) {
+func (s *server) runSocket(c *transport.WebSocket, sender mcp.Sender, room mcp.Reservation) {
 	defer room.Release()
-	defer s.g.sockets.leave(sender.Share, c)
+	defer s.g.sockets.release(sender.Share, c)
 	s.g.opts.Metrics.Sockets(s.name, 1)
 	defer s.g.opts.Metrics.Sockets(s.name, -1)
 	begin, peer := time.Now(), c.RemoteAddr().String()

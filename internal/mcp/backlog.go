@@ -13,23 +13,23 @@ const MaxBacklog = 256
 // The zero value is ready to use. It does not copy messages, and is not safe for
 // concurrent use.
 type Backlog struct {
-	// Room is the memory of the messages; the zero value is unbounded.
-	Room Room
+	// Memory is the memory of the messages; the zero value is unbounded.
+	Memory Reservation
 
 	notes []Notification
 	size  int  // bytes of the params in notes
-	short bool // a message was refused because Room could not grow
+	short bool // a message was refused because Memory could not grow
 }
 
-// Add adds a message and reports whether there was room. If there are too many messages,
+// Add adds a message and reports whether it fits. If there are too many messages,
 // a progress notification replaces the previous one, which is out of date.
 func (b *Backlog) Add(n Notification) bool {
-	if !b.Room.TryGrow(len(n.Params)) {
+	if !b.Memory.TryGrow(len(n.Params)) {
 		b.short = true
 		return false
 	}
 	if !b.add(n) {
-		b.Room.Shrink(len(n.Params))
+		b.Memory.Shrink(len(n.Params))
 		return false
 	}
 	return true
@@ -39,7 +39,7 @@ func (b *Backlog) Add(n Notification) bool {
 // many messages already as messages says, or they would be of more bytes than size says.
 func (b *Backlog) Offer(n Notification, messages, size int) bool {
 	waits := len(b.notes)
-	if waits >= messages || waits > 0 && b.size+len(n.Params) > size || !b.Room.TryGrow(len(n.Params)) {
+	if waits >= messages || waits > 0 && b.size+len(n.Params) > size || !b.Memory.TryGrow(len(n.Params)) {
 		return false
 	}
 	b.append(n)
@@ -47,7 +47,7 @@ func (b *Backlog) Offer(n Notification, messages, size int) bool {
 }
 
 // Short reports, once, that a message was refused because there was no memory. The caller
-// then calls Refuse of the room.
+// then calls Refuse of Memory.
 func (b *Backlog) Short() bool {
 	short := b.short
 	b.short = false
@@ -78,7 +78,7 @@ func (b *Backlog) append(n Notification) {
 // freed gives back the memory of a message.
 func (b *Backlog) freed(n Notification) {
 	b.size -= len(n.Params)
-	b.Room.Shrink(len(n.Params))
+	b.Memory.Shrink(len(n.Params))
 }
 
 func (b *Backlog) lastProgress() int {
@@ -108,6 +108,6 @@ func (b *Backlog) Len() int { return len(b.notes) }
 func (b *Backlog) Take() []Notification {
 	notes := b.notes
 	b.notes, b.size = nil, 0
-	b.Room.Release()
+	b.Memory.Release()
 	return notes
 }

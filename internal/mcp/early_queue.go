@@ -20,7 +20,7 @@ type earlyMessage[M any] struct {
 	size int
 }
 
-// Add adds a message of size bytes, and reports whether there was room.
+// Add adds a message of size bytes, and reports whether it fits.
 func (q *EarlyQueue[M]) Add(m M, size int) bool {
 	if len(q.messages) > 0 && (len(q.messages) >= MaxEarly || q.bytes+size > MaxEarlyBytes) {
 		return false

@@ -19,23 +19,23 @@ func (e *InsideError) Error() string { return e.Full.Error() }
 // Unwrap returns the error for clients; see [WireError].
 func (e *InsideError) Unwrap() error { return e.Told }
 
-// LinkEnded returns an error that wraps [ErrLinkEnded] and has the reason.
-func LinkEnded(why interface {
+// SessionEnded returns an error that wraps [ErrSessionEnded] and has the reason.
+func SessionEnded(why interface {
 	error
 	Public() string
 }) error {
-	return &linkEnded{why.Error(), why.Public()}
+	return &sessionEnded{why.Error(), why.Public()}
 }
 
-type linkEnded struct{ full, told string }
+type sessionEnded struct{ full, told string }
 
-func (e *linkEnded) Error() string { return ErrLinkEnded.Error() + ": " + e.full }
+func (e *sessionEnded) Error() string { return ErrSessionEnded.Error() + ": " + e.full }
 
 // Public returns the text for clients.
-func (e *linkEnded) Public() string { return ErrLinkEnded.Error() + ": " + e.told }
+func (e *sessionEnded) Public() string { return ErrSessionEnded.Error() + ": " + e.told }
 
-// Unwrap returns ErrLinkEnded.
-func (e *linkEnded) Unwrap() error { return ErrLinkEnded }
+// Unwrap returns ErrSessionEnded.
+func (e *sessionEnded) Unwrap() error { return ErrSessionEnded }
 
 // Inside returns an error with a formatted message. If an argument has a method Public,
 // the text for clients has its result instead of the argument. If both texts are equal,

@@ -40,17 +40,17 @@ type Intake struct {
 	src io.Reader // of Read; set by From
 
 	mu      sync.Mutex // guards the fields below; the budget's locks are taken under it
-	room    Room
+	memory  Reservation
 	read    int // bytes of the message that is being read
 	covered int // bytes for which memory was taken
 	closed  bool
 }
 
 // Use makes the response use the memory of a request. Call it before reading.
-func (in *Intake) Use(m Memory, s Share) { in.room = NewRoom(m, s) }
+func (in *Intake) Use(m Memory, s Share) { in.memory = NewReservation(m, s) }
 
 // Share makes the response use the same memory as another one.
-func (in *Intake) Share(of *Intake) { in.room = NewRoom(of.room.memory, of.room.share) }
+func (in *Intake) Share(of *Intake) { in.memory = NewReservation(of.memory.memory, of.memory.share) }
 
 // From returns a reader of src that takes memory for the bytes it reads. Its error is a
 // [*ShortageError] if there is no memory.
@@ -77,7 +77,7 @@ func (in *Intake) Next() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.read, in.covered = 0, 0
-	in.room.Release()
+	in.memory.Release()
 }
 
 // Take takes memory for a response of n bytes that was read in another way. The error is
@@ -100,14 +100,14 @@ func (in *Intake) Close() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.closed = true
-	in.room.Release()
+	in.memory.Release()
 }
 
 func (in *Intake) coverLocked(n int) bool {
 	if in.closed {
 		return true // the response is not used
 	}
-	if !in.room.TryGrow(n) {
+	if !in.memory.TryGrow(n) {
 		return false
 	}
 	in.covered += n
@@ -116,6 +116,6 @@ func (in *Intake) coverLocked(n int) bool {
 
 func (in *Intake) refuse() error {
 	var we *wire.Error
-	errors.As(in.room.Refuse(), &we) // it wraps one
+	errors.As(in.memory.Refuse(), &we) // it wraps one
 	return &ShortageError{we}
 }

@@ -67,7 +67,7 @@ type handler struct {
 }
 
 // Serve implements [mcp.Handler]. Legacy clients have neither: to a modern server they ask
-// for none, and their sessions with a legacy one are guarded by [Guard.Link].
+// for none, and their sessions with a legacy one are guarded by [Guard.Relay].
 func (h *handler) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
 	if req.Era != spec.Modern {
 		return h.next.Serve(ctx, req, x)

@@ -47,7 +47,7 @@ func newCall(req *mcp.Request, x mcp.Caller, leaveLane func()) *call {
 	c := &call{
 		Call: link.Call{Call: upstream.Call{Method: req.Method}},
 		req:  req, caller: x, mayBeAsked: spec.MayAsk(req.Method), leaveLane: leaveLane,
-		notes: noteQueue{backlog: mcp.Backlog{Room: mcp.NewRoom(req.Memory, req.Share)}},
+		notes: noteQueue{backlog: mcp.Backlog{Memory: mcp.NewReservation(req.Memory, req.Share)}},
 	}
 	c.Owner = c
 	c.in.Use(req.Memory, req.Share)

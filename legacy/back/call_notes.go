@@ -16,7 +16,7 @@ func (c *call) note(method string, params []byte) bool {
 	short := c.notes.backlog.Short()
 	c.mu.Unlock()
 	if short {
-		_ = c.notes.backlog.Room.Refuse() // counted and logged; the message is lost, as others beyond the bound
+		_ = c.notes.backlog.Memory.Refuse() // counted and logged; the message is lost, as others beyond the bound
 	}
 	return ok
 }

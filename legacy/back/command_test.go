@@ -311,7 +311,7 @@ func TestS02ClientLeavesDuringTheHandshake(t *testing.T) {
 		time.AfterFunc(time.Second, cancel)
 		req := ask("initialize", "")
 		m := wire.Message{ID: wire.NumberID(7), Method: "initialize", Text: []byte(`{"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}`)}
-		if _, _, err := r.Link(ctx, req, &m, nil); !errors.Is(err, context.Canceled) {
+		if _, _, err := r.OpenRelay(ctx, req, &m, nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("Link = %v, want that its client left", err)
 		}
 		synctest.Wait()
@@ -337,7 +337,7 @@ func TestM2L05DescribedByALinkedSession(t *testing.T) {
 		m := wire.Message{ID: wire.NumberID(7), Method: "initialize", Text: []byte(`{"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}`)}
 		own := ask("initialize", "")
 		own.Profile.Scope = "test/own"
-		l, _, err := r.Link(t.Context(), own, &m, &nobody{})
+		l, _, err := r.OpenRelay(t.Context(), own, &m, &nobody{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -357,5 +357,5 @@ func TestM2L05DescribedByALinkedSession(t *testing.T) {
 // nobody hears nothing, and has something open.
 type nobody struct{}
 
-func (*nobody) Hear(context.Context, []byte, bool) error { return nil }
-func (*nobody) Idle() bool                               { return false }
+func (*nobody) Message(context.Context, []byte, bool) error { return nil }
+func (*nobody) Idle() bool                                  { return false }

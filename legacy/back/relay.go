@@ -11,14 +11,14 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/relay"
 )
 
-var _ mcp.Linker = (*Back)(nil)
+var _ mcp.Relayer = (*Back)(nil)
 
-// Link implements [mcp.Linker].
-func (b *Back) Link(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.Hearer) (mcp.Link, []byte, error) {
+// OpenRelay implements [mcp.Relayer].
+func (b *Back) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.RelayClient) (mcp.Relay, []byte, error) {
 	var r *relay.Session
 	_, leave, err := b.pool.GetOwn(ctx, req.Profile, func() bool { return h.Idle() }, func(ctx context.Context, _ mcp.Profile) (pool.Session, error) {
 		var err error
-		r, err = b.openRelay(ctx, req, m, h)
+		r, err = b.dialRelay(ctx, req, m, h)
 		if err := b.connected(ctx, err); err != nil {
 			return nil, err
 		}
@@ -38,8 +38,8 @@ func (b *Back) Link(ctx context.Context, req *mcp.Request, m *wire.Message, h mc
 	return nil, nil, b.clientError(spec.MethodInitialize, err)
 }
 
-// openRelay opens a session with the client's own handshake.
-func (b *Back) openRelay(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.Hearer) (r *relay.Session, err error) {
+// dialRelay opens a session with the client's own handshake.
+func (b *Back) dialRelay(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.RelayClient) (r *relay.Session, err error) {
 	err = b.dial(ctx, req.Share, func(ctx context.Context, connect connector) error {
 		r = relay.New(b.relayed, req, h) // another one for each attempt
 		if err := connect(ctx, r.Link()); err != nil {

@@ -92,7 +92,7 @@ func TestOwnWrittenEventsGoFirst(t *testing.T) {
 func TestUnreadEventsStay(t *testing.T) {
 	memory := &smallMemory{Budget: budget.New(2 << 20)}
 	st := newRig(t, func(o *Options) { o.Memory, o.MaxStored = memory, 4<<20 })
-	s := &streams{session: &session{front: st.front}, memory: mcp.NewRoom(memory, mcp.Share{Principal: "ada"})}
+	s := &streams{session: &session{front: st.front}, memory: mcp.NewReservation(memory, mcp.Share{Principal: "ada"})}
 	away, here := s.add(wire.NumberID(1)), s.add(wire.NumberID(2))
 	big := []byte(strings.Repeat("x", 200<<10))
 	if err := away.put(t.Context(), big, true); err != nil {

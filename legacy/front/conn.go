@@ -264,7 +264,7 @@ type batchReply struct {
 	mu      sync.Mutex // guards the fields below
 	pending int
 	answers [][]byte
-	memory  []mcp.Room // of them
+	memory  []mcp.Reservation // of them
 }
 
 func (o *batchReply) send(_ context.Context, msg []byte) error { return o.conn.send(msg) }

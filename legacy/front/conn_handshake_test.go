@@ -33,7 +33,7 @@ func newOpeningClient(t *testing.T) (*openingClient, <-chan *legacytest.ConnPeer
 	l := &openingClient{limit: make(chan string, 2*mcp.MaxEarly)}
 	b, peers := backWithPeers(t)
 	st := newRig(t, func(o *Options) {
-		o.Linker, o.Metrics = b, l
+		o.Relayer, o.Metrics = b, l
 		o.Logger = slog.New(slog.NewTextHandler(&l.log, nil))
 	})
 	l.Line = legacytest.NewLine(t, st.front.OpenConn)

@@ -31,7 +31,7 @@ type EventSession struct {
 	// Set by openEvents, read-only after.
 	id     SessionID
 	conn   *Conn
-	memory mcp.Room // of the stream; released by leave
+	memory mcp.Reservation // of the stream; released by leave
 	begun  time.Time
 	res    *downstream.Response
 	ends   chan error // capacity 1: why the stream has to end in order
@@ -142,7 +142,7 @@ func (f *Front) openEvents(sender mcp.Sender) (*EventSession, error) {
 	if f.isEnding() {
 		return nil, mcp.Refuse(spec.CodeInternal, "%v; open the stream again in a moment", mcp.ErrShutdown)
 	}
-	memory, err := mcp.Take(f.opts.Memory, sender.Share, sessionSize)
+	memory, err := mcp.Reserve(f.opts.Memory, sender.Share, sessionSize)
 	if err != nil {
 		return nil, err
 	}

@@ -47,8 +47,8 @@ type Options struct {
 	Handler    mcp.Handler
 	Describer  mcp.Describer
 	Subscriber mcp.Subscriber
-	// Linker links sessions with an upstream of the same era; nil if there is none.
-	Linker mcp.Linker
+	// Relayer links sessions with an upstream of the same era; nil if there is none.
+	Relayer mcp.Relayer
 	// Command says that each session upstream is a process. None is ended because another
 	// principal wants one.
 	Command bool

@@ -41,7 +41,7 @@ type httpReply struct {
 	lost    bool         // the session has ended upstream
 	later   bool         // an answer is an error of what may be taken if it is tried again
 	unread  bool         // the connection has gone before anything was written
-	memory  []mcp.Room
+	memory  []mcp.Reservation
 }
 
 func (s *session) newHTTPReply(first wire.ID, requests int, batch bool) *httpReply {

@@ -27,7 +27,7 @@ func (r *request) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([]mc
 	asked := make([]mcp.InputRequest, len(qs))
 	for i, q := range qs {
 		var err error
-		if asked[i], err = projection.Question(r.session.revision, r.session.capabilities, q); err != nil {
+		if asked[i], err = projection.InputRequest(r.session.revision, r.session.capabilities, q); err != nil {
 			return nil, fmt.Errorf("%s can't be put to a client of revision %s: %w", q.Method, r.session.revision, err)
 		}
 	}
@@ -42,7 +42,7 @@ func (r *request) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([]mc
 	for i, q := range open {
 		select {
 		case a := <-q.answer:
-			answers[i] = projection.Answer(r.session.revision, qs[i], a)
+			answers[i] = projection.InputResponse(r.session.revision, qs[i], a)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}

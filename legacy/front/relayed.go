@@ -18,7 +18,7 @@ const endedUpstream = "its session upstream ended"
 // as they are.
 type relayed struct {
 	*session
-	link        mcp.Link
+	upstream    mcp.Relay
 	unsolicited *eventStream // over Streamable HTTP: takes what belongs to no call
 }
 
@@ -26,7 +26,7 @@ type relayed struct {
 // serve s. answer is what the server says to initialize. It reports false if the server
 // refused, which answer says then, or is of the other era.
 func (f *Front) relay(ctx context.Context, s *session, req *mcp.Request, m *wire.Message) (ok bool, answer []byte, err error) {
-	if f.opts.Linker == nil {
+	if f.opts.Relayer == nil {
 		return false, nil, nil
 	}
 	r := &relayed{session: s}
@@ -34,13 +34,13 @@ func (f *Front) relay(ctx context.Context, s *session, req *mcp.Request, m *wire
 		r.unsolicited = s.streams.keep() // before anything is heard
 	}
 	err = f.whenStarted(ctx, req, func(ctx context.Context) error {
-		r.link, answer, err = f.opts.Linker.Link(ctx, req, m, r)
+		r.upstream, answer, err = f.opts.Relayer.OpenRelay(ctx, req, m, r)
 		for errors.Is(err, mcp.ErrFull) && f.sessions.makeRoom(ctx, s.share) {
-			r.link, answer, err = f.opts.Linker.Link(ctx, req, m, r)
+			r.upstream, answer, err = f.opts.Relayer.OpenRelay(ctx, req, m, r)
 		}
 		return err
 	})
-	if err != nil || r.link == nil {
+	if err != nil || r.upstream == nil {
 		s.streams.forget(r.unsolicited)
 		return false, answer, err
 	}
@@ -49,8 +49,8 @@ func (f *Front) relay(ctx context.Context, s *session, req *mcp.Request, m *wire
 	return true, answer, nil
 }
 
-// Hear implements [mcp.Hearer].
-func (s *relayed) Hear(ctx context.Context, text []byte, anyway bool) error {
+// Message implements [mcp.RelayClient].
+func (s *relayed) Message(ctx context.Context, text []byte, anyway bool) error {
 	if s.conn != nil {
 		return s.conn.send(text)
 	}
@@ -62,7 +62,7 @@ func (s *relayed) Hear(ctx context.Context, text []byte, anyway bool) error {
 	return s.unsolicited.put(ctx, text, false)
 }
 
-// Idle implements [mcp.Hearer]. On a connection the client is there as long as that
+// Idle implements [mcp.RelayClient]. On a connection the client is there as long as that
 // is.
 func (s *relayed) Idle() bool { return s.conn == nil && s.front.sessions.isIdle(s.session) }
 
@@ -83,12 +83,12 @@ func (s *relayed) newestCall() (newest *request) {
 func (s *relayed) start(ended func()) (tells bool) {
 	s.spawn(func(ctx context.Context) { // ends with the session, or the link
 		select {
-		case <-s.link.Done():
+		case <-s.upstream.Done():
 			ended()
 		case <-ctx.Done():
 		}
 	})
-	s.link.Start()
+	s.upstream.Start()
 	return false
 }
 
@@ -98,7 +98,7 @@ func (s *relayed) hasOwnUpstream() bool { return true }
 // closeUpstream implements service. Calls are told on their streams that there will be no
 // answer.
 func (s *relayed) closeUpstream() {
-	s.link.Close()
+	s.upstream.Close()
 	s.wait()
 }
 
@@ -114,33 +114,33 @@ func (s *relayed) request(m *wire.Message, from *mcp.Identity, w replyWriter) {
 		r.refuse(err)
 		return
 	}
-	s.link.Call(m, r)
+	s.upstream.Call(m, r)
 }
 
 // A relayedRequest is a request that was passed on.
 type relayedRequest struct{ request }
 
-// Identity implements [mcp.Outcome].
+// Identity implements [mcp.RelayedCall].
 func (r *relayedRequest) Identity() *mcp.Identity { return r.from }
 
-// Message implements [mcp.Outcome].
+// Message implements [mcp.RelayedCall].
 func (r *relayedRequest) Message(ctx context.Context, text []byte) error { return r.w.send(ctx, text) }
 
-// Answer implements [mcp.Outcome].
+// Answer implements [mcp.RelayedCall].
 func (r *relayedRequest) Answer(text []byte, _ error) {
 	defer r.session.calls.Leave(&r.request)
 	r.session.free(&r.request) // the client may use the id again at once
 	r.respond(text)
 }
 
-// Lost implements [mcp.Outcome].
+// Lost implements [mcp.RelayedCall].
 func (r *relayedRequest) Lost(err error) {
 	defer r.session.calls.Leave(&r.request)
 	r.session.free(&r.request)
 	switch {
 	case errors.Is(err, mcp.ErrCancelled):
 		r.w.noReply()
-	case errors.Is(err, mcp.ErrLinkEnded):
+	case errors.Is(err, mcp.ErrSessionEnded):
 		r.w.sessionEnded(sessionGone(r.ID, err))
 	default:
 		r.w.reply(r.failure(err))
@@ -149,10 +149,10 @@ func (r *relayedRequest) Lost(err error) {
 
 // post implements service: it passes on what has no answer.
 func (s *relayed) post(w http.ResponseWriter, r *http.Request, m *wire.Message) {
-	switch err := s.link.Send(context.WithoutCancel(r.Context()), m); { // it is passed on though its sender leaves
+	switch err := s.upstream.Send(context.WithoutCancel(r.Context()), m); { // it is passed on though its sender leaves
 	case err == nil:
 		w.WriteHeader(http.StatusAccepted)
-	case errors.Is(err, mcp.ErrLinkEnded):
+	case errors.Is(err, mcp.ErrSessionEnded):
 		s.front.sessions.end(s.session, endedUpstream)
 		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound, "%v; initialize anew", err))
 	default:
@@ -166,19 +166,19 @@ func (s *relayed) post(w http.ResponseWriter, r *http.Request, m *wire.Message) 
 func (s *relayed) receive(m *wire.Message) {
 	sent := make(chan struct{})
 	if s.spawn(func(ctx context.Context) { s.deliver(ctx, m, sent) }) { // ends with the session, or as Send is bounded
-		s.link.Await(m, sent)
+		s.upstream.Await(m, sent)
 	}
 }
 
 func (s *relayed) deliver(ctx context.Context, m *wire.Message, sent chan<- struct{}) {
 	defer close(sent)
-	if err := s.link.Send(ctx, m); err != nil {
+	if err := s.upstream.Send(ctx, m); err != nil {
 		s.front.log.Warn("message of client was not delivered", "session", s.name, "error", err)
 	}
 }
 
 var (
-	_ service     = (*relayed)(nil)
-	_ mcp.Hearer  = (*relayed)(nil)
-	_ mcp.Outcome = (*relayedRequest)(nil)
+	_ service         = (*relayed)(nil)
+	_ mcp.RelayClient = (*relayed)(nil)
+	_ mcp.RelayedCall = (*relayedRequest)(nil)
 )

@@ -33,7 +33,7 @@ func backWithPeers(t *testing.T) (*back.Back, <-chan *legacytest.ConnPeer) {
 // to one whose client has left.
 func TestS02QuestionGoesWhereItIsHeard(t *testing.T) {
 	b, peers := backWithPeers(t)
-	st := newRig(t, func(o *Options) { o.Linker = b })
+	st := newRig(t, func(o *Options) { o.Relayer = b })
 	asks := make(chan struct{})
 	go func() {
 		p := <-peers
@@ -107,7 +107,7 @@ func (st *rig) only(t *testing.T) *session {
 // next one would: clients heed nothing else.
 func TestS02RequestMeetsTheEnd(t *testing.T) {
 	b, peers := backWithPeers(t)
-	st := newRig(t, func(o *Options) { o.Linker = b })
+	st := newRig(t, func(o *Options) { o.Relayer = b })
 	go func() { (<-peers).Handshake(legacytest.Everything) }()
 	g := st.Enter(t, "2025-11-25")
 	d := st.only(t)

@@ -35,7 +35,7 @@ type replyWriter interface {
 type response struct {
 	id     wire.ID // of the request
 	msg    []byte
-	memory mcp.Room
+	memory mcp.Reservation
 	later  bool // it is an error, and the same may be taken if it is tried again
 }
 
@@ -44,7 +44,7 @@ const freeResponse = 8 << 10
 
 // respond sends the response to a request that was removed from its session.
 func (r *request) respond(msg []byte) {
-	res := response{id: r.ID, msg: msg, memory: mcp.NewRoom(r.session.front.opts.Memory, r.session.share)}
+	res := response{id: r.ID, msg: msg, memory: mcp.NewReservation(r.session.front.opts.Memory, r.session.share)}
 	if len(msg) > freeResponse {
 		if err := res.memory.Grow(len(msg)); err != nil {
 			res = r.failure(err)

@@ -73,7 +73,7 @@ const sessionSize = 4 << 10
 
 // takeMemory takes memory for the session, which close gives back.
 func (s *session) takeMemory() (err error) {
-	s.streams.memory, err = mcp.Take(s.front.opts.Memory, s.share, sessionSize+len(s.info)+len(s.capabilities))
+	s.streams.memory, err = mcp.Reserve(s.front.opts.Memory, s.share, sessionSize+len(s.info)+len(s.capabilities))
 	return err
 }
 
@@ -144,7 +144,7 @@ func (s *session) neutral(m *wire.Message, from *mcp.Identity) *mcp.Request {
 
 // newCall returns the call of a request, which cancel cancels.
 func (s *session) newCall(id wire.ID, cancel context.CancelCauseFunc) downstream.Call {
-	return downstream.Call{ID: id, Cancel: cancel, Room: mcp.NewRoom(s.front.opts.Memory, s.share)}
+	return downstream.Call{ID: id, Cancel: cancel, Memory: mcp.NewReservation(s.front.opts.Memory, s.share)}
 }
 
 // admit takes memory for a request and counts it in, or refuses it.
@@ -165,7 +165,7 @@ func (s *session) admit(r *request, m *wire.Message) error {
 
 // free gives back what a request took: the client may use its id again at once.
 func (s *session) free(r *request) {
-	r.Room.Release()
+	r.Memory.Release()
 	s.calls.Free(r)
 }
 

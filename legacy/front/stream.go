@@ -28,12 +28,12 @@ type streams struct {
 
 	// mu guards the fields below and those of every stream.
 	mu      sync.Mutex
-	memory  mcp.Room       // of what the client says of itself, and of the streams
-	last    uint64         // the last stream's number
-	order   []*eventStream // oldest first
-	stored  int            // bytes
-	room    chan struct{}  // closed when bytes are written or a writer leaves; nil unless somebody waits
-	current *eventStream   // the one that changes go to; nil if none is attached
+	memory  mcp.Reservation // of what the client says of itself, and of the streams
+	last    uint64          // the last stream's number
+	order   []*eventStream  // oldest first
+	stored  int             // bytes
+	room    chan struct{}   // closed when bytes are written or a writer leaves; nil unless somebody waits
+	current *eventStream    // the one that changes go to; nil if none is attached
 	ended   bool
 
 	lost, warned bool // an unread event was thrown away; the log says so, once

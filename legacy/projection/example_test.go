@@ -23,11 +23,11 @@ func ExampleAppendResult() {
 	//  its resultType is "task", want "complete"
 }
 
-func ExampleQuestion() {
+func ExampleInputRequest() {
 	q := mcp.InputRequest{Method: "elicitation/create", Params: []byte(`{"message":"?","requestedSchema":{"type":"object","properties":{"c":{"type":"string","oneOf":[{"const":"r","title":"Red"}]}}}}`)}
-	asked, err := projection.Question(spec.Rev20250618, []byte(`{"elicitation":{}}`), q)
+	asked, err := projection.InputRequest(spec.Rev20250618, []byte(`{"elicitation":{}}`), q)
 	fmt.Println(string(asked.Params), err)
-	_, err = projection.Question(spec.Rev20241105, nil, q)
+	_, err = projection.InputRequest(spec.Rev20241105, nil, q)
 	fmt.Println(err)
 	// Output:
 	// {"message":"?","requestedSchema":{"type":"object","properties":{"c":{"type":"string","enum":["r"],"enumNames":["Red"]}}}} <nil>

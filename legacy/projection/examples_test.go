@@ -161,7 +161,7 @@ func TestL2M08PublishedQuestions(t *testing.T) {
 	eachRevision(t, func(t *testing.T, rev spec.Revision, p *published) {
 		for _, name := range slices.Sorted(maps.Keys(questions)) {
 			in := questions[name]
-			out, err := Question(rev, nil, in)
+			out, err := InputRequest(rev, nil, in)
 			if want := impossible(rev, name, in); (err != nil) != want {
 				t.Errorf("%s: error %v, want one = %v", name, err, want)
 			}
@@ -206,7 +206,7 @@ func TestL2M08PublishedAnswers(t *testing.T) {
 		}
 		for name, text := range answers {
 			for _, rev := range spec.Revisions(spec.Legacy) {
-				a := Answer(rev, mcp.InputRequest{Method: tt.method, Params: []byte(`{}`)}, mcp.InputResponse{Result: text})
+				a := InputResponse(rev, mcp.InputRequest{Method: tt.method, Params: []byte(`{}`)}, mcp.InputResponse{Result: text})
 				if err := modern.check(tt.definition, a.Result); err != nil {
 					t.Errorf("%s from %s: %v", name, rev, err)
 				}

@@ -72,10 +72,10 @@ func FuzzQuestion(f *testing.F) {
 		}
 		rev := spec.Revisions(spec.Legacy)[pick>>6]
 		q := mcp.InputRequest{Method: methods[int(pick)%len(methods)], Params: params}
-		if asked, err := Question(rev, params, q); err == nil && wire.Check(asked.Params, 2*wire.DefaultMaxDepth) != nil {
+		if asked, err := InputRequest(rev, params, q); err == nil && wire.Check(asked.Params, 2*wire.DefaultMaxDepth) != nil {
 			t.Fatalf("Question(%s, %s, %s) = %s", rev, q.Method, params, asked.Params)
 		}
-		if a := Answer(rev, q, mcp.InputResponse{Result: params}); wire.Check(a.Result, 0) != nil {
+		if a := InputResponse(rev, q, mcp.InputResponse{Result: params}); wire.Check(a.Result, 0) != nil {
 			t.Fatalf("Answer(%s, %s, %s) = %s", rev, q.Method, params, a.Result)
 		}
 		for _, caps := range [][]byte{AppendServerCapabilities(nil, rev, params), AppendClientCapabilities(nil, rev, params)} {

@@ -8,13 +8,13 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Question converts q, a modern server's input request, for a client of rev with
+// InputRequest converts q, a modern server's input request, for a client of rev with
 // capabilities caps. It returns an error if q has something that the client supports
 // neither by its revision nor by its capabilities. The caller must check that the client
 // declared the capability for requests of this kind.
 //
 // Spec: 2026-07-28, client/elicitation; client/sampling; client/roots.
-func Question(rev spec.Revision, caps []byte, q mcp.InputRequest) (mcp.InputRequest, error) {
+func InputRequest(rev spec.Revision, caps []byte, q mcp.InputRequest) (mcp.InputRequest, error) {
 	switch q.Method {
 	case spec.MethodElicit, spec.MethodSample, spec.MethodRootsList:
 	default:
@@ -32,11 +32,11 @@ func Question(rev spec.Revision, caps []byte, q mcp.InputRequest) (mcp.InputRequ
 	return q, nil
 }
 
-// Answer converts a, the response of a client of rev to the input request q, to the
+// InputResponse converts a, the response of a client of rev to the input request q, to the
 // modern form. An error stays an error.
 //
 // Spec: 2026-07-28, client/elicitation; client/sampling; client/roots.
-func Answer(_ spec.Revision, q mcp.InputRequest, a mcp.InputResponse) mcp.InputResponse {
+func InputResponse(_ spec.Revision, q mcp.InputRequest, a mcp.InputResponse) mcp.InputResponse {
 	if a.Err != nil || !wire.IsObject(a.Result) {
 		return a
 	}

@@ -99,7 +99,7 @@ func TestL2M08Questions(t *testing.T) {
 func (r *questionRow) check(t *testing.T, rev spec.Revision) {
 	t.Helper()
 	in := mcp.InputRequest{Method: r.method, Params: []byte(r.in)}
-	got, err := Question(rev, nil, in)
+	got, err := InputRequest(rev, nil, in)
 	want, refused := r.want, false
 	if rev < r.since {
 		want, refused = r.older, r.older == "" || rev < r.down
@@ -119,7 +119,7 @@ func TestElicitationID(t *testing.T) {
 	const in = `{"mode":"url","message":"m","url":"https://x/"}`
 	seen := make(map[string]bool)
 	for range 10 {
-		q, err := Question(spec.Rev20251125, nil, mcp.InputRequest{Method: "elicitation/create", Params: []byte(in)})
+		q, err := InputRequest(spec.Rev20251125, nil, mcp.InputRequest{Method: "elicitation/create", Params: []byte(in)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestElicitationID(t *testing.T) {
 		}
 	}
 	for _, rev := range []spec.Revision{spec.Rev20250618, spec.Rev20250326, spec.Rev20241105} {
-		if _, err := Question(rev, nil, mcp.InputRequest{Method: "elicitation/create", Params: []byte(in)}); err == nil {
+		if _, err := InputRequest(rev, nil, mcp.InputRequest{Method: "elicitation/create", Params: []byte(in)}); err == nil {
 			t.Errorf("Question(%s, %s) has no error", rev, in)
 		}
 	}
@@ -141,7 +141,7 @@ func TestElicitationID(t *testing.T) {
 
 func TestQuestionWithoutParams(t *testing.T) {
 	for _, rev := range spec.Revisions(spec.Legacy) {
-		q, err := Question(rev, nil, mcp.InputRequest{Method: "roots/list"})
+		q, err := InputRequest(rev, nil, mcp.InputRequest{Method: "roots/list"})
 		if err != nil || q.Params != nil {
 			t.Errorf("Question(%s, roots/list) = %s, %v, want no params", rev, q.Params, err)
 		}
@@ -169,7 +169,7 @@ func TestL2M08Answers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			q := mcp.InputRequest{Method: tt.method, Params: []byte(tt.params)}
 			for _, rev := range spec.Revisions(spec.Legacy) {
-				a := Answer(rev, q, mcp.InputResponse{Result: []byte(tt.in)})
+				a := InputResponse(rev, q, mcp.InputResponse{Result: []byte(tt.in)})
 				if string(a.Result) != tt.want || a.Err != nil {
 					t.Errorf("Answer(%s, %s) = %s, %v, want %s", rev, tt.in, a.Result, a.Err, tt.want)
 				}
@@ -177,7 +177,7 @@ func TestL2M08Answers(t *testing.T) {
 		})
 	}
 	failure := wire.Errorf(-1, "user said no")
-	if a := Answer(spec.Rev20250618, mcp.InputRequest{Method: "elicitation/create"}, mcp.InputResponse{Err: failure}); a.Err != failure || a.Result != nil {
+	if a := InputResponse(spec.Rev20250618, mcp.InputRequest{Method: "elicitation/create"}, mcp.InputResponse{Err: failure}); a.Err != failure || a.Result != nil {
 		t.Errorf("a failure became %s, %v", a.Result, a.Err)
 	}
 }
@@ -197,7 +197,7 @@ func TestL2M13DeclaredBeyondTheRevision(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, rev := range []spec.Revision{spec.Rev20250618, spec.Rev20250326, spec.Rev20241105} {
-				got, err := Question(rev, []byte(tt.caps), mcp.InputRequest{Method: tt.method, Params: []byte(tt.in)})
+				got, err := InputRequest(rev, []byte(tt.caps), mcp.InputRequest{Method: tt.method, Params: []byte(tt.in)})
 				if refused := tt.want == ""; refused != (err != nil) || !refused && string(got.Params) != tt.want {
 					t.Errorf("Question(%s, %s, %s)\n got %s, %v\nwant %s", rev, tt.caps, tt.in, got.Params, err, tt.want)
 				}

@@ -35,7 +35,7 @@ type call struct {
 	s     *Session
 	id    wire.ID // the client's
 	token wire.ID // of progress; zero for none
-	out   mcp.Outcome
+	out   mcp.RelayedCall
 	in    mcp.Intake // of the response
 	begun time.Time
 
@@ -86,8 +86,8 @@ func (t *calls) ofToken(token wire.ID) *call {
 	return t.byToken[token]
 }
 
-// Call implements [mcp.Link].
-func (s *Session) Call(m *wire.Message, o mcp.Outcome) {
+// Call implements [mcp.Relay].
+func (s *Session) Call(m *wire.Message, o mcp.RelayedCall) {
 	c := s.newCall(m, o)
 	// It ends with c.Cancel, which run calls.
 	ctx, stop := context.WithTimeoutCause(context.Background(), s.opts.Timeouts.Max, upstream.ErrTooLong)
@@ -119,7 +119,7 @@ func (s *Session) Call(m *wire.Message, o mcp.Outcome) {
 	}
 }
 
-func (s *Session) newCall(m *wire.Message, o mcp.Outcome) *call {
+func (s *Session) newCall(m *wire.Message, o mcp.RelayedCall) *call {
 	c := &call{s: s, id: m.ID, out: o, begun: time.Now()}
 	c.token, _ = wire.ParseID(wire.Get(wire.Get(m.Params, "_meta"), spec.MetaProgressToken)) // zero if it is none
 	c.in.Use(s.memory, s.share)
@@ -211,7 +211,7 @@ func (c *call) lost(err error) {
 	switch {
 	case err == mcp.ErrCancelled:
 	case f != nil && f.Lost || errors.Is(err, mcp.ErrShutdown) || err == errClientEnded:
-		err = mcp.LinkEnded(transport.Reason{Err: err})
+		err = mcp.SessionEnded(transport.Reason{Err: err})
 	case errors.Is(err, upstream.ErrTooLong):
 		err = wire.Errorf(spec.CodeInternal, "server %q did not answer %s within %v; raise timeouts.max if that is normal for it", o.Name, c.Method, o.Timeouts.Max)
 	default:

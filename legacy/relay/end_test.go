@@ -63,30 +63,30 @@ func TestS02LostUpstream(t *testing.T) {
 func TestS02IdleEnd(t *testing.T) {
 	p := legacytest.NewHTTPServer(t)
 	b := newBack(t, back.Options{Options: upstream.Options{URL: p.URL}})
-	st := newLinkedFront(t, func(o *front.Options) { o.Linker, o.Idle = b, 10*time.Millisecond })
+	st := newLinkedFront(t, func(o *front.Options) { o.Relayer, o.Idle = b, 10*time.Millisecond })
 	if r := st.Send(t, "POST", legacytest.Initialize("2025-03-26")); r.Status != http.StatusOK {
 		t.Errorf("initialize = %d %s", r.Status, r.Body)
 	}
 	bridgetest.Eventually(t, "ended upstream", func() bool { return len(p.Requests("DELETE")) == 1 && st.front.Sessions() == 0 })
 }
 
-// A linkRecorder tells of the links that a Back opens.
-type linkRecorder struct {
+// A relayRecorder passes on the relays that a Back opens.
+type relayRecorder struct {
 	*back.Back
-	links chan<- mcp.Link
+	relays chan<- mcp.Relay
 }
 
-func (l linkRecorder) Link(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.Hearer) (mcp.Link, []byte, error) {
-	link, answer, err := l.Back.Link(ctx, req, m, h)
-	l.links <- link
-	return link, answer, err
+func (l relayRecorder) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.RelayClient) (mcp.Relay, []byte, error) {
+	r, answer, err := l.Back.OpenRelay(ctx, req, m, h)
+	l.relays <- r
+	return r, answer, err
 }
 
 // Nothing is left of a session that ends with all under way.
 func TestS02NothingIsLeft(t *testing.T) {
 	b, peers := pipeBack(t, back.Options{})
-	links, ended := make(chan mcp.Link, 1), make(chan struct{})
-	st := linkedTo(t, linkRecorder{b, links})
+	relays, ended := make(chan mcp.Relay, 1), make(chan struct{})
+	st := linkedTo(t, relayRecorder{b, relays})
 	go func() {
 		p := <-peers
 		p.Handshake(legacytest.Everything)
@@ -100,7 +100,7 @@ func TestS02NothingIsLeft(t *testing.T) {
 	f.Want(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
 	st.Send(t, "DELETE", "", "Mcp-Session-Id", g.ID)
 	<-ended
-	r := (<-links).(*relay.Session)
+	r := (<-relays).(*relay.Session)
 	bridgetest.Eventually(t, "no call is left", func() bool {
 		left := 0
 		r.Link().Calls.Each(func(*upstream.Call) { left++ })

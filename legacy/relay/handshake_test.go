@@ -160,7 +160,7 @@ func TestS02InitializedAfterTheEnd(t *testing.T) {
 	}
 	const sessions = 50
 	for range sessions {
-		l, _, err := b.Link(t.Context(), &mcp.Request{Method: spec.MethodInitialize, Profile: mcp.Profile{Scope: "test/1"}}, &m, nil)
+		l, _, err := b.OpenRelay(t.Context(), &mcp.Request{Method: spec.MethodInitialize, Profile: mcp.Profile{Scope: "test/1"}}, &m, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -159,7 +159,7 @@ func TestS02UnreadIsBounded(t *testing.T) {
 	logs := &bridgetest.Logs{}
 	b, peers := pipeBack(t, back.Options{})
 	st := newLinkedFront(t, func(o *front.Options) {
-		o.Linker, o.Logger, o.MaxStored = b, slog.New(logs), 2000
+		o.Relayer, o.Logger, o.MaxStored = b, slog.New(logs), 2000
 	})
 	go func() {
 		p := <-peers

@@ -55,7 +55,7 @@ func (s *Session) deliver(ctx context.Context, m *wire.Message, from *upstream.C
 	if c != nil {
 		return c.out.Message(ctx, text)
 	}
-	return s.to.Hear(ctx, text, !attributes && (m.Kind() == wire.Request || m.Method == spec.NotifyCancelled))
+	return s.to.Message(ctx, text, !attributes && (m.Kind() == wire.Request || m.Method == spec.NotifyCancelled))
 }
 
 // callOf returns the client's call on whose stream a message came, nil if there is none

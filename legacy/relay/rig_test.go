@@ -21,8 +21,8 @@ type linkedFront struct {
 }
 
 // linkedTo returns a front whose sessions are linked with b's server.
-func linkedTo(t *testing.T, b mcp.Linker) *linkedFront {
-	return newLinkedFront(t, func(o *front.Options) { o.Linker = b })
+func linkedTo(t *testing.T, b mcp.Relayer) *linkedFront {
+	return newLinkedFront(t, func(o *front.Options) { o.Relayer = b })
 }
 
 func newLinkedFront(t *testing.T, change func(*front.Options)) *linkedFront {

@@ -31,13 +31,13 @@ type Options struct {
 	Explain func(method string, err error) error
 }
 
-// A Session is the upstream session of one legacy client. It implements [mcp.Link].
+// A Session is the upstream session of one legacy client. It implements [mcp.Relay].
 type Session struct {
 	opts   *Options
 	link   *link.Link
-	to     mcp.Hearer // what belongs to no call goes there
-	answer []byte     // to initialize, for the client; set by Open
-	memory mcp.Memory // of responses
+	to     mcp.RelayClient // what belongs to no call goes there
+	answer []byte          // to initialize, for the client; set by Open
+	memory mcp.Memory      // of responses
 	share  mcp.Share
 
 	start   sync.Once
@@ -55,7 +55,7 @@ type Session struct {
 
 // New returns a Session of the client that req is of. to hears what belongs to no call.
 // Its Link is to be connected before Open.
-func New(o *Options, req *mcp.Request, to mcp.Hearer) *Session {
+func New(o *Options, req *mcp.Request, to mcp.RelayClient) *Session {
 	s := &Session{
 		opts: o, to: to, memory: req.Memory, share: req.Share,
 		started: make(chan struct{}), listens: make(chan struct{}),
@@ -73,7 +73,7 @@ func (s *Session) Link() *link.Link { return s.link }
 // than that does.
 func (s *Session) OnClose(leave func()) { s.leave = leave }
 
-// Start implements [mcp.Link].
+// Start implements [mcp.Relay].
 func (s *Session) Start() {
 	s.start.Do(func() {
 		s.passEarly() // before what waits for started
@@ -81,10 +81,10 @@ func (s *Session) Start() {
 	})
 }
 
-// Done implements [mcp.Link].
+// Done implements [mcp.Relay].
 func (s *Session) Done() <-chan struct{} { return s.link.Done() }
 
-// Close implements [mcp.Link].
+// Close implements [mcp.Relay].
 func (s *Session) Close() {
 	s.start.Do(func() { close(s.started) })
 	s.cancelAll()
@@ -105,7 +105,7 @@ func (s *Session) cancelAll() {
 	}
 }
 
-// Send implements [mcp.Link].
+// Send implements [mcp.Relay].
 func (s *Session) Send(ctx context.Context, m *wire.Message) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeouts.Connect)
 	defer cancel()
@@ -122,7 +122,7 @@ func (s *Session) Send(ctx context.Context, m *wire.Message) error {
 	return s.send(ctx, m.Text)
 }
 
-// Await implements [mcp.Link]. Over HTTP nothing overtakes
+// Await implements [mcp.Relay]. Over HTTP nothing overtakes
 // notifications/initialized, which is sent once there is a way for what the server says.
 func (s *Session) Await(m *wire.Message, sent <-chan struct{}) {
 	if s.link.Ordered() {
@@ -196,7 +196,7 @@ func (s *Session) send(ctx context.Context, text []byte) error {
 	}
 	s.link.EndIfLost(err)
 	if !s.link.Alive() {
-		return mcp.LinkEnded(transport.Reason{Err: err})
+		return mcp.SessionEnded(transport.Reason{Err: err})
 	}
 	return mcp.Inside(spec.CodeInternal, "server %q did not take the message: %v; send it again if that is safe", s.opts.Name, transport.Reason{Err: err})
 }
@@ -214,5 +214,5 @@ func withRequestID(m *wire.Message, id wire.ID) []byte {
 
 var (
 	_ link.Sink = (*Session)(nil)
-	_ mcp.Link  = (*Session)(nil)
+	_ mcp.Relay = (*Session)(nil)
 )

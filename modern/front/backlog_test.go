@@ -63,7 +63,7 @@ func TestM2L17HeldNotesAreCopies(t *testing.T) {
 // What is held is memory: a message that there is none for is lost, which is told of.
 func TestHeldNotesDrawOnTheMemory(t *testing.T) {
 	account := budget.New(1 << 20).Account("ada")
-	h := backlog{open: true, notes: mcp.Backlog{Room: mcp.NewRoom(oneAccount{account}, mcp.Share{})}}
+	h := backlog{open: true, notes: mcp.Backlog{Memory: mcp.NewReservation(oneAccount{account}, mcp.Share{})}}
 	big := mcp.Notification{Method: spec.NotifyMessage, Params: make([]byte, 100<<10)}
 	for range 10 {
 		h.add(big)
@@ -82,7 +82,7 @@ func TestHeldNotesDrawOnTheMemory(t *testing.T) {
 func TestBacklogGivesItsMemoryBack(t *testing.T) {
 	memory := budget.New(64 << 20)
 	account := memory.Account("ada")
-	b := mcp.Backlog{Room: mcp.NewRoom(oneAccount{account}, mcp.Share{})}
+	b := mcp.Backlog{Memory: mcp.NewReservation(oneAccount{account}, mcp.Share{})}
 	big := make([]byte, 10<<10)
 	for range mcp.MaxBacklog {
 		if !b.Add(mcp.Notification{Method: spec.NotifyProgress, Params: big}) {

@@ -90,8 +90,8 @@ func (c *Conn) Close() {
 
 func (c *Conn) serve(m *wire.Message) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	room := mcp.NewRoom(c.front.opts.Memory, c.sender.Share)
-	r := &connReply{Call: downstream.Call{ID: m.ID, Cancel: cancel, Room: room}, reply: reply{front: c.front, id: m.ID}, conn: c}
+	room := mcp.NewReservation(c.front.opts.Memory, c.sender.Share)
+	r := &connReply{Call: downstream.Call{ID: m.ID, Cancel: cancel, Memory: room}, reply: reply{front: c.front, id: m.ID}, conn: c}
 	r.writer = r
 	former, err := c.admit(r, m)
 	if err != nil {

@@ -75,7 +75,7 @@ type stream struct {
 	front  *Front
 	reply  *reply
 	mail   *fanout.Mailbox
-	memory mcp.Room
+	memory mcp.Reservation
 	sub    mcp.Subscription
 	stop   func() // ends its keep-alives
 
@@ -86,7 +86,7 @@ type stream struct {
 
 // open has the stream hear of changes, and acknowledges it.
 func (s *stream) open(ctx context.Context, req *mcp.Request, want mcp.Filter) (write func(), err error) {
-	if s.memory, err = mcp.Take(s.front.opts.Memory, req.Share, streamSize+len(req.Params)); err != nil {
+	if s.memory, err = mcp.Reserve(s.front.opts.Memory, req.Share, streamSize+len(req.Params)); err != nil {
 		return nil, err
 	}
 	var honored mcp.Filter

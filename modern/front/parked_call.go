@@ -38,8 +38,8 @@ type parkedCall struct {
 	outcome handlerResult // written before done is closed, read-only after; released by finish
 
 	// Guarded by parkedCalls.mu.
-	reserved bool     // it has a place to park
-	memory   mcp.Room // of the request
+	reserved bool            // it has a place to park
+	memory   mcp.Reservation // of the request
 
 	// mu guards the fields below. parkedCalls.mu may be taken under it.
 	mu      sync.Mutex
@@ -75,7 +75,7 @@ func (c *parkedCall) Notify(ctx context.Context, n mcp.Notification) error {
 	short := c.backlog.notes.Short()
 	c.mu.Unlock()
 	if short {
-		_ = c.backlog.notes.Room.Refuse() // counted and logged; the message is lost, as others beyond the bound
+		_ = c.backlog.notes.Memory.Refuse() // counted and logged; the message is lost, as others beyond the bound
 	}
 	if isHeld {
 		return nil

@@ -49,7 +49,7 @@ func askable(req *mcp.Request) bool {
 // start starts a call that serves req, with p attached. It does not end with
 // the request's context, but with cancel.
 func (pc *parkedCalls) start(ctx context.Context, req *mcp.Request, p *reply) (*parkedCall, error) {
-	room, err := mcp.Take(pc.front.opts.Memory, req.Share, parkedCallSize+len(req.Params))
+	room, err := mcp.Reserve(pc.front.opts.Memory, req.Share, parkedCallSize+len(req.Params))
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (pc *parkedCalls) start(ctx context.Context, req *mcp.Request, p *reply) (*
 		done:    make(chan struct{}),
 		due:     wake.NewSignal(),
 		memory:  room,
-		backlog: backlog{notes: mcp.Backlog{Room: mcp.NewRoom(pc.front.opts.Memory, req.Share)}},
+		backlog: backlog{notes: mcp.Backlog{Memory: mcp.NewReservation(pc.front.opts.Memory, req.Share)}},
 		reply:   p,
 		token:   req.ProgressToken,
 	}

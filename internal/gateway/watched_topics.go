@@ -11,21 +11,21 @@ import (
 // sessions have no more, and a map of one topic takes 450 bytes.
 const maxFew = 8
 
-// A hold is the interest of a subscription in one topic.
-type hold struct {
+// A watchedTopic is the interest of a subscription in one topic.
+type watchedTopic struct {
 	topic   fanout.Topic
 	settled chan struct{} // closed once the server has answered and release is set
 	release func()        // nil if the server refused
 }
 
-// holds are those of one subscription, by topic. The zero value is ready to use.
-type holds struct {
-	few  []*hold
-	many map[fanout.Topic]*hold // has all once there were more than maxFew
+// watchedTopics are those of one subscription, by topic. The zero value is ready to use.
+type watchedTopics struct {
+	few  []*watchedTopic
+	many map[fanout.Topic]*watchedTopic // has all once there were more than maxFew
 }
 
 // of returns the hold of a topic, or nil.
-func (hs *holds) of(t fanout.Topic) *hold {
+func (hs *watchedTopics) of(t fanout.Topic) *watchedTopic {
 	for _, h := range hs.few {
 		if h.topic == t {
 			return h
@@ -34,13 +34,13 @@ func (hs *holds) of(t fanout.Topic) *hold {
 	return hs.many[t]
 }
 
-func (hs *holds) add(h *hold) {
+func (hs *watchedTopics) add(h *watchedTopic) {
 	if hs.many == nil && len(hs.few) < maxFew {
 		hs.few = append(hs.few, h)
 		return
 	}
 	if hs.many == nil {
-		hs.many = make(map[fanout.Topic]*hold)
+		hs.many = make(map[fanout.Topic]*watchedTopic)
 		for _, o := range hs.few {
 			hs.many[o.topic] = o
 		}
@@ -50,18 +50,18 @@ func (hs *holds) add(h *hold) {
 }
 
 // remove removes the hold of a topic, if there is one.
-func (hs *holds) remove(t fanout.Topic) {
-	hs.few = slices.DeleteFunc(hs.few, func(h *hold) bool { return h.topic == t })
+func (hs *watchedTopics) remove(t fanout.Topic) {
+	hs.few = slices.DeleteFunc(hs.few, func(h *watchedTopic) bool { return h.topic == t })
 	delete(hs.many, t)
 }
 
-func (hs *holds) all() []*hold {
+func (hs *watchedTopics) all() []*watchedTopic {
 	return slices.AppendSeq(slices.Clone(hs.few), maps.Values(hs.many))
 }
 
 // end ends the interest in a topic. What the server has not answered yet is ended by
 // settle.
-func (h *hold) end() {
+func (h *watchedTopic) end() {
 	if h == nil {
 		return
 	}

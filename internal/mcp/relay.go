@@ -7,39 +7,39 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// ErrLinkEnded is why a call of a [Link] has no response after the end of the upstream
+// ErrSessionEnded is why a call of a [Relay] has no response after the end of the upstream
 // session.
-var ErrLinkEnded = errors.New("the session upstream has ended")
+var ErrSessionEnded = errors.New("the session upstream has ended")
 
-// ErrFull reports that a [Linker] has no room for another session.
+// ErrFull reports that a [Relayer] can open no other session, because a limit is reached.
 var ErrFull = errors.New("no room for another session upstream")
 
-// A Linker opens an upstream session for the session of a legacy client, in which every
+// A Relayer opens an upstream session for the session of a legacy client, in which every
 // message is forwarded unchanged.
-type Linker interface {
-	// Link opens an upstream session with m, the client's request initialize. Messages
-	// that the server sends outside of calls go to h. answer is the text of the response
+type Relayer interface {
+	// OpenRelay opens an upstream session with m, the client's request initialize. Messages
+	// that the server sends outside of calls go to c. answer is the text of the response
 	// for the client.
 	//
-	// The link is nil if the server returned an error, which is in answer. answer is nil,
+	// The relay is nil if the server returned an error, which is in answer. answer is nil,
 	// too, if the server is of another era. An error that wraps [ErrStarting] means that
 	// a later call may succeed soon, and one that wraps [ErrFull] that it may succeed
-	// after another link was closed.
-	Link(ctx context.Context, req *Request, m *wire.Message, h Hearer) (l Link, answer []byte, err error)
+	// after another relay was closed.
+	OpenRelay(ctx context.Context, req *Request, m *wire.Message, c RelayClient) (r Relay, answer []byte, err error)
 }
 
-// A Link is the upstream session of one client. Its methods are safe for concurrent use.
+// A Relay is the upstream session of one client. Its methods are safe for concurrent use.
 // The caller must call Close.
-type Link interface {
+type Relay interface {
 	// Start begins to forward the messages that the server sends after its response to
 	// initialize. Call it once, when the client has received that response, or can't
 	// receive it.
 	Start()
-	// Call sends a request of the client. o receives its messages and its end. Messages
-	// of one caller are sent in order, if the transport has an order.
-	Call(m *wire.Message, o Outcome)
+	// Call sends a request of the client. c receives the messages that belong to it, and
+	// its response. Messages of one caller are sent in order, if the transport has an order.
+	Call(m *wire.Message, c RelayedCall)
 	// Send sends a notification or a response of the client. A cancellation ends its
-	// call, whose Outcome gets [ErrCancelled].
+	// call, whose RelayedCall gets [ErrCancelled].
 	Send(ctx context.Context, m *wire.Message) error
 	// Await waits until the caller's next message may follow m, which was passed to Send;
 	// sent is closed when Send has returned. It does not wait longer for a slow server
@@ -52,12 +52,12 @@ type Link interface {
 	Close()
 }
 
-// ErrCancelled is why a call of a [Link] ends that was cancelled by its client.
+// ErrCancelled is why a call of a [Relay] ends that was cancelled by its client.
 var ErrCancelled = errors.New("cancelled by the client")
 
-// An Outcome receives what happens to one call, in order: messages, and then either the
+// A RelayedCall receives what happens to one call, in order: messages, and then either the
 // response or an error. It owns the texts.
-type Outcome interface {
+type RelayedCall interface {
 	// Identity is the sender of the call; nil if it is anonymous.
 	Identity() *Identity
 	// Message receives a message that the server sends during the call. It may wait for a
@@ -67,16 +67,16 @@ type Outcome interface {
 	// a tool with isError, and nil for every other result.
 	Answer(text []byte, failed error)
 	// Lost receives why there is no response: ErrCancelled, an error that wraps
-	// ErrLinkEnded, or an error for the client.
+	// ErrSessionEnded, or an error for the client.
 	Lost(err error)
 }
 
-// A Hearer receives what a server sends outside of calls.
-type Hearer interface {
-	// Hear receives one message, in order. anyway says that the message is a request, or
+// A RelayClient receives what a server sends outside of calls.
+type RelayClient interface {
+	// Message receives one message, in order. anyway says that the message is a request, or
 	// the cancellation of one, from a server whose transport has no streams: it may be
-	// sent on the stream of a call. Hear may wait for a slow client.
-	Hear(ctx context.Context, text []byte, anyway bool) error
+	// sent on the stream of a call. Message may wait for a slow client.
+	Message(ctx context.Context, text []byte, anyway bool) error
 	// Idle reports whether the client has neither an open stream nor a call in its
 	// session: it may have left without ending the session.
 	Idle() bool

@@ -9,41 +9,41 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Link returns a Link before l, a session of one client of a legacy server, or l itself if
+// Relay returns a Relay before l, a session of one client of a legacy server, or l itself if
 // there is nothing to guard.
 //
 // Spec: 2025-11-25, basic/utilities/tasks, Task Isolation and Access Control.
-func (g *Guard) Link(l mcp.Link, of mcp.Share) mcp.Link {
+func (g *Guard) Relay(l mcp.Relay, of mcp.Share) mcp.Relay {
 	if g == nil || g.tasks == nil {
 		return l
 	}
-	return &link{l, g, of}
+	return &guardedRelay{l, g, of}
 }
 
-type link struct {
-	mcp.Link
+type guardedRelay struct {
+	mcp.Relay
 	guard *Guard
 	of    mcp.Share
 }
 
-// Call implements [mcp.Link].
-func (l *link) Call(m *wire.Message, o mcp.Outcome) {
+// Call implements [mcp.Relay].
+func (l *guardedRelay) Call(m *wire.Message, o mcp.RelayedCall) {
 	switch {
 	case m.Method == spec.MethodTaskList:
-		o = &listing{Outcome: o, l: l}
+		o = &listing{RelayedCall: o, l: l}
 	case strings.HasPrefix(m.Method, spec.MethodTasksPrefix):
 		if m, o = l.guarded(m, o); m == nil {
 			return
 		}
 	case wire.Get(m.Params, "task") != nil:
-		o = &making{Outcome: o, l: l}
+		o = &making{RelayedCall: o, l: l}
 	}
-	l.Link.Call(m, o)
+	l.Relay.Call(m, o)
 }
 
 // guarded returns a request about a task and what takes its answer, or no request if it was
 // refused. For another principal's task it asks about one that nobody has.
-func (l *link) guarded(m *wire.Message, o mcp.Outcome) (*wire.Message, mcp.Outcome) {
+func (l *guardedRelay) guarded(m *wire.Message, o mcp.RelayedCall) (*wire.Message, mcp.RelayedCall) {
 	if err := checkSpelling(m.Params, memberTaskID); err != nil {
 		we := mcp.WireError(err)
 		o.Answer(wire.AppendError(nil, m.ID, we), we)
@@ -62,41 +62,41 @@ func (l *link) guarded(m *wire.Message, o mcp.Outcome) (*wire.Message, mcp.Outco
 
 // A renaming takes the answer to a request about another principal's task.
 type renaming struct {
-	mcp.Outcome
+	mcp.RelayedCall
 	rename
 	id wire.ID
 }
 
-// Answer implements [mcp.Outcome]. A result is none of the client's.
+// Answer implements [mcp.RelayedCall]. A result is none of the client's.
 func (r *renaming) Answer(text []byte, failed error) {
 	if failed == nil || wire.Get(text, "error") == nil {
 		failed = noSuchTask()
 		text = wire.AppendError(nil, r.id, noSuchTask())
 	}
-	r.Outcome.Answer(r.text(text), r.error(failed))
+	r.RelayedCall.Answer(r.text(text), r.error(failed))
 }
 
 // A making takes the answer to a request that wants to be run as a task.
 type making struct {
-	mcp.Outcome
-	l *link
+	mcp.RelayedCall
+	l *guardedRelay
 }
 
-// Answer implements [mcp.Outcome]. The task is known before its client can name it.
+// Answer implements [mcp.RelayedCall]. The task is known before its client can name it.
 func (c *making) Answer(text []byte, failed error) {
 	if id, ok := wire.GetString(wire.Get(wire.Get(text, "result"), "task"), memberTaskID); ok {
 		c.l.guard.tasks.note(c.l.of, id)
 	}
-	c.Outcome.Answer(text, failed)
+	c.RelayedCall.Answer(text, failed)
 }
 
 // A listing takes the answer to tasks/list.
 type listing struct {
-	mcp.Outcome
-	l *link
+	mcp.RelayedCall
+	l *guardedRelay
 }
 
-// Answer implements [mcp.Outcome]. It leaves out other principals' tasks.
+// Answer implements [mcp.RelayedCall]. It leaves out other principals' tasks.
 func (c *listing) Answer(text []byte, failed error) {
 	result := wire.Get(text, "result")
 	own, foreign := []byte{'['}, false
@@ -113,5 +113,5 @@ func (c *listing) Answer(text []byte, failed error) {
 		result = wire.AppendEdited(nil, result, wire.Edit{Name: "tasks", Value: own})
 		text = wire.AppendEdited(nil, text, wire.Edit{Name: "result", Value: result})
 	}
-	c.Outcome.Answer(text, failed)
+	c.RelayedCall.Answer(text, failed)
 }

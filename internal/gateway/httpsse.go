@@ -29,7 +29,7 @@ func (s *server) serveEvents(w http.ResponseWriter, r *http.Request, sender mcp.
 	case r.Method != http.MethodGet:
 		notAllowed(w, http.MethodGet, "GET opens the event stream of HTTP+SSE, whose first event says where to POST; "+s.streamable())
 	case headerEra(r.Header) == spec.Modern:
-		downstream.WriteError(w, http.StatusBadRequest, wire.ID{}, s.tooModern(spec.Revision(r.Header.Get(spec.HeaderProtocolVersion))))
+		downstream.WriteError(w, http.StatusBadRequest, wire.ID{}, s.needsStreamable(spec.Revision(r.Header.Get(spec.HeaderProtocolVersion))))
 	default:
 		s.legacy.ServeEvents(w, r, messagesAt(r), sender)
 	}
@@ -46,10 +46,10 @@ func (s *server) serveMessages(w http.ResponseWriter, r *http.Request, sender mc
 	if session == nil || !s.g.checkJSON(w, r) {
 		return
 	}
-	in := mcp.NewRoom(s.memory, sender.Share)
+	in := mcp.NewReservation(s.memory, sender.Share)
 	defer in.Release()
 	body, ok := s.g.bodies.read(w, r, s.name, &in)
-	if !ok || !s.take(w, r, session, body, sender.Identity) {
+	if !ok || !s.receive(w, r, session, body, sender.Identity) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -73,9 +73,9 @@ func (s *server) eventSession(w http.ResponseWriter, r *http.Request, principal 
 	return session
 }
 
-// take gives the session what was posted, and reports false if it answered that it
+// receive gives the session what was posted, and reports false if it answered that it
 // can't be read.
-func (s *server) take(w http.ResponseWriter, r *http.Request, session *legacyfront.EventSession, body []byte, from *mcp.Identity) bool {
+func (s *server) receive(w http.ResponseWriter, r *http.Request, session *legacyfront.EventSession, body []byte, from *mcp.Identity) bool {
 	m, err := s.parse(body)
 	header := headerEra(r.Header)
 	var tooLong *mcp.TooLongError
@@ -85,7 +85,7 @@ func (s *server) take(w http.ResponseWriter, r *http.Request, session *legacyfro
 	case err == nil && !isModern(&m, header):
 		session.Serve(&m, from)
 	case err == nil && m.Kind() == wire.Request:
-		session.Refuse(m.ID, s.tooModern(requested(&m, r.Header)))
+		session.Refuse(m.ID, s.needsStreamable(requested(&m, r.Header)))
 	case err == nil:
 		s.g.opts.Metrics.Dropped(s.name, "client notification")
 	case errors.As(err, &envelope) && wire.IsArray(body) && !hasModern(body, header):
@@ -100,9 +100,9 @@ func (s *server) take(w http.ResponseWriter, r *http.Request, session *legacyfro
 	return true
 }
 
-// tooModern lets clients that probe go on as legacy ones, and tells people where to
+// needsStreamable lets clients that probe go on as legacy ones, and tells people where to
 // turn.
-func (s *server) tooModern(asked spec.Revision) *wire.Error {
+func (s *server) needsStreamable(asked spec.Revision) *wire.Error {
 	supported := spec.Revisions(spec.Legacy)
 	e := *mcp.WireError(modernfront.Unsupported(asked, supported))
 	e.Message = fmt.Sprintf("HTTP+SSE carries only what an initialize has opened, and not %s; initialize one of %v, or else %s", asked, supported, s.streamable())

@@ -11,20 +11,20 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A toldError is an error as clients are told it. What it is of stays in its chain.
-type toldError struct {
+// A clientError is an error as clients are told it. What it is of stays in its chain.
+type clientError struct {
 	err  error
 	text string
 	wire *wire.Error // nil if there is none in the chain
 }
 
-func (e *toldError) Error() string { return e.text }
+func (e *clientError) Error() string { return e.text }
 
 // Unwrap returns the error as the log has it.
-func (e *toldError) Unwrap() error { return e.err }
+func (e *clientError) Unwrap() error { return e.err }
 
 // As puts the wire error in the place of the one in the chain.
-func (e *toldError) As(target any) bool {
+func (e *clientError) As(target any) bool {
 	we, ok := target.(**wire.Error)
 	if ok && e.wire != nil {
 		*we = e.wire
@@ -39,17 +39,17 @@ type errorFilter struct {
 	debug   bool             // see Options.DebugErrors
 }
 
-// told returns what clients are told of err: secrets are not in it, nor, unless
+// forClient returns what clients are told of err: secrets are not in it, nor, unless
 // [Options.DebugErrors] says so, what is about the machines that servers run on. It is
 // err itself where there is nothing to leave out.
-func (f *errorFilter) told(err error) error {
+func (f *errorFilter) forClient(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}
 	var we *wire.Error
 	if !errors.As(err, &we) {
 		if text := f.secrets.String(f.text(err)); text != err.Error() {
-			return &toldError{err, text, nil}
+			return &clientError{err, text, nil}
 		}
 		return err
 	}
@@ -60,7 +60,7 @@ func (f *errorFilter) told(err error) error {
 		return err
 	}
 	we = f.clean(we)
-	return &toldError{err, we.Error(), we}
+	return &clientError{err, we.Error(), we}
 }
 
 // text returns what clients are told of an error that is none of the wire.

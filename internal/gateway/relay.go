@@ -1,0 +1,85 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// OpenRelay links a session with the server if both are legacy, and tells of it in one
+// line. What stands between the front and the back for single requests, the results
+// that are kept above all, has no part in such a session.
+func (s *server) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.RelayClient) (mcp.Relay, []byte, error) {
+	linker, ok := s.back.(mcp.Relayer)
+	if !ok || s.shared {
+		return nil, nil, nil
+	}
+	begin := time.Now()
+	l, answer, err := linker.OpenRelay(ctx, req, m, h)
+	if l == nil && answer == nil && err == nil {
+		return nil, nil, nil // it is described instead
+	}
+	s.log.report(ctx, req, begin, err)
+	if l == nil {
+		return nil, s.cleanRefusal(answer), s.g.errors.forClient(err)
+	}
+	return &loggedRelay{s.owners.Relay(l, req.Share), s, callerOf(req)}, answer, nil
+}
+
+// cleanRefusal returns an answer to initialize without secrets.
+func (s *server) cleanRefusal(answer []byte) []byte {
+	if m, err := wire.Parse(answer, wire.Options{}); err == nil && m.Error != nil {
+		return s.g.errors.cleanAnswer(answer, m.Error)
+	}
+	return answer
+}
+
+// A loggedRelay is a Link whose calls are counted and told of.
+type loggedRelay struct {
+	mcp.Relay
+	s  *server
+	by requester
+}
+
+// Call implements [mcp.OpenRelay].
+func (l *loggedRelay) Call(m *wire.Message, o mcp.RelayedCall) {
+	c := &loggedCall{RelayedCall: o, relay: l, method: m.Method, begin: time.Now()}
+	if l.s.log.enabled(context.Background(), slog.LevelInfo) {
+		c.subject = subject(m.Method, m.Params)
+	}
+	l.Relay.Call(m, c)
+}
+
+type loggedCall struct {
+	mcp.RelayedCall
+	relay           *loggedRelay
+	method, subject string
+	begin           time.Time
+}
+
+// Answer implements [mcp.RelayedCall].
+func (c *loggedCall) Answer(text []byte, failed error) {
+	var we *wire.Error
+	if failed != nil && errors.As(failed, &we) {
+		text = c.relay.s.g.errors.cleanAnswer(text, we)
+	}
+	c.RelayedCall.Answer(text, failed)
+	c.report(failed)
+}
+
+// Lost implements [mcp.RelayedCall].
+func (c *loggedCall) Lost(err error) {
+	c.RelayedCall.Lost(c.relay.s.g.errors.forClient(err))
+	c.report(err)
+}
+
+func (c *loggedCall) report(err error) {
+	s := c.relay.s
+	took, result := s.log.count(context.Background(), c.method, spec.Legacy, c.begin, err)
+	s.log.writeLine(context.Background(), requestLine{lineKind{c.method, spec.Legacy}, c.subject, c.relay.by}, took, result, err)
+}

@@ -15,10 +15,10 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// firstBody is the room that a body gets before any of it is there.
+// firstBody is the size of the first buffer for a body.
 const firstBody = 16 << 10
 
-// A bodyReader reads the bodies of requests, within bounds.
+// A bodyReader reads request bodies, bounded in size and time.
 type bodyReader struct {
 	max     int64
 	timeout time.Duration
@@ -26,19 +26,18 @@ type bodyReader struct {
 	metrics mcp.Metrics
 }
 
-// bound sets the deadline by which the body has to be there. It is set before
-// anything is refused, since net/http reads the rest of a body before it answers.
-// Whoever has read all of the body takes the deadline back, or it would end
-// responses that live longer.
+// bound sets the deadline for reading the body. It is called before any response is
+// written, since net/http reads the rest of a body first. read clears the deadline, which
+// would otherwise end long responses.
 func (b *bodyReader) bound(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
-		// A writer without deadlines (a test's recorder) can't stall either.
+		// It fails only for a writer without deadlines (a test's recorder), which can't stall.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(b.timeout))
 	}
 }
 
-// read returns the request's body, or false if it answered why there is none.
-// It takes room for it.
+// read returns the request's body. It reports false if it has written an error. in reserves
+// the memory for the body.
 func (b *bodyReader) read(w http.ResponseWriter, r *http.Request, server string, in *mcp.Reservation) ([]byte, bool) {
 	body, err := b.receive(w, r, in)
 	if err == nil {
@@ -49,8 +48,8 @@ func (b *bodyReader) read(w http.ResponseWriter, r *http.Request, server string,
 	return nil, false
 }
 
-// receive reads a body into room that grows with what arrives. A length that is only
-// announced costs nothing (CWE-789).
+// receive reads a body into a buffer that grows with the bytes that arrive: a Content-Length
+// alone reserves no memory (CWE-789).
 func (b *bodyReader) receive(w http.ResponseWriter, r *http.Request, in *mcp.Reservation) ([]byte, error) {
 	from, most := r.Body, r.ContentLength
 	if most < 0 || most > b.max {

@@ -103,7 +103,7 @@ func TestWebSocketMessageTooSlow(t *testing.T) {
 	r.eventually(t, "given up", func() bool {
 		return limits.limits("body_timeout") == 1 && r.g.Snapshot().Sockets == 0
 	})
-	if logs := r.logs.String(); !strings.Contains(logs, "a message came too slowly") || !strings.Contains(logs, "a message took longer than 100ms") {
+	if logs := r.logs.String(); !strings.Contains(logs, "a message arrived too slowly") || !strings.Contains(logs, "a message took longer than 100ms") {
 		t.Errorf("logs = %s, want the limit and why it was closed", logs)
 	}
 }

@@ -10,24 +10,24 @@ import (
 // A clientConn is a connection with a small send buffer. One goroutine writes at a
 // time.
 //
-// net/http and we set eight read deadlines for each request, most of them for bytes
-// that are there already. Each takes the runtime's locks and moves a timer, so that
-// one is only noted until a Read has to keep it.
+// net/http and the gateway set eight read deadlines for each request, most of them for
+// bytes that have already arrived. Each takes the runtime's locks and moves a timer, so a
+// deadline is only recorded until a Read needs it.
 type clientConn struct {
 	*net.TCPConn
 
 	// mu guards the fields below. A deadline is set under it, which never blocks.
 	mu          sync.Mutex
-	deadline    time.Time // the read deadline that was asked for
-	readers     int32     // Reads under way
-	unset       bool      // the connection has another deadline than the one noted
-	hasDeadline bool      // it has one
+	deadline    time.Time // the last read deadline that was requested
+	readers     int32     // Reads in progress
+	unset       bool      // deadline is not set on the connection yet
+	hasDeadline bool      // the connection has a deadline
 }
 
 // Write implements [net.Conn].
 func (c *clientConn) Write(p []byte) (int, error) {
 	if len(p) >= largeWrite && c.SetWriteBuffer(largeBuffer) == nil {
-		defer func() { _ = c.SetWriteBuffer(sendBuffer) }() // it was, just before
+		defer func() { _ = c.SetWriteBuffer(sendBuffer) }() // which was its size before
 	}
 	return c.TCPConn.Write(p)
 }
@@ -85,7 +85,7 @@ func (c *clientConn) endRead() {
 	c.readers--
 }
 
-// applyLocked gives the connection the deadline that was noted.
+// applyLocked sets the recorded deadline on the connection.
 func (c *clientConn) applyLocked() error {
 	if !c.unset {
 		return nil

@@ -11,7 +11,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A clientError is an error as clients are told it. What it is of stays in its chain.
+// A clientError is an error with the text for clients. The error for the log is in its
+// chain.
 type clientError struct {
 	err  error
 	text string
@@ -33,15 +34,15 @@ func (e *clientError) As(target any) bool {
 	return false
 }
 
-// An errorFilter takes out of errors what clients must not see.
+// An errorFilter removes from errors what clients must not see.
 type errorFilter struct {
 	secrets *redact.Redactor // nil for none
 	debug   bool             // see Options.DebugErrors
 }
 
-// forClient returns what clients are told of err: secrets are not in it, nor, unless
-// [Options.DebugErrors] says so, what is about the machines that servers run on. It is
-// err itself where there is nothing to leave out.
+// forClient returns err with a text for clients: without secrets and, unless
+// [Options.DebugErrors] is set, without addresses and paths of the gateway's side. If there
+// is nothing to remove, it returns err itself.
 func (f *errorFilter) forClient(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -63,7 +64,7 @@ func (f *errorFilter) forClient(err error) error {
 	return &clientError{err, we.Error(), we}
 }
 
-// text returns what clients are told of an error that is none of the wire.
+// text returns the text for clients of an error that is not a wire error.
 func (f *errorFilter) text(err error) string {
 	if f.debug {
 		return err.Error()
@@ -71,7 +72,7 @@ func (f *errorFilter) text(err error) string {
 	return transport.Public(err)
 }
 
-// clean returns e without secrets: e itself if it holds none.
+// clean returns e without secrets: e itself if it contains none.
 func (f *errorFilter) clean(e *wire.Error) *wire.Error {
 	message, data := f.secrets.String(e.Message), f.secrets.Bytes(e.Data)
 	if message == e.Message && string(data) == string(e.Data) {
@@ -83,13 +84,13 @@ func (f *errorFilter) clean(e *wire.Error) *wire.Error {
 	return &wire.Error{Code: e.Code, Message: message, Data: data}
 }
 
-// cleanAnswer returns the text of a server's response without secrets, failed being the
-// error in it.
+// cleanAnswer removes secrets from the text of a server's response. failed is the error in
+// the response.
 func (f *errorFilter) cleanAnswer(text []byte, failed *wire.Error) []byte {
 	clean := f.clean(failed)
 	if clean == failed {
 		return text
 	}
-	id, _ := wire.ParseID(wire.Get(text, "id")) // it was read before
+	id, _ := wire.ParseID(wire.Get(text, "id")) // valid: the response was parsed before
 	return wire.AppendError(nil, id, clean)
 }

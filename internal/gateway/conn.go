@@ -16,32 +16,32 @@ import (
 	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
-// DefaultDrain is how long the calls of a connection may take to end.
+// DefaultDrain is how long the calls of a closing connection may take to end.
 const DefaultDrain = 5 * time.Second
 
-// closeTime is how long calls that were cut off may take to tell their client so. A
-// client that does not read is not waited for.
+// closeTime bounds the time for sending clients the errors of calls that were cut off. The
+// gateway does not wait longer for a client that does not read.
 const closeTime = 200 * time.Millisecond
 
-// A connection is that of one client while it is served.
+// A connection serves one client over a connection of messages.
 type connection struct {
 	s      *server
 	conn   transport.Conn
 	modern *modernfront.Conn
 	legacy *legacyfront.Conn
-	lose   context.CancelCauseFunc // says why the client can't be reached any more
+	lose   context.CancelCauseFunc // called with the reason once the client is unreachable
 }
 
-// ServeConn serves one client over a connection of messages, which it closes. server
-// is a server's name; empty means the only one. The envelope of each message decides
-// its era, and nothing locks it: clients probe, and then initialize on the same
+// ServeConn serves one client over a connection of messages, and closes it. server is a
+// server's name; empty means the only server. The envelope of each message decides its
+// era, independently of earlier messages: clients probe, and then initialize on the same
 // connection.
 //
-// It returns when the connection has ended. When the client has nothing more to send
-// (io.EOF), and when ctx ends, listen streams end with their result and calls in
-// flight are given [Options.Drain]; then ServeConn returns nil. When the connection is
-// lost, calls are cancelled at once, and ServeConn returns why: a client that does not
-// read is lost, too, and so is one whose session upstream has ended.
+// It returns when the connection has ended. When the client has no more to send (io.EOF),
+// or ctx ends, listen streams end with their result and calls in flight may take
+// [Options.Drain] to end; then ServeConn returns nil. When the connection is lost, calls
+// are cancelled immediately, and ServeConn returns the reason. A connection also counts as
+// lost if the client does not read, or if its upstream session has ended.
 //
 // Spec: 2026-07-28, basic/transports/stdio; basic/versioning, Backward Compatibility
 // with Initialization-Based Versions.
@@ -76,16 +76,16 @@ func (s *server) serveConn(ctx context.Context, conn transport.Conn, sender mcp.
 	}
 	c.drain(reachable)
 	err := context.Cause(reachable)
-	_ = conn.Close() // what it has to say of a client that is gone helps nobody
+	_ = conn.Close() // an error here doesn't matter: the client is gone
 	<-read
 	return err
 }
 
-// A sessionOver says that the session upstream has ended that was the client's own.
+// A sessionOver is the reason for closing a connection whose own upstream session has ended.
 type sessionOver struct{ server string }
 
 func (e *sessionOver) Error() string {
-	return fmt.Sprintf("server %q ended the session of this client; connect anew", e.server)
+	return fmt.Sprintf("server %q ended the session of this client; connect again", e.server)
 }
 
 // A closeReasoner is a connection that can tell its client why it is closed.
@@ -97,8 +97,8 @@ func (c *connection) setCloseReason(why error) {
 	}
 }
 
-// drain ends what is in flight, in order. The last of its time is for telling the
-// client what was cut off.
+// drain ends the requests in flight, in order. It reserves the end of its time for sending
+// the errors of requests that were cut off.
 func (c *connection) drain(reachable context.Context) {
 	patience := c.s.g.opts.Drain
 	ctx, cancel := context.WithTimeout(reachable, patience-min(closeTime, patience/4))
@@ -106,7 +106,7 @@ func (c *connection) drain(reachable context.Context) {
 	rest := time.Duration(0)
 	if c.settle(ctx) {
 		deadline, _ := ctx.Deadline()
-		rest = time.Until(deadline) // for answers that are being written
+		rest = time.Until(deadline) // for responses that are being written
 	}
 	late := time.AfterFunc(rest+closeTime, func() { _ = c.conn.Close() })
 	defer late.Stop()
@@ -114,8 +114,8 @@ func (c *connection) drain(reachable context.Context) {
 	c.legacy.Close()
 }
 
-// settle has both eras refuse further requests, and reports whether those in flight
-// have ended before ctx has.
+// settle makes both eras refuse further requests, and reports whether those in flight
+// ended before ctx.
 func (c *connection) settle(ctx context.Context) bool {
 	legacy := make(chan error, 1)
 	go func() { legacy <- c.legacy.Shutdown(ctx) }() // ends with ctx
@@ -123,7 +123,7 @@ func (c *connection) settle(ctx context.Context) bool {
 	return <-legacy == nil && modern == nil
 }
 
-// send sends one message. A client that can't be sent one is lost.
+// send sends one message. If that fails, the connection is lost.
 func (c *connection) send(msg []byte) error {
 	err := c.conn.Write(msg)
 	if err != nil {
@@ -132,7 +132,7 @@ func (c *connection) send(msg []byte) error {
 	return err
 }
 
-// read takes the client's messages until the connection ends.
+// read reads the client's messages until the connection ends.
 func (c *connection) read(done chan<- struct{}) {
 	defer close(done)
 	for {
@@ -156,10 +156,10 @@ func (c *connection) read(done chan<- struct{}) {
 
 func (c *connection) reportSlow() {
 	c.s.g.opts.Metrics.Limit(c.s.name, "body_timeout")
-	c.s.g.opts.Logger.Warn("connection given up: a message came too slowly", "upstream", c.s.name, "limit", c.s.g.opts.BodyTimeout)
+	c.s.g.opts.Logger.Warn("connection closed: a message arrived too slowly", "upstream", c.s.name, "limit", c.s.g.opts.BodyTimeout)
 }
 
-// receive takes one message, or a batch.
+// receive handles one message, or a batch.
 func (c *connection) receive(text []byte) {
 	m, err := c.s.parse(text)
 	var tooLong *mcp.TooLongError
@@ -175,7 +175,7 @@ func (c *connection) receive(text []byte) {
 	}
 }
 
-// batch takes a batch, which only a legacy revision has.
+// batch handles a batch, which only legacy revisions have.
 func (c *connection) batch(text []byte) {
 	if hasModern(text, spec.Unknown) {
 		c.refuse(wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "revision %s has no batches; send each message by itself", spec.Rev20260728))
@@ -184,8 +184,8 @@ func (c *connection) batch(text []byte) {
 	c.legacy.ServeBatch(text)
 }
 
-// route decides whose a message is. A cancellation that names no era is of the one
-// whose request it names.
+// route passes a message to the front of its era. A cancellation without an envelope
+// belongs to the era of the request that it names.
 func (c *connection) route(m *wire.Message) {
 	switch {
 	case isModern(m, spec.Unknown):
@@ -204,5 +204,5 @@ func (c *connection) refuseTooLong(e *transport.TooLongError) {
 }
 
 func (c *connection) refuse(id wire.ID, e *wire.Error) {
-	_ = c.send(wire.AppendError(nil, id, e)) // lost if it fails
+	_ = c.send(wire.AppendError(nil, id, e)) // if it fails, send calls lose
 }

@@ -12,22 +12,20 @@ import (
 const (
 	corsMethods = "GET, POST, DELETE"
 	corsExposed = spec.HeaderSession + ", " + spec.HeaderProtocolVersion + ", WWW-Authenticate"
-	// corsAge is for how long a browser may keep the answer to a preflight, in
-	// seconds.
+	// corsAge is how long a browser may cache the response to a preflight, in seconds.
 	corsAge = "600"
 )
 
-// corsHeaders are the headers that pages may send, in canonical form, beside those
+// corsHeaders are the headers that pages may send, in canonical form, in addition to those
 // that begin with spec.HeaderParamPrefix.
 var corsHeaders = []string{
 	"Content-Type", "Accept", "Authorization", spec.HeaderSession, spec.HeaderProtocolVersion,
 	spec.HeaderMethod, spec.HeaderName, spec.HeaderLastEventID,
 }
 
-// shareOrigin lets pages, whose origin origins.check has allowed, read the responses:
-// inspectors that run in a browser, say. It reports whether it has answered the request, which it does
-// with OPTIONS: a browser's question what a page may send carries no credentials and
-// is of no era.
+// shareOrigin lets pages whose origin origins.check has allowed read the responses: for
+// example, inspectors that run in a browser. It answers OPTIONS requests, and reports
+// whether it did: a browser's preflight has no credentials and no era.
 //
 // Spec: Fetch, HTTP-cors-protocol.
 func shareOrigin(w http.ResponseWriter, r *http.Request) (answered bool) {
@@ -44,8 +42,8 @@ func shareOrigin(w http.ResponseWriter, r *http.Request) (answered bool) {
 	return true
 }
 
-// answerOptions says what may be sent. Of the headers that were asked for, those are
-// named back that may be.
+// answerOptions answers a preflight. Its response repeats those of the requested headers
+// that are allowed.
 func answerOptions(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Allow", corsMethods+", OPTIONS")
@@ -71,8 +69,8 @@ func allowedHeaders(asked []string) string {
 	return strings.Join(allowed, ", ")
 }
 
-// headerShared goes by the canonical form, which a name that is no token has not: it
-// stays in lower case.
+// headerShared reports whether pages may send a header. It compares the canonical form; a
+// name that is not a token stays in lower case and matches nothing.
 func headerShared(name string) bool {
 	name = textproto.CanonicalMIMEHeaderKey(strings.ToLower(name))
 	return slices.Contains(corsHeaders, name) || strings.HasPrefix(name, spec.HeaderParamPrefix)

@@ -1,11 +1,10 @@
-// Package gateway ties fronts to backs: it answers "which server is this for, in
-// which profile, and who has to hear of that change?".
+// Package gateway connects fronts to backs. It decides which server and which profile a
+// request is for, and which subscribers receive a change.
 //
-// It owns what all servers share: the HTTP endpoint that sorts messages by era,
-// the table of servers, the index of topics and subscribers, the bus, and the
-// shutdown that ends all of them in order. Each server is built by one
-// constructor and ended by one Close.
+// It owns what all servers share: the HTTP endpoint that detects the era of each message,
+// the table of servers, the index of topics and subscribers, the bus, and the shutdown
+// that ends all of them in order. One constructor builds a server, and one Close ends it.
 //
-// The package refuses to know how either era looks on the wire beyond the two
-// signs that tell them apart: the envelope's revision and the header's.
+// The package knows nothing else of either era's messages than what tells them apart: the
+// revision in the envelope and the one in the header.
 package gateway

@@ -20,7 +20,7 @@ import (
 // A serveFunc serves a request of sender to a server.
 type serveFunc func(s *server, w http.ResponseWriter, r *http.Request, sender mcp.Sender)
 
-// route serves path/NAME for each server, and path where there is one.
+// route serves path/NAME for each server, and path if there is only one server.
 func (g *Gateway) route(path string, serve serveFunc) {
 	for name, s := range g.servers {
 		g.mux.HandleFunc(path+"/"+name, func(w http.ResponseWriter, r *http.Request) { g.serveAdmitted(w, r, s, serve) })
@@ -35,7 +35,7 @@ func (g *Gateway) route(path string, serve serveFunc) {
 	}
 	g.elsewhere(path, func(w http.ResponseWriter, r *http.Request) {
 		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
-			"which server? The endpoints are %s/NAME; there are: %v", path, g.order))
+			"this gateway has several servers: use %s/NAME; the servers are %v", path, g.order))
 	})
 }
 
@@ -49,8 +49,8 @@ func (g *Gateway) elsewhere(path string, serve http.HandlerFunc) {
 	})
 }
 
-// serverAt returns the server whose endpoint a URL is as the documents write it, nil for
-// all others, which the mux tells apart.
+// serverAt returns the server of the URL of an endpoint in its usual form, /mcp/NAME. It
+// returns nil for all others, which are left to the mux.
 func (g *Gateway) serverAt(u *url.URL) *server {
 	name, ok := strings.CutPrefix(u.Path, "/mcp/")
 	if !ok || u.RawPath != "" {
@@ -61,11 +61,11 @@ func (g *Gateway) serverAt(u *url.URL) *server {
 
 func (g *Gateway) serveNowhere(w http.ResponseWriter, r *http.Request) {
 	downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
-		"nothing is served at %s; the endpoints are /mcp/NAME; there are: %v", r.URL.Path, g.order))
+		"nothing is served at %s; use /mcp/NAME; the servers are %v", r.URL.Path, g.order))
 }
 
-// serve checks what both eras demand of an HTTP request, its origin aside, and reads
-// its message.
+// serve checks what both eras require of an HTTP request, except its origin, and reads its
+// message.
 func (s *server) serve(w http.ResponseWriter, r *http.Request, sender mcp.Sender) {
 	if r.Method != http.MethodPost {
 		if r.Method == http.MethodGet && transport.IsUpgrade(r) {
@@ -87,7 +87,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, sender mcp.Sender
 	s.route(w, r, body, sender)
 }
 
-// checkJSON answers 415 to a body that is not said to be JSON.
+// checkJSON answers 415 to a body whose Content-Type is not JSON.
 func (g *Gateway) checkJSON(w http.ResponseWriter, r *http.Request) bool {
 	if isJSON(r.Header.Get("Content-Type")) {
 		return true
@@ -98,16 +98,16 @@ func (g *Gateway) checkJSON(w http.ResponseWriter, r *http.Request) bool {
 }
 
 func isJSON(contentType string) bool {
-	if contentType == "application/json" { // the usual, spared the parsing
+	if contentType == "application/json" { // the usual one needs no parsing
 		return true
 	}
 	typ, _, err := mime.ParseMediaType(contentType)
 	return err == nil && typ == "application/json"
 }
 
-// endChunked has the connection end with the answer to a chunked request: it may have
-// had a Content-Length, too, which net/http takes away. Whoever is in front and went by
-// that has taken something else for the next request.
+// endChunked closes the connection after the response to a chunked request. The request may
+// also have had a Content-Length, which net/http removes: a proxy that used it may have seen
+// the next request at another place (request smuggling).
 //
 // Spec: RFC 9112, 6.3.
 func endChunked(w http.ResponseWriter, r *http.Request) {
@@ -116,7 +116,7 @@ func endChunked(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// route reads the message and has it served by the front of its era.
+// route reads the message and passes it to the front of its era.
 func (s *server) route(w http.ResponseWriter, r *http.Request, body []byte, sender mcp.Sender) {
 	header := headerEra(r.Header)
 	m := s.read(w, r, body, header, sender)
@@ -130,8 +130,8 @@ func (s *server) route(w http.ResponseWriter, r *http.Request, body []byte, send
 	}
 }
 
-// parse reads a client's message, and holds its parts against their bounds. The Message
-// is as that of [wire.Parse] where err is not nil; its id is one that may be repeated.
+// parse parses a client's message, and checks the lengths of its parts. If err is not nil,
+// the Message is that of [wire.Parse], without an id that is too long to be repeated.
 func (s *server) parse(text []byte) (wire.Message, error) {
 	m, err := wire.Parse(text, wire.Options{MaxDepth: s.g.opts.MaxDepth, UniqueParams: true})
 	if m.ID.Len() > s.g.opts.Lengths.ID && err != nil {
@@ -145,7 +145,7 @@ func (s *server) parse(text []byte) (wire.Message, error) {
 	return m, err
 }
 
-// reportDepth tells of a message that could not be read because it nests too deeply.
+// reportDepth counts and logs a message that nests too deeply.
 func (s *server) reportDepth(err error) {
 	if syntax := (*wire.SyntaxError)(nil); errors.As(err, &syntax) && syntax.TooDeep() {
 		s.g.opts.Metrics.Limit(s.name, limits.Depth.Key)
@@ -153,7 +153,7 @@ func (s *server) reportDepth(err error) {
 	}
 }
 
-// check refuses a message with a part that is too long, and tells of it.
+// check returns an error if a part of a message is too long, after counting and logging it.
 func (s *server) check(m *wire.Message) error {
 	tooLong := s.g.opts.Lengths.Check(m)
 	if tooLong == nil {
@@ -164,8 +164,9 @@ func (s *server) check(m *wire.Message) error {
 	return tooLong
 }
 
-// statusTooLong is 200 for a request in a session, whose client takes other statuses for
-// a sign of another transport.
+// statusTooLong returns the status of the response to a message with a part that is too
+// long. For a legacy request it is 200, because legacy clients take other statuses as a sign
+// of another transport.
 func (s *server) statusTooLong(m *wire.Message, header spec.Era) int {
 	if m.Kind() == wire.Request && !isModern(m, header) {
 		return http.StatusOK
@@ -173,7 +174,8 @@ func (s *server) statusTooLong(m *wire.Message, header spec.Era) int {
 	return http.StatusBadRequest
 }
 
-// read returns nil if it answered what can't be read, or what is not one message.
+// read parses the message of a request. It returns nil if it has written a response, because
+// the body is invalid or a batch.
 func (s *server) read(w http.ResponseWriter, r *http.Request, body []byte, header spec.Era, sender mcp.Sender) *wire.Message {
 	m, err := s.parse(body)
 	if err != nil {
@@ -183,7 +185,7 @@ func (s *server) read(w http.ResponseWriter, r *http.Request, body []byte, heade
 	return &m
 }
 
-// refuseText answers what is not one message.
+// refuseText answers a body that is not a single valid message.
 func (s *server) refuseText(w http.ResponseWriter, r *http.Request, body []byte, header spec.Era, sender mcp.Sender, m *wire.Message, err error) {
 	var envelope *wire.EnvelopeError
 	var tooLong *mcp.TooLongError
@@ -197,8 +199,8 @@ func (s *server) refuseText(w http.ResponseWriter, r *http.Request, body []byte,
 	}
 }
 
-// refuse answers what is not modern although its header is, and has the rest served
-// as legacy.
+// refuse answers a legacy message with a modern header, and passes others to the legacy
+// front.
 func (s *server) refuse(w http.ResponseWriter, r *http.Request, m *wire.Message, header spec.Era, sender mcp.Sender) {
 	switch {
 	case m.Kind() == wire.Response && header == spec.Modern:
@@ -222,7 +224,7 @@ func parseError(err error) *wire.Error {
 	return wire.Errorf(spec.CodeInvalidRequest, "%v", err)
 }
 
-// serveBatch serves a batch, which only a legacy revision has.
+// serveBatch serves a batch, which only legacy revisions have.
 func (s *server) serveBatch(w http.ResponseWriter, r *http.Request, body []byte, header spec.Era, sender mcp.Sender) {
 	if hasModern(body, header) {
 		refuseModernBatch(w)
@@ -236,7 +238,7 @@ func refuseModernBatch(w http.ResponseWriter) {
 		"revision %s has no batches; send each message in a POST of its own", spec.Rev20260728))
 }
 
-// serveOther answers what is not POST. GET and DELETE belong to legacy sessions.
+// serveOther answers requests other than POST. GET and DELETE belong to legacy sessions.
 func (s *server) serveOther(w http.ResponseWriter, r *http.Request, sender mcp.Sender) {
 	isModern := headerEra(r.Header) == spec.Modern
 	switch {
@@ -255,7 +257,7 @@ func (s *server) serveOther(w http.ResponseWriter, r *http.Request, sender mcp.S
 	}
 }
 
-// unknownServer names what there is: a person who mistyped sees it at once.
+// unknownServer returns an error that lists the servers, so that people see a misspelling.
 func (g *Gateway) unknownServer(name string) *wire.Error {
-	return wire.Errorf(spec.CodeInvalidRequest, "no server is called %q here; there are: %s", name, cmp.Or(fmt.Sprint(g.order), "none"))
+	return wire.Errorf(spec.CodeInvalidRequest, "there is no server named %q; the servers are %s", name, cmp.Or(fmt.Sprint(g.order), "none"))
 }

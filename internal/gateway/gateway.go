@@ -38,32 +38,32 @@ type ServerOptions struct {
 	Name string
 	// Open builds the back, which reports changes to c. Required.
 	Open func(c mcp.Changes) (mcp.Back, error)
-	// Isolation says who may share upstream state. Empty means IsolatePrincipal.
+	// Isolation decides which requests may share upstream sessions. Empty means
+	// IsolatePrincipal.
 	Isolation Isolation
-	// Command says that each session upstream is a process of its own. With
-	// IsolateNothing all clients share one then, whatever they can do.
+	// Command says that each upstream session is a process. With IsolateNothing all clients
+	// then share one process, whatever their capabilities.
 	Command bool
 	// StartTimeout is how long a legacy client's initialize waits for a server that starts.
 	// Zero means the front's default.
 	StartTimeout time.Duration
 	// Gather and ParkedTTL are those of the front; zero means its defaults.
 	Gather, ParkedTTL time.Duration
-	// Keep names the methods whose public results the gateway keeps, and serves
-	// again to the same profile, for as long as their hints say. Only lists and
-	// resources/read can be kept.
+	// Keep names the methods whose public results the gateway caches, and serves to the
+	// same profile for as long as their hints say. Only lists and resources/read can be
+	// cached.
 	Keep []string
-	// LogLevel is that of legacy clients that did not set one; empty for no
-	// messages.
+	// LogLevel is the log level for legacy clients that set none; empty for no messages.
 	LogLevel spec.LogLevel
-	// Experimental lets what clients declare as experimental cross to the server. It
-	// joins the profile then.
+	// Experimental forwards clients' experimental capabilities to the server. They are
+	// then part of the profile.
 	Experimental bool
-	// HideExtensions are names of extensions and experimental capabilities that cross in
-	// neither direction. Its back hides them; here they are no part of a profile. With
-	// [spec.ExtensionTasks] among them no request about a task passes.
+	// HideExtensions are names of extensions and experimental capabilities that are
+	// forwarded in neither direction. The back hides them; here they are not part of a
+	// profile. If [spec.ExtensionTasks] is one of them, requests about tasks are refused.
 	HideExtensions []string
-	// ForwardClientInfo tells the upstream the client's own name, which then
-	// joins the profile.
+	// ForwardClientInfo forwards the client's name and version to the server. They are then
+	// part of the profile.
 	ForwardClientInfo bool
 	// Auth is Options.Auth for this server; nil for that.
 	Auth auth.Authenticator
@@ -72,7 +72,7 @@ type ServerOptions struct {
 	PublicURL string
 }
 
-// Isolation says which requests may share an upstream session.
+// Isolation decides which requests may share an upstream session.
 type Isolation string
 
 // The isolation modes.
@@ -86,9 +86,9 @@ const (
 type Options struct {
 	Servers []ServerOptions
 
-	// Memory bounds what clients can have kept over all servers, in bytes: messages and
-	// their answers, calls, sessions, subscriptions, and the results that are kept. Shares
-	// are of it. Zero means DefaultMemory.
+	// Memory bounds the memory for all clients of all servers, in bytes: messages and their
+	// responses, calls, sessions, subscriptions, and cached results. It is divided among
+	// shares. Zero means DefaultMemory.
 	Memory int64
 	// MaxBody bounds a request body in bytes. Zero means the default of limits.Body.
 	MaxBody int64
@@ -102,49 +102,49 @@ type Options struct {
 	MaxRequests, MaxRequestsEach int
 	// MaxStreams bounds the open listen streams. Zero means the default of limits.Streams.
 	MaxStreams int
-	// MaxTopics bounds the resources that one listen stream follows, or one session
-	// of a legacy client. Zero means the front's default.
+	// MaxTopics bounds the resources of one listen stream, or of one legacy session. Zero
+	// means the front's default.
 	MaxTopics int
-	// MaxParked bounds the calls of a server that wait for answers, MaxParkedEach
-	// those of one client. Zero means the front's defaults.
+	// MaxParked bounds the parked calls of one server, MaxParkedEach those of one share.
+	// Zero means the front's defaults.
 	MaxParked, MaxParkedEach int
-	// MaxSessions bounds the sessions of legacy clients with one server,
-	// MaxSessionsEach those of one principal; SessionIdle is how long one lasts that
-	// is not used, MaxStored the bytes of events that it keeps for a client that
-	// comes back. Zero means the front's defaults.
+	// MaxSessions bounds the legacy sessions with one server, MaxSessionsEach those of one
+	// share. SessionIdle is how long an unused session lasts, and MaxStored bounds the
+	// events that it stores for a client that reconnects, in bytes. Zero means the front's
+	// defaults.
 	MaxSessions, MaxSessionsEach int
 	SessionIdle                  time.Duration
 	MaxStored                    int
 	// MaxSockets bounds the open WebSockets of clients, MaxSocketsEach those of one
 	// principal. Zero means the defaults of limits.WebSockets and limits.WebSocketsEach.
 	MaxSockets, MaxSocketsEach int
-	// CacheEntries and CacheBytes bound the results that are kept, over all
-	// servers. Zero means the defaults of limits.CacheEntries and limits.Cache.
+	// CacheEntries and CacheBytes bound the cached results of all servers. Zero means the
+	// defaults of limits.CacheEntries and limits.Cache.
 	CacheEntries, CacheBytes int
-	// StateKeys are the secrets that protect requestStates: the first is used for
-	// new ones. Empty means a random one for the life of the Gateway.
+	// StateKeys are the secrets that encrypt requestStates. The first one encrypts; the
+	// others decrypt only. Empty means a random one for the life of the Gateway.
 	StateKeys []string
-	// BodyTimeout bounds the time in which a request's body arrives, or a message over
-	// a WebSocket. Zero means DefaultBodyTimeout.
+	// BodyTimeout bounds the time for receiving a request body, or a message over a
+	// WebSocket. Zero means DefaultBodyTimeout.
 	BodyTimeout time.Duration
-	// Drain is how long the calls in flight on a connection, of [Gateway.ServeConn], a
-	// WebSocket or HTTP+SSE, are waited for when it ends. Zero means DefaultDrain.
+	// Drain bounds the wait for the calls in flight when a connection ends: one of
+	// [Gateway.ServeConn], a WebSocket or HTTP+SSE. Zero means DefaultDrain.
 	Drain time.Duration
 	// WriteTimeout and KeepAlive are those of the fronts; zero means theirs.
 	WriteTimeout, KeepAlive time.Duration
 
-	// MachineName is the name of the machine, by which clients may call it beyond
-	// loopback. Empty means that they have its address, or an allowed name.
+	// MachineName is the machine's name, which is an allowed Host on listeners beyond
+	// loopback. Empty means that clients use the address, or an allowed name.
 	MachineName string
-	// AllowedHosts are the Host names, without port, that are served besides
-	// loopback names, and beyond loopback besides IP addresses and MachineName.
-	// AllowedOrigins are the Origins
-	// served besides loopback ones; pages of both may read the responses.
+	// AllowedHosts are further allowed Host names, without port. Loopback names are always
+	// allowed, and on listeners beyond loopback also IP addresses and MachineName.
+	// AllowedOrigins are further allowed Origins; loopback ones are always allowed. Pages
+	// of all of them may read the responses.
 	AllowedHosts, AllowedOrigins []string
 
-	// TrustedProxies are the networks of proxies, of which the headers are believed that
-	// say whom a request was forwarded for: anonymous clients are told apart by their
-	// addresses where each may have so much of something.
+	// TrustedProxies are the networks of trusted proxies. Their X-Forwarded-For and
+	// Forwarded headers give the client's address, by which limits distinguish anonymous
+	// clients.
 	TrustedProxies []netip.Prefix
 
 	// Auth says who sent a request; requests of different principals share nothing but
@@ -153,11 +153,11 @@ type Options struct {
 	// beyond loopback must be allowed by name in the configuration.
 	Auth auth.Authenticator
 
-	// Secrets are not repeated to clients in errors; nil means none. The Logger's handler
-	// hides them by itself, if it is to.
+	// Secrets are removed from errors for clients; nil means none. The Logger's handler has
+	// to remove them from the log.
 	Secrets *redact.Redactor
-	// DebugErrors says that errors tell clients all that the log says: addresses and paths
-	// of this side, and what a server's process wrote.
+	// DebugErrors sends clients errors as in the log: with addresses and paths of the
+	// gateway's side, and what a server's process wrote.
 	DebugErrors bool
 
 	Logger  *slog.Logger // nil discards
@@ -182,7 +182,7 @@ type Gateway struct {
 	expiry   *expiry.Watch      // of the credentials of what is open
 
 	// Set by New, read-only after.
-	instance string // begins ids of sessions and events
+	instance string // prefix of the ids of sessions and events
 	servers  map[string]*server
 	order    []string
 
@@ -254,13 +254,13 @@ func (opts *Options) fill() {
 	}
 }
 
-// newCache returns a cache, or nil if no server has results to keep.
+// newCache returns a cache, or nil if no server has results to cache.
 func newCache(o Options, memory *budget.Budget) (*cache.Cache, error) {
 	wanted := false
 	for _, so := range o.Servers {
 		for _, method := range so.Keep {
 			if !cache.Keeps(method) {
-				return nil, fmt.Errorf("server %s: results of %s can't be kept", so.Name, method)
+				return nil, fmt.Errorf("server %s: results of %s can't be cached", so.Name, method)
 			}
 			wanted = true
 		}
@@ -278,9 +278,9 @@ func (g *Gateway) Start() {
 	}
 }
 
-// ServeHTTP serves the endpoints /mcp/NAME, and /sse/NAME for HTTP+SSE, each without
-// NAME, too, where there is one server. WebSockets and listen streams outlive their
-// requests: see [Gateway.EndConnections].
+// ServeHTTP serves the endpoints /mcp/NAME, and /sse/NAME for HTTP+SSE; if there is only one
+// server, also without NAME. WebSockets and listen streams outlive their requests: see
+// [Gateway.EndConnections].
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.bodies.bound(w, r)
 	endChunked(w, r)
@@ -312,9 +312,9 @@ func (g *Gateway) serveAdmitted(w http.ResponseWriter, r *http.Request, s *serve
 	serve(s, w, r, sender)
 }
 
-// EndStreams ends all listen streams gracefully and refuses new ones, and WebSockets
-// begin to end; no process of a command is started any more. It is the first step of
-// shutting down: the HTTP server waits for open responses.
+// EndStreams ends all listen streams gracefully and refuses new ones, begins to end
+// WebSockets, and starts no more processes. It is the first step of a shutdown, because the
+// HTTP server's Shutdown waits for open responses.
 func (g *Gateway) EndStreams() {
 	g.sockets.stop()
 	for _, s := range g.servers {
@@ -326,10 +326,10 @@ func (g *Gateway) EndStreams() {
 	g.hub.close()
 }
 
-// EndConnections refuses new WebSockets, and waits for the open ones, whose calls in
-// flight are given [Options.Drain], and for listen streams, which EndStreams has ended.
-// When ctx ends they are cut off, and EndConnections returns its cause. An HTTP server's
-// Shutdown knows nothing of them.
+// EndConnections refuses new WebSockets, and waits for the open ones, whose calls in flight
+// may take [Options.Drain], and for listen streams, which EndStreams has ended. When ctx ends,
+// it closes them and returns the cause. An HTTP server's Shutdown does not wait for
+// WebSockets.
 func (g *Gateway) EndConnections(ctx context.Context) error {
 	g.EndStreams()
 	var wg sync.WaitGroup
@@ -340,8 +340,8 @@ func (g *Gateway) EndConnections(ctx context.Context) error {
 	return cmp.Or(sockets, streams)
 }
 
-// Close ends all connections that outlive their requests, and servers. ctx bounds how
-// politely. Requests must have ended.
+// Close ends all connections that outlive their requests, and then the servers. ctx bounds
+// the wait for a graceful end. Call it after all requests have ended.
 func (g *Gateway) Close(ctx context.Context) error {
 	g.closeOnce.Do(func() {
 		cutErr := g.EndConnections(ctx)
@@ -357,20 +357,20 @@ func (g *Gateway) Close(ctx context.Context) error {
 	return g.closeErr
 }
 
-// A Snapshot tells people and tests how a gateway stands.
+// A Snapshot is the state of a gateway at one moment.
 type Snapshot struct {
 	Draining bool             `json:"draining"`
 	Streams  int              `json:"streams"`  // open listen streams
-	Members  int              `json:"members"`  // legacy sessions that can hold topics
+	Members  int              `json:"members"`  // legacy sessions that can subscribe
 	Sessions int              `json:"sessions"` // of legacy clients, over HTTP
 	Sockets  int              `json:"sockets"`  // open WebSockets of clients
-	Topics   int              `json:"topics"`   // distinct topics someone listens to
+	Topics   int              `json:"topics"`   // distinct topics with subscribers
 	Pairs    int              `json:"pairs"`    // (topic, stream) pairs
 	Cache    cache.Snapshot   `json:"cache"`
 	Servers  []ServerSnapshot `json:"servers"`
 }
 
-// A ServerSnapshot tells how one server stands.
+// A ServerSnapshot is the state of one server.
 type ServerSnapshot struct {
 	Name  string `json:"name"`
 	State string `json:"state"` // "starting", "ready" or "down"

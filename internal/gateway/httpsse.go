@@ -27,7 +27,7 @@ const (
 func (s *server) serveEvents(w http.ResponseWriter, r *http.Request, sender mcp.Sender) {
 	switch {
 	case r.Method != http.MethodGet:
-		notAllowed(w, http.MethodGet, "GET opens the event stream of HTTP+SSE, whose first event says where to POST; "+s.streamable())
+		notAllowed(w, http.MethodGet, "GET opens the event stream of HTTP+SSE, whose first event names the path for POST; "+s.streamable())
 	case headerEra(r.Header) == spec.Modern:
 		downstream.WriteError(w, http.StatusBadRequest, wire.ID{}, s.needsStreamable(spec.Revision(r.Header.Get(spec.HeaderProtocolVersion))))
 	default:
@@ -35,8 +35,8 @@ func (s *server) serveEvents(w http.ResponseWriter, r *http.Request, sender mcp.
 	}
 }
 
-// serveMessages takes a message that a client on HTTP+SSE posts. What is asked in it
-// is answered on the stream.
+// serveMessages receives a message that a client posts over HTTP+SSE. Responses go to the
+// event stream.
 func (s *server) serveMessages(w http.ResponseWriter, r *http.Request, sender mcp.Sender) {
 	if r.Method != http.MethodPost {
 		notAllowed(w, http.MethodPost, "clients of HTTP+SSE POST their messages here, after a GET of "+eventsPath+"/"+s.name+"; "+s.streamable())
@@ -57,24 +57,25 @@ func (s *server) serveMessages(w http.ResponseWriter, r *http.Request, sender mc
 	_, _ = w.Write([]byte("Accepted")) // the client has gone if it fails
 }
 
-// eventSession returns nil if it answered why there is no session.
+// eventSession returns the session of a POST. It returns nil if there is none, after it has
+// written the error.
 func (s *server) eventSession(w http.ResponseWriter, r *http.Request, principal mcp.Principal) *legacyfront.EventSession {
 	id := r.URL.Query().Get(legacyfront.SessionParam)
 	if id == "" {
 		downstream.WriteError(w, http.StatusBadRequest, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
-			"the query lacks %s; GET %s/%s, and POST where its first event says", legacyfront.SessionParam, eventsPath, s.name))
+			"the query lacks %s; GET %s/%s, and POST to the path in its first event", legacyfront.SessionParam, eventsPath, s.name))
 		return nil
 	}
 	session := s.legacy.EventSession(id, principal)
 	if session == nil {
 		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound,
-			"no such session: it lasts as long as its event stream; GET %s/%s anew", eventsPath, s.name))
+			"no such session: a session ends with its event stream; GET %s/%s again", eventsPath, s.name))
 	}
 	return session
 }
 
-// receive gives the session what was posted, and reports false if it answered that it
-// can't be read.
+// receive passes the posted message, or batch, to the session. It reports false if it has
+// written an error, because the message can't be read.
 func (s *server) receive(w http.ResponseWriter, r *http.Request, session *legacyfront.EventSession, body []byte, from *mcp.Identity) bool {
 	m, err := s.parse(body)
 	header := headerEra(r.Header)
@@ -100,16 +101,16 @@ func (s *server) receive(w http.ResponseWriter, r *http.Request, session *legacy
 	return true
 }
 
-// needsStreamable lets clients that probe go on as legacy ones, and tells people where to
-// turn.
+// needsStreamable returns the error for a modern request over HTTP+SSE. Clients that probe
+// continue as legacy clients; the message tells people which endpoint to use.
 func (s *server) needsStreamable(asked spec.Revision) *wire.Error {
 	supported := spec.Revisions(spec.Legacy)
 	e := *mcp.WireError(modernfront.Unsupported(asked, supported))
-	e.Message = fmt.Sprintf("HTTP+SSE carries only what an initialize has opened, and not %s; initialize one of %v, or else %s", asked, supported, s.streamable())
+	e.Message = fmt.Sprintf("HTTP+SSE has sessions only, and not revision %s; initialize with one of %v, or %s", asked, supported, s.streamable())
 	return &e
 }
 
-// requested returns the revision that a message names, in its envelope or its header.
+// requested returns the revision of a message: that of its envelope or its header.
 func requested(m *wire.Message, h http.Header) spec.Revision {
 	if version, ok := wire.GetString(wire.Get(m.Params, "_meta"), spec.MetaProtocolVersion); ok {
 		return spec.Revision(version)
@@ -124,16 +125,16 @@ func notAllowed(w http.ResponseWriter, allowed, instead string) {
 	downstream.WriteError(w, http.StatusMethodNotAllowed, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "%s", instead))
 }
 
-// messagesAt returns the path that belongs to the one of a GET for events, as its
-// client sees it: what a mux around the gateway, or a proxy, has taken off the front
-// is put back. Clients take the path for that of the origin they know.
+// messagesAt returns the path for POSTs that belongs to a GET of an event stream, as the
+// client sees it: with the prefix that a surrounding mux, or a proxy, has removed. Clients
+// resolve the path against the origin that they connected to.
 func messagesAt(r *http.Request) string {
 	name := strings.TrimPrefix(r.URL.Path, eventsPath)
 	return prefixOf(r) + messagesPath + name
 }
 
-// prefixOf returns what stands before the path that the gateway was asked for, empty
-// or beginning with one slash.
+// prefixOf returns the prefix of the request's path that a mux or a proxy has removed. It is
+// empty or begins with one slash.
 func prefixOf(r *http.Request) string {
 	prefix := r.Header.Get("X-Forwarded-Prefix")
 	if u, err := url.ParseRequestURI(r.RequestURI); prefix == "" && err == nil && strings.HasSuffix(u.Path, r.URL.Path) {

@@ -14,8 +14,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
-// A hub brings changes from backs to subscribers: a bus, an index and mailboxes. It is the
-// [mcp.Changes] of every back. Safe for concurrent use.
+// A hub delivers changes from backs to subscribers: through a bus, an index and mailboxes.
+// It is the [mcp.Changes] of every back. Safe for concurrent use.
 type hub struct {
 	index       *index.Index[fanout.Topic, *fanout.Mailbox]
 	bus         fanout.Bus
@@ -28,10 +28,10 @@ type hub struct {
 	// mu guards the fields below. It is held for map work only.
 	mu            sync.Mutex
 	subscriptions map[*fanout.Mailbox]*subscription
-	streams       int // how many of them are listen streams
+	streams       int // the number of listen streams in subscriptions
 	closed        bool
 
-	scratch sync.Pool // *[]*fanout.Mailbox, for each
+	scratch sync.Pool // *[]*fanout.Mailbox; buffers of the method each
 }
 
 func newHub(opts Options, c *cache.Cache) *hub {
@@ -49,7 +49,7 @@ func newHub(opts Options, c *cache.Cache) *hub {
 	return h
 }
 
-// add registers a subscription, or refuses it.
+// add registers a subscription. It returns an error for the client if it can't.
 func (h *hub) add(s *subscription) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -66,7 +66,7 @@ func (h *hub) add(s *subscription) error {
 	return nil
 }
 
-// remove ends the registration of a subscription.
+// remove removes a subscription.
 func (h *hub) remove(s *subscription) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -81,9 +81,9 @@ func (h *hub) countLocked(s *subscription, delta int) {
 	}
 }
 
-// endServer ends all subscriptions to a server that have a topic.
+// endServer ends all subscriptions that have a topic of a server.
 func (h *hub) endServer(name string, reason error) {
-	h.cache.Forget(name) // before anybody hears of it and asks again
+	h.cache.Forget(name) // before subscribers receive the end and read again
 	for topic, mails := range h.index.Snapshot() {
 		if serverOf(topic.Scope) == name {
 			for _, mail := range mails {
@@ -135,9 +135,9 @@ func (h *hub) subscription(mail *fanout.Mailbox) *subscription {
 	return h.subscriptions[mail]
 }
 
-// deliver puts an event into the mailbox of each subscriber of its topic. Before that it
-// evicts the results that the change made stale: whoever hears of the change and asks
-// again must get the new ones. On a bus of several replicas each of them does this.
+// deliver puts an event into the mailbox of each subscriber of its topic. It first evicts
+// the cached results that the change made stale: a client that reads again after the change
+// must get the new result. If replicas share a bus, each of them does this.
 func (h *hub) deliver(ev fanout.Event) {
 	h.cache.Evict(ev)
 	n := h.each(ev.Topic, func(mail *fanout.Mailbox) { mail.Put(ev) })

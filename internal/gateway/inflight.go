@@ -12,28 +12,28 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// maxIdle is how many shares there have to be before the counters of those that have no
-// request in flight are taken out: most have another soon.
+// maxIdle is the number of shares above which the counters of shares without requests in
+// flight are removed. Most such shares soon send another request.
 const maxIdle = 1024
 
-// inflight counts the HTTP requests that are being served, without a lock that all of
-// them take. Safe for concurrent use.
+// inflight counts the HTTP requests that are being served, without a global lock. Safe for
+// concurrent use.
 type inflight struct {
 	max, each int64 // read-only
 
 	all    atomic.Int64
-	by     sync.Map     // mcp.Share -> *atomic.Int64, below zero once it is taken out
-	shares atomic.Int64 // how many by has
+	by     sync.Map     // mcp.Share -> *atomic.Int64, below zero once it is removed
+	shares atomic.Int64 // the number of counters in by
 }
 
-// A requestSlot is that of a request in flight.
+// A requestSlot counts one request in flight.
 type requestSlot struct {
 	f     *inflight
 	share mcp.Share
 	mine  *atomic.Int64 // the share's counter
 }
 
-// leave counts the request out.
+// leave frees the slot.
 func (p requestSlot) leave() {
 	p.f.all.Add(-1)
 	if p.mine.Add(-1) == 0 && p.f.shares.Load() > maxIdle && p.mine.CompareAndSwap(0, -1) {
@@ -42,8 +42,8 @@ func (p requestSlot) leave() {
 	}
 }
 
-// enter counts a request of a share in, until it leaves its place. It returns the bound
-// that is reached, and its value; nil if there is room.
+// enter takes a slot for a request of a share. If a limit is reached, it returns the limit
+// and its value.
 func (f *inflight) enter(share mcp.Share) (p requestSlot, limit *limits.Limit, most int64) {
 	if f.all.Add(1) > f.max {
 		f.all.Add(-1)
@@ -58,7 +58,7 @@ func (f *inflight) enter(share mcp.Share) (p requestSlot, limit *limits.Limit, m
 	return p, nil, 0
 }
 
-// count counts one up for a share, and returns its counter and what it says.
+// count increments the counter of a share, and returns the counter and its new value.
 func (f *inflight) count(share mcp.Share) (*atomic.Int64, int64) {
 	for {
 		v, ok := f.by.Load(share)
@@ -74,15 +74,15 @@ func (f *inflight) count(share mcp.Share) (*atomic.Int64, int64) {
 	}
 }
 
-// refuseInFlight answers a request for which there is no room.
+// refuseInFlight answers a request that exceeds a limit on requests in flight.
 func (g *Gateway) refuseInFlight(w http.ResponseWriter, r *http.Request, limit *limits.Limit, most int64) {
 	g.opts.Metrics.Limit("", limit.Key)
 	g.opts.Logger.Warn("request refused: too many are in flight", "downstream", r.RemoteAddr, "limit", most)
 	refuseBusy(w, wire.Errorf(spec.CodeInternal, "%d requests are in flight, the limit; try again in a moment, or %s", most, limit.Raise()))
 }
 
-// refuseBusy answers a request that may be served later. What the client has not sent
-// of it is not read.
+// refuseBusy answers a request that may succeed later. It does not read the rest of the
+// body.
 func refuseBusy(w http.ResponseWriter, e *wire.Error) {
 	w.Header().Set("Retry-After", "1")
 	w.Header().Set("Connection", "close")

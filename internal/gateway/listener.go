@@ -9,26 +9,24 @@ import (
 	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
-// sendBuffer is how many bytes of a response the kernel may hold for a client
-// that does not read. Left alone it grows to megabytes per connection: a
-// stalled reader would block a write late or never, and cost that much until
-// then. Linux doubles the figure for its own bookkeeping.
+// sendBuffer is how many bytes of a response the kernel may buffer for a client that does
+// not read. By default the buffer grows to megabytes per connection: a write to a stalled
+// reader would block late or never, and use that much memory until then. Linux doubles the
+// figure for its own bookkeeping.
 const sendBuffer = 64 << 10
 
 const (
-	// largeBuffer is how many bytes it may hold of a large result meanwhile. Each
-	// time the buffer runs full costs a turn of both sides, and the result is in
-	// memory anyway.
+	// largeBuffer is the size of that buffer during the write of a large result. Each time
+	// the buffer is full, both sides have to switch, and the result is in memory anyway.
 	largeBuffer = 208 << 10
-	// largeWrite is from how many bytes on a write is one of those.
+	// largeWrite is the size from which on a write uses largeBuffer.
 	largeWrite = 256 << 10
 )
 
-// Listen listens on addr (host:port) for clients. The connections it accepts
-// have a small send buffer, so that the write of a stream to a reader that has
-// stalled blocks and runs into its deadline, and notice a peer that is gone
-// without a word within writeTimeout of not being acknowledged; zero means
-// the fronts' default.
+// Listen listens on addr (host:port) for clients. The connections that it accepts have a
+// small send buffer, so that a write to a stalled reader blocks until its deadline. They
+// also fail if the peer acknowledges nothing for writeTimeout, as one that has vanished;
+// zero means the default of the fronts.
 func Listen(ctx context.Context, addr string, writeTimeout time.Duration) (net.Listener, error) {
 	if writeTimeout <= 0 {
 		writeTimeout = modernfront.DefaultWriteTimeout
@@ -41,14 +39,14 @@ func Listen(ctx context.Context, addr string, writeTimeout time.Duration) (net.L
 	return &listener{Listener: l, timeout: writeTimeout}, nil
 }
 
-// A listener bounds what each connection may hold back.
+// A listener bounds the send buffer of each connection.
 type listener struct {
 	net.Listener
 	timeout time.Duration
 }
 
-// Accept waits for a connection. One that can't be bounded is closed and
-// passed over: it is most likely gone already.
+// Accept waits for a connection. It closes and skips a connection whose options can't be
+// set: the client has most likely left.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setUserTimeout bounds how long sent data may stay unacknowledged, a peer's
-// window of zero included, before the connection is reset. Where nothing is
-// sent a probe goes out now and then, under the same bound.
+// setUserTimeout bounds how long sent data may stay unacknowledged before the connection is
+// reset, also if the peer's window is zero. Keep-alive probes on an idle connection have the
+// same bound.
 //
 // Spec: RFC 5482.
 func setUserTimeout(c *net.TCPConn, timeout time.Duration) error {

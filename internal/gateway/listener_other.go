@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// setUserTimeout makes the kernel ask a silent peer whether it is there, and
-// give up after about timeout: there is no portable bound on unacknowledged
-// data. The write deadline of a stream still finds a peer that does not read.
+// setUserTimeout makes the kernel send keep-alive probes to a silent peer, and reset the
+// connection after about timeout: there is no portable bound on unacknowledged data. The
+// write deadline of a stream still detects a peer that does not read.
 func setUserTimeout(c *net.TCPConn, timeout time.Duration) error {
 	const count = 3
 	each := max(timeout/(count+1), time.Second)

@@ -8,13 +8,13 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// profileOwner is the owner of the account that profiles are paid from.
+// profileOwner owns the account for cached profiles.
 type profileOwner struct{}
 
-// memoryUsedUp is what clients are told, and the log.
+// memoryUsedUp begins the error and the log line.
 const memoryUsedUp = "the memory for clients' messages is used up"
 
-// A clientMemory is what the clients of one server have kept. It is an [mcp.Memory].
+// A clientMemory is the memory for the clients of one server. It is an [mcp.Memory].
 type clientMemory struct {
 	g      *Gateway
 	server string
@@ -26,6 +26,6 @@ func (m *clientMemory) Account(share mcp.Share) *budget.Account { return m.g.bud
 // Refuse implements [mcp.Memory].
 func (m *clientMemory) Refuse() error {
 	m.g.opts.Metrics.Limit(m.server, limits.Memory.Key)
-	m.g.opts.Logger.Warn("no room: "+memoryUsedUp, "upstream", m.server, "limit", m.g.opts.Memory)
+	m.g.opts.Logger.Warn("request refused: "+memoryUsedUp, "upstream", m.server, "limit", m.g.opts.Memory)
 	return &mcp.Refusal{Later: true, Err: wire.Errorf(spec.CodeInternal, memoryUsedUp+"; try again in a moment, or %s", limits.Memory.Raise())}
 }

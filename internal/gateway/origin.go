@@ -13,15 +13,15 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// origins says which web pages may send requests, and by which names.
+// origins decides from which web pages, and with which Host, requests are served.
 type origins struct {
 	hosts   Hosts
 	allowed []string // besides those of loopback
 }
 
-// check answers 403 to requests that a web page of another origin, or a
-// name rebound to this machine, may have sent. It comes before everything else: what
-// is served is nobody's business of theirs either.
+// check answers 403 to requests that a web page of another origin, or a page whose name was
+// rebound to this machine, may have sent. It comes before every other check, so that such
+// pages learn nothing, not even which servers there are.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Security & Endpoint.
 func (o *origins) check(w http.ResponseWriter, r *http.Request) (refused bool) {
@@ -38,17 +38,17 @@ func (o *origins) check(w http.ResponseWriter, r *http.Request) (refused bool) {
 	return true
 }
 
-// Hosts says by which names a listener is called. A request by another comes from a web
-// page whose name was rebound to the listener's address, so that it may read what is
-// served there (CWE-350).
+// Hosts are the names that a listener is served under. A request with another Host may come
+// from a web page whose name was rebound to the listener's address, so that the page could
+// read what is served there (CWE-350).
 type Hosts struct {
 	Machine string   // the machine's name; empty if it has none
 	Allowed []string // further names
 }
 
-// Allow reports whether a request may have come by its Host: on loopback by a name for
-// that alone, elsewhere by any IP address, localhost (of a port that is forwarded here)
-// or the name of the machine.
+// Allow reports whether the Host of a request is allowed. A loopback listener allows
+// loopback names alone; others also allow every IP address, localhost (for forwarded ports)
+// and the machine's name.
 func (h Hosts) Allow(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
@@ -58,23 +58,23 @@ func (h Hosts) Allow(r *http.Request) bool {
 	if loopbackName(host) || slices.ContainsFunc(h.Allowed, func(name string) bool { return strings.EqualFold(name, host) }) {
 		return true
 	}
-	return !loopbackAddr(local) && (host == "" || isIP(host) || h.isMachine(host)) // health checks over HTTP/1.0 name none
+	return !loopbackAddr(local) && (host == "" || isIP(host) || h.isMachine(host)) // health checks over HTTP/1.0 have no Host
 }
 
-// isMachine takes the machine's name with and without its domain, and the one it has by
+// isMachine reports whether host is the machine's name: with or without its domain, or as in
 // multicast DNS.
 func (h Hosts) isMachine(host string) bool {
 	short, _, _ := strings.Cut(h.Machine, ".")
 	return short != "" && (strings.EqualFold(host, h.Machine) || strings.EqualFold(host, short) || strings.EqualFold(host, short+".local"))
 }
 
-// HostRefusal says why a request was not allowed by its Host, and what can be done.
+// HostRefusal returns the error for a request whose Host is not allowed.
 func HostRefusal(r *http.Request) string {
 	return "Host " + r.Host + " is not served here; add it to allowed_hosts if it should be"
 }
 
 func (o *origins) allow(r *http.Request) bool {
-	if len(r.Header["Origin"]) > 1 { // RFC 6454, 7.3: whoever reads only one may read another
+	if len(r.Header["Origin"]) > 1 { // RFC 6454, 7.3: a proxy may have checked another one
 		return false
 	}
 	origin := r.Header.Get("Origin")

@@ -28,7 +28,7 @@ func newGuard(a auth.Authenticator, publicURL string) (g guard, err error) {
 	return g, err
 }
 
-// admit says who sent r, or answers it and reports false.
+// admit returns the sender of r. It reports false if it has written an error.
 func (g *Gateway) admit(w http.ResponseWriter, r *http.Request, at *guard) (mcp.Sender, bool) {
 	id, err := at.auth.Authenticate(r, at.endpoint)
 	if err != nil {
@@ -42,8 +42,8 @@ func (g *Gateway) admit(w http.ResponseWriter, r *http.Request, at *guard) (mcp.
 	return mcp.Sender{Share: g.proxies.shareOf(r, principal), Identity: id}, true
 }
 
-// refuseSender answers a request whose sender is not known, or may not send it. What its
-// client has not sent of it is not read.
+// refuseSender answers a request whose sender is unknown, or may not send it. It does not
+// read the rest of the body.
 func (g *Gateway) refuseSender(w http.ResponseWriter, r *http.Request, at *guard, err error) {
 	refusal := (*auth.Refusal)(nil)
 	if !errors.As(err, &refusal) {

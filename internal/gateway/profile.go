@@ -17,46 +17,46 @@ import (
 )
 
 const (
-	// maxProfiles bounds how many profiles are remembered. Forgetting one costs its
-	// computation, no more.
+	// maxProfiles bounds the number of cached profiles. One that is evicted is computed
+	// again.
 	maxProfiles = 4096
-	// maxProfile bounds what a profile that is remembered says, in bytes. A larger one
-	// is computed for each request.
+	// maxProfile bounds the content of a cached profile, in bytes. A larger one is
+	// computed for each request.
 	maxProfile = 1 << 10
-	// profileOverhead is what a profile takes beside that.
+	// profileOverhead is the memory of a cached profile besides its content, in bytes.
 	profileOverhead = 512
 )
 
-// A profiler puts requests of one server into profiles. Safe for concurrent use.
+// A profiler finds the profiles of the requests to one server. Safe for concurrent use.
 type profiler struct {
 	server       string
 	isolation    Isolation
 	clientInfo   bool
-	experimental bool            // what clients have of experimental capabilities crosses
-	hide         []string        // extensions that are no part of a profile
-	hideTasks    []string        // hide, with that of tasks
-	single       bool            // there is one session upstream for all
-	era          func() spec.Era // the upstream's; set before the first admit
+	experimental bool            // clients' experimental capabilities are forwarded
+	hide         []string        // extensions that are not part of a profile
+	hideTasks    []string        // hide, and the tasks extension
+	single       bool            // all clients share one upstream session
+	era          func() spec.Era // the server's; set before the first admit
 	cache        *lru.Cache[profileKey, mcp.Profile]
-	account      *budget.Account // that what is known takes from; nil for no bound
+	account      *budget.Account // for the memory of cache; nil for no bound
 }
 
-// A profileKey is what a profile is made of, as it came: two spellings of one profile are
-// two keys. Of a text that is longer than a key there is a digest: the text itself is not
-// kept (CWE-770).
+// A profileKey is a profile's parts as the client sent them: two spellings of one profile are
+// two keys. If the parts are longer than a key, it is their digest, so that memory stays
+// bounded (CWE-770).
 type profileKey struct {
 	len  int // of the text; -1 of a digest
 	text [64]byte
 }
 
-// profileParts are what a profile is made of.
+// profileParts are the parts of requests that make up a profile.
 type profileParts struct {
 	principal          mcp.Principal
 	capabilities, info []byte
-	tasks              bool // the client and its server have the tasks extension in common
+	tasks              bool // both the client and the server have the tasks extension
 
-	// Of legacy clients of a legacy server, or of one that may be: each session has
-	// one upstream, of its own revision.
+	// Set for legacy clients of servers that are, or may be, legacy: each client session
+	// has its own upstream session, of the same revision.
 	session  string
 	revision spec.Revision
 }
@@ -117,15 +117,14 @@ func (p *profiler) admit(req *mcp.Request) error {
 	return nil
 }
 
-// sharesTasks reports whether a request's client and its server may have the tasks
-// extension in common. The server's era is looked at only for clients that speak of the
-// extension.
+// sharesTasks reports whether both the client and the server may have the tasks extension.
+// It asks for the server's era only if the client declares the extension.
 func (p *profiler) sharesTasks(req *mcp.Request) bool {
 	return req.Era == spec.Modern && bytes.Contains(req.Capabilities, []byte(spec.ExtensionTasks)) && p.era() == spec.Modern
 }
 
-// remember keeps a profile that is small, as long as there is memory: one that is
-// forgotten is computed anew.
+// remember caches a small profile, if there is memory. Others are computed again for each
+// request.
 func (p *profiler) remember(key profileKey, prof mcp.Profile) {
 	size := profileSize(prof)
 	if size > profileOverhead+maxProfile || p.account != nil && !p.account.Take(size) {
@@ -136,19 +135,19 @@ func (p *profiler) remember(key profileKey, prof mcp.Profile) {
 	}
 }
 
-// forgotten gives back the memory of a profile.
+// forgotten gives back the memory of a cached profile.
 func (p *profiler) forgotten(prof mcp.Profile) {
 	if p.account != nil {
 		p.account.Give(profileSize(prof))
 	}
 }
 
-// profileSize is what a profile takes that is remembered, in bytes.
+// profileSize returns the memory of a cached profile, in bytes.
 func profileSize(prof mcp.Profile) int64 {
 	return int64(profileOverhead + len(prof.Capabilities) + len(prof.ClientInfo))
 }
 
-// profile computes a profile. Its scope is a digest, not the parts: it stands in
+// profile computes a profile. Its scope is a digest of the parts, because scopes appear in
 // logs and on the bus, and a principal may be a secret.
 func (p *profiler) profile(parts *profileParts) mcp.Profile {
 	hide := p.hideTasks
@@ -177,8 +176,8 @@ func (p *profiler) profile(parts *profileParts) mcp.Profile {
 	return prof
 }
 
-// oneSession reports whether all clients have one session upstream: a shared command has
-// one process.
+// oneSession reports whether all clients share one upstream session: a shared command is one
+// process.
 func (so *ServerOptions) oneSession() bool {
 	return so.Command && so.Isolation == IsolateNothing
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// OpenRelay links a session with the server if both are legacy, and tells of it in one
-// line. What stands between the front and the back for single requests, the results
-// that are kept above all, has no part in such a session.
+// OpenRelay opens a relay for a client's session if client and server are both legacy, and
+// writes one line to the log. Cached results, and the other handlers between front and back,
+// do not apply to a relayed session.
 func (s *server) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.RelayClient) (mcp.Relay, []byte, error) {
 	linker, ok := s.back.(mcp.Relayer)
 	if !ok || s.shared {
@@ -22,7 +22,7 @@ func (s *server) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Messag
 	begin := time.Now()
 	l, answer, err := linker.OpenRelay(ctx, req, m, h)
 	if l == nil && answer == nil && err == nil {
-		return nil, nil, nil // it is described instead
+		return nil, nil, nil // the front then calls Describe
 	}
 	s.log.report(ctx, req, begin, err)
 	if l == nil {
@@ -31,7 +31,7 @@ func (s *server) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Messag
 	return &loggedRelay{s.owners.Relay(l, req.Share), s, callerOf(req)}, answer, nil
 }
 
-// cleanRefusal returns an answer to initialize without secrets.
+// cleanRefusal removes secrets from an error response to initialize.
 func (s *server) cleanRefusal(answer []byte) []byte {
 	if m, err := wire.Parse(answer, wire.Options{}); err == nil && m.Error != nil {
 		return s.g.errors.cleanAnswer(answer, m.Error)
@@ -39,7 +39,7 @@ func (s *server) cleanRefusal(answer []byte) []byte {
 	return answer
 }
 
-// A loggedRelay is a Link whose calls are counted and told of.
+// A loggedRelay is a Relay whose calls are counted and logged.
 type loggedRelay struct {
 	mcp.Relay
 	s  *server

@@ -15,26 +15,26 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// maxSubject and maxClient bound what a client chose of its line in the log, in bytes.
+// maxSubject and maxClient bound the parts of a log line that the client chose, in bytes.
 const (
 	maxSubject = 256
 	maxClient  = 128
 )
 
-// A requestLine is what the log says of a request, but for how it ended.
+// A requestLine is the log line of a request without its outcome.
 type requestLine struct {
 	lineKind
 	subject string // the tool, prompt or resource
 	requester
 }
 
-// A lineKind is what many lines have in common.
+// A lineKind is the part that many log lines have in common.
 type lineKind struct {
 	method string
 	era    spec.Era
 }
 
-// A requester is who asks, as the log has it.
+// A requester identifies the client in the log.
 type requester struct {
 	principal mcp.Principal
 	session   string // empty for a modern client
@@ -84,8 +84,8 @@ func levelOf(result string) slog.Level {
 	return slog.LevelInfo
 }
 
-// writeLine writes a line past the Logger, which would look for its caller's place in
-// the source each time.
+// writeLine writes a line directly to the handler: a Logger would look up its caller's
+// source position each time.
 func (l *requestLog) writeLine(ctx context.Context, line requestLine, took time.Duration, result string, err error) {
 	level := levelOf(result)
 	if !l.enabled(ctx, level) {
@@ -106,11 +106,11 @@ func (l *requestLog) writeLine(ctx context.Context, line requestLine, took time.
 	}
 	r := slog.NewRecord(time.Now(), level, "request", 0)
 	r.AddAttrs(attrs...)
-	_ = l.linesOf(line.lineKind).Handle(ctx, r) // as Logger does: there is nobody to tell
+	_ = l.linesOf(line.lineKind).Handle(ctx, r) // Logger also ignores the error
 }
 
-// linesOf returns the handler for lines of a kind, which has written already what they
-// have in common. Those of methods that a client has made up are not kept.
+// linesOf returns the handler for lines of a kind, which has their common attributes. It
+// stores the handlers of defined methods alone, because clients can invent others.
 func (l *requestLog) linesOf(k lineKind) slog.Handler {
 	if h, ok := l.kinds.Load(k); ok {
 		return h.(slog.Handler)
@@ -122,12 +122,12 @@ func (l *requestLog) linesOf(k lineKind) slog.Handler {
 	return h
 }
 
-// outcome sorts how a request ended: "ok", "tool_error" if a tool said that it failed,
-// "cancelled", "refused" by the gateway, "error" from the upstream's handler, or "failed"
-// on the way.
+// outcome returns how a request ended: "ok", "tool_error" for a tool result with isError,
+// "cancelled", "refused" by the gateway, "error" for a response with an error from the
+// server, or "failed" if there was no response.
 func outcome(ctx context.Context, err error) string {
 	if err == nil {
-		return "ok" // most requests get here, and what follows is on the heap
+		return "ok" // before the variables below, which are allocated on the heap
 	}
 	var refusal *mcp.Refusal
 	var we *wire.Error
@@ -144,7 +144,7 @@ func outcome(ctx context.Context, err error) string {
 	return "failed"
 }
 
-// subject is the tool, prompt or resource that a request is about, "" if it is about none.
+// subject returns the tool, prompt or resource of a request, or "".
 func subject(method string, params []byte) string {
 	member := spec.Named(method)
 	switch method {
@@ -159,7 +159,7 @@ func subject(method string, params []byte) string {
 	case spec.MethodSetLevel:
 		member = "level"
 	case spec.MethodTaskGet, spec.MethodTaskUpdate, spec.MethodTaskCancel:
-		return "" // whoever knows a task's id may use it
+		return "" // a task's id grants access to it, so it is not logged
 	}
 	if member == "" {
 		return ""
@@ -168,7 +168,7 @@ func subject(method string, params []byte) string {
 	return truncate(name, maxSubject)
 }
 
-// clientName is a client's name and version, by its own account.
+// clientName returns the name and version that a client declared.
 func clientName(info []byte) string {
 	var name, version []byte
 	for k, v := range wire.Members(info) {
@@ -185,8 +185,8 @@ func clientName(info []byte) string {
 	return truncate(string(name)+"/"+string(version), maxClient)
 }
 
-// unquoted returns the text of a JSON string, its own bytes where they say it as they
-// are, and an empty text of any other value.
+// unquoted returns the text of a JSON string, without copying if it has no escapes. For any
+// other value it returns an empty text.
 func unquoted(v []byte) []byte {
 	if len(v) > 1 && v[0] == '"' && bytes.IndexByte(v, '\\') < 0 {
 		return v[1 : len(v)-1]
@@ -194,7 +194,8 @@ func unquoted(v []byte) []byte {
 	return []byte(wire.Unquote(v))
 }
 
-// truncate returns text as far as it has no more than most bytes, in memory of its own.
+// truncate shortens text to at most most bytes. It copies a shortened text, so that the long
+// one can be freed.
 func truncate(text string, most int) string {
 	if len(text) <= most {
 		return text

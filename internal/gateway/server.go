@@ -18,8 +18,8 @@ import (
 	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
 
-// A server is one entry of the table: its front, its back, and what stands
-// between them.
+// A server is one server of the gateway: its fronts, its back, and the handlers between
+// them.
 type server struct {
 	g        *Gateway
 	name     string
@@ -159,15 +159,15 @@ func (s *server) openModernFront(so ServerOptions) (*modernfront.Front, error) {
 	})
 }
 
-// close ends the fronts' calls and then the back.
+// close ends the calls of the fronts, and then the back.
 func (s *server) close(ctx context.Context) error {
 	s.modern.Close()
 	defer s.owners.Close()
 	return errors.Join(s.legacy.Close(ctx), s.back.Close(ctx))
 }
 
-// Serve has a request served, and tells of it in one line: of a result when it has
-// been written, since the client need not wait for a log.
+// Serve passes a request to the back, and writes one line to the log. For a result it writes
+// the line after the response, so that the client does not wait for the log.
 func (s *server) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
 	begin := time.Now()
 	res, err := s.handler.Serve(ctx, req, x)
@@ -184,7 +184,7 @@ func (s *server) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mc
 	return res, nil
 }
 
-// Describe passes discovery to the back, and tells of it in one line.
+// Describe passes discovery to the back, and writes one line to the log.
 func (s *server) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
 	if req.Method != spec.MethodDiscover && req.Method != spec.MethodInitialize {
 		d, err := s.back.Describe(ctx, req)
@@ -196,9 +196,9 @@ func (s *server) Describe(ctx context.Context, req *mcp.Request) (*mcp.Descripti
 	return d, s.g.errors.forClient(err)
 }
 
-// Subscribe implements [mcp.Subscriber]. A listen stream gets two lines in the log: one
-// tells how long opening it took, and one how long it was open. A request of an extension
-// that has become a stream has its own line when it ends.
+// Subscribe implements [mcp.Subscriber]. A listen stream has two lines in the log: how long
+// opening it took, and how long it was open. A request of an extension that became a stream
+// has one line when it ends.
 func (s *server) Subscribe(req *mcp.Request, mail *fanout.Mailbox, o mcp.SubscribeOptions) (mcp.Subscription, error) {
 	begin := time.Now()
 	sub, err := s.g.hub.Subscribe(s, req, mail, o)
@@ -245,8 +245,8 @@ func (l *loggedStream) Close() {
 	l.hub.logger.Info("listen stream closed", "upstream", l.server.name, "open", time.Since(l.begin).Round(time.Millisecond), "reason", endReason(l.left(), reason))
 }
 
-// endReason says why a stream was closed. left is not nil if its client has left, reason if
-// it was ended by us or the server.
+// endReason returns why a stream was closed. left is not nil if the client has left, and
+// reason is not nil if the gateway or the server ended the stream.
 func endReason(left, reason error) string {
 	switch {
 	case reason != nil:

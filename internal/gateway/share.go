@@ -12,7 +12,7 @@ import (
 // proxies are the networks of trusted proxies.
 type proxies []netip.Prefix
 
-// shareOf says whose share of what is bounded a request of principal takes from.
+// shareOf returns the share that a request of principal is counted against.
 func (p proxies) shareOf(r *http.Request, principal mcp.Principal) mcp.Share {
 	if principal != mcp.Anonymous {
 		return mcp.Share{Principal: principal}
@@ -20,8 +20,8 @@ func (p proxies) shareOf(r *http.Request, principal mcp.Principal) mcp.Share {
 	return mcp.NewShare(principal, p.clientAddr(r))
 }
 
-// clientAddr returns the address that a request came from: where its connection is of a
-// trusted proxy, the last one it was forwarded for that is none. Zero is unknown.
+// clientAddr returns the address of the client. If a trusted proxy sent the request, that is
+// the last forwarded address that is not a trusted proxy. Zero means unknown.
 func (p proxies) clientAddr(r *http.Request) netip.Addr {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -33,12 +33,12 @@ func (p proxies) clientAddr(r *http.Request) netip.Addr {
 	}
 	hops, both := forwardedFor(r.Header)
 	if both {
-		return addr // a client has written one of them, and nothing tells which
+		return addr // the client wrote one of the two headers, and it is unknown which
 	}
 	for _, hop := range slices.Backward(hops) {
 		at, ok := hopAddr(hop)
 		if !ok {
-			break // obfuscated: what is behind it may be the client's own words
+			break // obfuscated: earlier addresses may be the client's inventions
 		}
 		if addr = at; !p.isProxy(addr) {
 			break
@@ -52,8 +52,8 @@ func (p proxies) isProxy(addr netip.Addr) bool {
 	return slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(addr) })
 }
 
-// forwardedFor returns whom a request was forwarded for, the nearest last, and whether
-// both headers that can say so are there.
+// forwardedFor returns the addresses that a request was forwarded for, the nearest last, and
+// whether both headers that can contain them are present.
 //
 // Spec: RFC 7239, 4 and 5.2.
 func forwardedFor(h http.Header) (hops []string, both bool) {
@@ -82,7 +82,7 @@ func forParameter(element string) string {
 	return ""
 }
 
-// hopAddr reads an address with or without port, one of IPv6 with or without brackets.
+// hopAddr parses an address with or without a port; IPv6 with or without brackets.
 func hopAddr(hop string) (netip.Addr, bool) {
 	hop = strings.TrimSpace(hop)
 	if at, err := netip.ParseAddrPort(hop); err == nil {

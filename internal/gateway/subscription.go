@@ -11,8 +11,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-// maxForgotten is how many removed topics a subscription remembers, so that a change which
-// was on its way at that moment is not delivered. Changes of older ones have arrived.
+// maxForgotten is how many removed topics a subscription remembers, so that changes which
+// were in flight at their removal are not delivered. Changes of topics that were removed
+// earlier have arrived.
 const maxForgotten = 64
 
 var errUnsubscribed = errors.New("the session has ended")
@@ -31,8 +32,8 @@ type subscription struct {
 	// memory only.
 	mu        sync.Mutex
 	closed    bool
-	release   func()         // of a stream: ends the interest in all of its topics
-	topics    watchedTopics  // of others
+	release   func()         // stops watching all topics of a listen stream
+	topics    watchedTopics  // of a subscription that is not a listen stream
 	lost      watchedTopics  // ended by the server, and not released yet
 	forgotten []fanout.Topic // removed topics, oldest first
 }
@@ -61,8 +62,8 @@ func (s *subscription) Add(ctx context.Context, want mcp.Filter) (mcp.Filter, er
 	return want.Narrow(honored), err
 }
 
-// addAll asks for all topics of a stream, in one request. They are in the index before the
-// server is asked, so that no change is lost between its answer and the registration.
+// addAll watches all topics of a stream with one call of Watch. It adds them to the index
+// first, so that no change after the server's answer is lost.
 func (s *subscription) addAll(ctx context.Context, topics []fanout.Topic) ([]fanout.Topic, error) {
 	for _, t := range topics {
 		s.hub.index.Subscribe(t, s.mail)
@@ -79,8 +80,7 @@ func (s *subscription) addAll(ctx context.Context, topics []fanout.Topic) ([]fan
 	return honored, nil
 }
 
-// keepRelease notes how to end a stream's interest; if the stream was closed meanwhile, that is
-// done at once.
+// keepRelease stores release for Close. If the stream is closed already, it calls release.
 func (s *subscription) keepRelease(release func()) {
 	s.mu.Lock()
 	closed := s.closed
@@ -93,8 +93,8 @@ func (s *subscription) keepRelease(release func()) {
 	}
 }
 
-// narrow removes the topics that were not granted, with their pending changes. honored is
-// a part of topics in the same order.
+// narrow removes the topics that are not in honored, and their pending changes. honored is a
+// subset of topics in the same order.
 func (s *subscription) narrow(topics, honored []fanout.Topic) {
 	var refused []fanout.Topic
 	for _, t := range topics {
@@ -108,8 +108,8 @@ func (s *subscription) narrow(topics, honored []fanout.Topic) {
 	s.mail.Refuse(refused...)
 }
 
-// addEach asks for each topic by itself, since each may be removed by itself. It asks for
-// all at the same time, so that the back can put them into one request.
+// addEach watches each topic with its own call of Watch, since each may be removed alone. It
+// makes the calls concurrently, so that the back can combine them into one request.
 func (s *subscription) addEach(ctx context.Context, topics []fanout.Topic) ([]fanout.Topic, error) {
 	held, errs := make([]bool, len(topics)), make([]error, len(topics))
 	var wg sync.WaitGroup
@@ -126,8 +126,8 @@ func (s *subscription) addEach(ctx context.Context, topics []fanout.Topic) ([]fa
 	return honored, errors.Join(errs...)
 }
 
-// addOne asks for a topic, unless it is held or being asked for, and reports whether it is
-// held then.
+// addOne watches a topic, unless it is watched already or another call is about to, and
+// reports whether the server accepted it.
 func (s *subscription) addOne(ctx context.Context, t fanout.Topic) (bool, error) {
 	h, lost, own := s.register(t)
 	lost.end()
@@ -149,8 +149,8 @@ func (s *subscription) addOne(ctx context.Context, t fanout.Topic) (bool, error)
 	return s.settle(t, h, len(honored) > 0, release), s.server.g.errors.forClient(err)
 }
 
-// register puts the topic into the index before the server is asked. own says that the caller
-// has to ask; lost is what the caller has to end before.
+// register adds a topic to the index, before it is watched. own reports that the caller has
+// to watch it; lost is an earlier watch of the topic that the caller has to end first.
 func (s *subscription) register(t fanout.Topic) (h, lost *watchedTopic, own bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,8 +169,8 @@ func (s *subscription) register(t fanout.Topic) (h, lost *watchedTopic, own bool
 	return h, lost, true
 }
 
-// settle notes the server's answer, and reports whether the topic is held. It is not if it
-// was removed meanwhile.
+// settle records the server's answer, and reports whether the topic is watched. It is not if
+// it was removed in the meantime.
 func (s *subscription) settle(t fanout.Topic, h *watchedTopic, honored bool, release func()) bool {
 	s.mu.Lock()
 	current := s.topics.of(t) == h
@@ -201,7 +201,7 @@ func (s *subscription) Remove(uris ...string) {
 	}
 }
 
-// forgetLocked removes a topic with its pending changes.
+// forgetLocked removes a topic and its pending changes.
 func (s *subscription) forgetLocked(h *watchedTopic) {
 	t := h.topic
 	s.topics.remove(t)
@@ -213,9 +213,10 @@ func (s *subscription) forgetLocked(h *watchedTopic) {
 	}
 }
 
-// lose handles that no more changes of a topic will come. A stream ends as a whole. Other
-// subscribers lose the topic, and get a last change, so that they ask again and see for
-// themselves. The back that says so must not be called from here: the hold is ended later.
+// lose handles that no more changes of a topic will come. A listen stream ends. Other
+// subscribers lose the topic and receive a last change, so that they read the resource again
+// and get the error. lose is called by the back and must not call it: the watch is ended
+// later.
 func (s *subscription) lose(t fanout.Topic, reason error) {
 	if s.stream {
 		s.mail.End(reason)
@@ -255,7 +256,7 @@ func (s *subscription) Close() {
 	}
 }
 
-// refuseDraining refuses whoever comes after the hub was closed.
+// refuseDraining returns the error for subscribers that come after the hub was closed.
 func refuseDraining(stream bool) error {
 	if stream {
 		return mcp.RefuseForNow("%v; listen again in a moment", mcp.ErrShutdown)

@@ -7,24 +7,24 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 )
 
-// maxFew is the number of holds up to which they are found by looking at each: most
-// sessions have no more, and a map of one topic takes 450 bytes.
+// maxFew is the largest number of topics that are searched one by one: most sessions have
+// no more, and a map of one topic takes 450 bytes.
 const maxFew = 8
 
-// A watchedTopic is the interest of a subscription in one topic.
+// A watchedTopic is one topic of a subscription, which the server is asked to report.
 type watchedTopic struct {
 	topic   fanout.Topic
 	settled chan struct{} // closed once the server has answered and release is set
-	release func()        // nil if the server refused
+	release func()        // stops watching the topic upstream; nil if the server refused
 }
 
-// watchedTopics are those of one subscription, by topic. The zero value is ready to use.
+// watchedTopics are the watched topics of one subscription. The zero value is ready to use.
 type watchedTopics struct {
 	few  []*watchedTopic
-	many map[fanout.Topic]*watchedTopic // has all once there were more than maxFew
+	many map[fanout.Topic]*watchedTopic // has all topics once there were more than maxFew
 }
 
-// of returns the hold of a topic, or nil.
+// of returns the watched topic of t, or nil.
 func (hs *watchedTopics) of(t fanout.Topic) *watchedTopic {
 	for _, h := range hs.few {
 		if h.topic == t {
@@ -49,7 +49,7 @@ func (hs *watchedTopics) add(h *watchedTopic) {
 	hs.many[h.topic] = h
 }
 
-// remove removes the hold of a topic, if there is one.
+// remove removes a topic, if it is watched.
 func (hs *watchedTopics) remove(t fanout.Topic) {
 	hs.few = slices.DeleteFunc(hs.few, func(h *watchedTopic) bool { return h.topic == t })
 	delete(hs.many, t)
@@ -59,8 +59,7 @@ func (hs *watchedTopics) all() []*watchedTopic {
 	return slices.AppendSeq(slices.Clone(hs.few), maps.Values(hs.many))
 }
 
-// end ends the interest in a topic. What the server has not answered yet is ended by
-// settle.
+// end stops watching the topic. If the server has not answered yet, settle stops it.
 func (h *watchedTopic) end() {
 	if h == nil {
 		return

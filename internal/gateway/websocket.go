@@ -21,22 +21,22 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// socketSize is what a WebSocket takes beside its messages, in bytes: buffers, mostly.
+// socketSize is the memory of a WebSocket without its messages, in bytes: mostly buffers.
 const socketSize = 8 << 10
 
-// sockets are the WebSockets of all servers' clients. net/http forgets a connection
-// that is taken over from it, so they are the gateway's to end.
+// sockets are the WebSockets of all servers' clients. net/http does not close connections
+// that were hijacked, so the gateway does.
 type sockets struct {
 	// Set by newSockets, read-only after.
 	live   context.Context // ends with the first stop
 	cancel context.CancelFunc
 
-	running sync.WaitGroup // what serves them
+	running sync.WaitGroup // the goroutines that serve them
 
 	// mu guards the fields below. It is held for map work only.
 	mu      sync.Mutex
 	open    map[*transport.WebSocket]struct{}
-	places  downstream.Places // of those that are about to be opened, too
+	places  downstream.Places // also of those in the handshake
 	stopped bool
 }
 
@@ -48,7 +48,7 @@ func newSockets(opts Options) *sockets {
 	return s
 }
 
-// A socketLimitError says which bound on WebSockets is reached.
+// A socketLimitError reports that a limit on WebSockets is reached.
 type socketLimitError struct {
 	limit *limits.Limit
 	n     int
@@ -58,8 +58,8 @@ func (e *socketLimitError) Error() string {
 	return fmt.Sprintf("%d WebSockets are open, the limit; close some, or %s", e.n, e.limit.Raise())
 }
 
-// reserve takes a place for a WebSocket of a share, which is given back by leave. It
-// returns mcp.ErrShutdown or a [*socketLimitError].
+// reserve takes a place for a WebSocket of a share; release gives it back. The error is
+// mcp.ErrShutdown or a [*socketLimitError].
 func (s *sockets) reserve(share mcp.Share) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,14 +74,14 @@ func (s *sockets) reserve(share mcp.Share) error {
 	return nil
 }
 
-// add notes a WebSocket that has a place.
+// add adds a WebSocket for which reserve has taken a place.
 func (s *sockets) add(c *transport.WebSocket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open[c] = struct{}{}
 }
 
-// release gives a place back. c may be nil.
+// release gives back the place of a WebSocket. c is nil if the handshake failed.
 func (s *sockets) release(share mcp.Share, c *transport.WebSocket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +90,7 @@ func (s *sockets) release(share mcp.Share, c *transport.WebSocket) {
 	s.running.Done()
 }
 
-// stop has no WebSocket opened any more, and those that are open end in order.
+// stop refuses new WebSockets, and begins to end the open ones gracefully.
 func (s *sockets) stop() {
 	s.mu.Lock()
 	s.stopped = true
@@ -98,19 +98,19 @@ func (s *sockets) stop() {
 	s.cancel()
 }
 
-// wait waits until all have ended, and cuts them off when ctx ends.
+// wait waits until all WebSockets have ended. When ctx ends, it closes them.
 func (s *sockets) wait(ctx context.Context) error {
 	return downstream.Join(ctx, &s.running, s.cut)
 }
 
-// cut ends those that are open, and returns their number.
+// cut closes the open WebSockets, and returns their number.
 func (s *sockets) cut() int {
 	s.mu.Lock()
 	open := slices.Collect(maps.Keys(s.open))
 	s.mu.Unlock()
 	var cuts sync.WaitGroup
 	for _, c := range open {
-		cuts.Go(func() { _ = (&socket{WebSocket: c}).Close() }) // who serves it hears of it
+		cuts.Go(func() { _ = (&socket{WebSocket: c}).Close() }) // its goroutine logs the reason
 	}
 	cuts.Wait()
 	return len(open)
@@ -122,8 +122,8 @@ func (s *sockets) len() int {
 	return len(s.open)
 }
 
-// serveSocket makes a WebSocket of a request, and has it served as [Gateway.ServeConn]
-// does. Whose requests they are is decided by this one.
+// serveSocket upgrades a request to a WebSocket, and serves it as [Gateway.ServeConn] does.
+// The principal of the request is that of all messages.
 func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server, sender mcp.Sender) {
 	share := sender.Share
 	room, err := mcp.Reserve(s.memory, share, socketSize)
@@ -152,7 +152,7 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server,
 	go s.runSocket(c, sender, room) // ends with the connection, or with sockets.wait
 }
 
-// refuseSocket answers who asks for a WebSocket when there can't be one more.
+// refuseSocket answers a request for a WebSocket when there can't be another one.
 func (s *server) refuseSocket(w http.ResponseWriter, r *http.Request, err error) {
 	if f := (*socketLimitError)(nil); errors.As(err, &f) {
 		s.g.opts.Metrics.Limit(s.name, f.limit.Key)
@@ -161,11 +161,11 @@ func (s *server) refuseSocket(w http.ResponseWriter, r *http.Request, err error)
 	refuseBusy(w, wire.Errorf(spec.CodeInternal, "%v", err))
 }
 
-// failSocket answers a handshake that is none.
+// failSocket answers a failed handshake.
 func (s *server) failSocket(w http.ResponseWriter, r *http.Request, err error) {
 	var refused *transport.HandshakeError
 	if !errors.As(err, &refused) {
-		s.g.opts.Logger.Info("WebSocket lost in its handshake", "upstream", s.name, "downstream", r.RemoteAddr, "err", err)
+		s.g.opts.Logger.Info("WebSocket lost during the handshake", "upstream", s.name, "downstream", r.RemoteAddr, "err", err)
 		return
 	}
 	w.Header().Set("Sec-WebSocket-Version", "13") // RFC 6455, 4.4
@@ -198,11 +198,11 @@ func credentialEnd(ctx context.Context) error {
 	return nil
 }
 
-// A socket is a WebSocket that the gateway closes when it ends itself, when its client's
-// session is over, or its credential: others have ended before they are closed.
+// A socket is a WebSocket whose close frame has a reason: the gateway's shutdown, or the end
+// of the client's upstream session or credential.
 type socket struct {
 	*transport.WebSocket
-	why atomic.Pointer[error] // nil if the gateway ends
+	why atomic.Pointer[error] // nil: the gateway shuts down
 }
 
 // setCloseReason implements [closeReasoner].

@@ -205,7 +205,7 @@ func TestWebSocketHandshakeRefused(t *testing.T) {
 		{"F-08 a foreign Origin", http.Header{"Origin": {"https://evil.example"}}, "/mcp/peer", 403, "allowed_origins"},
 		{"F-08 a foreign Host", http.Header{"Host": {"rebound.example"}}, "/mcp/peer", 403, "allowed_hosts"},
 		{"another subprotocol", http.Header{"Sec-Websocket-Protocol": {"chat"}}, "/mcp/peer", 400, `offer "mcp"`},
-		{"no such server", nil, "/mcp/nobody", 404, "there are"},
+		{"no such server", nil, "/mcp/nobody", 404, "the servers are"},
 		{"nothing there", nil, "/elsewhere", 404, "/mcp/NAME"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

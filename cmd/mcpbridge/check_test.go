@@ -73,7 +73,7 @@ func TestCheckReportsMistakes(t *testing.T) {
 	path := configFile(t, "drain: 5\nservers: {a: {command: x, url: http://h}}\n")
 	got := runCommand(t.Context(), nil, "check", "-c", path)
 	want := "mcpbridge: " + path + `:1: drain: "5" has no unit; write one such as 300ms, 10s or 5m
-mcpbridge: ` + path + `:2: servers.a: command and url are both set; a server is reached in one way, so remove one of them
+mcpbridge: ` + path + `:2: servers.a: command and url are both set; remove one of them
 `
 	if got.code != exitUsage || got.err != want {
 		t.Errorf("check = %d,\n%s\nwant %d,\n%s", got.code, got.err, exitUsage, want)

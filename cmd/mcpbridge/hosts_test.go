@@ -204,10 +204,10 @@ func TestCodex(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"check", "-c", "config.toml"}, `mcpbridge: config.toml:4: this is TOML, as Codex has it, which mcpbridge does not read; write its servers into a YAML file, as config.example.yaml has them, and point Codex at mcpbridge: url = "http://127.0.0.1:2526/mcp/NAME", or command = "mcpbridge" and args = ["wrap", "--", COMMAND, ARGS...]` + "\n"},
+		{[]string{"check", "-c", "config.toml"}, `mcpbridge: config.toml:4: this is TOML, the format of Codex, which mcpbridge does not read; write its servers into a YAML file like config.example.yaml, and configure mcpbridge in Codex: url = "http://127.0.0.1:2526/mcp/NAME", or command = "mcpbridge" and args = ["wrap", "--", COMMAND, ARGS...]` + "\n"},
 		{[]string{"import", "codex", "config.toml"}, byHand},
 		{[]string{"wrap", "--install", "codex"}, byHand},
-		{[]string{"import", "claude", "config.toml"}, `mcpbridge: config.toml:4: this is TOML, as Codex has it, which mcpbridge does not read; write its servers into a YAML file, as config.example.yaml has them, and point Codex at mcpbridge: url = "http://127.0.0.1:2526/mcp/NAME", or command = "mcpbridge" and args = ["wrap", "--", COMMAND, ARGS...]` + "\n"},
+		{[]string{"import", "claude", "config.toml"}, `mcpbridge: config.toml:4: this is TOML, the format of Codex, which mcpbridge does not read; write its servers into a YAML file like config.example.yaml, and configure mcpbridge in Codex: url = "http://127.0.0.1:2526/mcp/NAME", or command = "mcpbridge" and args = ["wrap", "--", COMMAND, ARGS...]` + "\n"},
 		{[]string{"import", "zed"}, `mcpbridge: "zed" is no host that mcpbridge knows; write one of claude, claude-code, vscode, cursor, windsurf, cline, gemini` + "\n"},
 		{[]string{"import"}, "mcpbridge: want a host and at most one file; see mcpbridge import --help\n"},
 		{[]string{"import", "cursor", "none.json"}, "mcpbridge: reading the configuration: open none.json: no such file or directory\n"},

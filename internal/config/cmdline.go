@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// named writes servers of the command line as the file would have them.
+// named returns servers of the command line as YAML, as a file would contain them.
 func named(servers []Server) (*yaml.Node, []string) {
 	scalar := func(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
 	all := &yaml.Node{Kind: yaml.MappingNode}
@@ -39,7 +39,7 @@ func named(servers []Server) (*yaml.Node, []string) {
 	return &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{scalar("servers"), all}}, names
 }
 
-// flagLayer reads the flags that were set and have a key.
+// flagLayer reads the flags that are set and have a key.
 func flagLayer(rep *report, o Options) koanf.Provider {
 	return posflag.ProviderWithFlag(o.Flags, delim, nil, func(f *pflag.Flag) (string, any) {
 		dotted, ok := o.FlagKeys[f.Name]

@@ -12,17 +12,16 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
 )
 
-// besideServers are the keys that VS Code has beside servers.
+// besideServers are the other top-level keys of VS Code's file.
 var besideServers = []string{"$schema", "inputs", "sandbox"}
 
-// isHosts reports whether a file of JSON is one that another host reads, and not
-// written for us. In such a file the host's keys are read, or warned of, and so are
-// unknown ones: the host may have more of them tomorrow. In ours an unknown key is an
-// error.
+// isHosts reports whether a JSON file belongs to an MCP host, and was not written for
+// mcpbridge. In a host's file unknown keys are warnings, because the host may know more keys
+// than mcpbridge does. In mcpbridge's own files they are errors.
 //
-// A host's file has mcpServers, and none of our own keys beside it. VS Code's has
-// servers, nothing beside them but its own keys, and no server with a key that only
-// we have. YAML is always ours.
+// A host's file has mcpServers, and no key of mcpbridge at the top level. VS Code's file has
+// servers and its own keys, and no server has a key that only mcpbridge has. YAML is always
+// mcpbridge's.
 func isHosts(root *yaml.Node) bool {
 	top := keysIn(root)
 	if slices.Contains(top, "mcpServers") {
@@ -41,8 +40,8 @@ func isHosts(root *yaml.Node) bool {
 	return slices.Contains(top, "servers")
 }
 
-// hasOurs reports whether a server of the table has a key that no host has. Other
-// spellings of our keys are those of hosts.
+// hasOurs reports whether a server of the table has a key that no host has. Other spellings
+// of mcpbridge's keys belong to hosts.
 func hasOurs(table *yaml.Node) bool {
 	for i := 1; i < len(table.Content); i += 2 {
 		for _, name := range keysIn(table.Content[i]) {
@@ -62,8 +61,8 @@ func keysIn(n *yaml.Node) []string {
 	return names
 }
 
-// adapt returns a host's file in our own keys. What has another meaning here, or
-// none, is warned of.
+// adapt converts a host's file to mcpbridge's keys. It warns of keys that have another
+// meaning here, or none.
 func adapt(root *yaml.Node, o Options, rep *report) *yaml.Node {
 	out, notes := hosts.Guess(o.Path, root).Adapt(root, hostOptions(o.Path, o.Environ))
 	for _, n := range notes {
@@ -86,7 +85,7 @@ func hostOptions(path string, environ []string) hosts.Options {
 	}
 }
 
-// ThisMachine says where hosts have their files.
+// ThisMachine returns the directories in which hosts keep their files.
 func ThisMachine(environ []string) hosts.Machine {
 	lookup := environment(environ)
 	m := hosts.Machine{OS: runtime.GOOS}

@@ -31,11 +31,11 @@ func TestDialects(t *testing.T) {
 		{"nothing in it", `{"mcpServers": {}}`, "error c.yaml:1: servers: no servers; add one, for example notebook: {builtin: notebook}"},
 		{"servers that are a list", `{"mcpServers": []}`, "error c.yaml:1: servers: want keys with values below it, as in {key: value}; found a list"},
 		{"a server that is a text", `{"mcpServers": {"a": "npx"}}`, "error c.yaml:1: servers.a: want keys with values below it, as in {key: value}; found a single value"},
-		{"two spellings", `{"mcpServers": {"a": {"url": "http://h", "serverUrl": "http://i"}}}`, "error c.yaml:1: servers.a.serverUrl: means the same as url, which is set too; remove one of them"},
-		{"two of a name", "{\"mcpServers\": {\"a\": {\"command\": \"x\"},\n\"a\": {\"command\": \"y\"}}}", "error c.yaml:2: servers.a: is already there on line 1; remove or rename one of them"},
+		{"two spellings", `{"mcpServers": {"a": {"url": "http://h", "serverUrl": "http://i"}}}`, "error c.yaml:1: servers.a.serverUrl: means the same as url, which is also set; remove one of them"},
+		{"two of a name", "{\"mcpServers\": {\"a\": {\"command\": \"x\"},\n\"a\": {\"command\": \"y\"}}}", "error c.yaml:2: servers.a: is a duplicate of the key on line 1; remove or rename one of them"},
 		{"names that become the same", "{\"mcpServers\": {\"a b\": {\"command\": \"x\"},\n\"a-b\": {\"command\": \"y\"}}}", `warning c.yaml:1: servers.a-b-2: is called "a b" by the host; a name here is part of an endpoint's path`},
-		{"VS Code's own variables", `{"servers": {"a": {"command": "${command:pick}"}}}`, "error c.yaml:1: servers.a.command: ${command:…} is known to VS Code alone; write the value, or an environment variable such as ${TOKEN}"},
-		{"an input", `{"servers": {"a": {"command": "${input:my key}"}}}`, "error c.yaml:1: servers.a.command: ${input:…} is asked of the user by desktop clients; set the environment variable INPUT_MY_KEY to the answer"},
+		{"VS Code's own variables", `{"servers": {"a": {"command": "${command:pick}"}}}`, "error c.yaml:1: servers.a.command: only VS Code expands ${command:…}; write the value, or an environment variable such as ${TOKEN}"},
+		{"an input", `{"servers": {"a": {"command": "${input:my key}"}}}`, "error c.yaml:1: servers.a.command: desktop clients ask the user for ${input:…}; set the environment variable INPUT_MY_KEY instead"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, warnings, err := Load(Options{Path: write(t, tt.in)})
@@ -127,7 +127,7 @@ func TestFileSecrets(t *testing.T) {
 		{"empty", "", ""},
 		{here + "/key", "s3cret", ""},
 		{"none", "", at + "can't be read: open none: no such file or directory"},
-		{"zero", "", at + "zero holds a zero byte, which no value can"},
+		{"zero", "", at + "zero contains a zero byte, which no value can have"},
 		{"large", "", at + "large is larger than 64KiB"},
 		{"", "", at + "${file:} names no file; write ${file:/run/secrets/token}"},
 	} {

@@ -1,16 +1,15 @@
-// Package config answers one question: what did the user ask for, and if it
-// can't be done, what exactly should they change?
+// Package config reads the configuration, and reports each mistake with its place and what
+// to write instead.
 //
-// Four layers make a [Config]: defaults, the file, the environment
-// (MCPBRIDGE_…, levels separated by two underscores) and flags; a later layer
-// wins. Each layer passes through the same strict check against one tree of
-// keys, so that a value is refused in the same words wherever it came from. The tree is
-// derived from [Config]: its fields' types and tags say every key's name, kind, default,
-// range and meaning; package limits says it of the keys below limits. All mistakes are
-// reported at once, each with the place it was made in.
+// A [Config] has four layers: defaults, the file, the environment (MCPBRIDGE_…, levels
+// separated by two underscores) and flags. A later layer overrides the earlier ones. Each
+// layer is checked against the same tree of keys, so that errors read the same in all of
+// them. The tree is derived from [Config]: the types and tags of its fields give every key's
+// name, kind, default, range and description; package limits gives those of the keys below
+// limits. All mistakes are reported together.
 //
-// A Config is a snapshot: nothing changes it after [Load] has returned it.
+// Nothing changes a Config after [Load] has returned it.
 //
-// The package refuses to know what the values are for. It builds nothing,
-// dials nothing and reads no environment but the one it is given.
+// The package does not use the values: it opens no connections, and reads no environment
+// except the one in [Options].
 package config

@@ -10,8 +10,8 @@ import (
 // maxEnvFile bounds a file of environment variables, in bytes.
 const maxEnvFile = 1 << 20
 
-// envFiles adds to each command's environment what its env_file has, where env does
-// not name the variable itself.
+// envFiles adds the variables of env_file to each command's environment. Variables in env
+// override them.
 func (sc *scope) envFiles(c *Config, rep *report, fallback string) {
 	for i := range c.Servers {
 		s := &c.Servers[i]
@@ -50,10 +50,10 @@ func readEnvFile(path string) (map[string]string, error) {
 
 var envName = regexp.MustCompile(`^(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_.-]*)[ \t]*=[ \t]*`)
 
-// parseEnv reads NAME=value lines as docker, VS Code and shells agree on: # begins a
-// comment at the start of a line or after a space, 'single quotes' take all as it
-// is, "double quotes" know \n, \r, \t, \" and \\, and both may go over lines.
-// Variables are not expanded. Line is where an error was found; errors repeat no value.
+// parseEnv reads NAME=value lines in the syntax that docker, VS Code and shells have in
+// common: # begins a comment at the start of a line or after a space, 'single quotes' are
+// literal, "double quotes" have the escapes \n, \r, \t, \" and \\, and both may span lines.
+// Variables are not expanded. line is the line of an error; errors contain no values.
 func parseEnv(text string) (vars map[string]string, line int, err error) {
 	vars = make(map[string]string)
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
@@ -78,7 +78,7 @@ func parseEnv(text string) (vars map[string]string, line int, err error) {
 	return vars, line, nil
 }
 
-// envValue reads a value and the end of its line.
+// envValue reads a value and the rest of its line.
 func envValue(text string) (value, rest string, err error) {
 	if text == "" || text[0] != '"' && text[0] != '\'' {
 		value, rest, _ = strings.Cut(text, "\n")
@@ -100,7 +100,7 @@ func envValue(text string) (value, rest string, err error) {
 
 var envEscapes = strings.NewReplacer(`\n`, "\n", `\r`, "\r", `\t`, "\t", `\"`, `"`, `\\`, `\`, `\$`, "$")
 
-// quoted reads what stands between the quote at the start of text and the next one.
+// quoted reads a quoted string at the start of text.
 func quoted(text string) (value, rest string, ok bool) {
 	quote := text[0]
 	for i := 1; i < len(text); i++ {

@@ -9,12 +9,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Prefix begins the names of the environment variables that set a key.
+// Prefix is the prefix of environment variables that set a key.
 const Prefix = "MCPBRIDGE_"
 
 // environLayer reads MCPBRIDGE_…: two underscores separate levels, so
-// MCPBRIDGE_SERVERS__DOCS__URL sets servers.docs.url. Lists are YAML. Values
-// are taken as they are: they have been expanded by a shell if by anyone.
+// MCPBRIDGE_SERVERS__DOCS__URL sets servers.docs.url. Lists are YAML. Variables in values
+// are not expanded: a shell would have done that.
 func environLayer(rep *report, environ []string, given *koanf.Koanf) koanf.Provider {
 	return env.Provider(delim, env.Opt{
 		Prefix:      Prefix,
@@ -23,8 +23,8 @@ func environLayer(rep *report, environ []string, given *koanf.Koanf) koanf.Provi
 			path, k := resolve(strings.Split(strings.TrimPrefix(name, Prefix), "__"), given)
 			at := place{where: name}
 			if k == nil {
-				// Only a warning: Kubernetes sets MCPBRIDGE_PORT and its like
-				// for a Service that is named mcpbridge.
+				// Only a warning: Kubernetes sets variables such as MCPBRIDGE_PORT for
+				// a Service named mcpbridge.
 				rep.warn(at, "", "names no key of the configuration and has no effect; levels are separated by __")
 				return "", nil
 			}
@@ -53,10 +53,10 @@ func parseList(value string) *yaml.Node {
 	return doc.Content[0]
 }
 
-// resolve finds the key that levels name, whatever its case and punctuation.
-// A name chosen by the user is taken from given where it is there, so that
-// AUTHORIZATION replaces the file's Authorization and does not join it. The
-// key is nil if there is none, or if it holds keys of its own.
+// resolve finds the key at a path of levels, ignoring case and punctuation. If given already
+// has a name that the user chose, its spelling is used, so that AUTHORIZATION overrides the
+// file's Authorization instead of adding a second header. The key is nil if there is none, or
+// if it contains other keys.
 func resolve(levels []string, given *koanf.Koanf) (path string, k *key) {
 	k = schema
 	for _, level := range levels {
@@ -76,8 +76,8 @@ func resolve(levels []string, given *koanf.Koanf) (path string, k *key) {
 	return path, k
 }
 
-// child returns the key below k that level names; there lists the names that
-// users have chosen already.
+// child returns the key below k with the name level; there lists the names that the user has
+// chosen so far.
 func (k *key) child(level string, there []string) (string, *key) {
 	switch k.kind {
 	case group:
@@ -106,8 +106,7 @@ func orLower(name, level string, ok bool) string {
 	return strings.ToLower(level)
 }
 
-// folded finds the one of names that differs from level in case and
-// punctuation at most.
+// folded finds the name that equals level, ignoring case and punctuation.
 func folded(level string, names []string) (string, bool) {
 	i := slices.IndexFunc(names, func(n string) bool { return fold(n) == fold(level) })
 	if i < 0 {

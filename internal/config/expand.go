@@ -12,19 +12,18 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
 )
 
-// A scope is what ${…} may refer to.
+// A scope resolves references ${…}.
 type scope struct {
 	lookup func(string) (string, bool) // environment variables
-	dir    string                      // what paths of ${file:…} are relative to
-	// note hears what a reference was replaced by, and of which variable: "" for a
-	// file. Nil means nobody.
+	dir    string                      // the base of relative paths in ${file:…}
+	// note is called with each value that replaces a reference, and the name of its
+	// variable: "" for a file. It may be nil.
 	note func(variable, value string)
 }
 
-// expand replaces ${VAR}, ${VAR:-default}, ${env:VAR} and ${file:PATH} in one
-// scalar; $${ stands for a literal ${. It works on values that were parsed before, so
-// that no variable can add a key or close a quote. The default is used when
-// the variable is unset or empty, as in a shell.
+// expand replaces ${VAR}, ${VAR:-default}, ${env:VAR} and ${file:PATH} in a scalar; $${ is a
+// literal ${. It expands values after parsing, so that a variable can't add a key or close a
+// quote. The default is used if the variable is unset or empty, as in a shell.
 func (sc *scope) expand(s string) (string, error) {
 	var out strings.Builder
 	for {
@@ -52,7 +51,7 @@ func (sc *scope) expand(s string) (string, error) {
 	}
 }
 
-// value evaluates what stood between the braces.
+// value evaluates the text between the braces.
 func (sc *scope) value(ref string) (string, error) {
 	if path, ok := strings.CutPrefix(ref, "file:"); ok {
 		return sc.secret(path)
@@ -61,12 +60,12 @@ func (sc *scope) value(ref string) (string, error) {
 		return sc.input(id)
 	}
 	if kind, _, ok := strings.Cut(ref, ":"); ok && (kind == "command" || kind == "config") {
-		return "", fmt.Errorf("${%s:…} is known to VS Code alone; write the value, or an environment variable such as ${TOKEN}", kind)
+		return "", fmt.Errorf("only VS Code expands ${%s:…}; write the value, or an environment variable such as ${TOKEN}", kind)
 	}
 	name, def, hasDefault := strings.Cut(strings.TrimPrefix(ref, "env:"), ":-")
 	if !isVariable(name) {
-		// What stands there is not repeated: it may be part of a password.
-		return "", errors.New("what stands in ${…} is not the name of an environment variable; write $${ for a literal ${")
+		// The error does not repeat the text, which may be part of a password.
+		return "", errors.New("the text in ${…} is not the name of an environment variable; write $${ for a literal ${")
 	}
 	v, ok := sc.lookup(name)
 	if hasDefault && v == "" {
@@ -85,21 +84,21 @@ func (sc *scope) noted(variable, value string) string {
 	return value
 }
 
-// input is what the user of a desktop client would be asked for.
+// input returns the value of an input for which a desktop client would ask the user.
 func (sc *scope) input(id string) (string, error) {
 	name := hosts.InputVariable(id)
 	v, ok := sc.lookup(name)
 	if !ok {
-		return "", fmt.Errorf("${input:…} is asked of the user by desktop clients; set the environment variable %s to the answer", name)
+		return "", fmt.Errorf("desktop clients ask the user for ${input:…}; set the environment variable %s instead", name)
 	}
 	return sc.noted(name, v), nil
 }
 
-// maxSecret bounds what a file of ${file:…} may hold, in bytes.
+// maxSecret bounds the size of a file of ${file:…}, in bytes.
 const maxSecret = 64 << 10
 
-// secret reads a file, without the newline at its end, which editors and Docker put
-// there. Errors name the file and never what it holds.
+// secret reads a file, without the newline at its end, which editors and Docker add. Errors
+// contain the name of the file, and never its content.
 func (sc *scope) secret(path string) (string, error) {
 	path = sc.path(path)
 	if path == "" {
@@ -110,7 +109,7 @@ func (sc *scope) secret(path string) (string, error) {
 		return "", err
 	}
 	if bytes.IndexByte(data, 0) >= 0 {
-		return "", fmt.Errorf("%s holds a zero byte, which no value can", path)
+		return "", fmt.Errorf("%s contains a zero byte, which no value can have", path)
 	}
 	secret, ok := strings.CutSuffix(string(data), "\n")
 	if ok {
@@ -119,7 +118,7 @@ func (sc *scope) secret(path string) (string, error) {
 	return sc.noted("", secret), nil
 }
 
-// path makes a file's path as the configuration has it one that can be opened.
+// path resolves a path of the configuration: ~/ and relative paths.
 func (sc *scope) path(name string) string {
 	if rest, ok := strings.CutPrefix(name, "~/"); ok {
 		for _, home := range []string{"HOME", "USERPROFILE"} {
@@ -140,7 +139,7 @@ func readBounded(path string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("can't be read: %w", err)
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // read-only
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {
 		return nil, fmt.Errorf("can't be read: %w", err)
@@ -161,7 +160,7 @@ func isVariable(name string) bool {
 	return name != ""
 }
 
-// environment turns KEY=VALUE entries into a look-up.
+// environment returns a function that looks up KEY=VALUE entries.
 func environment(environ []string) func(string) (string, bool) {
 	vars := make(map[string]string, len(environ))
 	for _, e := range environ {

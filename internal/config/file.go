@@ -18,7 +18,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
 )
 
-// readFile parses a file. The error is the file system's.
+// readFile parses a file. The error is that of reading it; mistakes in the file go to rep.
 func readFile(path string, rep *report) (root *yaml.Node, isJSON bool, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -28,8 +28,9 @@ func readFile(path string, rep *report) (root *yaml.Node, isJSON bool, err error
 	return root, isJSON, nil
 }
 
-// parseFile parses what a file holds as JSON, with comments or without, or as one YAML
-// document; isJSON says which. What is neither is reported as one mistake with its line.
+// parseFile parses the content of a file as JSON, possibly with comments, or as a YAML
+// document; isJSON says which. It reports one mistake with its line if the content is
+// neither.
 func parseFile(path string, data []byte, rep *report) (root *yaml.Node, isJSON bool) {
 	empty := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: 1}
 	if at, ok := findTOML(path, data); ok {
@@ -54,8 +55,9 @@ func lineAt(path string, data []byte, offset int) place {
 	return place{where: fmt.Sprintf("%s:%d", path, line), line: line}
 }
 
-// readYAML returns nil for an empty document, or one that is reported. whyNot says
-// why what looks like JSON is none, and may be nil.
+// readYAML parses YAML. It returns nil for an empty document, and for a mistake, which it
+// reports. whyNot is the error of parsing the content as JSON; nil if it does not look like
+// JSON.
 func readYAML(path string, data []byte, rep *report, whyNot error) *yaml.Node {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, second yaml.Node
@@ -78,14 +80,14 @@ func readYAML(path string, data []byte, rep *report, whyNot error) *yaml.Node {
 	return doc.Content[0]
 }
 
-// quotedKeys tells what was meant to be JSON from YAML in braces.
+// quotedKeys distinguishes JSON with mistakes from YAML in braces.
 var quotedKeys = regexp.MustCompile(`\{\s*(//[^\n]*\s*|/\*[^*]*\*/\s*)*["}]`)
 
-const tomlAdvice = "this is TOML, as Codex has it, which mcpbridge does not read; write its servers into a YAML file, as config.example.yaml has them, and point Codex at mcpbridge: url = \"http://127.0.0.1:2526/mcp/NAME\", or command = \"mcpbridge\" and args = [\"wrap\", \"--\", COMMAND, ARGS...]"
+const tomlAdvice = "this is TOML, the format of Codex, which mcpbridge does not read; write its servers into a YAML file like config.example.yaml, and configure mcpbridge in Codex: url = \"http://127.0.0.1:2526/mcp/NAME\", or command = \"mcpbridge\" and args = [\"wrap\", \"--\", COMMAND, ARGS...]"
 
 var tomlTable = regexp.MustCompile(`(?m)^\[mcp_servers\.[^\]]+\]`)
 
-// findTOML reports whether data is TOML, and where that shows.
+// findTOML reports whether data is TOML, and at which offset that is visible.
 func findTOML(path string, data []byte) (at int, ok bool) {
 	if bytes.Contains(data, []byte("[mcp_servers.")) {
 		if m := tomlTable.FindIndex(data); m != nil {
@@ -108,14 +110,14 @@ func notYAML(rep *report, path string, data []byte, err error) {
 	}
 	if line := tabbed(data); line > 0 && strings.Contains(why, "cannot start any token") {
 		at = place{where: fmt.Sprintf("%s:%d", path, line), line: line}
-		rep.fail(at, "", "a tab indents this line, and YAML wants spaces; write two spaces for each tab")
+		rep.fail(at, "", "this line is indented with a tab, and YAML requires spaces; write two spaces for each tab")
 		return
 	}
 	rep.fail(at, "", "not readable as YAML or JSON: %s", why)
 }
 
-// unlined returns the offset of a mistake for which the parser gives no line: it is on
-// the first, unless a reference or a character is what it is about.
+// unlined returns the offset of a mistake for which the parser gives no line: that of the
+// unknown anchor or invalid character, or 0.
 func unlined(data []byte, why string) int {
 	at := 0
 	if name, ok := strings.CutPrefix(why, "yaml: unknown anchor '"); ok {
@@ -126,7 +128,7 @@ func unlined(data []byte, why string) int {
 	return max(at, 0)
 }
 
-// noText reports whether YAML refuses r wherever it stands.
+// noText reports whether YAML refuses r everywhere.
 func noText(r rune) bool {
 	switch r {
 	case '\t', '\n', '\r', 0x85:
@@ -137,7 +139,7 @@ func noText(r rune) bool {
 	return unicode.IsControl(r)
 }
 
-// tabbed returns the number of the first line that a tab indents, zero if none does.
+// tabbed returns the number of the first line that is indented with a tab, or zero.
 func tabbed(data []byte) int {
 	for i, line := range bytes.Split(data, []byte("\n")) {
 		indent := line[:len(line)-len(bytes.TrimLeft(line, " \t"))]

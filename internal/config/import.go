@@ -6,9 +6,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
 )
 
-// Import returns the servers of a host's file as a file of ours, what was not taken
-// over as comments. Values stay as they are, secrets and references to variables
-// alike. It returns an [*Error] if the file is not the host's.
+// Import converts the servers of a host's file to a file of mcpbridge. Keys that can't be
+// converted become comments. Values stay unchanged, including secrets and references to
+// variables. It returns an [*Error] if the file is not the host's.
 func Import(h *hosts.Host, path string, environ []string) ([]byte, error) {
 	rep := newReport()
 	root, isJSON, err := readFile(path, rep)

@@ -9,7 +9,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 )
 
-// A kind says how a key's value is read.
+// A kind is the kind of a key's value.
 type kind int
 
 const (
@@ -21,53 +21,52 @@ const (
 	list              // of strings
 	dict              // string to string, both chosen by the user
 	group             // keys named in fields
-	table             // names chosen by the user, each a group of fields
+	table             // names chosen by the user, each with a group of fields
 )
 
-// A key describes one key of the configuration: all that is known of it before a value
-// is there.
+// A key describes one key of the configuration.
 type key struct {
 	name      string
 	spellings []string // other names that mean the same
 	doc       string
 	kind      kind
 	def       any // the default, of the value's own type; nil for none
-	// ofCommand is the default for a server with a command, where that is another.
+	// ofCommand is the default for servers with a command; nil if it is def.
 	ofCommand any
-	inherits  string   // the key at the top whose value is the default
-	oneOf     []string // the values a text may have; empty for any
-	min       int64    // least count, bytes or nanoseconds; none is negative
+	inherits  string   // the key at the top level whose value is the default
+	oneOf     []string // the values that a text may have; empty for any
+	min       int64    // least count, bytes or nanoseconds; never negative
 	max       int64    // most; 0 for no bound
-	secret    bool     // a value may hold a secret
+	secret    bool     // a value may contain a secret
 	owner     string   // the key without which a server can't have this one
-	hosts     bool     // files of desktop clients have it, too
+	hosts     bool     // files of desktop clients also have it
 
 	fields []*key          // of a group, in the order of the struct
-	byName map[string]*key // the same, by name and other spellings
-	each   *key            // what a list, dict or table holds
-	names  []string        // of a table: the names it may use; empty for any
-	index  int             // of a field in its struct
+	byName map[string]*key // the fields by name and other spellings
+	each   *key            // the key of each element of a list, dict or table
+	names  []string        // the names that a table may have; empty for any
+	index  int             // the index of a field in its struct
 }
 
-// tags are all that derive reads.
+// tags are the struct tags that derive reads.
 var tags = []string{
 	"koanf",    // the key's name; - for none
 	"also",     // other spellings of it
-	"doc",      // what it says
-	"default",  // its value when nobody sets it, written as a user would
+	"doc",      // its description
+	"default",  // its default, as a user would write it
 	"command",  // the default for servers with a command
-	"inherits", // the key at the top whose value is the default
-	"min",      // the least; zero without
-	"max",      // the most
-	"enum",     // the words that it may be
+	"inherits", // the key at the top level whose value is the default
+	"min",      // the least value; zero by default
+	"max",      // the greatest value
+	"enum",     // the values that it may have
 	"names",    // the names that a table may have
-	"secret",   // no: a text that never holds one
+	"secret",   // no: a text that never contains a secret
 	"of",       // command or url: the servers that may have it
-	"hosts",    // yes: files of desktop clients have it, too
+	"hosts",    // yes: files of desktop clients also have it
 }
 
-// derive returns the key that holds values of type t. The tag says what the type
-// can't; a wrong one is a mistake of ours and panics.
+// derive returns the key of values of type t, with the properties in the tag. It panics if
+// the tag is invalid.
 func derive(t reflect.Type, tag reflect.StructTag) *key {
 	words := func(name string) []string { return strings.Fields(tag.Get(name)) }
 	k := &key{
@@ -109,7 +108,7 @@ func kindOf(t reflect.Type) kind {
 	return k
 }
 
-// addFields adds a key for each field of t, those of embedded structs among them.
+// addFields adds a key for each field of t, including those of embedded structs.
 func (k *key) addFields(t reflect.Type) {
 	if k.byName == nil {
 		k.byName = make(map[string]*key)
@@ -130,7 +129,7 @@ func (k *key) addFields(t reflect.Type) {
 	}
 }
 
-// bound gives the keys below k, which are numbers, what is declared of them as limits.
+// bound sets the properties of the keys below k from the declared limits.
 func (k *key) bound(all []*limits.Limit) {
 	for _, l := range all {
 		f := k.byName[l.Key]
@@ -144,7 +143,7 @@ func (k *key) bound(all []*limits.Limit) {
 	}
 }
 
-// tagged reads what the tag has below name as a user's value, nil for nothing.
+// tagged returns the value of a tag, read as a user's value; nil if there is none.
 func (k *key) tagged(tag reflect.StructTag, name string) any {
 	s, ok := tag.Lookup(name)
 	if !ok {
@@ -157,7 +156,7 @@ func (k *key) tagged(tag reflect.StructTag, name string) any {
 	return v
 }
 
-// number is a bound as it is compared.
+// number returns a bound as a number for comparisons.
 func number(bound any) int64 {
 	if d, ok := bound.(time.Duration); ok {
 		return int64(d)

@@ -15,26 +15,26 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Options say where a configuration comes from. The zero value is the
-// defaults with no server.
+// Options are the sources of a configuration. The zero value means defaults without
+// servers.
 type Options struct {
 	// Path is the file to read, YAML or JSON; empty for none.
 	Path string
-	// Servers were named on the command line instead of in a file; their
-	// Name, Builtin, Command, Args and URL are read.
+	// Servers are servers of the command line. Their Name, Builtin, Command, Args, URL and
+	// Headers are used.
 	Servers []Server
-	// Environ holds KEY=VALUE entries, as os.Environ returns them. It sets
-	// keys by MCPBRIDGE_… and is where ${VAR} looks.
+	// Environ contains KEY=VALUE entries, as returned by os.Environ. MCPBRIDGE_… sets
+	// keys, and ${VAR} refers to them.
 	Environ []string
-	// Flags override everything; FlagKeys names the key of each flag that
-	// sets one, levels separated by dots. Unchanged flags set nothing.
+	// Flags override all other sources. FlagKeys has the key of each flag that sets one,
+	// levels separated by dots. Unchanged flags set nothing.
 	Flags    *pflag.FlagSet
 	FlagKeys map[string]string
 }
 
-// Load reads all layers and checks the result. Warnings are for people to
-// read; they may come with an error too. The error is an [*Error] that lists
-// every mistake, or wraps the reason why the file can't be read.
+// Load reads all layers and checks the result. Besides the Config, or the error, it returns
+// warnings. The error is an [*Error] that lists every mistake, or wraps the reason why the
+// file can't be read.
 func Load(o Options) (*Config, []Problem, error) {
 	rep := newReport()
 	given, order, err := layers(o, rep)
@@ -54,7 +54,7 @@ func Load(o Options) (*Config, []Problem, error) {
 	return c, rep.warnings, nil
 }
 
-// name is what the configuration as a whole is called in messages.
+// name returns the name of the configuration in messages.
 func (o Options) name() string {
 	if o.Path == "" {
 		return "command line"
@@ -62,8 +62,8 @@ func (o Options) name() string {
 	return o.Path
 }
 
-// layers loads what was given, without defaults: file, command line,
-// environment, flags. Order is the servers' order.
+// layers loads the layers except defaults: file, command line, environment, flags. order is
+// the order of the servers.
 func layers(o Options, rep *report) (given *koanf.Koanf, order []string, err error) {
 	given = koanf.New(delim)
 	if o.Path != "" {
@@ -95,7 +95,7 @@ func layers(o Options, rep *report) (given *koanf.Koanf, order []string, err err
 	return given, order, nil
 }
 
-// walk returns the file's root in our own keys, and who checks it.
+// walk returns the root of the file in mcpbridge's keys, and a walker that checks it.
 func (o Options) walk(root *yaml.Node, isJSON bool, rep *report) (*yaml.Node, *walker) {
 	if isJSON && isHosts(root) {
 		root = adapt(root, o, rep)
@@ -111,7 +111,7 @@ func load(into *koanf.Koanf, w *walker, root *yaml.Node) error {
 	return into.Load(confmap.Provider(v.(map[string]any), ""), nil)
 }
 
-// decode fills defaults in and makes the typed Config.
+// decode adds defaults, and decodes the Config.
 func decode(given *koanf.Koanf, order []string, rep *report) (*Config, error) {
 	all := koanf.New(delim)
 	base := schema.defaults(setting{top: given.Raw(), entry: given.Raw()})
@@ -122,7 +122,7 @@ func decode(given *koanf.Koanf, order []string, rep *report) (*Config, error) {
 		return nil, fmt.Errorf("merging layers: %v", err)
 	}
 	var doc document
-	// The walk has checked every key: what is left over would be a mistake of ours.
+	// The walker has checked every key, so that an unused one is a bug.
 	strict := koanf.UnmarshalConf{Tag: "koanf", DecoderConfig: &mapstructure.DecoderConfig{ErrorUnused: true}}
 	if err := all.UnmarshalWithConf("", &doc, strict); err != nil {
 		return nil, fmt.Errorf("decoding the configuration: %v", err)
@@ -137,8 +137,8 @@ func decode(given *koanf.Koanf, order []string, rep *report) (*Config, error) {
 	return &c, nil
 }
 
-// inFileOrder lists servers as the file does; those that only the environment
-// names come last, by name.
+// inFileOrder returns the servers in the order of the file. Those that only the environment
+// has are last, sorted by name.
 func inFileOrder(servers map[string]Server, order []string, rep *report) []Server {
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		if !slices.Contains(order, name) {
@@ -162,7 +162,7 @@ func inFileOrder(servers map[string]Server, order []string, rep *report) []Serve
 	return out
 }
 
-// written returns what s has as it was before expansion.
+// written returns the values of s before the expansion of variables.
 func (r *report) written(s *Server) written {
 	here := join("servers", s.Name)
 	w := written{command: r.places[join(here, "command")].text, url: r.places[join(here, "url")].text}

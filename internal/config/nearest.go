@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// suggest ends a message about an unknown word: with the nearest of known if
-// one is near, else with all of them.
+// suggest returns the end of a message about an unknown word: the nearest known word if one
+// is similar, or else all known words.
 func suggest(word string, known []string) string {
 	if near, ok := nearest(word, known); ok {
 		return fmt.Sprintf("did you mean %s?", near)
@@ -14,8 +14,8 @@ func suggest(word string, known []string) string {
 	return "known here: " + strings.Join(known, ", ")
 }
 
-// nearest returns the word of known that takes the fewest single-letter edits
-// to reach, if at most a third of the letters would change.
+// nearest returns the known word with the smallest edit distance, if it is at most a third
+// of the word's length.
 func nearest(word string, known []string) (string, bool) {
 	best, at := len(word)/3+1, ""
 	for _, k := range known {

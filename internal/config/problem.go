@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// A Problem is one mistake, with what to do about it. It never holds a value
-// that came from a variable, a header or an environment entry.
+// A Problem is one mistake, and how to correct it. It never contains a value of a variable,
+// a header or an environment entry.
 type Problem struct {
 	// Where is file:line, the name of an environment variable, a flag, or
 	// "command line".
 	Where string
-	// Key is the dotted path of the key; empty where the file as a whole is
-	// meant.
+	// Key is the dotted path of the key; empty for a mistake of the whole file.
 	Key     string
 	Message string
 
@@ -28,8 +27,8 @@ func (p Problem) String() string {
 	return p.Where + ": " + p.Key + ": " + p.Message
 }
 
-// An Error reports everything that keeps a configuration from being used, in
-// the order of the file. Problems is never empty.
+// An Error contains all mistakes of a configuration, in the order of the file. Problems is
+// never empty.
 type Error struct{ Problems []Problem }
 
 func (e *Error) Error() string {
@@ -40,17 +39,17 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// A place is where a value was written. Its text is what may be shown of it.
+// A place is where a value was written, and its text before expansion, which may be shown.
 type place struct {
 	where string
 	line  int
 	text  string
 }
 
-// report collects what a load finds wrong.
+// A report collects the mistakes that Load finds.
 type report struct {
 	errors, warnings []Problem
-	places           map[string]place // by path, of every value seen; later layers win
+	places           map[string]place // of every value, by path; later layers override
 	expanded         []string         // values of variables that may be secrets
 }
 
@@ -68,8 +67,7 @@ func problem(at place, path, format string, args ...any) Problem {
 	return Problem{Where: at.where, Key: shown(path), Message: fmt.Sprintf(format, args...), line: at.line}
 }
 
-// find returns the place of path, or of the nearest key above it that was
-// written: a missing key has no place of its own.
+// find returns the place of path or, if the key is missing, of the nearest key above it.
 func (r *report) find(path, fallback string) place {
 	for p := path; p != ""; p = parent(p) {
 		if at, ok := r.places[p]; ok {
@@ -107,5 +105,5 @@ func parent(path string) string {
 	return path[:max(i, 0)]
 }
 
-// shown is path as people write it.
+// shown returns a path as people write it.
 func shown(path string) string { return strings.ReplaceAll(path, delim, ".") }

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/hosts"
 )
 
-// scalar expands n's variables and reads it as k.
+// scalar expands the variables in n, and reads it as a value of k.
 func (w *walker) scalar(n *yaml.Node, k *key, path string) (any, bool) {
 	if n.Kind != yaml.ScalarNode {
 		w.rep.fail(w.place(n), path, "want a single value; found %s", describe(n))
@@ -43,7 +43,7 @@ func (w *walker) scalar(n *yaml.Node, k *key, path string) (any, bool) {
 	return v, true
 }
 
-// noting returns the scope, which notes what may be a secret of what k holds.
+// noting returns the scope with a note that collects values which may be secrets of k.
 func (w *walker) noting(k *key) *scope {
 	sc := *w.scope
 	sc.note = func(variable, value string) {
@@ -54,7 +54,7 @@ func (w *walker) noting(k *key) *scope {
 	return &sc
 }
 
-// quote is how messages show n: as it was written, never expanded.
+// quote returns n as messages show it: as it was written, never expanded.
 func (w *walker) quote(n *yaml.Node) string {
 	if w.private {
 		return "the value"
@@ -65,7 +65,7 @@ func (w *walker) quote(n *yaml.Node) string {
 	return strconv.Quote(n.Value)
 }
 
-// read converts s; problem says what is wrong with it, calling it quoted.
+// read converts s to a value of k. problem is the error, in which quoted stands for s.
 func (k *key) read(s, quoted string) (v any, problem string) {
 	switch k.kind {
 	case flag:
@@ -107,8 +107,7 @@ func (k *key) readText(s, quoted string) (any, string) {
 
 var bareNumber = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]+)?$`)
 
-// readSpan demands a unit: `drain: 10` would otherwise be ten nanoseconds or
-// ten seconds, depending on who reads it.
+// readSpan requires a unit: `drain: 10` could be understood as nanoseconds or as seconds.
 func (k *key) readSpan(s, quoted string) (any, string) {
 	d, err := time.ParseDuration(s)
 	if err != nil && bareNumber.MatchString(s) {
@@ -148,7 +147,7 @@ func bytesOf(s string) (int64, bool) {
 	return 0, false
 }
 
-// sizeText writes n bytes as people do, exactly.
+// sizeText formats n bytes with the largest unit that is exact.
 func sizeText(n int64) string {
 	for _, u := range units[:3] {
 		if n > 0 && n%u.factor == 0 {

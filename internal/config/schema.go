@@ -6,28 +6,28 @@ import (
 	"slices"
 )
 
-// A document is what the layers hold together, before the servers have an order.
+// A document is the configuration before the servers are put in order.
 type document struct {
 	Config  `koanf:",squash"`
 	Servers map[string]Server `koanf:"servers" also:"mcpServers" doc:"the servers to serve, by name"`
 }
 
-// schema is the tree of every key. config.example.yaml documents it and a test holds
-// the two together.
+// schema is the tree of all keys. A test compares it with config.example.yaml, which
+// documents it.
 var (
 	schema    = derive(reflect.TypeFor[document](), "")
 	serverKey = schema.byName["servers"].each
 )
 
-// foreign names keys of desktop clients' files that mean nothing to a
-// gateway. Users copy them into files of ours, so these warn where others are errors.
+// foreign are keys of desktop clients' files that have no meaning for a gateway. Users copy
+// them, so they are warnings, and not errors like other unknown keys.
 var foreign = []string{
 	"$schema", "alwaysAllow", "autoApprove", "chat", "description", "dev", "disabledTools", "excludeTools", "gallery",
 	"globalShortcut", "icon", "includeTools", "inputs", "preferences", "trust", "version", "watchPaths",
 }
 
-// instead maps keys of desktop clients' servers to what says the same in a file of
-// ours. In a client's own file they are read as they are.
+// instead maps keys of desktop clients' servers to the keys of mcpbridge with the same
+// meaning. In a client's own file they are read directly.
 var instead = map[string]string{
 	"httpUrl":       "url, and type: http",
 	"transportType": "type",
@@ -37,22 +37,22 @@ var instead = map[string]string{
 	"auth":          "a token below headers, as Authorization",
 }
 
-// serverKeys are keys that belong to a server; found at the top level they
-// deserve a better word than "unknown".
+// serverKeys returns the keys of a server, for which there is a better error than "unknown
+// key" if they are at the top level.
 func serverKeys() []string { return serverKey.spelled() }
 
-// spelled returns the names of the keys of a group, all spellings, in order.
+// spelled returns all spellings of the keys of a group, in order.
 func (k *key) spelled() []string { return slices.Sorted(maps.Keys(k.byName)) }
 
-// A setting is what was given, without defaults, where a key stands: what its default
-// may depend on.
+// A setting contains the configured values, without defaults, on which the default of a key
+// may depend.
 type setting struct {
-	top   map[string]any // all that was given
-	entry map[string]any // of a server, or of a table below it; top elsewhere
+	top   map[string]any // all values
+	entry map[string]any // those of the server, or of the entry of a table below it; or top
 }
 
-// defaults returns the values that the keys below k have in s when nobody sets them; of
-// a table for the names that s has there.
+// defaults returns the defaults of the keys below k; for a table those of the entries that
+// are configured.
 func (k *key) defaults(s setting) map[string]any {
 	out := make(map[string]any)
 	for _, f := range k.fields {
@@ -75,7 +75,7 @@ func (k *key) defaults(s setting) map[string]any {
 	return out
 }
 
-// defaultIn returns the value that k has in s when nobody sets it, nil for none.
+// defaultIn returns the default of k in s, nil for none.
 func (k *key) defaultIn(s setting) any {
 	command, _ := s.entry["command"].(string)
 	switch {

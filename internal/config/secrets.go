@@ -8,11 +8,10 @@ import (
 	"strings"
 )
 
-// Secrets returns the values of the configuration that are nobody's business who reads
-// logs, errors or reports: of headers, the environment of commands, state keys,
-// variables that were expanded, user information and queries of URLs, and of arguments
-// what stands after a name that sounds like a credential's. Some may be harmless, or
-// come twice.
+// Secrets returns the values of the configuration that logs, errors and reports must not
+// contain: those of headers, of the environment of commands, of state keys and of expanded
+// variables, user information and queries of URLs, and arguments after the name of a
+// credential. Some may be harmless, or duplicates.
 func (c *Config) Secrets() []string {
 	out := slices.Concat(c.StateKeys, c.expanded)
 	for i := range c.Servers {
@@ -38,8 +37,8 @@ func (s *Server) secrets() []string {
 	return out
 }
 
-// EnvironSecrets returns what of an environment, which nobody has chosen for this
-// program alone, is secret by its name, and the user information of proxies.
+// EnvironSecrets returns the secrets of the process's environment: the values of variables
+// with names of credentials, and the user information of proxies.
 func EnvironSecrets(environ []string) []string {
 	var out []string
 	for _, entry := range environ {
@@ -56,8 +55,8 @@ func EnvironSecrets(environ []string) []string {
 
 var secretName = regexp.MustCompile(`TOKEN|KEY|SECRET|PASSWORD`)
 
-// inHeader returns what is secret in a header's value: all of it, but for the name of
-// the scheme, which many share.
+// inHeader returns the secrets in the value of a header: all of it except the name of the
+// scheme.
 //
 // Spec: RFC 9110, 11.4.
 func inHeader(value string) []string {
@@ -79,7 +78,7 @@ func inHeader(value string) []string {
 
 var schemeName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`)
 
-// assigned returns the values of name=value pairs, as cookies are.
+// assigned returns the values of name=value pairs, as in cookies.
 func assigned(text string) []string {
 	var out []string
 	for pair := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ';' || r == ',' || r == ' ' }) {
@@ -90,8 +89,7 @@ func assigned(text string) []string {
 	return out
 }
 
-// inURL returns the user information and the query's values of a URL; nothing if text
-// is none.
+// inURL returns the user information and the query's values if text is a URL.
 func inURL(text string) []string {
 	if !strings.Contains(text, "://") {
 		return nil
@@ -113,8 +111,8 @@ func inURL(text string) []string {
 	return out
 }
 
-// commonVariables name what says where programs find themselves and their user: it
-// stands in every path and is no secret.
+// commonVariables are variables with names of users and directories. Their values are in
+// every path, and are not secrets.
 var commonVariables = []string{
 	"HOME", "HOSTNAME", "LOGNAME", "PATH", "PWD", "SHELL", "TEMP", "TERM", "TMP", "TMPDIR", "USER", "USERNAME",
 	"USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES",

@@ -8,12 +8,11 @@ import (
 	"strings"
 )
 
-// Masked stands where a value is not shown.
+// Masked replaces a value that is not shown.
 const Masked = "***"
 
-// Target says in one line how the server is reached, fit to be shown and
-// logged: variables appear as they were written, and what looks like a
-// credential is masked.
+// Target returns a line for people and logs that says how the server is reached. It shows
+// variables as they were written, and masks credentials.
 func (s *Server) Target() string {
 	switch {
 	case s.Builtin != "":
@@ -39,7 +38,7 @@ func sortedNames(m map[string]string) []string {
 
 var credential = regexp.MustCompile(`(?i)key|token|secret|passw|credential|auth|bearer|cookie`)
 
-// maskedArgs masks what credentials finds. Variables stand as they were written.
+// maskedArgs returns the arguments with masked credentials. Variables are as written.
 func (s *Server) maskedArgs() []string {
 	args := slices.Clone(s.Args)
 	for i, from := range s.credentials() {
@@ -52,9 +51,9 @@ func (s *Server) maskedArgs() []string {
 	return args
 }
 
-// credentials says of each argument where what follows or is assigned to a name begins
-// that sounds like a credential's: --token x, --token=x, API_KEY=x, "Authorization: x".
-// It is -1 where there is none.
+// credentials returns for each argument where a credential begins, or -1. A credential
+// follows, or is assigned to, a name such as those of --token x, --token=x, API_KEY=x and
+// "Authorization: x".
 func (s *Server) credentials() []int {
 	var begins []int
 	next := false
@@ -81,7 +80,7 @@ func (s *Server) writtenArg(i int) string {
 	return ""
 }
 
-// asWritten returns the value, or what was written where that holds a variable.
+// asWritten returns the value or, if the written text contains a variable, that text.
 func asWritten(value, written string) string {
 	if strings.Contains(written, "${") {
 		return written
@@ -100,7 +99,7 @@ func maskedURL(raw string) string {
 	return u.String() + maskedQuery(query)
 }
 
-// maskedQuery hides the values of a URL's query, and all of one that is none.
+// maskedQuery hides the values of a URL's query, and an invalid query completely.
 func maskedQuery(raw string) string {
 	if raw == "" {
 		return ""

@@ -15,8 +15,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-// A checker finds what single keys can't show: values that only make sense
-// together. It knows paths; the report knows where they were written.
+// A checker finds mistakes that involve several keys, or the meaning of a value.
 type checker struct {
 	rep      *report
 	fallback string
@@ -29,8 +28,8 @@ func (c *checker) fail(path, format string, args ...any) {
 // MinMemory is the least that limits.memory may be, in bytes.
 const MinMemory = 64 << 20
 
-// check reports what is wrong with c as a whole; name is what to call it
-// where nothing narrower can be named.
+// check reports the mistakes of the whole configuration. name is the place of mistakes that
+// have no better one.
 func (cfg *Config) check(rep *report, name string) {
 	c := &checker{rep: rep, fallback: name}
 	c.addresses(cfg)
@@ -79,7 +78,8 @@ func (c *checker) address(key, addr string, anonymous bool) {
 	}
 }
 
-// onLoopback is a port as an address of this machine alone; an example if it is none.
+// onLoopback returns the loopback address with a port, or with a port as an example if it is
+// invalid.
 func onLoopback(port string) string {
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		port = "2526"
@@ -106,7 +106,7 @@ func (c *checker) origins(cfg *Config) {
 	}
 }
 
-// proxies are networks, or single addresses.
+// proxies checks trusted_proxies, which are networks or single addresses.
 func (c *checker) proxies(cfg *Config) {
 	for i, p := range cfg.TrustedProxies {
 		if _, err := Network(p); err != nil {
@@ -115,7 +115,7 @@ func (c *checker) proxies(cfg *Config) {
 	}
 }
 
-// Network reads a network as in 10.0.0.0/8, or an address, which is one of its own.
+// Network parses a network such as 10.0.0.0/8, or an address as a network of one address.
 func Network(text string) (netip.Prefix, error) {
 	if addr, err := netip.ParseAddr(text); err == nil && addr.Zone() == "" {
 		addr = addr.Unmap()
@@ -125,10 +125,10 @@ func Network(text string) (netip.Prefix, error) {
 	return p.Masked(), err
 }
 
-// minStateKey is the shortest secret that is one, in bytes.
+// minStateKey is the least length of a state key, in bytes.
 const minStateKey = 16
 
-// stateKeys never shows a key.
+// stateKeys checks state_keys. Its errors never contain a key.
 func (c *checker) stateKeys(cfg *Config) {
 	for i, k := range cfg.StateKeys {
 		if len(k) < minStateKey {
@@ -153,7 +153,7 @@ func (c *checker) server(s *Server) {
 	}
 	for name := range s.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(s.Env[name], "\x00") {
-			c.fail(join(path, "env"), "holds an entry that no environment can have: an empty name, = or a zero byte")
+			c.fail(join(path, "env"), "contains a variable with an empty name, = in its name, or a zero byte; correct or remove it")
 		}
 	}
 	c.extensions(s, path)
@@ -164,7 +164,7 @@ func (c *checker) server(s *Server) {
 	}
 }
 
-// extensions has the extension that there is a key for hidden by that.
+// extensions checks extensions.hide. The tasks extension has a key of its own.
 func (c *checker) extensions(s *Server, path string) {
 	for i, name := range s.Extensions.Hide {
 		here := join(join(join(path, "extensions"), "hide"), strconv.Itoa(i))
@@ -172,12 +172,12 @@ func (c *checker) extensions(s *Server, path string) {
 		case "":
 			c.fail(here, "is empty; write an extension's name, such as io.modelcontextprotocol/ui, or remove it")
 		case spec.ExtensionTasks:
-			c.fail(here, "hides the extension, and not what belongs to it; remove it, and write tasks: off for the server")
+			c.fail(here, "hides the extension alone, and not the methods of tasks; remove it, and set tasks: off for the server")
 		}
 	}
 }
 
-// roots are file URIs. Spec: 2025-11-25, client/roots, Root.
+// roots checks that roots are file URIs. Spec: 2025-11-25, client/roots, Root.
 func (c *checker) roots(s *Server, path string) {
 	for i, root := range s.Roots {
 		u, err := url.Parse(root)
@@ -187,7 +187,7 @@ func (c *checker) roots(s *Server, path string) {
 	}
 }
 
-// cache finds what the gateway is told to keep and can't.
+// cache finds methods with keep: true whose results the gateway can't cache.
 func (c *checker) cache(s *Server, path string) {
 	for _, method := range slices.Sorted(maps.Keys(s.Cache)) {
 		h := s.Cache[method]
@@ -196,15 +196,14 @@ func (c *checker) cache(s *Server, path string) {
 		}
 		here := join(join(join(path, "cache"), method), "keep")
 		if method == spec.MethodDiscover {
-			c.fail(here, "the gateway answers %s itself, so there is nothing to keep; remove it", method)
+			c.fail(here, "the gateway answers %s itself, so there is nothing to cache; remove it", method)
 		} else {
-			c.fail(here, "only public results are kept, and for their ttl; set scope: public and a ttl, or remove it")
+			c.fail(here, "the gateway caches only public results, for their ttl; set scope: public and a ttl, or remove it")
 		}
 	}
 }
 
-// transport checks that the server is reached in exactly one way, and that
-// nothing is set which belongs to another.
+// transport checks that exactly one transport is configured, and no key of another one.
 func (c *checker) transport(s *Server, path string) {
 	var ways []string
 	for _, w := range s.ways() {
@@ -214,15 +213,15 @@ func (c *checker) transport(s *Server, path string) {
 	case len(ways) == 0 && c.mistaken(path):
 		return // its transport was refused before
 	case len(ways) == 0:
-		c.fail(path, "nothing says how to reach the server; set builtin, command or url")
+		c.fail(path, "has no builtin, command or url; set one of them")
 		return
 	case len(ways) > 1:
-		c.fail(path, "%s are both set; a server is reached in one way, so remove one of them", strings.Join(ways, " and "))
+		c.fail(path, "%s are both set; remove one of them", strings.Join(ways, " and "))
 		return
 	}
 	c.typ(s, path, ways[0])
 	if s.Type == "sse" && s.Era == spec.Modern.String() {
-		c.fail(join(path, "era"), "modern does not fit type sse, which servers had before; remove one of them")
+		c.fail(join(path, "era"), "modern does not fit type sse, which only legacy servers have; remove one of them")
 	}
 	for _, owner := range []string{"command", "url"} {
 		if owner != ways[0] {
@@ -231,7 +230,7 @@ func (c *checker) transport(s *Server, path string) {
 	}
 }
 
-// typ checks that the type that was written is that of the way.
+// typ checks that type agrees with the key that is set, command or url.
 func (c *checker) typ(s *Server, path, way string) {
 	fit := map[string][]string{"command": {"stdio"}, "url": {"http", "sse"}}[way]
 	if s.OverWebSocket() {
@@ -246,7 +245,7 @@ func (c *checker) typ(s *Server, path, way string) {
 	}
 }
 
-// belongs refuses the keys that s has of servers with the owner's key.
+// belongs refuses keys of s that only servers with the key owner may have.
 func (c *checker) belongs(s *Server, path, owner, way string) {
 	for _, name := range serverKey.spelled() {
 		if k := serverKey.byName[name]; k.name == name && k.owner == owner && c.has(s, k, path) {
@@ -255,7 +254,7 @@ func (c *checker) belongs(s *Server, path, owner, way string) {
 	}
 }
 
-// has reports whether s has a value of k. One that it would inherit is written below path.
+// has reports whether k is set for s. An inherited value is not set.
 func (c *checker) has(s *Server, k *key, path string) bool {
 	if k.inherits != "" {
 		_, written := c.rep.places[join(path, k.name)]
@@ -264,7 +263,7 @@ func (c *checker) has(s *Server, k *key, path string) bool {
 	return reflect.ValueOf(s).Elem().Field(k.index).Len() > 0
 }
 
-// mistaken reports whether a mistake at path or below it is known.
+// mistaken reports whether a mistake at path or below it was reported.
 func (c *checker) mistaken(path string) bool {
 	here := shown(path)
 	return slices.ContainsFunc(c.rep.errors, func(p Problem) bool {
@@ -272,7 +271,8 @@ func (c *checker) mistaken(path string) bool {
 	})
 }
 
-// url never shows the URL: its query may hold a key.
+// url checks the URL and the headers. Its errors don't contain the URL, whose query may
+// contain a key.
 func (c *checker) url(s *Server, path string) {
 	here := join(path, "url")
 	u, err := url.Parse(s.URL)
@@ -280,7 +280,7 @@ func (c *checker) url(s *Server, path string) {
 	case err != nil || !s.OverWebSocket() && u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		c.fail(here, "is not a URL of an MCP server; write one such as https://docs.example.com/mcp, or wss://docs.example.com/mcp")
 	case u.User != nil:
-		c.fail(here, "holds a user name or password, which end up in logs; put them below headers, as Authorization")
+		c.fail(here, "contains a user name or password, which would appear in logs; write them below headers, as Authorization")
 	case u.Fragment != "":
 		c.fail(here, "has a fragment (#…), which is never sent; remove it")
 	}
@@ -289,7 +289,7 @@ func (c *checker) url(s *Server, path string) {
 	}
 }
 
-// reserved headers are the transport's own.
+// reserved are the headers that the transport sets.
 //
 // Spec: 2025-11-25, basic/transports, Streamable HTTP.
 var reserved = []string{
@@ -310,6 +310,6 @@ func (c *checker) header(path, name, value string) {
 	case slices.Contains(reserved, strings.ToLower(name)):
 		c.fail(path, "is set by mcpbridge itself; remove it")
 	case strings.ContainsFunc(value, isControl):
-		c.fail(path, "holds a line break or another control character, which no header can; check where the value comes from")
+		c.fail(path, "contains a line break or another control character, which no header can have; check the source of the value")
 	}
 }

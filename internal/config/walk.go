@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A walker checks one layer's YAML against the schema and turns it into plain
-// values of the kinds the schema names.
+// A walker checks the YAML of one layer against the schema, and converts it to values of the
+// kinds in the schema.
 type walker struct {
 	rep *report
 	// where names the layer; for a file the line is added.
@@ -18,8 +18,8 @@ type walker struct {
 	file  bool
 	// scope expands variables; nil leaves ${…} alone.
 	scope *scope
-	// private layers' values are never shown: environment variables often
-	// are secrets.
+	// private: the values are never shown, because environment variables are often
+	// secrets.
 	private bool
 	// disabled is set below a disabled server, whose variables may be missing.
 	disabled bool
@@ -33,8 +33,8 @@ func (w *walker) place(n *yaml.Node) place {
 	return at
 }
 
-// value checks n as k and returns its plain value; ok is false if there is
-// none, because of a mistake that has been reported.
+// value checks n as a value of k, and converts it. ok is false if there is a mistake, which
+// it reports.
 func (w *walker) value(n *yaml.Node, k *key, path string) (v any, ok bool) {
 	// The schema's depth bounds the walk, so an alias that contains itself
 	// can't make it endless.
@@ -67,7 +67,7 @@ func (w *walker) group(n *yaml.Node, k *key, path string) (any, bool) {
 			return
 		}
 		if before, twice := set[f.name]; twice {
-			w.rep.fail(w.place(kn), join(path, name), "means the same as %s, which is set too; remove one of them", before)
+			w.rep.fail(w.place(kn), join(path, name), "means the same as %s, which is also set; remove one of them", before)
 			return
 		}
 		set[f.name] = name
@@ -124,9 +124,8 @@ func (w *walker) dict(n *yaml.Node, k *key, path string) (any, bool) {
 	return out, ok
 }
 
-// pairs calls f for each key and value of n, once per key. A missing value is
-// an empty mapping, so that `servers:` with everything below commented out
-// means what it seems to.
+// pairs calls f for each key and value of n, once per key. A missing value is an empty
+// mapping, so that `servers:` is valid if everything below it is a comment.
 func (w *walker) pairs(n *yaml.Node, path string, f func(name string, kn, vn *yaml.Node)) bool {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
 		return true
@@ -144,7 +143,7 @@ func (w *walker) pairs(n *yaml.Node, path string, f func(name string, kn, vn *ya
 		case kn.Tag == "!!merge":
 			w.rep.fail(w.place(kn), path, "YAML's << is not supported; repeat the keys, or use an anchor for a whole value")
 		case twice:
-			w.rep.fail(w.place(kn), join(path, kn.Value), "is already there on line %d; remove or rename one of them", before)
+			w.rep.fail(w.place(kn), join(path, kn.Value), "is a duplicate of the key on line %d; remove or rename one of them", before)
 		default:
 			lines[kn.Value] = kn.Line
 			f(kn.Value, kn, vn)
@@ -153,7 +152,7 @@ func (w *walker) pairs(n *yaml.Node, path string, f func(name string, kn, vn *ya
 	return true
 }
 
-// unknown reports a key that k's fields don't have.
+// unknown reports a key that is not a field of k.
 func (w *walker) unknown(kn *yaml.Node, k *key, path string) {
 	at, here, name := w.place(kn), join(path, kn.Value), kn.Value
 	isTop := path == ""

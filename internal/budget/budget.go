@@ -48,11 +48,19 @@ func (b *Budget) OnShort(free func(n int64) bool) { b.free = free }
 // Account returns the account of an owner, which must be comparable. Do not keep it
 // between uses: an account without borrowed memory is removed.
 func (b *Budget) Account(owner any) *Account {
-	if a, ok := b.by.Load(owner); ok {
-		return a.(*Account)
+	if a := b.Find(owner); a != nil {
+		return a
 	}
 	a, _ := b.by.LoadOrStore(owner, &Account{b: b, owner: owner})
 	return a.(*Account)
+}
+
+// Find returns the account of an owner if there is one, or nil. It does not keep owner,
+// which Account does: the caller need not allocate it.
+func (b *Budget) Find(owner any) *Account {
+	a, _ := b.by.Load(owner)
+	account, _ := a.(*Account)
+	return account
 }
 
 // Used returns how many bytes all accounts have borrowed, including unused ones.

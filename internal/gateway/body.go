@@ -65,6 +65,7 @@ func (b *bodyReader) receive(w http.ResponseWriter, r *http.Request, in *mcp.Res
 		body = body[:len(body)+n]
 		switch {
 		case r.ContentLength == int64(len(body)):
+			_ = from.Close() // or net/http looks for more of it once more
 			return body, nil
 		case err == io.EOF && r.ContentLength >= 0:
 			return nil, io.ErrUnexpectedEOF

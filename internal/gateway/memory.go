@@ -21,7 +21,12 @@ type clientMemory struct {
 }
 
 // Account implements [mcp.Memory].
-func (m *clientMemory) Account(share mcp.Share) *budget.Account { return m.g.budget.Account(share) }
+func (m *clientMemory) Account(share mcp.Share) *budget.Account {
+	if a := m.g.budget.Find(share); a != nil {
+		return a
+	}
+	return m.g.budget.Account(share)
+}
 
 // Refuse implements [mcp.Memory].
 func (m *clientMemory) Refuse() error {

@@ -12,7 +12,7 @@ import (
 
 // enter finds or makes the entry, and uses it. failing is the server's last failure,
 // if it keeps failing.
-func (p *Pool) enter(ctx context.Context, profile mcp.Profile, private bool, unused func() bool, dial DialFunc) (e *entry, failing, err error) {
+func (p *Pool) enter(ctx context.Context, profile mcp.Profile, private bool, unused func() bool, dial DialFunc) (found *entry, failing, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shared == nil {
@@ -39,7 +39,7 @@ func (p *Pool) enter(ctx context.Context, profile mcp.Profile, private bool, unu
 	if server != nil {
 		server.trial = true
 	}
-	e = &entry{scope: profile.Scope, owner: profile.Share, private: private || profile.Single, unused: unused, ready: make(chan struct{}), uses: 1}
+	e := &entry{scope: profile.Scope, owner: profile.Share, private: private || profile.Single, unused: unused, ready: make(chan struct{}), uses: 1}
 	p.all[e] = struct{}{}
 	p.each[e.owner]++
 	if !private {

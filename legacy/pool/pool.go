@@ -153,19 +153,25 @@ func (p *Pool) GetOwn(ctx context.Context, profile mcp.Profile, unused func() bo
 
 func (p *Pool) get(ctx context.Context, profile mcp.Profile, private bool, unused func() bool, dial DialFunc) (Session, func(), error) {
 	e, failing, err := p.enter(ctx, profile, private, unused, dial)
-	if full := (*fullError)(nil); errors.As(err, &full) {
-		p.opts.Logger.Warn("session limit reached", "limit", full.max, "key", full.limit)
-		return nil, nil, fmt.Errorf("%w: %w", mcp.ErrFull, mcp.RefuseForNow(
-			"server %q: all %d sessions are in use; try again later, or %s", p.opts.Name, full.max, full.limit.Raise()))
-	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, p.refusal(err)
 	}
 	if err := e.await(ctx, failing); err != nil {
 		p.leave(e)
 		return nil, nil, err
 	}
 	return e.s, func() { p.leave(e) }, nil
+}
+
+// refusal returns the error of enter as the client gets it.
+func (p *Pool) refusal(err error) error {
+	full := (*fullError)(nil)
+	if !errors.As(err, &full) {
+		return err
+	}
+	p.opts.Logger.Warn("session limit reached", "limit", full.max, "key", full.limit)
+	return fmt.Errorf("%w: %w", mcp.ErrFull, mcp.RefuseForNow(
+		"server %q: all %d sessions are in use; try again later, or %s", p.opts.Name, full.max, full.limit.Raise()))
 }
 
 // await returns when the dial has ended. The dial to a server that keeps failing, which

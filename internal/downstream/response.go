@@ -31,7 +31,7 @@ const maxGathered = 32 << 10
 // that an error keeps a status of its own as long as it can. Every write has a deadline;
 // after one that failed none is tried. Safe for concurrent use.
 type Response struct {
-	// Set by NewResponse, read-only after.
+	// Set by Init, read-only after.
 	w       http.ResponseWriter
 	rc      http.ResponseController
 	timeout time.Duration // of a write
@@ -59,7 +59,14 @@ const (
 // NewResponse returns a Response that writes to w, of which each write may take timeout.
 // Its owner calls Close before the handler returns.
 func NewResponse(w http.ResponseWriter, timeout time.Duration) *Response {
-	return &Response{w: w, rc: *http.NewResponseController(w), timeout: timeout}
+	r := new(Response)
+	r.Init(w, timeout)
+	return r
+}
+
+// Init makes the zero Response one of NewResponse.
+func (r *Response) Init(w http.ResponseWriter, timeout time.Duration) {
+	r.w, r.rc, r.timeout = w, *http.NewResponseController(w), timeout
 }
 
 // JSON writes msg as the whole response. If the response is a stream already it writes

@@ -88,6 +88,11 @@ func GetString(text []byte, name string) (string, bool) {
 	return Unquote(v), true
 }
 
+// Says reports whether text is the JSON string that says s. It makes no copy.
+func Says(text []byte, s string) bool {
+	return len(text) > 0 && text[0] == '"' && Key(text).Is(s)
+}
+
 // An Edit sets one member of an object, or removes it if Value is nil.
 type Edit struct {
 	Name  string

@@ -82,5 +82,6 @@ func (r *connReply) endStream() {
 func (r *connReply) streams() bool                   { return true }
 func (r *connReply) flush() error                    { return nil }
 func (r *connReply) cause(ctx context.Context) error { return context.Cause(ctx) }
-func (r *connReply) keepAlive() func()               { return func() {} }
+func (r *connReply) keepAlive()                      {}
+func (r *connReply) stopKeepAlive()                  {}
 func (r *connReply) peer() string                    { return "pipe" }

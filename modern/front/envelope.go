@@ -16,11 +16,15 @@ import (
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Protocol Version Header.
 func checkVersionHeader(h http.Header, m *wire.Message) error {
-	version, ok := wire.GetString(m.Meta, spec.MetaProtocolVersion)
-	if !ok {
+	version := wire.Get(m.Meta, spec.MetaProtocolVersion)
+	if len(version) == 0 || version[0] != '"' {
 		return nil // readEnvelope names what is missing
 	}
-	return checkHeader(h, spec.HeaderProtocolVersion, version)
+	got, err := single(h, spec.HeaderProtocolVersion)
+	if err == nil && !wire.Says(version, got) {
+		err = mismatch(spec.HeaderProtocolVersion, got, wire.Unquote(version))
+	}
+	return err
 }
 
 // readEnvelope makes a request of a message, or refuses it.
@@ -46,11 +50,21 @@ func (f *Front) readEnvelope(m *wire.Message) (*mcp.Request, error) {
 			req.ProgressToken = v
 		}
 	}
-	req.Revision = spec.Revision(wire.Unquote(version))
+	req.Revision = f.revision(version)
 	if err := f.checkRevision(req.Revision, version); err != nil {
 		return nil, err
 	}
 	return req, checkEnvelope(req, version)
+}
+
+// revision returns the revision that a JSON string names.
+func (f *Front) revision(version json.RawMessage) spec.Revision {
+	for _, r := range f.opts.Revisions {
+		if wire.Says(version, string(r)) {
+			return r
+		}
+	}
+	return spec.Revision(wire.Unquote(version))
 }
 
 // checkRevision refuses a revision, written as version, that this front does not speak. An absent one

@@ -35,9 +35,9 @@ func (f *Front) serveExtension(ctx context.Context, req *mcp.Request, p *reply) 
 	x := &extensionCall{reply: p, req: req, mail: fanout.NewMailbox(fanout.MailboxOptions{})}
 	ctx, x.cancel = context.WithCancelCause(ctx)
 	defer x.cancel(nil)
-	stop := p.writer.keepAlive()
+	p.writer.keepAlive()
 	end := x.run(ctx)
-	stop()
+	p.writer.stopKeepAlive()
 	defer end.res.Release()
 	if x.leave != nil {
 		defer x.leave()

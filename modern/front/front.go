@@ -224,9 +224,9 @@ func (f *Front) serve(ctx context.Context, req *mcp.Request, p *reply) error {
 	if spec.Undefined(req.Method) {
 		return f.serveExtension(ctx, req, p)
 	}
-	stop := p.writer.keepAlive()
+	p.writer.keepAlive()
 	res, err := f.opts.Handler.Serve(ctx, req, p)
-	stop()
+	p.writer.stopKeepAlive()
 	if err != nil {
 		return err
 	}

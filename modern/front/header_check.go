@@ -31,8 +31,8 @@ func checkName(h http.Header, m *wire.Message) error {
 	if member == "" {
 		return nil
 	}
-	name, ok := wire.GetString(m.Params, member)
-	if !ok {
+	name := wire.Get(m.Params, member)
+	if len(name) == 0 || name[0] != '"' {
 		return mcp.Refuse(spec.CodeInvalidParams, "params.%s is missing or not a string", member)
 	}
 	if h == nil || spec.OnTask(m.Method) && len(h[spec.HeaderName]) == 0 {
@@ -43,8 +43,8 @@ func checkName(h http.Header, m *wire.Message) error {
 		return err
 	}
 	// Some SDKs send names outside ASCII as raw UTF-8, and compare them so.
-	if value, ok := protocol.DecodeHeader(got); !ok || value != name {
-		return mismatch(spec.HeaderName, got, name)
+	if value, ok := protocol.DecodeHeader(got); !ok || !wire.Says(name, value) {
+		return mismatch(spec.HeaderName, got, wire.Unquote(name))
 	}
 	return nil
 }

@@ -26,12 +26,14 @@ type httpReply struct {
 }
 
 func newHTTPReply(f *Front, w http.ResponseWriter, r *http.Request, id wire.ID) *httpReply {
-	p := &httpReply{
-		reply: reply{front: f, id: id}, res: downstream.NewResponse(w, f.opts.WriteTimeout),
-		forms: accepted(r.Header), addr: r.RemoteAddr, w: w, r: r,
+	var both struct { // in one allocation
+		reply httpReply
+		res   downstream.Response
 	}
-	p.writer = p
-	return p
+	both.res.Init(w, f.opts.WriteTimeout)
+	both.reply = httpReply{reply: reply{front: f, id: id}, res: &both.res, forms: accepted(r.Header), addr: r.RemoteAddr, w: w, r: r}
+	both.reply.writer = &both.reply
+	return &both.reply
 }
 
 func (p *httpReply) streams() bool                        { return p.forms.stream }
@@ -39,16 +41,15 @@ func (p *httpReply) peer() string                         { return p.addr }
 func (p *httpReply) put(msg []byte) error                 { return p.res.Gather(msg) }
 func (p *httpReply) flush() error                         { return p.res.Flush() }
 func (p *httpReply) cause(ctx context.Context) error      { return p.res.Cause(ctx) }
+func (p *httpReply) stopKeepAlive()                       { p.res.StopKeepAlive() }
 func (p *httpReply) opened(*fanout.Mailbox) (shared bool) { return false }
 
 // keepAlive comments on the response as long as it is open, if the client takes a
 // stream.
-func (p *httpReply) keepAlive() (stop func()) {
-	if !p.forms.stream {
-		return func() {}
+func (p *httpReply) keepAlive() {
+	if p.forms.stream {
+		p.res.KeepAlive(p.front.opts.KeepAlive)
 	}
-	p.res.KeepAlive(p.front.opts.KeepAlive)
-	return p.res.StopKeepAlive
 }
 
 // listen sends the headers and a comment, before any upstream work: some clients

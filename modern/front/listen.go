@@ -77,7 +77,6 @@ type stream struct {
 	mail   *fanout.Mailbox
 	memory mcp.Reservation
 	sub    mcp.Subscription
-	stop   func() // ends its keep-alives
 
 	// Whose it is.
 	principal mcp.Principal
@@ -94,7 +93,7 @@ func (s *stream) open(ctx context.Context, req *mcp.Request, want mcp.Filter) (w
 		s.memory.Release()
 		return nil, err
 	}
-	s.stop = s.reply.writer.keepAlive()
+	s.reply.writer.keepAlive()
 	if err := s.acknowledge(honored); err != nil {
 		s.close(err)
 		return nil, nil
@@ -105,7 +104,7 @@ func (s *stream) open(ctx context.Context, req *mcp.Request, want mcp.Filter) (w
 // close ends what open began. err is why the client can't be written to any more, nil if
 // the stream was ended.
 func (s *stream) close(err error) {
-	s.stop()
+	s.reply.writer.stopKeepAlive()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		s.reportStale()
 	}

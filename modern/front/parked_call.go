@@ -180,8 +180,8 @@ func (c *parkedCall) run(ctx context.Context) {
 // when input requests have ended the reply, or when the client has left,
 // which cancels the request.
 func (c *parkedCall) serveReply(ctx context.Context, req *mcp.Request, p *reply) error {
-	stop := p.writer.keepAlive()
-	defer stop()
+	p.writer.keepAlive()
+	defer p.writer.stopKeepAlive()
 	c.deliver(ctx, p)
 	for {
 		select {
@@ -189,7 +189,7 @@ func (c *parkedCall) serveReply(ctx context.Context, req *mcp.Request, p *reply)
 			c.abandon(context.Cause(ctx))
 			return context.Cause(ctx)
 		case <-c.done:
-			stop()
+			p.writer.stopKeepAlive()
 			return c.finish(req, p)
 		case <-c.due:
 		}
@@ -197,7 +197,7 @@ func (c *parkedCall) serveReply(ctx context.Context, req *mcp.Request, p *reply)
 			continue // ctx or done says why
 		}
 		if round := c.park(); round != nil {
-			stop()
+			p.writer.stopKeepAlive()
 			return p.message(round)
 		}
 	}

@@ -133,7 +133,8 @@ func (p *reply) stamped(text []byte) []byte {
 // await shows that the stream is alive until it has ended upstream. cause says why it
 // was ended here.
 func (s *passedStream) await(ctx context.Context, served <-chan handlerResult) (end handlerResult, cause error) {
-	defer s.writer.keepAlive()()
+	s.writer.keepAlive()
+	defer s.writer.stopKeepAlive()
 	for {
 		select {
 		case end = <-served:

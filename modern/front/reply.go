@@ -34,8 +34,9 @@ type replyWriter interface {
 	// has beside it.
 	respond(status int, msg downstream.Message) error
 	// keepAlive shows that the request is not forgotten, where a client has to be
-	// shown, until stop.
-	keepAlive() (stop func())
+	// shown, until stopKeepAlive, which may be called again.
+	keepAlive()
+	stopKeepAlive()
 
 	// listen serves a listen stream, which ends when mail does. It may return before the
 	// stream has ended; an error of open's is the response then.

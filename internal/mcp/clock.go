@@ -23,11 +23,12 @@ type Clock struct {
 	moved    bool
 }
 
-// StartClock returns a running Clock. It calls expired at most once, on a goroutine of
-// its own: d after the start or the last Restart, or most after the start. The caller
-// must call Stop.
-func StartClock(d, most time.Duration, expired func()) *Clock {
-	return &Clock{timer: time.AfterFunc(min(d, most), expired), d: d, end: time.Now().Add(most)}
+// Start starts a Clock, before anything else is called. It calls expired at most once, on
+// a goroutine of its own: d after the start or the last Restart, or most after the start.
+// The caller must call Stop.
+func (k *Clock) Start(d, most time.Duration, expired func()) {
+	k.d, k.end = d, time.Now().Add(most)
+	k.timer = time.AfterFunc(min(d, most), expired)
 }
 
 // Restart restarts the wait, unless the Clock has expired.

@@ -38,8 +38,9 @@ func TestClock(t *testing.T) {
 		bridgetest.RunBubble(t, tt.name, func(t *testing.T) {
 			start := time.Now()
 			var rang time.Duration
-			k := StartClock(time.Minute, 5*time.Minute, func() { rang = time.Since(start) })
-			tt.play(k)
+			var k Clock
+			k.Start(time.Minute, 5*time.Minute, func() { rang = time.Since(start) })
+			tt.play(&k)
 			time.Sleep(24 * time.Hour)
 			synctest.Wait()
 			if rang != tt.want {

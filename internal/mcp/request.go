@@ -90,7 +90,8 @@ type Result struct {
 	// that in the body.
 	Cache CacheHint
 
-	release func()
+	release func() // gives the body back; may be nil
+	before  func() // is called before; may be nil
 }
 
 // NewResult returns a Result with body. release, which may be nil, releases body.
@@ -101,20 +102,25 @@ func NewResult(body json.RawMessage, release func()) *Result {
 // OnRelease makes Release call f before it releases the body. Use it for work for which
 // the client need not wait.
 func (r *Result) OnRelease(f func()) {
-	before := r.release
-	r.release = func() {
-		f()
-		if before != nil {
-			before()
-		}
+	if first := r.before; first != nil {
+		r.before = func() { f(); first() }
+		return
 	}
+	r.before = f
 }
 
 // Release releases the body. The Result must not be used afterwards.
 func (r *Result) Release() {
-	if r != nil && r.release != nil {
-		r.release()
+	if r == nil {
+		return
+	}
+	if before := r.before; before != nil {
+		r.before = nil
+		before()
+	}
+	if release := r.release; release != nil {
 		r.release, r.Body = nil, nil
+		release()
 	}
 }
 

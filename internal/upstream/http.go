@@ -65,22 +65,23 @@ func (h *HTTP) URL() *url.URL { return h.url }
 // body at once, and by itself repeats a request of which nothing left on a connection that
 // the server had closed.
 func (h *HTTP) Post(ctx context.Context, c *Call, header http.Header, frame []byte) (*Reply, error) {
-	body := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(frame)), nil }
-	req := h.request(ctx, http.MethodPost, header)
-	req.Body, _ = body() // never fails
-	req.GetBody = body
-	req.ContentLength = int64(len(frame))
-	return h.send(ctx, c, req)
+	x := h.begin(ctx, c, http.MethodPost, header)
+	x.frame = frame
+	x.body.Reset(frame)
+	x.req.Body = io.NopCloser(&x.body)
+	x.req.GetBody = x.again
+	x.req.ContentLength = int64(len(frame))
+	return x.send()
 }
 
 // Get is Post without a body, for a stream of messages.
 func (h *HTTP) Get(ctx context.Context, c *Call, header http.Header) (*Reply, error) {
-	return h.send(ctx, c, h.request(ctx, http.MethodGet, header))
+	return h.begin(ctx, c, http.MethodGet, header).send()
 }
 
 // Delete asks for the end of the session that header names.
 func (h *HTTP) Delete(ctx context.Context, header http.Header) error {
-	r, err := h.send(ctx, nil, h.request(ctx, http.MethodDelete, header))
+	r, err := h.begin(ctx, nil, http.MethodDelete, header).send()
 	if err == nil {
 		r.Discard()
 	}
@@ -100,22 +101,36 @@ func (h *HTTP) Send(ctx context.Context, header http.Header, frame []byte) error
 	return nil
 }
 
+// An exchange is a Reply and the request that it replies to, which are allocated at once.
+type exchange struct {
+	reply Reply
+	req   http.Request
+	frame []byte // the request's body
+	body  bytes.Reader
+}
+
 // blank is copied for each request.
 var blank http.Request
 
-func (h *HTTP) request(ctx context.Context, method string, header http.Header) *http.Request {
-	req := blank.WithContext(ctx)
-	req.Method, req.URL, req.Host, req.Header = method, h.url, h.url.Host, header
-	req.Proto, req.ProtoMajor, req.ProtoMinor = "HTTP/1.1", 1, 1
-	return req
+func (h *HTTP) begin(ctx context.Context, c *Call, method string, header http.Header) *exchange {
+	x := &exchange{reply: Reply{h: h, ctx: ctx, call: c}}
+	x.req = *blank.WithContext(ctx)
+	x.req.Method, x.req.URL, x.req.Host, x.req.Header = method, h.url, h.url.Host, header
+	x.req.Proto, x.req.ProtoMajor, x.req.ProtoMinor = "HTTP/1.1", 1, 1
+	return x
 }
 
-func (h *HTTP) send(ctx context.Context, c *Call, req *http.Request) (*Reply, error) {
-	resp, err := h.rt.RoundTrip(req)
-	if err != nil {
-		return nil, sendFailure(ctx, err)
+// again is the request's GetBody.
+func (x *exchange) again() (io.ReadCloser, error) {
+	return io.NopCloser(bytes.NewReader(x.frame)), nil
+}
+
+func (x *exchange) send() (r *Reply, err error) {
+	r = &x.reply
+	if r.resp, err = r.h.rt.RoundTrip(&x.req); err != nil {
+		return nil, sendFailure(r.ctx, err)
 	}
-	return &Reply{h: h, ctx: ctx, call: c, resp: resp}, nil
+	return r, nil
 }
 
 // sendFailure tells what became of a request to which no header came.

@@ -21,7 +21,7 @@ type call struct {
 	req       *mcp.Request
 	caller    mcp.Caller
 	ctx       context.Context // its caller's, for caller alone: a call is made and ends with it, as an http.Request does
-	clock     *mcp.Clock
+	clock     mcp.Clock
 	leaveLane func() // nil, or lets the next call run; may be called again
 
 	in         mcp.Intake // of its response

@@ -7,8 +7,8 @@ import (
 
 // asking is what is known of the inputs of a call's server.
 type asking struct {
-	open    int       // inputs that are with the caller
-	waits   int       // of these, those that the server is taken to wait for
+	open    int32     // inputs that are with the caller
+	waits   int32     // of these, those that the server is taken to wait for
 	last    time.Time // when the last of them came
 	missing []byte    // the capability that a refused one needed; nil if none was
 

@@ -494,7 +494,8 @@ func TestM2L11NotesComeBeforeTheResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &backtest.Caller{Hold: make(chan struct{})}
 		c := newCall(ask(spec.MethodToolsCall, ""), slow, nil)
-		c.ctx, c.clock = t.Context(), mcp.StartClock(time.Minute, time.Minute, func() {})
+		c.ctx = t.Context()
+		c.clock.Start(time.Minute, time.Minute, func() {})
 		for _, value := range []string{"1", "2", "3"} {
 			if !c.note(spec.NotifyProgress, []byte(value)) {
 				t.Fatal("there was no room")

@@ -110,7 +110,7 @@ func (s *session) begin(ctx context.Context, c *call) (context.Context, error) {
 	}
 	c.ctx = ctx
 	ctx = c.Begin(ctx)
-	c.clock = mcp.StartClock(s.opts.Timeouts.Request, s.opts.Timeouts.Max, func() { c.Cancel(upstream.ErrTooLong) })
+	c.clock.Start(s.opts.Timeouts.Request, s.opts.Timeouts.Max, func() { c.Cancel(upstream.ErrTooLong) })
 	err := s.Calls.Add(&c.Call)
 	if err != nil {
 		c.clock.Stop()

@@ -20,7 +20,7 @@ type serving struct {
 	req   *mcp.Request
 	x     mcp.Caller
 	level spec.LogLevel // of the messages its caller wants
-	clock *mcp.Clock
+	clock mcp.Clock
 	in    mcp.Intake // of its answers, one after the other
 	// listens says that it is a listen request, whose notifications are all its
 	// caller's. It has no clock.
@@ -50,7 +50,7 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.
 	s.in.Use(req.Memory, req.Share)
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.streams = req.Era == spec.Modern && spec.Undefined(req.Method)
-	s.clock = mcp.StartClock(b.opts.Timeouts.Request, s.most(), func() { cancel(upstream.ErrTooLong) })
+	s.clock.Start(b.opts.Timeouts.Request, s.most(), func() { cancel(upstream.ErrTooLong) })
 	a, err := s.run(ctx)
 	s.clock.Stop()
 	if err != nil {

@@ -6,16 +6,17 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // A Message is a JSON-RPC message on its way to a client. What is large in it stays
 // where it was read, since a copy would cost more than a write.
 type Message struct {
-	Text     []byte
-	Large    []byte // belongs at Text[At:]; may be empty
-	At       int
-	TryLater bool // it is an error, and the same request may succeed later
+	Text  []byte
+	Large []byte // belongs at Text[At:]; may be empty
+	At    int
+	Hint  mcp.Hint // of an error; its status is the writer's to heed
 }
 
 // Bytes returns the message in one piece.
@@ -32,17 +33,12 @@ func WriteError(w http.ResponseWriter, status int, id wire.ID, e *wire.Error) {
 	_ = writeJSON(w, status, Message{Text: wire.AppendError(nil, id, e)})
 }
 
-// Values of headers, which nobody changes.
-var (
-	jsonType   = []string{"application/json"}
-	retryAfter = []string{"1"} // seconds
-)
+// jsonType is the value of a header, which nobody changes.
+var jsonType = []string{"application/json"}
 
 func writeJSON(w http.ResponseWriter, status int, msg Message) error {
 	h := w.Header()
-	if msg.TryLater {
-		h["Retry-After"] = retryAfter
-	}
+	msg.Hint.SetHeader(h)
 	h["Content-Type"] = jsonType
 	h["Content-Length"] = []string{strconv.Itoa(len(msg.Text) + len(msg.Large))}
 	w.WriteHeader(status)

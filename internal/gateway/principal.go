@@ -42,6 +42,19 @@ func (g *Gateway) admit(w http.ResponseWriter, r *http.Request, at *guard) (mcp.
 	return mcp.Sender{Share: g.proxies.shareOf(r, principal), Identity: id}, true
 }
 
+// forClient returns what clients of the server are told of err; see [errorFilter.forClient].
+func (s *server) forClient(err error) error {
+	err = s.g.errors.forClient(err)
+	r := (*mcp.Refusal)(nil)
+	if err == nil || !errors.As(err, &r) || len(r.Scopes) == 0 {
+		return err
+	}
+	refusal := *r
+	refusal.Err = mcp.WireError(err)
+	refusal.Challenge = auth.Challenge(auth.CodeInsufficientScope, s.guard.endpoint, r.Scopes)
+	return &refusal
+}
+
 // refuseSender answers a request whose sender is unknown, or may not send it. It does not
 // read the rest of the body.
 func (g *Gateway) refuseSender(w http.ResponseWriter, r *http.Request, at *guard, err error) {

@@ -26,7 +26,7 @@ func (s *server) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Messag
 	}
 	s.log.report(ctx, req, begin, err)
 	if l == nil {
-		return nil, s.cleanRefusal(answer), s.g.errors.forClient(err)
+		return nil, s.cleanRefusal(answer), s.forClient(err)
 	}
 	return &loggedRelay{s.owners.Relay(l, req.Share), s, callerOf(req)}, answer, nil
 }
@@ -74,7 +74,7 @@ func (c *loggedCall) Answer(text []byte, failed error) {
 
 // Lost implements [mcp.RelayedCall].
 func (c *loggedCall) Lost(err error) {
-	c.RelayedCall.Lost(c.relay.s.g.errors.forClient(err))
+	c.RelayedCall.Lost(c.relay.s.forClient(err))
 	c.report(err)
 }
 

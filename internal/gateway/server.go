@@ -173,7 +173,7 @@ func (s *server) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mc
 	res, err := s.handler.Serve(ctx, req, x)
 	if err != nil {
 		s.log.report(ctx, req, begin, err)
-		return nil, s.g.errors.forClient(err)
+		return nil, s.forClient(err)
 	}
 	var failed error
 	if mcp.ToolFailed(req.Method, res.Body, res.Outline) {
@@ -188,12 +188,12 @@ func (s *server) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mc
 func (s *server) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
 	if req.Method != spec.MethodDiscover && req.Method != spec.MethodInitialize {
 		d, err := s.back.Describe(ctx, req)
-		return d, s.g.errors.forClient(err)
+		return d, s.forClient(err)
 	}
 	begin := time.Now()
 	d, err := s.back.Describe(ctx, req)
 	s.log.report(ctx, req, begin, err)
-	return d, s.g.errors.forClient(err)
+	return d, s.forClient(err)
 }
 
 // Subscribe implements [mcp.Subscriber]. A listen stream has two lines in the log: how long
@@ -205,9 +205,9 @@ func (s *server) Subscribe(req *mcp.Request, mail *fanout.Mailbox, o mcp.Subscri
 	switch {
 	case err != nil && o.Stream && req.Method == spec.MethodListen:
 		s.log.report(context.Background(), req, begin, err)
-		return nil, s.g.errors.forClient(err)
+		return nil, s.forClient(err)
 	case err != nil:
-		return nil, s.g.errors.forClient(err) // and no typed nil in the interface
+		return nil, s.forClient(err) // and no typed nil in the interface
 	case o.Stream:
 		return &loggedStream{subscription: sub, req: req, begin: begin}, nil
 	}
@@ -229,7 +229,7 @@ func (l *loggedStream) Add(ctx context.Context, want mcp.Filter) (mcp.Filter, er
 		l.server.log.report(ctx, l.req, l.begin, err)
 	}
 	if err != nil {
-		return honored, l.server.g.errors.forClient(err)
+		return honored, l.server.forClient(err)
 	}
 	l.left, l.req = ctx.Err, nil // the request, and its text, need not stay
 	return honored, nil

@@ -146,7 +146,7 @@ func (s *subscription) addOne(ctx context.Context, t fanout.Topic) (bool, error)
 	if err != nil {
 		s.hub.logger.Info("subscription refused", "upstream", s.server.name, "topic", t, "err", err)
 	}
-	return s.settle(t, h, len(honored) > 0, release), s.server.g.errors.forClient(err)
+	return s.settle(t, h, len(honored) > 0, release), s.server.forClient(err)
 }
 
 // register adds a topic to the index, before it is watched. own reports that the caller has

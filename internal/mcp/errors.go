@@ -3,7 +3,9 @@ package mcp
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -26,8 +28,17 @@ var ErrShutdown = errors.New("mcpbridge is shutting down")
 // 200.
 type Refusal struct {
 	Err *wire.Error
-	// Later says that the same request may succeed if it is sent again in a moment.
-	Later bool
+	// Later says that the same request may succeed if it is sent again in a moment, or
+	// after RetryAfter.
+	Later      bool
+	RetryAfter time.Duration
+	// Status is the HTTP status; zero means that of Err's code.
+	Status int
+	// Scopes are all scopes that the request needs, if it is refused because its
+	// credential lacks one of them. Status is 403 then. The gateway sets Challenge, the
+	// value of the WWW-Authenticate header.
+	Scopes    []string
+	Challenge string
 }
 
 func (e *Refusal) Error() string { return e.Err.Error() }
@@ -50,6 +61,39 @@ func MayTryLater(err error) bool {
 	var r *Refusal
 	var short *ShortageError
 	return errors.As(err, &r) && r.Later || errors.As(err, &short)
+}
+
+// A Hint is what the HTTP response has beside an error.
+type Hint struct {
+	Status     int    // zero means that of the error's code
+	RetryAfter int    // seconds; zero means that the same request won't succeed
+	Challenge  string // the WWW-Authenticate header; empty for none
+}
+
+// HintOf returns the hint of the error for which a request was refused.
+func HintOf(err error) Hint {
+	var h Hint
+	if MayTryLater(err) {
+		h.RetryAfter = 1
+	}
+	if r := (*Refusal)(nil); errors.As(err, &r) {
+		h.Status, h.Challenge = r.Status, r.Challenge
+		if len(r.Scopes) > 0 {
+			h.Status = 403
+		}
+		h.RetryAfter = max(h.RetryAfter, int((r.RetryAfter+time.Second-1)/time.Second))
+	}
+	return h
+}
+
+// SetHeader sets the headers of the hint in h, those of an HTTP response.
+func (h Hint) SetHeader(header map[string][]string) {
+	if h.RetryAfter > 0 {
+		header["Retry-After"] = []string{strconv.Itoa(h.RetryAfter)}
+	}
+	if h.Challenge != "" {
+		header["Www-Authenticate"] = []string{h.Challenge}
+	}
 }
 
 // WireError returns the error for the client: the wire error in err's chain, or an

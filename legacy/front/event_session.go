@@ -55,8 +55,7 @@ func (f *Front) ServeEvents(w http.ResponseWriter, r *http.Request, messages str
 	}
 	s, err := f.openEvents(sender)
 	if err != nil {
-		hint(w, err)
-		downstream.WriteError(w, http.StatusServiceUnavailable, wire.ID{}, mcp.WireError(err))
+		downstream.WriteError(w, hint(w, err, http.StatusServiceUnavailable), wire.ID{}, mcp.WireError(err))
 		return
 	}
 	s.begun = time.Now()

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"cmp"
 	"context"
 	"mime"
 	"net/http"
@@ -93,8 +94,7 @@ func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.
 	}
 	switch {
 	case err != nil:
-		hint(w, err)
-		downstream.WriteError(w, http.StatusOK, m.ID, mcp.WireError(err))
+		downstream.WriteError(w, hint(w, err, http.StatusOK), m.ID, mcp.WireError(err))
 		return
 	case s == nil: // refused upstream
 		f.writeJSON(w, http.StatusOK, answer)
@@ -192,9 +192,10 @@ func accepts(h http.Header, want string) bool {
 	return false
 }
 
-// hint says in a header whether what was refused may be taken in a moment.
-func hint(w http.ResponseWriter, err error) {
-	if mcp.MayTryLater(err) {
-		w.Header().Set("Retry-After", retryAfter)
-	}
+// hint sets the headers of a refusal, and returns its status: status if it has none of its
+// own.
+func hint(w http.ResponseWriter, err error, status int) int {
+	h := mcp.HintOf(err)
+	h.SetHeader(w.Header())
+	return cmp.Or(h.Status, status)
 }

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"sync"
@@ -15,9 +16,6 @@ import (
 // earlyStream is after how long the reply to a call of 2025-11-25 becomes a stream: its
 // client then has an event id to resume with.
 const earlyStream = time.Second
-
-// retryAfter is after how many seconds a refused request may be sent again.
-const retryAfter = "1"
 
 // An httpReply is the reply to one POST. It stays undecided between a
 // JSON body and a stream until a message precedes the responses, or they take long.
@@ -39,7 +37,7 @@ type httpReply struct {
 	stream  *eventStream // nil while undecided
 	decided bool         // by plain or stream
 	lost    bool         // the session has ended upstream
-	later   bool         // an answer is an error of what may be taken if it is tried again
+	beside  mcp.Hint     // that of the last answer that is an error with one
 	unread  bool         // the connection has gone before anything was written
 	memory  []mcp.Reservation
 }
@@ -127,7 +125,9 @@ func (p *httpReply) keepLocked(r *response) {
 	}
 	p.answers = append(p.answers, r.msg)
 	p.memory = append(p.memory, r.memory)
-	p.later = p.later || r.later
+	if r.hint != (mcp.Hint{}) {
+		p.beside = r.hint
+	}
 	if p.unread {
 		p.releaseMemoryLocked()
 	}
@@ -183,9 +183,8 @@ func (p *httpReply) serve(w http.ResponseWriter, r *http.Request) {
 	for {
 		select {
 		case body := <-p.plain:
-			p.hint(w)
-			status := p.status()
-			if status != http.StatusOK {
+			status, over := p.status(w.Header())
+			if over {
 				p.session.front.sessions.end(p.session, endedUpstream) // before the client knows
 			}
 			p.session.front.writeJSON(w, status, body)
@@ -252,23 +251,19 @@ func (p *httpReply) sessionEnded(msg []byte) {
 	p.settle(&response{msg: msg})
 }
 
-// status returns the HTTP status of a reply that is no stream.
-func (p *httpReply) status() int {
+// status returns the HTTP status of a reply that is no stream, and sets the headers that
+// belong to an error. over says that the session has ended upstream.
+func (p *httpReply) status(h http.Header) (status int, over bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.lost && !p.batch {
-		return http.StatusNotFound
+	p.beside.SetHeader(h)
+	switch {
+	case p.batch: // its other responses may be results
+		return http.StatusOK, false
+	case p.lost:
+		return http.StatusNotFound, true
 	}
-	return http.StatusOK
-}
-
-// hint sets Retry-After if one of the responses is an error that may succeed later.
-func (p *httpReply) hint(w http.ResponseWriter) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.later {
-		w.Header().Set("Retry-After", retryAfter)
-	}
+	return cmp.Or(p.beside.Status, http.StatusOK), false
 }
 
 // writeJSON writes the responses as JSON. A cancelled request has none: its HTTP response

@@ -36,7 +36,7 @@ type response struct {
 	id     wire.ID // of the request
 	msg    []byte
 	memory mcp.Reservation
-	later  bool // it is an error, and the same may be taken if it is tried again
+	hint   mcp.Hint // of an error
 }
 
 // freeResponse is the size of a response up to which it takes no memory beside its request's.
@@ -55,7 +55,7 @@ func (r *request) respond(msg []byte) {
 
 // failure is the response that err is.
 func (r *request) failure(err error) response {
-	return response{id: r.ID, msg: wire.AppendError(nil, r.ID, mcp.WireError(err)), later: mcp.MayTryLater(err)}
+	return response{id: r.ID, msg: wire.AppendError(nil, r.ID, mcp.WireError(err)), hint: mcp.HintOf(err)}
 }
 
 // A request is a client's request while it is served. It is the
@@ -85,7 +85,7 @@ func (r *request) serve(ctx context.Context, m *wire.Message) {
 			err = wire.Errorf(spec.CodeSessionNotFound, "%v; initialize anew", errSessionEnded)
 		}
 		msg = wire.AppendError(nil, m.ID, projection.Error(r.session.revision, m.Method, mcp.WireError(err)))
-		r.w.reply(response{msg: msg, later: mcp.MayTryLater(err)})
+		r.w.reply(response{msg: msg, hint: mcp.HintOf(err)})
 		return
 	}
 	r.respond(msg)

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -104,11 +105,11 @@ func (p *reply) message(msg []byte) error {
 // as it is.
 func (p *reply) fail(err error) {
 	we := mcp.WireError(err)
-	status := http.StatusOK
+	status, hint := http.StatusOK, mcp.HintOf(err)
 	if refusal := (*mcp.Refusal)(nil); errors.As(err, &refusal) {
-		status = refusalStatus(we.Code)
+		status = cmp.Or(hint.Status, refusalStatus(we.Code))
 	}
-	e := p.writer.respond(status, downstream.Message{Text: wire.AppendError(nil, p.id, we), TryLater: mcp.MayTryLater(err)})
+	e := p.writer.respond(status, downstream.Message{Text: wire.AppendError(nil, p.id, we), Hint: hint})
 	if e != nil && !errors.Is(e, downstream.ErrEnded) {
 		p.front.opts.Logger.Debug("answer not delivered", "downstream", p.writer.peer(), "err", e)
 	}

@@ -35,7 +35,7 @@ func TestWrongUsage(t *testing.T) {
 		{"serve one word of several", []string{"serve", "--", "npx -y foo"}, "mcpbridge: the command and its arguments have to be separate words; write: mcpbridge serve -- npx -y foo"},
 		{"probe one word of several", []string{"probe", "--timeout=1s", "--", "npx -y foo", "a b"}, "mcpbridge: the command and its arguments have to be separate words; write: mcpbridge probe --timeout=1s -- npx -y foo 'a b'"},
 		{"serve no such file", []string{"serve", "foo.yaml"}, "mcpbridge: there is no file foo.yaml; give its path, as in mcpbridge serve ~/foo.yaml"},
-		{"listen on all networks", []string{"serve", "--listen", ":8080"}, `mcpbridge: --listen: ":8080" can be reached from other machines, and clients are not authenticated yet; write 127.0.0.1:8080, or set allow_anonymous: true`},
+		{"listen on all networks", []string{"serve", "--listen", ":8080"}, `mcpbridge: --listen: ":8080" can be reached from other machines, and nothing says who clients are; write a token that mcpbridge token makes below auth, or 127.0.0.1:8080 here, or set allow_anonymous: true`},
 		{"listen on a port", []string{"serve", "--listen", "8080"}, `mcpbridge: --listen: "8080" is not an address; write host:port, as in 127.0.0.1:8080`},
 		{"serve no command", []string{"serve", "--"}, "mcpbridge: want a URL, or -- and a command with its arguments; see mcpbridge serve --help"},
 		{"wrap nothing", []string{"wrap"}, "mcpbridge: want a URL, or -- and a command with its arguments; see mcpbridge wrap --help"},

@@ -18,7 +18,9 @@ import (
 type Config struct {
 	Listen         string   `koanf:"listen" default:"127.0.0.1:2526" secret:"no" doc:"host:port where MCP clients connect"`
 	Admin          string   `koanf:"admin" default:"127.0.0.1:2527" secret:"no" doc:"host:port of metrics and health; off for none"` // empty for none
-	AllowAnonymous bool     `koanf:"allow_anonymous" default:"false" doc:"whether listen and admin may be reachable from other machines, although clients are not authenticated"`
+	AllowAnonymous bool     `koanf:"allow_anonymous" default:"false" doc:"whether clients on other machines may be anonymous"`
+	PublicURL      string   `koanf:"public_url" secret:"no" doc:"the URL by which clients reach the gateway, without /mcp/NAME"`
+	Auth           *Auth    `koanf:"auth" word:"none" doc:"how clients are authenticated: tokens, jwt or mtls; none for anonymous clients, which is the default"`
 	AllowedOrigins []string `koanf:"allowed_origins" doc:"origins of browser pages that may send requests, as scheme://host[:port], in addition to loopback origins"`
 	AllowedHosts   []string `koanf:"allowed_hosts" doc:"Host names to accept, without port, in addition to the names and addresses of this machine"`
 	TrustedProxies []string `koanf:"trusted_proxies" doc:"addresses or networks (10.0.0.0/8) of reverse proxies whose X-Forwarded-For and Forwarded headers are trusted"`
@@ -38,6 +40,9 @@ type Config struct {
 
 	// Servers in the order of the file; disabled ones included.
 	Servers []Server `koanf:"-"`
+	// MakeToken says that a token has to be made: clients come from other machines, and
+	// no authentication is configured.
+	MakeToken bool `koanf:"-"`
 	// AdminChosen says that Admin was configured, and is not a default.
 	AdminChosen bool `koanf:"-"`
 
@@ -112,6 +117,9 @@ type Server struct {
 	// Type is stdio, http, sse or ws, or empty if the user did not set it. It agrees with
 	// the other keys.
 	Type string `koanf:"type" enum:"stdio http streamable-http streamableHttp sse ws" hosts:"yes" doc:"the transport; by default that of the command or URL: for an HTTP URL http is tried first, and then sse"`
+
+	Auth      *Auth  `koanf:"auth" word:"none" doc:"overrides auth of all servers"`
+	PublicURL string `koanf:"public_url" secret:"no" doc:"the URL of the endpoint for clients, byte for byte; the default is the common public_url, /mcp/ and the name"`
 
 	Era          string        `koanf:"era" default:"auto" enum:"auto legacy modern" doc:"legacy is 2025-11-25 and earlier, modern is 2026-07-28; auto detects it"`
 	Isolation    string        `koanf:"isolation" default:"principal" enum:"principal shared request" doc:"which requests may share a session with the server: those of one principal, all, or none"`

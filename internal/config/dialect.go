@@ -45,7 +45,7 @@ func isHosts(root *yaml.Node) bool {
 func hasOurs(table *yaml.Node) bool {
 	for i := 1; i < len(table.Content); i += 2 {
 		for _, name := range keysIn(table.Content[i]) {
-			if k := serverKey.byName[name]; k != nil && k.name == name && !k.hosts {
+			if k := serverKey.byName[name]; k != nil && k.name == name && !k.hosts && name != hostsAuth {
 				return true
 			}
 		}
@@ -76,11 +76,14 @@ func adapt(root *yaml.Node, o Options, rep *report) *yaml.Node {
 	return out
 }
 
+// hostsAuth is a key that we have, too: hosts have below it how they log in to a server.
+const hostsAuth = "auth"
+
 func hostOptions(path string, environ []string) hosts.Options {
 	return hosts.Options{
 		Machine: ThisMachine(environ),
 		Path:    path,
-		Keys:    serverKeys(),
+		Keys:    slices.DeleteFunc(serverKeys(), func(name string) bool { return name == hostsAuth }),
 		Suggest: func(name string) string { return suggest(name, serverKeys()) },
 	}
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"os"
 	"reflect"
 	"regexp"
@@ -41,7 +42,7 @@ func TestExampleUncommented(t *testing.T) {
 		return s[1:]
 	})
 	path := write(t, open)
-	c, warnings, err := Load(Options{Path: path, Environ: []string{"HOME=/home/ada", "DOCS_TOKEN=x"}})
+	c, warnings, err := Load(Options{Path: path, Environ: []string{"HOME=/home/ada", "DOCS_TOKEN=x", "ALICE_TOKEN=0123456789abcdef", "ISSUER_SECRET=x"}})
 	if err != nil || len(warnings) != 0 {
 		t.Fatalf("Load = %v, %v, want no mistake", warnings, err)
 	}
@@ -52,15 +53,30 @@ func TestExampleUncommented(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(open), &doc); err != nil {
 		t.Fatal(err)
 	}
-	documented(t, "", schema, doc)
 	servers := doc["servers"].(map[string]any)
 	all := make(map[string]any)
 	for _, s := range servers {
-		for k, v := range s.(map[string]any) {
-			all[k] = v
-		}
+		all = merged(all, s.(map[string]any))
 	}
+	for _, name := range []string{"auth"} { // one of several ways each
+		doc[name] = merged(doc[name].(map[string]any), all[name].(map[string]any))
+		all[name] = doc[name]
+	}
+	documented(t, "", schema, doc)
 	documented(t, "servers.*.", serverKey, all)
+}
+
+// merged returns what either of two groups has, as far as it goes.
+func merged(a, b map[string]any) map[string]any {
+	out := maps.Clone(a)
+	for name, v := range b {
+		below, isGroup := v.(map[string]any)
+		if before, too := out[name].(map[string]any); isGroup && too {
+			v = merged(before, below)
+		}
+		out[name] = v
+	}
+	return out
 }
 
 // documented checks that doc has each key of a group, with its default.
@@ -76,6 +92,12 @@ func documented(t *testing.T, path string, of *key, doc map[string]any) {
 		switch {
 		case k.kind == group:
 			documented(t, path+name+".", k, v.(map[string]any))
+		case k.kind == list && k.each.kind == group:
+			all := make(map[string]any)
+			for _, item := range v.([]any) {
+				all = merged(all, item.(map[string]any))
+			}
+			documented(t, path+name+".*.", k.each, all)
 		case k.kind == table && name != "servers":
 			for entry, below := range v.(map[string]any) {
 				if !slices.Contains(k.names, entry) {

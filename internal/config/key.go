@@ -18,7 +18,7 @@ const (
 	count             // a whole number
 	size              // bytes, with an optional unit
 	span              // a duration, unit required
-	list              // of strings
+	list              // of strings, or of groups
 	dict              // string to string, both chosen by the user
 	group             // keys named in fields
 	table             // names chosen by the user, each with a group of fields
@@ -40,6 +40,8 @@ type key struct {
 	secret    bool     // a value may contain a secret
 	owner     string   // the key without which a server can't have this one
 	hosts     bool     // files of desktop clients also have it
+	words     []string // what a group may be instead of keys: see Word
+	optional  bool     // a group without values unless it was written
 
 	fields []*key          // of a group, in the order of the struct
 	byName map[string]*key // the fields by name and other spellings
@@ -63,7 +65,11 @@ var tags = []string{
 	"secret",   // no: a text that never contains a secret
 	"of",       // command or url: the servers that may have it
 	"hosts",    // yes: files of desktop clients also have it
+	"word",     // the words that a group may be instead; a field Word holds the one it is
 }
+
+// wordKey is the key of the word that a group is instead of keys. Nobody writes it.
+const wordKey = "word"
 
 // derive returns the key of values of type t, with the properties in the tag. It panics if
 // the tag is invalid.
@@ -72,7 +78,10 @@ func derive(t reflect.Type, tag reflect.StructTag) *key {
 	k := &key{
 		name: tag.Get("koanf"), spellings: words("also"), doc: tag.Get("doc"), kind: kindOf(t),
 		inherits: tag.Get("inherits"), oneOf: words("enum"), names: words("names"),
-		owner: tag.Get("of"), hosts: tag.Get("hosts") == "yes",
+		owner: tag.Get("of"), hosts: tag.Get("hosts") == "yes", words: words("word"),
+	}
+	if k.optional = k.kind == group && t.Kind() == reflect.Pointer; k.optional {
+		t = t.Elem()
 	}
 	switch k.kind {
 	case group:
@@ -118,7 +127,7 @@ func (k *key) addFields(t reflect.Type) {
 		switch name := f.Tag.Get("koanf"); {
 		case f.Anonymous:
 			k.addFields(f.Type)
-		case name != "" && name != "-":
+		case name != "" && name != "-" && name != wordKey:
 			below := derive(f.Type, f.Tag)
 			below.index = i
 			k.fields = append(k.fields, below)

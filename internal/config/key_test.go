@@ -27,8 +27,14 @@ func eachKey(k *key, t reflect.Type, f func(k *key, in reflect.Type, field refle
 				continue
 			}
 			f(below, t, field)
-			if below.kind == group {
-				eachKey(below, field.Type, f)
+			if in := field.Type; below.kind == group {
+				if below.optional {
+					in = in.Elem()
+				}
+				eachKey(below, in, f)
+			}
+			if below.kind == list && below.each.kind == group {
+				eachKey(below.each, field.Type.Elem(), f)
 			}
 			if below.kind == table {
 				eachKey(below.each, field.Type.Elem(), f)

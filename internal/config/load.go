@@ -30,6 +30,9 @@ type Options struct {
 	// levels separated by dots. Unchanged flags set nothing.
 	Flags    *pflag.FlagSet
 	FlagKeys map[string]string
+	// MayMakeToken says that a token may be made where one is needed, and nothing says
+	// who clients are: see Config.MakeToken.
+	MayMakeToken bool
 }
 
 // Load reads all layers and checks the result. Besides the Config, or the error, it returns
@@ -47,7 +50,7 @@ func Load(o Options) (*Config, []Problem, error) {
 		return nil, rep.warnings, err
 	}
 	(&scope{lookup: environment(o.Environ), dir: filepath.Dir(o.Path)}).envFiles(c, rep, o.name())
-	c.check(rep, o.name())
+	c.check(rep, o.name(), o.MayMakeToken)
 	if err := rep.err(); err != nil {
 		return nil, rep.warnings, err
 	}
@@ -114,7 +117,7 @@ func load(into *koanf.Koanf, w *walker, root *yaml.Node) error {
 // decode adds defaults, and decodes the Config.
 func decode(given *koanf.Koanf, order []string, rep *report) (*Config, error) {
 	all := koanf.New(delim)
-	base := schema.defaults(setting{top: given.Raw(), entry: given.Raw()})
+	base := schema.defaults(setting{top: given.Raw(), entry: given.Raw(), here: given.Raw()})
 	if err := all.Load(confmap.Provider(base, ""), nil); err != nil {
 		return nil, fmt.Errorf("loading defaults: %v", err)
 	}

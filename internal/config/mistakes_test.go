@@ -84,8 +84,8 @@ func TestMistakes(t *testing.T) {
 
 		{"listen is no address", "listen: 2526\n" + notebook, `c.yaml:1: listen: "2526" is not an address; write host:port, as in 127.0.0.1:2526`},
 		{"port out of range", "listen: localhost:70000\n" + notebook, `c.yaml:1: listen: "localhost:70000" is not an address; write host:port, as in 127.0.0.1:2526`},
-		{"beyond loopback", "listen: 0.0.0.0:2526\n" + notebook, `c.yaml:1: listen: "0.0.0.0:2526" can be reached from other machines, and clients are not authenticated yet; write 127.0.0.1:2526, or set allow_anonymous: true`},
-		{"all addresses", "listen: ':2526'\n" + notebook, `c.yaml:1: listen: ":2526" can be reached from other machines, and clients are not authenticated yet; write 127.0.0.1:2526, or set allow_anonymous: true`},
+		{"beyond loopback", "listen: 0.0.0.0:2526\n" + notebook, `c.yaml:1: listen: "0.0.0.0:2526" can be reached from other machines, and nothing says who clients are; write a token that mcpbridge token makes below auth, or 127.0.0.1:2526 here, or set allow_anonymous: true`},
+		{"all addresses", "listen: ':2526'\n" + notebook, `c.yaml:1: listen: ":2526" can be reached from other machines, and nothing says who clients are; write a token that mcpbridge token makes below auth, or 127.0.0.1:2526 here, or set allow_anonymous: true`},
 		{"admin beyond loopback", "admin: example.com:1\n" + notebook, `c.yaml:1: admin: "example.com:1" can be reached from other machines, and clients are not authenticated yet; write 127.0.0.1:1, or set allow_anonymous: true`},
 		{"admin on listen", "admin: 127.0.0.1:2526\n" + notebook, "c.yaml:1: admin: is the same address as listen; choose another port, or write off"},
 		{"origin", "allowed_origins:\n- https://ok.example\n- example.com\n" + notebook, `c.yaml:3: allowed_origins.1: "example.com" is not an origin; write scheme://host, as in https://app.example.com`},
@@ -169,7 +169,7 @@ func TestMistakesInTheEnvironment(t *testing.T) {
 		{"MCPBRIDGE_ALLOWED_HOSTS=a", "MCPBRIDGE_ALLOWED_HOSTS: allowed_hosts: want a list, as in [a, b]; found a single value"},
 		{"MCPBRIDGE_STATE_KEYS=[s3cret]", "MCPBRIDGE_STATE_KEYS: state_keys.0: is shorter than 16 characters; write a random secret, as openssl rand -base64 32 prints one"},
 		{"MCPBRIDGE_STATE_KEYS=s3cret", "MCPBRIDGE_STATE_KEYS: state_keys: want a list, as in [a, b]; found a single value"},
-		{"MCPBRIDGE_LISTEN=0.0.0.0:1", `MCPBRIDGE_LISTEN: listen: "0.0.0.0:1" can be reached from other machines, and clients are not authenticated yet; write 127.0.0.1:1, or set allow_anonymous: true`},
+		{"MCPBRIDGE_LISTEN=0.0.0.0:1", `MCPBRIDGE_LISTEN: listen: "0.0.0.0:1" can be reached from other machines, and nothing says who clients are; write a token that mcpbridge token makes below auth, or 127.0.0.1:1 here, or set allow_anonymous: true`},
 	} {
 		_, _, err := Load(Options{Path: path, Environ: []string{tt.env}})
 		if err == nil || err.Error() != tt.want {

@@ -34,7 +34,6 @@ var instead = map[string]string{
 	"enabled":       "disabled",
 	"headersHelper": "headers",
 	"oauth":         "a token below headers, as Authorization",
-	"auth":          "a token below headers, as Authorization",
 }
 
 // serverKeys returns the keys of a server, for which there is a better error than "unknown
@@ -49,6 +48,13 @@ func (k *key) spelled() []string { return slices.Sorted(maps.Keys(k.byName)) }
 type setting struct {
 	top   map[string]any // all values
 	entry map[string]any // those of the server, or of the entry of a table below it; or top
+	here  map[string]any // those beside the key
+}
+
+// at returns the setting of what is below a name.
+func (s setting) at(name string) (below setting, given bool) {
+	s.here, given = s.here[name].(map[string]any)
+	return s, given
 }
 
 // defaults returns the defaults of the keys below k; for a table those of the entries that
@@ -56,14 +62,15 @@ type setting struct {
 func (k *key) defaults(s setting) map[string]any {
 	out := make(map[string]any)
 	for _, f := range k.fields {
-		switch entries, given := s.entry[f.name].(map[string]any); {
+		switch below, given := s.at(f.name); {
+		case f.kind == group && f.optional && !given:
 		case f.kind == group:
-			out[f.name] = f.defaults(s)
+			out[f.name] = f.defaults(below)
 		case f.kind == table && given:
-			t := make(map[string]any, len(entries))
-			for name, v := range entries {
+			t := make(map[string]any, len(below.here))
+			for name, v := range below.here {
 				entry, _ := v.(map[string]any)
-				t[name] = f.each.defaults(setting{s.top, entry})
+				t[name] = f.each.defaults(setting{s.top, entry, entry})
 			}
 			out[f.name] = t
 		default:

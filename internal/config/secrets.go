@@ -9,11 +9,11 @@ import (
 )
 
 // Secrets returns the values of the configuration that logs, errors and reports must not
-// contain: those of headers, of the environment of commands, of state keys and of expanded
-// variables, user information and queries of URLs, and arguments after the name of a
-// credential. Some may be harmless, or duplicates.
+// contain: tokens, client secrets, the values of headers, of the environment of commands,
+// of state keys and of expanded variables, user information and queries of URLs, and
+// arguments after the name of a credential. Some may be harmless, or duplicates.
 func (c *Config) Secrets() []string {
-	out := slices.Concat(c.StateKeys, c.expanded)
+	out := slices.Concat(c.StateKeys, c.expanded, c.Auth.secrets())
 	for i := range c.Servers {
 		out = append(out, c.Servers[i].secrets()...)
 	}
@@ -21,7 +21,7 @@ func (c *Config) Secrets() []string {
 }
 
 func (s *Server) secrets() []string {
-	out := inURL(s.URL)
+	out := append(inURL(s.URL), s.Auth.secrets()...)
 	for _, value := range s.Headers {
 		out = append(out, inHeader(value)...)
 	}

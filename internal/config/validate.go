@@ -17,8 +17,9 @@ import (
 
 // A checker finds mistakes that involve several keys, or the meaning of a value.
 type checker struct {
-	rep      *report
-	fallback string
+	rep          *report
+	fallback     string
+	mayMakeToken bool
 }
 
 func (c *checker) fail(path, format string, args ...any) {
@@ -30,12 +31,13 @@ const MinMemory = 64 << 20
 
 // check reports the mistakes of the whole configuration. name is the place of mistakes that
 // have no better one.
-func (cfg *Config) check(rep *report, name string) {
-	c := &checker{rep: rep, fallback: name}
+func (cfg *Config) check(rep *report, name string, mayMakeToken bool) {
+	c := &checker{rep: rep, fallback: name, mayMakeToken: mayMakeToken}
 	c.addresses(cfg)
 	c.origins(cfg)
 	c.proxies(cfg)
 	c.stateKeys(cfg)
+	c.auth(cfg)
 	if m := cfg.Limits.Memory; m != 0 && m < MinMemory {
 		c.fail(join("limits", "memory"), "is less than %s, which the process needs itself; write more, or 0 for half of what the machine has", sizeText(MinMemory))
 	}
@@ -57,7 +59,7 @@ func (cfg *Config) check(rep *report, name string) {
 }
 
 func (c *checker) addresses(cfg *Config) {
-	c.address("listen", cfg.Listen, cfg.AllowAnonymous)
+	c.listen(cfg)
 	if cfg.Admin == "" {
 		return
 	}
@@ -65,6 +67,21 @@ func (c *checker) addresses(cfg *Config) {
 	if cfg.Admin == cfg.Listen && !strings.HasSuffix(cfg.Admin, ":0") {
 		c.fail("admin", "is the same address as listen; choose another port, or write off")
 	}
+}
+
+// listen refuses an address that other machines can reach where nothing says who clients
+// are. At a terminal a token is made instead.
+func (c *checker) listen(cfg *Config) {
+	c.address("listen", cfg.Listen, true)
+	host, port, err := net.SplitHostPort(cfg.Listen)
+	if err != nil || loopback(host) || cfg.AllowAnonymous || !cfg.anonymous() {
+		return
+	}
+	if c.mayMakeToken && cfg.Auth == nil {
+		cfg.MakeToken = true
+		return
+	}
+	c.fail("listen", "%q can be reached from other machines, and nothing says who clients are; write a token that mcpbridge token makes below auth, or %s here, or set allow_anonymous: true", cfg.Listen, onLoopback(port))
 }
 
 func (c *checker) address(key, addr string, anonymous bool) {

@@ -58,6 +58,9 @@ func (w *walker) value(n *yaml.Node, k *key, path string) (v any, ok bool) {
 }
 
 func (w *walker) group(n *yaml.Node, k *key, path string) (any, bool) {
+	if n.Kind == yaml.ScalarNode && slices.Contains(k.words, n.Value) {
+		return map[string]any{wordKey: n.Value}, true
+	}
 	out := make(map[string]any)
 	set := make(map[string]string) // name to the spelling used
 	ok := w.pairs(n, path, func(name string, kn, vn *yaml.Node) {
@@ -105,13 +108,32 @@ func (w *walker) list(n *yaml.Node, k *key, path string) (any, bool) {
 		w.rep.fail(w.place(n), path, "want a list, as in [a, b]; found %s", describe(n))
 		return nil, false
 	}
-	out := make([]string, 0, len(n.Content))
+	out := make([]any, 0, len(n.Content))
 	for i, item := range n.Content {
-		if v, ok := w.value(item, k.each, join(path, strconv.Itoa(i))); ok {
-			out = append(out, v.(string))
+		v, ok := w.value(item, k.each, join(path, strconv.Itoa(i)))
+		if given, isGroup := v.(map[string]any); ok && isGroup {
+			v = filled(given, k.each.defaults(setting{here: given}))
+		}
+		if ok {
+			out = append(out, v)
 		}
 	}
 	return out, true
+}
+
+// filled returns given with the defaults of what it lacks.
+func filled(given, defaults map[string]any) map[string]any {
+	for name, def := range defaults {
+		v, ok := given[name]
+		below, isGroup := v.(map[string]any)
+		switch further, isDefaults := def.(map[string]any); {
+		case !ok:
+			given[name] = def
+		case isGroup && isDefaults:
+			given[name] = filled(below, further)
+		}
+	}
+	return given
 }
 
 func (w *walker) dict(n *yaml.Node, k *key, path string) (any, bool) {

@@ -33,7 +33,7 @@ var (
 // it is a commit of its own with a reason. A package that is not named here
 // may not exist.
 var layers = map[string][]string{
-	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{".", "internal/cmdhook", "internal/server", "internal/compat", "internal/argv", "internal/memhttp", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts"}),
+	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{".", "internal/auth", "internal/cmdhook", "internal/server", "internal/compat", "internal/argv", "internal/memhttp", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts"}),
 	// What commands do, without flags: reading replies as a client, writing for people,
 	// what was found out about a server, the memory of the process.
 	"cmd/mcpbridge/internal/client": {"internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
@@ -82,7 +82,7 @@ var layers = map[string][]string{
 	"internal/detect": slices.Concat(waist, bottom),
 
 	// Who sent a request: the gateway asks it for each, and knows of no kind of credential.
-	"internal/auth": {"internal/mcp", "internal/limits"},
+	"internal/auth": {"internal/mcp", "internal/wire"},
 
 	// Results that are kept: the gateway puts a cache before a back.
 	"internal/cache": slices.Concat(waist, bottom),
@@ -140,6 +140,8 @@ var layers = map[string][]string{
 	"internal/bridgetest/legacytest": slices.Concat(waist, bottom, []string{"internal/bridgetest", "internal/bridgetest/backtest"}),
 	"internal/bridgetest/moderntest": slices.Concat(waist, bottom, []string{"internal/bridgetest"}),
 	"internal/bridgetest/watchtest":  {"internal/mcp", "internal/fanout"},
+	// An issuer of tokens, which only tests of who clients are need.
+	"internal/bridgetest/issuertest": nil,
 	"internal/rules":                 nil,
 	"internal/rules/cmd":             {"internal/rules"},
 	// The benchmarks put the gateway together as cmd/mcpbridge does.
@@ -167,7 +169,8 @@ var layers = map[string][]string{
 // Every package's tests may import the package itself and internal/bridgetest.
 var testLayers = map[string][]string{
 	"cmd/mcpbridge":    {"internal/bridgetest"},
-	"internal/gateway": {"internal/notebook", "internal/upstream"},
+	"internal/auth":    {"internal/bridgetest/issuertest"},
+	"internal/gateway": {"internal/bridgetest/issuertest", "internal/notebook", "internal/upstream"},
 	// A session that is passed on shows only where a front and a back are joined.
 	"legacy/front": {"internal/bridgetest/backtest", "internal/bridgetest/legacytest", "internal/upstream", "legacy/back"},
 	"legacy/relay": {"internal/bridgetest/backtest", "internal/bridgetest/legacytest", "internal/fanout", "internal/limits", "legacy/back", "legacy/front"},
@@ -192,6 +195,8 @@ var libraries = map[string][]string{
 	"github.com/spf13/pflag": {"cmd/mcpbridge", "internal/config"},
 
 	"github.com/tailscale/hujson": {"internal/hosts"},
+
+	"github.com/go-jose/go-jose": {"internal/auth", "internal/bridgetest/issuertest", "internal/gateway"},
 }
 
 // emptyNames are the names that say nothing about what a package or file holds.

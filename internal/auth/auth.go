@@ -19,6 +19,8 @@ type Resource interface {
 	Authenticator
 	// Metadata returns the metadata document of e.
 	Metadata(e *Endpoint) []byte
+	// Scopes are those that every request needs.
+	Scopes() []string
 }
 
 // None lets everybody in, as an anonymous client.
@@ -27,6 +29,15 @@ var None Authenticator = none{}
 type none struct{}
 
 func (none) Authenticate(*http.Request, *Endpoint) (*mcp.Identity, error) { return nil, nil }
+
+// Nobody tells nobody whether there is anything.
+var Nobody Authenticator = nobody{}
+
+type nobody struct{}
+
+func (nobody) Authenticate(*http.Request, *Endpoint) (*mcp.Identity, error) {
+	return nil, &Refusal{Status: http.StatusNotFound, Verbatim: true, Reason: "no server's path"}
+}
 
 // A Func is a function that is an [Authenticator]: it returns the name of the sender,
 // which is empty for an anonymous one.

@@ -211,7 +211,7 @@ func New(opts Options) (*Gateway, error) {
 		inflight: inflight{max: int64(opts.MaxRequests), each: int64(opts.MaxRequestsEach)},
 		instance: rand.Text()[:8], servers: make(map[string]*server), expiry: expiry.New(),
 	}
-	if g.guard, err = newGuard(opts.Auth, ""); err != nil {
+	if g.guard, err = newGuard(opts.authElsewhere(), ""); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	for _, so := range opts.Servers {
@@ -229,6 +229,9 @@ func New(opts Options) (*Gateway, error) {
 	g.route(eventsPath, (*server).serveEvents)
 	g.route(messagesPath, (*server).serveMessages)
 	g.elsewhere("/", g.serveNowhere)
+	if err := g.publishMetadata(); err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
 	return g, nil
 }
 

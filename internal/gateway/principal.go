@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
@@ -22,10 +23,36 @@ func newGuard(a auth.Authenticator, publicURL string) (g guard, err error) {
 	if g.auth = a; a == nil {
 		g.auth = auth.None
 	}
-	if publicURL != "" {
-		g.endpoint, err = auth.NewEndpoint(publicURL)
+	if publicURL == "" {
+		return g, nil
 	}
-	return g, err
+	if g.endpoint, err = auth.NewEndpoint(publicURL); err != nil {
+		return g, err
+	}
+	if _, hasMetadata := a.(auth.Resource); !hasMetadata {
+		g.endpoint.MetadataURL, g.endpoint.MetadataPath = "", ""
+	}
+	return g, nil
+}
+
+// authOf says who may send requests to a server.
+func authOf(so ServerOptions, opts Options) auth.Authenticator {
+	if so.Auth != nil {
+		return so.Auth
+	}
+	return opts.Auth
+}
+
+// authElsewhere says who may know which servers there are: everybody if all servers are
+// anybody's.
+func (opts *Options) authElsewhere() auth.Authenticator {
+	if opts.Auth != nil {
+		return opts.Auth
+	}
+	if slices.ContainsFunc(opts.Servers, func(so ServerOptions) bool { return so.Auth != nil && so.Auth != auth.None }) {
+		return auth.Nobody
+	}
+	return auth.None
 }
 
 // admit returns the sender of r. It reports false if it has written an error.
@@ -51,8 +78,24 @@ func (s *server) forClient(err error) error {
 	}
 	refusal := *r
 	refusal.Err = mcp.WireError(err)
-	refusal.Challenge = auth.Challenge(auth.CodeInsufficientScope, s.guard.endpoint, r.Scopes)
+	refusal.Challenge = auth.Challenge(auth.CodeInsufficientScope, s.guard.endpoint, s.guard.scopes(r.Scopes))
 	return &refusal
+}
+
+// scopes returns all scopes that a request needs: those of every request, and further ones.
+// A client asks for what a challenge names, and no more.
+func (g *guard) scopes(further []string) []string {
+	resource, ok := g.auth.(auth.Resource)
+	if !ok {
+		return further
+	}
+	all := slices.Clone(resource.Scopes())
+	for _, scope := range further {
+		if !slices.Contains(all, scope) {
+			all = append(all, scope)
+		}
+	}
+	return all
 }
 
 // refuseSender answers a request whose sender is unknown, or may not send it. It does not

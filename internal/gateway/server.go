@@ -70,14 +70,6 @@ func newServer(g *Gateway, so ServerOptions) (*server, error) {
 	return s, nil
 }
 
-// authOf says who may send requests to a server.
-func authOf(so ServerOptions, opts Options) auth.Authenticator {
-	if so.Auth != nil {
-		return so.Auth
-	}
-	return opts.Auth
-}
-
 // newOwners returns what keeps tasks and requestStates from other principals; nil if there
 // are none.
 func (s *server) newOwners(so ServerOptions) (*owner.Guard, error) {

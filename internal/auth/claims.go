@@ -1,0 +1,119 @@
+package auth
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// maxPrincipal bounds a principal, in bytes: it is part of many keys.
+const maxPrincipal = 1 << 10
+
+// claims are what a token says, or what its issuer says of it.
+type claims struct {
+	jwt.Claims
+	Scope string `json:"scope"`
+
+	payload []byte // all of them, a JSON object
+}
+
+// notForAccess are claims that access tokens do not have, and that other tokens of the
+// same issuer do: ID tokens and logout tokens. The last says that a token is of use only
+// together with a key, which nobody has checked.
+//
+// Spec: OpenID Connect Core, 2; Back-Channel Logout, 2.4; RFC 7800, 3.1.
+var notForAccess = []string{"nonce", "at_hash", "c_hash", "events", "cnf"}
+
+// identify returns whose a token with the claims c is, or refuses it at e.
+//
+// Spec: 2026-07-28, basic/authorization, Token Audience Binding and Validation.
+func (j *JWT) identify(c *claims, e *Endpoint) (*mcp.Identity, error) {
+	switch err := c.ValidateWithLeeway(jwt.Expected{Issuer: j.opts.Issuer, AnyAudience: jwt.Audience{e.Resource}}, MaxSkew); {
+	case err != nil:
+		return nil, j.invalid("%v; want iss %s, aud %s, and the present between nbf and exp", err, j.opts.Issuer, e.Resource)
+	case c.Expiry == nil:
+		return nil, j.invalid("it does not say when it expires")
+	case c.Subject == "":
+		return nil, j.invalid("it has no subject")
+	}
+	for _, name := range notForAccess {
+		if wire.Get(c.payload, name) != nil {
+			return nil, j.invalid("it has the claim %s, which access tokens do not have", name)
+		}
+	}
+	principal, err := j.principal(c)
+	if err != nil {
+		return nil, err
+	}
+	id := &mcp.Identity{Principal: principal, Issuer: c.Issuer, Subject: c.Subject, Scopes: c.scopes(), Claims: j.claimsOf(c), Expires: c.Expiry.Time()}
+	if !id.HasScopes(j.opts.Scopes...) {
+		return nil, &Refusal{Status: http.StatusForbidden, Code: CodeInsufficientScope, Scopes: j.opts.Scopes,
+			Reason: "the token has not all of the scopes " + strings.Join(j.opts.Scopes, " ")}
+	}
+	return id, nil
+}
+
+// principal is issuer, subject, and the further claims, so that no two tokens of different
+// ones have the same.
+func (j *JWT) principal(c *claims) (mcp.Principal, error) {
+	text := append(append([]byte(c.Issuer), ' '), escape(c.Subject)...)
+	for _, name := range j.opts.PrincipalClaims {
+		value, ok := wire.GetString(c.payload, name)
+		if !ok || value == "" {
+			return "", j.invalid("it lacks the claim %s, a string", name)
+		}
+		text = append(append(append(append(text, ' '), name...), '='), escape(value)...)
+	}
+	if len(text) > maxPrincipal {
+		return "", j.invalid("its subject is too long")
+	}
+	return mcp.Principal(text), nil
+}
+
+// escape replaces what would run into what follows, or be lost in a log.
+func escape(text string) string {
+	const hex = "0123456789ABCDEF"
+	var out strings.Builder
+	for i := range len(text) {
+		if c := text[i]; c <= ' ' || c == '%' || c >= 0x7f {
+			out.Write([]byte{'%', hex[c>>4], hex[c&15]})
+		} else {
+			out.WriteByte(c)
+		}
+	}
+	return out.String()
+}
+
+// scopes are those of scope, or of scp, which some issuers have instead, as a list.
+//
+// Spec: RFC 9068, 2.2.3; RFC 8693, 4.2.
+func (c *claims) scopes() []string {
+	if c.Scope != "" {
+		return strings.Fields(c.Scope)
+	}
+	scp := wire.Get(c.payload, "scp")
+	if text, ok := wire.GetString(c.payload, "scp"); ok {
+		return strings.Fields(text)
+	}
+	var list []string
+	if json.Unmarshal(scp, &list) != nil {
+		return nil
+	}
+	return list
+}
+
+// claimsOf returns the claims that somebody asked for.
+func (j *JWT) claimsOf(c *claims) map[string]json.RawMessage {
+	out := make(map[string]json.RawMessage)
+	for _, name := range append(j.opts.Claims, j.opts.PrincipalClaims...) {
+		if value := wire.Get(c.payload, name); value != nil {
+			out[name] = append(json.RawMessage(nil), value...)
+		}
+	}
+	return out
+}

@@ -1,0 +1,18 @@
+package auth
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+)
+
+// GenerateToken returns a new token of 256 random bits, and its SHA-256 in hexadecimal. The
+// token begins with what makes it known to whoever looks for leaked ones.
+func GenerateToken() (token, digest string) {
+	random := make([]byte, 32)
+	_, _ = rand.Read(random) // never fails
+	token = "mcpb_" + base64.RawURLEncoding.EncodeToString(random)
+	sum := sha256.Sum256([]byte(token))
+	return token, hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,135 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// maxInspections bounds the tokens that the issuer is asked about at the same time:
+	// everybody can send tokens that do not exist.
+	maxInspections = 32
+	// metadataAge is how long the issuer's metadata is used.
+	metadataAge = time.Hour
+)
+
+// Introspection is how the gateway asks an issuer about tokens that only that can read.
+//
+// Spec: RFC 7662.
+type Introspection struct {
+	ClientID, ClientSecret string
+}
+
+// errManyInspections says that too many tokens are being asked about.
+var errManyInspections = fmt.Errorf("the issuer is being asked about %d tokens, the limit", maxInspections)
+
+// An inspector asks an issuer. Safe for concurrent use.
+type inspector struct {
+	issuer *issuer
+	client Introspection
+	places chan struct{} // of those that ask
+
+	// mu guards the fields below.
+	mu      sync.Mutex
+	where   string
+	learned time.Time
+}
+
+func newInspector(from *issuer, client Introspection) *inspector {
+	return &inspector{issuer: from, client: client, places: make(chan struct{}, maxInspections)}
+}
+
+// inspect returns what the issuer says of a token. The error is a [*Refusal] if it does
+// not know the token, or not any more.
+//
+// Spec: RFC 7662, 2.
+func (i *inspector) inspect(ctx context.Context, token string) (*claims, error) {
+	select {
+	case i.places <- struct{}{}:
+		defer func() { <-i.places }()
+	default:
+		return nil, errManyInspections
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	where, err := i.endpoint(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var answer json.RawMessage
+	if err := i.issuer.do(i.request(ctx, where, token), &answer); err != nil {
+		return nil, fmt.Errorf("asking the issuer about a token: %w", err)
+	}
+	return readInspection(answer, i.issuer.url)
+}
+
+// request asks about a token.
+//
+// Spec: RFC 7662, 2.1; RFC 6749, 2.3.1.
+func (i *inspector) request(ctx context.Context, where, token string) *http.Request {
+	form := url.Values{"token": {token}, "token_type_hint": {"access_token"}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, where, strings.NewReader(form.Encode()))
+	if err != nil { // endpoint has checked where
+		return &http.Request{URL: &url.URL{}, Header: make(http.Header)}
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.SetBasicAuth(url.QueryEscape(i.client.ClientID), url.QueryEscape(i.client.ClientSecret))
+	return req
+}
+
+// endpoint returns where the issuer answers.
+func (i *inspector) endpoint(ctx context.Context) (string, error) {
+	i.mu.Lock()
+	where, learned := i.where, i.learned
+	i.mu.Unlock()
+	if time.Since(learned) < metadataAge {
+		return where, nil
+	}
+	m, err := i.issuer.metadata(ctx)
+	switch {
+	case err != nil && where != "":
+		return where, nil
+	case err != nil:
+		return "", err
+	case m.Introspection == "":
+		return "", errors.New("the issuer's metadata has no introspection_endpoint")
+	}
+	if err := i.issuer.check(m.Introspection); err != nil {
+		return "", fmt.Errorf("introspection_endpoint: %w", err)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.where, i.learned = m.Introspection, time.Now()
+	return i.where, nil
+}
+
+// readInspection reads the issuer's answer. An issuer may leave its own name out of that.
+//
+// Spec: RFC 7662, 2.2.
+func readInspection(answer []byte, issuer string) (*claims, error) {
+	var state struct {
+		Active bool   `json:"active"`
+		Type   string `json:"token_type"`
+	}
+	c := &claims{payload: answer}
+	if json.Unmarshal(answer, &state) != nil || json.Unmarshal(answer, c) != nil {
+		return nil, errors.New("the issuer's answer about a token can't be read")
+	}
+	if !state.Active {
+		return nil, invalid(nil, "the issuer does not know the token, or not any more")
+	}
+	if state.Type != "" && !strings.EqualFold(state.Type, "Bearer") {
+		return nil, invalid(nil, "the token is not one of the type Bearer")
+	}
+	if c.Issuer == "" {
+		c.Issuer = issuer
+	}
+	return c, nil
+}

@@ -1,0 +1,241 @@
+package auth
+
+import (
+	"context"
+	"crypto"
+	"crypto/rsa"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+const (
+	// maxKeys bounds the keys of an issuer that are read.
+	maxKeys = 100
+	// minRSA is the shortest modulus that is accepted, in bits. Spec: RFC 7518, 3.3.
+	minRSA = 2048
+	// refreshAfter is how old keys are when they are fetched again, though all tokens are
+	// of known ones: only so is it noticed that one was withdrawn.
+	refreshAfter = 5 * time.Minute
+	// refetchAfter is the least time between two attempts, since everybody can send tokens
+	// of keys that do not exist; retryAfter is that as long as there are no keys at all.
+	refetchAfter = time.Minute
+	retryAfter   = 5 * time.Second
+	// maxWaiting bounds the requests that wait for keys.
+	maxWaiting = 100
+)
+
+// errNoKeys says that no key of the issuer is known yet.
+var errNoKeys = errors.New("the keys of the issuer could not be fetched yet")
+
+// A publicKey is a key of an issuer.
+type publicKey struct {
+	jose.JSONWebKey
+	print string      // its thumbprint
+	gone  atomic.Bool // the issuer does not publish it any more
+}
+
+// A keySet has the keys of an issuer. Those that were fetched last stay if fetching fails.
+// Safe for concurrent use.
+type keySet struct {
+	issuer *issuer
+	log    *slog.Logger
+	life   context.Context // of what is fetched
+	end    context.CancelFunc
+
+	running sync.WaitGroup
+
+	// mu guards the fields below.
+	mu       sync.Mutex
+	keys     []*publicKey
+	loaded   time.Time     // when the keys were fetched; zero for never
+	tried    time.Time     // when that was tried last
+	fetching chan struct{} // closed at the end of an attempt; nil if none is under way
+	waiting  int
+	closed   bool
+}
+
+func newKeySet(from *issuer, log *slog.Logger) *keySet {
+	s := &keySet{issuer: from, log: log.With("issuer", from.url)}
+	s.life, s.end = context.WithCancel(context.Background())
+	return s
+}
+
+// close ends what is being fetched, and waits for that.
+func (s *keySet) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.end()
+	s.running.Wait()
+}
+
+// find returns the key that a token names, and fetches it if need be and if that was not
+// done lately. The error is a [*Refusal] if there is no such key.
+func (s *keySet) find(ctx context.Context, id, algorithm string) (*publicKey, error) {
+	s.mu.Lock()
+	key, now := s.lookupLocked(id, algorithm), time.Now()
+	if key != nil && now.Sub(s.loaded) < refreshAfter {
+		s.mu.Unlock()
+		return key, nil
+	}
+	fetched := s.fetchLocked(now)
+	if key != nil { // which is as good as its issuer has said until it says otherwise
+		s.mu.Unlock()
+		return key, nil
+	}
+	if fetched == nil || s.waiting >= maxWaiting {
+		defer s.mu.Unlock()
+		return nil, s.missingLocked(id, fetched != nil)
+	}
+	s.waiting++
+	s.mu.Unlock()
+	select {
+	case <-fetched:
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting--
+	if key = s.lookupLocked(id, algorithm); key == nil {
+		return nil, s.missingLocked(id, ctx.Err() != nil)
+	}
+	return key, nil
+}
+
+// missingLocked says why there is no key. busy says that there may be one in a moment.
+func (s *keySet) missingLocked(id string, busy bool) error {
+	if busy || s.loaded.IsZero() {
+		return errNoKeys
+	}
+	return invalid(nil, fmt.Sprintf("the issuer has no key %q for its algorithm", id))
+}
+
+// lookupLocked returns the key with an id that is for an algorithm, nil for none. A token
+// may leave out the id if there is one key for its algorithm.
+func (s *keySet) lookupLocked(id, algorithm string) (found *publicKey) {
+	for _, k := range s.keys {
+		switch {
+		case !k.isFor(algorithm) || id != "" && k.KeyID != id:
+		case found != nil:
+			return nil
+		default:
+			found = k
+		}
+	}
+	return found
+}
+
+// isFor reports whether a key is for an algorithm: a key that says for which is for no
+// other (CWE-347).
+func (k *publicKey) isFor(algorithm string) bool {
+	if k.Algorithm != "" {
+		return k.Algorithm == algorithm
+	}
+	return slices.Contains(algorithmsOf(k.Key), algorithm)
+}
+
+// refresh fetches the keys, unless that was done lately.
+func (s *keySet) refresh() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fetchLocked(time.Now())
+}
+
+// fetchLocked begins an attempt to fetch the keys, unless one is under way, or was too
+// lately. It returns what is closed at its end; nil if there is none.
+func (s *keySet) fetchLocked(now time.Time) <-chan struct{} {
+	pause := refetchAfter
+	if s.loaded.IsZero() {
+		pause = retryAfter
+	}
+	if s.fetching != nil || s.closed || !s.tried.IsZero() && now.Sub(s.tried) < pause {
+		return s.fetching
+	}
+	s.tried, s.fetching = now, make(chan struct{})
+	s.running.Go(s.fetch) // ends with the attempt, which is bounded, and close cuts short
+	return s.fetching
+}
+
+func (s *keySet) fetch() {
+	ctx, cancel := context.WithTimeout(s.life, fetchTimeout)
+	defer cancel()
+	keys, err := s.issuer.keys(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.fetching)
+	s.fetching = nil
+	if err != nil {
+		s.log.Warn("keys of the issuer could not be fetched", "known", len(s.keys), "err", err)
+		return
+	}
+	s.replaceLocked(keys)
+	s.loaded = time.Now()
+}
+
+// replaceLocked replaces the keys. Tokens of those that are the same stay verified.
+func (s *keySet) replaceLocked(keys []*publicKey) {
+	for i, k := range keys {
+		for _, had := range s.keys {
+			if had.KeyID == k.KeyID && had.Algorithm == k.Algorithm && had.print == k.print {
+				keys[i] = had
+			}
+		}
+	}
+	for _, had := range s.keys {
+		if !slices.Contains(keys, had) {
+			had.gone.Store(true)
+			s.log.Info("the issuer has withdrawn a key", "kid", had.KeyID)
+		}
+	}
+	s.keys = keys
+}
+
+// keys fetches the keys of the issuer.
+func (i *issuer) keys(ctx context.Context) ([]*publicKey, error) {
+	m, err := i.metadata(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := i.get(ctx, m.JWKS, &set); err != nil {
+		return nil, err
+	}
+	var out []*publicKey
+	for _, text := range set.Keys[:min(len(set.Keys), maxKeys)] {
+		if k := readKey(text); k != nil {
+			out = append(out, k)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s: none of the %d keys is for signatures", m.JWKS, len(set.Keys))
+	}
+	return out, nil
+}
+
+// readKey returns nil for a key that is not one for signatures, or of a kind that is not
+// known.
+func readKey(text []byte) *publicKey {
+	k := &publicKey{}
+	if k.UnmarshalJSON(text) != nil || !k.Valid() || !k.IsPublic() || k.Use != "" && k.Use != "sig" || len(algorithmsOf(k.Key)) == 0 {
+		return nil
+	}
+	if rsaKey, ok := k.Key.(*rsa.PublicKey); ok && rsaKey.N.BitLen() < minRSA {
+		return nil
+	}
+	print, err := k.Thumbprint(crypto.SHA256)
+	if err != nil {
+		return nil
+	}
+	k.print = string(print)
+	return k
+}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -53,6 +54,8 @@ type build struct {
 
 	auth     auth.Authenticator            // nil if there is none
 	each     map[string]auth.Authenticator // of servers with an Auth of their own, by name
+	issuers  []*auth.JWT                   // those among them
+	claims   []string                      // of tokens, which are needed later
 	servers  []*server.Server
 	handlers []*memhttp.Server // those of ServerOptions.Handler
 }
@@ -73,6 +76,9 @@ func newBuild(o *Options, m mcp.Metrics) *build {
 func (b *build) close() error {
 	for _, h := range b.handlers {
 		h.Close()
+	}
+	for _, j := range b.issuers {
+		j.Close()
 	}
 	return nil
 }
@@ -131,7 +137,7 @@ func (b *build) gatewayOptions() gateway.Options {
 		KeepAlive:       o.KeepAlive,
 		Drain:           o.Drain,
 		MachineName:     o.MachineName,
-		AllowedHosts:    o.AllowedHosts,
+		AllowedHosts:    b.allowedHosts(),
 		AllowedOrigins:  o.AllowedOrigins,
 		TrustedProxies:  o.TrustedProxies,
 		Auth:            b.auth,
@@ -147,7 +153,7 @@ func (b *build) addAuth() (err error) {
 	b.each = make(map[string]auth.Authenticator)
 	for i := range b.opts.Servers {
 		s := &b.opts.Servers[i]
-		if b.each[s.Name], err = newAuthenticator(s.Auth); err != nil {
+		if b.each[s.Name], err = b.authenticator(s.Auth); err != nil {
 			return fmt.Errorf("mcpbridge: server %q: Auth: %w", s.Name, err)
 		}
 	}
@@ -158,7 +164,7 @@ func (b *build) addAuth() (err error) {
 		b.auth = ownAuthenticator(b.opts.Authenticator)
 		return nil
 	}
-	if b.auth, err = newAuthenticator(b.opts.Auth); err != nil {
+	if b.auth, err = b.authenticator(b.opts.Auth); err != nil {
 		return fmt.Errorf("mcpbridge: Auth: %w", err)
 	}
 	return nil
@@ -243,6 +249,17 @@ func (b *build) entry(s *ServerOptions, open func(mcp.Changes) (mcp.Back, error)
 		Auth:              b.each[s.Name],
 		PublicURL:         b.publicURL(s),
 	}
+}
+
+// allowedHosts are the names of the options, and those of the public URLs.
+func (b *build) allowedHosts() []string {
+	hosts := slices.Clone(b.opts.AllowedHosts)
+	for i := range b.opts.Servers {
+		if u, err := url.Parse(b.publicURL(&b.opts.Servers[i])); err == nil && u.Host != "" {
+			hosts = append(hosts, u.Hostname())
+		}
+	}
+	return hosts
 }
 
 // publicURL returns the URL by which clients know a server; empty if it is not known.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/memhttp"
@@ -25,6 +26,7 @@ type Gateway struct {
 	inner    *gateway.Gateway
 	metrics  *metrics.Metrics
 	handlers []*memhttp.Server
+	issuers  []*auth.JWT
 
 	stdio transport.StdioOptions // without files
 }
@@ -48,7 +50,7 @@ func New(o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("building the gateway: %w", err), b.close())
 	}
-	g := &Gateway{inner: inner, metrics: counts, handlers: b.handlers}
+	g := &Gateway{inner: inner, metrics: counts, handlers: b.handlers, issuers: b.issuers}
 	g.stdio = transport.StdioOptions{MaxMessage: b.number(limits.Body), WriteTimeout: o.WriteTimeout}
 	counts.WatchIndex(func() (topics, pairs int) {
 		s := inner.Snapshot()
@@ -59,7 +61,12 @@ func New(o Options) (*Gateway, error) {
 
 // Start connects to all servers in the background, so that their state is known before the
 // first request.
-func (g *Gateway) Start() { g.inner.Start() }
+func (g *Gateway) Start() {
+	g.inner.Start()
+	for _, j := range g.issuers {
+		j.Start()
+	}
+}
 
 // ServeHTTP serves /mcp/NAME and, for clients that have only HTTP+SSE, /sse/NAME and
 // /message/NAME. NAME may be left out if there is one server.
@@ -113,6 +120,9 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	err := g.inner.Close(ctx)
 	for _, h := range g.handlers {
 		h.Close()
+	}
+	for _, j := range g.issuers {
+		j.Close()
 	}
 	return err
 }

@@ -86,6 +86,8 @@ func gatewayOptions(c *config.Config) *mcpbridge.Options {
 		AllowedHosts:   c.AllowedHosts,
 		AllowedOrigins: c.AllowedOrigins,
 		TrustedProxies: networks(c.TrustedProxies),
+		Auth:           authOptions(c.Auth),
+		PublicURL:      c.PublicURL,
 	}
 }
 
@@ -126,6 +128,8 @@ func serverOptions(s *config.Server) mcpbridge.ServerOptions {
 		Synthesize:        mcpbridge.Synthesize(s.Synthesize),
 		Timeouts:          mcpbridge.Timeouts(s.Timeouts),
 		Cache:             cacheHints(s),
+		Auth:              authOptions(s.Auth),
+		PublicURL:         s.PublicURL,
 	}
 	if s.Command != "" {
 		o.Command = append([]string{s.Command}, s.Args...)

@@ -37,6 +37,7 @@ type daemon struct {
 	config *config.Config
 	log    *slog.Logger
 	asJSON bool
+	token  string         // that was made for this run; empty for none
 	screen *output.Screen // nil if standard error is no terminal
 
 	guard   *guard.Guard
@@ -61,6 +62,9 @@ func (d *daemon) run(ctx context.Context) error {
 		d.admin.start()
 	}
 	err := d.announce()
+	if err == nil {
+		err = showToken(d.stderr, d.token)
+	}
 	if err == nil {
 		stop := d.showStarting(ctx)
 		err = d.wait(ctx)

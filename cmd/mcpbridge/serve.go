@@ -48,11 +48,12 @@ func newServeCommand(p process) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			o.MayMakeToken = output.IsTerminal(p.stderr)
 			c, err := p.loadStartable(cmd, o)
 			if err != nil {
 				return err
 			}
-			d := &daemon{process: p, config: c, asJSON: asJSON}
+			d := &daemon{process: p, config: c, asJSON: asJSON, token: makeToken(c)}
 			if d.screen = output.ScreenOf(p.stderr); d.screen != nil {
 				d.stderr = d.screen // beside which nothing may write to the terminal
 			}

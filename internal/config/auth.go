@@ -62,12 +62,17 @@ func (a *Auth) secrets() []string {
 	return out
 }
 
-// admits reports whether anonymous clients are served.
-func (a *Auth) admits() bool { return a == nil || a.Word != "" }
-
-// anonymous reports whether an endpoint serves anonymous clients.
-func (cfg *Config) anonymous() bool {
-	return slices.ContainsFunc(cfg.Servers, func(s Server) bool { return !s.Disabled && cfg.AuthOf(&s).admits() })
+// anonymous reports whether an endpoint serves anonymous clients: because that was written,
+// or because nothing was.
+func (cfg *Config) anonymous() (written, unsaid bool) {
+	for i := range cfg.Servers {
+		if s := &cfg.Servers[i]; !s.Disabled {
+			a := cfg.AuthOf(s)
+			written = written || a != nil && a.Word != ""
+			unsaid = unsaid || a == nil
+		}
+	}
+	return written, unsaid
 }
 
 // AuthOf returns how clients of a server prove who they are; nil for not at all.
@@ -136,6 +141,9 @@ const minToken = 16
 
 var principalForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$`)
 
+// IsPrincipal reports whether a token can stand for a principal of that name.
+func IsPrincipal(name string) bool { return principalForm.MatchString(name) && name != "anonymous" }
+
 // tokens never shows a token.
 func (c *checker) tokens(path string, all []Token) {
 	names := make(map[string]bool)
@@ -143,7 +151,7 @@ func (c *checker) tokens(path string, all []Token) {
 		here := join(path, strconv.Itoa(i))
 		digest, err := hex.DecodeString(t.SHA256)
 		switch {
-		case !principalForm.MatchString(t.Name) || t.Name == "anonymous":
+		case !IsPrincipal(t.Name):
 			c.fail(here, "name says whom the token stands for; use letters, digits and ._@+-, at most 128, and not the word anonymous")
 		case names[t.Name]:
 			c.fail(here, "%s has a token already; give each client a name of its own", t.Name)

@@ -74,10 +74,11 @@ func (c *checker) addresses(cfg *Config) {
 func (c *checker) listen(cfg *Config) {
 	c.address("listen", cfg.Listen, true)
 	host, port, err := net.SplitHostPort(cfg.Listen)
-	if err != nil || loopback(host) || cfg.AllowAnonymous || !cfg.anonymous() {
+	written, unsaid := cfg.anonymous()
+	switch {
+	case err != nil || loopback(host) || cfg.AllowAnonymous || !written && !unsaid:
 		return
-	}
-	if c.mayMakeToken && cfg.Auth == nil {
+	case c.mayMakeToken && !written:
 		cfg.MakeToken = true
 		return
 	}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/internal/auth"
+	"github.com/mcpbridge/mcpbridge/internal/config"
+)
+
+// authOptions are those of who clients are; nil for nil.
+func authOptions(a *config.Auth) *mcpbridge.Auth {
+	if a == nil {
+		return nil
+	}
+	o := &mcpbridge.Auth{}
+	for _, t := range a.Tokens {
+		o.Tokens = append(o.Tokens, mcpbridge.StaticToken(t))
+	}
+	if j := a.JWT; j != nil {
+		o.JWT = &mcpbridge.JWT{
+			Issuer: j.Issuer, Algorithms: j.Algorithms, Types: j.Types, Scopes: j.Scopes, PrincipalClaims: j.PrincipalClaims,
+			Introspection: (*mcpbridge.Introspection)(j.Introspection),
+		}
+	}
+	if a.MTLS != nil {
+		o.MTLS = &mcpbridge.MTLS{SPIFFE: a.MTLS.Principal == "spiffe"}
+	}
+	return o
+}
+
+// makeToken gives a configuration that needs one a token for this run, and returns it;
+// empty if it needs none.
+func makeToken(c *config.Config) string {
+	if !c.MakeToken {
+		return ""
+	}
+	token, _ := auth.GenerateToken()
+	c.Auth = &config.Auth{Tokens: []config.Token{{Name: "client", Token: token}}}
+	return token
+}
+
+// showToken shows a token that was made, once.
+func showToken(w io.Writer, token string) error {
+	if token == "" {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "\nClients have to send this header. It is shown once, and lasts as long as mcpbridge runs:\n  Authorization: Bearer %s\nFor one that lasts, write what mcpbridge token prints below auth in the configuration.\n", token)
+	return err
+}
+
+// A madeToken is what token prints.
+type madeToken struct {
+	Name   string `json:"name"`
+	Token  string `json:"token"`
+	SHA256 string `json:"sha256"`
+}
+
+func newTokenCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "token [NAME]",
+		Short: "Make a token with which a client proves who it is",
+		Long: `Prints a random token for a client, and what the configuration has of it: its
+SHA-256, from which nobody can tell the token. NAME is the principal that the token
+stands for. The token is not kept anywhere: give it to the client, and no one else.`,
+		Example: `  mcpbridge token alice
+  mcpbridge token alice --json | jq -r .token`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usageError("one name is enough; leave %q out", args[1])
+			}
+			m := madeToken{Name: "client"}
+			if len(args) == 1 {
+				m.Name = args[0]
+			}
+			if !config.IsPrincipal(m.Name) {
+				return usageError("%q can't be the name of a principal; use letters, digits and ._@+-, at most 128", m.Name)
+			}
+			m.Token, m.SHA256 = auth.GenerateToken()
+			return m.print(cmd.OutOrStdout(), asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (m madeToken) print(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return output.JSON(w, m)
+	}
+	_, err := fmt.Fprintf(w, "The client sends this header:\n  Authorization: Bearer %s\nThe configuration has:\n  auth:\n    tokens:\n      - {name: %s, sha256: %s}\n", m.Token, m.Name, m.SHA256)
+	return err
+}

@@ -55,7 +55,7 @@ func TestDialects(t *testing.T) {
 
 // A file that may be VS Code's is ours when a server has a key that no host has.
 func TestOursByKey(t *testing.T) {
-	shared := []string{"disabled", "command", "args", "env", "envFile", "cwd", "url", "serverUrl", "baseUrl", "headers", "type"}
+	shared := []string{"disabled", "command", "args", "env", "envFile", "cwd", "url", "serverUrl", "baseUrl", "headers", "type", hostsAuth}
 	for _, name := range serverKeys() {
 		root, isJSON := parseFile("c.json", []byte(`{"servers": {"a": {"`+name+`": 1}}}`), newReport())
 		if got, want := isHosts(root), slices.Contains(shared, name); !isJSON || got != want {

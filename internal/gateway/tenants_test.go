@@ -26,6 +26,7 @@ type tenantPeer struct {
 	mu       sync.Mutex
 	sessions map[string]*tenantSession // by name, which is the Mcp-Session-Id
 	asked    map[string]int            // requests by method
+	tasks    int
 }
 
 type tenantSession struct {
@@ -101,12 +102,44 @@ func (p *tenantPeer) serve(w http.ResponseWriter, r *http.Request) {
 		s = p.open()
 	}
 	w.Header().Set("Mcp-Session-Id", s.name)
-	if m.Method == "tools/call" {
+	if m.Method == "tools/call" && wire.Get(m.Params, "task") == nil {
 		s.serveCall(w, r, m)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(wire.AppendResult(nil, m.ID, []byte(s.answer(m, body)), nil))
+	answer := p.aboutTasks(&m)
+	if answer == "" {
+		answer = s.answer(m, body)
+	}
+	if strings.HasPrefix(answer, `{"code":`) {
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":%s}`, m.ID, answer)
+		return
+	}
+	_, _ = w.Write(wire.AppendResult(nil, m.ID, []byte(answer), nil))
+}
+
+// aboutTasks answers what is about the tasks of 2025-11-25, which are those of all sessions:
+// all have one credential.
+func (p *tenantPeer) aboutTasks(m *wire.Message) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	id, _ := wire.GetString(m.Params, "taskId")
+	switch {
+	case m.Method == "tools/call":
+		p.tasks++
+		return fmt.Sprintf(`{"task":{"taskId":"task-%d","status":"working"}}`, p.tasks)
+	case m.Method == "tasks/list":
+		var all []string
+		for n := range p.tasks {
+			all = append(all, fmt.Sprintf(`{"taskId":"task-%d","status":"working"}`, n+1))
+		}
+		return `{"tasks":[` + strings.Join(all, ",") + `],"nextCursor":"c"}`
+	case !strings.HasPrefix(m.Method, "tasks/"):
+		return ""
+	case !strings.HasPrefix(id, "task-"):
+		return `{"code":-32602,"message":` + string(wire.Quote("no task "+id)) + `}`
+	}
+	return `{"taskId":` + string(wire.Quote(id)) + `,"status":"working","statusMessage":"secret"}`
 }
 
 func (s *tenantSession) answer(m wire.Message, body []byte) string {

@@ -75,10 +75,11 @@ func (h *handler) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*m
 	var err error
 	switch {
 	case h.tasks != nil && spec.OnTask(req.Method):
-		if err := checkSpelling(req.Params, memberTaskID); err != nil {
+		id, err := member(req.Params, memberTaskID)
+		if err != nil {
 			return nil, err
 		}
-		if id, _ := wire.GetString(req.Params, memberTaskID); h.tasks.isForeign(req.Principal, id) {
+		if id := wire.Unquote(id); h.tasks.isForeign(req.Principal, id) {
 			return h.serveForeign(ctx, req, x, id)
 		}
 	case h.tasks != nil && req.Method == spec.MethodListen:
@@ -119,24 +120,28 @@ const (
 	memberState  = "requestState"
 )
 
-// checkSpelling refuses an object with a member that some servers take for name and others
-// do not: what one of them reads has to be what is looked at here (CWE-178).
-func checkSpelling(object []byte, name string) error {
-	for k := range wire.Members(object) {
-		if len(k) < len(name)+2 || k.Is(name) {
-			continue
-		}
-		if strings.EqualFold(k.String(), name) {
-			return mcp.Refuse(spec.CodeInvalidParams, "the member %s is not the one that is called %q: names are case-sensitive", k, name)
+// member returns the first member of an object that is called name, nil if there is none. It
+// refuses an object with one that some servers take for it and others do not: what a server
+// reads has to be what is looked at here (CWE-178).
+func member(object []byte, name string) (value []byte, err error) {
+	for k, v := range wire.Members(object) {
+		switch {
+		case len(k) < len(name)+2: // escapes only make a name longer
+		case k.Is(name):
+			if value == nil {
+				value = v
+			}
+		case strings.EqualFold(k.String(), name):
+			return nil, mcp.Refuse(spec.CodeInvalidParams, "the member %s is not the one that is called %q: names are case-sensitive", k, name)
 		}
 	}
-	return nil
+	return value, nil
 }
 
 // withoutForeign returns a listen request whose filter names no other principal's tasks.
 func (h *handler) withoutForeign(req *mcp.Request) (*mcp.Request, error) {
 	filter := wire.Get(req.Params, "notifications")
-	if err := checkSpelling(filter, spec.FilterTaskIDs); err != nil {
+	if _, err := member(filter, spec.FilterTaskIDs); err != nil {
 		return nil, err
 	}
 	own, foreign := []byte{'['}, false

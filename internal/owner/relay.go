@@ -44,13 +44,14 @@ func (l *guardedRelay) Call(m *wire.Message, o mcp.RelayedCall) {
 // guarded returns a request about a task and what takes its answer, or no request if it was
 // refused. For another principal's task it asks about one that nobody has.
 func (l *guardedRelay) guarded(m *wire.Message, o mcp.RelayedCall) (*wire.Message, mcp.RelayedCall) {
-	if err := checkSpelling(m.Params, memberTaskID); err != nil {
+	text, err := member(m.Params, memberTaskID)
+	if err != nil {
 		we := mcp.WireError(err)
 		o.Answer(wire.AppendError(nil, m.ID, we), we)
 		return nil, nil
 	}
-	id, ok := wire.GetString(m.Params, memberTaskID)
-	if !ok || !l.guard.tasks.isForeign(l.of.Principal, id) {
+	id := wire.Unquote(text)
+	if !l.guard.tasks.isForeign(l.of.Principal, id) {
 		return m, o
 	}
 	nobodys := rename{from: nobodysTask(), to: id}

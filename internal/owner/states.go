@@ -22,12 +22,9 @@ func (h *handler) bind(req *mcp.Request, res *mcp.Result) {
 //
 // Spec: 2026-07-28, basic/patterns/mrtr, Server Requirements.
 func (h *handler) unbound(req *mcp.Request) (*mcp.Request, error) {
-	if err := checkSpelling(req.Params, memberState); err != nil {
-		return nil, err
-	}
-	text := wire.Get(req.Params, memberState)
-	if text == nil {
-		return req, nil
+	text, err := member(req.Params, memberState)
+	if text == nil || err != nil {
+		return req, err
 	}
 	state, err := h.sealer.Unbind(wire.Unquote(text), h.binding(req.Principal))
 	if err != nil || text[0] != '"' {

@@ -120,6 +120,7 @@ func (b *build) gatewayOptions() gateway.Options {
 		MaxRequests:     b.number(limits.Requests),
 		MaxRequestsEach: b.number(limits.RequestsEach),
 		MaxStreams:      b.number(limits.Streams),
+		MaxStreamsEach:  b.number(limits.StreamsEach),
 		MaxTopics:       b.number(limits.ListenTopics),
 		MaxParked:       b.number(limits.Parked),
 		MaxParkedEach:   b.number(limits.ParkedEach),

@@ -75,6 +75,7 @@ type Limits struct {
 	WebSockets          int64 `koanf:"websockets"`
 	WebSocketsEach      int64 `koanf:"websockets_each"`
 	Streams             int64 `koanf:"streams"`
+	StreamsEach         int64 `koanf:"streams_each"`
 	ListenTopics        int64 `koanf:"listen_topics"`
 	SubscribesEach      int64 `koanf:"subscribes_each"`
 	Parked              int64 `koanf:"parked"`

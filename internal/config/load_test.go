@@ -37,7 +37,7 @@ func TestDefaults(t *testing.T) {
 		ClientIdle: 30 * time.Minute, Remember: true,
 		Limits: Limits{
 			Body: 4 << 20, Depth: 128, ID: 1 << 10, ProgressToken: 1 << 10, Method: 1 << 10, URI: 8 << 10, Filter: 256 << 10, ClientInfo: 64 << 10, Capabilities: 16 << 10, Requests: 20_000, RequestsEach: 10_000, UpstreamMessage: 64 << 20, Sessions: 1000, CommandSessions: 64, CommandSessionsEach: 16, ClientSessions: 10_000, ClientSessionsEach: 5_000, ClientEvents: 256 << 10,
-			WebSockets: 10_000, WebSocketsEach: 5_000, Streams: 20_000, ListenTopics: 1024, SubscribesEach: 200,
+			WebSockets: 10_000, WebSocketsEach: 5_000, Streams: 20_000, StreamsEach: 10_000, ListenTopics: 1024, SubscribesEach: 200,
 			Parked: 10_000, ParkedEach: 5_000, Cache: 64 << 20, CacheEntries: 10_000,
 		},
 		Log: Log{Level: "info", Format: "auto"},

@@ -100,8 +100,9 @@ type Options struct {
 	// MaxRequests bounds the HTTP requests in flight, MaxRequestsEach those of one
 	// principal. Zero means the defaults of limits.Requests and limits.RequestsEach.
 	MaxRequests, MaxRequestsEach int
-	// MaxStreams bounds the open listen streams. Zero means the default of limits.Streams.
-	MaxStreams int
+	// MaxStreams bounds the open listen streams, MaxStreamsEach those of one share. Zero
+	// means the defaults of limits.Streams and limits.StreamsEach.
+	MaxStreams, MaxStreamsEach int
 	// MaxTopics bounds the resources of one listen stream, or of one legacy session. Zero
 	// means the front's default.
 	MaxTopics int
@@ -243,6 +244,7 @@ func (opts *Options) fill() {
 	opts.MaxRequests = cmp.Or(opts.MaxRequests, int(limits.Requests.Default))
 	opts.MaxRequestsEach = cmp.Or(opts.MaxRequestsEach, int(limits.RequestsEach.Default))
 	opts.MaxStreams = cmp.Or(opts.MaxStreams, int(limits.Streams.Default))
+	opts.MaxStreamsEach = cmp.Or(opts.MaxStreamsEach, int(limits.StreamsEach.Default))
 	opts.CacheEntries = cmp.Or(opts.CacheEntries, int(limits.CacheEntries.Default))
 	opts.CacheBytes = cmp.Or(opts.CacheBytes, int(limits.Cache.Default))
 	opts.BodyTimeout = cmp.Or(opts.BodyTimeout, DefaultBodyTimeout)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/index"
 	"github.com/mcpbridge/mcpbridge/internal/cache"
+	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -22,13 +23,12 @@ type hub struct {
 	cache       *cache.Cache // nil if nothing is kept
 	logger      *slog.Logger
 	metrics     mcp.Metrics
-	maxStreams  int
 	unsubscribe func()
 
 	// mu guards the fields below. It is held for map work only.
 	mu            sync.Mutex
 	subscriptions map[*fanout.Mailbox]*subscription
-	streams       int // the number of listen streams in subscriptions
+	streams       downstream.Places // of the listen streams in subscriptions
 	closed        bool
 
 	scratch sync.Pool // *[]*fanout.Mailbox; buffers of the method each
@@ -41,7 +41,7 @@ func newHub(opts Options, c *cache.Cache) *hub {
 		cache:         c,
 		logger:        opts.Logger,
 		metrics:       opts.Metrics,
-		maxStreams:    opts.MaxStreams,
+		streams:       downstream.Places{All: limits.Streams, Max: opts.MaxStreams, Each: limits.StreamsEach, MaxEach: opts.MaxStreamsEach},
 		subscriptions: make(map[*fanout.Mailbox]*subscription),
 		scratch:       sync.Pool{New: func() any { return new([]*fanout.Mailbox) }},
 	}
@@ -53,17 +53,25 @@ func newHub(opts Options, c *cache.Cache) *hub {
 func (h *hub) add(s *subscription) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch {
-	case h.closed:
+	if h.closed {
 		return refuseDraining(s.stream)
-	case s.stream && h.streams >= h.maxStreams:
-		h.metrics.Limit(s.server.name, limits.Streams.Key)
-		h.logger.Warn("listen stream refused: too many are open", "upstream", s.server.name, "limit", h.maxStreams)
-		return mcp.RefuseForNow("%d listen streams are open, the limit; close some, or %s", h.maxStreams, limits.Streams.Raise())
+	}
+	if s.stream {
+		if limit, most := h.streams.Full(s.profile.Share); limit != nil {
+			return h.full(s.server.name, limit, most)
+		}
+		h.streams.Take(s.profile.Share)
+		h.metrics.Streams(1)
 	}
 	h.subscriptions[s.mail] = s
-	h.countLocked(s, 1)
 	return nil
+}
+
+// full counts and logs a reached limit, and returns the error for the client.
+func (h *hub) full(server string, limit *limits.Limit, most int) error {
+	h.metrics.Limit(server, limit.Key)
+	h.logger.Warn("listen stream refused: too many are open", "upstream", server, "limit", most, "key", limit.Key)
+	return mcp.RefuseForNow("%d listen streams are open, the limit; close some, or %s", most, limit.Raise())
 }
 
 // remove removes a subscription.
@@ -71,13 +79,9 @@ func (h *hub) remove(s *subscription) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.subscriptions, s.mail)
-	h.countLocked(s, -1)
-}
-
-func (h *hub) countLocked(s *subscription, delta int) {
 	if s.stream {
-		h.streams += delta
-		h.metrics.Streams(delta)
+		h.streams.Give(s.profile.Share)
+		h.metrics.Streams(-1)
 	}
 }
 
@@ -164,7 +168,7 @@ func (h *hub) snapshot() Snapshot {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return Snapshot{
-		Draining: h.closed, Streams: h.streams, Members: len(h.subscriptions) - h.streams,
+		Draining: h.closed, Streams: h.streams.Len(), Members: len(h.subscriptions) - h.streams.Len(),
 		Topics: topics, Pairs: pairs, Cache: h.cache.Snapshot(),
 	}
 }

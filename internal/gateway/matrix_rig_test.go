@@ -184,7 +184,7 @@ func newWorld(t *testing.T, era spec.Era, isolation Isolation) *world {
 	}
 	w.rig = newRig(t, func(o *Options) {
 		o.Auth, o.Metrics = tokens, w.limits
-		o.MaxParkedEach, o.MaxSessionsEach, o.MaxSocketsEach = 1, 4, 2
+		o.MaxParkedEach, o.MaxSessionsEach, o.MaxSocketsEach, o.MaxStreamsEach = 1, 4, 4, 4
 		o.Servers = []ServerOptions{w.server("peer", o, isolation), w.server(other, o, isolation)}
 	})
 	t.Cleanup(func() {

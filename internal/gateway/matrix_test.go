@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -81,7 +82,15 @@ func legSessionID(w *world, front spec.Era) {
 	a, thief := w.client(alice, front), w.client(bob, front)
 	unknown := *thief
 	thief.session, unknown.session = a.session, "1"+a.session[1:len(a.session)-3]+"AAA"
-	get := func(c *tenant) answer { return w.sendTo(w.t, http.MethodGet, c.path, "", "", c.headers("", "")) }
+	get := func(c *tenant) answer {
+		res := w.openAt(w.t, http.MethodGet, c.path, "", c.headers("", ""))
+		defer res.Body.Close()
+		if res.StatusCode == http.StatusOK {
+			w.t.Fatalf("GET with the session id of %s opens a stream", c.who)
+		}
+		text, _ := io.ReadAll(res.Body)
+		return answer{res.StatusCode, res.Header, string(text)}
+	}
 	end := func(c *tenant) answer { return w.sendTo(w.t, http.MethodDelete, c.path, "", "", c.headers("", "")) }
 	const batch = `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`
 	for what, do := range map[string]func(*tenant) answer{
@@ -407,9 +416,14 @@ func legPlaces(w *world, front spec.Era) {
 		}
 		b.tool("ask", elicitArgs).round(w.t)
 	default:
-		for n, who := range []string{alice, alice, alice, bob} {
+		for n, who := range []string{alice, alice, alice, alice, alice, bob} {
+			l := newLines(w.t, w.openAt(w.t, http.MethodPost, b.path, (&tenant{era: front}).body("subscriptions/listen", `"notifications":{"toolsListChanged":true}`),
+				(&tenant{who: who, era: front}).headers("subscriptions/listen", "")))
+			if l.want("jsonrpc"); n == 4 != strings.Contains(l.seen[0], "limits.streams_each") {
+				w.t.Errorf("listen stream %d, of %s: %s", n, who, l.seen[0])
+			}
 			ws, _ := w.raw(w.t, http.Header{"Authorization": {"Bearer " + tokenOf(who)}})
-			if got, want := ws != nil, n != 2; got != want {
+			if got, want := ws != nil, n != 4; got != want {
 				w.t.Errorf("WebSocket %d, of %s: %v, want %v", n, who, got, want)
 			}
 		}

@@ -53,6 +53,7 @@ var (
 	WebSockets          = declare(Limit{Key: "websockets", Default: 10 * thousand, Min: 1, Max: million, Doc: "open WebSockets of clients"})
 	WebSocketsEach      = declare(Limit{Key: "websockets_each", Default: 5 * thousand, Min: 1, Max: million, Doc: "open WebSockets of one client"})
 	Streams             = declare(Limit{Key: "streams", Default: 20 * thousand, Min: 1, Max: million, Doc: "open streams of modern clients, for subscriptions/listen and extensions"})
+	StreamsEach         = declare(Limit{Key: "streams_each", Default: 10 * thousand, Min: 1, Max: million, Doc: "open streams of one modern client"})
 	ListenTopics        = declare(Limit{Key: "listen_topics", Default: 1024, Min: 1, Max: million, Doc: "resources to which one listen stream, or one session of a legacy client, subscribes"})
 	SubscribesEach      = declare(Limit{Key: "subscribes_each", Default: 200, Min: 1, Max: million, Doc: "subscribe requests per second, and as many unsubscribe requests, to one server on behalf of one client"})
 	Parked              = declare(Limit{Key: "parked", Default: 10 * thousand, Min: 1, Max: million, Doc: "calls to one server that wait for input from their clients"})

@@ -33,7 +33,7 @@ var (
 // it is a commit of its own with a reason. A package that is not named here
 // may not exist.
 var layers = map[string][]string{
-	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{".", "internal/auth", "internal/cmdhook", "internal/server", "internal/compat", "internal/argv", "internal/memhttp", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts"}),
+	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{".", "internal/auth", "internal/cmdhook", "internal/server", "internal/compat", "internal/argv", "internal/memhttp", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "internal/linebuffer"}),
 	// What commands do, without flags: reading replies as a client, writing for people,
 	// what was found out about a server, the memory of the process.
 	"cmd/mcpbridge/internal/client": {"internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
@@ -123,6 +123,9 @@ var layers = map[string][]string{
 	// default and its name.
 	"internal/limits": nil,
 
+	// What a log is written through: bytes alone.
+	"internal/linebuffer": nil,
+
 	// What hides secrets: at the bottom, since texts of servers are cut, and so have to
 	// be cleared of secrets, where they are read.
 	"internal/redact": nil,
@@ -145,7 +148,7 @@ var layers = map[string][]string{
 	"internal/rules":                 nil,
 	"internal/rules/cmd":             {"internal/rules"},
 	// The benchmarks put the gateway together as cmd/mcpbridge does.
-	"internal/bench":        slices.Concat(top, eras, waist, bottom, []string{"internal/upstream"}),
+	"internal/bench":        slices.Concat(top, eras, waist, bottom, []string{"internal/upstream", "internal/linebuffer"}),
 	"internal/bench/budget": nil,
 
 	// The public package. Only it puts the parts of a gateway together.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/linebuffer"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 )
 
@@ -35,6 +37,18 @@ func newLogger(w io.Writer, c config.Log, secrets *redact.Redactor) *slog.Logger
 		}}))
 	}
 	return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !tty, ReplaceAttr: l.attr}))
+}
+
+// newGatheredLogger is newLogger for a program that logs each request. A line in a file or a
+// pipe takes a system call: there lines wait for a moment, until done is called. At a
+// terminal somebody reads along.
+func newGatheredLogger(w io.Writer, c config.Log, secrets *redact.Redactor) (log *slog.Logger, done func()) {
+	if _, isFile := w.(*os.File); !isFile || output.IsTerminal(w) {
+		return newLogger(w, c, secrets), func() {}
+	}
+	lines := linebuffer.New(w)
+	log = newLogger(lines, c, secrets)
+	return slog.New(lines.Handler(log.Handler())), func() { _ = lines.Close() } // there is nobody to tell
 }
 
 // inSeconds writes durations as what collectors expect; slog's own are bare

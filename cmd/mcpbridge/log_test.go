@@ -1,12 +1,16 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
 	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/linebuffer"
+	"github.com/mcpbridge/mcpbridge/internal/redact"
 )
 
 func TestLogger(t *testing.T) {
@@ -29,5 +33,38 @@ func TestLogger(t *testing.T) {
 				t.Errorf("logged %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// Lines in a file wait for a moment, but for errors, and none is lost at the end.
+func TestLogOfAFileIsGathered(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	read := func() string {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	log, done := newGatheredLogger(f, config.Log{Level: "info", Format: "auto"}, redact.New())
+	begin := time.Now()
+	log.Info("one")
+	if text := read(); text != "" && time.Since(begin) < linebuffer.Delay {
+		t.Errorf("a line did not wait: %q", text)
+	}
+	log.Error("two")
+	if text := read(); strings.Count(text, "\n") != 2 || !strings.HasPrefix(text, `{"time":`) {
+		t.Errorf("after an error the file holds %q, want two lines of JSON", text)
+	}
+	log.Info("three")
+	done()
+	log.Info("four")
+	if text := read(); strings.Count(text, "\n") != 4 {
+		t.Errorf("after the end the file holds %q, want four lines", text)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"net/url"
 	"slices"
@@ -57,7 +58,10 @@ func newServeCommand(p process) *cobra.Command {
 			if d.screen = output.ScreenOf(p.stderr); d.screen != nil {
 				d.stderr = d.screen // beside which nothing may write to the terminal
 			}
-			d.log = newLogger(d.stderr, c.Log, p.secrets)
+			log, done := newGatheredLogger(d.stderr, c.Log, p.secrets)
+			defer done()
+			defer context.AfterFunc(cmd.Context(), done)() // a second signal ends the process at once
+			d.log = log
 			return d.run(cmd.Context())
 		},
 	}

@@ -9,6 +9,7 @@ import (
 	"runtime"
 
 	"github.com/mcpbridge/mcpbridge/internal/gateway"
+	"github.com/mcpbridge/mcpbridge/internal/linebuffer"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -84,5 +85,6 @@ func newLog(level string) (*slog.Logger, error) {
 	}
 	var l slog.Level
 	err := l.UnmarshalText([]byte(level))
-	return slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: l})), err
+	lines := linebuffer.New(os.Stderr)
+	return slog.New(lines.Handler(slog.NewJSONHandler(lines, &slog.HandlerOptions{Level: l}))), err
 }

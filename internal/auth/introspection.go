@@ -27,9 +27,6 @@ type Introspection struct {
 	ClientID, ClientSecret string
 }
 
-// errManyInspections says that too many tokens are being asked about.
-var errManyInspections = fmt.Errorf("the issuer is being asked about %d tokens, the limit", maxInspections)
-
 // An inspector asks an issuer. Safe for concurrent use.
 type inspector struct {
 	issuer *issuer
@@ -55,7 +52,7 @@ func (i *inspector) inspect(ctx context.Context, token string) (*claims, error) 
 	case i.places <- struct{}{}:
 		defer func() { <-i.places }()
 	default:
-		return nil, errManyInspections
+		return nil, &BusyError{Limit: "introspections", Most: maxInspections}
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()

@@ -80,23 +80,10 @@ func (s *keySet) close() {
 // find returns the key that a token names, and fetches it if need be and if that was not
 // done lately. The error is a [*Refusal] if there is no such key.
 func (s *keySet) find(ctx context.Context, id, algorithm string) (*publicKey, error) {
-	s.mu.Lock()
-	key, now := s.lookupLocked(id, algorithm), time.Now()
-	if key != nil && now.Sub(s.loaded) < refreshAfter {
-		s.mu.Unlock()
-		return key, nil
+	key, fetched, err := s.known(id, algorithm)
+	if key != nil || err != nil {
+		return key, err
 	}
-	fetched := s.fetchLocked(now)
-	if key != nil { // which is as good as its issuer has said until it says otherwise
-		s.mu.Unlock()
-		return key, nil
-	}
-	if fetched == nil || s.waiting >= maxWaiting {
-		defer s.mu.Unlock()
-		return nil, s.missingLocked(id, fetched != nil)
-	}
-	s.waiting++
-	s.mu.Unlock()
 	select {
 	case <-fetched:
 	case <-ctx.Done():
@@ -104,15 +91,40 @@ func (s *keySet) find(ctx context.Context, id, algorithm string) (*publicKey, er
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting--
-	if key = s.lookupLocked(id, algorithm); key == nil {
-		return nil, s.missingLocked(id, ctx.Err() != nil)
+	switch key = s.lookupLocked(id, algorithm); {
+	case key != nil:
+		return key, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
 	}
-	return key, nil
+	return nil, s.missingLocked(id)
 }
 
-// missingLocked says why there is no key. busy says that there may be one in a moment.
-func (s *keySet) missingLocked(id string, busy bool) error {
-	if busy || s.loaded.IsZero() {
+// known returns a key that is known. If it is not, its caller has to wait until the keys
+// were fetched, and is counted among those who do.
+func (s *keySet) known(id, algorithm string) (key *publicKey, fetched <-chan struct{}, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	key = s.lookupLocked(id, algorithm)
+	if key == nil || now.Sub(s.loaded) >= refreshAfter {
+		fetched = s.fetchLocked(now)
+	}
+	switch {
+	case key != nil: // which is as good as its issuer has said until it says otherwise
+		return key, nil, nil
+	case fetched == nil:
+		return nil, nil, s.missingLocked(id)
+	case s.waiting >= maxWaiting:
+		return nil, nil, &BusyError{Limit: "auth_waiting", Most: maxWaiting}
+	}
+	s.waiting++
+	return nil, fetched, nil
+}
+
+// missingLocked says why there is no key.
+func (s *keySet) missingLocked(id string) error {
+	if s.loaded.IsZero() {
 		return errNoKeys
 	}
 	return invalid(nil, fmt.Sprintf("the issuer has no key %q for its algorithm", id))

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"strings"
 )
@@ -34,6 +35,15 @@ func (e *Refusal) Error() string { return e.Reason }
 
 // StatusCode is the HTTP status.
 func (e *Refusal) StatusCode() int { return cmp.Or(e.Status, http.StatusUnauthorized) }
+
+// A BusyError says that a credential can't be verified because too many others are being
+// verified. It is no refusal: the same request may be accepted in a moment.
+type BusyError struct {
+	Limit string // what is bounded, for metrics
+	Most  int
+}
+
+func (e *BusyError) Error() string { return fmt.Sprintf("%d %s, the limit", e.Most, e.Limit) }
 
 // Header returns the WWW-Authenticate header for a request to e; empty for none.
 //

@@ -1,8 +1,8 @@
 package auth
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -12,7 +12,7 @@ import (
 )
 
 // MaxTokens bounds the static tokens of one [Tokens].
-const MaxTokens = 1000
+const MaxTokens = 10_000
 
 // A StaticToken is a token that the configuration has.
 type StaticToken struct {
@@ -23,11 +23,9 @@ type StaticToken struct {
 }
 
 // Tokens are static tokens. Each names a principal.
-type Tokens struct{ known []knownToken }
-
-type knownToken struct {
-	digest   [sha256.Size]byte
-	identity *mcp.Identity
+type Tokens struct {
+	key   [sha256.Size]byte // random
+	known map[[sha256.Size]byte]*mcp.Identity
 }
 
 // NewTokens returns Tokens. Errors contain no token.
@@ -35,33 +33,34 @@ func NewTokens(tokens []StaticToken) (*Tokens, error) {
 	if n := len(tokens); n == 0 || n > MaxTokens {
 		return nil, fmt.Errorf("%d tokens, want 1 to %d", n, MaxTokens)
 	}
-	t := &Tokens{}
+	t := &Tokens{known: make(map[[sha256.Size]byte]*mcp.Identity)}
+	_, _ = rand.Read(t.key[:]) // never fails
 	for _, from := range tokens {
-		k := knownToken{sha256.Sum256([]byte(from.Token)), &mcp.Identity{Principal: mcp.Principal(from.Name), Scopes: from.Scopes}}
-		if from.SHA256 != "" {
-			digest, err := hex.DecodeString(from.SHA256)
-			if err != nil || len(digest) != sha256.Size || from.Token != "" {
-				return nil, fmt.Errorf("token of %s: want either a token, or its SHA-256 as 64 hexadecimal digits", from.Name)
-			}
-			copy(k.digest[:], digest)
-		}
-		if err := t.add(k, from); err != nil {
+		if err := t.add(from); err != nil {
 			return nil, fmt.Errorf("token of %s: %w", from.Name, err)
 		}
 	}
 	return t, nil
 }
 
-func (t *Tokens) add(k knownToken, from StaticToken) error {
+func (t *Tokens) add(from StaticToken) error {
+	of := digest(from.Token)
+	if from.SHA256 != "" {
+		given, err := hex.DecodeString(from.SHA256)
+		if err != nil || len(given) != sha256.Size || from.Token != "" {
+			return errors.New("want either a token, or its SHA-256 as 64 hexadecimal digits")
+		}
+		copy(of[:], given)
+	}
 	switch {
 	case from.Name == "" || from.Name == string(mcp.Anonymous):
 		return errors.New("want a name that is not that of anonymous clients")
-	case from.Token == "" && from.SHA256 == "":
+	case of == digest(""):
 		return errors.New("the token is empty")
-	case t.find(k.digest) != nil:
+	case t.find(of) != nil:
 		return errors.New("another principal has the same")
 	}
-	t.known = append(t.known, k)
+	t.known[t.place(of)] = &mcp.Identity{Principal: mcp.Principal(from.Name), Scopes: from.Scopes}
 	return nil
 }
 
@@ -86,12 +85,15 @@ func digest(token string) [sha256.Size]byte {
 	return sha256.Sum256(append(short[:0], token...))
 }
 
-// find takes the same time whichever token it finds, if any (CWE-208).
-func (t *Tokens) find(digest [sha256.Size]byte) (found *mcp.Identity) {
-	for i := range t.known {
-		if subtle.ConstantTimeCompare(t.known[i].digest[:], digest[:]) == 1 {
-			found = t.known[i].identity
-		}
-	}
-	return found
+// find returns whose a token is; nil if it is nobody's.
+func (t *Tokens) find(digest [sha256.Size]byte) *mcp.Identity { return t.known[t.place(digest)] }
+
+// place is where the token with a digest is. Whoever does not know the key can't choose
+// which places are compared with each other, so that the time that takes tells nothing of a
+// token (CWE-208).
+func (t *Tokens) place(digest [sha256.Size]byte) [sha256.Size]byte {
+	var text [2 * sha256.Size]byte
+	copy(text[:], t.key[:])
+	copy(text[sha256.Size:], digest[:])
+	return sha256.Sum256(text[:])
 }

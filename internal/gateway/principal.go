@@ -103,6 +103,9 @@ func (g *guard) scopes(further []string) []string {
 func (g *Gateway) refuseSender(w http.ResponseWriter, r *http.Request, at *guard, err error) {
 	refusal := (*auth.Refusal)(nil)
 	if !errors.As(err, &refusal) {
+		if busy := (*auth.BusyError)(nil); errors.As(err, &busy) {
+			g.opts.Metrics.Limit("", busy.Limit)
+		}
 		g.opts.Logger.Warn("request refused: its credential can't be verified", "downstream", r.RemoteAddr, "err", err)
 		refuseBusy(w, wire.Errorf(spec.CodeInternal, "the credential can't be verified at the moment; try again"))
 		return

@@ -51,8 +51,14 @@ type Mailbox struct {
 	live    int                    // events pending in queue
 	places  map[eventKey]int       // position in queue; nil up to smallPending
 	subs    map[Topic]*pendingSubs // topics with sub-resources pending or collapsed
-	refused map[Topic]struct{}
-	end     *ending // nil until End
+	ignored *ignored               // nil if nothing is
+	end     *ending                // nil until End
+}
+
+// ignored is what a mailbox ignores. It is allocated separately, as few do.
+type ignored struct {
+	topics map[Topic]struct{}
+	hides  func(Event) bool // nil for none
 }
 
 // An ending is why a mailbox ended. It is allocated separately, to keep the mailboxes of
@@ -81,7 +87,7 @@ func NewMailbox(opts MailboxOptions) *Mailbox {
 }
 
 // Put makes ev pending, in constant time and without blocking. It does nothing after End,
-// for a refused topic, and for an invalid kind.
+// for a refused topic, for a hidden sub-resource, and for an invalid kind.
 func (m *Mailbox) Put(ev Event) {
 	if !ev.Topic.Kind.Valid() {
 		return
@@ -141,21 +147,49 @@ func (m *Mailbox) Refuse(topics ...Topic) {
 	dropped := setOf(topics)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.refused == nil {
-		m.refused = make(map[Topic]struct{}, len(topics))
+	i := m.ignoredLocked()
+	if i.topics == nil {
+		i.topics = make(map[Topic]struct{}, len(topics))
 	}
 	for topic := range dropped {
-		m.refused[topic] = struct{}{}
+		i.topics[topic] = struct{}{}
 	}
 	m.dropLocked(dropped)
+}
+
+// Hide makes the mailbox ignore later events of sub-resources for which hides returns true.
+// It must be quick, and safe for concurrent use.
+func (m *Mailbox) Hide(hides func(Event) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ignoredLocked().hides = hides
+}
+
+func (m *Mailbox) ignoredLocked() *ignored {
+	if m.ignored == nil {
+		m.ignored = new(ignored)
+	}
+	return m.ignored
+}
+
+// has reports whether an event is ignored.
+func (i *ignored) has(ev Event) bool {
+	if i == nil {
+		return false
+	}
+	_, refused := i.topics[ev.Topic]
+	return refused || i.hides != nil && ev.isSubresource() && i.hides(ev)
 }
 
 // Accept undoes Refuse for later events of topics.
 func (m *Mailbox) Accept(topics ...Topic) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.ignored == nil {
+		return
+	}
 	for _, t := range topics {
-		delete(m.refused, t)
+		delete(m.ignored.topics, t)
 	}
 }
 

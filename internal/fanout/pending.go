@@ -2,7 +2,7 @@ package fanout
 
 // putLocked makes ev pending, and reports whether the mailbox has one more event.
 func (m *Mailbox) putLocked(ev Event) (added bool) {
-	if _, no := m.refused[ev.Topic]; no || m.end != nil {
+	if m.end != nil || m.ignored.has(ev) {
 		return false
 	}
 	if m.collapsedLocked(ev) {

@@ -41,9 +41,9 @@ var layers = map[string][]string{
 	"cmd/mcpbridge/internal/report": {"internal/compat", "internal/config", "internal/mcp", "internal/server", "internal/spec", "internal/wire", "cmd/mcpbridge/internal/output"},
 	"cmd/mcpbridge/internal/memory": {"internal/config"},
 
-	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/auth", "internal/cache", "internal/detect", "internal/downstream", "internal/expiry", "internal/owner", "internal/requeststate"}),
+	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/auth", "internal/cache", "internal/detect", "internal/downstream", "internal/expiry", "internal/owner", "internal/requeststate"}),
 	"internal/admin":   slices.Concat(eras, waist, bottom),
-	"internal/config":  slices.Concat(eras, waist, bottom, []string{"internal/hosts"}),
+	"internal/config":  slices.Concat(eras, waist, bottom, []string{"internal/policy", "internal/hosts"}),
 	"internal/metrics": slices.Concat(eras, waist, bottom),
 
 	// The halves of an era meet in the gateway, or in a test. What both spell alike lies
@@ -83,6 +83,13 @@ var layers = map[string][]string{
 
 	// Who sent a request: the gateway asks it for each, and knows of no kind of credential.
 	"internal/auth": {"internal/mcp", "internal/wire"},
+
+	// Who may do what: decisions, records and digests, each by itself, and what stands
+	// before a back and has them done.
+	"internal/policy": {"internal/mcp", "internal/spec", "internal/wire"},
+	"internal/audit":  {"internal/mcp", "internal/wake", "internal/wire"},
+	"internal/pin":    {"internal/mcp", "internal/wire"},
+	"internal/access": slices.Concat(waist, bottom, []string{"internal/audit", "internal/pin", "internal/policy"}),
 
 	// Results that are kept: the gateway puts a cache before a back.
 	"internal/cache": slices.Concat(waist, bottom),
@@ -152,7 +159,7 @@ var layers = map[string][]string{
 	"internal/bench/budget": nil,
 
 	// The public package. Only it puts the parts of a gateway together.
-	".": slices.Concat(eras, waist, bottom, []string{"internal/auth", "internal/gateway", "internal/metrics", "internal/server", "internal/upstream", "internal/memhttp", "internal/cmdhook"}),
+	".": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/audit", "internal/pin", "internal/policy", "internal/auth", "internal/gateway", "internal/metrics", "internal/server", "internal/upstream", "internal/memhttp", "internal/cmdhook"}),
 	// What the public package does not export, for cmd.
 	"internal/cmdhook": {"internal/gateway", "internal/server", "internal/redact", "internal/transport"},
 
@@ -173,7 +180,7 @@ var layers = map[string][]string{
 var testLayers = map[string][]string{
 	"cmd/mcpbridge":    {"internal/bridgetest"},
 	"internal/auth":    {"internal/bridgetest/issuertest"},
-	"internal/gateway": {"internal/bridgetest/issuertest", "internal/notebook", "internal/upstream"},
+	"internal/gateway": {"internal/bridgetest/issuertest", "internal/notebook", "internal/upstream", "internal/audit", "internal/pin", "internal/policy"},
 	// A session that is passed on shows only where a front and a back are joined.
 	"legacy/front": {"internal/bridgetest/backtest", "internal/bridgetest/legacytest", "internal/upstream", "legacy/back"},
 	"legacy/relay": {"internal/bridgetest/backtest", "internal/bridgetest/legacytest", "internal/fanout", "internal/limits", "legacy/back", "legacy/front"},
@@ -200,6 +207,7 @@ var libraries = map[string][]string{
 	"github.com/tailscale/hujson": {"internal/hosts"},
 
 	"github.com/go-jose/go-jose": {"internal/auth", "internal/bridgetest/issuertest", "internal/gateway"},
+	"golang.org/x/time":          {"internal/policy"},
 }
 
 // emptyNames are the names that say nothing about what a package or file holds.

@@ -1,0 +1,179 @@
+package policy
+
+import (
+	"path"
+	"strconv"
+	"strings"
+)
+
+// A Kind is what an operation is about.
+type Kind uint8
+
+// The kinds. None is that of operations about nothing that has a name.
+const (
+	None Kind = iota
+	Tool
+	Prompt
+	Resource
+	kinds
+)
+
+// String returns the name of the kind, as it is in the audit log.
+func (k Kind) String() string {
+	return [...]string{"", "tool", "prompt", "resource"}[k]
+}
+
+// A name is that of a tool or a prompt, or the URI of a resource, in its forms. Programs
+// do not agree on which URIs are the same: one that resolves dots or percent signs must
+// not reach what the text as it is written does not name.
+type name struct {
+	text  string // as written, without the escapes of JSON
+	clean string // a URI in normal form; text of other names
+	bare  string // clean without query, fragment, and slashes at the end
+}
+
+func newName(k Kind, text string) name {
+	if k != Resource {
+		return name{text, text, text}
+	}
+	clean, bare := cleanURI(text)
+	return name{text, clean, bare}
+}
+
+// names are the patterns that a rule has for one kind.
+type names struct {
+	text  []pattern // as written
+	clean []pattern // of normal forms
+	plain bool      // both are the same
+	deny  bool
+}
+
+func newNames(k Kind, deny bool, texts []string) names {
+	n := names{deny: deny, plain: true}
+	for _, text := range texts {
+		clean := newName(k, text).clean
+		if deny {
+			text, clean = fold(text), fold(clean)
+		}
+		n.plain = n.plain && clean == text
+		n.text = append(n.text, compile(text))
+		n.clean = append(n.clean, compile(clean))
+	}
+	return n
+}
+
+func (n *names) empty() bool { return len(n.text) == 0 }
+
+// match reports whether the patterns match a name. Those that allow must match the text
+// as written and in normal form; of those that deny it is enough if one form matches,
+// whatever the case.
+func (n *names) match(of name) bool {
+	if !n.deny {
+		return anyMatch(n.text, of.text) && (n.plain && of.clean == of.text || anyMatch(n.clean, of.clean))
+	}
+	if n.matchFolded(of.text) {
+		return true
+	}
+	return of.clean != of.text && n.matchFolded(of.clean) || of.bare != of.clean && n.matchFolded(of.bare)
+}
+
+func (n *names) matchFolded(s string) bool {
+	s = fold(s)
+	return anyMatch(n.text, s) || !n.plain && anyMatch(n.clean, s)
+}
+
+// fold returns what names have in common that a lenient server takes for one.
+func fold(s string) string { return strings.ToLower(strings.TrimSpace(s)) }
+
+// maxDecode is how often percent-encoding is undone: a URI that is still encoded then is
+// no server's.
+const maxDecode = 4
+
+// cleanURI returns a URI in normal form: scheme and host in lower case, nothing encoded,
+// one slash between segments, and no segments of dots. bare is the same without query,
+// fragment, and slashes at the end.
+func cleanURI(uri string) (clean, bare string) {
+	end := len(uri)
+	if i := strings.IndexAny(uri, "?#"); i >= 0 {
+		end = i
+	}
+	bare, rest := uri[:end], uri[end:]
+	if !isClean(bare) {
+		bare = cleanBare(bare)
+	}
+	if rest == "" {
+		return bare, strings.TrimRight(bare, "/")
+	}
+	return bare + rest, strings.TrimRight(bare, "/")
+}
+
+// isClean reports whether a URI is in normal form for sure, as most are.
+func isClean(uri string) bool {
+	scheme, rest, ok := strings.Cut(uri, "://")
+	if !ok {
+		return !strings.ContainsAny(uri, "/%\\") && uri == strings.ToLower(uri)
+	}
+	host, _, _ := strings.Cut(rest, "/")
+	return scheme == strings.ToLower(scheme) && host == strings.ToLower(host) && host != "localhost" &&
+		!strings.ContainsAny(rest, "%\\") && !strings.Contains(rest, "//") && !strings.Contains(rest, "/.")
+}
+
+func cleanBare(uri string) string {
+	for range maxDecode {
+		decoded := decode(uri)
+		if decoded == uri {
+			break
+		}
+		uri = decoded
+	}
+	uri = strings.ReplaceAll(uri, `\`, "/")
+	scheme, rest, ok := strings.Cut(uri, ":")
+	if !ok {
+		return cleanPath(uri)
+	}
+	scheme = strings.ToLower(scheme) + ":"
+	rest, ok = strings.CutPrefix(rest, "//")
+	if !ok {
+		return scheme + cleanPath(rest)
+	}
+	host, way, ok := strings.Cut(rest, "/")
+	if host = strings.ToLower(host); host == "localhost" && scheme == "file:" {
+		host = ""
+	}
+	if !ok {
+		return scheme + "//" + host
+	}
+	return scheme + "//" + host + cleanPath("/"+way)
+}
+
+// decode undoes percent-encoding once. What is not validly encoded stays as it is: lenient
+// servers decode the rest.
+func decode(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) {
+			if b, err := strconv.ParseUint(s[i+1:i+3], 16, 8); err == nil {
+				out = append(out, byte(b))
+				i += 2
+				continue
+			}
+		}
+		out = append(out, s[i])
+	}
+	return string(out)
+}
+
+// cleanPath resolves segments of dots, and keeps a slash at the end.
+func cleanPath(p string) string {
+	if p == "" {
+		return p
+	}
+	clean := path.Clean(p)
+	if strings.HasSuffix(p, "/") && clean != "/" {
+		clean += "/"
+	}
+	return clean
+}

@@ -1,0 +1,262 @@
+package policy
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A class says how rules apply to a method.
+type class uint8
+
+const (
+	plain     class = iota // about nothing that rules name
+	free                   // always allowed: the handshake, and what ends something
+	use                    // about one tool, prompt or resource
+	list                   // its result is filtered
+	listen                 // its filter is narrowed
+	followUp               // about a call that was allowed
+	reference              // completion: about the prompt or resource that is referred to
+)
+
+// A subject is what requests of a method are about.
+type subject struct {
+	class  class
+	kind   Kind
+	member string // of params, for use; of the result, for list
+	name   string // of an element of the list: the member that has its name
+}
+
+var subjects = map[string]subject{
+	spec.MethodInitialize:  {class: free},
+	spec.MethodDiscover:    {class: free},
+	spec.MethodPing:        {class: free},
+	spec.MethodSetLevel:    {class: free},
+	spec.MethodUnsubscribe: {class: free},
+
+	spec.NotifyInitialized:      {class: free},
+	spec.NotifyCancelled:        {class: free},
+	spec.NotifyProgress:         {class: free},
+	spec.NotifyRootsListChanged: {class: free},
+
+	spec.MethodToolsCall:     {class: use, kind: Tool, member: "name"},
+	spec.MethodPromptsGet:    {class: use, kind: Prompt, member: "name"},
+	spec.MethodResourcesRead: {class: use, kind: Resource, member: "uri"},
+	spec.MethodSubscribe:     {class: use, kind: Resource, member: "uri"},
+	spec.MethodComplete:      {class: reference, member: "ref"},
+
+	spec.MethodToolsList:          {class: list, kind: Tool, member: "tools", name: "name"},
+	spec.MethodPromptsList:        {class: list, kind: Prompt, member: "prompts", name: "name"},
+	spec.MethodResourcesList:      {class: list, kind: Resource, member: "resources", name: "uri"},
+	spec.MethodResourcesTemplates: {class: list, kind: Resource, member: "resourceTemplates", name: "uriTemplate"},
+
+	spec.MethodListen: {class: listen, member: "notifications"},
+
+	spec.MethodTaskGet:    {class: followUp},
+	spec.MethodTaskUpdate: {class: followUp},
+	spec.MethodTaskCancel: {class: followUp},
+	"tasks/result":        {class: followUp}, // of 2025-11-25, as the next
+	"tasks/list":          {class: followUp},
+}
+
+// An Operation is what a request wants, as far as rules can name it.
+type Operation struct {
+	Method string
+	about  subject
+	name   name  // of use and reference
+	second *name // a reference that could be read in two ways
+	other  Kind  // of second
+}
+
+// Free reports whether the operation is allowed whatever the rules: a handshake, or what
+// ends something.
+func (op *Operation) Free() bool { return op.about.class == free }
+
+// About returns what the operation is about, and its name as it is written. The kind is
+// None if it has no name.
+func (op *Operation) About() (Kind, string) {
+	if op.about.class == use || op.about.class == reference {
+		return op.about.kind, op.name.text
+	}
+	return None, ""
+}
+
+// Listed returns the member of the result that is the list, and that of its elements which
+// has their name. It reports false if the operation is no list.
+func (op *Operation) Listed() (array, name string, ok bool) {
+	return op.about.member, op.about.name, op.about.class == list
+}
+
+// An OddError says that a request can't be decided on, since programs could read it in
+// different ways.
+type OddError struct{ Reason string }
+
+func (e *OddError) Error() string { return e.Reason }
+
+func odd(reason string) error { return &OddError{reason} }
+
+// Read returns the operation that a request or notification wants. extra has the members
+// of its envelope that JSON-RPC does not define. Read returns an [*OddError] for a request
+// that may not mean to its server what it means here: servers differ in how they treat the
+// case of names, names that occur twice, and values of another type.
+func Read(method string, params, extra []byte) (op Operation, err error) {
+	if err := CheckEnvelope(extra); err != nil {
+		return op, err
+	}
+	about, known := subjects[method]
+	op = Operation{Method: method, about: about}
+	if !known && mistakable(method) {
+		return op, odd("the method differs only in case from one of the protocol, or is not printable")
+	}
+	switch about.class {
+	case use:
+		op.name, err = readName(about.kind, params, about.member)
+	case reference:
+		err = op.readReference(params)
+	case listen:
+		err = checkFilter(params, about.member)
+	}
+	return op, err
+}
+
+// Use returns the operation of a method that is about one resource, tool or prompt.
+func Use(method string, k Kind, text string) Operation {
+	return Operation{Method: method, about: subject{class: use, kind: k}, name: newName(k, text)}
+}
+
+// CheckEnvelope returns an [*OddError] if a message, of which extra has the unknown members,
+// could be taken for another one.
+func CheckEnvelope(extra []byte) error {
+	if len(extra) == 0 {
+		return nil
+	}
+	object := append(append([]byte{'{'}, extra...), '}')
+	for _, member := range []string{"method", "params", "id", "result", "error", "jsonrpc"} {
+		if _, err := only(object, member); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mistakable reports whether a lenient server may take an unknown method for a known one.
+func mistakable(method string) bool {
+	for _, r := range method {
+		if r <= ' ' || r > '~' {
+			return true
+		}
+	}
+	for known := range subjects {
+		if strings.EqualFold(known, method) {
+			return true
+		}
+	}
+	return false
+}
+
+func readName(k Kind, params []byte, member string) (name, error) {
+	v, err := only(params, member)
+	if err != nil {
+		return name{}, err
+	}
+	if len(v) < 2 || v[0] != '"' {
+		return name{}, odd("params." + member + " is missing or not a string")
+	}
+	return readText(k, v)
+}
+
+func readText(k Kind, v []byte) (name, error) {
+	text := wire.Unquote(v)
+	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return name{}, odd("a name has a control character")
+	}
+	return newName(k, text), nil
+}
+
+// only returns the value of a member, nil if it is missing. It returns an error if
+// another member differs from it only in case, which some servers would take.
+func only(object []byte, member string) (value []byte, err error) {
+	for k, v := range wire.Members(object) {
+		switch {
+		case k.Is(member):
+			if value != nil {
+				return nil, odd("member " + member + " is there twice")
+			}
+			value = v
+		case sameButCase(k, member):
+			return nil, odd("a member differs only in case from " + member)
+		}
+	}
+	return value, nil
+}
+
+func sameButCase(k wire.Key, member string) bool {
+	written := k[1 : len(k)-1]
+	if len(written) < len(member) {
+		return false // no escape and no letter of any script is shorter
+	}
+	if len(written) == len(member) {
+		return bytes.EqualFold(written, []byte(member))
+	}
+	return !isASCII(written) && strings.EqualFold(k.String(), member)
+}
+
+// isASCII reports whether text is ASCII without escapes.
+func isASCII(text []byte) bool {
+	for _, b := range text {
+		if b >= 0x80 || b == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+// readReference reads what a completion refers to. What says of itself to be neither a
+// prompt nor a resource is decided on as all that it could be.
+//
+// Spec: 2026-07-28, server/utilities/completion, Reference Types.
+func (op *Operation) readReference(params []byte) error {
+	ref, err := only(params, "ref")
+	if err != nil || ref == nil {
+		return err
+	}
+	if !wire.IsObject(ref) {
+		return odd("params.ref is not an object")
+	}
+	var found [3][]byte
+	for i, member := range []string{"type", "name", "uri"} {
+		if found[i], err = only(ref, member); err != nil {
+			return err
+		}
+		if v := found[i]; v != nil && v[0] != '"' {
+			return odd("params.ref." + member + " is not a string")
+		}
+	}
+	if found[1] != nil {
+		op.about.kind = Prompt
+		if op.name, err = readText(Prompt, found[1]); err != nil || found[2] == nil {
+			return err
+		}
+		uri, err := readText(Resource, found[2])
+		op.second, op.other = &uri, Resource
+		return err
+	}
+	if found[2] != nil {
+		op.about.kind = Resource
+		op.name, err = readText(Resource, found[2])
+	}
+	return err
+}
+
+// checkFilter refuses a filter of a listen stream of which different programs could see
+// different resources.
+func checkFilter(params []byte, member string) error {
+	filter, err := only(params, member)
+	if err != nil {
+		return err
+	}
+	_, err = only(filter, "resourceSubscriptions")
+	return err
+}

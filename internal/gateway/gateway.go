@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/access"
 	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/cache"
@@ -65,6 +66,8 @@ type ServerOptions struct {
 	// ForwardClientInfo forwards the client's name and version to the server. They are then
 	// part of the profile.
 	ForwardClientInfo bool
+	// Access says who may do what with the server. Its Server and Metrics need not be set.
+	Access access.Options
 	// Auth is Options.Auth for this server; nil for that.
 	Auth auth.Authenticator
 	// PublicURL is the URL by which clients know the endpoint. Empty if it is not known:

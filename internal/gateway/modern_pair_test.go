@@ -29,6 +29,10 @@ type modernPeer struct {
 }
 
 func newModernRig(t *testing.T, keep []string) (*rig, *modernPeer) {
+	return newModernRigWith(t, keep, func(*Options) {})
+}
+
+func newModernRigWith(t *testing.T, keep []string, change func(*Options)) (*rig, *modernPeer) {
 	p := &modernPeer{answers: map[string]string{}, listens: make(chan wire.Message, 16)}
 	p.Server = httptest.NewServer(http.HandlerFunc(p.serve))
 	t.Cleanup(p.Close)
@@ -37,6 +41,7 @@ func newModernRig(t *testing.T, keep []string) (*rig, *modernPeer) {
 			return modernback.New(modernback.Options{Options: upstream.Options{Name: "peer", URL: p.URL, Changes: c, Logger: o.Logger, Linger: time.Millisecond,
 				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}})
 		}}}
+		change(o)
 	})
 	return r, p
 }

@@ -20,7 +20,12 @@ func (s *server) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Messag
 		return nil, nil, nil
 	}
 	begin := time.Now()
-	l, answer, err := linker.OpenRelay(ctx, req, m, h)
+	if err := s.access.OpenRelay(req, m); err != nil {
+		s.log.report(ctx, req, begin, err)
+		return nil, nil, s.forClient(err)
+	}
+	session := s.access.Session(req)
+	l, answer, err := linker.OpenRelay(ctx, req, m, session.Client(h))
 	if l == nil && answer == nil && err == nil {
 		return nil, nil, nil // the front then calls Describe
 	}
@@ -28,7 +33,7 @@ func (s *server) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Messag
 	if l == nil {
 		return nil, s.cleanRefusal(answer), s.forClient(err)
 	}
-	return &loggedRelay{s.owners.Relay(l, req.Share), s, callerOf(req)}, answer, nil
+	return &loggedRelay{session.Relay(s.owners.Relay(l, req.Share)), s, callerOf(req)}, answer, nil
 }
 
 // cleanRefusal removes secrets from an error response to initialize.

@@ -1,25 +1,20 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// maxSubject and maxClient bound the parts of a log line that the client chose, in bytes.
-const (
-	maxSubject = 256
-	maxClient  = 128
-)
+// maxSubject bounds the name of a tool, prompt or resource in the log, in bytes.
+const maxSubject = 256
 
 // A requestLine is the log line of a request without its outcome.
 type requestLine struct {
@@ -42,7 +37,7 @@ type requester struct {
 }
 
 func callerOf(req *mcp.Request) requester {
-	return requester{req.Principal, req.Session, clientName(req.ClientInfo)}
+	return requester{req.Principal, req.Session, mcp.ClientName(req.ClientInfo)}
 }
 
 // A requestLog counts the requests to one server, and writes a line for each. Safe for
@@ -61,7 +56,7 @@ func (l *requestLog) report(ctx context.Context, req *mcp.Request, begin time.Ti
 }
 
 func (l *requestLog) count(ctx context.Context, method string, era spec.Era, begin time.Time, err error) (took time.Duration, result string) {
-	took, result = time.Since(begin), outcome(ctx, err)
+	took, result = time.Since(begin), mcp.OutcomeName(ctx, err)
 	l.metrics.Request(l.server, method, era.String(), result, took)
 	return took, result
 }
@@ -122,28 +117,6 @@ func (l *requestLog) linesOf(k lineKind) slog.Handler {
 	return h
 }
 
-// outcome returns how a request ended: "ok", "tool_error" for a tool result with isError,
-// "cancelled", "refused" by the gateway, "error" for a response with an error from the
-// server, or "failed" if there was no response.
-func outcome(ctx context.Context, err error) string {
-	if err == nil {
-		return "ok" // before the variables below, which are allocated on the heap
-	}
-	var refusal *mcp.Refusal
-	var we *wire.Error
-	switch {
-	case errors.Is(err, mcp.ErrToolFailed):
-		return "tool_error"
-	case ctx.Err() != nil, errors.Is(err, mcp.ErrCancelled):
-		return "cancelled"
-	case errors.As(err, &refusal):
-		return "refused"
-	case errors.As(err, &we):
-		return "error"
-	}
-	return "failed"
-}
-
 // subject returns the tool, prompt or resource of a request, or "".
 func subject(method string, params []byte) string {
 	member := spec.Named(method)
@@ -153,7 +126,7 @@ func subject(method string, params []byte) string {
 	case spec.MethodComplete:
 		ref := wire.Get(params, "ref")
 		if name, ok := wire.GetString(ref, "name"); ok {
-			return truncate(name, maxSubject)
+			return mcp.Truncate(name, maxSubject)
 		}
 		params, member = ref, "uri"
 	case spec.MethodSetLevel:
@@ -165,43 +138,5 @@ func subject(method string, params []byte) string {
 		return ""
 	}
 	name, _ := wire.GetString(params, member)
-	return truncate(name, maxSubject)
-}
-
-// clientName returns the name and version that a client declared.
-func clientName(info []byte) string {
-	var name, version []byte
-	for k, v := range wire.Members(info) {
-		switch {
-		case name == nil && k.Is("name"):
-			name = unquoted(v)
-		case version == nil && k.Is("version"):
-			version = unquoted(v)
-		}
-	}
-	if len(version) == 0 {
-		return truncate(string(name), maxClient)
-	}
-	return truncate(string(name)+"/"+string(version), maxClient)
-}
-
-// unquoted returns the text of a JSON string, without copying if it has no escapes. For any
-// other value it returns an empty text.
-func unquoted(v []byte) []byte {
-	if len(v) > 1 && v[0] == '"' && bytes.IndexByte(v, '\\') < 0 {
-		return v[1 : len(v)-1]
-	}
-	return []byte(wire.Unquote(v))
-}
-
-// truncate shortens text to at most most bytes. It copies a shortened text, so that the long
-// one can be freed.
-func truncate(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most--; !utf8.RuneStart(text[most]); {
-		most--
-	}
-	return strings.Clone(text[:most]) + "…"
+	return mcp.Truncate(name, maxSubject)
 }

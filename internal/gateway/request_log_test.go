@@ -113,15 +113,6 @@ func TestSubject(t *testing.T) {
 			t.Errorf("subject(%s, %.40s) = %q, want %q", tt.method, tt.params, got, tt.want)
 		}
 	}
-	for info, want := range map[string]string{
-		`{"name":"c","version":"1"}`: "c/1", `{"name":"c"}`: "c", `{"name":"c","version":""}`: "c", `{}`: "", `[]`: "",
-		`{"name":"a\u002fb","version":"\u0031"}`: "a/b/1", `{"version":"2","name":7}`: "/2", `{"name":"c","name":"d","version":3}`: "c",
-		`{"name":"` + strings.Repeat("x", 200) + `","version":"1"}`: strings.Repeat("x", maxClient-1) + "…",
-	} {
-		if got := clientName([]byte(info)); got != want {
-			t.Errorf("clientName(%.40s) = %q, want %q", info, got, want)
-		}
-	}
 }
 
 // What lines have in common is written once, but not kept of what clients make up.

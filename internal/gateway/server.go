@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/access"
 	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/budget"
 	"github.com/mcpbridge/mcpbridge/internal/detect"
@@ -31,7 +32,8 @@ type server struct {
 	shared   bool // all clients have one session upstream
 	log      *requestLog
 	guard    guard
-	memory   mcp.Memory // what clients' messages are paid from
+	access   *access.Control // nil if nothing is controlled
+	memory   mcp.Memory      // what clients' messages are paid from
 	profiles *profiler
 }
 
@@ -59,11 +61,12 @@ func newServer(g *Gateway, so ServerOptions) (*server, error) {
 	if d, ok := s.back.(*detect.Detector); ok {
 		d.WhenReplaced(func(reason error) { g.hub.endServer(s.name, reason) })
 	}
+	s.access = s.control(so)
 	s.handler = g.hub.cache.Handler(so.Name, so.Keep, s.back)
 	if s.owners, err = s.newOwners(so); err != nil {
 		return nil, err
 	}
-	s.handler = s.owners.Handler(s.handler)
+	s.handler = s.access.Handler(s.owners.Handler(s.handler))
 	if err := s.openFronts(so); err != nil {
 		return nil, err
 	}
@@ -86,6 +89,27 @@ func (s *server) newOwners(so ServerOptions) (*owner.Guard, error) {
 	})
 }
 
+// control returns what controls the access to the server; nil for nothing.
+func (s *server) control(so ServerOptions) *access.Control {
+	o := so.Access
+	o.Server, o.Metrics = so.Name, s.g.opts.Metrics
+	return access.New(o)
+}
+
+// admit sets the profile of a request, and refuses a subscription that its sender may not
+// have.
+func (s *server) admit(req *mcp.Request) error {
+	if err := s.profiles.admit(req); err != nil || s.access == nil {
+		return err
+	}
+	begin := time.Now()
+	err := s.access.Admit(req)
+	if err != nil {
+		s.log.report(context.Background(), req, begin, err)
+	}
+	return s.forClient(err)
+}
+
 // openFronts builds both fronts: one endpoint serves both eras.
 func (s *server) openFronts(so ServerOptions) (err error) {
 	if s.legacy, err = s.openLegacyFront(so); err != nil {
@@ -104,7 +128,7 @@ func (s *server) openLegacyFront(so ServerOptions) (*legacyfront.Front, error) {
 		Subscriber:      s,
 		Relayer:         s,
 		Command:         so.Command,
-		Admit:           s.profiles.admit,
+		Admit:           s.admit,
 		Memory:          s.memory,
 		Instance:        g.instance,
 		Streams:         &g.streams,
@@ -133,7 +157,7 @@ func (s *server) openModernFront(so ServerOptions) (*modernfront.Front, error) {
 		Handler:       s,
 		Describer:     s,
 		Subscriber:    s,
-		Admit:         s.profiles.admit,
+		Admit:         s.admit,
 		Memory:        s.memory,
 		NoTasks:       slices.Contains(so.HideExtensions, spec.ExtensionTasks),
 		Upstream:      s.back.Era,
@@ -183,9 +207,13 @@ func (s *server) Describe(ctx context.Context, req *mcp.Request) (*mcp.Descripti
 		return d, s.forClient(err)
 	}
 	begin := time.Now()
-	d, err := s.back.Describe(ctx, req)
+	err := s.access.Open(req)
+	var d *mcp.Description
+	if err == nil {
+		d, err = s.back.Describe(ctx, req)
+	}
 	s.log.report(ctx, req, begin, err)
-	return d, s.forClient(err)
+	return s.access.Description(d), s.forClient(err)
 }
 
 // Subscribe implements [mcp.Subscriber]. A listen stream has two lines in the log: how long
@@ -201,9 +229,9 @@ func (s *server) Subscribe(req *mcp.Request, mail *fanout.Mailbox, o mcp.Subscri
 	case err != nil:
 		return nil, s.forClient(err) // and no typed nil in the interface
 	case o.Stream:
-		return &loggedStream{subscription: sub, req: req, begin: begin}, nil
+		return s.access.Subscription(req, mail, o, &loggedStream{subscription: sub, req: req, begin: begin}), nil
 	}
-	return sub, nil
+	return s.access.Subscription(req, mail, o, sub), nil
 }
 
 // A loggedStream is the subscription of a listen stream.

@@ -157,7 +157,7 @@ func (s *relayed) post(w http.ResponseWriter, r *http.Request, m *wire.Message) 
 		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound, "%v; initialize anew", err))
 	default:
 		s.front.log.Warn("message of client was not delivered", "session", s.name, "error", err)
-		downstream.WriteError(w, http.StatusBadGateway, wire.ID{}, mcp.WireError(err))
+		downstream.WriteError(w, hint(w, err, http.StatusBadGateway), wire.ID{}, mcp.WireError(err))
 	}
 }
 

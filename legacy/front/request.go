@@ -102,6 +102,9 @@ func (r *request) handle(ctx context.Context, m *wire.Message) ([]byte, error) {
 	case spec.MethodSetLevel:
 		return empty(m.ID), s.setLevel(m.Params)
 	case spec.MethodSubscribe:
+		if err := s.front.opts.Admit(s.neutral(m, r.from)); err != nil {
+			return nil, err
+		}
 		return empty(m.ID), s.subscriptions.subscribe(ctx, m)
 	case spec.MethodUnsubscribe:
 		return empty(m.ID), s.subscriptions.unsubscribe(m)

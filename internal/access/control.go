@@ -1,0 +1,131 @@
+package access
+
+import (
+	"strconv"
+
+	"github.com/mcpbridge/mcpbridge/internal/audit"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/pin"
+	"github.com/mcpbridge/mcpbridge/internal/policy"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// Options configure a Control. What is nil or zero is not done.
+type Options struct {
+	Server  string
+	Policy  *policy.Policy
+	Limiter *policy.Limiter
+	Pins    *pin.Pins
+	Audit   *audit.Log
+	Metrics mcp.Metrics // nil counts nothing
+}
+
+// A Control controls the access to one server. Safe for concurrent use. A nil *Control
+// controls nothing.
+type Control struct{ opts Options }
+
+// New returns a Control, or nil if there is nothing to be done.
+func New(o Options) *Control {
+	if o.Policy == nil && o.Limiter == nil && o.Pins == nil && o.Audit == nil {
+		return nil
+	}
+	if o.Metrics == nil {
+		o.Metrics = mcp.NoMetrics{}
+	}
+	return &Control{o}
+}
+
+// Open refuses a request for the description of the server whose sender may not use the
+// server at all.
+func (c *Control) Open(req *mcp.Request) error {
+	if c == nil {
+		return nil
+	}
+	v := visit{c: c, sender: senderOf(req), method: req.Method}
+	err := v.open(nil)
+	v.record(err)
+	return err
+}
+
+// OpenRelay is Open for m, an initialize that goes upstream as it is. Only what is refused
+// is recorded: what is not may turn out not to go upstream.
+func (c *Control) OpenRelay(req *mcp.Request, m *wire.Message) error {
+	if c == nil {
+		return nil
+	}
+	v := visit{c: c, sender: senderOf(req), method: req.Method}
+	err := v.open(m)
+	if err != nil {
+		v.record(err)
+	}
+	return err
+}
+
+// Description returns a description that is for its reader alone.
+func (c *Control) Description(d *mcp.Description) *mcp.Description {
+	if c == nil || c.opts.Policy == nil || d == nil || !d.Cache.Public {
+		return d
+	}
+	private := *d
+	private.Cache.Public = false
+	return &private
+}
+
+// Admit decides on requests that open a subscription, before their fronts begin to answer:
+// subscriptions/listen and resources/subscribe. All others are decided on where they are
+// served.
+func (c *Control) Admit(req *mcp.Request) error {
+	if c == nil || req.Method != spec.MethodListen && req.Method != spec.MethodSubscribe || req.Params == nil {
+		return nil
+	}
+	v := visit{c: c, sender: senderOf(req), method: req.Method}
+	err := v.admit(req.Params, req.Extra)
+	v.ticket.Give()
+	if err != nil {
+		v.record(err)
+	}
+	return err
+}
+
+// refuse returns the error for a request that the policy denies.
+func (c *Control) refuse(op *policy.Operation, d policy.Decision) error {
+	what := op.Method
+	if _, name := op.About(); name != "" {
+		what += " of " + strconv.Quote(mcp.Shorten(name))
+	}
+	r := &mcp.Refusal{Status: statusDenied}
+	if len(d.Scopes) == 0 {
+		r.Err = wire.Errorf(spec.CodeInvalidRequest, "the policy of server %q does not allow you %s; ask who runs mcpbridge for it", c.opts.Server, what)
+		return r
+	}
+	r.Status, r.Scopes = statusForbidden, d.Scopes
+	r.Err = wire.Errorf(spec.CodeInvalidRequest, "the policy of server %q does not allow you %s with the scopes of your token; get one with these: %v", c.opts.Server, what, d.Scopes)
+	return r
+}
+
+// The HTTP statuses of refusals. One that more scopes would change is 403, as the
+// specification wants it. Others are JSON-RPC errors like those of a server: several SDKs
+// give up a session, and all of its calls, at a status that they do not know.
+//
+// Spec: 2026-07-28, basic/authorization, Runtime Insufficient Scope Errors.
+const (
+	statusDenied    = 200
+	statusForbidden = 403
+	statusTooMany   = 429
+)
+
+// notAccepted returns the error for a call of a tool that is not what was pinned.
+func (c *Control) notAccepted(tool string) error {
+	return &mcp.Refusal{Status: statusDenied, Err: wire.Errorf(spec.CodeInvalidRequest,
+		"the definition of tool %q of server %q was not accepted; who runs mcpbridge can look at it: mcpbridge pin %s", mcp.Shorten(tool), c.opts.Server, c.opts.Server)}
+}
+
+// exceeded returns the error for a request that is one too many, and counts it.
+func (c *Control) exceeded(e *policy.ExceededError) error {
+	c.opts.Metrics.Limit(c.opts.Server, e.Key)
+	return &mcp.Refusal{
+		Status: statusTooMany, Later: true, RetryAfter: e.Wait,
+		Err: wire.Errorf(spec.CodeInternal, "%s to server %q; wait %v, or raise %s of the server", e.What, c.opts.Server, e.Wait.Round(1e6), e.Key),
+	}
+}

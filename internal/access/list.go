@@ -1,0 +1,99 @@
+package access
+
+import (
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/pin"
+	"github.com/mcpbridge/mcpbridge/internal/policy"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// list returns the result of a list without what its reader may not use, and whether that
+// is another text. A page may become empty: its cursor stays, and leads to the next.
+//
+// Spec: 2026-07-28, server/utilities/pagination.
+func (v *visit) list(result []byte, o *wire.Outline) (body []byte, changed bool) {
+	array, _, isList := v.op.Listed()
+	if !isList || v.c.opts.Policy == nil && (v.c.opts.Pins == nil || v.method != spec.MethodToolsList) {
+		return result, false
+	}
+	s := sieve{v: v, caller: v.sender.caller()}
+	if v.c.opts.Pins != nil && v.method == spec.MethodToolsList {
+		s.page = v.c.opts.Pins.Page()
+		defer func() { s.page.End(isLast(result, o)) }()
+	}
+	elements := o.Get(result, array)
+	kept, all := s.pick(elements)
+	if all {
+		return result, false
+	}
+	return wire.AppendEdited(make([]byte, 0, len(result)), result, wire.Edit{Name: array, Value: kept}), true
+}
+
+// isLast reports whether no page follows a page of a list.
+func isLast(result []byte, o *wire.Outline) bool {
+	next := o.Get(result, "nextCursor")
+	return next == nil || wire.IsNull(next)
+}
+
+// A sieve picks what the reader of a list may see of it.
+type sieve struct {
+	v      *visit
+	caller policy.Caller
+	page   *pin.Page // nil if definitions are not compared
+}
+
+// pick returns an array of the elements that may be seen, or reports that all may.
+func (s *sieve) pick(array []byte) (kept []byte, all bool) {
+	seen := 0
+	for e := range wire.Elements(array) {
+		if s.shows(e) {
+			if kept != nil {
+				kept = append(append(kept, e...), ',')
+			} else {
+				seen++
+			}
+			continue
+		}
+		if kept == nil {
+			kept = first(array, seen)
+		}
+	}
+	if kept == nil {
+		return array, true
+	}
+	return wire.CloseArray(kept), false
+}
+
+// first begins an array with the first n elements of another.
+func first(array []byte, n int) []byte {
+	kept := append(make([]byte, 0, len(array)), '[')
+	for e := range wire.Elements(array) {
+		if n--; n < 0 {
+			break
+		}
+		kept = append(append(kept, e...), ',')
+	}
+	return kept
+}
+
+// shows reports whether an element may be seen. Definitions are compared whoever reads
+// them.
+func (s *sieve) shows(element []byte) bool {
+	accepted := s.page == nil || s.page.Check(element)
+	p := s.v.c.opts.Policy
+	return accepted && (p == nil || p.Visible(&s.caller, &s.v.op, element))
+}
+
+// makePrivate says that a result may not be kept for other clients: what one may see is
+// nobody else's business.
+//
+// Spec: 2026-07-28, server/utilities/caching, Cache Scope Field.
+func makePrivate(res *mcp.Result) {
+	res.Cache.Public = false
+	scope := res.Outline.Get(res.Body, "cacheScope")
+	if scope != nil && wire.Unquote(scope) == spec.ScopePublic {
+		res.Body = wire.AppendEdited(make([]byte, 0, len(res.Body)+8), res.Body, wire.Edit{Name: "cacheScope", Value: wire.Quote(spec.ScopePrivate)})
+		res.Outline = nil
+	}
+}

@@ -1,0 +1,169 @@
+package access
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A Session is that of a legacy client whose messages are passed on to a session upstream
+// of its own. Nil is one that nothing is to be done about.
+type Session struct {
+	c      *Control
+	sender sender
+	client string
+	last   atomic.Pointer[mcp.Identity] // of the last request
+}
+
+// Session returns the session that req, an initialize, opens.
+func (c *Control) Session(req *mcp.Request) *Session {
+	if c == nil {
+		return nil
+	}
+	s := &Session{c: c, sender: senderOf(req), client: mcp.ClientName(req.ClientInfo)}
+	s.sender.info = nil
+	s.last.Store(req.Identity)
+	return s
+}
+
+// Client returns a RelayClient that passes to c what the client may hear of.
+func (s *Session) Client(c mcp.RelayClient) mcp.RelayClient {
+	if s == nil || !s.hides() {
+		return c
+	}
+	return &client{c, s}
+}
+
+// Relay returns a Relay that passes to r what the client may send. The session is open.
+func (s *Session) Relay(r mcp.Relay) mcp.Relay {
+	if s == nil {
+		return r
+	}
+	v := s.visit(spec.MethodInitialize, s.last.Load())
+	v.start()
+	v.record(nil)
+	return &relay{r, s}
+}
+
+func (s *Session) hides() bool {
+	p := s.c.opts.Policy
+	return p != nil && p.HidesResources()
+}
+
+// visit returns the visit of a message, which id sent.
+func (s *Session) visit(method string, id *mcp.Identity) visit {
+	v := visit{c: s.c, sender: s.sender, client: s.client, method: method}
+	v.sender.identity = id
+	return v
+}
+
+// silences reports whether a message of the server is an update of a resource that the
+// client may not follow.
+func (s *Session) silences(text []byte) bool {
+	m, err := wire.Parse(text, wire.Options{})
+	if err != nil || m.Method != spec.NotifyResourceUpdated {
+		return false
+	}
+	from := s.sender
+	from.identity = s.last.Load()
+	caller := from.caller()
+	return hidden(s.c.opts.Policy, &caller, m.Params)
+}
+
+type relay struct {
+	mcp.Relay
+	s *Session
+}
+
+// Call implements [mcp.Relay].
+func (r *relay) Call(m *wire.Message, o mcp.RelayedCall) {
+	id := o.Identity()
+	r.s.last.Store(id)
+	c := &call{RelayedCall: o, visit: r.s.visit(m.Method, id), s: r.s}
+	if err := c.admit(m.Params, m.Extra); err != nil {
+		c.record(err)
+		o.Lost(err)
+		return
+	}
+	r.Relay.Call(m, c)
+}
+
+// Send implements [mcp.Relay]. A request that comes as a notification is none: servers may
+// do what it says, and answer nothing.
+func (r *relay) Send(ctx context.Context, m *wire.Message) error {
+	if r.s.c.opts.Policy == nil {
+		return r.Relay.Send(ctx, m)
+	}
+	v := r.s.visit(m.Method, r.s.last.Load())
+	if err := v.notify(m); err != nil {
+		v.record(err)
+		return err
+	}
+	return r.Relay.Send(ctx, m)
+}
+
+// notify decides on a notification or a response.
+func (v *visit) notify(m *wire.Message) error {
+	if m.Kind() == wire.Response {
+		return v.open(m)
+	}
+	if !strings.HasPrefix(m.Method, spec.MethodNotificationsPrefix) {
+		v.start()
+		return v.odd(errNoID)
+	}
+	err := v.admit(m.Params, m.Extra)
+	v.ticket.Give()
+	return err
+}
+
+// A call is a request of the client that is passed on.
+type call struct {
+	mcp.RelayedCall
+	visit
+	s *Session
+}
+
+// Message implements [mcp.RelayedCall].
+func (c *call) Message(ctx context.Context, text []byte) error {
+	if c.s.hides() && c.s.silences(text) {
+		return nil
+	}
+	return c.RelayedCall.Message(ctx, text)
+}
+
+// Answer implements [mcp.RelayedCall].
+func (c *call) Answer(text []byte, failed error) {
+	c.ticket.Give()
+	if _, _, isList := c.op.Listed(); isList && failed == nil {
+		result := wire.Get(text, "result")
+		if body, changed := c.list(result, nil); changed {
+			text = wire.AppendEdited(make([]byte, 0, len(text)), text, wire.Edit{Name: "result", Value: body})
+		}
+	}
+	c.record(failed)
+	c.RelayedCall.Answer(text, failed)
+}
+
+// Lost implements [mcp.RelayedCall].
+func (c *call) Lost(err error) {
+	c.ticket.Give()
+	c.record(err)
+	c.RelayedCall.Lost(err)
+}
+
+type client struct {
+	mcp.RelayClient
+	s *Session
+}
+
+// Message implements [mcp.RelayClient].
+func (c *client) Message(ctx context.Context, text []byte, anyway bool) error {
+	if c.s.silences(text) {
+		return nil
+	}
+	return c.RelayClient.Message(ctx, text, anyway)
+}

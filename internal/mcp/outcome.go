@@ -1,0 +1,30 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// OutcomeName sorts how a request ended: "ok", "tool_error" if a tool said that it failed,
+// "cancelled", "refused" by the gateway, "error" from the upstream's handler, or "failed"
+// on the way.
+func OutcomeName(ctx context.Context, err error) string {
+	if err == nil {
+		return "ok" // most requests get here, and what follows is on the heap
+	}
+	var refusal *Refusal
+	var we *wire.Error
+	switch {
+	case errors.Is(err, ErrToolFailed):
+		return "tool_error"
+	case ctx.Err() != nil, errors.Is(err, ErrCancelled):
+		return "cancelled"
+	case errors.As(err, &refusal):
+		return "refused"
+	case errors.As(err, &we):
+		return "error"
+	}
+	return "failed"
+}

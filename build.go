@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/access"
+	"github.com/mcpbridge/mcpbridge/internal/audit"
 	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
@@ -56,6 +58,8 @@ type build struct {
 	each     map[string]auth.Authenticator // of servers with an Auth of their own, by name
 	issuers  []*auth.JWT                   // those among them
 	claims   []string                      // of tokens, which are needed later
+	access   map[string]access.Options     // by name of the server
+	audit    *audit.Log                    // nil if there is none
 	servers  []*server.Server
 	handlers []*memhttp.Server // those of ServerOptions.Handler
 }
@@ -80,7 +84,16 @@ func (b *build) close() error {
 	for _, j := range b.issuers {
 		j.Close()
 	}
-	return nil
+	return b.audit.Close()
+}
+
+// openAudit opens the audit log, if there is to be one.
+func (b *build) openAudit() (err error) {
+	if b.opts.Audit == "" {
+		return nil
+	}
+	b.audit, err = audit.Open(audit.Options{Path: b.opts.Audit, Logger: b.opts.Logger, Metrics: b.metrics})
+	return err
 }
 
 // limit returns what a limit is set to, or its default.
@@ -247,6 +260,7 @@ func (b *build) entry(s *ServerOptions, open func(mcp.Changes) (mcp.Back, error)
 		Experimental:      s.Experimental,
 		HideExtensions:    s.HideExtensions,
 		ForwardClientInfo: s.ForwardClientInfo,
+		Access:            b.access[s.Name],
 		Auth:              b.each[s.Name],
 		PublicURL:         b.publicURL(s),
 	}

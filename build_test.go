@@ -1,8 +1,10 @@
 package mcpbridge
 
 import (
+	"errors"
 	"net/http"
 	"net/netip"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -44,26 +46,30 @@ func TestOptionsArrive(t *testing.T) {
 	o := Options{
 		MachineName: "m", AllowedHosts: []string{"h"}, AllowedOrigins: []string{"o"}, TrustedProxies: []netip.Prefix{{}}, StateKeys: []string{"k"},
 		Auth: &Auth{Tokens: []StaticToken{{Name: "ada", Token: "t"}}}, PublicURL: "https://mcp.example.com",
-		Environ: []string{"PATH=/bin"}, StateDir: "dir", Limits: map[string]int64{"memory": 100 << 20, "body": 4096, "listen_topics": 7, "cache": 70_000},
+		Environ: []string{"PATH=/bin"}, StateDir: "dir", PinDir: t.TempDir(), Audit: filepath.Join(t.TempDir(), "audit"), Limits: map[string]int64{"memory": 100 << 20, "body": 4096, "listen_topics": 7, "cache": 70_000},
 	}
 	fill(reflect.ValueOf(&o).Elem(), 1000)
 	s := ServerOptions{
 		Name: "s", URL: "https://docs.example.com/mcp", Header: http.Header{"A": {"b"}}, Transport: TransportHTTP, RoundTripper: http.DefaultTransport,
 		Era: Legacy, Isolation: IsolateNothing, HideExtensions: []string{"x"}, LogLevel: "info", Subresources: SubresourcesOff, Roots: []string{"file:///a"},
 		Cache: map[string]CacheHint{"tools/list": {TTL: time.Minute, Public: true, Keep: true}},
-		Auth:  &Auth{Tokens: []StaticToken{{Name: "bob", Token: "u"}}},
+		Auth:  &Auth{Tokens: []StaticToken{{Name: "bob", Token: "u"}}}, Policy: &Policy{Default: DefaultDeny}, Rates: Rates{Server: Rate{Concurrent: 1}}, Pin: PinWarn,
 	}
 	fill(reflect.ValueOf(&s).Elem(), 2000)
 	o.Servers = []ServerOptions{s}
 	b := newBuild(&o, mcp.NoMetrics{})
-	if err := b.addAuth(); err != nil {
+	if err := errors.Join(b.addAuth(), b.addAccess()); err != nil {
 		t.Fatal(err)
 	}
+	defer func() { _ = b.close() }() // whatever is in it
 	if got := unset(b.gatewayOptions()); !slices.Equal(got, []string{"Servers"}) {
 		t.Errorf("options of the gateway that are not set: %v", got)
 	}
 	if got := unset(b.serverOptions(&s)); !slices.Equal(got, []string{"Command", "Dial", "Start", "StateDir", "MaxSessionsEach"}) {
 		t.Errorf("options of a URL that are not set: %v", got)
+	}
+	if got := unset(b.access["s"]); !slices.Equal(got, []string{"Server", "Metrics"}) {
+		t.Errorf("options of the access to a server that are not set: %v", got)
 	}
 	if got := unset(b.entry(&s, func(mcp.Changes) (mcp.Back, error) { return nil, nil })); !slices.Equal(got, []string{"Command"}) {
 		t.Errorf("what the gateway is not told of a server: %v", got)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/mcpbridge/mcpbridge/internal/audit"
 	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
@@ -27,6 +28,7 @@ type Gateway struct {
 	metrics  *metrics.Metrics
 	handlers []*memhttp.Server
 	issuers  []*auth.JWT
+	audit    *audit.Log // nil if there is none
 
 	stdio transport.StdioOptions // without files
 }
@@ -39,7 +41,7 @@ func New(o Options) (*Gateway, error) {
 	if err := b.addAll(); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
-	if err := b.addAuth(); err != nil {
+	if err := errors.Join(b.addAuth(), b.addAccess()); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
 	options := b.gatewayOptions()
@@ -50,7 +52,7 @@ func New(o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("building the gateway: %w", err), b.close())
 	}
-	g := &Gateway{inner: inner, metrics: counts, handlers: b.handlers, issuers: b.issuers}
+	g := &Gateway{inner: inner, metrics: counts, handlers: b.handlers, issuers: b.issuers, audit: b.audit}
 	g.stdio = transport.StdioOptions{MaxMessage: b.number(limits.Body), WriteTimeout: o.WriteTimeout}
 	counts.WatchIndex(func() (topics, pairs int) {
 		s := inner.Snapshot()
@@ -79,6 +81,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.inner.Se
 // the calls in flight were given [Options.Drain]. Listen streams end then, those of
 // other clients too.
 func (g *Gateway) ServeStdio(ctx context.Context, in, out *os.File, server string) error {
+	if g.audit.IsStdout() && out == os.Stdout {
+		return errors.New("mcpbridge: the audit log can't be on standard output, which the client reads; give it a file")
+	}
 	o := g.stdio
 	o.In, o.Out = in, out
 	conn, err := transport.OpenStdio(o)
@@ -124,7 +129,7 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	for _, j := range g.issuers {
 		j.Close()
 	}
-	return err
+	return errors.Join(err, g.audit.Close())
 }
 
 // MetricsHandler serves counters of the gateway, and of the Go runtime, in the format of

@@ -72,6 +72,12 @@ type Options struct {
 	// said of themselves, so that clients are answered while a command still starts.
 	// Empty means that nothing is kept.
 	StateDir string
+	// PinDir is a directory for the tools that were accepted of servers with a Pin.
+	PinDir string
+	// Audit is the file of the audit log, which is appended to and made with mode 0600, or
+	// "stdout". It has a line of JSON for each request: who did what, on which server, and
+	// how it ended. Empty means none.
+	Audit string
 	// Environ is the environment, as [os.Environ] returns it, of which commands get what
 	// programs need to run: PATH, HOME and the like. Nil means this process's own.
 	Environ []string

@@ -44,6 +44,13 @@ type ServerOptions struct {
 	// [Options.PublicURL], /mcp/ and the name.
 	PublicURL string
 
+	// Policy says who may do what. Nil allows everything to everybody.
+	Policy *Policy
+	// Rates bound the requests to the server.
+	Rates Rates
+	// Pin says what becomes of tools whose definitions change. Empty means PinOff.
+	Pin Pin
+
 	// Era is what the server speaks. Empty means that it is asked.
 	Era Era
 	// Isolation says whose requests share a session with the server, and results. Empty

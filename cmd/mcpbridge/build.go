@@ -34,6 +34,7 @@ func newOptions(c *config.Config, oneClient bool, p process, log *slog.Logger, g
 	o := gatewayOptions(c)
 	o.MachineName, o.Environ, o.OneClient, o.Logger = machineName(), environOf(p), oneClient, log
 	o.StateDir = remember.Dir(p.environ)
+	o.PinDir, o.Audit = stateDir(c, p.environ), auditPath(c)
 	hooks := cmdhook.Hooks{Guard: guard, Secrets: p.secrets, Start: p.upstream.start, Dial: make(map[string]func(context.Context) (transport.Conn, error))}
 	for i := range c.Servers {
 		s := &c.Servers[i]
@@ -42,6 +43,7 @@ func newOptions(c *config.Config, oneClient bool, p process, log *slog.Logger, g
 		}
 		server := serverOptions(s)
 		server.RoundTripper = p.upstream.http
+		addAccess(&server, s)
 		o.Servers = append(o.Servers, server)
 		if s.Builtin != "" {
 			book := notebook.New(notebook.Options{Version: version(), Logger: log.With("upstream", s.Name)})

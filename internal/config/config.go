@@ -33,7 +33,9 @@ type Config struct {
 	ClientIdle   time.Duration `koanf:"client_idle" default:"30m" min:"1s" max:"24h" doc:"a client's session ends after this time without use"`
 	Drain        time.Duration `koanf:"drain" default:"10s" max:"1h" doc:"time limit for a shutdown"`
 
-	Remember bool `koanf:"remember" default:"true" doc:"whether descriptions of commands (era, capabilities) are stored for the next start"`
+	StateDir string `koanf:"state_dir" secret:"no" doc:"where it is kept what outlives the process, such as pinned tools; the user's folder for that by default"`
+	Audit    string `koanf:"audit" default:"off" secret:"no" doc:"a file with a line of JSON for each request: who did what, and how it ended; stdout, or off for none"`
+	Remember bool   `koanf:"remember" default:"true" doc:"whether descriptions of commands (era, capabilities) are stored for the next start"`
 
 	Limits Limits `koanf:"limits" doc:"limits on what clients and servers can make the process use"`
 	Log    Log    `koanf:"log" doc:"what is logged, and in which format"`
@@ -121,6 +123,10 @@ type Server struct {
 
 	Auth      *Auth  `koanf:"auth" word:"none" doc:"overrides auth of all servers"`
 	PublicURL string `koanf:"public_url" secret:"no" doc:"the URL of the endpoint for clients, byte for byte; the default is the common public_url, /mcp/ and the name"`
+
+	Policy *Policy `koanf:"policy" doc:"who may do what with the server; without one everybody may do everything"`
+	Rate   Rates   `koanf:"rate" doc:"how many requests the server gets, handshakes aside; 0 is no bound"`
+	Pin    string  `koanf:"pin" default:"off" enum:"off warn refuse" doc:"what becomes of a tool whose definition is not the one that was accepted"`
 
 	Era          string        `koanf:"era" default:"auto" enum:"auto legacy modern" doc:"legacy is 2025-11-25 and earlier, modern is 2026-07-28; auto detects it"`
 	Isolation    string        `koanf:"isolation" default:"principal" enum:"principal shared request" doc:"which requests may share a session with the server: those of one principal, all, or none"`

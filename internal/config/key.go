@@ -13,15 +13,16 @@ import (
 type kind int
 
 const (
-	text  kind = iota // a string
-	flag              // true or false
-	count             // a whole number
-	size              // bytes, with an optional unit
-	span              // a duration, unit required
-	list              // of strings, or of groups
-	dict              // string to string, both chosen by the user
-	group             // keys named in fields
-	table             // names chosen by the user, each with a group of fields
+	text    kind = iota // a string
+	flag                // true or false
+	count               // a whole number
+	decimal             // a number
+	size                // bytes, with an optional unit
+	span                // a duration, unit required
+	list                // of strings, or of groups
+	dict                // string to string, both chosen by the user
+	group               // keys named in fields
+	table               // names chosen by the user, each with a group of fields
 )
 
 // A key describes one key of the configuration.
@@ -109,7 +110,7 @@ func kindOf(t reflect.Type) kind {
 		return table
 	}
 	k, ok := map[reflect.Kind]kind{
-		reflect.String: text, reflect.Bool: flag, reflect.Int64: count, reflect.Slice: list, reflect.Map: dict, reflect.Struct: group,
+		reflect.String: text, reflect.Bool: flag, reflect.Int64: count, reflect.Float64: decimal, reflect.Slice: list, reflect.Map: dict, reflect.Struct: group,
 	}[t.Kind()]
 	if !ok {
 		panic(fmt.Sprintf("config: no key can be of type %v", t))
@@ -167,8 +168,11 @@ func (k *key) tagged(tag reflect.StructTag, name string) any {
 
 // number returns a bound as a number for comparisons.
 func number(bound any) int64 {
-	if d, ok := bound.(time.Duration); ok {
-		return int64(d)
+	switch b := bound.(type) {
+	case time.Duration:
+		return int64(b)
+	case float64:
+		return int64(b)
 	}
 	n, _ := bound.(int64)
 	return n

@@ -115,7 +115,7 @@ func TestDerivePanics(t *testing.T) {
 			A int64 `koanf:"a" min:"2" max:"1"`
 		}](),
 		reflect.TypeFor[struct {
-			A float64 `koanf:"a"`
+			A float32 `koanf:"a"`
 		}](),
 	} {
 		func() {

@@ -34,7 +34,7 @@ func TestDefaults(t *testing.T) {
 	want := &Config{
 		Listen: "127.0.0.1:2526", Admin: "127.0.0.1:2527",
 		BodyTimeout: 30 * time.Second, WriteTimeout: 10 * time.Second, KeepAlive: 15 * time.Second, Drain: 10 * time.Second,
-		ClientIdle: 30 * time.Minute, Remember: true,
+		ClientIdle: 30 * time.Minute, Remember: true, Audit: "off",
 		Limits: Limits{
 			Body: 4 << 20, Depth: 128, ID: 1 << 10, ProgressToken: 1 << 10, Method: 1 << 10, URI: 8 << 10, Filter: 256 << 10, ClientInfo: 64 << 10, Capabilities: 16 << 10, Requests: 20_000, RequestsEach: 10_000, UpstreamMessage: 64 << 20, Sessions: 1000, CommandSessions: 64, CommandSessionsEach: 16, ClientSessions: 10_000, ClientSessionsEach: 5_000, ClientEvents: 256 << 10,
 			WebSockets: 10_000, WebSocketsEach: 5_000, Streams: 20_000, StreamsEach: 10_000, ListenTopics: 1024, SubscribesEach: 200,
@@ -42,7 +42,7 @@ func TestDefaults(t *testing.T) {
 		},
 		Log: Log{Level: "info", Format: "auto"},
 		Servers: []Server{{
-			Name: "notebook", Builtin: "notebook", Era: "auto", Isolation: "principal", LogLevel: "none", ClientInfo: "gateway",
+			Name: "notebook", Builtin: "notebook", Pin: "off", Era: "auto", Isolation: "principal", LogLevel: "none", ClientInfo: "gateway",
 			Tasks: "on", Subresources: "parent", Lanes: Lanes{Stdio: 1, HTTP: 4}, Gather: 20 * time.Millisecond, ParkedTTL: 10 * time.Minute,
 			Idle: 5 * time.Minute, Linger: 2 * time.Second, Remember: true,
 			Timeouts: Timeouts{Connect: 10 * time.Second, Request: time.Minute, Max: 30 * time.Minute},

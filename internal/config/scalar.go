@@ -76,6 +76,8 @@ func (k *key) read(s, quoted string) (v any, problem string) {
 			return nil, quoted + " is not a whole number"
 		}
 		return n, k.within(n, quoted, func(n int64) string { return strconv.FormatInt(n, 10) })
+	case decimal:
+		return k.readDecimal(s, quoted)
 	case size:
 		n, ok := bytesOf(s)
 		if !ok {
@@ -117,6 +119,17 @@ func (k *key) readSpan(s, quoted string) (any, string) {
 		return nil, quoted + " is not a duration; write one such as 300ms, 10s or 5m"
 	}
 	return d, k.within(int64(d), quoted, func(n int64) string { return hosts.DurationText(time.Duration(n)) })
+}
+
+func (k *key) readDecimal(s, quoted string) (any, string) {
+	f, err := strconv.ParseFloat(s, 64)
+	switch {
+	case err != nil || math.IsNaN(f) || math.IsInf(f, 0) || f < 0:
+		return nil, quoted + " is not a number; write one such as 10 or 0.5"
+	case k.max > 0 && f > float64(k.max):
+		return nil, fmt.Sprintf("%s is too large; write at most %d", quoted, k.max)
+	}
+	return f, ""
 }
 
 func (k *key) within(n int64, quoted string, show func(int64) string) string {

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -38,6 +39,9 @@ func (cfg *Config) check(rep *report, name string, mayMakeToken bool) {
 	c.proxies(cfg)
 	c.stateKeys(cfg)
 	c.auth(cfg)
+	if cfg.StateDir != "" && !filepath.IsAbs(cfg.StateDir) {
+		c.fail("state_dir", "%q is relative; write an absolute path, such as /var/lib/mcpbridge", cfg.StateDir)
+	}
 	if m := cfg.Limits.Memory; m != 0 && m < MinMemory {
 		c.fail(join("limits", "memory"), "is less than %s, which the process needs itself; write more, or 0 for half of what the machine has", sizeText(MinMemory))
 	}
@@ -174,6 +178,7 @@ func (c *checker) server(s *Server) {
 			c.fail(join(path, "env"), "contains a variable with an empty name, = in its name, or a zero byte; correct or remove it")
 		}
 	}
+	c.policy(s, path)
 	c.extensions(s, path)
 	c.roots(s, path)
 	c.cache(s, path)

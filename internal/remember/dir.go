@@ -19,6 +19,28 @@ func dirOn(goos string, environ []string) string {
 	return filepath.Join(cache, "mcpbridge", "servers")
 }
 
+// StateDir returns the folder for what the user would miss: mcpbridge in $XDG_STATE_HOME or
+// ~/.local/state, in ~/Library/Application Support on a Mac, and in %LocalAppData% on
+// Windows. It returns "" if there is no home directory, or if its path is relative.
+func StateDir(environ []string) string { return stateDirOn(runtime.GOOS, environ) }
+
+func stateDirOn(goos string, environ []string) string {
+	same := func(a, b string) bool { return a == b }
+	dir, home := variable(environ, "XDG_STATE_HOME", same), variable(environ, "HOME", same)
+	switch {
+	case goos == "windows":
+		dir = variable(environ, "LocalAppData", strings.EqualFold)
+	case goos == "darwin":
+		dir = filepath.Join(home, "Library", "Application Support")
+	case dir == "":
+		dir = filepath.Join(home, ".local", "state")
+	}
+	if !filepath.IsAbs(dir) {
+		return ""
+	}
+	return filepath.Join(dir, "mcpbridge")
+}
+
 func cacheDir(goos string, environ []string) string {
 	if goos == "windows" {
 		return variable(environ, "LocalAppData", strings.EqualFold)

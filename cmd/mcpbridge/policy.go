@@ -41,3 +41,13 @@ func addAccess(o *mcpbridge.ServerOptions, s *config.Server) {
 func rateOption(r config.Rate) mcpbridge.Rate {
 	return mcpbridge.Rate{PerSecond: r.PerSecond, Burst: int(r.Burst), Concurrent: int(r.Concurrent)}
 }
+
+// withoutAccess takes out of options what is about clients: who asks here is whoever runs
+// mcpbridge.
+func withoutAccess(o *mcpbridge.Options) {
+	o.Audit = ""
+	for i := range o.Servers {
+		s := &o.Servers[i]
+		s.Policy, s.Rates, s.Pin = nil, mcpbridge.Rates{}, mcpbridge.PinOff
+	}
+}

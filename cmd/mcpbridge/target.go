@@ -160,6 +160,7 @@ func (t *target) name() string { return t.config.Servers[0].Target() }
 func (p process) reach(c *config.Config, guard transport.Guard) (*mcpbridge.Options, *server.Server, error) {
 	o := newOptions(c, false, p, slog.New(slog.DiscardHandler), guard)
 	o.Drain, o.DebugErrors = innerDrain, true
+	withoutAccess(o)
 	servers, err := cmdhook.Servers(o)
 	if err != nil {
 		return nil, nil, err

@@ -96,11 +96,11 @@ func (c *Control) refuse(op *policy.Operation, d policy.Decision) error {
 	}
 	r := &mcp.Refusal{Status: statusDenied}
 	if len(d.Scopes) == 0 {
-		r.Err = wire.Errorf(spec.CodeInvalidRequest, "the policy of server %q does not allow you %s; ask who runs mcpbridge for it", c.opts.Server, what)
+		r.Err = wire.Errorf(spec.CodeInvalidRequest, "the policy of server %q denies you %s; ask who runs mcpbridge for access", c.opts.Server, what)
 		return r
 	}
 	r.Status, r.Scopes = statusForbidden, d.Scopes
-	r.Err = wire.Errorf(spec.CodeInvalidRequest, "the policy of server %q does not allow you %s with the scopes of your token; get one with these: %v", c.opts.Server, what, d.Scopes)
+	r.Err = wire.Errorf(spec.CodeInvalidRequest, "the policy of server %q denies you %s without scopes that your token lacks; get one with all of these: %v", c.opts.Server, what, d.Scopes)
 	return r
 }
 

@@ -58,10 +58,16 @@ func Open(o Options) (*Pins, error) {
 	return p, err
 }
 
-// Digest returns the digest of a definition, which does not depend on the order of members
-// or on white space.
+// Digest returns the digest of a definition, which does not depend on the order of members,
+// on white space, or on members that are null: a gateway leaves those out, too.
 func Digest(definition []byte) string {
-	sum := sha256.Sum256(wire.AppendCanonical(nil, definition))
+	var nulls []string
+	for k, v := range wire.Members(definition) {
+		if wire.IsNull(v) {
+			nulls = append(nulls, k.String())
+		}
+	}
+	sum := sha256.Sum256(wire.AppendCanonical(nil, wire.AppendWithoutNulls(nil, definition, nulls)))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 

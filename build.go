@@ -164,7 +164,7 @@ func (b *build) gatewayOptions() gateway.Options {
 
 // addAuth makes the authenticators of all servers.
 func (b *build) addAuth() (err error) {
-	b.each = make(map[string]auth.Authenticator)
+	b.each, b.claims = make(map[string]auth.Authenticator), b.policyClaims()
 	for i := range b.opts.Servers {
 		s := &b.opts.Servers[i]
 		if b.each[s.Name], err = b.authenticator(s.Auth); err != nil {

@@ -108,6 +108,19 @@ func (b *build) accessOf(s *ServerOptions) (o access.Options, err error) {
 	return o, err
 }
 
+// policyClaims returns the names of the claims that rules need.
+func (b *build) policyClaims() []string {
+	var rules []policy.Rule
+	for _, s := range b.opts.Servers {
+		if s.Policy != nil {
+			for _, r := range s.Policy.Rules {
+				rules = append(rules, policy.Rule(r))
+			}
+		}
+	}
+	return policy.ClaimNames(rules)
+}
+
 func (p *Policy) compile() (*policy.Policy, error) {
 	if p.Default != DefaultAllow && p.Default != DefaultDeny {
 		return nil, errors.New("Default is neither DefaultAllow nor DefaultDeny")

@@ -69,17 +69,6 @@ func (p *Policy) Compiled() []policy.Rule {
 	return rules
 }
 
-// ClaimNames returns the names of the claims that the rules of any server have.
-func (cfg *Config) ClaimNames() []string {
-	var rules []policy.Rule
-	for i := range cfg.Servers {
-		if p := cfg.Servers[i].Policy; p != nil {
-			rules = append(rules, p.Compiled()...)
-		}
-	}
-	return policy.ClaimNames(rules)
-}
-
 // policy finds rules that don't do what they say.
 func (c *checker) policy(s *Server, path string) {
 	c.rates(s, join(path, "rate"))

@@ -379,7 +379,7 @@ func TestPolicyAsksForScopes(t *testing.T) {
 			} {
 				before := sent()
 				got := r.send(t, http.MethodPost, tt.body, tt.header)
-				const want = `Bearer error="insufficient_scope", scope="files write", resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp/peer"`
+				const want = `Bearer error="insufficient_scope", scope="mcp:use files write", resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp/peer"`
 				if got.status != http.StatusForbidden || got.header.Get("WWW-Authenticate") != want || got.code() == 0 {
 					t.Errorf("%s: %d %q %s, want 403 and %s", tt.body, got.status, got.header.Get("WWW-Authenticate"), got.body, want)
 				}
@@ -402,6 +402,9 @@ type byScopes struct{}
 func (byScopes) Authenticate(r *http.Request, _ *auth.Endpoint) (*mcp.Identity, error) {
 	return &mcp.Identity{Principal: "ada", Scopes: strings.Fields(r.Header.Get("X-Scopes"))}, nil
 }
+
+func (byScopes) Metadata(*auth.Endpoint) []byte { return []byte("{}") }
+func (byScopes) Scopes() []string               { return []string{"mcp:use"} }
 
 // A request too many is told when to come again, and counted; over connections it is an
 // error.

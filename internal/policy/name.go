@@ -29,15 +29,27 @@ func (k Kind) String() string {
 type name struct {
 	text  string // as written, without the escapes of JSON
 	clean string // a URI in normal form; text of other names
-	bare  string // clean without query, fragment, and slashes at the end
+
+	// What rules that deny are held against, whatever the case.
+	folded      string // text
+	foldedClean string // clean; empty if that is the same
+	foldedBare  string // clean without query, fragment, and slashes at the end; likewise
 }
 
 func newName(k Kind, text string) name {
+	n := name{text: text, clean: text, folded: fold(text)}
 	if k != Resource {
-		return name{text, text, text}
+		return n
 	}
-	clean, bare := cleanURI(text)
-	return name{text, clean, bare}
+	var bare string
+	n.clean, bare = cleanURI(text)
+	if n.clean != text {
+		n.foldedClean = fold(n.clean)
+	}
+	if bare != n.clean {
+		n.foldedBare = fold(bare)
+	}
+	return n
 }
 
 // names are the patterns that a rule has for one kind.
@@ -67,19 +79,15 @@ func (n *names) empty() bool { return len(n.text) == 0 }
 // match reports whether the patterns match a name. Those that allow must match the text
 // as written and in normal form; of those that deny it is enough if one form matches,
 // whatever the case.
-func (n *names) match(of name) bool {
+func (n *names) match(of *name) bool {
 	if !n.deny {
 		return anyMatch(n.text, of.text) && (n.plain && of.clean == of.text || anyMatch(n.clean, of.clean))
 	}
-	if n.matchFolded(of.text) {
-		return true
-	}
-	return of.clean != of.text && n.matchFolded(of.clean) || of.bare != of.clean && n.matchFolded(of.bare)
+	return n.denies(of.folded) || of.foldedClean != "" && n.denies(of.foldedClean) || of.foldedBare != "" && n.denies(of.foldedBare)
 }
 
-func (n *names) matchFolded(s string) bool {
-	s = fold(s)
-	return anyMatch(n.text, s) || !n.plain && anyMatch(n.clean, s)
+func (n *names) denies(folded string) bool {
+	return anyMatch(n.text, folded) || !n.plain && anyMatch(n.clean, folded)
 }
 
 // fold returns what names have in common that a lenient server takes for one.

@@ -73,9 +73,9 @@ func (p *Policy) Decide(c *Caller, op *Operation) Decision {
 	if op.Free() {
 		return Decision{Allowed: true}
 	}
-	d := p.decide(c, op, op.about.kind, op.name)
+	d := p.decide(c, op, op.about.kind, &op.name)
 	if d.Allowed && op.second != nil {
-		return p.decide(c, op, op.other, *op.second)
+		return p.decide(c, op, op.other, op.second)
 	}
 	return d
 }
@@ -103,7 +103,7 @@ func (p *Policy) Visible(c *Caller, list *Operation, element []byte) bool {
 		return false
 	}
 	op := Operation{Method: usedBy[list.about.kind], about: subject{class: use, kind: list.about.kind}}
-	return p.decide(c, &op, list.about.kind, n).Allowed
+	return p.decide(c, &op, list.about.kind, &n).Allowed
 }
 
 // usedBy has the method by which what is in a list is used.
@@ -120,7 +120,7 @@ func (p *Policy) HidesResources() bool {
 	return slices.ContainsFunc(p.rules, func(r compiledRule) bool { return r.deny })
 }
 
-func (p *Policy) decide(c *Caller, op *Operation, k Kind, n name) Decision {
+func (p *Policy) decide(c *Caller, op *Operation, k Kind, n *name) Decision {
 	fallback := p.allow || op.about.class == list || op.about.class == listen // what they tell is filtered
 	return p.first(c, fallback, func(r *compiledRule) bool { return r.covers(op, k, n) })
 }

@@ -102,7 +102,7 @@ func (c *claim) matchScalar(value []byte) bool {
 
 // covers reports whether an operation about n, of kind k, is one of those that the rule is
 // about.
-func (r *compiledRule) covers(op *Operation, k Kind, n name) bool {
+func (r *compiledRule) covers(op *Operation, k Kind, n *name) bool {
 	if len(r.methods) > 0 && !r.coversMethod(op.Method) {
 		return false
 	}

@@ -71,8 +71,12 @@ func (n *narrowed) record(ctx context.Context, begin time.Time, want mcp.Filter,
 		return
 	}
 	v := visit{c: n.c, sender: n.sender, client: n.client, method: n.method, begin: begin}
-	if !n.stream {
+	if v.op, _ = policy.Read(n.method, nil, nil); !n.stream {
 		v.op = policy.Use(n.method, policy.Resource, want.URIs[0])
+	}
+	if p := n.c.opts.Policy; p != nil { // it was admitted: this says by which rule
+		caller := n.sender.caller()
+		v.decision = p.Decide(&caller, &v.op)
 	}
 	v.recordIn(ctx, err)
 }

@@ -44,7 +44,8 @@ func (s *Session) Relay(r mcp.Relay) mcp.Relay {
 		return r
 	}
 	v := s.visit(spec.MethodInitialize, s.last.Load())
-	v.start()
+	_ = v.open(nil) // as it was decided before
+	v.verdict = ""
 	v.record(nil)
 	return &relay{r, s}
 }

@@ -73,7 +73,7 @@ func (p *Policy) Compiled() []policy.Rule {
 func (c *checker) policy(s *Server, path string) {
 	c.rates(s, join(path, "rate"))
 	path = join(path, "policy")
-	if s.Policy == nil {
+	if s.Policy == nil || c.rep.failedBelow(path) {
 		return
 	}
 	if s.Policy.Default == "" {

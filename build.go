@@ -38,6 +38,7 @@ const commandConnect = 60 * time.Second
 func init() {
 	cmdhook.Set = func(o any, h cmdhook.Hooks) { o.(*Options).hooks = h }
 	cmdhook.Gateway = func(g any) *gateway.Gateway { return g.(*Gateway).inner }
+	cmdhook.Metrics = func(g any) mcp.Metrics { return g.(*Gateway).metrics }
 	cmdhook.Servers = func(o any) ([]*server.Server, error) {
 		b := newBuild(o.(*Options), mcp.NoMetrics{})
 		if err := b.addAll(); err != nil {
@@ -313,6 +314,7 @@ func (b *build) serverOptions(s *ServerOptions) server.Options {
 			URL:            s.URL,
 			Headers:        s.Header,
 			RoundTripper:   s.RoundTripper,
+			TLS:            s.TLS,
 			ClientInfo:     implementation(),
 			HideExtensions: s.HideExtensions,
 			Timeouts:       upstream.Timeouts(s.Timeouts),

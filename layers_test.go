@@ -20,11 +20,11 @@ const module = "github.com/mcpbridge/mcpbridge"
 // The groups of the table. A package imports what lies below it, never a
 // neighbour of its own row.
 var (
-	bottom = []string{"index", "internal/wire", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/backoff", "internal/limits", "internal/wake"}
+	bottom = []string{"index", "internal/wire", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/backoff", "internal/limits", "internal/wake", "internal/certs"}
 	waist  = []string{"internal/mcp", "internal/transport"}
 	eras   = []string{"legacy/front", "legacy/back", "modern/front", "modern/back", "modern/protocol"}
 	// commands are what the commands are made of.
-	commands = []string{"cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/memory", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/report"}
+	commands = []string{"cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/httpserver", "cmd/mcpbridge/internal/memory", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/report"}
 
 	top = []string{"internal/gateway", "internal/admin", "internal/config", "internal/metrics"}
 )
@@ -40,6 +40,8 @@ var layers = map[string][]string{
 	"cmd/mcpbridge/internal/output": nil,
 	"cmd/mcpbridge/internal/report": {"internal/compat", "internal/config", "internal/mcp", "internal/server", "internal/spec", "internal/wire", "cmd/mcpbridge/internal/output"},
 	"cmd/mcpbridge/internal/memory": {"internal/config"},
+	// A listener of the program: how clients reach it, and what bounds them before.
+	"cmd/mcpbridge/internal/httpserver": {"internal/limits", "internal/transport"},
 
 	"internal/gateway": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/auth", "internal/cache", "internal/detect", "internal/downstream", "internal/expiry", "internal/owner", "internal/requeststate"}),
 	"internal/admin":   slices.Concat(eras, waist, bottom),
@@ -118,6 +120,8 @@ var layers = map[string][]string{
 	"internal/sse":    nil,
 	"internal/fanout": {"internal/wake"},
 	"internal/http1":  nil,
+	// Certificates, keys and authorities in files: for listeners, and for servers.
+	"internal/certs": nil,
 	// Goroutines that wait are woken at every layer: it lies below the bottom.
 	"internal/wake": nil,
 	// How much memory is left, and for whom.
@@ -161,7 +165,7 @@ var layers = map[string][]string{
 	// The public package. Only it puts the parts of a gateway together.
 	".": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/audit", "internal/pin", "internal/policy", "internal/auth", "internal/gateway", "internal/metrics", "internal/server", "internal/upstream", "internal/memhttp", "internal/cmdhook"}),
 	// What the public package does not export, for cmd.
-	"internal/cmdhook": {"internal/gateway", "internal/server", "internal/redact", "internal/transport"},
+	"internal/cmdhook": {"internal/gateway", "internal/mcp", "internal/server", "internal/redact", "internal/transport"},
 
 	// One server, of either era: how it is reached, and what its back is.
 	"internal/server": slices.Concat(eras, waist, bottom, []string{"internal/detect", "internal/remember", "internal/upstream"}),

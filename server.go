@@ -1,6 +1,7 @@
 package mcpbridge
 
 import (
+	"crypto/tls"
 	"net/http"
 	"time"
 )
@@ -29,6 +30,10 @@ type ServerOptions struct {
 	// RoundTripper sends requests to a URL of HTTP. Nil means a connection pool that
 	// follows no redirects and heeds the proxies of the environment.
 	RoundTripper http.RoundTripper
+	// TLS says for a URL of https or wss which certificates are accepted of the server,
+	// and which are shown to it. Nil means those of the authorities that the system
+	// trusts, and none. With a RoundTripper it has no effect.
+	TLS *tls.Config
 
 	// Dir is the working directory of Command. Empty means that of this process.
 	Dir string

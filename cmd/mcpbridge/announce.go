@@ -21,10 +21,10 @@ type announcedEndpoint struct {
 
 // announce prints the endpoints, and what to try next as it can be typed.
 func (d *daemon) announce() error {
-	addr := d.mcp.listener.Addr().String()
+	addr := d.mcp.Addr().String()
 	var a announcement
 	if d.admin != nil {
-		a.Admin = "http://" + reachable(d.admin.listener.Addr().String())
+		a.Admin = adminURL(d.config, d.admin.Addr())
 	}
 	var example *config.Server
 	for i := range d.config.Servers {
@@ -32,7 +32,7 @@ func (d *daemon) announce() error {
 		if s.Disabled {
 			continue
 		}
-		a.Endpoints = append(a.Endpoints, announcedEndpoint{s.Name, endpoint(addr, s.Name)})
+		a.Endpoints = append(a.Endpoints, announcedEndpoint{s.Name, endpoint(d.config, addr, s.Name)})
 		if example == nil || s.Builtin != "" && example.Builtin == "" {
 			example = s
 		}
@@ -40,7 +40,7 @@ func (d *daemon) announce() error {
 	if d.asJSON {
 		return output.JSON(d.stdout, a)
 	}
-	_, err := fmt.Fprint(d.stdout, a.text()+try(d.self(), endpoint(addr, example.Name), example.Builtin))
+	_, err := fmt.Fprint(d.stdout, a.text()+try(d.self(), endpoint(d.config, addr, example.Name), example.Builtin))
 	return err
 }
 
@@ -50,7 +50,10 @@ func (a announcement) text() string {
 	for _, e := range a.Endpoints {
 		fmt.Fprintf(&b, "  %s\n", e.URL)
 	}
-	if a.Admin != "" {
+	switch path, isSocket := strings.CutPrefix(a.Admin, "unix:"); {
+	case isSocket:
+		fmt.Fprintf(&b, "and metrics and health on the socket\n  %s\n", path)
+	case a.Admin != "":
 		fmt.Fprintf(&b, "and metrics and health at\n  %[1]s/metrics  %[1]s/readyz\n", a.Admin)
 	}
 	return b.String()

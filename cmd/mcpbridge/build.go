@@ -44,6 +44,7 @@ func newOptions(c *config.Config, oneClient bool, p process, log *slog.Logger, g
 		server := serverOptions(s)
 		server.RoundTripper = p.upstream.http
 		addAccess(&server, s)
+		server.TLS = s.TLS.Files().Client(s.TLS.ServerName, log.With("upstream", s.Name))
 		o.Servers = append(o.Servers, server)
 		if s.Builtin != "" {
 			book := notebook.New(notebook.Options{Version: version(), Logger: log.With("upstream", s.Name)})

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"net"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -78,7 +77,7 @@ func (p process) learn(c *config.Config) {
 
 func configFlags(fs *pflag.FlagSet) {
 	fs.String("listen", "", "host:port of the endpoints (default 127.0.0.1:2526)")
-	fs.String("admin", "", "host:port of /metrics, /healthz and /readyz, or off (default 127.0.0.1:2527)")
+	fs.String("admin", "", "host:port of /metrics, /healthz and /readyz, unix: and the path of a socket, or off (default 127.0.0.1:2527)")
 	fs.String("log-level", "", "debug, info, warn or error (default info)")
 }
 
@@ -118,25 +117,11 @@ func summarize(c *config.Config) summary {
 			Headers: s.HeaderNames(), Env: s.EnvNames(), Disabled: s.Disabled,
 		}
 		if !s.Disabled {
-			sum.Endpoint = endpoint(c.Listen, s.Name)
+			sum.Endpoint = endpoint(c, c.Listen, s.Name)
 		}
 		out.Servers = append(out.Servers, sum)
 	}
 	return out
-}
-
-// endpoint is the URL of a server's endpoint as a client on this machine
-// reaches it.
-func endpoint(addr, name string) string { return "http://" + reachable(addr) + "/mcp/" + name }
-
-// reachable replaces the addresses that mean all interfaces: nobody can dial
-// them everywhere.
-func reachable(addr string) string {
-	host, port, err := net.SplitHostPort(addr)
-	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
-		return net.JoinHostPort("127.0.0.1", port)
-	}
-	return addr
 }
 
 func printSummary(w io.Writer, path string, s summary) error {

@@ -5,30 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"net"
-	"net/http"
 	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/httpserver"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/memory"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
 	"github.com/mcpbridge/mcpbridge/internal/admin"
 	"github.com/mcpbridge/mcpbridge/internal/config"
-	"github.com/mcpbridge/mcpbridge/internal/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/guard"
-)
-
-const (
-	// headerTimeout bounds a request's headers, idleTimeout a connection
-	// without a request. Neither touches a response in progress.
-	headerTimeout = 10 * time.Second
-	idleTimeout   = 2 * time.Minute
-	// maxHeader bounds a request's headers, in bytes.
-	maxHeader = 64 << 10
 )
 
 // A daemon is one run of serve.
@@ -42,8 +29,8 @@ type daemon struct {
 
 	guard   *guard.Guard
 	gateway *mcpbridge.Gateway
-	mcp     *httpServer
-	admin   *httpServer // nil if off
+	mcp     *httpserver.Server
+	admin   *httpserver.Server // nil if off
 }
 
 // run serves until ctx ends, and drains. Nothing of it is left when it returns.
@@ -57,9 +44,9 @@ func (d *daemon) run(ctx context.Context) error {
 		return err
 	}
 	d.gateway.Start()
-	d.mcp.start()
+	d.mcp.Start()
 	if d.admin != nil {
-		d.admin.start()
+		d.admin.Start()
 	}
 	err := d.announce()
 	if err == nil {
@@ -84,50 +71,14 @@ func (d *daemon) open(ctx context.Context) (err error) {
 			err = errors.Join(err, d.gateway.Shutdown(ctx))
 		}
 	}()
-	l, err := mcpbridge.Listen(ctx, d.config.Listen, d.config.WriteTimeout)
-	if err != nil {
-		return fmt.Errorf("%w; choose another address with --listen", err)
+	if err = d.openMCP(ctx); err != nil || d.config.Admin == "" {
+		return err
 	}
-	d.mcp = newHTTPServer(l, d.gateway, d.log)
-	if d.config.Admin == "" {
-		return nil
-	}
-	h, err := admin.NewHandler(admin.Options{Source: states{d.gateway}, Metrics: d.gateway.MetricsHandler()})
-	if err == nil {
-		l, err = d.listenAdmin(ctx)
-	}
-	if err != nil {
-		_ = d.mcp.listener.Close()
+	if err = d.openAdmin(ctx); err != nil {
+		d.mcp.Cancel()
 		return fmt.Errorf("admin: %w; choose another address with --admin, or --admin off", err)
 	}
-	d.admin = newHTTPServer(l, guarded(h, gateway.Hosts{Machine: machineName(), Allowed: d.config.AllowedHosts}), d.log)
 	return nil
-}
-
-// listenAdmin takes the admin address. One that nobody chose may be taken, by another
-// mcpbridge as a rule: then it is another port.
-func (d *daemon) listenAdmin(ctx context.Context) (net.Listener, error) {
-	l, err := mcpbridge.Listen(ctx, d.config.Admin, d.config.WriteTimeout)
-	if err == nil || d.config.AdminChosen {
-		return l, err
-	}
-	l, other := mcpbridge.Listen(ctx, "127.0.0.1:0", d.config.WriteTimeout)
-	if other != nil {
-		return nil, err
-	}
-	d.log.Warn("metrics and health are on another port: the usual one is in use", "wanted", d.config.Admin, "addr", l.Addr().String())
-	return l, nil
-}
-
-// guarded keeps web pages off whose names were rebound to this machine.
-func guarded(h http.Handler, hosts gateway.Hosts) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !hosts.Allow(r) {
-			http.Error(w, gateway.HostRefusal(r), http.StatusForbidden)
-			return
-		}
-		h.ServeHTTP(w, r)
-	})
 }
 
 // showStarting shows a person who is still starting, until stop is called.
@@ -142,17 +93,17 @@ func (d *daemon) showStarting(ctx context.Context) (stop func()) {
 // wait returns nil when ctx ends, or the reason why an address is no longer
 // served.
 func (d *daemon) wait(ctx context.Context) error {
-	var adminDone chan struct{} // nil: never
+	var adminDone <-chan struct{} // nil: never
 	if d.admin != nil {
-		adminDone = d.admin.done
+		adminDone = d.admin.Done()
 	}
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-d.mcp.done:
-		return d.mcp.err
+	case <-d.mcp.Done():
+		return d.mcp.Err()
 	case <-adminDone:
-		return d.admin.err
+		return d.admin.Err()
 	}
 }
 
@@ -168,7 +119,7 @@ func (d *daemon) drain(ctx context.Context) error {
 	calls, cancel := context.WithTimeout(ctx, d.config.Drain-closing(d.config.Drain))
 	defer cancel()
 	d.gateway.EndStreams()
-	err := d.mcp.shutdown(calls)
+	err := d.mcp.Shutdown(calls)
 	if cerr := d.gateway.EndConnections(calls); cerr != nil {
 		err = errors.Join(err, fmt.Errorf("WebSockets or listen streams were still in use at the end of the drain and were cut off: %w", cerr))
 	}
@@ -180,7 +131,7 @@ func (d *daemon) drain(ctx context.Context) error {
 	}
 	if d.admin != nil {
 		// Scrapes are short; one that is not is cut off.
-		_ = d.admin.shutdown(servers)
+		_ = d.admin.Shutdown(servers)
 	}
 	d.log.Info("stopped")
 	return err
@@ -196,88 +147,6 @@ func closing(drain time.Duration) time.Duration { return min(drain/2, 6*time.Sec
 // of its end, so that both fit into closing.
 func closeGrace(drain time.Duration) time.Duration {
 	return max(closing(drain)/3, 10*time.Millisecond)
-}
-
-// An httpServer is a net/http server on a listener, with the goroutine that
-// serves.
-type httpServer struct {
-	*http.Server
-	listener net.Listener
-	done     chan struct{} // closed when Serve has returned
-	err      error         // why; read only after done is closed
-
-	// mu guards the fields below. It is held for map work only.
-	mu     sync.Mutex
-	silent map[net.Conn]struct{} // the connections that have sent nothing yet
-	hungUp bool                  // they were closed, and so are those to come
-}
-
-func newHTTPServer(l net.Listener, h http.Handler, log *slog.Logger) *httpServer {
-	s := &httpServer{
-		listener: l,
-		done:     make(chan struct{}),
-		silent:   make(map[net.Conn]struct{}),
-		Server: &http.Server{
-			Handler:           h,
-			ReadHeaderTimeout: headerTimeout,
-			IdleTimeout:       idleTimeout,
-			MaxHeaderBytes:    maxHeader,
-			// Broken handshakes and the like: a client's business, not ours.
-			ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-		},
-	}
-	s.ConnState = s.note
-	return s
-}
-
-// note keeps the connections that have sent nothing yet. Once they are hung up on,
-// there are none any more.
-func (s *httpServer) note(c net.Conn, state http.ConnState) {
-	s.mu.Lock()
-	late := s.hungUp && state == http.StateNew
-	if state == http.StateNew {
-		s.silent[c] = struct{}{}
-	} else {
-		delete(s.silent, c)
-	}
-	s.mu.Unlock()
-	if late {
-		_ = c.Close()
-	}
-}
-
-// hangUp closes the connections that have sent nothing yet. Clients open some in
-// reserve, and Shutdown would wait five seconds for them.
-func (s *httpServer) hangUp() {
-	s.mu.Lock()
-	s.hungUp = true
-	silent := slices.Collect(maps.Keys(s.silent))
-	s.mu.Unlock()
-	for _, c := range silent {
-		_ = c.Close()
-	}
-}
-
-// start serves in the background; shutdown ends it.
-func (s *httpServer) start() { go s.serve() }
-
-func (s *httpServer) serve() {
-	defer close(s.done)
-	if err := s.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
-		s.err = fmt.Errorf("serving %s: %w", s.listener.Addr(), err)
-	}
-}
-
-// shutdown waits until no request is in flight, or cuts them off when ctx ends.
-func (s *httpServer) shutdown(ctx context.Context) error {
-	s.hangUp()
-	err := s.Shutdown(ctx)
-	if err != nil {
-		err = fmt.Errorf("requests were still in flight at the end of the drain and were cut off: %w", err)
-		err = errors.Join(err, s.Close())
-	}
-	<-s.done
-	return err
 }
 
 // states shows a gateway to the admin address.

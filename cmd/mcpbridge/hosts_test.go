@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -49,6 +50,16 @@ func inHostFolder(t *testing.T, name string) (dir, golden string) {
 	}
 	dir = filepath.Join(dir, "app")
 	if err := os.CopyFS(dir, os.DirFS(golden)); err != nil {
+		t.Fatal(err)
+	}
+	// Files that others may read are warned of.
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		return os.Chmod(path, 0o600)
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	// A file of this name would be left out of the repository by most people's rules.

@@ -148,7 +148,7 @@ func (t *target) open(ctx context.Context) (*client.Client, error) {
 		upstream.SetEra(v.Era)
 	}
 	if upstream.Era() == spec.Modern && s.URL != "" && !s.OverWebSocket() {
-		return client.New(s.URL, client.Options{Header: headers(s), Info: implementation()}), nil
+		return client.New(s.URL, client.Options{Header: headers(s), Info: implementation(), TLS: options.Servers[0].TLS}), nil
 	}
 	return newInnerClient(options, s.Name)
 }

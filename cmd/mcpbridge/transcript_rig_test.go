@@ -111,9 +111,9 @@ func (r *transcriptRig) serve(p process, c *config.Config) {
 		r.t.Fatal(err)
 	}
 	l := bridgetest.Listen()
-	d.mcp = newHTTPServer(l, d.gateway, d.log)
+	d.mcp = d.newServer(l, d.gateway, nil)
 	d.gateway.Start()
-	d.mcp.start()
+	d.mcp.Start()
 	r.stop = sync.OnceFunc(func() {
 		if err := d.drain(r.t.Context()); err != nil && !strings.Contains(err.Error(), "cut off") {
 			r.t.Errorf("drain = %v", err)

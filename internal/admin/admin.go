@@ -36,10 +36,13 @@ type Source interface {
 	Snapshot() Snapshot
 }
 
-// Options configure a Handler. All fields are required.
+// Options configure a Handler. Source and Metrics are required.
 type Options struct {
 	Source  Source
 	Metrics http.Handler // serves /metrics
+	// Token is what requests have to send for more than whether the process is well, as
+	// Authorization: Bearer. Empty means nothing.
+	Token string
 }
 
 // NewHandler returns the handler of the admin address:
@@ -52,33 +55,46 @@ type Options struct {
 //     get an error that says more than a refused connection. The body is
 //     JSON and lists the servers.
 //   - /metrics is Options.Metrics.
+//
+// Without Options.Token, where there is one, /metrics is refused, and /readyz lists no
+// servers: who looks after processes often has no token for them.
 func NewHandler(opts Options) (http.Handler, error) {
 	if opts.Source == nil || opts.Metrics == nil {
 		return nil, errors.New("admin: NewHandler: source and metrics are required")
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", healthz)
-	mux.Handle("GET /readyz", readyz{opts.Source})
-	mux.Handle("GET /metrics", opts.Metrics)
+	mux.Handle("GET /readyz", readyz{opts.Source, token(opts.Token)})
+	mux.Handle("GET /metrics", token(opts.Token).guard(opts.Metrics))
 	return mux, nil
 }
 
 func healthz(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, struct {
-		Status string `json:"status"`
-	}{"ok"})
+	answer(w, http.StatusOK, statusOnly{"ok"})
 }
 
-type readyz struct{ source Source }
+type readyz struct {
+	source Source
+	token  token
+}
 
 // ServeHTTP implements [http.Handler].
-func (h readyz) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+func (h readyz) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s := h.source.Snapshot()
 	status, code := s.readiness()
+	if !h.token.allows(r) {
+		answer(w, code, statusOnly{status})
+		return
+	}
 	answer(w, code, struct {
 		Status  string   `json:"status"`
 		Servers []Server `json:"servers"`
 	}{status, s.Servers})
+}
+
+// statusOnly is what everybody may know.
+type statusOnly struct {
+	Status string `json:"status"`
 }
 
 func (s Snapshot) readiness() (status string, code int) {

@@ -8,6 +8,7 @@ import (
 	"context"
 
 	"github.com/mcpbridge/mcpbridge/internal/gateway"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/server"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -33,4 +34,6 @@ var (
 	Servers func(options any) ([]*server.Server, error)
 	// Gateway returns what is behind a *mcpbridge.Gateway.
 	Gateway func(g any) *gateway.Gateway
+	// Metrics returns what a *mcpbridge.Gateway counts with.
+	Metrics func(g any) mcp.Metrics
 )

@@ -17,7 +17,9 @@ import (
 // derive.
 type Config struct {
 	Listen         string   `koanf:"listen" default:"127.0.0.1:2526" secret:"no" doc:"host:port where MCP clients connect"`
-	Admin          string   `koanf:"admin" default:"127.0.0.1:2527" secret:"no" doc:"host:port of metrics and health; off for none"` // empty for none
+	Admin          string   `koanf:"admin" default:"127.0.0.1:2527" secret:"no" doc:"host:port of metrics and health, or unix: and the path of a socket; off for none"` // empty for none
+	AdminToken     string   `koanf:"admin_token" doc:"token of requests to admin, sent as Authorization: Bearer"`
+	TLS            TLS      `koanf:"tls" doc:"certificates for https on listen, and on admin beyond loopback"`
 	AllowAnonymous bool     `koanf:"allow_anonymous" default:"false" doc:"whether clients on other machines may be anonymous"`
 	PublicURL      string   `koanf:"public_url" secret:"no" doc:"the URL by which clients reach the gateway, without /mcp/NAME"`
 	Auth           *Auth    `koanf:"auth" word:"none" doc:"how clients are authenticated: tokens, jwt or mtls; none for anonymous clients, which is the default"`
@@ -67,6 +69,7 @@ type Limits struct {
 	Capabilities        int64 `koanf:"capabilities"`
 	Requests            int64 `koanf:"requests"`
 	RequestsEach        int64 `koanf:"requests_each"`
+	NewConnections      int64 `koanf:"new_connections"`
 	UpstreamMessage     int64 `koanf:"upstream_message"`
 	Sessions            int64 `koanf:"sessions"`
 	CommandSessions     int64 `koanf:"command_sessions"`
@@ -117,6 +120,7 @@ type Server struct {
 	Remember bool              `koanf:"remember" inherits:"remember" of:"command" doc:"overrides remember of all servers"`
 	URL      string            `koanf:"url" also:"serverUrl baseUrl" hosts:"yes" doc:"URL of the server: Streamable HTTP, or a WebSocket with ws:// or wss://"`
 	Headers  map[string]string `koanf:"headers" of:"url" hosts:"yes" doc:"headers of requests to the URL, such as credentials"`
+	TLS      ServerTLS         `koanf:"tls" of:"url" doc:"certificates for https and wss to the server"`
 	// Type is stdio, http, sse or ws, or empty if the user did not set it. It agrees with
 	// the other keys.
 	Type string `koanf:"type" enum:"stdio http streamable-http streamableHttp sse ws" hosts:"yes" doc:"the transport; by default that of the command or URL: for an HTTP URL http is tried first, and then sse"`

@@ -49,8 +49,14 @@ func Load(o Options) (*Config, []Problem, error) {
 	if err != nil {
 		return nil, rep.warnings, err
 	}
-	(&scope{lookup: environment(o.Environ), dir: filepath.Dir(o.Path)}).envFiles(c, rep, o.name())
+	sc := &scope{lookup: environment(o.Environ), dir: filepath.Dir(o.Path)}
+	sc.envFiles(c, rep, o.name())
+	sc.tlsPaths(c)
 	c.check(rep, o.name(), o.MayMakeToken)
+	if len(rep.errors) == 0 {
+		(&checker{rep: rep, fallback: o.name()}).exposed(c, o.Path)
+	}
+	inOrder(rep.warnings)
 	if err := rep.err(); err != nil {
 		return nil, rep.warnings, err
 	}

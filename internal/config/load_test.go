@@ -32,11 +32,11 @@ func TestDefaults(t *testing.T) {
 		t.Fatalf("Load = %v, %v, want no mistake", warnings, err)
 	}
 	want := &Config{
-		Listen: "127.0.0.1:2526", Admin: "127.0.0.1:2527",
+		Listen: "127.0.0.1:2526", Admin: "127.0.0.1:2527", TLS: TLS{ClientAuth: "require"},
 		BodyTimeout: 30 * time.Second, WriteTimeout: 10 * time.Second, KeepAlive: 15 * time.Second, Drain: 10 * time.Second,
 		ClientIdle: 30 * time.Minute, Remember: true, Audit: "off",
 		Limits: Limits{
-			Body: 4 << 20, Depth: 128, ID: 1 << 10, ProgressToken: 1 << 10, Method: 1 << 10, URI: 8 << 10, Filter: 256 << 10, ClientInfo: 64 << 10, Capabilities: 16 << 10, Requests: 20_000, RequestsEach: 10_000, UpstreamMessage: 64 << 20, Sessions: 1000, CommandSessions: 64, CommandSessionsEach: 16, ClientSessions: 10_000, ClientSessionsEach: 5_000, ClientEvents: 256 << 10,
+			Body: 4 << 20, Depth: 128, ID: 1 << 10, ProgressToken: 1 << 10, Method: 1 << 10, URI: 8 << 10, Filter: 256 << 10, ClientInfo: 64 << 10, Capabilities: 16 << 10, Requests: 20_000, RequestsEach: 10_000, NewConnections: 4096, UpstreamMessage: 64 << 20, Sessions: 1000, CommandSessions: 64, CommandSessionsEach: 16, ClientSessions: 10_000, ClientSessionsEach: 5_000, ClientEvents: 256 << 10,
 			WebSockets: 10_000, WebSocketsEach: 5_000, Streams: 20_000, StreamsEach: 10_000, ListenTopics: 1024, SubscribesEach: 200,
 			Parked: 10_000, ParkedEach: 5_000, Cache: 64 << 20, CacheEntries: 10_000,
 		},
@@ -198,7 +198,7 @@ func TestLayers(t *testing.T) {
 		"MCPBRIDGE_ADMIN=localhost:5",
 		"MCPBRIDGE_LIMITS__SESSIONS=7",
 		"MCPBRIDGE_ALLOWED_HOSTS=[a, b]",
-		"MCPBRIDGE_SERVERS__MY_DOCS__URL=http://env",
+		"MCPBRIDGE_SERVERS__MY_DOCS__URL=https://env",
 		"MCPBRIDGE_SERVERS__MY_DOCS__HEADERS__AUTHORIZATION=Bearer ${untouched}",
 		"MCPBRIDGE_SERVERS__MY_DOCS__CACHE__TOOLS_LIST__TTL=1s",
 		"MCPBRIDGE_SERVERS__EXTRA__BUILTIN=notebook",
@@ -218,7 +218,7 @@ func TestLayers(t *testing.T) {
 		{"default", c.KeepAlive, 15 * time.Second},
 		{"count", c.Limits.Sessions, int64(7)},
 		{"list", c.AllowedHosts, []string{"a", "b"}},
-		{"server by folded name", docs.URL, "http://env"},
+		{"server by folded name", docs.URL, "https://env"},
 		{"header replaced, not expanded", docs.Headers, map[string]string{"Authorization": "Bearer ${untouched}", "X-Other": "kept"}},
 		{"method by folded name", docs.Cache["tools/list"], CacheHint{TTL: time.Second, Scope: "private"}},
 		{"new server", c.Servers[1].Name + c.Servers[1].Builtin, "extranotebook"},

@@ -102,7 +102,7 @@ func TestMistakes(t *testing.T) {
 		{"port out of range", "listen: localhost:70000\n" + notebook, `c.yaml:1: listen: "localhost:70000" is not an address; write host:port, as in 127.0.0.1:2526`},
 		{"beyond loopback", "listen: 0.0.0.0:2526\n" + notebook, `c.yaml:1: listen: "0.0.0.0:2526" can be reached from other machines, and nothing says who clients are; write a token that mcpbridge token makes below auth, or 127.0.0.1:2526 here, or set allow_anonymous: true`},
 		{"all addresses", "listen: ':2526'\n" + notebook, `c.yaml:1: listen: ":2526" can be reached from other machines, and nothing says who clients are; write a token that mcpbridge token makes below auth, or 127.0.0.1:2526 here, or set allow_anonymous: true`},
-		{"admin beyond loopback", "admin: example.com:1\n" + notebook, `c.yaml:1: admin: "example.com:1" can be reached from other machines, and clients are not authenticated yet; write 127.0.0.1:1, or set allow_anonymous: true`},
+		{"admin beyond loopback", "admin: example.com:1\n" + notebook, `c.yaml:1: admin: "example.com:1" can be reached from other machines; set admin_token, or write 127.0.0.1:1, or unix: and the path of a socket`},
 		{"admin on listen", "admin: 127.0.0.1:2526\n" + notebook, "c.yaml:1: admin: is the same address as listen; choose another port, or write off"},
 		{"origin", "allowed_origins:\n- https://ok.example\n- example.com\n" + notebook, `c.yaml:3: allowed_origins.1: "example.com" is not an origin; write scheme://host, as in https://app.example.com`},
 		{"host", "allowed_hosts: [http://h]\n" + notebook, `c.yaml:1: allowed_hosts.0: "http://h" is not a host name; write one such as mcp.example.com, without a port`},

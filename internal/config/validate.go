@@ -27,6 +27,10 @@ func (c *checker) fail(path, format string, args ...any) {
 	c.rep.fail(c.rep.find(path, c.fallback), path, format, args...)
 }
 
+func (c *checker) warn(path, format string, args ...any) {
+	c.rep.warn(c.rep.find(path, c.fallback), path, format, args...)
+}
+
 // MinMemory is the least that limits.memory may be, in bytes.
 const MinMemory = 64 << 20
 
@@ -34,7 +38,7 @@ const MinMemory = 64 << 20
 // have no better one.
 func (cfg *Config) check(rep *report, name string, mayMakeToken bool) {
 	c := &checker{rep: rep, fallback: name, mayMakeToken: mayMakeToken}
-	c.addresses(cfg)
+	c.listen(cfg)
 	c.origins(cfg)
 	c.proxies(cfg)
 	c.stateKeys(cfg)
@@ -42,6 +46,7 @@ func (cfg *Config) check(rep *report, name string, mayMakeToken bool) {
 	if cfg.StateDir != "" && !filepath.IsAbs(cfg.StateDir) {
 		c.fail("state_dir", "%q is relative; write an absolute path, such as /var/lib/mcpbridge", cfg.StateDir)
 	}
+	c.borders(cfg)
 	if m := cfg.Limits.Memory; m != 0 && m < MinMemory {
 		c.fail(join("limits", "memory"), "is less than %s, which the process needs itself; write more, or 0 for half of what the machine has", sizeText(MinMemory))
 	}
@@ -62,25 +67,17 @@ func (cfg *Config) check(rep *report, name string, mayMakeToken bool) {
 	}
 }
 
-func (c *checker) addresses(cfg *Config) {
-	c.listen(cfg)
-	if cfg.Admin == "" {
-		return
-	}
-	c.address("admin", cfg.Admin, cfg.AllowAnonymous)
-	if cfg.Admin == cfg.Listen && !strings.HasSuffix(cfg.Admin, ":0") {
-		c.fail("admin", "is the same address as listen; choose another port, or write off")
-	}
-}
-
 // listen refuses an address that other machines can reach where nothing says who clients
 // are. At a terminal a token is made instead.
 func (c *checker) listen(cfg *Config) {
-	c.address("listen", cfg.Listen, true)
 	host, port, err := net.SplitHostPort(cfg.Listen)
+	if err != nil || !isPort(port) {
+		c.fail("listen", "%q is not an address; write host:port, as in %s", cfg.Listen, onLoopback(cfg.Listen))
+		return
+	}
 	written, unsaid := cfg.anonymous()
 	switch {
-	case err != nil || loopback(host) || cfg.AllowAnonymous || !written && !unsaid:
+	case loopback(host) || cfg.AllowAnonymous || !written && !unsaid:
 		return
 	case c.mayMakeToken && !written:
 		cfg.MakeToken = true
@@ -89,15 +86,9 @@ func (c *checker) listen(cfg *Config) {
 	c.fail("listen", "%q can be reached from other machines, and nothing says who clients are; write a token that mcpbridge token makes below auth, or %s here, or set allow_anonymous: true", cfg.Listen, onLoopback(port))
 }
 
-func (c *checker) address(key, addr string, anonymous bool) {
-	host, port, err := net.SplitHostPort(addr)
-	if n, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil || n > 65535 {
-		c.fail(key, "%q is not an address; write host:port, as in %s", addr, onLoopback(addr))
-		return
-	}
-	if !loopback(host) && !anonymous {
-		c.fail(key, "%q can be reached from other machines, and clients are not authenticated yet; write %s, or set allow_anonymous: true", addr, onLoopback(port))
-	}
+func isPort(text string) bool {
+	_, err := strconv.ParseUint(text, 10, 16)
+	return err == nil
 }
 
 // onLoopback returns the loopback address with a port, or with a port as an example if it is
@@ -283,7 +274,11 @@ func (c *checker) has(s *Server, k *key, path string) bool {
 		_, written := c.rep.places[join(path, k.name)]
 		return written
 	}
-	return reflect.ValueOf(s).Elem().Field(k.index).Len() > 0
+	v := reflect.ValueOf(s).Elem().Field(k.index)
+	if v.Kind() == reflect.Struct {
+		return !v.IsZero()
+	}
+	return v.Len() > 0
 }
 
 // mistaken reports whether a mistake at path or below it was reported.

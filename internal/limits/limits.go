@@ -43,6 +43,7 @@ var (
 	Capabilities        = declare(Limit{Key: "capabilities", Default: 16 * kib, Min: 256, Max: 16 * mib, Bytes: true, Doc: "bytes of a client's capabilities, in JSON"})
 	Requests            = declare(Limit{Key: "requests", Default: 20 * thousand, Min: 1, Max: million, Doc: "concurrent HTTP requests"})
 	RequestsEach        = declare(Limit{Key: "requests_each", Default: 10 * thousand, Min: 1, Max: million, Doc: "concurrent HTTP requests of one client"})
+	NewConnections      = declare(Limit{Key: "new_connections", Default: 4096, Min: 16, Max: million, Doc: "connections that have sent no request yet, TLS handshakes among them; beyond that the oldest is closed"})
 	UpstreamMessage     = declare(Limit{Key: "upstream_message", Default: 64 * mib, Min: kib, Max: gib, Bytes: true, Doc: "bytes of one message from a server"})
 	Sessions            = declare(Limit{Key: "sessions", Default: thousand, Min: 1, Max: million, Doc: "sessions with one server, for all clients together"})
 	CommandSessions     = declare(Limit{Key: "command_sessions", Default: 64, Min: 1, Max: 100 * thousand, Doc: "sessions with a command, each with a process of its own, for all clients together"})

@@ -136,7 +136,7 @@ func (s *Server) legacyOptions() legacyback.Options {
 func (s *Server) shared() upstream.Options {
 	o := s.opts.Options
 	if s.OnConnection() {
-		o.URL, o.Headers, o.RoundTripper = "", nil, nil
+		o.URL, o.Headers, o.RoundTripper, o.TLS = "", nil, nil, nil
 	}
 	return o
 }
@@ -154,6 +154,7 @@ func (s *Server) dialWebSocket(ctx context.Context) (transport.Conn, error) {
 	c, err := transport.DialWebSocket(ctx, transport.DialOptions{
 		URL:              s.opts.URL,
 		Header:           s.opts.Headers,
+		TLS:              s.opts.TLS,
 		WebSocketOptions: transport.WebSocketOptions{MaxMessage: s.opts.MaxMessage, KeepAlive: s.opts.KeepAlive},
 	})
 	if err != nil {

@@ -54,13 +54,15 @@ func Advice(err error) string {
 	case errors.As(err, &kind):
 		return "is it an MCP server, and the path of its URL right?"
 	case errors.As(err, &unknown):
-		return "trust who issued its certificate: add it to the certificates of this machine, or on Linux name its file in SSL_CERT_FILE"
+		return "trust who issued its certificate: name the authority's file in the server's tls.ca, add it to the certificates of this machine, or on Linux name it in SSL_CERT_FILE"
 	case errors.As(err, &name):
 		return "give the URL with a name that its certificate is for"
 	case errors.As(err, &cert):
 		return "its certificate needs renewing, or the clock of this machine setting"
 	case errors.As(err, &record):
 		return "it does not speak TLS there: is it http:// (or ws://)?"
+	case errors.As(err, &op) && op.Op == "remote error":
+		return "it ended the TLS connection: if it wants a client certificate, name one in the server's tls.cert and tls.key"
 	case errors.As(err, &op) && op.Op == "proxyconnect", errors.As(err, &proxy):
 		return "check the proxy in HTTPS_PROXY and HTTP_PROXY, or name the server's host in NO_PROXY"
 	case errors.As(err, &dns) && dns.IsNotFound:

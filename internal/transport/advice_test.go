@@ -32,7 +32,7 @@ func TestAdvice(t *testing.T) {
 		{"no such host", "http://no.such.host.invalid", "is the host's name right?"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			tr := NewHTTP(patience)
+			tr := NewHTTP(patience, nil)
 			tr.Proxy = nil
 			tr.DialContext = resolveNothing(tr.DialContext)
 			defer tr.CloseIdleConnections()
@@ -71,7 +71,7 @@ func TestProxyThatRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := NewHTTP(patience)
+	tr := NewHTTP(patience, nil)
 	tr.Proxy = http.ProxyURL(at)
 	defer tr.CloseIdleConnections()
 	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://docs.example.com/mcp", nil)

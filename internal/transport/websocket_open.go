@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -52,6 +53,8 @@ type DialOptions struct {
 	WebSocketOptions
 	URL    string      // ws:// or wss://
 	Header http.Header // for the handshake, including credentials
+	// TLS is for wss://; nil means the authorities that the system trusts.
+	TLS *tls.Config
 	// Dial opens the network connection; nil means that of package net. If it is set,
 	// proxies of the environment are not used.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -90,6 +93,7 @@ func (o *DialOptions) dial(ctx context.Context) (*websocket.Conn, error) {
 		ReadBufferSize:  readSize,
 		WriteBufferSize: dialedSize,
 		WriteBufferPool: &dialedBuffers,
+		TLSClientConfig: o.TLS.Clone(), // nil stays nil
 	}
 	if o.Dial == nil {
 		guard.dial = (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"cmp"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,6 +42,9 @@ type Options struct {
 	// RoundTripper sends HTTP requests; nil means a transport of the back's own.
 	// It must not follow redirects: credentials go to URL's origin alone.
 	RoundTripper http.RoundTripper
+	// TLS is for a URL of https or wss, unless there is a RoundTripper. Nil means the
+	// authorities that the system trusts.
+	TLS *tls.Config
 
 	// ClientInfo is the gateway's own name and version, an Implementation object.
 	// Required.

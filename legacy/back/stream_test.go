@@ -270,7 +270,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 	p.On["tools/list"] = listOnce
 	var conns atomic.Int32
-	settings := transport.NewHTTP(time.Second)
+	settings := transport.NewHTTP(time.Second, nil)
 	settings.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conns.Add(1)
 		return (&net.Dialer{}).DialContext(ctx, network, addr)

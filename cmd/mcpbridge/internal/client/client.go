@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -45,6 +46,8 @@ type Client struct {
 type Options struct {
 	Header http.Header // for every request
 	Info   []byte      // clientInfo, an Implementation object
+	// TLS is for a URL of https; nil means the authorities that the system trusts.
+	TLS *tls.Config
 	// RoundTripper sends the requests; nil has them sent over the network.
 	RoundTripper http.RoundTripper
 	// End ends what was started for the client; it may be nil.
@@ -59,7 +62,7 @@ func New(endpoint string, o Options) *Client {
 	}}
 	if o.RoundTripper == nil {
 		// A transport of its own: closing it leaves no connection behind.
-		c.http.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, OnProxyConnectResponse: transport.CheckProxy}
+		c.http.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, OnProxyConnectResponse: transport.CheckProxy, TLSClientConfig: o.TLS.Clone()}
 		c.end = c.http.CloseIdleConnections
 	}
 	return c

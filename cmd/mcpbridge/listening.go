@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/httpserver"
+	"github.com/mcpbridge/mcpbridge/internal/admin"
+	"github.com/mcpbridge/mcpbridge/internal/certs"
+	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
+	"github.com/mcpbridge/mcpbridge/internal/config"
+	"github.com/mcpbridge/mcpbridge/internal/gateway"
+	"github.com/mcpbridge/mcpbridge/internal/limits"
+)
+
+// openMCP takes the address for MCP clients.
+func (d *daemon) openMCP(ctx context.Context) error {
+	var h http.Handler = d.gateway
+	var secure *tls.Config
+	if f := d.config.TLS.Files(); f.Cert != "" {
+		store, err := certs.Open(f, d.log)
+		if err != nil {
+			return fmt.Errorf("tls: %w", err)
+		}
+		h, secure = store.Guard(h), store.Server(d.config.TLS.ClientAuth == "require")
+	}
+	l, err := mcpbridge.Listen(ctx, d.config.Listen, d.config.WriteTimeout)
+	if err != nil {
+		return fmt.Errorf("%w; choose another address with --listen", err)
+	}
+	d.mcp = d.newServer(l, h, secure)
+	return nil
+}
+
+func (d *daemon) newServer(l net.Listener, h http.Handler, secure *tls.Config) *httpserver.Server {
+	metrics := cmdhook.Metrics(d.gateway)
+	return httpserver.New(l, httpserver.Options{
+		Handler: h, Logger: d.log, TLS: secure, MaxNew: d.config.Limits.NewConnections,
+		Reached: func(l *limits.Limit) { metrics.Limit("", l.Key) },
+	})
+}
+
+// openAdmin takes the admin address, or its socket.
+func (d *daemon) openAdmin(ctx context.Context) error {
+	h, err := admin.NewHandler(admin.Options{Source: states{d.gateway}, Metrics: d.gateway.MetricsHandler(), Token: d.config.AdminToken})
+	if err != nil {
+		return err
+	}
+	if path := d.config.AdminSocket(); path != "" {
+		l, err := httpserver.ListenSocket(ctx, path)
+		if err != nil {
+			return err
+		}
+		d.admin = d.newServer(l, h, nil) // a web page can't reach it
+		return nil
+	}
+	secure, err := d.adminTLS()
+	if err != nil {
+		return err
+	}
+	l, err := d.listenAdmin(ctx)
+	if err != nil {
+		return err
+	}
+	d.admin = d.newServer(l, guarded(h, gateway.Hosts{Machine: machineName(), Allowed: d.config.AllowedHosts}), secure)
+	return nil
+}
+
+// adminTLS returns nil for an admin address without TLS. Its clients show a token and no
+// certificate.
+func (d *daemon) adminTLS() (*tls.Config, error) {
+	if !d.config.AdminTLS() {
+		return nil, nil
+	}
+	f := d.config.TLS.Files()
+	f.CA = ""
+	store, err := certs.Open(f, d.log)
+	if err != nil {
+		return nil, fmt.Errorf("tls: %w", err)
+	}
+	return store.Server(false), nil
+}
+
+// listenAdmin takes the admin address. One that nobody chose may be taken, by another
+// mcpbridge as a rule: then it is another port.
+func (d *daemon) listenAdmin(ctx context.Context) (net.Listener, error) {
+	l, err := mcpbridge.Listen(ctx, d.config.Admin, d.config.WriteTimeout)
+	if err == nil || d.config.AdminChosen {
+		return l, err
+	}
+	l, other := mcpbridge.Listen(ctx, "127.0.0.1:0", d.config.WriteTimeout)
+	if other != nil {
+		return nil, err
+	}
+	d.log.Warn("metrics and health are on another port: the usual one is in use", "wanted", d.config.Admin, "addr", l.Addr().String())
+	return l, nil
+}
+
+// guarded keeps web pages off whose names were rebound to this machine.
+func guarded(h http.Handler, hosts gateway.Hosts) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !hosts.Allow(r) {
+			http.Error(w, gateway.HostRefusal(r), http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// endpoint returns the URL of a server's endpoint as a client on this machine reaches it.
+func endpoint(c *config.Config, addr, name string) string {
+	return scheme(c.TLS.Cert != "") + reachable(addr) + "/mcp/" + name
+}
+
+// adminURL returns where the admin address is, or its socket.
+func adminURL(c *config.Config, addr net.Addr) string {
+	if c.AdminSocket() != "" {
+		return c.Admin
+	}
+	return scheme(c.AdminTLS()) + reachable(addr.String())
+}
+
+func scheme(secure bool) string {
+	if secure {
+		return "https://"
+	}
+	return "http://"
+}
+
+// reachable replaces the addresses that mean all interfaces: nobody can dial
+// them everywhere.
+func reachable(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return addr
+}

@@ -1,0 +1,124 @@
+package config
+
+import (
+	"io/fs"
+	"maps"
+	"net/url"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// othersMayRead is the permission of users who are neither the owner nor in the group.
+const othersMayRead fs.FileMode = 0o004
+
+// othersRead reports whether every user of the machine may read a file.
+func othersRead(path string) bool {
+	if runtime.GOOS == "windows" {
+		return false // its modes say nothing of other users
+	}
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().Perm()&othersMayRead != 0
+}
+
+// exposed warns of secrets that others can read: in files, and on their way.
+func (c *checker) exposed(cfg *Config, file string) {
+	c.exposedFile(cfg, file)
+	for i := range cfg.Servers {
+		if s := &cfg.Servers[i]; !s.Disabled {
+			c.exposedEnv(s)
+			c.exposedURL(s)
+		}
+	}
+}
+
+// exposedFile warns of the configuration itself, if a secret stands in it.
+func (c *checker) exposedFile(cfg *Config, file string) {
+	if file == "" || !othersRead(file) {
+		return
+	}
+	if key := c.literalSecret(cfg); key != "" {
+		c.rep.warn(place{where: file}, "", "can be read by every user of this machine, and %s in it is a secret; run chmod 600 %[2]s, or write ${VARIABLE} or ${file:PATH} instead", shown(key), file)
+	}
+}
+
+// secretKeys are the names of keys whose values, or those of the list they are, grant
+// access.
+var secretKeys = []string{"admin_token", "client_secret", "state_keys", "token"}
+
+// literalSecret returns the first key whose value grants access and stands in the file as
+// it is; empty if there is none.
+func (c *checker) literalSecret(cfg *Config) string {
+	for _, path := range slices.Sorted(maps.Keys(c.rep.places)) {
+		at := c.rep.places[path]
+		if at.line > 0 && at.text != "" && !strings.Contains(at.text, "${") && isSecret(path, at.text) {
+			return path
+		}
+	}
+	for i := range cfg.Servers {
+		s := &cfg.Servers[i]
+		for at, from := range s.credentials() {
+			if from >= 0 && s.writtenArg(at) != "" && !strings.Contains(s.writtenArg(at), "${") {
+				return join(join("servers", s.Name), "args")
+			}
+		}
+	}
+	return ""
+}
+
+// isSecret reports whether the value at a path, which is text, grants access.
+func isSecret(path, text string) bool {
+	above, name := parent(path), path[strings.LastIndex(path, delim)+1:]
+	switch of := above[strings.LastIndex(above, delim)+1:]; {
+	case slices.Contains(secretKeys, name), slices.Contains(secretKeys, of):
+		return true
+	case of == "headers", of == "env":
+		return credential.MatchString(name)
+	case name == "url":
+		return carriesCredentials(text)
+	}
+	return false
+}
+
+// exposedEnv warns of an env_file with a secret.
+func (c *checker) exposedEnv(s *Server) {
+	if s.EnvFile == "" || !othersRead(s.EnvFile) {
+		return
+	}
+	vars, err := readEnvFile(s.EnvFile)
+	for name := range vars {
+		if err == nil && secretName.MatchString(strings.ToUpper(name)) {
+			c.warn(join(join("servers", s.Name), "env_file"), "can be read by every user of this machine and holds secrets; run chmod 600 %s", s.EnvFile)
+			return
+		}
+	}
+}
+
+// exposedURL warns of credentials that are sent to another machine without TLS.
+func (c *checker) exposedURL(s *Server) {
+	u, err := url.Parse(s.URL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "ws" || loopback(u.Hostname()) || !s.sendsCredentials() {
+		return
+	}
+	c.warn(join(join("servers", s.Name), "url"), "is %s://, and credentials are sent to it, which others can read on the way; write %[1]ss:// if the server has TLS", u.Scheme)
+}
+
+// sendsCredentials reports whether requests to the server grant access.
+func (s *Server) sendsCredentials() bool {
+	named := func(name string) bool { return credential.MatchString(name) }
+	return slices.ContainsFunc(s.HeaderNames(), named) || carriesCredentials(s.URL)
+}
+
+// carriesCredentials reports whether a URL has user information, or a query that sounds
+// like a credential.
+func carriesCredentials(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil {
+		return false
+	}
+	return u.User != nil || credentialQuery.MatchString(u.RawQuery)
+}
+
+var credentialQuery = regexp.MustCompile(`(?i)(key|token|secret|passw|auth)[^&=]*=`)

@@ -3,6 +3,7 @@ package certs
 import (
 	"crypto/tls"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -35,7 +36,7 @@ func newMutual(t *testing.T, clients *bridgetest.Authority, required bool) *mutu
 		}
 		_, _ = io.WriteString(w, name)
 	})))
-	m.Config.ErrorLog = nil
+	m.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
 	m.TLS = s.Server(required)
 	m.StartTLS()
 	t.Cleanup(m.Close)
@@ -127,6 +128,26 @@ func TestHardeningExpiryOnAnOpenConnection(t *testing.T) {
 	time.Sleep(time.Until(end) + time.Millisecond)
 	if code, text, err := m.get(c); code != http.StatusMisdirectedRequest {
 		t.Errorf("GET after the certificate expired = %d %q, %v, want 421", code, text, err)
+	}
+}
+
+// What is shown to a server is what the files hold when a connection is made.
+func TestClientShowsReplacedCertificate(t *testing.T) {
+	old, next := bridgetest.NewAuthority(t, "old"), bridgetest.NewAuthority(t, "next")
+	m := newMutual(t, next, true)
+	dir := t.TempDir()
+	cert, key, _ := old.Files(dir, bridgetest.Leaf{})
+	_, _, ca := m.servers.Files(t.TempDir(), bridgetest.Leaf{})
+	tr := &http.Transport{TLSClientConfig: Files{Cert: cert, Key: key, CA: ca}.Client("", nil)}
+	defer tr.CloseIdleConnections()
+	c := &http.Client{Transport: tr}
+	if code, text, err := m.get(c); err == nil {
+		t.Fatalf("GET with the old certificate = %d %q, want it refused", code, text)
+	}
+	next.Files(dir, bridgetest.Leaf{})
+	time.Sleep(look)
+	if code, text, err := m.get(c); code != 200 || err != nil {
+		t.Errorf("GET with the new certificate = %d %q, %v", code, text, err)
 	}
 }
 

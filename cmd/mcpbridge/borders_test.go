@@ -194,6 +194,29 @@ func TestServeAdminBorders(t *testing.T) {
 	}
 }
 
+// Beyond this machine the token of the admin address passes over TLS, without a client
+// certificate.
+func TestServeAdminTLS(t *testing.T) {
+	path, a := secured(t, "admin_token: 0123456789abcdef\ntls: {cert: cert.pem, key: key.pem, client_ca: ca.pem}\nservers: {notebook: {builtin: notebook}}\n")
+	s := serve(t, nil, "-c", path, "--admin", "0.0.0.0:0")
+	if !strings.HasPrefix(s.Admin, "https://127.0.0.1:") {
+		t.Fatalf("announced %q", s.Admin)
+	}
+	req, _ := http.NewRequest(http.MethodGet, s.Admin+"/metrics", nil)
+	req.Header.Set("Authorization", "Bearer 0123456789abcdef")
+	resp, err := http2Client(t, a).Do(req)
+	if err != nil || resp.StatusCode != 200 {
+		t.Fatalf("GET = %v, %v", resp, err)
+	}
+	_ = resp.Body.Close()
+	if resp, err := http.Get("http" + strings.TrimPrefix(s.Admin, "https") + "/metrics"); err == nil {
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("GET without TLS = %d", resp.StatusCode)
+		}
+	}
+}
+
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil

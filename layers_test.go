@@ -182,9 +182,10 @@ var layers = map[string][]string{
 // testLayers says what the test files of a package may import beyond that.
 // Every package's tests may import the package itself and internal/bridgetest.
 var testLayers = map[string][]string{
-	"cmd/mcpbridge":    {"internal/bridgetest"},
-	"internal/auth":    {"internal/bridgetest/issuertest"},
-	"internal/gateway": {"internal/bridgetest/issuertest", "internal/notebook", "internal/upstream", "internal/audit", "internal/pin", "internal/policy"},
+	"cmd/mcpbridge":                     {"internal/bridgetest"},
+	"internal/auth":                     {"internal/bridgetest/issuertest"},
+	"internal/gateway":                  {"internal/bridgetest/issuertest", "internal/notebook", "internal/upstream", "internal/audit", "internal/pin", "internal/policy"},
+	"cmd/mcpbridge/internal/httpserver": {"internal/certs"},
 	// A session that is passed on shows only where a front and a back are joined.
 	"legacy/front": {"internal/bridgetest/backtest", "internal/bridgetest/legacytest", "internal/upstream", "legacy/back"},
 	"legacy/relay": {"internal/bridgetest/backtest", "internal/bridgetest/legacytest", "internal/fanout", "internal/limits", "legacy/back", "legacy/front"},

@@ -33,7 +33,7 @@ var (
 // it is a commit of its own with a reason. A package that is not named here
 // may not exist.
 var layers = map[string][]string{
-	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{".", "internal/auth", "internal/cmdhook", "internal/server", "internal/compat", "internal/argv", "internal/memhttp", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "internal/linebuffer", "internal/pin"}),
+	"cmd/mcpbridge": slices.Concat(commands, top, waist, bottom, []string{".", "internal/auth", "internal/cmdhook", "internal/server", "internal/compat", "internal/argv", "internal/memhttp", "internal/notebook", "internal/remember", "internal/guard", "internal/hosts", "internal/linebuffer", "internal/login", "internal/pin"}),
 	// What commands do, without flags: reading replies as a client, writing for people,
 	// what was found out about a server, the memory of the process.
 	"cmd/mcpbridge/internal/client": {"internal/mcp", "internal/spec", "internal/sse", "internal/transport", "internal/wire", "modern/protocol", "cmd/mcpbridge/internal/output"},
@@ -69,6 +69,11 @@ var layers = map[string][]string{
 
 	// How one server is reached: the same for the backs of both eras.
 	"internal/upstream": slices.Concat(waist, bottom),
+
+	// What others name is fetched with care, whoever fetches: logins, and the keys of tokens.
+	"internal/fetch": {"internal/transport"},
+	// How the gateway gets the credentials that the backs send: it knows no messages.
+	"internal/login": {"internal/fetch", "internal/mcp", "internal/spec", "internal/upstream", "internal/wire"},
 
 	// What clients bring back: small, since fuzzing builds them apart.
 	"internal/requeststate": nil,
@@ -163,9 +168,9 @@ var layers = map[string][]string{
 	"internal/bench/budget": nil,
 
 	// The public package. Only it puts the parts of a gateway together.
-	".": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/audit", "internal/pin", "internal/policy", "internal/auth", "internal/gateway", "internal/metrics", "internal/server", "internal/upstream", "internal/memhttp", "internal/cmdhook"}),
+	".": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/audit", "internal/pin", "internal/policy", "internal/auth", "internal/gateway", "internal/metrics", "internal/server", "internal/upstream", "internal/memhttp", "internal/cmdhook", "internal/fetch", "internal/login"}),
 	// What the public package does not export, for cmd.
-	"internal/cmdhook": {"internal/gateway", "internal/mcp", "internal/server", "internal/redact", "internal/transport"},
+	"internal/cmdhook": {"internal/gateway", "internal/login", "internal/mcp", "internal/server", "internal/redact", "internal/transport"},
 
 	// One server, of either era: how it is reached, and what its back is.
 	"internal/server": slices.Concat(eras, waist, bottom, []string{"internal/detect", "internal/remember", "internal/upstream"}),
@@ -184,7 +189,7 @@ var layers = map[string][]string{
 var testLayers = map[string][]string{
 	"cmd/mcpbridge":                     {"internal/bridgetest"},
 	"internal/auth":                     {"internal/bridgetest/issuertest"},
-	"internal/gateway":                  {"internal/bridgetest/issuertest", "internal/notebook", "internal/upstream", "internal/audit", "internal/pin", "internal/policy"},
+	"internal/gateway":                  {"internal/bridgetest/issuertest", "internal/login", "internal/notebook", "internal/upstream", "internal/audit", "internal/pin", "internal/policy"},
 	"cmd/mcpbridge/internal/httpserver": {"internal/certs"},
 	// A session that is passed on shows only where a front and a back are joined.
 	"legacy/front": {"internal/bridgetest/backtest", "internal/bridgetest/legacytest", "internal/upstream", "legacy/back"},
@@ -211,8 +216,11 @@ var libraries = map[string][]string{
 
 	"github.com/tailscale/hujson": {"internal/hosts"},
 
-	"github.com/go-jose/go-jose": {"internal/auth", "internal/bridgetest/issuertest", "internal/gateway"},
-	"golang.org/x/time":          {"internal/policy"},
+	"github.com/go-jose/go-jose":    {"internal/auth", "internal/bridgetest/issuertest", "internal/gateway", "internal/login"},
+	"github.com/gofrs/flock":        {"internal/login"},
+	"github.com/zalando/go-keyring": {"internal/login"},
+	"golang.org/x/oauth2":           {"internal/login"},
+	"golang.org/x/time":             {"internal/policy"},
 }
 
 // emptyNames are the names that say nothing about what a package or file holds.

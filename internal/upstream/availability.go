@@ -49,8 +49,12 @@ func NewAvailability(log *slog.Logger) *Availability {
 	return &Availability{log: log, fell: wake.NewSignal(), wanted: wake.NewSignal()}
 }
 
-// Report takes the outcome of an attempt to reach the server.
+// Report takes the outcome of an attempt to reach the server. One that refuses a caller is
+// there.
 func (a *Availability) Report(err error) {
+	if aboutCaller(err) {
+		err = nil
+	}
 	switch {
 	case !a.become(err):
 		return
@@ -90,8 +94,11 @@ func (a *Availability) become(err error) bool {
 func trouble(err error) string {
 	var status *StatusError
 	var page *transport.KindError
+	var credential *CredentialError
 	isStatus := errors.As(err, &status)
 	switch {
+	case errors.As(err, &credential):
+		return "wants credentials"
 	case transport.NotStarted(err):
 		return "can't start"
 	case isStatus && status.AboutCredentials():
@@ -166,7 +173,7 @@ func (a *Availability) Supervise(ctx context.Context, try func(context.Context) 
 // wanted.
 func (a *Availability) reach(ctx context.Context, try func(context.Context) error) {
 	for pause := reachPauses.Min; ctx.Err() == nil; pause = reachPauses.Next(pause) {
-		if try(ctx) == nil || backoff.Wait(ctx, reachPauses.Min) != nil {
+		if err := try(ctx); err == nil || aboutCaller(err) || backoff.Wait(ctx, reachPauses.Min) != nil {
 			return
 		}
 		t := time.NewTimer(backoff.Jitter(pause) - reachPauses.Min)

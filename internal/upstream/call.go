@@ -26,7 +26,9 @@ type Call struct {
 	// Set before the call is sent, read-only after.
 	ID     int64
 	Method string
-	Owner  Owner       // nil for a request that the gateway makes for itself
+	Owner  Owner // nil for a request that the gateway makes for itself
+	// Behalf is on whose behalf it is; zero for that of the [HTTP] that sends it.
+	Behalf Behalf
 	In     *mcp.Intake // takes memory for its response; nil for no bound
 	// Cancel ends the context under which the call is sent: when its reply has been read
 	// to the end, or there is nothing to wait for any more. It is nil where Wake tells the

@@ -21,7 +21,12 @@ func (o *Options) ClientError(method string, err error) error {
 	var short *mcp.ShortageError
 	var large *transport.TooLongError
 	var unreadable *UnreadableError
+	var credential *CredentialError
 	switch {
+	case errors.As(err, &credential) && credential.Refusal != nil:
+		return credential.Refusal
+	case errors.As(err, &credential):
+		return mcp.Inside(spec.CodeInternal, "server %q %v; %s", o.Name, transport.Reason{Err: credential.Err}, credential.Step)
 	case errors.As(err, &short):
 		return short.Of(o.Name, method, spec.Repeatable(method))
 	case errors.As(err, &we), errors.Is(err, context.Canceled):

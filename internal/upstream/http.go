@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpbridge/mcpbridge/internal/http1"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -23,6 +24,7 @@ type HTTP struct {
 	url     *url.URL
 	rt      http.RoundTripper
 	own     *http1.Transport // rt, if it was made here
+	behalf  Behalf           // of requests that are no calls; see As
 
 	size      atomic.Int64          // of the last response: what the next is expected to take
 	slowTails atomic.Int32          // responses in a row whose stream stayed open after them
@@ -51,7 +53,15 @@ func NewHTTP(o *Options, r Reading) *HTTP {
 
 // At returns the way to another URL of the same origin.
 func (h *HTTP) At(u *url.URL) *HTTP {
-	return &HTTP{opts: h.opts, reading: h.reading, url: u, rt: h.rt}
+	return &HTTP{opts: h.opts, reading: h.reading, url: u, rt: h.rt, behalf: h.behalf}
+}
+
+// As returns the way on which requests are on behalf of a principal.
+func (h *HTTP) As(p mcp.Principal) *HTTP {
+	if h.opts.Credentials == nil || p == h.behalf.Principal {
+		return h // nobody asks
+	}
+	return &HTTP{opts: h.opts, reading: h.reading, url: h.url, rt: h.rt, behalf: Behalf{Principal: p}}
 }
 
 // URL returns where requests go. It is not to be changed.
@@ -66,11 +76,7 @@ func (h *HTTP) URL() *url.URL { return h.url }
 // the server had closed.
 func (h *HTTP) Post(ctx context.Context, c *Call, header http.Header, frame []byte) (*Reply, error) {
 	x := h.begin(ctx, c, http.MethodPost, header)
-	x.frame = frame
-	x.body.Reset(frame)
-	x.req.Body = io.NopCloser(&x.body)
-	x.req.GetBody = x.again
-	x.req.ContentLength = int64(len(frame))
+	x.carry(frame)
 	return x.send()
 }
 
@@ -120,12 +126,29 @@ func (h *HTTP) begin(ctx context.Context, c *Call, method string, header http.He
 	return x
 }
 
+// carry gives the request a body.
+func (x *exchange) carry(frame []byte) {
+	x.frame = frame
+	x.body.Reset(frame)
+	x.req.Body = io.NopCloser(&x.body)
+	x.req.GetBody = x.again
+	x.req.ContentLength = int64(len(frame))
+}
+
 // again is the request's GetBody.
 func (x *exchange) again() (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(x.frame)), nil
 }
 
-func (x *exchange) send() (r *Reply, err error) {
+// send sends the request, with credentials if there are any.
+func (x *exchange) send() (*Reply, error) {
+	if x.reply.h.opts.Credentials != nil {
+		return x.authorized()
+	}
+	return x.roundTrip()
+}
+
+func (x *exchange) roundTrip() (r *Reply, err error) {
 	r = &x.reply
 	if r.resp, err = r.h.rt.RoundTrip(&x.req); err != nil {
 		return nil, sendFailure(r.ctx, err)

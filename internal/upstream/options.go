@@ -39,6 +39,8 @@ type Options struct {
 	// Headers go with every HTTP request, credentials among them. They can't
 	// replace the headers the protocol defines.
 	Headers http.Header
+	// Credentials have the Authorization of each HTTP request; nil means that of Headers.
+	Credentials Credentials
 	// RoundTripper sends HTTP requests; nil means a transport of the back's own.
 	// It must not follow redirects: credentials go to URL's origin alone.
 	RoundTripper http.RoundTripper

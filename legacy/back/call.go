@@ -45,7 +45,7 @@ type call struct {
 // newCall returns a request of a client that is yet to begin.
 func newCall(req *mcp.Request, x mcp.Caller, leaveLane func()) *call {
 	c := &call{
-		Call: link.Call{Call: upstream.Call{Method: req.Method}},
+		Call: link.Call{Call: upstream.Call{Method: req.Method, Behalf: upstream.BehalfOf(req)}},
 		req:  req, caller: x, mayBeAsked: spec.MayAsk(req.Method), leaveLane: leaveLane,
 		notes: noteQueue{backlog: mcp.Backlog{Memory: mcp.NewReservation(req.Memory, req.Share)}},
 	}

@@ -33,7 +33,7 @@ type opener func(ctx context.Context, connect connector) error
 //
 // Spec: 2025-11-25, basic/lifecycle, Initialization.
 func (b *Back) open(ctx context.Context, p mcp.Profile) (s *session, err error) {
-	err = b.dial(ctx, p.Share, func(ctx context.Context, connect connector) (err error) {
+	err = b.dial(ctx, p.Principal, p.Share, func(ctx context.Context, connect connector) (err error) {
 		s, err = b.openOver(ctx, p, connect)
 		return err
 	})
@@ -57,13 +57,14 @@ func (b *Back) openOver(ctx context.Context, p mcp.Profile, connect connector) (
 	return s, nil
 }
 
-// dial has open make a session of a share, over whatever the server is reached by.
-func (b *Back) dial(ctx context.Context, share mcp.Share, open opener) error {
+// dial has open make a session of a principal and a share, over whatever the server is
+// reached by.
+func (b *Back) dial(ctx context.Context, principal mcp.Principal, share mcp.Share, open opener) error {
 	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeouts.Connect)
 	defer cancel()
 	switch {
 	case b.endpoint != nil:
-		return b.dialHTTP(ctx, open)
+		return b.dialHTTP(ctx, b.endpoint.As(principal), open)
 	case b.opts.Launcher != nil:
 		c := command{server: b.opts.Name, launcher: b.opts.Launcher, pool: b.pool, log: b.log}
 		return c.open(ctx, share, open)
@@ -104,11 +105,11 @@ func looksOlder(status int) bool {
 	return false
 }
 
-// dialHTTP has open make a session with a server at a URL: over Streamable HTTP, and where
+// dialHTTP has open make a session with a server at its endpoint: over Streamable HTTP, and where
 // that is refused as by a server that is older, over HTTP+SSE. What it was found to
 // speak is tried first from then on.
-func (b *Back) dialHTTP(ctx context.Context, open opener) error {
-	overSSE := func(ctx context.Context, l *link.Link) error { return l.OverSSE(ctx, b.endpoint) }
+func (b *Back) dialHTTP(ctx context.Context, at *link.Endpoint, open opener) error {
+	overSSE := func(ctx context.Context, l *link.Link) error { return l.OverSSE(ctx, at) }
 	if b.opts.Transport == TransportSSE {
 		return open(ctx, overSSE)
 	}
@@ -123,7 +124,7 @@ func (b *Back) dialHTTP(ctx context.Context, open opener) error {
 	var tried *link.Link
 	err := open(ctx, func(_ context.Context, l *link.Link) error {
 		tried = l
-		l.OverHTTP(b.endpoint)
+		l.OverHTTP(at)
 		return nil
 	})
 	var no *relay.Refusal // by a server that has read the request

@@ -40,7 +40,7 @@ func (b *Back) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Message,
 
 // dialRelay opens a session with the client's own handshake.
 func (b *Back) dialRelay(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.RelayClient) (r *relay.Session, err error) {
-	err = b.dial(ctx, req.Share, func(ctx context.Context, connect connector) error {
+	err = b.dial(ctx, req.Profile.Principal, req.Share, func(ctx context.Context, connect connector) error {
 		r = relay.New(b.relayed, req, h) // another one for each attempt
 		if err := connect(ctx, r.Link()); err != nil {
 			return err

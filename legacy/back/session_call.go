@@ -98,7 +98,7 @@ func (s *session) result(req *mcp.Request, c *call, a upstream.Response) (*mcp.R
 func (s *session) requestFor(ctx context.Context, host *call, method string, params []byte) (json.RawMessage, error) {
 	var in mcp.Intake
 	in.Share(&host.in)
-	c := &link.Call{Call: upstream.Call{Method: method, In: &in, Owner: host}}
+	c := &link.Call{Call: upstream.Call{Method: method, In: &in, Owner: host, Behalf: host.Behalf}}
 	return s.RoundTrip(ctx, c, params)
 }
 

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"sync/atomic"
 
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
@@ -13,7 +14,7 @@ type Endpoint struct {
 	http *upstream.HTTP
 	base http.Header // goes with every request
 
-	ids atomic.Int64 // of requests, over all sessions: some servers keep them in one table
+	ids *atomic.Int64 // of requests, over all sessions: some servers keep them in one table
 }
 
 // NewEndpoint returns the endpoint at o.URL, which was checked.
@@ -21,7 +22,13 @@ func NewEndpoint(o *upstream.Options) *Endpoint {
 	return &Endpoint{
 		http: upstream.NewHTTP(o, reading),
 		base: o.BaseHeader(),
+		ids:  new(atomic.Int64),
 	}
+}
+
+// As returns the endpoint for the sessions of a principal.
+func (e *Endpoint) As(p mcp.Principal) *Endpoint {
+	return &Endpoint{http: e.http.As(p), base: e.base, ids: e.ids}
 }
 
 // Close closes idle connections.

@@ -58,7 +58,7 @@ func (l *Link) OverSSE(ctx context.Context, e *Endpoint) error {
 		v.stop(err)
 		return fmt.Errorf("opening its event stream: %w", transport.Cause(err))
 	}
-	l.carrier, l.Calls.ids = v, &e.ids
+	l.carrier, l.Calls.ids = v, e.ids
 	go v.read(context.WithoutCancel(ctx)) // ends with the stream, which close ends
 	return nil
 }

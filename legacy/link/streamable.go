@@ -48,7 +48,7 @@ type names struct {
 func (l *Link) OverHTTP(e *Endpoint) {
 	h := &streamable{l: l, e: e}
 	h.adopt("", "")
-	l.carrier, l.attributes, l.Calls.ids = h, true, &e.ids
+	l.carrier, l.attributes, l.Calls.ids = h, true, e.ids
 }
 
 // Refusal returns the HTTP status with which the server refused initialize, 0 if it did

@@ -123,6 +123,9 @@ func (s *Session) newCall(m *wire.Message, o mcp.RelayedCall) *call {
 	c := &call{s: s, id: m.ID, out: o, begun: time.Now()}
 	c.token, _ = wire.ParseID(wire.Get(wire.Get(m.Params, "_meta"), spec.MetaProgressToken)) // zero if it is none
 	c.in.Use(s.memory, s.share)
+	if id := o.Identity(); id != nil {
+		c.Behalf = upstream.Behalf{Principal: id.Principal, Identity: id}
+	}
 	c.Method, c.Owner, c.Passes, c.In, c.Patience = m.Method, c, true, &c.in, restTimeout
 	c.Taken = make(chan struct{})
 	return c

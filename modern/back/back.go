@@ -200,7 +200,7 @@ func (b *Back) ownCall(method string, params []byte, p mcp.Profile) *upcall {
 func (b *Back) call(id int64, req *mcp.Request, params []byte) *upcall {
 	frame := make([]byte, 0, len(params)+len(req.Method)+len(req.Extra)+64)
 	c := &upcall{scope: req.Profile.Scope}
-	c.ID, c.Method = id, req.Method
+	c.ID, c.Method, c.Behalf = id, req.Method, upstream.BehalfOf(req)
 	c.frame = wire.AppendRequest(frame, wire.NumberID(id), req.Method, params, req.Extra)
 	if b.overHTTP() {
 		c.header = requestHeader(b.base, b.revision(), req.Method, params, b.mirrors(req.Method, c.scope, params), b.rawNames.Load())

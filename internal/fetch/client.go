@@ -1,0 +1,208 @@
+package fetch
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/transport"
+)
+
+const (
+	// MaxBody bounds a response's body, in bytes.
+	MaxBody = 1 << 20
+	// maxHeader bounds a response's header, in bytes.
+	maxHeader = 64 << 10
+	// DefaultTimeout bounds a request and its response.
+	DefaultTimeout = 15 * time.Second
+
+	dialTimeout = 10 * time.Second
+)
+
+// Options configure a client. The zero value reaches public addresses alone.
+type Options struct {
+	// Near are the URLs of the configuration on whose behalf is fetched: a server's, an
+	// issuer's. What is on an address of the same kind as one of them may be fetched, too.
+	Near []string
+	// AllowHosts are names of hosts whose addresses may be of any kind.
+	AllowHosts []string
+	// TLS is for connections to hosts; nil means the system's certificates.
+	TLS *tls.Config
+	// Proxy is that of [http.Transport]. Nil means the environment's.
+	Proxy func(*http.Request) (*url.URL, error)
+	// Timeout bounds a request with its response. Zero means DefaultTimeout.
+	Timeout time.Duration
+
+	lookup func(ctx context.Context, host string) ([]netip.Addr, error) // nil: the system's
+}
+
+// A Client fetches what the package comment allows. It is safe for concurrent use.
+type Client struct {
+	guard *guard
+	http  *http.Client
+}
+
+// New returns a Client. URLs in Near that are none are ignored.
+func New(o Options) *Client {
+	g := newGuard(&o)
+	if o.Proxy == nil {
+		o.Proxy = http.ProxyFromEnvironment
+	}
+	direct := newTransport(o.TLS)
+	direct.DialContext = g.dial
+	proxied := newTransport(o.TLS)
+	proxied.Proxy = o.Proxy
+	proxied.OnProxyConnectResponse = transport.CheckProxy
+	return &Client{guard: g, http: &http.Client{
+		Transport:     &guarded{guard: g, proxy: o.Proxy, direct: direct, proxied: proxied},
+		CheckRedirect: refuseRedirect,
+		Timeout:       cmp.Or(o.Timeout, DefaultTimeout),
+	}}
+}
+
+// HTTP returns the client as one of net/http, for libraries. To read more than [MaxBody]
+// bytes of a response's body is an error.
+func (c *Client) HTTP() *http.Client { return c.http }
+
+// Check reports why a URL would not be fetched, as far as its text says.
+func (c *Client) Check(ctx context.Context, text string) error {
+	u, err := url.Parse(text)
+	if err != nil {
+		return errNoURL
+	}
+	return c.guard.checkURL(ctx, u)
+}
+
+// JSON fetches a JSON object from a URL into v.
+func (c *Client) JSON(ctx context.Context, from string, v any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
+	if err != nil {
+		return errNoURL
+	}
+	req.Header.Set("Accept", "application/json")
+	return c.Do(req, v)
+}
+
+// Do sends a request and reads the JSON object with which a status of 2xx answers it into
+// v.
+func (c *Client) Do(req *http.Request, v any) error {
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return Cause(err)
+	}
+	defer func() { _ = resp.Body.Close() }() // read as far as anybody wants
+	text, err := io.ReadAll(resp.Body)
+	switch {
+	case err != nil:
+		return Cause(err)
+	case resp.StatusCode < 200 || resp.StatusCode > 299:
+		return &StatusError{Code: resp.StatusCode, Body: text}
+	}
+	if text = bytes.TrimSpace(text); len(text) == 0 || text[0] != '{' || json.Unmarshal(text, v) != nil {
+		return errors.New("its answer is not the JSON object that belongs there")
+	}
+	return nil
+}
+
+var errNoURL = errors.New("what should be a URL is none")
+
+// newTransport returns one for few requests, with no connections left over.
+func newTransport(c *tls.Config) *http.Transport {
+	return &http.Transport{
+		TLSClientConfig:        c,
+		TLSHandshakeTimeout:    dialTimeout,
+		MaxResponseHeaderBytes: maxHeader,
+		DisableKeepAlives:      true,
+		DisableCompression:     true, // so that what is counted is what is read
+	}
+}
+
+// A guarded sends the requests that its guard allows.
+type guarded struct {
+	guard           *guard
+	proxy           func(*http.Request) (*url.URL, error)
+	direct, proxied http.RoundTripper
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
+	to, err := t.route(req)
+	if err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close() // nothing reads it
+		}
+		return nil, err
+	}
+	resp, err := to.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = &bounded{body: resp.Body, left: MaxBody}
+	return resp, nil
+}
+
+func (t *guarded) route(req *http.Request) (http.RoundTripper, error) {
+	if err := t.guard.checkURL(req.Context(), req.URL); err != nil {
+		return nil, err
+	}
+	proxy, err := t.proxy(req)
+	switch {
+	case err != nil:
+		return nil, err
+	case proxy != nil:
+		return t.proxied, nil
+	}
+	return t.direct, nil
+}
+
+// CloseIdleConnections is for [http.Client.CloseIdleConnections].
+func (t *guarded) CloseIdleConnections() {}
+
+// ErrTooLarge says that a response has more than MaxBody bytes.
+var ErrTooLarge = fmt.Errorf("the response is larger than %d bytes", MaxBody)
+
+// A bounded is a body that may be read up to a bound.
+type bounded struct {
+	body io.ReadCloser
+	left int // bytes
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if len(p) > b.left+1 {
+		p = p[:b.left+1]
+	}
+	n, err := b.body.Read(p)
+	if n > b.left {
+		n, err = b.left, ErrTooLarge
+	}
+	b.left -= n
+	return n, err
+}
+
+func (b *bounded) Close() error { return b.body.Close() }
+
+// A StatusError says that a response has not the status of one that was asked for.
+type StatusError struct {
+	Code int
+	Body []byte // at most MaxBody
+}
+
+func (e *StatusError) Error() string { return fmt.Sprintf("it answered HTTP %d", e.Code) }
+
+// Cause returns the error of a request without its URL, which may contain a secret.
+func Cause(err error) error {
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		return refused
+	}
+	return transport.Cause(err)
+}

@@ -1,0 +1,60 @@
+package login
+
+import (
+	"errors"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// Browser returns what opens a URL in the person's browser: the command in BROWSER, which
+// gets the URL as its last argument or in the place of %s, else that of the system.
+func Browser(environ []string) func(url string) error {
+	return func(url string) error {
+		argv, err := browserCommand(runtime.GOOS, environ, url)
+		if err != nil {
+			return err
+		}
+		cmd := exec.Command(argv[0], argv[1:]...) // no shell: a URL may have any character
+		cmd.Env = environ
+		if err := cmd.Start(); err != nil {
+			return errors.New("starting the browser: " + argv[0] + " can't be run")
+		}
+		go func() { _ = cmd.Wait() }() // ends with the command, whose exit says nothing
+		return nil
+	}
+}
+
+var errNoBrowser = errors.New("there is no browser here")
+
+func browserCommand(goos string, environ []string, url string) ([]string, error) {
+	first, _, _ := strings.Cut(variable(environ, "BROWSER"), ":")
+	if words := strings.Fields(first); len(words) > 0 {
+		if at := slices.Index(words, "%s"); at >= 0 {
+			words[at] = url
+			return words, nil
+		}
+		return append(words, url), nil
+	}
+	switch goos {
+	case "darwin":
+		return []string{"open", url}, nil
+	case "windows":
+		return []string{"rundll32", "url.dll,FileProtocolHandler", url}, nil
+	}
+	if variable(environ, "DISPLAY") == "" && variable(environ, "WAYLAND_DISPLAY") == "" {
+		return nil, errNoBrowser
+	}
+	return []string{"xdg-open", url}, nil
+}
+
+// variable returns the first value of a name.
+func variable(environ []string, name string) string {
+	for _, entry := range environ {
+		if n, value, _ := strings.Cut(entry, "="); n == name {
+			return value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,164 @@
+package login
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const callbackPath = "/callback"
+
+// A callback is where the authorization server sends the browser back to: a listener on
+// loopback. It takes one answer, that to the request which was made.
+//
+// Spec: RFC 8252, 7.3.
+type callback struct {
+	listener net.Listener
+	server   *http.Server
+	want     expected
+	answers  chan answer // capacity 1
+	done     sync.WaitGroup
+}
+
+// expected is what the answer has to say. It is kept with the verifier of the request, and
+// for that alone.
+type expected struct {
+	state       string
+	issuer      string // as the metadata said that was checked
+	sendsIssuer bool
+}
+
+// An answer is what came of a request.
+type answer struct {
+	code string
+	err  error
+}
+
+// listen opens the listener, at the port if that is free.
+func listen(port int) (*callback, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil && port != 0 {
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listening for the browser's return: %w", err)
+	}
+	return &callback{listener: l, answers: make(chan answer, 1)}, nil
+}
+
+func (c *callback) redirectURI() string { return "http://" + c.listener.Addr().String() + callbackPath }
+
+// port returns the port of a redirect URI; zero if there is none.
+func (c *Client) port() int {
+	u, err := url.Parse(c.RedirectURI)
+	if err != nil {
+		return 0
+	}
+	port, _ := strconv.Atoi(u.Port())
+	return port
+}
+
+// expect starts to serve. It is called once, before the browser is sent away.
+func (c *callback) expect(want expected) {
+	c.want = want
+	c.server = &http.Server{Handler: c, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 32 << 10}
+	c.done.Go(func() { _ = c.server.Serve(c.listener) }) // ends with close
+}
+
+// close ends the listener, and lets the browser have its page.
+func (c *callback) close() {
+	if c.server == nil {
+		_ = c.listener.Close() // nothing came over it
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if c.server.Shutdown(ctx) != nil {
+		_ = c.server.Close() // a connection that says nothing
+	}
+	c.done.Wait()
+}
+
+// await returns the code of the answer, which the browser brings, or a person in a line.
+func (c *callback) await(ctx context.Context, lines <-chan string) (string, error) {
+	for {
+		select {
+		case a := <-c.answers:
+			return a.code, a.err
+		case line, open := <-lines:
+			if !open {
+				lines = nil
+				continue
+			}
+			if u, err := url.Parse(strings.TrimSpace(line)); err == nil {
+				c.take(u.Query())
+			}
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
+// ServeHTTP implements [http.Handler]. What it says repeats nothing of the request.
+func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer") // the URL has the code
+	h.Set("X-Content-Type-Options", "nosniff")
+	switch {
+	case r.Host != c.listener.Addr().String(): // a page of another name (DNS rebinding)
+		w.WriteHeader(http.StatusMisdirectedRequest)
+	case r.URL.Path != callbackPath:
+		w.WriteHeader(http.StatusNotFound)
+	case r.Method != http.MethodGet:
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	case !c.take(r.URL.Query()):
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = w.Write([]byte("<!doctype html><title>mcpbridge</title><p>This is not the answer to a login that mcpbridge has asked for. You can close this page."))
+	default:
+		_, _ = w.Write([]byte("<!doctype html><title>mcpbridge</title><p>mcpbridge has the answer. You can close this page; the terminal, or the client's log, says what came of it."))
+	}
+}
+
+// take takes the answer to the request. It reports false of anything else, which is
+// ignored: whoever can make the browser send a request must not end somebody's login.
+func (c *callback) take(q url.Values) bool {
+	if subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(c.want.state)) != 1 || len(q["state"]) != 1 {
+		return false
+	}
+	select {
+	case c.answers <- c.judge(q):
+		return true
+	default:
+		return false // there was one
+	}
+}
+
+// judge returns the code of an answer to the request. Nothing of the answer is shown
+// before it is known whose it is.
+//
+// Spec: 2026-07-28, basic/authorization, Authorization Response Validation; RFC 9207, 2.4.
+func (c *callback) judge(q url.Values) answer {
+	iss, present := q["iss"]
+	switch {
+	case len(iss) > 1 || present && iss[0] != c.want.issuer:
+		return answer{err: errors.New("the answer comes from another authorization server than the one that was asked, and was not used; if you did not expect that, somebody may have tried to steal your login")}
+	case !present && c.want.sendsIssuer:
+		return answer{err: errors.New("the answer does not say which authorization server it is from (iss), although that one says it does, and was not used")}
+	case q.Has("error"):
+		return answer{err: &GrantError{Code: q.Get("error"), Description: q.Get("error_description")}}
+	case len(q["code"]) != 1 || q.Get("code") == "":
+		return answer{err: errors.New("the answer of the authorization server has no code")}
+	}
+	return answer{code: q.Get("code")}
+}

@@ -1,0 +1,79 @@
+package login
+
+import (
+	"context"
+	"sync"
+)
+
+// A demand logs in while requests wait: once for all of them, and longer than any of them
+// waits. It is safe for concurrent use.
+type demand struct {
+	flow *Flow
+	live context.Context // ends with close
+	stop context.CancelFunc
+	runs sync.WaitGroup
+
+	// mu guards the fields below.
+	mu     sync.Mutex
+	now    *attempt // nil if none is under way
+	closed bool
+}
+
+// An attempt is a login under way.
+type attempt struct {
+	done  chan struct{} // closed when login and err are set
+	login *Login
+	err   error
+}
+
+func newDemand(f *Flow) *demand {
+	d := &demand{flow: f}
+	d.live, d.stop = context.WithCancel(context.Background())
+	return d
+}
+
+// login returns the login that is under way once it has ended, or one of its own. willDo
+// says of a login of another process that it will do.
+func (d *demand) login(ctx context.Context, c Challenge, willDo func(*Login) bool) (*Login, error) {
+	a := d.attempt(c, willDo)
+	select {
+	case <-a.done:
+		return a.login, a.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (d *demand) attempt(c Challenge, willDo func(*Login) bool) *attempt {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.now != nil {
+		return d.now
+	}
+	a := &attempt{done: make(chan struct{})}
+	if d.closed {
+		a.err = context.Canceled
+		close(a.done)
+		return a
+	}
+	d.now = a
+	d.runs.Go(func() { d.run(a, c, willDo) }) // ends with the flow, which close cuts short
+	return a
+}
+
+func (d *demand) run(a *attempt, c Challenge, willDo func(*Login) bool) {
+	a.login, a.err = d.flow.runUnless(d.live, c, willDo)
+	d.mu.Lock()
+	d.now = nil
+	d.mu.Unlock()
+	close(a.done)
+}
+
+// close ends a login under way, and waits for it.
+func (d *demand) close() {
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	d.stop()
+	d.runs.Wait()
+}

@@ -1,0 +1,113 @@
+package login
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+
+	lru "github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+)
+
+// maxExchanged bounds the tokens that are kept for callers' tokens.
+const maxExchanged = 4096
+
+// An Exchange has a token of the server's for each caller's token. It implements
+// [upstream.Credentials].
+//
+// Spec: RFC 8693.
+type Exchange struct {
+	*callers
+	issuing *issuing
+
+	mu      sync.Mutex // guards holders
+	holders *lru.LRU[[sha256.Size]byte, *holder]
+}
+
+// TokenExchange returns credentials for each caller.
+func TokenExchange(o IssuerOptions) (*Exchange, error) {
+	i, err := newIssuing(o)
+	if err != nil {
+		return nil, err
+	}
+	holders, err := lru.NewLRU[[sha256.Size]byte, *holder](maxExchanged, nil)
+	return &Exchange{callers: newCallers(), issuing: i, holders: holders}, err
+}
+
+const adviceExchange = "check upstream_auth.token_exchange, and that the authorization server lets mcpbridge exchange tokens for this server"
+
+// Authorization implements [upstream.Credentials]. What the gateway asks for itself has no
+// caller, and so no header.
+func (e *Exchange) Authorization(ctx context.Context, b upstream.Behalf) (string, error) {
+	if b == (upstream.Behalf{}) {
+		return "", nil
+	}
+	h, err := e.holder(b)
+	if err != nil {
+		return "", err
+	}
+	return h.value(ctx)
+}
+
+// Renew implements [upstream.Credentials].
+func (e *Exchange) Renew(ctx context.Context, r upstream.CredentialRefusal) (string, error) {
+	if r.Behalf == (upstream.Behalf{}) {
+		return "", errNoCaller
+	}
+	h, err := e.holder(r.Behalf)
+	if err != nil {
+		return "", err
+	}
+	return renewed(&r, adviceExchange, func(more []string) (string, error) { return h.renew(ctx, r.Value, more) })
+}
+
+// holder returns what has the token for a caller's. Its key is a digest of that: callers
+// of one principal may have tokens of different scopes.
+func (e *Exchange) holder(b upstream.Behalf) (*holder, error) {
+	id := e.identity(b)
+	if id == nil {
+		return nil, errNoCaller
+	}
+	key := sha256.Sum256([]byte(id.Token()))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	h, ok := e.holders.Get(key)
+	if !ok {
+		h = newHolder(func(ctx context.Context, _ string, scopes []string) (*held, error) {
+			return e.exchange(ctx, id, scopes)
+		})
+		e.holders.Add(key, h)
+	}
+	return h, nil
+}
+
+// exchange gets a token for a caller's, which it does not outlive.
+func (e *Exchange) exchange(ctx context.Context, id *mcp.Identity, scopes []string) (*held, error) {
+	o := &e.issuing.IssuerOptions
+	scopes = union(o.Scopes, scopes)
+	params := url.Values{
+		"grant_type":           {grantExchange},
+		"subject_token":        {id.Token()},
+		"subject_token_type":   {typeAccessToken},
+		"requested_token_type": {typeAccessToken},
+	}
+	if o.Audience != "" {
+		params.Set("audience", o.Audience)
+	}
+	t, err := e.issuing.token(ctx, params, scopes)
+	if err != nil {
+		return nil, unusableTo(fmt.Errorf("can't be used, since no token was issued in exchange for the caller's: %w", err), adviceExchange)
+	}
+	if !id.Expires.IsZero() && (t.Expires.IsZero() || t.Expires.After(id.Expires)) {
+		t.Expires = id.Expires
+	}
+	if t.AccessToken == id.Token() {
+		return nil, unusableTo(errors.New("can't be used, since the authorization server returned the caller's own token instead of one for it"), adviceExchange)
+	}
+	return hold(t, scopes), nil
+}

@@ -1,0 +1,264 @@
+package login
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"github.com/mcpbridge/mcpbridge/internal/fetch"
+)
+
+// DefaultWait is how long a person may take to log in.
+const DefaultWait = 10 * time.Minute
+
+// A Flow logs a person in to a server. HTTP, Store and Browse are required.
+type Flow struct {
+	URL   string // the server's
+	HTTP  *fetch.Client
+	Store *Store
+
+	// Issuer is the authorization server to use, of those that the server names. Empty
+	// means the one of the last login, or the first.
+	Issuer string
+	// ClientID and ClientSecret are those of a client that was registered by hand.
+	ClientID, ClientSecret string
+	// MetadataURL is that of a client id metadata document.
+	MetadataURL string
+	// Scopes are asked for besides what the server names, and what was granted before.
+	Scopes []string
+	// Port is that of the redirect URI. Zero means the one of the last login, or any.
+	Port int
+
+	// Browse leads the person to a URL. Its error ends the flow.
+	Browse func(url string) error
+	// Paste, which may be nil, returns lines in which a person has written the URL that
+	// the browser was led to, for a browser on another machine. It is read until ctx ends.
+	Paste <-chan string
+	// Wait is how long the person may take. Zero means DefaultWait.
+	Wait time.Duration
+}
+
+// Run logs a person in, whatever is stored, and stores the login.
+func (f *Flow) Run(ctx context.Context, challenge Challenge) (*Login, error) {
+	return f.runUnless(ctx, challenge, func(*Login) bool { return false })
+}
+
+// runUnless is Run unless there is a login that will do. Whoever else logs in to the
+// server waits meanwhile, and may have done so then.
+func (f *Flow) runUnless(ctx context.Context, challenge Challenge, willDo func(*Login) bool) (*Login, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, f.wait(), fmt.Errorf("nobody has logged in within %v", f.wait()))
+	defer cancel()
+	unlock, err := f.Store.lock(ctx, f.URL, lockLogin)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	before, err := f.Store.Load(f.URL)
+	switch {
+	case err != nil && !errors.Is(err, ErrNoLogin):
+		return nil, err
+	case err == nil && willDo(before):
+		return before, nil
+	}
+	return f.run(ctx, challenge, before)
+}
+
+func (f *Flow) wait() time.Duration {
+	if f.Wait > 0 {
+		return f.Wait
+	}
+	return DefaultWait
+}
+
+// run logs in, and stores the login. before is the last one; nil for none.
+func (f *Flow) run(ctx context.Context, challenge Challenge, before *Login) (*Login, error) {
+	server, err := url.Parse(f.URL)
+	if err != nil || server.Host == "" {
+		return nil, errors.New("it is not a URL")
+	}
+	if err := f.HTTP.Check(ctx, f.URL); err != nil {
+		return nil, err // tokens would be sent there in the open
+	}
+	r, as, err := f.discover(ctx, server, challenge, before)
+	if err != nil {
+		return nil, err
+	}
+	if before != nil && before.Issuer != as.Issuer {
+		before = nil // another server's clients and scopes are nothing to this one
+	}
+	back, err := listen(f.port(before))
+	if err != nil {
+		return nil, err
+	}
+	defer back.close()
+	c, err := f.clientAgain(ctx, as, back.redirectURI(), before)
+	if err != nil {
+		return nil, err
+	}
+	t, scopes, err := f.authorize(ctx, as, c, back, r, f.scopes(challenge, r, as, before))
+	if err != nil {
+		return nil, err
+	}
+	l := &Login{
+		Server: f.URL, Issuer: as.Issuer, Resource: r.Resource, Client: *c, Scopes: scopes,
+		TokenEndpoint: as.TokenEndpoint, RevocationEndpoint: as.RevocationEndpoint, Token: tokenOf(t),
+	}
+	return l, f.save(ctx, l)
+}
+
+// save stores a login, but not while a token of the last one is being refreshed.
+func (f *Flow) save(ctx context.Context, l *Login) error {
+	unlock, err := f.Store.lock(ctx, f.URL, lockTokens)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return f.Store.Save(l)
+}
+
+// discover finds out who issues tokens for a server.
+func (f *Flow) discover(ctx context.Context, server *url.URL, challenge Challenge, before *Login) (*resource, *authServer, error) {
+	r, err := discoverResource(ctx, f.HTTP, server, challenge)
+	if errors.Is(err, errNoMetadata) { // as in 2025-03-26: the server's origin issues them itself
+		r = &resource{Resource: Canonical(server), AuthorizationServers: []string{origin(server)}}
+	} else if err != nil {
+		return nil, nil, err
+	}
+	issuer := r.AuthorizationServers[0]
+	switch {
+	case f.Issuer != "" && !slices.Contains(r.AuthorizationServers, f.Issuer):
+		return nil, nil, fmt.Errorf("the server does not name %s as one of its authorization servers; it names %s", shown(f.Issuer), shown(strings.Join(r.AuthorizationServers, ", ")))
+	case f.Issuer != "":
+		issuer = f.Issuer
+	case before != nil && slices.Contains(r.AuthorizationServers, before.Issuer):
+		issuer = before.Issuer
+	}
+	as, err := discoverIssuer(ctx, f.HTTP, issuer)
+	if err == nil {
+		err = as.supportsCode()
+	}
+	return r, as, err
+}
+
+// clientAgain returns the client that was registered for the last login, if that may be
+// used again, else [Flow.client].
+func (f *Flow) clientAgain(ctx context.Context, as *authServer, redirect string, before *Login) (*Client, error) {
+	if f.ClientID == "" && !(f.MetadataURL != "" && as.MetadataDocuments) && before != nil && before.Client.Registered && before.Client.usable(redirect) {
+		return &before.Client, nil
+	}
+	return f.client(ctx, as, redirect)
+}
+
+// port returns the port that the redirect URI should have; zero for any.
+func (f *Flow) port(before *Login) int {
+	if f.Port != 0 || before == nil {
+		return f.Port
+	}
+	return before.Client.port()
+}
+
+// scopes returns what is asked for: what the challenge names, else all that the server
+// supports, and always what was asked for before.
+//
+// Spec: 2026-07-28, basic/authorization, Scope Selection Strategy; Step-Up Authorization
+// Flow; Refresh Tokens.
+func (f *Flow) scopes(challenge Challenge, r *resource, as *authServer, before *Login) []string {
+	scopes := challenge.Scopes()
+	if len(scopes) == 0 {
+		scopes = r.ScopesSupported
+	}
+	scopes = union(f.Scopes, scopes)
+	if before != nil {
+		scopes = union(before.Scopes, scopes)
+	}
+	if slices.Contains(as.Scopes, scopeOffline) {
+		scopes = union(scopes, []string{scopeOffline})
+	}
+	return scopes
+}
+
+const scopeOffline = "offline_access"
+
+// maxScopes bounds how many scopes are asked for.
+const maxScopes = 200
+
+// union returns the scopes of both, in their order, without what is none.
+func union(a, b []string) []string {
+	var out []string
+	for _, s := range slices.Concat(a, b) {
+		if isScope(s) && !slices.Contains(out, s) && len(out) < maxScopes {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// isScope reports whether a text is the name of a scope, which can stand in a header.
+//
+// Spec: RFC 6749, 3.3.
+func isScope(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '"' || r == '\\' })
+}
+
+// authorize sends the person to the authorization server, and returns the token that it
+// issues, with the scopes that were asked for.
+//
+// Spec: 2026-07-28, basic/authorization, Authorization Flow Steps; Resource Parameter
+// Implementation. RFC 9700, 2.1.
+func (f *Flow) authorize(ctx context.Context, as *authServer, c *Client, back *callback, r *resource, scopes []string) (*oauth2.Token, []string, error) {
+	verifier := oauth2.GenerateVerifier()
+	back.expect(expected{state: rand.Text(), issuer: as.Issuer, sendsIssuer: as.SendsIssuer})
+	conf := oauth2.Config{ClientID: c.ID, RedirectURL: back.redirectURI(), Scopes: scopes, Endpoint: oauth2.Endpoint{AuthURL: as.AuthorizationEndpoint}}
+	options := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(verifier), oauth2.SetAuthURLParam("resource", r.Resource)}
+	if slices.Contains(scopes, scopeOffline) {
+		options = append(options, oauth2.SetAuthURLParam("prompt", "consent")) // OpenID Connect Core 1.0, 11
+	}
+	if err := f.Browse(conf.AuthCodeURL(back.want.state, options...)); err != nil {
+		return nil, nil, err
+	}
+	code, err := back.await(ctx, f.Paste)
+	if err != nil {
+		return nil, nil, err
+	}
+	g := grant{http: f.HTTP, endpoint: as.TokenEndpoint, client: c, params: url.Values{
+		"grant_type": {grantCode}, "code": {code}, "redirect_uri": {back.redirectURI()},
+		"code_verifier": {verifier}, "resource": {r.Resource},
+	}}
+	t, err := g.token(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("exchanging the code for a token: %w", err)
+	}
+	return t, scopes, nil
+}
+
+// Ask sends a server a request without a credential, and returns what it says to that:
+// its status, and the challenge of a 401.
+func (f *Flow) Ask(ctx context.Context) (int, Challenge, error) {
+	const body = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.URL, bytes.NewReader([]byte(body)))
+	if err != nil {
+		return 0, Challenge{}, errors.New("it is not a URL")
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	resp, err := f.HTTP.HTTP().Do(req)
+	if err != nil {
+		return 0, Challenge{}, fetch.Cause(err)
+	}
+	defer func() { _ = resp.Body.Close() }()      // nobody reads it
+	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the server may finish
+	if resp.StatusCode != http.StatusUnauthorized {
+		return resp.StatusCode, Challenge{}, nil
+	}
+	return resp.StatusCode, ReadChallenge(resp.Header), nil
+}

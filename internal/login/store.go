@@ -1,0 +1,334 @@
+package login
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+	"golang.org/x/oauth2"
+)
+
+// ErrNoLogin says that nothing is stored for a server.
+var ErrNoLogin = errors.New("there is no stored login")
+
+// A Login is what a [Flow] has brought.
+type Login struct {
+	Server   string   `json:"server"` // its URL
+	Issuer   string   `json:"issuer"`
+	Resource string   `json:"resource"`
+	Client   Client   `json:"client"`
+	Scopes   []string `json:"scopes,omitempty"` // that were asked for
+
+	TokenEndpoint      string `json:"token_endpoint"`
+	RevocationEndpoint string `json:"revocation_endpoint,omitempty"`
+	Token              Token  `json:"token"`
+}
+
+// A Token is what an authorization server issued.
+type Token struct {
+	AccessToken  string    `json:"access_token"`
+	RefreshToken string    `json:"refresh_token,omitempty"`
+	Expires      time.Time `json:"expires,omitzero"`
+}
+
+func tokenOf(t *oauth2.Token) Token {
+	return Token{AccessToken: t.AccessToken, RefreshToken: t.RefreshToken, Expires: t.Expiry}
+}
+
+// early is how long before its end a token is taken for expired: it has to be valid when
+// the server reads it.
+const early = 10 * time.Second
+
+// Valid reports whether the token may be sent.
+func (t *Token) Valid() bool {
+	return t.AccessToken != "" && (t.Expires.IsZero() || time.Until(t.Expires) > early)
+}
+
+// An entry says where the login to a server is. It is no secret.
+type entry struct {
+	Server   string `json:"server"`
+	Issuer   string `json:"issuer"`
+	Resource string `json:"resource"`
+	Keyring  bool   `json:"keyring"`
+}
+
+// key is that of the tokens: those of one authorization server are never another's.
+func (e *entry) key() string { return digest(e.Issuer, e.Resource) }
+
+// digest returns a name for texts, which no two lists of texts have in common.
+func digest(texts ...string) string {
+	text, _ := json.Marshal(texts) // never fails
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}
+
+// A Store keeps logins: tokens in the system's keyring, or where there is none in files
+// that only the user may read, by issuer and resource; in further files which server has
+// which. It is safe for concurrent use, by several processes as long as these use [lock].
+type Store struct {
+	dir  string
+	ring keyring // nil for none
+	log  *slog.Logger
+}
+
+// StoreOptions configure a Store.
+type StoreOptions struct {
+	// Dir is the folder of the files. It is created when something is stored. Required.
+	Dir string
+	// NoKeyring keeps all in files.
+	NoKeyring bool
+	// Logger hears why the keyring is not used. Nil means nobody.
+	Logger *slog.Logger
+}
+
+// OpenStore returns the Store of a folder.
+func OpenStore(o StoreOptions) *Store {
+	s := &Store{dir: o.Dir, log: o.Logger}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if !o.NoKeyring {
+		s.ring = systemKeyring{}
+	}
+	return s
+}
+
+// Load returns the login to a server; [ErrNoLogin] if there is none.
+func (s *Store) Load(server string) (*Login, error) {
+	e, err := s.entry(server)
+	if err != nil {
+		return nil, err
+	}
+	text, err := s.secret(e)
+	if err != nil {
+		return nil, err
+	}
+	l := new(Login)
+	if json.Unmarshal(text, l) != nil || l.Issuer != e.Issuer || l.Resource != e.Resource {
+		return nil, fmt.Errorf("%w that can be read", ErrNoLogin)
+	}
+	l.Server = server
+	return l, nil
+}
+
+// entry reads which login a server has.
+func (s *Store) entry(server string) (*entry, error) {
+	text, err := readPrivate(s.entryFile(server))
+	if err != nil {
+		return nil, err
+	}
+	e := new(entry)
+	if json.Unmarshal(text, e) != nil || e.Server != name(server) {
+		return nil, fmt.Errorf("%w that can be read", ErrNoLogin)
+	}
+	return e, nil
+}
+
+func (s *Store) secret(e *entry) ([]byte, error) {
+	if !e.Keyring {
+		return readPrivate(s.secretFile(e))
+	}
+	if s.ring == nil {
+		return nil, fmt.Errorf("%w outside the system's keyring, which is not used", ErrNoLogin)
+	}
+	return s.ring.get(e.key())
+}
+
+// Save stores a login in place of the last one to its server.
+func (s *Store) Save(l *Login) error {
+	text, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	if err := s.makeDir(); err != nil {
+		return err
+	}
+	e := &entry{Server: name(l.Server), Issuer: l.Issuer, Resource: l.Resource}
+	before, _ := s.entry(l.Server) // none, or one that can't be read
+	if err := s.keep(e, text); err != nil {
+		return err
+	}
+	where, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	if err := writePrivate(s.entryFile(l.Server), where); err != nil {
+		return err
+	}
+	if before != nil && before.key() != e.key() && !s.used(before) {
+		s.erase(before)
+	}
+	return nil
+}
+
+// keep writes the secret part of a login, and sets where it is.
+func (s *Store) keep(e *entry, text []byte) error {
+	if s.ring != nil {
+		err := s.ring.set(e.key(), string(text))
+		if err == nil {
+			e.Keyring = true
+			_ = os.Remove(s.secretFile(e)) // of a time without a keyring
+			return nil
+		}
+		s.log.Debug("storing login in a file instead of the system's keyring", "error", err)
+	}
+	return writePrivate(s.secretFile(e), text)
+}
+
+// Delete removes the login to a server.
+func (s *Store) Delete(server string) error {
+	e, err := s.entry(server)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(s.entryFile(server)); err != nil {
+		return err
+	}
+	if !s.used(e) {
+		s.erase(e)
+	}
+	return nil
+}
+
+// erase removes the secret part of a login.
+func (s *Store) erase(e *entry) {
+	_ = os.Remove(s.secretFile(e)) // it may be in the keyring alone
+	if e.Keyring && s.ring != nil {
+		if err := s.ring.remove(e.key()); err != nil {
+			s.log.Warn("removing login from the system's keyring", "error", err)
+		}
+	}
+}
+
+// used reports whether another URL of the same server has the login, too.
+func (s *Store) used(e *entry) bool {
+	files, _ := filepath.Glob(filepath.Join(s.dir, "*"+entrySuffix)) // the pattern is well-formed
+	for _, file := range files {
+		other := new(entry)
+		text, err := readPrivate(file)
+		if err == nil && json.Unmarshal(text, other) == nil && other.key() == e.key() {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	entrySuffix  = ".server.json"
+	secretSuffix = ".login.json"
+	lockSuffix   = ".lock"
+)
+
+func (s *Store) entryFile(server string) string {
+	return filepath.Join(s.dir, digest(name(server))+entrySuffix)
+}
+
+func (s *Store) secretFile(e *entry) string { return filepath.Join(s.dir, e.key()+secretSuffix) }
+
+// name is what a server is called in files that are no secrets: its URL without the query,
+// which may be one, but for a digest of it.
+func name(server string) string {
+	u, err := url.Parse(server)
+	if err != nil {
+		return digest(server)
+	}
+	text := origin(u) + u.EscapedPath()
+	if u.RawQuery != "" {
+		text += "?" + digest(u.RawQuery)
+	}
+	return text
+}
+
+// The locks of a server: while a person logs in, tokens may still be refreshed.
+const (
+	lockLogin  = "login"
+	lockTokens = "tokens"
+)
+
+// lock waits until no other process, and nobody else in this one, has the lock.
+func (s *Store) lock(ctx context.Context, server, which string) (unlock func(), err error) {
+	if err := s.makeDir(); err != nil {
+		return nil, err
+	}
+	l := flock.New(filepath.Join(s.dir, digest(name(server))+"."+which+lockSuffix), flock.SetPermissions(0o600))
+	if _, err := l.TryLockContext(ctx, 50*time.Millisecond); err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, fmt.Errorf("locking the stored logins: %w", err)
+	}
+	return func() { _ = l.Close() }, nil // the lock ends with the file
+}
+
+func (s *Store) makeDir() error {
+	if s.dir == "" {
+		return errors.New("there is no folder to store logins in: set state_dir")
+	}
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return fmt.Errorf("creating the folder of the logins: %w", err)
+	}
+	return nil
+}
+
+// readPrivate reads a file; [ErrNoLogin] if there is none.
+func readPrivate(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNoLogin
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the stored login: %w", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading the stored login: %w", err)
+	case !isPrivate(info):
+		return nil, fmt.Errorf("the file of the stored login, %s, can be read or written by others, and is not used; remove it, and log in again", file)
+	case info.Size() > maxLogin:
+		return nil, fmt.Errorf("%w that can be read", ErrNoLogin)
+	}
+	text := make([]byte, info.Size())
+	n, err := f.ReadAt(text, 0)
+	if n < len(text) {
+		return nil, fmt.Errorf("reading the stored login: %w", err)
+	}
+	return text, nil
+}
+
+// maxLogin bounds a stored login, in bytes.
+const maxLogin = 1 << 20
+
+// writePrivate replaces a file by one that only the user may read.
+func writePrivate(file string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(file), ".new-*") // of mode 0600
+	if err != nil {
+		return fmt.Errorf("storing the login: %w", err)
+	}
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // it is of no use
+		return fmt.Errorf("storing the login: %w", err)
+	}
+	return nil
+}

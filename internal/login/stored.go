@@ -1,0 +1,193 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/mcpbridge/mcpbridge/internal/fetch"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+)
+
+// StoredOptions configure credentials of a stored login. HTTP and Store are required.
+type StoredOptions struct {
+	Name  string // the server's, for people
+	URL   string // the server's
+	HTTP  *fetch.Client
+	Store *Store
+	// Principal is the only one on whose behalf the login is used, besides the gateway
+	// itself. Empty means everybody.
+	Principal mcp.Principal
+	// Flow logs in where there is no login that the server accepts. Nil means that it is
+	// said how to.
+	Flow *Flow
+}
+
+// A Stored has the tokens of a stored login. It implements [upstream.Credentials].
+type Stored struct {
+	StoredOptions
+	holder *holder
+	demand *demand // nil without a Flow
+}
+
+// NewStored returns the credentials. Whoever gets them calls Close.
+func NewStored(o StoredOptions) *Stored {
+	s := &Stored{StoredOptions: o}
+	s.holder = newHolder(s.get)
+	if o.Flow != nil {
+		s.demand = newDemand(o.Flow)
+	}
+	return s
+}
+
+// Close ends a login under way.
+func (s *Stored) Close() {
+	if s.demand != nil {
+		s.demand.close()
+	}
+}
+
+// Authorization implements [upstream.Credentials]. Where a person may be asked to log in
+// the server decides first whether it wants that.
+func (s *Stored) Authorization(ctx context.Context, b upstream.Behalf) (string, error) {
+	if err := s.allow(b); err != nil {
+		return "", err
+	}
+	value, err := s.holder.value(ctx)
+	if err != nil && s.demand != nil && isCredential(err) {
+		return "", nil
+	}
+	return value, err
+}
+
+// allow reports on whose behalf the login may not be used.
+func (s *Stored) allow(b upstream.Behalf) error {
+	if s.Principal == "" || b == (upstream.Behalf{}) || b.Principal == s.Principal {
+		return nil
+	}
+	return unusableTo(errors.New("is logged in to on behalf of another principal"), "upstream_auth.oauth says of whom; logins per user are not supported")
+}
+
+// Renew implements [upstream.Credentials].
+func (s *Stored) Renew(ctx context.Context, r upstream.CredentialRefusal) (string, error) {
+	if err := s.allow(r.Behalf); err != nil {
+		return "", err
+	}
+	more := wants(&r)
+	switch {
+	case r.Status == http.StatusForbidden && len(more) == 0:
+		return "", nil
+	case r.Status == http.StatusUnauthorized && r.Value != "" && r.Attempt == 1:
+		if value, err := s.holder.renew(ctx, r.Value, nil); err == nil || s.demand == nil || !isCredential(err) {
+			return value, err
+		}
+	}
+	if s.demand == nil || r.Attempt > maxRenewals {
+		return "", s.refused(more)
+	}
+	return s.loginAgain(ctx, &r, more)
+}
+
+// refused says that a server does not accept the token of a login.
+func (s *Stored) refused(more []string) error {
+	if len(more) > 0 {
+		return unusable(fmt.Errorf("wants the scopes %s, which the stored login lacks", shown(strings.Join(more, " "))), s.step()+" --scope "+shown(strings.Join(more, " --scope ")))
+	}
+	return unusable(errors.New("does not accept the stored login"), s.step())
+}
+
+// step is what to do where a login is missing.
+func (s *Stored) step() string { return "run mcpbridge login " + s.Name }
+
+// loginAgain has a person log in, and returns the value of the new login.
+func (s *Stored) loginAgain(ctx context.Context, r *upstream.CredentialRefusal, more []string) (string, error) {
+	challenge := ReadChallenge(r.Header)
+	refused := strings.TrimPrefix(r.Value, "Bearer ")
+	l, err := s.demand.login(ctx, challenge, func(l *Login) bool {
+		return l.Token.AccessToken != refused && l.Token.Valid() && covers(l.Scopes, more)
+	})
+	if err != nil && ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	if err != nil {
+		return "", unusable(fmt.Errorf("wants a login, which has failed: %w", err), s.step())
+	}
+	t := hold(l.Token, l.Scopes)
+	s.holder.now.Store(t)
+	s.holder.failed.Store(nil)
+	return t.value, nil
+}
+
+func isCredential(err error) bool {
+	var none *upstream.CredentialError
+	return errors.As(err, &none)
+}
+
+// get returns the stored token, or one that replaces it. Of all processes one refreshes,
+// and the others find what it got.
+func (s *Stored) get(ctx context.Context, refused string, more []string) (*held, error) {
+	l, err := s.load()
+	if err != nil {
+		return nil, err
+	}
+	if l.Token.Valid() && l.Token.AccessToken != refused {
+		return hold(l.Token, l.Scopes), nil
+	}
+	unlock, err := s.Store.lock(ctx, s.URL, lockTokens)
+	if err != nil {
+		return nil, unusable(fmt.Errorf("can't be used: %w", err), s.step())
+	}
+	defer unlock()
+	if l, err = s.load(); err != nil {
+		return nil, err
+	}
+	if l.Token.Valid() && l.Token.AccessToken != refused {
+		return hold(l.Token, l.Scopes), nil
+	}
+	if err := s.refresh(ctx, l); err != nil {
+		return nil, err
+	}
+	return hold(l.Token, l.Scopes), nil
+}
+
+func (s *Stored) load() (*Login, error) {
+	l, err := s.Store.Load(s.URL)
+	switch {
+	case errors.Is(err, ErrNoLogin):
+		return nil, unusable(errors.New("wants a login, and there is none"), s.step())
+	case err != nil:
+		return nil, unusable(fmt.Errorf("wants a login, and the stored one can't be read: %w", err), s.step())
+	}
+	return l, nil
+}
+
+// refresh replaces the token of a login, and stores it.
+//
+// Spec: 2026-07-28, basic/authorization, Refresh Tokens; RFC 6749, 6.
+func (s *Stored) refresh(ctx context.Context, l *Login) error {
+	if l.Token.RefreshToken == "" {
+		return unusable(errors.New("wants a login: the stored one has expired, and can't be refreshed"), s.step())
+	}
+	g := grant{http: s.HTTP, endpoint: l.TokenEndpoint, client: &l.Client, params: url.Values{
+		"grant_type": {grantRefresh}, "refresh_token": {l.Token.RefreshToken}, "resource": {l.Resource},
+	}}
+	t, err := g.token(ctx)
+	var refused *GrantError
+	switch {
+	case errors.As(err, &refused) && refused.final():
+		return unusable(fmt.Errorf("wants a login: the stored one has ended (%w)", err), s.step())
+	case err != nil:
+		return &upstream.CredentialError{Err: fmt.Errorf("can't be used, since the token of its login could not be refreshed: %w", err), Step: "try again; if that does not help, " + s.step()}
+	}
+	l.Token = tokenOf(t)
+	l.Scopes = slices.Clip(l.Scopes)
+	if err := s.Store.Save(l); err != nil {
+		return unusable(fmt.Errorf("can't be used, since the refreshed token of its login could not be stored: %w", err), "check that state_dir can be written, then "+s.step())
+	}
+	return nil
+}

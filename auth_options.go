@@ -2,8 +2,6 @@ package mcpbridge
 
 import (
 	"errors"
-	"net/http"
-	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/auth"
 )
@@ -93,7 +91,7 @@ func (a *Auth) several() bool {
 func (b *build) jwt(o *JWT) (auth.Authenticator, error) {
 	options := auth.JWTOptions{
 		Issuer: o.Issuer, Algorithms: o.Algorithms, Types: o.Types, Scopes: o.Scopes, PrincipalClaims: o.PrincipalClaims, Claims: b.claims,
-		Client: issuerClient(), Logger: b.opts.Logger,
+		Client: b.fetching(o.Issuer).HTTP(), Logger: b.opts.Logger,
 	}
 	if o.Introspection != nil {
 		options.Introspection = new(auth.Introspection(*o.Introspection))
@@ -105,11 +103,6 @@ func (b *build) jwt(o *JWT) (auth.Authenticator, error) {
 	}
 	b.issuers = append(b.issuers, j)
 	return j, nil
-}
-
-// issuerClient returns what fetches what an issuer publishes.
-func issuerClient() *http.Client {
-	return &http.Client{Timeout: 15 * time.Second}
 }
 
 var errTwoAuthenticators = errors.New("mcpbridge: want one of Authenticator and Auth")

@@ -21,6 +21,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/login"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/memhttp"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
@@ -44,8 +45,17 @@ func init() {
 		if err := b.addAll(); err != nil {
 			return nil, errors.Join(err, b.close())
 		}
-		b.opts.servers = b.servers
+		b.opts.made = b
 		return b.servers, nil
+	}
+	cmdhook.Flow = func(o any, server string) *login.Flow {
+		b := newBuild(o.(*Options), mcp.NoMetrics{})
+		for i := range b.opts.Servers {
+			if s := &b.opts.Servers[i]; s.Name == server {
+				return b.loginFlow(s)
+			}
+		}
+		return nil
 	}
 }
 
@@ -55,18 +65,20 @@ type build struct {
 	secrets *redact.Redactor
 	metrics mcp.Metrics
 
-	auth     auth.Authenticator            // nil if there is none
-	each     map[string]auth.Authenticator // of servers with an Auth of their own, by name
-	issuers  []*auth.JWT                   // those among them
-	claims   []string                      // of tokens, which are needed later
-	access   map[string]access.Options     // by name of the server
-	audit    *audit.Log                    // nil if there is none
-	servers  []*server.Server
-	handlers []*memhttp.Server // those of ServerOptions.Handler
+	auth    auth.Authenticator            // nil if there is none
+	each    map[string]auth.Authenticator // of servers with an Auth of their own, by name
+	issuers []*auth.JWT                   // those among them
+	claims  []string                      // of tokens, which are needed later
+	access  map[string]access.Options     // by name of the server
+	audit   *audit.Log                    // nil if there is none
+	servers []*server.Server
+	// credentials are those of servers with an UpstreamAuth, by name.
+	credentials map[string]upstream.Credentials
+	ends        []func() // end what was begun for servers
 }
 
 func newBuild(o *Options, m mcp.Metrics) *build {
-	b := &build{opts: o, secrets: o.hooks.Secrets, metrics: m}
+	b := &build{opts: o, secrets: o.hooks.Secrets, metrics: m, credentials: make(map[string]upstream.Credentials)}
 	if b.secrets == nil {
 		b.secrets = redact.New()
 	}
@@ -79,8 +91,8 @@ func newBuild(o *Options, m mcp.Metrics) *build {
 
 // close ends what was begun for servers.
 func (b *build) close() error {
-	for _, h := range b.handlers {
-		h.Close()
+	for _, end := range b.ends {
+		end()
 	}
 	for _, j := range b.issuers {
 		j.Close()
@@ -202,7 +214,8 @@ func ownAuthenticator(own Authenticator) auth.Authenticator {
 
 // addAll makes all servers, unless that was done.
 func (b *build) addAll() error {
-	if b.servers = b.opts.servers; b.servers != nil {
+	if made := b.opts.made; made != nil {
+		b.servers, b.credentials, b.ends = made.servers, made.credentials, made.ends
 		return nil
 	}
 	if err := b.checkLimits(); err != nil {
@@ -218,7 +231,11 @@ func (b *build) addAll() error {
 
 // add makes a server.
 func (b *build) add(s *ServerOptions) error {
-	if err := b.check(s); err != nil {
+	err := b.check(s)
+	if err == nil {
+		err = b.addCredentials(s)
+	}
+	if err != nil {
 		return fmt.Errorf("mcpbridge: server %q: %w", s.Name, err)
 	}
 	b.servers = append(b.servers, server.New(b.serverOptions(s)))
@@ -263,6 +280,7 @@ func (b *build) entry(s *ServerOptions, open func(mcp.Changes) (mcp.Back, error)
 		ForwardClientInfo: s.ForwardClientInfo,
 		Access:            b.access[s.Name],
 		Auth:              b.each[s.Name],
+		Saw:               sawCaller(b.credentials[s.Name]),
 		PublicURL:         b.publicURL(s),
 	}
 }
@@ -313,6 +331,7 @@ func (b *build) serverOptions(s *ServerOptions) server.Options {
 			Name:           s.Name,
 			URL:            s.URL,
 			Headers:        s.Header,
+			Credentials:    b.credentials[s.Name],
 			RoundTripper:   s.RoundTripper,
 			TLS:            s.TLS,
 			ClientInfo:     implementation(),
@@ -351,7 +370,7 @@ func (b *build) serverOptions(s *ServerOptions) server.Options {
 // serveHandler returns what reaches a handler.
 func (b *build) serveHandler(h http.Handler) http.RoundTripper {
 	m := memhttp.Serve(h)
-	b.handlers = append(b.handlers, m)
+	b.ends = append(b.ends, func() { m.Close() })
 	return m
 }
 

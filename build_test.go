@@ -54,11 +54,12 @@ func TestOptionsArrive(t *testing.T) {
 		Era: Legacy, Isolation: IsolateNothing, HideExtensions: []string{"x"}, LogLevel: "info", Subresources: SubresourcesOff, Roots: []string{"file:///a"},
 		Cache: map[string]CacheHint{"tools/list": {TTL: time.Minute, Public: true, Keep: true}},
 		Auth:  &Auth{Tokens: []StaticToken{{Name: "bob", Token: "u"}}}, Policy: &Policy{Default: DefaultDeny}, Rates: Rates{Server: Rate{Concurrent: 1}}, Pin: PinWarn,
+		UpstreamAuth: &UpstreamAuth{Token: "v"},
 	}
 	fill(reflect.ValueOf(&s).Elem(), 2000)
 	o.Servers = []ServerOptions{s}
 	b := newBuild(&o, mcp.NoMetrics{})
-	if err := errors.Join(b.addAuth(), b.addAccess()); err != nil {
+	if err := errors.Join(b.addAuth(), b.addAccess(), b.addCredentials(&s)); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = b.close() }() // whatever is in it
@@ -71,7 +72,7 @@ func TestOptionsArrive(t *testing.T) {
 	if got := unset(b.access["s"]); !slices.Equal(got, []string{"Server", "Metrics"}) {
 		t.Errorf("options of the access to a server that are not set: %v", got)
 	}
-	if got := unset(b.entry(&s, func(mcp.Changes) (mcp.Back, error) { return nil, nil })); !slices.Equal(got, []string{"Command"}) {
+	if got := unset(b.entry(&s, func(mcp.Changes) (mcp.Back, error) { return nil, nil })); !slices.Equal(got, []string{"Command", "Saw"}) {
 		t.Errorf("what the gateway is not told of a server: %v", got)
 	}
 	s.URL, s.Command, s.Dir, s.Env = "", []string{"x"}, "/", map[string]string{"A": "b"}

@@ -13,7 +13,6 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
-	"github.com/mcpbridge/mcpbridge/internal/memhttp"
 	"github.com/mcpbridge/mcpbridge/internal/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -24,11 +23,11 @@ import (
 // A program that ends calls EndStreams, then Shutdown of its HTTP server, and then
 // Shutdown of the Gateway.
 type Gateway struct {
-	inner    *gateway.Gateway
-	metrics  *metrics.Metrics
-	handlers []*memhttp.Server
-	issuers  []*auth.JWT
-	audit    *audit.Log // nil if there is none
+	inner   *gateway.Gateway
+	metrics *metrics.Metrics
+	ends    []func() // end what was begun for servers
+	issuers []*auth.JWT
+	audit   *audit.Log // nil if there is none
 
 	stdio transport.StdioOptions // without files
 }
@@ -52,7 +51,7 @@ func New(o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("building the gateway: %w", err), b.close())
 	}
-	g := &Gateway{inner: inner, metrics: counts, handlers: b.handlers, issuers: b.issuers, audit: b.audit}
+	g := &Gateway{inner: inner, metrics: counts, ends: b.ends, issuers: b.issuers, audit: b.audit}
 	g.stdio = transport.StdioOptions{MaxMessage: b.number(limits.Body), WriteTimeout: o.WriteTimeout}
 	counts.WatchIndex(func() (topics, pairs int) {
 		s := inner.Snapshot()
@@ -123,8 +122,8 @@ func (g *Gateway) EndConnections(ctx context.Context) error { return g.inner.End
 // ended.
 func (g *Gateway) Shutdown(ctx context.Context) error {
 	err := g.inner.Close(ctx)
-	for _, h := range g.handlers {
-		h.Close()
+	for _, end := range g.ends {
+		end()
 	}
 	for _, j := range g.issuers {
 		j.Close()

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
-	"github.com/mcpbridge/mcpbridge/internal/server"
 )
 
 // Options configure a [Gateway]. The zero value of each field but Servers is useful.
@@ -78,6 +77,8 @@ type Options struct {
 	// "stdout". It has a line of JSON for each request: who did what, on which server, and
 	// how it ended. Empty means none.
 	Audit string
+	// Logins say how the gateway logs in to servers.
+	Logins Logins
 	// Environ is the environment, as [os.Environ] returns it, of which commands get what
 	// programs need to run: PATH, HOME and the like. Nil means this process's own.
 	Environ []string
@@ -88,6 +89,6 @@ type Options struct {
 	// Logger gets a line for each request, and warnings. Nil discards them.
 	Logger *slog.Logger
 
-	hooks   cmdhook.Hooks
-	servers []*server.Server // made by cmdhook.Servers; nil if New has to
+	hooks cmdhook.Hooks
+	made  *build // by cmdhook.Servers; nil if New has to
 }

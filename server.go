@@ -24,6 +24,8 @@ type ServerOptions struct {
 
 	// Header is sent with each request to URL.
 	Header http.Header
+	// UpstreamAuth has the Authorization of each request to URL. Nil means that of Header.
+	UpstreamAuth *UpstreamAuth
 	// Transport is that of a URL of HTTP. Empty means Streamable HTTP, and HTTP+SSE if
 	// the server refuses that.
 	Transport Transport

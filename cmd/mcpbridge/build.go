@@ -35,6 +35,7 @@ func newOptions(c *config.Config, oneClient bool, p process, log *slog.Logger, g
 	o.MachineName, o.Environ, o.OneClient, o.Logger = machineName(), environOf(p), oneClient, log
 	o.StateDir = remember.Dir(p.environ)
 	o.PinDir, o.Audit = stateDir(c, p.environ), auditPath(c)
+	o.Logins = loginOptions(c, p.environ)
 	hooks := cmdhook.Hooks{Guard: guard, Secrets: p.secrets, Start: p.upstream.start, Dial: make(map[string]func(context.Context) (transport.Conn, error))}
 	for i := range c.Servers {
 		s := &c.Servers[i]
@@ -42,6 +43,10 @@ func newOptions(c *config.Config, oneClient bool, p process, log *slog.Logger, g
 			continue
 		}
 		server := serverOptions(s)
+		if oneClient {
+			auth, browse := onDemand(p, s)
+			server.UpstreamAuth, hooks.Browse = upstreamAuth(auth), browse
+		}
 		server.RoundTripper = p.upstream.http
 		addAccess(&server, s)
 		server.TLS = s.TLS.Files().Client(s.TLS.ServerName, log.With("upstream", s.Name))
@@ -111,6 +116,7 @@ func serverOptions(s *config.Server) mcpbridge.ServerOptions {
 		Name:              s.Name,
 		URL:               s.URL,
 		Header:            headers(s),
+		UpstreamAuth:      upstreamAuth(s.UpstreamAuth),
 		Transport:         transportOption(s),
 		Dir:               s.Cwd,
 		Env:               s.Env,

@@ -8,6 +8,7 @@ import (
 	"context"
 
 	"github.com/mcpbridge/mcpbridge/internal/gateway"
+	"github.com/mcpbridge/mcpbridge/internal/login"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/server"
@@ -25,6 +26,9 @@ type Hooks struct {
 	// Dial connects to servers that have neither URL, Command nor Handler, by their
 	// names.
 	Dial map[string]func(context.Context) (transport.Conn, error)
+	// Browse leads a person to a URL, to log in where a server wants that. Nil means that
+	// nobody is there.
+	Browse func(url string) error
 }
 
 var (
@@ -32,6 +36,9 @@ var (
 	Set func(options any, h Hooks)
 	// Servers returns the servers of a *mcpbridge.Options, without a gateway.
 	Servers func(options any) ([]*server.Server, error)
+	// Flow returns what logs in to a server of a *mcpbridge.Options, but for Browse; nil if
+	// there is no such server.
+	Flow func(options any, server string) *login.Flow
 	// Gateway returns what is behind a *mcpbridge.Gateway.
 	Gateway func(g any) *gateway.Gateway
 	// Metrics returns what a *mcpbridge.Gateway counts with.

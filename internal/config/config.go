@@ -35,9 +35,13 @@ type Config struct {
 	ClientIdle   time.Duration `koanf:"client_idle" default:"30m" min:"1s" max:"24h" doc:"a client's session ends after this time without use"`
 	Drain        time.Duration `koanf:"drain" default:"10s" max:"1h" doc:"time limit for a shutdown"`
 
-	StateDir string `koanf:"state_dir" secret:"no" doc:"where it is kept what outlives the process, such as pinned tools; the user's folder for that by default"`
+	StateDir string `koanf:"state_dir" secret:"no" doc:"where it is kept what outlives the process, such as logins and pinned tools; the user's folder for that by default"`
 	Audit    string `koanf:"audit" default:"off" secret:"no" doc:"a file with a line of JSON for each request: who did what, and how it ended; stdout, or off for none"`
 	Remember bool   `koanf:"remember" default:"true" doc:"whether descriptions of commands (era, capabilities) are stored for the next start"`
+
+	Keyring           bool     `koanf:"keyring" default:"true" doc:"whether logins are stored in the system's keyring if there is one, and otherwise in state_dir"`
+	ClientMetadataURL string   `koanf:"client_metadata_url" secret:"no" doc:"URL of the client ID metadata document that mcpbridge login uses as its client ID"`
+	AllowHosts        []string `koanf:"allow_hosts" doc:"hosts with private addresses that logins may use although the server has a public address"`
 
 	Limits Limits `koanf:"limits" doc:"limits on what clients and servers can make the process use"`
 	Log    Log    `koanf:"log" doc:"what is logged, and in which format"`
@@ -124,6 +128,8 @@ type Server struct {
 	// Type is stdio, http, sse or ws, or empty if the user did not set it. It agrees with
 	// the other keys.
 	Type string `koanf:"type" enum:"stdio http streamable-http streamableHttp sse ws" hosts:"yes" doc:"the transport; by default that of the command or URL: for an HTTP URL http is tried first, and then sse"`
+
+	UpstreamAuth *UpstreamAuth `koanf:"upstream_auth" of:"url" doc:"credentials for requests to the URL: static, client_credentials, token_exchange, oauth or passthrough"`
 
 	Auth      *Auth  `koanf:"auth" word:"none" doc:"overrides auth of all servers"`
 	PublicURL string `koanf:"public_url" secret:"no" doc:"the URL of the endpoint for clients, byte for byte; the default is the common public_url, /mcp/ and the name"`

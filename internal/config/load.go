@@ -52,6 +52,7 @@ func Load(o Options) (*Config, []Problem, error) {
 	sc := &scope{lookup: environment(o.Environ), dir: filepath.Dir(o.Path)}
 	sc.envFiles(c, rep, o.name())
 	sc.tlsPaths(c)
+	sc.keyFiles(c, rep, o.name())
 	c.check(rep, o.name(), o.MayMakeToken)
 	if len(rep.errors) == 0 {
 		(&checker{rep: rep, fallback: o.name()}).exposed(c, o.Path)

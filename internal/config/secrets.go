@@ -21,7 +21,7 @@ func (c *Config) Secrets() []string {
 }
 
 func (s *Server) secrets() []string {
-	out := append(inURL(s.URL), s.Auth.secrets()...)
+	out := slices.Concat(inURL(s.URL), s.Auth.secrets(), s.UpstreamAuth.secrets())
 	for _, value := range s.Headers {
 		out = append(out, inHeader(value)...)
 	}

@@ -47,6 +47,7 @@ func (cfg *Config) check(rep *report, name string, mayMakeToken bool) {
 		c.fail("state_dir", "%q is relative; write an absolute path, such as /var/lib/mcpbridge", cfg.StateDir)
 	}
 	c.borders(cfg)
+	c.logins(cfg)
 	if m := cfg.Limits.Memory; m != 0 && m < MinMemory {
 		c.fail(join("limits", "memory"), "is less than %s, which the process needs itself; write more, or 0 for half of what the machine has", sizeText(MinMemory))
 	}
@@ -60,6 +61,7 @@ func (cfg *Config) check(rep *report, name string, mayMakeToken bool) {
 		if !s.Disabled {
 			enabled++
 			c.server(s)
+			c.upstreamAuth(cfg, s)
 		}
 	}
 	if enabled == 0 && len(cfg.Servers) > 0 {
@@ -275,7 +277,8 @@ func (c *checker) has(s *Server, k *key, path string) bool {
 		return written
 	}
 	v := reflect.ValueOf(s).Elem().Field(k.index)
-	if v.Kind() == reflect.Struct {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Struct:
 		return !v.IsZero()
 	}
 	return v.Len() > 0

@@ -70,6 +70,9 @@ type ServerOptions struct {
 	Access access.Options
 	// Auth is Options.Auth for this server; nil for that.
 	Auth auth.Authenticator
+	// Saw is told of the credential of each request, before that is served. Nil means that
+	// nobody wants to know.
+	Saw func(*mcp.Identity)
 	// PublicURL is the URL by which clients know the endpoint. Empty if it is not known:
 	// the endpoint has no metadata then.
 	PublicURL string

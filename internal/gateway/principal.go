@@ -73,12 +73,16 @@ func (g *Gateway) admit(w http.ResponseWriter, r *http.Request, at *guard) (mcp.
 func (s *server) forClient(err error) error {
 	err = s.g.errors.forClient(err)
 	r := (*mcp.Refusal)(nil)
-	if err == nil || !errors.As(err, &r) || len(r.Scopes) == 0 {
+	code := auth.CodeInsufficientScope
+	switch {
+	case err == nil || !errors.As(err, &r) || r.Status != http.StatusUnauthorized && len(r.Scopes) == 0:
 		return err
+	case r.Status == http.StatusUnauthorized: // by a server that gets the client's own token
+		code = auth.CodeInvalidToken
 	}
 	refusal := *r
 	refusal.Err = mcp.WireError(err)
-	refusal.Challenge = auth.Challenge(auth.CodeInsufficientScope, s.guard.endpoint, s.guard.scopes(r.Scopes))
+	refusal.Challenge = auth.Challenge(code, s.guard.endpoint, s.guard.scopes(r.Scopes))
 	return &refusal
 }
 

@@ -37,6 +37,7 @@ type profiler struct {
 	hideTasks    []string        // hide, and the tasks extension
 	single       bool            // all clients share one upstream session
 	era          func() spec.Era // the server's; set before the first admit
+	saw          func(*mcp.Identity)
 	cache        *lru.Cache[profileKey, mcp.Profile]
 	account      *budget.Account // for the memory of cache; nil for no bound
 }
@@ -87,7 +88,7 @@ func newProfiler(so ServerOptions) (*profiler, error) {
 	p := &profiler{
 		server: so.Name, isolation: isolation, clientInfo: so.ForwardClientInfo, experimental: so.Experimental,
 		hide: so.HideExtensions, hideTasks: append(slices.Clone(so.HideExtensions), spec.ExtensionTasks),
-		single: so.oneSession(), era: func() spec.Era { return spec.Unknown },
+		single: so.oneSession(), era: func() spec.Era { return spec.Unknown }, saw: so.Saw,
 	}
 	var err error
 	p.cache, err = lru.NewWithEvict(maxProfiles, func(_ profileKey, prof mcp.Profile) { p.forgotten(prof) })
@@ -96,6 +97,9 @@ func newProfiler(so ServerOptions) (*profiler, error) {
 
 // admit sets the request's profile.
 func (p *profiler) admit(req *mcp.Request) error {
+	if p.saw != nil {
+		p.saw(req.Identity)
+	}
 	parts := profileParts{capabilities: req.Capabilities, tasks: p.sharesTasks(req)}
 	if p.isolation != IsolateNothing {
 		parts.principal = req.Principal

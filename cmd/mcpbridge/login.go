@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
+	"github.com/mcpbridge/mcpbridge/internal/login"
+)
+
+const loginHelp = `Logs in to a server that demands it (OAuth): finds out who issues its tokens, leads
+a browser there, and stores the tokens for wrap, and for serve where the server has
+upstream_auth: {oauth: …}. They are refreshed when they expire.
+
+The browser returns to a port of this machine. If it runs on another one, the
+address that it was led to can be pasted here instead. BROWSER names another
+browser; --no-browser starts none.
+
+mcpbridge is known to the authorization server by --client-id, or by the document
+in client_metadata_url, or it registers itself. Tokens are kept in the system's
+keyring, or, where there is none or MCPBRIDGE_KEYRING is false, in files below
+state_dir that only you can read. docs/login.md has more.`
+
+// A loginFlags are those of login.
+type loginFlags struct {
+	target
+	issuer, client string
+	scopes         []string
+	port           int
+	noBrowser      bool
+}
+
+func newLoginCommand(p process) *cobra.Command {
+	l := loginFlags{target: target{process: p}}
+	cmd := &cobra.Command{
+		Use:   "login URL | NAME -c FILE",
+		Short: "Log in to a server, and store the login",
+		Long:  loginHelp,
+		Example: `  mcpbridge login https://docs.example.com/mcp
+  mcpbridge login docs -c config.yaml --no-browser
+  mcpbridge login https://docs.example.com/mcp --scope files:read --scope files:write`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := l.readLogin(cmd, args); err != nil {
+				return err
+			}
+			return l.run(cmd.Context())
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVarP(&l.path, "config", "c", "", "file in which the server has the NAME")
+	fs.StringArrayVar(&l.scopes, "scope", nil, "`SCOPE` to ask for, besides those that the server names; may be repeated")
+	fs.StringVar(&l.client, "client-id", "", "`ID` of a client that was registered by hand")
+	fs.StringVar(&l.issuer, "issuer", "", "`URL` of the authorization server to use, if the server names several")
+	fs.IntVar(&l.port, "port", 0, "port of this machine to which the browser returns (default any)")
+	fs.BoolVar(&l.noBrowser, "no-browser", false, "start no browser, print the address only")
+	return cmd
+}
+
+func newLogoutCommand(p process) *cobra.Command {
+	l := loginFlags{target: target{process: p}}
+	cmd := &cobra.Command{
+		Use:   "logout URL | NAME -c FILE",
+		Short: "Revoke and delete a stored login",
+		Long: `Has the authorization server revoke the tokens of a login, if it can do that, and
+deletes them. Processes that use the login have to log in again once their token
+has expired.`,
+		Example: `  mcpbridge logout https://docs.example.com/mcp`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := l.readLogin(cmd, args); err != nil {
+				return err
+			}
+			return l.logout(cmd.Context())
+		},
+	}
+	cmd.Flags().StringVarP(&l.path, "config", "c", "", "file in which the server has the NAME")
+	return cmd
+}
+
+// readLogin finds out which server is meant. It has to be one that can be logged in to.
+func (l *loginFlags) readLogin(cmd *cobra.Command, args []string) error {
+	if err := l.read(cmd, args); err != nil {
+		return err
+	}
+	s := &l.config.Servers[0]
+	switch {
+	case len(l.words) > 0:
+		return usageError("%q is one argument too many; name one server", l.words[0])
+	case s.URL == "":
+		return usageError("%s has no URL, and so no login: its credentials belong into its environment", s.Name)
+	case s.UpstreamAuth != nil && s.UpstreamAuth.OAuth == nil:
+		return usageError("%s gets its credentials otherwise, as its upstream_auth says; there is nothing to log in to", s.Name)
+	}
+	return nil
+}
+
+// flow returns what logs in to the server.
+func (l *loginFlags) flow() *login.Flow {
+	f := cmdhook.Flow(newOptions(l.config, false, l.process, slog.New(slog.DiscardHandler), nil), l.config.Servers[0].Name)
+	if l.client != "" {
+		f.ClientID, f.ClientSecret = l.client, ""
+	}
+	if l.issuer != "" {
+		f.Issuer = l.issuer
+	}
+	if l.port != 0 {
+		f.Port = l.port
+	}
+	f.Scopes = append(f.Scopes, l.scopes...)
+	return f
+}
+
+// run logs in.
+func (l *loginFlags) run(ctx context.Context) error {
+	f := l.flow()
+	_, challenge, err := f.Ask(ctx)
+	if err != nil {
+		return fmt.Errorf("asking %s: %w", l.name(), err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f.Browse = l.browse
+	if l.stdin != nil && output.IsTerminal(l.stdin) {
+		f.Paste = lines(ctx, l.stdin)
+	}
+	got, err := f.Run(ctx, challenge)
+	if err != nil {
+		return fmt.Errorf("logging in to %s: %w", l.name(), err)
+	}
+	return l.report(got)
+}
+
+// browse tells the person where to log in, and opens the page.
+func (l *loginFlags) browse(url string) error {
+	if _, err := fmt.Fprintf(l.stdout, "Log in at this address:\n%s\n", url); err != nil || l.noBrowser {
+		return err
+	}
+	if login.Browser(environOf(l.process))(url) != nil {
+		_, err := fmt.Fprintln(l.stdout, "No browser could be started: open it yourself.")
+		return err
+	}
+	return nil
+}
+
+func (l *loginFlags) report(got *login.Login) error {
+	until := "until it is revoked"
+	if !got.Token.Expires.IsZero() {
+		until = "until " + got.Token.Expires.Format(time.DateTime)
+	}
+	if got.Token.RefreshToken != "" {
+		until += ", and is refreshed then"
+	}
+	scopes := "those that the server chose"
+	if len(got.Scopes) > 0 {
+		scopes = strings.Join(got.Scopes, " ")
+	}
+	_, err := fmt.Fprintf(l.stdout, "Logged in to %s\n  issuer: %s\n  client: %s\n  scopes: %s\n  the token lasts %s\n", l.name(),
+		output.Printable(got.Issuer), output.Printable(got.Client.ID), output.Printable(scopes), until)
+	return err
+}
+
+func (l *loginFlags) logout(ctx context.Context) error {
+	f := l.flow()
+	revoked, err := login.Logout(ctx, f.HTTP, f.Store, f.URL)
+	switch {
+	case err != nil:
+		return fmt.Errorf("logging out of %s: %w", l.name(), err)
+	case revoked != nil:
+		_, err = fmt.Fprintf(l.stdout, "Deleted the login to %s; it was not revoked: %v\n", l.name(), revoked)
+		return err
+	}
+	_, err = fmt.Fprintf(l.stdout, "Logged out of %s\n", l.name())
+	return err
+}
+
+// lines returns the lines of a terminal until ctx ends. What reads the terminal stays
+// until that says something, or the process ends.
+func lines(ctx context.Context, from io.Reader) <-chan string {
+	out := make(chan string)
+	go func() {
+		defer close(out)
+		for s := bufio.NewScanner(from); s.Scan(); {
+			select {
+			case out <- s.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out
+}

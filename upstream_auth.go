@@ -1,0 +1,178 @@
+package mcpbridge
+
+import (
+	"errors"
+	"net/url"
+
+	"github.com/mcpbridge/mcpbridge/internal/fetch"
+	"github.com/mcpbridge/mcpbridge/internal/login"
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
+)
+
+// UpstreamAuth says with which credentials requests are sent to a server. Exactly one field
+// is set.
+type UpstreamAuth struct {
+	// Token is sent as a Bearer token.
+	Token string
+	// ClientCredentials gets tokens for the gateway itself.
+	ClientCredentials *IssuerClient
+	// TokenExchange gets a token for each caller's (RFC 8693).
+	TokenExchange *IssuerClient
+	// Login has the tokens of a login that was stored in Logins.Dir.
+	Login *StoredLogin
+	// Passthrough sends the caller's own token. The specification forbids it unless the
+	// server and the gateway are the same resource.
+	Passthrough bool
+}
+
+// An IssuerClient is the client that the gateway is at an authorization server. It
+// authenticates by ClientSecret or PrivateKey.
+type IssuerClient struct {
+	Issuer       string // byte for byte as its metadata has it
+	ClientID     string
+	ClientSecret string
+	PrivateKey   string   // a PEM text: RSA, P-256, P-384 or Ed25519
+	KeyID        string   // the kid of PrivateKey; may be empty
+	Scopes       []string // to ask for
+	Resource     string   // to ask for; empty means the server's URL
+	Audience     string   // to ask for in a token exchange; may be empty
+}
+
+// A StoredLogin is one that mcpbridge login has stored.
+type StoredLogin struct {
+	// Principal is the only one on whose behalf the login is used. SharedIdentity says
+	// instead that everybody uses it.
+	Principal      string
+	SharedIdentity bool
+
+	Issuer                 string   // of those that the server names; empty means the first
+	ClientID, ClientSecret string   // of a client that was registered by hand
+	Scopes                 []string // to ask for, besides those that the server names
+	CallbackPort           int      // zero means any
+}
+
+// Logins say how the gateway logs in to servers.
+type Logins struct {
+	// Dir is where logins are stored. Empty means nowhere.
+	Dir string
+	// Files keeps tokens in files of Dir even if the system has a keyring.
+	Files bool
+	// ClientMetadataURL is that of a client id metadata document.
+	ClientMetadataURL string
+	// AllowHosts are hosts with private addresses from which metadata may be read, and
+	// tokens be issued, although the server has a public address.
+	AllowHosts []string
+}
+
+// fault reports what is wrong with the credentials of a server; nil for nothing.
+func (a *UpstreamAuth) fault(s *ServerOptions) error {
+	ways := 0
+	for _, set := range []bool{a.Token != "", a.ClientCredentials != nil, a.TokenExchange != nil, a.Login != nil, a.Passthrough} {
+		if set {
+			ways++
+		}
+	}
+	callers := a.TokenExchange != nil || a.Passthrough
+	switch {
+	case ways != 1:
+		return errors.New("want exactly one field of UpstreamAuth")
+	case s.URL == "":
+		return errors.New("UpstreamAuth is for a URL")
+	case s.Header.Get("Authorization") != "":
+		return errors.New("want one of UpstreamAuth and the header Authorization")
+	case callers && s.Isolation == IsolateNothing:
+		return errors.New("callers have tokens of their own, and IsolateNothing one session for all")
+	case callers && s.Era == "":
+		return errors.New("the gateway has no token with which to ask for the Era: want it set")
+	case a.Login != nil && (a.Login.Principal == "") != a.Login.SharedIdentity:
+		return errors.New("want exactly one of Principal and SharedIdentity")
+	}
+	return nil
+}
+
+// addCredentials makes those of a server; nil if it has none.
+func (b *build) addCredentials(s *ServerOptions) error {
+	a := s.UpstreamAuth
+	if a == nil {
+		return nil
+	}
+	if err := a.fault(s); err != nil {
+		return err
+	}
+	c, err := b.newCredentials(s, a)
+	if err != nil {
+		return err
+	}
+	b.credentials[s.Name] = c
+	return nil
+}
+
+func (b *build) newCredentials(s *ServerOptions, a *UpstreamAuth) (upstream.Credentials, error) {
+	switch {
+	case a.Token != "":
+		b.secrets.Learn(a.Token)
+		return login.Static(a.Token), nil
+	case a.ClientCredentials != nil:
+		return login.ClientCredentials(b.issuerOptions(s, a.ClientCredentials))
+	case a.TokenExchange != nil:
+		return login.TokenExchange(b.issuerOptions(s, a.TokenExchange))
+	case a.Login != nil:
+		return b.storedLogin(s, a.Login), nil
+	}
+	return login.Passthrough(), nil
+}
+
+func (b *build) issuerOptions(s *ServerOptions, c *IssuerClient) login.IssuerOptions {
+	b.secrets.Learn(c.ClientSecret, c.PrivateKey)
+	o := login.IssuerOptions{
+		HTTP: b.fetching(c.Issuer), Issuer: c.Issuer, Resource: c.Resource, ClientID: c.ClientID, ClientSecret: c.ClientSecret,
+		PrivateKey: c.PrivateKey, KeyID: c.KeyID, Scopes: c.Scopes, Audience: c.Audience,
+	}
+	if u, err := url.Parse(s.URL); o.Resource == "" && err == nil {
+		o.Resource = login.Canonical(u)
+	}
+	return o
+}
+
+// fetching returns what fetches on behalf of configured URLs.
+func (b *build) fetching(near ...string) *fetch.Client {
+	return fetch.New(fetch.Options{Near: near, AllowHosts: b.opts.Logins.AllowHosts})
+}
+
+func (b *build) storedLogin(s *ServerOptions, l *StoredLogin) upstream.Credentials {
+	b.secrets.Learn(l.ClientSecret)
+	f := b.loginFlow(s)
+	o := login.StoredOptions{Name: s.Name, URL: s.URL, HTTP: f.HTTP, Store: f.Store, Principal: mcp.Principal(l.Principal)}
+	if f.Browse = b.opts.hooks.Browse; f.Browse != nil {
+		o.Flow = f
+	}
+	c := login.NewStored(o)
+	b.ends = append(b.ends, c.Close)
+	return c
+}
+
+// loginFlow returns what logs in to a server, without a browser.
+func (b *build) loginFlow(s *ServerOptions) *login.Flow {
+	l := StoredLogin{}
+	if s.UpstreamAuth != nil && s.UpstreamAuth.Login != nil {
+		l = *s.UpstreamAuth.Login
+	}
+	o := &b.opts.Logins
+	f := &login.Flow{
+		URL: s.URL, Issuer: l.Issuer, ClientID: l.ClientID, ClientSecret: l.ClientSecret, MetadataURL: o.ClientMetadataURL, Scopes: l.Scopes, Port: l.CallbackPort,
+		HTTP: b.fetching(s.URL), Store: login.OpenStore(login.StoreOptions{Dir: o.Dir, NoKeyring: o.Files, Logger: b.opts.Logger}),
+	}
+	if l.Issuer != "" {
+		f.HTTP = b.fetching(s.URL, l.Issuer)
+	}
+	return f
+}
+
+// sawCaller returns what is told of callers' credentials; nil if nobody wants to know.
+func sawCaller(c upstream.Credentials) func(*mcp.Identity) {
+	if callers, ok := c.(upstream.CallerCredentials); ok {
+		return callers.Saw
+	}
+	return nil
+}

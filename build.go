@@ -2,6 +2,7 @@ package mcpbridge
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -48,6 +49,13 @@ func init() {
 		b.opts.made = b
 		return b.servers, nil
 	}
+	cmdhook.Ready = func(ctx context.Context, g any) error {
+		var errs []error
+		for _, l := range g.(*Gateway).logins {
+			errs = append(errs, l.Ready(ctx))
+		}
+		return errors.Join(errs...)
+	}
 	cmdhook.Flow = func(o any, server string) *login.Flow {
 		b := newBuild(o.(*Options), mcp.NoMetrics{})
 		for i := range b.opts.Servers {
@@ -74,7 +82,8 @@ type build struct {
 	servers []*server.Server
 	// credentials are those of servers with an UpstreamAuth, by name.
 	credentials map[string]upstream.Credentials
-	ends        []func() // end what was begun for servers
+	logins      []*login.Stored // those among them
+	ends        []func()        // end what was begun for servers
 }
 
 func newBuild(o *Options, m mcp.Metrics) *build {
@@ -215,7 +224,7 @@ func ownAuthenticator(own Authenticator) auth.Authenticator {
 // addAll makes all servers, unless that was done.
 func (b *build) addAll() error {
 	if made := b.opts.made; made != nil {
-		b.servers, b.credentials, b.ends = made.servers, made.credentials, made.ends
+		b.servers, b.credentials, b.logins, b.ends = made.servers, made.credentials, made.logins, made.ends
 		return nil
 	}
 	if err := b.checkLimits(); err != nil {

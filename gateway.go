@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/auth"
 	"github.com/mcpbridge/mcpbridge/internal/gateway"
 	"github.com/mcpbridge/mcpbridge/internal/limits"
+	"github.com/mcpbridge/mcpbridge/internal/login"
 	"github.com/mcpbridge/mcpbridge/internal/metrics"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
@@ -25,6 +26,7 @@ import (
 type Gateway struct {
 	inner   *gateway.Gateway
 	metrics *metrics.Metrics
+	logins  []*login.Stored
 	ends    []func() // end what was begun for servers
 	issuers []*auth.JWT
 	audit   *audit.Log // nil if there is none
@@ -51,7 +53,7 @@ func New(o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("building the gateway: %w", err), b.close())
 	}
-	g := &Gateway{inner: inner, metrics: counts, ends: b.ends, issuers: b.issuers, audit: b.audit}
+	g := &Gateway{inner: inner, metrics: counts, logins: b.logins, ends: b.ends, issuers: b.issuers, audit: b.audit}
 	g.stdio = transport.StdioOptions{MaxMessage: b.number(limits.Body), WriteTimeout: o.WriteTimeout}
 	counts.WatchIndex(func() (topics, pairs int) {
 		s := inner.Snapshot()

@@ -3,6 +3,7 @@ package mcpbridge
 import (
 	"errors"
 	"net/url"
+	"strings"
 
 	"github.com/mcpbridge/mcpbridge/internal/fetch"
 	"github.com/mcpbridge/mcpbridge/internal/login"
@@ -74,6 +75,7 @@ func (a *UpstreamAuth) fault(s *ServerOptions) error {
 		}
 	}
 	callers := a.TokenExchange != nil || a.Passthrough
+	socket := strings.HasPrefix(s.URL, "ws:") || strings.HasPrefix(s.URL, "wss:")
 	switch {
 	case ways != 1:
 		return errors.New("want exactly one field of UpstreamAuth")
@@ -83,6 +85,8 @@ func (a *UpstreamAuth) fault(s *ServerOptions) error {
 		return errors.New("want one of UpstreamAuth and the header Authorization")
 	case callers && s.Isolation == IsolateNothing:
 		return errors.New("callers have tokens of their own, and IsolateNothing one session for all")
+	case socket && (callers || a.Login != nil && a.Login.Principal != ""):
+		return errors.New("callers share the WebSocket, and so its credential")
 	case callers && s.Era == "":
 		return errors.New("the gateway has no token with which to ask for the Era: want it set")
 	case a.Login != nil && (a.Login.Principal == "") != a.Login.SharedIdentity:
@@ -145,9 +149,10 @@ func (b *build) storedLogin(s *ServerOptions, l *StoredLogin) upstream.Credentia
 	f := b.loginFlow(s)
 	o := login.StoredOptions{Name: s.Name, URL: s.URL, HTTP: f.HTTP, Store: f.Store, Principal: mcp.Principal(l.Principal)}
 	if f.Browse = b.opts.hooks.Browse; f.Browse != nil {
-		o.Flow = f
+		o.Flow, o.Name = f, withoutQuery(s.URL) // it may not be in any file
 	}
 	c := login.NewStored(o)
+	b.logins = append(b.logins, c)
 	b.ends = append(b.ends, c.Close)
 	return c
 }
@@ -175,4 +180,10 @@ func sawCaller(c upstream.Credentials) func(*mcp.Identity) {
 		return callers.Saw
 	}
 	return nil
+}
+
+// withoutQuery returns a URL without its query, which may be a secret.
+func withoutQuery(text string) string {
+	text, _, _ = strings.Cut(text, "?")
+	return text
 }

@@ -103,6 +103,9 @@ func newProber(p process, cmd *cobra.Command, args, headers []string, timeout ti
 	one := *c
 	one.Servers = []config.Server{*server}
 	pr := &prober{process: p, config: &one, server: &one.Servers[0], begun: time.Now(), keep: guard.New(log)}
+	if err = p.authorize(cmd.Context(), pr.config); err != nil {
+		return nil, err
+	}
 	if _, pr.upstream, err = p.reach(pr.config, pr.keep); err != nil {
 		return nil, err
 	}

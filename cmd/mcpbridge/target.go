@@ -132,6 +132,9 @@ func serverNames(c *config.Config) []string {
 // is printed is what it sent; every other is asked through a gateway of its own.
 func (t *target) open(ctx context.Context) (*client.Client, error) {
 	s := &t.config.Servers[0]
+	if err := t.authorize(ctx, t.config); err != nil {
+		return nil, err
+	}
 	options, upstream, err := t.reach(t.config, nil)
 	if err != nil {
 		return nil, err
@@ -147,7 +150,7 @@ func (t *target) open(ctx context.Context) (*client.Client, error) {
 		}
 		upstream.SetEra(v.Era)
 	}
-	if upstream.Era() == spec.Modern && s.URL != "" && !s.OverWebSocket() {
+	if upstream.Era() == spec.Modern && s.URL != "" && !s.OverWebSocket() && s.UpstreamAuth == nil {
 		return client.New(s.URL, client.Options{Header: headers(s), Info: implementation(), TLS: options.Servers[0].TLS}), nil
 	}
 	return newInnerClient(options, s.Name)

@@ -1,10 +1,15 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"path/filepath"
 
 	"github.com/mcpbridge/mcpbridge"
+	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/login"
 )
@@ -59,4 +64,26 @@ func onDemand(p process, o *config.Server) (auth *config.UpstreamAuth, browse fu
 		_ = login.Browser(environOf(p))(url) // the address stands there
 		return err
 	}
+}
+
+// authorize has requests to the only server of a configuration sent with the stored login,
+// if there is one: whoever types a command is who has logged in.
+func (p process) authorize(ctx context.Context, c *config.Config) error {
+	s := &c.Servers[0]
+	if s.URL == "" || s.HasHeader("Authorization") || s.UpstreamAuth != nil && s.UpstreamAuth.OAuth == nil {
+		return nil
+	}
+	flow := cmdhook.Flow(newOptions(c, false, p, slog.New(slog.DiscardHandler), nil), s.Name)
+	value, err := flow.Stored(ctx, s.Target())
+	switch {
+	case errors.Is(err, login.ErrNoLogin):
+		return nil // the server may want none
+	case err != nil:
+		return fmt.Errorf("%s %w", s.Target(), err)
+	}
+	headers := map[string]string{"Authorization": value}
+	maps.Copy(headers, s.Headers)
+	s.Headers, s.UpstreamAuth = headers, nil
+	p.learn(c)
+	return nil
 }

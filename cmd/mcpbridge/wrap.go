@@ -18,6 +18,7 @@ import (
 	"github.com/mcpbridge/mcpbridge"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/memory"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/internal/cmdhook"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/guard"
 )
@@ -179,6 +180,9 @@ func (w *wrapping) run(ctx context.Context, server string) error {
 		return err
 	}
 	g.Start()
+	if err := cmdhook.Ready(ctx, g); err != nil && ctx.Err() == nil {
+		w.log.Warn("logging in before the first request", "error", err)
+	}
 	err = g.ServeStdio(ctx, w.stdin, out, server)
 	w.log.Info("draining", "bound", w.config.Drain)
 

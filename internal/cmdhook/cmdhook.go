@@ -39,6 +39,9 @@ var (
 	// Flow returns what logs in to a server of a *mcpbridge.Options, but for Browse; nil if
 	// there is no such server.
 	Flow func(options any, server string) *login.Flow
+	// Ready has a person log in to the servers of a *mcpbridge.Gateway that want it, as
+	// far as Browse says how.
+	Ready func(ctx context.Context, g any) error
 	// Gateway returns what is behind a *mcpbridge.Gateway.
 	Gateway func(g any) *gateway.Gateway
 	// Metrics returns what a *mcpbridge.Gateway counts with.

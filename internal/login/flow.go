@@ -16,6 +16,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/mcpbridge/mcpbridge/internal/fetch"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 // DefaultWait is how long a person may take to log in.
@@ -261,4 +262,18 @@ func (f *Flow) Ask(ctx context.Context) (int, Challenge, error) {
 		return resp.StatusCode, Challenge{}, nil
 	}
 	return resp.StatusCode, ReadChallenge(resp.Header), nil
+}
+
+// Stored returns the value of Authorization for the stored login; [ErrNoLogin] if there is
+// none.
+func (f *Flow) Stored(ctx context.Context, name string) (string, error) {
+	if _, err := f.Store.Load(f.URL); err != nil {
+		return "", err
+	}
+	s := NewStored(StoredOptions{Name: name, URL: f.URL, HTTP: f.HTTP, Store: f.Store})
+	value, err := s.Authorization(ctx, upstream.Behalf{})
+	if none := (*upstream.CredentialError)(nil); errors.As(err, &none) {
+		return "", fmt.Errorf("%w; %s", none.Err, none.Step)
+	}
+	return value, err
 }

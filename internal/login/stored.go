@@ -65,6 +65,23 @@ func (s *Stored) Authorization(ctx context.Context, b upstream.Behalf) (string, 
 	return value, err
 }
 
+// Ready has a person log in before the first request, if there is no login and the server
+// wants one: clients don't wait long for an answer to that. Without a Flow it does nothing.
+func (s *Stored) Ready(ctx context.Context) error {
+	if s.demand == nil {
+		return nil
+	}
+	if _, err := s.holder.value(ctx); !isCredential(err) {
+		return err
+	}
+	status, challenge, err := s.Flow.Ask(ctx)
+	if err != nil || status != http.StatusUnauthorized {
+		return nil // which the first request tells better
+	}
+	_, err = s.loginAgain(ctx, challenge, "", nil)
+	return err
+}
+
 // allow reports on whose behalf the login may not be used.
 func (s *Stored) allow(b upstream.Behalf) error {
 	if s.Principal == "" || b == (upstream.Behalf{}) || b.Principal == s.Principal {
@@ -90,7 +107,7 @@ func (s *Stored) Renew(ctx context.Context, r upstream.CredentialRefusal) (strin
 	if s.demand == nil || r.Attempt > maxRenewals {
 		return "", s.refused(more)
 	}
-	return s.loginAgain(ctx, &r, more)
+	return s.loginAgain(ctx, ReadChallenge(r.Header), strings.TrimPrefix(r.Value, "Bearer "), more)
 }
 
 // refused says that a server does not accept the token of a login.
@@ -104,10 +121,9 @@ func (s *Stored) refused(more []string) error {
 // step is what to do where a login is missing.
 func (s *Stored) step() string { return "run mcpbridge login " + s.Name }
 
-// loginAgain has a person log in, and returns the value of the new login.
-func (s *Stored) loginAgain(ctx context.Context, r *upstream.CredentialRefusal, more []string) (string, error) {
-	challenge := ReadChallenge(r.Header)
-	refused := strings.TrimPrefix(r.Value, "Bearer ")
+// loginAgain has a person log in, and returns the value of the new login: not of the
+// refused token, and with more scopes.
+func (s *Stored) loginAgain(ctx context.Context, challenge Challenge, refused string, more []string) (string, error) {
 	l, err := s.demand.login(ctx, challenge, func(l *Login) bool {
 		return l.Token.AccessToken != refused && l.Token.Valid() && covers(l.Scopes, more)
 	})

@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -151,11 +153,18 @@ func (s *Server) dial() func(context.Context) (transport.Conn, error) {
 }
 
 func (s *Server) dialWebSocket(ctx context.Context) (transport.Conn, error) {
-	c, err := transport.DialWebSocket(ctx, transport.DialOptions{
-		URL:              s.opts.URL,
-		Header:           s.opts.Headers,
-		TLS:              s.opts.TLS,
-		WebSocketOptions: transport.WebSocketOptions{MaxMessage: s.opts.MaxMessage, KeepAlive: s.opts.KeepAlive},
+	var c *transport.WebSocket
+	err := s.opts.Authorized(ctx, func(header http.Header) (status int, err error) {
+		c, err = transport.DialWebSocket(ctx, transport.DialOptions{
+			URL:              s.opts.URL,
+			Header:           header,
+			TLS:              s.opts.TLS,
+			WebSocketOptions: transport.WebSocketOptions{MaxMessage: s.opts.MaxMessage, KeepAlive: s.opts.KeepAlive},
+		})
+		if refused := (*transport.HandshakeError)(nil); errors.As(err, &refused) {
+			status = refused.Status
+		}
+		return status, err
 	})
 	if err != nil {
 		return nil, err // and no typed nil in the interface

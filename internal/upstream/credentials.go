@@ -126,3 +126,28 @@ func (x *exchange) with(value string) *exchange {
 	}
 	return out
 }
+
+// Authorized dials a connection that all callers share, with the configured headers and the
+// gateway's own credentials. dial returns the HTTP status with which it was refused.
+func (o *Options) Authorized(ctx context.Context, dial func(http.Header) (status int, err error)) error {
+	if o.Credentials == nil {
+		_, err := dial(o.Headers)
+		return err
+	}
+	value, err := o.Credentials.Authorization(ctx, Behalf{})
+	for attempt := 1; err == nil; attempt++ {
+		header := o.Headers.Clone()
+		if header == nil {
+			header = make(http.Header)
+		}
+		header.Set("Authorization", value)
+		status, failed := dial(header)
+		if failed == nil || status != http.StatusUnauthorized && status != http.StatusForbidden || attempt == maxAttempts {
+			return failed
+		}
+		if value, err = o.Credentials.Renew(ctx, CredentialRefusal{Value: value, Status: status, Attempt: attempt}); value == "" && err == nil {
+			return failed
+		}
+	}
+	return err
+}

@@ -42,6 +42,11 @@ func newShortLivedRig(t *testing.T) *rig {
 	return newRig(t, func(o *Options) { o.Auth = shortLived{} })
 }
 
+func (r *rig) wantLogged(t *testing.T, text string) {
+	t.Helper()
+	r.eventually(t, text+" in the log", func() bool { return strings.Contains(r.logs.String(), text) })
+}
+
 // lasts is long enough for what is opened to be acknowledged under load.
 const lasts = "1s"
 
@@ -59,9 +64,7 @@ func TestA03ListenStreamEndsWithItsResult(t *testing.T) {
 	r.eventually(t, "one stream left", func() bool { return r.g.Snapshot().Streams == 1 })
 	r.peer.push(toolsChanged) // the other goes on
 	other.want("list_changed")
-	if !strings.Contains(r.logs.String(), "its credential has expired") {
-		t.Errorf("log = %s, want why the stream ended", r.logs)
-	}
+	r.wantLogged(t, `reason="its credential has expired" principal=alice`)
 }
 
 // An extension's filter has a stream of its own upstream, which ends as others do.
@@ -150,9 +153,7 @@ func TestA03WebSocketEnds(t *testing.T) {
 		t.Errorf("the client got %q, want the acknowledgment and the result", said)
 	}
 	r.wantNothingLeft(t)
-	if !strings.Contains(r.logs.String(), "its credential has expired") {
-		t.Errorf("log = %s, want why the WebSocket was closed", r.logs)
-	}
+	r.wantLogged(t, `reason="its credential has expired" principal=alice`)
 }
 
 // What a credential has begun is finished: it is streams and connections that end.

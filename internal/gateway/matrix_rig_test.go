@@ -172,6 +172,10 @@ const other = "other" // the second server
 
 // newWorld returns a world of servers of an era. Each principal has few places.
 func newWorld(t *testing.T, era spec.Era, isolation Isolation) *world {
+	return newWorldWith(t, era, isolation, func(*Options) {})
+}
+
+func newWorldWith(t *testing.T, era spec.Era, isolation Isolation, change func(*Options)) *world {
 	w := &world{t: t, era: era, limits: &tally{}}
 	if era == spec.Legacy {
 		w.legacy = newTenantPeer(t)
@@ -186,6 +190,7 @@ func newWorld(t *testing.T, era spec.Era, isolation Isolation) *world {
 		o.Auth, o.Metrics = tokens, w.limits
 		o.MaxParkedEach, o.MaxSessionsEach, o.MaxSocketsEach, o.MaxStreamsEach = 1, 4, 4, 4
 		o.Servers = []ServerOptions{w.server("peer", o, isolation), w.server(other, o, isolation)}
+		change(o)
 	})
 	t.Cleanup(func() {
 		if w.legacy != nil {

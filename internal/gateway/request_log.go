@@ -87,8 +87,8 @@ func (l *requestLog) writeLine(ctx context.Context, line requestLine, took time.
 		return
 	}
 	attrs := make([]slog.Attr, 0, 8)
-	if line.principal != mcp.Anonymous && line.principal != "" {
-		attrs = append(attrs, slog.String("principal", string(line.principal)))
+	if who := line.principal.Attr(); who.Key != "" {
+		attrs = append(attrs, who)
 	}
 	for _, a := range [...]slog.Attr{slog.String("name", line.subject), slog.String("session", line.session), slog.String("client", line.client)} {
 		if a.Value.String() != "" {

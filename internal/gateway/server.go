@@ -262,7 +262,7 @@ func (l *loggedStream) Close() {
 		return
 	}
 	reason, _ := l.mail.Ended()
-	l.hub.logger.Info("listen stream closed", "upstream", l.server.name, "open", time.Since(l.begin).Round(time.Millisecond), "reason", endReason(l.left(), reason))
+	l.hub.logger.Info("listen stream closed", "upstream", l.server.name, "open", time.Since(l.begin).Round(time.Millisecond), "reason", endReason(l.left(), reason), l.profile.Share.Principal.Attr())
 }
 
 // endReason returns why a stream was closed. left is not nil if the client has left, and

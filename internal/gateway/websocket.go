@@ -187,7 +187,7 @@ func (s *server) runSocket(c *transport.WebSocket, sender mcp.Sender, room mcp.R
 	if err == nil {
 		err = cmp.Or(credentialEnd(ctx), mcp.ErrShutdown)
 	}
-	s.g.opts.Logger.Info("WebSocket closed", "upstream", s.name, "downstream", peer, "open", time.Since(begin).Round(time.Millisecond), "reason", err)
+	s.g.opts.Logger.Info("WebSocket closed", "upstream", s.name, "downstream", peer, "open", time.Since(begin).Round(time.Millisecond), "reason", err, sender.Principal.Attr())
 }
 
 // credentialEnd returns why the credential ended that ctx is of; nil if it has not.

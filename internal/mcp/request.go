@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -48,6 +49,14 @@ type Request struct {
 // A Principal is the name of the authenticated client. It is part of every pool key and
 // cache key. [Anonymous] is a principal, too.
 type Principal string
+
+// Attr returns what a line in the log says of the principal: nothing of an anonymous client.
+func (p Principal) Attr() slog.Attr {
+	if p == Anonymous || p == "" {
+		return slog.Attr{}
+	}
+	return slog.String("principal", string(p))
+}
 
 // Anonymous is the principal of a client without credentials.
 const Anonymous Principal = "anonymous"

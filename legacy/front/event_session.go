@@ -198,7 +198,7 @@ func (s *EventSession) end(ctx context.Context, err error) {
 	}
 	s.leave(graceful(err))
 	downstream.ReportStray(ctx, front.opts.Metrics, front.opts.Name, front.log)
-	front.log.Info("event stream closed", "open", time.Since(s.begun).Round(time.Millisecond), "reason", why)
+	front.log.Info("event stream closed", "open", time.Since(s.begun).Round(time.Millisecond), "reason", why, s.conn.sender.Principal.Attr())
 }
 
 // graceful reports whether the client is still connected, so that its calls may finish.

@@ -238,7 +238,7 @@ func (ss *sessions) endLocked(s *session, why string) {
 	}
 	over := s.seat.over
 	ss.running.Go(func() { // ends when its calls have
-		ss.front.log.Info("client session ended", "session", s.name, "reason", why)
+		ss.front.log.Info("client session ended", "session", s.name, "reason", why, s.share.Principal.Attr())
 		s.close()
 		if over != nil {
 			close(over)

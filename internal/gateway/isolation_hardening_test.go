@@ -105,6 +105,25 @@ func TestReplayedRequestState(t *testing.T) {
 	if got := a.ask("tools/call", "ask", rd.answering("Ada")); got.code() != spec.CodeInvalidParams {
 		t.Errorf("a later one = %s, want -32602", got.body)
 	}
+	t.Run("in a later round", func(t *testing.T) {
+		call := func(r *round, name string) answer {
+			params := strings.Replace(elicits, `"ask"`, `"ask twice"`, 1)
+			if r != nil {
+				params = strings.Replace(r.answering(name), `"ask"`, `"ask twice"`, 1)
+			}
+			return a.ask("tools/call", "ask twice", params)
+		}
+		first := call(nil, "").round(t)
+		second := call(&first, "Ada").round(t)
+		old := second
+		old.State = first.State
+		if got := call(&old, "Mallory"); got.code() != spec.CodeInvalidParams {
+			t.Errorf("the state of the first round in the second = %s, want -32602", got.body)
+		}
+		if got := call(&second, "Eve"); !strings.Contains(got.body, "Ada") || !strings.Contains(got.body, "Eve") || strings.Contains(got.body, "Mallory") {
+			t.Errorf("the call = %s, want the answers of each round", got.body)
+		}
+	})
 }
 
 // A state is good for whom, where, and for what it was given.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/mcpbridge/mcpbridge/internal/policy"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -41,6 +42,7 @@ func TestIsolationMatrix(t *testing.T) {
 		{"T-03 task", []spec.Era{m}, []spec.Era{m}, legTask},
 		{"T-03 task of a session", []spec.Era{l}, []spec.Era{l}, legSessionTask},
 		{"places", both, both, legPlaces},
+		{"policy", both, both, legPolicy},
 		{"log", both, both, legLog},
 	} {
 		for _, front := range leg.fronts {
@@ -426,6 +428,40 @@ func legPlaces(w *world, front spec.Era) {
 			if got, want := ws != nil, n != 4; got != want {
 				w.t.Errorf("WebSocket %d, of %s: %v, want %v", n, who, got, want)
 			}
+		}
+	}
+}
+
+// What one may do opens nothing to the other: neither a list that was kept for the one, nor
+// a call that waits for the one's answer, even where they share a session upstream.
+func legPolicy(w *world, front spec.Era) {
+	for _, isolation := range []Isolation{IsolatePrincipal, IsolateNothing} {
+		w := newWorldWith(w.t, w.era, isolation, func(o *Options) {
+			for i := range o.Servers {
+				o.Servers[i].Access.Policy = policy.New(false, []policy.Rule{{Principals: []string{alice}}, {Principals: []string{bob}, Tools: []string{"whoami"}}})
+			}
+		})
+		a, b := w.client(alice, front), w.client(bob, front)
+		for range 2 {
+			if got := a.ask("tools/list", "", ""); !strings.Contains(got.body, `"name"`) {
+				w.t.Errorf("alice's list = %s", got.body)
+			}
+			if got := b.ask("tools/list", "", ""); !strings.Contains(got.body, `"tools":[]`) {
+				w.t.Errorf("bob's list = %s, want nothing that is denied", got.body)
+			}
+		}
+		if got := b.tool("whoami", ""); got.code() != 0 {
+			w.t.Errorf("bob's own tool = %s", got.body)
+		}
+		params := elicits
+		if front == spec.Modern {
+			params = a.tool("ask", elicitArgs).round(w.t).answering("Mallory")
+		}
+		if got := b.ask("tools/call", "ask", elicits); !strings.Contains(got.body, "policy of server") {
+			w.t.Errorf("bob's call of what is denied = %d %s", got.status, got.body)
+		}
+		if got := b.ask("tools/call", "ask", params); got.code() == 0 {
+			w.t.Errorf("the same, to go on with alice's = %d %s", got.status, got.body)
 		}
 	}
 }

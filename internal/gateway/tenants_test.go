@@ -158,8 +158,8 @@ func (s *tenantSession) answer(m wire.Message, body []byte) string {
 	return `{}`
 }
 
-// serveCall serves whoami, which returns the session's name; ask, which returns
-// the answer to a question of the method in its arguments; and work, which tells
+// serveCall serves whoami, which returns the session's name; ask and ask twice, which
+// return the answers to questions of the method in their arguments; and work, which tells
 // of progress and ends when the test says.
 func (s *tenantSession) serveCall(w http.ResponseWriter, r *http.Request, m wire.Message) {
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -170,13 +170,17 @@ func (s *tenantSession) serveCall(w http.ResponseWriter, r *http.Request, m wire
 	}
 	text := s.name
 	switch name, _ := wire.GetString(m.Params, "name"); name {
-	case "ask":
+	case "ask", "ask twice":
 		method, _ := wire.GetString(wire.Get(m.Params, "arguments"), "method")
-		send(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{"message":"for ` + s.name + `"}}`)
-		select {
-		case text = <-s.replies:
-		case <-r.Context().Done():
-			return
+		text = ""
+		for id := range strings.Count(name, " ") + 1 {
+			send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"%s","params":{"message":"for %s"}}`, id+1, method, s.name))
+			select {
+			case reply := <-s.replies:
+				text += reply
+			case <-r.Context().Done():
+				return
+			}
 		}
 	case "work":
 		job := tenantWork{m.ID.String(), string(wire.Get(wire.Get(m.Params, "_meta"), "progressToken")), make(chan struct{})}

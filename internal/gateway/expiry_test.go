@@ -90,8 +90,7 @@ func TestA03GetStreamEndsAndResumes(t *testing.T) {
 	r.eventually(t, "heard", func() bool { return r.peer.isListening() })
 	r.peer.push(toolsChanged)
 	l.want("list_changed")
-	for range l.data { // to its end
-	}
+	l.wantEnd()
 	if _, err := l.res.Body.Read(make([]byte, 1)); err == nil || strings.Contains(err.Error(), "unexpected EOF") {
 		t.Errorf("the stream was cut off: %v", err)
 	}
@@ -133,6 +132,7 @@ func TestA03EventStreamEndsWithItsLatestCredential(t *testing.T) {
 func TestA03WebSocketEnds(t *testing.T) {
 	r := newShortLivedRig(t)
 	ws, _ := r.raw(t, of(alice, lasts, http.Header{}))
+	_ = ws.SetReadDeadline(time.Now().Add(patience))
 	if err := ws.WriteMessage(websocket.TextMessage, []byte(modernBody("1", "subscriptions/listen", `"notifications":{"toolsListChanged":true}`))); err != nil {
 		t.Fatal(err)
 	}

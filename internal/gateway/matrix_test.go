@@ -144,8 +144,7 @@ func legEventID(w *world, front spec.Era) {
 	a.change("note://private")
 	l.want("note://private")
 	_ = l.res.Body.Close()
-	for range l.data { // to its end
-	}
+	l.wantEnd()
 	h := b.headers("", "")
 	h.Set("Last-Event-ID", l.last[:strings.LastIndex(l.last, ".")]+".0")
 	mine := newLines(w.t, w.openAt(w.t, http.MethodGet, b.path, "", h))

@@ -352,6 +352,23 @@ func (l *lines) want(text string) {
 	}
 }
 
+// wantEnd reads the rest of the messages.
+func (l *lines) wantEnd() {
+	l.t.Helper()
+	late := time.After(patience)
+	for {
+		select {
+		case data, ok := <-l.data:
+			if !ok {
+				return
+			}
+			l.seen = append(l.seen, data)
+		case <-late:
+			l.t.Fatalf("the response has not ended; it has %q", l.seen)
+		}
+	}
+}
+
 // wantNone wants no message so far to have a text in it.
 func (l *lines) wantNone(text string) {
 	l.t.Helper()

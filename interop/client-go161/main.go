@@ -138,7 +138,7 @@ func (c *client) initialize(ctx context.Context, params json.RawMessage) (any, e
 func transport(to *remote.Target) (mcp.Transport, error) {
 	switch to.Transport {
 	case "http":
-		return &mcp.StreamableClientTransport{Endpoint: to.URL}, nil
+		return streamable(to)
 	case "sse":
 		return &mcp.SSEClientTransport{Endpoint: to.URL}, nil
 	case "stdio":

@@ -6,17 +6,20 @@
 import { Client, SSEClientTransport, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { control, notice, timeout } from "./control.mjs";
+import { Login, loggingIn } from "./login.mjs";
 
 const [mode = "auto"] = process.argv.slice(2);
 const pinned = /^\d/.test(mode);
 
 let client;
+let over; // its transport
+let login;
 const streams = new Map(); // listen streams by URI
 
 function transport({ transport, url, argv }) {
   switch (transport) {
     case "http":
-      return new StreamableHTTPClientTransport(new URL(url));
+      return new StreamableHTTPClientTransport(new URL(url), { authProvider: login });
     case "sse":
       return new SSEClientTransport(new URL(url));
     case "stdio":
@@ -38,7 +41,8 @@ async function initialize(target) {
   );
   for (const method of ["notifications/message", "notifications/resources/updated"]) client.setNotificationHandler(method, (n) => notice(method, n.params));
   client.onerror = (e) => console.error(String(e?.stack ?? e));
-  await client.connect(transport(target), { timeout });
+  over = transport(target);
+  await client.connect(over, { timeout });
   return {
     protocolVersion: client.getNegotiatedProtocolVersion(),
     serverInfo: client.getServerVersion(),
@@ -64,7 +68,6 @@ async function unsubscribe({ uri }, o) {
 }
 
 const methods = {
-  initialize,
   "tools/list": (p, o) => client.listTools(p, o),
   "resources/list": (p, o) => client.listResources(p, o),
   "resources/templates/list": (p, o) => client.listResourceTemplates(p, o),
@@ -77,9 +80,16 @@ const methods = {
   "resources/unsubscribe": unsubscribe,
 };
 
+const start = (target) => {
+  login = target.login && new Login(target.login);
+  return login ? login.during(finish, () => initialize(target)) : initialize(target);
+};
+
+const finish = (back) => over.finishAuth(back);
+
 async function end() {
   streams.clear(); // they end with the client
   await client?.close();
 }
 
-await control({ methods, end, asRefusal: (e) => Object.assign(new Error(e.message), e) });
+await control({ methods: { ...loggingIn(methods, () => login, finish), initialize: start }, end, asRefusal: (e) => Object.assign(new Error(e.message), e) });

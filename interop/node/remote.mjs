@@ -2,12 +2,15 @@
 // interop/remote says how. The SDK is named by the folder it was fetched to:
 // node remote.mjs sdk-1.32.2
 import { ask, control, notice, timeout } from "./control.mjs";
+import { Login, loggingIn } from "./login.mjs";
 
 const sdk = process.argv[2];
 const types = await import(`${sdk}/types.js`);
 const { Client } = await import(`${sdk}/client/index.js`);
 
 let client;
+let over; // its transport
+let login;
 let roots = { roots: [] };
 
 async function transport({ transport, url, argv }) {
@@ -15,7 +18,7 @@ async function transport({ transport, url, argv }) {
     case "http": {
       const { StreamableHTTPClientTransport } = await import(`${sdk}/client/streamableHttp.js`);
       const reconnectionOptions = { initialReconnectionDelay: 200, maxReconnectionDelay: 2_000, reconnectionDelayGrowFactor: 1.5, maxRetries: 5 };
-      return new StreamableHTTPClientTransport(new URL(url), { reconnectionOptions });
+      return new StreamableHTTPClientTransport(new URL(url), { reconnectionOptions, authProvider: login });
     }
     case "sse": {
       const { SSEClientTransport } = await import(`${sdk}/client/sse.js`);
@@ -57,7 +60,7 @@ async function initialize(target) {
   if (capabilities.roots) client.setRequestHandler(types.ListRootsRequestSchema, () => roots);
   client.fallbackNotificationHandler = async ({ method, params }) => notice(method, params);
   client.onerror = (e) => console.error(String(e?.stack ?? e));
-  const over = await transport(target);
+  over = await transport(target);
   const revision = overhear(over);
   await client.connect(over, { timeout });
   return {
@@ -69,7 +72,6 @@ async function initialize(target) {
 }
 
 const methods = {
-  initialize,
   ping: (_, o) => client.ping(o),
   "tools/list": (p, o) => client.listTools(p, o),
   "resources/list": (p, o) => client.listResources(p, o),
@@ -89,9 +91,16 @@ const methods = {
   },
 };
 
+const start = (target) => {
+  login = target.login && new Login(target.login);
+  return login ? login.during(finish, () => initialize(target)) : initialize(target);
+};
+
+const finish = (back) => over.finishAuth(back.get("code"));
+
 async function end() {
   await client?.transport?.terminateSession?.();
   await client?.close();
 }
 
-await control({ methods, end, asRefusal: (e) => new types.McpError(e.code, e.message, e.data) });
+await control({ methods: { ...loggingIn(methods, () => login, finish), initialize: start }, end, asRefusal: (e) => new types.McpError(e.code, e.message, e.data) });

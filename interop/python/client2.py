@@ -16,6 +16,7 @@ import mcp
 import mcp_types as types
 from mcp import MCPDeprecationWarning, StdioServerParameters
 from mcp.client.sse import sse_client
+from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 from mcp.client.subscriptions import (
     PromptsListChanged,
     ResourcesListChanged,
@@ -25,6 +26,7 @@ from mcp.client.subscriptions import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
+from login import Login
 from remote import Remote, plain
 
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
@@ -167,6 +169,9 @@ class Client:
 
 def transport(target: dict) -> Any:
     match target["transport"]:
+        case "http" if login := target.get("login"):
+            auth = Login(login).provider(target["url"])
+            return streamable_http_client(target["url"], http_client=create_mcp_http_client(auth=auth))
         case "http":
             return target["url"]
         case "sse":

@@ -48,6 +48,17 @@ type Target struct {
 	Argv         []string        `json:"argv,omitempty"`
 	Capabilities json.RawMessage `json:"capabilities"`
 	Roots        json.RawMessage `json:"roots,omitempty"` // a result of roots/list; none if absent
+	Login        *Login          `json:"login,omitempty"` // how the client logs in if the server asks; not at all if absent
+}
+
+// A Login says how a client logs in with an authorization server. It has no
+// browser: it gets Browser with the authorization URL in the query parameter url,
+// and the answer is a JSON object of the query parameters that the authorization
+// server sent the user back with.
+type Login struct {
+	Browser  string `json:"browser"`
+	Redirect string `json:"redirect"`           // the redirect URI that it names
+	Document string `json:"document,omitempty"` // URL of its client id metadata document; without, it registers
 }
 
 // A Line is what the client tells: with ID alone, the reply to a command; with a

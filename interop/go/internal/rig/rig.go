@@ -154,14 +154,14 @@ func FreeAddr(t testing.TB) string {
 }
 
 // StartBridge starts mcpbridge with a configuration, and returns when /readyz at
-// the address admin says that it is. Whoever gets it ends it.
-func (b *Binaries) StartBridge(t testing.TB, config, admin string) *process.Process {
+// the address admin says that it is. env is added to its environment. Whoever gets it ends it.
+func (b *Binaries) StartBridge(t testing.TB, config, admin string, env ...string) *process.Process {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "mcpbridge.yaml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p, err := process.Start("mcpbridge", nil, b.Bridge, "serve", "-c", file)
+	p, err := process.Start("mcpbridge", env, b.Bridge, "serve", "-c", file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,169 @@
+// An authorization server for tests: oidc-provider, which consents by itself.
+//
+//   node authorization-server.mjs PORT
+//
+// It issues JWTs for every resource, but opaque tokens where the control says so, and rotates
+// refresh tokens. Clients register, or have a metadata document. The header X-User of the
+// browser says who logs in (alice if it has none), X-Consent: deny refuses.
+//
+// A test steers it by POST /control with any of
+//   {"ttl": seconds}        of access tokens from here on
+//   {"opaque": [resource]}  get tokens to introspect
+//   {"rotate": true}        signs with a new key, and forgets the old one
+//   {"revoke": "access"}    forgets all opaque access tokens; "all": refresh tokens and grants, too
+//   {"delay": milliseconds} before each answer of the token endpoint
+//   {"down": true}          answers 503 to everything but this
+// and GET /control returns what happened, as a list of events.
+import { generateKeyPairSync, randomUUID } from "node:crypto";
+import { createServer } from "node:http";
+import Provider from "oidc-provider";
+
+const port = Number(process.argv[2]);
+const issuer = `http://127.0.0.1:${port}`;
+const settings = { ttl: 300, opaque: [], delay: 0, down: false };
+const events = [];
+const stored = new Map();
+
+/** Adapter keeps all that the provider stores, in this process. It outlives a change of keys. */
+class Adapter {
+  constructor(model) {
+    this.model = model;
+  }
+  key = (id) => `${this.model}:${id}`;
+  async upsert(id, payload, seconds) {
+    stored.set(this.key(id), { payload, ends: seconds ? Date.now() + seconds * 1000 : Infinity });
+    if (stored.size > 20_000) this.sweep();
+  }
+  sweep() {
+    for (const [key, { ends }] of stored) if (ends < Date.now()) stored.delete(key);
+  }
+  async find(id) {
+    const found = stored.get(this.key(id));
+    return found && found.ends > Date.now() ? found.payload : undefined;
+  }
+  async findByUid(uid) {
+    for (const [key, { payload }] of stored) if (key.startsWith(`${this.model}:`) && payload.uid === uid) return payload;
+  }
+  async findByUserCode() {}
+  async consume(id) {
+    const found = await this.find(id);
+    if (found) found.consumed = Math.floor(Date.now() / 1000);
+  }
+  async destroy(id) {
+    stored.delete(this.key(id));
+  }
+  async revokeByGrantId(grant) {
+    for (const [key, { payload }] of stored) if (payload.grantId === grant) stored.delete(key);
+  }
+}
+
+const signingKey = () => ({ ...generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ format: "jwk" }), kid: randomUUID(), alg: "RS256", use: "sig" });
+const scopes = ["openid", "offline_access", "mcp:use", "read", "write", "admin"];
+
+function makeProvider() {
+  const made = new Provider(issuer, {
+    adapter: Adapter,
+    jwks: { keys: [signingKey()] },
+    cookies: { keys: ["of a test"] },
+    scopes,
+    // What confidential clients of a configuration are.
+    clients: [
+      { client_id: "service", client_secret: "service-secret", grant_types: ["client_credentials"], redirect_uris: [], response_types: [] },
+      { client_id: "introspector", client_secret: "introspector-secret", grant_types: [], redirect_uris: [], response_types: [] },
+      { client_id: "known", client_secret: "known-secret", application_type: "native", grant_types: ["authorization_code", "refresh_token"], redirect_uris: ["http://127.0.0.1/callback"] },
+    ],
+    features: {
+      devInteractions: { enabled: false },
+      clientCredentials: { enabled: true },
+      clientIdMetadataDocument: { enabled: true, ack: "draft-02", cacheDuration: { min: 1, max: 60 } },
+      introspection: { enabled: true, allowedPolicy: (_, client) => client.clientId === "introspector" },
+      registration: { enabled: true },
+      revocation: { enabled: true },
+      resourceIndicators: {
+        enabled: true,
+        useGrantedResource: () => true,
+        getResourceServerInfo: (_, resource) => ({
+          scope: scopes.join(" "),
+          audience: resource,
+          accessTokenTTL: settings.ttl,
+          accessTokenFormat: settings.opaque.includes(resource) ? "opaque" : "jwt",
+          jwt: { sign: { alg: "RS256" } },
+        }),
+      },
+    },
+    // The documents of clients are on loopback, where oidc-provider wouldn't look.
+    fetch: (url, { dispatcher: _, ...options }) => fetch(url, options),
+    findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id, team: "red" }) }),
+    extraTokenClaims: (_, token) => ({ team: token.accountId === "bob" ? "blue" : "red" }),
+    interactions: { url: (_, { uid }) => `/interaction/${uid}` },
+    issueRefreshToken: (_, client) => client.grantTypeAllowed("refresh_token"),
+    expiresWithSession: () => false,
+    rotateRefreshToken: true,
+    pkce: { required: () => true },
+    ttl: { ClientCredentials: () => settings.ttl, AccessToken: () => settings.ttl, RefreshToken: 3600, Grant: 3600, Session: 3600, Interaction: 60, AuthorizationCode: 60, IdToken: 60 },
+    renderError: (ctx, out) => {
+      ctx.type = "json";
+      ctx.body = out;
+    },
+  });
+  const note = (kind, of) => made.on(kind, (ctx, ...rest) => events.push({ kind, ...of(ctx, ...rest) }));
+  const client = (ctx) => ctx.oidc?.client?.clientId;
+  note("authorization.success", (ctx) => ({ client: client(ctx), ...pick(ctx.oidc.params, "scope", "resource", "redirect_uri", "code_challenge_method") }));
+  note("authorization.error", (ctx, e) => ({ client: client(ctx), error: e.message, description: e.error_description }));
+  note("grant.success", (ctx) => ({ client: client(ctx), ...pick(ctx.oidc.params, "grant_type", "scope", "resource") }));
+  note("grant.error", (ctx, e) => ({ client: client(ctx), ...pick(ctx.oidc.params ?? {}, "grant_type"), error: e.message, description: e.error_description ?? e.error_detail }));
+  note("registration_create.success", (ctx, c) => ({ client: c.clientId, ...pick(c.metadata(), "client_name", "application_type", "token_endpoint_auth_method") }));
+  note("registration_create.error", (ctx, e) => ({ error: e.message, description: e.error_description }));
+  note("introspection.error", (ctx, e) => ({ error: e.message, description: e.error_description }));
+  note("server_error", (ctx, e) => ({ error: String(e?.stack ?? e) }));
+  return made;
+}
+
+const pick = (from, ...names) => Object.fromEntries(names.map((name) => [name, from[name]]).filter(([, value]) => value !== undefined));
+
+let provider = makeProvider();
+
+/** interact logs somebody in and consents to all that is asked for. */
+async function interact(req, res) {
+  const { prompt, params, session, grantId } = await provider.interactionDetails(req, res);
+  if (req.headers["x-consent"] === "deny") {
+    return provider.interactionFinished(req, res, { error: "access_denied", error_description: "the user refused" });
+  }
+  if (prompt.name === "login") {
+    return provider.interactionFinished(req, res, { login: { accountId: req.headers["x-user"] ?? "alice" } });
+  }
+  const grant = (grantId && (await provider.Grant.find(grantId))) || new provider.Grant({ accountId: session.accountId, clientId: params.client_id });
+  const { missingOIDCScope, missingResourceScopes } = prompt.details;
+  if (missingOIDCScope) grant.addOIDCScope(missingOIDCScope.join(" "));
+  for (const [resource, of] of Object.entries(missingResourceScopes ?? {})) grant.addResourceScope(resource, of.join(" "));
+  return provider.interactionFinished(req, res, { consent: { grantId: await grant.save() } }, { mergeWithLastSubmission: true });
+}
+
+async function control(req, res) {
+  if (req.method === "POST") {
+    let text = "";
+    for await (const chunk of req) text += chunk;
+    const { rotate, revoke, ...rest } = JSON.parse(text);
+    Object.assign(settings, rest);
+    if (rotate) provider = makeProvider();
+    const revoked = revoke === "all" ? /^(RefreshToken|Grant|AccessToken):/ : /^AccessToken:/;
+    if (revoke) for (const key of stored.keys()) if (revoked.test(key)) stored.delete(key);
+  }
+  res.setHeader("content-type", "application/json").end(JSON.stringify(events));
+}
+
+async function handle(req, res) {
+  if (req.url === "/control") return control(req, res);
+  if (settings.down) return res.writeHead(503).end();
+  if (req.url.startsWith("/interaction/")) return interact(req, res);
+  if (req.url === "/token" && settings.delay) await new Promise((done) => setTimeout(done, settings.delay));
+  return provider.callback()(req, res);
+}
+
+createServer((req, res) => {
+  handle(req, res).catch((e) => {
+    events.push({ kind: "fault", error: String(e?.stack ?? e) });
+    if (!res.headersSent) res.writeHead(500);
+    res.end();
+  });
+}).listen(port, "127.0.0.1");

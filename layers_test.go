@@ -163,8 +163,8 @@ var layers = map[string][]string{
 	"internal/bridgetest/issuertest": nil,
 	"internal/rules":                 nil,
 	"internal/rules/cmd":             {"internal/rules"},
-	// The benchmarks put the gateway together as cmd/mcpbridge does.
-	"internal/bench":        slices.Concat(top, eras, waist, bottom, []string{"internal/upstream", "internal/linebuffer"}),
+	// The benchmarks put the gateway together as cmd/mcpbridge does, and have it know and judge callers.
+	"internal/bench":        slices.Concat(top, eras, waist, bottom, []string{"internal/upstream", "internal/linebuffer", "internal/auth", "internal/policy", "internal/access"}),
 	"internal/bench/budget": nil,
 
 	// The public package. Only it puts the parts of a gateway together.

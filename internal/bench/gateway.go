@@ -29,11 +29,15 @@ func runGateway(c *control, o roleOptions) error {
 	if r.log, err = newLog(o.log); err != nil {
 		return err
 	}
-	g, err := gateway.New(gateway.Options{Logger: r.log, Metrics: r.metrics, MaxStreams: 100_000, Servers: []gateway.ServerOptions{
+	servers, err := r.guarded(o)
+	if err != nil {
+		return err
+	}
+	servers = append(servers,
 		r.server("http", legacyback.Options{Options: upstream.Options{URL: "http://" + o.upstream + "/mcp"}}),
 		r.server("stream", legacyback.Options{Options: upstream.Options{URL: "http://" + o.upstream + "/stream"}}),
-		r.server("stdio", legacyback.Options{Dial: r.startStdio}),
-	}})
+		r.server("stdio", legacyback.Options{Dial: r.startStdio}))
+	g, err := gateway.New(gateway.Options{Logger: r.log, Metrics: r.metrics, MaxStreams: 100_000, Servers: servers})
 	if err != nil {
 		return err
 	}

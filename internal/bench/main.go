@@ -27,6 +27,7 @@ var roles = map[string]func(*control, roleOptions) error{
 // roleOptions are a child's part of the command line.
 type roleOptions struct {
 	upstream string // host:port
+	issuer   string // URL, for the gateway's servers that know their callers; empty for none
 	log      string // level of the gateway's log; "off" for none
 }
 
@@ -47,6 +48,7 @@ type part struct {
 
 var parts = []part{
 	{"calls", (*bench).calls},
+	{"access", (*bench).access},
 	{"latency", (*bench).latency},
 	{"streams", (*bench).streams},
 	{"sessions", (*bench).sessions},
@@ -58,8 +60,9 @@ func main() {
 	var ro roleOptions
 	role := flag.String("role", "", "what a child process is; for bench itself")
 	flag.StringVar(&ro.upstream, "upstream", "", "a child's upstream")
+	flag.StringVar(&ro.issuer, "issuer", "", "a gateway's issuer")
 	flag.StringVar(&o.log, "log", "info", "level of the gateway's log, as serve's default; off for none")
-	flag.StringVar(&o.only, "only", "", "parts to run, by comma: calls, latency, streams, sessions, topics")
+	flag.StringVar(&o.only, "only", "", "parts to run, by comma: calls, access, latency, streams, sessions, topics")
 	flag.IntVar(&o.rounds, "rounds", 12, "rounds of each measurement")
 	flag.IntVar(&o.streams, "streams", 10_000, "listen streams")
 	flag.StringVar(&o.profile, "profile", "", "write CPU and heap profiles of the gateway to `DIR`")

@@ -21,10 +21,10 @@ func legacyCall(host, path string, size int) []byte {
 }
 
 // modernCall is what a modern client posts for the same.
-func modernCall(host, path string, size int) []byte {
+func modernCall(host, path string, size int, headers ...string) []byte {
 	name := toolName(size)
 	return post(host, path, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"`+name+`","arguments":{"path":"/srv/notes/today.md","lines":100},`+envelope+`}}`,
-		"MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: "+name)
+		append(headers, "MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: "+name)...)
 }
 
 // modernListen is what a modern client posts to hear of URIs.

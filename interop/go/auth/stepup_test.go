@@ -1,0 +1,104 @@
+package auth
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mcpbridge/mcpbridge/interop/remote"
+)
+
+// adminsOnly is a policy by which one tool needs a scope of its own, and Bob may do nothing.
+const adminsOnly = `    policy:
+      default: allow
+      rules:
+        - deny: {claims: {team: [blue]}}
+        - allow: {tools: [test_image_content], scopes: [admin]}
+        - deny: {tools: [test_image_content]}
+`
+
+var imageCall = map[string]any{"name": "test_image_content", "arguments": map[string]any{}}
+
+// refreshesInstead is a client that refreshes its token when it has too few scopes, if it has a
+// refresh token, and so gets no more of them.
+const refreshesInstead = "typescript-1.32.2"
+
+// TestClientsStepUp proves that each client gets the scopes that a tool needs: the challenge
+// names all of them at once, the client asks for them, and the call goes through.
+func TestClientsStepUp(t *testing.T) {
+	as, b := newIssuer(t), newBrowser(t)
+	audit := filepath.Join(t.TempDir(), "audit")
+	bridge := protected(t, as, adminsOnly+"audit: "+audit)
+	url := bridge.endpoint("modern")
+	low := as.login(t, "alice", url, "mcp:use")
+	refused := callTool(t, url, low.Access, "test_image_content")
+	if refused.status != http.StatusForbidden || !strings.Contains(refused.challenge(), `error="insufficient_scope"`) || !namesScopes(refused.challenge(), "mcp:use", "admin") {
+		t.Fatalf("without the scope: %d, %s, want 403 and both scopes", refused.status, refused.challenge())
+	}
+	for _, c := range eras {
+		t.Run(c.name, func(t *testing.T) {
+			before := len(as.events(t, "authorization.success", ""))
+			s := c.begin(t)
+			c.enter(t, s, url, &remote.Login{Browser: b.as("alice"), Redirect: redirect, Document: as.docs.id(c.name)})
+			if c.name == refreshesInstead {
+				if err := try(t.Context(), s, "tools/call", imageCall, nil); err == nil || !strings.Contains(err.Error(), "403 after trying upscoping") {
+					t.Errorf("%v; does the client step up by now?", err)
+				}
+				return
+			}
+			var got struct{ Content []struct{ Type string } }
+			request(t, s, "tools/call", imageCall, &got)
+			if len(got.Content) != 1 || got.Content[0].Type != "image" {
+				t.Errorf("the tool answered %+v, want an image", got)
+			}
+			asked := as.events(t, "authorization.success", "")[before:]
+			if len(asked) != 2 || !slices.Contains(strings.Fields(asked[1].Scope), "mcp:use") || !slices.Contains(strings.Fields(asked[1].Scope), "admin") {
+				t.Errorf("the client was authorized with %+v, want twice, and both scopes then", asked)
+			}
+		})
+	}
+	t.Run("a claim denies", func(t *testing.T) {
+		bob := as.login(t, "bob", url, "mcp:use admin")
+		if a := callTool(t, url, bob.Access, "test_simple_text"); a.status == http.StatusOK && strings.Contains(string(a.body), "a simple text") {
+			t.Errorf("Bob was served: %d %s", a.status, a.body)
+		}
+	})
+	t.Run("the audit log says who did what", func(t *testing.T) { audited(t, audit, as.url) })
+}
+
+func namesScopes(challenge string, want ...string) bool {
+	_, rest, _ := strings.Cut(challenge, `scope="`)
+	got, _, _ := strings.Cut(rest, `"`)
+	return !slices.ContainsFunc(want, func(s string) bool { return !slices.Contains(strings.Fields(got), s) })
+}
+
+// audited reads the log: calls of Alice's were allowed and refused, Bob's refused, and nothing has arguments.
+func audited(t *testing.T, file, issuer string) {
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	found := make(map[string]int)
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var line struct{ Principal, Method, Name, Decision string }
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			t.Fatalf("%s: %v", lines.Text(), err)
+		}
+		for _, who := range []string{"alice", "bob"} {
+			if strings.Contains(line.Principal, who) && strings.Contains(line.Principal, issuer) && line.Method == "tools/call" {
+				found[who+" "+line.Name+" "+line.Decision]++
+			}
+		}
+	}
+	for _, want := range []string{"alice test_image_content allow", "alice test_image_content deny", "alice test_simple_text allow", "bob test_simple_text deny"} {
+		if found[want] == 0 {
+			t.Errorf("no line says %s; the lines are %v", want, found)
+		}
+	}
+}

@@ -58,14 +58,20 @@ func hasToken(query string) bool {
 func isToken68(token string) bool {
 	token = strings.TrimRight(token, "=")
 	for i := range len(token) {
-		c := token[i]
-		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-		if !letter && !strings.ContainsRune("-._~+/", rune(c)) {
+		if !inToken[token[i]] {
 			return false
 		}
 	}
 	return token != ""
 }
+
+// inToken has the bytes of tokens: it is looked at for each byte of each request's token.
+var inToken = func() (in [256]bool) {
+	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/") {
+		in[c] = true
+	}
+	return in
+}()
 
 func unescape(name string) string {
 	plain, err := url.QueryUnescape(name)

@@ -122,8 +122,7 @@ func (j *JWT) verify(ctx context.Context, token string, e *Endpoint) (*mcp.Ident
 	if e == nil || e.Resource == "" {
 		return nil, errors.New("tokens are for one URL, and that of the endpoint is not known")
 	}
-	digest := digestFor(token, e.Resource)
-	if id := j.verified.find(digest, time.Now()); id != nil {
+	if id := j.verified.find(token, e.Resource, time.Now()); id != nil {
 		return id, nil
 	}
 	v, err := j.check(ctx, token, e)
@@ -135,7 +134,8 @@ func (j *JWT) verify(ctx context.Context, token string, e *Endpoint) (*mcp.Ident
 		_, err := j.verify(ctx, token, e)
 		return err
 	})
-	j.verified.keep(digest, v, time.Now())
+	v.resource = e.Resource
+	j.verified.keep(v, time.Now())
 	return v.identity, nil
 }
 

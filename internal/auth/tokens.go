@@ -1,11 +1,12 @@
 package auth
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"net/http"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -24,8 +25,13 @@ type StaticToken struct {
 
 // Tokens are static tokens. Each names a principal.
 type Tokens struct {
-	key   [sha256.Size]byte // random
-	known map[[sha256.Size]byte]*mcp.Identity
+	seed  maphash.Seed
+	known map[uint64][]knownToken // by place
+}
+
+type knownToken struct {
+	digest   [sha256.Size]byte
+	identity *mcp.Identity
 }
 
 // NewTokens returns Tokens. Errors contain no token.
@@ -33,8 +39,7 @@ func NewTokens(tokens []StaticToken) (*Tokens, error) {
 	if n := len(tokens); n == 0 || n > MaxTokens {
 		return nil, fmt.Errorf("%d tokens, want 1 to %d", n, MaxTokens)
 	}
-	t := &Tokens{known: make(map[[sha256.Size]byte]*mcp.Identity)}
-	_, _ = rand.Read(t.key[:]) // never fails
+	t := &Tokens{seed: maphash.MakeSeed(), known: make(map[uint64][]knownToken)}
 	for _, from := range tokens {
 		if err := t.add(from); err != nil {
 			return nil, fmt.Errorf("token of %s: %w", from.Name, err)
@@ -60,7 +65,8 @@ func (t *Tokens) add(from StaticToken) error {
 	case t.find(of) != nil:
 		return errors.New("another principal has the same")
 	}
-	t.known[t.place(of)] = &mcp.Identity{Principal: mcp.Principal(from.Name), Scopes: from.Scopes}
+	at := t.place(&of)
+	t.known[at] = append(t.known[at], knownToken{of, &mcp.Identity{Principal: mcp.Principal(from.Name), Scopes: from.Scopes}})
 	return nil
 }
 
@@ -85,15 +91,16 @@ func digest(token string) [sha256.Size]byte {
 	return sha256.Sum256(append(short[:0], token...))
 }
 
-// find returns whose a token is; nil if it is nobody's.
-func (t *Tokens) find(digest [sha256.Size]byte) *mcp.Identity { return t.known[t.place(digest)] }
-
-// place is where the token with a digest is. Whoever does not know the key can't choose
-// which places are compared with each other, so that the time that takes tells nothing of a
-// token (CWE-208).
-func (t *Tokens) place(digest [sha256.Size]byte) [sha256.Size]byte {
-	var text [2 * sha256.Size]byte
-	copy(text[:], t.key[:])
-	copy(text[sha256.Size:], digest[:])
-	return sha256.Sum256(text[:])
+// find returns whose a token is; nil if it is nobody's. The time that takes tells nothing of
+// a token: which digests share a place depends on a random seed, and those are compared in
+// constant time (CWE-208).
+func (t *Tokens) find(digest [sha256.Size]byte) (found *mcp.Identity) {
+	for _, k := range t.known[t.place(&digest)] {
+		if subtle.ConstantTimeCompare(k.digest[:], digest[:]) == 1 {
+			found = k.identity
+		}
+	}
+	return found
 }
+
+func (t *Tokens) place(digest *[sha256.Size]byte) uint64 { return maphash.Bytes(t.seed, digest[:]) }

@@ -1,7 +1,8 @@
 package auth
 
 import (
-	"crypto/sha256"
+	"crypto/subtle"
+	"hash/maphash"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -20,7 +21,8 @@ const (
 
 // A verifiedToken is a token that was accepted.
 type verifiedToken struct {
-	identity *mcp.Identity
+	identity *mcp.Identity // which has the token itself
+	resource string        // where it was accepted
 	key      *publicKey    // that verified it; nil if none did
 	most     time.Duration // for how long it may be kept
 	until    time.Time     // for how long it is
@@ -28,41 +30,42 @@ type verifiedToken struct {
 
 // verifiedTokens are the tokens that were verified lately. Safe for concurrent use.
 type verifiedTokens struct {
-	known *lru.Cache[[sha256.Size]byte, verifiedToken]
+	seed  maphash.Seed
+	known *lru.Cache[uint64, verifiedToken] // by place
 }
 
 func newVerifiedTokens() (*verifiedTokens, error) {
-	known, err := lru.New[[sha256.Size]byte, verifiedToken](maxVerified)
-	return &verifiedTokens{known}, err
+	known, err := lru.New[uint64, verifiedToken](maxVerified)
+	return &verifiedTokens{maphash.MakeSeed(), known}, err
 }
 
-// digestFor identifies a token at a resource: what was accepted at one endpoint says
-// nothing of another.
-func digestFor(token, resource string) [sha256.Size]byte {
-	var short [2 << 10]byte // tokens of most issuers fit, and take no memory
-	text := append(append(append(short[:0], token...), ' '), resource...)
-	return sha256.Sum256(text)
+// place is where a token is kept that was accepted at a resource. Of two with one place,
+// which nobody can find who does not know the seed, the last is kept.
+func (v *verifiedTokens) place(token, resource string) uint64 {
+	return maphash.String(v.seed, token) ^ maphash.String(v.seed, resource)
 }
 
-// find returns the identity of a token; nil if it has to be verified.
-func (v *verifiedTokens) find(digest [sha256.Size]byte, now time.Time) *mcp.Identity {
-	t, ok := v.known.Get(digest)
+// find returns the identity of a token; nil if it has to be verified. What was accepted at
+// one resource says nothing of another.
+func (v *verifiedTokens) find(token, resource string, now time.Time) *mcp.Identity {
+	at := v.place(token, resource)
+	t, ok := v.known.Get(at)
 	switch {
-	case !ok:
+	case !ok || t.resource != resource || subtle.ConstantTimeCompare([]byte(t.identity.Token()), []byte(token)) == 0:
 		return nil
 	case now.Before(t.until) && (t.key == nil || !t.key.gone.Load()):
 		return t.identity
 	}
-	v.known.Remove(digest)
+	v.known.Remove(at)
 	return nil
 }
 
 // keep keeps a token, not beyond its end.
-func (v *verifiedTokens) keep(digest [sha256.Size]byte, t verifiedToken, now time.Time) {
+func (v *verifiedTokens) keep(t verifiedToken, now time.Time) {
 	if t.until = now.Add(t.most); t.identity.Expires.Before(t.until) {
 		t.until = t.identity.Expires
 	}
 	if now.Before(t.until) {
-		v.known.Add(digest, t)
+		v.known.Add(v.place(t.identity.Token(), t.resource), t)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/mcpbridge/internal/auth"
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest/issuertest"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
@@ -25,20 +27,55 @@ import (
 func BenchmarkCall(b *testing.B) {
 	for _, n := range []int{100, 64 << 10, 1 << 20} {
 		b.Run(fmt.Sprintf("result=%d", n), func(b *testing.B) {
-			addr := benchGateway(b, benchUpstream(b, n))
+			addr := benchGateway(b, benchUpstream(b, n), nil)
 			conn, err := net.Dial("tcp", addr)
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer conn.Close()
 			r := bufio.NewReaderSize(conn, 64<<10)
-			call := benchRequest(b, addr)
+			call := benchRequest(b, addr, "")
 			b.SetBytes(int64(n))
 			b.ReportAllocs()
 			for b.Loop() {
 				if got := benchCall(b, conn, r, call); got < n {
 					b.Fatalf("the answer has %d bytes, want at least %d", got, n)
 				}
+			}
+		})
+	}
+}
+
+// BenchmarkCallBy is that of a small call, by how its client proves who it is. Both send the
+// same bytes.
+func BenchmarkCallBy(b *testing.B) {
+	i := issuertest.New(b)
+	token := i.Token(resource, nil)
+	j, err := auth.NewJWT(auth.JWTOptions{Issuer: i.URL, Client: i.Client()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(j.Close)
+	tokens, err := auth.NewTokens([]auth.StaticToken{{Name: "ada", Token: token}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, who := range []struct {
+		name string
+		auth auth.Authenticator
+	}{{"none", auth.None}, {"tokens", tokens}, {"jwt", j}} {
+		b.Run(who.name, func(b *testing.B) {
+			addr := benchGateway(b, benchUpstream(b, 100), who.auth)
+			conn, err := net.Dial("tcp", addr)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer conn.Close()
+			r := bufio.NewReaderSize(conn, 64<<10)
+			call := benchRequest(b, addr, token)
+			b.ReportAllocs()
+			for b.Loop() {
+				benchCall(b, conn, r, call)
 			}
 		})
 	}
@@ -73,8 +110,8 @@ func benchUpstream(b *testing.B, size int) string {
 }
 
 // benchGateway returns the address of a gateway in front of server.
-func benchGateway(b *testing.B, server string) string {
-	g, err := New(Options{Servers: []ServerOptions{{Name: "peer", Open: func(c mcp.Changes) (mcp.Back, error) {
+func benchGateway(b *testing.B, server string, a auth.Authenticator) string {
+	g, err := New(Options{Auth: a, Servers: []ServerOptions{{Name: "peer", PublicURL: resource, Open: func(c mcp.Changes) (mcp.Back, error) {
 		return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: server, Changes: c, ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}})
 	}}}})
 	if err != nil {
@@ -90,13 +127,16 @@ func benchGateway(b *testing.B, server string) string {
 	return s.Listener.Addr().String()
 }
 
-func benchRequest(b *testing.B, addr string) []byte {
+func benchRequest(b *testing.B, addr, token string) []byte {
 	body := modernBody("1", spec.MethodToolsCall, `"name":"read","arguments":{"path":"/srv/notes/today.md"}`)
 	req, err := http.NewRequest(http.MethodPost, "http://"+addr+"/mcp/peer", strings.NewReader(body))
 	if err != nil {
 		b.Fatal(err)
 	}
 	req.Header = modernHeaders(spec.MethodToolsCall, "read")
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
 	var buf bytes.Buffer
 	if err := req.Write(&buf); err != nil {
 		b.Fatal(err)

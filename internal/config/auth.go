@@ -151,6 +151,7 @@ func (c *checker) tokens(path string, all []Token) {
 		here := join(path, strconv.Itoa(i))
 		digest, err := hex.DecodeString(t.SHA256)
 		switch {
+		case c.mistaken(here): // so that what was meant is not missed, too
 		case !IsPrincipal(t.Name):
 			c.fail(here, "name says whom the token stands for; use letters, digits and ._@+-, at most 128, and not the word anonymous")
 		case names[t.Name]:

@@ -1,0 +1,110 @@
+package config
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Each mistake in saying who clients are is told with its line, and without the secret.
+func TestAuthMistakes(t *testing.T) {
+	top := func(s string) string { return "auth: " + s + "\n" + notebook }
+	const digest = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+	jwt := func(s string) string {
+		return "public_url: https://mcp.example.com\nauth: {jwt: {" + s + "}}\n" + notebook
+	}
+	for _, tt := range []struct{ name, in, want string }{
+		{"nothing", top("{}"), "c.yaml:1: auth: want exactly one of tokens, jwt and mtls below it, or the word none"},
+		{"left empty", top(""), "c.yaml:1: auth: want exactly one of tokens, jwt and mtls below it, or the word none"},
+		{"no tokens", top("{tokens: []}"), "c.yaml:1: auth: want exactly one of tokens, jwt and mtls below it, or the word none"},
+		{"another word", top("off"), "c.yaml:1: auth: want keys with values below it, as in {key: value}; found a single value"},
+		{"the word as a key", top("{word: none}"), "c.yaml:1: auth.word: unknown key; known here: jwt, mtls, tokens"},
+		{"two ways", top("{mtls: {}, tokens: [{name: a, sha256: " + digest + "}]}"), "c.yaml:1: auth: want exactly one of tokens, jwt and mtls below it, or the word none"},
+		{"token without a name", top("{tokens: [{sha256: " + digest + "}]}"), "c.yaml:1: auth.tokens.0: name says whom the token stands for; use letters, digits and ._@+-, at most 128, and not the word anonymous"},
+		{"token of anonymous clients", top("{tokens: [{name: anonymous, sha256: " + digest + "}]}"), "c.yaml:1: auth.tokens.0: name says whom the token stands for; use letters, digits and ._@+-, at most 128, and not the word anonymous"},
+		{"two tokens of a name", top("{tokens: [{name: a, sha256: " + digest + "}, {name: a, token: s3cret0123456789}]}"), "c.yaml:1: auth.tokens.1: a has a token already; give each client a name of its own"},
+		{"token without a token", top("{tokens: [{name: a}]}"), "c.yaml:1: auth.tokens.0: want either token or sha256; mcpbridge token prints both"},
+		{"token and digest", top("{tokens: [{name: a, token: s3cret0123456789, sha256: " + digest + "}]}"), "c.yaml:1: auth.tokens.0: want either token or sha256; mcpbridge token prints both"},
+		{"short digest", top("{tokens: [{name: a, sha256: 9f86}]}"), "c.yaml:1: auth.tokens.0: sha256 is not a SHA-256; write 64 hexadecimal digits, as mcpbridge token prints them"},
+		{"short token", top("{tokens: [{name: a, token: s3cret}]}"), "c.yaml:1: auth.tokens.0: token is shorter than 16 characters; write one that mcpbridge token makes"},
+		{"token with a space", top("{tokens: [{name: a, token: s3cret 0123456789}]}"), "c.yaml:1: auth.tokens.0: token has characters that no Authorization header can; write one that mcpbridge token makes"},
+		{"scope with a quote", top("{tokens: [{name: a, sha256: " + digest + `, scopes: ['x"y']}]}`), `c.yaml:1: auth.tokens.0.scopes.0: "x\"y" is not a scope; write one without spaces and quotes`},
+		{"unknown key of a token", top("{tokens: [{nam: a}]}"), "c.yaml:1: auth.tokens.0.nam: unknown key; did you mean name?"},
+		{"tokens that are none", top("{tokens: [a]}"), "c.yaml:1: auth.tokens.0: want keys with values below it, as in {key: value}; found a single value"},
+		{"no issuer", jwt(""), "c.yaml:2: auth.jwt: lacks issuer; write the URL that tokens have as iss"},
+		{"issuer over http", jwt("issuer: 'http://id.example.com'"), "c.yaml:2: auth.jwt.issuer: its keys have to come over https; write https://id.example.com"},
+		{"issuer that is no URL", jwt("issuer: id.example.com"), "c.yaml:2: auth.jwt.issuer: is not a URL of an issuer; write one such as https://id.example.com"},
+		{"shared secrets", jwt("issuer: 'https://id.example.com', algorithms: [RS256, HS256]"), `c.yaml:2: auth.jwt.algorithms.1: "HS256" is not an algorithm of a public key; write RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512 or EdDSA`},
+		{"no signature", jwt("issuer: 'https://id.example.com', algorithms: [none]"), `c.yaml:2: auth.jwt.algorithms.0: "none" is not an algorithm of a public key; write RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512 or EdDSA`},
+		{"another type", jwt("issuer: 'https://id.example.com', types: [id+jwt]"), `c.yaml:2: auth.jwt.types.0: "id+jwt" is not a type of access tokens; write at+jwt or JWT`},
+		{"subject as a further claim", jwt("issuer: 'https://id.example.com', principal_claims: [sub]"), "c.yaml:2: auth.jwt.principal_claims.0: issuer and subject are part of the principal anyway; write another claim, such as client_id, or remove it"},
+		{"introspection by nobody", jwt("issuer: 'https://id.example.com', introspection: {client_id: x}"), "c.yaml:2: auth.jwt.introspection: needs client_id and client_secret: issuers answer only clients that they know"},
+		{"tokens for no URL", "auth: {jwt: {issuer: 'https://id.example.com'}}\n" + notebook, "c.yaml:2: servers.notebook: its clients send access tokens, which are for one URL, and nothing says which; write public_url: https://mcp.example.com, where clients find mcpbridge"},
+		{"public URL over http", "public_url: http://mcp.example.com\n" + notebook, "c.yaml:1: public_url: clients send their credentials there; write https://mcp.example.com"},
+		{"public URL with a query", "public_url: https://mcp.example.com/?x\n" + notebook, "c.yaml:1: public_url: is not a URL of clients; write one such as https://mcp.example.com, without a query"},
+		{"public URL of a server", "servers: {a: {builtin: notebook, public_url: x}}\n", "c.yaml:1: servers.a.public_url: is not a URL of clients; write one such as https://mcp.example.com, without a query"},
+		{"certificates by another name", top("{mtls: {principal: cn}}"), `c.yaml:1: auth.mtls.principal: "cn" is unknown; write san or spiffe`},
+		{"anonymous on all addresses", "listen: ':2526'\nauth: none\n" + notebook, `c.yaml:1: listen: ":2526" can be reached from other machines, and nothing says who clients are; write a token that mcpbridge token makes below auth, or 127.0.0.1:2526 here, or set allow_anonymous: true`},
+		{"one anonymous server on all addresses", "listen: ':2526'\nauth: {tokens: [{name: a, sha256: " + digest + "}]}\nservers: {a: {builtin: notebook}, b: {builtin: notebook, auth: none}}\n", `c.yaml:1: listen: ":2526" can be reached from other machines, and nothing says who clients are; write a token that mcpbridge token makes below auth, or 127.0.0.1:2526 here, or set allow_anonymous: true`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, _, err := Load(Options{Path: write(t, tt.in)})
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("Load(%q) =\n%v\nwant\n%s", tt.in, err, tt.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "s3cret") {
+				t.Error("the message has the secret")
+			}
+		})
+	}
+}
+
+// What is right is taken, a server's own before the common one, and the secrets are known.
+func TestAuth(t *testing.T) {
+	c, warnings, err := Load(Options{Path: write(t, `
+listen: 0.0.0.0:2526
+public_url: https://mcp.example.com
+auth: {tokens: [{name: alice@example.com, token: "s3cret-0123456789"}]}
+servers:
+  a: {builtin: notebook}
+  b:
+    builtin: notebook
+    auth: {jwt: {issuer: "http://127.0.0.1:9000", introspection: {client_id: x, client_secret: hunter22222}}}
+  c: {builtin: notebook, auth: {mtls: {}}}
+`)})
+	if err != nil || len(warnings) > 0 {
+		t.Fatalf("Load = %v, %v", warnings, err)
+	}
+	a, b, m := c.AuthOf(&c.Servers[0]), c.AuthOf(&c.Servers[1]), c.AuthOf(&c.Servers[2])
+	if a != c.Auth || len(a.Tokens) != 1 || b.JWT == nil || b.JWT.Issuer != "http://127.0.0.1:9000" || m.MTLS.Principal != "san" || c.MakeToken {
+		t.Errorf("auth = %+v, %+v, %+v", a, b, m)
+	}
+	for _, secret := range []string{"s3cret-0123456789", "hunter22222"} {
+		if !slices.Contains(c.Secrets(), secret) {
+			t.Errorf("Secrets() lacks %s", secret)
+		}
+	}
+}
+
+// A token is made where nothing was said, and never where somebody has said none.
+func TestMakeToken(t *testing.T) {
+	for _, tt := range []struct {
+		in   string
+		made bool
+		err  bool
+	}{
+		{"listen: ':1'\n" + notebook, true, false},
+		{"listen: 127.0.0.1:1\n" + notebook, false, false},
+		{"listen: ':1'\nallow_anonymous: true\n" + notebook, false, false},
+		{"listen: ':1'\nauth: none\n" + notebook, false, true},
+		{"listen: ':1'\nservers: {a: {builtin: notebook}, b: {builtin: notebook, auth: none}}\n", false, true},
+		{"listen: ':1'\nservers: {a: {builtin: notebook}, b: {builtin: notebook, auth: none, disabled: true}}\n", true, false},
+		{"listen: ':1'\nservers: {a: {builtin: notebook, auth: {mtls: {}}}}\n", false, false},
+	} {
+		c, _, err := Load(Options{Path: write(t, tt.in), MayMakeToken: true})
+		if problems := (*Error)(nil); errors.As(err, &problems) != tt.err || !tt.err && c.MakeToken != tt.made {
+			t.Errorf("Load(%q) = %+v, %v, want a token made: %v", tt.in, c, err, tt.made)
+		}
+	}
+}

@@ -198,7 +198,7 @@ func (j *JWT) checkHeader(headers []jose.Header) error {
 	}
 	typ, _ := h.ExtraHeaders[jose.HeaderType].(string)
 	if !j.accepts(typ) {
-		return j.invalid("its typ is %q, want one of %q; auth.jwt.types has JWT for issuers that know no other", typ, j.opts.Types)
+		return j.invalid("its typ is %q, want one of %q; auth.jwt.types has JWT for issuers that know no other", mcp.Shorten(typ), j.opts.Types)
 	}
 	return nil
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
 const (
@@ -127,7 +129,7 @@ func (s *keySet) missingLocked(id string) error {
 	if s.loaded.IsZero() {
 		return errNoKeys
 	}
-	return invalid(nil, fmt.Sprintf("the issuer has no key %q for its algorithm", id))
+	return invalid(nil, fmt.Sprintf("the issuer has no key %q for its algorithm", mcp.Shorten(id)))
 }
 
 // lookupLocked returns the key with an id that is for an algorithm, nil for none. A token

@@ -15,8 +15,10 @@ const (
 	// was asked about, who may revoke it.
 	maxKept      = 5 * time.Minute
 	maxInspected = 30 * time.Second
-	// maxVerified bounds the tokens that are kept. One that is forgotten is verified anew.
-	maxVerified = 10_000
+	// maxVerified bounds the tokens that are kept, and maxToken the bytes of one: 32 MiB in
+	// all. Others are verified anew each time.
+	maxVerified = 4096
+	maxToken    = 8 << 10
 )
 
 // A verifiedToken is a token that was accepted.
@@ -65,7 +67,7 @@ func (v *verifiedTokens) keep(t verifiedToken, now time.Time) {
 	if t.until = now.Add(t.most); t.identity.Expires.Before(t.until) {
 		t.until = t.identity.Expires
 	}
-	if now.Before(t.until) {
+	if now.Before(t.until) && len(t.identity.Token()) <= maxToken {
 		v.known.Add(v.place(t.identity.Token(), t.resource), t)
 	}
 }

@@ -20,7 +20,7 @@ func TestAuthMistakes(t *testing.T) {
 		{"no tokens", top("{tokens: []}"), "c.yaml:1: auth: want exactly one of tokens, jwt and mtls below it, or the word none"},
 		{"another word", top("off"), "c.yaml:1: auth: want keys with values below it, as in {key: value}; found a single value"},
 		{"the word as a key", top("{word: none}"), "c.yaml:1: auth.word: unknown key; known here: jwt, mtls, tokens"},
-		{"two ways", top("{mtls: {}, tokens: [{name: a, sha256: " + digest + "}]}"), "c.yaml:1: auth: want exactly one of tokens, jwt and mtls below it, or the word none"},
+		{"two ways", "public_url: https://mcp.example.com\nauth: {jwt: {issuer: 'https://id.example.com'}, tokens: [{name: a, sha256: " + digest + "}]}\n" + notebook, "c.yaml:2: auth: want exactly one of tokens, jwt and mtls below it, or the word none"},
 		{"token without a name", top("{tokens: [{sha256: " + digest + "}]}"), "c.yaml:1: auth.tokens.0: name says whom the token stands for; use letters, digits and ._@+-, at most 128, and not the word anonymous"},
 		{"token of anonymous clients", top("{tokens: [{name: anonymous, sha256: " + digest + "}]}"), "c.yaml:1: auth.tokens.0: name says whom the token stands for; use letters, digits and ._@+-, at most 128, and not the word anonymous"},
 		{"two tokens of a name", top("{tokens: [{name: a, sha256: " + digest + "}, {name: a, token: s3cret0123456789}]}"), "c.yaml:1: auth.tokens.1: a has a token already; give each client a name of its own"},
@@ -44,7 +44,6 @@ func TestAuthMistakes(t *testing.T) {
 		{"public URL over http", "public_url: http://mcp.example.com\n" + notebook, "c.yaml:1: public_url: clients send their credentials there; write https://mcp.example.com"},
 		{"public URL with a query", "public_url: https://mcp.example.com/?x\n" + notebook, "c.yaml:1: public_url: is not a URL of clients; write one such as https://mcp.example.com, without a query"},
 		{"public URL of a server", "servers: {a: {builtin: notebook, public_url: x}}\n", "c.yaml:1: servers.a.public_url: is not a URL of clients; write one such as https://mcp.example.com, without a query"},
-		{"certificates by another name", top("{mtls: {principal: cn}}"), `c.yaml:1: auth.mtls.principal: "cn" is unknown; write san or spiffe`},
 		{"anonymous on all addresses", "listen: ':2526'\nauth: none\n" + notebook, `c.yaml:1: listen: ":2526" can be reached from other machines, and nothing says who clients are; write a token that mcpbridge token makes below auth, or 127.0.0.1:2526 here, or set allow_anonymous: true`},
 		{"one anonymous server on all addresses", "listen: ':2526'\nauth: {tokens: [{name: a, sha256: " + digest + "}]}\nservers: {a: {builtin: notebook}, b: {builtin: notebook, auth: none}}\n", `c.yaml:1: listen: ":2526" can be reached from other machines, and nothing says who clients are; write a token that mcpbridge token makes below auth, or 127.0.0.1:2526 here, or set allow_anonymous: true`},
 	} {
@@ -71,14 +70,13 @@ servers:
   b:
     builtin: notebook
     auth: {jwt: {issuer: "http://127.0.0.1:9000", introspection: {client_id: x, client_secret: hunter22222}}}
-  c: {builtin: notebook, auth: {mtls: {}}}
 `)})
 	if err != nil || len(warnings) > 0 {
 		t.Fatalf("Load = %v, %v", warnings, err)
 	}
-	a, b, m := c.AuthOf(&c.Servers[0]), c.AuthOf(&c.Servers[1]), c.AuthOf(&c.Servers[2])
-	if a != c.Auth || len(a.Tokens) != 1 || b.JWT == nil || b.JWT.Issuer != "http://127.0.0.1:9000" || m.MTLS.Principal != "san" || c.MakeToken {
-		t.Errorf("auth = %+v, %+v, %+v", a, b, m)
+	a, b := c.AuthOf(&c.Servers[0]), c.AuthOf(&c.Servers[1])
+	if a != c.Auth || len(a.Tokens) != 1 || b.JWT == nil || b.JWT.Issuer != "http://127.0.0.1:9000" || c.MakeToken {
+		t.Errorf("auth = %+v, %+v", a, b)
 	}
 	for _, secret := range []string{"s3cret-0123456789", "hunter22222"} {
 		if !slices.Contains(c.Secrets(), secret) {
@@ -100,7 +98,7 @@ func TestMakeToken(t *testing.T) {
 		{"listen: ':1'\nauth: none\n" + notebook, false, true},
 		{"listen: ':1'\nservers: {a: {builtin: notebook}, b: {builtin: notebook, auth: none}}\n", false, true},
 		{"listen: ':1'\nservers: {a: {builtin: notebook}, b: {builtin: notebook, auth: none, disabled: true}}\n", true, false},
-		{"listen: ':1'\nservers: {a: {builtin: notebook, auth: {mtls: {}}}}\n", false, false},
+		{"listen: ':1'\nservers: {a: {builtin: notebook, auth: {tokens: [{name: a, token: 0123456789abcdef}]}}}\n", false, false},
 	} {
 		c, _, err := Load(Options{Path: write(t, tt.in), MayMakeToken: true})
 		if problems := (*Error)(nil); errors.As(err, &problems) != tt.err || !tt.err && c.MakeToken != tt.made {

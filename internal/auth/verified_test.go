@@ -1,0 +1,48 @@
+package auth
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/mcp"
+)
+
+// A token is kept for its time, at the resource where it was accepted, and not beyond its
+// end. What is kept is bounded.
+func TestVerifiedTokens(t *testing.T) {
+	v, err := newVerifiedTokens()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	keep := func(token string, expires time.Duration) {
+		id := &mcp.Identity{Principal: "ada", Expires: now.Add(expires)}
+		id.SetToken(token)
+		v.keep(verifiedToken{identity: id, resource: resource, most: maxKept}, now)
+	}
+	keep("long", time.Hour)
+	keep("short", time.Minute)
+	keep("over", -time.Second)
+	keep(strings.Repeat("x", maxToken+1), time.Hour)
+	for _, tt := range []struct {
+		token, resource string
+		after           time.Duration
+		want            bool
+	}{
+		{"long", resource, maxKept - time.Second, true}, {"long", resource + "x", 0, false}, {"lon", resource, 0, false},
+		{"short", resource, time.Minute - time.Second, true}, {"short", resource, time.Minute, false}, {"over", resource, 0, false},
+		{strings.Repeat("x", maxToken+1), resource, 0, false}, {"long", resource, maxKept, false},
+	} {
+		if got := v.find(tt.token, tt.resource, now.Add(tt.after)) != nil; got != tt.want {
+			t.Errorf("find(%.10q, %q) after %v = %v, want %v", tt.token, tt.resource, tt.after, got, tt.want)
+		}
+	}
+	for n := range 2 * maxVerified {
+		keep(fmt.Sprint("t", n), time.Hour)
+	}
+	if n := v.known.Len(); n != maxVerified {
+		t.Errorf("%d tokens are kept, want %d", n, maxVerified)
+	}
+}

@@ -79,6 +79,14 @@ func Get(text []byte, name string) []byte {
 	return nil
 }
 
+// GetSeldom is [Get] for a name that few texts have. It is faster where text lacks it.
+func GetSeldom(text []byte, name string) []byte {
+	if !bytes.Contains(text, []byte(name)) && bytes.IndexByte(text, '\\') < 0 { // no name has an escape
+		return nil
+	}
+	return Get(text, name)
+}
+
 // GetString returns the string that Get finds, and whether there is one.
 func GetString(text []byte, name string) (string, bool) {
 	v := Get(text, name)

@@ -228,3 +228,19 @@ func BenchmarkString(b *testing.B) {
 		})
 	}
 }
+
+// Says and GetSeldom agree with their slower relatives, however a name is written.
+func TestSaysAndGetSeldom(t *testing.T) {
+	for _, text := range []string{``, `3`, `"a"`, `"\u0061"`, `"a\n"`, `"é"`, `"\u00e9"`, `{}`, `null`} {
+		for _, s := range []string{"", "a", "a\n", "é", "3", "{}"} {
+			if want := strings.HasPrefix(text, `"`) && Unquote([]byte(text)) == s; Says([]byte(text), s) != want {
+				t.Errorf("Says(%s, %q) = %v", text, s, !want)
+			}
+		}
+	}
+	for _, text := range []string{``, `{}`, `{"state":1}`, `{"\u0073tate":2}`, `{"a":"state"}`, `{"a":{"state":3}}`, `{"a\\":"x","states":4}`} {
+		if got, want := GetSeldom([]byte(text), "state"), Get([]byte(text), "state"); string(got) != string(want) {
+			t.Errorf("GetSeldom(%s) = %s, want %s", text, got, want)
+		}
+	}
+}

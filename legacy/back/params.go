@@ -17,39 +17,51 @@ import (
 //
 // Spec: 2026-07-28, basic/index, _meta.
 func upstreamParams(space []byte, params json.RawMessage, token int64) json.RawMessage {
-	var few [256]byte // most have little else than what is taken away
-	meta := wire.Edit{Name: "_meta", Value: upstreamMeta(few[:0], wire.Get(params, "_meta"), token)}
-	if params == nil && meta.Value == nil {
+	if params == nil && token == 0 {
 		return nil
 	}
-	return wire.AppendEdited(slices.Grow(space, len(params)+48), params, meta,
-		wire.Edit{Name: "inputResponses"},
-		wire.Edit{Name: "requestState"},
-		wire.Edit{Name: "task"}) // 2025's tasks are the gateway's to ask for
+	hasMeta := false
+	out := append(slices.Grow(space, len(params)+48), '{')
+	for k, v := range wire.Members(params) {
+		switch {
+		case k.Is("_meta"):
+			hasMeta = true
+			out = appendMeta(out, v, token)
+		case k.Is("inputResponses"), k.Is("requestState"), k.Is("task"): // 2025's tasks are the gateway's to ask for
+		default:
+			out = append(append(append(append(out, k...), ':'), v...), ',')
+		}
+	}
+	if !hasMeta && token != 0 {
+		out = appendMeta(out, nil, token)
+	}
+	if last := len(out) - 1; out[last] == ',' {
+		out = out[:last]
+	}
+	return append(out, '}')
 }
 
-// upstreamMeta returns what is left of _meta, in space if that has room; nil if
+// appendMeta appends the member with what is left of _meta, and a comma; nothing if
 // nothing is left that the client itself put there.
-func upstreamMeta(space, meta []byte, token int64) []byte {
+func appendMeta(dst, meta []byte, token int64) []byte {
+	out := append(dst, `"_meta":`...)
 	if meta != nil && !wire.IsObject(meta) {
-		return meta // not ours to judge
+		return append(append(out, meta...), ',') // not ours to judge
 	}
 	progress := wire.Edit{Name: spec.MetaProgressToken}
 	if token != 0 {
 		progress.Value = strconv.AppendInt(nil, token, 10)
 	}
-	if meta == nil && token == 0 {
-		return nil
-	}
-	out := wire.AppendEdited(space, meta, progress,
+	before := len(out)
+	out = wire.AppendEdited(out, meta, progress,
 		wire.Edit{Name: spec.MetaProtocolVersion},
 		wire.Edit{Name: spec.MetaClientInfo},
 		wire.Edit{Name: spec.MetaClientCapabilities},
 		wire.Edit{Name: spec.MetaLogLevel})
-	if string(out) == "{}" && !emptyObject(meta) {
-		return nil
+	if string(out[before:]) == "{}" && !emptyObject(meta) {
+		return dst
 	}
-	return out
+	return append(out, ',')
 }
 
 // emptyObject reports whether text is an object without members.

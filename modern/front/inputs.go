@@ -18,7 +18,7 @@ func (f *Front) parks(ctx context.Context, req *mcp.Request) bool {
 	if !spec.MayAsk(req.Method) {
 		return false
 	}
-	isRetry := wire.Get(req.Params, "requestState") != nil
+	isRetry := wire.GetSeldom(req.Params, "requestState") != nil
 	if !isRetry && !askable(req) {
 		return false
 	}

@@ -3,63 +3,101 @@ package gateway
 import (
 	"io"
 	"net"
-	"sync"
+	"syscall"
 	"time"
 )
 
 // A clientConn is a connection with a small send buffer. One goroutine writes at a
 // time.
 //
-// net/http and the gateway set eight read deadlines for each request, most of them for
-// bytes that have already arrived. Each takes the runtime's locks and moves a timer, so a
-// deadline is only recorded until a Read needs it.
+// net/http and we set eight read deadlines and two write deadlines for each request, most
+// of them for bytes that are there already, or for which the kernel has room. Each takes
+// the runtime's locks and moves a timer, so that one is only noted until a call has to
+// wait.
 type clientConn struct {
 	*net.TCPConn
+	reads, writes notedDeadline
 
-	// mu guards the fields below. A deadline is set under it, which never blocks.
-	mu          sync.Mutex
-	deadline    time.Time // the last read deadline that was requested
-	readers     int32     // Reads in progress
-	unset       bool      // deadline is not set on the connection yet
-	hasDeadline bool      // the connection has a deadline
+	raw     syscall.RawConn       // nil: there is no way to write without waiting
+	attempt func(fd uintptr) bool // writePart
+	part    []byte                // what is left to write; owned by the writer
+}
+
+func newClientConn(tcp *net.TCPConn) *clientConn {
+	c := &clientConn{TCPConn: tcp, reads: notedDeadline{conn: tcp}, writes: notedDeadline{conn: tcp, writes: true}}
+	if raw, err := tcp.SyscallConn(); canAttempt && err == nil {
+		c.raw, c.attempt = raw, c.writePart
+	}
+	return c
+}
+
+func (c *clientConn) writePart(fd uintptr) bool {
+	c.part = c.part[writeSome(fd, c.part):]
+	return true
 }
 
 // Write implements [net.Conn].
 func (c *clientConn) Write(p []byte) (int, error) {
 	if len(p) >= largeWrite && c.SetWriteBuffer(largeBuffer) == nil {
-		defer func() { _ = c.SetWriteBuffer(sendBuffer) }() // which was its size before
+		defer func() { _ = c.SetWriteBuffer(sendBuffer) }() // it was, just before
 	}
-	return c.TCPConn.Write(p)
+	n := c.writeNow(p)
+	if n == len(p) {
+		return n, nil
+	}
+	if err := c.writes.begin(); err != nil {
+		return n, err
+	}
+	defer c.writes.end()
+	more, err := c.TCPConn.Write(p[n:])
+	return n + more, err
+}
+
+// writeNow writes what the kernel has room for, and returns how much that was. Of an
+// error a Write tells, or none is left.
+func (c *clientConn) writeNow(p []byte) int {
+	if c.raw == nil || len(p) == 0 || c.writes.isOver() {
+		return 0
+	}
+	c.part = p
+	_ = c.raw.Write(c.attempt)
+	n := len(p) - len(c.part)
+	c.part = nil
+	return n
+}
+
+// ReadFrom implements [io.ReaderFrom].
+func (c *clientConn) ReadFrom(r io.Reader) (int64, error) {
+	if err := c.writes.begin(); err != nil {
+		return 0, err
+	}
+	defer c.writes.end()
+	return c.TCPConn.ReadFrom(r)
 }
 
 // Read implements [net.Conn].
 func (c *clientConn) Read(p []byte) (int, error) {
-	if err := c.beginRead(); err != nil {
+	if err := c.reads.begin(); err != nil {
 		return 0, err
 	}
-	defer c.endRead()
+	defer c.reads.end()
 	return c.TCPConn.Read(p)
 }
 
 // WriteTo implements [io.WriterTo].
 func (c *clientConn) WriteTo(w io.Writer) (int64, error) {
-	if err := c.beginRead(); err != nil {
+	if err := c.reads.begin(); err != nil {
 		return 0, err
 	}
-	defer c.endRead()
+	defer c.reads.end()
 	return c.TCPConn.WriteTo(w)
 }
 
 // SetReadDeadline implements [net.Conn].
-func (c *clientConn) SetReadDeadline(t time.Time) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.deadline, c.unset = t, c.hasDeadline || !t.IsZero()
-	if c.readers == 0 {
-		return nil
-	}
-	return c.applyLocked()
-}
+func (c *clientConn) SetReadDeadline(t time.Time) error { return c.reads.set(t) }
+
+// SetWriteDeadline implements [net.Conn].
+func (c *clientConn) SetWriteDeadline(t time.Time) error { return c.writes.set(t) }
 
 // SetDeadline implements [net.Conn].
 func (c *clientConn) SetDeadline(t time.Time) error {
@@ -67,32 +105,4 @@ func (c *clientConn) SetDeadline(t time.Time) error {
 		return err
 	}
 	return c.SetReadDeadline(t)
-}
-
-func (c *clientConn) beginRead() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.applyLocked(); err != nil {
-		return err
-	}
-	c.readers++
-	return nil
-}
-
-func (c *clientConn) endRead() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.readers--
-}
-
-// applyLocked sets the recorded deadline on the connection.
-func (c *clientConn) applyLocked() error {
-	if !c.unset {
-		return nil
-	}
-	if err := c.TCPConn.SetReadDeadline(c.deadline); err != nil {
-		return err
-	}
-	c.unset, c.hasDeadline = false, !c.deadline.IsZero()
-	return nil
 }

@@ -58,7 +58,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			return c, nil
 		}
 		if bound(tcp, l.timeout) == nil {
-			return &clientConn{TCPConn: tcp}, nil
+			return newClientConn(tcp), nil
 		}
 		_ = c.Close()
 	}

@@ -118,13 +118,68 @@ func TestReadDeadlines(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- read() }()
 	for reading := false; !reading; {
-		server.mu.Lock()
-		reading = server.readers > 0
-		server.mu.Unlock()
+		server.reads.mu.Lock()
+		reading = server.reads.calls > 0
+		server.reads.mu.Unlock()
 		runtime.Gosched()
 	}
 	set(server.SetReadDeadline, past)
 	if err := <-done; !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("Read whose deadline came while it waited = %v", err)
+	}
+}
+
+// A write of what the kernel has room for keeps the deadline, too; one that waits keeps
+// that which was set before it, and that which is set while it waits.
+func TestWriteDeadlines(t *testing.T) {
+	server, client := accepted(t, time.Minute)
+	if err := client.SetReadBuffer(4 << 10); err != nil {
+		t.Fatal(err)
+	}
+	set := func(to time.Time) {
+		t.Helper()
+		if err := server.SetWriteDeadline(to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(time.Unix(1, 0))
+	if n, err := server.Write([]byte("a")); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("Write beyond its deadline = %d, %v", n, err)
+	}
+	set(time.Time{})
+	if n, err := server.Write([]byte("b")); n != 1 || err != nil {
+		t.Errorf("Write after the deadline was taken back = %d, %v", n, err)
+	}
+	stalled := make([]byte, 1<<20)
+	set(time.Now().Add(50 * time.Millisecond))
+	n, err := server.Write(stalled)
+	if n == 0 || n == len(stalled) || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("Write to a client that does not read = %d, %v", n, err)
+	}
+	set(time.Time{})
+	done := make(chan error, 1)
+	go func() {
+		_, err := server.Write(stalled)
+		done <- err
+	}()
+	for writing := false; !writing; {
+		server.writes.mu.Lock()
+		writing = server.writes.calls > 0
+		server.writes.mu.Unlock()
+		runtime.Gosched()
+	}
+	set(time.Unix(1, 0))
+	if err := <-done; !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("Write whose deadline came while it waited = %v", err)
+	}
+	set(time.Time{})
+	if err := client.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for err = nil; err == nil; {
+		_, err = server.Write([]byte("c"))
+	}
+	if op := (*net.OpError)(nil); !errors.As(err, &op) || op.Op != "write" {
+		t.Errorf("Write to a client that has gone = %v, want the connection's own error", err)
 	}
 }

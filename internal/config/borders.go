@@ -72,8 +72,13 @@ func (c *checker) borders(cfg *Config) {
 	c.files("tls", t.Files())
 	c.admin(cfg)
 	for i := range cfg.Servers {
-		if s := &cfg.Servers[i]; !s.Disabled {
-			c.serverTLS(s)
+		s := &cfg.Servers[i]
+		if s.Disabled {
+			continue
+		}
+		c.serverTLS(s)
+		if a := cfg.AuthOf(s); a != nil && a.MTLS != nil && t.ClientCA == "" {
+			c.fail(join(join("servers", s.Name), "auth"), "its clients show certificates, and nothing says whose are valid; write tls: {cert: cert.pem, key: key.pem, client_ca: ca.pem} at the top")
 		}
 	}
 }

@@ -42,6 +42,7 @@ func TestExampleUncommented(t *testing.T) {
 		return s[1:]
 	})
 	path := write(t, open)
+	certificates(t)
 	c, warnings, err := Load(Options{Path: path, Environ: []string{"HOME=/home/ada", "DOCS_TOKEN=x", "ALICE_TOKEN=0123456789abcdef", "ISSUER_SECRET=x", "WIKI_TOKEN=x", "TEAM_SECRET=x"}})
 	if err != nil || len(warnings) != 1 || warnings[0].Key != "servers.self.upstream_auth.passthrough" {
 		t.Fatalf("Load = %v, %v, want no mistake, and to be warned of passthrough alone", warnings, err)

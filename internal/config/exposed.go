@@ -3,6 +3,7 @@ package config
 import (
 	"io/fs"
 	"maps"
+	"net"
 	"net/url"
 	"os"
 	"regexp"
@@ -26,6 +27,7 @@ func othersRead(path string) bool {
 // exposed warns of secrets that others can read: in files, and on their way.
 func (c *checker) exposed(cfg *Config, file string) {
 	c.exposedFile(cfg, file)
+	c.exposedListen(cfg)
 	for i := range cfg.Servers {
 		if s := &cfg.Servers[i]; !s.Disabled {
 			c.exposedEnv(s)
@@ -42,6 +44,24 @@ func (c *checker) exposedFile(cfg *Config, file string) {
 	if key := c.literalSecret(cfg); key != "" {
 		c.rep.warn(place{where: file}, "", "can be read by every user of this machine, and %s in it is a secret; run chmod 600 %[2]s, or write ${VARIABLE} or ${file:PATH} instead", shown(key), file)
 	}
+}
+
+// exposedListen warns of credentials that clients send from other machines without TLS. A
+// proxy in front may have it.
+func (c *checker) exposedListen(cfg *Config) {
+	host, _, err := net.SplitHostPort(cfg.Listen)
+	if err != nil || loopback(host) || cfg.TLS.Cert != "" || len(cfg.TrustedProxies) > 0 || !cfg.authenticates() {
+		return
+	}
+	c.warn("listen", "can be reached from other machines without TLS, so that others can read the credentials of clients on the way; set tls, or trusted_proxies if a proxy in front has TLS")
+}
+
+// authenticates reports whether clients of an enabled server send credentials.
+func (cfg *Config) authenticates() bool {
+	return cfg.MakeToken || slices.ContainsFunc(cfg.Servers, func(s Server) bool {
+		a := cfg.AuthOf(&s)
+		return !s.Disabled && a != nil && a.Word == ""
+	})
 }
 
 // secretKeys are the names of keys whose values, or those of the list they are, grant

@@ -63,6 +63,7 @@ func TestAuthMistakes(t *testing.T) {
 func TestAuth(t *testing.T) {
 	c, warnings, err := Load(Options{Path: write(t, `
 listen: 0.0.0.0:2526
+trusted_proxies: [10.0.0.0/8]
 public_url: https://mcp.example.com
 auth: {tokens: [{name: alice@example.com, token: "s3cret-0123456789"}]}
 servers:

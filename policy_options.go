@@ -92,7 +92,7 @@ func (b *build) accessOf(s *ServerOptions) (o access.Options, err error) {
 	o.Audit = b.audit
 	if s.Policy != nil {
 		if o.Policy, err = s.Policy.compile(); err != nil {
-			return o, fmt.Errorf("Policy: %w", err)
+			return o, fmt.Errorf("policy: %w", err)
 		}
 	}
 	if rates := s.Rates.internal(); !rates.IsZero() {
@@ -123,7 +123,7 @@ func (b *build) policyClaims() []string {
 
 func (p *Policy) compile() (*policy.Policy, error) {
 	if p.Default != DefaultAllow && p.Default != DefaultDeny {
-		return nil, errors.New("Default is neither DefaultAllow nor DefaultDeny")
+		return nil, errors.New("its Default is neither DefaultAllow nor DefaultDeny")
 	}
 	rules := make([]policy.Rule, len(p.Rules))
 	for i, r := range p.Rules {

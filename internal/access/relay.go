@@ -1,6 +1,7 @@
 package access
 
 import (
+	"bytes"
 	"context"
 	"strings"
 	"sync/atomic"
@@ -62,9 +63,15 @@ func (s *Session) visit(method string, id *mcp.Identity) visit {
 	return v
 }
 
+// updated is part of the method of updates, unless it is written with escapes.
+var updated = []byte("updated")
+
 // silences reports whether a message of the server is an update of a resource that the
 // client may not follow.
 func (s *Session) silences(text []byte) bool {
+	if !bytes.Contains(text, updated) && bytes.IndexByte(text, '\\') < 0 {
+		return false // it is none, as most are
+	}
 	m, err := wire.Parse(text, wire.Options{})
 	if err != nil || m.Method != spec.NotifyResourceUpdated {
 		return false

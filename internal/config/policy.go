@@ -70,21 +70,21 @@ func (p *Policy) Compiled() []policy.Rule {
 }
 
 // policy finds rules that don't do what they say.
-func (c *checker) policy(s *Server, path string) {
+func (c *checker) policy(cfg *Config, s *Server, path string) {
 	c.rates(s, join(path, "rate"))
 	path = join(path, "policy")
-	if s.Policy == nil || c.rep.failedBelow(path) {
+	if s.Policy == nil || c.mistaken(path) {
 		return
 	}
 	if s.Policy.Default == "" {
 		c.fail(path, "does not say what becomes of what no rule matches; write default: deny, or default: allow")
 	}
 	for i := range s.Policy.Rules {
-		c.rule(&s.Policy.Rules[i], join(join(path, "rules"), strconv.Itoa(i)))
+		c.rule(&s.Policy.Rules[i], cfg.AuthOf(s), join(join(path, "rules"), strconv.Itoa(i)))
 	}
 }
 
-func (c *checker) rule(r *Rule, path string) {
+func (c *checker) rule(r *Rule, a *Auth, path string) {
 	if (r.Allow == nil) == (r.Deny == nil) {
 		c.fail(path, "has to be one of allow and deny; write it as in - allow: {tools: [\"read_*\"]}")
 		return
@@ -97,6 +97,22 @@ func (c *checker) rule(r *Rule, path string) {
 	compiled := r.compiled()
 	if err := compiled.Check(); err != nil {
 		c.fail(path, "%v", err)
+		return
+	}
+	c.who(m, a, path)
+}
+
+// who finds rules that match nobody, since clients prove nothing of what they name: one
+// that denies would let everybody in.
+func (c *checker) who(m *Match, a *Auth, path string) {
+	anonymous := a == nil || a.Word != ""
+	switch {
+	case len(m.Claims) > 0 && (anonymous || a.JWT == nil):
+		c.fail(join(path, "claims"), "only access tokens have claims, so that the rule matches nobody; set auth: {jwt: …}, or name principals")
+	case len(m.Scopes) > 0 && (anonymous || a.MTLS != nil):
+		c.fail(join(path, "scopes"), "clients of this server have no scopes, so that the rule matches nobody; set auth with tokens or jwt, or name principals")
+	case anonymous && len(m.Principals) > 0 && !policy.Matches(m.Principals, "anonymous"):
+		c.fail(join(path, "principals"), "all clients of this server are anonymous, so that the rule matches nobody; set auth")
 	}
 }
 

@@ -85,13 +85,6 @@ func (r *report) err() error {
 	return &Error{Problems: r.errors}
 }
 
-// failedBelow reports whether there is a mistake in a key or below it.
-func (r *report) failedBelow(path string) bool {
-	return slices.ContainsFunc(r.errors, func(p Problem) bool {
-		return p.Key == shown(path) || strings.HasPrefix(p.Key, shown(path)+".")
-	})
-}
-
 func inOrder(ps []Problem) {
 	slices.SortStableFunc(ps, func(a, b Problem) int { return cmp.Compare(a.line, b.line) })
 }

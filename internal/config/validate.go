@@ -62,6 +62,7 @@ func (cfg *Config) check(rep *report, name string, mayMakeToken bool) {
 			enabled++
 			c.server(s)
 			c.upstreamAuth(cfg, s)
+			c.policy(cfg, s, join("servers", s.Name))
 		}
 	}
 	if enabled == 0 && len(cfg.Servers) > 0 {
@@ -171,7 +172,6 @@ func (c *checker) server(s *Server) {
 			c.fail(join(path, "env"), "contains a variable with an empty name, = in its name, or a zero byte; correct or remove it")
 		}
 	}
-	c.policy(s, path)
 	c.extensions(s, path)
 	c.roots(s, path)
 	c.cache(s, path)

@@ -97,6 +97,9 @@ func TestURIsAreDecidedInNormalForm(t *testing.T) {
 		{"file:///one/", false, false},
 		{"https://h.example/a%20b/c", true, true},
 		{"https://H.example/s", false, false},
+		{"https://h.example:443/s", false, false},
+		{"https://ada@h.example/s", false, false},
+		{"https://h.example./s", false, false},
 		{"note:x", true, true},
 		{"note:x/../y", false, true},
 	} {

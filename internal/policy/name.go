@@ -122,7 +122,7 @@ func isClean(uri string) bool {
 		return !strings.ContainsAny(uri, "/%\\") && uri == strings.ToLower(uri)
 	}
 	host, _, _ := strings.Cut(rest, "/")
-	return scheme == strings.ToLower(scheme) && host == strings.ToLower(host) && host != "localhost" &&
+	return scheme == strings.ToLower(scheme) && host == strings.ToLower(host) && host != "localhost" && !strings.ContainsAny(host, "@:") && !strings.HasSuffix(host, ".") &&
 		!strings.ContainsAny(rest, "%\\") && !strings.Contains(rest, "//") && !strings.Contains(rest, "/.")
 }
 
@@ -145,13 +145,25 @@ func cleanBare(uri string) string {
 		return scheme + cleanPath(rest)
 	}
 	host, way, ok := strings.Cut(rest, "/")
-	if host = strings.ToLower(host); host == "localhost" && scheme == "file:" {
-		host = ""
-	}
+	host = cleanHost(scheme, host)
 	if !ok {
 		return scheme + "//" + host
 	}
 	return scheme + "//" + host + cleanPath("/"+way)
+}
+
+// cleanHost returns the host of a URI without user information and the default port.
+func cleanHost(scheme, host string) string {
+	host = strings.ToLower(host[strings.LastIndexByte(host, '@')+1:])
+	switch {
+	case scheme == "file:" && host == "localhost":
+		return ""
+	case scheme == "http:":
+		host = strings.TrimSuffix(host, ":80")
+	case scheme == "https:":
+		host = strings.TrimSuffix(host, ":443")
+	}
+	return strings.TrimSuffix(host, ".")
 }
 
 // decode undoes percent-encoding once. What is not validly encoded stays as it is: lenient

@@ -29,6 +29,9 @@ func (p pattern) match(s string) bool {
 	return strings.HasSuffix(s, rest[len(rest)-1])
 }
 
+// Matches reports whether one of the patterns of a rule that allows matches a text.
+func Matches(patterns []string, text string) bool { return anyMatch(compileAll(patterns), text) }
+
 func anyMatch(patterns []pattern, s string) bool {
 	for _, p := range patterns {
 		if p.match(s) {

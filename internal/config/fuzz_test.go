@@ -18,6 +18,8 @@ var fuzzedFiles = []string{
 	"servers:\n  web: {url: 'https://h/mcp?k=${TOKEN:-x}', headers: {A: b}, timeouts: {request: 1m}, cache: {tools/list: {ttl: 1m, scope: public}}}\n",
 	`{"mcpServers": {"a": {"command": "x", "args": ["-y"], "env": {"K": "${input:k}"}}, "b": {"url": "http://h", "type": "sse"}}}`,
 	"{\"servers\": {\"a\": {\"type\": \"stdio\", /* c */ \"command\": \"x\",}},\n \"inputs\": []}", "[mcp_servers.a]\ncommand = 'x'\n", "\tx: y\n", "? [a]\n: b\n<<: {a: b}\n",
+	"public_url: https://h\nauth: {tokens: [{name: a, token: 0123456789abcdef}, ~, &t {name: b, sha256: x, scopes: [s]}, *t]}\nservers:\n  a: {builtin: notebook, auth: none}\n  b: {builtin: notebook, auth: {jwt: {issuer: 'https://i', algorithms: [RS256], introspection: {client_id: x}}}}\n",
+	"auth: none\nservers: {a: {builtin: notebook, auth: {mtls: {}, word: none}, policy: {default: deny, rules: [{allow: {tools: [a]}}, ~]}}}\n", "auth: [none]\nservers: {a: {auth: ~}}\n",
 	"&a servers: &a {x: *a}\nserver: y\nservers: 1\nmcpServers: 2\nlog: {level: loud}\ndisabled: true\n", "%YAML 2\n---\n", "a: 'b\n", "a: \"\\q\"\n",
 }
 

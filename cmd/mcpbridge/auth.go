@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,6 +32,25 @@ func authOptions(a *config.Auth) *mcpbridge.Auth {
 		o.MTLS = &mcpbridge.MTLS{SPIFFE: a.MTLS.Principal == "spiffe"}
 	}
 	return o
+}
+
+// clientsOf says how clients of a server prove who they are; empty if they don't.
+func clientsOf(c *config.Config, s *config.Server) string {
+	switch a := c.AuthOf(s); {
+	case a == nil:
+		return ""
+	case a.JWT != nil:
+		return fmt.Sprintf("access tokens of %s for %s", a.JWT.Issuer, c.PublicURLOf(s))
+	case a.MTLS != nil:
+		return "certificates of " + c.TLS.ClientCA
+	case len(a.Tokens) > 0:
+		var names []string
+		for _, t := range a.Tokens {
+			names = append(names, t.Name)
+		}
+		return "tokens of " + strings.Join(names, ", ")
+	}
+	return ""
 }
 
 // makeToken gives a configuration that needs one a token for this run, and returns it;

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -104,6 +105,7 @@ type serverSummary struct {
 	Remember  bool     `json:"remember,omitempty"` // of a command
 	Headers   []string `json:"headers,omitempty"`  // names only
 	Env       []string `json:"env,omitempty"`      // names only
+	Clients   string   `json:"clients,omitempty"`  // how they prove who they are; empty if they don't
 	Disabled  bool     `json:"disabled,omitempty"`
 }
 
@@ -117,7 +119,7 @@ func summarize(c *config.Config) summary {
 			Headers: s.HeaderNames(), Env: s.EnvNames(), Disabled: s.Disabled,
 		}
 		if !s.Disabled {
-			sum.Endpoint = endpoint(c, c.Listen, s.Name)
+			sum.Endpoint, sum.Clients = endpoint(c, c.Listen, s.Name), clientsOf(c, s)
 		}
 		out.Servers = append(out.Servers, sum)
 	}
@@ -138,6 +140,12 @@ func printSummary(w io.Writer, path string, s summary) error {
 			at = "disabled"
 		}
 		_, _ = fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%gs\n", server.Name, at, server.Target, server.Era, server.Isolation, server.Connect)
+	}
+	for i, server := range slices.DeleteFunc(slices.Clone(s.Servers), func(s serverSummary) bool { return s.Clients == "" }) {
+		if i == 0 {
+			_, _ = fmt.Fprintln(tw, "\nSERVER\tCLIENTS PROVE WHO THEY ARE BY")
+		}
+		_, _ = fmt.Fprintf(tw, "%s\t%s\n", server.Name, server.Clients)
 	}
 	return tw.Flush() // the writes above end up here, and so does their error
 }

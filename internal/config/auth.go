@@ -83,6 +83,14 @@ func (cfg *Config) AuthOf(s *Server) *Auth {
 	return cfg.Auth
 }
 
+// PublicURLOf returns the URL by which clients know a server; empty if it is not known.
+func (cfg *Config) PublicURLOf(s *Server) string {
+	if s.PublicURL != "" || cfg.PublicURL == "" {
+		return s.PublicURL
+	}
+	return strings.TrimSuffix(cfg.PublicURL, "/") + "/mcp/" + s.Name
+}
+
 // auth checks what says who clients are.
 func (c *checker) auth(cfg *Config) {
 	c.publicURL("public_url", cfg.PublicURL)
@@ -95,7 +103,7 @@ func (c *checker) auth(cfg *Config) {
 		}
 		c.publicURL(join(path, "public_url"), s.PublicURL)
 		c.authAt(join(path, "auth"), s.Auth)
-		if a := cfg.AuthOf(s); a != nil && a.JWT != nil && cfg.PublicURL == "" && s.PublicURL == "" {
+		if a := cfg.AuthOf(s); a != nil && a.JWT != nil && cfg.PublicURLOf(s) == "" {
 			c.fail(path, "its clients send access tokens, which are for one URL, and nothing says which; write public_url: https://mcp.example.com, where clients find mcpbridge")
 		}
 	}

@@ -271,8 +271,10 @@ func legState(w *world, _ spec.Era) {
 	w.same("another's state", retry(b, rd.answering("Mallory")), want)
 	w.same("another's state without its tag", retry(b, raw.answering("Mallory")), want)
 	w.same("a state that is no string", retry(b, elicits+`,"requestState":7`), want)
-	if got := retry(b, strings.Replace(raw.answering("Mallory"), `"requestState"`, `"RequestState"`, 1)); strings.Contains(got.body, "done for") {
-		w.t.Errorf("another's state in another case = %s", got.body)
+	if w.modern != nil {
+		if got := retry(b, strings.Replace(raw.answering("Mallory"), `"requestState"`, `"RequestState"`, 1)); got.code() != spec.CodeInvalidParams {
+			w.t.Errorf("another's state in another case = %s", got.body)
+		}
 	}
 	if got := retry(a, rd.answering("Ada")); !strings.Contains(got.body, "Ada") {
 		w.t.Errorf("alice's own answer = %d %s", got.status, got.body)

@@ -84,6 +84,7 @@ func (s *server) newOwners(so ServerOptions) (*owner.Guard, error) {
 		Server:  so.Name,
 		Account: func(share mcp.Share) *budget.Account { return g.budget.Account(share) },
 		Sealer:  g.sealer,
+		Era:     s.back.Era,
 		Full:    func() { g.opts.Metrics.Limit(so.Name, "task_owners") },
 		NoTasks: slices.Contains(so.HideExtensions, spec.ExtensionTasks),
 	})

@@ -20,6 +20,9 @@ type Options struct {
 	Account func(mcp.Share) *budget.Account
 	// Sealer binds requestStates to principals.
 	Sealer *requeststate.Sealer
+	// Era tells the server's era, spec.Unknown as long as that is not known: those of the
+	// past have no requestStates. Nil means a modern one.
+	Era func() spec.Era
 	// Full is told of each task that is forgotten at a bound, or not remembered. It does
 	// not block.
 	Full func()
@@ -31,12 +34,16 @@ type Options struct {
 type Guard struct {
 	server string
 	sealer *requeststate.Sealer
+	era    func() spec.Era
 	tasks  *tasks // nil if none pass
 }
 
 // New returns a Guard. Whoever gets it calls Close.
 func New(o Options) (*Guard, error) {
-	g := &Guard{server: o.Server, sealer: o.Sealer}
+	g := &Guard{server: o.Server, sealer: o.Sealer, era: o.Era}
+	if g.era == nil {
+		g.era = func() spec.Era { return spec.Modern }
+	}
 	if o.NoTasks {
 		return g, nil
 	}
@@ -84,7 +91,7 @@ func (h *handler) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*m
 		}
 	case h.tasks != nil && req.Method == spec.MethodListen:
 		req, err = h.withoutForeign(req)
-	case spec.MayAsk(req.Method):
+	case spec.MayAsk(req.Method) && h.era() != spec.Legacy:
 		req, err = h.unbound(req)
 	}
 	if err != nil {

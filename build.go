@@ -291,7 +291,17 @@ func (b *build) entry(s *ServerOptions, open func(mcp.Changes) (mcp.Back, error)
 		Auth:              b.each[s.Name],
 		Saw:               sawCaller(b.credentials[s.Name]),
 		PublicURL:         b.publicURL(s),
+		OnlyFor:           loginOf(s),
 	}
+}
+
+// loginOf returns the principal whose login a server is used with; empty if it is not one
+// principal's.
+func loginOf(s *ServerOptions) mcp.Principal {
+	if s.UpstreamAuth == nil || s.UpstreamAuth.Login == nil {
+		return ""
+	}
+	return mcp.Principal(s.UpstreamAuth.Login.Principal)
 }
 
 // allowedHosts are the names of the options, and those of the public URLs.

@@ -72,9 +72,17 @@ func TestOptionsArrive(t *testing.T) {
 	if got := unset(b.access["s"]); !slices.Equal(got, []string{"Server", "Metrics"}) {
 		t.Errorf("options of the access to a server that are not set: %v", got)
 	}
-	if got := unset(b.entry(&s, func(mcp.Changes) (mcp.Back, error) { return nil, nil })); !slices.Equal(got, []string{"Command", "Saw"}) {
+	if got := unset(b.entry(&s, func(mcp.Changes) (mcp.Back, error) { return nil, nil })); !slices.Equal(got, []string{"Command", "Saw", "OnlyFor"}) {
 		t.Errorf("what the gateway is not told of a server: %v", got)
 	}
+	s.UpstreamAuth = &UpstreamAuth{Login: &StoredLogin{Principal: "ada"}}
+	if got := b.entry(&s, nil).OnlyFor; got != "ada" {
+		t.Errorf("a server with the login of ada is for %q", got)
+	}
+	if err := s.UpstreamAuth.fault(&s); err == nil || s.Isolation != IsolateNothing {
+		t.Error("the login of one principal is used for sessions of all")
+	}
+	s.UpstreamAuth = nil
 	s.URL, s.Command, s.Dir, s.Env = "", []string{"x"}, "/", map[string]string{"A": "b"}
 	command := b.serverOptions(&s)
 	if got := unset(command.Command); !slices.Equal(got, []string{"WriteTimeout", "Guard"}) || command.StateDir != "dir" || command.MaxSessionsEach == 0 {

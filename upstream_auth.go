@@ -85,6 +85,8 @@ func (a *UpstreamAuth) fault(s *ServerOptions) error {
 		return errors.New("want one of UpstreamAuth and the header Authorization")
 	case callers && s.Isolation == IsolateNothing:
 		return errors.New("callers have tokens of their own, and IsolateNothing one session for all")
+	case a.Login != nil && a.Login.Principal != "" && s.Isolation == IsolateNothing:
+		return errors.New("the login is one principal's, and IsolateNothing has one session for all")
 	case socket && (callers || a.Login != nil && a.Login.Principal != ""):
 		return errors.New("callers share the WebSocket, and so its credential")
 	case callers && s.Era == "":

@@ -73,6 +73,9 @@ type ServerOptions struct {
 	// Saw is told of the credential of each request, before that is served. Nil means that
 	// nobody wants to know.
 	Saw func(*mcp.Identity)
+	// OnlyFor is the one principal that may use the server, since its credential is that
+	// principal's. Empty means all.
+	OnlyFor mcp.Principal
 	// PublicURL is the URL by which clients know the endpoint. Empty if it is not known:
 	// the endpoint has no metadata then.
 	PublicURL string

@@ -43,6 +43,7 @@ func TestIsolationMatrix(t *testing.T) {
 		{"T-03 task of a session", []spec.Era{l}, []spec.Era{l}, legSessionTask},
 		{"places", both, both, legPlaces},
 		{"policy", both, both, legPolicy},
+		{"login", both, both, legLogin},
 		{"log", both, both, legLog},
 	} {
 		for _, front := range leg.fronts {
@@ -465,6 +466,31 @@ func legPolicy(w *world, front spec.Era) {
 			w.t.Errorf("the same, to go on with alice's = %d %s", got.status, got.body)
 		}
 	}
+}
+
+// A server that is used with the login of the one is no server of the other's: not even what
+// it says of itself, which the gateway has asked with that login, is told.
+func legLogin(w *world, front spec.Era) {
+	w = newWorldWith(w.t, w.era, IsolatePrincipal, func(o *Options) { o.Servers[0].OnlyFor = alice })
+	w.g.Start()
+	w.client(alice, front).tool("whoami", "")
+	b := &tenant{w: w, t: w.t, who: bob, era: front, path: "/mcp/peer"}
+	asks := []func() answer{
+		func() answer { return b.ask("server/discover", "", "") },
+		func() answer { return b.tool("whoami", "") },
+		func() answer {
+			return b.ask("subscriptions/listen", "", `"notifications":{"toolsListChanged":true}`)
+		},
+	}
+	if front == spec.Legacy {
+		asks = []func() answer{func() answer { return b.post(hello) }}
+	}
+	for _, ask := range asks {
+		if got := ask(); !strings.Contains(got.body, "on behalf of another principal") || got.header.Get("Mcp-Session-Id") != "" {
+			w.t.Errorf("bob's request = %d %s, want it refused", got.status, got.body)
+		}
+	}
+	w.clientOf(bob, front, other).tool("whoami", "")
 }
 
 // The log says whose each request was.

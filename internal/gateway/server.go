@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"net/http"
 	"regexp"
 	"slices"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/owner"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
 	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
 )
@@ -32,6 +34,7 @@ type server struct {
 	shared   bool // all clients have one session upstream
 	log      *requestLog
 	guard    guard
+	onlyFor  mcp.Principal   // empty for everybody
 	access   *access.Control // nil if nothing is controlled
 	memory   mcp.Memory      // what clients' messages are paid from
 	profiles *profiler
@@ -52,7 +55,7 @@ func newServer(g *Gateway, so ServerOptions) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{g: g, guard: guard, name: so.Name, profiles: profiles, shared: so.oneSession(), memory: &clientMemory{g, so.Name},
+	s := &server{g: g, guard: guard, onlyFor: so.OnlyFor, name: so.Name, profiles: profiles, shared: so.oneSession(), memory: &clientMemory{g, so.Name},
 		log: &requestLog{server: so.Name, metrics: g.opts.Metrics, lines: g.opts.Logger.With("upstream", so.Name).Handler()}}
 	if s.back, err = so.Open(g.hub); err != nil {
 		return nil, err
@@ -97,18 +100,32 @@ func (s *server) control(so ServerOptions) *access.Control {
 	return access.New(o)
 }
 
-// admit sets the profile of a request, and refuses a subscription that its sender may not
-// have.
+// admit sets the profile of a request, and refuses one of a principal that the server is
+// not for, and a subscription that its sender may not have.
 func (s *server) admit(req *mcp.Request) error {
-	if err := s.profiles.admit(req); err != nil || s.access == nil {
+	if err := s.profiles.admit(req); err != nil || s.access == nil && s.onlyFor == "" {
 		return err
 	}
 	begin := time.Now()
-	err := s.access.Admit(req)
+	err := s.ownerOnly(req)
+	if err == nil {
+		err = s.access.Admit(req)
+	}
 	if err != nil {
 		s.log.report(context.Background(), req, begin, err)
 	}
 	return s.forClient(err)
+}
+
+// ownerOnly refuses a request to a server that is for one other principal: what the server
+// has said to the gateway, with that principal's login, must not be told either. The status
+// is that of other denials.
+func (s *server) ownerOnly(req *mcp.Request) error {
+	if s.onlyFor == "" || req.Principal == s.onlyFor {
+		return nil
+	}
+	return &mcp.Refusal{Status: http.StatusOK, Err: wire.Errorf(spec.CodeInvalidRequest,
+		"server %q is logged in to on behalf of another principal; ask who runs mcpbridge for access", s.name)}
 }
 
 // openFronts builds both fronts: one endpoint serves both eras.

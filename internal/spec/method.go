@@ -15,7 +15,7 @@ type method struct {
 // methods has every request from clients that a revision of the specification or the
 // tasks extension defines. It does not have the tasks of 2025-11-25, which are not
 // translated.
-var methods = map[string]method{
+var methods = map[string]*method{
 	MethodDiscover: {cacheable: true, repeatable: true},
 	MethodListen:   {},
 
@@ -26,7 +26,7 @@ var methods = map[string]method{
 	MethodUnsubscribe: {legacyOnly: true, capability: "resources"},
 
 	MethodToolsList: {capability: "tools", array: "tools", cacheable: true, repeatable: true},
-	MethodToolsCall: {capability: "tools", array: "content", named: "name", mayAsk: true},
+	MethodToolsCall: &toolsCall,
 
 	MethodPromptsList: {capability: "prompts", array: "prompts", cacheable: true, repeatable: true},
 	MethodPromptsGet:  {capability: "prompts", array: "messages", named: "name", mayAsk: true, repeatable: true},
@@ -42,45 +42,62 @@ var methods = map[string]method{
 	MethodTaskCancel: {named: "taskId", repeatable: true, extension: true},
 }
 
+// toolsCall is the method of most requests, which are asked for its properties a dozen
+// times each.
+var toolsCall = method{capability: "tools", array: "content", named: "name", mayAsk: true}
+
+// undefined is that of all methods that are not in the table.
+var undefined method
+
+func properties(name string) *method {
+	if name == MethodToolsCall {
+		return &toolsCall
+	}
+	if m := methods[name]; m != nil {
+		return m
+	}
+	return &undefined
+}
+
 // Defined reports whether a revision of the specification defines requests of method from
 // clients to servers.
 func Defined(method string) bool {
-	m, ok := methods[method]
-	return ok && !m.extension
+	m := properties(method)
+	return m != &undefined && !m.extension
 }
 
 // LegacyOnly reports whether legacy revisions have method and the modern one does not.
-func LegacyOnly(method string) bool { return methods[method].legacyOnly }
+func LegacyOnly(method string) bool { return properties(method).legacyOnly }
 
 // OnTask reports whether method is one of the three methods of the tasks extension.
-func OnTask(method string) bool { return methods[method].extension }
+func OnTask(method string) bool { return properties(method).extension }
 
 // Capability returns the server capability that a method requires, or "" if it requires
 // none or the specification does not define it.
-func Capability(method string) string { return methods[method].capability }
+func Capability(method string) string { return properties(method).capability }
 
 // Array returns the member that is an array in all results of method, or "" if there is
 // none.
-func Array(method string) string { return methods[method].array }
+func Array(method string) string { return properties(method).array }
 
 // Named returns the member of params that Mcp-Name repeats for method, or "" if there is
 // none.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Standard Request Headers;
 // tasks extension 2026-07-28, Streamable HTTP: Routing Headers.
-func Named(method string) string { return methods[method].named }
+func Named(method string) string { return properties(method).named }
 
 // Cacheable reports whether complete results of method have ttlMs and cacheScope.
 //
 // Spec: 2026-07-28, server/utilities/caching.
-func Cacheable(method string) bool { return methods[method].cacheable }
+func Cacheable(method string) bool { return properties(method).cacheable }
 
 // MayAsk reports whether the result of method may be input_required.
 //
 // Spec: 2026-07-28, basic/patterns/mrtr, Supported Requests.
-func MayAsk(method string) bool { return methods[method].mayAsk }
+func MayAsk(method string) bool { return properties(method).mayAsk }
 
 // Repeatable reports whether a request of method may be sent twice without side effects.
 // These are lists, reads, prompts/get, completion, discovery, and the requests of the
 // tasks extension.
-func Repeatable(method string) bool { return methods[method].repeatable }
+func Repeatable(method string) bool { return properties(method).repeatable }

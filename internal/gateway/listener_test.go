@@ -118,9 +118,7 @@ func TestReadDeadlines(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- read() }()
 	for reading := false; !reading; {
-		server.reads.mu.Lock()
-		reading = server.reads.calls > 0
-		server.reads.mu.Unlock()
+		reading = server.reads.calls.Load() > 0
 		runtime.Gosched()
 	}
 	set(server.SetReadDeadline, past)
@@ -163,9 +161,7 @@ func TestWriteDeadlines(t *testing.T) {
 		done <- err
 	}()
 	for writing := false; !writing; {
-		server.writes.mu.Lock()
-		writing = server.writes.calls > 0
-		server.writes.mu.Unlock()
+		writing = server.writes.calls.Load() > 0
 		runtime.Gosched()
 	}
 	set(time.Unix(1, 0))

@@ -48,7 +48,7 @@ func (s *Server) Open(changes mcp.Changes) (mcp.Back, error) {
 func (s *Server) openAs(f detect.Finding, changes mcp.Changes, doubt func(string)) (mcp.Back, error) {
 	if f.Era == spec.Modern {
 		o := s.modernOptions()
-		o.Changes, o.Doubt, o.Foretold = changes, doubt, f.Description
+		o.Changes, o.Doubt, o.Probed = changes, doubt, f.Description
 		back, err := modernback.New(o)
 		if err != nil {
 			return nil, err // and no typed nil in the interface

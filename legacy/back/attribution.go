@@ -30,24 +30,24 @@ const (
 // already. So a waiting call counts until its inputs have settled, and where nothing runs
 // at all.
 func (in *inputs) findCandidatesLocked(p *pendingInput, from *call) {
-	if c, told := in.toldLocked(p, from); told {
-		p.told = true
+	if c, told := in.attributedLocked(p, from); told {
+		p.attributed = true
 		switch {
 		case c != nil:
 			p.candidates = []*call{c}
-		case p.isRoots() && !p.news:
-			in.roots.owe(p)
+		case p.isRoots() && !p.announced:
+			in.roots.noteProvisional(p)
 		}
 		return
 	}
-	running, parked := in.askable(p.came)
+	running, parked := in.runningAndParked(p.receivedAt)
 	if len(running) == 0 && (len(parked) == 1 || p.isRoots()) {
 		running = parked
 	}
 	if p.isRoots() {
 		p.candidates = running[:min(1, len(running))]
 		if len(running) == 0 {
-			in.roots.owe(p)
+			in.roots.noteProvisional(p)
 		}
 		return
 	}
@@ -58,14 +58,14 @@ func (in *inputs) findCandidatesLocked(p *pendingInput, from *call) {
 	}
 }
 
-// toldLocked returns the call that p belongs to, nil for none, and whether that is told
+// attributedLocked returns the call that p belongs to, nil for none, and whether that is told
 // at all.
-func (in *inputs) toldLocked(p *pendingInput, from *call) (*call, bool) {
+func (in *inputs) attributedLocked(p *pendingInput, from *call) (*call, bool) {
 	if t, c := in.tasks.Find(p.task); t != nil {
 		return c, true
 	}
 	if p.isRoots() {
-		if c, told := in.roots.claim(p); told {
+		if c, told := in.roots.attribute(p); told {
 			return c, true
 		}
 	}
@@ -75,15 +75,15 @@ func (in *inputs) toldLocked(p *pendingInput, from *call) (*call, bool) {
 	return nil, from != nil
 }
 
-// askable returns the calls whose inputs can't be told apart, oldest first: those that may
+// runningAndParked returns the calls whose inputs can't be told apart, oldest first: those that may
 // have asked for one which came at a time, and the others, which wait.
-func (in *inputs) askable(came time.Time) (running, parked []*call) {
+func (in *inputs) runningAndParked(came time.Time) (running, parked []*call) {
 	in.s.Calls.Each(func(w *upstream.Call) {
 		switch c := clientCall(w); {
 		case c == nil:
 		case c.mayHaveAsked(came):
 			running = append(running, c)
-		case c.stage() == atRest:
+		case c.stage() == stageParked:
 			parked = append(parked, c)
 		}
 	})
@@ -93,14 +93,14 @@ func (in *inputs) askable(came time.Time) (running, parked []*call) {
 	return running, parked
 }
 
-// unaskable says why p can't be put to anybody, whosever it may be.
-func (in *inputs) unaskable(p *pendingInput) error {
+// checkCandidates says why p can't be put to anybody, whosever it may be.
+func (in *inputs) checkCandidates(p *pendingInput) error {
 	switch {
 	case len(p.candidates) == 0:
 		return wire.Errorf(spec.CodeInvalidRequest,
 			"%s: no call is under way that the question could belong to; mcpbridge can ask a client only while it runs one", p.m.Method)
 	case p.cancelledRecently:
-		return in.maybeCancelled(p)
+		return in.refuseCancelled(p)
 	}
 	// All calls of a session are of one profile.
 	if need := mcp.MissingCapability(p.candidates[0].capabilities(), p.m.Method, p.m.Params); need != nil {
@@ -109,8 +109,8 @@ func (in *inputs) unaskable(p *pendingInput) error {
 	return nil
 }
 
-// maybeCancelled is why p is refused that may be a cancelled call's.
-func (in *inputs) maybeCancelled(p *pendingInput) error {
+// refuseCancelled is why p is refused that may be a cancelled call's.
+func (in *inputs) refuseCancelled(p *pendingInput) error {
 	in.s.Drop("ambiguous question")
 	return wire.Errorf(spec.CodeInternal, "%s: a call was cancelled that the question may belong to; ask again", p.m.Method)
 }
@@ -127,7 +127,7 @@ func (in *inputs) attribute(ctx context.Context, p *pendingInput) (*call, error)
 		case owner != nil:
 			return owner, nil
 		case orphaned:
-			return nil, in.maybeCancelled(p)
+			return nil, in.refuseCancelled(p)
 		case left == 0:
 			return nil, wire.Errorf(spec.CodeInvalidRequest, "%s: the calls that the question could belong to have ended", p.m.Method)
 		}
@@ -153,7 +153,7 @@ func (in *inputs) ownerOf(p *pendingInput) (owner *call, left int, orphaned bool
 		switch {
 		case c.orphaned.Load():
 			return nil, 0, true
-		case c.mayHaveAsked(p.came):
+		case c.mayHaveAsked(p.receivedAt):
 			left++
 			owner = c
 		}
@@ -169,13 +169,13 @@ func (in *inputs) ownerOf(p *pendingInput) (owner *call, left int, orphaned bool
 // caller of a call that runs may be asked for its roots, and who waits for them is not
 // known.
 func (in *inputs) assignLocked(p *pendingInput, c *call) {
-	p.waits = p.told || !p.isRoots()
+	p.blocking = p.attributed || !p.isRoots()
 	switch {
 	case !c.mayBeAsked: // it is about roots, and c one that they were another client's for
 	case mcp.MissingCapability(c.capabilities(), p.m.Method, p.m.Params) != nil:
 	case p.isRoots() && in.s.opts.Roots != nil:
-	case c.park(p.waits, p.came):
-		p.parked, p.asked = true, c
+	case c.park(p.blocking, p.receivedAt):
+		p.parked, p.call = true, c
 		in.changed.fire()
 	}
 }
@@ -184,11 +184,11 @@ func (in *inputs) assignLocked(p *pendingInput, c *call) {
 // server has had the time to ask all it has to ask in the same burst. An answer before that
 // lets the call keep it: keep is called then.
 func (c *call) freeLaneAfterBurst(p *pendingInput) (keep func() bool) {
-	if p.told {
+	if p.attributed {
 		c.freeLane()
 		return func() bool { return false }
 	}
-	return time.AfterFunc(burstWindow-time.Since(p.came), c.freeLane).Stop
+	return time.AfterFunc(burstWindow-time.Since(p.receivedAt), c.freeLane).Stop
 }
 
 func (in *inputs) unpark(p *pendingInput) {
@@ -199,9 +199,9 @@ func (in *inputs) unpark(p *pendingInput) {
 
 // unparkLocked marks the call of p as running, once.
 func (in *inputs) unparkLocked(p *pendingInput) {
-	if p.asked != nil {
-		p.asked.unpark(p.waits)
-		p.asked = nil
+	if p.call != nil {
+		p.call.unpark(p.blocking)
+		p.call = nil
 		in.changed.fire()
 	}
 }

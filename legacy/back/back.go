@@ -26,7 +26,7 @@ type Back struct {
 	opts         Options
 	log          *slog.Logger
 	endpoint     *link.Endpoint // nil if the server is not reached over HTTP
-	older        atomic.Bool    // it was found to speak HTTP+SSE
+	usesSSE      atomic.Bool    // it was found to speak HTTP+SSE
 	pool         *pool.Pool
 	watches      *watch.Watches
 	relayed      *relay.Options // of sessions that are passed on
@@ -55,7 +55,7 @@ func New(opts Options) (*Back, error) {
 	if opts.URL != "" {
 		b.endpoint = link.NewEndpoint(&b.opts.Options)
 	}
-	if err := b.remembering(opts.MaxSessions); err != nil {
+	if err := b.newCaches(opts.MaxSessions); err != nil {
 		return nil, err
 	}
 	var err error
@@ -70,8 +70,8 @@ func New(opts Options) (*Back, error) {
 	return b, nil
 }
 
-// remembering makes room for what is remembered of so many scopes.
-func (b *Back) remembering(most int) (err error) {
+// newCaches makes room for what is remembered of so many scopes.
+func (b *Back) newCaches(most int) (err error) {
 	if b.relays, err = newRecent[mcp.Principal, *relay.Session](most); err != nil {
 		return err
 	}
@@ -97,10 +97,10 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.
 	if req.Era == spec.Modern && spec.OnTask(req.Method) {
 		return nil, mcp.Refuse(spec.CodeMethodNotFound, "method %q does not exist in revision %s for server %q, whose tasks are those of an earlier revision", req.Method, req.Revision, b.opts.Name)
 	}
-	var v visitRounds
-	defer v.end()
+	var v urlAttempts
+	defer v.release()
 	for repeated := false; ; repeated = true {
-		res, err := b.serveVisiting(ctx, req, x, &v)
+		res, err := b.serveEliciting(ctx, req, x, &v)
 		if err == nil {
 			return res, nil
 		}
@@ -115,16 +115,16 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.
 	}
 }
 
-// serveVisiting sends the request, and sends it anew after what the server wants
+// serveEliciting sends the request, and sends it anew after what the server wants
 // visited. The lane is others' meanwhile: nothing waits upstream.
-func (b *Back) serveVisiting(ctx context.Context, req *mcp.Request, x mcp.Caller, v *visitRounds) (*mcp.Result, error) {
+func (b *Back) serveEliciting(ctx context.Context, req *mcp.Request, x mcp.Caller, v *urlAttempts) (*mcp.Result, error) {
 	for {
 		res, err := b.serveInLane(ctx, req, x, v)
-		demand, ok := err.(*visitDemand)
+		demand, ok := err.(*elicitationRequired)
 		if !ok {
 			return res, err
 		}
-		if err := v.meet(ctx, req, x, demand.err); err != nil {
+		if err := v.elicit(ctx, req, x, demand.err); err != nil {
 			return nil, err
 		}
 	}
@@ -132,7 +132,7 @@ func (b *Back) serveVisiting(ctx context.Context, req *mcp.Request, x mcp.Caller
 
 // serveInLane sends the request, once it has a lane if it needs one. A session that
 // demands visits goes to v.
-func (b *Back) serveInLane(ctx context.Context, req *mcp.Request, x mcp.Caller, v *visitRounds) (*mcp.Result, error) {
+func (b *Back) serveInLane(ctx context.Context, req *mcp.Request, x mcp.Caller, v *urlAttempts) (*mcp.Result, error) {
 	lane, leave, err := b.lanes.Enter(ctx, req, v.lane)
 	if err != nil {
 		return nil, err
@@ -153,8 +153,8 @@ func (b *Back) serveInLane(ctx context.Context, req *mcp.Request, x mcp.Caller, 
 		}
 	}()
 	res, err := s.serve(ctx, req, x, free)
-	if _, held = err.(*visitDemand); held {
-		v.hold(s, lane, release)
+	if _, held = err.(*elicitationRequired); held {
+		v.keepSession(s, lane, release)
 		return nil, err
 	}
 	if err != nil {
@@ -165,16 +165,16 @@ func (b *Back) serveInLane(ctx context.Context, req *mcp.Request, x mcp.Caller, 
 
 // sessionFor returns the session that a request goes to, and how to give it back. A
 // single request that has a session stays with it.
-func (b *Back) sessionFor(ctx context.Context, req *mcp.Request, lane int, v *visitRounds) (*session, func(), error) {
+func (b *Back) sessionFor(ctx context.Context, req *mcp.Request, lane int, v *urlAttempts) (*session, func(), error) {
 	if s := v.session(); s != nil && req.Profile.Single {
 		return s, func() {}, nil
 	}
 	return b.session(ctx, pool.OnLane(req.Profile, lane), req.Profile.Single)
 }
 
-// connected takes note of how opening a session went, and returns what the pool has
+// noteConnect takes note of how opening a session went, and returns what the pool has
 // to know of it. A server that refuses a client's own handshake is there.
-func (b *Back) connected(ctx context.Context, err error) error {
+func (b *Back) noteConnect(ctx context.Context, err error) error {
 	if pool.Stopped(ctx) {
 		return err
 	}
@@ -189,18 +189,18 @@ func (b *Back) connected(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	if b.suspicious(err) && alone == nil {
+	if b.mayBeOtherEra(err) && alone == nil {
 		b.opts.Doubt(cause(err).Error())
 	}
-	return &upstream.Failure{Cause: err, Fate: upstream.NotSent, Spoke: there || saidNo(err)}
+	return &upstream.Failure{Cause: err, Fate: upstream.NotSent, Spoke: there || isRefusal(err)}
 }
 
-// suspicious reports whether a server of the other era may have failed a handshake so:
+// mayBeOtherEra reports whether a server of the other era may have failed a handshake so:
 // it refused, had nothing to say, or is a command that ended.
-func (b *Back) suspicious(err error) bool {
-	var never *unconnected
+func (b *Back) mayBeOtherEra(err error) bool {
+	var never *dialError
 	ended := b.endpoint == nil && !errors.As(err, &never) && !errors.Is(err, context.Canceled)
-	return ended || saidNo(err) || errors.Is(err, errSlowHandshake)
+	return ended || isRefusal(err) || errors.Is(err, errSlowHandshake)
 }
 
 // Err returns nil if the last attempt to reach the server succeeded, else why it failed:
@@ -224,7 +224,7 @@ func (b *Back) Start() {
 func (b *Back) prestart() {
 	err := b.opts.Launcher.Prestart(b.availability.Report)
 	if err != nil {
-		err = &unconnected{err}
+		err = &dialError{err}
 	}
 	b.availability.Report(err)
 }

@@ -26,20 +26,20 @@ type call struct {
 
 	in         mcp.Intake // of its response
 	mayBeAsked bool       // the server's inputs may belong to it
-	hosts      bool       // it is never sent itself: requests of the gateway are its parts
+	hasParts   bool       // it is never sent itself: requests of the gateway are its parts
 
-	sent     atomic.Bool // the server may have heard of it
-	orphaned atomic.Bool // the server may still be at work on it though nobody waits
-	named    atomic.Bool // its inputs name it: those that don't are not its own
+	sent        atomic.Bool // the server may have heard of it
+	orphaned    atomic.Bool // the server may still be at work on it though nobody waits
+	namesInputs atomic.Bool // its inputs name it: those that don't are not its own
 
 	// mu guards the fields below. It is held for the moment only.
-	mu     sync.Mutex
-	ended  bool // caller must not be used any more
-	notes  noteQueue
-	asking asking
+	mu            sync.Mutex
+	ended         bool // caller must not be used any more
+	notifications notificationQueue
+	inputs        callInputs
 
-	asks   sync.WaitGroup // inputs that are with the caller
-	drains sync.WaitGroup // goroutines started for notes from another stream
+	withCaller sync.WaitGroup // inputs that are with the caller
+	drains     sync.WaitGroup // goroutines started for notes from another stream
 }
 
 // newCall returns a request of a client that is yet to begin.
@@ -47,7 +47,7 @@ func newCall(req *mcp.Request, x mcp.Caller, leaveLane func()) *call {
 	c := &call{
 		Call: link.Call{Call: upstream.Call{Method: req.Method, Behalf: upstream.BehalfOf(req)}},
 		req:  req, caller: x, mayBeAsked: spec.MayAsk(req.Method), leaveLane: leaveLane,
-		notes: noteQueue{backlog: mcp.Backlog{Memory: mcp.NewReservation(req.Memory, req.Share)}},
+		notifications: notificationQueue{backlog: mcp.Backlog{Memory: mcp.NewReservation(req.Memory, req.Share)}},
 	}
 	c.Owner = c
 	c.in.Use(req.Memory, req.Share)
@@ -55,8 +55,8 @@ func newCall(req *mcp.Request, x mcp.Caller, leaveLane func()) *call {
 	return c
 }
 
-// hostOf returns the client's call that c is, or is a part of; nil if there is none.
-func hostOf(c *upstream.Call) *call {
+// clientCallOf returns the client's call that c is, or is a part of; nil if there is none.
+func clientCallOf(c *upstream.Call) *call {
 	if c == nil {
 		return nil
 	}
@@ -66,7 +66,7 @@ func hostOf(c *upstream.Call) *call {
 
 // clientCall returns the client's call that c is; nil if it is another request.
 func clientCall(c *upstream.Call) *call {
-	if host := hostOf(c); host != nil && &host.Call.Call == c {
+	if host := clientCallOf(c); host != nil && &host.Call.Call == c {
 		return host
 	}
 	return nil
@@ -105,12 +105,12 @@ func (c *call) end() (upstream.Response, bool) {
 	c.drain()
 	c.mu.Lock()
 	c.ended = true // what is queued still is left to the goroutine that drains
-	die := c.asking.die
+	die := c.inputs.cancel
 	c.mu.Unlock()
 	if die != nil {
 		die()
 	}
-	c.asks.Wait()
+	c.withCaller.Wait()
 	c.drains.Wait()
 	return c.Settled()
 }

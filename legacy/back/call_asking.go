@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// asking is what is known of the inputs of a call's server.
-type asking struct {
-	open    int32     // inputs that are with the caller
-	waits   int32     // of these, those that the server is taken to wait for
-	last    time.Time // when the last of them came
-	missing []byte    // the capability that a refused one needed; nil if none was
+// callInputs is what is known of the inputs of a call's server.
+type callInputs struct {
+	open     int32     // inputs that are with the caller
+	blocking int32     // of these, those that the server is taken to wait for
+	lastAt   time.Time // when the last of them came
+	missing  []byte    // the capability that a refused one needed; nil if none was
 
-	life context.Context // see lifetime; nil until somebody asks
-	die  context.CancelFunc
+	ctx    context.Context // see inputContext; nil until somebody asks
+	cancel context.CancelFunc
 }
 
-// lifetime returns a context that ends with the call: its pending inputs do, too.
-func (c *call) lifetime() context.Context {
+// inputContext returns a context that ends with the call: its pending inputs do, too.
+func (c *call) inputContext() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.asking.life == nil {
-		c.asking.life, c.asking.die = context.WithCancel(context.Background())
+	if c.inputs.ctx == nil {
+		c.inputs.ctx, c.inputs.cancel = context.WithCancel(context.Background())
 		if c.ended {
-			c.asking.die()
+			c.inputs.cancel()
 		}
 	}
-	return c.asking.life
+	return c.inputs.ctx
 }
 
 // park says that the caller is about to be asked: until unpark, the call's time
@@ -41,13 +41,13 @@ func (c *call) park(waits bool, came time.Time) bool {
 	if answered || c.ended {
 		return false
 	}
-	c.asks.Add(1)
-	if c.asking.open++; c.asking.open == 1 {
+	c.withCaller.Add(1)
+	if c.inputs.open++; c.inputs.open == 1 {
 		c.clock.Pause()
 	}
 	if waits {
-		c.asking.waits++
-		c.asking.last = came
+		c.inputs.blocking++
+		c.inputs.lastAt = came
 	}
 	return true
 }
@@ -56,11 +56,11 @@ func (c *call) park(waits bool, came time.Time) bool {
 func (c *call) unpark(waits bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.asking.open--; c.asking.open == 0 {
+	if c.inputs.open--; c.inputs.open == 0 {
 		c.clock.Resume()
 	}
 	if waits {
-		c.asking.waits--
+		c.inputs.blocking--
 	}
 }
 
@@ -68,9 +68,9 @@ func (c *call) unpark(waits bool) {
 type callStage uint8
 
 const (
-	atEnd  callStage = iota // or never to be asked so
-	atWork                  // the server is at work on it
-	atRest                  // its caller is asked: the server waits
+	stageEnded   callStage = iota // or never to be asked so
+	stageRunning                  // the server is at work on it
+	stageParked                   // its caller is asked: the server waits
 )
 
 func (c *call) stage() callStage {
@@ -78,12 +78,12 @@ func (c *call) stage() callStage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case !c.sent.Load() || answered || c.ended || c.named.Load() || !c.mayBeAsked:
-		return atEnd
-	case c.asking.waits == 0:
-		return atWork
+	case !c.sent.Load() || answered || c.ended || c.namesInputs.Load() || !c.mayBeAsked:
+		return stageEnded
+	case c.inputs.blocking == 0:
+		return stageRunning
 	}
-	return atRest
+	return stageParked
 }
 
 // mayHaveAsked reports whether the call can be that of an input which came at a
@@ -92,12 +92,12 @@ func (c *call) stage() callStage {
 // apart.
 func (c *call) mayHaveAsked(came time.Time) bool {
 	switch c.stage() {
-	case atEnd:
+	case stageEnded:
 		return false
-	case atRest:
+	case stageParked:
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return came.Sub(c.asking.last).Abs() <= burstWindow
+		return came.Sub(c.inputs.lastAt).Abs() <= burstWindow
 	}
 	return true
 }
@@ -106,20 +106,20 @@ func (c *call) mayHaveAsked(came time.Time) bool {
 func (c *call) beingAsked() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.asking.open > 0
+	return c.inputs.open > 0
 }
 
-// lack notes that an input was refused for want of a capability.
-func (c *call) lack(need []byte) {
+// noteMissing notes that an input was refused for want of a capability.
+func (c *call) noteMissing(need []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.asking.missing == nil {
-		c.asking.missing = need
+	if c.inputs.missing == nil {
+		c.inputs.missing = need
 	}
 }
 
-func (c *call) lacks() []byte {
+func (c *call) missing() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.asking.missing
+	return c.inputs.missing
 }

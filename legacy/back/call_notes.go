@@ -2,21 +2,21 @@ package back
 
 import "github.com/mcpbridge/mcpbridge/internal/mcp"
 
-// A noteQueue is what the caller of a call is still to be told.
-type noteQueue struct {
+// A notificationQueue is what the caller of a call is still to be told.
+type notificationQueue struct {
 	backlog  mcp.Backlog
 	draining bool // somebody is giving notes to the caller
 }
 
-// note queues a message for the caller and reports whether there was room.
-func (c *call) note(method string, params []byte) bool {
+// enqueue queues a message for the caller and reports whether there was room.
+func (c *call) enqueue(method string, params []byte) bool {
 	answered := c.IsSettled()
 	c.mu.Lock()
-	ok := !answered && !c.ended && c.notes.backlog.Add(mcp.Notification{Method: method, Params: params})
-	short := c.notes.backlog.Short()
+	ok := !answered && !c.ended && c.notifications.backlog.Add(mcp.Notification{Method: method, Params: params})
+	short := c.notifications.backlog.Short()
 	c.mu.Unlock()
 	if short {
-		_ = c.notes.backlog.Memory.Refuse() // counted and logged; the message is lost, as others beyond the bound
+		_ = c.notifications.backlog.Memory.Refuse() // counted and logged; the message is lost, as others beyond the bound
 	}
 	return ok
 }
@@ -26,15 +26,15 @@ func (c *call) note(method string, params []byte) bool {
 func (c *call) drain() {
 	for first := true; ; first = false {
 		c.mu.Lock()
-		if first && c.notes.draining || c.notes.backlog.Len() == 0 {
+		if first && c.notifications.draining || c.notifications.backlog.Len() == 0 {
 			if !first {
-				c.notes.draining = false
+				c.notifications.draining = false
 			}
 			c.mu.Unlock()
 			return
 		}
-		c.notes.draining = true
-		n, _ := c.notes.backlog.Next()
+		c.notifications.draining = true
+		n, _ := c.notifications.backlog.Next()
 		c.mu.Unlock()
 		// A caller that can't be reached is no reason to stop: ctx says so too.
 		_ = c.caller.Notify(c.ctx, n)
@@ -47,7 +47,7 @@ func (c *call) drain() {
 func (c *call) drainSoon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.ended && !c.notes.draining {
+	if !c.ended && !c.notifications.draining {
 		c.drains.Go(c.drain)
 	}
 }

@@ -17,25 +17,25 @@ import (
 )
 
 const (
-	// wedgedTime is how long a process that was asked something before may be silent
+	// silentTime is how long a process that was asked something before may be silent
 	// once it has read initialize; unseenTime is how long where the system does not
 	// tell what it has read.
-	wedgedTime = 5 * time.Second
-	unseenTime = 30 * time.Second
+	silentTime       = 5 * time.Second
+	silentTimeUnseen = 30 * time.Second
 	// exitTime is how long a process whose connection has ended may take to exit.
 	exitTime = 500 * time.Millisecond
-	// disturbedPause is the pause before a command is started again whose start was
+	// restartPause is the pause before a command is started again whose start was
 	// disturbed.
-	disturbedPause = 250 * time.Millisecond
-	// leavingTime is how long sessions whose clients have just left may take to
+	restartPause = 250 * time.Millisecond
+	// othersTimeout is how long sessions whose clients have just left may take to
 	// become idle.
-	leavingTime = 2 * time.Second
-	// leavingPoll is the time between two looks at that.
-	leavingPoll = 100 * time.Millisecond
+	othersTimeout = 2 * time.Second
+	// othersPoll is the time between two looks at that.
+	othersPoll = 100 * time.Millisecond
 )
 
-// errWedged says that a process does not answer after it was asked what it is.
-var errWedged = errors.New("it read initialize and stayed silent, after it had been asked what it is")
+// errUnresponsive says that a process does not answer after it was asked what it is.
+var errUnresponsive = errors.New("it read initialize and stayed silent, after it had been asked what it is")
 
 // A oneProcessError says that a process ended at its start while another of the same
 // command was in use.
@@ -72,19 +72,19 @@ type command struct {
 // of one that has ended, or takes no more messages because of what it was asked.
 func (c *command) open(ctx context.Context, share mcp.Share, open opener) error {
 	for {
-		if err := c.makeWay(ctx, share); err != nil {
+		if err := c.endIdle(ctx, share); err != nil {
 			return err
 		}
 		p, err := c.launcher.Dial(ctx)
 		if err != nil {
-			return &unconnected{err}
+			return &dialError{err}
 		}
 		asked := p.LastID() > 0
 		err = c.openIn(ctx, p, open)
 		if err == nil {
 			return nil
 		}
-		again, err := c.parted(ctx, p, share, asked, err)
+		again, err := c.handleFailure(ctx, p, share, asked, err)
 		if !again {
 			return err
 		}
@@ -92,10 +92,10 @@ func (c *command) open(ctx context.Context, share mcp.Share, open opener) error 
 	}
 }
 
-// makeWay ends the sessions of a share that nobody uses, if a process has to be started
+// endIdle ends the sessions of a share that nobody uses, if a process has to be started
 // for it: some servers allow one at a time. Those of others stay, whatever that means for
 // the start: nobody ends another's state.
-func (c *command) makeWay(ctx context.Context, share mcp.Share) error {
+func (c *command) endIdle(ctx context.Context, share mcp.Share) error {
 	if c.launcher.HasKept() {
 		return nil
 	}
@@ -111,8 +111,8 @@ func (c *command) openIn(ctx context.Context, p *transport.Process, open opener)
 		defer watching.Wait()
 		defer cancel(nil)
 		watching.Go(func() { // ends with ctx
-			if p.AwaitSilence(ctx, patienceWith(p)) {
-				cancel(errWedged)
+			if p.AwaitSilence(ctx, silenceLimit(p)) {
+				cancel(errUnresponsive)
 			}
 		})
 	}
@@ -135,28 +135,28 @@ func (c *command) openIn(ctx context.Context, p *transport.Process, open opener)
 	return nil
 }
 
-// patienceWith is how long a process may be silent that was asked something before.
-func patienceWith(p *transport.Process) time.Duration {
+// silenceLimit is how long a process may be silent that was asked something before.
+func silenceLimit(p *transport.Process) time.Duration {
 	if _, known := p.Unread(); known {
-		return wedgedTime
+		return silentTime
 	}
-	return unseenTime
+	return silentTimeUnseen
 }
 
-// parted decides what becomes of a process in which no session could be opened, and
+// handleFailure decides what becomes of a process in which no session could be opened, and
 // whether to try again in another. asked says that somebody had asked it something
 // before.
-func (c *command) parted(ctx context.Context, p *transport.Process, share mcp.Share, asked bool, err error) (again bool, why error) {
+func (c *command) handleFailure(ctx context.Context, p *transport.Process, share mcp.Share, asked bool, err error) (again bool, why error) {
 	if ctx.Err() != nil {
 		c.endLater(p)
 		return false, err
 	}
 	switch {
-	case saidNo(err) && (!asked || p.IsSilent()): // it was only slow to answer, maybe
+	case isRefusal(err) && (!asked || p.IsSilent()): // it was only slow to answer, maybe
 		p.SetRefused(true)
 		c.launcher.Keep(p)
 		return false, &otherEraError{err}
-	case saidNo(err), errors.Is(err, errWedged):
+	case isRefusal(err), errors.Is(err, errUnresponsive):
 		c.launcher.SetFirst(spec.MethodInitialize)
 		_ = p.Close()
 		return true, err
@@ -172,26 +172,26 @@ func (c *command) parted(ctx context.Context, p *transport.Process, share mcp.Sh
 		c.launcher.SetFirst(spec.MethodInitialize)
 		return true, err
 	case disturbed:
-		return backoff.Wait(ctx, disturbedPause) == nil, err
+		return backoff.Wait(ctx, restartPause) == nil, err
 	case beside > 0:
 		if how := transport.Exited(p.Err()); how != nil {
 			err = how
 		}
-		return c.leftAlone(ctx, share), &oneProcessError{c.server, err}
+		return c.awaitOthers(ctx, share), &oneProcessError{c.server, err}
 	}
 	return false, err
 }
 
-// leftAlone waits a moment for the other sessions of the command to end, of which it ends
+// awaitOthers waits a moment for the other sessions of the command to end, of which it ends
 // the share's own, and reports whether they have.
-func (c *command) leftAlone(ctx context.Context, share mcp.Share) bool {
-	ctx, cancel := context.WithTimeout(ctx, leavingTime)
+func (c *command) awaitOthers(ctx context.Context, share mcp.Share) bool {
+	ctx, cancel := context.WithTimeout(ctx, othersTimeout)
 	defer cancel()
 	for c.pool.EndIdle(ctx, share) == nil {
 		if c.launcher.Alive() == 0 {
 			return true
 		}
-		if backoff.Wait(ctx, leavingPoll) != nil {
+		if backoff.Wait(ctx, othersPoll) != nil {
 			break
 		}
 	}

@@ -24,10 +24,10 @@ func (b *Back) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description
 		}
 		return nil, context.Cause(ctx)
 	}
-	if d := b.toldByLink(req); d != nil {
+	if d := b.describedByRelay(req); d != nil {
 		return d, nil
 	}
-	wait, cancel := b.describePatience(ctx, req.Profile)
+	wait, cancel := b.describeContext(ctx, req.Profile)
 	defer cancel()
 	s, release, err := b.session(wait, req.Profile, req.Profile.Single)
 	if err == nil {
@@ -37,15 +37,15 @@ func (b *Back) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if d := b.lastTold(req.Profile); d != nil && !errors.Is(err, mcp.ErrOtherEra) {
+	if d := b.lastDescription(req.Profile); d != nil && !errors.Is(err, mcp.ErrOtherEra) {
 		return d, nil
 	}
 	return nil, b.clientError(spec.MethodDiscover, err)
 }
 
-// toldByLink returns what a command said of itself in a session that is linked for the
+// describedByRelay returns what a command said of itself in a session that is linked for the
 // same principal, if a process would have to be started to ask; else nil.
-func (b *Back) toldByLink(req *mcp.Request) *mcp.Description {
+func (b *Back) describedByRelay(req *mcp.Request) *mcp.Description {
 	if b.opts.Launcher == nil || b.opts.Launcher.HasKept() || len(b.sessions(req.Profile.Scope)) > 0 {
 		return nil
 	}
@@ -56,18 +56,18 @@ func (b *Back) toldByLink(req *mcp.Request) *mcp.Description {
 	return b.describeRelayed(r)
 }
 
-// describePatience bounds the wait for a server that is known to be away, where there is
+// describeContext bounds the wait for a server that is known to be away, where there is
 // something to tell all the same.
-func (b *Back) describePatience(ctx context.Context, p mcp.Profile) (context.Context, context.CancelFunc) {
-	if state, _ := b.availability.State(); state == upstream.Down && b.lastTold(p) != nil {
+func (b *Back) describeContext(ctx context.Context, p mcp.Profile) (context.Context, context.CancelFunc) {
+	if state, _ := b.availability.State(); state == upstream.Down && b.lastDescription(p) != nil {
 		return context.WithTimeout(ctx, upstream.MaxWait)
 	}
 	return ctx, func() {}
 }
 
-// lastTold returns what the server said of itself last to a profile, or to the gateway;
+// lastDescription returns what the server said of itself last to a profile, or to the gateway;
 // nil if nothing.
-func (b *Back) lastTold(p mcp.Profile) *mcp.Description {
+func (b *Back) lastDescription(p mcp.Profile) *mcp.Description {
 	if d := b.known.get(p.Scope); d != nil {
 		return d
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/watch"
 )
 
-// farewellTimeout bounds the end of a session, and a message that nobody waits for.
-const farewellTimeout = 5 * time.Second
+// closeTimeout bounds the end of a session, and a message that nobody waits for.
+const closeTimeout = 5 * time.Second
 
 // A connector connects the Link of a session. ctx bounds the connecting, not the
 // connection.
@@ -72,32 +72,32 @@ func (b *Back) dial(ctx context.Context, principal mcp.Principal, share mcp.Shar
 	return open(ctx, b.dialConn)
 }
 
-// An unconnected says that a connection could not be opened, or a command not be
+// A dialError says that a connection could not be opened, or a command not be
 // started.
-type unconnected struct{ err error }
+type dialError struct{ err error }
 
-func (e *unconnected) Error() string { return "connecting to it: " + e.err.Error() }
+func (e *dialError) Error() string { return "connecting to it: " + e.err.Error() }
 
 // Unwrap returns why.
-func (e *unconnected) Unwrap() error { return e.err }
+func (e *dialError) Unwrap() error { return e.err }
 
 // dialConn opens a connection for l that outlives ctx's end, within the time ctx has.
 func (b *Back) dialConn(ctx context.Context, l *link.Link) error {
 	start := time.Now()
 	conn, err := b.opts.Dial(ctx)
 	if err != nil {
-		return &unconnected{err}
+		return &dialError{err}
 	}
 	b.log.Debug("connected", "took", time.Since(start))
 	l.OverConn(ctx, conn)
 	return nil
 }
 
-// looksOlder reports whether a server refused initialize as one does that knows no
+// looksLikeSSE reports whether a server refused initialize as one does that knows no
 // Streamable HTTP.
 //
 // Spec: 2025-11-25, basic/transports, Backwards Compatibility.
-func looksOlder(status int) bool {
+func looksLikeSSE(status int) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
 		return true
@@ -113,13 +113,13 @@ func (b *Back) dialHTTP(ctx context.Context, at *link.Endpoint, open opener) err
 	if b.opts.Transport == TransportSSE {
 		return open(ctx, overSSE)
 	}
-	if b.older.Load() {
+	if b.usesSSE.Load() {
 		err := open(ctx, overSSE)
 		var status *upstream.StatusError
-		if err == nil || !errors.As(err, &status) || !looksOlder(status.Code) {
+		if err == nil || !errors.As(err, &status) || !looksLikeSSE(status.Code) {
 			return err
 		}
-		b.foundOlder(false) // another took its place
+		b.setUsesSSE(false) // another took its place
 	}
 	var tried *link.Link
 	err := open(ctx, func(_ context.Context, l *link.Link) error {
@@ -128,20 +128,20 @@ func (b *Back) dialHTTP(ctx context.Context, at *link.Endpoint, open opener) err
 		return nil
 	})
 	var no *relay.Refusal // by a server that has read the request
-	if err == nil || b.opts.Transport == TransportHTTP || !looksOlder(tried.Refusal()) || errors.As(err, &no) {
+	if err == nil || b.opts.Transport == TransportHTTP || !looksLikeSSE(tried.Refusal()) || errors.As(err, &no) {
 		return err
 	}
 	if older := open(ctx, overSSE); older != nil {
 		return fmt.Errorf("%w; it is no server of HTTP+SSE either: %v", err, older)
 	}
-	b.foundOlder(true)
+	b.setUsesSSE(true)
 	b.log.Info("server speaks HTTP+SSE, the transport of 2024-11-05", "reason", err)
 	return nil
 }
 
-// foundOlder takes down whether the server speaks HTTP+SSE, whose stream never tells
+// setUsesSSE takes down whether the server speaks HTTP+SSE, whose stream never tells
 // which call it asks for.
-func (b *Back) foundOlder(older bool) {
-	b.older.Store(older)
+func (b *Back) setUsesSSE(older bool) {
+	b.usesSSE.Store(older)
 	b.lanes.Always.Store(older)
 }

@@ -16,14 +16,14 @@ import (
 // server's name, the cause, the next step. Errors of the caller's own context
 // and wire errors pass, and so does [mcp.ErrOtherEra].
 func (b *Back) clientError(method string, err error) error {
-	told := b.toldError(method, err)
+	told := b.translateError(method, err)
 	if errors.Is(err, mcp.ErrOtherEra) && !errors.Is(told, mcp.ErrOtherEra) {
 		return &otherEraError{told}
 	}
 	return told
 }
 
-func (b *Back) toldError(method string, err error) error {
+func (b *Back) translateError(method string, err error) error {
 	var mismatch *revisionMismatch
 	var alone *oneProcessError
 	var status *upstream.StatusError

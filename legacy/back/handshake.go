@@ -31,7 +31,7 @@ func (e *revisionMismatch) Error() string {
 
 // endSession ends a session that no pool keeps.
 func endSession(ctx context.Context, s pool.Session) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewellTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	s.Close(ctx)
 }
@@ -57,9 +57,9 @@ func connectError(ctx context.Context, l *link.Link, err error) error {
 	return err
 }
 
-// saidNo reports whether a handshake failed because the server refused it, and so
+// isRefusal reports whether a handshake failed because the server refused it, and so
 // may refuse this client alone.
-func saidNo(err error) bool {
+func isRefusal(err error) bool {
 	var refusal *handshakeRefusal
 	var no *relay.Refusal
 	var mismatch *revisionMismatch

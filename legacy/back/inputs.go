@@ -23,13 +23,13 @@ var errWithdrawn = errors.New("the server withdrew its question")
 // sampling. Each request is attributed to one call, whose caller answers it, or refused.
 // Safe for concurrent use.
 type inputs struct {
-	s           *uplink
+	s           *sessionLink
 	server      *negotiated
 	roots       *roots
 	tasks       *tasks.Table[*call]
 	onAmbiguous func() // told when streams don't tell whose an input is
 
-	changed signal // of calls: one has ended, or is parked, or not any more
+	changed broadcast // of calls: one has ended, or is parked, or not any more
 
 	// mu guards the fields below. All calls are parked under it, so that they stand still
 	// while one is looked for.
@@ -42,24 +42,24 @@ type inputs struct {
 
 // A pendingInput is a request of the server on its way to a client.
 type pendingInput struct {
-	m      wire.Message
-	cancel context.CancelCauseFunc
-	came   time.Time
-	task   string // the task it names; empty if none
+	m          wire.Message
+	cancel     context.CancelCauseFunc
+	receivedAt time.Time
+	task       string // the task it names; empty if none
 
 	candidates        []*call // it belongs to one of them, or to none
-	told              bool    // something tells whose it is
+	attributed        bool    // something tells whose it is
 	cancelledRecently bool    // it may be that of a call that was cancelled a moment ago
-	waits             bool    // the server is taken to do nothing else for the call meanwhile
+	blocking          bool    // the server is taken to do nothing else for the call meanwhile
 	parked            bool    // a call was parked for it
 
 	// Of a roots/list.
-	news    bool // it was provoked by roots.tell
-	counted bool // in roots.open
-	fresh   bool // answered with roots that the client gave for it
+	announced  bool // it was provoked by roots.announce
+	counted    bool // in roots.open
+	fromClient bool // answered with roots that the client gave for it
 
 	// Guarded by inputs.mu.
-	asked *call // whose caller is being asked; nil before and after
+	call *call // whose caller is being asked; nil before and after
 }
 
 func (p *pendingInput) isRoots() bool { return p.m.Method == spec.MethodRootsList }
@@ -71,7 +71,7 @@ func (p *pendingInput) isRoots() bool { return p.m.Method == spec.MethodRootsLis
 // may run.
 func (in *inputs) receive(ctx context.Context, m *wire.Message, from *call) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	p := &pendingInput{m: *m, cancel: cancel, came: time.Now()}
+	p := &pendingInput{m: *m, cancel: cancel, receivedAt: time.Now()}
 	p.task, _ = wire.GetString(wire.Get(wire.Get(m.Params, "_meta"), tasks.MetaRelated), "taskId")
 	if in.admit(ctx, p, from) {
 		return
@@ -131,13 +131,13 @@ func (in *inputs) resolve(ctx context.Context, p *pendingInput, c *call) {
 		frame = wire.AppendResult(nil, p.m.ID, p.related(a.Result), nil)
 	}
 	in.freeID(p) // a server may use it again once it is answered
-	ctx, cancel := context.WithTimeout(ctx, farewellTimeout)
+	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
 	if err := in.s.Send(ctx, frame); err != nil {
 		in.s.log.Debug("answering question of server", "method", p.m.Method, "error", cause(err))
 		return
 	}
-	if p.fresh {
+	if p.fromClient {
 		in.roots.settled()
 	}
 }
@@ -157,7 +157,7 @@ func (in *inputs) answer(ctx context.Context, p *pendingInput, c *call) (mcp.Inp
 		return in.answerRoots(ctx, p, c)
 	}
 	if c == nil {
-		if err := in.unaskable(p); err != nil {
+		if err := in.checkCandidates(p); err != nil {
 			return mcp.InputResponse{}, err
 		}
 		var err error
@@ -166,7 +166,7 @@ func (in *inputs) answer(ctx context.Context, p *pendingInput, c *call) (mcp.Inp
 		}
 	}
 	if need := mcp.MissingCapability(c.capabilities(), p.m.Method, p.m.Params); need != nil {
-		c.lack(need)
+		c.noteMissing(need)
 		return mcp.InputResponse{}, p.undeclared(need)
 	}
 	return in.ask(ctx, c, p)
@@ -183,18 +183,18 @@ func (in *inputs) answerRoots(ctx context.Context, p *pendingInput, c *call) (mc
 	case c == nil:
 		return mcp.InputResponse{Result: r.provisional()}, nil
 	case !c.mayBeAsked: // others' roots are taken back, and its own not known
-		p.fresh = true
-		r.give(nil)
+		p.fromClient = true
+		r.setOwner(nil)
 		return mcp.InputResponse{Result: r.provisional()}, nil
 	case mcp.MissingCapability(c.capabilities(), p.m.Method, nil) != nil:
-		p.fresh = true
-		r.give(c) // which are none
+		p.fromClient = true
+		r.setOwner(c) // which are none
 		return mcp.InputResponse{Result: r.provisional()}, nil
 	}
 	a, err := in.ask(ctx, c, p)
 	if err == nil && a.Err == nil {
-		p.fresh = true
-		r.give(c)
+		p.fromClient = true
+		r.setOwner(c)
 		r.profile.put(r, a.Result)
 	}
 	return a, err
@@ -208,12 +208,12 @@ func (in *inputs) ask(ctx context.Context, c *call, p *pendingInput) (mcp.InputR
 	}
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
-	unlink := context.AfterFunc(c.lifetime(), cancel)
+	unlink := context.AfterFunc(c.inputContext(), cancel)
 	defer unlink()
 	keep := c.freeLaneAfterBurst(p)
 	out := mcp.InputRequest{Method: p.m.Method, Params: inputParams(c.capabilities(), p.m.Params)}
 	answers, err := c.caller.RequestInput(asking, []mcp.InputRequest{out})
-	c.asks.Done()
+	c.withCaller.Done()
 	keep()
 	in.unpark(p)
 	if err != nil {

@@ -16,7 +16,7 @@ const levelTimeout = 5 * time.Second
 
 // logLevel is the level of a server's log messages. Safe for concurrent use.
 type logLevel struct {
-	s *uplink
+	s *sessionLink
 	// turn has capacity 1: who has put something in may set the level.
 	turn chan struct{}
 
@@ -72,7 +72,7 @@ func (l *logLevel) set(ctx context.Context, want spec.LogLevel) error {
 func (l *logLevel) wanted() spec.LogLevel {
 	var want spec.LogLevel
 	l.s.Calls.Each(func(c *upstream.Call) {
-		if host := hostOf(c); host != nil {
+		if host := clientCallOf(c); host != nil {
 			want = want.MoreVerbose(host.req.LogLevel)
 		}
 	})

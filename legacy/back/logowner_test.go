@@ -87,9 +87,9 @@ func TestM2L12MessagesOfRoots(t *testing.T) {
 				_, reply := a.SendRequest("roots/list", `{}`)
 				a.Log("asking for roots")
 				<-reply
-				time.Sleep(rootsDigest / 2)
+				time.Sleep(rootsSettleTime / 2)
 				a.Log("roots updated")
-				time.Sleep(rootsDigest/2 + time.Millisecond)
+				time.Sleep(rootsSettleTime/2 + time.Millisecond)
 				a.Log("after")
 				return said("done")
 			}

@@ -497,7 +497,7 @@ func TestM2L11NotesComeBeforeTheResponse(t *testing.T) {
 		c.ctx = t.Context()
 		c.clock.Start(time.Minute, time.Minute, func() {})
 		for _, value := range []string{"1", "2", "3"} {
-			if !c.note(spec.NotifyProgress, []byte(value)) {
+			if !c.enqueue(spec.NotifyProgress, []byte(value)) {
 				t.Fatal("there was no room")
 			}
 			c.drainSoon()

@@ -33,7 +33,7 @@ func Probe(ctx context.Context, o Options, how mcp.Probing) (mcp.Verdict, error)
 	sent := fmt.Sprintf("%s in revision %s", spec.MethodInitialize, spec.LatestLegacy)
 	greet := how.Take(sent, func() (answer, means string) {
 		if s, err = b.open(ctx, b.probeProfile()); err != nil {
-			v = unopened(err)
+			v = failedVerdict(err)
 			return v.Reason, "no session"
 		}
 		return "revision " + string(s.revision), "it speaks " + spec.Legacy.Speaks()
@@ -41,7 +41,7 @@ func Probe(ctx context.Context, o Options, how mcp.Probing) (mcp.Verdict, error)
 	v.Took, v.Steps = greet.Took, []mcp.Step{greet}
 	if s != nil {
 		v.Older = s.IsSSE()
-		account(ctx, s, &v, how)
+		addDescription(ctx, s, &v, how)
 	}
 	if err := ctx.Err(); errors.Is(err, context.Canceled) {
 		return mcp.Verdict{}, context.Cause(ctx)
@@ -49,8 +49,8 @@ func Probe(ctx context.Context, o Options, how mcp.Probing) (mcp.Verdict, error)
 	return v, nil
 }
 
-// account fills in what a session tells of its server.
-func account(ctx context.Context, s *session, v *mcp.Verdict, how mcp.Probing) {
+// addDescription fills in what a session tells of its server.
+func addDescription(ctx context.Context, s *session, v *mcp.Verdict, how mcp.Probing) {
 	v.Era, v.Reason = spec.Legacy, "it answered "+spec.MethodInitialize
 	v.Revisions = []spec.Revision{s.revision}
 	v.Description = &mcp.Description{Capabilities: s.caps.Raw, ServerInfo: s.serverInfo, Instructions: s.instructions}
@@ -62,8 +62,8 @@ func account(ctx context.Context, s *session, v *mcp.Verdict, how mcp.Probing) {
 	v.Lists, v.Steps = lists, append(v.Steps, steps...)
 }
 
-// unopened judges why there is no session.
-func unopened(err error) mcp.Verdict {
+// failedVerdict judges why there is no session.
+func failedVerdict(err error) mcp.Verdict {
 	v := mcp.Verdict{Reason: mcp.Shorten(cause(err).Error()), Cause: err}
 	var status *upstream.StatusError
 	var handshake *transport.HandshakeError

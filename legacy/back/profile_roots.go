@@ -28,7 +28,7 @@ func (p profileRoots) put(from *roots, answer json.RawMessage) {
 	}
 	for _, s := range p.b.sessions(p.scope) {
 		if s.roots != from && s.roots.declared {
-			s.roots.tell()
+			s.roots.announce()
 		}
 	}
 }

@@ -19,7 +19,7 @@ func (b *Back) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Message,
 	_, leave, err := b.pool.GetOwn(ctx, req.Profile, func() bool { return h.Idle() }, func(ctx context.Context, _ mcp.Profile) (pool.Session, error) {
 		var err error
 		r, err = b.dialRelay(ctx, req, m, h)
-		if err := b.connected(ctx, err); err != nil {
+		if err := b.noteConnect(ctx, err); err != nil {
 			return nil, err
 		}
 		return r.Link(), nil

@@ -17,30 +17,30 @@ import (
 // answered provisionally, or has another client's roots, is put right before the next
 // call is sent; see refresh. Safe for concurrent use.
 type roots struct {
-	s        *uplink
+	s        *sessionLink
 	profile  profileRoots
 	declared bool // the client declared roots
 
 	// turn has capacity 1: who has put something in puts the server right.
 	turn    chan struct{}
-	greeted atomic.Bool // the server has had the time to ask as it starts
-	changed signal      // of awaited, stale and open
+	started atomic.Bool // the server has had the time to ask as it starts
+	changed broadcast   // of awaited, stale and open
 
 	// mu guards the fields below. It is a leaf.
-	mu      sync.Mutex
-	stale   bool        // the server was answered provisionally
-	owner   *rootsOwner // whose roots the server has; nil if it was never given any
-	awaited *call       // whose caller the next roots/list is for
-	news    bool        // the next roots/list asks for what is known
-	open    int         // roots/list requests that belong to no call that was sent
+	mu        sync.Mutex
+	stale     bool        // the server was answered provisionally
+	owner     *rootsOwner // whose roots the server has; nil if it was never given any
+	awaited   *call       // whose caller the next roots/list is for
+	announced bool        // the next roots/list asks for what is known
+	open      int         // roots/list requests that belong to no call that was sent
 
 	initialized time.Time // when the handshake was done
-	greeting    bool      // greet waits for the server
+	starting    bool      // awaitStartup waits for the server
 	busy        int       // roots/list requests that are open
 	last        time.Time // when the last of them ended
 }
 
-func newRoots(s *uplink, p profileRoots, declared bool) *roots {
+func newRoots(s *sessionLink, p profileRoots, declared bool) *roots {
 	return &roots{s: s, profile: p, declared: declared, turn: make(chan struct{}, 1)}
 }
 
@@ -57,12 +57,12 @@ func (o *rootsOwner) is(req *mcp.Request) bool {
 	return o.share == req.Share && o.session == req.Session && bytes.Equal(o.info, req.ClientInfo)
 }
 
-// takenBack owns the roots of a server from which others' were taken back.
-var takenBack = new(rootsOwner)
+// noOwner owns the roots of a server from which others' were taken back.
+var noOwner = new(rootsOwner)
 
-// give notes that the server is given the roots of c's client, or none if c is nil.
-func (r *roots) give(c *call) {
-	owner := takenBack
+// setOwner notes that the server is given the roots of c's client, or none if c is nil.
+func (r *roots) setOwner(c *call) {
+	owner := noOwner
 	if c != nil {
 		owner = &rootsOwner{c.req.Share, c.req.Session, bytes.Clone(c.req.ClientInfo)}
 	}
@@ -71,9 +71,9 @@ func (r *roots) give(c *call) {
 	r.owner = owner
 }
 
-// areOthers reports whether the server has the roots of another client than c's, and
+// ownedByOther reports whether the server has the roots of another client than c's, and
 // notes that they are to be put right.
-func (r *roots) areOthers(c *call) bool {
+func (r *roots) ownedByOther(c *call) bool {
 	if r.s.opts.OneClient {
 		return false
 	}
@@ -82,7 +82,7 @@ func (r *roots) areOthers(c *call) bool {
 	others := false
 	switch r.owner {
 	case nil:
-	case takenBack:
+	case noOwner:
 		others = c.mayBeAsked
 	default:
 		others = !r.owner.is(c.req)
@@ -126,15 +126,15 @@ func (r *roots) begin() {
 	r.busy++
 }
 
-// claim returns the call that a roots/list belongs to, nil for none, and whether that is
+// attribute returns the call that a roots/list belongs to, nil for none, and whether that is
 // known.
-func (r *roots) claim(p *pendingInput) (c *call, told bool) {
+func (r *roots) attribute(p *pendingInput) (c *call, told bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.news:
-		r.news = false // it asks because another session's client has answered
-		p.news = true
+	case r.announced:
+		r.announced = false // it asks because another session's client has answered
+		p.announced = true
 		return nil, true
 	case r.awaited != nil:
 		r.countLocked(p)
@@ -143,9 +143,9 @@ func (r *roots) claim(p *pendingInput) (c *call, told bool) {
 	return nil, false
 }
 
-// owe notes that the server gets a provisional answer: the next call is to put it right. A
+// noteProvisional notes that the server gets a provisional answer: the next call is to put it right. A
 // further lane of a profile whose client has answered is content with that.
-func (r *roots) owe(p *pendingInput) {
+func (r *roots) noteProvisional(p *pendingInput) {
 	hasBetter := r.profile.lane && r.profile.last() != nil
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,18 +171,18 @@ func (r *roots) end(p *pendingInput) {
 	}
 }
 
-// tell has the server ask for the roots that another session of the profile has learnt.
-func (r *roots) tell() {
+// announce has the server ask for the roots that another session of the profile has learnt.
+func (r *roots) announce() {
 	r.mu.Lock()
-	r.news = true
+	r.announced = true
 	r.mu.Unlock()
 	r.s.SendLater(context.Background(), wire.AppendNotification(nil, spec.NotifyRootsListChanged, nil, nil))
 }
 
-func (r *roots) setGreeting(on bool) {
+func (r *roots) setStarting(on bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.greeting = on
+	r.starting = on
 }
 
 func (r *roots) setInitialized() {
@@ -208,6 +208,6 @@ func (r *roots) isOpen() bool {
 func (r *roots) isSettling() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	toGreet := r.declared && r.s.opts.Roots == nil && !r.greeted.Load() && time.Since(r.initialized) < crossTime
-	return toGreet || r.greeting || r.awaited != nil || r.busy > 0 || time.Since(r.last) < rootsDigest
+	toGreet := r.declared && r.s.opts.Roots == nil && !r.started.Load() && time.Since(r.initialized) < reorderTime
+	return toGreet || r.starting || r.awaited != nil || r.busy > 0 || time.Since(r.last) < rootsSettleTime
 }

@@ -13,12 +13,12 @@ const (
 	// the roots have changed.
 	rootsTimeout = time.Second
 	forever      = 1<<63 - 1 // where something else bounds a wait
-	// rootsDigest is how long a server has to act on an answer about roots before
+	// rootsSettleTime is how long a server has to act on an answer about roots before
 	// the call that waited for it is sent.
-	rootsDigest = 100 * time.Millisecond
-	// crossTime is how much later than its answer to a ping a request of a server may
+	rootsSettleTime = 100 * time.Millisecond
+	// reorderTime is how much later than its answer to a ping a request of a server may
 	// come that it had begun to send before: on another stream, or by another thread.
-	crossTime = 50 * time.Millisecond
+	reorderTime = 50 * time.Millisecond
 )
 
 // refresh puts a server right that was answered provisionally: before the
@@ -32,7 +32,7 @@ func (r *roots) refresh(ctx context.Context, c *call) error {
 	if !r.declared || r.s.opts.Roots != nil {
 		return nil
 	}
-	if others := r.areOthers(c); !others && (!c.mayBeAsked || r.greeted.Load() && !r.isDue()) {
+	if others := r.ownedByOther(c); !others && (!c.mayBeAsked || r.started.Load() && !r.isDue()) {
 		return nil
 	}
 	t := time.NewTimer(rootsTimeout)
@@ -45,7 +45,7 @@ func (r *roots) refresh(ctx context.Context, c *call) error {
 		return context.Cause(ctx)
 	}
 	defer func() { <-r.turn }()
-	if err := r.greet(ctx); err != nil || !r.isDue() {
+	if err := r.awaitStartup(ctx); err != nil || !r.isDue() {
 		return err
 	}
 	// An earlier answer must not come after the right one.
@@ -60,19 +60,19 @@ func (r *roots) refresh(ctx context.Context, c *call) error {
 	return r.await(ctx)
 }
 
-// greet returns when the server has done what it does on notifications/initialized:
+// awaitStartup returns when the server has done what it does on notifications/initialized:
 // what it asks then precedes its answer to a ping, or follows it closely.
-func (r *roots) greet(ctx context.Context) error {
-	if r.greeted.Load() {
+func (r *roots) awaitStartup(ctx context.Context) error {
+	if r.started.Load() {
 		return nil
 	}
 	bounded, cancel := context.WithTimeout(ctx, rootsTimeout)
 	defer cancel()
-	r.setGreeting(true)
-	defer r.setGreeting(false)
+	r.setStarting(true)
+	defer r.setStarting(false)
 	_, err := r.s.Request(bounded, spec.MethodPing, nil)
 	if err == nil && !r.isDue() {
-		err = backoff.Wait(bounded, crossTime)
+		err = backoff.Wait(bounded, reorderTime)
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -80,7 +80,7 @@ func (r *roots) greet(ctx context.Context) error {
 	if err != nil {
 		r.s.log.Debug("greeting server", "error", cause(err))
 	}
-	r.greeted.Store(true)
+	r.started.Store(true)
 	return nil
 }
 
@@ -100,7 +100,7 @@ func (r *roots) await(ctx context.Context) error {
 	}
 	// Servers look at the directories before they act on the answer, and nothing
 	// tells when they have: a call right behind it would still meet the old ones.
-	return backoff.Wait(ctx, rootsDigest)
+	return backoff.Wait(ctx, rootsSettleTime)
 }
 
 // waitOpen waits until a roots/list is open, or none is, and reports whether that came

@@ -12,8 +12,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/watch"
 )
 
-// An uplink is the Link of a session, with what else the parts of the session need.
-type uplink struct {
+// A sessionLink is the Link of a session, with what else the parts of the session need.
+type sessionLink struct {
 	*link.Link
 	opts *Options
 	log  *slog.Logger
@@ -21,27 +21,27 @@ type uplink struct {
 
 // A session is one handshake with a server and what goes on under it.
 type session struct {
-	*uplink
+	*sessionLink
 
 	// Set before the session is handed out, read-only after.
 	negotiated
 	watch func() *watch.Watch // the profile's; nil, which hears nothing, if none
 
-	tools  *tasks.Tools // the profile's
-	polls  *poll.Poller
-	roots  *roots
-	inputs *inputs
-	tasks  tasks.Table[*call]
-	level  logLevel
-	visits visitWatches
+	tools       *tasks.Tools // the profile's
+	polls       *poll.Poller
+	roots       *roots
+	inputs      *inputs
+	tasks       tasks.Table[*call]
+	level       logLevel
+	completions completionWatches
 }
 
 func newSession(opts *Options, watch func() *watch.Watch, roots profileRoots, declaresRoots bool) *session {
 	s := &session{watch: watch}
-	s.uplink = &uplink{Link: link.New(&opts.Options, s), opts: opts, log: opts.Logger}
-	s.roots = newRoots(s.uplink, roots, declaresRoots)
-	s.inputs = &inputs{s: s.uplink, server: &s.negotiated, roots: s.roots, tasks: &s.tasks, pending: make(map[wire.ID]*pendingInput)}
-	s.level = logLevel{s: s.uplink, turn: make(chan struct{}, 1)}
+	s.sessionLink = &sessionLink{Link: link.New(&opts.Options, s), opts: opts, log: opts.Logger}
+	s.roots = newRoots(s.sessionLink, roots, declaresRoots)
+	s.inputs = &inputs{s: s.sessionLink, server: &s.negotiated, roots: s.roots, tasks: &s.tasks, pending: make(map[wire.ID]*pendingInput)}
+	s.level = logLevel{s: s.sessionLink, turn: make(chan struct{}, 1)}
 	s.polls = poll.New(s.Link, poll.Options{Every: opts.Synthesize, Timeout: opts.Timeouts.Request, Logger: opts.Logger, Changed: s.polled})
 	return s
 }

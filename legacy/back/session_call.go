@@ -15,7 +15,7 @@ import (
 
 // serve runs one request of a client. leaveLane, which may be nil, lets the next
 // call run. The error is the server's own as a *wire.Error, a *upstream.Failure, why ctx or
-// the request's time ended, or a *visitDemand.
+// the request's time ended, or an *elicitationRequired.
 func (s *session) serve(ctx context.Context, req *mcp.Request, x mcp.Caller, leaveLane func()) (*mcp.Result, error) {
 	c := newCall(req, x, leaveLane)
 	run := s.attempt
@@ -33,11 +33,11 @@ func (s *session) serve(ctx context.Context, req *mcp.Request, x mcp.Caller, lea
 	if spec.ModernError(failed.Code) {
 		s.opts.Doubt(fmt.Sprintf("it answered %s with %v", req.Method, mcp.Shorten(failed.Error())))
 	}
-	switch need := c.lacks(); {
+	switch need := c.missing(); {
 	case failed.Code == spec.CodeURLElicitation && c.mayBeAsked:
-		return nil, &visitDemand{failed}
+		return nil, &elicitationRequired{failed}
 	case need != nil:
-		return nil, lacking(need, failed.Message)
+		return nil, missingCapability(need, failed.Message)
 	}
 	return nil, upstreamError(req, failed, s.caps.Declares(req.Method))
 }
@@ -78,10 +78,10 @@ func (s *session) prepare(ctx context.Context, c *call) error {
 
 // result makes the client's result of an answer.
 func (s *session) result(req *mcp.Request, c *call, a upstream.Response) (*mcp.Result, error) {
-	if need := c.lacks(); need != nil {
+	if need := c.missing(); need != nil {
 		if text, failed := failedText(a.Result); failed {
 			a.Free()
-			return nil, lacking(need, text)
+			return nil, missingCapability(need, text)
 		}
 	}
 	if s.caps.TaskCalls && req.Method == spec.MethodToolsList {
@@ -105,7 +105,7 @@ func (s *session) requestFor(ctx context.Context, host *call, method string, par
 // begin registers a client's call. The context it returns ends with ctx, with the
 // session, and when the call's time is up.
 func (s *session) begin(ctx context.Context, c *call) (context.Context, error) {
-	if !s.Attributes() && !c.hosts {
+	if !s.Attributes() && !c.hasParts {
 		c.Wake = wake.NewSignal()
 	}
 	c.ctx = ctx

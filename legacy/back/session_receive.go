@@ -13,7 +13,7 @@ import (
 
 // Receive implements [link.Sink].
 func (s *session) Receive(ctx context.Context, m *wire.Message, on *upstream.Call) {
-	from := hostOf(on)
+	from := clientCallOf(on)
 	if m.Kind() == wire.Request {
 		s.receiveRequest(ctx, m, from)
 	} else {
@@ -56,7 +56,7 @@ func (s *session) receiveNotification(ctx context.Context, m *wire.Message, on *
 	case spec.NotifyCancelled:
 		s.inputs.withdraw(m)
 	case spec.NotifyElicitationComplete:
-		if id, _ := wire.GetString(m.Params, "elicitationId"); !s.visits.complete(id) {
+		if id, _ := wire.GetString(m.Params, "elicitationId"); !s.completions.complete(id) {
 			s.Drop("unknown visit")
 		}
 	case tasks.NotifyStatus:
@@ -82,7 +82,7 @@ func (s *session) progress(ctx context.Context, m *wire.Message, from *call) {
 		s.Ignore() // nothing was lost
 		return
 	}
-	s.tell(ctx, c, from, m.Method, c.ownToken(m.Params))
+	s.deliver(ctx, c, from, m.Method, c.ownToken(m.Params))
 }
 
 // logMessage hands a log message to the request on whose stream it came, else
@@ -98,7 +98,7 @@ func (s *session) logMessage(ctx context.Context, m *wire.Message, on *upstream.
 		s.Drop("log message")
 		return
 	}
-	s.tell(ctx, c, from, m.Method, m.Params)
+	s.deliver(ctx, c, from, m.Method, m.Params)
 }
 
 // soleCall returns the client's request to which a message belongs that names none:
@@ -122,11 +122,11 @@ func (s *session) soleCall() *call {
 	return sole
 }
 
-// tell hands a notification to a call. On the call's own stream this is its
+// deliver hands a notification to a call. On the call's own stream this is its
 // goroutine, which waits for a slow caller and so slows the server down; on any
 // other, nobody waits.
-func (s *session) tell(ctx context.Context, c, from *call, method string, params json.RawMessage) {
-	if !c.note(method, params) {
+func (s *session) deliver(ctx context.Context, c, from *call, method string, params json.RawMessage) {
+	if !c.enqueue(method, params) {
 		s.Drop("slow caller")
 		return
 	}

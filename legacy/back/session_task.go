@@ -39,7 +39,7 @@ func (s *session) needsTask(ctx context.Context, req *mcp.Request) bool {
 //
 // Spec: 2025-11-25, basic/utilities/tasks.
 func (s *session) runTask(ctx context.Context, req *mcp.Request, c *call) (upstream.Response, error) {
-	c.hosts = true
+	c.hasParts = true
 	ctx, err := s.begin(ctx, c)
 	if err != nil {
 		return upstream.Response{}, err
@@ -78,7 +78,7 @@ func (s *session) awaitTask(ctx context.Context, req *mcp.Request, c *call) (jso
 	}
 	s.tasks.Add(t, c)
 	defer s.tasks.Remove(t)
-	c.named.Store(true)
+	c.namesInputs.Store(true)
 	c.freeLane()
 	result, err := t.Await(ctx)
 	if f := upstream.AsFailure(err); f != nil {
@@ -131,7 +131,7 @@ func (t taskCall) Progress(value []byte, message string) {
 	if message != "" {
 		params = wire.AppendEdited(nil, params, wire.Edit{Name: "message", Value: wire.Quote(message)})
 	}
-	if c.note(spec.NotifyProgress, params) {
+	if c.enqueue(spec.NotifyProgress, params) {
 		c.drainSoon()
 	}
 }

@@ -43,7 +43,7 @@ func (b *Back) sessions(scope string) (out []*session) {
 // connect opens a session for the pool and takes note of how that went.
 func (b *Back) connect(ctx context.Context, p mcp.Profile) (pool.Session, error) {
 	s, err := b.open(ctx, p)
-	if err := b.connected(ctx, err); err != nil {
+	if err := b.noteConnect(ctx, err); err != nil {
 		return nil, err
 	}
 	if !pool.Stopped(ctx) {

@@ -61,10 +61,10 @@ func (f *Front) openConn(send func(msg []byte) error, lose func(), sender mcp.Se
 // cancellation or the end of the input may follow. Before initialize only ping is served.
 // Messages that arrive during the handshake are served after it, in order, since scripts
 // send all their messages at once.
-func (c *Conn) Serve(m *wire.Message) { c.take(queued{m: m, from: c.sender.Identity}) }
+func (c *Conn) Serve(m *wire.Message) { c.receive(queuedMessage{m: m, from: c.sender.Identity}) }
 
-// take serves what came, or queues it.
-func (c *Conn) take(h queued) {
+// receive serves what came, or queues it.
+func (c *Conn) receive(h queuedMessage) {
 	if m := h.m; m != nil && m.Kind() == wire.Request && m.Method != spec.MethodPing && c.isEnding() {
 		c.refuse(m.ID, wire.Errorf(spec.CodeInternal, "%v", mcp.ErrShutdown))
 		return
@@ -79,7 +79,7 @@ func (c *Conn) take(h queued) {
 }
 
 // serve serves one message while no handshake is under way.
-func (c *Conn) serve(h queued) {
+func (c *Conn) serve(h queuedMessage) {
 	m := h.m
 	s, closed := c.current()
 	switch {
@@ -114,7 +114,7 @@ func (c *Conn) refuse(id wire.ID, e *wire.Error) {
 }
 
 // serveEarly serves a request that came before there is a session.
-func (c *Conn) serveEarly(h queued) {
+func (c *Conn) serveEarly(h queuedMessage) {
 	m := h.m
 	switch m.Method {
 	case spec.MethodPing:
@@ -179,9 +179,11 @@ func (c *Conn) Unread(start []byte, why *wire.Error) wire.ID {
 }
 
 // ServeBatch handles a batch.
-func (c *Conn) ServeBatch(body []byte) { c.take(queued{batch: body, from: c.sender.Identity}) }
+func (c *Conn) ServeBatch(body []byte) {
+	c.receive(queuedMessage{batch: body, from: c.sender.Identity})
+}
 
-func (c *Conn) serveBatch(h queued) {
+func (c *Conn) serveBatch(h queuedMessage) {
 	s, _ := c.current()
 	if s == nil {
 		c.refuse(wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "a batch came before the handshake was done"))
@@ -250,7 +252,7 @@ type connReply struct{ conn *Conn }
 func (o *connReply) send(_ context.Context, msg []byte) error { return o.conn.send(msg) }
 func (o *connReply) noReply()                                 {}
 func (o *connReply) sessionEnded(msg []byte)                  { o.reply(response{msg: msg}) }
-func (o *connReply) reach() reach                             { return unreachable }
+func (o *connReply) reach() reachability                      { return unreachable }
 
 func (o *connReply) reply(r response) {
 	_ = o.conn.send(r.msg) // an error means that the client has left
@@ -271,7 +273,7 @@ func (o *batchReply) send(_ context.Context, msg []byte) error { return o.conn.s
 func (o *batchReply) reply(r response)                         { o.settle(&r) }
 func (o *batchReply) noReply()                                 { o.settle(nil) }
 func (o *batchReply) sessionEnded(msg []byte)                  { o.reply(response{msg: msg}) }
-func (o *batchReply) reach() reach                             { return unreachable }
+func (o *batchReply) reach() reachability                      { return unreachable }
 
 func (o *batchReply) settle(r *response) {
 	o.mu.Lock()

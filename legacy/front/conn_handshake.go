@@ -14,18 +14,18 @@ type handshakeQueue struct {
 	done     chan struct{}           // closed when the handshake has ended, and what came meanwhile is served
 	id       wire.ID                 // of the last initialize
 	stop     context.CancelCauseFunc // ends the handshake; nil when it has ended
-	messages mcp.EarlyQueue[queued]
+	messages mcp.EarlyQueue[queuedMessage]
 	warned   bool // the limit was logged
 }
 
-// A queued is a message, or a batch, that waits for the end of the handshake.
-type queued struct {
+// A queuedMessage is a message, or a batch, that waits for the end of the handshake.
+type queuedMessage struct {
 	m     *wire.Message // nil for a batch
 	batch []byte
 	from  *mcp.Identity // who sent it
 }
 
-func (h *queued) size() int {
+func (h *queuedMessage) size() int {
 	if h.m != nil {
 		return len(h.m.Text)
 	}
@@ -46,7 +46,7 @@ func (c *Conn) beginHandshake(m *wire.Message) context.Context {
 
 // handshake carries out the handshake that first begins, and serves what came meanwhile. If the
 // upstream refused the client, that may be another handshake.
-func (c *Conn) handshake(ctx context.Context, first queued) {
+func (c *Conn) handshake(ctx context.Context, first queuedMessage) {
 	defer c.running.Done()
 	c.initialize(ctx, first)
 	for h, ok := c.dequeue(); ok; h, ok = c.dequeue() {
@@ -62,7 +62,7 @@ func (c *Conn) handshake(ctx context.Context, first queued) {
 }
 
 // retry serves an initialize that came while another was under way.
-func (c *Conn) retry(h queued) {
+func (c *Conn) retry(h queuedMessage) {
 	c.mu.Lock()
 	var ctx context.Context
 	if c.session == nil && !c.closed {
@@ -76,7 +76,7 @@ func (c *Conn) retry(h queued) {
 	c.initialize(ctx, h)
 }
 
-func (c *Conn) initialize(ctx context.Context, h queued) {
+func (c *Conn) initialize(ctx context.Context, h queuedMessage) {
 	m := h.m
 	s, answer, err := c.front.initialize(ctx, "", m, mcp.Sender{Share: c.sender.Share, Identity: h.from}, c)
 	if !c.adopt(s) {
@@ -117,7 +117,7 @@ func (c *Conn) adopt(s *session) bool {
 // enqueue queues h if a handshake is under way or its queue is being served, and reports
 // whether it did. During the handshake it answers pings, and applies cancellations of
 // queued requests, at once.
-func (c *Conn) enqueue(h queued) bool {
+func (c *Conn) enqueue(h queuedMessage) bool {
 	c.mu.Lock()
 	for c.queue != nil {
 		switch {
@@ -172,13 +172,13 @@ func (c *Conn) cancelQueuedLocked(m *wire.Message) bool {
 		e.stop(errCancelledByClient)
 		return true
 	}
-	return e.messages.Remove(func(h queued) bool {
+	return e.messages.Remove(func(h queuedMessage) bool {
 		return h.m != nil && h.m.Kind() == wire.Request && h.m.ID == id
 	})
 }
 
 // refuseQueued refuses what there is no room for. It gives up mu.
-func (c *Conn) refuseQueued(h queued) {
+func (c *Conn) refuseQueued(h queuedMessage) {
 	first := !c.queue.warned
 	c.queue.warned = true
 	c.mu.Unlock()
@@ -199,7 +199,7 @@ func (c *Conn) refuseQueued(h queued) {
 }
 
 // dequeue returns the next queued message. If there is none, the handshake is over.
-func (c *Conn) dequeue() (h queued, ok bool) {
+func (c *Conn) dequeue() (h queuedMessage, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if h, ok = c.queue.messages.Next(); !ok {

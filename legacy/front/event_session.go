@@ -55,7 +55,7 @@ func (f *Front) ServeEvents(w http.ResponseWriter, r *http.Request, messages str
 	}
 	s, err := f.openEvents(sender)
 	if err != nil {
-		downstream.WriteError(w, hint(w, err, http.StatusServiceUnavailable), wire.ID{}, mcp.WireError(err))
+		downstream.WriteError(w, setRetryAfter(w, err, http.StatusServiceUnavailable), wire.ID{}, mcp.WireError(err))
 		return
 	}
 	s.begun = time.Now()
@@ -79,13 +79,13 @@ func (f *Front) EventSession(id string, principal mcp.Principal) *EventSession {
 // Serve handles one message that was posted by from. It does not wait for the response.
 func (s *EventSession) Serve(m *wire.Message, from *mcp.Identity) {
 	s.renew(from)
-	s.conn.take(queued{m: m, from: from})
+	s.conn.receive(queuedMessage{m: m, from: from})
 }
 
 // ServeBatch handles a posted batch.
 func (s *EventSession) ServeBatch(body []byte, from *mcp.Identity) {
 	s.renew(from)
-	s.conn.take(queued{batch: body, from: from})
+	s.conn.receive(queuedMessage{batch: body, from: from})
 }
 
 // Refuse answers a request, on the stream: clients that probe wait for it there.

@@ -33,8 +33,8 @@ const (
 const (
 	// maxCalls bounds the requests of one session that are in flight.
 	maxCalls = 1000
-	// maxToolboxes bounds the scopes of which the shapes of tools are remembered.
-	maxToolboxes = 1024
+	// maxToolScopes bounds the scopes of which the shapes of tools are remembered.
+	maxToolScopes = 1024
 )
 
 // Options configure a Front.
@@ -132,7 +132,7 @@ func New(opts Options) (*Front, error) {
 		return nil, errors.New("legacy/front: New: name, handler, describer, roster and admit are required")
 	}
 	opts.fill()
-	tools, err := lru.New[string, *projection.Tools](maxToolboxes)
+	tools, err := lru.New[string, *projection.Tools](maxToolScopes)
 	if err != nil {
 		return nil, err
 	}

@@ -94,7 +94,7 @@ func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.
 	}
 	switch {
 	case err != nil:
-		downstream.WriteError(w, hint(w, err, http.StatusOK), m.ID, mcp.WireError(err))
+		downstream.WriteError(w, setRetryAfter(w, err, http.StatusOK), m.ID, mcp.WireError(err))
 		return
 	case s == nil: // refused upstream
 		f.writeJSON(w, http.StatusOK, answer)
@@ -192,9 +192,9 @@ func accepts(h http.Header, want string) bool {
 	return false
 }
 
-// hint sets the headers of a refusal, and returns its status: status if it has none of its
+// setRetryAfter sets the headers of a refusal, and returns its status: status if it has none of its
 // own.
-func hint(w http.ResponseWriter, err error, status int) int {
+func setRetryAfter(w http.ResponseWriter, err error, status int) int {
 	h := mcp.HintOf(err)
 	h.SetHeader(w.Header())
 	return cmp.Or(h.Status, status)

@@ -115,7 +115,7 @@ func (p *httpReply) putLocked(r *response, last bool) {
 	if err == nil || last {
 		return
 	}
-	_ = p.stream.put(context.Background(), unaffordable(r.id), false)
+	_ = p.stream.put(context.Background(), noMemoryResponse(r.id), false)
 }
 
 // keepLocked keeps a response, nil for none, until all have arrived and were written.
@@ -221,17 +221,17 @@ func (p *httpReply) abandon() {
 	}
 }
 
-// A reach says whether messages that precede the response to a POST reach the client.
-type reach uint8
+// A reachability says whether messages that precede the response to a POST reach the client.
+type reachability uint8
 
 const (
-	unreachable reach = iota // its connection has gone before there was a stream
-	onReturn                 // if the client comes back
+	unreachable reachability = iota // its connection has gone before there was a stream
+	resumable                       // if the client comes back
 	connected
 )
 
 // reach implements replyWriter.
-func (p *httpReply) reach() reach {
+func (p *httpReply) reach() reachability {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -240,7 +240,7 @@ func (p *httpReply) reach() reach {
 	case p.stream == nil || p.stream.isRead():
 		return connected
 	}
-	return onReturn
+	return resumable
 }
 
 // sessionEnded implements replyWriter: the status is the only signal that clients heed.

@@ -39,7 +39,7 @@ func (f *Front) initialize(ctx context.Context, id SessionID, m *wire.Message, s
 // open is initialize for a session that has its memory. malformed is why the handshake
 // can only be answered upstream; nil if it can be here.
 func (f *Front) open(ctx context.Context, s *session, m *wire.Message, from *mcp.Identity, malformed error) (*session, []byte, error) {
-	req := s.neutral(m, from)
+	req := s.neutralRequest(m, from)
 	if err := f.opts.Admit(req); err != nil {
 		return nil, nil, err
 	}

@@ -79,8 +79,8 @@ func (r *request) withdraw(ctx context.Context, open []*pendingInput) {
 	}
 }
 
-// answered handles a response of the client.
-func (s *session) answered(m *wire.Message) {
+// receiveResponse handles a response of the client.
+func (s *session) receiveResponse(m *wire.Message) {
 	n, ok := m.ID.Int()
 	var q *pendingInput
 	if ok {

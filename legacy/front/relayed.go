@@ -31,11 +31,11 @@ func (f *Front) relay(ctx context.Context, s *session, req *mcp.Request, m *wire
 	}
 	r := &relayed{session: s}
 	if s.conn == nil {
-		r.unsolicited = s.streams.keep() // before anything is heard
+		r.unsolicited = s.streams.addKept() // before anything is heard
 	}
 	err = f.whenStarted(ctx, req, func(ctx context.Context) error {
 		r.upstream, answer, err = f.opts.Relayer.OpenRelay(ctx, req, m, r)
-		for errors.Is(err, mcp.ErrFull) && f.sessions.makeRoom(ctx, s.share) {
+		for errors.Is(err, mcp.ErrFull) && f.sessions.evictRelayed(ctx, s.share) {
 			r.upstream, answer, err = f.opts.Relayer.OpenRelay(ctx, req, m, r)
 		}
 		return err
@@ -157,7 +157,7 @@ func (s *relayed) post(w http.ResponseWriter, r *http.Request, m *wire.Message) 
 		downstream.WriteError(w, http.StatusNotFound, wire.ID{}, wire.Errorf(spec.CodeSessionNotFound, "%v; initialize anew", err))
 	default:
 		s.front.log.Warn("message of client was not delivered", "session", s.name, "error", err)
-		downstream.WriteError(w, hint(w, err, http.StatusBadGateway), wire.ID{}, mcp.WireError(err))
+		downstream.WriteError(w, setRetryAfter(w, err, http.StatusBadGateway), wire.ID{}, mcp.WireError(err))
 	}
 }
 

@@ -28,7 +28,7 @@ type replyWriter interface {
 	sessionEnded(msg []byte)
 	// reach says whether what send takes reaches the client. Over a connection, where the
 	// question does not arise, it is unreachable.
-	reach() reach
+	reach() reachability
 }
 
 // A response is that to a request, on its way to the client.
@@ -102,7 +102,7 @@ func (r *request) handle(ctx context.Context, m *wire.Message) ([]byte, error) {
 	case spec.MethodSetLevel:
 		return empty(m.ID), s.setLevel(m.Params)
 	case spec.MethodSubscribe:
-		if err := s.front.opts.Admit(s.neutral(m, r.from)); err != nil {
+		if err := s.front.opts.Admit(s.neutralRequest(m, r.from)); err != nil {
 			return nil, err
 		}
 		return empty(m.ID), s.subscriptions.subscribe(ctx, m)
@@ -134,7 +134,7 @@ func empty(id wire.ID) []byte { return wire.AppendResult(nil, id, []byte("{}"), 
 
 // forward has the request served upstream.
 func (r *request) forward(ctx context.Context, m *wire.Message) ([]byte, error) {
-	req := r.session.neutral(m, r.from)
+	req := r.session.neutralRequest(m, r.from)
 	if err := r.session.front.opts.Admit(req); err != nil {
 		return nil, err
 	}

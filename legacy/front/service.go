@@ -53,9 +53,9 @@ func (s bridged) request(m *wire.Message, from *mcp.Identity, w replyWriter) {
 // receive implements service.
 func (s bridged) receive(m *wire.Message) {
 	if m.Kind() == wire.Response {
-		s.answered(m)
+		s.receiveResponse(m)
 	} else {
-		s.notified(m)
+		s.receiveNotification(m)
 	}
 }
 

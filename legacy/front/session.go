@@ -25,18 +25,18 @@ type session struct {
 	handshake
 	service // set again if the session is relayed
 
-	seat          seat // in the table of sessions
+	usage         usage // in the table of sessions
 	calls         downstream.InFlight[*request]
 	inputs        inputs
 	subscriptions subscriptions
 	streams       streams // over Streamable HTTP
 
 	// mu guards the fields below. It is held for map work only.
-	mu    sync.Mutex
-	level spec.LogLevel
-	life  context.Context         // of its goroutines; nil before the first
-	end   context.CancelCauseFunc // of life
-	ended bool
+	mu     sync.Mutex
+	level  spec.LogLevel
+	ctx    context.Context         // of its goroutines; nil before the first
+	cancel context.CancelCauseFunc // of ctx
+	ended  bool
 
 	running sync.WaitGroup // its goroutines beside its calls
 }
@@ -82,7 +82,7 @@ func (s *session) takeMemory() (err error) {
 func (s *session) close() {
 	s.mu.Lock()
 	s.ended = true
-	end := s.end
+	end := s.cancel
 	s.mu.Unlock()
 	if end != nil {
 		end(errSessionEnded)
@@ -111,16 +111,16 @@ func (s *session) spawn(f func(context.Context)) bool {
 	if s.ended {
 		return false
 	}
-	if s.life == nil {
-		s.life, s.end = context.WithCancelCause(context.Background())
+	if s.ctx == nil {
+		s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	}
-	ctx := s.life
+	ctx := s.ctx
 	s.running.Go(func() { f(ctx) }) // close waits for it
 	return true
 }
 
-// neutral returns the neutral request that m is, which from sent.
-func (s *session) neutral(m *wire.Message, from *mcp.Identity) *mcp.Request {
+// neutralRequest returns the neutral request that m is, which from sent.
+func (s *session) neutralRequest(m *wire.Message, from *mcp.Identity) *mcp.Request {
 	s.mu.Lock()
 	level := s.level
 	s.mu.Unlock()
@@ -169,13 +169,13 @@ func (s *session) free(r *request) {
 	s.calls.Free(r)
 }
 
-// notified handles a notification.
-func (s *session) notified(m *wire.Message) {
+// receiveNotification handles a notification.
+func (s *session) receiveNotification(m *wire.Message) {
 	switch m.Method {
 	case spec.NotifyInitialized:
 		s.subscriptions.begin()
 	case spec.NotifyCancelled:
-		s.cancelled(m.Params)
+		s.cancelCall(m.Params)
 	case spec.NotifyRootsListChanged:
 		// Roots are asked for when they are needed.
 	default:
@@ -183,10 +183,10 @@ func (s *session) notified(m *wire.Message) {
 	}
 }
 
-// cancelled cancels a call. It has no answer, and neither has the cancellation.
+// cancelCall cancels a call. It has no answer, and neither has the cancellation.
 //
 // Spec: 2025-11-25, basic/utilities/cancellation, Behavior Requirements.
-func (s *session) cancelled(params []byte) {
+func (s *session) cancelCall(params []byte) {
 	id, err := wire.ParseID(wire.Get(params, "requestId"))
 	if err != nil {
 		s.front.drop("client notification")

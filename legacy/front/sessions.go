@@ -50,8 +50,8 @@ type sessions struct {
 	running sync.WaitGroup // sessions that end
 }
 
-// A seat is what the table knows of a session. It is guarded by sessions.mu.
-type seat struct {
+// A usage is what the table knows of a session. It is guarded by sessions.mu.
+type usage struct {
 	uses   int
 	ending bool
 	over   chan struct{} // closed when the session's end is done; nil unless somebody waits
@@ -75,7 +75,7 @@ func (ss *sessions) add(s *session) error {
 		return err
 	}
 	ss.byID[s.id] = s
-	s.seat.uses = 1
+	s.usage.uses = 1
 	ss.front.opts.Metrics.Sessions(ss.front.opts.Name, 1)
 	return nil
 }
@@ -128,10 +128,10 @@ func (ss *sessions) evictLocked(may func(*session) bool) bool {
 	return false
 }
 
-// makeRoom ends the session that has been idle longest of those that have
+// evictRelayed ends the session that has been idle longest of those that have
 // one upstream to themselves, of share's own before others', and returns once that has room for another:
 // false if there is none that may end.
-func (ss *sessions) makeRoom(ctx context.Context, share mcp.Share) bool {
+func (ss *sessions) evictRelayed(ctx context.Context, share mcp.Share) bool {
 	ss.mu.Lock()
 	oldest := ss.oldestRelayedLocked(func(s *session) bool { return s.share == share })
 	if oldest == nil && !ss.front.opts.Command {
@@ -142,7 +142,7 @@ func (ss *sessions) makeRoom(ctx context.Context, share mcp.Share) bool {
 		return false
 	}
 	over := make(chan struct{})
-	oldest.seat.over = over
+	oldest.usage.over = over
 	ss.endLocked(oldest, endedEvicted)
 	ss.mu.Unlock()
 	select {
@@ -189,14 +189,14 @@ func (ss *sessions) useLocked(s *session) {
 		t.Stop()
 		ss.idle.Remove(s)
 	}
-	s.seat.uses++
+	s.usage.uses++
 }
 
 // release says that one use has ended.
 func (ss *sessions) release(s *session) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	if s.seat.uses--; s.seat.uses > 0 || ss.byID[s.id] != s {
+	if s.usage.uses--; s.usage.uses > 0 || ss.byID[s.id] != s {
 		return
 	}
 	ss.idle.Add(s, time.AfterFunc(ss.front.opts.Idle, func() { ss.expire(s) }))
@@ -222,7 +222,7 @@ func (ss *sessions) end(s *session, why string) {
 // endLocked takes the session out: requests for it find nothing from here
 // on. The rest of its end is done by a goroutine that close waits for.
 func (ss *sessions) endLocked(s *session, why string) {
-	s.seat.ending = true
+	s.usage.ending = true
 	delete(ss.byID, s.id)
 	ss.places.Give(s.share)
 	if t, ok := ss.idle.Peek(s); ok {
@@ -236,7 +236,7 @@ func (ss *sessions) endLocked(s *session, why string) {
 	case endedStuck:
 		ss.front.limit("write_timeout")
 	}
-	over := s.seat.over
+	over := s.usage.over
 	ss.running.Go(func() { // ends when its calls have
 		ss.front.log.Info("client session ended", "session", s.name, "reason", why, s.share.Principal.Attr())
 		s.close()
@@ -261,7 +261,7 @@ func (ss *sessions) close() {
 func (ss *sessions) isIdle(s *session) bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	return s.seat.ending || ss.idle.Contains(s)
+	return s.usage.ending || ss.idle.Contains(s)
 }
 
 func (ss *sessions) size() int {

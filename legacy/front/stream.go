@@ -46,14 +46,14 @@ type eventStream struct {
 	n  uint64
 	id wire.ID // of the call; zero for a GET stream
 	// Guarded by streams.mu.
-	kept    bool // it is not forgotten while nobody reads it
-	coming  bool // a response is about to carry it: nothing is thrown away
-	events  []event
-	next    uint64 // the number of the event to come
-	done    bool   // nothing more will come
-	lost    bool   // the response was evicted before it was written
-	written uint64 // the last event that a connection took
-	writer  *streamWriter
+	kept     bool // it is not forgotten while nobody reads it
+	expected bool // a response is about to carry it: nothing is thrown away
+	events   []event
+	next     uint64 // the number of the event to come
+	done     bool   // nothing more will come
+	lost     bool   // the response was evicted before it was written
+	written  uint64 // the last event that a connection took
+	writer   *streamWriter
 }
 
 // An event is one message that was, or will be, sent.
@@ -76,7 +76,7 @@ func (s *streams) add(id wire.ID) *eventStream {
 	}
 	s.order = append(s.order, st)
 	for i := 0; len(s.order) > maxStreams && i < len(s.order); {
-		if old := s.order[i]; old.done && old.writer == nil && !old.coming || old.id.IsZero() && old != st && !old.kept && old.writer == nil {
+		if old := s.order[i]; old.done && old.writer == nil && !old.expected || old.id.IsZero() && old != st && !old.kept && old.writer == nil {
 			s.removeLocked(old)
 		} else {
 			i++
@@ -85,9 +85,9 @@ func (s *streams) add(id wire.ID) *eventStream {
 	return st
 }
 
-// keep opens a stream of the session's that belongs to no call, and to no connection
+// addKept opens a stream of the session's that belongs to no call, and to no connection
 // more than to the next.
-func (s *streams) keep() *eventStream {
+func (s *streams) addKept() *eventStream {
 	st := s.add(wire.ID{})
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +214,7 @@ func (st *eventStream) put(ctx context.Context, text []byte, answer bool) (err e
 	if short = !s.reserveLocked(taken); short && !answer {
 		return nil // which the above makes an error
 	} else if short {
-		text, taken = unaffordable(st.id), 0
+		text, taken = noMemoryResponse(st.id), 0
 	}
 	st.events = append(st.events, event{st.next, text, answer, taken})
 	st.next++
@@ -239,7 +239,7 @@ func (st *eventStream) finish() {
 func (st *eventStream) expect(coming bool) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
-	st.coming = coming
+	st.expected = coming
 	st.s.evictLocked()
 }
 
@@ -247,7 +247,7 @@ func (st *eventStream) expect(coming bool) {
 func (st *eventStream) isRead() bool {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
-	return st.writer != nil || st.coming
+	return st.writer != nil || st.expected
 }
 
 // position returns the number of the last event that a connection took.
@@ -289,7 +289,7 @@ func (st *eventStream) evictLocked(written bool) {
 	s := st.s
 	for len(st.events) > 0 && s.stored > s.session.front.opts.MaxStored {
 		ev := st.events[0]
-		if ev.n > st.written && (written || st.writer != nil || st.coming) {
+		if ev.n > st.written && (written || st.writer != nil || st.expected) {
 			return
 		}
 		st.lost = st.lost || ev.answer
@@ -313,14 +313,14 @@ func (s *streams) close() {
 	}
 }
 
-// evicted is the answer for a response that is not stored any more.
-func (st *eventStream) evicted() []byte {
+// evictedResponse is the answer for a response that is not stored any more.
+func (st *eventStream) evictedResponse() []byte {
 	return wire.AppendError(nil, st.id, wire.Errorf(spec.CodeInternal,
 		"the answer is not kept any more: its client was away too long; send the request again if that is safe"))
 }
 
-// unaffordable is the answer in the place of one for which there was no memory.
-func unaffordable(id wire.ID) []byte {
+// noMemoryResponse is the answer in the place of one for which there was no memory.
+func noMemoryResponse(id wire.ID) []byte {
 	return wire.AppendError(nil, id, wire.Errorf(spec.CodeInternal,
 		"there was no memory for the answer; send the request again in a moment if that is safe, or %s", limits.Memory.Raise()))
 }

@@ -46,7 +46,7 @@ func (st *eventStream) attach(res *downstream.Response, from uint64, changes *su
 		s.current = st
 	}
 	st.replaceLocked()
-	st.writer, st.coming = w, false
+	st.writer, st.expected = w, false
 	st.written = min(from, st.next-1)
 	w.at = st.written
 	return w
@@ -148,7 +148,7 @@ func (w *streamWriter) next() (ev event, ok, done bool, err error) {
 	}
 	switch {
 	case st.done && st.lost && w.at < st.next-1:
-		return event{n: st.next - 1, text: st.evicted()}, true, false, nil
+		return event{n: st.next - 1, text: st.evictedResponse()}, true, false, nil
 	case st.done:
 		return event{}, false, true, nil
 	}

@@ -27,10 +27,10 @@ type subscriptions struct {
 	session *session
 	mail    *fanout.Mailbox
 
-	joined sync.Once
-	member mcp.Subscription // nil if joining failed; read after joined only
-	err    error
-	scope  string
+	joined       sync.Once
+	subscription mcp.Subscription // nil if joining failed; read after joined only
+	err          error
+	scope        string
 
 	// mu guards the fields below.
 	mu       sync.Mutex
@@ -52,13 +52,13 @@ func (s *subscriptions) init(of *session, mail *fanout.Mailbox) {
 // have none.
 func (s *subscriptions) join() (mcp.Subscription, error) {
 	s.joined.Do(func() {
-		req := s.session.neutral(&wire.Message{Method: spec.MethodSubscribe}, s.session.opener)
+		req := s.session.neutralRequest(&wire.Message{Method: spec.MethodSubscribe}, s.session.opener)
 		if s.err = s.session.front.opts.Admit(req); s.err == nil {
 			s.scope = req.Profile.Scope
-			s.member, s.err = s.session.front.opts.Subscriber.Subscribe(req, s.mail, mcp.SubscribeOptions{})
+			s.subscription, s.err = s.session.front.opts.Subscriber.Subscribe(req, s.mail, mcp.SubscribeOptions{})
 		}
 	})
-	return s.member, s.err
+	return s.subscription, s.err
 }
 
 // begin asks for the list kinds that the server offers, once the client is ready
@@ -74,12 +74,12 @@ func (s *subscriptions) begin() {
 		return
 	}
 	s.begun = true
-	s.session.spawn(func(ctx context.Context) { s.beginWith(ctx, want) }) // ends with the session
+	s.session.spawn(func(ctx context.Context) { s.addLists(ctx, want) }) // ends with the session
 }
 
-// beginWith asks again, ever more seldom, as long as the server can't be reached: the
+// addLists asks again, ever more seldom, as long as the server can't be reached: the
 // client has been told that it will hear of changes.
-func (s *subscriptions) beginWith(ctx context.Context, want mcp.Filter) {
+func (s *subscriptions) addLists(ctx context.Context, want mcp.Filter) {
 	for pause := listRetries.Min; ; pause = listRetries.Next(pause) {
 		member, err := s.join()
 		if err == nil {
@@ -222,8 +222,8 @@ func (s *subscriptions) markAll() {
 // close ends the registration of the session for changes.
 func (s *subscriptions) close() {
 	s.joined.Do(func() { s.err = errSessionEnded })
-	if s.member != nil {
-		s.member.Close()
+	if s.subscription != nil {
+		s.subscription.Close()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

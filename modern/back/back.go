@@ -67,10 +67,10 @@ func New(opts Options) (*Back, error) {
 // newLink returns what leads to the server.
 func (b *Back) newLink() link {
 	if !b.overHTTP() {
-		return newConnLink(&b.opts, b.news, b.availability.Report)
+		return newConnLink(&b.opts, b.unclaimed, b.availability.Report)
 	}
 	b.base = b.opts.BaseHeader()
-	return newHTTPLink(&b.opts, b.news)
+	return newHTTPLink(&b.opts, b.unclaimed)
 }
 
 var _ mcp.Upstream = (*Back)(nil)
@@ -113,7 +113,7 @@ func (b *Back) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description
 	if err != nil {
 		return nil, err
 	}
-	d.Capabilities = b.describable(d.Capabilities, req.Era)
+	d.Capabilities = b.visibleTo(d.Capabilities, req.Era)
 	return d, nil
 }
 
@@ -128,9 +128,9 @@ func (b *Back) Close(ctx context.Context) error {
 	return err
 }
 
-// news takes a notification that came on a request's stream and is not its
+// unclaimed takes a notification that came on a request's stream and is not its
 // caller's.
-func (b *Back) news(c *upcall, m *wire.Message) {
+func (b *Back) unclaimed(c *upstreamCall, m *wire.Message) {
 	if m.Method == spec.NotifyToolsListChanged {
 		b.tools.Forget(c.scope)
 	}
@@ -171,7 +171,7 @@ func (b *Back) renegotiated(e *wire.Error) bool {
 	supported := wire.Get(e.Data, "supported")
 	r := mutual(supported)
 	if r == "" {
-		b.opts.Doubt("it " + newForeignRevision(supported).Error())
+		b.opts.Doubt("it " + newUnsupportedRevision(supported).Error())
 		return false
 	}
 	b.negotiated.Store(r)
@@ -190,16 +190,16 @@ func mutual(list []byte) spec.Revision {
 }
 
 // ownCall returns a request of the gateway's own, on behalf of a profile.
-func (b *Back) ownCall(method string, params []byte, p mcp.Profile) *upcall {
+func (b *Back) ownCall(method string, params []byte, p mcp.Profile) *upstreamCall {
 	id := b.lastID.Add(1)
 	req := &mcp.Request{Method: method, Params: params, Profile: p}
 	return b.call(id, req, upstreamParams(req, b.envelopeOf(req, "", id), nil))
 }
 
-// call returns the upcall id for a request with its params.
-func (b *Back) call(id int64, req *mcp.Request, params []byte) *upcall {
+// call returns the upstreamCall id for a request with its params.
+func (b *Back) call(id int64, req *mcp.Request, params []byte) *upstreamCall {
 	frame := make([]byte, 0, len(params)+len(req.Method)+len(req.Extra)+64)
-	c := &upcall{scope: req.Profile.Scope}
+	c := &upstreamCall{scope: req.Profile.Scope}
 	c.ID, c.Method, c.Behalf = id, req.Method, upstream.BehalfOf(req)
 	c.frame = wire.AppendRequest(frame, wire.NumberID(id), req.Method, params, req.Extra)
 	if b.overHTTP() {

@@ -32,8 +32,8 @@ func (k *breaker) open() error {
 	return nil
 }
 
-// trip notes that an attempt failed which began at a time.
-func (k *breaker) trip(began time.Time, err error) {
+// failed notes that an attempt failed which began at a time.
+func (k *breaker) failed(began time.Time, err error) {
 	took := time.Since(began)
 	if took < quickFailure {
 		return
@@ -43,8 +43,8 @@ func (k *breaker) trip(began time.Time, err error) {
 	k.until, k.err = time.Now().Add(min(took, maxBreak)), err
 }
 
-// heal notes that the server took a connection.
-func (k *breaker) heal() {
+// succeeded notes that the server took a connection.
+func (k *breaker) succeeded() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.err = nil

@@ -16,11 +16,11 @@ type link interface {
 	// exchange sends the request c and returns the response. Without one it returns
 	// a *upstream.Failure, or the cause with which ctx ended; then the server has been told
 	// if it may be at work.
-	exchange(ctx context.Context, c *upcall) (upstream.Response, error)
+	exchange(ctx context.Context, c *upstreamCall) (upstream.Response, error)
 	// listen sends the subscriptions/listen request c and returns once the server
 	// has acknowledged it, or has answered it. A refusal is a *wire.Error. The
 	// stream outlives ctx.
-	listen(ctx context.Context, c *upcall) (watch.Stream, error)
+	listen(ctx context.Context, c *upstreamCall) (watch.Stream, error)
 	// connected reports whether there was ever a command, whose end or silence says
 	// something of it; never of a URL.
 	connected() bool
@@ -31,48 +31,48 @@ type link interface {
 	close(ctx context.Context) error
 }
 
-// An upcall is one request as it is sent: a client's request may take several.
-type upcall struct {
+// An upstreamCall is one request as it is sent: a client's request may take several.
+type upstreamCall struct {
 	upstream.Call
 	frame  []byte
-	header http.Header // nil unless over HTTP
-	scope  string      // the profile's
-	of     *serving    // the client's request; nil for the gateway's own
-	// probes says that the server may not know the request: it is not sent a cancellation
+	header http.Header    // nil unless over HTTP
+	scope  string         // the profile's
+	parent *servedRequest // the client's request; nil for the gateway's own
+	// noCancel says that the server may not know the request: it is not sent a cancellation
 	// of it, which some servers don't survive.
-	probes bool
-	queue  *noteQueue // nil unless it is on a shared connection
+	noCancel bool
+	queue    *notificationQueue // nil unless it is on a shared connection
 }
 
 // listens reports whether it is a client's own listen request.
-func (c *upcall) listens() bool { return c.of != nil && c.of.listens }
+func (c *upstreamCall) listens() bool { return c.parent != nil && c.parent.listens }
 
-// note returns what the caller is told of a notification that belongs to the
+// forCaller returns what the caller is told of a notification that belongs to the
 // call, and whether it is told anything. It does not alias m.
 //
 // Spec: 2026-07-28, basic/patterns/progress; server/utilities/logging.
-func (c *upcall) note(m *wire.Message) (mcp.Notification, bool) {
+func (c *upstreamCall) forCaller(m *wire.Message) (mcp.Notification, bool) {
 	n := mcp.Notification{Method: m.Method, Params: m.Params}
 	switch {
-	case c.of == nil:
+	case c.parent == nil:
 		return n, false
-	case c.of.listens && m.Method == spec.NotifyProgress && c.of.req.ProgressToken != nil:
-		n.Params = wire.AppendEdited(nil, m.Params, wire.Edit{Name: spec.MetaProgressToken, Value: c.of.req.ProgressToken})
+	case c.parent.listens && m.Method == spec.NotifyProgress && c.parent.req.ProgressToken != nil:
+		n.Params = wire.AppendEdited(nil, m.Params, wire.Edit{Name: spec.MetaProgressToken, Value: c.parent.req.ProgressToken})
 		return n, true
-	case c.of.listens, c.of.req.Era == spec.Modern && spec.UndefinedNotification(m.Method):
+	case c.parent.listens, c.parent.req.Era == spec.Modern && spec.UndefinedNotification(m.Method):
 		n.Params = upstream.Keep(m.Params)
 		return n, true
 	}
 	switch m.Method {
 	case spec.NotifyProgress:
-		if c.of.req.ProgressToken == nil || !c.of.clock.Advance(wire.Get(m.Params, "progress")) {
+		if c.parent.req.ProgressToken == nil || !c.parent.clock.Advance(wire.Get(m.Params, "progress")) {
 			return n, false
 		}
-		n.Params = wire.AppendEdited(nil, m.Params, wire.Edit{Name: spec.MetaProgressToken, Value: c.of.req.ProgressToken})
+		n.Params = wire.AppendEdited(nil, m.Params, wire.Edit{Name: spec.MetaProgressToken, Value: c.parent.req.ProgressToken})
 		return n, true
 	case spec.NotifyMessage:
 		level, _ := wire.GetString(m.Params, "level")
-		if !c.of.level.Allows(spec.LogLevel(level)) {
+		if !c.parent.level.Allows(spec.LogLevel(level)) {
 			return n, false
 		}
 		n.Params = upstream.Keep(m.Params)

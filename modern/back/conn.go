@@ -19,7 +19,7 @@ const maxCancellations = 1024
 // A conn is one connection and what is in flight on it.
 type conn struct {
 	upstream.Mux
-	l    *connLink
+	link *connLink
 	born time.Time
 
 	// mu guards the fields below. It is held for map work only.
@@ -27,12 +27,12 @@ type conn struct {
 	listens       map[int64]*connListen
 	cancellations int            // being sent
 	client        *mcp.Principal // of all clients' requests so far; nil before the first
-	several       bool           // there were requests of several principals
+	mixed         bool           // there were requests of several principals
 }
 
 // newConn starts to read over, until it ends or is closed.
 func newConn(l *connLink, over transport.Conn) *conn {
-	p := &conn{l: l, born: time.Now(), listens: make(map[int64]*connListen)}
+	p := &conn{link: l, born: time.Now(), listens: make(map[int64]*connListen)}
 	p.Mux = upstream.Mux{Inbox: upstream.NewInbox(&l.opts.Options, upstream.Reading{}, p), Conn: over, Lost: p.lost}
 	l.running.Go(p.read)
 	return p
@@ -42,15 +42,15 @@ func (p *conn) alive() bool { return p.Calls.Err() == nil }
 
 // read takes every message until the connection ends, and closes it then.
 func (p *conn) read() {
-	p.Run(p.l.live, p.l.live.Done())
+	p.Run(p.link.live, p.link.live.Done())
 	_ = p.Conn.Close() // it has ended
 }
 
 // lost takes in the end of the connection.
 func (p *conn) lost(err error) {
 	if p.fail(err) {
-		p.l.ended(p, err)
-		p.l.running.Go(func() { _ = p.Conn.Close() }) // makes read end, which close waits for
+		p.link.ended(p, err)
+		p.link.running.Go(func() { _ = p.Conn.Close() }) // makes read end, which close waits for
 	}
 }
 
@@ -72,8 +72,8 @@ func (p *conn) fail(err error) bool {
 
 // exchange is link.exchange on this connection. Its goroutine gives the notifications of c
 // to the caller, so that a slow caller holds up nobody else.
-func (p *conn) exchange(ctx context.Context, c *upcall) (upstream.Response, error) {
-	c.queue = newNoteQueue(ctx)
+func (p *conn) exchange(ctx context.Context, c *upstreamCall) (upstream.Response, error) {
+	c.queue = newNotificationQueue(ctx)
 	c.Owner, c.Wake = c, wake.NewSignal()
 	p.noteClient(c)
 	if err := p.Calls.Add(&c.Call); err != nil {
@@ -94,24 +94,24 @@ func (p *conn) exchange(ctx context.Context, c *upcall) (upstream.Response, erro
 // abandon gives up on a call whose caller has, and tells the server.
 //
 // Spec: 2026-07-28, basic/transports/stdio, Cancellation.
-func (p *conn) abandon(c *upcall, cause error) {
+func (p *conn) abandon(c *upstreamCall, cause error) {
 	if !c.Fail(cause) {
 		r, _ := c.Settled()
 		r.Free() // it came, and nobody wants it
-	} else if !c.probes {
+	} else if !c.noCancel {
 		p.cancel(c, cause)
 	}
 }
 
 // cancel tells the server, in the background, that nobody waits for a request.
-func (p *conn) cancel(c *upcall, cause error) {
+func (p *conn) cancel(c *upstreamCall, cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.alive() || p.cancellations == maxCancellations {
 		return
 	}
 	p.cancellations++
-	p.l.running.Go(func() { // ends by the connection's own time-out
+	p.link.running.Go(func() { // ends by the connection's own time-out
 		// A connection that takes no more is found out by whoever reads it.
 		_ = p.Conn.Write(c.Cancellation(cause))
 		p.mu.Lock()
@@ -122,7 +122,7 @@ func (p *conn) cancel(c *upcall, cause error) {
 
 func (p *conn) skip(what, method string) {
 	p.Drop(what)
-	p.l.opts.Logger.Debug("skipping message of server", "what", what, "method", method)
+	p.link.opts.Logger.Debug("skipping message of server", "what", what, "method", method)
 }
 
 // TooLong implements [upstream.Sink]: the era has no requests of servers.
@@ -146,20 +146,20 @@ func (p *conn) Receive(_ context.Context, m *wire.Message, _ *upstream.Call) {
 		p.skip("request", m.Method) // this era has none from servers
 		return
 	}
-	if c := p.streamer(m); c != nil {
-		p.tellStreamer(c, m)
+	if c := p.streamOwner(m); c != nil {
+		p.deliverToStream(c, m)
 		return
 	}
 	switch m.Method {
 	case spec.NotifyProgress:
 		token, err := wire.ParseID(wire.Get(m.Params, spec.MetaProgressToken))
 		if err == nil {
-			p.tell(p.find(token), m)
+			p.deliver(p.find(token), m)
 			return
 		}
 		p.skip("progress", m.Method)
 	case spec.NotifyMessage:
-		p.tell(p.sole(), m)
+		p.deliver(p.onlyRequest(), m)
 	case spec.NotifyAcknowledged, spec.NotifyToolsListChanged, spec.NotifyPromptsListChanged,
 		spec.NotifyResourcesListChanged, spec.NotifyResourceUpdated, spec.NotifyCancelled:
 		p.change(m)
@@ -169,41 +169,41 @@ func (p *conn) Receive(_ context.Context, m *wire.Message, _ *upstream.Call) {
 }
 
 // find returns the request in flight with an id that the server wrote, or nil.
-func (p *conn) find(id wire.ID) *upcall {
+func (p *conn) find(id wire.ID) *upstreamCall {
 	if c := p.Calls.Find(id); c != nil {
-		return c.Owner.(*upcall)
+		return c.Owner.(*upstreamCall)
 	}
 	return nil
 }
 
 // noteClient notes whose request is about to be sent.
-func (p *conn) noteClient(c *upcall) {
-	if c.of == nil {
+func (p *conn) noteClient(c *upstreamCall) {
+	if c.parent == nil {
 		return
 	}
-	who := c.of.req.Profile.Principal
+	who := c.parent.req.Profile.Principal
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.client == nil {
 		p.client = &who
 	}
-	p.several = p.several || *p.client != who
+	p.mixed = p.mixed || *p.client != who
 }
 
-// sole returns the only client's request in flight, or nil if there is none or more
+// onlyRequest returns the only client's request in flight, or nil if there is none or more
 // than one: then a message that names no request can't be told whose it is. Where requests
 // of several principals were sent, it may be of a former one, and another's.
-func (p *conn) sole() *upcall {
+func (p *conn) onlyRequest() *upstreamCall {
 	p.mu.Lock()
-	several := p.several
+	several := p.mixed
 	p.mu.Unlock()
 	if several {
 		return nil
 	}
-	var sole *upcall
+	var sole *upstreamCall
 	clients := 0
 	p.Calls.Each(func(c *upstream.Call) {
-		if of := c.Owner.(*upcall); of.of != nil {
+		if of := c.Owner.(*upstreamCall); of.parent != nil {
 			sole = of
 			clients++
 		}
@@ -214,14 +214,14 @@ func (p *conn) sole() *upcall {
 	return sole
 }
 
-// tell gives a notification to the goroutine of a call.
-func (p *conn) tell(c *upcall, m *wire.Message) {
+// deliver gives a notification to the goroutine of a call.
+func (p *conn) deliver(c *upstreamCall, m *wire.Message) {
 	if c == nil {
 		p.skip(droppedAs(m.Method), m.Method)
 		return
 	}
-	c.heard()
-	n, ok := c.note(m)
+	c.noteActivity()
+	n, ok := c.forCaller(m)
 	if !ok || !c.enqueue(n) {
 		p.skip(droppedAs(m.Method), m.Method)
 	}

@@ -19,47 +19,47 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// everybody returns the scope of a description that the server calls public, of all
+// publicScope returns the scope of a description that the server calls public, of all
 // profiles of a principal: what was said to one principal, whatever it is called, is told
 // to no other. The gateway's own requests are anonymous. No scope of a profile begins so.
-func everybody(p mcp.Profile) string {
+func publicScope(p mcp.Profile) string {
 	if p.Principal == mcp.Anonymous {
 		p.Principal = ""
 	}
 	return "*" + string(p.Principal)
 }
 
-// described is an answer to server/discover.
-type described struct {
+// cachedDescription is an answer to server/discover.
+type cachedDescription struct {
 	mcp.Description
-	said  time.Time
-	until time.Time // it is fresh
+	receivedAt time.Time
+	freshUntil time.Time // it is fresh
 }
 
 // A discovery knows what the server has said of itself. Safe for concurrent use.
 type discovery struct {
-	b        *Back            // sends the requests
-	foretold *mcp.Description // see Options.Foretold
+	b      *Back            // sends the requests
+	probed *mcp.Description // see Options.Probed
 
 	running sync.WaitGroup // the requests that others wait for
 
 	// mu guards the fields below.
-	mu     sync.Mutex
-	known  *simplelru.LRU[string, *described] // the last answers, by scope
-	asks   map[string]*asking                 // requests under way, by scope
-	closed bool
+	mu       sync.Mutex
+	cache    *simplelru.LRU[string, *cachedDescription] // the last answers, by scope
+	requests map[string]*discoverRequest                // requests under way, by scope
+	closed   bool
 }
 
 func newDiscovery(b *Back) (*discovery, error) {
-	known, err := simplelru.NewLRU[string, *described](maxScopes, nil)
+	known, err := simplelru.NewLRU[string, *cachedDescription](maxScopes, nil)
 	if err != nil {
 		return nil, err
 	}
-	return &discovery{b: b, foretold: b.opts.Foretold, known: known, asks: make(map[string]*asking)}, nil
+	return &discovery{b: b, probed: b.opts.Probed, cache: known, requests: make(map[string]*discoverRequest)}, nil
 }
 
-// An asking is a server/discover under way, for all of its profile.
-type asking struct {
+// A discoverRequest is a server/discover under way, for all of its profile.
+type discoverRequest struct {
 	done chan struct{} // closed when err is set
 	err  error
 }
@@ -67,14 +67,14 @@ type asking struct {
 // describe returns what the server said of itself, all of it. It is the caller's.
 func (k *discovery) describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
 	scope := req.Profile.Scope
-	if d := k.lastKnown(scope, everybody(req.Profile)); d != nil && time.Now().Before(d.until) {
+	if d := k.latest(scope, publicScope(req.Profile)); d != nil && time.Now().Before(d.freshUntil) {
 		return d.describe(), nil
 	}
-	if d := k.guess(); d != nil {
+	if d := k.probedDescription(); d != nil {
 		return d, nil
 	}
 	err := k.refresh(ctx, req.Profile)
-	if d := k.lastKnown(scope, everybody(req.Profile), k.b.probeProfile().Scope); d != nil {
+	if d := k.latest(scope, publicScope(req.Profile), k.b.probeProfile().Scope); d != nil {
 		return d.describe(), nil
 	}
 	if ctx.Err() != nil {
@@ -83,13 +83,13 @@ func (k *discovery) describe(ctx context.Context, req *mcp.Request) (*mcp.Descri
 	return nil, err
 }
 
-// guess returns what a probe was told, until something is known of the server
+// probedDescription returns what a probe was told, until something is known of the server
 // itself; then nil. It is not to be kept: the probe was another client.
-func (k *discovery) guess() *mcp.Description {
-	if state, _ := k.b.availability.State(); k.foretold == nil || state != upstream.Starting {
+func (k *discovery) probedDescription() *mcp.Description {
+	if state, _ := k.b.availability.State(); k.probed == nil || state != upstream.Starting {
 		return nil
 	}
-	d := *k.foretold
+	d := *k.probed
 	d.Cache = mcp.CacheHint{}
 	return &d
 }
@@ -102,7 +102,7 @@ func (k *discovery) refresh(ctx context.Context, p mcp.Profile) error {
 	if state, err := k.b.availability.State(); state == upstream.Down && k.b.availability.Want() {
 		return k.b.clientError(spec.MethodDiscover, err)
 	}
-	a := k.asking(p)
+	a := k.request(p)
 	if a == nil {
 		return k.b.clientError(spec.MethodDiscover, mcp.ErrShutdown)
 	}
@@ -117,23 +117,23 @@ func (k *discovery) refresh(ctx context.Context, p mcp.Profile) error {
 	}
 }
 
-// asking returns the request for a profile's description that is under way, and
+// request returns the request for a profile's description that is under way, and
 // starts it if there is none; nil after Close.
-func (k *discovery) asking(p mcp.Profile) *asking {
+func (k *discovery) request(p mcp.Profile) *discoverRequest {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
 		return nil
 	}
-	if a := k.asks[p.Scope]; a != nil {
+	if a := k.requests[p.Scope]; a != nil {
 		return a
 	}
-	a := &asking{done: make(chan struct{})}
-	k.asks[p.Scope] = a
+	a := &discoverRequest{done: make(chan struct{})}
+	k.requests[p.Scope] = a
 	k.running.Go(func() { // ends by its time-out, or with the link
 		a.err = k.discover(context.Background(), p)
 		k.mu.Lock()
-		delete(k.asks, p.Scope)
+		delete(k.requests, p.Scope)
 		k.mu.Unlock()
 		close(a.done)
 	})
@@ -155,7 +155,7 @@ func (k *discovery) discover(ctx context.Context, p mcp.Profile) error {
 	versions := wire.Get(result, "supportedVersions")
 	r := mutual(versions)
 	if r == "" {
-		foreign := newForeignRevision(versions)
+		foreign := newUnsupportedRevision(versions)
 		k.b.opts.Doubt("it " + foreign.Error())
 		k.b.availability.Report(foreign)
 		return foreign
@@ -191,14 +191,14 @@ var errSlowDiscover = fmt.Errorf("it did not answer %s within timeouts.connect",
 func (k *discovery) remember(p mcp.Profile, result []byte) {
 	ttl := ttlOf(wire.Get(result, "ttlMs"))
 	now := time.Now()
-	d := &described{Description: descriptionOf(result), said: now, until: now.Add(ttl)}
+	d := &cachedDescription{Description: descriptionOf(result), receivedAt: now, freshUntil: now.Add(ttl)}
 	scope := p.Scope
 	if d.Cache.Public {
-		scope = everybody(p)
+		scope = publicScope(p)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.known.Add(scope, d)
+	k.cache.Add(scope, d)
 }
 
 func descriptionOf(result []byte) mcp.Description {
@@ -227,20 +227,20 @@ func ttlOf(text []byte) time.Duration {
 }
 
 // describe returns the description with the time that it stays fresh for.
-func (d *described) describe() *mcp.Description {
+func (d *cachedDescription) describe() *mcp.Description {
 	out := d.Description
-	out.Cache.TTL = max(0, time.Until(d.until).Milliseconds())
+	out.Cache.TTL = max(0, time.Until(d.freshUntil).Milliseconds())
 	return &out
 }
 
-// lastKnown returns the latest that is remembered for scopes, fresh or not, or nil.
+// latest returns the latest that is remembered for scopes, fresh or not, or nil.
 // A scope is never told what was said to another's client.
-func (k *discovery) lastKnown(scopes ...string) *described {
+func (k *discovery) latest(scopes ...string) *cachedDescription {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var latest *described
+	var latest *cachedDescription
 	for _, s := range scopes {
-		if d, ok := k.known.Get(s); ok && (latest == nil || d.said.After(latest.said)) {
+		if d, ok := k.cache.Get(s); ok && (latest == nil || d.receivedAt.After(latest.receivedAt)) {
 			latest = d
 		}
 	}
@@ -251,7 +251,7 @@ func (k *discovery) lastKnown(scopes ...string) *described {
 // known. A method of no capability, an extension's say, is declared by nothing.
 func (k *discovery) declares(p mcp.Profile, method string) bool {
 	name := spec.Capability(method)
-	d := k.lastKnown(p.Scope, everybody(p), k.b.probeProfile().Scope)
+	d := k.latest(p.Scope, publicScope(p), k.b.probeProfile().Scope)
 	return name != "" && (d == nil || mcp.Declares(d.Capabilities, name))
 }
 

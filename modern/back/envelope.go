@@ -10,9 +10,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// An upEnvelope is what the gateway puts into a request's _meta. What is empty
+// An envelope is what the gateway puts into a request's _meta. What is empty
 // stays as the client has it.
-type upEnvelope struct {
+type envelope struct {
 	revision     spec.Revision
 	capabilities json.RawMessage
 	info         json.RawMessage
@@ -23,8 +23,8 @@ type upEnvelope struct {
 
 // envelopeOf returns the envelope of a request that is sent as id. A modern
 // client's own says who it is and what it wants to hear.
-func (b *Back) envelopeOf(req *mcp.Request, level spec.LogLevel, id int64) upEnvelope {
-	e := upEnvelope{revision: b.revision(), whole: req.Era != spec.Modern}
+func (b *Back) envelopeOf(req *mcp.Request, level spec.LogLevel, id int64) envelope {
+	e := envelope{revision: b.revision(), whole: req.Era != spec.Modern}
 	if req.ProgressToken != nil {
 		e.token = id
 	}
@@ -46,7 +46,7 @@ func (b *Back) envelopeOf(req *mcp.Request, level spec.LogLevel, id int64) upEnv
 // tasks are not asked for. All other members keep their bytes.
 //
 // Spec: 2026-07-28, basic/index, _meta.
-func upstreamParams(req *mcp.Request, e upEnvelope, more []wire.Edit) []byte {
+func upstreamParams(req *mcp.Request, e envelope, more []wire.Edit) []byte {
 	meta := wire.Get(req.Params, "_meta")
 	edits := []wire.Edit{{Name: "_meta", Value: e.edit(meta)}}
 	if req.Era != spec.Modern {
@@ -64,7 +64,7 @@ func upstreamParams(req *mcp.Request, e upEnvelope, more []wire.Edit) []byte {
 }
 
 // edit returns _meta with the envelope in it.
-func (e upEnvelope) edit(meta []byte) []byte {
+func (e envelope) edit(meta []byte) []byte {
 	edits := make([]wire.Edit, 0, 5)
 	set := func(name string, value []byte) {
 		if value != nil || e.whole {
@@ -120,9 +120,9 @@ func (b *Back) hiddenFrom(era spec.Era) []string {
 	return b.opts.HideExtensions
 }
 
-// describable returns a server's capabilities as clients of an era are told of them:
+// visibleTo returns a server's capabilities as clients of an era are told of them:
 // without what does not cross.
-func (b *Back) describable(capabilities json.RawMessage, era spec.Era) json.RawMessage {
+func (b *Back) visibleTo(capabilities json.RawMessage, era spec.Era) json.RawMessage {
 	if edits := mcp.Hiding(capabilities, b.hiddenFrom(era)); len(edits) > 0 {
 		return wire.AppendEdited(nil, capabilities, edits...)
 	}

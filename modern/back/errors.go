@@ -13,7 +13,7 @@ import (
 // clientError turns what prevented an answer into what a client is told; see
 // [upstream.Options.ClientError].
 func (b *Back) clientError(method string, err error) error {
-	var foreign *foreignRevision
+	var foreign *unsupportedRevision
 	switch {
 	case errors.As(err, &foreign):
 		return wire.Errorf(spec.CodeInternal, "server %q %v; upgrade mcpbridge, or set the server's era", b.opts.Name, foreign)
@@ -37,7 +37,7 @@ func (b *Back) upstreamError(req *mcp.Request, e *wire.Error) error {
 		// The headers are the gateway's: the client can do nothing about them.
 		return wire.Errorf(spec.CodeInternal, "server %q does not accept the headers of %s: %s; if its tools have changed, list them again", b.opts.Name, req.Method, mcp.Shorten(e.Message))
 	case spec.CodeUnsupportedVersion:
-		return b.clientError(req.Method, newForeignRevision(wire.Get(e.Data, "supported")))
+		return b.clientError(req.Method, newUnsupportedRevision(wire.Get(e.Data, "supported")))
 	case spec.CodeMissingCapability:
 		return &mcp.Refusal{Err: e}
 	case spec.CodeMethodNotFound:
@@ -48,19 +48,19 @@ func (b *Back) upstreamError(req *mcp.Request, e *wire.Error) error {
 	return e
 }
 
-// A foreignRevision says that a server speaks no revision that is spoken here.
-type foreignRevision struct {
+// An unsupportedRevision says that a server speaks no revision that is spoken here.
+type unsupportedRevision struct {
 	supported string // as the server listed them; empty if it did not
-	ours      bool   // one of them is, and it is refused all the same
+	listed    bool   // one of them is, and it is refused all the same
 }
 
-func newForeignRevision(list []byte) *foreignRevision {
-	return &foreignRevision{mcp.Shorten(strings.Join(wire.Strings(list), ", ")), mutual(list) != ""}
+func newUnsupportedRevision(list []byte) *unsupportedRevision {
+	return &unsupportedRevision{mcp.Shorten(strings.Join(wire.Strings(list), ", ")), mutual(list) != ""}
 }
 
-func (e *foreignRevision) Error() string {
+func (e *unsupportedRevision) Error() string {
 	switch {
-	case e.ours:
+	case e.listed:
 		return fmt.Sprintf("refuses requests in revision %s, though it lists %s", spec.LatestModern, e.supported)
 	case e.supported == "":
 		return "does not speak revision " + string(spec.LatestModern)

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// forEver is longer than any process lives.
-	forEver = 100 * 365 * 24 * time.Hour
+	// noLimit is longer than any process lives.
+	noLimit = 100 * 365 * 24 * time.Hour
 	// maxStalled is how long a client that is slow may hold up others on a connection
 	// that it shares with them, from when it was last up to date. What it takes makes
 	// good for some of that; see worth.
 	maxStalled = 2 * time.Second
-	// stallTick is how often is looked whether there are others.
-	stallTick = 50 * time.Millisecond
+	// stallPoll is how often is looked whether there are others.
+	stallPoll = 50 * time.Millisecond
 )
 
 // errSlowClient is why a request ends whose client is too slow for what comes: what
@@ -36,7 +36,7 @@ func slowClient(server, method string) error {
 }
 
 // clientError is that of the Back, in the words of a stream where it is one.
-func (s *serving) clientError(err error) error {
+func (s *servedRequest) clientError(err error) error {
 	if s.streams && errors.Is(err, upstream.ErrTooLong) {
 		return wire.Errorf(spec.CodeInternal, "server %q sent nothing about %s for %v; raise timeouts.request if that is normal for it",
 			s.b.opts.Name, s.req.Method, s.b.opts.Timeouts.Request)
@@ -44,42 +44,42 @@ func (s *serving) clientError(err error) error {
 	return s.b.clientError(s.req.Method, err)
 }
 
-// worth is how long a client may hold up others over one message for ever: one that takes
+// readAllowance is how long a client may hold up others over one message for ever: one that takes
 // a hundred in a second, or a megabyte, is as fast as anybody can ask for.
-func worth(n mcp.Notification) time.Duration {
+func readAllowance(n mcp.Notification) time.Duration {
 	return 10*time.Millisecond + time.Duration(len(n.Params)>>10)*time.Millisecond
 }
 
-// most is how long the request may take, however much is heard of it.
-func (s *serving) most() time.Duration {
+// maxTime is how long the request may take, however much is heard of it.
+func (s *servedRequest) maxTime() time.Duration {
 	if s.streams {
-		return forEver
+		return noLimit
 	}
 	return s.b.opts.Timeouts.Max
 }
 
-// heard takes a message on the request's own stream for a sign that it is being served.
-func (c *upcall) heard() {
-	if c.of != nil && c.of.streams {
-		c.of.clock.Restart()
+// noteActivity takes a message on the request's own stream for a sign that it is being served.
+func (c *upstreamCall) noteActivity() {
+	if c.parent != nil && c.parent.streams {
+		c.parent.clock.Restart()
 	}
 }
 
-// pass gives a message to the caller. The time that a slow one takes over it is not the
+// notify gives a message to the caller. The time that a slow one takes over it is not the
 // server's.
-func (c *upcall) pass(ctx context.Context, n mcp.Notification) {
-	if c.of.streams {
-		c.of.clock.Pause()
-		defer c.of.clock.Resume()
+func (c *upstreamCall) notify(ctx context.Context, n mcp.Notification) {
+	if c.parent.streams {
+		c.parent.clock.Pause()
+		defer c.parent.clock.Resume()
 	}
 	// A caller that can't be reached is no reason to stop: ctx says so too.
-	_ = c.of.x.Notify(ctx, n)
+	_ = c.parent.x.Notify(ctx, n)
 }
 
-// streamer returns the request whose own stream a notification names, if its client is
+// streamOwner returns the request whose own stream a notification names, if its client is
 // told everything that comes there; else nil. That is a client's own listen request, or
 // one of a modern client that gets a notification which is not known here.
-func (p *conn) streamer(m *wire.Message) *upcall {
+func (p *conn) streamOwner(m *wire.Message) *upstreamCall {
 	id := wire.Get(wire.Get(m.Params, "_meta"), spec.MetaSubscriptionID)
 	if len(id) > 0 && id[0] == '"' {
 		id = []byte(wire.Unquote(id)) // so some servers write numbers
@@ -90,23 +90,23 @@ func (p *conn) streamer(m *wire.Message) *upcall {
 	}
 	c := p.find(wire.NumberID(n))
 	switch {
-	case c == nil, c.of == nil:
+	case c == nil, c.parent == nil:
 		return nil
-	case c.of.listens, c.of.req.Era == spec.Modern && spec.UndefinedNotification(m.Method):
+	case c.parent.listens, c.parent.req.Era == spec.Modern && spec.UndefinedNotification(m.Method):
 		return c
 	}
 	return nil
 }
 
-// tellStreamer gives a notification to the request whose own it is. It waits for a client
+// deliverToStream gives a notification to the request whose own it is. It waits for a client
 // that is slow, and so slows the server down; but where others wait, too, it does so
 // not for long.
-func (p *conn) tellStreamer(c *upcall, m *wire.Message) {
+func (p *conn) deliverToStream(c *upstreamCall, m *wire.Message) {
 	if m.Method == spec.NotifyToolsListChanged {
-		p.l.news(c, m)
+		p.link.unclaimed(c, m)
 	}
-	c.heard()
-	n, ok := c.note(m)
+	c.noteActivity()
+	n, ok := c.forCaller(m)
 	if !ok {
 		return
 	}
@@ -120,12 +120,12 @@ func (p *conn) tellStreamer(c *upcall, m *wire.Message) {
 
 // await waits a moment for the client to take a message. It reports false if others have
 // waited too long for that.
-func (q *noteQueue) await(isShared func() bool) bool {
+func (q *notificationQueue) await(isShared func() bool) bool {
 	began := time.Now()
-	t := time.NewTimer(stallTick)
+	t := time.NewTimer(stallPoll)
 	defer t.Stop()
 	select {
-	case <-q.room:
+	case <-q.space:
 	case <-t.C:
 	}
 	if !isShared() {
@@ -141,9 +141,9 @@ func (q *noteQueue) await(isShared func() bool) bool {
 func (p *conn) isShared() bool { return p.Calls.Len() > 1 }
 
 // tooSlow ends a request whose client does not keep up.
-func (p *conn) tooSlow(c *upcall) {
+func (p *conn) tooSlow(c *upstreamCall) {
 	p.Drop("slow listener")
-	p.l.opts.Logger.Warn("request ended: its client reads too slowly for what comes, and others wait", "method", c.Method, "limit", maxStalled)
+	p.link.opts.Logger.Warn("request ended: its client reads too slowly for what comes, and others wait", "method", c.Method, "limit", maxStalled)
 	if c.Fail(&upstream.Failure{Cause: errSlowClient, Fate: upstream.MayHaveRun}) {
 		p.cancel(c, errSlowClient)
 	}

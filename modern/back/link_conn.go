@@ -21,9 +21,9 @@ import (
 //
 // Spec: 2026-07-28, basic/transports/stdio.
 type connLink struct {
-	opts *Options
-	news func(c *upcall, m *wire.Message)
-	lost func(error) // told when the connection ended by itself
+	opts      *Options
+	unclaimed func(c *upstreamCall, m *wire.Message)
+	lost      func(error) // told when the connection ended by itself
 
 	stop context.CancelCauseFunc
 	live context.Context // ends with close
@@ -45,14 +45,14 @@ type opening struct {
 	err  error
 }
 
-func newConnLink(opts *Options, news func(*upcall, *wire.Message), lost func(error)) *connLink {
-	l := &connLink{opts: opts, news: news, lost: lost}
+func newConnLink(opts *Options, news func(*upstreamCall, *wire.Message), lost func(error)) *connLink {
+	l := &connLink{opts: opts, unclaimed: news, lost: lost}
 	l.live, l.stop = context.WithCancelCause(context.Background())
 	return l
 }
 
 // exchange implements link.
-func (l *connLink) exchange(ctx context.Context, c *upcall) (upstream.Response, error) {
+func (l *connLink) exchange(ctx context.Context, c *upstreamCall) (upstream.Response, error) {
 	p, err := l.get(ctx)
 	if err != nil {
 		return upstream.Response{}, err
@@ -61,7 +61,7 @@ func (l *connLink) exchange(ctx context.Context, c *upcall) (upstream.Response, 
 }
 
 // listen implements link.
-func (l *connLink) listen(ctx context.Context, c *upcall) (watch.Stream, error) {
+func (l *connLink) listen(ctx context.Context, c *upstreamCall) (watch.Stream, error) {
 	p, err := l.get(ctx)
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (l *connLink) get(ctx context.Context) (*conn, error) {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
-		p, op, pause, err := l.look()
+		p, op, pause, err := l.connOrDial()
 		switch {
 		case err != nil:
 			return nil, &upstream.Failure{Cause: err, Fate: upstream.NotSent}
@@ -99,9 +99,9 @@ func (l *connLink) get(ctx context.Context) (*conn, error) {
 	}
 }
 
-// look returns one of: the connection; the dial under way, which it starts; how
+// connOrDial returns one of: the connection; the dial under way, which it starts; how
 // long to wait before the server is tried again; why there will be no connection.
-func (l *connLink) look() (*conn, *opening, time.Duration, error) {
+func (l *connLink) connOrDial() (*conn, *opening, time.Duration, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	pause, err := l.pause.Left()

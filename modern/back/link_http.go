@@ -17,9 +17,9 @@ import (
 //
 // Spec: 2026-07-28, basic/transports/streamable-http.
 type httpLink struct {
-	opts *Options
-	http *upstream.HTTP
-	news func(c *upcall, m *wire.Message)
+	opts      *Options
+	http      *upstream.HTTP
+	unclaimed func(c *upstreamCall, m *wire.Message)
 
 	breaker breaker
 
@@ -29,14 +29,14 @@ type httpLink struct {
 
 // newHTTPLink trusts that opts were checked. news hears of notifications that are
 // not a caller's.
-func newHTTPLink(opts *Options, news func(*upcall, *wire.Message)) *httpLink {
-	l := &httpLink{opts: opts, http: upstream.NewHTTP(&opts.Options, upstream.Reading{}), news: news}
+func newHTTPLink(opts *Options, news func(*upstreamCall, *wire.Message)) *httpLink {
+	l := &httpLink{opts: opts, http: upstream.NewHTTP(&opts.Options, upstream.Reading{}), unclaimed: news}
 	l.live, l.stop = context.WithCancelCause(context.Background())
 	return l
 }
 
 // exchange implements link.
-func (l *httpLink) exchange(ctx context.Context, c *upcall) (upstream.Response, error) {
+func (l *httpLink) exchange(ctx context.Context, c *upstreamCall) (upstream.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(l.live, func() { cancel(context.Cause(l.live)) })
 	c.Cancel = func(cause error) { unhook(); cancel(cause) }
@@ -53,22 +53,22 @@ func (l *httpLink) exchange(ctx context.Context, c *upcall) (upstream.Response, 
 }
 
 // post sends the request.
-func (l *httpLink) post(ctx context.Context, c *upcall) (*upstream.Reply, error) {
+func (l *httpLink) post(ctx context.Context, c *upstreamCall) (*upstream.Reply, error) {
 	if err := l.breaker.open(); err != nil {
 		return nil, &upstream.Failure{Cause: err, Fate: upstream.NotSent}
 	}
 	began := time.Now()
 	r, err := l.http.Post(ctx, &c.Call, c.header, c.frame)
 	if err == nil {
-		l.breaker.heal()
+		l.breaker.succeeded()
 	} else if f := upstream.AsFailure(err); f != nil && f.Fate == upstream.NotSent && !f.Again && ctx.Err() == nil {
-		l.breaker.trip(began, f.Cause)
+		l.breaker.failed(began, f.Cause)
 	}
 	return r, err
 }
 
 // read reads the reply to the request c up to the response.
-func (l *httpLink) read(ctx context.Context, c *upcall, r *upstream.Reply) (upstream.Response, error) {
+func (l *httpLink) read(ctx context.Context, c *upstreamCall, r *upstream.Reply) (upstream.Response, error) {
 	if r.IsError() {
 		return l.rejected(ctx, c, r)
 	}
@@ -83,7 +83,7 @@ func (l *httpLink) read(ctx context.Context, c *upcall, r *upstream.Reply) (upst
 		if m.Kind() == wire.Response {
 			return r.Response(), nil
 		}
-		c.heard()
+		c.noteActivity()
 		if m.Kind() == wire.Notification {
 			l.tell(ctx, c, r, m)
 		} else {
@@ -94,15 +94,15 @@ func (l *httpLink) read(ctx context.Context, c *upcall, r *upstream.Reply) (upst
 
 // tell hands a notification on a request's own stream to its caller, who so slows
 // the server down if it is slow itself.
-func (l *httpLink) tell(ctx context.Context, c *upcall, r *upstream.Reply, m *wire.Message) {
+func (l *httpLink) tell(ctx context.Context, c *upstreamCall, r *upstream.Reply, m *wire.Message) {
 	if m.Method == spec.NotifyProgress && !c.listens() {
 		if id, ok := tokenOf(m); !ok || id != c.ID {
 			l.drop("foreign progress", c, r)
 			return
 		}
 	}
-	if n, ok := c.note(m); ok {
-		c.pass(ctx, n)
+	if n, ok := c.forCaller(m); ok {
+		c.notify(ctx, n)
 		if !c.listens() || m.Method != spec.NotifyToolsListChanged {
 			return
 		}
@@ -110,10 +110,10 @@ func (l *httpLink) tell(ctx context.Context, c *upcall, r *upstream.Reply, m *wi
 	if !c.listens() {
 		r.Useless()
 	}
-	l.news(c, m)
+	l.unclaimed(c, m)
 }
 
-func (l *httpLink) drop(what string, c *upcall, r *upstream.Reply) {
+func (l *httpLink) drop(what string, c *upstreamCall, r *upstream.Reply) {
 	r.Useless()
 	l.opts.Metrics.Dropped(l.opts.Name, what)
 	l.opts.Logger.Debug("skipping message of server", "what", what, "method", c.Method)
@@ -121,7 +121,7 @@ func (l *httpLink) drop(what string, c *upcall, r *upstream.Reply) {
 
 // rejected reads an HTTP error: a JSON-RPC error that answers the request,
 // whatever the status, or a failure.
-func (l *httpLink) rejected(ctx context.Context, c *upcall, r *upstream.Reply) (upstream.Response, error) {
+func (l *httpLink) rejected(ctx context.Context, c *upstreamCall, r *upstream.Reply) (upstream.Response, error) {
 	status, m := r.Rejection()
 	if ctx.Err() != nil {
 		return upstream.Response{}, context.Cause(ctx)

@@ -22,8 +22,8 @@ import (
 const ackTimeout = 10 * time.Second
 
 var (
-	// errLeft says that the stream was closed from this side.
-	errLeft = errors.New("the stream was closed")
+	// errClosed says that the stream was closed from this side.
+	errClosed = errors.New("the stream was closed")
 	// errNoAck says that a listen request was not acknowledged in time.
 	errNoAck = errors.New("it did not acknowledge subscriptions/listen in time")
 )
@@ -53,13 +53,13 @@ func (b *Back) openListen(ctx context.Context, p mcp.Profile, want mcp.Filter) (
 		case refusal != nil:
 			return nil, fmt.Errorf("server %q refused subscriptions/listen: %w", b.opts.Name, refusal)
 		}
-		return nil, b.missed(err)
+		return nil, b.listenError(err)
 	}
 }
 
-// missed returns the error of a listen request that got no answer: what a client is
+// listenError returns the error of a listen request that got no answer: what a client is
 // told, but not as the server's word.
-func (b *Back) missed(err error) error {
+func (b *Back) listenError(err error) error {
 	err = b.clientError(spec.MethodListen, err)
 	var we *wire.Error
 	if errors.As(err, &we) {
@@ -138,7 +138,7 @@ func subscriptionOf(m *wire.Message) (wire.ID, bool) {
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions, Graceful Closure;
 // basic/patterns/cancellation.
-func endsStream(m *wire.Message, c *upcall) bool {
+func endsStream(m *wire.Message, c *upstreamCall) bool {
 	if m.Method == spec.NotifyCancelled {
 		id, err := wire.ParseID(wire.Get(m.Params, "requestId"))
 		return err == nil && c.Is(id)
@@ -148,7 +148,7 @@ func endsStream(m *wire.Message, c *upcall) bool {
 
 // listen implements link. The stream is the response to the request: whoever calls
 // next reads it.
-func (l *httpLink) listen(ctx context.Context, c *upcall) (watch.Stream, error) {
+func (l *httpLink) listen(ctx context.Context, c *upstreamCall) (watch.Stream, error) {
 	live, cancel := context.WithCancelCause(l.live) // ends with the stream
 	c.Cancel = cancel
 	unhook := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
@@ -158,13 +158,13 @@ func (l *httpLink) listen(ctx context.Context, c *upcall) (watch.Stream, error) 
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		cancel(errLeft)
+		cancel(errClosed)
 		return nil, err
 	}
 	return s, nil
 }
 
-func (l *httpLink) openListen(ctx context.Context, cancel context.CancelCauseFunc, c *upcall) (*httpListen, error) {
+func (l *httpLink) openListen(ctx context.Context, cancel context.CancelCauseFunc, c *upstreamCall) (*httpListen, error) {
 	r, err := l.post(ctx, c)
 	if err != nil {
 		return nil, err
@@ -182,7 +182,7 @@ func (l *httpLink) openListen(ctx context.Context, cancel context.CancelCauseFun
 }
 
 // answered reads the answer of a server that opened no stream.
-func (l *httpLink) answered(ctx context.Context, cancel context.CancelCauseFunc, c *upcall, r *upstream.Reply) (*httpListen, error) {
+func (l *httpLink) answered(ctx context.Context, cancel context.CancelCauseFunc, c *upstreamCall, r *upstream.Reply) (*httpListen, error) {
 	a, err := l.read(ctx, c, r)
 	switch {
 	case err != nil:
@@ -200,7 +200,7 @@ type httpListen struct {
 	l       *httpLink
 	ctx     context.Context // the response's: a stream is made and ends with it
 	cancel  context.CancelCauseFunc
-	c       *upcall
+	c       *upstreamCall
 	reply   *upstream.Reply
 	granted mcp.Filter
 	err     error // why next has nothing any more
@@ -252,7 +252,7 @@ func (s *httpListen) Next() (fanout.Event, error) {
 		}
 		s.l.drop("not a change that was asked for", s.c, s.reply)
 	}
-	s.cancel(errLeft)
+	s.cancel(errClosed)
 	return fanout.Event{}, s.err
 }
 
@@ -275,4 +275,4 @@ func (s *httpListen) broken(err error) error {
 	return err
 }
 
-func (s *httpListen) Close() { s.cancel(errLeft) } // next finds out
+func (s *httpListen) Close() { s.cancel(errClosed) } // next finds out

@@ -17,24 +17,24 @@ import (
 // a change that is still pending is not queued again.
 type connListen struct {
 	p    *conn
-	c    *upcall
+	c    *upstreamCall
 	mail *fanout.Mailbox
 
-	acked chan struct{} // closed when granted and refusal are set
-	gone  chan struct{} // closed by close
+	acked   chan struct{} // closed when granted and refusal are set
+	closing chan struct{} // closed by close
 
 	granted mcp.Filter
 	refusal error // why there is no stream
 
 	// mu guards the fields below.
-	mu     sync.Mutex
-	opened bool // acked is closed
-	left   bool // gone is closed
+	mu       sync.Mutex
+	opened   bool // acked is closed
+	isClosed bool // gone is closed
 }
 
 // listen is link.listen on this connection.
-func (p *conn) listen(ctx context.Context, c *upcall) (watch.Stream, error) {
-	s := &connListen{p: p, c: c, mail: fanout.NewMailbox(fanout.MailboxOptions{}), acked: make(chan struct{}), gone: make(chan struct{})}
+func (p *conn) listen(ctx context.Context, c *upstreamCall) (watch.Stream, error) {
+	s := &connListen{p: p, c: c, mail: fanout.NewMailbox(fanout.MailboxOptions{}), acked: make(chan struct{}), closing: make(chan struct{})}
 	if err := p.add(s); err != nil {
 		return nil, err
 	}
@@ -95,8 +95,8 @@ func (s *connListen) Next() (fanout.Event, error) {
 		}
 		select {
 		case <-s.mail.Ready():
-		case <-s.gone:
-			return fanout.Event{}, errLeft
+		case <-s.closing:
+			return fanout.Event{}, errClosed
 		}
 	}
 }
@@ -106,16 +106,16 @@ func (s *connListen) Next() (fanout.Event, error) {
 // Spec: 2026-07-28, basic/patterns/subscriptions, Cancellation.
 func (s *connListen) Close() {
 	s.mu.Lock()
-	left := s.left
-	s.left = true
+	left := s.isClosed
+	s.isClosed = true
 	s.mu.Unlock()
 	if left {
 		return
 	}
-	close(s.gone)
+	close(s.closing)
 	if s.p.listenOf(wire.NumberID(s.c.ID)) != nil {
 		s.p.forget(s)
-		s.p.cancel(s.c, errLeft)
+		s.p.cancel(s.c, errClosed)
 	}
 }
 

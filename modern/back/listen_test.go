@@ -132,7 +132,7 @@ func TestListenEnds(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer s.Close()
-				if _, err := s.Next(); (err == watch.ErrEnded) != tt.graceful || err == nil || err == errLeft {
+				if _, err := s.Next(); (err == watch.ErrEnded) != tt.graceful || err == nil || err == errClosed {
 					t.Errorf("next() = %v, want a graceful end: %v", err, tt.graceful)
 				}
 			})
@@ -251,7 +251,7 @@ func TestListenClose(t *testing.T) {
 		}()
 		s.Close()
 		s.Close()
-		if err := <-ended; err != errLeft {
+		if err := <-ended; err != errClosed {
 			t.Errorf("next() = %v, want errLeft", err)
 		}
 		<-left // the test's time-out tells if the response stays open
@@ -272,7 +272,7 @@ func TestListenClose(t *testing.T) {
 		s := <-opened
 		s.Close()
 		s.Close()
-		if _, err := s.Next(); err != errLeft {
+		if _, err := s.Next(); err != errClosed {
 			t.Errorf("next() = %v, want errLeft", err)
 		}
 		if c := p.Want("notifications/cancelled"); string(wire.Get(c.Params, "requestId")) != m.ID.String() {

@@ -28,10 +28,10 @@ type Options struct {
 	// LogLevel is what requests ask for whose client did not; empty for no
 	// messages.
 	LogLevel spec.LogLevel
-	// Foretold is what a probe was answered a moment ago, its capabilities as the
+	// Probed is what a probe was answered a moment ago, its capabilities as the
 	// server wrote them: Describe tells it until the server was reached, or not. Nil
 	// for none.
-	Foretold *mcp.Description
+	Probed *mcp.Description
 }
 
 // fault returns what is wrong with what this era alone has, "" for nothing.

@@ -56,34 +56,34 @@ func (p prober) probe(ctx context.Context, how mcp.Probing) mcp.Verdict {
 	defer cancel()
 	var steps []mcp.Step
 	for again := false; ; again = true {
-		var f finding
+		var f probeResult
 		sent := fmt.Sprintf("%s in revision %s", spec.MethodDiscover, p.revision())
 		steps = append(steps, how.Take(sent, func() (answer, means string) {
 			ctx, done := how.Await(ctx)
 			defer done()
 			c := p.ownCall(spec.MethodDiscover, []byte("{}"), p.probeProfile())
-			c.probes = true
+			c.noCancel = true
 			a, err := p.link.exchange(ctx, c)
-			f = p.judge(ctx, a, err, again)
+			f = p.evaluate(ctx, a, err, again)
 			return f.answer, f.means()
 		}))
-		if !f.again {
+		if !f.retry {
 			f.Steps = steps
 			return f.Verdict
 		}
 	}
 }
 
-// A finding is what one answer shows.
-type finding struct {
+// A probeResult is what one answer shows.
+type probeResult struct {
 	mcp.Verdict
 	answer string // what came, in short
-	again  bool   // it asks for another revision
+	retry  bool   // it asks for another revision
 }
 
-func (f *finding) means() string {
+func (f *probeResult) means() string {
 	switch {
-	case f.again:
+	case f.retry:
 		return "asking once more: it names a revision that is spoken here"
 	case f.Era == spec.Unknown:
 		return "that does not say what it speaks"
@@ -91,35 +91,35 @@ func (f *finding) means() string {
 	return "so does a server of " + f.Era.Speaks()
 }
 
-// judge says what came of the question. again says that it was the second.
-func (p prober) judge(ctx context.Context, a upstream.Response, err error, again bool) finding {
+// evaluate says what came of the question. again says that it was the second.
+func (p prober) evaluate(ctx context.Context, a upstream.Response, err error, again bool) probeResult {
 	if err != nil {
-		return p.silence(ctx, err)
+		return p.noResponse(ctx, err)
 	}
 	if a.Err == nil {
 		defer a.Free()
-		return p.discovered(upstream.Keep(a.Result))
+		return p.evaluateResult(upstream.Keep(a.Result))
 	}
 	status := &upstream.StatusError{Code: a.Status}
 	e := a.TakeError()
 	switch {
 	case p.renegotiated(e) && !again:
-		f := refusedAs(e)
-		f.again = true
+		f := evaluateError(e)
+		f.retry = true
 		return f
 	case a.Status >= 400 && eraOf(status) == spec.Unknown && !spec.ModernError(e.Code):
 		status.Note = mcp.Shorten(e.Message)
-		return p.silence(ctx, status)
+		return p.noResponse(ctx, status)
 	}
-	return refusedAs(e)
+	return evaluateError(e)
 }
 
-// discovered judges a result.
-func (p prober) discovered(result []byte) finding {
+// evaluateResult judges a result.
+func (p prober) evaluateResult(result []byte) probeResult {
 	versions := wire.Get(result, "supportedVersions")
-	var f finding
+	var f probeResult
 	f.Era, f.Revisions = spec.Legacy, revisionsOf(versions)
-	f.answer = fmt.Sprintf("a result that names %s", cmp.Or(newForeignRevision(versions).supported, "no revisions"))
+	f.answer = fmt.Sprintf("a result that names %s", cmp.Or(newUnsupportedRevision(versions).supported, "no revisions"))
 	switch {
 	case mutual(versions) != "":
 		f.Era, f.Reason = spec.Modern, "it answered "+spec.MethodDiscover
@@ -130,16 +130,16 @@ func (p prober) discovered(result []byte) finding {
 		d.Cache.TTL = ttlOf(wire.Get(result, "ttlMs")).Milliseconds()
 		f.Description = &d
 	case len(f.Revisions) > 0:
-		f.Reason = fmt.Sprintf("it answered %s, and %v", spec.MethodDiscover, newForeignRevision(versions))
+		f.Reason = fmt.Sprintf("it answered %s, and %v", spec.MethodDiscover, newUnsupportedRevision(versions))
 	default:
 		f.Reason = fmt.Sprintf("it answered %s with a result that names no revisions", spec.MethodDiscover)
 	}
 	return f
 }
 
-// refusedAs judges an error.
-func refusedAs(e *wire.Error) finding {
-	f := finding{answer: "error " + mcp.Shorten(e.Error())}
+// evaluateError judges an error.
+func evaluateError(e *wire.Error) probeResult {
+	f := probeResult{answer: "error " + mcp.Shorten(e.Error())}
 	f.Era, f.Reason = spec.Legacy, fmt.Sprintf("it refused %s: %s", spec.MethodDiscover, mcp.Shorten(e.Error()))
 	switch e.Code {
 	case spec.CodeHeaderMismatch, spec.CodeMissingCapability:
@@ -154,9 +154,9 @@ func refusedAs(e *wire.Error) finding {
 	return f
 }
 
-// silence judges what is no answer.
-func (p prober) silence(ctx context.Context, err error) finding {
-	var f finding
+// noResponse judges what is no answer.
+func (p prober) noResponse(ctx context.Context, err error) probeResult {
+	var f probeResult
 	f.answer = mcp.Shorten(transport.Cause(err).Error())
 	f.Reason, f.Cause = f.answer, err
 	failed := upstream.AsFailure(err)

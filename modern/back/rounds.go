@@ -32,11 +32,11 @@ type inputRequest struct {
 	mcp.InputRequest
 }
 
-// fulfil gets what a server asks for, and returns the members that its next request
+// gatherInput gets what a server asks for, and returns the members that its next request
 // has: the answers, and the state exactly as it was given.
 //
 // Spec: 2026-07-28, basic/patterns/mrtr, Client Requirements.
-func (s *serving) fulfil(ctx context.Context, result []byte, round int) ([]wire.Edit, error) {
+func (s *servedRequest) gatherInput(ctx context.Context, result []byte, round int) ([]wire.Edit, error) {
 	state := wire.Get(result, "requestState")
 	if wire.IsNull(state) {
 		state = nil
@@ -46,7 +46,7 @@ func (s *serving) fulfil(ctx context.Context, result []byte, round int) ([]wire.
 	asked := inputRequestsOf(requests)
 	switch {
 	case len(asked) > 0:
-		responses, err := s.ask(ctx, asked)
+		responses, err := s.requestInput(ctx, asked)
 		return append(more, wire.Edit{Name: "inputResponses", Value: responses}), err
 	case state == nil:
 		return nil, wire.Errorf(spec.CodeInternal, "server %q asks for input to %s without saying which", s.b.opts.Name, s.req.Method)
@@ -65,13 +65,13 @@ func inputRequestsOf(requests []byte) []inputRequest {
 	return out
 }
 
-// ask puts the questions of a round to the client, all at once, and returns
+// requestInput puts the questions of a round to the client, all at once, and returns
 // inputResponses. Nothing is asked if one of them needs what the client did not
 // declare.
-func (s *serving) ask(ctx context.Context, asked []inputRequest) ([]byte, error) {
+func (s *servedRequest) requestInput(ctx context.Context, asked []inputRequest) ([]byte, error) {
 	qs := make([]mcp.InputRequest, len(asked))
 	for i, r := range asked {
-		if err := s.mayAsk(r.InputRequest); err != nil {
+		if err := s.checkInput(r.InputRequest); err != nil {
 			return nil, err
 		}
 		qs[i] = r.InputRequest
@@ -93,7 +93,7 @@ func (s *serving) ask(ctx context.Context, asked []inputRequest) ([]byte, error)
 }
 
 // responses returns inputResponses made of the answers, or why there can be none.
-func (s *serving) responses(asked []inputRequest, answers []mcp.InputResponse) ([]byte, error) {
+func (s *servedRequest) responses(asked []inputRequest, answers []mcp.InputResponse) ([]byte, error) {
 	out := []byte{'{'}
 	for i, r := range asked {
 		text, err := s.response(r.InputRequest, answers[i])
@@ -111,7 +111,7 @@ func (s *serving) responses(asked []inputRequest, answers []mcp.InputResponse) (
 // has a form for that; of the other questions the server can't be told.
 //
 // Spec: 2026-07-28, client/elicitation, Response Actions.
-func (s *serving) response(q mcp.InputRequest, a mcp.InputResponse) (json.RawMessage, error) {
+func (s *servedRequest) response(q mcp.InputRequest, a mcp.InputResponse) (json.RawMessage, error) {
 	switch {
 	case a.Err == nil && protocol.WellFormed(q.Method, a.Result):
 		return a.Result, nil
@@ -123,10 +123,10 @@ func (s *serving) response(q mcp.InputRequest, a mcp.InputResponse) (json.RawMes
 	return nil, wire.Errorf(spec.CodeInternal, "server %q needs an answer to %s for %s, and the client's can't be read", s.b.opts.Name, q.Method, s.req.Method)
 }
 
-// mayAsk refuses a question that the client did not declare to answer.
+// checkInput refuses a question that the client did not declare to answer.
 //
 // Spec: 2026-07-28, basic/patterns/mrtr, Server Requirements.
-func (s *serving) mayAsk(q mcp.InputRequest) error {
+func (s *servedRequest) checkInput(q mcp.InputRequest) error {
 	switch q.Method {
 	case spec.MethodElicit, spec.MethodSample, spec.MethodRootsList:
 	default:

@@ -12,9 +12,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
-// A serving is one client's request at the back, from the first time it is sent to
+// A servedRequest is one client's request at the back, from the first time it is sent to
 // its last answer.
-type serving struct {
+type servedRequest struct {
 	// Set by Serve, read-only after.
 	b     *Back
 	req   *mcp.Request
@@ -43,14 +43,14 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.
 	if req.Method == spec.MethodListen {
 		return b.serveListen(ctx, req, x)
 	}
-	s := &serving{b: b, req: req, x: x, level: req.LogLevel}
+	s := &servedRequest{b: b, req: req, x: x, level: req.LogLevel}
 	if s.level == "" && req.Era != spec.Modern {
 		s.level = b.opts.LogLevel
 	}
 	s.in.Use(req.Memory, req.Share)
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.streams = req.Era == spec.Modern && spec.Undefined(req.Method)
-	s.clock.Start(b.opts.Timeouts.Request, s.most(), func() { cancel(upstream.ErrTooLong) })
+	s.clock.Start(b.opts.Timeouts.Request, s.maxTime(), func() { cancel(upstream.ErrTooLong) })
 	a, err := s.run(ctx)
 	s.clock.Stop()
 	if err != nil {
@@ -80,7 +80,7 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.
 func (b *Back) serveListen(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s := &serving{b: b, req: req, x: x, listens: true}
+	s := &servedRequest{b: b, req: req, x: x, listens: true}
 	a, err := s.send(ctx, nil)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -110,7 +110,7 @@ func (b *Back) refuseMethod(req *mcp.Request) error {
 
 // run sends the request until its last answer. The error is the server's own as a
 // *wire.Error, a *upstream.Failure, or why ctx ended.
-func (s *serving) run(ctx context.Context) (upstream.Response, error) {
+func (s *servedRequest) run(ctx context.Context) (upstream.Response, error) {
 	var more []wire.Edit // what the round adds to the params
 	for round := 0; ; round++ {
 		a, err := s.send(ctx, more)
@@ -137,7 +137,7 @@ func (s *serving) run(ctx context.Context) (upstream.Response, error) {
 		asked := upstream.Keep(a.Result)
 		a.Free()
 		s.in.Next()
-		if more, err = s.fulfil(ctx, asked, round); err != nil {
+		if more, err = s.gatherInput(ctx, asked, round); err != nil {
 			return upstream.Response{}, err
 		}
 		s.clock.Restart()
@@ -153,7 +153,7 @@ func resultType(a *upstream.Response) (string, bool) {
 }
 
 // complete takes a look at a last answer.
-func (s *serving) complete(a upstream.Response) upstream.Response {
+func (s *servedRequest) complete(a upstream.Response) upstream.Response {
 	if s.req.Method == spec.MethodToolsList {
 		if page, changed := s.b.learn(s.req.Profile.Scope, a.Result); changed {
 			a.Result, a.Outline = page, nil
@@ -173,13 +173,13 @@ type remedies struct {
 
 // send sends the request, with what a round adds, and returns the response. It
 // sends it again where that can help and does no harm.
-func (s *serving) send(ctx context.Context, more []wire.Edit) (upstream.Response, error) {
+func (s *servedRequest) send(ctx context.Context, more []wire.Edit) (upstream.Response, error) {
 	var tried remedies
 	for {
 		id := s.b.lastID.Add(1)
 		params := upstreamParams(s.req, s.b.envelopeOf(s.req, s.level, id), more)
 		c := s.b.call(id, s.req, params)
-		c.of, c.In = s, &s.in
+		c.parent, c.In = s, &s.in
 		a, err := s.b.link.exchange(ctx, c)
 		s.b.availability.Note(ctx, err)
 		switch {
@@ -204,7 +204,7 @@ func (s *serving) send(ctx context.Context, more []wire.Edit) (upstream.Response
 
 // remedy does something about an error with which a server refused a request
 // before it looked at it, and reports whether to send it again.
-func (s *serving) remedy(ctx context.Context, tried *remedies, e *wire.Error) bool {
+func (s *servedRequest) remedy(ctx context.Context, tried *remedies, e *wire.Error) bool {
 	switch {
 	case e.Code == spec.CodeUnsupportedVersion && !tried.renegotiated:
 		tried.renegotiated = true

@@ -20,7 +20,7 @@ func checkVersionHeader(h http.Header, m *wire.Message) error {
 	if len(version) == 0 || version[0] != '"' {
 		return nil // readEnvelope names what is missing
 	}
-	got, err := single(h, spec.HeaderProtocolVersion)
+	got, err := singleHeader(h, spec.HeaderProtocolVersion)
 	if err == nil && !wire.Says(version, got) {
 		err = mismatch(spec.HeaderProtocolVersion, got, wire.Unquote(version))
 	}

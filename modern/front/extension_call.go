@@ -26,8 +26,8 @@ type extensionCall struct {
 	cancel context.CancelCauseFunc
 
 	// Owned by the handler's goroutine until it has returned.
-	leave  func() // counts the stream out; nil if it is none
-	shared bool   // the client tells streams apart by their ids alone
+	release func() // counts the stream out; nil if it is none
+	shared  bool   // the client tells streams apart by their ids alone
 }
 
 // serveExtension serves a request whose method is not known here.
@@ -39,12 +39,12 @@ func (f *Front) serveExtension(ctx context.Context, req *mcp.Request, p *reply) 
 	end := x.run(ctx)
 	p.writer.stopKeepAlive()
 	defer end.res.Release()
-	if x.leave != nil {
-		defer x.leave()
+	if x.release != nil {
+		defer x.release()
 	}
 	if end.err == nil {
 		x.mail.End(errAnswered)
-		return p.result(req, x.renamed(end.res))
+		return p.result(req, x.resultUnderOwnID(end.res))
 	}
 	if errors.Is(x.writer.cause(ctx), os.ErrDeadlineExceeded) {
 		x.reportStale()
@@ -83,7 +83,7 @@ func (x *extensionCall) Notify(ctx context.Context, n mcp.Notification) error {
 			x.cancel(err)
 			return err
 		}
-		n.Params = x.own(n.Params)
+		n.Params = x.underOwnID(n.Params)
 	}
 	err := x.reply.Notify(ctx, n)
 	if err != nil {
@@ -94,35 +94,35 @@ func (x *extensionCall) Notify(ctx context.Context, n mcp.Notification) error {
 
 // open counts the request among the streams, once.
 func (x *extensionCall) open(ctx context.Context) error {
-	if x.leave != nil {
+	if x.release != nil {
 		return nil
 	}
 	sub, _, err := x.front.subscribe(ctx, x.req, mcp.Filter{}, x.mail)
 	if err != nil {
 		return err
 	}
-	x.leave, x.shared = sub.Close, x.writer.opened(x.mail)
+	x.release, x.shared = sub.Close, x.writer.opened(x.mail)
 	return nil
 }
 
-// own returns params under the client's own id, if they have an id or need one.
-func (x *extensionCall) own(params []byte) []byte {
-	if !x.shared && !named(params) {
+// underOwnID returns params under the client's own id, if they have an id or need one.
+func (x *extensionCall) underOwnID(params []byte) []byte {
+	if !x.shared && !hasSubscriptionID(params) {
 		return params
 	}
 	return x.stamped(params)
 }
 
-// renamed returns a result under the client's own id, if it has one.
-func (x *extensionCall) renamed(res *mcp.Result) *mcp.Result {
-	if named(res.Body) {
+// resultUnderOwnID returns a result under the client's own id, if it has one.
+func (x *extensionCall) resultUnderOwnID(res *mcp.Result) *mcp.Result {
+	if hasSubscriptionID(res.Body) {
 		res.Body, res.Outline = x.stamped(res.Body), nil
 	}
 	return res
 }
 
-// named reports whether params or a result bear the id of a subscription.
-func named(text []byte) bool {
+// hasSubscriptionID reports whether params or a result bear the id of a subscription.
+func hasSubscriptionID(text []byte) bool {
 	return wire.Get(wire.Get(text, "_meta"), spec.MetaSubscriptionID) != nil
 }
 

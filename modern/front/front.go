@@ -218,8 +218,8 @@ func (f *Front) serve(ctx context.Context, req *mcp.Request, p *reply) error {
 	case spec.MethodDiscover:
 		return f.discover(ctx, req, p)
 	}
-	if f.parks(ctx, req) {
-		return f.serveAskable(ctx, req, p)
+	if f.mayPark(ctx, req) {
+		return f.serveParkable(ctx, req, p)
 	}
 	if spec.Undefined(req.Method) {
 		return f.serveExtension(ctx, req, p)

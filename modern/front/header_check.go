@@ -38,7 +38,7 @@ func checkName(h http.Header, m *wire.Message) error {
 	if h == nil || spec.OnTask(m.Method) && len(h[spec.HeaderName]) == 0 {
 		return nil
 	}
-	got, err := single(h, spec.HeaderName)
+	got, err := singleHeader(h, spec.HeaderName)
 	if err != nil {
 		return err
 	}
@@ -57,14 +57,14 @@ func (f *Front) unverified(h http.Header, req *mcp.Request) map[string][]string 
 		return f.unverifiedParams(h, req)
 	}
 	name := h[spec.HeaderName]
-	if len(name) != 1 || !fits(name[0]) {
+	if len(name) != 1 || !isForwardable(name[0]) {
 		return nil
 	}
 	return map[string][]string{spec.HeaderName: name}
 }
 
-// fits reports whether a header with value can be sent on as it is, and says something.
-func fits(value string) bool {
+// isForwardable reports whether a header with value can be sent on as it is, and says something.
+func isForwardable(value string) bool {
 	if !utf8.ValidString(value) {
 		return false
 	}
@@ -77,14 +77,14 @@ func fits(value string) bool {
 
 // checkHeader wants exactly one header, and its value equal to want.
 func checkHeader(h http.Header, name, want string) error {
-	got, err := single(h, name)
+	got, err := singleHeader(h, name)
 	if err == nil && got != want {
 		err = mismatch(name, got, want)
 	}
 	return err
 }
 
-func single(h http.Header, name string) (string, error) {
+func singleHeader(h http.Header, name string) (string, error) {
 	switch values := h[name]; len(values) {
 	case 0:
 		return "", mcp.Refuse(spec.CodeHeaderMismatch, "header %s is missing", name)

@@ -9,17 +9,17 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// parks reports whether a request may wait here for its client's answers, or
+// mayPark reports whether a request may wait here for its client's answers, or
 // brings them to one that does. Nothing waits before a modern server: its questions
 // and the answers to them pass, with its own requestState.
 //
 // Spec: 2026-07-28, basic/patterns/mrtr, Supported Requests.
-func (f *Front) parks(ctx context.Context, req *mcp.Request) bool {
+func (f *Front) mayPark(ctx context.Context, req *mcp.Request) bool {
 	if !spec.MayAsk(req.Method) {
 		return false
 	}
 	isRetry := wire.GetSeldom(req.Params, "requestState") != nil
-	if !isRetry && !askable(req) {
+	if !isRetry && !canRequestInput(req) {
 		return false
 	}
 	era := f.opts.Upstream()
@@ -32,11 +32,11 @@ func (f *Front) parks(ctx context.Context, req *mcp.Request) bool {
 	return era != spec.Modern
 }
 
-// serveAskable serves a request whose handler may ask back: the first of its
+// serveParkable serves a request whose handler may ask back: the first of its
 // kind, or the retry that brings answers.
 //
 // Spec: 2026-07-28, basic/patterns/mrtr, Basic Workflow.
-func (f *Front) serveAskable(ctx context.Context, req *mcp.Request, p *reply) error {
+func (f *Front) serveParkable(ctx context.Context, req *mcp.Request, p *reply) error {
 	if wire.Get(req.Params, "requestState") == nil {
 		fl, err := f.parked.start(ctx, req, p)
 		if err != nil {

@@ -31,8 +31,8 @@ func (f *Front) listen(ctx context.Context, req *mcp.Request, p *reply) error {
 	if f.opts.NoTasks {
 		req.Params = withoutTasks(req.Params)
 	}
-	if f.passesFilter(ctx, req) {
-		return f.passListen(ctx, req, p)
+	if f.forwardsFilter(ctx, req) {
+		return f.forwardListen(ctx, req, p)
 	}
 	mail := fanout.NewMailbox(fanout.MailboxOptions{})
 	return p.writer.listen(ctx, mail, func(ctx context.Context, p *reply) (write func(), err error) {

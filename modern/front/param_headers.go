@@ -64,7 +64,7 @@ func checkMirror(m protocol.Mirror, h http.Header, value []byte) error {
 		}
 		return nil
 	}
-	got, err := single(h, m.Header)
+	got, err := singleHeader(h, m.Header)
 	if err != nil {
 		return err
 	}

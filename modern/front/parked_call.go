@@ -33,7 +33,7 @@ type parkedCall struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when the handler has returned
 
-	due wake.Signal // input requests wait to be sent to the client
+	inputsDue wake.Signal // input requests wait to be sent to the client
 
 	outcome handlerResult // written before done is closed, read-only after; released by finish
 
@@ -159,7 +159,7 @@ func (c *parkedCall) addInputs(qs []mcp.InputRequest) ([]*pendingInput, error) {
 		waiting[i] = &pendingInput{key: fmt.Sprintf("q%d", c.keys), request: q, response: make(chan mcp.InputResponse, 1)}
 	}
 	c.pending = append(c.pending, waiting...)
-	c.due.Send()
+	c.inputsDue.Send()
 	return waiting, nil
 }
 
@@ -191,7 +191,7 @@ func (c *parkedCall) serveReply(ctx context.Context, req *mcp.Request, p *reply)
 		case <-c.done:
 			p.writer.stopKeepAlive()
 			return c.finish(req, p)
-		case <-c.due:
+		case <-c.inputsDue:
 		}
 		if !c.gather(ctx) {
 			continue // ctx or done says why
@@ -260,7 +260,7 @@ func (c *parkedCall) resume(req *mcp.Request, round uint32, p *reply) error {
 		return true
 	})
 	if len(c.pending) > 0 {
-		c.due.Send()
+		c.inputsDue.Send()
 	}
 	return nil
 }

@@ -36,8 +36,8 @@ func newParkedCalls(f *Front) *parkedCalls {
 	}}
 }
 
-// askable reports whether a client can be asked anything.
-func askable(req *mcp.Request) bool {
+// canRequestInput reports whether a client can be asked anything.
+func canRequestInput(req *mcp.Request) bool {
 	for k := range wire.Members(req.Capabilities) {
 		if k.Is("elicitation") || k.Is("sampling") || k.Is("roots") {
 			return true
@@ -55,16 +55,16 @@ func (pc *parkedCalls) start(ctx context.Context, req *mcp.Request, p *reply) (*
 	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	c := &parkedCall{
-		calls:   pc,
-		id:      rand.Uint64(),
-		req:     req,
-		cancel:  cancel,
-		done:    make(chan struct{}),
-		due:     wake.NewSignal(),
-		memory:  room,
-		backlog: backlog{notes: mcp.Backlog{Memory: mcp.NewReservation(pc.front.opts.Memory, req.Share)}},
-		reply:   p,
-		token:   req.ProgressToken,
+		calls:     pc,
+		id:        rand.Uint64(),
+		req:       req,
+		cancel:    cancel,
+		done:      make(chan struct{}),
+		inputsDue: wake.NewSignal(),
+		memory:    room,
+		backlog:   backlog{notes: mcp.Backlog{Memory: mcp.NewReservation(pc.front.opts.Memory, req.Share)}},
+		reply:     p,
+		token:     req.ProgressToken,
 	}
 	pc.mu.Lock()
 	defer pc.mu.Unlock()

@@ -25,7 +25,7 @@ func (f *Front) stamp(dst []byte, id wire.ID, req *mcp.Request, res *mcp.Result)
 		return downstream.Message{Text: dst}, fmt.Errorf("server %s answered %s with a result that is no object", f.opts.Name, req.Method)
 	}
 	s := stamper{front: f, req: req, res: res, own: res.Era == spec.Modern}
-	if s.own && !completes(res) {
+	if s.own && !isComplete(res) {
 		return downstream.Message{Text: wire.AppendResult(dst, id, res.Body, res.Extra)}, nil
 	}
 	dst = slices.Grow(dst, min(len(res.Body), minLarge)+len(res.ServerInfo)+512)
@@ -41,8 +41,8 @@ func (f *Front) stamp(dst []byte, id wire.ID, req *mcp.Request, res *mcp.Result)
 // minLarge is how many bytes are cheaper to write apart than to copy.
 const minLarge = 128 << 10
 
-// completes reports whether a modern upstream's result ends its request.
-func completes(res *mcp.Result) bool {
+// isComplete reports whether a modern upstream's result ends its request.
+func isComplete(res *mcp.Result) bool {
 	typ := res.Outline.Get(res.Body, "resultType")
 	return typ == nil || string(typ) == `"`+spec.ResultComplete+`"`
 }

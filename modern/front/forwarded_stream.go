@@ -11,9 +11,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// extended reports whether a filter has members beyond the four kinds, which only the
+// hasExtensions reports whether a filter has members beyond the four kinds, which only the
 // server can know.
-func extended(filter []byte) bool {
+func hasExtensions(filter []byte) bool {
 	for k, v := range wire.Members(filter) {
 		switch {
 		case k.Is("toolsListChanged"), k.Is("promptsListChanged"), k.Is("resourcesListChanged"), k.Is("resourceSubscriptions"):
@@ -35,10 +35,10 @@ func withoutTasks(params []byte) []byte {
 	return wire.AppendEdited(nil, params, wire.Edit{Name: "notifications", Value: filter})
 }
 
-// passesFilter reports whether a listen request gets a stream of its own upstream: its
+// forwardsFilter reports whether a listen request gets a stream of its own upstream: its
 // filter has members of extensions, and the server is of an era that has these.
-func (f *Front) passesFilter(ctx context.Context, req *mcp.Request) bool {
-	if !extended(wire.Get(req.Params, "notifications")) {
+func (f *Front) forwardsFilter(ctx context.Context, req *mcp.Request) bool {
+	if !hasExtensions(wire.Get(req.Params, "notifications")) {
 		return false
 	}
 	era := f.opts.Upstream()
@@ -49,17 +49,17 @@ func (f *Front) passesFilter(ctx context.Context, req *mcp.Request) bool {
 	return era == spec.Modern
 }
 
-// passListen serves a listen request by a stream of its own upstream. Its messages
+// forwardListen serves a listen request by a stream of its own upstream. Its messages
 // pass as they are, under the client's own subscription id.
-func (f *Front) passListen(ctx context.Context, req *mcp.Request, p *reply) error {
+func (f *Front) forwardListen(ctx context.Context, req *mcp.Request, p *reply) error {
 	mail := fanout.NewMailbox(fanout.MailboxOptions{})
 	return p.writer.listen(ctx, mail, func(ctx context.Context, p *reply) (write func(), err error) {
-		return (&passedStream{reply: p, mail: mail}).open(ctx, req)
+		return (&forwardedStream{reply: p, mail: mail}).open(ctx, req)
 	})
 }
 
 // open counts the stream, which has no topic, so that it is ended with the others.
-func (s *passedStream) open(ctx context.Context, req *mcp.Request) (write func(), err error) {
+func (s *forwardedStream) open(ctx context.Context, req *mcp.Request) (write func(), err error) {
 	sub, _, err := s.front.subscribe(ctx, req, mcp.Filter{}, s.mail)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (s *passedStream) open(ctx context.Context, req *mcp.Request) (write func()
 	}, nil
 }
 
-func (s *passedStream) write(ctx context.Context, req *mcp.Request) error {
+func (s *forwardedStream) write(ctx context.Context, req *mcp.Request) error {
 	f, p := s.front, s.reply
 	ctx, s.cancel = context.WithCancelCause(ctx)
 	defer s.cancel(nil)
@@ -105,9 +105,9 @@ type handlerResult struct {
 	err error
 }
 
-// A passedStream is a listen stream with one of its own upstream. It is the
+// A forwardedStream is a listen stream with one of its own upstream. It is the
 // mcp.Caller of its request.
-type passedStream struct {
+type forwardedStream struct {
 	*reply
 	mail   *fanout.Mailbox // ends when the gateway ends the stream
 	cancel context.CancelCauseFunc
@@ -115,7 +115,7 @@ type passedStream struct {
 
 // Notify implements [mcp.Caller]. A client that can't be written to ends the
 // stream.
-func (s *passedStream) Notify(ctx context.Context, n mcp.Notification) error {
+func (s *forwardedStream) Notify(ctx context.Context, n mcp.Notification) error {
 	n.Params = s.stamped(n.Params)
 	err := s.reply.Notify(ctx, n)
 	if err != nil {
@@ -132,7 +132,7 @@ func (p *reply) stamped(text []byte) []byte {
 
 // await shows that the stream is alive until it has ended upstream. cause says why it
 // was ended here.
-func (s *passedStream) await(ctx context.Context, served <-chan handlerResult) (end handlerResult, cause error) {
+func (s *forwardedStream) await(ctx context.Context, served <-chan handlerResult) (end handlerResult, cause error) {
 	s.writer.keepAlive()
 	defer s.writer.stopKeepAlive()
 	for {

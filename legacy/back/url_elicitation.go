@@ -11,46 +11,46 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A visitDemand is a -32042 that a server answered a call with. The call is over;
+// An elicitationRequired is a -32042 that a server answered a call with. The call is over;
 // it may succeed when it is sent anew, once its user has been where the server
 // wants.
-type visitDemand struct{ err *wire.Error }
+type elicitationRequired struct{ err *wire.Error }
 
-func (e *visitDemand) Error() string { return e.err.Error() }
+func (e *elicitationRequired) Error() string { return e.err.Error() }
 
-// A visit is one URL that a user must go to before a call can succeed.
-type visit struct {
+// A urlElicitation is one URL that a user must go to before a call can succeed.
+type urlElicitation struct {
 	id     string // elicitationId, or empty
 	params []byte // of the elicitation
 }
 
-// visits reads what a -32042 demands.
+// urlElicitations reads what a -32042 demands.
 //
 // Spec: 2025-11-25, client/elicitation, URL Elicitation Required Error.
-func visits(e *wire.Error) []visit {
-	var out []visit
+func urlElicitations(e *wire.Error) []urlElicitation {
+	var out []urlElicitation
 	for item := range wire.Elements(wire.Get(e.Data, "elicitations")) {
 		if !wire.IsObject(item) {
 			continue
 		}
 		id, _ := wire.GetString(item, "elicitationId")
-		out = append(out, visit{id: id, params: wire.AppendEdited(nil, item,
+		out = append(out, urlElicitation{id: id, params: wire.AppendEdited(nil, item,
 			wire.Edit{Name: "elicitationId"}, wire.Edit{Name: "mode", Value: []byte(`"url"`)})})
 	}
 	return out
 }
 
 // key is what makes two demands for a visit the same.
-func (v visit) key() string {
+func (v urlElicitation) key() string {
 	if v.id != "" {
 		return "id " + v.id
 	}
 	return "params " + string(v.params)
 }
 
-// sameVisits reports whether two demands are for the same visits, in any order.
-func sameVisits(a, b []visit) bool {
-	keys := func(all []visit) map[string]bool {
+// sameElicitations reports whether two demands are for the same visits, in any order.
+func sameElicitations(a, b []urlElicitation) bool {
+	keys := func(all []urlElicitation) map[string]bool {
 		out := make(map[string]bool, len(all))
 		for _, v := range all {
 			out[v.key()] = true
@@ -60,9 +60,9 @@ func sameVisits(a, b []visit) bool {
 	return maps.Equal(keys(a), keys(b))
 }
 
-// A visitWatch waits for the server's word that visits are done. It may come on any
+// A completionWatch waits for the server's word that visits are done. It may come on any
 // session that demanded them, and before the user's. Safe for concurrent use.
-type visitWatch struct {
+type completionWatch struct {
 	done chan struct{} // closed when all are
 
 	// mu guards pending. It is a leaf.
@@ -70,8 +70,8 @@ type visitWatch struct {
 	pending map[string]bool // elicitationIds: true until done
 }
 
-func newVisitWatch(all []visit) *visitWatch {
-	w := &visitWatch{done: make(chan struct{}), pending: make(map[string]bool)}
+func newCompletionWatch(all []urlElicitation) *completionWatch {
+	w := &completionWatch{done: make(chan struct{}), pending: make(map[string]bool)}
 	for _, v := range all {
 		if v.id != "" {
 			w.pending[v.id] = true
@@ -82,7 +82,7 @@ func newVisitWatch(all []visit) *visitWatch {
 
 // complete takes the word that a visit is done. It reports whether the visit is
 // one of the watch's.
-func (w *visitWatch) complete(id string) bool {
+func (w *completionWatch) complete(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	open, ok := w.pending[id]
@@ -96,27 +96,27 @@ func (w *visitWatch) complete(id string) bool {
 	return true
 }
 
-// visitWatches are those that hear what the server of a session says of visits. Safe for
+// completionWatches are those that hear what the server of a session says of visits. Safe for
 // concurrent use; the zero value is ready to use.
-type visitWatches struct {
+type completionWatches struct {
 	mu  sync.Mutex // guards all; a leaf
-	all []*visitWatch
+	all []*completionWatch
 }
 
-func (v *visitWatches) add(w *visitWatch) {
+func (v *completionWatches) add(w *completionWatch) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.all = append(v.all, w)
 }
 
-func (v *visitWatches) remove(w *visitWatch) {
+func (v *completionWatches) remove(w *completionWatch) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.all = slices.DeleteFunc(v.all, func(x *visitWatch) bool { return x == w })
+	v.all = slices.DeleteFunc(v.all, func(x *completionWatch) bool { return x == w })
 }
 
 // complete takes the word that a visit is done. It reports whether somebody waits for it.
-func (v *visitWatches) complete(id string) (known bool) {
+func (v *completionWatches) complete(id string) (known bool) {
 	v.mu.Lock()
 	all := slices.Clone(v.all)
 	v.mu.Unlock()
@@ -126,11 +126,11 @@ func (v *visitWatches) complete(id string) (known bool) {
 	return known
 }
 
-// lacking is what a client is told whose request failed because it can't be
+// missingCapability is what a client is told whose request failed because it can't be
 // asked something.
 //
 // Spec: 2026-07-28, basic/index, MissingRequiredClientCapabilityError.
-func lacking(need []byte, text string) error {
+func missingCapability(need []byte, text string) error {
 	data := wire.AppendEdited(nil, nil, wire.Edit{Name: "requiredCapabilities", Value: need})
 	e := wire.Errorf(spec.CodeMissingCapability, "the client lacks a capability that the server needs: %s", text)
 	e.Data = data

@@ -2,15 +2,15 @@ package back
 
 import "sync/atomic"
 
-// A signal wakes who waits for a change of something. Safe for concurrent use; the zero
+// A broadcast wakes who waits for a change of something. Safe for concurrent use; the zero
 // value is ready to use.
-type signal struct {
+type broadcast struct {
 	ch atomic.Pointer[chan struct{}] // nil if nobody waits
 }
 
 // changed returns a channel that is closed by the next fire. Who gets it before it looks at
 // what may change misses nothing.
-func (s *signal) changed() <-chan struct{} {
+func (s *broadcast) changed() <-chan struct{} {
 	for {
 		if ch := s.ch.Load(); ch != nil {
 			return *ch
@@ -23,7 +23,7 @@ func (s *signal) changed() <-chan struct{} {
 }
 
 // fire wakes all, after the change.
-func (s *signal) fire() {
+func (s *broadcast) fire() {
 	if s.ch.Load() == nil {
 		return // as for nearly every call
 	}

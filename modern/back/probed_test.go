@@ -14,13 +14,13 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
-// foretoldBack returns a started Back of which a probe has told, and which has to wait
+// probedBack returns a started Back of which a probe has told, and which has to wait
 // for dialled.
-func foretoldBack(t *testing.T, dialled <-chan transport.Conn) *Back {
+func probedBack(t *testing.T, dialled <-chan transport.Conn) *Back {
 	t.Helper()
 	b, err := New(Options{
 		Options: upstream.Options{Name: "scripted", ClientInfo: json.RawMessage(upInfo), HideExtensions: []string{"hidden"}},
-		Foretold: &mcp.Description{
+		Probed: &mcp.Description{
 			Capabilities: json.RawMessage(`{"tools":{},"extensions":{"hidden":{},"shown":{}}}`),
 			ServerInfo:   json.RawMessage(`{"name":"probed"}`),
 			Cache:        mcp.CacheHint{TTL: 60_000, Public: true},
@@ -46,15 +46,15 @@ func foretoldBack(t *testing.T, dialled <-chan transport.Conn) *Back {
 
 // What a probe was told is told until the server itself has said more: at once, without
 // what is hidden, and not to be kept.
-func TestL2M01ForetoldWhileStarting(t *testing.T) {
+func TestL2M01ProbedWhileStarting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dialled := make(chan transport.Conn)
-		b := foretoldBack(t, dialled)
+		b := probedBack(t, dialled)
 		defer b.Close(context.Background())
 		begun := time.Now()
 		d, err := b.Describe(t.Context(), ofScope("a"))
 		if err != nil || time.Since(begun) > 0 {
-			t.Fatalf("Describe() = %v after %v, want what was foretold at once", err, time.Since(begun))
+			t.Fatalf("Describe() = %v after %v, want what the probe found, at once", err, time.Since(begun))
 		}
 		if got, want := string(d.Capabilities), `{"tools":{},"extensions":{"shown":{}}}`; got != want {
 			t.Errorf("capabilities = %s, want %s", got, want)
@@ -79,10 +79,10 @@ func TestL2M01ForetoldWhileStarting(t *testing.T) {
 }
 
 // A server that can't be started after the probe is not told of as if it could.
-func TestL2M01ForetoldAndGone(t *testing.T) {
+func TestL2M01ProbedAndGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dialled := make(chan transport.Conn)
-		b := foretoldBack(t, dialled)
+		b := probedBack(t, dialled)
 		defer b.Close(context.Background())
 		dialled <- nil
 		synctest.Wait()

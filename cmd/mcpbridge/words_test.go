@@ -106,7 +106,7 @@ func TestFirstLineOfTheLog(t *testing.T) {
 		{"echo hello", []string{"--", "echo", "hello"}, `"WARN","msg":"server is not an MCP server, trying again","upstream":"echo","error":"it ended; it wrote \"hello\" to its standard output, where only messages belong; does the command run, and speak MCP on its standard output?"}`},
 		{"a command that fails", []string{"--", "sh", "-c", "echo no key >&2; exit 3"}, `"WARN","msg":"server does not keep running, trying again","upstream":"sh","error":"it ended: exit status 3; its last lines on standard error: \"no key\"; does the command run, and speak MCP on its standard output?"}`},
 		{"a web page", []string{page}, `"WARN","msg":"server is not an MCP server, trying again","upstream":"127.0.0.1","era":"legacy","error":"initialize: it answered with Content-Type \"text/html\""}`},
-		{"a 404", []string{missing}, `"WARN","msg":"server is not an MCP server, trying again","upstream":"127.0.0.1","era":"legacy","error":"initialize: HTTP 404 Not Found; it is no server of HTTP+SSE either: opening its event stream: HTTP 405 Method Not Allowed"}`},
+		{"a 404", []string{missing}, `"WARN","msg":"server is not an MCP server, trying again","upstream":"127.0.0.1","era":"legacy","error":"initialize: HTTP 404 Not Found; HTTP+SSE failed, too: opening its event stream: HTTP 405 Method Not Allowed"}`},
 		{"a 401", []string{secret}, `"WARN","msg":"server wants credentials, trying again","upstream":"127.0.0.1","error":"it answered server/discover with HTTP 401 Unauthorized; check the credentials in the server's headers"}`},
 		{"a 502", []string{broken}, `"WARN","msg":"server answers with errors, trying again","upstream":"127.0.0.1","error":"it answered server/discover with HTTP 502 Bad Gateway; asked for a session: initialize: HTTP 502 Bad Gateway; it fails at every question: look into its log"}`},
 		{"nobody", []string{nobodyURL}, `"WARN","msg":"server can't be reached, trying again","upstream":"127.0.0.1","error":"dial tcp 127.0.0.1:1: connect: connection refused; nothing listens there: check that it runs, and the port"}`},
@@ -135,7 +135,7 @@ func TestFirstLineOfCall(t *testing.T) {
 	}{
 		{"echo hello", []string{"--", "echo", "hello"}, `echo hello is not an MCP server: it ended; it wrote "hello" to its standard output, where only messages belong; does the command run, and speak MCP on its standard output?`},
 		{"a web page", []string{page}, page + ` is not an MCP server: it answered with Content-Type "text/html"; asked for a session: initialize: it answered with Content-Type "text/html"; is it an MCP server, and the path of its URL right?`},
-		{"a 404", []string{missing}, missing + ` is not an MCP server: it answered server/discover with HTTP 404 Not Found; asked for a session: initialize: HTTP 404 Not Found; it is no server of HTTP+SSE either: opening its event stream: HTTP 405 Method Not Allowed; is the path right? Many servers are at /mcp`},
+		{"a 404", []string{missing}, missing + ` is not an MCP server: it answered server/discover with HTTP 404 Not Found; asked for a session: initialize: HTTP 404 Not Found; HTTP+SSE failed, too: opening its event stream: HTTP 405 Method Not Allowed; is the path right? Many servers are at /mcp`},
 		{"nobody", []string{nobodyURL}, nobodyURL + ` can't be reached: dial tcp 127.0.0.1:1: connect: connection refused; nothing listens there: check that it runs, and the port`},
 	} {
 		for _, command := range []string{"call", "probe", "ls"} {

@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// holdTimeout bounds how long an input waits until it is clear whose it is.
+	// holdTimeout bounds how long an input request waits until its call is known.
 	holdTimeout = 10 * time.Second
-	// burstWindow is how long after a call's input another may have come in the same
-	// burst. After that the server is taken to wait for the answer.
+	// burstWindow is how long after an input request of a call another one may arrive in
+	// the same burst. After that, the server is assumed to wait for the response.
 	burstWindow = 20 * time.Millisecond
-	// cancelGrace is how long after its cancellation a call's server may still ask on
-	// behalf of it.
+	// cancelGrace is how long after the cancellation of a call the server may still
+	// request input for it.
 	cancelGrace = 250 * time.Millisecond
 )
 
-// findCandidatesLocked finds the calls that p may belong to: the one on whose stream it
-// came or whose task it names, else those that run and may be asked. roots/list is not
-// about a call: any will do.
+// findCandidatesLocked finds the calls that p may belong to: the call on whose stream it
+// arrived or whose task it names, or else all running calls that may request input.
+// roots/list belongs to no particular call, so any will do.
 //
-// A server that asks twice in one burst asks the second time for a call that waits
-// already. So a waiting call counts until its inputs have settled, and where nothing runs
-// at all.
+// A server that sends two input requests in one burst sends the second for a call that is
+// already parked. So a parked call is a candidate until its burst is over, and if no call
+// is running.
 func (in *inputs) findCandidatesLocked(p *pendingInput, from *call) {
 	if c, told := in.attributedLocked(p, from); told {
 		p.attributed = true
@@ -54,12 +54,12 @@ func (in *inputs) findCandidatesLocked(p *pendingInput, from *call) {
 	p.candidates = running
 	p.cancelledRecently = in.cancelling > 0 || time.Now().Before(in.cancelledUntil)
 	if len(running)+len(parked) > 0 && in.s.Attributes() {
-		in.onAmbiguous() // its streams don't tell: from now on calls queue for lanes
+		in.onAmbiguous() // its streams don't tell the call: from now on calls wait for lanes
 	}
 }
 
-// attributedLocked returns the call that p belongs to, nil for none, and whether that is told
-// at all.
+// attributedLocked returns the call that p is known to belong to, nil for none, and
+// whether it is known.
 func (in *inputs) attributedLocked(p *pendingInput, from *call) (*call, bool) {
 	if t, c := in.tasks.Find(p.task); t != nil {
 		return c, true
@@ -75,8 +75,9 @@ func (in *inputs) attributedLocked(p *pendingInput, from *call) (*call, bool) {
 	return nil, from != nil
 }
 
-// runningAndParked returns the calls whose inputs can't be told apart, oldest first: those that may
-// have asked for one which came at a time, and the others, which wait.
+// runningAndParked returns the calls whose input requests can't be distinguished, oldest
+// first: those that may have sent an input request which arrived at the given time, and
+// those that are parked.
 func (in *inputs) runningAndParked(came time.Time) (running, parked []*call) {
 	in.s.Calls.Each(func(w *upstream.Call) {
 		switch c := clientCall(w); {
@@ -93,12 +94,13 @@ func (in *inputs) runningAndParked(came time.Time) (running, parked []*call) {
 	return running, parked
 }
 
-// checkCandidates says why p can't be put to anybody, whosever it may be.
+// checkCandidates returns an error if p can't be passed to a client, whichever candidate
+// it belongs to.
 func (in *inputs) checkCandidates(p *pendingInput) error {
 	switch {
 	case len(p.candidates) == 0:
 		return wire.Errorf(spec.CodeInvalidRequest,
-			"%s: no call is under way that the question could belong to; mcpbridge can ask a client only while it runs one", p.m.Method)
+			"%s: there is no call that the request could belong to; mcpbridge can forward it to a client only during a call", p.m.Method)
 	case p.cancelledRecently:
 		return in.refuseCancelled(p)
 	}
@@ -109,14 +111,15 @@ func (in *inputs) checkCandidates(p *pendingInput) error {
 	return nil
 }
 
-// refuseCancelled is why p is refused that may be a cancelled call's.
+// refuseCancelled returns the error for an input request that may belong to a cancelled
+// call.
 func (in *inputs) refuseCancelled(p *pendingInput) error {
 	in.s.Drop("ambiguous question")
-	return wire.Errorf(spec.CodeInternal, "%s: a call was cancelled that the question may belong to; ask again", p.m.Method)
+	return wire.Errorf(spec.CodeInternal, "%s: the request may belong to a call that was just cancelled; send it again", p.m.Method)
 }
 
-// attribute returns the call that p belongs to, parked. With several candidates it waits
-// until one is left: the others have ended, or wait for their own clients' answers.
+// attribute returns the call that p belongs to, parked. If there are several candidates,
+// it waits until one is left: the others have ended or are parked.
 func (in *inputs) attribute(ctx context.Context, p *pendingInput) (*call, error) {
 	timeout := time.NewTimer(holdTimeout)
 	defer timeout.Stop()
@@ -129,23 +132,23 @@ func (in *inputs) attribute(ctx context.Context, p *pendingInput) (*call, error)
 		case orphaned:
 			return nil, in.refuseCancelled(p)
 		case left == 0:
-			return nil, wire.Errorf(spec.CodeInvalidRequest, "%s: the calls that the question could belong to have ended", p.m.Method)
+			return nil, wire.Errorf(spec.CodeInvalidRequest, "%s: the calls that the request could belong to have ended", p.m.Method)
 		}
 		select {
 		case <-changed:
 		case <-timeout.C:
 			in.s.Drop("ambiguous question")
-			in.s.log.Warn("question refused: it may belong to several calls", "method", p.m.Method, "calls", left)
-			return nil, wire.Errorf(spec.CodeInternal, "%s: %d calls are under way and nothing tells which one asks; run them one at a time", p.m.Method, left)
+			in.s.log.Warn("input request refused: it may belong to several calls", "method", p.m.Method, "calls", left)
+			return nil, wire.Errorf(spec.CodeInternal, "%s: %d calls are in flight, and nothing tells which one the request belongs to; run them one at a time", p.m.Method, left)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
 }
 
-// ownerOf looks at the candidates of p and returns the one that is left, parked, or nil and
-// how many are. orphaned says that one was cancelled: its server may have asked before it
-// knew.
+// ownerOf returns the only candidate of p that is left, parked, or nil and the number of
+// candidates. orphaned reports that one was cancelled: the server may have sent p before
+// it knew.
 func (in *inputs) ownerOf(p *pendingInput) (owner *call, left int, orphaned bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -165,13 +168,12 @@ func (in *inputs) ownerOf(p *pendingInput) (owner *call, left int, orphaned bool
 	return owner, left, false
 }
 
-// assignLocked parks the call that p belongs to, if its caller is going to be asked. The
-// caller of a call that runs may be asked for its roots, and who waits for them is not
-// known.
+// assignLocked parks the call that p belongs to, if its client will be asked. For
+// roots/list the call is any running one, so it is unknown which call waits.
 func (in *inputs) assignLocked(p *pendingInput, c *call) {
 	p.blocking = p.attributed || !p.isRoots()
 	switch {
-	case !c.mayBeAsked: // it is about roots, and c one that they were another client's for
+	case !c.mayBeAsked: // roots/list, because the server has the roots of another client than c's
 	case mcp.MissingCapability(c.capabilities(), p.m.Method, p.m.Params) != nil:
 	case p.isRoots() && in.s.opts.Roots != nil:
 	case c.park(p.blocking, p.receivedAt):
@@ -180,9 +182,9 @@ func (in *inputs) assignLocked(p *pendingInput, c *call) {
 	}
 }
 
-// freeLaneAfterBurst frees the lane of a call whose caller is asked, at once or when its
-// server has had the time to ask all it has to ask in the same burst. An answer before that
-// lets the call keep it: keep is called then.
+// freeLaneAfterBurst frees the lane of a parked call: at once, or when its server has had
+// the time to send all input requests of the same burst. If the responses arrive earlier,
+// the caller calls keep, and the call keeps its lane.
 func (c *call) freeLaneAfterBurst(p *pendingInput) (keep func() bool) {
 	if p.attributed {
 		c.freeLane()
@@ -197,7 +199,7 @@ func (in *inputs) unpark(p *pendingInput) {
 	in.unparkLocked(p)
 }
 
-// unparkLocked marks the call of p as running, once.
+// unparkLocked marks the call of p as running. It may be called again.
 func (in *inputs) unparkLocked(p *pendingInput) {
 	if p.call != nil {
 		p.call.unpark(p.blocking)
@@ -206,8 +208,8 @@ func (in *inputs) unparkLocked(p *pendingInput) {
 	}
 }
 
-// beginCancel says that c is being cancelled: until endCancel, its server may still ask on
-// behalf of c.
+// beginCancel records that c is being cancelled. Until endCancel, the server may still
+// request input for c.
 func (in *inputs) beginCancel(c *call) {
 	if !c.mayBeAsked {
 		return
@@ -218,8 +220,8 @@ func (in *inputs) beginCancel(c *call) {
 	in.cancelling++
 }
 
-// endCancel says that the server was told of the cancellation of c, and opens a grace
-// period in which it may not know yet.
+// endCancel records that the server was sent the cancellation of c, and opens a grace
+// period in which the server may not know it yet.
 func (in *inputs) endCancel(c *call) {
 	if !c.mayBeAsked {
 		return

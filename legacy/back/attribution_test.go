@@ -275,7 +275,7 @@ func TestM2L20AmbiguousQuestionsAreHeld(t *testing.T) {
 	})
 	bridgetest.RunBubble(t, "M2L-20 and refused at the bound", func(t *testing.T) {
 		heard, after := heldQuestion(t, time.Minute-2*time.Second)
-		if heard.Error == nil || !strings.Contains(heard.Error.Message, "2 calls are under way") || after != holdTimeout {
+		if heard.Error == nil || !strings.Contains(heard.Error.Message, "2 calls are in flight") || after != holdTimeout {
 			t.Errorf("the server heard %s %v after %v, want a refusal after %v", heard.Result, heard.Error, after, holdTimeout)
 		}
 	})

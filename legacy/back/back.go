@@ -19,30 +19,30 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/watch"
 )
 
-// A Back serves requests of any client from one legacy server. It is an
-// [mcp.Upstream]. Its methods are safe for concurrent use.
+// A Back serves requests of all clients from one legacy server. It is an [mcp.Upstream].
+// Its methods are safe for concurrent use.
 type Back struct {
 	// Set by New, read-only after.
 	opts         Options
 	log          *slog.Logger
-	endpoint     *link.Endpoint // nil if the server is not reached over HTTP
-	usesSSE      atomic.Bool    // it was found to speak HTTP+SSE
+	endpoint     *link.Endpoint // nil unless the server is reached over HTTP
+	usesSSE      atomic.Bool    // the server was found to use HTTP+SSE
 	pool         *pool.Pool
 	watches      *watch.Watches
-	relayed      *relay.Options // of sessions that are passed on
+	relayed      *relay.Options // options of relays
 	availability *upstream.Availability
 	lanes        *pool.Lanes
 
-	relays *recent[mcp.Principal, *relay.Session] // the last of each
-	known  *recent[string, *mcp.Description]      // the last, by scope
-	roots  *recent[string, json.RawMessage]       // the last answer to roots/list, by scope
+	relays *recent[mcp.Principal, *relay.Session] // the last one of each principal
+	known  *recent[string, *mcp.Description]      // the last description, by scope
+	roots  *recent[string, json.RawMessage]       // the last response to roots/list, by scope
 	tools  *recent[string, *tasks.Tools]          // by scope
 }
 
 var _ mcp.Upstream = (*Back)(nil)
 
-// New checks opts and fills in defaults. It starts nothing; see
-// [Back.Start]. Whoever gets a Back calls Close.
+// New checks opts and sets defaults. It starts nothing; see [Back.Start]. The caller must
+// call Close.
 func New(opts Options) (*Back, error) {
 	if err := opts.Check(opts.fault()); err != nil {
 		return nil, fmt.Errorf("legacy/back: New: %w", err)
@@ -70,7 +70,7 @@ func New(opts Options) (*Back, error) {
 	return b, nil
 }
 
-// newCaches makes room for what is remembered of so many scopes.
+// newCaches creates the caches, each for as many scopes.
 func (b *Back) newCaches(most int) (err error) {
 	if b.relays, err = newRecent[mcp.Principal, *relay.Session](most); err != nil {
 		return err
@@ -90,9 +90,9 @@ func (b *Back) Era() spec.Era { return spec.Legacy }
 
 // Serve implements [mcp.Handler].
 //
-// A request is sent a second time only if the first can't have had an effect:
-// nothing was sent, the server refused it unseen because it has lost the
-// session, or the method only reads.
+// It sends a request a second time only if the first one can't have had an effect: nothing
+// was sent, the server refused it because it has lost the session, or the method only
+// reads.
 func (b *Back) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
 	if req.Era == spec.Modern && spec.OnTask(req.Method) {
 		return nil, mcp.Refuse(spec.CodeMethodNotFound, "method %q does not exist in revision %s for server %q, whose tasks are those of an earlier revision", req.Method, req.Revision, b.opts.Name)
@@ -115,8 +115,8 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.
 	}
 }
 
-// serveEliciting sends the request, and sends it anew after what the server wants
-// visited. The lane is others' meanwhile: nothing waits upstream.
+// serveEliciting sends the request, and sends it again after each URL elicitation that the
+// server requires. In between, other calls may use the lane: nothing waits upstream.
 func (b *Back) serveEliciting(ctx context.Context, req *mcp.Request, x mcp.Caller, v *urlAttempts) (*mcp.Result, error) {
 	for {
 		res, err := b.serveInLane(ctx, req, x, v)
@@ -130,8 +130,8 @@ func (b *Back) serveEliciting(ctx context.Context, req *mcp.Request, x mcp.Calle
 	}
 }
 
-// serveInLane sends the request, once it has a lane if it needs one. A session that
-// demands visits goes to v.
+// serveInLane sends the request, after it has got a lane if it needs one. If the server
+// requires URL elicitations, v keeps the session.
 func (b *Back) serveInLane(ctx context.Context, req *mcp.Request, x mcp.Caller, v *urlAttempts) (*mcp.Result, error) {
 	lane, leave, err := b.lanes.Enter(ctx, req, v.lane)
 	if err != nil {
@@ -163,8 +163,8 @@ func (b *Back) serveInLane(ctx context.Context, req *mcp.Request, x mcp.Caller, 
 	return res, err
 }
 
-// sessionFor returns the session that a request goes to, and how to give it back. A
-// single request that has a session stays with it.
+// sessionFor returns the session for a request, and a function that releases it. A request
+// with a session of its own (isolation: request) keeps it for all attempts.
 func (b *Back) sessionFor(ctx context.Context, req *mcp.Request, lane int, v *urlAttempts) (*session, func(), error) {
 	if s := v.session(); s != nil && req.Profile.Single {
 		return s, func() {}, nil
@@ -172,8 +172,8 @@ func (b *Back) sessionFor(ctx context.Context, req *mcp.Request, lane int, v *ur
 	return b.session(ctx, pool.OnLane(req.Profile, lane), req.Profile.Single)
 }
 
-// noteConnect takes note of how opening a session went, and returns what the pool has
-// to know of it. A server that refuses a client's own handshake is there.
+// noteConnect reports to the availability how opening a session went, and returns the
+// error for the pool. If a server refuses a client's own handshake, it is available.
 func (b *Back) noteConnect(ctx context.Context, err error) error {
 	if pool.Stopped(ctx) {
 		return err
@@ -195,21 +195,21 @@ func (b *Back) noteConnect(ctx context.Context, err error) error {
 	return &upstream.Failure{Cause: err, Fate: upstream.NotSent, Spoke: there || isRefusal(err)}
 }
 
-// mayBeOtherEra reports whether a server of the other era may have failed a handshake so:
-// it refused, had nothing to say, or is a command that ended.
+// mayBeOtherEra reports whether a server of the other era may have failed a handshake like
+// this: it refused, did not respond, or is a command that exited.
 func (b *Back) mayBeOtherEra(err error) bool {
 	var never *dialError
 	ended := b.endpoint == nil && !errors.As(err, &never) && !errors.Is(err, context.Canceled)
 	return ended || isRefusal(err) || errors.Is(err, errSlowHandshake)
 }
 
-// Err returns nil if the last attempt to reach the server succeeded, else why it failed:
-// [mcp.ErrStarting] before the first has ended.
+// Err returns nil if the last attempt to reach the server succeeded, or else the error:
+// [mcp.ErrStarting] before the first attempt has ended.
 func (b *Back) Err() error { return b.availability.Err() }
 
-// Start tries to reach the server in the background, now and whenever it is down, until
-// Close. A command is started, unless it runs, for the first session that needs a process,
-// and not greeted before. Start is called at most once.
+// Start tries to reach the server in the background: at once, and whenever it is down,
+// until Close. A command is only started; the first session that needs a process sends
+// initialize. Start must be called at most once.
 func (b *Back) Start() {
 	b.availability.Start(func(ctx context.Context) {
 		if b.opts.Launcher != nil {
@@ -220,7 +220,7 @@ func (b *Back) Start() {
 	})
 }
 
-// prestart has the command started.
+// prestart starts the command.
 func (b *Back) prestart() {
 	err := b.opts.Launcher.Prestart(b.availability.Report)
 	if err != nil {
@@ -229,7 +229,7 @@ func (b *Back) prestart() {
 	b.availability.Report(err)
 }
 
-// reach opens a session, and ends it.
+// reach opens and closes a session.
 func (b *Back) reach(ctx context.Context) error {
 	p := b.probeProfile()
 	s, release, err := b.session(ctx, p, true)
@@ -248,8 +248,8 @@ func (b *Back) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([
 
 func (b *Back) watchOf(scope string) *watch.Watch { return b.watches.Of(scope) }
 
-// watchSession gives a watch the session that the profile's requests share. A
-// profile of single requests has none but the watch's, which ends with it.
+// watchSession returns the session for a watch: the one that the profile's requests share.
+// With isolation: request the watch has a session of its own, which ends with it.
 func (b *Back) watchSession(ctx context.Context, p mcp.Profile) (watch.Session, func(), error) {
 	s, release, err := b.session(ctx, p, false)
 	if err != nil {
@@ -258,9 +258,8 @@ func (b *Back) watchSession(ctx context.Context, p mcp.Profile) (watch.Session, 
 	return watched{s}, release, nil
 }
 
-// Close ends every session upstream and waits for all that the Back started.
-// Requests in flight fail. ctx bounds the wait; what remains then ends by
-// itself within seconds.
+// Close ends all sessions and waits for everything that the Back started. Requests in
+// flight fail. ctx bounds the wait; what is left then ends within seconds.
 func (b *Back) Close(ctx context.Context) error {
 	b.availability.Close()
 	b.watches.Close()

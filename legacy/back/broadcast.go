@@ -2,14 +2,14 @@ package back
 
 import "sync/atomic"
 
-// A broadcast wakes who waits for a change of something. Safe for concurrent use; the zero
-// value is ready to use.
+// A broadcast wakes all goroutines that wait for a change. Safe for concurrent use; the
+// zero value is ready to use.
 type broadcast struct {
 	ch atomic.Pointer[chan struct{}] // nil if nobody waits
 }
 
-// changed returns a channel that is closed by the next fire. Who gets it before it looks at
-// what may change misses nothing.
+// changed returns a channel that the next fire closes. A goroutine that gets the channel
+// before it checks for the change misses none.
 func (s *broadcast) changed() <-chan struct{} {
 	for {
 		if ch := s.ch.Load(); ch != nil {
@@ -22,10 +22,10 @@ func (s *broadcast) changed() <-chan struct{} {
 	}
 }
 
-// fire wakes all, after the change.
+// fire wakes all waiting goroutines. Call it after the change.
 func (s *broadcast) fire() {
 	if s.ch.Load() == nil {
-		return // as for nearly every call
+		return // the usual case
 	}
 	if ch := s.ch.Swap(nil); ch != nil {
 		close(*ch)

@@ -20,29 +20,29 @@ type call struct {
 	// Set by newCall and session.begin, read-only after.
 	req       *mcp.Request
 	caller    mcp.Caller
-	ctx       context.Context // its caller's, for caller alone: a call is made and ends with it, as an http.Request does
+	ctx       context.Context // the caller's; only for caller, since a call ends with it
 	clock     mcp.Clock
-	leaveLane func() // nil, or lets the next call run; may be called again
+	leaveLane func() // nil, or frees the lane; may be called again
 
-	in         mcp.Intake // of its response
-	mayBeAsked bool       // the server's inputs may belong to it
-	hasParts   bool       // it is never sent itself: requests of the gateway are its parts
+	in         mcp.Intake // reserves memory for the response
+	mayBeAsked bool       // the server may request input for it
+	hasParts   bool       // it is not sent itself: requests of the gateway are its parts
 
-	sent        atomic.Bool // the server may have heard of it
-	orphaned    atomic.Bool // the server may still be at work on it though nobody waits
-	namesInputs atomic.Bool // its inputs name it: those that don't are not its own
+	sent        atomic.Bool // it may have been sent
+	orphaned    atomic.Bool // it was cancelled, and the server may still work on it
+	namesInputs atomic.Bool // its input requests name it: others are not its own
 
-	// mu guards the fields below. It is held for the moment only.
+	// mu guards the fields below. It is held for short work in memory only.
 	mu            sync.Mutex
 	ended         bool // caller must not be used any more
 	notifications notificationQueue
 	inputs        callInputs
 
-	withCaller sync.WaitGroup // inputs that are with the caller
-	drains     sync.WaitGroup // goroutines started for notes from another stream
+	withCaller sync.WaitGroup // input requests that the caller is handling
+	drains     sync.WaitGroup // goroutines for notifications that arrived on another stream
 }
 
-// newCall returns a request of a client that is yet to begin.
+// newCall returns a call for a client's request. session.begin registers it.
 func newCall(req *mcp.Request, x mcp.Caller, leaveLane func()) *call {
 	c := &call{
 		Call: link.Call{Call: upstream.Call{Method: req.Method, Behalf: upstream.BehalfOf(req)}},
@@ -64,7 +64,7 @@ func clientCallOf(c *upstream.Call) *call {
 	return host
 }
 
-// clientCall returns the client's call that c is; nil if it is another request.
+// clientCall returns the client's call that c is; nil if c is another request.
 func clientCall(c *upstream.Call) *call {
 	if host := clientCallOf(c); host != nil && &host.Call.Call == c {
 		return host
@@ -72,20 +72,20 @@ func clientCall(c *upstream.Call) *call {
 	return nil
 }
 
-// Answered implements [upstream.Owner]: whoever waits for the call takes its answer.
+// Answered implements [upstream.Owner]: the goroutine that waits for the call takes the
+// response.
 func (c *call) Answered(*upstream.Call, upstream.Response) {}
 
 // Deliver implements [upstream.Owner].
 func (c *call) Deliver() { c.drain() }
 
-// capabilities returns its client's.
+// capabilities returns the client's capabilities.
 func (c *call) capabilities() json.RawMessage { return c.req.Profile.Capabilities }
 
-// token returns its caller's progress token; nil: no progress.
+// token returns the client's progress token; nil for no progress.
 func (c *call) token() json.RawMessage { return c.req.ProgressToken }
 
-// upstreamToken returns the progress token that the server is given, zero for
-// none.
+// upstreamToken returns the progress token for the server, zero for none.
 func (c *call) upstreamToken() int64 {
 	if c.token() == nil {
 		return 0
@@ -93,18 +93,18 @@ func (c *call) upstreamToken() int64 {
 	return c.ID
 }
 
-// ownToken returns a copy of params with the caller's own progress token.
+// ownToken returns a copy of params with the client's own progress token.
 func (c *call) ownToken(params []byte) []byte {
 	return wire.AppendEdited(nil, params, wire.Edit{Name: spec.MetaProgressToken, Value: c.token()})
 }
 
-// end stops the clock, gives the caller what waits for it, and returns the
-// response if there is one. caller is not used after.
+// end stops the clock, passes pending notifications to the caller, and returns the
+// response if there is one. After that, caller is not used any more.
 func (c *call) end() (upstream.Response, bool) {
 	c.clock.Stop()
 	c.drain()
 	c.mu.Lock()
-	c.ended = true // what is queued still is left to the goroutine that drains
+	c.ended = true // the goroutine that drains passes on what is still queued
 	die := c.inputs.cancel
 	c.mu.Unlock()
 	if die != nil {

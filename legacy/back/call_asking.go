@@ -5,18 +5,19 @@ import (
 	"time"
 )
 
-// callInputs is what is known of the inputs of a call's server.
+// callInputs counts the input requests of a call.
 type callInputs struct {
-	open     int32     // inputs that are with the caller
-	blocking int32     // of these, those that the server is taken to wait for
-	lastAt   time.Time // when the last of them came
-	missing  []byte    // the capability that a refused one needed; nil if none was
+	open     int32     // input requests that the caller is handling
+	blocking int32     // those of them that the server is assumed to wait for
+	lastAt   time.Time // when the last of them arrived
+	missing  []byte    // the capability that a refused one needed; nil if none was refused
 
-	ctx    context.Context // see inputContext; nil until somebody asks
+	ctx    context.Context // see inputContext; nil until the first input request
 	cancel context.CancelFunc
 }
 
-// inputContext returns a context that ends with the call: its pending inputs do, too.
+// inputContext returns a context that ends with the call, and with it the call's input
+// requests.
 func (c *call) inputContext() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -29,11 +30,11 @@ func (c *call) inputContext() context.Context {
 	return c.inputs.ctx
 }
 
-// park says that the caller is about to be asked: until unpark, the call's time
-// does not count. waits says that the server does nothing for the call meanwhile,
-// came when it asked.
-// It reports false once the call has ended. Whoever parks a call has asks.Done
-// called when caller is not used any more.
+// park records that the caller is about to handle an input request: until unpark, the
+// call's time does not count. blocking says that the server does nothing else for the call
+// in the meantime, and receivedAt is when the input request arrived. It reports false if
+// the call has ended. After park, the caller calls withCaller.Done once the call's caller
+// is not used any more.
 func (c *call) park(waits bool, came time.Time) bool {
 	answered := c.IsSettled()
 	c.mu.Lock()
@@ -52,7 +53,7 @@ func (c *call) park(waits bool, came time.Time) bool {
 	return true
 }
 
-// unpark says that the server has been answered, or does not want to be.
+// unpark records that the server got its response, or has cancelled the input request.
 func (c *call) unpark(waits bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,13 +65,13 @@ func (c *call) unpark(waits bool) {
 	}
 }
 
-// A callStage is what a call is at, as far as inputs without a name go.
+// A callStage is the stage of a call, as far as input requests without attribution matter.
 type callStage uint8
 
 const (
-	stageEnded   callStage = iota // or never to be asked so
-	stageRunning                  // the server is at work on it
-	stageParked                   // its caller is asked: the server waits
+	stageEnded   callStage = iota // or it never requests input without attribution
+	stageRunning                  // the server works on it
+	stageParked                   // the server waits for a response to its input request
 )
 
 func (c *call) stage() callStage {
@@ -86,10 +87,9 @@ func (c *call) stage() callStage {
 	return stageParked
 }
 
-// mayHaveAsked reports whether the call can be that of an input which came at a
-// time and was not answered yet: unless it has ended, or has asked since, or waits
-// for the answer to an earlier one. What comes in one burst is not told
-// apart.
+// mayHaveAsked reports whether a pending input request that arrived at the given time may
+// belong to the call. It does not if the call has ended, or waits for the response to an
+// earlier input request. Input requests of one burst can't be distinguished.
 func (c *call) mayHaveAsked(came time.Time) bool {
 	switch c.stage() {
 	case stageEnded:
@@ -102,14 +102,15 @@ func (c *call) mayHaveAsked(came time.Time) bool {
 	return true
 }
 
-// beingAsked reports whether an input is with the caller.
+// beingAsked reports whether the caller is handling an input request.
 func (c *call) beingAsked() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.inputs.open > 0
 }
 
-// noteMissing notes that an input was refused for want of a capability.
+// noteMissing records that an input request was refused because the client lacks a
+// capability.
 func (c *call) noteMissing(need []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

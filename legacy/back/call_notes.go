@@ -2,13 +2,13 @@ package back
 
 import "github.com/mcpbridge/mcpbridge/internal/mcp"
 
-// A notificationQueue is what the caller of a call is still to be told.
+// A notificationQueue contains notifications that wait for the caller of a call.
 type notificationQueue struct {
 	backlog  mcp.Backlog
-	draining bool // somebody is giving notes to the caller
+	draining bool // a goroutine is passing notifications to the caller
 }
 
-// enqueue queues a message for the caller and reports whether there was room.
+// enqueue queues a notification for the caller, and reports whether it fits.
 func (c *call) enqueue(method string, params []byte) bool {
 	answered := c.IsSettled()
 	c.mu.Lock()
@@ -16,13 +16,13 @@ func (c *call) enqueue(method string, params []byte) bool {
 	short := c.notifications.backlog.Short()
 	c.mu.Unlock()
 	if short {
-		_ = c.notifications.backlog.Memory.Refuse() // counted and logged; the message is lost, as others beyond the bound
+		_ = c.notifications.backlog.Memory.Refuse() // counts and logs it; the message is lost, like others beyond the bound
 	}
 	return ok
 }
 
-// drain gives the queued notes to the caller, in order, unless somebody else is
-// at it: then that one gives these too.
+// drain passes the queued notifications to the caller, in order. If another goroutine
+// already does, that one passes these too.
 func (c *call) drain() {
 	for first := true; ; first = false {
 		c.mu.Lock()
@@ -36,14 +36,13 @@ func (c *call) drain() {
 		c.notifications.draining = true
 		n, _ := c.notifications.backlog.Next()
 		c.mu.Unlock()
-		// A caller that can't be reached is no reason to stop: ctx says so too.
+		// An error is ignored: if the client has left, ctx ends.
 		_ = c.caller.Notify(c.ctx, n)
 	}
 }
 
-// drainSoon starts drain for notes that came on a stream which the goroutine
-// serving the call does not read. It ends when the notes are given; end waits
-// for it.
+// drainSoon starts drain for notifications that arrived on a stream which the goroutine
+// serving the call does not read. end waits for it.
 func (c *call) drainSoon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/poll"
 )
 
-// declaredTo returns what a server is told that its client can do: what the client
-// declared, without what does not cross. roots get listChanged, since the Back
-// tells a server when it learns more of them, and are declared for a client that
-// has none if the config has some.
+// declaredTo returns the client's capabilities for the server: those that the client
+// declared, without those that are not forwarded. roots get listChanged, since the Back
+// tells the server when it learns of other roots. They are added for a client without
+// roots if roots are configured.
 func declaredTo(capabilities json.RawMessage, opts *Options) json.RawMessage {
 	if !mcp.Declares(capabilities, "roots") && opts.Roots == nil {
 		return crossing(capabilities, opts.HideExtensions)
@@ -21,13 +21,13 @@ func declaredTo(capabilities json.RawMessage, opts *Options) json.RawMessage {
 	return crossing(capabilities, opts.HideExtensions, wire.Edit{Name: "roots", Value: []byte(`{"listChanged":true}`)})
 }
 
-// crossing is [mcp.WithoutTasks], and without the tasks extension, which no legacy server
-// has.
+// crossing is [mcp.WithoutTasks], and also removes the tasks extension, which no legacy
+// server has.
 func crossing(capabilities json.RawMessage, hide []string, more ...wire.Edit) json.RawMessage {
 	return mcp.WithoutTasks(capabilities, append(slices.Clone(hide), spec.ExtensionTasks), more...)
 }
 
-// describe is what a modern client is told of the server.
+// describe returns the description of the server for modern clients.
 //
 // Spec: 2026-07-28, server/discover.
 func (n *negotiated) describe(opts *Options) *mcp.Description {

@@ -17,28 +17,28 @@ import (
 )
 
 const (
-	// silentTime is how long a process that was asked something before may be silent
-	// once it has read initialize; unseenTime is how long where the system does not
-	// tell what it has read.
+	// silentTime is how long a process that was probed before may be silent after it has
+	// read initialize. silentTimeUnseen is the same if the system can't tell what the
+	// process has read.
 	silentTime       = 5 * time.Second
 	silentTimeUnseen = 30 * time.Second
-	// exitTime is how long a process whose connection has ended may take to exit.
+	// exitTime is how long a process may take to exit after its connection has ended.
 	exitTime = 500 * time.Millisecond
-	// restartPause is the pause before a command is started again whose start was
-	// disturbed.
+	// restartPause is the pause before a command is started again if another process of it
+	// ended during its start.
 	restartPause = 250 * time.Millisecond
-	// othersTimeout is how long sessions whose clients have just left may take to
-	// become idle.
+	// othersTimeout is how long sessions whose clients have just left may take to become
+	// idle.
 	othersTimeout = 2 * time.Second
-	// othersPoll is the time between two looks at that.
+	// othersPoll is how often that is checked.
 	othersPoll = 100 * time.Millisecond
 )
 
-// errUnresponsive says that a process does not answer after it was asked what it is.
-var errUnresponsive = errors.New("it read initialize and stayed silent, after it had been asked what it is")
+// errUnresponsive reports that a process does not respond after it was probed.
+var errUnresponsive = errors.New("it read initialize and did not respond, after it had been probed")
 
-// A oneProcessError says that a process ended at its start while another of the same
-// command was in use.
+// A oneProcessError reports that a process exited at its start while another one of the
+// same command was running.
 type oneProcessError struct {
 	server string
 	err    error
@@ -48,28 +48,28 @@ func (e *oneProcessError) Error() string {
 	return e.because(cause(e.err).Error())
 }
 
-// Public returns what clients are told.
+// Public returns the text for clients.
 func (e *oneProcessError) Public() string { return e.because(transport.Public(e.err)) }
 
 func (e *oneProcessError) because(why string) string {
-	return fmt.Sprintf("server %q could not be started once more while another client uses it: %s; it seems to allow one process at a time: set isolation: shared for it, so that its clients share one, or try again when the other client has left",
+	return fmt.Sprintf("server %q could not be started a second time while another client uses it: %s; it seems to allow only one process at a time: set isolation: shared for it, so that its clients share one, or try again after the other client has left",
 		e.server, why)
 }
 
-// Unwrap returns how the process ended.
+// Unwrap returns how the process exited.
 func (e *oneProcessError) Unwrap() error { return e.err }
 
-// A command is a server that is started as a process.
+// A command opens sessions with a server that is started as a process.
 type command struct {
-	server   string // its name
+	server   string // the server's name
 	launcher *transport.Launcher
 	pool     *pool.Pool
 	log      *slog.Logger
 }
 
-// open opens a session in a process of the server's command: in the one that was
-// started to ask what it is, if there is one. A process is started anew only in the place
-// of one that has ended, or takes no more messages because of what it was asked.
+// open opens a session in a process of the command: in the one that was started for the
+// probe, if there is one. It starts another process only if that one has exited, or reads
+// no more messages because of the probe.
 func (c *command) open(ctx context.Context, share mcp.Share, open opener) error {
 	for {
 		if err := c.endIdle(ctx, share); err != nil {
@@ -92,9 +92,8 @@ func (c *command) open(ctx context.Context, share mcp.Share, open opener) error 
 	}
 }
 
-// endIdle ends the sessions of a share that nobody uses, if a process has to be started
-// for it: some servers allow one at a time. Those of others stay, whatever that means for
-// the start: nobody ends another's state.
+// endIdle ends the unused sessions of a share if a process has to be started for it,
+// because some servers allow only one at a time. Sessions of other shares stay.
 func (c *command) endIdle(ctx context.Context, share mcp.Share) error {
 	if c.launcher.HasKept() {
 		return nil
@@ -102,7 +101,7 @@ func (c *command) endIdle(ctx context.Context, share mcp.Share) error {
 	return c.pool.EndIdle(ctx, share)
 }
 
-// openIn opens a session in a process, which it leaves alive if that fails.
+// openIn opens a session in a process. If that fails, the process keeps running.
 func (c *command) openIn(ctx context.Context, p *transport.Process, open opener) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -135,7 +134,7 @@ func (c *command) openIn(ctx context.Context, p *transport.Process, open opener)
 	return nil
 }
 
-// silenceLimit is how long a process may be silent that was asked something before.
+// silenceLimit returns how long a process that was probed before may be silent.
 func silenceLimit(p *transport.Process) time.Duration {
 	if _, known := p.Unread(); known {
 		return silentTime
@@ -143,16 +142,15 @@ func silenceLimit(p *transport.Process) time.Duration {
 	return silentTimeUnseen
 }
 
-// handleFailure decides what becomes of a process in which no session could be opened, and
-// whether to try again in another. asked says that somebody had asked it something
-// before.
+// handleFailure decides what happens to a process in which no session could be opened, and
+// whether to try again in another one. asked says that the process was probed before.
 func (c *command) handleFailure(ctx context.Context, p *transport.Process, share mcp.Share, asked bool, err error) (again bool, why error) {
 	if ctx.Err() != nil {
 		c.endLater(p)
 		return false, err
 	}
 	switch {
-	case isRefusal(err) && (!asked || p.IsSilent()): // it was only slow to answer, maybe
+	case isRefusal(err) && (!asked || p.IsSilent()): // it may only have been slow
 		p.SetRefused(true)
 		c.launcher.Keep(p)
 		return false, &otherEraError{err}
@@ -182,8 +180,8 @@ func (c *command) handleFailure(ctx context.Context, p *transport.Process, share
 	return false, err
 }
 
-// awaitOthers waits a moment for the other sessions of the command to end, of which it ends
-// the share's own, and reports whether they have.
+// awaitOthers waits briefly for the other sessions of the command to end, and ends those
+// of the share. It reports whether they have ended.
 func (c *command) awaitOthers(ctx context.Context, share mcp.Share) bool {
 	ctx, cancel := context.WithTimeout(ctx, othersTimeout)
 	defer cancel()
@@ -198,14 +196,13 @@ func (c *command) awaitOthers(ctx context.Context, share mcp.Share) bool {
 	return false
 }
 
-// endLater ends a process in the background; the pool, whose dial this is, waits for it.
+// endLater ends a process in the background; the pool waits for it.
 func (c *command) endLater(p *transport.Process) { c.pool.Go(func() { _ = p.Close() }) }
 
-// An otherEraError says that a server refused the handshake, as one of the other era
-// does.
+// An otherEraError reports that a server refused the handshake like one of the other era.
 type otherEraError struct{ err error }
 
 func (e *otherEraError) Error() string { return e.err.Error() }
 
-// Unwrap returns the refusal, and that the era is in doubt.
+// Unwrap returns the refusal and [mcp.ErrOtherEra].
 func (e *otherEraError) Unwrap() []error { return []error{e.err, mcp.ErrOtherEra} }

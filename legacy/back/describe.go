@@ -9,14 +9,14 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
-// probeProfile is a profile that no client has.
+// probeProfile returns a profile that no client has.
 func (b *Back) probeProfile() mcp.Profile {
 	return mcp.Profile{Scope: b.opts.Name + "/probe", Single: true}
 }
 
-// Describe implements [mcp.Describer]: it tells what the server answered to
-// initialize. It waits for a server that starts as long as opening a session may take,
-// and for one that is known to be away not at all if there is an answer of earlier.
+// Describe implements [mcp.Describer] with the response to initialize. It waits for a
+// server that is starting. If the server is known to be down and there is an earlier
+// description, it does not wait.
 func (b *Back) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
 	if ctx.Err() != nil {
 		if d := b.known.get(req.Profile.Scope); d != nil {
@@ -43,8 +43,8 @@ func (b *Back) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description
 	return nil, b.clientError(spec.MethodDiscover, err)
 }
 
-// describedByRelay returns what a command said of itself in a session that is linked for the
-// same principal, if a process would have to be started to ask; else nil.
+// describedByRelay returns the description that a command gave in a relayed session of the
+// same principal, if otherwise a process would have to be started; else nil.
 func (b *Back) describedByRelay(req *mcp.Request) *mcp.Description {
 	if b.opts.Launcher == nil || b.opts.Launcher.HasKept() || len(b.sessions(req.Profile.Scope)) > 0 {
 		return nil
@@ -56,8 +56,8 @@ func (b *Back) describedByRelay(req *mcp.Request) *mcp.Description {
 	return b.describeRelayed(r)
 }
 
-// describeContext bounds the wait for a server that is known to be away, where there is
-// something to tell all the same.
+// describeContext bounds the wait for a server that is known to be down if there is an
+// earlier description.
 func (b *Back) describeContext(ctx context.Context, p mcp.Profile) (context.Context, context.CancelFunc) {
 	if state, _ := b.availability.State(); state == upstream.Down && b.lastDescription(p) != nil {
 		return context.WithTimeout(ctx, upstream.MaxWait)
@@ -65,8 +65,8 @@ func (b *Back) describeContext(ctx context.Context, p mcp.Profile) (context.Cont
 	return ctx, func() {}
 }
 
-// lastDescription returns what the server said of itself last to a profile, or to the gateway;
-// nil if nothing.
+// lastDescription returns the last description for a profile, or for the gateway; nil if
+// there is none.
 func (b *Back) lastDescription(p mcp.Profile) *mcp.Description {
 	if d := b.known.get(p.Scope); d != nil {
 		return d
@@ -74,8 +74,8 @@ func (b *Back) lastDescription(p mcp.Profile) *mcp.Description {
 	return b.known.get(b.probeProfile().Scope)
 }
 
-// remember keeps and returns what a scope's session tells of the server. A scope is never
-// told what another's session said: it may depend on who asked.
+// remember stores and returns the description that a scope's session got. Other scopes
+// never get it, because it may depend on the client.
 func (b *Back) remember(scope string, s *session) *mcp.Description {
 	d := s.describe(&b.opts)
 	b.known.put(scope, d)

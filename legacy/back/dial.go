@@ -16,7 +16,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/watch"
 )
 
-// closeTimeout bounds the end of a session, and a message that nobody waits for.
+// closeTimeout bounds the end of a session, and the sending of a message that nobody waits
+// for.
 const closeTimeout = 5 * time.Second
 
 // A connector connects the Link of a session. ctx bounds the connecting, not the
@@ -27,9 +28,9 @@ type connector func(ctx context.Context, l *link.Link) error
 // called again after it has failed.
 type opener func(ctx context.Context, connect connector) error
 
-// open opens a session for a profile: the connection, initialize, the stream for
-// what the server sends unasked, notifications/initialized. ctx bounds all of
-// it; the session outlives ctx. What was opened is closed again on failure.
+// open opens a session for a profile: the connection, initialize, the stream for messages
+// outside of calls, and notifications/initialized. ctx bounds all of it; the session
+// outlives ctx. If open fails, it closes everything.
 //
 // Spec: 2025-11-25, basic/lifecycle, Initialization.
 func (b *Back) open(ctx context.Context, p mcp.Profile) (s *session, err error) {
@@ -57,8 +58,8 @@ func (b *Back) openOver(ctx context.Context, p mcp.Profile, connect connector) (
 	return s, nil
 }
 
-// dial has open make a session of a principal and a share, over whatever the server is
-// reached by.
+// dial calls open with a connector for the server's transport, on behalf of a principal
+// and a share.
 func (b *Back) dial(ctx context.Context, principal mcp.Principal, share mcp.Share, open opener) error {
 	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeouts.Connect)
 	defer cancel()
@@ -72,16 +73,15 @@ func (b *Back) dial(ctx context.Context, principal mcp.Principal, share mcp.Shar
 	return open(ctx, b.dialConn)
 }
 
-// A dialError says that a connection could not be opened, or a command not be
-// started.
+// A dialError reports that a connection could not be opened, or a command not be started.
 type dialError struct{ err error }
 
 func (e *dialError) Error() string { return "connecting to it: " + e.err.Error() }
 
-// Unwrap returns why.
+// Unwrap returns the cause.
 func (e *dialError) Unwrap() error { return e.err }
 
-// dialConn opens a connection for l that outlives ctx's end, within the time ctx has.
+// dialConn opens a connection for l. ctx bounds the opening; the connection outlives it.
 func (b *Back) dialConn(ctx context.Context, l *link.Link) error {
 	start := time.Now()
 	conn, err := b.opts.Dial(ctx)
@@ -93,8 +93,8 @@ func (b *Back) dialConn(ctx context.Context, l *link.Link) error {
 	return nil
 }
 
-// looksLikeSSE reports whether a server refused initialize as one does that knows no
-// Streamable HTTP.
+// looksLikeSSE reports whether the status of a refused initialize is that of a server
+// without Streamable HTTP.
 //
 // Spec: 2025-11-25, basic/transports, Backwards Compatibility.
 func looksLikeSSE(status int) bool {
@@ -105,9 +105,9 @@ func looksLikeSSE(status int) bool {
 	return false
 }
 
-// dialHTTP has open make a session with a server at its endpoint: over Streamable HTTP, and where
-// that is refused as by a server that is older, over HTTP+SSE. What it was found to
-// speak is tried first from then on.
+// dialHTTP calls open with a connector for Streamable HTTP or, if the server refuses that
+// like one which only has it, for HTTP+SSE. From then on the transport that worked is
+// tried first.
 func (b *Back) dialHTTP(ctx context.Context, at *link.Endpoint, open opener) error {
 	overSSE := func(ctx context.Context, l *link.Link) error { return l.OverSSE(ctx, at) }
 	if b.opts.Transport == TransportSSE {
@@ -119,7 +119,7 @@ func (b *Back) dialHTTP(ctx context.Context, at *link.Endpoint, open opener) err
 		if err == nil || !errors.As(err, &status) || !looksLikeSSE(status.Code) {
 			return err
 		}
-		b.setUsesSSE(false) // another took its place
+		b.setUsesSSE(false) // it was replaced by another server
 	}
 	var tried *link.Link
 	err := open(ctx, func(_ context.Context, l *link.Link) error {
@@ -127,20 +127,20 @@ func (b *Back) dialHTTP(ctx context.Context, at *link.Endpoint, open opener) err
 		l.OverHTTP(at)
 		return nil
 	})
-	var no *relay.Refusal // by a server that has read the request
+	var no *relay.Refusal // the server has read the request
 	if err == nil || b.opts.Transport == TransportHTTP || !looksLikeSSE(tried.Refusal()) || errors.As(err, &no) {
 		return err
 	}
 	if older := open(ctx, overSSE); older != nil {
-		return fmt.Errorf("%w; it is no server of HTTP+SSE either: %v", err, older)
+		return fmt.Errorf("%w; HTTP+SSE failed, too: %v", err, older)
 	}
 	b.setUsesSSE(true)
-	b.log.Info("server speaks HTTP+SSE, the transport of 2024-11-05", "reason", err)
+	b.log.Info("server uses HTTP+SSE, the transport of 2024-11-05", "reason", err)
 	return nil
 }
 
-// setUsesSSE takes down whether the server speaks HTTP+SSE, whose stream never tells
-// which call it asks for.
+// setUsesSSE records whether the server uses HTTP+SSE. Its stream does not tell for which
+// call the server requests input.
 func (b *Back) setUsesSSE(older bool) {
 	b.usesSSE.Store(older)
 	b.lanes.Always.Store(older)

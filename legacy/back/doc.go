@@ -1,24 +1,22 @@
-// Package back answers "how does a request that stands alone get served by a server
-// that insists on a session?". A [Back] is an [mcp.Upstream]: it opens
-// sessions with one server by itself, keeps them in a pool, one profile per
-// session, and gives every request the parts a legacy server expects: the
-// session, ids and progress tokens unique on the connection, the log level in
-// force. What the server sends meanwhile goes to the request it belongs to, or,
-// if it tells of a change, to the watch of the profile.
+// Package back sends requests of all clients to one legacy server. A [Back] is an
+// [mcp.Upstream]: it opens sessions with the server, keeps them in a pool, one profile per
+// session, and adds what a legacy server expects: the session, ids and progress tokens that
+// are unique on the connection, and the log level. It passes the server's messages to the
+// request that they belong to, or changes to the watch of the profile.
 //
 //	Back ── pool ─┬─ session ──────────┬─ link.Link
 //	     └─ watch └─ relay.Session ────┘
 //
-// A session serves requests that stand alone. A relay.Session is the own session of one
-// legacy client, whose messages pass as they are. Both send over a link.Link, which knows
-// the transports.
+// A session serves independent requests. A relay.Session is the upstream session of one
+// legacy client, whose messages are forwarded unchanged. Both use a link.Link, which hides
+// the differences of the transports.
 //
-// What the server asks is put to the client whose call it asks for. Where nothing
-// on the wire tells which call that is, few calls run at a time (lanes), and a
-// request that may belong to several waits or is refused: it never reaches the
-// wrong client. While a client is asked its call is parked: a goroutine waits in
-// [mcp.Caller]'s RequestInput, the call's time stands still, its lane is free.
+// The Back passes an input request of the server to the client whose call it belongs to. If
+// nothing tells which call that is, few calls run at the same time (lanes), and an input
+// request that may belong to several calls waits or is refused: it never reaches the wrong
+// client. While a client handles an input request, its call is parked: a goroutine waits in
+// RequestInput of [mcp.Caller], the call's clock stops, and its lane is free.
 //
-// A session is one handshake: it is never revived. When the server has lost it,
-// the pool opens another, and the Back repeats the request if that is safe.
+// A session is never reopened after its end. If the server has lost it, the pool opens
+// another one, and the Back repeats the request if that is safe.
 package back

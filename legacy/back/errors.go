@@ -12,9 +12,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// clientError turns what prevented an answer into what a client is told: the
-// server's name, the cause, the next step. Errors of the caller's own context
-// and wire errors pass, and so does [mcp.ErrOtherEra].
+// clientError converts the reason why there is no response to the error for the client:
+// the server's name, the cause, and the next step. It passes on errors of the caller's
+// context, wire errors and [mcp.ErrOtherEra].
 func (b *Back) clientError(method string, err error) error {
 	told := b.translateError(method, err)
 	if errors.Is(err, mcp.ErrOtherEra) && !errors.Is(told, mcp.ErrOtherEra) {
@@ -38,11 +38,12 @@ func (b *Back) translateError(method string, err error) error {
 	return b.opts.ClientError(method, err)
 }
 
-// cause strips from a transport error what is not for people; see [transport.Cause].
+// cause returns an error without the parts of a transport error that are of no use to
+// people; see [transport.Cause].
 func cause(err error) error { return transport.Cause(err) }
 
-// upstreamError turns a legacy server's error into the modern one that means the
-// same. declared says whether the server declared the method's capability.
+// upstreamError converts a legacy server's error to the modern one with the same meaning.
+// declared says whether the server declared the method's capability.
 //
 // Spec: 2026-07-28, basic/index, Error Codes; server/resources, Error Handling.
 func upstreamError(req *mcp.Request, e *wire.Error, declared bool) error {
@@ -57,8 +58,8 @@ func upstreamError(req *mcp.Request, e *wire.Error, declared bool) error {
 	return e
 }
 
-// wrapCode keeps the code and data of an error whose code means something else
-// to modern clients.
+// wrapCode returns data with the code and data of an error whose code has another meaning
+// for modern clients.
 func wrapCode(e *wire.Error) []byte {
 	code := strconv.AppendInt(nil, e.Code, 10)
 	return wire.AppendEdited(nil, nil, wire.Edit{Name: "code", Value: code}, wire.Edit{Name: "data", Value: e.Data})

@@ -173,7 +173,7 @@ func TestU03NeitherTransport(t *testing.T) {
 	p.Refuse = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }
 	b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/nothing"}})
 	_, err := b.Serve(t.Context(), ask("tools/list", `{}`), &backtest.Caller{})
-	for _, part := range []string{`server "scripted"`, "initialize: HTTP 404", "HTTP+SSE either: opening its event stream: HTTP 404"} {
+	for _, part := range []string{`server "scripted"`, "initialize: HTTP 404", "HTTP+SSE failed, too: opening its event stream: HTTP 404"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("Serve = %v, want %q in it", err, part)
 		}

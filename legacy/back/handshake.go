@@ -17,8 +17,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/relay"
 )
 
-// A revisionMismatch says that a server answered initialize with a revision that
-// is not one of the legacy era.
+// A revisionMismatch reports that a server answered initialize with a revision that is not
+// legacy.
 type revisionMismatch struct {
 	server string
 	got    string
@@ -29,7 +29,7 @@ func (e *revisionMismatch) Error() string {
 		e.server, e.got, spec.Revisions(spec.Legacy))
 }
 
-// endSession ends a session that no pool keeps.
+// endSession ends a session that is not in a pool.
 func endSession(ctx context.Context, s pool.Session) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
@@ -38,14 +38,14 @@ func endSession(ctx context.Context, s pool.Session) {
 
 var errSlowHandshake = errors.New("it did not finish initialize within timeouts.connect")
 
-// A handshakeRefusal says that a server answered the handshake with an error. The
-// error is not in its chain: it was not the client's request that was refused.
+// A handshakeRefusal reports that a server answered the handshake with an error. That
+// error is not in its chain, because it does not answer the client's request.
 type handshakeRefusal struct{ text string }
 
 func (e *handshakeRefusal) Error() string { return e.text }
 
-// connectError says "time-out" where the time was up, and takes a server's
-// refusal out of the chain.
+// connectError returns the error of a failed handshake: a time-out if ctx has expired, and
+// a handshakeRefusal if the server refused it.
 func connectError(ctx context.Context, l *link.Link, err error) error {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return l.Explain(errSlowHandshake)
@@ -57,8 +57,8 @@ func connectError(ctx context.Context, l *link.Link, err error) error {
 	return err
 }
 
-// isRefusal reports whether a handshake failed because the server refused it, and so
-// may refuse this client alone.
+// isRefusal reports whether a handshake failed because the server refused it. It may
+// refuse this client alone.
 func isRefusal(err error) bool {
 	var refusal *handshakeRefusal
 	var no *relay.Refusal
@@ -77,8 +77,8 @@ func (s *session) handshake(ctx context.Context, p mcp.Profile) error {
 		return err
 	}
 	s.UseRevision(s.revision)
-	// Before initialized: some servers drop what they send while nobody listens,
-	// and send at once.
+	// Before initialized: some servers then send messages at once, and drop them if there
+	// is no stream.
 	s.Listen(ctx)
 	if err := s.Notify(ctx, spec.NotifyInitialized, nil); err != nil {
 		return fmt.Errorf("notifications/initialized: %w", err)
@@ -99,7 +99,7 @@ func (s *session) initializeParams(p mcp.Profile) []byte {
 		wire.Edit{Name: "clientInfo", Value: info})
 }
 
-// negotiated is what a server answered to initialize.
+// negotiated is the result of initialize.
 type negotiated struct {
 	revision     spec.Revision
 	caps         mcp.ServerCapabilities

@@ -7,12 +7,13 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/tasks"
 )
 
-// undeclared is why p is refused for want of a capability of the client's.
+// undeclared returns the error for an input request that needs a capability which the
+// client lacks.
 func (p *pendingInput) undeclared(need []byte) error {
 	return wire.Errorf(spec.CodeInvalidRequest, "%s: the client did not declare %s", p.m.Method, need)
 }
 
-// related returns an answer that names the task of its request.
+// related adds the task of an input request to its response.
 //
 // Spec: 2025-11-25, basic/utilities/tasks, Related Task Metadata.
 func (p *pendingInput) related(result []byte) []byte {
@@ -24,7 +25,7 @@ func (p *pendingInput) related(result []byte) []byte {
 	return wire.AppendEdited(nil, result, wire.Edit{Name: "_meta", Value: meta})
 }
 
-// inputParams returns the params of a server's request as modern clients know them.
+// inputParams converts the params of a legacy input request to those of modern clients.
 func inputParams(capabilities, params []byte) []byte {
 	if params == nil {
 		return nil
@@ -43,8 +44,8 @@ func inputParams(capabilities, params []byte) []byte {
 	return wire.AppendEdited(nil, params, edits...)
 }
 
-// legacyResponse returns a client's answer as a revision knows it. Before 2025-11-25 a
-// sampled message had one block of content.
+// legacyResponse converts a client's response to a revision. Before 2025-11-25 a sampled
+// message has one content block.
 func legacyResponse(r spec.Revision, method string, a mcp.InputResponse) mcp.InputResponse {
 	content := wire.Get(a.Result, "content")
 	if method != spec.MethodSample || !wire.IsArray(content) || r >= spec.Rev20251125 {

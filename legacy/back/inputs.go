@@ -12,63 +12,61 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/tasks"
 )
 
-// maxInputs bounds the pending inputs of a session. Whoever lets calls park bounds them in
-// earnest; this is against servers that ask without end.
+// maxInputs bounds the pending input requests of a session, in case a server sends them
+// without end. Parked calls have limits of their own.
 const maxInputs = 16 << 10
 
-// errWithdrawn is the cause with which a pending input ends that the server took back.
-var errWithdrawn = errors.New("the server withdrew its question")
+// errWithdrawn is why an input request ends that the server has cancelled.
+var errWithdrawn = errors.New("the server cancelled its request")
 
-// inputs are what the server of a session asks its clients: roots/list, elicitation and
-// sampling. Each request is attributed to one call, whose caller answers it, or refused.
-// Safe for concurrent use.
+// inputs are the input requests of a session's server: roots/list, elicitation and
+// sampling. Each is attributed to one call, whose caller responds, or refused. Safe for
+// concurrent use.
 type inputs struct {
 	s           *sessionLink
 	server      *negotiated
 	roots       *roots
 	tasks       *tasks.Table[*call]
-	onAmbiguous func() // told when streams don't tell whose an input is
+	onAmbiguous func() // called if streams don't tell to which call an input request belongs
 
-	changed broadcast // of calls: one has ended, or is parked, or not any more
+	changed broadcast // a call has ended, was parked or unparked
 
-	// mu guards the fields below. All calls are parked under it, so that they stand still
-	// while one is looked for.
+	// mu guards the fields below. Calls are parked under it, so that their stages don't
+	// change during an attribution.
 	mu             sync.Mutex
-	closed         bool                      // no more are taken in
+	closed         bool                      // no more input requests are accepted
 	pending        map[wire.ID]*pendingInput // by the server's id
-	cancelledUntil time.Time                 // until then an input may be a cancelled call's
+	cancelledUntil time.Time                 // until then an input request may belong to a cancelled call
 	cancelling     int                       // calls that are being cancelled: see beginCancel
 }
 
-// A pendingInput is a request of the server on its way to a client.
+// A pendingInput is an input request on its way to a client.
 type pendingInput struct {
 	m          wire.Message
 	cancel     context.CancelCauseFunc
 	receivedAt time.Time
 	task       string // the task it names; empty if none
 
-	candidates        []*call // it belongs to one of them, or to none
-	attributed        bool    // something tells whose it is
-	cancelledRecently bool    // it may be that of a call that was cancelled a moment ago
-	blocking          bool    // the server is taken to do nothing else for the call meanwhile
+	candidates        []*call // it belongs to one of these calls, or to none
+	attributed        bool    // it is known to which call it belongs
+	cancelledRecently bool    // it may belong to a call that was cancelled a moment ago
+	blocking          bool    // the server is assumed to do nothing else for the call in the meantime
 	parked            bool    // a call was parked for it
 
-	// Of a roots/list.
+	// it follows roots.announce
 	announced  bool // it was provoked by roots.announce
 	counted    bool // in roots.open
-	fromClient bool // answered with roots that the client gave for it
+	fromClient bool // the response has roots that the client returned for it
 
-	// Guarded by inputs.mu.
+	// the call whose caller handles it; nil before and after
 	call *call // whose caller is being asked; nil before and after
 }
 
 func (p *pendingInput) isRoots() bool { return p.m.Method == spec.MethodRootsList }
 
-// receive takes a request that a client may answer. It never blocks: some
-// servers serve nothing until they are answered, and the reader must go on.
-//
-// Whose it is is decided here where it can be: with the next message, more calls
-// may run.
+// receive handles an input request. It never blocks: some servers process no other
+// messages until they have the response, so the reader must go on. If it can, it
+// attributes the request at once, because the next message may start another call.
 func (in *inputs) receive(ctx context.Context, m *wire.Message, from *call) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &pendingInput{m: *m, cancel: cancel, receivedAt: time.Now()}
@@ -78,10 +76,10 @@ func (in *inputs) receive(ctx context.Context, m *wire.Message, from *call) {
 	}
 	cancel(nil)
 	in.s.Drop("question")
-	in.s.SendLater(ctx, wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeInternal, "%s: too many questions are open", m.Method)))
+	in.s.SendLater(ctx, wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeInternal, "%s: too many requests are pending", m.Method)))
 }
 
-// admit takes p in, if there is room for it.
+// admit registers p, if a limit does not prevent it.
 func (in *inputs) admit(ctx context.Context, p *pendingInput, from *call) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -98,15 +96,15 @@ func (in *inputs) admit(ctx context.Context, p *pendingInput, from *call) bool {
 		c = p.candidates[0]
 		in.assignLocked(p, c)
 	}
-	// It ends when p is answered or withdrawn, its call has ended, or the session has; the
-	// session's close waits.
+	// It ends when p has a response or is cancelled, or its call or the session ends; Close
+	// waits for it.
 	return in.s.Start(func() {
 		defer in.forget(p)
 		in.resolve(ctx, p, c)
 	})
 }
 
-// close takes no more in, and gives up what is pending.
+// close accepts no more input requests, and ends the pending ones.
 func (in *inputs) close(cause error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -116,13 +114,13 @@ func (in *inputs) close(cause error) {
 	}
 }
 
-// resolve has p answered, by the caller of c if that is known already, and tells the
-// server.
+// resolve gets the response to p, from the caller of c if the call is known already, and
+// sends it to the server.
 func (in *inputs) resolve(ctx context.Context, p *pendingInput, c *call) {
 	var frame []byte
 	switch a, err := in.answer(ctx, p, c); {
 	case context.Cause(ctx) != nil:
-		return // withdrawn: nobody waits for an answer
+		return // cancelled: the server expects no response
 	case err != nil:
 		frame = wire.AppendError(nil, p.m.ID, refusalOf(err))
 	case a.Err != nil:
@@ -130,11 +128,11 @@ func (in *inputs) resolve(ctx context.Context, p *pendingInput, c *call) {
 	default:
 		frame = wire.AppendResult(nil, p.m.ID, p.related(a.Result), nil)
 	}
-	in.freeID(p) // a server may use it again once it is answered
+	in.freeID(p) // before the response: the server may use the id again at once
 	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
 	if err := in.s.Send(ctx, frame); err != nil {
-		in.s.log.Debug("answering question of server", "method", p.m.Method, "error", cause(err))
+		in.s.log.Debug("sending the response to an input request", "method", p.m.Method, "error", cause(err))
 		return
 	}
 	if p.fromClient {
@@ -142,7 +140,7 @@ func (in *inputs) resolve(ctx context.Context, p *pendingInput, c *call) {
 	}
 }
 
-// refusalOf is what a server is told whose request was not put to a client.
+// refusalOf returns the error for a server whose input request was not passed to a client.
 func refusalOf(err error) *wire.Error {
 	var we *wire.Error
 	if errors.As(err, &we) {
@@ -151,7 +149,8 @@ func refusalOf(err error) *wire.Error {
 	return wire.Errorf(spec.CodeInternal, "no answer from the client: %v", err)
 }
 
-// answer finds out whose p is, unless c is given, and has its caller answer.
+// answer attributes p to a call, unless c is given, and returns the response of its
+// caller.
 func (in *inputs) answer(ctx context.Context, p *pendingInput, c *call) (mcp.InputResponse, error) {
 	if p.isRoots() {
 		return in.answerRoots(ctx, p, c)
@@ -172,9 +171,9 @@ func (in *inputs) answer(ctx context.Context, p *pendingInput, c *call) (mcp.Inp
 	return in.ask(ctx, c, p)
 }
 
-// answerRoots answers roots/list: from the config, from the caller of c, or,
-// where there is no call to ask, with what the only client has answered last, else
-// nothing. That is provisional; see roots.refresh.
+// answerRoots answers roots/list: from the configuration, from the caller of c or, if
+// there is no call, with the last roots of the only client, or with none. That answer is
+// provisional; see roots.refresh.
 func (in *inputs) answerRoots(ctx context.Context, p *pendingInput, c *call) (mcp.InputResponse, error) {
 	r := in.roots
 	switch {
@@ -182,13 +181,13 @@ func (in *inputs) answerRoots(ctx context.Context, p *pendingInput, c *call) (mc
 		return mcp.InputResponse{Result: rootsResult(in.s.opts.Roots)}, nil
 	case c == nil:
 		return mcp.InputResponse{Result: r.provisional()}, nil
-	case !c.mayBeAsked: // others' roots are taken back, and its own not known
+	case !c.mayBeAsked: // the roots of another client are replaced, and those of its own are unknown
 		p.fromClient = true
 		r.setOwner(nil)
 		return mcp.InputResponse{Result: r.provisional()}, nil
 	case mcp.MissingCapability(c.capabilities(), p.m.Method, nil) != nil:
 		p.fromClient = true
-		r.setOwner(c) // which are none
+		r.setOwner(c) // it has no roots
 		return mcp.InputResponse{Result: r.provisional()}, nil
 	}
 	a, err := in.ask(ctx, c, p)
@@ -200,8 +199,8 @@ func (in *inputs) answerRoots(ctx context.Context, p *pendingInput, c *call) (mc
 	return a, err
 }
 
-// ask has the caller of c, which is parked, answer p. Meanwhile the call's lane is free for
-// others.
+// ask returns the response to p of the caller of c, which is parked. In the meantime the
+// call's lane is free for others.
 func (in *inputs) ask(ctx context.Context, c *call, p *pendingInput) (mcp.InputResponse, error) {
 	if !p.parked {
 		return mcp.InputResponse{}, errors.New("the call has ended")
@@ -222,14 +221,14 @@ func (in *inputs) ask(ctx context.Context, c *call, p *pendingInput) (mcp.InputR
 	return legacyResponse(in.server.revision, p.m.Method, answers[0]), nil
 }
 
-// freeID lets another request of the server have the id of p.
+// freeID allows the server to use the id of p again.
 func (in *inputs) freeID(p *pendingInput) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	delete(in.pending, p.m.ID)
 }
 
-// forget ends what is left of p.
+// forget removes p.
 func (in *inputs) forget(p *pendingInput) {
 	p.cancel(nil)
 	in.mu.Lock()
@@ -243,8 +242,8 @@ func (in *inputs) forget(p *pendingInput) {
 	}
 }
 
-// withdraw gives up a request that the server has cancelled. Its call is at
-// work again from the next message on.
+// withdraw ends an input request that the server has cancelled. From the next message on,
+// its call counts as running.
 //
 // Spec: 2025-11-25, basic/utilities/cancellation.
 func (in *inputs) withdraw(m *wire.Message) {

@@ -10,24 +10,24 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// levelTimeout bounds the wait for logging/setLevel: a server that is slow with
-// it must not hold up the request that asked for messages.
+// levelTimeout bounds the wait for logging/setLevel: a slow server must not delay the
+// request that wants log messages.
 const levelTimeout = 5 * time.Second
 
-// logLevel is the level of a server's log messages. Safe for concurrent use.
+// logLevel sets the log level of a session. Safe for concurrent use.
 type logLevel struct {
 	s *sessionLink
-	// turn has capacity 1: who has put something in may set the level.
+	// turn has capacity 1: the goroutine that has put something in may set the level.
 	turn chan struct{}
 
 	mu      sync.Mutex    // guards current; a leaf
 	current spec.LogLevel // empty if never set
 }
 
-// raise makes the upstream's log level the most verbose of the requests in
-// flight, c among them, before c is sent. It does nothing if c wants no
-// messages; a refusal is logged and not asked for
-// again. The error is that of ctx, or a session's that failed.
+// raise sets the server's log level to the most verbose one of the requests in flight,
+// including c, before c is sent. It does nothing if c wants no log messages. If the server
+// refuses the level, raise logs that, and does not send it again. The error is that of
+// ctx, or of a session that failed.
 //
 // Spec: 2025-11-25, server/utilities/logging, Setting Log Level.
 func (l *logLevel) raise(ctx context.Context, c *call) error {
@@ -47,7 +47,7 @@ func (l *logLevel) raise(ctx context.Context, c *call) error {
 	return l.set(ctx, want)
 }
 
-// set asks for a level. Only the holder of turn calls it.
+// set sends logging/setLevel. Only the holder of turn calls it.
 func (l *logLevel) set(ctx context.Context, want spec.LogLevel) error {
 	bounded, cancel := context.WithTimeout(ctx, levelTimeout)
 	defer cancel()
@@ -67,8 +67,8 @@ func (l *logLevel) set(ctx context.Context, want spec.LogLevel) error {
 	return nil
 }
 
-// wanted returns the most verbose level of the requests in flight, or ""
-// if that is the upstream's already.
+// wanted returns the most verbose level of the requests in flight, or "" if the server has
+// that level already.
 func (l *logLevel) wanted() spec.LogLevel {
 	var want spec.LogLevel
 	l.s.Calls.Each(func(c *upstream.Call) {

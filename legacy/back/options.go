@@ -15,62 +15,61 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/poll"
 )
 
-// DefaultIdle is how long an unused session is kept.
+// DefaultIdle is how long an unused session lasts.
 const DefaultIdle = 5 * time.Minute
 
-// Options describe one upstream server and how to treat it.
+// Options describe one legacy server and how it is used.
 type Options struct {
-	// Of these URL is one way to the server.
-	upstream.Options
+	upstream.Options // with URL
 
-	// Where the server is: exactly one of URL, Dial and Launcher.
+	// Exactly one of URL, Dial and Launcher says how the server is reached.
 
-	// Transport says how the server at URL is reached. Empty means Streamable HTTP,
-	// and HTTP+SSE where the server refuses that with 400, 404 or 405.
+	// Transport is the transport for URL. Empty means Streamable HTTP, or HTTP+SSE if the
+	// server refuses that with 400, 404 or 405.
 	Transport Transport
-	// Dial opens a connection of messages: a child process started, a pipe. Each
-	// call gives a fresh one, which the Back closes. ctx bounds the opening, not
-	// the connection.
+	// Dial opens a connection of messages, for example a pipe. Each call returns a new
+	// connection, which the Back closes. ctx bounds the opening, not the connection.
 	Dial func(ctx context.Context) (transport.Conn, error)
-	// Launcher starts the processes of a command, each of which has one session. No
-	// more of them run at a time than are in use.
+	// Launcher starts the processes of a command. Each process has one session. No more
+	// processes run than are in use.
 	Launcher *transport.Launcher
 
-	// What the server is told.
+	// What the server gets to know.
 
-	// Roots are the roots that every client has for this server, an array as in
-	// the result of roots/list. Nil means each client's own.
+	// Roots are the roots for the server instead of each client's own, an array as in the
+	// result of roots/list. Nil means each client's own.
 	Roots json.RawMessage
-	// OneClient says that there is one client alone: what it answered to roots/list stands
-	// for it where it can't be asked. Else that would be given for another client.
+	// OneClient says that there is only one client: its last roots are used if it can't be
+	// asked. With several clients these might be those of another client.
 	OneClient bool
-	// Lanes bounds the sessions of one profile for calls that may be asked back,
-	// where nothing tells which call the server asks for. Zero means 4 for a URL and 1
-	// otherwise: a second child has a state of its own.
+	// Lanes bounds the sessions of one profile for calls that may request input, if
+	// nothing tells for which call the server requests it. Zero means 4 for a URL and
+	// otherwise 1, because each process of a command has a state of its own.
 	Lanes int
-	// KeepLane makes a call keep its lane while its client is being asked.
+	// KeepLane makes a call keep its lane while its client handles an input request.
 	KeepLane bool
 
-	// How long and how much. Zero means the default; negative is an error.
+	// Limits. Zero means the default; a negative value is an error.
 
-	// Idle is how long an unused session is kept.
+	// Idle is how long an unused session lasts.
 	Idle time.Duration
-	// MaxSessions bounds the sessions open at a time, MaxSessionsEach those of one
-	// share. Zero of the second means no bound; where there is one, nobody's
-	// sessions end to make room for another's.
+	// MaxSessions bounds the open sessions, MaxSessionsEach those of one share. A
+	// MaxSessionsEach of zero means no bound; otherwise a session never ends in favor of
+	// another share.
 	MaxSessions, MaxSessionsEach int
 
-	// Synthesize says how often the Back looks for changes by itself.
+	// Synthesize configures how often the Back polls for changes.
 	Synthesize Synthesize
-	// Cache gives the hint for complete results per method; a missing method is
-	// not to be cached.
+	// Cache has the cache hints of complete results by method. Results of other methods
+	// must not be cached.
 	Cache map[string]mcp.CacheHint
 }
 
-// Synthesize says how often to look for changes that a server does not tell of.
+// Synthesize configures how often the Back polls for changes that a server does not
+// report.
 type Synthesize = poll.Intervals
 
-// A Transport is one of those that begin with a URL.
+// A Transport is a transport for a URL.
 type Transport string
 
 // The transports.
@@ -79,7 +78,7 @@ const (
 	TransportSSE  Transport = "sse"  // HTTP+SSE, of 2024-11-05
 )
 
-// fault returns what is wrong with what this era alone has, "" for nothing.
+// fault returns the first fault in the options of this era, or "".
 func (o *Options) fault() string {
 	switch {
 	case o.ways() != 1:
@@ -94,7 +93,7 @@ func (o *Options) fault() string {
 	return ""
 }
 
-// ways returns how many ways to the server are given.
+// ways returns how many of URL, Dial and Launcher are set.
 func (o *Options) ways() (n int) {
 	for _, given := range []bool{o.URL != "", o.Dial != nil, o.Launcher != nil} {
 		if given {
@@ -104,7 +103,7 @@ func (o *Options) ways() (n int) {
 	return n
 }
 
-// fill replaces zero values by their defaults.
+// fill sets defaults.
 func (o *Options) fill() {
 	o.Fill(spec.Legacy)
 	o.Idle = cmp.Or(o.Idle, DefaultIdle)

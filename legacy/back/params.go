@@ -9,11 +9,11 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// upstreamParams returns the params of a modern request as a legacy server gets
-// them: without what only modern servers understand, the progress token replaced
-// by token, or taken away if token is zero. All other members keep their bytes,
-// traceparent and the keys of extensions among them. It returns nil where there
-// were none and none are needed. The result is in space if that has room.
+// upstreamParams converts the params of a modern request for a legacy server. It removes
+// members that only modern servers understand, and replaces the progress token by token,
+// or removes it if token is zero. All other members keep their bytes, for example
+// traceparent and keys of extensions. It returns nil if params are nil and none are
+// needed. It uses space for the result if that is large enough.
 //
 // Spec: 2026-07-28, basic/index, _meta.
 func upstreamParams(space []byte, params json.RawMessage, token int64) json.RawMessage {
@@ -27,7 +27,7 @@ func upstreamParams(space []byte, params json.RawMessage, token int64) json.RawM
 		case k.Is("_meta"):
 			hasMeta = true
 			out = appendMeta(out, v, token)
-		case k.Is("inputResponses"), k.Is("requestState"), k.Is("task"): // 2025's tasks are the gateway's to ask for
+		case k.Is("inputResponses"), k.Is("requestState"), k.Is("task"): // the gateway creates tasks of 2025-11-25 itself
 		default:
 			out = append(append(append(append(out, k...), ':'), v...), ',')
 		}
@@ -41,12 +41,12 @@ func upstreamParams(space []byte, params json.RawMessage, token int64) json.RawM
 	return append(out, '}')
 }
 
-// appendMeta appends the member with what is left of _meta, and a comma; nothing if
-// nothing is left that the client itself put there.
+// appendMeta appends the member with what is left of _meta, and a comma. It appends nothing
+// if nothing of the client is left.
 func appendMeta(dst, meta []byte, token int64) []byte {
 	out := append(dst, `"_meta":`...)
 	if meta != nil && !wire.IsObject(meta) {
-		return append(append(out, meta...), ',') // not ours to judge
+		return append(append(out, meta...), ',') // the server may refuse it
 	}
 	progress := wire.Edit{Name: spec.MetaProgressToken}
 	if token != 0 {

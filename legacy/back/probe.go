@@ -11,13 +11,13 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
-// Probe opens a session with a server, asks for its lists if how says so, and ends
-// the session. The handshake is bounded by o.Timeouts.Connect, each list by
-// o.Timeouts.Request. The verdict is spec.Legacy if the handshake succeeded, and
-// else spec.Unknown: a server of this era may refuse one client or be busy. The
-// error says that o is unusable, or that ctx was cancelled.
+// Probe opens a session with a server, reads its lists if how says so, and ends the
+// session. o.Timeouts.Connect bounds the handshake, o.Timeouts.Request each list. The
+// verdict is spec.Legacy if the handshake succeeded, and otherwise spec.Unknown, because a
+// legacy server may refuse one client or be busy. Probe returns an error if o is invalid
+// or ctx is cancelled.
 func Probe(ctx context.Context, o Options, how mcp.Probing) (mcp.Verdict, error) {
-	o.Doubt = nil // that is what is being found out
+	o.Doubt = nil // the caller is probing already
 	b, err := New(o)
 	if err != nil {
 		return mcp.Verdict{}, err
@@ -28,7 +28,7 @@ func Probe(ctx context.Context, o Options, how mcp.Probing) (mcp.Verdict, error)
 		if s != nil {
 			endSession(ctx, s)
 		}
-		_ = b.Close(context.WithoutCancel(ctx)) // it served its purpose
+		_ = b.Close(context.WithoutCancel(ctx)) // an error has no effect on the verdict
 	}()
 	sent := fmt.Sprintf("%s in revision %s", spec.MethodInitialize, spec.LatestLegacy)
 	greet := how.Take(sent, func() (answer, means string) {
@@ -49,7 +49,7 @@ func Probe(ctx context.Context, o Options, how mcp.Probing) (mcp.Verdict, error)
 	return v, nil
 }
 
-// addDescription fills in what a session tells of its server.
+// addDescription adds what a session knows of its server to the verdict.
 func addDescription(ctx context.Context, s *session, v *mcp.Verdict, how mcp.Probing) {
 	v.Era, v.Reason = spec.Legacy, "it answered "+spec.MethodInitialize
 	v.Revisions = []spec.Revision{s.revision}
@@ -62,7 +62,7 @@ func addDescription(ctx context.Context, s *session, v *mcp.Verdict, how mcp.Pro
 	v.Lists, v.Steps = lists, append(v.Steps, steps...)
 }
 
-// failedVerdict judges why there is no session.
+// failedVerdict returns the verdict if no session could be opened.
 func failedVerdict(err error) mcp.Verdict {
 	v := mcp.Verdict{Reason: mcp.Shorten(cause(err).Error()), Cause: err}
 	var status *upstream.StatusError

@@ -5,18 +5,17 @@ import (
 	"encoding/json"
 )
 
-// profileRoots is the last answer to roots/list of a profile that has one client, for all
-// its sessions. Safe for concurrent use.
+// profileRoots are the last roots of a profile that has only one client, for all its
+// sessions. Safe for concurrent use.
 type profileRoots struct {
 	b     *Back
 	scope string
-	lane  bool // the session is not the profile's first
+	lane  bool // the session is not the first of the profile
 }
 
 func (p profileRoots) last() json.RawMessage { return p.b.roots.get(p.scope) }
 
-// put keeps an answer and announces a changed one to the other sessions of the
-// profile.
+// put stores roots, and announces changed ones to the other sessions of the profile.
 func (p profileRoots) put(from *roots, answer json.RawMessage) {
 	if !p.b.opts.OneClient {
 		return

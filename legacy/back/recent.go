@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// recent has a value for each of the keys that were used last. Safe for concurrent use.
+// recent maps the most recently used keys to values. Safe for concurrent use.
 type recent[K comparable, V any] struct {
 	mu  sync.Mutex // guards lru; a leaf
 	lru *simplelru.LRU[K, V]
@@ -21,7 +21,7 @@ func newRecent[K comparable, V any](most int) (*recent[K, V], error) {
 	return &recent[K, V]{lru: lru}, nil
 }
 
-// get returns the value of a key; zero if there is none.
+// get returns the value of a key, or zero.
 func (r *recent[K, V]) get(key K) V {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -29,7 +29,7 @@ func (r *recent[K, V]) get(key K) V {
 	return v
 }
 
-// put keeps a value, and returns the one before.
+// put stores a value, and returns the previous one.
 func (r *recent[K, V]) put(key K, v V) (before V) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,7 +38,7 @@ func (r *recent[K, V]) put(key K, v V) (before V) {
 	return before
 }
 
-// getOr returns the value of a key, which is made if there is none.
+// getOr returns the value of a key. If there is none, it stores the result of make.
 func (r *recent[K, V]) getOr(key K, make func() V) V {
 	r.mu.Lock()
 	defer r.mu.Unlock()

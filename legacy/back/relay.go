@@ -41,7 +41,7 @@ func (b *Back) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Message,
 // dialRelay opens a session with the client's own handshake.
 func (b *Back) dialRelay(ctx context.Context, req *mcp.Request, m *wire.Message, h mcp.RelayClient) (r *relay.Session, err error) {
 	err = b.dial(ctx, req.Profile.Principal, req.Share, func(ctx context.Context, connect connector) error {
-		r = relay.New(b.relayed, req, h) // another one for each attempt
+		r = relay.New(b.relayed, req, h) // a new one for each attempt
 		if err := connect(ctx, r.Link()); err != nil {
 			return err
 		}
@@ -55,8 +55,8 @@ func (b *Back) dialRelay(ctx context.Context, req *mcp.Request, m *wire.Message,
 	return r, err
 }
 
-// describeRelayed tells what the server answered to the initialize of one client; nil if
-// that is of no legacy revision.
+// describeRelayed returns the description in the server's response to a client's
+// initialize; nil if its revision is not legacy.
 func (b *Back) describeRelayed(r *relay.Session) *mcp.Description {
 	n, err := readNegotiated(b.opts.Name, wire.Get(r.Answer(), "result"))
 	if err != nil {

@@ -13,30 +13,30 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// roots is what the server of a session knows of its clients' roots. A server that was
-// answered provisionally, or has another client's roots, is put right before the next
-// call is sent; see refresh. Safe for concurrent use.
+// roots records which roots the server of a session has. If the server got a provisional
+// answer, or has the roots of another client, it is corrected before the next call is
+// sent; see refresh. Safe for concurrent use.
 type roots struct {
 	s        *sessionLink
 	profile  profileRoots
 	declared bool // the client declared roots
 
-	// turn has capacity 1: who has put something in puts the server right.
+	// turn has capacity 1: the goroutine that has put something in corrects the server.
 	turn    chan struct{}
-	started atomic.Bool // the server has had the time to ask as it starts
-	changed broadcast   // of awaited, stale and open
+	started atomic.Bool // the server has had the time to request roots at its start
+	changed broadcast   // awaited, stale or open has changed
 
 	// mu guards the fields below. It is a leaf.
 	mu        sync.Mutex
-	stale     bool        // the server was answered provisionally
-	owner     *rootsOwner // whose roots the server has; nil if it was never given any
-	awaited   *call       // whose caller the next roots/list is for
-	announced bool        // the next roots/list asks for what is known
-	open      int         // roots/list requests that belong to no call that was sent
+	stale     bool        // the server got a provisional answer
+	owner     *rootsOwner // the client whose roots the server has; nil if it never got any
+	awaited   *call       // the call whose caller handles the next roots/list
+	announced bool        // the next roots/list follows announce
+	open      int         // pending roots/list requests for which no call was sent
 
-	initialized time.Time // when the handshake was done
-	starting    bool      // awaitStartup waits for the server
-	busy        int       // roots/list requests that are open
+	initialized time.Time // when the handshake ended
+	starting    bool      // awaitStartup is waiting for the server
+	busy        int       // pending roots/list requests
 	last        time.Time // when the last of them ended
 }
 
@@ -44,23 +44,23 @@ func newRoots(s *sessionLink, p profileRoots, declared bool) *roots {
 	return &roots{s: s, profile: p, declared: declared, turn: make(chan struct{}, 1)}
 }
 
-// A rootsOwner is a client whose roots a server has, as far as clients can be told apart
-// that share a session.
+// A rootsOwner identifies a client whose roots a server has, as far as clients that share
+// a session can be distinguished.
 type rootsOwner struct {
 	share   mcp.Share
 	session string
 	info    []byte
 }
 
-// is reports whether a request may be of the same client.
+// is reports whether a request may come from the same client.
 func (o *rootsOwner) is(req *mcp.Request) bool {
 	return o.share == req.Share && o.session == req.Session && bytes.Equal(o.info, req.ClientInfo)
 }
 
-// noOwner owns the roots of a server from which others' were taken back.
+// noOwner is the owner after the roots of another client were replaced by none.
 var noOwner = new(rootsOwner)
 
-// setOwner notes that the server is given the roots of c's client, or none if c is nil.
+// setOwner records that the server gets the roots of c's client, or none if c is nil.
 func (r *roots) setOwner(c *call) {
 	owner := noOwner
 	if c != nil {
@@ -72,7 +72,7 @@ func (r *roots) setOwner(c *call) {
 }
 
 // ownedByOther reports whether the server has the roots of another client than c's, and
-// notes that they are to be put right.
+// then records that it must be corrected.
 func (r *roots) ownedByOther(c *call) bool {
 	if r.s.opts.OneClient {
 		return false
@@ -91,8 +91,8 @@ func (r *roots) ownedByOther(c *call) bool {
 	return others
 }
 
-// settled says that the server has heard the client's own roots: calls that waited for
-// that may go.
+// settled records that the server has got the client's own roots, and lets waiting calls
+// continue.
 func (r *roots) settled() {
 	r.mu.Lock()
 	r.stale = false
@@ -100,7 +100,7 @@ func (r *roots) settled() {
 	r.changed.fire()
 }
 
-// isDue reports whether the server is to be put right.
+// isDue reports whether the server must be corrected.
 func (r *roots) isDue() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -111,7 +111,7 @@ func rootsResult(roots []byte) []byte {
 	return wire.AppendEdited(nil, nil, wire.Edit{Name: "roots", Value: roots})
 }
 
-// provisional is the answer where there is nobody to ask.
+// provisional returns the answer to roots/list if no client can be asked.
 func (r *roots) provisional() json.RawMessage {
 	if last := r.profile.last(); last != nil {
 		return last
@@ -119,15 +119,15 @@ func (r *roots) provisional() json.RawMessage {
 	return rootsResult([]byte("[]"))
 }
 
-// begin takes a roots/list in.
+// begin counts a pending roots/list.
 func (r *roots) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.busy++
 }
 
-// attribute returns the call that a roots/list belongs to, nil for none, and whether that is
-// known.
+// attribute returns the call that a roots/list belongs to, nil for none, and whether that
+// is known.
 func (r *roots) attribute(p *pendingInput) (c *call, told bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,8 +143,9 @@ func (r *roots) attribute(p *pendingInput) (c *call, told bool) {
 	return nil, false
 }
 
-// noteProvisional notes that the server gets a provisional answer: the next call is to put it right. A
-// further lane of a profile whose client has answered is content with that.
+// noteProvisional records that the server gets a provisional answer, so that it is
+// corrected before the next call. In a further lane of a profile whose roots are known,
+// that answer suffices.
 func (r *roots) noteProvisional(p *pendingInput) {
 	hasBetter := r.profile.lane && r.profile.last() != nil
 	r.mu.Lock()
@@ -159,7 +160,7 @@ func (r *roots) countLocked(p *pendingInput) {
 	r.changed.fire()
 }
 
-// end forgets a roots/list.
+// end removes a pending roots/list.
 func (r *roots) end(p *pendingInput) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,7 +172,7 @@ func (r *roots) end(p *pendingInput) {
 	}
 }
 
-// announce has the server ask for the roots that another session of the profile has learnt.
+// announce makes the server request the roots that another session of the profile has got.
 func (r *roots) announce() {
 	r.mu.Lock()
 	r.announced = true
@@ -203,8 +204,8 @@ func (r *roots) isOpen() bool {
 	return r.open > 0
 }
 
-// isSettling reports whether the session is being opened, or roots are exchanged, or were
-// a moment ago: many servers write of that to their log.
+// isSettling reports whether the session is being opened, or roots are or were just
+// exchanged: many servers log something then, which belongs to no call.
 func (r *roots) isSettling() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	// rootsTimeout bounds the wait for a server to ask again after it was told that
-	// the roots have changed.
+	// rootsTimeout bounds the wait for a server to request roots after it was told that
+	// they have changed.
 	rootsTimeout = time.Second
-	forever      = 1<<63 - 1 // where something else bounds a wait
-	// rootsSettleTime is how long a server has to act on an answer about roots before
-	// the call that waited for it is sent.
+	forever      = 1<<63 - 1 // if something else bounds the wait
+	// rootsSettleTime is how long a server has to process new roots before the waiting
+	// call is sent.
 	rootsSettleTime = 100 * time.Millisecond
-	// reorderTime is how much later than its answer to a ping a request of a server may
-	// come that it had begun to send before: on another stream, or by another thread.
+	// reorderTime is how much later than the response to a ping a request may arrive that
+	// the server sent earlier: on another stream, or from another thread.
 	reorderTime = 50 * time.Millisecond
 )
 
-// refresh puts a server right that was answered provisionally: before the
-// call c is sent, the server is told that the roots have changed, and its
-// roots/list goes to c's caller. Other calls wait for that a moment only. So is one that has
-// the roots of another client, which are taken back where c's can't be asked.
+// refresh corrects a server that got a provisional answer. Before the call c is sent, it
+// tells the server that the roots have changed, and passes the server's roots/list to c's
+// caller. Other calls wait only briefly. A server with the roots of another client is also
+// corrected; if c's client can't be asked, it gets no roots.
 //
-// The first call of a session waits to see whether the server asks as it starts,
-// which some do and deny everything until they are answered.
+// The first call of a session waits to see whether the server requests roots at its start:
+// some servers do, and refuse everything until they have them.
 func (r *roots) refresh(ctx context.Context, c *call) error {
 	if !r.declared || r.s.opts.Roots != nil {
 		return nil
@@ -48,7 +48,7 @@ func (r *roots) refresh(ctx context.Context, c *call) error {
 	if err := r.awaitStartup(ctx); err != nil || !r.isDue() {
 		return err
 	}
-	// An earlier answer must not come after the right one.
+	// An earlier answer must not arrive after the new one.
 	if _, err := r.waitOpen(ctx, false, rootsTimeout); err != nil {
 		return err
 	}
@@ -60,8 +60,8 @@ func (r *roots) refresh(ctx context.Context, c *call) error {
 	return r.await(ctx)
 }
 
-// awaitStartup returns when the server has done what it does on notifications/initialized:
-// what it asks then precedes its answer to a ping, or follows it closely.
+// awaitStartup returns when the server has processed notifications/initialized: its
+// requests then precede its response to a ping, or follow it closely.
 func (r *roots) awaitStartup(ctx context.Context) error {
 	if r.started.Load() {
 		return nil
@@ -78,14 +78,14 @@ func (r *roots) awaitStartup(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		r.s.log.Debug("greeting server", "error", cause(err))
+		r.s.log.Debug("waiting for the start of the server", "error", cause(err))
 	}
 	r.started.Store(true)
 	return nil
 }
 
-// await returns when the server was answered, or has not asked for a while.
-// A server that does not ask again is not told for every call.
+// await returns when the server has got the roots, or has not requested them for a while.
+// It is not told again for every call.
 func (r *roots) await(ctx context.Context) error {
 	asked, err := r.waitOpen(ctx, true, rootsTimeout)
 	switch {
@@ -98,19 +98,19 @@ func (r *roots) await(ctx context.Context) error {
 	if _, err = r.waitOpen(ctx, false, forever); err != nil {
 		return err
 	}
-	// Servers look at the directories before they act on the answer, and nothing
-	// tells when they have: a call right behind it would still meet the old ones.
+	// Servers read the directories before they use them, and don't tell when they have
+	// finished: a call right after the answer would still use the old roots.
 	return backoff.Wait(ctx, rootsSettleTime)
 }
 
-// waitOpen waits until a roots/list is open, or none is, and reports whether that came
-// to be in time.
+// waitOpen waits until a roots/list is pending, or none is, and reports whether that
+// happened in time.
 func (r *roots) waitOpen(ctx context.Context, want bool, d time.Duration) (bool, error) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	for {
 		changed := r.changed.changed()
-		if r.isOpen() == want || want && !r.isDue() { // it was answered before we looked
+		if r.isOpen() == want || want && !r.isDue() { // it was answered before this check
 			return true, nil
 		}
 		select {

@@ -12,20 +12,20 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/watch"
 )
 
-// A sessionLink is the Link of a session, with what else the parts of the session need.
+// A sessionLink is the Link of a session, with its options and log.
 type sessionLink struct {
 	*link.Link
 	opts *Options
 	log  *slog.Logger
 }
 
-// A session is one handshake with a server and what goes on under it.
+// A session is one session with a server, from its handshake to its end.
 type session struct {
 	*sessionLink
 
 	// Set before the session is handed out, read-only after.
 	negotiated
-	watch func() *watch.Watch // the profile's; nil, which hears nothing, if none
+	watch func() *watch.Watch // the profile's; returns nil, which ignores changes, if there is none
 
 	tools       *tasks.Tools // the profile's
 	polls       *poll.Poller
@@ -46,8 +46,8 @@ func newSession(opts *Options, watch func() *watch.Watch, roots profileRoots, de
 	return s
 }
 
-// Close ends the session upstream. Calls still in flight and pending inputs fail. ctx
-// bounds what the server is told, not the waiting.
+// Close ends the session. Calls in flight and pending input requests fail. ctx bounds the
+// goodbye to the server, not the wait.
 func (s *session) Close(ctx context.Context) {
 	s.End()
 	s.inputs.close(mcp.ErrShutdown)

@@ -13,9 +13,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
 
-// serve runs one request of a client. leaveLane, which may be nil, lets the next
-// call run. The error is the server's own as a *wire.Error, a *upstream.Failure, why ctx or
-// the request's time ended, or an *elicitationRequired.
+// serve runs one request of a client. leaveLane, which may be nil, frees the lane. The
+// error is the server's as a *wire.Error, a *upstream.Failure, the cause of ctx or of the
+// request's time-out, or an *elicitationRequired.
 func (s *session) serve(ctx context.Context, req *mcp.Request, x mcp.Caller, leaveLane func()) (*mcp.Result, error) {
 	c := newCall(req, x, leaveLane)
 	run := s.attempt
@@ -42,7 +42,7 @@ func (s *session) serve(ctx context.Context, req *mcp.Request, x mcp.Caller, lea
 	return nil, upstreamError(req, failed, s.caps.Declares(req.Method))
 }
 
-// attempt sends a client's request and waits for the answer.
+// attempt sends a client's request, and waits for the response.
 func (s *session) attempt(ctx context.Context, req *mcp.Request, c *call) (upstream.Response, error) {
 	ctx, err := s.begin(ctx, c)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *session) attempt(ctx context.Context, req *mcp.Request, c *call) (upstr
 	return s.exchange(ctx, c, c.frame(req))
 }
 
-// frame returns the client's request as the server gets it.
+// frame returns the request as it is sent to the server.
 func (c *call) frame(req *mcp.Request) []byte {
 	var few [512]byte // most params are small
 	params := upstreamParams(few[:0], req.Params, c.upstreamToken())
@@ -63,7 +63,7 @@ func (c *call) frame(req *mcp.Request) []byte {
 	return wire.AppendRequest(frame, wire.NumberID(c.ID), req.Method, params, req.Extra)
 }
 
-// prepare does what must be done before the server hears of a client's request.
+// prepare does what has to be done before a client's request is sent.
 func (s *session) prepare(ctx context.Context, c *call) error {
 	err := s.roots.refresh(ctx, c)
 	if err == nil && s.caps.Logging {
@@ -76,7 +76,7 @@ func (s *session) prepare(ctx context.Context, c *call) error {
 	return nil
 }
 
-// result makes the client's result of an answer.
+// result converts a response to the result for the client.
 func (s *session) result(req *mcp.Request, c *call, a upstream.Response) (*mcp.Result, error) {
 	if need := c.missing(); need != nil {
 		if text, failed := failedText(a.Result); failed {
@@ -93,8 +93,8 @@ func (s *session) result(req *mcp.Request, c *call, a upstream.Response) (*mcp.R
 	return res, nil
 }
 
-// requestFor runs a request of the gateway's own for a part of a client's call: what
-// comes on its stream is the call's. The result is the caller's.
+// requestFor sends a request of the gateway that is a part of a client's call: messages on
+// its stream belong to the call. The caller owns the result.
 func (s *session) requestFor(ctx context.Context, host *call, method string, params []byte) (json.RawMessage, error) {
 	var in mcp.Intake
 	in.Share(&host.in)
@@ -102,8 +102,8 @@ func (s *session) requestFor(ctx context.Context, host *call, method string, par
 	return s.RoundTrip(ctx, c, params)
 }
 
-// begin registers a client's call. The context it returns ends with ctx, with the
-// session, and when the call's time is up.
+// begin registers a client's call. The returned context ends with ctx, with the session,
+// and when the call's time is up.
 func (s *session) begin(ctx context.Context, c *call) (context.Context, error) {
 	if !s.Attributes() && !c.hasParts {
 		c.Wake = wake.NewSignal()
@@ -119,8 +119,8 @@ func (s *session) begin(ctx context.Context, c *call) (context.Context, error) {
 	return ctx, err
 }
 
-// exchange sends a client's call and waits for its answer, and for what its caller is
-// asked. Whoever gets an answer frees it.
+// exchange sends a client's call, and waits for the response and for pending input
+// requests. The caller frees the response.
 func (s *session) exchange(ctx context.Context, c *call, frame []byte) (upstream.Response, error) {
 	err := s.Do(ctx, &c.Call, frame)
 	if !c.IsSettled() && link.MayBeRunning(ctx, err) {
@@ -135,7 +135,7 @@ func (s *session) exchange(ctx context.Context, c *call, frame []byte) (upstream
 	return s.Finish(&c.Call, a), nil
 }
 
-// abandon gives up on a client's call, and returns why there is no answer.
+// abandon ends a client's call without a response, and returns the reason.
 func (s *session) abandon(ctx context.Context, c *call, err error) error {
 	defer s.inputs.changed.fire()
 	return s.Abandon(ctx, &c.Call, err)

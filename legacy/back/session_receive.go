@@ -24,7 +24,7 @@ func (s *session) Receive(ctx context.Context, m *wire.Message, on *upstream.Cal
 // ListenChanged implements [link.Sink].
 func (s *session) ListenChanged(_, missed bool) { s.watch().ListenChanged(missed) }
 
-// receiveRequest takes a request of the server.
+// receiveRequest handles a request of the server.
 func (s *session) receiveRequest(ctx context.Context, m *wire.Message, from *call) {
 	switch m.Method {
 	case spec.MethodRootsList, spec.MethodElicit, spec.MethodSample:
@@ -36,8 +36,8 @@ func (s *session) receiveRequest(ctx context.Context, m *wire.Message, from *cal
 	}
 }
 
-// receiveNotification takes a notification of the server, which came on the stream of the
-// call on, a part of from.
+// receiveNotification handles a notification of the server that arrived on the stream of
+// the call on, which is a part of from.
 func (s *session) receiveNotification(ctx context.Context, m *wire.Message, on *upstream.Call, from *call) {
 	switch m.Method {
 	case spec.NotifyProgress:
@@ -66,8 +66,8 @@ func (s *session) receiveNotification(ctx context.Context, m *wire.Message, on *
 	}
 }
 
-// progress hands progress to the request whose token it bears, if that wants
-// any and it is some.
+// progress passes progress to the call whose token it has, if the call wants progress and
+// it has increased.
 func (s *session) progress(ctx context.Context, m *wire.Message, from *call) {
 	token, err := wire.ParseID(wire.Get(m.Params, spec.MetaProgressToken))
 	var c *call
@@ -79,15 +79,14 @@ func (s *session) progress(ctx context.Context, m *wire.Message, from *call) {
 		return
 	}
 	if !c.clock.Advance(wire.Get(m.Params, "progress")) || c.IsSettled() {
-		s.Ignore() // nothing was lost
+		s.Ignore() // not counted as dropped
 		return
 	}
 	s.deliver(ctx, c, from, m.Method, c.ownToken(m.Params))
 }
 
-// logMessage hands a log message to the request on whose stream it came, else
-// to the only one in flight; to neither unless it is a client's that asked for that
-// level.
+// logMessage passes a log message to the call on whose stream it arrived, or else to the
+// only call in flight, if the client requested that level.
 func (s *session) logMessage(ctx context.Context, m *wire.Message, on *upstream.Call, from *call) {
 	c := from
 	if on == nil {
@@ -101,9 +100,9 @@ func (s *session) logMessage(ctx context.Context, m *wire.Message, on *upstream.
 	s.deliver(ctx, c, from, m.Method, m.Params)
 }
 
-// soleCall returns the client's request to which a message belongs that names none:
-// the only one that the server has been sent. There is none where there are several,
-// nor while the server may be speaking of the session itself.
+// soleCall returns the call to which a message without attribution belongs: the only one
+// that was sent. It returns nil if there are several, or if the message may be about the
+// session itself.
 func (s *session) soleCall() *call {
 	if s.roots.isSettling() {
 		return nil
@@ -122,9 +121,8 @@ func (s *session) soleCall() *call {
 	return sole
 }
 
-// deliver hands a notification to a call. On the call's own stream this is its
-// goroutine, which waits for a slow caller and so slows the server down; on any
-// other, nobody waits.
+// deliver passes a notification to a call. On the call's own stream it waits for a slow
+// caller, which slows the server down; on other streams it does not wait.
 func (s *session) deliver(ctx context.Context, c, from *call, method string, params json.RawMessage) {
 	if !c.enqueue(method, params) {
 		s.Drop("slow caller")
@@ -141,7 +139,7 @@ func (s *session) deliver(ctx context.Context, c, from *call, method string, par
 	c.Notice()
 }
 
-// taskStatus takes the news of a task: a reason to look.
+// taskStatus handles the status of a task: the task is then read.
 func (s *session) taskStatus(m *wire.Message) {
 	id, _ := wire.GetString(m.Params, "taskId")
 	t, _ := s.tasks.Find(id)
@@ -152,8 +150,8 @@ func (s *session) taskStatus(m *wire.Message) {
 	t.LookNow()
 }
 
-// changed tells the profile's watch, whichever stream or session of the profile
-// the news came on.
+// changed passes a change to the profile's watch, whichever stream or session of the
+// profile it arrived on.
 func (s *session) changed(kind fanout.Kind, m *wire.Message) {
 	uri, _ := wire.GetString(m.Params, "uri")
 	meta := foreignMeta(wire.Get(m.Params, "_meta"))
@@ -162,13 +160,13 @@ func (s *session) changed(kind fanout.Kind, m *wire.Message) {
 		s.Ignore()
 	}
 	if !told && kind != fanout.ResourceUpdated {
-		// Nobody was promised to hear of it, but what is kept of the list is old.
+		// There are no subscribers, but cached lists are out of date.
 		topic := fanout.Topic{Scope: s.roots.profile.scope, Kind: kind}
 		s.opts.Changes.Publish(fanout.Event{Topic: topic, Meta: meta})
 	}
 }
 
-// polled takes a change that the gateway has found out by itself.
+// polled handles a change that the gateway has found by polling.
 func (s *session) polled(kind fanout.Kind, uri string) {
 	if kind == fanout.ToolsListChanged {
 		s.tools.Forget()

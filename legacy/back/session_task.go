@@ -13,7 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/tasks"
 )
 
-// needsTask reports whether a request is a call of a tool that must be run as a task.
+// needsTask reports whether a request calls a tool that must be run as a task.
 func (s *session) needsTask(ctx context.Context, req *mcp.Request) bool {
 	if !s.caps.TaskCalls || req.Method != spec.MethodToolsCall {
 		return false
@@ -29,13 +29,12 @@ func (s *session) needsTask(ctx context.Context, req *mcp.Request) bool {
 	defer cancel()
 	required, err := s.tools.Find(bounded, name, upstream.Pages(bounded, spec.MethodToolsList, s.Request))
 	if err != nil {
-		s.log.Warn("reading the list of tools, to know which must be run as a task", "error", transport.Cause(err))
+		s.log.Warn("listing tools, to find out which must be run as tasks", "error", transport.Cause(err))
 	}
 	return required
 }
 
-// runTask serves a call of a tool that must be run as a task: it is answered like
-// any other.
+// runTask runs a call as a task, and returns its result like that of any other call.
 //
 // Spec: 2025-11-25, basic/utilities/tasks.
 func (s *session) runTask(ctx context.Context, req *mcp.Request, c *call) (upstream.Response, error) {
@@ -61,8 +60,8 @@ func (s *session) runTask(ctx context.Context, req *mcp.Request, c *call) (upstr
 	return upstream.Response{Result: result}, err
 }
 
-// awaitTask has the task made and waits for its result. The error is the server's
-// as a *wire.Error, a *upstream.Failure, or ctx's cause.
+// awaitTask creates the task, and waits for its result. The error is the server's as a
+// *wire.Error, a *upstream.Failure, or ctx's cause.
 func (s *session) awaitTask(ctx context.Context, req *mcp.Request, c *call) (json.RawMessage, error) {
 	if err := s.prepare(ctx, c); err != nil {
 		return nil, err
@@ -74,7 +73,7 @@ func (s *session) awaitTask(ctx context.Context, req *mcp.Request, c *call) (jso
 	}
 	t := tasks.New(s.opts.Name, s.log, taskCall{s, c}, created)
 	if t == nil {
-		return created, nil // it ran the tool at once
+		return created, nil // the server created no task and returned the result
 	}
 	s.tasks.Add(t, c)
 	defer s.tasks.Remove(t)
@@ -90,7 +89,7 @@ func (s *session) awaitTask(ctx context.Context, req *mcp.Request, c *call) (jso
 	return result, err
 }
 
-// cancelTask tells the server that nobody waits for a task any more, unless params is nil.
+// cancelTask cancels a task upstream, unless params is nil.
 func (s *session) cancelTask(ctx context.Context, params []byte) {
 	if params == nil || !mcp.Declares(wire.Get(s.caps.Raw, "tasks"), "cancel") {
 		return
@@ -102,7 +101,7 @@ func (s *session) cancelTask(ctx context.Context, params []byte) {
 	})
 }
 
-// A taskCall is a client's call that a task answers.
+// A taskCall is a client's call that runs as a task.
 type taskCall struct {
 	s *session
 	c *call

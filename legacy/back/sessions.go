@@ -17,30 +17,31 @@ func (b *Back) newPool() (*pool.Pool, error) {
 	}, b.connect)
 }
 
-// lingers reports whether a scope's session is held by a watch that nobody wants any more.
+// lingers reports whether only a watch without subscribers uses the session of a scope.
 func (b *Back) lingers(scope string) bool {
 	w := b.watchOf(scope)
 	return w != nil && w.Unwanted()
 }
 
-// session returns a session of the profile, and how to give it back; see [pool.Pool.Get].
+// session returns a session of the profile, and a function that releases it; see
+// [pool.Pool.Get].
 func (b *Back) session(ctx context.Context, p mcp.Profile, private bool) (*session, func(), error) {
 	of, release, err := b.pool.Get(ctx, p, private)
 	s, _ := of.(*session) // what connect opens
 	return s, release, err
 }
 
-// sessions returns the open sessions of a scope, those of its lanes among them.
+// sessions returns the open sessions of a scope, including those of its lanes.
 func (b *Back) sessions(scope string) (out []*session) {
 	for _, of := range b.pool.Sessions(scope) {
-		if s, ok := of.(*session); ok { // else it is one client's own
+		if s, ok := of.(*session); ok { // not a relay
 			out = append(out, s)
 		}
 	}
 	return out
 }
 
-// connect opens a session for the pool and takes note of how that went.
+// connect opens a session for the pool, and reports how that went.
 func (b *Back) connect(ctx context.Context, p mcp.Profile) (pool.Session, error) {
 	s, err := b.open(ctx, p)
 	if err := b.noteConnect(ctx, err); err != nil {

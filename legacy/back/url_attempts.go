@@ -11,33 +11,34 @@ import (
 )
 
 const (
-	// elicitationTimeout bounds how long after the user's word a call is sent again while
-	// the server still demands the same visits.
+	// elicitationTimeout bounds how long after the user's consent a call is sent again
+	// while the server still requires the same elicitations.
 	elicitationTimeout = 45 * time.Second
-	// maxElicitations bounds how often one call can ask for visits.
+	// maxElicitations bounds how often one call can require URL elicitations.
 	maxElicitations = 8
 )
 
-// elicitationDelays are the moments after the user's word at which a call is sent again
-// to a server that has not said that the visit is done: many never do.
+// elicitationDelays are the times after the user's consent at which a call is sent again
+// if the server does not report that the elicitation is complete: many servers never do.
 var elicitationDelays = []time.Duration{2 * time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second}
 
-// urlAttempts is what one client's call has been told to visit, over the attempts
-// that it takes. Its owner calls end. The zero value is a call that was told of
-// none.
+// urlAttempts is the state of a client's call whose server requires URL elicitations, over
+// all attempts. The caller calls release. The zero value is a call without URL
+// elicitations.
 type urlAttempts struct {
-	lane int // of the last session that demanded visits; later attempts prefer it
+	lane int // of the last session that required URL elicitations; later attempts prefer it
 
-	// sessions are the sessions that demanded visits, the last one last. They are kept:
-	// the visit may be the session's, and the server says there that it is done.
+	// sessions are the sessions that required URL elicitations, the last one last. They
+	// are kept, because the elicitation may be bound to the session, and its completion is
+	// reported there.
 	sessions []keptSession
 
-	prompts    int              // how often the user was
-	required   []urlElicitation // the last
-	completion *completionWatch // of demand
-	done       <-chan struct{}  // the watch's, until that was heeded
-	acceptedAt time.Time        // when the user said that it will visit them
-	delays     []time.Duration  // those of elicitationDelays still to come
+	prompts    int              // how often the user was asked
+	required   []urlElicitation // the last required elicitations
+	completion *completionWatch // of required
+	done       <-chan struct{}  // that of completion; nil once it was seen
+	acceptedAt time.Time        // when the user consented
+	delays     []time.Duration  // those of elicitationDelays that are left
 }
 
 type keptSession struct {
@@ -45,7 +46,8 @@ type keptSession struct {
 	release func()
 }
 
-// session returns the last one that demanded visits if it is alive, else nil.
+// session returns the last session that required URL elicitations if it is alive, else
+// nil.
 func (v *urlAttempts) session() *session {
 	if len(v.sessions) == 0 || !v.sessions[len(v.sessions)-1].Alive() {
 		return nil
@@ -53,7 +55,7 @@ func (v *urlAttempts) session() *session {
 	return v.sessions[len(v.sessions)-1].session
 }
 
-// keepSession keeps a session that demanded visits; release gives it back.
+// keepSession keeps a session that required URL elicitations; release releases it.
 func (v *urlAttempts) keepSession(s *session, lane int, release func()) {
 	v.lane = lane
 	h := keptSession{s, release}
@@ -75,8 +77,9 @@ func (v *urlAttempts) release() {
 	}
 }
 
-// elicit does what a demand takes: nil means that the call is to be sent anew. The
-// user is asked, or, if it has agreed to that very visit, given some time.
+// elicit handles required URL elicitations. It returns nil if the call is to be sent
+// again. It asks the user or, if the user has consented to the same elicitations already,
+// waits.
 func (v *urlAttempts) elicit(ctx context.Context, req *mcp.Request, x mcp.Caller, e *wire.Error) error {
 	s, all := v.sessions[len(v.sessions)-1].session, urlElicitations(e)
 	switch {
@@ -87,7 +90,7 @@ func (v *urlAttempts) elicit(ctx context.Context, req *mcp.Request, x mcp.Caller
 	case v.prompts > 0 && sameElicitations(all, v.required):
 		return v.awaitCompletion(ctx, s, e)
 	case v.prompts == maxElicitations:
-		return wire.Errorf(spec.CodeInternal, "server %q wants a URL visited for the %dth time", s.opts.Name, maxElicitations+1)
+		return wire.Errorf(spec.CodeInternal, "server %q requires URL elicitations for the %dth time; it does not accept their completion", s.opts.Name, maxElicitations+1)
 	}
 	v.prompts++
 	v.expectCompletion(all)
@@ -96,14 +99,14 @@ func (v *urlAttempts) elicit(ctx context.Context, req *mcp.Request, x mcp.Caller
 	}
 	v.acceptedAt, v.delays = time.Now(), elicitationDelays
 	select {
-	case <-v.done: // before the user's word: the call that is sent at once tells
+	case <-v.done: // completed before the user consented: the call is sent again at once
 		v.done = nil
 	default:
 	}
 	return nil
 }
 
-// expectCompletion has all sessions tell when the visits of a new demand are done.
+// expectCompletion registers for the completion of new elicitations in all sessions.
 func (v *urlAttempts) expectCompletion(all []urlElicitation) {
 	former := v.completion
 	v.required, v.completion = all, newCompletionWatch(all)
@@ -114,7 +117,8 @@ func (v *urlAttempts) expectCompletion(all []urlElicitation) {
 	}
 }
 
-// elicitURLs has the caller's user say that it goes where the server wants.
+// elicitURLs passes the elicitations to the client, and returns an error unless the user
+// accepts all.
 func elicitURLs(ctx context.Context, server string, x mcp.Caller, all []urlElicitation, e *wire.Error) error {
 	requests := make([]mcp.InputRequest, len(all))
 	for i, v := range all {
@@ -126,14 +130,14 @@ func elicitURLs(ctx context.Context, server string, x mcp.Caller, all []urlElici
 	}
 	for _, a := range answers {
 		if action, _ := wire.GetString(a.Result, "action"); action != "accept" {
-			return wire.Errorf(spec.CodeInternal, "server %q: %s; the user did not agree to it", server, e.Message)
+			return wire.Errorf(spec.CodeInternal, "server %q: %s; the user declined", server, e.Message)
 		}
 	}
 	return nil
 }
 
-// awaitCompletion returns nil when the call is to be sent again: the server has said that the
-// visits are done, or lost the session, or it is time to see whether it is content.
+// awaitCompletion returns nil when the call is to be sent again: the server has reported
+// the elicitations as complete, or lost the session, or it is time for another attempt.
 func (v *urlAttempts) awaitCompletion(ctx context.Context, s *session, e *wire.Error) error {
 	next := elicitationTimeout
 	if len(v.delays) > 0 {
@@ -147,7 +151,7 @@ func (v *urlAttempts) awaitCompletion(ctx context.Context, s *session, e *wire.E
 	case <-s.Done():
 	case <-t.C:
 		if len(v.delays) == 0 {
-			return wire.Errorf(spec.CodeInternal, "server %q: %s; it still wants that %v after the user agreed to it: finish the visit, then make the call again",
+			return wire.Errorf(spec.CodeInternal, "server %q: %s; it still requires this %v after the user accepted: complete it in the browser, then send the call again",
 				s.opts.Name, e.Message, elicitationTimeout)
 		}
 	case <-ctx.Done():

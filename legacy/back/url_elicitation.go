@@ -11,20 +11,19 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// An elicitationRequired is a -32042 that a server answered a call with. The call is over;
-// it may succeed when it is sent anew, once its user has been where the server
-// wants.
+// An elicitationRequired is a server's URLElicitationRequiredError (-32042). The call has
+// ended; it may succeed if it is sent again after the user has visited the URLs.
 type elicitationRequired struct{ err *wire.Error }
 
 func (e *elicitationRequired) Error() string { return e.err.Error() }
 
-// A urlElicitation is one URL that a user must go to before a call can succeed.
+// A urlElicitation is one URL that the user must visit before a call can succeed.
 type urlElicitation struct {
-	id     string // elicitationId, or empty
+	id     string // the elicitationId, or empty
 	params []byte // of the elicitation
 }
 
-// urlElicitations reads what a -32042 demands.
+// urlElicitations reads the elicitations of a URLElicitationRequiredError.
 //
 // Spec: 2025-11-25, client/elicitation, URL Elicitation Required Error.
 func urlElicitations(e *wire.Error) []urlElicitation {
@@ -40,7 +39,7 @@ func urlElicitations(e *wire.Error) []urlElicitation {
 	return out
 }
 
-// key is what makes two demands for a visit the same.
+// key returns the identity of an elicitation.
 func (v urlElicitation) key() string {
 	if v.id != "" {
 		return "id " + v.id
@@ -48,7 +47,7 @@ func (v urlElicitation) key() string {
 	return "params " + string(v.params)
 }
 
-// sameElicitations reports whether two demands are for the same visits, in any order.
+// sameElicitations reports whether two lists have the same elicitations, in any order.
 func sameElicitations(a, b []urlElicitation) bool {
 	keys := func(all []urlElicitation) map[string]bool {
 		out := make(map[string]bool, len(all))
@@ -60,14 +59,15 @@ func sameElicitations(a, b []urlElicitation) bool {
 	return maps.Equal(keys(a), keys(b))
 }
 
-// A completionWatch waits for the server's word that visits are done. It may come on any
-// session that demanded them, and before the user's. Safe for concurrent use.
+// A completionWatch waits until the server has reported elicitations as complete. It may
+// do so in any session that required them, and before the user consents. Safe for
+// concurrent use.
 type completionWatch struct {
-	done chan struct{} // closed when all are
+	done chan struct{} // closed when all are complete
 
 	// mu guards pending. It is a leaf.
 	mu      sync.Mutex
-	pending map[string]bool // elicitationIds: true until done
+	pending map[string]bool // by elicitationId: true until it is complete
 }
 
 func newCompletionWatch(all []urlElicitation) *completionWatch {
@@ -80,8 +80,8 @@ func newCompletionWatch(all []urlElicitation) *completionWatch {
 	return w
 }
 
-// complete takes the word that a visit is done. It reports whether the visit is
-// one of the watch's.
+// complete records that an elicitation is complete. It reports whether the elicitation is
+// one of the watch.
 func (w *completionWatch) complete(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,7 +96,7 @@ func (w *completionWatch) complete(id string) bool {
 	return true
 }
 
-// completionWatches are those that hear what the server of a session says of visits. Safe for
+// completionWatches are the completionWatches that are registered in a session. Safe for
 // concurrent use; the zero value is ready to use.
 type completionWatches struct {
 	mu  sync.Mutex // guards all; a leaf
@@ -115,7 +115,8 @@ func (v *completionWatches) remove(w *completionWatch) {
 	v.all = slices.DeleteFunc(v.all, func(x *completionWatch) bool { return x == w })
 }
 
-// complete takes the word that a visit is done. It reports whether somebody waits for it.
+// complete records that an elicitation is complete. It reports whether a completionWatch
+// knows it.
 func (v *completionWatches) complete(id string) (known bool) {
 	v.mu.Lock()
 	all := slices.Clone(v.all)
@@ -126,8 +127,8 @@ func (v *completionWatches) complete(id string) (known bool) {
 	return known
 }
 
-// missingCapability is what a client is told whose request failed because it can't be
-// asked something.
+// missingCapability returns the error for a request that failed because the client lacks a
+// capability for input requests.
 //
 // Spec: 2026-07-28, basic/index, MissingRequiredClientCapabilityError.
 func missingCapability(need []byte, text string) error {
@@ -137,8 +138,7 @@ func missingCapability(need []byte, text string) error {
 	return &mcp.Refusal{Err: e}
 }
 
-// failedText returns what a tool's result says if it is an error, and whether it
-// is one.
+// failedText returns the text of a tool's result if it is an error, and whether it is one.
 func failedText(result []byte) (string, bool) {
 	if string(wire.Get(result, "isError")) != "true" {
 		return "", false

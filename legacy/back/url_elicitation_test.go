@@ -129,7 +129,7 @@ func TestM2L22TheCallIsSentAgainWithoutTheServersWord(t *testing.T) {
 		g := newGateServer(stubborn)
 		_, err := g.visit(t, t.Context(), visiting("ada"), &visitor{action: "accept"})
 		var e *wire.Error
-		if !errors.As(err, &e) || e.Code != -32603 || !strings.Contains(e.Message, `server "scripted": log in first; it still wants that 45s after`) {
+		if !errors.As(err, &e) || e.Code != -32603 || !strings.Contains(e.Message, `server "scripted": log in first; it still requires this 45s after`) {
 			t.Errorf("Serve = %v, want an error that says what is still wanted", err)
 		}
 		if took := time.Since(g.begin); took != 48*time.Second {
@@ -200,8 +200,8 @@ func TestM2L22OtherAnswers(t *testing.T) {
 	})
 	bridgetest.RunBubble(t, "declined", func(t *testing.T) {
 		g := newGateServer(stubborn)
-		if _, err := g.visit(t, t.Context(), visiting("ada"), &visitor{action: "decline"}); err == nil || !strings.Contains(err.Error(), "log in first; the user did not agree") {
-			t.Errorf("Serve = %v, want that the user did not agree", err)
+		if _, err := g.visit(t, t.Context(), visiting("ada"), &visitor{action: "decline"}); err == nil || !strings.Contains(err.Error(), "log in first; the user declined") {
+			t.Errorf("Serve = %v, want that the user declined", err)
 		}
 		g.wantCalls(t, "ada 0s")
 	})

@@ -33,8 +33,8 @@ func (w watched) Offers() watch.Offers {
 	}
 }
 
-// Subscribe implements [watch.Session]: upstream if the server can, by looking if so
-// configured.
+// Subscribe implements [watch.Session]. It subscribes upstream if the server supports
+// that, and polls if that is configured.
 func (w watched) Subscribe(ctx context.Context, uri string) error {
 	var refusal *wire.Error
 	polls := w.s.opts.Synthesize.Kinds(w.s.caps.Raw).Has(fanout.ResourceUpdated)
@@ -49,7 +49,7 @@ func (w watched) Subscribe(ctx context.Context, uri string) error {
 	}
 	err := w.s.polls.Watch(ctx, fanout.ResourceUpdated, uri)
 	if errors.As(err, &refusal) && w.s.caps.Subscribe {
-		_ = w.Unsubscribe(ctx, uri) // whether it worked does not matter: nobody listens
+		_ = w.Unsubscribe(ctx, uri) // an error doesn't matter: there are no subscribers
 	}
 	return err
 }
@@ -72,9 +72,8 @@ func (w watched) WatchList(ctx context.Context, k fanout.Kind) error {
 // UnwatchList implements [watch.Session].
 func (w watched) UnwatchList(k fanout.Kind) { w.s.polls.Unwatch(k, "") }
 
-// envelopeMeta are the keys of _meta that belong to the protocol's envelope.
-// They were not meant for whoever hears of the change, if a legacy server sent
-// them at all.
+// envelopeMeta are the keys of _meta that belong to the protocol's envelope. If a legacy
+// server sends them at all, subscribers must not get them.
 var envelopeMeta = []wire.Edit{
 	{Name: spec.MetaProtocolVersion},
 	{Name: spec.MetaClientInfo},
@@ -85,8 +84,8 @@ var envelopeMeta = []wire.Edit{
 	{Name: spec.MetaProgressToken},
 }
 
-// foreignMeta returns a copy of meta without the keys of the envelope, nil if
-// nothing is left.
+// foreignMeta returns a copy of meta without the keys of the envelope, or nil if nothing
+// is left.
 func foreignMeta(meta json.RawMessage) json.RawMessage {
 	if len(meta) == 0 || !wire.IsObject(meta) {
 		return nil

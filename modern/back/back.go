@@ -19,18 +19,18 @@ import (
 	"github.com/mcpbridge/mcpbridge/modern/watch"
 )
 
-// maxScopes bounds the profiles whose descriptions are remembered.
+// maxScopes bounds the number of cached descriptions.
 const maxScopes = 1024
 
-// A Back serves requests of any client from one modern server. It is an
-// [mcp.Upstream]. Its methods are safe for concurrent use.
+// A Back serves requests of all clients from one modern server. It is an [mcp.Upstream].
+// Its methods are safe for concurrent use.
 type Back struct {
 	// Set by New, read-only after.
 	opts Options
 	log  *slog.Logger
 	link link
-	base http.Header // of every request over HTTP; never changed
-	// hideTasks is opts.HideExtensions with that of tasks.
+	base http.Header // headers of every HTTP request; never changed
+	// hideTasks is opts.HideExtensions and the tasks extension.
 	hideTasks    []string
 	tools        *protocol.SchemaCache
 	availability *upstream.Availability
@@ -38,12 +38,12 @@ type Back struct {
 	watches      *watch.Watches
 
 	lastID     atomic.Int64 // of requests upstream: ids are unique over all connections
-	negotiated atomic.Value // spec.Revision; empty before the server rejected the default
-	rawNames   atomic.Bool  // the server compares names outside ASCII unencoded
+	negotiated atomic.Value // a spec.Revision; empty until the server has refused the default
+	rawNames   atomic.Bool  // the server compares names outside ASCII without decoding them
 }
 
-// New checks opts and fills in defaults. It starts nothing; see
-// [Back.Start]. Whoever gets a Back calls Close.
+// New checks opts and sets defaults. It starts nothing; see [Back.Start]. The caller must
+// call Close.
 func New(opts Options) (*Back, error) {
 	if err := opts.Check(opts.fault()); err != nil {
 		return nil, fmt.Errorf("modern/back: New: %w", err)
@@ -64,7 +64,7 @@ func New(opts Options) (*Back, error) {
 	return b, nil
 }
 
-// newLink returns what leads to the server.
+// newLink returns the link for the server's transport.
 func (b *Back) newLink() link {
 	if !b.overHTTP() {
 		return newConnLink(&b.opts, b.unclaimed, b.availability.Report)
@@ -78,23 +78,23 @@ var _ mcp.Upstream = (*Back)(nil)
 // Era returns spec.Modern.
 func (b *Back) Era() spec.Era { return spec.Modern }
 
-// overHTTP reports whether requests have headers, and each a stream of its own.
+// overHTTP reports whether requests have headers and streams of their own.
 func (b *Back) overHTTP() bool { return b.opts.URL != "" }
 
-// Err returns nil if the last attempt to reach the server succeeded, else why it failed:
-// [mcp.ErrStarting] before the first has ended.
+// Err returns nil if the last attempt to reach the server succeeded, or else the error:
+// [mcp.ErrStarting] before the first attempt has ended.
 func (b *Back) Err() error { return b.availability.Err() }
 
-// Start tries to reach the server in the background, now and whenever it is down, until
-// Close. Start is called at most once.
+// Start tries to reach the server in the background: at once, and whenever it is down,
+// until Close. Start must be called at most once.
 func (b *Back) Start() {
 	b.availability.Start(func(ctx context.Context) { b.availability.Supervise(ctx, b.reach) })
 }
 
-// reach asks the server what it is.
+// reach sends server/discover.
 func (b *Back) reach(ctx context.Context) error { return b.discovery.discover(ctx, b.probeProfile()) }
 
-// probeProfile is a profile that no client has.
+// probeProfile returns a profile that no client has.
 func (b *Back) probeProfile() mcp.Profile {
 	return mcp.Profile{Scope: b.opts.Name + "/probe", Capabilities: []byte("{}")}
 }
@@ -104,8 +104,9 @@ func (b *Back) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([
 	return b.watches.Watch(ctx, p, want)
 }
 
-// Describe implements [mcp.Describer]: it tells what the server answered to
-// server/discover, as long as the server said. It does not wait where that is foretold.
+// Describe implements [mcp.Describer] with the server's response to server/discover, which
+// it caches for as long as the server allows. If there is a probe's description, it does
+// not wait.
 //
 // Spec: 2026-07-28, server/discover; server/utilities/caching.
 func (b *Back) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
@@ -117,8 +118,8 @@ func (b *Back) Describe(ctx context.Context, req *mcp.Request) (*mcp.Description
 	return d, nil
 }
 
-// Close ends everything upstream and waits for all that the Back started. Requests
-// in flight fail. ctx bounds the politeness.
+// Close ends all connections and waits for everything that the Back started. Requests in
+// flight fail. ctx bounds the wait for a graceful end.
 func (b *Back) Close(ctx context.Context) error {
 	b.discovery.stop()
 	b.availability.Close()
@@ -128,8 +129,7 @@ func (b *Back) Close(ctx context.Context) error {
 	return err
 }
 
-// unclaimed takes a notification that came on a request's stream and is not its
-// caller's.
+// unclaimed handles a notification on a request's stream that is not for its caller.
 func (b *Back) unclaimed(c *upstreamCall, m *wire.Message) {
 	if m.Method == spec.NotifyToolsListChanged {
 		b.tools.Forget(c.scope)
@@ -140,7 +140,7 @@ func (b *Back) unclaimed(c *upstreamCall, m *wire.Message) {
 	b.opts.Metrics.Dropped(b.opts.Name, droppedAs(m.Method))
 }
 
-// droppedAs names a notification that reaches nobody, for the metrics.
+// droppedAs returns the name of a dropped notification in the metrics.
 func droppedAs(method string) string {
 	switch method {
 	case spec.NotifyProgress:
@@ -151,7 +151,7 @@ func droppedAs(method string) string {
 	return "unknown notification"
 }
 
-// revision returns the revision that requests are sent in.
+// revision returns the revision of requests.
 func (b *Back) revision() spec.Revision {
 	if r, ok := b.negotiated.Load().(spec.Revision); ok {
 		return r
@@ -159,9 +159,9 @@ func (b *Back) revision() spec.Revision {
 	return spec.LatestModern
 }
 
-// renegotiated reports whether a server that refused a request's revision named one
-// that is spoken here; requests are sent in that from then on. It may be the one that
-// was refused: some servers refuse whatever comes first.
+// renegotiated reports whether a server that refused a request's revision supports another
+// one; further requests use that. It may be the one that was refused, because some servers
+// refuse the first request whatever it is.
 //
 // Spec: 2026-07-28, basic/versioning, Protocol Version Negotiation.
 func (b *Back) renegotiated(e *wire.Error) bool {
@@ -178,7 +178,7 @@ func (b *Back) renegotiated(e *wire.Error) bool {
 	return true
 }
 
-// mutual returns the newest modern revision of a list that is spoken here, or "".
+// mutual returns the newest modern revision of a list that mcpbridge supports, or "".
 func mutual(list []byte) spec.Revision {
 	var best spec.Revision
 	for v := range wire.Elements(list) {
@@ -189,14 +189,14 @@ func mutual(list []byte) spec.Revision {
 	return best
 }
 
-// ownCall returns a request of the gateway's own, on behalf of a profile.
+// ownCall returns a request of the gateway itself, on behalf of a profile.
 func (b *Back) ownCall(method string, params []byte, p mcp.Profile) *upstreamCall {
 	id := b.lastID.Add(1)
 	req := &mcp.Request{Method: method, Params: params, Profile: p}
 	return b.call(id, req, upstreamParams(req, b.envelopeOf(req, "", id), nil))
 }
 
-// call returns the upstreamCall id for a request with its params.
+// call returns the upstreamCall with an id for a request with params.
 func (b *Back) call(id int64, req *mcp.Request, params []byte) *upstreamCall {
 	frame := make([]byte, 0, len(params)+len(req.Method)+len(req.Extra)+64)
 	c := &upstreamCall{scope: req.Profile.Scope}
@@ -213,9 +213,8 @@ func (b *Back) call(id int64, req *mcp.Request, params []byte) *upstreamCall {
 	return c
 }
 
-// request runs a request of the gateway's own, once more if the server wants
-// another revision. The result is the caller's; the server's refusal is a
-// *wire.Error.
+// request sends a request of the gateway itself, and sends it again if the server wants
+// another revision. The caller owns the result; the server's error is a *wire.Error.
 func (b *Back) request(ctx context.Context, method string, params []byte, p mcp.Profile) (json.RawMessage, error) {
 	for again := false; ; again = true {
 		a, err := b.link.exchange(ctx, b.ownCall(method, params, p))

@@ -6,23 +6,23 @@ import (
 )
 
 const (
-	// quickFailure is how soon an attempt to connect may fail without harm to those
-	// who try after it.
+	// quickFailure is the time below which a failed attempt to connect does not open the
+	// breaker.
 	quickFailure = time.Second
 	maxBreak     = 5 * time.Second
 )
 
-// A breaker keeps requests from waiting, one after the other, for a server that
-// takes long to take no connection. It opens for as long as it took to find out,
-// 5 s at most; whoever comes then tries again. Safe for concurrent use.
+// A breaker keeps requests from waiting, one after the other, for a server that takes long
+// to refuse connections. After a slow failure it refuses requests for as long as the
+// failure took, 5 s at most; the next request tries again. Safe for concurrent use.
 type breaker struct {
 	// mu guards the fields below.
 	mu    sync.Mutex
-	until time.Time // it is open
-	err   error     // why
+	until time.Time // until then it is open
+	err   error     // the failure
 }
 
-// open returns why nothing is tried at the moment, or nil.
+// open returns the failure if the breaker is open, or nil.
 func (k *breaker) open() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -32,7 +32,7 @@ func (k *breaker) open() error {
 	return nil
 }
 
-// failed notes that an attempt failed which began at a time.
+// failed records a failed attempt that began at the given time.
 func (k *breaker) failed(began time.Time, err error) {
 	took := time.Since(began)
 	if took < quickFailure {
@@ -43,7 +43,7 @@ func (k *breaker) failed(began time.Time, err error) {
 	k.until, k.err = time.Now().Add(min(took, maxBreak)), err
 }
 
-// succeeded notes that the server took a connection.
+// succeeded records that the server accepted a connection.
 func (k *breaker) succeeded() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

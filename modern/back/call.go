@@ -11,44 +11,45 @@ import (
 	"github.com/mcpbridge/mcpbridge/modern/watch"
 )
 
-// A link carries requests to one server. Its methods are safe for concurrent use.
+// A link sends requests to one server. Its methods are safe for concurrent use.
 type link interface {
-	// exchange sends the request c and returns the response. Without one it returns
-	// a *upstream.Failure, or the cause with which ctx ended; then the server has been told
-	// if it may be at work.
+	// exchange sends the request c and returns the response. If there is none, the error
+	// is an *upstream.Failure, or the cause with which ctx ended; then the server is told,
+	// if it may be working on the request.
 	exchange(ctx context.Context, c *upstreamCall) (upstream.Response, error)
-	// listen sends the subscriptions/listen request c and returns once the server
-	// has acknowledged it, or has answered it. A refusal is a *wire.Error. The
-	// stream outlives ctx.
+	// listen sends the subscriptions/listen request c, and returns when the server has
+	// acknowledged it, or has responded. A refusal is a *wire.Error. The stream outlives
+	// ctx.
 	listen(ctx context.Context, c *upstreamCall) (watch.Stream, error)
-	// connected reports whether there was ever a command, whose end or silence says
-	// something of it; never of a URL.
+	// connected reports whether a command was ever running, whose exit or silence is
+	// evidence of its era. It is always false for a URL.
 	connected() bool
-	// noise says, after a semicolon, what a command wrote that is no message.
+	// noise returns, after a semicolon, output of a command that is not a message.
 	noise() string
-	// close ends what the link holds open and joins what it started. ctx bounds
-	// the politeness.
+	// close ends all that is open and waits for everything that the link started. ctx
+	// bounds the wait for a graceful end.
 	close(ctx context.Context) error
 }
 
-// An upstreamCall is one request as it is sent: a client's request may take several.
+// An upstreamCall is a request as it is sent upstream. A client's request may take
+// several.
 type upstreamCall struct {
 	upstream.Call
 	frame  []byte
 	header http.Header    // nil unless over HTTP
 	scope  string         // the profile's
-	parent *servedRequest // the client's request; nil for the gateway's own
-	// noCancel says that the server may not know the request: it is not sent a cancellation
-	// of it, which some servers don't survive.
+	parent *servedRequest // the client's request; nil for one of the gateway itself
+	// noCancel says that the server may not know the request. Then it is not sent a
+	// cancellation of it, which some servers don't survive.
 	noCancel bool
-	queue    *notificationQueue // nil unless it is on a shared connection
+	queue    *notificationQueue // nil unless on a shared connection
 }
 
 // listens reports whether it is a client's own listen request.
 func (c *upstreamCall) listens() bool { return c.parent != nil && c.parent.listens }
 
-// forCaller returns what the caller is told of a notification that belongs to the
-// call, and whether it is told anything. It does not alias m.
+// forCaller returns a notification of the call as its caller gets it, and whether the
+// caller gets it. The notification does not alias m.
 //
 // Spec: 2026-07-28, basic/patterns/progress; server/utilities/logging.
 func (c *upstreamCall) forCaller(m *wire.Message) (mcp.Notification, bool) {
@@ -81,7 +82,7 @@ func (c *upstreamCall) forCaller(m *wire.Message) (mcp.Notification, bool) {
 	return n, false
 }
 
-// tokenOf returns the upstream id that a progress notification names.
+// tokenOf returns the upstream id in the progress token of a notification.
 func tokenOf(m *wire.Message) (int64, bool) {
 	token, err := wire.ParseID(wire.Get(m.Params, spec.MetaProgressToken))
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// maxCancellations bounds the cancellations that are being sent, which nobody waits for.
+// maxCancellations bounds the cancellations that are being sent in the background.
 const maxCancellations = 1024
 
-// A conn is one connection and what is in flight on it.
+// A conn is one connection with the requests in flight on it.
 type conn struct {
 	upstream.Mux
 	link *connLink
@@ -26,11 +26,11 @@ type conn struct {
 	mu            sync.Mutex
 	listens       map[int64]*connListen
 	cancellations int            // being sent
-	client        *mcp.Principal // of all clients' requests so far; nil before the first
+	client        *mcp.Principal // the principal of all clients' requests so far; nil before the first
 	mixed         bool           // there were requests of several principals
 }
 
-// newConn starts to read over, until it ends or is closed.
+// newConn returns a conn that reads over until it ends or is closed.
 func newConn(l *connLink, over transport.Conn) *conn {
 	p := &conn{link: l, born: time.Now(), listens: make(map[int64]*connListen)}
 	p.Mux = upstream.Mux{Inbox: upstream.NewInbox(&l.opts.Options, upstream.Reading{}, p), Conn: over, Lost: p.lost}
@@ -40,13 +40,13 @@ func newConn(l *connLink, over transport.Conn) *conn {
 
 func (p *conn) alive() bool { return p.Calls.Err() == nil }
 
-// read takes every message until the connection ends, and closes it then.
+// read reads messages until the connection ends, and then closes it.
 func (p *conn) read() {
 	p.Run(p.link.live, p.link.live.Done())
-	_ = p.Conn.Close() // it has ended
+	_ = p.Conn.Close() // it has ended already
 }
 
-// lost takes in the end of the connection.
+// lost handles the end of the connection.
 func (p *conn) lost(err error) {
 	if p.fail(err) {
 		p.link.ended(p, err)
@@ -54,7 +54,7 @@ func (p *conn) lost(err error) {
 	}
 }
 
-// fail ends everything that is in flight, and reports whether it was not ended before.
+// fail ends all requests in flight. It reports false if that was done before.
 func (p *conn) fail(err error) bool {
 	if !p.Calls.End(err) {
 		return false
@@ -70,8 +70,8 @@ func (p *conn) fail(err error) bool {
 	return true
 }
 
-// exchange is link.exchange on this connection. Its goroutine gives the notifications of c
-// to the caller, so that a slow caller holds up nobody else.
+// exchange is link.exchange on this connection. Its goroutine passes the notifications of
+// c to the caller, so that a slow caller delays no other request.
 func (p *conn) exchange(ctx context.Context, c *upstreamCall) (upstream.Response, error) {
 	c.queue = newNotificationQueue(ctx)
 	c.Owner, c.Wake = c, wake.NewSignal()
@@ -91,19 +91,19 @@ func (p *conn) exchange(ctx context.Context, c *upstreamCall) (upstream.Response
 	return upstream.Response{}, err
 }
 
-// abandon gives up on a call whose caller has, and tells the server.
+// abandon ends a call whose caller has left, and tells the server.
 //
 // Spec: 2026-07-28, basic/transports/stdio, Cancellation.
 func (p *conn) abandon(c *upstreamCall, cause error) {
 	if !c.Fail(cause) {
 		r, _ := c.Settled()
-		r.Free() // it came, and nobody wants it
+		r.Free() // the response arrived, and nobody waits for it
 	} else if !c.noCancel {
 		p.cancel(c, cause)
 	}
 }
 
-// cancel tells the server, in the background, that nobody waits for a request.
+// cancel sends a cancellation in the background.
 func (p *conn) cancel(c *upstreamCall, cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,7 +112,7 @@ func (p *conn) cancel(c *upstreamCall, cause error) {
 	}
 	p.cancellations++
 	p.link.running.Go(func() { // ends by the connection's own time-out
-		// A connection that takes no more is found out by whoever reads it.
+		// The goroutine that reads the connection notices if it is broken.
 		_ = p.Conn.Write(c.Cancellation(cause))
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -125,10 +125,10 @@ func (p *conn) skip(what, method string) {
 	p.link.opts.Logger.Debug("skipping message of server", "what", what, "method", method)
 }
 
-// TooLong implements [upstream.Sink]: the era has no requests of servers.
+// TooLong implements [upstream.Sink]: modern servers send no requests.
 func (p *conn) TooLong(context.Context, wire.ID, int) {}
 
-// Unclaimed implements [upstream.Sink]: it may be the response to a listen request.
+// Unclaimed implements [upstream.Sink] for responses to listen requests.
 func (p *conn) Unclaimed(id wire.ID, e *wire.Error) bool {
 	s := p.listenOf(id)
 	if s == nil {
@@ -139,11 +139,11 @@ func (p *conn) Unclaimed(id wire.ID, e *wire.Error) bool {
 	return true
 }
 
-// Receive implements [upstream.Sink]. It hands a notification to the request, or the
+// Receive implements [upstream.Sink]. It passes a notification to the request, or the
 // stream, that it names.
 func (p *conn) Receive(_ context.Context, m *wire.Message, _ *upstream.Call) {
 	if m.Kind() == wire.Request {
-		p.skip("request", m.Method) // this era has none from servers
+		p.skip("request", m.Method) // modern servers send no requests
 		return
 	}
 	if c := p.streamOwner(m); c != nil {
@@ -168,7 +168,7 @@ func (p *conn) Receive(_ context.Context, m *wire.Message, _ *upstream.Call) {
 	}
 }
 
-// find returns the request in flight with an id that the server wrote, or nil.
+// find returns the request in flight with an id from the server, or nil.
 func (p *conn) find(id wire.ID) *upstreamCall {
 	if c := p.Calls.Find(id); c != nil {
 		return c.Owner.(*upstreamCall)
@@ -176,7 +176,7 @@ func (p *conn) find(id wire.ID) *upstreamCall {
 	return nil
 }
 
-// noteClient notes whose request is about to be sent.
+// noteClient records the principal of a request that is about to be sent.
 func (p *conn) noteClient(c *upstreamCall) {
 	if c.parent == nil {
 		return
@@ -191,8 +191,9 @@ func (p *conn) noteClient(c *upstreamCall) {
 }
 
 // onlyRequest returns the only client's request in flight, or nil if there is none or more
-// than one: then a message that names no request can't be told whose it is. Where requests
-// of several principals were sent, it may be of a former one, and another's.
+// than one: then a message that names no request can't be attributed. It also returns nil
+// if requests of several principals were sent, because the message may belong to an
+// earlier one of another principal.
 func (p *conn) onlyRequest() *upstreamCall {
 	p.mu.Lock()
 	several := p.mixed
@@ -214,7 +215,7 @@ func (p *conn) onlyRequest() *upstreamCall {
 	return sole
 }
 
-// deliver gives a notification to the goroutine of a call.
+// deliver passes a notification to the goroutine of a call.
 func (p *conn) deliver(c *upstreamCall, m *wire.Message) {
 	if c == nil {
 		p.skip(droppedAs(m.Method), m.Method)

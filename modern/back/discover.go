@@ -19,9 +19,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// publicScope returns the scope of a description that the server calls public, of all
-// profiles of a principal: what was said to one principal, whatever it is called, is told
-// to no other. The gateway's own requests are anonymous. No scope of a profile begins so.
+// publicScope returns the scope of a public description. It is shared by all profiles of a
+// principal, but not by principals: what the server sent for one is not shown to another.
+// The gateway's own requests are anonymous. No profile's scope has the same prefix.
 func publicScope(p mcp.Profile) string {
 	if p.Principal == mcp.Anonymous {
 		p.Principal = ""
@@ -29,24 +29,24 @@ func publicScope(p mcp.Profile) string {
 	return "*" + string(p.Principal)
 }
 
-// cachedDescription is an answer to server/discover.
+// A cachedDescription is a response to server/discover.
 type cachedDescription struct {
 	mcp.Description
 	receivedAt time.Time
-	freshUntil time.Time // it is fresh
+	freshUntil time.Time // until then it need not be requested again
 }
 
-// A discovery knows what the server has said of itself. Safe for concurrent use.
+// discovery requests and caches descriptions of the server. Safe for concurrent use.
 type discovery struct {
 	b      *Back            // sends the requests
 	probed *mcp.Description // see Options.Probed
 
-	running sync.WaitGroup // the requests that others wait for
+	running sync.WaitGroup // the requests
 
 	// mu guards the fields below.
 	mu       sync.Mutex
-	cache    *simplelru.LRU[string, *cachedDescription] // the last answers, by scope
-	requests map[string]*discoverRequest                // requests under way, by scope
+	cache    *simplelru.LRU[string, *cachedDescription] // the last descriptions, by scope
+	requests map[string]*discoverRequest                // requests in flight, by scope
 	closed   bool
 }
 
@@ -58,13 +58,14 @@ func newDiscovery(b *Back) (*discovery, error) {
 	return &discovery{b: b, probed: b.opts.Probed, cache: known, requests: make(map[string]*discoverRequest)}, nil
 }
 
-// A discoverRequest is a server/discover under way, for all of its profile.
+// A discoverRequest is a server/discover in flight, for which all requests of its profile
+// wait.
 type discoverRequest struct {
 	done chan struct{} // closed when err is set
 	err  error
 }
 
-// describe returns what the server said of itself, all of it. It is the caller's.
+// describe returns the server's description with all its capabilities. The caller owns it.
 func (k *discovery) describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
 	scope := req.Profile.Scope
 	if d := k.latest(scope, publicScope(req.Profile)); d != nil && time.Now().Before(d.freshUntil) {
@@ -83,8 +84,8 @@ func (k *discovery) describe(ctx context.Context, req *mcp.Request) (*mcp.Descri
 	return nil, err
 }
 
-// probedDescription returns what a probe was told, until something is known of the server
-// itself; then nil. It is not to be kept: the probe was another client.
+// probedDescription returns a probe's description until the server was reached or not;
+// then nil. Clients must not cache it, because the probe was another client.
 func (k *discovery) probedDescription() *mcp.Description {
 	if state, _ := k.b.availability.State(); k.probed == nil || state != upstream.Starting {
 		return nil
@@ -94,7 +95,7 @@ func (k *discovery) probedDescription() *mcp.Description {
 	return &d
 }
 
-// refresh asks the server anew, and waits for the answer as long as that may take.
+// refresh sends server/discover, and waits for the response.
 func (k *discovery) refresh(ctx context.Context, p mcp.Profile) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -117,8 +118,8 @@ func (k *discovery) refresh(ctx context.Context, p mcp.Profile) error {
 	}
 }
 
-// request returns the request for a profile's description that is under way, and
-// starts it if there is none; nil after Close.
+// request returns the request in flight for a profile's description, and sends one if
+// there is none; nil after Close.
 func (k *discovery) request(p mcp.Profile) *discoverRequest {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -140,7 +141,7 @@ func (k *discovery) request(p mcp.Profile) *discoverRequest {
 	return a
 }
 
-// discover asks the server what it is and remembers the answer.
+// discover sends server/discover and caches the description.
 func (k *discovery) discover(ctx context.Context, p mcp.Profile) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, k.b.opts.Timeouts.Connect, errSlowDiscover)
 	defer cancel()
@@ -166,9 +167,9 @@ func (k *discovery) discover(ctx context.Context, p mcp.Profile) error {
 	return nil
 }
 
-// discoverError says of a refusal that it was not the client's request that was
-// refused. What only a server of the other era does is doubted: so does a command
-// that ends on the question, or has nothing to say to it.
+// discoverError returns the error for clients, which does not look like a response to
+// their request. If a modern server would not have failed like this, the era is in doubt:
+// for example if a command exits on the request or does not respond.
 func (k *discovery) discoverError(ctx context.Context, err error) error {
 	var refusal *wire.Error
 	if !errors.As(err, &refusal) {
@@ -187,7 +188,7 @@ func (k *discovery) discoverError(ctx context.Context, err error) error {
 
 var errSlowDiscover = fmt.Errorf("it did not answer %s within timeouts.connect", spec.MethodDiscover)
 
-// remember keeps what a server said of itself to a profile.
+// remember caches the description for a profile.
 func (k *discovery) remember(p mcp.Profile, result []byte) {
 	ttl := ttlOf(wire.Get(result, "ttlMs"))
 	now := time.Now()
@@ -217,7 +218,7 @@ func descriptionOf(result []byte) mcp.Description {
 	return d
 }
 
-// ttlOf reads a time to live in milliseconds. What makes no sense is zero.
+// ttlOf reads a time to live in milliseconds. Invalid values are zero.
 func ttlOf(text []byte) time.Duration {
 	ms, err := strconv.ParseInt(string(text), 10, 64)
 	if err != nil || ms < 0 {
@@ -226,15 +227,15 @@ func ttlOf(text []byte) time.Duration {
 	return time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }
 
-// describe returns the description with the time that it stays fresh for.
+// describe returns the description with the remaining time to live.
 func (d *cachedDescription) describe() *mcp.Description {
 	out := d.Description
 	out.Cache.TTL = max(0, time.Until(d.freshUntil).Milliseconds())
 	return &out
 }
 
-// latest returns the latest that is remembered for scopes, fresh or not, or nil.
-// A scope is never told what was said to another's client.
+// latest returns the latest cached description of the scopes, fresh or not, or nil. It
+// never looks at other scopes, whose descriptions may depend on their clients.
 func (k *discovery) latest(scopes ...string) *cachedDescription {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -247,19 +248,19 @@ func (k *discovery) latest(scopes ...string) *cachedDescription {
 	return latest
 }
 
-// declares reports whether the server declared what method needs, as far as is
-// known. A method of no capability, an extension's say, is declared by nothing.
+// declares reports whether the server has declared the capability that a method needs, as
+// far as is known. It is false for a method without a capability, for example one of an
+// extension.
 func (k *discovery) declares(p mcp.Profile, method string) bool {
 	name := spec.Capability(method)
 	d := k.latest(p.Scope, publicScope(p), k.b.probeProfile().Scope)
 	return name != "" && (d == nil || mcp.Declares(d.Capabilities, name))
 }
 
-// close waits for the requests under way, which have ended with the link, and starts no
-// more after stop.
+// close waits for the requests in flight, which end with the link. Call stop first.
 func (k *discovery) close() { k.running.Wait() }
 
-// stop starts no more requests.
+// stop prevents further requests.
 func (k *discovery) stop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -10,19 +10,19 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// An envelope is what the gateway puts into a request's _meta. What is empty
-// stays as the client has it.
+// An envelope has the values that the gateway puts into a request's _meta. Empty ones stay
+// as the client sent them.
 type envelope struct {
 	revision     spec.Revision
 	capabilities json.RawMessage
 	info         json.RawMessage
 	level        spec.LogLevel
 	token        int64 // the progress token
-	whole        bool  // the client has none of its own: what is empty goes
+	whole        bool  // the client has no envelope: empty values are removed
 }
 
-// envelopeOf returns the envelope of a request that is sent as id. A modern
-// client's own says who it is and what it wants to hear.
+// envelopeOf returns the envelope of a request with an id. A modern client's own envelope
+// keeps the client's info and log level.
 func (b *Back) envelopeOf(req *mcp.Request, level spec.LogLevel, id int64) envelope {
 	e := envelope{revision: b.revision(), whole: req.Era != spec.Modern}
 	if req.ProgressToken != nil {
@@ -40,10 +40,10 @@ func (b *Back) envelopeOf(req *mcp.Request, level spec.LogLevel, id int64) envel
 	return e
 }
 
-// upstreamParams returns the params of a client's request as the server gets them.
-// A modern client's own envelope passes, but for what the connection decides. To
-// that of a legacy client's, what it has instead of an envelope is added; 2025's
-// tasks are not asked for. All other members keep their bytes.
+// upstreamParams converts the params of a client's request for the server. It keeps a
+// modern client's envelope except for what depends on the connection. For a legacy client
+// it adds an envelope, and removes the request for a task of 2025-11-25. All other members
+// keep their bytes.
 //
 // Spec: 2026-07-28, basic/index, _meta.
 func upstreamParams(req *mcp.Request, e envelope, more []wire.Edit) []byte {
@@ -63,7 +63,7 @@ func upstreamParams(req *mcp.Request, e envelope, more []wire.Edit) []byte {
 	return wire.AppendEdited(make([]byte, 0, size), req.Params, edits...)
 }
 
-// edit returns _meta with the envelope in it.
+// edit returns _meta with the envelope.
 func (e envelope) edit(meta []byte) []byte {
 	edits := make([]wire.Edit, 0, 5)
 	set := func(name string, value []byte) {
@@ -81,7 +81,7 @@ func (e envelope) edit(meta []byte) []byte {
 	return wire.AppendEdited(make([]byte, 0, len(meta)+len(e.capabilities)+len(e.info)+256), meta, edits...)
 }
 
-// quoted returns s as JSON, or nil for an empty one.
+// quoted returns s as JSON, or nil if it is empty.
 func quoted(s string) []byte {
 	if s == "" {
 		return nil
@@ -89,7 +89,7 @@ func quoted(s string) []byte {
 	return wire.Quote(s)
 }
 
-// firstOf returns the first text that there is.
+// firstOf returns the first text that is not nil.
 func firstOf(texts ...json.RawMessage) json.RawMessage {
 	for _, t := range texts {
 		if t != nil {
@@ -99,8 +99,8 @@ func firstOf(texts ...json.RawMessage) json.RawMessage {
 	return nil
 }
 
-// withoutListChanged returns the change to a client's capabilities that roots have no
-// listChanged in this era, if there is anything to change.
+// withoutListChanged returns the edit that removes listChanged of roots from a client's
+// capabilities, which modern roots don't have; nil if there is nothing to remove.
 //
 // Spec: 2026-07-28, schema, ClientCapabilities.
 func withoutListChanged(capabilities json.RawMessage) []wire.Edit {
@@ -111,8 +111,8 @@ func withoutListChanged(capabilities json.RawMessage) []wire.Edit {
 	return []wire.Edit{{Name: "roots", Value: wire.AppendEdited(nil, roots, wire.Edit{Name: "listChanged"})}}
 }
 
-// hiddenFrom returns the names of extensions that do not cross with a request of an era:
-// only modern clients have tasks in common with the server.
+// hiddenFrom returns the names of extensions that are not forwarded for requests of an
+// era. Only modern clients can use tasks of the server.
 func (b *Back) hiddenFrom(era spec.Era) []string {
 	if era == spec.Legacy {
 		return b.hideTasks
@@ -120,8 +120,8 @@ func (b *Back) hiddenFrom(era spec.Era) []string {
 	return b.opts.HideExtensions
 }
 
-// visibleTo returns a server's capabilities as clients of an era are told of them:
-// without what does not cross.
+// visibleTo returns a server's capabilities for clients of an era, without those that are
+// not forwarded.
 func (b *Back) visibleTo(capabilities json.RawMessage, era spec.Era) json.RawMessage {
 	if edits := mcp.Hiding(capabilities, b.hiddenFrom(era)); len(edits) > 0 {
 		return wire.AppendEdited(nil, capabilities, edits...)

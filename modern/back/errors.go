@@ -10,8 +10,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// clientError turns what prevented an answer into what a client is told; see
-// [upstream.Options.ClientError].
+// clientError converts the reason why there is no response to the error for the client;
+// see [upstream.Options.ClientError].
 func (b *Back) clientError(method string, err error) error {
 	var foreign *unsupportedRevision
 	switch {
@@ -23,8 +23,8 @@ func (b *Back) clientError(method string, err error) error {
 	return b.opts.ClientError(method, err)
 }
 
-// upstreamError turns a server's error into what means the same to a client that
-// knows this era and not the way the request took.
+// upstreamError converts a server's error to one with the same meaning for a client that
+// knows nothing of the gateway's own requests and headers.
 //
 // Spec: 2026-07-28, basic/index, Error Codes; server/resources, Error Handling.
 func (b *Back) upstreamError(req *mcp.Request, e *wire.Error) error {
@@ -34,7 +34,7 @@ func (b *Back) upstreamError(req *mcp.Request, e *wire.Error) error {
 			return &wire.Error{Code: spec.CodeInvalidParams, Message: e.Message, Data: mcp.WithURI(e.Data, wire.Get(req.Params, "uri"))}
 		}
 	case spec.CodeHeaderMismatch:
-		// The headers are the gateway's: the client can do nothing about them.
+		// The headers are the gateway's: the client can't change them.
 		return wire.Errorf(spec.CodeInternal, "server %q does not accept the headers of %s: %s; if its tools have changed, list them again", b.opts.Name, req.Method, mcp.Shorten(e.Message))
 	case spec.CodeUnsupportedVersion:
 		return b.clientError(req.Method, newUnsupportedRevision(wire.Get(e.Data, "supported")))
@@ -48,10 +48,11 @@ func (b *Back) upstreamError(req *mcp.Request, e *wire.Error) error {
 	return e
 }
 
-// An unsupportedRevision says that a server speaks no revision that is spoken here.
+// An unsupportedRevision reports that a server supports no revision that mcpbridge
+// supports.
 type unsupportedRevision struct {
 	supported string // as the server listed them; empty if it did not
-	listed    bool   // one of them is, and it is refused all the same
+	listed    bool   // the list has one of them, but the server refuses it
 }
 
 func newUnsupportedRevision(list []byte) *unsupportedRevision {
@@ -61,9 +62,9 @@ func newUnsupportedRevision(list []byte) *unsupportedRevision {
 func (e *unsupportedRevision) Error() string {
 	switch {
 	case e.listed:
-		return fmt.Sprintf("refuses requests in revision %s, though it lists %s", spec.LatestModern, e.supported)
+		return fmt.Sprintf("refuses requests in revision %s, although it lists %s", spec.LatestModern, e.supported)
 	case e.supported == "":
 		return "does not speak revision " + string(spec.LatestModern)
 	}
-	return fmt.Sprintf("speaks revisions %s, mcpbridge needs %s", e.supported, spec.LatestModern)
+	return fmt.Sprintf("speaks revisions %s, and mcpbridge needs %s", e.supported, spec.LatestModern)
 }

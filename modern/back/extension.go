@@ -13,44 +13,44 @@ import (
 )
 
 const (
-	// noLimit is longer than any process lives.
+	// noLimit is longer than any process runs.
 	noLimit = 100 * 365 * 24 * time.Hour
-	// maxStalled is how long a client that is slow may hold up others on a connection
-	// that it shares with them, from when it was last up to date. What it takes makes
-	// good for some of that; see worth.
+	// maxStalled is how long a slow client may delay others on a shared connection, since
+	// it was last up to date. Messages that it reads make up for some of that; see
+	// readAllowance.
 	maxStalled = 2 * time.Second
-	// stallPoll is how often is looked whether there are others.
+	// stallPoll is how often is checked whether others wait.
 	stallPoll = 50 * time.Millisecond
 )
 
-// errSlowClient is why a request ends whose client is too slow for what comes: what
-// its messages mean is not known here, so none may stand for another.
-var errSlowClient = errors.New("its messages came faster than the client reads")
+// errSlowClient is why a request ends whose client is too slow for its messages. mcpbridge
+// does not know these messages, so it can't drop any.
+var errSlowClient = errors.New("its messages arrived faster than the client reads")
 
 func slowClient(server, method string) error {
 	step := "send the request again"
 	if method == spec.MethodListen {
 		step = "listen again"
 	}
-	return wire.Errorf(spec.CodeInternal, "server %q sent more about %s than the client read in time, while others waited for the server; %s", server, method, step)
+	return wire.Errorf(spec.CodeInternal, "server %q sent messages of %s faster than the client reads, while other requests waited for the server; %s", server, method, step)
 }
 
-// clientError is that of the Back, in the words of a stream where it is one.
+// clientError is that of the Back, with a text for streams if the request may be one.
 func (s *servedRequest) clientError(err error) error {
 	if s.streams && errors.Is(err, upstream.ErrTooLong) {
-		return wire.Errorf(spec.CodeInternal, "server %q sent nothing about %s for %v; raise timeouts.request if that is normal for it",
+		return wire.Errorf(spec.CodeInternal, "server %q sent no message of %s for %v; raise timeouts.request if that is normal for it",
 			s.b.opts.Name, s.req.Method, s.b.opts.Timeouts.Request)
 	}
 	return s.b.clientError(s.req.Method, err)
 }
 
-// readAllowance is how long a client may hold up others over one message for ever: one that takes
-// a hundred in a second, or a megabyte, is as fast as anybody can ask for.
+// readAllowance is how long a client may delay others for one message without limit: a
+// client that reads a hundred messages, or a megabyte, per second is fast enough.
 func readAllowance(n mcp.Notification) time.Duration {
 	return 10*time.Millisecond + time.Duration(len(n.Params)>>10)*time.Millisecond
 }
 
-// maxTime is how long the request may take, however much is heard of it.
+// maxTime is the time limit of the request, in spite of progress.
 func (s *servedRequest) maxTime() time.Duration {
 	if s.streams {
 		return noLimit
@@ -58,31 +58,32 @@ func (s *servedRequest) maxTime() time.Duration {
 	return s.b.opts.Timeouts.Max
 }
 
-// noteActivity takes a message on the request's own stream for a sign that it is being served.
+// noteActivity restarts the clock of a request that may be a stream, because a message has
+// arrived on it.
 func (c *upstreamCall) noteActivity() {
 	if c.parent != nil && c.parent.streams {
 		c.parent.clock.Restart()
 	}
 }
 
-// notify gives a message to the caller. The time that a slow one takes over it is not the
-// server's.
+// notify passes a message to the caller. The time that a slow client takes does not count
+// against the server.
 func (c *upstreamCall) notify(ctx context.Context, n mcp.Notification) {
 	if c.parent.streams {
 		c.parent.clock.Pause()
 		defer c.parent.clock.Resume()
 	}
-	// A caller that can't be reached is no reason to stop: ctx says so too.
+	// An error is ignored: if the client has left, ctx ends.
 	_ = c.parent.x.Notify(ctx, n)
 }
 
-// streamOwner returns the request whose own stream a notification names, if its client is
-// told everything that comes there; else nil. That is a client's own listen request, or
-// one of a modern client that gets a notification which is not known here.
+// streamOwner returns the request whose own stream a notification names if its client gets
+// all messages of the stream, else nil. That is a client's own listen request, or a modern
+// client's request for a notification that mcpbridge does not know.
 func (p *conn) streamOwner(m *wire.Message) *upstreamCall {
 	id := wire.Get(wire.Get(m.Params, "_meta"), spec.MetaSubscriptionID)
 	if len(id) > 0 && id[0] == '"' {
-		id = []byte(wire.Unquote(id)) // so some servers write numbers
+		id = []byte(wire.Unquote(id)) // some servers write numbers as strings
 	}
 	n, err := strconv.ParseInt(string(id), 10, 64)
 	if err != nil {
@@ -98,9 +99,9 @@ func (p *conn) streamOwner(m *wire.Message) *upstreamCall {
 	return nil
 }
 
-// deliverToStream gives a notification to the request whose own it is. It waits for a client
-// that is slow, and so slows the server down; but where others wait, too, it does so
-// not for long.
+// deliverToStream passes a notification to the request whose stream it names. It waits for
+// a slow client, which slows the server down. If other requests wait for the server, it
+// does not wait for long.
 func (p *conn) deliverToStream(c *upstreamCall, m *wire.Message) {
 	if m.Method == spec.NotifyToolsListChanged {
 		p.link.unclaimed(c, m)
@@ -118,7 +119,7 @@ func (p *conn) deliverToStream(c *upstreamCall, m *wire.Message) {
 	}
 }
 
-// await waits a moment for the client to take a message. It reports false if others have
+// await waits briefly for the client to read a message. It reports false if others have
 // waited too long for that.
 func (q *notificationQueue) await(isShared func() bool) bool {
 	began := time.Now()
@@ -137,13 +138,13 @@ func (q *notificationQueue) await(isShared func() bool) bool {
 	return q.stalled < maxStalled
 }
 
-// isShared reports whether several requests wait for their answers.
+// isShared reports whether several requests wait for responses.
 func (p *conn) isShared() bool { return p.Calls.Len() > 1 }
 
-// tooSlow ends a request whose client does not keep up.
+// tooSlow ends a request whose client reads too slowly.
 func (p *conn) tooSlow(c *upstreamCall) {
 	p.Drop("slow listener")
-	p.link.opts.Logger.Warn("request ended: its client reads too slowly for what comes, and others wait", "method", c.Method, "limit", maxStalled)
+	p.link.opts.Logger.Warn("request ended: its client reads too slowly, and other requests wait", "method", c.Method, "limit", maxStalled)
 	if c.Fail(&upstream.Failure{Cause: errSlowClient, Fate: upstream.MayHaveRun}) {
 		p.cancel(c, errSlowClient)
 	}

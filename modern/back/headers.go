@@ -9,8 +9,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
-// requestHeader returns the header of a request: base, and what mirrors the body, computed
-// from what is sent. rawName sends a name outside ASCII as it is.
+// requestHeader returns the headers of a request: base, and those that mirror the body.
+// rawName sends a name outside ASCII without encoding it.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Request Metadata.
 func requestHeader(base http.Header, revision spec.Revision, method string, params []byte, mirrors []protocol.Mirror, rawName bool) http.Header {
@@ -31,7 +31,7 @@ func requestHeader(base http.Header, revision spec.Revision, method string, para
 	return h
 }
 
-// nameOf returns what Mcp-Name mirrors.
+// nameOf returns the value of Mcp-Name.
 func nameOf(method string, params []byte) (string, bool) {
 	member := spec.Named(method)
 	if member == "" {
@@ -40,11 +40,11 @@ func nameOf(method string, params []byte) (string, bool) {
 	return wire.GetString(params, member)
 }
 
-// maxSafe is the largest integer that a header may mirror, either way from zero.
+// maxSafe is the largest absolute value of an integer that a header may mirror.
 const maxSafe = 1<<53 - 1
 
-// mirrored returns the value of a parameter among the arguments of a call, and whether a
-// header has to repeat it.
+// mirrored returns the value of a parameter in the arguments of a call, and whether a
+// header has to mirror it.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Value Encoding.
 func mirrored(m protocol.Mirror, arguments []byte) (string, bool) {
@@ -66,8 +66,8 @@ func mirrored(m protocol.Mirror, arguments []byte) (string, bool) {
 	return decimal(string(v))
 }
 
-// decimal returns a JSON number as an integer in decimal digits, if it is one in
-// the safe range: 42.0 is 42.
+// decimal returns a JSON number as decimal digits if it is an integer in the safe range:
+// 42.0 is 42.
 func decimal(s string) (string, bool) {
 	n, ok := protocol.ParseNumber(s)
 	if !ok || !n.IsInt() {

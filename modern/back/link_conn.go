@@ -15,30 +15,30 @@ import (
 	"github.com/mcpbridge/mcpbridge/modern/watch"
 )
 
-// A connLink reaches a server over a connection of messages that all requests
-// share: a child's standard streams, a WebSocket, a pipe. It is opened by the first request
-// and opened anew by the first after its end.
+// A connLink reaches a server over a connection that all requests share: the standard
+// streams of a command, a WebSocket, a pipe. The first request opens it, and the first one
+// after its end opens it again.
 //
 // Spec: 2026-07-28, basic/transports/stdio.
 type connLink struct {
 	opts      *Options
 	unclaimed func(c *upstreamCall, m *wire.Message)
-	lost      func(error) // told when the connection ended by itself
+	lost      func(error) // called when the connection ends by itself
 
 	stop context.CancelCauseFunc
 	live context.Context // ends with close
 
-	running sync.WaitGroup // dials, readers, what is being sent that nobody waits for
+	running sync.WaitGroup // dials, readers, and messages that are sent in the background
 
 	// mu guards the fields below.
 	mu      sync.Mutex
-	conn    *conn    // the last one opened, which may have ended; nil if none
-	opening *opening // nil if no dial is under way
+	conn    *conn    // the last one, which may have ended; nil if there is none
+	opening *opening // nil if no dial is in progress
 	closed  bool
 	pause   upstream.Pause
 }
 
-// An opening is a dial that all share who need the connection.
+// An opening is a dial for which all requests wait.
 type opening struct {
 	done chan struct{} // closed when conn and err are set
 	conn *conn
@@ -69,7 +69,7 @@ func (l *connLink) listen(ctx context.Context, c *upstreamCall) (watch.Stream, e
 	return p.listen(ctx, c)
 }
 
-// get returns the connection, opening one if there is none.
+// get returns the connection, and opens one if there is none.
 func (l *connLink) get(ctx context.Context) (*conn, error) {
 	for {
 		if err := context.Cause(ctx); err != nil {
@@ -99,8 +99,8 @@ func (l *connLink) get(ctx context.Context) (*conn, error) {
 	}
 }
 
-// connOrDial returns one of: the connection; the dial under way, which it starts; how
-// long to wait before the server is tried again; why there will be no connection.
+// connOrDial returns one of: the connection; the dial in progress, which it starts; the
+// pause before the next attempt; the reason why there will be no connection.
 func (l *connLink) connOrDial() (*conn, *opening, time.Duration, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,7 +121,7 @@ func (l *connLink) connOrDial() (*conn, *opening, time.Duration, error) {
 	return nil, op, 0, nil
 }
 
-// open dials for all who wait. The dial does not die with one of them.
+// open dials for all waiting requests. The dial does not end with one of them.
 func (l *connLink) open(op *opening) {
 	defer close(op.done)
 	ctx, cancel := context.WithTimeoutCause(l.live, l.opts.Timeouts.Connect, errors.New("it did not start within timeouts.connect"))
@@ -148,14 +148,14 @@ func (l *connLink) open(op *opening) {
 	}
 }
 
-// connected reports whether a connection was ever had.
+// connected reports whether there was ever a connection.
 func (l *connLink) connected() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.conn != nil
 }
 
-// noise says, after a semicolon, what came on the last connection that is no message.
+// noise returns, after a semicolon, output on the last connection that is not a message.
 func (l *connLink) noise() string {
 	l.mu.Lock()
 	p := l.conn
@@ -166,7 +166,7 @@ func (l *connLink) noise() string {
 	return transport.Noise(p.Conn)
 }
 
-// ended notes that a connection has ended by itself.
+// ended records that a connection has ended by itself.
 func (l *connLink) ended(p *conn, err error) {
 	l.mu.Lock()
 	if time.Since(p.born) < upstream.Stable {
@@ -176,8 +176,8 @@ func (l *connLink) ended(p *conn, err error) {
 	l.lost(err)
 }
 
-// close implements link. A connection's Close is polite by itself: it lets a child
-// exit before it makes it.
+// close implements link. Closing a connection is always graceful: a command may exit by
+// itself.
 func (l *connLink) close(context.Context) error {
 	l.mu.Lock()
 	l.closed = true

@@ -13,7 +13,7 @@ import (
 )
 
 // An httpLink reaches a server over Streamable HTTP. Each request is a POST whose
-// goroutine reads the answer by itself; the link has no goroutine of its own.
+// goroutine also reads the response; the link has no goroutines.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http.
 type httpLink struct {
@@ -23,12 +23,12 @@ type httpLink struct {
 
 	breaker breaker
 
-	stop context.CancelCauseFunc // ends what is open, see live
+	stop context.CancelCauseFunc // ends all requests; see live
 	live context.Context         // ends with close
 }
 
-// newHTTPLink trusts that opts were checked. news hears of notifications that are
-// not a caller's.
+// newHTTPLink returns a link for opts, which were checked. It calls unclaimed for
+// notifications that are not for a request's caller.
 func newHTTPLink(opts *Options, news func(*upstreamCall, *wire.Message)) *httpLink {
 	l := &httpLink{opts: opts, http: upstream.NewHTTP(&opts.Options, upstream.Reading{}), unclaimed: news}
 	l.live, l.stop = context.WithCancelCause(context.Background())
@@ -92,8 +92,8 @@ func (l *httpLink) read(ctx context.Context, c *upstreamCall, r *upstream.Reply)
 	}
 }
 
-// tell hands a notification on a request's own stream to its caller, who so slows
-// the server down if it is slow itself.
+// tell passes a notification on a request's own stream to its caller. A slow caller slows
+// the server down.
 func (l *httpLink) tell(ctx context.Context, c *upstreamCall, r *upstream.Reply, m *wire.Message) {
 	if m.Method == spec.NotifyProgress && !c.listens() {
 		if id, ok := tokenOf(m); !ok || id != c.ID {
@@ -119,8 +119,8 @@ func (l *httpLink) drop(what string, c *upstreamCall, r *upstream.Reply) {
 	l.opts.Logger.Debug("skipping message of server", "what", what, "method", c.Method)
 }
 
-// rejected reads an HTTP error: a JSON-RPC error that answers the request,
-// whatever the status, or a failure.
+// rejected reads an HTTP error: a JSON-RPC error that answers the request, whatever the
+// status, or a failure.
 func (l *httpLink) rejected(ctx context.Context, c *upstreamCall, r *upstream.Reply) (upstream.Response, error) {
 	status, m := r.Rejection()
 	if ctx.Err() != nil {
@@ -137,11 +137,11 @@ func (l *httpLink) rejected(ctx context.Context, c *upstreamCall, r *upstream.Re
 	return upstream.Response{}, status.Failure()
 }
 
-// connected and noise implement link: of a URL silence tells nothing.
+// connected and noise implement link: silence of a URL is no evidence.
 func (l *httpLink) connected() bool { return false }
 func (l *httpLink) noise() string   { return "" }
 
-// close implements link: what is open is closed, and idle connections are let go.
+// close implements link: it ends all requests and closes idle connections.
 func (l *httpLink) close(context.Context) error {
 	l.stop(mcp.ErrShutdown)
 	l.http.Close()

@@ -22,18 +22,18 @@ import (
 const ackTimeout = 10 * time.Second
 
 var (
-	// errClosed says that the stream was closed from this side.
+	// errClosed reports that the gateway closed the stream.
 	errClosed = errors.New("the stream was closed")
-	// errNoAck says that a listen request was not acknowledged in time.
+	// errNoAck reports that a listen request was not acknowledged in time.
 	errNoAck = errors.New("it did not acknowledge subscriptions/listen in time")
 )
 
-// openListen opens a listen stream for want and returns once the server has
-// acknowledged it, within 10 s. ctx bounds the opening only. The error has a
-// [*wire.Error] in its chain if the server refused, and only then.
+// openListen opens a listen stream for want, and returns when the server has acknowledged
+// it, within 10 s. ctx bounds the opening only. The error has a [*wire.Error] in its chain
+// if the server refused, and only then.
 //
-// A server that ends the stream at once, before or after an acknowledgment, gives a
-// stream that next says has ended.
+// If a server ends the stream at once, before or after an acknowledgment, openListen
+// succeeds, and Next returns the end.
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions, Opening a Stream.
 func (b *Back) openListen(ctx context.Context, p mcp.Profile, want mcp.Filter) (watch.Stream, error) {
@@ -57,8 +57,8 @@ func (b *Back) openListen(ctx context.Context, p mcp.Profile, want mcp.Filter) (
 	}
 }
 
-// listenError returns the error of a listen request that got no answer: what a client is
-// told, but not as the server's word.
+// listenError returns the error of a listen request without a response: the text for
+// clients, but not as an error of the server.
 func (b *Back) listenError(err error) error {
 	err = b.clientError(spec.MethodListen, err)
 	var we *wire.Error
@@ -68,7 +68,7 @@ func (b *Back) listenError(err error) error {
 	return err
 }
 
-// An evictingStream forgets what is known of tools when they change.
+// An evictingStream evicts the cached schemas of tools when tools change.
 type evictingStream struct {
 	watch.Stream
 	b     *Back
@@ -83,7 +83,8 @@ func (s *evictingStream) Next() (fanout.Event, error) {
 	return ev, err
 }
 
-// ackOf returns the filter that an acknowledgment grants, and whether m is one.
+// ackOf returns the filter that an acknowledgment grants, and whether m is an
+// acknowledgment.
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions, Acknowledgment.
 func ackOf(m *wire.Message) (mcp.Filter, bool) {
@@ -94,8 +95,8 @@ func ackOf(m *wire.Message) (mcp.Filter, bool) {
 	return f, err == nil
 }
 
-// changeOf returns the change that a notification tells of, and whether it is one
-// of the kinds that the filter grants. It does not alias m.
+// changeOf returns the change in a notification, and whether the filter has its kind. It
+// does not alias m.
 func changeOf(m *wire.Message, scope string, granted mcp.Filter) (fanout.Event, bool) {
 	topic, ok := fanout.Topic{Scope: scope}, false
 	switch m.Method {
@@ -113,8 +114,8 @@ func changeOf(m *wire.Message, scope string, granted mcp.Filter) (fanout.Event, 
 	return fanout.Event{Topic: topic, Meta: foreignMeta(wire.Get(m.Params, "_meta"))}, ok
 }
 
-// foreignMeta returns the members of a change's _meta that are the server's own
-// and not the stream's; nil if there are none.
+// foreignMeta returns the members of a change's _meta without that of the stream; nil if
+// there are none.
 func foreignMeta(meta []byte) json.RawMessage {
 	if !wire.IsObject(meta) {
 		return nil
@@ -126,15 +127,15 @@ func foreignMeta(meta []byte) json.RawMessage {
 	return out
 }
 
-// subscriptionOf returns the id of the listen request that a message names, and
-// whether it names any.
+// subscriptionOf returns the id of the listen request that a message names, and whether it
+// names one.
 func subscriptionOf(m *wire.Message) (wire.ID, bool) {
 	id, err := wire.ParseID(wire.Get(wire.Get(m.Params, "_meta"), spec.MetaSubscriptionID))
 	return id, err == nil
 }
 
-// endsStream reports whether m is the server's word that the stream c has ended:
-// its response, or the cancellation that a page of the specification asks for.
+// endsStream reports whether m ends the stream c: its response or, as one page of the
+// specification says, a cancellation.
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions, Graceful Closure;
 // basic/patterns/cancellation.
@@ -146,8 +147,7 @@ func endsStream(m *wire.Message, c *upstreamCall) bool {
 	return m.Kind() == wire.Response && c.Is(m.ID)
 }
 
-// listen implements link. The stream is the response to the request: whoever calls
-// next reads it.
+// listen implements link. The stream is the response to the request, and Next reads it.
 func (l *httpLink) listen(ctx context.Context, c *upstreamCall) (watch.Stream, error) {
 	live, cancel := context.WithCancelCause(l.live) // ends with the stream
 	c.Cancel = cancel
@@ -181,7 +181,7 @@ func (l *httpLink) openListen(ctx context.Context, cancel context.CancelCauseFun
 	return s, nil
 }
 
-// answered reads the answer of a server that opened no stream.
+// answered reads the response of a server that opened no stream.
 func (l *httpLink) answered(ctx context.Context, cancel context.CancelCauseFunc, c *upstreamCall, r *upstream.Reply) (*httpListen, error) {
 	a, err := l.read(ctx, c, r)
 	switch {
@@ -194,20 +194,18 @@ func (l *httpLink) answered(ctx context.Context, cancel context.CancelCauseFunc,
 	return &httpListen{ctx: ctx, cancel: cancel, err: watch.ErrEnded}, nil
 }
 
-// An httpListen is a listen stream over HTTP. Closing its response is what ends it
-// upstream.
+// An httpListen is a listen stream over HTTP. Closing its response ends it upstream.
 type httpListen struct {
 	l       *httpLink
-	ctx     context.Context // the response's: a stream is made and ends with it
+	ctx     context.Context // the response's: a stream begins and ends with it
 	cancel  context.CancelCauseFunc
 	c       *upstreamCall
 	reply   *upstream.Reply
 	granted mcp.Filter
-	err     error // why next has nothing any more
+	err     error // why Next returns no more changes
 }
 
-// acknowledged reads the stream up to the acknowledgment, or its end if that comes
-// first.
+// acknowledged reads the stream up to the acknowledgment, or its end if that comes first.
 func (s *httpListen) acknowledged() error {
 	for {
 		m, err := s.reply.Next()
@@ -231,8 +229,8 @@ func (s *httpListen) acknowledged() error {
 
 func (s *httpListen) Honored() mcp.Filter { return s.granted }
 
-// Next implements [watch.Stream]. Whatever bears no subscription id belongs to the
-// stream, since it came on it.
+// Next implements [watch.Stream]. A notification without a subscription id belongs to the
+// stream on which it arrived.
 func (s *httpListen) Next() (fanout.Event, error) {
 	for s.err == nil {
 		m, err := s.reply.Next()
@@ -256,7 +254,7 @@ func (s *httpListen) Next() (fanout.Event, error) {
 	return fanout.Event{}, s.err
 }
 
-// endOf says how a stream ended that the server ended, with e if it gave an error.
+// endOf returns why a stream has ended that the server ended, with e if it is not nil.
 func endOf(e *wire.Error) error {
 	if e != nil {
 		return fmt.Errorf("the server ended the stream: %s", mcp.Shorten(e.Error()))
@@ -264,7 +262,7 @@ func endOf(e *wire.Error) error {
 	return watch.ErrEnded
 }
 
-// broken says why a stream can't be read any more.
+// broken returns why a stream can't be read any more.
 func (s *httpListen) broken(err error) error {
 	switch {
 	case s.ctx.Err() != nil:

@@ -12,16 +12,16 @@ import (
 	"github.com/mcpbridge/mcpbridge/modern/watch"
 )
 
-// A connListen is a listen stream on a shared connection. The goroutine that reads
-// the connection puts changes into its mailbox, which never blocks and is bounded:
-// a change that is still pending is not queued again.
+// A connListen is a listen stream on a shared connection. The goroutine that reads the
+// connection puts changes into its mailbox, which never blocks and is bounded: a change
+// that is still pending is not queued again.
 type connListen struct {
 	p    *conn
 	c    *upstreamCall
 	mail *fanout.Mailbox
 
 	acked   chan struct{} // closed when granted and refusal are set
-	closing chan struct{} // closed by close
+	closing chan struct{} // closed by Close
 
 	granted mcp.Filter
 	refusal error // why there is no stream
@@ -53,7 +53,8 @@ func (p *conn) listen(ctx context.Context, c *upstreamCall) (watch.Stream, error
 	}
 }
 
-// add registers a stream, unless the connection has ended: then nothing was sent.
+// add registers a stream. If the connection has ended, it returns an error: nothing was
+// sent.
 func (p *conn) add(s *connListen) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,14 +65,14 @@ func (p *conn) add(s *connListen) error {
 	return nil
 }
 
-// forget makes what comes for a stream late.
+// forget removes a stream: further messages for it are dropped.
 func (p *conn) forget(s *connListen) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.listens, s.c.ID)
 }
 
-// listenOf returns the listen stream with an id that the server wrote, or nil.
+// listenOf returns the listen stream with an id from the server, or nil.
 func (p *conn) listenOf(id wire.ID) *connListen {
 	n, ok := id.Int()
 	if !ok {
@@ -119,8 +120,8 @@ func (s *connListen) Close() {
 	}
 }
 
-// open takes the acknowledgment, or why there is none. It reports false if there
-// was one before.
+// open handles the acknowledgment, or the reason why there is none. It reports false if
+// there was one before.
 func (s *connListen) open(granted mcp.Filter, refusal error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,8 +133,8 @@ func (s *connListen) open(granted mcp.Filter, refusal error) bool {
 	return true
 }
 
-// end says that nothing more will come. A stream that was not acknowledged fails
-// to open, unless it was ended gracefully.
+// end records that no more changes will come. If the stream was not acknowledged, opening
+// it fails, unless the server ended it gracefully.
 func (s *connListen) end(reason error) {
 	refusal := reason
 	if reason == watch.ErrEnded {
@@ -143,7 +144,7 @@ func (s *connListen) end(reason error) {
 	s.mail.End(reason)
 }
 
-// answered takes the response to the listen request.
+// answered handles the response to the listen request.
 func (s *connListen) answered(e *wire.Error) {
 	switch {
 	case e == nil:
@@ -154,8 +155,8 @@ func (s *connListen) answered(e *wire.Error) {
 	}
 }
 
-// change hands a message about a listen stream to it. One that names none belongs
-// to the only stream, if there is only one.
+// change passes a message about a listen stream to it. A message without a subscription id
+// belongs to the only stream, if there is only one.
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions, Receiving Notifications.
 func (p *conn) change(m *wire.Message) {

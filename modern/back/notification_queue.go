@@ -13,27 +13,29 @@ import (
 // Bounds of the messages that wait for the slow caller of a stream: how many, and together
 // of how many bytes.
 const (
+	// maxStreamNotes bounds the messages that wait for the slow caller of a stream, and
+	// maxStreamBytes their bytes together.
 	maxStreamNotes = 4096
 	maxStreamBytes = 1 << 20
 )
 
-// A notificationQueue holds the notifications of a request on a shared connection for the goroutine
-// that gives them to the caller.
+// A notificationQueue contains the notifications of a request on a shared connection, for
+// the goroutine that passes them to the caller.
 type notificationQueue struct {
-	ctx   context.Context // the caller's: a queue is made and ends with its request
-	space wake.Signal     // there are fewer notes than before
+	ctx   context.Context // the caller's: a queue begins and ends with its request
+	space wake.Signal     // a notification was removed
 
 	// mu guards the fields below.
 	mu      sync.Mutex
-	backlog mcp.Backlog   // not yet given to the caller
-	stalled time.Duration // that the connection was held up, less what the caller made good
+	backlog mcp.Backlog   // not yet passed to the caller
+	stalled time.Duration // how long it has delayed the connection, less the allowance for what the caller has read
 }
 
 func newNotificationQueue(ctx context.Context) *notificationQueue {
 	return &notificationQueue{ctx: ctx, space: wake.NewSignal()}
 }
 
-// enqueue makes a message wait for the caller and reports whether there was room.
+// enqueue queues a notification for the caller, and reports whether it fits.
 func (c *upstreamCall) enqueue(n mcp.Notification) bool {
 	c.queue.mu.Lock()
 	ok := !c.hasEnded() && c.queue.backlog.Add(n)
@@ -44,8 +46,8 @@ func (c *upstreamCall) enqueue(n mcp.Notification) bool {
 	return ok
 }
 
-// offer is enqueue for a message that nothing can take the place of. It reports false if
-// the caller has to take others first.
+// offer is enqueue for a notification that later ones can't replace. It reports false if
+// the caller has to read others first.
 func (c *upstreamCall) offer(n mcp.Notification) bool {
 	c.queue.mu.Lock()
 	ok := c.hasEnded() || c.queue.backlog.Offer(n, maxStreamNotes, maxStreamBytes)
@@ -64,8 +66,8 @@ func (c *upstreamCall) hasEnded() bool {
 // Answered implements [upstream.Owner].
 func (c *upstreamCall) Answered(*upstream.Call, upstream.Response) {}
 
-// Deliver implements [upstream.Owner]. It gives what waits to the caller, in order, as long
-// as it is there: a server may send without a pause.
+// Deliver implements [upstream.Owner]. It passes the queued notifications to the caller,
+// in order, until the caller leaves, because a server may send without a pause.
 func (c *upstreamCall) Deliver() {
 	for c.queue.ctx.Err() == nil {
 		n, ok := c.queue.next()
@@ -76,7 +78,7 @@ func (c *upstreamCall) Deliver() {
 	}
 }
 
-// next takes the message that has waited longest. It reports false if there is none.
+// next removes the oldest notification. It reports false if there is none.
 func (q *notificationQueue) next() (n mcp.Notification, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -10,31 +10,30 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
-// Options describe one upstream server of the modern era and how to treat it.
+// Options describe one modern server and how it is used.
 type Options struct {
 	// ClientInfo is for requests whose client gave none. With [spec.ExtensionTasks] among
 	// HideExtensions no request about a task crosses.
 	upstream.Options
 
-	// Dial opens a connection of messages, if there is no URL: a child process started, a
-	// pipe. Each call gives a fresh one, which the Back closes. ctx bounds the opening,
-	// not the connection. One connection serves everybody, since the era has no
-	// sessions.
+	// Dial opens a connection of messages if there is no URL, for example a pipe. Each
+	// call returns a new connection, which the Back closes. ctx bounds the opening, not
+	// the connection. All clients share one connection, since the era has no sessions.
 	Dial func(ctx context.Context) (transport.Conn, error)
-	// IDs is the highest id of a request that a connection was sent before Dial returned
-	// it: those of the Back's own are greater.
+	// IDs is the highest id of requests that were sent on a connection before Dial
+	// returned it. The Back uses greater ones.
 	IDs int64
 
-	// LogLevel is what requests ask for whose client did not; empty for no
+	// LogLevel is the log level of requests whose client requested none; empty for no
 	// messages.
 	LogLevel spec.LogLevel
-	// Probed is what a probe was answered a moment ago, its capabilities as the
-	// server wrote them: Describe tells it until the server was reached, or not. Nil
-	// for none.
+	// Probed is the description that a probe got a moment ago, with the capabilities as
+	// the server wrote them. Describe returns it until the server was reached or not. Nil
+	// means none.
 	Probed *mcp.Description
 }
 
-// fault returns what is wrong with what this era alone has, "" for nothing.
+// fault returns the first fault in the options of this era, or "".
 func (o *Options) fault() string {
 	if (o.URL == "") == (o.Dial == nil) {
 		return "want exactly one of URL and Dial"

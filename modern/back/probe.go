@@ -16,21 +16,21 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Probe asks a server, over a connection of its own, what it is. The question is
-// bounded by o.Timeouts.Connect, each list by o.Timeouts.Request: a command that has
-// said nothing by then is of the legacy era, a URL that has not is no evidence. The
-// error says that o is unusable, or that ctx was cancelled.
+// Probe finds out whether a server is modern, over a connection of its own.
+// o.Timeouts.Connect bounds server/discover, o.Timeouts.Request each list. A command that
+// has not responded by then is legacy; for a URL that is no evidence. Probe returns an
+// error if o is invalid or ctx is cancelled.
 //
-// Spec: 2026-07-28, basic/versioning, Backward Compatibility with
-// Initialization-Based Versions.
+// Spec: 2026-07-28, basic/versioning, Backward Compatibility with Initialization-Based
+// Versions.
 func Probe(ctx context.Context, o Options, how mcp.Probing) (mcp.Verdict, error) {
-	o.Doubt = nil  // that is what is being found out
-	o.Logger = nil // which the verdict says: nothing is up or down, or tried again
+	o.Doubt = nil  // the caller is probing already
+	o.Logger = nil // the verdict contains all there is to log
 	b, err := New(o)
 	if err != nil {
 		return mcp.Verdict{}, err
 	}
-	defer func() { _ = b.Close(context.WithoutCancel(ctx)) }() // it served its purpose
+	defer func() { _ = b.Close(context.WithoutCancel(ctx)) }() // an error has no effect on the verdict
 	begun := time.Now()
 	v := prober{b}.probe(ctx, how)
 	v.Took = time.Since(begun)
@@ -46,11 +46,11 @@ func Probe(ctx context.Context, o Options, how mcp.Probing) (mcp.Verdict, error)
 	return v, nil
 }
 
-// A prober asks the server of a Back what it is.
+// A prober probes the server of a Back.
 type prober struct{ *Back }
 
-// probe asks until there is an answer that asks for no other revision: some servers
-// refuse whatever comes first.
+// probe sends server/discover, and repeats it once if the server asks for another
+// revision: some servers refuse the first request whatever it is.
 func (p prober) probe(ctx context.Context, how mcp.Probing) mcp.Verdict {
 	ctx, cancel := context.WithTimeout(ctx, p.opts.Timeouts.Connect)
 	defer cancel()
@@ -74,11 +74,11 @@ func (p prober) probe(ctx context.Context, how mcp.Probing) mcp.Verdict {
 	}
 }
 
-// A probeResult is what one answer shows.
+// A probeResult is the evidence in one response.
 type probeResult struct {
 	mcp.Verdict
-	answer string // what came, in short
-	retry  bool   // it asks for another revision
+	answer string // the response in short
+	retry  bool   // the server asks for another revision
 }
 
 func (f *probeResult) means() string {
@@ -91,7 +91,8 @@ func (f *probeResult) means() string {
 	return "so does a server of " + f.Era.Speaks()
 }
 
-// evaluate says what came of the question. again says that it was the second.
+// evaluate returns the evidence in the outcome of server/discover. again says that it was
+// sent a second time.
 func (p prober) evaluate(ctx context.Context, a upstream.Response, err error, again bool) probeResult {
 	if err != nil {
 		return p.noResponse(ctx, err)
@@ -114,7 +115,7 @@ func (p prober) evaluate(ctx context.Context, a upstream.Response, err error, ag
 	return evaluateError(e)
 }
 
-// evaluateResult judges a result.
+// evaluateResult returns the evidence in a result.
 func (p prober) evaluateResult(result []byte) probeResult {
 	versions := wire.Get(result, "supportedVersions")
 	var f probeResult
@@ -137,7 +138,7 @@ func (p prober) evaluateResult(result []byte) probeResult {
 	return f
 }
 
-// evaluateError judges an error.
+// evaluateError returns the evidence in an error.
 func evaluateError(e *wire.Error) probeResult {
 	f := probeResult{answer: "error " + mcp.Shorten(e.Error())}
 	f.Era, f.Reason = spec.Legacy, fmt.Sprintf("it refused %s: %s", spec.MethodDiscover, mcp.Shorten(e.Error()))
@@ -154,7 +155,7 @@ func evaluateError(e *wire.Error) probeResult {
 	return f
 }
 
-// noResponse judges what is no answer.
+// noResponse returns the evidence if there was no response.
 func (p prober) noResponse(ctx context.Context, err error) probeResult {
 	var f probeResult
 	f.answer = mcp.Shorten(transport.Cause(err).Error())
@@ -180,12 +181,13 @@ func (p prober) noResponse(ctx context.Context, err error) probeResult {
 	case p.link.connected(), failed != nil && failed.Fate == upstream.MayHaveRun && !isNetwork(failed):
 		f.Era = spec.Legacy
 	default:
-		f.Inconclusive = failed != nil && failed.Fate == upstream.MayHaveRun // it was reached, and hung up
+		f.Inconclusive = failed != nil && failed.Fate == upstream.MayHaveRun // it closed the connection
 	}
 	return f
 }
 
-// eraOf is that of a server which answers with a status and no error of this era.
+// eraOf returns the era of a server that responds with an HTTP status and without a modern
+// error.
 func eraOf(e *upstream.StatusError) spec.Era {
 	switch {
 	case e.AboutCredentials(), e.Code == http.StatusTooManyRequests:
@@ -196,8 +198,8 @@ func eraOf(e *upstream.StatusError) spec.Era {
 	return spec.Unknown
 }
 
-// isNetwork reports whether an HTTP exchange failed on the way, so that nothing is
-// known of what the server would have said.
+// isNetwork reports whether an HTTP exchange failed in the network, so that it is unknown
+// how the server would have responded.
 func isNetwork(f *upstream.Failure) bool { return f.Again && !errors.Is(f, upstream.ErrUnanswered) }
 
 func revisionsOf(list []byte) []spec.Revision {

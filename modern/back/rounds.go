@@ -14,26 +14,26 @@ import (
 )
 
 const (
-	// maxRounds is how often a client is asked for one request.
+	// maxRounds is how often the client gets input requests for one request.
 	maxRounds = 10
-	// roundTimeout bounds one round, time without a connection included.
+	// roundTimeout bounds one round, including the time without a connection.
 	roundTimeout = 10 * time.Minute
 )
 
-// inputPolls are the pauses before a request is repeated whose server asked for
-// nothing but that.
+// inputPolls are the pauses before a request is sent again if its server requested that
+// without input requests.
 var inputPolls = backoff.Backoff{Min: 250 * time.Millisecond, Max: 5 * time.Second}
 
 var errNoAnswer = errors.New("the client did not answer in time")
 
-// An inputRequest is one of the questions in an answer that asks for input.
+// An inputRequest is one of the input requests in an input_required result.
 type inputRequest struct {
-	key []byte // as it was written
+	key []byte // as the server wrote it
 	mcp.InputRequest
 }
 
-// gatherInput gets what a server asks for, and returns the members that its next request
-// has: the answers, and the state exactly as it was given.
+// gatherInput gets the input that an input_required result requests. It returns the
+// members of the next request: the responses, and the unchanged requestState.
 //
 // Spec: 2026-07-28, basic/patterns/mrtr, Client Requirements.
 func (s *servedRequest) gatherInput(ctx context.Context, result []byte, round int) ([]wire.Edit, error) {
@@ -49,7 +49,7 @@ func (s *servedRequest) gatherInput(ctx context.Context, result []byte, round in
 		responses, err := s.requestInput(ctx, asked)
 		return append(more, wire.Edit{Name: "inputResponses", Value: responses}), err
 	case state == nil:
-		return nil, wire.Errorf(spec.CodeInternal, "server %q asks for input to %s without saying which", s.b.opts.Name, s.req.Method)
+		return nil, wire.Errorf(spec.CodeInternal, "server %q answered %s with input_required, but without input requests or requestState", s.b.opts.Name, s.req.Method)
 	}
 	return more, backoff.Wait(ctx, inputPolls.After(round))
 }
@@ -65,9 +65,9 @@ func inputRequestsOf(requests []byte) []inputRequest {
 	return out
 }
 
-// requestInput puts the questions of a round to the client, all at once, and returns
-// inputResponses. Nothing is asked if one of them needs what the client did not
-// declare.
+// requestInput passes the input requests of a round to the client, all together, and
+// returns inputResponses. It passes none if one of them needs a capability that the client
+// did not declare.
 func (s *servedRequest) requestInput(ctx context.Context, asked []inputRequest) ([]byte, error) {
 	qs := make([]mcp.InputRequest, len(asked))
 	for i, r := range asked {
@@ -85,14 +85,15 @@ func (s *servedRequest) requestInput(ctx context.Context, asked []inputRequest) 
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case short.Err() != nil:
-		return nil, wire.Errorf(spec.CodeInternal, "server %q asked for input to %s, and %v (%v)", s.b.opts.Name, s.req.Method, errNoAnswer, roundTimeout)
+		return nil, wire.Errorf(spec.CodeInternal, "server %q requested input for %s, and %v (%v)", s.b.opts.Name, s.req.Method, errNoAnswer, roundTimeout)
 	case err != nil || len(answers) != len(asked):
-		return nil, wire.Errorf(spec.CodeInternal, "server %q asks for input to %s, and asking the client failed: %v", s.b.opts.Name, s.req.Method, err)
+		return nil, wire.Errorf(spec.CodeInternal, "server %q requested input for %s, and the client can't be asked: %v", s.b.opts.Name, s.req.Method, err)
 	}
 	return s.responses(asked, answers)
 }
 
-// responses returns inputResponses made of the answers, or why there can be none.
+// responses returns inputResponses with the client's responses, or an error if one can't
+// be used.
 func (s *servedRequest) responses(asked []inputRequest, answers []mcp.InputResponse) ([]byte, error) {
 	out := []byte{'{'}
 	for i, r := range asked {
@@ -107,8 +108,9 @@ func (s *servedRequest) responses(asked []inputRequest, answers []mcp.InputRespo
 	return out, nil
 }
 
-// response returns what the server is told of an answer. An elicitation that failed
-// has a form for that; of the other questions the server can't be told.
+// response returns the client's response to an input request for the server. A failed
+// elicitation becomes a cancelled one; for other methods it returns an error, because
+// there is no such form.
 //
 // Spec: 2026-07-28, client/elicitation, Response Actions.
 func (s *servedRequest) response(q mcp.InputRequest, a mcp.InputResponse) (json.RawMessage, error) {
@@ -118,25 +120,25 @@ func (s *servedRequest) response(q mcp.InputRequest, a mcp.InputResponse) (json.
 	case q.Method == spec.MethodElicit:
 		return json.RawMessage(`{"action":"cancel"}`), nil
 	case a.Err != nil:
-		return nil, wire.Errorf(spec.CodeInternal, "server %q needs an answer to %s for %s, and the client refused it: %s", s.b.opts.Name, q.Method, s.req.Method, mcp.Shorten(a.Err.Message))
+		return nil, wire.Errorf(spec.CodeInternal, "server %q needs a response to %s for %s, and the client returned an error: %s", s.b.opts.Name, q.Method, s.req.Method, mcp.Shorten(a.Err.Message))
 	}
-	return nil, wire.Errorf(spec.CodeInternal, "server %q needs an answer to %s for %s, and the client's can't be read", s.b.opts.Name, q.Method, s.req.Method)
+	return nil, wire.Errorf(spec.CodeInternal, "server %q needs a response to %s for %s, and that of the client is invalid", s.b.opts.Name, q.Method, s.req.Method)
 }
 
-// checkInput refuses a question that the client did not declare to answer.
+// checkInput refuses an input request that the client did not declare a capability for.
 //
 // Spec: 2026-07-28, basic/patterns/mrtr, Server Requirements.
 func (s *servedRequest) checkInput(q mcp.InputRequest) error {
 	switch q.Method {
 	case spec.MethodElicit, spec.MethodSample, spec.MethodRootsList:
 	default:
-		return wire.Errorf(spec.CodeInternal, "server %q asks the client for %q in the course of %s, which no client knows", s.b.opts.Name, mcp.Shorten(q.Method), s.req.Method)
+		return wire.Errorf(spec.CodeInternal, "server %q requested input by the unknown method %q for %s", s.b.opts.Name, mcp.Shorten(q.Method), s.req.Method)
 	}
 	need := mcp.MissingCapability(firstOf(s.req.Capabilities, s.req.Profile.Capabilities), q.Method, q.Params)
 	if need == nil {
 		return nil
 	}
-	e := wire.Errorf(spec.CodeMissingCapability, "server %q can't serve %s to this client: it asks for %s, and the client did not declare the capability %s",
+	e := wire.Errorf(spec.CodeMissingCapability, "server %q can't serve %s to this client: it requires %s, and the client did not declare the capability %s",
 		s.b.opts.Name, s.req.Method, q.Method, need)
 	e.Data = wire.AppendEdited(nil, nil, wire.Edit{Name: "requiredCapabilities", Value: need})
 	return &mcp.Refusal{Err: e}

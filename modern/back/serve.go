@@ -12,30 +12,30 @@ import (
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
-// A servedRequest is one client's request at the back, from the first time it is sent to
-// its last answer.
+// A servedRequest is a client's request, from the first time it is sent upstream to its
+// last response.
 type servedRequest struct {
 	// Set by Serve, read-only after.
 	b     *Back
 	req   *mcp.Request
 	x     mcp.Caller
-	level spec.LogLevel // of the messages its caller wants
+	level spec.LogLevel // the log level that its caller wants
 	clock mcp.Clock
-	in    mcp.Intake // of its answers, one after the other
-	// listens says that it is a listen request, whose notifications are all its
-	// caller's. It has no clock.
+	in    mcp.Intake // reserves memory for its responses, one after the other
+	// listens says that it is a listen request, whose notifications all go to its caller.
+	// It has no clock.
 	listens bool
-	// streams says that its method is not known here: it may be a stream, which every
-	// message keeps alive. What its caller is told is never outdated by what comes next.
+	// streams says that its method is unknown: it may be a stream, whose clock every
+	// message restarts. Later messages never replace earlier ones.
 	streams bool
 }
 
 // Serve implements [mcp.Handler].
 //
-// A request is sent a second time only if the first can't have had an effect:
-// nothing was sent, the server refused it unseen, or the method only reads. For a
-// legacy client the server's questions are put to it in rounds; a modern one gets
-// them as they are.
+// It sends a request a second time only if the first one can't have had an effect: nothing
+// was sent, the server refused it before processing, or the method only reads. For a
+// legacy client it handles input_required results itself, in rounds; a modern client gets
+// them unchanged.
 func (b *Back) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
 	if err := b.refuseMethod(req); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.
 		}
 		return nil, s.clientError(err)
 	}
-	// Not cancelled earlier: a stream may have to be read to its end.
+	// Cancel only after the release: a stream may have to be read to its end.
 	release := a.Release
 	res := mcp.NewResult(a.Result, func() {
 		if release != nil {
@@ -74,9 +74,8 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.
 	return res, nil
 }
 
-// serveListen runs a client's own listen request. All notifications of its stream go to
-// x, whatever they tell; the result is the server's word that the stream has ended. No
-// time-out bounds it.
+// serveListen serves a client's own listen request. x gets all notifications of its
+// stream; the result is the server's, at the end of the stream. It has no time-out.
 func (b *Back) serveListen(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -96,8 +95,8 @@ func (b *Back) serveListen(ctx context.Context, req *mcp.Request, x mcp.Caller) 
 	return res, nil
 }
 
-// refuseMethod refuses what does not exist in this era, so that no server has to
-// make sense of it. What there is about tasks is modern clients' alone.
+// refuseMethod refuses methods that don't exist in this era, so that no server gets them.
+// Only modern clients can use methods of tasks.
 //
 // Spec: tasks extension 2026-07-28, Supported Methods.
 func (b *Back) refuseMethod(req *mcp.Request) error {
@@ -108,8 +107,8 @@ func (b *Back) refuseMethod(req *mcp.Request) error {
 	return nil
 }
 
-// run sends the request until its last answer. The error is the server's own as a
-// *wire.Error, a *upstream.Failure, or why ctx ended.
+// run sends the request until it has its last response. The error is the server's as a
+// *wire.Error, an *upstream.Failure, or the cause with which ctx ended.
 func (s *servedRequest) run(ctx context.Context) (upstream.Response, error) {
 	var more []wire.Edit // what the round adds to the params
 	for round := 0; ; round++ {
@@ -122,17 +121,17 @@ func (s *servedRequest) run(ctx context.Context) (upstream.Response, error) {
 		}
 		kind, typed := resultType(&a)
 		if !typed {
-			s.b.opts.Doubt("it answered " + s.req.Method + " with a result that does not say of which type it is")
+			s.b.opts.Doubt("it answered " + s.req.Method + " with a result without resultType")
 		}
 		switch {
 		case s.req.Era == spec.Modern || !typed || kind == spec.ResultComplete:
 			return s.complete(a), nil
 		case kind != spec.ResultInputRequired:
 			a.Free()
-			return upstream.Response{}, wire.Errorf(spec.CodeInternal, "server %q answered %s with a result of type %q, which only clients of a later revision know", s.b.opts.Name, s.req.Method, mcp.Shorten(kind))
+			return upstream.Response{}, wire.Errorf(spec.CodeInternal, "server %q answered %s with a result of type %q, which clients of this revision don't know", s.b.opts.Name, s.req.Method, mcp.Shorten(kind))
 		case round == maxRounds:
 			a.Free()
-			return upstream.Response{}, wire.Errorf(spec.CodeInternal, "server %q asks for input in the %dth round of %s; a client is asked in %d at most", s.b.opts.Name, round+1, s.req.Method, maxRounds)
+			return upstream.Response{}, wire.Errorf(spec.CodeInternal, "server %q requested input in the %dth round of %s, the limit is %d", s.b.opts.Name, round+1, s.req.Method, maxRounds)
 		}
 		asked := upstream.Keep(a.Result)
 		a.Free()
@@ -144,7 +143,7 @@ func (s *servedRequest) run(ctx context.Context) (upstream.Response, error) {
 	}
 }
 
-// resultType returns what a result says it is, and whether it does.
+// resultType returns the resultType of a result, and whether it has one.
 //
 // Spec: 2026-07-28, basic/index, ResultType.
 func resultType(a *upstream.Response) (string, bool) {
@@ -152,7 +151,7 @@ func resultType(a *upstream.Response) (string, bool) {
 	return wire.Unquote(v), v != nil
 }
 
-// complete takes a look at a last answer.
+// complete processes the last response.
 func (s *servedRequest) complete(a upstream.Response) upstream.Response {
 	if s.req.Method == spec.MethodToolsList {
 		if page, changed := s.b.learn(s.req.Profile.Scope, a.Result); changed {
@@ -162,17 +161,17 @@ func (s *servedRequest) complete(a upstream.Response) upstream.Response {
 	return a
 }
 
-// remedies are the ways to make a server accept a request that it refused unseen.
-// Each is tried once.
+// remedies are the ways to make a server accept a request that it refused before
+// processing. Each is tried once.
 type remedies struct {
-	repeated     bool // the way there failed
+	repeated     bool // after a failure of the connection
 	renegotiated bool
 	relisted     bool
 	renamed      bool
 }
 
-// send sends the request, with what a round adds, and returns the response. It
-// sends it again where that can help and does no harm.
+// send sends the request, with the members that a round adds, and returns the response. It
+// sends the request again if that can help and is safe.
 func (s *servedRequest) send(ctx context.Context, more []wire.Edit) (upstream.Response, error) {
 	var tried remedies
 	for {
@@ -192,7 +191,7 @@ func (s *servedRequest) send(ctx context.Context, more []wire.Edit) (upstream.Re
 			s.in.Next()
 			continue
 		}
-		// A round may not be repeated: its requestState may be good for one use.
+		// A round is not repeated: its requestState may be valid only once.
 		f := upstream.AsFailure(err)
 		if f == nil || tried.repeated || ctx.Err() != nil || !f.Repeatable(s.req.Method) || more != nil && f.Fate == upstream.MayHaveRun {
 			return a, err
@@ -202,8 +201,8 @@ func (s *servedRequest) send(ctx context.Context, more []wire.Edit) (upstream.Re
 	}
 }
 
-// remedy does something about an error with which a server refused a request
-// before it looked at it, and reports whether to send it again.
+// remedy reacts to an error with which a server refused a request before processing it,
+// and reports whether to send the request again.
 func (s *servedRequest) remedy(ctx context.Context, tried *remedies, e *wire.Error) bool {
 	switch {
 	case e.Code == spec.CodeUnsupportedVersion && !tried.renegotiated:

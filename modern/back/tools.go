@@ -12,7 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
-// mirrors returns the parameters that headers have to mirror in a request.
+// mirrors returns the parameters of a request that headers have to mirror.
 func (b *Back) mirrors(method, scope string, params []byte) []protocol.Mirror {
 	if method != spec.MethodToolsCall || b.tools.Empty() {
 		return nil
@@ -21,9 +21,9 @@ func (b *Back) mirrors(method, scope string, params []byte) []protocol.Mirror {
 	return b.tools.Mirrors(scope, name)
 }
 
-// learn takes over what a page of tools/list says of headers. It returns the page
-// without the tools whose annotations are invalid, which the revision demands of
-// whoever speaks to the server over HTTP, and whether there were any.
+// learn stores the header annotations of a page of tools/list. It returns the page without
+// tools that have invalid annotations, as the revision requires of clients over HTTP, and
+// whether it removed any.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Schema Extension.
 func (b *Back) learn(scope string, page []byte) ([]byte, bool) {
@@ -41,8 +41,7 @@ func (b *Back) learn(scope string, page []byte) ([]byte, bool) {
 	return wire.AppendEdited(nil, page, wire.Edit{Name: "tools", Value: tools}), true
 }
 
-// withoutInvalid returns the tools whose annotations are valid, and whether any is
-// not.
+// withoutInvalid returns the tools with valid annotations, and whether it removed any.
 func withoutInvalid(log *slog.Logger, tools []byte) ([]byte, bool) {
 	some, valid := false, []byte{'['}
 	for tool := range wire.Elements(tools) {
@@ -57,11 +56,11 @@ func withoutInvalid(log *slog.Logger, tools []byte) ([]byte, bool) {
 	return wire.CloseArray(valid), some
 }
 
-// maxPages bounds how far a list is followed to find one tool.
+// maxPages bounds how many pages are read to find one tool.
 const maxPages = 64
 
-// relist asks for the tools again, up to the one that is called, and reports
-// whether other headers are known to be wanted for it than before.
+// relist lists the tools again, up to the one that is called, and reports whether its
+// headers have changed.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Client Behavior.
 func (b *Back) relist(ctx context.Context, p mcp.Profile, tool string) bool {

@@ -9,16 +9,16 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A batch is an array of messages, which one revision has.
+// A batch is an array of messages, which only revision 2025-03-26 has.
 //
 // Spec: 2025-03-26, basic, Batching.
 type batch struct {
 	requests []*wire.Message
 	others   []*wire.Message // notifications and responses
-	refusals [][]byte        // answers to what can't be read
+	refusals [][]byte        // errors for messages that are invalid
 }
 
-// readBatch takes a batch apart, or says why the session has none.
+// readBatch parses a batch, or returns an error if the session's revision has no batches.
 func (s *session) readBatch(body []byte) (*batch, *wire.Error) {
 	if s.revision != spec.Rev20250326 {
 		return nil, wire.Errorf(spec.CodeInvalidRequest, "revision %s has no batches; send each message by itself", s.revision)

@@ -192,7 +192,7 @@ func TestL2M26EvictedResponse(t *testing.T) {
 		f := legacytest.Read(t, st.Open(t, "GET", "", "Mcp-Session-Id", g.ID, "Last-Event-ID", id))
 		data, ok := f.Next()
 		switch {
-		case strings.HasPrefix(data, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":-32603,"message":"the answer is not kept any more`, n)):
+		case strings.HasPrefix(data, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":-32603,"message":"the response is no longer stored`, n)):
 			evicted++
 		case strings.HasPrefix(data, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":`, n)):
 			kept++

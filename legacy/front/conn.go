@@ -11,7 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A Conn is one legacy client on a connection of messages: stdio, a WebSocket. It
+// A Conn serves one legacy client over a connection of messages: stdio, a WebSocket. It
 // has at most one session, which initialize opens.
 //
 // Spec: 2025-11-25, basic/transports, stdio.
@@ -19,23 +19,23 @@ type Conn struct {
 	front  *Front
 	send   func([]byte) error
 	sender mcp.Sender
-	mail   *fanout.Mailbox // of its session
-	lost   chan struct{}   // see Lost; nil if who opened the Conn writes the changes itself
-	lose   func()          // called once the session has ended upstream
+	mail   *fanout.Mailbox // the session's changes
+	lost   chan struct{}   // see Lost; nil if the opener of the Conn writes changes itself
+	lose   func()          // called once the upstream session has ended
 
 	// mu guards the fields below.
 	mu      sync.Mutex
 	session *session
 	closed  bool
-	ending  bool            // Shutdown was called: no more requests are taken
-	queue   *handshakeQueue // what came during a handshake; nil if none is under way, nor served
+	ending  bool            // Shutdown was called: further requests are refused
+	queue   *handshakeQueue // messages that arrived during a handshake; nil if there is none
 
 	running sync.WaitGroup // handshakes
 }
 
-// OpenConn returns a Conn for sender. send writes one message; it is
-// called from several goroutines, and returns an error once the client can't be reached.
-// The caller closes the Conn.
+// OpenConn returns a Conn for sender. send writes one message; it is called from several
+// goroutines, and returns an error once the client is unreachable. The caller closes the
+// Conn.
 func (f *Front) OpenConn(send func(msg []byte) error, sender mcp.Sender) *Conn {
 	lost := make(chan struct{})
 	c := f.openConn(send, func() { close(lost) }, sender)
@@ -43,8 +43,8 @@ func (f *Front) OpenConn(send func(msg []byte) error, sender mcp.Sender) *Conn {
 	return c
 }
 
-// openConn is OpenConn for who writes the changes itself. lose is called once the session
-// has ended upstream.
+// openConn is OpenConn for callers that write the changes themselves. lose is called once
+// the upstream session has ended.
 func (f *Front) openConn(send func(msg []byte) error, lose func(), sender mcp.Sender) *Conn {
 	c := &Conn{front: f, send: send, lose: lose, sender: sender, mail: fanout.NewMailbox(fanout.MailboxOptions{})}
 	f.mu.Lock()
@@ -63,7 +63,7 @@ func (f *Front) openConn(send func(msg []byte) error, lose func(), sender mcp.Se
 // send all their messages at once.
 func (c *Conn) Serve(m *wire.Message) { c.receive(queuedMessage{m: m, from: c.sender.Identity}) }
 
-// receive serves what came, or queues it.
+// receive serves a message or a batch, or queues it.
 func (c *Conn) receive(h queuedMessage) {
 	if m := h.m; m != nil && m.Kind() == wire.Request && m.Method != spec.MethodPing && c.isEnding() {
 		c.refuse(m.ID, wire.Errorf(spec.CodeInternal, "%v", mcp.ErrShutdown))
@@ -78,7 +78,7 @@ func (c *Conn) receive(h queuedMessage) {
 	}
 }
 
-// serve serves one message while no handshake is under way.
+// serve serves one message if no handshake is in progress.
 func (c *Conn) serve(h queuedMessage) {
 	m := h.m
 	s, closed := c.current()
@@ -113,7 +113,7 @@ func (c *Conn) refuse(id wire.ID, e *wire.Error) {
 	_ = c.send(wire.AppendError(nil, id, e)) // an error means that the client has left
 }
 
-// serveEarly serves a request that came before there is a session.
+// serveEarly serves a request before there is a session.
 func (c *Conn) serveEarly(h queuedMessage) {
 	m := h.m
 	switch m.Method {
@@ -121,18 +121,18 @@ func (c *Conn) serveEarly(h queuedMessage) {
 		_ = c.send(empty(m.ID)) // an error means that the client has left
 	case spec.MethodInitialize:
 		if ctx := c.beginHandshake(m); ctx != nil {
-			go c.handshake(ctx, h) // ends with the handshake and what came meanwhile, which Close cuts short
+			go c.handshake(ctx, h) // ends with the handshake and its queued messages; Close cancels it
 			return
 		}
 		fallthrough
 	default:
 		c.refuse(m.ID, wire.Errorf(spec.CodeInvalidRequest,
-			"%s came before the handshake was done; send initialize first, or _meta with %s", m.Method, spec.MetaProtocolVersion))
+			"%s arrived before the handshake was done; send initialize first, or _meta with %s", m.Method, spec.MetaProtocolVersion))
 	}
 }
 
-// Lost returns a channel that is closed when the session of the client has ended
-// upstream: as a direct connection would have ended then, this one should.
+// Lost returns a channel that is closed when the upstream session has ended. The
+// connection should then be closed, as a direct connection to the server would have been.
 func (c *Conn) Lost() <-chan struct{} { return c.lost }
 
 // tellChanges sends changes until the session ends.
@@ -186,7 +186,7 @@ func (c *Conn) ServeBatch(body []byte) {
 func (c *Conn) serveBatch(h queuedMessage) {
 	s, _ := c.current()
 	if s == nil {
-		c.refuse(wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "a batch came before the handshake was done"))
+		c.refuse(wire.ID{}, wire.Errorf(spec.CodeInvalidRequest, "a batch arrived before the handshake was done; send initialize first"))
 		return
 	}
 	b, err := s.readBatch(h.batch)
@@ -209,8 +209,8 @@ func (c *Conn) serveBatch(h queuedMessage) {
 	}
 }
 
-// Shutdown refuses further requests, and waits until none is in flight, a handshake
-// and what came during it among them, or ctx ends: then it returns ctx's cause.
+// Shutdown refuses further requests, and waits for those in flight, including a handshake
+// and the messages that it has queued. If ctx ends first, it returns its cause.
 func (c *Conn) Shutdown(ctx context.Context) error {
 	c.mu.Lock()
 	c.ending = true
@@ -228,25 +228,24 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 	return s.calls.Wait(ctx)
 }
 
-// Close ends the session, and waits for all that runs for it. It may be called
-// again.
+// Close ends the session, and waits for all its goroutines. It may be called again.
 func (c *Conn) Close() {
 	c.mu.Lock()
 	s, stop := c.session, c.queue.stopLocked()
 	c.closed, c.session = true, nil
 	c.mu.Unlock()
 	stop(nil)
-	if s != nil { // before its messages are waited for: the server may not take them
+	if s != nil { // before the wait for its messages, which the server may not read
 		s.close()
 		c.front.opts.Metrics.Sessions(c.front.opts.Name, -1)
 	}
 	c.running.Wait()
 	c.front.mu.Lock()
-	delete(c.front.conns, c) // of nil too
+	delete(c.front.conns, c) // which may be nil
 	c.front.mu.Unlock()
 }
 
-// A connReply sends what belongs to one request.
+// A connReply sends the messages of one request.
 type connReply struct{ conn *Conn }
 
 func (o *connReply) send(_ context.Context, msg []byte) error { return o.conn.send(msg) }
@@ -259,14 +258,14 @@ func (o *connReply) reply(r response) {
 	r.memory.Release()
 }
 
-// A batchReply sends the answers of a batch together.
+// A batchReply sends the responses of a batch together.
 type batchReply struct {
 	conn *Conn
 
 	mu      sync.Mutex // guards the fields below
 	pending int
 	answers [][]byte
-	memory  []mcp.Reservation // of them
+	memory  []mcp.Reservation // of the responses
 }
 
 func (o *batchReply) send(_ context.Context, msg []byte) error { return o.conn.send(msg) }

@@ -8,10 +8,10 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A handshakeQueue holds what came on a Conn while a handshake was under way, and is
-// served after it. It is guarded by the Conn's mu.
+// A handshakeQueue contains the messages that arrived on a Conn during a handshake, which
+// are served after it. It is guarded by the Conn's mu.
 type handshakeQueue struct {
-	done     chan struct{}           // closed when the handshake has ended, and what came meanwhile is served
+	done     chan struct{}           // closed when the handshake has ended, and the queued messages are served
 	id       wire.ID                 // of the last initialize
 	stop     context.CancelCauseFunc // ends the handshake; nil when it has ended
 	messages mcp.EarlyQueue[queuedMessage]
@@ -22,7 +22,7 @@ type handshakeQueue struct {
 type queuedMessage struct {
 	m     *wire.Message // nil for a batch
 	batch []byte
-	from  *mcp.Identity // who sent it
+	from  *mcp.Identity // its sender
 }
 
 func (h *queuedMessage) size() int {
@@ -32,7 +32,8 @@ func (h *queuedMessage) size() int {
 	return len(h.batch)
 }
 
-// beginHandshake begins the handshake of m, and returns its context; nil if there can't be one.
+// beginHandshake begins the handshake of m, and returns its context; nil if there can't be
+// one.
 func (c *Conn) beginHandshake(m *wire.Message) context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -44,8 +45,8 @@ func (c *Conn) beginHandshake(m *wire.Message) context.Context {
 	return c.queue.begin(m.ID)
 }
 
-// handshake carries out the handshake that first begins, and serves what came meanwhile. If the
-// upstream refused the client, that may be another handshake.
+// handshake runs the handshake of first, and then serves the queued messages. If the
+// server refused the client, one of them may begin another handshake.
 func (c *Conn) handshake(ctx context.Context, first queuedMessage) {
 	defer c.running.Done()
 	c.initialize(ctx, first)
@@ -61,7 +62,7 @@ func (c *Conn) handshake(ctx context.Context, first queuedMessage) {
 	}
 }
 
-// retry serves an initialize that came while another was under way.
+// retry serves an initialize that arrived during another one.
 func (c *Conn) retry(h queuedMessage) {
 	c.mu.Lock()
 	var ctx context.Context
@@ -101,7 +102,7 @@ func (c *Conn) initialize(ctx context.Context, h queuedMessage) {
 	}
 }
 
-// adopt makes s, which may be nil, the session, unless the Conn was closed meanwhile.
+// adopt sets the session, which may be nil, unless the Conn was closed in the meantime.
 func (c *Conn) adopt(s *session) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,7 +115,7 @@ func (c *Conn) adopt(s *session) bool {
 	return true
 }
 
-// enqueue queues h if a handshake is under way or its queue is being served, and reports
+// enqueue queues h if a handshake is in progress or its queue is being served, and reports
 // whether it did. During the handshake it answers pings, and applies cancellations of
 // queued requests, at once.
 func (c *Conn) enqueue(h queuedMessage) bool {
@@ -135,10 +136,10 @@ func (c *Conn) enqueue(h queuedMessage) bool {
 			c.refuseQueued(h) // which unlocks
 			return true
 		}
-		// The handshake is done, and what it held up is being served.
+		// The handshake is done, and the queued messages are being served.
 		done := c.queue.done
 		c.mu.Unlock()
-		<-done // which Close cuts short
+		<-done // Close cancels the calls that it waits for
 		c.mu.Lock()
 	}
 	c.mu.Unlock()
@@ -152,7 +153,7 @@ func (e *handshakeQueue) begin(id wire.ID) (ctx context.Context) {
 	return ctx
 }
 
-// stopLocked returns what ends the handshake, if one is under way.
+// stopLocked returns a function that ends the handshake, if there is one.
 func (e *handshakeQueue) stopLocked() context.CancelCauseFunc {
 	if e == nil || e.stop == nil {
 		return func(error) {}
@@ -160,8 +161,8 @@ func (e *handshakeQueue) stopLocked() context.CancelCauseFunc {
 	return e.stop
 }
 
-// cancelQueuedLocked cancels the handshake, or a request that waits for its end, and reports
-// whether m names one of them.
+// cancelQueuedLocked cancels the handshake or a queued request, and reports whether m
+// names one of them.
 func (c *Conn) cancelQueuedLocked(m *wire.Message) bool {
 	id, err := wire.ParseID(wire.Get(m.Params, "requestId"))
 	if err != nil {
@@ -177,14 +178,14 @@ func (c *Conn) cancelQueuedLocked(m *wire.Message) bool {
 	})
 }
 
-// refuseQueued refuses what there is no room for. It gives up mu.
+// refuseQueued refuses a message that exceeds the limit. It unlocks mu.
 func (c *Conn) refuseQueued(h queuedMessage) {
 	first := !c.queue.warned
 	c.queue.warned = true
 	c.mu.Unlock()
 	c.front.limit("early_messages")
 	if first {
-		c.front.log.Warn("messages refused: too many came before the handshake was done", "limit", mcp.MaxEarly, "bytes", mcp.MaxEarlyBytes)
+		c.front.log.Warn("messages refused: too many arrived before the handshake was done", "limit", mcp.MaxEarly, "bytes", mcp.MaxEarlyBytes)
 	}
 	if h.m != nil && h.m.Kind() != wire.Request {
 		c.front.drop("message before initialize")
@@ -195,10 +196,10 @@ func (c *Conn) refuseQueued(h queuedMessage) {
 		id = h.m.ID
 	}
 	c.refuse(id, wire.Errorf(spec.CodeInternal,
-		"%d messages or %d bytes wait for the end of the handshake, the limit; wait for the answer to initialize", mcp.MaxEarly, mcp.MaxEarlyBytes))
+		"%d messages or %d bytes wait for the end of the handshake, the limit; wait for the response to initialize", mcp.MaxEarly, mcp.MaxEarlyBytes))
 }
 
-// dequeue returns the next queued message. If there is none, the handshake is over.
+// dequeue returns the next queued message. If there is none, it ends the handshake.
 func (c *Conn) dequeue() (h queuedMessage, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

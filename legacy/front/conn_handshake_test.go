@@ -106,7 +106,7 @@ func TestS02HandshakeKeepsSoMuch(t *testing.T) {
 				t.Errorf("the limit is counted as %q", got)
 			}
 			l.pipe.Close()
-			if n := strings.Count(l.log.String(), "too many came before the handshake was done"); n != 1 {
+			if n := strings.Count(l.log.String(), "too many arrived before the handshake was done"); n != 1 {
 				t.Errorf("%d log lines of the limit, want 1:\n%s", n, &l.log)
 			}
 		})

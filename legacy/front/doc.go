@@ -1,19 +1,18 @@
-// Package front answers one question: what does a client that needs a session get from a
-// server that may have none? A [Front] holds the session, serves its requests from any
-// mcp.Handler, asks its client for input on the stream of the request that needs it,
-// and tells it of changes.
+// Package front serves legacy clients of a server that may have no sessions. A [Front] keeps
+// a client's session, passes its requests to an mcp.Handler, sends input requests on the
+// stream of the request that needs them, and reports changes.
 //
 //	Front ── sessions ── session ─┬─ request ── httpReply ── eventStream ── streamWriter (HTTP)
 //	     └── Conn ───────┘        │         └── connReply (a connection of messages)
 //	                              └─ subscriptions ── mailbox ── GET stream, or the Conn
 //
-// A client on HTTP+SSE (EventSession) has a Conn, too.
+// A client on HTTP+SSE (EventSession) also has a Conn.
 //
-// A session is bridged or relayed. A bridged one makes requests that stand alone. Where the
-// server is of the same era a session is relayed: its messages pass as they are, to a
-// session upstream that is the client's own.
+// A session is bridged or relayed. A bridged session makes independent requests. If the
+// server is also legacy, a session is relayed: its messages are forwarded unchanged to an
+// upstream session of its own.
 //
-// Over HTTP a call outlives its connection: what is sent on a stream is kept for a
-// client that comes back, within bounds. What of a modern server a client of an
-// older revision does not take, package projection turns into what it takes.
+// Over HTTP a call outlives its connection: the events of its stream are stored, within
+// bounds, for a client that reconnects. Package projection converts what a modern server
+// sends to the client's revision.
 package front

@@ -34,19 +34,18 @@ type EventSession struct {
 	memory mcp.Reservation // of the stream; released by leave
 	begun  time.Time
 	res    *downstream.Response
-	ends   chan error // capacity 1: why the stream has to end in order
+	ends   chan error // capacity 1: the reason for ending the stream gracefully
 
 	// mu guards the fields below.
 	mu         sync.Mutex
 	credential *mcp.Identity // the stream ends with it
-	forget     func()        // it is watched no more
+	forget     func()        // stops watching the credential
 	left       bool
 }
 
-// ServeEvents serves the GET that opens an EventSession, until its end. messages is
-// the path where its client has to post, as the client sees it. Calls in flight are
-// given Drain when EndStreams ends the session, and are cancelled when its client
-// leaves.
+// ServeEvents serves the GET that opens an EventSession, until its end. messages is the
+// path to which the client has to post, as the client sees it. When EndStreams ends the
+// session, calls in flight may take Drain; when the client leaves, they are cancelled.
 func (f *Front) ServeEvents(w http.ResponseWriter, r *http.Request, messages string, sender mcp.Sender) {
 	if !accepts(r.Header, "text/event-stream") {
 		downstream.WriteError(w, http.StatusNotAcceptable, wire.ID{}, wire.Errorf(spec.CodeInvalidRequest,
@@ -65,8 +64,8 @@ func (f *Front) ServeEvents(w http.ResponseWriter, r *http.Request, messages str
 	})
 }
 
-// EventSession returns the session that a POST names, or nil if there is none: a
-// foreign principal's is as unknown as one that never was.
+// EventSession returns the session that a POST names, or nil if there is none for the
+// principal.
 func (f *Front) EventSession(id string, principal mcp.Principal) *EventSession {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,7 +75,7 @@ func (f *Front) EventSession(id string, principal mcp.Principal) *EventSession {
 	return nil
 }
 
-// Serve handles one message that was posted by from. It does not wait for the response.
+// Serve handles one message that from has posted. It does not wait for the response.
 func (s *EventSession) Serve(m *wire.Message, from *mcp.Identity) {
 	s.renew(from)
 	s.conn.receive(queuedMessage{m: m, from: from})
@@ -88,13 +87,14 @@ func (s *EventSession) ServeBatch(body []byte, from *mcp.Identity) {
 	s.conn.receive(queuedMessage{batch: body, from: from})
 }
 
-// Refuse answers a request, on the stream: clients that probe wait for it there.
+// Refuse answers a request with an error on the stream, where clients that probe wait for
+// it.
 func (s *EventSession) Refuse(id wire.ID, e *wire.Error) {
 	_ = s.send(wire.AppendError(nil, id, e)) // an error means that the client has left
 }
 
-// renew has the stream last as long as a credential of its principal, if that outlasts the
-// one before: without its stream there is no session, and no other way to go on with it.
+// renew lets the stream last as long as another credential of its principal, if that
+// expires later: without its stream there is no session.
 func (s *EventSession) renew(id *mcp.Identity) {
 	s.mu.Lock()
 	renewed := outlasts(id, s.credential)
@@ -107,7 +107,7 @@ func (s *EventSession) renew(id *mcp.Identity) {
 	}
 }
 
-// watch has the stream end with a credential, and not with the one before.
+// watch ends the stream with a credential, instead of the previous one.
 func (s *EventSession) watch(id *mcp.Identity) {
 	forget := s.conn.front.opts.Until(id, func(reason error) { s.finish(&credentialOver{reason}) })
 	s.mu.Lock()
@@ -120,7 +120,7 @@ func (s *EventSession) watch(id *mcp.Identity) {
 	}
 }
 
-// outlasts reports whether a credential may be good for longer than the one before.
+// outlasts reports whether a credential may expire later than the previous one.
 func outlasts(id, before *mcp.Identity) bool {
 	switch {
 	case id == before || !before.MayEnd():
@@ -131,12 +131,12 @@ func outlasts(id, before *mcp.Identity) bool {
 	return id.Expires.After(before.Expires)
 }
 
-// A credentialOver says that a session has ended with its credential.
+// A credentialOver reports that a session has ended with its credential.
 type credentialOver struct{ reason error }
 
 func (e *credentialOver) Error() string { return e.reason.Error() }
 
-// openEvents takes a place for a session.
+// openEvents returns a new session, within the limits.
 func (f *Front) openEvents(sender mcp.Sender) (*EventSession, error) {
 	if f.isEnding() {
 		return nil, mcp.Refuse(spec.CodeInternal, "%v; open the stream again in a moment", mcp.ErrShutdown)
@@ -154,8 +154,8 @@ func (f *Front) openEvents(sender mcp.Sender) (*EventSession, error) {
 	return s, nil
 }
 
-// open enters the session where POSTs find it, and says as the first event where to
-// post.
+// open registers the session for POSTs, and sends the first event, which names the path to
+// post to.
 func (s *EventSession) open(res *downstream.Response, messages string) {
 	s.res = res
 	res.KeepAlive(s.conn.front.opts.KeepAlive)
@@ -163,28 +163,28 @@ func (s *EventSession) open(res *downstream.Response, messages string) {
 	s.conn.front.events[s.id] = s
 	s.conn.front.mu.Unlock()
 	s.watch(s.credential)
-	if s.conn.front.isEnding() { // maybe since the session was opened
+	if s.conn.front.isEnding() { // possibly since openEvents
 		s.finish(errEnding)
 	}
 	to := url.URL{Path: messages, RawQuery: SessionParam + "=" + url.QueryEscape(string(s.id))}
 	_ = res.Event(spec.EventEndpoint, "", []byte(to.String())) // the stream's context ends if it fails
 }
 
-// finish has the stream end in order.
+// finish ends the stream gracefully.
 func (s *EventSession) finish(why error) {
 	select {
 	case s.ends <- why:
-	default: // it ends already
+	default: // it is ending already
 	}
 }
 
-// serve carries the session until its stream ends.
+// serve serves the session until its stream ends.
 func (s *EventSession) serve(ctx context.Context) {
 	err := s.attend(ctx)
 	s.end(ctx, err)
 }
 
-// end ends the session, for a reason.
+// end ends the session. err is the reason.
 func (s *EventSession) end(ctx context.Context, err error) {
 	front := s.conn.front
 	why := "its client left"
@@ -209,8 +209,8 @@ func graceful(err error) bool {
 	return err == errEnding || err == errNoChanges || err == errLostUpstream
 }
 
-// attend writes change notifications until there is a reason to end the stream. What
-// belongs to a request is written by the goroutine that serves it.
+// attend writes change notifications until there is a reason to end the stream. The
+// goroutines that serve requests write their messages themselves.
 func (s *EventSession) attend(ctx context.Context) error {
 	for {
 		select {
@@ -226,8 +226,8 @@ func (s *EventSession) attend(ctx context.Context) error {
 	}
 }
 
-// drain lets the calls in flight finish, and cancels those that take longer than Drain.
-// It does not wait for a client that does not read.
+// drain lets the calls in flight finish, and cancels those that take longer than Drain. It
+// does not wait for a client that does not read.
 func (s *EventSession) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.conn.front.opts.Drain)
 	defer cancel()
@@ -238,7 +238,7 @@ func (s *EventSession) drain(ctx context.Context) {
 	s.conn.Close()
 }
 
-// leave ends the session.
+// leave removes the session.
 func (s *EventSession) leave(inOrder bool) {
 	s.mu.Lock()
 	s.left = true

@@ -22,6 +22,7 @@ import (
 
 // Defaults of Options, but for limits that package limits declares.
 const (
+	// DefaultSessionIdle is how long an unused session lasts.
 	DefaultSessionIdle  = 30 * time.Minute
 	DefaultAskTimeout   = 10 * time.Minute
 	DefaultWriteTimeout = 10 * time.Second
@@ -31,85 +32,84 @@ const (
 )
 
 const (
-	// maxCalls bounds the requests of one session that are in flight.
+	// maxCalls bounds the requests in flight of one session.
 	maxCalls = 1000
-	// maxToolScopes bounds the scopes of which the shapes of tools are remembered.
+	// maxToolScopes bounds the scopes whose tools are cached.
 	maxToolScopes = 1024
 )
 
 // Options configure a Front.
 type Options struct {
-	// Name is the server's, for errors and logs; it stands in for the name of a
-	// server that gives none. Required.
+	// Name is the server's name, for errors and logs, and for clients if the server has
+	// none. Required.
 	Name string
-	// Handler serves requests, Describer says what initialize answers,
-	// Subscriber tells of changes. Required.
+	// Handler serves requests, Describer answers initialize, Subscriber reports changes.
+	// Required.
 	Handler    mcp.Handler
 	Describer  mcp.Describer
 	Subscriber mcp.Subscriber
-	// Relayer links sessions with an upstream of the same era; nil if there is none.
+	// Relayer relays sessions to a server of the same era; nil if there is none.
 	Relayer mcp.Relayer
-	// Command says that each session upstream is a process. None is ended because another
-	// principal wants one.
+	// Command says that each upstream session is a process. None ends in favor of another
+	// principal.
 	Command bool
-	// Admit puts a request into its profile, or refuses it. Required.
+	// Admit sets a request's profile, or refuses the request. Required.
 	Admit func(*mcp.Request) error
-	// Memory is taken from for what is kept. Nil means that there is no bound.
+	// Memory bounds the memory for clients. Nil means no bound.
 	Memory mcp.Memory
 
-	// Instance begins session ids and event ids, so that replicas can tell whose
-	// they are. Empty means a random one.
+	// Instance is the prefix of session ids and event ids, by which replicas can recognize
+	// their own. Empty means a random one.
 	Instance string
 
-	// MaxSessions bounds the sessions of clients over HTTP, MaxSessionsEach those of
-	// one share. Past it the one over Streamable HTTP that has been idle longest ends,
-	// of the same share first. Zero means the defaults of
-	// limits.ClientSessions and limits.ClientSessionsEach.
+	// MaxSessions bounds the sessions over HTTP, MaxSessionsEach those of one share. At
+	// the limit, the Streamable HTTP session that has been idle longest ends, of the same
+	// share first. Zero means the defaults of limits.ClientSessions and
+	// limits.ClientSessionsEach.
 	MaxSessions, MaxSessionsEach int
-	// Idle is how long a session lasts that has no stream open and no call in
-	// flight. Zero means DefaultDownstreamIdle.
+	// Idle is how long a session lasts without an open stream or a call in flight. Zero
+	// means DefaultSessionIdle.
 	Idle time.Duration
-	// MaxStored bounds the bytes of events that a session keeps for clients that
-	// come back. Zero means the default of limits.ClientEvents.
+	// MaxStored bounds the events that a session stores for a client that reconnects, in
+	// bytes. Zero means the default of limits.ClientEvents.
 	MaxStored int
-	// MaxTopics bounds the resources that a session follows. Zero means the
-	// default of limits.ListenTopics.
+	// MaxTopics bounds the resources that a session subscribes to. Zero means the default
+	// of limits.ListenTopics.
 	MaxTopics int
-	// Check refuses a message of a batch. Those that come by themselves have been
-	// checked. Nil takes all.
+	// Check returns an error for a message of a batch that is not allowed. The caller has
+	// checked single messages. Nil allows all.
 	Check func(*wire.Message) error
-	// AskTimeout bounds the wait for a client's answers to questions that were
-	// asked together, time without a connection included. Zero means
-	// DefaultAskTimeout.
+	// AskTimeout bounds the wait for a client's responses to input requests that were sent
+	// together, including time without a connection. Zero means DefaultAskTimeout.
 	AskTimeout time.Duration
-	// WriteTimeout is how long a write to a client may take before its session
-	// counts as stuck. Zero means DefaultWriteTimeout.
+	// WriteTimeout bounds a write to a client; after that, its session ends. Zero means
+	// DefaultWriteTimeout.
 	WriteTimeout time.Duration
-	// Streams makes GET streams and those of HTTP+SSE independent of their handlers, and of
-	// the memory that these take. Its owner waits for them before it closes the Front.
-	// Nil means that handlers return when their streams have ended.
+	// Streams serves GET streams and those of HTTP+SSE independently of their handlers,
+	// which saves memory. Its owner waits for them before it closes the Front. Nil means
+	// that handlers return when their streams have ended.
 	Streams *downstream.Streams
-	// Until has end called once when a credential expires or is refused, unless forget is
-	// called before: streams end with the credential that they were opened with. Nil means
-	// that credentials do not end.
+	// Until calls end once when a credential expires or is refused, unless forget is
+	// called before: streams end with the credential that opened them. Nil means that
+	// credentials don't expire.
 	Until func(id *mcp.Identity, end func(reason error)) (forget func())
-	// KeepAlive is the time between comments on a stream that has nothing else to
-	// say. Zero means DefaultKeepAlive.
+	// KeepAlive is the interval of comments on an idle stream. Zero means
+	// DefaultKeepAlive.
 	KeepAlive time.Duration
-	// Drain is how long calls in flight may take when the streams of HTTP+SSE end.
-	// Zero means DefaultDrain.
+	// Drain bounds the wait for calls in flight when a stream of HTTP+SSE ends. Zero means
+	// DefaultDrain.
 	Drain time.Duration
-	// StartTimeout bounds how long initialize waits for a server that starts. Zero means
-	// DefaultStartTimeout.
+	// StartTimeout bounds how long initialize waits for a server that is starting. Zero
+	// means DefaultStartTimeout.
 	StartTimeout time.Duration
-	// LogLevel is that of sessions that did not set one. Empty means no messages.
+	// LogLevel is the log level of sessions that set none. Empty means no messages.
 	LogLevel spec.LogLevel
 
 	Logger  *slog.Logger // nil discards
 	Metrics mcp.Metrics  // nil counts nothing
 }
 
-// A Front serves legacy clients of one server.
+// A Front serves the legacy clients of one server.
 type Front struct {
 	opts  Options
 	log   *slog.Logger
@@ -129,7 +129,7 @@ type Front struct {
 // New returns a Front. It starts nothing.
 func New(opts Options) (*Front, error) {
 	if opts.Name == "" || opts.Handler == nil || opts.Describer == nil || opts.Subscriber == nil || opts.Admit == nil {
-		return nil, errors.New("legacy/front: New: name, handler, describer, roster and admit are required")
+		return nil, errors.New("legacy/front: New: Name, Handler, Describer, Subscriber and Admit are required")
 	}
 	opts.fill()
 	tools, err := lru.New[string, *projection.Tools](maxToolScopes)
@@ -148,7 +148,7 @@ func New(opts Options) (*Front, error) {
 	return f, nil
 }
 
-// fill replaces zero values by their defaults.
+// fill sets defaults.
 func (o *Options) fill() {
 	o.Instance = cmp.Or(o.Instance, rand.Text()[:8])
 	o.MaxSessions = cmp.Or(o.MaxSessions, int(limits.ClientSessions.Default))
@@ -175,8 +175,8 @@ func (o *Options) fill() {
 	}
 }
 
-// EndStreams ends the GET streams, and refuses new ones. Calls in flight go on; those
-// of HTTP+SSE, whose answers come on the stream, for Drain.
+// EndStreams ends the GET streams, and refuses new ones. Calls in flight continue; those
+// of HTTP+SSE, whose responses need the stream, continue for Drain.
 func (f *Front) EndStreams() {
 	f.endOnce.Do(func() { close(f.ending) })
 	f.mu.Lock()
@@ -188,8 +188,8 @@ func (f *Front) EndStreams() {
 
 func (f *Front) isEnding() bool { return wake.Closed(f.ending) }
 
-// Close ends all sessions and connections, and waits for what runs for them. ctx bounds
-// the wait.
+// Close ends all sessions and connections, and waits for their goroutines. ctx bounds the
+// wait.
 func (f *Front) Close(ctx context.Context) error {
 	f.EndStreams()
 	f.mu.Lock()
@@ -210,7 +210,7 @@ func (f *Front) Close(ctx context.Context) error {
 // Sessions returns the number of sessions over HTTP.
 func (f *Front) Sessions() int { return f.sessions.size() }
 
-// toolsOf returns what is known of the tools of a scope.
+// toolsOf returns the cached tools of a scope.
 func (f *Front) toolsOf(scope string) *projection.Tools {
 	if t, ok := f.tools.Get(scope); ok {
 		return t
@@ -223,8 +223,9 @@ func (f *Front) toolsOf(scope string) *projection.Tools {
 	return t
 }
 
-// drop counts a message of a client that is not delivered.
+// drop counts a client's message that is not delivered.
 func (f *Front) drop(reason string) { f.opts.Metrics.Dropped(f.opts.Name, reason) }
 
-// limit counts a request refused, or a stream or a session ended, at a limit.
+// limit counts a request that was refused, or a stream or session that ended, because of a
+// limit.
 func (f *Front) limit(name string) { f.opts.Metrics.Limit(f.opts.Name, name) }

@@ -13,15 +13,15 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// ServePost serves the body of one POST: the message m, or a batch if m is nil.
-// sender is who posted it. It returns when the response was written or the client has
-// left; in the second case the requests continue.
+// ServePost serves the body of one POST: the message m, or a batch if m is nil. sender has
+// posted it. It returns when the response was written or the client has left; in the
+// second case the requests continue.
 //
 // Spec: 2025-11-25, basic/transports, Sending Messages to the Server.
 func (f *Front) ServePost(w http.ResponseWriter, r *http.Request, body []byte, m *wire.Message, sender mcp.Sender) {
 	if !accepts(r.Header, "application/json") || !accepts(r.Header, "text/event-stream") {
 		downstream.WriteError(w, http.StatusNotAcceptable, idOf(m), wire.Errorf(spec.CodeInvalidRequest,
-			"the Accept header excludes a form that the answer may take; send Accept: application/json, text/event-stream"))
+			"the Accept header excludes a form that the response may have; send Accept: application/json, text/event-stream"))
 		return
 	}
 	if m != nil && m.Method == spec.MethodInitialize && m.Kind() == wire.Request {
@@ -50,9 +50,9 @@ func idOf(m *wire.Message) wire.ID {
 	return m.ID
 }
 
-// servePost serves requests that came together.
+// servePost serves requests of one POST.
 func (s *session) servePost(w http.ResponseWriter, r *http.Request, requests []*wire.Message, from *mcp.Identity, batch bool) {
-	s.front.sessions.retain(s) // a call in flight is not idle, whatever becomes of its connection
+	s.front.sessions.retain(s) // a session with a call in flight is not idle, even if the connection breaks
 	p := s.newHTTPReply(requests[0].ID, len(requests), batch)
 	for _, m := range requests {
 		s.request(m, from, p)
@@ -60,13 +60,13 @@ func (s *session) servePost(w http.ResponseWriter, r *http.Request, requests []*
 	p.serve(w, r)
 }
 
-// sessionOf returns the session that a request names, in use until released, or nil if
-// it answered why there is none.
+// sessionOf returns the session that a request names; the caller must release it. It
+// returns nil if it has written an error.
 func (f *Front) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID, sender mcp.Sender) *session {
 	name := r.Header.Get(spec.HeaderSession)
 	if name == "" {
 		downstream.WriteError(w, http.StatusBadRequest, id, wire.Errorf(spec.CodeInvalidRequest,
-			"the %s header is missing; initialize first, and send the id that the answer's header has", spec.HeaderSession))
+			"the %s header is missing; initialize first, and send the id in the header of its response", spec.HeaderSession))
 		return nil
 	}
 	s := f.sessions.use(SessionID(name), sender.Principal)
@@ -77,7 +77,7 @@ func (f *Front) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID, se
 	if got := r.Header.Get(spec.HeaderProtocolVersion); got != "" && spec.Revision(got) != s.revision && s.revision != "" {
 		f.sessions.release(s)
 		downstream.WriteError(w, http.StatusBadRequest, id, wire.Errorf(spec.CodeInvalidRequest,
-			"the %s header says %q, and this session is of %s; send that, or leave the header out", spec.HeaderProtocolVersion, got, s.revision))
+			"the %s header is %q, and this session has revision %s; send that, or omit the header", spec.HeaderProtocolVersion, got, s.revision))
 		return nil
 	}
 	return s
@@ -106,8 +106,8 @@ func (f *Front) serveInitialize(w http.ResponseWriter, r *http.Request, m *wire.
 	s.start(func() { f.sessions.end(s, endedUpstream) })
 }
 
-// ServeGet serves a GET: the stream of messages that belong to no request, or with
-// Last-Event-ID the rest of the stream that the event belongs to.
+// ServeGet serves a GET: the stream for messages outside of calls or, with Last-Event-ID,
+// the rest of the stream of that event.
 //
 // Spec: 2025-11-25, basic/transports, Listening for Messages from the Server.
 func (f *Front) ServeGet(w http.ResponseWriter, r *http.Request, sender mcp.Sender) {
@@ -129,7 +129,7 @@ func (f *Front) ServeGet(w http.ResponseWriter, r *http.Request, sender mcp.Send
 	}
 	f.opts.Streams.Serve(w, r, f.opts.WriteTimeout, func(ctx context.Context, res *downstream.Response) (rest func()) {
 		sw := s.openGet(res, st, from, last != "")
-		_ = res.Comment() // some clients wait for the headers; ctx ends if it fails
+		_ = res.Comment() // some clients wait for the headers; if it fails, ctx ends
 		forget := sw.until(sender.Identity)
 		return func() {
 			defer forget()
@@ -138,8 +138,8 @@ func (f *Front) ServeGet(w http.ResponseWriter, r *http.Request, sender mcp.Send
 	})
 }
 
-// openGet begins a GET stream: a former one from after an event, or a new one if st is
-// nil. lost says that the client had another, of which nothing is known.
+// openGet begins a GET stream: an earlier one after an event, or a new one if st is nil.
+// lost says that the client had another one that is no longer stored.
 func (s *session) openGet(res *downstream.Response, st *eventStream, from uint64, lost bool) *streamWriter {
 	if st == nil {
 		st, from = s.listen(lost)
@@ -175,8 +175,8 @@ func (f *Front) ServeDelete(w http.ResponseWriter, r *http.Request, sender mcp.S
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// accepts reports whether an Accept header takes a media type; a missing one takes
-// all.
+// accepts reports whether an Accept header includes a media type; a missing header
+// includes all.
 func accepts(h http.Header, want string) bool {
 	values := h.Values("Accept")
 	if len(values) == 0 {
@@ -192,8 +192,7 @@ func accepts(h http.Header, want string) bool {
 	return false
 }
 
-// setRetryAfter sets the headers of a refusal, and returns its status: status if it has none of its
-// own.
+// setRetryAfter sets Retry-After if the same request may succeed later.
 func setRetryAfter(w http.ResponseWriter, err error, status int) int {
 	h := mcp.HintOf(err)
 	h.SetHeader(w.Header())

@@ -13,32 +13,32 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// earlyStream is after how long the reply to a call of 2025-11-25 becomes a stream: its
-// client then has an event id to resume with.
+// earlyStream is the time after which the reply to a call of 2025-11-25 becomes a stream,
+// so that its client has an event id for resuming.
 const earlyStream = time.Second
 
-// An httpReply is the reply to one POST. It stays undecided between a
-// JSON body and a stream until a message precedes the responses, or they take long.
+// An httpReply is the reply to one POST. It stays undecided between a JSON body and a
+// stream until a message precedes the responses, or they take long.
 //
 // It is the replyWriter of the POST's requests, and lives until the last of them has its
 // response, which may be after the connection broke. Until then the session is in use.
 type httpReply struct {
 	session   *session
-	first     wire.ID       // of the call; of a batch, its first one's
-	batch     bool          // answers are written as an array
-	plain     chan []byte   // capacity 1: all answers, nothing went before
+	first     wire.ID       // the call's, or that of the first call of a batch
+	batch     bool          // the responses are written as an array
+	plain     chan []byte   // capacity 1: the body if there is no stream
 	streaming chan struct{} // closed when there is a stream
 
 	// mu guards the fields below. Streams have a lock of their own, which may be
 	// taken under it.
 	mu      sync.Mutex
-	pending int // answers to come
+	pending int // responses that have not arrived
 	answers [][]byte
 	stream  *eventStream // nil while undecided
-	decided bool         // by plain or stream
-	lost    bool         // the session has ended upstream
+	decided bool         // there is a body in plain, or a stream
+	lost    bool         // the upstream session has ended
 	beside  mcp.Hint     // that of the last answer that is an error with one
-	unread  bool         // the connection has gone before anything was written
+	unread  bool         // the connection broke before anything was written
 	memory  []mcp.Reservation
 }
 
@@ -51,19 +51,19 @@ func (p *httpReply) send(ctx context.Context, msg []byte) error {
 	return p.streamed().put(ctx, msg, false)
 }
 
-// streamed turns the reply into a stream.
+// streamed makes the reply a stream.
 func (p *httpReply) streamed() *eventStream {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stream == nil {
 		p.stream = p.session.streams.add(p.first)
-		if !p.decided { // else the connection has gone, and serve has returned
+		if !p.decided { // else the connection broke, and serve has returned
 			p.stream.expect(true)
 			close(p.streaming)
 		}
 		p.decided = true
 		if p.session.revision >= spec.Rev20251125 {
-			_ = p.stream.put(context.Background(), nil, false) // it does not wait: nobody reads yet
+			_ = p.stream.put(context.Background(), nil, false) // does not wait, since nothing reads yet
 		}
 		for _, a := range p.answers {
 			_ = p.stream.put(context.Background(), a, false)
@@ -86,7 +86,7 @@ func (p *httpReply) settle(r *response) {
 	}
 }
 
-// settled handles a response, nil for none, and reports whether it was the last.
+// settled handles a response, nil for none, and reports whether it was the last one.
 func (p *httpReply) settled(r *response) (last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,7 +109,7 @@ func (p *httpReply) settled(r *response) (last bool) {
 }
 
 // putLocked puts a response on the stream, or an error if there is no memory for it. If
-// that fails too, the session has ended.
+// that also fails, the session has ended.
 func (p *httpReply) putLocked(r *response, last bool) {
 	err := p.stream.put(context.Background(), r.msg, last)
 	if err == nil || last {
@@ -118,7 +118,7 @@ func (p *httpReply) putLocked(r *response, last bool) {
 	_ = p.stream.put(context.Background(), noMemoryResponse(r.id), false)
 }
 
-// keepLocked keeps a response, nil for none, until all have arrived and were written.
+// keepLocked stores a response, nil for none, until all have arrived and were written.
 func (p *httpReply) keepLocked(r *response) {
 	if r == nil {
 		return
@@ -170,8 +170,8 @@ func appendBatch(msgs [][]byte) []byte {
 	return append(body, ']')
 }
 
-// serve waits for the responses and writes them. It returns early if the client leaves;
-// messages that follow are kept if there is a stream.
+// serve waits for the responses and writes them. It returns early if the client leaves; if
+// there is a stream, it stores further messages.
 func (p *httpReply) serve(w http.ResponseWriter, r *http.Request) {
 	patience := p.session.front.opts.KeepAlive
 	if p.session.revision >= spec.Rev20251125 {
@@ -185,7 +185,7 @@ func (p *httpReply) serve(w http.ResponseWriter, r *http.Request) {
 		case body := <-p.plain:
 			status, over := p.status(w.Header())
 			if over {
-				p.session.front.sessions.end(p.session, endedUpstream) // before the client knows
+				p.session.front.sessions.end(p.session, endedUpstream) // before the client gets the status
 			}
 			p.session.front.writeJSON(w, status, body)
 			return
@@ -201,7 +201,7 @@ func (p *httpReply) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// streamedUnlessDone turns a reply that takes long into a stream.
+// streamedUnlessDone makes a reply that takes long a stream.
 func (p *httpReply) streamedUnlessDone() {
 	p.mu.Lock()
 	done := p.decided
@@ -211,7 +211,7 @@ func (p *httpReply) streamedUnlessDone() {
 	}
 }
 
-// abandon notes that the connection broke before anything was written.
+// abandon records that the connection broke before anything was written.
 func (p *httpReply) abandon() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -221,12 +221,13 @@ func (p *httpReply) abandon() {
 	}
 }
 
-// A reachability says whether messages that precede the response to a POST reach the client.
+// A reachability says whether messages that precede the response to a POST reach the
+// client.
 type reachability uint8
 
 const (
-	unreachable reachability = iota // its connection has gone before there was a stream
-	resumable                       // if the client comes back
+	unreachable reachability = iota // its connection broke before there was a stream
+	resumable                       // if the client reconnects
 	connected
 )
 
@@ -243,7 +244,7 @@ func (p *httpReply) reach() reachability {
 	return resumable
 }
 
-// sessionEnded implements replyWriter: the status is the only signal that clients heed.
+// sessionEnded implements replyWriter: clients react to the HTTP status alone.
 func (p *httpReply) sessionEnded(msg []byte) {
 	p.mu.Lock()
 	p.lost = true
@@ -251,8 +252,7 @@ func (p *httpReply) sessionEnded(msg []byte) {
 	p.settle(&response{msg: msg})
 }
 
-// status returns the HTTP status of a reply that is no stream, and sets the headers that
-// belong to an error. over says that the session has ended upstream.
+// status returns the HTTP status of a reply that is not a stream.
 func (p *httpReply) status(h http.Header) (status int, over bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -278,9 +278,9 @@ func (f *Front) writeJSON(w http.ResponseWriter, status int, body []byte) {
 }
 
 // serveStream writes a call's stream as the response to r, from after an event. It ends
-// with a credential, which is nil where the call is that of r.
+// with a credential, which is nil if r is the call itself.
 func (s *session) serveStream(w http.ResponseWriter, r *http.Request, st *eventStream, from uint64, until *mcp.Identity) {
-	var here *downstream.Streams // a call's stream ends soon, and its connection is used again
+	var here *downstream.Streams // nil: a call's stream ends soon, and its connection is used again
 	here.Serve(w, r, s.front.opts.WriteTimeout, func(ctx context.Context, res *downstream.Response) func() {
 		sw := st.attach(res, from, nil)
 		defer sw.until(until)()

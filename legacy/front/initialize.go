@@ -14,13 +14,12 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/projection"
 )
 
-// startPoll is the pause before a server that starts is asked again.
+// startPoll is how often a server that is starting is asked.
 const startPoll = 100 * time.Millisecond
 
-// initialize answers a handshake from what the upstream says of itself, or has the
-// upstream answer it, and returns the session that it opens: nil if the upstream
-// refused. c is the connection that the session lasts as long as; nil over Streamable
-// HTTP.
+// initialize answers a handshake: from the server's description, or with the response of a
+// relayed session. It returns the session, or nil if the server refused. c is the
+// connection with which the session ends; nil over Streamable HTTP.
 //
 // Spec: 2025-11-25, basic/lifecycle, Initialization.
 func (f *Front) initialize(ctx context.Context, id SessionID, m *wire.Message, sender mcp.Sender, c *Conn) (*session, []byte, error) {
@@ -36,8 +35,8 @@ func (f *Front) initialize(ctx context.Context, id SessionID, m *wire.Message, s
 	return opened, answer, err
 }
 
-// open is initialize for a session that has its memory. malformed is why the handshake
-// can only be answered upstream; nil if it can be here.
+// open is initialize for a session that has its memory. malformed is the error if only a
+// relayed server can answer the handshake; else nil.
 func (f *Front) open(ctx context.Context, s *session, m *wire.Message, from *mcp.Identity, malformed error) (*session, []byte, error) {
 	req := s.neutralRequest(m, from)
 	if err := f.opts.Admit(req); err != nil {
@@ -61,8 +60,8 @@ func (f *Front) open(ctx context.Context, s *session, m *wire.Message, from *mcp
 	return s, wire.AppendResult(nil, m.ID, f.initializeResult(s.revision, desc), nil), nil
 }
 
-// readHandshake settles the revision: the client's if it is a legacy one we know,
-// else the newest, which the client may refuse.
+// readHandshake selects the revision: that of the client if it is a known legacy one, or
+// else the newest legacy one, which the client may refuse.
 func readHandshake(params []byte) (handshake, error) {
 	version, ok := wire.GetString(params, "protocolVersion")
 	if !ok {
@@ -75,7 +74,7 @@ func readHandshake(params []byte) (handshake, error) {
 	if !wire.IsObject(h.info) {
 		h.info = nil
 	}
-	h.info = slices.Clone(h.info) // the rest of the message need not stay
+	h.info = slices.Clone(h.info) // so that the message can be freed
 	capabilities := wire.Get(params, "capabilities")
 	if !wire.IsObject(capabilities) {
 		capabilities = []byte("{}")
@@ -85,7 +84,7 @@ func readHandshake(params []byte) (handshake, error) {
 }
 
 func (f *Front) describe(ctx context.Context, req *mcp.Request) (desc *mcp.Description, err error) {
-	if err := f.opts.Admit(req); err != nil { // the server's era may be known by now
+	if err := f.opts.Admit(req); err != nil { // again, since the server's era may be known now
 		return nil, err
 	}
 	err = f.whenStarted(ctx, req, func(ctx context.Context) error {
@@ -95,17 +94,17 @@ func (f *Front) describe(ctx context.Context, req *mcp.Request) (desc *mcp.Descr
 	return desc, err
 }
 
-// whenStarted has ask wait for a server that starts; one that is known to be away is
-// an error at once.
+// whenStarted calls ask until the server has started. If the server is known to be down,
+// it returns the error at once.
 func (f *Front) whenStarted(ctx context.Context, req *mcp.Request, ask func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, f.opts.StartTimeout+startPoll) // what is asked has that time, and says why it failed
+	ctx, cancel := context.WithTimeout(ctx, f.opts.StartTimeout+startPoll) // ask has StartTimeout, and returns the reason of a time-out
 	defer cancel()
 	for {
 		err := ask(ctx)
 		if err == nil || !errors.Is(err, mcp.ErrStarting) || backoff.Wait(ctx, startPoll) != nil {
 			return err
 		}
-		if err := f.opts.Admit(req); err != nil { // more may be known of the server by now
+		if err := f.opts.Admit(req); err != nil { // again, since the server's era may be known now
 			return err
 		}
 	}

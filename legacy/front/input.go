@@ -20,15 +20,15 @@ type pendingInput struct {
 
 var errUnanswered = errors.New("the client did not answer in time")
 
-// RequestInput implements [mcp.Caller]. It sends all input requests at once, where the
-// call's response will be sent. It sends none if one of them has no form in the client's
-// revision. Those without a response when RequestInput returns are cancelled.
+// RequestInput implements [mcp.Caller]. It sends all input requests at once, on the stream
+// of the call. If one of them has no form in the client's revision, it sends none. When it
+// returns, it cancels those without a response.
 func (r *request) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([]mcp.InputResponse, error) {
 	asked := make([]mcp.InputRequest, len(qs))
 	for i, q := range qs {
 		var err error
 		if asked[i], err = projection.InputRequest(r.session.revision, r.session.capabilities, q); err != nil {
-			return nil, fmt.Errorf("%s can't be put to a client of revision %s: %w", q.Method, r.session.revision, err)
+			return nil, fmt.Errorf("%s can't be sent to a client of revision %s: %w", q.Method, r.session.revision, err)
 		}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, r.session.front.opts.AskTimeout, errUnanswered)
@@ -66,7 +66,7 @@ func (r *request) sendInputs(ctx context.Context, qs []mcp.InputRequest) ([]*pen
 	return open, nil
 }
 
-// withdraw cancels the input requests that have no response.
+// withdraw cancels the input requests without a response.
 func (r *request) withdraw(ctx context.Context, open []*pendingInput) {
 	ctx = context.WithoutCancel(ctx)
 	for _, q := range open {
@@ -90,11 +90,11 @@ func (s *session) receiveResponse(m *wire.Message) {
 		s.front.drop("late answer")
 		return
 	}
-	q.answer <- mcp.InputResponse{Result: m.Result, Err: m.Error} // once: it was taken
+	q.answer <- mcp.InputResponse{Result: m.Result, Err: m.Error} // does not block: take returns it only once
 }
 
-// inputs are the input requests of a session that wait for responses. Their ids are the
-// session's own: the client's requests may have the same.
+// inputs are the input requests of a session that wait for responses. Their ids are
+// independent of those of the client's requests.
 type inputs struct {
 	// mu guards the fields below.
 	mu      sync.Mutex
@@ -114,7 +114,7 @@ func (in *inputs) add() *pendingInput {
 	return q
 }
 
-// take removes the input request with an id and returns it, or nil if there is none.
+// take removes and returns the input request with an id, or nil if there is none.
 func (in *inputs) take(id int64) *pendingInput {
 	in.mu.Lock()
 	defer in.mu.Unlock()

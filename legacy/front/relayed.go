@@ -11,27 +11,27 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// endedUpstream is why a session of a client ends whose own session upstream has.
+// endedUpstream is why a client's session ends after its upstream session.
 const endedUpstream = "its session upstream ended"
 
-// A relayed session has an upstream session of its own, to which its messages are passed on
-// as they are.
+// A relayed session has its own upstream session, to which its messages are forwarded
+// unchanged.
 type relayed struct {
 	*session
 	upstream    mcp.Relay
-	unsolicited *eventStream // over Streamable HTTP: takes what belongs to no call
+	unsolicited *eventStream // over Streamable HTTP: receives messages outside of calls
 }
 
-// relay opens the client's own session upstream, if that is of the same era, and has it
-// serve s. answer is what the server says to initialize. It reports false if the server
-// refused, which answer says then, or is of the other era.
+// relay opens an upstream session for s, if the server is also legacy. answer is the
+// server's response to initialize. It reports false if the server refused, as answer then
+// says, or is modern.
 func (f *Front) relay(ctx context.Context, s *session, req *mcp.Request, m *wire.Message) (ok bool, answer []byte, err error) {
 	if f.opts.Relayer == nil {
 		return false, nil, nil
 	}
 	r := &relayed{session: s}
 	if s.conn == nil {
-		r.unsolicited = s.streams.addKept() // before anything is heard
+		r.unsolicited = s.streams.addKept() // before messages can arrive
 	}
 	err = f.whenStarted(ctx, req, func(ctx context.Context) error {
 		r.upstream, answer, err = f.opts.Relayer.OpenRelay(ctx, req, m, r)
@@ -62,12 +62,12 @@ func (s *relayed) Message(ctx context.Context, text []byte, anyway bool) error {
 	return s.unsolicited.put(ctx, text, false)
 }
 
-// Idle implements [mcp.RelayClient]. On a connection the client is there as long as that
-// is.
+// Idle implements [mcp.RelayClient]. A connection is never idle: the client is there until
+// it ends.
 func (s *relayed) Idle() bool { return s.conn == nil && s.front.sessions.isIdle(s.session) }
 
-// newestCall returns the call in flight whose client is likeliest to hear of it: the
-// last one that a connection waits for, else the last that a client may come back to. It
+// newestCall returns the call in flight on which a message most likely reaches the client:
+// the last one with a connection, or else the last one that the client may resume. It
 // returns nil if there is neither.
 func (s *relayed) newestCall() (newest *request) {
 	best := unreachable
@@ -79,9 +79,9 @@ func (s *relayed) newestCall() (newest *request) {
 	return newest
 }
 
-// start implements service: it has the session end with the one upstream.
+// start implements service: the session ends with its upstream session.
 func (s *relayed) start(ended func()) (tells bool) {
-	s.spawn(func(ctx context.Context) { // ends with the session, or the link
+	s.spawn(func(ctx context.Context) { // ends with the session, or the relay
 		select {
 		case <-s.upstream.Done():
 			ended()
@@ -95,19 +95,19 @@ func (s *relayed) start(ended func()) (tells bool) {
 // hasOwnUpstream implements service.
 func (s *relayed) hasOwnUpstream() bool { return true }
 
-// closeUpstream implements service. Calls are told on their streams that there will be no
-// answer.
+// closeUpstream implements service. Calls get an error on their streams.
 func (s *relayed) closeUpstream() {
 	s.upstream.Close()
 	s.wait()
 }
 
-// listen implements service: there is one stream, whichever connection carries it.
+// listen implements service: there is one stream, which the connections take over from
+// each other.
 func (s *relayed) listen(bool) (*eventStream, uint64) {
 	return s.unsolicited, s.unsolicited.position()
 }
 
-// request implements service: it passes the request on.
+// request implements service: it forwards the request.
 func (s *relayed) request(m *wire.Message, from *mcp.Identity, w replyWriter) {
 	r := &relayedRequest{request{Call: s.newCall(m.ID, func(error) {}), session: s.session, from: from, w: w}}
 	if err := s.admit(&r.request, m); err != nil {
@@ -117,7 +117,7 @@ func (s *relayed) request(m *wire.Message, from *mcp.Identity, w replyWriter) {
 	s.upstream.Call(m, r)
 }
 
-// A relayedRequest is a request that was passed on.
+// A relayedRequest is a request that is forwarded.
 type relayedRequest struct{ request }
 
 // Identity implements [mcp.RelayedCall].
@@ -147,7 +147,7 @@ func (r *relayedRequest) Lost(err error) {
 	}
 }
 
-// post implements service: it passes on what has no answer.
+// post implements service: it forwards a notification or a response.
 func (s *relayed) post(w http.ResponseWriter, r *http.Request, m *wire.Message) {
 	switch err := s.upstream.Send(context.WithoutCancel(r.Context()), m); { // it is passed on though its sender leaves
 	case err == nil:
@@ -161,8 +161,9 @@ func (s *relayed) post(w http.ResponseWriter, r *http.Request, m *wire.Message) 
 	}
 }
 
-// receive implements service: it passes on what has no answer, where nobody could be told
-// of a failure. The session's end is not held up by a server that does not take it.
+// receive implements service: it forwards a notification or a response that has no HTTP
+// response to report a failure in. A server that does not read does not delay the
+// session's end.
 func (s *relayed) receive(m *wire.Message) {
 	sent := make(chan struct{})
 	if s.spawn(func(ctx context.Context) { s.deliver(ctx, m, sent) }) { // ends with the session, or as Send is bounded

@@ -14,24 +14,24 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/projection"
 )
 
-// A replyWriter sends what belongs to one request.
+// A replyWriter sends the messages of one request.
 type replyWriter interface {
-	// send sends a message that precedes the response. It waits for room if the client is
-	// slow, and returns an error once the client can't be reached any more.
+	// send sends a message that precedes the response. It waits for a slow client, and
+	// returns an error once the client is unreachable.
 	send(ctx context.Context, msg []byte) error
-	// reply sends the response, which the replyWriter keeps, and then releases its
-	// memory. It is called once, or noReply is.
+	// reply sends the response, which the replyWriter keeps, and then releases its memory.
+	// Either reply or noReply is called, once.
 	reply(r response)
-	// noReply says that there will be no response.
+	// noReply reports that there will be no response.
 	noReply()
 	// sessionEnded is reply for a request that gets msg because its session has ended.
 	sessionEnded(msg []byte)
-	// reach says whether what send takes reaches the client. Over a connection, where the
-	// question does not arise, it is unreachable.
+	// reach reports whether messages of send reach the client. On a connection, where this
+	// is of no use, it is unreachable.
 	reach() reachability
 }
 
-// A response is that to a request, on its way to the client.
+// A response is a response on its way to the client.
 type response struct {
 	id     wire.ID // of the request
 	msg    []byte
@@ -39,7 +39,8 @@ type response struct {
 	hint   mcp.Hint // of an error
 }
 
-// freeResponse is the size of a response up to which it takes no memory beside its request's.
+// freeResponse is the size of a response up to which it needs no memory besides its
+// request's.
 const freeResponse = 8 << 10
 
 // respond sends the response to a request that was removed from its session.
@@ -53,13 +54,12 @@ func (r *request) respond(msg []byte) {
 	r.w.reply(res)
 }
 
-// failure is the response that err is.
+// failure returns err as a response.
 func (r *request) failure(err error) response {
 	return response{id: r.ID, msg: wire.AppendError(nil, r.ID, mcp.WireError(err)), hint: mcp.HintOf(err)}
 }
 
-// A request is a client's request while it is served. It is the
-// mcp.Caller of its request.
+// A request is a client's request while it is served. It is the mcp.Caller of its request.
 type request struct {
 	downstream.Call
 	session *session
@@ -68,8 +68,8 @@ type request struct {
 
 	// mu guards progress, and orders what is sent.
 	mu       sync.Mutex
-	progress float64 // the last sent
-	begun    bool    // there was one
+	progress float64 // the last one sent
+	begun    bool    // progress was sent
 }
 
 // serve answers the request, and removes it from its session.
@@ -110,12 +110,12 @@ func (r *request) handle(ctx context.Context, m *wire.Message) ([]byte, error) {
 		return empty(m.ID), s.subscriptions.unsubscribe(m)
 	}
 	if m.Method == spec.MethodDiscover || m.Method == spec.MethodListen || strings.HasPrefix(m.Method, spec.MethodTasksPrefix) {
-		return nil, wire.Errorf(spec.CodeMethodNotFound, "method %q does not exist here in revision %s", m.Method, s.revision)
+		return nil, wire.Errorf(spec.CodeMethodNotFound, "method %q does not exist in revision %s", m.Method, s.revision)
 	}
 	return r.forward(ctx, m)
 }
 
-// refuse answers a request that was not entered, which may have met its session's end.
+// refuse answers a request that was not admitted, possibly because its session has ended.
 func (r *request) refuse(err error) {
 	res := r.failure(err)
 	if mcp.WireError(err).Code == spec.CodeSessionNotFound {
@@ -125,14 +125,14 @@ func (r *request) refuse(err error) {
 	r.w.reply(res)
 }
 
-// sessionGone is what a client is told that has to initialize anew.
+// sessionGone returns the error for a client that has to initialize again.
 func sessionGone(id wire.ID, err error) []byte {
 	return wire.AppendError(nil, id, wire.Errorf(spec.CodeSessionNotFound, "%v; initialize anew", err))
 }
 
 func empty(id wire.ID) []byte { return wire.AppendResult(nil, id, []byte("{}"), nil) }
 
-// forward has the request served upstream.
+// forward passes the request to the Handler.
 func (r *request) forward(ctx context.Context, m *wire.Message) ([]byte, error) {
 	req := r.session.neutralRequest(m, r.from)
 	if err := r.session.front.opts.Admit(req); err != nil {
@@ -149,7 +149,7 @@ func (r *request) forward(ctx context.Context, m *wire.Message) ([]byte, error) 
 	if res.Era == spec.Modern {
 		msg, err = projection.AppendResult(msg, r.session.revision, m.Method, m.Params, res.Body, r.session.front.toolsOf(req.Profile.Scope))
 		if err != nil {
-			return nil, wire.Errorf(spec.CodeInternal, "the answer of server %q can't be given to a client of revision %s: %v", r.session.front.opts.Name, r.session.revision, err)
+			return nil, wire.Errorf(spec.CodeInternal, "the result of server %q can't be converted for a client of revision %s: %v", r.session.front.opts.Name, r.session.revision, err)
 		}
 	} else {
 		msg = append(msg, res.Body...)
@@ -160,7 +160,7 @@ func (r *request) forward(ctx context.Context, m *wire.Message) ([]byte, error) 
 	return append(msg, '}'), nil
 }
 
-// setLevel sets how severe a message must be to be sent.
+// setLevel sets the log level.
 //
 // Spec: 2025-11-25, server/utilities/logging, Setting Log Level.
 func (s *session) setLevel(params []byte) error {
@@ -170,7 +170,7 @@ func (s *session) setLevel(params []byte) error {
 	case !s.offered.Logging:
 		return wire.Errorf(spec.CodeMethodNotFound, "server %q has no logging", s.front.opts.Name)
 	case !level.Valid():
-		return wire.Errorf(spec.CodeInvalidParams, "unknown log level %q; take one of RFC 5424, such as info", name)
+		return wire.Errorf(spec.CodeInvalidParams, "unknown log level %q; use one of RFC 5424, such as info", name)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +193,7 @@ func (r *request) Notify(ctx context.Context, n mcp.Notification) error {
 func (r *request) growsLocked(n mcp.Notification) bool {
 	value, err := strconv.ParseFloat(string(wire.Get(n.Params, "progress")), 64)
 	if err != nil {
-		return true // not for us to judge
+		return true // the client may judge it
 	}
 	grows := !r.begun || value > r.progress
 	if grows {
@@ -202,5 +202,5 @@ func (r *request) growsLocked(n mcp.Notification) bool {
 	return grows
 }
 
-// errCut is why a reply's stream takes nothing more.
+// errCut is why a reply's stream accepts no more messages.
 var errCut = errors.New("the client can't be reached")

@@ -8,33 +8,33 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A service serves what a client sends in its session. A bridged one makes requests that
-// stand alone; a relayed one passes messages on to an upstream session of the client's own.
+// A service serves a client's messages in its session. A bridged one makes independent
+// requests of them; a relayed one forwards them to the client's own upstream session.
 type service interface {
 	// request serves a request of from. Its reply goes to w.
 	request(m *wire.Message, from *mcp.Identity, w replyWriter)
 	// receive handles a notification or a response; neither gets a reply.
 	receive(m *wire.Message)
-	// post is receive for what came as a POST of its own, which it answers.
+	// post is receive for a message in its own POST, which it answers.
 	post(w http.ResponseWriter, r *http.Request, m *wire.Message)
-	// listen returns the stream that a GET begins, and after which event. lost says that
-	// the client had another, of which nothing is known.
+	// listen returns the stream for a GET, and the event after which it begins. lost says
+	// that the client had another stream that is no longer stored.
 	listen(lost bool) (st *eventStream, from uint64)
-	// start is called when the client has the answer to initialize, or can't get it.
-	// ended is called once if the session ends upstream. It reports whether the client is
-	// told of changes by its subscriptions.
+	// start is called when the client has the response to initialize, or can't get it. It
+	// calls ended once if the upstream session ends. It reports whether the session's
+	// subscriptions report changes.
 	start(ended func()) (tells bool)
-	// hasOwnUpstream reports whether the session takes one upstream for itself.
+	// hasOwnUpstream reports whether the session has its own upstream session.
 	hasOwnUpstream() bool
-	// closeUpstream ends that, and waits until requests were answered.
+	// closeUpstream ends the upstream session, and waits for the responses to requests.
 	closeUpstream()
 }
 
-// A bridged session is served by requests that stand alone.
+// A bridged session makes independent requests of a client's requests.
 type bridged struct{ *session }
 
-// request implements service. The request is served on a goroutine of the session's: it
-// does not end with the connection that it came on.
+// request implements service. A goroutine of the session serves the request, independently
+// of the connection on which it arrived.
 func (s bridged) request(m *wire.Message, from *mcp.Identity, w replyWriter) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r := &request{Call: s.newCall(m.ID, cancel), session: s.session, from: from, w: w}
@@ -43,7 +43,7 @@ func (s bridged) request(m *wire.Message, from *mcp.Identity, w replyWriter) {
 		r.refuse(err)
 		return
 	}
-	go func() { // ends when the handler returns, which close makes it
+	go func() { // ends with the handler, which close cancels
 		defer s.calls.Leave(r)
 		defer cancel(nil)
 		r.serve(ctx, m)

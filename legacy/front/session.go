@@ -13,15 +13,15 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A session is that of one client, over Streamable HTTP or on a connection.
+// A session is the session of one client, over Streamable HTTP or on a connection.
 type session struct {
 	// Set at the handshake, read-only after.
 	front  *Front
 	id     SessionID // empty on a connection
-	name   string    // for logs and profiles: grants nothing
+	name   string    // for logs and profiles; it grants no access
 	share  mcp.Share
 	opener *mcp.Identity
-	conn   *Conn // what belongs to no call is sent on it; nil over Streamable HTTP
+	conn   *Conn // for messages outside of calls; nil over Streamable HTTP
 	handshake
 	service // set again if the session is relayed
 
@@ -38,13 +38,13 @@ type session struct {
 	cancel context.CancelCauseFunc // of ctx
 	ended  bool
 
-	running sync.WaitGroup // its goroutines beside its calls
+	running sync.WaitGroup // its goroutines except those of calls
 }
 
-// A handshake is what initialize settled.
+// A handshake is the outcome of initialize.
 type handshake struct {
 	revision     spec.Revision
-	capabilities json.RawMessage // the client's, in the neutral form
+	capabilities json.RawMessage // the client's, in neutral form
 	info         json.RawMessage // the client's
 	offered      mcp.ServerCapabilities
 }
@@ -52,8 +52,7 @@ type handshake struct {
 // errSessionEnded is why calls end with their session.
 var errSessionEnded = errors.New("the session has ended")
 
-// errCancelledByClient is why a call ends that its client cancelled: it has no
-// answer.
+// errCancelledByClient is why a call ends that its client cancelled: it has no response.
 var errCancelledByClient = errors.New("cancelled by the client")
 
 func (f *Front) newSession(id SessionID, name string, sender mcp.Sender, h handshake, c *Conn) *session {
@@ -68,17 +67,16 @@ func (f *Front) newSession(id SessionID, name string, sender mcp.Sender, h hands
 	return s
 }
 
-// sessionSize is what a session takes beside what its client says of itself, in bytes.
+// sessionSize is the memory of a session without what its client declared, in bytes.
 const sessionSize = 4 << 10
 
-// takeMemory takes memory for the session, which close gives back.
+// takeMemory reserves memory for the session, which close gives back.
 func (s *session) takeMemory() (err error) {
 	s.streams.memory, err = mcp.Reserve(s.front.opts.Memory, s.share, sessionSize+len(s.info)+len(s.capabilities))
 	return err
 }
 
-// close cancels what is in flight and waits for it, and leaves nothing of the
-// session behind.
+// close cancels all calls, waits for them, and removes everything of the session.
 func (s *session) close() {
 	s.mu.Lock()
 	s.ended = true
@@ -97,13 +95,13 @@ func (s *session) close() {
 	s.streams.releaseMemory()
 }
 
-// wait waits for all that runs for the session.
+// wait waits for all goroutines of the session.
 func (s *session) wait() {
-	_ = s.calls.Wait(context.Background()) // which does not end
+	_ = s.calls.Wait(context.Background()) // no error: the context does not end
 	s.running.Wait()
 }
 
-// spawn runs f on a goroutine of the session's, unless the session has ended. Its context
+// spawn runs f on a goroutine of the session, unless the session has ended. Its context
 // ends with the session.
 func (s *session) spawn(f func(context.Context)) bool {
 	s.mu.Lock()
@@ -119,7 +117,7 @@ func (s *session) spawn(f func(context.Context)) bool {
 	return true
 }
 
-// neutralRequest returns the neutral request that m is, which from sent.
+// neutralRequest returns the neutral form of m, which from has sent.
 func (s *session) neutralRequest(m *wire.Message, from *mcp.Identity) *mcp.Request {
 	s.mu.Lock()
 	level := s.level
@@ -147,14 +145,14 @@ func (s *session) newCall(id wire.ID, cancel context.CancelCauseFunc) downstream
 	return downstream.Call{ID: id, Cancel: cancel, Memory: mcp.NewReservation(s.front.opts.Memory, s.share)}
 }
 
-// admit takes memory for a request and counts it in, or refuses it.
+// admit reserves memory for a request and registers it, or refuses it.
 func (s *session) admit(r *request, m *wire.Message) error {
 	_, err := s.calls.Enter(r, len(m.Text), maxCalls)
 	switch err {
 	case downstream.ErrClosed:
 		return wire.Errorf(spec.CodeSessionNotFound, "%v; initialize anew", errSessionEnded)
 	case downstream.ErrSameID:
-		return wire.Errorf(spec.CodeInvalidRequest, "a request with the id %s is in flight; take another id", r.ID)
+		return wire.Errorf(spec.CodeInvalidRequest, "a request with the id %s is in flight; use another id", r.ID)
 	case downstream.ErrFull:
 		s.front.limit("client_calls")
 		s.front.log.Warn("request refused: too many in flight", "session", s.name, "limit", maxCalls)
@@ -163,7 +161,7 @@ func (s *session) admit(r *request, m *wire.Message) error {
 	return err
 }
 
-// free gives back what a request took: the client may use its id again at once.
+// free removes a request: the client may use its id again at once.
 func (s *session) free(r *request) {
 	r.Memory.Release()
 	s.calls.Free(r)
@@ -177,13 +175,13 @@ func (s *session) receiveNotification(m *wire.Message) {
 	case spec.NotifyCancelled:
 		s.cancelCall(m.Params)
 	case spec.NotifyRootsListChanged:
-		// Roots are asked for when they are needed.
+		// The gateway requests roots when it needs them.
 	default:
 		s.front.drop("client notification")
 	}
 }
 
-// cancelCall cancels a call. It has no answer, and neither has the cancellation.
+// cancelCall handles notifications/cancelled. The cancelled call has no response.
 //
 // Spec: 2025-11-25, basic/utilities/cancellation, Behavior Requirements.
 func (s *session) cancelCall(params []byte) {

@@ -14,11 +14,11 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
-// A SessionID is the Mcp-Session-Id that a client holds. Whoever has it has the
-// session: it is never logged.
+// A SessionID is a client's Mcp-Session-Id. It grants access to the session, so it is
+// never logged.
 type SessionID string
 
-// idVersion begins session ids, so that a later form can be told from this one.
+// idVersion is the prefix of session ids, which distinguishes this format from later ones.
 const idVersion = "1"
 
 // newSessionID returns an id with 130 random bits.
@@ -35,9 +35,9 @@ const (
 	endedClosed   = "mcpbridge is shutting down"
 )
 
-// sessions are those of a front over Streamable HTTP. One that nobody uses is
-// idle, and ends after a while, or earlier, the least recently used first, when
-// there are too many. Sessions that last as long as a connection only take places.
+// sessions are the Streamable HTTP sessions of a front. An unused session is idle and ends
+// after some time, or earlier if there are too many sessions, the least recently used
+// first. Sessions that end with a connection only count towards the limit.
 type sessions struct {
 	front *Front
 
@@ -47,14 +47,14 @@ type sessions struct {
 	places downstream.Places
 	idle   *simplelru.LRU[*session, *time.Timer]
 
-	running sync.WaitGroup // sessions that end
+	running sync.WaitGroup // sessions that are ending
 }
 
-// A usage is what the table knows of a session. It is guarded by sessions.mu.
+// A usage is the state of a session in the table. It is guarded by sessions.mu.
 type usage struct {
 	uses   int
 	ending bool
-	over   chan struct{} // closed when the session's end is done; nil unless somebody waits
+	over   chan struct{} // closed when the session has ended; nil unless someone waits
 }
 
 func newSessions(f *Front) *sessions {
@@ -67,7 +67,7 @@ func newSessions(f *Front) *sessions {
 	}}
 }
 
-// add enters a session, which is in use until release is called.
+// add adds a session, which is in use until release.
 func (ss *sessions) add(s *session) error {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -80,7 +80,7 @@ func (ss *sessions) add(s *session) error {
 	return nil
 }
 
-// reserve takes a place for a session that its connection carries, until unreserve.
+// reserve takes a place for a session that ends with a connection, until unreserve.
 func (ss *sessions) reserve(share mcp.Share) error {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -93,8 +93,8 @@ func (ss *sessions) unreserve(share mcp.Share) {
 	ss.places.Give(share)
 }
 
-// takeLocked takes a place for a session of a share, if need be that of one that is
-// idle: of the same share, as long as there is one.
+// takeLocked takes a place for a session of a share. If there is none, it ends an idle
+// session, of the same share first.
 func (ss *sessions) takeLocked(share mcp.Share) error {
 	if ss.byID == nil {
 		return mcp.RefuseForNow("%v; initialize again in a moment", mcp.ErrShutdown)
@@ -117,7 +117,7 @@ func (ss *sessions) full(limit *limits.Limit, n int) error {
 	return mcp.RefuseForNow("all %d sessions are in use; try again later, or %s", n, limit.Raise())
 }
 
-// evictLocked ends the session that has been idle longest among those that may.
+// evictLocked ends the session that has been idle longest of those that may end.
 func (ss *sessions) evictLocked(may func(*session) bool) bool {
 	for _, s := range ss.idle.Keys() { // oldest first
 		if may(s) {
@@ -128,9 +128,9 @@ func (ss *sessions) evictLocked(may func(*session) bool) bool {
 	return false
 }
 
-// evictRelayed ends the session that has been idle longest of those that have
-// one upstream to themselves, of share's own before others', and returns once that has room for another:
-// false if there is none that may end.
+// evictRelayed ends the relayed session that has been idle longest, of the same share
+// first, and returns when its upstream session has ended. It returns false if none may
+// end.
 func (ss *sessions) evictRelayed(ctx context.Context, share mcp.Share) bool {
 	ss.mu.Lock()
 	oldest := ss.oldestRelayedLocked(func(s *session) bool { return s.share == share })
@@ -153,8 +153,8 @@ func (ss *sessions) evictRelayed(ctx context.Context, share mcp.Share) bool {
 	}
 }
 
-// oldestRelayedLocked returns the session that has been idle longest of those that may
-// end and have one upstream to themselves, or nil.
+// oldestRelayedLocked returns the relayed session that has been idle longest of those that
+// may end, or nil.
 func (ss *sessions) oldestRelayedLocked(may func(*session) bool) *session {
 	for _, s := range ss.idle.Keys() { // oldest first
 		if s.hasOwnUpstream() && may(s) {
@@ -164,8 +164,8 @@ func (ss *sessions) oldestRelayedLocked(may func(*session) bool) *session {
 	return nil
 }
 
-// use returns the session, in use until release is called. A foreign principal's is
-// as unknown as one that never was.
+// use returns a session of the principal, which is in use until release, or nil if there
+// is none.
 func (ss *sessions) use(id SessionID, principal mcp.Principal) *session {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -192,7 +192,7 @@ func (ss *sessions) useLocked(s *session) {
 	s.usage.uses++
 }
 
-// release says that one use has ended.
+// release ends one use.
 func (ss *sessions) release(s *session) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -219,8 +219,8 @@ func (ss *sessions) end(s *session, why string) {
 	}
 }
 
-// endLocked takes the session out: requests for it find nothing from here
-// on. The rest of its end is done by a goroutine that close waits for.
+// endLocked removes the session from the table, so that requests don't find it. A
+// goroutine, for which close waits, does the rest.
 func (ss *sessions) endLocked(s *session, why string) {
 	s.usage.ending = true
 	delete(ss.byID, s.id)
@@ -237,7 +237,7 @@ func (ss *sessions) endLocked(s *session, why string) {
 		ss.front.limit("write_timeout")
 	}
 	over := s.usage.over
-	ss.running.Go(func() { // ends when its calls have
+	ss.running.Go(func() { // ends with its calls
 		ss.front.log.Info("client session ended", "session", s.name, "reason", why, s.share.Principal.Attr())
 		s.close()
 		if over != nil {
@@ -246,7 +246,7 @@ func (ss *sessions) endLocked(s *session, why string) {
 	})
 }
 
-// close ends all sessions and waits for their ends.
+// close ends all sessions, and waits for that.
 func (ss *sessions) close() {
 	ss.mu.Lock()
 	for _, s := range ss.byID {

@@ -14,13 +14,13 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/eventid"
 )
 
-// maxStreams bounds the streams of one session that are remembered. Past it the
-// oldest that is done goes.
+// maxStreams bounds the stored streams of one session. Beyond that, the oldest finished
+// one is removed.
 const maxStreams = 256
 
-// streams are the event streams of a session over Streamable HTTP: one for each
-// call whose reply is one, and one for each GET. Events are kept in a bounded store for
-// clients that resume.
+// streams are the event streams of a session over Streamable HTTP: one for each call whose
+// reply is a stream, and one for each GET. Events are stored, within bounds, for clients
+// that resume.
 //
 // Spec: 2025-11-25, basic/transports, Resumability and Redelivery.
 type streams struct {
@@ -28,43 +28,43 @@ type streams struct {
 
 	// mu guards the fields below and those of every stream.
 	mu      sync.Mutex
-	memory  mcp.Reservation // of what the client says of itself, and of the streams
+	memory  mcp.Reservation // of what the client declared, and of the streams
 	last    uint64          // the last stream's number
 	order   []*eventStream  // oldest first
 	stored  int             // bytes
-	room    chan struct{}   // closed when bytes are written or a writer leaves; nil unless somebody waits
-	current *eventStream    // the one that changes go to; nil if none is attached
+	room    chan struct{}   // closed when bytes are written or a writer leaves; nil unless someone waits
+	current *eventStream    // the stream for changes; nil if none is attached
 	ended   bool
 
-	lost, warned bool // an unread event was thrown away; the log says so, once
+	lost, warned bool // an unread event was removed; warned: that was logged
 }
 
-// An eventStream is a sequence of events, numbered from 1. At most one response
-// carries them at a time.
+// An eventStream is a sequence of events, numbered from 1. At most one response carries it
+// at a time.
 type eventStream struct {
 	s  *streams
 	n  uint64
-	id wire.ID // of the call; zero for a GET stream
-	// Guarded by streams.mu.
+	id wire.ID // the call's; zero for a GET stream
+	// it stays although no client reads it
 	kept     bool // it is not forgotten while nobody reads it
-	expected bool // a response is about to carry it: nothing is thrown away
+	expected bool // a response is about to carry it: no event is removed
 	events   []event
-	next     uint64 // the number of the event to come
-	done     bool   // nothing more will come
-	lost     bool   // the response was evicted before it was written
-	written  uint64 // the last event that a connection took
+	next     uint64 // the number of the next event
+	done     bool   // there will be no more events
+	lost     bool   // the response was removed before it was written
+	written  uint64 // the last event that was written to a connection
 	writer   *streamWriter
 }
 
-// An event is one message that was, or will be, sent.
+// An event is a message that was, or will be, sent.
 type event struct {
 	n      uint64
-	text   []byte // empty to give a client an event id to resume with
+	text   []byte // empty if it only gives the client an event id for resuming
 	answer bool   // it is the response
 	memory int    // bytes of the session's memory
 }
 
-// add opens a stream; a GET's has no call.
+// add opens a stream; id is zero for a GET.
 func (s *streams) add(id wire.ID) *eventStream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,8 +85,7 @@ func (s *streams) add(id wire.ID) *eventStream {
 	return st
 }
 
-// addKept opens a stream of the session's that belongs to no call, and to no connection
-// more than to the next.
+// addKept opens a stream for messages outside of calls, which stays between connections.
 func (s *streams) addKept() *eventStream {
 	st := s.add(wire.ID{})
 	s.mu.Lock()
@@ -95,7 +94,7 @@ func (s *streams) addKept() *eventStream {
 	return st
 }
 
-// forget forgets a stream, which may be nil.
+// forget removes a stream, which may be nil.
 func (s *streams) forget(st *eventStream) {
 	if st == nil {
 		return
@@ -114,8 +113,8 @@ func (s *streams) removeLocked(st *eventStream) {
 	st.events = nil
 }
 
-// reserveLocked takes memory for an event of n bytes, if need be in the place of what the
-// session keeps although it was written.
+// reserveLocked reserves memory for an event of n bytes. If there is none, it removes
+// events that were written.
 func (s *streams) reserveLocked(n int) bool {
 	if s.memory.TryGrow(n) {
 		return true
@@ -136,7 +135,7 @@ func (s *streams) releaseLocked(ev event) {
 	s.memory.Shrink(ev.memory)
 }
 
-// takeMemory takes memory for n bytes that are no event's, which giveMemory gives back.
+// takeMemory reserves memory for n other bytes, which giveMemory gives back.
 func (s *streams) takeMemory(n int) error {
 	s.mu.Lock()
 	ok := s.reserveLocked(n)
@@ -160,7 +159,7 @@ func (s *streams) releaseMemory() {
 	s.memory.Release()
 }
 
-// find returns the stream that an event id names, and the event's number.
+// find returns the stream of an event id, and the event's number.
 func (s *streams) find(id string) (*eventStream, uint64) {
 	e, ok := eventid.Parse(s.session.front.opts.Instance, id)
 	if !ok {
@@ -175,13 +174,13 @@ func (s *streams) find(id string) (*eventStream, uint64) {
 	return s.order[at], e.Event
 }
 
-// eventID names an event of the stream.
+// eventID returns the id of an event of the stream.
 func (st *eventStream) eventID(n uint64) string {
 	return eventid.ID{Stream: st.n, Event: n}.Text(st.s.session.front.opts.Instance)
 }
 
-// put appends an event. While a client that reads is behind by more than the store holds,
-// put waits, so that nothing unread is evicted. Without memory for it a response is
+// put appends an event. If a client that reads is behind by more than the store's size,
+// put waits, so that nothing unread is removed. Without memory for it, a response is
 // replaced by an error, and another message is refused.
 func (st *eventStream) put(ctx context.Context, text []byte, answer bool) (err error) {
 	s := st.s
@@ -191,7 +190,7 @@ func (st *eventStream) put(ctx context.Context, text []byte, answer bool) (err e
 			err = s.memory.Refuse()
 		}
 		if tell {
-			s.session.front.log.Warn("messages to client thrown away: more wait unread than are kept", "session", s.session.name, "limit", s.session.front.opts.MaxStored)
+			s.session.front.log.Warn("messages to client dropped: too many are unread", "session", s.session.name, "limit", s.session.front.opts.MaxStored)
 		}
 	}()
 	s.mu.Lock()
@@ -212,7 +211,7 @@ func (st *eventStream) put(ctx context.Context, text []byte, answer bool) (err e
 	}
 	taken := len(text)
 	if short = !s.reserveLocked(taken); short && !answer {
-		return nil // which the above makes an error
+		return nil // the deferred function returns an error
 	} else if short {
 		text, taken = noMemoryResponse(st.id), 0
 	}
@@ -226,7 +225,7 @@ func (st *eventStream) put(ctx context.Context, text []byte, answer bool) (err e
 	return nil
 }
 
-// finish says that there will be no more events.
+// finish records that there will be no more events.
 func (st *eventStream) finish() {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -234,7 +233,7 @@ func (st *eventStream) finish() {
 	st.wakeLocked()
 }
 
-// expect says whether a response is about to carry the stream. Until it does, senders
+// expect records whether a response is about to carry the stream. Until it does, senders
 // don't wait, since the response may be waiting for them.
 func (st *eventStream) expect(coming bool) {
 	st.s.mu.Lock()
@@ -250,7 +249,7 @@ func (st *eventStream) isRead() bool {
 	return st.writer != nil || st.expected
 }
 
-// position returns the number of the last event that a connection took.
+// position returns the number of the last event that was written to a connection.
 func (st *eventStream) position() uint64 {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -273,8 +272,8 @@ func (st *eventStream) unwrittenLocked() int {
 	return n
 }
 
-// evictLocked makes room: first events that were written, of the oldest streams, then
-// events that no client is connected to read.
+// evictLocked removes events beyond the limit: first those that were written, of the
+// oldest streams, and then those that no connected client reads.
 func (s *streams) evictLocked() {
 	for _, written := range []bool{true, false} {
 		for i := 0; i < len(s.order) && s.stored > s.session.front.opts.MaxStored; i++ {
@@ -283,8 +282,8 @@ func (s *streams) evictLocked() {
 	}
 }
 
-// evictLocked drops the oldest events. If that is an unread response, a client that
-// resumes gets an error in its place.
+// evictLocked removes the oldest events. If it removes an unread response, a client that
+// resumes gets an error instead.
 func (st *eventStream) evictLocked(written bool) {
 	s := st.s
 	for len(st.events) > 0 && s.stored > s.session.front.opts.MaxStored {
@@ -302,7 +301,7 @@ func (st *eventStream) evictLocked(written bool) {
 	}
 }
 
-// close ends all streams: their connections end, and nothing is kept.
+// close ends all streams: their connections end, and nothing is stored.
 func (s *streams) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -313,14 +312,14 @@ func (s *streams) close() {
 	}
 }
 
-// evictedResponse is the answer for a response that is not stored any more.
+// evictedResponse returns the error for a response that is no longer stored.
 func (st *eventStream) evictedResponse() []byte {
 	return wire.AppendError(nil, st.id, wire.Errorf(spec.CodeInternal,
-		"the answer is not kept any more: its client was away too long; send the request again if that is safe"))
+		"the response is no longer stored, because its client was disconnected too long; send the request again if that is safe"))
 }
 
-// noMemoryResponse is the answer in the place of one for which there was no memory.
+// noMemoryResponse returns the error for a response without memory.
 func noMemoryResponse(id wire.ID) []byte {
 	return wire.AppendError(nil, id, wire.Errorf(spec.CodeInternal,
-		"there was no memory for the answer; send the request again in a moment if that is safe, or %s", limits.Memory.Raise()))
+		"there was no memory for the response; send the request again in a moment if that is safe, or %s", limits.Memory.Raise()))
 }

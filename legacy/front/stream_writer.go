@@ -11,30 +11,31 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
-// A streamWriter writes one event stream to one HTTP response. It belongs to the
-// goroutine of the response.
+// A streamWriter writes one event stream to one HTTP response. It belongs to the goroutine
+// of the response.
 type streamWriter struct {
 	stream  *eventStream
 	res     *downstream.Response
-	changes *subscriptions // told on the stream too; nil for a call's
-	wake    wake.Signal    // there may be something to write, or another took the stream
-	at      uint64         // the last event written, or had by the client before
-	over    error          // why it has to end; guarded by streams.mu
+	changes *subscriptions // the subscriptions whose changes go to the stream; nil for that of a call
+	wake    wake.Signal    // there may be something to write, or the response has to end
+	at      uint64         // the last event that was written, or that the client had before
+	over    error          // why the response has to end; guarded by streams.mu
 }
 
 var (
-	// errReplaced is why a connection ends whose stream another one took.
+	// errReplaced is why a response ends if another connection took over its stream.
 	errReplaced = errors.New("another connection took the stream")
 	// errEnding is why GET streams end before the rest of the gateway.
 	errEnding = errors.New("streams are ending")
-	// errNoChanges is why a GET stream ends when no more changes will come.
+	// errNoChanges is why a GET stream ends if no more changes will come.
 	errNoChanges = errors.New("no more changes will come")
-	// errLostUpstream is why a stream that is a session ends with the server's.
+	// errLostUpstream is why the stream of an HTTP+SSE session ends with the upstream
+	// session.
 	errLostUpstream = errors.New("the server ended the session")
 )
 
-// attach makes res the stream's response, from after the event numbered from. The one
-// before ends. Of GET streams there is one at a time.
+// attach makes res the stream's response, from after the event with number from. The
+// previous response ends. There is only one GET stream at a time.
 func (st *eventStream) attach(res *downstream.Response, from uint64, changes *subscriptions) *streamWriter {
 	s := st.s
 	w := &streamWriter{stream: st, res: res, changes: changes, wake: wake.NewSignal()}
@@ -61,13 +62,13 @@ func (st *eventStream) replaceLocked() {
 	}
 }
 
-// until has the response end with the credential of its request. Its client comes back
-// with another, and has missed nothing then.
+// until ends the response with the credential of its request. The client resumes with
+// another one, without losing events.
 func (w *streamWriter) until(id *mcp.Identity) (forget func()) {
 	return w.stream.s.session.front.opts.Until(id, w.end)
 }
 
-// end has the response end, for a reason.
+// end ends the response with a reason.
 func (w *streamWriter) end(reason error) {
 	w.stream.s.mu.Lock()
 	w.over = reason
@@ -75,8 +76,8 @@ func (w *streamWriter) end(reason error) {
 	w.wake.Send()
 }
 
-// close ends the response. err is why: the stream goes on, but the session ends if its
-// client does not read.
+// close ends the response. err is the reason. The stream continues; but if the client does
+// not read, the session ends.
 func (w *streamWriter) close(err error) {
 	st := w.stream
 	st.s.mu.Lock()
@@ -93,7 +94,7 @@ func (w *streamWriter) close(err error) {
 	_ = w.res.End() // an error means that the client has left
 }
 
-// run writes the stream until it is done, another response takes it, or the client
+// run writes the stream until it is done, another response takes it over, or the client
 // leaves; the call continues.
 func (w *streamWriter) run(ctx context.Context) error {
 	var ready, ending <-chan struct{}
@@ -121,7 +122,7 @@ func (w *streamWriter) run(ctx context.Context) error {
 	}
 }
 
-// drain writes what is there. It reports whether the stream is done.
+// drain writes all events. It reports whether the stream is done.
 func (w *streamWriter) drain() (done bool, err error) {
 	for {
 		ev, ok, done, err := w.next()
@@ -135,8 +136,8 @@ func (w *streamWriter) drain() (done bool, err error) {
 	}
 }
 
-// next returns the event to write; if there is none, whether the stream is done. In the
-// place of a response that was evicted it returns an error.
+// next returns the next event; if there is none, whether the stream is done. For a
+// response that was removed it returns an error.
 func (w *streamWriter) next() (ev event, ok, done bool, err error) {
 	st := w.stream
 	st.s.mu.Lock()
@@ -155,8 +156,7 @@ func (w *streamWriter) next() (ev event, ok, done bool, err error) {
 	return event{}, false, false, nil
 }
 
-// stoppedLocked returns why the response has to end, if it has: another carries the
-// stream, or the session's GET streams, or its time is over.
+// stoppedLocked returns why the response has to end, or nil.
 func (w *streamWriter) stoppedLocked() error {
 	if w.stream.writer != w {
 		return errReplaced
@@ -164,7 +164,7 @@ func (w *streamWriter) stoppedLocked() error {
 	return w.over
 }
 
-// wrote notes that an event was written, unless the stream has another response.
+// wrote records that an event was written, unless the stream has another response.
 func (w *streamWriter) wrote(n uint64) {
 	w.at = n
 	st := w.stream
@@ -186,7 +186,7 @@ func (s *streams) signalRoomLocked() {
 // writeChanges puts the pending changes on the stream.
 func (w *streamWriter) writeChanges() error {
 	for {
-		if err := w.stopped(); err != nil { // they are for the next one
+		if err := w.stopped(); err != nil { // the changes are for the next response
 			return err
 		}
 		ev, ok := w.changes.mail.Next()
@@ -194,7 +194,7 @@ func (w *streamWriter) writeChanges() error {
 			break
 		}
 		if err := w.change(ev); err != nil {
-			w.changes.mail.Put(ev) // for the next response; its client may hear it twice
+			w.changes.mail.Put(ev) // for the next response; the client may get it twice
 			return err
 		}
 		w.changes.session.front.opts.Metrics.Delivered(w.changes.session.front.opts.Name, 1)

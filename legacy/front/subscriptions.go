@@ -15,30 +15,30 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// listRetries are the pauses between attempts to hear of changes of lists.
+// listRetries are the pauses between attempts to subscribe to lists.
 var listRetries = backoff.Backoff{Min: time.Second, Max: time.Minute}
 
-// subscriptionSize is what a subscription takes beside its URI, in bytes.
+// subscriptionSize is the memory of a subscription without its URI, in bytes.
 const subscriptionSize = 512
 
-// subscriptions are the changes that a session hears of. They wait in its mailbox
-// until a stream is there to take them.
+// subscriptions are the subscriptions of a session. Changes wait in its mailbox until
+// there is a stream.
 type subscriptions struct {
 	session *session
 	mail    *fanout.Mailbox
 
 	joined       sync.Once
-	subscription mcp.Subscription // nil if joining failed; read after joined only
+	subscription mcp.Subscription // nil if join failed; read after joined only
 	err          error
 	scope        string
 
 	// mu guards the fields below.
 	mu       sync.Mutex
 	begun    bool
-	lists    mcp.Filter // what is held, without URIs
-	uris     []string   // what is held, sorted
+	lists    mcp.Filter // the subscribed lists
+	uris     []string   // the subscribed resources, sorted
 	closed   bool
-	reserved int // URIs that are asked for
+	reserved int // URIs of subscriptions in progress
 }
 
 func (s *subscriptions) init(of *session, mail *fanout.Mailbox) {
@@ -48,7 +48,7 @@ func (s *subscriptions) init(of *session, mail *fanout.Mailbox) {
 	}
 }
 
-// join registers the session for changes. It does so for the first topic: most sessions
+// join registers the session for changes. It does so at the first topic: most sessions
 // have none.
 func (s *subscriptions) join() (mcp.Subscription, error) {
 	s.joined.Do(func() {
@@ -61,8 +61,8 @@ func (s *subscriptions) join() (mcp.Subscription, error) {
 	return s.subscription, s.err
 }
 
-// begin asks for the list kinds that the server offers, once the client is ready
-// to hear of them.
+// begin subscribes to the lists that the server offers, once the client is ready for
+// changes.
 func (s *subscriptions) begin() {
 	want := mcp.Filter{Tools: s.session.offered.Tools, Prompts: s.session.offered.Prompts, Resources: s.session.offered.Resources}
 	if !want.Tools && !want.Prompts && !want.Resources {
@@ -77,8 +77,8 @@ func (s *subscriptions) begin() {
 	s.session.spawn(func(ctx context.Context) { s.addLists(ctx, want) }) // ends with the session
 }
 
-// addLists asks again, ever more seldom, as long as the server can't be reached: the
-// client has been told that it will hear of changes.
+// addLists subscribes to lists, and retries with growing pauses, because the client was
+// promised changes.
 func (s *subscriptions) addLists(ctx context.Context, want mcp.Filter) {
 	for pause := listRetries.Min; ; pause = listRetries.Next(pause) {
 		member, err := s.join()
@@ -92,14 +92,14 @@ func (s *subscriptions) addLists(ctx context.Context, want mcp.Filter) {
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		s.session.front.log.Warn("changes of lists are not told yet, asking again", "session", s.session.name, "error", err)
+		s.session.front.log.Warn("subscribing to lists failed, trying again", "session", s.session.name, "error", err)
 		if backoff.Wait(ctx, backoff.Jitter(pause)) != nil {
 			return
 		}
 	}
 }
 
-// subscribe returns when the upstream has acknowledged the URI.
+// subscribe returns when the server has acknowledged the URI.
 //
 // Spec: 2025-11-25, server/resources, Subscriptions.
 func (s *subscriptions) subscribe(ctx context.Context, m *wire.Message) error {
@@ -122,7 +122,7 @@ func (s *subscriptions) subscribe(ctx context.Context, m *wire.Message) error {
 
 func sizeOf(uri string) int { return subscriptionSize + 2*len(uri) }
 
-// add notes a URI that is followed, unless it was.
+// add adds a subscribed URI. It reports false if it was subscribed before.
 func (s *subscriptions) add(uri string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +134,7 @@ func (s *subscriptions) add(uri string) bool {
 	return true
 }
 
-// ask returns when the upstream has acknowledged a URI.
+// ask returns when the server has acknowledged a URI.
 func (s *subscriptions) ask(ctx context.Context, uri string) error {
 	member, err := s.join()
 	if err != nil {
@@ -145,14 +145,14 @@ func (s *subscriptions) ask(ctx context.Context, uri string) error {
 	case err != nil:
 		return fmt.Errorf("subscribing to %s on server %q: %w", uri, s.session.front.opts.Name, err)
 	case len(held.URIs) == 0:
-		e := wire.Errorf(spec.CodeInvalidParams, "server %q does not take a subscription to %s", s.session.front.opts.Name, uri)
+		e := wire.Errorf(spec.CodeInvalidParams, "server %q does not accept a subscription to %s", s.session.front.opts.Name, uri)
 		e.Data = wire.AppendEdited(nil, nil, wire.Edit{Name: "uri", Value: wire.Quote(uri)})
 		return e
 	}
 	return nil
 }
 
-// reserve takes a place for a URI that is about to be asked for, until unreserve.
+// reserve takes a place for a URI until unreserve.
 func (s *subscriptions) reserve(uri string) error {
 	most := s.session.front.opts.MaxTopics
 	s.mu.Lock()
@@ -166,8 +166,8 @@ func (s *subscriptions) reserve(uri string) error {
 		return nil
 	}
 	s.session.front.limit(limits.ListenTopics.Key)
-	s.session.front.log.Warn("subscription refused: the session follows too many resources", "session", s.session.name, "limit", most)
-	return wire.Errorf(spec.CodeInvalidParams, "this session follows %d resources, the limit; unsubscribe from some, or %s", most, limits.ListenTopics.Raise())
+	s.session.front.log.Warn("subscription refused: the session has too many", "session", s.session.name, "limit", most)
+	return wire.Errorf(spec.CodeInvalidParams, "this session has subscriptions to %d resources, the limit; unsubscribe from some, or %s", most, limits.ListenTopics.Raise())
 }
 
 func (s *subscriptions) unreserve() {
@@ -176,7 +176,7 @@ func (s *subscriptions) unreserve() {
 	s.reserved--
 }
 
-// unsubscribe gives a URI up, which may be done twice.
+// unsubscribe unsubscribes from a URI. It may be called again.
 func (s *subscriptions) unsubscribe(m *wire.Message) error {
 	uri, err := s.uriOf(m)
 	if err != nil {
@@ -208,7 +208,8 @@ func (s *subscriptions) uriOf(m *wire.Message) (string, error) {
 	return uri, nil
 }
 
-// markAll marks all that is held as changed: nobody knows what the client missed.
+// markAll marks all subscribed topics as changed, because it is unknown what the client
+// missed.
 func (s *subscriptions) markAll() {
 	s.mu.Lock()
 	all := s.lists
@@ -219,7 +220,7 @@ func (s *subscriptions) markAll() {
 	}
 }
 
-// close ends the registration of the session for changes.
+// close ends the subscriptions.
 func (s *subscriptions) close() {
 	s.joined.Do(func() { s.err = errSessionEnded })
 	if s.subscription != nil {
@@ -230,14 +231,14 @@ func (s *subscriptions) close() {
 	s.uris, s.closed = nil, true
 }
 
-// listMethods are the notifications of the list kinds.
+// listMethods are the notifications of the lists.
 var listMethods = map[fanout.Kind]string{
 	fanout.ToolsListChanged:     spec.NotifyToolsListChanged,
 	fanout.PromptsListChanged:   spec.NotifyPromptsListChanged,
 	fanout.ResourcesListChanged: spec.NotifyResourcesListChanged,
 }
 
-// appendChange appends the notification that ev is to a legacy client.
+// appendChange appends the notification of ev for a legacy client.
 func appendChange(dst []byte, ev fanout.Event) []byte {
 	if method := listMethods[ev.Topic.Kind]; method != "" {
 		var params []byte

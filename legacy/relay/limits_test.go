@@ -173,7 +173,7 @@ func TestS02UnreadIsBounded(t *testing.T) {
 	if r := g.Call(t, "ping", `{}`); r.Status != 200 || r.Code() != 0 { // after all of them
 		t.Errorf("ping = %d %s", r.Status, r.Body)
 	}
-	const line = "messages to client thrown away: more wait unread than are kept"
+	const line = "messages to client dropped: too many are unread"
 	if n := st.Count("limit client_events"); n < 80 || logs.Count(line) != 1 {
 		t.Errorf("%d messages thrown away and %d lines about it, want most, and one", n, logs.Count(line))
 	}

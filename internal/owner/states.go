@@ -28,7 +28,7 @@ func (h *handler) unbound(req *mcp.Request) (*mcp.Request, error) {
 	}
 	state, err := h.sealer.Unbind(wire.Unquote(text), h.binding(req.Principal))
 	if err != nil || text[0] != '"' {
-		return nil, mcp.Refuse(spec.CodeInvalidParams, "%v; send the request anew, without requestState and inputResponses", requeststate.ErrInvalid)
+		return nil, mcp.Refuse(spec.CodeInvalidParams, "%v; send the request again, without requestState and inputResponses", requeststate.ErrInvalid)
 	}
 	asked := *req
 	asked.Params = wire.AppendEdited(nil, req.Params, wire.Edit{Name: memberState, Value: wire.Quote(state)})

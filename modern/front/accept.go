@@ -10,18 +10,18 @@ import (
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
-// forms are the forms of answer that a client takes.
+// forms are the forms of a response that a client accepts.
 type forms struct {
 	json, stream bool
 }
 
-// accepted reads the Accept header. A client that sends none takes anything.
+// accepted reads the Accept header. Without it, a client accepts everything.
 func accepted(h http.Header) forms {
 	values := h["Accept"]
 	if len(values) == 0 {
 		return forms{true, true}
 	}
-	// What every SDK sends, spared the parsing.
+	// All SDKs send this, so it needs no parsing.
 	if len(values) == 1 && values[0] == protocol.TypeJSON+", "+protocol.TypeStream {
 		return forms{true, true}
 	}
@@ -32,8 +32,7 @@ func accepted(h http.Header) forms {
 	return f
 }
 
-// takes reports whether the most specific range that covers typ has a weight
-// over zero.
+// takes reports whether the most specific range that includes typ has a weight above zero.
 //
 // Spec: RFC 9110, 12.5.1.
 func takes(ranges []string, typ string) bool {
@@ -61,8 +60,8 @@ func takes(ranges []string, typ string) bool {
 	return ok
 }
 
-// acceptable reports whether an answer to method can take a form that the client
-// takes: a listen stream has no other form than a stream.
+// acceptable reports whether the response to method can have a form that the client
+// accepts: that to a listen request is always a stream.
 func (p *httpReply) acceptable(method string) bool {
 	return p.forms.stream || p.forms.json && method != spec.MethodListen
 }

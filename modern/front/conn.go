@@ -10,12 +10,12 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// errCancelled is the cause with which a request ends that its client took back.
+// errCancelled is why a request ends that its client has cancelled.
 var errCancelled = errors.New("the client cancelled the request")
 
-// A Conn serves one client over a connection that all its requests share: stdio, or
-// a WebSocket. What belongs to which request is told by ids, so an id can be in
-// flight once. Its methods are safe for concurrent use.
+// A Conn serves one client over a connection that all its requests share: stdio, or a
+// WebSocket. Messages belong to requests by their ids, so an id can be in flight only
+// once. Its methods are safe for concurrent use.
 //
 // Spec: 2026-07-28, basic/transports/stdio.
 type Conn struct {
@@ -27,17 +27,17 @@ type Conn struct {
 	requests downstream.InFlight[*connReply]
 }
 
-// OpenConn returns a Conn that serves sender. send sends one message, and keeps
-// nothing of it; it is called for many requests at once, and must return in bounded
-// time. After an error of send nobody can be answered: the caller closes the Conn.
+// OpenConn returns a Conn that serves sender. send sends one message and keeps nothing of
+// it; it is called concurrently, and must return in bounded time. After an error of send,
+// the caller closes the Conn.
 func (f *Front) OpenConn(send func(msg []byte) error, sender mcp.Sender) *Conn {
 	return &Conn{front: f, write: send, sender: sender}
 }
 
-// Serve takes one message whose envelope is modern, or which is not told to be of
-// either era. It does not wait for a request to be served; but one that is refused at
-// once, for too many are in flight or have its id, waits for its answer to be sent,
-// so that who asks too much is read from no faster than it reads.
+// Serve handles one message with a modern envelope, or one whose era is unknown. It does
+// not wait for a request to be served. If it refuses a request, because there are too many
+// or the id is in use, it waits until the error is sent, so that the client is read no
+// faster than it reads.
 func (c *Conn) Serve(m *wire.Message) {
 	switch m.Kind() {
 	case wire.Request:
@@ -47,12 +47,12 @@ func (c *Conn) Serve(m *wire.Message) {
 			c.front.drop("client notification")
 		}
 	case wire.Response:
-		c.front.drop("client response") // nothing was asked
+		c.front.drop("client response") // there are no requests to clients
 	}
 }
 
-// Cancel ends the request that a notifications/cancelled names, unanswered, and
-// reports whether there is one: ids are compared as they were written.
+// Cancel cancels the request that a notifications/cancelled names, without a response, and
+// reports whether there is one. It compares ids as they were written.
 //
 // Spec: 2026-07-28, basic/patterns/cancellation.
 func (c *Conn) Cancel(m *wire.Message) bool {
@@ -68,8 +68,8 @@ func (c *Conn) Cancel(m *wire.Message) bool {
 	return true
 }
 
-// Shutdown refuses further requests, ends listen streams with their result, and
-// waits until the requests in flight are answered, or ctx ends.
+// Shutdown refuses further requests, ends listen streams with their result, and waits
+// until the requests in flight have responses, or ctx ends.
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions, Graceful Closure.
 func (c *Conn) Shutdown(ctx context.Context) error {
@@ -79,13 +79,13 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 	return c.requests.Wait(ctx)
 }
 
-// Close cancels what is in flight and waits for its end. Calls that wait for their
-// client's answers go on waiting: the answers may come over another connection.
+// Close cancels all requests, and waits for their end. Parked calls continue to wait: the
+// retry may arrive over another connection.
 func (c *Conn) Close() {
 	for _, r := range c.requests.Close() {
 		r.Cancel(mcp.ErrShutdown)
 	}
-	_ = c.requests.Wait(context.Background()) // which does not end
+	_ = c.requests.Wait(context.Background()) // no error: the context does not end
 }
 
 func (c *Conn) serve(m *wire.Message) {
@@ -96,22 +96,22 @@ func (c *Conn) serve(m *wire.Message) {
 	former, err := c.admit(r, m)
 	if err != nil {
 		cancel(err)
-		// Who can't be answered is found out by whoever reads from it.
+		// An error is ignored: the goroutine that reads the connection notices it.
 		_ = c.write(wire.AppendError(nil, m.ID, mcp.WireError(err)))
 		return
 	}
 	go r.run(ctx, m, former) // ends with its handler; Close cancels it, and waits
 }
 
-// admit takes memory for a request and counts it in, or refuses it. former is closed when
-// the request that had the same id before has ended; it is nil if there is none.
+// admit reserves memory for a request and registers it, or refuses it. former is closed
+// when the previous request with the same id has ended; nil if there is none.
 func (c *Conn) admit(r *connReply, m *wire.Message) (former <-chan struct{}, err error) {
 	former, err = c.requests.Enter(r, len(m.Text), c.front.opts.MaxInFlight)
 	switch err {
 	case downstream.ErrClosed:
 		return nil, mcp.Refuse(spec.CodeInternal, "%v", mcp.ErrShutdown)
 	case downstream.ErrSameID:
-		return nil, mcp.Refuse(spec.CodeInvalidRequest, "a request with id %s is in flight on this connection; give each its own", r.ID)
+		return nil, mcp.Refuse(spec.CodeInvalidRequest, "a request with the id %s is in flight on this connection; use another id", r.ID)
 	case downstream.ErrFull:
 		c.front.limit("in_flight")
 		c.front.opts.Logger.Warn("request refused: too many are in flight on its connection", "upstream", c.front.opts.Name, "limit", c.front.opts.MaxInFlight)

@@ -18,14 +18,13 @@ type connReply struct {
 	stream atomic.Pointer[fanout.Mailbox] // of a listen stream; nil before it begins
 }
 
-// run serves the request. What was sent before under the same id may still be on its
-// way, so the former's end is awaited: the first that a client gets of the new one is
-// its own.
+// run serves the request. It first waits until the previous request with the same id has
+// ended, so that the client gets no message of that under the new one.
 func (r *connReply) run(ctx context.Context, m *wire.Message, former <-chan struct{}) {
 	defer r.conn.requests.Leave(r)
 	defer r.Cancel(nil)
 	if former != nil {
-		<-former // which was answered or cancelled, so it is not for long
+		<-former // soon: it has its response, or was cancelled
 	}
 	req, err := r.front.admit(nil, m, r.conn.sender)
 	if err == nil {
@@ -43,7 +42,8 @@ func (r *connReply) put(msg []byte) error {
 	return r.conn.write(msg)
 }
 
-// respond gives the id free first: whoever has read the response may use it again.
+// respond frees the id before it writes the response, since the client may use it again as
+// soon as it has read that.
 func (r *connReply) respond(_ int, msg downstream.Message) error {
 	if !r.conn.requests.Free(r) {
 		return downstream.ErrEnded
@@ -51,7 +51,7 @@ func (r *connReply) respond(_ int, msg downstream.Message) error {
 	return r.conn.write(msg.Bytes())
 }
 
-// listen notes what ends the stream, and has it served.
+// listen stores the mailbox that ends the stream, and serves it.
 func (r *connReply) listen(ctx context.Context, mail *fanout.Mailbox, open openStream) error {
 	r.opened(mail)
 	write, err := open(ctx, &r.reply)
@@ -63,7 +63,7 @@ func (r *connReply) listen(ctx context.Context, mail *fanout.Mailbox, open openS
 
 func (r *connReply) opened(mail *fanout.Mailbox) (shared bool) {
 	r.stream.Store(mail)
-	if r.conn.requests.Closed() { // maybe before it was stored
+	if r.conn.requests.Closed() { // possibly before the mailbox was stored
 		r.endStream()
 	}
 	return true

@@ -8,7 +8,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-// discover answers server/discover from what the upstream says of itself.
+// discover answers server/discover with the server's description.
 //
 // Spec: 2026-07-28, server/discover.
 func (f *Front) discover(ctx context.Context, req *mcp.Request, p *reply) error {

@@ -1,11 +1,10 @@
 // Package front serves modern clients of one server, over Streamable HTTP and over
 // connections.
 //
-// It checks a request's envelope and headers, hands it to an mcp.Handler, stamps what
-// the revision demands onto the result, and turns subscriptions/listen into a stream fed by
-// a mailbox. A call whose handler asks back is answered with an input_required result, and
-// waits for the retry that brings the answers.
+// It checks a request's envelope and headers, passes it to an mcp.Handler, adds the
+// members that the revision requires to the result, and serves subscriptions/listen as a
+// stream of changes from a mailbox. If a handler requests input during a call, the client
+// gets an input_required result, and the call waits for the retry with the responses.
 //
-// The package refuses to know where an answer comes from: what an upstream of the other
-// era sends reaches it through package mcp only.
+// The package does not know the server: it uses package mcp only.
 package front

@@ -10,9 +10,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// checkVersionHeader holds the protocol version header against the envelope. It
-// comes before all else: what a later revision's envelope must have is not known
-// here.
+// checkVersionHeader compares the protocol version header with the envelope. It precedes
+// all other checks, because those of a later revision are unknown.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Protocol Version Header.
 func checkVersionHeader(h http.Header, m *wire.Message) error {
@@ -27,7 +26,7 @@ func checkVersionHeader(h http.Header, m *wire.Message) error {
 	return err
 }
 
-// readEnvelope makes a request of a message, or refuses it.
+// readEnvelope returns the request of a message, or an error if its envelope is invalid.
 //
 // Spec: 2026-07-28, basic/index, Per-request protocol fields.
 func (f *Front) readEnvelope(m *wire.Message) (*mcp.Request, error) {
@@ -67,8 +66,8 @@ func (f *Front) revision(version json.RawMessage) spec.Revision {
 	return spec.Revision(wire.Unquote(version))
 }
 
-// checkRevision refuses a revision, written as version, that this front does not speak. An absent one
-// is checkEnvelope's to name.
+// checkRevision refuses a revision, written as version, that this front does not support.
+// A missing one is left to checkEnvelope.
 func (f *Front) checkRevision(r spec.Revision, version json.RawMessage) error {
 	if len(version) == 0 || version[0] != '"' {
 		return nil
@@ -79,8 +78,7 @@ func (f *Front) checkRevision(r spec.Revision, version json.RawMessage) error {
 	return Unsupported(r, f.opts.Revisions)
 }
 
-// Unsupported returns the refusal of a revision, which names those that are
-// served.
+// Unsupported returns the error for an unsupported revision, with the supported ones.
 //
 // Spec: 2026-07-28, basic/versioning, Protocol Version Negotiation.
 func Unsupported(requested spec.Revision, supported []spec.Revision) error {
@@ -95,8 +93,8 @@ func Unsupported(requested spec.Revision, supported []spec.Revision) error {
 	return &mcp.Refusal{Err: &wire.Error{Code: spec.CodeUnsupportedVersion, Message: re.Error(), Data: data}}
 }
 
-// checkEnvelope refuses an envelope that lacks what the revision requires, or
-// has it in another type.
+// checkEnvelope refuses an envelope without the members that the revision requires, or
+// with another type.
 func checkEnvelope(req *mcp.Request, version json.RawMessage) error {
 	var missing []string
 	if len(version) == 0 || version[0] != '"' {

@@ -11,12 +11,12 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// errAnswered says that the server answered the request, which ends its stream.
+// errAnswered reports that the server has responded to the request, which ends its stream.
 var errAnswered = errors.New("the server ended the stream")
 
-// An extensionCall is a request whose method is not known here. With the first message
-// that only its client can make sense of it becomes a stream: it may never end by
-// itself, so it is counted among the listen streams, and ends when they do.
+// An extensionCall is a request with an unknown method. With its first unknown
+// notification it becomes a stream: it may never end by itself, so it counts as a listen
+// stream, and ends with those.
 //
 // It is the mcp.Caller of its request.
 type extensionCall struct {
@@ -25,12 +25,12 @@ type extensionCall struct {
 	mail   *fanout.Mailbox // ends when the gateway ends the stream
 	cancel context.CancelCauseFunc
 
-	// Owned by the handler's goroutine until it has returned.
+	// ends the registration as a stream; nil if it is none
 	release func() // counts the stream out; nil if it is none
-	shared  bool   // the client tells streams apart by their ids alone
+	shared  bool   // the client distinguishes streams by their ids alone
 }
 
-// serveExtension serves a request whose method is not known here.
+// serveExtension serves a request with an unknown method.
 func (f *Front) serveExtension(ctx context.Context, req *mcp.Request, p *reply) error {
 	x := &extensionCall{reply: p, req: req, mail: fanout.NewMailbox(fanout.MailboxOptions{})}
 	ctx, x.cancel = context.WithCancelCause(ctx)
@@ -56,10 +56,10 @@ func (f *Front) serveExtension(ctx context.Context, req *mcp.Request, p *reply) 
 	return end.err
 }
 
-// run has the request served until it has ended, and ends it when mail does.
+// run serves the request, and ends it when mail ends.
 func (x *extensionCall) run(ctx context.Context) handlerResult {
 	served := make(chan handlerResult, 1)
-	go func() { // ends with ctx at the latest; it is waited for below
+	go func() { // ends with ctx at the latest; the loop below waits for it
 		res, err := x.front.opts.Handler.Serve(ctx, x.req, x)
 		served <- handlerResult{res, err}
 	}()
@@ -75,8 +75,7 @@ func (x *extensionCall) run(ctx context.Context) handlerResult {
 	}
 }
 
-// Notify implements [mcp.Caller]. A client that can't be written to ends the
-// request.
+// Notify implements [mcp.Caller]. If writing to the client fails, the request ends.
 func (x *extensionCall) Notify(ctx context.Context, n mcp.Notification) error {
 	if spec.UndefinedNotification(n.Method) && x.writer.streams() {
 		if err := x.open(ctx); err != nil {
@@ -92,7 +91,7 @@ func (x *extensionCall) Notify(ctx context.Context, n mcp.Notification) error {
 	return err
 }
 
-// open counts the request among the streams, once.
+// open registers the request as a stream, once.
 func (x *extensionCall) open(ctx context.Context) error {
 	if x.release != nil {
 		return nil
@@ -105,7 +104,7 @@ func (x *extensionCall) open(ctx context.Context) error {
 	return nil
 }
 
-// underOwnID returns params under the client's own id, if they have an id or need one.
+// underOwnID returns params with the client's own id, if they have an id or need one.
 func (x *extensionCall) underOwnID(params []byte) []byte {
 	if !x.shared && !hasSubscriptionID(params) {
 		return params
@@ -113,7 +112,7 @@ func (x *extensionCall) underOwnID(params []byte) []byte {
 	return x.stamped(params)
 }
 
-// resultUnderOwnID returns a result under the client's own id, if it has one.
+// resultUnderOwnID returns a result with the client's own id, if it has one.
 func (x *extensionCall) resultUnderOwnID(res *mcp.Result) *mcp.Result {
 	if hasSubscriptionID(res.Body) {
 		res.Body, res.Outline = x.stamped(res.Body), nil
@@ -121,7 +120,7 @@ func (x *extensionCall) resultUnderOwnID(res *mcp.Result) *mcp.Result {
 	return res
 }
 
-// hasSubscriptionID reports whether params or a result bear the id of a subscription.
+// hasSubscriptionID reports whether params or a result have a subscription id.
 func hasSubscriptionID(text []byte) bool {
 	return wire.Get(wire.Get(text, "_meta"), spec.MetaSubscriptionID) != nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// hasExtensions reports whether a filter has members beyond the four kinds, which only the
-// server can know.
+// hasExtensions reports whether a filter has members of extensions, which only the server
+// knows.
 func hasExtensions(filter []byte) bool {
 	for k, v := range wire.Members(filter) {
 		switch {
@@ -25,7 +25,7 @@ func hasExtensions(filter []byte) bool {
 	return false
 }
 
-// withoutTasks returns the params of a listen request whose filter names no tasks.
+// withoutTasks removes tasks from the filter of a listen request.
 func withoutTasks(params []byte) []byte {
 	filter := wire.Get(params, "notifications")
 	if wire.Get(filter, spec.FilterTaskIDs) == nil {
@@ -35,22 +35,22 @@ func withoutTasks(params []byte) []byte {
 	return wire.AppendEdited(nil, params, wire.Edit{Name: "notifications", Value: filter})
 }
 
-// forwardsFilter reports whether a listen request gets a stream of its own upstream: its
-// filter has members of extensions, and the server is of an era that has these.
+// forwardsFilter reports whether a listen request gets its own upstream stream: its filter
+// has members of extensions, and the server is modern.
 func (f *Front) forwardsFilter(ctx context.Context, req *mcp.Request) bool {
 	if !hasExtensions(wire.Get(req.Params, "notifications")) {
 		return false
 	}
 	era := f.opts.Upstream()
 	if era == spec.Unknown {
-		_, _ = f.opts.Describer.Describe(ctx, req) // it waits; without a verdict the rest is served
+		_, _ = f.opts.Describer.Describe(ctx, req) // waits for the era; if it stays unknown, members of extensions are ignored
 		era = f.opts.Upstream()
 	}
 	return era == spec.Modern
 }
 
-// forwardListen serves a listen request by a stream of its own upstream. Its messages
-// pass as they are, under the client's own subscription id.
+// forwardListen serves a listen request with its own upstream stream. Messages are
+// forwarded unchanged, with the client's own subscription id.
 func (f *Front) forwardListen(ctx context.Context, req *mcp.Request, p *reply) error {
 	mail := fanout.NewMailbox(fanout.MailboxOptions{})
 	return p.writer.listen(ctx, mail, func(ctx context.Context, p *reply) (write func(), err error) {
@@ -58,7 +58,7 @@ func (f *Front) forwardListen(ctx context.Context, req *mcp.Request, p *reply) e
 	})
 }
 
-// open counts the stream, which has no topic, so that it is ended with the others.
+// open registers the stream without topics, so that it ends with the others.
 func (s *forwardedStream) open(ctx context.Context, req *mcp.Request) (write func(), err error) {
 	sub, _, err := s.front.subscribe(ctx, req, mcp.Filter{}, s.mail)
 	if err != nil {
@@ -99,22 +99,21 @@ func (s *forwardedStream) write(ctx context.Context, req *mcp.Request) error {
 // errStreamEnded is why a stream ends that the gateway ends.
 var errStreamEnded = errors.New("the stream was ended")
 
-// A handlerResult is what a handler returned. res is nil if err is not.
+// A handlerResult is the result of a handler. res is nil if err is not.
 type handlerResult struct {
 	res *mcp.Result
 	err error
 }
 
-// A forwardedStream is a listen stream with one of its own upstream. It is the
-// mcp.Caller of its request.
+// A forwardedStream is a listen stream with its own upstream stream. It is the mcp.Caller
+// of its request.
 type forwardedStream struct {
 	*reply
 	mail   *fanout.Mailbox // ends when the gateway ends the stream
 	cancel context.CancelCauseFunc
 }
 
-// Notify implements [mcp.Caller]. A client that can't be written to ends the
-// stream.
+// Notify implements [mcp.Caller]. If writing to the client fails, the stream ends.
 func (s *forwardedStream) Notify(ctx context.Context, n mcp.Notification) error {
 	n.Params = s.stamped(n.Params)
 	err := s.reply.Notify(ctx, n)
@@ -124,14 +123,14 @@ func (s *forwardedStream) Notify(ctx context.Context, n mcp.Notification) error 
 	return err
 }
 
-// stamped returns params or a result of a stream under the client's own subscription id.
+// stamped returns params or a result of a stream with the client's own subscription id.
 func (p *reply) stamped(text []byte) []byte {
 	meta := wire.AppendEdited(nil, wire.Get(text, "_meta"), wire.Edit{Name: spec.MetaSubscriptionID, Value: p.id.Append(nil)})
 	return wire.AppendEdited(nil, text, wire.Edit{Name: "_meta", Value: meta})
 }
 
-// await shows that the stream is alive until it has ended upstream. cause says why it
-// was ended here.
+// await sends keep-alive comments until the upstream stream has ended. cause is the reason
+// if the gateway or the client ended it.
 func (s *forwardedStream) await(ctx context.Context, served <-chan handlerResult) (end handlerResult, cause error) {
 	s.writer.keepAlive()
 	defer s.writer.stopKeepAlive()

@@ -30,63 +30,63 @@ const (
 
 // Options configure a Front.
 type Options struct {
-	// Name is the server's, for errors and logs. Required.
+	// Name is the server's name, for errors and logs. Required.
 	Name string
-	// Handler serves requests, Describer discovery, Subscriber listen streams.
-	// Required.
+	// Handler serves requests, Describer answers server/discover, Subscriber serves listen
+	// streams. Required.
 	Handler    mcp.Handler
 	Describer  mcp.Describer
 	Subscriber mcp.Subscriber
-	// Admit puts a checked request into its profile, or refuses it. Required.
+	// Admit sets the profile of a checked request, or refuses the request. Required.
 	Admit func(*mcp.Request) error
-	// Memory is taken from for what is kept. Nil means that there is no bound.
+	// Memory bounds the memory for clients. Nil means no bound.
 	Memory mcp.Memory
 
-	// Revisions are all that the endpoint serves, newest first, for discovery
-	// and for refusals. Empty means the modern ones.
+	// Revisions are all revisions of the endpoint, newest first, for discovery and errors.
+	// Empty means the modern ones.
 	Revisions []spec.Revision
 
-	// WriteTimeout is how long a write to a client may take before the client
-	// counts as stale. Zero means DefaultWriteTimeout.
+	// WriteTimeout bounds a write to a client; after that, the stream ends. Zero means
+	// DefaultWriteTimeout.
 	WriteTimeout time.Duration
-	// KeepAlive is the time between comments on a stream that has nothing else
-	// to say. Zero means DefaultKeepAlive.
+	// KeepAlive is the interval of comments on an idle stream. Zero means
+	// DefaultKeepAlive.
 	KeepAlive time.Duration
-	// MaxTopics bounds the filter of one listen stream. Zero means the
+	// MaxTopics bounds the resources in the filter of one listen stream. Zero means the
 	// default of limits.ListenTopics.
 	MaxTopics int
-	// MaxInFlight bounds the requests, listen streams among them, that one Conn has
-	// in flight. Zero means DefaultMaxInFlight.
+	// MaxInFlight bounds the requests in flight of one Conn, including listen streams.
+	// Zero means DefaultMaxInFlight.
 	MaxInFlight int
 
-	// NoTasks says that the tasks extension does not pass, whatever the server's era.
+	// NoTasks disables the tasks extension, whatever the server's era.
 	NoTasks bool
-	// Upstream tells the era of what is behind Handler, spec.Unknown as long as that
-	// is not known. Nil means legacy.
+	// Upstream returns the era of the server behind Handler, spec.Unknown while it is
+	// unknown. Nil means legacy.
 	Upstream func() spec.Era
 
-	// Streams makes listen streams over HTTP independent of their handlers, and of the
-	// memory that these take. Its owner waits for them before it closes the Front.
-	// Nil means that handlers return when their streams have ended.
+	// Streams serves listen streams over HTTP independently of their handlers, which saves
+	// memory. Its owner waits for them before it closes the Front. Nil means that handlers
+	// return when their streams have ended.
 	Streams *downstream.Streams
 
-	// Gather is how long questions of a server are collected before they go out
+	// Gather is how long input requests of a server are collected before they are sent
 	// together. Zero means DefaultGather.
 	Gather time.Duration
-	// ParkedTTL is how long a call waits for its client's answers. Zero means
+	// ParkedTTL is how long a parked call waits for its client's retry. Zero means
 	// DefaultParkedTTL.
 	ParkedTTL time.Duration
-	// MaxParked bounds the calls that wait for answers, MaxParkedEach those of
-	// one share. Zero means the defaults of limits.Parked and limits.ParkedEach.
+	// MaxParked bounds the parked calls, MaxParkedEach those of one share. Zero means the
+	// defaults of limits.Parked and limits.ParkedEach.
 	MaxParked, MaxParkedEach int
-	// Sealer seals requestStates. Nil means one with a random key.
+	// Sealer encrypts requestStates. Nil means one with a random key.
 	Sealer *requeststate.Sealer
 
 	Logger  *slog.Logger // nil discards
 	Metrics mcp.Metrics  // nil counts nothing
 }
 
-// A Front serves modern clients of one server.
+// A Front serves the modern clients of one server.
 type Front struct {
 	opts    Options
 	schemas *protocol.SchemaCache
@@ -96,7 +96,7 @@ type Front struct {
 // New returns a Front. It starts nothing.
 func New(opts Options) (*Front, error) {
 	if opts.Name == "" || opts.Handler == nil || opts.Describer == nil || opts.Subscriber == nil || opts.Admit == nil {
-		return nil, errors.New("modern/front: New: name, handler, describer, feed and admit are required")
+		return nil, errors.New("modern/front: New: Name, Handler, Describer, Subscriber and Admit are required")
 	}
 	if len(opts.Revisions) == 0 {
 		opts.Revisions = spec.Revisions(spec.Modern)
@@ -133,20 +133,20 @@ func New(opts Options) (*Front, error) {
 	return f, nil
 }
 
-// Close ends the calls that wait for their clients' answers, and waits for them.
-// Requests and listen streams must have ended.
+// Close ends the parked calls, and waits for them. Call it after requests and listen
+// streams have ended.
 func (f *Front) Close() { f.parked.close(mcp.ErrShutdown) }
 
-// ServeMessage serves one posted request or notification whose envelope or
-// header is modern. sender is whoever posted it. It returns when the answer
-// was written; a listen stream may go on, see [Options.Streams].
+// ServeMessage serves one posted request or notification with a modern envelope or header.
+// sender has posted it. It returns when the response was written; a listen stream may
+// continue, see [Options.Streams].
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Sending Messages.
 func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Message, sender mcp.Sender) {
 	if m.Kind() == wire.Notification {
-		// Nothing a client can notify over HTTP means anything here: to cancel
-		// is to close the response, and ids in notifications/cancelled are
-		// everybody's (all SDKs count from the same number).
+		// No notification over HTTP has a meaning: clients cancel by closing the
+		// response, and an id in notifications/cancelled may be another client's
+		// (all SDKs count from the same number).
 		f.drop("client notification")
 		w.WriteHeader(http.StatusAccepted)
 		return
@@ -172,8 +172,8 @@ func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Mes
 	}
 }
 
-// admit checks a request against its own envelope and headers, and puts it into
-// its profile. h is nil where messages have no headers.
+// admit checks a request against its envelope and headers, and sets its profile. h is nil
+// if messages have no headers.
 func (f *Front) admit(h http.Header, m *wire.Message, sender mcp.Sender) (*mcp.Request, error) {
 	if h != nil {
 		if err := checkVersionHeader(h, m); err != nil {
@@ -198,8 +198,8 @@ func (f *Front) admit(h http.Header, m *wire.Message, sender mcp.Sender) (*mcp.R
 	return req, f.opts.Admit(req)
 }
 
-// exists reports whether there is a method, as far as is known here. That of tasks exist
-// where the extension passes, and those whose server's era is not known may.
+// exists reports whether a method exists, as far as is known here. Those of tasks exist if
+// the extension is enabled and the server is, or may be, modern.
 //
 // Spec: tasks extension 2026-07-28, Supported Methods.
 func (f *Front) exists(method string) bool {
@@ -209,8 +209,8 @@ func (f *Front) exists(method string) bool {
 	return spec.OnTask(method) && !f.opts.NoTasks && f.opts.Upstream() != spec.Legacy
 }
 
-// serve has an admitted request served. An error is the response, unless there was
-// one already.
+// serve serves an admitted request. The caller sends an error as the response, unless
+// there was a response already.
 func (f *Front) serve(ctx context.Context, req *mcp.Request, p *reply) error {
 	switch req.Method {
 	case spec.MethodListen:
@@ -234,8 +234,8 @@ func (f *Front) serve(ctx context.Context, req *mcp.Request, p *reply) error {
 	return p.result(req, res)
 }
 
-// drop counts a message of a client that is not delivered.
+// drop counts a client's message that is not delivered.
 func (f *Front) drop(reason string) { f.opts.Metrics.Dropped(f.opts.Name, reason) }
 
-// limit counts a request refused, or a stream or a session ended, at a limit.
+// limit counts a request that was refused, or a stream that ended, because of a limit.
 func (f *Front) limit(name string) { f.opts.Metrics.Limit(f.opts.Name, name) }

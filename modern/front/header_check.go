@@ -10,7 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
-// checkMethod holds Mcp-Method against the body. h is nil where messages have no headers.
+// checkMethod compares Mcp-Method with the body. h is nil if messages have no headers.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Server Validation.
 func checkMethod(h http.Header, m *wire.Message) error {
@@ -20,9 +20,9 @@ func checkMethod(h http.Header, m *wire.Message) error {
 	return checkHeader(h, spec.HeaderMethod, m.Method)
 }
 
-// checkName holds Mcp-Name against the body, and the body against what its method
-// demands. Some clients send none with requests about tasks. h is nil where messages have
-// no headers.
+// checkName compares Mcp-Name with the body, and checks that the body has the member that
+// its method requires. Some clients send no Mcp-Name with requests about tasks. h is nil
+// if messages have no headers.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Server Validation; tasks extension
 // 2026-07-28, Streamable HTTP: Routing Headers.
@@ -42,16 +42,15 @@ func checkName(h http.Header, m *wire.Message) error {
 	if err != nil {
 		return err
 	}
-	// Some SDKs send names outside ASCII as raw UTF-8, and compare them so.
+	// Some SDKs send and compare names outside ASCII as raw UTF-8.
 	if value, ok := protocol.DecodeHeader(got); !ok || !wire.Says(name, value) {
 		return mismatch(spec.HeaderName, got, wire.Unquote(name))
 	}
 	return nil
 }
 
-// unverified returns the headers of a request that only its server can judge: the
-// parameters of a tool that nothing is known of, and what a method that nothing is known
-// of is about.
+// unverified returns the headers of a request that only the server can check: the
+// parameters of an unknown tool, and Mcp-Name of an unknown method.
 func (f *Front) unverified(h http.Header, req *mcp.Request) map[string][]string {
 	if spec.Defined(req.Method) || spec.OnTask(req.Method) {
 		return f.unverifiedParams(h, req)
@@ -63,7 +62,8 @@ func (f *Front) unverified(h http.Header, req *mcp.Request) map[string][]string 
 	return map[string][]string{spec.HeaderName: name}
 }
 
-// isForwardable reports whether a header with value can be sent on as it is, and says something.
+// isForwardable reports whether a header with value can be forwarded unchanged, and is not
+// empty.
 func isForwardable(value string) bool {
 	if !utf8.ValidString(value) {
 		return false
@@ -75,7 +75,7 @@ func isForwardable(value string) bool {
 	return protocol.PassesRaw(value)
 }
 
-// checkHeader wants exactly one header, and its value equal to want.
+// checkHeader requires exactly one header, with the value want.
 func checkHeader(h http.Header, name, want string) error {
 	got, err := singleHeader(h, name)
 	if err == nil && got != want {
@@ -91,10 +91,10 @@ func singleHeader(h http.Header, name string) (string, error) {
 	case 1:
 		return values[0], nil
 	default:
-		return "", mcp.Refuse(spec.CodeHeaderMismatch, "header %s is there %d times, want it once", name, len(values))
+		return "", mcp.Refuse(spec.CodeHeaderMismatch, "header %s appears %d times, want it once", name, len(values))
 	}
 }
 
 func mismatch(name, got, want string) error {
-	return mcp.Refuse(spec.CodeHeaderMismatch, "header %s says %q, the body says %q", name, got, want)
+	return mcp.Refuse(spec.CodeHeaderMismatch, "header %s is %q, and the body has %q", name, got, want)
 }

@@ -11,16 +11,15 @@ import (
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
-// An httpReply is the reply to a request that came over HTTP. That of a listen stream
-// outlives its handler; ten thousand of them are idle, so that it keeps nothing of its
-// request.
+// An httpReply is the reply to a request over HTTP. That of a listen stream outlives its
+// handler; because ten thousand of them may be idle, it keeps nothing of its request.
 type httpReply struct {
 	reply // of which it is the replyWriter
 	res   *downstream.Response
 	forms forms
 	addr  string // the client's
 
-	// What a listen stream is opened with; nil in the reply of one.
+	// What opens a listen stream; nil in the reply of a listen stream.
 	w http.ResponseWriter
 	r *http.Request
 }
@@ -44,19 +43,18 @@ func (p *httpReply) cause(ctx context.Context) error      { return p.res.Cause(c
 func (p *httpReply) stopKeepAlive()                       { p.res.StopKeepAlive() }
 func (p *httpReply) opened(*fanout.Mailbox) (shared bool) { return false }
 
-// keepAlive comments on the response as long as it is open, if the client takes a
-// stream.
+// keepAlive sends comments while the response is open, if the client accepts a stream.
 func (p *httpReply) keepAlive() {
 	if p.forms.stream {
 		p.res.KeepAlive(p.front.opts.KeepAlive)
 	}
 }
 
-// listen sends the headers and a comment, before any upstream work: some clients
-// wait for the headers without a bound, and some proxies hold a response back until
-// its first byte. The stream goes on without the handler where it can.
+// listen sends the headers and a comment before it asks the server: some clients wait for
+// the headers without a time limit, and some proxies delay a response until its first
+// byte. If possible, the stream continues without the handler.
 func (p *httpReply) listen(_ context.Context, _ *fanout.Mailbox, open openStream) error {
-	p.res.Close() // its place is taken
+	p.res.Close() // Streams makes another Response
 	s := &httpReply{reply: reply{front: p.front, id: p.id}, forms: forms{stream: true}, addr: p.addr}
 	s.writer = s
 	p.front.opts.Streams.Serve(p.w, p.r, p.front.opts.WriteTimeout, func(ctx context.Context, res *downstream.Response) (rest func()) {
@@ -66,10 +64,10 @@ func (p *httpReply) listen(_ context.Context, _ *fanout.Mailbox, open openStream
 	return nil
 }
 
-// open begins a listen stream, and returns what writes the rest of it.
+// open begins a listen stream, and returns a function that writes the rest of it.
 func (p *httpReply) open(ctx context.Context, open openStream) (rest func()) {
 	if p.res.Comment() != nil {
-		return nil // the client has gone
+		return nil // the client has left
 	}
 	write, err := open(ctx, &p.reply)
 	switch {
@@ -86,7 +84,7 @@ func (p *httpReply) open(ctx context.Context, open openStream) (rest func()) {
 	}
 }
 
-// respond writes the response in the form that is still open.
+// respond writes the response as JSON or, if there is a stream, on that.
 func (p *httpReply) respond(status int, msg downstream.Message) error {
 	if p.forms.json {
 		if err := p.res.JSON(status, msg); err != downstream.ErrStreaming {
@@ -98,6 +96,6 @@ func (p *httpReply) respond(status int, msg downstream.Message) error {
 
 func (p *httpReply) notAcceptable() {
 	text := wire.AppendError(nil, p.id, wire.Errorf(spec.CodeInvalidRequest,
-		"the Accept header takes no form that this answer has; send Accept: %s, %s", protocol.TypeJSON, protocol.TypeStream))
+		"the Accept header excludes the form of this response; send Accept: %s, %s", protocol.TypeJSON, protocol.TypeStream))
 	_ = p.res.JSON(http.StatusNotAcceptable, downstream.Message{Text: text}) // the client has gone if it fails
 }

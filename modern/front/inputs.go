@@ -9,9 +9,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// mayPark reports whether a request may wait here for its client's answers, or
-// brings them to one that does. Nothing waits before a modern server: its questions
-// and the answers to them pass, with its own requestState.
+// mayPark reports whether a request may become a parked call, or is the retry for one.
+// Nothing parks if the server is modern: its input_required results and requestStates are
+// forwarded.
 //
 // Spec: 2026-07-28, basic/patterns/mrtr, Supported Requests.
 func (f *Front) mayPark(ctx context.Context, req *mcp.Request) bool {
@@ -24,16 +24,16 @@ func (f *Front) mayPark(ctx context.Context, req *mcp.Request) bool {
 	}
 	era := f.opts.Upstream()
 	if era == spec.Unknown && isRetry {
-		// Whose the state is depends on the server's era, for which this waits; if
-		// it can't be told, the state is taken for one of ours.
+		// The server's era decides whether the state is the server's or the gateway's.
+		// Describe waits for the era; if it stays unknown, the state counts as the
+		// gateway's.
 		_, _ = f.opts.Describer.Describe(ctx, req)
 		era = f.opts.Upstream()
 	}
 	return era != spec.Modern
 }
 
-// serveParkable serves a request whose handler may ask back: the first of its
-// kind, or the retry that brings answers.
+// serveParkable serves a request that may park, or the retry for a parked call.
 //
 // Spec: 2026-07-28, basic/patterns/mrtr, Basic Workflow.
 func (f *Front) serveParkable(ctx context.Context, req *mcp.Request, p *reply) error {
@@ -55,7 +55,7 @@ func (f *Front) serveParkable(ctx context.Context, req *mcp.Request, p *reply) e
 	return fl.serveReply(ctx, req, p)
 }
 
-// appendInputRequired appends the response that ends a round with questions.
+// appendInputRequired appends the input_required response that ends a round.
 //
 // Spec: 2026-07-28, basic/patterns/mrtr, InputRequiredResult.
 func appendInputRequired(dst []byte, id wire.ID, open []*pendingInput, state string, info []byte) []byte {
@@ -66,8 +66,8 @@ func appendInputRequired(dst []byte, id wire.ID, open []*pendingInput, state str
 		}
 		dst = append(wire.AppendString(dst, q.key), `:{"method":`...)
 		dst = append(wire.AppendString(dst, q.request.Method), `,"params":`...)
-		// TypeScript servers ask roots/list without params, which may be left
-		// out; go-sdk v1.8.0's client can't read a question that has none.
+		// TypeScript servers send roots/list without params, which are optional;
+		// go-sdk v1.8.0's client can't read an input request without them.
 		dst = append(append(dst, cmp.Or(string(q.request.Params), "{}")...), '}')
 	}
 	dst = wire.AppendString(append(dst, `},"requestState":`...), state)

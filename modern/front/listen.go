@@ -14,7 +14,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
-// What a listen stream, or a call that may be asked, takes beside its parameters, in bytes.
+// streamSize is the memory of a listen stream, and parkedCallSize that of a call that may
+// park, without parameters, in bytes.
 const (
 	streamSize     = 2 << 10
 	parkedCallSize = 2 << 10
@@ -55,7 +56,7 @@ func (f *Front) subscribe(ctx context.Context, req *mcp.Request, want mcp.Filter
 	return sub, honored, nil
 }
 
-// readFilter returns the filter of a listen request, or refuses it.
+// readFilter returns the filter of a listen request, or an error if it is invalid.
 func (f *Front) readFilter(req *mcp.Request) (mcp.Filter, error) {
 	want, err := protocol.ReadFilter(wire.Get(req.Params, "notifications"))
 	if err != nil {
@@ -69,8 +70,8 @@ func (f *Front) readFilter(req *mcp.Request) (mcp.Filter, error) {
 	return want, nil
 }
 
-// A stream is one open listen stream. Its goroutine is its request's; others
-// reach it through mail alone.
+// A stream is one open listen stream. Its goroutine is that of its request; others only
+// use mail.
 type stream struct {
 	front  *Front
 	reply  *reply
@@ -78,12 +79,12 @@ type stream struct {
 	memory mcp.Reservation
 	sub    mcp.Subscription
 
-	// Whose it is.
+	// The principal and profile of its request.
 	principal mcp.Principal
 	profile   mcp.Profile
 }
 
-// open has the stream hear of changes, and acknowledges it.
+// open subscribes to the changes, and acknowledges the stream.
 func (s *stream) open(ctx context.Context, req *mcp.Request, want mcp.Filter) (write func(), err error) {
 	if s.memory, err = mcp.Reserve(s.front.opts.Memory, req.Share, streamSize+len(req.Params)); err != nil {
 		return nil, err
@@ -101,8 +102,7 @@ func (s *stream) open(ctx context.Context, req *mcp.Request, want mcp.Filter) (w
 	return func() { s.write(ctx) }, nil
 }
 
-// close ends what open began. err is why the client can't be written to any more, nil if
-// the stream was ended.
+// close ends the stream. err is the write error, nil if the stream was ended.
 func (s *stream) close(err error) {
 	s.reply.writer.stopKeepAlive()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -118,7 +118,7 @@ func (s *stream) reportStale() {
 		"downstream", s.reply.writer.peer(), "limit", s.front.opts.WriteTimeout)
 }
 
-// write writes what arrives, until the client leaves or the stream is ended.
+// write writes changes until the client leaves or the stream is ended.
 func (s *stream) write(ctx context.Context) {
 	for {
 		select {
@@ -141,7 +141,7 @@ func (s *stream) acknowledge(honored mcp.Filter) error {
 	return s.reply.send(*ack)
 }
 
-// drain writes what is pending, gathered into few writes.
+// drain writes the pending changes, gathered into few writes.
 func (s *stream) drain(ctx context.Context) (ended bool, err error) {
 	msg := downstream.NewBuffer()
 	defer downstream.FreeBuffer(msg)
@@ -169,7 +169,7 @@ func appendAck(dst []byte, honored mcp.Filter, id wire.ID) []byte {
 	return append(appendStamp(append(dst, ','), nil, id), "}}"...)
 }
 
-// appendChange appends the notification that tells of ev.
+// appendChange appends the notification of ev.
 func appendChange(dst []byte, ev fanout.Event, id wire.ID) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","method":"`...)
 	dst = append(append(dst, changeMethod(ev.Topic.Kind)...), `","params":{`...)
@@ -191,8 +191,8 @@ func changeMethod(k fanout.Kind) string {
 	return spec.NotifyResourceUpdated
 }
 
-// appendStamp appends the _meta member that every frame of a stream carries: the
-// sender's own and the id of the listen request.
+// appendStamp appends the _meta member of a stream's message: the members in foreign, and
+// the id of the listen request.
 func appendStamp(dst, foreign []byte, id wire.ID) []byte {
 	dst = append(dst, `"_meta":`...)
 	if foreign != nil {
@@ -202,8 +202,8 @@ func appendStamp(dst, foreign []byte, id wire.ID) []byte {
 	return append(id.Append(dst), '}')
 }
 
-// appendEnd appends the result of the listen request, which says that the server
-// ended the stream on purpose.
+// appendEnd appends the result of the listen request, which says that the stream was ended
+// gracefully.
 //
 // Spec: 2026-07-28, basic/patterns/subscriptions, Graceful Closure.
 func (s *stream) appendEnd(ctx context.Context, dst []byte) []byte {

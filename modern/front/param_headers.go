@@ -10,10 +10,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
-// checkParams holds the parameter headers of a tools/call against its arguments.
+// checkParams compares the parameter headers of a tools/call with its arguments.
 //
-// Spec: 2026-07-28, basic/transports/streamable-http, Server Behavior for Custom
-// Headers.
+// Spec: 2026-07-28, basic/transports/streamable-http, Server Behavior for Custom Headers.
 func (f *Front) checkParams(h http.Header, req *mcp.Request) error {
 	if req.Method != spec.MethodToolsCall || f.schemas.Empty() {
 		return nil
@@ -27,10 +26,9 @@ func (f *Front) checkParams(h http.Header, req *mcp.Request) error {
 	return nil
 }
 
-// unverifiedParams returns the parameter headers of a tools/call that nothing is known of.
+// unverifiedParams returns the parameter headers of a call to an unknown tool.
 //
-// Spec: 2026-07-28, basic/transports/streamable-http, Server Behavior for Custom
-// Headers.
+// Spec: 2026-07-28, basic/transports/streamable-http, Server Behavior for Custom Headers.
 func (f *Front) unverifiedParams(h http.Header, req *mcp.Request) (headers map[string][]string) {
 	if req.Method != spec.MethodToolsCall {
 		return nil
@@ -40,7 +38,7 @@ func (f *Front) unverifiedParams(h http.Header, req *mcp.Request) (headers map[s
 			continue
 		}
 		if tool, _ := wire.GetString(req.Params, "name"); f.schemas.Knows(req.Profile.Scope, tool) {
-			return nil // they are computed anew
+			return nil // the back computes them
 		}
 		if headers == nil {
 			headers = make(map[string][]string)
@@ -50,7 +48,7 @@ func (f *Front) unverifiedParams(h http.Header, req *mcp.Request) (headers map[s
 	return headers
 }
 
-// checkMirror holds one parameter header against value, the arguments.
+// checkMirror compares a parameter header with value, the arguments.
 func checkMirror(m protocol.Mirror, h http.Header, value []byte) error {
 	for _, name := range m.Path {
 		if err := wire.CheckUnique(value); err != nil {
@@ -60,7 +58,7 @@ func checkMirror(m protocol.Mirror, h http.Header, value []byte) error {
 	}
 	if len(value) == 0 || wire.IsNull(value) {
 		if len(h[m.Header]) > 0 {
-			return mcp.Refuse(spec.CodeHeaderMismatch, "header %s is there, its argument is not", m.Header)
+			return mcp.Refuse(spec.CodeHeaderMismatch, "header %s is present, and its argument is not", m.Header)
 		}
 		return nil
 	}
@@ -75,7 +73,7 @@ func checkMirror(m protocol.Mirror, h http.Header, value []byte) error {
 	return nil
 }
 
-// plainText returns a JSON scalar as a header shows it before encoding.
+// plainText returns a JSON scalar as in a header before encoding.
 func plainText(value []byte) string {
 	if value[0] == '"' {
 		return wire.Unquote(value)
@@ -83,7 +81,7 @@ func plainText(value []byte) string {
 	return string(value)
 }
 
-// sameValue compares what a header says with an argument: numbers as numbers.
+// sameValue compares the value of a header with an argument: numbers as numbers.
 func sameValue(text string, value []byte) bool {
 	if plainText(value) == text {
 		return true

@@ -19,10 +19,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
 )
 
-// A parkedCall is one request to a handler that may ask back: it outlives the
-// response that it began with. While it has a reply, progress is sent there and input
-// requests end it; between replies the call is parked, its handler waiting in
-// RequestInput, until a retry brings the next.
+// A parkedCall is a request that may park: it outlives the reply that it began with. While
+// it has a reply, progress is sent there, and input requests end it. Between replies the
+// call is parked: its handler waits in RequestInput until a retry brings the next reply.
 //
 // It is the mcp.Caller of its request.
 type parkedCall struct {
@@ -37,20 +36,20 @@ type parkedCall struct {
 
 	outcome handlerResult // written before done is closed, read-only after; released by finish
 
-	// Guarded by parkedCalls.mu.
+	// it has a place among the parked calls
 	reserved bool            // it has a place to park
 	memory   mcp.Reservation // of the request
 
 	// mu guards the fields below. parkedCalls.mu may be taken under it.
 	mu      sync.Mutex
 	reply   *reply          // nil while parked
-	backlog backlog         // of messages sent while it was
+	backlog backlog         // notifications that arrived while it was parked
 	token   json.RawMessage // the progress token of the last retry
 	pending []*pendingInput
-	keys    int         // how many were given out
-	round   uint32      // the last one sent to the client
+	keys    int         // the number of keys that were used
+	round   uint32      // the last one that was sent to the client
 	expiry  *time.Timer // nil unless parked
-	ended   error       // why no more input requests are taken; nil until then
+	ended   error       // why no more input requests are accepted; nil until then
 }
 
 // A pendingInput is an input request that waits for its response.
@@ -60,14 +59,14 @@ type pendingInput struct {
 	response chan mcp.InputResponse // capacity 1
 }
 
-// expiryGrace is how long a call that expired has to end by itself.
+// expiryGrace is how long an expired call has to end by itself.
 const expiryGrace = time.Second
 
-// errExpired is why a call ends whose client did not return.
+// errExpired is why a call ends whose client sent no retry in time.
 var errExpired = errors.New("the client did not answer in time")
 
-// Notify sends a message on the current reply, progress under the token of its request.
-// Between replies the message waits for the next.
+// Notify sends a notification on the current reply, progress with the token of the last
+// retry. Between replies the notification waits for the next one.
 func (c *parkedCall) Notify(ctx context.Context, n mcp.Notification) error {
 	c.mu.Lock()
 	p, token := c.reply, c.token
@@ -75,7 +74,7 @@ func (c *parkedCall) Notify(ctx context.Context, n mcp.Notification) error {
 	short := c.backlog.notes.Short()
 	c.mu.Unlock()
 	if short {
-		_ = c.backlog.notes.Memory.Refuse() // counted and logged; the message is lost, as others beyond the bound
+		_ = c.backlog.notes.Memory.Refuse() // counts and logs it; the message is lost, like others beyond the bound
 	}
 	if isHeld {
 		return nil
@@ -83,7 +82,7 @@ func (c *parkedCall) Notify(ctx context.Context, n mcp.Notification) error {
 	return c.notify(ctx, p, token, n)
 }
 
-// tell sends a message on a response, which may be nil.
+// notify sends a notification on a reply, which may be nil.
 func (c *parkedCall) notify(ctx context.Context, p *reply, token json.RawMessage, n mcp.Notification) error {
 	isProgress := n.Method == spec.NotifyProgress
 	if p == nil || isProgress && token == nil {
@@ -96,7 +95,8 @@ func (c *parkedCall) notify(ctx context.Context, p *reply, token json.RawMessage
 	return p.Notify(ctx, n)
 }
 
-// deliver sends the backlog on a reply. Messages that arrive meanwhile are sent after it.
+// deliver sends the backlog on a reply. Notifications that arrive in the meantime are sent
+// after it.
 func (c *parkedCall) deliver(ctx context.Context, p *reply) {
 	for {
 		c.mu.Lock()
@@ -108,12 +108,12 @@ func (c *parkedCall) deliver(ctx context.Context, p *reply) {
 			return
 		}
 		for _, n := range notes {
-			_ = c.notify(ctx, p, token, n) // serveReply hears of a client that has gone
+			_ = c.notify(ctx, p, token, n) // if the client has left, serveReply notices
 		}
 	}
 }
 
-// reportLost counts and logs messages that were lost because the call was parked.
+// reportLost counts and logs notifications that were lost because the call was parked.
 func (c *parkedCall) reportLost(n int) {
 	if n == 0 {
 		return
@@ -121,12 +121,12 @@ func (c *parkedCall) reportLost(n int) {
 	for range n {
 		c.calls.front.drop("call is parked")
 	}
-	c.calls.front.opts.Logger.Warn("messages of a call that waits for answers were lost", "upstream", c.calls.front.opts.Name,
+	c.calls.front.opts.Logger.Warn("messages of a parked call were lost", "upstream", c.calls.front.opts.Name,
 		"method", c.req.Method, "messages", n, "limit", mcp.MaxBacklog)
 }
 
-// RequestInput sends input requests to the client with the next input_required result,
-// and waits for the responses. It withdraws those that are open when ctx ends.
+// RequestInput sends input requests to the client with the next input_required result, and
+// waits for the responses. When ctx ends, it withdraws those that are pending.
 func (c *parkedCall) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([]mcp.InputResponse, error) {
 	waiting, err := c.addInputs(qs)
 	if err != nil {
@@ -176,9 +176,9 @@ func (c *parkedCall) run(ctx context.Context) {
 	c.outcome.res, c.outcome.err = c.calls.front.opts.Handler.Serve(ctx, c.req, c)
 }
 
-// serveReply has p carry the call's messages: it returns when the call has ended,
-// when input requests have ended the reply, or when the client has left,
-// which cancels the request.
+// serveReply sends the call's messages on p. It returns when the call has ended, when
+// input requests have ended the reply, or when the client has left, which cancels the
+// request.
 func (c *parkedCall) serveReply(ctx context.Context, req *mcp.Request, p *reply) error {
 	p.writer.keepAlive()
 	defer p.writer.stopKeepAlive()
@@ -194,7 +194,7 @@ func (c *parkedCall) serveReply(ctx context.Context, req *mcp.Request, p *reply)
 		case <-c.inputsDue:
 		}
 		if !c.gather(ctx) {
-			continue // ctx or done says why
+			continue // ctx or done has ended
 		}
 		if round := c.park(); round != nil {
 			p.writer.stopKeepAlive()
@@ -203,7 +203,8 @@ func (c *parkedCall) serveReply(ctx context.Context, req *mcp.Request, p *reply)
 	}
 }
 
-// gather waits a moment, so that input requests sent together become one result.
+// gather waits briefly, so that input requests that arrive together are sent in one
+// result.
 func (c *parkedCall) gather(ctx context.Context) bool {
 	t := time.NewTimer(c.calls.front.opts.Gather)
 	defer t.Stop()
@@ -216,8 +217,8 @@ func (c *parkedCall) gather(ctx context.Context) bool {
 	return false
 }
 
-// park detaches the response and returns the result that ends it, or nil if the
-// input requests were withdrawn meanwhile.
+// park detaches the reply, and returns the result that ends it, or nil if the input
+// requests were withdrawn in the meantime.
 func (c *parkedCall) park() []byte {
 	bound := binding(c.calls.front.opts.Name, c.req)
 	c.mu.Lock()
@@ -239,7 +240,7 @@ func (c *parkedCall) park() []byte {
 	return appendInputRequired(nil, p.id, c.pending, state, c.calls.serverInfo(c.req))
 }
 
-// resume gives a round's input responses to the handler, and sets the next reply. It
+// resume passes a round's input responses to the handler, and sets the next reply. It
 // refuses a round that was resumed before.
 func (c *parkedCall) resume(req *mcp.Request, round uint32, p *reply) error {
 	responses := wire.Get(req.Params, "inputResponses")
@@ -254,7 +255,7 @@ func (c *parkedCall) resume(req *mcp.Request, round uint32, p *reply) error {
 	c.pending = slices.DeleteFunc(c.pending, func(q *pendingInput) bool {
 		text := wire.Get(responses, q.key)
 		if !protocol.WellFormed(q.request.Method, text) {
-			return false // it is asked for again
+			return false // the next round requests it again
 		}
 		q.response <- mcp.InputResponse{Result: slices.Clone(text)}
 		return true
@@ -265,7 +266,7 @@ func (c *parkedCall) resume(req *mcp.Request, round uint32, p *reply) error {
 	return nil
 }
 
-// finish writes what the handler returned, and removes the call.
+// finish writes the result of the handler, and removes the call.
 func (c *parkedCall) finish(req *mcp.Request, p *reply) error {
 	c.close(downstream.ErrEnded)
 	c.calls.remove(c)
@@ -276,14 +277,13 @@ func (c *parkedCall) finish(req *mcp.Request, p *reply) error {
 	return p.result(req, c.outcome.res)
 }
 
-// expire ends a parked call whose client did not return. It runs on the timer's
-// goroutine, and ends with the handler that it cancels.
+// expire ends a parked call whose client sent no retry. It runs on the timer's goroutine,
+// and ends with the handler, which it cancels.
 func (c *parkedCall) expire() {
-	c.calls.front.opts.Logger.Info("call given up: its client did not come back with answers", "upstream", c.calls.front.opts.Name, "method", c.req.Method)
+	c.calls.front.opts.Logger.Info("parked call expired: its client sent no retry", "upstream", c.calls.front.opts.Name, "method", c.req.Method)
 	c.calls.front.drop("parked call expired")
 	c.close(errExpired)
-	// The server hears that nobody will answer before it hears that nobody wants
-	// the result.
+	// The server gets the responses to its input requests before the cancellation.
 	t := time.NewTimer(expiryGrace)
 	defer t.Stop()
 	select {
@@ -302,8 +302,8 @@ func (c *parkedCall) abandon(cause error) {
 	c.calls.remove(c)
 }
 
-// close refuses further input requests and answers the pending ones, so that the server
-// does not wait for them.
+// close refuses further input requests, and responds to the pending ones, so that the
+// server does not wait for them.
 func (c *parkedCall) close(cause error) {
 	c.mu.Lock()
 	notes, lost := c.backlog.take()
@@ -325,7 +325,8 @@ func (c *parkedCall) close(cause error) {
 	c.pending = nil
 }
 
-// unanswered is the response to an input request that the client will not answer.
+// unanswered returns the response to an input request to which the client will not
+// respond.
 func unanswered(method string, cause error) mcp.InputResponse {
 	if method == spec.MethodElicit {
 		return mcp.InputResponse{Result: []byte(`{"action":"cancel"}`)}

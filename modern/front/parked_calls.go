@@ -15,16 +15,16 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// parkedCalls are the calls of one front that may be parked: those being served and
-// those parked. They are bounded: a call reserves a place with its first question
-// and keeps it to its end.
+// parkedCalls are the calls of one front that may park: those with a reply and those that
+// are parked. They are bounded: a call takes a place with its first input request and
+// keeps it to its end.
 type parkedCalls struct {
 	front *Front
 
 	// mu guards the fields below. It is held for map work only.
 	mu     sync.Mutex
 	byID   map[uint64]*parkedCall
-	places downstream.Places // one for each call that has a question, from the first to its end
+	places downstream.Places // one for each call with an input request, from the first one to its end
 	closed bool
 
 	running sync.WaitGroup // handlers
@@ -36,7 +36,7 @@ func newParkedCalls(f *Front) *parkedCalls {
 	}}
 }
 
-// canRequestInput reports whether a client can be asked anything.
+// canRequestInput reports whether the client supports any input requests.
 func canRequestInput(req *mcp.Request) bool {
 	for k := range wire.Members(req.Capabilities) {
 		if k.Is("elicitation") || k.Is("sampling") || k.Is("roots") {
@@ -46,8 +46,8 @@ func canRequestInput(req *mcp.Request) bool {
 	return false
 }
 
-// start starts a call that serves req, with p attached. It does not end with
-// the request's context, but with cancel.
+// start starts a call that serves req with the reply p. It ends with cancel, and not with
+// the request's context.
 func (pc *parkedCalls) start(ctx context.Context, req *mcp.Request, p *reply) (*parkedCall, error) {
 	room, err := mcp.Reserve(pc.front.opts.Memory, req.Share, parkedCallSize+len(req.Params))
 	if err != nil {
@@ -78,8 +78,7 @@ func (pc *parkedCalls) start(ctx context.Context, req *mcp.Request, p *reply) (*
 	return c, nil
 }
 
-// find returns the call that a request's state names, if the state is for this
-// request.
+// find returns the call of a request's requestState, if the state belongs to the request.
 func (pc *parkedCalls) find(req *mcp.Request) (*parkedCall, requeststate.State, error) {
 	text, ok := wire.GetString(req.Params, "requestState")
 	if !ok {
@@ -101,7 +100,7 @@ func (pc *parkedCalls) find(req *mcp.Request) (*parkedCall, requeststate.State, 
 	return c, st, nil
 }
 
-// reserve gives a call a place to park, once.
+// reserve takes a place for a call, once.
 func (pc *parkedCalls) reserve(c *parkedCall) error {
 	pc.mu.Lock()
 	defer pc.mu.Unlock()
@@ -116,12 +115,12 @@ func (pc *parkedCalls) reserve(c *parkedCall) error {
 	return nil
 }
 
-// full tells of a limit, and returns the error for the client. No other call is ended for
-// a place: its client was promised that its answers are waited for.
+// full counts and logs a limit, and returns the error for the client. It ends no other
+// call, because the client of that was promised that it waits.
 func (pc *parkedCalls) full(limit *limits.Limit, most int) error {
 	pc.front.limit(limit.Key)
-	pc.front.opts.Logger.Warn("question refused: too many calls wait for answers", "upstream", pc.front.opts.Name, "limit", most, "key", limit.Key)
-	return mcp.RefuseForNow("%d calls wait for their clients' answers, the limit; try again later, or %s", most, limit.Raise())
+	pc.front.opts.Logger.Warn("input request refused: too many calls are parked", "upstream", pc.front.opts.Name, "limit", most, "key", limit.Key)
+	return mcp.RefuseForNow("%d calls wait for input from their clients, the limit; try again later, or %s", most, limit.Raise())
 }
 
 func (pc *parkedCalls) remove(c *parkedCall) {
@@ -135,7 +134,7 @@ func (pc *parkedCalls) remove(c *parkedCall) {
 	}
 }
 
-// close cancels all calls and waits for their handlers.
+// close cancels all calls, and waits for their handlers.
 func (pc *parkedCalls) close(cause error) {
 	pc.mu.Lock()
 	pc.closed = true
@@ -151,8 +150,8 @@ func (pc *parkedCalls) close(cause error) {
 	pc.running.Wait()
 }
 
-// serverInfo returns what the upstream has said of itself. A context that has
-// ended asks for what is known, without troubling the upstream.
+// serverInfo returns the serverInfo in the server's description. With a context that has
+// ended, Describe returns what is known.
 func (pc *parkedCalls) serverInfo(req *mcp.Request) json.RawMessage {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -13,8 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A reply is the answer to one request while it is being written: it makes
-// messages of what its handler says, and its writer sends them.
+// A reply is the reply to one request: it formats messages, and its writer sends them.
 //
 // It is the mcp.Caller of its request.
 type reply struct {
@@ -23,43 +22,40 @@ type reply struct {
 	writer replyWriter
 }
 
-// A replyWriter sends the messages of one request: what comes before the response,
-// and the response last. It keeps none of them, and is safe for concurrent use.
+// A replyWriter sends the messages of one request, the response last. It keeps none of
+// them, and is safe for concurrent use.
 type replyWriter interface {
-	// streams reports whether anything can be sent before the response.
+	// streams reports whether messages can be sent before the response.
 	streams() bool
-	// put gathers a message for flush, which sends what was gathered.
+	// put gathers a message for flush, which sends the gathered messages.
 	put(msg []byte) error
 	flush() error
-	// respond sends the response; nothing can be sent after. status is what HTTP
-	// has beside it.
+	// respond sends the response; nothing can be sent after. status is the HTTP status.
 	respond(status int, msg downstream.Message) error
-	// keepAlive shows that the request is not forgotten, where a client has to be
-	// shown, until stopKeepAlive, which may be called again.
+	// keepAlive sends comments until stopKeepAlive, if the transport has them.
 	keepAlive()
 	stopKeepAlive()
 
 	// listen serves a listen stream, which ends when mail does. It may return before the
-	// stream has ended; an error of open's is the response then.
+	// stream has ended. An error of open is sent as the response.
 	listen(ctx context.Context, mail *fanout.Mailbox, open openStream) error
-	// opened says that the request has become a stream, which ends when mail does. It
-	// reports whether messages of other requests go the same way.
+	// opened records that the request has become a stream, which ends when mail does. It
+	// reports whether messages of other requests use the same connection.
 	opened(mail *fanout.Mailbox) (shared bool)
-	// cause says why the context of a stream has ended: an error of a write, if one
-	// failed.
+	// cause returns why the context of a stream has ended: a write error, if there was
+	// one.
 	cause(ctx context.Context) error
 
-	// peer says who the client is, for logs.
+	// peer returns the client's address, for logs.
 	peer() string
 }
 
-// An openStream begins a listen stream, and returns what writes the rest of it until it
-// has ended, or nil if there is none. p is where it writes to; its writer may be another
-// than that of the reply that the request came with.
+// An openStream begins a listen stream, and returns a function that writes the rest of it,
+// or nil if there is none. It writes to p, whose writer may be another than that of the
+// request's reply.
 type openStream func(ctx context.Context, p *reply) (write func(), err error)
 
-// Notify sends a progress or log message. A client that takes nothing but the
-// response goes without.
+// Notify sends a progress or log message, unless the client accepts no stream.
 func (p *reply) Notify(_ context.Context, n mcp.Notification) error {
 	if !p.writer.streams() {
 		p.front.drop("client takes no stream")
@@ -79,7 +75,8 @@ func (p *reply) send(msg []byte) error {
 	return p.writer.flush()
 }
 
-// RequestInput is refused: a call whose client can be asked has a parkedCall for a Caller.
+// RequestInput is refused: a call whose client supports input requests has a parkedCall as
+// its Caller.
 func (p *reply) RequestInput(context.Context, []mcp.InputRequest) ([]mcp.InputResponse, error) {
 	return nil, mcp.ErrCannotAsk
 }
@@ -96,13 +93,12 @@ func (p *reply) result(req *mcp.Request, res *mcp.Result) error {
 	return p.writer.respond(http.StatusOK, msg)
 }
 
-// message sends a whole response.
+// message sends a complete response.
 func (p *reply) message(msg []byte) error {
 	return p.writer.respond(http.StatusOK, downstream.Message{Text: msg})
 }
 
-// fail sends an error as the response. A reply that has its response already stays
-// as it is.
+// fail sends an error as the response, unless there was a response already.
 func (p *reply) fail(err error) {
 	we := mcp.WireError(err)
 	status, hint := http.StatusOK, mcp.HintOf(err)
@@ -115,7 +111,7 @@ func (p *reply) fail(err error) {
 	}
 }
 
-// refusalStatus is the HTTP status of an error that the gateway answers itself.
+// refusalStatus returns the HTTP status of an error of the gateway itself.
 //
 // Spec: 2026-07-28, basic/transports/streamable-http, Request Metadata.
 func refusalStatus(code int64) int {

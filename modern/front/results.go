@@ -12,17 +12,16 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// stamp appends the response that carries res: the members that the revision
-// demands are added, and what strict clients of it would reject is repaired. A
-// modern upstream's own stamps stay, and a result that it says is not complete is
-// left alone; a legacy one's members of the same names are not meant as stamps (some
-// dual-era servers leak theirs) and are replaced. The message may share memory with
-// res.
+// stamp appends the response with res. It adds the members that the revision requires, and
+// repairs what strict clients would reject. It keeps the members of a modern server, and
+// forwards a result that is not complete unchanged. Members of the same names from a
+// legacy server are replaced (some servers of both eras send theirs to legacy clients).
+// The message may share memory with res.
 //
 // Spec: 2026-07-28, basic/index, Result Responses; server/utilities/caching.
 func (f *Front) stamp(dst []byte, id wire.ID, req *mcp.Request, res *mcp.Result) (downstream.Message, error) {
 	if !wire.IsObject(res.Body) {
-		return downstream.Message{Text: dst}, fmt.Errorf("server %s answered %s with a result that is no object", f.opts.Name, req.Method)
+		return downstream.Message{Text: dst}, fmt.Errorf("server %q answered %s with a result that is not an object", f.opts.Name, req.Method)
 	}
 	s := stamper{front: f, req: req, res: res, own: res.Era == spec.Modern}
 	if s.own && !isComplete(res) {
@@ -38,31 +37,31 @@ func (f *Front) stamp(dst []byte, id wire.ID, req *mcp.Request, res *mcp.Result)
 	return downstream.Message{Text: append(dst, '}'), Large: s.large, At: s.at}, nil
 }
 
-// minLarge is how many bytes are cheaper to write apart than to copy.
+// minLarge is the size from which on a member is written separately instead of copied.
 const minLarge = 128 << 10
 
-// isComplete reports whether a modern upstream's result ends its request.
+// isComplete reports whether a modern server's result ends its request.
 func isComplete(res *mcp.Result) bool {
 	typ := res.Outline.Get(res.Body, "resultType")
 	return typ == nil || string(typ) == `"`+spec.ResultComplete+`"`
 }
 
-// A stamper copies one result member by member.
+// A stamper copies one result, member by member.
 type stamper struct {
 	front *Front
 	req   *mcp.Request
 	res   *mcp.Result
-	own   bool // the upstream's stamps are its own
+	own   bool // the server is modern: it has set the required members itself
 
 	meta                          []byte // the result's _meta; nil if none
-	hasType, hasTTL, hasScope, ok bool   // ok: the list that the method demands was there
+	hasType, hasTTL, hasScope, ok bool   // ok: the list that the method requires was there
 
 	large []byte // the member that is not copied; nil if all were
-	at    int    // where it belongs
+	at    int    // its position
 }
 
-// members copies what the upstream sent, but for what tail writes. Each member
-// ends with a comma.
+// members copies the server's members, except those that tail writes. Each member ends
+// with a comma.
 func (s *stamper) members(dst []byte) []byte {
 	array := spec.Array(s.req.Method)
 	for k, v := range s.res.Outline.Members(s.res.Body) {
@@ -92,7 +91,7 @@ func (s *stamper) members(dst []byte) []byte {
 	return dst
 }
 
-// copy appends v as it is, or leaves its place to it.
+// copy appends v, or records its position if v is large.
 func (s *stamper) copy(dst, v []byte) []byte {
 	if len(v) < minLarge || s.large != nil {
 		return append(dst, v...)
@@ -101,13 +100,13 @@ func (s *stamper) copy(dst, v []byte) []byte {
 	return dst
 }
 
-// stamped notes a stamp and reports whether to leave it out.
+// stamped records a required member, and reports whether to omit it.
 func (s *stamper) stamped(has *bool) bool {
 	*has = s.own
 	return !s.own
 }
 
-// tail writes the stamps, _meta last.
+// tail writes the required members, _meta last.
 func (s *stamper) tail(dst []byte) []byte {
 	if array := spec.Array(s.req.Method); array != "" && !s.ok {
 		dst = append(wire.AppendString(dst, array), ":[],"...)
@@ -142,8 +141,8 @@ func (s *stamper) hints(dst []byte) []byte {
 	return dst
 }
 
-// itemsNonNull has, for each method whose results must have an array, the members of its
-// items which the schema knows as non-null.
+// itemsNonNull has, for each method whose result has an array, the members of its items
+// that must not be null.
 var itemsNonNull = map[string][]string{
 	spec.MethodToolsList:          {"_meta", "name", "title", "description", "inputSchema", "outputSchema", "annotations", "icons"},
 	spec.MethodPromptsList:        {"_meta", "name", "title", "description", "arguments", "icons"},
@@ -154,8 +153,8 @@ var itemsNonNull = map[string][]string{
 	spec.MethodPromptsGet:         {"role", "content"},
 }
 
-// list copies the array of a result. Items are looked into only where there may
-// be something to repair.
+// list copies the array of a result. It reads the items only if there may be something to
+// repair.
 func (s *stamper) list(dst, v []byte) []byte {
 	switch {
 	case wire.IsNull(v):
@@ -171,8 +170,8 @@ func (s *stamper) list(dst, v []byte) []byte {
 	return wire.AppendElements(dst, v, itemsNonNull[s.req.Method])
 }
 
-// tools copies a list of tools. One bad tool must not make clients reject the
-// list, so a tool that can't be repaired is left out.
+// tools copies a list of tools. A tool that can't be repaired is omitted, because clients
+// would otherwise reject the whole list.
 func (s *stamper) tools(dst, v []byte) []byte {
 	dst = append(dst, '[')
 	for tool := range wire.Elements(v) {
@@ -192,11 +191,11 @@ func (s *stamper) tools(dst, v []byte) []byte {
 	return wire.CloseArray(dst)
 }
 
-// toolEdits returns what makes a tool one of this revision, or why nothing does.
-// execution speaks of the tasks of 2025-11-25.
+// toolEdits returns the edits that make a tool valid in this revision, or the reason why
+// that is impossible. execution belongs to the tasks of 2025-11-25.
 func toolEdits(tool []byte) (edits []wire.Edit, reason string) {
 	if !wire.IsObject(tool) {
-		return nil, "it is no object"
+		return nil, "it is not an object"
 	}
 	edits = append(edits, wire.Edit{Name: "execution"})
 	schema := wire.Get(tool, "inputSchema")
@@ -204,7 +203,7 @@ func toolEdits(tool []byte) (edits []wire.Edit, reason string) {
 		return append(edits, wire.Edit{Name: "inputSchema", Value: []byte(`{"type":"object"}`)}), ""
 	}
 	if !wire.IsObject(schema) {
-		return nil, "its inputSchema is no object"
+		return nil, "its inputSchema is not an object"
 	}
 	switch typ := wire.Get(schema, "type"); {
 	case typ == nil:

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -26,6 +27,9 @@ func newBridge(t testing.TB, config string, env ...string) *bridge {
 	t.Helper()
 	listen, admin := rig.FreeAddr(t), rig.FreeAddr(t)
 	b := &bridge{base: "http://" + listen, admin: "http://" + admin}
+	if strings.Contains(config, "\ntls:") {
+		b.base = "https://" + listen
+	}
 	text := strings.ReplaceAll(config, "{base}", b.base)
 	b.Process = programs.StartBridge(t, fmt.Sprintf("listen: %s\nadmin: %s\n%s", listen, admin, text), admin, env...)
 	t.Cleanup(func() {
@@ -89,28 +93,28 @@ func read(t testing.TB, res *http.Response) *answer {
 // post sends a request as a modern client does. params are members, with a comma after each.
 func post(t testing.TB, url, token, method, params string, headers ...string) *http.Response {
 	t.Helper()
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"interop","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`, method, params)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range map[string]string{
-		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-		"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method,
-	} {
-		req.Header.Set(name, value)
-	}
-	for i := 0; i < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
-	}
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := send(t.Context(), url, token, method, params, headers...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return res
+}
+
+func send(ctx context.Context, url, token, method, params string, headers ...string) (*http.Response, error) {
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"interop","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`, method, params)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	headers = append(headers, "Content-Type", "application/json", "Accept", "application/json, text/event-stream",
+		"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", method)
+	if token != "" {
+		headers = append(headers, "Authorization", "Bearer "+token)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Add(headers[i], headers[i+1])
+	}
+	return http.DefaultClient.Do(req)
 }
 
 // listen opens a listen stream for changes of the list of tools, and returns a channel

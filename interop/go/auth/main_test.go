@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -32,6 +33,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	trustDocuments()
 	flag.Parse()
 	if err := flag.Set("test.parallel", "16"); err != nil { // most of those that run beside others wait
 		fmt.Println("FAIL:", err)
@@ -77,26 +79,42 @@ func start(t testing.TB, addr string, env []string, argv ...string) *process.Pro
 }
 
 // documents serves files of metadata over https, as client ids want it. The programs that
-// fetch them trust its certificate by way of the file ca.
+// fetch them trust its certificate by way of the file ca; key is its key.
 type documents struct {
 	*httptest.Server
-	ca string
+	ca, key string
 }
 
 func newDocuments(t testing.TB) *documents {
 	t.Helper()
-	d := &documents{ca: filepath.Join(t.TempDir(), "ca.pem")}
+	dir := t.TempDir()
+	d := &documents{ca: filepath.Join(dir, "ca.pem"), key: filepath.Join(dir, "key.pem")}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{name}", d.serve)
 	d.Server = httptest.NewUnstartedServer(mux)
 	d.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	d.StartTLS()
 	t.Cleanup(d.Close)
-	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: d.Certificate().Raw})
-	if err := os.WriteFile(d.ca, block, 0o600); err != nil {
+	key, err := x509.MarshalPKCS8PrivateKey(d.TLS.Certificates[0].PrivateKey)
+	err = errors.Join(err, writePEM(d.ca, "CERTIFICATE", d.Certificate().Raw), writePEM(d.key, "PRIVATE KEY", key))
+	if err != nil {
 		t.Fatal(err)
 	}
 	return d
+}
+
+func writePEM(file, kind string, der []byte) error {
+	return os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
+}
+
+// trustDocuments has the test's own requests trust the certificate of documents, which is
+// always the same.
+func trustDocuments() {
+	s := httptest.NewTLSServer(nil)
+	defer s.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	http.DefaultTransport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 }
 
 // id returns the URL of a client's document, whose redirect URI has any port.

@@ -24,6 +24,14 @@ const verifier = "a-verifier-of-a-test-that-is-as-long-as-it-has-to-be"
 // login logs a user in as a client that has a metadata document, and returns tokens for a resource.
 func (s *issuer) login(t testing.TB, user, resource, scope string) *tokens {
 	t.Helper()
+	got, err := s.loggedIn(user, resource, scope)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func (s *issuer) loggedIn(user, resource, scope string) (*tokens, error) {
 	sum := sha256.Sum256([]byte(verifier))
 	id := s.docs.id("tests")
 	back, err := follow(s.url+"/auth?"+url.Values{
@@ -31,26 +39,26 @@ func (s *issuer) login(t testing.TB, user, resource, scope string) *tokens {
 		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"},
 	}.Encode(), user)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	got, err := s.grant(url.Values{
+	return s.grant(url.Values{
 		"grant_type": {"authorization_code"}, "client_id": {id}, "code": {back.Query().Get("code")},
 		"redirect_uri": {redirect}, "code_verifier": {verifier}, "resource": {resource},
 	})
+}
+
+// refresh returns tokens for others.
+func (s *issuer) refresh(t testing.TB, old *tokens) *tokens {
+	t.Helper()
+	got, err := s.refreshed(old)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return got
 }
 
-// refresh returns tokens for others.
-func (s *issuer) refresh(t testing.TB, old *tokens) *tokens {
-	t.Helper()
-	got, err := s.grant(url.Values{"grant_type": {"refresh_token"}, "client_id": {s.docs.id("tests")}, "refresh_token": {old.Refresh}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
+func (s *issuer) refreshed(old *tokens) (*tokens, error) {
+	return s.grant(url.Values{"grant_type": {"refresh_token"}, "client_id": {s.docs.id("tests")}, "refresh_token": {old.Refresh}})
 }
 
 func (s *issuer) grant(form url.Values) (*tokens, error) {

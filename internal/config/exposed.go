@@ -31,6 +31,7 @@ func (c *checker) exposed(cfg *Config, file string) {
 	for i := range cfg.Servers {
 		if s := &cfg.Servers[i]; !s.Disabled {
 			c.exposedEnv(s)
+			c.exposedKeys(s)
 			c.exposedURL(s)
 		}
 	}
@@ -116,6 +117,16 @@ func (c *checker) exposedEnv(s *Server) {
 	}
 }
 
+// exposedKeys warns of the private keys with which mcpbridge authenticates to issuers.
+func (c *checker) exposedKeys(s *Server) {
+	for way, client := range s.UpstreamAuth.keys() {
+		if client.PrivateKey != "" && othersRead(client.PrivateKey) {
+			path := join(join(join("servers", s.Name), "upstream_auth"), way)
+			c.warn(join(path, "private_key"), "can be read by every user of this machine; run chmod 600 %s", client.PrivateKey)
+		}
+	}
+}
+
 // exposedURL warns of credentials that are sent to another machine without TLS.
 func (c *checker) exposedURL(s *Server) {
 	u, err := url.Parse(s.URL)
@@ -128,7 +139,7 @@ func (c *checker) exposedURL(s *Server) {
 // sendsCredentials reports whether requests to the server grant access.
 func (s *Server) sendsCredentials() bool {
 	named := func(name string) bool { return credential.MatchString(name) }
-	return slices.ContainsFunc(s.HeaderNames(), named) || carriesCredentials(s.URL)
+	return s.UpstreamAuth != nil || slices.ContainsFunc(s.HeaderNames(), named) || carriesCredentials(s.URL)
 }
 
 // carriesCredentials reports whether a URL has user information, or a query that sounds

@@ -32,15 +32,13 @@ type rig struct {
 	onToken  func(w http.ResponseWriter, form url.Values) bool // answers by itself
 
 	// mu guards the fields below.
-	mu       sync.Mutex
-	codes    map[string]url.Values // of authorization requests
-	refresh  string                // the refresh token that is valid
-	granted  []url.Values          // the forms of token requests
-	regs     []map[string]any
-	asked    []string // paths of the server
-	issued   int
-	life     int    // seconds
-	required string // a scope
+	mu      sync.Mutex
+	codes   map[string]url.Values // of authorization requests
+	refresh string                // the refresh token that is valid
+	granted []url.Values          // the forms of token requests
+	regs    []map[string]any
+	issued  int
+	life    int // seconds
 }
 
 func newRig(t *testing.T) *rig {

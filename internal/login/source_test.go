@@ -339,3 +339,29 @@ func TestTokenExchange(t *testing.T) {
 	_, err = e.Authorization(testContext(t), upstream.Behalf{Principal: "carol"})
 	wantError(t, err, "there is none that is valid")
 }
+
+// Under wrap a person logs in before the first request, if the server wants that and there
+// is no login.
+func TestReady(t *testing.T) {
+	r := newRig(t)
+	f := r.flow()
+	s := NewStored(StoredOptions{Name: "docs", URL: r.url(), HTTP: r.http(), Store: f.Store, Flow: f})
+	defer s.Close()
+	for range 2 {
+		if err := s.Ready(testContext(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if value, err := s.Authorization(testContext(t), upstream.Behalf{}); value != "Bearer access-1" || err != nil || r.issued != 1 {
+		t.Errorf("Authorization = %q, %v, %d logins, want that of one", value, err, r.issued)
+	}
+	open := newRig(t)
+	open.rs.Config.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	f = open.flow()
+	f.Browse = func(string) error { t.Error("a person was asked to log in"); return nil }
+	s = NewStored(StoredOptions{URL: open.url(), HTTP: open.http(), Store: f.Store, Flow: f})
+	defer s.Close()
+	if err := s.Ready(testContext(t)); err != nil {
+		t.Error(err)
+	}
+}

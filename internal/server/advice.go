@@ -10,12 +10,17 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
 // Advice returns what to do about a server of which no era was found.
 func (s *Server) Advice(v *mcp.Verdict) string { return advice(v, &s.opts) }
 
 func advice(v *mcp.Verdict, o *Options) string {
+	var credential *upstream.CredentialError
+	if errors.As(v.Cause, &credential) {
+		return credential.Step
+	}
 	if way := transport.Advice(v.Cause); way != "" {
 		return way
 	}
@@ -50,7 +55,7 @@ func statusAdvice(status int, o *Options) string {
 	plain := strings.HasPrefix(o.URL, "http:") || strings.HasPrefix(o.URL, "ws:")
 	switch {
 	case status == 401 || status == 403:
-		return "give it credentials: --header 'Authorization: Bearer …'"
+		return "give it credentials: --header 'Authorization: Bearer …', or log in: mcpbridge login"
 	case status == 407:
 		return "that is a proxy: give it the credentials in HTTPS_PROXY or HTTP_PROXY"
 	case status == 429:
@@ -79,9 +84,12 @@ func commandAdvice(err error) string {
 func (s *Server) Trouble(v *mcp.Verdict) string {
 	o := &s.opts
 	var page *transport.KindError
+	var credential *upstream.CredentialError
 	switch {
 	case o.isCommand():
 		return commandTrouble(v)
+	case errors.As(v.Cause, &credential):
+		return "wants credentials"
 	case v.Status != 0:
 		return statusTrouble(v.Status)
 	case errors.As(v.Cause, &page):

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/wire"
+)
+
+// A lockedServer is a modern server that wants a login, and the authorization server that
+// issues its tokens, where everybody who asks is let in.
+type lockedServer struct {
+	*httptest.Server
+	issued  atomic.Int64 // the token with this number is valid
+	revoked atomic.Bool
+}
+
+func newLockedServer(t *testing.T) *lockedServer {
+	s := new(lockedServer)
+	mux := http.NewServeMux()
+	s.Server = httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	answer := func(path string, f func(q url.Values) any) {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			_ = r.ParseForm() // JSON has none
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(f(r.Form)) // the client may be gone
+		})
+	}
+	answer("/.well-known/oauth-protected-resource/mcp", func(url.Values) any {
+		return map[string]any{"resource": s.URL + "/mcp", "authorization_servers": []string{s.URL}}
+	})
+	answer("/.well-known/oauth-authorization-server", func(url.Values) any {
+		return map[string]any{"issuer": s.URL, "authorization_endpoint": s.URL + "/authorize", "token_endpoint": s.URL + "/token", "registration_endpoint": s.URL + "/register",
+			"revocation_endpoint": s.URL + "/revoke", "code_challenge_methods_supported": []string{"S256"}, "token_endpoint_auth_methods_supported": []string{"none"}}
+	})
+	answer("/register", func(url.Values) any { return map[string]any{"client_id": "c1"} })
+	answer("/token", func(url.Values) any {
+		n := s.issued.Add(1)
+		return map[string]any{"access_token": fmt.Sprintf("access-%d", n), "refresh_token": "refresh", "token_type": "Bearer", "expires_in": 3600}
+	})
+	answer("/revoke", func(q url.Values) any { s.revoked.Store(q.Get("token") == "refresh"); return nil })
+	mux.HandleFunc("/authorize", func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		http.Redirect(w, r, q.Get("redirect_uri")+"?"+url.Values{"code": {"x"}, "state": {q.Get("state")}}.Encode(), http.StatusFound)
+	})
+	mux.HandleFunc("/mcp", s.serve)
+	return s
+}
+
+func (s *lockedServer) serve(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Authorization") != fmt.Sprintf("Bearer access-%d", s.issued.Load()) {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	body, _ := io.ReadAll(r.Body)
+	m, _ := wire.Parse(body, wire.Options{}) // the gateway's
+	result := `{"resultType":"complete","content":[{"type":"text","text":"done"}],"tools":[{"name":"x","inputSchema":{"type":"object"}}],"ttlMs":0,"cacheScope":"private"}`
+	if m.Method == spec.MethodDiscover {
+		result = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}`
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+}
+
+// A browser follows the address that login prints.
+type browser struct {
+	bridgetest.Log
+	t *testing.T
+}
+
+var address = regexp.MustCompile(`(?m)^http://127\S+/authorize\?\S+$`)
+
+func (b *browser) Write(p []byte) (int, error) {
+	if to := address.Find(p); to != nil {
+		go func() {
+			resp, err := http.Get(string(to))
+			if err != nil {
+				b.t.Error(err)
+				return
+			}
+			resp.Body.Close()
+		}()
+	}
+	return b.Log.Write(p)
+}
+
+// A login is used by all commands, and by serve where the configuration says whose it is,
+// until logout. Nothing that is printed has a token.
+func TestLogin(t *testing.T) {
+	s := newLockedServer(t)
+	dir := t.TempDir()
+	environ := []string{"MCPBRIDGE_STATE_DIR=" + dir, "MCPBRIDGE_KEYRING=false"}
+	at := s.URL + "/mcp"
+	if got := runCommand(t.Context(), environ, "call", at, "x"); got.code != 1 || !strings.Contains(got.err, "401") {
+		t.Fatalf("call before the login = %+v, want a refusal", got)
+	}
+	out := &browser{t: t}
+	p := process{args: []string{"mcpbridge", "login", at, "--no-browser"}, environ: environ, stdout: out, stderr: out}
+	if code := exitCode(p.run(t.Context()), out); code != 0 || !strings.Contains(out.String(), "Logged in to "+at) || strings.Contains(out.String(), "access-") {
+		t.Fatalf("login = %d %s", code, out)
+	}
+	if got := runCommand(t.Context(), environ, "call", at, "x"); got.code != 0 || !strings.Contains(got.out, "done") {
+		t.Errorf("call = %+v, want a result", got)
+	}
+	if got := runCommand(t.Context(), environ, "probe", at); got.code != 0 || !strings.Contains(got.out, "2026-07-28") {
+		t.Errorf("probe = %+v, want a modern server", got)
+	}
+	path := configFile(t, "servers: {locked: {url: '"+at+"', upstream_auth: {oauth: {principal: anonymous}}}}")
+	running := serve(t, environ, path)
+	s.issued.Add(10) // so that it has to refresh
+	if got := runCommand(t.Context(), environ, "call", running.Endpoints[0].URL, "x"); got.code != 0 || !strings.Contains(got.out, "done") {
+		t.Errorf("call through serve = %+v, want a result; log: %s", got, running.log)
+	}
+	if running.stop(); strings.Contains(running.log.String(), "access-") {
+		t.Errorf("the log has a token: %s", running.log)
+	}
+	if got := runCommand(t.Context(), environ, "logout", at); got.code != 0 || !s.revoked.Load() {
+		t.Errorf("logout = %+v, revoked %v", got, s.revoked.Load())
+	}
+	if files, _ := filepath.Glob(filepath.Join(dir, "logins", "*.json")); len(files) != 0 {
+		t.Errorf("files after logout: %v", files)
+	}
+	if got := runCommand(t.Context(), environ, "logout", at); got.code != 1 || !strings.Contains(got.err, "there is no stored login") {
+		t.Errorf("second logout = %+v", got)
+	}
+	running = serve(t, environ, path)
+	if got := runCommand(t.Context(), environ, "call", running.Endpoints[0].URL, "x"); got.code != 1 || !strings.Contains(got.err, "run mcpbridge login locked") {
+		t.Errorf("call without a login = %+v, want to be told how to log in", got)
+	}
+	running.stop()
+}
+
+func TestLoginUsage(t *testing.T) {
+	path := configFile(t, "servers: {book: {builtin: notebook}, wiki: {url: 'https://wiki.example/mcp', upstream_auth: {static: {token: x}}}}")
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"login"}, "which server?"},
+		{[]string{"login", "https://x.example/mcp", "y"}, "one argument too many"},
+		{[]string{"login", "book", "-c", path}, "has no URL"},
+		{[]string{"login", "wiki", "-c", path}, "gets its credentials otherwise"},
+		{[]string{"logout", "wiki", "-c", path}, "gets its credentials otherwise"},
+		{[]string{"login", "other", "-c", path}, "no server of"},
+	} {
+		if got := runCommand(t.Context(), nil, tt.args...); got.code != 2 || !strings.Contains(got.err, tt.want) {
+			t.Errorf("%v = %+v, want 2 and %q", tt.args, got, tt.want)
+		}
+	}
+}

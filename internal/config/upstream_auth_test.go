@@ -1,0 +1,78 @@
+package config
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// Every mistake in the credentials for a server says where, and what to write instead. No
+// secret is repeated.
+func TestUpstreamAuthMistakes(t *testing.T) {
+	server := func(more string) string {
+		return "servers:\n  a:\n    url: https://a.example/mcp\n    " + more + "\n"
+	}
+	const jwt = "public_url: https://mcp.example\nauth: {jwt: {issuer: https://id.example}}\n"
+	const exchange = "upstream_auth: {token_exchange: {issuer: https://id.example, client_id: x, client_secret: s3cret}}"
+	for _, tt := range []struct{ name, in, want string }{
+		{"nothing", server("upstream_auth: {}"), "servers.a.upstream_auth: says nothing; write one of static, client_credentials, token_exchange, oauth and passthrough"},
+		{"two", server("upstream_auth: {static: {token: s3cret}, oauth: {principal: x}}"), "oauth and static are both set"},
+		{"header, too", server("headers: {authorization: s3cret}\n    upstream_auth: {static: {token: s3cret}}"), "headers has Authorization, too"},
+		{"of a command", "servers: {a: {command: x, upstream_auth: {static: {token: s3cret}}}}", "belongs to servers with url"},
+		{"empty token", server("upstream_auth: {static: {token: ''}}"), "is no token"},
+		{"token with a line break", server(`upstream_auth: {static: {token: "s3cret\nX: 1"}}`), "is no token"},
+		{"issuer in the open", server("upstream_auth: {client_credentials: {issuer: http://id.example, client_id: x, client_secret: s3cret}}"), "write one with https://"},
+		{"no issuer", server("upstream_auth: {client_credentials: {client_id: x, client_secret: s3cret}}"), "is not the URL of an authorization server"},
+		{"no client", server("upstream_auth: {client_credentials: {issuer: https://id.example, client_secret: s3cret}}"), "has no client_id"},
+		{"no secret", server("upstream_auth: {client_credentials: {issuer: https://id.example, client_id: x}}"), "one of client_secret and private_key"},
+		{"secret and key", server("upstream_auth: {client_credentials: {issuer: https://id.example, client_id: x, client_secret: s3cret, private_key: c.yaml}}"), "one of client_secret and private_key"},
+		{"key that is not there", server("upstream_auth: {client_credentials: {issuer: https://id.example, client_id: x, private_key: key.pem}}"), "private_key: "},
+		{"exchange without tokens", server("era: modern\n    " + exchange), "clients of this server have none"},
+		{"exchange without an era", jwt + server(exchange), "write era: legacy or era: modern"},
+		{"exchange for all", jwt + server("era: modern\n    isolation: shared\n    "+exchange), "isolation: shared"},
+		{"exchange over a WebSocket", jwt + strings.Replace(server("era: modern\n    "+exchange), "https://a", "wss://a", 1), "callers share a WebSocket"},
+		{"login of nobody", server("upstream_auth: {oauth: {}}"), "whose login is it?"},
+		{"login of one and all", server("upstream_auth: {oauth: {principal: x, shared_identity: true}}"), "whose login is it?"},
+		{"one's login for all", server("isolation: shared\n    upstream_auth: {oauth: {principal: x}}"), "the login is one principal's"},
+		{"passthrough by accident", jwt + server("era: modern\n    upstream_auth: {passthrough: {}}"), "the specification forbids"},
+		{"passthrough to another resource", jwt + server("era: modern\n    upstream_auth: {passthrough: {same_resource: true}}"), "byte for byte"},
+		{"passthrough, almost the same", jwt + server("public_url: https://a.example/mcp/\n    era: modern\n    upstream_auth: {passthrough: {same_resource: true}}"), "byte for byte"},
+		{"passthrough for all", jwt + server("public_url: https://a.example/mcp\n    era: modern\n    isolation: shared\n    upstream_auth: {passthrough: {same_resource: true}}"), "isolation: shared"},
+		{"document in the open", "client_metadata_url: http://x.example/c.json\n" + notebook, "client_metadata_url: is not the URL of a document"},
+		{"document without a path", "client_metadata_url: https://x.example\n" + notebook, "client_metadata_url: is not the URL of a document"},
+		{"host with a port", "allow_hosts: ['id.example:443']\n" + notebook, "allow_hosts.0: "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, _, err := Load(Options{Path: write(t, tt.in)})
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("Load = %v, want an error with %q", err, tt.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("the error repeats a secret: %v", err)
+			}
+		})
+	}
+}
+
+// What can be dangerous is allowed with a warning.
+func TestUpstreamAuthWarnings(t *testing.T) {
+	_, warnings, err := Load(Options{Path: write(t, "servers: {a: {url: https://a.example/mcp, upstream_auth: {oauth: {shared_identity: true}}}}")})
+	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0].String(), "as the person who has logged in") {
+		t.Errorf("Load = %v, %v, want to be warned of a shared identity", warnings, err)
+	}
+}
+
+// Secrets are known to what hides them, the private key among them.
+func TestUpstreamAuthSecrets(t *testing.T) {
+	path := write(t, "servers: {a: {url: https://a.example/mcp, upstream_auth: {client_credentials: {issuer: https://id.example, client_id: x, private_key: key.pem}}}}")
+	if err := os.WriteFile("key.pem", []byte("the private key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := Load(Options{Path: path})
+	if err != nil || c.Servers[0].UpstreamAuth.ClientCredentials.Key != "the private key" {
+		t.Fatalf("Load = %+v, %v, want the key", c, err)
+	}
+	if !strings.Contains(strings.Join(c.Secrets(), "|"), "the private key") {
+		t.Error("the private key is not among the secrets")
+	}
+}

@@ -146,6 +146,12 @@ func (b *build) fetching(near ...string) *fetch.Client {
 	return fetch.New(fetch.Options{Near: near, AllowHosts: b.opts.Logins.AllowHosts})
 }
 
+// fetchingFor returns what fetches on behalf of a server, and an issuer that is configured
+// for it. The server's own documents may need the server's own TLS configuration.
+func (b *build) fetchingFor(s *ServerOptions, issuer string) *fetch.Client {
+	return fetch.New(fetch.Options{Near: []string{s.URL, issuer}, AllowHosts: b.opts.Logins.AllowHosts, Server: s.URL, TLS: s.TLS})
+}
+
 func (b *build) storedLogin(s *ServerOptions, l *StoredLogin) upstream.Credentials {
 	b.secrets.Learn(l.ClientSecret)
 	f := b.loginFlow(s)
@@ -166,14 +172,10 @@ func (b *build) loginFlow(s *ServerOptions) *login.Flow {
 		l = *s.UpstreamAuth.Login
 	}
 	o := &b.opts.Logins
-	f := &login.Flow{
+	return &login.Flow{
 		URL: s.URL, Issuer: l.Issuer, ClientID: l.ClientID, ClientSecret: l.ClientSecret, MetadataURL: o.ClientMetadataURL, Scopes: l.Scopes, Port: l.CallbackPort,
-		HTTP: b.fetching(s.URL), Store: login.OpenStore(login.StoreOptions{Dir: o.Dir, NoKeyring: o.Files, Logger: b.opts.Logger}),
+		HTTP: b.fetchingFor(s, l.Issuer), Store: login.OpenStore(login.StoreOptions{Dir: o.Dir, NoKeyring: o.Files, Logger: b.opts.Logger}),
 	}
-	if l.Issuer != "" {
-		f.HTTP = b.fetching(s.URL, l.Issuer)
-	}
-	return f
 }
 
 // sawCaller returns what is told of callers' credentials; nil if nobody wants to know.

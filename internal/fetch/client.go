@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/transport"
@@ -35,8 +36,10 @@ type Options struct {
 	Near []string
 	// AllowHosts are names of hosts whose addresses may be of any kind.
 	AllowHosts []string
-	// TLS is for connections to hosts; nil means the system's certificates.
-	TLS *tls.Config
+	// TLS is for connections to Server, the URL of a server with authorities or a client
+	// certificate of its own, and to no other host.
+	TLS    *tls.Config
+	Server string
 	// Proxy is that of [http.Transport]. Nil means the environment's.
 	Proxy func(*http.Request) (*url.URL, error)
 	// Timeout bounds a request with its response. Zero means DefaultTimeout.
@@ -57,13 +60,12 @@ func New(o Options) *Client {
 	if o.Proxy == nil {
 		o.Proxy = http.ProxyFromEnvironment
 	}
-	direct := newTransport(o.TLS)
-	direct.DialContext = g.dial
-	proxied := newTransport(o.TLS)
-	proxied.Proxy = o.Proxy
-	proxied.OnProxyConnectResponse = transport.CheckProxy
+	t := &guarded{guard: g, proxy: o.Proxy, others: newWays(g, o.Proxy, nil)}
+	if u, err := url.Parse(o.Server); err == nil && o.TLS != nil && u.Host != "" {
+		t.host, t.own = strings.ToLower(u.Host), newWays(g, o.Proxy, o.TLS.Clone())
+	}
 	return &Client{guard: g, http: &http.Client{
-		Transport:     &guarded{guard: g, proxy: o.Proxy, direct: direct, proxied: proxied},
+		Transport:     t,
 		CheckRedirect: refuseRedirect,
 		Timeout:       cmp.Or(o.Timeout, DefaultTimeout),
 	}}
@@ -115,6 +117,18 @@ func (c *Client) Do(req *http.Request, v any) error {
 
 var errNoURL = errors.New("what should be a URL is none")
 
+// ways are those to hosts with one TLS configuration.
+type ways struct{ direct, proxied http.RoundTripper }
+
+func newWays(g *guard, proxy func(*http.Request) (*url.URL, error), c *tls.Config) ways {
+	direct := newTransport(c)
+	direct.DialContext = g.dial
+	proxied := newTransport(c)
+	proxied.Proxy = proxy
+	proxied.OnProxyConnectResponse = transport.CheckProxy
+	return ways{direct, proxied}
+}
+
 // newTransport returns one for few requests, with no connections left over.
 func newTransport(c *tls.Config) *http.Transport {
 	return &http.Transport{
@@ -128,9 +142,11 @@ func newTransport(c *tls.Config) *http.Transport {
 
 // A guarded sends the requests that its guard allows.
 type guarded struct {
-	guard           *guard
-	proxy           func(*http.Request) (*url.URL, error)
-	direct, proxied http.RoundTripper
+	guard  *guard
+	proxy  func(*http.Request) (*url.URL, error)
+	others ways
+	own    ways   // to host; see Options.TLS
+	host   string // with its port, in lower case; empty for none
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -155,13 +171,17 @@ func (t *guarded) route(req *http.Request) (http.RoundTripper, error) {
 		return nil, err
 	}
 	proxy, err := t.proxy(req)
+	to := t.others
+	if t.host != "" && strings.ToLower(req.URL.Host) == t.host {
+		to = t.own
+	}
 	switch {
 	case err != nil:
 		return nil, err
 	case proxy != nil:
-		return t.proxied, nil
+		return to.proxied, nil
 	}
-	return t.direct, nil
+	return to.direct, nil
 }
 
 // CloseIdleConnections is for [http.Client.CloseIdleConnections].

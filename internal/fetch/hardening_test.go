@@ -242,6 +242,23 @@ func TestChecksNamesBehindProxy(t *testing.T) {
 	}
 }
 
+// A server's own authority and client certificate are for that server: an issuer that it
+// names is neither trusted for them, nor shown the certificate.
+func TestServersTLSIsForTheServerAlone(t *testing.T) {
+	serve := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })
+	server, other := httptest.NewTLSServer(serve), httptest.NewTLSServer(serve)
+	defer server.Close()
+	defer other.Close()
+	own := server.Client().Transport.(*http.Transport).TLSClientConfig
+	c := New(Options{Near: []string{server.URL}, Server: server.URL, TLS: own})
+	if err := c.JSON(t.Context(), server.URL+"/x", new(struct{})); err != nil {
+		t.Errorf("from the server: %v", err)
+	}
+	if err := c.JSON(t.Context(), other.URL, new(struct{})); err == nil {
+		t.Error("another host was trusted by the server's authority")
+	}
+}
+
 func FuzzCheck(f *testing.F) {
 	f.Add("https://[::ffff:127.0.0.1]/")
 	f.Add("https://0x7f.1/")

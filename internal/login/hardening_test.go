@@ -232,6 +232,13 @@ func TestRefusesMetadataOfAnotherResource(t *testing.T) {
 	}
 }
 
+// The other resource may well exist, and say so itself.
+func TestRefusesAnotherResourceThatExists(t *testing.T) {
+	r, bank := newRig(t), newRig(t)
+	r.prm["resource"] = bank.url()
+	failing(t, r, r.flow(), "about another resource")
+}
+
 // A document about the whole origin counts if the origin itself has it at its well-known
 // place, and not if one of the servers there makes it up.
 func TestOriginMaySpeakForItsServers(t *testing.T) {

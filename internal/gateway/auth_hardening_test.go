@@ -81,6 +81,7 @@ func TestForgedTokens(t *testing.T) {
 		{"naming where its key is", headed(header{"typ": "at+jwt", "jku": stranger.URL + "/keys"})},
 		{"naming where its certificate is", headed(header{"typ": "at+jwt", "x5u": stranger.URL + "/cert"})},
 		{"bringing its key", issuertest.Sign(t, otherKey, header{"typ": "at+jwt", "jwk": jose.JSONWebKey{Key: otherKey.Private.Public()}}, claims(nil))},
+		{"repeating its key", headed(header{"typ": "at+jwt", "jwk": jose.JSONWebKey{Key: own.Private.Public()}})},
 		{"with an extension", headed(header{"typ": "at+jwt", "crit": []string{"x"}, "x": 1})},
 		{"of another type", headed(header{"typ": "logout+jwt"})},
 		{"of no type", headed(header{})},
@@ -228,25 +229,41 @@ func TestIssuerDown(t *testing.T) {
 
 // What an issuer publishes is bounded, and comes from itself alone.
 func TestIssuerThatMisleads(t *testing.T) {
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
-	t.Cleanup(elsewhere.Close)
-	metadata := func(issuer, keys string) http.HandlerFunc {
+	// What is published is good but for one thing: who takes that has keys.
+	publish := func(g *guardedRig, issuer, keys, rest string) http.HandlerFunc {
+		elsewhere := httptest.NewServer(http.HandlerFunc(g.issuer.ServeKeys))
+		t.Cleanup(elsewhere.Close)
 		return func(w http.ResponseWriter, r *http.Request) {
-			if strings.HasPrefix(r.URL.Path, "/.well-known/") {
-				fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q}`, issuer, keys)
-				return
+			switch r.URL.Path {
+			case "/redirect":
+				http.Redirect(w, r, elsewhere.URL, http.StatusFound)
+			case "/keys":
+				g.issuer.ServeKeys(w, r)
+			default:
+				fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q%s}`, issuer, keys, rest)
 			}
-			http.Redirect(w, r, elsewhere.URL, http.StatusFound)
 		}
+	}
+	g := newGuardedRig(t, nil)
+	g.issuer.Override(publish(g, g.issuer.URL, g.issuer.URL+"/keys", ""))
+	if got := g.call(t, "Bearer "+g.issuer.Token(resource, nil)); got.status != http.StatusOK {
+		t.Fatalf("without a fault = %d %s, want 200", got.status, got.body)
 	}
 	for _, tt := range []struct {
 		name string
 		h    func(g *guardedRig) http.HandlerFunc
 	}{
-		{"by redirecting to keys", func(g *guardedRig) http.HandlerFunc { return metadata(g.issuer.URL, g.issuer.URL+"/keys") }},
-		{"by naming another issuer", func(g *guardedRig) http.HandlerFunc { return metadata("https://id.example.com", g.issuer.URL+"/keys") }},
-		{"by keys without https", func(g *guardedRig) http.HandlerFunc { return metadata(g.issuer.URL, "http://id.example.com/keys") }},
-		{"by keys in a file", func(g *guardedRig) http.HandlerFunc { return metadata(g.issuer.URL, "file:///etc/passwd") }},
+		{"by redirecting to keys", func(g *guardedRig) http.HandlerFunc { return publish(g, g.issuer.URL, g.issuer.URL+"/redirect", "") }},
+		{"by naming another issuer", func(g *guardedRig) http.HandlerFunc {
+			return publish(g, "https://id.example.com", g.issuer.URL+"/keys", "")
+		}},
+		{"by keys without https", func(g *guardedRig) http.HandlerFunc {
+			return publish(g, g.issuer.URL, "http://id.example.com/keys", "")
+		}},
+		{"by keys in a file", func(g *guardedRig) http.HandlerFunc { return publish(g, g.issuer.URL, "file:///etc/passwd", "") }},
+		{"by a document of 2 MiB", func(g *guardedRig) http.HandlerFunc {
+			return publish(g, g.issuer.URL, g.issuer.URL+"/keys", `,"x":"`+strings.Repeat("x", 2<<20)+`"`)
+		}},
 		{"by a document that does not end", func(*guardedRig) http.HandlerFunc {
 			return func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = w.Write([]byte(`{"issuer":"`))

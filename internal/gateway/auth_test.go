@@ -149,7 +149,7 @@ func TestOwnAuthOfAServer(t *testing.T) {
 	r := newRig(t, func(o *Options) {
 		o.Auth = g.jwt
 		own := o.Servers[0]
-		own.Name, own.Auth = "own", tokens
+		own.Name, own.Auth, own.PublicURL = "own", tokens, "https://mcp.example.com/mcp/own"
 		open := o.Servers[0]
 		open.Name, open.Auth = "open", auth.None
 		o.Servers[0].PublicURL = resource

@@ -101,7 +101,7 @@ func (i *Issuer) SetOpaque(token string, claims map[string]any) {
 func (i *Issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	i.fetched[r.URL.Path]++
-	override, keys := i.override, i.keys
+	override := i.override
 	claims := i.opaque[r.PostFormValue("token")]
 	i.mu.Unlock()
 	switch {
@@ -110,12 +110,19 @@ func (i *Issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/.well-known/openid-configuration":
 		write(w, map[string]any{"issuer": i.URL, "jwks_uri": i.URL + "/keys", "introspection_endpoint": i.URL + "/introspect"})
 	case r.URL.Path == "/keys":
-		write(w, public(keys))
+		i.ServeKeys(w, r)
 	case r.URL.Path == "/introspect":
 		i.introspect(w, r, claims)
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+// ServeKeys serves the keys.
+func (i *Issuer) ServeKeys(w http.ResponseWriter, _ *http.Request) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	write(w, public(i.keys))
 }
 
 // introspect answers clients that prove who they are.

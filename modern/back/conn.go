@@ -3,6 +3,7 @@ package back
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
@@ -22,12 +23,13 @@ type conn struct {
 	link *connLink
 	born time.Time
 
+	client atomic.Pointer[mcp.Principal] // of the first client's request; nil before
+	mixed  atomic.Bool                   // there were requests of several principals
+
 	// mu guards the fields below. It is held for map work only.
 	mu            sync.Mutex
 	listens       map[int64]*connListen
-	cancellations int            // being sent
-	client        *mcp.Principal // the principal of all clients' requests so far; nil before the first
-	mixed         bool           // there were requests of several principals
+	cancellations int // being sent
 }
 
 // newConn returns a conn that reads over until it ends or is closed.
@@ -181,13 +183,13 @@ func (p *conn) noteClient(c *upstreamCall) {
 	if c.parent == nil {
 		return
 	}
-	who := c.parent.req.Profile.Principal
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.client == nil {
-		p.client = &who
+	if p.client.Load() == nil {
+		who := c.parent.req.Profile.Principal
+		p.client.CompareAndSwap(nil, &who)
 	}
-	p.mixed = p.mixed || *p.client != who
+	if *p.client.Load() != c.parent.req.Profile.Principal && !p.mixed.Load() {
+		p.mixed.Store(true)
+	}
 }
 
 // onlyRequest returns the only client's request in flight, or nil if there is none or more
@@ -195,10 +197,7 @@ func (p *conn) noteClient(c *upstreamCall) {
 // if requests of several principals were sent, because the message may belong to an
 // earlier one of another principal.
 func (p *conn) onlyRequest() *upstreamCall {
-	p.mu.Lock()
-	several := p.mixed
-	p.mu.Unlock()
-	if several {
+	if p.mixed.Load() {
 		return nil
 	}
 	var sole *upstreamCall

@@ -420,7 +420,7 @@ func TestM2L23RootsOutsideACall(t *testing.T) {
 	if got := r.peer.ask(t.Context(), r.peer.push, "roots/list", `{}`); got != `{"roots":[]}` {
 		t.Errorf("roots outside a call = %s, want an empty list at once", got)
 	}
-	if got := r.peer.ask(t.Context(), r.peer.push, "elicitation/create", `{"message":"m"}`); !strings.Contains(got, "no call is under way") {
+	if got := r.peer.ask(t.Context(), r.peer.push, "elicitation/create", `{"message":"m"}`); !strings.Contains(got, "there is no call that the request could belong to") {
 		t.Errorf("elicitation outside a call = %s, want an error that says why", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -274,18 +275,19 @@ func TestM2L03HTTPSSELostSessions(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := legacytest.NewEventServer(t)
 			p.On["tools/call"] = legacytest.Result(`{"content":[]}`)
-			calls := 0
+			var calls atomic.Int32
 			p.Post = func(w http.ResponseWriter, m wire.Message) bool {
 				switch {
 				case m.Method == "tools/call":
-					calls++
+					calls.Add(1)
 				case m.Method != "ping" || !tt.repeated:
 					return false
 				}
-				if calls == 1 {
-					tt.answer(w, p.LastStream())
+				if calls.Load() != 1 {
+					return false
 				}
-				return calls == 1
+				tt.answer(w, p.LastStream())
+				return true
 			}
 			p.On["ping"] = legacytest.Result(`{}`)
 			b := newTestBack(t, Options{Options: upstream.Options{URL: p.URL + "/sse"}, Transport: TransportSSE})

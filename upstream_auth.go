@@ -68,34 +68,48 @@ type Logins struct {
 
 // fault reports what is wrong with the credentials of a server; nil for nothing.
 func (a *UpstreamAuth) fault(s *ServerOptions) error {
-	ways := 0
-	for _, set := range []bool{a.Token != "", a.ClientCredentials != nil, a.TokenExchange != nil, a.Login != nil, a.Passthrough} {
-		if set {
-			ways++
-		}
-	}
-	callers := a.TokenExchange != nil || a.Passthrough
-	socket := strings.HasPrefix(s.URL, "ws:") || strings.HasPrefix(s.URL, "wss:")
 	switch {
-	case ways != 1:
+	case a.ways() != 1:
 		return errors.New("want exactly one field of UpstreamAuth")
 	case s.URL == "":
 		return errors.New("UpstreamAuth is for a URL")
 	case s.Header.Get("Authorization") != "":
 		return errors.New("want one of UpstreamAuth and the header Authorization")
-	case callers && s.Isolation == IsolateNothing:
-		return errors.New("callers have tokens of their own, and IsolateNothing one session for all")
-	case a.Login != nil && a.Login.Principal != "" && s.Isolation == IsolateNothing:
-		return errors.New("the login is one principal's, and IsolateNothing has one session for all")
-	case socket && (callers || a.Login != nil && a.Login.Principal != ""):
-		return errors.New("callers share the WebSocket, and so its credential")
-	case callers && s.Era == "":
+	case a.ofCallers() && s.Era == "":
 		return errors.New("the gateway has no token with which to ask for the Era: want it set")
 	case a.Login != nil && (a.Login.Principal == "") != a.Login.SharedIdentity:
 		return errors.New("want exactly one of Principal and SharedIdentity")
 	}
+	return a.sharingFault(s)
+}
+
+// sharingFault reports that principals share what has the credential of one.
+func (a *UpstreamAuth) sharingFault(s *ServerOptions) error {
+	ofOne := a.Login != nil && a.Login.Principal != ""
+	socket := strings.HasPrefix(s.URL, "ws:") || strings.HasPrefix(s.URL, "wss:")
+	switch {
+	case a.ofCallers() && s.Isolation == IsolateNothing:
+		return errors.New("callers have tokens of their own, and IsolateNothing one session for all")
+	case ofOne && s.Isolation == IsolateNothing:
+		return errors.New("the login is one principal's, and IsolateNothing has one session for all")
+	case socket && (a.ofCallers() || ofOne):
+		return errors.New("callers share the WebSocket, and so its credential")
+	}
 	return nil
 }
+
+// ways returns how many fields are set.
+func (a *UpstreamAuth) ways() (n int) {
+	for _, set := range []bool{a.Token != "", a.ClientCredentials != nil, a.TokenExchange != nil, a.Login != nil, a.Passthrough} {
+		if set {
+			n++
+		}
+	}
+	return n
+}
+
+// ofCallers reports whether each caller has a credential of its own.
+func (a *UpstreamAuth) ofCallers() bool { return a.TokenExchange != nil || a.Passthrough }
 
 // addCredentials makes those of a server; nil if it has none.
 func (b *build) addCredentials(s *ServerOptions) error {

@@ -198,6 +198,15 @@ func (c *checker) scopes(path string, scopes []string) {
 var asymmetric = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
 func (c *checker) jwt(path string, j *JWT) {
+	c.jwtIssuer(path, j)
+	c.jwtNames(path, j)
+	c.scopes(join(path, "scopes"), j.Scopes)
+	if in := j.Introspection; in != nil && (in.ClientID == "" || in.ClientSecret == "") {
+		c.fail(join(path, "introspection"), "needs client_id and client_secret: issuers answer only clients that they know")
+	}
+}
+
+func (c *checker) jwtIssuer(path string, j *JWT) {
 	u, err := url.Parse(j.Issuer)
 	switch {
 	case j.Issuer == "":
@@ -207,6 +216,10 @@ func (c *checker) jwt(path string, j *JWT) {
 	case u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
 		c.fail(join(path, "issuer"), "its keys have to come over https; write https://%s", u.Host)
 	}
+}
+
+// jwtNames checks the names of algorithms, types and claims.
+func (c *checker) jwtNames(path string, j *JWT) {
 	for i, name := range j.Algorithms {
 		if !slices.Contains(asymmetric, name) {
 			c.fail(join(join(path, "algorithms"), strconv.Itoa(i)), "%q is not an algorithm of a public key; write %s", name, either(asymmetric))
@@ -221,9 +234,5 @@ func (c *checker) jwt(path string, j *JWT) {
 		if name == "" || name == "iss" || name == "sub" {
 			c.fail(join(join(path, "principal_claims"), strconv.Itoa(i)), "issuer and subject are part of the principal anyway; write another claim, such as client_id, or remove it")
 		}
-	}
-	c.scopes(join(path, "scopes"), j.Scopes)
-	if in := j.Introspection; in != nil && (in.ClientID == "" || in.ClientSecret == "") {
-		c.fail(join(path, "introspection"), "needs client_id and client_secret: issuers answer only clients that they know")
 	}
 }

@@ -24,21 +24,23 @@ func othersRead(path string) bool {
 	return err == nil && info.Mode().Perm()&othersMayRead != 0
 }
 
-// exposed warns of secrets that others can read: in files, and on their way.
-func (c *checker) exposed(cfg *Config, file string) {
-	c.exposedFile(cfg, file)
-	c.exposedListen(cfg)
+// An exposure warns of secrets that others can read: in files, and on their way.
+type exposure struct{ *checker }
+
+func (c exposure) check(cfg *Config, file string) {
+	c.file(cfg, file)
+	c.listenAddress(cfg)
 	for i := range cfg.Servers {
 		if s := &cfg.Servers[i]; !s.Disabled {
-			c.exposedEnv(s)
-			c.exposedKeys(s)
-			c.exposedURL(s)
+			c.envFile(s)
+			c.keys(s)
+			c.serverURL(s)
 		}
 	}
 }
 
-// exposedFile warns of the configuration itself, if a secret stands in it.
-func (c *checker) exposedFile(cfg *Config, file string) {
+// file warns of the configuration itself, if a secret stands in it.
+func (c exposure) file(cfg *Config, file string) {
 	if file == "" || !othersRead(file) {
 		return
 	}
@@ -47,9 +49,9 @@ func (c *checker) exposedFile(cfg *Config, file string) {
 	}
 }
 
-// exposedListen warns of credentials that clients send from other machines without TLS. A
+// listenAddress warns of credentials that clients send from other machines without TLS. A
 // proxy in front may have it.
-func (c *checker) exposedListen(cfg *Config) {
+func (c exposure) listenAddress(cfg *Config) {
 	host, _, err := net.SplitHostPort(cfg.Listen)
 	if err != nil || loopback(host) || cfg.TLS.Cert != "" || len(cfg.TrustedProxies) > 0 || !cfg.authenticates() {
 		return
@@ -71,7 +73,7 @@ var secretKeys = []string{"admin_token", "client_secret", "state_keys", "token"}
 
 // literalSecret returns the first key whose value grants access and stands in the file as
 // it is; empty if there is none.
-func (c *checker) literalSecret(cfg *Config) string {
+func (c exposure) literalSecret(cfg *Config) string {
 	for _, path := range slices.Sorted(maps.Keys(c.rep.places)) {
 		at := c.rep.places[path]
 		if at.line > 0 && at.text != "" && !strings.Contains(at.text, "${") && isSecret(path, at.text) {
@@ -103,8 +105,8 @@ func isSecret(path, text string) bool {
 	return false
 }
 
-// exposedEnv warns of an env_file with a secret.
-func (c *checker) exposedEnv(s *Server) {
+// envFile warns of an env_file with a secret.
+func (c exposure) envFile(s *Server) {
 	if s.EnvFile == "" || !othersRead(s.EnvFile) {
 		return
 	}
@@ -117,8 +119,8 @@ func (c *checker) exposedEnv(s *Server) {
 	}
 }
 
-// exposedKeys warns of the private keys with which mcpbridge authenticates to issuers.
-func (c *checker) exposedKeys(s *Server) {
+// keys warns of the private keys with which mcpbridge authenticates to issuers.
+func (c exposure) keys(s *Server) {
 	for way, client := range s.UpstreamAuth.keys() {
 		if client.PrivateKey != "" && othersRead(client.PrivateKey) {
 			path := join(join(join("servers", s.Name), "upstream_auth"), way)
@@ -127,8 +129,8 @@ func (c *checker) exposedKeys(s *Server) {
 	}
 }
 
-// exposedURL warns of credentials that are sent to another machine without TLS.
-func (c *checker) exposedURL(s *Server) {
+// serverURL warns of credentials that are sent to another machine without TLS.
+func (c exposure) serverURL(s *Server) {
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "ws" || loopback(u.Hostname()) || !s.sendsCredentials() {
 		return

@@ -55,7 +55,7 @@ func Load(o Options) (*Config, []Problem, error) {
 	sc.keyFiles(c, rep, o.name())
 	c.check(rep, o.name(), o.MayMakeToken)
 	if len(rep.errors) == 0 {
-		(&checker{rep: rep, fallback: o.name()}).exposed(c, o.Path)
+		exposure{&checker{rep: rep, fallback: o.name()}}.check(c, o.Path)
 	}
 	inOrder(rep.warnings)
 	if err := rep.err(); err != nil {

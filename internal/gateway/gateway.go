@@ -196,8 +196,10 @@ type Gateway struct {
 	servers  map[string]*server
 	order    []string
 
-	closeOnce sync.Once
-	closeErr  error
+	closing struct { // by the first Close
+		once sync.Once
+		err  error
+	}
 }
 
 // New builds a Gateway and all its servers. It starts nothing.
@@ -357,7 +359,7 @@ func (g *Gateway) EndConnections(ctx context.Context) error {
 // Close ends all connections that outlive their requests, and then the servers. ctx bounds
 // the wait for a graceful end. Call it after all requests have ended.
 func (g *Gateway) Close(ctx context.Context) error {
-	g.closeOnce.Do(func() {
+	g.closing.once.Do(func() {
 		cutErr := g.EndConnections(ctx)
 		errs := make([]error, len(g.order))
 		var wg sync.WaitGroup
@@ -366,9 +368,9 @@ func (g *Gateway) Close(ctx context.Context) error {
 		}
 		wg.Wait()
 		g.expiry.Close()
-		g.closeErr = errors.Join(append(errs, cutErr)...)
+		g.closing.err = errors.Join(append(errs, cutErr)...)
 	})
-	return g.closeErr
+	return g.closing.err
 }
 
 // A Snapshot is the state of a gateway at one moment.

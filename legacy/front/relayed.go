@@ -35,7 +35,7 @@ func (f *Front) relay(ctx context.Context, s *session, req *mcp.Request, m *wire
 	}
 	err = f.whenStarted(ctx, req, func(ctx context.Context) error {
 		r.upstream, answer, err = f.opts.Relayer.OpenRelay(ctx, req, m, r)
-		for errors.Is(err, mcp.ErrFull) && f.sessions.evictRelayed(ctx, s.share) {
+		for errors.Is(err, mcp.ErrFull) && f.sessions.evictRelayed(ctx, s.opener.Share) {
 			r.upstream, answer, err = f.opts.Relayer.OpenRelay(ctx, req, m, r)
 		}
 		return err

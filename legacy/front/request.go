@@ -45,7 +45,7 @@ const freeResponse = 8 << 10
 
 // respond sends the response to a request that was removed from its session.
 func (r *request) respond(msg []byte) {
-	res := response{id: r.ID, msg: msg, memory: mcp.NewReservation(r.session.front.opts.Memory, r.session.share)}
+	res := response{id: r.ID, msg: msg, memory: mcp.NewReservation(r.session.front.opts.Memory, r.session.opener.Share)}
 	if len(msg) > freeResponse {
 		if err := res.memory.Grow(len(msg)); err != nil {
 			res = r.failure(err)

@@ -19,8 +19,7 @@ type session struct {
 	front  *Front
 	id     SessionID // empty on a connection
 	name   string    // for logs and profiles; it grants no access
-	share  mcp.Share
-	opener *mcp.Identity
+	opener mcp.Sender
 	conn   *Conn // for messages outside of calls; nil over Streamable HTTP
 	handshake
 	service // set again if the session is relayed
@@ -56,7 +55,7 @@ var errSessionEnded = errors.New("the session has ended")
 var errCancelledByClient = errors.New("cancelled by the client")
 
 func (f *Front) newSession(id SessionID, name string, sender mcp.Sender, h handshake, c *Conn) *session {
-	s := &session{front: f, id: id, name: name, share: sender.Share, opener: sender.Identity, handshake: h, conn: c, level: f.opts.LogLevel}
+	s := &session{front: f, id: id, name: name, opener: sender, handshake: h, conn: c, level: f.opts.LogLevel}
 	mail := (*fanout.Mailbox)(nil)
 	if c != nil {
 		mail = c.mail
@@ -72,7 +71,7 @@ const sessionSize = 4 << 10
 
 // takeMemory reserves memory for the session, which close gives back.
 func (s *session) takeMemory() (err error) {
-	s.streams.memory, err = mcp.Reserve(s.front.opts.Memory, s.share, sessionSize+len(s.info)+len(s.capabilities))
+	s.streams.memory, err = mcp.Reserve(s.front.opts.Memory, s.opener.Share, sessionSize+len(s.info)+len(s.capabilities))
 	return err
 }
 
@@ -130,9 +129,9 @@ func (s *session) neutralRequest(m *wire.Message, from *mcp.Identity) *mcp.Reque
 		Revision:      s.revision,
 		Capabilities:  s.capabilities,
 		ClientInfo:    s.info,
-		Principal:     s.share.Principal,
+		Principal:     s.opener.Share.Principal,
 		Identity:      from,
-		Share:         s.share,
+		Share:         s.opener.Share,
 		Memory:        s.front.opts.Memory,
 		Session:       s.name,
 		LogLevel:      level,
@@ -142,7 +141,7 @@ func (s *session) neutralRequest(m *wire.Message, from *mcp.Identity) *mcp.Reque
 
 // newCall returns the call of a request, which cancel cancels.
 func (s *session) newCall(id wire.ID, cancel context.CancelCauseFunc) downstream.Call {
-	return downstream.Call{ID: id, Cancel: cancel, Memory: mcp.NewReservation(s.front.opts.Memory, s.share)}
+	return downstream.Call{ID: id, Cancel: cancel, Memory: mcp.NewReservation(s.front.opts.Memory, s.opener.Share)}
 }
 
 // admit reserves memory for a request and registers it, or refuses it.

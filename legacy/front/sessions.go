@@ -71,7 +71,7 @@ func newSessions(f *Front) *sessions {
 func (ss *sessions) add(s *session) error {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	if err := ss.takeLocked(s.share); err != nil {
+	if err := ss.takeLocked(s.opener.Share); err != nil {
 		return err
 	}
 	ss.byID[s.id] = s
@@ -99,7 +99,7 @@ func (ss *sessions) takeLocked(share mcp.Share) error {
 	if ss.byID == nil {
 		return mcp.RefuseForNow("%v; initialize again in a moment", mcp.ErrShutdown)
 	}
-	own := func(s *session) bool { return s.share == share }
+	own := func(s *session) bool { return s.opener.Share == share }
 	for limit, most := ss.places.Full(share); limit != nil; limit, most = ss.places.Full(share) {
 		if !ss.evictLocked(own) && (limit == limits.ClientSessionsEach || !ss.evictLocked(anySession)) {
 			return ss.full(limit, most)
@@ -133,7 +133,7 @@ func (ss *sessions) evictLocked(may func(*session) bool) bool {
 // end.
 func (ss *sessions) evictRelayed(ctx context.Context, share mcp.Share) bool {
 	ss.mu.Lock()
-	oldest := ss.oldestRelayedLocked(func(s *session) bool { return s.share == share })
+	oldest := ss.oldestRelayedLocked(func(s *session) bool { return s.opener.Share == share })
 	if oldest == nil && !ss.front.opts.Command {
 		oldest = ss.oldestRelayedLocked(anySession)
 	}
@@ -170,7 +170,7 @@ func (ss *sessions) use(id SessionID, principal mcp.Principal) *session {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	s := ss.byID[id]
-	if s == nil || s.share.Principal != principal {
+	if s == nil || s.opener.Share.Principal != principal {
 		return nil
 	}
 	ss.useLocked(s)
@@ -224,7 +224,7 @@ func (ss *sessions) end(s *session, why string) {
 func (ss *sessions) endLocked(s *session, why string) {
 	s.usage.ending = true
 	delete(ss.byID, s.id)
-	ss.places.Give(s.share)
+	ss.places.Give(s.opener.Share)
 	if t, ok := ss.idle.Peek(s); ok {
 		t.Stop()
 		ss.idle.Remove(s)
@@ -238,7 +238,7 @@ func (ss *sessions) endLocked(s *session, why string) {
 	}
 	over := s.usage.over
 	ss.running.Go(func() { // ends with its calls
-		ss.front.log.Info("client session ended", "session", s.name, "reason", why, s.share.Principal.Attr())
+		ss.front.log.Info("client session ended", "session", s.name, "reason", why, s.opener.Share.Principal.Attr())
 		s.close()
 		if over != nil {
 			close(over)

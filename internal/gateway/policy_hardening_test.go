@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bufio"
 	"fmt"
 	"net/http"
 	"strings"
@@ -8,9 +9,12 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/access"
 	"github.com/mcpbridge/mcpbridge/internal/auth"
+	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/policy"
+	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
+	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
 // openOnly allows what is called open to everybody, and everything to root.
@@ -352,8 +356,72 @@ func TestPolicyOfUpdates(t *testing.T) {
 	})
 	r.peer.push(`{"jsonrpc":"2.0","method":"notifications\/resources\/updated","params":{"uri":"file:///secret"}}`)
 	r.peer.push(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:///open/a"}}`)
+	r.peer.push(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`) // and if neither is told
 	if got := l.next(); !strings.Contains(got, "file:///open/a") {
 		t.Errorf("told %s, want the other update alone", got)
+	}
+}
+
+// A server that tells of what is below a resource that is followed does not tell who may
+// not follow that.
+func TestPolicyOfSubresources(t *testing.T) {
+	p := policy.New(false, []policy.Rule{{Deny: true, Resources: []string{"*secret*"}}, {Resources: []string{"file:///open*"}}})
+	peer := newPeer(t)
+	r := newRig(t, func(o *Options) {
+		guarded(p)(o)
+		o.Servers[0].Open = func(c mcp.Changes) (mcp.Back, error) {
+			return legacyback.New(legacyback.Options{Options: upstream.Options{Name: "peer", URL: peer.URL, Changes: c, Subresources: fanout.SubresourcesAsSent,
+				ClientInfo: []byte(`{"name":"mcpbridge","version":"test"}`)}})
+		}
+	})
+	r.peer = peer
+	f := r.listen(t, "1", `{"toolsListChanged":true,"resourceSubscriptions":["file:///open"]}`)
+	f.next()
+	r.eventually(t, "the server's stream is open", func() bool {
+		peer.mu.Lock()
+		defer peer.mu.Unlock()
+		return len(peer.streams) > 0
+	})
+	peer.push(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:///open/secret"}}`)
+	peer.push(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:///open/a"}}`)
+	peer.push(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`) // and if neither is told
+	if got := f.next(); !strings.Contains(got, "file:///open/a") {
+		t.Errorf("told %s, want the other update alone", got)
+	}
+}
+
+// What a client may follow by the scopes of a later request it hears of.
+func TestPolicyHeedsLaterScopes(t *testing.T) {
+	p := policy.New(false, []policy.Rule{{Tools: []string{"*"}}, {Scopes: []string{"files"}, Resources: []string{"a:*"}}})
+	r := newRig(t, func(o *Options) {
+		o.Servers[0].Access = access.Options{Policy: p}
+		o.Auth = byScopes{}
+	})
+	session := r.enter(t)
+	r.send(t, http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, legacyHeaders(session))
+	h := legacyHeaders(session)
+	h.Set("X-Scopes", "files")
+	if got := r.send(t, http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"a:b"}}`, h); got.status != http.StatusOK {
+		t.Fatalf("subscribe: %d %s", got.status, got.body)
+	}
+	res := r.open(t, http.MethodGet, "", legacyHeaders(session))
+	defer res.Body.Close()
+	f := &frames{t, res, bufio.NewReader(res.Body)}
+	r.eventually(t, "the server's stream is open", func() bool {
+		r.peer.mu.Lock()
+		defer r.peer.mu.Unlock()
+		return len(r.peer.streams) > 0
+	})
+	r.peer.push(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"c:d"}}`)
+	r.peer.push(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:b"}}`)
+	r.peer.push(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`) // and if neither is told
+	for {
+		if got := f.next(); got != "" {
+			if !strings.Contains(got, `"a:b"`) {
+				t.Errorf("told %s, want the update that is allowed", got)
+			}
+			return
+		}
 	}
 }
 
@@ -459,16 +527,22 @@ func TestConcurrencyIsGivenBack(t *testing.T) {
 	list := func() int {
 		return r.send(t, http.MethodPost, `{"jsonrpc":"2.0","id":6,"method":"prompts/list"}`, legacyHeaders(session)).status
 	}
-	for n, end := range []func(){
-		func() { l.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`) },
-		func() { close(hold); l.next() },
+	legacy := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`
+	cancel := func() { l.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`) }
+	for n, tt := range []struct {
+		call string
+		end  func()
+	}{
+		{legacy, cancel},
+		{modernBody("1", "tools/call", `"name":"x"`), cancel},
+		{modernBody("1", "tools/call", `"name":"x"`), func() { close(hold); l.next() }},
 	} {
-		l.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"x"}}`, n+1))
+		l.send(tt.call)
 		r.eventually(t, "the server has the call", func() bool { return len(r.peer.sent("tools/call")) == n+1 })
 		if got := list(); got != http.StatusTooManyRequests {
 			t.Errorf("beside a call: %d, want 429", got)
 		}
-		end()
+		tt.end()
 		r.eventually(t, "there is room", func() bool { return list() == http.StatusOK })
 	}
 }

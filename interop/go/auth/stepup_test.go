@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"bufio"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -9,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/mcpbridge/interop/remote"
 )
@@ -77,28 +77,44 @@ func namesScopes(challenge string, want ...string) bool {
 	return !slices.ContainsFunc(want, func(s string) bool { return !slices.Contains(strings.Fields(got), s) })
 }
 
-// audited reads the log: calls of Alice's were allowed and refused, Bob's refused, and nothing has arguments.
+// audited reads the log: calls of Alice's were allowed and refused, Bob's refused, and nothing has arguments. Lines
+// are written together, so that the last may take a moment.
 func audited(t *testing.T, file, issuer string) {
-	f, err := os.Open(file)
+	wants := []string{"alice test_image_content allow", "alice test_image_content deny", "alice test_simple_text allow", "bob test_simple_text deny"}
+	var found map[string]int
+	lacks := func(want string) bool { return found[want] == 0 }
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		found = decisions(t, file, issuer)
+		if !slices.ContainsFunc(wants, lacks) {
+			return
+		}
+		if time.Now().After(deadline) {
+			break
+		}
+	}
+	t.Errorf("the log lacks one of %q; the lines are %v", wants, found)
+}
+
+// decisions counts the lines of calls by principal, tool and decision. What is still being written is left out.
+func decisions(t *testing.T, file, issuer string) map[string]int {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
 	found := make(map[string]int)
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var line struct{ Principal, Method, Name, Decision string }
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			t.Fatalf("%s: %v", lines.Text(), err)
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasSuffix(line, "\n") {
+			break
+		}
+		var entry struct{ Principal, Method, Name, Decision string }
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			t.Fatalf("%s: %v", line, err)
 		}
 		for _, who := range []string{"alice", "bob"} {
-			if strings.Contains(line.Principal, who) && strings.Contains(line.Principal, issuer) && line.Method == "tools/call" {
-				found[who+" "+line.Name+" "+line.Decision]++
+			if strings.Contains(entry.Principal, who) && strings.Contains(entry.Principal, issuer) && entry.Method == "tools/call" {
+				found[who+" "+entry.Name+" "+entry.Decision]++
 			}
 		}
 	}
-	for _, want := range []string{"alice test_image_content allow", "alice test_image_content deny", "alice test_simple_text allow", "bob test_simple_text deny"} {
-		if found[want] == 0 {
-			t.Errorf("no line says %s; the lines are %v", want, found)
-		}
-	}
+	return found
 }

@@ -19,7 +19,7 @@ import (
 const (
 	// maxProfiles bounds the number of cached profiles. One that is evicted is computed
 	// again.
-	maxProfiles = 4096
+	maxProfiles = 2048
 	// maxProfile bounds the content of a cached profile, in bytes. A larger one is
 	// computed for each request.
 	maxProfile = 1 << 10

@@ -52,7 +52,7 @@ type sessions struct {
 
 // A usage is the state of a session in the table. It is guarded by sessions.mu.
 type usage struct {
-	uses   int
+	uses   int32
 	ending bool
 	over   chan struct{} // closed when the session has ended; nil unless someone waits
 }

@@ -35,10 +35,10 @@ type subscriptions struct {
 	// mu guards the fields below.
 	mu       sync.Mutex
 	begun    bool
+	closed   bool
 	lists    mcp.Filter // the subscribed lists
 	uris     []string   // the subscribed resources, sorted
-	closed   bool
-	reserved int // URIs of subscriptions in progress
+	reserved int        // URIs of subscriptions in progress
 }
 
 func (s *subscriptions) init(of *session, mail *fanout.Mailbox) {

@@ -24,7 +24,7 @@ var (
 	waist  = []string{"internal/mcp", "internal/transport"}
 	eras   = []string{"legacy/front", "legacy/back", "modern/front", "modern/back", "modern/protocol"}
 	// commands are what the commands are made of.
-	commands = []string{"cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/httpserver", "cmd/mcpbridge/internal/memory", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/report"}
+	commands = []string{"cmd/mcpbridge/internal/client", "cmd/mcpbridge/internal/healthcheck", "cmd/mcpbridge/internal/httpserver", "cmd/mcpbridge/internal/memory", "cmd/mcpbridge/internal/output", "cmd/mcpbridge/internal/report", "cmd/mcpbridge/internal/sdnotify"}
 
 	top = []string{"internal/gateway", "internal/admin", "internal/config", "internal/metrics"}
 )
@@ -40,6 +40,10 @@ var layers = map[string][]string{
 	"cmd/mcpbridge/internal/output": nil,
 	"cmd/mcpbridge/internal/report": {"internal/compat", "internal/config", "internal/mcp", "internal/server", "internal/spec", "internal/wire", "cmd/mcpbridge/internal/output"},
 	"cmd/mcpbridge/internal/memory": {"internal/config"},
+	// What tells a service manager of the process, and what asks another process: they know
+	// sockets alone.
+	"cmd/mcpbridge/internal/sdnotify":    nil,
+	"cmd/mcpbridge/internal/healthcheck": nil,
 	// A listener of the program: how clients reach it, and what bounds them before.
 	"cmd/mcpbridge/internal/httpserver": {"internal/limits", "internal/transport"},
 
@@ -166,6 +170,8 @@ var layers = map[string][]string{
 	// The benchmarks put the gateway together as cmd/mcpbridge does, and have it know and judge callers.
 	"internal/bench":        slices.Concat(top, eras, waist, bottom, []string{"internal/upstream", "internal/linebuffer", "internal/auth", "internal/policy", "internal/access"}),
 	"internal/bench/budget": nil,
+	// Makes packages of binaries: files alone.
+	"internal/packaging": nil,
 
 	// The public package. Only it puts the parts of a gateway together.
 	".": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/audit", "internal/pin", "internal/policy", "internal/auth", "internal/gateway", "internal/metrics", "internal/server", "internal/upstream", "internal/memhttp", "internal/cmdhook", "internal/fetch", "internal/login"}),

@@ -5,14 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"runtime"
 	"slices"
+	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/mcpbridge"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/httpserver"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/memory"
 	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/output"
+	"github.com/mcpbridge/mcpbridge/cmd/mcpbridge/internal/sdnotify"
 	"github.com/mcpbridge/mcpbridge/internal/admin"
 	"github.com/mcpbridge/mcpbridge/internal/config"
 	"github.com/mcpbridge/mcpbridge/internal/guard"
@@ -31,6 +35,8 @@ type daemon struct {
 	gateway *mcpbridge.Gateway
 	mcp     *httpserver.Server
 	admin   *httpserver.Server // nil if off
+	notify  *sdnotify.Notifier // nil if no service manager is to be told
+	leaving atomic.Bool        // the process is about to end
 }
 
 // run serves until ctx ends, and drains. Nothing of it is left when it returns.
@@ -40,6 +46,8 @@ func (d *daemon) run(ctx context.Context) error {
 	defer memory.Release(d.environ)()
 	d.guard = guard.New(d.log)
 	defer d.guard.Close() // after all that it minds
+	d.notify = sdnotify.New(d.environ, d.log)
+	defer d.notify.Close()
 	if err := d.open(ctx); err != nil {
 		return err
 	}
@@ -53,10 +61,13 @@ func (d *daemon) run(ctx context.Context) error {
 		err = showToken(d.stderr, d.token)
 	}
 	if err == nil {
+		d.notify.Ready("serving " + strconv.Itoa(len(d.gateway.Snapshot().Servers)) + " servers")
+		d.notify.Watch(func() { d.gateway.Snapshot() })
 		stop := d.showStarting(ctx)
 		err = d.wait(ctx)
 		stop()
 	}
+	d.leave(ctx)
 	return errors.Join(err, d.drain(ctx))
 }
 
@@ -107,6 +118,39 @@ func (d *daemon) wait(ctx context.Context) error {
 	}
 }
 
+// leave says that the process is about to end. If it was told to, it goes on serving for as
+// long as those who send it requests may take to notice.
+func (d *daemon) leave(ctx context.Context) {
+	d.leaving.Store(true)
+	delay := d.config.DrainDelay
+	if ctx.Err() == nil {
+		delay = 0 // an address is no longer served
+	}
+	d.notify.Stopping("draining", delay+d.config.Drain+2*killTime)
+	if delay == 0 {
+		return
+	}
+	d.log.Info("about to drain: not ready, and still serving", "delay", delay)
+	select {
+	case <-time.After(delay):
+	case <-d.mcp.Done():
+	}
+}
+
+// parting has clients that keep connections open ask for new ones once the process is
+// about to end, so that what is in front of it can send them elsewhere.
+func (d *daemon) parting(h http.Handler) http.Handler {
+	if d.config.DrainDelay == 0 {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if d.leaving.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
 // drain ends listen streams with their result, waits for calls in flight, over HTTP and
 // WebSockets, ends the servers' sessions and commands, and the admin address last: readiness
 // says meanwhile that the process is draining.
@@ -150,12 +194,15 @@ func closeGrace(drain time.Duration) time.Duration {
 }
 
 // states shows a gateway to the admin address.
-type states struct{ g *mcpbridge.Gateway }
+type states struct {
+	g       *mcpbridge.Gateway
+	leaving *atomic.Bool
+}
 
 // Snapshot implements [admin.Source].
 func (s states) Snapshot() admin.Snapshot {
 	from := s.g.Snapshot()
-	out := admin.Snapshot{Draining: from.Draining, Servers: []admin.Server{}}
+	out := admin.Snapshot{Draining: from.Draining || s.leaving.Load(), Servers: []admin.Server{}}
 	for _, server := range from.Servers {
 		state := admin.Up
 		switch server.State {

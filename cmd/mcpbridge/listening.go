@@ -19,7 +19,7 @@ import (
 
 // openMCP takes the address for MCP clients.
 func (d *daemon) openMCP(ctx context.Context) error {
-	var h http.Handler = d.gateway
+	h := d.parting(d.gateway)
 	var secure *tls.Config
 	if f := d.config.TLS.Files(); f.Cert != "" {
 		store, err := certs.Open(f, d.log)
@@ -46,7 +46,7 @@ func (d *daemon) newServer(l net.Listener, h http.Handler, secure *tls.Config) *
 
 // openAdmin takes the admin address, or its socket.
 func (d *daemon) openAdmin(ctx context.Context) error {
-	h, err := admin.NewHandler(admin.Options{Source: states{d.gateway}, Metrics: d.gateway.MetricsHandler(), Token: d.config.AdminToken})
+	h, err := admin.NewHandler(admin.Options{Source: states{d.gateway, &d.leaving}, Metrics: d.gateway.MetricsHandler(), Token: d.config.AdminToken})
 	if err != nil {
 		return err
 	}

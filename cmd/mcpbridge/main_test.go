@@ -42,6 +42,8 @@ func TestWrongUsage(t *testing.T) {
 		{"wrap a word", []string{"wrap", "npx"}, "mcpbridge: a command stands after --; write: mcpbridge wrap -- npx"},
 		{"wrap without files", []string{"wrap", "--log-level", "error", "http://127.0.0.1:1"}, "mcpbridge: standard input and output are not files"},
 		{"version of something", []string{"version", "serve"}, `mcpbridge: version takes no arguments; leave "serve" out`},
+		{"healthcheck of two files", []string{"healthcheck", "-c", "f.yaml", "g.yaml"}, `mcpbridge: one file is enough; leave "g.yaml" out`},
+		{"healthcheck of nothing", []string{"healthcheck", "--admin", "off"}, "mcpbridge: admin is off; set it to an address, as in 127.0.0.1:2527"},
 		{"check two files", []string{"check", "-c", "f.yaml", "g.yaml"}, "mcpbridge: two files are given, f.yaml and g.yaml; leave one out"},
 		{"check nothing", []string{"check"}, "mcpbridge: which file? Write check FILE, as in check config.yaml"},
 		{"probe nothing", []string{"probe"}, "mcpbridge: want a URL, or -- and a command with its arguments; see mcpbridge probe --help"},
@@ -74,7 +76,7 @@ func TestWrongUsage(t *testing.T) {
 
 // Each command shows how it is used.
 func TestHelpHasExamples(t *testing.T) {
-	for _, command := range []string{"serve", "wrap", "check", "probe", "listen", "call", "read", "prompt", "ls", "version"} {
+	for _, command := range []string{"serve", "wrap", "check", "probe", "listen", "call", "read", "prompt", "ls", "healthcheck", "version"} {
 		got := runCommand(t.Context(), nil, command, "--help")
 		if _, examples, _ := strings.Cut(got.out, "Examples:\n"); !strings.HasPrefix(examples, "  mcpbridge "+command) || got.code != 0 {
 			t.Errorf("%s --help = %d %s, want examples", command, got.code, got.out)

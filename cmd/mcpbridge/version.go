@@ -14,13 +14,18 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// version returns the module's version as the go command stamped it.
+// release is the version of a build that is not go install's: the linker sets it
+// (-X main.release=v1.2.3).
+var release string
+
+// version returns the version of this program: that of its release, or the module's as the
+// go command stamped it.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "(devel)"
+		info = new(debug.BuildInfo)
 	}
-	return cmp.Or(info.Main.Version, "(devel)")
+	return cmp.Or(release, info.Main.Version, "(devel)")
 }
 
 // implementation is what both peers are told of us.

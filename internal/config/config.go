@@ -34,6 +34,7 @@ type Config struct {
 	KeepAlive    time.Duration `koanf:"keep_alive" default:"15s" min:"100ms" max:"1h" doc:"interval of comments on an open stream, and of pings on a WebSocket"`
 	ClientIdle   time.Duration `koanf:"client_idle" default:"30m" min:"1s" max:"24h" doc:"a client's session ends after this time without use"`
 	Drain        time.Duration `koanf:"drain" default:"10s" max:"1h" doc:"time limit for a shutdown"`
+	DrainDelay   time.Duration `koanf:"drain_delay" default:"0s" max:"1h" doc:"how long requests are still served, and /readyz is 503, before a shutdown begins"`
 
 	StateDir string `koanf:"state_dir" secret:"no" doc:"where it is kept what outlives the process, such as logins and pinned tools; the user's folder for that by default"`
 	Audit    string `koanf:"audit" default:"off" secret:"no" doc:"a file with a line of JSON for each request: who did what, and how it ended; stdout, or off for none"`

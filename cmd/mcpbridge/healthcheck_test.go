@@ -1,0 +1,97 @@
+package main
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+)
+
+func TestHealthcheck(t *testing.T) {
+	dir, err := os.MkdirTemp("", "admin") // t.TempDir is too long for a socket's name
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	plain := configFile(t, "servers: {notebook: {builtin: notebook}}\n")
+	secure, _ := secured(t, securely+"admin_token: the-admin-token-1\nallow_anonymous: true\n")
+	for _, tt := range []struct {
+		name, file, admin string
+	}{
+		{"an address", plain, "127.0.0.1:0"},
+		{"all addresses, over TLS, with a token", secure, "0.0.0.0:0"},
+		{"a socket", plain, "unix:" + filepath.Join(dir, "s")},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := serve(t, nil, "-c", tt.file, "--admin", tt.admin)
+			at := tt.admin
+			if _, addr, ok := strings.Cut(s.Admin, "://"); ok {
+				at = strings.Replace(addr, "127.0.0.1", strings.TrimSuffix(tt.admin, ":0"), 1)
+			}
+			if got := runCommand(t.Context(), nil, "healthcheck", tt.file, "--admin", at); got.code != 0 || got.out != "ok\n" {
+				t.Errorf("healthcheck = %+v, want ok", got)
+			}
+			bridgetest.Eventually(t, "ready", func() bool {
+				got := runCommand(t.Context(), []string{"MCPBRIDGE_ADMIN=" + at}, "healthcheck", "--ready", "-c", tt.file)
+				return got.code == 0 && got.out == "ready\n"
+			})
+			s.stop()
+			if got := runCommand(t.Context(), nil, "healthcheck", tt.file, "--admin", at); got.code != exitFailure || !strings.Contains(got.err, "is it running") {
+				t.Errorf("healthcheck of an ended process = %+v, want the code %d", got, exitFailure)
+			}
+		})
+	}
+}
+
+// What is not well, or no mcpbridge, is not taken for one that is.
+func TestHealthcheckOfOthers(t *testing.T) {
+	for _, tt := range []struct {
+		name, reply string
+		code        int
+		want        string
+	}{
+		{"draining", `{"status":"draining","servers":[]}`, 503, `answers 503 Service Unavailable: "draining"`},
+		{"another program", "<html>", 200, "is admin the address of another program?"},
+		{"another program's JSON", `{"up":true}`, 200, "is admin the address of another program?"},
+		{"elsewhere", `{"status":"ok"}`, 302, "answers 302 Found"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Location", "/elsewhere")
+				w.WriteHeader(tt.code)
+				_, _ = io.WriteString(w, tt.reply)
+			}))
+			defer other.Close()
+			got := runCommand(t.Context(), nil, "healthcheck", "--admin", strings.TrimPrefix(other.URL, "http://"))
+			if got.code != exitFailure || !strings.Contains(got.err, tt.want) || got.out != "" {
+				t.Errorf("healthcheck = %+v, want the code %d and %q", got, exitFailure, tt.want)
+			}
+		})
+	}
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	if got := runCommand(t.Context(), nil, "healthcheck", "--timeout", "50ms", "--admin", silent.Addr().String()); got.code != exitFailure || !strings.Contains(got.err, "--timeout") {
+		t.Errorf("healthcheck of what is silent = %+v", got)
+	}
+}
+
+// A healthcheck over TLS is answered by who has the certificate of the configuration, or
+// not at all.
+func TestHardeningHealthcheckKnowsTheCertificate(t *testing.T) {
+	path, _ := secured(t, securely+"admin_token: the-admin-token-1\nallow_anonymous: true\n")
+	other := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"status":"ok"}`) }))
+	defer other.Close()
+	_, port, _ := net.SplitHostPort(other.Listener.Addr().String())
+	if got := runCommand(t.Context(), nil, "healthcheck", path, "--admin", "0.0.0.0:"+port); got.code != exitFailure || !strings.Contains(got.err, "the certificate is not that of") {
+		t.Errorf("healthcheck = %+v, want another certificate refused", got)
+	}
+}

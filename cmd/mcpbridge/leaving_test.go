@@ -1,0 +1,69 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/bridgetest"
+)
+
+// Before a shutdown begins, what is in front of mcpbridge has drain_delay to notice:
+// /readyz says it, and requests are served, each with the word that its connection ends.
+func TestServesWhileItIsAboutToDrain(t *testing.T) {
+	const delay = time.Second
+	s := serve(t, []string{fmt.Sprintf("MCPBRIDGE_DRAIN_DELAY=%v", delay)})
+	bridgetest.Eventually(t, "ready", func() bool { code, _ := get(t, s.Admin+"/readyz"); return code == http.StatusOK })
+	client := &http.Client{Transport: &http.Transport{}}
+	if resp := request(t, client, s.Endpoints[0].URL); resp.StatusCode != http.StatusOK || resp.Close {
+		t.Fatalf("before: %s, the connection ends: %v", resp.Status, resp.Close)
+	}
+	began, ended := time.Now(), make(chan int, 1)
+	go func() { ended <- s.stop() }() // ends with serve
+	bridgetest.Eventually(t, "draining", func() bool { code, _ := get(t, s.Admin+"/readyz"); return code == http.StatusServiceUnavailable })
+	if _, body := get(t, s.Admin+"/readyz"); !strings.Contains(body, `"draining"`) {
+		t.Errorf("/readyz = %s, want draining", body)
+	}
+	if code, _ := get(t, s.Admin+"/healthz"); code != http.StatusOK {
+		t.Errorf("/healthz = %d, want 200", code)
+	}
+	for range 2 { // the second on a new connection
+		if resp := request(t, client, s.Endpoints[0].URL); resp.StatusCode != http.StatusOK || !resp.Close {
+			t.Errorf("about to drain: %s, the connection ends: %v; want 200, and that it does", resp.Status, resp.Close)
+		}
+	}
+	if code := <-ended; code != 0 {
+		t.Errorf("serve ended with %d: %s", code, s.log)
+	}
+	if took := time.Since(began); took < delay {
+		t.Errorf("serve ended after %v, want %v at least", took, delay)
+	}
+}
+
+// request sends one request of a modern client.
+func request(t *testing.T, c *http.Client, url string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(modernRequest("1", "tools/list", "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list",
+	} {
+		req.Header.Set(name, value)
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	if err = errors.Join(err, resp.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return resp
+}

@@ -181,6 +181,7 @@ func (b *build) gatewayOptions() gateway.Options {
 		DebugErrors:     o.DebugErrors,
 		Logger:          o.Logger,
 		Metrics:         b.metrics,
+		Observers:       o.hooks.Observers,
 	}
 }
 

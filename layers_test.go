@@ -20,7 +20,7 @@ const module = "github.com/mcpbridge/mcpbridge"
 // The groups of the table. A package imports what lies below it, never a
 // neighbour of its own row.
 var (
-	bottom = []string{"index", "internal/wire", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/backoff", "internal/limits", "internal/wake", "internal/certs"}
+	bottom = []string{"index", "internal/wire", "internal/trace", "internal/spec", "internal/sse", "internal/fanout", "internal/http1", "internal/budget", "internal/redact", "internal/backoff", "internal/limits", "internal/wake", "internal/certs"}
 	waist  = []string{"internal/mcp", "internal/transport"}
 	eras   = []string{"legacy/front", "legacy/back", "modern/front", "modern/back", "modern/protocol"}
 	// commands are what the commands are made of.
@@ -63,7 +63,7 @@ var layers = map[string][]string{
 	"legacy/pool":  slices.Concat(waist, bottom, []string{"internal/upstream"}),
 	"legacy/tasks": {"internal/mcp", "internal/spec", "internal/transport", "internal/upstream", "internal/wake", "internal/wire"},
 	"legacy/link":  slices.Concat(waist, bottom, []string{"internal/upstream"}),
-	"legacy/relay": {"internal/mcp", "internal/transport", "internal/upstream", "internal/wire", "internal/spec", "legacy/link"},
+	"legacy/relay": {"internal/mcp", "internal/trace", "internal/transport", "internal/upstream", "internal/wire", "internal/spec", "legacy/link"},
 	"modern":       nil,
 	"modern/front": slices.Concat(waist, bottom, []string{"modern/protocol", "internal/downstream", "internal/requeststate"}),
 	"modern/back":  slices.Concat(waist, bottom, []string{"modern/protocol", "internal/subscribe", "internal/upstream", "modern/watch"}),
@@ -123,6 +123,9 @@ var layers = map[string][]string{
 	// The configuration files of other programs, read and written as bytes.
 	"internal/hosts": nil,
 
+	// What is observed of requests: below all that tell of it.
+	"internal/trace": {"internal/wire"},
+
 	"index":           nil,
 	"internal/wire":   nil,
 	"internal/spec":   nil,
@@ -176,7 +179,7 @@ var layers = map[string][]string{
 	// The public package. Only it puts the parts of a gateway together.
 	".": slices.Concat(eras, waist, bottom, []string{"internal/access", "internal/audit", "internal/pin", "internal/policy", "internal/auth", "internal/gateway", "internal/metrics", "internal/server", "internal/upstream", "internal/memhttp", "internal/cmdhook", "internal/fetch", "internal/login"}),
 	// What the public package does not export, for cmd.
-	"internal/cmdhook": {"internal/gateway", "internal/login", "internal/mcp", "internal/server", "internal/redact", "internal/transport"},
+	"internal/cmdhook": {"internal/trace", "internal/gateway", "internal/login", "internal/mcp", "internal/server", "internal/redact", "internal/transport"},
 
 	// One server, of either era: how it is reached, and what its back is.
 	"internal/server": slices.Concat(eras, waist, bottom, []string{"internal/detect", "internal/remember", "internal/upstream"}),

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/server"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
@@ -29,6 +30,8 @@ type Hooks struct {
 	// Browse leads a person to a URL, to log in where a server wants that. Nil means that
 	// nobody is there.
 	Browse func(url string) error
+	// Observers are told of the requests of clients. Nil tells nobody.
+	Observers *trace.Observers
 }
 
 var (

@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
@@ -53,7 +54,7 @@ func (g *Gateway) ServeConn(ctx context.Context, conn transport.Conn, server str
 	if s == nil {
 		return errors.Join(g.unknownServer(server), conn.Close())
 	}
-	return s.serveConn(ctx, conn, mcp.Sender{Share: mcp.Share{Principal: mcp.Anonymous}})
+	return s.serveConn(ctx, conn, mcp.Sender{Share: mcp.Share{Principal: mcp.Anonymous}, Arrival: &trace.Arrival{}})
 }
 
 func (s *server) serveConn(ctx context.Context, conn transport.Conn, sender mcp.Sender) error {

@@ -25,6 +25,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/redact"
 	"github.com/mcpbridge/mcpbridge/internal/requeststate"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 )
 
 // Defaults of Options, but for limits that package limits declares.
@@ -170,8 +171,9 @@ type Options struct {
 	// gateway's side, and what a server's process wrote.
 	DebugErrors bool
 
-	Logger  *slog.Logger // nil discards
-	Metrics mcp.Metrics  // nil counts nothing
+	Logger    *slog.Logger     // nil discards
+	Metrics   mcp.Metrics      // nil counts nothing
+	Observers *trace.Observers // are told of requests; nil tells nobody
 }
 
 // A Gateway serves the MCP endpoints of all servers.
@@ -325,6 +327,9 @@ func (g *Gateway) serveAdmitted(w http.ResponseWriter, r *http.Request, s *serve
 		return
 	}
 	defer place.leave()
+	if g.opts.Observers.Any() {
+		sender.Arrival = arrival(r)
+	}
 	serve(s, w, r, sender)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	legacyfront "github.com/mcpbridge/mcpbridge/legacy/front"
 	modernfront "github.com/mcpbridge/mcpbridge/modern/front"
@@ -31,6 +32,7 @@ func (s *server) serveEvents(w http.ResponseWriter, r *http.Request, sender mcp.
 	case headerEra(r.Header) == spec.Modern:
 		downstream.WriteError(w, http.StatusBadRequest, wire.ID{}, s.needsStreamable(spec.Revision(r.Header.Get(spec.HeaderProtocolVersion))))
 	default:
+		sender.Arrival = &trace.Arrival{Protocol: "http", Peer: r.RemoteAddr} // of all that is posted
 		s.legacy.ServeEvents(w, r, messagesAt(r), sender)
 	}
 }

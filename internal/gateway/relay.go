@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -33,7 +34,7 @@ func (s *server) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Messag
 	if l == nil {
 		return nil, s.cleanRefusal(answer), s.forClient(err)
 	}
-	return &loggedRelay{session.Relay(s.owners.Relay(l, req.Share)), s, callerOf(req)}, answer, nil
+	return &loggedRelay{session.Relay(s.owners.Relay(l, req.Share)), s, relayOwner{callerOf(req), req.Revision, req.ClientInfo}}, answer, nil
 }
 
 // cleanRefusal removes secrets from an error response to initialize.
@@ -48,12 +49,19 @@ func (s *server) cleanRefusal(answer []byte) []byte {
 type loggedRelay struct {
 	mcp.Relay
 	s  *server
-	by requester
+	by relayOwner
+}
+
+// A relayOwner is the client whose session is relayed.
+type relayOwner struct {
+	requester
+	revision spec.Revision
+	info     []byte
 }
 
 // Call implements [mcp.OpenRelay].
 func (l *loggedRelay) Call(m *wire.Message, o mcp.RelayedCall) {
-	c := &loggedCall{RelayedCall: o, relay: l, method: m.Method, begin: time.Now()}
+	c := &loggedCall{RelayedCall: o, relay: l, method: m.Method, begin: time.Now(), trace: l.observe(m, o)}
 	if l.s.log.enabled(context.Background(), slog.LevelInfo) {
 		c.subject = subject(m.Method, m.Params)
 	}
@@ -65,6 +73,7 @@ type loggedCall struct {
 	relay           *loggedRelay
 	method, subject string
 	begin           time.Time
+	trace           *trace.Request // nil while nobody observes
 }
 
 // Answer implements [mcp.RelayedCall].
@@ -73,6 +82,7 @@ func (c *loggedCall) Answer(text []byte, failed error) {
 	if failed != nil && errors.As(failed, &we) {
 		text = c.relay.s.g.errors.cleanAnswer(text, we)
 	}
+	c.trace.Sent(text)
 	c.RelayedCall.Answer(text, failed)
 	c.report(failed)
 }
@@ -86,5 +96,7 @@ func (c *loggedCall) Lost(err error) {
 func (c *loggedCall) report(err error) {
 	s := c.relay.s
 	took, result := s.log.count(context.Background(), c.method, spec.Legacy, c.begin, err)
-	s.log.writeLine(context.Background(), requestLine{lineKind{c.method, spec.Legacy}, c.subject, c.relay.by}, took, result, err)
+	c.trace.Note(result, err)
+	c.trace.End(err)
+	s.log.writeLine(context.Background(), requestLine{lineKind{c.method, spec.Legacy}, c.subject, c.relay.by.requester}, took, result, err)
 }

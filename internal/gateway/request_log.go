@@ -52,6 +52,7 @@ type requestLog struct {
 // report counts a request that has ended, and writes its line.
 func (l *requestLog) report(ctx context.Context, req *mcp.Request, begin time.Time, err error) {
 	took, result := l.count(ctx, req.Method, req.Era, begin, err)
+	req.Trace.Note(result, err)
 	l.write(ctx, req, took, result, err)
 }
 

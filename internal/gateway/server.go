@@ -103,6 +103,7 @@ func (s *server) control(so ServerOptions) *access.Control {
 // admit sets the profile of a request, and refuses one of a principal that the server is
 // not for, and a subscription that its sender may not have.
 func (s *server) admit(req *mcp.Request) error {
+	s.observe(req)
 	if err := s.profiles.admit(req); err != nil || s.access == nil && s.onlyFor == "" {
 		return err
 	}
@@ -214,6 +215,7 @@ func (s *server) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mc
 		failed = mcp.ErrToolFailed
 	}
 	took, result := s.log.count(ctx, req.Method, req.Era, begin, failed)
+	req.Trace.Note(result, failed)
 	res.OnRelease(func() { s.log.write(ctx, req, took, result, failed) })
 	return res, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/limits"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -149,6 +150,7 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request, s *server,
 		return
 	}
 	g.sockets.add(c)
+	sender.Arrival = &trace.Arrival{Protocol: "websocket", Peer: r.RemoteAddr}
 	go s.runSocket(c, sender, room) // ends with the connection, or with sockets.wait
 }
 

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"slices"
 	"time"
+
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 )
 
 // An Identity is the sender of a request, as its verified credential says. It belongs to
@@ -82,4 +84,6 @@ func (id *Identity) LogValue() slog.Value {
 type Sender struct {
 	Share
 	Identity *Identity
+	// Arrival says how the messages arrive; nil while nobody observes.
+	Arrival *trace.Arrival
 }

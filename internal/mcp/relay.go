@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -60,6 +61,11 @@ var ErrCancelled = errors.New("cancelled by the client")
 type RelayedCall interface {
 	// Identity is the sender of the call; nil if it is anonymous.
 	Identity() *Identity
+	// Arrival says how the call arrived, as [Sender] does.
+	Arrival() *trace.Arrival
+	// Trace is told what happens to the call; nil while nobody observes. Whoever receives
+	// the end of the call ends it.
+	Trace() *trace.Request
 	// Message receives a message that the server sends during the call. It may wait for a
 	// slow client.
 	Message(ctx context.Context, text []byte) error

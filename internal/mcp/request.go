@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -44,6 +45,13 @@ type Request struct {
 	// The notifications that the caller requested.
 	LogLevel      spec.LogLevel   // empty: no log messages
 	ProgressToken json.RawMessage // nil: no progress
+
+	// What observers are told. ID and Arrival are set for a message of a client. Trace is set
+	// by the gateway when the request is admitted, and ended by whoever has it admitted; it
+	// is nil while nobody observes.
+	ID      wire.ID
+	Arrival *trace.Arrival
+	Trace   *trace.Request
 }
 
 // A Principal is the name of the authenticated client. It is part of every pool key and
@@ -152,6 +160,13 @@ type Notification struct {
 type InputRequest struct {
 	Method string
 	Params json.RawMessage // nil if none
+}
+
+// NoteInputs tells of input requests, or that they are answered.
+func NoteInputs(r *trace.Request, k trace.Kind, qs []InputRequest) {
+	for _, q := range qs {
+		r.Event(k, q.Method)
+	}
 }
 
 // An InputResponse is the client's response to one InputRequest: a result or an error.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -30,6 +31,8 @@ type Call struct {
 	// Behalf is on whose behalf it is; zero for that of the [HTTP] that sends it.
 	Behalf Behalf
 	In     *mcp.Intake // takes memory for its response; nil for no bound
+	// Exchange is told of the call; nil while nobody observes.
+	Exchange *trace.Exchange
 	// Cancel ends the context under which the call is sent: when its reply has been read
 	// to the end, or there is nothing to wait for any more. It is nil where Wake tells the
 	// latter.

@@ -75,7 +75,7 @@ func (h *HTTP) URL() *url.URL { return h.url }
 // body at once, and by itself repeats a request of which nothing left on a connection that
 // the server had closed.
 func (h *HTTP) Post(ctx context.Context, c *Call, header http.Header, frame []byte) (*Reply, error) {
-	x := h.begin(ctx, c, http.MethodPost, header)
+	x := h.begin(ctx, c, http.MethodPost, c.traced(header))
 	x.carry(frame)
 	return x.send()
 }

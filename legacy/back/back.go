@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/legacy/link"
 	"github.com/mcpbridge/mcpbridge/legacy/pool"
@@ -112,6 +113,10 @@ func (b *Back) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.
 			return nil, b.clientError(req.Method, err)
 		}
 		b.log.Info("repeating request", "method", req.Method, "cause", f)
+		if f.Lost {
+			req.Trace.Event(trace.SessionLost, "")
+		}
+		req.Trace.Event(trace.Repeated, f.Error())
 	}
 }
 
@@ -141,6 +146,9 @@ func (b *Back) serveInLane(ctx context.Context, req *mcp.Request, x mcp.Caller, 
 	s, release, err := b.sessionFor(ctx, req, lane, v)
 	if err != nil {
 		return nil, err
+	}
+	if req.Trace != nil && s.fresh.CompareAndSwap(true, false) {
+		req.Trace.Event(trace.SessionOpened, "")
 	}
 	free := leave
 	if b.opts.KeepLane {

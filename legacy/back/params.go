@@ -6,18 +6,20 @@ import (
 	"strconv"
 
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
 // upstreamParams converts the params of a modern request for a legacy server. It removes
 // members that only modern servers understand, and replaces the progress token by token,
 // or removes it if token is zero. All other members keep their bytes, for example
-// traceparent and keys of extensions. It returns nil if params are nil and none are
-// needed. It uses space for the result if that is large enough.
+// keys of extensions, and traceparent unless x, which may be nil, has its own. It returns
+// nil if params are nil and none are needed. It uses space for the result if that is large
+// enough.
 //
 // Spec: 2026-07-28, basic/index, _meta.
-func upstreamParams(space []byte, params json.RawMessage, token int64) json.RawMessage {
-	if params == nil && token == 0 {
+func upstreamParams(space []byte, params json.RawMessage, token int64, x *trace.Exchange) json.RawMessage {
+	if params == nil && token == 0 && !x.HasContext() {
 		return nil
 	}
 	hasMeta := false
@@ -26,14 +28,14 @@ func upstreamParams(space []byte, params json.RawMessage, token int64) json.RawM
 		switch {
 		case k.Is("_meta"):
 			hasMeta = true
-			out = appendMeta(out, v, token)
+			out = appendMeta(out, v, token, x)
 		case k.Is("inputResponses"), k.Is("requestState"), k.Is("task"): // the gateway creates tasks of 2025-11-25 itself
 		default:
 			out = append(append(append(append(out, k...), ':'), v...), ',')
 		}
 	}
-	if !hasMeta && token != 0 {
-		out = appendMeta(out, nil, token)
+	if !hasMeta && (token != 0 || x.HasContext()) {
+		out = appendMeta(out, nil, token, x)
 	}
 	if last := len(out) - 1; out[last] == ',' {
 		out = out[:last]
@@ -43,7 +45,7 @@ func upstreamParams(space []byte, params json.RawMessage, token int64) json.RawM
 
 // appendMeta appends the member with what is left of _meta, and a comma. It appends nothing
 // if nothing of the client is left.
-func appendMeta(dst, meta []byte, token int64) []byte {
+func appendMeta(dst, meta []byte, token int64, x *trace.Exchange) []byte {
 	out := append(dst, `"_meta":`...)
 	if meta != nil && !wire.IsObject(meta) {
 		return append(append(out, meta...), ',') // the server may refuse it
@@ -52,12 +54,13 @@ func appendMeta(dst, meta []byte, token int64) []byte {
 	if token != 0 {
 		progress.Value = strconv.AppendInt(nil, token, 10)
 	}
+	few := [8]wire.Edit{progress,
+		{Name: spec.MetaProtocolVersion},
+		{Name: spec.MetaClientInfo},
+		{Name: spec.MetaClientCapabilities},
+		{Name: spec.MetaLogLevel}}
 	before := len(out)
-	out = wire.AppendEdited(out, meta, progress,
-		wire.Edit{Name: spec.MetaProtocolVersion},
-		wire.Edit{Name: spec.MetaClientInfo},
-		wire.Edit{Name: spec.MetaClientCapabilities},
-		wire.Edit{Name: spec.MetaLogLevel})
+	out = wire.AppendEdited(out, meta, x.Edits(few[:5])...)
 	if string(out[before:]) == "{}" && !emptyObject(meta) {
 		return dst
 	}

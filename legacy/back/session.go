@@ -3,6 +3,7 @@ package back
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -34,10 +35,12 @@ type session struct {
 	tasks       tasks.Table[*call]
 	level       logLevel
 	completions completionWatches
+	fresh       atomic.Bool // no observed request has used it
 }
 
 func newSession(opts *Options, watch func() *watch.Watch, roots profileRoots, declaresRoots bool) *session {
 	s := &session{watch: watch}
+	s.fresh.Store(true)
 	s.sessionLink = &sessionLink{Link: link.New(&opts.Options, s), opts: opts, log: opts.Logger}
 	s.roots = newRoots(s.sessionLink, roots, declaresRoots)
 	s.inputs = &inputs{s: s.sessionLink, server: &s.negotiated, roots: s.roots, tasks: &s.tasks, pending: make(map[wire.ID]*pendingInput)}

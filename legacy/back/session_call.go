@@ -52,15 +52,20 @@ func (s *session) attempt(ctx context.Context, req *mcp.Request, c *call) (upstr
 		c.end()
 		return upstream.Response{}, s.abandon(ctx, c, err)
 	}
-	return s.exchange(ctx, c, c.frame(req))
+	s.opts.Observe(&c.Call.Call, req.Trace, spec.Legacy, s.revision)
+	a, err := s.exchange(ctx, c, c.frame(req))
+	c.Ended(&a, err)
+	return a, err
 }
 
 // frame returns the request as it is sent to the server.
 func (c *call) frame(req *mcp.Request) []byte {
 	var few [512]byte // most params are small
-	params := upstreamParams(few[:0], req.Params, c.upstreamToken())
+	params := upstreamParams(few[:0], req.Params, c.upstreamToken(), c.Exchange)
 	frame := make([]byte, 0, len(params)+len(req.Method)+len(req.Extra)+64)
-	return wire.AppendRequest(frame, wire.NumberID(c.ID), req.Method, params, req.Extra)
+	frame = wire.AppendRequest(frame, wire.NumberID(c.ID), req.Method, params, req.Extra)
+	c.Exchange.Sent(frame)
+	return frame
 }
 
 // prepare does what has to be done before a client's request is sent.

@@ -66,7 +66,7 @@ func (s *session) awaitTask(ctx context.Context, req *mcp.Request, c *call) (jso
 	if err := s.prepare(ctx, c); err != nil {
 		return nil, err
 	}
-	params := tasks.Params(upstreamParams(nil, req.Params, c.upstreamToken()), s.opts.Timeouts.Max)
+	params := tasks.Params(upstreamParams(nil, req.Params, c.upstreamToken(), c.Exchange), s.opts.Timeouts.Max)
 	created, err := s.requestFor(ctx, c, req.Method, params)
 	if err != nil {
 		return nil, err

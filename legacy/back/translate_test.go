@@ -40,7 +40,7 @@ func TestM2L06Params(t *testing.T) {
 			if tt.in != "" {
 				in = json.RawMessage(tt.in)
 			}
-			if got := string(upstreamParams(nil, in, tt.token)); got != tt.want {
+			if got := string(upstreamParams(nil, in, tt.token, nil)); got != tt.want {
 				t.Errorf("upstreamParams(%s, %d) = %s, want %s", tt.in, tt.token, got, tt.want)
 			}
 		})

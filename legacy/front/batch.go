@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
-	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
@@ -49,7 +48,7 @@ func (s *session) readBatch(body []byte) (*batch, *wire.Error) {
 	return b, nil
 }
 
-func (s *session) servePostBatch(w http.ResponseWriter, r *http.Request, body []byte, from *mcp.Identity) {
+func (s *session) servePostBatch(w http.ResponseWriter, r *http.Request, body []byte, from origin) {
 	b, err := s.readBatch(body)
 	if err != nil {
 		downstream.WriteError(w, http.StatusBadRequest, wire.ID{}, err)

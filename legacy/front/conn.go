@@ -61,7 +61,7 @@ func (f *Front) openConn(send func(msg []byte) error, lose func(), sender mcp.Se
 // cancellation or the end of the input may follow. Before initialize only ping is served.
 // Messages that arrive during the handshake are served after it, in order, since scripts
 // send all their messages at once.
-func (c *Conn) Serve(m *wire.Message) { c.receive(queuedMessage{m: m, from: c.sender.Identity}) }
+func (c *Conn) Serve(m *wire.Message) { c.receive(queuedMessage{m: m, from: originOf(c.sender)}) }
 
 // receive serves a message or a batch, or queues it.
 func (c *Conn) receive(h queuedMessage) {
@@ -180,7 +180,7 @@ func (c *Conn) Unread(start []byte, why *wire.Error) wire.ID {
 
 // ServeBatch handles a batch.
 func (c *Conn) ServeBatch(body []byte) {
-	c.receive(queuedMessage{batch: body, from: c.sender.Identity})
+	c.receive(queuedMessage{batch: body, from: originOf(c.sender)})
 }
 
 func (c *Conn) serveBatch(h queuedMessage) {

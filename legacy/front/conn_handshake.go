@@ -22,7 +22,7 @@ type handshakeQueue struct {
 type queuedMessage struct {
 	m     *wire.Message // nil for a batch
 	batch []byte
-	from  *mcp.Identity // its sender
+	from  origin
 }
 
 func (h *queuedMessage) size() int {
@@ -79,7 +79,7 @@ func (c *Conn) retry(h queuedMessage) {
 
 func (c *Conn) initialize(ctx context.Context, h queuedMessage) {
 	m := h.m
-	s, answer, err := c.front.initialize(ctx, "", m, mcp.Sender{Share: c.sender.Share, Identity: h.from}, c)
+	s, answer, err := c.front.initialize(ctx, "", m, mcp.Sender{Share: c.sender.Share, Identity: h.from.identity, Arrival: h.from.arrival}, c)
 	if !c.adopt(s) {
 		s.close()
 		s, err = nil, wire.Errorf(spec.CodeInternal, "%v", mcp.ErrShutdown)

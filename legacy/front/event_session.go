@@ -78,13 +78,13 @@ func (f *Front) EventSession(id string, principal mcp.Principal) *EventSession {
 // Serve handles one message that from has posted. It does not wait for the response.
 func (s *EventSession) Serve(m *wire.Message, from *mcp.Identity) {
 	s.renew(from)
-	s.conn.receive(queuedMessage{m: m, from: from})
+	s.conn.receive(queuedMessage{m: m, from: origin{from, s.conn.sender.Arrival}})
 }
 
 // ServeBatch handles a posted batch.
 func (s *EventSession) ServeBatch(body []byte, from *mcp.Identity) {
 	s.renew(from)
-	s.conn.receive(queuedMessage{batch: body, from: from})
+	s.conn.receive(queuedMessage{batch: body, from: origin{from, s.conn.sender.Arrival}})
 }
 
 // Refuse answers a request with an error on the stream, where clients that probe wait for

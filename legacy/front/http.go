@@ -35,9 +35,9 @@ func (f *Front) ServePost(w http.ResponseWriter, r *http.Request, body []byte, m
 	defer f.sessions.release(s)
 	switch {
 	case m == nil:
-		s.servePostBatch(w, r, body, sender.Identity)
+		s.servePostBatch(w, r, body, originOf(sender))
 	case m.Kind() == wire.Request:
-		s.servePost(w, r, []*wire.Message{m}, sender.Identity, false)
+		s.servePost(w, r, []*wire.Message{m}, originOf(sender), false)
 	default:
 		s.post(w, r, m)
 	}
@@ -51,7 +51,7 @@ func idOf(m *wire.Message) wire.ID {
 }
 
 // servePost serves requests of one POST.
-func (s *session) servePost(w http.ResponseWriter, r *http.Request, requests []*wire.Message, from *mcp.Identity, batch bool) {
+func (s *session) servePost(w http.ResponseWriter, r *http.Request, requests []*wire.Message, from origin, batch bool) {
 	s.front.sessions.retain(s) // a session with a call in flight is not idle, even if the connection breaks
 	p := s.newHTTPReply(requests[0].ID, len(requests), batch)
 	for _, m := range requests {

@@ -28,7 +28,7 @@ func (f *Front) initialize(ctx context.Context, id SessionID, m *wire.Message, s
 	if err := s.takeMemory(); err != nil {
 		return nil, nil, err
 	}
-	opened, answer, err := f.open(ctx, s, m, sender.Identity, malformed)
+	opened, answer, err := f.open(ctx, s, m, originOf(sender), malformed)
 	if opened == nil {
 		s.streams.releaseMemory()
 	}
@@ -37,11 +37,16 @@ func (f *Front) initialize(ctx context.Context, id SessionID, m *wire.Message, s
 
 // open is initialize for a session that has its memory. malformed is the error if only a
 // relayed server can answer the handshake; else nil.
-func (f *Front) open(ctx context.Context, s *session, m *wire.Message, from *mcp.Identity, malformed error) (*session, []byte, error) {
+func (f *Front) open(ctx context.Context, s *session, m *wire.Message, from origin, malformed error) (opened *session, answer []byte, err error) {
 	req := s.neutralRequest(m, from)
+	defer func() {
+		req.Trace.Sent(answer)
+		req.Trace.End(err)
+	}()
 	if err := f.opts.Admit(req); err != nil {
 		return nil, nil, err
 	}
+	req.Trace.Received(m.Text)
 	switch ok, answer, err := f.relay(ctx, s, req, m); {
 	case err != nil:
 		return nil, nil, err

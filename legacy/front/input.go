@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/projection"
 )
@@ -38,6 +39,7 @@ func (r *request) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([]mc
 	if err != nil {
 		return nil, err
 	}
+	mcp.NoteInputs(r.trace, trace.InputRequired, qs)
 	answers := make([]mcp.InputResponse, len(qs))
 	for i, q := range open {
 		select {
@@ -47,6 +49,7 @@ func (r *request) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([]mc
 			return nil, context.Cause(ctx)
 		}
 	}
+	mcp.NoteInputs(r.trace, trace.InputAnswered, qs)
 	return answers, nil
 }
 
@@ -59,7 +62,7 @@ func (r *request) sendInputs(ctx context.Context, qs []mcp.InputRequest) ([]*pen
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, q := range qs {
-		if err := r.w.send(ctx, wire.AppendRequest(nil, wire.NumberID(open[i].id), q.Method, q.Params, nil)); err != nil {
+		if err := r.send(ctx, wire.AppendRequest(nil, wire.NumberID(open[i].id), q.Method, q.Params, nil)); err != nil {
 			return open, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -108,7 +109,7 @@ func (s *relayed) listen(bool) (*eventStream, uint64) {
 }
 
 // request implements service: it forwards the request.
-func (s *relayed) request(m *wire.Message, from *mcp.Identity, w replyWriter) {
+func (s *relayed) request(m *wire.Message, from origin, w replyWriter) {
 	r := &relayedRequest{request{Call: s.newCall(m.ID, func(error) {}), session: s.session, from: from, w: w}}
 	if err := s.admit(&r.request, m); err != nil {
 		r.refuse(err)
@@ -121,7 +122,13 @@ func (s *relayed) request(m *wire.Message, from *mcp.Identity, w replyWriter) {
 type relayedRequest struct{ request }
 
 // Identity implements [mcp.RelayedCall].
-func (r *relayedRequest) Identity() *mcp.Identity { return r.from }
+func (r *relayedRequest) Identity() *mcp.Identity { return r.from.identity }
+
+// Arrival implements [mcp.RelayedCall].
+func (r *relayedRequest) Arrival() *trace.Arrival { return r.from.arrival }
+
+// Trace implements [mcp.RelayedCall]: the gateway observes the call.
+func (r *relayedRequest) Trace() *trace.Request { return nil }
 
 // Message implements [mcp.RelayedCall].
 func (r *relayedRequest) Message(ctx context.Context, text []byte) error { return r.w.send(ctx, text) }

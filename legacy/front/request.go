@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/downstream"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/legacy/projection"
 )
@@ -45,6 +46,7 @@ const freeResponse = 8 << 10
 
 // respond sends the response to a request that was removed from its session.
 func (r *request) respond(msg []byte) {
+	r.trace.Sent(msg)
 	res := response{id: r.ID, msg: msg, memory: mcp.NewReservation(r.session.front.opts.Memory, r.session.opener.Share)}
 	if len(msg) > freeResponse {
 		if err := res.memory.Grow(len(msg)); err != nil {
@@ -63,8 +65,9 @@ func (r *request) failure(err error) response {
 type request struct {
 	downstream.Call
 	session *session
-	from    *mcp.Identity
+	from    origin
 	w       replyWriter
+	trace   *trace.Request // set once it is admitted; nil while nobody observes
 
 	// mu guards progress, and orders what is sent.
 	mu       sync.Mutex
@@ -75,6 +78,7 @@ type request struct {
 // serve answers the request, and removes it from its session.
 func (r *request) serve(ctx context.Context, m *wire.Message) {
 	msg, err := r.handle(ctx, m)
+	defer func() { r.trace.End(err) }()
 	r.session.free(r) // the client may use the id again at once
 	if ctx.Err() != nil && context.Cause(ctx) == errCancelledByClient {
 		r.w.noReply()
@@ -85,10 +89,20 @@ func (r *request) serve(ctx context.Context, m *wire.Message) {
 			err = wire.Errorf(spec.CodeSessionNotFound, "%v; initialize anew", errSessionEnded)
 		}
 		msg = wire.AppendError(nil, m.ID, projection.Error(r.session.revision, m.Method, mcp.WireError(err)))
+		r.trace.Sent(msg)
 		r.w.reply(response{msg: msg, hint: mcp.HintOf(err)})
 		return
 	}
 	r.respond(msg)
+}
+
+// admit has the gateway admit the request, in its neutral form.
+func (r *request) admit(req *mcp.Request, m *wire.Message) error {
+	err := r.session.front.opts.Admit(req)
+	if r.trace = req.Trace; r.trace != nil {
+		r.trace.Received(m.Text)
+	}
+	return err
 }
 
 // handle returns the response to a request that succeeded.
@@ -102,7 +116,7 @@ func (r *request) handle(ctx context.Context, m *wire.Message) ([]byte, error) {
 	case spec.MethodSetLevel:
 		return empty(m.ID), s.setLevel(m.Params)
 	case spec.MethodSubscribe:
-		if err := s.front.opts.Admit(s.neutralRequest(m, r.from)); err != nil {
+		if err := r.admit(s.neutralRequest(m, r.from), m); err != nil {
 			return nil, err
 		}
 		return empty(m.ID), s.subscriptions.subscribe(ctx, m)
@@ -135,7 +149,7 @@ func empty(id wire.ID) []byte { return wire.AppendResult(nil, id, []byte("{}"), 
 // forward passes the request to the Handler.
 func (r *request) forward(ctx context.Context, m *wire.Message) ([]byte, error) {
 	req := r.session.neutralRequest(m, r.from)
-	if err := r.session.front.opts.Admit(req); err != nil {
+	if err := r.admit(req, m); err != nil {
 		return nil, err
 	}
 	res, err := r.session.front.opts.Handler.Serve(ctx, req, r)
@@ -187,7 +201,13 @@ func (r *request) Notify(ctx context.Context, n mcp.Notification) error {
 		return nil
 	}
 	n = projection.Notification(r.session.revision, n)
-	return r.w.send(ctx, wire.AppendNotification(nil, n.Method, n.Params, nil))
+	return r.send(ctx, wire.AppendNotification(nil, n.Method, n.Params, nil))
+}
+
+// send sends a message that precedes the response.
+func (r *request) send(ctx context.Context, msg []byte) error {
+	r.trace.Sent(msg)
+	return r.w.send(ctx, msg)
 }
 
 func (r *request) growsLocked(n mcp.Notification) bool {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -12,7 +13,7 @@ import (
 // requests of them; a relayed one forwards them to the client's own upstream session.
 type service interface {
 	// request serves a request of from. Its reply goes to w.
-	request(m *wire.Message, from *mcp.Identity, w replyWriter)
+	request(m *wire.Message, from origin, w replyWriter)
 	// receive handles a notification or a response; neither gets a reply.
 	receive(m *wire.Message)
 	// post is receive for a message in its own POST, which it answers.
@@ -30,12 +31,20 @@ type service interface {
 	closeUpstream()
 }
 
+// An origin is where a message comes from.
+type origin struct {
+	identity *mcp.Identity  // its sender; nil for an anonymous one
+	arrival  *trace.Arrival // nil while nobody observes
+}
+
+func originOf(s mcp.Sender) origin { return origin{s.Identity, s.Arrival} }
+
 // A bridged session makes independent requests of a client's requests.
 type bridged struct{ *session }
 
 // request implements service. A goroutine of the session serves the request, independently
 // of the connection on which it arrived.
-func (s bridged) request(m *wire.Message, from *mcp.Identity, w replyWriter) {
+func (s bridged) request(m *wire.Message, from origin, w replyWriter) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r := &request{Call: s.newCall(m.ID, cancel), session: s.session, from: from, w: w}
 	if err := s.admit(r, m); err != nil {

@@ -117,7 +117,7 @@ func (s *session) spawn(f func(context.Context)) bool {
 }
 
 // neutralRequest returns the neutral form of m, which from has sent.
-func (s *session) neutralRequest(m *wire.Message, from *mcp.Identity) *mcp.Request {
+func (s *session) neutralRequest(m *wire.Message, from origin) *mcp.Request {
 	s.mu.Lock()
 	level := s.level
 	s.mu.Unlock()
@@ -130,7 +130,9 @@ func (s *session) neutralRequest(m *wire.Message, from *mcp.Identity) *mcp.Reque
 		Capabilities:  s.capabilities,
 		ClientInfo:    s.info,
 		Principal:     s.opener.Share.Principal,
-		Identity:      from,
+		Identity:      from.identity,
+		ID:            m.ID,
+		Arrival:       from.arrival,
 		Share:         s.opener.Share,
 		Memory:        s.front.opts.Memory,
 		Session:       s.name,

@@ -52,7 +52,7 @@ func (s *subscriptions) init(of *session, mail *fanout.Mailbox) {
 // have none.
 func (s *subscriptions) join() (mcp.Subscription, error) {
 	s.joined.Do(func() {
-		req := s.session.neutralRequest(&wire.Message{Method: spec.MethodSubscribe}, s.session.opener.Identity)
+		req := s.session.neutralRequest(&wire.Message{Method: spec.MethodSubscribe}, originOf(s.session.opener))
 		if s.err = s.session.front.opts.Admit(req); s.err == nil {
 			s.scope = req.Profile.Scope
 			s.subscription, s.err = s.session.front.opts.Subscriber.Subscribe(req, s.mail, mcp.SubscribeOptions{})

@@ -103,7 +103,9 @@ func (s *Session) Call(m *wire.Message, o mcp.RelayedCall) {
 	if r, ok := c.Settled(); ok { // by a server that guesses ids, before it was handed on
 		c.Answered(nil, r)
 	}
-	frame := withID(m.Text, wire.NumberID(c.ID))
+	s.opts.Observe(&c.Call.Call, o.Trace(), spec.Legacy, "")
+	frame := withID(traced(m, c.Exchange), wire.NumberID(c.ID))
+	c.Exchange.Sent(frame)
 	if s.link.Ordered() { // in the order of the calls
 		err = s.send(ctx, frame)
 	}
@@ -186,6 +188,7 @@ func (c *call) forget(err error) {
 // Answered implements [upstream.Owner]: it hands the response on.
 func (c *call) Answered(_ *upstream.Call, r upstream.Response) {
 	if c.s.calls.remove(c) {
+		c.Ended(&r, nil)
 		failed := c.failed(r) // before the text is its owner's
 		c.out.Answer(forClient(r, c.id), failed)
 	}
@@ -210,6 +213,7 @@ func (c *call) lost(err error) {
 	if !c.s.calls.remove(c) {
 		return
 	}
+	c.Ended(nil, err)
 	o, f := c.s.opts, upstream.AsFailure(err)
 	switch {
 	case err == mcp.ErrCancelled:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
@@ -204,6 +205,16 @@ func (s *Session) send(ctx context.Context, text []byte) error {
 // withID returns a copy of a message with another id.
 func withID(text []byte, id wire.ID) []byte {
 	return wire.AppendEdited(make([]byte, 0, len(text)+16), text, wire.Edit{Name: "id", Value: id.Append(nil)})
+}
+
+// traced returns the text of a request with the context of a trace, if x has one.
+func traced(m *wire.Message, x *trace.Exchange) []byte {
+	if !x.HasContext() {
+		return m.Text
+	}
+	meta := wire.AppendEdited(nil, m.Meta, x.Edits(nil)...)
+	params := wire.AppendEdited(nil, m.Params, wire.Edit{Name: "_meta", Value: meta})
+	return wire.AppendEdited(nil, m.Text, wire.Edit{Name: "params", Value: params})
 }
 
 // withRequestID returns a copy of a cancellation of another request.

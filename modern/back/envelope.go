@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -17,8 +18,9 @@ type envelope struct {
 	capabilities json.RawMessage
 	info         json.RawMessage
 	level        spec.LogLevel
-	token        int64 // the progress token
-	whole        bool  // the client has no envelope: empty values are removed
+	token        int64           // the progress token
+	trace        *trace.Exchange // has the context of the trace; nil keeps the client's
+	whole        bool            // the client has no envelope: empty values are removed
 }
 
 // envelopeOf returns the envelope of a request with an id. A modern client's own envelope
@@ -65,7 +67,7 @@ func upstreamParams(req *mcp.Request, e envelope, more []wire.Edit) []byte {
 
 // edit returns _meta with the envelope.
 func (e envelope) edit(meta []byte) []byte {
-	edits := make([]wire.Edit, 0, 5)
+	edits := make([]wire.Edit, 0, 8)
 	set := func(name string, value []byte) {
 		if value != nil || e.whole {
 			edits = append(edits, wire.Edit{Name: name, Value: value})
@@ -78,6 +80,7 @@ func (e envelope) edit(meta []byte) []byte {
 	if e.token != 0 {
 		set(spec.MetaProgressToken, strconv.AppendInt(nil, e.token, 10))
 	}
+	edits = e.trace.Edits(edits)
 	return wire.AppendEdited(make([]byte, 0, len(meta)+len(e.capabilities)+len(e.info)+256), meta, edits...)
 }
 

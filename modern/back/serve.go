@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
@@ -120,6 +121,10 @@ func (s *servedRequest) run(ctx context.Context) (upstream.Response, error) {
 			return upstream.Response{}, s.b.upstreamError(s.req, a.TakeError())
 		}
 		kind, typed := resultType(&a)
+		if kind == spec.ResultInputRequired && s.req.Era == spec.Modern {
+			s.req.Trace.Event(trace.InputRequired, "")
+			s.req.Trace.Note(spec.ResultInputRequired, nil)
+		}
 		if !typed {
 			s.b.opts.Doubt("it answered " + s.req.Method + " with a result without resultType")
 		}
@@ -175,18 +180,14 @@ type remedies struct {
 func (s *servedRequest) send(ctx context.Context, more []wire.Edit) (upstream.Response, error) {
 	var tried remedies
 	for {
-		id := s.b.lastID.Add(1)
-		params := upstreamParams(s.req, s.b.envelopeOf(s.req, s.level, id), more)
-		c := s.b.call(id, s.req, params)
-		c.parent, c.In = s, &s.in
-		a, err := s.b.link.exchange(ctx, c)
-		s.b.availability.Note(ctx, err)
+		a, err := s.attempt(ctx, more)
 		switch {
 		case err == nil && a.Err == nil:
 			return a, nil
 		case err == nil && !s.remedy(ctx, &tried, a.Err):
 			return a, nil
 		case err == nil:
+			s.req.Trace.Event(trace.Repeated, a.Err.Message)
 			a.Free()
 			s.in.Next()
 			continue
@@ -198,7 +199,23 @@ func (s *servedRequest) send(ctx context.Context, more []wire.Edit) (upstream.Re
 		}
 		tried.repeated = true
 		s.b.log.Info("repeating request", "method", s.req.Method, "cause", f)
+		s.req.Trace.Event(trace.Repeated, f.Error())
 	}
+}
+
+// attempt sends the request once.
+func (s *servedRequest) attempt(ctx context.Context, more []wire.Edit) (upstream.Response, error) {
+	id := s.b.lastID.Add(1)
+	x := s.observe(id)
+	e := s.b.envelopeOf(s.req, s.level, id)
+	e.trace = x
+	c := s.b.call(id, s.req, upstreamParams(s.req, e, more))
+	c.parent, c.In, c.Exchange = s, &s.in, x
+	c.Exchange.Sent(c.frame)
+	a, err := s.b.link.exchange(ctx, c)
+	c.Ended(&a, err)
+	s.b.availability.Note(ctx, err)
+	return a, err
 }
 
 // remedy reacts to an error with which a server refused a request before processing it,
@@ -224,4 +241,15 @@ func (s *servedRequest) remedy(ctx context.Context, tried *remedies, e *wire.Err
 	tried.renamed = true
 	s.b.rawNames.Store(!s.b.rawNames.Load())
 	return true
+}
+
+// observe tells the observers of the request that is about to be sent with an id; it
+// returns nil if there are none.
+func (s *servedRequest) observe(id int64) *trace.Exchange {
+	if s.req.Trace == nil {
+		return nil
+	}
+	c := upstream.Call{ID: id, Method: s.req.Method}
+	s.b.opts.Observe(&c, s.req.Trace, spec.Modern, s.b.revision())
+	return c.Exchange
 }

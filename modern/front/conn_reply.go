@@ -27,12 +27,14 @@ func (r *connReply) run(ctx context.Context, m *wire.Message, former <-chan stru
 		<-former // soon: it has its response, or was cancelled
 	}
 	req, err := r.front.admit(nil, m, r.conn.sender)
+	r.observe(req, m)
 	if err == nil {
 		err = r.front.serve(ctx, req, &r.reply)
 	}
 	if err != nil {
 		r.fail(err)
 	}
+	r.trace.End(err)
 }
 
 func (r *connReply) put(msg []byte) error {

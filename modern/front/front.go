@@ -154,22 +154,27 @@ func (f *Front) ServeMessage(w http.ResponseWriter, r *http.Request, m *wire.Mes
 	p := newHTTPReply(f, w, r, m.ID)
 	defer p.res.Close()
 	req, err := f.admit(r.Header, m, sender)
-	if err == nil && !p.acceptable(req.Method) {
-		p.notAcceptable()
-		return
-	}
+	p.observe(req, m)
 	if err == nil {
-		err = f.checkParams(r.Header, req)
-	}
-	if err == nil {
-		req.ParamHeaders = f.unverified(r.Header, req)
-	}
-	if err == nil {
-		err = f.serve(r.Context(), req, &p.reply)
+		err = f.serveHTTP(r, req, p)
 	}
 	if err != nil {
 		p.fail(err)
 	}
+	p.trace.End(err)
+}
+
+// serveHTTP serves an admitted request over HTTP.
+func (f *Front) serveHTTP(r *http.Request, req *mcp.Request, p *httpReply) error {
+	if !p.acceptable(req.Method) {
+		p.notAcceptable()
+		return nil
+	}
+	if err := f.checkParams(r.Header, req); err != nil {
+		return err
+	}
+	req.ParamHeaders = f.unverified(r.Header, req)
+	return f.serve(r.Context(), req, &p.reply)
 }
 
 // admit checks a request against its envelope and headers, and sets its profile. h is nil
@@ -195,6 +200,7 @@ func (f *Front) admit(h http.Header, m *wire.Message, sender mcp.Sender) (*mcp.R
 		return nil, err
 	}
 	req.Principal, req.Identity, req.Share, req.Memory = sender.Principal, sender.Identity, sender.Share, f.opts.Memory
+	req.ID, req.Arrival = m.ID, sender.Arrival
 	return req, f.opts.Admit(req)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/requeststate"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 	"github.com/mcpbridge/mcpbridge/modern/protocol"
@@ -133,6 +134,7 @@ func (c *parkedCall) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([
 		return nil, err
 	}
 	defer c.withdraw(waiting)
+	mcp.NoteInputs(c.req.Trace, trace.InputRequired, qs)
 	answers := make([]mcp.InputResponse, len(waiting))
 	for i, q := range waiting {
 		select {
@@ -141,6 +143,7 @@ func (c *parkedCall) RequestInput(ctx context.Context, qs []mcp.InputRequest) ([
 			return nil, context.Cause(ctx)
 		}
 	}
+	mcp.NoteInputs(c.req.Trace, trace.InputAnswered, qs)
 	return answers, nil
 }
 
@@ -198,6 +201,8 @@ func (c *parkedCall) serveReply(ctx context.Context, req *mcp.Request, p *reply)
 		}
 		if round := c.park(); round != nil {
 			p.writer.stopKeepAlive()
+			req.Trace.Event(trace.Parked, "")
+			req.Trace.Note("input_required", nil)
 			return p.message(round)
 		}
 	}
@@ -251,6 +256,8 @@ func (c *parkedCall) resume(req *mcp.Request, round uint32, p *reply) error {
 	}
 	c.expiry = nil
 	c.calls.front.opts.Metrics.Parked(c.calls.front.opts.Name, -1)
+	c.req.Trace.Continue(req.Trace)
+	req.Trace.Event(trace.Resumed, "")
 	c.reply, c.token = p, req.ProgressToken
 	c.pending = slices.DeleteFunc(c.pending, func(q *pendingInput) bool {
 		text := wire.Get(responses, q.key)

@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 	"github.com/mcpbridge/mcpbridge/internal/spec"
+	"github.com/mcpbridge/mcpbridge/internal/trace"
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
@@ -20,6 +21,27 @@ type reply struct {
 	front  *Front
 	id     wire.ID
 	writer replyWriter
+	trace  *trace.Request // nil while nobody observes
+}
+
+// observe has the request, which may be nil, told of what is sent.
+func (p *reply) observe(req *mcp.Request, m *wire.Message) {
+	if req != nil && req.Trace != nil {
+		p.trace = req.Trace
+		p.trace.Received(m.Text)
+	}
+}
+
+// answer sends the response. status is the HTTP status.
+func (p *reply) answer(status int, msg downstream.Message) error {
+	switch {
+	case p.trace == nil:
+	case p.trace.Bodies():
+		p.trace.Sent(msg.Bytes())
+	default:
+		p.trace.SentSize(len(msg.Text) + len(msg.Large))
+	}
+	return p.writer.respond(status, msg)
 }
 
 // A replyWriter sends the messages of one request, the response last. It keeps none of
@@ -69,6 +91,7 @@ func (p *reply) Notify(_ context.Context, n mcp.Notification) error {
 
 // send sends a message that is not the response.
 func (p *reply) send(msg []byte) error {
+	p.trace.Sent(msg)
 	if err := p.writer.put(msg); err != nil {
 		return err
 	}
@@ -90,12 +113,12 @@ func (p *reply) result(req *mcp.Request, res *mcp.Result) error {
 		return err
 	}
 	*buf = msg.Text
-	return p.writer.respond(http.StatusOK, msg)
+	return p.answer(http.StatusOK, msg)
 }
 
 // message sends a complete response.
 func (p *reply) message(msg []byte) error {
-	return p.writer.respond(http.StatusOK, downstream.Message{Text: msg})
+	return p.answer(http.StatusOK, downstream.Message{Text: msg})
 }
 
 // fail sends an error as the response, unless there was a response already.
@@ -105,7 +128,7 @@ func (p *reply) fail(err error) {
 	if refusal := (*mcp.Refusal)(nil); errors.As(err, &refusal) {
 		status = cmp.Or(hint.Status, refusalStatus(we.Code))
 	}
-	e := p.writer.respond(status, downstream.Message{Text: wire.AppendError(nil, p.id, we), Hint: hint})
+	e := p.answer(status, downstream.Message{Text: wire.AppendError(nil, p.id, we), Hint: hint})
 	if e != nil && !errors.Is(e, downstream.ErrEnded) {
 		p.front.opts.Logger.Debug("answer not delivered", "downstream", p.writer.peer(), "err", e)
 	}

@@ -1,0 +1,92 @@
+package trace
+
+import "time"
+
+// An Exchange is one request that is sent to a server for a request of a client. The methods
+// of a nil Exchange do nothing.
+type Exchange struct {
+	// Set by whoever sends it.
+	Server   string
+	Method   string
+	Era      string // the server's
+	Revision string // empty while unknown
+	ID       int64  // the JSON-RPC id
+	Session  string // of a legacy server; empty if it has none
+	Address  string // the server's host and port; empty for a pipe
+	Protocol string // as in [Arrival]
+	// Former is the exchange that this one repeats, or to which it brings input; nil if there
+	// is none. It is set by [Request.Upstream].
+	Former *Exchange
+
+	// Context is sent with the request, unless it is empty: then that of the client's
+	// message is passed on.
+	Context Context
+
+	request *Request
+	began   time.Time
+	took    time.Duration
+	err     error
+}
+
+// Upstream tells that x is about to be sent. Whoever calls it calls [Exchange.End].
+func (r *Request) Upstream(x Exchange) *Exchange {
+	if r == nil {
+		return nil
+	}
+	out := new(Exchange)
+	*out = x
+	out.Former = r.follow(out)
+	r = r.current()
+	out.request, out.began = r, time.Now()
+	for _, rec := range r.records {
+		rec.Upstream(out)
+	}
+	return out
+}
+
+// follow returns the last exchange of the same method; x is the last one from then on.
+func (r *Request) follow(x *Exchange) (former *Exchange) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if x.Method == r.Method {
+		former, r.last = r.last, x
+	}
+	return former
+}
+
+// Request returns the request that x is for.
+func (x *Exchange) Request() *Request { return x.request }
+
+// Began returns when x was sent.
+func (x *Exchange) Began() time.Time { return x.began }
+
+// Sent tells of the message that is sent to the server.
+func (x *Exchange) Sent(text []byte) {
+	if x != nil {
+		x.request.body(x, Sent, text)
+	}
+}
+
+// Received tells of a message of the server.
+func (x *Exchange) Received(text []byte) {
+	if x != nil {
+		x.request.body(x, Received, text)
+	}
+}
+
+// Bodies reports whether anybody wants the messages.
+func (x *Exchange) Bodies() bool { return x != nil && x.request.bodies }
+
+// End tells that the server has answered, or why not.
+func (x *Exchange) End(err error) {
+	if x == nil {
+		return
+	}
+	x.took, x.err = time.Since(x.began), err
+	for _, rec := range x.request.records {
+		rec.Answered(x)
+	}
+}
+
+// Outcome returns how x ended, and how long it took. A Record may call it in Answered.
+func (x *Exchange) Outcome() (took time.Duration, err error) { return x.took, x.err }

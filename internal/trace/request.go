@@ -1,0 +1,207 @@
+package trace
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// An Info says what a request is. Its bytes are valid until the request ends.
+type Info struct {
+	Server   string // in the configuration
+	Method   string
+	Name     string // of the tool, prompt or resource; empty if there is none
+	Era      string // the client's
+	Revision string
+	ID       string // the JSON-RPC id, as JSON
+
+	Principal  string // empty for an anonymous client
+	Session    string // names a legacy session; empty for a modern client
+	ClientInfo []byte // the client's name and version, as JSON; nil if not given
+
+	Arrival *Arrival // how it came; nil if unknown
+	Context Context  // of the client's trace, from the message itself
+}
+
+// An Arrival says how messages of a client arrive.
+type Arrival struct {
+	Protocol string  // "http" or "websocket"; empty for a pipe
+	Version  string  // of the protocol, such as "1.1"
+	Peer     string  // the client's address
+	Context  Context // of the HTTP request
+}
+
+// A Request is one request of a client as it is observed, from its arrival to the end of its
+// answer. The methods of a nil Request do nothing.
+type Request struct {
+	Info
+
+	number    uint64
+	observers *Observers
+	began     time.Time
+	records   []Record
+	few       [3]Record
+	bodies    bool // one of records wants bodies
+
+	received, sent atomic.Int64 // bytes
+	next           atomic.Pointer[Request]
+
+	mu      sync.Mutex // guards the fields below
+	outcome string
+	err     error
+	took    time.Duration // set by End
+	ended   bool
+	traceID string
+	last    *Exchange // of the request's own method
+}
+
+// RequestID returns an id of the request that no other has, for people.
+func (r *Request) RequestID() string { return r.observers.id(r.number) }
+
+// Began returns when the request arrived.
+func (r *Request) Began() time.Time { return r.began }
+
+// Event tells that something happened. detail may be empty.
+func (r *Request) Event(k Kind, detail string) {
+	if r != nil {
+		r.current().event(k, detail)
+	}
+}
+
+func (r *Request) event(k Kind, detail string) {
+	e := Event{k, detail, time.Now()}
+	for _, rec := range r.records {
+		rec.Event(e)
+	}
+}
+
+// current returns the request that has the client's attention: the last retry, or r.
+func (r *Request) current() *Request {
+	for next := r.next.Load(); next != nil; next = r.next.Load() {
+		r = next
+	}
+	return r
+}
+
+// Continue says that retry, which may be nil, brings input to r: what happens to r from then
+// on happens to retry.
+func (r *Request) Continue(retry *Request) {
+	if r == nil || retry == nil {
+		return
+	}
+	former := r.current()
+	for _, rec := range retry.records {
+		for _, f := range former.records {
+			rec.Follows(f)
+		}
+	}
+	former.next.Store(retry)
+}
+
+// Bodies reports whether anybody wants the messages.
+func (r *Request) Bodies() bool { return r != nil && r.bodies }
+
+// Received tells of the message that the client has sent.
+func (r *Request) Received(text []byte) {
+	if r != nil {
+		r.received.Add(int64(len(text)))
+		r.body(nil, Received, text)
+	}
+}
+
+// Sent tells of a message that is sent to the client.
+func (r *Request) Sent(text []byte) {
+	if r != nil {
+		r.sent.Add(int64(len(text)))
+		r.body(nil, Sent, text)
+	}
+}
+
+// SentSize is Sent for a message of which nobody wants the text.
+func (r *Request) SentSize(n int) {
+	if r != nil {
+		r.sent.Add(int64(n))
+	}
+}
+
+func (r *Request) body(x *Exchange, d Direction, text []byte) {
+	if !r.bodies {
+		return
+	}
+	for _, rec := range r.records {
+		if b, ok := rec.(BodyRecord); ok {
+			b.Body(x, d, text)
+		}
+	}
+}
+
+// Size returns how many bytes the client has sent and got.
+func (r *Request) Size() (received, sent int64) { return r.received.Load(), r.sent.Load() }
+
+// Note says how serving the request ended, in a word of the caller's, before the client has
+// the response. err is nil for a success. The first one counts.
+func (r *Request) Note(outcome string, err error) {
+	if r != nil {
+		r.current().note(outcome, err)
+	}
+}
+
+func (r *Request) note(outcome string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.outcome == "" {
+		r.outcome, r.err = outcome, err
+	}
+}
+
+// End ends the request. If nobody has called Note, err says how: nil for a success.
+func (r *Request) End(err error) {
+	if r != nil && r.settle(err) {
+		for _, rec := range r.records {
+			rec.End(r)
+		}
+	}
+}
+
+// settle reports false if the request had ended before.
+func (r *Request) settle(err error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return false
+	}
+	r.ended, r.took = true, time.Since(r.began)
+	if r.outcome == "" {
+		r.outcome, r.err = "ok", err
+		if err != nil {
+			r.outcome = "refused" // whoever serves requests notes the others
+		}
+	}
+	return true
+}
+
+// Outcome returns how the request ended, and how long it took. A Record may call it in End.
+func (r *Request) Outcome() (outcome string, took time.Duration, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.outcome, r.took, r.err
+}
+
+// SetTraceID sets the id of the trace that the request is recorded in. A Record may call it
+// before Begin returns.
+func (r *Request) SetTraceID(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.traceID = id
+}
+
+// TraceID returns the id of the trace that the request is recorded in; empty if it is
+// recorded in none.
+func (r *Request) TraceID() string {
+	if r == nil {
+		return ""
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.traceID
+}

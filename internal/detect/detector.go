@@ -31,16 +31,16 @@ var probePauses = backoff.Backoff{Min: time.Second, Max: 30 * time.Second}
 var doubtPauses = backoff.Backoff{Min: 10 * time.Second, Max: time.Minute}
 
 const (
-	// farewell bounds how long the back of the wrong era takes to end.
-	farewell = 10 * time.Second
+	// closeTimeout bounds how long the back of the wrong era takes to end.
+	closeTimeout = 10 * time.Second
 )
 
 // A Finding is what one probe found.
 type Finding struct {
 	Era spec.Era // spec.Unknown: no evidence
 	Why string   // for people: what the server answered
-	// Told is what clients are told of Why; empty if that is all of it.
-	Told string
+	// Public is what clients are told of Why; empty if that is all of it.
+	Public string
 	// Guess says that the server answered nothing of MCP, and so is of the older era if
 	// it is an MCP server at all.
 	Guess bool
@@ -98,8 +98,8 @@ type Detector struct {
 	recall *recall // nil if nothing is remembered
 	lifetime
 
-	doubts chan string // capacity 1
-	asks   wake.Signal // somebody waits for a probe
+	doubts   chan string // capacity 1
+	requests wake.Signal // somebody waits for a probe
 
 	// mu guards the fields below.
 	mu   sync.Mutex
@@ -125,10 +125,10 @@ type lifetime struct {
 
 // A probeState says what is known of probes.
 type probeState struct {
-	probing bool      // a probe is under way
-	probed  int       // probes that have ended
-	guessed bool      // the era is the first client's, or the server has not answered
-	notTill time.Time // when a client may have a server asked again that failed
+	probing   bool      // a probe is under way
+	probed    int       // probes that have ended
+	guessed   bool      // the era is the first client's, or the server has not answered
+	nextProbe time.Time // when a client may have a server asked again that failed
 }
 
 // Detect returns a Detector. Nothing is started before its Start, or the first
@@ -147,7 +147,7 @@ func New(o Options) (*Detector, error) {
 		opts:       o,
 		log:        o.Logger.With("upstream", o.Name),
 		doubts:     make(chan string, 1),
-		asks:       wake.NewSignal(),
+		requests:   wake.NewSignal(),
 		err:        mcp.ErrStarting,
 		changed:    make(chan struct{}),
 		onReplaced: func(error) {},
@@ -167,7 +167,7 @@ func New(o Options) (*Detector, error) {
 // Start implements [mcp.Back].
 func (d *Detector) Start() {
 	d.begin.Do(func() {
-		if known := d.foreknown(); known.Era != spec.Unknown {
+		if known := d.knownEra(); known.Era != spec.Unknown {
 			d.settle(known)
 		} else if d.opts.ClientFirst && d.opts.Launcher != nil {
 			d.prestart()
@@ -178,9 +178,9 @@ func (d *Detector) Start() {
 	})
 }
 
-// foreknown returns what is known of the server before it is asked. A modern one is
+// knownEra returns what is known of the server before it is asked. A modern one is
 // asked all the same: that costs nothing, and what it says counts.
-func (d *Detector) foreknown() Finding {
+func (d *Detector) knownEra() Finding {
 	switch {
 	case d.opts.Era != spec.Unknown:
 		return Finding{Era: d.opts.Era, Why: "the configuration says so"}

@@ -26,9 +26,9 @@ type Memory interface {
 	Recall(req *mcp.Request) *mcp.Description
 	// Found keeps the verdict on the server.
 	Found(era spec.Era)
-	// Told keeps what the server said of itself to such a client, as one of an era, and
+	// Described keeps what the server said of itself to such a client, as one of an era, and
 	// names what of that is not as it was remembered.
-	Told(req *mcp.Request, era spec.Era, d *mcp.Description) (differs []string)
+	Described(req *mcp.Request, era spec.Era, d *mcp.Description) (differs []string)
 }
 
 // A recall answers server/discover from what a server said in an earlier run, as long as
@@ -38,22 +38,22 @@ type recall struct {
 	memory Memory
 
 	// mu guards the fields below. It is held for map work only.
-	mu     sync.Mutex
-	given  *lru.Cache[string, *mcp.Description] // what a scope was told from memory
-	spoken *lru.Cache[string, struct{}]         // scopes that the server has answered
-	off    bool                                 // the server could not be started, or asked
+	mu        sync.Mutex
+	answered  *lru.Cache[string, *mcp.Description] // what a scope was told from memory
+	confirmed *lru.Cache[string, struct{}]         // scopes that the server has answered
+	off       bool                                 // the server could not be started, or asked
 }
 
 func newRecall(d *Detector) (*recall, error) {
-	given, err := lru.New[string, *mcp.Description](maxRecalled)
+	answered, err := lru.New[string, *mcp.Description](maxRecalled)
 	if err != nil {
 		return nil, err
 	}
-	spoken, err := lru.New[string, struct{}](maxRecalled)
+	confirmed, err := lru.New[string, struct{}](maxRecalled)
 	if err != nil {
 		return nil, err
 	}
-	return &recall{d: d, memory: d.opts.Memory, given: given, spoken: spoken}, nil
+	return &recall{d: d, memory: d.opts.Memory, answered: answered, confirmed: confirmed}, nil
 }
 
 // describe returns what is remembered, nil if the server itself is to say it. The first
@@ -65,17 +65,17 @@ func (r *recall) describe(req *mcp.Request) *mcp.Description {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.off || r.spoken.Contains(scope) {
+	if r.off || r.confirmed.Contains(scope) {
 		return nil
 	}
-	if known, ok := r.given.Get(scope); ok {
+	if known, ok := r.answered.Get(scope); ok {
 		return known
 	}
 	known := r.memory.Recall(req)
 	if known == nil {
 		return nil
 	}
-	r.given.Add(scope, known)
+	r.answered.Add(scope, known)
 	r.d.running.Go(func() { r.verify(req) }) // ends by its time-out, or with the Detector
 	return known
 }
@@ -90,21 +90,21 @@ func (r *recall) verify(req *mcp.Request) {
 	}
 }
 
-// told takes what the server has said of itself. Where it is not what was remembered,
+// described takes what the server has said of itself. Where it is not what was remembered,
 // those who listen are told that the lists have changed. Nothing is remembered of a server
 // whose era is a guess.
-func (r *recall) told(req *mcp.Request, era spec.Era, d *mcp.Description, guess bool) {
+func (r *recall) described(req *mcp.Request, era spec.Era, d *mcp.Description, guess bool) {
 	scope := req.Profile.Scope
 	r.mu.Lock()
-	given, _ := r.given.Get(scope)
-	first := !r.spoken.Contains(scope)
-	r.given.Remove(scope)
-	r.spoken.Add(scope, struct{}{})
+	given, _ := r.answered.Get(scope)
+	first := !r.confirmed.Contains(scope)
+	r.answered.Remove(scope)
+	r.confirmed.Add(scope, struct{}{})
 	r.mu.Unlock()
 	if !first || guess {
 		return
 	}
-	differs := r.memory.Told(req, era, d)
+	differs := r.memory.Described(req, era, d)
 	r.memory.Found(era)
 	if given == nil || len(differs) == 0 {
 		return

@@ -28,7 +28,7 @@ func (n *notepad) Era() spec.Era                        { return n.era }
 func (n *notepad) Recall(*mcp.Request) *mcp.Description { return n.was }
 func (n *notepad) Found(era spec.Era)                   { n.found = append(n.found, era) }
 
-func (n *notepad) Told(*mcp.Request, spec.Era, *mcp.Description) []string {
+func (n *notepad) Described(*mcp.Request, spec.Era, *mcp.Description) []string {
 	n.told++
 	return n.differ
 }

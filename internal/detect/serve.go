@@ -23,7 +23,7 @@ func (d *Detector) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*
 		}
 		res, err := back.Serve(ctx, req, x)
 		switch {
-		case err == nil || !d.wasWrong(ctx, back, err):
+		case err == nil || !d.replacedAfter(ctx, back, err):
 			return res, err
 		case !errors.Is(err, mcp.ErrOtherEra) && !spec.Repeatable(req.Method):
 			return nil, wire.Errorf(spec.CodeInternal, "server %q was found to speak %s while it ran %s; the request may have taken effect and was not repeated: check before sending it again",
@@ -53,18 +53,18 @@ func (d *Detector) describe(ctx context.Context, req *mcp.Request) (*mcp.Descrip
 			return nil, err
 		}
 		desc, err := back.Describe(ctx, req)
-		if err == nil && d.recall != nil && isNews(back.Err()) {
-			d.recall.told(req, back.Era(), desc, d.isGuess())
+		if err == nil && d.recall != nil && isCurrent(back.Err()) {
+			d.recall.described(req, back.Era(), desc, d.isGuess())
 		}
-		if err == nil || !d.wasWrong(ctx, back, err) {
+		if err == nil || !d.replacedAfter(ctx, back, err) {
 			return desc, err
 		}
 	}
 }
 
-// isNews reports whether what a back with such an error tells of its server is what that
+// isCurrent reports whether what a back with such an error tells of its server is what that
 // has said: of one that is away it is what was known before.
-func isNews(err error) bool { return err == nil || errors.Is(err, mcp.ErrStarting) }
+func isCurrent(err error) bool { return err == nil || errors.Is(err, mcp.ErrStarting) }
 
 // Watch implements [mcp.Source].
 func (d *Detector) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic) ([]fanout.Topic, func(), error) {
@@ -74,7 +74,7 @@ func (d *Detector) Watch(ctx context.Context, p mcp.Profile, want []fanout.Topic
 			return nil, nil, err
 		}
 		honored, release, err := back.Watch(ctx, p, want)
-		if err == nil || !errors.Is(err, mcp.ErrOtherEra) || !d.wasWrong(ctx, back, err) {
+		if err == nil || !errors.Is(err, mcp.ErrOtherEra) || !d.replacedAfter(ctx, back, err) {
 			return honored, release, err
 		}
 	}
@@ -87,19 +87,19 @@ func (d *Detector) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Mess
 	if err != nil {
 		return nil, nil, err
 	}
-	linker, ok := back.(mcp.Relayer)
+	relayer, ok := back.(mcp.Relayer)
 	if !ok {
 		return nil, nil, nil
 	}
-	l, answer, err := linker.OpenRelay(ctx, req, m, h)
-	refused := l == nil && err == nil && d.opts.Launcher != nil || errors.Is(err, mcp.ErrOtherEra)
+	r, answer, err := relayer.OpenRelay(ctx, req, m, h)
+	refused := r == nil && err == nil && d.opts.Launcher != nil || errors.Is(err, mcp.ErrOtherEra)
 	switch {
-	case refused && d.asked(ctx, back) && d.Era() == spec.Modern:
+	case refused && d.probeAgain(ctx, back) && d.Era() == spec.Modern:
 		return nil, nil, nil
-	case err == nil && l != nil && d.recall != nil && !d.isGuess():
+	case err == nil && r != nil && d.recall != nil && !d.isGuess():
 		d.recall.memory.Found(spec.Legacy)
 	}
-	return l, answer, err
+	return r, answer, err
 }
 
 // isGuess reports whether the verdict is the era of the first client, or comes of silence:
@@ -130,9 +130,9 @@ func (d *Detector) addOpeningRelay(n int) {
 func (d *Detector) awaitRelays(ctx context.Context) error {
 	for d.opts.Launcher != nil {
 		d.mu.Lock()
-		linking, changed := d.openingRelays, d.changed
+		opening, changed := d.openingRelays, d.changed
 		d.mu.Unlock()
-		if linking == 0 {
+		if opening == 0 {
 			break
 		}
 		select {
@@ -146,12 +146,12 @@ func (d *Detector) awaitRelays(ctx context.Context) error {
 	return nil
 }
 
-// wasWrong reports whether there is another back in the place of one that failed: the
+// replacedAfter reports whether there is another back in the place of one that failed: the
 // server may have to be asked for that.
-func (d *Detector) wasWrong(ctx context.Context, back mcp.Back, err error) bool {
+func (d *Detector) replacedAfter(ctx context.Context, back mcp.Back, err error) bool {
 	switch {
 	case errors.Is(err, mcp.ErrOtherEra):
-		return d.asked(ctx, back)
+		return d.probeAgain(ctx, back)
 	case errors.Is(err, mcp.ErrShutdown):
 		return d.replaced(back)
 	}
@@ -165,16 +165,16 @@ func (d *Detector) replaced(back mcp.Back) bool {
 	return d.back != back && !d.closed
 }
 
-// asked has the server asked again which era it is of, and reports whether another back
+// probeAgain has the server asked again which era it is of, and reports whether another back
 // is in the place of this one then.
-func (d *Detector) asked(ctx context.Context, back mcp.Back) bool {
+func (d *Detector) probeAgain(ctx context.Context, back mcp.Back) bool {
 	d.mu.Lock()
 	before := d.probed
 	d.mu.Unlock()
 	if d.opts.Probe == nil {
 		return false
 	}
-	d.ask()
+	d.requestProbe()
 	for {
 		d.mu.Lock()
 		over, changed := d.back != back || d.probed > before, d.changed
@@ -192,9 +192,9 @@ func (d *Detector) asked(ctx context.Context, back mcp.Back) bool {
 	}
 }
 
-// ask has the server asked without delay. It does not block.
-func (d *Detector) ask() {
-	d.asks.Send()
+// requestProbe has the server asked without delay. It does not block.
+func (d *Detector) requestProbe() {
+	d.requests.Send()
 }
 
 // await returns the back of the verdict. It waits as long as nothing is known of
@@ -209,7 +209,7 @@ func (d *Detector) await(ctx context.Context, era spec.Era) (mcp.Back, error) {
 	late := time.NewTimer(d.opts.Patience)
 	defer late.Stop()
 	for {
-		back, changed, err := d.look(era)
+		back, changed, err := d.backFor(era)
 		switch {
 		case back != nil:
 			return back, nil
@@ -268,13 +268,13 @@ func (d *Detector) AwaitClient(ctx context.Context) {
 	}
 }
 
-// look returns the back, or why there is none, and a channel that is closed when that
+// backFor returns the back, or why there is none, and a channel that is closed when that
 // may be another. Where the client comes first it has the server asked, or taken for one
 // of the client's era.
-func (d *Detector) look(era spec.Era) (mcp.Back, <-chan struct{}, error) {
+func (d *Detector) backFor(era spec.Era) (mcp.Back, <-chan struct{}, error) {
 	d.mu.Lock()
 	back, err, changed := d.back, d.err, d.changed
-	undecided := back == nil && d.opts.ClientFirst && !d.probing && !time.Now().Before(d.notTill)
+	undecided := back == nil && d.opts.ClientFirst && !d.probing && !time.Now().Before(d.nextProbe)
 	discover := era != spec.Legacy || d.opts.Launcher != nil && d.opts.Launcher.First() == spec.MethodDiscover
 	if undecided && discover {
 		d.probing = true
@@ -284,7 +284,7 @@ func (d *Detector) look(era spec.Era) (mcp.Back, <-chan struct{}, error) {
 	case !undecided:
 		return back, changed, err
 	case discover:
-		d.ask()
+		d.requestProbe()
 		return nil, changed, mcp.ErrStarting
 	}
 	d.settle(Finding{Era: spec.Legacy, Why: "its client does"})

@@ -19,7 +19,7 @@ func (d *Detector) run(ctx context.Context) {
 	for first := true; ; first = false {
 		was := d.Era()
 		if !first || d.opts.ClientFirst || was != spec.Unknown {
-			calm, ok := d.rest(was, pause)
+			calm, ok := d.awaitDoubt(was, pause)
 			switch {
 			case !ok:
 				return
@@ -46,7 +46,7 @@ func (d *Detector) decide(ctx context.Context) spec.Era {
 		if ctx.Err() != nil {
 			return spec.Unknown
 		}
-		era, settled := d.take(f)
+		era, settled := d.apply(f)
 		switch {
 		case settled || d.opts.ClientFirst && !f.Starting:
 			d.probeEnded(pause)
@@ -71,7 +71,7 @@ func (d *Detector) probe(ctx context.Context) Finding {
 	d.probing = true
 	d.mu.Unlock()
 	select {
-	case <-d.asks: // whoever asked has it done
+	case <-d.requests: // whoever asked has it done
 	default:
 	}
 	short, cancel := context.WithTimeout(ctx, d.opts.Timeout)
@@ -86,13 +86,13 @@ func (d *Detector) probeEnded(pause time.Duration) {
 	defer d.mu.Unlock()
 	d.probing = false
 	d.probed++
-	d.notTill = time.Now().Add(pause)
+	d.nextProbe = time.Now().Add(pause)
 	d.announceLocked()
 }
 
-// rest waits until the verdict has to be looked into again, for a pause at least, unless
+// awaitDoubt waits until the verdict has to be looked into again, for a pause at least, unless
 // somebody waits for that. calm says that nobody had doubts for long.
-func (d *Detector) rest(era spec.Era, pause time.Duration) (calm, ok bool) {
+func (d *Detector) awaitDoubt(era spec.Era, pause time.Duration) (calm, ok bool) {
 	begun := time.Now()
 	var old <-chan time.Time
 	if era == spec.Legacy {
@@ -100,7 +100,7 @@ func (d *Detector) rest(era spec.Era, pause time.Duration) (calm, ok bool) {
 	}
 	select {
 	case <-time.After(pause):
-	case <-d.asks:
+	case <-d.requests:
 		return false, true
 	case <-d.closing:
 		return false, false
@@ -110,15 +110,15 @@ func (d *Detector) rest(era spec.Era, pause time.Duration) (calm, ok bool) {
 		d.log.Info("asking the server again what it speaks", "verdict", era.String(), "reason", why)
 	case <-old:
 		d.log.Debug("asking the server again what it speaks", "verdict", era.String(), "reason", "it was asked long ago")
-	case <-d.asks:
+	case <-d.requests:
 	case <-d.closing:
 		return false, false
 	}
 	return time.Since(begun) > 2*doubtPauses.Max, true
 }
 
-// take makes a finding the verdict, and reports whether there is one.
-func (d *Detector) take(f Finding) (spec.Era, bool) {
+// apply makes a finding the verdict, and reports whether there is one.
+func (d *Detector) apply(f Finding) (spec.Era, bool) {
 	was := d.Era()
 	if f.Era != spec.Unknown {
 		d.mu.Lock()
@@ -134,7 +134,7 @@ func (d *Detector) take(f Finding) (spec.Era, bool) {
 		}
 		era := d.Era()
 		return era, era != spec.Unknown
-	case was == spec.Unknown && !f.Starting && d.fails(f.Why, f.Told):
+	case was == spec.Unknown && !f.Starting && d.setError(f.Why, f.Public):
 		d.log.Warn("server "+cmp.Or(f.Trouble, "does not answer")+", trying again", "error", f.Why)
 	}
 	return was, was != spec.Unknown
@@ -147,15 +147,15 @@ func (d *Detector) settle(f Finding) bool {
 		d.adopt(f, back)
 		return true
 	}
-	if d.Era() != spec.Unknown || d.fails(err.Error(), "") {
+	if d.Era() != spec.Unknown || d.setError(err.Error(), "") {
 		d.log.Error("server can't be served", "era", f.Era.String(), "error", err)
 	}
 	return false
 }
 
-// fails makes why the reason that nothing is served, and reports whether it was another.
+// setError makes why the reason that nothing is served, and reports whether it was another.
 // Clients are told told, if that is not empty.
-func (d *Detector) fails(why, told string) bool {
+func (d *Detector) setError(why, public string) bool {
 	if d.recall != nil {
 		d.recall.failed()
 	}
@@ -164,22 +164,22 @@ func (d *Detector) fails(why, told string) bool {
 	if d.err != nil && d.err.Error() == why {
 		return false
 	}
-	d.err = &unusableError{why, cmp.Or(told, why)}
+	d.err = &unusableError{why, cmp.Or(public, why)}
 	d.announceLocked()
 	return true
 }
 
 // An unusableError says why there is no verdict on a server.
-type unusableError struct{ why, told string }
+type unusableError struct{ why, public string }
 
 func (e *unusableError) Error() string { return e.why }
 
 // Public returns what clients are told.
-func (e *unusableError) Public() string { return e.told }
+func (e *unusableError) Public() string { return e.public }
 
 // adopt puts a back in the place of the one before, which ends in the background.
 func (d *Detector) adopt(f Finding, back mcp.Back) {
-	d.tell(f) // before the back tells how it fares
+	d.logEra(f) // before the back tells how it fares
 	back.Start()
 	d.mu.Lock()
 	if d.closed || d.era == f.Era { // a client's request was quicker
@@ -198,9 +198,9 @@ func (d *Detector) adopt(f Finding, back mcp.Back) {
 	}
 }
 
-// tell logs what the server speaks, unless a client's request was quicker. A guess is
+// logEra logs what the server speaks, unless a client's request was quicker. A guess is
 // not worth a line: the attempt to open a session tells.
-func (d *Detector) tell(f Finding) {
+func (d *Detector) logEra(f Finding) {
 	level := slog.LevelInfo
 	if f.Guess {
 		level = slog.LevelDebug
@@ -211,7 +211,7 @@ func (d *Detector) tell(f Finding) {
 }
 
 func (d *Detector) end(back mcp.Back) {
-	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if err := back.Close(ctx); err != nil {
 		d.log.Warn("ending the connections in the revision that the server does not speak", "error", err)

@@ -17,8 +17,8 @@ const (
 	// silentTime is how long a command that has read server/discover may be silent
 	// before it is taken for one that does not know the request.
 	silentTime = 2 * time.Second
-	// leisure is how much longer it may be while no client waits.
-	leisure = 8 * time.Second
+	// extraSilentTime is how much longer it may be while no client waits.
+	extraSilentTime = 8 * time.Second
 	// exitTime is how long a command whose output has ended may take to exit.
 	exitTime = 500 * time.Millisecond
 )
@@ -40,11 +40,11 @@ func (s *Server) probeCommand(ctx context.Context, standing spec.Era) detect.Fin
 	}
 	refused := l.HasRefused()
 	v, err := s.Detect(ctx, standing, mcp.Probing{})
-	if err == nil && refused && v.Era == spec.Legacy && !s.pinned.Swap(true) {
+	if err == nil && refused && v.Era == spec.Legacy && !s.triedAfresh.Swap(true) {
 		v, err = s.detectAfresh(ctx)
 	}
 	if err != nil {
-		return unfound(err)
+		return failedFinding(err)
 	}
 	return s.finding(&v)
 }
@@ -106,7 +106,7 @@ func (s *Server) ask(ctx context.Context, p *transport.Process, how mcp.Probing)
 		return v, err
 	}
 	if v.Cause != nil {
-		s.unanswered(p, &v)
+		s.judgeSilence(p, &v)
 		return v, nil
 	}
 	p.SetRefused(false)
@@ -121,15 +121,15 @@ func (s *Server) awaitSilence(ctx context.Context, p *transport.Process) bool {
 		return false
 	}
 	if s.awaitClient != nil {
-		late, cancel := context.WithTimeout(ctx, leisure)
+		late, cancel := context.WithTimeout(ctx, extraSilentTime)
 		defer cancel()
 		s.awaitClient(late)
 	}
 	return ctx.Err() == nil
 }
 
-// unanswered judges a process that did not answer: by what it had read.
-func (s *Server) unanswered(p *transport.Process, v *mcp.Verdict) {
+// judgeSilence judges a process that did not answer: by what it had read.
+func (s *Server) judgeSilence(p *transport.Process, v *mcp.Verdict) {
 	silent := errors.Is(v.Cause, mcp.ErrSilent) || errors.Is(v.Cause, context.DeadlineExceeded)
 	switch {
 	case !silent && p.EndsWithin(exitTime):

@@ -56,8 +56,8 @@ func (m *memory) Found(era spec.Era) {
 	m.keep(nil, "", remember.Record{Era: era, First: m.s.launcher.First()})
 }
 
-// Told implements [detect.Memory].
-func (m *memory) Told(req *mcp.Request, era spec.Era, d *mcp.Description) []string {
+// Described implements [detect.Memory].
+func (m *memory) Described(req *mcp.Request, era spec.Era, d *mcp.Description) []string {
 	is := remember.Record{Era: era, Description: d}
 	was, ok := m.lookup(req.Profile.Capabilities, req.Principal)
 	m.keep(req.Profile.Capabilities, req.Principal, is)

@@ -21,14 +21,14 @@ func (s *Server) Find(ctx context.Context, standing spec.Era) detect.Finding {
 	}
 	v, err := s.Detect(ctx, standing, mcp.Probing{})
 	if err != nil {
-		return unfound(err)
+		return failedFinding(err)
 	}
 	return s.finding(&v)
 }
 
-// unfound says that the server can't be asked.
-func unfound(err error) detect.Finding {
-	return detect.Finding{Why: err.Error(), Told: transport.Public(err) + moreInLog, Trouble: "can't be asked"}
+// failedFinding says that the server can't be asked.
+func failedFinding(err error) detect.Finding {
+	return detect.Finding{Why: err.Error(), Public: transport.Public(err) + moreInLog, Trouble: "can't be asked"}
 }
 
 // moreInLog ends what clients are told of why a server can't be used.
@@ -41,19 +41,19 @@ func (s *Server) finding(v *mcp.Verdict) detect.Finding {
 	if v.Era != spec.Unknown {
 		return f
 	}
-	f.Trouble, f.Told = s.Trouble(v), outline(v)
+	f.Trouble, f.Public = s.Trouble(v), publicReason(v)
 	if step := nextStep(v, &s.opts); step != "" {
 		f.Why += "; " + step
-		f.Told += "; " + step
+		f.Public += "; " + step
 	}
-	if f.Told != f.Why {
-		f.Told += moreInLog
+	if f.Public != f.Why {
+		f.Public += moreInLog
 	}
 	return f
 }
 
-// outline is the reason of a verdict as clients are told it.
-func outline(v *mcp.Verdict) string {
+// publicReason is the reason of a verdict as clients are told it.
+func publicReason(v *mcp.Verdict) string {
 	var handshake *transport.HandshakeError // whose text is the status, and the page that came with it
 	switch {
 	case errors.As(v.Cause, &handshake):
@@ -77,7 +77,7 @@ func outline(v *mcp.Verdict) string {
 // its start, and the page of a proxy whose server is being replaced, are no reason to end
 // what clients have open. One that is of the older era by now opens a session.
 func (s *Server) Detect(ctx context.Context, standing spec.Era, how mcp.Probing) (mcp.Verdict, error) {
-	first, second := s.shares(standing)
+	first, second := s.splitTimeout(standing)
 	v, err := s.discover(ctx, first, how)
 	fallen := standing == spec.Modern && v.Era == spec.Legacy && v.Cause != nil
 	failed := v.Era == spec.Unknown && v.Inconclusive
@@ -107,9 +107,9 @@ func (s *Server) discover(ctx context.Context, within time.Duration, how mcp.Pro
 	return modernback.Probe(ctx, o, how)
 }
 
-// shares divides timeouts.connect between the questions that an era may take; the
+// splitTimeout divides timeouts.connect between the questions that an era may take; the
 // second is zero where there is only one.
-func (s *Server) shares(standing spec.Era) (first, second time.Duration) {
+func (s *Server) splitTimeout(standing spec.Era) (first, second time.Duration) {
 	all := s.opts.Timeouts.Connect
 	if s.OnConnection() && standing != spec.Modern {
 		return all, 0

@@ -69,8 +69,8 @@ type Server struct {
 	awaitClient func(ctx context.Context)
 	// found is what askProcess has found, until it is asked for.
 	found atomic.Pointer[detect.Finding]
-	// pinned says that it was tried whether the command's first request decides its era.
-	pinned atomic.Bool
+	// triedAfresh says that it was tried whether the command's first request decides its era.
+	triedAfresh atomic.Bool
 }
 
 // New returns a Server. It starts nothing.

@@ -168,8 +168,8 @@ func TestFindingsNameTheNextStep(t *testing.T) {
 	hangs := &oddServer{cut: true}
 	for _, tt := range []struct{ name, url, want string }{
 		{"nobody", nobodyURL, "nothing listens there"},
-		{"hangs up", hangs.start(t), "asked by https://?"},
-		{"fails", (&oddServer{status: 502, kind: "text/plain"}).start(t), "look into its log"},
+		{"hangs up", hangs.start(t), "does it need https://?"},
+		{"fails", (&oddServer{status: 502, kind: "text/plain"}).start(t), "read its log"},
 		{"silence", (&oddServer{silent: true}).start(t), "raise timeouts.connect"},
 		{"credentials", (&oddServer{status: 401, kind: "text/plain"}).start(t), "HTTP 401 Unauthorized; check the credentials in the server's headers"},
 	} {

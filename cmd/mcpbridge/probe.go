@@ -166,7 +166,7 @@ func (p *prober) examine(ctx context.Context) (mcp.Verdict, error) {
 	greeting.Steps = append(v.Steps, greeting.Steps...)
 	if greeting.Era == spec.Unknown {
 		// What looked like the older era may be no MCP at all.
-		greeting.Reason = v.Reason + "; asked for a session: " + greeting.Reason
+		greeting.Reason = v.Reason + "; opening a session failed: " + greeting.Reason
 	}
 	return greeting, nil
 }

@@ -108,7 +108,7 @@ func TestFirstLineOfTheLog(t *testing.T) {
 		{"a web page", []string{page}, `"WARN","msg":"server is not an MCP server, trying again","upstream":"127.0.0.1","era":"legacy","error":"initialize: it answered with Content-Type \"text/html\""}`},
 		{"a 404", []string{missing}, `"WARN","msg":"server is not an MCP server, trying again","upstream":"127.0.0.1","era":"legacy","error":"initialize: HTTP 404 Not Found; HTTP+SSE failed, too: opening its event stream: HTTP 405 Method Not Allowed"}`},
 		{"a 401", []string{secret}, `"WARN","msg":"server wants credentials, trying again","upstream":"127.0.0.1","error":"it answered server/discover with HTTP 401 Unauthorized; check the credentials in the server's headers"}`},
-		{"a 502", []string{broken}, `"WARN","msg":"server answers with errors, trying again","upstream":"127.0.0.1","error":"it answered server/discover with HTTP 502 Bad Gateway; asked for a session: initialize: HTTP 502 Bad Gateway; it fails at every question: look into its log"}`},
+		{"a 502", []string{broken}, `"WARN","msg":"server answers with errors, trying again","upstream":"127.0.0.1","error":"it answered server/discover with HTTP 502 Bad Gateway; opening a session failed: initialize: HTTP 502 Bad Gateway; it fails on every request: read its log"}`},
 		{"nobody", []string{nobodyURL}, `"WARN","msg":"server can't be reached, trying again","upstream":"127.0.0.1","error":"dial tcp 127.0.0.1:1: connect: connection refused; nothing listens there: check that it runs, and the port"}`},
 		{"a server of the older era", []string{"--", os.Args[0], "odd", "answer " + saysUnknown}, `"INFO","msg":"server speaks 2025-11-25 and earlier (sessions)","upstream":"` + argv.Name(os.Args[:1]) + `","era":"legacy","reason":"it refused server/discover: Method not found (code -32601)"}`},
 		{"a server of the newer era", []string{"--", os.Args[0], "modern-notebook-on-stdio"}, `"INFO","msg":"server speaks 2026-07-28 (no sessions)","upstream":"` + argv.Name(os.Args[:1]) + `","era":"modern","reason":"it answered server/discover"}`},
@@ -134,8 +134,8 @@ func TestFirstLineOfCall(t *testing.T) {
 		want string
 	}{
 		{"echo hello", []string{"--", "echo", "hello"}, `echo hello is not an MCP server: it ended; it wrote "hello" to its standard output, where only messages belong; does the command run, and speak MCP on its standard output?`},
-		{"a web page", []string{page}, page + ` is not an MCP server: it answered with Content-Type "text/html"; asked for a session: initialize: it answered with Content-Type "text/html"; is it an MCP server, and the path of its URL right?`},
-		{"a 404", []string{missing}, missing + ` is not an MCP server: it answered server/discover with HTTP 404 Not Found; asked for a session: initialize: HTTP 404 Not Found; HTTP+SSE failed, too: opening its event stream: HTTP 405 Method Not Allowed; is the path right? Many servers are at /mcp`},
+		{"a web page", []string{page}, page + ` is not an MCP server: it answered with Content-Type "text/html"; opening a session failed: initialize: it answered with Content-Type "text/html"; is it an MCP server, and the path of its URL right?`},
+		{"a 404", []string{missing}, missing + ` is not an MCP server: it answered server/discover with HTTP 404 Not Found; opening a session failed: initialize: HTTP 404 Not Found; HTTP+SSE failed, too: opening its event stream: HTTP 405 Method Not Allowed; is the path right? Many servers are at /mcp`},
 		{"nobody", []string{nobodyURL}, nobodyURL + ` can't be reached: dial tcp 127.0.0.1:1: connect: connection refused; nothing listens there: check that it runs, and the port`},
 	} {
 		for _, command := range []string{"call", "probe", "ls"} {

@@ -16,32 +16,32 @@ import (
 )
 
 const (
-	// entryOverhead is how many bytes an entry takes besides its key and result.
+	// entryOverhead is the memory of an entry besides its key and result, in bytes.
 	entryOverhead = 512
-	// maxFraction is the part of the cache, as a divisor, that one result may take: a
-	// huge one must not evict all others.
+	// maxFraction is the part of the cache, as a divisor, that one result may use, so that
+	// a huge result does not evict all others.
 	maxFraction = 8
 )
 
 // Options configure a Cache.
 type Options struct {
-	Entries int            // the most results; required
-	Bytes   int            // the most bytes of results; required
-	Memory  *budget.Budget // what the bytes are taken from; required
+	Entries int            // the largest number of results; required
+	Bytes   int            // the largest number of bytes of results; required
+	Memory  *budget.Budget // the budget for the bytes; required
 	Metrics mcp.Metrics    // nil counts nothing
 }
 
-// A Cache keeps public results of all servers, each for as long as its hint says, bounded
+// A Cache stores public results of all servers, each for as long as its hint says, bounded
 // in number and bytes. Its methods are safe for concurrent use, and do nothing on nil.
 //
-// It has no timers: an expired result is removed when it is asked for, or when it is the
+// It has no timers: an expired result is removed when it is looked up, or when it is the
 // least recently used.
 type Cache struct {
 	opts    Options // read-only, as the next two
 	metrics mcp.Metrics
 	account *budget.Account
 
-	// mu guards the fields below and what scopes hold. It is held for map work only.
+	// mu guards the fields below and the scopes. It is held for map work only.
 	mu       sync.Mutex
 	entries  *simplelru.LRU[key, *entry]
 	joinable map[key]*fetch           // fetches that others may wait for
@@ -50,15 +50,15 @@ type Cache struct {
 	closed   bool
 }
 
-// scopeEntries are the results of one scope, and those that are being fetched.
+// scopeEntries are the results and the fetches of one scope.
 type scopeEntries struct {
 	server  string
 	entries map[*entry]struct{}
 	fetches map[*fetch]struct{}
 }
 
-// An entry is one result. Its bytes are shared by everybody who is served it: nobody may
-// change them.
+// An entry is one result. All requests that it serves share its bytes, which must not be
+// changed.
 type entry struct {
 	key     key
 	server  string
@@ -67,24 +67,24 @@ type entry struct {
 	size    int
 }
 
-// A fetch is one request upstream for a result that may be kept.
+// A fetch is a request upstream for a result that may be cached.
 type fetch struct {
 	key    key
 	server string
 	done   chan struct{} // closed when it has ended
 
-	// stale says that a change came meanwhile, so that the result must not be kept. It
-	// is guarded by Cache.mu.
+	// stale says that a change arrived in the meantime, so that the result must not be
+	// cached. It is guarded by Cache.mu.
 	stale bool
-	// alone says that those who waited should ask without waiting again. It is written
+	// alone says that the requests that waited should each ask the server. It is written
 	// before done is closed, and read-only after.
 	alone bool
 }
 
-// owner is the type of the key by which the cache has its account.
+// owner is the type of the key of the cache's account.
 type owner struct{}
 
-// New returns an empty Cache. It is to be called before anything is taken from o.Memory.
+// New returns an empty Cache. Call it before memory is taken from o.Memory.
 func New(o Options) (*Cache, error) {
 	// The LRU never evicts by itself: one more would fit.
 	entries, err := simplelru.NewLRU[key, *entry](o.Entries+1, nil)
@@ -102,12 +102,12 @@ func New(o Options) (*Cache, error) {
 	return c, nil
 }
 
-// Keeps reports whether results of a method can be kept.
+// Keeps reports whether results of a method can be cached.
 func Keeps(method string) bool { return spec.Cacheable(method) && method != spec.MethodDiscover }
 
-// lookup returns a fresh result for k. If there is none it returns a fetch: one that the
-// caller may wait for or, if own is true, one that the caller has to carry out and to
-// finish. With alone set it is always the caller's own.
+// lookup returns a fresh result for k. If there is none, it returns a fetch: one that the
+// caller may wait for or, if own is true, one that the caller has to carry out and finish.
+// If alone is set, it is always the caller's own.
 func (c *Cache) lookup(server string, k key, alone bool) (res *mcp.Result, f *fetch, own bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,21 +123,21 @@ func (c *Cache) lookup(server string, k key, alone bool) (res *mcp.Result, f *fe
 	return nil, c.fetchLocked(server, k), true
 }
 
-// fetchLocked begins a fetch. After Close its result is not kept.
+// fetchLocked begins a fetch. After Close its result is not cached.
 func (c *Cache) fetchLocked(server string, k key) *fetch {
 	f := &fetch{key: k, server: server, done: make(chan struct{}), stale: c.closed}
 	if c.closed {
 		return f
 	}
 	c.scopeLocked(k.scope, server).fetches[f] = struct{}{}
-	// A read may ask its client something, and then takes as long as a person does.
+	// A read may request input from its client, and then take long.
 	if k.method != spec.MethodResourcesRead && c.joinable[k] == nil {
 		c.joinable[k] = f
 	}
 	return f
 }
 
-// store keeps a copy of a fetch's result if that is allowed.
+// store caches a copy of a fetch's result if that is allowed.
 func (c *Cache) store(f *fetch, res *mcp.Result) {
 	size := entryOverhead + f.key.size() + len(res.Body) + len(res.Extra) + len(res.ServerInfo)
 	ttl := time.Duration(res.Cache.TTL) * time.Millisecond
@@ -145,7 +145,7 @@ func (c *Cache) store(f *fetch, res *mcp.Result) {
 	case !res.Cache.Public || ttl <= 0 || !wire.IsObject(res.Body):
 		return
 	case res.Era == spec.Modern:
-		return // its hints are in the body, where nobody counts them down
+		return // its hints are in the body, where the remaining time can't be updated
 	case size > c.opts.Bytes/maxFraction:
 		return
 	}
@@ -166,7 +166,7 @@ func (c *Cache) store(f *fetch, res *mcp.Result) {
 }
 
 // makeRoom gives n bytes back to the budget by evicting the least recently used results,
-// or evicts none if that is not enough: the cache gives way before any client is refused.
+// or evicts none if that is not enough. So the cache shrinks before a client is refused.
 func (c *Cache) makeRoom(n int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,9 +193,9 @@ func (c *Cache) addLocked(e *entry) {
 	}
 }
 
-// finish ends a fetch, whether its result was kept or not. answered says that the server
-// has answered: a result that is not kept would not be kept the next time either, unless
-// a change was the reason.
+// finish ends a fetch, whether its result is cached or not. answered says that the server
+// has responded: a result that is not cached would not be cached the next time either,
+// unless a change was the reason.
 func (c *Cache) finish(f *fetch, answered bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,8 +208,8 @@ func (c *Cache) finish(f *fetch, answered bool) {
 	}
 }
 
-// Evict removes the results that a change concerns, and sees to it that those which are
-// being fetched are not kept. It visits everything of the change's scope.
+// Evict removes the results that a change affects, and prevents that those in a fetch are
+// cached. It looks at all results of the change's scope.
 //
 // Spec: 2026-07-28, server/utilities/caching, Interaction with Notifications.
 func (c *Cache) Evict(ev fanout.Event) {
@@ -223,7 +223,7 @@ func (c *Cache) Evict(ev fanout.Event) {
 	}
 }
 
-// Close empties the cache for good: no changes are reported any more.
+// Close empties the cache for good, because changes are no longer reported.
 func (c *Cache) Close() {
 	if c == nil {
 		return
@@ -236,8 +236,8 @@ func (c *Cache) Close() {
 	}
 }
 
-// Forget removes all results of a server, and keeps none that is being fetched: the server
-// was replaced.
+// Forget removes all results of a server, and prevents that those in a fetch are cached,
+// because the server was replaced.
 func (c *Cache) Forget(server string) {
 	if c == nil {
 		return
@@ -253,7 +253,7 @@ func (c *Cache) Forget(server string) {
 
 func everything(*key) bool { return true }
 
-// evictLocked removes those results of a scope whose keys are affected.
+// evictLocked removes the results of a scope whose keys are affected.
 func (c *Cache) evictLocked(s *scopeEntries, why string, affected func(*key) bool) {
 	for f := range s.fetches {
 		if affected(&f.key) {
@@ -268,10 +268,10 @@ func (c *Cache) evictLocked(s *scopeEntries, why string, affected func(*key) boo
 	}
 }
 
-// A Snapshot tells how full a Cache is.
+// A Snapshot is the size of a Cache.
 type Snapshot struct{ Entries, Bytes int }
 
-// Snapshot returns how full the cache is.
+// Snapshot returns the size of the cache.
 func (c *Cache) Snapshot() Snapshot {
 	if c == nil {
 		return Snapshot{}
@@ -296,7 +296,7 @@ func (c *Cache) countLocked(server string, delta int) {
 	c.metrics.CacheBytes(server, delta)
 }
 
-// detachLocked keeps others from waiting for f.
+// detachLocked prevents that further requests wait for f.
 func (c *Cache) detachLocked(f *fetch) {
 	if c.joinable[f.key] == f {
 		delete(c.joinable, f.key)
@@ -318,7 +318,7 @@ func (c *Cache) pruneLocked(scope string, s *scopeEntries) {
 	}
 }
 
-// serve returns the result with the time that is left of it, or nil if it has expired.
+// serve returns the result with its remaining time to live, or nil if it has expired.
 func (e *entry) serve(now time.Time) *mcp.Result {
 	left := e.expires.Sub(now).Milliseconds()
 	if left <= 0 {

@@ -8,16 +8,15 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
-// joinTimeout bounds how long a request waits for the fetch of another before it asks the
-// server itself: a server that is slow with one request must not slow down the others
-// twice.
+// joinTimeout bounds how long a request waits for another request's fetch before it asks
+// the server itself, so that one slow request does not delay the others twice.
 const joinTimeout = 5 * time.Second
 
-// A cachingHandler serves what the cache has, and keeps what the next handler returns. A
-// change makes every follower of a list ask for it at once: the first asks the server,
-// the others wait for its result.
+// A cachingHandler serves results from the cache, and caches results of the next handler.
+// After a change all subscribers of a list read it at the same time: the first request
+// asks the server, and the others wait for its result.
 //
-// A result from the cache comes without progress and log messages: nothing was done.
+// A result from the cache comes without progress and log messages.
 type cachingHandler struct {
 	cache   *Cache
 	server  string
@@ -25,8 +24,8 @@ type cachingHandler struct {
 	next    mcp.Handler
 }
 
-// Handler returns a Handler that answers requests for the server's results of methods
-// from the cache, and all others by next. It returns next itself if nothing is to be kept.
+// Handler returns a Handler that serves the server's results of methods from the cache,
+// and all others by next. If nothing is to be cached, it returns next.
 func (c *Cache) Handler(server string, methods []string, next mcp.Handler) mcp.Handler {
 	if c == nil || len(methods) == 0 {
 		return next
@@ -64,10 +63,9 @@ func (h *cachingHandler) Serve(ctx context.Context, req *mcp.Request, caller mcp
 }
 
 // find returns a result from the cache, or a fetch that the caller has to carry out. Of
-// those who want the same result one gets the fetch at once, and the others wait for it.
-// If the client of the first leaves, or a change overtakes its result, the next one
-// fetches; if the server refused, each of them does, since one after the other would take
-// too long.
+// requests for the same result one gets the fetch, and the others wait for it. If the
+// client of the first leaves, or a change makes its result stale, the next one fetches; if
+// the server refused, all of them do, since one after the other would take too long.
 func (h *cachingHandler) find(ctx context.Context, k key) (*mcp.Result, *fetch) {
 	res, f, own := h.cache.lookup(h.server, k, false)
 	if res != nil || own {
@@ -76,7 +74,7 @@ func (h *cachingHandler) find(ctx context.Context, k key) (*mcp.Result, *fetch) 
 	timeout := time.NewTimer(joinTimeout)
 	defer timeout.Stop()
 	for {
-		alone := true // if ctx is done, the request fails where it is sent
+		alone := true // if ctx has ended, sending the request fails
 		select {
 		case <-f.done:
 			alone = f.alone
@@ -89,8 +87,8 @@ func (h *cachingHandler) find(ctx context.Context, k key) (*mcp.Result, *fetch) 
 	}
 }
 
-// An askedCaller remembers whether its client was asked for input: then the result depends
-// on the answer, and is for nobody else.
+// An askedCaller records whether its client got input requests: then the result depends on
+// the responses, and is not cached.
 type askedCaller struct {
 	mcp.Caller
 	asked atomic.Bool

@@ -10,19 +10,19 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A key identifies a request: two requests with one key get the same result. The scope is
-// part of it although only public results are kept, since what a server shows may depend
-// on its client's capabilities, and because no configuration may show one principal what
-// was made for another.
+// A key identifies a request: two requests with the same key get the same result. It
+// includes the scope although only public results are cached, because a result may depend
+// on the client's capabilities, and because one principal must not get a result of
+// another, whatever the configuration.
 type key struct {
 	scope  string // of the profile: server, principal, capabilities
 	method string
-	params string // canonical, without what can't change the result
+	params string // canonical, without members that can't change the result
 	uri    string // of resources/read
 }
 
-// keyOf returns the key of a request, or false if its result is never kept: the result of
-// a retry depends on answers, which are not part of the key.
+// keyOf returns the key of a request, or false if its result is never cached: the result
+// of a retry depends on responses, which are not part of the key.
 //
 // Spec: 2026-07-28, server/utilities/caching, Cache Key.
 func keyOf(req *mcp.Request) (key, bool) {
@@ -46,7 +46,7 @@ var withoutPlain = []wire.Edit{
 	{Name: "traceparent"}, {Name: "tracestate"}, {Name: "baggage"},
 }
 
-// significantMeta returns the part of _meta that goes upstream and may change the result,
+// significantMeta returns the part of _meta that is forwarded and may change the result,
 // nil if there is none.
 func significantMeta(meta []byte) []byte {
 	if out := wire.AppendEdited(nil, meta, withoutPlain...); len(out) > len("{}") {
@@ -55,9 +55,9 @@ func significantMeta(meta []byte) []byte {
 	return nil
 }
 
-// affectedBy reports whether a change may have changed the result for the key. An update
-// is reported under the URI that somebody follows, which may be an ancestor of the one
-// that changed, so reads above and below that URI count.
+// affectedBy reports whether a change may have changed the result of the key. An update is
+// reported for a subscribed URI, which may be an ancestor of the one that changed, so it
+// affects reads above and below that URI.
 func (k *key) affectedBy(ev fanout.Event) bool {
 	switch ev.Topic.Kind {
 	case fanout.ToolsListChanged:
@@ -73,11 +73,11 @@ func (k *key) affectedBy(ev fanout.Event) bool {
 	return true
 }
 
-// within reports whether uri is at or a sub-resource of it, by path segment.
+// within reports whether uri equals at or is a sub-resource of it, by path segment.
 func within(uri, at string) bool {
 	rest, ok := strings.CutPrefix(uri, at)
 	return ok && (rest == "" || strings.HasSuffix(at, "/") || strings.ContainsRune("/?#", rune(rest[0])))
 }
 
-// size returns roughly how many bytes the key takes in memory.
+// size returns the approximate memory of the key, in bytes.
 func (k *key) size() int { return len(k.params) + len(k.uri) }

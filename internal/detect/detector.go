@@ -22,94 +22,95 @@ const (
 	DefaultHorizon      = 24 * time.Hour
 )
 
-// probePauses are the pauses after a probe without evidence.
+// probePauses are the pauses after probes without evidence.
 var probePauses = backoff.Backoff{Min: time.Second, Max: 30 * time.Second}
 
-// doubtPauses are the least pauses between two probes that doubts lead to. They grow
-// with each that changed nothing: there are servers that crash, and modern ones that
-// answer like legacy ones.
+// doubtPauses are the minimum pauses between probes because of doubts. They grow with each
+// probe that changed nothing: some servers crash, and some modern ones respond like legacy
+// ones.
 var doubtPauses = backoff.Backoff{Min: 10 * time.Second, Max: time.Minute}
 
 const (
-	// closeTimeout bounds how long the back of the wrong era takes to end.
+	// closeTimeout bounds the end of a back that was replaced.
 	closeTimeout = 10 * time.Second
 )
 
-// A Finding is what one probe found.
+// A Finding is the outcome of one probe.
 type Finding struct {
 	Era spec.Era // spec.Unknown: no evidence
-	Why string   // for people: what the server answered
-	// Public is what clients are told of Why; empty if that is all of it.
+	Why string   // for people: the evidence
+	// Public is Why for clients; empty if that is the same.
 	Public string
-	// Guess says that the server answered nothing of MCP, and so is of the older era if
-	// it is an MCP server at all.
+	// Guess says that the server gave no response of MCP, so that it is legacy if it is an
+	// MCP server at all.
 	Guess bool
-	// Trouble says in a few words what is wrong where there is no evidence; it follows
-	// the word server.
+	// Trouble says in a few words, after the word server, what is wrong if there is no
+	// evidence.
 	Trouble string
-	// Starting says of a Finding without evidence that the server has not read the
-	// question yet, and is to be asked on.
+	// Starting says, if there is no evidence, that the server has not read the request
+	// yet, and the probe should be repeated.
 	Starting bool
-	// Description is the server's account of itself; nil if it gave none.
+	// Description is the server's description; nil if there is none.
 	Description *mcp.Description
 }
 
 // Options configure a Detector.
 type Options struct {
-	// Name is the server's. Required.
+	// Name is the server's name. Required.
 	Name string
-	// Era is the server's where it is known; then nothing is probed.
+	// Era is the server's era if it is configured. Then there are no probes.
 	Era spec.Era
-	// Probe asks the server once. What it opens it ends, or leaves to the Launcher.
-	// Required, unless Era is known.
+	// Probe probes the server once. It closes what it opens, or leaves it to the Launcher.
+	// Required, unless Era is set.
 	Probe func(ctx context.Context) Finding
-	// Open builds the back of the era that was found. Required.
+	// Open returns the back of an era. Required.
 	Open func(f Finding) (mcp.Back, error)
-	// ClientFirst says that the server has one client, who decides what it is asked:
-	// nothing is asked before that client asks, and the era of a legacy client is taken
-	// for the server's, unless the server refuses to open a session.
+	// ClientFirst says that the server has only one client, whose first request is the
+	// probe: nothing is sent before it. The era of a legacy client is assumed to be the
+	// server's, unless the server refuses to open a session.
 	ClientFirst bool
-	// Launcher starts the server's processes; nil unless it is a command. Detectors of
-	// commands keep to the processes that serve: a verdict is looked into when one is
-	// started. The Detector closes it.
+	// Launcher starts the server's processes; nil unless it is a command. A command is
+	// probed in processes that also serve: a verdict is checked when the next one is
+	// started. The Detector closes the Launcher.
 	Launcher *transport.Launcher
-	// Memory is what is known of the server from earlier runs; nil for nothing.
+	// Memory has descriptions of the server from earlier runs; nil for none.
 	Memory Memory
-	// Changes hears that what was remembered of the server has changed. Nil means nobody.
+	// Changes gets a change if a stored description is out of date. It may be nil.
 	Changes mcp.Changes
 	// Timeout bounds one probe. Zero means DefaultProbeTimeout.
 	Timeout time.Duration
-	// Patience bounds how long a request waits for the first verdict. Zero means
-	// twice Timeout.
+	// Patience bounds how long a request waits for the first verdict. Zero means twice
+	// Timeout.
 	Patience time.Duration
-	// Horizon is how long a legacy verdict stands unchecked: nothing fails when it
-	// is out of date. Zero means DefaultHorizon.
+	// Horizon is how long a legacy verdict lasts before it is checked, because nothing
+	// fails if it is out of date. Zero means DefaultHorizon.
 	Horizon time.Duration
-	// Logger hears of verdicts; nil means nobody.
+	// Logger logs verdicts; nil discards.
 	Logger *slog.Logger
 }
 
-// A Detector is the back of a server whose era is found out by asking it.
+// A Detector is the back of a server whose era is detected by probes. It passes requests
+// to the back of that era.
 //
 // Spec: 2026-07-28, basic/versioning, Backward Compatibility.
 type Detector struct {
 	opts   Options
 	log    *slog.Logger
-	recall *recall // nil if nothing is remembered
+	recall *recall // nil if there are no stored descriptions
 	lifetime
 
 	doubts   chan string // capacity 1
-	requests wake.Signal // somebody waits for a probe
+	requests wake.Signal // a request waits for a probe
 
 	// mu guards the fields below.
 	mu   sync.Mutex
 	back mcp.Back // of the verdict; nil before there is one
 	era  spec.Era
-	err  error // why there is none; ErrStarting before the first probe has ended
+	err  error // why there is no back; ErrStarting before the first probe has ended
 	probeState
 	waiting       int           // requests that wait for a verdict
-	openingRelays int           // clients whose sessions are being linked
-	changed       chan struct{} // closed when any of these become others
+	openingRelays int           // relays that are being opened
+	changed       chan struct{} // closed when one of these fields changes
 	onReplaced    func(error)
 	closed        bool
 }
@@ -120,22 +121,21 @@ type lifetime struct {
 	live    context.Context // ends with Close
 	stop    context.CancelFunc
 	closing chan struct{}  // closed by Close
-	running sync.WaitGroup // run, what is asked for a client that does not wait, and the ends of backs that were wrong
+	running sync.WaitGroup // run, probes for clients that don't wait, and the ends of replaced backs
 }
 
-// A probeState says what is known of probes.
+// A probeState is the state of the probes.
 type probeState struct {
-	probing   bool      // a probe is under way
+	probing   bool      // a probe is in progress
 	probed    int       // probes that have ended
-	guessed   bool      // the era is the first client's, or the server has not answered
-	nextProbe time.Time // when a client may have a server asked again that failed
+	guessed   bool      // the era is that of the first client, or the server did not respond
+	nextProbe time.Time // when a client may request another probe after a failed one
 }
 
-// Detect returns a Detector. Nothing is started before its Start, or the first
-// request.
+// New returns a Detector. It starts nothing before Start or the first request.
 func New(o Options) (*Detector, error) {
 	if o.Name == "" || o.Open == nil || o.Probe == nil && o.Era == spec.Unknown {
-		return nil, errors.New("detect: New: name, open, and a probe or an era are required")
+		return nil, errors.New("detect: New: Name, Open, and Probe or Era are required")
 	}
 	o.Timeout = cmp.Or(o.Timeout, DefaultProbeTimeout)
 	o.Patience = cmp.Or(o.Patience, 2*o.Timeout)
@@ -178,8 +178,8 @@ func (d *Detector) Start() {
 	})
 }
 
-// knownEra returns what is known of the server before it is asked. A modern one is
-// asked all the same: that costs nothing, and what it says counts.
+// knownEra returns the era that is known without a probe. A modern server is probed
+// anyway, which is cheap and gives its current description.
 func (d *Detector) knownEra() Finding {
 	switch {
 	case d.opts.Era != spec.Unknown:
@@ -190,26 +190,26 @@ func (d *Detector) knownEra() Finding {
 	return Finding{}
 }
 
-// prestart has the command started before the client says what it is to be asked.
+// prestart starts the command before the client's first request.
 func (d *Detector) prestart() {
 	if err := d.opts.Launcher.Prestart(nil); err != nil {
 		d.log.Debug("starting command ahead of the first request", "error", err)
 	}
 }
 
-// Drain says that the process is shutting down: nothing is started any more.
+// Drain prevents further processes, because mcpbridge is shutting down.
 func (d *Detector) Drain() {
 	if d.opts.Launcher != nil {
 		d.opts.Launcher.Drain()
 	}
 }
 
-// Doubt says that something happened that the verdict does not explain: the
-// server is asked again. It does not block.
+// Doubt reports something that contradicts the verdict, so that the server is probed
+// again. It does not block.
 func (d *Detector) Doubt(why string) {
 	select {
 	case d.doubts <- why:
-	default: // it is about to be asked
+	default: // a probe follows anyway
 	}
 }
 
@@ -233,7 +233,7 @@ func (d *Detector) Err() error {
 
 // Close implements [mcp.Back].
 func (d *Detector) Close(ctx context.Context) error {
-	d.begin.Do(func() {}) // and no start any more
+	d.begin.Do(func() {}) // prevents a later Start
 	d.Drain()
 	d.stop()
 	d.mu.Lock()
@@ -248,7 +248,7 @@ func (d *Detector) Close(ctx context.Context) error {
 		err = back.Close(ctx)
 	}
 	done := make(chan struct{})
-	go func() { // ends when what was started has, each of which is bounded
+	go func() { // ends with the goroutines and processes, which have time limits
 		defer close(done)
 		d.running.Wait()
 		if d.opts.Launcher != nil {

@@ -1,9 +1,8 @@
-// Package detect answers "which era does this server speak?", and keeps asking.
+// Package detect finds out which era a server speaks.
 //
-// A [Detector] stands in the place of the back of a server whose era nobody configured.
-// It probes the server, opens the back of the era that was found, and replaces that back
-// when the server turns out to speak the other era.
+// A [Detector] takes the place of the back of a server whose era is not configured. It
+// probes the server, opens the back of the server's era, passes requests to it, and
+// replaces it if the server turns out to be of the other era.
 //
-// The package knows neither era: how a server is probed, and what its back is, are
-// functions in [Options].
+// The package knows neither era: functions in [Options] probe a server and open its back.
 package detect

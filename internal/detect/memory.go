@@ -12,36 +12,36 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-// maxRecalled bounds the scopes of which it is known whether they were told what is
-// remembered, or what the server said in this run.
+// maxRecalled bounds the scopes for which is stored whether they got a stored description,
+// or one of the server.
 const maxRecalled = 1024
 
-// A Memory keeps what a server said of itself from one run to the next. Its methods are
-// safe for concurrent use.
+// A Memory stores descriptions of a server between runs. Its methods are safe for
+// concurrent use.
 type Memory interface {
-	// Era returns the era that the server was of; spec.Unknown if that is not known.
+	// Era returns the server's era; spec.Unknown if it is not stored.
 	Era() spec.Era
-	// Recall returns what the server said of itself to a client of these capabilities;
-	// nil if that is not known.
+	// Recall returns the server's description for a client with the capabilities of req;
+	// nil if it is not stored.
 	Recall(req *mcp.Request) *mcp.Description
-	// Found keeps the verdict on the server.
+	// Found stores the verdict.
 	Found(era spec.Era)
-	// Described keeps what the server said of itself to such a client, as one of an era, and
-	// names what of that is not as it was remembered.
+	// Described stores the server's description for such a client, as one of an era. It
+	// returns the names of what differs from the stored description.
 	Described(req *mcp.Request, era spec.Era, d *mcp.Description) (differs []string)
 }
 
-// A recall answers server/discover from what a server said in an earlier run, as long as
-// it has not said anything in this one and nothing has failed.
+// A recall answers server/discover with a stored description, until the server has
+// responded in this run or something has failed.
 type recall struct {
 	d      *Detector
 	memory Memory
 
 	// mu guards the fields below. It is held for map work only.
 	mu        sync.Mutex
-	answered  *lru.Cache[string, *mcp.Description] // what a scope was told from memory
-	confirmed *lru.Cache[string, struct{}]         // scopes that the server has answered
-	off       bool                                 // the server could not be started, or asked
+	answered  *lru.Cache[string, *mcp.Description] // the stored description that a scope got
+	confirmed *lru.Cache[string, struct{}]         // scopes with a description of this run
+	off       bool                                 // the server could not be started or probed
 }
 
 func newRecall(d *Detector) (*recall, error) {
@@ -56,8 +56,8 @@ func newRecall(d *Detector) (*recall, error) {
 	return &recall{d: d, memory: d.opts.Memory, answered: answered, confirmed: confirmed}, nil
 }
 
-// describe returns what is remembered, nil if the server itself is to say it. The first
-// of a scope has the server asked meanwhile.
+// describe returns a stored description, nil if the server has to be asked. For the first
+// request of a scope it also asks the server in the background.
 func (r *recall) describe(req *mcp.Request) *mcp.Description {
 	scope := req.Profile.Scope
 	if err := r.d.Err(); err != nil && !errors.Is(err, mcp.ErrStarting) {
@@ -80,19 +80,19 @@ func (r *recall) describe(req *mcp.Request) *mcp.Description {
 	return known
 }
 
-// verify asks the server what was told in its place.
+// verify gets the description from the server.
 func (r *recall) verify(req *mcp.Request) {
 	ctx, cancel := context.WithTimeout(r.d.live, r.d.opts.Patience)
 	defer cancel()
 	if _, err := r.d.describe(ctx, req); err != nil && r.d.live.Err() == nil {
-		r.d.log.Warn("clients were told what the server said in an earlier run, and it can't be reached", "error", err)
+		r.d.log.Warn("clients got the description of an earlier run, and the server can't be reached", "error", err)
 		r.failed()
 	}
 }
 
-// described takes what the server has said of itself. Where it is not what was remembered,
-// those who listen are told that the lists have changed. Nothing is remembered of a server
-// whose era is a guess.
+// described stores a description of the server. If it differs from the one that the scope
+// got before, subscribers get changes of all lists. Nothing is stored if the era is a
+// guess.
 func (r *recall) described(req *mcp.Request, era spec.Era, d *mcp.Description, guess bool) {
 	scope := req.Profile.Scope
 	r.mu.Lock()
@@ -109,7 +109,7 @@ func (r *recall) described(req *mcp.Request, era spec.Era, d *mcp.Description, g
 	if given == nil || len(differs) == 0 {
 		return
 	}
-	r.d.log.Info("server is not what it was in an earlier run", "differs", differs)
+	r.d.log.Info("server has changed since an earlier run", "differs", differs)
 	if r.d.opts.Changes == nil {
 		return
 	}
@@ -118,7 +118,7 @@ func (r *recall) described(req *mcp.Request, era spec.Era, d *mcp.Description, g
 	}
 }
 
-// failed says that what is remembered is not to be relied on.
+// failed stops the use of stored descriptions.
 func (r *recall) failed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,9 +12,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Serve implements [mcp.Handler]. What a back was running when it was found to be
-// of the wrong era is run again by the right one, if it can't do twice what was asked
-// for once.
+// Serve implements [mcp.Handler]. If a back turns out to be of the wrong era while it runs
+// a request, the right one runs it again, if that is safe.
 func (d *Detector) Serve(ctx context.Context, req *mcp.Request, x mcp.Caller) (*mcp.Result, error) {
 	for {
 		back, err := d.await(ctx, req.Era)
@@ -42,7 +41,7 @@ func (d *Detector) Describe(ctx context.Context, req *mcp.Request) (*mcp.Descrip
 	return d.describe(ctx, req)
 }
 
-// describe has the server describe itself.
+// describe gets the description from the server.
 func (d *Detector) describe(ctx context.Context, req *mcp.Request) (*mcp.Description, error) {
 	for {
 		back, err := d.await(ctx, req.Era)
@@ -62,8 +61,8 @@ func (d *Detector) describe(ctx context.Context, req *mcp.Request) (*mcp.Descrip
 	}
 }
 
-// isCurrent reports whether what a back with such an error tells of its server is what that
-// has said: of one that is away it is what was known before.
+// isCurrent reports whether a back with such an error returns the server's own
+// description: if the server is down, it returns an older one.
 func isCurrent(err error) bool { return err == nil || errors.Is(err, mcp.ErrStarting) }
 
 // Watch implements [mcp.Source].
@@ -102,16 +101,16 @@ func (d *Detector) OpenRelay(ctx context.Context, req *mcp.Request, m *wire.Mess
 	return r, answer, err
 }
 
-// isGuess reports whether the verdict is the era of the first client, or comes of silence:
-// a server of both eras opens a session, too, and is not to be remembered for that. One of
-// which it is known what it must be asked first is no guess.
+// isGuess reports whether the verdict is the era of the first client, or is based on
+// silence. It is then not stored, because a server of both eras also opens sessions. If
+// the first request that the server needs is known, the verdict is not a guess.
 func (d *Detector) isGuess() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.guessed && (d.opts.Launcher == nil || d.opts.Launcher.First() == "")
 }
 
-// beginRelay notes that a session is being linked, until the returned function is called.
+// beginRelay records that a relay is being opened, until the returned function is called.
 func (d *Detector) beginRelay() (done func()) {
 	d.addOpeningRelay(1)
 	return func() { d.addOpeningRelay(-1) }
@@ -124,9 +123,9 @@ func (d *Detector) addOpeningRelay(n int) {
 	d.announceLocked()
 }
 
-// awaitRelays waits for the sessions that are being linked with a command: they need its
-// process, and who only asks what the server is can be told what they were. Some clients
-// open a session when they have waited for discovery for some seconds.
+// awaitRelays waits for the relays that are being opened with a command: they need its
+// process, and their handshake also gives the description. Some clients open a session
+// after they have waited some seconds for discovery.
 func (d *Detector) awaitRelays(ctx context.Context) error {
 	for d.opts.Launcher != nil {
 		d.mu.Lock()
@@ -146,8 +145,8 @@ func (d *Detector) awaitRelays(ctx context.Context) error {
 	return nil
 }
 
-// replacedAfter reports whether there is another back in the place of one that failed: the
-// server may have to be asked for that.
+// replacedAfter reports whether a back that failed was replaced. It may probe the server
+// to find out.
 func (d *Detector) replacedAfter(ctx context.Context, back mcp.Back, err error) bool {
 	switch {
 	case errors.Is(err, mcp.ErrOtherEra):
@@ -158,15 +157,14 @@ func (d *Detector) replacedAfter(ctx context.Context, back mcp.Back, err error) 
 	return false
 }
 
-// replaced reports whether there is another back in the place of this one.
+// replaced reports whether a back was replaced.
 func (d *Detector) replaced(back mcp.Back) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.back != back && !d.closed
 }
 
-// probeAgain has the server asked again which era it is of, and reports whether another back
-// is in the place of this one then.
+// probeAgain waits for another probe, and reports whether it has replaced the back.
 func (d *Detector) probeAgain(ctx context.Context, back mcp.Back) bool {
 	d.mu.Lock()
 	before := d.probed
@@ -192,18 +190,18 @@ func (d *Detector) probeAgain(ctx context.Context, back mcp.Back) bool {
 	}
 }
 
-// requestProbe has the server asked without delay. It does not block.
+// requestProbe requests a probe without delay. It does not block.
 func (d *Detector) requestProbe() {
 	d.requests.Send()
 }
 
-// await returns the back of the verdict. It waits as long as nothing is known of
-// the server; when it is known to be away, it says so at once. era is that of the
-// client, if it has one.
+// await returns the back of the verdict. It waits while nothing is known of the server; if
+// the server is known to be down, it returns the error at once. era is that of the client,
+// if any.
 func (d *Detector) await(ctx context.Context, era spec.Era) (mcp.Back, error) {
 	d.Start()
 	if back := d.current(); back != nil {
-		return back, nil // as a rule, and without a timer
+		return back, nil // the usual case, without a timer
 	}
 	defer d.wait()()
 	late := time.NewTimer(d.opts.Patience)
@@ -235,12 +233,12 @@ func (d *Detector) current() mcp.Back {
 	return d.back
 }
 
-// wait notes that a request waits for a verdict, until the returned function is called.
+// wait records that a request waits for a verdict, until the returned function is called.
 func (d *Detector) wait() (done func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.back != nil {
-		return func() {} // nobody has to know
+		return func() {} // AwaitClient is only called before the verdict
 	}
 	d.waiting++
 	d.announceLocked()
@@ -251,7 +249,7 @@ func (d *Detector) wait() (done func()) {
 	}
 }
 
-// AwaitClient returns once a request waits for a verdict, or ctx ends.
+// AwaitClient returns when a request waits for a verdict, or ctx ends.
 func (d *Detector) AwaitClient(ctx context.Context) {
 	for {
 		d.mu.Lock()
@@ -268,9 +266,9 @@ func (d *Detector) AwaitClient(ctx context.Context) {
 	}
 }
 
-// backFor returns the back, or why there is none, and a channel that is closed when that
-// may be another. Where the client comes first it has the server asked, or taken for one
-// of the client's era.
+// backFor returns the back, or the reason why there is none, and a channel that is closed
+// when that may have changed. With ClientFirst it requests a probe, or assumes the
+// client's era.
 func (d *Detector) backFor(era spec.Era) (mcp.Back, <-chan struct{}, error) {
 	d.mu.Lock()
 	back, err, changed := d.back, d.err, d.changed

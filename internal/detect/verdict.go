@@ -13,7 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-// run asks until there is a verdict, and again when it is old or in doubt.
+// run probes until there is a verdict, and again when it is old or in doubt.
 func (d *Detector) run(ctx context.Context) {
 	pause := doubtPauses.Min
 	for first := true; ; first = false {
@@ -28,7 +28,7 @@ func (d *Detector) run(ctx context.Context) {
 			default:
 				pause = doubtPauses.Next(pause)
 			}
-			was = d.Era() // a client may have decided it
+			was = d.Era() // a client's request may have set it
 		}
 		if era := d.decide(ctx); ctx.Err() != nil {
 			return
@@ -38,8 +38,8 @@ func (d *Detector) run(ctx context.Context) {
 	}
 }
 
-// decide probes until there is evidence; a verdict that stands needs none, and where the
-// client comes first it is its to ask again.
+// decide probes until there is evidence. If there is a verdict already, or with
+// ClientFirst, it probes only once.
 func (d *Detector) decide(ctx context.Context) spec.Era {
 	for pause := probePauses.Min; ; pause = probePauses.Next(pause) {
 		f := d.probe(ctx)
@@ -57,7 +57,7 @@ func (d *Detector) decide(ctx context.Context) spec.Era {
 		}
 		d.probeEnded(pause)
 		select {
-		case <-d.doubts: // that is what is being looked into
+		case <-d.doubts: // probes are in progress already
 		case <-time.After(backoff.Jitter(pause)):
 		case <-d.closing:
 			return spec.Unknown
@@ -65,13 +65,13 @@ func (d *Detector) decide(ctx context.Context) spec.Era {
 	}
 }
 
-// probe asks the server once.
+// probe probes the server once.
 func (d *Detector) probe(ctx context.Context) Finding {
 	d.mu.Lock()
 	d.probing = true
 	d.mu.Unlock()
 	select {
-	case <-d.requests: // whoever asked has it done
+	case <-d.requests: // this probe answers the request
 	default:
 	}
 	short, cancel := context.WithTimeout(ctx, d.opts.Timeout)
@@ -79,8 +79,8 @@ func (d *Detector) probe(ctx context.Context) Finding {
 	return d.opts.Probe(short)
 }
 
-// probeEnded says that a probe has ended and what is known by it. A client may have the
-// next made after a pause.
+// probeEnded records that a probe has ended. A client may request the next one after a
+// pause.
 func (d *Detector) probeEnded(pause time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,8 +90,8 @@ func (d *Detector) probeEnded(pause time.Duration) {
 	d.announceLocked()
 }
 
-// awaitDoubt waits until the verdict has to be looked into again, for a pause at least, unless
-// somebody waits for that. calm says that nobody had doubts for long.
+// awaitDoubt waits until the verdict has to be checked, but at least for a pause unless a
+// client requests a probe. calm reports that there was no doubt for long.
 func (d *Detector) awaitDoubt(era spec.Era, pause time.Duration) (calm, ok bool) {
 	begun := time.Now()
 	var old <-chan time.Time
@@ -107,9 +107,9 @@ func (d *Detector) awaitDoubt(era spec.Era, pause time.Duration) (calm, ok bool)
 	}
 	select {
 	case why := <-d.doubts:
-		d.log.Info("asking the server again what it speaks", "verdict", era.String(), "reason", why)
+		d.log.Info("probing the server again", "verdict", era.String(), "reason", why)
 	case <-old:
-		d.log.Debug("asking the server again what it speaks", "verdict", era.String(), "reason", "it was asked long ago")
+		d.log.Debug("probing the server again", "verdict", era.String(), "reason", "the verdict is old")
 	case <-d.requests:
 	case <-d.closing:
 		return false, false
@@ -117,7 +117,7 @@ func (d *Detector) awaitDoubt(era spec.Era, pause time.Duration) (calm, ok bool)
 	return time.Since(begun) > 2*doubtPauses.Max, true
 }
 
-// apply makes a finding the verdict, and reports whether there is one.
+// apply applies a finding, and reports whether there is a verdict.
 func (d *Detector) apply(f Finding) (spec.Era, bool) {
 	was := d.Era()
 	if f.Era != spec.Unknown {
@@ -140,7 +140,7 @@ func (d *Detector) apply(f Finding) (spec.Era, bool) {
 	return was, was != spec.Unknown
 }
 
-// settle makes a finding the verdict, and reports whether that could be done.
+// settle makes a finding the verdict, and reports whether its back could be opened.
 func (d *Detector) settle(f Finding) bool {
 	back, err := d.opts.Open(f)
 	if err == nil {
@@ -153,8 +153,8 @@ func (d *Detector) settle(f Finding) bool {
 	return false
 }
 
-// setError makes why the reason that nothing is served, and reports whether it was another.
-// Clients are told told, if that is not empty.
+// setError sets the reason why nothing is served, and reports whether it has changed.
+// public is the text for clients, if that differs.
 func (d *Detector) setError(why, public string) bool {
 	if d.recall != nil {
 		d.recall.failed()
@@ -169,20 +169,20 @@ func (d *Detector) setError(why, public string) bool {
 	return true
 }
 
-// An unusableError says why there is no verdict on a server.
+// An unusableError is the reason why there is no verdict.
 type unusableError struct{ why, public string }
 
 func (e *unusableError) Error() string { return e.why }
 
-// Public returns what clients are told.
+// Public returns the text for clients.
 func (e *unusableError) Public() string { return e.public }
 
-// adopt puts a back in the place of the one before, which ends in the background.
+// adopt sets the back, and ends the previous one in the background.
 func (d *Detector) adopt(f Finding, back mcp.Back) {
-	d.logEra(f) // before the back tells how it fares
+	d.logEra(f) // before the back logs its state
 	back.Start()
 	d.mu.Lock()
-	if d.closed || d.era == f.Era { // a client's request was quicker
+	if d.closed || d.era == f.Era { // a client's request was faster
 		d.mu.Unlock()
 		d.end(back)
 		return
@@ -198,8 +198,8 @@ func (d *Detector) adopt(f Finding, back mcp.Back) {
 	}
 }
 
-// logEra logs what the server speaks, unless a client's request was quicker. A guess is
-// not worth a line: the attempt to open a session tells.
+// logEra logs the era, unless a client's request was faster. A guess is logged at debug
+// level only, because the attempt to open a session follows.
 func (d *Detector) logEra(f Finding) {
 	level := slog.LevelInfo
 	if f.Guess {
@@ -214,18 +214,18 @@ func (d *Detector) end(back mcp.Back) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if err := back.Close(ctx); err != nil {
-		d.log.Warn("ending the connections in the revision that the server does not speak", "error", err)
+		d.log.Warn("ending the connections of the other era", "error", err)
 	}
 }
 
-// announceLocked wakes those who wait for a verdict.
+// announceLocked wakes the goroutines that wait for a change.
 func (d *Detector) announceLocked() {
 	close(d.changed)
 	d.changed = make(chan struct{})
 }
 
-// WhenReplaced has f called after a verdict was replaced by the opposite one: what
-// clients know of the server is void.
+// WhenReplaced sets a function that is called after a verdict was replaced by the opposite
+// one: clients then have to read everything again.
 func (d *Detector) WhenReplaced(f func(reason error)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,11 +1,10 @@
-// Package downstream answers one question for the fronts of both eras: how does an
-// answer reach a client over HTTP, and what of one client is under way?
+// Package downstream sends responses to clients over HTTP, and keeps the requests in
+// flight, for the fronts of both eras.
 //
-// A [Response] is the answer to one HTTP request: a JSON body, or a stream of events,
-// each of which goes out in bounded time. [Streams] has a stream written without its
-// handler, on a connection that is taken over from net/http. [InFlight] knows the
-// requests of one client that are being served, [Places] bounds how many there are of
-// something, in all and for each share.
+// A [Response] is the response to one HTTP request: a JSON body, or an event stream, each
+// write of which has a deadline. [Streams] serves an event stream without its handler, on
+// a connection that is hijacked from net/http. [InFlight] contains the requests in flight
+// of one client. [Places] bounds a number of objects, in total and for each share.
 //
-// The package refuses to know what messages say, and of which era they are.
+// The package does not know what messages mean, nor their era.
 package downstream

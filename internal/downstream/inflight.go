@@ -18,8 +18,8 @@ var (
 	ErrFull   = errors.New("too many requests are in flight")
 )
 
-// A Call is one request in flight. What serves it embeds it, and sets the exported fields
-// before Enter.
+// A Call is one request in flight. The type that serves the request embeds it, and sets
+// the exported fields before Enter.
 type Call struct {
 	ID     wire.ID
 	Cancel context.CancelCauseFunc
@@ -27,7 +27,7 @@ type Call struct {
 
 	// Guarded by InFlight.mu.
 	freed bool
-	left  chan struct{} // closed by Leave; nil unless somebody waits
+	left  chan struct{} // closed by Leave; nil unless someone waits
 }
 
 func (c *Call) call() *Call { return c }
@@ -38,20 +38,20 @@ type Caller interface {
 	call() *Call
 }
 
-// InFlight holds the requests of one client that are being served. An id can be in flight
-// once: until its request has left, or was freed, which is when nothing is sent for it any
-// more. The zero value is ready to use, and safe for concurrent use.
+// InFlight contains the requests in flight of one client. An id can be in flight only
+// once, until Leave or Free; Free is called when no more messages are sent for the
+// request. The zero value is ready to use, and safe for concurrent use.
 type InFlight[C Caller] struct {
 	// mu guards the fields below, and those of calls. It is held for list work only.
 	mu     sync.Mutex
-	calls  []C // a client has few at a time, and mostly none
+	calls  []C // a client has few at a time, and usually none
 	closed bool
-	idle   chan struct{} // closed when no call is left; nil unless somebody waits
+	idle   chan struct{} // closed when there are no calls left; nil unless someone waits
 }
 
-// Enter takes memory for a request of size bytes, and adds it, unless there are max. former
-// is closed when a request with the same id has left that was freed before; nil if there is
-// none.
+// Enter reserves memory for a request of size bytes, and adds it, unless there are max
+// requests. former is closed by Leave of an earlier request with the same id that was
+// freed; nil if there is none.
 func (t *InFlight[C]) Enter(c C, size, max int) (former <-chan struct{}, err error) {
 	if err = c.call().Memory.Grow(size); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (t *InFlight[C]) add(c C, max int) (former <-chan struct{}, err error) {
 	return former, nil
 }
 
-// latestLocked returns the last request that came with an id, or nil.
+// latestLocked returns the last request with an id, or nil.
 func (t *InFlight[C]) latestLocked(id wire.ID) *Call {
 	for i := len(t.calls) - 1; i >= 0; i-- {
 		if c := t.calls[i].call(); c.ID == id {
@@ -94,7 +94,7 @@ func (t *InFlight[C]) latestLocked(id wire.ID) *Call {
 	return nil
 }
 
-// Free gives the id of a request free. It reports false if it was.
+// Free frees the id of a request. It reports false if that was done before.
 func (t *InFlight[C]) Free(c C) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,14 +103,14 @@ func (t *InFlight[C]) Free(c C) bool {
 	return !was
 }
 
-// Freed reports whether the id of a request was given free.
+// Freed reports whether the id of a request was freed.
 func (t *InFlight[C]) Freed(c C) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return c.call().freed
 }
 
-// Leave removes a request, of which nothing is left.
+// Leave removes a request.
 func (t *InFlight[C]) Leave(c C) {
 	c.call().Memory.Release()
 	t.mu.Lock()
@@ -126,7 +126,7 @@ func (t *InFlight[C]) Leave(c C) {
 	}
 }
 
-// Find returns the request in flight that has an id.
+// Find returns the request in flight with an id.
 func (t *InFlight[C]) Find(id wire.ID) (c C, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -138,14 +138,14 @@ func (t *InFlight[C]) Find(id wire.ID) (c C, ok bool) {
 	return c, false
 }
 
-// All returns the requests in flight, in the order in which they came.
+// All returns the requests in flight, oldest first.
 func (t *InFlight[C]) All() []C {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(t.calls), func(c C) bool { return c.call().freed })
 }
 
-// Close has no more requests taken, and returns those that have not left.
+// Close refuses further requests, and returns those in flight.
 func (t *InFlight[C]) Close() []C {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -153,14 +153,14 @@ func (t *InFlight[C]) Close() []C {
 	return slices.Clone(t.calls)
 }
 
-// Closed reports whether no more requests are taken.
+// Closed reports whether Close was called.
 func (t *InFlight[C]) Closed() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.closed
 }
 
-// Wait waits until no request is left, or ctx ends, and returns its cause then.
+// Wait waits until there are no requests left. If ctx ends first, it returns its cause.
 func (t *InFlight[C]) Wait(ctx context.Context) error {
 	t.mu.Lock()
 	if len(t.calls) == 0 {

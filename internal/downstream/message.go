@@ -10,8 +10,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A Message is a JSON-RPC message on its way to a client. What is large in it stays
-// where it was read, since a copy would cost more than a write.
+// A Message is a JSON-RPC message on its way to a client. A large part of it is not
+// copied, since a copy would cost more than a write.
 type Message struct {
 	Text  []byte
 	Large []byte // belongs at Text[At:]; may be empty
@@ -27,13 +27,13 @@ func (m *Message) Bytes() []byte {
 	return slices.Concat(m.Text[:m.At], m.Large, m.Text[m.At:])
 }
 
-// WriteError writes a JSON-RPC error as a whole HTTP response.
+// WriteError writes a JSON-RPC error as a complete HTTP response.
 func WriteError(w http.ResponseWriter, status int, id wire.ID, e *wire.Error) {
-	// The client has gone if this fails, and its context says so.
+	// If this fails, the client has left, and its context ends.
 	_ = writeJSON(w, status, Message{Text: wire.AppendError(nil, id, e)})
 }
 
-// jsonType is the value of a header, which nobody changes.
+// jsonType is the value of a header. It must not be changed.
 var jsonType = []string{"application/json"}
 
 func writeJSON(w http.ResponseWriter, status int, msg Message) error {
@@ -56,10 +56,10 @@ func writeJSON(w http.ResponseWriter, status int, msg Message) error {
 
 var buffers sync.Pool
 
-// maxPooled keeps one huge message from staying for ever.
+// maxPooled is the size of the largest buffer that is reused.
 const maxPooled = 4 << 20
 
-// NewBuffer returns an empty buffer for a message on its way.
+// NewBuffer returns an empty buffer for a message.
 func NewBuffer() *[]byte {
 	if buf, ok := buffers.Get().(*[]byte); ok {
 		*buf = (*buf)[:0]
@@ -68,7 +68,7 @@ func NewBuffer() *[]byte {
 	return new(make([]byte, 0, 4<<10))
 }
 
-// FreeBuffer takes a buffer of NewBuffer back; nothing may use it after.
+// FreeBuffer frees a buffer of NewBuffer. It must not be used after.
 func FreeBuffer(buf *[]byte) {
 	if cap(*buf) <= maxPooled {
 		buffers.Put(buf)

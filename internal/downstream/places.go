@@ -5,18 +5,17 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
-// Places bounds how many there are of something, in all and for each share. Its owner
-// guards it.
+// Places bounds a number of objects, in total and for each share. It has no lock.
 type Places struct {
-	All, Each    *limits.Limit // what the bounds are called
+	All, Each    *limits.Limit // the limits' names
 	Max, MaxEach int
 
 	n    int
 	each map[mcp.Share]int
 }
 
-// Full returns the bound at which there is no place for a share, and its value; nil if
-// there is one.
+// Full returns the limit that prevents another place for a share, and its value; nil if
+// there is a place.
 func (p *Places) Full(share mcp.Share) (limit *limits.Limit, most int) {
 	switch {
 	case p.each[share] >= p.MaxEach:
@@ -36,7 +35,7 @@ func (p *Places) Take(share mcp.Share) {
 	p.each[share]++
 }
 
-// Give gives a place of a share back.
+// Give gives back a place of a share.
 func (p *Places) Give(share mcp.Share) {
 	p.n--
 	if p.each[share]--; p.each[share] == 0 {

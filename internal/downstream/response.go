@@ -13,38 +13,38 @@ import (
 )
 
 var (
-	// ErrStreaming is returned where a response is a stream already.
+	// ErrStreaming reports that a response is a stream already.
 	ErrStreaming = errors.New("the response is a stream")
-	// ErrEnded is returned by writes after the end of a response.
+	// ErrEnded reports a write after the end of a response.
 	ErrEnded = errors.New("the response is finished")
 )
 
-// comment is what readers of an event stream pass over: a sign of life.
+// comment is an empty comment of an event stream.
 var comment = []byte(":\n\n")
 
-// maxGathered is how many bytes of events are gathered before they are written. An
-// event that is larger is not copied.
+// maxGathered is how many bytes of events are gathered before they are written. A larger
+// event is not copied.
 const maxGathered = 32 << 10
 
-// A Response is the answer to one HTTP request while it is written: a JSON body, or a
-// stream of events. It stays undecided between the two until an event is written, so
-// that an error keeps a status of its own as long as it can. Every write has a deadline;
-// after one that failed none is tried. Safe for concurrent use.
+// A Response is the response to one HTTP request while it is written: a JSON body, or an
+// event stream. It stays undecided between the two until an event is written, so that an
+// error can have its own status for as long as possible. Every write has a deadline; after
+// a failed write there are no more. Safe for concurrent use.
 type Response struct {
 	// Set by Init, read-only after.
 	w       http.ResponseWriter
 	rc      http.ResponseController
 	timeout time.Duration // of a write
 
-	cut atomic.Bool // nothing is written any more, and a write under way fails
+	cut atomic.Bool // nothing more is written, and a write in progress fails
 
-	// mu guards the fields below, and serializes writes: a slow client makes its own
-	// messages wait, and nobody else's.
+	// mu guards the fields below, and serializes writes: a slow client delays only its own
+	// messages.
 	mu     sync.Mutex
 	state  state
 	err    error         // of the write that failed
 	events *[]byte       // gathered and not written; nil if there are none
-	timer  *time.Timer   // writes comments; nil if nothing does
+	timer  *time.Timer   // writes comments; nil without KeepAlive
 	every  time.Duration // between comments
 }
 
@@ -56,20 +56,20 @@ const (
 	ended
 )
 
-// NewResponse returns a Response that writes to w, of which each write may take timeout.
-// Its owner calls Close before the handler returns.
+// NewResponse returns a Response that writes to w, with a timeout for each write. The
+// caller calls Close before the handler returns.
 func NewResponse(w http.ResponseWriter, timeout time.Duration) *Response {
 	r := new(Response)
 	r.Init(w, timeout)
 	return r
 }
 
-// Init makes the zero Response one of NewResponse.
+// Init initializes a zero Response like NewResponse.
 func (r *Response) Init(w http.ResponseWriter, timeout time.Duration) {
 	r.w, r.rc, r.timeout = w, *http.NewResponseController(w), timeout
 }
 
-// JSON writes msg as the whole response. If the response is a stream already it writes
+// JSON writes msg as the complete response. If the response is a stream already, it writes
 // nothing, and returns ErrStreaming.
 func (r *Response) JSON(status int, msg Message) error {
 	r.mu.Lock()
@@ -85,7 +85,7 @@ func (r *Response) JSON(status int, msg Message) error {
 	if err := writeJSON(r.w, status, msg); err != nil {
 		return err
 	}
-	_ = r.rc.Flush() // else it waits for the handler's end; a test's recorder can't
+	_ = r.rc.Flush() // otherwise it is sent when the handler returns; a test's recorder can't flush
 	return nil
 }
 
@@ -99,14 +99,14 @@ func (r *Response) Event(typ, id string, data []byte) error {
 	return r.flushLocked()
 }
 
-// Gather gathers an event for Flush, so that several go out in one write.
+// Gather gathers an event for Flush, so that several events are sent in one write.
 func (r *Response) Gather(data []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.gatherLocked("message", "", data)
 }
 
-// Flush writes the events that were gathered, if there are any.
+// Flush writes the gathered events, if there are any.
 func (r *Response) Flush() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,7 +134,7 @@ func (r *Response) End() error {
 	return r.endLocked()
 }
 
-// Comment writes a comment, which readers of the stream pass over.
+// Comment writes a comment, which readers of the stream ignore.
 func (r *Response) Comment() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -156,33 +156,33 @@ func (r *Response) StopKeepAlive() {
 	r.stopKeepAliveLocked()
 }
 
-// Cause says why ctx has ended, which ends with the client: a client that can't be
-// written to has not left.
+// Cause returns why ctx has ended, which ends when the client leaves. If a write failed,
+// it returns that error, because the client may not have left.
 func (r *Response) Cause(ctx context.Context) error {
 	r.mu.Lock() // net/http ends the context before the write that failed returns
 	defer r.mu.Unlock()
 	return cmp.Or(r.err, context.Cause(ctx))
 }
 
-// Cut fails the write under way, and those to come. It does not wait.
+// Cut makes the write in progress, and later ones, fail. It does not wait.
 func (r *Response) Cut() {
 	r.cut.Store(true)
-	_ = r.rc.SetWriteDeadline(time.Unix(1, 0)) // what has no deadlines can't stall
+	_ = r.rc.SetWriteDeadline(time.Unix(1, 0)) // a writer without deadlines (a test's) can't stall
 }
 
-// Close says that the handler returns: nothing is written after. It waits for a write
-// under way.
+// Close is called when the handler returns: nothing is written after. It waits for a write
+// in progress.
 func (r *Response) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stopKeepAliveLocked()
 	if r.state == streaming && r.err == nil && !r.cut.Load() {
-		r.deadline() // net/http writes the end of the stream, maybe long after the last event
+		r.deadline() // net/http writes the end of the stream, possibly long after the last event
 	}
 	r.state = ended
 }
 
-// keepAlive runs on the timer's goroutine. Its absence says that it was stopped.
+// keepAlive runs on the timer's goroutine. If timer is nil, it was stopped.
 func (r *Response) keepAlive() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -199,7 +199,7 @@ func (r *Response) stopKeepAliveLocked() {
 	}
 }
 
-// gatherLocked gathers an event, and writes what was gathered once that is enough.
+// gatherLocked gathers an event, and writes the gathered ones if they are large enough.
 func (r *Response) gatherLocked(typ, id string, data []byte) (err error) {
 	if len(data) > maxGathered {
 		return r.writeAroundLocked(typ, id, data)
@@ -216,7 +216,7 @@ func (r *Response) gatherLocked(typ, id string, data []byte) (err error) {
 	return r.flushLocked()
 }
 
-// writeAroundLocked writes what was gathered, and then an event, which it does not copy.
+// writeAroundLocked writes the gathered events, and then another event without copying it.
 func (r *Response) writeAroundLocked(typ, id string, data []byte) error {
 	err := r.flushLocked()
 	if err == nil {
@@ -238,7 +238,7 @@ func (r *Response) flushLocked() error {
 	return r.writeLocked(*events)
 }
 
-// writeLocked writes events, and opens the stream first if need be.
+// writeLocked writes events, after opening the stream if necessary.
 func (r *Response) writeLocked(events []byte) error {
 	if err := r.openLocked(); err != nil {
 		return err
@@ -247,7 +247,7 @@ func (r *Response) writeLocked(events []byte) error {
 	return r.sentLocked(err)
 }
 
-// sentLocked flushes what was written, unless err says that it was not.
+// sentLocked flushes what was written, unless err is not nil.
 func (r *Response) sentLocked(err error) error {
 	if err == nil {
 		err = r.rc.Flush()
@@ -256,8 +256,8 @@ func (r *Response) sentLocked(err error) error {
 	return err
 }
 
-// openLocked turns an undecided response into a stream, and sets the deadline of the
-// write to come.
+// openLocked makes an undecided response a stream, and sets the deadline of the next
+// write.
 func (r *Response) openLocked() error {
 	switch {
 	case r.err != nil:
@@ -270,7 +270,7 @@ func (r *Response) openLocked() error {
 		r.w.WriteHeader(http.StatusOK)
 	}
 	r.deadline()
-	if r.cut.Load() { // maybe just before the deadline was set
+	if r.cut.Load() { // possibly just before the deadline was set
 		return ErrEnded
 	}
 	return nil
@@ -289,7 +289,7 @@ func (r *Response) endLocked() error {
 }
 
 func (r *Response) deadline() {
-	_ = r.rc.SetWriteDeadline(time.Now().Add(r.timeout)) // what has no deadlines can't stall
+	_ = r.rc.SetWriteDeadline(time.Now().Add(r.timeout)) // a writer without deadlines (a test's) can't stall
 }
 
 func setStreamHeaders(h http.Header) {

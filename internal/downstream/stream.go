@@ -10,31 +10,31 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
-// maxStray is how many bytes a client may send on the connection of an open Stream,
-// where none belong: a request or two that it had under way.
+// maxStray is how many bytes a client may send on the connection of an open stream, where
+// it should send nothing: enough for a request or two that were in flight.
 const maxStray = 64 << 10
 
-// A stream is an HTTP response without an end in sight, on a connection that was
-// taken over from net/http: where nothing is said for hours, net/http's buffers and
-// goroutines are most of what a stream costs. One goroutine writes at a time.
+// A stream is a long HTTP response on a connection that was hijacked from net/http, whose
+// buffers and goroutines are most of the cost of an idle stream. One goroutine writes at a
+// time.
 //
 // It is the http.ResponseWriter of a Response whose header was written.
 //
 // Spec: RFC 9112, 7.1 (chunks) and 9.6 (the connection ends with the response).
 type stream struct {
 	conn net.Conn
-	head []byte      // goes out before the first chunk; nil after
+	head []byte      // sent with the first chunk; nil after
 	done atomic.Bool // the last chunk was written, or is about to be
 }
 
-// takeOver takes the connection of a request over. The response has status 200 and
-// the headers that w has. It fails, and has done nothing, where that can't be:
-// with a revision of HTTP that has no chunks, or no connection to each response.
+// takeOver hijacks the connection of a request. The response has status 200 and the
+// headers of w. It returns an error, and changes nothing, if that is impossible: if the
+// HTTP version has no chunks, or no connection for each response.
 func takeOver(w http.ResponseWriter, r *http.Request) (*stream, error) {
 	if r.ProtoMajor != 1 || r.ProtoMinor < 1 {
 		return nil, http.ErrNotSupported
 	}
-	// What has come after the request is of a next one, which the head declines.
+	// Further bytes belong to a next request, which Connection: close declines.
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func takeOver(w http.ResponseWriter, r *http.Request) (*stream, error) {
 	return s, nil
 }
 
-// A headWriter adds to the head of a stream.
+// A headWriter appends to the head of a stream.
 type headWriter stream
 
 func (w *headWriter) Write(p []byte) (int, error) {
@@ -57,7 +57,7 @@ func (w *headWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Header implements [http.ResponseWriter]. The header was written.
+// Header implements [http.ResponseWriter]. The header was written already.
 func (s *stream) Header() http.Header { return nil }
 
 // WriteHeader implements [http.ResponseWriter].
@@ -66,11 +66,11 @@ func (s *stream) WriteHeader(int) {}
 // Flush implements [http.Flusher]. Every write is sent at once.
 func (s *stream) Flush() {}
 
-// SetWriteDeadline bounds the writes to come.
+// SetWriteDeadline sets the deadline of further writes.
 func (s *stream) SetWriteDeadline(t time.Time) error { return s.conn.SetWriteDeadline(t) }
 
-// Write sends p at once, as a chunk of its own. An error closes the connection, on which
-// the stream may have ended in the middle of p.
+// Write sends p at once, as one chunk. An error closes the connection, because the stream
+// may have ended within p.
 func (s *stream) Write(p []byte) (int, error) {
 	if s.done.Load() {
 		return 0, ErrEnded
@@ -92,7 +92,7 @@ func (s *stream) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// end says that the response is whole.
+// end sends the last chunk.
 func (s *stream) end() error {
 	if s.done.Swap(true) {
 		return nil
@@ -101,10 +101,10 @@ func (s *stream) end() error {
 	return err
 }
 
-// await returns when the client has left, or close was called, and says which. What
-// a client sends meanwhile is dropped: it was told that its next request goes
-// elsewhere. One that sends more than maxStray is cut off; once the stream has come to
-// its end, lingerTime bounds it instead.
+// await returns when the client has left, or close was called, and says which. It ignores
+// what the client sends: the response said that its next request needs another connection.
+// A client that sends more than maxStray is disconnected; after the end of the stream,
+// lingerTime bounds it instead.
 func (s *stream) await() error {
 	buf := make([]byte, 64)
 	for stray := 0; stray <= maxStray || s.done.Load(); {
@@ -118,11 +118,12 @@ func (s *stream) await() error {
 	return ErrStray
 }
 
-// lingerTime is how long a client may take to close a connection whose stream has
-// ended. A close with something unread would take the end of the stream with it.
+// lingerTime is how long a client may take to close a connection whose stream has ended.
+// Closing a connection with unread data would discard the end of the stream.
 const lingerTime = 500 * time.Millisecond
 
-// linger has await return soon, if the stream has come to its end; else it closes.
+// linger makes await return soon if the stream has ended; otherwise it closes the
+// connection.
 func (s *stream) linger() {
 	half, ok := s.conn.(interface{ CloseWrite() error })
 	if !s.done.Load() || !ok || half.CloseWrite() != nil || s.conn.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
@@ -130,5 +131,5 @@ func (s *stream) linger() {
 	}
 }
 
-// close ends the connection, whatever was written. It may be called again.
+// close closes the connection. It may be called again.
 func (s *stream) close() { _ = s.conn.Close() }

@@ -13,44 +13,45 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/mcp"
 )
 
-// ErrClientLeft is the cause with which the context of a stream ends when its client
-// has closed the connection.
+// ErrClientLeft is the cause of a stream's context if the client has closed the
+// connection.
 var ErrClientLeft = errors.New("the client left")
 
-// ErrStray is the cause when the client was cut off for what it sent on the connection.
+// ErrStray is the cause if the client was disconnected because of what it sent on the
+// connection.
 var ErrStray = errors.New("the client sent too much on the connection of an open stream")
 
-// ReportStray counts and logs, with args, that ErrStray is why the ctx of a server's stream
-// has ended, if it is.
+// ReportStray counts and logs, with args, that the context of a server's stream has ended
+// because of ErrStray, if it has.
 func ReportStray(ctx context.Context, m mcp.Metrics, server string, log *slog.Logger, args ...any) {
 	if context.Cause(ctx) == ErrStray {
 		m.Limit(server, "stray_bytes")
-		log.Warn("stream closed: its client goes on sending on the stream's connection", args...)
+		log.Warn("stream closed: its client sent too much on the connection", args...)
 	}
 }
 
-// Streams owns the connections of event streams that were taken over from net/http,
-// which forgets them. The zero value is ready to use, and safe for concurrent use.
+// Streams owns the connections of event streams that were hijacked from net/http, which
+// does not close them. The zero value is ready to use, and safe for concurrent use.
 type Streams struct {
 	running sync.WaitGroup // two goroutines for each stream
 
 	// mu guards the fields below. It is held for map work only.
 	mu     sync.Mutex
-	open   map[*stream]int // how many of its goroutines run
+	open   map[*stream]int // the number of running goroutines of each stream
 	closed bool
 }
 
-// Serve makes a stream of events of the response to r, to which each write may take
-// timeout. open begins it, and returns what writes the rest, or nil if there is none. ctx
-// ends when the client has left, or can't be written to; [Response.Cause] tells which.
+// Serve serves an event stream as the response to r. Each write may take timeout. open
+// begins the stream, and returns a function that writes the rest, or nil if there is none.
+// ctx ends when the client has left, or a write has failed; [Response.Cause] tells which.
 //
-// The connection is taken over from net/http, and Serve returns while the rest is
-// written, except where that can't be: over HTTP/2 or 1.0, if w is not net/http's, after
-// Wait, or if ss is nil. A connection that was taken over ends with its stream; it ends
-// in order if the Response was ended.
+// Serve hijacks the connection and returns while the rest is written. If that is
+// impossible, it returns at the end: over HTTP/2 or 1.0, if w is not net/http's, after
+// Wait, or if ss is nil. A hijacked connection ends with its stream; it ends gracefully if
+// the Response was ended.
 //
-// The goroutine that writes the rest is a new one, whose stack is small as long as it
-// only waits: ten thousand streams are idle.
+// A new goroutine writes the rest. Its stack stays small while it only waits, which
+// matters with ten thousand idle streams.
 func (ss *Streams) Serve(w http.ResponseWriter, r *http.Request, timeout time.Duration, open func(ctx context.Context, res *Response) (rest func())) {
 	setStreamHeaders(w.Header())
 	s := ss.take(w, r)
@@ -73,7 +74,7 @@ func (ss *Streams) Serve(w http.ResponseWriter, r *http.Request, timeout time.Du
 	ss.end(s, res)
 }
 
-// take takes over the connection of r, or returns nil where that can't be.
+// take hijacks the connection of r, or returns nil if that is impossible.
 func (ss *Streams) take(w http.ResponseWriter, r *http.Request) *stream {
 	if ss == nil || !ss.begin() {
 		return nil
@@ -103,8 +104,8 @@ func (ss *Streams) read(s *stream, cancel context.CancelCauseFunc) {
 	ss.leave(s)
 }
 
-// Wait takes over no more connections, and waits until those that are open have ended. When
-// ctx ends they are cut off, and Wait returns its cause.
+// Wait refuses further connections, and waits until the open ones have ended. When ctx
+// ends, it closes them, and returns the cause.
 func (ss *Streams) Wait(ctx context.Context) error {
 	ss.mu.Lock()
 	ss.closed = true
@@ -112,7 +113,7 @@ func (ss *Streams) Wait(ctx context.Context) error {
 	return Join(ctx, &ss.running, ss.cut)
 }
 
-// cut ends those that are open, and returns their number.
+// cut closes the open connections, and returns their number.
 func (ss *Streams) cut() int {
 	ss.mu.Lock()
 	open := slices.Collect(maps.Keys(ss.open))
@@ -123,11 +124,12 @@ func (ss *Streams) cut() int {
 	return len(open)
 }
 
-// Join waits for what runs. When ctx ends, cut has to end it soon, and returns how much
-// that was; Join returns the cause of ctx then, or nil if there was nothing left to cut.
+// Join waits for running. When ctx ends, it calls cut, which ends it soon and returns how
+// much it ended. Join then returns the cause of ctx, or nil if there was nothing left to
+// end.
 func Join(ctx context.Context, running *sync.WaitGroup, cut func() int) error {
 	ended := make(chan struct{})
-	go func() { // ends with the last, at the latest soon after cut
+	go func() { // ends with running, at the latest soon after cut
 		defer close(ended)
 		running.Wait()
 	}()
@@ -139,12 +141,12 @@ func Join(ctx context.Context, running *sync.WaitGroup, cut func() int) error {
 	n := cut()
 	<-ended
 	if n == 0 {
-		return nil // it had ended just before
+		return nil // all had ended just before
 	}
 	return context.Cause(ctx)
 }
 
-// begin counts a stream in that is about to be made.
+// begin registers a stream that is about to begin.
 func (ss *Streams) begin() bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -155,7 +157,7 @@ func (ss *Streams) begin() bool {
 	return true
 }
 
-// enter notes a stream that has begun.
+// enter adds a stream that has begun.
 func (ss *Streams) enter(s *stream) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -165,7 +167,7 @@ func (ss *Streams) enter(s *stream) {
 	ss.open[s] = 2
 }
 
-// leave counts one goroutine of a stream out. The last one closes the connection.
+// leave removes one goroutine of a stream. The last one closes the connection.
 func (ss *Streams) leave(s *stream) {
 	defer ss.running.Done()
 	ss.mu.Lock()

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
-// Advice returns what to do about a server of which no era was found.
+// Advice returns what to do about a server whose era was not found.
 func (s *Server) Advice(v *mcp.Verdict) string { return advice(v, &s.opts) }
 
 func advice(v *mcp.Verdict, o *Options) string {
@@ -30,16 +30,16 @@ func advice(v *mcp.Verdict, o *Options) string {
 	case v.Status >= 300:
 		return statusAdvice(v.Status, o)
 	case o.overWebSocket() && v.Status >= 200:
-		return "is the path right? Or has it Streamable HTTP alone: give its URL with http:// or https://"
+		return "is the path right? If it has only Streamable HTTP, use a URL with http:// or https://"
 	case errors.Is(v.Cause, context.DeadlineExceeded):
-		return "is it an MCP server? If it is slow, give it longer: --timeout 1m"
+		return "is it an MCP server? If it is slow, give it more time: --timeout 1m"
 	case v.Inconclusive && strings.HasPrefix(o.URL, "http://"):
-		return "it hangs up: is it an MCP server, and not to be asked by https://?"
+		return "it closes the connection: is it an MCP server, and does it need https://?"
 	}
 	return "is it an MCP server, and the path right? Many servers are at /mcp"
 }
 
-// nextStep is what to do where serve has no verdict, "" if the reason says it.
+// nextStep returns what to do if serve has no verdict, or "" if the reason says it.
 func nextStep(v *mcp.Verdict, o *Options) string {
 	switch {
 	case v.Status == 401, v.Status == 403, v.Status >= 300 && v.Status <= 399:
@@ -50,27 +50,27 @@ func nextStep(v *mcp.Verdict, o *Options) string {
 	return advice(v, o)
 }
 
-// statusAdvice is what to do about an HTTP status.
+// statusAdvice returns what to do about an HTTP status.
 func statusAdvice(status int, o *Options) string {
 	plain := strings.HasPrefix(o.URL, "http:") || strings.HasPrefix(o.URL, "ws:")
 	switch {
 	case status == 401 || status == 403:
 		return "give it credentials: --header 'Authorization: Bearer …', or log in: mcpbridge login"
 	case status == 407:
-		return "that is a proxy: give it the credentials in HTTPS_PROXY or HTTP_PROXY"
+		return "the proxy requires credentials: set them in HTTPS_PROXY or HTTP_PROXY"
 	case status == 429:
 		return "it is busy: try again later"
 	case status >= 500:
-		return "it fails at every question: look into its log"
+		return "it fails on every request: read its log"
 	case status <= 399:
-		return "give the URL that it leads to: curl -i says which"
+		return "use the URL that it redirects to: curl -i shows it"
 	case status == 400 && plain:
-		return "is the path right, and plain " + o.URL[:strings.IndexByte(o.URL, ':')] + ":// what it wants? Many servers are at /mcp"
+		return "is the path right, and plain " + o.URL[:strings.IndexByte(o.URL, ':')] + ":// correct? Many servers are at /mcp"
 	}
 	return "is the path right? Many servers are at /mcp"
 }
 
-// commandAdvice is what to do about a command.
+// commandAdvice returns what to do about a command.
 func commandAdvice(err error) string {
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
@@ -79,8 +79,8 @@ func commandAdvice(err error) string {
 	return "does the command run, and speak MCP on its standard output?"
 }
 
-// Trouble says in a few words what is wrong with a server of which no era was found. It
-// follows the server's name.
+// Trouble says in a few words, after the server's name, what is wrong with a server whose
+// era was not found.
 func (s *Server) Trouble(v *mcp.Verdict) string {
 	o := &s.opts
 	var page *transport.KindError
@@ -99,7 +99,7 @@ func (s *Server) Trouble(v *mcp.Verdict) string {
 	case transport.Advice(v.Cause) != "", isDial(v.Cause):
 		return "can't be reached"
 	case v.Inconclusive:
-		return "hangs up"
+		return "closes the connection"
 	}
 	return "is not an MCP server"
 }
@@ -133,7 +133,7 @@ func statusTrouble(status int) string {
 	case status >= 500:
 		return "answers with errors"
 	case status >= 300 && status <= 399:
-		return "leads to another URL"
+		return "redirects to another URL"
 	}
 	return "is not an MCP server"
 }

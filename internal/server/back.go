@@ -11,8 +11,9 @@ import (
 	modernback "github.com/mcpbridge/mcpbridge/modern/back"
 )
 
-// Open returns the back of the server's era, or a Detector if that has to be found out. A
-// command always has a Detector, which keeps its processes few. It may be called once.
+// Open returns the back of the server's era, or a Detector if the era is not configured. A
+// command always has a Detector, which keeps the number of processes small. It may be
+// called once.
 func (s *Server) Open(changes mcp.Changes) (mcp.Back, error) {
 	era := s.Era()
 	if !s.opts.isCommand() && era != spec.Unknown {
@@ -43,8 +44,8 @@ func (s *Server) Open(changes mcp.Changes) (mcp.Back, error) {
 	return d, nil
 }
 
-// openAs builds the back of the era that was found. doubt, which may be nil, hears of
-// what only a server of the other era does.
+// openAs returns the back of an era. It calls doubt, which may be nil, if the server
+// behaves like one of the other era.
 func (s *Server) openAs(f detect.Finding, changes mcp.Changes, doubt func(string)) (mcp.Back, error) {
 	if f.Era == spec.Modern {
 		o := s.modernOptions()
@@ -64,7 +65,7 @@ func (s *Server) openAs(f detect.Finding, changes mcp.Changes, doubt func(string
 	return back, nil
 }
 
-// modernOptions are those of a back of the modern era.
+// modernOptions returns the options of a modern back.
 func (s *Server) modernOptions() modernback.Options {
 	o := modernback.Options{Options: s.shared(), Dial: s.dial()}
 	if s.launcher != nil {
@@ -73,7 +74,7 @@ func (s *Server) modernOptions() modernback.Options {
 	return o
 }
 
-// launched takes a process for the server's only connection.
+// launched returns a process as the server's only connection.
 func launched(ctx context.Context, l *transport.Launcher) (transport.Conn, error) {
 	p, err := l.Dial(ctx)
 	if err != nil {

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// silentTime is how long a command that has read server/discover may be silent
-	// before it is taken for one that does not know the request.
+	// silentTime is how long a command that has read server/discover may be silent before
+	// it is assumed not to know the request.
 	silentTime = 2 * time.Second
-	// extraSilentTime is how much longer it may be while no client waits.
+	// extraSilentTime is how much longer it may be silent if no client waits.
 	extraSilentTime = 8 * time.Second
-	// exitTime is how long a command whose output has ended may take to exit.
+	// exitTime is how long a command may take to exit after its output has ended.
 	exitTime = 500 * time.Millisecond
 )
 
-// probeCommand asks the command which era it is of, in the process that is to serve. One
-// that has a verdict, and serves, is asked in the process that is started next, unless a
-// process has just refused to open a session.
+// probeCommand probes a command in the process that will also serve. A command with a
+// verdict is probed in the process that is started next, unless a process has just refused
+// to open a session.
 func (s *Server) probeCommand(ctx context.Context, standing spec.Era) detect.Finding {
 	l := s.launcher
 	if f := s.found.Swap(nil); f != nil { // by askProcess
@@ -36,7 +36,7 @@ func (s *Server) probeCommand(ctx context.Context, standing spec.Era) detect.Fin
 		l.AskNext()
 		return detect.Finding{Why: "it is asked when it is started next"}
 	case standing == spec.Unknown && l.First() == spec.MethodInitialize:
-		return detect.Finding{Era: spec.Legacy, Why: "it ended, or stayed silent, when it was asked " + spec.MethodDiscover}
+		return detect.Finding{Era: spec.Legacy, Why: "it exited, or did not respond, on " + spec.MethodDiscover}
 	}
 	refused := l.HasRefused()
 	v, err := s.Detect(ctx, standing, mcp.Probing{})
@@ -49,8 +49,8 @@ func (s *Server) probeCommand(ctx context.Context, standing spec.Era) detect.Fin
 	return s.finding(&v)
 }
 
-// detectAfresh asks a new process of a command that has refused both eras: the first
-// request may have decided which era it serves.
+// detectAfresh probes a new process of a command that has refused both eras: the first
+// request may decide which era a process serves.
 func (s *Server) detectAfresh(ctx context.Context) (mcp.Verdict, error) {
 	if p, err := s.launcher.Dial(ctx); err == nil {
 		_ = p.Close()
@@ -62,8 +62,8 @@ func (s *Server) detectAfresh(ctx context.Context) (mcp.Verdict, error) {
 	return v, err
 }
 
-// askProcess asks a process which era it is of that was started for a legacy back. If
-// that is the other one it returns an error, and the process waits for who serves it.
+// askProcess probes a process that was started for a legacy back. If it is modern,
+// askProcess returns an error, and the process stays for a modern back.
 func (s *Server) askProcess(ctx context.Context, p *transport.Process) error {
 	v, err := s.ask(ctx, p, mcp.Probing{})
 	switch {
@@ -79,8 +79,7 @@ func (s *Server) askProcess(ctx context.Context, p *transport.Process) error {
 	return errors.New(v.Reason)
 }
 
-// discoverCommand asks a process of the command which era it is of, and leaves it to
-// the next who needs one.
+// discoverCommand probes a process of the command, and keeps it for the next use.
 func (s *Server) discoverCommand(ctx context.Context, within time.Duration, how mcp.Probing) (mcp.Verdict, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -91,7 +90,7 @@ func (s *Server) discoverCommand(ctx context.Context, within time.Duration, how 
 	return s.ask(ctx, p, how)
 }
 
-// ask asks a process which era it is of. It keeps the process unless that has ended.
+// ask probes a process. It keeps the process unless that has exited.
 func (s *Server) ask(ctx context.Context, p *transport.Process, how mcp.Probing) (mcp.Verdict, error) {
 	p.SetQuiet(true)
 	p.SetSilent(false)
@@ -114,8 +113,8 @@ func (s *Server) ask(ctx context.Context, p *transport.Process, how mcp.Probing)
 	return v, nil
 }
 
-// awaitSilence returns true when the process has been silent for long enough. As long as
-// no client waits there is no hurry: on a busy machine an answer may come later.
+// awaitSilence returns true when the process has been silent for long enough. It waits
+// longer if no client waits, because on a busy machine the response may be late.
 func (s *Server) awaitSilence(ctx context.Context, p *transport.Process) bool {
 	if !p.AwaitSilence(ctx, silentTime) {
 		return false
@@ -128,7 +127,7 @@ func (s *Server) awaitSilence(ctx context.Context, p *transport.Process) bool {
 	return ctx.Err() == nil
 }
 
-// judgeSilence judges a process that did not answer: by what it had read.
+// judgeSilence sets the verdict on a process that did not respond, by what it has read.
 func (s *Server) judgeSilence(p *transport.Process, v *mcp.Verdict) {
 	silent := errors.Is(v.Cause, mcp.ErrSilent) || errors.Is(v.Cause, context.DeadlineExceeded)
 	switch {

@@ -10,14 +10,14 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A memory is what the store has of one command. It is a [detect.Memory].
+// A memory is a [detect.Memory] of one command.
 type memory struct {
 	s     *Server
-	store *remember.Store // nil where nothing is remembered
+	store *remember.Store // nil if nothing is stored
 }
 
-// remembered returns what is known of the server from earlier runs; nil unless it is a
-// command whose configuration allows that. How it is to be asked is known from then on.
+// remembered returns the stored descriptions of the server; nil unless it is a command and
+// storing is configured. It also sets the stored first request of the command.
 func (s *Server) remembered() detect.Memory {
 	if !s.opts.isCommand() || s.opts.StateDir == "" {
 		return nil
@@ -39,7 +39,8 @@ func (m *memory) Era() spec.Era {
 	return r.Era
 }
 
-// Recall implements [detect.Memory]. What is hidden may not have been in that run.
+// Recall implements [detect.Memory]. It hides extensions, because the configuration may
+// have changed since the earlier run.
 func (m *memory) Recall(req *mcp.Request) *mcp.Description {
 	r, ok := m.lookup(req.Profile.Capabilities, req.Principal)
 	if !ok || r.Description == nil {
@@ -85,9 +86,9 @@ func (m *memory) keep(capabilities json.RawMessage, principal mcp.Principal, r r
 	}
 }
 
-// key returns what the server is remembered by, for clients of a principal with
-// capabilities. Without both it is the server itself. There is none if its program can't
-// be found.
+// key returns the key of stored descriptions for clients of a principal with capabilities.
+// Without both it is the key of the server itself. There is none if the program can't be
+// found.
 func (m *memory) key(capabilities json.RawMessage, principal mcp.Principal) (remember.Key, bool) {
 	o := m.s.opts.Command
 	k, err := remember.Server{

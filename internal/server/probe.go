@@ -13,8 +13,7 @@ import (
 	modernback "github.com/mcpbridge/mcpbridge/modern/back"
 )
 
-// Find finds out which era the server is of, for a Detector. standing is the verdict so
-// far.
+// Find finds the server's era for a Detector. standing is the verdict so far.
 func (s *Server) Find(ctx context.Context, standing spec.Era) detect.Finding {
 	if s.opts.isCommand() {
 		return s.probeCommand(ctx, standing)
@@ -26,15 +25,15 @@ func (s *Server) Find(ctx context.Context, standing spec.Era) detect.Finding {
 	return s.finding(&v)
 }
 
-// failedFinding says that the server can't be asked.
+// failedFinding returns the finding if the server can't be probed.
 func failedFinding(err error) detect.Finding {
 	return detect.Finding{Why: err.Error(), Public: transport.Public(err) + moreInLog, Trouble: "can't be asked"}
 }
 
-// moreInLog ends what clients are told of why a server can't be used.
+// moreInLog is the end of an error for clients that has fewer details than the log.
 const moreInLog = "; more is in the log of mcpbridge"
 
-// finding is a verdict as the gateway wants it, with the next step where there is none.
+// finding converts a verdict to a Finding, with the next step if there is no era.
 func (s *Server) finding(v *mcp.Verdict) detect.Finding {
 	f := detect.Finding{Era: v.Era, Why: v.Reason, Description: v.Description, Starting: v.Starting}
 	f.Guess = v.Era == spec.Legacy && v.Cause != nil
@@ -52,7 +51,7 @@ func (s *Server) finding(v *mcp.Verdict) detect.Finding {
 	return f
 }
 
-// publicReason is the reason of a verdict as clients are told it.
+// publicReason returns the reason of a verdict for clients.
 func publicReason(v *mcp.Verdict) string {
 	var handshake *transport.HandshakeError // whose text is the status, and the page that came with it
 	switch {
@@ -65,17 +64,17 @@ func publicReason(v *mcp.Verdict) string {
 	return transport.Public(v.Cause)
 }
 
-// Detect asks the server which era it is of, within timeouts.connect: some servers take
-// their first request for what all others will be, so that a URL is asked in connections
-// that serve nobody, and a command in a process that is left to who serves it.
+// Detect finds the server's era, within timeouts.connect. Some servers decide by their
+// first request which era a connection has. So a URL is probed on connections that don't
+// serve clients, and a command in a process that is kept for the right back.
 //
-// A URL that fails at server/discover, or says nothing to it, is asked for a session:
-// some servers of the older era do so with whatever they don't know, and would never
-// be served. Of a connection that is not said: its silence is evidence.
+// If a URL fails at server/discover, or does not respond, Detect also tries to open a
+// session: some legacy servers fail at all unknown requests. On a connection silence is
+// evidence enough.
 //
-// A standing verdict of the newer era falls by an answer alone: a command that crashes at
-// its start, and the page of a proxy whose server is being replaced, are no reason to end
-// what clients have open. One that is of the older era by now opens a session.
+// A modern verdict changes only if there is a response: a command that crashes at its
+// start, or the error page of a proxy while a server is replaced, must not end what
+// clients have open. A server that has become legacy opens a session.
 func (s *Server) Detect(ctx context.Context, standing spec.Era, how mcp.Probing) (mcp.Verdict, error) {
 	first, second := s.splitTimeout(standing)
 	v, err := s.discover(ctx, first, how)
@@ -91,13 +90,13 @@ func (s *Server) Detect(ctx context.Context, standing spec.Era, how mcp.Probing)
 	session.Steps = append(v.Steps, session.Steps...)
 	session.Took += v.Took
 	if session.Era == spec.Unknown {
-		session.Reason = v.Reason + "; asked for a session: " + session.Reason
+		session.Reason = v.Reason + "; opening a session failed: " + session.Reason
 		session.Inconclusive = true
 	}
 	return session, nil
 }
 
-// discover sends server/discover, within a time.
+// discover sends server/discover.
 func (s *Server) discover(ctx context.Context, within time.Duration, how mcp.Probing) (mcp.Verdict, error) {
 	if s.opts.isCommand() {
 		return s.discoverCommand(ctx, within, how)
@@ -107,8 +106,8 @@ func (s *Server) discover(ctx context.Context, within time.Duration, how mcp.Pro
 	return modernback.Probe(ctx, o, how)
 }
 
-// splitTimeout divides timeouts.connect between the questions that an era may take; the
-// second is zero where there is only one.
+// splitTimeout divides timeouts.connect between the two requests; the second is zero if
+// there is only one.
 func (s *Server) splitTimeout(standing spec.Era) (first, second time.Duration) {
 	all := s.opts.Timeouts.Connect
 	if s.OnConnection() && standing != spec.Modern {
@@ -118,15 +117,15 @@ func (s *Server) splitTimeout(standing spec.Era) (first, second time.Duration) {
 	return all - second, second
 }
 
-// Initialize opens a session of the older era with the server, and ends it.
+// Initialize opens and closes a legacy session with the server.
 func (s *Server) Initialize(ctx context.Context, within time.Duration, how mcp.Probing) (mcp.Verdict, error) {
 	o := s.legacyOptions()
 	o.Timeouts.Connect = within
 	return legacyback.Probe(ctx, o, how)
 }
 
-// Judge asks which era the server is of. One that answers nothing of MCP, and so is legacy
-// at most, is asked for a session.
+// Judge finds the server's era. If a server gave no response of MCP, so that it is at most
+// legacy, Judge also tries to open a session.
 func (s *Server) Judge(ctx context.Context) (mcp.Verdict, error) {
 	v, err := s.Detect(ctx, spec.Unknown, mcp.Probing{})
 	if err != nil || s.OnConnection() || v.Era != spec.Legacy || v.Cause == nil {
@@ -134,7 +133,7 @@ func (s *Server) Judge(ctx context.Context) (mcp.Verdict, error) {
 	}
 	session, err := s.Initialize(ctx, s.opts.Timeouts.Connect, mcp.Probing{})
 	if session.Era == spec.Unknown {
-		session.Reason = v.Reason + "; asked for a session: " + session.Reason
+		session.Reason = v.Reason + "; opening a session failed: " + session.Reason
 		session.Status = max(session.Status, v.Status)
 	}
 	return session, err

@@ -18,7 +18,7 @@ import (
 	legacyback "github.com/mcpbridge/mcpbridge/legacy/back"
 )
 
-// Options describe a server. Those that the backs have, too, mean the same there, and zero
+// Options describe a server. Those that the backs also have mean the same there; zero
 // means the backs' default.
 type Options struct {
 	// URL may be that of a WebSocket, too. Changes and Doubt are nil: Open knows them.
@@ -32,15 +32,15 @@ type Options struct {
 
 	// Start starts the command; nil means [transport.StartCommand].
 	Start func(transport.CommandOptions) (transport.Conn, error)
-	// StateDir is where it is kept what a command said of itself; empty means nowhere.
+	// StateDir is where descriptions of commands are stored; empty means nowhere.
 	StateDir string
-	// OneClient says that the server has one client, which decides what a command is
-	// asked first.
+	// OneClient says that the server has only one client, whose first request is a
+	// command's first request.
 	OneClient bool
 
-	// Era is spec.Unknown for a server that is to be asked.
+	// Era is spec.Unknown for a server that is probed.
 	Era        spec.Era
-	Roots      []string // URIs; none means that clients are asked
+	Roots      []string // URIs; none means those of each client
 	Lanes      int
 	KeepLane   bool
 	Synthesize legacyback.Synthesize
@@ -50,7 +50,7 @@ type Options struct {
 	MaxSessions, MaxSessionsEach int
 }
 
-// isCommand reports whether the server is a process of ours.
+// isCommand reports whether the server is a command.
 func (o *Options) isCommand() bool { return len(o.Command.Argv) > 0 }
 
 // overWebSocket reports whether the server is reached over a WebSocket.
@@ -64,12 +64,12 @@ type Server struct {
 	opts     Options             // read-only
 	launcher *transport.Launcher // see Launcher
 
-	// awaitClient returns once a client waits for the era, or ctx ends; nil if one
-	// always does.
+	// awaitClient returns when a client waits for the era, or ctx ends; nil if a client
+	// always waits.
 	awaitClient func(ctx context.Context)
-	// found is what askProcess has found, until it is asked for.
+	// found is the finding of askProcess for the next probe.
 	found atomic.Pointer[detect.Finding]
-	// triedAfresh says that it was tried whether the command's first request decides its era.
+	// triedAfresh says that detectAfresh was called.
 	triedAfresh atomic.Bool
 }
 
@@ -88,7 +88,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// Era returns the configured era; spec.Unknown if the server is to be asked.
+// Era returns the configured era; spec.Unknown if the server is probed.
 func (s *Server) Era() spec.Era {
 	if s.opts.Transport == legacyback.TransportSSE {
 		return spec.Legacy
@@ -96,7 +96,7 @@ func (s *Server) Era() spec.Era {
 	return s.opts.Era
 }
 
-// SetEra configures the era, for a Server that is opened afterwards.
+// SetEra sets the configured era. Call it before Open.
 func (s *Server) SetEra(era spec.Era) { s.opts.Era = era }
 
 // OnConnection reports whether all messages of a session share one connection.
@@ -109,7 +109,7 @@ func (s *Server) Close() {
 	}
 }
 
-// legacyOptions are those of a back of the legacy era.
+// legacyOptions returns the options of a legacy back.
 func (s *Server) legacyOptions() legacyback.Options {
 	from := &s.opts
 	o := legacyback.Options{
@@ -133,7 +133,7 @@ func (s *Server) legacyOptions() legacyback.Options {
 	return o
 }
 
-// shared are the options of a back of either era. It has no URL unless the server is
+// shared returns the options of a back of either era. URL is empty unless the server is
 // reached over HTTP.
 func (s *Server) shared() upstream.Options {
 	o := s.opts.Options
@@ -143,8 +143,8 @@ func (s *Server) shared() upstream.Options {
 	return o
 }
 
-// dial opens connections to a server that is neither a command nor reached over HTTP; it
-// is nil for these.
+// dial returns the function that opens connections; nil for a command, and for a server
+// over HTTP.
 func (s *Server) dial() func(context.Context) (transport.Conn, error) {
 	if s.opts.overWebSocket() {
 		return s.dialWebSocket
@@ -172,7 +172,7 @@ func (s *Server) dialWebSocket(ctx context.Context) (transport.Conn, error) {
 	return c, nil
 }
 
-// startCommand starts the server's command, which lives as long as the connection.
+// startCommand starts the server's command, which runs as long as the connection is open.
 func (s *Server) startCommand() (transport.Conn, error) {
 	if s.opts.Start != nil {
 		return s.opts.Start(s.opts.Command)
@@ -185,7 +185,7 @@ func (s *Server) startCommand() (transport.Conn, error) {
 	return c, nil
 }
 
-// roots returns what roots/list is answered with, or nil for what each client answers.
+// roots returns the result of roots/list for the server, or nil for that of each client.
 //
 // Spec: 2025-11-25, client/roots, Root.
 func roots(uris []string) []byte {

@@ -9,15 +9,14 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
-// A conn is a session over one connection of messages. The connection's end is the
-// session's.
+// A conn is a session over a message connection. It ends with the connection.
 type conn struct {
 	alwaysListening
 	mux  upstream.Mux
 	done chan struct{} // closed when read has returned
 }
 
-// OverConn connects l by a connection of messages, which it closes.
+// OverConn connects l over a message connection. l closes to.
 func (l *Link) OverConn(ctx context.Context, to transport.Conn) {
 	c := &conn{alwaysListening{l}, upstream.Mux{Inbox: l.inbox, Conn: to, Lost: l.lose}, make(chan struct{})}
 	l.carrier, l.ordered = c, true
@@ -37,14 +36,15 @@ func (c *conn) do(ctx context.Context, call *Call, frame []byte) error {
 // send implements carrier. Write is bounded by the connection itself.
 func (c *conn) send(_ context.Context, frame []byte) error { return c.mux.Conn.Write(frame) }
 
-// endedBy implements carrier: a connection that takes no more is of no use.
+// endedBy implements carrier: if a write fails, the connection is unusable.
 func (c *conn) endedBy(error) bool { return true }
 
-// explain implements carrier: a child may have said why on its standard error.
+// explain implements carrier: a child process may have written the reason to its standard
+// error.
 func (c *conn) explain(err error) error { return transport.WithNoise(err, c.mux.Conn) }
 
-// close implements carrier. A connection's Close is polite by itself: it lets a
-// child exit before it kills it.
+// close implements carrier. The connection's Close lets a child process exit before it
+// kills it.
 func (c *conn) close(context.Context) {
 	if err := c.mux.Conn.Close(); err != nil && !errors.Is(err, transport.ErrClosed) {
 		c.l.log.Debug("closing connection to server", "error", err)
@@ -52,8 +52,8 @@ func (c *conn) close(context.Context) {
 	<-c.done
 }
 
-// alwaysListening is what carriers have in common on which the server can send unasked
-// from the first, and which name no revision.
+// alwaysListening has the methods of carriers on which the server can send at any time, and
+// which have no header for the revision.
 type alwaysListening struct{ l *Link }
 
 func (a alwaysListening) useRevision(spec.Revision)   {}

@@ -12,12 +12,12 @@ import (
 // An Endpoint is the URL of a server, which the Links of all its sessions share.
 type Endpoint struct {
 	http *upstream.HTTP
-	base http.Header // goes with every request
+	base http.Header // added to every request
 
-	ids *atomic.Int64 // of requests, over all sessions: some servers keep them in one table
+	ids *atomic.Int64 // of requests, over all sessions, because some servers keep the ids of all sessions in one table
 }
 
-// NewEndpoint returns the endpoint at o.URL, which was checked.
+// NewEndpoint returns the endpoint at o.URL, which must be valid.
 func NewEndpoint(o *upstream.Options) *Endpoint {
 	return &Endpoint{
 		http: upstream.NewHTTP(o, reading),
@@ -34,8 +34,8 @@ func (e *Endpoint) As(p mcp.Principal) *Endpoint {
 // Close closes idle connections.
 func (e *Endpoint) Close() { e.http.Close() }
 
-// headers returns what goes with the requests of a session: POSTs, and requests without a
-// body. Both are shared, and never changed.
+// headers returns the headers of a session's requests: of POSTs, and of requests without a
+// body. Both are shared and must not be changed.
 func (e *Endpoint) headers(session string, revision spec.Revision) (post, get http.Header) {
 	post = e.base.Clone()
 	if revision != "" {
@@ -50,7 +50,7 @@ func (e *Endpoint) headers(session string, revision spec.Revision) (post, get ht
 	return post, get
 }
 
-// resuming returns the headers of a GET for what follows an event.
+// resuming returns the headers of a GET that resumes a stream after an event.
 func resuming(get http.Header, lastID string) http.Header {
 	if lastID == "" {
 		return get

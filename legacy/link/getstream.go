@@ -15,34 +15,34 @@ import (
 )
 
 const (
-	// streamWait bounds how long the handshake waits for the GET stream: some
-	// servers send no headers before the first message.
+	// streamWait bounds how long the handshake waits for the GET stream: some servers send
+	// no headers before the first message.
 	streamWait = 2 * time.Second
-	// steady is how long a stream lives before its end counts as the first.
+	// steady is how long a stream must have been open so that its end does not count as a
+	// failed attempt.
 	steady = 10 * time.Second
-	// maxMissed is how long a stream that was open, or a server that answers, may
-	// be missed: after it the session counts as lost, since nobody would say so if
-	// the server is gone.
+	// maxMissed is how long a stream may stay closed, or a server may be unreachable,
+	// before the session counts as lost: nothing else would report that the server is gone.
 	maxMissed = 30 * time.Second
 )
 
-// A getStream is the standalone stream of a session, on which the server sends
-// what belongs to no request. It is opened again whenever it ends, and tells the
-// profile's watch what may have been missed meanwhile.
+// A getStream is the standalone stream of a session, on which the server sends messages
+// that belong to no request. It is reopened whenever it ends, and reports when messages may
+// have been lost in the meantime.
 //
 // Spec: 2025-11-25, basic/transports, Listening for Messages from the Server.
 type getStream struct {
 	h       *streamable
 	stop    context.CancelFunc
 	done    chan struct{} // closed when run has returned
-	settled wake.Signal   // an attempt was answered
+	settled wake.Signal   // sent when an attempt has been answered
 	again   chan struct{} // closed by retryRefused
 	up      atomic.Bool
 	no      atomic.Bool // the first attempt was refused
 }
 
-// startStream starts to ask for the stream. It ends with close, or when the
-// server does not offer one.
+// startStream starts to open the stream. It stops on close, or if the server offers no
+// stream.
 func startStream(ctx context.Context, h *streamable) *getStream {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	g := &getStream{
@@ -56,7 +56,7 @@ func startStream(ctx context.Context, h *streamable) *getStream {
 	return g
 }
 
-// await returns when the attempt under way is answered, or after streamWait.
+// await returns when the current attempt has been answered, or after streamWait.
 func (g *getStream) await(ctx context.Context) {
 	t := time.NewTimer(streamWait)
 	defer t.Stop()
@@ -70,8 +70,8 @@ func (g *getStream) await(ctx context.Context) {
 
 func (g *getStream) isOpen() bool { return g.up.Load() }
 
-// retryRefused asks once more, and awaits the outcome, if the server has refused
-// before.
+// retryRefused tries once more if the server has refused the first attempt, and waits for
+// the result.
 func (g *getStream) retryRefused(ctx context.Context) {
 	close(g.again)
 	if g.no.Load() {
@@ -84,7 +84,7 @@ func (g *getStream) close() {
 	<-g.done
 }
 
-// run keeps the stream open until ctx ends or the server does not want it.
+// run keeps the stream open until ctx ends or the server refuses it.
 func (g *getStream) run(ctx context.Context) {
 	defer close(g.done)
 	cut, err := g.first(ctx)
@@ -107,12 +107,12 @@ func (g *getStream) run(ctx context.Context) {
 	}
 }
 
-// first asks before notifications/initialized, and once more after it if the
-// server refused.
+// first opens the stream before notifications/initialized, and tries once more afterwards
+// if the server has refused.
 func (g *getStream) first(ctx context.Context) (streamCut, error) {
 	cut, err := g.serve(ctx, streamCut{})
 	if !errors.Is(err, errNoStream) {
-		g.settled.Send() // in case it was never open: nobody need wait for the next
+		g.settled.Send() // in case it was never open: the handshake need not wait for the next attempt
 		return cut, err
 	}
 	g.no.Store(true)
@@ -125,33 +125,33 @@ func (g *getStream) first(ctx context.Context) (streamCut, error) {
 	}
 }
 
-// A streamCut says how a stream ended and from where it can go on.
+// A streamCut describes how a stream ended and where it can be resumed.
 type streamCut struct {
-	opened bool      // any stream of the session was open before
-	asked  bool      // opened, or the server was asked before and did not say no
-	silent bool      // it was not even answered
-	since  time.Time // when the stream ended, or the server was last heard of without one
+	opened bool      // a stream of the session was open before
+	asked  bool      // opened, or an earlier attempt was not refused
+	silent bool      // the attempt was not answered
+	since  time.Time // when the stream ended; without one, when the server last answered
 	lastID string
 	retry  time.Duration
 	lasted time.Duration
-	// brought says that there was a message on it.
+	// brought says that the stream had a message.
 	brought bool
-	// trusted says that nothing is missed if the server replays: it gave ids and
-	// closed the stream itself, having said when to come back.
+	// trusted says that no message is lost if the server replays: it sent event ids and a
+	// retry time, and closed the stream itself.
 	trusted bool
 }
 
-// useful is what [pacer.after] wants to know.
+// useful is an argument of [pacer.after].
 func (c streamCut) useful() bool { return c.brought || c.lasted >= steady }
 
-// missed reports whether it is time to give up. A server that keeps answering
-// that it has no stream yet may go on so.
+// missed reports whether the session counts as lost. A server that keeps answering without
+// a stream may do so forever.
 func (c streamCut) missed() bool {
 	return (c.opened || c.silent) && time.Since(c.since) > maxMissed
 }
 
-// serve opens the stream once and reads it to its end. The error says that there
-// is no point in another attempt.
+// serve opens the stream once and reads it to its end. It returns an error if another
+// attempt makes no sense.
 func (g *getStream) serve(ctx context.Context, before streamCut) (streamCut, error) {
 	begun := time.Now()
 	reply, err := g.h.e.http.Get(ctx, nil, resuming(g.h.names.Load().get, before.lastID))
@@ -172,7 +172,7 @@ func (g *getStream) serve(ctx context.Context, before streamCut) (streamCut, err
 	return cut, context.Cause(ctx)
 }
 
-// again returns where to go on from after an attempt that had no stream.
+// again returns the state after an attempt that got no stream.
 func (c streamCut) again(now time.Time) streamCut {
 	if c.since.IsZero() || !c.opened && !c.silent {
 		c.since = now
@@ -182,9 +182,9 @@ func (c streamCut) again(now time.Time) streamCut {
 	return c
 }
 
-// refused decides what a server means that answers without a stream. One that
-// offered it under this session, or did not say no, and does so now has lost the
-// session: the specification's word for that is 404, many servers say 400.
+// refused decides what an answer without a stream means. If the server has offered the
+// stream in this session before, or did not refuse it, the session is lost: the
+// specification requires 404 for that, but many servers respond with 400.
 //
 // Spec: 2025-11-25, basic/transports, Session Management.
 func (g *getStream) refused(before streamCut, code int) (streamCut, error) {
@@ -196,9 +196,9 @@ func (g *getStream) refused(before streamCut, code int) (streamCut, error) {
 		g.h.l.fail(status)
 		return before, status
 	case code >= 500, code == http.StatusConflict, code == http.StatusTooManyRequests:
-		return before, nil // the last one is not noticed gone, say
+		return before, nil // for example, the server has not noticed the end of the last stream
 	case before.lastID != "":
-		before.lastID = "" // it may be that it has forgotten
+		before.lastID = "" // the server may have discarded the event
 		return before, nil
 	case lost:
 		g.h.l.fail(status)
@@ -207,7 +207,7 @@ func (g *getStream) refused(before streamCut, code int) (streamCut, error) {
 	return before, fmt.Errorf("%w: %w", errNoStream, status)
 }
 
-// read hands every message of an open stream to the Link until it ends.
+// read passes every message of an open stream to the Link until the stream ends.
 func (g *getStream) read(ctx context.Context, reply *upstream.Reply, before streamCut) streamCut {
 	reply.Busy = g.h.l.Calls.Busy
 	cut := streamCut{retry: defaultRetry}
@@ -226,16 +226,15 @@ func (g *getStream) read(ctx context.Context, reply *upstream.Reply, before stre
 	f := upstream.AsFailure(err)
 	cut.trusted = told && cut.lastID != "" && f != nil && f.Cause == upstream.ErrUnanswered
 	switch {
-	case f != nil && !f.Again: // it is too large
-		cut.lastID = "" // or it would come again
+	case f != nil && !f.Again: // the message is too large
+		cut.lastID = "" // else the server would send it again
 	case cut.lastID == "":
 		cut.lastID = before.lastID
 	}
 	return cut
 }
 
-// opened tells that the stream is open: first that it is, then what the time
-// without it may have hidden.
+// opened reports that the stream is open, and whether messages may have been lost before.
 func (g *getStream) opened(before streamCut) {
 	g.up.Store(true)
 	g.settled.Send()

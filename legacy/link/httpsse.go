@@ -19,16 +19,16 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
-// An httpSSE is a session over HTTP+SSE, the transport of 2024-11-05: all that the
-// server says comes on one stream of events, whose end is the session's, and every
-// message to it is a POST. It has a goroutine that reads the stream, and one for each
-// POST of a request: some servers answer those only when they have run the request.
+// An httpSSE is a session over HTTP+SSE, the transport of 2024-11-05. The server sends all
+// its messages on one event stream, and the session ends with that stream. Each message to
+// the server is a POST. One goroutine reads the stream, and one runs for each POST of a
+// request: some servers answer the POST only after they have run the request.
 //
 // Spec: 2024-11-05, basic/transports, HTTP with SSE.
 type httpSSE struct {
 	alwaysListening
-	to   *upstream.HTTP // where to post
-	post http.Header    // goes with each POST
+	to   *upstream.HTTP // the URL for POSTs
+	post http.Header    // headers of each POST
 
 	stream   *upstream.Reply
 	rd       *sse.Reader             // of stream
@@ -38,8 +38,8 @@ type httpSSE struct {
 	done     chan struct{} // closed when read has returned
 }
 
-// OverSSE connects l by HTTP+SSE, which opens the stream of events. ctx bounds the
-// opening, which ends when the server has said where to post.
+// OverSSE connects l over HTTP+SSE: it opens the event stream. ctx bounds that, until the
+// server has sent the URL for POSTs.
 func (l *Link) OverSSE(ctx context.Context, e *Endpoint) error {
 	v := &httpSSE{alwaysListening: alwaysListening{l}, done: make(chan struct{})}
 	v.live, v.stop = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -47,7 +47,7 @@ func (l *Link) OverSSE(ctx context.Context, e *Endpoint) error {
 	err := v.ask(e)
 	if !late() && err == nil {
 		err = context.Cause(ctx)
-		v.stream.Close() // nothing was said on it
+		v.stream.Close() // there was no event
 	}
 	switch {
 	case err == nil:
@@ -63,7 +63,7 @@ func (l *Link) OverSSE(ctx context.Context, e *Endpoint) error {
 	return nil
 }
 
-// ask asks for the stream and reads its first event.
+// ask opens the stream and reads its first event.
 func (v *httpSSE) ask(e *Endpoint) error {
 	post, get := e.headers("", "")
 	reply, err := e.http.Get(v.live, nil, get)
@@ -76,27 +76,27 @@ func (v *httpSSE) ask(e *Endpoint) error {
 		v.rd = sse.NewReader(reply.Body(), sse.ReaderOptions{MaxEventSize: v.l.opts.MaxMessage, Idle: v.throttle})
 		v.to, err = v.endpoint(e.http)
 	} else {
-		v.stop(nil) // it may be a stream of something else
+		v.stop(nil) // the stream may be of something else
 		err = noStream(reply)
 	}
 	if err != nil {
-		reply.Close() // nothing came of it
+		reply.Close() // it is not usable
 	}
 	return err
 }
 
-// noStream says why a reply is no stream of events.
+// noStream returns why a reply is not an event stream.
 func noStream(reply *upstream.Reply) error {
 	if reply.Status() == http.StatusOK {
-		kind, _, _ := mime.ParseMediaType(reply.Header().Get("Content-Type")) // empty if it is none
+		kind, _, _ := mime.ParseMediaType(reply.Header().Get("Content-Type")) // empty if there is none
 		return &transport.KindError{Kind: kind}
 	}
 	status, _ := reply.Rejection()
-	status.Note = "" // about a message that was not sent
+	status.Note = "" // the note is about a message that was not sent
 	return status
 }
 
-// endpoint waits for the event that says where to post.
+// endpoint waits for the event with the URL for POSTs.
 func (v *httpSSE) endpoint(at *upstream.HTTP) (*upstream.HTTP, error) {
 	for {
 		ev, err := v.rd.Next()
@@ -111,8 +111,8 @@ func (v *httpSSE) endpoint(at *upstream.HTTP) (*upstream.HTTP, error) {
 	}
 }
 
-// posting returns the way to where a reference in an endpoint event leads: to another
-// path of the same origin, since credentials and what clients say go there.
+// posting resolves the reference in an endpoint event. The result must be of the same
+// origin, because credentials and the client's messages are sent there.
 func posting(at *upstream.HTTP, ref string) (*upstream.HTTP, error) {
 	u, err := at.URL().Parse(strings.TrimSpace(ref))
 	switch {
@@ -125,7 +125,7 @@ func posting(at *upstream.HTTP, ref string) (*upstream.HTTP, error) {
 	return at.At(u), nil
 }
 
-// originOf returns scheme, host and port, written in one way.
+// originOf returns scheme, host and port in a canonical form.
 //
 // Spec: RFC 6454, 4.
 func originOf(u *url.URL) string {
@@ -136,7 +136,7 @@ func originOf(u *url.URL) string {
 	return scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
 }
 
-// read hands every message to the session until the stream ends.
+// read passes every message to the session until the stream ends.
 func (v *httpSSE) read(ctx context.Context) {
 	defer close(v.done)
 	for {
@@ -155,7 +155,7 @@ func (v *httpSSE) read(ctx context.Context) {
 	}
 }
 
-// streamEnded names the end of a stream of events for people.
+// streamEnded returns the error for people when the event stream has ended.
 func streamEnded(err error) error {
 	var large *sse.TooLargeError
 	switch {
@@ -167,8 +167,8 @@ func streamEnded(err error) error {
 	return fmt.Errorf("its event stream broke: %w", transport.Cause(err))
 }
 
-// do implements carrier. While the POST is under way the answer may already come
-// on the stream, or questions without whose answers it does not end.
+// do implements carrier. While the POST runs, the response may already arrive on the
+// stream, or input requests that must be answered first.
 func (v *httpSSE) do(ctx context.Context, c *Call, frame []byte) error {
 	if err := context.Cause(ctx); err != nil {
 		return &upstream.Failure{Cause: err, Fate: upstream.NotSent}
@@ -195,8 +195,8 @@ func (v *httpSSE) do(ctx context.Context, c *Call, frame []byte) error {
 	}
 }
 
-// letGo gives a POST that nobody waits for any more the time to end by itself: cut
-// off, it would cost its connection. posted is nil if it has ended.
+// letGo gives a POST whose response is no longer awaited some time to end by itself: if it
+// were cut off, its connection would be lost. posted is nil if the POST has ended.
 func (v *httpSSE) letGo(posted <-chan error, stop context.CancelCauseFunc) {
 	if posted == nil || len(posted) > 0 || !v.l.Alive() {
 		stop(nil)
@@ -214,7 +214,7 @@ func (v *httpSSE) request(ctx context.Context, c *Call, frame []byte) error {
 	if reply.IsError() {
 		err = v.l.rejected(ctx, c, reply, true)
 		if err == nil {
-			c.Cancel(nil) // it is settled
+			c.Cancel(nil) // the call is settled
 		}
 		return err
 	}
@@ -227,16 +227,16 @@ func (v *httpSSE) send(ctx context.Context, frame []byte) error {
 	return sendTo(ctx, v.to, v.post, frame)
 }
 
-// endedBy implements carrier: the URL for messages is the session's own.
+// endedBy implements carrier: the URL for POSTs belongs to the session.
 func (v *httpSSE) endedBy(err error) bool { return isNotFound(err) }
 
 // explain implements carrier.
 func (v *httpSSE) explain(err error) error { return err }
 
-// close implements carrier. A server learns of the session's end by the stream's.
+// close implements carrier. The end of the stream ends the session at the server.
 func (v *httpSSE) close(context.Context) {
 	v.stop(mcp.ErrShutdown)
-	v.stream.Close() // it is read no further
+	v.stream.Close() // nothing reads it any more
 	<-v.done
 }
 

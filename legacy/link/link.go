@@ -14,24 +14,24 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// lastWritesTimeout is how long the last messages to a server on a connection may take,
-// which end with the connection.
+// lastWritesTimeout is how long the last messages to a server on a connection may take.
+// They end with the connection.
 const lastWritesTimeout = 200 * time.Millisecond
 
-// A Sink takes what the server of a Link sends that answers no call.
+// A Sink receives the messages of a Link's server that are not responses.
 type Sink interface {
-	// Receive takes one request or notification. from is the call on whose own stream
-	// it came, nil if it came where messages arrive unasked. Then it must not wait for
-	// an answer of the server, which comes by the same reader.
+	// Receive gets a request or a notification. from is the call on whose stream it
+	// arrived, or nil if it arrived on a shared stream. Then Receive must not wait for a
+	// response of the server, because the same goroutine reads it.
 	Receive(ctx context.Context, m *wire.Message, from *upstream.Call)
-	// ListenChanged says that the stream for what the server sends unasked was opened or
-	// has ended. missed says that messages may have been lost before it was opened.
+	// ListenChanged is called when the stream for messages that belong to no request was
+	// opened or has ended. missed says that messages may have been lost before it was
+	// opened.
 	ListenChanged(open, missed bool)
 }
 
-// A Link carries the messages of one session. New makes one, and a method whose name
-// begins with Over connects it, before it is used. Its methods are safe for concurrent
-// use.
+// A Link carries the messages of one session. After New, connect it with one of the methods
+// whose names begin with Over. Its methods are safe for concurrent use.
 type Link struct {
 	// Calls are the requests in flight.
 	Calls Calls
@@ -52,27 +52,29 @@ type Link struct {
 
 // A carrier is the transport under a Link.
 type carrier interface {
-	// do sends frame, the request c, and returns once c is settled, ctx has ended, or
-	// it is known that no response will come. The error tells why, if c is not settled:
-	// an [*upstream.Failure], or ctx's cause.
+	// do sends frame, the request c, and returns when c is settled, ctx has ended, or it is
+	// known that no response will come. If c is not settled, the error says why: an
+	// [*upstream.Failure], or ctx's cause.
 	do(ctx context.Context, c *Call, frame []byte) error
 	// send sends a notification or a response.
 	send(ctx context.Context, frame []byte) error
-	// endedBy reports whether the error of send says that the session has ended.
+	// endedBy reports whether an error of send means that the session has ended.
 	endedBy(err error) bool
-	// useRevision names the revision to the server from then on.
+	// useRevision sets the revision that further requests name.
 	useRevision(r spec.Revision)
-	// listen opens a way for what the server sends unasked, if initialize has not
-	// done so. It returns when the way is open, or will not be for a while.
+	// listen opens a stream for messages that belong to no request, unless the carrier
+	// always has one. It returns when the stream is open, or has been refused, or after a
+	// time limit.
 	listen(ctx context.Context)
-	// initialized is called after notifications/initialized was sent.
+	// initialized is called after notifications/initialized has been sent.
 	initialized(ctx context.Context)
-	// listening reports whether there is such a way at the moment.
+	// listening reports whether such a stream is open.
 	listening() bool
-	// explain returns err with what else is known of why the server is silent.
+	// explain returns err with more details on why the server does not respond, if there
+	// are any.
 	explain(err error) error
-	// close ends the session upstream as far as it still exists and waits for what
-	// the carrier started. ctx bounds what the server is told.
+	// close ends the session upstream if it still exists, and waits for what the carrier
+	// has started. ctx bounds the requests to the server.
 	close(ctx context.Context)
 }
 
@@ -87,43 +89,44 @@ func New(opts *upstream.Options, sink Sink) *Link {
 // Ordered reports whether messages reach the server in the order in which they are sent.
 func (l *Link) Ordered() bool { return l.ordered }
 
-// Attributes reports whether the stream on which a message comes may tell to which call
-// it belongs. Otherwise everything comes on one stream, and the notes of a call are
-// given to its Owner by the goroutine that called Do; see Call.Wake.
+// Attributes reports whether the stream on which a message arrives can identify its call.
+// Otherwise all messages arrive on one stream, and the goroutine that called Do passes the
+// notifications of a call to its Owner; see Call.Wake.
 func (l *Link) Attributes() bool { return l.attributes }
 
 // IsSSE reports whether the server speaks HTTP+SSE, the transport of 2024-11-05.
 func (l *Link) IsSSE() bool { return !l.ordered && !l.attributes }
 
-// UseRevision names the negotiated revision to the server from then on.
+// UseRevision sets the negotiated revision that further requests name.
 func (l *Link) UseRevision(r spec.Revision) { l.carrier.useRevision(r) }
 
-// Listen opens a way for what the server sends unasked, if there is none yet. It is
-// called before notifications/initialized is sent.
+// Listen opens a stream for messages that belong to no request, if there is none yet. Call
+// it before notifications/initialized is sent.
 func (l *Link) Listen(ctx context.Context) { l.carrier.listen(ctx) }
 
-// Initialized is called when notifications/initialized was sent: some servers offer the
-// stream that Listen asks for only then.
+// Initialized must be called after notifications/initialized was sent: some servers offer
+// the stream of Listen only then.
 func (l *Link) Initialized(ctx context.Context) { l.carrier.initialized(ctx) }
 
-// Listening reports whether there is a way for what the server sends unasked.
+// Listening reports whether the server can send messages that belong to no request.
 func (l *Link) Listening() bool { return l.carrier.listening() }
 
-// Explain returns err with what else is known of why the server is silent.
+// Explain returns err with more details on why the server does not respond, if there are
+// any.
 func (l *Link) Explain(err error) error { return l.carrier.explain(err) }
 
 // Done is closed when the session is lost or ended.
 func (l *Link) Done() <-chan struct{} { return l.done }
 
-// Alive reports whether the session was neither lost nor ended.
+// Alive reports whether the session has neither been lost nor ended.
 func (l *Link) Alive() bool { return !wake.Closed(l.done) }
 
 // Err returns why the session has ended, nil if it has not.
 func (l *Link) Err() error { return l.Calls.Err() }
 
-// Do sends frame, the request c, and returns once c is settled, ctx has ended, or it is
-// known that no response will come. The error tells why, if c is not settled: an [*upstream.Failure],
-// or ctx's cause.
+// Do sends frame, the request c, and returns when c is settled, ctx has ended, or it is
+// known that no response will come. If c is not settled, the error says why: an
+// [*upstream.Failure], or ctx's cause.
 func (l *Link) Do(ctx context.Context, c *Call, frame []byte) error {
 	return l.carrier.do(ctx, c, frame)
 }
@@ -131,15 +134,14 @@ func (l *Link) Do(ctx context.Context, c *Call, frame []byte) error {
 // Send sends a notification or a response.
 func (l *Link) Send(ctx context.Context, frame []byte) error { return l.carrier.send(ctx, frame) }
 
-// EndIfLost ends the session if err, the error of a Send, says that the server has lost
-// it.
+// EndIfLost ends the session if err, an error of Send, means that the server has lost it.
 func (l *Link) EndIfLost(err error) {
 	if l.carrier.endedBy(err) {
 		l.lose(err)
 	}
 }
 
-// SendLater sends a message that nobody waits for.
+// SendLater sends a message in the background.
 func (l *Link) SendLater(ctx context.Context, frame []byte) {
 	l.Later(ctx, func(ctx context.Context) {
 		if err := l.Send(ctx, frame); err != nil {
@@ -148,48 +150,49 @@ func (l *Link) SendLater(ctx context.Context, frame []byte) {
 	})
 }
 
-// Later runs send, for which nobody waits but Close. It never blocks: where too many are
-// running the message is dropped.
+// Later runs send in the background; Close waits for it. It never blocks: if too many
+// messages are being sent, it drops this one.
 func (l *Link) Later(ctx context.Context, send func(context.Context)) {
 	if !l.outbox.send(ctx, send) {
 		l.Drop("outgoing")
 	}
 }
 
-// Start runs f, which ends with the session; Close waits. It reports false if the
-// session has ended.
+// Start runs f on a goroutine that ends with the session; Close waits for it. It returns
+// false if the session has ended.
 func (l *Link) Start(f func()) bool { return l.outbox.start(f) }
 
-// fail ends the session. Requests in flight go on: over HTTP they may still be answered.
+// fail ends the session. Requests in flight continue: over HTTP they may still get
+// responses.
 func (l *Link) fail(err error) {
 	if l.Calls.End(err) {
 		close(l.done)
 	}
 }
 
-// lose ends the session and the requests in flight: no response will come.
+// lose ends the session and fails the requests in flight: they get no responses.
 func (l *Link) lose(err error) {
 	l.fail(err)
 	l.Calls.Fail(err)
 }
 
-// End ends the session without a word to the server: requests in flight fail, and nothing
-// new may start.
+// End ends the session without a request to the server. Requests in flight fail, and no new
+// ones may start.
 func (l *Link) End() {
 	l.lose(mcp.ErrShutdown)
 	l.outbox.close()
 }
 
 // Close ends the session upstream and waits for everything that the Link has started.
-// Requests in flight fail. ctx bounds what the server is told, not the waiting.
+// Requests in flight fail. ctx bounds the requests to the server, but not the wait.
 func (l *Link) Close(ctx context.Context) {
 	l.End()
 	sent := make(chan struct{})
-	go func() { // ends with what is sent, which the carrier's end cuts short
+	go func() { // ends when the messages are sent, or when the carrier's end stops them
 		defer close(sent)
 		l.outbox.wait() // each bounded by sendTimeout
 	}()
-	if l.ordered { // a child that does not read is no reason to wait
+	if l.ordered { // a child process that does not read must not delay the end
 		late := time.AfterFunc(lastWritesTimeout, func() { l.carrier.close(ctx) })
 		defer late.Stop()
 	}

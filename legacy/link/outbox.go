@@ -7,14 +7,15 @@ import (
 )
 
 const (
-	// sendTimeout bounds a message that nobody waits for, and the end of a session.
+	// sendTimeout bounds a message that is sent in the background, and the end of a
+	// session.
 	sendTimeout = 5 * time.Second
-	// maxSends bounds the messages being sent that nobody waits for, responses to the
-	// server's requests among them.
+	// maxSends bounds the number of messages that are being sent in the background.
+	// Responses to the server's requests are among them.
 	maxSends = 1024
 )
 
-// An outbox owns the goroutines of a Link that nobody waits for but its end.
+// An outbox owns the background goroutines of a Link.
 type outbox struct {
 	// mu guards the fields below. It is a leaf.
 	mu     sync.Mutex
@@ -24,7 +25,7 @@ type outbox struct {
 	running sync.WaitGroup
 }
 
-// start runs f on a goroutine; wait waits for it. It reports false after close.
+// start runs f on a goroutine. It returns false after close.
 func (o *outbox) start(f func()) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -35,8 +36,8 @@ func (o *outbox) start(f func()) bool {
 	return true
 }
 
-// send runs f, which sends a message within sendTimeout. It reports false where too many
-// are being sent, and after close.
+// send runs f, which sends a message within sendTimeout. It returns false if too many
+// messages are being sent, and after close.
 func (o *outbox) send(ctx context.Context, f func(context.Context)) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

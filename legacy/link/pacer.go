@@ -7,35 +7,34 @@ import (
 )
 
 const (
-	// minRetry is the least pause before a stream is opened again, whatever the
-	// server asks for: 100 requests a second for each stream at most.
+	// minRetry is the minimum pause before a stream is reopened, whatever the server asks
+	// for. It allows 100 requests a second for each stream.
 	minRetry = 10 * time.Millisecond
-	// maxRetry is the longest pause that a server can ask for.
+	// maxRetry is the maximum pause that a server can ask for.
 	maxRetry = 5 * time.Minute
-	// emptyStreams is how many streams in a row may bring nothing before the
-	// pauses between them grow.
+	// emptyStreams is how many streams in a row may end without a message before the pauses
+	// between them grow.
 	emptyStreams = 3
 )
 
-// emptyPauses are the least pauses from then on. An answer or a change that comes at
-// last is delayed by no more. Jitter adds up to a quarter.
+// emptyPauses are the minimum pauses from then on. They bound how late a response or a
+// change can arrive. Jitter adds up to a quarter.
 var emptyPauses = backoff.Backoff{Min: time.Second, Max: 5 * time.Second}
 
-// streamRetries are the pauses before a stream that could not be opened is tried
-// again.
+// streamRetries are the pauses before the next attempt to open a stream.
 var streamRetries = backoff.Backoff{Min: 100 * time.Millisecond, Max: 30 * time.Second}
 
-// A pacer paces how a stream is opened again that the server ends. What the
-// server asks for holds as long as its streams bring something. Otherwise a server
-// that asks to come back at once, with nothing to say, is asked without end.
+// A pacer decides when to reopen a stream that the server has closed. The server's retry
+// time applies as long as its streams have messages. Otherwise a server that closes empty
+// streams, with a retry time of zero, would cause an endless loop.
 type pacer struct {
-	empty int           // streams in a row that brought nothing
+	empty int           // streams in a row without a message
 	pause time.Duration // after the last of them
 }
 
-// after returns the pause after a stream that has ended, before jitter. asked is
-// what the server asked for. useful says that the stream brought a message, or was
-// open for so long that coming back at once can't become a loop.
+// after returns the pause after a stream that has ended, before jitter. asked is the
+// server's retry time. useful says that the stream had a message, or was open for so long
+// that reopening it at once can't cause a loop.
 func (c *pacer) after(asked time.Duration, useful bool) time.Duration {
 	asked = min(max(asked, minRetry), maxRetry)
 	if useful {

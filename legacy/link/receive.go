@@ -11,22 +11,23 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// reading is how the messages of a server are read: what the Sink gets is its to keep.
+// reading says how messages of a server are read: the Sink may keep what it gets.
 var reading = upstream.Reading{Batches: true, Keep: true}
 
-// throttle bounds how fast a reader of the session takes what nobody needs.
+// throttle limits how fast a reader of the session reads messages that are dropped or
+// ignored.
 func (l *Link) throttle() *transport.Throttle {
 	return &transport.Throttle{Busy: l.Calls.Busy, Done: l.done}
 }
 
-// Drop counts a message that reached nobody. what names its kind for the metrics.
+// Drop counts a message that was not delivered. what is its kind in the metrics.
 func (l *Link) Drop(what string) { l.inbox.Drop(what) }
 
-// Ignore counts a message that was not needed, though nothing was lost with it: a reader
-// takes only so many of them a second.
+// Ignore counts a message that had no effect, though nothing was lost with it. A reader
+// accepts only a limited number of them per second.
 func (l *Link) Ignore() { l.inbox.Ignore() }
 
-// An inboxSink is the Link as the Sink of its Inbox.
+// An inboxSink is the Sink of a Link's Inbox.
 type inboxSink struct{ l *Link }
 
 // Receive implements [upstream.Sink].
@@ -37,13 +38,13 @@ func (s inboxSink) Receive(ctx context.Context, m *wire.Message, from *upstream.
 // Unclaimed implements [upstream.Sink].
 func (inboxSink) Unclaimed(wire.ID, *wire.Error) bool { return false }
 
-// TooLong implements [upstream.Sink]: it refuses a request that was too long.
+// TooLong implements [upstream.Sink]: it refuses a request that is too long.
 func (s inboxSink) TooLong(ctx context.Context, id wire.ID, limit int) {
-	s.l.SendLater(ctx, wire.AppendError(nil, id, wire.Errorf(spec.CodeInternal, "the request is of more than %d bytes, the limit; send less", limit)))
+	s.l.SendLater(ctx, wire.AppendError(nil, id, wire.Errorf(spec.CodeInternal, "the request has more than %d bytes, the limit; send less", limit)))
 }
 
-// unusable returns the error that a response is taken for which has come and can't be read,
-// as err says; nil if none has come.
+// unusable returns the error response for a response that could not be read because of err;
+// nil if there was no response.
 func (l *Link) unusable(method string, err error) *wire.Error {
 	var unreadable *upstream.UnreadableError
 	var long *transport.TooLongError

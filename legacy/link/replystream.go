@@ -10,20 +10,20 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// defaultRetry is the wait before a stream is resumed whose server named none.
+// defaultRetry is the pause before a stream is resumed if the server sent no retry time.
 const defaultRetry = time.Second
 
 // A position is where the stream of a call ended before the response.
 type position struct {
-	lastID string // resume behind this event; empty: impossible
+	lastID string // resume after this event; empty: impossible
 	retry  time.Duration
 	useful bool  // see pacer.after
-	broken bool  // it did not end regularly
-	why    error // what becomes of the call if the stream can't be resumed
+	broken bool  // the stream was not closed properly
+	why    error // the error of the call if the stream can't be resumed
 }
 
-// read reads a reply up to the response, which settles the call. If it is a stream that
-// ended before, the position tells where to resume; otherwise it is nil.
+// read reads a reply up to the response, which settles the call. If a stream ended before
+// the response, position says where to resume it; otherwise it is nil.
 func (h *streamable) read(ctx context.Context, c *Call, reply *upstream.Reply) (*position, error) {
 	begun := time.Now()
 	useful := false
@@ -34,10 +34,10 @@ func (h *streamable) read(ctx context.Context, c *Call, reply *upstream.Reply) (
 		}
 		if m.Kind() == wire.Response {
 			if reply.IsStream() {
-				reply.After = func(m *wire.Message) { h.l.inbox.Receive(ctx, m, &c.Call) } // changes, maybe
+				reply.After = func(m *wire.Message) { h.l.inbox.Receive(ctx, m, &c.Call) } // changes, for example
 			}
 			if r := reply.Response(); !c.Settle(r) {
-				reply.Close() // answered elsewhere meanwhile
+				reply.Close() // the call was settled by another stream
 			}
 			return nil, nil
 		}
@@ -45,14 +45,14 @@ func (h *streamable) read(ctx context.Context, c *Call, reply *upstream.Reply) (
 		if !h.l.inbox.Receive(ctx, m, &c.Call) {
 			reply.Useless()
 		}
-		if ctx.Err() != nil { // answered on another stream, say
+		if ctx.Err() != nil { // for example, settled by another stream
 			reply.Close()
 			return nil, context.Cause(ctx)
 		}
 	}
 }
 
-// ended tells what the end of a reply before the response means.
+// ended returns what the end of a reply before the response means.
 func (h *streamable) ended(reply *upstream.Reply, c *Call, err error, useful bool) (*position, error) {
 	f := upstream.AsFailure(err)
 	if f == nil || !f.Again || !reply.IsStream() {
@@ -65,8 +65,8 @@ func (h *streamable) ended(reply *upstream.Reply, c *Call, err error, useful boo
 	return at, nil
 }
 
-// resume goes on with a stream that ended at a position before the response, again
-// and again, until the response or the end of ctx. The request is not sent anew.
+// resume resumes a stream that ended before the response, repeatedly, until the response
+// arrives or ctx ends. The request is not sent again.
 //
 // Spec: 2025-11-25, basic/transports, Resumability and Redelivery.
 func (h *streamable) resume(ctx context.Context, c *Call, at *position) error {
@@ -91,8 +91,8 @@ func (h *streamable) resume(ctx context.Context, c *Call, at *position) error {
 	}
 }
 
-// reopen asks for a stream behind a position and reads it. A server that can't
-// be reached leaves the position where it was.
+// reopen resumes a stream at a position and reads it. If the server can't be reached, it
+// returns the same position.
 func (h *streamable) reopen(ctx context.Context, c *Call, at *position) (*position, error) {
 	reply, err := h.e.http.Get(ctx, &c.Call, resuming(h.names.Load().get, at.lastID))
 	switch {
@@ -106,7 +106,7 @@ func (h *streamable) reopen(ctx context.Context, c *Call, at *position) (*positi
 	case reply.Status() == http.StatusOK && reply.IsStream():
 		next, err := h.read(ctx, c, reply)
 		if next != nil && next.lastID == "" {
-			next.lastID = at.lastID // it said nothing new
+			next.lastID = at.lastID // it had no new event
 		}
 		return next, err
 	}
@@ -125,7 +125,7 @@ func (h *streamable) reopen(ctx context.Context, c *Call, at *position) (*positi
 	return nil, f
 }
 
-// failed returns the position after an attempt to resume that brought nothing.
+// failed returns the position after a failed attempt to resume.
 func (p *position) failed(err error) *position {
 	next := *p
 	next.broken, next.why = true, &upstream.Failure{Cause: upstream.AsFailure(err).Cause, Fate: upstream.MayHaveRun, Again: true}

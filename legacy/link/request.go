@@ -10,13 +10,13 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Request sends a request that is nobody's but the session's. The result is the caller's.
+// Request sends a request of the session itself. The caller owns the result.
 func (l *Link) Request(ctx context.Context, method string, params []byte) (json.RawMessage, error) {
 	return l.RoundTrip(ctx, &Call{Call: upstream.Call{Method: method}}, params)
 }
 
-// RoundTrip sends the request c and returns the result, which is the caller's. The error
-// is the server's as a [*wire.Error], an [*upstream.Failure], or ctx's cause.
+// RoundTrip sends the request c and returns the result, which the caller owns. The error is
+// the server's as a [*wire.Error], an [*upstream.Failure], or ctx's cause.
 func (l *Link) RoundTrip(ctx context.Context, c *Call, params []byte) (json.RawMessage, error) {
 	ctx = c.Begin(ctx)
 	if err := l.Calls.Add(c); err != nil {
@@ -34,7 +34,8 @@ func (l *Link) RoundTrip(ctx context.Context, c *Call, params []byte) (json.RawM
 	return bytes.Clone(r.Result), nil
 }
 
-// Exchange sends the request c and waits for its response. Whoever gets one frees it.
+// Exchange sends the request c and waits for its response. The caller must free the
+// response.
 func (l *Link) Exchange(ctx context.Context, c *Call, frame []byte) (upstream.Response, error) {
 	err := l.Do(ctx, c, frame)
 	if r, ok := c.Settled(); ok {
@@ -47,12 +48,12 @@ func (l *Link) Exchange(ctx context.Context, c *Call, frame []byte) (upstream.Re
 	return upstream.Response{}, why
 }
 
-// Notify sends a notification and waits until it was sent.
+// Notify sends a notification and returns when it has been sent.
 func (l *Link) Notify(ctx context.Context, method string, params []byte) error {
 	return l.Send(ctx, wire.AppendNotification(nil, method, params, nil))
 }
 
-// Finish ends a call that got a response. The response returned has to be freed.
+// Finish ends a call that got a response. The caller must free the returned response.
 func (l *Link) Finish(c *Call, r upstream.Response) upstream.Response {
 	l.Calls.Remove(c)
 	release := r.Release
@@ -66,8 +67,8 @@ func (l *Link) Finish(c *Call, r upstream.Response) upstream.Response {
 	return r
 }
 
-// Abandon gives up on c, tells the server if the request may be running there, and returns
-// why there is no response. err is Do's, and ctx the call's.
+// Abandon ends a call without a response. It cancels the request at the server if that may
+// be running it, and returns why there is no response. err is Do's, and ctx the call's.
 //
 // Spec: 2025-11-25, basic/utilities/cancellation.
 func (l *Link) Abandon(ctx context.Context, c *Call, err error) error {
@@ -88,14 +89,14 @@ func (l *Link) Abandon(ctx context.Context, c *Call, err error) error {
 	return cause
 }
 
-// MayBeRunning reports whether the server may be at work on a request that nobody waits
-// for any more: ctx, the request's, has ended, and err does not say otherwise.
+// MayBeRunning reports whether the server may still run a request whose context, ctx, has
+// ended, if Do returned err.
 func MayBeRunning(ctx context.Context, err error) bool {
 	cause, f := context.Cause(ctx), upstream.AsFailure(err)
 	return cause != nil && upstream.AsFailure(cause) == nil && (f == nil || !f.Lost && f.Fate == upstream.MayHaveRun)
 }
 
-// SendCancelled tells the server that nobody waits for c any more, and why.
+// SendCancelled cancels the request c at the server, and says why.
 func (l *Link) SendCancelled(ctx context.Context, c *Call, cause error) {
 	l.SendLater(ctx, c.Cancellation(cause))
 }

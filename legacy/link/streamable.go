@@ -15,47 +15,46 @@ import (
 )
 
 const (
-	// acceptedTimeout bounds the wait for a response on the GET stream after a
-	// request was merely accepted.
+	// acceptedTimeout bounds the wait for a response on the GET stream after the server
+	// responded to a request with 202 Accepted.
 	acceptedTimeout = 5 * time.Second
-	// pingTimeout bounds the wait for a sign of life.
+	// pingTimeout bounds the wait for the response to a ping.
 	pingTimeout = 2 * time.Second
 )
 
-// A streamable is a session over Streamable HTTP. The goroutine of a call posts the
-// request and reads its reply; only the GET stream has a goroutine of its own.
+// A streamable is a session over Streamable HTTP. The goroutine of a call sends the POST
+// and reads its reply; only the GET stream has a goroutine of its own.
 //
 // Spec: 2025-11-25, basic/transports, Streamable HTTP.
 type streamable struct {
 	l *Link
 	e *Endpoint
 
-	// names is replaced twice: when initialize is answered, and when the revision
-	// is settled.
+	// names is replaced twice: by the response to initialize, and when the revision is
+	// known.
 	names atomic.Pointer[names]
 
 	stream atomic.Pointer[getStream] // nil before listen
 }
 
-// names are the session's id and the headers that carry it. They are shared by
-// all requests and never changed.
+// names has the session's id and the headers with it. All requests share them; they must
+// not be changed.
 type names struct {
 	id        string // Mcp-Session-Id; empty if the server gave none
 	post, get http.Header
 }
 
-// OverHTTP connects l by Streamable HTTP. Nothing is sent yet.
+// OverHTTP connects l over Streamable HTTP. It sends nothing yet.
 func (l *Link) OverHTTP(e *Endpoint) {
 	h := &streamable{l: l, e: e}
 	h.adopt("", "")
 	l.carrier, l.attributes, l.Calls.ids = h, true, e.ids
 }
 
-// Refusal returns the HTTP status with which the server refused initialize, 0 if it did
-// not or does not speak Streamable HTTP.
+// Refusal returns the HTTP status with which the server refused initialize, or 0.
 func (l *Link) Refusal() int { return l.refusal }
 
-// adopt makes requests carry a session id and a revision.
+// adopt sets the session id and the revision that further requests name.
 func (h *streamable) adopt(id string, revision spec.Revision) {
 	n := &names{id: id}
 	n.post, n.get = h.e.headers(id, revision)
@@ -91,8 +90,8 @@ func (h *streamable) do(ctx context.Context, c *Call, frame []byte) error {
 	return err
 }
 
-// accepted waits a little for the response to a request that was accepted like a
-// notification: it may come on the GET stream.
+// accepted waits for the response to a request that was accepted like a notification: it
+// may arrive on the GET stream.
 func (h *streamable) accepted(ctx context.Context, f *upstream.Failure) error {
 	if h.listening() {
 		if err := backoff.Wait(ctx, acceptedTimeout); err != nil {
@@ -102,17 +101,17 @@ func (h *streamable) accepted(ctx context.Context, f *upstream.Failure) error {
 	return f
 }
 
-// rejected reads an HTTP error: a JSON-RPC error that answers the request, or
-// the news that the session is lost, or a failure. named says that the request named
-// a session that the server may have lost.
+// rejected handles an HTTP error. It is a JSON-RPC error that answers the request, or says
+// that the session is lost, or it is a failure. named says that the request had a session
+// id that the server may have lost.
 //
-// Spec: 2025-11-25, basic/transports, Session Management. Many servers say 400
-// where it says 404; but some say either of a method or a name that they don't
-// know, too, so without the error of a lost session neither ends a session that
-// still answers: one client's call would end everybody's.
+// Spec: 2025-11-25, basic/transports, Session Management. It requires 404 for a lost
+// session, but many servers respond with 400. Some send either for an unknown method or
+// name, too. So without the JSON-RPC error of a lost session neither status ends a session
+// that still responds: one client's call would end it for all clients.
 func (l *Link) rejected(ctx context.Context, c *Call, reply *upstream.Reply, named bool) error {
 	status, m := reply.Rejection()
-	status.Slash = status.Slash && l.attributes // HTTP+SSE posts to a URL of the session's own
+	status.Slash = status.Slash && l.attributes // HTTP+SSE posts to a URL that belongs to the session
 	isError := m != nil
 	sessionError := status.Code == http.StatusNotFound && isError && m.Error.Code == spec.CodeSessionNotFound
 	if isError && c.Is(m.ID) && !sessionError {
@@ -128,15 +127,15 @@ func (l *Link) rejected(ctx context.Context, c *Call, reply *upstream.Reply, nam
 		return &upstream.Failure{Cause: status, Fate: upstream.Refused, Lost: true}
 	}
 	if isError && c.Passes && status.Advice() == "" {
-		c.Settle(upstream.ResponseOf(m, nil)) // it says more than the status, if without an id
+		c.Settle(upstream.ResponseOf(m, nil)) // it says more than the status, though it has no id
 		return nil
 	}
 	return status.Failure()
 }
 
-// isLost reports whether the session gives no sign of life after what became of a
-// request of method. Of ping itself nothing else can be asked. If ctx, the
-// request's, ends first it is not known, and so the session stays.
+// isLost reports whether the session does not respond to a ping, after a request of method
+// got an HTTP error. For ping itself it returns true. If ctx, the request's, ends first, it
+// returns false: nothing is known.
 func (l *Link) isLost(ctx context.Context, method string) bool {
 	if method == spec.MethodPing || method == spec.MethodInitialize {
 		return true
@@ -154,8 +153,8 @@ func (h *streamable) send(ctx context.Context, frame []byte) error {
 	return sendTo(ctx, h.e.http, h.names.Load().post, frame)
 }
 
-// sendTo posts a message that has no response. The error is not a failure: nobody sends
-// such a message again.
+// sendTo posts a message that has no response. It returns the cause of a failure, because
+// such a message is never sent again.
 func sendTo(ctx context.Context, to *upstream.HTTP, header http.Header, frame []byte) error {
 	err := to.Send(ctx, header, frame)
 	if f := upstream.AsFailure(err); f != nil {
@@ -164,7 +163,7 @@ func sendTo(ctx context.Context, to *upstream.HTTP, header http.Header, frame []
 	return err
 }
 
-// endedBy implements carrier: 404 is about the session that messages name.
+// endedBy implements carrier: 404 means that the session is lost.
 func (h *streamable) endedBy(err error) bool { return h.id() != "" && isNotFound(err) }
 
 // isNotFound reports whether a POST was answered with 404.
@@ -179,18 +178,17 @@ func (h *streamable) useRevision(r spec.Revision) { h.adopt(h.id(), r) }
 // explain implements carrier.
 func (h *streamable) explain(err error) error { return err }
 
-// listen implements carrier: it asks for the GET stream.
+// listen implements carrier: it opens the GET stream.
 func (h *streamable) listen(ctx context.Context) {
 	g := startStream(ctx, h)
 	h.stream.Store(g)
 	if !h.l.Alive() {
-		g.close() // close may have looked before
+		g.close() // close may have run before the Store
 	}
 	g.await(ctx)
 }
 
-// initialized implements carrier: a GET stream that was refused is asked for once
-// more.
+// initialized implements carrier: it tries once more to open a GET stream that was refused.
 func (h *streamable) initialized(ctx context.Context) {
 	h.stream.Load().retryRefused(ctx)
 }
@@ -210,11 +208,11 @@ func (h *streamable) close(ctx context.Context) {
 	}
 	var lost *upstream.StatusError
 	if h.id() == "" || errors.As(h.l.Err(), &lost) {
-		return // nothing there to end
+		return // there is no session to end
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
 	defer cancel()
-	// A server that does not know DELETE answers 405, which is no fault.
+	// A server that does not support DELETE answers 405, which is correct.
 	if err := h.e.http.Delete(ctx, h.names.Load().get); err != nil {
 		h.l.log.Debug("ending session upstream", "error", transport.Cause(err))
 	}

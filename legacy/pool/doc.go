@@ -1,8 +1,8 @@
-// Package pool answers "which open session serves a request?". A [Pool] keeps the sessions
-// of one server, one for each scope that has asked: it opens one where there is none, shares
-// it among all who ask, ends those that nobody uses, and pauses between attempts to reach a
-// server that keeps failing. [Lanes] say which of a scope's sessions a call has for
-// itself.
+// Package pool answers "which open session serves a request?". A [Pool] has the sessions of
+// one server, one for each scope: it opens a session when the first request of a scope
+// needs it, shares it between all requests of the scope, ends unused sessions, and pauses
+// between attempts to reach a server that keeps failing. [Lanes] reserve sessions of a
+// scope for single calls.
 //
-// It knows of a session only whether it has ended and how to end it.
+// All that the package knows of a session is whether it has ended, and how to end it.
 package pool

@@ -9,7 +9,7 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wake"
 )
 
-// Why a session ends, for Metrics.
+// Reasons for the end of a session, for Metrics.
 const (
 	endIdle     = "idle"
 	endEvicted  = "evicted"
@@ -18,11 +18,11 @@ const (
 	endClosed   = "closed"
 )
 
-// endTimeout bounds what a server is told at the end of a session.
+// endTimeout bounds the requests that end a session at the server.
 const endTimeout = 5 * time.Second
 
-// idleLocked decides what becomes of an entry that nobody uses. Short uses come
-// one after the other: the timer is left alone meanwhile.
+// idleLocked handles an entry that is not used any more. If its timer runs, it is not
+// reset, because there may be many short uses in a row.
 func (p *Pool) idleLocked(e *entry) {
 	switch {
 	case !e.s.Alive():
@@ -47,7 +47,7 @@ func (p *Pool) armLocked(e *entry, d time.Duration) {
 	e.timer.Reset(d)
 }
 
-// expire ends an entry whose timer fired, unless it was in use since.
+// expire ends an entry whose timer has fired, unless it has been used since.
 func (p *Pool) expire(e *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,8 +62,8 @@ func (p *Pool) expire(e *entry) {
 	p.endLocked(e, endIdle)
 }
 
-// endLocked takes e off the pool and ends its session upstream, in a goroutine
-// that Close waits for.
+// endLocked removes e from the pool and ends its session upstream, on a goroutine that
+// Close waits for.
 func (p *Pool) endLocked(e *entry, why string) {
 	if e.ended {
 		return
@@ -80,15 +80,15 @@ func (p *Pool) endLocked(e *entry, why string) {
 	if e.opened() && e.err == nil {
 		p.opts.Metrics.SessionEnded(p.opts.Name, why)
 		if why == endLost && time.Since(e.since) < upstream.Stable {
-			// A child that exits at once must not be started in a loop.
+			// A child process that exits at once must not be started in a loop.
 			p.pauseLocked(e.scope, time.Now(), e.s.Err())
 		}
 		p.ending++
-		p.running.Go(func() { p.end(e.s, why) }) // bounded by endTimeout, and by what a connection grants a child
+		p.running.Go(func() { p.end(e.s, why) }) // bounded by endTimeout, and by the time that a child process gets to exit
 	}
 }
 
-// countOutLocked takes e off those that have not ended, once.
+// countOutLocked removes e from the sessions that have not ended.
 func (p *Pool) countOutLocked(e *entry) {
 	if _, in := p.all[e]; !in {
 		return
@@ -99,7 +99,7 @@ func (p *Pool) countOutLocked(e *entry) {
 	}
 }
 
-// end ends a session at the server, and says so if the server lost it.
+// end ends a session at the server, and logs if the server has lost it.
 func (p *Pool) end(s Session, why string) {
 	if why == endLost {
 		p.opts.Lost()
@@ -116,8 +116,8 @@ func (p *Pool) end(s Session, why string) {
 	}
 }
 
-// EndIdle ends the sessions that nobody uses, of a share and the gateway's own, and waits
-// until none is being ended any more.
+// EndIdle ends the unused sessions of a share and of the gateway itself, and waits until no
+// session is being ended.
 func (p *Pool) EndIdle(ctx context.Context, share mcp.Share) error {
 	unused := p.unused()
 	p.mu.Lock()
@@ -139,9 +139,8 @@ func (p *Pool) EndIdle(ctx context.Context, share mcp.Share) error {
 	return wake.Await(ctx, ended)
 }
 
-// unused returns the sessions that have one user which has no use for them: a client of
-// their own that has nothing open, or one that lingers. These are asked outside of the
-// lock.
+// unused returns the sessions with one user that does not need them: a client's own session
+// with nothing open, or one that lingers. It calls the users without the lock.
 func (p *Pool) unused() map[*entry]bool {
 	p.mu.Lock()
 	var once []*entry
@@ -160,7 +159,8 @@ func (p *Pool) unused() map[*entry]bool {
 	return out
 }
 
-// Close ends every session, used or not, and waits for all of it, as long as ctx allows.
+// Close ends all sessions, also those in use, and waits for their end, at most until ctx
+// ends.
 func (p *Pool) Close(ctx context.Context) error {
 	p.mu.Lock()
 	for _, stop := range p.stops {
@@ -172,7 +172,7 @@ func (p *Pool) Close(ctx context.Context) error {
 	p.shared = nil
 	p.mu.Unlock()
 	done := make(chan struct{})
-	go func() { // ends when the last session has, each of which is bounded
+	go func() { // ends when the last session has ended; each has a time limit
 		p.running.Wait()
 		close(done)
 	}()

@@ -14,28 +14,28 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/spec"
 )
 
-// Lanes give calls that may be asked for input a session to themselves where nothing on
-// the wire tells which call the server asks for: always, or once that was seen of a scope.
-// A call that finds no lane free waits in line. Safe for concurrent use.
+// Lanes reserve sessions for calls during which the server may request input, if a server's
+// messages do not identify the call: always, or for scopes in which that was noticed. A
+// call waits until a lane is free. Lanes are safe for concurrent use.
 type Lanes struct {
-	// Always says that no scope's messages tell.
+	// Always says that messages never identify the call.
 	Always atomic.Bool
 
 	max int
 
 	// mu guards the fields below. It is held for list work only, and is a leaf.
 	mu      sync.Mutex
-	sets    map[string]*laneSet              // by scope; absent where no lane is busy
-	unclear *simplelru.LRU[string, struct{}] // scopes whose streams don't tell
+	sets    map[string]*laneSet              // by scope; absent if no lane is in use
+	unclear *simplelru.LRU[string, struct{}] // scopes in which streams do not identify the call
 }
 
 type laneSet struct {
 	busy    []bool     // by lane
-	waiting []chan int // first come, first served; capacity 1
+	waiting []chan int // first in, first out; capacity 1
 }
 
-// NewLanes returns so many lanes for each scope. It remembers of as many scopes that their
-// messages don't tell.
+// NewLanes returns max lanes for each scope. It can store for that many scopes that their
+// messages do not identify the call.
 func NewLanes(max, scopes int) (*Lanes, error) {
 	unclear, err := simplelru.NewLRU[string, struct{}](scopes, nil)
 	if err != nil {
@@ -44,9 +44,8 @@ func NewLanes(max, scopes int) (*Lanes, error) {
 	return &Lanes{max: max, sets: make(map[string]*laneSet), unclear: unclear}, nil
 }
 
-// Enter returns the lane that a request is to take and how to leave it, which may
-// be done again. It is the preferred one if that is free. Requests that need none
-// take the first.
+// Enter returns the lane for a request, and a function that leaves it, which may be called
+// twice. It returns the preferred lane if that is free, and 0 for requests that need none.
 func (l *Lanes) Enter(ctx context.Context, req *mcp.Request, prefer int) (int, func(), error) {
 	if req.Profile.Single || !wantsLane(req) {
 		return 0, func() {}, nil
@@ -66,14 +65,13 @@ func (l *Lanes) Enter(ctx context.Context, req *mcp.Request, prefer int) (int, f
 	return lane, sync.OnceFunc(func() { l.leave(req.Profile.Scope, lane) }), nil
 }
 
-// wantsLane reports whether a request may be asked what only its own client can
-// answer.
+// wantsLane reports whether the server may request input from the client during a request.
 func wantsLane(req *mcp.Request) bool {
 	return spec.MayAsk(req.Method) && (mcp.Declares(req.Profile.Capabilities, "elicitation") || mcp.Declares(req.Profile.Capabilities, "sampling"))
 }
 
-// take returns a free lane, the preferred one if that is, or a place in the line, or
-// -1 where none is needed.
+// take returns a free lane, if possible the preferred one; or a place in the queue; or -1
+// if no lane is needed.
 func (l *Lanes) take(scope string, prefer int) (int, chan int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +83,7 @@ func (l *Lanes) take(scope string, prefer int) (int, chan int) {
 		set = &laneSet{}
 		l.sets[scope] = set
 	}
-	for len(set.busy) <= prefer { // it was taken before, so it is below max
+	for len(set.busy) <= prefer { // it was in use before, so it is below max
 		set.busy = append(set.busy, false)
 	}
 	i := slices.Index(set.busy, false)
@@ -105,13 +103,13 @@ func (l *Lanes) take(scope string, prefer int) (int, chan int) {
 	return 0, turn
 }
 
-// leave gives a lane to the next in line.
+// leave passes a lane to the next call in the queue.
 func (l *Lanes) leave(scope string, lane int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	set := l.sets[scope]
 	if len(set.waiting) > 0 {
-		set.waiting[0] <- lane // never blocks: nobody else sends there
+		set.waiting[0] <- lane // never blocks: there is only one send
 		set.waiting[0] = nil
 		set.waiting = set.waiting[1:]
 		return
@@ -122,7 +120,7 @@ func (l *Lanes) leave(scope string, lane int) {
 	}
 }
 
-// giveUp leaves the line, or the lane that was given at that very moment.
+// giveUp leaves the queue. If it got a lane at the same moment, it leaves that.
 func (l *Lanes) giveUp(scope string, turn chan int) {
 	l.mu.Lock()
 	i := -1
@@ -137,18 +135,18 @@ func (l *Lanes) giveUp(scope string, turn chan int) {
 	}
 }
 
-// Ambiguous notes that a scope's messages don't tell which call the server asks for.
+// Ambiguous records that the messages of a scope do not identify the call.
 func (l *Lanes) Ambiguous(scope string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.unclear.Add(scope, struct{}{})
 }
 
-// laneMark parts a scope from the number of a lane.
+// laneMark separates a scope from the number of a lane.
 const laneMark = "#"
 
-// OnLane returns the profile that a lane's session is pooled under. The first is
-// the profile's own, which subscriptions stay on.
+// OnLane returns the profile of a lane's session in the pool. The first lane has the
+// profile's own, which also has the subscriptions.
 func OnLane(p mcp.Profile, lane int) mcp.Profile {
 	if lane > 0 {
 		p.Scope = fmt.Sprintf("%s%s%d", p.Scope, laneMark, lane)
@@ -156,8 +154,8 @@ func OnLane(p mcp.Profile, lane int) mcp.Profile {
 	return p
 }
 
-// CutLane returns the profile's own scope, and whether the scope is of another lane than
-// its first.
+// CutLane returns the profile's own scope, and whether the scope is that of another lane
+// than the first.
 func CutLane(scope string) (own string, further bool) {
 	own, _, further = strings.Cut(scope, laneMark)
 	return own, further

@@ -10,15 +10,15 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
-// enter finds or makes the entry, and uses it. failing is the server's last failure,
-// if it keeps failing.
+// enter finds or adds an entry, and uses it. failing is the server's last error if it keeps
+// failing.
 func (p *Pool) enter(ctx context.Context, profile mcp.Profile, private bool, unused func() bool, dial DialFunc) (found *entry, failing, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shared == nil {
 		return nil, nil, mcp.ErrShutdown
 	}
-	server, _ := p.pauses.Get(allScopes) // nil unless it failed lately
+	server, _ := p.pauses.Get(allScopes) // nil unless the server failed lately
 	if server != nil {
 		failing = server.Failing()
 	}
@@ -45,16 +45,16 @@ func (p *Pool) enter(ctx context.Context, profile mcp.Profile, private bool, unu
 	if !private {
 		p.shared[e.scope] = e
 	}
-	// It ends with the dial's time-out, or by Close.
+	// It ends by the dial's time-out, or with Close.
 	dialCtx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	p.stops[e] = stop
-	of := profile // captured here alone: most calls find their session
+	of := profile // captured only here: most calls find an open session
 	p.running.Go(func() { p.open(dialCtx, e, of, dial, wait) })
 	return e, failing, nil
 }
 
-// admitLocked makes room for a session and says how long to wait before its server is
-// tried again, or why there is no session to be had.
+// admitLocked makes room for a session. It returns the pause before the next attempt, or
+// the error if there can be no session.
 func (p *Pool) admitLocked(profile mcp.Profile) (time.Duration, error) {
 	var wait time.Duration
 	for _, key := range []string{allScopes, profile.Scope} {
@@ -71,8 +71,9 @@ func (p *Pool) admitLocked(profile mcp.Profile) (time.Duration, error) {
 	return wait, p.makeRoomLocked(profile.Share)
 }
 
-// makeRoomLocked ends an idle session where there would be too many with another of
-// owner's: its own first, and none of others where each has a bound of its own. It returns a [*fullError] if none may be ended.
+// makeRoomLocked ends an idle session if a limit is reached: one of owner's if possible. If
+// each owner has a limit, sessions of other owners are never ended. It returns a
+// [*fullError] if there is none to end.
 func (p *Pool) makeRoomLocked(owner mcp.Share) error {
 	full, limit := len(p.all) >= p.opts.MaxSessions, limits.Sessions
 	each := p.opts.MaxSessionsEach
@@ -94,7 +95,8 @@ func (p *Pool) fullLocked(limit *limits.Limit, most int) error {
 	return &fullError{limit, most}
 }
 
-// evictLocked ends the session that has been idle longest of owner's; nil means of all.
+// evictLocked ends the session of owner that has been idle longest; nil means of all
+// owners.
 func (p *Pool) evictLocked(owner *mcp.Share) bool {
 	for _, e := range p.idle.Keys() { // oldest first
 		if owner == nil || e.owner == *owner {
@@ -105,7 +107,7 @@ func (p *Pool) evictLocked(owner *mcp.Share) bool {
 	return false
 }
 
-// open dials for e after a pause.
+// open opens the session of e after a pause.
 func (p *Pool) open(ctx context.Context, e *entry, profile mcp.Profile, dial DialFunc, pause time.Duration) {
 	var s Session
 	err := backoff.Wait(ctx, pause)
@@ -145,8 +147,8 @@ func (p *Pool) open(ctx context.Context, e *entry, profile mcp.Profile, dial Dia
 	}
 }
 
-// reap removes a session once it is lost, so that a child that exited is collected even if
-// no request follows.
+// reap removes a session that was lost, so that an exited child process is collected even
+// if no request follows.
 func (p *Pool) reap(e *entry) {
 	<-e.s.Done()
 	p.mu.Lock()
@@ -156,9 +158,8 @@ func (p *Pool) reap(e *entry) {
 	}
 }
 
-// detachLocked makes the next Get open another session than e's, which was lost.
-// It ends when its last user leaves: over HTTP, what runs under a lost session
-// may still be answered.
+// detachLocked removes e, whose session was lost, so that the next Get opens another. The
+// session ends with its last user: over HTTP, running requests may still get responses.
 func (p *Pool) detachLocked(e *entry) {
 	if p.shared[e.scope] == e {
 		delete(p.shared, e.scope)

@@ -6,17 +6,17 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
-// A pause is the Pause of a scope.
+// A pause is the Pause of a scope or of the server.
 type pause struct {
 	upstream.Pause
-	trial bool // an attempt is under way for all who ask
+	trial bool // an attempt is in progress, for all requests
 }
 
-// allScopes is the scope of what is the server's, whoever asks: that it can't be reached,
-// started or waited for.
+// allScopes is the key of errors that concern the whole server: it can't be reached or
+// started, or does not respond.
 const allScopes = ""
 
-// pauseLocked notes that an attempt failed which began at a time.
+// pauseLocked records that an attempt, which began at a time, has failed.
 func (p *Pool) pauseLocked(key string, begun time.Time, err error) {
 	a, ok := p.pauses.Get(key)
 	if !ok {

@@ -22,29 +22,29 @@ import (
 type Session interface {
 	// Done is closed when the session is lost or ended.
 	Done() <-chan struct{}
-	// Alive reports whether it is not.
+	// Alive reports whether the session has not ended.
 	Alive() bool
-	// Err returns why it is, nil before.
+	// Err returns why the session has ended; nil if it has not.
 	Err() error
-	// Close ends the session at the server and waits for what belongs to it. ctx bounds
-	// what the server is told, not the waiting.
+	// Close ends the session at the server and waits for its goroutines. ctx bounds the
+	// requests to the server, but not the wait.
 	Close(ctx context.Context)
 }
 
 // A DialFunc opens a session.
 type DialFunc func(context.Context, mcp.Profile) (Session, error)
 
-// Options bound a Pool. All but MaxSessionsEach are required.
+// Options configure a Pool. All but MaxSessionsEach are required.
 type Options struct {
-	Name string // the server's
-	// MaxSessions bounds the sessions open at a time, MaxSessionsEach those of one share.
-	// Zero of the second means no bound; where there is one, nobody's sessions end to make
-	// room for another's.
+	Name string // the server's name
+	// MaxSessions bounds the number of open sessions, and MaxSessionsEach that of one
+	// share. Zero means no limit for each share; if there is one, no session ends to make
+	// room for another share.
 	MaxSessions, MaxSessionsEach int
-	// Idle is how long an unused session is kept.
+	// Idle is how long an unused session stays open.
 	Idle time.Duration
-	// Lingers reports whether the one user of a scope's session has no use for it any more.
-	// It is called with no lock held.
+	// Lingers reports whether the only user of a scope's session does not need it any more.
+	// It is called without a lock.
 	Lingers func(scope string) bool
 	// Lost is called when the server has lost a session. It does not block.
 	Lost func()
@@ -53,10 +53,9 @@ type Options struct {
 	Metrics mcp.Metrics
 }
 
-// A Pool keeps the sessions of one server, one per scope. A session with a
-// request in flight or a watch on it is in use; the others are idle, and end
-// after a while, or earlier, the least recently used first, when there are too
-// many. Safe for concurrent use.
+// A Pool has the sessions of one server, one per scope. A session with a request in flight
+// or a watch is in use; the others are idle. An idle session ends after a while, or, least
+// recently used first, to make room. A Pool is safe for concurrent use.
 type Pool struct {
 	// Set by New, read-only after.
 	opts Options
@@ -65,14 +64,14 @@ type Pool struct {
 	// mu guards the fields below and the entries. It is held for map work only.
 	mu     sync.Mutex
 	shared map[string]*entry                  // by scope; nil after Close
-	idle   *simplelru.LRU[*entry, struct{}]   // those of shared that nobody uses
-	all    map[*entry]struct{}                // not ended, private ones among them
-	pauses *simplelru.LRU[string, *pause]     // by scope whose server failed lately; see allScopes
-	stops  map[*entry]context.CancelCauseFunc // dials under way
-	each   map[mcp.Share]int                  // of all
+	idle   *simplelru.LRU[*entry, struct{}]   // the unused entries of shared
+	all    map[*entry]struct{}                // all that have not ended, including private ones
+	pauses *simplelru.LRU[string, *pause]     // of scopes in which the server failed lately; see allScopes
+	stops  map[*entry]context.CancelCauseFunc // of the dials in progress
+	each   map[mcp.Share]int                  // the number of entries in all, by share
 
 	ending int           // sessions that are being ended
-	ended  chan struct{} // closed when ending becomes zero; nil if nobody waits
+	ended  chan struct{} // closed when ending becomes zero; nil if no goroutine waits
 
 	running sync.WaitGroup // dials, and sessions that are being ended
 }
@@ -80,9 +79,9 @@ type Pool struct {
 // An entry is one session, or the attempt to open one.
 type entry struct {
 	scope   string
-	owner   mcp.Share     // who had it opened
-	private bool          // not in shared: of one request, or of one client
-	unused  func() bool   // whether the client that it is of has nothing open; may be nil
+	owner   mcp.Share     // the share that opened it
+	private bool          // not in shared: of one request or one client
+	unused  func() bool   // whether its client has nothing open; may be nil
 	ready   chan struct{} // closed when the dial has ended
 
 	// Written before ready is closed, read-only after.
@@ -92,23 +91,23 @@ type entry struct {
 	// Guarded by Pool.mu.
 	uses  int
 	since time.Time
-	left  time.Time   // when it was last in use; meaningless before that
-	timer *time.Timer // nil before it was idle for the first time
-	armed bool        // the timer runs; it does so over uses, too
+	left  time.Time   // when it was last in use; valid only if it is idle
+	timer *time.Timer // nil until it is idle for the first time
+	armed bool        // the timer runs; it may run while the entry is in use
 	ended bool
 }
 
-// errUnwanted is why a dial ends that nobody waits for any more.
+// errUnwanted is the cause when a dial is stopped because no request waits for it any more.
 var errUnwanted = errors.New("nobody waits for the session any more")
 
-// Stopped reports whether a dial, whose context this is, was ended by the Pool, which says
-// nothing of the server.
+// Stopped reports whether the Pool has stopped a dial, whose context is ctx. Its error then
+// says nothing about the server.
 func Stopped(ctx context.Context) bool {
 	why := context.Cause(ctx)
 	return why == mcp.ErrShutdown || why == errUnwanted
 }
 
-// A fullError says that every session that may be open is, and is in use.
+// A fullError says that all allowed sessions are in use.
 type fullError struct {
 	limit *limits.Limit
 	max   int
@@ -138,15 +137,15 @@ func New(opts Options, dial DialFunc) (*Pool, error) {
 	}, nil
 }
 
-// Get returns a session of the profile and uses it until release is called, once.
-// private asks for one of its own, ended by release. The dial is shared by all
-// who wait for it and does not end with the first of them.
+// Get returns a session of the profile, which is in use until release is called, once.
+// private asks for a session that is not shared and ends with release. Requests share a
+// dial; it does not end with the first of them.
 func (p *Pool) Get(ctx context.Context, profile mcp.Profile, private bool) (Session, func(), error) {
 	return p.get(ctx, profile, private, nil, p.dial)
 }
 
-// GetOwn uses a session of one client's own, which dial opens. unused reports whether it
-// may be ended all the same while it is used.
+// GetOwn uses a session of one client only, which dial opens. unused reports whether it may
+// be ended though it is in use.
 func (p *Pool) GetOwn(ctx context.Context, profile mcp.Profile, unused func() bool, dial DialFunc) (Session, func(), error) {
 	return p.get(ctx, profile, true, unused, dial)
 }
@@ -163,7 +162,7 @@ func (p *Pool) get(ctx context.Context, profile mcp.Profile, private bool, unuse
 	return e.s, func() { p.leave(e) }, nil
 }
 
-// refusal returns the error of enter as the client gets it.
+// refusal converts an error of enter to the one for the client.
 func (p *Pool) refusal(err error) error {
 	full := (*fullError)(nil)
 	if !errors.As(err, &full) {
@@ -174,8 +173,8 @@ func (p *Pool) refusal(err error) error {
 		"server %q: all %d sessions are in use; try again later, or %s", p.opts.Name, full.max, full.limit.Raise()))
 }
 
-// await returns when the dial has ended. The dial to a server that keeps failing, which
-// failing is not nil for, goes on without those who asked for it.
+// await returns when the dial has ended. If failing is not nil, the server keeps failing:
+// then await returns that error after upstream.MaxWait, and the dial goes on.
 func (e *entry) await(ctx context.Context, failing error) error {
 	if e.opened() {
 		return e.err
@@ -196,7 +195,7 @@ func (e *entry) await(ctx context.Context, failing error) error {
 	}
 }
 
-// notSent is the failure of a request for which there is no session.
+// notSent returns the failure of a request for which there is no session.
 func notSent(why error) error {
 	return &upstream.Failure{Cause: transport.Cause(why), Fate: upstream.NotSent}
 }
@@ -210,7 +209,7 @@ func (p *Pool) useLocked(e *entry) {
 	}
 }
 
-// leave ends a use of e.
+// leave ends one use of e.
 func (p *Pool) leave(e *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -220,12 +219,12 @@ func (p *Pool) leave(e *entry) {
 	case e.opened():
 		p.idleLocked(e)
 	case e.private:
-		p.stops[e](errUnwanted) // nobody else will use it
+		p.stops[e](errUnwanted) // there can be no other user
 	}
 }
 
-// Sessions returns the open sessions of a scope, those of its lanes among them, or of all
-// scopes if it is empty.
+// Sessions returns the open sessions of a scope and its lanes, or of all scopes if scope is
+// empty.
 func (p *Pool) Sessions(scope string) []Session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -238,5 +237,5 @@ func (p *Pool) Sessions(scope string) []Session {
 	return out
 }
 
-// Go runs f, which a dial has started, on a goroutine that Close waits for.
+// Go runs f on a goroutine that Close waits for.
 func (p *Pool) Go(f func()) { p.running.Go(f) }

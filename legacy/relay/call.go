@@ -16,33 +16,34 @@ import (
 )
 
 const (
-	// takeTimeout is how long a caller waits for the answer to the POST of a call over
-	// HTTP+SSE, or of a notification or response over HTTP, so that what comes next is sent
-	// after it: some servers answer it only when they have run what was posted.
+	// takeTimeout bounds how long the next message waits until the server has begun to
+	// answer the POST of a call over HTTP+SSE, or of a notification or response over HTTP.
+	// That keeps the order; but some servers answer a POST only when they have run the
+	// request.
 	takeTimeout = 200 * time.Millisecond
-	// restTimeout bounds the wait for the end of a stream after the response, where
-	// nobody waits for its connection.
+	// restTimeout bounds the wait for the end of a stream after the response, if no other
+	// request waits for its connection.
 	restTimeout = time.Second
 )
 
-// errClientEnded is why calls end with the session of their client.
+// errClientEnded is the cause when a call ends because its client's session has ended.
 var errClientEnded = errors.New("the session has ended")
 
-// A call is a request of the client that was passed on. Whoever reads what the server
-// sends hands it on: so the order is kept.
+// A call is a forwarded request of the client. The goroutine that reads a message of the
+// server also forwards it, which keeps the order.
 type call struct {
 	link.Call
 	s     *Session
-	id    wire.ID // the client's
-	token wire.ID // of progress; zero for none
+	id    wire.ID // the client's id
+	token wire.ID // progress token; zero if there is none
 	out   mcp.RelayedCall
 	in    mcp.Intake // of the response
 	begun time.Time
 
-	cancelled atomic.Bool // by the client; the server was told, or is about to be
+	cancelled atomic.Bool // by the client; the server has been told, or is being told
 }
 
-// calls are those in flight.
+// calls contains the calls in flight.
 type calls struct {
 	mu      sync.Mutex // guards the fields below; a leaf
 	byID    map[wire.ID]*call
@@ -58,7 +59,8 @@ func (t *calls) add(c *call) {
 	}
 }
 
-// remove reports whether c was still in flight, as it is for one caller alone.
+// remove removes c, and reports whether it was still in flight. Only one goroutine gets
+// true.
 func (t *calls) remove(c *call) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,14 +74,14 @@ func (t *calls) remove(c *call) bool {
 	return true
 }
 
-// find returns the call with an id of the client, nil if there is none.
+// find returns the call with an id of the client, or nil.
 func (t *calls) find(id wire.ID) *call {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.byID[id]
 }
 
-// ofToken returns the call with a progress token, nil if there is none.
+// ofToken returns the call with a progress token, or nil.
 func (t *calls) ofToken(token wire.ID) *call {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -89,18 +91,18 @@ func (t *calls) ofToken(token wire.ID) *call {
 // Call implements [mcp.Relay].
 func (s *Session) Call(m *wire.Message, o mcp.RelayedCall) {
 	c := s.newCall(m, o)
-	// It ends with c.Cancel, which run calls.
+	// It ends by c.Cancel, which run calls.
 	ctx, stop := context.WithTimeoutCause(context.Background(), s.opts.Timeouts.Max, upstream.ErrTooLong)
 	ctx = c.Begin(ctx)
 	err := s.link.Calls.Add(&c.Call)
-	s.calls.add(c) // which has an id: Close may cancel it
+	s.calls.add(c) // now it has an id, and Close can cancel it
 	if err != nil {
 		c.Cancel(nil)
 		stop()
 		c.lost(err)
 		return
 	}
-	if r, ok := c.Settled(); ok { // by a server that guesses ids, before it was handed on
+	if r, ok := c.Settled(); ok { // by a server that guesses ids, before the request was sent
 		c.Answered(nil, r)
 	}
 	s.opts.Observe(&c.Call.Call, o.Trace(), spec.Legacy, "")
@@ -123,7 +125,7 @@ func (s *Session) Call(m *wire.Message, o mcp.RelayedCall) {
 
 func (s *Session) newCall(m *wire.Message, o mcp.RelayedCall) *call {
 	c := &call{s: s, id: m.ID, out: o, begun: time.Now()}
-	c.token, _ = wire.ParseID(wire.Get(wire.Get(m.Params, "_meta"), spec.MetaProgressToken)) // zero if it is none
+	c.token, _ = wire.ParseID(wire.Get(wire.Get(m.Params, "_meta"), spec.MetaProgressToken)) // zero if there is none
 	c.in.Use(s.memory, s.share)
 	if id := o.Identity(); id != nil {
 		c.Behalf = upstream.Behalf{Principal: id.Principal, Identity: id}
@@ -134,7 +136,7 @@ func (s *Session) newCall(m *wire.Message, o mcp.RelayedCall) *call {
 }
 
 // awaitTaken waits until the server has begun to answer the POST of the call, or has
-// answered the call, but not for long.
+// answered the call, for at most takeTimeout.
 func (c *call) awaitTaken(ctx context.Context) {
 	late := time.NewTimer(takeTimeout - time.Since(c.begun))
 	defer late.Stop()
@@ -148,9 +150,9 @@ func (c *call) awaitTaken(ctx context.Context) {
 // run waits for the end of a call.
 func (c *call) run(ctx context.Context, frame []byte) {
 	err := c.do(ctx, frame)
-	if r, ok := c.Settled(); ok { // and was handed on
+	if r, ok := c.Settled(); ok { // the response was forwarded
 		r = c.s.link.Finish(&c.Call, r)
-		r.Free() // which may read the rest of a stream
+		r.Free() // this may read the rest of a stream
 		return
 	}
 	defer c.in.Close()
@@ -159,7 +161,7 @@ func (c *call) run(ctx context.Context, frame []byte) {
 	case c.cancelled.Load():
 		c.forget(mcp.ErrCancelled)
 		return
-	case cause == errClientEnded: // the server was told
+	case cause == errClientEnded: // the server has been told
 		c.forget(errClientEnded)
 		return
 	case cause == upstream.ErrTooLong:
@@ -169,32 +171,32 @@ func (c *call) run(ctx context.Context, frame []byte) {
 	c.lost(c.s.link.Abandon(ctx, &c.Call, err))
 }
 
-// do sends the call, unless it was sent, and returns when it has ended.
+// do sends the call unless that was done, and returns when it has ended.
 func (c *call) do(ctx context.Context, frame []byte) error {
-	if c.s.link.Ordered() { // it was sent
+	if c.s.link.Ordered() { // it was sent already
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
 	return c.s.link.Do(ctx, &c.Call, frame)
 }
 
-// forget ends a call of which the server was told, or need not be.
+// forget ends a call that the server needs no cancellation of, or has got it.
 func (c *call) forget(err error) {
 	c.s.link.Calls.Remove(&c.Call)
 	c.Cancel(nil)
 	c.lost(err)
 }
 
-// Answered implements [upstream.Owner]: it hands the response on.
+// Answered implements [upstream.Owner]: it forwards the response.
 func (c *call) Answered(_ *upstream.Call, r upstream.Response) {
 	if c.s.calls.remove(c) {
 		c.Ended(&r, nil)
-		failed := c.failed(r) // before the text is its owner's
+		failed := c.failed(r) // before Answered passes the text on
 		c.out.Answer(forClient(r, c.id), failed)
 	}
 }
 
-// failed is the error that the response is, or that its tool failed; nil if neither.
+// failed returns the error of the response or of its tool; nil if there is none.
 func (c *call) failed(r upstream.Response) error {
 	switch {
 	case r.Err != nil:
@@ -208,7 +210,7 @@ func (c *call) failed(r upstream.Response) error {
 // Deliver implements [upstream.Owner]: nothing is queued.
 func (c *call) Deliver() {}
 
-// lost says why there is no response.
+// lost answers the call with the reason why there is no response.
 func (c *call) lost(err error) {
 	if !c.s.calls.remove(c) {
 		return

@@ -13,18 +13,18 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
 
-// passTimeout bounds the passing on of what came early; a client that reads nothing ends
-// earlier.
+// passTimeout bounds the time to forward the early messages, in case the client does not
+// read.
 const passTimeout = 5 * time.Second
 
-// early is what the server has sent before its response to initialize. Its client gets it
-// after that response.
+// early contains the messages that the server sent before its response to initialize. The
+// client gets them after that response.
 type early struct {
 	opening atomic.Pointer[link.Call] // initialize; nil before it is sent
 
 	mu       sync.Mutex // guards the fields below; a leaf
 	messages mcp.EarlyQueue[earlyMessage]
-	told     bool // the log has heard of their limit
+	told     bool // the log has the limit already
 }
 
 type earlyMessage struct {
@@ -40,8 +40,8 @@ func (e *early) isOver() bool {
 	return c != nil && c.IsSettled()
 }
 
-// add keeps a message. It reports whether there was room, and if not whether this is the
-// first.
+// add stores a message. It reports whether there was room, and if not, whether this was the
+// first time.
 func (e *early) add(m *wire.Message, from *upstream.Call) (fits, first bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -58,9 +58,9 @@ func (e *early) next() (earlyMessage, bool) {
 	return e.messages.Next()
 }
 
-// holdBack keeps what the server sent before its response to initialize, and reports
-// whether that is still to come. It must not wait for the response, which comes by the
-// same reader. A ping is answered here: some servers go on only then.
+// holdBack stores a message that the server sent before its response to initialize, and
+// reports whether that is still to come. It must not wait for the response, because the
+// same goroutine reads it. It answers a ping, because some servers wait for that.
 func (s *Session) holdBack(ctx context.Context, m *wire.Message, from *upstream.Call) bool {
 	if s.early.isOver() {
 		return false
@@ -75,7 +75,8 @@ func (s *Session) holdBack(ctx context.Context, m *wire.Message, from *upstream.
 	return true
 }
 
-// refuseEarly drops what there is no room for. first says that it is the first.
+// refuseEarly drops a message for which there is no room. first says that it is the first
+// one.
 func (s *Session) refuseEarly(ctx context.Context, m *wire.Message, first bool) {
 	s.link.Drop("before initialize")
 	if first {
@@ -83,11 +84,11 @@ func (s *Session) refuseEarly(ctx context.Context, m *wire.Message, first bool) 
 	}
 	if m.Kind() == wire.Request {
 		s.link.SendLater(ctx, wire.AppendError(nil, m.ID, wire.Errorf(spec.CodeInternal,
-			"%d messages or %d bytes came before the answer to initialize, the limit; answer it first", mcp.MaxEarly, mcp.MaxEarlyBytes)))
+			"%d messages or %d bytes came before the response to initialize, the limit; respond to it first", mcp.MaxEarly, mcp.MaxEarlyBytes)))
 	}
 }
 
-// passEarly hands on what was held back, in order.
+// passEarly forwards the stored messages in order.
 func (s *Session) passEarly() {
 	ctx, cancel := context.WithTimeout(context.Background(), passTimeout)
 	defer cancel()

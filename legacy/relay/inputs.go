@@ -9,20 +9,19 @@ import (
 // maxInputs bounds the open requests of one server to one client.
 const maxInputs = 1000
 
-// inputs are the open requests of the server. The client knows each under an id of the
-// Session's.
+// inputs contains the open requests of the server. The client knows each by an id of the
+// Session.
 type inputs struct {
 	mu     sync.Mutex          // guards the fields below; a leaf
-	server map[wire.ID]wire.ID // the server's ids, by those the client has
-	client map[wire.ID]wire.ID // the other way round
-	last   int64               // id that the client was given
-	oldest int64               // ids in server are greater
+	server map[wire.ID]wire.ID // the server's id, by the client's
+	client map[wire.ID]wire.ID // the client's id, by the server's
+	last   int64               // last id given to the client
+	oldest int64               // all ids in server are greater
 }
 
-// add takes in the request with an id of the server, and returns the id for the client. At
-// the limit the request that has been open longest is given up, and the server's id of it
-// is returned. Some never get a response, such as pings to a client that opens no stream
-// for them.
+// add adds a request with an id of the server, and returns the id for the client. At the
+// limit it removes the oldest request and returns the server's id of that. Some requests
+// never get a response, such as pings to a client that opens no stream for them.
 func (t *inputs) add(theirs wire.ID) (id, oldest wire.ID, full bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -43,7 +42,7 @@ func (t *inputs) giveUpLocked() (theirs wire.ID, full bool) {
 	return wire.ID{}, false
 }
 
-// take removes the request that the client has under an id, and returns the server's id.
+// take removes the request that has an id at the client, and returns its id at the server.
 func (t *inputs) take(id wire.ID) (theirs wire.ID, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -59,12 +58,12 @@ func (t *inputs) takeLocked(id wire.ID) (theirs wire.ID, ok bool) {
 	return theirs, ok
 }
 
-// putBack opens a request again whose response did not reach the server.
+// putBack adds a request again whose response did not reach the server.
 func (t *inputs) putBack(id, theirs wire.ID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.client[theirs].IsZero() {
-		return // the server has sent another under its id
+		return // the server has sent another request with the same id
 	}
 	t.server[id], t.client[theirs] = theirs, id
 	if n, ok := id.Int(); ok {
@@ -72,8 +71,8 @@ func (t *inputs) putBack(id, theirs wire.ID) {
 	}
 }
 
-// withdraw removes the request with an id of the server, and returns the id that the
-// client has.
+// withdraw removes the request that has an id at the server, and returns its id at the
+// client.
 func (t *inputs) withdraw(theirs wire.ID) (id wire.ID, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
 
-// A Refusal says that a server answered a client's own initialize with an error.
+// A Refusal is a server's error response to a client's own initialize.
 type Refusal struct {
-	Answer []byte // for the client
+	Answer []byte // the response for the client
 	text   string
 }
 
@@ -36,22 +36,22 @@ func (s *Session) Open(ctx context.Context, m *wire.Message) error {
 	answer := s.described(forClient(r, m.ID))
 	version, _ := wire.GetString(r.Result, "protocolVersion")
 	failed := r.Err
-	if !s.link.Start(r.Free) { // it reads the rest of a stream
+	if !s.link.Start(r.Free) { // Free reads the rest of a stream
 		r.Free()
 	}
 	if failed != nil {
 		return &Refusal{answer, failed.Error()}
 	}
 	s.answer = answer
-	s.link.UseRevision(spec.Revision(version)) // not every client says that it is initialized first
+	s.link.UseRevision(spec.Revision(version)) // some clients send other requests before notifications/initialized
 	return nil
 }
 
 // Answer returns the server's response to initialize, for the client.
 func (s *Session) Answer() []byte { return s.answer }
 
-// declared returns the client's initialize, with the roots of the config and without what
-// that hides.
+// declared returns the client's initialize, with the configured roots and without what the
+// configuration hides.
 func (s *Session) declared(m *wire.Message) []byte {
 	capabilities := wire.Get(m.Params, "capabilities")
 	edits := mcp.Hiding(capabilities, s.opts.HideExtensions)
@@ -61,7 +61,8 @@ func (s *Session) declared(m *wire.Message) []byte {
 	return withCapabilities(m.Text, "params", capabilities, edits)
 }
 
-// described returns the server's response to initialize without what the config hides.
+// described returns the server's response to initialize without what the configuration
+// hides.
 func (s *Session) described(answer []byte) []byte {
 	capabilities := wire.Get(wire.Get(answer, "result"), "capabilities")
 	return withCapabilities(answer, "result", capabilities, mcp.Hiding(capabilities, s.opts.HideExtensions))
@@ -76,9 +77,9 @@ func withCapabilities(text []byte, member string, capabilities []byte, edits []w
 	return wire.AppendEdited(nil, text, wire.Edit{Name: member, Value: value})
 }
 
-// forClient returns a response as it goes to a client whose request had an id.
+// forClient returns a response with the id of the client's request.
 func forClient(r upstream.Response, id wire.ID) []byte {
-	if r.Text == nil { // it could not be read
+	if r.Text == nil { // the response could not be read
 		return wire.AppendError(nil, id, r.Err)
 	}
 	return withID(r.Text, id)

@@ -8,8 +8,8 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// ListenChanged implements [link.Sink]. Whether a stream is open, and what was missed, the
-// client finds out by itself.
+// ListenChanged implements [link.Sink]. It does nothing: the client itself notices the end
+// of the session, and what it has missed.
 func (s *Session) ListenChanged(open, missed bool) {}
 
 // Receive implements [link.Sink].
@@ -17,7 +17,7 @@ func (s *Session) Receive(ctx context.Context, m *wire.Message, from *upstream.C
 	if s.holdBack(ctx, m, from) {
 		return
 	}
-	select { // nothing overtakes the response to initialize
+	select { // no message may arrive before the response to initialize
 	case <-s.started:
 	case <-s.link.Done():
 	case <-ctx.Done():
@@ -25,7 +25,7 @@ func (s *Session) Receive(ctx context.Context, m *wire.Message, from *upstream.C
 	s.pass(ctx, m, from)
 }
 
-// pass hands a request or notification of the server on.
+// pass forwards a request or notification of the server.
 func (s *Session) pass(ctx context.Context, m *wire.Message, from *upstream.Call) {
 	text := m.Text
 	switch {
@@ -43,13 +43,13 @@ func (s *Session) pass(ctx context.Context, m *wire.Message, from *upstream.Call
 	}
 }
 
-// deliver hands a message to the call that it belongs to, else to the session. Where the
-// streams don't tell, progress belongs to whoever has its token.
+// deliver sends a message on the stream of its call, or else to the session. If streams do
+// not identify calls, a progress notification belongs to the call with its token.
 func (s *Session) deliver(ctx context.Context, m *wire.Message, from *upstream.Call, text []byte) error {
 	attributes := s.link.Attributes()
 	c := s.callOf(from)
 	if c == nil && !attributes && m.Method == spec.NotifyProgress {
-		token, _ := wire.ParseID(wire.Get(m.Params, spec.MetaProgressToken)) // zero finds none
+		token, _ := wire.ParseID(wire.Get(m.Params, spec.MetaProgressToken)) // zero matches no call
 		c = s.calls.ofToken(token)
 	}
 	if c != nil {
@@ -58,8 +58,8 @@ func (s *Session) deliver(ctx context.Context, m *wire.Message, from *upstream.C
 	return s.to.Message(ctx, text, !attributes && (m.Kind() == wire.Request || m.Method == spec.NotifyCancelled))
 }
 
-// callOf returns the client's call on whose stream a message came, nil if there is none
-// or it was answered.
+// callOf returns the client's call on whose stream a message arrived; nil if there is none
+// or it has been answered.
 func (s *Session) callOf(from *upstream.Call) *call {
 	if from == nil {
 		return nil
@@ -71,8 +71,8 @@ func (s *Session) callOf(from *upstream.Call) *call {
 	return c
 }
 
-// request returns the server's request under an id of the client session's, nil if
-// it was answered here.
+// request returns the server's request with an id for the client; nil if it was answered
+// here.
 func (s *Session) request(ctx context.Context, m *wire.Message) []byte {
 	if m.Method == spec.MethodRootsList && s.opts.Roots != nil {
 		roots := wire.AppendEdited(nil, nil, wire.Edit{Name: "roots", Value: s.opts.Roots})
@@ -82,13 +82,14 @@ func (s *Session) request(ctx context.Context, m *wire.Message) []byte {
 	id, oldest, full := s.inputs.add(m.ID)
 	if full {
 		s.link.Drop("questions")
-		s.opts.Logger.Warn("question of server given up: too many are open", "limit", maxInputs)
-		s.link.SendLater(ctx, wire.AppendError(nil, oldest, wire.Errorf(spec.CodeInternal, "%d later questions to this client are open, the limit; it did not answer this one", maxInputs)))
+		s.opts.Logger.Warn("request of the server given up: too many are open", "limit", maxInputs)
+		s.link.SendLater(ctx, wire.AppendError(nil, oldest, wire.Errorf(spec.CodeInternal, "%d later requests to this client are open, the limit; it did not respond to this one", maxInputs)))
 	}
 	return withID(m.Text, id)
 }
 
-// withdrawn returns the cancellation of a request of the server, nil if that is not open.
+// withdrawn returns the cancellation of a request of the server; nil if that request is not
+// open.
 func (s *Session) withdrawn(m *wire.Message) []byte {
 	id, err := wire.ParseID(wire.Get(m.Params, "requestId"))
 	own, ok := s.inputs.withdraw(id)

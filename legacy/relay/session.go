@@ -17,18 +17,18 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/link"
 )
 
-// lastResponse is how long a call that its client has cancelled still gets its response:
-// some servers send one, and whoever would have got that directly gets it.
+// lastResponse is how long a cancelled call can still get its response, because some
+// servers send one anyway.
 const lastResponse = 2 * time.Second
 
-// Options say how the sessions of one server are passed on.
+// Options configure the sessions with one server.
 type Options struct {
 	*upstream.Options
-	// Roots are the roots that the server is told of instead of each client's own, an
-	// array as in the result of roots/list. Nil means the client's own.
+	// Roots are the roots that the server gets instead of each client's own: an array as in
+	// the result of roots/list. Nil means the client's own.
 	Roots json.RawMessage
-	// Explain turns what prevented a response to a request of method into what its client
-	// is told.
+	// Explain converts the error that prevented a response to a request of method to the
+	// one for the client.
 	Explain func(method string, err error) error
 }
 
@@ -36,17 +36,17 @@ type Options struct {
 type Session struct {
 	opts   *Options
 	link   *link.Link
-	to     mcp.RelayClient // what belongs to no call goes there
-	answer []byte          // to initialize, for the client; set by Open
-	memory mcp.Memory      // of responses
+	to     mcp.RelayClient // gets the messages that belong to no call
+	answer []byte          // the response to initialize, for the client; set by Open
+	memory mcp.Memory      // for responses
 	share  mcp.Share
 
 	start   sync.Once
 	started chan struct{} // closed by Start
-	leave   func()        // see Start; set by OnClose
+	leave   func()        // called by Close; set by OnClose
 
 	beforeInitialized sync.Once
-	listens           chan struct{} // closed when beforeInitialized was done
+	listens           chan struct{} // closed when beforeInitialized is done
 	afterInitialized  sync.Once
 
 	calls  calls
@@ -54,8 +54,8 @@ type Session struct {
 	early  early
 }
 
-// New returns a Session of the client that req is of. to hears what belongs to no call.
-// Its Link is to be connected before Open.
+// New returns a Session for the client of req. to gets the messages that belong to no call.
+// Connect its Link before Open.
 func New(o *Options, req *mcp.Request, to mcp.RelayClient) *Session {
 	s := &Session{
 		opts: o, to: to, memory: req.Memory, share: req.Share,
@@ -67,17 +67,16 @@ func New(o *Options, req *mcp.Request, to mcp.RelayClient) *Session {
 	return s
 }
 
-// Link returns the Link under the session.
+// Link returns the session's Link.
 func (s *Session) Link() *link.Link { return s.link }
 
-// OnClose has leave called by Close, which ends the session upstream no more by itself
-// than that does.
+// OnClose sets a function that Close calls. Close does not end the session upstream itself.
 func (s *Session) OnClose(leave func()) { s.leave = leave }
 
 // Start implements [mcp.Relay].
 func (s *Session) Start() {
 	s.start.Do(func() {
-		s.passEarly() // before what waits for started
+		s.passEarly() // before the messages that wait for started
 		close(s.started)
 	})
 }
@@ -92,15 +91,15 @@ func (s *Session) Close() {
 	s.leave()
 }
 
-// cancelAll cancels what is in flight: not every server takes the end of a session
-// for that.
+// cancelAll cancels the calls in flight, because some servers do not cancel them at the end
+// of a session.
 func (s *Session) cancelAll() {
 	s.calls.mu.Lock()
 	all := slices.Collect(maps.Values(s.calls.byID))
 	s.calls.mu.Unlock()
 	for _, c := range all {
 		if s.link.Alive() {
-			s.link.SendCancelled(context.Background(), &c.Call, errClientEnded) // the session ends next, and waits
+			s.link.SendCancelled(context.Background(), &c.Call, errClientEnded) // the session ends next, which waits for it
 		}
 		c.Cancel(errClientEnded)
 	}
@@ -123,8 +122,9 @@ func (s *Session) Send(ctx context.Context, m *wire.Message) error {
 	return s.send(ctx, m.Text)
 }
 
-// Await implements [mcp.Relay]. Over HTTP nothing overtakes
-// notifications/initialized, which is sent once there is a way for what the server says.
+// Await implements [mcp.Relay]. Over HTTP it waits no longer than takeTimeout. For
+// notifications/initialized that begins when the stream of [link.Link.Listen] is open, so
+// that no other message is sent before it.
 func (s *Session) Await(m *wire.Message, sent <-chan struct{}) {
 	if s.link.Ordered() {
 		<-sent
@@ -144,8 +144,8 @@ func (s *Session) Await(m *wire.Message, sent <-chan struct{}) {
 	}
 }
 
-// sendInitialized opens the way for what the server sends unasked before it tells the
-// server that it may.
+// sendInitialized opens the stream for messages that belong to no call before it sends
+// notifications/initialized.
 func (s *Session) sendInitialized(ctx context.Context, text []byte) error {
 	s.beforeInitialized.Do(func() {
 		defer close(s.listens)
@@ -156,7 +156,7 @@ func (s *Session) sendInitialized(ctx context.Context, text []byte) error {
 	return err
 }
 
-// sendResponse passes on the client's response to a request of the server.
+// sendResponse forwards the client's response to a request of the server.
 func (s *Session) sendResponse(ctx context.Context, m *wire.Message) error {
 	id, ok := s.inputs.take(m.ID)
 	if !ok {
@@ -165,12 +165,12 @@ func (s *Session) sendResponse(ctx context.Context, m *wire.Message) error {
 	}
 	err := s.send(ctx, withID(m.Text, id))
 	if err != nil {
-		s.inputs.putBack(m.ID, id) // its client may try again
+		s.inputs.putBack(m.ID, id) // the client may send it again
 	}
 	return err
 }
 
-// sendCancelled passes a cancellation on, and ends the call that it names.
+// sendCancelled forwards a cancellation, and ends the cancelled call.
 //
 // Spec: 2025-11-25, basic/utilities/cancellation.
 func (s *Session) sendCancelled(ctx context.Context, m *wire.Message) error {
@@ -180,16 +180,16 @@ func (s *Session) sendCancelled(ctx context.Context, m *wire.Message) error {
 		s.link.Drop("late cancellation of client")
 		return nil
 	}
-	c.cancelled.Store(true) // it may end before the server has answered
+	c.cancelled.Store(true) // the call may end before the server has answered
 	if !s.link.Ordered() {
-		c.awaitTaken(ctx) // or it may overtake its call, which then runs on
+		c.awaitTaken(ctx) // otherwise the cancellation may arrive before the call, and have no effect
 	}
 	err = s.send(ctx, withRequestID(m, wire.NumberID(c.ID)))
 	time.AfterFunc(lastResponse, func() { c.Cancel(mcp.ErrCancelled) })
 	return err
 }
 
-// send sends what has no response.
+// send sends a message that has no response.
 func (s *Session) send(ctx context.Context, text []byte) error {
 	err := s.link.Send(ctx, text)
 	if err == nil {
@@ -202,7 +202,7 @@ func (s *Session) send(ctx context.Context, text []byte) error {
 	return mcp.Inside(spec.CodeInternal, "server %q did not take the message: %v; send it again if that is safe", s.opts.Name, transport.Reason{Err: err})
 }
 
-// withID returns a copy of a message with another id.
+// withID returns a copy of a message with a different id.
 func withID(text []byte, id wire.ID) []byte {
 	return wire.AppendEdited(make([]byte, 0, len(text)+16), text, wire.Edit{Name: "id", Value: id.Append(nil)})
 }
@@ -217,7 +217,7 @@ func traced(m *wire.Message, x *trace.Exchange) []byte {
 	return wire.AppendEdited(nil, m.Text, wire.Edit{Name: "params", Value: params})
 }
 
-// withRequestID returns a copy of a cancellation of another request.
+// withRequestID returns a copy of a cancellation with a different request id.
 func withRequestID(m *wire.Message, id wire.ID) []byte {
 	params := wire.AppendEdited(nil, m.Params, wire.Edit{Name: "requestId", Value: id.Append(nil)})
 	return wire.AppendEdited(nil, m.Text, wire.Edit{Name: "params", Value: params})

@@ -1,4 +1,3 @@
-// Package poll answers "has a server changed that does not say so?". A [Poller] fetches
-// lists and resources again and again, while somebody wants to hear of their changes, and
-// compares digests of what came.
+// Package poll finds changes that a server does not report. A [Poller] fetches lists and
+// resources repeatedly, while they have subscribers, and compares digests.
 package poll

@@ -11,24 +11,23 @@ import (
 	"github.com/mcpbridge/mcpbridge/legacy/watch"
 )
 
-// Intervals say how often to look for changes that a server does not tell of,
-// while somebody wants to hear of them. Zero means that the server's word is
-// relied on.
+// Intervals are the pauses between polls for changes that a server does not report, while
+// they have subscribers. Zero means no polls.
 type Intervals struct {
 	Tools     time.Duration // the list of tools
 	Prompts   time.Duration // the list of prompts
 	Resources time.Duration // the list of resources
-	// Updates is for each resource that somebody subscribed to. They are read one
-	// after another, so that a server may be slower than this demands.
+	// Updates is for each resource with subscribers. They are read one after another, so
+	// the interval may be longer for a slow server.
 	Updates time.Duration
 }
 
-// Negative reports whether an interval is.
+// Negative reports whether an interval is negative.
 func (i Intervals) Negative() bool {
 	return i.Tools < 0 || i.Prompts < 0 || i.Resources < 0 || i.Updates < 0
 }
 
-// of returns how often to look for changes of a kind.
+// of returns the interval for changes of a kind.
 func (i Intervals) of(k fanout.Kind) time.Duration {
 	switch k {
 	case fanout.ToolsListChanged:
@@ -43,7 +42,7 @@ func (i Intervals) of(k fanout.Kind) time.Duration {
 	return 0
 }
 
-// A list is what there is to fetch for changes of a kind, and where a server declares it.
+// A list says what is fetched for changes of a kind, and which capability declares it.
 type list struct{ capability, method, member string }
 
 func listOf(k fanout.Kind) list {
@@ -56,8 +55,8 @@ func listOf(k fanout.Kind) list {
 	return list{"resources", spec.MethodResourcesList, "resources"}
 }
 
-// Kinds returns the kinds of change that are looked for at a server with such
-// capabilities: those that have an interval, if the server has what is looked at.
+// Kinds returns the kinds of changes to poll for at a server with these capabilities: those
+// with an interval, if the server has the list or the resources.
 func (i Intervals) Kinds(capabilities json.RawMessage) watch.Kinds {
 	var out watch.Kinds
 	for _, k := range []fanout.Kind{fanout.ToolsListChanged, fanout.PromptsListChanged, fanout.ResourcesListChanged, fanout.ResourceUpdated} {
@@ -68,8 +67,8 @@ func (i Intervals) Kinds(capabilities json.RawMessage) watch.Kinds {
 	return out
 }
 
-// Declare returns what clients are told of a server's capabilities, with the changes of
-// some kinds, which are looked for.
+// Declare returns a server's capabilities for clients: with the changes that are polled
+// for.
 func Declare(told json.RawMessage, polled watch.Kinds) json.RawMessage {
 	add := func(k fanout.Kind, member string) {
 		if !polled.Has(k) {

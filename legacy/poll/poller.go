@@ -21,33 +21,33 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// A Session is what is looked at. Its methods are safe for concurrent use.
+// A Session is the session that is polled. Its methods are safe for concurrent use.
 type Session interface {
-	// Request sends a request of the gateway's own. The error is the server's as a
+	// Request sends a request of the gateway itself. The error is the server's as a
 	// [*wire.Error], or another.
 	Request(ctx context.Context, method string, params []byte) (json.RawMessage, error)
-	// Start runs f on a goroutine of the session's, whose end waits for it. It reports
-	// false if the session has ended.
+	// Start runs f on a goroutine of the session, which ends after it. It returns false if
+	// the session has ended.
 	Start(f func()) bool
-	// Done is closed when the session is lost or ended.
+	// Done is closed when the session is lost or has ended.
 	Done() <-chan struct{}
 }
 
-// Options say how often a Poller looks, and whom it tells.
+// Options configure a Poller.
 type Options struct {
 	Every   Intervals
-	Timeout time.Duration // of one look
+	Timeout time.Duration // of one poll
 	Logger  *slog.Logger
-	// Changed is told of a change, and which resource has changed, if it is one.
+	// Changed is called for a change; uri is the changed resource, or empty.
 	Changed func(k fanout.Kind, uri string)
 }
 
-// A Poller looks for changes on one session, one look at a time. Its goroutine
-// runs while there is something to look at. Safe for concurrent use.
+// A Poller polls for changes on one session, one poll at a time. Its goroutine runs while
+// there is something to poll. It is safe for concurrent use.
 type Poller struct {
 	s    Session
 	opts Options
-	wake wake.Signal // there is something new
+	wake wake.Signal // polls has changed
 
 	// mu guards the fields below. It is held for map work only.
 	mu      sync.Mutex
@@ -56,7 +56,7 @@ type Poller struct {
 	running bool
 }
 
-// A key is what is looked at: a list, or a resource.
+// A key is what is polled: a list, or a resource.
 type key struct {
 	kind fanout.Kind
 	uri  string
@@ -66,10 +66,10 @@ type polled struct {
 	key    key
 	digest [sha256.Size]byte
 	due    time.Time
-	over   bool // nobody wants it any more
+	over   bool // it has no subscribers any more
 }
 
-// polls is a heap.Interface, what is due first on top.
+// polls is a heap.Interface, with the next poll on top.
 type polls []*polled
 
 func (q polls) Len() int           { return len(q) }
@@ -85,14 +85,14 @@ func (q *polls) Pop() any {
 	return x
 }
 
-// New returns a Poller that has nothing to look at.
+// New returns a Poller with nothing to poll.
 func New(s Session, o Options) *Poller {
 	return &Poller{s: s, opts: o, wake: wake.NewSignal(), items: make(map[key]*polled)}
 }
 
-// Watch takes a first look at a list, or the resource uri, which later ones are compared
-// with, and begins to look again. The error is that of the look: a *wire.Error if the
-// server refused.
+// Watch polls a list, or the resource uri, for the first time, and starts further polls,
+// which are compared with the one before. The error is that of the first poll: a
+// *wire.Error if the server refused.
 func (p *Poller) Watch(ctx context.Context, kind fanout.Kind, uri string) error {
 	k := key{kind, uri}
 	digest, err := p.digest(ctx, k)
@@ -106,7 +106,8 @@ func (p *Poller) Watch(ctx context.Context, kind fanout.Kind, uri string) error 
 	return nil
 }
 
-// add reports whether the goroutine runs; if not, the caller starts it.
+// add adds an item, and reports whether the goroutine runs; if not, the caller must start
+// it.
 func (p *Poller) add(item *polled) (running bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,7 +120,7 @@ func (p *Poller) add(item *polled) (running bool) {
 	return running
 }
 
-// Unwatch ends what Watch began.
+// Unwatch ends Watch.
 func (p *Poller) Unwatch(kind fanout.Kind, uri string) {
 	k := key{kind, uri}
 	p.mu.Lock()
@@ -134,8 +135,7 @@ func (p *Poller) next(k key) time.Time {
 	return time.Now().Add(backoff.Jitter(p.opts.Every.of(k.kind)))
 }
 
-// run looks at what is due until there is nothing to look at, or the session is
-// gone.
+// run polls until there is nothing to poll, or the session has ended.
 func (p *Poller) run() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -157,8 +157,7 @@ func (p *Poller) run() {
 	}
 }
 
-// first returns when something is due. If there is nothing the goroutine counts
-// as ended.
+// first returns when the next poll is due. If there is none, the goroutine counts as ended.
 func (p *Poller) first() (due time.Time, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -171,7 +170,7 @@ func (p *Poller) first() (due time.Time, ok bool) {
 	return p.queue[0].due, true
 }
 
-// lookNext looks at what is due first.
+// lookNext runs the next poll.
 func (p *Poller) lookNext(ctx context.Context) {
 	p.mu.Lock()
 	if len(p.queue) == 0 {
@@ -196,17 +195,16 @@ func (p *Poller) lookNext(ctx context.Context) {
 	}
 }
 
-// look compares what there is with what there was. A look that fails tells
-// nothing.
+// look polls an item, and reports whether it has changed. A failed poll means no change.
 func (p *Poller) look(ctx context.Context, item *polled) (changed bool) {
 	digest, err := p.digest(ctx, item.key)
 	var refusal *wire.Error
 	if errors.As(err, &refusal) && item.key.kind == fanout.ResourceUpdated {
-		// That it can't be read any more is a change, too.
+		// An error response is a state, too: it can't be read any more.
 		digest, err = sha256.Sum256(strconv.AppendInt(nil, refusal.Code, 10)), nil
 	}
 	if err != nil {
-		p.opts.Logger.Debug("looking for changes", "kind", item.key.kind, "error", transport.Cause(err))
+		p.opts.Logger.Debug("polling for changes", "kind", item.key.kind, "error", transport.Cause(err))
 		return false
 	}
 	changed = item.digest != digest
@@ -214,8 +212,8 @@ func (p *Poller) look(ctx context.Context, item *polled) (changed bool) {
 	return changed
 }
 
-// digest fetches a list, all its pages, or a resource, and returns a digest of it.
-// Members in another order, and what is said about the answer, make no change.
+// digest fetches all pages of a list, or a resource, and returns its digest. The order of
+// members does not matter, nor do members about the response itself.
 func (p *Poller) digest(ctx context.Context, k key) (sum [sha256.Size]byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.opts.Timeout)
 	defer cancel()

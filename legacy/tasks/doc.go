@@ -1,8 +1,8 @@
-// Package tasks answers "what became of a call that its server runs as a task?". Some
-// servers of 2025-11-25 want certain tools run so: the call is answered at once with the
-// name of a task, which is then asked after until it is over. A [Task] does that for one
-// call; its result is the call's.
+// Package tasks runs calls that a server executes as tasks of revision 2025-11-25. Some
+// servers require that for certain tools: they answer the call at once with the id of a
+// task, whose state the client polls until it has ended. A [Task] does that for one call;
+// its result is the call's.
 //
-// It sends nothing by itself and knows no sessions: both are its [Call]'s. The tasks of the
-// extension of 2026 are another thing.
+// It does not know sessions: its [Call] sends its requests. The tasks of the 2026 extension
+// are a different feature.
 package tasks

@@ -7,17 +7,17 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// Bounds of the time between two looks at a task, whatever its server says.
+// Limits of the time between two polls of a task, whatever its server asks for.
 const (
 	defaultPoll = time.Second
 	minPoll     = 50 * time.Millisecond
 	maxPoll     = 15 * time.Second
 )
 
-// A state is what a server says of a task.
+// A state is the state of a task, as the server describes it.
 type state struct {
 	status, message, updated string
-	poll                     time.Duration // until the next look
+	poll                     time.Duration // the time to the next poll
 }
 
 func readState(text []byte) state {
@@ -32,12 +32,12 @@ func readState(text []byte) state {
 	return s
 }
 
-// over reports whether the status is a final one.
+// over reports whether the status is final.
 func (s state) over() bool {
 	return s.status == "completed" || s.status == "failed" || s.status == "cancelled"
 }
 
-// differs reports whether the server says anything new.
+// differs reports whether the state has something new.
 func (s state) differs(before state) bool {
 	return before.status != s.status || before.message != s.message || before.updated != s.updated
 }

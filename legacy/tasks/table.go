@@ -2,7 +2,7 @@ package tasks
 
 import "sync"
 
-// A Table holds the tasks of a session that are under way, each with its owner. Safe for
+// A Table contains the running tasks of a session, each with its owner. It is safe for
 // concurrent use; the zero value is ready to use.
 type Table[O any] struct {
 	mu   sync.Mutex // guards byID; a leaf
@@ -14,7 +14,7 @@ type owned[O any] struct {
 	owner O
 }
 
-// Add takes a task in.
+// Add adds a task.
 func (t *Table[O]) Add(task *Task, owner O) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -24,7 +24,7 @@ func (t *Table[O]) Add(task *Task, owner O) {
 	t.byID[task.id] = owned[O]{task, owner}
 }
 
-// Remove forgets a task, unless another has taken its name.
+// Remove removes a task, unless another one has the same id by now.
 func (t *Table[O]) Remove(task *Task) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -33,7 +33,7 @@ func (t *Table[O]) Remove(task *Task) {
 	}
 }
 
-// Find returns the task of a name and its owner; nil if there is none.
+// Find returns the task with an id and its owner; nil if there is none.
 func (t *Table[O]) Find(id string) (*Task, O) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

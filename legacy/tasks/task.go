@@ -26,24 +26,25 @@ const (
 )
 
 const (
-	// quietPoll is how long a caller who wants progress hears nothing of a task
-	// about which there is nothing new: clients give up after a silent minute.
+	// quietPoll is how long a client that wants progress gets none while the task's state
+	// does not change: clients give up after a minute without messages.
 	quietPoll = 10 * time.Second
-	// progressStep is what progress grows by that the gateway makes up: so little
-	// that a server's own stands above it.
+	// progressStep is the increment of progress that the gateway invents: so small that the
+	// server's own values are above it.
 	progressStep = 0.001
 )
 
-// A Call is the call that a task answers.
+// A Call is a call that runs as a task.
 type Call interface {
-	// Request sends a request that is a part of the call. The error is the server's as a
+	// Request sends a request that is part of the call. The error is the server's as a
 	// [*wire.Error], a [*upstream.Failure], or ctx's cause.
 	Request(ctx context.Context, method string, params []byte) (json.RawMessage, error)
-	// BeingAsked reports whether its caller is asked for input.
+	// BeingAsked reports whether the client is being asked for input.
 	BeingAsked() bool
-	// Restart begins the wait for the call's result anew.
+	// Restart restarts the time limit of the call's result.
 	Restart()
-	// Progress tells its caller of progress, unless it wants none or has heard of more.
+	// Progress sends progress to the client, unless it wants none or has got a greater
+	// value.
 	Progress(value []byte, message string)
 }
 
@@ -55,21 +56,21 @@ type Task struct {
 	id     string
 	look   wake.Signal
 
-	// Of Await's goroutine alone.
+	// Used by Await's goroutine only.
 	state state
-	steps int       // of progress made up
-	told  time.Time // when the caller last heard of the task
+	steps int       // of invented progress
+	told  time.Time // when the client last got progress
 }
 
-// Params returns the params of a call that is to be run as a task, which the server may
-// forget after a time.
+// Params returns the params of a call that is to run as a task, which the server may delete
+// after ttl.
 func Params(params []byte, ttl time.Duration) []byte {
 	task := wire.AppendEdited(nil, nil, wire.Edit{Name: "ttl", Value: strconv.AppendInt(nil, ttl.Milliseconds(), 10)})
 	return wire.AppendEdited(nil, params, wire.Edit{Name: "task", Value: task})
 }
 
-// New returns the task that a server has made of a call; nil if created, its answer, names
-// none: then it has run the tool at once.
+// New returns the task that a server has created for a call. It returns nil if created, the
+// server's response, has no task id: then the server has run the tool at once.
 func New(server string, log *slog.Logger, call Call, created []byte) *Task {
 	text := wire.Get(created, "task")
 	id, ok := wire.GetString(text, "taskId")
@@ -79,7 +80,7 @@ func New(server string, log *slog.Logger, call Call, created []byte) *Task {
 	return &Task{server: server, log: log, call: call, id: id, state: readState(text), look: wake.NewSignal()}
 }
 
-// LookNow says that the task's state has changed.
+// LookNow says that the task's state has changed, so that it is polled at once.
 func (t *Task) LookNow() { t.look.Send() }
 
 // CancelParams returns the params of tasks/cancel; nil if the task is over.
@@ -94,19 +95,19 @@ func (t *Task) params() []byte {
 	return wire.AppendEdited(nil, nil, wire.Edit{Name: "taskId", Value: wire.Quote(t.id)})
 }
 
-// A fetched is what tasks/result was answered with.
+// A fetched is the response to tasks/result.
 type fetched struct {
 	result json.RawMessage
 	err    error
 }
 
-// Await looks at the task until it is over and returns its result. The server
-// gives it, and asks what it has to ask, while tasks/result is under way.
+// Await polls the task until it has ended, and returns its result. The server sends the
+// result, and its input requests, while tasks/result is in flight.
 //
 // Spec: 2025-11-25, basic/utilities/tasks.
 func (t *Task) Await(ctx context.Context) (json.RawMessage, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	var fetching chan fetched // nil unless under way
+	var fetching chan fetched // nil unless in flight
 	defer func() {
 		cancel()
 		if fetching != nil {
@@ -115,7 +116,7 @@ func (t *Task) Await(ctx context.Context) (json.RawMessage, error) {
 	}()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	early := false // it answers before the end: no use to ask sooner
+	early := false // the server responds before the end: another request would not help
 	for {
 		if fetching == nil && (t.state.over() || t.state.status == "input_required" && !early) {
 			if t.state.status == "cancelled" {
@@ -144,8 +145,8 @@ func (t *Task) Await(ctx context.Context) (json.RawMessage, error) {
 	}
 }
 
-// fetch calls tasks/result. What it starts ends with the answer, or ctx; Await
-// waits for it.
+// fetch sends tasks/result. Its goroutine ends with the response, or ctx; Await waits for
+// it.
 func (t *Task) fetch(ctx context.Context) chan fetched {
 	got := make(chan fetched, 1)
 	go func() {
@@ -155,8 +156,8 @@ func (t *Task) fetch(ctx context.Context) chan fetched {
 	return got
 }
 
-// isResult reports whether the answer to tasks/result is the call's. Before the
-// end of the task an error is not, though some servers give one.
+// isResult reports whether the response to tasks/result is the call's. Before the end of
+// the task an error is not, though some servers send one.
 func (t *Task) isResult(ctx context.Context, got fetched) (bool, error) {
 	f := upstream.AsFailure(got.err)
 	switch {
@@ -178,8 +179,9 @@ func (t *Task) isResult(ctx context.Context, got fetched) (bool, error) {
 	return false, nil
 }
 
-// update asks how the task is. A server that can't be reached is asked again: the
-// call's time bounds it. A caller who is being asked is not told of progress.
+// update polls the task's state. If the server can't be reached, it is polled again later:
+// the call's time limit bounds that. A client that is being asked for input gets no
+// progress.
 func (t *Task) update(ctx context.Context) error {
 	if t.call.BeingAsked() {
 		return nil
@@ -191,11 +193,11 @@ func (t *Task) update(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.As(err, &we):
-		return wire.Errorf(spec.CodeInternal, "server %q does not know how the task is that runs the tool: %s; it may have taken effect", t.server, we.Message)
+		return wire.Errorf(spec.CodeInternal, "server %q did not return the state of the task that runs the tool: %s; it may have taken effect", t.server, we.Message)
 	case f != nil && f.Lost:
 		return err
 	case err != nil:
-		t.log.Debug("looking at task", "error", transport.Cause(err))
+		t.log.Debug("polling task", "error", transport.Cause(err))
 		t.state.poll = min(2*t.state.poll, maxPoll)
 		return nil
 	}
@@ -208,7 +210,7 @@ func (t *Task) update(ctx context.Context) error {
 	return nil
 }
 
-// tell makes progress of a state.
+// tell sends progress for a state.
 func (t *Task) tell() {
 	t.told = time.Now()
 	t.steps++
@@ -223,8 +225,7 @@ func (t *Task) cancelled() error {
 	return wire.Errorf(spec.CodeInternal, "server %q cancelled the task that ran the tool: %s", t.server, mcp.Shorten(why))
 }
 
-// withoutTask returns a result without the name of its task, which is nothing to
-// the client.
+// withoutTask returns a result without the id of its task, which clients can't use.
 func withoutTask(result []byte) []byte {
 	meta := wire.Get(result, "_meta")
 	if wire.Get(meta, MetaRelated) == nil {

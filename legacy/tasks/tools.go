@@ -9,27 +9,27 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/wire"
 )
 
-// maxTools bounds the tools that are remembered of a profile.
+// maxTools bounds the tools that are stored for a profile.
 const maxTools = 16 << 10
 
-// Tools remembers which of a profile's tools must be run as a task. It learns
-// from lists that pass by. Safe for concurrent use.
+// Tools stores which of a profile's tools must run as a task. It learns that from responses
+// to tools/list. It is safe for concurrent use.
 type Tools struct {
-	turn chan struct{} // capacity 1: who has put something in reads the whole list
+	turn chan struct{} // capacity 1: held while the whole list is read
 
 	// mu guards the fields below. It is held for map work only.
 	mu       sync.Mutex
 	required map[string]bool // by name
 	whole    bool            // all tools are known
-	changes  int             // counts what was heard of changes
+	changes  int             // counts changes of the list
 }
 
-// NewTools returns Tools that know none.
+// NewTools returns Tools that know no tool.
 func NewTools() *Tools {
 	return &Tools{turn: make(chan struct{}, 1), required: make(map[string]bool)}
 }
 
-// Lookup reports whether a tool must be run as a task, and whether that is known.
+// Lookup reports whether a tool must run as a task, and whether that is known.
 func (t *Tools) Lookup(name string) (required, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -37,7 +37,7 @@ func (t *Tools) Lookup(name string) (required, known bool) {
 	return required, known || t.whole
 }
 
-// Learn takes in a page of tools/list.
+// Learn stores a page of tools/list.
 func (t *Tools) Learn(page []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,7 +51,7 @@ func (t *Tools) Learn(page []byte) {
 	}
 }
 
-// Forget says that the tools have changed.
+// Forget is called when the tools have changed.
 func (t *Tools) Forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -60,9 +60,9 @@ func (t *Tools) Forget() {
 	clear(t.required)
 }
 
-// Find is Lookup where the tool is not known: it reads the list of tools, one at a time. The
-// error is why that failed: then the call goes out as it is, and the server says what is
-// wrong.
+// Find is like Lookup, but if the tool is unknown it reads the list of tools; others wait
+// for that. The error says why that failed: then the call should be sent without a task,
+// and the server responds with what is wrong.
 //
 // Spec: 2025-11-25, basic/utilities/tasks, Tool-Level Negotiation.
 func (t *Tools) Find(ctx context.Context, name string, list iter.Seq2[json.RawMessage, error]) (bool, error) {
@@ -80,7 +80,7 @@ func (t *Tools) Find(ctx context.Context, name string, list iter.Seq2[json.RawMe
 	return required, err
 }
 
-// read learns the whole list of tools.
+// read reads and stores the whole list of tools.
 func (t *Tools) read(list iter.Seq2[json.RawMessage, error]) error {
 	t.mu.Lock()
 	changes := t.changes

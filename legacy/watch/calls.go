@@ -11,44 +11,44 @@ import (
 )
 
 const (
-	// slowAfter is when a call stops to count as one of pace.parallel, so that
-	// URIs which the server never answers for don't keep the others waiting.
+	// slowAfter is when a call no longer counts as one of pace.parallel, so that URIs for
+	// which the server never responds don't delay the others.
 	slowAfter = time.Second
-	// slowFactor bounds the calls on their way, the slow ones included, by a
-	// multiple of pace.parallel.
+	// slowFactor bounds the calls in flight, including slow ones, by a multiple of
+	// pace.parallel.
 	slowFactor = 8
-	// maxTries is after how many calls in a row without an answer a topic that
-	// was promised is given up, or an unsubscribe.
+	// maxTries is how many calls in a row may get no response before the Watch gives up on
+	// an accepted topic, or on an unsubscribe.
 	maxTries = 5
-	// crowdedPause is how long a call waits before it is tried again whose payer has too
-	// many on their way.
+	// crowdedPause is the pause before another attempt if a share has too many calls in
+	// flight.
 	crowdedPause = 20 * time.Millisecond
 )
 
 var (
 	errNotOffered = errors.New("the server does not offer it")
 	errNoAnswer   = errors.New("the server does not answer")
-	errNoChannel  = errors.New("there has been no way for its messages for too long")
+	errNoChannel  = errors.New("its stream for notifications has been closed for too long")
 )
 
-// calls is what the loop knows of calls.
+// calls is the state of the calls; only the loop uses it.
 type calls struct {
-	urgent []*topic // in phase urgent, and others that are passed over
-	queue  []*topic // in phase queued, and others that are passed over
+	urgent []*topic // in phase urgent, and others that are skipped
+	queue  []*topic // in phase queued, and others that are skipped
 	recent []*call  // sent, oldest first; some have ended
-	inTime int      // calls on their way that are not slow
-	sent   int      // calls on their way
+	inTime int      // calls in flight that are not slow
+	sent   int      // calls in flight
 }
 
 // A call is one subscribe or unsubscribe.
 type call struct {
 	t     *topic
 	step  step
-	epoch int           // of the session that it runs on
-	slow  time.Duration // when it becomes slow; 0 once it is, or has ended
+	epoch int           // of the session that it uses
+	slow  time.Duration // when it becomes slow; 0 if it is slow, or has ended
 }
 
-// enqueue puts t in line for a call.
+// enqueue adds t to a queue for calls.
 func (cs *calls) enqueue(t *topic) {
 	switch phase := &t.State.phase; {
 	case *phase == idle && !t.Awaited():
@@ -60,7 +60,7 @@ func (cs *calls) enqueue(t *topic) {
 	}
 }
 
-// dequeue takes off the next in line, nil if there is none.
+// dequeue removes and returns the next topic for a call, or nil.
 func (cs *calls) dequeue() *topic {
 	t := takeFirst(&cs.urgent, urgent)
 	if t == nil {
@@ -69,8 +69,8 @@ func (cs *calls) dequeue() *topic {
 	return t
 }
 
-// takeFirst takes the first off a line that is still in the phase of it: others went to
-// another line or were forgotten.
+// takeFirst removes and returns the first topic of a queue that is still in its phase:
+// others are in another queue by now, or were forgotten.
 func takeFirst(line *[]*topic, ph phase) *topic {
 	for len(*line) > 0 {
 		t := (*line)[0]
@@ -84,7 +84,7 @@ func takeFirst(line *[]*topic, ph phase) *topic {
 	return nil
 }
 
-// emptyQueue has nothing wait for a call any more.
+// emptyQueue removes all topics from the queues.
 func (cs *calls) emptyQueue() {
 	for cs.dequeue() != nil {
 	}
@@ -98,13 +98,13 @@ func (cs *calls) add(c *call) {
 	cs.sent++
 }
 
-// remove counts out a call that has ended.
+// remove stops counting a call that has ended.
 func (cs *calls) remove(c *call) {
 	cs.sent--
 	cs.countSlow(c)
 }
 
-// countSlow has a call not count as one in time any more.
+// countSlow stops counting a call as in time.
 func (cs *calls) countSlow(c *call) {
 	if c.slow != 0 {
 		c.slow = 0
@@ -112,7 +112,7 @@ func (cs *calls) countSlow(c *call) {
 	}
 }
 
-// markSlow makes room for others beside calls that take long.
+// markSlow makes room for others if calls take long.
 func (cs *calls) markSlow(now time.Duration) {
 	for len(cs.recent) > 0 && cs.recent[0].slow <= now {
 		cs.countSlow(cs.recent[0])
@@ -121,8 +121,8 @@ func (cs *calls) markSlow(now time.Duration) {
 	}
 }
 
-// nextSlow returns when the next call becomes slow, if that matters. Calls that have ended
-// were taken off by markSlow.
+// nextSlow returns when the next call becomes slow, if that matters. markSlow has removed
+// the calls that have ended.
 func (cs *calls) nextSlow() time.Duration {
 	if len(cs.recent) == 0 || len(cs.urgent)+len(cs.queue) == 0 {
 		return 0
@@ -130,7 +130,7 @@ func (cs *calls) nextSlow() time.Duration {
 	return cs.recent[0].slow
 }
 
-// pumpCalls starts the calls that there is reason and room for.
+// pumpCalls starts calls as long as there are topics and room for them.
 func (w *Watch) pumpCalls(ctx context.Context) {
 	for w.session != nil && w.inTime < w.opts.parallel && w.sent < w.opts.parallel*slowFactor {
 		t := w.dequeue()
@@ -148,9 +148,9 @@ func (w *Watch) pumpCalls(ctx context.Context) {
 	}
 }
 
-// allowed reports whether a call for t may be sent at this moment, and counts it in. If
-// not it is put off, or denied. To restore what was promised is nobody's doing, and no
-// promise is broken for want of allowance.
+// allowed reports whether a call for t may be sent at this moment, and counts it. If not,
+// the call is postponed, or the topic denied. Calls that restore accepted topics are not
+// charged to a share: no accepted subscription may end because of a limit.
 func (w *Watch) allowed(t *topic, step step) bool {
 	s, restores := &t.State, step == stepSubscribe && t.Promised()
 	if !restores && s.paidAt == 0 && s.tries == 0 && !w.charge(t, step) {
@@ -168,8 +168,8 @@ func (w *Watch) allowed(t *topic, step step) bool {
 	return true
 }
 
-// charge has the payer of t pay for a call, and reports false if it can't: then those who
-// wait for t are told no.
+// charge counts a call for the share that caused it. If its limit is reached, charge denies
+// t to those who wait for it, and returns false.
 func (w *Watch) charge(t *topic, step step) bool {
 	if step == stepUnsubscribe {
 		t.State.paidAt = w.book.Now() + t.Payer().Unsubscribe()
@@ -196,8 +196,8 @@ func (w *Watch) start(ctx context.Context, t *topic, step step) {
 	w.calls.add(c)
 	t.State.phase = calling
 	s, payer := w.session, t.Payer()
-	// Ends with the answer, in Options.Request at the latest, or with the session
-	// or the loop.
+	// Ends with the response, at the latest by the limit of Options.Request, or with the
+	// session or the loop.
 	w.book.Go(func() {
 		err := w.send(ctx, s, c)
 		payer.Leave()
@@ -205,7 +205,7 @@ func (w *Watch) start(ctx context.Context, t *topic, step step) {
 	})
 }
 
-// send sends a call and waits for the answer.
+// send sends a call and waits for the response.
 func (w *Watch) send(ctx context.Context, s Session, c *call) error {
 	ctx, cancel := context.WithTimeout(ctx, w.opts.Timeouts.Request)
 	defer cancel()
@@ -222,7 +222,7 @@ func (w *Watch) send(ctx context.Context, s Session, c *call) error {
 	}
 }
 
-// answered takes the outcome of a call.
+// answered handles the outcome of a call.
 func (w *Watch) answered(c *call, err error) {
 	t := c.t
 	w.calls.remove(c)
@@ -230,7 +230,7 @@ func (w *Watch) answered(c *call, err error) {
 	var refusal *wire.Error
 	switch refused := errors.As(err, &refusal); {
 	case c.epoch != w.epoch:
-		w.Look(t) // the subscriptions of a lost session are gone, whatever it said
+		w.Look(t) // the subscriptions of a lost session are gone, whatever its response was
 	case err != nil && !refused:
 		w.unanswered(t, err)
 	case c.step == stepUnsubscribe:
@@ -244,7 +244,8 @@ func (w *Watch) answered(c *call, err error) {
 	}
 }
 
-// subscribed takes the server's yes. If nobody waits for it any more it is undone.
+// subscribed handles a successful subscribe. If no subscriber needs it any more, it is
+// undone.
 func (w *Watch) subscribed(t *topic) {
 	t.State.standing, t.State.tries = on, 0
 	if w.book.Wanted(t) {
@@ -256,8 +257,8 @@ func (w *Watch) subscribed(t *topic) {
 	w.Look(t)
 }
 
-// unanswered puts off another try. What was promised is given up after a while; what is
-// to be undone as well: at worst it costs updates that nobody hears of.
+// unanswered schedules another attempt. After maxTries it gives up on an accepted topic,
+// and on an unsubscribe: at worst there are updates that have no subscriber.
 func (w *Watch) unanswered(t *topic, err error) {
 	s := &t.State
 	s.standing = unsure

@@ -9,24 +9,22 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/subscribe"
 )
 
-// A Session is what a watch needs of the profile's session. Methods are safe for
+// A Session is the part of a profile's session that a watch needs. Its methods are safe for
 // concurrent use.
 type Session interface {
-	// Subscribe sends resources/subscribe and waits for the answer. It returns a
-	// *wire.Error if the server refused, and any other error if the outcome is
-	// not known.
+	// Subscribe sends resources/subscribe and waits for the response. It returns a
+	// *wire.Error if the server refused, and any other error if the outcome is unknown.
 	Subscribe(ctx context.Context, uri string) error
-	// Unsubscribe is the same for resources/unsubscribe.
+	// Unsubscribe does the same with resources/unsubscribe.
 	Unsubscribe(ctx context.Context, uri string) error
-	// WatchList has the session look for changes of a list, for those that Offers
-	// says are looked at. It fails as Subscribe does.
+	// WatchList polls a list, if Offers has it in Polls. It fails as Subscribe does.
 	WatchList(ctx context.Context, k fanout.Kind) error
-	// UnwatchList undoes it.
+	// UnwatchList ends WatchList.
 	UnwatchList(k fanout.Kind)
-	// Offers tells what the server declared and whether it could tell of changes
-	// at this moment. What it says of the channel is so before the watch is told.
+	// Offers returns what the server declared, and whether it can report changes at this
+	// moment. Its Channel is up to date before ListenChanged is called.
 	Offers() Offers
-	// Done is closed when the session is lost or ended. Calls end then, too.
+	// Done is closed when the session is lost or has ended. Calls end then, too.
 	Done() <-chan struct{}
 }
 
@@ -34,13 +32,13 @@ type Session interface {
 type Offers struct {
 	Tools, Prompts, Resources bool // listChanged was declared
 	Subscribe                 bool // resources.subscribe was declared
-	// Channel: a way for messages that answer nothing is open. Over stdio it
-	// always is, over HTTP it is the GET stream.
+	// Channel: the server can send notifications. Over stdio it always can, over HTTP if
+	// the GET stream is open.
 	Channel bool
-	Polls   Kinds // of whose changes the gateway finds out by itself
+	Polls   Kinds // the changes found by polling
 }
 
-// List reports whether changes of a list can be reported, once there is a channel.
+// List reports whether changes of a list can be reported if there is a channel.
 func (o Offers) List(k fanout.Kind) bool {
 	switch k {
 	case fanout.ToolsListChanged:
@@ -53,7 +51,7 @@ func (o Offers) List(k fanout.Kind) bool {
 	return false
 }
 
-// Kinds is a set of kinds of change.
+// Kinds is a set of kinds of changes.
 type Kinds uint8
 
 // Has reports whether a kind is in the set.
@@ -62,31 +60,31 @@ func (ks Kinds) Has(k fanout.Kind) bool { return ks&(1<<k) != 0 }
 // With returns the set with a kind.
 func (ks Kinds) With(k fanout.Kind) Kinds { return ks | 1<<k }
 
-// sessionState is what the loop knows of the profile's session.
+// sessionState is the state of the profile's session; only the loop uses it.
 type sessionState struct {
-	session   Session // nil while there is none
-	release   func()  // lets go of session; nil without
+	session   Session // nil if there is none
+	release   func()  // releases session; nil without one
 	offers    Offers
 	epoch     int           // counts sessions
-	heldSince time.Duration // when session was got
-	late      bool          // session came without a channel, and has none yet
+	heldSince time.Duration // when session was opened
+	late      bool          // session began without a channel, and has none yet
 
 	dialing     bool
 	hangUp      context.CancelFunc // ends the dial
-	failures    int                // dials in a row, or sessions that did not last
-	redialAt    time.Duration      // no dial before; 0: at once
-	awaySince   time.Duration      // when a session was lost; 0: none was
-	silentSince time.Duration      // when the channel was lost; 0: there is one
+	failures    int                // dials in a row that failed, and sessions that did not last
+	redialAt    time.Duration      // the time of the next dial; 0: at once
+	awaySince   time.Duration      // when a session was lost; 0: none
+	silentSince time.Duration      // when the channel was lost; 0: it is open
 	dialErr     error              // of the last dial
 
-	// While a session is being restored, behind counts the promised topics that
-	// are not subscribed again; it is given up at behindUntil.
+	// While a session is being restored, behind counts the accepted topics that are not yet
+	// subscribed again. The restoration ends at behindUntil.
 	behind      int
 	behindUntil time.Duration
 }
 
-// pumpDial starts a dial if a session is needed and it is time, and ends one that nobody
-// needs.
+// pumpDial starts a dial if a session is needed and the time has come, and stops a dial if
+// it is not needed any more.
 func (w *Watch) pumpDial(ctx context.Context) {
 	switch needed := w.book.Len() > 0; {
 	case w.dialing && !needed:
@@ -95,12 +93,12 @@ func (w *Watch) pumpDial(ctx context.Context) {
 	default:
 		dial, cancel := context.WithCancel(ctx)
 		w.dialing, w.hangUp = true, cancel
-		// Ends when the session is there, by hangUp, or with the loop.
+		// Ends when the session is open, by hangUp, or with the loop.
 		w.book.Go(func() { w.dial(ctx, dial) })
 	}
 }
 
-// dial gets a session; ctx is the loop's.
+// dial opens a session; ctx is the loop's.
 func (w *Watch) dial(ctx, dial context.Context) {
 	s, release, err := w.opts.hold(dial, w.profile)
 	hungUp := dial.Err() != nil
@@ -109,7 +107,7 @@ func (w *Watch) dial(ctx, dial context.Context) {
 	}
 }
 
-// dialed takes the outcome of a dial.
+// dialed handles the outcome of a dial.
 func (w *Watch) dialed(s Session, release func(), err error, hungUp bool) {
 	w.dialing = false
 	w.hangUp()
@@ -118,7 +116,7 @@ func (w *Watch) dialed(s Session, release func(), err error, hungUp bool) {
 		w.restore(s, release)
 	case err == nil:
 		release()
-	case hungUp: // somebody may need it again by now
+	case hungUp: // it may be needed again by now
 	default:
 		w.dialErr = err
 		w.putOffDial()
@@ -127,13 +125,13 @@ func (w *Watch) dialed(s Session, release func(), err error, hungUp bool) {
 	}
 }
 
-// putOffDial has the next dial wait, longer with each in a row.
+// putOffDial schedules the next dial, with a pause that grows with each failure in a row.
 func (w *Watch) putOffDial() {
 	w.redialAt = w.book.Now() + w.book.Pause(w.failures)
 	w.failures++
 }
 
-// restore takes a session and begins to subscribe on it to all that is wanted.
+// restore starts to use a session, and to subscribe to all topics that are needed.
 func (w *Watch) restore(s Session, release func()) {
 	w.session, w.release = s, release
 	w.book.Await(s.Done(), w.lost)
@@ -154,7 +152,7 @@ func (w *Watch) restore(s Session, release func()) {
 	}
 }
 
-// lost forgets what the server knew. Streams stay open meanwhile.
+// lost handles the loss of a session. Streams stay open.
 func (w *Watch) lost() {
 	if w.book.Now()-w.heldSince > w.opts.retry.Max {
 		w.failures = 0
@@ -163,7 +161,7 @@ func (w *Watch) lost() {
 	w.awaySince = w.book.Now()
 	w.release()
 	w.session, w.release, w.offers, w.silentSince = nil, nil, Offers{}, 0
-	w.epoch++ // the outcome of its calls, which end by themselves, says nothing any more
+	w.epoch++ // the outcomes of its calls, which end by themselves, have no effect any more
 	w.emptyQueue()
 	w.behind = 0
 	for t := range w.book.All() {
@@ -176,9 +174,8 @@ func (w *Watch) lost() {
 	}
 }
 
-// refreshOffers asks the session what is true at the moment, and tells of what may have
-// been missed: with gap something may, and so may messages that the server sent before the
-// session's channel opened for the first time.
+// refreshOffers reads the session's current Offers. It reports changes that may have been
+// missed: if gap is true, and if the session's channel opens for the first time.
 func (w *Watch) refreshOffers(gap bool) {
 	if w.session == nil {
 		return
@@ -195,8 +192,8 @@ func (w *Watch) refreshOffers(gap bool) {
 	}
 }
 
-// restored notes that the restoration need not wait for t any longer. The last one ends
-// it.
+// restored says that t is subscribed again, or was given up. After the last topic the
+// restoration ends.
 func (w *Watch) restored(t *topic) {
 	if !t.State.behind {
 		return
@@ -207,8 +204,8 @@ func (w *Watch) restored(t *topic) {
 	}
 }
 
-// endRestoration tells of what may have been missed. Topics that are still not subscribed
-// follow one by one.
+// endRestoration reports changes that may have been missed. Those of topics that are not
+// yet subscribed again follow one by one.
 func (w *Watch) endRestoration() {
 	w.behind = 0
 	for t := range w.book.All() {
@@ -217,7 +214,7 @@ func (w *Watch) endRestoration() {
 	}
 }
 
-// sessionTick does what is due about the session.
+// sessionTick does what is due for the session.
 func (w *Watch) sessionTick() {
 	now := w.book.Now()
 	if w.behind > 0 && w.behindUntil <= now {
@@ -231,12 +228,12 @@ func (w *Watch) sessionTick() {
 			fmt.Errorf("unreachable for %v: %v", w.opts.unreachable, away))
 	}
 	if w.silentSince != 0 && w.silentSince+w.opts.unreachable <= now {
-		w.silentSince = now // in case something is promised meanwhile
+		w.silentSince = now // in case a topic is accepted later
 		w.giveUp(w.fromServer, errNoChannel)
 	}
 }
 
-// nextSession returns when there is something to do about the session.
+// nextSession returns when sessionTick has something to do.
 func (w *Watch) nextSession() time.Duration {
 	var behind, away, silent, dial time.Duration
 	if w.behind > 0 {
@@ -254,7 +251,7 @@ func (w *Watch) nextSession() time.Duration {
 	return subscribe.Earliest(behind, away, silent, dial)
 }
 
-// giveUp ends the streams of the promised topics that which picks (M2L-38).
+// giveUp ends the streams of the accepted topics for which which returns true (M2L-38).
 func (w *Watch) giveUp(which func(*topic) bool, reason error) {
 	for t := range w.book.All() {
 		if t.Promised() && which(t) {

@@ -6,36 +6,36 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/fanout"
 )
 
-// state is what a watch knows of a topic.
+// state is a watch's state of a topic.
 type state struct {
 	standing standing
 	phase    phase
 	behind   bool          // the restoration waits for it
 	tries    uint8         // calls that failed in a row
-	paidAt   time.Duration // when the next call may be sent; 0: that was not asked
+	paidAt   time.Duration // when the next call may be sent; 0: no share was charged yet
 }
 
-// standing is what the server knows of a topic, as far as the watch knows.
+// standing is the subscription of a topic at the server, as far as the watch knows.
 type standing uint8
 
 const (
 	off    standing = iota // not subscribed
-	on                     // subscribed; for a list kind: offered and promised
-	unsure                 // a call ended without an answer
+	on                     // subscribed; for a list kind: offered and accepted
+	unsure                 // a call ended without a response
 )
 
-// phase is where a topic is on its way to another standing. A topic has one call on its
-// way at most: that keeps the order in which the server hears of it.
+// phase says what a topic does to reach another standing. A topic has at most one call in
+// flight, which keeps the order in which the server gets the calls.
 type phase uint8
 
 const (
 	idle    phase = iota
-	queued        // waits for its turn to call; what to call is decided then
-	urgent        // the same, and somebody waits for it
-	calling       // a call is on its way
+	queued        // waits for a call; which one is decided then
+	urgent        // the same, and a subscriber waits for it
+	calling       // its call is in flight
 )
 
-// A step is what brings a topic nearer to what is needed.
+// A step brings a topic closer to what is needed.
 type step uint8
 
 const (
@@ -47,11 +47,11 @@ const (
 
 func isList(t *topic) bool { return t.Kind != fanout.ResourceUpdated }
 
-// fromServer reports whether t is a list of whose changes the server tells without being
-// asked: there is nothing to subscribe to.
+// fromServer reports whether t is a list whose changes the server sends without a
+// subscription.
 func (w *Watch) fromServer(t *topic) bool { return isList(t) && !w.offers.Polls.Has(t.Kind) }
 
-// next compares what is needed of t with what the server knows.
+// next returns the step that t needs.
 func (w *Watch) next(t *topic) step {
 	wanted := w.book.Wanted(t)
 	switch {
@@ -73,19 +73,19 @@ func (w *Watch) next(t *topic) step {
 func (w *Watch) Look(t *topic) {
 	switch phase := t.State.phase; {
 	case phase == calling, phase == urgent, phase == queued && !t.Awaited():
-		return // it is looked at when its turn comes, or its call is answered
+		return // it is handled when its turn comes, or when its call has ended
 	}
 	switch w.next(t) {
 	case stepSubscribe, stepUnsubscribe:
 		w.enqueue(t)
 	case stepForget:
-		t.State.phase = idle // its place in the queue is void
+		t.State.phase = idle // this makes its place in the queue invalid
 		w.forget(t)
 	}
 }
 
-// serve settles for those who wait for t what can be settled without a call, and looks
-// after the rest. It takes back any wait before the next try: somebody asks.
+// serve answers those who wait for t, if that needs no call, and otherwise queues a call.
+// It resets the pause before the next attempt, because a subscriber waits.
 func (w *Watch) serve(t *topic) {
 	t.State.tries = 0
 	w.book.At(t, 0)
@@ -102,8 +102,8 @@ func (w *Watch) serve(t *topic) {
 	}
 }
 
-// serveList answers for a list kind. Without a channel nothing new is promised, but what
-// was promised stands: the gap will be made up for.
+// serveList answers the subscribers of a list. Without a channel it accepts no new ones,
+// but does not end the old ones: they get missed changes later.
 func (w *Watch) serveList(t *topic) {
 	switch offered := w.offers.List(t.Kind); {
 	case offered && w.offers.Channel:
@@ -118,34 +118,35 @@ func (w *Watch) serveList(t *topic) {
 	}
 }
 
-// grant promises t, which is subscribed.
+// grant accepts t, which is subscribed.
 func (w *Watch) grant(t *topic) {
 	w.restored(t)
 	w.book.Grant(t, w.behind == 0)
 }
 
-// deny answers no, ends the streams that were promised t, and forgets it.
+// deny refuses t to those who wait, ends the streams to which it was accepted, and forgets
+// it.
 func (w *Watch) deny(t *topic, reason error) {
 	t.State.standing = off
 	w.book.Deny(t, reason)
 	w.restored(t)
 }
 
-// forget ends the tracking of t: nothing of it is left at the server.
+// forget removes t: the server has no subscription to it.
 func (w *Watch) forget(t *topic) {
 	w.book.Forget(t)
 	w.restored(t)
 }
 
-// tellMissed tells of the changes of t that may have been missed, once it is subscribed
-// again, and so is everything else if a session is being restored (M2L-37).
+// tellMissed reports changes of t that may have been missed, when it is subscribed again,
+// and, if a session is being restored, so are all others (M2L-37).
 func (w *Watch) tellMissed(t *topic) {
 	if t.State.standing == on && w.behind == 0 {
 		w.book.TellMissed(t)
 	}
 }
 
-// missed gives every promised topic one event, at once or when it is subscribed again
+// missed sends one event for every accepted topic, at once or when it is subscribed again
 // (M2L-37).
 func (w *Watch) missed() {
 	for t := range w.book.All() {

@@ -14,14 +14,14 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/upstream"
 )
 
-// Unreachable is how long streams outlive their server.
+// Unreachable is how long streams stay open if their server can't be reached.
 const Unreachable = 2 * time.Minute
 
-// A pace says how long things take and how many run at a time.
+// A pace has times and limits.
 type pace struct {
-	retry       backoff.Backoff // the pauses before another try
+	retry       backoff.Backoff // the pauses between attempts
 	unreachable time.Duration   // see Unreachable
-	parallel    int             // calls on their way at a time
+	parallel    int             // the limit of calls in flight
 }
 
 var usual = pace{
@@ -30,42 +30,42 @@ var usual = pace{
 	parallel:    32,
 }
 
-// A HoldFunc gives a profile's session, opening one if need be. The session is not idle
+// A HoldFunc returns a profile's session, and opens it if necessary. The session is in use
 // until release is called.
 type HoldFunc func(ctx context.Context, p mcp.Profile) (s Session, release func(), err error)
 
-// options describe one upstream to its watches.
+// options configure the watches of one server.
 type options struct {
 	*upstream.Options
 	pace
 	hold HoldFunc
 }
 
-// Watches holds the watches of one upstream, at most one per profile. Each lives while
-// something of its profile is wanted.
+// Watches contains the watches of one server, at most one per profile. A watch runs while
+// its profile has topics.
 type Watches = subscribe.Table[state, *Watch]
 
-// New returns the watches of an upstream, whose options are filled in. None is begun yet.
+// New returns the watches of a server. o must be complete. None runs yet.
 func New(o *upstream.Options, hold HoldFunc) *Watches { return newTable(&options{o, usual, hold}) }
 
 func newTable(o *options) *Watches {
 	return subscribe.NewTable(o.Options, o.retry, func(b *book, p mcp.Profile) *Watch { return &Watch{opts: o, profile: p, book: b} })
 }
 
-// A Watch keeps what a server was asked for by resources/subscribe equal to what one
-// profile needs. It is the [subscribe.Driver] of the profile's book. A nil Watch is of a
-// profile that needs nothing: what it is told has no effect.
+// A Watch keeps the subscriptions made by resources/subscribe equal to what one profile
+// needs. It is the [subscribe.Driver] of the profile's book. A nil Watch is that of a
+// profile without topics; its methods do nothing.
 type Watch struct {
 	// Read-only.
 	opts    *options
 	profile mcp.Profile
 	book    *book
 
-	// What a session has told, to be looked at by Pump.
+	// Set by the session, for Pump.
 	gap     atomic.Bool // messages may have been missed
 	channel atomic.Bool // the channel has opened or closed
 
-	// The loop's own.
+	// Used by the loop only.
 	calls
 	sessionState
 }
@@ -75,9 +75,9 @@ type (
 	topic = subscribe.Topic[state]
 )
 
-// Changed takes a notification of the server: of a list, or of the resource uri, with its
-// _meta or nil. It never blocks: sessions call it while reading. The result tells whether
-// anybody was or will be told.
+// Changed handles a notification of the server: of a list, or of the resource uri, with its
+// _meta or nil. It never blocks: sessions call it while reading. It reports whether a
+// subscriber gets the change.
 func (w *Watch) Changed(kind fanout.Kind, uri string, meta json.RawMessage) bool {
 	if w == nil {
 		return false
@@ -85,8 +85,8 @@ func (w *Watch) Changed(kind fanout.Kind, uri string, meta json.RawMessage) bool
 	return w.book.Hear(fanout.Event{Topic: fanout.Topic{Scope: w.profile.Scope, Kind: kind, URI: uri}, Meta: meta}, nil)
 }
 
-// ListenChanged says that the session's channel has opened or closed, the session tells
-// which, and whether messages may have been missed meanwhile (M2L-37). It never blocks.
+// ListenChanged is called when the session's channel has opened or closed, which Offers
+// says; missed says that messages may have been lost (M2L-37). It never blocks.
 func (w *Watch) ListenChanged(missed bool) {
 	if w == nil {
 		return
@@ -98,8 +98,8 @@ func (w *Watch) ListenChanged(missed bool) {
 	w.book.Poke()
 }
 
-// Unwanted reports whether nobody wants any more what is watched: the session is held for
-// the case that somebody soon does. It may be called by any goroutine.
+// Unwanted reports whether the watch has no subscribers, and keeps the session only in case
+// they come back soon. It may be called by any goroutine.
 func (w *Watch) Unwanted() bool { return w.book.Unwanted() }
 
 // Serve implements [subscribe.Driver].
@@ -124,7 +124,8 @@ func (w *Watch) Pump(ctx context.Context) {
 // Wake implements [subscribe.Driver].
 func (w *Watch) Wake() time.Duration { return subscribe.Earliest(w.nextSlow(), w.nextSession()) }
 
-// Busy implements [subscribe.Driver]: what is left at the server has to be undone.
+// Busy implements [subscribe.Driver]: subscriptions that are left at the server must be
+// undone.
 func (w *Watch) Busy() bool { return w.book.Len() > 0 || w.sent > 0 || w.dialing }
 
 // Away implements [subscribe.Driver].
@@ -135,7 +136,7 @@ func (w *Watch) Away() error {
 	return cmp.Or(w.dialErr, errNoAnswer)
 }
 
-// Close implements [subscribe.Driver]. The session is let go once its calls have ended.
+// Close implements [subscribe.Driver]. It releases the session when its calls have ended.
 func (w *Watch) Close() {
 	w.book.Join()
 	if w.release != nil {

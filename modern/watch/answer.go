@@ -14,21 +14,22 @@ import (
 )
 
 const (
-	// maxRefusals is how many streams in a row are asked for to find out which topics
-	// a server refuses. A server that refuses them all must not be asked for each.
+	// maxRefusals is how many requests in a row may be refused while the watch finds out
+	// which topics a server refuses. It must not send one for each topic to a server that
+	// refuses all.
 	maxRefusals = 64
-	// awaitedPause is how soon a server that could not be reached is tried again while
-	// somebody waits.
+	// awaitedPause is the pause before another attempt to reach a server while a subscriber
+	// waits.
 	awaitedPause = time.Second
 )
 
-// omittedPauses are those before a topic is asked for again that a server left out.
+// omittedPauses are the pauses before a topic that a server left out is requested again.
 var omittedPauses = backoff.Backoff{Min: time.Second, Max: 5 * time.Minute}
 
-// omittedPause is how long to wait after a server has said no so many times in a row.
+// omittedPause is the pause after a server has left out a topic so many times in a row.
 func omittedPause(times int) time.Duration { return backoff.Jitter(omittedPauses.After(times)) }
 
-// answered takes the outcome of a listen request.
+// answered handles the outcome of a listen request.
 func (w *watch) answered(ctx context.Context, l *listen, stream Stream, err error) {
 	w.out--
 	if l.part {
@@ -51,7 +52,8 @@ func (w *watch) answered(ctx context.Context, l *listen, stream Stream, err erro
 	}
 }
 
-// acknowledged takes a stream, as far as the server honors what was asked for.
+// acknowledged handles a stream that was opened: it may have fewer topics than were
+// requested.
 func (w *watch) acknowledged(ctx context.Context, l *listen, stream Stream) {
 	w.reached()
 	w.refusals = 0
@@ -81,8 +83,8 @@ func (w *watch) acknowledged(ctx context.Context, l *listen, stream Stream) {
 	}
 }
 
-// omit looks after topics that the server left out. Who was promised one is told of it
-// once more, and it is tried again.
+// omit handles the topics that the server left out. Subscribers of one that was accepted
+// before get one more event, and it is requested again later.
 func (w *watch) omit(omitted []*topic) {
 	var again, news []*topic
 	tries := uint8(0)
@@ -104,14 +106,14 @@ func (w *watch) omit(omitted []*topic) {
 		}
 	}
 	if len(news) > 0 {
-		w.opts.Logger.Warn("the server no longer tells of changes that it had agreed to tell of; it will be asked again",
+		w.opts.Logger.Warn("server left out topics that it had accepted before; trying again",
 			"topics", len(news), "first", news[0].Topic)
 	}
 	w.rest(again, w.book.Now()+omittedPause(int(tries)), resting)
 }
 
-// refused takes a server's no to a whole stream. Some give it for a single resource
-// they don't like: which one is found out by halves.
+// refused handles a server that refused a whole stream. Some servers do so because of a
+// single resource; the watch finds out which one by bisection.
 func (w *watch) refused(l *listen, refusal *wire.Error) {
 	w.reached()
 	w.refusals++
@@ -135,7 +137,7 @@ func (w *watch) refused(l *listen, refusal *wire.Error) {
 	w.bisect(doubtful[:half])
 }
 
-// away takes the failure to reach the server. What was promised stands.
+// away handles a server that can't be reached. Accepted topics stay accepted.
 func (w *watch) away(l *listen, err error) {
 	now, wait := w.book.Now(), w.book.Pause(w.failures)
 	if w.awayErr == nil {
@@ -149,15 +151,15 @@ func (w *watch) away(l *listen, err error) {
 	}
 	w.rest(without(l.topics), now+wait, unreached)
 	for _, t := range l.topics {
-		if t.Awaited() { // not for long: it is tried as long as somebody waits
+		if t.Awaited() { // briefly: it is tried again as long as a subscriber waits
 			w.rest([]*topic{t}, w.floor, unreached)
 		}
 	}
 	w.book.Unreached(err)
 }
 
-// reached notes that the server has answered, which ends the rest of topics for which no
-// stream could be had.
+// reached says that the server has responded: topics for which no stream could be opened
+// need not wait any longer.
 func (w *watch) reached() {
 	w.book.Reached()
 	if w.awayErr == nil {
@@ -171,7 +173,7 @@ func (w *watch) reached() {
 	}
 }
 
-// allResting returns the topics that rest, in the order in which they are due.
+// allResting returns the topics that rest, ordered by the time at which they are due.
 func allResting(b *book) []*topic {
 	var out []*topic
 	for t := range b.All() {
@@ -185,7 +187,7 @@ func allResting(b *book) []*topic {
 	return out
 }
 
-// without returns the topics that no stream carries.
+// without returns the topics that are on no stream.
 func without(topics []*topic) []*topic {
 	var out []*topic
 	for _, t := range topics {

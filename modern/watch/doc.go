@@ -1,9 +1,8 @@
-// Package watch answers one question: how does a modern server come to tell of the
-// changes that somebody wants to hear of?
+// Package watch subscribes to changes at modern servers.
 //
-// A listen stream's filter is fixed when it opens, and topics come and go. For each profile
-// there is one loop that keeps open what listen streams are needed to carry what is wanted:
-// it opens small ones at once and merges them later (docs/decisions/0004), finds out which
-// topic a server refuses a stream for, and tells afterwards what may have been missed. The
-// package knows nothing of links and messages: it is given [Stream]s.
+// The filter of a listen stream is fixed when the stream opens, but topics are added and
+// removed. For each profile there is one loop that keeps the listen streams open that its
+// topics need. It opens small streams at once and merges them later (docs/decisions/0004),
+// finds out which topic a server refuses, and reports changes that may have been missed.
+// The package knows nothing of links and messages: it gets [Stream]s.
 package watch

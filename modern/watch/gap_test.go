@@ -149,7 +149,7 @@ func TestL2M23ATopicThatANewAcknowledgmentOmitsIsCuedWarnedOfAndTriedAgain(t *te
 				if len(cues) != 1 {
 					t.Errorf("%d cues of what was left out, want its last one", len(cues))
 				}
-				if n := strings.Count(st.log.String(), "level=WARN"); n != 1 || !strings.Contains(st.log.String(), "no longer tells") {
+				if n := strings.Count(st.log.String(), "level=WARN"); n != 1 || !strings.Contains(st.log.String(), "left out topics") {
 					t.Errorf("%d warnings, want one:\n%s", n, st.log)
 				}
 				if n := len(st.server.requests()); n < 10 || n > 40 {

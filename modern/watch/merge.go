@@ -10,32 +10,30 @@ import (
 )
 
 const (
-	// maxSmall is how many streams may be open or on their way, those that a merge is
-	// about aside: what comes then has them merged at once, and itself with them.
+	// maxSmall is how many streams may be open or opening, without those of a merge. A
+	// further topic causes an immediate merge that includes it.
 	maxSmall = 5
-	// maxUnmerged is the same for a server that does not take all topics on one
-	// stream.
+	// maxUnmerged is the same for a server that does not accept all topics on one stream.
 	maxUnmerged = 64
-	// maxOpen is how many may be open in all. What comes then waits for former
-	// streams to be closed.
+	// maxOpen limits the open streams. A further topic waits until replaced streams are
+	// closed.
 	maxOpen = 32
 )
 
-// mergeState is what the loop knows of the merging of streams. A merge opens a stream
-// for what several carry, and once that is acknowledged it lets the former streams go
-// on for a while: what the server had sent on them before it acknowledged the new one
-// may still be on its way. The new one is not merged meanwhile, so that a change comes
-// on two streams at most.
+// mergeState is the state of merges; only the loop uses it. A merge opens one stream for
+// the topics of several. When that is acknowledged, the replaced streams stay open for a
+// while, because changes that the server sent before may still arrive on them. In that time
+// the new stream is not merged, so that a change arrives on at most two streams.
 type mergeState struct {
-	mergeAt    time.Duration // when to merge all; 0: there is no reason to
-	mergeFirst time.Duration // since when there is
-	mergeFloor time.Duration // not before
-	merging    bool          // a merge is on its way
-	mergeTries int           // merges in a row that left former streams over
+	mergeAt    time.Duration // when to merge all; 0: never
+	mergeFirst time.Duration // since when a merge is due
+	mergeFloor time.Duration // no merge before
+	merging    bool          // a merge is in progress
+	mergeTries int           // merges in a row that could not replace all streams
 }
 
-// settled returns the streams of which no other carries topics, nor is about to: they may
-// be merged.
+// settled returns the streams that can be merged: they have no topics that another stream
+// has, or is about to have.
 func settled(streams []*sharedStream, now time.Duration) []*sharedStream {
 	var out []*sharedStream
 	for _, s := range streams {
@@ -46,7 +44,7 @@ func settled(streams []*sharedStream, now time.Duration) []*sharedStream {
 	return out
 }
 
-// room reports whether one more stream may be opened.
+// room reports whether another stream may be opened.
 func (w *watch) room() bool {
 	n := len(settled(w.streams, w.book.Now())) + w.out
 	if w.merging {
@@ -58,7 +56,7 @@ func (w *watch) room() bool {
 	return n < maxSmall && len(w.streams)+w.out < maxOpen
 }
 
-// mergeBy has streams merged at a time, or earlier.
+// mergeBy schedules a merge for a time, unless it is scheduled earlier.
 func (m *mergeState) mergeBy(now, at time.Duration) {
 	if m.mergeAt == 0 {
 		m.mergeFirst = now
@@ -66,14 +64,14 @@ func (m *mergeState) mergeBy(now, at time.Duration) {
 	m.mergeAt = subscribe.Earliest(m.mergeAt, at)
 }
 
-// mergeAgain has another merge tried seldom.
+// mergeAgain schedules another merge, later each time.
 func (m *mergeState) mergeAgain(now time.Duration) {
 	m.mergeTries++
 	m.mergeFloor = now + omittedPause(m.mergeTries)
 	m.mergeBy(now, m.mergeFloor)
 }
 
-// mergeFailed leaves the streams as they are.
+// mergeFailed keeps the streams as they are.
 func (m *mergeState) mergeFailed(now time.Duration, l *listen) {
 	m.merging = false
 	for _, s := range l.replaces {
@@ -82,8 +80,8 @@ func (m *mergeState) mergeFailed(now time.Duration, l *listen) {
 	m.mergeAgain(now)
 }
 
-// mergeLater has streams merged once no new ones have come for a while, but not put off
-// for ever.
+// mergeLater schedules a merge for when no new streams have been opened for a while, but
+// with a limit.
 func (w *watch) mergeLater() {
 	if len(w.streams) < 2 {
 		return
@@ -94,8 +92,8 @@ func (w *watch) mergeLater() {
 	w.mergeAt = min(w.book.Now()+backoff.Jitter(settle), w.mergeFirst+5*settle)
 }
 
-// excess has topics that nobody wants leave the streams. Where there can be one stream
-// only, that is not worth a gap for all of its topics: see pumpSingle.
+// excess removes unneeded topics from the streams by a merge. If the server allows only one
+// stream, that is not worth a gap for all topics: see pumpSingle.
 func (w *watch) excess() {
 	wait := 2 * settle
 	if w.opts.single {
@@ -104,7 +102,7 @@ func (w *watch) excess() {
 	w.mergeBy(w.book.Now(), w.book.Now()+backoff.Jitter(wait))
 }
 
-// nextMerge returns when there is something to do about merges.
+// nextMerge returns when pumpMerge or endOverlaps has something to do.
 func (w *watch) nextMerge() time.Duration {
 	var closing, young time.Duration
 	for _, s := range w.streams {
@@ -132,7 +130,7 @@ func (w *watch) pumpMerge(ctx context.Context) {
 	}
 }
 
-// mergeInHaste merges the streams that can be, to make room for topics that wait.
+// mergeInHaste merges the streams that can be merged, to make room for topics that wait.
 func (w *watch) mergeInHaste(ctx context.Context) {
 	streams := settled(w.streams, w.book.Now())
 	if w.merging || w.book.Now() < w.mergeFloor || len(streams) < 2 || len(w.streams)+w.out >= maxOpen {
@@ -141,7 +139,7 @@ func (w *watch) mergeInHaste(ctx context.Context) {
 	w.merge(ctx, streams, w.takeFresh())
 }
 
-// merge asks for what streams carry, and for fresh topics with it.
+// merge requests one stream for the topics of several, and for fresh topics.
 func (w *watch) merge(ctx context.Context, streams []*sharedStream, fresh []*topic) {
 	l := &listen{merge: true, topics: fresh, replaces: streams}
 	for _, s := range streams {
@@ -165,8 +163,8 @@ func carriesExcess(s *sharedStream) bool {
 	return slices.ContainsFunc(s.topics, func(t *topic) bool { return !t.Needed() })
 }
 
-// merged takes the acknowledgment of a merge. A former stream that carries what the
-// new one does not goes on; another merge is tried seldom.
+// merged handles the acknowledgment of a merge. A replaced stream with topics that the new
+// one lacks stays open; the next merge comes later.
 func (w *watch) merged(l *listen, honored bool, omitted []*topic) {
 	if !honored {
 		w.mergeFailed(w.book.Now(), l)
@@ -174,7 +172,7 @@ func (w *watch) merged(l *listen, honored bool, omitted []*topic) {
 	}
 	w.merging = false
 	until := w.book.Now() + overlap
-	w.streams[len(w.streams)-1].youngUntil = until // the one that was just taken
+	w.streams[len(w.streams)-1].youngUntil = until // the new stream
 	for _, s := range l.replaces {
 		s.until = until
 	}
@@ -186,7 +184,7 @@ func (w *watch) merged(l *listen, honored bool, omitted []*topic) {
 	w.mergeLater()
 }
 
-// endOverlaps closes the streams that a merge has made superfluous.
+// endOverlaps closes streams that a merge has replaced.
 func (w *watch) endOverlaps() {
 	for _, s := range slices.Clone(w.streams) {
 		if s.until != 0 && s.until <= w.book.Now() {
@@ -195,8 +193,8 @@ func (w *watch) endOverlaps() {
 	}
 }
 
-// endOverlap takes off a stream what others carry and what nobody wants. If nothing is
-// left it is closed.
+// endOverlap removes from a stream the topics that other streams have, or that are not
+// needed. If none are left, it closes the stream.
 func (w *watch) endOverlap(s *sharedStream) {
 	s.replaced, s.until = false, 0
 	var keep, gone []*topic

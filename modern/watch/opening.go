@@ -12,44 +12,45 @@ import (
 )
 
 const (
-	// crowdedPause is how long an opening waits before it is tried again whose payer has
-	// too many on their way.
+	// crowdedPause is the pause before another attempt if a share has too many requests in
+	// flight.
 	crowdedPause = 20 * time.Millisecond
-	// exhaustedPause is the same for a payer that has caused so many that it can't be
-	// said when the next may follow.
+	// exhaustedPause is the pause if a share has caused so many requests that the time of
+	// the next is not known.
 	exhaustedPause = time.Second
 )
 
-// A listen is a listen request on its way. There may be several, never two for a topic.
+// A listen is a listen request in flight. There may be several, but never two for the same
+// topic.
 type listen struct {
 	topics   []*topic
-	accepted int             // how many of topics, at the front, the server has accepted together
-	part     bool            // a larger request with these topics was refused
-	replaces []*sharedStream // of a merge: what it makes superfluous
+	accepted int             // so many topics at the front were accepted together before
+	part     bool            // a larger request that included these topics was refused
+	replaces []*sharedStream // of a merge: the streams that it replaces
 	merge    bool
-	former   *sharedStream // closed before the server is asked
+	former   *sharedStream // closed before the request is sent
 }
 
-// openings is what the loop knows of listen requests.
+// openings is the state of listen requests; only the loop uses it.
 type openings struct {
-	out      int   // on their way
-	partOut  bool  // one for a part is
-	awayErr  error // why the last did not reach the server; nil if it did
-	failures int   // in a row that did not reach the server
-	refusals int   // in a row that were refused
+	out      int   // requests in flight
+	partOut  bool  // one of them is for a part
+	awayErr  error // why the last one did not reach the server; nil if it did
+	failures int   // requests in a row that did not reach the server
+	refusals int   // requests in a row that were refused
 	payment
 	backlog
 }
 
-// payment is for the next listen request that is no merge.
+// A payment charges a share for the next listen request, unless that is a merge.
 type payment struct {
 	payer  *subscribe.Allowance // nil before the first
 	paid   bool
 	paidAt time.Duration // when the request may be sent
 }
 
-// allowed reports whether the request may be sent. What was promised, and lost its stream,
-// waits as well: it is told of after the gap.
+// allowed reports whether the request may be sent. Accepted topics that have lost their
+// stream wait as well: their subscribers get an event after the gap.
 func (p *payment) allowed(now time.Duration) bool {
 	if !p.paid && now >= p.paidAt {
 		wait, ok := p.payer.Subscribe()
@@ -61,21 +62,22 @@ func (p *payment) allowed(now time.Duration) bool {
 	return p.paid && now >= p.paidAt
 }
 
-// backlog is what waits to be asked for. A topic that went elsewhere is passed over.
+// A backlog contains the topics that wait for a request. Topics that are elsewhere by now
+// are skipped.
 type backlog struct {
 	floor    time.Duration // no request before
 	fresh    []*topic      // for the next request
 	freshAt  time.Duration
-	parts    [][]*topic // of refused requests, each to be tried by itself
+	parts    [][]*topic // of refused requests, each requested separately
 	accepted []*topic   // of a single stream whose last request was refused; see listen.accepted
 }
 
-// freshDue reports whether it is time to ask for what is fresh.
+// freshDue reports whether it is time to request the fresh topics.
 func (b *backlog) freshDue(now time.Duration) bool {
 	return len(b.fresh) > 0 && now >= max(b.freshAt, b.floor)
 }
 
-// partsDue reports whether there are parts to be tried.
+// partsDue reports whether it is time to request a part.
 func (b *backlog) partsDue(now time.Duration) bool { return len(b.parts) > 0 && now >= b.floor }
 
 // takeFresh returns the topics for the next request.
@@ -85,7 +87,7 @@ func (b *backlog) takeFresh() []*topic {
 	return topics
 }
 
-// takePart returns the next topics that are to be tried by themselves.
+// takePart returns the topics of the next part.
 func (b *backlog) takePart() []*topic {
 	for len(b.parts) > 0 {
 		topics := pick(b.parts[0])
@@ -96,7 +98,7 @@ func (b *backlog) takePart() []*topic {
 	return nil
 }
 
-// bisect has topics tried by themselves, before others.
+// bisect makes a part of topics, before the other parts.
 func (b *backlog) bisect(topics []*topic) {
 	if len(topics) > 0 {
 		b.parts = slices.Insert(b.parts, 0, queue(topics))
@@ -111,7 +113,7 @@ func queue(topics []*topic) []*topic {
 	return topics
 }
 
-// pick returns those of the topics that still wait for a request.
+// pick returns the topics that still wait for a request.
 func pick(topics []*topic) []*topic {
 	var out []*topic
 	for _, t := range topics {
@@ -122,7 +124,7 @@ func pick(topics []*topic) []*topic {
 	return out
 }
 
-// seek has t asked for with the next request.
+// seek adds t to the next request.
 func (w *watch) seek(t *topic) {
 	if t.State.place == queued || t.State.place == opening {
 		return
@@ -135,7 +137,7 @@ func (w *watch) seek(t *topic) {
 	w.fresh = append(w.fresh, t)
 }
 
-// nextOpening returns when a request is due that is not held up by another.
+// nextOpening returns when a request is due that does not have to wait for another.
 func (w *watch) nextOpening() time.Duration {
 	switch {
 	case w.opts.single && w.out > 0:
@@ -148,10 +150,10 @@ func (w *watch) nextOpening() time.Duration {
 	if at := max(w.freshAt, w.floor, w.paidAt); at > w.book.Now() {
 		return at
 	}
-	return 0 // it was due, and waits for room
+	return 0 // it is due, and waits for room
 }
 
-// pumpParts asks for topics that are to be tried by themselves.
+// pumpParts requests the parts.
 func (w *watch) pumpParts(ctx context.Context) {
 	if now := w.book.Now(); w.partOut || !w.partsDue(now) || !w.allowed(now) {
 		return
@@ -162,7 +164,7 @@ func (w *watch) pumpParts(ctx context.Context) {
 	}
 }
 
-// pumpFresh asks for topics that are fresh.
+// pumpFresh requests the fresh topics.
 func (w *watch) pumpFresh(ctx context.Context) {
 	switch now := w.book.Now(); {
 	case !w.freshDue(now) || !w.allowed(now):
@@ -184,7 +186,7 @@ func (w *watch) send(ctx context.Context, l *listen) {
 	}
 	w.out++
 	w.paid = false
-	// Ends with the answer, which Options.Open bounds, or with the loop.
+	// Ends with the response, which Options.Open bounds, or with the loop.
 	w.book.Go(func() {
 		stream, err := w.open(ctx, l, filterOf(want))
 		if !w.book.Do(ctx, func() { w.answered(ctx, l, stream, err) }) && err == nil {
@@ -193,7 +195,7 @@ func (w *watch) send(ctx context.Context, l *listen) {
 	})
 }
 
-// open waits for its turn and opens a stream.
+// open waits until the share may send, and opens a stream.
 func (w *watch) open(ctx context.Context, l *listen, want mcp.Filter) (Stream, error) {
 	for !w.payer.Enter() {
 		if err := backoff.Wait(ctx, crowdedPause); err != nil {
@@ -210,7 +212,7 @@ func (w *watch) open(ctx context.Context, l *listen, want mcp.Filter) (Stream, e
 	return w.opts.open(ctx, w.profile, want)
 }
 
-// filterOf returns the filter that stands for topics.
+// filterOf returns the filter for topics.
 func filterOf(topics []fanout.Topic) mcp.Filter {
 	var f mcp.Filter
 	for _, t := range topics {

@@ -9,28 +9,29 @@ import (
 )
 
 const (
-	// handover is how long a server gets to end a stream before the next is asked
-	// for. Go servers forget the lists of a session when its stream has ended, even if
-	// the next has been acknowledged by then.
+	// handover is the pause between the end of a stream and the next request. Go servers
+	// remove the lists of a session when its stream has ended, even if the next one has
+	// been acknowledged.
 	handover = 50 * time.Millisecond
-	// gapsAfter is how long after the last listen the missed changes are told.
+	// gapsAfter is the time after the last listen request until missed changes are
+	// reported.
 	gapsAfter = time.Second
-	// gapsWithin is how long that can be put off by yet another listen.
+	// gapsWithin bounds how long further listen requests can delay that.
 	gapsWithin = 10 * time.Second
 )
 
-// gapState says when changes are told that may have been missed, where there is a gap with
-// every listen.
+// gapState says when changes that may have been missed are reported, for servers with one
+// stream, where each request causes a gap.
 type gapState struct {
-	gapsAt time.Duration // 0: not before the next listen
-	gapsBy time.Duration // at the latest; 0: there are none
+	gapsAt time.Duration // 0: not before the next listen request
+	gapsBy time.Duration // the limit; 0: there is nothing to report
 }
 
 func (g *gapState) nextGap() time.Duration { return subscribe.Earliest(g.gapsAt, g.gapsBy) }
 
-// pumpSingle listens anew, with all topics, if there are topics that the stream does
-// not carry, or if half of what it carries nobody wants any more. What comes while a
-// request is on its way joins the next (L2M-22).
+// pumpSingle requests a new stream with all topics if the current one lacks some, or if
+// half of its topics are not needed any more. Topics that come while a request is in flight
+// are in the next one (L2M-22).
 func (w *watch) pumpSingle(ctx context.Context) {
 	if w.out > 0 || !w.allowedSingle() {
 		return
@@ -54,8 +55,8 @@ func (w *watch) pumpSingle(ctx context.Context) {
 	}
 }
 
-// takeDoubtful returns topics of which the server may not have heard yet: parts of a
-// refused request before others.
+// takeDoubtful returns topics that the server may not have accepted yet: parts of a refused
+// request first.
 func (w *watch) takeDoubtful(l *listen) (topics []*topic) {
 	if w.partsDue(w.book.Now()) {
 		topics = w.takePart()
@@ -69,8 +70,8 @@ func (w *watch) takeDoubtful(l *listen) (topics []*topic) {
 	return topics
 }
 
-// allowedSingle is allowed where there is one stream: a request that leaves topics out,
-// because nobody wants them, waits behind the others.
+// allowedSingle is allowed for servers with one stream: requests that only leave out
+// unneeded topics wait for the others.
 func (w *watch) allowedSingle() bool {
 	now := w.book.Now()
 	if !w.freshDue(now) && !w.partsDue(now) && len(w.accepted) == 0 || w.allowed(now) {
@@ -82,8 +83,8 @@ func (w *watch) allowedSingle() bool {
 	return false
 }
 
-// wakeResting returns the topics that rest without having been refused: if the server is
-// asked anyway they need no gap of their own later.
+// wakeResting returns the topics that rest but were not refused: in a request that is sent
+// anyway they need no gap of their own.
 func (w *watch) wakeResting() []*topic {
 	var out []*topic
 	for _, t := range allResting(w.book) {
@@ -96,8 +97,8 @@ func (w *watch) wakeResting() []*topic {
 	return out
 }
 
-// interrupt returns the topics of a stream that is about to be left. Their changes
-// may be missed.
+// interrupt returns the topics of a stream that is about to be closed. Their changes may be
+// missed.
 func (w *watch) interrupt(s *sharedStream) []*topic {
 	var out []*topic
 	for _, t := range s.topics {
@@ -111,7 +112,7 @@ func (w *watch) interrupt(s *sharedStream) []*topic {
 	return out
 }
 
-// trims reports whether it is time to leave out the topics that nobody wants.
+// trims reports whether it is time to leave out the topics that are not needed.
 func (w *watch) trims() bool {
 	if w.mergeAt == 0 || w.book.Now() < w.mergeAt {
 		return false
@@ -129,8 +130,8 @@ func (w *watch) trims() bool {
 	return needed > 0 && 2*needed <= all
 }
 
-// tellGapsLater notes that a stream carries topics again whose changes may have been
-// missed. Where there are several streams they are told of at once.
+// tellGapsLater records that a stream has topics again whose changes may have been missed.
+// With several streams, these are reported at once.
 func (w *watch) tellGapsLater(topics []*topic) {
 	if w.opts.single && slices.ContainsFunc(topics, func(t *topic) bool { return t.Missed }) {
 		w.gapsAt = w.book.Now() + gapsAfter
@@ -138,8 +139,8 @@ func (w *watch) tellGapsLater(topics []*topic) {
 	}
 }
 
-// tellGaps tells of all changes that may have been missed, if it is time. Of topics
-// that are being asked for there will be more to tell.
+// tellGaps reports all changes that may have been missed, if it is time. Topics that are
+// being requested follow later.
 func (w *watch) tellGaps() {
 	if at := w.nextGap(); at == 0 || w.book.Now() < at {
 		return

@@ -9,23 +9,22 @@ import (
 	"github.com/mcpbridge/mcpbridge/internal/transport"
 )
 
-// gracefulRest is how long a server is left alone that ended a stream: it may be
-// shedding load.
+// gracefulRest is the pause after a server has ended a stream: it may be reducing its load.
 const gracefulRest = time.Second
 
 // A sharedStream is one open listen stream.
 type sharedStream struct {
 	stream Stream
 	since  time.Duration // on the book's clock
-	topics []*topic      // that it carries; the loop's own, see state.on
+	topics []*topic      // its topics; used by the loop only, see state.on
 
-	// Of merges; the loop's own.
-	replaced   bool          // one makes it superfluous, or is about to
-	until      time.Duration // it is closed then; 0: it is not
-	youngUntil time.Duration // the streams that it replaces are
+	// Of merges; used by the loop only.
+	replaced   bool          // a merge replaces it, or is about to
+	until      time.Duration // when it is closed; 0: it is not replaced
+	youngUntil time.Duration // when the streams that it replaces are closed
 }
 
-// take has an acknowledged stream carry topics, and reads it.
+// take assigns topics to an acknowledged stream, and reads it.
 func (w *watch) take(ctx context.Context, stream Stream, topics []*topic) {
 	s := &sharedStream{stream: stream, since: w.book.Now(), topics: topics}
 	w.streams = append(w.streams, s)
@@ -42,7 +41,7 @@ func (w *watch) take(ctx context.Context, stream Stream, topics []*topic) {
 	w.book.Go(func() { w.read(ctx, s) })
 }
 
-// accept grants t, which a stream carries.
+// accept grants t, which is on a stream.
 func (w *watch) accept(t *topic) {
 	t.State.omitted, t.State.tries = false, 0
 	if t.Needed() {
@@ -50,7 +49,7 @@ func (w *watch) accept(t *topic) {
 	}
 }
 
-// read publishes what comes on a stream, and reports its end.
+// read publishes the changes that arrive on a stream, and reports its end.
 func (w *watch) read(ctx context.Context, s *sharedStream) {
 	defer s.stream.Close()
 	carries := func(t *topic) bool { return slices.Contains(t.State.on, s) }
@@ -67,7 +66,7 @@ func (w *watch) read(ctx context.Context, s *sharedStream) {
 	}
 }
 
-// unload takes topics off a stream.
+// unload removes topics from a stream.
 func (s *sharedStream) unload(b *book, topics []*topic) {
 	b.Update(func() {
 		for _, t := range topics {
@@ -76,13 +75,13 @@ func (s *sharedStream) unload(b *book, topics []*topic) {
 	})
 }
 
-// detach takes a stream out of use.
+// detach removes a stream from the list.
 func (w *watch) detach(s *sharedStream) {
 	w.streams = slices.DeleteFunc(w.streams, func(o *sharedStream) bool { return o == s })
 	s.unload(w.book, s.topics)
 }
 
-// drain closes a stream that nobody reads.
+// drain closes a stream that has no reader.
 func drain(stream Stream) {
 	stream.Close()
 	for err := error(nil); err == nil; {
@@ -90,11 +89,11 @@ func drain(stream Stream) {
 	}
 }
 
-// ended looks after the topics of a stream that has ended by itself. After the gap they
-// get one event each (L2M-27).
+// ended handles a stream that has ended by itself. After the gap each of its topics gets
+// one event (L2M-27).
 func (w *watch) ended(s *sharedStream, err error) {
 	if !slices.Contains(w.streams, s) {
-		return // it was closed from here
+		return // it was closed by this side
 	}
 	w.detach(s)
 	var lost []*topic
@@ -107,7 +106,7 @@ func (w *watch) ended(s *sharedStream, err error) {
 			if t.State.place == none {
 				lost = append(lost, t)
 			}
-		case err != ErrEnded: // what was on its way is lost
+		case err != ErrEnded: // messages may have been lost
 			w.book.Tell(t)
 		}
 	}
@@ -117,8 +116,7 @@ func (w *watch) ended(s *sharedStream, err error) {
 		"topics", len(lost), "open", (w.book.Now() - s.since).Round(time.Millisecond), "in", wait.Round(time.Millisecond), "reason", err)
 }
 
-// reopenAfter returns how long to wait before the topics of a stream that has ended are
-// asked for again.
+// reopenAfter returns the pause before the topics of an ended stream are requested again.
 func (w *watch) reopenAfter(s *sharedStream, err error) time.Duration {
 	if w.book.Now()-s.since > retry.Max {
 		w.broken = 0
@@ -131,7 +129,7 @@ func (w *watch) reopenAfter(s *sharedStream, err error) time.Duration {
 	return wait
 }
 
-// rest has topics wait until a time, in the place that says why.
+// rest makes topics wait until a time, in the place that says why.
 func (w *watch) rest(topics []*topic, until time.Duration, why place) {
 	for _, t := range topics {
 		t.State.place = why

@@ -13,50 +13,50 @@ import (
 )
 
 const (
-	gather  = 5 * time.Millisecond   // how long topics are gathered into one stream
+	gather  = 5 * time.Millisecond   // how long topics are collected for one stream
 	settle  = 2 * time.Second        // after the last new stream, before streams are merged
-	overlap = 500 * time.Millisecond // how long merged streams are read on
+	overlap = 500 * time.Millisecond // how long replaced streams stay open
 )
 
-// retry are the pauses before another try.
+// retry are the pauses between attempts.
 var retry = backoff.Backoff{Min: 250 * time.Millisecond, Max: 10 * time.Second}
 
-// ErrEnded says that the server ended a listen stream gracefully.
+// ErrEnded says that the server has ended a listen stream gracefully.
 var ErrEnded = errors.New("the server ended the stream")
 
 // A Stream is one open subscriptions/listen upstream, acknowledged. Next is called by one
-// goroutine at a time; Close may be called by another, and again.
+// goroutine at a time; Close may be called by another, and more than once.
 type Stream interface {
 	// Honored returns the filter that the server acknowledged.
 	Honored() mcp.Filter
-	// Next returns the next change, its topic in the profile's scope with the URI as it
-	// was sent. It blocks until there is one. It returns ErrEnded once the server has
-	// ended the stream gracefully, and another error if the stream broke or was closed;
-	// then it goes on returning the same.
+	// Next returns the next change; its topic has the profile's scope and the URI as it was
+	// sent. Next blocks until there is one. It returns ErrEnded when the server has ended
+	// the stream gracefully, and another error if the stream broke or was closed; further
+	// calls return the same.
 	Next() (fanout.Event, error)
-	// Close ends the stream upstream and releases what it holds.
+	// Close ends the stream upstream and releases its resources.
 	Close()
 }
 
-// An OpenFunc opens a listen stream for want and returns once the server has acknowledged
-// it. ctx bounds the opening only. The error has a [*wire.Error] in its chain if the
-// server refused, and only then.
+// An OpenFunc opens a listen stream for want and returns when the server has acknowledged
+// it. ctx bounds the opening only. The error has a [*wire.Error] in its chain if the server
+// refused, and only then.
 type OpenFunc func(ctx context.Context, p mcp.Profile, want mcp.Filter) (Stream, error)
 
-// options describe one upstream to its watches.
+// options configure the watches of one server.
 type options struct {
 	*upstream.Options
 	open OpenFunc
-	// single: the server bears one listen stream at a time, as some do that share a
+	// single: the server supports only one listen stream at a time, as some do on a
 	// connection (L2M-22).
 	single bool
 }
 
-// Watches holds the watches of one upstream, at most one per profile. Each lives while
-// something of its profile is wanted.
+// Watches contains the watches of one server, at most one per profile. A watch runs while
+// its profile has topics.
 type Watches = subscribe.Table[state, *watch]
 
-// New returns the watches of an upstream, whose options are filled in. None is begun yet.
+// New returns the watches of a server. o must be complete. None runs yet.
 func New(o *upstream.Options, open OpenFunc) *Watches {
 	return newTable(&options{o, open, o.URL == ""})
 }
@@ -65,17 +65,17 @@ func newTable(o *options) *Watches {
 	return subscribe.NewTable(o.Options, retry, func(b *book, p mcp.Profile) *watch { return &watch{opts: o, profile: p, book: b} })
 }
 
-// A watch keeps the listen streams of one profile such that they carry what is needed. It
-// is the [subscribe.Driver] of the profile's book. Streams are opened and read beside the
-// loop; readers publish by themselves, so that no change waits for it.
+// A watch keeps the listen streams open that the topics of one profile need. It is the
+// [subscribe.Driver] of the profile's book. Other goroutines open and read the streams;
+// readers publish changes themselves, so that no change waits for the loop.
 type watch struct {
 	opts    *options    // read-only
 	profile mcp.Profile // read-only
 	book    *book
 
-	// The loop's own.
+	// Used by the loop only.
 	streams []*sharedStream // open, oldest first
-	broken  int             // streams in a row that did not last
+	broken  int             // streams in a row that ended soon
 	openings
 	mergeState
 	gapState
@@ -86,29 +86,29 @@ type (
 	topic = subscribe.Topic[state]
 )
 
-// state is what a watch knows of a topic.
+// state is a watch's state of a topic.
 type state struct {
 	place   place
 	omitted bool            // the last acknowledgment left it out
-	tries   uint8           // acknowledgments in a row that did
-	on      []*sharedStream // that carry it: two while streams are merged; read by carries
+	tries   uint8           // acknowledgments in a row that left it out
+	on      []*sharedStream // the streams that have it: two while streams are merged; see carried
 }
 
-// place is where a topic waits for a stream.
+// place says where a topic waits for a stream.
 type place uint8
 
 const (
-	none      place = iota // it has a stream, or is not needed
+	none      place = iota // it has a stream, or needs none
 	queued                 // in one of the lists of openings
-	opening                // a stream is being opened for it, whether or not it has one
-	resting                // until it is due: the server has no stream for it
-	unreached              // until it is due: no stream could be had at all
+	opening                // a request with it is in flight, whether or not it has a stream
+	resting                // until it is due: the server left it out or refused it
+	unreached              // until it is due: no stream could be opened
 )
 
-// rests reports whether t waits for the time at which it is due.
+// rests reports whether t waits for a time.
 func rests(t *topic) bool { return t.State.place == resting || t.State.place == unreached }
 
-// carried reports whether a stream carries t.
+// carried reports whether t is on a stream.
 func carried(t *topic) bool { return len(t.State.on) > 0 }
 
 // Serve implements [subscribe.Driver].
@@ -125,16 +125,16 @@ func (w *watch) Serve(ts []*topic) {
 	}
 }
 
-// Look implements [subscribe.Driver]: it sees to it that t has a stream or is on its way to
-// one if it is needed, and is forgotten if it is not and no stream carries it.
+// Look implements [subscribe.Driver]: it requests a stream for t if t needs one, and
+// removes t if it is not needed and on no stream.
 func (w *watch) Look(t *topic) {
 	if rests(t) && t.Due() == 0 {
 		t.State.place = none
 	}
 	switch {
-	case t.State.place == opening: // looked at when that ends
+	case t.State.place == opening: // handled when that ends
 	case !t.Needed() && !carried(t):
-		t.State.place = none // whatever list it is in
+		t.State.place = none // removes it from its list
 		w.book.Forget(t)
 	case !t.Needed():
 		w.excess()
@@ -143,8 +143,7 @@ func (w *watch) Look(t *topic) {
 	}
 }
 
-// Pump implements [subscribe.Driver]: it opens the streams that are needed and may be
-// opened.
+// Pump implements [subscribe.Driver]: it opens the streams that are needed and allowed.
 func (w *watch) Pump(ctx context.Context) {
 	w.endOverlaps()
 	w.tellGaps()
@@ -162,7 +161,7 @@ func (w *watch) Wake() time.Duration {
 	return subscribe.Earliest(w.nextOpening(), w.nextMerge(), w.nextGap())
 }
 
-// Busy implements [subscribe.Driver]: streams that nobody needs end with the loop.
+// Busy implements [subscribe.Driver]: unneeded streams end with the loop.
 func (w *watch) Busy() bool { return false }
 
 // Away implements [subscribe.Driver].
